@@ -1,0 +1,66 @@
+// The D compiler's front door: source text and the world it is compiled in, to a dif::Program.
+// Grammar and semantics: the published Dynamic Tracing Guide (see facts on the language in
+// ARCHITECTURE.md). Touches no guest and no files.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dif/program.h"
+#include "vmm/base/address.h"
+#include "vmm/base/c_type.h"
+#include "vmm/base/result.h"
+
+namespace ringside::d {
+
+/// What is known of the probes that a description matches.
+struct ProbeSignature {
+  std::size_t matched = 0;
+  bool has_types = false;                // false: args[] cannot be used, arg0..9 can
+  std::vector<TypeId> arguments;         // of the first probe that matched
+  std::vector<std::string> argument_names;
+  dif::ProbeDescription first;           // that probe's full name
+};
+
+struct KernelVariable {
+  GuestVirt address;
+  std::optional<TypeId> type;  // unknown for most: BTF has per-cpu variables only
+};
+
+/// The world around a program, as the session sees it. All answers may come from a hostile guest.
+class Environment {
+ public:
+  virtual ~Environment() = default;
+  virtual TypeGraph& types() = 0;
+  virtual ProbeSignature signature(const dif::ProbeDescription& pattern) = 0;
+  /// `symbol` or module`symbol of the guest kernel.
+  virtual std::optional<KernelVariable> kernel_variable(std::string_view module,
+                                                        std::string_view name) = 0;
+};
+
+struct CompileOptions {
+  std::string source_name;                     // for messages: "-n 'BEGIN...'" or a file name
+  std::vector<std::string> macro_arguments;    // $0 is the script, $1...
+  std::map<std::string, std::int64_t> macros;  // pid, target, uid, gid, ppid, ...
+  bool default_arguments = false;              // -x defaultargs
+  bool error_tags = false;                     // -x errtags: [D_TAG] in messages
+  bool allow_zero_matches = false;             // -Z
+  bool allow_empty = false;                    // -x empty
+  bool destructive = false;                    // -w
+  std::uint32_t string_size = 256;
+  /// How -P -m -f -n -i place a bare description: the name's position when fields are missing.
+  enum class Specifier { Name, Function, Module, Provider } specifier = Specifier::Name;
+};
+
+/// Compiles one program. The error's message is complete for the user except for dtrace's prefix:
+/// "line N: text" (with [D_TAG] in front when asked for), then the source line and a caret on the
+/// next two lines.
+Result<dif::Program> compile(std::string_view source, const CompileOptions& options,
+                             Environment& environment);
+
+}  // namespace ringside::d

@@ -1,0 +1,132 @@
+// The engine: evaluates the clauses of a verified program when probes fire, and keeps what they
+// produce (records, aggregations, variables, drops) until the consumer takes it.
+//
+// Threads: exactly one thread fires (the fire thread: BEGIN, END, ERROR, traps and timers all fire
+// there), exactly one thread consumes. They meet only in take(): the consumer asks, the fire
+// thread hands over between two firings (serve_requests()), so firing takes no lock.
+// Fire context: fire() yes; everything else no.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dif/fire_record.h"
+#include "dif/options.h"
+#include "dif/program.h"
+
+namespace ringside::dif {
+
+/// A program whose every DIFO passed the verifier. Only verify_program() makes one.
+class VerifiedProgram;
+
+struct EcbId {
+  std::uint32_t value = 0;  // dtrace's EPID; 0 is none
+  auto operator<=>(const EcbId&) const = default;
+};
+
+/// Everything one clause recorded in one firing. `data` holds, one after the other, what each
+/// recording action produced, laid out as RecordLayout says.
+struct Record {
+  EcbId ecb;
+  std::uint32_t vcpu = 0;
+  std::uint64_t timestamp = 0;  // ns, the firing's
+  std::span<const std::byte> data;
+};
+
+/// Where one argument of an action lies in Record::data.
+struct RecordField {
+  std::uint32_t action = 0;    // index into Clause::actions
+  std::uint32_t argument = 0;  // index into Action::arguments
+  std::uint32_t offset = 0;    // naturally aligned
+  std::uint32_t size = 0;      // bytes; strings take strsize
+  ValueType type;
+};
+
+/// An enabled clause on one probe: what the consumer needs to print its records.
+struct EcbInfo {
+  EcbId id;
+  std::uint32_t clause = 0;  // index into Program::clauses
+  ProbeId probe;
+  std::vector<RecordField> fields;
+};
+
+/// One key of one aggregation with its value; the layout of `words` depends on the function:
+/// count sum min max: {value}; avg: {count, sum}; stddev: {count, sum, sum of squares low, high};
+/// quantize: 127 buckets; lquantize, llquantize: underflow, levels..., overflow.
+struct AggregateEntry {
+  std::uint32_t aggregation = 0;
+  std::uint64_t first_seen = 0;    // order of first appearance, for ties
+  std::vector<std::byte> key;      // fields in order, each at its natural size; strings are
+                                   // NUL-terminated at their length, preceded by nothing
+  std::vector<std::int64_t> words;
+};
+
+enum class DropKind : std::uint8_t {
+  Principal, Aggregation, Dynamic, DynamicRinse, DynamicDirty, Speculation, SpeculationBusy,
+  SpeculationUnavailable, StackString, DoubleError,
+};
+inline constexpr std::size_t kDropKinds = 10;
+
+/// A fault of one clause, as dtrace reports it on stderr:
+/// "error on enabled probe ID E (ID N: name): invalid address (0x..) in action #K at DIF offset O".
+struct FaultReport {
+  EcbId ecb;
+  std::uint32_t vcpu = 0;
+  std::uint64_t timestamp = 0;
+  std::uint32_t action = 0;  // 0: the predicate; actions count from 1
+  Fault fault;
+};
+
+/// What the fire thread hands over in one exchange. Records are in firing order per vCPU; the
+/// bytes they point at belong to the Harvest.
+struct Harvest {
+  std::vector<std::vector<std::byte>> storage;  // one buffer per vCPU
+  std::vector<Record> records;                  // merged by timestamp across vCPUs
+  std::vector<FaultReport> faults;
+  std::vector<AggregateEntry> aggregates;       // changes since the last harvest, to be merged
+  std::vector<std::array<std::uint64_t, kDropKinds>> drops;  // per vCPU, since the last harvest
+  bool finished = false;  // exit() fired; nothing follows but END's records
+};
+
+class Engine {
+ public:
+  Engine(VerifiedProgram program, const EngineOptions& options, unsigned vcpus);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  const Program& program() const;
+
+  /// Enables clause `clause` on `probe`; several clauses fire in the order of these calls.
+  /// Before fire() is first called.
+  EcbId enable(std::uint32_t clause, ProbeId probe, const ProbeDescription& name);
+  const EcbInfo& ecb(EcbId id) const;
+  const ProbeDescription& probe_name(ProbeId probe) const;
+  /// The probe that faults are reported through (dtrace:::ERROR), when it is enabled.
+  void set_error_probe(ProbeId probe);
+
+  /// Evaluates every clause enabled on `probe`. Fire thread only.
+  void fire(ProbeId probe, const FireRecord& record, const GuestContext& guest);
+  /// What exit(n) was called with, once it was; from then on fire() evaluates nothing but `END`
+  /// (set_end_probe). Any thread.
+  std::optional<int> exit_status() const;
+  void set_end_probe(ProbeId probe);
+
+  /// Hands data over if the consumer asked. Fire thread, between firings; cheap when nobody asked.
+  void serve_requests();
+  /// Asks for everything produced so far and waits until the fire thread served it. Consumer only.
+  Harvest take();
+  /// The same when no fire thread runs (before start, after stop).
+  Harvest take_quiescent();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ringside::dif

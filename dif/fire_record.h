@@ -1,0 +1,59 @@
+// What a firing brings to the evaluator: which probe, where and when, its arguments, and a way to
+// look at the guest as it stands at that moment.
+// Fire context: yes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "dif/probe_description.h"
+#include "vmm/base/guest_reader.h"
+#include "vmm/base/registers.h"
+
+namespace ringside::dif {
+
+/// Built-in variables that only the guest can answer. Read on demand, once per use.
+enum class ContextVariable : std::uint8_t {
+  Curthread,  // the address of current (struct task_struct *)
+  Pid,        // current->tgid
+  Tid,        // current->pid
+  Ppid,       // current->real_parent->tgid
+  Uid,        // current->cred->uid
+  Gid,        // current->cred->gid
+  Errno,      // the error of the system call that returns; 0 elsewhere
+  Caller,     // return address of the probed function; 0 when unknown
+  Ucaller,
+  Stackdepth,
+  Ustackdepth,
+  Ipl,
+  Vtimestamp,  // ns that current has run
+};
+
+/// The guest at the moment of a firing. Implementations read guest memory by copy; every answer
+/// is hostile data.
+class GuestContext {
+ public:
+  virtual ~GuestContext() = default;
+  virtual Result<std::uint64_t, Fault> variable(ContextVariable which) const = 0;
+  /// Copies current->comm into `out`; returns the length without NUL (at most out.size()).
+  virtual Result<std::size_t, Fault> execname(std::span<char> out) const = 0;
+  /// Argument n (0..9 as arg0..arg9 or args[]) of the probe that fires.
+  virtual Result<std::uint64_t, Fault> argument(unsigned n) const = 0;
+  virtual const GuestReader& kernel() const = 0;  // kernel addresses: init_top_pgt
+  virtual const GuestReader& user() const = 0;    // user addresses: the trap's CR3
+  virtual const Registers* registers() const = 0;  // null where the host fires the probe
+};
+
+/// Identity that self-> variables belong to. dtrace's key: the thread, or the CPU when idle.
+struct FireRecord {
+  std::uint32_t vcpu = 0;
+  std::uint64_t timestamp = 0;      // ns: the guest's TSC at the trap
+  std::int64_t walltimestamp = 0;   // ns since the epoch
+};
+
+/// The context of a firing where there is no guest: numbers are 0, execname is the tracer's own,
+/// reads fault. BEGIN, END and tick on the `none` machine.
+const GuestContext& no_guest_context();
+
+}  // namespace ringside::dif

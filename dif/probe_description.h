@@ -1,0 +1,33 @@
+// A probe's four-part name, and the pattern form of it that D programs and -l use.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ringside::dif {
+
+/// Identifies one published probe for the life of a session: the number in dtrace's ID column.
+struct ProbeId {
+  std::uint32_t value = 0;
+  auto operator<=>(const ProbeId&) const = default;
+};
+
+/// provider:module:function:name. In a pattern, an empty field matches anything, and fields may
+/// use the shell's * ? [] (with ! for a complement) and backslash.
+struct ProbeDescription {
+  std::string provider, module, function, name;
+
+  bool operator==(const ProbeDescription&) const = default;
+  std::string to_string() const { return provider + ':' + module + ':' + function + ':' + name; }
+};
+
+/// True when `text` matches the one-field pattern; linear time for any pattern.
+bool glob_match(std::string_view pattern, std::string_view text);
+/// True when the pattern has an unescaped metacharacter (so a lookup by name will not do).
+bool is_glob(std::string_view pattern);
+/// All four fields match; empty fields of the pattern match anything.
+bool matches(const ProbeDescription& pattern, const ProbeDescription& probe);
+
+}  // namespace ringside::dif

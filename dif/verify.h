@@ -1,0 +1,26 @@
+// The verifier: the only way to a VerifiedProgram, whatever the source of the DIF.
+// Rules: facts 7.1 as listed in verify.cc. Fire context: no.
+#pragma once
+
+#include "dif/program.h"
+#include "vmm/base/result.h"
+
+namespace ringside::dif {
+
+/// Holding one is the proof that every DIFO in it passed the rules; the engine takes nothing else.
+class VerifiedProgram {
+ public:
+  const Program& program() const { return program_; }
+
+ private:
+  friend Result<VerifiedProgram> verify_program(Program program);
+  explicit VerifiedProgram(Program program) : program_(std::move(program)) {}
+  Program program_;
+};
+
+/// Checks every DIFO; sets its `destructive` bit. The error names clause, action and instruction.
+Result<VerifiedProgram> verify_program(Program program);
+/// The rules for one object.
+Result<void> verify_difo(const Difo& difo);
+
+}  // namespace ringside::dif

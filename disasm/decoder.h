@@ -1,0 +1,59 @@
+// What the rest of ringside needs to know of an x86-64 instruction, without any decoder's types.
+// Zydis stays inside zydis_decoder.cc; Capstone (listing, cross-check) inside capstone_decoder.cc.
+// Fire context: no.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vmm/base/address.h"
+#include "vmm/base/result.h"
+
+namespace ringside::disasm {
+
+enum class Flow : std::uint8_t {
+  Next,             // falls through
+  Call,             // direct call: target
+  IndirectCall,
+  Jump,             // direct jump: target
+  IndirectJump,     // jmp reg or jmp [mem]
+  TableJump,        // jmp [table + index * 8]: stays inside the function
+  ConditionalJump,  // jcc, jrcxz, loop: target
+  Return,           // ret, ret imm16
+  Stop,             // ud2, hlt-like ends, int3
+  Other,            // iret, sysret, syscall, int n: not displaceable
+};
+
+struct Instruction {
+  std::uint8_t length = 0;
+  Flow flow = Flow::Next;
+  GuestVirt target;               // Call, Jump, ConditionalJump
+  std::uint8_t condition = 0xff;  // ConditionalJump by jcc: the low nibble of the opcode; else 0xff
+  bool rip_relative = false;
+};
+
+/// Decodes the instruction at the start of `bytes` (at most 15 are looked at), as if it lay at
+/// `address`. Empty when it does not decode.
+std::optional<Instruction> decode(std::span<const std::byte> bytes, GuestVirt address);
+
+/// True when a jcc with this condition nibble would be taken under `rflags`
+/// (Intel SDM volume 1, appendix B).
+bool condition_holds(std::uint8_t condition, std::uint64_t rflags);
+
+/// Rewrites the instruction so that it does the same when it runs at `slot` instead of `from`,
+/// followed by a jump back to the next one where it can fall through. At most kMaxSlotBytes.
+/// Errors (Unsupported) say why an instruction cannot be displaced.
+inline constexpr std::size_t kMaxSlotBytes = 32;
+Result<std::vector<std::byte>> relocate(std::span<const std::byte> bytes, GuestVirt from,
+                                        GuestVirt slot);
+
+/// Intel-syntax text of the instruction, by Capstone; empty when Capstone cannot decode it.
+std::string to_text(std::span<const std::byte> bytes, GuestVirt address);
+/// The length by Capstone, for the cross-check; empty when it cannot decode.
+std::optional<std::uint8_t> capstone_length(std::span<const std::byte> bytes, GuestVirt address);
+
+}  // namespace ringside::disasm

@@ -1,0 +1,52 @@
+// A provider publishes probes, and turns them on and off. The registry (registry.h) knows all
+// providers; the dispatcher (dispatch.h) leads a trap or a timer to the engine.
+//
+// How to add a provider: implement Provider; give it an id range in registry.cc; publish only what
+// is safe to enable; arm nothing before enable().
+// Fire context: no, but for what a provider hands to the dispatcher.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dif/probe_description.h"
+#include "vmm/base/c_type.h"
+#include "vmm/base/result.h"
+
+namespace ringside::providers {
+
+struct Probe {
+  dif::ProbeId id;
+  dif::ProbeDescription name;
+};
+
+/// Types of a probe's args[]; `known` is false where only arg0..arg9 can be used.
+struct ProbeArguments {
+  bool known = false;
+  std::vector<TypeId> types;
+  std::vector<std::string> names;
+};
+
+class Provider {
+ public:
+  using Visitor = std::function<void(const Probe&)>;
+
+  virtual ~Provider() = default;
+  virtual std::string_view name() const = 0;
+  /// First id and how many ids this provider may use; the same for the same guest in every run.
+  virtual void set_first_id(std::uint32_t first) = 0;
+  virtual std::uint32_t id_count() const = 0;
+
+  /// Visits the published probes that match, in the order of their ids. A provider may publish a
+  /// probe because the pattern asks for it (profile-97).
+  virtual Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) = 0;
+  virtual ProbeArguments arguments(const Probe& probe) = 0;
+
+  /// Prepares the probe; it fires only once the session arms and runs. Idempotent.
+  virtual Result<void> enable(const Probe& probe) = 0;
+};
+
+}  // namespace ringside::providers

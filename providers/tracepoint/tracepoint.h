@@ -1,0 +1,63 @@
+// The tracepoint table: addresses of guest text with an int3 of ours and the slot that the
+// displaced instruction runs in. Used by every provider that stands on an instruction; several
+// probes at one address share a tracepoint.
+// Writes: one byte of live text per tracepoint, int3, and the same byte back; nothing else.
+// Fire context: find() yes; everything else no.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "vmm/base/address.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/machine.h"
+#include "vmm/shim.h"
+
+namespace ringside::providers {
+
+struct TracepointId {
+  std::uint32_t value = 0;
+  auto operator<=>(const TracepointId&) const = default;
+};
+
+class TracepointTable {
+ public:
+  TracepointTable(vmm::Machine& machine, vmm::Shim& shim, const guest_linux::Kernel& kernel);
+  ~TracepointTable();
+
+  /// Whether an int3 may stand here; the error (Unsupported) is the reason, for -l -v. With
+  /// `AllowNoinstr`, .noinstr.text is accepted: only where the caller knows that the kernel's GS
+  /// and page table are in use at that instruction (the syscall return site).
+  enum class Policy : std::uint8_t { Normal, AllowNoinstr };
+  Result<void> check(GuestVirt address, Policy policy = Policy::Normal) const;
+
+  /// Makes the tracepoint: checks, relocates the instruction, writes its slot and table entry.
+  /// Nothing of the guest's text changes yet. The same address gives the same id.
+  Result<TracepointId> add(GuestVirt address, Policy policy = Policy::Normal);
+  std::size_t size() const;
+
+  /// Writes int3 over every tracepoint that is not armed, in this one pause.
+  Result<void> arm(vmm::PausedMachine& machine);
+  /// Restores every armed byte that still is ours. After it, a late trap resumes without firing.
+  Result<void> disarm(vmm::PausedMachine& machine);
+
+  /// The armed or retired tracepoint at `address`. Fire context.
+  std::optional<TracepointId> find(GuestVirt address) const;
+  bool is_armed(TracepointId id) const;
+
+  /// Reads every armed byte again; those that the guest has changed (module unloaded, text
+  /// patched) are dropped and returned. At switchrate.
+  std::vector<GuestVirt> drop_changed();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ringside::providers

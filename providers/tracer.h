@@ -1,0 +1,50 @@
+// The tracer: every provider over one machine (or none), the fire thread, and the promise that no
+// probe fires before its enabling is announced or after it is gone.
+//
+// Life: attach() -> for_each_probe()/arguments() while compiling -> enable() for each probe of the
+// program -> start(engine): fires BEGIN, arms everything in one pause, runs the fire thread
+// -> stop(): no more firings, END fires, text restored, fire thread joined.
+// Threads: all calls from the session's thread; firing happens on the tracer's own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dif/engine.h"
+#include "providers/provider.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/machine.h"
+
+namespace ringside::providers {
+
+class Tracer {
+ public:
+  /// `machine` and `kernel` are both null for the machine `none`; they must outlive the tracer.
+  static Result<std::unique_ptr<Tracer>> attach(vmm::Machine* machine,
+                                                guest_linux::Kernel* kernel);
+  virtual ~Tracer() = default;
+
+  /// Visits every published probe that matches, in the order of ids.
+  virtual Result<void> for_each_probe(const dif::ProbeDescription& pattern,
+                                      const std::function<void(const Probe&)>& visit) = 0;
+  virtual Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) = 0;
+  virtual ProbeArguments arguments(const Probe& probe) = 0;
+  virtual Result<void> enable(const Probe& probe) = 0;
+
+  /// vCPUs that per-vCPU buffers are needed for; at least 1.
+  virtual unsigned vcpu_count() const = 0;
+
+  virtual Result<void> start(dif::Engine& engine) = 0;
+  /// Idempotent; also when the machine is gone.
+  virtual void stop() = 0;
+
+  /// Firings that the shim had to let pass since start because we did not answer in time.
+  virtual std::uint64_t lost_firings() const = 0;
+  /// One-line notices since the last call ("the guest changed ... ; its probe is gone").
+  virtual std::vector<std::string> take_notices() = 0;
+};
+
+}  // namespace ringside::providers

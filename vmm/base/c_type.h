@@ -1,0 +1,145 @@
+// The graph of C types that D programs see: filled from the guest's BTF (vmm/linux/btf.h), from
+// the built-in LP64 types and from a program's own declarations (dif/d). It stores and finds
+// types; it knows neither BTF's encoding nor D's rules.
+// Fire context: no (types are used by the compiler and the consumer only).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace ringside {
+
+enum class TypeKind : std::uint8_t {
+  Void,
+  Integer,
+  Float,
+  Pointer,   // target
+  Array,     // target, count
+  Struct,    // members
+  Union,     // members
+  Enum,      // enumerators; size is the underlying integer's
+  Forward,   // struct or union that was declared and never defined
+  Typedef,   // target
+  Const,     // target
+  Volatile,  // target
+  Restrict,  // target
+  Function,  // target is the return type; parameters
+  String,    // D's `string`: characters up to strsize, held by reference
+};
+
+/// Index of a type in its TypeGraph; 0 is void.
+struct TypeId {
+  std::uint32_t value = 0;
+  auto operator<=>(const TypeId&) const = default;
+};
+
+struct Type {
+  TypeKind kind = TypeKind::Void;
+  bool is_signed = false;    // Integer, Enum
+  bool is_char = false;      // Integer: a character type
+  bool is_variadic = false;  // Function
+  std::string_view name;     // without "struct "; empty when anonymous; owned by the graph
+  std::uint64_t size = 0;    // bytes; 0 for void, functions and incomplete types
+  TypeId target;
+  std::uint32_t count = 0;  // Array: elements
+  std::uint32_t first = 0;  // index of the first member, enumerator or parameter
+  std::uint32_t length = 0;  // number of members, enumerators or parameters
+};
+
+struct Member {
+  std::string_view name;  // empty for an anonymous struct or union
+  TypeId type;
+  std::uint32_t bit_offset = 0;
+  std::uint32_t bit_width = 0;  // 0: not a bit-field
+};
+
+struct Enumerator {
+  std::string_view name;
+  std::int64_t value = 0;
+};
+
+struct Parameter {
+  std::string_view name;
+  TypeId type;
+};
+
+/// A member found by name, looking through anonymous structs and unions.
+struct FoundMember {
+  TypeId type;
+  std::uint64_t bit_offset = 0;  // from the start of the outermost type
+  std::uint32_t bit_width = 0;   // 0: not a bit-field
+};
+
+class TypeGraph {
+ public:
+  /// Holds void (id 0) and the LP64 integer, floating and D `string` types with their typedefs
+  /// (int8_t ... uintptr_t, size_t, pid_t...).
+  TypeGraph();
+
+  const Type& operator[](TypeId id) const { return types_[id.value]; }
+  std::size_t size() const { return types_.size(); }
+  std::span<const Member> members(TypeId id) const;
+  std::span<const Enumerator> enumerators(TypeId id) const;
+  std::span<const Parameter> parameters(TypeId id) const;
+
+  /// Adds a type as it stands. The name is copied. Adds no name to the index.
+  TypeId add(Type type);
+  TypeId add_struct(TypeKind kind, std::string_view name, std::uint64_t size,
+                    std::span<const Member> members);
+  TypeId add_enum(std::string_view name, std::uint64_t size, bool is_signed,
+                  std::span<const Enumerator> enumerators);
+  TypeId add_function(TypeId result, std::span<const Parameter> parameters, bool is_variadic);
+  TypeId pointer_to(TypeId target);  // the same id for the same target
+  TypeId array_of(TypeId element, std::uint32_t count);
+  /// Completes a Forward or empty type in place (a program that defines what it declared).
+  void replace(TypeId id, const Type& type) { types_[id.value] = type; }
+
+  /// Makes `id` findable by its kind and name; the first one to claim a name keeps it.
+  void index(TypeId id);
+  /// Integer, Float, Typedef or String by plain name ("unsigned long", "size_t", "string").
+  std::optional<TypeId> find(std::string_view name) const;
+  /// "struct name", "union name", "enum name".
+  std::optional<TypeId> find(TypeKind kind, std::string_view name) const;
+  /// The constant that an indexed enum defines: `TASK_RUNNING`.
+  std::optional<std::pair<TypeId, std::int64_t>> find_enumerator(std::string_view name) const;
+
+  /// Strips typedefs and qualifiers; bounded, so a cycle in hostile BTF ends at void.
+  TypeId resolve(TypeId id) const;
+  /// Size in bytes behind typedefs and qualifiers; 0 when incomplete.
+  std::uint64_t size_of(TypeId id) const;
+  std::optional<FoundMember> find_member(TypeId id, std::string_view name) const;
+  /// C spelling: "struct task_struct *", "unsigned int [4]".
+  std::string to_string(TypeId id) const;
+
+  /// Copies `text` into storage that lives as long as the graph.
+  std::string_view intern(std::string_view text);
+
+ private:
+  struct Key {
+    TypeKind kind;
+    std::string_view name;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const {
+      return std::hash<std::string_view>()(key.name) * 31 + static_cast<std::size_t>(key.kind);
+    }
+  };
+
+  std::vector<Type> types_;
+  std::vector<Member> members_;
+  std::vector<Enumerator> enumerators_;
+  std::vector<Parameter> parameters_;
+  std::deque<std::string> names_;
+  std::unordered_map<Key, TypeId, KeyHash> by_name_;
+  std::unordered_map<std::string_view, std::pair<TypeId, std::int64_t>> by_enumerator_;
+  std::unordered_map<std::uint32_t, TypeId> pointers_;
+};
+
+}  // namespace ringside

@@ -1,0 +1,34 @@
+// The one safe way to read guest virtual memory: by copy, bound to one page table.
+// A GuestReader is already bound to (machine, page table), so no call site can mix address spaces.
+// Fire context: yes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include "vmm/base/address.h"
+#include "vmm/base/fault.h"
+#include "vmm/base/result.h"
+
+namespace ringside {
+
+class GuestReader {
+ public:
+  virtual ~GuestReader() = default;
+
+  /// Copies out.size() bytes at `at`, across pages. On failure the Fault is BadAddress and names
+  /// the first byte that could not be read; the bytes before it have been copied.
+  virtual Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const = 0;
+};
+
+/// Copies one T out of the guest. A copy, never a reference: the guest may rewrite the bytes.
+template <class T>
+Result<T, Fault> load(const GuestReader& guest, GuestVirt at) {
+  static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>);
+  T value{};
+  TRY(guest.read(at, std::as_writable_bytes(std::span(&value, 1))));
+  return value;
+}
+
+}  // namespace ringside

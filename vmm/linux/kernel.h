@@ -1,0 +1,116 @@
+// What the host knows of the Linux inside: release, symbols, types, modules, per-CPU data and
+// current. Found in guest memory alone; see facts on Linux guests in ARCHITECTURE.md. All of it is
+// hostile: bounded walks, sizes checked, cycles ended.
+// Fire context: current_task(), cpu_of() and the readers; everything else no.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "vmm/base/c_type.h"
+#include "vmm/base/result.h"
+#include "vmm/machine.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::guest_linux {
+
+struct Symbol {
+  GuestVirt address;
+  std::uint64_t size = 0;   // to the next symbol of its section or module; 0 unknown
+  std::string_view name;    // owned by the table
+  char type = '?';          // nm's letter: t T w W text; d D b B r R data; a A absolute
+  std::uint16_t module = 0;  // index into SymbolTable::modules(); 0 is vmlinux
+
+  bool is_text() const { return type == 't' || type == 'T' || type == 'w' || type == 'W'; }
+};
+
+struct Module {
+  std::string name;  // "vmlinux" for index 0
+  GuestVirt text_base;
+  std::uint64_t text_size = 0;
+  std::size_t btf_bytes = 0;  // 0: the module carries no types
+};
+
+class SymbolTable {
+ public:
+  /// Sorted by address; __pfx_ symbols are left out.
+  std::span<const Symbol> symbols() const { return symbols_; }
+  std::span<const Module> modules() const { return modules_; }
+  /// First symbol of that name; vmlinux before modules unless `module` names one.
+  const Symbol* find(std::string_view name, std::string_view module = {}) const;
+  /// The symbol that covers `address`.
+  const Symbol* at(GuestVirt address) const;
+  /// "mod`name+0x10", "mod`name" or "0x..." as dtrace prints code addresses.
+  std::string describe(GuestVirt address) const;
+
+  void add_module(Module module, std::vector<Symbol> symbols);
+  /// Sorts, fills sizes and builds the index; after the last add_module().
+  void seal();
+  std::string_view intern(std::string text);
+
+ private:
+  std::vector<Symbol> symbols_;
+  std::vector<Module> modules_;
+  std::vector<std::string> blobs_;
+  std::unordered_map<std::string_view, std::uint32_t> by_name_;
+};
+
+/// Offsets of the structures that built-in variables and the installer need, from BTF.
+/// An empty one was not in the guest's types: what needs it is refused by name.
+struct KernelLayout {
+  std::optional<std::uint32_t> task_comm, task_pid, task_tgid, task_real_parent, task_cred,
+      task_sum_exec_runtime, task_mm, task_stack;
+  std::optional<std::uint32_t> cred_uid, cred_gid;
+  std::optional<std::uint32_t> pt_regs_ax, pt_regs_orig_ax, pt_regs_ip, pt_regs_sp, pt_regs_cs;
+};
+
+class Kernel {
+ public:
+  /// Finds the running kernel in a machine's memory. NotFound while it has not booted far enough
+  /// (no VMCOREINFO yet, or system_state is not SYSTEM_RUNNING): try again later. Other errors are
+  /// final and say what this kernel lacks (BTF, kallsyms).
+  static Result<std::unique_ptr<Kernel>> discover(vmm::Machine& machine);
+  virtual ~Kernel() = default;
+
+  virtual std::string_view release() const = 0;  // "6.1.0-56-cloud-amd64"
+  virtual const vmm::PageTable& table() const = 0;  // init_top_pgt
+  virtual const SymbolTable& symbols() const = 0;
+  /// The kernel's and its modules' types. Non-const: the compiler adds a program's own.
+  virtual TypeGraph& types() = 0;
+  virtual const KernelLayout& layout() const = 0;
+  /// The prototype (TypeKind::Function) of a function, by symbol.
+  virtual std::optional<TypeId> prototype(const Symbol& function) const = 0;
+
+  /// Per-CPU base of each CPU (__per_cpu_offset).
+  virtual std::span<const std::uint64_t> percpu_bases() const = 0;
+  /// The CPU that this per-cpu base belongs to.
+  virtual std::optional<std::uint32_t> cpu_of(GuestVirt percpu_base) const = 0;
+  /// `current` of a CPU, read now.
+  virtual Result<GuestVirt, Fault> current_task(const GuestReader& kernel,
+                                                GuestVirt percpu_base) const = 0;
+  /// Reads the module list again; true when it changed (symbols() and types() are then new).
+  virtual Result<bool> refresh_modules() = 0;
+
+  struct AddressRange {
+    GuestVirt begin, end;
+    bool contains(GuestVirt at) const { return begin <= at && at < end; }
+  };
+  /// Text that must not carry an int3: entry text, .noinstr.text, the int3 path, init text.
+  virtual std::span<const AddressRange> forbidden_text() const = 0;
+  /// Addresses of instructions with an exception-table entry, and of bytes that the kernel patches
+  /// itself (jump labels, static calls), sorted; each with what it is, for messages.
+  struct PatchedSite {
+    GuestVirt address;
+    std::uint8_t length = 0;  // bytes from address on
+    std::string_view what;    // "jump label", "static call", "exception table"
+  };
+  virtual std::span<const PatchedSite> patched_sites() const = 0;
+};
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,117 @@
+// A machine: a virtual machine that we can see into and whose code we can change.
+// Back ends: vmm/qemu/ (QEMU that we start), vmm/none_machine.h (no guest).
+// "How to add a back end": implement Machine; start it from vmm/start_machine; nothing above vmm
+// may know which one it is.
+// Fire context: memory() yes; everything else no.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vmm/base/address.h"
+#include "vmm/base/registers.h"
+#include "vmm/base/result.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/guest_memory.h"
+
+namespace ringside::vmm {
+
+/// New bytes for kernel text that is executed now: at most a few bytes each.
+struct CodeWrite {
+  GuestVirt at;
+  std::uint8_t byte = 0;
+};
+
+enum class MachineState : std::uint8_t {
+  Running,
+  PoweredOff,  // the guest ended by its own wish
+  Rebooted,    // the guest reset itself
+  Panicked,    // the guest's kernel panicked
+  Died,        // the process behind the machine is gone
+};
+
+class PausedMachine;
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+
+  virtual std::string_view kind() const = 0;         // "qemu (TCG)", "qemu (KVM)", "none"
+  virtual unsigned vcpu_count() const = 0;           // 0 for none
+  virtual GuestMemory& memory() = 0;
+  /// Where start-up reserved RAM that the guest leaves alone, for the shim; empty when nowhere.
+  virtual std::optional<GuestMemory::Extent> reserved_memory() const = 0;
+  /// What became of the guest so far; does not block. Leaving Running is for ever.
+  virtual MachineState state() = 0;
+  /// Readable when state() may have changed; -1 when the machine has no such event.
+  virtual int state_event_fd() const = 0;
+  /// The last lines of the guest's console, for messages.
+  virtual std::string console_tail() const = 0;
+
+  /// The two byte streams to the guest's command port (images/README.md); empty when the machine
+  /// has none. Both ends stay owned by the machine.
+  struct CommandPort {
+    int control = -1;  // requests and answers, one line each
+    int output = -1;   // the command's stdout and stderr
+  };
+  virtual std::optional<CommandPort> command_port() = 0;
+
+  /// Ends the guest and everything that was started for it. Idempotent.
+  virtual void shut_down() = 0;
+
+ protected:
+  friend class PausedMachine;
+  virtual Result<void> pause_vcpus() = 0;
+  virtual Result<void> resume_vcpus() = 0;
+  virtual Result<Registers> read_registers(unsigned vcpu) = 0;
+  virtual Result<void> write_code_bytes(std::span<const CodeWrite> writes) = 0;
+};
+
+/// While one lives, no vCPU of the machine executes guest code. Functions that change guest text
+/// or page tables, or that read registers, take one, so the compiler checks that rule.
+class PausedMachine {
+ public:
+  static Result<PausedMachine> pause(Machine& machine);
+  PausedMachine(PausedMachine&& other) noexcept
+      : machine_(std::exchange(other.machine_, nullptr)) {}
+  PausedMachine& operator=(PausedMachine&&) = delete;
+  /// Resumes; a failure to do so is visible as Machine::state() afterwards.
+  ~PausedMachine();
+
+  GuestMemory& memory() { return machine_->memory(); }
+  Result<Registers> registers(unsigned vcpu) { return machine_->read_registers(vcpu); }
+  unsigned vcpu_count() const { return machine_->vcpu_count(); }
+  /// Writes text that may have run before (see design: under TCG the translator must be told).
+  Result<void> write_code(std::span<const CodeWrite> writes) {
+    return machine_->write_code_bytes(writes);
+  }
+
+ private:
+  explicit PausedMachine(Machine* machine) : machine_(machine) {}
+  Machine* machine_;
+};
+
+enum class MachineChoice : std::uint8_t { Auto, Kvm, Qemu };
+
+struct MachineConfig {
+  MachineChoice choice = MachineChoice::Auto;
+  std::string kernel, initrd;      // paths; initrd may be empty
+  std::string append;              // added to our own kernel command line
+  unsigned vcpus = 1;
+  std::uint64_t memory = 512 << 20;  // bytes
+  bool keep = false;               // the guest outlives us, even a SIGKILL
+  std::string qemu = "qemu-system-x86_64";  // the binary, by name or path
+  std::function<void(std::string_view)> progress;  // one line of news for the user
+};
+
+/// Starts QEMU with KVM where the host's KVM can run a stock kernel, else with TCG, and says which
+/// through `progress`. Returns once QEMU runs; the guest has only just begun to boot.
+Result<std::unique_ptr<Machine>> start_qemu(const MachineConfig& config);
+
+}  // namespace ringside::vmm

@@ -1,0 +1,61 @@
+// The page walk: GuestVirt to GuestPhys for x86-64 four- and five-level tables, and GuestReader
+// over it. Intel SDM volume 3A, 4.5.
+// Guarantees: at most five reads, each entry copied once and then decoded; never caches across
+// firings, because the guest may remap between two; does not check permissions (a tracer may read
+// what the guest CPU may not).
+// Fire context: yes.
+#pragma once
+
+#include "vmm/base/guest_reader.h"
+#include "vmm/guest_memory.h"
+
+namespace ringside::vmm {
+
+/// A page table: where its root lies and how many levels it has.
+struct PageTable {
+  GuestPhys root;
+  unsigned levels = 4;             // 4 or 5
+  std::uint64_t encryption_mask = 0;  // SME's C bit, cleared from entries; 0 when unused
+};
+
+struct Translation {
+  GuestPhys address;           // of the byte asked for
+  std::uint64_t page_size = 0;  // 4 KiB, 2 MiB or 1 GiB
+  std::uint64_t page_base = 0;  // virtual address of the page's start
+};
+
+/// Empty when an entry is not present or lies outside RAM.
+std::optional<Translation> translate(const GuestMemory& memory, const PageTable& table,
+                                     GuestVirt at);
+/// Where the entry of `level` (1 = PTE, 2 = PMD, 3 = PUD...) for `at` lies, if the tables above it
+/// exist and are not large pages.
+std::optional<GuestPhys> entry_address(const GuestMemory& memory, const PageTable& table,
+                                       GuestVirt at, unsigned level);
+
+/// Reads virtual memory through one page table. `forget()` drops the translations kept for the
+/// current firing; call it when a new firing starts.
+class PageTableReader final : public GuestReader {
+ public:
+  PageTableReader(const GuestMemory& memory, PageTable table) : memory_(&memory), table_(table) {}
+
+  Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override;
+  void set_table(PageTable table);
+  void forget() const;
+
+ private:
+  struct Cached {
+    std::uint64_t page_base = 1;  // 1: empty (no page starts there)
+    std::uint64_t page_size = 0;
+    GuestPhys physical;
+  };
+  static constexpr unsigned kCached = 8;
+
+  std::optional<Translation> lookup(GuestVirt at) const;
+
+  const GuestMemory* memory_;
+  PageTable table_;
+  mutable Cached cache_[kCached];
+  mutable unsigned next_ = 0;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,80 @@
+// The host's end of the shim: installs it in a guest, owns its table and slots, and serves its
+// mailboxes (the spin channel). Layout: guest-shim/mailbox_abi.h. Everything read from the region
+// is hostile: copied once, the copy validated, the copy used.
+// Does not: decode instructions, know probes, or decide where a tracepoint may stand.
+// Fire context: poll() and heartbeat() yes; everything else no.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "vmm/base/address.h"
+#include "vmm/base/registers.h"
+#include "vmm/base/result.h"
+#include "vmm/machine.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::vmm {
+
+/// A validated copy of one raised mailbox.
+struct Trap {
+  GuestVirt address;      // of the int3: a tracepoint that the table knows
+  std::uint64_t tsc = 0;  // the guest's, at entry to the shim
+  GuestVirt percpu_base;  // as the guest said: compare before use
+  Registers registers;    // as they were before the int3; rip is `address`
+};
+
+class TrapSink {
+ public:
+  virtual ~TrapSink() = default;
+  /// The vCPU stands still until this returns.
+  virtual void on_trap(const Trap& trap) = 0;
+};
+
+/// What the installer must know of the kernel; from vmm/linux.
+struct ShimKernelFacts {
+  PageTable kernel_table;     // init_top_pgt
+  GuestVirt image_region_start, image_region_end;  // 0xffffffff80000000 and the modules' start
+  GuestVirt image_end;        // _end of the running kernel
+  std::uint64_t this_cpu_off = 0;  // per-cpu offset of this_cpu_off, for %gs:
+};
+
+struct ShimCounters {
+  std::uint64_t firings = 0;   // int3s of ours that the shim saw
+  std::uint64_t orphans = 0;   // resumed without the host: lost firings
+  std::uint64_t foreign = 0;   // int3s passed on to the kernel's own handler
+};
+
+class Shim {
+ public:
+  /// Puts the shim into `place` and points IDT[3] at it. Refuses (Unsupported), with the way out,
+  /// a guest with FRED, with page-table isolation, with a gate that uses an IST, with no free PMDs.
+  static Result<std::unique_ptr<Shim>> install(PausedMachine& machine,
+                                               GuestMemory::Extent place,
+                                               const ShimKernelFacts& facts);
+  virtual ~Shim() = default;
+
+  /// Where `size` bytes of slot space lie in the guest. Never reused while the machine runs.
+  virtual Result<GuestVirt> allocate_slot(std::size_t size) = 0;
+  /// Slot bytes; only before the table knows the slot.
+  virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) = 0;
+  /// From now on an int3 at `address` resumes at `slot`.
+  virtual Result<void> add_entry(GuestVirt address, GuestVirt slot) = 0;
+
+  /// Serves every raised mailbox once; returns how many. Fire thread.
+  virtual unsigned poll(TrapSink& sink) = 0;
+  /// Tells the shim that the host lives; at least every 100 ms while tracepoints are armed.
+  virtual void heartbeat() = 0;
+  /// True when no mailbox is claimed: every trap that began has been answered.
+  virtual bool quiescent() const = 0;
+  virtual ShimCounters counters() const = 0;
+  /// If `pc` lies in the shim's region: is it there at all?
+  virtual bool contains(GuestVirt pc) const = 0;
+  /// The interrupted registers of the vCPU with this per-cpu base, if it waits in the shim now.
+  virtual std::optional<Registers> waiting(GuestVirt percpu_base) const = 0;
+};
+
+}  // namespace ringside::vmm
