@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,37 +42,38 @@ struct TypeId {
 
 struct Type {
   TypeKind kind = TypeKind::Void;
-  bool is_signed = false;    // Integer, Enum
-  bool is_char = false;      // Integer: a character type
-  bool is_variadic = false;  // Function
-  std::string_view name;     // without "struct "; empty when anonymous; owned by the graph
-  std::uint64_t size = 0;    // bytes; 0 for void, functions and incomplete types
-  TypeId target;
-  std::uint32_t count = 0;  // Array: elements
-  std::uint32_t first = 0;  // index of the first member, enumerator or parameter
+  bool is_signed = false;      // Integer, Enum
+  bool is_char = false;        // Integer: a character type
+  bool is_variadic = false;    // Function
+  bool is_union = false;       // Forward: of a union, else of a struct
+  std::string_view name = {};  // without "struct "; empty when anonymous; owned by the graph
+  std::uint64_t size = 0;      // bytes; 0 for void, functions and incomplete types
+  TypeId target = {};
+  std::uint32_t count = 0;   // Array: elements
+  std::uint32_t first = 0;   // index of the first member, enumerator or parameter
   std::uint32_t length = 0;  // number of members, enumerators or parameters
 };
 
 struct Member {
-  std::string_view name;  // empty for an anonymous struct or union
-  TypeId type;
+  std::string_view name = {};  // empty for an anonymous struct or union
+  TypeId type = {};
   std::uint32_t bit_offset = 0;
   std::uint32_t bit_width = 0;  // 0: not a bit-field
 };
 
 struct Enumerator {
-  std::string_view name;
+  std::string_view name = {};
   std::int64_t value = 0;
 };
 
 struct Parameter {
-  std::string_view name;
-  TypeId type;
+  std::string_view name = {};
+  TypeId type = {};
 };
 
 /// A member found by name, looking through anonymous structs and unions.
 struct FoundMember {
-  TypeId type;
+  TypeId type = {};
   std::uint64_t bit_offset = 0;  // from the start of the outermost type
   std::uint32_t bit_width = 0;   // 0: not a bit-field
 };
@@ -100,8 +102,11 @@ class TypeGraph {
   /// Completes a Forward or empty type in place (a program that defines what it declared).
   void replace(TypeId id, const Type& type) { types_[id.value] = type; }
 
-  /// Makes `id` findable by its kind and name; the first one to claim a name keeps it.
+  /// Makes `id` findable by its kind and name, and an enum's constants by theirs; the first one to
+  /// claim a name keeps it, except that a definition takes it from a Forward.
   void index(TypeId id);
+  /// Makes `id` findable under another plain name: BTF's "long unsigned int" for `unsigned long`.
+  void index_as(TypeId id, std::string_view name);
   /// Integer, Float, Typedef or String by plain name ("unsigned long", "size_t", "string").
   std::optional<TypeId> find(std::string_view name) const;
   /// "struct name", "union name", "enum name".
@@ -109,18 +114,39 @@ class TypeGraph {
   /// The constant that an indexed enum defines: `TASK_RUNNING`.
   std::optional<std::pair<TypeId, std::int64_t>> find_enumerator(std::string_view name) const;
 
+  /// Bulk filling, for a reader of many types (BTF). Names are not copied: they must be literals or
+  /// lie in bytes that the graph adopt()ed. Members, enumerators and parameters are appended
+  /// first; the Type then names them by `first` and `length`.
+  void reserve(std::size_t types, std::size_t members, std::size_t enumerators,
+               std::size_t parameters, std::size_t names);
+  std::span<const std::byte> adopt(std::shared_ptr<const std::vector<std::byte>> bytes);
+  TypeId append(const Type& type);
+  std::uint32_t append_member(const Member& member);
+  std::uint32_t append_enumerator(const Enumerator& enumerator);
+  std::uint32_t append_parameter(const Parameter& parameter);
+  std::uint32_t member_count() const { return static_cast<std::uint32_t>(members_.size()); }
+  std::uint32_t enumerator_count() const { return static_cast<std::uint32_t>(enumerators_.size()); }
+  std::uint32_t parameter_count() const { return static_cast<std::uint32_t>(parameters_.size()); }
+
   /// Strips typedefs and qualifiers; bounded, so a cycle in hostile BTF ends at void.
   TypeId resolve(TypeId id) const;
   /// Size in bytes behind typedefs and qualifiers; 0 when incomplete.
   std::uint64_t size_of(TypeId id) const;
   std::optional<FoundMember> find_member(TypeId id, std::string_view name) const;
-  /// C spelling: "struct task_struct *", "unsigned int [4]".
+  /// C spelling: "struct task_struct *", "unsigned int [4]", "int (*)(void *, ...)".
   std::string to_string(TypeId id) const;
 
   /// Copies `text` into storage that lives as long as the graph.
   std::string_view intern(std::string_view text);
 
  private:
+  class Speller;
+
+  void add_built_in_types();
+  void claim(TypeKind kind, std::string_view name, TypeId id);
+  bool find_member_in(TypeId id, std::string_view name, std::uint64_t bit_base, unsigned depth,
+                      unsigned& budget, std::optional<FoundMember>& found) const;
+
   struct Key {
     TypeKind kind;
     std::string_view name;
@@ -137,6 +163,7 @@ class TypeGraph {
   std::vector<Enumerator> enumerators_;
   std::vector<Parameter> parameters_;
   std::deque<std::string> names_;
+  std::vector<std::shared_ptr<const std::vector<std::byte>>> adopted_;
   std::unordered_map<Key, TypeId, KeyHash> by_name_;
   std::unordered_map<std::string_view, std::pair<TypeId, std::int64_t>> by_enumerator_;
   std::unordered_map<std::uint32_t, TypeId> pointers_;
