@@ -2,7 +2,9 @@
 // mailboxes (the spin channel). Layout: guest-shim/mailbox_abi.h. Everything read from the region
 // is hostile: copied once, the copy validated, the copy used.
 // Does not: decode instructions, know probes, or decide where a tracepoint may stand.
-// Fire context: poll() and heartbeat() yes; everything else no.
+// Fire context: poll(), heartbeat(), waiting() and contains() yes; everything else no.
+// Threads: poll() on one thread, heartbeat(), counters() and waiting() on any; table and slots
+// change only while nobody polls.
 #pragma once
 
 #include <cstdint>
@@ -36,24 +38,29 @@ class TrapSink {
 
 /// What the installer must know of the kernel; from vmm/linux.
 struct ShimKernelFacts {
-  PageTable kernel_table;     // init_top_pgt
+  PageTable kernel_table;                          // init_top_pgt
   GuestVirt image_region_start, image_region_end;  // 0xffffffff80000000 and the modules' start
-  GuestVirt image_end;        // _end of the running kernel
-  std::uint64_t this_cpu_off = 0;  // per-cpu offset of this_cpu_off, for %gs:
+  GuestVirt image_end;                             // _end of the running kernel
+  std::uint64_t this_cpu_off = 0;                  // per-cpu offset of this_cpu_off, for %gs:
+  GuestVirt idt;                                   // symbol idt_table, which every CPU uses
+  GuestVirt int3_handler;                          // symbol asm_exc_int3: what gate 3 must point to
+  bool page_table_isolation = false;               // X86_FEATURE_PTI, from boot_cpu_data
 };
 
 struct ShimCounters {
   std::uint64_t firings = 0;   // int3s of ours that the shim saw
   std::uint64_t orphans = 0;   // resumed without the host: lost firings
-  std::uint64_t foreign = 0;   // int3s passed on to the kernel's own handler
+  std::uint64_t late = 0;      // resumed unfired because the shim was not active
+  std::uint64_t foreign = 0;   // kernel-mode int3s passed on to the kernel's own handler
+  std::uint64_t rejected = 0;  // mailboxes that named no tracepoint of ours: answered, not fired
 };
 
 class Shim {
  public:
   /// Puts the shim into `place` and points IDT[3] at it. Refuses (Unsupported), with the way out,
-  /// a guest with FRED, with page-table isolation, with a gate that uses an IST, with no free PMDs.
-  static Result<std::unique_ptr<Shim>> install(PausedMachine& machine,
-                                               GuestMemory::Extent place,
+  /// a guest with FRED, with page-table isolation, with a gate that uses an IST, with no free PMDs,
+  /// or one that carries a shim already. Not active yet.
+  static Result<std::unique_ptr<Shim>> install(PausedMachine& machine, GuestMemory::Extent place,
                                                const ShimKernelFacts& facts);
   virtual ~Shim() = default;
 
@@ -63,6 +70,15 @@ class Shim {
   virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) = 0;
   /// From now on an int3 at `address` resumes at `slot`.
   virtual Result<void> add_entry(GuestVirt address, GuestVirt slot) = 0;
+
+  /// From now on traps wait for the host (heartbeat included); before, they resume unfired.
+  virtual void activate() = 0;
+  /// From now on traps resume at once, unfired and not counted as lost. Those that began before
+  /// still want an answer: poll() until quiescent().
+  virtual void deactivate() = 0;
+  /// Deactivates and gives IDT[3] back to the kernel, after every tracepoint is disarmed. Slots
+  /// stay mapped for ever, because a task may be inside one.
+  virtual Result<void> retire(PausedMachine& machine) = 0;
 
   /// Serves every raised mailbox once; returns how many. Fire thread.
   virtual unsigned poll(TrapSink& sink) = 0;
