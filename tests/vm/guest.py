@@ -1,0 +1,142 @@
+"""A guest without ringside: QEMU, an image and its command port (images/README.md).
+
+Used by the tests of the images themselves and by tests/bench/compare. Does not: trace anything.
+"""
+
+import os
+import pathlib
+import select
+import socket
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# A loaded machine under TCG has taken minutes for what takes seconds.
+PATIENCE = 240
+APPEND = "console=ttyS0 panic=-1 quiet no_timer_check"
+
+
+def images_folder():
+    """Where images/build put the images."""
+    build = os.environ.get("RINGSIDE_BUILD", ROOT / "build")
+    return pathlib.Path(os.environ.get("RINGSIDE_IMAGES", pathlib.Path(build) / "images"))
+
+
+class GuestError(Exception):
+    """The guest did not do what its protocol says."""
+
+
+class Guest:
+    """One running QEMU; a context manager that ends it."""
+
+    def __init__(self, image, cpus=1, memory=512, options=()):
+        self._folder = tempfile.TemporaryDirectory(prefix="ringside-guest-")
+        folder = pathlib.Path(self._folder.name)
+        self._listeners = {}
+        serials = ["-serial", f"file:{folder}/console"]
+        for name in ("control", "output"):
+            self._listeners[name] = socket.socket(socket.AF_UNIX)
+            self._listeners[name].bind(f"{folder}/{name}")
+            self._listeners[name].listen(1)
+            serials += ["-serial", f"unix:{folder}/{name}"]
+        files = images_folder() / image
+        errors = open(folder / "stderr", "wb")
+        self._process = subprocess.Popen(
+            ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cpus),
+             "-m", str(memory), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+             "-kernel", files / "vmlinuz", "-initrd", files / "initrd", "-append", APPEND,
+             *serials, *options],
+            stdin=subprocess.DEVNULL, stderr=errors)
+        errors.close()
+        self._buffers = {"control": b"", "output": b""}
+        self._sockets = {}
+
+    def __enter__(self):
+        try:
+            for name, listener in self._listeners.items():
+                listener.settimeout(PATIENCE)
+                self._sockets[name] = listener.accept()[0]
+            self.expect("ready")
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    @property
+    def pid(self):
+        """Of the QEMU process."""
+        return self._process.pid
+
+    def close(self):
+        """Ends QEMU; idempotent."""
+        self._process.kill()
+        self._process.wait()
+        for each in (*self._listeners.values(), *self._sockets.values()):
+            each.close()
+        self._folder.cleanup()
+
+    def _trouble(self, what):
+        console = (pathlib.Path(self._folder.name) / "console").read_bytes()[-2000:]
+        errors = (pathlib.Path(self._folder.name) / "stderr").read_bytes()[-500:]
+        return GuestError(f"{what}\nQEMU: {errors.decode(errors='replace')}\n"
+                          f"console: {console.decode(errors='replace')}")
+
+    def _pump(self, deadline):
+        """Moves bytes from both ports into the buffers; waits for at least one."""
+        left = deadline - time.monotonic()
+        ready = select.select(list(self._sockets.values()), [], [], max(left, 0))[0]
+        if not ready:
+            raise self._trouble("the guest was silent for too long")
+        for name, sock in self._sockets.items():
+            if sock in ready:
+                data = sock.recv(65536)
+                if not data:
+                    raise self._trouble("QEMU ended")
+                self._buffers[name] += data
+
+    def answer(self, patience=PATIENCE):
+        """The next line of the control port."""
+        deadline = time.monotonic() + patience
+        while b"\n" not in self._buffers["control"]:
+            self._pump(deadline)
+        line, self._buffers["control"] = self._buffers["control"].split(b"\n", 1)
+        return line.decode()
+
+    def expect(self, start):
+        """The rest of the next line, which has to begin with `start`."""
+        line = self.answer()
+        if not line.startswith(start):
+            raise self._trouble(f"expected '{start}...', got '{line}'")
+        return line[len(start):].strip()
+
+    def send(self, line):
+        """Sends one request."""
+        self._sockets["control"].sendall(line.encode() + b"\n")
+
+    def output(self):
+        """Takes everything that commands have printed so far."""
+        taken, self._buffers["output"] = self._buffers["output"], b""
+        return taken
+
+    def start(self, command):
+        """Prepares a command; returns its pid. It runs after send("go")."""
+        self.send("run " + os.fsencode(command).hex())
+        return int(self.expect("pid"))
+
+    def finish(self):
+        """Waits for the command's end; returns (status, output)."""
+        status = int(self.expect("exit"))
+        # The guest drained the line before it said so; take what is still between QEMU and us.
+        while select.select([self._sockets["output"]], [], [], 0.05)[0]:
+            self._pump(time.monotonic() + 1)
+        return status, self.output()
+
+    def run(self, command):
+        """Runs a command to its end; returns (status, output)."""
+        self.start(command)
+        self.send("go")
+        return self.finish()
