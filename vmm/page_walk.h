@@ -6,6 +6,11 @@
 // Fire context: yes.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
 #include "vmm/base/guest_reader.h"
 #include "vmm/guest_memory.h"
 
@@ -14,12 +19,12 @@ namespace ringside::vmm {
 /// A page table: where its root lies and how many levels it has.
 struct PageTable {
   GuestPhys root;
-  unsigned levels = 4;             // 4 or 5
+  unsigned levels = 4;                // 4 or 5
   std::uint64_t encryption_mask = 0;  // SME's C bit, cleared from entries; 0 when unused
 };
 
 struct Translation {
-  GuestPhys address;           // of the byte asked for
+  GuestPhys address;            // of the byte asked for
   std::uint64_t page_size = 0;  // 4 KiB, 2 MiB or 1 GiB
   std::uint64_t page_base = 0;  // virtual address of the page's start
 };
@@ -33,7 +38,8 @@ std::optional<GuestPhys> entry_address(const GuestMemory& memory, const PageTabl
                                        GuestVirt at, unsigned level);
 
 /// Reads virtual memory through one page table. `forget()` drops the translations kept for the
-/// current firing; call it when a new firing starts.
+/// current firing; call it when a new firing starts. Translations are kept in the reader, so each
+/// thread needs its own.
 class PageTableReader final : public GuestReader {
  public:
   PageTableReader(const GuestMemory& memory, PageTable table) : memory_(&memory), table_(table) {}
@@ -43,19 +49,21 @@ class PageTableReader final : public GuestReader {
   void forget() const;
 
  private:
+  /// One 4 KiB piece of a translation, whatever the size of its page: direct-mapped, so that a hit
+  /// costs one comparison.
   struct Cached {
-    std::uint64_t page_base = 1;  // 1: empty (no page starts there)
-    std::uint64_t page_size = 0;
-    GuestPhys physical;
+    std::uint64_t page = 1;      // virtual address of the piece; 1: empty (no piece starts there)
+    std::uint64_t physical = 0;  // guest-physical address of the piece
   };
-  static constexpr unsigned kCached = 8;
+  static constexpr unsigned kCached = 16;  // a power of two
 
-  std::optional<Translation> lookup(GuestVirt at) const;
+  /// Where the 4 KiB piece that starts at `page` lies.
+  std::optional<GuestPhys> lookup(std::uint64_t page) const;
+  Result<void, Fault> read_pieces(GuestVirt at, std::span<std::byte> out) const;
 
   const GuestMemory* memory_;
   PageTable table_;
-  mutable Cached cache_[kCached];
-  mutable unsigned next_ = 0;
+  mutable std::array<Cached, kCached> cache_;
 };
 
 }  // namespace ringside::vmm
