@@ -1,0 +1,61 @@
+#include "cli/images.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+namespace ringside::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool holds_image(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / "vmlinuz", ignored) &&
+         fs::is_regular_file(folder / "initrd", ignored);
+}
+
+std::set<std::string> available(const std::vector<std::string>& folders) {
+  std::set<std::string> names;
+  for (const std::string& folder : folders) {
+    std::error_code failure;
+    for (fs::directory_iterator at(folder, failure), end; !failure && at != end;
+         at.increment(failure)) {
+      if (holds_image(at->path())) names.insert(at->path().filename().string());
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> image_folders() {
+  std::vector<std::string> folders;
+  if (const char* chosen = std::getenv("RINGSIDE_IMAGES"); chosen != nullptr) {
+    folders.emplace_back(chosen);
+  }
+  std::error_code failure;
+  const fs::path self = fs::read_symlink("/proc/self/exe", failure);
+  if (!failure) folders.push_back((self.parent_path() / "images").string());
+  return folders;
+}
+
+Result<Image> find_image(std::string_view name, const std::vector<std::string>& folders) {
+  const bool plain = !name.empty() && name.find('/') == std::string_view::npos && name != "..";
+  for (const std::string& folder : folders) {
+    const fs::path place = fs::path(folder) / name;
+    if (plain && holds_image(place)) {
+      return Image{(place / "vmlinuz").string(), (place / "initrd").string()};
+    }
+  }
+  const std::set<std::string> names = available(folders);
+  const std::string there =
+      names.empty() ? "there are none yet" : fmt::format("there are {}", fmt::join(names, ", "));
+  return fail(ErrorCode::NotFound,
+              fmt::format("no image '{}': {}; images/build makes them", name, there));
+}
+
+}  // namespace ringside::cli
