@@ -1,0 +1,139 @@
+#include "cli/distribution.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace ringside::cli {
+namespace {
+
+dif::Aggregation quantize() {
+  dif::Aggregation aggregation;
+  aggregation.function = dif::AggregateFunction::Quantize;
+  return aggregation;
+}
+
+std::vector<std::int64_t> quantize_words() {
+  return std::vector<std::int64_t>(127);
+}
+
+TEST(Distribution, QuantizeShowsOneEmptyBucketOnEachSide) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[63] = 1;  // 0
+  words[64] = 2;  // 1
+  words[66] = 1;  // 4
+
+  EXPECT_EQ(draw_distribution(quantize(), words, 1), R"(
+           value  ------------- Distribution ------------- count    
+              -1 |                                         0        
+               0 |@@@@@@@@@@                               1        
+               1 |@@@@@@@@@@@@@@@@@@@@                     2        
+               2 |                                         0        
+               4 |@@@@@@@@@@                               1        
+               8 |                                         0        
+)");
+}
+
+TEST(Distribution, NegativeValuesHaveNegativeLabels) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[62] = 5;  // -1
+  words[60] = 5;  // -4
+
+  EXPECT_EQ(draw_distribution(quantize(), words, 1), R"(
+           value  ------------- Distribution ------------- count    
+              -8 |                                         0        
+              -4 |@@@@@@@@@@@@@@@@@@@@                     5        
+              -2 |                                         0        
+              -1 |@@@@@@@@@@@@@@@@@@@@                     5        
+               0 |                                         0        
+)");
+}
+
+TEST(Distribution, CountsOfBothSignsHaveACentreLine) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[64] = 1;
+  words[65] = -1;
+
+  EXPECT_EQ(draw_distribution(quantize(), words, 1), R"(
+           value  ------------- Distribution ------------- count    
+               0                     |                     0        
+               1                     |@@@@@@@@@@           1        
+               2           @@@@@@@@@@|                     -1       
+               4                     |                     0        
+)");
+}
+
+TEST(Distribution, LinearEndsAreOpen) {
+  dif::Aggregation aggregation;
+  aggregation.function = dif::AggregateFunction::Lquantize;
+  aggregation.parameters = std::uint64_t{10} << 48 | std::uint64_t{2} << 32 | 0;  // 0..20 by 10
+  const std::vector<std::int64_t> words{1, 0, 2, 1};
+
+  EXPECT_EQ(draw_distribution(aggregation, words, 1), R"(
+           value  ------------- Distribution ------------- count    
+             < 0 |@@@@@@@@@@                               1        
+               0 |                                         0        
+              10 |@@@@@@@@@@@@@@@@@@@@                     2        
+           >= 20 |@@@@@@@@@@                               1        
+)");
+}
+
+TEST(Distribution, LinearBaseMayBeNegative) {
+  dif::Aggregation aggregation;
+  aggregation.function = dif::AggregateFunction::Lquantize;
+  aggregation.parameters =
+      std::uint64_t{1} << 48 | std::uint64_t{2} << 32 | static_cast<std::uint32_t>(-2);
+
+  const std::vector<Bucket> buckets =
+      buckets_of(aggregation, std::vector<std::int64_t>{0, 7, 0, 0});
+
+  ASSERT_EQ(buckets.size(), 4u);
+  EXPECT_EQ(buckets[0].label, "< -2");
+  EXPECT_EQ(buckets[1].lower, -2);
+  EXPECT_EQ(buckets[3].label, ">= 0");
+}
+
+TEST(Distribution, LogLinearStepsGrowWithTheMagnitude) {
+  dif::Aggregation aggregation;
+  aggregation.function = dif::AggregateFunction::Llquantize;
+  // factor 10, magnitudes 0 and 1, 10 steps: 1..9 by 1, 10..90 by 10.
+  aggregation.parameters = std::uint64_t{10} << 48 | std::uint64_t{1} << 16 | 10;
+
+  const std::vector<Bucket> buckets = buckets_of(aggregation, std::vector<std::int64_t>(20));
+
+  ASSERT_EQ(buckets.size(), 20u);
+  EXPECT_EQ(buckets[0].label, "< 1");
+  EXPECT_EQ(buckets[9].lower, 9);
+  EXPECT_EQ(buckets[10].lower, 10);
+  EXPECT_EQ(buckets[18].lower, 90);
+  EXPECT_EQ(buckets[19].label, ">= 100");
+}
+
+TEST(Distribution, NormalizationDividesCountsNotBars) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[64] = 10;
+
+  EXPECT_EQ(draw_distribution(quantize(), words, 5), R"(
+           value  ------------- Distribution ------------- count    
+               0 |                                         0        
+               1 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@ 2        
+               2 |                                         0        
+)");
+}
+
+TEST(Distribution, NothingButAHeaderForNoData) {
+  EXPECT_EQ(draw_distribution(quantize(), quantize_words(), 1),
+            "\n           value  ------------- Distribution ------------- count    \n");
+  EXPECT_TRUE(buckets_of(quantize(), std::vector<std::int64_t>(3)).empty());
+}
+
+TEST(Distribution, TotalWeighsBucketsByValue) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[66] = 3;  // 4
+  words[62] = 2;  // -1
+
+  EXPECT_DOUBLE_EQ(distribution_total(quantize(), words), 10.0);
+}
+
+}  // namespace
+}  // namespace ringside::cli
