@@ -23,7 +23,7 @@ struct ProbeDescription {
   std::string to_string() const { return provider + ':' + module + ':' + function + ':' + name; }
 };
 
-/// True when `text` matches the one-field pattern; linear time for any pattern.
+/// True when `text` matches the one-field pattern. Time at most pattern length times text length.
 bool glob_match(std::string_view pattern, std::string_view text);
 /// True when the pattern has an unescaped metacharacter (so a lookup by name will not do).
 bool is_glob(std::string_view pattern);
