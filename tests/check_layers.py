@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Checks that every include keeps to the layer table: tests/check_layers.py [ROOT]
+
+Run as a meson test; the table is the one of ARCHITECTURE.md. A file belongs to the longest folder
+of the table that it lies in. Does not: follow what an included file includes in its turn.
+"""
+
+import pathlib
+import re
+import sys
+
+ABI = "guest-shim/mailbox_abi.h"
+
+# folder: what its files may include besides the folder itself; a folder here means that folder
+# without those below it that have a row of their own.
+LAYERS = {
+    "vmm/base": (),
+    "guest-shim": (),
+    "disasm": ("vmm/base",),
+    "dif": ("vmm/base",),
+    "dif/d": ("dif", "vmm/base"),
+    "vmm": ("vmm/base", ABI),
+    "vmm/linux": ("vmm", "vmm/base"),
+    "providers": ("vmm", "vmm/linux", "vmm/base", "dif", "disasm", ABI),
+    "cli": ("providers", "vmm", "vmm/linux", "vmm/base", "dif", "dif/d", "disasm", ABI),
+}
+
+# System headers that only one folder may know, and there only in the named kind of file.
+FOREIGN = (
+    (re.compile(r"(Zydis|Zycore|capstone)/"), "disasm", (".cc",)),
+    (re.compile(r"linux/kvm\.h"), "vmm", (".cc", ".h")),
+)
+
+SUFFIXES = {".h", ".cc", ".c", ".S", ".ld", ".l", ".y", ".def"}
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+
+
+def layer_of(path):
+    """The row that a path belongs to, or None."""
+    best = None
+    for layer in LAYERS:
+        if path.startswith(layer + "/") and len(layer) > len(best or ""):
+            best = layer
+    return best
+
+
+def quoted_violation(path, layer, included):
+    """Why a file may not include one of our own headers, or None."""
+    if "/" not in included:
+        # A generated parser's header lies beside it in the build folder only.
+        generated = pathlib.PurePath(path).suffix in (".l", ".y")
+        return None if generated else f'"{included}": includes are written from the root'
+    target = layer_of(included)
+    if target is None:
+        if included.startswith("tests/") and "_test." in path:
+            return None
+        return f'"{included}" is in no folder of the layer table'
+    allowed = LAYERS[layer]
+    if target == layer or target in allowed or included in allowed:
+        return None
+    return f'"{included}": {layer} may not include {target}'
+
+
+def system_violation(path, layer, included):
+    """Why a file may not include a system header, or None."""
+    for pattern, owner, suffixes in FOREIGN:
+        if pattern.match(included) and (
+                layer != owner or pathlib.PurePath(path).suffix not in suffixes):
+            return f"<{included}> stays inside {owner}'s {' and '.join(suffixes)} files"
+    return None
+
+
+def check(root):
+    """Every violation below `root` as (path, line, why), and how many files were read."""
+    root = pathlib.Path(root)
+    violations, files = [], 0
+    for top in sorted({layer.split("/")[0] for layer in LAYERS}):
+        for file in sorted((root / top).rglob("*")):
+            if file.suffix not in SUFFIXES or not file.is_file():
+                continue
+            files += 1
+            path = file.relative_to(root).as_posix()
+            layer = layer_of(path)
+            text = file.read_text(errors="replace")
+            for match in INCLUDE.finditer(text):
+                if layer is None:
+                    why = f"{path} is in no folder of the layer table"
+                elif match[1]:
+                    why = quoted_violation(path, layer, match[1])
+                else:
+                    why = system_violation(path, layer, match[2])
+                if why:
+                    violations.append((path, text.count("\n", 0, match.start(0)) + 1, why))
+    return violations, files
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[1]
+    violations, files = check(root)
+    for path, line, why in violations:
+        print(f"{path}:{line}: {why}")
+    if files == 0:
+        print(f"{root}: no sources here")
+    sys.exit(1 if violations or files == 0 else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Plants violations and demands that check_layers.py finds each one, and nothing else."""
+
+import pathlib
+import tempfile
+import unittest
+
+import check_layers
+
+
+class CheckLayers(unittest.TestCase):
+    def why(self, path, include):
+        """The complaints about a tree with one file and one include in it."""
+        with tempfile.TemporaryDirectory() as root:
+            file = pathlib.Path(root, path)
+            file.parent.mkdir(parents=True)
+            file.write_text(f"// A comment.\n#include {include}\n")
+            violations, files = check_layers.check(root)
+        self.assertEqual(files, 1)
+        for where, line, _ in violations:
+            self.assertEqual((where, line), (path, 2))
+        return [text for _, _, text in violations]
+
+    def test_what_each_row_allows(self):
+        for path, include in (
+                ("vmm/base/a.h", '"vmm/base/b.h"'), ("vmm/base/a.h", "<vector>"),
+                ("disasm/zydis.cc", "<Zydis/Zydis.h>"), ("dif/d/parse.cc", '"dif/program.h"'),
+                ("vmm/qemu/a.cc", '"vmm/machine.h"'), ("vmm/a.cc", '"vmm/qemu/a.h"'),
+                ("vmm/shim.cc", '"guest-shim/mailbox_abi.h"'), ("vmm/kvm.cc", "<linux/kvm.h>"),
+                ("vmm/linux/btf.cc", '"vmm/page_walk.h"'), ("dif/d/lexer.l", '"grammar.h"'),
+                ("providers/tracepoint/a.cc", '"providers/provider.h"'),
+                ("providers/fbt.cc", '"providers/tracepoint/tracepoint.h"'),
+                ("providers/fbt.cc", '"vmm/linux/kernel.h"'), ("cli/a.cc", '"dif/d/compile.h"'),
+                ("vmm/a_test.cc", '"tests/fakes/fake_guest.h"')):
+            with self.subTest(path=path, include=include):
+                self.assertEqual(self.why(path, include), [])
+
+    def test_what_each_row_forbids(self):
+        for path, include, part in (
+                ("vmm/base/a.h", '"vmm/machine.h"', "vmm/base may not include vmm"),
+                ("vmm/base/a.h", '"dif/program.h"', "vmm/base may not include dif"),
+                ("guest-shim/a.c", '"vmm/base/check.h"', "guest-shim may not include vmm/base"),
+                ("disasm/a.cc", '"dif/insn.h"', "disasm may not include dif"),
+                ("disasm/a.h", "<Zydis/Zydis.h>", "stays inside disasm's .cc files"),
+                ("providers/a.cc", "<capstone/capstone.h>", "stays inside disasm's .cc files"),
+                ("dif/engine.cc", '"dif/d/ast.h"', "dif may not include dif/d"),
+                ("dif/a.cc", '"vmm/guest_memory.h"', "dif may not include vmm"),
+                ("dif/d/a.cc", '"vmm/linux/kernel.h"', "dif/d may not include vmm/linux"),
+                ("vmm/a.cc", '"vmm/linux/kernel.h"', "vmm may not include vmm/linux"),
+                ("vmm/a.cc", '"providers/provider.h"', "vmm may not include providers"),
+                ("vmm/a.cc", '"guest-shim/other.h"', "vmm may not include guest-shim"),
+                ("vmm/linux/a.cc", '"dif/program.h"', "vmm/linux may not include dif"),
+                ("providers/a.cc", '"dif/d/compile.h"', "providers may not include dif/d"),
+                ("providers/tracepoint/a.cc", '"cli/options.h"', "may not include cli"),
+                ("cli/a.cc", "<linux/kvm.h>", "stays inside vmm's"),
+                ("vmm/a.cc", '"machine.h"', "includes are written from the root"),
+                ("vmm/a.cc", '"images/x.h"', "is in no folder of the layer table"),
+                ("vmm/a.cc", '"tests/fakes/fake_guest.h"', "is in no folder")):
+            with self.subTest(path=path, include=include):
+                complaints = self.why(path, include)
+                self.assertEqual(len(complaints), 1, complaints)
+                self.assertIn(part, complaints[0])
+
+    def test_an_empty_tree_is_no_success(self):
+        with tempfile.TemporaryDirectory() as root:
+            self.assertEqual(check_layers.check(root), ([], 0))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Runs every suite and counts: tests/run.py [--suite unit|vm] [-k PATTERN]
+
+Progress goes to stderr; the last line on stdout is "N passed, N failed" and ", N skipped" when
+there are any. The exit status is 0 only when something ran and nothing failed.
+
+Suites: `unit` is everything that meson knows (GoogleTest cases are counted one by one), `vm` the
+unittest classes of tests/vm/, which boot guests one after another.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+import xml.etree.ElementTree
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+@dataclasses.dataclass
+class Count:
+    """What came of some tests."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other):
+        """Adds another suite's."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def __str__(self):
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped}"
+
+
+def count_gtest(report):
+    """Counts the cases in a GoogleTest XML report."""
+    count = Count()
+    for case in report.iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            count.failed += 1
+        elif case.get("result") == "skipped" or case.get("status") == "notrun":
+            count.skipped += 1
+        else:
+            count.passed += 1
+    return count
+
+
+def count_meson_test(entry, reports):
+    """Counts one line of meson's test log; `reports` is the folder with GoogleTest's."""
+    count = Count()
+    path = reports / f"{pathlib.Path(entry['command'][0]).name}.xml"
+    if path.exists():
+        try:
+            count = count_gtest(xml.etree.ElementTree.parse(path))
+        except xml.etree.ElementTree.ParseError:
+            count = Count()
+    good = entry["result"] in ("OK", "EXPECTEDFAIL", "SKIP")
+    if not good and count.failed == 0:
+        # A crash, a time-out, or a sanitizer's word at the end: no case is to blame.
+        count.failed = 1
+    elif good and count == Count():
+        count = Count(skipped=1) if entry["result"] == "SKIP" else Count(passed=1)
+    return count
+
+
+def run_unit(build, pattern):
+    """Runs meson's tests."""
+    reports = build.resolve() / "test-reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    names = []
+    if pattern:
+        listing = subprocess.run(["meson", "test", "-C", build, "--list"], text=True, check=True,
+                                 capture_output=True).stdout.splitlines()
+        names = [line.rpartition(" / ")[2] for line in listing if pattern in line]
+        if not names:
+            return Count()
+    log = build / "meson-logs/testlog.json"
+    log.unlink(missing_ok=True)
+    subprocess.run(["meson", "test", "-C", build, "--print-errorlogs", *names], check=False,
+                   stdout=sys.stderr, env=dict(os.environ, GTEST_OUTPUT=f"xml:{reports}/"))
+    if not log.exists():
+        say("run: meson ran no tests: see above")
+        return Count(failed=1)
+    total = Count()
+    for line in log.read_text().splitlines():
+        total.add(count_meson_test(json.loads(line), reports))
+    return total
+
+
+class VmResult(unittest.TestResult):
+    """Says each test's name and outcome as it happens; a test fails once, however often."""
+
+    def __init__(self):
+        super().__init__()
+        self.bad = set()
+        self._start = 0.0
+
+    def startTest(self, test):
+        super().startTest(test)
+        self._start = time.monotonic()
+        say(f"vm: {test.id()} ...")
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        outcome = "FAILED" if test.id() in self.bad else "done"
+        say(f"vm: {test.id()} {outcome} ({time.monotonic() - self._start:.1f} s)")
+
+    def _failed(self, test, error):
+        self.bad.add(test.id())
+        say(self._exc_info_to_string(error, test))
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self._failed(test, err)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self._failed(test, err)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            say(f"vm: {subtest.id()}")
+            self._failed(test, err)
+
+    def addUnexpectedSuccess(self, test):
+        super().addUnexpectedSuccess(test)
+        self.bad.add(test.id())
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        say(f"vm: {test.id()} skipped: {reason}")
+
+    def count(self):
+        """Also counts what went wrong outside of a test, as in setUpClass."""
+        skipped = len(self.skipped)
+        outside = sum(1 for name in self.bad if name.startswith(("setUp", "tearDown")))
+        inside = len(self.bad) - outside
+        return Count(max(self.testsRun - inside - skipped, 0), len(self.bad), skipped)
+
+
+def run_vm(folder, pattern):
+    """Runs the unittest classes of a folder."""
+    loader = unittest.TestLoader()
+    if pattern:
+        loader.testNamePatterns = [f"*{pattern}*"]
+    result = VmResult()
+    loader.discover(str(folder), "test_*.py", top_level_dir=str(folder)).run(result)
+    return result.count()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs the tests and counts them.")
+    parser.add_argument("--suite", choices=("unit", "vm"), action="append",
+                        help="run only this suite")
+    parser.add_argument("-k", metavar="PATTERN", help="run only tests whose name has this in it")
+    options = parser.parse_args()
+    build = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
+    suites = {"unit": lambda: run_unit(build, options.k),
+              "vm": lambda: run_vm(HERE / "vm", options.k)}
+    total = Count()
+    for name in options.suite or suites:
+        count = suites[name]()
+        say(f"{name}: {count}")
+        total.add(count)
+    if total.passed + total.failed == 0:
+        say("run: nothing ran")
+    print(total, flush=True)
+    return 0 if total.passed and not total.failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""The runner's counting, on reports and tests made up for the purpose."""
+
+import contextlib
+import io
+import pathlib
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+import run
+from run import Count
+
+REPORT = """<testsuites><testsuite name="S">
+ <testcase name="good" status="run" result="completed"/>
+ <testcase name="bad" status="run" result="completed"><failure message="m"/></testcase>
+ <testcase name="left" status="run" result="skipped"><skipped message="m"/></testcase>
+ <testcase name="off" status="notrun" result="suppressed"/>
+</testsuite></testsuites>"""
+
+VM_TESTS = """
+import unittest
+class Some(unittest.TestCase):
+    def test_good(self): pass
+    def test_bad(self): self.fail("on purpose")
+    def test_left(self): self.skipTest("why not")
+    def test_two_bad_parts(self):
+        for part in "ab":
+            with self.subTest(part): self.fail(part)
+class NoStart(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): raise OSError("no guest")
+    def test_never(self): pass
+"""
+
+
+class Counting(unittest.TestCase):
+    def meson(self, result, report=None):
+        """The count of one line of meson's log, with a GoogleTest report or without."""
+        with tempfile.TemporaryDirectory() as folder:
+            if report is not None:
+                pathlib.Path(folder, "x_test.xml").write_text(report)
+            entry = {"command": ["/somewhere/x_test", "-v"], "result": result}
+            return run.count_meson_test(entry, pathlib.Path(folder))
+
+    def test_gtest_cases_are_counted_one_by_one(self):
+        report = xml.etree.ElementTree.fromstring(REPORT)
+
+        self.assertEqual(run.count_gtest(report), Count(passed=1, failed=1, skipped=2))
+
+    def test_a_program_without_a_report_is_one_test(self):
+        self.assertEqual(self.meson("OK"), Count(passed=1))
+        self.assertEqual(self.meson("SKIP"), Count(skipped=1))
+        self.assertEqual(self.meson("FAIL"), Count(failed=1))
+
+    def test_a_crash_fails_even_when_every_case_passed(self):
+        report = '<testsuites><testcase name="a" status="run" result="completed"/></testsuites>'
+
+        self.assertEqual(self.meson("FAIL", report), Count(passed=1, failed=1))
+        self.assertEqual(self.meson("TIMEOUT", "<testsuites><cut off"), Count(failed=1))
+
+    def test_vm_tests_fail_once_each_and_a_missing_guest_fails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "test_made_up.py").write_text(VM_TESTS)
+            with contextlib.redirect_stderr(io.StringIO()) as progress:
+                count = run.run_vm(folder, None)
+
+        self.assertEqual(count, Count(passed=1, failed=3, skipped=1))
+        self.assertIn("test_made_up.Some.test_bad FAILED", progress.getvalue())
+        self.assertIn("no guest", progress.getvalue())
+
+    def test_the_last_line(self):
+        self.assertEqual(str(Count(3, 0)), "3 passed, 0 failed")
+        self.assertEqual(str(Count(3, 1, 2)), "3 passed, 1 failed, 2 skipped")
+
+
+if __name__ == "__main__":
+    unittest.main()
