@@ -16,8 +16,8 @@
 namespace ringside::disasm {
 
 enum class Flow : std::uint8_t {
-  Next,             // falls through
-  Call,             // direct call: target
+  Next,  // falls through
+  Call,  // direct call: target
   IndirectCall,
   Jump,             // direct jump: target
   IndirectJump,     // jmp reg or jmp [mem]

@@ -1,0 +1,109 @@
+#include "disasm/decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace ringside::disasm {
+namespace {
+
+constexpr GuestVirt kAt{0xffffffff81000000};
+
+std::vector<std::byte> code(std::initializer_list<int> values) {
+  std::vector<std::byte> out;
+  for (const int value : values) out.push_back(static_cast<std::byte>(value));
+  return out;
+}
+
+Instruction decoded(std::initializer_list<int> values) {
+  const auto in = decode(code(values), kAt);
+  EXPECT_TRUE(in.has_value());
+  return in.value_or(Instruction{});
+}
+
+TEST(Decode, KnowsWhereDirectBranchesGo) {
+  const Instruction call = decoded({0xe8, 0x10, 0, 0, 0});
+  EXPECT_EQ(call.flow, Flow::Call);
+  EXPECT_EQ(call.target.raw(), kAt.raw() + 0x15);
+
+  const Instruction jump = decoded({0xeb, 0xfe});
+  EXPECT_EQ(jump.flow, Flow::Jump);
+  EXPECT_EQ(jump.target, kAt);
+
+  const Instruction padded_call = decoded({0x2e, 0x2e, 0xe8, 0, 0, 0, 0});
+  EXPECT_EQ(padded_call.flow, Flow::Call);
+  EXPECT_EQ(padded_call.target.raw(), kAt.raw() + 7);
+}
+
+TEST(Decode, GivesTheConditionOfBothJccForms) {
+  EXPECT_EQ(decoded({0x75, 0x02}).condition, 5);
+  EXPECT_EQ(decoded({0x0f, 0x8f, 2, 0, 0, 0}).condition, 0xf);
+
+  const Instruction jrcxz = decoded({0xe3, 0x02});
+  EXPECT_EQ(jrcxz.flow, Flow::ConditionalJump);
+  EXPECT_EQ(jrcxz.condition, 0xff);
+  EXPECT_EQ(jrcxz.target.raw(), kAt.raw() + 4);
+}
+
+TEST(Decode, TellsTableJumpsFromOtherIndirectJumps) {
+  EXPECT_EQ(decoded({0xff, 0xe0}).flow, Flow::IndirectJump);                    // jmp *%rax
+  EXPECT_EQ(decoded({0xff, 0x25, 0, 0, 0, 0}).flow, Flow::IndirectJump);        // jmp *0(%rip)
+  EXPECT_EQ(decoded({0xff, 0x24, 0xc5, 0, 0, 0, 0x81}).flow, Flow::TableJump);  // (,%rax,8)
+  EXPECT_EQ(decoded({0xff, 0x64, 0xc3, 0x08}).flow, Flow::IndirectJump);        // 8(%rbx,%rax,8)
+  EXPECT_EQ(decoded({0x3e, 0xff, 0x24, 0xc5, 0, 0, 0, 0x81}).flow, Flow::TableJump);  // notrack
+}
+
+TEST(Decode, KnowsTheEndsOfFunctions) {
+  EXPECT_EQ(decoded({0xc3}).flow, Flow::Return);
+  EXPECT_EQ(decoded({0xc2, 0x08, 0x00}).flow, Flow::Return);
+  EXPECT_EQ(decoded({0xf3, 0xc3}).flow, Flow::Return);
+  EXPECT_EQ(decoded({0xcc}).flow, Flow::Stop);
+  EXPECT_EQ(decoded({0x0f, 0x0b}).flow, Flow::Stop);
+  EXPECT_EQ(decoded({0xcb}).flow, Flow::Other);              // far return
+  EXPECT_EQ(decoded({0x48, 0xcf}).flow, Flow::Other);        // iretq
+  EXPECT_EQ(decoded({0x0f, 0x05}).flow, Flow::Other);        // syscall
+  EXPECT_EQ(decoded({0x48, 0x0f, 0x07}).flow, Flow::Other);  // sysret
+  EXPECT_EQ(decoded({0xcd, 0x80}).flow, Flow::Other);
+  EXPECT_EQ(decoded({0xc7, 0xf8, 0, 0, 0, 0}).flow, Flow::Other);  // xbegin
+}
+
+TEST(Decode, SeesRipRelativeOperandsInEveryEncoding) {
+  EXPECT_TRUE(decoded({0x48, 0x8b, 0x05, 1, 0, 0, 0}).rip_relative);
+  EXPECT_TRUE(decoded({0xc5, 0xf8, 0x28, 0x05, 1, 0, 0, 0}).rip_relative);  // vmovaps
+  EXPECT_FALSE(decoded({0x48, 0x8b, 0x03}).rip_relative);
+  EXPECT_FALSE(decoded({0x8b, 0x04, 0x25, 1, 0, 0, 0}).rip_relative);  // absolute
+}
+
+TEST(Decode, IsEmptyForWhatIsNoInstruction) {
+  EXPECT_FALSE(decode(code({0x06}), kAt));
+  EXPECT_FALSE(decode(code({0x48, 0x8b}), kAt)) << "cut off";
+  EXPECT_FALSE(decode({}, kAt));
+}
+
+TEST(ConditionHolds, FollowsTheManualForAllSixteen) {
+  constexpr std::uint64_t kCarry = 1, kParity = 4, kZero = 0x40, kSign = 0x80, kOverflow = 0x800;
+  const std::uint64_t even_true[8] = {kOverflow, kCarry,  kZero, kZero,
+                                      kSign,     kParity, kSign, kZero};
+
+  for (std::uint8_t pair = 0; pair < 8; ++pair) {
+    const auto even = static_cast<std::uint8_t>(2 * pair);
+    const auto odd = static_cast<std::uint8_t>(even + 1);
+    EXPECT_TRUE(condition_holds(even, even_true[pair])) << int(even);
+    EXPECT_FALSE(condition_holds(odd, even_true[pair])) << int(odd);
+    EXPECT_FALSE(condition_holds(even, 0)) << int(even);
+    EXPECT_TRUE(condition_holds(odd, 0)) << int(odd);
+  }
+  EXPECT_TRUE(condition_holds(6, kCarry)) << "be";
+  EXPECT_FALSE(condition_holds(12, kSign | kOverflow)) << "l";
+  EXPECT_TRUE(condition_holds(14, kOverflow)) << "le";
+}
+
+TEST(ToText, IsIntelSyntax) {
+  EXPECT_EQ(to_text(code({0x48, 0x89, 0xe5}), kAt), "mov rbp, rsp");
+  EXPECT_EQ(to_text(code({0xc3}), kAt), "ret");
+  EXPECT_EQ(to_text(code({0xe8, 0, 0, 0, 0}), kAt), "call 0xffffffff81000005");
+  EXPECT_EQ(to_text(code({0x06}), kAt), "");
+}
+
+}  // namespace
+}  // namespace ringside::disasm

@@ -1,0 +1,382 @@
+// Relocation, proved by running it: each form is executed in place and through its slot, from the
+// same random registers, and everything that it may change is compared. Refusals by table.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <cstring>
+#include <initializer_list>
+#include <random>
+
+#include "disasm/decoder.h"
+
+// The registers on the way in and out, in x86's numbering; [16] is rflags.
+extern "C" {
+std::uint64_t relocate_test_in[17], relocate_test_out[17];
+std::uint64_t relocate_test_entry, relocate_test_where, relocate_test_stack;
+void relocate_test_run();
+void relocate_test_next();
+void relocate_test_taken();
+}
+
+// relocate_test_run loads the registers and jumps to the entry; the code under test ends at
+// relocate_test_next or relocate_test_taken, which note which it was and store the registers.
+asm(R"(
+  .text
+  .globl relocate_test_run, relocate_test_next, relocate_test_taken
+relocate_test_run:
+  push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq
+  mov %rsp, relocate_test_stack(%rip)
+  mov relocate_test_in + 8 * 4(%rip), %rsp
+  pushq relocate_test_in + 8 * 16(%rip)
+  popfq
+  mov relocate_test_in + 8 * 0(%rip), %rax
+  mov relocate_test_in + 8 * 1(%rip), %rcx
+  mov relocate_test_in + 8 * 2(%rip), %rdx
+  mov relocate_test_in + 8 * 3(%rip), %rbx
+  mov relocate_test_in + 8 * 5(%rip), %rbp
+  mov relocate_test_in + 8 * 6(%rip), %rsi
+  mov relocate_test_in + 8 * 7(%rip), %rdi
+  mov relocate_test_in + 8 * 8(%rip), %r8
+  mov relocate_test_in + 8 * 9(%rip), %r9
+  mov relocate_test_in + 8 * 10(%rip), %r10
+  mov relocate_test_in + 8 * 11(%rip), %r11
+  mov relocate_test_in + 8 * 12(%rip), %r12
+  mov relocate_test_in + 8 * 13(%rip), %r13
+  mov relocate_test_in + 8 * 14(%rip), %r14
+  mov relocate_test_in + 8 * 15(%rip), %r15
+  jmp *relocate_test_entry(%rip)
+relocate_test_next:
+  movq $1, relocate_test_where(%rip)
+  jmp 1f
+relocate_test_taken:
+  movq $2, relocate_test_where(%rip)
+1:
+  mov %rax, relocate_test_out + 8 * 0(%rip)
+  mov %rcx, relocate_test_out + 8 * 1(%rip)
+  mov %rdx, relocate_test_out + 8 * 2(%rip)
+  mov %rbx, relocate_test_out + 8 * 3(%rip)
+  mov %rsp, relocate_test_out + 8 * 4(%rip)
+  mov %rbp, relocate_test_out + 8 * 5(%rip)
+  mov %rsi, relocate_test_out + 8 * 6(%rip)
+  mov %rdi, relocate_test_out + 8 * 7(%rip)
+  mov %r8, relocate_test_out + 8 * 8(%rip)
+  mov %r9, relocate_test_out + 8 * 9(%rip)
+  mov %r10, relocate_test_out + 8 * 10(%rip)
+  mov %r11, relocate_test_out + 8 * 11(%rip)
+  mov %r12, relocate_test_out + 8 * 12(%rip)
+  mov %r13, relocate_test_out + 8 * 13(%rip)
+  mov %r14, relocate_test_out + 8 * 14(%rip)
+  mov %r15, relocate_test_out + 8 * 15(%rip)
+  mov relocate_test_stack(%rip), %rsp
+  pushfq
+  popq relocate_test_out + 8 * 16(%rip)
+  popfq
+  pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx
+  ret
+)");
+
+namespace ringside::disasm {
+namespace {
+
+constexpr GuestVirt kFrom{0xffffffff81000100};
+constexpr GuestVirt kSlot{0xffffffff9f400000};
+
+std::vector<std::byte> code(std::initializer_list<int> values) {
+  std::vector<std::byte> out;
+  for (const int value : values) out.push_back(static_cast<std::byte>(value));
+  return out;
+}
+
+/// Low memory, so that a return address fits a push as it does in the kernel's top 2 GiB. Parts:
+/// the instruction in place, the branch target, a word that rip-relative operands name, data that
+/// register operands point to, a stack, and the slot.
+class Arena {
+ public:
+  static constexpr std::size_t kSize = 0x8000;
+  static constexpr std::size_t kCode = 0x0800, kTarget = 0x0880, kWord = 0x1000, kData = 0x2000,
+                               kDataSize = 0x1000, kStack = 0x4000, kStackSize = 0x1000,
+                               kSlotAt = 0x6000;
+
+  Arena() {
+    void* mapped = mmap(nullptr, kSize, PROT_READ | PROT_WRITE | PROT_EXEC,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    if (mapped != MAP_FAILED) bytes_ = {static_cast<std::byte*>(mapped), kSize};
+  }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena() {
+    if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
+  }
+
+  bool usable() const { return !bytes_.empty(); }
+  GuestVirt at(std::size_t offset) const {
+    // SAFETY: only to name host code as an address for the relocator.
+    return GuestVirt(reinterpret_cast<std::uint64_t>(bytes_.data()) + offset);
+  }
+  void put(std::size_t offset, std::span<const std::byte> what) {
+    std::memcpy(bytes_.data() + offset, what.data(), what.size());
+  }
+  /// jmp *0(%rip) to one of the two landings: changes no register.
+  void put_exit(std::size_t offset, void (*landing)()) {
+    put(offset, code({0xff, 0x25, 0, 0, 0, 0}));
+    std::memcpy(bytes_.data() + offset + 6, &landing, sizeof landing);
+  }
+  /// Data, word and stack: a known pattern.
+  void fill() {
+    for (std::size_t i = kWord; i < kSlotAt; ++i) {
+      bytes_[i] = static_cast<std::byte>(i * 37 + (i >> 8));
+    }
+  }
+  /// A pointer to the branch target, for indirect branches through memory.
+  void put_pointer(std::size_t offset) {
+    const std::uint64_t target = at(kTarget).raw();
+    std::memcpy(bytes_.data() + offset, &target, sizeof target);
+  }
+  std::vector<std::byte> memory() const {
+    return {bytes_.begin() + kWord, bytes_.begin() + kSlotAt};
+  }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+struct Outcome {
+  std::array<std::uint64_t, 17> registers;
+  std::uint64_t where;
+  std::vector<std::byte> memory;
+};
+
+enum class Operands { Plain, PointerInRax, PointerInData, PointerInWord };
+
+void prepare(Arena& arena, Operands operands) {
+  arena.fill();
+  if (operands == Operands::PointerInData) arena.put_pointer(Arena::kData + 0x40);
+  if (operands == Operands::PointerInWord) arena.put_pointer(Arena::kWord);
+}
+
+Outcome run(Arena& arena, GuestVirt entry, const std::array<std::uint64_t, 17>& in,
+            Operands operands) {
+  prepare(arena, operands);
+  std::copy(in.begin(), in.end(), relocate_test_in);
+  relocate_test_entry = entry.raw();
+  relocate_test_run();
+  Outcome out;
+  std::copy(std::begin(relocate_test_out), std::end(relocate_test_out), out.registers.begin());
+  out.where = relocate_test_where;
+  out.memory = arena.memory();
+  // Below the stack pointer lies what the harness itself left there.
+  const std::size_t red = Arena::kStack - Arena::kWord;
+  std::fill(out.memory.begin() + red, out.memory.begin() + red + Arena::kStackSize / 2 - 0x20,
+            std::byte{0});
+  return out;
+}
+
+std::array<std::uint64_t, 17> random_registers(Arena& arena, std::mt19937_64& random,
+                                               Operands operands) {
+  std::array<std::uint64_t, 17> in;
+  for (auto& value : in) value = random();
+  constexpr std::uint64_t kStatusFlags = 0x8d5;
+  in[16] = (random() & kStatusFlags) | 0x202;
+  in[1] = random() % 3;                         // rcx: jrcxz, loop, rep
+  in[3] = arena.at(Arena::kData + 0x40).raw();  // rbx, rsi, rdi: memory operands
+  in[6] = arena.at(Arena::kData + 0x200).raw();
+  in[7] = arena.at(Arena::kData + 0x400).raw();
+  in[4] = arena.at(Arena::kStack + Arena::kStackSize / 2).raw();
+  if (operands == Operands::PointerInRax) in[0] = arena.at(Arena::kTarget).raw();
+  return in;
+}
+
+struct Form {
+  const char* name;
+  std::vector<std::byte> bytes;
+  Operands operands = Operands::Plain;
+  bool to_word = false;  // the four bytes at `displacement` become a rip-relative distance
+  std::size_t displacement = 0;
+  bool to_target = false;  // ... to the branch target instead
+};
+
+// clang-format off
+std::vector<Form> forms() {
+  return {
+      {"push rbp", code({0x55})},
+      {"push imm32", code({0x68, 0xef, 0xbe, 0xad, 0xde})},
+      {"pop rbp", code({0x5d})},
+      {"push rsp", code({0x54})},
+      {"mov rbp, rsp", code({0x48, 0x89, 0xe5})},
+      {"sub rsp, 0x28", code({0x48, 0x83, 0xec, 0x28})},
+      {"and rsp, -16", code({0x48, 0x83, 0xe4, 0xf0})},
+      {"lea r10, [rsp + 8]", code({0x4c, 0x8d, 0x54, 0x24, 0x08})},
+      {"mov [rbx + 8], rax", code({0x48, 0x89, 0x43, 0x08})},
+      {"add dword [rsi], 5", code({0x83, 0x06, 0x05})},
+      {"lock xadd [rbx], rax", code({0xf0, 0x48, 0x0f, 0xc1, 0x03})},
+      {"imul eax, ecx, 1000", code({0x69, 0xc1, 0xe8, 0x03, 0, 0})},
+      {"xor r8d, r8d", code({0x45, 0x31, 0xc0})},
+      {"rep movsb", code({0xf3, 0xa4})},
+      {"setg al", code({0x0f, 0x9f, 0xc0})},
+      {"cmovl rax, r9", code({0x49, 0x0f, 0x4c, 0xc1})},
+      {"pushfq", code({0x9c})},
+      {"movabs rax, imm64", code({0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8})},
+      {"nopw", code({0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0})},
+      {"mov rax, [rip + word]", code({0x48, 0x8b, 0x05, 0, 0, 0, 0}), Operands::Plain, true, 3},
+      {"lea rdi, [rip + word]", code({0x48, 0x8d, 0x3d, 0, 0, 0, 0}), Operands::Plain, true, 3},
+      {"cmp dword [rip + word], imm32", code({0x81, 0x3d, 0, 0, 0, 0, 1, 2, 3, 4}), Operands::Plain, true, 2},
+      {"cmp byte [rip + word], imm8", code({0x80, 0x3d, 0, 0, 0, 0, 7}), Operands::Plain, true, 2},
+      {"mov word [rip + word], imm16", code({0x66, 0xc7, 0x05, 0, 0, 0, 0, 1, 2}), Operands::Plain, true, 3},
+      {"test byte [rip + word], imm8", code({0xf6, 0x05, 0, 0, 0, 0, 7}), Operands::Plain, true, 2},
+      {"jmp rel8", code({0xeb, 0x7e})},
+      {"jmp rel32", code({0xe9, 0, 0, 0, 0}), Operands::Plain, true, 1, true},
+      {"jrcxz", code({0xe3, 0x7e})},
+      {"jecxz", code({0x67, 0xe3, 0x7d})},
+      {"loop", code({0xe2, 0x7e})},
+      {"loope", code({0xe1, 0x7e})},
+      {"loopne", code({0xe0, 0x7e})},
+      {"call rel32", code({0xe8, 0, 0, 0, 0}), Operands::Plain, true, 1, true},
+      {"cs call rel32", code({0x2e, 0x2e, 0xe8, 0, 0, 0, 0}), Operands::Plain, true, 3, true},
+      {"call rax", code({0xff, 0xd0}), Operands::PointerInRax},
+      {"call [rbx]", code({0xff, 0x13}), Operands::PointerInData},
+      {"notrack call rax", code({0x3e, 0xff, 0xd0}), Operands::PointerInRax},
+      {"call [rip + word]", code({0xff, 0x15, 0, 0, 0, 0}), Operands::PointerInWord, true, 2},
+      {"jmp rax", code({0xff, 0xe0}), Operands::PointerInRax},
+      {"jmp [rbx]", code({0xff, 0x23}), Operands::PointerInData},
+      {"jmp [rip + word]", code({0xff, 0x25, 0, 0, 0, 0}), Operands::PointerInWord, true, 2},
+  };
+}
+// clang-format on
+
+/// Lays the form out in the arena, in place and relocated.
+void place(Arena& arena, Form& form) {
+  if (form.to_word) {
+    const std::size_t goal = form.to_target ? Arena::kTarget : Arena::kWord;
+    const auto distance = static_cast<std::int32_t>(goal - (Arena::kCode + form.bytes.size()));
+    std::memcpy(form.bytes.data() + form.displacement, &distance, 4);
+  }
+  arena.put(Arena::kCode, form.bytes);
+  arena.put_exit(Arena::kCode + form.bytes.size(), relocate_test_next);
+  arena.put_exit(Arena::kTarget, relocate_test_taken);
+  const auto slot = relocate(form.bytes, arena.at(Arena::kCode), arena.at(Arena::kSlotAt));
+  ASSERT_TRUE(slot) << form.name << ": " << slot.error().message;
+  ASSERT_LE(slot->size(), kMaxSlotBytes);
+  arena.put(Arena::kSlotAt, *slot);
+}
+
+void compare_runs(Arena& arena, const Form& form, std::mt19937_64& random) {
+  for (int round = 0; round < 50; ++round) {
+    const auto in = random_registers(arena, random, form.operands);
+    const Outcome in_place = run(arena, arena.at(Arena::kCode), in, form.operands);
+    const Outcome displaced = run(arena, arena.at(Arena::kSlotAt), in, form.operands);
+
+    ASSERT_EQ(displaced.where, in_place.where) << form.name;
+    ASSERT_EQ(displaced.registers, in_place.registers) << form.name;
+    ASSERT_TRUE(displaced.memory == in_place.memory) << form.name << ": memory differs";
+  }
+}
+
+TEST(Relocate, EveryFormDoesTheSameInItsSlot) {
+  Arena arena;
+  ASSERT_TRUE(arena.usable());
+  std::mt19937_64 random(1);
+
+  for (Form& form : [] {
+         static auto all = forms();
+         return std::span(all);
+       }()) {
+    ASSERT_NO_FATAL_FAILURE(place(arena, form));
+    ASSERT_NO_FATAL_FAILURE(compare_runs(arena, form, random));
+  }
+}
+
+TEST(Relocate, EveryConditionGoesTheSameWayInItsSlot) {
+  Arena arena;
+  ASSERT_TRUE(arena.usable());
+  std::mt19937_64 random(2);
+
+  for (int condition = 0; condition < 16; ++condition) {
+    Form short_form{"jcc rel8", code({0x70 | condition, 0x7e})};
+    ASSERT_NO_FATAL_FAILURE(place(arena, short_form));
+    ASSERT_NO_FATAL_FAILURE(compare_runs(arena, short_form, random));
+
+    Form long_form{
+        "jcc rel32", code({0x0f, 0x80 | condition, 0, 0, 0, 0}), Operands::Plain, true, 2, true};
+    ASSERT_NO_FATAL_FAILURE(place(arena, long_form));
+    ASSERT_NO_FATAL_FAILURE(compare_runs(arena, long_form, random));
+  }
+}
+
+TEST(Relocate, ReturnsEndTheSlot) {
+  const auto near = relocate(code({0xc3}), kFrom, kSlot);
+  const auto popping = relocate(code({0xc2, 8, 0}), kFrom, kSlot);
+
+  ASSERT_TRUE(near && popping);
+  EXPECT_EQ(*near, code({0xc3}));
+  EXPECT_EQ(*popping, code({0xc2, 8, 0}));
+}
+
+TEST(Relocate, SizeDoesNotDependOnTheSlot) {
+  for (const Form& form : forms()) {
+    const auto here = relocate(form.bytes, kFrom, kSlot);
+    const auto there = relocate(form.bytes, kFrom, GuestVirt(kFrom.raw() + 0x123));
+    ASSERT_TRUE(here && there) << form.name;
+    EXPECT_EQ(here->size(), there->size()) << form.name;
+  }
+}
+
+TEST(Relocate, KernelCallPushesTheOriginalReturnAddress) {
+  const auto slot = relocate(code({0xe8, 0x10, 0, 0, 0}), kFrom, kSlot);
+
+  ASSERT_TRUE(slot);
+  EXPECT_EQ(to_text(*slot, kSlot), "push -0x7efffefb") << "0xffffffff81000105";
+  const auto jump = decode(std::span(*slot).subspan(5), GuestVirt(kSlot.raw() + 5));
+  ASSERT_TRUE(jump);
+  EXPECT_EQ(jump->flow, Flow::Jump);
+  EXPECT_EQ(jump->target.raw(), kFrom.raw() + 0x15);
+}
+
+TEST(Relocate, RefusesWithAReason) {
+  const struct {
+    std::vector<std::byte> bytes;
+    const char* reason;
+  } rows[] = {
+      {code({0xcc}), "breakpoint"},
+      {code({0x0f, 0x0b}), "invalid opcode"},
+      {code({0x0f, 0xb9, 0xcc}), "invalid opcode"},
+      {code({0xf3, 0x0f, 0x1e, 0xfa}), "land on it"},
+      {code({0xfb}), "one instruction after"},
+      {code({0x8e, 0xd0}), "mov to ss"},
+      {code({0xf4}), "wake-up"},
+      {code({0x0f, 0x01, 0xc9}), "wake-up"},
+      {code({0x0f, 0x01, 0xf8}), "per-cpu base"},
+      {code({0x0f, 0x01, 0xc1}), "hypervisor"},
+      {code({0x48, 0xcf}), "mode"},
+      {code({0x0f, 0x05}), "mode"},
+      {code({0x48, 0x0f, 0x07}), "mode"},
+      {code({0xcd, 0x80}), "mode"},
+      {code({0xcb}), "mode"},
+      {code({0xc7, 0xf8, 0, 0, 0, 0}), "mode"},
+      {code({0xff, 0x54, 0x24, 0x08}), "stack pointer"},  // call [rsp + 8]
+      {code({0xff, 0xd4}), "stack pointer"},              // call rsp
+      {code({0x67, 0x8b, 0x05, 0, 0, 0, 0}), "eip-relative"},
+      {code({0x66, 0xff, 0xd0}), "operand-size"},
+      {code({0x06}), "decoder"},
+      {code({0x48, 0x8b}), "decoder"},
+  };
+  for (const auto& row : rows) {
+    const auto slot = relocate(row.bytes, kFrom, kSlot);
+    ASSERT_FALSE(slot) << row.reason;
+    EXPECT_EQ(slot.error().code, ErrorCode::Unsupported);
+    EXPECT_NE(slot.error().message.find(row.reason), std::string::npos) << slot.error().message;
+  }
+}
+
+TEST(Relocate, RefusesWhatASlotTooFarAwayCannotReach) {
+  const GuestVirt far(0x1000000000);
+
+  EXPECT_FALSE(relocate(code({0x55}), kFrom, far));
+  EXPECT_FALSE(relocate(code({0x48, 0x8b, 0x05, 0, 0, 0, 0}), kFrom, far));
+  EXPECT_FALSE(relocate(code({0xff, 0xd0}), GuestVirt(0x7f00'0000'0000), kSlot))
+      << "the return address does not fit a push";
+}
+
+}  // namespace
+}  // namespace ringside::disasm

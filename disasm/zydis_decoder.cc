@@ -1,0 +1,126 @@
+#include "disasm/zydis_decoder.h"
+
+#include <algorithm>
+
+namespace ringside::disasm {
+namespace {
+
+bool has_relative_immediate(const ZydisDecodedInstruction& in) {
+  return in.raw.imm[0].size != 0 && in.raw.imm[0].is_relative;
+}
+
+/// jmp [disp32 + index * 8]: no base register, so the displacement is the table itself.
+bool is_table_jump(const ZydisDecodedInstruction& in) {
+  const auto& raw = in.raw;
+  const bool memory_with_sib = raw.modrm.mod != 3 && raw.modrm.rm == 4;
+  if (!memory_with_sib || raw.sib.scale != 3) return false;
+  const bool has_index = raw.sib.index != 4 || raw.rex.X != 0;
+  const bool has_base = !(raw.modrm.mod == 0 && raw.sib.base == 5);
+  return has_index && !has_base;
+}
+
+Flow branch_flow(const ZydisDecodedInstruction& in) {
+  switch (in.meta.category) {
+    case ZYDIS_CATEGORY_CALL:
+      if (in.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return Flow::Other;
+      return has_relative_immediate(in) ? Flow::Call : Flow::IndirectCall;
+    case ZYDIS_CATEGORY_UNCOND_BR:
+      if (in.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return Flow::Other;
+      if (has_relative_immediate(in)) return Flow::Jump;
+      return is_table_jump(in) ? Flow::TableJump : Flow::IndirectJump;
+    case ZYDIS_CATEGORY_COND_BR:
+      // xbegin is one for Zydis: its target is an abort handler, not a branch.
+      return in.mnemonic == ZYDIS_MNEMONIC_XBEGIN ? Flow::Other : Flow::ConditionalJump;
+    case ZYDIS_CATEGORY_RET: {
+      const bool near =
+          in.mnemonic == ZYDIS_MNEMONIC_RET && in.meta.branch_type != ZYDIS_BRANCH_TYPE_FAR;
+      return near ? Flow::Return : Flow::Other;
+    }
+    case ZYDIS_CATEGORY_INTERRUPT:
+      return in.mnemonic == ZYDIS_MNEMONIC_INT3 ? Flow::Stop : Flow::Other;
+    case ZYDIS_CATEGORY_SYSCALL:
+    case ZYDIS_CATEGORY_SYSRET: return Flow::Other;
+    default: return Flow::Next;
+  }
+}
+
+Flow flow_of(const ZydisDecodedInstruction& in) {
+  switch (in.mnemonic) {
+    case ZYDIS_MNEMONIC_UD0:
+    case ZYDIS_MNEMONIC_UD1:
+    case ZYDIS_MNEMONIC_UD2:
+    case ZYDIS_MNEMONIC_HLT: return Flow::Stop;
+    case ZYDIS_MNEMONIC_INT1:
+    case ZYDIS_MNEMONIC_IRET:
+    case ZYDIS_MNEMONIC_IRETD:
+    case ZYDIS_MNEMONIC_IRETQ:
+    case ZYDIS_MNEMONIC_XBEGIN:
+    case ZYDIS_MNEMONIC_XABORT:
+    case ZYDIS_MNEMONIC_RSM: return Flow::Other;
+    default: return branch_flow(in);
+  }
+}
+
+/// The low nibble of a jcc's opcode (70..7f, 0f 80..8f); 0xff for jrcxz and loop.
+std::uint8_t condition_of(const ZydisDecodedInstruction& in) {
+  const bool short_form = in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (in.opcode & 0xf0) == 0x70;
+  const bool long_form = in.opcode_map == ZYDIS_OPCODE_MAP_0F && (in.opcode & 0xf0) == 0x80;
+  return short_form || long_form ? in.opcode & 0x0f : 0xff;
+}
+
+}  // namespace
+
+std::optional<ZydisDecodedInstruction> decode_raw(std::span<const std::byte> bytes) {
+  static const ZydisDecoder decoder = [] {
+    ZydisDecoder fresh;
+    ZydisDecoderInit(&fresh, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    return fresh;
+  }();
+  ZydisDecodedInstruction in;
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, nullptr, bytes.data(),
+                                                  std::min<std::size_t>(bytes.size(), 15), &in))) {
+    return std::nullopt;
+  }
+  return in;
+}
+
+Instruction summarize(const ZydisDecodedInstruction& raw, GuestVirt address) {
+  Instruction out;
+  out.length = raw.length;
+  out.flow = flow_of(raw);
+  out.rip_relative = (raw.attributes & ZYDIS_ATTRIB_HAS_MODRM) != 0 && raw.raw.modrm.mod == 0 &&
+                     raw.raw.modrm.rm == 5 && raw.raw.disp.size == 32;
+  if (out.flow == Flow::Call || out.flow == Flow::Jump || out.flow == Flow::ConditionalJump) {
+    // Addresses wrap on a real CPU too.
+    out.target =
+        GuestVirt(address.raw() + raw.length + static_cast<std::uint64_t>(raw.raw.imm[0].value.s));
+  }
+  if (out.flow == Flow::ConditionalJump) out.condition = condition_of(raw);
+  return out;
+}
+
+std::optional<Instruction> decode(std::span<const std::byte> bytes, GuestVirt address) {
+  const auto raw = decode_raw(bytes);
+  if (!raw) return std::nullopt;
+  return summarize(*raw, address);
+}
+
+bool condition_holds(std::uint8_t condition, std::uint64_t rflags) {
+  const auto flag = [rflags](unsigned bit) { return (rflags >> bit & 1) != 0; };
+  const bool carry = flag(0), parity = flag(2), zero = flag(6), sign = flag(7), overflow = flag(11);
+  const bool even_nibble = [&] {
+    switch (condition >> 1 & 7) {
+      case 0: return overflow;
+      case 1: return carry;
+      case 2: return zero;
+      case 3: return carry || zero;
+      case 4: return sign;
+      case 5: return parity;
+      case 6: return sign != overflow;
+      default: return zero || sign != overflow;
+    }
+  }();
+  return even_nibble != ((condition & 1) != 0);
+}
+
+}  // namespace ringside::disasm

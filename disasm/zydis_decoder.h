@@ -1,0 +1,23 @@
+// The one Zydis call that disasm's own sources share. Only zydis_decoder.cc and relocate.cc may
+// include this; no other header mentions a decoder's types.
+// Fire context: no.
+#pragma once
+
+#include <Zydis/Zydis.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "disasm/decoder.h"
+
+namespace ringside::disasm {
+
+/// Decodes without operands (a third of the cost); prefixes, ModRM, displacement and immediate
+/// positions are all in `raw`.
+std::optional<ZydisDecodedInstruction> decode_raw(std::span<const std::byte> bytes);
+
+/// What the rest of ringside needs to know of it.
+Instruction summarize(const ZydisDecodedInstruction& raw, GuestVirt address);
+
+}  // namespace ringside::disasm
