@@ -1,0 +1,168 @@
+"""How runs end: by signal, by death of either side, by the guest's doing; nothing stays behind."""
+
+import os
+import select
+import signal
+import time
+import unittest
+
+import ringside
+
+STORM = "workload --reads 100 --seconds 600"
+PROGRAM = ('BEGIN { printf("<begun>\\n"); }'
+           ' fbt::vfs_read:entry /execname == "workload"/ { @ = count(); }'
+           ' tick-10hz { printa("<seen> %@d\\n", @); }'
+           ' END { printf("<ended>\\n"); printa("<total> %@d\\n", @); }')
+
+
+def wait_for_firings(running):
+    """Reads a run's output until its probe has fired; returns what was read.
+
+    Reads the descriptor itself: what the stream object buffered would be lost to communicate().
+    """
+    text = ""
+    deadline = time.monotonic() + ringside.PATIENCE
+    descriptor = running.process.stdout.fileno()
+    while not any(int(line.split()[1]) > 0 for line in text.splitlines()[:-1]
+                  if line.startswith("<seen> ")):
+        if not select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))[0]:
+            raise AssertionError(f"no firing in time: {text}")
+        data = os.read(descriptor, 65536)
+        if not data:
+            raise AssertionError(f"ended before any firing: {text}\n{running.process.stderr.read()}")
+        text += data.decode()
+    return text
+
+
+class Ends(unittest.TestCase):
+    def storm(self, **settings):
+        """A run in the middle of many firings; returns it with its output so far."""
+        settings = {"options": ["-q"], "command": STORM, "cpus": 2, **settings}
+        running = self.enterContext(ringside.Run(PROGRAM, **settings))
+        return running, wait_for_firings(running)
+
+    def check_signal_ends_tracing(self, number):
+        running, _ = self.storm()
+        self.assertTrue(running.qemu())
+
+        running.process.send_signal(number)
+        outcome = running.finish(60)
+
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertIn("<ended>", outcome.stdout)
+        self.assertGreater(outcome.counts()["<total>"], 0, outcome)
+
+    def test_interrupt_fires_end_and_prints(self):
+        self.check_signal_ends_tracing(signal.SIGINT)
+
+    def test_terminate_fires_end_and_prints(self):
+        self.check_signal_ends_tracing(signal.SIGTERM)
+
+    def test_kill_takes_qemu_along(self):
+        running, _ = self.storm()
+
+        running.process.kill()
+        running.process.wait()
+
+        self.assertEqual(ringside.wait_for_end(running.mark), [])
+
+    def test_a_kept_guest_survives_our_death_in_a_storm(self):
+        running, _ = self.storm(options=["-q", "--keep"],
+                                command="workload --reads 100 --seconds 8 && poweroff -f")
+
+        running.process.kill()
+        running.process.wait()
+
+        # The guest can only power itself off when the storm ended well without us.
+        self.assertTrue(running.qemu())
+        self.assertEqual(ringside.wait_for_end(running.mark, patience=ringside.PATIENCE), [])
+
+    def test_a_silent_host_costs_firings_but_no_calls(self):
+        running, _ = self.storm(command="workload --reads 100 --getppid 10 --seconds 8")
+
+        running.process.send_signal(signal.SIGSTOP)
+        time.sleep(3)  # the silence itself, not a wait for anything
+        running.process.send_signal(signal.SIGCONT)
+        outcome = running.finish()
+
+        counts = outcome.counts()
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual(counts["read"], 100 * counts["rounds"], outcome)
+        self.assertEqual(counts["getppid"], 10 * counts["rounds"], outcome)
+        self.assertLess(counts["<total>"], counts["read"], outcome)
+        self.assertRegex(outcome.stderr, r"\d+ .*(lost|drop)")
+
+    def test_death_of_qemu_is_told(self):
+        running, _ = self.storm()
+
+        for pid in running.qemu():
+            os.kill(pid, signal.SIGKILL)
+        outcome = running.finish(60)
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertIn("<ended>", outcome.stdout)
+        self.assertGreater(outcome.counts()["<total>"], 0, outcome)
+        self.assertRegex(outcome.stderr, r"(?i)qemu")
+
+    def check_guest_goes_away(self, command, word):
+        outcome = ringside.run(PROGRAM, options=["-q"],
+                               command=f"workload --reads 500; {command}; sleep 100")
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertIn("<ended>", outcome.stdout)
+        self.assertEqual(outcome.counts()["<total>"], 500, outcome)
+        self.assertRegex(outcome.stderr, word)
+
+    def test_panic_of_the_guest_is_told(self):
+        self.check_guest_goes_away("echo c > /proc/sysrq-trigger", r"(?i)panic")
+
+    def test_reboot_of_the_guest_is_told(self):
+        self.check_guest_goes_away("reboot -f", r"(?i)reboot|reset")
+
+    def test_no_firing_before_the_command_and_none_after_it(self):
+        outcome = ringside.run(
+            'BEGIN { printf("<begun> %d\\n", $target); } syscall:::entry /pid == $target/'
+            " { @[probefunc] = count(); }", options=["-q"], command="workload --getppid 10")
+
+        counts = outcome.counts()
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertGreater(counts["<begun>"], 1, outcome)
+        self.assertEqual(outcome.stdout.count("<begun>"), 1)
+        # The report tells 10 by itself; the aggregation's line has the same name and count.
+        self.assertEqual(counts["getppid"], 10, outcome)
+        self.assertEqual(counts["execve"], 1, "the probes stood before the command began")
+        self.assertEqual(counts["exit_group"], 1, outcome)
+
+
+class Errors(unittest.TestCase):
+    def test_a_bad_address_is_an_error_firing_and_tracing_goes_on(self):
+        outcome = ringside.run(
+            'fbt::vfs_read:entry /execname == "workload"/ { @in = count(); trace(*(int *)8); }'
+            ' ERROR { @errors = count(); }'
+            ' END { printa("<in> %@d\\n<errors> %@d\\n", @in, @errors); }',
+            options=["-q"], command="workload --reads 20")
+
+        counts = outcome.counts()
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual((counts["<in>"], counts["<errors>"]), (20, 20), outcome)
+        self.assertRegex(outcome.stderr, r"error on enabled probe ID \d+ \(ID \d+: "
+                                         r"fbt:vmlinux:vfs_read:entry\): invalid address \(0x8\)")
+
+    def test_an_unknown_probe_is_one_error(self):
+        outcome = ringside.run("fbt::no_such_function:entry { trace(1); }", command="true")
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertRegex(outcome.stderr, r"fbt::no_such_function:entry")
+        self.assertRegex(outcome.stderr, r"(?i)match")
+
+    def test_output_of_the_command_is_ours_and_its_words_are_kept(self):
+        outcome = ringside.run("BEGIN { x = 1; }", options=["-q"],
+                               command="printf '%s|' 'two  blanks' '$HOME'; echo to-stderr >&2")
+
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertIn("two  blanks|$HOME|", outcome.stdout)
+        self.assertIn("to-stderr", outcome.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

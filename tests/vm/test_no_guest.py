@@ -1,0 +1,78 @@
+"""What needs no guest, and what is refused before one would start."""
+
+import os
+import pathlib
+import tempfile
+import time
+import unittest
+
+import ringside
+
+
+class WithoutMachine(unittest.TestCase):
+    def run_plain(self, program, *options):
+        """Runs without any machine option."""
+        return ringside.run(program, machine=False, options=options, timeout=60)
+
+    def test_exit_status_is_the_programs(self):
+        outcome = self.run_plain("BEGIN { trace(1); exit(3); }")
+
+        self.assertEqual(outcome.status, 3, outcome)
+        self.assertRegex(outcome.stdout, r":BEGIN +1\n")
+
+    def test_ticks_and_end(self):
+        start = time.monotonic()
+        outcome = self.run_plain('tick-10hz { n++; } tick-10hz /n == 5/ { exit(0); }'
+                                 ' END { printf("ticks %d\\n", n); }', "-q")
+
+        self.assertEqual((outcome.status, outcome.stdout), (0, "ticks 5\n"), outcome)
+        self.assertLess(time.monotonic() - start, 10)
+
+    def test_bad_d_has_a_place_and_a_caret(self):
+        outcome = self.run_plain("BEGIN { trace(1 +); }")
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertRegex(outcome.stderr, r"\b1:18\b|line 1")
+        self.assertIn("^", outcome.stderr)
+
+    def test_wrong_usage(self):
+        self.assertEqual(ringside.run(None, machine=False, options=["--no-such-option"]).status, 2)
+
+
+class Refusals(unittest.TestCase):
+    """One line each, with the way out, and soon."""
+
+    def check_refused(self, words, *options):
+        start = time.monotonic()
+        outcome = ringside.run("BEGIN { exit(0); }", machine=False, options=options, timeout=60)
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertRegex(outcome.stderr, words)
+        self.assertLessEqual(len(outcome.stderr.splitlines()), 2, outcome)
+        self.assertLess(time.monotonic() - start, 30)
+
+    def test_an_unknown_image(self):
+        self.check_refused(r"no-such-image.*images/build", "--image", "no-such-image")
+
+    def test_a_missing_kernel_file(self):
+        self.check_refused(r"/no/such/vmlinuz", "--kernel", "/no/such/vmlinuz")
+
+    def test_a_file_that_is_no_kernel(self):
+        with tempfile.NamedTemporaryFile(suffix=".kernel") as file:
+            file.write(b"not a kernel" * 1000)
+            file.flush()
+            self.check_refused(file.name, "--kernel", file.name)
+
+    def test_a_missing_qemu(self):
+        self.check_refused(r"/no/such/qemu", "--image", "debian-6.1", "--qemu", "/no/such/qemu")
+
+    def test_a_qemu_that_dies(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder, "qemu")
+            script.write_text("#!/bin/sh\necho 'cannot start today' >&2\nexit 1\n")
+            os.chmod(script, 0o755)
+            self.check_refused(r"cannot start today", "--image", "debian-6.1", "--qemu", script)
+
+
+if __name__ == "__main__":
+    unittest.main()
