@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,8 @@ class Provider {
   /// Visits the published probes that match, in the order of their ids. A provider may publish a
   /// probe because the pattern asks for it (profile-97).
   virtual Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) = 0;
+  /// The published probe with this id; empty when the id belongs to none.
+  virtual Result<std::optional<Probe>> by_id(dif::ProbeId id) = 0;
   virtual ProbeArguments arguments(const Probe& probe) = 0;
 
   /// Prepares the probe; it fires only once the session arms and runs. Idempotent.

@@ -1,0 +1,83 @@
+#include "providers/profile.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "vmm/base/check.h"
+
+namespace ringside::providers {
+namespace {
+
+/// What dtrace publishes without being asked, in its order.
+constexpr const char* kUsual[] = {
+    "profile-97",   "profile-199",  "profile-499", "profile-997", "profile-1999",
+    "profile-4001", "profile-4999", "tick-1",      "tick-10",     "tick-100",
+    "tick-500",     "tick-1000",    "tick-5000",
+};
+
+}  // namespace
+
+ProfileProvider::ProfileProvider() {
+  for (const char* name : kUsual) {
+    const auto published = publish(name);
+    CHECK(published.has_value());
+  }
+}
+
+Probe ProfileProvider::probe(std::size_t index) const {
+  return {{first_ + static_cast<std::uint32_t>(index)},
+          {"profile", "", "", published_[index].name}};
+}
+
+Result<void> ProfileProvider::publish(const std::string& name) {
+  const auto known = std::any_of(published_.begin(), published_.end(),
+                                 [&](const Published& one) { return one.name == name; });
+  if (known) return {};
+  auto timer = parse_timer_name(name);
+  if (!timer) {
+    // A name that is no timer's simply matches nothing; a timer's that we refuse is an error.
+    if (timer.error().code == ErrorCode::NotFound) return {};
+    return tl::make_unexpected(std::move(timer).error());
+  }
+  if (published_.size() >= kMostProbes) {
+    return fail(ErrorCode::Limit,
+                fmt::format("profile:::{}: no more than {} timers in one run", name, kMostProbes));
+  }
+  published_.push_back({name, *timer});
+  return {};
+}
+
+Result<void> ProfileProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
+  if (pattern.module.empty() && pattern.function.empty() && !dif::is_glob(pattern.name)) {
+    TRY(publish(pattern.name));
+  }
+  for (std::size_t index = 0; index < published_.size(); ++index) {
+    const Probe candidate = probe(index);
+    if (dif::matches(pattern, candidate.name)) visit(candidate);
+  }
+  return {};
+}
+
+Result<std::optional<Probe>> ProfileProvider::by_id(dif::ProbeId id) {
+  if (id.value < first_ || id.value - first_ >= published_.size()) return std::optional<Probe>();
+  return std::optional(probe(id.value - first_));
+}
+
+ProbeArguments ProfileProvider::arguments(const Probe&) {
+  return {};
+}
+
+Result<void> ProfileProvider::enable(const Probe& probe) {
+  const std::uint32_t index = probe.id.value - first_;
+  if (index >= published_.size()) {
+    return fail(ErrorCode::NotFound, "the provider profile has no such probe");
+  }
+  const bool already = std::any_of(enabled_.begin(), enabled_.end(),
+                                   [&](const EnabledTimer& one) { return one.probe == probe.id; });
+  const TimerName& timer = published_[index].timer;
+  if (!already) enabled_.push_back({probe.id, timer.kind, timer.interval});
+  return {};
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,52 @@
+// The provider `profile`: profile-N samples every vCPU, tick-N fires on vCPU 0 only. The usual
+// rates are always published; any other is published when a program names it.
+// The fire loop owns the time: this provider only says which timers were enabled.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "providers/provider.h"
+#include "providers/timer_name.h"
+
+namespace ringside::providers {
+
+/// A timer that a program enabled.
+struct EnabledTimer {
+  dif::ProbeId probe;
+  TimerKind kind = TimerKind::Tick;
+  std::uint64_t interval = 0;  // ns
+};
+
+class ProfileProvider final : public Provider {
+ public:
+  ProfileProvider();
+
+  std::string_view name() const override { return "profile"; }
+  void set_first_id(std::uint32_t first) override { first_ = first; }
+  std::uint32_t id_count() const override { return kMostProbes; }
+  Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
+  Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
+  ProbeArguments arguments(const Probe& probe) override;
+  Result<void> enable(const Probe& probe) override;
+
+  /// In the order of enabling.
+  const std::vector<EnabledTimer>& enabled() const { return enabled_; }
+
+ private:
+  static constexpr std::uint32_t kMostProbes = 4096;
+  struct Published {
+    std::string name;
+    TimerName timer;
+  };
+  Result<void> publish(const std::string& name);
+  Probe probe(std::size_t index) const;
+
+  std::uint32_t first_ = 1;
+  std::vector<Published> published_;
+  std::vector<EnabledTimer> enabled_;
+};
+
+}  // namespace ringside::providers

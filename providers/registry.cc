@@ -1,0 +1,57 @@
+#include "providers/registry.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace ringside::providers {
+
+void Registry::add(std::unique_ptr<Provider> provider) {
+  provider->set_first_id(next_id_);
+  const std::uint32_t count = provider->id_count();
+  entries_.push_back({std::move(provider), next_id_, count});
+  next_id_ += count;
+}
+
+Provider* Registry::owner(dif::ProbeId id) {
+  for (Entry& entry : entries_) {
+    if (id.value >= entry.first && id.value - entry.first < entry.count) {
+      return entry.provider.get();
+    }
+  }
+  return nullptr;
+}
+
+Result<void> Registry::for_each(const dif::ProbeDescription& pattern,
+                                const Provider::Visitor& visit) {
+  for (Entry& entry : entries_) {
+    // An empty field matches anything, so only a filled one can rule a whole provider out.
+    if (!pattern.provider.empty() && !dif::glob_match(pattern.provider, entry.provider->name())) {
+      continue;
+    }
+    TRY(entry.provider->provide(pattern, visit));
+  }
+  return {};
+}
+
+Result<std::optional<Probe>> Registry::by_id(dif::ProbeId id) {
+  Provider* provider = owner(id);
+  if (provider == nullptr) return std::optional<Probe>();
+  return provider->by_id(id);
+}
+
+ProbeArguments Registry::arguments(const Probe& probe) {
+  Provider* provider = owner(probe.id);
+  return provider == nullptr ? ProbeArguments() : provider->arguments(probe);
+}
+
+Result<void> Registry::enable(const Probe& probe) {
+  Provider* provider = owner(probe.id);
+  if (provider == nullptr) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("no probe has the id {}; list the probes with -l", probe.id.value));
+  }
+  return provider->enable(probe);
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,45 @@
+// The registry: every provider of one tracer, with the range of probe ids that each may use.
+// Used by the tracer. It finds probes by pattern or id and leads enable() to the right provider;
+// it knows nothing of what a probe stands on.
+// Ids are the same for the same guest in every run, so that one from a listing can be used later:
+// ranges follow each other in the order of add(), each as long as its provider says.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dif/probe_description.h"
+#include "providers/provider.h"
+#include "vmm/base/result.h"
+
+namespace ringside::providers {
+
+class Registry {
+ public:
+  /// Gives the provider the next range of ids. The first id of all is 1.
+  void add(std::unique_ptr<Provider> provider);
+
+  /// Visits every published probe that matches, in the order of ids.
+  Result<void> for_each(const dif::ProbeDescription& pattern, const Provider::Visitor& visit);
+  Result<std::optional<Probe>> by_id(dif::ProbeId id);
+  /// Unknown for a probe that no provider published.
+  ProbeArguments arguments(const Probe& probe);
+  Result<void> enable(const Probe& probe);
+
+ private:
+  struct Entry {
+    std::unique_ptr<Provider> provider;
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+  };
+  Provider* owner(dif::ProbeId id);
+
+  std::vector<Entry> entries_;
+  std::uint32_t next_id_ = 1;
+};
+
+}  // namespace ringside::providers
