@@ -23,8 +23,7 @@ namespace ringside::providers {
 class Tracer {
  public:
   /// `machine` and `kernel` are both null for the machine `none`; they must outlive the tracer.
-  static Result<std::unique_ptr<Tracer>> attach(vmm::Machine* machine,
-                                                guest_linux::Kernel* kernel);
+  static Result<std::unique_ptr<Tracer>> attach(vmm::Machine* machine, guest_linux::Kernel* kernel);
   virtual ~Tracer() = default;
 
   /// Visits every published probe that matches, in the order of ids.

@@ -1,0 +1,85 @@
+// The fire thread: the one thread on which every probe fires. It serves the mailboxes, runs the
+// timers, hands data to the consumer and keeps the shim's heartbeat going.
+// Used by the tracer, whose calls come from the session's thread.
+// The order that the tracer keeps, and what it means:
+//   start()        BEGIN has fired when it returns; traps still pass without firing
+//   open_traps()   from now on traps fire (before the first int3 is written: none is lost)
+//   open_timers()  from now on timers fire and upkeep runs
+//   close()        when it returns END has fired; later traps are answered without firing
+//   finish()       serves late traps until the shim is quiet (bounded), then ends the thread
+// Does not: arm or disarm anything.
+// Fire context: the thread's body, yes; the calls above, no.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "providers/guest_clock.h"
+#include "providers/host_context.h"
+#include "providers/idle_wait.h"
+#include "providers/probe_sink.h"
+#include "providers/timers.h"
+#include "vmm/page_walk.h"
+#include "vmm/shim.h"
+
+namespace ringside::providers {
+
+class TrapDispatcher;
+class VcpuSampler;
+
+/// What the loop works on. All of it outlives the loop; null where there is no guest or no trap.
+struct FireLoopParts {
+  ProbeSink* sink = nullptr;
+  GuestClock* clock = nullptr;
+  TimerSchedule* timers = nullptr;
+  std::optional<dif::ProbeId> begin, end;
+  const vmm::PageTableReader* kernel = nullptr;
+  vmm::Shim* shim = nullptr;
+  TrapDispatcher* dispatcher = nullptr;  // with `shim`
+  VcpuSampler* sampler = nullptr;
+  std::function<void()> upkeep;  // each second, between firings
+};
+
+class FireLoop {
+ public:
+  explicit FireLoop(FireLoopParts parts);
+  ~FireLoop();
+  FireLoop(const FireLoop&) = delete;
+  FireLoop& operator=(const FireLoop&) = delete;
+
+  void start();
+  void open_traps();
+  void open_timers();
+  void close();
+  void finish();
+
+ private:
+  enum class Request : std::uint8_t { Wait, RunTimers, Close, Finish };
+  enum class Stage : std::uint8_t { Starting, Begun, Closed };
+
+  void body();
+  bool pass();
+  void run_timers(std::uint64_t now);
+  void fire_from_host(dif::ProbeId probe);
+  void keep_alive(std::uint64_t now);
+  void rest(std::uint64_t now);
+  void obey(Request request, std::uint64_t now);
+  void serve_late_traps();
+  void wait_for(Stage stage);
+  void reach(Stage stage);
+
+  FireLoopParts parts_;
+  HostContext host_;
+  IdleWait wait_;
+  bool timers_open_ = false;
+  std::uint64_t last_heartbeat_ = 0;
+  std::uint64_t last_upkeep_ = 0;
+  std::atomic<Request> request_ = Request::Wait;
+  std::atomic<Stage> stage_ = Stage::Starting;
+  std::thread thread_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,69 @@
+// The clock of a trace: one time line, in nanoseconds, for traps (stamped with the guest's TSC at
+// entry to the shim) and for what the host fires itself (BEGIN, END, timers).
+//
+// Facts it rests on: under TCG and KVM the guest's TSC runs at the rate of the host's, with an
+// offset fixed when the machine started; while the machine is paused it may stand still. So
+//   guest = host + offset, and each trap shows guest - host <= offset (the host looks later).
+// The largest such difference since the last pause is the best estimate, and never too high; a
+// pause lowers it by at most its own length. Thus a time the host makes is never later than the
+// guest's true one, never earlier than a trap already seen, and never runs backwards.
+// Trap times depend on the guest's TSC alone: waiting for the host does not bend them.
+// Pure: the caller reads the TSCs. Hostile TSC values only spoil timestamps.
+// Fire context: yes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace ringside::providers {
+
+__extension__ using Uint128 = unsigned __int128;
+
+/// Ticks to nanoseconds by one multiplication.
+class TickRate {
+ public:
+  /// `hertz` at least 1 MHz.
+  explicit TickRate(std::uint64_t hertz);
+  std::uint64_t nanoseconds(std::uint64_t ticks) const {
+    return static_cast<std::uint64_t>((static_cast<Uint128>(ticks) * multiplier_) >> 32);
+  }
+  std::uint64_t hertz() const { return hertz_; }
+
+ private:
+  std::uint64_t hertz_;
+  std::uint64_t multiplier_;  // ns per tick, scaled by 2^32
+};
+
+/// The rate to use: the host's own calibration, unless the guest kernel's tsc_khz is plausible and
+/// more than a tenth away from it (a hypervisor that scales the TSC). The guest's calibration of a
+/// slow machine is often some percent off, so closer values are not believed.
+std::uint64_t choose_hertz(std::uint64_t host_hertz, std::optional<std::uint32_t> guest_khz);
+
+class GuestClock {
+ public:
+  explicit GuestClock(TickRate rate) : rate_(rate) {}
+
+  /// The time of a trap. `host_tsc` is read after the trap was seen.
+  std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc);
+  /// The time of a firing that the host makes now.
+  std::uint64_t host_time(std::uint64_t host_tsc);
+  /// The machine was paused somewhere within these host times and runs again.
+  void paused_between(std::uint64_t before_tsc, std::uint64_t after_tsc);
+
+  /// Ties walltimestamp to the time line: at `host_tsc` it was `realtime` (ns since the epoch).
+  void set_wall(std::uint64_t host_tsc, std::int64_t realtime);
+  std::int64_t wall_of_host(std::uint64_t host_tsc) const;
+
+  const TickRate& rate() const { return rate_; }
+
+ private:
+  TickRate rate_;
+  bool has_offset_ = false;
+  std::uint64_t offset_ = 0;  // estimate of guest - host; wraps
+  std::uint64_t base_ = 0;    // guest ticks minus this are the time line's; fixed at the first trap
+  std::uint64_t last_host_time_ = 0;
+  std::uint64_t wall_tsc_ = 0;
+  std::int64_t wall_ = 0;
+};
+
+}  // namespace ringside::providers

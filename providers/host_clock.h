@@ -1,0 +1,26 @@
+// The host's clocks for the fire thread: TSC, its rate, CLOCK_MONOTONIC and the real time.
+// Fire context: yes, except TscCalibration.
+#pragma once
+
+#include <cstdint>
+
+namespace ringside::providers {
+
+std::uint64_t host_tsc();
+std::uint64_t monotonic_ns();
+std::int64_t realtime_ns();
+
+/// Measures the TSC against CLOCK_MONOTONIC from construction to hertz(). Construct it early: what
+/// happens in between (reading symbols, compiling) makes the measurement longer for free.
+class TscCalibration {
+ public:
+  TscCalibration();
+  /// Waits until at least 10 ms have passed since construction: then the error is some ppm.
+  std::uint64_t hertz() const;
+
+ private:
+  std::uint64_t tsc_;
+  std::uint64_t time_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,35 @@
+// The GuestContext of a firing that the host makes while a guest runs on: BEGIN, END, tick. There
+// is no current thread to speak of, so identity is the tracer's own; kernel memory can be read.
+// Fire context: yes.
+#pragma once
+
+#include "dif/fire_record.h"
+
+namespace ringside::providers {
+
+class HostContext final : public dif::GuestContext {
+ public:
+  /// `kernel` must outlive it; null: there is no guest, and every read faults.
+  explicit HostContext(const GuestReader* kernel)
+      : identity_(&dif::no_guest_context()),
+        kernel_(kernel != nullptr ? kernel : &identity_->kernel()) {}
+
+  Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override {
+    return identity_->variable(which);
+  }
+  Result<std::size_t, Fault> execname(std::span<char> out) const override {
+    return identity_->execname(out);
+  }
+  Result<std::uint64_t, Fault> argument(unsigned n) const override {
+    return identity_->argument(n);
+  }
+  const GuestReader& kernel() const override { return *kernel_; }
+  const GuestReader& user() const override { return identity_->user(); }
+  const Registers* registers() const override { return nullptr; }
+
+ private:
+  const dif::GuestContext* identity_;
+  const GuestReader* kernel_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,43 @@
+// How long the fire thread rests when a pass over the mailboxes found nothing. A trapped vCPU
+// stands still until we look, and on a host with few cores a spinning fire thread steals the very
+// CPU that the guest needs; so: spin briefly after a trap, then sleep, each pause twice the last.
+// The longest pause bounds the latency of the first trap after a silence.
+// Pure. Fire context: yes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ringside::providers {
+
+class IdleWait {
+ public:
+  static constexpr std::uint32_t kSpins = 2000;        // passes, about 100 us
+  static constexpr std::uint64_t kFirstPause = 5'000;  // ns
+  static constexpr std::uint64_t kLongestPause = 500'000;
+
+  explicit IdleWait(std::uint32_t spins = kSpins) : spins_(spins) {}
+
+  /// A trap was served: spin again.
+  void busy() {
+    idle_ = 0;
+    pause_ = kFirstPause;
+  }
+  /// A pass found nothing: ns to sleep, 0 to look again at once. Never past `until_deadline`.
+  std::uint64_t idle(std::uint64_t until_deadline) {
+    if (idle_ < spins_) {
+      ++idle_;
+      return 0;
+    }
+    const std::uint64_t pause = pause_;
+    pause_ = std::min(pause_ * 2, kLongestPause);
+    return std::min(pause, until_deadline);
+  }
+
+ private:
+  std::uint32_t spins_;
+  std::uint32_t idle_ = 0;
+  std::uint64_t pause_ = kFirstPause;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,77 @@
+// The guest at the moment of a firing, for Linux on x86-64: identity from `current`, arguments
+// from registers, stack and pt_regs, memory through the kernel's and the process's page tables.
+// Used by the dispatcher (traps) and the sampler (profile-N), one instance each, reused for every
+// firing. Every answer is hostile data: a wrong pointer is a Fault, never more.
+// Fire context: yes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "dif/fire_record.h"
+#include "providers/binding.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::providers {
+
+/// Byte offsets in struct pt_regs (arch/x86/include/asm/ptrace.h).
+struct PtRegsLayout {
+  std::array<std::uint32_t, 6> arguments;  // di si dx r10 r8 r9
+  std::uint32_t ax = 0, orig_ax = 0;
+};
+
+/// From the guest's types; where they are silent, the layout that x86-64 has had in every version
+/// (r15 first, 8 bytes each), because ptrace and signal frames expose it to user programs.
+PtRegsLayout find_pt_regs(const TypeGraph& types);
+
+class LinuxContext final : public dif::GuestContext {
+ public:
+  LinuxContext(const vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
+               const PtRegsLayout& pt_regs);
+
+  /// A new firing moment: forgets everything known of the last one.
+  void begin(const Registers& registers, GuestVirt percpu_base);
+  /// Which probe fires now, of those at this place.
+  void select(const Binding& binding) { binding_ = binding; }
+  /// The firing is a sample: arg0 is the kernel's pc or 0, arg1 the user's or 0.
+  void select_sample();
+
+  /// The number of the system call that returns, from pt_regs; empty when it cannot be read.
+  std::optional<std::uint32_t> syscall_number(std::uint8_t regs_register) const;
+
+  Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override;
+  Result<std::size_t, Fault> execname(std::span<char> out) const override;
+  Result<std::uint64_t, Fault> argument(unsigned n) const override;
+  const GuestReader& kernel() const override { return kernel_reader_; }
+  const GuestReader& user() const override { return user_reader_; }
+  const Registers* registers() const override { return &registers_; }
+
+ private:
+  Result<GuestVirt, Fault> current() const;
+  template <class T>
+  Result<T, Fault> field(GuestVirt object, std::optional<std::uint32_t> offset) const;
+  template <class T>
+  Result<std::uint64_t, Fault> task_field(std::optional<std::uint32_t> offset) const;
+  Result<std::uint64_t, Fault> credential(std::optional<std::uint32_t> offset) const;
+  Result<std::uint64_t, Fault> parent_pid() const;
+  Result<std::uint64_t, Fault> caller() const;
+  Result<std::uint64_t, Fault> stack_word(unsigned index) const;
+  std::uint64_t error_number() const;
+
+  const guest_linux::Kernel& kernel_;
+  const guest_linux::KernelLayout layout_;
+  const PtRegsLayout pt_regs_;
+  const vmm::PageTable kernel_table_;
+  vmm::PageTableReader kernel_reader_;
+  vmm::PageTableReader user_reader_;
+
+  Registers registers_;
+  GuestVirt percpu_base_;
+  Binding binding_;
+  bool sample_ = false;
+  mutable std::optional<GuestVirt> current_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,48 @@
+#include "providers/sampler.h"
+
+#include "providers/host_clock.h"
+
+namespace ringside::providers {
+
+void VcpuSampler::sample(dif::ProbeId probe, ProbeSink& sink, GuestClock& clock) {
+  if (gave_up_) return;
+  const std::uint64_t before = host_tsc();
+  const std::uint64_t time = clock.host_time(before);
+  const std::int64_t wall = clock.wall_of_host(before);
+  {
+    auto paused = vmm::PausedMachine::pause(machine_);
+    if (!paused) {
+      gave_up_ = true;  // the session sees the machine's end by its state
+      return;
+    }
+    for (unsigned vcpu = 0; vcpu < paused->vcpu_count(); ++vcpu) {
+      const auto registers = paused->registers(vcpu);
+      if (registers) fire(probe, sink, *registers, vcpu, time, wall);
+    }
+  }
+  clock.paused_between(before, host_tsc());
+}
+
+void VcpuSampler::fire(dif::ProbeId probe, ProbeSink& sink, const Registers& registers,
+                       unsigned vcpu, std::uint64_t time, std::int64_t wall) {
+  const Where where = locate(registers, vcpu);
+  Registers seen = registers;
+  if (shim_ != nullptr && shim_->contains(GuestVirt(registers.rip))) {
+    if (const auto interrupted = shim_->waiting(where.percpu_base)) seen = *interrupted;
+  }
+  context_.begin(seen, where.percpu_base);
+  context_.select_sample();
+  sink.fire(probe, {where.cpu, time, wall}, context_);
+}
+
+VcpuSampler::Where VcpuSampler::locate(const Registers& registers, unsigned vcpu) const {
+  // Which of the two holds the kernel's base depends on swapgs, not on the mode alone.
+  for (const std::uint64_t base : {registers.gs_base, registers.kernel_gs_base}) {
+    const auto cpu = kernel_.cpu_of(GuestVirt(base));
+    if (cpu && *cpu < machine_.vcpu_count()) return {*cpu, GuestVirt(base)};
+  }
+  const auto bases = kernel_.percpu_bases();
+  return {vcpu, GuestVirt(vcpu < bases.size() ? bases[vcpu] : 0)};
+}
+
+}  // namespace ringside::providers

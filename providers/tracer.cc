@@ -1,0 +1,106 @@
+// The tracer over one machine, or over none. In this file, top to bottom: what it is made of,
+// attaching, start, stop.
+#include "providers/tracer.h"
+
+#include <optional>
+#include <utility>
+
+#include "providers/builtin.h"
+#include "providers/fire_loop.h"
+#include "providers/guest_clock.h"
+#include "providers/host_clock.h"
+#include "providers/probe_sink.h"
+#include "providers/profile.h"
+#include "providers/registry.h"
+#include "providers/timers.h"
+#include "vmm/base/check.h"
+
+namespace ringside::providers {
+namespace {
+
+class LiveTracer final : public Tracer {
+ public:
+  LiveTracer() {
+    auto builtin = std::make_unique<BuiltinProvider>();
+    auto profile = std::make_unique<ProfileProvider>();
+    builtin_ = builtin.get();
+    profile_ = profile.get();
+    registry_.add(std::move(builtin));
+    // Last: what it publishes grows on demand, so its ids must not push others around.
+    registry_.add(std::move(profile));
+  }
+  ~LiveTracer() override { stop(); }
+
+  Result<void> for_each_probe(const dif::ProbeDescription& pattern,
+                              const std::function<void(const Probe&)>& visit) override {
+    return registry_.for_each(pattern, visit);
+  }
+  Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) override { return registry_.by_id(id); }
+  ProbeArguments arguments(const Probe& probe) override { return registry_.arguments(probe); }
+  Result<void> enable(const Probe& probe) override { return registry_.enable(probe); }
+  unsigned vcpu_count() const override { return 1; }
+
+  Result<void> start(dif::Engine& engine) override;
+  void stop() override;
+  std::uint64_t lost_firings() const override { return 0; }
+  std::vector<std::string> take_notices() override { return {}; }
+
+ private:
+  FireLoopParts loop_parts();
+
+  TscCalibration calibration_;
+  Registry registry_;
+  BuiltinProvider* builtin_;
+  ProfileProvider* profile_;
+
+  bool started_ = false;
+  // Made by start(); the loop last, so that its thread ends before what it works on.
+  std::optional<EngineSink> sink_;
+  std::optional<GuestClock> clock_;
+  std::optional<TimerSchedule> timers_;
+  std::unique_ptr<FireLoop> loop_;
+};
+
+FireLoopParts LiveTracer::loop_parts() {
+  FireLoopParts parts;
+  parts.sink = &*sink_;
+  parts.clock = &*clock_;
+  parts.timers = &*timers_;
+  parts.begin = builtin_->begin();
+  parts.end = builtin_->end();
+  return parts;
+}
+
+Result<void> LiveTracer::start(dif::Engine& engine) {
+  CHECK(!started_);
+  started_ = true;
+  if (const auto error = builtin_->error()) engine.set_error_probe(*error);
+  if (const auto end = builtin_->end()) engine.set_end_probe(*end);
+  sink_.emplace(engine);
+  clock_.emplace(TickRate(calibration_.hertz()));
+  timers_.emplace(profile_->enabled());
+
+  FireLoopParts parts = loop_parts();
+  loop_ = std::make_unique<FireLoop>(std::move(parts));
+  loop_->start();
+  loop_->open_timers();
+  return {};
+}
+
+void LiveTracer::stop() {
+  if (!loop_) return;
+  loop_->close();
+  loop_->finish();
+  loop_.reset();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tracer>> Tracer::attach(vmm::Machine* machine, guest_linux::Kernel* kernel) {
+  if (machine != nullptr || kernel != nullptr) {
+    return fail(ErrorCode::Unsupported, "this version traces without a guest only");
+  }
+  return std::unique_ptr<Tracer>(std::make_unique<LiveTracer>());
+}
+
+}  // namespace ringside::providers
