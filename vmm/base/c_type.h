@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "vmm/base/name_hash.h"
+
 namespace ringside {
 
 enum class TypeKind : std::uint8_t {
@@ -152,9 +154,12 @@ class TypeGraph {
     std::string_view name;
     bool operator==(const Key&) const = default;
   };
+  struct NameHash {
+    std::size_t operator()(std::string_view name) const { return hash_name(name); }
+  };
   struct KeyHash {
     std::size_t operator()(const Key& key) const {
-      return std::hash<std::string_view>()(key.name) * 31 + static_cast<std::size_t>(key.kind);
+      return hash_name(key.name) * 31 + static_cast<std::size_t>(key.kind);
     }
   };
 
@@ -165,7 +170,7 @@ class TypeGraph {
   std::deque<std::string> names_;
   std::vector<std::shared_ptr<const std::vector<std::byte>>> adopted_;
   std::unordered_map<Key, TypeId, KeyHash> by_name_;
-  std::unordered_map<std::string_view, std::pair<TypeId, std::int64_t>> by_enumerator_;
+  std::unordered_map<std::string_view, std::pair<TypeId, std::int64_t>, NameHash> by_enumerator_;
   std::unordered_map<std::uint32_t, TypeId> pointers_;
 };
 
