@@ -14,6 +14,12 @@ namespace ringside::cli {
 
 using Bytes = std::span<const std::byte>;
 
+/// A recorded value: its type, and bytes that belong to somebody else.
+struct Value {
+  dif::ValueType type;
+  Bytes bytes;
+};
+
 /// A little-endian integer of 1, 2, 4 or 8 bytes, extended to 64 bits by its sign.
 std::int64_t signed_value(Bytes bytes);
 /// The same, extended with zeros.

@@ -1,0 +1,235 @@
+// In this file, top to bottom: the value of an aggregate, keys, order, merging, rows.
+#include "cli/aggregations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <map>
+
+#include "cli/distribution.h"
+
+namespace ringside::cli {
+namespace {
+
+using dif::AggregateFunction;
+__extension__ using Uint128 = unsigned __int128;
+
+std::size_t word_count(const dif::Aggregation& definition) {
+  switch (definition.function) {
+    case AggregateFunction::Avg: return 2;
+    case AggregateFunction::Stddev: return 4;
+    default: return 1;
+  }
+}
+
+/// Standard deviation of the population: sqrt(E[x^2] - E[x]^2), like dtrace in whole numbers.
+std::int64_t standard_deviation(const AggregateValue& value) {
+  const auto words = value.words;
+  if (words.size() != 4 || words[0] <= 0) return 0;
+  const Uint128 squares =
+      Uint128{static_cast<std::uint64_t>(words[3])} << 64 | static_cast<std::uint64_t>(words[2]);
+  const auto count = static_cast<long double>(words[0]);
+  const auto normal = static_cast<long double>(value.normal);
+  const long double mean = static_cast<long double>(words[1]) / count / normal;
+  const long double variance =
+      static_cast<long double>(squares) / count / normal / normal - mean * mean;
+  return variance > 0 ? static_cast<std::int64_t>(std::sqrt(variance)) : 0;
+}
+
+/// MIN / -1 overflows; its quotient is MIN in two's complement.
+std::int64_t divide(std::int64_t a, std::int64_t b) {
+  if (b == -1) return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a));
+  return a / b;
+}
+
+std::strong_ordering compare_value(const AggregateValue& a, const AggregateValue& b) {
+  if (is_distribution(a.definition->function)) {
+    const double left = distribution_total(*a.definition, a.words);
+    const double right = distribution_total(*b.definition, b.words);
+    if (left == right) return std::strong_ordering::equal;
+    return left < right ? std::strong_ordering::less : std::strong_ordering::greater;
+  }
+  return scalar_value(a) <=> scalar_value(b);
+}
+
+std::strong_ordering compare_key(const Value& a, const Value& b) {
+  if (a.type.kind != dif::ValueKind::Integer) {
+    if (a.type.kind == dif::ValueKind::String) return text_value(a.bytes) <=> text_value(b.bytes);
+    return std::lexicographical_compare_three_way(a.bytes.begin(), a.bytes.end(), b.bytes.begin(),
+                                                  b.bytes.end());
+  }
+  if (a.type.is_signed) return signed_value(a.bytes) <=> signed_value(b.bytes);
+  return unsigned_value(a.bytes) <=> unsigned_value(b.bytes);
+}
+
+/// Lexicographic from position `first` on, wrapping around.
+template <class T, class Compare>
+std::strong_ordering compare_from(const std::vector<T>& a, const std::vector<T>& b,
+                                  std::size_t first, Compare compare) {
+  const std::size_t size = std::min(a.size(), b.size());
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::size_t at = (i + first) % size;
+    if (const auto order = compare(a[at], b[at]); order != 0) return order;
+  }
+  return a.size() <=> b.size();
+}
+
+bool before(const Aggregations::Row& a, const Aggregations::Row& b, const Settings& settings) {
+  const auto keys = [&] {
+    return compare_from(a.keys, b.keys, settings.sort_key_position, compare_key);
+  };
+  const auto values = [&] {
+    return compare_from(a.values, b.values, settings.sort_position, compare_value);
+  };
+  auto order = settings.sort_by_key ? keys() : values();
+  if (order == 0) order = settings.sort_by_key ? values() : keys();
+  if (order == 0) order = a.first_seen <=> b.first_seen;
+  return settings.sort_reversed ? order > 0 : order < 0;
+}
+
+/// Adds a change to what is there. Both have the same size.
+void add_words(const dif::Aggregation& definition, std::span<std::int64_t> words,
+               std::span<const std::int64_t> change) {
+  const auto add = [](std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  };
+  const bool lesser = definition.function == AggregateFunction::Min;
+  if (lesser || definition.function == AggregateFunction::Max) {
+    const bool is_less = definition.is_signed ? change[0] < words[0]
+                                              : static_cast<std::uint64_t>(change[0]) <
+                                                    static_cast<std::uint64_t>(words[0]);
+    if (is_less == lesser) words[0] = change[0];
+    return;
+  }
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = add(words[i], change[i]);
+  if (definition.function == AggregateFunction::Stddev) {
+    const bool carry = static_cast<std::uint64_t>(words[2]) < static_cast<std::uint64_t>(change[2]);
+    words[3] = add(words[3], carry ? 1 : 0);
+  }
+}
+
+std::string key_string(Bytes key) {
+  // SAFETY: characters may alias any bytes; the length stays inside the span.
+  return {reinterpret_cast<const char*>(key.data()), key.size()};
+}
+
+}  // namespace
+
+bool is_distribution(AggregateFunction function) {
+  return function == AggregateFunction::Quantize || function == AggregateFunction::Lquantize ||
+         function == AggregateFunction::Llquantize;
+}
+
+std::int64_t scalar_value(const AggregateValue& value) {
+  const auto words = value.words;
+  switch (value.definition->function) {
+    case AggregateFunction::Avg:
+      if (words.size() != 2 || words[0] == 0) return 0;
+      return divide(divide(words[1], value.normal), words[0]);
+    case AggregateFunction::Stddev: return standard_deviation(value);
+    default:
+      if (words.size() != 1) return 0;
+      return divide(words[0], value.normal);
+  }
+}
+
+std::string distribution_text(const AggregateValue& value) {
+  return draw_distribution(*value.definition, value.words, value.normal);
+}
+
+std::vector<Value> key_values(const dif::Aggregation& definition, Bytes key) {
+  std::vector<Value> values;
+  for (const dif::ValueType& type : definition.keys) {
+    std::size_t size = type.size;
+    if (type.kind == dif::ValueKind::String) size = text_value(key).size() + 1;
+    if (size > key.size()) break;
+    values.push_back({type, key.first(size)});
+    key = key.subspan(size);
+  }
+  return values;
+}
+
+Aggregations::Aggregations(const std::vector<dif::Aggregation>& definitions) {
+  for (const dif::Aggregation& definition : definitions) {
+    Table& table = tables_.emplace_back();
+    table.definition = &definition;
+    table.nothing.resize(word_count(definition));
+  }
+}
+
+void Aggregations::merge(std::span<const dif::AggregateEntry> changes) {
+  for (const dif::AggregateEntry& change : changes) {
+    if (change.aggregation >= tables_.size() || change.words.empty()) continue;
+    Table& table = tables_[change.aggregation];
+    if (is_distribution(table.definition->function)) table.nothing.resize(change.words.size());
+    auto [at, added] = table.entries.try_emplace(key_string(change.key));
+    Entry& entry = at->second;
+    if (added) entry.first_seen = change.first_seen;
+    if (added || entry.cleared || entry.words.size() != change.words.size()) {
+      entry.words = change.words;
+      entry.cleared = false;
+    } else {
+      add_words(*table.definition, entry.words, change.words);
+    }
+  }
+}
+
+void Aggregations::clear(std::uint32_t aggregation) {
+  if (aggregation >= tables_.size()) return;
+  for (auto& [key, entry] : tables_[aggregation].entries) {
+    std::fill(entry.words.begin(), entry.words.end(), 0);
+    entry.cleared = true;
+  }
+}
+
+void Aggregations::trunc(std::uint32_t aggregation, std::optional<std::int64_t> keep) {
+  if (aggregation >= tables_.size()) return;
+  Table& table = tables_[aggregation];
+  if (!keep || *keep == 0) {
+    table.entries.clear();
+    return;
+  }
+  Settings by_value;
+  by_value.sort_reversed = *keep > 0;
+  const std::uint64_t wanted =
+      *keep > 0 ? static_cast<std::uint64_t>(*keep) : 0 - static_cast<std::uint64_t>(*keep);
+  const std::vector<Row> sorted = rows(std::span(&aggregation, 1), by_value);
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (i >= wanted) table.entries.erase(std::string(sorted[i].key));
+  }
+}
+
+void Aggregations::normalize(std::uint32_t aggregation, std::int64_t factor) {
+  if (aggregation < tables_.size()) tables_[aggregation].normal = factor;
+}
+
+std::vector<Aggregations::Row> Aggregations::rows(std::span<const std::uint32_t> aggregations,
+                                                  const Settings& order) const {
+  std::map<std::string_view, Row> joined;
+  for (std::size_t column = 0; column < aggregations.size(); ++column) {
+    if (aggregations[column] >= tables_.size()) return {};
+    for (const auto& [key, entry] : tables_[aggregations[column]].entries) {
+      auto [at, added] = joined.try_emplace(key);
+      Row& row = at->second;
+      if (added) {
+        row.key = key;
+        row.first_seen = entry.first_seen;
+        row.keys = key_values(*tables_[aggregations[column]].definition,
+                              std::as_bytes(std::span(key.data(), key.size())));
+        for (const std::uint32_t other : aggregations) {
+          const Table& table = tables_[other];
+          row.values.push_back({table.definition, table.nothing, table.normal});
+        }
+      }
+      row.values[column].words = entry.words;
+    }
+  }
+  std::vector<Row> sorted;
+  sorted.reserve(joined.size());
+  for (auto& [key, row] : joined) sorted.push_back(std::move(row));
+  std::sort(sorted.begin(), sorted.end(),
+            [&](const Row& a, const Row& b) { return before(a, b, order); });
+  return sorted;
+}
+
+}  // namespace ringside::cli
