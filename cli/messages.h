@@ -1,0 +1,31 @@
+// Lines for the user on stderr: our prefix where dtrace prints its own, and dtrace's words for
+// drops and faults.
+// Fire context: no.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "dif/engine.h"
+
+namespace ringside::cli {
+
+inline constexpr std::string_view kPrefix = "ringside: ";
+
+/// Writes one line with the prefix to stderr.
+void say(std::string_view text);
+
+/// "3 drops on CPU 0", "1 dynamic variable drop"...; with the tag in front when asked for.
+/// `cpu` matters for kinds that are counted per CPU only.
+std::string drop_text(dif::DropKind kind, std::uint64_t count, unsigned cpu, bool tagged);
+/// Whether dtrace names the CPU in drops of this kind.
+bool is_per_cpu(dif::DropKind kind);
+
+/// "error on enabled probe ID E (ID N: p:m:f:n): invalid address (0x0) in action #1 at DIF offset
+/// 4"
+std::string fault_message(const dif::FaultReport& report, dif::ProbeId probe,
+                          const dif::ProbeDescription& name);
+
+}  // namespace ringside::cli
