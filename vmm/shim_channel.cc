@@ -1,0 +1,241 @@
+// In this file, top to bottom: shared words, table and slots, switching on and off, serving traps,
+// counters and the profiler's questions.
+#include "vmm/shim_channel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "vmm/base/check.h"
+
+namespace ringside::vmm {
+namespace {
+
+/// TSC ticks without a heartbeat after which the guest goes on alone: between 1 and 3 s on CPUs of
+/// 2 to 6 GHz. The guest's TSC stands still while the machine is paused.
+constexpr std::uint64_t kPatienceTicks = 6'000'000'000;
+/// Mailboxes beyond those that were ever seen in use are looked at this seldom. A nested trap that
+/// takes a new one waits for it once.
+constexpr unsigned kFullScanEvery = 64;
+/// Above this load, open addressing makes long walks inside the guest.
+constexpr std::size_t kMaxEntries = SHIM_TABLE_ENTRIES / 4 * 3;
+/// Addresses must lie in the top 2 GiB: the table's keys are their low halves.
+constexpr std::uint64_t kLowestAddress = 0xffff'ffff'8000'0000;
+
+std::uint32_t first_bucket(std::uint64_t address) {
+  return static_cast<std::uint32_t>(address) * SHIM_HASH >> (32 - SHIM_TABLE_BITS);
+}
+
+std::uint8_t state_of(std::uint64_t head) {
+  return static_cast<std::uint8_t>(head);
+}
+
+Registers registers_of(const shim_mailbox& box) {
+  const auto& regs = box.regs;
+  Registers out;
+  out.rax = regs[SHIM_RAX], out.rbx = regs[SHIM_RBX], out.rcx = regs[SHIM_RCX];
+  out.rdx = regs[SHIM_RDX], out.rsi = regs[SHIM_RSI], out.rdi = regs[SHIM_RDI];
+  out.rbp = regs[SHIM_RBP], out.rsp = regs[SHIM_RSP];
+  out.r8 = regs[SHIM_R8], out.r9 = regs[SHIM_R9], out.r10 = regs[SHIM_R10];
+  out.r11 = regs[SHIM_R11], out.r12 = regs[SHIM_R12], out.r13 = regs[SHIM_R13];
+  out.r14 = regs[SHIM_R14], out.r15 = regs[SHIM_R15];
+  out.rip = box.address;
+  out.rflags = box.rflags;
+  out.cs = box.segments & 0xffff;
+  out.ss = box.segments >> 32 & 0xffff;
+  out.gs_base = box.percpu;  // a trap of ours is in kernel mode, where GS is the per-cpu base
+  out.cr3 = box.cr3;
+  return out;
+}
+
+}  // namespace
+
+SpinShim::SpinShim(std::span<std::byte> region, GuestVirt base, unsigned vcpus, SavedGate gate)
+    : region_(region),
+      base_(base),
+      gate_(gate),
+      table_(SHIM_TABLE_ENTRIES),
+      scan_limit_(std::clamp(vcpus, 1u, SHIM_MAILBOXES)) {
+  CHECK(region_.size() >= SHIM_REGION_SIZE);
+  word(SHIM_DATA_OFFSET + SHIM_CONTROL_PATIENCE).store(kPatienceTicks, std::memory_order_relaxed);
+  heartbeat();
+}
+
+std::atomic_ref<std::uint64_t> SpinShim::word(std::size_t offset) const {
+  CHECK(offset % 8 == 0 && offset + 8 <= region_.size());
+  // SAFETY: aligned and inside the region, which outlives us; the guest changes it at any time,
+  // hence atomic.
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(region_.data() + offset));
+}
+
+std::atomic_ref<std::uint64_t> SpinShim::head_of(unsigned mailbox) const {
+  return word(SHIM_MAILBOX_OFFSET + mailbox * SHIM_MAILBOX_SIZE);
+}
+
+/// The one copy of what a trap wrote. The counters behind it are not part of it.
+shim_mailbox SpinShim::copy_trap(unsigned mailbox) const {
+  shim_mailbox copy{};
+  const std::size_t offset = SHIM_MAILBOX_OFFSET + mailbox * SHIM_MAILBOX_SIZE;
+  std::memcpy(&copy, region_.data() + offset, SHIM_BOX_TRAP_BYTES);
+  return copy;
+}
+
+Result<GuestVirt> SpinShim::allocate_slot(std::size_t size) {
+  if (size > SHIM_SLOTS_SIZE - slot_bytes_) {
+    return fail(
+        ErrorCode::Limit,
+        fmt::format("the {} MiB for displaced instructions are used up: enable fewer probes",
+                    SHIM_SLOTS_SIZE >> 20));
+  }
+  const GuestVirt slot(base_.raw() + SHIM_SLOTS_OFFSET + slot_bytes_);
+  slot_bytes_ += size;
+  return slot;
+}
+
+Result<void> SpinShim::write_slot(GuestVirt slot, std::span<const std::byte> code) {
+  const std::uint64_t offset = slot.raw() - base_.raw() - SHIM_SLOTS_OFFSET;
+  if (offset > slot_bytes_ || code.size() > slot_bytes_ - offset) {
+    return fail(ErrorCode::Invalid, fmt::format("{:#x} is no slot", slot.raw()));
+  }
+  std::copy(code.begin(), code.end(), region_.begin() + SHIM_SLOTS_OFFSET + offset);
+  return {};
+}
+
+Result<void> SpinShim::add_entry(GuestVirt address, GuestVirt slot) {
+  const std::uint64_t offset = slot.raw() - base_.raw();
+  if (address.raw() < kLowestAddress || offset < SHIM_SLOTS_OFFSET ||
+      offset >= SHIM_SLOTS_OFFSET + slot_bytes_) {
+    return fail(ErrorCode::Invalid,
+                fmt::format("{:#x} is not kernel text, or {:#x} no slot of ours", address.raw(),
+                            slot.raw()));
+  }
+  if (entries_ >= kMaxEntries) {
+    return fail(
+        ErrorCode::Limit,
+        fmt::format("{} tracepoints are the most that fit: enable fewer probes", kMaxEntries));
+  }
+  const auto key = static_cast<std::uint32_t>(address.raw());
+  std::uint32_t bucket = first_bucket(address.raw());
+  while (table_[bucket] != 0) {
+    if (static_cast<std::uint32_t>(table_[bucket]) == key) {
+      return fail(ErrorCode::Invalid, fmt::format("{:#x} is a tracepoint already", address.raw()));
+    }
+    bucket = (bucket + 1) % SHIM_TABLE_ENTRIES;
+  }
+  table_[bucket] = key | offset << 32;
+  // Release: the slot's bytes are there before the entry that leads to them.
+  word(SHIM_TABLE_OFFSET + std::size_t{8} * bucket)
+      .store(table_[bucket], std::memory_order_release);
+  ++entries_;
+  return {};
+}
+
+bool SpinShim::knows(GuestVirt address) const {
+  if (address.raw() < kLowestAddress) return false;
+  const auto key = static_cast<std::uint32_t>(address.raw());
+  std::uint32_t bucket = first_bucket(address.raw());
+  while (table_[bucket] != 0) {  // ends: a quarter of the buckets is always empty
+    if (static_cast<std::uint32_t>(table_[bucket]) == key) return true;
+    bucket = (bucket + 1) % SHIM_TABLE_ENTRIES;
+  }
+  return false;
+}
+
+void SpinShim::activate() {
+  heartbeat();
+  word(SHIM_DATA_OFFSET + SHIM_CONTROL_ACTIVE).store(1, std::memory_order_release);
+}
+
+void SpinShim::deactivate() {
+  // Sequentially consistent with the loads of quiescent(): a trap whose claim those do not see has
+  // not read `active` yet, and will read 0.
+  word(SHIM_DATA_OFFSET + SHIM_CONTROL_ACTIVE).store(0, std::memory_order_seq_cst);
+}
+
+Result<void> SpinShim::retire(PausedMachine& machine) {
+  deactivate();
+  if (!machine.memory().write(gate_.at, gate_.bytes)) {
+    return fail(ErrorCode::Io, "the guest's interrupt table is not in its memory any more");
+  }
+  return {};
+}
+
+unsigned SpinShim::poll(TrapSink& sink) {
+  const unsigned limit = ++polls_ % kFullScanEvery == 0 ? SHIM_MAILBOXES : scan_limit_;
+  unsigned served = 0;
+  for (unsigned i = 0; i < limit; ++i) {
+    const std::uint64_t head = head_of(i).load(std::memory_order_acquire);
+    if (state_of(head) != SHIM_RAISED) continue;
+    scan_limit_ = std::max(scan_limit_, i + 1);
+    serve(i, head, sink);
+    ++served;
+  }
+  return served;
+}
+
+void SpinShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
+  const shim_mailbox box = copy_trap(mailbox);
+  const GuestVirt address(box.address);
+  if (knows(address)) {
+    sink.on_trap(Trap{address, box.tsc, GuestVirt(box.percpu), registers_of(box)});
+  } else {
+    rejected_.fetch_add(1, std::memory_order_relaxed);
+  }
+  // Fails when the guest gave up on us meanwhile and has counted an orphan; with the count of
+  // claims in the word, a later trap in the same mailbox cannot be answered by mistake.
+  std::uint64_t expected = head;
+  head_of(mailbox).compare_exchange_strong(expected, (head & ~std::uint64_t{0xff}) | SHIM_ANSWERED,
+                                           std::memory_order_release, std::memory_order_relaxed);
+}
+
+void SpinShim::heartbeat() {
+  const std::uint64_t beat = heartbeat_.fetch_add(1, std::memory_order_relaxed) + 1;
+  word(SHIM_DATA_OFFSET + SHIM_CONTROL_HEARTBEAT).store(beat, std::memory_order_release);
+}
+
+bool SpinShim::quiescent() const {
+  for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
+    const std::uint8_t state = state_of(head_of(i).load(std::memory_order_seq_cst));
+    if (state == SHIM_CLAIMED || state == SHIM_RAISED) return false;
+  }
+  return true;
+}
+
+ShimCounters SpinShim::counters() const {
+  const auto at = [this](std::size_t offset) {
+    return word(offset).load(std::memory_order_relaxed);
+  };
+  ShimCounters sum;
+  for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
+    const std::size_t box = SHIM_MAILBOX_OFFSET + i * SHIM_MAILBOX_SIZE;
+    sum.firings += at(box) >> 8;
+    sum.orphans += at(box + SHIM_BOX_ORPHANS);
+    sum.late += at(box + SHIM_BOX_LATE);
+  }
+  const std::uint64_t overflows = at(SHIM_DATA_OFFSET + SHIM_CONTROL_OVERFLOWS);
+  sum.firings += overflows;
+  sum.orphans += overflows;
+  sum.foreign = at(SHIM_DATA_OFFSET + SHIM_CONTROL_FOREIGN);
+  sum.rejected = rejected_.load(std::memory_order_relaxed);
+  return sum;
+}
+
+bool SpinShim::contains(GuestVirt pc) const {
+  return pc >= base_ && pc.raw() - base_.raw() < SHIM_REGION_SIZE;
+}
+
+std::optional<Registers> SpinShim::waiting(GuestVirt percpu_base) const {
+  for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
+    const std::uint64_t head = head_of(i).load(std::memory_order_acquire);
+    if (state_of(head) != SHIM_RAISED && state_of(head) != SHIM_ANSWERED) continue;
+    const shim_mailbox box = copy_trap(i);
+    const bool same_trap = head_of(i).load(std::memory_order_acquire) >> 8 == head >> 8;
+    if (same_trap && box.percpu == percpu_base.raw() && knows(GuestVirt(box.address))) {
+      return registers_of(box);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace ringside::vmm

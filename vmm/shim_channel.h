@@ -1,0 +1,61 @@
+// The spin channel: the host's end of an installed shim, over the shared region. Made by
+// shim_install.cc; everybody else sees vmm/shim.h.
+// The host keeps its own copy of the lookup table and never believes the shared one.
+// Fire context and threads: as vmm/shim.h says.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <span>
+#include <vector>
+
+#include "guest-shim/mailbox_abi.h"
+#include "vmm/shim.h"
+
+namespace ringside::vmm {
+
+/// The gate that led to the kernel's own #BP handler, to be put back.
+struct SavedGate {
+  GuestPhys at;
+  std::array<std::byte, 16> bytes{};
+};
+
+class SpinShim final : public Shim {
+ public:
+  /// `region` is SHIM_REGION_SIZE bytes, 8-aligned, mapped in the guest at `base`, with the image
+  /// in place and everything from the table on zero.
+  SpinShim(std::span<std::byte> region, GuestVirt base, unsigned vcpus, SavedGate gate);
+
+  Result<GuestVirt> allocate_slot(std::size_t size) override;
+  Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
+  Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
+  void activate() override;
+  void deactivate() override;
+  Result<void> retire(PausedMachine& machine) override;
+  unsigned poll(TrapSink& sink) override;
+  void heartbeat() override;
+  bool quiescent() const override;
+  ShimCounters counters() const override;
+  bool contains(GuestVirt pc) const override;
+  std::optional<Registers> waiting(GuestVirt percpu_base) const override;
+
+ private:
+  std::atomic_ref<std::uint64_t> word(std::size_t offset) const;
+  std::atomic_ref<std::uint64_t> head_of(unsigned mailbox) const;
+  shim_mailbox copy_trap(unsigned mailbox) const;
+  bool knows(GuestVirt address) const;
+  void serve(unsigned mailbox, std::uint64_t head, TrapSink& sink);
+
+  std::span<std::byte> region_;
+  GuestVirt base_;
+  SavedGate gate_;
+  std::vector<std::uint64_t> table_;  // what the shared table should hold
+  std::size_t entries_ = 0;
+  std::size_t slot_bytes_ = 0;  // allocated so far
+  std::atomic<std::uint64_t> heartbeat_{0};
+  std::atomic<std::uint64_t> rejected_{0};
+  unsigned scan_limit_;  // mailboxes that poll() looks at every time
+  unsigned polls_ = 0;
+};
+
+}  // namespace ringside::vmm
