@@ -1,0 +1,55 @@
+// A program that we start: found by name, given exactly the descriptors it needs, watched through
+// a pidfd (no SIGCHLD handler), killed with us unless it is meant to outlive us.
+// Does not: talk to it, or read its standard error beyond handing out the pipe.
+// Fire context: no.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vmm/base/result.h"
+#include "vmm/base/unique_fd.h"
+
+namespace ringside::vmm {
+
+/// Where `name` lies: itself when it contains a slash, else the first match in $PATH.
+std::optional<std::string> find_program(const std::string& name);
+
+enum class ChildLife {
+  EndsWithParent,  // SIGKILLed by the kernel when the thread that started it ends
+  OutlivesParent,
+};
+
+class ChildProcess {
+ public:
+  /// Runs `path` with `arguments` (argument 0 included) in a session of its own, so that the
+  /// terminal's SIGINT does not reach it; standard input and output are /dev/null, standard error
+  /// is a pipe to us, and of all other descriptors only `inherited` stay open, under their numbers.
+  /// With EndsWithParent the *thread* that calls this is the parent: call it on the main thread.
+  static Result<ChildProcess> spawn(const std::string& path,
+                                    const std::vector<std::string>& arguments,
+                                    std::span<const int> inherited, ChildLife life);
+  ChildProcess(ChildProcess&&) noexcept = default;
+  ChildProcess& operator=(ChildProcess&&) noexcept = default;
+
+  pid_t pid() const { return pid_; }
+  int pidfd() const { return pidfd_.get(); }       // readable once the process has ended
+  int stderr_fd() const { return stderr_.get(); }  // not blocking
+  /// SIGKILL; harmless when it has ended.
+  void kill();
+  /// Waits for the end and reaps. Idempotent.
+  void reap();
+
+ private:
+  ChildProcess(pid_t pid, UniqueFd pidfd, UniqueFd errors)
+      : pid_(pid), pidfd_(std::move(pidfd)), stderr_(std::move(errors)) {}
+
+  pid_t pid_;
+  UniqueFd pidfd_, stderr_;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,198 @@
+// The gdb remote protocol. In this file, top to bottom: packets and their checksum, the register
+// layout (both pure), receiving with limits, the five requests.
+#include "vmm/qemu/gdb_remote.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <iterator>
+#include <optional>
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::size_t kMaxPacket = 64 << 10;  // QEMU's own are at most 4 KiB of payload
+constexpr unsigned kMaxStrayStops = 16;
+constexpr std::size_t kWindow = 64;  // requests in flight: 16 is half as fast, 256 no faster
+constexpr std::size_t kRegisterBytes = 236;
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+unsigned checksum(std::string_view payload) {
+  unsigned sum = 0;
+  for (const char c : payload) sum += static_cast<unsigned char>(c);
+  return sum & 0xff;
+}
+
+/// Adds one framed packet, so that several can leave in one send.
+void append_packet(std::string& out, std::string_view payload) {
+  fmt::format_to(std::back_inserter(out), "${}#{:02x}", payload, checksum(payload));
+}
+
+std::uint64_t little_endian(std::span<const std::uint8_t> bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | bytes[i];
+  return value;
+}
+
+bool is_stop(std::string_view packet) {
+  return !packet.empty() && (packet[0] == 'T' || packet[0] == 'S');
+}
+
+bool is_end(std::string_view packet) {
+  return !packet.empty() && (packet[0] == 'W' || packet[0] == 'X');
+}
+
+}  // namespace
+
+Result<Registers> decode_registers(std::string_view hex) {
+  std::array<std::uint8_t, kRegisterBytes> raw{};
+  if (hex.size() < 2 * raw.size()) {
+    return fail(ErrorCode::Invalid,
+                fmt::format("QEMU's gdbstub sent {} register digits, {} or more were expected",
+                            hex.size(), 2 * raw.size()));
+  }
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    const int high = hex_digit(hex[2 * i]), low = hex_digit(hex[2 * i + 1]);
+    if (high < 0 || low < 0) {
+      return fail(ErrorCode::Invalid, "QEMU's gdbstub sent registers that are no hexadecimal text");
+    }
+    raw[i] = static_cast<std::uint8_t>(high << 4 | low);
+  }
+  const std::span<const std::uint8_t> bytes(raw);
+  const auto u64 = [&](std::size_t at) { return little_endian(bytes.subspan(at, 8)); };
+  const auto u32 = [&](std::size_t at) { return little_endian(bytes.subspan(at, 4)); };
+  Registers r;
+  std::uint64_t* const general[] = {&r.rax, &r.rbx, &r.rcx, &r.rdx, &r.rsi, &r.rdi, &r.rbp, &r.rsp,
+                                    &r.r8,  &r.r9,  &r.r10, &r.r11, &r.r12, &r.r13, &r.r14, &r.r15};
+  for (std::size_t i = 0; i < std::size(general); ++i) *general[i] = u64(8 * i);
+  r.rip = u64(128);
+  r.rflags = u32(136);
+  r.cs = u32(140);
+  r.ss = u32(144);
+  r.fs_base = u64(164);
+  r.gs_base = u64(172);
+  r.kernel_gs_base = u64(180);
+  r.cr0 = u64(188);
+  r.cr3 = u64(204);
+  r.cr4 = u64(212);
+  r.efer = u64(228);
+  return r;
+}
+
+GdbRemote::GdbRemote(UniqueFd fd, std::chrono::milliseconds patience)
+    : socket_(std::move(fd), "QEMU's gdbstub"), patience_(patience) {}
+
+/// The payload of the next packet; acknowledgements and noise before it are skipped.
+Result<std::string> GdbRemote::next_packet(Deadline deadline) {
+  for (;;) {
+    const std::size_t start = pending_.find('$', consumed_);
+    const std::size_t hash =
+        start == std::string::npos ? std::string::npos : pending_.find('#', start);
+    if (hash != std::string::npos && pending_.size() - hash >= 3) {
+      const int high = hex_digit(pending_[hash + 1]), low = hex_digit(pending_[hash + 2]);
+      std::string payload = pending_.substr(start + 1, hash - start - 1);
+      consumed_ = hash + 3;
+      if (high < 0 || low < 0 || unsigned(high << 4 | low) != checksum(payload)) {
+        return fail(ErrorCode::Invalid, "QEMU's gdbstub sent a packet with a wrong checksum");
+      }
+      return payload;
+    }
+    if (start == std::string::npos) consumed_ = pending_.size();
+    pending_.erase(0, consumed_);
+    consumed_ = 0;
+    if (pending_.size() > kMaxPacket) {
+      return fail(ErrorCode::Invalid, "QEMU's gdbstub sent a packet without an end");
+    }
+    TRY(socket_.receive(pending_, deadline));
+  }
+}
+
+/// The answer to a request. A stop that was reported late may lie before it.
+Result<std::string> GdbRemote::next_answer() {
+  const Deadline until = deadline();
+  for (unsigned stray = 0; stray < kMaxStrayStops; ++stray) {
+    std::string packet = TRY(next_packet(until));
+    if (is_end(packet)) return fail(ErrorCode::MachineGone, "the guest has ended");
+    if (!is_stop(packet)) return packet;
+  }
+  return fail(ErrorCode::Invalid, "QEMU's gdbstub reports stops without end");
+}
+
+Result<void> GdbRemote::await_stop() {
+  const Deadline until = deadline();
+  for (unsigned stray = 0; stray < kMaxStrayStops; ++stray) {
+    const std::string packet = TRY(next_packet(until));
+    if (is_end(packet)) return fail(ErrorCode::MachineGone, "the guest has ended");
+    if (is_stop(packet)) return {};
+  }
+  return fail(ErrorCode::Invalid, "QEMU's gdbstub does not say whether the guest has stopped");
+}
+
+Result<void> GdbRemote::expect_ok() {
+  const std::string answer = TRY(next_answer());
+  if (answer == "OK") return {};
+  return fail(ErrorCode::Invalid, fmt::format("QEMU's gdbstub refused a request: {:.20}", answer));
+}
+
+Result<void> GdbRemote::attach() {
+  std::string request;
+  append_packet(request, "?");
+  TRY(socket_.send(request, deadline()));
+  return await_stop();
+}
+
+Result<void> GdbRemote::pause() {
+  TRY(socket_.send("\x03", deadline()));
+  return await_stop();
+}
+
+Result<void> GdbRemote::resume() {
+  std::string request;
+  append_packet(request, "c");
+  return socket_.send(request, deadline());
+}
+
+Result<Registers> GdbRemote::read_registers(unsigned vcpu) {
+  std::string request;
+  append_packet(request, fmt::format("Hg{:x}", vcpu + 1));  // the stub's threads count from 1
+  append_packet(request, "g");
+  TRY(socket_.send(request, deadline()));
+  const Result<void> selected = expect_ok();
+  const std::string answer = TRY(next_answer());  // taken even after a refusal, to stay in step
+  TRY(selected);
+  return decode_registers(answer);
+}
+
+Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes) {
+  std::string request;
+  append_packet(request, "Hg1");  // vCPU 0: the only one that surely has a kernel page table
+  TRY(socket_.send(request, deadline()));
+  TRY(expect_ok());
+  std::optional<std::uint64_t> refused;
+  std::size_t sent = 0;
+  for (std::size_t answered = 0; answered < writes.size(); ++answered) {
+    if (sent - answered <= kWindow / 2 && sent < writes.size()) {
+      request.clear();
+      for (; sent < writes.size() && sent - answered < kWindow; ++sent) {
+        append_packet(request,
+                      fmt::format("M{:x},1:{:02x}", writes[sent].at.raw(), writes[sent].byte));
+      }
+      TRY(socket_.send(request, deadline()));
+    }
+    const std::string answer = TRY(next_answer());
+    if (answer != "OK" && !refused) refused = writes[answered].at.raw();
+  }
+  if (refused) {
+    return fail(ErrorCode::Invalid,
+                fmt::format("QEMU could not write guest code at {:#x}: not mapped", *refused));
+  }
+  return {};
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,61 @@
+// The gdb remote protocol as QEMU's gdbstub speaks it: stop, go on, registers, and code bytes
+// that the translator must notice. Protocol: "Debugging with GDB", appendix E (Remote Protocol).
+// Used by QemuMachine only. QEMU 7.2 and 10.0 have neither `X` packets nor QStartNoAckMode; a '$'
+// acknowledges the answer before it, so requests can be pipelined and no '+' is ever sent (any
+// byte that reaches the stub while the guest runs would stop it).
+// Does not: lock (QemuMachine does), set breakpoints, or run single steps.
+// Fire context: no.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "vmm/base/registers.h"
+#include "vmm/base/result.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/machine.h"
+#include "vmm/qemu/peer_socket.h"
+
+namespace ringside::vmm {
+
+/// Decodes the answer to `g` for x86-64, as hexadecimal text. Layout: QEMU's i386-64bit core
+/// registers, little endian: 16 general registers in gdb's order, rip at byte 128, eflags 136, six
+/// selectors of 4 bytes from 140, fs/gs/kernel-gs base from 164, cr0 188, cr2, cr3 204, cr4 212,
+/// cr8, efer 228; the floating-point registers behind them are ignored.
+Result<Registers> decode_registers(std::string_view hex);
+
+class GdbRemote {
+ public:
+  /// `patience`: how long any single answer may take; a loaded host is slow, a dead peer is not.
+  explicit GdbRemote(UniqueFd fd, std::chrono::milliseconds patience = std::chrono::seconds(20));
+
+  /// Says hello to a stub whose machine has not started yet.
+  Result<void> attach();
+  /// Returns once every vCPU stands still.
+  Result<void> pause();
+  Result<void> resume();
+
+  // Only while paused:
+
+  /// vCPU numbers count from 0.
+  Result<Registers> read_registers(unsigned vcpu);
+  /// Writes through vCPU 0's page table. All writes are tried; the error names the first address
+  /// that the stub refused.
+  Result<void> write_bytes(std::span<const CodeWrite> writes);
+
+ private:
+  Deadline deadline() const { return std::chrono::steady_clock::now() + patience_; }
+  Result<std::string> next_packet(Deadline deadline);
+  Result<std::string> next_answer();
+  Result<void> await_stop();
+  Result<void> expect_ok();
+
+  PeerSocket socket_;
+  std::chrono::milliseconds patience_;
+  std::string pending_;  // received, from consumed_ on not yet looked at
+  std::size_t consumed_ = 0;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,27 @@
+// What became of a guest: gathered from QEMU's events, judged once QEMU has ended.
+// Pure. Used by QemuWatcher.
+// Fire context: no.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "vmm/machine.h"
+#include "vmm/qemu/qmp.h"
+
+namespace ringside::vmm {
+
+class GuestEnd {
+ public:
+  /// Remembers what matters of one event (QEMU docs: interop/qemu-qmp-ref, "SHUTDOWN").
+  void note(const QmpEvent& event);
+  /// A kernel that panics resets the machine just as a reboot does; only its console tells them
+  /// apart. A guest that prints a panic's first line and reboots is taken at its word.
+  MachineState judge(std::string_view console) const;
+
+ private:
+  bool panicked_ = false;
+  std::string shutdown_reason_;  // of the last SHUTDOWN; empty before
+};
+
+}  // namespace ringside::vmm

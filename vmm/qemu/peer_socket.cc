@@ -1,0 +1,68 @@
+// Deadlines over poll(2); see the header.
+#include "vmm/qemu/peer_socket.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace ringside::vmm {
+
+Result<void> PeerSocket::wait_for(short events, Deadline deadline) {
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    pollfd entry{fd_.get(), events, 0};
+    const int ready = poll(&entry, 1, static_cast<int>(std::clamp<long>(left.count(), 0, 1 << 30)));
+    if (ready > 0) return {};
+    if (ready == 0) return fail(ErrorCode::MachineGone, name_ + " did not answer in time");
+    if (errno != EINTR) {
+      return fail(ErrorCode::Io, fmt::format("waiting for {}: {}", name_, std::strerror(errno)));
+    }
+  }
+}
+
+Result<void> PeerSocket::send(std::string_view bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN) {
+      TRY(wait_for(POLLOUT, deadline));
+    } else if (errno != EINTR) {
+      return fail(ErrorCode::MachineGone, fmt::format("{}: {}", name_, std::strerror(errno)));
+    }
+  }
+  return {};
+}
+
+Result<bool> PeerSocket::receive_now(std::string& into) {
+  std::array<char, 16384> chunk;
+  for (;;) {
+    const ssize_t got = recv(fd_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
+    if (got > 0) {
+      into.append(chunk.data(), static_cast<std::size_t>(got));
+      return true;
+    }
+    if (got == 0) return fail(ErrorCode::MachineGone, name_ + " closed the connection");
+    if (errno == EAGAIN) return false;
+    if (errno != EINTR) {
+      return fail(ErrorCode::MachineGone, fmt::format("{}: {}", name_, std::strerror(errno)));
+    }
+  }
+}
+
+Result<void> PeerSocket::receive(std::string& into, Deadline deadline) {
+  while (std::chrono::steady_clock::now() < deadline) {  // a peer that never pauses ends here too
+    const bool got = TRY(receive_now(into));
+    if (got) return {};
+    TRY(wait_for(POLLIN, deadline));
+  }
+  return fail(ErrorCode::MachineGone, name_ + " did not answer in time");
+}
+
+}  // namespace ringside::vmm

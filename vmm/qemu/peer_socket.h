@@ -1,0 +1,38 @@
+// One connected stream socket to QEMU, with deadlines: what qmp and gdb_remote send and receive
+// through. Never blocks past its deadline, never raises SIGPIPE.
+// Does not: frame messages, or lock (one thread at a time).
+// Fire context: no.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "vmm/base/result.h"
+#include "vmm/base/unique_fd.h"
+
+namespace ringside::vmm {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+class PeerSocket {
+ public:
+  /// `name` is what messages call the peer: "QEMU's monitor".
+  PeerSocket(UniqueFd fd, std::string_view name) : fd_(std::move(fd)), name_(name) {}
+
+  int fd() const { return fd_.get(); }
+  /// Error MachineGone when the peer has gone or does not take the bytes in time.
+  Result<void> send(std::string_view bytes, Deadline deadline);
+  /// Appends at least one byte to `into`. Error MachineGone as above.
+  Result<void> receive(std::string& into, Deadline deadline);
+  /// Appends what is there, without waiting; false when nothing was.
+  Result<bool> receive_now(std::string& into);
+
+ private:
+  Result<void> wait_for(short events, Deadline deadline);
+
+  UniqueFd fd_;
+  std::string name_;
+};
+
+}  // namespace ringside::vmm

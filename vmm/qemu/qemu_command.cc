@@ -1,0 +1,50 @@
+// QEMU's command line, option by option with its reason.
+#include "vmm/qemu/qemu_command.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace ringside::vmm {
+namespace {
+
+/// panic=-1: reboot at once, which -no-reboot turns into the end of QEMU. no_timer_check: on a
+/// loaded host the timer test of a translated kernel fails and panics.
+std::string kernel_command_line(const std::string& append) {
+  std::string line = fmt::format("console=ttyS0 panic=-1 quiet no_timer_check memmap={}M${:#x}",
+                                 kReservedMemory.size >> 20, kReservedMemory.base.raw());
+  if (!append.empty()) line += " " + append;
+  return line;
+}
+
+}  // namespace
+
+std::vector<std::string> qemu_arguments(const MachineConfig& config, Accelerator accelerator,
+                                        const QemuDescriptors& fds) {
+  std::vector<std::string> arguments{
+      config.qemu, "-accel", accelerator == Accelerator::Kvm ? "kvm" : "tcg,thread=multi", "-cpu",
+      "max", "-smp", fmt::format("{}", config.vcpus), "-m", fmt::format("{}M", config.memory >> 20),
+      "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-S",
+      // Shared, so that we see the guest's memory; by descriptor, so that no file has a name.
+      "-object",
+      fmt::format("memory-backend-file,id=ram,size={},mem-path=/proc/self/fd/{},share=on",
+                  config.memory, fds.ram),
+      "-machine", "pc,memory-backend=ram"};
+  const std::pair<const char*, int> channels[] = {{"monitor", fds.monitor},
+                                                  {"gdb", fds.gdb},
+                                                  {"console", fds.console},
+                                                  {"control", fds.control},
+                                                  {"output", fds.output}};
+  for (const auto& [name, fd] : channels) {
+    arguments.insert(arguments.end(), {"-chardev", fmt::format("socket,id={},fd={}", name, fd)});
+  }
+  arguments.insert(arguments.end(),
+                   {"-mon", "chardev=monitor,mode=control", "-gdb", "chardev:gdb", "-serial",
+                    "chardev:console", "-serial", "chardev:control", "-serial", "chardev:output"});
+  arguments.insert(arguments.end(), {"-kernel", config.kernel});
+  if (!config.initrd.empty()) arguments.insert(arguments.end(), {"-initrd", config.initrd});
+  arguments.insert(arguments.end(), {"-append", kernel_command_line(config.append)});
+  return arguments;
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,31 @@
+// QEMU's command line: from what the user asked for and the descriptors QEMU inherits.
+// Pure. Used by start_qemu. Does not: look at the host.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "vmm/guest_memory.h"
+#include "vmm/machine.h"
+
+namespace ringside::vmm {
+
+enum class Accelerator : std::uint8_t { Tcg, Kvm };
+
+/// QEMU's ends of what connects us; each is an open descriptor that the QEMU process inherits.
+struct QemuDescriptors {
+  int ram = -1;  // the memory file
+  int monitor = -1, gdb = -1;
+  int console = -1, control = -1, output = -1;  // the guest's ttyS0, ttyS1, ttyS2
+};
+
+/// RAM that the kernel command line below keeps the guest from using, for the shim.
+inline constexpr GuestMemory::Extent kReservedMemory{GuestPhys(0x600'0000), 16 << 20};
+
+/// Argument 0 is config.qemu. The machine starts stopped, for the gdbstub to let it go.
+std::vector<std::string> qemu_arguments(const MachineConfig& config, Accelerator accelerator,
+                                        const QemuDescriptors& fds);
+
+}  // namespace ringside::vmm

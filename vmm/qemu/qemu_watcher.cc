@@ -1,0 +1,154 @@
+// The watching thread. It ends when QEMU has, or when told to.
+#include "vmm/qemu/qemu_watcher.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::size_t kConsoleTail = 16 << 10, kErrorTail = 4 << 10;
+constexpr std::chrono::seconds kMonitorPatience(5);
+constexpr unsigned kMaxReads = 64;  // a chatty guest must not keep us from the other descriptors
+
+void raise_event(const UniqueFd& event) {
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full; then it is readable already.
+  (void)!write(event.get(), &one, sizeof one);
+}
+
+}  // namespace
+
+bool drain_into(TextTail& text, int fd) {
+  std::array<char, 4096> chunk;
+  for (unsigned reads = 0; reads < kMaxReads; ++reads) {
+    const ssize_t got = read(fd, chunk.data(), chunk.size());
+    if (got > 0) {
+      text.append({chunk.data(), static_cast<std::size_t>(got)});
+    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+      return false;
+    } else if (errno == EAGAIN) {
+      return true;
+    }
+  }
+  return true;
+}
+
+QemuWatcher::QemuWatcher(ChildProcess& child, QmpClient monitor, UniqueFd console)
+    : child_(child),
+      monitor_(std::move(monitor)),
+      console_(std::move(console)),
+      console_text_(kConsoleTail),
+      error_text_(kErrorTail) {}
+
+Result<void> QemuWatcher::start() {
+  state_event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  stop_event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!state_event_ || !stop_event_ || fcntl(console_.get(), F_SETFL, O_NONBLOCK) != 0) {
+    return fail(ErrorCode::Io, fmt::format("cannot watch QEMU: {}", std::strerror(errno)));
+  }
+  // The thread inherits a full signal mask: signals are the main thread's business.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return {};
+}
+
+void QemuWatcher::stop() {
+  if (!thread_.joinable()) return;
+  raise_event(stop_event_);
+  thread_.join();
+}
+
+void QemuWatcher::await_end() {
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string QemuWatcher::console_tail() const {
+  const std::lock_guard lock(text_mutex_);
+  std::string text = console_text_.text();
+  if (state() == MachineState::Died && !error_text_.text().empty()) {
+    text += fmt::format("\n{}\n", error_text_.last_line());
+  }
+  return text;
+}
+
+void QemuWatcher::run() {
+  for (;;) {
+    pollfd entries[] = {{stop_event_.get(), POLLIN, 0},
+                        {child_.pidfd(), POLLIN, 0},
+                        {console_.get(), POLLIN, 0},
+                        {errors_open_ ? child_.stderr_fd() : -1, POLLIN, 0},
+                        {monitor_open_ ? monitor_.fd() : -1, POLLIN, 0}};
+    if (poll(entries, std::size(entries), -1) < 0) continue;  // EINTR
+    if (entries[0].revents != 0) return;
+    drain_text();
+    if (entries[4].revents != 0) follow_monitor();
+    if (entries[1].revents != 0) return finish();
+  }
+}
+
+void QemuWatcher::drain_text() {
+  const std::lock_guard lock(text_mutex_);
+  if (console_ && !drain_into(console_text_, console_.get())) console_.reset();
+  if (errors_open_) errors_open_ = drain_into(error_text_, child_.stderr_fd());
+}
+
+void QemuWatcher::follow_monitor() {
+  const auto taken = monitor_.take_in();
+  while (const auto event = monitor_.next_event()) {
+    end_.note(*event);
+    if (event->name == "STOP") check_why_stopped();
+  }
+  if (taken) return;
+  monitor_open_ = false;
+  // A monitor that closes is a QEMU that ends; one that talks nonsense cannot be trusted on.
+  if (taken.error().code != ErrorCode::MachineGone) child_.kill();
+}
+
+/// QEMU stops a guest that it cannot run on (KVM: an instruction that it cannot emulate) and waits
+/// for somebody to look at it. Nobody will, and it would seem to hang.
+void QemuWatcher::check_why_stopped() {
+  if (paused_by_us_.load(std::memory_order_acquire)) return;
+  const auto answer = monitor_.execute("query-status", kMonitorPatience);
+  if (!answer) return;
+  const std::string status = json_text(*answer, "status");
+  if (status == "internal-error" || status == "io-error") child_.kill();
+}
+
+/// QEMU has ended, so what its sockets hold now is all there will ever be.
+void QemuWatcher::finish() {
+  for (bool more = true; more;) {
+    const std::lock_guard lock(text_mutex_);
+    more = false;
+    pollfd entry{console_.get(), POLLIN, 0};
+    if (console_ && poll(&entry, 1, 0) > 0) {
+      more = drain_into(console_text_, console_.get());
+    }
+  }
+  if (monitor_open_) {
+    (void)monitor_.take_in();  // ends with the error that the peer has closed
+    while (const auto event = monitor_.next_event()) end_.note(*event);
+  }
+  child_.reap();
+  std::string console;
+  {
+    const std::lock_guard lock(text_mutex_);
+    console = console_text_.text();
+  }
+  state_.store(end_.judge(console), std::memory_order_release);
+  raise_event(state_event_);
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,68 @@
+// The thread that keeps a QEMU alive and watched: empties the guest's console and QEMU's standard
+// error (a full socket would stall the guest), follows QEMU's events, and notices its end.
+// Used by QemuMachine. All public functions may be called from any thread, start() and stop() from
+// one. Lock: text_mutex_, held for copies only.
+// Fire context: no.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "vmm/base/result.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/machine.h"
+#include "vmm/qemu/child_process.h"
+#include "vmm/qemu/guest_end.h"
+#include "vmm/qemu/qmp.h"
+#include "vmm/qemu/text_tail.h"
+
+namespace ringside::vmm {
+
+class QemuWatcher {
+ public:
+  /// `child` must outlive the watcher.
+  QemuWatcher(ChildProcess& child, QmpClient monitor, UniqueFd console);
+  ~QemuWatcher() { stop(); }
+  QemuWatcher(const QemuWatcher&) = delete;
+  QemuWatcher& operator=(const QemuWatcher&) = delete;
+
+  Result<void> start();
+  /// Ends the thread, whether QEMU has ended or not. Idempotent.
+  void stop();
+  /// Waits until QEMU has ended and its end has been judged and reaped.
+  void await_end();
+
+  MachineState state() const { return state_.load(std::memory_order_acquire); }
+  int event_fd() const { return state_event_.get(); }
+  /// The console's last lines; behind a QEMU that died, its own last word too.
+  std::string console_tail() const;
+  /// Tells a stop that we caused from one that QEMU was forced to.
+  void set_paused_by_us(bool paused) { paused_by_us_.store(paused, std::memory_order_release); }
+
+ private:
+  void run();
+  void drain_text();
+  void follow_monitor();
+  void check_why_stopped();
+  void finish();
+
+  ChildProcess& child_;
+  QmpClient monitor_;
+  bool monitor_open_ = true;
+  UniqueFd console_;
+  bool errors_open_ = true;
+  UniqueFd state_event_, stop_event_;
+  std::atomic<MachineState> state_{MachineState::Running};
+  std::atomic<bool> paused_by_us_{false};
+  GuestEnd end_;
+  mutable std::mutex text_mutex_;
+  TextTail console_text_, error_text_;
+  std::thread thread_;
+};
+
+/// Appends what can be read from `fd` now; false once it has come to its end.
+bool drain_into(TextTail& text, int fd);
+
+}  // namespace ringside::vmm

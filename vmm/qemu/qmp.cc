@@ -1,0 +1,115 @@
+// QMP: lines to messages, messages to answers and events.
+#include "vmm/qemu/qmp.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::size_t kMaxLine = 1 << 20;
+constexpr std::size_t kMaxEvents = 256;  // older ones are dropped: only the last say what became
+
+}  // namespace
+
+std::string json_text(const nlohmann::json& object, std::string_view key) {
+  const auto member = object.find(key);  // end() for whatever is no object
+  if (member == object.end()) return {};
+  const auto* text = member->get_ptr<const std::string*>();
+  return text != nullptr ? *text : std::string();
+}
+
+/// The next whole line as an object; empty when none has arrived.
+Result<std::optional<nlohmann::json>> QmpClient::next_message() {
+  const std::size_t end = pending_.find('\n');
+  if (end == std::string::npos) {
+    if (pending_.size() > kMaxLine) {
+      return fail(ErrorCode::Invalid, "QEMU's monitor sent a line without an end");
+    }
+    return std::nullopt;
+  }
+  auto message = nlohmann::json::parse(pending_.begin(),
+                                       pending_.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
+                                       /*allow_exceptions=*/false);
+  pending_.erase(0, end + 1);
+  if (!message.is_object()) {
+    return fail(ErrorCode::Invalid, "QEMU's monitor sent something that is no JSON object");
+  }
+  return message;
+}
+
+Result<nlohmann::json> QmpClient::await_message(Deadline deadline) {
+  for (;;) {
+    auto message = TRY(next_message());
+    if (message) return std::move(*message);
+    TRY(socket_.receive(pending_, deadline));
+  }
+}
+
+bool QmpClient::keep_if_event(nlohmann::json& message) {
+  std::string name = json_text(message, "event");
+  if (name.empty()) return false;
+  auto data = nlohmann::json::object();
+  const auto member = message.find("data");
+  if (member != message.end() && member->is_object()) data = std::move(*member);
+  if (events_.size() == kMaxEvents) events_.pop_front();
+  events_.push_back({std::move(name), std::move(data)});
+  return true;
+}
+
+Result<void> QmpClient::handshake(std::chrono::milliseconds patience) {
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  const auto greeting = TRY(await_message(deadline));
+  if (!greeting.contains("QMP")) {
+    return fail(ErrorCode::Invalid, "QEMU's monitor did not send its greeting");
+  }
+  TRY(execute("qmp_capabilities", patience));
+  return {};
+}
+
+Result<nlohmann::json> QmpClient::execute(std::string_view command,
+                                          std::chrono::milliseconds patience) {
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  const std::uint64_t id = ++last_id_;
+  TRY(socket_.send(fmt::format("{{\"execute\": \"{}\", \"id\": {}}}\n", command, id), deadline));
+  for (;;) {
+    auto message = TRY(await_message(deadline));
+    if (keep_if_event(message)) continue;
+    // An answer without our id means that QEMU could not even parse the request.
+    const auto answered = message.find("id");
+    if (answered != message.end() && *answered != id) continue;  // to a request given up earlier
+    const auto error = message.find("error");
+    if (error != message.end()) {
+      return fail(ErrorCode::Invalid,
+                  fmt::format("QEMU refused {}: {:.200}", command, json_text(*error, "desc")));
+    }
+    const auto value = message.find("return");
+    if (value == message.end()) {
+      return fail(ErrorCode::Invalid,
+                  fmt::format("QEMU's monitor answered {} with neither value nor error", command));
+    }
+    return std::move(*value);
+  }
+}
+
+Result<void> QmpClient::take_in() {
+  for (;;) {
+    for (;;) {
+      auto message = TRY(next_message());
+      if (!message) break;
+      keep_if_event(*message);
+    }
+    const bool got = TRY(socket_.receive_now(pending_));
+    if (!got) return {};
+  }
+}
+
+std::optional<QmpEvent> QmpClient::next_event() {
+  if (events_.empty()) return std::nullopt;
+  QmpEvent event = std::move(events_.front());
+  events_.pop_front();
+  return event;
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,53 @@
+// A client of QMP, QEMU's monitor protocol (QEMU docs: interop/qmp-spec): one JSON object a line,
+// events between the answers. Answers are checked for size and shape; a wrong one is an Error.
+// Used by QemuWatcher and the start of a machine. Does not: lock (one thread at a time).
+// Fire context: no.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "vmm/base/result.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/qemu/peer_socket.h"
+
+namespace ringside::vmm {
+
+struct QmpEvent {
+  std::string name;
+  nlohmann::json data;  // an object; empty when the event has none
+};
+
+/// The string member `key` of `object`; empty when it has none, or `object` is no object.
+std::string json_text(const nlohmann::json& object, std::string_view key);
+
+class QmpClient {
+ public:
+  explicit QmpClient(UniqueFd fd) : socket_(std::move(fd), "QEMU's monitor") {}
+
+  int fd() const { return socket_.fd(); }
+  /// Takes the greeting and enters command mode, after which events arrive.
+  Result<void> handshake(std::chrono::milliseconds patience);
+  /// The answer's "return" value. Error Invalid with QEMU's own words when it refused.
+  Result<nlohmann::json> execute(std::string_view command, std::chrono::milliseconds patience);
+  /// Takes in what has arrived, without waiting. Error MachineGone when QEMU has closed.
+  Result<void> take_in();
+  /// The oldest event not yet taken.
+  std::optional<QmpEvent> next_event();
+
+ private:
+  Result<std::optional<nlohmann::json>> next_message();
+  Result<nlohmann::json> await_message(Deadline deadline);
+  bool keep_if_event(nlohmann::json& message);
+
+  PeerSocket socket_;
+  std::string pending_;
+  std::deque<QmpEvent> events_;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace ringside::vmm

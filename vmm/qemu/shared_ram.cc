@@ -1,0 +1,79 @@
+// The memory file and its layout.
+#include "vmm/qemu/shared_ram.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kGiB = 1 << 30;
+constexpr std::uint64_t kSmallest = 256 * kMiB;  // the reserved region and a Debian initramfs
+constexpr std::uint64_t kSplitFrom = 0xe000'0000;
+constexpr std::uint64_t kLowWhenSplit = 3 * kGiB;
+constexpr GuestPhys kHighBase{4 * kGiB};
+
+}  // namespace
+
+std::vector<RamPiece> place_ram(std::uint64_t size) {
+  if (size < kSplitFrom) return {{GuestPhys(0), 0, size}};
+  return {{GuestPhys(0), 0, kLowWhenSplit}, {kHighBase, kLowWhenSplit, size - kLowWhenSplit}};
+}
+
+Result<void> check_ram_size(std::uint64_t bytes, std::uint64_t host_bytes) {
+  if (bytes < kSmallest) {
+    return fail(ErrorCode::Usage,
+                fmt::format("a guest needs 256 MiB of memory or more, not {} MiB", bytes / kMiB));
+  }
+  if (bytes % kMiB != 0) {
+    return fail(ErrorCode::Usage,
+                fmt::format("a guest's memory must be whole MiB, not {} bytes", bytes));
+  }
+  if (bytes > host_bytes) {
+    return fail(ErrorCode::Limit,
+                fmt::format("a guest with {} MiB of memory does not fit: this host has {} MiB",
+                            bytes / kMiB, host_bytes / kMiB));
+  }
+  return {};
+}
+
+std::uint64_t host_memory() {
+  struct sysinfo info {};
+  if (sysinfo(&info) != 0) return UINT64_MAX;
+  return (std::uint64_t{info.totalram} + info.totalswap) * info.mem_unit;
+}
+
+Result<SharedRam> SharedRam::create(std::uint64_t size) {
+  UniqueFd fd(memfd_create("ringside-guest-ram", MFD_CLOEXEC));
+  if (!fd || ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
+    return fail(ErrorCode::Io, fmt::format("cannot make {} MiB of guest memory: {}", size / kMiB,
+                                           std::strerror(errno)));
+  }
+  void* mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (mapping == MAP_FAILED) {
+    return fail(ErrorCode::Io, fmt::format("cannot map {} MiB of guest memory: {}", size / kMiB,
+                                           std::strerror(errno)));
+  }
+  return SharedRam(std::move(fd), {static_cast<std::byte*>(mapping), size});
+}
+
+SharedRam::~SharedRam() {
+  if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
+}
+
+GuestMemory SharedRam::guest_memory() const {
+  std::vector<GuestMemory::Region> regions;
+  for (const RamPiece& piece : place_ram(bytes_.size())) {
+    regions.push_back(
+        {piece.base, bytes_.subspan(piece.file_offset, piece.size), fd_.get(), piece.file_offset});
+  }
+  return GuestMemory(std::move(regions));
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,52 @@
+// Guest RAM as a memory file that both QEMU and we map: nameless, so nothing is left behind.
+// Used by QemuMachine. Does not: read or write it (GuestMemory does).
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "vmm/base/result.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/guest_memory.h"
+
+namespace ringside::vmm {
+
+/// One piece of RAM: where the guest sees it and where it lies in the file.
+struct RamPiece {
+  GuestPhys base;
+  std::uint64_t file_offset = 0;
+  std::uint64_t size = 0;
+};
+
+/// How QEMU's `pc` machine places `size` bytes of RAM: from 3.5 GiB on it leaves only 3 GiB below
+/// the PCI hole and puts the rest at 4 GiB (QEMU 7.2 and 10.0, hw/i386/pc_piix.c).
+std::vector<RamPiece> place_ram(std::uint64_t size);
+
+/// Is `bytes` of RAM something that we accept for a guest, on a host with `host_bytes`?
+Result<void> check_ram_size(std::uint64_t bytes, std::uint64_t host_bytes);
+/// RAM and swap of this host, in bytes.
+std::uint64_t host_memory();
+
+class SharedRam {
+ public:
+  static Result<SharedRam> create(std::uint64_t size);
+  SharedRam(SharedRam&& other) noexcept
+      : fd_(std::move(other.fd_)), bytes_(std::exchange(other.bytes_, {})) {}
+  SharedRam& operator=(SharedRam&&) = delete;
+  ~SharedRam();
+
+  int fd() const { return fd_.get(); }
+  std::uint64_t size() const { return bytes_.size(); }
+  /// Valid as long as this object.
+  GuestMemory guest_memory() const;
+
+ private:
+  SharedRam(UniqueFd fd, std::span<std::byte> bytes) : fd_(std::move(fd)), bytes_(bytes) {}
+
+  UniqueFd fd_;
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace ringside::vmm
