@@ -1,0 +1,96 @@
+#include "providers/deferred_shim.h"
+
+#include <fmt/core.h>
+
+#include <string_view>
+#include <utility>
+
+namespace ringside::providers {
+namespace {
+
+constexpr std::uint64_t kImageRegion = 0xffff'ffff'8000'0000;  // __START_KERNEL_map
+/// Where modules may begin: 512 MiB further without CONFIG_RANDOMIZE_BASE, else 1 GiB
+/// (KERNEL_IMAGE_SIZE, arch/x86/include/asm/page_64_types.h).
+constexpr std::uint64_t kModulesNear = kImageRegion + (512ULL << 20);
+constexpr std::uint64_t kModulesFar = kImageRegion + (1024ULL << 20);
+constexpr std::uint64_t kRoomWanted = 64 << 20;
+
+Result<GuestVirt> symbol(const guest_linux::Kernel& kernel, std::string_view name) {
+  const guest_linux::Symbol* found = kernel.symbols().find(name, "vmlinux");
+  if (found == nullptr) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("cannot trap in this guest: its kernel has no symbol {}", name));
+  }
+  return found->address;
+}
+
+/// X86_FEATURE_PTI: word 7, bit 11 of boot_cpu_data.x86_capability
+/// (arch/x86/include/asm/cpufeatures.h, 4.15 and later).
+Result<bool> page_table_isolation(vmm::Machine& machine, guest_linux::Kernel& kernel) {
+  const GuestVirt cpu = TRY(symbol(kernel, "boot_cpu_data"));
+  const TypeGraph& types = kernel.types();
+  const auto type = types.find(TypeKind::Struct, "cpuinfo_x86");
+  const auto member = type ? types.find_member(*type, "x86_capability") : std::nullopt;
+  if (!member) {
+    return fail(ErrorCode::Unsupported,
+                "cannot trap in this guest: its types lack cpuinfo_x86.x86_capability");
+  }
+  const auto at = cpu.checked_add(member->bit_offset / 8 + 7 * sizeof(std::uint32_t));
+  const vmm::PageTableReader reader(machine.memory(), kernel.table());
+  const auto word = at ? load<std::uint32_t>(reader, *at) : Unexpected<Fault>(Fault{});
+  if (!word) return fail(ErrorCode::Invalid, "the guest's boot_cpu_data cannot be read");
+  return (*word >> 11 & 1) != 0;
+}
+
+}  // namespace
+
+Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, guest_linux::Kernel& kernel) {
+  vmm::ShimKernelFacts facts;
+  facts.kernel_table = kernel.table();
+  facts.image_end = TRY(symbol(kernel, "_end"));
+  facts.image_region_start = GuestVirt(kImageRegion);
+  // An image that reaches beyond the near boundary can only be one with the far one. Below it,
+  // staying clear of both is always right.
+  const bool fits_near = facts.image_end.raw() < kModulesNear - kRoomWanted;
+  facts.image_region_end = GuestVirt(fits_near ? kModulesNear : kModulesFar);
+  facts.this_cpu_off = TRY(symbol(kernel, "this_cpu_off")).raw();
+  facts.idt = TRY(symbol(kernel, "idt_table"));
+  facts.int3_handler = TRY(symbol(kernel, "asm_exc_int3"));
+  facts.page_table_isolation = TRY(page_table_isolation(machine, kernel));
+  return facts;
+}
+
+Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine,
+                                                guest_linux::Kernel& kernel) {
+  const auto place = machine.reserved_memory();
+  if (!place) {
+    return fail(ErrorCode::Unsupported,
+                "cannot trap in this guest: no memory was reserved for the shim when it started; "
+                "let ringside start the machine");
+  }
+  const vmm::ShimKernelFacts facts = TRY(find_shim_facts(machine, kernel));
+  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine));
+  return vmm::Shim::install(paused, *place, facts);
+}
+
+Result<vmm::Shim*> DeferredShim::shim() {
+  if (!shim_) shim_ = TRY(install_());
+  return shim_.get();
+}
+
+Result<GuestVirt> DeferredShim::allocate_slot(std::size_t size) {
+  vmm::Shim* real = TRY(shim());
+  return real->allocate_slot(size);
+}
+
+Result<void> DeferredShim::write_slot(GuestVirt slot, std::span<const std::byte> code) {
+  vmm::Shim* real = TRY(shim());
+  return real->write_slot(slot, code);
+}
+
+Result<void> DeferredShim::add_entry(GuestVirt address, GuestVirt slot) {
+  vmm::Shim* real = TRY(shim());
+  return real->add_entry(address, slot);
+}
+
+}  // namespace ringside::providers

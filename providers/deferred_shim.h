@@ -1,0 +1,65 @@
+// A Shim that is put into the guest only when the first slot is asked for: a program without trap
+// probes, or a listing, changes nothing in the guest.
+// Used by the tracer, between the tracepoint table and the real shim. After the first success it
+// only forwards; the fire thread should take installed() and skip this layer.
+// Fire context: like Shim, once installed.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "vmm/linux/kernel.h"
+#include "vmm/machine.h"
+#include "vmm/shim.h"
+
+namespace ringside::providers {
+
+/// What the installer must know of this kernel, from its symbols. Unsupported, naming the symbol,
+/// when one is missing.
+Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, guest_linux::Kernel& kernel);
+
+class DeferredShim final : public vmm::Shim {
+ public:
+  using Installer = std::function<Result<std::unique_ptr<vmm::Shim>>()>;
+
+  explicit DeferredShim(Installer install) : install_(std::move(install)) {}
+
+  /// Null while nothing asked for a slot.
+  vmm::Shim* installed() const { return shim_.get(); }
+
+  Result<GuestVirt> allocate_slot(std::size_t size) override;
+  Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
+  Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
+  void activate() override {
+    if (shim_) shim_->activate();
+  }
+  void deactivate() override {
+    if (shim_) shim_->deactivate();
+  }
+  Result<void> retire(vmm::PausedMachine& machine) override {
+    return shim_ ? shim_->retire(machine) : Result<void>();
+  }
+  unsigned poll(vmm::TrapSink& sink) override { return shim_ ? shim_->poll(sink) : 0; }
+  void heartbeat() override {
+    if (shim_) shim_->heartbeat();
+  }
+  bool quiescent() const override { return !shim_ || shim_->quiescent(); }
+  vmm::ShimCounters counters() const override {
+    return shim_ ? shim_->counters() : vmm::ShimCounters{};
+  }
+  bool contains(GuestVirt pc) const override { return shim_ && shim_->contains(pc); }
+  std::optional<Registers> waiting(GuestVirt percpu_base) const override {
+    return shim_ ? shim_->waiting(percpu_base) : std::nullopt;
+  }
+
+ private:
+  Result<vmm::Shim*> shim();
+
+  Installer install_;
+  std::unique_ptr<vmm::Shim> shim_;
+};
+
+/// Pauses the machine and installs the real shim in its reserved memory.
+Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine, guest_linux::Kernel& kernel);
+
+}  // namespace ringside::providers

@@ -1,0 +1,164 @@
+// In this file, top to bottom: names and ids, filtering, sites, arguments, enabling.
+#include "providers/fbt.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace ringside::providers {
+namespace {
+
+constexpr auto kPolicy = ProbePoints::Policy::Normal;
+
+bool field_matches(std::string_view pattern, std::string_view text) {
+  return pattern.empty() || dif::glob_match(pattern, text);
+}
+
+}  // namespace
+
+FbtProvider::FbtProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& kernel,
+                         ProbePoints& points)
+    : kernel_(kernel),
+      points_(points),
+      text_(memory, kernel.table()),
+      symbols_(kernel.symbols().symbols().size()) {}
+
+Probe FbtProvider::probe(std::size_t index, End end) const {
+  const guest_linux::SymbolTable& table = kernel_.symbols();
+  const guest_linux::Symbol& symbol = table.symbols()[index];
+  const bool leaves = end == End::Return;
+  return {{first_ + static_cast<std::uint32_t>(index * 2) + (leaves ? 1 : 0)},
+          {"fbt", table.modules()[symbol.module].name, std::string(symbol.name),
+           leaves ? "return" : "entry"}};
+}
+
+const guest_linux::Symbol* FbtProvider::symbol_of(dif::ProbeId id, End& end) const {
+  const std::uint32_t offset = id.value - first_;  // wraps to a large value below first_
+  const auto symbols = kernel_.symbols().symbols();
+  if (offset / 2 >= std::min(symbols_, symbols.size())) return nullptr;
+  end = offset % 2 == 0 ? End::Entry : End::Return;
+  return &symbols[offset / 2];
+}
+
+bool FbtProvider::wants(const Wanted& wanted, const guest_linux::Symbol& symbol) const {
+  if (!symbol.is_text() || symbol.module >= wanted.modules.size()) return false;
+  if (!wanted.modules[symbol.module]) return false;
+  const std::string& function = wanted.pattern->function;
+  if (wanted.exact) return symbol.name == function;
+  return field_matches(function, symbol.name);
+}
+
+Result<void> FbtProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
+  Wanted wanted;
+  wanted.pattern = &pattern;
+  wanted.entry = field_matches(pattern.name, "entry");
+  wanted.leave = field_matches(pattern.name, "return");
+  wanted.exact = !pattern.function.empty() && !dif::is_glob(pattern.function);
+  if (!wanted.entry && !wanted.leave) return {};
+  const guest_linux::SymbolTable& table = kernel_.symbols();
+  // One look into the index answers for most names that do not exist.
+  if (wanted.exact && table.find(pattern.function) == nullptr) return {};
+  for (const guest_linux::Module& module : table.modules()) {
+    wanted.modules.push_back(field_matches(pattern.module, module.name));
+  }
+
+  text_.forget();
+  const auto symbols = table.symbols();
+  const std::size_t count = std::min(symbols_, symbols.size());
+  for (std::size_t index = 0; index < count; ++index) {
+    if (!wants(wanted, symbols[index])) continue;
+    if (wanted.entry) publish(index, End::Entry, visit);
+    if (wanted.leave) publish(index, End::Return, visit);
+  }
+  return {};
+}
+
+void FbtProvider::publish(std::size_t index, End end, const Visitor& visit) {
+  const guest_linux::Symbol& symbol = kernel_.symbols().symbols()[index];
+  const bool safe =
+      end == End::Entry ? safe_entry(symbol).has_value() : safe_returns(symbol).has_value();
+  if (safe) visit(probe(index, end));
+}
+
+Result<GuestVirt> FbtProvider::safe_entry(const guest_linux::Symbol& function) {
+  const GuestVirt site = TRY(entry_site(text_, function));
+  TRY(points_.check(site, kPolicy));
+  return site;
+}
+
+Result<std::vector<ReturnSite>> FbtProvider::safe_returns(const guest_linux::Symbol& function) {
+  const auto known = returns_.find(function.address.raw());
+  if (known != returns_.end()) return known->second;
+  // A function that ftrace does not know has no entry probe, and a return alone is of no use.
+  TRY(entry_site(text_, function));
+  std::vector<ReturnSite> sites = TRY(return_sites(text_, kernel_.symbols(), function));
+  if (sites.empty()) return fail(ErrorCode::Unsupported, "it never returns");
+  for (const ReturnSite& site : sites) TRY(points_.check(site.address, kPolicy));
+  returns_.emplace(function.address.raw(), sites);
+  return sites;
+}
+
+Result<std::optional<Probe>> FbtProvider::by_id(dif::ProbeId id) {
+  End end = End::Entry;
+  const guest_linux::Symbol* symbol = symbol_of(id, end);
+  if (symbol == nullptr || !symbol->is_text()) return std::optional<Probe>();
+  std::optional<Probe> found;
+  text_.forget();
+  publish((id.value - first_) / 2, end, [&](const Probe& probe) { found = probe; });
+  return found;
+}
+
+ProbeArguments FbtProvider::arguments(const Probe& probe) {
+  End end = End::Entry;
+  const guest_linux::Symbol* symbol = symbol_of(probe.id, end);
+  if (symbol == nullptr) return {};
+  const auto prototype = kernel_.prototype(*symbol);
+  const TypeGraph& types = kernel_.types();
+  if (!prototype || types[*prototype].kind != TypeKind::Function) return {};
+
+  ProbeArguments arguments;
+  arguments.known = true;
+  if (end == End::Entry) {
+    for (const Parameter& parameter : types.parameters(*prototype)) {
+      arguments.types.push_back(parameter.type);
+      arguments.names.emplace_back(parameter.name);
+    }
+    return arguments;
+  }
+  const auto offset = types.find("int");
+  if (!offset) return {};
+  arguments.types.push_back(*offset);
+  arguments.names.emplace_back("offset");
+  const TypeId value = types[*prototype].target;
+  if (types[types.resolve(value)].kind != TypeKind::Void) {
+    arguments.types.push_back(value);
+    arguments.names.emplace_back("value");
+  }
+  return arguments;
+}
+
+Result<void> FbtProvider::enable(const Probe& probe) {
+  End end = End::Entry;
+  const guest_linux::Symbol* symbol = symbol_of(probe.id, end);
+  if (symbol == nullptr) return fail(ErrorCode::NotFound, "the provider fbt has no such probe");
+  if (!enabled_.insert(probe.id.value).second) return {};
+  text_.forget();
+  Binding binding;
+  binding.probe = probe.id;
+  if (end == End::Entry) {
+    const GuestVirt site = TRY(safe_entry(*symbol));
+    return points_.bind(site, kPolicy, binding);
+  }
+  binding.kind = BindingKind::FunctionReturn;
+  const std::vector<ReturnSite> sites = TRY(safe_returns(*symbol));
+  for (const ReturnSite& site : sites) {
+    binding.offset = site.offset;
+    binding.has_value = site.has_value;
+    binding.condition = site.condition;
+    TRY(points_.bind(site.address, kPolicy, binding));
+  }
+  return {};
+}
+
+}  // namespace ringside::providers

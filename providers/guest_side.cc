@@ -1,0 +1,127 @@
+#include "providers/guest_side.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "providers/fbt.h"
+#include "providers/syscall_provider.h"
+
+namespace ringside::providers {
+namespace {
+
+/// A notice for each of so many changed places; more than that are summed up in one.
+constexpr std::size_t kSingleNotices = 4;
+
+}  // namespace
+
+GuestSide::GuestSide(vmm::Machine& machine, guest_linux::Kernel& kernel)
+    : machine_(machine),
+      kernel_(kernel),
+      pt_regs_(find_pt_regs(kernel.types())),
+      shim_([this] { return install_shim(machine_, kernel_); }),
+      table_(machine, shim_, kernel),
+      points_(table_),
+      trap_context_(machine.memory(), kernel, pt_regs_),
+      sample_context_(machine.memory(), kernel, pt_regs_),
+      host_reader_(machine.memory(), kernel.table()),
+      sampler_(machine, kernel, sample_context_),
+      dispatcher_(points_, kernel, trap_context_, vcpu_count()) {
+  points_.set_dispatcher(&dispatcher_);
+}
+
+GuestSide::~GuestSide() {
+  retire();
+}
+
+void GuestSide::add_providers(Registry& registry) {
+  registry.add(std::make_unique<SyscallProvider>(machine_.memory(), kernel_, points_, pt_regs_));
+  registry.add(std::make_unique<FbtProvider>(machine_.memory(), kernel_, points_));
+}
+
+unsigned GuestSide::vcpu_count() const {
+  return std::max(1U, machine_.vcpu_count());
+}
+
+std::optional<std::uint32_t> GuestSide::tsc_khz() const {
+  const guest_linux::Symbol* symbol = kernel_.symbols().find("tsc_khz", "vmlinux");
+  if (symbol == nullptr) return std::nullopt;
+  const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
+  const auto khz = load<std::uint32_t>(reader, symbol->address);
+  return khz ? std::optional(*khz) : std::nullopt;
+}
+
+void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts) {
+  dispatcher_.seal(sink, clock);
+  sampler_.set_shim(shim_.installed());
+  parts.kernel = &host_reader_;
+  parts.sampler = &sampler_;
+  if (table_.size() == 0) return;
+  parts.shim = shim_.installed();
+  parts.dispatcher = &dispatcher_;
+  parts.upkeep = [this] { upkeep(); };
+}
+
+Result<void> GuestSide::arm() {
+  if (table_.size() == 0) return {};
+  orphans_before_ = shim_.counters().orphans;
+  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
+  armed_ = true;  // even if it fails half-way: disarm() restores what was written
+  return table_.arm(paused);
+}
+
+void GuestSide::disarm() {
+  if (!std::exchange(armed_, false)) return;
+  auto paused = vmm::PausedMachine::pause(machine_);
+  if (!paused) return;  // gone, and the int3s with it
+  if (const auto done = table_.disarm(*paused); !done) notice(done.error().message);
+}
+
+void GuestSide::retire() {
+  if (shim_.installed() == nullptr || std::exchange(retired_, true)) return;
+  auto paused = vmm::PausedMachine::pause(machine_);
+  if (!paused) return;
+  if (const auto done = shim_.retire(*paused); !done) notice(done.error().message);
+}
+
+std::uint64_t GuestSide::lost_firings() const {
+  return shim_.counters().orphans - orphans_before_;
+}
+
+void GuestSide::upkeep() {
+  std::vector<GuestVirt> changed = table_.drop_changed();
+  if (changed.empty()) return;
+  const std::lock_guard lock(notices_lock_);
+  changed_.insert(changed_.end(), changed.begin(), changed.end());
+}
+
+void GuestSide::notice(std::string text) {
+  const std::lock_guard lock(notices_lock_);
+  notices_.push_back(std::move(text));
+}
+
+std::vector<std::string> GuestSide::take_notices() {
+  std::vector<GuestVirt> changed;
+  std::vector<std::string> notices;
+  {
+    const std::lock_guard lock(notices_lock_);
+    changed.swap(changed_);
+    notices.swap(notices_);
+  }
+  // Named here and not in upkeep(): the symbols belong to the session's thread.
+  const std::size_t singly = changed.size() <= kSingleNotices ? changed.size() : 1;
+  for (std::size_t n = 0; n < singly; ++n) {
+    notices.push_back(fmt::format("the guest changed its code at {}; the probe there is gone",
+                                  kernel_.symbols().describe(changed[n])));
+  }
+  if (changed.size() > singly) {
+    notices.push_back(
+        fmt::format("the guest changed its code at {} more probed places (a module "
+                    "was unloaded?); the probes there are gone",
+                    changed.size() - singly));
+  }
+  return notices;
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,150 @@
+#include "providers/syscall_provider.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace ringside::providers {
+namespace {
+
+bool field_matches(std::string_view pattern, std::string_view text) {
+  return pattern.empty() || dif::glob_match(pattern, text);
+}
+
+}  // namespace
+
+SyscallProvider::SyscallProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& kernel,
+                                 ProbePoints& points, const PtRegsLayout& pt_regs)
+    : kernel_(kernel),
+      points_(points),
+      pt_regs_(pt_regs),
+      text_(memory, kernel.table()),
+      calls_(find_system_calls(text_, kernel.symbols())) {}
+
+Probe SyscallProvider::probe(std::size_t index, End end) const {
+  const bool leaves = end == End::Return;
+  return {{first_ + static_cast<std::uint32_t>(index * 2) + (leaves ? 1 : 0)},
+          {"syscall", "vmlinux", calls_[index].name, leaves ? "return" : "entry"}};
+}
+
+Result<void> SyscallProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
+  const bool entry = field_matches(pattern.name, "entry");
+  const bool leave = field_matches(pattern.name, "return");
+  if ((!entry && !leave) || !field_matches(pattern.module, "vmlinux")) return {};
+  text_.forget();
+  for (std::size_t index = 0; index < calls_.size(); ++index) {
+    const SystemCall& call = calls_[index];
+    if (!field_matches(pattern.function, call.name)) continue;
+    if (entry && entry_place(call)) visit(probe(index, End::Entry));
+    if (leave && exits(call)) visit(probe(index, End::Return));
+  }
+  return {};
+}
+
+Result<std::optional<Probe>> SyscallProvider::by_id(dif::ProbeId id) {
+  const std::uint32_t offset = id.value - first_;  // wraps to a large value below first_
+  if (offset / 2 >= calls_.size()) return std::optional<Probe>();
+  const End end = offset % 2 == 0 ? End::Entry : End::Return;
+  const SystemCall& call = calls_[offset / 2];
+  text_.forget();
+  const bool published =
+      end == End::Entry ? entry_place(call).has_value() : exits(call).has_value();
+  return published ? std::optional(probe(offset / 2, end)) : std::nullopt;
+}
+
+Result<GuestVirt> SyscallProvider::entry_place(const SystemCall& call) {
+  const GuestVirt at = TRY(entry_site(text_, call.function));
+  TRY(points_.check(at, ProbePoints::Policy::Normal));
+  return at;
+}
+
+Result<std::vector<SyscallProvider::Exit>> SyscallProvider::exits(const SystemCall& call) {
+  TRY(entry_place(call));  // a return without its entry would not balance
+  const std::vector<ReturnSite> sites = TRY(return_sites(text_, kernel_.symbols(), call.function));
+  if (sites.empty()) return fail(ErrorCode::Unsupported, "it never returns");
+  std::vector<Exit> exits;
+  for (const ReturnSite& site : sites) {
+    if (!site.has_value || !points_.check(site.address, ProbePoints::Policy::Normal)) {
+      return shared_exits(call);
+    }
+    Exit exit{site.address, ProbePoints::Policy::Normal, {}};
+    exit.binding.kind = BindingKind::SyscallReturn;
+    exits.push_back(exit);
+  }
+  return exits;
+}
+
+Result<std::vector<SyscallProvider::Exit>> SyscallProvider::shared_exits(const SystemCall& call) {
+  // The number is in orig_ax; sigreturn overwrites it, and with it the way to know its return.
+  if (call.number >= kSyscallNumbers || call.name == "rt_sigreturn") {
+    return fail(ErrorCode::Unsupported, "its return cannot be told from others'");
+  }
+  if (!shared_) shared_ = find_shared_returns(text_, kernel_.symbols(), pt_regs_);
+  if (shared_->empty()) {
+    return fail(ErrorCode::Unsupported, "the common return path of this kernel is not understood");
+  }
+  std::vector<Exit> exits;
+  for (const SharedReturn& place : *shared_) {
+    TRY(points_.check(place.address, ProbePoints::Policy::AllowNoinstr));
+    Exit exit{place.address, ProbePoints::Policy::AllowNoinstr, {}};
+    exit.binding.kind = BindingKind::SyscallReturn;
+    exit.binding.number = call.number;
+    exit.binding.regs_register = place.regs_register;
+    exits.push_back(exit);
+  }
+  return exits;
+}
+
+ProbeArguments SyscallProvider::entry_arguments(const SystemCall& call) const {
+  // __x64_sys_NAME itself only takes pt_regs. These carry the call's own parameters, where the
+  // compiler kept them; __se_sys_ has the right names, though every type is long.
+  const TypeGraph& types = kernel_.types();
+  for (const std::string_view prefix : {"__do_sys_", "ksys_", "__se_sys_"}) {
+    const auto* symbol = kernel_.symbols().find(fmt::format("{}{}", prefix, call.name), "vmlinux");
+    const auto prototype = symbol != nullptr ? kernel_.prototype(*symbol) : std::nullopt;
+    if (!prototype || types[*prototype].kind != TypeKind::Function) continue;
+    ProbeArguments arguments;
+    arguments.known = true;
+    for (const Parameter& parameter : types.parameters(*prototype)) {
+      arguments.types.push_back(parameter.type);
+      arguments.names.emplace_back(parameter.name);
+    }
+    return arguments;
+  }
+  return {};
+}
+
+ProbeArguments SyscallProvider::arguments(const Probe& probe) {
+  const std::uint32_t offset = probe.id.value - first_;
+  if (offset / 2 >= calls_.size()) return {};
+  if (offset % 2 == 0) return entry_arguments(calls_[offset / 2]);
+  const auto value = kernel_.types().find("long");
+  if (!value) return {};
+  return {true, {*value, *value}, {"value", "value"}};
+}
+
+Result<void> SyscallProvider::enable(const Probe& probe) {
+  const std::uint32_t offset = probe.id.value - first_;
+  if (offset / 2 >= calls_.size()) {
+    return fail(ErrorCode::NotFound, "the provider syscall has no such probe");
+  }
+  if (!enabled_.insert(probe.id.value).second) return {};
+  text_.forget();
+  const SystemCall& call = calls_[offset / 2];
+  if (offset % 2 == 0) {
+    Binding binding;
+    binding.probe = probe.id;
+    binding.kind = BindingKind::SyscallEntry;
+    const GuestVirt at = TRY(entry_place(call));
+    return points_.bind(at, ProbePoints::Policy::Normal, binding);
+  }
+  std::vector<Exit> places = TRY(exits(call));
+  for (Exit& exit : places) {
+    exit.binding.probe = probe.id;
+    TRY(points_.bind(exit.at, exit.policy, exit.binding));
+  }
+  return {};
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,40 @@
+// Which system calls a guest kernel has, and where all of them come back to. Names are Linux's own
+// (those of its syscall tracepoints): the function of `openat` is __x64_sys_openat.
+// Used by the syscall provider. Reads guest text and tables; plants nothing.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "providers/linux_context.h"
+#include "vmm/base/guest_reader.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+struct SystemCall {
+  std::string name;              // without __x64_sys_
+  guest_linux::Symbol function;  // __x64_sys_NAME; its own `name` view lives in the symbol table
+  std::uint32_t number = kNoNumber;
+};
+
+/// The calls that stand in sys_call_table, by number; all __x64_sys_ functions by address, without
+/// numbers, where the kernel has no such table. Without ni_syscall, which many numbers share.
+std::vector<SystemCall> find_system_calls(const GuestReader& kernel,
+                                          const guest_linux::SymbolTable& symbols);
+
+/// An instruction of do_syscall_64 that stores a call's result into pt_regs: rax still holds it.
+struct SharedReturn {
+  GuestVirt address;
+  std::uint8_t regs_register = 0;  // holds the address of pt_regs
+};
+
+/// Every place in do_syscall_64 where the result of a call is stored to pt_regs->ax: on 6.1 the
+/// calls through sys_call_table, on 6.12 that of x64_sys_call. Empty when the code looks different.
+std::vector<SharedReturn> find_shared_returns(const GuestReader& kernel,
+                                              const guest_linux::SymbolTable& symbols,
+                                              const PtRegsLayout& pt_regs);
+
+}  // namespace ringside::providers

@@ -1,0 +1,36 @@
+// ProbePoints and TracepointFinder over the real tracepoint table: where providers put their
+// probes in a guest, and where the dispatcher finds them again.
+// Fire context: armed_at() yes; everything else no.
+#pragma once
+
+#include "providers/binding.h"
+#include "providers/dispatch.h"
+#include "providers/tracepoint/tracepoint.h"
+
+namespace ringside::providers {
+
+class TrapPoints final : public ProbePoints, public TracepointFinder {
+ public:
+  explicit TrapPoints(TracepointTable& table) : table_(table) {}
+  /// Where bind() leads to; before the first bind().
+  void set_dispatcher(TrapDispatcher* dispatcher) { dispatcher_ = dispatcher; }
+
+  Result<void> check(GuestVirt at, Policy policy) const override {
+    return table_.check(at, policy);
+  }
+  Result<void> bind(GuestVirt at, Policy policy, const Binding& binding) override {
+    const TracepointId point = TRY(table_.add(at, policy));
+    dispatcher_->add(point, binding);
+    return {};
+  }
+  std::optional<TracepointId> armed_at(GuestVirt address) const override {
+    const auto point = table_.find(address);
+    return point && table_.is_armed(*point) ? point : std::nullopt;
+  }
+
+ private:
+  TracepointTable& table_;
+  TrapDispatcher* dispatcher_ = nullptr;
+};
+
+}  // namespace ringside::providers
