@@ -5,16 +5,17 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "vmm/base/c_type.h"
 #include "vmm/base/result.h"
+#include "vmm/linux/name_index.h"
 #include "vmm/machine.h"
 #include "vmm/page_walk.h"
 
@@ -22,9 +23,9 @@ namespace ringside::guest_linux {
 
 struct Symbol {
   GuestVirt address;
-  std::uint64_t size = 0;   // to the next symbol of its section or module; 0 unknown
-  std::string_view name;    // owned by the table
-  char type = '?';          // nm's letter: t T w W text; d D b B r R data; a A absolute
+  std::uint64_t size = 0;    // to the next symbol of its section or module; 0 unknown
+  std::string_view name;     // owned by the table
+  char type = '?';           // nm's letter: t T w W text; d D b B r R data; a A absolute
   std::uint16_t module = 0;  // index into SymbolTable::modules(); 0 is vmlinux
 
   bool is_text() const { return type == 't' || type == 'T' || type == 'w' || type == 'W'; }
@@ -53,12 +54,20 @@ class SymbolTable {
   /// Sorts, fills sizes and builds the index; after the last add_module().
   void seal();
   std::string_view intern(std::string text);
+  /// Keeps `names` alive as long as the table: symbols' names may view into it.
+  void adopt(std::shared_ptr<const std::string> names);
 
  private:
+  void sort_by_address();
+  void fill_sizes();
+  void build_index();
+
   std::vector<Symbol> symbols_;
   std::vector<Module> modules_;
-  std::vector<std::string> blobs_;
-  std::unordered_map<std::string_view, std::uint32_t> by_name_;
+  std::deque<std::string> blobs_;  // a deque: short strings must not move
+  std::vector<std::shared_ptr<const std::string>> adopted_;
+  NameIndex by_name_;                     // the first symbol of each name
+  std::vector<std::uint32_t> next_same_;  // the next one of the same name, by symbol
 };
 
 /// Offsets of the structures that built-in variables and the installer need, from BTF.
@@ -78,7 +87,7 @@ class Kernel {
   static Result<std::unique_ptr<Kernel>> discover(vmm::Machine& machine);
   virtual ~Kernel() = default;
 
-  virtual std::string_view release() const = 0;  // "6.1.0-56-cloud-amd64"
+  virtual std::string_view release() const = 0;     // "6.1.0-56-cloud-amd64"
   virtual const vmm::PageTable& table() const = 0;  // init_top_pgt
   virtual const SymbolTable& symbols() const = 0;
   /// The kernel's and its modules' types. Non-const: the compiler adds a program's own.

@@ -1,0 +1,54 @@
+// BTF, the kernel's compact type information (Documentation/bpf/btf.rst; include/uapi/linux/btf.h,
+// version 1), read into a TypeGraph. vmlinux's lies between __start_BTF and __stop_BTF; a module's
+// is "split": its type ids and string offsets continue where vmlinux's end.
+// Used by Kernel. Pure: works on copied bytes. Hostile input: every id, offset and count is
+// checked; what is wrong becomes void or is left out; cycles are left to TypeGraph's bounded walks.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "vmm/base/c_type.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/name_index.h"
+
+namespace ringside::guest_linux {
+
+/// More than this no kernel or module carries: 6.12's is 4.7 MB.
+inline constexpr std::size_t kMaxBtfBytes = 64 << 20;
+
+/// One BTF blob's types after they went into a TypeGraph: what a split BTF needs of its base, and
+/// the functions' prototypes.
+class Btf {
+ public:
+  /// Adds all types of `blob` to `graph`, which keeps the blob alive. `base` is vmlinux's for a
+  /// module and must outlive the call only. Invalid when the header or the type section's outline
+  /// is malformed; then the graph is unchanged.
+  static Result<Btf> read(std::shared_ptr<const std::vector<std::byte>> blob, const Btf* base,
+                          TypeGraph& graph);
+
+  /// The prototype (TypeKind::Function) of the function of that name.
+  std::optional<TypeId> prototype(std::string_view function) const;
+  std::size_t function_count() const { return functions_.size(); }
+  /// Types of this blob alone, without void.
+  std::size_t type_count() const { return ids_.size(); }
+
+ private:
+  friend class BtfReader;
+  struct Function {
+    std::string_view name;
+    TypeId prototype;
+  };
+
+  std::span<const std::byte> strings_;  // in the graph's copy
+  std::vector<TypeId> ids_;  // of BTF id 1 + i; in a module's, of the base's last + 1 + i
+  std::vector<Function> functions_;
+  NameIndex by_name_;
+};
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,54 @@
+// A private copy of a piece of the kernel's image, addressed by the guest's virtual addresses.
+// Used by the pure decoders (kallsyms, BTF, patched sites), so that they work on bytes that no
+// guest can change under them and can be tested without one. Every access is bounds-checked.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "vmm/base/address.h"
+
+namespace ringside::guest_linux {
+
+struct ImageView {
+  GuestVirt base;
+  std::span<const std::byte> bytes;
+
+  GuestVirt end() const { return GuestVirt(base.raw() + bytes.size()); }
+
+  /// Where `at` lies in `bytes`; empty when it is outside.
+  std::optional<std::size_t> index_of(GuestVirt at) const {
+    const std::uint64_t index = at.raw() - base.raw();  // wraps to a huge number below base
+    if (index >= bytes.size()) return std::nullopt;
+    return static_cast<std::size_t>(index);
+  }
+
+  /// [at, at + size); empty when not all of it is here.
+  std::optional<std::span<const std::byte>> slice(GuestVirt at, std::uint64_t size) const {
+    const auto index = index_of(at);
+    if (!index || size > bytes.size() - *index) return std::nullopt;
+    return bytes.subspan(*index, static_cast<std::size_t>(size));
+  }
+
+  template <class T>
+  std::optional<T> load(GuestVirt at) const {
+    const auto source = slice(at, sizeof(T));
+    if (!source) return std::nullopt;
+    T value;
+    std::memcpy(&value, source->data(), sizeof value);
+    return value;
+  }
+};
+
+/// One T at byte `index` of `bytes`, which the caller has checked to be there.
+template <class T>
+T load_at(std::span<const std::byte> bytes, std::size_t index) {
+  T value;
+  std::memcpy(&value, bytes.data() + index, sizeof value);
+  return value;
+}
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,380 @@
+// Kernel: puts the parts together. In this file, top to bottom: discovery's steps, the running
+// kernel's object, its modules, Kernel::discover.
+// Discovery copies each table once and decodes the copy: what was checked is what is used.
+// Fire context: current_task() and cpu_of() yes; everything else no.
+#include "vmm/linux/kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "vmm/linux/btf.h"
+#include "vmm/linux/kallsyms.h"
+#include "vmm/linux/kernel_memory.h"
+#include "vmm/linux/layout.h"
+#include "vmm/linux/modules.h"
+#include "vmm/linux/patched_sites.h"
+
+namespace ringside::guest_linux {
+
+namespace {
+
+constexpr std::uint32_t kMaxCpus = 8192;              // NR_CPUS on x86-64
+constexpr std::uint64_t kTokenTableBytes = 64 << 10;  // u16 offsets reach no further
+constexpr std::uint64_t kTokenIndexBytes = 512;
+constexpr std::uint32_t kFirstLateState = 2;  // BOOTING and SCHEDULING are 0 and 1 in every kernel
+constexpr std::uint64_t kMaxModuleNames = 256 << 20;  // all modules' names together
+
+Error not_yet() {
+  return {ErrorCode::NotFound, "the guest's kernel has not finished booting"};
+}
+
+/// What a kernel that ringside cannot see into lacks, and what to do.
+Error lacks(const KernelMemory& memory, std::string_view what, std::string_view option) {
+  return {ErrorCode::Unsupported,
+          fmt::format("the guest's kernel {} {}: boot one built with {}, as distributions do",
+                      memory.info().release(), what, option)};
+}
+
+std::optional<KallsymsKeys> keys_of(const VmcoreInfo& info) {
+  const auto names = info.symbol("kallsyms_names");
+  const auto table = info.symbol("kallsyms_token_table");
+  const auto index = info.symbol("kallsyms_token_index");
+  if (!names || !table || !index || !info.symbol("kallsyms_num_syms")) return std::nullopt;
+  KallsymsKeys keys{.names = *names,
+                    .token_table = *table,
+                    .token_index = *index,
+                    .count = 0,
+                    .offsets = info.symbol("kallsyms_offsets"),
+                    .addresses64 = info.symbol("kallsyms_addresses"),
+                    .relative_base = info.symbol("kallsyms_relative_base")};
+  if (!keys.offsets && !keys.addresses64) return std::nullopt;
+  return keys;
+}
+
+/// The smallest piece of the image that holds all the tables. The names end below the tokens.
+Result<std::vector<std::byte>> copy_tables(const KernelMemory& memory, const KallsymsKeys& keys,
+                                           GuestVirt& from) {
+  std::uint64_t low = keys.names.raw();
+  std::uint64_t high = low;
+  const auto include = [&](std::optional<GuestVirt> at, std::uint64_t size) {
+    if (!at) return;
+    low = std::min(low, at->raw());
+    high = std::max(high, at->raw() + size);
+  };
+  include(keys.token_table, kTokenTableBytes);
+  include(keys.token_index, kTokenIndexBytes);
+  include(keys.offsets, std::uint64_t{keys.count} * 4);
+  include(keys.addresses64, std::uint64_t{keys.count} * 8);
+  include(keys.relative_base, 8);
+  from = GuestVirt(low);
+  return memory.copy_image(from, high - low);
+}
+
+Result<Kallsyms> read_kallsyms(const KernelMemory& memory) {
+  const GuestVirt stext = *memory.info().symbol("_stext");
+  auto keys = keys_of(memory.info());
+  if (!keys) {
+    const auto image = memory.copy_whole_image();
+    auto found = scan_for_kallsyms(ImageView{stext, image}, stext);
+    if (!found) return tl::unexpected(lacks(memory, "has no symbol table", "CONFIG_KALLSYMS"));
+    return found;
+  }
+  const auto count =
+      TRY(memory.copy_image(*memory.info().symbol("kallsyms_num_syms"), sizeof(std::uint32_t)));
+  keys->count = std::min(load_at<std::uint32_t>(count, 0), kMaxSymbols);
+  GuestVirt from;
+  const auto tables = TRY(copy_tables(memory, *keys, from));
+  return decode_kallsyms(ImageView{from, tables}, *keys, stext);
+}
+
+/// A table of vmlinux between two symbols, as a copy; empty when this kernel does not have it.
+struct ImageTable {
+  GuestVirt base;
+  std::vector<std::byte> bytes;
+  ImageView view() const { return {base, bytes}; }
+};
+
+ImageTable table_between(const KernelMemory& memory, const SymbolTable& symbols,
+                         std::string_view start, std::string_view stop) {
+  const Symbol* begin = symbols.find(start, "vmlinux");
+  const Symbol* end = symbols.find(stop, "vmlinux");
+  if (begin == nullptr || end == nullptr || end->address <= begin->address) return {};
+  auto bytes = memory.copy_image(begin->address, end->address.raw() - begin->address.raw());
+  if (!bytes) return {};
+  return {begin->address, std::move(*bytes)};
+}
+
+template <class T>
+std::optional<T> image_value(const KernelMemory& memory, const SymbolTable& symbols,
+                             std::string_view name) {
+  const Symbol* symbol = symbols.find(name, "vmlinux");
+  if (symbol == nullptr) return std::nullopt;
+  const auto bytes = memory.copy_image(symbol->address, sizeof(T));
+  return bytes ? std::optional(load_at<T>(*bytes, 0)) : std::nullopt;
+}
+
+struct LoadedModule {
+  ModuleHead head;
+  ModuleSymbols symbols;
+  std::vector<Kernel::PatchedSite> sites;
+  std::shared_ptr<const Btf> btf;  // empty: no types
+  std::size_t btf_bytes = 0;
+};
+
+class LinuxKernel final : public Kernel {
+ public:
+  explicit LinuxKernel(KernelMemory memory) : memory_(std::move(memory)) {}
+
+  Result<void> set_up() {
+    TRY(load_symbols());
+    TRY(load_types());
+    TRY(load_percpu());
+    load_text();
+    TRY(refresh_modules());
+    if (modules_.empty()) gather_sites();
+    return {};
+  }
+
+  std::string_view release() const override { return memory_.info().release(); }
+  const vmm::PageTable& table() const override { return memory_.table(); }
+  const SymbolTable& symbols() const override { return symbols_; }
+  TypeGraph& types() override { return types_; }
+  const KernelLayout& layout() const override { return layout_; }
+  std::span<const std::uint64_t> percpu_bases() const override { return percpu_; }
+  std::span<const AddressRange> forbidden_text() const override { return forbidden_; }
+  std::span<const PatchedSite> patched_sites() const override { return sites_; }
+
+  std::optional<TypeId> prototype(const Symbol& function) const override {
+    if (function.module == 0) return btf_.prototype(function.name);
+    const std::size_t index = function.module - std::size_t{1};
+    if (index >= modules_.size() || !modules_[index].btf) return std::nullopt;
+    return modules_[index].btf->prototype(function.name);
+  }
+
+  std::optional<std::uint32_t> cpu_of(GuestVirt percpu_base) const override {
+    const auto found = std::lower_bound(cpu_by_base_.begin(), cpu_by_base_.end(),
+                                        std::pair(percpu_base.raw(), std::uint32_t{0}));
+    if (found == cpu_by_base_.end() || found->first != percpu_base.raw()) return std::nullopt;
+    return found->second;
+  }
+
+  Result<GuestVirt, Fault> current_task(const GuestReader& kernel,
+                                        GuestVirt percpu_base) const override {
+    // Wraps on purpose: since 6.15 the symbol is an ordinary address and the base a difference.
+    const GuestVirt at(percpu_base.raw() + current_offset_);
+    return GuestVirt(TRY(load<std::uint64_t>(kernel, at)));
+  }
+
+  Result<bool> refresh_modules() override;
+
+ private:
+  Result<void> load_symbols();
+  Result<void> load_types();
+  Result<void> load_percpu();
+  void load_text();
+  void load_module(const ModuleHead& head, std::span<const ModuleBtf> btfs, LoadedModule& module);
+  std::shared_ptr<const Btf> module_types(const ModuleBtf& found);
+  void rebuild_symbols();
+  void gather_sites();
+
+  KernelMemory memory_;
+  SymbolTable symbols_;
+  std::shared_ptr<const std::string> vmlinux_names_;
+  TypeGraph types_;
+  Btf btf_;
+  KernelLayout layout_;
+  std::optional<ModuleLayout> module_layout_;
+  std::vector<std::uint64_t> percpu_;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> cpu_by_base_;  // sorted
+  std::uint64_t current_offset_ = 0;
+  std::vector<AddressRange> forbidden_;
+  std::vector<PatchedSite> vmlinux_sites_;
+  std::vector<PatchedSite> sites_;
+  std::vector<LoadedModule> modules_;  // SymbolTable's modules() less vmlinux, in its order
+  std::vector<std::pair<ModuleBtf, std::shared_ptr<const Btf>>> known_btf_;
+  std::uint64_t known_btf_bytes_ = 0;
+};
+
+Result<void> LinuxKernel::load_symbols() {
+  Kallsyms kallsyms = TRY(read_kallsyms(memory_));
+  Module vmlinux{.name = "vmlinux", .text_base = *memory_.info().symbol("_stext")};
+  for (const Symbol& symbol : kallsyms.symbols) {
+    if (symbol.name != "_etext" || symbol.address <= vmlinux.text_base) continue;
+    vmlinux.text_size = symbol.address.raw() - vmlinux.text_base.raw();
+    break;
+  }
+  vmlinux_names_ = kallsyms.names;
+  symbols_.adopt(vmlinux_names_);
+  symbols_.add_module(std::move(vmlinux), std::move(kallsyms.symbols));
+  symbols_.seal();
+  const auto state = image_value<std::uint32_t>(memory_, symbols_, "system_state");
+  if (!state) {
+    return tl::unexpected(
+        lacks(memory_, "lists only its functions as symbols", "CONFIG_KALLSYMS_ALL"));
+  }
+  if (*state < kFirstLateState) return tl::unexpected(not_yet());
+  return {};
+}
+
+Result<void> LinuxKernel::load_types() {
+  const ImageTable blob = table_between(memory_, symbols_, "__start_BTF", "__stop_BTF");
+  if (blob.bytes.empty()) {
+    return tl::unexpected(lacks(memory_, "carries no types", "CONFIG_DEBUG_INFO_BTF"));
+  }
+  btf_ =
+      TRY(Btf::read(std::make_shared<const std::vector<std::byte>>(blob.bytes), nullptr, types_));
+  const auto running = types_.find_enumerator("SYSTEM_RUNNING");
+  const auto state = image_value<std::uint32_t>(memory_, symbols_, "system_state");
+  if (!running || !state || *state != running->second) return tl::unexpected(not_yet());
+  layout_ = read_layout(types_);
+  module_layout_ = ModuleLayout::from(types_);
+  return {};
+}
+
+Result<void> LinuxKernel::load_percpu() {
+  const auto cpus = image_value<std::uint32_t>(memory_, symbols_, "nr_cpu_ids");
+  const Symbol* offsets = symbols_.find("__per_cpu_offset", "vmlinux");
+  const Symbol* hot = symbols_.find("pcpu_hot", "vmlinux");  // 6.2 to 6.14
+  const Symbol* current = hot != nullptr ? hot : symbols_.find("current_task", "vmlinux");
+  if (!cpus || offsets == nullptr || current == nullptr) {
+    return tl::unexpected(lacks(memory_, "has no per-CPU data", "CONFIG_SMP"));
+  }
+  if (*cpus == 0 || *cpus > kMaxCpus) {
+    return fail(ErrorCode::Invalid, fmt::format("the guest's kernel counts {} CPUs", *cpus));
+  }
+  const auto bytes = TRY(memory_.copy_image(offsets->address, std::uint64_t{*cpus} * 8));
+  for (std::uint32_t cpu = 0; cpu < *cpus; ++cpu) {
+    percpu_.push_back(load_at<std::uint64_t>(bytes, std::size_t{cpu} * 8));
+    cpu_by_base_.emplace_back(percpu_.back(), cpu);
+  }
+  std::sort(cpu_by_base_.begin(), cpu_by_base_.end());
+  const auto member = offset_of(types_, "pcpu_hot", {"current_task"});
+  current_offset_ = current->address.raw() + (hot != nullptr ? member.value_or(0) : 0);
+  return {};
+}
+
+void LinuxKernel::load_text() {
+  forbidden_ = forbidden_ranges(symbols_);
+  const Module& vmlinux = symbols_.modules()[0];
+  const auto reader = memory_.reader();
+  const TextBounds bounds{
+      &reader, {vmlinux.text_base, GuestVirt(vmlinux.text_base.raw() + vmlinux.text_size)}};
+  const auto collect = [&](std::string_view start, std::string_view stop, auto collector) {
+    const ImageTable table = table_between(memory_, symbols_, start, stop);
+    collector(table.view(), bounds, vmlinux_sites_);
+  };
+  collect("__start___jump_table", "__stop___jump_table", collect_jump_labels);
+  collect("__start_static_call_sites", "__stop_static_call_sites", collect_static_calls);
+  collect("__start___ex_table", "__stop___ex_table", collect_exceptions);
+  collect_static_call_trampolines(symbols_.symbols(), bounds, vmlinux_sites_);
+}
+
+std::shared_ptr<const Btf> LinuxKernel::module_types(const ModuleBtf& found) {
+  // The same module loaded again has the same types: ids that a program holds stay good, and a
+  // guest that loads and unloads for ever does not fill our memory.
+  for (const auto& [known, types] : known_btf_) {
+    if (*known.bytes == *found.bytes) return types;
+  }
+  if (known_btf_bytes_ + found.bytes->size() > kMaxBtfBytes) return nullptr;
+  auto btf = Btf::read(found.bytes, &btf_, types_);
+  if (!btf) return nullptr;
+  known_btf_bytes_ += found.bytes->size();
+  auto types = std::make_shared<const Btf>(std::move(*btf));
+  known_btf_.emplace_back(found, types);
+  return types;
+}
+
+void LinuxKernel::load_module(const ModuleHead& head, std::span<const ModuleBtf> btfs,
+                              LoadedModule& module) {
+  const auto reader = memory_.reader();
+  module.head = head;
+  module.symbols = read_module_symbols(reader, *module_layout_, head);
+  read_module_sites(reader, *module_layout_, head, module.sites);
+  const TextBounds bounds{&reader,
+                          {head.text_base, GuestVirt(head.text_base.raw() + head.text_size)}};
+  collect_static_call_trampolines(module.symbols.symbols, bounds, module.sites);
+  for (const ModuleBtf& btf : btfs) {
+    if (btf.module != head.address) continue;
+    module.btf = module_types(btf);
+    if (module.btf) module.btf_bytes = btf.bytes->size();
+  }
+}
+
+Result<bool> LinuxKernel::refresh_modules() {
+  const Symbol* list = symbols_.find("modules", "vmlinux");
+  if (list == nullptr || !module_layout_) return false;  // a kernel without modules
+  const auto reader = memory_.reader();
+  const auto heads = TRY(list_modules(reader, *module_layout_, list->address));
+  const bool same = std::equal(
+      heads.begin(), heads.end(), modules_.begin(), modules_.end(),
+      [](const ModuleHead& head, const LoadedModule& module) { return head == module.head; });
+  if (same) return false;
+  std::vector<ModuleBtf> btfs;
+  const Symbol* btf_modules = symbols_.find("btf_modules", "vmlinux");
+  if (btf_modules != nullptr) {
+    btfs = read_module_btf(reader, *module_layout_, btf_modules->address);
+  }
+  std::vector<LoadedModule> loaded;
+  std::uint64_t symbols = 0, names = 0;
+  for (const ModuleHead& head : heads) {
+    LoadedModule& module = loaded.emplace_back();
+    // Every module's own tables are bounded; this bounds a list full of large ones.
+    if (symbols > kMaxSymbols || names > kMaxModuleNames) {
+      module.head = head;
+      continue;
+    }
+    const auto known = std::find_if(modules_.begin(), modules_.end(),
+                                    [&](const LoadedModule& old) { return old.head == head; });
+    if (known != modules_.end()) {
+      module = *known;
+    } else {
+      load_module(head, btfs, module);
+    }
+    symbols += module.symbols.symbols.size();
+    names += module.symbols.names ? module.symbols.names->size() : 0;
+  }
+  modules_ = std::move(loaded);
+  rebuild_symbols();
+  gather_sites();
+  return true;
+}
+
+void LinuxKernel::rebuild_symbols() {
+  SymbolTable fresh;
+  std::vector<Symbol> vmlinux;
+  const auto all = symbols_.symbols();
+  std::copy_if(all.begin(), all.end(), std::back_inserter(vmlinux),
+               [](const Symbol& symbol) { return symbol.module == 0; });
+  fresh.adopt(vmlinux_names_);
+  fresh.add_module(symbols_.modules()[0], std::move(vmlinux));
+  for (const LoadedModule& module : modules_) {
+    if (module.symbols.names) fresh.adopt(module.symbols.names);
+    fresh.add_module({.name = module.head.name,
+                      .text_base = module.head.text_base,
+                      .text_size = module.head.text_size,
+                      .btf_bytes = module.btf_bytes},
+                     module.symbols.symbols);
+  }
+  fresh.seal();
+  symbols_ = std::move(fresh);
+}
+
+void LinuxKernel::gather_sites() {
+  sites_ = vmlinux_sites_;
+  for (const LoadedModule& module : modules_) {
+    sites_.insert(sites_.end(), module.sites.begin(), module.sites.end());
+  }
+  std::sort(sites_.begin(), sites_.end(),
+            [](const PatchedSite& a, const PatchedSite& b) { return a.address < b.address; });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> Kernel::discover(vmm::Machine& machine) {
+  auto kernel = std::make_unique<LinuxKernel>(TRY(find_kernel_memory(machine)));
+  TRY(kernel->set_up());
+  return kernel;
+}
+
+}  // namespace ringside::guest_linux

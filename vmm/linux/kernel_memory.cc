@@ -1,0 +1,138 @@
+// Binding a VMCOREINFO to memory. In this file: address arithmetic, the checks, copies, the choice
+// among several.
+// Fire context: no.
+#include "vmm/linux/kernel_memory.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace ringside::guest_linux {
+
+namespace {
+
+constexpr std::uint64_t kImageMap = 0xffff'ffff'8000'0000;  // __START_KERNEL_map
+constexpr std::uint64_t kImageMapSize = 1 << 30;            // KERNEL_IMAGE_SIZE with KASLR
+constexpr std::uint64_t kChunk = 2 << 20;                   // the image is mapped by large pages
+constexpr std::size_t kUtsField = 65;  // struct new_utsname: sysname, nodename, release, ...
+constexpr std::uint64_t kPtiAndPcid = 0x1fff;  // low bits of CR3, and bit 12: the user's half
+
+/// The root entry that maps the kernel's image: the last of 512.
+std::optional<std::uint64_t> image_root_entry(const vmm::GuestMemory& memory, GuestPhys root) {
+  const auto at = root.checked_add(511 * 8);
+  return at ? memory.load64(*at) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<GuestPhys> KernelMemory::image_address(GuestVirt at) const {
+  if (at.raw() < kImageMap || at.raw() - kImageMap >= kImageMapSize) return std::nullopt;
+  // phys_base is negative when KASLR put the image lower than linked; the sum must not be.
+  const std::int64_t physical = static_cast<std::int64_t>(at.raw() - kImageMap) + phys_base_;
+  if (physical < 0) return std::nullopt;
+  return GuestPhys(static_cast<std::uint64_t>(physical));
+}
+
+std::optional<KernelMemory> KernelMemory::bind(const vmm::GuestMemory& memory, VmcoreInfo info) {
+  KernelMemory bound(memory, std::move(info));
+  bound.phys_base_ = bound.info_.number("phys_base").value_or(0);
+  constexpr std::int64_t kHighest = std::int64_t{1} << 52;  // bits of a physical address
+  if (bound.phys_base_ > kHighest || bound.phys_base_ < -kHighest) return std::nullopt;
+  const auto root = bound.image_address(*bound.info_.symbol("swapper_pg_dir"));
+  if (!root) return std::nullopt;
+  bound.table_.root = *root;
+  bound.table_.encryption_mask =
+      static_cast<std::uint64_t>(bound.info_.number("sme_mask").value_or(0));
+  bound.table_.levels = bound.info_.number("pgtable_l5_enabled").value_or(0) == 1 ? 5 : 4;
+  if (!bound.is_consistent()) return std::nullopt;
+  return bound;
+}
+
+bool KernelMemory::is_consistent() const {
+  const auto maps_itself = [&](GuestVirt at) {
+    const auto mapped = vmm::translate(*memory_, table_, at);
+    return mapped && mapped->address == image_address(at);
+  };
+  if (!maps_itself(*info_.symbol("_stext")) || !maps_itself(*info_.symbol("swapper_pg_dir"))) {
+    return false;
+  }
+  const std::uint64_t name =
+      static_cast<std::uint64_t>(info_.offset("uts_namespace.name").value_or(0));
+  const std::uint64_t uts = info_.symbol("init_uts_ns")->raw();
+  std::array<char, kUtsField> release{};
+  const GuestVirt at(uts + name + 2 * kUtsField);
+  if (!reader().read(at, std::as_writable_bytes(std::span(release)))) return false;
+  const std::string_view text(release.data(), release.size());
+  return text.substr(0, text.find('\0')) == info_.release();
+}
+
+Result<std::vector<std::byte>> KernelMemory::copy_image(GuestVirt from, std::uint64_t size) const {
+  const auto start = image_address(from);
+  if (!start || size > kMaxCopy || !image_address(GuestVirt(from.raw() + size))) {
+    return fail(ErrorCode::Invalid,
+                fmt::format("{} bytes at {:#x} are not in the kernel's image", size, from.raw()));
+  }
+  std::vector<std::byte> bytes(size);
+  if (!memory_->read(*start, bytes)) {
+    return fail(ErrorCode::Invalid,
+                fmt::format("the kernel's image at {:#x} is not in RAM", from.raw()));
+  }
+  return bytes;
+}
+
+std::vector<std::byte> KernelMemory::copy_whole_image() const {
+  const std::uint64_t stext = info_.symbol("_stext")->raw();
+  std::vector<std::byte> bytes;
+  for (std::uint64_t at = 0; at < kMaxCopy; at += kChunk) {
+    const auto mapped = vmm::translate(*memory_, table_, GuestVirt(stext + at));
+    if (!mapped) break;
+    bytes.resize(at + kChunk);
+    const auto chunk = std::span(bytes).subspan(at, kChunk);
+    // A read that stops inside leaves zeroes: the decoders take them for no table.
+    if (!memory_->read(mapped->address, chunk)) break;
+  }
+  return bytes;
+}
+
+namespace {
+
+/// Whether a vCPU runs on page tables that share this kernel's image mapping.
+Result<bool> is_in_use(vmm::PausedMachine& machine, const KernelMemory& kernel) {
+  const auto ours = image_root_entry(machine.memory(), kernel.table().root);
+  for (unsigned vcpu = 0; vcpu < machine.vcpu_count(); ++vcpu) {
+    const Registers registers = TRY(machine.registers(vcpu));
+    const std::uint64_t root = registers.cr3 & ~kernel.table().encryption_mask & ~kPtiAndPcid;
+    const auto theirs = image_root_entry(machine.memory(), GuestPhys(root & ((1ULL << 52) - 1)));
+    if (ours && theirs == ours) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<KernelMemory> find_kernel_memory(vmm::Machine& machine) {
+  std::vector<KernelMemory> found;
+  for (VmcoreInfo& info : find_vmcoreinfo(machine.memory())) {
+    auto bound = KernelMemory::bind(machine.memory(), std::move(info));
+    if (bound) found.push_back(std::move(*bound));
+  }
+  if (found.empty()) {
+    return fail(ErrorCode::NotFound, "no running Linux kernel in the guest's memory yet");
+  }
+  if (found.size() > 1) {
+    vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine));
+    for (auto at = found.begin(); at != found.end();) {
+      const bool in_use = TRY(is_in_use(paused, *at));
+      at = in_use ? at + 1 : found.erase(at);
+    }
+  }
+  if (found.size() != 1) {
+    return fail(
+        ErrorCode::Invalid,
+        "the guest's memory holds several descriptions of its kernel and no vCPU says which "
+        "is real: something in the guest forges them");
+  }
+  return std::move(found.front());
+}
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,23 @@
+// Offsets in the kernel's structures by name, from its own types.
+// Used by Kernel and the module list. Never built in: they differ by version and configuration.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+#include "vmm/base/c_type.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::guest_linux {
+
+/// Bytes from the start of `struct structure` to the member that `path` names, member by member:
+/// {"se", "sum_exec_runtime"}. Empty when a step does not exist or is a bit-field.
+std::optional<std::uint32_t> offset_of(const TypeGraph& types, std::string_view structure,
+                                       std::initializer_list<std::string_view> path);
+
+KernelLayout read_layout(const TypeGraph& types);
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,265 @@
+// Reading the module list. In this file, top to bottom: offsets, the list walk, heads, symbols,
+// tables, BTF.
+// Guarantees: every count from the guest is capped before memory is taken for it.
+// Fire context: no.
+#include "vmm/linux/modules.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <unordered_set>
+
+#include "vmm/linux/btf.h"
+#include "vmm/linux/layout.h"
+#include "vmm/linux/patched_sites.h"
+
+namespace ringside::guest_linux {
+
+namespace {
+
+constexpr std::size_t kNameBytes = 56;        // MODULE_NAME_LEN on 64-bit
+constexpr std::uint32_t kStateLive = 0;       // enum module_state
+constexpr std::uint64_t kMaxText = 64 << 20;  // the module area is 1.5 GiB, no module is this big
+constexpr std::uint64_t kMaxNames = 64 << 20;
+constexpr std::uint64_t kMaxSymbolName = 512;  // KSYM_NAME_LEN
+constexpr std::uint64_t kMaxAllBtf = 512 << 20;
+
+/// Elf64_Sym (ELF-64 object file format, symbol table).
+struct ElfSymbol {
+  std::uint32_t name;
+  std::uint8_t info, other;
+  std::uint16_t section;
+  std::uint64_t value, size;
+};
+static_assert(sizeof(ElfSymbol) == 24);
+
+/// structure + offset, wrapping like the guest's own arithmetic: a bad sum is merely unreadable.
+GuestVirt field(GuestVirt structure, std::uint32_t offset) {
+  return GuestVirt(structure.raw() + offset);
+}
+
+template <class T>
+std::optional<T> load_field(const GuestReader& kernel, GuestVirt structure, std::uint32_t offset) {
+  const auto value = load<T>(kernel, field(structure, offset));
+  return value ? std::optional(*value) : std::nullopt;
+}
+
+/// Reads as much of [at, at + size) as there is: a string table's end is only estimated.
+std::vector<std::byte> read_up_to(const GuestReader& kernel, GuestVirt at, std::uint64_t size) {
+  std::vector<std::byte> bytes(size);
+  const auto done = kernel.read(at, bytes);
+  if (!done) {
+    const std::uint64_t good = done.error().address - at.raw();
+    bytes.resize(std::min(good, size));
+  }
+  return bytes;
+}
+
+/// Calls `visit` with the address of every node of a circular list until it returns false; false
+/// when the list cannot be read, repeats itself or has more than kMaxModules nodes.
+bool walk_list(const GuestReader& kernel, GuestVirt head,
+               const std::function<bool(GuestVirt)>& visit) {
+  std::unordered_set<std::uint64_t> seen;
+  auto node = load<std::uint64_t>(kernel, head);
+  while (node && *node != head.raw()) {
+    if (seen.size() == kMaxModules || !seen.insert(*node).second) return false;
+    if (!visit(GuestVirt(*node))) return true;
+    node = load<std::uint64_t>(kernel, GuestVirt(*node));
+  }
+  return node.has_value();
+}
+
+/// A table whose pointer and count are members of struct module.
+std::optional<ModuleLayout::Table> table_of(const TypeGraph& types, std::string_view pointer,
+                                            std::string_view count) {
+  const auto at = offset_of(types, "module", {pointer});
+  const auto length = offset_of(types, "module", {count});
+  if (!at || !length) return std::nullopt;
+  return ModuleLayout::Table{*at, *length};
+}
+
+bool find_text(const TypeGraph& types, ModuleLayout& layout) {
+  for (const std::string_view member : {"core_layout", "mem"}) {
+    const auto base = offset_of(types, "module", {member});
+    const auto structure = base ? types.find(TypeKind::Struct, "module") : std::nullopt;
+    const auto found = structure ? types.find_member(*structure, member) : std::nullopt;
+    if (!found) continue;
+    // mem[] is an array; MOD_TEXT is its first element.
+    const TypeId type = types.resolve(found->type);
+    const TypeId element =
+        types[type].kind == TypeKind::Array ? types.resolve(types[type].target) : type;
+    const auto text_base = types.find_member(element, "base");
+    const auto text_size = types.find_member(element, "size");
+    if (!text_base || !text_size) continue;
+    layout.text_base = *base + static_cast<std::uint32_t>(text_base->bit_offset / 8);
+    layout.text_size = *base + static_cast<std::uint32_t>(text_size->bit_offset / 8);
+    layout.text_size_is_64 = types.size_of(text_size->type) == 8;
+    return true;
+  }
+  return false;
+}
+
+std::optional<ModuleLayout::BtfList> btf_list_of(const TypeGraph& types) {
+  const auto list = offset_of(types, "btf_module", {"list"});
+  const auto module = offset_of(types, "btf_module", {"module"});
+  const auto btf = offset_of(types, "btf_module", {"btf"});
+  const auto data = offset_of(types, "btf", {"data"});
+  const auto size = offset_of(types, "btf", {"data_size"});
+  if (!list || !module || !btf || !data || !size) return std::nullopt;
+  return ModuleLayout::BtfList{*list, *module, *btf, *data, *size};
+}
+
+}  // namespace
+
+std::optional<ModuleLayout> ModuleLayout::from(const TypeGraph& types) {
+  const auto list = offset_of(types, "module", {"list"});
+  const auto name = offset_of(types, "module", {"name"});
+  const auto state = offset_of(types, "module", {"state"});
+  const auto kallsyms = offset_of(types, "module", {"kallsyms"});
+  const auto symtab = offset_of(types, "mod_kallsyms", {"symtab"});
+  const auto num_symtab = offset_of(types, "mod_kallsyms", {"num_symtab"});
+  const auto strtab = offset_of(types, "mod_kallsyms", {"strtab"});
+  if (!list || !name || !state || !kallsyms || !symtab || !num_symtab || !strtab) {
+    return std::nullopt;
+  }
+  ModuleLayout layout{};
+  layout.list = *list;
+  layout.name = *name;
+  layout.state = *state;
+  layout.kallsyms = *kallsyms;
+  layout.symtab = *symtab;
+  layout.num_symtab = *num_symtab;
+  layout.strtab = *strtab;
+  layout.typetab = offset_of(types, "mod_kallsyms", {"typetab"});
+  if (!find_text(types, layout)) return std::nullopt;
+  layout.jump_labels = table_of(types, "jump_entries", "num_jump_entries");
+  layout.static_calls = table_of(types, "static_call_sites", "num_static_call_sites");
+  layout.exceptions = table_of(types, "extable", "num_exentries");
+  layout.btf = btf_list_of(types);
+  return layout;
+}
+
+namespace {
+
+/// core_layout.size is 32 bits, module_memory.size too; built to follow the kernel's types.
+Result<std::uint64_t, Fault> read_text_size(const GuestReader& kernel, const ModuleLayout& layout,
+                                            GuestVirt module) {
+  const GuestVirt at = field(module, layout.text_size);
+  if (layout.text_size_is_64) return load<std::uint64_t>(kernel, at);
+  return std::uint64_t{TRY(load<std::uint32_t>(kernel, at))};
+}
+
+/// Empty when the module is not live, or was torn away while we read.
+std::optional<ModuleHead> read_head(const GuestReader& kernel, const ModuleLayout& layout,
+                                    GuestVirt module) {
+  if (load_field<std::uint32_t>(kernel, module, layout.state) != kStateLive) return std::nullopt;
+  const auto name = load_field<std::array<char, kNameBytes>>(kernel, module, layout.name);
+  const auto base = load_field<std::uint64_t>(kernel, module, layout.text_base);
+  const auto size = read_text_size(kernel, layout, module);
+  if (!name || !base || !size) return std::nullopt;
+  const std::string_view text(name->data(), name->size());
+  ModuleHead head{module, std::string(text.substr(0, text.find('\0'))), GuestVirt(*base), *size};
+  const bool printable =
+      std::all_of(head.name.begin(), head.name.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  const bool fits = *size <= kMaxText && head.text_base.checked_add(*size);
+  if (head.name.empty() || !printable || !fits) return std::nullopt;
+  return head;
+}
+
+}  // namespace
+
+Result<std::vector<ModuleHead>> list_modules(const GuestReader& kernel, const ModuleLayout& layout,
+                                             GuestVirt modules) {
+  std::vector<ModuleHead> heads;
+  const bool whole = walk_list(kernel, modules, [&](GuestVirt node) {
+    auto head = read_head(kernel, layout, GuestVirt(node.raw() - layout.list));
+    if (head) heads.push_back(std::move(*head));
+    return true;
+  });
+  if (!whole) {
+    return fail(ErrorCode::Invalid,
+                "the guest's module list cannot be walked: it is damaged or changing, try again");
+  }
+  return heads;
+}
+
+ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout& layout,
+                                  const ModuleHead& module) {
+  const auto tables = load_field<std::uint64_t>(kernel, module.address, layout.kallsyms);
+  if (!tables) return {};
+  const GuestVirt at(*tables);
+  const auto symtab = load_field<std::uint64_t>(kernel, at, layout.symtab);
+  const auto count = load_field<std::uint32_t>(kernel, at, layout.num_symtab);
+  const auto strtab = load_field<std::uint64_t>(kernel, at, layout.strtab);
+  if (!symtab || !count || !strtab || *count > kMaxModuleSymbols) return {};
+  std::vector<ElfSymbol> elf(*count);
+  if (!kernel.read(GuestVirt(*symtab), std::as_writable_bytes(std::span(elf)))) return {};
+
+  std::vector<std::byte> types;
+  if (layout.typetab) {
+    const auto typetab = load_field<std::uint64_t>(kernel, at, *layout.typetab);
+    if (typetab) types = read_up_to(kernel, GuestVirt(*typetab), *count);
+  }
+  std::uint64_t names_end = 0;
+  for (const ElfSymbol& symbol : elf) names_end = std::max<std::uint64_t>(names_end, symbol.name);
+  names_end = std::min(names_end + kMaxSymbolName, kMaxNames);
+  const auto bytes = read_up_to(kernel, GuestVirt(*strtab), names_end);
+
+  // SAFETY: char may alias any bytes. The NUL that std::string adds ends the last name.
+  auto names = std::make_shared<const std::string>(reinterpret_cast<const char*>(bytes.data()),
+                                                   bytes.size());
+  ModuleSymbols result{names, {}};
+  for (std::size_t i = 0; i < elf.size(); ++i) {
+    if (elf[i].section == 0 || elf[i].name >= names->size()) continue;
+    const std::string_view name(names->c_str() + elf[i].name);
+    if (name.empty() || name.size() > kMaxSymbolName) continue;
+    const char type = i < types.size() ? static_cast<char>(types[i])
+                                       : static_cast<char>(elf[i].info);  // before 5.2
+    result.symbols.push_back({.address = GuestVirt(elf[i].value), .name = name, .type = type});
+  }
+  return result;
+}
+
+void read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
+                       const ModuleHead& module, std::vector<Kernel::PatchedSite>& sites) {
+  const TextBounds bounds{&kernel,
+                          {module.text_base, GuestVirt(module.text_base.raw() + module.text_size)}};
+  const auto collect = [&](const std::optional<ModuleLayout::Table>& table,
+                           std::uint64_t entry_bytes, auto collector) {
+    if (!table || sites.size() > kMaxTableEntries) return;
+    const auto at = load_field<std::uint64_t>(kernel, module.address, table->pointer);
+    const auto count = load_field<std::uint32_t>(kernel, module.address, table->count);
+    if (!at || !count || *count > kMaxTableEntries) return;
+    const auto bytes = read_up_to(kernel, GuestVirt(*at), *count * entry_bytes);
+    collector(ImageView{GuestVirt(*at), bytes}, bounds, sites);
+  };
+  collect(layout.jump_labels, kJumpEntryBytes, collect_jump_labels);
+  collect(layout.static_calls, kStaticCallSiteBytes, collect_static_calls);
+  collect(layout.exceptions, kExceptionEntryBytes, collect_exceptions);
+}
+
+std::vector<ModuleBtf> read_module_btf(const GuestReader& kernel, const ModuleLayout& layout,
+                                       GuestVirt btf_modules) {
+  std::vector<ModuleBtf> found;
+  if (!layout.btf) return found;
+  std::uint64_t total = 0;
+  walk_list(kernel, btf_modules, [&](GuestVirt node) {
+    const GuestVirt entry(node.raw() - layout.btf->list);
+    const auto module = load_field<std::uint64_t>(kernel, entry, layout.btf->module);
+    const auto btf = load_field<std::uint64_t>(kernel, entry, layout.btf->btf);
+    if (!module || !btf) return true;
+    const auto data = load_field<std::uint64_t>(kernel, GuestVirt(*btf), layout.btf->data);
+    const auto size = load_field<std::uint32_t>(kernel, GuestVirt(*btf), layout.btf->data_size);
+    if (!data || !size || *size > kMaxBtfBytes) return true;
+    total += *size;
+    if (total > kMaxAllBtf) return false;
+    auto bytes = std::make_shared<std::vector<std::byte>>(*size);
+    if (kernel.read(GuestVirt(*data), *bytes)) {
+      found.push_back({GuestVirt(*module), std::move(bytes)});
+    }
+    return true;
+  });
+  return found;
+}
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,77 @@
+// The kernel's module list: each loaded module's text, symbols, types and patched sites.
+// Layouts come from the kernel's own types (struct module, mod_kallsyms, btf_module, btf), because
+// they differ by version and configuration; Elf64_Sym is the ELF standard's.
+// Used by Kernel. Hostile input: the list may be cyclic, endless or torn by a concurrent load;
+// walks are bounded and whatever cannot be read is left out.
+// Fire context: no.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vmm/base/c_type.h"
+#include "vmm/base/guest_reader.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::guest_linux {
+
+inline constexpr std::size_t kMaxModules = 4096;
+inline constexpr std::uint32_t kMaxModuleSymbols = 1 << 20;
+
+/// Offsets in struct module and its companions, in bytes.
+struct ModuleLayout {
+  std::uint32_t list, name, state, kallsyms;
+  std::uint32_t text_base, text_size;  // core_layout (4.5 to 6.3) or mem[MOD_TEXT] (since 6.4)
+  bool text_size_is_64 = false;
+  std::uint32_t symtab, num_symtab, strtab;
+  std::optional<std::uint32_t> typetab;  // since 5.2
+  struct Table {
+    std::uint32_t pointer, count;
+  };
+  std::optional<Table> jump_labels, static_calls, exceptions;
+  struct BtfList {
+    std::uint32_t list, module, btf, data, data_size;
+  };
+  std::optional<BtfList> btf;
+
+  /// Empty when the kernel's types do not describe its modules.
+  static std::optional<ModuleLayout> from(const TypeGraph& types);
+};
+
+/// What tells a module from every other one, cheap to read: enough to see that the list changed.
+struct ModuleHead {
+  GuestVirt address;  // of struct module
+  std::string name;
+  GuestVirt text_base;
+  std::uint64_t text_size = 0;
+  bool operator==(const ModuleHead&) const = default;
+};
+
+struct ModuleSymbols {
+  std::shared_ptr<const std::string> names;  // the symbols' names view into it
+  std::vector<Symbol> symbols;               // in the module's own order
+};
+
+/// The modules that are loaded and live, in list order. Invalid when the list cannot be walked.
+Result<std::vector<ModuleHead>> list_modules(const GuestReader& kernel, const ModuleLayout& layout,
+                                             GuestVirt modules);
+
+/// The module's symbols as /proc/kallsyms shows them; empty when they cannot be read.
+ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout& layout,
+                                  const ModuleHead& module);
+
+/// Appends the addresses that the kernel patches or looks up inside the module's text.
+void read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
+                       const ModuleHead& module, std::vector<Kernel::PatchedSite>& sites);
+
+/// A module's split BTF by the address of its struct module.
+struct ModuleBtf {
+  GuestVirt module;
+  std::shared_ptr<const std::vector<std::byte>> bytes;
+};
+std::vector<ModuleBtf> read_module_btf(const GuestReader& kernel, const ModuleLayout& layout,
+                                       GuestVirt btf_modules);
+
+}  // namespace ringside::guest_linux

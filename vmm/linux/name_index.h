@@ -1,0 +1,60 @@
+// An index from names to positions in somebody's array, built once for some 10^5 names: one flat
+// table, where std::unordered_map's node each would cost most of the time to attach.
+// Used by SymbolTable and the prototypes of BTF. It stores no names: the caller says what the name
+// at a position is.
+// Fire context: find yes.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "vmm/base/name_hash.h"
+
+namespace ringside::guest_linux {
+
+class NameIndex {
+ public:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  /// Empties the index and makes room for `names` different ones.
+  void reset(std::size_t names) { slots_.assign(std::bit_ceil(names * 2 + 2), Slot{0, kNone}); }
+
+  /// The position kept for `name`, to be read or set; kNone when new. Valid until the next call.
+  /// At most as many different names as reset() was told.
+  template <class NameAt>
+  std::uint32_t& operator()(std::string_view name, NameAt name_at) {
+    const auto hash = static_cast<std::uint32_t>(hash_name(name));
+    Slot& slot = slots_[probe(name, hash, name_at)];
+    slot.hash = hash;
+    return slot.position;
+  }
+
+  template <class NameAt>
+  std::uint32_t find(std::string_view name, NameAt name_at) const {
+    if (slots_.empty()) return kNone;
+    return slots_[probe(name, static_cast<std::uint32_t>(hash_name(name)), name_at)].position;
+  }
+
+ private:
+  struct Slot {
+    std::uint32_t hash;
+    std::uint32_t position;
+  };
+
+  template <class NameAt>
+  std::size_t probe(std::string_view name, std::uint32_t hash, NameAt name_at) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = hash & mask;
+    while (slots_[at].position != kNone &&
+           (slots_[at].hash != hash || name_at(slots_[at].position) != name)) {
+      at = (at + 1) & mask;
+    }
+    return at;
+  }
+
+  std::vector<Slot> slots_;
+};
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,135 @@
+// The kernel's and its modules' symbols: sorted by address, found by name and by address.
+// In this file, top to bottom: filling, sealing, questions.
+// Guarantees: a name that thousands of symbols share costs one step each, however it is asked for.
+// Fire context: at() and find() yes; describe() and filling no.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "vmm/linux/kernel.h"
+
+namespace ringside::guest_linux {
+
+namespace {
+
+// A symbol followed by a gap (another section, other modules) does not reach across it.
+constexpr std::uint64_t kMaxSymbolSize = 1 << 20;
+constexpr std::uint64_t kKernelHalf = 1ULL << 63;
+
+/// Bytes of padding in front of a function, not functions themselves (CONFIG_CALL_PADDING, 6.2).
+bool is_padding(const Symbol& symbol) {
+  return symbol.name.starts_with("__pfx_");
+}
+
+}  // namespace
+
+void SymbolTable::add_module(Module module, std::vector<Symbol> symbols) {
+  const auto index = static_cast<std::uint16_t>(modules_.size());
+  modules_.push_back(std::move(module));
+  for (Symbol& symbol : symbols) symbol.module = index;
+  if (symbols_.empty()) {
+    symbols_ = std::move(symbols);
+  } else {
+    symbols_.insert(symbols_.end(), symbols.begin(), symbols.end());
+  }
+}
+
+std::string_view SymbolTable::intern(std::string text) {
+  return blobs_.emplace_back(std::move(text));
+}
+
+void SymbolTable::adopt(std::shared_ptr<const std::string> names) {
+  adopted_.push_back(std::move(names));
+}
+
+void SymbolTable::seal() {
+  sort_by_address();
+  fill_sizes();
+  std::erase_if(symbols_, is_padding);
+  build_index();
+}
+
+void SymbolTable::sort_by_address() {
+  // vmlinux comes first and sorted; modules lie behind it, so only their part needs sorting.
+  const auto by_address = [](const Symbol& a, const Symbol& b) { return a.address < b.address; };
+  const auto sorted_end = std::is_sorted_until(symbols_.begin(), symbols_.end(), by_address);
+  if (sorted_end == symbols_.end()) return;
+  const auto lowest = std::min_element(sorted_end, symbols_.end(), by_address);
+  const auto from = std::upper_bound(symbols_.begin(), sorted_end, *lowest, by_address);
+  std::stable_sort(from, symbols_.end(), by_address);
+}
+
+void SymbolTable::fill_sizes() {
+  // From the back, remembering per module where its next higher symbol starts.
+  std::vector<std::uint64_t> next(modules_.size());
+  for (std::size_t m = 0; m < modules_.size(); ++m) {
+    const auto end = modules_[m].text_base.checked_add(modules_[m].text_size);
+    next[m] = end ? end->raw() : 0;
+  }
+  for (std::size_t i = symbols_.size(); i-- > 0;) {
+    Symbol& symbol = symbols_[i];
+    const std::uint64_t at = symbol.address.raw();
+    const Module& module = modules_[symbol.module];
+    const std::uint64_t text_end = module.text_base.raw() + module.text_size;
+    // A module's text may lie above its data, so its end bounds only what starts inside it.
+    std::uint64_t end = next[symbol.module];
+    const bool in_text = at >= module.text_base.raw() && at < text_end;
+    if (in_text) end = std::min(end, text_end);
+    if (at < kKernelHalf) end = at;  // per-cpu offsets are no addresses
+    if (symbol.size == 0 && end > at && end - at <= kMaxSymbolSize) symbol.size = end - at;
+    // Aliases share their size, so the bound moves only when the address does.
+    if (i > 0 && symbols_[i - 1].address != symbol.address) next[symbol.module] = at;
+  }
+}
+
+void SymbolTable::build_index() {
+  next_same_.assign(symbols_.size(), NameIndex::kNone);
+  by_name_.reset(symbols_.size());
+  const auto name_at = [this](std::uint32_t i) { return symbols_[i].name; };
+  const auto prepend = [&](std::uint32_t i) {
+    std::uint32_t& head = by_name_(symbols_[i].name, name_at);
+    next_same_[i] = std::exchange(head, i);
+  };
+  // Last goes in first: vmlinux's lowest address ends up at the head.
+  const auto count = static_cast<std::uint32_t>(symbols_.size());
+  for (std::uint32_t i = count; i-- > 0;) {
+    if (symbols_[i].module != 0) prepend(i);
+  }
+  for (std::uint32_t i = count; i-- > 0;) {
+    if (symbols_[i].module == 0) prepend(i);
+  }
+}
+
+const Symbol* SymbolTable::find(std::string_view name, std::string_view module) const {
+  const auto name_at = [this](std::uint32_t i) { return symbols_[i].name; };
+  for (std::uint32_t i = by_name_.find(name, name_at); i != NameIndex::kNone; i = next_same_[i]) {
+    if (module.empty() || modules_[symbols_[i].module].name == module) return &symbols_[i];
+  }
+  return nullptr;
+}
+
+const Symbol* SymbolTable::at(GuestVirt address) const {
+  const auto above = std::upper_bound(
+      symbols_.begin(), symbols_.end(), address,
+      [](GuestVirt value, const Symbol& symbol) { return value < symbol.address; });
+  if (above == symbols_.begin() || address.raw() < kKernelHalf) return nullptr;
+  auto found = std::prev(above);
+  const std::uint64_t offset = address.raw() - found->address.raw();
+  if (offset != 0 && offset >= found->size) return nullptr;
+  // The first of several aliases, as the kernel's own messages name it.
+  const auto first = std::lower_bound(
+      symbols_.begin(), above, found->address,
+      [](const Symbol& symbol, GuestVirt value) { return symbol.address < value; });
+  return &*first;
+}
+
+std::string SymbolTable::describe(GuestVirt address) const {
+  const Symbol* symbol = at(address);
+  if (symbol == nullptr) return fmt::format("{:#x}", address.raw());
+  const std::uint64_t offset = address.raw() - symbol->address.raw();
+  const std::string& module = modules_[symbol->module].name;
+  return offset == 0 ? fmt::format("{}`{}", module, symbol->name)
+                     : fmt::format("{}`{}+{:#x}", module, symbol->name, offset);
+}
+
+}  // namespace ringside::guest_linux

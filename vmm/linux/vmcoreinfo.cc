@@ -1,0 +1,113 @@
+// Finding and parsing VMCOREINFO. In this file: the text, then the scan.
+// Guarantees: at most two pages are read for a page whose start looks right; nothing is trusted
+// beyond its syntax.
+// Fire context: no.
+#include "vmm/linux/vmcoreinfo.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <span>
+
+namespace ringside::guest_linux {
+
+namespace {
+
+constexpr std::string_view kFirstKey = "OSRELEASE=";
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kMaxText = kPage;  // VMCOREINFO_BYTES is one page in every kernel
+constexpr std::size_t kNoteHeader = 24;  // ELF note: 3 words, name padded to 12
+
+template <class Number>
+std::optional<Number> parse_number(std::string_view text, int base) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+bool is_printable(char c) {
+  return c == '\n' || (c >= 0x20 && c < 0x7f);
+}
+
+bool is_note(std::span<const char> head) {
+  std::uint32_t name_size = 0;
+  std::memcpy(&name_size, head.data(), sizeof name_size);
+  return name_size == 11 && std::memcmp(head.data() + 12, "VMCOREINFO", 11) == 0;
+}
+
+}  // namespace
+
+std::optional<VmcoreInfo> VmcoreInfo::parse(std::string_view text) {
+  text = text.substr(0, text.find('\0'));
+  if (!text.starts_with(kFirstKey) || !std::all_of(text.begin(), text.end(), is_printable)) {
+    return std::nullopt;
+  }
+  VmcoreInfo info;
+  info.text_ = text;
+  info.release_ = text.substr(kFirstKey.size(), text.find('\n') - kFirstKey.size());
+  const bool complete = !info.release_.empty() && info.symbol("_stext") &&
+                        info.symbol("swapper_pg_dir") && info.symbol("init_uts_ns") &&
+                        info.number("phys_base");
+  if (!complete) return std::nullopt;
+  return info;
+}
+
+std::optional<std::string_view> VmcoreInfo::value(std::string_view kind,
+                                                  std::string_view name) const {
+  const std::string key = '\n' + std::string(kind) + '(' + std::string(name) + ")=";
+  const std::size_t found = text_.find(key);
+  if (found == std::string::npos) return std::nullopt;
+  const std::string_view rest = std::string_view(text_).substr(found + key.size());
+  return rest.substr(0, rest.find('\n'));
+}
+
+std::optional<GuestVirt> VmcoreInfo::symbol(std::string_view name) const {
+  const auto text = value("SYMBOL", name);
+  if (!text) return std::nullopt;
+  const auto address = parse_number<std::uint64_t>(*text, 16);
+  if (!address) return std::nullopt;
+  return GuestVirt(*address);
+}
+
+std::optional<std::int64_t> VmcoreInfo::number(std::string_view name) const {
+  const auto text = value("NUMBER", name);
+  return text ? parse_number<std::int64_t>(*text, 10) : std::nullopt;
+}
+
+std::optional<std::int64_t> VmcoreInfo::offset(std::string_view name) const {
+  const auto text = value("OFFSET", name);
+  return text ? parse_number<std::int64_t>(*text, 10) : std::nullopt;
+}
+
+std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory) {
+  std::vector<VmcoreInfo> found;
+  const auto consider = [&](GuestPhys page, std::size_t skip) {
+    std::array<char, kMaxText> text{};
+    // A note's text may run into the next page, which need not be RAM: take what there is.
+    const std::size_t in_page = kPage - skip;
+    const std::span bytes = std::as_writable_bytes(std::span(text));
+    if (!memory.read(GuestPhys(page.raw() + skip), bytes.first(in_page))) return;
+    if (skip > 0 && !memory.read(GuestPhys(page.raw() + kPage), bytes.subspan(in_page))) {
+      std::fill(text.begin() + static_cast<std::ptrdiff_t>(in_page), text.end(), '\0');
+    }
+    auto info = VmcoreInfo::parse(std::string_view(text.data(), text.size()));
+    const auto is_same = [&](const VmcoreInfo& known) { return known.text() == info->text(); };
+    if (info && std::none_of(found.begin(), found.end(), is_same)) {
+      found.push_back(std::move(*info));
+    }
+  };
+  for (const auto& extent : memory.present_extents()) {
+    for (std::uint64_t at = 0; at + kPage <= extent.size; at += kPage) {
+      std::array<char, kNoteHeader> head{};
+      const GuestPhys page(extent.base.raw() + at);
+      if (!memory.read(page, std::as_writable_bytes(std::span(head)))) continue;
+      if (std::string_view(head.data(), head.size()).starts_with(kFirstKey)) consider(page, 0);
+      if (is_note(head)) consider(page, kNoteHeader);
+    }
+  }
+  return found;
+}
+
+}  // namespace ringside::guest_linux
