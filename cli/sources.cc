@@ -1,0 +1,195 @@
+// In this file, top to bottom: text helpers, descriptions of -P -m -f -i, loading, messages.
+#include "cli/sources.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "cli/quantities.h"
+
+namespace ringside::cli {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n\f\v";
+constexpr std::size_t kMaxScript = 16 << 20;
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+/// The probe descriptions at the start: everything before the predicate or the clause.
+std::string_view description_part(std::string_view text) {
+  return text.substr(0, std::min(text.find_first_of("/{"), text.size()));
+}
+
+/// A description of -P, -m or -f as the four fields of -n; empty when it has too many fields.
+std::optional<std::string> widened(std::string_view description, ProgramSource::Kind kind) {
+  const int position = kind == ProgramSource::Kind::Provider ? 0
+                       : kind == ProgramSource::Kind::Module ? 1
+                                                             : 2;
+  const auto colons = static_cast<int>(std::count(description.begin(), description.end(), ':'));
+  if (colons > position || description.empty()) return std::nullopt;
+  return std::string(static_cast<std::size_t>(position - colons), ':') + std::string(description) +
+         std::string(static_cast<std::size_t>(3 - position), ':');
+}
+
+Result<std::string> one_by_id(std::string_view text, const Sources::ProbeLookup& probe_by_id) {
+  const auto number = parse_number(text);
+  const auto probe = number && *number <= UINT32_MAX
+                         ? probe_by_id(dif::ProbeId{static_cast<std::uint32_t>(*number)})
+                         : std::nullopt;
+  if (!probe) return fail(ErrorCode::NotFound, fmt::format("there is no probe with id '{}'", text));
+  return probe->to_string();
+}
+
+/// The text of a program in -n's form.
+Result<std::string> as_names(const ProgramSource& source, const Sources::ProbeLookup& probe_by_id) {
+  if (source.kind == ProgramSource::Kind::Name) return source.text;
+  std::string_view rest = description_part(source.text);
+  const std::string_view body = std::string_view(source.text).substr(rest.size());
+  std::string text;
+  while (true) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view one = trimmed(rest.substr(0, comma));
+    if (source.kind == ProgramSource::Kind::Id) {
+      text += TRY(one_by_id(one, probe_by_id));
+    } else if (const auto wide = widened(one, source.kind)) {
+      text += *wide;
+    } else {
+      return fail(ErrorCode::Compile,
+                  fmt::format("invalid probe specifier {}: too many or no fields", source.text));
+    }
+    if (comma == rest.size()) break;
+    text += ',';
+    rest.remove_prefix(comma + 1);
+  }
+  return text.append(1, ' ').append(body);
+}
+
+/// A description without a clause may only end the compiler's text; give it an empty clause.
+bool needs_clause(std::string_view text) {
+  const std::string code = without_comments(text);
+  const std::string_view rest = trimmed(code);
+  return !rest.empty() && rest.back() != '}' && rest.back() != ';';
+}
+
+Result<std::string> read_script(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  // An empty file makes the insertion "fail"; only the input's own state tells trouble.
+  if (!file.is_open() || file.bad()) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("failed to open script {}: {}", path, std::strerror(errno)));
+  }
+  if (text.str().size() > kMaxScript) {
+    return fail(ErrorCode::Limit, fmt::format("script {} is larger than 16 MiB", path));
+  }
+  return text.str();
+}
+
+/// Calls `visit` with name and value of each `#pragma D option`.
+template <class Visit>
+void for_each_pragma_option(const std::string& code, Visit visit) {
+  std::istringstream lines(code);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string_view start = trimmed(line);
+    if (!start.starts_with('#')) continue;
+    std::istringstream words{std::string(start.substr(1))};
+    std::string pragma, d, option, setting;
+    words >> pragma >> d >> option >> setting;
+    if (pragma != "pragma" || d != "D" || option != "option") continue;
+    const std::size_t equals = std::min(setting.find('='), setting.size());
+    visit(setting.substr(0, equals), setting.substr(std::min(equals + 1, setting.size())));
+  }
+}
+
+}  // namespace
+
+std::string without_comments(std::string_view text) {
+  std::string code(text);
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    if (code[i] == '"' || code[i] == '\'') {
+      const char quote = code[i];
+      while (++i < code.size() && code[i] != quote && code[i] != '\n') i += code[i] == '\\';
+    } else if (code.compare(i, 2, "/*") == 0) {
+      const std::size_t end = std::min(code.find("*/", i + 2), code.size() - 2) + 2;
+      for (; i < end; ++i) {
+        if (code[i] != '\n') code[i] = ' ';
+      }
+      --i;
+    }
+  }
+  return code;
+}
+
+void Sources::add(Program program, std::string_view text) {
+  program.first_line = 1 + static_cast<int>(std::count(text_.begin(), text_.end(), '\n'));
+  programs_.push_back(std::move(program));
+  text_ += text;
+  if (needs_clause(text)) text_ += " {}";
+  text_ += '\n';
+}
+
+Result<Sources> Sources::load(const std::vector<ProgramSource>& programs,
+                              const ProbeLookup& probe_by_id) {
+  Sources sources;
+  for (const ProgramSource& source : programs) {
+    if (source.kind == ProgramSource::Kind::Script) {
+      std::string text = TRY(read_script(source.text));
+      // The compiler takes #! in its first line only; ours may come later.
+      if (text.starts_with("#!")) text.erase(0, std::min(text.find('\n'), text.size()));
+      sources.add({fmt::format("script '{}'", source.text),
+                   fmt::format("failed to compile script {}", source.text)},
+                  text);
+      continue;
+    }
+    const std::string text = TRY(as_names(source, probe_by_id));
+    sources.add({fmt::format("description '{}'", description_part(source.text)),
+                 fmt::format("invalid probe specifier {}", source.text)},
+                text);
+  }
+  return sources;
+}
+
+std::size_t Sources::program_of(int line) const {
+  std::size_t program = 0;
+  while (program + 1 < programs_.size() && programs_[program + 1].first_line <= line) ++program;
+  return program;
+}
+
+std::string Sources::explain(std::string_view message) const {
+  if (programs_.empty()) return std::string(message);
+  constexpr std::string_view kWord = "line ";
+  std::size_t at = message.starts_with('[') ? message.find("] ") : 0;
+  if (at != 0 && at != std::string_view::npos) at += 2;
+  int line = 1;
+  if (at == std::string_view::npos || !message.substr(at).starts_with(kWord)) {
+    return fmt::format("{}: {}", programs_[0].complaint, message);
+  }
+  const char* const digits = message.data() + at + kWord.size();
+  const char* const end = message.data() + message.size();
+  const char* const after = std::from_chars(digits, end, line).ptr;
+  const Program& program = programs_[program_of(line)];
+  return fmt::format("{}: {}line {}{}", program.complaint, message.substr(0, at),
+                     line - program.first_line + 1,
+                     std::string_view(after, static_cast<std::size_t>(end - after)));
+}
+
+void Sources::apply_early_options(Settings& settings) const {
+  for_each_pragma_option(without_comments(text_),
+                         [&](std::string_view name, std::string_view value) {
+                           Settings trial = settings;
+                           if (apply_option(trial, name, value, SettingPhase::Start))
+                             settings = trial;
+                         });
+}
+
+}  // namespace ringside::cli
