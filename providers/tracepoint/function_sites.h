@@ -25,12 +25,26 @@ struct ReturnSite {
   std::uint8_t condition = 0xff;  // a jcc that leaves: fires only when condition_holds()
 };
 
-/// The first instruction after the ftrace nop (at +0, or +4 behind endbr64 or its sealed forms).
-/// Error (Unsupported): the function has no ftrace site, or does not decode.
-Result<GuestVirt> entry_site(const GuestReader& text, const guest_linux::Symbol& function);
+/// The five bytes that the guest's own ftrace patches: [begin, end).
+struct FtraceSite {
+  GuestVirt begin, end;
+};
+
+/// The function's ftrace site: the 5-byte nop at +0, or at +4 behind endbr64 or its sealed forms
+/// (6.1, 6.12, 7.2). With `symbols`, also the call that stands there while the guest traces the
+/// function itself: its target is ftrace's own, or a trampoline that no symbol covers.
+std::optional<FtraceSite> ftrace_site(const GuestReader& text, const guest_linux::Symbol& function,
+                                      const guest_linux::SymbolTable* symbols = nullptr);
+
+/// The first instruction after the ftrace site.
+/// Error (Unsupported): the function has no ftrace site, or does not decode there.
+Result<GuestVirt> entry_site(const GuestReader& text, const guest_linux::Symbol& function,
+                             const guest_linux::SymbolTable* symbols = nullptr);
 
 /// All ways out; empty for a function that never returns. `symbols` tells jumps within the
-/// function (and to and from its .cold part) from jumps that leave. The .cold part is included.
+/// function (and to and from its .cold part) from jumps that leave. The .cold part is included;
+/// where it lies below the function, offsets wrap.
+/// Error (Unsupported): the function has no known size, or does not decode to its end.
 Result<std::vector<ReturnSite>> return_sites(const GuestReader& text,
                                              const guest_linux::SymbolTable& symbols,
                                              const guest_linux::Symbol& function);

@@ -2,7 +2,8 @@
 // displaced instruction runs in. Used by every provider that stands on an instruction; several
 // probes at one address share a tracepoint.
 // Writes: one byte of live text per tracepoint, int3, and the same byte back; nothing else.
-// Fire context: find() yes; everything else no.
+// Threads: add() and arm() only while nobody polls the shim; drop_changed() and disarm() also
+// beside a fire thread. Fire context: find() and is_armed() yes; everything else no.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "vmm/base/address.h"
+#include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
@@ -47,12 +48,17 @@ class TracepointTable {
   /// Restores every armed byte that still is ours. After it, a late trap resumes without firing.
   Result<void> disarm(vmm::PausedMachine& machine);
 
-  /// The armed or retired tracepoint at `address`. Fire context.
+  /// Kernel text as it is without our breakpoints. What reads text to find sites must use it: an
+  /// int3 of ours in the way would put a sweep out of step.
+  const GuestReader& original_text() const;
+
+  /// The tracepoint at `address` that is, or once was, armed. Fire context.
   std::optional<TracepointId> find(GuestVirt address) const;
   bool is_armed(TracepointId id) const;
 
   /// Reads every armed byte again; those that the guest has changed (module unloaded, text
-  /// patched) are dropped and returned. At switchrate.
+  /// patched) are dropped and returned, with those that arm() and disarm() found changed. At
+  /// switchrate.
   std::vector<GuestVirt> drop_changed();
 
  private:

@@ -1,0 +1,203 @@
+#include "providers/tracepoint/function_sites.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
+
+namespace ringside::providers {
+namespace {
+
+using guest_linux::Symbol;
+using guest_linux::SymbolTable;
+
+constexpr std::uint64_t kBase = 0xffffffff81000000;
+
+std::vector<std::byte> code(std::initializer_list<int> values) {
+  std::vector<std::byte> out;
+  for (const int value : values) out.push_back(static_cast<std::byte>(value));
+  return out;
+}
+
+/// One page of text at kBase, int3 where nothing was put; named functions on it.
+class Text final : public GuestReader {
+ public:
+  Text() : bytes_(4096, std::byte{0xcc}) {}
+
+  Text& put(std::uint64_t offset, const std::vector<std::byte>& what) {
+    std::copy(what.begin(), what.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
+    return *this;
+  }
+  /// A rel32 at `offset` + `skip` that reaches `target` when the instruction ends behind it.
+  Text& put_branch(std::uint64_t offset, std::initializer_list<int> opcode, std::uint64_t target) {
+    put(offset, code(opcode));
+    const auto distance = static_cast<std::int32_t>(target - (offset + opcode.size() + 4));
+    std::memcpy(bytes_.data() + offset + opcode.size(), &distance, 4);
+    return *this;
+  }
+  Text& name(std::uint64_t offset, const char* name) {
+    symbols_.push_back({GuestVirt(kBase + offset), 0, name, 't', 0});
+    return *this;
+  }
+  SymbolTable& table() {
+    if (table_.modules().empty()) {
+      table_.add_module({"vmlinux", GuestVirt(kBase), 4096, 0}, symbols_);
+      table_.seal();
+    }
+    return table_;
+  }
+  const Symbol& symbol(const char* name) { return *table().find(name); }
+
+  Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::uint64_t address = at.raw() + i;
+      if (address < kBase || address - kBase >= bytes_.size()) {
+        return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, address});
+      }
+      out[i] = bytes_[address - kBase];
+    }
+    return {};
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::vector<Symbol> symbols_;
+  SymbolTable table_;
+};
+
+TEST(EntrySite, IsBehindTheFtraceNopInEveryForm) {
+  Text text;
+  text.put(0x000, code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3})).name(0x000, "plain");
+  text.put(0x100, code({0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}))
+      .name(0x100, "endbr");
+  text.put(0x200, code({0x66, 0x0f, 0x1f, 0, 0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}))
+      .name(0x200, "sealed");
+  text.put(0x300, code({0x0f, 0x1f, 0x40, 0xd6, 0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}))
+      .name(0x300, "sealed_later");
+  text.name(0x400, "end");
+
+  EXPECT_EQ(entry_site(text, text.symbol("plain"))->raw(), kBase + 5);
+  EXPECT_EQ(entry_site(text, text.symbol("endbr"))->raw(), kBase + 0x109);
+  EXPECT_EQ(entry_site(text, text.symbol("sealed"))->raw(), kBase + 0x209);
+  EXPECT_EQ(entry_site(text, text.symbol("sealed_later"))->raw(), kBase + 0x309);
+}
+
+TEST(EntrySite, RefusesFunctionsWithoutOne) {
+  Text text;
+  text.put(0x000, code({0x55, 0xc3})).name(0x000, "notrace");
+  text.put(0x100, code({0x0f, 0x1f, 0x44, 0, 0})).name(0x100, "cut").name(0x105, "end");
+  text.name(0xffc, "at_the_edge");
+
+  EXPECT_FALSE(entry_site(text, text.symbol("notrace")));
+  EXPECT_FALSE(entry_site(text, text.symbol("cut")));
+  EXPECT_FALSE(entry_site(text, text.symbol("at_the_edge")));
+}
+
+TEST(EntrySite, TakesTheCallOfAGuestThatTracesItself) {
+  Text text;
+  text.put_branch(0x000, {0xe8}, 0x800).put(0x005, code({0x55, 0xc3})).name(0x000, "traced");
+  text.put_branch(0x100, {0xe8}, 0x900).put(0x105, code({0x55, 0xc3})).name(0x100, "caller");
+  text.put_branch(0x200, {0xe8}, 0x100000).put(0x205, code({0x55})).name(0x200, "direct");
+  text.name(0x800, "ftrace_caller").name(0x900, "helper").name(0xa00, "end");
+
+  EXPECT_TRUE(entry_site(text, text.symbol("traced"), &text.table()));
+  EXPECT_FALSE(entry_site(text, text.symbol("caller"), &text.table())) << "a call of its own";
+  EXPECT_TRUE(entry_site(text, text.symbol("direct"), &text.table())) << "a trampoline";
+  EXPECT_FALSE(entry_site(text, text.symbol("traced"))) << "without symbols nobody can tell";
+}
+
+TEST(ReturnSites, AreEveryRetAndEveryJumpThatLeaves) {
+  Text text;
+  text.put(0x000, code({0x55, 0x75, 0x02, 0x5d, 0xc3}))     // jne over pop, ret
+      .put_branch(0x005, {0xe9}, 0x100)                     // tail call
+      .put(0x00a, code({0xff, 0xe0}))                       // jmp *%rax
+      .put(0x00c, code({0xeb, 0xf2}))                       // to the start
+      .put_branch(0x00e, {0x0f, 0x84}, 0x100)               // je that leaves
+      .put(0x014, code({0xff, 0x24, 0xc5, 0, 0, 0, 0x81}))  // jump table
+      .name(0x000, "f");
+  text.put(0x100, code({0xc3})).name(0x100, "g").name(0x200, "end");
+
+  const auto sites = return_sites(text, text.table(), text.symbol("f"));
+
+  ASSERT_TRUE(sites);
+  ASSERT_EQ(sites->size(), 4u);
+  EXPECT_EQ((*sites)[0].offset, 4u);
+  EXPECT_TRUE((*sites)[0].has_value);
+  EXPECT_EQ((*sites)[1].offset, 5u);
+  EXPECT_FALSE((*sites)[1].has_value);
+  EXPECT_EQ((*sites)[1].condition, 0xff);
+  EXPECT_EQ((*sites)[2].offset, 0xau);
+  EXPECT_EQ((*sites)[3].offset, 0xeu);
+  EXPECT_EQ((*sites)[3].condition, 4);
+  EXPECT_EQ((*sites)[3].address.raw(), kBase + 0xe);
+}
+
+TEST(ReturnSites, FollowTheColdPartAndComeBack) {
+  Text text;
+  text.put_branch(0x000, {0x0f, 0x85}, 0x800).put(0x006, code({0xc3})).name(0x000, "f");
+  text.name(0x000, "alias_of_f").name(0x100, "other");
+  text.put_branch(0x800, {0xe9}, 0x006).put(0x805, code({0xc3})).name(0x800, "f.cold");
+  text.name(0x900, "end");
+
+  for (const char* name : {"f", "alias_of_f"}) {
+    const auto sites = return_sites(text, text.table(), text.symbol(name));
+    ASSERT_TRUE(sites);
+    ASSERT_EQ(sites->size(), 2u) << name;
+    EXPECT_EQ((*sites)[0].offset, 6u);
+    EXPECT_EQ((*sites)[1].offset, 0x805u);
+  }
+}
+
+TEST(ReturnSites, AForeignColdPartIsAWayOut) {
+  Text text;
+  text.put_branch(0x000, {0xe9}, 0x800).name(0x000, "f").name(0x100, "g");
+  text.put(0x800, code({0xc3})).name(0x800, "g.cold.3").name(0x900, "end");
+
+  const auto sites = return_sites(text, text.table(), text.symbol("f"));
+
+  ASSERT_TRUE(sites);
+  EXPECT_EQ(sites->size(), 1u);
+}
+
+TEST(ReturnSites, AJumpToAReturnThunkIsAReturn) {
+  Text text;
+  text.put_branch(0x000, {0xe9}, 0x800)
+      .put_branch(0x005, {0xe9}, 0x900)
+      .put_branch(0x00a, {0xe9}, 0xa00)
+      .name(0x000, "f")
+      .name(0x100, "next");
+  text.name(0x800, "__x86_return_thunk").name(0x900, "srso_alias_return_thunk");
+  text.name(0xa00, "__x86_indirect_thunk_rax").name(0xb00, "end");
+
+  const auto sites = return_sites(text, text.table(), text.symbol("f"));
+
+  ASSERT_TRUE(sites);
+  ASSERT_EQ(sites->size(), 3u);
+  EXPECT_TRUE((*sites)[0].has_value);
+  EXPECT_TRUE((*sites)[1].has_value);
+  EXPECT_FALSE((*sites)[2].has_value);
+}
+
+TEST(ReturnSites, AreNoneForAFunctionThatNeverReturns) {
+  Text text;
+  text.put(0x000, code({0x0f, 0x0b})).name(0x000, "panics").name(0x010, "end");
+
+  const auto sites = return_sites(text, text.table(), text.symbol("panics"));
+
+  ASSERT_TRUE(sites);
+  EXPECT_TRUE(sites->empty());
+}
+
+TEST(ReturnSites, RefuseTextThatDoesNotDecode) {
+  Text text;
+  text.put(0x000, code({0x90, 0x06, 0xc3})).name(0x000, "odd").name(0x010, "end");
+
+  const auto sites = return_sites(text, text.table(), text.symbol("odd"));
+
+  ASSERT_FALSE(sites);
+  EXPECT_EQ(sites.error().code, ErrorCode::Unsupported);
+}
+
+}  // namespace
+}  // namespace ringside::providers

@@ -1,0 +1,327 @@
+#include "providers/tracepoint/tracepoint.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <initializer_list>
+#include <map>
+
+namespace ringside::providers {
+namespace {
+
+using guest_linux::Symbol;
+using Policy = TracepointTable::Policy;
+
+constexpr std::uint64_t kRam = 8 << 20;
+constexpr GuestVirt kText{0xffffffff81000000};
+constexpr GuestPhys kTextPhys{2 << 20}, kRoot{0x1000}, kPud{0x2000}, kPmd{0x3000};
+constexpr GuestVirt kSlots{0xffffffff9f400000};
+
+std::vector<std::byte> code(std::initializer_list<int> values) {
+  std::vector<std::byte> out;
+  for (const int value : values) out.push_back(static_cast<std::byte>(value));
+  return out;
+}
+
+/// RAM whose page table maps 2 MiB of text; code writes go where they are meant to.
+class FakeMachine final : public vmm::Machine {
+ public:
+  FakeMachine() {
+    void* ram = mmap(nullptr, kRam, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ram_ = {static_cast<std::byte*>(ram), kRam};
+    memory_ = vmm::GuestMemory({{GuestPhys(0), ram_}});
+    put64(kRoot.raw() + 8 * 511, kPud.raw() | 3);
+    put64(kPud.raw() + 8 * 510, kPmd.raw() | 3);
+    put64(kPmd.raw() + 8 * 8, kTextPhys.raw() | 0x83);
+  }
+  FakeMachine(const FakeMachine&) = delete;
+  FakeMachine& operator=(const FakeMachine&) = delete;
+  ~FakeMachine() override { munmap(ram_.data(), ram_.size()); }
+
+  void put64(std::uint64_t at, std::uint64_t value) {
+    std::memcpy(ram_.data() + at, &value, sizeof value);
+  }
+  void put(std::uint64_t offset, const std::vector<std::byte>& what) {
+    std::memcpy(ram_.data() + kTextPhys.raw() + offset, what.data(), what.size());
+  }
+  std::byte text(std::uint64_t offset) const { return ram_[kTextPhys.raw() + offset]; }
+  void unmap_text() { put64(kPmd.raw() + 8 * 8, 0); }
+
+  std::string_view kind() const override { return "fake"; }
+  unsigned vcpu_count() const override { return 1; }
+  vmm::GuestMemory& memory() override { return memory_; }
+  std::optional<vmm::GuestMemory::Extent> reserved_memory() const override { return {}; }
+  vmm::MachineState state() override { return vmm::MachineState::Running; }
+  int state_event_fd() const override { return -1; }
+  std::string console_tail() const override { return {}; }
+  std::optional<CommandPort> command_port() override { return {}; }
+  void shut_down() override {}
+
+  std::vector<std::size_t> write_calls;  // bytes of each
+
+ protected:
+  Result<void> pause_vcpus() override { return {}; }
+  Result<void> resume_vcpus() override { return {}; }
+  Result<Registers> read_registers(unsigned) override { return Registers{}; }
+  Result<void> write_code_bytes(std::span<const vmm::CodeWrite> writes) override {
+    for (const auto& write : writes) {
+      ram_[kTextPhys.raw() + write.at.raw() - kText.raw()] = std::byte{write.byte};
+    }
+    write_calls.push_back(writes.size());
+    return {};
+  }
+
+ private:
+  std::span<std::byte> ram_;
+  vmm::GuestMemory memory_;
+};
+
+class FakeShim final : public vmm::Shim {
+ public:
+  Result<GuestVirt> allocate_slot(std::size_t size) override {
+    if (full) return fail(ErrorCode::Limit, "full");
+    const GuestVirt slot(kSlots.raw() + used_);
+    used_ += size;
+    return slot;
+  }
+  Result<void> write_slot(GuestVirt slot, std::span<const std::byte> bytes) override {
+    slots[slot].assign(bytes.begin(), bytes.end());
+    return {};
+  }
+  Result<void> add_entry(GuestVirt address, GuestVirt slot) override {
+    EXPECT_TRUE(slots.contains(slot)) << "slot before entry";
+    entries[address] = slot;
+    return {};
+  }
+  void activate() override {}
+  void deactivate() override {}
+  Result<void> retire(vmm::PausedMachine&) override { return {}; }
+  unsigned poll(vmm::TrapSink&) override { return 0; }
+  void heartbeat() override {}
+  bool quiescent() const override { return true; }
+  vmm::ShimCounters counters() const override { return {}; }
+  bool contains(GuestVirt) const override { return false; }
+  std::optional<Registers> waiting(GuestVirt) const override { return {}; }
+
+  bool full = false;
+  std::map<GuestVirt, std::vector<std::byte>> slots;
+  std::map<GuestVirt, GuestVirt> entries;
+
+ private:
+  std::uint64_t used_ = 0;
+};
+
+class FakeKernel final : public guest_linux::Kernel {
+ public:
+  std::string_view release() const override { return "6.1.0"; }
+  const vmm::PageTable& table() const override { return table_; }
+  const guest_linux::SymbolTable& symbols() const override { return symbols_; }
+  TypeGraph& types() override { return types_; }
+  const guest_linux::KernelLayout& layout() const override { return layout_; }
+  std::optional<TypeId> prototype(const Symbol&) const override { return {}; }
+  std::span<const std::uint64_t> percpu_bases() const override { return {}; }
+  std::optional<std::uint32_t> cpu_of(GuestVirt) const override { return {}; }
+  Result<GuestVirt, Fault> current_task(const GuestReader&, GuestVirt) const override {
+    return GuestVirt();
+  }
+  Result<bool> refresh_modules() override { return false; }
+  std::span<const AddressRange> forbidden_text() const override { return forbidden; }
+  std::span<const PatchedSite> patched_sites() const override { return patched; }
+
+  void name(std::vector<std::pair<std::uint64_t, const char*>> names) {
+    std::vector<Symbol> all;
+    for (const auto& [offset, text] : names) {
+      all.push_back({GuestVirt(kText.raw() + offset), 0, text, 't', 0});
+    }
+    symbols_.add_module({"vmlinux", kText, 1 << 20, 0}, std::move(all));
+    symbols_.seal();
+  }
+
+  std::vector<AddressRange> forbidden;
+  std::vector<PatchedSite> patched;
+
+ private:
+  vmm::PageTable table_{kRoot, 4, 0};
+  guest_linux::SymbolTable symbols_;
+  TypeGraph types_;
+  guest_linux::KernelLayout layout_;
+};
+
+/// f: ftrace nop, push rbp, lea rax [rip], ret. g: cs call f, ret.
+class Tracepoints : public testing::Test {
+ protected:
+  Tracepoints() {
+    machine_.put(0x000, code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0xc3}));
+    machine_.put(0x100, code({0x2e, 0xe8, 0, 0, 0, 0, 0xc3}));
+    machine_.put(0x200, code({0x90, 0xc3}));
+    machine_.put(0x300, code({0x06, 0x90, 0xc3}));
+    kernel_.name({{0x000, "f"},
+                  {0x100, "g"},
+                  {0x200, "__noinstr_text_start"},
+                  {0x280, "__noinstr_text_end"},
+                  {0x300, "garbage"},
+                  {0x400, "end"}});
+    kernel_.forbidden = {{at(0x200), at(0x280)}, {at(0x380), at(0x390)}};
+  }
+  static GuestVirt at(std::uint64_t offset) { return GuestVirt(kText.raw() + offset); }
+  vmm::PausedMachine pause() { return std::move(*vmm::PausedMachine::pause(machine_)); }
+  void arm() {
+    auto paused = pause();
+    ASSERT_TRUE(table_.arm(paused));
+  }
+  std::string reason(std::uint64_t offset, Policy policy = Policy::Normal) {
+    const auto allowed = table_.check(at(offset), policy);
+    if (allowed) return "allowed";
+    EXPECT_EQ(allowed.error().code, ErrorCode::Unsupported);
+    return allowed.error().message;
+  }
+
+  FakeMachine machine_;
+  FakeShim shim_;
+  FakeKernel kernel_;
+  TracepointTable table_{machine_, shim_, kernel_};
+};
+
+TEST_F(Tracepoints, StandOnlyWhereItIsSafe) {
+  const auto has = [this](std::uint64_t offset, std::string_view text) {
+    const std::string why = reason(offset);
+    return why.find(text) != std::string::npos ? testing::AssertionSuccess()
+                                               : testing::AssertionFailure() << why;
+  };
+  kernel_.patched = {{at(0x101), 5, "static call"}};
+
+  EXPECT_EQ(reason(0x005), "allowed");
+  EXPECT_EQ(reason(0x00d), "allowed");
+  EXPECT_TRUE(has(0x000, "ftrace"));
+  EXPECT_TRUE(has(0x007, "inside an instruction"));
+  EXPECT_TRUE(has(0x100, "static call")) << "it begins inside the instruction";
+  EXPECT_EQ(reason(0x106), "allowed");
+  EXPECT_TRUE(has(0x200, "this part of its text"));
+  EXPECT_TRUE(has(0x301, "before it does not decode"));
+  EXPECT_TRUE(has(0x300, "does not decode"));
+  EXPECT_TRUE(has(0x500000, "not in the kernel's text"));
+}
+
+TEST_F(Tracepoints, MayStandInNoinstrOnlyForThoseWhoKnow) {
+  EXPECT_EQ(reason(0x200, Policy::AllowNoinstr), "allowed");
+
+  EXPECT_NE(reason(0x380, Policy::AllowNoinstr), "allowed") << "other forbidden text stays so";
+}
+
+TEST_F(Tracepoints, PrepareTheSlotAndLeaveTheTextAlone) {
+  const auto id = table_.add(at(0x005));
+  const auto again = table_.add(at(0x005));
+
+  ASSERT_TRUE(id && again);
+  EXPECT_EQ(*id, *again);
+  EXPECT_EQ(table_.size(), 1u);
+  EXPECT_EQ(machine_.text(5), std::byte{0x55});
+  const auto& slot = shim_.slots.at(shim_.entries.at(at(0x005)));
+  ASSERT_EQ(slot.size(), 6u) << "push rbp, jmp rel32";
+  EXPECT_EQ(slot[0], std::byte{0x55});
+  EXPECT_EQ(slot[1], std::byte{0xe9});
+  EXPECT_FALSE(table_.find(at(0x005))) << "not armed yet";
+}
+
+TEST_F(Tracepoints, ArmAllInOneWriteAndRestoreThemInOne) {
+  const auto first = table_.add(at(0x005));
+  const auto second = table_.add(at(0x106));
+  ASSERT_TRUE(first && second);
+
+  arm();
+  EXPECT_EQ(machine_.write_calls, std::vector<std::size_t>{2});
+  EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
+  EXPECT_EQ(machine_.text(0x106), std::byte{0xcc});
+  EXPECT_EQ(table_.find(at(0x106)), *second);
+  EXPECT_TRUE(table_.is_armed(*second));
+  EXPECT_FALSE(table_.find(at(0x006)));
+
+  auto paused = pause();
+  ASSERT_TRUE(table_.disarm(paused));
+  EXPECT_EQ(machine_.text(0x005), std::byte{0x55});
+  EXPECT_EQ(machine_.text(0x106), std::byte{0xc3});
+  EXPECT_EQ(table_.find(at(0x106)), *second) << "a late trap is still known";
+  EXPECT_FALSE(table_.is_armed(*second));
+  EXPECT_EQ(machine_.write_calls, (std::vector<std::size_t>{2, 2}));
+}
+
+TEST_F(Tracepoints, SweepAcrossOurOwnBreakpoints) {
+  ASSERT_TRUE(table_.add(at(0x006)));
+  arm();
+  ASSERT_EQ(machine_.text(6), std::byte{0xcc});
+
+  EXPECT_EQ(reason(0x00d), "allowed") << "lea's other bytes are not instructions";
+  std::byte byte;
+  ASSERT_TRUE(table_.original_text().read(at(6), std::span(&byte, 1)));
+  EXPECT_EQ(byte, std::byte{0x48});
+}
+
+TEST_F(Tracepoints, AreDroppedOnceWhenTheGuestChangesTheirText) {
+  const auto id = table_.add(at(0x005));
+  ASSERT_TRUE(id && table_.add(at(0x00d)));
+  arm();
+  EXPECT_TRUE(table_.drop_changed().empty());
+
+  machine_.put(5, code({0x90}));
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(5)});
+  EXPECT_TRUE(table_.drop_changed().empty());
+  EXPECT_FALSE(table_.is_armed(*id));
+  EXPECT_FALSE(table_.add(at(5)));
+
+  auto paused = pause();
+  ASSERT_TRUE(table_.disarm(paused));
+  EXPECT_EQ(machine_.text(5), std::byte{0x90}) << "the guest's byte is not ours to restore";
+}
+
+TEST_F(Tracepoints, AreDroppedWhenTheirTextIsUnmapped) {
+  ASSERT_TRUE(table_.add(at(0x005)));
+  arm();
+
+  machine_.unmap_text();
+
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(5)});
+}
+
+TEST_F(Tracepoints, AreNotArmedOverTextThatChangedMeanwhile) {
+  const auto id = table_.add(at(0x005));
+  ASSERT_TRUE(id);
+  machine_.put(5, code({0x90}));
+
+  arm();
+
+  EXPECT_FALSE(table_.is_armed(*id));
+  EXPECT_EQ(machine_.text(5), std::byte{0x90});
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(5)});
+}
+
+TEST_F(Tracepoints, ReportAFullShim) {
+  shim_.full = true;
+
+  const auto id = table_.add(at(0x005));
+
+  ASSERT_FALSE(id);
+  EXPECT_EQ(id.error().code, ErrorCode::Limit);
+  EXPECT_EQ(table_.size(), 0u);
+}
+
+TEST_F(Tracepoints, ManyAreAllFoundAgain) {
+  machine_.put(0x400, std::vector<std::byte>(0x8000, std::byte{0x90}));
+  FakeKernel kernel;
+  kernel.name({{0x400, "nops"}, {0x8400, "end"}});
+  TracepointTable table(machine_, shim_, kernel);
+
+  for (std::uint64_t i = 0; i < 0x8000; ++i) {
+    const auto id = table.add(at(0x400 + i));
+    ASSERT_TRUE(id) << id.error().message;
+    ASSERT_EQ(id->value, i);
+  }
+  auto paused = pause();
+  ASSERT_TRUE(table.arm(paused));
+
+  for (std::uint64_t i = 0; i < 0x8000; ++i) ASSERT_EQ(table.find(at(0x400 + i))->value, i);
+  EXPECT_TRUE(table.drop_changed().empty());
+}
+
+}  // namespace
+}  // namespace ringside::providers
