@@ -51,4 +51,8 @@ std::optional<SubroutineInfo> find_subroutine(std::uint16_t id) {
   });
 }
 
+const SubroutineInfo& subroutine_info(Subroutine which) {
+  return kSubroutineTable[static_cast<std::size_t>(which)];
+}
+
 }  // namespace ringside::dif

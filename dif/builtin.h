@@ -63,5 +63,6 @@ std::optional<BuiltinInfo> find_builtin(std::string_view name);
 std::optional<BuiltinInfo> find_builtin(std::uint16_t id);
 std::optional<SubroutineInfo> find_subroutine(std::string_view name);
 std::optional<SubroutineInfo> find_subroutine(std::uint16_t id);
+const SubroutineInfo& subroutine_info(Subroutine which);
 
 }  // namespace ringside::dif

@@ -40,20 +40,21 @@ class GuestContext {
   virtual Result<std::size_t, Fault> execname(std::span<char> out) const = 0;
   /// Argument n (0..9 as arg0..arg9 or args[]) of the probe that fires.
   virtual Result<std::uint64_t, Fault> argument(unsigned n) const = 0;
-  virtual const GuestReader& kernel() const = 0;  // kernel addresses: init_top_pgt
-  virtual const GuestReader& user() const = 0;    // user addresses: the trap's CR3
+  virtual const GuestReader& kernel() const = 0;   // kernel addresses: init_top_pgt
+  virtual const GuestReader& user() const = 0;     // user addresses: the trap's CR3
   virtual const Registers* registers() const = 0;  // null where the host fires the probe
 };
 
 /// Identity that self-> variables belong to. dtrace's key: the thread, or the CPU when idle.
 struct FireRecord {
   std::uint32_t vcpu = 0;
-  std::uint64_t timestamp = 0;      // ns: the guest's TSC at the trap
-  std::int64_t walltimestamp = 0;   // ns since the epoch
+  std::uint64_t timestamp = 0;     // ns: the guest's TSC at the trap
+  std::int64_t walltimestamp = 0;  // ns since the epoch
 };
 
-/// The context of a firing where there is no guest: numbers are 0, execname is the tracer's own,
-/// reads fault. BEGIN, END and tick on the `none` machine.
+/// The context of a firing where there is no guest: process and user are the tracer's own (as
+/// dtrace's BEGIN shows dtrace itself), execname is "ringside", other numbers are 0, reads fault.
+/// BEGIN, END and tick on the `none` machine.
 const GuestContext& no_guest_context();
 
 }  // namespace ringside::dif

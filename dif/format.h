@@ -13,10 +13,10 @@
 namespace ringside::dif {
 
 struct Conversion {
-  std::string literal;      // text before the conversion, escapes resolved
-  char kind = 0;            // the letter: d i u o x X p c C s S a A k e f g Y T ...; 0: literal only
-  std::string modifiers;    // h, l, ll, L, w
-  std::string flags;        // of "-+ #0'"
+  std::string literal;    // text before the conversion, escapes resolved
+  char kind = 0;          // the letter: d i u o x X p c C s S a A k e f g Y T ...; 0: literal only
+  std::string modifiers;  // h, l, ll, L, w
+  std::string flags;      // of "-+ #0'"
   bool takes_aggregation = false;  // '@'
   bool star_width = false, star_precision = false;
   std::optional<int> width, precision;

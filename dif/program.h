@@ -25,8 +25,8 @@ enum class ValueKind : std::uint8_t {
 
 struct ValueType {
   ValueKind kind = ValueKind::Integer;
-  bool is_signed = true;      // Integer
-  std::uint32_t size = 8;     // bytes; for String 0, meaning strsize
+  bool is_signed = true;   // Integer
+  std::uint32_t size = 8;  // bytes; for String 0, meaning strsize
   bool operator==(const ValueType&) const = default;
 };
 
@@ -44,36 +44,44 @@ struct Variable {
 };
 
 inline constexpr std::uint16_t kFirstUserVariable = 0x500;
-inline constexpr unsigned kRegisters = 8;    // r0 always reads 0
-inline constexpr unsigned kTupleSlots = 8;   // keys of one associative array or arguments of a call
+inline constexpr unsigned kRegisters = 8;   // r0 always reads 0
+inline constexpr unsigned kTupleSlots = 8;  // keys of one associative array or arguments of a call
 
 /// A DIF object: one expression's code with its constant tables.
 struct Difo {
-  std::vector<std::uint32_t> text;       // instruction words; the last is ret
-  std::vector<std::uint64_t> integers;   // setx
-  std::string strings;                   // sets: NUL-terminated strings by offset; [0] is NUL
-  std::vector<Variable> variables;       // every user variable that the text names
+  std::vector<std::uint32_t> text;      // instruction words; the last is ret
+  std::vector<std::uint64_t> integers;  // setx
+  std::string strings;                  // sets: NUL-terminated strings by offset; [0] is NUL
+  std::vector<Variable> variables;      // every user variable that the text names
   ValueType result;
-  bool destructive = false;              // set by the verifier's rules: copyout, stga...
+  bool destructive = false;  // set by the verifier's rules: copyout, stga...
 };
 
 enum class ActionKind : std::uint16_t {
-  Trace,       // arguments[0]
-  Printf,      // format; arguments
-  Printa,      // format (may be empty); aggregations
-  Tracemem,    // arguments[0] is the address, argument the size
-  Exit,        // arguments[0]
-  Aggregate,   // aggregation; arguments are the keys, then the value (count() has none)
-  Clear,       // aggregations[0]
-  Trunc,       // aggregations[0]; argument: how many to keep (signed; 0 with has_argument=false: all)
-  Normalize,   // aggregations[0]; arguments[0] the factor
-  Denormalize, // aggregations[0]
-  Discard,     // evaluate arguments[0] for its side effects (an assignment); records nothing
-  Setopt,      // format is the option name; text the value
+  Trace,      // arguments[0]
+  Printf,     // format; arguments
+  Printa,     // format (may be empty); aggregations
+  Tracemem,   // arguments[0] is the address, argument the size
+  Exit,       // arguments[0]
+  Aggregate,  // aggregation; arguments are the keys, then the value (count() has none)
+  Clear,      // aggregations[0]
+  Trunc,  // aggregations[0]; argument: how many to keep (signed; 0 with has_argument=false: all)
+  Normalize,    // aggregations[0]; arguments[0] the factor
+  Denormalize,  // aggregations[0]
+  Discard,      // evaluate arguments[0] for its side effects (an assignment); records nothing
+  Setopt,       // format is the option name; text the value
 };
 
 enum class AggregateFunction : std::uint8_t {
-  Count, Min, Max, Avg, Sum, Stddev, Quantize, Lquantize, Llquantize,
+  Count,
+  Min,
+  Max,
+  Avg,
+  Sum,
+  Stddev,
+  Quantize,
+  Lquantize,
+  Llquantize,
 };
 
 /// One aggregation variable: @name[keys] = function(...). Its keys' types are part of its identity.
@@ -81,15 +89,15 @@ struct Aggregation {
   std::string name;  // without '@'; empty for the anonymous aggregation
   AggregateFunction function = AggregateFunction::Count;
   std::vector<ValueType> keys;
-  bool is_signed = true;       // how min, max and quantize compare
+  bool is_signed = true;         // how min, max and quantize compare
   std::uint64_t parameters = 0;  // lquantize, llquantize: packed as facts section 6 says
 };
 
 struct Action {
   ActionKind kind = ActionKind::Trace;
-  std::vector<Difo> arguments;  // evaluated left to right
-  std::string format;           // Printf, Printa; already checked against the arguments
-  std::string text;             // Setopt's value
+  std::vector<Difo> arguments;              // evaluated left to right
+  std::string format;                       // Printf, Printa; already checked against the arguments
+  std::string text;                         // Setopt's value
   std::vector<std::uint32_t> aggregations;  // indices into Program::aggregations
   std::uint64_t argument = 0;
   bool has_argument = false;

@@ -1,0 +1,25 @@
+// Fire context: the host code between taking a trap and answering it. A guest CPU is standing
+// still and every byte it gave us may be a lie. Code in fire context does not allocate, lock, log,
+// throw or touch files; does not loop without a bound; reads the guest only by copy through a
+// GuestReader; on trouble it returns a Fault or bumps a counter. Headers whose first comment says
+// "Fire context: yes" may be used there.
+//
+// FireScope marks it, so that a test can replace operator new and find who allocates
+// (dif/testing/no_allocation.cc).
+#pragma once
+
+namespace ringside::dif {
+
+/// Lives as long as one firing is evaluated on this thread. Not nested.
+class FireScope {
+ public:
+  FireScope();
+  ~FireScope();
+  FireScope(const FireScope&) = delete;
+  FireScope& operator=(const FireScope&) = delete;
+};
+
+/// True on a thread that is evaluating a firing.
+bool in_fire_context();
+
+}  // namespace ringside::dif

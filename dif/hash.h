@@ -1,0 +1,33 @@
+// The hash of keys in the dynamic variable and aggregation tables: quick on the short keys that
+// firings have. A guest can choose keys that collide; chains are bounded by the tables' sizes, and
+// the seed differs in every run, so it cannot prepare them.
+// Fire context: yes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace ringside::dif {
+
+__extension__ using Wide = unsigned __int128;
+
+inline std::uint64_t mix_hash(std::uint64_t a, std::uint64_t b) {
+  const auto product = static_cast<Wide>(a ^ 0x9e37'79b9'7f4a'7c15) * (b ^ 0xd6e8'feb8'6659'fd93);
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+inline std::uint32_t hash_bytes(std::span<const std::byte> key, std::uint64_t seed) {
+  std::uint64_t hash = mix_hash(seed, key.size());
+  while (!key.empty()) {
+    std::uint64_t word = 0;
+    const std::size_t part = key.size() < 8 ? key.size() : 8;
+    std::memcpy(&word, key.data(), part);
+    hash = mix_hash(hash, word);
+    key = key.subspan(part);
+  }
+  return static_cast<std::uint32_t>(hash ^ hash >> 32);
+}
+
+}  // namespace ringside::dif
