@@ -1,0 +1,128 @@
+// The subroutines about strings. Positions that strchr, strrchr and strstr answer with lie in the
+// original string, wherever that is.
+#include <algorithm>
+
+#include "dif/subroutines.h"
+
+namespace ringside::dif {
+
+namespace {
+
+/// A position or length that D gives: far beyond any string is as good as infinite, and its
+/// arithmetic cannot overflow.
+std::int64_t position(std::uint64_t value) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 32;
+  return std::clamp(static_cast<std::int64_t>(value), -kFar, kFar);
+}
+
+std::uint64_t int_result(std::size_t at) {
+  return at == std::string_view::npos ? static_cast<std::uint64_t>(-1) : at;
+}
+
+}  // namespace
+
+Result<std::uint64_t, Fault> Subroutines::strlen(Arguments a) {
+  return TRY(text(a[0])).size();
+}
+
+Result<std::uint64_t, Fault> Subroutines::strjoin(Arguments a) {
+  const std::string_view left = TRY(text(a[0]));
+  const std::string_view right = TRY(text(a[1]));
+  const std::size_t most = memory_.string_size() - 1;
+  const std::size_t size = std::min(left.size() + right.size(), most);
+  const std::uint64_t handle = TRY(memory_.allocate(size + 1));
+  const auto out = TRY(memory_.writable(handle, size + 1));
+  const auto first = std::as_bytes(std::span(left)), second = std::as_bytes(std::span(right));
+  const auto end = std::ranges::copy(first, out.begin()).out;
+  std::ranges::copy(second.first(size - first.size()), end);
+  out[size] = std::byte{0};
+  return handle;
+}
+
+Result<std::uint64_t, Fault> Subroutines::strchr(Arguments a) {
+  const std::string_view s = TRY(text(a[0]));
+  const char c = static_cast<char>(a[1].value);
+  const std::size_t at = c == '\0' ? s.size() : s.find(c);
+  return at == s.npos ? 0 : a[0].value + at;
+}
+
+Result<std::uint64_t, Fault> Subroutines::strrchr(Arguments a) {
+  const std::string_view s = TRY(text(a[0]));
+  const char c = static_cast<char>(a[1].value);
+  const std::size_t at = c == '\0' ? s.size() : s.rfind(c);
+  return at == s.npos ? 0 : a[0].value + at;
+}
+
+Result<std::uint64_t, Fault> Subroutines::strstr(Arguments a) {
+  const std::string_view s = TRY(text(a[0]));
+  const std::size_t at = s.find(TRY(text(a[1])));
+  return at == s.npos ? 0 : a[0].value + at;
+}
+
+/// strtok(s, d) copies s, so that the cursor outlives what s points at; strtok(NULL, d) goes on.
+Result<std::uint64_t, Fault> Subroutines::strtok(Arguments a) {
+  if (a[0].value != 0) {
+    const std::string_view whole = TRY(text(a[0]));
+    token_cursor_ = TRY(answer(whole));
+  }
+  if (token_cursor_ == 0) return 0;
+  const std::string_view delimiters = TRY(text(a[1]));
+  const std::string_view rest = TRY(memory_.string(token_cursor_, memory_.string_size()));
+  const std::size_t first = rest.find_first_not_of(delimiters);
+  if (first == rest.npos) {
+    token_cursor_ = 0;
+    return 0;
+  }
+  const std::size_t end = std::min(rest.find_first_of(delimiters, first), rest.size());
+  token_cursor_ += std::min(end + 1, rest.size());
+  return answer(rest.substr(first, end - first));
+}
+
+/// A negative index counts from the end; a negative length leaves that many bytes off the end.
+Result<std::uint64_t, Fault> Subroutines::substr(Arguments a) {
+  const std::string_view s = TRY(text(a[0]));
+  const auto length = static_cast<std::int64_t>(s.size());
+  std::int64_t from = position(a[1].value);
+  std::int64_t count = a.size() > 2 ? position(a[2].value) : length;
+  if (from < 0) {
+    from += length;
+    if (from < 0 && count > 0) {
+      count = a.size() > 2 ? count + from : count;
+      from = 0;
+    }
+  }
+  if (from < 0 || from >= length) return answer({});
+  if (count < 0) count += length - from;
+  if (count <= 0) return answer({});
+  return answer(s.substr(static_cast<std::size_t>(from), static_cast<std::size_t>(count)));
+}
+
+Result<std::uint64_t, Fault> Subroutines::index(Arguments a) {
+  const std::string_view s = TRY(text(a[0]));
+  const std::string_view wanted = TRY(text(a[1]));
+  const std::int64_t from = a.size() > 2 ? std::max<std::int64_t>(position(a[2].value), 0) : 0;
+  if (wanted.empty()) return std::min(static_cast<std::size_t>(from), s.size());
+  return int_result(s.find(wanted, static_cast<std::size_t>(from)));
+}
+
+Result<std::uint64_t, Fault> Subroutines::rindex(Arguments a) {
+  const std::string_view s = TRY(text(a[0]));
+  const std::string_view wanted = TRY(text(a[1]));
+  if (a.size() < 3) return int_result(s.rfind(wanted));
+  const std::int64_t from = position(a[2].value);
+  if (from < 0) return int_result(wanted.empty() ? 0 : s.npos);
+  return int_result(s.rfind(wanted, static_cast<std::size_t>(from)));
+}
+
+/// toupper and tolower: flips the case of the ASCII letters first..last.
+Result<std::uint64_t, Fault> Subroutines::change_case(Arguments a, char first, char last) {
+  const std::string_view s = TRY(text(a[0]));
+  const std::uint64_t handle = TRY(memory_.new_string(s));
+  for (std::byte& byte : TRY(memory_.writable(handle, s.size()))) {
+    const char c = static_cast<char>(byte);
+    if (c >= first && c <= last) byte ^= std::byte{'a' ^ 'A'};
+  }
+  return handle;
+}
+
+}  // namespace ringside::dif

@@ -1,0 +1,75 @@
+// User variables: global, self-> and this-> scalars, and associative arrays. Values are kept at
+// their declared size; strings and structures by value. Built-in variables: builtin_variables.h.
+// Fire context: yes, but for the constructor.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "dif/dynamic_table.h"
+#include "dif/memory.h"
+#include "dif/options.h"
+#include "dif/program.h"
+
+namespace ringside::dif {
+
+/// One key of an associative array or one argument of a call.
+struct TupleValue {
+  std::uint64_t value = 0;
+  std::uint64_t size = 0;  // Bytes: how many
+  ValueKind kind = ValueKind::Integer;
+};
+
+class Variables {
+ public:
+  /// Collects what every DIFO of a verified program declares. `memory` must outlive this.
+  Variables(const Program& program, const EngineOptions& options, Memory& memory);
+
+  /// Global and this-> scalars. By-reference ones are answered with a handle; 0 is null.
+  std::uint64_t load(VariableScope scope, std::uint16_t id) const;
+  Result<void, Fault> store(VariableScope scope, std::uint16_t id, std::uint64_t value);
+
+  /// Dynamic ones: self-> scalars (empty tuple, owner is the thread), and arrays. Global arrays
+  /// have owner 0. One that was never stored is 0. Storing 0 frees.
+  Result<std::uint64_t, Fault> load_dynamic(VariableScope scope, std::uint16_t id,
+                                            std::uint64_t owner, std::span<const TupleValue> tuple);
+  Result<void, Fault> store_dynamic(VariableScope scope, std::uint16_t id, std::uint64_t owner,
+                                    std::span<const TupleValue> tuple, std::uint64_t value);
+
+  /// Stores that found no room, since the last call.
+  std::uint64_t take_dynamic_drops() { return std::exchange(dynamic_drops_, 0); }
+
+ private:
+  struct Slot {
+    ValueType type;
+    std::uint64_t value = 0;   // Integer; by reference: 0 while null
+    std::uint64_t offset = 0;  // by reference: into its arena
+  };
+  using Slots = std::vector<Slot>;
+
+  void declare(const Difo& difo);
+  void place(Slots& slots, std::vector<std::byte>& storage, Arena arena);
+  Slots& slots(VariableScope scope) { return slots_[static_cast<std::size_t>(scope)]; }
+  const Slots& slots(VariableScope scope) const { return slots_[static_cast<std::size_t>(scope)]; }
+  Result<void, Fault> copy_value(const ValueType& type, std::uint64_t from,
+                                 std::span<std::byte> to);
+  Result<std::span<const std::byte>, Fault> make_key(VariableScope scope, std::uint16_t id,
+                                                     std::uint64_t owner,
+                                                     std::span<const TupleValue> tuple);
+
+  Memory& memory_;
+  std::uint32_t string_size_;
+  std::array<Slots, 3> slots_;
+  std::vector<std::byte> globals_, locals_;
+  DynamicTable dynamic_;
+  std::vector<std::byte> key_;
+  std::uint64_t dynamic_drops_ = 0;
+};
+
+/// Bytes that a value of this type occupies.
+std::uint32_t stored_size(const ValueType& type, std::uint32_t string_size);
+/// `value` cut to the type's size and extended by its sign, as a register holds it.
+std::uint64_t narrow(const ValueType& type, std::uint64_t value);
+
+}  // namespace ringside::dif
