@@ -3,7 +3,8 @@
 //
 // Threads: exactly one thread fires (the fire thread: BEGIN, END, ERROR, traps and timers all fire
 // there), exactly one thread consumes. They meet only in take(): the consumer asks, the fire
-// thread hands over between two firings (serve_requests()), so firing takes no lock.
+// thread hands over between two firings (serve_requests()), so firing takes no lock. A fire thread
+// that ends calls stop_serving() as its last act; from then on take() helps itself.
 // Fire context: fire() yes; everything else no.
 #pragma once
 
@@ -60,25 +61,36 @@ struct EcbInfo {
 /// quantize: 127 buckets; lquantize, llquantize: underflow, levels..., overflow.
 struct AggregateEntry {
   std::uint32_t aggregation = 0;
-  std::uint64_t first_seen = 0;    // order of first appearance, for ties
-  std::vector<std::byte> key;      // fields in order, each at its natural size; strings are
-                                   // NUL-terminated at their length, preceded by nothing
+  std::uint64_t first_seen = 0;  // order of first appearance, for ties
+  std::vector<std::byte> key;    // fields in order, each at its natural size; strings are
+                                 // NUL-terminated at their length, preceded by nothing
   std::vector<std::int64_t> words;
 };
 
 enum class DropKind : std::uint8_t {
-  Principal, Aggregation, Dynamic, DynamicRinse, DynamicDirty, Speculation, SpeculationBusy,
-  SpeculationUnavailable, StackString, DoubleError,
+  Principal,
+  Aggregation,
+  Dynamic,
+  DynamicRinse,
+  DynamicDirty,
+  Speculation,
+  SpeculationBusy,
+  SpeculationUnavailable,
+  StackString,
+  DoubleError,
 };
 inline constexpr std::size_t kDropKinds = 10;
 
 /// A fault of one clause, as dtrace reports it on stderr:
 /// "error on enabled probe ID E (ID N: name): invalid address (0x..) in action #K at DIF offset O".
+inline constexpr std::uint32_t kNoPc = UINT32_MAX;  // Fault::pc of a fault outside any DIF
 struct FaultReport {
   EcbId ecb;
   std::uint32_t vcpu = 0;
   std::uint64_t timestamp = 0;
-  std::uint32_t action = 0;  // 0: the predicate; actions count from 1
+  // 0: the predicate. Actions count from 1, and as in dtrace each argument of printf() and each
+  // key of an aggregation is an action of its own.
+  std::uint32_t action = 0;
   Fault fault;
 };
 
@@ -88,7 +100,8 @@ struct Harvest {
   std::vector<std::vector<std::byte>> storage;  // one buffer per vCPU
   std::vector<Record> records;                  // merged by timestamp across vCPUs
   std::vector<FaultReport> faults;
-  std::vector<AggregateEntry> aggregates;       // changes since the last harvest, to be merged
+  std::uint64_t fault_reports_lost = 0;    // beyond what one harvest can hold
+  std::vector<AggregateEntry> aggregates;  // changes since the last harvest, to be merged
   std::vector<std::array<std::uint64_t, kDropKinds>> drops;  // per vCPU, since the last harvest
   bool finished = false;  // exit() fired; nothing follows but END's records
 };
@@ -119,7 +132,11 @@ class Engine {
 
   /// Hands data over if the consumer asked. Fire thread, between firings; cheap when nobody asked.
   void serve_requests();
-  /// Asks for everything produced so far and waits until the fire thread served it. Consumer only.
+  /// The fire thread is about to end, or begins again after that (it serves from the start).
+  void stop_serving();
+  void start_serving();
+  /// Asks for everything produced so far and waits until the fire thread served it, or stopped
+  /// serving. Consumer only.
   Harvest take();
   /// The same when no fire thread runs (before start, after stop).
   Harvest take_quiescent();

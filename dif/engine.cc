@@ -1,0 +1,127 @@
+// The engine's two threads and the hand-over between them; the firing itself is clause_runner.cc.
+//
+// There are two collections. Firings fill collections[active]; the consumer owns the other one
+// from the moment a request is served until it asks again, when it has emptied it. Serving is
+// flipping `active`. Whoever turns Asked into Serving flips: the fire thread, or the consumer once
+// the fire thread has stopped; so a fire thread that stops while it is asked leaves nobody waiting.
+#include "dif/engine.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "dif/clause_runner.h"
+#include "dif/verify.h"
+
+namespace ringside::dif {
+
+namespace {
+
+enum class Request : std::uint32_t { Idle, Asked, Serving, Served };
+
+/// Options come from the user; the tables need a little room to work at all.
+EngineOptions usable(EngineOptions options) {
+  options.string_size = std::clamp<std::uint32_t>(options.string_size, 2, 1 << 20);
+  options.scratch_size = std::clamp<std::size_t>(
+      options.scratch_size, std::size_t{8} * options.string_size, std::size_t{1} << 30);
+  return options;
+}
+
+}  // namespace
+
+struct Engine::State {
+  State(VerifiedProgram verified, const EngineOptions& wanted, unsigned vcpus)
+      : program(std::move(verified)),
+        options(usable(wanted)),
+        runner(program.program(), options, vcpus),
+        collections{Collection(options, vcpus), Collection(options, vcpus)} {}
+
+  /// Hands over when somebody asked and nobody else is at it.
+  void serve() {
+    Request asked = Request::Asked;
+    if (!request.compare_exchange_strong(asked, Request::Serving)) return;
+    active ^= 1;
+    request.store(Request::Served);
+    request.notify_one();
+  }
+
+  Harvest harvest_inactive() {
+    Harvest harvest = collections[active ^ 1].harvest();
+    harvest.finished = runner.exit_status().has_value();
+    return harvest;
+  }
+
+  VerifiedProgram program;
+  EngineOptions options;
+  ClauseRunner runner;
+  std::array<Collection, 2> collections;
+  unsigned active = 0;
+  std::atomic<Request> request = Request::Idle;
+  std::atomic<bool> stopped = false;
+};
+
+Engine::Engine(VerifiedProgram program, const EngineOptions& options, unsigned vcpus)
+    : state_(std::make_unique<State>(std::move(program), options, std::max(vcpus, 1u))) {}
+
+Engine::~Engine() = default;
+
+const Program& Engine::program() const {
+  return state_->program.program();
+}
+
+EcbId Engine::enable(std::uint32_t clause, ProbeId probe, const ProbeDescription& name) {
+  return state_->runner.enable(clause, probe, name);
+}
+
+const EcbInfo& Engine::ecb(EcbId id) const {
+  return state_->runner.ecb(id);
+}
+
+const ProbeDescription& Engine::probe_name(ProbeId probe) const {
+  return state_->runner.probe_name(probe);
+}
+
+void Engine::set_error_probe(ProbeId probe) {
+  state_->runner.set_error_probe(probe);
+}
+
+void Engine::fire(ProbeId probe, const FireRecord& record, const GuestContext& guest) {
+  state_->runner.fire(probe, record, guest, state_->collections[state_->active]);
+}
+
+std::optional<int> Engine::exit_status() const {
+  return state_->runner.exit_status();
+}
+
+void Engine::set_end_probe(ProbeId probe) {
+  state_->runner.set_end_probe(probe);
+}
+
+void Engine::serve_requests() {
+  if (state_->request.load(std::memory_order_relaxed) == Request::Asked) state_->serve();
+}
+
+void Engine::stop_serving() {
+  state_->stopped = true;
+  state_->serve();
+}
+
+void Engine::start_serving() {
+  state_->stopped = false;
+}
+
+Harvest Engine::take() {
+  state_->request = Request::Asked;
+  if (state_->stopped) state_->serve();
+  for (Request now; (now = state_->request.load()) != Request::Served;) {
+    state_->request.wait(now);
+  }
+  state_->request = Request::Idle;
+  return state_->harvest_inactive();
+}
+
+Harvest Engine::take_quiescent() {
+  state_->active ^= 1;
+  return state_->harvest_inactive();
+}
+
+}  // namespace ringside::dif

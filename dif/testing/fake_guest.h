@@ -1,0 +1,79 @@
+// A guest of a few bytes for tests: kernel and user memory that is mapped byte by byte and faults
+// like the real thing, answers that the test sets, and a count of reads.
+// Fire context: reads allocate nothing.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dif/fire_record.h"
+
+namespace ringside::dif::testing {
+
+class FakeMemory final : public GuestReader {
+ public:
+  /// Maps bytes; neighbouring extents make one.
+  void put(std::uint64_t at, std::span<const std::byte> bytes) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes_[at + i] = bytes[i];
+  }
+  void put_text(std::uint64_t at, std::string_view text) {
+    put(at, std::as_bytes(std::span(text)));
+    bytes_[at + text.size()] = std::byte{0};
+  }
+  template <class T>
+  void put_value(std::uint64_t at, T value) {
+    put(at, std::as_bytes(std::span(&value, 1)));
+  }
+  void unmap(std::uint64_t at) { bytes_.erase(at); }
+
+  Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
+    ++reads;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const auto found = bytes_.find(at.raw() + i);
+      if (found == bytes_.end()) {
+        return tl::unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw() + i});
+      }
+      out[i] = found->second;
+    }
+    return {};
+  }
+
+  mutable unsigned reads = 0;
+
+ private:
+  std::map<std::uint64_t, std::byte> bytes_;
+};
+
+class FakeGuest final : public GuestContext {
+ public:
+  Result<std::uint64_t, Fault> variable(ContextVariable which) const override {
+    ++variable_reads;
+    return variables[static_cast<std::size_t>(which)];
+  }
+  Result<std::size_t, Fault> execname(std::span<char> out) const override {
+    ++execname_reads;
+    const std::size_t length = std::min(out.size(), command.size());
+    std::copy_n(command.begin(), length, out.begin());
+    return length;
+  }
+  Result<std::uint64_t, Fault> argument(unsigned n) const override { return arguments[n]; }
+  const GuestReader& kernel() const override { return kernel_memory; }
+  const GuestReader& user() const override { return user_memory; }
+  const Registers* registers() const override { return nullptr; }
+
+  void set(ContextVariable which, std::uint64_t value) {
+    variables[static_cast<std::size_t>(which)] = value;
+  }
+
+  FakeMemory kernel_memory, user_memory;
+  std::array<std::uint64_t, 13> variables{};
+  std::array<std::uint64_t, 10> arguments{};
+  std::string command = "workload";
+  mutable unsigned variable_reads = 0, execname_reads = 0;
+};
+
+}  // namespace ringside::dif::testing
