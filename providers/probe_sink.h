@@ -3,7 +3,6 @@
 // Fire context: fire() yes; the others between firings.
 #pragma once
 
-#include "dif/engine.h"
 #include "dif/fire_record.h"
 #include "dif/probe_description.h"
 
@@ -18,20 +17,6 @@ class ProbeSink {
   virtual void serve_requests() = 0;
   /// exit() was called: nothing but END will be evaluated any more.
   virtual bool finished() const = 0;
-};
-
-class EngineSink final : public ProbeSink {
- public:
-  explicit EngineSink(dif::Engine& engine) : engine_(&engine) {}
-  void fire(dif::ProbeId probe, const dif::FireRecord& record,
-            const dif::GuestContext& guest) override {
-    engine_->fire(probe, record, guest);
-  }
-  void serve_requests() override { engine_->serve_requests(); }
-  bool finished() const override { return engine_->exit_status().has_value(); }
-
- private:
-  dif::Engine* engine_;
 };
 
 }  // namespace ringside::providers

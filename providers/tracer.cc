@@ -18,6 +18,20 @@
 namespace ringside::providers {
 namespace {
 
+class EngineSink final : public ProbeSink {
+ public:
+  explicit EngineSink(dif::Engine& engine) : engine_(&engine) {}
+  void fire(dif::ProbeId probe, const dif::FireRecord& record,
+            const dif::GuestContext& guest) override {
+    engine_->fire(probe, record, guest);
+  }
+  void serve_requests() override { engine_->serve_requests(); }
+  bool finished() const override { return engine_->exit_status().has_value(); }
+
+ private:
+  dif::Engine* engine_;
+};
+
 class LiveTracer final : public Tracer {
  public:
   LiveTracer() {
