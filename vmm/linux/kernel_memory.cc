@@ -15,7 +15,8 @@ constexpr std::uint64_t kImageMap = 0xffff'ffff'8000'0000;  // __START_KERNEL_ma
 constexpr std::uint64_t kImageMapSize = 1 << 30;            // KERNEL_IMAGE_SIZE with KASLR
 constexpr std::uint64_t kChunk = 2 << 20;                   // the image is mapped by large pages
 constexpr std::size_t kUtsField = 65;  // struct new_utsname: sysname, nodename, release, ...
-constexpr std::uint64_t kPtiAndPcid = 0x1fff;  // low bits of CR3, and bit 12: the user's half
+constexpr std::uint64_t kRootMask = 0x000f'ffff'ffff'f000;  // CR3 less PCID and flags
+constexpr std::uint64_t kUserHalf = 0x1000;
 
 /// The root entry that maps the kernel's image: the last of 512.
 std::optional<std::uint64_t> image_root_entry(const vmm::GuestMemory& memory, GuestPhys root) {
@@ -101,9 +102,12 @@ Result<bool> is_in_use(vmm::PausedMachine& machine, const KernelMemory& kernel) 
   const auto ours = image_root_entry(machine.memory(), kernel.table().root);
   for (unsigned vcpu = 0; vcpu < machine.vcpu_count(); ++vcpu) {
     const Registers registers = TRY(machine.registers(vcpu));
-    const std::uint64_t root = registers.cr3 & ~kernel.table().encryption_mask & ~kPtiAndPcid;
-    const auto theirs = image_root_entry(machine.memory(), GuestPhys(root & ((1ULL << 52) - 1)));
-    if (ours && theirs == ours) return true;
+    const std::uint64_t root = registers.cr3 & ~kernel.table().encryption_mask & kRootMask;
+    // Under KPTI bit 12 selects the user's half, which does not map all of the kernel.
+    for (const std::uint64_t candidate : {root, root & ~kUserHalf}) {
+      const auto theirs = image_root_entry(machine.memory(), GuestPhys(candidate));
+      if (ours && theirs == ours) return true;
+    }
   }
   return false;
 }

@@ -1,0 +1,229 @@
+#include "vmm/linux/modules.h"
+
+#include <gtest/gtest.h>
+
+#include "vmm/linux/fakes_for_tests.h"
+
+namespace ringside::guest_linux {
+namespace {
+
+constexpr std::uint64_t kHead = 0xffff'ffff'8200'0000;    // `modules`
+constexpr std::uint64_t kModule = 0xffff'ffff'c000'4000;  // struct module of the first
+constexpr std::uint64_t kStride = 0x1000;
+constexpr std::uint64_t kText = 0xffff'ffff'c100'0000;
+constexpr std::uint64_t kTables = 0xffff'ffff'c200'0000;
+
+/// As in 6.12, rounded: offsets do not matter as long as all agree.
+ModuleLayout layout() {
+  ModuleLayout layout{};
+  layout.state = 0;
+  layout.list = 8;
+  layout.name = 24;
+  layout.kallsyms = 80;
+  layout.text_base = 88;
+  layout.text_size = 96;
+  layout.symtab = 0;
+  layout.num_symtab = 8;
+  layout.strtab = 16;
+  layout.typetab = 24;
+  layout.jump_labels = ModuleLayout::Table{104, 112};
+  layout.btf = ModuleLayout::BtfList{0, 16, 24, 0, 8};
+  return layout;
+}
+
+struct Modules : testing::Test {
+  fakes::SparseGuest guest;
+
+  static std::uint64_t module_at(std::uint64_t i) { return kModule + i * kStride; }
+  static std::uint64_t node_at(std::uint64_t i) { return module_at(i) + 8; }
+
+  void put_module(std::uint64_t i, std::string_view name, std::uint32_t state = 0) {
+    const std::uint64_t at = module_at(i);
+    guest.put(at, state);
+    std::array<char, 56> text{};
+    std::copy(name.begin(), name.end(), text.begin());
+    guest.put(at + 24, text);
+    guest.put(at + 80, kTables);
+    guest.put(at + 88, kText + i * kStride);
+    guest.put(at + 96, std::uint32_t{0x800});
+    guest.put(at + 104, kTables + 0x400);
+    guest.put(at + 112, std::uint32_t{1});
+  }
+  void link(std::uint64_t from, std::uint64_t to) { guest.put(from, to); }
+
+  Result<std::vector<ModuleHead>> list() { return list_modules(guest, layout(), GuestVirt(kHead)); }
+};
+
+TEST_F(Modules, LiveOnesAreListedInOrder) {
+  put_module(0, "loop");
+  put_module(1, "coming", 1);
+  put_module(2, "ext4");
+  link(kHead, node_at(0));
+  link(node_at(0), node_at(1));
+  link(node_at(1), node_at(2));
+  link(node_at(2), kHead);
+
+  const auto heads = list();
+
+  ASSERT_TRUE(heads);
+  ASSERT_EQ(heads->size(), 2u);
+  EXPECT_EQ((*heads)[0].name, "loop");
+  EXPECT_EQ((*heads)[0].text_base.raw(), kText);
+  EXPECT_EQ((*heads)[0].text_size, 0x800u);
+  EXPECT_EQ((*heads)[1].name, "ext4");
+}
+
+TEST_F(Modules, AnEmptyListHasNone) {
+  link(kHead, kHead);
+
+  ASSERT_TRUE(list());
+  EXPECT_TRUE(list()->empty());
+}
+
+TEST_F(Modules, ACycleThatAvoidsTheHeadIsAnError) {
+  put_module(0, "a");
+  put_module(1, "b");
+  link(kHead, node_at(0));
+  link(node_at(0), node_at(1));
+  link(node_at(1), node_at(0));
+
+  const auto heads = list();
+
+  ASSERT_FALSE(heads);
+  EXPECT_EQ(heads.error().code, ErrorCode::Invalid);
+}
+
+TEST_F(Modules, AnEndlessListIsAnError) {
+  for (std::uint64_t i = 0; i <= kMaxModules; ++i) link(node_at(i), node_at(i + 1));
+  link(kHead, node_at(0));
+
+  EXPECT_FALSE(list());
+}
+
+TEST_F(Modules, ANodeThatCannotBeReadIsAnError) {
+  link(kHead, 0x10);
+
+  EXPECT_FALSE(list());
+}
+
+TEST_F(Modules, NamesThatCannotBeAndTextThatWrapsAreLeftOut) {
+  put_module(0, "bad\nname");
+  put_module(1, "wraps");
+  guest.put(module_at(1) + 88, std::uint64_t{0xffff'ffff'ffff'ff00});
+  put_module(2, "");
+  link(kHead, node_at(0));
+  link(node_at(0), node_at(1));
+  link(node_at(1), node_at(2));
+  link(node_at(2), kHead);
+
+  ASSERT_TRUE(list());
+  EXPECT_TRUE(list()->empty());
+}
+
+struct ElfSymbol {
+  std::uint32_t name;
+  std::uint8_t info = 0, other = 0;
+  std::uint16_t section;
+  std::uint64_t value, size = 0;
+};
+
+struct ModuleTables : Modules {
+  static constexpr std::uint64_t kSymtab = kTables + 0x1000, kStrtab = kTables + 0x2000;
+  static constexpr std::uint64_t kTypetab = kTables + 0x3000;
+  ModuleHead head{GuestVirt(kModule), "loop", GuestVirt(kText), 0x800};
+
+  void SetUp() override {
+    put_module(0, "loop");
+    guest.put(kTables, kSymtab);
+    guest.put(kTables + 8, std::uint32_t{4});
+    guest.put(kTables + 16, kStrtab);
+    guest.put(kTables + 24, kTypetab);
+    guest.put(kSymtab, ElfSymbol{.name = 0, .section = 0, .value = 0});
+    guest.put(kSymtab + 24, ElfSymbol{.name = 1, .section = 2, .value = kText + 0x10});
+    guest.put(kSymtab + 48, ElfSymbol{.name = 10, .section = 0, .value = 0});  // undefined
+    guest.put(kSymtab + 72, ElfSymbol{.name = 1 << 20, .section = 2, .value = kText});
+    guest.put(kStrtab, '\0');
+    guest.put_text(kStrtab + 1, "lo_ioctl");
+    guest.put_text(kStrtab + 10, "printk");
+    guest.put(kTypetab, std::array{'?', 't', 'U', 't'});
+  }
+};
+
+TEST_F(ModuleTables, DefinedSymbolsAreRead) {
+  const auto read = read_module_symbols(guest, layout(), head);
+
+  ASSERT_EQ(read.symbols.size(), 1u) << "neither the undefined one nor the one without a name";
+  EXPECT_EQ(read.symbols[0].name, "lo_ioctl");
+  EXPECT_EQ(read.symbols[0].type, 't');
+  EXPECT_EQ(read.symbols[0].address.raw(), kText + 0x10);
+}
+
+TEST_F(ModuleTables, AnAbsurdNumberOfSymbolsIsNone) {
+  guest.put(kTables + 8, UINT32_MAX);
+
+  EXPECT_TRUE(read_module_symbols(guest, layout(), head).symbols.empty());
+}
+
+TEST_F(ModuleTables, JumpLabelsOfTheModuleAreSites) {
+  const std::uint64_t entry = kTables + 0x400;
+  guest.put(entry, static_cast<std::uint32_t>(kText + 0x20 - entry));
+  guest.put(entry + 4, std::uint32_t{0});
+  guest.put(entry + 8, std::uint64_t{0});
+  std::vector<Kernel::PatchedSite> sites;
+
+  read_module_sites(guest, layout(), head, sites);
+
+  ASSERT_EQ(sites.size(), 1u);
+  EXPECT_EQ(sites[0].address.raw(), kText + 0x20);
+}
+
+TEST_F(Modules, TypesAreFoundByTheirModule) {
+  constexpr std::uint64_t kEntry = kTables, kBtf = kTables + 0x100, kData = kTables + 0x200;
+  link(kHead, kEntry);
+  link(kEntry, kHead);
+  guest.put(kEntry + 16, kModule);
+  guest.put(kEntry + 24, kBtf);
+  guest.put(kBtf, kData);
+  guest.put(kBtf + 8, std::uint32_t{4});
+  guest.put(kData, std::uint32_t{0x0001'eb9f});
+
+  const auto found = read_module_btf(guest, layout(), GuestVirt(kHead));
+
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].module.raw(), kModule);
+  EXPECT_EQ(found[0].bytes->size(), 4u);
+}
+
+TEST(ModuleLayoutOf, TypesWithoutModulesIsNone) {
+  EXPECT_FALSE(ModuleLayout::from(TypeGraph()));
+}
+
+TEST(ModuleLayoutOf, BothFormsOfTheTextRange) {
+  for (const std::string_view member : {"core_layout", "mem"}) {
+    TypeGraph types;
+    const TypeId pointer = types.pointer_to({});
+    const TypeId word = *types.find("unsigned int");
+    const std::array range = {Member{"base", pointer, 0, 0}, Member{"size", word, 64, 0}};
+    TypeId text = types.add_struct(TypeKind::Struct, "range", 16, range);
+    if (member == "mem") text = types.array_of(text, 7);
+    const std::array module = {Member{"state", word, 0, 0}, Member{"list", pointer, 64, 0},
+                               Member{"name", pointer, 192, 0}, Member{"kallsyms", pointer, 640, 0},
+                               Member{member, text, 2560, 0}};
+    types.index(types.add_struct(TypeKind::Struct, "module", 1024, module));
+    const std::array tables = {Member{"symtab", pointer, 0, 0}, Member{"num_symtab", word, 64, 0},
+                               Member{"strtab", pointer, 128, 0}};
+    types.index(types.add_struct(TypeKind::Struct, "mod_kallsyms", 32, tables));
+
+    const auto layout = ModuleLayout::from(types);
+
+    ASSERT_TRUE(layout) << member;
+    EXPECT_EQ(layout->text_base, 320u);
+    EXPECT_EQ(layout->text_size, 328u);
+    EXPECT_FALSE(layout->text_size_is_64);
+    EXPECT_FALSE(layout->typetab);
+    EXPECT_FALSE(layout->jump_labels);
+  }
+}
+
+}  // namespace
+}  // namespace ringside::guest_linux
