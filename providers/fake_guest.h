@@ -175,6 +175,7 @@ class RecordingSink final : public ProbeSink {
                        guest.argument(1).value_or(~0ULL), std::string(name, length.value_or(0))});
   }
   void serve_requests() override { ++served; }
+  void stop_serving() override { stopped = true; }
   bool finished() const override { return false; }
 
   std::vector<std::uint32_t> ids() const {
@@ -185,6 +186,7 @@ class RecordingSink final : public ProbeSink {
 
   std::vector<Firing> firings;
   unsigned served = 0;
+  bool stopped = false;
 };
 
 }  // namespace ringside::providers

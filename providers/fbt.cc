@@ -17,12 +17,8 @@ bool field_matches(std::string_view pattern, std::string_view text) {
 
 }  // namespace
 
-FbtProvider::FbtProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& kernel,
-                         ProbePoints& points)
-    : kernel_(kernel),
-      points_(points),
-      text_(memory, kernel.table()),
-      symbols_(kernel.symbols().symbols().size()) {}
+FbtProvider::FbtProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points)
+    : kernel_(kernel), points_(points), text_(text), symbols_(kernel.symbols().symbols().size()) {}
 
 Probe FbtProvider::probe(std::size_t index, End end) const {
   const guest_linux::SymbolTable& table = kernel_.symbols();
@@ -63,7 +59,6 @@ Result<void> FbtProvider::provide(const dif::ProbeDescription& pattern, const Vi
     wanted.modules.push_back(field_matches(pattern.module, module.name));
   }
 
-  text_.forget();
   const auto symbols = table.symbols();
   const std::size_t count = std::min(symbols_, symbols.size());
   for (std::size_t index = 0; index < count; ++index) {
@@ -82,7 +77,7 @@ void FbtProvider::publish(std::size_t index, End end, const Visitor& visit) {
 }
 
 Result<GuestVirt> FbtProvider::safe_entry(const guest_linux::Symbol& function) {
-  const GuestVirt site = TRY(entry_site(text_, function));
+  const GuestVirt site = TRY(entry_site(text_, function, &kernel_.symbols()));
   TRY(points_.check(site, kPolicy));
   return site;
 }
@@ -91,7 +86,7 @@ Result<std::vector<ReturnSite>> FbtProvider::safe_returns(const guest_linux::Sym
   const auto known = returns_.find(function.address.raw());
   if (known != returns_.end()) return known->second;
   // A function that ftrace does not know has no entry probe, and a return alone is of no use.
-  TRY(entry_site(text_, function));
+  TRY(entry_site(text_, function, &kernel_.symbols()));
   std::vector<ReturnSite> sites = TRY(return_sites(text_, kernel_.symbols(), function));
   if (sites.empty()) return fail(ErrorCode::Unsupported, "it never returns");
   for (const ReturnSite& site : sites) TRY(points_.check(site.address, kPolicy));
@@ -104,7 +99,6 @@ Result<std::optional<Probe>> FbtProvider::by_id(dif::ProbeId id) {
   const guest_linux::Symbol* symbol = symbol_of(id, end);
   if (symbol == nullptr || !symbol->is_text()) return std::optional<Probe>();
   std::optional<Probe> found;
-  text_.forget();
   publish((id.value - first_) / 2, end, [&](const Probe& probe) { found = probe; });
   return found;
 }
@@ -143,7 +137,6 @@ Result<void> FbtProvider::enable(const Probe& probe) {
   const guest_linux::Symbol* symbol = symbol_of(probe.id, end);
   if (symbol == nullptr) return fail(ErrorCode::NotFound, "the provider fbt has no such probe");
   if (!enabled_.insert(probe.id.value).second) return {};
-  text_.forget();
   Binding binding;
   binding.probe = probe.id;
   if (end == End::Entry) {

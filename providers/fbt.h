@@ -16,15 +16,16 @@
 #include "providers/binding.h"
 #include "providers/provider.h"
 #include "providers/tracepoint/function_sites.h"
+#include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/page_walk.h"
 
 namespace ringside::providers {
 
 class FbtProvider final : public Provider {
  public:
-  /// All must outlive it. Ids follow the symbols that `kernel` has now.
-  FbtProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& kernel, ProbePoints& points);
+  /// `text` is kernel text without breakpoints of ours. All must outlive it. Ids follow the symbols
+  /// that `kernel` has now.
+  FbtProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points);
 
   std::string_view name() const override { return "fbt"; }
   void set_first_id(std::uint32_t first) override { first_ = first; }
@@ -52,7 +53,7 @@ class FbtProvider final : public Provider {
 
   guest_linux::Kernel& kernel_;
   ProbePoints& points_;
-  vmm::PageTableReader text_;
+  const GuestReader& text_;
   const std::size_t symbols_;
   std::uint32_t first_ = 1;
   /// What listing found, so that enabling needs not decode again. By the function's address.

@@ -115,6 +115,7 @@ void FireLoop::body() {
     }
   }
   serve_late_traps();
+  parts_.sink->stop_serving();
 }
 
 bool FireLoop::pass() {

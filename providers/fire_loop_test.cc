@@ -127,6 +127,7 @@ TEST_F(Loop, DestroyingARunningLoopStillFiresEnd) {
   }
 
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_TRUE(sink_.stopped) << "or the consumer waits for ever";
 }
 
 TEST_F(Loop, TrapsFireBetweenOpenAndCloseOnly) {

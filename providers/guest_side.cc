@@ -36,8 +36,9 @@ GuestSide::~GuestSide() {
 }
 
 void GuestSide::add_providers(Registry& registry) {
-  registry.add(std::make_unique<SyscallProvider>(machine_.memory(), kernel_, points_, pt_regs_));
-  registry.add(std::make_unique<FbtProvider>(machine_.memory(), kernel_, points_));
+  registry.add(
+      std::make_unique<SyscallProvider>(table_.original_text(), kernel_, points_, pt_regs_));
+  registry.add(std::make_unique<FbtProvider>(table_.original_text(), kernel_, points_));
 }
 
 unsigned GuestSide::vcpu_count() const {

@@ -15,6 +15,8 @@ class ProbeSink {
                     const dif::GuestContext& guest) = 0;
   /// Hands data to the consumer if it asked.
   virtual void serve_requests() = 0;
+  /// The fire thread's last act.
+  virtual void stop_serving() = 0;
   /// exit() was called: nothing but END will be evaluated any more.
   virtual bool finished() const = 0;
 };

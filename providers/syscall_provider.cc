@@ -14,12 +14,12 @@ bool field_matches(std::string_view pattern, std::string_view text) {
 
 }  // namespace
 
-SyscallProvider::SyscallProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& kernel,
+SyscallProvider::SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel,
                                  ProbePoints& points, const PtRegsLayout& pt_regs)
     : kernel_(kernel),
       points_(points),
       pt_regs_(pt_regs),
-      text_(memory, kernel.table()),
+      text_(text),
       calls_(find_system_calls(text_, kernel.symbols())) {}
 
 Probe SyscallProvider::probe(std::size_t index, End end) const {
@@ -32,7 +32,6 @@ Result<void> SyscallProvider::provide(const dif::ProbeDescription& pattern, cons
   const bool entry = field_matches(pattern.name, "entry");
   const bool leave = field_matches(pattern.name, "return");
   if ((!entry && !leave) || !field_matches(pattern.module, "vmlinux")) return {};
-  text_.forget();
   for (std::size_t index = 0; index < calls_.size(); ++index) {
     const SystemCall& call = calls_[index];
     if (!field_matches(pattern.function, call.name)) continue;
@@ -47,14 +46,13 @@ Result<std::optional<Probe>> SyscallProvider::by_id(dif::ProbeId id) {
   if (offset / 2 >= calls_.size()) return std::optional<Probe>();
   const End end = offset % 2 == 0 ? End::Entry : End::Return;
   const SystemCall& call = calls_[offset / 2];
-  text_.forget();
   const bool published =
       end == End::Entry ? entry_place(call).has_value() : exits(call).has_value();
   return published ? std::optional(probe(offset / 2, end)) : std::nullopt;
 }
 
 Result<GuestVirt> SyscallProvider::entry_place(const SystemCall& call) {
-  const GuestVirt at = TRY(entry_site(text_, call.function));
+  const GuestVirt at = TRY(entry_site(text_, call.function, &kernel_.symbols()));
   TRY(points_.check(at, ProbePoints::Policy::Normal));
   return at;
 }
@@ -130,7 +128,6 @@ Result<void> SyscallProvider::enable(const Probe& probe) {
     return fail(ErrorCode::NotFound, "the provider syscall has no such probe");
   }
   if (!enabled_.insert(probe.id.value).second) return {};
-  text_.forget();
   const SystemCall& call = calls_[offset / 2];
   if (offset % 2 == 0) {
     Binding binding;

@@ -18,14 +18,15 @@
 #include "providers/provider.h"
 #include "providers/syscall_table.h"
 #include "providers/tracepoint/function_sites.h"
+#include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/page_walk.h"
 
 namespace ringside::providers {
 
 class SyscallProvider final : public Provider {
  public:
-  SyscallProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& kernel, ProbePoints& points,
+  /// `text` is kernel text (and data) without breakpoints of ours. All must outlive it.
+  SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points,
                   const PtRegsLayout& pt_regs);
 
   std::string_view name() const override { return "syscall"; }
@@ -54,7 +55,7 @@ class SyscallProvider final : public Provider {
   guest_linux::Kernel& kernel_;
   ProbePoints& points_;
   const PtRegsLayout pt_regs_;
-  vmm::PageTableReader text_;
+  const GuestReader& text_;
   std::vector<SystemCall> calls_;
   std::optional<std::vector<SharedReturn>> shared_;  // found on first need
   std::uint32_t first_ = 1;

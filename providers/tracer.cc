@@ -1,5 +1,5 @@
-// The tracer over one machine, or over none. In this file, top to bottom: what it is made of,
-// attaching, start, stop.
+// The tracer over one machine, or over none. In this file, top to bottom: what
+// it is made of, attaching, start, stop.
 #include "providers/tracer.h"
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include "providers/builtin.h"
 #include "providers/fire_loop.h"
 #include "providers/guest_clock.h"
+#include "providers/guest_side.h"
 #include "providers/host_clock.h"
 #include "providers/probe_sink.h"
 #include "providers/profile.h"
@@ -26,6 +27,7 @@ class EngineSink final : public ProbeSink {
     engine_->fire(probe, record, guest);
   }
   void serve_requests() override { engine_->serve_requests(); }
+  void stop_serving() override { engine_->stop_serving(); }
   bool finished() const override { return engine_->exit_status().has_value(); }
 
  private:
@@ -34,13 +36,18 @@ class EngineSink final : public ProbeSink {
 
 class LiveTracer final : public Tracer {
  public:
-  LiveTracer() {
+  LiveTracer(vmm::Machine* machine, guest_linux::Kernel* kernel) {
     auto builtin = std::make_unique<BuiltinProvider>();
     auto profile = std::make_unique<ProfileProvider>();
     builtin_ = builtin.get();
     profile_ = profile.get();
     registry_.add(std::move(builtin));
-    // Last: what it publishes grows on demand, so its ids must not push others around.
+    if (machine != nullptr && kernel != nullptr) {
+      guest_ = std::make_unique<GuestSide>(*machine, *kernel);
+      guest_->add_providers(registry_);
+    }
+    // Last: what it publishes grows on demand, so its ids must not push others
+    // around.
     registry_.add(std::move(profile));
   }
   ~LiveTracer() override { stop(); }
@@ -52,12 +59,14 @@ class LiveTracer final : public Tracer {
   Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) override { return registry_.by_id(id); }
   ProbeArguments arguments(const Probe& probe) override { return registry_.arguments(probe); }
   Result<void> enable(const Probe& probe) override { return registry_.enable(probe); }
-  unsigned vcpu_count() const override { return 1; }
+  unsigned vcpu_count() const override { return guest_ ? guest_->vcpu_count() : 1; }
 
   Result<void> start(dif::Engine& engine) override;
   void stop() override;
-  std::uint64_t lost_firings() const override { return 0; }
-  std::vector<std::string> take_notices() override { return {}; }
+  std::uint64_t lost_firings() const override { return guest_ ? guest_->lost_firings() : 0; }
+  std::vector<std::string> take_notices() override {
+    return guest_ ? guest_->take_notices() : std::vector<std::string>();
+  }
 
  private:
   FireLoopParts loop_parts();
@@ -66,9 +75,11 @@ class LiveTracer final : public Tracer {
   Registry registry_;
   BuiltinProvider* builtin_;
   ProfileProvider* profile_;
+  std::unique_ptr<GuestSide> guest_;  // null for the machine `none`
 
   bool started_ = false;
-  // Made by start(); the loop last, so that its thread ends before what it works on.
+  // Made by start(); the loop last, so that its thread ends before what it
+  // works on.
   std::optional<EngineSink> sink_;
   std::optional<GuestClock> clock_;
   std::optional<TimerSchedule> timers_;
@@ -90,13 +101,23 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   started_ = true;
   if (const auto error = builtin_->error()) engine.set_error_probe(*error);
   if (const auto end = builtin_->end()) engine.set_end_probe(*end);
+  const auto guest_khz = guest_ ? guest_->tsc_khz() : std::nullopt;
   sink_.emplace(engine);
-  clock_.emplace(TickRate(calibration_.hertz()));
+  clock_.emplace(TickRate(choose_hertz(calibration_.hertz(), guest_khz)));
   timers_.emplace(profile_->enabled());
 
   FireLoopParts parts = loop_parts();
+  if (guest_) guest_->prepare(*sink_, *clock_, parts);
   loop_ = std::make_unique<FireLoop>(std::move(parts));
   loop_->start();
+  // BEGIN may have called exit(): then there is nothing to arm for.
+  if (guest_ && !sink_->finished()) {
+    loop_->open_traps();
+    if (auto armed = guest_->arm(); !armed) {
+      stop();
+      return armed;
+    }
+  }
   loop_->open_timers();
   return {};
 }
@@ -104,17 +125,16 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
 void LiveTracer::stop() {
   if (!loop_) return;
   loop_->close();
+  if (guest_) guest_->disarm();
   loop_->finish();
   loop_.reset();
+  if (guest_) guest_->retire();
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Tracer>> Tracer::attach(vmm::Machine* machine, guest_linux::Kernel* kernel) {
-  if (machine != nullptr || kernel != nullptr) {
-    return fail(ErrorCode::Unsupported, "this version traces without a guest only");
-  }
-  return std::unique_ptr<Tracer>(std::make_unique<LiveTracer>());
+  return std::unique_ptr<Tracer>(std::make_unique<LiveTracer>(machine, kernel));
 }
 
 }  // namespace ringside::providers
