@@ -1,6 +1,6 @@
 // Can this host's KVM run a stock kernel? Some nested hosts offer a /dev/kvm that emulates kernel
 // mode, some thousand times too slowly and without popcnt or clac; a Linux guest never boots there.
-// So: a few million kernel-mode instructions, with those two among them, against the clock.
+// So: a million kernel-mode instructions, with those two among them, against the clock.
 // Used by start_qemu. Does not: start QEMU or keep anything open.
 // Fire context: no.
 #pragma once
@@ -14,8 +14,9 @@ struct KvmFitness {
   std::string reason;  // why not, for the user; empty when fit
 };
 
-/// Takes 10 ms where KVM is fit and at most about 0.25 s where it is not. Never hangs: the trial
-/// runs in a process of its own that is killed when its time is over.
+/// Takes a few ms where KVM is fit (20 on an SVM that TCG translates), at most about 0.25 s where
+/// it is not. Never hangs: the trial runs in a process of its own that is killed when its time is
+/// over.
 KvmFitness check_kvm(const char* device = "/dev/kvm");
 
 }  // namespace ringside::vmm

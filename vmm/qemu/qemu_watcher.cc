@@ -85,6 +85,7 @@ std::string QemuWatcher::console_tail() const {
 }
 
 void QemuWatcher::run() {
+  follow_monitor();  // for events that came with the answer to the handshake
   for (;;) {
     pollfd entries[] = {{stop_event_.get(), POLLIN, 0},
                         {child_.pidfd(), POLLIN, 0},
@@ -105,16 +106,22 @@ void QemuWatcher::drain_text() {
   if (errors_open_) errors_open_ = drain_into(error_text_, child_.stderr_fd());
 }
 
+/// Until nothing is left: what a query brought along would not wake poll again.
 void QemuWatcher::follow_monitor() {
-  const auto taken = monitor_.take_in();
-  while (const auto event = monitor_.next_event()) {
-    end_.note(*event);
-    if (event->name == "STOP") check_why_stopped();
+  for (bool more = true; more;) {
+    more = false;
+    const auto taken = monitor_.take_in();
+    while (const auto event = monitor_.next_event()) {
+      more = true;
+      end_.note(*event);
+      if (event->name == "STOP") check_why_stopped();
+    }
+    if (taken) continue;
+    monitor_open_ = false;
+    // A monitor that closes is a QEMU that ends; one that talks nonsense cannot be trusted on.
+    if (taken.error().code != ErrorCode::MachineGone) child_.kill();
+    return;
   }
-  if (taken) return;
-  monitor_open_ = false;
-  // A monitor that closes is a QEMU that ends; one that talks nonsense cannot be trusted on.
-  if (taken.error().code != ErrorCode::MachineGone) child_.kill();
 }
 
 /// QEMU stops a guest that it cannot run on (KVM: an instruction that it cannot emulate) and waits

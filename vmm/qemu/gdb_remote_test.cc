@@ -1,0 +1,219 @@
+#include "vmm/qemu/gdb_remote.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "vmm/qemu/fake_peer.h"
+
+namespace ringside::vmm {
+namespace {
+
+using std::chrono::milliseconds;
+
+const std::string kStopped = gdb_packet("T02thread:01;");
+
+/// Register text in which each byte is its own offset, so every field shows where it came from.
+std::string counted_registers() {
+  std::string hex;
+  for (unsigned i = 0; i < 608; ++i) {
+    hex += "0123456789abcdef"[i >> 4 & 15];
+    hex += "0123456789abcdef"[i & 15];
+  }
+  return hex;
+}
+
+std::uint64_t bytes_from(unsigned at, unsigned size) {
+  std::uint64_t value = 0;
+  for (unsigned i = size; i-- > 0;) value = value << 8 | ((at + i) & 0xff);
+  return value;
+}
+
+TEST(DecodeRegisters, TakesEachFieldFromItsPlace) {
+  const auto r = decode_registers(counted_registers());
+
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->rax, bytes_from(0, 8));
+  EXPECT_EQ(r->rbx, bytes_from(8, 8));
+  EXPECT_EQ(r->rcx, bytes_from(16, 8));
+  EXPECT_EQ(r->rdx, bytes_from(24, 8));
+  EXPECT_EQ(r->rsi, bytes_from(32, 8));
+  EXPECT_EQ(r->rdi, bytes_from(40, 8));
+  EXPECT_EQ(r->rbp, bytes_from(48, 8));
+  EXPECT_EQ(r->rsp, bytes_from(56, 8));
+  EXPECT_EQ(r->r8, bytes_from(64, 8));
+  EXPECT_EQ(r->r15, bytes_from(120, 8));
+  EXPECT_EQ(r->rip, bytes_from(128, 8));
+  EXPECT_EQ(r->rflags, bytes_from(136, 4));
+  EXPECT_EQ(r->cs, bytes_from(140, 4));
+  EXPECT_EQ(r->ss, bytes_from(144, 4));
+  EXPECT_EQ(r->fs_base, bytes_from(164, 8));
+  EXPECT_EQ(r->gs_base, bytes_from(172, 8));
+  EXPECT_EQ(r->kernel_gs_base, bytes_from(180, 8));
+  EXPECT_EQ(r->cr0, bytes_from(188, 8));
+  EXPECT_EQ(r->cr3, bytes_from(204, 8));
+  EXPECT_EQ(r->cr4, bytes_from(212, 8));
+  EXPECT_EQ(r->efer, bytes_from(228, 8));
+}
+
+TEST(DecodeRegisters, RefusesTextThatIsTooShortOrNotHexadecimal) {
+  EXPECT_FALSE(decode_registers(""));
+  EXPECT_FALSE(decode_registers("E14"));
+  EXPECT_FALSE(decode_registers(counted_registers().substr(0, 471)));
+  EXPECT_TRUE(decode_registers(counted_registers().substr(0, 472)));
+  EXPECT_FALSE(decode_registers(std::string(1216, 'x')));
+}
+
+TEST(GdbRemote, PausesAndResumesWithoutASuperfluousByte) {
+  std::string seen;
+  {
+    FakePeer stub([&](FakePeer& peer) {
+      seen += peer.receive_packet();
+      peer.send(kStopped);
+      seen += peer.receive_until("#63");  // any '+' before it would stop a running guest
+      peer.send("+");
+      seen += peer.receive_packet();
+      peer.send(kStopped);
+    });
+    GdbRemote gdb(stub.client());
+
+    EXPECT_TRUE(gdb.pause());
+    EXPECT_TRUE(gdb.resume());
+    EXPECT_TRUE(gdb.pause());
+  }
+  EXPECT_EQ(seen, "\x03$c#63\x03");
+}
+
+TEST(GdbRemote, ReadsTheRegistersOfTheRequestedCpu) {
+  std::vector<std::string> seen;
+  FakePeer stub([&](FakePeer& peer) {
+    seen.push_back(peer.receive_packet());
+    peer.send("+" + gdb_packet("OK"));
+    seen.push_back(peer.receive_packet());
+    peer.send("+" + gdb_packet(counted_registers()));
+  });
+  GdbRemote gdb(stub.client());
+
+  const auto r = gdb.read_registers(11);
+
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->rip, bytes_from(128, 8));
+  EXPECT_EQ(seen, (std::vector<std::string>{"Hgc", "g"}));
+}
+
+TEST(GdbRemote, StaysInStepAfterARefusedCpu) {
+  FakePeer stub([](FakePeer& peer) {
+    for (const char* answer : {"E22", "00", "OK"}) {
+      peer.receive_packet();
+      peer.send(gdb_packet(answer));
+    }
+    peer.receive_packet();
+    peer.send(gdb_packet(counted_registers()));
+  });
+  GdbRemote gdb(stub.client());
+
+  EXPECT_FALSE(gdb.read_registers(7));
+  EXPECT_TRUE(gdb.read_registers(0));
+}
+
+TEST(GdbRemote, SkipsAStopThatWasReportedLate) {
+  FakePeer stub([](FakePeer& peer) {
+    peer.receive_packet();
+    peer.send(kStopped + gdb_packet("OK"));
+    peer.receive_packet();
+    peer.send(kStopped + gdb_packet(counted_registers()));
+  });
+  GdbRemote gdb(stub.client());
+
+  EXPECT_TRUE(gdb.read_registers(0));
+}
+
+TEST(GdbRemote, WritesEveryByteWithABoundedNumberInFlight) {
+  constexpr std::size_t kWrites = 1000;
+  std::vector<std::string> seen;
+  FakePeer stub([&](FakePeer& peer) {
+    for (;;) {
+      std::string packet = peer.receive_packet();
+      if (packet.empty()) return;
+      peer.send(gdb_packet("OK"));
+      seen.push_back(std::move(packet));
+    }
+  });
+  std::vector<CodeWrite> writes;
+  for (std::size_t i = 0; i < kWrites; ++i) {
+    writes.push_back({GuestVirt(0xffffffff81000000 + i), static_cast<std::uint8_t>(i)});
+  }
+  {
+    GdbRemote gdb(stub.client());
+    ASSERT_TRUE(gdb.write_bytes(writes));
+    EXPECT_TRUE(gdb.write_bytes({}));
+  }
+  while (seen.size() < kWrites + 2) std::this_thread::yield();
+  EXPECT_EQ(seen[0], "Hg1");
+  EXPECT_EQ(seen[1], "Mffffffff81000000,1:00");
+  EXPECT_EQ(seen[kWrites], "Mffffffff810003e7,1:e7");
+}
+
+TEST(GdbRemote, NamesTheFirstRefusedByteAndWritesTheOthers) {
+  unsigned taken = 0;
+  {
+    FakePeer stub([&](FakePeer& peer) {
+      peer.receive_packet();
+      peer.send(gdb_packet("OK"));
+      for (int i = 0; i < 200; ++i) {
+        peer.receive_packet();
+        ++taken;
+        peer.send(gdb_packet(i == 150 || i == 160 ? "E14" : "OK"));
+      }
+    });
+    GdbRemote gdb(stub.client());
+    std::vector<CodeWrite> writes;
+    for (unsigned i = 0; i < 200; ++i) writes.push_back({GuestVirt(0x1000 + i), 0xcc});
+
+    const auto done = gdb.write_bytes(writes);
+
+    ASSERT_FALSE(done);
+    EXPECT_NE(done.error().message.find("0x1096"), std::string::npos) << done.error().message;
+  }
+  EXPECT_EQ(taken, 200u);
+}
+
+/// What pause() makes of a stub that answers with `bytes` and then closes.
+ErrorCode pause_against(const std::string& bytes) {
+  FakePeer stub([&](FakePeer& peer) {
+    peer.receive_packet();
+    peer.send(bytes);
+  });
+  GdbRemote gdb(stub.client(), milliseconds(2000));
+  const auto paused = gdb.pause();
+  return paused ? ErrorCode::Usage : paused.error().code;
+}
+
+TEST(GdbRemote, SurvivesHostileAnswers) {
+  EXPECT_EQ(pause_against(""), ErrorCode::MachineGone);
+  EXPECT_EQ(pause_against("$T02thr"), ErrorCode::MachineGone);
+  EXPECT_EQ(pause_against("$T02thread:01;#"), ErrorCode::MachineGone);
+  EXPECT_EQ(pause_against("$T02thread:01;#00"), ErrorCode::Invalid) << "checksum";
+  EXPECT_EQ(pause_against("$T02thread:01;#zz"), ErrorCode::Invalid) << "checksum";
+  EXPECT_EQ(pause_against(gdb_packet("W00")), ErrorCode::MachineGone) << "the guest has ended";
+  EXPECT_EQ(pause_against("$" + std::string(200'000, 'T')), ErrorCode::Invalid) << "no end";
+  EXPECT_EQ(pause_against(std::string(200'000, '+')), ErrorCode::MachineGone) << "noise";
+  std::string answers;
+  for (int i = 0; i < 100; ++i) answers += gdb_packet("OK");
+  EXPECT_EQ(pause_against(answers), ErrorCode::Invalid) << "never a stop";
+}
+
+TEST(GdbRemote, GivesUpOnAStubThatSaysNothing) {
+  FakePeer stub([](FakePeer& peer) { peer.receive_until("nothing that is ever sent"); });
+  GdbRemote gdb(stub.client(), milliseconds(20));
+
+  const auto paused = gdb.pause();
+
+  ASSERT_FALSE(paused);
+  EXPECT_EQ(paused.error().code, ErrorCode::MachineGone);
+}
+
+}  // namespace
+}  // namespace ringside::vmm

@@ -1,0 +1,79 @@
+#include "vmm/qemu/qemu_command.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace ringside::vmm {
+namespace {
+
+constexpr QemuDescriptors kFds{10, 11, 12, 13, 14, 15};
+
+MachineConfig small_config() {
+  MachineConfig config;
+  config.kernel = "/k/vmlinuz,odd";
+  config.initrd = "/k/initrd";
+  config.vcpus = 2;
+  config.memory = 512 << 20;
+  return config;
+}
+
+/// The argument behind the first `option`; empty when it is not there.
+std::string value_of(const std::vector<std::string>& arguments, std::string_view option) {
+  const auto at = std::find(arguments.begin(), arguments.end(), option);
+  return at == arguments.end() || at + 1 == arguments.end() ? std::string() : *(at + 1);
+}
+
+bool has(const std::vector<std::string>& arguments, std::string_view wanted) {
+  return std::find(arguments.begin(), arguments.end(), wanted) != arguments.end();
+}
+
+TEST(QemuCommand, DescribesTheMachine) {
+  const auto arguments = qemu_arguments(small_config(), Accelerator::Tcg, kFds);
+
+  EXPECT_EQ(arguments[0], "qemu-system-x86_64");
+  EXPECT_EQ(value_of(arguments, "-accel"), "tcg,thread=multi");
+  EXPECT_EQ(value_of(arguments, "-smp"), "2");
+  EXPECT_EQ(value_of(arguments, "-m"), "512M");
+  EXPECT_EQ(value_of(arguments, "-object"),
+            "memory-backend-file,id=ram,size=536870912,mem-path=/proc/self/fd/10,share=on");
+  EXPECT_EQ(value_of(arguments, "-machine"), "pc,memory-backend=ram");
+  EXPECT_EQ(value_of(arguments, "-kernel"), "/k/vmlinuz,odd");
+  EXPECT_EQ(value_of(arguments, "-initrd"), "/k/initrd");
+  for (const char* flag : {"-nodefaults", "-no-user-config", "-no-reboot", "-S"}) {
+    EXPECT_TRUE(has(arguments, flag)) << flag;
+  }
+  EXPECT_EQ(value_of(qemu_arguments(small_config(), Accelerator::Kvm, kFds), "-accel"), "kvm");
+}
+
+TEST(QemuCommand, ConnectsEverythingByInheritedDescriptors) {
+  const auto arguments = qemu_arguments(small_config(), Accelerator::Tcg, kFds);
+
+  for (const char* channel :
+       {"socket,id=monitor,fd=11", "socket,id=gdb,fd=12", "socket,id=console,fd=13",
+        "socket,id=control,fd=14", "socket,id=output,fd=15"}) {
+    EXPECT_TRUE(has(arguments, channel)) << channel;
+  }
+  const auto console = std::find(arguments.begin(), arguments.end(), "chardev:console");
+  const auto control = std::find(arguments.begin(), arguments.end(), "chardev:control");
+  const auto output = std::find(arguments.begin(), arguments.end(), "chardev:output");
+  EXPECT_TRUE(console < control && control < output && output != arguments.end())
+      << "ttyS0, ttyS1 and ttyS2 are numbered by order";
+}
+
+TEST(QemuCommand, ReservesTheShimsMemoryBeforeTheUsersWords) {
+  MachineConfig config = small_config();
+  config.initrd.clear();
+  config.append = "loglevel=7 x='a b'";
+
+  const auto arguments = qemu_arguments(config, Accelerator::Tcg, kFds);
+
+  EXPECT_EQ(value_of(arguments, "-append"),
+            "console=ttyS0 panic=-1 quiet no_timer_check memmap=16M$0x6000000 loglevel=7 x='a b'");
+  EXPECT_FALSE(has(arguments, "-initrd"));
+  EXPECT_EQ(kReservedMemory.base.raw(), 0x6000000u);
+  EXPECT_EQ(kReservedMemory.size, 16u << 20);
+}
+
+}  // namespace
+}  // namespace ringside::vmm

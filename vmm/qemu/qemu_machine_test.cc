@@ -1,0 +1,253 @@
+// The machine against a fake QEMU: its monitor and gdbstub are played here, its process is a
+// sleep(1), so that everything but the guest is real.
+#include "vmm/qemu/qemu_machine.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "vmm/qemu/fake_peer.h"
+
+namespace ringside::vmm {
+namespace {
+
+const std::string kStopped = gdb_packet("T02thread:01;");
+
+void socket_pair(UniqueFd& a, UniqueFd& b) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  a = UniqueFd(ends[0]);
+  b = UniqueFd(ends[1]);
+}
+
+/// Plays the gdbstub: answers every request until the client closes or `limit` were answered.
+void play_stub(FakePeer& peer, std::atomic<int>& pauses, int limit) {
+  for (int answered = 0; answered < limit; ++answered) {
+    const std::string packet = peer.receive_packet();
+    if (packet.empty()) return;
+    if (packet == "\x03") ++pauses;
+    if (packet == "c") continue;
+    if (packet == "g") {
+      peer.send(gdb_packet(std::string(1216, '1')));
+    } else {
+      peer.send(packet == "?" || packet == "\x03" ? kStopped : gdb_packet("OK"));
+    }
+  }
+}
+
+class FakeQemu {
+ public:
+  explicit FakeQemu(int stub_limit = 1'000'000, std::string last_words = {})
+      : monitor_([this, last_words = std::move(last_words)](FakePeer& peer) {
+          peer.send("{\"QMP\": {}}\r\n");
+          peer.receive_until("\n");
+          peer.send("{\"return\": {}, \"id\": 1}\r\n" + last_words);
+          if (!last_words.empty()) peer.receive_until("\n");
+          peer.send("{\"return\": {\"status\": \"internal-error\"}, \"id\": 2}\r\n");
+          peer.receive_until("end");
+        }),
+        stub_([this, stub_limit](FakePeer& peer) { play_stub(peer, pauses_, stub_limit); }) {}
+
+  std::unique_ptr<QemuMachine> machine() {
+    MachineConfig config;
+    config.vcpus = 2;
+    auto ram = SharedRam::create(256 << 20);
+    auto child =
+        ChildProcess::spawn("/bin/sleep", {"sleep", "1000"}, {}, ChildLife::EndsWithParent);
+    EXPECT_TRUE(ram && child);
+    pid_ = child->pid();
+    QemuMachine::Links links;
+    links.monitor = monitor_.client();
+    links.gdb = stub_.client();
+    socket_pair(links.console, console_);
+    socket_pair(links.control, control_);
+    socket_pair(links.output, output_);
+    auto machine = QemuMachine::take_over(config, Accelerator::Tcg, std::move(*ram),
+                                          std::move(*child), std::move(links));
+    if (!machine) {
+      ADD_FAILURE() << machine.error().message;
+      return nullptr;
+    }
+    return std::move(*machine);
+  }
+  int pauses() const { return pauses_; }
+  pid_t pid() const { return pid_; }
+  int console() const { return console_.get(); }
+  int control() const { return control_.get(); }
+
+ private:
+  std::atomic<int> pauses_{0};
+  pid_t pid_ = 0;
+  UniqueFd console_, control_, output_;
+  FakePeer monitor_, stub_;
+};
+
+bool ends(const Machine& machine) {
+  pollfd entry{machine.state_event_fd(), POLLIN, 0};
+  return poll(&entry, 1, 10'000) == 1;
+}
+
+TEST(QemuMachine, PausesOnceForNestedPauses) {
+  FakeQemu qemu;
+  auto machine = qemu.machine();
+  ASSERT_TRUE(machine);
+  {
+    auto outer = PausedMachine::pause(*machine);
+    auto inner = PausedMachine::pause(*machine);
+    ASSERT_TRUE(outer && inner);
+    EXPECT_TRUE(inner->registers(1));
+    EXPECT_FALSE(inner->registers(2)) << "there are two";
+    const CodeWrite write{GuestVirt(0x1000), 0xcc};
+    EXPECT_TRUE(outer->write_code({&write, 1}));
+  }
+  EXPECT_EQ(qemu.pauses(), 1);
+  EXPECT_EQ(machine->state(), MachineState::Running);
+  EXPECT_EQ(machine->kind(), "qemu (TCG)");
+}
+
+TEST(QemuMachine, SeesItsProcessDie) {
+  FakeQemu qemu;
+  auto machine = qemu.machine();
+  ASSERT_TRUE(machine);
+
+  kill(qemu.pid(), SIGKILL);
+
+  EXPECT_TRUE(ends(*machine));
+  EXPECT_EQ(machine->state(), MachineState::Died);
+  const auto paused = PausedMachine::pause(*machine);
+  ASSERT_FALSE(paused);
+  EXPECT_EQ(paused.error().code, ErrorCode::MachineGone);
+}
+
+TEST(QemuMachine, SurvivesAStubThatGoesInTheMiddleOfAPause) {
+  FakeQemu qemu(/*stub_limit=*/4);  // ?, c, the interrupt, Hg1; then the connection closes
+  auto machine = qemu.machine();
+  ASSERT_TRUE(machine);
+  {
+    auto paused = PausedMachine::pause(*machine);
+    ASSERT_TRUE(paused);
+    const std::vector<CodeWrite> writes(500, CodeWrite{GuestVirt(0x1000), 0xcc});
+
+    const auto written = paused->write_code(writes);
+
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, ErrorCode::MachineGone);
+    EXPECT_FALSE(paused->registers(0));
+  }
+  EXPECT_FALSE(PausedMachine::pause(*machine));
+}
+
+TEST(QemuMachine, JudgesTheEndByEventAndConsole) {
+  FakeQemu qemu(1'000'000,
+                "{\"event\": \"SHUTDOWN\", \"data\": {\"reason\": \"guest-reset\"}}\r\n");
+  auto machine = qemu.machine();
+  ASSERT_TRUE(machine);
+  const std::string_view words = "\x1b[1mKernel panic - not syncing: Attempted to kill init!\r\n";
+  ASSERT_EQ(send(qemu.console(), words.data(), words.size(), 0), ssize_t(words.size()));
+
+  kill(qemu.pid(), SIGKILL);
+
+  EXPECT_TRUE(ends(*machine));
+  EXPECT_EQ(machine->state(), MachineState::Panicked);
+  EXPECT_EQ(machine->console_tail(), "?[1mKernel panic - not syncing: Attempted to kill init!\n");
+}
+
+TEST(QemuMachine, EndsAGuestThatQemuCannotRunOn) {
+  FakeQemu qemu(1'000'000, "{\"event\": \"STOP\"}\r\n");
+  auto machine = qemu.machine();
+  ASSERT_TRUE(machine);
+
+  EXPECT_TRUE(ends(*machine)) << "QEMU waits for ever after an internal error";
+  EXPECT_EQ(machine->state(), MachineState::Died);
+}
+
+TEST(QemuMachine, NeverLetsTheConsoleFillUp) {
+  FakeQemu qemu;
+  auto machine = qemu.machine();
+  ASSERT_TRUE(machine);
+  const std::string line(1023, 'x');
+
+  for (int i = 0; i < 4096; ++i) {
+    ASSERT_EQ(send(qemu.console(), (line + "\n").data(), 1024, 0), 1024);
+  }
+
+  EXPECT_LE(machine->console_tail().size(), 64u << 10);
+}
+
+TEST(QemuMachine, ConnectsTheCommandPort) {
+  FakeQemu qemu;
+  auto machine = qemu.machine();
+  ASSERT_TRUE(machine);
+  const auto port = machine->command_port();
+  ASSERT_TRUE(port);
+  char got = 0;
+
+  ASSERT_EQ(write(port->control, "x", 1), 1);
+
+  EXPECT_EQ(read(qemu.control(), &got, 1), 1);
+  EXPECT_EQ(got, 'x');
+}
+
+TEST(QemuMachine, ShutsDownMoreThanOnce) {
+  FakeQemu qemu;
+  auto machine = qemu.machine();
+  ASSERT_TRUE(machine);
+
+  machine->shut_down();
+  machine->shut_down();
+
+  EXPECT_EQ(kill(qemu.pid(), 0), -1) << "ended and reaped";
+  EXPECT_NE(machine->state(), MachineState::Running);
+}
+
+MachineConfig bootable() {
+  MachineConfig config;
+  config.choice = MachineChoice::Qemu;
+  config.kernel = "/etc/passwd";  // any file that can be read
+  return config;
+}
+
+std::string start_error(const MachineConfig& config) {
+  const auto machine = start_qemu(config);
+  return machine ? "started" : machine.error().message;
+}
+
+TEST(StartQemu, SaysWhatIsWrongInOneLine) {
+  MachineConfig config = bootable();
+  config.kernel = "/no/such/kernel";
+  EXPECT_EQ(start_error(config),
+            "cannot read the guest's kernel /no/such/kernel: No such file or directory");
+  config = bootable();
+  config.initrd = "/no/such/initrd";
+  EXPECT_EQ(start_error(config),
+            "cannot read the guest's initrd /no/such/initrd: No such file or directory");
+  config = bootable();
+  config.qemu = "no-such-qemu";
+  EXPECT_EQ(start_error(config), "no-such-qemu not found: apt-get install qemu-system-x86");
+  config = bootable();
+  config.memory = 1 << 20;
+  EXPECT_EQ(start_error(config), "a guest needs 256 MiB of memory or more, not 1 MiB");
+  config = bootable();
+  config.vcpus = 0;
+  EXPECT_EQ(start_error(config), "a guest needs a CPU or more");
+}
+
+TEST(StartQemu, PassesOnTheLastWordsOfAQemuThatEndsAtOnce) {
+  MachineConfig config = bootable();
+  config.qemu = "/bin/false";
+  EXPECT_EQ(start_error(config), "QEMU's monitor closed the connection");
+
+  config.qemu = "/bin/ls";  // complains about the options
+  const std::string error = start_error(config);
+
+  EXPECT_TRUE(error.starts_with("QEMU did not start: ")) << error;
+  EXPECT_EQ(error.find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ringside::vmm
