@@ -27,66 +27,24 @@ class GuestError(Exception):
     """The guest did not do what its protocol says."""
 
 
-class Guest:
-    """One running QEMU; a context manager that ends it."""
+class CommandPort:
+    """The host's end of a guest's command port over two connected sockets."""
 
-    def __init__(self, image, cpus=1, memory=512, options=()):
-        self._folder = tempfile.TemporaryDirectory(prefix="ringside-guest-")
-        folder = pathlib.Path(self._folder.name)
-        self._listeners = {}
-        serials = ["-serial", f"file:{folder}/console"]
-        for name in ("control", "output"):
-            self._listeners[name] = socket.socket(socket.AF_UNIX)
-            self._listeners[name].bind(f"{folder}/{name}")
-            self._listeners[name].listen(1)
-            serials += ["-serial", f"unix:{folder}/{name}"]
-        files = images_folder() / image
-        errors = open(folder / "stderr", "wb")
-        self._process = subprocess.Popen(
-            ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cpus),
-             "-m", str(memory), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-             "-kernel", files / "vmlinuz", "-initrd", files / "initrd", "-append", APPEND,
-             *serials, *options],
-            stdin=subprocess.DEVNULL, stderr=errors)
-        errors.close()
+    def __init__(self, control, output, explain=lambda: ""):
+        self._sockets = {"control": control, "output": output}
         self._buffers = {"control": b"", "output": b""}
-        self._sockets = {}
-
-    def __enter__(self):
-        try:
-            for name, listener in self._listeners.items():
-                listener.settimeout(PATIENCE)
-                self._sockets[name] = listener.accept()[0]
-            self.expect("ready")
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *unused):
-        self.close()
-
-    @property
-    def pid(self):
-        """Of the QEMU process."""
-        return self._process.pid
+        self._explain = explain
 
     def close(self):
-        """Ends QEMU; idempotent."""
-        self._process.kill()
-        self._process.wait()
-        for each in (*self._listeners.values(), *self._sockets.values()):
-            each.close()
-        self._folder.cleanup()
+        """Closes both sockets."""
+        for sock in self._sockets.values():
+            sock.close()
 
     def _trouble(self, what):
-        console = (pathlib.Path(self._folder.name) / "console").read_bytes()[-2000:]
-        errors = (pathlib.Path(self._folder.name) / "stderr").read_bytes()[-500:]
-        return GuestError(f"{what}\nQEMU: {errors.decode(errors='replace')}\n"
-                          f"console: {console.decode(errors='replace')}")
+        return GuestError(f"{what}\n{self._explain()}")
 
     def _pump(self, deadline):
-        """Moves bytes from both ports into the buffers; waits for at least one."""
+        """Moves bytes from both sockets into the buffers; waits for at least one."""
         left = deadline - time.monotonic()
         ready = select.select(list(self._sockets.values()), [], [], max(left, 0))[0]
         if not ready:
@@ -140,3 +98,59 @@ class Guest:
         self.start(command)
         self.send("go")
         return self.finish()
+
+
+class Guest:
+    """One running QEMU; a context manager that gives its command port and ends it."""
+
+    def __init__(self, image, cpus=1, memory=512, options=()):
+        self._folder = tempfile.TemporaryDirectory(prefix="ringside-guest-")
+        folder = pathlib.Path(self._folder.name)
+        self._listeners = {}
+        self._port = None
+        serials = ["-serial", f"file:{folder}/console"]
+        for name in ("control", "output"):
+            self._listeners[name] = socket.socket(socket.AF_UNIX)
+            self._listeners[name].bind(f"{folder}/{name}")
+            self._listeners[name].listen(1)
+            serials += ["-serial", f"unix:{folder}/{name}"]
+        files = images_folder() / image
+        errors = open(folder / "stderr", "wb")
+        self._process = subprocess.Popen(
+            ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cpus),
+             "-m", str(memory), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+             "-kernel", files / "vmlinuz", "-initrd", files / "initrd", "-append", APPEND,
+             *serials, *options],
+            stdin=subprocess.DEVNULL, stderr=errors)
+        errors.close()
+
+    def __enter__(self):
+        try:
+            sockets = {}
+            for name, listener in self._listeners.items():
+                listener.settimeout(PATIENCE)
+                sockets[name] = listener.accept()[0]
+            self._port = CommandPort(**sockets, explain=self._explain)
+            self._port.expect("ready")
+        except BaseException:
+            self._close()
+            raise
+        return self._port
+
+    def __exit__(self, *unused):
+        self._close()
+
+    def _close(self):
+        self._process.kill()
+        self._process.wait()
+        for listener in self._listeners.values():
+            listener.close()
+        if self._port:
+            self._port.close()
+        self._folder.cleanup()
+
+    def _explain(self):
+        console = (pathlib.Path(self._folder.name) / "console").read_bytes()[-2000:]
+        errors = (pathlib.Path(self._folder.name) / "stderr").read_bytes()[-500:]
+        return (f"QEMU: {errors.decode(errors='replace')}\n"
+                f"console: {console.decode(errors='replace')}")

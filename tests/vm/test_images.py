@@ -17,8 +17,7 @@ class CommandPort(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.guest = Guest("debian-6.1", cpus=1)
-        cls.enterClassContext(cls.guest)
+        cls.guest = cls.enterClassContext(Guest("debian-6.1", cpus=1))
 
     def test_output_bytes_pass_unchanged(self):
         status, output = self.guest.run(r"printf '\001\004\021\r\n\377tail'")
