@@ -1,0 +1,80 @@
+#include "dif/dynamic_table.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace ringside::dif {
+namespace {
+
+std::span<const std::byte> key(const std::uint64_t& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+TEST(DynamicTable, FindsWhatWasAddedAndForgetsWhatWasErased) {
+  DynamicTable table(64 << 10);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const auto at = table.find_or_add(key(i), 8);
+    ASSERT_TRUE(at);
+    std::memcpy(table.arena().data() + *at, &i, sizeof i);
+  }
+  for (std::uint64_t i = 0; i < 100; i += 2) table.erase(key(i));
+
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const auto at = table.find(key(i));
+    ASSERT_EQ(at.has_value(), i % 2 == 1) << i;
+    if (!at) continue;
+    std::uint64_t value;
+    std::memcpy(&value, table.arena().data() + *at, sizeof value);
+    EXPECT_EQ(value, i);
+  }
+}
+
+TEST(DynamicTable, IsFullAtItsSizeAndUsableAgainAfterErase) {
+  DynamicTable table(4096);
+  std::uint64_t added = 0;
+  while (table.find_or_add(key(added), 8)) ++added;
+  EXPECT_GE(added, 60u);
+  EXPECT_LE(added, 4096u / 48);
+
+  const std::uint64_t first = 0, fresh = 1 << 20;
+  table.erase(key(first));
+
+  EXPECT_TRUE(table.find_or_add(key(fresh), 8));
+  EXPECT_FALSE(table.find(key(first)));
+}
+
+TEST(DynamicTable, ReusedMemoryIsZero) {
+  DynamicTable table(4096);
+  const std::uint64_t one = 1, two = 2;
+  const auto at = table.find_or_add(key(one), 64);
+  std::memset(table.arena().data() + *at, 0xff, 64);
+  table.erase(key(one));
+
+  const auto again = table.find_or_add(key(two), 64);
+
+  ASSERT_TRUE(again);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(table.arena()[*again + i], std::byte{0});
+}
+
+TEST(DynamicTable, ASmallElementMayTakeALargeFreedChunk) {
+  DynamicTable table(4096);
+  std::uint64_t added = 0;
+  while (table.find_or_add(key(added), 500)) ++added;
+  ASSERT_GE(added, 3u);
+  const std::uint64_t small = 1000, gone = 1;
+  while (table.find_or_add(key(small + added), 8)) ++added;  // the rest of the arena
+
+  table.erase(key(gone));
+
+  EXPECT_TRUE(table.find_or_add(key(small), 8));
+}
+
+TEST(DynamicTable, RefusesAnElementLargerThanEverything) {
+  DynamicTable table(4096);
+  const std::uint64_t one = 1;
+  EXPECT_FALSE(table.find_or_add(key(one), 1 << 20));
+}
+
+}  // namespace
+}  // namespace ringside::dif

@@ -1,0 +1,366 @@
+// What one firing does: records, aggregations, faults, exit. The binary's operator new aborts when
+// it is used during a firing, so every test here is also a test that firing does not allocate.
+#include <gtest/gtest.h>
+
+#include "dif/engine.h"
+#include "dif/testing/fake_guest.h"
+#include "dif/testing/make_dif.h"
+#include "dif/verify.h"
+
+namespace ringside::dif {
+namespace {
+
+using namespace testing;
+
+constexpr ProbeId kBegin{1}, kEnd{2}, kError{3}, kProbe{4};
+constexpr std::uint64_t kUnmapped = 0xffff'8880'0000'0000;
+
+class FireTest : public ::testing::Test {
+ protected:
+  /// An engine that runs clause i on probes[i].
+  void start(Program source, std::vector<ProbeId> probes, EngineOptions options = {},
+             unsigned vcpus = 2) {
+    auto verified = verify_program(std::move(source));
+    ASSERT_TRUE(verified) << verified.error().message;
+    engine_.emplace(std::move(*verified), options, vcpus);
+    for (std::uint32_t i = 0; i < probes.size(); ++i) {
+      engine_->enable(i, probes[i], {"fbt", "vmlinux", "vfs_read", "entry"});
+    }
+    engine_->set_end_probe(kEnd);
+    engine_->set_error_probe(kError);
+  }
+  void fire(ProbeId probe, std::uint64_t timestamp = 1, std::uint32_t vcpu = 0) {
+    engine_->fire(probe, FireRecord{vcpu, timestamp, 0}, guest_);
+  }
+  std::int64_t number(const Record& record, std::size_t field = 0) {
+    const RecordField& at = engine_->ecb(record.ecb).fields[field];
+    std::int64_t value = 0;
+    std::memcpy(&value, record.data.data() + at.offset, at.size);
+    return value;
+  }
+  std::string text(const Record& record, std::size_t field = 0) {
+    return reinterpret_cast<const char*>(record.data.data() +
+                                         engine_->ecb(record.ecb).fields[field].offset);
+  }
+
+  FakeGuest guest_;
+  std::optional<Engine> engine_;
+};
+
+Clause trace(Difo value) {
+  return clause({action(ActionKind::Trace, {std::move(value)})});
+}
+
+/// `x = value` for the global variable 0x500.
+Action assign(Opcode op, VariableScope scope, std::uint64_t value) {
+  Difo object = constant(value);
+  object.text = {encode_indexed(Opcode::Setx, 0, 1), encode_indexed(op, 0x500, 1),
+                 encode_return(1)};
+  object.variables = {{0x500, scope, VariableKind::Scalar, kLong, "x"}};
+  return action(ActionKind::Discard, {object});
+}
+
+Difo load_variable(Opcode op, VariableScope scope) {
+  Difo object = difo({encode_indexed(op, 0x500, 1), encode_return(1)});
+  object.variables = {{0x500, scope, VariableKind::Scalar, kLong, "x"}};
+  return object;
+}
+
+TEST_F(FireTest, TheDefaultActionRecordsTheFiringAlone) {
+  start(program({clause({})}), {kProbe});
+  fire(kProbe, 77, 1);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 1u);
+  EXPECT_EQ(harvest.records[0].ecb, EcbId{1});
+  EXPECT_EQ(harvest.records[0].vcpu, 1u);
+  EXPECT_EQ(harvest.records[0].timestamp, 77u);
+  EXPECT_TRUE(harvest.records[0].data.empty());
+  EXPECT_FALSE(harvest.finished);
+  EXPECT_TRUE(engine_->take_quiescent().records.empty());
+}
+
+TEST_F(FireTest, FieldsLieAtTheirNaturalAlignment) {
+  const ValueType byte{ValueKind::Integer, false, 1};
+  Difo small = constant(0x1ff);
+  small.result = byte;
+  start(program({clause({action(ActionKind::Printf,
+                                {small, constant(-5), builtin(Builtin::Execname, kString)})})}),
+        {kProbe});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 1u);
+  const auto& fields = engine_->ecb(EcbId{1}).fields;
+  EXPECT_EQ(fields[1].offset, 8u);
+  EXPECT_EQ(fields[2].offset, 16u);
+  EXPECT_EQ(fields[2].size, 256u);
+  EXPECT_EQ(number(harvest.records[0], 0), 0xff);
+  EXPECT_EQ(number(harvest.records[0], 1), -5);
+  EXPECT_EQ(text(harvest.records[0], 2), "workload");
+}
+
+TEST_F(FireTest, AFalsePredicateDoesNothing) {
+  Clause guarded = trace(constant(1));
+  guarded.predicate = builtin(Builtin::Arg0);
+  start(program({guarded}), {kProbe});
+  fire(kProbe);
+  guest_.arguments[0] = 1;
+  fire(kProbe);
+
+  EXPECT_EQ(engine_->take_quiescent().records.size(), 1u);
+}
+
+TEST_F(FireTest, AssignmentsAndAggregationsLeaveNoRecord) {
+  Program source = count_by_execname();
+  source.clauses.push_back(clause({assign(Opcode::Stgs, VariableScope::Global, 5)}));
+  source.clauses.push_back(trace(load_variable(Opcode::Ldgs, VariableScope::Global)));
+  start(source, {kProbe, kProbe, kProbe});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 1u);
+  EXPECT_EQ(number(harvest.records[0]), 5);
+}
+
+TEST_F(FireTest, CountsByStringKey) {
+  start(count_by_execname(), {kProbe});
+  for (int i = 0; i < 3; ++i) fire(kProbe);
+  guest_.command = "sh";
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.aggregates.size(), 2u);
+  const auto& first = harvest.aggregates[0];
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(first.key.data()), first.key.size()),
+            std::string("workload", 9));
+  EXPECT_EQ(first.words, std::vector<std::int64_t>{3});
+  EXPECT_EQ(harvest.aggregates[1].words, std::vector<std::int64_t>{1});
+  EXPECT_LT(first.first_seen, harvest.aggregates[1].first_seen);
+  EXPECT_TRUE(engine_->take_quiescent().aggregates.empty()) << "harvests are changes";
+}
+
+TEST_F(FireTest, KeysOfNumbersHaveTheirNaturalSize) {
+  const ValueType int32{ValueKind::Integer, true, 4};
+  start(program({clause({aggregate(
+                    0, {builtin(Builtin::Pid, int32), constant("k"), builtin(Builtin::Arg0)})})},
+                {Aggregation{"s", AggregateFunction::Sum, {int32, kString}, true, 0}}),
+        {kProbe});
+  guest_.set(ContextVariable::Pid, 0x01020304);
+  guest_.arguments[0] = 40;
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.aggregates.size(), 1u);
+  const std::vector<std::byte> key{std::byte{4}, std::byte{3},   std::byte{2},
+                                   std::byte{1}, std::byte{'k'}, std::byte{0}};
+  EXPECT_EQ(harvest.aggregates[0].key, key);
+  EXPECT_EQ(harvest.aggregates[0].words, std::vector<std::int64_t>{40});
+}
+
+TEST_F(FireTest, AFaultDiscardsTheRecordAndIsReported) {
+  start(program({clause({action(ActionKind::Trace, {constant(1)}),
+                         action(ActionKind::Printf, {constant(2), load_from(kUnmapped)})}),
+                 trace(constant(7))}),
+        {kProbe, kProbe});
+  fire(kProbe, 9, 1);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 1u) << "the other clause runs";
+  EXPECT_EQ(number(harvest.records[0]), 7);
+  ASSERT_EQ(harvest.faults.size(), 1u);
+  const FaultReport& report = harvest.faults[0];
+  EXPECT_EQ(report.ecb, EcbId{1});
+  EXPECT_EQ(report.vcpu, 1u);
+  EXPECT_EQ(report.action, 3u) << "each argument of printf() counts";
+  EXPECT_EQ(report.fault.kind, FaultKind::BadAddress);
+  EXPECT_EQ(report.fault.address, kUnmapped);
+  EXPECT_EQ(report.fault.pc, 4u);
+}
+
+TEST_F(FireTest, AFaultInThePredicateIsActionZero) {
+  Clause guarded = clause({});
+  guarded.predicate = load_from(kUnmapped);
+  start(program({guarded}), {kProbe});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.faults.size(), 1u);
+  EXPECT_EQ(harvest.faults[0].action, 0u);
+  EXPECT_TRUE(harvest.records.empty());
+}
+
+TEST_F(FireTest, AStringThatCannotBeReadFaultsOutsideDif) {
+  Difo pointer = constant(kUnmapped);
+  pointer.result = kString;
+  start(program({trace(pointer)}), {kProbe});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.faults.size(), 1u);
+  EXPECT_EQ(harvest.faults[0].fault.pc, kNoPc);
+  EXPECT_EQ(harvest.faults[0].fault.address, kUnmapped);
+}
+
+TEST_F(FireTest, ErrorFiresWithTheFaultAsArguments) {
+  start(
+      program({trace(load_from(kUnmapped)),
+               clause({action(ActionKind::Printf, {builtin(Builtin::Arg1), builtin(Builtin::Arg2),
+                                                   builtin(Builtin::Arg3), builtin(Builtin::Arg4),
+                                                   builtin(Builtin::Arg5), builtin(Builtin::Id)})}),
+               trace(builtin(Builtin::Id))}),
+      {kProbe, kError, kProbe});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 2u);
+  const Record& error = harvest.records[0];
+  EXPECT_EQ(number(error, 0), 1) << "epid";
+  EXPECT_EQ(number(error, 1), 1) << "action";
+  EXPECT_EQ(number(error, 2), 4) << "offset";
+  EXPECT_EQ(number(error, 3), 1) << "fault";
+  EXPECT_EQ(number(error, 4), static_cast<std::int64_t>(kUnmapped));
+  EXPECT_EQ(number(error, 5), static_cast<std::int64_t>(kError.value));
+  EXPECT_EQ(number(harvest.records[1]), static_cast<std::int64_t>(kProbe.value))
+      << "the interrupted firing goes on as itself";
+}
+
+TEST_F(FireTest, AFaultInErrorIsCountedAndGoesNoFurther) {
+  start(program({trace(load_from(kUnmapped)), trace(load_from(kUnmapped))}), {kProbe, kError});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  EXPECT_EQ(harvest.faults.size(), 1u);
+  EXPECT_EQ(harvest.drops[0][static_cast<std::size_t>(DropKind::DoubleError)], 1u);
+}
+
+TEST_F(FireTest, ExitStopsEverythingButEnd) {
+  start(program({clause({action(ActionKind::Exit, {constant(3)})}), trace(constant(1)),
+                 trace(constant(2)), clause({action(ActionKind::Exit, {constant(4)})})}),
+        {kBegin, kBegin, kEnd, kEnd});
+  EXPECT_EQ(engine_->exit_status(), std::nullopt);
+  fire(kBegin);
+  fire(kBegin);
+  EXPECT_EQ(engine_->exit_status(), 3);
+  fire(kEnd);
+  fire(kEnd);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  EXPECT_TRUE(harvest.finished);
+  EXPECT_EQ(engine_->exit_status(), 3) << "the first one counts";
+  ASSERT_EQ(harvest.records.size(), 3u) << "exit's own, and END's two once";
+  EXPECT_EQ(number(harvest.records[0]), 3);
+  EXPECT_EQ(number(harvest.records[1]), 2);
+}
+
+TEST_F(FireTest, AFullBufferDropsTheNewestRecord) {
+  start(program({trace(constant(1))}), {kProbe}, {.buffer_size = 4096}, 1);
+  for (int i = 0; i < 200; ++i) fire(kProbe, static_cast<std::uint64_t>(i));
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 4096u / 24);
+  EXPECT_EQ(harvest.records.back().timestamp, harvest.records.size() - 1);
+  EXPECT_EQ(harvest.drops[0][static_cast<std::size_t>(DropKind::Principal)],
+            200 - harvest.records.size());
+}
+
+TEST_F(FireTest, NewKeysThatDoNotFitAreDropped) {
+  start(program({clause({aggregate(0, {builtin(Builtin::Arg0)})})},
+                {Aggregation{"", AggregateFunction::Count, {kLong}, true, 0}}),
+        {kProbe}, {.aggregation_size = 4096});
+  for (guest_.arguments[0] = 0; guest_.arguments[0] < 100; ++guest_.arguments[0]) fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  EXPECT_EQ(
+      harvest.aggregates.size() + harvest.drops[0][static_cast<std::size_t>(DropKind::Aggregation)],
+      100u);
+  EXPECT_GT(harvest.aggregates.size(), 50u);
+}
+
+TEST_F(FireTest, SelfVariablesFollowTheThreadAndTheIdleVcpu) {
+  start(program({clause({assign(Opcode::Stts, VariableScope::Thread, 9)}),
+                 trace(load_variable(Opcode::Ldts, VariableScope::Thread))}),
+        {kBegin, kProbe});
+  guest_.set(ContextVariable::Tid, 100);
+  fire(kBegin);
+  fire(kProbe, 1);
+  guest_.set(ContextVariable::Tid, 101);
+  fire(kProbe, 2);
+  guest_.set(ContextVariable::Tid, 0);
+  fire(kBegin, 3, 1);
+  fire(kProbe, 4, 0);
+  fire(kProbe, 5, 1);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  std::vector<std::int64_t> seen;
+  for (const Record& record : harvest.records) seen.push_back(number(record));
+  EXPECT_EQ(seen, (std::vector<std::int64_t>{9, 0, 0, 9}));
+}
+
+TEST_F(FireTest, ClauseLocalsAreSharedByTheClausesOfAFiring) {
+  start(program({clause({assign(Opcode::Stls, VariableScope::Clause, 6)}),
+                 trace(load_variable(Opcode::Ldls, VariableScope::Clause))}),
+        {kProbe, kProbe});
+  fire(kProbe);
+  EXPECT_EQ(number(engine_->take_quiescent().records.at(0)), 6);
+}
+
+TEST_F(FireTest, TracememCopiesTheBytes) {
+  guest_.kernel_memory.put_text(kUnmapped, "0123456789abcdef");
+  Action tracemem = action(ActionKind::Tracemem, {constant(kUnmapped)});
+  tracemem.argument = 10;
+  tracemem.has_argument = true;
+  start(program({clause({tracemem})}), {kProbe});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 1u);
+  EXPECT_EQ(std::memcmp(harvest.records[0].data.data(), "0123456789", 10), 0);
+  EXPECT_EQ(engine_->ecb(EcbId{1}).fields[0].size, 10u);
+}
+
+TEST_F(FireTest, ProbeNamesAreTheFiringProbes) {
+  start(program({trace(builtin(Builtin::Probefunc, kString))}), {kProbe});
+  fire(kProbe);
+  EXPECT_EQ(text(engine_->take_quiescent().records.at(0)), "vfs_read");
+  EXPECT_EQ(engine_->probe_name(kProbe).function, "vfs_read");
+}
+
+TEST_F(FireTest, RecordsMergeByTimestampButKeepEachVcpusOrder) {
+  start(program({clause({})}), {kProbe});
+  fire(kProbe, 10, 0);
+  fire(kProbe, 5, 0);  // a clock that went backward
+  fire(kProbe, 7, 1);
+  fire(kProbe, 20, 1);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  std::vector<std::uint64_t> times;
+  for (const Record& record : harvest.records) times.push_back(record.timestamp);
+  EXPECT_EQ(times, (std::vector<std::uint64_t>{7, 10, 5, 20}));
+}
+
+TEST_F(FireTest, FiringAnUnknownProbeDoesNothing) {
+  start(program({clause({})}), {kProbe});
+  fire(ProbeId{5000});
+  fire(ProbeId{0});
+  EXPECT_TRUE(engine_->take_quiescent().records.empty());
+}
+
+}  // namespace
+}  // namespace ringside::dif
