@@ -25,10 +25,11 @@ LAYERS = {
     "cli": ("providers", "vmm", "vmm/linux", "vmm/base", "dif", "dif/d", "disasm", ABI),
 }
 
-# System headers that only one folder may know, and there only in the named kind of file.
+# System headers that only one folder may know. A header of that folder that includes one is private
+# to the folder.
 FOREIGN = (
-    (re.compile(r"(Zydis|Zycore|capstone)/"), "disasm", (".cc",)),
-    (re.compile(r"linux/kvm\.h"), "vmm", (".cc", ".h")),
+    (re.compile(r"(Zydis|Zycore|capstone)/"), "disasm"),
+    (re.compile(r"linux/kvm\.h"), "vmm"),
 )
 
 SUFFIXES = {".h", ".cc", ".c", ".S", ".ld", ".l", ".y", ".def"}
@@ -44,7 +45,7 @@ def layer_of(path):
     return best
 
 
-def quoted_violation(path, layer, included):
+def quoted_violation(path, layer, included, private):
     """Why a file may not include one of our own headers, or None."""
     if "/" not in included:
         # A generated parser's header lies beside it in the build folder only.
@@ -55,43 +56,53 @@ def quoted_violation(path, layer, included):
         if included.startswith("tests/") and "_test." in path:
             return None
         return f'"{included}" is in no folder of the layer table'
+    if included in private and target != layer:
+        return f'"{included}" shows what stays inside {target}'
     allowed = LAYERS[layer]
     if target == layer or target in allowed or included in allowed:
         return None
     return f'"{included}": {layer} may not include {target}'
 
 
-def system_violation(path, layer, included):
+def system_violation(layer, included):
     """Why a file may not include a system header, or None."""
-    for pattern, owner, suffixes in FOREIGN:
-        if pattern.match(included) and (
-                layer != owner or pathlib.PurePath(path).suffix not in suffixes):
-            return f"<{included}> stays inside {owner}'s {' and '.join(suffixes)} files"
+    for pattern, owner in FOREIGN:
+        if pattern.match(included) and layer != owner:
+            return f"<{included}> stays inside {owner}"
     return None
+
+
+def read_sources(root):
+    """{path from the root: text} of every source in the folders of the table."""
+    return {file.relative_to(root).as_posix(): file.read_text(errors="replace")
+            for top in sorted({layer.split("/")[0] for layer in LAYERS})
+            for file in sorted((root / top).rglob("*"))
+            if file.suffix in SUFFIXES and file.is_file()}
+
+
+def private_headers(sources):
+    """The headers that include a system header which stays inside their folder."""
+    return {path for path, text in sources.items() for match in INCLUDE.finditer(text)
+            if match[2] and any(pattern.match(match[2]) for pattern, _ in FOREIGN)}
 
 
 def check(root):
     """Every violation below `root` as (path, line, why), and how many files were read."""
-    root = pathlib.Path(root)
-    violations, files = [], 0
-    for top in sorted({layer.split("/")[0] for layer in LAYERS}):
-        for file in sorted((root / top).rglob("*")):
-            if file.suffix not in SUFFIXES or not file.is_file():
-                continue
-            files += 1
-            path = file.relative_to(root).as_posix()
-            layer = layer_of(path)
-            text = file.read_text(errors="replace")
-            for match in INCLUDE.finditer(text):
-                if layer is None:
-                    why = f"{path} is in no folder of the layer table"
-                elif match[1]:
-                    why = quoted_violation(path, layer, match[1])
-                else:
-                    why = system_violation(path, layer, match[2])
-                if why:
-                    violations.append((path, text.count("\n", 0, match.start(0)) + 1, why))
-    return violations, files
+    sources = read_sources(pathlib.Path(root))
+    private = private_headers(sources)
+    violations = []
+    for path, text in sources.items():
+        layer = layer_of(path)
+        for match in INCLUDE.finditer(text):
+            if layer is None:
+                why = f"{path} is in no folder of the layer table"
+            elif match[1]:
+                why = quoted_violation(path, layer, match[1], private)
+            else:
+                why = system_violation(layer, match[2])
+            if why:
+                violations.append((path, text.count("\n", 0, match.start(0)) + 1, why))
+    return violations, len(sources)
 
 
 def main():

@@ -61,7 +61,8 @@ class CommandPort(unittest.TestCase):
         self.assertEqual(self.guest.finish(), (128 + 9, b""))
 
     def test_bad_requests_are_answered(self):
-        for request, answer in (("run 4", "odd number of hex digits"), ("run zz", "not a hex digit"),
+        for request, answer in (("run 4", "odd number of hex digits"),
+                                ("run zz", "not a hex digit"),
                                 ("run ", "empty command"), ("run 6100", "NUL in command"),
                                 ("run " + "61" * 16384, "command too long"),
                                 ("run " + "61" * 40000, "line too long"),

@@ -29,7 +29,8 @@ def wait_for_firings(running):
             raise AssertionError(f"no firing in time: {text}")
         data = os.read(descriptor, 65536)
         if not data:
-            raise AssertionError(f"ended before any firing: {text}\n{running.process.stderr.read()}")
+            errors = running.process.stderr.read()
+            raise AssertionError(f"ended before any firing: {text}\n{errors}")
         text += data.decode()
     return text
 
