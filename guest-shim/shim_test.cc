@@ -1,0 +1,309 @@
+// The shim's real code, run natively: the test builds the frame that a CPU pushes for int3, jumps
+// to the entry, and plays the host by hand. Two instructions cannot run in user mode and are
+// replaced in the copy: the test for a user-mode frame looks at an unused bit, and CR3 reads as 0.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "guest-shim/mailbox_abi.h"
+
+// Registers in x86's numbering, [16] is rflags; where: 1 the slot, 2 the kernel's own handler.
+extern "C" {
+std::uint64_t shim_test_in[17], shim_test_out[17];
+std::uint64_t shim_test_rip, shim_test_entry, shim_test_where, shim_test_stack;
+void shim_test_run();
+void shim_test_slot();
+void shim_test_original();
+}
+
+asm(R"(
+  .text
+  .globl shim_test_run, shim_test_slot, shim_test_original
+shim_test_run:
+  push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq
+  mov %rsp, shim_test_stack(%rip)
+  mov shim_test_in + 8 * 4(%rip), %rsp
+  mov %ss, %eax
+  push %rax
+  pushq shim_test_in + 8 * 4(%rip)
+  pushq shim_test_in + 8 * 16(%rip)
+  mov %cs, %eax
+  push %rax
+  pushq shim_test_rip(%rip)
+  mov shim_test_in + 8 * 0(%rip), %rax
+  mov shim_test_in + 8 * 1(%rip), %rcx
+  mov shim_test_in + 8 * 2(%rip), %rdx
+  mov shim_test_in + 8 * 3(%rip), %rbx
+  mov shim_test_in + 8 * 5(%rip), %rbp
+  mov shim_test_in + 8 * 6(%rip), %rsi
+  mov shim_test_in + 8 * 7(%rip), %rdi
+  mov shim_test_in + 8 * 8(%rip), %r8
+  mov shim_test_in + 8 * 9(%rip), %r9
+  mov shim_test_in + 8 * 10(%rip), %r10
+  mov shim_test_in + 8 * 11(%rip), %r11
+  mov shim_test_in + 8 * 12(%rip), %r12
+  mov shim_test_in + 8 * 13(%rip), %r13
+  mov shim_test_in + 8 * 14(%rip), %r14
+  mov shim_test_in + 8 * 15(%rip), %r15
+  jmp *shim_test_entry(%rip)
+shim_test_slot:
+  movq $1, shim_test_where(%rip)
+  jmp 1f
+shim_test_original:
+  movq $2, shim_test_where(%rip)
+1:
+  mov %rax, shim_test_out + 8 * 0(%rip)
+  mov %rcx, shim_test_out + 8 * 1(%rip)
+  mov %rdx, shim_test_out + 8 * 2(%rip)
+  mov %rbx, shim_test_out + 8 * 3(%rip)
+  mov %rsp, shim_test_out + 8 * 4(%rip)
+  mov %rbp, shim_test_out + 8 * 5(%rip)
+  mov %rsi, shim_test_out + 8 * 6(%rip)
+  mov %rdi, shim_test_out + 8 * 7(%rip)
+  mov %r8, shim_test_out + 8 * 8(%rip)
+  mov %r9, shim_test_out + 8 * 9(%rip)
+  mov %r10, shim_test_out + 8 * 10(%rip)
+  mov %r11, shim_test_out + 8 * 11(%rip)
+  mov %r12, shim_test_out + 8 * 12(%rip)
+  mov %r13, shim_test_out + 8 * 13(%rip)
+  mov %r14, shim_test_out + 8 * 14(%rip)
+  mov %r15, shim_test_out + 8 * 15(%rip)
+  mov shim_test_stack(%rip), %rsp
+  pushfq
+  popq shim_test_out + 8 * 16(%rip)
+  popfq
+  pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx
+  ret
+)");
+
+namespace ringside {
+namespace {
+
+constexpr std::uint64_t kAddress = 0x10001000;  // of the int3; a key is the low half of an address
+constexpr std::uint64_t kForever = ~std::uint64_t{0};
+
+std::uint64_t address_of(const void* what) {
+  return reinterpret_cast<std::uint64_t>(what);
+}
+
+class ShimCode : public testing::Test {
+ protected:
+  void SetUp() override {
+    void* mapped = mmap(nullptr, SHIM_REGION_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    region_ = static_cast<unsigned char*>(mapped);
+    std::memcpy(region_, shim_image, shim_image_size);
+    header().original = reinterpret_cast<std::uint64_t>(&shim_test_original);
+    header().this_cpu_off = address_of(&percpu_);  // GS starts at 0 in user mode
+    replace({0xf6, 0x44, 0x24, 0x08, 0x03}, {0xf6, 0x44, 0x24, 0x08, 0x40});
+    replace({0x0f, 0x20, 0xd8}, {0x31, 0xc0, 0x90});
+    add_entry(kAddress);
+    put_slot();
+    control().active = 1;
+    control().heartbeat = 1;
+    control().patience = kForever;
+    shim_test_entry = address_of(region_) + header().entry;
+  }
+  void TearDown() override { munmap(region_, SHIM_REGION_SIZE); }
+
+  shim_header& header() { return *reinterpret_cast<shim_header*>(region_); }
+  volatile shim_control& control() {
+    return *reinterpret_cast<volatile shim_control*>(region_ + SHIM_DATA_OFFSET);
+  }
+  volatile shim_mailbox& box(unsigned i) {
+    return reinterpret_cast<volatile shim_mailbox*>(region_ + SHIM_MAILBOX_OFFSET)[i];
+  }
+  unsigned state(unsigned i) { return box(i).head & 0xff; }
+
+  void replace(std::vector<unsigned char> what, std::vector<unsigned char> by) {
+    auto* end = region_ + shim_image_size;
+    auto* at = std::search(region_, end, what.begin(), what.end());
+    ASSERT_NE(at, end);
+    std::copy(by.begin(), by.end(), at);
+  }
+  void add_entry(std::uint64_t address) {
+    const auto key = static_cast<std::uint32_t>(address);
+    auto* table = reinterpret_cast<std::uint64_t*>(region_ + SHIM_TABLE_OFFSET);
+    std::uint32_t bucket = key * SHIM_HASH >> (32 - SHIM_TABLE_BITS);
+    while (table[bucket] != 0) bucket = (bucket + 1) % SHIM_TABLE_ENTRIES;
+    table[bucket] = key | std::uint64_t{SHIM_SLOTS_OFFSET} << 32;
+  }
+  void put_slot() {
+    const unsigned char jump[] = {0xff, 0x25, 0, 0, 0, 0};  // to the address behind it
+    const auto target = reinterpret_cast<std::uint64_t>(&shim_test_slot);
+    std::memcpy(region_ + SHIM_SLOTS_OFFSET, jump, sizeof jump);
+    std::memcpy(region_ + SHIM_SLOTS_OFFSET + sizeof jump, &target, sizeof target);
+  }
+  /// One trap at `address` with random registers.
+  void trap(std::uint64_t address = kAddress) {
+    std::mt19937_64 random(7);
+    for (auto& value : shim_test_in) value = random();
+    constexpr std::uint64_t kStatusFlags = 0x8d5, kDirection = 0x400;
+    shim_test_in[16] = (shim_test_in[16] & kStatusFlags) | kDirection | 0x202;
+    shim_test_in[4] = (address_of(stack_ + sizeof stack_ / 2)) & ~std::uint64_t{15};
+    shim_test_rip = address + 1;
+    shim_test_where = 0;
+    shim_test_run();
+  }
+  /// Runs `trap` while another thread does `host`.
+  void trap_with(const std::function<void()>& host) {
+    std::thread other(host);
+    trap();
+    other.join();
+  }
+  void wait_until_raised(unsigned i) {
+    while (state(i) != SHIM_RAISED) std::this_thread::yield();
+    std::atomic_thread_fence(std::memory_order_acquire);
+  }
+  void answer(unsigned i) { box(i).head = (box(i).head & ~std::uint64_t{0xff}) | SHIM_ANSWERED; }
+
+  void expect_resumed() {
+    EXPECT_EQ(shim_test_where, 1u);
+    for (unsigned r = 0; r < 16; ++r) EXPECT_EQ(shim_test_out[r], shim_test_in[r]) << r;
+    EXPECT_EQ(shim_test_out[16], shim_test_in[16]);
+  }
+
+  unsigned char* region_ = nullptr;
+  std::uint64_t percpu_ = 0xffff888012340000;
+  alignas(16) unsigned char stack_[4096] = {};
+};
+
+TEST_F(ShimCode, HandsEveryRegisterOverAndResumesInTheSlot) {
+  shim_mailbox seen{};
+  trap_with([&] {
+    wait_until_raised(0);
+    std::memcpy(&seen, const_cast<shim_mailbox*>(&box(0)), sizeof seen);
+    answer(0);
+  });
+
+  expect_resumed();
+  EXPECT_EQ(seen.address, kAddress);
+  EXPECT_EQ(seen.head, 1u << 8 | SHIM_RAISED);
+  EXPECT_EQ(seen.percpu, percpu_);
+  EXPECT_NE(seen.tsc, 0u);
+  EXPECT_EQ(seen.rflags, shim_test_in[16]);
+  for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(seen.regs[r], shim_test_in[r]) << r;
+  EXPECT_EQ(state(0), unsigned{SHIM_FREE});
+}
+
+TEST_F(ShimCode, PassesForeignBreakpointsOnUndisturbed) {
+  for (const std::uint64_t address : {kAddress + 1, kAddress + (std::uint64_t{1} << 32)}) {
+    trap(address);
+
+    EXPECT_EQ(shim_test_where, 2u);
+    for (unsigned r = 0; r < 16; ++r) {
+      const std::uint64_t frame = r == 4 ? 40 : 0;  // rsp stands at the CPU's own frame
+      EXPECT_EQ(shim_test_out[r], shim_test_in[r] - frame) << r;
+    }
+    std::uint64_t pushed_rip;
+    std::memcpy(&pushed_rip, reinterpret_cast<void*>(shim_test_out[4]), sizeof pushed_rip);
+    EXPECT_EQ(pushed_rip, address + 1);
+  }
+  EXPECT_EQ(control().foreign, 2u);
+}
+
+TEST_F(ShimCode, FindsItsEntryBehindOthersWithTheSameHash) {
+  auto* table = reinterpret_cast<std::uint64_t*>(region_ + SHIM_TABLE_OFFSET);
+  std::fill(table, table + SHIM_TABLE_ENTRIES, 0);
+  const auto bucket = static_cast<std::uint32_t>(kAddress) * SHIM_HASH >> (32 - SHIM_TABLE_BITS);
+  table[bucket] = 1;
+  table[(bucket + 1) % SHIM_TABLE_ENTRIES] = 2;
+  add_entry(kAddress);
+  control().active = 0;
+
+  trap();
+
+  expect_resumed();
+}
+
+TEST_F(ShimCode, ResumesAtOnceWhileInactive) {
+  control().active = 0;
+
+  trap();
+
+  expect_resumed();
+  EXPECT_EQ(box(0).late, 1u);
+  EXPECT_EQ(box(0).orphans, 0u);
+  EXPECT_EQ(state(0), unsigned{SHIM_FREE});
+}
+
+TEST_F(ShimCode, GoesOnAloneWhenTheHostFallsSilentAndComesBackWithIt) {
+  control().patience = 1'000'000;
+  trap();
+  expect_resumed();
+  EXPECT_EQ(box(0).orphans, 1u);
+  EXPECT_EQ(control().silent, 1u);
+
+  control().patience = kForever;
+  trap();
+  expect_resumed();
+  EXPECT_EQ(box(0).orphans, 2u) << "no wait at all while the heartbeat stands still";
+
+  control().heartbeat = 2;
+  trap_with([&] {
+    wait_until_raised(0);
+    answer(0);
+  });
+  expect_resumed();
+  EXPECT_EQ(box(0).orphans, 2u);
+  EXPECT_EQ(box(0).head >> 8, 3u) << "every claim is counted";
+}
+
+TEST_F(ShimCode, WaitsForASlowHostThatLives) {
+  // Beats more often than patience ends, for many times the patience.
+  control().patience = 200'000'000;
+  trap_with([&] {
+    wait_until_raised(0);
+    for (int i = 0; i < 20; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      control().heartbeat = control().heartbeat + 1;
+    }
+    answer(0);
+  });
+
+  expect_resumed();
+  EXPECT_EQ(box(0).orphans, 0u);
+}
+
+TEST_F(ShimCode, ANestedTrapTakesAnotherMailbox) {
+  box(0).head = SHIM_RAISED;
+
+  trap_with([&] {
+    wait_until_raised(1);
+    answer(1);
+  });
+
+  expect_resumed();
+  EXPECT_EQ(state(0), unsigned{SHIM_RAISED}) << "the outer trap still waits";
+}
+
+TEST_F(ShimCode, CountsATrapThatFindsNoMailbox) {
+  for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) box(i).head = SHIM_CLAIMED;
+
+  trap();
+
+  expect_resumed();
+  EXPECT_EQ(control().overflows, 1u);
+}
+
+TEST(ShimImage, CarriesTheHeaderThatTheHostChecks) {
+  shim_header header;
+  ASSERT_GE(shim_image_size, sizeof header);
+  std::memcpy(&header, shim_image, sizeof header);
+
+  EXPECT_EQ(header.magic, SHIM_MAGIC);
+  EXPECT_EQ(header.version, SHIM_VERSION);
+  EXPECT_EQ(header.image_bytes, shim_image_size);
+  EXPECT_LE(shim_image_size, SHIM_CODE_SIZE);
+  const unsigned char endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+  EXPECT_EQ(std::memcmp(shim_image + header.entry, endbr64, sizeof endbr64), 0);
+}
+
+}  // namespace
+}  // namespace ringside
