@@ -1,7 +1,9 @@
 // A machine: a virtual machine that we can see into and whose code we can change.
-// Back ends: vmm/qemu/ (QEMU that we start), vmm/none_machine.h (no guest).
-// "How to add a back end": implement Machine; start it from vmm/start_machine; nothing above vmm
+// Back ends: vmm/qemu/ (QEMU that we start). "No guest" is a null pointer at higher levels.
+// "How to add a back end": implement Machine and a function beside start_qemu; nothing above vmm
 // may know which one it is.
+// Threads: every function may be called from any thread. Pauses nest, in one thread or several: the
+// guest runs again when the last PausedMachine is gone.
 // Fire context: memory() yes; everything else no.
 #pragma once
 
@@ -12,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "vmm/base/address.h"
@@ -42,8 +45,8 @@ class Machine {
  public:
   virtual ~Machine() = default;
 
-  virtual std::string_view kind() const = 0;         // "qemu (TCG)", "qemu (KVM)", "none"
-  virtual unsigned vcpu_count() const = 0;           // 0 for none
+  virtual std::string_view kind() const = 0;  // "qemu (TCG)", "qemu (KVM)"
+  virtual unsigned vcpu_count() const = 0;
   virtual GuestMemory& memory() = 0;
   /// Where start-up reserved RAM that the guest leaves alone, for the shim; empty when nowhere.
   virtual std::optional<GuestMemory::Extent> reserved_memory() const = 0;
@@ -55,14 +58,16 @@ class Machine {
   virtual std::string console_tail() const = 0;
 
   /// The two byte streams to the guest's command port (images/README.md); empty when the machine
-  /// has none. Both ends stay owned by the machine.
+  /// has none. Both ends stay owned by the machine; they are blocking, so poll before reading.
+  /// Output that nobody reads stops the process in the guest that writes it, nothing else.
   struct CommandPort {
     int control = -1;  // requests and answers, one line each
     int output = -1;   // the command's stdout and stderr
   };
   virtual std::optional<CommandPort> command_port() = 0;
 
-  /// Ends the guest and everything that was started for it. Idempotent.
+  /// Ends the guest and everything that was started for it (with MachineConfig::keep: lets it run
+  /// and turns away). Idempotent; a pause under way in another thread fails.
   virtual void shut_down() = 0;
 
  protected:
@@ -97,21 +102,28 @@ class PausedMachine {
   Machine* machine_;
 };
 
-enum class MachineChoice : std::uint8_t { Auto, Kvm, Qemu };
+enum class MachineChoice : std::uint8_t {
+  Auto,  // KVM where it is fit, else TCG
+  Kvm,   // QEMU with KVM, or an error that says why not
+  Qemu,  // QEMU with its own translator (TCG)
+};
 
 struct MachineConfig {
   MachineChoice choice = MachineChoice::Auto;
-  std::string kernel, initrd;      // paths; initrd may be empty
-  std::string append;              // added to our own kernel command line
+  std::string kernel, initrd;  // paths; initrd may be empty
+  std::string append;          // added to our own kernel command line
   unsigned vcpus = 1;
-  std::uint64_t memory = 512 << 20;  // bytes
-  bool keep = false;               // the guest outlives us, even a SIGKILL
-  std::string qemu = "qemu-system-x86_64";  // the binary, by name or path
+  std::uint64_t memory = 512 << 20;                // bytes
+  bool keep = false;                               // the guest outlives us, even a SIGKILL
+  std::string qemu = "qemu-system-x86_64";         // the binary, by name or path
   std::function<void(std::string_view)> progress;  // one line of news for the user
 };
 
 /// Starts QEMU with KVM where the host's KVM can run a stock kernel, else with TCG, and says which
 /// through `progress`. Returns once QEMU runs; the guest has only just begun to boot.
+/// Call it on the main thread: without `keep` the kernel kills QEMU when the thread that started it
+/// ends, whatever ends it. With `keep` QEMU stays, even if we are killed; only a SIGKILL in the
+/// middle of a pause leaves it paused.
 Result<std::unique_ptr<Machine>> start_qemu(const MachineConfig& config);
 
 }  // namespace ringside::vmm

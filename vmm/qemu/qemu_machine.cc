@@ -2,6 +2,7 @@
 #include "vmm/qemu/qemu_machine.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <utility>
 
@@ -9,6 +10,7 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::chrono::seconds kStartPatience(30);  // a host that swaps takes seconds to start QEMU
+constexpr int kEndPatience = 500;                   // milliseconds
 
 /// What to tell when QEMU did not get as far as a working monitor: its own last words, if any.
 Error start_failure(ChildProcess& child, Error error) {
@@ -63,10 +65,17 @@ Result<void> QemuMachine::check_alive() {
   return {};
 }
 
-/// Notes whether the conversation with the gdbstub can go on after `answer`.
+/// After a request that failed half-way the answers cannot be told apart any more. Mostly QEMU is
+/// about to end; one that is not has hung, and nothing could ever let its guest go on.
 template <class T>
 Result<T> QemuMachine::judge(Result<T> answer) {
-  if (!answer && answer.error().code == ErrorCode::MachineGone) out_of_step_ = true;
+  if (answer || answer.error().code != ErrorCode::MachineGone) return answer;
+  out_of_step_ = true;
+  pollfd ended{watcher_.event_fd(), POLLIN, 0};
+  if (poll(&ended, 1, kEndPatience) == 0 && !keep_) {
+    child_.kill();
+    poll(&ended, 1, kEndPatience);  // so that state() tells whoever sees our error
+  }
   return answer;
 }
 
@@ -85,7 +94,7 @@ Result<void> QemuMachine::pause_vcpus() {
 
 Result<void> QemuMachine::resume_vcpus() {
   const std::lock_guard lock(gdb_mutex_);
-  if (--pauses_ != 0) return {};
+  if (pauses_ == 0 || --pauses_ != 0) return {};  // 0: shut_down has let the guest go
   watcher_.set_paused_by_us(false);
   TRY(check_alive());
   return judge(gdb_.resume());

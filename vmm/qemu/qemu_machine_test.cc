@@ -140,6 +140,7 @@ TEST(QemuMachine, SurvivesAStubThatGoesInTheMiddleOfAPause) {
     EXPECT_FALSE(paused->registers(0));
   }
   EXPECT_FALSE(PausedMachine::pause(*machine));
+  EXPECT_EQ(machine->state(), MachineState::Died) << "a QEMU that hangs is ended";
 }
 
 TEST(QemuMachine, JudgesTheEndByEventAndConsole) {
