@@ -21,10 +21,10 @@ namespace ringside::d {
 /// What is known of the probes that a description matches.
 struct ProbeSignature {
   std::size_t matched = 0;
-  bool has_types = false;                // false: args[] cannot be used, arg0..9 can
-  std::vector<TypeId> arguments;         // of the first probe that matched
+  bool has_types = false;         // false: args[] cannot be used, arg0..9 can
+  std::vector<TypeId> arguments;  // of the first probe that matched
   std::vector<std::string> argument_names;
-  dif::ProbeDescription first;           // that probe's full name
+  dif::ProbeDescription first;  // that probe's full name
 };
 
 struct KernelVariable {

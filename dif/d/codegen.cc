@@ -1,0 +1,320 @@
+// Integers and control flow. Order in this file: entry points, conversions, conditions,
+// operators, and the switch over expressions.
+#include "dif/d/codegen.h"
+
+#include <bit>
+
+namespace ringside::d {
+
+Checked<dif::Difo> CodeGenerator::value(Resolver& resolver, const Expr& e) {
+  CodeGenerator generator(resolver);
+  const dif::ValueType type = TRY(resolver.value_type(e));
+  const unsigned reg = TRY(generator.clean(e));
+  return generator.out_.finish(reg, type, e.at);
+}
+
+Checked<dif::Difo> CodeGenerator::string(Resolver& resolver, const Expr& e) {
+  CodeGenerator generator(resolver);
+  const unsigned reg = TRY(generator.clean(e));
+  return generator.out_.finish(reg, {dif::ValueKind::String, false, 0}, e.at);
+}
+
+Checked<dif::Difo> CodeGenerator::integer(Resolver& resolver, const Expr& e, TypeId as) {
+  CodeGenerator generator(resolver);
+  const unsigned reg = TRY(generator.converted(e, as));
+  const auto type = generator.types_.value_type(as);
+  return generator.out_.finish(reg, type.value_or(dif::ValueType{}), e.at);
+}
+
+Checked<dif::Difo> CodeGenerator::effect(Resolver& resolver, const Expr& e) {
+  CodeGenerator generator(resolver);
+  const bool steps = e.kind == ExprKind::Unary && (e.op == Op::PostInc || e.op == Op::PostDec);
+  if (steps) {
+    TRY(generator.step(e, false));  // nobody wants the old value
+  } else {
+    TRY(generator.raw(e));
+  }
+  return generator.out_.finish(0, {dif::ValueKind::Void, false, 0}, e.at);
+}
+
+Checked<unsigned> CodeGenerator::constant(std::uint64_t value, const Location& at) {
+  const unsigned reg = TRY(out_.allocate(at));
+  out_.set_integer(value, reg);
+  return reg;
+}
+
+/// Makes the low bits of `reg`, as many as `type` has, the whole truth.
+Checked<void> CodeGenerator::extend(unsigned reg, TypeId type, const Location& at) {
+  const std::uint64_t size = types_.size(type);
+  if (types_.by_reference(type) || size >= 8 || size == 0) return {};
+  const unsigned bits = TRY(constant(64 - size * 8, at));
+  out_.emit(Opcode::Sll, reg, bits, reg);
+  out_.emit(types_.is_signed(type) ? Opcode::Sra : Opcode::Srl, reg, bits, reg);
+  out_.release(bits);
+  return {};
+}
+
+/// Whether a clean `from` may be something other than a clean `to`.
+bool CodeGenerator::representation_differs(TypeId from, TypeId to) const {
+  if (!types_.is_integer(to) || types_.size(to) >= 8) return false;
+  if (!types_.is_integer(from)) return true;
+  const std::uint64_t have = types_.size(from), want = types_.size(to);
+  if (have > want) return true;
+  const bool was_signed = types_.is_signed(from), is_signed = types_.is_signed(to);
+  if (have == want) return was_signed != is_signed;
+  return was_signed && !is_signed;
+}
+
+Checked<unsigned> CodeGenerator::clean(const Expr& e) {
+  const Value value = TRY(raw(e));
+  if (!value.clean) TRY(extend(value.reg, e.type, e.at));
+  return value.reg;
+}
+
+Checked<unsigned> CodeGenerator::converted(const Expr& e, TypeId to) {
+  if (e.constant && types_.is_scalar(to)) return constant(types_.wrap(to, *e.constant), e.at);
+  const Value value = TRY(raw(e));
+  const bool differs = representation_differs(e.type, to);
+  const bool narrows = differs && types_.size(to) <= types_.size(e.type);
+  if (!value.clean && !narrows) TRY(extend(value.reg, e.type, e.at));
+  if (differs) TRY(extend(value.reg, to, e.at));
+  return value.reg;
+}
+
+// Conditions
+
+Checked<void> CodeGenerator::compare(const Expr& e, bool when, Label to) {
+  const TypeId a = types_.decay(e.a->type), b = types_.decay(e.b->type);
+  const bool strings = types_.is_string(a) || types_.is_string(b);
+  const bool integers = types_.is_integer(a) && types_.is_integer(b);
+  const TypeId work = integers ? types_.arithmetic(a, b) : types_.uint64;
+  const bool is_signed = strings || types_.is_signed(work);
+  const unsigned left = TRY(strings ? clean(*e.a) : converted(*e.a, work));
+  const unsigned right = TRY(strings ? clean(*e.b) : converted(*e.b, work));
+  out_.emit(strings ? Opcode::Scmp : Opcode::Cmp, left, right);
+  out_.release(left);
+  out_.release(right);
+
+  struct Row {
+    Op op, opposite;
+    Opcode if_signed, if_unsigned;
+  };
+  constexpr Row kRows[] = {
+      {Op::Eq, Op::Ne, Opcode::Be, Opcode::Be},  {Op::Ne, Op::Eq, Opcode::Bne, Opcode::Bne},
+      {Op::Lt, Op::Ge, Opcode::Bl, Opcode::Blu}, {Op::Ge, Op::Lt, Opcode::Bge, Opcode::Bgeu},
+      {Op::Gt, Op::Le, Opcode::Bg, Opcode::Bgu}, {Op::Le, Op::Gt, Opcode::Ble, Opcode::Bleu},
+  };
+  for (const Row& row : kRows) {
+    if ((when ? row.op : row.opposite) != e.op) continue;
+    out_.branch(is_signed ? row.if_signed : row.if_unsigned, to);
+  }
+  return {};
+}
+
+/// Goes to `to` when the truth of `e` is `when`; goes on otherwise.
+Checked<void> CodeGenerator::jump(const Expr& e, bool when, Label to) {
+  if (e.constant) {
+    if ((*e.constant != 0) == when) out_.branch(Opcode::Ba, to);
+    return {};
+  }
+  if (e.kind == ExprKind::Unary && e.op == Op::Not) return jump(*e.a, !when, to);
+  if (e.kind == ExprKind::Binary && (e.op == Op::And || e.op == Op::Or)) {
+    const bool decides = e.op == Op::Or;  // the truth of a that settles it
+    if (decides == when) {
+      TRY(jump(*e.a, when, to));
+      return jump(*e.b, when, to);
+    }
+    const Label settled = out_.label();
+    TRY(jump(*e.a, decides, settled));
+    TRY(jump(*e.b, when, to));
+    out_.place(settled);
+    return {};
+  }
+  if (e.kind == ExprKind::Binary && e.op >= Op::Lt && e.op <= Op::Ne) return compare(e, when, to);
+  const unsigned reg = TRY(clean(e));
+  out_.emit(Opcode::Tst, reg);
+  out_.release(reg);
+  out_.branch(when ? Opcode::Bne : Opcode::Be, to);
+  return {};
+}
+
+/// 1 or 0.
+Checked<unsigned> CodeGenerator::truth(const Expr& e) {
+  const Label no = out_.label(), end = out_.label();
+  TRY(jump(e, false, no));
+  const unsigned reg = TRY(out_.allocate(e.at));
+  out_.set_integer(1, reg);
+  out_.branch(Opcode::Ba, end);
+  out_.place(no);
+  out_.set_integer(0, reg);
+  out_.place(end);
+  return reg;
+}
+
+Checked<CodeGenerator::Value> CodeGenerator::conditional(const Expr& e) {
+  const Label otherwise = out_.label(), end = out_.label();
+  TRY(jump(*e.a, false, otherwise));
+  const unsigned result = TRY(converted(*e.b, e.type));
+  out_.branch(Opcode::Ba, end);
+  out_.place(otherwise);
+  out_.release(result);
+  const unsigned second = TRY(converted(*e.c, e.type));
+  if (second != result) {  // the first one's register is free again here
+    out_.emit(Opcode::Mov, second, 0, result);
+    out_.release(second);
+  }
+  out_.take(result);
+  out_.place(end);
+  return Value{result};
+}
+
+// Operators
+
+Checked<void> CodeGenerator::scale(unsigned reg, std::uint64_t size, const Location& at) {
+  if (size <= 1) return {};  // void counts as 1
+  const bool power = std::has_single_bit(size);
+  const unsigned factor =
+      TRY(constant(power ? static_cast<std::uint64_t>(std::countr_zero(size)) : size, at));
+  out_.emit(power ? Opcode::Sll : Opcode::Mul, reg, factor, reg);
+  out_.release(factor);
+  return {};
+}
+
+/// pointer + integer, pointer - integer, pointer - pointer.
+Checked<CodeGenerator::Value> CodeGenerator::pointer_step(Op op, unsigned left, TypeId pointer,
+                                                          const Expr& right) {
+  const std::uint64_t size = types_.size(types_.referent(pointer));
+  const bool difference = !types_.is_integer(right.type);
+  const unsigned other = TRY(converted(right, difference ? types_.uint64 : types_.int64));
+  if (!difference) TRY(scale(other, size, right.at));
+  out_.emit(op == Op::Sub ? Opcode::Sub : Opcode::Add, left, other, left);
+  out_.release(other);
+  if (difference && size > 1) {
+    const unsigned divisor = TRY(constant(size, right.at));
+    out_.emit(Opcode::Sdiv, left, divisor, left);
+    out_.release(divisor);
+  }
+  return Value{left};
+}
+
+/// left op right for integers. `left` is in its own type and is overwritten.
+Checked<CodeGenerator::Value> CodeGenerator::combine(Op op, Value left, TypeId left_type,
+                                                     const Expr& right) {
+  const bool shift = op == Op::Shl || op == Op::Shr;
+  const TypeId work = shift ? types_.promote(left_type) : types_.arithmetic(left_type, right.type);
+  const bool narrow = types_.size(work) < 8;
+  const bool is_signed = types_.is_signed(work);
+  const bool bitwise = op == Op::BitAnd || op == Op::BitOr || op == Op::BitXor;
+  const bool exact = op == Op::Div || op == Op::Mod || op == Op::Shr;  // upper bits matter
+
+  const bool left_differs = representation_differs(left_type, work);
+  const bool settle = exact || !narrow || types_.size(left_type) < 4;
+  if (settle) {
+    if (!left.clean) TRY(extend(left.reg, left_type, right.at));
+    if (left_differs) TRY(extend(left.reg, work, right.at));
+    left.clean = true;
+  }
+  Value other;
+  if (exact || shift || !narrow || right.constant || types_.size(right.type) < 4) {
+    other.reg = TRY(converted(right, shift ? types_.promote(right.type) : work));
+  } else {
+    other = TRY(raw(right));
+    other.clean = other.clean && !representation_differs(right.type, work);
+  }
+  left.clean = left.clean && (settle || !left_differs);
+  const auto opcode = [&] {
+    switch (op) {
+      case Op::Mul: return Opcode::Mul;
+      case Op::Div: return is_signed ? Opcode::Sdiv : Opcode::Udiv;
+      case Op::Mod: return is_signed ? Opcode::Srem : Opcode::Urem;
+      case Op::Add: return Opcode::Add;
+      case Op::Sub: return Opcode::Sub;
+      case Op::Shl: return Opcode::Sll;
+      case Op::Shr: return is_signed ? Opcode::Sra : Opcode::Srl;
+      case Op::BitAnd: return Opcode::And;
+      case Op::BitXor: return Opcode::Xor;
+      default: return Opcode::Or;
+    }
+  }();
+  out_.emit(opcode, left.reg, other.reg, left.reg);
+  out_.release(other.reg);
+  // INT32_MIN / -1 leaves 32 bits; the other exact operations cannot.
+  const bool stays = (bitwise && left.clean && other.clean) || (exact && op != Op::Div);
+  return Value{left.reg, !narrow || stays};
+}
+
+Checked<CodeGenerator::Value> CodeGenerator::binary(const Expr& e) {
+  if (e.op == Op::Xor) {
+    const unsigned a = TRY(truth(*e.a));
+    const unsigned b = TRY(truth(*e.b));
+    out_.emit(Opcode::Xor, a, b, a);
+    out_.release(b);
+    return Value{a};
+  }
+  if (e.op == Op::And || e.op == Op::Or || (e.op >= Op::Lt && e.op <= Op::Ne)) {
+    return Value{TRY(truth(e))};
+  }
+  const TypeId a = types_.decay(e.a->type), b = types_.decay(e.b->type);
+  if (types_.is_pointer(a)) return pointer_step(e.op, TRY(clean(*e.a)), a, *e.b);
+  if (types_.is_pointer(b)) {  // integer + pointer
+    const unsigned offset = TRY(converted(*e.a, types_.int64));
+    TRY(scale(offset, types_.size(types_.referent(b)), e.at));
+    const unsigned base = TRY(clean(*e.b));
+    out_.emit(Opcode::Add, offset, base, offset);
+    out_.release(base);
+    return Value{offset};
+  }
+  return combine(e.op, TRY(raw(*e.a)), e.a->type, *e.b);
+}
+
+Checked<CodeGenerator::Value> CodeGenerator::unary(const Expr& e) {
+  switch (e.op) {
+    case Op::Not: return Value{TRY(truth(e))};
+    case Op::Deref: return Value{TRY(load(e))};
+    case Op::AddressOf: return Value{TRY(address(*e.a))};
+    case Op::PreInc:
+    case Op::PreDec: return step(e, false);
+    case Op::PostInc:
+    case Op::PostDec: return step(e, true);
+    default: break;
+  }
+  const unsigned reg = TRY(converted(*e.a, e.type));
+  if (e.op == Op::Plus) return Value{reg};
+  if (e.op == Op::Neg) {
+    out_.emit(Opcode::Sub, 0, reg, reg);
+  } else {
+    out_.emit(Opcode::Not, reg, 0, reg);
+  }
+  return Value{reg, types_.size(e.type) == 8};
+}
+
+Checked<CodeGenerator::Value> CodeGenerator::cast(const Expr& e) {
+  if (types_.is_scalar(e.type)) return Value{TRY(converted(*e.a, e.type))};
+  return raw(*e.a);
+}
+
+Checked<CodeGenerator::Value> CodeGenerator::raw(const Expr& e) {
+  if (e.constant) return Value{TRY(constant(types_.wrap(e.type, *e.constant), e.at))};
+  switch (e.kind) {
+    case ExprKind::String: {
+      const unsigned reg = TRY(out_.allocate(e.at));
+      out_.set_string(*e.text, reg);
+      return Value{reg};
+    }
+    case ExprKind::Unary: return unary(e);
+    case ExprKind::Binary: return binary(e);
+    case ExprKind::Assign: return assign(e);
+    case ExprKind::Conditional: return conditional(e);
+    case ExprKind::Comma: {
+      const Value first = TRY(raw(*e.a));
+      out_.release(first.reg);
+      return raw(*e.b);
+    }
+    case ExprKind::Call: return Value{TRY(call(e))};
+    case ExprKind::Cast: return cast(e);
+    case ExprKind::Stringof: return Value{TRY(clean(*e.a))};
+    default: return Value{TRY(load(e))};
+  }
+}
+
+}  // namespace ringside::d

@@ -1,0 +1,336 @@
+// Variables, memory and calls. Order in this file: addresses, loads and stores of memory, D's
+// variables, assignment, tuples and calls.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dif/d/codegen.h"
+
+namespace ringside::d {
+namespace {
+
+Opcode load_opcode(std::uint64_t size, bool is_signed) {
+  switch (size) {
+    case 1: return is_signed ? Opcode::Ldsb : Opcode::Ldub;
+    case 2: return is_signed ? Opcode::Ldsh : Opcode::Lduh;
+    case 4: return is_signed ? Opcode::Ldsw : Opcode::Lduw;
+    default: return Opcode::Ldx;
+  }
+}
+
+Opcode store_opcode(std::uint64_t size) {
+  switch (size) {
+    case 1: return Opcode::Stb;
+    case 2: return Opcode::Sth;
+    case 4: return Opcode::Stw;
+    default: return Opcode::Stx;
+  }
+}
+
+bool is_member(const Expr& e) {
+  return e.kind == ExprKind::Member || e.kind == ExprKind::Arrow;
+}
+
+/// Evaluates to the same value twice running, with no effect.
+bool is_pure(const Expr& e) {
+  const bool steps = e.kind == ExprKind::Unary && e.op >= Op::PreInc;
+  if (e.kind == ExprKind::Assign || e.kind == ExprKind::Call || steps) return false;
+  for (const Expr* part : {e.a, e.b, e.c}) {
+    if (part != nullptr && !is_pure(*part)) return false;
+  }
+  return std::ranges::all_of(e.list, [](const Expr* part) { return is_pure(*part); });
+}
+
+/// Its code uses the tuple stack.
+bool uses_tuple(const Expr& e) {
+  const bool element = e.kind == ExprKind::Index && e.symbol != nullptr && e.symbol->is_associative;
+  if (e.kind == ExprKind::Call || element) return true;
+  for (const Expr* part : {e.a, e.b, e.c}) {
+    if (part != nullptr && uses_tuple(*part)) return true;
+  }
+  return std::ranges::any_of(e.list, [](const Expr* part) { return uses_tuple(*part); });
+}
+
+}  // namespace
+
+std::optional<BitUnit> bit_unit(const FoundMember& member) {
+  for (const unsigned size : {1U, 2U, 4U, 8U}) {
+    const std::uint64_t start = member.bit_offset / (size * 8) * (size * 8);
+    if (member.bit_offset + member.bit_width > start + size * 8) continue;
+    return BitUnit{start / 8, size, static_cast<unsigned>(member.bit_offset - start)};
+  }
+  return std::nullopt;
+}
+
+// Memory
+
+Checked<void> CodeGenerator::add_offset(unsigned reg, std::uint64_t offset, const Location& at) {
+  if (offset == 0) return {};
+  const unsigned amount = TRY(constant(offset, at));
+  out_.emit(Opcode::Add, reg, amount, reg);
+  out_.release(amount);
+  return {};
+}
+
+/// Where an lvalue in memory, or a by-reference value, lies. Of a bit-field: its unit.
+Checked<unsigned> CodeGenerator::address(const Expr& e) {
+  if (e.kind == ExprKind::KernelSymbol) return constant(e.address, e.at);
+  if (e.kind == ExprKind::Unary && e.op == Op::Deref) return clean(*e.a);
+  if (is_member(e)) {
+    const unsigned reg = TRY(e.kind == ExprKind::Arrow ? clean(*e.a) : address(*e.a));
+    std::uint64_t offset = e.member.bit_offset / 8;
+    if (e.member.bit_width != 0) {
+      const auto unit = bit_unit(e.member);
+      if (!unit)
+        return complain("D_UNKNOWN", e.at, "a bit-field across words is not supported yet");
+      offset = unit->byte;
+    }
+    TRY(add_offset(reg, offset, e.at));
+    return reg;
+  }
+  if (e.kind == ExprKind::Index && e.symbol == nullptr && e.a->type.value != 0) {
+    const unsigned base = TRY(clean(*e.a));
+    const unsigned index = TRY(converted(*e.list[0], types_.int64));
+    TRY(scale(index, types_.size(e.type), e.at));
+    out_.emit(Opcode::Add, base, index, base);
+    out_.release(index);
+    return base;
+  }
+  return clean(e);
+}
+
+Checked<unsigned> CodeGenerator::load(const Expr& e) {
+  if (e.symbol != nullptr) return load_symbol(e);
+  const bool is_argument = e.kind == ExprKind::Index && e.a->type.value == 0;
+  if (is_argument) {  // args[n]: the registers' upper bits are not the argument's
+    const unsigned reg = TRY(constant(e.address, e.at));
+    out_.emit(Opcode::Ldga, dif::kArgsArray, reg, reg);
+    TRY(extend(reg, e.type, e.at));
+    return reg;
+  }
+  const unsigned reg = TRY(address(e));
+  if (types_.by_reference(e.type) || types_.kind(e.type) == TypeKind::Function) return reg;
+  return load_at(e, reg);
+}
+
+Checked<unsigned> CodeGenerator::load_at(const Expr& e, unsigned address) {
+  if (!types_.is_scalar(e.type)) TRY(resolver_.value_type(e));
+  if (is_member(e) && e.member.bit_width != 0) {
+    const auto unit = bit_unit(e.member);
+    const unsigned width = e.member.bit_width;
+    out_.emit(load_opcode(unit->size, false), address, 0, address);
+    const unsigned bits = TRY(constant(64 - unit->shift - width, e.at));
+    out_.emit(Opcode::Sll, address, bits, address);
+    out_.set_integer(64 - width, bits);
+    out_.emit(types_.is_signed(e.type) ? Opcode::Sra : Opcode::Srl, address, bits, address);
+    out_.release(bits);
+    return address;
+  }
+  if (!types_.is_scalar(e.type)) {
+    return complain("D_UNKNOWN", e.at,
+                    fmt::format("a value of type {} is not supported yet", types_.name(e.type)));
+  }
+  out_.emit(load_opcode(types_.size(e.type), types_.is_signed(e.type)), address, 0, address);
+  return address;
+}
+
+/// Keeps `address` and `value`.
+Checked<void> CodeGenerator::store_at(const Expr& e, unsigned address, unsigned value) {
+  if (is_member(e) && e.member.bit_width != 0) return store_bits(e, address, value);
+  if (types_.by_reference(e.type)) {
+    const std::uint64_t bytes =
+        types_.is_string(e.type) ? resolver_.string_size() : types_.size(e.type);
+    const unsigned size = TRY(constant(bytes, e.at));
+    out_.emit(Opcode::Copys, value, size, address);
+    out_.release(size);
+    return {};
+  }
+  out_.emit(store_opcode(types_.size(e.type)), value, 0, address);
+  return {};
+}
+
+Checked<void> CodeGenerator::store_bits(const Expr& e, unsigned address, unsigned value) {
+  const auto unit = bit_unit(e.member);
+  const unsigned width = e.member.bit_width;
+  const std::uint64_t mask = width == 64 ? UINT64_MAX : (std::uint64_t{1} << width) - 1;
+  const unsigned field = TRY(constant(mask, e.at));
+  out_.emit(Opcode::And, value, field, field);
+  const unsigned work = TRY(constant(unit->shift, e.at));
+  out_.emit(Opcode::Sll, field, work, field);
+  out_.emit(load_opcode(unit->size, false), address, 0, work);
+  const unsigned others = TRY(constant(~(mask << unit->shift), e.at));
+  out_.emit(Opcode::And, work, others, work);
+  out_.emit(Opcode::Or, work, field, work);
+  out_.emit(store_opcode(unit->size), work, 0, address);
+  for (const unsigned reg : {field, work, others}) out_.release(reg);
+  return {};
+}
+
+// D's variables
+
+dif::Variable CodeGenerator::variable(const Symbol& symbol) const {
+  dif::Variable result;
+  result.id = symbol.id;
+  result.scope = symbol.scope == Scope::Thread   ? dif::VariableScope::Thread
+                 : symbol.scope == Scope::Clause ? dif::VariableScope::Clause
+                                                 : dif::VariableScope::Global;
+  result.kind = symbol.is_associative ? dif::VariableKind::Associative : dif::VariableKind::Scalar;
+  result.type = types_.value_type(symbol.type).value_or(dif::ValueType{});
+  result.name = symbol.name;
+  return result;
+}
+
+Checked<unsigned> CodeGenerator::load_symbol(const Expr& e) {
+  const Symbol& symbol = *e.symbol;
+  const bool thread = symbol.scope == Scope::Thread;
+  if (symbol.is_associative) TRY(push_keys(e));
+  const unsigned reg = TRY(out_.allocate(e.at));
+  const Opcode op = symbol.is_associative           ? (thread ? Opcode::Ldtaa : Opcode::Ldgaa)
+                    : thread                        ? Opcode::Ldts
+                    : symbol.scope == Scope::Clause ? Opcode::Ldls
+                                                    : Opcode::Ldgs;
+  out_.variable(op, variable(symbol), reg);
+  return reg;
+}
+
+Checked<void> CodeGenerator::store_symbol(const Expr& e, unsigned value) {
+  const Symbol& symbol = *e.symbol;
+  const bool thread = symbol.scope == Scope::Thread;
+  if (symbol.is_associative) TRY(push_keys(e));
+  const Opcode op = symbol.is_associative           ? (thread ? Opcode::Sttaa : Opcode::Stgaa)
+                    : thread                        ? Opcode::Stts
+                    : symbol.scope == Scope::Clause ? Opcode::Stls
+                                                    : Opcode::Stgs;
+  out_.variable(op, variable(symbol), value);
+  return {};
+}
+
+// Assignment
+
+Checked<CodeGenerator::Value> CodeGenerator::assign(const Expr& e) {
+  const Expr& target = *e.a;
+  if (e.compound) return Value{TRY(read_modify_write(target, e, false))};
+  const bool frees = types_.by_reference(target.type) && e.b->constant == 0U;
+  const unsigned value = TRY(frees ? constant(0, e.at) : converted(*e.b, target.type));
+  if (target.symbol != nullptr) {
+    TRY(store_symbol(target, value));
+    return Value{value};
+  }
+  const unsigned at = TRY(address(target));
+  TRY(store_at(target, at, value));
+  out_.release(at);
+  return Value{value};
+}
+
+Checked<CodeGenerator::Value> CodeGenerator::step(const Expr& e, bool want_old) {
+  return Value{TRY(read_modify_write(*e.a, e, want_old))};
+}
+
+/// `target op= e.b`, or ++ and -- when `e` is unary. The result is the new value, or the old.
+Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Expr& e,
+                                                   bool want_old) {
+  const bool in_memory = target.symbol == nullptr;
+  const auto pure_key = [](const Expr* key) { return is_pure(*key); };
+  if (!in_memory && !std::ranges::all_of(target.list, pure_key)) {
+    return complain(
+        "D_UNKNOWN", e.at,
+        "changing an element whose keys have side effects or calls is not supported yet");
+  }
+  unsigned at = 0;
+  Value value;
+  if (in_memory) {
+    at = TRY(address(target));
+    value.reg = TRY(out_.allocate(e.at));
+    out_.emit(Opcode::Mov, at, 0, value.reg);
+    value.reg = TRY(load_at(target, value.reg));
+  } else {
+    value.reg = TRY(load_symbol(target));
+  }
+  unsigned old = 0;
+  if (want_old) {
+    old = TRY(out_.allocate(e.at));
+    out_.emit(Opcode::Mov, value.reg, 0, old);
+  }
+  Expr one;
+  one.at = e.at;
+  one.constant = 1;
+  one.type = types_.int32;
+  const bool steps = e.kind == ExprKind::Unary;
+  const Op op = !steps ? e.op : e.op == Op::PreInc || e.op == Op::PostInc ? Op::Add : Op::Sub;
+  const Expr& right = steps ? one : *e.b;
+  if (types_.is_pointer(target.type)) {
+    value = TRY(pointer_step(op, value.reg, target.type, right));
+  } else {
+    value = TRY(combine(op, value, target.type, right));
+    TRY(extend(value.reg, target.type, e.at));
+  }
+  TRY(in_memory ? store_at(target, at, value.reg) : store_symbol(target, value.reg));
+  if (in_memory) out_.release(at);
+  if (!want_old) return value.reg;
+  out_.release(value.reg);
+  return old;
+}
+
+// Tuples and calls
+
+Checked<unsigned> CodeGenerator::slot_value(const Slot& slot) {
+  if (slot.as_string || !types_.is_scalar(slot.type)) return clean(*slot.value);
+  return converted(*slot.value, slot.type);
+}
+
+Checked<void> CodeGenerator::push(const Slot& slot, unsigned reg) {
+  if (slot.as_string) {
+    out_.push(Opcode::Pushtr, dif::TupleType::String, 0, reg);
+  } else if (types_.is_scalar(slot.type)) {
+    out_.push(Opcode::Pushtv, dif::TupleType::Value, 0, reg);
+  } else {
+    const unsigned size = TRY(constant(types_.size(slot.type), slot.value->at));
+    out_.push(Opcode::Pushtr, dif::TupleType::Value, size, reg);
+    out_.release(size);
+  }
+  out_.release(reg);
+  return {};
+}
+
+/// Empties the tuple stack and pushes all. Values that need the stack themselves come first, and
+/// wait in registers with those before them.
+Checked<void> CodeGenerator::push_all(const std::vector<Slot>& slots) {
+  std::size_t early = 0;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (uses_tuple(*slots[i].value)) early = i + 1;
+  }
+  std::vector<unsigned> waiting;
+  for (std::size_t i = 0; i < early; ++i) waiting.push_back(TRY(slot_value(slots[i])));
+  out_.emit(Opcode::Flushts);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const unsigned reg = i < early ? waiting[i] : TRY(slot_value(slots[i]));
+    TRY(push(slots[i], reg));
+  }
+  return {};
+}
+
+Checked<void> CodeGenerator::push_keys(const Expr& e) {
+  std::vector<Slot> slots;
+  for (std::size_t i = 0; i < e.list.size(); ++i) {
+    const TypeId type = e.symbol->keys[i];
+    slots.push_back({e.list[i], type, types_.is_string(type)});
+  }
+  return push_all(slots);
+}
+
+Checked<unsigned> CodeGenerator::call(const Expr& e) {
+  const dif::SubroutineInfo& info = *e.symbol->subroutine;
+  std::vector<Slot> slots;
+  for (std::size_t i = 0; i < e.list.size(); ++i) {
+    const bool null_string = e.list[i]->constant == 0U;
+    const bool as_string = info.arguments[i] == dif::ArgumentKind::String && !null_string;
+    const bool pointer = info.arguments[i] != dif::ArgumentKind::Integer;
+    slots.push_back({e.list[i], pointer ? types_.uint64 : types_.int64, as_string});
+  }
+  TRY(push_all(slots));
+  const unsigned reg = TRY(out_.allocate(e.at));
+  out_.indexed(Opcode::Call, static_cast<unsigned>(info.id), reg);
+  return reg;
+}
+
+}  // namespace ringside::d

@@ -1,0 +1,85 @@
+#include "dif/d/emitter.h"
+
+#include <algorithm>
+
+namespace ringside::d {
+namespace {
+
+constexpr std::size_t kMaxTable = 0xffff;          // setx and sets have 16-bit operands
+constexpr std::size_t kMaxText = (256 << 10) / 4;  // the verifier's limit for one object
+
+}  // namespace
+
+Checked<unsigned> Emitter::allocate(const Location& at) {
+  const auto free = std::find(used_.begin(), used_.end(), false);
+  if (free == used_.end()) {
+    return complain("D_NOREG", at, "Insufficient registers to generate code");
+  }
+  *free = true;
+  return static_cast<unsigned>(free - used_.begin());
+}
+
+void Emitter::emit(Opcode op, unsigned r1, unsigned r2, unsigned rd) {
+  difo_.text.push_back(dif::encode(op, r1, r2, rd));
+}
+
+void Emitter::indexed(Opcode op, unsigned index, unsigned rd) {
+  difo_.text.push_back(dif::encode_indexed(op, index, rd));
+}
+
+void Emitter::push(Opcode op, dif::TupleType type, unsigned size, unsigned value) {
+  difo_.text.push_back(dif::encode_push(op, type, size, value));
+}
+
+void Emitter::variable(Opcode op, const dif::Variable& variable, unsigned rd) {
+  const bool known = std::ranges::any_of(difo_.variables, [&](const dif::Variable& v) {
+    return v.scope == variable.scope && v.id == variable.id;
+  });
+  if (!known && variable.id >= dif::kFirstUserVariable) difo_.variables.push_back(variable);
+  indexed(op, variable.id, rd);
+}
+
+void Emitter::set_integer(std::uint64_t value, unsigned rd) {
+  if (value == 0) return emit(Opcode::Mov, 0, 0, rd);
+  const auto [at, fresh] = integers_.emplace(value, difo_.integers.size());
+  if (fresh) difo_.integers.push_back(value);
+  indexed(Opcode::Setx, at->second, rd);
+}
+
+void Emitter::set_string(std::string_view text, unsigned rd) {
+  if (difo_.strings.empty()) difo_.strings.push_back('\0');
+  const auto [at, fresh] = strings_.emplace(std::string(text), difo_.strings.size());
+  if (fresh) {
+    difo_.strings += text;
+    difo_.strings.push_back('\0');
+  }
+  indexed(Opcode::Sets, at->second, rd);
+}
+
+Label Emitter::label() {
+  labels_.push_back(0);
+  return {static_cast<std::uint32_t>(labels_.size() - 1)};
+}
+
+void Emitter::branch(Opcode op, Label to) {
+  branches_.emplace_back(static_cast<std::uint32_t>(difo_.text.size()), to.index);
+  difo_.text.push_back(dif::encode_branch(op, 0));
+}
+
+void Emitter::place(Label label) {
+  labels_[label.index] = static_cast<std::uint32_t>(difo_.text.size());
+}
+
+Checked<dif::Difo> Emitter::finish(unsigned reg, const dif::ValueType& result, const Location& at) {
+  difo_.text.push_back(dif::encode_return(reg));
+  if (difo_.text.size() > kMaxText || difo_.integers.size() > kMaxTable ||
+      difo_.strings.size() > kMaxTable) {
+    return complain("D_UNKNOWN", at, "expression is too large");
+  }
+  for (const auto& [instruction, label] : branches_) difo_.text[instruction] |= labels_[label];
+  if (difo_.strings.empty()) difo_.strings.push_back('\0');
+  difo_.result = result;
+  return std::move(difo_);
+}
+
+}  // namespace ringside::d

@@ -1,0 +1,56 @@
+// Builds one DIF object: registers, forward labels, constant tables. Knows nothing of D.
+// Fire context: no.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "dif/d/diagnostic.h"
+#include "dif/insn.h"
+#include "dif/program.h"
+
+namespace ringside::d {
+
+using dif::Opcode;
+
+/// A place that branches go to; always further on.
+struct Label {
+  std::uint32_t index = 0;
+};
+
+class Emitter {
+ public:
+  /// A free register, or the complaint that the expression needs too many.
+  Checked<unsigned> allocate(const Location& at);
+  /// r0 may be released, to no effect.
+  void release(unsigned reg) { used_[reg] = reg == 0; }
+  /// Marks a register used again that was released: the branches of ?: meet in one.
+  void take(unsigned reg) { used_[reg] = true; }
+
+  void emit(Opcode op, unsigned r1 = 0, unsigned r2 = 0, unsigned rd = 0);
+  void indexed(Opcode op, unsigned index, unsigned rd);
+  void push(Opcode op, dif::TupleType type, unsigned size, unsigned value);
+  void variable(Opcode op, const dif::Variable& variable, unsigned rd);
+  void set_integer(std::uint64_t value, unsigned rd);
+  void set_string(std::string_view text, unsigned rd);
+
+  Label label();
+  void branch(Opcode op, Label to);
+  void place(Label label);
+
+  /// Ends the object with `ret reg`.
+  Checked<dif::Difo> finish(unsigned reg, const dif::ValueType& result, const Location& at);
+
+ private:
+  std::array<bool, dif::kRegisters> used_{true};
+  dif::Difo difo_;
+  std::unordered_map<std::uint64_t, unsigned> integers_;
+  std::unordered_map<std::string, unsigned> strings_;
+  std::vector<std::uint32_t> labels_;                              // where they were placed
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> branches_;  // instruction, label
+};
+
+}  // namespace ringside::d

@@ -1,0 +1,94 @@
+// What lexer and grammar share while they read one program. Only lexer.l, grammar.y and
+// parse*.cc include it.
+// Fire context: no.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "dif/d/parse.h"
+
+namespace ringside::d {
+
+class ParseContext {
+ public:
+  ParseContext(std::string_view source, const CompileOptions& options, const TypeGraph& types,
+               Tree& tree)
+      : source(source), options(options), types(types), tree(tree) {}
+
+  std::string_view source;
+  const CompileOptions& options;
+  const TypeGraph& types;
+  Tree& tree;
+  void* scanner = nullptr;
+  std::optional<Diagnostic> error;  // the first one wins
+
+  // Lexer position.
+  Location next;              // of the byte after the current token
+  Location token;             // of the current token
+  std::size_t offset = 0;     // of the byte after the current token
+  int nesting = 0;            // braces open in a declaration or clause
+  bool in_clause = false;     // the last } ends the whole, without a ;
+  bool after_type = false;    // the last token completed a type: a name is being declared
+  bool after_member = false;  // the last token was -> or . : any word is a member's name
+  bool after_tag = false;     // the last token was struct, union or enum
+  bool default_arguments = false;
+  std::set<std::size_t> used_arguments;
+
+  /// Accounts for the token's text; called for every rule that matches.
+  void advance(std::string_view text);
+  /// Forgets the token: another start condition will read it again.
+  void rewind();
+
+  /// Records why the parse ends.
+  void stop(std::string_view tag, const Location& at, std::string text);
+
+  /// Bison's own complaint, about the current token.
+  void syntax_error(const Location& at);
+
+  bool is_type_name(std::string_view name) const;
+  /// True when a program-level run of characters starts a declaration, not a probe description.
+  bool starts_declaration(std::string_view run) const;
+  /// True when a '/' at this point ends the predicate: {, ;, / or the end follows.
+  bool predicate_ends() const;
+  void declare_type_name(std::string_view name) { program_types_.emplace(name); }
+
+  // Token values; each returns 0 after stop() when the text is wrong.
+  Expr* integer(std::string_view text);
+  Expr* character(std::string_view text);
+  Text string(std::string_view quoted);
+  bool control_line(std::string_view line);
+  /// $name, $N and $$N inside a probe description replaced by their values.
+  Text pattern(std::string_view text);
+  struct Macro {  // what $name stands for
+    bool is_string = false;
+    std::string text;
+  };
+  std::optional<Macro> macro(std::string_view name);
+  void check_unused_arguments();
+
+  // Nodes, with the nesting limit.
+  Text text(std::string_view value) { return tree.arena.make(std::string(value)); }
+  Expr* expr(ExprKind kind, const Location& at, Expr* a = nullptr, Expr* b = nullptr,
+             Expr* c = nullptr);
+  Expr* unary(Op op, const Location& at, Expr* a);
+  Expr* binary(Op op, const Location& at, Expr* a, Expr* b);
+  Expr* assign(const Location& at, Expr* a, Expr* b, std::optional<Op> op = std::nullopt);
+  Expr* call(const Location& at, Text name, ExprList* list);
+  bool too_deep(int depth, const Location& at);
+  Derivation* derivation(Derivation::Kind kind);
+  bool derive(Declarator* declarator, const Derivation& step);
+  TypeSpec* merge(TypeSpec* into, TypeSpec* word);
+  void declare(Declaration* declaration);
+
+ private:
+  bool pragma(std::string_view words);
+  bool line_marker(std::string_view words);
+  std::unordered_set<std::string> program_types_;
+  std::size_t token_offset_ = 0;
+  std::size_t nodes_ = 0;
+};
+
+}  // namespace ringside::d

@@ -1,0 +1,288 @@
+// What the text of a token means: numbers, characters, strings, macros, and # lines.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "dif/d/parse_context.h"
+
+namespace ringside::d {
+namespace {
+
+int digit_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'Z') return c - 'A' + 10;
+  return std::numeric_limits<int>::max();
+}
+
+/// Resolves C's escapes. An unknown escape stands for its character, as in C.
+std::string unescape(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      out += text[i];
+      continue;
+    }
+    const char c = text[++i];
+    constexpr std::string_view kLetters = "abfnrtv", kMeanings = "\a\b\f\n\r\t\v";
+    const std::size_t letter = kLetters.find(c);
+    unsigned value = 0;
+    if (letter != std::string_view::npos) {
+      out += kMeanings[letter];
+    } else if (c >= '0' && c <= '7') {
+      for (int n = 0; n < 3 && i < text.size() && text[i] >= '0' && text[i] <= '7'; ++n) {
+        value = value * 8 + static_cast<unsigned>(text[i++] - '0');
+      }
+      --i;
+      out += static_cast<char>(value);
+    } else if (c == 'x' && i + 1 < text.size() && digit_value(text[i + 1]) < 16) {
+      while (i + 1 < text.size() && digit_value(text[i + 1]) < 16) {
+        value = (value * 16 + static_cast<unsigned>(digit_value(text[++i]))) & 0xff;
+      }
+      out += static_cast<char>(value);
+    } else if (c != '\n') {  // a backslash joins lines
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string_view first_word(std::string_view& text) {
+  const auto space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  const auto begin = std::find_if_not(text.begin(), text.end(), space);
+  const auto end = std::find_if(begin, text.end(), space);
+  const std::string_view word(begin, end);
+  text = std::string_view(end, text.end());
+  return word;
+}
+
+/// The smallest of C's types that holds an integer constant.
+std::string_view literal_type(std::uint64_t value, bool is_decimal, bool is_unsigned,
+                              bool is_long) {
+  if (!is_long) {
+    if (!is_unsigned && value <= INT32_MAX) return "int";
+    if ((is_unsigned || !is_decimal) && value <= UINT32_MAX) return "unsigned int";
+  }
+  return !is_unsigned && value <= INT64_MAX ? "long" : "unsigned long";
+}
+
+}  // namespace
+
+Expr* ParseContext::integer(std::string_view text) {
+  std::string_view digits = text;
+  int base = 10;
+  if (text.starts_with("0x") || text.starts_with("0X")) {
+    base = 16;
+    digits.remove_prefix(2);
+  } else if (text.size() > 1 && text[0] == '0') {
+    base = 8;
+    digits.remove_prefix(1);
+  }
+  bool is_unsigned = false;
+  int longs = 0;
+  while (!digits.empty()) {
+    const char c = digits.back();
+    if ((c == 'u' || c == 'U') && !is_unsigned) {
+      is_unsigned = true;
+    } else if ((c == 'l' || c == 'L') && longs < 2) {
+      ++longs;
+    } else {
+      break;
+    }
+    digits.remove_suffix(1);
+  }
+  std::uint64_t value = 0;
+  for (const char c : digits) {
+    if (digit_value(c) >= base) {
+      stop("D_INT_DIGIT", token,
+           fmt::format("integer constant {} contains invalid digit {}", text, c));
+      return nullptr;
+    }
+    if (__builtin_mul_overflow(value, static_cast<unsigned>(base), &value) ||
+        __builtin_add_overflow(value, static_cast<unsigned>(digit_value(c)), &value)) {
+      stop("D_INT_OFLOW", token,
+           fmt::format("integer constant {} cannot be represented in any built-in integral type",
+                       text));
+      return nullptr;
+    }
+  }
+  if (digits.empty() && base == 16) {
+    stop("D_INT_DIGIT", token, fmt::format("integer constant {} has no digits", text));
+    return nullptr;
+  }
+  Expr* node = expr(ExprKind::Integer, token);
+  node->constant = value;
+  node->type =
+      types.find(literal_type(value, base == 10, is_unsigned, longs > 0)).value_or(TypeId{});
+  return node;
+}
+
+Expr* ParseContext::character(std::string_view text) {
+  const std::string bytes = unescape(text.substr(1, text.size() - 2));
+  if (bytes.empty()) {
+    stop("D_CHR_NULL", token, "empty character constant");
+    return nullptr;
+  }
+  if (bytes.size() > 8) {
+    stop("D_CHR_OFLOW", token, "character constant is too long");
+    return nullptr;
+  }
+  std::uint64_t value =
+      bytes.size() == 1 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(bytes[0])) : 0;
+  if (bytes.size() > 1) {
+    for (const char c : bytes) value = value << 8 | static_cast<unsigned char>(c);
+  }
+  Expr* node = expr(ExprKind::Integer, token);
+  node->constant = value;
+  node->type = types.find(bytes.size() <= 4 ? "int" : "long").value_or(TypeId{});
+  if (bytes.size() == 4)
+    node->constant = static_cast<std::uint64_t>(static_cast<std::int32_t>(value));
+  return node;
+}
+
+Text ParseContext::string(std::string_view quoted) {
+  std::string value = unescape(quoted.substr(1, quoted.size() - 2));
+  value.resize(std::min(value.size(), value.find('\0')));  // C's strings end at the first NUL
+  return text(value);
+}
+
+std::optional<ParseContext::Macro> ParseContext::macro(std::string_view name) {
+  Macro result;
+  name.remove_prefix(1);
+  if (name.starts_with('$')) {
+    result.is_string = true;
+    name.remove_prefix(1);
+  }
+  if (name[0] >= '0' && name[0] <= '9') {
+    std::size_t index = 0;
+    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), index);
+    if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) {
+      stop("D_MACRO_OFLOW", token, fmt::format("macro argument ${} is out of range", name));
+      return std::nullopt;
+    }
+    used_arguments.insert(index);
+    if (index < options.macro_arguments.size()) {
+      result.text = options.macro_arguments[index];
+    } else if (default_arguments) {
+      result.text.assign(result.is_string ? 0 : 1, '0');
+    } else {
+      stop("D_MACRO_UNDEF", token, fmt::format("macro argument ${} is not defined", name));
+      return std::nullopt;
+    }
+    return result;
+  }
+  const auto found = options.macros.find(std::string(name));
+  if (found == options.macros.end()) {
+    stop("D_MACRO_UNDEF", token, fmt::format("macro variable ${} is not defined", name));
+    return std::nullopt;
+  }
+  result.text = std::to_string(found->second);
+  return result;
+}
+
+Text ParseContext::pattern(std::string_view raw) {
+  std::string out;
+  while (!raw.empty()) {
+    std::size_t end = 1;
+    if (raw[0] == '$') {
+      while (end < raw.size() && raw[end] == '$' && end < 2) ++end;
+      const bool digits = end < raw.size() && raw[end] >= '0' && raw[end] <= '9';
+      while (end < raw.size() && (digits ? raw[end] >= '0' && raw[end] <= '9'
+                                         : digit_value(raw[end]) < 36 || raw[end] == '_')) {
+        ++end;
+      }
+      const std::string_view name = raw.substr(0, end);
+      if (name.find_first_not_of('$') == std::string_view::npos) {
+        stop("D_PDESC_INVAL", token, "invalid probe description: $ without a macro's name");
+        return nullptr;
+      }
+      const auto expanded = macro(name);
+      if (!expanded) return nullptr;
+      out += expanded->text;
+    } else {
+      end = std::min(raw.find('$'), raw.size());
+      out += raw.substr(0, end);
+    }
+    raw.remove_prefix(end);
+  }
+  return text(out);
+}
+
+bool ParseContext::control_line(std::string_view line) {
+  line.remove_prefix(line.find('#') + 1);
+  if (line.starts_with('!')) {
+    if (token.source_line == 1) return true;
+    stop("D_SYNTAX", token, "#! is only allowed in the first line");
+    return false;
+  }
+  const std::string_view word = first_word(line);
+  if (word.empty()) return true;
+  if (word == "pragma") return pragma(line);
+  if (word == "line") return line_marker(line);
+  if (word == "ident") return true;
+  if (word == "error") {
+    stop("D_PRAGERR", token, fmt::format("#error:{}", line));
+    return false;
+  }
+  if (word[0] >= '0' && word[0] <= '9') {
+    return line_marker(std::string_view(word.data(), line.data() + line.size()));
+  }
+  stop("D_PRAGCTL_INVAL", token, fmt::format("invalid control directive: #{}", word));
+  return false;
+}
+
+bool ParseContext::line_marker(std::string_view words) {
+  const std::string_view number = first_word(words);
+  int line = 0;
+  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), line);
+  if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size() || line < 0 ||
+      line > 1'000'000'000) {
+    stop("D_SYNTAX", token, "#line needs a line number");
+    return false;
+  }
+  next.line = line - 1;  // the end of this line adds one
+  return true;
+}
+
+bool ParseContext::pragma(std::string_view words) {
+  if (first_word(words) != "D") return true;  // another tool's
+  const std::string_view directive = first_word(words);
+  constexpr auto kIgnored =
+      std::to_array<std::string_view>({"attributes", "binding", "depends_on"});
+  if (std::ranges::find(kIgnored, directive) != kIgnored.end()) {
+    if (!first_word(words).empty()) return true;
+    stop("D_PRAGMA_MALFORM", token, fmt::format("malformed #pragma D {}", directive));
+    return false;
+  }
+  if (directive != "option") {
+    stop("D_PRAGMA_INVAL", token,
+         fmt::format("invalid #pragma directive: #pragma D {}", directive));
+    return false;
+  }
+  const std::string_view setting = first_word(words);
+  if (setting.empty() || setting[0] == '=' || !first_word(words).empty()) {
+    stop("D_PRAGMA_MALFORM", token, "malformed #pragma D option name[=value]");
+    return false;
+  }
+  const std::size_t equals = std::min(setting.find('='), setting.size());
+  const std::string name(setting.substr(0, equals));
+  tree.options.emplace_back(name,
+                            std::string(setting.substr(std::min(equals + 1, setting.size()))));
+  if (name == "defaultargs") default_arguments = true;
+  return true;
+}
+
+void ParseContext::check_unused_arguments() {
+  if (default_arguments) return;
+  for (std::size_t i = 1; i < options.macro_arguments.size(); ++i) {
+    if (used_arguments.contains(i)) continue;
+    return stop("D_MACRO_UNUSED", {},
+                fmt::format("extraneous argument '{}' (${} is not referenced)",
+                            options.macro_arguments[i], i));
+  }
+}
+
+}  // namespace ringside::d

@@ -1,0 +1,266 @@
+#include "dif/d/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace ringside::d {
+namespace {
+
+/// What stands in a clause, not in an expression.
+constexpr auto kActions = std::to_array<std::string_view>(
+    {"trace",     "printf",      "printa", "tracemem", "exit",      "clear",      "trunc",
+     "normalize", "denormalize", "setopt", "print",    "stack",     "ustack",     "jstack",
+     "sym",       "mod",         "func",   "usym",     "umod",      "uaddr",      "ufunc",
+     "ftruncate", "freopen",     "system", "stop",     "raise",     "breakpoint", "panic",
+     "chill",     "speculate",   "commit", "discard",  "count",     "sum",        "avg",
+     "min",       "max",         "stddev", "quantize", "lquantize", "llquantize"});
+
+}  // namespace
+
+Resolver::Resolver(Environment& environment, const CompileOptions& options, Arena& arena)
+    : environment_(environment), options_(options), arena_(arena), types_(environment.types()) {}
+
+Checked<void> Resolver::resolve(Expr* e) {
+  // A node may be resolved twice (x++ types its operand first); names must not be declared anew.
+  e->constant = e->kind == ExprKind::Integer ? e->constant : std::nullopt;
+  return dispatch(e);
+}
+
+Checked<void> Resolver::dispatch(Expr* e) {
+  switch (e->kind) {
+    case ExprKind::Integer: return {};
+    case ExprKind::String: e->type = types_.string; return {};
+    case ExprKind::Name: return name(e);
+    case ExprKind::Scoped: return scoped(e);
+    case ExprKind::KernelSymbol: return kernel_symbol(e, false);
+    case ExprKind::Aggregation:
+      return complain("D_SYNTAX", e->at, "an aggregation may not be used in an expression");
+    case ExprKind::Unary: return unary(e);
+    case ExprKind::Binary: return binary(e);
+    case ExprKind::Assign: return assign(e);
+    case ExprKind::Conditional: return conditional(e);
+    case ExprKind::Comma:
+      TRY(resolve(e->a));
+      TRY(resolve(e->b));
+      e->type = e->b->type;
+      return {};
+    case ExprKind::Call: return call(e);
+    case ExprKind::Index: return index(e);
+    case ExprKind::Member:
+    case ExprKind::Arrow: return member(e);
+    case ExprKind::Cast: return cast(e);
+    case ExprKind::SizeofType:
+    case ExprKind::SizeofExpr: return size_of(e);
+    case ExprKind::Offsetof: return offset_of(e);
+    case ExprKind::Stringof: return string_of(e);
+    case ExprKind::Xlate: return complain("D_UNKNOWN", e->at, "xlate is not supported yet");
+  }
+  return {};
+}
+
+Checked<std::int64_t> Resolver::constant(Expr* e, std::string_view what) {
+  TRY(resolve(e));
+  if (!e->constant || !types_.is_integer(e->type)) {
+    return complain("D_DECL_ENCONST", e->at, fmt::format("{} must be an integer constant", what));
+  }
+  return static_cast<std::int64_t>(*e->constant);
+}
+
+Checked<void> Resolver::condition(Expr* e) {
+  TRY(resolve(e));
+  if (types_.is_scalar(types_.decay(e->type))) return {};
+  return complain("D_OP_SCALAR", e->at,
+                  fmt::format("condition must be of scalar type, not {}", types_.name(e->type)));
+}
+
+Checked<dif::ValueType> Resolver::value_type(const Expr& e) const {
+  if (const auto found = types_.value_type(e.type)) return *found;
+  if (types_.kind(e.type) == TypeKind::Float) {
+    return complain("D_UNKNOWN", e.at, "floating-point values are not supported yet");
+  }
+  return complain("D_TYPE_ERR", e.at,
+                  fmt::format("a value of type {} cannot be used here", types_.name(e.type)));
+}
+
+Checked<void> Resolver::argument(const Expr& call, std::size_t position, dif::ArgumentKind kind) {
+  const Expr& value = *call.list[position];
+  const TypeId type = types_.decay(value.type);
+  bool fits = false;
+  switch (kind) {
+    case dif::ArgumentKind::None: break;
+    case dif::ArgumentKind::Integer: fits = types_.is_integer(type); break;
+    case dif::ArgumentKind::Pointer:
+      fits = types_.is_scalar(type) || types_.by_reference(type);
+      break;
+    case dif::ArgumentKind::String:
+      fits = types_.is_string_like(value.type) ||
+             (types_.is_pointer(type) && types_.is_void(types_.referent(type))) ||
+             (value.constant == 0U && *call.text == "strtok");
+      break;
+  }
+  if (fits) return {};
+  return complain("D_PROTO_ARG", value.at,
+                  fmt::format("{}( ) argument #{} is incompatible with prototype: {} passed",
+                              *call.text, position + 1, types_.name(value.type)));
+}
+
+Checked<void> Resolver::call(Expr* e) {
+  const std::string& text = *e->text;
+  if (std::ranges::find(kActions, text) != kActions.end()) {
+    return complain(
+        "D_CG_EXPR", e->at,
+        fmt::format("{}( ) may not be called from a D expression (D program context required)",
+                    text));
+  }
+  const auto known = dif::find_subroutine(text);
+  if (!known)
+    return complain("D_FUNC_UNDEF", e->at, fmt::format("undefined function name: {}", text));
+  if (known->status == dif::SubroutineStatus::Missing) {
+    return complain("D_UNKNOWN", e->at, fmt::format("{}( ) is not supported yet", text));
+  }
+  if (e->list.size() < known->least || e->list.size() > known->most) {
+    return complain("D_PROTO_LEN", e->at,
+                    fmt::format("{}( ) prototype mismatch: {} arg{} passed, {} expected", text,
+                                e->list.size(), e->list.size() == 1 ? "" : "s", known->least));
+  }
+  for (std::size_t i = 0; i < e->list.size(); ++i) {
+    TRY(resolve(e->list[i]));
+    TRY(argument(*e, i, known->arguments[i]));
+  }
+  Symbol* symbol = find(Scope::Global, text + "()");
+  if (symbol == nullptr) {
+    Symbol made;
+    made.kind = Symbol::Kind::Subroutine;
+    made.name = text;
+    made.subroutine = known;
+    symbols_.push_back(std::move(made));
+    symbol = &symbols_.back();
+    scopes_[0].emplace(text + "()", symbol);
+  }
+  e->symbol = symbol;
+  e->type = builtin_type(known->result);
+  return {};
+}
+
+Checked<void> Resolver::member(Expr* e) {
+  TRY(resolve(e->a));
+  const bool arrow = e->kind == ExprKind::Arrow;
+  const std::string_view op = arrow ? "->" : ".";
+  TypeId type = e->a->type;
+  if (arrow) {
+    const TypeId pointer = types_.decay(type);
+    if (!types_.is_pointer(pointer)) {
+      return complain("D_OP_PTR", e->at, "operator -> must be applied to a pointer");
+    }
+    type = types_.referent(pointer);
+  }
+  if (!types_.is_struct(type)) {
+    return complain(
+        "D_OP_SOU", e->at,
+        fmt::format("operator {} cannot be applied to type \"{}\"; must be applied to a "
+                    "{}struct or union",
+                    op, types_.name(e->a->type), arrow ? "pointer to a " : ""));
+  }
+  if (types_.kind(type) == TypeKind::Forward) {
+    // Declared in one module and defined in another: the definition has the same name.
+    const std::string_view name = types_.at(type).name;
+    for (const TypeKind kind : {TypeKind::Struct, TypeKind::Union}) {
+      const auto own = tags_.find({kind, std::string(name)});
+      if (own != tags_.end() && types_.kind(own->second) == kind) type = own->second;
+      const auto found = types_.graph().find(kind, name);
+      if (types_.kind(type) == TypeKind::Forward && found) type = *found;
+    }
+  }
+  if (types_.kind(type) == TypeKind::Forward) {
+    return complain("D_OP_INCOMPLETE", e->at,
+                    fmt::format("operator {} cannot be applied to a forward declaration: no {} "
+                                "definition is available",
+                                op, types_.name(type)));
+  }
+  const auto found = types_.graph().find_member(type, *e->text);
+  if (!found) {
+    return complain("D_TYPE_MEMBER", e->at,
+                    fmt::format("{} is not a member of {}", *e->text, types_.name(type)));
+  }
+  e->member = *found;
+  e->type = found->type;
+  e->is_lvalue = arrow || e->a->is_lvalue;
+  return {};
+}
+
+Checked<void> Resolver::cast(Expr* e) {
+  if (e->type_name == nullptr) return fold(e);  // made by an inline
+  const TypeId to = TRY(type_name(*e->type_name));
+  TRY(resolve(e->a));
+  const TypeId from = types_.decay(e->a->type);
+  e->type = to;
+  const bool scalars = types_.is_scalar(to) && types_.is_scalar(from) && !types_.is_string(from);
+  const bool address = types_.is_scalar(to) && types_.size(to) == 8 && types_.is_string(from);
+  const bool to_string =
+      types_.is_string(to) && (types_.is_string_like(e->a->type) || types_.is_pointer(from));
+  const bool same = types_.by_reference(to) && types_.same(to, e->a->type);
+  if (!scalars && !address && !to_string && !same && !types_.is_void(to)) {
+    return complain("D_CAST_INVAL", e->at,
+                    fmt::format("invalid cast expression: \"{}\" to \"{}\"",
+                                types_.name(e->a->type), types_.name(to)));
+  }
+  return fold(e);
+}
+
+Checked<void> Resolver::size_of(Expr* e) {
+  TypeId type;
+  if (e->kind == ExprKind::SizeofType) {
+    type = TRY(type_name(*e->type_name));
+  } else {
+    TRY(resolve(e->a));
+    type = e->a->type;
+    const bool access = e->a->kind == ExprKind::Member || e->a->kind == ExprKind::Arrow;
+    if (access && e->a->member.bit_width != 0) {
+      return complain("D_SIZEOF_BITFIELD", e->at, "cannot apply sizeof to a bit-field");
+    }
+  }
+  std::uint64_t size = types_.is_string(type) ? string_size() : types_.size(type);
+  if (e->kind == ExprKind::SizeofExpr && e->a->kind == ExprKind::String)
+    size = e->a->text->size() + 1;
+  if (size == 0) {
+    return complain("D_SIZEOF_TYPE", e->at,
+                    fmt::format("cannot apply sizeof to an operand of type {}", types_.name(type)));
+  }
+  e->type = types_.uint64;
+  e->constant = size;
+  return {};
+}
+
+Checked<void> Resolver::offset_of(Expr* e) {
+  const TypeId type = TRY(type_name(*e->type_name));
+  if (!types_.is_struct(type) || types_.size(type) == 0) {
+    return complain("D_OFFSETOF_TYPE", e->at, "offsetof operand must be a struct or union type");
+  }
+  const auto found = types_.graph().find_member(type, *e->text);
+  if (!found) {
+    return complain("D_TYPE_MEMBER", e->at,
+                    fmt::format("{} is not a member of {}", *e->text, types_.name(type)));
+  }
+  if (found->bit_width != 0) {
+    return complain("D_OFFSETOF_BITFIELD", e->at, "cannot take the offset of a bit-field");
+  }
+  e->type = types_.uint64;
+  e->constant = found->bit_offset / 8;
+  return {};
+}
+
+Checked<void> Resolver::string_of(Expr* e) {
+  TRY(resolve(e->a));
+  const TypeId from = types_.decay(e->a->type);
+  if (!types_.is_scalar(from) && !types_.is_string(from)) {
+    return complain(
+        "D_STRINGOF_TYPE", e->at,
+        fmt::format("cannot apply stringof to a value of type {}", types_.name(e->a->type)));
+  }
+  e->type = types_.string;
+  return {};
+}
+
+}  // namespace ringside::d

@@ -1,0 +1,417 @@
+// Operators: C's conversions and D's additions. In this file, top to bottom: folding, unary
+// operators, binary operators, assignment, ?: .
+#include <fmt/format.h>
+
+#include "dif/d/resolve.h"
+
+namespace ringside::d {
+
+std::string_view op_text(Op op) {
+  switch (op) {
+    case Op::Mul: return "*";
+    case Op::Div: return "/";
+    case Op::Mod: return "%";
+    case Op::Add: return "+";
+    case Op::Sub: return "-";
+    case Op::Shl: return "<<";
+    case Op::Shr: return ">>";
+    case Op::Lt: return "<";
+    case Op::Le: return "<=";
+    case Op::Gt: return ">";
+    case Op::Ge: return ">=";
+    case Op::Eq: return "==";
+    case Op::Ne: return "!=";
+    case Op::BitAnd: return "&";
+    case Op::BitXor: return "^";
+    case Op::BitOr: return "|";
+    case Op::And: return "&&";
+    case Op::Xor: return "^^";
+    case Op::Or: return "||";
+    case Op::Plus: return "+";
+    case Op::Neg: return "-";
+    case Op::BitNot: return "~";
+    case Op::Not: return "!";
+    case Op::Deref: return "*";
+    case Op::AddressOf: return "&";
+    case Op::PreInc:
+    case Op::PostInc: return "++";
+    case Op::PreDec:
+    case Op::PostDec: return "--";
+  }
+  return "?";
+}
+
+namespace {
+
+/// One binary operation on values that the operation's type already holds. Empty: not foldable.
+std::optional<std::uint64_t> compute(Op op, std::uint64_t a, std::uint64_t b, bool is_signed,
+                                     unsigned bits) {
+  const auto x = static_cast<std::int64_t>(a), y = static_cast<std::int64_t>(b);
+  const bool less = is_signed ? x < y : a < b;
+  switch (op) {
+    case Op::Mul: return a * b;
+    case Op::Add: return a + b;
+    case Op::Sub: return a - b;
+    case Op::BitAnd: return a & b;
+    case Op::BitXor: return a ^ b;
+    case Op::BitOr: return a | b;
+    case Op::Div:
+    case Op::Mod:
+      if (b == 0) return std::nullopt;
+      if (is_signed && y == -1) return op == Op::Div ? 0 - a : 0;  // INT64_MIN / -1 would trap
+      if (op == Op::Div) return is_signed ? static_cast<std::uint64_t>(x / y) : a / b;
+      return is_signed ? static_cast<std::uint64_t>(x % y) : a % b;
+    case Op::Shl: return b < bits ? std::optional(a << b) : std::nullopt;
+    case Op::Shr:
+      if (b >= bits) return std::nullopt;
+      return is_signed ? static_cast<std::uint64_t>(x >> b) : a >> b;
+    case Op::Lt: return less;
+    case Op::Le: return less || a == b;
+    case Op::Gt: return !less && a != b;
+    case Op::Ge: return !less;
+    case Op::Eq: return a == b;
+    case Op::Ne: return a != b;
+    case Op::And: return a != 0 && b != 0;
+    case Op::Or: return a != 0 || b != 0;
+    case Op::Xor: return (a != 0) != (b != 0);
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+/// Gives `e`, whose operands and type are resolved, its value when the operands have theirs.
+Checked<void> Resolver::fold(Expr* e) {
+  if (e->a == nullptr || !types_.is_scalar(e->type)) return {};
+  if (e->kind == ExprKind::Cast && e->a->constant && types_.is_scalar(e->a->type)) {
+    e->constant = types_.wrap(e->type, *e->a->constant);
+  }
+  if (e->kind == ExprKind::Unary && e->a->constant && types_.is_integer(e->a->type)) {
+    const std::uint64_t a = *e->a->constant;
+    if (e->op == Op::Plus) e->constant = types_.wrap(e->type, a);
+    if (e->op == Op::Neg) e->constant = types_.wrap(e->type, 0 - a);
+    if (e->op == Op::BitNot) e->constant = types_.wrap(e->type, ~a);
+    if (e->op == Op::Not) e->constant = a == 0;
+  }
+  if (e->kind != ExprKind::Binary || !e->b->constant || !types_.is_integer(e->b->type)) return {};
+  const bool divides = e->op == Op::Div || e->op == Op::Mod;
+  if (divides && *e->b->constant == 0) {
+    return complain("D_DIV_ZERO", e->at, "expression contains division by zero");
+  }
+  if (!e->a->constant || !types_.is_integer(e->a->type)) return {};
+  const bool shift = e->op == Op::Shl || e->op == Op::Shr;
+  const bool logical = e->op == Op::And || e->op == Op::Or || e->op == Op::Xor;
+  const TypeId work = shift     ? e->type
+                      : logical ? types_.uint64
+                                : types_.arithmetic(e->a->type, e->b->type);
+  const auto value = compute(e->op, types_.wrap(work, *e->a->constant),
+                             shift ? *e->b->constant : types_.wrap(work, *e->b->constant),
+                             types_.is_signed(work), static_cast<unsigned>(types_.size(work) * 8));
+  if (value) e->constant = types_.wrap(e->type, *value);
+  return {};
+}
+
+Checked<void> Resolver::address_of(Expr* e) {
+  if (e->a->kind == ExprKind::KernelSymbol) {
+    TRY(kernel_symbol(e->a, true));
+  } else {
+    TRY(resolve(e->a));
+  }
+  const Expr& a = *e->a;
+  if (a.symbol != nullptr && a.symbol->kind == Symbol::Kind::Variable) {
+    return complain("D_ADDROF_VAR", e->at, "cannot take the address of a D variable");
+  }
+  if (!a.is_lvalue) {
+    return complain("D_ADDROF_LVAL", e->at, "operator & operand must be an lvalue");
+  }
+  if ((a.kind == ExprKind::Member || a.kind == ExprKind::Arrow) && a.member.bit_width != 0) {
+    return complain("D_ADDROF_BITFIELD", e->at, "cannot take the address of a bit-field");
+  }
+  e->type = types_.graph().pointer_to(a.type);
+  return {};
+}
+
+Checked<void> Resolver::writable(const Expr& e, const Expr& target) {
+  if (target.kind == ExprKind::KernelSymbol) {
+    return complain("D_OP_WRITE", e.at,
+                    "operator requires a writable variable: kernel variables are read-only");
+  }
+  if (target.symbol != nullptr && target.symbol->kind != Symbol::Kind::Variable) {
+    return complain("D_OP_WRITE", e.at,
+                    fmt::format("built-in variable {} may not be written", target.symbol->name));
+  }
+  if (!target.is_lvalue) {
+    const std::string_view op = e.kind == ExprKind::Assign ? "=" : op_text(e.op);
+    return complain("D_OP_LVAL", e.at,
+                    fmt::format("operator {} requires modifiable lvalue as an operand", op));
+  }
+  return {};
+}
+
+Checked<void> Resolver::step(Expr* e) {
+  Expr* a = e->a;
+  const bool plain = a->kind == ExprKind::Name || a->kind == ExprKind::Scoped;
+  const bool element = a->kind == ExprKind::Index &&
+                       (a->a->kind == ExprKind::Name || a->a->kind == ExprKind::Scoped);
+  // x++ declares x, as x = x + 1 would on a variable that reads as 0.
+  const Expr* named = plain ? a : element ? a->a : nullptr;
+  if (named != nullptr && *named->text != "args") {
+    const Scope scope = named->kind == ExprKind::Name ? Scope::Global : named->scope;
+    const bool known = find(scope, *named->text) != nullptr ||
+                       (scope == Scope::Global && dif::find_builtin(*named->text));
+    if (!known && !(element && scope == Scope::Clause)) {
+      Symbol* symbol = add_variable(scope, *named->text, named->at);
+      symbol->type = types_.int64;
+      symbol->is_associative = element;
+    }
+  }
+  TRY(resolve(a));
+  TRY(writable(*e, *a));
+  if (!types_.is_scalar(a->type)) {
+    return complain("D_OP_SCALAR", e->at,
+                    fmt::format("operator {} requires an operand of scalar type", op_text(e->op)));
+  }
+  if (types_.is_pointer(a->type) && types_.size(types_.referent(a->type)) == 0) {
+    return complain(
+        "D_OP_INCOMPLETE", e->at,
+        fmt::format("operator {} cannot step over {}", op_text(e->op), types_.name(a->type)));
+  }
+  e->type = a->type;
+  return {};
+}
+
+Checked<void> Resolver::unary(Expr* e) {
+  if (e->op == Op::AddressOf) return address_of(e);
+  if (e->op == Op::PreInc || e->op == Op::PreDec || e->op == Op::PostInc || e->op == Op::PostDec) {
+    return step(e);
+  }
+  TRY(resolve(e->a));
+  const TypeId operand = e->a->type;
+  if (e->op == Op::Deref) {
+    const TypeId pointer = types_.decay(operand);
+    if (!types_.is_pointer(pointer)) {
+      return complain("D_DEREF_NONPTR", e->at, "cannot dereference non-pointer type");
+    }
+    e->type = types_.referent(pointer);
+    if (types_.is_void(e->type)) {
+      return complain("D_DEREF_VOID", e->at, "cannot dereference pointer to void");
+    }
+    if (types_.kind(e->type) == TypeKind::Function) {
+      return complain("D_DEREF_FUNC", e->at, "cannot dereference pointer to function");
+    }
+    e->is_lvalue = true;
+    return {};
+  }
+  if (e->op == Op::Not) {
+    if (!types_.is_scalar(types_.decay(operand)) || types_.is_string(operand)) {
+      return complain("D_OP_SCALAR", e->at, "operator ! requires an operand of scalar type");
+    }
+    e->type = types_.int32;
+  } else {
+    if (!types_.is_integer(operand)) {
+      return complain(
+          "D_OP_INT", e->at,
+          fmt::format("operator {} requires an operand of integral type", op_text(e->op)));
+    }
+    e->type = types_.promote(operand);
+  }
+  return fold(e);
+}
+
+Checked<void> Resolver::additive(Expr* e) {
+  const TypeId a = types_.decay(e->a->type), b = types_.decay(e->b->type);
+  const bool left = types_.is_pointer(a), right = types_.is_pointer(b);
+  if (left && right && e->op == Op::Sub) {
+    if (!types_.same(types_.referent(a), types_.referent(b))) {
+      return complain("D_OP_INCOMPAT", e->at,
+                      "operator - operands have incompatible pointer types");
+    }
+    e->type = types_.int64;
+  } else if (left && types_.is_integer(b)) {
+    e->type = a;
+  } else if (right && types_.is_integer(a) && e->op == Op::Add) {
+    e->type = b;
+  } else {
+    return complain(
+        "D_OP_ARITH", e->at,
+        fmt::format("operator {} requires operands of arithmetic type", op_text(e->op)));
+  }
+  const TypeId pointed = types_.referent(left ? a : b);
+  if (types_.size(pointed) == 0 && !types_.is_void(pointed)) {
+    return complain("D_OP_INCOMPLETE", e->at,
+                    fmt::format("operator {} cannot be applied to a pointer to {}", op_text(e->op),
+                                types_.name(pointed)));
+  }
+  return {};
+}
+
+Checked<void> Resolver::comparison(Expr* e) {
+  const TypeId a = e->a->type, b = e->b->type;
+  const TypeId x = types_.decay(a), y = types_.decay(b);
+  e->type = types_.int32;
+  const bool strings = (types_.is_string(a) && types_.is_string_like(b)) ||
+                       (types_.is_string(b) && types_.is_string_like(a));
+  if (strings || (types_.is_integer(x) && types_.is_integer(y))) return fold(e);
+  const bool mixed = (types_.is_pointer(x) && types_.is_integer(y)) ||
+                     (types_.is_integer(x) && types_.is_pointer(y));
+  if (mixed || (types_.is_pointer(x) && types_.is_pointer(y) && types_.pointers_agree(x, y)))
+    return {};
+  return complain("D_OP_INCOMPAT", e->at,
+                  fmt::format("operands have incompatible types: \"{}\" {} \"{}\"", types_.name(a),
+                              op_text(e->op), types_.name(b)));
+}
+
+Checked<void> Resolver::binary(Expr* e) {
+  TRY(resolve(e->a));
+  TRY(resolve(e->b));
+  const TypeId a = e->a->type, b = e->b->type;
+  const bool integers = types_.is_integer(a) && types_.is_integer(b);
+  const auto needs = [&](std::string_view tag, std::string_view what) {
+    return complain(tag, e->at,
+                    fmt::format("operator {} requires operands of {} type", op_text(e->op), what));
+  };
+  switch (e->op) {
+    case Op::Add:
+    case Op::Sub:
+      if (!integers) return additive(e);
+      [[fallthrough]];
+    case Op::Mul:
+    case Op::Div:
+      if (!integers) return needs("D_OP_ARITH", "arithmetic");
+      e->type = types_.arithmetic(a, b);
+      return fold(e);
+    case Op::Mod:
+    case Op::BitAnd:
+    case Op::BitXor:
+    case Op::BitOr:
+      if (!integers) return needs("D_OP_INT", "integral");
+      e->type = types_.arithmetic(a, b);
+      return fold(e);
+    case Op::Shl:
+    case Op::Shr:
+      if (!integers) return needs("D_OP_INT", "integral");
+      e->type = types_.promote(a);
+      return fold(e);
+    case Op::And:
+    case Op::Xor:
+    case Op::Or:
+      if (!types_.is_scalar(types_.decay(a)) || !types_.is_scalar(types_.decay(b))) {
+        return needs("D_OP_SCALAR", "scalar");
+      }
+      e->type = types_.int32;
+      return fold(e);
+    default: return comparison(e);
+  }
+}
+
+Checked<void> Resolver::check_assignable(const Expr& e, TypeId to, const Expr& from) {
+  const TypeId source = types_.decay(from.type);
+  if (types_.is_integer(to) && types_.is_integer(source)) return {};
+  const bool zero = from.constant == 0U && types_.is_integer(source);
+  if (types_.is_string(to) && types_.is_string_like(from.type)) return {};
+  if (types_.is_pointer(to)) {
+    if (zero || (types_.is_pointer(source) && types_.pointers_agree(to, source))) return {};
+  }
+  if (types_.by_reference(to) && types_.same(to, from.type)) return {};
+  if (types_.by_reference(to) && zero && e.kind == ExprKind::Assign && e.a->symbol != nullptr) {
+    return {};  // frees the variable
+  }
+  return complain("D_OP_INCOMPAT", e.at,
+                  fmt::format("operands have incompatible types: \"{}\" = \"{}\"", types_.name(to),
+                              types_.name(from.type)));
+}
+
+/// The first assignment to a name declares it with the type of what is assigned.
+Checked<void> Resolver::assign_new(Expr* e) {
+  Expr* target = e->a;
+  const bool element = target->kind == ExprKind::Index;
+  const Expr* named = element ? target->a : target;
+  const Scope scope = named->kind == ExprKind::Name ? Scope::Global : named->scope;
+  TRY(resolve(e->b));
+  if (e->compound) {  // x += 1 reads a variable that nobody wrote: it is a number
+    if (!types_.is_integer(e->b->type)) {
+      return complain("D_OP_ARITH", e->at, "operator requires operands of arithmetic type");
+    }
+  } else if (!types_.value_type(e->b->type)) {
+    return complain(
+        "D_OP_INCOMPAT", e->at,
+        fmt::format("cannot assign a value of type {} to a variable", types_.name(e->b->type)));
+  }
+  if (element && scope == Scope::Clause) {
+    return complain(
+        "D_DECL_LOCASSC", e->at,
+        fmt::format("cannot define associative array as a clause-local variable: this->{}",
+                    *named->text));
+  }
+  Symbol* symbol = add_variable(scope, *named->text, named->at);
+  symbol->type = e->compound ? types_.int64 : e->b->type;
+  symbol->is_associative = element;
+  return {};
+}
+
+Checked<void> Resolver::assign(Expr* e) {
+  Expr* target = e->a;
+  const Expr* named = target->kind == ExprKind::Index ? target->a : target;
+  if (named->kind == ExprKind::Name || named->kind == ExprKind::Scoped) {
+    const Scope scope = named->kind == ExprKind::Name ? Scope::Global : named->scope;
+    const bool built_in =
+        scope == Scope::Global &&
+        (dif::find_builtin(*named->text) || *named->text == "args" || *named->text == "uregs");
+    if (find(scope, *named->text) == nullptr && !built_in) TRY(assign_new(e));
+  }
+  TRY(resolve(target));
+  TRY(writable(*e, *target));
+  TRY(resolve(e->b));
+  e->type = target->type;
+  if (!e->compound) return check_assignable(*e, target->type, *e->b);
+
+  const bool step = e->op == Op::Add || e->op == Op::Sub;
+  const bool pointer = types_.is_pointer(target->type) && step && types_.is_integer(e->b->type);
+  if (!pointer && (!types_.is_integer(target->type) || !types_.is_integer(e->b->type))) {
+    return complain(
+        "D_OP_ARITH", e->at,
+        fmt::format("operator {}= requires operands of arithmetic type", op_text(e->op)));
+  }
+  if (pointer && types_.size(types_.referent(target->type)) == 0 &&
+      !types_.is_void(types_.referent(target->type))) {
+    return complain(
+        "D_OP_INCOMPLETE", e->at,
+        fmt::format("operator {}= cannot step over {}", op_text(e->op), types_.name(target->type)));
+  }
+  if ((e->op == Op::Div || e->op == Op::Mod) && e->b->constant == 0U) {
+    return complain("D_DIV_ZERO", e->at, "expression contains division by zero");
+  }
+  return {};
+}
+
+Checked<void> Resolver::conditional(Expr* e) {
+  TRY(condition(e->a));
+  TRY(resolve(e->b));
+  TRY(resolve(e->c));
+  const TypeId b = types_.decay(e->b->type), c = types_.decay(e->c->type);
+  const auto is_null = [&](const Expr& x) { return x.constant == 0U && types_.is_integer(x.type); };
+  if (types_.is_integer(b) && types_.is_integer(c)) {
+    e->type = types_.arithmetic(b, c);
+    if (e->a->constant) {
+      const Expr& chosen = *e->a->constant != 0 ? *e->b : *e->c;
+      if (chosen.constant) e->constant = types_.wrap(e->type, *chosen.constant);
+    }
+  } else if (types_.is_string_like(e->b->type) && types_.is_string_like(e->c->type)) {
+    const bool pointers = !types_.is_string(e->b->type) && !types_.is_string(e->c->type);
+    e->type = pointers ? b : types_.string;
+  } else if (types_.is_pointer(b) &&
+             (is_null(*e->c) || (types_.is_pointer(c) && types_.pointers_agree(b, c)))) {
+    e->type = b;
+  } else if (types_.is_pointer(c) && is_null(*e->b)) {
+    e->type = c;
+  } else if (types_.by_reference(b) && types_.same(b, c)) {
+    e->type = b;
+  } else {
+    return complain("D_OP_INCOMPAT", e->at,
+                    fmt::format("operator ?: operands have incompatible types: \"{}\" and \"{}\"",
+                                types_.name(e->b->type), types_.name(e->c->type)));
+  }
+  return {};
+}
+
+}  // namespace ringside::d

@@ -1,0 +1,177 @@
+#include "dif/d/testing/program_runner.h"
+
+#include <algorithm>
+
+namespace ringside::d {
+
+FakeKernel::FakeKernel() {
+  const auto type = [&](std::string_view name) { return types_.find(name).value_or(TypeId{}); };
+  const TypeId integer = type("int"), character = type("char"), word = type("unsigned long");
+  const TypeId text = types_.pointer_to(character);
+  const TypeId list = types_.add_struct(TypeKind::Struct, "list_head", 16, {});
+  types_.index(list);
+  const Member inner_members[] = {{"low", type("short"), 0, 0},
+                                  {"high", type("unsigned short"), 16, 0}};
+  const TypeId inner = types_.add_struct(TypeKind::Struct, "", 4, inner_members);
+  const Member file_members[] = {
+      {"f_flags", type("unsigned int"), 0, 0}, {"f_mode", type("unsigned char"), 32, 0},
+      {"f_small", type("signed char"), 40, 0}, {"f_name", text, 64, 0},
+      {"f_pos", type("long"), 128, 0},         {"", inner, 192, 0},
+  };
+  const TypeId file = types_.add_struct(TypeKind::Struct, "file", 32, file_members);
+  types_.index(file);
+  const Member task_members[] = {
+      {"pid", integer, 0, 0},
+      {"state", type("unsigned int"), 32, 3},
+      {"balance", integer, 35, 5},
+      {"comm", types_.array_of(character, 16), 64, 0},
+      {"file", types_.pointer_to(file), 192, 0},
+      {"counts", types_.array_of(integer, 4), 256, 0},
+      {"total", word, 384, 0},
+  };
+  task_ = types_.add_struct(TypeKind::Struct, "task_struct", 64, task_members);
+  types_.index(task_);
+  const Enumerator states[] = {{"TASK_RUNNING", 0}, {"TASK_DEAD", 128}};
+  types_.index(types_.add_enum("task_state", 4, true, states));
+  types_.index(
+      types_.add({.kind = TypeKind::Typedef, .name = "u32", .target = type("unsigned int")}));
+  types_.index(types_.add({.kind = TypeKind::Typedef, .name = "hits", .target = integer}));
+}
+
+ProbeSignature FakeKernel::signature(const dif::ProbeDescription& pattern) {
+  ProbeSignature result;
+  const dif::ProbeDescription probes[] = {{"dtrace", "", "", "BEGIN"},
+                                          {"dtrace", "", "", "END"},
+                                          {"fbt", "vmlinux", "vfs_read", "entry"},
+                                          {"fbt", "vmlinux", "vfs_read", "return"},
+                                          {"profile", "", "", "tick-1s"}};
+  for (const dif::ProbeDescription& probe : probes) {
+    if (!dif::matches(pattern, probe)) continue;
+    if (result.matched++ != 0) continue;
+    result.first = probe;
+    result.has_types = probe.name == "entry";
+    if (result.has_types) {
+      const TypeId integer = types_.find("int").value_or(TypeId{});
+      result.arguments = {types_.find("long").value_or(TypeId{}), types_.pointer_to(task_), integer,
+                          types_.pointer_to(types_.find("char").value_or(TypeId{}))};
+    }
+  }
+  return result;
+}
+
+std::optional<KernelVariable> FakeKernel::kernel_variable(std::string_view, std::string_view name) {
+  if (name == "number") return KernelVariable{GuestVirt(kNumber), types_.find("int")};
+  if (name == "init_task") return KernelVariable{GuestVirt(kTask), task_};
+  if (name == "untyped") return KernelVariable{GuestVirt(kNumber), std::nullopt};
+  return std::nullopt;
+}
+
+Result<void, Fault> FakeGuest::Memory::read(GuestVirt at, std::span<std::byte> out) const {
+  const std::uint64_t raw = at.raw();
+  if (raw < base || raw - base > bytes.size() || out.size() > bytes.size() - (raw - base)) {
+    return tl::unexpected<Fault>(Fault{FaultKind::BadAddress, 0, raw});
+  }
+  std::memcpy(out.data(), bytes.data() + (raw - base), out.size());
+  return {};
+}
+
+FakeGuest::FakeGuest() {
+  kernel_.base = kGuestBase;
+  kernel_.bytes.resize(0x1000);
+  kernel_.put(kTask, std::int32_t{4711});
+  kernel_.put(kTask + 4, std::uint8_t{0b10011'101});  // balance -13, state 5
+  kernel_.put(kTask + 8, std::array<char, 16>{"swapper/0"});
+  kernel_.put(kTask + 24, kFile);
+  kernel_.put(kTask + 32, std::array<std::int32_t, 4>{10, -20, 30, -40});
+  kernel_.put(kTask + 48, std::uint64_t{0x8000'0000'0000'0001});
+  kernel_.put(kFile, std::uint32_t{0x8000'0001});
+  kernel_.put(kFile + 4, std::uint8_t{200});
+  kernel_.put(kFile + 5, std::int8_t{-3});
+  kernel_.put(kFile + 8, kName);
+  kernel_.put(kFile + 16, std::int64_t{-1});
+  kernel_.put(kFile + 24, std::int16_t{-2});
+  kernel_.put(kFile + 26, std::uint16_t{65535});
+  kernel_.put(kName, std::array<char, 6>{"hello"});
+  kernel_.put(kNumber, std::int32_t{-7});
+  user_.base = kUser;
+  user_.bytes.resize(0x1000);
+  user_.put(kUser, std::array<char, 10>{"from user"});
+}
+
+Result<std::uint64_t, Fault> FakeGuest::variable(dif::ContextVariable which) const {
+  if (which == dif::ContextVariable::Curthread) return kTask;
+  if (which == dif::ContextVariable::Pid) return 4711;
+  return 0;
+}
+
+Result<std::size_t, Fault> FakeGuest::execname(std::span<char> out) const {
+  constexpr std::string_view kText = "workload";
+  std::ranges::copy(kText.substr(0, out.size()), out.begin());
+  return kText.size();
+}
+
+Result<std::uint64_t, Fault> FakeGuest::argument(unsigned n) const {
+  constexpr std::uint64_t kUpperJunk = 0x1234'5678'0000'0000;
+  const std::uint64_t values[] = {100, kTask, kUpperJunk | 0xffff'fffb, kUser};
+  return n < 4 ? values[n] : 0;
+}
+
+namespace {
+
+void decode(const dif::EcbInfo& ecb, const dif::Record& record, Outcome& out) {
+  for (const dif::RecordField& field : ecb.fields) {
+    const auto bytes = record.data.subspan(field.offset, field.size);
+    if (field.type.kind == dif::ValueKind::Integer) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, bytes.data(), bytes.size());
+      const unsigned unused = 64 - 8 * static_cast<unsigned>(bytes.size());
+      value <<= unused;
+      out.values.emplace_back(field.type.is_signed ? static_cast<std::int64_t>(value) >> unused
+                                                   : static_cast<std::int64_t>(value >> unused));
+    } else {
+      const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      out.values.emplace_back(text.substr(0, text.find('\0')));
+    }
+  }
+}
+
+}  // namespace
+
+Outcome run(std::string_view source, const CompileOptions& options, int firings) {
+  Outcome out;
+  FakeKernel kernel;
+  auto program = compile(source, options, kernel);
+  if (!program) {
+    out.error = program.error().message;
+    return out;
+  }
+  out.program = *program;
+  auto verified = dif::verify_program(std::move(*program));
+  if (!verified) {
+    out.error = "verifier: " + verified.error().message;
+    return out;
+  }
+  dif::Engine engine(std::move(*verified), {}, 1);
+  const dif::ProbeDescription name{"fbt", "vmlinux", "vfs_read", "entry"};
+  for (std::uint32_t i = 0; i < out.program.clauses.size(); ++i)
+    engine.enable(i, dif::ProbeId{1}, name);
+  const FakeGuest guest;
+  for (int i = 0; i < firings; ++i)
+    engine.fire(dif::ProbeId{1}, {0, 1000U + static_cast<unsigned>(i), 5}, guest);
+  const dif::Harvest harvest = engine.take_quiescent();
+  for (const dif::Record& record : harvest.records) decode(engine.ecb(record.ecb), record, out);
+  out.faults = harvest.faults;
+  out.aggregates = harvest.aggregates;
+  return out;
+}
+
+Outcome evaluate(const std::string& expression) {
+  return run("fbt::vfs_read:entry { trace(" + expression + "); }");
+}
+
+std::string error_of(std::string_view source, CompileOptions options) {
+  options.error_tags = true;
+  return run(source, options).error;
+}
+
+}  // namespace ringside::d

@@ -1,0 +1,81 @@
+// For the compiler's tests: a small made-up kernel to compile against, and a way to fire what was
+// compiled and look at the values it recorded.
+// Fire context: no.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "dif/d/compile.h"
+#include "dif/engine.h"
+#include "dif/fire_record.h"
+#include "dif/verify.h"
+
+namespace ringside::d {
+
+/// Types, symbols and probes: struct task_struct { int pid; char comm[16]; struct file *file; ...}.
+class FakeKernel final : public Environment {
+ public:
+  FakeKernel();
+  TypeGraph& types() override { return types_; }
+  ProbeSignature signature(const dif::ProbeDescription& pattern) override;
+  std::optional<KernelVariable> kernel_variable(std::string_view module,
+                                                std::string_view name) override;
+
+ private:
+  TypeGraph types_;
+  TypeId task_;
+};
+
+inline constexpr std::uint64_t kGuestBase = 0xffff'8880'0000'0000;
+inline constexpr std::uint64_t kTask = kGuestBase + 0x100;    // a struct task_struct
+inline constexpr std::uint64_t kFile = kGuestBase + 0x200;    // its struct file
+inline constexpr std::uint64_t kName = kGuestBase + 0x300;    // "hello"
+inline constexpr std::uint64_t kNumber = kGuestBase + 0x400;  // `number: int -7
+inline constexpr std::uint64_t kUser = 0x40'0000;             // "from user" in the user's memory
+
+/// Guest memory with the objects above; arg0 is 100, arg1 kTask, arg2 -5 (as an int), arg3 kUser.
+class FakeGuest final : public dif::GuestContext {
+ public:
+  FakeGuest();
+  Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override;
+  Result<std::size_t, Fault> execname(std::span<char> out) const override;
+  Result<std::uint64_t, Fault> argument(unsigned n) const override;
+  const GuestReader& kernel() const override { return kernel_; }
+  const GuestReader& user() const override { return user_; }
+  const Registers* registers() const override { return nullptr; }
+
+ private:
+  struct Memory final : GuestReader {
+    std::uint64_t base = 0;
+    std::vector<std::byte> bytes;
+    Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override;
+    template <class T>
+    void put(std::uint64_t at, const T& value) {
+      std::memcpy(bytes.data() + (at - base), &value, sizeof value);
+    }
+  };
+  Memory kernel_, user_;
+};
+
+using Recorded = std::variant<std::int64_t, std::string>;
+
+struct Outcome {
+  std::string error;             // of the compiler or verifier; empty when both were content
+  std::vector<Recorded> values;  // what trace() and friends recorded, in order
+  std::vector<dif::FaultReport> faults;
+  std::vector<dif::AggregateEntry> aggregates;
+  dif::Program program;
+};
+
+Outcome run(std::string_view source, const CompileOptions& options = {}, int firings = 1);
+/// The value of one expression, as trace() records it in BEGIN.
+Outcome evaluate(const std::string& expression);
+/// The message of a program that must not compile.
+std::string error_of(std::string_view source, CompileOptions options = {});
+
+}  // namespace ringside::d

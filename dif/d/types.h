@@ -1,0 +1,68 @@
+// What D's rules ask about C types: classes, sizes, promotions, compatibility, and how a value of
+// a type travels through DIF. A thin view of a TypeGraph; adds nothing to it but pointers.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "dif/program.h"
+#include "vmm/base/c_type.h"
+
+namespace ringside::d {
+
+class Types {
+ public:
+  explicit Types(TypeGraph& graph);
+
+  TypeGraph& graph() const { return graph_; }
+  const Type& at(TypeId id) const { return graph_[graph_.resolve(id)]; }
+  TypeKind kind(TypeId id) const { return at(id).kind; }
+  std::string name(TypeId id) const;
+
+  bool is_integer(TypeId id) const;  // integers of 1, 2, 4 or 8 bytes, and enums
+  bool is_signed(TypeId id) const { return at(id).is_signed; }
+  bool is_pointer(TypeId id) const { return kind(id) == TypeKind::Pointer; }
+  bool is_scalar(TypeId id) const { return is_integer(id) || is_pointer(id); }
+  bool is_struct(TypeId id) const;  // or a union
+  bool is_array(TypeId id) const { return kind(id) == TypeKind::Array; }
+  bool is_string(TypeId id) const { return kind(id) == TypeKind::String; }
+  bool is_void(TypeId id) const { return kind(id) == TypeKind::Void; }
+  bool is_character(TypeId id) const;
+  /// string, char *, char []: what can be used where a string is wanted.
+  bool is_string_like(TypeId id) const;
+  /// Values of the type are handled by address: strings, structs, arrays.
+  bool by_reference(TypeId id) const { return is_string(id) || is_struct(id) || is_array(id); }
+
+  /// Bytes; 0 when incomplete. A string has strsize bytes, which the caller knows.
+  std::uint64_t size(TypeId id) const;
+  /// The type of an array used as a value: a pointer to its elements.
+  TypeId decay(TypeId id) const;
+  /// What a pointer or array points at.
+  TypeId referent(TypeId id) const { return at(id).target; }
+  TypeId promote(TypeId id) const;
+  /// C's usual arithmetic conversions.
+  TypeId arithmetic(TypeId a, TypeId b) const;
+  /// The same type, though the guest's type information may describe it twice.
+  bool same(TypeId a, TypeId b) const;
+  /// Pointers (or arrays) that may be assigned and compared: the same referent, or void.
+  bool pointers_agree(TypeId a, TypeId b) const;
+  /// The bits of `value` as a register holds a value of integer type `id`.
+  std::uint64_t wrap(TypeId id, std::uint64_t value) const;
+
+  /// Empty for void, functions, floating point and incomplete types.
+  std::optional<dif::ValueType> value_type(TypeId id) const;
+
+  TypeId named(std::string_view plain) const { return graph_.find(plain).value_or(TypeId{}); }
+  TypeId int32, uint32, int64, uint64, uint16, string, void_pointer;
+
+ private:
+  TypeGraph& graph_;
+};
+
+/// Extends the low `size` bytes (1, 2, 4; 8 changes nothing) to 64 bits.
+std::uint64_t extend(std::uint64_t value, std::uint64_t size, bool is_signed);
+
+}  // namespace ringside::d
