@@ -7,20 +7,13 @@
 #include <map>
 
 #include "cli/distribution.h"
+#include "dif/aggregate_function.h"
 
 namespace ringside::cli {
 namespace {
 
 using dif::AggregateFunction;
 __extension__ using Uint128 = unsigned __int128;
-
-std::size_t word_count(const dif::Aggregation& definition) {
-  switch (definition.function) {
-    case AggregateFunction::Avg: return 2;
-    case AggregateFunction::Stddev: return 4;
-    default: return 1;
-  }
-}
 
 /// Standard deviation of the population: sqrt(E[x^2] - E[x]^2), like dtrace in whole numbers.
 std::int64_t standard_deviation(const AggregateValue& value) {
@@ -87,27 +80,6 @@ bool before(const Aggregations::Row& a, const Aggregations::Row& b, const Settin
   return settings.sort_reversed ? order > 0 : order < 0;
 }
 
-/// Adds a change to what is there. Both have the same size.
-void add_words(const dif::Aggregation& definition, std::span<std::int64_t> words,
-               std::span<const std::int64_t> change) {
-  const auto add = [](std::int64_t a, std::int64_t b) {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  };
-  const bool lesser = definition.function == AggregateFunction::Min;
-  if (lesser || definition.function == AggregateFunction::Max) {
-    const bool is_less = definition.is_signed ? change[0] < words[0]
-                                              : static_cast<std::uint64_t>(change[0]) <
-                                                    static_cast<std::uint64_t>(words[0]);
-    if (is_less == lesser) words[0] = change[0];
-    return;
-  }
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = add(words[i], change[i]);
-  if (definition.function == AggregateFunction::Stddev) {
-    const bool carry = static_cast<std::uint64_t>(words[2]) < static_cast<std::uint64_t>(change[2]);
-    words[3] = add(words[3], carry ? 1 : 0);
-  }
-}
-
 std::string key_string(Bytes key) {
   // SAFETY: characters may alias any bytes; the length stays inside the span.
   return {reinterpret_cast<const char*>(key.data()), key.size()};
@@ -153,23 +125,23 @@ Aggregations::Aggregations(const std::vector<dif::Aggregation>& definitions) {
   for (const dif::Aggregation& definition : definitions) {
     Table& table = tables_.emplace_back();
     table.definition = &definition;
-    table.nothing.resize(word_count(definition));
+    table.nothing.resize(dif::aggregate_words(definition));
   }
 }
 
 void Aggregations::merge(std::span<const dif::AggregateEntry> changes) {
   for (const dif::AggregateEntry& change : changes) {
-    if (change.aggregation >= tables_.size() || change.words.empty()) continue;
+    if (change.aggregation >= tables_.size()) continue;
     Table& table = tables_[change.aggregation];
-    if (is_distribution(table.definition->function)) table.nothing.resize(change.words.size());
+    if (change.words.size() != table.nothing.size()) continue;
     auto [at, added] = table.entries.try_emplace(key_string(change.key));
     Entry& entry = at->second;
     if (added) entry.first_seen = change.first_seen;
-    if (added || entry.cleared || entry.words.size() != change.words.size()) {
+    if (added || entry.cleared) {
       entry.words = change.words;
       entry.cleared = false;
     } else {
-      add_words(*table.definition, entry.words, change.words);
+      dif::aggregate_merge(*table.definition, entry.words, change.words);
     }
   }
 }

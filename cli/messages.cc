@@ -69,7 +69,8 @@ std::string fault_message(const dif::FaultReport& report, dif::ProbeId probe,
   if (names_address(report.fault.kind)) text += fmt::format(" (0x{:x})", report.fault.address);
   text += report.action == 0 ? std::string(" in predicate")
                              : fmt::format(" in action #{}", report.action);
-  return text + fmt::format(" at DIF offset {}", report.fault.pc);
+  if (report.fault.pc != dif::kNoPc) text += fmt::format(" at DIF offset {}", report.fault.pc);
+  return text;
 }
 
 }  // namespace ringside::cli

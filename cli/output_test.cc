@@ -261,7 +261,8 @@ TEST_F(OutputTest, FaultsAreReportedInDtracesWords) {
   const auto ecb = program_.add({"fbt", "vmlinux", "vfs_read", "entry"}, {});
   dif::Harvest harvest;
   harvest.faults = {{ecb, 0, 0, 2, {FaultKind::BadAddress, 12, 0x10}},
-                    {ecb, 0, 0, 0, {FaultKind::DivideByZero, 4, 0}}};
+                    {ecb, 0, 0, 0, {FaultKind::DivideByZero, 4, 0}},
+                    {ecb, 0, 0, 1, {FaultKind::NoScratch, dif::kNoPc, 0}}};
 
   output().consume(harvest);
 
@@ -270,7 +271,9 @@ TEST_F(OutputTest, FaultsAreReportedInDtracesWords) {
                 "error on enabled probe ID 1 (ID 1: fbt:vmlinux:vfs_read:entry): invalid address "
                 "(0x10) in action #2 at DIF offset 12",
                 "error on enabled probe ID 1 (ID 1: fbt:vmlinux:vfs_read:entry): divide-by-zero in "
-                "predicate at DIF offset 4"}));
+                "predicate at DIF offset 4",
+                "error on enabled probe ID 1 (ID 1: fbt:vmlinux:vfs_read:entry): out of scratch "
+                "space in action #1"}));
   EXPECT_TRUE(output().take_messages().empty());
 }
 

@@ -1,0 +1,33 @@
+#include "cli/environment.h"
+
+namespace ringside::cli {
+
+d::ProbeSignature TracerEnvironment::signature(const dif::ProbeDescription& pattern) {
+  const auto [at, added] = signatures_.try_emplace(pattern.to_string());
+  d::ProbeSignature& signature = at->second;
+  if (!added) return signature;
+  std::optional<providers::Probe> first;
+  // A pattern that a provider cannot serve matches nothing; the compiler says so with its place.
+  (void)tracer_->for_each_probe(pattern, [&](const providers::Probe& probe) {
+    if (!first) first = probe;
+    ++signature.matched;
+  });
+  if (first) {
+    providers::ProbeArguments arguments = tracer_->arguments(*first);
+    signature.has_types = arguments.known;
+    signature.arguments = std::move(arguments.types);
+    signature.argument_names = std::move(arguments.names);
+    signature.first = first->name;
+  }
+  return signature;
+}
+
+std::optional<d::KernelVariable> TracerEnvironment::kernel_variable(std::string_view module,
+                                                                    std::string_view name) {
+  if (kernel_ == nullptr) return std::nullopt;
+  const guest_linux::Symbol* symbol = kernel_->symbols().find(name, module);
+  if (symbol == nullptr) return std::nullopt;
+  return d::KernelVariable{symbol->address, std::nullopt};
+}
+
+}  // namespace ringside::cli

@@ -1,0 +1,35 @@
+// The compiler's view of the world: a tracer's probes and a guest kernel's types and symbols.
+// Fire context: no.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "dif/d/compile.h"
+#include "providers/tracer.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::cli {
+
+class TracerEnvironment : public d::Environment {
+ public:
+  /// `kernel` is null without a guest; both must outlive this object.
+  TracerEnvironment(providers::Tracer& tracer, guest_linux::Kernel* kernel)
+      : tracer_(&tracer), kernel_(kernel) {}
+
+  TypeGraph& types() override { return kernel_ != nullptr ? kernel_->types() : own_types_; }
+  /// Remembered by pattern: the compiler asks again for every use of args[].
+  d::ProbeSignature signature(const dif::ProbeDescription& pattern) override;
+  std::optional<d::KernelVariable> kernel_variable(std::string_view module,
+                                                   std::string_view name) override;
+
+ private:
+  providers::Tracer* tracer_;
+  guest_linux::Kernel* kernel_;
+  TypeGraph own_types_;
+  std::map<std::string, d::ProbeSignature> signatures_;
+};
+
+}  // namespace ringside::cli

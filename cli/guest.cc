@@ -1,0 +1,159 @@
+// In this file, top to bottom: the end of a machine in words, waiting, the kernel, the command.
+#include "cli/guest.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "cli/images.h"
+#include "cli/messages.h"
+
+namespace ringside::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// Generous: TCG on a busy host has taken minutes to boot what takes seconds.
+constexpr std::chrono::minutes kBootLimit{5};
+constexpr std::chrono::minutes kAnswerLimit{2};
+constexpr milliseconds kRetry{20};
+
+/// One guest that comes up. Every wait watches signals and the machine's end.
+class Startup {
+ public:
+  Startup(vmm::Machine& machine, Signals& signals) : machine_(&machine), signals_(&signals) {}
+
+  /// Sleeps until the control line (if there is one) is readable, or the time is over. An error
+  /// when a signal came or the machine ended.
+  Result<void> sleep(GuestCommand* command, milliseconds time);
+  Result<GuestMessage> wait_message(GuestCommand& command, GuestMessage::Kind wanted,
+                                    Clock::duration limit, std::string_view what);
+  Result<std::unique_ptr<guest_linux::Kernel>> wait_kernel();
+
+ private:
+  vmm::Machine* machine_;
+  Signals* signals_;
+};
+
+Result<void> Startup::sleep(GuestCommand* command, milliseconds time) {
+  std::array<pollfd, 3> fds{{{signals_->fd(), POLLIN, 0},
+                             {machine_->state_event_fd(), POLLIN, 0},
+                             {command != nullptr ? command->control_fd() : -1, POLLIN, 0}}};
+  ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(time.count(), 0)));
+  if (signals_->take()) return fail(ErrorCode::Io, "interrupted before tracing began");
+  if (machine_->state() != vmm::MachineState::Running) {
+    return fail(ErrorCode::MachineGone, describe_end(*machine_) + ", before tracing began");
+  }
+  if (fds[2].revents != 0) return command->read_control();
+  return {};
+}
+
+Result<GuestMessage> Startup::wait_message(GuestCommand& command, GuestMessage::Kind wanted,
+                                           Clock::duration limit, std::string_view what) {
+  const Clock::time_point deadline = Clock::now() + limit;
+  for (;;) {
+    const std::optional<GuestMessage> message = TRY(command.next_message());
+    if (message && message->kind == wanted) return *message;
+    if (message && message->kind == GuestMessage::Kind::Error) {
+      return fail(ErrorCode::Io,
+                  fmt::format("the guest cannot run the command: {}", message->text));
+    }
+    if (message) continue;  // a late line of an earlier exchange
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) {
+      return fail(ErrorCode::MachineGone,
+                  fmt::format("the guest does not answer ({} in {} minutes); the last line of its "
+                              "console: {}",
+                              what, std::chrono::duration_cast<std::chrono::minutes>(limit).count(),
+                              printable(machine_->console_tail())));
+    }
+    TRY(sleep(&command, left));
+  }
+}
+
+Result<std::unique_ptr<guest_linux::Kernel>> Startup::wait_kernel() {
+  const Clock::time_point deadline = Clock::now() + kBootLimit;
+  for (;;) {
+    const Clock::time_point began = Clock::now();
+    auto kernel = guest_linux::Kernel::discover(*machine_);
+    if (kernel || kernel.error().code != ErrorCode::NotFound) return kernel;
+    if (began > deadline) {
+      return fail(
+          kernel.error().code,
+          "no running Linux was found in the guest within 5 minutes: " + kernel.error().message);
+    }
+    // A scan of a large guest takes a while; never spend more than half the time on it.
+    const auto spent = std::chrono::ceil<milliseconds>(Clock::now() - began);
+    TRY(sleep(nullptr, std::max(kRetry, spent)));
+  }
+}
+
+Result<vmm::MachineConfig> machine_config(const CommandLine& line) {
+  vmm::MachineConfig config = line.machine.config;
+  if (!line.machine.image.empty()) {
+    const Image image = TRY(find_image(line.machine.image, image_folders()));
+    config.kernel = image.kernel;
+    config.initrd = image.initrd;
+  }
+  if (!line.settings.quiet) config.progress = [](std::string_view news) { say(news); };
+  return config;
+}
+
+Result<void> bring_up(Guest& guest, const CommandLine& line, Signals& signals) {
+  Startup startup(*guest.machine, signals);
+  std::optional<GuestCommand> port;
+  if (const auto fds = guest.machine->command_port()) port.emplace(*fds);
+  if (!line.command.empty() && !port) {
+    return fail(ErrorCode::Unsupported, "-c: this machine has no command port");
+  }
+  // Another's initrd need not know the port, so it is waited for only where it is needed or ours.
+  if (port && (!line.machine.image.empty() || !line.command.empty())) {
+    TRY(startup.wait_message(*port, GuestMessage::Kind::Ready, kBootLimit, "no 'ready'"));
+  }
+  guest.kernel = TRY(startup.wait_kernel());
+  if (line.command.empty()) return {};
+  TRY(port->request(line.command));
+  const GuestMessage answer =
+      TRY(startup.wait_message(*port, GuestMessage::Kind::Pid, kAnswerLimit, "no 'pid'"));
+  guest.target = answer.number;
+  guest.command = std::move(port);
+  return {};
+}
+
+}  // namespace
+
+std::string describe_end(vmm::Machine& machine) {
+  std::string text;
+  switch (machine.state()) {
+    case vmm::MachineState::Running: return "the guest runs";
+    case vmm::MachineState::PoweredOff: text = "the guest powered itself off"; break;
+    case vmm::MachineState::Rebooted: text = "the guest rebooted"; break;
+    case vmm::MachineState::Panicked: text = "the guest panicked"; break;
+    case vmm::MachineState::Died: text = fmt::format("{} died", machine.kind()); break;
+  }
+  std::string tail = machine.console_tail();
+  while (!tail.empty() && (tail.back() == '\n' || tail.back() == '\r')) tail.pop_back();
+  const std::size_t start = tail.find_last_of('\n');
+  const std::string last = printable(start == std::string::npos ? tail : tail.substr(start + 1));
+  if (!last.empty()) text += fmt::format(" (its console ends with: {})", last);
+  return text;
+}
+
+Result<Guest> start_guest(const CommandLine& line, Signals& signals) {
+  const vmm::MachineConfig config = TRY(machine_config(line));
+  Guest guest;
+  guest.machine = TRY(vmm::start_qemu(config));
+  if (!line.settings.quiet && isatty(STDERR_FILENO) != 0) say("waiting for the guest to boot");
+  if (auto up = bring_up(guest, line, signals); !up) {
+    guest.machine->shut_down();
+    return tl::make_unexpected(std::move(up).error());
+  }
+  return guest;
+}
+
+}  // namespace ringside::cli

@@ -1,0 +1,33 @@
+// The guest of a session: the machine started, the kernel inside found, the command port ready.
+// Fire context: no.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/guest_command.h"
+#include "cli/options.h"
+#include "cli/signals.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/machine.h"
+
+namespace ringside::cli {
+
+struct Guest {
+  std::unique_ptr<vmm::Machine> machine;
+  std::unique_ptr<guest_linux::Kernel> kernel;
+  std::optional<GuestCommand> command;  // where -c asked for one
+  std::int64_t target = 0;              // pid of the command, which waits
+};
+
+/// Starts the machine and waits until its kernel runs, and until -c's command waits to go. A
+/// signal ends the wait with an error. Everything is shut down again on failure.
+Result<Guest> start_guest(const CommandLine& line, Signals& signals);
+
+/// What became of a machine that ended, for the user: one line with the console's last words.
+std::string describe_end(vmm::Machine& machine);
+
+}  // namespace ringside::cli

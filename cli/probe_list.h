@@ -1,0 +1,20 @@
+// What -l prints: probes with their ids, and with -v the types of their arguments.
+// Fire context: no.
+#pragma once
+
+#include <string>
+
+#include "providers/tracer.h"
+#include "vmm/base/c_type.h"
+
+namespace ringside::cli {
+
+/// The header line of the list.
+std::string probe_list_header();
+/// One probe's line.
+std::string probe_list_line(const providers::Probe& probe);
+/// What -v adds below the line.
+std::string probe_list_arguments(const providers::ProbeArguments& arguments,
+                                 const TypeGraph& types);
+
+}  // namespace ringside::cli

@@ -1,0 +1,19 @@
+// One run of the command: attach, compile, enable, trace, print, and take everything down again.
+// Does not: know the back ends or the providers.
+// Fire context: no.
+#pragma once
+
+#include "cli/options.h"
+
+namespace ringside::cli {
+
+// dtrace's exit statuses; exit(n) in D sets any other.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
+
+/// Runs what the command line asks for; returns the exit status. Errors are told on stderr.
+/// Call it before any thread was started: it blocks the signals that end it.
+int run_session(CommandLine line);
+
+}  // namespace ringside::cli

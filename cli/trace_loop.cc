@@ -1,0 +1,129 @@
+#include "cli/trace_loop.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "cli/messages.h"
+
+namespace ringside::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// exit() is a flag that the fire thread sets; looking at it costs one load.
+constexpr milliseconds kExitCheck{50};
+// Rates of dtrace scripts can be absurdly high; the guest would pay for each exchange.
+constexpr nanoseconds kShortestInterval = milliseconds(1);
+
+}  // namespace
+
+EndReason TraceLoop::run() {
+  Clock::time_point next_harvest = Clock::now();
+  Clock::time_point next_status = Clock::now() + parts_.settings->status_interval;
+  for (;;) {
+    if (parts_.engine->exit_status()) return EndReason::Exit;
+    const Clock::time_point now = Clock::now();
+    if (now >= next_harvest) {
+      harvest();
+      const Settings& settings = *parts_.settings;
+      next_harvest = now + std::max(std::min(settings.switch_interval, settings.aggregate_interval),
+                                    kShortestInterval);
+    }
+    if (now >= next_status) {
+      report_drops();
+      next_status = now + std::max(parts_.settings->status_interval, kShortestInterval);
+    }
+    if (parts_.trace_sink->closed() || output_hung_up_) return EndReason::OutputClosed;
+    sleep_until(std::min({next_harvest, next_status, now + kExitCheck}));
+    if (signal_came_) return EndReason::Signal;
+    pass_output();
+    // The command's end before the machine's: `poweroff` as a command ends both.
+    if (const auto end = handle_control()) return *end;
+    if (parts_.machine != nullptr && parts_.machine->state() != vmm::MachineState::Running) {
+      return EndReason::MachineEnded;
+    }
+  }
+}
+
+void TraceLoop::sleep_until(Clock::time_point time) {
+  const bool has_command = parts_.command != nullptr;
+  std::array<pollfd, 5> fds{{
+      {parts_.signals->fd(), POLLIN, 0},
+      {parts_.machine != nullptr ? parts_.machine->state_event_fd() : -1, POLLIN, 0},
+      {has_command ? parts_.command->control_fd() : -1, POLLIN, 0},
+      {has_command && command_output_open_ ? parts_.command->output_fd() : -1, POLLIN, 0},
+      {parts_.watched_fd, 0, 0},
+  }};
+  const auto left = std::chrono::ceil<milliseconds>(time - Clock::now()).count();
+  ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));
+  signal_came_ = parts_.signals->take();
+  control_ready_ = fds[2].revents != 0;
+  output_hung_up_ = (fds[4].revents & (POLLERR | POLLHUP)) != 0;
+}
+
+void TraceLoop::harvest() {
+  parts_.output->consume(parts_.engine->take());
+  parts_.trace_sink->flush();
+  for (const std::string& line : parts_.output->take_messages()) say(line);
+  for (const std::string& line : parts_.tracer->take_notices()) say(line);
+}
+
+void TraceLoop::report_drops() {
+  for (const std::string& line : parts_.output->take_drops()) say(line);
+  const std::uint64_t lost = parts_.tracer->lost_firings();
+  if (lost > lost_reported_) {
+    const std::uint64_t more = lost - lost_reported_;
+    say(fmt::format("{} drop{}: the guest went on alone because the host did not answer in time",
+                    more, more == 1 ? "" : "s"));
+    lost_reported_ = lost;
+  }
+}
+
+bool TraceLoop::pass_output() {
+  if (parts_.command == nullptr || !command_output_open_) return false;
+  std::string text;
+  command_output_open_ = parts_.command->read_output(text);
+  if (text.empty()) return false;
+  parts_.command_sink->write(text);
+  parts_.command_sink->flush();
+  return true;
+}
+
+std::optional<EndReason> TraceLoop::handle_control() {
+  if (parts_.command == nullptr || !control_ready_) return std::nullopt;
+  if (!parts_.command->read_control()) return EndReason::MachineEnded;
+  for (;;) {
+    const auto message = parts_.command->next_message();
+    if (!message) {
+      say(message.error().message);
+      return EndReason::CommandEnded;
+    }
+    if (!*message) return std::nullopt;
+    if ((*message)->kind == GuestMessage::Kind::Error) say("the guest: " + (*message)->text);
+    if ((*message)->kind == GuestMessage::Kind::Exit) return EndReason::CommandEnded;
+  }
+}
+
+void TraceLoop::finish(EndReason reason) {
+  // Whoever interrupts a second time wants no more waiting.
+  parts_.signals->restore_defaults();
+  parts_.tracer->stop();
+  // What has ended says no more, so all of it can be had; what has not may go on for ever.
+  const bool ended = reason == EndReason::CommandEnded || reason == EndReason::MachineEnded;
+  while (pass_output() && ended) {
+  }
+  if (reason == EndReason::Signal) parts_.trace_sink->write("\n");
+  parts_.output->consume(parts_.engine->take_quiescent());
+  parts_.output->finish();
+  parts_.trace_sink->flush();
+  for (const std::string& line : parts_.output->take_messages()) say(line);
+  for (const std::string& line : parts_.tracer->take_notices()) say(line);
+  report_drops();
+}
+
+}  // namespace ringside::cli

@@ -1,0 +1,60 @@
+// Tracing from the moment the probes are armed to its end: sleeps in poll(), takes what the engine
+// produced at switchrate, passes the guest command's output on, and knows why it ends.
+// Does not: compile, enable, start or shut down machines (session.h).
+// Fire context: no.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "cli/guest_command.h"
+#include "cli/output.h"
+#include "cli/signals.h"
+#include "cli/sink.h"
+#include "dif/engine.h"
+#include "providers/tracer.h"
+#include "vmm/machine.h"
+
+namespace ringside::cli {
+
+enum class EndReason : std::uint8_t { Exit, Signal, CommandEnded, MachineEnded, OutputClosed };
+
+class TraceLoop {
+ public:
+  struct Parts {
+    dif::Engine* engine = nullptr;
+    providers::Tracer* tracer = nullptr;
+    Output* output = nullptr;
+    Settings* settings = nullptr;
+    Signals* signals = nullptr;
+    Sink* trace_sink = nullptr;
+    Sink* command_sink = nullptr;     // the same as trace_sink without -o
+    int watched_fd = -1;              // stdout: its reader may go away while nothing is printed
+    vmm::Machine* machine = nullptr;  // null for none
+    GuestCommand* command = nullptr;  // null without -c
+  };
+  explicit TraceLoop(const Parts& parts) : parts_(parts) {}
+
+  /// Until something ends it. The probes are armed; the guest's command has been let go.
+  EndReason run();
+  /// Stops the tracer and prints all that is left: END's records, aggregations, drops.
+  void finish(EndReason reason);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void harvest();
+  void report_drops();
+  void sleep_until(Clock::time_point time);
+  std::optional<EndReason> handle_control();
+  /// False when there was nothing to pass on.
+  bool pass_output();
+
+  Parts parts_;
+  bool signal_came_ = false, output_hung_up_ = false, control_ready_ = false;
+  bool command_output_open_ = true;
+  std::uint64_t lost_reported_ = 0;
+};
+
+}  // namespace ringside::cli

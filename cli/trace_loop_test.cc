@@ -1,0 +1,148 @@
+#include "cli/trace_loop.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include "cli/fake_tracer_for_tests.h"
+#include "dif/verify.h"
+
+namespace ringside::cli {
+namespace {
+
+class EmptyView : public ProgramView {
+ public:
+  explicit EmptyView(const dif::Engine& engine) : engine_(&engine) {}
+  const dif::Program& program() const override { return engine_->program(); }
+  const dif::EcbInfo& ecb(dif::EcbId id) const override { return engine_->ecb(id); }
+  const dif::ProbeDescription& probe_name(dif::ProbeId probe) const override {
+    return engine_->probe_name(probe);
+  }
+  std::string describe(GuestVirt) const override { return "?"; }
+
+ private:
+  const dif::Engine* engine_;
+};
+
+/// A loop over an engine without clauses, a thread that serves it, and pipes for everything else.
+class TraceLoopTest : public testing::Test {
+ protected:
+  TraceLoopTest()
+      : signals_(*Signals::block()),
+        engine_(*dif::verify_program({}), {}, 1),
+        view_(engine_),
+        sink_(open_pipe()),
+        output_(*Output::create(view_, settings_, sink_)),
+        server_([this] {
+          while (!done_) {
+            engine_.serve_requests();
+            std::this_thread::yield();
+          }
+        }) {
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, control_), 0);
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, command_output_), 0);
+    command_.emplace(vmm::Machine::CommandPort{control_[0], command_output_[0]});
+  }
+  ~TraceLoopTest() override {
+    stop_server();
+    for (const int fd :
+         {ends_[0], ends_[1], control_[0], control_[1], command_output_[0], command_output_[1]}) {
+      close(fd);
+    }
+  }
+  void stop_server() {
+    done_ = true;
+    if (server_.joinable()) server_.join();
+  }
+  TraceLoop::Parts parts() {
+    TraceLoop::Parts parts;
+    parts.engine = &engine_;
+    parts.tracer = &tracer_;
+    parts.output = &output_;
+    parts.settings = &settings_;
+    parts.signals = &signals_;
+    parts.trace_sink = parts.command_sink = &sink_;
+    parts.watched_fd = ends_[1];
+    parts.command = &*command_;
+    return parts;
+  }
+  static void put(int fd, std::string_view text) {
+    ASSERT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  std::string printed() {
+    char bytes[256];
+    const ssize_t size = read(ends_[0], bytes, sizeof bytes);
+    return {bytes, static_cast<std::size_t>(size > 0 ? size : 0)};
+  }
+
+  Signals signals_;
+  Settings settings_;
+  FakeTracer tracer_;
+  dif::Engine engine_;
+  EmptyView view_;
+  int ends_[2] = {-1, -1}, control_[2] = {-1, -1}, command_output_[2] = {-1, -1};
+  Sink sink_;
+  Output output_;
+  std::optional<GuestCommand> command_;
+  std::atomic<bool> done_ = false;
+  std::thread server_;
+
+ private:
+  int open_pipe() {
+    EXPECT_EQ(pipe(ends_), 0);
+    return ends_[1];
+  }
+};
+
+TEST_F(TraceLoopTest, ASignalEndsIt) {
+  kill(getpid(), SIGTERM);
+
+  EXPECT_EQ(TraceLoop(parts()).run(), EndReason::Signal);
+}
+
+TEST_F(TraceLoopTest, TheCommandsEndEndsItWithAllItsOutput) {
+  put(command_output_[1], "hello\n");
+  put(control_[1], "exit 3\n");
+  TraceLoop loop(parts());
+
+  const EndReason reason = loop.run();
+  stop_server();
+  loop.finish(reason);
+
+  EXPECT_EQ(reason, EndReason::CommandEnded);
+  EXPECT_TRUE(tracer_.stopped);
+  EXPECT_EQ(printed(), "hello\n\n");
+}
+
+TEST_F(TraceLoopTest, AReaderThatGoesAwayEndsIt) {
+  close(ends_[0]);
+  ends_[0] = -1;
+
+  EXPECT_EQ(TraceLoop(parts()).run(), EndReason::OutputClosed);
+}
+
+TEST_F(TraceLoopTest, AClosedCommandPortMeansTheMachineEnded) {
+  shutdown(control_[1], SHUT_RDWR);
+
+  EXPECT_EQ(TraceLoop(parts()).run(), EndReason::MachineEnded);
+}
+
+TEST_F(TraceLoopTest, LostFiringsAreReportedOnce) {
+  tracer_.lost = 2;
+  TraceLoop loop(parts());
+  stop_server();
+
+  testing::internal::CaptureStderr();
+  loop.finish(EndReason::Exit);
+  loop.finish(EndReason::Exit);
+
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ringside: 2 drops: the guest went on alone because the host did not answer in time\n");
+}
+
+}  // namespace
+}  // namespace ringside::cli
