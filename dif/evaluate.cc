@@ -64,7 +64,6 @@ void Evaluator::begin_clause(EcbId ecb) {
 Result<std::uint64_t, Fault> Evaluator::evaluate(const Difo& difo) {
   memory_.set_constants(difo.strings);
   tuple_depth_ = 0;
-  pc_ = 0;
   auto result = run(difo);
   if (!result) result.error().pc = static_cast<std::uint32_t>(pc_ * sizeof(Insn));
   return result;
@@ -184,8 +183,10 @@ Result<void, Fault> Evaluator::store_element(VariableScope scope, std::uint16_t 
 /// The verifier checked register numbers, indices, forward branches and the closing ret, so none
 /// of that is checked here.
 Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
-  for (;; ++pc_) {
-    const Insn in{difo.text[pc_]};
+  const std::uint32_t* const text = difo.text.data();
+  for (std::size_t pc = 0;; ++pc) {
+    pc_ = pc;  // for a fault's report; the loop itself keeps to the local
+    const Insn in{text[pc]};
     // Fields that are no registers are masked so that reading them as such is harmless.
     const std::uint64_t a = regs_[in.r1() % kRegisters], b = regs_[in.r2() % kRegisters];
     std::uint64_t& d = regs_[in.rd() % kRegisters];
@@ -221,7 +222,7 @@ Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
       case Opcode::Blu:
       case Opcode::Ble:
       case Opcode::Bleu:
-        if (takes_branch(in.op())) pc_ = in.label() - std::size_t{1};
+        if (takes_branch(in.op())) pc = in.label() - std::size_t{1};
         break;
       case Opcode::Ldsb: d = TRY(load<std::int8_t>(a)); break;
       case Opcode::Ldsh: d = TRY(load<std::int16_t>(a)); break;
