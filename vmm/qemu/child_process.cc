@@ -108,6 +108,7 @@ Result<ChildProcess> ChildProcess::spawn(const std::string& path,
   Pipe errors = TRY(make_pipe());
   Pipe status = TRY(make_pipe());
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const ChildPlan plan{path.c_str(), argv.data(),        inherited,         life,
