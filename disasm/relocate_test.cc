@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <initializer_list>
@@ -96,8 +97,7 @@ class Arena {
  public:
   static constexpr std::size_t kSize = 0x8000;
   static constexpr std::size_t kCode = 0x0800, kTarget = 0x0880, kWord = 0x1000, kData = 0x2000,
-                               kDataSize = 0x1000, kStack = 0x4000, kStackSize = 0x1000,
-                               kSlotAt = 0x6000;
+                               kStack = 0x4000, kStackSize = 0x1000, kSlotAt = 0x6000;
 
   Arena() {
     void* mapped = mmap(nullptr, kSize, PROT_READ | PROT_WRITE | PROT_EXEC,

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "guest-shim/mailbox_abi.h"
 
