@@ -218,12 +218,12 @@ Result<void> LinuxKernel::load_symbols() {
 }
 
 Result<void> LinuxKernel::load_types() {
-  const ImageTable blob = table_between(memory_, symbols_, "__start_BTF", "__stop_BTF");
+  ImageTable blob = table_between(memory_, symbols_, "__start_BTF", "__stop_BTF");
   if (blob.bytes.empty()) {
     return tl::unexpected(lacks(memory_, "carries no types", "CONFIG_DEBUG_INFO_BTF"));
   }
-  btf_ =
-      TRY(Btf::read(std::make_shared<const std::vector<std::byte>>(blob.bytes), nullptr, types_));
+  btf_ = TRY(Btf::read(std::make_shared<const std::vector<std::byte>>(std::move(blob.bytes)),
+                       nullptr, types_));
   const auto running = types_.find_enumerator("SYSTEM_RUNNING");
   const auto state = image_value<std::uint32_t>(memory_, symbols_, "system_state");
   if (!running || !state || *state != running->second) return tl::unexpected(not_yet());
