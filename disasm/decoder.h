@@ -1,5 +1,6 @@
 // What the rest of ringside needs to know of an x86-64 instruction, without any decoder's types.
-// Zydis stays inside zydis_decoder.cc; Capstone (listing, cross-check) inside capstone_decoder.cc.
+// Zydis stays inside zydis_decoder.{h,cc} and relocate.cc; Capstone (listing, cross-check) inside
+// capstone_decoder.cc.
 // Fire context: no.
 #pragma once
 
