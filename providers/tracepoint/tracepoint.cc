@@ -50,6 +50,7 @@ class OriginalText final : public GuestReader {
       : live_(live), points_(points), index_(index) {}
 
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
+    live_.forget();  // a module may have come or gone since the last read
     const auto done = live_.read(at, out);
     const std::size_t copied =
         done ? out.size() : std::min<std::uint64_t>(done.error().address - at.raw(), out.size());
@@ -186,7 +187,6 @@ const GuestReader& TracepointTable::original_text() const {
 }
 
 Result<void> TracepointTable::check(GuestVirt address, Policy policy) const {
-  state_->live.forget();
   const auto bytes = TRY(state_->check(address, policy));
   const auto moved = disasm::relocate(bytes, address, address);
   if (!moved) return refuse(address, moved.error().message);
@@ -199,7 +199,6 @@ Result<TracepointId> TracepointTable::add(GuestVirt address, Policy policy) {
     if (s.points[*id].stage == Stage::Dropped) return refuse(address, "the guest changed its text");
     return TracepointId{*id};
   }
-  s.live.forget();
   const auto bytes = TRY(s.check(address, policy));
   // The size does not depend on the place: once to learn it, once for the place.
   const auto sized = disasm::relocate(bytes, address, address);
