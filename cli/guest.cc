@@ -146,8 +146,15 @@ std::string describe_end(vmm::Machine& machine) {
 
 Result<Guest> start_guest(const CommandLine& line, Signals& signals) {
   const vmm::MachineConfig config = TRY(machine_config(line));
+  auto machine = vmm::start_qemu(config);
+  if (!machine) {
+    const Error& error = machine.error();
+    // QEMU's own words about a bad kernel do not say which file they mean.
+    const bool named = error.message.find(config.kernel) != std::string::npos;
+    return fail(error.code, error.message + (named ? "" : fmt::format(" ({})", config.kernel)));
+  }
   Guest guest;
-  guest.machine = TRY(vmm::start_qemu(config));
+  guest.machine = std::move(*machine);
   if (!line.settings.quiet && isatty(STDERR_FILENO) != 0) say("waiting for the guest to boot");
   if (auto up = bring_up(guest, line, signals); !up) {
     guest.machine->shut_down();
