@@ -3,6 +3,7 @@
 // Kernel address kKernelBase + p is guest-physical p; so is user address kUserBase + p.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -185,6 +186,7 @@ class RecordingSink final : public ProbeSink {
   }
 
   std::vector<Firing> firings;
+  std::atomic<unsigned> fired = 0;  // to watch from another thread
   unsigned served = 0;
   bool stopped = false;
 };

@@ -106,7 +106,7 @@ TEST_F(Loop, BeginFiresFirstAndEndLast) {
   loop.start();
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{1}));
   loop.open_timers();
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_TRUE(eventually([&] { return sink_.fired >= 2; }));
   loop.close();
   loop.finish();
 
