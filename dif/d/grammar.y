@@ -256,9 +256,7 @@ cast:
 
 postfix:
     primary
-  | postfix '[' argument_list ']'  { REQUIRE($$ = EXPR(ExprKind::Index, @2, $1)); $$->list = *$3;
-                                     for (Expr* key : *$3) $$->depth = std::max($$->depth, key->depth + 1);
-                                     if (context.too_deep($$->depth, @2)) YYABORT; }
+  | postfix '[' argument_list ']'  { REQUIRE($$ = context.index(@2, $1, $3)); }
   | postfix '.' IDENT     { REQUIRE($$ = EXPR(ExprKind::Member, @2, $1)); $$->text = $3; }
   | postfix ARROW IDENT   { REQUIRE($$ = EXPR(ExprKind::Arrow, @2, $1)); $$->text = $3; }
   | postfix INCREMENT     { REQUIRE($$ = context.unary(Op::PostInc, @2, $1)); }

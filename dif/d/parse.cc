@@ -148,6 +148,16 @@ Expr* ParseContext::call(const Location& at, Text name, ExprList* list) {
   return too_deep(node->depth, at) ? nullptr : node;
 }
 
+Expr* ParseContext::index(const Location& at, Expr* base, ExprList* list) {
+  // The keys of an aggregation belong to its name.
+  const bool keys = base->kind == ExprKind::Aggregation && base->list.empty();
+  Expr* node = keys ? base : expr(ExprKind::Index, at, base);
+  if (node == nullptr) return nullptr;
+  node->list = *list;
+  for (const Expr* key : *list) node->depth = std::max(node->depth, key->depth + 1);
+  return too_deep(node->depth, at) ? nullptr : node;
+}
+
 Derivation* ParseContext::derivation(Derivation::Kind kind) {
   return tree.arena.make(Derivation{.kind = kind});
 }

@@ -1,0 +1,152 @@
+// Programs that must not compile: tag, words, line and column.
+#include <gtest/gtest.h>
+
+#include "dif/d/testing/program_runner.h"
+
+namespace ringside::d {
+namespace {
+
+struct Case {
+  const char* source;
+  const char* start;  // of the message
+};
+
+class Refused : public testing::TestWithParam<Case> {};
+
+TEST_P(Refused, WithItsTagAndReason) {
+  const std::string message = error_of(GetParam().source);
+
+  EXPECT_TRUE(message.starts_with(GetParam().start)) << GetParam().source << "\n" << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, Refused,
+    testing::Values(
+        Case{"BEGIN { trace(x); }",
+             "[D_IDENT_UNDEF] line 1: failed to resolve x: Unknown variable name\n"},
+        Case{"BEGIN { trace(self->x); }",
+             "[D_VAR_UNDEF] line 1: self->x has not yet been declared or assigned\n"},
+        Case{"BEGIN\n{ foo(); }", "[D_FUNC_UNDEF] line 2: undefined function name: foo\n"},
+        Case{"BEGIN { trace(1) trace(2); }", "[D_SYNTAX] line 1: syntax error near \"trace\"\n"},
+        Case{"BEGIN { trace(1.5); }",
+             "[D_SYNTAX] line 1: floating-point constants are not permitted\n"},
+        Case{"BEGIN { trace(\"abc); }",
+             "[D_SYNTAX] line 1: end-of-file encountered before end of string"},
+        Case{"BEGIN { trace(\"abc\n\"); }", "[D_STR_NL] line 1: "},
+        Case{"BEGIN { trace(''); }", "[D_CHR_NULL] line 1: "},
+        Case{"BEGIN { trace(089); }", "[D_INT_DIGIT] line 1: "},
+        Case{"BEGIN { trace(99999999999999999999); }", "[D_INT_OFLOW] line 1: "},
+        Case{"nosuch:::probe { }",
+             "[D_PDESC_ZERO] line 1: probe description nosuch:::probe does not match any probes\n"},
+        Case{"a:b:c:d:e { }", "[D_PDESC_INVAL] line 1: "}, Case{"", "[D_EMPTY] line 1: "},
+        Case{"int x;", "[D_EMPTY] line 1: "},
+        Case{"BEGIN { trace(1 / 0); }",
+             "[D_DIV_ZERO] line 1: expression contains division by zero\n"},
+        Case{"BEGIN { pid = 1; }", "[D_OP_WRITE] line 1: "},
+        Case{"BEGIN { 1 = 2; }", "[D_OP_LVAL] line 1: "},
+        Case{"BEGIN { x = 1; x = \"a\"; }", "[D_OP_INCOMPAT] line 1: "},
+        Case{"BEGIN { trace(-execname); }", "[D_OP_INT] line 1: "},
+        Case{"BEGIN { trace(*pid); }", "[D_DEREF_NONPTR] line 1: "},
+        Case{"BEGIN { trace(*(void *)0); }", "[D_DEREF_VOID] line 1: "},
+        Case{"BEGIN { x = 1; trace(&x); }", "[D_ADDROF_VAR] line 1: "},
+        Case{"fbt:::entry { trace(args[1]->nope); }",
+             "[D_TYPE_MEMBER] line 1: nope is not a member of struct task_struct\n"},
+        Case{"fbt:::entry { trace(args[7]); }", "[D_ARGS_IDX] line 1: "},
+        Case{"BEGIN { trace(args[0]); }", "[D_ARGS_NONE] line 1: "},
+        Case{"fbt:::entry,BEGIN { trace(args[0]); }", "[D_ARGS_"},
+        Case{"fbt:::entry { trace(&args[1]->state); }", "[D_ADDROF_BITFIELD] line 1: "},
+        Case{"fbt:::entry { trace(sizeof(args[1]->state)); }", "[D_SIZEOF_BITFIELD] line 1: "},
+        Case{"BEGIN { a[1] = 1; a[1, 2] = 2; }", "[D_PROTO_LEN] line 1: "},
+        Case{"BEGIN { a[1] = 1; trace(a[\"x\"]); }", "[D_PROTO_ARG] line 1: "},
+        Case{"BEGIN { this->a[1] = 1; }", "[D_DECL_LOCASSC] line 1: "},
+        Case{"BEGIN { trace(strlen()); }",
+             "[D_PROTO_LEN] line 1: strlen( ) prototype mismatch: 0 args passed, 1 expected\n"},
+        Case{"BEGIN { trace(strlen(1)); }", "[D_PROTO_ARG] line 1: "},
+        Case{"BEGIN { x = trace(1); }", "[D_CG_EXPR] line 1: "},
+        Case{"BEGIN { printf(\"%d\"); }", "[D_PRINTF_ARG_PROTO] line 1: "},
+        Case{"BEGIN { printf(\"%d\", 1, 2); }", "[D_PRINTF_ARG_EXTRA] line 1: "},
+        Case{"BEGIN { printf(\"%s\", 1); }", "[D_PRINTF_ARG_TYPE] line 1: "},
+        Case{"BEGIN { printf(\"\"); }", "[D_PRINTF_FMT_EMPTY] line 1: "},
+        Case{"BEGIN { @a = count(); @a = sum(1); }",
+             "[D_AGG_REDEF] line 1: aggregation redefined: @a\n"},
+        Case{"BEGIN { @a = pid; }", "[D_AGG_NULL] line 1: "},
+        Case{"BEGIN { @a = strlen(execname); }", "[D_AGG_FUNC] line 1: "},
+        Case{"BEGIN { @a = sum(execname); }", "[D_AGG_SCALAR] line 1: "},
+        Case{"BEGIN { printa(@nope); }",
+             "[D_PRINTA_AGGBAD] line 1: undefined aggregation: @nope\n"},
+        Case{"BEGIN { @ = lquantize(1, 10, 5); }", "[D_LQUANT_MISMATCH] line 1: "},
+        Case{"BEGIN { @ = llquantize(1, 10, 0, 30, 20); }", "[D_LLQUANT_MAGTOOBIG] line 1: "},
+        Case{"BEGIN { tracemem(arg0, 0); }", "[D_TRACEMEM_SIZE] line 1: "},
+        Case{"BEGIN { trace(`untyped); }", "[D_SYM_NOTYPES] line 1: "},
+        Case{"BEGIN { trace($1); }", "[D_MACRO_UNDEF] line 1: "},
+        Case{"#pragma D nonsense\nBEGIN { }", "[D_PRAGMA_INVAL] line 1: "},
+        Case{"struct s { int x; }; struct s { int y; }; BEGIN { }", "[D_DECL_TYPERED] line 1: "},
+        Case{"BEGIN { x = 1 + (1 + (pid + (pid + (pid + (pid + (pid + (pid + (pid + pid)))))))); }",
+             "[D_NOREG] line 1: "},
+        Case{"translator struct file < struct file *f > { f_pos = 1; }; BEGIN { }",
+             "[D_UNKNOWN] line 1: translator is not supported yet\n"},
+        Case{"provider p { probe a(int); probe b(string) : (int, char *); }; BEGIN { }",
+             "[D_UNKNOWN] line 1: provider is not supported yet\n"},
+        Case{"BEGIN { trace(xlate <struct file> (arg0)); }",
+             "[D_UNKNOWN] line 1: xlate is not supported yet\n"},
+        Case{"BEGIN { stack(); }", "[D_UNKNOWN] line 1: stack( ) is not supported yet\n"},
+        Case{"BEGIN { this->s = speculation(); }",
+             "[D_UNKNOWN] line 1: speculation( ) is not supported yet\n"},
+        Case{"/* never closed",
+             "[D_SYNTAX] line 1: end-of-file encountered before matching */\n"}));
+
+TEST(Diagnostics, ShowTheLineWithACaretUnderTheColumn) {
+  const Outcome out = run("BEGIN\n{\n\ttrace(1 + nope);\n}\n");
+
+  EXPECT_EQ(out.error,
+            "line 3: failed to resolve nope: Unknown variable name\n"
+            "\ttrace(1 + nope);\n"
+            "\t          ^");
+}
+
+TEST(Diagnostics, FollowTheLineMarkersOfThePreprocessor) {
+  const Outcome out = run("# 70 \"script.d\"\nBEGIN { trace(nope); }\n");
+
+  EXPECT_EQ(out.error,
+            "line 70: failed to resolve nope: Unknown variable name\n"
+            "BEGIN { trace(nope); }\n"
+            "              ^");
+}
+
+TEST(Diagnostics, DoNotRepeatBytesThatATerminalObeys) {
+  const Outcome out = run("BEGIN { trace(\x1b[2J); }");
+
+  EXPECT_EQ(out.error.find('\x1b'), std::string::npos);
+}
+
+TEST(Limits, DeepNestingIsAnErrorNotACrash) {
+  const std::string parentheses(10'000, '('), close(10'000, ')');
+  std::string sum = "1", structs = "int x;", blocks = "trace(1);";
+  for (int i = 0; i < 5000; ++i) {
+    sum += " + 1";
+    structs = "struct { " + structs + " } x;";
+    blocks = "if (1) { " + blocks + " }";
+  }
+  const std::string stars(10'000, '*'), bangs(20'000, '!');
+
+  for (const std::string& source :
+       {"BEGIN { trace(" + parentheses + "1" + close + "); }", "BEGIN { trace(" + sum + "); }",
+        "struct s { " + structs + " }; BEGIN { }", "BEGIN { " + blocks + " }",
+        "int " + stars + "x; BEGIN { }", "BEGIN { trace(" + bangs + "1); }",
+        "BEGIN { trace(" + parentheses + "1); }"}) {
+    EXPECT_TRUE(error_of(source).starts_with("[D_SYNTAX] line 1: ")) << source.substr(0, 40);
+  }
+}
+
+TEST(Limits, GrowingInlinesAreBounded) {
+  std::string source = "inline int i0 = pid;\n";
+  for (int i = 1; i < 40; ++i) {
+    const std::string previous = "i" + std::to_string(i - 1);
+    source += "inline int i" + std::to_string(i) + " = " + previous + " + " + previous + ";\n";
+  }
+
+  EXPECT_TRUE(error_of(source + "BEGIN { trace(i39); }").starts_with("[D_UNKNOWN] line "));
+}
+
+}  // namespace
+}  // namespace ringside::d
