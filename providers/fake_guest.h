@@ -174,6 +174,7 @@ class RecordingSink final : public ProbeSink {
     const auto length = guest.execname(name);
     firings.push_back({probe, record, guest.argument(0).value_or(~0ULL),
                        guest.argument(1).value_or(~0ULL), std::string(name, length.value_or(0))});
+    ++fired;
   }
   void serve_requests() override { ++served; }
   void stop_serving() override { stopped = true; }
