@@ -45,6 +45,7 @@ class ActionBuilder {
   Checked<void> aggregate_keys(dif::Action& action, const Expr& target,
                                std::vector<dif::ValueType>& keys);
   Checked<dif::Difo> key(Expr& e, const dif::ValueType* expected);
+  Checked<bool> aggregate_values(dif::Action& action, const Expr& call, std::size_t increment);
   Checked<std::uint64_t> lquantize(const Expr& call);
   Checked<std::uint64_t> llquantize(const Expr& call);
   Checked<std::int64_t> parameter(const Expr& call, std::size_t index, std::string_view type_tag,

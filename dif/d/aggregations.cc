@@ -160,6 +160,32 @@ Checked<std::uint64_t> ActionBuilder::llquantize(const Expr& call) {
          static_cast<std::uint64_t>(high) << 16 | static_cast<std::uint64_t>(steps);
 }
 
+/// Adds the value, and the increment where the call has one at that position (0: it never has).
+/// Answers whether the value is signed.
+Checked<bool> ActionBuilder::aggregate_values(dif::Action& action, const Expr& call,
+                                              std::size_t increment) {
+  const auto add = [&](std::size_t index) -> Checked<bool> {
+    Expr& value = *call.list[index];
+    TRY(resolver_.resolve(&value));
+    if (!types_.is_scalar(types_.decay(value.type))) {
+      return complain(
+          "D_AGG_SCALAR", value.at,
+          fmt::format("{}( ) argument #{} must be of scalar type", *call.text, index + 1));
+    }
+    const bool is_signed = types_.is_integer(value.type) && types_.is_signed(value.type);
+    action.arguments.push_back(
+        TRY(CodeGenerator::integer(resolver_, value, is_signed ? types_.int64 : types_.uint64)));
+    return is_signed;
+  };
+  if (call.list.empty()) return true;
+  const bool is_signed = TRY(add(0));
+  if (increment != 0 && increment < call.list.size()) {
+    TRY(add(increment));
+    action.quantize_increment = true;
+  }
+  return is_signed;
+}
+
 Checked<dif::Action> ActionBuilder::aggregate(Expr& e) {
   const Expr& target = *e.a;
   Expr& call = *e.b;
@@ -197,22 +223,8 @@ Checked<dif::Action> ActionBuilder::aggregate(Expr& e) {
     parameters = TRY(llquantize(call));
     increment = 5;
   }
-  const bool quantizes = row->most > 1;
-  for (const std::size_t index : {std::size_t{0}, increment}) {
-    if (index >= call.list.size() || (index != 0 && !quantizes)) continue;
-    Expr& value = *call.list[index];
-    TRY(resolver_.resolve(&value));
-    if (!types_.is_scalar(types_.decay(value.type))) {
-      return complain(
-          "D_AGG_SCALAR", value.at,
-          fmt::format("{}( ) argument #{} must be of scalar type", *call.text, index + 1));
-    }
-    const bool is_signed = types_.is_integer(value.type) && types_.is_signed(value.type);
-    action.arguments.push_back(
-        TRY(CodeGenerator::integer(resolver_, value, is_signed ? types_.int64 : types_.uint64)));
-    if (index == 0 && known == aggregations_.end()) shape.is_signed = is_signed;
-    if (index != 0) action.quantize_increment = true;
-  }
+  const bool is_signed = TRY(aggregate_values(action, call, row->most > 1 ? increment : 0));
+  if (known == aggregations_.end()) shape.is_signed = is_signed;
   if (known == aggregations_.end()) {
     shape.name = *target.text;
     shape.function = row->function;
@@ -236,7 +248,6 @@ Checked<dif::Action> ActionBuilder::aggregate(Expr& e) {
 Checked<std::uint32_t> ActionBuilder::known_aggregation(const Expr& argument,
                                                         std::string_view function,
                                                         std::string_view tag) {
-  const std::string prefix(tag);
   if (argument.kind != ExprKind::Aggregation) {
     return complain(tag, argument.at,
                     fmt::format("{}( ) argument must be an aggregation", function));

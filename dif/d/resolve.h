@@ -76,7 +76,7 @@ class Resolver {
 
   // resolve_names.cc
   Symbol* find(Scope scope, const std::string& name);
-  Symbol* add_variable(Scope scope, const std::string& name, const Location& at);
+  Symbol* add_variable(Scope scope, const std::string& name);
   Checked<void> name(Expr* e);
   Checked<void> scoped(Expr* e);
   Checked<void> kernel_symbol(Expr* e, bool address_only);

@@ -22,7 +22,7 @@ Symbol* Resolver::find(Scope scope, const std::string& name) {
   return at == table.end() ? nullptr : at->second;
 }
 
-Symbol* Resolver::add_variable(Scope scope, const std::string& name, const Location&) {
+Symbol* Resolver::add_variable(Scope scope, const std::string& name) {
   Symbol symbol;
   symbol.name = name;
   symbol.scope = scope;
@@ -247,7 +247,7 @@ Checked<void> Resolver::args_index(Expr* e) {
 
 Checked<void> Resolver::keys(Expr* e, Symbol* array) {
   for (Expr* key : e->list) TRY(resolve(key));
-  if (e->list.size() > dif::kTupleSlots - (array->scope == Scope::Thread ? 0U : 0U)) {
+  if (e->list.size() > dif::kTupleSlots) {
     return complain("D_PROTO_LEN", e->at,
                     fmt::format("{}[ ] has more than {} keys", array->name, dif::kTupleSlots));
   }

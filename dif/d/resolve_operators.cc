@@ -160,7 +160,7 @@ Checked<void> Resolver::step(Expr* e) {
     const bool known = find(scope, *named->text) != nullptr ||
                        (scope == Scope::Global && dif::find_builtin(*named->text));
     if (!known && !(element && scope == Scope::Clause)) {
-      Symbol* symbol = add_variable(scope, *named->text, named->at);
+      Symbol* symbol = add_variable(scope, *named->text);
       symbol->type = types_.int64;
       symbol->is_associative = element;
     }
@@ -343,7 +343,7 @@ Checked<void> Resolver::assign_new(Expr* e) {
         fmt::format("cannot define associative array as a clause-local variable: this->{}",
                     *named->text));
   }
-  Symbol* symbol = add_variable(scope, *named->text, named->at);
+  Symbol* symbol = add_variable(scope, *named->text);
   symbol->type = e->compound ? types_.int64 : e->b->type;
   symbol->is_associative = element;
   return {};

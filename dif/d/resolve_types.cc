@@ -314,7 +314,7 @@ Checked<void> Resolver::declare_variable(const TypeSpec& spec, const Declarator&
         "D_DECL_INCOMPLETE", declarator.at,
         fmt::format("cannot have a variable of type {}: {}", types_.name(type), *declarator.name));
   }
-  Symbol* symbol = add_variable(scope, *declarator.name, declarator.at);
+  Symbol* symbol = add_variable(scope, *declarator.name);
   symbol->type = type;
   symbol->is_associative = associative;
   symbol->keys = std::move(keys);
