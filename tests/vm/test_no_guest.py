@@ -25,7 +25,7 @@ class WithoutMachine(unittest.TestCase):
         outcome = self.run_plain('tick-10hz { n++; } tick-10hz /n == 5/ { exit(0); }'
                                  ' END { printf("ticks %d\\n", n); }', "-q")
 
-        self.assertEqual((outcome.status, outcome.stdout), (0, "ticks 5\n"), outcome)
+        self.assertEqual((outcome.status, outcome.stdout), (0, "ticks 5\n\n"), outcome)
         self.assertLess(time.monotonic() - start, 10)
 
     def test_bad_d_has_a_place_and_a_caret(self):

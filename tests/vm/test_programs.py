@@ -53,7 +53,7 @@ class Programs:
             ' fbt::vfs_read:entry /execname == "workload"/ { @in = count(); }'
             ' fbt::vfs_read:return /execname == "workload"/ { @out = count(); @sum = sum(arg1); }'
             ' END { printa("<in> %@d\\n<out> %@d\\n", @in, @out); printa("<sum> %@d\\n", @sum); }',
-            "workload --reads 2000 --read-size 100 --processes 2 --threads 2")
+            "workload --reads 2000 --read-size 100 --processes 2 --threads 2", "-q")
 
         counts = outcome.counts()
         self.assertEqual((counts["<in>"], counts["<out>"]), (8000, 8000), outcome)
@@ -117,7 +117,7 @@ class Programs:
 
         blocks = outcome.stdout.split(":tick-1s")[1:]
         self.assertIn(len(blocks), (4, 5), outcome)
-        totals = [sum(int(count) for _, count in re.findall(r"^ +(\d+) +(\d+)$", block, re.M))
+        totals = [sum(int(count) for _, count in re.findall(r"^ +(-?\d+) +(\d+)$", block, re.M))
                   for block in blocks]
         self.assertEqual(totals, sorted(totals), outcome)
         ideal = 97 * len(blocks) * self.cpus
