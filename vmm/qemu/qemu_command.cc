@@ -38,8 +38,9 @@ std::vector<std::string> qemu_arguments(const MachineConfig& config, Accelerator
       fmt::format("memory-backend-file,id=ram,size={},mem-path=/proc/self/fd/{},share=on",
                   config.memory, fds.ram),
       "-machine", "pc,memory-backend=ram"};
+  // Not "gdb": the monitor's own gdbserver command wants that name, in a machine that was kept.
   const std::pair<const char*, int> channels[] = {{"monitor", fds.monitor},
-                                                  {"gdb", fds.gdb},
+                                                  {"debugger", fds.gdb},
                                                   {"console", fds.console},
                                                   {"control", fds.control},
                                                   {"output", fds.output}};
@@ -47,7 +48,7 @@ std::vector<std::string> qemu_arguments(const MachineConfig& config, Accelerator
     arguments.insert(arguments.end(), {"-chardev", fmt::format("socket,id={},fd={}", name, fd)});
   }
   arguments.insert(arguments.end(),
-                   {"-mon", "chardev=monitor,mode=control", "-gdb", "chardev:gdb", "-serial",
+                   {"-mon", "chardev=monitor,mode=control", "-gdb", "chardev:debugger", "-serial",
                     "chardev:console", "-serial", "chardev:control", "-serial", "chardev:output"});
   arguments.insert(arguments.end(), {"-kernel", config.kernel});
   if (!config.initrd.empty()) arguments.insert(arguments.end(), {"-initrd", config.initrd});

@@ -53,7 +53,7 @@ TEST(QemuCommand, ConnectsEverythingByInheritedDescriptors) {
   const auto arguments = qemu_arguments(small_config(), Accelerator::Tcg, kFds);
 
   for (const char* channel :
-       {"socket,id=monitor,fd=11", "socket,id=gdb,fd=12", "socket,id=console,fd=13",
+       {"socket,id=monitor,fd=11", "socket,id=debugger,fd=12", "socket,id=console,fd=13",
         "socket,id=control,fd=14", "socket,id=output,fd=15"}) {
     EXPECT_TRUE(has(arguments, channel)) << channel;
   }
