@@ -91,9 +91,11 @@ def select_sources(sources, backports):
 class PrivateApt:
     """apt with all of its state under `folder`."""
 
-    def __init__(self, folder, backports):
+    def __init__(self, folder, backports, release_too=False):
+        """With `release_too`, what the backports lack comes from the release itself."""
         self._folder = pathlib.Path(folder).resolve()
         self._backports = backports
+        self._release_too = release_too
         self._updated = False
 
     def _write_state(self):
@@ -101,6 +103,8 @@ class PrivateApt:
             (self._folder / sub).mkdir(parents=True, exist_ok=True)
         (self._folder / "status").touch()
         lines = select_sources(system_sources(), self._backports)
+        if self._release_too:
+            lines += select_sources(system_sources(), backports=False)
         (self._folder / "sources.list").write_text("\n".join(lines) + "\n")
         # The system's configuration is left out, since its hooks could touch the system; how to
         # reach the network is all that we take over from it.
@@ -169,6 +173,8 @@ class PrivateApt:
         archives = self._folder / "cache/archives"
         for old in archives.glob("*.deb"):
             old.unlink()
-        self._run(["apt-get", "-q", "-y", "--download-only", "--no-install-recommends",
+        # Without a target release, apt would not take from the backports what the release has.
+        target = ["-t", f"{RELEASE}-backports"] if self._backports else []
+        self._run(["apt-get", "-q", "-y", "--download-only", "--no-install-recommends", *target,
                    "-o", "Debug::NoLocking=1", "install", package])
         return sorted(archives.glob("*.deb"))

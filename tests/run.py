@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs every suite and counts: tests/run.py [--suite unit|vm] [-k PATTERN]
+"""Runs every suite and counts: tests/run.py [--suite unit|live|vm] [-k PATTERN] [--qemu PATH]
 
 Progress goes to stderr; the last line on stdout is "N passed, N failed" and ", N skipped" when
 there are any. The exit status is 0 only when something ran and nothing failed.
 
-Suites: `unit` is everything that meson knows (GoogleTest cases are counted one by one), `vm` the
-unittest classes of tests/vm/, which boot guests one after another.
+Suites: `unit` is everything that meson knows and that needs no guest (GoogleTest cases are counted
+one by one), `live` the same for programs that boot one, `vm` the unittest classes of tests/vm/,
+which boot guests one after another.
 """
 
 import argparse
@@ -78,21 +79,22 @@ def count_meson_test(entry, reports):
     return count
 
 
-def run_unit(build, pattern):
-    """Runs meson's tests."""
+def run_meson(build, pattern, selection):
+    """Runs meson's tests; `selection` is meson's own options that say which suites."""
     reports = build.resolve() / "test-reports"
     shutil.rmtree(reports, ignore_errors=True)
     names = []
     if pattern:
-        listing = subprocess.run(["meson", "test", "-C", build, "--list"], text=True, check=True,
-                                 capture_output=True).stdout.splitlines()
+        listing = subprocess.run(["meson", "test", "-C", build, "--list", *selection], text=True,
+                                 check=True, capture_output=True).stdout.splitlines()
         names = [line.rpartition(" / ")[2] for line in listing if pattern in line]
         if not names:
             return Count()
     log = build / "meson-logs/testlog.json"
     log.unlink(missing_ok=True)
-    subprocess.run(["meson", "test", "-C", build, "--print-errorlogs", *names], check=False,
-                   stdout=sys.stderr, env=dict(os.environ, GTEST_OUTPUT=f"xml:{reports}/"))
+    subprocess.run(["meson", "test", "-C", build, "--print-errorlogs", *selection, *names],
+                   check=False, stdout=sys.stderr,
+                   env=dict(os.environ, GTEST_OUTPUT=f"xml:{reports}/"))
     if not log.exists():
         say("run: meson ran no tests: see above")
         return Count(failed=1)
@@ -166,12 +168,17 @@ def run_vm(folder, pattern):
 
 def main():
     parser = argparse.ArgumentParser(description="Runs the tests and counts them.")
-    parser.add_argument("--suite", choices=("unit", "vm"), action="append",
+    parser.add_argument("--suite", choices=("unit", "live", "vm"), action="append",
                         help="run only this suite")
     parser.add_argument("-k", metavar="PATTERN", help="run only tests whose name has this in it")
+    parser.add_argument("--qemu", metavar="PATH",
+                        help="the vm suite's QEMU, as tests/vm/qemu10 prints it")
     options = parser.parse_args()
+    if options.qemu:
+        os.environ["RINGSIDE_QEMU"] = options.qemu
     build = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
-    suites = {"unit": lambda: run_unit(build, options.k),
+    suites = {"unit": lambda: run_meson(build, options.k, ("--no-suite", "live")),
+              "live": lambda: run_meson(build, options.k, ("--suite", "live")),
               "vm": lambda: run_vm(HERE / "vm", options.k)}
     total = Count()
     for name in options.suite or suites:

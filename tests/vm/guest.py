@@ -119,9 +119,10 @@ class Guest:
             serials += ["-serial", f"unix:{folder}/{name}"]
         files = images_folder() / image
         errors = open(folder / "stderr", "wb")
+        qemu = os.environ.get("RINGSIDE_QEMU", "qemu-system-x86_64")
         self._process = subprocess.Popen(
-            ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", CPU, "-smp", str(cpus),
-             "-m", str(memory), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            [qemu, "-accel", "tcg,thread=multi", "-cpu", CPU, "-smp", str(cpus), "-m", str(memory),
+             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
              "-kernel", files / "vmlinuz", "-initrd", files / "initrd", "-append", APPEND,
              *serials, *options],
             stdin=subprocess.DEVNULL, stderr=errors)

@@ -99,6 +99,8 @@ class Run:
         words = [binary()]
         if machine:
             words += ["--image", image, "--cpus", str(cpus)]
+            if qemu := os.environ.get("RINGSIDE_QEMU"):
+                words += ["--qemu", qemu]
         words += options
         if program is not None:
             words += ["-n", program]
