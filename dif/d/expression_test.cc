@@ -149,7 +149,9 @@ class Generator {
       b = {"(" + b.text + " | 1)", as(y.value | 1, y.size, y.is_signed)};
     }
     const std::string text = "(" + a.text + " " + op + " " + b.text + ")";
-    const auto [x, y] = common(a.value, b.value);
+    // Not a structured binding: C++20 allows a lambda to capture one, clang 14 does not.
+    const std::pair<Integer, Integer> operands = common(a.value, b.value);
+    const Integer x = operands.first, y = operands.second;
     const auto arithmetic = [&](Wide value) {
       return Generated{text, as(value, x.size, x.is_signed)};
     };

@@ -43,7 +43,7 @@ void play_stub(FakePeer& peer, std::atomic<int>& pauses, int limit) {
 class FakeQemu {
  public:
   explicit FakeQemu(int stub_limit = 1'000'000, std::string last_words = {})
-      : monitor_([this, last_words = std::move(last_words)](FakePeer& peer) {
+      : monitor_([last_words = std::move(last_words)](FakePeer& peer) {
           peer.send("{\"QMP\": {}}\r\n");
           peer.receive_until("\n");
           peer.send("{\"return\": {}, \"id\": 1}\r\n" + last_words);
