@@ -19,7 +19,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(1)
+#define SHIM_VERSION SHIM_U(2)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_REGION_SIZE SHIM_U(0x1000000) /* 16 MiB */
@@ -35,7 +35,8 @@
 #define SHIM_MAILBOXES SHIM_U(64)
 
 /* The table is open-addressed: hash = (low 32 bits of the address * SHIM_HASH) >> (32 - BITS),
- * then linear. An entry is key | slot offset << 32; key 0 is empty; entries are never removed. */
+ * then linear. An entry is key | slot offset << 32; key 0 is empty. Entries stay for ever, so that
+ * walks stay whole; one with slot offset 0 was taken out, and its int3 is not ours any more. */
 #define SHIM_HASH SHIM_U(0x9e3779b1)
 
 /* The state byte of a mailbox. */

@@ -61,6 +61,7 @@ look_up:
   cmp %ecx, %edx
   jne other_key
   shr $32, %rdx
+  jz foreign /* an entry that was taken out */
   lea shim_base(%rip), %rbx
   add %rbx, %rdx
   mov %rdx, FRAME_RIP(%rsp) /* whatever happens next, resume in the slot */

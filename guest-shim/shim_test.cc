@@ -225,6 +225,20 @@ TEST_F(ShimCode, FindsItsEntryBehindOthersWithTheSameHash) {
   expect_resumed();
 }
 
+TEST_F(ShimCode, PassesOnABreakpointWhoseEntryWasTakenOut) {
+  constexpr std::uint64_t kOther = kAddress + 0x100;
+  add_entry(kOther);
+  auto* table = reinterpret_cast<std::uint64_t*>(region_ + SHIM_TABLE_OFFSET);
+  std::replace(table, table + SHIM_TABLE_ENTRIES,
+               kOther | std::uint64_t{SHIM_SLOTS_OFFSET} << 32, std::uint64_t{kOther});
+
+  trap(kOther);
+
+  EXPECT_EQ(shim_test_where, 2u);
+  EXPECT_EQ(control().foreign, 1u);
+  EXPECT_EQ(state(0), unsigned{SHIM_FREE});
+}
+
 TEST_F(ShimCode, ResumesAtOnceWhileInactive) {
   control().active = 0;
 

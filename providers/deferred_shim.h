@@ -30,6 +30,9 @@ class DeferredShim final : public vmm::Shim {
   Result<GuestVirt> allocate_slot(std::size_t size) override;
   Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
+  void remove_entry(GuestVirt address) override {
+    if (shim_) shim_->remove_entry(address);
+  }
   void activate() override {
     if (shim_) shim_->activate();
   }

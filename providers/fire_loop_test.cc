@@ -18,6 +18,7 @@ class FakeShim final : public vmm::Shim {
   Result<GuestVirt> allocate_slot(std::size_t) override { return GuestVirt(0); }
   Result<void> write_slot(GuestVirt, std::span<const std::byte>) override { return {}; }
   Result<void> add_entry(GuestVirt, GuestVirt) override { return {}; }
+  void remove_entry(GuestVirt) override {}
   void activate() override { active = true; }
   void deactivate() override { active = false; }
   Result<void> retire(vmm::PausedMachine&) override { return {}; }

@@ -80,7 +80,7 @@ void GuestSide::disarm() {
 }
 
 void GuestSide::retire() {
-  if (shim_.installed() == nullptr || std::exchange(retired_, true)) return;
+  if (shim_.installed() == nullptr || table_.any_armed() || std::exchange(retired_, true)) return;
   auto paused = vmm::PausedMachine::pause(machine_);
   if (!paused) return;
   if (const auto done = shim_.retire(*paused); !done) notice(done.error().message);

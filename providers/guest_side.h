@@ -43,7 +43,8 @@ class GuestSide {
   Result<void> arm();
   /// Restores the text, in one pause; a machine that is gone needs nothing.
   void disarm();
-  /// Gives the kernel its int3 gate back. The fire thread has ended.
+  /// Gives the kernel its int3 gate back, unless an int3 of ours may still stand: the shim lets the
+  /// guest pass it, the kernel's own handler would not. The fire thread has ended.
   void retire();
 
   std::uint64_t lost_firings() const;

@@ -3,8 +3,8 @@
 // is hostile: copied once, the copy validated, the copy used.
 // Does not: decode instructions, know probes, or decide where a tracepoint may stand.
 // Fire context: poll(), heartbeat(), waiting() and contains() yes; everything else no.
-// Threads: poll() on one thread, heartbeat(), counters() and waiting() on any; table and slots
-// change only while nobody polls.
+// Threads: poll() on one thread, heartbeat(), counters(), waiting() and remove_entry() on any;
+// table and slots otherwise change only while nobody polls.
 #pragma once
 
 #include <cstdint>
@@ -70,14 +70,19 @@ class Shim {
   virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) = 0;
   /// From now on an int3 at `address` resumes at `slot`.
   virtual Result<void> add_entry(GuestVirt address, GuestVirt slot) = 0;
+  /// From now on an int3 at `address` is the guest's own business: once the guest has changed the
+  /// code there, the slot holds an instruction that is not there any more. Beside a fire thread
+  /// too.
+  virtual void remove_entry(GuestVirt address) = 0;
 
   /// From now on traps wait for the host (heartbeat included); before, they resume unfired.
   virtual void activate() = 0;
   /// From now on traps resume at once, unfired and not counted as lost. Those that began before
   /// still want an answer: poll() until quiescent().
   virtual void deactivate() = 0;
-  /// Deactivates and gives IDT[3] back to the kernel, after every tracepoint is disarmed. Slots
-  /// stay mapped for ever, because a task may be inside one.
+  /// Deactivates and gives IDT[3] back to the kernel, after every tracepoint is disarmed; a gate
+  /// that the guest has changed meanwhile is left alone (Invalid). Slots stay mapped for ever,
+  /// because a task may be inside one.
   virtual Result<void> retire(PausedMachine& machine) = 0;
 
   /// Serves every raised mailbox once; returns how many. Fire thread.

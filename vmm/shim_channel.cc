@@ -78,6 +78,8 @@ shim_mailbox SpinShim::copy_trap(unsigned mailbox) const {
   shim_mailbox copy{};
   const std::size_t offset = SHIM_MAILBOX_OFFSET + mailbox * SHIM_MAILBOX_SIZE;
   std::memcpy(&copy, region_.data() + offset, SHIM_BOX_TRAP_BYTES);
+  // The compiler must not go back to the shared bytes for a field that it wants again.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   return copy;
 }
 
@@ -131,15 +133,24 @@ Result<void> SpinShim::add_entry(GuestVirt address, GuestVirt slot) {
   return {};
 }
 
-bool SpinShim::knows(GuestVirt address) const {
-  if (address.raw() < kLowestAddress) return false;
+std::optional<std::uint32_t> SpinShim::bucket_of(GuestVirt address) const {
+  if (address.raw() < kLowestAddress) return std::nullopt;
   const auto key = static_cast<std::uint32_t>(address.raw());
   std::uint32_t bucket = first_bucket(address.raw());
   while (table_[bucket] != 0) {  // ends: a quarter of the buckets is always empty
-    if (static_cast<std::uint32_t>(table_[bucket]) == key) return true;
+    if (static_cast<std::uint32_t>(table_[bucket]) == key) return bucket;
     bucket = (bucket + 1) % SHIM_TABLE_ENTRIES;
   }
-  return false;
+  return std::nullopt;
+}
+
+/// Only the shared word changes: our own copy must stay as it is beside a thread that polls, and a
+/// trap that looked its slot up before still waits for an answer.
+void SpinShim::remove_entry(GuestVirt address) {
+  const auto bucket = bucket_of(address);
+  if (!bucket) return;
+  word(SHIM_TABLE_OFFSET + std::size_t{8} * *bucket)
+      .store(static_cast<std::uint32_t>(address.raw()), std::memory_order_release);
 }
 
 void SpinShim::activate() {
@@ -155,6 +166,12 @@ void SpinShim::deactivate() {
 
 Result<void> SpinShim::retire(PausedMachine& machine) {
   deactivate();
+  // Where the gate lay may be something else by now, after a kexec say.
+  std::array<std::byte, sizeof gate_.ours> now;
+  if (!machine.memory().read(gate_.at, now) || now != gate_.ours) {
+    return fail(ErrorCode::Invalid,
+                "the guest changed its interrupt table; its breakpoints stay as they are");
+  }
   if (!machine.memory().write(gate_.at, gate_.bytes)) {
     return fail(ErrorCode::Io, "the guest's interrupt table is not in its memory any more");
   }

@@ -14,10 +14,11 @@
 
 namespace ringside::vmm {
 
-/// The gate that led to the kernel's own #BP handler, to be put back.
+/// The gate that led to the kernel's own #BP handler, to be put back, and the one that replaced it.
 struct SavedGate {
   GuestPhys at;
   std::array<std::byte, 16> bytes{};
+  std::array<std::byte, 16> ours{};
 };
 
 class SpinShim final : public Shim {
@@ -29,6 +30,7 @@ class SpinShim final : public Shim {
   Result<GuestVirt> allocate_slot(std::size_t size) override;
   Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
+  void remove_entry(GuestVirt address) override;
   void activate() override;
   void deactivate() override;
   Result<void> retire(PausedMachine& machine) override;
@@ -43,7 +45,8 @@ class SpinShim final : public Shim {
   std::atomic_ref<std::uint64_t> word(std::size_t offset) const;
   std::atomic_ref<std::uint64_t> head_of(unsigned mailbox) const;
   shim_mailbox copy_trap(unsigned mailbox) const;
-  bool knows(GuestVirt address) const;
+  std::optional<std::uint32_t> bucket_of(GuestVirt address) const;
+  bool knows(GuestVirt address) const { return bucket_of(address).has_value(); }
   void serve(unsigned mailbox, std::uint64_t head, TrapSink& sink);
 
   std::span<std::byte> region_;

@@ -210,18 +210,20 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   const shim_header header = TRY(check_image());
   const Registers registers = TRY(machine.registers(0));
   TRY(check_cpu(machine, registers, facts));
-  const SavedGate saved = TRY(read_gate(memory, facts));
+  SavedGate saved = TRY(read_gate(memory, facts));
   GuestPhys base;
   const std::span<std::byte> window = TRY(take_window(memory, place, base));
   const GuestVirt home = TRY(find_virtual_home(memory, facts));
 
-  fill_region(window, header, facts);
-  auto shim = std::make_unique<SpinShim>(window, home, machine.vcpu_count(), saved);
-  TRY(map_region(memory, facts, home, base, (registers.efer & kEferNoExecute) != 0));
   Gate gate;
   std::memcpy(&gate, saved.bytes.data(), sizeof gate);
   gate.set_handler(GuestVirt(home.raw() + header.entry));
-  if (!memory.write(saved.at, std::as_bytes(std::span(&gate, 1)))) {
+  std::memcpy(saved.ours.data(), &gate, sizeof gate);
+
+  fill_region(window, header, facts);
+  auto shim = std::make_unique<SpinShim>(window, home, machine.vcpu_count(), saved);
+  TRY(map_region(memory, facts, home, base, (registers.efer & kEferNoExecute) != 0));
+  if (!memory.write(saved.at, saved.ours)) {
     return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");
   }
   return shim;

@@ -230,6 +230,19 @@ TEST(ShimInstall, RetireGivesTheGateBack) {
   EXPECT_FALSE(install(guest)) << "its place is not used twice";
 }
 
+TEST(ShimInstall, RetireLeavesAGateAloneThatIsNotOursAnyMore) {
+  FakeGuest guest;
+  auto shim = install(guest);
+  ASSERT_TRUE(shim);
+  auto paused = PausedMachine::pause(guest);
+  ASSERT_TRUE(paused);
+  guest.set_gate(GuestVirt(kHandler.raw() + 0x40), 0x8e00);
+
+  EXPECT_FALSE((*shim)->retire(*paused));
+
+  EXPECT_EQ(guest.gate_handler().raw(), kHandler.raw() + 0x40);
+}
+
 class Recorder final : public TrapSink {
  public:
   void on_trap(const Trap& trap) override {
@@ -341,6 +354,21 @@ TEST_F(ShimChannel, WritesTheTableThatTheShimReads) {
   EXPECT_FALSE(shim_.add_entry(kText, slot_)) << "once";
   EXPECT_FALSE(shim_.add_entry(GuestVirt(0x401000), slot_)) << "user addresses have no key";
   EXPECT_FALSE(shim_.add_entry(GuestVirt(kText.raw() + 1), kBase)) << "no slot";
+}
+
+TEST_F(ShimChannel, ARemovedEntryKeepsItsPlaceWithoutASlot) {
+  const auto* table = reinterpret_cast<const std::uint64_t*>(bytes().data() + SHIM_TABLE_OFFSET);
+  const std::uint32_t bucket =
+      static_cast<std::uint32_t>(kText.raw()) * SHIM_HASH >> (32 - SHIM_TABLE_BITS);
+
+  shim_.remove_entry(GuestVirt(kText.raw() + 1));
+  EXPECT_NE(table[bucket] >> 32, 0u) << "another address";
+  shim_.remove_entry(kText);
+
+  EXPECT_EQ(table[bucket], kText.raw() & 0xffffffff);
+  raise(0, kText);  // it looked its slot up before
+  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_EQ(box(0).head & 0xff, std::uint64_t{SHIM_ANSWERED});
 }
 
 TEST_F(ShimChannel, FillsTheTableToItsLimitAndSaysSo) {

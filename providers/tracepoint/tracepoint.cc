@@ -22,6 +22,7 @@ using guest_linux::Symbol;
 
 constexpr std::byte kInt3{0xcc};
 constexpr std::uint64_t kMaxFunction = 1 << 20;
+constexpr std::size_t kLongestInstruction = 15;
 
 enum class Stage : std::uint8_t {
   Prepared,  // slot and table entry are there, the text is untouched
@@ -31,9 +32,16 @@ enum class Stage : std::uint8_t {
 };
 
 struct Point {
-  Point(GuestVirt at, std::byte byte) : address(at), original(byte) {}
+  Point(GuestVirt at, std::span<const std::byte> bytes)
+      : address(at), length(static_cast<std::uint8_t>(bytes.size())) {
+    CHECK(!bytes.empty() && bytes.size() <= instruction.size());
+    std::copy(bytes.begin(), bytes.end(), instruction.begin());
+  }
+  std::byte original() const { return instruction.front(); }
+
   GuestVirt address;
-  std::byte original;
+  std::array<std::byte, kLongestInstruction> instruction{};  // that the slot was made from
+  std::uint8_t length;
   std::atomic<Stage> stage = Stage::Prepared;  // read by the fire thread
 };
 
@@ -57,7 +65,7 @@ class OriginalText final : public GuestReader {
     for (std::size_t i = 0; i < copied; ++i) {
       if (out[i] != kInt3) continue;
       const auto id = index_.find(GuestVirt(at.raw() + i));
-      if (id && points_[*id].stage == Stage::Armed) out[i] = points_[*id].original;
+      if (id && points_[*id].stage == Stage::Armed) out[i] = points_[*id].original();
     }
     return done;
   }
@@ -96,6 +104,18 @@ struct TracepointTable::State {
     if (!live.read(at, std::span(&byte, 1))) return std::nullopt;
     return byte;
   }
+  bool is_unchanged(const Point& point) const {
+    std::array<std::byte, kLongestInstruction> now;
+    const auto bytes = std::span(now).first(point.length);
+    return live.read(point.address, bytes) &&
+           std::equal(bytes.begin(), bytes.end(), point.instruction.begin());
+  }
+  /// The guest changed the text: from now on, an int3 there is its own.
+  void drop(Point& point, std::vector<GuestVirt>& gone) const {
+    point.stage = Stage::Dropped;
+    shim.remove_entry(point.address);
+    gone.push_back(point.address);
+  }
   Result<void> check_ranges(GuestVirt address, Policy policy) const;
   Result<std::span<const std::byte>> instruction_at(GuestVirt address,
                                                     const Symbol& function) const;
@@ -127,7 +147,7 @@ Result<std::span<const std::byte>> TracepointTable::State::instruction_at(
   const bool known = boundary.function == function.address && boundary.at <= address;
   const GuestVirt from = known ? boundary.at : function.address;
   const std::uint64_t to = function.address.raw() + function.size;  // the symbol covers address
-  buffer.resize(std::min<std::uint64_t>(to, address.raw() + 15) - from.raw());
+  buffer.resize(std::min<std::uint64_t>(to, address.raw() + kLongestInstruction) - from.raw());
   if (!text.read(from, buffer)) return refuse(address, "its text cannot be read");
 
   std::size_t at = 0;
@@ -210,7 +230,7 @@ Result<TracepointId> TracepointTable::add(GuestVirt address, Policy policy) {
   TRY(s.shim.write_slot(slot, *moved));
   TRY(s.shim.add_entry(address, slot));
   const auto id = static_cast<std::uint32_t>(s.points.size());
-  s.points.emplace_back(address, bytes.front());
+  s.points.emplace_back(address, bytes);
   s.index.insert(address, id);
   return TracepointId{id};
 }
@@ -228,21 +248,19 @@ Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
     Point& point = s.points[id];
     const Stage stage = point.stage;
     if (stage != Stage::Prepared && stage != Stage::Retired) continue;
-    if (s.live_byte(point.address) != point.original) {
-      point.stage = Stage::Dropped;
-      s.changed.push_back(point.address);
+    if (!s.is_unchanged(point)) {
+      s.drop(point, s.changed);
       continue;
     }
     writes.push_back({point.address, std::to_integer<std::uint8_t>(kInt3)});
     arming.push_back(id);
   }
-  TRY(machine.write_code(writes));
   for (const std::uint32_t id : arming) s.points[id].stage = Stage::Armed;
   s.by_address.insert(s.by_address.end(), arming.begin(), arming.end());
   std::sort(s.by_address.begin(), s.by_address.end(), [&s](std::uint32_t a, std::uint32_t b) {
     return s.points[a].address < s.points[b].address;
   });
-  return {};
+  return machine.write_code(writes);
 }
 
 Result<void> TracepointTable::disarm(vmm::PausedMachine& machine) {
@@ -253,12 +271,20 @@ Result<void> TracepointTable::disarm(vmm::PausedMachine& machine) {
   writes.reserve(s.by_address.size());
   for (const std::uint32_t id : s.by_address) {
     const Point& point = s.points[id];
-    writes.push_back({point.address, std::to_integer<std::uint8_t>(point.original)});
+    writes.push_back({point.address, std::to_integer<std::uint8_t>(point.original())});
   }
-  TRY(machine.write_code(writes));
-  for (const std::uint32_t id : s.by_address) s.points[id].stage = Stage::Retired;
-  s.by_address.clear();
-  return {};
+  const auto written = machine.write_code(writes);
+  std::erase_if(s.by_address, [&](std::uint32_t id) {
+    Point& point = s.points[id];
+    const bool restored = written || s.live_byte(point.address) != kInt3;
+    if (restored) point.stage = Stage::Retired;
+    return restored;
+  });
+  return written;
+}
+
+bool TracepointTable::any_armed() const {
+  return !state_->by_address.empty();
 }
 
 std::optional<TracepointId> TracepointTable::find(GuestVirt address) const {
@@ -279,8 +305,7 @@ std::vector<GuestVirt> TracepointTable::drop_changed() {
   std::erase_if(s.by_address, [&](std::uint32_t id) {
     Point& point = s.points[id];
     if (s.live_byte(point.address) == kInt3) return false;
-    point.stage = Stage::Dropped;
-    gone.push_back(point.address);
+    s.drop(point, gone);
     return true;
   });
   return gone;

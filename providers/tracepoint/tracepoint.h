@@ -43,10 +43,14 @@ class TracepointTable {
   Result<TracepointId> add(GuestVirt address, Policy policy = Policy::Normal);
   std::size_t size() const;
 
-  /// Writes int3 over every tracepoint that is not armed, in this one pause.
+  /// Writes int3 over every tracepoint that is not armed, in this one pause. When it fails, some
+  /// may have been written: disarm() restores those.
   Result<void> arm(vmm::PausedMachine& machine);
   /// Restores every armed byte that still is ours. After it, a late trap resumes without firing.
+  /// What could not be restored stays armed.
   Result<void> disarm(vmm::PausedMachine& machine);
+  /// Whether an int3 of ours may stand in the text: then the guest cannot do without the shim.
+  bool any_armed() const;
 
   /// Kernel text as it is without our breakpoints. What reads text to find sites must use it: an
   /// int3 of ours in the way would put a sweep out of step.

@@ -59,6 +59,7 @@ class FakeMachine final : public vmm::Machine {
   void shut_down() override {}
 
   std::vector<std::size_t> write_calls;  // bytes of each
+  std::optional<GuestVirt> refused;  // writing there fails, as QEMU does it: the others are done
 
  protected:
   Result<void> pause_vcpus() override { return {}; }
@@ -66,9 +67,11 @@ class FakeMachine final : public vmm::Machine {
   Result<Registers> read_registers(unsigned) override { return Registers{}; }
   Result<void> write_code_bytes(std::span<const vmm::CodeWrite> writes) override {
     for (const auto& write : writes) {
+      if (write.at == refused) continue;
       ram_[kTextPhys.raw() + write.at.raw() - kText.raw()] = std::byte{write.byte};
     }
     write_calls.push_back(writes.size());
+    if (refused) return fail(ErrorCode::Invalid, "refused");
     return {};
   }
 
@@ -94,6 +97,7 @@ class FakeShim final : public vmm::Shim {
     entries[address] = slot;
     return {};
   }
+  void remove_entry(GuestVirt address) override { entries.erase(address); }
   void activate() override {}
   void deactivate() override {}
   Result<void> retire(vmm::PausedMachine&) override { return {}; }
@@ -293,6 +297,60 @@ TEST_F(Tracepoints, AreNotArmedOverTextThatChangedMeanwhile) {
   EXPECT_FALSE(table_.is_armed(*id));
   EXPECT_EQ(machine_.text(5), std::byte{0x90});
   EXPECT_EQ(table_.drop_changed(), std::vector{at(5)});
+}
+
+TEST_F(Tracepoints, AreNotArmedWhenAnyByteOfTheirInstructionChanged) {
+  const auto id = table_.add(at(0x006));  // lea: the slot holds a copy of all its bytes
+  ASSERT_TRUE(id);
+  machine_.put(0x008, code({0x0d}));
+
+  arm();
+
+  EXPECT_FALSE(table_.is_armed(*id));
+  EXPECT_EQ(machine_.text(6), std::byte{0x48});
+}
+
+TEST_F(Tracepoints, LeaveTheShimsTableWhenTheyAreDropped) {
+  ASSERT_TRUE(table_.add(at(0x005)) && table_.add(at(0x00d)) && table_.add(at(0x106)));
+  machine_.put(0x106, code({0x90}));
+  arm();
+  machine_.put(5, code({0x90}));
+
+  table_.drop_changed();
+
+  EXPECT_FALSE(shim_.entries.contains(at(0x005))) << "an int3 there is the guest's own";
+  EXPECT_FALSE(shim_.entries.contains(at(0x106)));
+  EXPECT_TRUE(shim_.entries.contains(at(0x00d)));
+}
+
+TEST_F(Tracepoints, AreRestoredAfterArmingFailedHalfWay) {
+  ASSERT_TRUE(table_.add(at(0x005)) && table_.add(at(0x00d)));
+  machine_.refused = at(0x00d);
+  auto paused = pause();
+  ASSERT_FALSE(table_.arm(paused));
+  ASSERT_EQ(machine_.text(5), std::byte{0xcc});
+  EXPECT_TRUE(table_.any_armed());
+  machine_.refused.reset();
+
+  ASSERT_TRUE(table_.disarm(paused));
+
+  EXPECT_EQ(machine_.text(5), std::byte{0x55});
+  EXPECT_FALSE(table_.any_armed());
+}
+
+TEST_F(Tracepoints, StayArmedWhereTheirByteCannotBeRestored) {
+  const auto first = table_.add(at(0x005));
+  const auto second = table_.add(at(0x00d));
+  ASSERT_TRUE(first && second);
+  arm();
+  machine_.refused = at(0x00d);
+  auto paused = pause();
+
+  EXPECT_FALSE(table_.disarm(paused));
+
+  EXPECT_FALSE(table_.is_armed(*first));
+  EXPECT_TRUE(table_.is_armed(*second));
+  EXPECT_TRUE(table_.any_armed()) << "the shim must stay";
 }
 
 TEST_F(Tracepoints, ReportAFullShim) {
