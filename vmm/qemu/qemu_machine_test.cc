@@ -229,7 +229,16 @@ TEST(StartQemu, SaysWhatIsWrongInOneLine) {
             "cannot read the guest's initrd /no/such/initrd: No such file or directory");
   config = bootable();
   config.qemu = "no-such-qemu";
-  EXPECT_EQ(start_error(config), "no-such-qemu not found: apt-get install qemu-system-x86");
+  EXPECT_EQ(start_error(config),
+            "no program no-such-qemu: apt-get install qemu-system-x86, or name a QEMU with --qemu");
+  config.qemu = "/tmp";
+  EXPECT_TRUE(start_error(config).starts_with("no program /tmp: ")) << "a folder";
+  config = bootable();
+  config.kernel = "/tmp";
+  EXPECT_EQ(start_error(config), "cannot read the guest's kernel /tmp: Is a directory");
+  config = bootable();
+  config.initrd = "/tmp";
+  EXPECT_EQ(start_error(config), "cannot read the guest's initrd /tmp: Is a directory");
   config = bootable();
   config.memory = 1 << 20;
   EXPECT_EQ(start_error(config), "a guest needs 256 MiB of memory or more, not 1 MiB");
