@@ -1,9 +1,9 @@
+#include "disasm/capstone_decoder.h"
+
 #include <capstone/capstone.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "disasm/decoder.h"
 
 namespace ringside::disasm {
 namespace {

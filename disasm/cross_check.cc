@@ -1,5 +1,6 @@
 #include "disasm/cross_check.h"
 
+#include "disasm/capstone_decoder.h"
 #include "disasm/decoder.h"
 
 namespace ringside::disasm {

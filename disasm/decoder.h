@@ -1,6 +1,5 @@
 // What the rest of ringside needs to know of an x86-64 instruction, without any decoder's types.
-// Zydis stays inside zydis_decoder.{h,cc} and relocate.cc; Capstone (listing, cross-check) inside
-// capstone_decoder.cc.
+// Used by providers. Zydis stays inside zydis_decoder.{h,cc} and relocate.cc.
 // Fire context: no.
 #pragma once
 
@@ -8,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "vmm/base/address.h"
@@ -51,10 +49,5 @@ bool condition_holds(std::uint8_t condition, std::uint64_t rflags);
 inline constexpr std::size_t kMaxSlotBytes = 32;
 Result<std::vector<std::byte>> relocate(std::span<const std::byte> bytes, GuestVirt from,
                                         GuestVirt slot);
-
-/// Intel-syntax text of the instruction, by Capstone; empty when Capstone cannot decode it.
-std::string to_text(std::span<const std::byte> bytes, GuestVirt address);
-/// The length by Capstone, for the cross-check; empty when it cannot decode.
-std::optional<std::uint8_t> capstone_length(std::span<const std::byte> bytes, GuestVirt address);
 
 }  // namespace ringside::disasm

@@ -4,16 +4,13 @@
 
 #include <initializer_list>
 
+#include "disasm/capstone_decoder.h"
+#include "disasm/code_for_tests.h"
+
 namespace ringside::disasm {
 namespace {
 
 constexpr GuestVirt kAt{0xffffffff81000000};
-
-std::vector<std::byte> code(std::initializer_list<int> values) {
-  std::vector<std::byte> out;
-  for (const int value : values) out.push_back(static_cast<std::byte>(value));
-  return out;
-}
 
 Instruction decoded(std::initializer_list<int> values) {
   const auto in = decode(code(values), kAt);

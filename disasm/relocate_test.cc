@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <initializer_list>
 #include <random>
 
+#include "disasm/capstone_decoder.h"
+#include "disasm/code_for_tests.h"
 #include "disasm/decoder.h"
 
 // The registers on the way in and out, in x86's numbering; [16] is rflags.
@@ -83,12 +84,6 @@ namespace {
 
 constexpr GuestVirt kFrom{0xffffffff81000100};
 constexpr GuestVirt kSlot{0xffffffff9f400000};
-
-std::vector<std::byte> code(std::initializer_list<int> values) {
-  std::vector<std::byte> out;
-  for (const int value : values) out.push_back(static_cast<std::byte>(value));
-  return out;
-}
 
 /// Low memory, so that a return address fits a push as it does in the kernel's top 2 GiB. Parts:
 /// the instruction in place, the branch target, a word that rip-relative operands name, data that

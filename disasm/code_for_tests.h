@@ -1,0 +1,17 @@
+// Instructions as bytes, for tests of this folder and of what decodes with it.
+// Fire context: no.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <vector>
+
+namespace ringside::disasm {
+
+inline std::vector<std::byte> code(std::initializer_list<int> values) {
+  std::vector<std::byte> out;
+  for (const int value : values) out.push_back(static_cast<std::byte>(value));
+  return out;
+}
+
+}  // namespace ringside::disasm
