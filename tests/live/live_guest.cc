@@ -1,0 +1,105 @@
+#include "tests/live/live_guest.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+
+namespace ringside::live {
+namespace {
+
+using Kind = cli::GuestMessage::Kind;
+using Clock = std::chrono::steady_clock;
+
+// A loaded machine under TCG has taken minutes for what takes seconds.
+constexpr std::chrono::minutes kPatience{4};
+constexpr int kRetryMs = 50;
+
+}  // namespace
+
+Result<cli::Image> find_live_image(std::string_view name) {
+  auto folders = cli::image_folders();
+  std::error_code failure;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", failure);
+  // This program is BUILD/tests/live/NAME.
+  if (!failure) {
+    folders.push_back((self.parent_path().parent_path().parent_path() / "images").string());
+  }
+  return cli::find_image(name, folders);
+}
+
+Result<std::unique_ptr<LiveGuest>> LiveGuest::boot(const cli::Image& image, unsigned vcpus) {
+  vmm::MachineConfig config;
+  config.kernel = image.kernel;
+  config.initrd = image.initrd;
+  config.vcpus = vcpus;
+  auto machine = TRY(vmm::start_qemu(config));
+  const auto port = machine->command_port();
+  if (!port) return fail(ErrorCode::Unsupported, "the machine has no command port");
+  std::unique_ptr<LiveGuest> guest(new LiveGuest(std::move(machine), cli::GuestCommand(*port)));
+  TRY(guest->wait_for(Kind::Ready));
+  TRY(guest->find_kernel());
+  return guest;
+}
+
+Result<void> LiveGuest::find_kernel() {
+  const auto deadline = Clock::now() + kPatience;
+  for (;;) {
+    auto kernel = guest_linux::Kernel::discover(*machine_);
+    if (kernel) {
+      kernel_ = std::move(*kernel);
+      return {};
+    }
+    const bool may_come = kernel.error().code == ErrorCode::NotFound && Clock::now() < deadline;
+    if (!may_come) return tl::make_unexpected(std::move(kernel).error());
+    ::poll(nullptr, 0, kRetryMs);
+  }
+}
+
+Result<cli::GuestMessage> LiveGuest::wait_for(Kind wanted) {
+  const auto deadline = Clock::now() + kPatience;
+  for (;;) {
+    const auto message = TRY(port_.next_message());
+    if (message && message->kind == wanted) return *message;
+    if (message) {
+      return fail(ErrorCode::Io, fmt::format("the guest answered out of turn: {}", message->text));
+    }
+    std::array<pollfd, 3> fds{{{port_.control_fd(), POLLIN, 0},
+                               {port_.output_fd(), POLLIN, 0},
+                               {machine_->state_event_fd(), POLLIN, 0}}};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0 || ::poll(fds.data(), fds.size(), static_cast<int>(left.count())) == 0 ||
+        machine_->state() != vmm::MachineState::Running) {
+      return fail(ErrorCode::MachineGone,
+                  "no answer; the guest's console: " + cli::printable(machine_->console_tail()));
+    }
+    if (fds[1].revents != 0) port_.read_output(output_);
+    if (fds[0].revents != 0) TRY(port_.read_control());
+  }
+}
+
+Result<std::int64_t> LiveGuest::start(std::string_view command) {
+  output_.clear();
+  TRY(port_.request(command));
+  const auto answer = TRY(wait_for(Kind::Pid));
+  TRY(port_.go());
+  return answer.number;
+}
+
+Result<std::string> LiveGuest::finish() {
+  const auto end = TRY(wait_for(Kind::Exit));
+  port_.read_output(output_);  // the guest drained the line before it said so
+  if (end.number != 0) {
+    return fail(ErrorCode::Io, fmt::format("status {}: {}", end.number, output_));
+  }
+  return std::move(output_);
+}
+
+Result<std::string> LiveGuest::run(std::string_view command) {
+  TRY(start(command));
+  return finish();
+}
+
+}  // namespace ringside::live

@@ -1,0 +1,392 @@
+// What we read out of a live guest's memory, against what the guest says of itself, on one boot of
+// each kernel; and what the decoders make of the whole of its text.
+// In this file, top to bottom: one guest a suite, symbols, types, tasks, the decoders.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "disasm/capstone_decoder.h"
+#include "disasm/cross_check.h"
+#include "disasm/decoder.h"
+#include "providers/tracepoint/function_sites.h"
+#include "tests/live/live_guest.h"
+
+namespace ringside::live {
+namespace {
+
+using guest_linux::Symbol;
+
+constexpr unsigned kVcpus = 2;
+
+struct Debian61 {
+  static constexpr const char* kImage = "debian-6.1";
+};
+struct Debian612 {
+  static constexpr const char* kImage = "debian-6.12";
+};
+
+template <class Image>
+class LiveKernel : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const auto image = find_live_image(Image::kImage);
+    if (!image) {
+      missing_ = image.error().message;
+      return;
+    }
+    auto guest = LiveGuest::boot(*image, kVcpus);
+    ASSERT_TRUE(guest) << guest.error().message;
+    guest_ = std::move(*guest);
+  }
+  static void TearDownTestSuite() { guest_.reset(); }
+
+  void SetUp() override {
+    if (!missing_.empty()) GTEST_SKIP() << missing_;
+    ASSERT_TRUE(guest_) << "the guest did not come up";
+  }
+
+  guest_linux::Kernel& kernel() { return guest_->kernel(); }
+  vmm::PageTableReader reader() { return {guest_->machine().memory(), kernel().table()}; }
+
+  /// What a command in the guest prints.
+  std::string ask(const std::string& command) {
+    auto said = guest_->run(command);
+    EXPECT_TRUE(said) << command << ": " << said.error().message;
+    return said.value_or("");
+  }
+
+  std::vector<std::byte> read_bytes(GuestVirt at, std::size_t size) {
+    std::vector<std::byte> bytes(size);
+    const auto done = reader().read(at, bytes);
+    EXPECT_TRUE(done) << fmt::format("{:#x} is not mapped", done.error().address);
+    return bytes;
+  }
+
+  static inline std::unique_ptr<LiveGuest> guest_;
+  static inline std::string missing_;
+};
+
+using Images = testing::Types<Debian61, Debian612>;
+
+class ImageNames {
+ public:
+  template <class Image>
+  static std::string GetName(int) {
+    std::string name = Image::kImage;
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
+    return name;
+  }
+};
+TYPED_TEST_SUITE(LiveKernel, Images, ImageNames);
+
+/// One line of /proc/kallsyms: "ffffffff81000000 T _stext" and, for a module, "\t[loop]".
+std::string kallsyms_line(const Symbol& symbol, std::string_view module) {
+  return fmt::format("{:016x} {} {}{}", symbol.address.raw(), symbol.type, symbol.name,
+                     symbol.module == 0 ? "" : fmt::format("\t[{}]", module));
+}
+
+/// CRC-32 as in Ethernet and in busybox's crc32.
+std::uint32_t crc32(std::span<const std::byte> bytes) {
+  std::uint32_t crc = ~0U;
+  for (const std::byte byte : bytes) {
+    crc ^= std::to_integer<std::uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0xedb8'8320U : 0);
+  }
+  return ~crc;
+}
+
+TYPED_TEST(LiveKernel, HasTheSymbolsThatTheGuestLists) {
+  std::multiset<std::string> ours;
+  const auto& table = this->kernel().symbols();
+  for (const Symbol& symbol : table.symbols()) {
+    ours.insert(kallsyms_line(symbol, table.modules()[symbol.module].name));
+  }
+  std::cout << fmt::format("{} symbols of {} modules\n", ours.size(), table.modules().size() - 1);
+  EXPECT_GT(ours.size(), 50'000u);
+  EXPECT_GT(table.modules().size(), 1u) << "the image loads loop.ko";
+
+  // What the guest made at run time (trampolines, BPF) is in no table that we read.
+  const std::string listing =
+      R"(grep -v -e ' __pfx_' -e '\[__builtin__' -e '\[bpf\]' /proc/kallsyms | sort)";
+  std::string text;
+  for (const std::string& line : ours) text += line + '\n';
+  const auto sum = fmt::format("{:08x}\n", crc32(std::as_bytes(std::span(text))));
+  if (this->ask(listing + " | crc32") == sum) return;
+
+  // The whole list takes 15 s over the serial line, so only to say what differs.
+  std::multiset<std::string> theirs;
+  std::istringstream dump(this->ask(listing));
+  for (std::string line; std::getline(dump, line);) theirs.insert(line);
+  std::vector<std::string> missing, invented;
+  std::set_difference(theirs.begin(), theirs.end(), ours.begin(), ours.end(),
+                      std::back_inserter(missing));
+  std::set_difference(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
+                      std::back_inserter(invented));
+  ADD_FAILURE() << fmt::format("{} missing, the first: {}; {} invented, the first: {}",
+                               missing.size(), missing.empty() ? "-" : missing.front(),
+                               invented.size(), invented.empty() ? "-" : invented.front());
+}
+
+TYPED_TEST(LiveKernel, ReadsTheTypesThatTheGuestShows) {
+  const auto& symbols = this->kernel().symbols();
+  const Symbol* start = symbols.find("__start_BTF");
+  const Symbol* stop = symbols.find("__stop_BTF");
+  ASSERT_TRUE(start != nullptr && stop != nullptr);
+
+  const auto bytes = this->read_bytes(start->address, stop->address.raw() - start->address.raw());
+
+  const std::string said =
+      this->ask("crc32 </sys/kernel/btf/vmlinux; wc -c </sys/kernel/btf/vmlinux");
+  EXPECT_EQ(said, fmt::format("{:08x}\n{}\n", crc32(bytes), bytes.size()));
+}
+
+/// The guest's allocator knows the sizes of structures from its compiler, not from BTF. These
+/// caches have constructors, so that no other cache is merged into them.
+TYPED_TEST(LiveKernel, SizesOfStructuresAreThoseOfTheAllocator) {
+  const TypeGraph& types = this->kernel().types();
+  for (const auto& [cache, structure] :
+       {std::pair("inode_cache", "inode"), std::pair("sighand_cache", "sighand_struct"),
+        std::pair("sock_inode_cache", "socket_alloc"), std::pair("bdev_cache", "bdev_inode")}) {
+    const std::string said = this->ask(fmt::format("cat /sys/kernel/slab/{}/object_size", cache));
+    const auto type = types.find(TypeKind::Struct, structure);
+
+    ASSERT_TRUE(type) << structure;
+    EXPECT_EQ(fmt::format("{}\n", types.size_of(*type)), said) << structure;
+  }
+}
+
+TYPED_TEST(LiveKernel, KnowsThePrototypeOfVfsRead) {
+  const Symbol* function = this->kernel().symbols().find("vfs_read");
+  ASSERT_NE(function, nullptr);
+  const auto prototype = this->kernel().prototype(*function);
+  ASSERT_TRUE(prototype);
+  const TypeGraph& types = this->kernel().types();
+
+  std::vector<std::string> parameters;
+  for (const Parameter& parameter : types.parameters(*prototype)) {
+    parameters.push_back(fmt::format("{}: {}", parameter.name, types.to_string(parameter.type)));
+  }
+
+  const std::vector<std::string> expected{"file: struct file *", "buf: char *", "count: size_t",
+                                          "pos: loff_t *"};
+  EXPECT_EQ(parameters, expected);
+  EXPECT_EQ(types.to_string(types[*prototype].target), "ssize_t");
+}
+
+TYPED_TEST(LiveKernel, KnowsTheTypesOfModules) {
+  const Symbol* function = this->kernel().symbols().find("loop_queue_rq", "loop");
+  ASSERT_NE(function, nullptr);
+  const auto prototype = this->kernel().prototype(*function);
+  ASSERT_TRUE(prototype);
+  const TypeGraph& types = this->kernel().types();
+
+  EXPECT_EQ(types.parameters(*prototype).size(), 2u);
+  EXPECT_EQ(types.to_string(types[*prototype].target), "blk_status_t");
+  EXPECT_TRUE(types.find(TypeKind::Struct, "loop_device")) << "a type of the module alone";
+}
+
+TYPED_TEST(LiveKernel, EveryCpusCurrentTaskIsTheOneThatRuns) {
+  guest_linux::Kernel& kernel = this->kernel();
+  const auto bases = kernel.percpu_bases();
+  ASSERT_GE(bases.size(), kVcpus);
+  const auto& layout = kernel.layout();
+  ASSERT_TRUE(layout.task_comm && layout.task_tgid);
+  for (std::uint32_t cpu = 0; cpu < kVcpus; ++cpu) {
+    EXPECT_EQ(kernel.cpu_of(GuestVirt(bases[cpu])), cpu);
+  }
+
+  const auto pid = this->guest_->start("workload --threads 4 --getppid 1000 --seconds 4");
+  ASSERT_TRUE(pid) << pid.error().message;
+  std::set<std::uint32_t> seen;  // CPUs found in the workload
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (seen.size() < kVcpus && std::chrono::steady_clock::now() < deadline) {
+    const auto reader = this->reader();
+    for (std::uint32_t cpu = 0; cpu < kVcpus; ++cpu) {
+      const auto task = kernel.current_task(reader, GuestVirt(bases[cpu]));
+      ASSERT_TRUE(task);
+      const auto tgid = load<std::int32_t>(reader, GuestVirt(task->raw() + *layout.task_tgid));
+      const auto comm =
+          load<std::array<char, 16>>(reader, GuestVirt(task->raw() + *layout.task_comm));
+      ASSERT_TRUE(tgid && comm) << fmt::format("cpu {}: no task at {:#x}", cpu, task->raw());
+      const std::string name(comm->data(), strnlen(comm->data(), comm->size()));
+      EXPECT_FALSE(name.empty());
+      if (*tgid == *pid && name == "workload") seen.insert(cpu);
+    }
+    ::poll(nullptr, 0, 1);
+  }
+  EXPECT_EQ(seen.size(), kVcpus) << "4 threads on 2 CPUs run on both";
+  const auto report = this->guest_->finish();
+  EXPECT_TRUE(report) << report.error().message;
+}
+
+/// The text of vmlinux and of every module, one function (or what lies between two symbols) at a
+/// time: each starts at an instruction.
+std::vector<std::pair<GuestVirt, std::uint64_t>> text_pieces(
+    const guest_linux::SymbolTable& symbols) {
+  std::vector<std::pair<GuestVirt, std::uint64_t>> pieces;
+  for (const auto& module : symbols.modules()) {
+    const std::uint64_t end = module.text_base.raw() + module.text_size;
+    std::set<std::uint64_t> starts{module.text_base.raw()};
+    for (const Symbol& symbol : symbols.symbols()) {
+      const bool inside = symbol.address >= module.text_base && symbol.address.raw() < end;
+      if (inside && symbol.is_text()) starts.insert(symbol.address.raw());
+    }
+    for (auto at = starts.begin(); at != starts.end(); ++at) {
+      const std::uint64_t next = std::next(at) != starts.end() ? *std::next(at) : end;
+      pieces.emplace_back(GuestVirt(*at), next - *at);
+    }
+  }
+  return pieces;
+}
+
+TYPED_TEST(LiveKernel, DecodersAgreeOnTheWholeText) {
+  disasm::CrossCheck all;
+  std::uint64_t text = 0, unknown = 0;
+  const auto reader = this->reader();
+  const auto& symbols = this->kernel().symbols();
+  for (const auto& [start, size] : text_pieces(symbols)) {
+    std::vector<std::byte> bytes(size);
+    ASSERT_TRUE(reader.read(start, bytes)) << symbols.describe(start);
+    const auto piece = disasm::cross_check(bytes, start);
+    // The last page of a module's text holds anything behind its end.
+    if (symbols.describe(start).starts_with("vmlinux`")) unknown += piece.neither;
+    all.add(piece);
+    text += size;
+  }
+
+  std::cout << fmt::format(
+      "{} bytes: {} instructions, {} UD1; only Zydis knows {}, only Capstone {}, nobody {}\n", text,
+      all.instructions, all.ud1, all.zydis_only, all.capstone_only, unknown);
+  EXPECT_GT(all.instructions, 2'000'000u);
+  for (const auto& difference : all.unexplained) {
+    ADD_FAILURE() << fmt::format("{}: Zydis {}, Capstone {}", symbols.describe(difference.address),
+                                 difference.zydis, difference.capstone);
+  }
+  EXPECT_EQ(all.capstone_only, 0u) << "instructions that we would have to refuse";
+  // srso_untrain_ret, retbleed_untrain_ret, native_lkgs...: bytes made by hand.
+  EXPECT_LT(unknown, 50u);
+}
+
+/// Why `moved`, the code at `slot`, does not do what the instruction `bytes` at `from` does; empty
+/// when it does, as far as decoding tells.
+std::string complaint(std::span<const std::byte> bytes, GuestVirt from,
+                      std::span<const std::byte> moved, GuestVirt slot) {
+  using disasm::Flow;
+  const auto original = disasm::decode(bytes, from);
+  const GuestVirt next(from.raw() + original->length);
+  std::vector<disasm::Instruction> parts;
+  for (std::size_t at = 0; at < moved.size(); at += parts.back().length) {
+    const GuestVirt here(slot.raw() + at);
+    const auto part = disasm::decode(moved.subspan(at), here);
+    if (!part) return fmt::format("the slot's byte {} does not decode", at);
+    if (disasm::capstone_length(moved.subspan(at), here) != part->length) {
+      return fmt::format("Capstone does not agree at the slot's byte {}", at);
+    }
+    parts.push_back(*part);
+  }
+  const disasm::Instruction& first = parts.front();
+  const disasm::Instruction& last = parts.back();
+  const bool comes_back = last.flow == Flow::Jump && last.target == next;
+  switch (original->flow) {
+    case Flow::Next: {
+      if (parts.size() != 2 || !comes_back || first.length != original->length) {
+        return "the slot is not the instruction and a jump back";
+      }
+      // Moved home again it must be the very same bytes, a rip-relative operand included.
+      const auto home = disasm::relocate(moved.first(first.length), slot, from);
+      const bool same = home && std::equal(bytes.begin(), bytes.end(), home->begin());
+      return same ? "" : "moving it back gives other bytes";
+    }
+    case Flow::Call: {
+      std::int32_t pushed = 0;
+      if (parts.size() != 2 || first.length != 5 || moved[0] != std::byte{0x68}) return "no push";
+      std::memcpy(&pushed, moved.data() + 1, sizeof pushed);
+      if (GuestVirt(static_cast<std::uint64_t>(std::int64_t{pushed})) != next) {
+        return "it pushes another return address";
+      }
+      return last.flow == Flow::Jump && last.target == original->target ? "" : "another callee";
+    }
+    case Flow::Jump:
+      return parts.size() == 1 && first.flow == Flow::Jump && first.target == original->target
+                 ? ""
+                 : "another target";
+    case Flow::ConditionalJump: {
+      const bool same = first.condition == original->condition && first.target == original->target;
+      return same && comes_back ? "" : "another condition or target";
+    }
+    case Flow::Return:
+      return std::equal(bytes.begin(), bytes.end(), moved.begin(), moved.end()) ? "" : "no ret";
+    case Flow::IndirectJump:
+    case Flow::TableJump:
+    case Flow::IndirectCall:
+    case Flow::Stop:
+    case Flow::Other: return "";
+  }
+  return "";
+}
+
+/// Functions that ftrace knows and that decode behind its site, with what happened to each.
+struct EntryCount {
+  std::size_t functions = 0, moved = 0;
+  std::map<std::string, std::size_t> refused;  // by reason
+  std::map<std::string, std::size_t> printed;  // mnemonic: how often
+};
+
+TYPED_TEST(LiveKernel, EveryFunctionDecodesAndItsFirstInstructionMoves) {
+  const auto reader = this->reader();
+  const auto& symbols = this->kernel().symbols();
+  const Symbol* end = symbols.find("_end");
+  ASSERT_NE(end, nullptr);
+  const GuestVirt slot(end->address.raw() + 0x12345);
+  EntryCount count;
+  std::uint64_t previous = 0;
+  for (const Symbol& function : symbols.symbols()) {
+    if (!function.is_text() || function.address.raw() == previous) continue;  // an alias
+    if (!providers::ftrace_site(reader, function, &symbols)) continue;
+    previous = function.address.raw();
+    ++count.functions;
+    const auto site = providers::entry_site(reader, function, &symbols);
+    EXPECT_TRUE(site) << site.error().message;
+    const auto exits = providers::return_sites(reader, symbols, function);
+    EXPECT_TRUE(exits) << function.name << ": " << exits.error().message;
+    if (!site) continue;
+    std::array<std::byte, 15> window;
+    ASSERT_TRUE(reader.read(*site, window));
+    const auto in = disasm::decode(window, *site);
+    ASSERT_TRUE(in) << function.name;
+    const auto bytes = std::span<const std::byte>(window).first(in->length);
+    const std::string text = disasm::to_text(bytes, *site);
+    EXPECT_FALSE(text.empty()) << function.name << ": Capstone cannot print it";
+    ++count.printed[text.substr(0, text.find(' '))];
+    const auto moved = disasm::relocate(bytes, *site, slot);
+    if (!moved) {
+      ++count.refused[moved.error().message];
+      continue;
+    }
+    ++count.moved;
+    const std::string trouble = complaint(bytes, *site, *moved, slot);
+    EXPECT_TRUE(trouble.empty()) << function.name << ": " << text << ": " << trouble;
+  }
+
+  std::cout << fmt::format("{} functions, {} first instructions of {} kinds moved\n",
+                           count.functions, count.moved, count.printed.size());
+  for (const auto& [reason, times] : count.refused) {
+    std::cout << fmt::format("refused {}: {}\n", times, reason);
+  }
+  EXPECT_GT(count.functions, 30'000u);
+  EXPECT_GT(count.moved, count.functions - count.functions / 100) << "a percent may be refused";
+}
+
+}  // namespace
+}  // namespace ringside::live
