@@ -1,12 +1,20 @@
 """How runs end: by signal, by death of either side, by the guest's doing; nothing stays behind."""
 
 import os
+import pathlib
+import random
 import select
+import shutil
 import signal
+import sys
+import tempfile
 import time
 import unittest
 
 import ringside
+
+sys.path.append(str(ringside.ROOT / "tests/bench"))
+from qmp import Qmp  # noqa: E402
 
 STORM = "workload --reads 100 --seconds 600"
 PROGRAM = ('BEGIN { printf("<begun>\\n"); }'
@@ -77,6 +85,61 @@ class Ends(unittest.TestCase):
         # The guest can only power itself off when the storm ended well without us.
         self.assertTrue(running.qemu())
         self.assertEqual(ringside.wait_for_end(running.mark, patience=ringside.PATIENCE), [])
+
+    def sampled_kept_guest(self):
+        """A kept guest that ringside pauses all the time, and a monitor of its QEMU of our own."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        wrapper = folder / "qemu"
+        wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("qemu-system-x86_64")} "$@"'
+                           f" -qmp unix:{folder}/qmp,server=on,wait=off\n")
+        wrapper.chmod(0o755)
+        running = self.enterContext(ringside.Run(
+            'profile-997 { @ = count(); } tick-10hz { printa("<seen> %@d\\n", @); }',
+            options=["-q", "--keep", "--qemu", wrapper], cpus=2, command=STORM))
+        wait_for_firings(running)
+        return running, self.enterContext(Qmp(folder / "qmp"))
+
+    def check_guest_runs_alone(self, running, qmp):
+        deadline = time.monotonic() + 30
+        while set(ringside.marked_processes(running.mark)) != set(running.qemu()):
+            self.assertLess(time.monotonic(), deadline, "more than QEMU outlived ringside")
+            time.sleep(0.05)
+        self.assertTrue(running.qemu())
+        self.assertEqual(qmp.command("query-status")["status"], "running")
+
+    def test_a_kept_guest_runs_on_when_we_are_killed_in_a_pause(self):
+        running, qmp = self.sampled_kept_guest()
+        deadline = time.monotonic() + 60
+        while True:
+            running.process.send_signal(signal.SIGSTOP)
+            if not qmp.command("query-status")["running"]:
+                break
+            running.process.send_signal(signal.SIGCONT)
+            self.assertLess(time.monotonic(), deadline, "no pause was met")
+            time.sleep(random.uniform(0, 0.003))
+
+        running.process.kill()
+        running.process.wait()
+
+        self.check_guest_runs_alone(running, qmp)
+
+    def test_a_kept_guest_runs_on_when_we_are_killed_at_any_moment(self):
+        running, qmp = self.sampled_kept_guest()
+        time.sleep(random.uniform(0, 0.05))  # the moment, not a wait for anything
+
+        running.process.kill()
+        running.process.wait()
+
+        self.check_guest_runs_alone(running, qmp)
+
+    def test_a_kept_guest_runs_on_when_we_end_well(self):
+        running, qmp = self.sampled_kept_guest()
+
+        running.process.send_signal(signal.SIGINT)
+        running.process.communicate(timeout=60)
+
+        self.assertEqual(running.process.returncode, 0)
+        self.check_guest_runs_alone(running, qmp)
 
     def test_a_silent_host_costs_firings_but_no_calls(self):
         running, _ = self.storm(command="workload --reads 100 --getppid 10 --seconds 8")
@@ -155,6 +218,19 @@ class Errors(unittest.TestCase):
         self.assertEqual(outcome.status, 1, outcome)
         self.assertRegex(outcome.stderr, r"fbt::no_such_function:entry")
         self.assertRegex(outcome.stderr, r"(?i)match")
+
+    def test_a_function_that_cannot_be_probed_tells_why(self):
+        outcome = ringside.run("fbt::do_syscall_64:entry { trace(1); }")
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertRegex(outcome.stderr,
+                         "fbt:vmlinux:do_syscall_64:entry cannot be probed: .*ftrace")
+
+        outcome = ringside.run("syscall::exit*:", options=["-l", "-v"])
+
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertRegex(outcome.stdout, r"(?m)^ *\d+ +syscall +vmlinux +exit_group entry$")
+        self.assertRegex(outcome.stdout, r"(?m)^\t\tsyscall:vmlinux:exit_group:return: ")
 
     def test_output_of_the_command_is_ours_and_its_words_are_kept(self):
         outcome = ringside.run("BEGIN { x = 1; }", options=["-q"],

@@ -7,6 +7,7 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,7 +89,11 @@ int await_exec(const UniqueFd& status) {
 }  // namespace
 
 std::optional<std::string> find_program(const std::string& name) {
-  const auto runs = [](const std::string& path) { return access(path.c_str(), X_OK) == 0; };
+  const auto runs = [](const std::string& path) {
+    struct stat info;
+    return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+           access(path.c_str(), X_OK) == 0;
+  };
   if (name.find('/') != std::string::npos) return runs(name) ? std::optional(name) : std::nullopt;
   const char* path = std::getenv("PATH");
   std::string_view left = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";

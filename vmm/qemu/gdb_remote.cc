@@ -158,6 +158,11 @@ Result<void> GdbRemote::resume() {
   return socket_.send(request, deadline());
 }
 
+void GdbRemote::await_taken() {
+  // A peer that has gone or hangs takes nothing any more, and nobody could act on that.
+  (void)vmm::await_taken(socket_.fd(), static_cast<int>(patience_.count()));
+}
+
 Result<Registers> GdbRemote::read_registers(unsigned vcpu) {
   std::string request;
   append_packet(request, fmt::format("Hg{:x}", vcpu + 1));  // the stub's threads count from 1

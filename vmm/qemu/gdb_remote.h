@@ -36,6 +36,8 @@ class GdbRemote {
   /// Returns once every vCPU stands still.
   Result<void> pause();
   Result<void> resume();
+  /// Waits until the stub has read what was sent. Before hanging up on a guest that shall run on.
+  void await_taken();
 
   // Only while paused:
 

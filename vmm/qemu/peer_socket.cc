@@ -2,7 +2,9 @@
 #include "vmm/qemu/peer_socket.h"
 
 #include <fmt/format.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -11,6 +13,11 @@
 #include <cstring>
 
 namespace ringside::vmm {
+namespace {
+
+constexpr int kPollInterval = 1;  // milliseconds
+
+}  // namespace
 
 Result<void> PeerSocket::wait_for(short events, Deadline deadline) {
   for (;;) {
@@ -63,6 +70,17 @@ Result<void> PeerSocket::receive(std::string& into, Deadline deadline) {
     TRY(wait_for(POLLIN, deadline));
   }
   return fail(ErrorCode::MachineGone, name_ + " did not answer in time");
+}
+
+bool await_taken(int socket, int milliseconds) {
+  for (int waited = 0;; waited += kPollInterval) {
+    int pending = 0;
+    if (ioctl(socket, SIOCOUTQ, &pending) != 0) return false;
+    if (pending == 0) return true;
+    // No event tells that a peer has read; its hang-up is one.
+    pollfd entry{socket, 0, 0};
+    if (waited >= milliseconds || poll(&entry, 1, kPollInterval) != 0) return false;
+  }
 }
 
 }  // namespace ringside::vmm

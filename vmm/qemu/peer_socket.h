@@ -35,4 +35,9 @@ class PeerSocket {
   std::string name_;
 };
 
+/// Waits until the peer of a Unix socket has read all that was sent: one that sees the hang-up
+/// first may never look at the rest (QEMU does not). False when it has not by then, or is gone.
+/// Async-signal-safe.
+bool await_taken(int socket, int milliseconds);
+
 }  // namespace ringside::vmm

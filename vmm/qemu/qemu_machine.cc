@@ -18,7 +18,9 @@ Error start_failure(ChildProcess& child, Error error) {
   child.reap();
   TextTail text(4096);
   drain_into(text, child.stderr_fd());
-  if (text.last_line().empty()) return error;
+  if (text.last_line().empty()) {
+    return {error.code, error.message + "; is --qemu a QEMU for x86-64 (qemu-system-x86_64)?"};
+  }
   return {ErrorCode::MachineGone, fmt::format("QEMU did not start: {}", text.last_line())};
 }
 
@@ -34,6 +36,7 @@ QemuMachine::QemuMachine(const MachineConfig& config, Accelerator accelerator, S
       watcher_(child_, std::move(monitor), std::move(links.console)),
       control_(std::move(links.control)),
       output_(std::move(links.output)),
+      guardian_(std::move(links.guardian)),
       gdb_(std::move(links.gdb)) {}
 
 Result<std::unique_ptr<QemuMachine>> QemuMachine::take_over(const MachineConfig& config,
@@ -122,9 +125,13 @@ void QemuMachine::shut_down() {
   }
   watcher_.stop();
   const std::lock_guard lock(gdb_mutex_);
-  if (pauses_ == 0 || !check_alive()) return;
-  pauses_ = 0;
-  (void)gdb_.resume();
+  if (pauses_ != 0 && check_alive()) {
+    pauses_ = 0;
+    (void)gdb_.resume();
+  }
+  // QEMU forgets what it has not read when we hang up: the guest would stay paused.
+  if (check_alive()) gdb_.await_taken();
+  guardian_.reset();
 }
 
 }  // namespace ringside::vmm

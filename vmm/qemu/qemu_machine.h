@@ -16,6 +16,7 @@
 #include "vmm/machine.h"
 #include "vmm/qemu/child_process.h"
 #include "vmm/qemu/gdb_remote.h"
+#include "vmm/qemu/guardian.h"
 #include "vmm/qemu/qemu_command.h"
 #include "vmm/qemu/qemu_watcher.h"
 #include "vmm/qemu/shared_ram.h"
@@ -27,6 +28,7 @@ class QemuMachine final : public Machine {
   /// Our ends of what connects us to the QEMU process.
   struct Links {
     UniqueFd monitor, gdb, console, control, output;
+    std::optional<Guardian> guardian;  // of a guest that is kept
   };
   /// Takes over a QEMU that waits at its first instruction (-S) and lets the guest go.
   static Result<std::unique_ptr<QemuMachine>> take_over(const MachineConfig& config,
@@ -65,6 +67,7 @@ class QemuMachine final : public Machine {
   ChildProcess child_;
   QemuWatcher watcher_;
   UniqueFd control_, output_;
+  std::optional<Guardian> guardian_;
   std::mutex gdb_mutex_;
   GdbRemote gdb_;
   unsigned pauses_ = 0;       // PausedMachines alive

@@ -250,7 +250,9 @@ TEST(StartQemu, SaysWhatIsWrongInOneLine) {
 TEST(StartQemu, PassesOnTheLastWordsOfAQemuThatEndsAtOnce) {
   MachineConfig config = bootable();
   config.qemu = "/bin/false";
-  EXPECT_EQ(start_error(config), "QEMU's monitor closed the connection");
+  EXPECT_EQ(
+      start_error(config),
+      "QEMU's monitor closed the connection; is --qemu a QEMU for x86-64 (qemu-system-x86_64)?");
 
   config.qemu = "/bin/ls";  // complains about the options
   const std::string error = start_error(config);

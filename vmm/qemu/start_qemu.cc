@@ -2,6 +2,7 @@
 // descriptors, the process.
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +11,7 @@
 
 #include "vmm/machine.h"
 #include "vmm/qemu/child_process.h"
+#include "vmm/qemu/guardian.h"
 #include "vmm/qemu/kvm_fitness.h"
 #include "vmm/qemu/qemu_command.h"
 #include "vmm/qemu/qemu_machine.h"
@@ -19,7 +21,11 @@ namespace ringside::vmm {
 namespace {
 
 Result<void> check_readable(std::string_view what, const std::string& path) {
-  if (access(path.c_str(), R_OK) == 0) return {};
+  struct stat info;
+  errno = 0;
+  const bool regular = stat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode);
+  if (regular && access(path.c_str(), R_OK) == 0) return {};
+  if (errno == 0) errno = EISDIR;
   return fail(ErrorCode::NotFound,
               fmt::format("cannot read the guest's {} {}: {}", what, path, std::strerror(errno)));
 }
@@ -72,6 +78,8 @@ Result<Started> start(const MachineConfig& config, const std::string& program,
                  output = TRY(connect(links.output));
   const QemuDescriptors fds{ram.fd(),      monitor.get(), gdb.get(),
                             console.get(), control.get(), output.get()};
+  // Before QEMU, so that no moment is without it. Ours alone: QEMU does not inherit its end.
+  if (config.keep) links.guardian.emplace(TRY(Guardian::start(links.gdb.get())));
   const int inherited[] = {fds.ram, fds.monitor, fds.gdb, fds.console, fds.control, fds.output};
   ChildProcess child =
       TRY(ChildProcess::spawn(program, qemu_arguments(config, accelerator, fds), inherited,
@@ -85,8 +93,10 @@ Result<std::unique_ptr<Machine>> start_qemu(const MachineConfig& config) {
   TRY(check_config(config));
   const auto program = find_program(config.qemu);
   if (!program) {
-    return fail(ErrorCode::NotFound,
-                fmt::format("{} not found: apt-get install qemu-system-x86", config.qemu));
+    return fail(
+        ErrorCode::NotFound,
+        fmt::format("no program {}: apt-get install qemu-system-x86, or name a QEMU with --qemu",
+                    config.qemu));
   }
   const auto tell = [&](const std::string& line) {
     if (config.progress) config.progress(line);

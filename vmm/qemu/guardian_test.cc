@@ -1,0 +1,109 @@
+#include "vmm/qemu/guardian.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "vmm/qemu/peer_socket.h"
+
+namespace ringside::vmm {
+namespace {
+
+struct Sockets {
+  Sockets() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    ours = UniqueFd(ends[0]);
+    stub = UniqueFd(ends[1]);
+  }
+  UniqueFd ours, stub;
+};
+
+/// All that comes until the other side has closed; "hangs" when it does not.
+std::string read_to_end(int fd) {
+  std::string text;
+  std::array<char, 256> chunk;
+  for (;;) {
+    pollfd entry{fd, POLLIN, 0};
+    if (poll(&entry, 1, 10'000) != 1) return "hangs";
+    const ssize_t got = read(fd, chunk.data(), chunk.size());
+    if (got <= 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(got));
+  }
+}
+
+TEST(Guardian, LetsTheGuestGoOnWhenItsMasterIsKilled) {
+  Sockets sockets;
+  const pid_t master = fork();
+  if (master == 0) {
+    sockets.stub.reset();
+    auto guardian = Guardian::start(sockets.ours.get());
+    raise(SIGKILL);
+    _exit(guardian ? 0 : 1);
+  }
+  sockets.ours.reset();
+
+  EXPECT_EQ(read_to_end(sockets.stub.get()), "#00$c#63");
+
+  int status = 0;
+  ASSERT_EQ(waitpid(master, &status, 0), master);
+  EXPECT_TRUE(WIFSIGNALED(status));
+}
+
+TEST(Guardian, GoesHomeWithoutAWordWhenReleased) {
+  Sockets sockets;
+  auto guardian = Guardian::start(sockets.ours.get());
+  ASSERT_TRUE(guardian);
+  sockets.ours.reset();
+
+  guardian->release();
+  guardian->release();
+
+  EXPECT_EQ(read_to_end(sockets.stub.get()), "");
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "it was reaped";
+}
+
+TEST(Guardian, EndsWhenQemuHasGoneBefore) {
+  Sockets sockets;
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const UniqueFd watch(pipe_ends[0]);
+  UniqueFd held(pipe_ends[1]);
+  sockets.stub.reset();
+  const pid_t master = fork();
+  if (master == 0) {
+    auto guardian = Guardian::start(sockets.ours.get());
+    raise(SIGKILL);
+    _exit(guardian ? 0 : 1);
+  }
+  held.reset();
+
+  EXPECT_EQ(read_to_end(watch.get()), "");
+  waitpid(master, nullptr, 0);
+}
+
+TEST(AwaitTaken, TellsWhenThePeerHasReadEverything) {
+  Sockets sockets;
+  EXPECT_TRUE(await_taken(sockets.ours.get(), 0));
+  ASSERT_EQ(write(sockets.ours.get(), "abc", 3), 3);
+  EXPECT_FALSE(await_taken(sockets.ours.get(), 5));
+  char bytes[3];
+  ASSERT_EQ(read(sockets.stub.get(), bytes, 3), 3);
+  EXPECT_TRUE(await_taken(sockets.ours.get(), 0));
+}
+
+TEST(AwaitTaken, DoesNotWaitForAPeerThatHasGone) {
+  Sockets sockets;
+  ASSERT_EQ(write(sockets.ours.get(), "abc", 3), 3);
+  sockets.stub.reset();
+  await_taken(sockets.ours.get(), 60'000);  // returns
+}
+
+}  // namespace
+}  // namespace ringside::vmm
