@@ -1,5 +1,7 @@
 #include "cli/environment.h"
 
+#include <fmt/format.h>
+
 namespace ringside::cli {
 
 d::ProbeSignature TracerEnvironment::signature(const dif::ProbeDescription& pattern) {
@@ -20,6 +22,23 @@ d::ProbeSignature TracerEnvironment::signature(const dif::ProbeDescription& patt
     signature.first = first->name;
   }
   return signature;
+}
+
+std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern) {
+  std::optional<providers::Refusal> first;
+  std::size_t more = 0;
+  // What cannot be looked at now has no reason to tell.
+  (void)tracer_->refusals(pattern, [&](const providers::Refusal& refusal) {
+    if (first) ++more;
+    if (!first) first = refusal;
+  });
+  if (first) {
+    const std::string others = more > 0 ? fmt::format(" (and {} more; see -l -v)", more) : "";
+    return fmt::format("{} cannot be probed: {}{}", first->name.to_string(), first->reason, others);
+  }
+  const bool of_guest = pattern.provider == "fbt" || pattern.provider == "syscall";
+  if (kernel_ == nullptr && of_guest) return "there is no guest; name one with --image or --kernel";
+  return {};
 }
 
 std::optional<d::KernelVariable> TracerEnvironment::kernel_variable(std::string_view module,

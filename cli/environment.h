@@ -22,6 +22,7 @@ class TracerEnvironment : public d::Environment {
   TypeGraph& types() override { return kernel_ != nullptr ? kernel_->types() : own_types_; }
   /// Remembered by pattern: the compiler asks again for every use of args[].
   d::ProbeSignature signature(const dif::ProbeDescription& pattern) override;
+  std::string why_no_match(const dif::ProbeDescription& pattern) override;
   std::optional<d::KernelVariable> kernel_variable(std::string_view module,
                                                    std::string_view name) override;
 

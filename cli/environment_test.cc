@@ -35,6 +35,22 @@ TEST(Environment, PatternsAreLookedUpOnce) {
   EXPECT_EQ(tracer.lookups, 1);
 }
 
+TEST(Environment, TellsWhyWhatIsThereCannotBeProbed) {
+  FakeTracer tracer;
+  tracer.refused = {{{"fbt", "vmlinux", "do_idle", "entry"}, "do_idle has no ftrace site"},
+                    {{"fbt", "vmlinux", "do_idle", "return"}, "it never returns"}};
+  TracerEnvironment environment(tracer, nullptr);
+
+  EXPECT_EQ(environment.why_no_match({"fbt", "", "do_idle", "return"}),
+            "fbt:vmlinux:do_idle:return cannot be probed: it never returns");
+  EXPECT_EQ(environment.why_no_match({"fbt", "", "do_idle", ""}),
+            "fbt:vmlinux:do_idle:entry cannot be probed: do_idle has no ftrace site (and 1 more; "
+            "see -l -v)");
+  EXPECT_EQ(environment.why_no_match({"", "", "do_nothing", ""}), "");
+  EXPECT_EQ(environment.why_no_match({"fbt", "", "do_nothing", ""}),
+            "there is no guest; name one with --image or --kernel");
+}
+
 TEST(Environment, WithoutAGuestThereAreTypesButNoSymbols) {
   FakeTracer tracer;
   TracerEnvironment environment(tracer, nullptr);

@@ -27,6 +27,13 @@ class FakeTracer : public providers::Tracer {
     }
     return {};
   }
+  Result<void> refusals(const dif::ProbeDescription& pattern,
+                        const std::function<void(const providers::Refusal&)>& visit) override {
+    for (const providers::Refusal& refusal : refused) {
+      if (dif::matches(pattern, refusal.name)) visit(refusal);
+    }
+    return {};
+  }
   Result<std::optional<providers::Probe>> probe_by_id(dif::ProbeId id) override {
     if (id.value < 1 || id.value > probes.size()) return std::nullopt;
     return probes[id.value - 1];
@@ -42,6 +49,7 @@ class FakeTracer : public providers::Tracer {
   std::vector<std::string> take_notices() override { return std::exchange(notices, {}); }
 
   std::vector<providers::Probe> probes;
+  std::vector<providers::Refusal> refused;
   bool arguments_known = false;
   int lookups = 0;
   bool stopped = false;

@@ -34,10 +34,13 @@ class Startup {
   Result<GuestMessage> wait_message(GuestCommand& command, GuestMessage::Kind wanted,
                                     Clock::duration limit, std::string_view what);
   Result<std::unique_ptr<guest_linux::Kernel>> wait_kernel();
+  /// How long the search took that found the kernel.
+  Clock::duration discovery() const { return discovery_; }
 
  private:
   vmm::Machine* machine_;
   Signals* signals_;
+  Clock::duration discovery_{};
 };
 
 Result<void> Startup::sleep(GuestCommand* command, milliseconds time) {
@@ -81,6 +84,7 @@ Result<std::unique_ptr<guest_linux::Kernel>> Startup::wait_kernel() {
   for (;;) {
     const Clock::time_point began = Clock::now();
     auto kernel = guest_linux::Kernel::discover(*machine_);
+    if (kernel) discovery_ = Clock::now() - began;
     if (kernel || kernel.error().code != ErrorCode::NotFound) return kernel;
     if (began > deadline) {
       return fail(
@@ -116,6 +120,7 @@ Result<void> bring_up(Guest& guest, const CommandLine& line, Signals& signals) {
     TRY(startup.wait_message(*port, GuestMessage::Kind::Ready, kBootLimit, "no 'ready'"));
   }
   guest.kernel = TRY(startup.wait_kernel());
+  guest.discovery = startup.discovery();
   if (line.command.empty()) return {};
   TRY(port->request(line.command));
   const GuestMessage answer =
@@ -138,9 +143,15 @@ std::string describe_end(vmm::Machine& machine) {
   }
   std::string tail = machine.console_tail();
   while (!tail.empty() && (tail.back() == '\n' || tail.back() == '\r')) tail.pop_back();
-  const std::size_t start = tail.find_last_of('\n');
+  std::size_t start = tail.find_last_of('\n');
+  // Behind a panic's reason come a backtrace and more.
+  const std::size_t panic = tail.rfind("Kernel panic");
+  if (machine.state() == vmm::MachineState::Panicked && panic != std::string::npos) {
+    tail.erase(std::min(tail.find_first_of("\r\n", panic), tail.size()));
+    start = tail.find_last_of('\n');
+  }
   const std::string last = printable(start == std::string::npos ? tail : tail.substr(start + 1));
-  if (!last.empty()) text += fmt::format(" (its console ends with: {})", last);
+  if (!last.empty()) text += fmt::format(" (its console: {})", last);
   return text;
 }
 
@@ -150,8 +161,12 @@ Result<Guest> start_guest(const CommandLine& line, Signals& signals) {
   if (!machine) {
     const Error& error = machine.error();
     // QEMU's own words about a bad kernel do not say which file they mean.
-    const bool named = error.message.find(config.kernel) != std::string::npos;
-    return fail(error.code, error.message + (named ? "" : fmt::format(" ({})", config.kernel)));
+    const bool nameless = error.message.find("kernel header") != std::string::npos &&
+                          error.message.find(config.kernel) == std::string::npos;
+    if (!nameless) return tl::make_unexpected(error);
+    return fail(error.code,
+                fmt::format("{}: {} is no kernel; give a bzImage, as in /boot/vmlinuz-*",
+                            error.message, config.kernel));
   }
   Guest guest;
   guest.machine = std::move(*machine);

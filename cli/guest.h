@@ -19,8 +19,9 @@ namespace ringside::cli {
 struct Guest {
   std::unique_ptr<vmm::Machine> machine;
   std::unique_ptr<guest_linux::Kernel> kernel;
-  std::optional<GuestCommand> command;  // where -c asked for one
-  std::int64_t target = 0;              // pid of the command, which waits
+  std::optional<GuestCommand> command;              // where -c asked for one
+  std::chrono::steady_clock::duration discovery{};  // from the machine to its symbols and types
+  std::int64_t target = 0;                          // pid of the command, which waits
 };
 
 /// Starts the machine and waits until its kernel runs, and until -c's command waits to go. A

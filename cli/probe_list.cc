@@ -25,4 +25,13 @@ std::string probe_list_arguments(const providers::ProbeArguments& arguments,
   return text + '\n';
 }
 
+std::string refusal_list(const std::vector<providers::Refusal>& refusals) {
+  if (refusals.empty()) return {};
+  std::string text = "\n\tNot probes, each with its reason\n";
+  for (const providers::Refusal& refusal : refusals) {
+    text += fmt::format("\t\t{}: {}\n", refusal.name.to_string(), refusal.reason);
+  }
+  return text + '\n';
+}
+
 }  // namespace ringside::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "providers/tracer.h"
 #include "vmm/base/c_type.h"
@@ -16,5 +17,9 @@ std::string probe_list_line(const providers::Probe& probe);
 /// What -v adds below the line.
 std::string probe_list_arguments(const providers::ProbeArguments& arguments,
                                  const TypeGraph& types);
+
+/// What -v adds below the probes: those that the guest's text has, but that cannot be probed. One
+/// indented line each, without an id, so that none looks like a probe. Empty for none.
+std::string refusal_list(const std::vector<providers::Refusal>& refusals);
 
 }  // namespace ringside::cli

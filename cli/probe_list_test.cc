@@ -24,5 +24,12 @@ TEST(ProbeList, ArgumentTypesAreCsSpelling) {
             "\n\tArgument Types\n\t\tunknown (use arg0 to arg9)\n\n");
 }
 
+TEST(ProbeList, RefusedOnesDoNotLookLikeProbes) {
+  EXPECT_EQ(refusal_list({}), "");
+  EXPECT_EQ(refusal_list({{{"fbt", "vmlinux", "do_idle", "entry"}, "do_idle has no ftrace site"}}),
+            "\n\tNot probes, each with its reason\n"
+            "\t\tfbt:vmlinux:do_idle:entry: do_idle has no ftrace site\n\n");
+}
+
 }  // namespace
 }  // namespace ringside::cli

@@ -106,6 +106,7 @@ Result<void> Session::attach() {
     report_time(fmt::format("Linux {} on {} with {} vCPUs is up", guest_.kernel->release(),
                             guest_.machine->kind(), guest_.machine->vcpu_count()),
                 began);
+    report_time("symbols and types known", Clock::now() - guest_.discovery);
   }
   const Clock::time_point began = Clock::now();
   tracer_ = TRY(providers::Tracer::attach(guest_.machine.get(), guest_.kernel.get()));
@@ -170,12 +171,16 @@ Result<void> Session::list_matching(const dif::ProbeDescription& pattern) {
       stdout_.write(probe_list_arguments(tracer_->arguments(probe), environment_->types()));
     }
   }));
-  if (!any) {
-    stdout_.flush();
-    return fail(ErrorCode::NotFound, fmt::format("failed to match {}: no probe matches description",
-                                                 pattern.to_string()));
+  if (line_.verbose) {
+    std::vector<providers::Refusal> refusals;
+    TRY(tracer_->refusals(pattern, [&](const auto& refusal) { refusals.push_back(refusal); }));
+    stdout_.write(refusal_list(refusals));
   }
-  return {};
+  if (any) return {};
+  stdout_.flush();
+  const std::string why = environment_->why_no_match(pattern);
+  return fail(ErrorCode::NotFound, fmt::format("failed to match {}: {}", pattern.to_string(),
+                                               why.empty() ? "no probe matches description" : why));
 }
 
 Result<int> Session::list() {
@@ -188,7 +193,8 @@ Result<int> Session::list() {
     }
   }
   stdout_.flush();
-  return kExitOk;
+  if (stdout_.problem().empty()) return kExitOk;
+  return fail(ErrorCode::Io, fmt::format("cannot write output: {}", stdout_.problem()));
 }
 
 /// Enables every clause on every probe that it matches, in the program's order.

@@ -1,4 +1,5 @@
-// In this file, top to bottom: names and ids, filtering, sites, arguments, enabling.
+// In this file, top to bottom: names and ids, filtering, publishing and refusing, sites, arguments,
+// enabling.
 #include "providers/fbt.h"
 
 #include <fmt/core.h>
@@ -45,16 +46,17 @@ bool FbtProvider::wants(const Wanted& wanted, const guest_linux::Symbol& symbol)
   return field_matches(function, symbol.name);
 }
 
-Result<void> FbtProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
+template <class Visit>
+void FbtProvider::for_each_named(const dif::ProbeDescription& pattern, Visit visit) {
   Wanted wanted;
   wanted.pattern = &pattern;
   wanted.entry = field_matches(pattern.name, "entry");
   wanted.leave = field_matches(pattern.name, "return");
   wanted.exact = !pattern.function.empty() && !dif::is_glob(pattern.function);
-  if (!wanted.entry && !wanted.leave) return {};
+  if (!wanted.entry && !wanted.leave) return;
   const guest_linux::SymbolTable& table = kernel_.symbols();
   // One look into the index answers for most names that do not exist.
-  if (wanted.exact && table.find(pattern.function) == nullptr) return {};
+  if (wanted.exact && table.find(pattern.function) == nullptr) return;
   for (const guest_linux::Module& module : table.modules()) {
     wanted.modules.push_back(field_matches(pattern.module, module.name));
   }
@@ -63,17 +65,36 @@ Result<void> FbtProvider::provide(const dif::ProbeDescription& pattern, const Vi
   const std::size_t count = std::min(symbols_, symbols.size());
   for (std::size_t index = 0; index < count; ++index) {
     if (!wants(wanted, symbols[index])) continue;
-    if (wanted.entry) publish(index, End::Entry, visit);
-    if (wanted.leave) publish(index, End::Return, visit);
+    if (wanted.entry) visit(index, End::Entry);
+    if (wanted.leave) visit(index, End::Return);
+  }
+}
+
+Result<void> FbtProvider::check(const guest_linux::Symbol& function, End end) {
+  if (end == End::Entry) {
+    TRY(safe_entry(function));
+  } else {
+    TRY(safe_returns(function));
   }
   return {};
 }
 
-void FbtProvider::publish(std::size_t index, End end, const Visitor& visit) {
-  const guest_linux::Symbol& symbol = kernel_.symbols().symbols()[index];
-  const bool safe =
-      end == End::Entry ? safe_entry(symbol).has_value() : safe_returns(symbol).has_value();
-  if (safe) visit(probe(index, end));
+Result<void> FbtProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
+  const auto symbols = kernel_.symbols().symbols();
+  for_each_named(pattern, [&](std::size_t index, End end) {
+    if (check(symbols[index], end)) visit(probe(index, end));
+  });
+  return {};
+}
+
+Result<void> FbtProvider::refusals(const dif::ProbeDescription& pattern,
+                                   const RefusalVisitor& visit) {
+  const auto symbols = kernel_.symbols().symbols();
+  for_each_named(pattern, [&](std::size_t index, End end) {
+    const Result<void> fine = check(symbols[index], end);
+    if (!fine) visit({probe(index, end).name, fine.error().message});
+  });
+  return {};
 }
 
 Result<GuestVirt> FbtProvider::safe_entry(const guest_linux::Symbol& function) {
@@ -98,9 +119,8 @@ Result<std::optional<Probe>> FbtProvider::by_id(dif::ProbeId id) {
   End end = End::Entry;
   const guest_linux::Symbol* symbol = symbol_of(id, end);
   if (symbol == nullptr || !symbol->is_text()) return std::optional<Probe>();
-  std::optional<Probe> found;
-  publish((id.value - first_) / 2, end, [&](const Probe& probe) { found = probe; });
-  return found;
+  if (!check(*symbol, end)) return std::optional<Probe>();
+  return std::optional(probe((id.value - first_) / 2, end));
 }
 
 ProbeArguments FbtProvider::arguments(const Probe& probe) {

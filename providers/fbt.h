@@ -31,6 +31,7 @@ class FbtProvider final : public Provider {
   void set_first_id(std::uint32_t first) override { first_ = first; }
   std::uint32_t id_count() const override { return static_cast<std::uint32_t>(symbols_ * 2); }
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
+  Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
   Result<void> enable(const Probe& probe) override;
@@ -45,7 +46,11 @@ class FbtProvider final : public Provider {
   };
 
   bool wants(const Wanted& wanted, const guest_linux::Symbol& symbol) const;
-  void publish(std::size_t index, End end, const Visitor& visit);
+  /// Calls visit(index, end) for all that the pattern names, whether it can be probed or not.
+  template <class Visit>
+  void for_each_named(const dif::ProbeDescription& pattern, Visit visit);
+  /// Why there is no such probe; empty when there is.
+  Result<void> check(const guest_linux::Symbol& function, End end);
   const guest_linux::Symbol* symbol_of(dif::ProbeId id, End& end) const;
   Probe probe(std::size_t index, End end) const;
   Result<GuestVirt> safe_entry(const guest_linux::Symbol& function);

@@ -63,6 +63,14 @@ class FunctionProviders : public ::testing::Test {
     }));
     return names;
   }
+  static std::vector<std::string> refused(Provider& provider,
+                                          const dif::ProbeDescription& pattern) {
+    std::vector<std::string> names;
+    EXPECT_TRUE(provider.refusals(pattern, [&](const Refusal& refusal) {
+      names.push_back(refusal.name.function + ":" + refusal.name.name + ": " + refusal.reason);
+    }));
+    return names;
+  }
   static Probe find(Provider& provider, const std::string& function, const std::string& name) {
     Probe found;
     EXPECT_TRUE(provider.provide({"", "", function, name}, [&](const Probe& p) { found = p; }));
@@ -111,6 +119,24 @@ TEST_F(FunctionProviders, FbtPublishesNoReturnWhenOneWayOutCannotBeTrapped) {
   FbtProvider fbt(text_, kernel_, points_);
 
   EXPECT_EQ(listed(fbt, {"fbt", "", "", ""}), (Names{"returns:entry"}));
+}
+
+TEST_F(FunctionProviders, FbtTellsWhyAFunctionIsRefused) {
+  const GuestVirt at = function("returns", kReturnsOne);
+  function("panics", kNeverReturns);
+  const GuestVirt bare = function("bare", kReturnsOne);
+  const std::uint8_t no_site[] = {0x90, 0x90, 0x90, 0x90, 0x90};
+  memory_.put(kText + (bare.raw() - at.raw()), no_site, sizeof no_site);
+  seal();
+  points_.refused.insert(at.raw() + kNopSize + 5);  // the ret
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(refused(fbt, {"fbt", "", "", ""}),
+            (Names{"returns:return: the test says no", "panics:return: it never returns",
+                   "bare:entry: bare has no ftrace site", "bare:return: bare has no ftrace site"}));
+  EXPECT_EQ(refused(fbt, {"fbt", "", "bare", "entry"}),
+            (Names{"bare:entry: bare has no ftrace site"}));
+  EXPECT_TRUE(refused(fbt, {"fbt", "", "nothing", ""}).empty());
 }
 
 TEST_F(FunctionProviders, FbtBindsEntryBehindTheNopAndReturnAtTheRet) {
@@ -195,6 +221,13 @@ TEST_F(SystemCalls, AreThoseOfTheTableWithReturnsWhereTheyReturn) {
 
   EXPECT_EQ(listed(syscall, {"syscall", "", "", ""}),
             (Names{"read:entry", "read:return", "write:entry", "write:return", "exit:entry"}));
+}
+
+TEST_F(SystemCalls, TellWhyTheyAreRefused) {
+  SyscallProvider syscall(text_, kernel_, points_, find_pt_regs(kernel_.types()));
+
+  EXPECT_EQ(refused(syscall, {"syscall", "", "exit", ""}),
+            (Names{"exit:return: it never returns"}));
 }
 
 TEST_F(SystemCalls, ReturnStandsOnTheRetsOfACallThatOnlyReturns) {

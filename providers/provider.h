@@ -24,6 +24,12 @@ struct Probe {
   dif::ProbeDescription name;
 };
 
+/// A probe that the guest's text would have, but that may not be published, and why.
+struct Refusal {
+  dif::ProbeDescription name;
+  std::string reason;  // "vfs_read has no ftrace site"
+};
+
 /// Types of a probe's args[]; `known` is false where only arg0..arg9 can be used.
 struct ProbeArguments {
   bool known = false;
@@ -34,6 +40,7 @@ struct ProbeArguments {
 class Provider {
  public:
   using Visitor = std::function<void(const Probe&)>;
+  using RefusalVisitor = std::function<void(const Refusal&)>;
 
   virtual ~Provider() = default;
   virtual std::string_view name() const = 0;
@@ -44,6 +51,12 @@ class Provider {
   /// Visits the published probes that match, in the order of their ids. A provider may publish a
   /// probe because the pattern asks for it (profile-97).
   virtual Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) = 0;
+  /// Visits what matches but is refused, in the order that provide() has. Only for messages and
+  /// listings: it looks at everything again. Nothing by default.
+  virtual Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) {
+    (void)pattern, (void)visit;
+    return {};
+  }
   /// The published probe with this id; empty when the id belongs to none.
   virtual Result<std::optional<Probe>> by_id(dif::ProbeId id) = 0;
   virtual ProbeArguments arguments(const Probe& probe) = 0;

@@ -22,14 +22,27 @@ Provider* Registry::owner(dif::ProbeId id) {
   return nullptr;
 }
 
+namespace {
+
+/// An empty field matches anything, so only a filled one can rule a whole provider out.
+bool may_match(const dif::ProbeDescription& pattern, const Provider& provider) {
+  return pattern.provider.empty() || dif::glob_match(pattern.provider, provider.name());
+}
+
+}  // namespace
+
 Result<void> Registry::for_each(const dif::ProbeDescription& pattern,
                                 const Provider::Visitor& visit) {
   for (Entry& entry : entries_) {
-    // An empty field matches anything, so only a filled one can rule a whole provider out.
-    if (!pattern.provider.empty() && !dif::glob_match(pattern.provider, entry.provider->name())) {
-      continue;
-    }
-    TRY(entry.provider->provide(pattern, visit));
+    if (may_match(pattern, *entry.provider)) TRY(entry.provider->provide(pattern, visit));
+  }
+  return {};
+}
+
+Result<void> Registry::refusals(const dif::ProbeDescription& pattern,
+                                const Provider::RefusalVisitor& visit) {
+  for (Entry& entry : entries_) {
+    if (may_match(pattern, *entry.provider)) TRY(entry.provider->refusals(pattern, visit));
   }
   return {};
 }

@@ -25,6 +25,9 @@ class Registry {
 
   /// Visits every published probe that matches, in the order of ids.
   Result<void> for_each(const dif::ProbeDescription& pattern, const Provider::Visitor& visit);
+  /// Visits what matches but is refused.
+  Result<void> refusals(const dif::ProbeDescription& pattern,
+                        const Provider::RefusalVisitor& visit);
   Result<std::optional<Probe>> by_id(dif::ProbeId id);
   /// Unknown for a probe that no provider published.
   ProbeArguments arguments(const Probe& probe);

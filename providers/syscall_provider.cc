@@ -28,16 +28,40 @@ Probe SyscallProvider::probe(std::size_t index, End end) const {
           {"syscall", "vmlinux", calls_[index].name, leaves ? "return" : "entry"}};
 }
 
-Result<void> SyscallProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
+template <class Visit>
+void SyscallProvider::for_each_named(const dif::ProbeDescription& pattern, Visit visit) const {
   const bool entry = field_matches(pattern.name, "entry");
   const bool leave = field_matches(pattern.name, "return");
-  if ((!entry && !leave) || !field_matches(pattern.module, "vmlinux")) return {};
+  if ((!entry && !leave) || !field_matches(pattern.module, "vmlinux")) return;
   for (std::size_t index = 0; index < calls_.size(); ++index) {
-    const SystemCall& call = calls_[index];
-    if (!field_matches(pattern.function, call.name)) continue;
-    if (entry && entry_place(call)) visit(probe(index, End::Entry));
-    if (leave && exits(call)) visit(probe(index, End::Return));
+    if (!field_matches(pattern.function, calls_[index].name)) continue;
+    if (entry) visit(index, End::Entry);
+    if (leave) visit(index, End::Return);
   }
+}
+
+Result<void> SyscallProvider::check(const SystemCall& call, End end) {
+  if (end == End::Entry) {
+    TRY(entry_place(call));
+  } else {
+    TRY(exits(call));
+  }
+  return {};
+}
+
+Result<void> SyscallProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
+  for_each_named(pattern, [&](std::size_t index, End end) {
+    if (check(calls_[index], end)) visit(probe(index, end));
+  });
+  return {};
+}
+
+Result<void> SyscallProvider::refusals(const dif::ProbeDescription& pattern,
+                                       const RefusalVisitor& visit) {
+  for_each_named(pattern, [&](std::size_t index, End end) {
+    const Result<void> fine = check(calls_[index], end);
+    if (!fine) visit({probe(index, end).name, fine.error().message});
+  });
   return {};
 }
 
@@ -45,10 +69,8 @@ Result<std::optional<Probe>> SyscallProvider::by_id(dif::ProbeId id) {
   const std::uint32_t offset = id.value - first_;  // wraps to a large value below first_
   if (offset / 2 >= calls_.size()) return std::optional<Probe>();
   const End end = offset % 2 == 0 ? End::Entry : End::Return;
-  const SystemCall& call = calls_[offset / 2];
-  const bool published =
-      end == End::Entry ? entry_place(call).has_value() : exits(call).has_value();
-  return published ? std::optional(probe(offset / 2, end)) : std::nullopt;
+  if (!check(calls_[offset / 2], end)) return std::optional<Probe>();
+  return std::optional(probe(offset / 2, end));
 }
 
 Result<GuestVirt> SyscallProvider::entry_place(const SystemCall& call) {

@@ -33,6 +33,7 @@ class SyscallProvider final : public Provider {
   void set_first_id(std::uint32_t first) override { first_ = first; }
   std::uint32_t id_count() const override { return static_cast<std::uint32_t>(calls_.size() * 2); }
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
+  Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
   Result<void> enable(const Probe& probe) override;
@@ -47,6 +48,11 @@ class SyscallProvider final : public Provider {
   };
 
   Probe probe(std::size_t index, End end) const;
+  /// Calls visit(index, end) for all that the pattern names, whether it can be probed or not.
+  template <class Visit>
+  void for_each_named(const dif::ProbeDescription& pattern, Visit visit) const;
+  /// Why there is no such probe; empty when there is.
+  Result<void> check(const SystemCall& call, End end);
   Result<GuestVirt> entry_place(const SystemCall& call);
   Result<std::vector<Exit>> exits(const SystemCall& call);
   Result<std::vector<Exit>> shared_exits(const SystemCall& call);

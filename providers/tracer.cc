@@ -56,6 +56,10 @@ class LiveTracer final : public Tracer {
                               const std::function<void(const Probe&)>& visit) override {
     return registry_.for_each(pattern, visit);
   }
+  Result<void> refusals(const dif::ProbeDescription& pattern,
+                        const std::function<void(const Refusal&)>& visit) override {
+    return registry_.refusals(pattern, visit);
+  }
   Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) override { return registry_.by_id(id); }
   ProbeArguments arguments(const Probe& probe) override { return registry_.arguments(probe); }
   Result<void> enable(const Probe& probe) override { return registry_.enable(probe); }

@@ -29,6 +29,9 @@ class Tracer {
   /// Visits every published probe that matches, in the order of ids.
   virtual Result<void> for_each_probe(const dif::ProbeDescription& pattern,
                                       const std::function<void(const Probe&)>& visit) = 0;
+  /// Visits what matches but cannot be probed, with the reason. Computed when asked.
+  virtual Result<void> refusals(const dif::ProbeDescription& pattern,
+                                const std::function<void(const Refusal&)>& visit) = 0;
   virtual Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) = 0;
   virtual ProbeArguments arguments(const Probe& probe) = 0;
   virtual Result<void> enable(const Probe& probe) = 0;

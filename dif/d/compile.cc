@@ -88,9 +88,10 @@ class Compilation {
       result.push_back(TRY(describe(pattern, options_.specifier)));
       if (options_.allow_zero_matches || environment_.signature(result.back()).matched > 0)
         continue;
-      return complain(
-          "D_PDESC_ZERO", pattern.at,
-          fmt::format("probe description {} does not match any probes", result.back().to_string()));
+      const std::string why = environment_.why_no_match(result.back());
+      return complain("D_PDESC_ZERO", pattern.at,
+                      fmt::format("probe description {} does not match any probes{}{}",
+                                  result.back().to_string(), why.empty() ? "" : ": ", why));
     }
     return result;
   }

@@ -38,6 +38,11 @@ class Environment {
   virtual ~Environment() = default;
   virtual TypeGraph& types() = 0;
   virtual ProbeSignature signature(const dif::ProbeDescription& pattern) = 0;
+  /// Why nothing matches, in words for the user; empty when there is no more to say than that.
+  virtual std::string why_no_match(const dif::ProbeDescription& pattern) {
+    (void)pattern;
+    return {};
+  }
   /// `symbol` or module`symbol of the guest kernel.
   virtual std::optional<KernelVariable> kernel_variable(std::string_view module,
                                                         std::string_view name) = 0;
