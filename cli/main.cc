@@ -1,4 +1,7 @@
 // The command `ringside`.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -7,9 +10,25 @@
 #include "cli/options.h"
 #include "cli/session.h"
 
+namespace {
+
+/// Without it the first files that we open would take the numbers of standard descriptors that we
+/// were started without, and be written to. Writing to these fails, as it would have.
+void fill_standard_descriptors() {
+  int fd;
+  do {
+    fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) close(fd);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace ringside;
   using Task = cli::CommandLine::Task;
+
+  fill_standard_descriptors();
 
   auto line = cli::parse_command_line(std::vector<std::string>(argv, argv + argc));
   if (!line) {

@@ -70,10 +70,11 @@ Result<void> set_cpus(vmm::MachineConfig& config, std::string_view text) {
 }
 
 Result<void> set_memory(vmm::MachineConfig& config, std::string_view text) {
-  constexpr std::uint64_t kLeast = 64 << 20;
+  constexpr std::uint64_t kLeast = 256 << 20;  // vmm's own limit
   const auto bytes = parse_size(text);
-  if (!bytes || *bytes < kLeast) {
-    return fail(ErrorCode::Usage, fmt::format("--memory {}: a size of at least 64m", text));
+  if (!bytes || *bytes < kLeast || *bytes % (1 << 20) != 0) {
+    return fail(ErrorCode::Usage,
+                fmt::format("--memory {}: a size of 256m or more, in whole megabytes", text));
   }
   config.memory = *bytes;
   return {};

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -77,10 +78,16 @@ Result<std::string> as_names(const ProgramSource& source, const Sources::ProbeLo
 bool needs_clause(std::string_view text) {
   const std::string code = without_comments(text);
   const std::string_view rest = trimmed(code);
-  return !rest.empty() && rest.back() != '}' && rest.back() != ';';
+  // One that has begun is the compiler's to complain about.
+  return !rest.empty() && rest.find('{') == rest.npos && rest.back() != '}' && rest.back() != ';';
 }
 
 Result<std::string> read_script(const std::string& path) {
+  std::error_code failure;
+  if (std::filesystem::is_directory(path, failure)) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("failed to open script {}: {}", path, std::strerror(EISDIR)));
+  }
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();

@@ -41,6 +41,8 @@ TEST(Sources, TooManyFieldsAndUnknownIdsAreErrors) {
   EXPECT_EQ(load({{Kind::Id, "8"}}).error().message, "there is no probe with id '8'");
   EXPECT_EQ(load({{Kind::Script, "/nonesuch.d"}}).error().message,
             "failed to open script /nonesuch.d: No such file or directory");
+  EXPECT_EQ(load({{Kind::Script, "/tmp"}}).error().message,
+            "failed to open script /tmp: Is a directory");
 }
 
 TEST(Sources, LabelsAreTheDescriptionOnly) {

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 import tempfile
 import time
 import unittest
@@ -35,6 +36,33 @@ class WithoutMachine(unittest.TestCase):
         self.assertRegex(outcome.stderr, r"\b1:18\b|line 1")
         self.assertIn("^", outcome.stderr)
 
+    def test_output_that_cannot_be_written_is_told(self):
+        for words in (["-l"], ["-n", "BEGIN { trace(1); exit(0); }"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([ringside.binary(), *words], stdout=full, timeout=60,
+                                      stderr=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn("cannot write output: No space left on device", done.stderr)
+
+    def test_a_closed_stdout_is_told(self):
+        for words in ("-l", "-n 'BEGIN { trace(1); exit(0); }'"):
+            done = subprocess.run(["sh", "-c", f'"$0" {words} >&-', ringside.binary()], timeout=60,
+                                  stderr=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn("cannot write output: Bad file descriptor", done.stderr)
+
+    def test_an_unfinished_clause_is_shown_as_it_was_written(self):
+        outcome = self.run_plain("BEGIN { trace(1)")
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertEqual(outcome.stderr.splitlines()[1], "BEGIN { trace(1)")
+
+    def test_a_guests_probe_without_a_guest(self):
+        outcome = self.run_plain("fbt::vfs_read:entry")
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertIn("there is no guest; name one with --image", outcome.stderr)
+
     def test_wrong_usage(self):
         self.assertEqual(ringside.run(None, machine=False, options=["--no-such-option"]).status, 2)
 
@@ -65,6 +93,16 @@ class Refusals(unittest.TestCase):
 
     def test_a_missing_qemu(self):
         self.check_refused(r"/no/such/qemu", "--image", "debian-6.1", "--qemu", "/no/such/qemu")
+
+    def test_a_qemu_that_ends_without_a_word(self):
+        self.check_refused(r"is --qemu a QEMU", "--image", "debian-6.1", "--qemu", "/bin/true")
+
+    def test_messages_do_not_blame_the_kernel_for_other_things(self):
+        outcome = ringside.run("BEGIN", machine=False, timeout=60,
+                               options=["--image", "debian-6.1", "--memory", "500g"])
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertNotIn("vmlinuz", outcome.stderr)
 
     def test_a_qemu_that_dies(self):
         with tempfile.TemporaryDirectory() as folder:
