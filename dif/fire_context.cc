@@ -6,11 +6,11 @@ namespace {
 thread_local bool firing = false;
 }
 
-FireScope::FireScope() {
+FireScope::FireScope() : outer_(firing) {
   firing = true;
 }
 FireScope::~FireScope() {
-  firing = false;
+  firing = outer_;
 }
 
 bool in_fire_context() {

@@ -10,13 +10,16 @@
 
 namespace ringside::dif {
 
-/// Lives as long as one firing is evaluated on this thread. Not nested.
+/// Lives as long as one trap is served, or one firing evaluated, on this thread. Nests.
 class FireScope {
  public:
   FireScope();
   ~FireScope();
   FireScope(const FireScope&) = delete;
   FireScope& operator=(const FireScope&) = delete;
+
+ private:
+  bool outer_;
 };
 
 /// True on a thread that is evaluating a firing.

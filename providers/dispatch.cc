@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dif/fire_context.h"
 #include "disasm/decoder.h"
 #include "providers/host_clock.h"
 #include "vmm/base/check.h"
@@ -47,6 +48,7 @@ void TrapDispatcher::place_number(Place& place, const Binding& binding) {
 }
 
 void TrapDispatcher::on_trap(const vmm::Trap& trap) {
+  const dif::FireScope scope;
   if (!open_.load(std::memory_order_acquire)) {
     ++counters_.closed;
     return;

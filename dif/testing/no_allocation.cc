@@ -12,7 +12,15 @@ void* operator new(std::size_t size) {
   return at;
 }
 
+// std::stable_sort takes its buffer with this one.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return operator new(size);
+}
+
 void operator delete(void* at) noexcept {
+  std::free(at);
+}
+void operator delete(void* at, const std::nothrow_t&) noexcept {
   std::free(at);
 }
 void operator delete(void* at, std::size_t) noexcept {
