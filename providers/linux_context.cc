@@ -47,7 +47,7 @@ LinuxContext::LinuxContext(const vmm::GuestMemory& memory, const guest_linux::Ke
       pt_regs_(pt_regs),
       kernel_table_(kernel.table()),
       kernel_reader_(memory, kernel_table_),
-      user_reader_(memory, kernel_table_) {}
+      process_reader_(memory, kernel_table_) {}
 
 void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {
   registers_ = registers;
@@ -59,8 +59,7 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {
   // the process, which is what we read through it. The low bits are the PCID.
   vmm::PageTable process = kernel_table_;
   process.root = GuestPhys(registers.cr3 & kPhysicalMask & ~kernel_table_.encryption_mask);
-  user_reader_.set_table(process);
-  user_reader_.forget();
+  process_reader_.set_table(process);  // forgets the last firing's translations
 }
 
 void LinuxContext::select_sample() {

@@ -26,10 +26,29 @@ struct PtRegsLayout {
 /// (r15 first, 8 bytes each), because ptrace and signal frames expose it to user programs.
 PtRegsLayout find_pt_regs(const TypeGraph& types);
 
+/// The lower half of the address space, which is the process's: the page table of a process maps
+/// the kernel too, but copyin() of a kernel address must be a fault (BadAddress).
+class UserHalfReader final : public GuestReader {
+ public:
+  explicit UserHalfReader(const GuestReader& process) : process_(process) {}
+  Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
+    // A read that begins below ends in the addresses between the halves, which nothing maps.
+    if (at.raw() >> 63 != 0) {
+      return Unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
+    }
+    return process_.read(at, out);
+  }
+
+ private:
+  const GuestReader& process_;
+};
+
 class LinuxContext final : public dif::GuestContext {
  public:
   LinuxContext(const vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
                const PtRegsLayout& pt_regs);
+  LinuxContext(const LinuxContext&) = delete;
+  LinuxContext& operator=(const LinuxContext&) = delete;
 
   /// A new firing moment: forgets everything known of the last one.
   void begin(const Registers& registers, GuestVirt percpu_base);
@@ -45,7 +64,7 @@ class LinuxContext final : public dif::GuestContext {
   Result<std::size_t, Fault> execname(std::span<char> out) const override;
   Result<std::uint64_t, Fault> argument(unsigned n) const override;
   const GuestReader& kernel() const override { return kernel_reader_; }
-  const GuestReader& user() const override { return user_reader_; }
+  const GuestReader& user() const override { return user_half_; }
   const Registers* registers() const override { return &registers_; }
 
  private:
@@ -65,7 +84,8 @@ class LinuxContext final : public dif::GuestContext {
   const PtRegsLayout pt_regs_;
   const vmm::PageTable kernel_table_;
   vmm::PageTableReader kernel_reader_;
-  vmm::PageTableReader user_reader_;
+  vmm::PageTableReader process_reader_;
+  const UserHalfReader user_half_{process_reader_};
 
   Registers registers_;
   GuestVirt percpu_base_;

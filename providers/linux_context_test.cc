@@ -162,5 +162,16 @@ TEST_F(Context, UserMemoryIsReadThroughTheTrapsOwnTableWhateverThePcid) {
   EXPECT_EQ(*word, 4711u);
 }
 
+TEST_F(Context, KernelAddressesAreNotUserMemoryThoughTheProcessMapsThem) {
+  begin(BindingKind::SyscallEntry);
+  ASSERT_TRUE(load<std::uint64_t>(context_.kernel(), kernel_address(kStack)));
+
+  const auto word = load<std::uint64_t>(context_.user(), kernel_address(kStack));
+
+  ASSERT_FALSE(word);
+  EXPECT_EQ(word.error().kind, FaultKind::BadAddress);
+  EXPECT_EQ(word.error().address, kKernelBase + kStack);
+}
+
 }  // namespace
 }  // namespace ringside::providers
