@@ -204,13 +204,19 @@ class SystemCalls : public FunctionProviders {
     function("ksys_write", kReturnsOne);
     exit_ = function("__x64_sys_exit", kNeverReturns);
     function("__x64_sys_unlisted", kReturnsOne);
-    // call rax; mov [rbx + 0x50], rax; ret
-    path_ = function("do_syscall_64", {0xff, 0xd0, 0x48, 0x89, 0x43, 0x50, 0xc3});
+    function("__x64_sys_ni_syscall", kReturnsOne);
+    // call rax; mov [rbx + 0x50], rax; call the function before; mov [rbx + 0x50], rax; ret
+    const std::uint8_t to_none = static_cast<std::uint8_t>(-64 - static_cast<int>(kNopSize) - 11);
+    path_ = function("do_syscall_64", {0xff, 0xd0, 0x48, 0x89, 0x43, 0x50, 0xe8, to_none, 0xff,
+                                       0xff, 0xff, 0x48, 0x89, 0x43, 0x50, 0xc3});
+    // jmp to ksys_write
+    const GuestVirt execveat = function("__x64_sys_execveat", {0xe9, 0xb6, 0xfe, 0xff, 0xff});
     data("sys_call_table", kCallTable);
-    data("after_table", kCallTable + 3 * 8);
+    data("after_table", kCallTable + 4 * 8);
     memory_.put64(kCallTable, read_.raw());
     memory_.put64(kCallTable + 8, write_.raw());
     memory_.put64(kCallTable + 16, exit_.raw());
+    memory_.put64(kCallTable + 24, execveat.raw());
     seal();
   }
   GuestVirt read_, write_, exit_, path_;
@@ -220,7 +226,9 @@ TEST_F(SystemCalls, AreThoseOfTheTableWithReturnsWhereTheyReturn) {
   SyscallProvider syscall(text_, kernel_, points_, find_pt_regs(kernel_.types()));
 
   EXPECT_EQ(listed(syscall, {"syscall", "", "", ""}),
-            (Names{"read:entry", "read:return", "write:entry", "write:return", "exit:entry"}));
+            (Names{"read:entry", "read:return", "write:entry", "write:return", "exit:entry",
+                   "execveat:entry"}))
+      << "execveat comes back under execve's number";
 }
 
 TEST_F(SystemCalls, TellWhyTheyAreRefused) {

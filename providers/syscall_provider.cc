@@ -96,8 +96,10 @@ Result<std::vector<SyscallProvider::Exit>> SyscallProvider::exits(const SystemCa
 }
 
 Result<std::vector<SyscallProvider::Exit>> SyscallProvider::shared_exits(const SystemCall& call) {
-  // The number is in orig_ax; sigreturn overwrites it, and with it the way to know its return.
-  if (call.number >= kSyscallNumbers || call.name == "rt_sigreturn") {
+  // The number is in orig_ax. sigreturn overwrites it, and execveat, where it succeeds, makes it
+  // execve's; with it goes the way to know their returns.
+  const bool loses_number = call.name == "rt_sigreturn" || call.name == "execveat";
+  if (call.number >= kSyscallNumbers || loses_number) {
     return fail(ErrorCode::Unsupported, "its return cannot be told from others'");
   }
   if (!shared_) shared_ = find_shared_returns(text_, kernel_.symbols(), pt_regs_);

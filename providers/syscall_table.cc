@@ -1,5 +1,7 @@
 #include "providers/syscall_table.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -74,6 +76,9 @@ std::vector<SharedReturn> find_shared_returns(const GuestReader& kernel,
   if (!kernel.read(function->address, text)) return {};
   const std::span all(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
 
+  // A number that is no call's is answered here too, by the function for none: nothing was entered,
+  // so nothing returns, whatever the number looks like without its x32 bit.
+  const guest_linux::Symbol* none = symbols.find(fmt::format("{}{}", kPrefix, kNotImplemented));
   std::vector<SharedReturn> found;
   bool after_call = false;
   for (std::size_t at = 0; at < text.size();) {
@@ -87,8 +92,9 @@ std::vector<SharedReturn> find_shared_returns(const GuestReader& kernel,
         after_call && !holder && instruction->flow == disasm::Flow::Next &&
         (all[at] == 0x90 || (all[at] == 0x0f && at + 1 < all.size() && all[at + 1] == 0x1f) ||
          all[at] == 0x66);
-    after_call = instruction->flow == disasm::Flow::Call ||
-                 instruction->flow == disasm::Flow::IndirectCall || filler;
+    const bool calls = instruction->flow == disasm::Flow::Call &&
+                       (none == nullptr || instruction->target != none->address);
+    after_call = calls || instruction->flow == disasm::Flow::IndirectCall || filler;
     at += instruction->length;
   }
   return found;

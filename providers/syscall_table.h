@@ -32,7 +32,8 @@ struct SharedReturn {
 };
 
 /// Every place in do_syscall_64 where the result of a call is stored to pt_regs->ax: on 6.1 the
-/// calls through sys_call_table, on 6.12 that of x64_sys_call. Empty when the code looks different.
+/// calls through sys_call_table, on 6.12 that of x64_sys_call; not where a number that is no call's
+/// is answered (__x64_sys_ni_syscall). Empty when the code looks different.
 std::vector<SharedReturn> find_shared_returns(const GuestReader& kernel,
                                               const guest_linux::SymbolTable& symbols,
                                               const PtRegsLayout& pt_regs);
