@@ -184,16 +184,23 @@ Result<void> Session::list_matching(const dif::ProbeDescription& pattern) {
 }
 
 Result<int> Session::list() {
+  int status = kExitOk;
   stdout_.write(probe_list_header());
   if (!program_) {
     TRY(list_matching({}));
   } else {
     for (const dif::Clause& clause : program_->clauses) {
-      for (const dif::ProbeDescription& pattern : clause.probes) TRY(list_matching(pattern));
+      for (const dif::ProbeDescription& pattern : clause.probes) {
+        const Result<void> listed = list_matching(pattern);
+        if (listed) continue;
+        if (listed.error().code != ErrorCode::NotFound) return tl::make_unexpected(listed.error());
+        say(listed.error().message);  // the others may match
+        status = kExitFailure;
+      }
     }
   }
   stdout_.flush();
-  if (stdout_.problem().empty()) return kExitOk;
+  if (stdout_.problem().empty()) return status;
   return fail(ErrorCode::Io, fmt::format("cannot write output: {}", stdout_.problem()));
 }
 

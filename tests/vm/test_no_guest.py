@@ -63,6 +63,13 @@ class WithoutMachine(unittest.TestCase):
         self.assertEqual(outcome.status, 1, outcome)
         self.assertIn("there is no guest; name one with --image", outcome.stderr)
 
+    def test_a_list_goes_on_behind_what_does_not_match(self):
+        outcome = self.run_plain("nosuch:::,dtrace:::BEGIN", "-l")
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertIn("failed to match nosuch:::", outcome.stderr)
+        self.assertRegex(outcome.stdout, r"dtrace .* BEGIN\n")
+
     def test_wrong_usage(self):
         self.assertEqual(ringside.run(None, machine=False, options=["--no-such-option"]).status, 2)
 
