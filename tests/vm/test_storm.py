@@ -116,7 +116,7 @@ class Storm(unittest.TestCase):
     def test_a_guest_outlives_us_in_a_storm_of_all_of_fbt(self):
         for image in ringside.IMAGES:
             with self.subTest(image):
-                self.check_death(ALL, image, 15)
+                self.check_death(ALL, image, 10)
 
 
 if __name__ == "__main__":
