@@ -1,6 +1,7 @@
 // A guest for unit tests: 4 MiB of memory with real page tables, a kernel with two CPUs and one
 // task, a machine that counts its pauses, a shim whose traps the test makes, a sink that remembers.
 // Kernel address kKernelBase + p is guest-physical p; so is user address kUserBase + p.
+// Used by this folder's tests; not linked into the product. Fire context: no.
 #pragma once
 
 #include <atomic>
@@ -13,8 +14,8 @@
 #include <vector>
 
 #include "providers/probe_sink.h"
+#include "vmm/inert_machine_for_tests.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/machine.h"
 #include "vmm/shim.h"
 
 namespace ringside::providers {
@@ -123,18 +124,11 @@ class FakeKernel final : public guest_linux::Kernel {
   std::vector<std::uint64_t> bases_{kKernelBase + kPercpu0, kKernelBase + kPercpu1};
 };
 
-class FakeMachine final : public vmm::Machine {
+class FakeMachine final : public vmm::InertMachine {
  public:
   explicit FakeMachine(FakeMemory& memory) : memory_(memory) {}
-  std::string_view kind() const override { return "fake"; }
   unsigned vcpu_count() const override { return static_cast<unsigned>(vcpus.size()); }
   vmm::GuestMemory& memory() override { return memory_.memory(); }
-  std::optional<vmm::GuestMemory::Extent> reserved_memory() const override { return {}; }
-  vmm::MachineState state() override { return vmm::MachineState::Running; }
-  int state_event_fd() const override { return -1; }
-  std::string console_tail() const override { return ""; }
-  std::optional<CommandPort> command_port() override { return std::nullopt; }
-  void shut_down() override {}
 
   std::vector<Registers> vcpus = std::vector<Registers>(2);
   bool dead = false;
@@ -153,7 +147,6 @@ class FakeMachine final : public vmm::Machine {
     return {};
   }
   Result<Registers> read_registers(unsigned vcpu) override { return vcpus[vcpu]; }
-  Result<void> write_code_bytes(std::span<const vmm::CodeWrite>) override { return {}; }
 
  private:
   FakeMemory& memory_;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "vmm/inert_machine_for_tests.h"
 #include "vmm/shim_channel.h"
 
 namespace ringside::vmm {
@@ -19,7 +20,7 @@ constexpr GuestPhys kPlace{32 * kMiB};
 constexpr GuestVirt kText{kImage.raw() + 0x3000};
 
 /// RAM with a four-level table that maps one large page of kernel image, and a machine around it.
-class FakeGuest final : public Machine {
+class FakeGuest final : public InertMachine {
  public:
   FakeGuest() {
     void* ram = mmap(nullptr, kRam, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -29,7 +30,7 @@ class FakeGuest final : public Machine {
     put64(kPud.raw() + 8 * 510, kPmd.raw() | 3);
     put64(kPmd.raw() + 8 * 8, kImagePhys.raw() | 0x83);
     set_gate(kHandler, 0x8e00);
-    registers_.efer = 0xd01;
+    registers.efer = 0xd01;
   }
   FakeGuest(const FakeGuest&) = delete;
   FakeGuest& operator=(const FakeGuest&) = delete;
@@ -55,24 +56,14 @@ class FakeGuest final : public Machine {
   std::uint64_t pmd(unsigned index) const { return get64(kPmd.raw() + 8 * index); }
   std::span<std::byte> ram() { return ram_; }
 
-  std::string_view kind() const override { return "fake"; }
   unsigned vcpu_count() const override { return vcpus; }
   GuestMemory& memory() override { return memory_; }
-  std::optional<GuestMemory::Extent> reserved_memory() const override { return std::nullopt; }
-  MachineState state() override { return MachineState::Running; }
-  int state_event_fd() const override { return -1; }
-  std::string console_tail() const override { return {}; }
-  std::optional<CommandPort> command_port() override { return std::nullopt; }
-  void shut_down() override {}
 
   unsigned vcpus = 2;
-  Registers registers_;
+  Registers registers;
 
  protected:
-  Result<void> pause_vcpus() override { return {}; }
-  Result<void> resume_vcpus() override { return {}; }
-  Result<Registers> read_registers(unsigned) override { return registers_; }
-  Result<void> write_code_bytes(std::span<const CodeWrite>) override { return {}; }
+  Result<Registers> read_registers(unsigned) override { return registers; }
 
  private:
   static std::uint64_t gate_at() { return kImagePhys.raw() + 0x1000 + 3 * 16; }
@@ -123,7 +114,7 @@ TEST(ShimInstall, MapsTextWithoutWriteAndDataWithoutExecute) {
 
 TEST(ShimInstall, LeavesNoExecuteOutWhereTheCpuDoesNotKnowIt) {
   FakeGuest guest;
-  guest.registers_.efer = 0x501;
+  guest.registers.efer = 0x501;
 
   ASSERT_TRUE(install(guest));
 
@@ -172,9 +163,9 @@ TEST(ShimInstall, RefusesGuestsThatItWouldBreak) {
   isolated.page_table_isolation = true;
   expect_refused(guest, isolated, "--append pti=off");
 
-  guest.registers_.cr4 = std::uint64_t{1} << 32;
+  guest.registers.cr4 = std::uint64_t{1} << 32;
   expect_refused(guest, facts(), "FRED");
-  guest.registers_.cr4 = 0;
+  guest.registers.cr4 = 0;
 
   guest.set_gate(kHandler, 0x8e03);
   expect_refused(guest, facts(), "IST 3");

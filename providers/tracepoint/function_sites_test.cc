@@ -6,19 +6,16 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "disasm/code_for_tests.h"
+
 namespace ringside::providers {
 namespace {
 
+using disasm::code;
 using guest_linux::Symbol;
 using guest_linux::SymbolTable;
 
 constexpr std::uint64_t kBase = 0xffffffff81000000;
-
-std::vector<std::byte> code(std::initializer_list<int> values) {
-  std::vector<std::byte> out;
-  for (const int value : values) out.push_back(static_cast<std::byte>(value));
-  return out;
-}
 
 /// One page of text at kBase, int3 where nothing was put; named functions on it.
 class Text final : public GuestReader {

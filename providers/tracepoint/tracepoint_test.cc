@@ -4,12 +4,15 @@
 #include <sys/mman.h>
 
 #include <cstring>
-#include <initializer_list>
 #include <map>
+
+#include "disasm/code_for_tests.h"
+#include "vmm/inert_machine_for_tests.h"
 
 namespace ringside::providers {
 namespace {
 
+using disasm::code;
 using guest_linux::Symbol;
 using Policy = TracepointTable::Policy;
 
@@ -18,14 +21,8 @@ constexpr GuestVirt kText{0xffffffff81000000};
 constexpr GuestPhys kTextPhys{2 << 20}, kRoot{0x1000}, kPud{0x2000}, kPmd{0x3000};
 constexpr GuestVirt kSlots{0xffffffff9f400000};
 
-std::vector<std::byte> code(std::initializer_list<int> values) {
-  std::vector<std::byte> out;
-  for (const int value : values) out.push_back(static_cast<std::byte>(value));
-  return out;
-}
-
 /// RAM whose page table maps 2 MiB of text; code writes go where they are meant to.
-class FakeMachine final : public vmm::Machine {
+class FakeMachine final : public vmm::InertMachine {
  public:
   FakeMachine() {
     void* ram = mmap(nullptr, kRam, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -48,23 +45,12 @@ class FakeMachine final : public vmm::Machine {
   std::byte text(std::uint64_t offset) const { return ram_[kTextPhys.raw() + offset]; }
   void unmap_text() { put64(kPmd.raw() + 8 * 8, 0); }
 
-  std::string_view kind() const override { return "fake"; }
-  unsigned vcpu_count() const override { return 1; }
   vmm::GuestMemory& memory() override { return memory_; }
-  std::optional<vmm::GuestMemory::Extent> reserved_memory() const override { return {}; }
-  vmm::MachineState state() override { return vmm::MachineState::Running; }
-  int state_event_fd() const override { return -1; }
-  std::string console_tail() const override { return {}; }
-  std::optional<CommandPort> command_port() override { return {}; }
-  void shut_down() override {}
 
   std::vector<std::size_t> write_calls;  // bytes of each
   std::optional<GuestVirt> refused;  // writing there fails, as QEMU does it: the others are done
 
  protected:
-  Result<void> pause_vcpus() override { return {}; }
-  Result<void> resume_vcpus() override { return {}; }
-  Result<Registers> read_registers(unsigned) override { return Registers{}; }
   Result<void> write_code_bytes(std::span<const vmm::CodeWrite> writes) override {
     for (const auto& write : writes) {
       if (write.at == refused) continue;

@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "vmm/inert_machine_for_tests.h"
+
 namespace ringside::guest_linux {
 namespace {
 
@@ -22,7 +24,7 @@ std::string info_text(std::string_view release, std::uint64_t root_offset = 0x1'
       release, kStext + 0x2'0000, kStext, kStext + root_offset, kPhysBase);
 }
 
-class FakeMachine final : public vmm::Machine {
+class FakeMachine final : public vmm::InertMachine {
  public:
   FakeMachine() : ram_(4 << 20), memory_({{GuestPhys(0), ram_}}) {
     map(kRoot, 0x1000);
@@ -42,15 +44,7 @@ class FakeMachine final : public vmm::Machine {
     std::memcpy(ram_.data() + at, text.data(), text.size());
   }
 
-  std::string_view kind() const override { return "fake"; }
-  unsigned vcpu_count() const override { return 1; }
   vmm::GuestMemory& memory() override { return memory_; }
-  std::optional<vmm::GuestMemory::Extent> reserved_memory() const override { return {}; }
-  vmm::MachineState state() override { return vmm::MachineState::Running; }
-  int state_event_fd() const override { return -1; }
-  std::string console_tail() const override { return {}; }
-  std::optional<CommandPort> command_port() override { return {}; }
-  void shut_down() override {}
 
   std::uint64_t cr3 = kRoot;
   int pauses = 0;
@@ -60,13 +54,11 @@ class FakeMachine final : public vmm::Machine {
     ++pauses;
     return {};
   }
-  Result<void> resume_vcpus() override { return {}; }
   Result<Registers> read_registers(unsigned) override {
     Registers registers;
     registers.cr3 = cr3;
     return registers;
   }
-  Result<void> write_code_bytes(std::span<const vmm::CodeWrite>) override { return {}; }
 
  private:
   std::vector<std::byte> ram_;
