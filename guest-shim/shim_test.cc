@@ -3,6 +3,7 @@
 // replaced in the copy: the test for a user-mode frame looks at an unused bit, and CR3 reads as 0.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <x86intrin.h>
 
 #include <algorithm>
 #include <atomic>
@@ -229,8 +230,8 @@ TEST_F(ShimCode, PassesOnABreakpointWhoseEntryWasTakenOut) {
   constexpr std::uint64_t kOther = kAddress + 0x100;
   add_entry(kOther);
   auto* table = reinterpret_cast<std::uint64_t*>(region_ + SHIM_TABLE_OFFSET);
-  std::replace(table, table + SHIM_TABLE_ENTRIES,
-               kOther | std::uint64_t{SHIM_SLOTS_OFFSET} << 32, std::uint64_t{kOther});
+  std::replace(table, table + SHIM_TABLE_ENTRIES, kOther | std::uint64_t{SHIM_SLOTS_OFFSET} << 32,
+               std::uint64_t{kOther});
 
   trap(kOther);
 
@@ -273,11 +274,13 @@ TEST_F(ShimCode, GoesOnAloneWhenTheHostFallsSilentAndComesBackWithIt) {
 }
 
 TEST_F(ShimCode, WaitsForASlowHostThatLives) {
-  // Beats more often than patience ends, for many times the patience.
-  control().patience = 200'000'000;
+  // Beats far more often than patience ends, until it would have ended without.
+  constexpr std::uint64_t kPatience = 500'000'000;
+  control().patience = kPatience;
   trap_with([&] {
     wait_until_raised(0);
-    for (int i = 0; i < 20; ++i) {
+    const std::uint64_t start = __rdtsc();
+    while (__rdtsc() - start < kPatience * 3 / 2) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       control().heartbeat = control().heartbeat + 1;
     }

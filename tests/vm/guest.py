@@ -83,6 +83,11 @@ class CommandPort:
         taken, self._buffers["output"] = self._buffers["output"], b""
         return taken
 
+    def stays_silent(self, seconds):
+        """Whether no command prints anything for that long."""
+        ready = select.select([self._sockets["output"]], [], [], seconds)[0]
+        return not ready and not self._buffers["output"]
+
     def start(self, command):
         """Prepares a command; returns its pid. It runs after send("go")."""
         self.send("run " + os.fsencode(command).hex())
