@@ -105,10 +105,6 @@ void Engine::stop_serving() {
   state_->serve();
 }
 
-void Engine::start_serving() {
-  state_->stopped = false;
-}
-
 Harvest Engine::take() {
   state_->request = Request::Asked;
   if (state_->stopped) state_->serve();

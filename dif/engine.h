@@ -132,9 +132,8 @@ class Engine {
 
   /// Hands data over if the consumer asked. Fire thread, between firings; cheap when nobody asked.
   void serve_requests();
-  /// The fire thread is about to end, or begins again after that (it serves from the start).
+  /// The fire thread is about to end.
   void stop_serving();
-  void start_serving();
   /// Asks for everything produced so far and waits until the fire thread served it, or stopped
   /// serving. Consumer only.
   Harvest take();

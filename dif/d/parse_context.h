@@ -89,7 +89,6 @@ class ParseContext {
   bool line_marker(std::string_view words);
   std::unordered_set<std::string> program_types_;
   std::size_t token_offset_ = 0;
-  std::size_t nodes_ = 0;
 };
 
 }  // namespace ringside::d

@@ -34,9 +34,6 @@ class Btf {
 
   /// The prototype (TypeKind::Function) of the function of that name.
   std::optional<TypeId> prototype(std::string_view function) const;
-  std::size_t function_count() const { return functions_.size(); }
-  /// Types of this blob alone, without void.
-  std::size_t type_count() const { return ids_.size(); }
 
  private:
   friend class BtfReader;
