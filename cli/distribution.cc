@@ -47,7 +47,7 @@ std::string bar(std::int64_t count, const Scale& scale) {
   const bool mixed = scale.positives && scale.negatives;
   const int length = mixed ? kBarWidth / 2 : kBarWidth;
   const double share = scale.total > 0 ? std::fabs(static_cast<double>(count)) / scale.total : 0;
-  const int depth = std::min(length, static_cast<int>(share * length + 0.5));
+  const int depth = std::min(length, static_cast<int>(std::lround(share * length)));
   const std::string drawn(static_cast<std::size_t>(depth), '@');
   const std::string_view right = count > 0 ? std::string_view(drawn) : std::string_view();
   const std::string_view left = count < 0 ? std::string_view(drawn) : std::string_view();

@@ -14,29 +14,29 @@ namespace ringside::cli {
 namespace {
 
 enum LongOption : int {
-  kImage = 256,
-  kKernel,
-  kInitrd,
-  kAppend,
-  kCpus,
-  kMemory,
-  kMachine,
-  kKeep,
-  kQemu,
-  kHelp,
+  Image = 256,
+  Kernel,
+  Initrd,
+  Append,
+  Cpus,
+  Memory,
+  Machine,
+  Keep,
+  Qemu,
+  Help,
 };
 
 const std::array<option, 11> kLongOptions{{
-    {"image", required_argument, nullptr, kImage},
-    {"kernel", required_argument, nullptr, kKernel},
-    {"initrd", required_argument, nullptr, kInitrd},
-    {"append", required_argument, nullptr, kAppend},
-    {"cpus", required_argument, nullptr, kCpus},
-    {"memory", required_argument, nullptr, kMemory},
-    {"machine", required_argument, nullptr, kMachine},
-    {"keep", no_argument, nullptr, kKeep},
-    {"qemu", required_argument, nullptr, kQemu},
-    {"help", no_argument, nullptr, kHelp},
+    {"image", required_argument, nullptr, Image},
+    {"kernel", required_argument, nullptr, Kernel},
+    {"initrd", required_argument, nullptr, Initrd},
+    {"append", required_argument, nullptr, Append},
+    {"cpus", required_argument, nullptr, Cpus},
+    {"memory", required_argument, nullptr, Memory},
+    {"machine", required_argument, nullptr, Machine},
+    {"keep", no_argument, nullptr, Keep},
+    {"qemu", required_argument, nullptr, Qemu},
+    {"help", no_argument, nullptr, Help},
     {nullptr, 0, nullptr, 0},
 }};
 
@@ -83,15 +83,15 @@ Result<void> set_memory(vmm::MachineConfig& config, std::string_view text) {
 Result<void> long_option(CommandLine& line, int which, std::string argument) {
   vmm::MachineConfig& config = line.machine.config;
   switch (which) {
-    case kImage: line.machine.image = std::move(argument); return {};
-    case kKernel: config.kernel = std::move(argument); return {};
-    case kInitrd: config.initrd = std::move(argument); return {};
-    case kAppend: config.append = std::move(argument); return {};
-    case kCpus: return set_cpus(config, argument);
-    case kMemory: return set_memory(config, argument);
-    case kMachine: return set_machine(config, argument);
-    case kKeep: config.keep = true; return {};
-    case kQemu: config.qemu = std::move(argument); return {};
+    case Image: line.machine.image = std::move(argument); return {};
+    case Kernel: config.kernel = std::move(argument); return {};
+    case Initrd: config.initrd = std::move(argument); return {};
+    case Append: config.append = std::move(argument); return {};
+    case Cpus: return set_cpus(config, argument);
+    case Memory: return set_memory(config, argument);
+    case Machine: return set_machine(config, argument);
+    case Keep: config.keep = true; return {};
+    case Qemu: config.qemu = std::move(argument); return {};
     default: line.task = CommandLine::Task::Help; return {};
   }
 }
@@ -149,13 +149,13 @@ Result<void> one_option(CommandLine& line, int letter, const char* word) {
     return fail(ErrorCode::Usage, fmt::format("option {} requires an argument", word));
   }
   if (letter == '?') {
-    if (optopt != 0 && optopt < kImage) {
+    if (optopt != 0 && optopt < Image) {
       return fail(ErrorCode::Usage,
                   fmt::format("illegal option -- {} (see --help)", static_cast<char>(optopt)));
     }
     return fail(ErrorCode::Usage, fmt::format("illegal option {} (see --help)", word));
   }
-  if (letter >= kImage) return long_option(line, letter, std::move(argument));
+  if (letter >= Image) return long_option(line, letter, std::move(argument));
   return short_option(line, letter, std::move(argument));
 }
 

@@ -182,6 +182,7 @@ Result<void, Fault> Evaluator::store_element(VariableScope scope, std::uint16_t 
 
 /// The verifier checked register numbers, indices, forward branches and the closing ret, so none
 /// of that is checked here.
+// NOLINTNEXTLINE(readability-function-size): one switch, so that the compiler checks it for holes.
 Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
   const std::uint32_t* const text = difo.text.data();
   for (std::size_t pc = 0;; ++pc) {

@@ -55,8 +55,9 @@ bool uses_tuple(const Expr& e) {
 
 std::optional<BitUnit> bit_unit(const FoundMember& member) {
   for (const unsigned size : {1U, 2U, 4U, 8U}) {
-    const std::uint64_t start = member.bit_offset / (size * 8) * (size * 8);
-    if (member.bit_offset + member.bit_width > start + size * 8) continue;
+    const std::uint64_t bits = std::uint64_t{size} * 8;
+    const std::uint64_t start = member.bit_offset / bits * bits;
+    if (member.bit_offset + member.bit_width > start + bits) continue;
     return BitUnit{start / 8, size, static_cast<unsigned>(member.bit_offset - start)};
   }
   return std::nullopt;

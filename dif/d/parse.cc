@@ -12,6 +12,7 @@
 int ringside_d_parse(void* scanner, ringside::d::ParseContext& context);
 int ringside_d_lex_init_extra(ringside::d::ParseContext* extra, void** scanner);
 int ringside_d_lex_destroy(void* scanner);
+// NOLINTNEXTLINE(bugprone-reserved-identifier): flex puts its prefix before its own underscore.
 struct yy_buffer_state* ringside_d__scan_bytes(const char* bytes, int length, void* scanner);
 
 namespace ringside::d {
