@@ -1,4 +1,4 @@
-// The run-time options that the engine obeys, with dtrace's defaults.
+// The engine's run-time options, with dtrace's defaults; cli fills them in. Fire context: no.
 #pragma once
 
 #include <cstddef>

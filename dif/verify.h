@@ -1,5 +1,5 @@
 // The verifier: the only way to a VerifiedProgram, whatever the source of the DIF.
-// Rules: facts 7.1 as listed in verify.cc. Fire context: no.
+// Its rules stand at the head of verify.cc. Fire context: no.
 #pragma once
 
 #include "dif/program.h"

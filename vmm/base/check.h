@@ -1,5 +1,5 @@
 // CHECK: a rule of our own code that must hold; aborts with its text, in every build.
-// Never for anything that a guest, a file or a user can influence.
+// Never for anything that a guest, a file or a user can influence. Fire context: yes.
 #pragma once
 
 #include <cstdio>

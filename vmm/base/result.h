@@ -1,5 +1,5 @@
 // Result and TRY: how every function of ours reports failure. No exceptions are thrown by our code.
-// Error is for set-up and teardown (may allocate); Fault (fault.h) is for evaluation.
+// Error is for set-up and teardown (allocates; fire context: no), Fault (fault.h) for evaluation.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// UniqueFd owns a file descriptor and closes it once.
+// UniqueFd owns a file descriptor and closes it once. Fire context: no.
 #pragma once
 
 #include <unistd.h>

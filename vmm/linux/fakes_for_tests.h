@@ -1,6 +1,6 @@
 // What the tests and benchmarks of vmm/linux build guests from: a sparse virtual memory, a writer
 // of kallsyms tables in every form that kernels have used, and a writer of BTF.
-// Not linked into the product.
+// Not linked into the product. Fire context: no.
 #pragma once
 
 #include <algorithm>
