@@ -116,7 +116,10 @@ Result<bool> is_in_use(vmm::PausedMachine& machine, const KernelMemory& kernel) 
 
 Result<KernelMemory> find_kernel_memory(vmm::Machine& machine) {
   std::vector<KernelMemory> found;
-  for (VmcoreInfo& info : find_vmcoreinfo(machine.memory())) {
+  const auto describes_its_memory = [&](const VmcoreInfo& info) {
+    return KernelMemory::bind(machine.memory(), info).has_value();
+  };
+  for (VmcoreInfo& info : find_vmcoreinfo(machine.memory(), describes_its_memory)) {
     auto bound = KernelMemory::bind(machine.memory(), std::move(info));
     if (bound) found.push_back(std::move(*bound));
   }

@@ -81,7 +81,8 @@ std::optional<std::int64_t> VmcoreInfo::offset(std::string_view name) const {
   return text ? parse_number<std::int64_t>(*text, 10) : std::nullopt;
 }
 
-std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory) {
+std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
+                                        const VmcoreInfoFilter& wanted) {
   std::vector<VmcoreInfo> found;
   const auto consider = [&](GuestPhys page, std::size_t skip) {
     std::array<char, kMaxText> text{};
@@ -94,7 +95,7 @@ std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory) {
     }
     auto info = VmcoreInfo::parse(std::string_view(text.data(), text.size()));
     const auto is_same = [&](const VmcoreInfo& known) { return known.text() == info->text(); };
-    if (info && std::none_of(found.begin(), found.end(), is_same)) {
+    if (info && wanted(*info) && std::none_of(found.begin(), found.end(), is_same)) {
       found.push_back(std::move(*info));
     }
   };
@@ -105,6 +106,7 @@ std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory) {
       if (!memory.read(page, std::as_writable_bytes(std::span(head)))) continue;
       if (std::string_view(head.data(), head.size()).starts_with(kFirstKey)) consider(page, 0);
       if (is_note(head)) consider(page, kNoteHeader);
+      if (found.size() >= kMostVmcoreInfos) return found;
     }
   }
   return found;

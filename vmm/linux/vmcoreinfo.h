@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,7 +41,12 @@ class VmcoreInfo {
 };
 
 /// Every distinct VMCOREINFO at a page start of RAM that was ever written, as plain text or as an
-/// ELF note (12-byte header, "VMCOREINFO" padded to 12, then the text), in address order.
-std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory);
+/// ELF note (12-byte header, "VMCOREINFO" padded to 12, then the text), in address order; at most
+/// kMostVmcoreInfos of those that `wanted` accepts. A guest can fill its RAM with forgeries, so
+/// what is kept, and compared with what comes after, must stay small.
+inline constexpr std::size_t kMostVmcoreInfos = 8;
+using VmcoreInfoFilter = std::function<bool(const VmcoreInfo&)>;
+std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
+                                        const VmcoreInfoFilter& wanted);
 
 }  // namespace ringside::guest_linux

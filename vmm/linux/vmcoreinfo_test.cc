@@ -61,6 +61,34 @@ TEST(VmcoreInfo, RefusesWhatIsNotPrintableIncompleteOrTheFormatString) {
   EXPECT_FALSE(VmcoreInfo::parse(""));
 }
 
+bool any(const VmcoreInfo&) {
+  return true;
+}
+
+std::string with_release(char first_digit) {
+  std::string text = kInfo;
+  text[10] = first_digit;
+  return text;
+}
+
+TEST(FindVmcoreinfo, KeepsFewOfManyForgeries) {
+  Ram ram;
+  for (unsigned i = 0; i < 16; ++i) ram.put(i * 4096, with_release(static_cast<char>('A' + i)));
+  const auto found = find_vmcoreinfo(ram.memory, any);
+  EXPECT_EQ(found.size(), kMostVmcoreInfos);
+}
+
+TEST(FindVmcoreinfo, WhatIsNotWantedDoesNotHideWhatIs) {
+  Ram ram;
+  for (unsigned i = 0; i < 16; ++i) ram.put(i * 4096, with_release(static_cast<char>('A' + i)));
+
+  const auto found =
+      find_vmcoreinfo(ram.memory, [](const VmcoreInfo& info) { return info.release()[0] == 'P'; });
+
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].text(), with_release('P'));
+}
+
 TEST(FindVmcoreinfo, FindsTextAndNoteAtPageStartsOnly) {
   Ram ram;
   std::string other = kInfo;
@@ -71,7 +99,7 @@ TEST(FindVmcoreinfo, FindsTextAndNoteAtPageStartsOnly) {
   ram.put(5 * 4096, as_note(other));
   ram.put(7 * 4096 + 64, third);
 
-  const auto found = find_vmcoreinfo(ram.memory);
+  const auto found = find_vmcoreinfo(ram.memory, any);
 
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].release(), "6.1.0-56-cloud-amd64");
@@ -83,14 +111,14 @@ TEST(FindVmcoreinfo, CopiesOfTheSameTextCountOnce) {
   ram.put(2 * 4096, kInfo);
   ram.put(4 * 4096, as_note(kInfo));
 
-  EXPECT_EQ(find_vmcoreinfo(ram.memory).size(), 1u);
+  EXPECT_EQ(find_vmcoreinfo(ram.memory, any).size(), 1u);
 }
 
 TEST(FindVmcoreinfo, ANoteInTheLastPageOfRamIsRead) {
   Ram ram;
   ram.put(15 * 4096, as_note(kInfo));
 
-  EXPECT_EQ(find_vmcoreinfo(ram.memory).size(), 1u);
+  EXPECT_EQ(find_vmcoreinfo(ram.memory, any).size(), 1u);
 }
 
 }  // namespace
