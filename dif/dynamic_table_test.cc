@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <set>
+
+#include "dif/hash.h"
 
 namespace ringside::dif {
 namespace {
@@ -28,6 +32,19 @@ TEST(DynamicTable, FindsWhatWasAddedAndForgetsWhatWasErased) {
     std::memcpy(&value, table.arena().data() + *at, sizeof value);
     EXPECT_EQ(value, i);
   }
+}
+
+TEST(DynamicTable, AGuestCannotPrepareKeysThatCollideWhateverTheSeed) {
+  // Made a factor of the hash 0, and so forgot all words before it.
+  constexpr std::uint64_t kCancels = 0xd6e8'feb8'6659'fd93;
+  const std::uint64_t seed = DynamicTable::random_seed();
+  std::set<std::uint32_t> hashes;
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    const std::array<std::uint64_t, 2> words{i, kCancels};
+    hashes.insert(hash_bytes(std::as_bytes(std::span(words)), seed));
+  }
+
+  EXPECT_GT(hashes.size(), 60u);
 }
 
 TEST(DynamicTable, IsFullAtItsSizeAndUsableAgainAfterErase) {

@@ -1,6 +1,7 @@
 // The hash of keys in the dynamic variable and aggregation tables: quick on the short keys that
-// firings have. A guest can choose keys that collide; chains are bounded by the tables' sizes, and
-// the seed differs in every run, so it cannot prepare them.
+// firings have. Guests choose keys, so every step multiplies by the seed, which differs in every
+// run: a factor that the guest could cancel would let it prepare keys that all collide. Chains are
+// bounded by the tables' sizes in any case.
 // Fire context: yes.
 #pragma once
 
@@ -24,7 +25,7 @@ inline std::uint32_t hash_bytes(std::span<const std::byte> key, std::uint64_t se
     std::uint64_t word = 0;
     const std::size_t part = key.size() < 8 ? key.size() : 8;
     std::memcpy(&word, key.data(), part);
-    hash = mix_hash(hash, word);
+    hash = mix_hash(hash ^ word, seed);
     key = key.subspan(part);
   }
   return static_cast<std::uint32_t>(hash ^ hash >> 32);

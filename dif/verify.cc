@@ -24,6 +24,7 @@ constexpr std::size_t kMostWords = (256 << 10) / sizeof(Insn);  // the published
 constexpr std::size_t kMostTableEntries = 0x10000;
 constexpr std::uint32_t kMostReferenceBytes = 16 << 10;  // of one by-reference variable
 constexpr std::uint32_t kMostRecordBytes = 1 << 20;      // of one recorded value
+constexpr std::uint64_t kMostClauseBytes = 1u << 31;     // of one record, whose offsets are 32 bits
 
 class DifoVerifier {
  public:
@@ -294,6 +295,21 @@ Result<void> check_action(const Action& action, const Program& program) {
   return {};
 }
 
+/// No record of the clause is longer, whatever strsize is.
+std::uint64_t most_recorded_bytes(const Clause& clause) {
+  constexpr std::uint64_t kAlignment = 8;
+  std::uint64_t bytes = 0;
+  for (const Action& action : clause.actions) {
+    for (const Difo& difo : action.arguments) {
+      const bool known = difo.result.kind != ValueKind::String;
+      bytes += kAlignment + (action.kind == ActionKind::Tracemem ? action.argument
+                             : known                             ? difo.result.size
+                                                                 : kMostRecordBytes);
+    }
+  }
+  return bytes;
+}
+
 /// A variable means the same wherever it is declared, because all objects share its storage.
 class VariableTable {
  public:
@@ -332,6 +348,9 @@ Result<void> check_clause(Clause& clause, std::size_t number, const Program& pro
     const std::string where = fmt::format("action {}", i + 1);
     for (Difo& difo : action.arguments) TRY(in_context(check(difo), number, where));
     TRY(in_context(check_action(action, program), number, where));
+  }
+  if (most_recorded_bytes(clause) > kMostClauseBytes) {
+    return fail(ErrorCode::Limit, fmt::format("clause {} records more than fits", number + 1));
   }
   return {};
 }

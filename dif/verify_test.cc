@@ -26,6 +26,14 @@ TEST(Verifier, AcceptsWhatTheRulesAllow) {
             "");
 }
 
+TEST(Verifier, RefusesAClauseWhoseRecordsOffsetsCannotReach) {
+  Action megabyte = action(ActionKind::Tracemem, {constant(0)});
+  megabyte.argument = 1 << 20;
+
+  EXPECT_TRUE(verify_program(program({clause(std::vector<Action>(64, megabyte))})));
+  EXPECT_FALSE(verify_program(program({clause(std::vector<Action>(4096, megabyte))})));
+}
+
 TEST(Verifier, RefusesRegistersThatDoNotExist) {
   EXPECT_EQ(refusal({encode(Opcode::Add, 8, 0, 1)}), "instruction 0: there is no register 8");
   EXPECT_EQ(refusal({encode(Opcode::Add, 0, 9, 1)}), "instruction 0: there is no register 9");
