@@ -19,6 +19,9 @@ using std::chrono::nanoseconds;
 constexpr milliseconds kExitCheck{50};
 // Rates of dtrace scripts can be absurdly high; the guest would pay for each exchange.
 constexpr nanoseconds kShortestInterval = milliseconds(1);
+// What a command that has ended left behind fits into sockets and a pipe or two. Whoever writes on
+// in the guest after it must not keep us.
+constexpr unsigned kMostLastOutputs = 64;  // of up to 1 MiB each
 
 }  // namespace
 
@@ -113,10 +116,9 @@ void TraceLoop::finish(EndReason reason) {
   // Whoever interrupts a second time wants no more waiting.
   parts_.signals->restore_defaults();
   parts_.tracer->stop();
-  // What has ended says no more, so all of it can be had; what has not may go on for ever.
+  // What has ended says no more, so all of it can be had, unless the guest lies about the end.
   const bool ended = reason == EndReason::CommandEnded || reason == EndReason::MachineEnded;
-  while (pass_output() && ended) {
-  }
+  for (unsigned passes = 0; pass_output() && ended && passes < kMostLastOutputs;) ++passes;
   if (reason == EndReason::Signal) parts_.trace_sink->write("\n");
   parts_.output->consume(parts_.engine->take_quiescent());
   parts_.output->finish();

@@ -1,5 +1,6 @@
 #include "cli/trace_loop.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -116,6 +117,24 @@ TEST_F(TraceLoopTest, TheCommandsEndEndsItWithAllItsOutput) {
   EXPECT_EQ(reason, EndReason::CommandEnded);
   EXPECT_TRUE(tracer_.stopped);
   EXPECT_EQ(printed(), "hello\n\n");
+}
+
+TEST_F(TraceLoopTest, AGuestThatWritesOnAfterTheEndDoesNotKeepIt) {
+  put(control_[1], "exit 0\n");
+  const int endless = open("/dev/zero", O_RDONLY);  // always has more
+  ASSERT_GE(endless, 0);
+  ASSERT_EQ(dup2(endless, command_output_[0]), command_output_[0]);
+  close(endless);
+  const int sink = open("/dev/null", O_WRONLY);
+  ASSERT_EQ(dup2(sink, ends_[1]), ends_[1]);
+  close(sink);
+  TraceLoop loop(parts());
+
+  const EndReason reason = loop.run();
+  stop_server();
+  loop.finish(reason);
+
+  EXPECT_EQ(reason, EndReason::CommandEnded);
 }
 
 TEST_F(TraceLoopTest, AReaderThatGoesAwayEndsIt) {
