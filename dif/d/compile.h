@@ -63,8 +63,8 @@ struct CompileOptions {
 };
 
 /// Compiles one program. The error's message is complete for the user except for dtrace's prefix:
-/// "line N: text" (with [D_TAG] in front when asked for), then the source line and a caret on the
-/// next two lines.
+/// "line N: text" (with [D_TAG] in front when asked for), then the source line, and a caret with
+/// the column (from 1) below it.
 Result<dif::Program> compile(std::string_view source, const CompileOptions& options,
                              Environment& environment);
 

@@ -39,7 +39,7 @@ std::string render(const Diagnostic& diagnostic, std::string_view source, bool w
     shown += printable(line[i]);
     if (i < column) pad += line[i] == '\t' ? '\t' : ' ';
   }
-  return fmt::format("{}\n{}\n{}^", message, shown, pad);
+  return fmt::format("{}\n{}\n{}^ column {}", message, shown, pad, column + 1);
 }
 
 }  // namespace ringside::d

@@ -101,7 +101,7 @@ TEST(Diagnostics, ShowTheLineWithACaretUnderTheColumn) {
   EXPECT_EQ(out.error,
             "line 3: failed to resolve nope: Unknown variable name\n"
             "\ttrace(1 + nope);\n"
-            "\t          ^");
+            "\t          ^ column 12");
 }
 
 TEST(Diagnostics, FollowTheLineMarkersOfThePreprocessor) {
@@ -110,7 +110,7 @@ TEST(Diagnostics, FollowTheLineMarkersOfThePreprocessor) {
   EXPECT_EQ(out.error,
             "line 70: failed to resolve nope: Unknown variable name\n"
             "BEGIN { trace(nope); }\n"
-            "              ^");
+            "              ^ column 15");
 }
 
 TEST(Diagnostics, DoNotRepeatBytesThatATerminalObeys) {
