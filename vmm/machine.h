@@ -92,7 +92,7 @@ class PausedMachine {
   GuestMemory& memory() { return machine_->memory(); }
   Result<Registers> registers(unsigned vcpu) { return machine_->read_registers(vcpu); }
   unsigned vcpu_count() const { return machine_->vcpu_count(); }
-  /// Writes text that may have run before (see design: under TCG the translator must be told).
+  /// Writes text that may have run before (under TCG the translator must be told).
   Result<void> write_code(std::span<const CodeWrite> writes) {
     return machine_->write_code_bytes(writes);
   }

@@ -27,6 +27,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"BEGIN { trace(self->x); }",
              "[D_VAR_UNDEF] line 1: self->x has not yet been declared or assigned\n"},
         Case{"BEGIN\n{ foo(); }", "[D_FUNC_UNDEF] line 2: undefined function name: foo\n"},
+        Case{"BEGIN { trace(1) \n", "[D_SYNTAX] line 1: syntax error near end of input\n"},
         Case{"BEGIN { trace(1) trace(2); }", "[D_SYNTAX] line 1: syntax error near \"trace\"\n"},
         Case{"BEGIN { trace(1.5); }",
              "[D_SYNTAX] line 1: floating-point constants are not permitted\n"},

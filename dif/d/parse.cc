@@ -58,7 +58,10 @@ void ParseContext::stop(std::string_view tag, const Location& at, std::string te
 
 void ParseContext::syntax_error(const Location& at) {
   const std::string_view text = source.substr(token_offset_, offset - token_offset_);
-  if (text.empty()) return stop("D_SYNTAX", at, "syntax error near end of input");
+  // At the end the last thing read is the white space, or nothing, before it.
+  if (text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos) {
+    return stop("D_SYNTAX", at, "syntax error near end of input");
+  }
   std::string shown;
   for (const char c : text.substr(0, 40)) shown += c >= ' ' && c < 0x7f ? c : '?';
   stop("D_SYNTAX", at, fmt::format("syntax error near \"{}\"", shown));
