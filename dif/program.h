@@ -90,7 +90,7 @@ struct Aggregation {
   AggregateFunction function = AggregateFunction::Count;
   std::vector<ValueType> keys;
   bool is_signed = true;         // how min, max and quantize compare
-  std::uint64_t parameters = 0;  // lquantize, llquantize: packed as facts section 6 says
+  std::uint64_t parameters = 0;  // lquantize, llquantize: packed (aggregate_function.h)
 };
 
 struct Action {

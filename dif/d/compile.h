@@ -1,6 +1,6 @@
 // The D compiler's front door: source text and the world it is compiled in, to a dif::Program.
-// Grammar and semantics: the published Dynamic Tracing Guide (see facts on the language in
-// ARCHITECTURE.md). Touches no guest and no files.
+// Grammar and semantics: the published Dynamic Tracing Guide, illumos's dialect.
+// Touches no guest and no files.
 // Fire context: no.
 #pragma once
 

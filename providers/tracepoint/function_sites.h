@@ -1,6 +1,6 @@
-// Where a function's entry and return tracepoints stand (design: entry is the first instruction
+// Where a function's entry and return tracepoints stand: entry is the first instruction
 // after the ftrace site; return is every ret and every jump that leaves the function, .cold parts
-// included). Pure: text in, sites out.
+// included. Pure: text in, sites out.
 // Fire context: no.
 #pragma once
 

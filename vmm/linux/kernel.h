@@ -1,6 +1,6 @@
 // What the host knows of the Linux inside: release, symbols, types, modules, per-CPU data and
-// current. Found in guest memory alone; see facts on Linux guests in ARCHITECTURE.md. All of it is
-// hostile: bounded walks, sizes checked, cycles ended.
+// current. Found in guest memory alone. All of it is hostile: bounded walks, sizes checked, cycles
+// ended.
 // Fire context: current_task(), cpu_of() and the readers; everything else no.
 #pragma once
 
