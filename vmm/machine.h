@@ -122,8 +122,9 @@ struct MachineConfig {
 /// Starts QEMU with KVM where the host's KVM can run a stock kernel, else with TCG, and says which
 /// through `progress`. Returns once QEMU runs; the guest has only just begun to boot.
 /// Call it on the main thread: without `keep` the kernel kills QEMU when the thread that started it
-/// ends, whatever ends it. With `keep` QEMU stays, even if we are killed, and so that the guest runs
-/// on then, a small process of ours stays beside it until we end; have one thread when you call.
+/// ends, whatever ends it. With `keep` QEMU stays, even if we are killed, and so that the guest
+/// runs on then, a small process of ours stays beside it until we end; have one thread when you
+/// call.
 Result<std::unique_ptr<Machine>> start_qemu(const MachineConfig& config);
 
 }  // namespace ringside::vmm
