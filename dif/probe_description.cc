@@ -86,12 +86,14 @@ bool is_glob(std::string_view pattern) {
   return false;
 }
 
+bool field_matches(std::string_view pattern, std::string_view text) {
+  return pattern.empty() || glob_match(pattern, text);
+}
+
 bool matches(const ProbeDescription& pattern, const ProbeDescription& probe) {
-  const auto field = [](const std::string& glob, const std::string& text) {
-    return glob.empty() || glob_match(glob, text);
-  };
-  return field(pattern.provider, probe.provider) && field(pattern.module, probe.module) &&
-         field(pattern.function, probe.function) && field(pattern.name, probe.name);
+  return field_matches(pattern.provider, probe.provider) &&
+         field_matches(pattern.module, probe.module) &&
+         field_matches(pattern.function, probe.function) && field_matches(pattern.name, probe.name);
 }
 
 }  // namespace ringside::dif

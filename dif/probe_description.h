@@ -27,7 +27,9 @@ struct ProbeDescription {
 bool glob_match(std::string_view pattern, std::string_view text);
 /// True when the pattern has an unescaped metacharacter (so a lookup by name will not do).
 bool is_glob(std::string_view pattern);
-/// All four fields match; empty fields of the pattern match anything.
+/// One field of a description: an empty pattern matches anything.
+bool field_matches(std::string_view pattern, std::string_view text);
+/// All four fields match.
 bool matches(const ProbeDescription& pattern, const ProbeDescription& probe);
 
 }  // namespace ringside::dif

@@ -12,10 +12,6 @@ namespace {
 
 constexpr auto kPolicy = ProbePoints::Policy::Normal;
 
-bool field_matches(std::string_view pattern, std::string_view text) {
-  return pattern.empty() || dif::glob_match(pattern, text);
-}
-
 }  // namespace
 
 FbtProvider::FbtProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points)
@@ -43,22 +39,22 @@ bool FbtProvider::wants(const Wanted& wanted, const guest_linux::Symbol& symbol)
   if (!wanted.modules[symbol.module]) return false;
   const std::string& function = wanted.pattern->function;
   if (wanted.exact) return symbol.name == function;
-  return field_matches(function, symbol.name);
+  return dif::field_matches(function, symbol.name);
 }
 
 template <class Visit>
 void FbtProvider::for_each_named(const dif::ProbeDescription& pattern, Visit visit) {
   Wanted wanted;
   wanted.pattern = &pattern;
-  wanted.entry = field_matches(pattern.name, "entry");
-  wanted.leave = field_matches(pattern.name, "return");
+  wanted.entry = dif::field_matches(pattern.name, "entry");
+  wanted.leave = dif::field_matches(pattern.name, "return");
   wanted.exact = !pattern.function.empty() && !dif::is_glob(pattern.function);
   if (!wanted.entry && !wanted.leave) return;
   const guest_linux::SymbolTable& table = kernel_.symbols();
   // One look into the index answers for most names that do not exist.
   if (wanted.exact && table.find(pattern.function) == nullptr) return;
   for (const guest_linux::Module& module : table.modules()) {
-    wanted.modules.push_back(field_matches(pattern.module, module.name));
+    wanted.modules.push_back(dif::field_matches(pattern.module, module.name));
   }
 
   const auto symbols = table.symbols();

@@ -6,13 +6,6 @@
 #include <string_view>
 
 namespace ringside::providers {
-namespace {
-
-bool field_matches(std::string_view pattern, std::string_view text) {
-  return pattern.empty() || dif::glob_match(pattern, text);
-}
-
-}  // namespace
 
 SyscallProvider::SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel,
                                  ProbePoints& points, const PtRegsLayout& pt_regs)
@@ -30,11 +23,11 @@ Probe SyscallProvider::probe(std::size_t index, End end) const {
 
 template <class Visit>
 void SyscallProvider::for_each_named(const dif::ProbeDescription& pattern, Visit visit) const {
-  const bool entry = field_matches(pattern.name, "entry");
-  const bool leave = field_matches(pattern.name, "return");
-  if ((!entry && !leave) || !field_matches(pattern.module, "vmlinux")) return;
+  const bool entry = dif::field_matches(pattern.name, "entry");
+  const bool leave = dif::field_matches(pattern.name, "return");
+  if ((!entry && !leave) || !dif::field_matches(pattern.module, "vmlinux")) return;
   for (std::size_t index = 0; index < calls_.size(); ++index) {
-    if (!field_matches(pattern.function, calls_[index].name)) continue;
+    if (!dif::field_matches(pattern.function, calls_[index].name)) continue;
     if (entry) visit(index, End::Entry);
     if (leave) visit(index, End::Return);
   }
