@@ -146,7 +146,7 @@ std::string Output::act(ActionPlace place, const Action& action, const std::vect
     case ActionKind::Setopt: set_option(action); return {};
     case ActionKind::Exit:
     case ActionKind::Aggregate:
-    case ActionKind::Discard: return {};
+    case ActionKind::Evaluate: return {};
   }
   return {};
 }

@@ -148,7 +148,7 @@ Result<void, Fault> ClauseRunner::run_body(Run& run) {
 Result<void, Fault> ClauseRunner::run_action(Run& run, const Action& action) {
   switch (action.kind) {
     case ActionKind::Aggregate: return aggregate(run, action);
-    case ActionKind::Discard: TRY(evaluate(run, action.arguments[0])); return {};
+    case ActionKind::Evaluate: TRY(evaluate(run, action.arguments[0])); return {};
     case ActionKind::Exit: {
       const std::uint64_t status = TRY(evaluate(run, action.arguments[0]));
       TRY(record_value(run, status));

@@ -104,6 +104,8 @@ struct Harvest {
   std::vector<AggregateEntry> aggregates;  // changes since the last harvest, to be merged
   std::vector<std::array<std::uint64_t, kDropKinds>> drops;  // per vCPU, since the last harvest
   bool finished = false;  // exit() fired; nothing follows but END's records
+  /// Fill policy: the vCPUs whose buffer is full; one is enough to end tracing everywhere.
+  std::vector<std::uint32_t> filled;
 };
 
 class Engine {

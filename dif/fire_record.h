@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "dif/probe_description.h"
@@ -43,6 +44,33 @@ class GuestContext {
   virtual const GuestReader& kernel() const = 0;   // kernel addresses: init_top_pgt
   virtual const GuestReader& user() const = 0;     // user addresses: the trap's CR3
   virtual const Registers* registers() const = 0;  // null where the host fires the probe
+
+  /// Code addresses from the innermost frame outward; how many were found, at most frames.size().
+  /// A stack that cannot be followed further ends early; that is no fault.
+  virtual Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const {
+    (void)frames;
+    return 0;
+  }
+  virtual Result<std::size_t, Fault> user_stack(std::span<std::uint64_t> frames) const {
+    (void)frames;
+    return 0;
+  }
+  /// Whether current is `pid` or descends from it.
+  virtual Result<bool, Fault> progeny_of(std::int64_t pid) const {
+    (void)pid;
+    return false;
+  }
+  /// Destructive. Writes the process's memory: all of `bytes` or nothing.
+  virtual Result<void, Fault> write_user(GuestVirt at, std::span<const std::byte> bytes) const {
+    (void)bytes;
+    return tl::unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
+  }
+  /// Destructive actions that only the machine can do. A Fault where it cannot.
+  enum class Deed : std::uint8_t { Stop, Raise, Breakpoint, Panic };
+  virtual Result<void, Fault> perform(Deed deed, std::uint64_t argument) const {
+    (void)deed, (void)argument;
+    return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
+  }
 };
 
 /// Identity that self-> variables belong to. dtrace's key: the thread, or the CPU when idle.

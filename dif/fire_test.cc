@@ -57,7 +57,7 @@ Action assign(Opcode op, VariableScope scope, std::uint64_t value) {
   object.text = {encode_indexed(Opcode::Setx, 0, 1), encode_indexed(op, 0x500, 1),
                  encode_return(1)};
   object.variables = {{0x500, scope, VariableKind::Scalar, kLong, "x"}};
-  return action(ActionKind::Discard, {object});
+  return action(ActionKind::Evaluate, {object});
 }
 
 Difo load_variable(Opcode op, VariableScope scope) {

@@ -3,8 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace ringside::dif {
+
+/// What a full principal buffer does (Dynamic Tracing Guide, "Buffers and Buffering").
+enum class BufferPolicy : std::uint8_t {
+  Switch,  // two halves; what does not fit is dropped and counted
+  Ring,    // the oldest records give way; read when tracing ends
+  Fill,    // the first record that does not fit ends tracing; read when tracing ends
+};
 
 struct EngineOptions {
   std::size_t buffer_size = 4 << 20;  // bufsize: bytes per vCPU
@@ -13,6 +21,13 @@ struct EngineOptions {
   std::size_t dynamic_size = 1 << 20;   // dynvarsize: bytes of self-> and associative elements
   std::uint32_t string_size = 256;      // strsize: bytes of a string with its NUL
   std::size_t scratch_size = 64 << 10;  // scratch of one firing
+  BufferPolicy buffer_policy = BufferPolicy::Switch;  // bufpolicy
+  std::size_t speculation_size = 32 << 10;            // specsize: bytes per vCPU and speculation
+  std::uint32_t speculations = 1;                     // nspec
+  std::uint64_t clean_interval = 9'900'990;  // cleanrate in ns: how often committed and discarded
+                                             // speculations and freed dynamic variables come back
+  std::optional<std::uint32_t> cpu;          // the only vCPU that probes fire on
+  bool temporal = true;                      // records of all vCPUs in the order of their firing
 };
 
 }  // namespace ringside::dif

@@ -8,9 +8,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dif/probe_description.h"
+#include "dif/stability.h"
 #include "vmm/base/result.h"
 
 namespace ringside::dif {
@@ -21,6 +23,15 @@ enum class ValueKind : std::uint8_t {
   String,   // NUL-terminated, by reference, at most strsize bytes with the NUL
   Bytes,    // `size` bytes by reference (a struct, an array, copyin's result)
   Void,
+  // What the guest's code addresses become. The object's value is the address where it has one
+  // (sym, mod, usym, umod, uaddr); stacks have no code: the engine asks the firing's context.
+  KernelStack,   // size / 8 frames, innermost first, each 8 bytes; unused ones are 0
+  UserStack,     // the process id, then size / 8 - 1 frames, likewise
+  KernelSymbol,  // 8 bytes, an address: sym(), func()
+  KernelModule,  // 8 bytes, an address: mod()
+  UserSymbol,    // 16 bytes: process id, address: usym(), ufunc()
+  UserModule,    // 16 bytes: umod()
+  UserAddress,   // 16 bytes: uaddr()
 };
 
 struct ValueType {
@@ -66,10 +77,26 @@ enum class ActionKind : std::uint16_t {
   Aggregate,  // aggregation; arguments are the keys, then the value (count() has none)
   Clear,      // aggregations[0]
   Trunc,  // aggregations[0]; argument: how many to keep (signed; 0 with has_argument=false: all)
-  Normalize,    // aggregations[0]; arguments[0] the factor
-  Denormalize,  // aggregations[0]
-  Discard,      // evaluate arguments[0] for its side effects (an assignment); records nothing
-  Setopt,       // format is the option name; text the value
+  Normalize,        // aggregations[0]; arguments[0] the factor
+  Denormalize,      // aggregations[0]
+  Evaluate,         // evaluate arguments[0] for its side effects (an assignment); records nothing
+  Setopt,           // format is the option name; text the value
+  TracememDynamic,  // arguments[0] is the address, [1] how many bytes, at most `argument`
+  Print,            // arguments[0]; shape: its type. Structs and arrays travel as Bytes
+  Ftruncate,
+  Freopen,  // format; arguments: the file's name. Destructive
+  System,   // format; arguments: the command. Destructive
+  // Speculations: the rest of the clause goes to speculation arguments[0]'s buffer; and what
+  // becomes of one.
+  Speculate,
+  Commit,
+  Discard,
+  // Destructive, executed by the fire thread.
+  Stop,        // the process that fired
+  Raise,       // arguments[0]: the signal
+  Breakpoint,  // the machine stops
+  Panic,       // the guest panics
+  Chill,       // arguments[0]: ns that the vCPU waits
 };
 
 enum class AggregateFunction : std::uint8_t {
@@ -93,6 +120,38 @@ struct Aggregation {
   std::uint64_t parameters = 0;  // lquantize, llquantize: packed (aggregate_function.h)
 };
 
+/// One type as the consumer needs it to print values that outlive the compiler: print(), typed
+/// structured output. A flat graph: `element` and Member::shape are indices into Program::shapes.
+struct TypeShape {
+  enum class Kind : std::uint8_t {
+    Void,
+    Integer,
+    Float,
+    Pointer,  // element: what it points at
+    Array,    // element, count
+    Struct,   // members
+    Union,    // members
+    Enum,     // enumerators
+    String,
+    Function,
+  };
+  struct Member {
+    std::string name;  // empty: an anonymous struct or union
+    std::uint32_t shape = 0;
+    std::uint32_t bit_offset = 0;
+    std::uint32_t bit_width = 0;  // 0: not a bit-field
+    bool operator==(const Member&) const = default;
+  };
+  Kind kind = Kind::Void;
+  std::string name;  // as C spells it: "struct task_struct *", "unsigned int [4]"
+  std::uint64_t size = 0;
+  bool is_signed = false, is_char = false;
+  std::uint32_t element = 0, count = 0;
+  std::vector<Member> members;
+  std::vector<std::pair<std::string, std::int64_t>> enumerators;
+  bool operator==(const TypeShape&) const = default;
+};
+
 struct Action {
   ActionKind kind = ActionKind::Trace;
   std::vector<Difo> arguments;              // evaluated left to right
@@ -102,20 +161,36 @@ struct Action {
   std::uint64_t argument = 0;
   bool has_argument = false;
   bool quantize_increment = false;  // Aggregate: the last argument is the increment
+  /// Types of the arguments for the consumer, indices into Program::shapes; empty where none are
+  /// known. Print has one.
+  std::vector<std::uint32_t> shapes;
 };
+
+/// The bounded loop. When a clause with `repeat` has run and its predicate held, the firing goes on
+/// at the clause `first` (its own index or a lower one, of the same probes), at most `limit` times
+/// since the firing came to the loop. DIF itself stays free of backward branches; the verifier
+/// checks that loops nest properly and that the product of nested limits is at most kMostTrips.
+struct Repeat {
+  std::uint32_t first = 0;
+  std::uint32_t limit = 0;
+};
+inline constexpr std::uint64_t kMostTrips = 1 << 20;
 
 /// One clause: probe descriptions, predicate, actions. No actions: dtrace's default action.
 struct Clause {
   std::vector<ProbeDescription> probes;
   std::optional<Difo> predicate;
   std::vector<Action> actions;
+  std::optional<Repeat> repeat;
   std::string source_name;  // for messages
   int line = 0;
+  Attributes description_attributes, statement_attributes;
 };
 
 struct Program {
   std::vector<Clause> clauses;
   std::vector<Aggregation> aggregations;
+  std::vector<TypeShape> shapes;
   std::map<std::string, std::string> options;  // from #pragma D option; the value may be empty
 };
 

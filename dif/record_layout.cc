@@ -20,7 +20,7 @@ std::uint32_t alignment(const ValueType& type) {
 
 /// True when the arguments' values go into the record.
 bool records_arguments(ActionKind kind) {
-  return kind != ActionKind::Aggregate && kind != ActionKind::Discard;
+  return kind != ActionKind::Aggregate && kind != ActionKind::Evaluate;
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ Program declaring() {
       {kInt, VariableScope::Thread, VariableKind::Scalar, kLong, "self_i"},
       {kText, VariableScope::Clause, VariableKind::Scalar, kString, "this_s"},
   };
-  return program({clause({action(ActionKind::Discard, {object})})});
+  return program({clause({action(ActionKind::Evaluate, {object})})});
 }
 
 class VariablesTest : public ::testing::Test {

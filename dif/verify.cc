@@ -253,7 +253,7 @@ Result<void> check_arguments(const Action& action, const Program& program) {
     case ActionKind::Trace:
     case ActionKind::Exit:
     case ActionKind::Normalize:
-    case ActionKind::Discard: return expect(1);
+    case ActionKind::Evaluate: return expect(1);
     case ActionKind::Tracemem:
       if (action.argument == 0 || action.argument > kMostRecordBytes) {
         return fail(ErrorCode::Invalid, "tracemem() of no possible size");

@@ -67,7 +67,7 @@ Checked<dif::Action> ActionBuilder::build(Expr& e) {
 Checked<dif::Action> ActionBuilder::effect(Expr& e) {
   TRY(resolver_.resolve(&e));
   dif::Action action;
-  action.kind = dif::ActionKind::Discard;
+  action.kind = dif::ActionKind::Evaluate;
   action.arguments.push_back(TRY(CodeGenerator::effect(resolver_, e)));
   return action;
 }

@@ -4,6 +4,7 @@
 // Fire context: no.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -24,7 +25,8 @@ struct ProbeSignature {
   bool has_types = false;         // false: args[] cannot be used, arg0..9 can
   std::vector<TypeId> arguments;  // of the first probe that matched
   std::vector<std::string> argument_names;
-  dif::ProbeDescription first;  // that probe's full name
+  dif::ProbeDescription first;         // that probe's full name
+  dif::ProviderAttributes attributes;  // of that probe's provider
 };
 
 struct KernelVariable {
@@ -37,6 +39,15 @@ class Environment {
  public:
   virtual ~Environment() = default;
   virtual TypeGraph& types() = 0;
+  /// For `#pragma D depends_on`, and to know which libraries can be used.
+  virtual bool has_provider(std::string_view name) {
+    (void)name;
+    return false;
+  }
+  virtual bool has_module(std::string_view name) {
+    (void)name;
+    return false;
+  }
   virtual ProbeSignature signature(const dif::ProbeDescription& pattern) = 0;
   /// Why nothing matches, in words for the user; empty when there is no more to say than that.
   virtual std::string why_no_match(const dif::ProbeDescription& pattern) {
@@ -46,6 +57,12 @@ class Environment {
   /// `symbol` or module`symbol of the guest kernel.
   virtual std::optional<KernelVariable> kernel_variable(std::string_view module,
                                                         std::string_view name) = 0;
+};
+
+/// A D library: parsed before the program, left out silently when what it depends on is not there.
+struct LibrarySource {
+  std::string name;  // "procfs.d": what `depends_on library` names
+  std::string text;
 };
 
 struct CompileOptions {
@@ -58,6 +75,12 @@ struct CompileOptions {
   bool allow_empty = false;                    // -x empty
   bool destructive = false;                    // -w
   std::uint32_t string_size = 256;
+  std::vector<LibrarySource> libraries;                     // system libraries, then those of -L
+  std::optional<dif::Attributes> attribute_minimum;         // -x amin: below it D_ATTR_MIN
+  unsigned integer_registers = dif::kRegisters;             // -x iregs, including r0
+  unsigned tuple_registers = dif::kTupleSlots;              // -x tregs
+  std::uint32_t stack_frames = 20, user_stack_frames = 20;  // -x stackframes, ustackframes
+  std::optional<std::array<unsigned, 3>> version;  // -x version=x.y.z: newer names are hidden
   /// How -P -m -f -n -i place a bare description: the name's position when fields are missing.
   enum class Specifier { Name, Function, Module, Provider } specifier = Specifier::Name;
 };
