@@ -1,27 +1,74 @@
-// Settings: what -x, #pragma D option and setopt() can set, in one table.
+// Settings: what -x, #pragma D option, setopt() and DTRACE_OPT_ variables can set, in one table.
 // Does not: know the command line's own letters (options.h).
 // Fire context: no.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "dif/options.h"
+#include "dif/program.h"
+#include "dif/stability.h"
 #include "vmm/base/result.h"
 
 namespace ringside::cli {
 
+/// How records and aggregations are written: dtrace's text, or one of the structured forms.
+enum class OutputFormat : std::uint8_t { Text, Json, JsonLines, Xml, Html, Csv };
+
+/// -C: what the C preprocessor is given besides dtrace's own definitions.
+struct PreprocessorSettings {
+  enum class Conformance : std::uint8_t { Default, Strict, Traditional };
+  bool wanted = false;                 // cpp, -C
+  bool list_headers = false;           // cpphdrs, -H
+  std::string path = "cpp";            // cpppath
+  std::vector<std::string> arguments;  // cppargs, one word each
+  // -D, -U and -I (define, undef, incdir), in the order given: "-DNAME=VALUE".
+  std::vector<std::string> definitions;
+  Conformance conformance = Conformance::Default;  // stdc, -X
+};
+
 struct Settings {
   // Compile time.
   bool default_arguments = false;  // defaultargs
+  bool unused_arguments = false;   // argref: $1... need not all be used
   bool empty = false;              // empty
   bool error_tags = false;         // errtags
   bool zero_matches = false;       // zdefs, -Z
+  bool name_specifiers = true;     // pspec
+  bool show_dif = false;           // verbose, -S
+  bool debug = false;              // debug: what took how long
+  unsigned parse_tree = 0;         // tree: a bitmask of what to print
+  PreprocessorSettings preprocessor;
+  bool no_libraries = false;                         // nolibs
+  std::string system_library_folder;                 // syslibdir; empty: ours
+  std::vector<std::string> library_folders;          // libdir, -L
+  std::optional<dif::Attributes> attribute_minimum;  // amin
+  unsigned integer_registers = dif::kRegisters;      // iregs
+  unsigned tuple_registers = dif::kTupleSlots;       // tregs
+  std::optional<std::array<unsigned, 3>> version;    // version
+  std::uint32_t stack_frames = 20;                   // stackframes
+  std::uint32_t user_stack_frames = 20;              // ustackframes
+  std::uint32_t java_stack_frames = 50;              // jstackframes
+  std::optional<std::uint32_t> print_size;           // printsize: most bytes that print() takes
+  std::vector<std::pair<std::string, std::string>> environment;  // setenv, for -c
+  std::vector<std::string> removed_environment;                  // unsetenv
   // Fixed once tracing starts.
   bool destructive = false;  // -w
   dif::EngineOptions engine;
+  bool resize_buffers = true;                // bufresize: auto
+  bool quiet_resize = false;                 // quietresize: no word about it
+  bool no_resolve = false;                   // noresolve: user addresses stay numbers
+  OutputFormat format = OutputFormat::Text;  // oformat
+  bool print_all_aggregations = false;       // -O
+  bool testing = false;                      // _DTRACE_TESTING: no CPU and ID columns
   // May change at any time.
   bool drop_tags = false;                           // droptags
   bool flow_indent = false;                         // -F
@@ -30,6 +77,11 @@ struct Settings {
   bool sort_by_key = false, sort_reversed = false;  // aggsortkey, aggsortrev
   std::size_t sort_position = 0;                    // aggsortpos: which aggregation of a printa
   std::size_t sort_key_position = 0;                // aggsortkeypos: which key comes first
+  bool aggregation_histogram = false;               // agghist
+  bool aggregation_pack = false;                    // aggpack
+  bool aggregation_zoom = false;                    // aggzoom
+  bool utf8 = false;                                // encoding: what aggpack may draw with
+  std::size_t stack_indent = 14;                    // stackindent: columns
   std::chrono::nanoseconds switch_interval = std::chrono::seconds(1);     // switchrate
   std::chrono::nanoseconds aggregate_interval = std::chrono::seconds(1);  // aggrate
   std::chrono::nanoseconds status_interval = std::chrono::seconds(1);     // statusrate
@@ -40,12 +92,16 @@ enum class SettingPhase {
   Running,  // setopt(): only what may change while tracing
 };
 
-/// Sets one option by dtrace's name. `value` is empty where none was given. The error is one line:
-/// unknown name, bad value, known but not supported by this version, or fixed while tracing.
+/// Sets one option by dtrace's name. `value` is empty where none was given. The error is one line
+/// in dtrace's words, to stand behind "failed to set option -x NAME: ". An option that can mean
+/// nothing here is ErrorCode::Unsupported, with the reason.
 Result<void> apply_option(Settings& settings, std::string_view name, std::string_view value,
                           SettingPhase phase);
 
-/// "name" or "name=value", as -x takes it.
+/// "name" or "name=value", as -x takes it; the error's line is whole.
 Result<void> apply_option_argument(Settings& settings, std::string_view argument);
+
+/// "text", "json"...; empty when it is none.
+std::optional<OutputFormat> parse_output_format(std::string_view name);
 
 }  // namespace ringside::cli
