@@ -2,9 +2,11 @@
 // Fire context: no.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,7 +43,13 @@ class FakeTracer : public providers::Tracer {
   providers::ProbeArguments arguments(const providers::Probe&) override {
     return {arguments_known, {}, {}};
   }
+  dif::ProviderAttributes attributes(const providers::Probe&) override { return promised; }
+  bool has_provider(std::string_view name) override {
+    return std::any_of(probes.begin(), probes.end(),
+                       [&](const providers::Probe& probe) { return probe.name.provider == name; });
+  }
   Result<void> enable(const providers::Probe&) override { return {}; }
+  std::optional<std::string> cannot(dif::GuestContext::Deed) override { return impossible; }
   unsigned vcpu_count() const override { return 1; }
   Result<void> start(dif::Engine&) override { return {}; }
   void stop() override { stopped = true; }
@@ -51,6 +59,8 @@ class FakeTracer : public providers::Tracer {
   std::vector<providers::Probe> probes;
   std::vector<providers::Refusal> refused;
   bool arguments_known = false;
+  dif::ProviderAttributes promised;
+  std::optional<std::string> impossible;
   int lookups = 0;
   bool stopped = false;
   std::uint64_t lost = 0;

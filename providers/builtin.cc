@@ -33,6 +33,18 @@ ProbeArguments BuiltinProvider::arguments(const Probe&) {
   return {};
 }
 
+dif::ProviderAttributes BuiltinProvider::attributes() const {
+  using enum dif::Stability;
+  using enum dif::DependencyClass;
+  return {
+      .provider = {Stable, Stable, Common},
+      .module = {Private, Private, Unknown},
+      .function = {Private, Private, Unknown},
+      .name = {Stable, Stable, Common},
+      .arguments = {Stable, Stable, Common},
+  };
+}
+
 Result<void> BuiltinProvider::enable(const Probe& probe) {
   const std::uint32_t index = probe.id.value - first_;
   if (index >= kProbes) return fail(ErrorCode::NotFound, "the provider dtrace has no such probe");

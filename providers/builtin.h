@@ -18,6 +18,7 @@ class BuiltinProvider final : public Provider {
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
+  dif::ProviderAttributes attributes() const override;
   Result<void> enable(const Probe& probe) override;
 
   /// Empty while nobody enabled them.

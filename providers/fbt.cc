@@ -148,6 +148,18 @@ ProbeArguments FbtProvider::arguments(const Probe& probe) {
   return arguments;
 }
 
+dif::ProviderAttributes FbtProvider::attributes() const {
+  using enum dif::Stability;
+  using enum dif::DependencyClass;
+  return {
+      .provider = {Evolving, Evolving, Isa},
+      .module = {Private, Private, Unknown},
+      .function = {Private, Private, Unknown},
+      .name = {Evolving, Evolving, Isa},
+      .arguments = {Private, Private, Isa},
+  };
+}
+
 Result<void> FbtProvider::enable(const Probe& probe) {
   End end = End::Entry;
   const guest_linux::Symbol* symbol = symbol_of(probe.id, end);

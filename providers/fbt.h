@@ -34,6 +34,7 @@ class FbtProvider final : public Provider {
   Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
+  dif::ProviderAttributes attributes() const override;
   Result<void> enable(const Probe& probe) override;
 
  private:

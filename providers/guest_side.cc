@@ -41,6 +41,19 @@ void GuestSide::add_providers(Registry& registry) {
   registry.add(std::make_unique<FbtProvider>(table_.original_text(), kernel_, points_));
 }
 
+std::optional<std::string> GuestSide::cannot(dif::GuestContext::Deed deed) const {
+  using Deed = dif::GuestContext::Deed;
+  switch (deed) {
+    case Deed::Breakpoint:
+      return "a guest that stands still for a debugger can be of no use to it: ringside itself "
+             "holds the machine's debug port";
+    case Deed::Panic: return "the guest cannot be made to panic from outside without harm to it";
+    case Deed::Stop:
+    case Deed::Raise: return "signals to the guest's processes cannot be sent from outside";
+  }
+  return "it is unknown";
+}
+
 unsigned GuestSide::vcpu_count() const {
   return std::max(1U, machine_.vcpu_count());
 }

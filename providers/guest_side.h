@@ -33,6 +33,8 @@ class GuestSide {
 
   /// The providers of this guest, in the order of their ids.
   void add_providers(Registry& registry);
+  /// Why the machine cannot do this; empty when it can.
+  std::optional<std::string> cannot(dif::GuestContext::Deed deed) const;
   unsigned vcpu_count() const;
   /// The guest kernel's own idea of the TSC's rate.
   std::optional<std::uint32_t> tsc_khz() const;

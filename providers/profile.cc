@@ -68,6 +68,18 @@ ProbeArguments ProfileProvider::arguments(const Probe&) {
   return {};
 }
 
+dif::ProviderAttributes ProfileProvider::attributes() const {
+  using enum dif::Stability;
+  using enum dif::DependencyClass;
+  return {
+      .provider = {Evolving, Evolving, Common},
+      .module = {Unstable, Unstable, Unknown},
+      .function = {Private, Private, Unknown},
+      .name = {Evolving, Evolving, Common},
+      .arguments = {Evolving, Evolving, Common},
+  };
+}
+
 Result<void> ProfileProvider::enable(const Probe& probe) {
   const std::uint32_t index = probe.id.value - first_;
   if (index >= published_.size()) {

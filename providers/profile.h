@@ -30,6 +30,7 @@ class ProfileProvider final : public Provider {
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
+  dif::ProviderAttributes attributes() const override;
   Result<void> enable(const Probe& probe) override;
 
   /// In the order of enabling.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "dif/probe_description.h"
+#include "dif/stability.h"
 #include "vmm/base/c_type.h"
 #include "vmm/base/result.h"
 
@@ -60,6 +61,9 @@ class Provider {
   /// The published probe with this id; empty when the id belongs to none.
   virtual Result<std::optional<Probe>> by_id(dif::ProbeId id) = 0;
   virtual ProbeArguments arguments(const Probe& probe) = 0;
+  /// What this provider promises of all its probes (Dynamic Tracing Guide, "Stability" of each
+  /// provider).
+  virtual dif::ProviderAttributes attributes() const = 0;
 
   /// Prepares the probe; it fires only once the session arms and runs. Idempotent.
   virtual Result<void> enable(const Probe& probe) = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace ringside::providers {
@@ -23,6 +24,12 @@ Provider* Registry::owner(dif::ProbeId id) {
 }
 
 namespace {
+
+dif::ProviderAttributes nothing_promised() {
+  constexpr dif::Attributes kPrivate{dif::Stability::Private, dif::Stability::Private,
+                                     dif::DependencyClass::Unknown};
+  return {kPrivate, kPrivate, kPrivate, kPrivate, kPrivate};
+}
 
 /// An empty field matches anything, so only a filled one can rule a whole provider out.
 bool may_match(const dif::ProbeDescription& pattern, const Provider& provider) {
@@ -56,6 +63,16 @@ Result<std::optional<Probe>> Registry::by_id(dif::ProbeId id) {
 ProbeArguments Registry::arguments(const Probe& probe) {
   Provider* provider = owner(probe.id);
   return provider == nullptr ? ProbeArguments() : provider->arguments(probe);
+}
+
+dif::ProviderAttributes Registry::attributes(const Probe& probe) {
+  Provider* provider = owner(probe.id);
+  return provider == nullptr ? nothing_promised() : provider->attributes();
+}
+
+bool Registry::has(std::string_view name) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& entry) { return entry.provider->name() == name; });
 }
 
 Result<void> Registry::enable(const Probe& probe) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "dif/probe_description.h"
@@ -31,6 +32,9 @@ class Registry {
   Result<std::optional<Probe>> by_id(dif::ProbeId id);
   /// Unknown for a probe that no provider published.
   ProbeArguments arguments(const Probe& probe);
+  /// Nothing is promised of a probe that no provider published.
+  dif::ProviderAttributes attributes(const Probe& probe);
+  bool has(std::string_view provider) const;
   Result<void> enable(const Probe& probe);
 
  private:

@@ -74,6 +74,32 @@ TEST(Registry, AnIdLeadsBackToItsProbe) {
   EXPECT_FALSE(none->has_value());
 }
 
+TEST(Registry, AProbesStabilityIsItsProviders) {
+  HostProviders host;
+  const auto tick = host.matching({"profile", "", "", "tick-2s"});
+  ASSERT_EQ(tick.size(), 1u);
+
+  const auto begin = host.registry.attributes({{1}, {"dtrace", "", "", "BEGIN"}});
+  EXPECT_EQ(to_string(begin.provider), "Stable/Stable/Common");
+  EXPECT_EQ(to_string(begin.module), "Private/Private/Unknown");
+  EXPECT_EQ(to_string(begin.arguments), "Stable/Stable/Common");
+  const auto timer = host.registry.attributes(tick[0]);
+  EXPECT_EQ(to_string(timer.name), "Evolving/Evolving/Common");
+  EXPECT_EQ(to_string(timer.module), "Unstable/Unstable/Unknown");
+  EXPECT_EQ(to_string(timer.function), "Private/Private/Unknown");
+  const auto unknown = host.registry.attributes({{999'999}, {}});
+  EXPECT_EQ(to_string(unknown.provider), "Private/Private/Unknown");
+}
+
+TEST(Registry, KnowsItsProvidersByTheirWholeNames) {
+  HostProviders host;
+
+  EXPECT_TRUE(host.registry.has("dtrace"));
+  EXPECT_TRUE(host.registry.has("profile"));
+  EXPECT_FALSE(host.registry.has("prof"));
+  EXPECT_FALSE(host.registry.has("fbt")) << "there is no guest";
+}
+
 TEST(Registry, EnablingTwiceIsEnablingOnce) {
   HostProviders host;
   const auto tick = host.matching({"profile", "", "", "tick-2s"});

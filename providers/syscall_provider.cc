@@ -139,6 +139,18 @@ ProbeArguments SyscallProvider::arguments(const Probe& probe) {
   return {true, {*value, *value}, {"value", "value"}};
 }
 
+dif::ProviderAttributes SyscallProvider::attributes() const {
+  using enum dif::Stability;
+  using enum dif::DependencyClass;
+  return {
+      .provider = {Evolving, Evolving, Common},
+      .module = {Private, Private, Unknown},
+      .function = {Unstable, Unstable, Isa},
+      .name = {Evolving, Evolving, Common},
+      .arguments = {Unstable, Unstable, Isa},
+  };
+}
+
 Result<void> SyscallProvider::enable(const Probe& probe) {
   const std::uint32_t offset = probe.id.value - first_;
   if (offset / 2 >= calls_.size()) {

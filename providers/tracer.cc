@@ -62,7 +62,14 @@ class LiveTracer final : public Tracer {
   }
   Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) override { return registry_.by_id(id); }
   ProbeArguments arguments(const Probe& probe) override { return registry_.arguments(probe); }
+  dif::ProviderAttributes attributes(const Probe& probe) override {
+    return registry_.attributes(probe);
+  }
+  bool has_provider(std::string_view name) override { return registry_.has(name); }
   Result<void> enable(const Probe& probe) override { return registry_.enable(probe); }
+  std::optional<std::string> cannot(dif::GuestContext::Deed deed) override {
+    return guest_ ? guest_->cannot(deed) : "there is no guest to do it to";
+  }
   unsigned vcpu_count() const override { return guest_ ? guest_->vcpu_count() : 1; }
 
   Result<void> start(dif::Engine& engine) override;

@@ -10,10 +10,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dif/engine.h"
+#include "dif/fire_record.h"
+#include "dif/stability.h"
 #include "providers/provider.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
@@ -34,7 +38,15 @@ class Tracer {
                                 const std::function<void(const Refusal&)>& visit) = 0;
   virtual Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) = 0;
   virtual ProbeArguments arguments(const Probe& probe) = 0;
+  /// What the probe's provider promises of it.
+  virtual dif::ProviderAttributes attributes(const Probe& probe) = 0;
+  /// Whether there is a provider of exactly this name, with or without probes.
+  virtual bool has_provider(std::string_view name) = 0;
   virtual Result<void> enable(const Probe& probe) = 0;
+
+  /// Why a program with this destructive action cannot run on this machine; empty when it can.
+  /// Asked before start(), so that it is no surprise at the first firing.
+  virtual std::optional<std::string> cannot(dif::GuestContext::Deed deed) = 0;
 
   /// vCPUs that per-vCPU buffers are needed for; at least 1.
   virtual unsigned vcpu_count() const = 0;
