@@ -70,6 +70,7 @@ struct CompileOptions {
   std::vector<std::string> macro_arguments;    // $0 is the script, $1...
   std::map<std::string, std::int64_t> macros;  // pid, target, uid, gid, ppid, ...
   bool default_arguments = false;              // -x defaultargs
+  bool unused_arguments = false;               // -x argref: no D_MACRO_UNUSED
   bool error_tags = false;                     // -x errtags: [D_TAG] in messages
   bool allow_zero_matches = false;             // -Z
   bool allow_empty = false;                    // -x empty

@@ -276,7 +276,7 @@ bool ParseContext::pragma(std::string_view words) {
 }
 
 void ParseContext::check_unused_arguments() {
-  if (default_arguments) return;
+  if (default_arguments || options.unused_arguments) return;
   for (std::size_t i = 1; i < options.macro_arguments.size(); ++i) {
     if (used_arguments.contains(i)) continue;
     return stop("D_MACRO_UNUSED", {},
