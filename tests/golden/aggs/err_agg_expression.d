@@ -1,0 +1,8 @@
+/* NAME an aggregation has no value in an expression
+ * TAG D_OP_DYN
+ */
+BEGIN
+{
+	@total = count();
+	number = @total + 1;
+}

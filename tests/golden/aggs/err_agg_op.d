@@ -1,0 +1,7 @@
+/* NAME += does not aggregate
+ * TAG D_SYNTAX
+ */
+BEGIN
+{
+	@total += count();
+}

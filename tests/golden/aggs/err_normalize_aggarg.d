@@ -1,0 +1,7 @@
+/* NAME normalize() takes an aggregation
+ * TAG D_NORMALIZE_AGGARG
+ */
+BEGIN
+{
+	normalize(1, 2);
+}

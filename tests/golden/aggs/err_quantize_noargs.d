@@ -1,0 +1,7 @@
+/* NAME quantize() takes a value
+ * TAG D_PROTO_LEN
+ */
+BEGIN
+{
+	@total = quantize();
+}

@@ -1,0 +1,7 @@
+/* NAME trunc() takes an aggregation
+ * TAG D_TRUNC_AGGARG
+ */
+BEGIN
+{
+	trunc(10);
+}

@@ -1,0 +1,7 @@
+/* NAME a remainder by the constant zero is an error
+ * TAG D_DIV_ZERO
+ */
+BEGIN
+{
+	trace(10 % 0);
+}

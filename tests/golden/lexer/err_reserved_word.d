@@ -1,0 +1,7 @@
+/* NAME a reserved word names no variable
+ * TAG D_SYNTAX
+ */
+BEGIN
+{
+	register = 1;
+}

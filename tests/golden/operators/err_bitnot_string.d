@@ -1,0 +1,7 @@
+/* NAME ~ takes an integer
+ * TAG D_OP_INT
+ */
+BEGIN
+{
+	trace(~"a");
+}

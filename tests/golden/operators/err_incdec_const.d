@@ -1,0 +1,7 @@
+/* NAME ++ needs a variable
+ * TAG D_OP_LVAL
+ */
+BEGIN
+{
+	5++;
+}

@@ -1,0 +1,7 @@
+/* NAME a string has no negative
+ * TAG D_OP_ARITH
+ */
+BEGIN
+{
+	trace(-"a");
+}

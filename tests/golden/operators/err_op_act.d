@@ -1,0 +1,7 @@
+/* NAME an action has no value
+ * TAG D_OP_ACT
+ */
+BEGIN
+{
+	number = 1 ? trace(1) : 2;
+}

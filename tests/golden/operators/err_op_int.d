@@ -1,0 +1,7 @@
+/* NAME a shift takes integers
+ * TAG D_OP_INT
+ */
+BEGIN
+{
+	trace("a" << 1);
+}

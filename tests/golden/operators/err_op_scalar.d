@@ -1,0 +1,12 @@
+/* NAME a condition is a scalar
+ * TAG D_OP_SCALAR
+ */
+struct pair {
+	int a;
+	int b;
+};
+struct pair *both;
+BEGIN
+{
+	trace((*both) ? 1 : 2);
+}

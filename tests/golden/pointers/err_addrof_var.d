@@ -1,0 +1,8 @@
+/* NAME a D variable has no address
+ * TAG D_ADDROF_VAR
+ */
+int number;
+BEGIN
+{
+	trace(&number);
+}

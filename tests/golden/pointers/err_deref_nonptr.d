@@ -1,0 +1,8 @@
+/* NAME what is no pointer cannot be followed
+ * TAG D_DEREF_NONPTR
+ */
+int number;
+BEGIN
+{
+	trace(*number);
+}

@@ -1,0 +1,8 @@
+/* NAME a pointer to void has no element size to add by
+ * TAG D_OP_VFPTR
+ */
+void *place;
+BEGIN
+{
+	trace(place + 1);
+}

@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""Runs the golden tests: D scripts with what they must print.
+
+Usage: tests/golden/run.py [-k PATTERN] [-j JOBS] [--update] [--list]
+
+A test is one file, tests/golden/CATEGORY/NAME.d; README.md beside this file describes its form.
+Progress and diffs go to stderr; the last line on stdout is "N passed, N failed", and ", N skipped"
+when there are any. `--update` writes what was printed into the EXPECT block of each failing test,
+to be reviewed before it is committed. RINGSIDE_BUILD names another build folder.
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import difflib
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+KEYS = ("NAME", "OPTIONS", "ARGS", "ENV", "EXIT", "TAG", "RUN", "FILE", "STDIN", "TIMEOUT", "SKIP")
+NUMBER = r"\s*(?:-?[0-9]+|0x[0-9a-f]+)"
+
+
+@dataclasses.dataclass
+class Golden:
+    """One test file, read."""
+
+    path: pathlib.Path
+    header: dict  # key to the list of its values
+    expect: list  # stdout's lines, in the escapes of show()
+    stderr: list  # texts that must appear, in this order
+
+    @property
+    def name(self):
+        return f"{self.path.parent.name}/{self.path.stem}"
+
+    def first(self, key, default=""):
+        """A key's first value."""
+        return self.header.get(key, [default])[0]
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What came of one test: trouble is empty when it passed, skip says why it did not run."""
+
+    test: Golden
+    trouble: str = ""
+    skip: str = ""
+    stdout: str = ""
+    seconds: float = 0.0
+
+
+class Malformed(Exception):
+    """A test file that does not have the form."""
+
+
+def block(text, word):
+    """The lines of the comment that opens with `word`, without their stars; None if there is none."""
+    found = re.search(rf"^/\* {word}\b[^\n]*\n(.*?)^ ?\*/", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        return None
+    lines = []
+    for line in found.group(1).splitlines():
+        if not line.startswith(" *"):
+            raise Malformed(f"a line of {word} does not start with ' *': {line!r}")
+        lines.append(line[3:])
+    return lines
+
+
+def parse(path):
+    """Reads a test file."""
+    text = path.read_text(encoding="utf-8")
+    found = re.search(r"/\* (NAME\b.*?)\*/", text, re.DOTALL)
+    if found is None:
+        raise Malformed("no /* NAME comment")
+    header = {}
+    for line in found.group(1).splitlines():
+        line = re.sub(r"^ \* ?", "", line).rstrip()
+        pieces = re.split(rf"(?:^|\s\s+)({'|'.join(KEYS)})\b ?", line)
+        if pieces[0].strip():
+            raise Malformed(f"not a key: {pieces[0]!r}")
+        for key, value in zip(pieces[1::2], pieces[2::2]):
+            header.setdefault(key, []).append(value.strip())
+    if "TAG" in header:
+        header.setdefault("EXIT", ["1"])
+    return Golden(path, header, block(text, "EXPECT") or [], block(text, "STDERR") or [])
+
+
+def show(raw):
+    """Output as the lines of an EXPECT block, in characters that an editor shows and keeps."""
+    if not raw:
+        return []
+    text = raw.decode("utf-8", "backslashreplace")
+    text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda m: f"\\x{ord(m.group()):02x}", text)
+    text = text.replace("*/", r"*\x2f").replace("/*", r"/\x2a")
+    lines = text.split("\n")
+    last = lines.pop()
+    if last:
+        lines.append(last + r"\c")
+    return [line + "$" if re.search(r"[\s$]$", line) else line for line in lines]
+
+
+def pattern(line):
+    """The regular expression of an expected line; <*> stands for a number."""
+    return NUMBER.join(re.escape(piece) for piece in re.split(r"\s*<\*>", line))
+
+
+def same(expected, actual):
+    """Whether a printed line is as expected."""
+    return expected == actual or ("<*>" in expected and re.fullmatch(pattern(expected), actual))
+
+
+def compare(test, stdout):
+    """A unified diff of stdout against the expectation, empty if there is none."""
+    actual = show(stdout)
+    wanted = list(test.expect)
+    if len(wanted) == len(actual):
+        wanted = [got if same(want, got) else want for want, got in zip(wanted, actual)]
+    return "\n".join(difflib.unified_diff(wanted, actual, "expected", "printed", lineterm="", n=30))
+
+
+def compare_stderr(test, stderr):
+    """Complains about a text of STDERR, or an error tag, that did not appear."""
+    rest = stderr
+    for text in test.stderr:
+        found = re.search(pattern(text), rest)
+        if found is None:
+            return f"stderr lacks {text!r}:\n{stderr}"
+        rest = rest[found.end():]
+    tag = test.first("TAG")
+    if tag and not re.search(rf": \[{tag}\] line [0-9]+: .", stderr):
+        return f"stderr lacks [{tag}]:\n{stderr}"
+    return ""
+
+
+def command(test, ringside, script):
+    """The command line of a test."""
+    if "RUN" in test.header:
+        return ["/bin/sh", "-c", "\n".join(test.header["RUN"])]
+    options = [word for line in test.header.get("OPTIONS", []) for word in shlex.split(line)]
+    words = [word for line in test.header.get("ARGS", []) for word in shlex.split(line)]
+    tags = ["-x", "errtags"] if "TAG" in test.header else []
+    return [ringside, *tags, *options, "-s", script, *words]
+
+
+def surroundings(test, ringside, script):
+    """The environment of a test: nothing of ours but PATH, so that DTRACE_OPT_ cannot leak in."""
+    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "TZ": "UTC",
+                   "DTRACE": str(ringside), "SCRIPT": script}
+    for line in test.header.get("ENV", []):
+        environment.update(word.split("=", 1) for word in shlex.split(line))
+    return environment
+
+
+def run(test, ringside):
+    """Runs one test in a folder of its own."""
+    if "SKIP" in test.header:
+        return Outcome(test, skip=test.first("SKIP"))
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="golden.") as folder:
+        script = test.path.name
+        shutil.copy(test.path, folder)
+        for extra in test.header.get("FILE", []):
+            source = test.path.parent / extra
+            target = pathlib.Path(folder, source.name)
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+        try:
+            done = subprocess.run(command(test, ringside, script), cwd=folder, capture_output=True,
+                                  env=surroundings(test, ringside, script), check=False,
+                                  input=test.first("STDIN").encode(),
+                                  timeout=float(test.first("TIMEOUT", "60")))
+        except subprocess.TimeoutExpired as late:
+            return Outcome(test, f"no end after {late.timeout:g} s", seconds=late.timeout)
+    trouble = [compare(test, done.stdout)]
+    stderr = done.stderr.decode("utf-8", "backslashreplace")
+    wanted = int(test.first("EXIT", "0"))
+    if done.returncode != wanted:
+        trouble.append(f"exit status {done.returncode}, not {wanted}:\n{stderr}")
+    trouble.append(compare_stderr(test, stderr))
+    return Outcome(test, "\n".join(filter(None, trouble)), "", done.stdout,
+                   time.monotonic() - start)
+
+
+def update(test, stdout):
+    """Writes what was printed into the test's EXPECT block."""
+    text = test.path.read_text(encoding="utf-8")
+    lines = "".join(f" * {line}".rstrip() + "\n" for line in show(stdout))
+    fresh = f"/* EXPECT\n{lines} */\n" if lines else ""
+    old = re.compile(r"^/\* EXPECT\b[^\n]*\n.*?^ ?\*/\n", re.MULTILINE | re.DOTALL)
+    if old.search(text):
+        text = old.sub(lambda _: fresh, text, count=1)
+    else:
+        text = text.rstrip("\n") + "\n" + fresh
+    test.path.write_text(text, encoding="utf-8")
+
+
+def collect(wanted):
+    """All tests whose name has `wanted` in it, and the complaints about files that are none."""
+    tests, bad = [], []
+    for path in sorted(HERE.glob("*/*.d")):
+        if wanted and wanted not in f"{path.parent.name}/{path.stem}":
+            continue
+        try:
+            tests.append(parse(path))
+        except (Malformed, UnicodeDecodeError) as trouble:
+            bad.append(f"golden: {path.parent.name}/{path.stem}: {trouble}")
+    return tests, bad
+
+
+def run_all(build, wanted="", jobs=2, rewrite=False):
+    """Runs the tests and says what failed; returns how many passed, failed and were skipped."""
+    ringside = pathlib.Path(build).resolve() / "ringside"
+    tests, bad = collect(wanted)
+    for complaint in bad:
+        print(complaint, file=sys.stderr)
+    passed, failed, skipped = 0, len(bad), 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for outcome in pool.map(lambda test: run(test, ringside), tests):
+            if outcome.skip:
+                skipped += 1
+                print(f"golden: {outcome.test.name} skipped: {outcome.skip}", file=sys.stderr)
+            elif outcome.trouble:
+                failed += 1
+                print(f"golden: {outcome.test.name} FAILED ({outcome.seconds:.1f} s)\n"
+                      f"{outcome.trouble}\n", file=sys.stderr, flush=True)
+                if rewrite:
+                    update(outcome.test, outcome.stdout)
+            else:
+                passed += 1
+    return passed, failed, skipped
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs the golden tests.")
+    parser.add_argument("-k", metavar="PATTERN", default="",
+                        help="run only tests whose category/name has this in it")
+    parser.add_argument("-j", type=int, default=2, help="how many at a time (2)")
+    parser.add_argument("--update", action="store_true",
+                        help="write what was printed into the tests that fail, for review")
+    parser.add_argument("--list", action="store_true", help="count the tests by category")
+    options = parser.parse_args()
+    if options.list:
+        count = {}
+        for test in collect(options.k)[0]:
+            count[test.path.parent.name] = count.get(test.path.parent.name, 0) + 1
+        print("\n".join(f"{category} {n}" for category, n in sorted(count.items())))
+        return 0
+    build = os.environ.get("RINGSIDE_BUILD", ROOT / "build")
+    passed, failed, skipped = run_all(build, options.k, options.j, options.update)
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 0 if passed and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,7 @@
+/* NAME an argument that was not given is an error
+ * TAG D_MACRO_UNDEF
+ */
+BEGIN
+{
+	trace($1);
+}

@@ -1,0 +1,9 @@
+/* NAME exit() may not be speculative
+ * TAG D_EXIT_SPEC
+ */
+BEGIN
+{
+	this->s = speculation();
+	speculate(this->s);
+	exit(0);
+}

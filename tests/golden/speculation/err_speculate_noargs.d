@@ -1,0 +1,7 @@
+/* NAME speculate() takes the speculation's number
+ * TAG D_PROTO_LEN
+ */
+BEGIN
+{
+	speculate();
+}

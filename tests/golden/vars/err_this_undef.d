@@ -1,0 +1,7 @@
+/* NAME a clause variable that nobody assigned is an error
+ * TAG D_VAR_UNDEF
+ */
+BEGIN
+{
+	trace(this->nowhere);
+}
