@@ -143,11 +143,11 @@ void FireLoop::obey(Request request, std::uint64_t now) {
 }
 
 void FireLoop::run_timers(std::uint64_t now) {
-  parts_.timers->run(now, [this](const EnabledTimer& timer) {
+  parts_.timers->run(now, [this](const EnabledTimer& timer, std::uint64_t late) {
     if (timer.kind == TimerKind::Profile && parts_.sampler != nullptr) {
-      parts_.sampler->sample(timer.probe, *parts_.sink, *parts_.clock);
+      parts_.sampler->sample(timer.probe, late, *parts_.sink, *parts_.clock);
     } else {
-      fire_from_host(timer.probe);
+      fire_from_host(timer.probe, late);
     }
   });
   if (parts_.upkeep && now - last_upkeep_ >= kUpkeepEvery) {
@@ -157,7 +157,8 @@ void FireLoop::run_timers(std::uint64_t now) {
   }
 }
 
-void FireLoop::fire_from_host(dif::ProbeId probe) {
+void FireLoop::fire_from_host(dif::ProbeId probe, std::uint64_t late) {
+  host_.select(late);
   const std::uint64_t tsc = host_tsc();
   if (parts_.kernel != nullptr) parts_.kernel->forget();
   const dif::FireRecord record{0, parts_.clock->host_time(tsc), parts_.clock->wall_of_host(tsc)};

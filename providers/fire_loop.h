@@ -63,7 +63,8 @@ class FireLoop {
   void body();
   bool pass();
   void run_timers(std::uint64_t now);
-  void fire_from_host(dif::ProbeId probe);
+  /// `late`: of a timer, ns.
+  void fire_from_host(dif::ProbeId probe, std::uint64_t late = 0);
   void keep_alive(std::uint64_t now);
   void rest(std::uint64_t now);
   void obey(Request request, std::uint64_t now);

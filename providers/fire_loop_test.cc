@@ -74,7 +74,7 @@ class Loop : public ::testing::Test {
     parts_.end = dif::ProbeId{2};
   }
   void with_timers(std::vector<EnabledTimer> timers) {
-    timers_ = TimerSchedule(timers);
+    timers_ = TimerSchedule(timers, true);
     parts_.timers = &timers_;
   }
   void with_guest() {
@@ -96,7 +96,7 @@ class Loop : public ::testing::Test {
   LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
   TrapDispatcher dispatcher_{finder_, kernel_, context_, 2};
   VcpuSampler sampler_{machine_, kernel_, context_};
-  TimerSchedule timers_{std::vector<EnabledTimer>()};
+  TimerSchedule timers_{std::vector<EnabledTimer>(), true};
   FireLoopParts parts_;
 };
 
@@ -178,7 +178,7 @@ TEST_F(Loop, AProfileTimerSamplesEveryVcpuWhileTheMachineStands) {
   machine_.vcpus[1].kernel_gs_base = kKernelBase + kPercpu0;
   sampler_.set_shim(&shim_);
 
-  sampler_.sample({9}, sink_, clock_);
+  sampler_.sample({9}, 17, sink_, clock_);
 
   ASSERT_EQ(sink_.firings.size(), 2u);
   EXPECT_EQ(sink_.firings[0].record.vcpu, 1u);
@@ -194,8 +194,8 @@ TEST_F(Loop, AProfileTimerSamplesEveryVcpuWhileTheMachineStands) {
 TEST_F(Loop, ADeadMachineIsSampledOnlyOnce) {
   machine_.dead = true;
 
-  sampler_.sample({9}, sink_, clock_);
-  sampler_.sample({9}, sink_, clock_);
+  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.sample({9}, 17, sink_, clock_);
 
   EXPECT_TRUE(sink_.firings.empty());
   EXPECT_TRUE(sampler_.gave_up());

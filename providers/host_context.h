@@ -14,13 +14,18 @@ class HostContext final : public dif::GuestContext {
       : identity_(&dif::no_guest_context()),
         kernel_(kernel != nullptr ? kernel : &identity_->kernel()) {}
 
+  /// A new firing: by how many ns a timer is late, 0 where none is due.
+  void select(std::uint64_t late) { late_ = late; }
+
   Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override {
     return identity_->variable(which);
   }
   Result<std::size_t, Fault> execname(std::span<char> out) const override {
     return identity_->execname(out);
   }
+  /// arg0 and arg1 are a sample's kernel and user pc: of no CPU, 0. arg2 is how late it is.
   Result<std::uint64_t, Fault> argument(unsigned n) const override {
+    if (n == 2) return late_;
     return identity_->argument(n);
   }
   const GuestReader& kernel() const override { return *kernel_; }
@@ -30,6 +35,7 @@ class HostContext final : public dif::GuestContext {
  private:
   const dif::GuestContext* identity_;
   const GuestReader* kernel_;
+  std::uint64_t late_ = 0;
 };
 
 }  // namespace ringside::providers

@@ -62,7 +62,8 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {
   process_reader_.set_table(process);  // forgets the last firing's translations
 }
 
-void LinuxContext::select_sample() {
+void LinuxContext::select_sample(std::uint64_t late) {
+  late_ = late;
   sample_ = true;
 }
 
@@ -159,7 +160,7 @@ Result<std::uint64_t, Fault> LinuxContext::stack_word(unsigned index) const {
 
 Result<std::uint64_t, Fault> LinuxContext::argument(unsigned n) const {
   if (sample_) {
-    if (n > 1) return 0;
+    if (n > 1) return n == 2 ? late_ : 0;
     return (n == 1) == registers_.in_user_mode() ? registers_.rip : 0;
   }
   switch (binding_.kind) {

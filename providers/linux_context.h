@@ -54,8 +54,9 @@ class LinuxContext final : public dif::GuestContext {
   void begin(const Registers& registers, GuestVirt percpu_base);
   /// Which probe fires now, of those at this place.
   void select(const Binding& binding) { binding_ = binding; }
-  /// The firing is a sample: arg0 is the kernel's pc or 0, arg1 the user's or 0.
-  void select_sample();
+  /// The firing is a sample: arg0 is the kernel's pc or 0, arg1 the user's or 0, arg2 by how many
+  /// ns it is late.
+  void select_sample(std::uint64_t late);
 
   /// The number of the system call that returns, from pt_regs; empty when it cannot be read.
   std::optional<std::uint32_t> syscall_number(std::uint8_t regs_register) const;
@@ -91,6 +92,7 @@ class LinuxContext final : public dif::GuestContext {
   GuestVirt percpu_base_;
   Binding binding_;
   bool sample_ = false;
+  std::uint64_t late_ = 0;  // of a sample
   mutable std::optional<GuestVirt> current_;
 };
 

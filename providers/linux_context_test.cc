@@ -140,15 +140,17 @@ TEST_F(Context, ASampleHasTheKernelsPcOrTheUsers) {
   registers_.rip = 0x1111;
   registers_.cs = 0x10;
   context_.begin(registers_, kernel_address(kPercpu0));
-  context_.select_sample();
+  context_.select_sample(350);
   EXPECT_EQ(context_.argument(0), 0x1111u);
   EXPECT_EQ(context_.argument(1), 0u);
 
   registers_.cs = 0x33;
   context_.begin(registers_, kernel_address(kPercpu0));
-  context_.select_sample();
+  context_.select_sample(350);
   EXPECT_EQ(context_.argument(0), 0u);
   EXPECT_EQ(context_.argument(1), 0x1111u);
+  EXPECT_EQ(context_.argument(2), 350u) << "how late it is";
+  EXPECT_EQ(context_.argument(3), 0u);
 }
 
 TEST_F(Context, UserMemoryIsReadThroughTheTrapsOwnTableWhateverThePcid) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "vmm/base/check.h"
 
@@ -16,13 +17,16 @@ constexpr const char* kUsual[] = {
     "tick-500",     "tick-1000",    "tick-5000",
 };
 
+/// Whether the pattern asks for a timer by its whole name.
+bool names_one(const dif::ProbeDescription& pattern) {
+  return pattern.module.empty() && pattern.function.empty() && !dif::is_glob(pattern.name);
+}
+
 }  // namespace
 
 ProfileProvider::ProfileProvider() {
-  for (const char* name : kUsual) {
-    const auto published = publish(name);
-    CHECK(published.has_value());
-  }
+  for (const char* name : kUsual) publish(name);
+  CHECK(published_.size() == std::size(kUsual));
 }
 
 Probe ProfileProvider::probe(std::size_t index) const {
@@ -30,31 +34,36 @@ Probe ProfileProvider::probe(std::size_t index) const {
           {"profile", "", "", published_[index].name}};
 }
 
-Result<void> ProfileProvider::publish(const std::string& name) {
+Result<TimerName> ProfileProvider::servable(const std::string& name) const {
+  const TimerName timer = TRY(parse_timer_name(name));
+  if (published_.size() >= kMostProbes) {
+    return fail(ErrorCode::Limit, fmt::format("no more than {} timers in one run", kMostProbes));
+  }
+  return timer;
+}
+
+void ProfileProvider::publish(const std::string& name) {
   const auto known = std::any_of(published_.begin(), published_.end(),
                                  [&](const Published& one) { return one.name == name; });
-  if (known) return {};
-  auto timer = parse_timer_name(name);
-  if (!timer) {
-    // A name that is no timer's simply matches nothing; a timer's that we refuse is an error.
-    if (timer.error().code == ErrorCode::NotFound) return {};
-    return tl::make_unexpected(std::move(timer).error());
-  }
-  if (published_.size() >= kMostProbes) {
-    return fail(ErrorCode::Limit,
-                fmt::format("profile:::{}: no more than {} timers in one run", name, kMostProbes));
-  }
-  published_.push_back({name, *timer});
-  return {};
+  if (known) return;
+  if (const auto timer = servable(name)) published_.push_back({name, *timer});
 }
 
 Result<void> ProfileProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
-  if (pattern.module.empty() && pattern.function.empty() && !dif::is_glob(pattern.name)) {
-    TRY(publish(pattern.name));
-  }
+  if (names_one(pattern)) publish(pattern.name);
   for (std::size_t index = 0; index < published_.size(); ++index) {
     const Probe candidate = probe(index);
     if (dif::matches(pattern, candidate.name)) visit(candidate);
+  }
+  return {};
+}
+
+Result<void> ProfileProvider::refusals(const dif::ProbeDescription& pattern,
+                                       const RefusalVisitor& visit) {
+  if (!names_one(pattern)) return {};
+  const auto timer = servable(pattern.name);
+  if (!timer && timer.error().code != ErrorCode::NotFound) {
+    visit({{"profile", "", "", pattern.name}, timer.error().message});
   }
   return {};
 }

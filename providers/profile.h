@@ -1,5 +1,6 @@
 // The provider `profile`: profile-N samples every vCPU, tick-N fires on vCPU 0 only. The usual
-// rates are always published; any other is published when a program names it.
+// rates are always published; any other is published when a program names it. As dtrace does, a
+// name that cannot be served (profile-5001) matches nothing; refusals() has the reason.
 // The fire loop owns the time: this provider only says which timers were enabled.
 // Fire context: no.
 #pragma once
@@ -28,6 +29,8 @@ class ProfileProvider final : public Provider {
   void set_first_id(std::uint32_t first) override { first_ = first; }
   std::uint32_t id_count() const override { return kMostProbes; }
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
+  /// A timer's name that we cannot serve: too fast, a suffix that does not exist.
+  Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
   dif::ProviderAttributes attributes() const override;
@@ -42,7 +45,8 @@ class ProfileProvider final : public Provider {
     std::string name;
     TimerName timer;
   };
-  Result<void> publish(const std::string& name);
+  void publish(const std::string& name);
+  Result<TimerName> servable(const std::string& name) const;
   Probe probe(std::size_t index) const;
 
   std::uint32_t first_ = 1;

@@ -52,13 +52,20 @@ TEST(Registry, ANamedTimerIsPublishedBecauseItIsAskedFor) {
   EXPECT_EQ(host.matching({"profile", "vmlinux", "", "tick-4s"}).size(), 0u);
 }
 
-TEST(Registry, ATimerThatIsTooFastIsAnError) {
+TEST(Registry, ATimerThatIsTooFastMatchesNothingAndHasAReason) {
   HostProviders host;
 
-  const auto done = host.registry.for_each({"", "", "", "tick-1us"}, [](const Probe&) {});
+  EXPECT_TRUE(host.matching({"", "", "", "profile-5001"}).empty());
+  EXPECT_TRUE(host.matching({"", "", "", "tick-1parsec"}).empty());
 
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, ErrorCode::Usage);
+  std::vector<Refusal> refused;
+  const auto collect = [&](const Refusal& one) { refused.push_back(one); };
+  ASSERT_TRUE(host.registry.refusals({"", "", "", "profile-5001"}, collect));
+  ASSERT_TRUE(host.registry.refusals({"", "", "", "profile-4999"}, collect));
+  ASSERT_TRUE(host.registry.refusals({"", "", "", "entry"}, collect));
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0].name.to_string(), "profile:::profile-5001");
+  EXPECT_EQ(refused[0].reason, "timers fire at most 5000 times a second (every 200us)");
 }
 
 TEST(Registry, AnIdLeadsBackToItsProbe) {

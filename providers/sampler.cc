@@ -4,11 +4,11 @@
 
 namespace ringside::providers {
 
-void VcpuSampler::sample(dif::ProbeId probe, ProbeSink& sink, GuestClock& clock) {
+void VcpuSampler::sample(dif::ProbeId probe, std::uint64_t late, ProbeSink& sink,
+                         GuestClock& clock) {
   if (gave_up_) return;
   const std::uint64_t before = host_tsc();
-  const std::uint64_t time = clock.host_time(before);
-  const std::int64_t wall = clock.wall_of_host(before);
+  const Moment moment{late, clock.host_time(before), clock.wall_of_host(before)};
   {
     auto paused = vmm::PausedMachine::pause(machine_);
     if (!paused) {
@@ -17,22 +17,22 @@ void VcpuSampler::sample(dif::ProbeId probe, ProbeSink& sink, GuestClock& clock)
     }
     for (unsigned vcpu = 0; vcpu < paused->vcpu_count(); ++vcpu) {
       const auto registers = paused->registers(vcpu);
-      if (registers) fire(probe, sink, *registers, vcpu, time, wall);
+      if (registers) fire(probe, sink, *registers, vcpu, moment);
     }
   }
   clock.paused_between(before, host_tsc());
 }
 
 void VcpuSampler::fire(dif::ProbeId probe, ProbeSink& sink, const Registers& registers,
-                       unsigned vcpu, std::uint64_t time, std::int64_t wall) {
+                       unsigned vcpu, const Moment& moment) {
   const Where where = locate(registers, vcpu);
   Registers seen = registers;
   if (shim_ != nullptr && shim_->contains(GuestVirt(registers.rip))) {
     if (const auto interrupted = shim_->waiting(where.percpu_base)) seen = *interrupted;
   }
   context_.begin(seen, where.percpu_base);
-  context_.select_sample();
-  sink.fire(probe, {where.cpu, time, wall}, context_);
+  context_.select_sample(moment.late);
+  sink.fire(probe, {where.cpu, moment.time, moment.wall}, context_);
 }
 
 VcpuSampler::Where VcpuSampler::locate(const Registers& registers, unsigned vcpu) const {

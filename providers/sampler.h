@@ -23,7 +23,8 @@ class VcpuSampler {
 
   /// A vCPU that waits in the shim is reported where it was interrupted.
   void set_shim(const vmm::Shim* shim) { shim_ = shim; }
-  void sample(dif::ProbeId probe, ProbeSink& sink, GuestClock& clock);
+  /// `late`: how many ns after its time.
+  void sample(dif::ProbeId probe, std::uint64_t late, ProbeSink& sink, GuestClock& clock);
   /// A machine that cannot be paused any more is not asked again.
   bool gave_up() const { return gave_up_; }
 
@@ -33,8 +34,12 @@ class VcpuSampler {
     GuestVirt percpu_base;
   };
   Where locate(const Registers& registers, unsigned vcpu) const;
+  struct Moment {
+    std::uint64_t late, time;
+    std::int64_t wall;
+  };
   void fire(dif::ProbeId probe, ProbeSink& sink, const Registers& registers, unsigned vcpu,
-            std::uint64_t time, std::int64_t wall);
+            const Moment& moment);
 
   vmm::Machine& machine_;
   const guest_linux::Kernel& kernel_;

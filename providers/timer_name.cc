@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <optional>
+#include <string>
 
 namespace ringside::providers {
 namespace {
@@ -48,7 +49,7 @@ Result<TimerName> parse_timer_name(std::string_view name) {
     return fail(ErrorCode::NotFound, fmt::format("{} is not a timer's name", name));
   };
   const auto refused = [&](std::string_view why) {
-    return fail(ErrorCode::Usage, fmt::format("profile:::{}: {}", name, why));
+    return fail(ErrorCode::Usage, std::string(why));
   };
   TimerName timer;
   if (name.starts_with("profile-")) {

@@ -24,8 +24,8 @@ struct TimerName {
   bool operator==(const TimerName&) const = default;
 };
 
-/// NotFound when the name is not of the form KIND-N[SUFFIX]; Usage when it is, but its interval
-/// is zero, too short, too long for 64 bits of nanoseconds, or its suffix unknown.
+/// NotFound when the name is not of the form KIND-N[SUFFIX]; Usage, with the reason, when it is,
+/// but its interval is zero, too short, too long for 64 bits of nanoseconds, or its suffix unknown.
 Result<TimerName> parse_timer_name(std::string_view name);
 
 }  // namespace ringside::providers

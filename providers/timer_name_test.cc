@@ -43,6 +43,7 @@ TEST(TimerName, FiveThousandASecondIsTheLimit) {
 
   EXPECT_EQ(refused("tick-5001"), ErrorCode::Usage);
   EXPECT_EQ(refused("profile-199us"), ErrorCode::Usage);
+  EXPECT_EQ(parsed("profile-4999").interval, kSecond / 4999);
 }
 
 TEST(TimerName, ZeroOverflowAndUnknownSuffixesAreUsageErrors) {

@@ -1,7 +1,5 @@
 #include "providers/timers.h"
 
-#include <algorithm>
-
 namespace ringside::providers {
 namespace {
 
@@ -12,7 +10,8 @@ std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-TimerSchedule::TimerSchedule(std::span<const EnabledTimer> timers) {
+TimerSchedule::TimerSchedule(std::span<const EnabledTimer> timers, bool samples_pause)
+    : samples_pause_(samples_pause) {
   for (const EnabledTimer& timer : timers) entries_.push_back({timer, UINT64_MAX});
 }
 
@@ -21,14 +20,23 @@ void TimerSchedule::open(std::uint64_t now) {
   find_next();
 }
 
-void TimerSchedule::advance(Entry& entry, std::uint64_t now) {
+void TimerSchedule::advance(Entry& entry, std::uint64_t now) const {
+  const bool pauses = samples_pause_ && entry.timer.kind == TimerKind::Profile;
+  if (!pauses && now - entry.deadline <= kMadeUpFor) {
+    entry.deadline = saturating_sum(entry.deadline, entry.timer.interval);
+    return;
+  }
   const std::uint64_t missed = (now - entry.deadline) / entry.timer.interval;
   entry.deadline = saturating_sum(entry.deadline, (missed + 1) * entry.timer.interval);
 }
 
 void TimerSchedule::find_next() {
   next_ = UINT64_MAX;
-  for (const Entry& entry : entries_) next_ = std::min(next_, entry.deadline);
+  for (std::size_t n = 0; n < entries_.size(); ++n) {
+    if (entries_[n].deadline >= next_) continue;
+    next_ = entries_[n].deadline;
+    earliest_ = n;
+  }
 }
 
 }  // namespace ringside::providers

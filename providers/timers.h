@@ -1,6 +1,8 @@
 // Which timers are due: a pure schedule over a clock that the caller reads. Deadlines keep their
-// phase: a late firing does not shift the later ones, and intervals that were missed entirely are
-// skipped, so a stalled host does not answer with a burst.
+// phase: a late firing does not shift the later ones. A tick that falls behind a little is made up
+// for, so that a count of ticks measures time; what was missed by more than kMadeUpFor is skipped,
+// so a stalled host does not answer with a burst. Samples that pause the machine are never made up
+// for: they would only make the guest later still.
 // Fire context: yes (no allocation after open()).
 #pragma once
 
@@ -14,24 +16,29 @@ namespace ringside::providers {
 
 class TimerSchedule {
  public:
-  explicit TimerSchedule(std::span<const EnabledTimer> timers);
+  /// Firings that are later than this are skipped (ns).
+  static constexpr std::uint64_t kMadeUpFor = 100'000'000;
+  /// So many firings at most in one run(), since guests may wait meanwhile.
+  static constexpr unsigned kMostAtOnce = 64;
+
+  /// `samples_pause`: profile-N costs the machine a pause.
+  TimerSchedule(std::span<const EnabledTimer> timers, bool samples_pause);
 
   /// Starts every timer: the first deadline is one interval after `now` (ns, any origin).
   void open(std::uint64_t now);
   /// The earliest deadline; UINT64_MAX before open() and without timers.
   std::uint64_t next_deadline() const { return next_; }
 
-  /// Calls `fire(timer)` for each timer that is due at `now`, in the order of enabling, and moves
-  /// its deadline past `now`.
+  /// Calls `fire(timer, late)` for each firing that is due at `now`, earliest deadline first and of
+  /// one deadline in the order of enabling; `late` is by how many ns.
   template <class Fire>
   void run(std::uint64_t now, Fire&& fire) {
-    if (now < next_) return;
-    for (Entry& entry : entries_) {
-      if (now < entry.deadline) continue;
-      fire(entry.timer);
+    for (unsigned n = 0; n < kMostAtOnce && next_ <= now; ++n) {
+      Entry& entry = entries_[earliest_];
+      fire(entry.timer, now - entry.deadline);
       advance(entry, now);
+      find_next();
     }
-    find_next();
   }
 
  private:
@@ -39,11 +46,13 @@ class TimerSchedule {
     EnabledTimer timer;
     std::uint64_t deadline = UINT64_MAX;
   };
-  static void advance(Entry& entry, std::uint64_t now);
+  void advance(Entry& entry, std::uint64_t now) const;
   void find_next();
 
   std::vector<Entry> entries_;
   std::uint64_t next_ = UINT64_MAX;
+  std::size_t earliest_ = 0;  // whose deadline next_ is
+  bool samples_pause_;
 };
 
 }  // namespace ringside::providers

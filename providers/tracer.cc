@@ -115,7 +115,7 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   const auto guest_khz = guest_ ? guest_->tsc_khz() : std::nullopt;
   sink_.emplace(engine);
   clock_.emplace(TickRate(choose_hertz(calibration_.hertz(), guest_khz)));
-  timers_.emplace(profile_->enabled());
+  timers_.emplace(profile_->enabled(), guest_ != nullptr);
 
   FireLoopParts parts = loop_parts();
   if (guest_) guest_->prepare(*sink_, *clock_, parts);
