@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "dif/d/diagnostic.h"
+#include "dif/program.h"
 #include "vmm/base/c_type.h"
 
 namespace ringside::d {
@@ -165,10 +166,18 @@ struct Expr {
 };
 
 struct Statement {
-  Expr* expression = nullptr;  // an expression statement, or an if's condition
-  bool is_if = false;
+  enum class Kind : std::uint8_t {
+    Expression,
+    If,        // expression: the condition
+    Loop,      // for and while. expression: the condition, null where a for has none
+    Break,     // out of the innermost loop
+    Continue,  // on with it
+  } kind = Kind::Expression;
+  Location at = {};
+  Expr* expression = nullptr;
+  Expr *init = nullptr, *step = nullptr, *limit = nullptr;  // Loop: each may be null
   int depth = 1;
-  std::vector<Statement*> then_body = {}, else_body = {};
+  std::vector<Statement*> then_body = {}, else_body = {};  // a loop's body is then_body
 };
 
 struct ProbePattern {
@@ -181,6 +190,9 @@ struct ClauseNode {
   std::vector<ProbePattern> probes;
   Expr* predicate = nullptr;
   std::vector<Statement*> body = {};
+  /// Made by desugar(): the last clause of a loop says which of the clauses it made is the loop's
+  /// first, and how often the firing may go back there.
+  std::optional<dif::Repeat> repeat = {};
 };
 
 struct InlineNode {

@@ -76,10 +76,24 @@ class Compilation {
     ClauseNode* node = std::get<ClauseNode*>(external);
     const auto probes = TRY(this->probes(*node));
     resolver_.enter_clause(probes);
-    for (ClauseNode* part : desugar(node, tree_.arena, resolver_.types().int32)) {
+    const auto parts = TRY(desugar(node, desugar_tools()));
+    const std::size_t first = program_.clauses.size();
+    for (ClauseNode* part : parts) {
       TRY(clause(*part, probes));
+      if (part->repeat) {
+        program_.clauses.back().repeat = part->repeat;
+        program_.clauses.back().repeat->first += static_cast<std::uint32_t>(first);
+      }
     }
     return {};
+  }
+
+  DesugarTools desugar_tools() {
+    return {tree_.arena, resolver_.types().int32, program_.clauses.size(),
+            [this](Expr* e) -> std::optional<std::int64_t> {
+              const auto value = resolver_.constant(e, "a loop's bound");
+              return value ? std::optional(*value) : std::nullopt;
+            }};
   }
 
   Checked<std::vector<dif::ProbeDescription>> probes(const ClauseNode& node) {

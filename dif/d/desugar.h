@@ -1,16 +1,34 @@
-// if and else, which DIF has no clauses for: a clause with conditions becomes several clauses with
-// predicates on hidden this-> variables, as dtrace does it.
+// if, else, for and while, which DIF has no clauses for: a clause that holds them becomes several
+// clauses with predicates on hidden this-> variables, as dtrace does it for if and else; a loop is
+// clauses that the firing goes back to, a bounded number of times (docs/loops.md).
 // Fire context: no.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "dif/d/ast.h"
 
 namespace ringside::d {
 
-/// The clauses, in order, that do what `clause` does. A clause without conditions stays as it is.
-/// `integer` is C's int.
-std::vector<ClauseNode*> desugar(ClauseNode* clause, Arena& arena, TypeId integer);
+/// What desugaring asks the rest of the compiler.
+struct DesugarTools {
+  Arena& arena;
+  TypeId integer;          // C's int
+  std::size_t number = 0;  // of the clause in its program: makes its hidden variables its own
+  /// The value of an expression that is an integer constant; empty when it is none.
+  std::function<std::optional<std::int64_t>(Expr*)> constant;
+};
+
+/// The clauses, in order, that do what `clause` does. A clause without conditions and loops stays
+/// as it is. A fault in one of the clauses keeps the rest of them from running. ClauseNode::repeat
+/// counts `first` from the first of these clauses. The error is that of a loop without a bound.
+Checked<std::vector<ClauseNode*>> desugar(ClauseNode* clause, const DesugarTools& tools);
+
+/// How often the body of a for loop runs, when it counts a variable from one constant to another
+/// in constant steps and its body leaves the variable alone; else empty.
+std::optional<std::uint64_t> proven_trips(const Statement& loop, const DesugarTools& tools);
 
 }  // namespace ringside::d

@@ -60,7 +60,7 @@ std::vector<T>* append(std::vector<T>* list, const T& item) {
 
 Statement* if_statement(ParseContext& context, Expr* condition, std::vector<Statement*>* then_body,
                         std::vector<Statement*>* else_body) {
-  Statement node{.expression = condition, .is_if = true};
+  Statement node{.kind = Statement::Kind::If, .at = condition->at, .expression = condition};
   for (const auto* body : {then_body, else_body}) {
     if (body == nullptr) continue;
     for (const Statement* inner : *body) node.depth = std::max(node.depth, inner->depth + 1);
@@ -69,6 +69,15 @@ Statement* if_statement(ParseContext& context, Expr* condition, std::vector<Stat
   if (else_body != nullptr) node.else_body = *else_body;
   context.too_deep(node.depth, condition->at);
   return make(context, std::move(node));
+}
+
+/// for and while; what is not there is null.
+Statement* loop(ParseContext& context, Statement parts, const std::vector<Statement*>& body) {
+  parts.kind = Statement::Kind::Loop;
+  for (const Statement* inner : body) parts.depth = std::max(parts.depth, inner->depth + 1);
+  parts.then_body = body;
+  context.too_deep(parts.depth, parts.at);
+  return make(context, std::move(parts));
 }
 
 }  // namespace
@@ -93,6 +102,7 @@ Statement* if_statement(ParseContext& context, Expr* condition, std::vector<Stat
 %token ADD_ASSIGN SUB_ASSIGN MUL_ASSIGN DIV_ASSIGN MOD_ASSIGN AND_ASSIGN OR_ASSIGN XOR_ASSIGN
 %token SHL_ASSIGN SHR_ASSIGN
 %token AUTO CHAR CONST DOUBLE ELSE ENUM EXTERN FLOAT IF INLINE INT LONG OFFSETOF PROBE PROVIDER
+%token BREAK CONTINUE FOR WHILE
 %token REGISTER RESTRICT SELF SHORT SIGNED SIZEOF STATIC STRING_TYPE STRINGOF STRUCT THIS TRANSLATOR
 %token TYPEDEF UNION UNSIGNED USERLAND VOID VOLATILE XLATE
 
@@ -107,6 +117,7 @@ Statement* if_statement(ParseContext& context, Expr* condition, std::vector<Stat
 %type <std::vector<ringside::d::Declaration*>*> parameters members
 %type <std::vector<ringside::d::EnumeratorSpec>*> enumerators
 %type <ringside::d::Statement*> statement
+%type <ringside::d::Expr*> expression_opt
 %type <std::vector<ringside::d::Statement*>*> statements statement_list block
 %type <std::vector<ringside::d::ProbePattern>*> patterns
 %type <ringside::d::Expr*> predicate
@@ -178,6 +189,21 @@ statement:
     expression ';'                               { $$ = make<Statement>(context, {.expression = $1}); }
   | IF '(' expression ')' block %prec THEN       { $$ = if_statement(context, $3, $5, nullptr); }
   | IF '(' expression ')' block ELSE block       { $$ = if_statement(context, $3, $5, $7); }
+  | WHILE '(' expression ')' block
+      { $$ = loop(context, {.at = @1, .expression = $3}, *$5); }
+  | WHILE '(' expression ';' expression ')' block
+      { $$ = loop(context, {.at = @1, .expression = $3, .limit = $5}, *$7); }
+  | FOR '(' expression_opt ';' expression_opt ';' expression_opt ')' block
+      { $$ = loop(context, {.at = @1, .expression = $5, .init = $3, .step = $7}, *$9); }
+  | FOR '(' expression_opt ';' expression_opt ';' expression_opt ';' expression ')' block
+      { $$ = loop(context, {.at = @1, .expression = $5, .init = $3, .step = $7, .limit = $9}, *$11); }
+  | BREAK ';'     { $$ = make<Statement>(context, {.kind = Statement::Kind::Break, .at = @1}); }
+  | CONTINUE ';'  { $$ = make<Statement>(context, {.kind = Statement::Kind::Continue, .at = @1}); }
+  ;
+
+expression_opt:
+    %empty      { $$ = nullptr; }
+  | expression
   ;
 
 block:
