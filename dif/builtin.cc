@@ -12,17 +12,41 @@ constexpr BuiltinInfo kBuiltins[] = {
 };
 
 constexpr SubroutineInfo kSubroutineTable[] = {
-#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, status) \
-  {Subroutine::name,                                                            \
-   text,                                                                        \
-   BuiltinType::result,                                                         \
-   least,                                                                       \
-   most,                                                                        \
-   {ArgumentKind::a1, ArgumentKind::a2, ArgumentKind::a3},                      \
-   SubroutineStatus::status},
+#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, why)            \
+  {Subroutine::name,                                                                    \
+   text,                                                                                \
+   BuiltinType::result,                                                                 \
+   least,                                                                               \
+   most,                                                                                \
+   {ArgumentKind::a1, ArgumentKind::a2, ArgumentKind::a3},                              \
+   std::string_view(why).empty() ? SubroutineStatus::Works : SubroutineStatus::Missing, \
+   why},
 #include "dif/builtin.def"
 };
-static_assert(std::size(kSubroutineTable) == kSubroutines, "ids are the table's positions");
+constexpr bool ids_are_positions() {
+  for (std::size_t i = 0; i < std::size(kSubroutineTable); ++i) {
+    const auto id = static_cast<std::size_t>(kSubroutineTable[i].id);
+    const bool published = i < kPublishedSubroutines;
+    if (id != (published ? i : i - kPublishedSubroutines + kFirstPrivateSubroutine)) return false;
+  }
+  return true;
+}
+static_assert(ids_are_positions(), "subroutine_info() relies on it");
+
+struct AbsentBuiltin {
+  std::string_view name, reason;
+};
+constexpr AbsentBuiltin kAbsent[] = {
+    {"zonename", "names a Solaris zone, which Linux does not have"},
+    {"jid", "numbers a FreeBSD jail, which Linux does not have"},
+    {"jailname", "names a FreeBSD jail, which Linux does not have"},
+    {"execargs", "is FreeBSD's; on Linux read curthread->mm->arg_start with copyinstr()"},
+    {"vmregs", "shows a hypervisor's registers of its guest; regs[] are the guest's already"},
+    {"irql", "is an interrupt request level of Windows; Linux has ipl"},
+    {"dispatchqaddr", "is a dispatch queue of macOS, which Linux does not have"},
+    {"pthread_self", "is a Mach thread's; Linux has tid"},
+    {"machtimestamp", "is the time base of Mach; Linux has timestamp"},
+};
 
 template <class Table, class Match>
 auto find_in(const Table& table, Match match) {
@@ -41,6 +65,11 @@ std::optional<BuiltinInfo> find_builtin(std::uint16_t id) {
                  [&](const BuiltinInfo& row) { return static_cast<std::uint16_t>(row.id) == id; });
 }
 
+std::string_view absent_builtin(std::string_view name) {
+  const auto found = find_in(kAbsent, [&](const AbsentBuiltin& row) { return row.name == name; });
+  return found ? found->reason : std::string_view{};
+}
+
 std::optional<SubroutineInfo> find_subroutine(std::string_view name) {
   return find_in(kSubroutineTable, [&](const SubroutineInfo& row) { return row.name == name; });
 }
@@ -52,7 +81,10 @@ std::optional<SubroutineInfo> find_subroutine(std::uint16_t id) {
 }
 
 const SubroutineInfo& subroutine_info(Subroutine which) {
-  return kSubroutineTable[static_cast<std::size_t>(which)];
+  const auto id = static_cast<std::size_t>(which);
+  return kSubroutineTable[id < kFirstPrivateSubroutine
+                              ? id
+                              : id - kFirstPrivateSubroutine + kPublishedSubroutines];
 }
 
 }  // namespace ringside::dif

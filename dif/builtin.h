@@ -15,8 +15,43 @@
 namespace ringside::dif {
 
 /// Array built-ins, for ldga. args[n] has the type that the probe says; arg0..arg9 are Builtin.
-inline constexpr std::uint8_t kArgsArray = 0x00;
+/// regs[] are the registers at the probe, uregs[] those of the process; both are indexed by
+/// RegisterIndex and hold uint64_t.
+inline constexpr std::uint8_t kArgsArray = 0x00, kRegsArray = 0x01, kUregsArray = 0x02;
 inline constexpr unsigned kMaxProbeArguments = 10;
+
+/// regs[], uregs[]: the order of amd64's register set as the System V ABI supplement of Solaris
+/// publishes it (REG_R15 = 0 ... REG_GSBASE = 27). What a trap does not keep cannot be read.
+enum class RegisterIndex : std::uint8_t {
+  R15,
+  R14,
+  R13,
+  R12,
+  R11,
+  R10,
+  R9,
+  R8,
+  Rdi,
+  Rsi,
+  Rbp,
+  Rbx,
+  Rdx,
+  Rcx,
+  Rax,
+  Trapno,
+  Err,
+  Rip,
+  Cs,
+  Rfl,
+  Rsp,
+  Ss,
+  Fs,
+  Gs,
+  Es,
+  Ds,
+  Fsbase,
+  Gsbase,
+};
 
 /// Scalar built-ins, for ldgs.
 enum class Builtin : std::uint16_t {
@@ -25,10 +60,12 @@ enum class Builtin : std::uint16_t {
 };
 
 enum class Subroutine : std::uint16_t {
-#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, status) name = id,
+#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, reason) name = id,
 #include "dif/builtin.def"
 };
-inline constexpr std::size_t kSubroutines = 49;
+/// From here on the numbers are ours.
+inline constexpr std::uint16_t kFirstPrivateSubroutine = 0x80;
+inline constexpr std::size_t kPublishedSubroutines = 49;  // 0..48, without gaps
 
 enum class BuiltinType : std::uint8_t {
   Void,
@@ -57,9 +94,14 @@ struct SubroutineInfo {
   std::uint8_t least, most;  // how many arguments
   std::array<ArgumentKind, 3> arguments;
   SubroutineStatus status;
+  /// Missing: why, as what follows "NAME() " in a message.
+  std::string_view reason;
 };
 
 std::optional<BuiltinInfo> find_builtin(std::string_view name);
+/// Why a variable that other systems' dtrace has does not exist here, as what follows its name in a
+/// message; empty for any other name.
+std::string_view absent_builtin(std::string_view name);
 std::optional<BuiltinInfo> find_builtin(std::uint16_t id);
 std::optional<SubroutineInfo> find_subroutine(std::string_view name);
 std::optional<SubroutineInfo> find_subroutine(std::uint16_t id);

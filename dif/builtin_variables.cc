@@ -2,6 +2,43 @@
 
 namespace ringside::dif {
 
+namespace {
+
+/// What a trap keeps of one register; null for what it does not.
+std::uint64_t Registers::*const kRegisterFields[] = {
+    &Registers::r15,
+    &Registers::r14,
+    &Registers::r13,
+    &Registers::r12,
+    &Registers::r11,
+    &Registers::r10,
+    &Registers::r9,
+    &Registers::r8,
+    &Registers::rdi,
+    &Registers::rsi,
+    &Registers::rbp,
+    &Registers::rbx,
+    &Registers::rdx,
+    &Registers::rcx,
+    &Registers::rax,
+    nullptr,  // trapno
+    nullptr,
+    &Registers::rip,
+    &Registers::cs,
+    &Registers::rflags,  // err
+    &Registers::rsp,
+    &Registers::ss,
+    nullptr,
+    nullptr,  // fs, gs
+    nullptr,
+    nullptr,
+    &Registers::fs_base,
+    &Registers::gs_base,  // es, ds
+};
+static_assert(std::size(kRegisterFields) == std::size_t{1} + std::size_t(RegisterIndex::Gsbase));
+
+}  // namespace
+
 BuiltinVariables::BuiltinVariables(Memory& memory) {
   memory.set_arena(Arena::Context, execname_);
 }
@@ -64,6 +101,17 @@ Result<std::uint64_t, Fault> BuiltinVariables::argument(std::uint64_t n) {
   return arguments_[n];
 }
 
+Result<std::uint64_t, Fault> BuiltinVariables::machine_register(std::uint8_t array,
+                                                                std::uint64_t n) {
+  if (n >= std::size(kRegisterFields) || kRegisterFields[n] == nullptr) {
+    return raise(FaultKind::IllegalOperation);
+  }
+  if (array == kUregsArray) return TRY(guest_->user_registers()).*kRegisterFields[n];
+  const Registers* registers = guest_->registers();
+  if (registers == nullptr) return raise(FaultKind::IllegalOperation);
+  return registers->*kRegisterFields[n];
+}
+
 Result<std::uint64_t, Fault> BuiltinVariables::owner() {
   const std::uint64_t tid = TRY(context(ContextVariable::Tid));
   constexpr std::uint64_t kIdle = std::uint64_t{1} << 63;
@@ -99,7 +147,8 @@ Result<std::uint64_t, Fault> BuiltinVariables::load(std::uint16_t id) {
     case Builtin::Probename: return name(3);
     case Builtin::Pid: return context_int(ContextVariable::Pid);
     case Builtin::Tid: return context_int(ContextVariable::Tid);
-    case Builtin::Execname: return execname();
+    case Builtin::Execname:
+    case Builtin::Threadname: return execname();  // Linux names threads: current->comm
     case Builtin::Walltimestamp: return static_cast<std::uint64_t>(record_->walltimestamp);
     case Builtin::Ustackdepth:
       return static_cast<std::uint32_t>(TRY(context(ContextVariable::Ustackdepth)));

@@ -34,6 +34,12 @@ class BuiltinVariables {
   Result<std::uint64_t, Fault> load(std::uint16_t id);
   /// args[n]
   Result<std::uint64_t, Fault> argument(std::uint64_t n);
+  /// regs[n] and uregs[n]; an illegal operation where the firing has no such register.
+  Result<std::uint64_t, Fault> machine_register(std::uint8_t array, std::uint64_t n);
+  Result<bool, Fault> progeny_of(std::int64_t pid) const { return guest_->progeny_of(pid); }
+  Result<void, Fault> write_user(std::uint64_t at, std::span<const std::byte> bytes) const {
+    return guest_->write_user(GuestVirt{at}, bytes);
+  }
   /// Whose self-> variables they are: the thread's, or the vCPU's while it is idle.
   Result<std::uint64_t, Fault> owner();
 

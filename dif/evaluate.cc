@@ -47,7 +47,7 @@ Evaluator::Evaluator(const Program& program, const EngineOptions& options)
     : memory_(options),
       variables_(program, options, memory_),
       builtins_(memory_),
-      subroutines_(memory_) {}
+      subroutines_(memory_, builtins_) {}
 
 void Evaluator::begin_firing(const ProbeIdentity& probe, const FireRecord& record,
                              const GuestContext& guest) {
@@ -254,7 +254,10 @@ Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
       case Opcode::Nop: break;
       case Opcode::Setx: d = difo.integers[in.index()]; break;
       case Opcode::Sets: d = make_handle(Arena::Constants, in.index()); break;
-      case Opcode::Ldga: d = TRY(builtins_.argument(b)); break;
+      case Opcode::Ldga:
+        d = TRY(in.r1() == kArgsArray ? builtins_.argument(b)
+                                      : builtins_.machine_register(in.r1(), b));
+        break;
       case Opcode::Ldgs: d = TRY(load_scalar(in.index())); break;
       case Opcode::Stgs: TRY(variables_.store(VariableScope::Global, in.index(), d)); break;
       case Opcode::Ldls: d = variables_.load(VariableScope::Clause, in.index()); break;

@@ -45,6 +45,14 @@ class GuestContext {
   virtual const GuestReader& user() const = 0;     // user addresses: the trap's CR3
   virtual const Registers* registers() const = 0;  // null where the host fires the probe
 
+  /// The process's registers: the trap's own where it came from user mode, else those that the
+  /// kernel saved when it was entered.
+  virtual Result<Registers, Fault> user_registers() const {
+    const Registers* trapped = registers();
+    if (trapped != nullptr && trapped->in_user_mode()) return *trapped;
+    return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
+  }
+
   /// Code addresses from the innermost frame outward; how many were found, at most frames.size().
   /// A stack that cannot be followed further ends early; that is no fault.
   virtual Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const {
@@ -71,6 +79,9 @@ class GuestContext {
     (void)deed, (void)argument;
     return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
   }
+  /// chill(): keeps the vCPU, which stands still while we are here, for so many ns (at most
+  /// 500 ms; the engine sees to that). Where a guest waits for us, somebody has to keep it waiting.
+  virtual Result<void, Fault> wait(std::uint64_t nanoseconds) const;
 };
 
 /// Identity that self-> variables belong to. dtrace's key: the thread, or the CPU when idle.

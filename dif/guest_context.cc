@@ -1,7 +1,10 @@
-// The context of firings that have no guest behind them.
+// The context of firings that have no guest behind them, and what contexts do unless they know
+// better.
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "dif/fire_record.h"
 
@@ -47,6 +50,7 @@ class NoGuestContext final : public GuestContext {
   const GuestReader& kernel() const override { return memory_; }
   const GuestReader& user() const override { return memory_; }
   const Registers* registers() const override { return nullptr; }
+  Result<Registers, Fault> user_registers() const override { return Registers{}; }
 
  private:
   NoMemory memory_;
@@ -55,6 +59,11 @@ class NoGuestContext final : public GuestContext {
 };
 
 }  // namespace
+
+Result<void, Fault> GuestContext::wait(std::uint64_t nanoseconds) const {
+  std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
+  return {};
+}
 
 const GuestContext& no_guest_context() {
   static const NoGuestContext context;

@@ -24,8 +24,15 @@ std::string type_text(const ValueType& type) {
     case ValueKind::Integer:
       return fmt::format("D type ({}) (size {})", type.is_signed ? "integer" : "unsigned",
                          type.size);
+    case ValueKind::KernelStack: return fmt::format("D type (stack) (size {})", type.size);
+    case ValueKind::UserStack: return fmt::format("D type (ustack) (size {})", type.size);
+    case ValueKind::KernelSymbol: return fmt::format("D type (sym) (size {})", type.size);
+    case ValueKind::KernelModule: return fmt::format("D type (mod) (size {})", type.size);
+    case ValueKind::UserSymbol: return fmt::format("D type (usym) (size {})", type.size);
+    case ValueKind::UserModule: return fmt::format("D type (umod) (size {})", type.size);
+    case ValueKind::UserAddress: return fmt::format("D type (uaddr) (size {})", type.size);
   }
-  return {};
+  return fmt::format("D type (kind {}) (size {})", static_cast<unsigned>(type.kind), type.size);
 }
 
 VariableScope scope_of(Opcode op) {
@@ -91,6 +98,12 @@ std::string call_text(Insn in) {
                      subroutine ? fmt::format("\t\t! {}", subroutine->name) : "");
 }
 
+std::string array_comment(std::uint8_t array) {
+  constexpr std::string_view kNames[] = {"args", "regs", "uregs"};
+  if (array >= std::size(kNames)) return {};
+  return fmt::format("\t\t! DT_VAR({}) = \"{}\"", array, kNames[array]);
+}
+
 std::string operands(const Difo& difo, Insn in, Form form) {
   const unsigned r1 = in.r1(), r2 = in.r2(), rd = in.rd();
   switch (form) {
@@ -108,8 +121,7 @@ std::string operands(const Difo& difo, Insn in, Form form) {
     case Form::SetString: return constant_text(difo, in);
     case Form::LoadArray:
     case Form::StoreArray:
-      return fmt::format("DT_VAR({}), %r{}, %r{}{}", r1, r2, rd,
-                         r1 == kArgsArray ? "\t\t! DT_VAR(0) = \"args\"" : "");
+      return fmt::format("DT_VAR({}), %r{}, %r{}{}", r1, r2, rd, array_comment(in.r1()));
     case Form::LoadVariable:
       return fmt::format("DT_VAR({}), %r{}{}", in.index(), rd, variable_comment(difo, in));
     case Form::StoreVariable:
@@ -121,13 +133,21 @@ std::string operands(const Difo& difo, Insn in, Form form) {
   return {};
 }
 
+std::string_view scope_text(VariableScope scope) {
+  switch (scope) {
+    case VariableScope::Global: return "glb";
+    case VariableScope::Thread: return "tls";
+    case VariableScope::Clause: return "loc";
+  }
+  return "???";
+}
+
 void list_variables(const Difo& difo, Output out) {
-  constexpr std::string_view kScopes[] = {"glb", "tls", "loc"};
   fmt::format_to(out, "\n{:<16} {:<4} {:<3} {:<3} {}\n", "NAME", "ID", "KND", "SCP", "TYPE");
   for (const Variable& variable : difo.variables) {
     fmt::format_to(out, "{:<16} {:<4x} {:<3} {:<3} {}\n", variable.name, variable.id,
                    variable.kind == VariableKind::Scalar ? "scl" : "arr",
-                   kScopes[static_cast<std::size_t>(variable.scope)], type_text(variable.type));
+                   scope_text(variable.scope), type_text(variable.type));
   }
 }
 
@@ -174,6 +194,10 @@ std::string list_program(const Program& program) {
         fmt::format_to(out, "\nClause {} ({}), action {}: {}", c + 1, probes, a + 1,
                        list_difo(difo));
       }
+    }
+    if (clause.repeat) {
+      fmt::format_to(out, "\nClause {} ({}) repeats from clause {}, at most {} times\n", c + 1,
+                     probes, clause.repeat->first + std::uint64_t{1}, clause.repeat->limit);
     }
   }
   return text;

@@ -99,6 +99,16 @@ Result<std::span<std::byte>, Fault> Memory::writable(std::uint64_t at, std::uint
   return bytes.subspan(offset, size);
 }
 
+Result<std::span<std::byte>, Fault> Memory::scratch(std::uint64_t at, std::uint64_t size) {
+  const bool is_scratch = is_handle(at) && static_cast<Arena>(at >> 48 & 0xff) == Arena::Scratch;
+  if (!is_scratch) return raise(FaultKind::BadAddress, at);
+  return writable(at, size);
+}
+
+void Memory::give_back(std::uint64_t handle) {
+  scratch_used_ = static_cast<std::size_t>(handle & kOffsetMask);
+}
+
 Result<std::uint64_t, Fault> Memory::allocate(std::uint64_t size) {
   if (size > scratch_.size() - scratch_used_) return raise(FaultKind::NoScratch);
   const std::uint64_t handle = make_handle(Arena::Scratch, scratch_used_);

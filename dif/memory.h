@@ -82,10 +82,15 @@ class Memory {
 
   /// D memory that instructions may write: scratch, global and this-> storage.
   Result<std::span<std::byte>, Fault> writable(std::uint64_t at, std::uint64_t size);
-  /// 8-aligned scratch with unspecified D data in it.
+  /// The same, of scratch only: where bcopy() and copyinto() may copy to.
+  Result<std::span<std::byte>, Fault> scratch(std::uint64_t at, std::uint64_t size);
+  /// 8-aligned scratch with unspecified D data in it; no room is a fault.
   Result<std::uint64_t, Fault> allocate(std::uint64_t size);
   /// A fresh copy of `text` with a NUL in scratch.
   Result<std::uint64_t, Fault> new_string(std::string_view text);
+
+  /// Frees what allocate() answered with, and all that was allocated after it.
+  void give_back(std::uint64_t handle);
 
   std::size_t string_size() const { return string_size_; }
 

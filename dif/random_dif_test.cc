@@ -59,7 +59,7 @@ std::uint32_t random_word(std::mt19937_64& random, std::size_t pc) {
       case Form::LoadVariable:
       case Form::StoreVariable:
         return encode_indexed(op, pick(3) == 0 ? 0x100 + pick(0x22) : 0x500 + pick(3), 1 + pick(7));
-      case Form::Call: return encode_indexed(op, pick(kSubroutines), 1 + pick(7));
+      case Form::Call: return encode_indexed(op, pick(kPublishedSubroutines), 1 + pick(7));
       case Form::Push: return encode(op, pick(2), pick(8), pick(8));
       case Form::Rr:
       case Form::Load:

@@ -125,4 +125,16 @@ Result<std::uint64_t, Fault> Subroutines::change_case(Arguments a, char first, c
   return handle;
 }
 
+/// FreeBSD's: size - 1 bytes of memory as one string, with `c` where a NUL would end it.
+Result<std::uint64_t, Fault> Subroutines::memstr(Arguments a) {
+  const std::uint64_t size = std::min<std::uint64_t>(a[2].value, memory_.string_size());
+  if (size == 0) return answer({});
+  const std::uint64_t handle = TRY(memory_.allocate(size));
+  const auto out = TRY(memory_.scratch(handle, size));
+  TRY(memory_.read(a[0].value, out.first(size - 1)));
+  std::ranges::replace(out, std::byte{0}, static_cast<std::byte>(a[1].value));
+  out.back() = std::byte{0};
+  return handle;
+}
+
 }  // namespace ringside::dif

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "dif/hash.h"
+#include "dif/speculations.h"
 
 namespace ringside::dif {
 
@@ -26,7 +27,13 @@ std::optional<unsigned> digit_value(char c) {
 
 }  // namespace
 
-Subroutines::Subroutines(Memory& memory) : memory_(memory), random_(DynamicTable::random_seed()) {}
+Subroutines::Subroutines(Memory& memory, BuiltinVariables& builtins)
+    : memory_(memory), builtins_(builtins), random_(DynamicTable::random_seed()) {}
+
+Result<std::uint64_t, Fault> Subroutines::speculation() {
+  if (speculations_ == nullptr) return raise(FaultKind::IllegalOperation);
+  return speculations_->allocate();
+}
 
 Result<std::uint64_t, Fault> Subroutines::call(Subroutine which, Arguments a) {
   const SubroutineInfo& info = subroutine_info(which);
@@ -62,26 +69,33 @@ Result<std::uint64_t, Fault> Subroutines::call(Subroutine which, Arguments a) {
     case Subroutine::Toupper: return change_case(a, 'a', 'z');
     case Subroutine::Tolower: return change_case(a, 'A', 'Z');
     case Subroutine::Strtoll: return strtoll(a);
-    case Subroutine::MutexOwned:
-    case Subroutine::MutexOwner:
-    case Subroutine::MutexAdaptive:
-    case Subroutine::MutexSpin:
-    case Subroutine::RwReadHeld:
-    case Subroutine::RwWriteHeld:
-    case Subroutine::RwIswriter:
-    case Subroutine::Speculation:
-    case Subroutine::Progenyof:
-    case Subroutine::Copyout:
-    case Subroutine::Copyoutstr:
+    case Subroutine::MutexOwned: return mutex_owned(a);
+    case Subroutine::MutexOwner: return mutex_owner(a);
+    case Subroutine::MutexAdaptive: return mutex_type(a, true);
+    case Subroutine::MutexSpin: return mutex_type(a, false);
+    case Subroutine::RwReadHeld: return rw_read_held(a);
+    case Subroutine::RwWriteHeld: return rw_write_held(a);
+    case Subroutine::RwIswriter: return rw_iswriter(a);
+    case Subroutine::Progenyof: return progenyof(a);
+    case Subroutine::Copyout: return copyout(a);
+    case Subroutine::Copyoutstr: return copyoutstr(a);
+    case Subroutine::Getmajor: return getmajor(a);
+    case Subroutine::Getminor: return getminor(a);
+    case Subroutine::InetNtop: return inet_ntop(a);
+    case Subroutine::InetNtoa6: return inet_ntoa6(a);
+    case Subroutine::LinkNtop: return link_ntop(a);
+    case Subroutine::Json: return json(a);
+    case Subroutine::Memstr: return memstr(a);
+    case Subroutine::Speculation: return speculation();
     case Subroutine::Msgdsize:
     case Subroutine::Msgsize:
-    case Subroutine::Getmajor:
-    case Subroutine::Getminor:
     case Subroutine::DdiPathname:
-    case Subroutine::InetNtop:
-    case Subroutine::InetNtoa6:
     case Subroutine::Getf:
-    case Subroutine::Json: break;  // Missing: refused by the verifier
+    case Subroutine::DPath:
+    case Subroutine::Memref:
+    case Subroutine::SxShared:
+    case Subroutine::SxExclusive:
+    case Subroutine::SxIsexclusive: break;  // Missing: refused by the verifier
   }
   return raise(FaultKind::IllegalOperation);
 }
@@ -93,41 +107,10 @@ Result<std::uint64_t, Fault> Subroutines::random() {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
 }
 
-Result<std::uint64_t, Fault> Subroutines::copyin(Arguments a) {
-  const std::uint64_t handle = TRY(memory_.allocate(a[1].value));
-  if (a[1].value == 0) return handle;
-  const auto out = TRY(memory_.writable(handle, a[1].value));
-  TRY(memory_.read_user(a[0].value, out));
-  return handle;
-}
-
-Result<std::uint64_t, Fault> Subroutines::copyinstr(Arguments a) {
-  const std::uint64_t limit = a.size() > 1 ? a[1].value : memory_.string_size();
-  return memory_.copy_user_string(a[0].value, limit);
-}
-
-Result<std::uint64_t, Fault> Subroutines::copyinto(Arguments a) {
-  const auto out = TRY(memory_.writable(a[2].value, a[1].value));
-  TRY(memory_.read_user(a[0].value, out));
-  return 0;
-}
-
 Result<std::uint64_t, Fault> Subroutines::bcopy(Arguments a) {
-  const auto out = TRY(memory_.writable(a[1].value, a[2].value));
+  const auto out = TRY(memory_.scratch(a[1].value, a[2].value));
   TRY(memory_.read(a[0].value, out));
   return 0;
-}
-
-Result<std::uint64_t, Fault> Subroutines::inet_ntoa(Arguments a) {
-  std::array<std::byte, 4> address;
-  TRY(memory_.read(a[0].value, address));
-  std::array<char, 16> out;
-  char* at = out.data();
-  for (const std::byte part : address) {
-    if (at != out.data()) *at++ = '.';
-    at = std::to_chars(at, out.data() + out.size(), std::to_integer<unsigned>(part)).ptr;
-  }
-  return answer({out.data(), static_cast<std::size_t>(at - out.data())});
 }
 
 /// Base 10 is signed; bases 8 and 16 are written as D reads them, with 0 and 0x in front.

@@ -7,13 +7,20 @@
 #include <span>
 
 #include "dif/builtin.h"
+#include "dif/builtin_variables.h"
 #include "dif/variables.h"
 
 namespace ringside::dif {
 
+class Speculations;
+
 class Subroutines {
  public:
-  explicit Subroutines(Memory& memory);
+  /// Both must outlive this. The guest is the one of `builtins`' firing.
+  Subroutines(Memory& memory, BuiltinVariables& builtins);
+
+  /// Where speculation() gets its ids; without, it is an illegal operation.
+  void set_speculations(Speculations& speculations) { speculations_ = &speculations; }
 
   /// Scratch is gone: strtok() has nothing to go on with.
   void begin_clause() { token_cursor_ = 0; }
@@ -28,13 +35,34 @@ class Subroutines {
 
   // subroutines.cc
   Answer random();
+  Answer speculation();
+  Answer bcopy(Arguments a);
+  Answer lltostr(Arguments a);
+  Answer strtoll(Arguments a);
+  // guest_subroutines.cc
   Answer copyin(Arguments a);
   Answer copyinstr(Arguments a);
   Answer copyinto(Arguments a);
-  Answer bcopy(Arguments a);
+  Answer copyout(Arguments a);
+  Answer copyoutstr(Arguments a);
+  Answer progenyof(Arguments a);
+  Answer lock_word(const TupleValue& lock);
+  Answer mutex_owner(Arguments a);
+  Answer mutex_owned(Arguments a);
+  Answer mutex_type(Arguments a, bool adaptive);
+  Answer rw_read_held(Arguments a);
+  Answer rw_write_held(Arguments a);
+  Answer rw_iswriter(Arguments a);
+  Answer getmajor(Arguments a);
+  Answer getminor(Arguments a);
+  // address_subroutines.cc
   Answer inet_ntoa(Arguments a);
-  Answer lltostr(Arguments a);
-  Answer strtoll(Arguments a);
+  Answer inet_ntoa6(Arguments a);
+  Answer inet_ntop(Arguments a);
+  Answer link_ntop(Arguments a);
+  // json_subroutine.cc
+  Answer json(Arguments a);
+  Answer unescaped(std::string_view inside);
   // string_subroutines.cc
   Answer strlen(Arguments a);
   Answer strjoin(Arguments a);
@@ -46,6 +74,7 @@ class Subroutines {
   Answer index(Arguments a);
   Answer rindex(Arguments a);
   Answer change_case(Arguments a, char first, char last);
+  Answer memstr(Arguments a);
   // path_subroutines.cc
   Answer basename(Arguments a);
   Answer dirname(Arguments a);
@@ -60,6 +89,8 @@ class Subroutines {
   }
 
   Memory& memory_;
+  BuiltinVariables& builtins_;
+  Speculations* speculations_ = nullptr;
   std::uint64_t random_;
   std::uint64_t token_cursor_ = 0;  // what strtok(NULL, ...) goes on with; 0: nothing
 };

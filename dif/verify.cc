@@ -1,18 +1,14 @@
-// The rules. For one object: every word is an opcode; registers exist; r0 is never written; unused
+// The rules for one object: every word is an opcode; registers exist; r0 is never written; unused
 // fields are zero; branches go forward and stay inside; indices lie in their tables; every user
 // variable is declared with the scope and kind that the instruction needs; calls name a subroutine
-// that works; the last word is ret; the result fits a record. For a program: variables mean the
-// same in every object, aggregations exist and their parameters make sense, and actions have the
-// arguments that the engine takes from them.
+// that works; the last word is ret; the result fits a record. Those for whole programs:
+// verify_program.cc.
 #include "dif/verify.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 
-#include "dif/aggregate_function.h"
 #include "dif/builtin.h"
 #include "dif/insn.h"
 
@@ -23,8 +19,6 @@ namespace {
 constexpr std::size_t kMostWords = (256 << 10) / sizeof(Insn);  // the published DIFO size limit
 constexpr std::size_t kMostTableEntries = 0x10000;
 constexpr std::uint32_t kMostReferenceBytes = 16 << 10;  // of one by-reference variable
-constexpr std::uint32_t kMostRecordBytes = 1 << 20;      // of one recorded value
-constexpr std::uint64_t kMostClauseBytes = 1u << 31;     // of one record, whose offsets are 32 bits
 
 class DifoVerifier {
  public:
@@ -92,6 +86,21 @@ Result<void> DifoVerifier::check_type(const ValueType& type, std::uint32_t most,
     case ValueKind::Bytes:
       if (type.size > 0 && type.size <= most) return {};
       break;
+    case ValueKind::KernelStack:
+      if (type.size >= 8 && type.size % 8 == 0 && type.size <= most) return {};
+      break;
+    case ValueKind::UserStack:  // the process id comes before the frames
+      if (type.size >= 16 && type.size % 8 == 0 && type.size <= most) return {};
+      break;
+    case ValueKind::KernelSymbol:
+    case ValueKind::KernelModule:
+      if (type.size == 8) return {};
+      break;
+    case ValueKind::UserSymbol:
+    case ValueKind::UserModule:
+    case ValueKind::UserAddress:
+      if (type.size == 16) return {};
+      break;
   }
   return fail(ErrorCode::Invalid, fmt::format("{} cannot have {} bytes", what, type.size));
 }
@@ -102,7 +111,10 @@ Result<void> DifoVerifier::check_variable(const Variable& variable) const {
   }
   const bool known =
       variable.scope <= VariableScope::Clause && variable.kind <= VariableKind::Associative;
-  if (!known || variable.type.kind == ValueKind::Void) {
+  const ValueKind kind = variable.type.kind;
+  const bool storable =
+      kind == ValueKind::Integer || kind == ValueKind::String || kind == ValueKind::Bytes;
+  if (!known || !storable) {
     return fail(ErrorCode::Invalid, fmt::format("variable '{}' has no such kind", variable.name));
   }
   if (variable.scope == VariableScope::Clause && variable.kind == VariableKind::Associative) {
@@ -141,7 +153,7 @@ Result<void> DifoVerifier::check_form(Insn in, Form form) const {
     case Form::SetInteger:
     case Form::SetString: TRY(check_constant(in)); return written(in.rd());
     case Form::LoadArray:
-      if (in.op() != Opcode::Ldga || in.r1() != kArgsArray) {
+      if (in.op() != Opcode::Ldga || in.r1() > kUregsArray) {
         return refuse("there is no array {:#x} to load from", in.r1());
       }
       TRY(registers({in.r2()}));
@@ -236,121 +248,7 @@ Result<void> DifoVerifier::check_call(Insn in) const {
   if (!info) return refuse("there is no subroutine {}", in.index());
   if (info->status == SubroutineStatus::Missing) {
     return fail(ErrorCode::Unsupported,
-                fmt::format("instruction {}: {}() is not supported yet", pc_, info->name));
-  }
-  return {};
-}
-
-// ---- programs ----
-
-Result<void> check_arguments(const Action& action, const Program& program) {
-  const auto expect = [&](std::size_t wanted) -> Result<void> {
-    if (action.arguments.size() == wanted) return {};
-    return fail(ErrorCode::Invalid,
-                fmt::format("{} arguments where {} are needed", action.arguments.size(), wanted));
-  };
-  switch (action.kind) {
-    case ActionKind::Trace:
-    case ActionKind::Exit:
-    case ActionKind::Normalize:
-    case ActionKind::Evaluate: return expect(1);
-    case ActionKind::Tracemem:
-      if (action.argument == 0 || action.argument > kMostRecordBytes) {
-        return fail(ErrorCode::Invalid, "tracemem() of no possible size");
-      }
-      return expect(1);
-    case ActionKind::Aggregate: {
-      if (action.aggregations.size() != 1) return fail(ErrorCode::Invalid, "no aggregation");
-      const Aggregation& aggregation = program.aggregations[action.aggregations[0]];
-      const bool has_value = aggregation.function != AggregateFunction::Count;
-      return expect(aggregation.keys.size() + (has_value ? 1 : 0) +
-                    (action.quantize_increment ? 1 : 0));
-    }
-    case ActionKind::Clear:
-    case ActionKind::Trunc:
-    case ActionKind::Denormalize:
-    case ActionKind::Setopt:
-    case ActionKind::Printa: return expect(0);
-    case ActionKind::Printf: return {};
-  }
-  return {};
-}
-
-Result<void> check_action(const Action& action, const Program& program) {
-  for (const std::uint32_t aggregation : action.aggregations) {
-    if (aggregation >= program.aggregations.size()) {
-      return fail(ErrorCode::Invalid, fmt::format("there is no aggregation {}", aggregation));
-    }
-  }
-  TRY(check_arguments(action, program));
-  if (action.kind != ActionKind::Aggregate) return {};
-  const auto& keys = program.aggregations[action.aggregations[0]].keys;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const ValueType& given = action.arguments[i].result;
-    if (given.kind != keys[i].kind || given.size != keys[i].size) {
-      return fail(ErrorCode::Invalid,
-                  fmt::format("key {} has another type than its aggregation's", i));
-    }
-  }
-  return {};
-}
-
-/// No record of the clause is longer, whatever strsize is.
-std::uint64_t most_recorded_bytes(const Clause& clause) {
-  constexpr std::uint64_t kAlignment = 8;
-  std::uint64_t bytes = 0;
-  for (const Action& action : clause.actions) {
-    for (const Difo& difo : action.arguments) {
-      const bool known = difo.result.kind != ValueKind::String;
-      bytes += kAlignment + (action.kind == ActionKind::Tracemem ? action.argument
-                             : known                             ? difo.result.size
-                                                                 : kMostRecordBytes);
-    }
-  }
-  return bytes;
-}
-
-/// A variable means the same wherever it is declared, because all objects share its storage.
-class VariableTable {
- public:
-  Result<void> add(const Difo& difo) {
-    for (const Variable& variable : difo.variables) {
-      const auto [at, fresh] = known_.emplace(std::pair(variable.scope, variable.id), variable);
-      if (!fresh && (at->second.kind != variable.kind || at->second.type != variable.type)) {
-        return fail(ErrorCode::Invalid,
-                    fmt::format("variable '{}' changes its type", variable.name));
-      }
-    }
-    return {};
-  }
-
- private:
-  std::map<std::pair<VariableScope, std::uint16_t>, Variable> known_;
-};
-
-Result<void> in_context(Result<void> result, std::size_t clause, std::string_view where) {
-  if (result) return result;
-  return fail(result.error().code,
-              fmt::format("DIF of clause {}, {}: {}", clause + 1, where, result.error().message));
-}
-
-Result<void> check_clause(Clause& clause, std::size_t number, const Program& program,
-                          VariableTable& variables) {
-  const auto check = [&](Difo& difo) -> Result<void> {
-    TRY(verify_difo(difo));
-    // No instruction that passes can change the guest: copyout and stga are refused.
-    difo.destructive = false;
-    return variables.add(difo);
-  };
-  if (clause.predicate) TRY(in_context(check(*clause.predicate), number, "predicate"));
-  for (std::size_t i = 0; i < clause.actions.size(); ++i) {
-    Action& action = clause.actions[i];
-    const std::string where = fmt::format("action {}", i + 1);
-    for (Difo& difo : action.arguments) TRY(in_context(check(difo), number, where));
-    TRY(in_context(check_action(action, program), number, where));
-  }
-  if (most_recorded_bytes(clause) > kMostClauseBytes) {
-    return fail(ErrorCode::Limit, fmt::format("clause {} records more than fits", number + 1));
+                fmt::format("instruction {}: {}() {}", pc_, info->name, info->reason));
   }
   return {};
 }
@@ -361,15 +259,14 @@ Result<void> verify_difo(const Difo& difo) {
   return DifoVerifier(difo).verify();
 }
 
-Result<VerifiedProgram> verify_program(Program program) {
-  for (const Aggregation& aggregation : program.aggregations) {
-    TRY(check_aggregation(aggregation));
-  }
-  VariableTable variables;
-  for (std::size_t i = 0; i < program.clauses.size(); ++i) {
-    TRY(check_clause(program.clauses[i], i, program, variables));
-  }
-  return VerifiedProgram(std::move(program));
+bool changes_the_guest(const Difo& difo) {
+  return std::ranges::any_of(difo.text, [](std::uint32_t word) {
+    const Insn in{word};
+    if (in.op() == Opcode::Stga) return true;
+    const auto called = static_cast<Subroutine>(in.index());
+    return in.op() == Opcode::Call &&
+           (called == Subroutine::Copyout || called == Subroutine::Copyoutstr);
+  });
 }
 
 }  // namespace ringside::dif

@@ -1,5 +1,5 @@
 // The verifier: the only way to a VerifiedProgram, whatever the source of the DIF.
-// Its rules stand at the head of verify.cc. Fire context: no.
+// Its rules stand at the heads of verify.cc (objects) and verify_program.cc. Fire context: no.
 #pragma once
 
 #include "dif/program.h"
@@ -22,5 +22,11 @@ class VerifiedProgram {
 Result<VerifiedProgram> verify_program(Program program);
 /// The rules for one object.
 Result<void> verify_difo(const Difo& difo);
+/// True when running the object can change the guest: it calls copyout() or copyoutstr().
+bool changes_the_guest(const Difo& difo);
+/// True when a program does anything that needs -w: a destructive object or action.
+bool is_destructive(const Program& program);
+
+inline constexpr std::uint32_t kMostRecordBytes = 1 << 20;  // of one recorded value
 
 }  // namespace ringside::dif

@@ -82,7 +82,8 @@ TEST(Verifier, VariablesAreKnownAndUsedAsDeclared) {
   EXPECT_NE(refusal({encode_indexed(Opcode::Ldgs, 0x501, 1)}), "") << "not declared";
   EXPECT_NE(refusal({encode_indexed(Opcode::Ldts, 0x500, 1)}), "") << "declared as a global";
   EXPECT_NE(refusal({encode_indexed(Opcode::Ldgaa, 0x500, 1)}), "") << "declared as a scalar";
-  EXPECT_NE(refusal({encode(Opcode::Ldga, 1, 0, 1)}), "") << "no array but args";
+  EXPECT_EQ(refusal({encode(Opcode::Ldga, 2, 0, 1)}), "") << "uregs";
+  EXPECT_NE(refusal({encode(Opcode::Ldga, 3, 0, 1)}), "") << "no array but args, regs and uregs";
 }
 
 TEST(Verifier, RefusesOpcodesThatNeverRun) {
@@ -94,8 +95,8 @@ TEST(Verifier, RefusesOpcodesThatNeverRun) {
 }
 
 TEST(Verifier, NamesTheSubroutineThatIsMissing) {
-  EXPECT_EQ(refusal({encode_indexed(Opcode::Call, 13, 1)}),
-            "instruction 0: copyout() is not supported yet");
+  EXPECT_EQ(refusal({encode_indexed(Opcode::Call, 19, 1)}),
+            "instruction 0: msgsize() is about STREAMS messages, which Linux does not have");
   EXPECT_EQ(refusal({encode_indexed(Opcode::Call, 99, 1)}),
             "instruction 0: there is no subroutine 99");
   EXPECT_EQ(refusal({encode_indexed(Opcode::Call, 8, 1)}), "");

@@ -1,0 +1,301 @@
+// The rules for a whole program: variables mean the same in every object, aggregations exist and
+// their parameters make sense, actions have the arguments that the engine and the consumer take
+// from them, a speculation is chosen once and before anything is recorded, loops nest and end, and
+// a value of each shape that is printed can be walked in bounded time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "dif/aggregate_function.h"
+#include "dif/format.h"
+#include "dif/verify.h"
+#include "dif/verify_shapes.h"
+
+namespace ringside::dif {
+
+namespace {
+
+constexpr std::uint64_t kMostClauseBytes = 1u << 31;  // of one record, whose offsets are 32 bits
+constexpr std::size_t kMostActions = 16 << 10;        // of one clause
+
+template <class... Args>
+tl::unexpected<Error> invalid(fmt::format_string<Args...> text, Args&&... args) {
+  return fail(ErrorCode::Invalid, fmt::format(text, std::forward<Args>(args)...));
+}
+
+Result<void> expect_arguments(const Action& action, std::size_t wanted) {
+  if (action.arguments.size() == wanted) return {};
+  return invalid("{} arguments where {} are needed", action.arguments.size(), wanted);
+}
+
+Result<void> expect_aggregation(const Action& action) {
+  if (action.aggregations.size() == 1) return {};
+  return invalid("{} aggregations where one is needed", action.aggregations.size());
+}
+
+/// As many arguments as the format takes from the firing. No format prints none of them.
+Result<void> check_format(const Action& action) {
+  if (action.format.empty()) return {};
+  const auto conversions = parse_format(action.format);
+  if (!conversions) return tl::unexpected(conversions.error());
+  std::size_t wanted = 0;
+  for (const Conversion& conversion : *conversions) {
+    if (conversion.kind == 0 || conversion.takes_aggregation) continue;
+    wanted += 1u + conversion.star_width + conversion.star_precision;
+  }
+  return expect_arguments(action, wanted);
+}
+
+Result<void> check_aggregate(const Action& action, const Program& program) {
+  TRY(expect_aggregation(action));
+  const Aggregation& aggregation = program.aggregations[action.aggregations[0]];
+  const bool has_value = aggregation.function != AggregateFunction::Count;
+  TRY(expect_arguments(
+      action, aggregation.keys.size() + (has_value ? 1 : 0) + (action.quantize_increment ? 1 : 0)));
+  for (std::size_t i = 0; i < aggregation.keys.size(); ++i) {
+    const ValueType& given = action.arguments[i].result;
+    const ValueType& key = aggregation.keys[i];
+    if (given.kind != key.kind || given.size != key.size) {
+      return invalid("key {} has another type than its aggregation's", i);
+    }
+  }
+  for (std::size_t i = aggregation.keys.size(); i < action.arguments.size(); ++i) {
+    if (action.arguments[i].result.kind != ValueKind::Integer) {
+      return invalid("the value of an aggregation is no number");
+    }
+  }
+  return {};
+}
+
+/// Several aggregations are printed side by side, joined on their keys.
+Result<void> check_printa(const Action& action, const Program& program) {
+  if (action.aggregations.empty()) return invalid("printa() without an aggregation");
+  const auto& keys = program.aggregations[action.aggregations[0]].keys;
+  for (const std::uint32_t index : action.aggregations) {
+    if (program.aggregations[index].keys.size() != keys.size()) {
+      return invalid("printa() of aggregations whose keys differ");
+    }
+  }
+  return expect_arguments(action, 0);
+}
+
+Result<void> check_tracemem(const Action& action, std::size_t arguments) {
+  if (action.argument == 0 || action.argument > kMostRecordBytes) {
+    return invalid("tracemem() of no possible size");
+  }
+  return expect_arguments(action, arguments);
+}
+
+Result<void> check_print(const Action& action, const Program& program) {
+  TRY(expect_arguments(action, 1));
+  if (action.shapes.size() != 1) return invalid("print() of a value without a type");
+  const TypeShape& shape = program.shapes[action.shapes[0]];
+  const ValueType& value = action.arguments[0].result;
+  if (is_aggregate_shape(shape.kind) && value.kind != ValueKind::String &&
+      (value.kind != ValueKind::Bytes || shape.size > value.size)) {
+    return invalid("print() of {} bytes as '{}'", value.size, shape.name);
+  }
+  return {};
+}
+
+Result<void> check_arguments(const Action& action, const Program& program) {
+  switch (action.kind) {  // no default: -Wswitch names the action we forgot
+    case ActionKind::Trace:
+    case ActionKind::Exit:
+    case ActionKind::Evaluate:
+    case ActionKind::Speculate:
+    case ActionKind::Commit:
+    case ActionKind::Discard:
+    case ActionKind::Raise:
+    case ActionKind::Chill: return expect_arguments(action, 1);
+    case ActionKind::Stop:
+    case ActionKind::Breakpoint:
+    case ActionKind::Panic:
+    case ActionKind::Ftruncate: return expect_arguments(action, 0);
+    case ActionKind::Tracemem: return check_tracemem(action, 1);
+    case ActionKind::TracememDynamic: return check_tracemem(action, 2);
+    case ActionKind::Print: return check_print(action, program);
+    case ActionKind::Aggregate: return check_aggregate(action, program);
+    case ActionKind::Clear:
+    case ActionKind::Trunc:
+    case ActionKind::Denormalize:
+      TRY(expect_aggregation(action));
+      return expect_arguments(action, 0);
+    case ActionKind::Normalize: TRY(expect_aggregation(action)); return expect_arguments(action, 1);
+    case ActionKind::Printa: return check_printa(action, program);
+    case ActionKind::Setopt:
+      if (action.format.empty()) return invalid("setopt() of no option");
+      return expect_arguments(action, 0);
+    case ActionKind::Printf:
+    case ActionKind::Freopen:
+    case ActionKind::System: return check_format(action);
+  }
+  return invalid("there is no action {}", static_cast<unsigned>(action.kind));
+}
+
+Result<void> check_action(const Action& action, const Program& program) {
+  for (const std::uint32_t aggregation : action.aggregations) {
+    if (aggregation >= program.aggregations.size()) {
+      return invalid("there is no aggregation {}", aggregation);
+    }
+  }
+  for (const std::uint32_t shape : action.shapes) {
+    if (shape >= program.shapes.size()) return invalid("there is no shape {}", shape);
+  }
+  return check_arguments(action, program);
+}
+
+/// What the rest of a clause does goes to one speculation, chosen before anything is recorded.
+Result<void> check_speculation(const Clause& clause) {
+  bool records = false, chosen = false;
+  for (const Action& action : clause.actions) {
+    if (action.kind == ActionKind::Speculate) {
+      if (chosen) return invalid("speculate() after speculate()");
+      if (records) return invalid("speculate() after data was recorded");
+      chosen = true;
+    } else if (action.kind != ActionKind::Evaluate) {
+      records = true;
+    }
+  }
+  return {};
+}
+
+/// No record of the clause is longer, whatever strsize is.
+std::uint64_t most_recorded_bytes(const Clause& clause) {
+  constexpr std::uint64_t kAlignment = 8;
+  std::uint64_t bytes = 0;
+  for (const Action& action : clause.actions) {
+    const bool dump =
+        action.kind == ActionKind::Tracemem || action.kind == ActionKind::TracememDynamic;
+    for (const Difo& difo : action.arguments) {
+      const bool known = difo.result.kind != ValueKind::String;
+      bytes += kAlignment + (dump    ? std::max<std::uint64_t>(action.argument, 8)
+                             : known ? difo.result.size
+                                     : kMostRecordBytes);
+    }
+  }
+  return bytes;
+}
+
+/// A variable means the same wherever it is declared, because all objects share its storage.
+class VariableTable {
+ public:
+  Result<void> add(const Difo& difo) {
+    for (const Variable& variable : difo.variables) {
+      const auto [at, fresh] = known_.emplace(std::pair(variable.scope, variable.id), variable);
+      if (!fresh && (at->second.kind != variable.kind || at->second.type != variable.type)) {
+        return invalid("variable '{}' changes its type", variable.name);
+      }
+    }
+    return {};
+  }
+
+ private:
+  std::map<std::pair<VariableScope, std::uint16_t>, Variable> known_;
+};
+
+Result<void> in_context(Result<void> result, std::size_t clause, std::string_view where) {
+  if (result) return result;
+  return fail(result.error().code,
+              fmt::format("DIF of clause {}, {}: {}", clause + 1, where, result.error().message));
+}
+
+Result<void> check_clause(Clause& clause, std::size_t number, const Program& program,
+                          VariableTable& variables) {
+  const auto check = [&](Difo& difo) -> Result<void> {
+    TRY(verify_difo(difo));
+    difo.destructive = changes_the_guest(difo);
+    return variables.add(difo);
+  };
+  if (clause.actions.size() > kMostActions) {
+    return fail(ErrorCode::Limit, fmt::format("clause {} has too many actions", number + 1));
+  }
+  if (clause.predicate) TRY(in_context(check(*clause.predicate), number, "predicate"));
+  for (std::size_t i = 0; i < clause.actions.size(); ++i) {
+    Action& action = clause.actions[i];
+    const std::string where = fmt::format("action {}", i + 1);
+    for (Difo& difo : action.arguments) TRY(in_context(check(difo), number, where));
+    TRY(in_context(check_action(action, program), number, where));
+  }
+  TRY(in_context(check_speculation(clause), number, "actions"));
+  if (most_recorded_bytes(clause) > kMostClauseBytes) {
+    return fail(ErrorCode::Limit, fmt::format("clause {} records more than fits", number + 1));
+  }
+  return {};
+}
+
+/// A loop that was seen whole: clauses first..last, and how often at most one of them runs in it.
+struct Loop {
+  std::size_t first = 0, last = 0;
+  std::uint64_t trips = 0;
+};
+
+/// `open` holds the loops so far that no other one contains, in order. The new one swallows those
+/// inside it.
+Result<void> check_loop(const Program& program, std::size_t last, std::vector<Loop>& open) {
+  const Repeat& repeat = *program.clauses[last].repeat;
+  if (repeat.first > last) return invalid("clause {} repeats from a later one", last + 1);
+  if (repeat.limit == 0) return invalid("the loop of clause {} has no limit", last + 1);
+  for (std::size_t i = repeat.first; i < last; ++i) {
+    if (program.clauses[i].probes != program.clauses[last].probes) {
+      return invalid("the loop of clause {} spans clauses of other probes", last + 1);
+    }
+  }
+  std::uint64_t inner = 1;
+  while (!open.empty() && open.back().last >= repeat.first) {
+    if (open.back().first < repeat.first) {
+      return invalid("the loop of clause {} overlaps that of clause {}", last + 1,
+                     open.back().last + 1);
+    }
+    inner = std::max(inner, open.back().trips);
+    open.pop_back();
+  }
+  if (repeat.limit > kMostTrips / inner) {
+    return fail(ErrorCode::Limit, fmt::format("the loop of clause {} may run more than {} times",
+                                              last + 1, kMostTrips));
+  }
+  open.push_back({repeat.first, last, inner * repeat.limit});
+  return {};
+}
+
+bool is_destructive(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::Freopen:
+    case ActionKind::System:
+    case ActionKind::Stop:
+    case ActionKind::Raise:
+    case ActionKind::Breakpoint:
+    case ActionKind::Panic:
+    case ActionKind::Chill: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+bool is_destructive(const Program& program) {
+  return std::ranges::any_of(program.clauses, [](const Clause& clause) {
+    if (clause.predicate && changes_the_guest(*clause.predicate)) return true;
+    return std::ranges::any_of(clause.actions, [](const Action& action) {
+      return is_destructive(action.kind) ||
+             std::ranges::any_of(action.arguments, changes_the_guest);
+    });
+  });
+}
+
+Result<VerifiedProgram> verify_program(Program program) {
+  for (const Aggregation& aggregation : program.aggregations) {
+    TRY(check_aggregation(aggregation));
+  }
+  TRY(verify_shapes(program));
+  VariableTable variables;
+  std::vector<Loop> loops;
+  for (std::size_t i = 0; i < program.clauses.size(); ++i) {
+    TRY(check_clause(program.clauses[i], i, program, variables));
+    if (program.clauses[i].repeat) TRY(check_loop(program, i, loops));
+  }
+  return VerifiedProgram(std::move(program));
+}
+
+}  // namespace ringside::dif
