@@ -118,7 +118,7 @@ Checked<void> Resolver::call(Expr* e) {
   if (!known)
     return complain("D_FUNC_UNDEF", e->at, fmt::format("undefined function name: {}", text));
   if (known->status == dif::SubroutineStatus::Missing) {
-    return complain("D_UNKNOWN", e->at, fmt::format("{}( ) is not supported yet", text));
+    return complain("D_UNKNOWN", e->at, fmt::format("{}( ) {}", text, known->reason));
   }
   if (e->list.size() < known->least || e->list.size() > known->most) {
     return complain("D_PROTO_LEN", e->at,
