@@ -19,8 +19,11 @@ constexpr std::size_t round_up(std::size_t n) {
 }  // namespace
 
 AggregationBuffer::AggregationBuffer(std::size_t size)
-    : memory_(std::min(size, kMostBytes)), seed_(DynamicTable::random_seed()) {
-  const std::size_t wanted = std::bit_floor(memory_.bytes().size() / kBytesPerBucket);
+    : capacity_(std::min(size, kMostBytes)),
+      memory_(capacity_),
+      seed_(DynamicTable::random_seed()) {
+  capacity_ = std::min(capacity_, memory_.bytes().size());
+  const std::size_t wanted = std::bit_floor(std::max<std::size_t>(capacity_ / kBytesPerBucket, 1));
   head_memory_ = LazyMemory(wanted * sizeof(std::uint32_t));
   buckets_ = static_cast<std::uint32_t>(
       std::bit_floor(std::min(wanted, head_memory_.bytes().size() / sizeof(std::uint32_t))));
@@ -59,7 +62,7 @@ AggregationBuffer::Slot AggregationBuffer::find_or_add(std::uint32_t aggregation
     link = h.next;
   }
   const std::size_t size = sizeof(Header) + round_up(key.size()) + words * sizeof(std::int64_t);
-  if (size > memory_.bytes().size() - used_) return {};
+  if (used_ + size > capacity_) return {};
   const Header h{.next = head,
                  .hash = hash,
                  .aggregation = aggregation,

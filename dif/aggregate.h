@@ -54,6 +54,7 @@ class AggregationBuffer {
   std::span<std::int64_t> words_at(std::size_t offset, const Header& header) const;
   std::span<std::uint32_t> heads() const;
 
+  std::size_t capacity_;
   LazyMemory memory_;
   LazyMemory head_memory_;
   std::uint32_t buckets_ = 0;

@@ -30,7 +30,8 @@ void quantize_values(benchmark::State& state) {
 BENCHMARK(quantize_values);
 
 void harvest_keys(benchmark::State& state) {
-  Collection collection({}, 1);
+  const RecordShapes shapes;
+  Collection collection({}, 1, shapes);
   for (auto _ : state) {
     for (std::uint64_t key = 0; key < 10000; ++key) {
       const auto slot =

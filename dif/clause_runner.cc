@@ -1,10 +1,8 @@
-// In this file, top to bottom: set-up (enable and names), one firing, one clause, actions,
-// aggregations, faults.
+// In this file, top to bottom: set-up (enable and names), one firing, loops, one clause, faults.
 #include "dif/clause_runner.h"
 
 #include <algorithm>
 
-#include "dif/aggregate_function.h"
 #include "dif/fire_context.h"
 #include "vmm/base/check.h"
 
@@ -22,21 +20,40 @@ std::size_t longest_key(const Program& program, std::uint32_t string_size) {
   return longest;
 }
 
-/// A fault outside DIF has no offset in it.
-tl::unexpected<Fault> outside_dif(Fault fault) {
-  fault.pc = kNoPc;
-  return tl::unexpected<Fault>(fault);
+std::size_t deepest_stack(const Program& program) {
+  std::uint32_t most = 0;
+  for (const Clause& clause : program.clauses) {
+    for (const Action& action : clause.actions) {
+      for (const Difo& difo : action.arguments) {
+        const ValueKind kind = difo.result.kind;
+        const bool stack = kind == ValueKind::KernelStack || kind == ValueKind::UserStack;
+        if (stack) most = std::max(most, difo.result.size);
+      }
+    }
+  }
+  return most / sizeof(std::uint64_t);
+}
+
+bool has(const Clause& clause, ActionKind kind) {
+  return std::ranges::any_of(clause.actions, [kind](const Action& a) { return a.kind == kind; });
 }
 
 }  // namespace
 
-ClauseRunner::ClauseRunner(const Program& program, const EngineOptions& options, unsigned vcpus)
+ClauseRunner::ClauseRunner(const Program& program, const EngineOptions& options, unsigned vcpus,
+                           RecordShapes& shapes)
     : program_(program),
-      string_size_(options.string_size),
+      options_(options),
       vcpus_(vcpus),
+      shapes_(shapes),
       evaluator_(program, options),
+      speculations_(options, vcpus, shapes),
       names_(1),
-      key_(longest_key(program, options.string_size)) {
+      key_(longest_key(program, options.string_size)),
+      frames_(deepest_stack(program)),
+      chilled_(vcpus) {
+  shapes_.assign(1, {});
+  evaluator_.set_speculations(speculations_);
   evaluator_.memory().set_arena(Arena::Names, names_);
 }
 
@@ -71,12 +88,40 @@ ClauseRunner::EnabledProbe& ClauseRunner::probe(ProbeId id, const ProbeDescripti
 EcbId ClauseRunner::enable(std::uint32_t clause, ProbeId id, const ProbeDescription& name) {
   CHECK(clause < program_.clauses.size());
   const Clause& enabled = program_.clauses[clause];
-  RecordLayout layout = layout_record(enabled, string_size_);
-  const EcbId ecb{static_cast<std::uint32_t>(ecbs_.size() + 1)};
-  ecbs_.push_back(
-      {{ecb, clause, id, std::move(layout.fields)}, &enabled, layout.size, layout.records});
-  probe(id, name).ecbs.push_back(ecb.value - 1);
-  return ecb;
+  RecordLayout layout = layout_record(enabled, options_.string_size);
+  Ecb ecb;
+  ecb.info = {EcbId{static_cast<std::uint32_t>(ecbs_.size() + 1)}, clause, id,
+              std::move(layout.fields)};
+  ecb.clause = &enabled;
+  ecb.kind = layout.kind;
+  ecb.commits_beside = layout.kind == RecordKind::Principal && has(enabled, ActionKind::Commit);
+  if (ecb.commits_beside && beside_.size() < layout.shape.data_size) {
+    beside_.resize(layout.shape.data_size);
+  }
+  EnabledProbe& fired = probe(id, name);
+  if (enabled.repeat) {
+    fired.loops = true;
+    const auto in_loop = [&](std::uint32_t index) {
+      return ecbs_[index].info.clause >= enabled.repeat->first;
+    };
+    const auto first = std::ranges::find_if(fired.ecbs, in_loop);
+    ecb.loop_start = static_cast<std::size_t>(first - fired.ecbs.begin());
+  }
+  fired.ecbs.push_back(static_cast<std::uint32_t>(ecbs_.size()));
+  shapes_.push_back(layout.shape);
+  ecbs_.push_back(std::move(ecb));
+  return ecbs_.back().info.id;
+}
+
+std::size_t ClauseRunner::end_reserve() const {
+  const EnabledProbe* const end = end_probe_ ? find(*end_probe_) : nullptr;
+  if (end == nullptr) return 0;
+  std::size_t bytes = 0;
+  for (const std::uint32_t index : end->ecbs) {
+    const RecordShape& shape = shapes_[index + 1];
+    if (ecbs_[index].kind == RecordKind::Principal) bytes += shape.size + shape.alignment - 4;
+  }
+  return bytes;
 }
 
 const EcbInfo& ClauseRunner::ecb(EcbId id) const {
@@ -95,166 +140,121 @@ std::optional<int> ClauseRunner::exit_status() const {
   return status == kRunning ? std::nullopt : std::optional(static_cast<int>(status));
 }
 
-void ClauseRunner::fire(ProbeId id, const FireRecord& record, const GuestContext& guest,
+void ClauseRunner::fire(ProbeId id, const FireRecord& fired_as, const GuestContext& guest,
                         Collection& out) {
-  const EnabledProbe* fired = find(id);
+  const EnabledProbe* const fired = find(id);
   const bool is_end = end_probe_ == id;
   if (fired == nullptr || ended_ || (leaving() && !is_end)) return;
+  FireRecord record = fired_as;
+  if (options_.cpu && record.vcpu != *options_.cpu) {
+    // What the host fires (BEGIN, END, tick) is on no vCPU, so it takes place on the one wanted.
+    if (guest.registers() != nullptr || *options_.cpu >= vcpus_) return;
+    record.vcpu = *options_.cpu;
+  }
   CHECK(record.vcpu < vcpus_);
 
   const FireScope scope;
-  ended_ = is_end;
+  clean_when_due(record.timestamp, out);
+  if (is_end) {
+    ended_ = true;
+    out.set_room(Room::Final);
+    speculations_.copy_committed(out);
+  }
   current_ = fired;
+  guest_ = &guest;
+  trips_ = 0;
   evaluator_.begin_firing(fired->identity, record, guest);
   fire_clauses(*fired, record, out);
-  if (const std::uint64_t drops = evaluator_.variables().take_dynamic_drops(); drops != 0) {
-    out.drop(record.vcpu, DropKind::Dynamic, drops);
-  }
+  count_drops(record.vcpu, out);
+  out.set_room(Room::Ordinary);
+}
+
+/// A clock that went backward by more than the interval counts as due, too.
+void ClauseRunner::clean_when_due(std::uint64_t now, Collection& out) {
+  if (!cleaned_) cleaned_ = now;
+  const std::uint64_t since = now - *cleaned_;
+  const bool backward = since > UINT64_MAX / 2;
+  if ((backward ? 0 - since : since) < options_.clean_interval) return;
+  cleaned_ = now;
+  evaluator_.variables().clean();
+  speculations_.clean(out);
+}
+
+void ClauseRunner::count_drops(std::uint32_t vcpu, Collection& out) {
+  const Variables::DynamicDrops dynamic = evaluator_.variables().take_dynamic_drops();
+  out.drop(vcpu, DropKind::Dynamic, dynamic.plain);
+  out.drop(vcpu, DropKind::DynamicDirty, dynamic.dirty);
+  out.drop(vcpu, DropKind::DynamicRinse, dynamic.rinsing);
+  out.drop(vcpu, DropKind::SpeculationBusy, speculations_.take_busy());
+  out.drop(vcpu, DropKind::SpeculationUnavailable, speculations_.take_unavailable());
 }
 
 void ClauseRunner::fire_clauses(const EnabledProbe& probe, const FireRecord& record,
                                 Collection& out) {
-  for (const std::uint32_t index : probe.ecbs) {
+  if (probe.loops) {
+    for (const std::uint32_t index : probe.ecbs) ecbs_[index].trips = 0;
+  }
+  for (std::size_t at = 0; at < probe.ecbs.size(); ++at) {
     if (leaving() && !ended_) return;  // exit() in one clause: the next ones do not run
-    run_clause(ecbs_[index], record, out);
+    const Ecb& ecb = ecbs_[probe.ecbs[at]];
+    const Outcome outcome = run_clause(ecb, record, out);
+    if (probe.loops && jumps_back(probe, at, outcome)) at = ecb.loop_start - 1;  // ++ undoes the -1
   }
 }
 
-void ClauseRunner::run_clause(const Ecb& ecb, const FireRecord& record, Collection& out) {
-  evaluator_.begin_clause(ecb.info.id);
-  Run run{ecb, record, out, {}};
-  if (const auto done = run_body(run); !done) report(run, done.error());
+/// What the clause at `at` ended with decides about its loop, if it ends one, and a fault about
+/// all loops that it is in.
+bool ClauseRunner::jumps_back(const EnabledProbe& probe, std::size_t at, Outcome outcome) {
+  if (outcome == Outcome::Faulted) end_loops_around(probe, at);
+  Ecb& ecb = ecbs_[probe.ecbs[at]];
+  const auto& repeat = ecb.clause->repeat;
+  if (!repeat || outcome != Outcome::Done) return false;
+  if (ecb.trips >= repeat->limit || trips_ >= kMostTrips) return false;
+  ++ecb.trips;
+  ++trips_;
+  // The firing comes to the inner loops again.
+  for (std::size_t i = ecb.loop_start; i < at; ++i) ecbs_[probe.ecbs[i]].trips = 0;
+  return true;
 }
 
-Result<void, Fault> ClauseRunner::run_body(Run& run) {
+void ClauseRunner::end_loops_around(const EnabledProbe& probe, std::size_t at) {
+  for (std::size_t i = at; i < probe.ecbs.size(); ++i) {
+    Ecb& ecb = ecbs_[probe.ecbs[i]];
+    if (ecb.clause->repeat && ecb.loop_start <= at) ecb.trips = ecb.clause->repeat->limit;
+  }
+}
+
+ClauseRunner::Outcome ClauseRunner::run_clause(const Ecb& ecb, const FireRecord& record,
+                                               Collection& out) {
+  evaluator_.begin_clause(ecb.info.id);
+  Run run{ecb, record, out};
+  const auto done = run_body(run);
+  if (done) return *done;
+  report(run, done.error());
+  return Outcome::Faulted;
+}
+
+Result<ClauseRunner::Outcome, Fault> ClauseRunner::run_body(Run& run) {
   const Clause& clause = *run.ecb.clause;
   if (clause.predicate) {
     const std::uint64_t value = TRY(evaluator_.evaluate(*clause.predicate));
-    if (value == 0) return {};
+    if (value == 0) return Outcome::Skipped;
   }
-  RecordBuffer& buffer = run.out.records(run.record.vcpu);
-  if (run.ecb.records) {
-    run.data = buffer.reserve(run.ecb.record_size);
+  if (run.ecb.kind == RecordKind::Principal) {
+    RecordBuffer& buffer = run.out.records(run.record.vcpu);
+    run.data = buffer.reserve(run.ecb.info.id, run.out.room());
     if (run.data.data() == nullptr) {
-      run.out.drop(run.record.vcpu, DropKind::Principal);
-      return {};
+      run.out.drop_record(run.record.vcpu);
+      return Outcome::Skipped;
     }
+    run.buffer = &buffer;
   }
-  for (const Action& action : clause.actions) TRY(run_action(run, action));
-  if (run.ecb.records) buffer.commit(run.ecb.info.id, run.record.timestamp);
-  return {};
-}
-
-Result<void, Fault> ClauseRunner::run_action(Run& run, const Action& action) {
-  switch (action.kind) {
-    case ActionKind::Aggregate: return aggregate(run, action);
-    case ActionKind::Evaluate: TRY(evaluate(run, action.arguments[0])); return {};
-    case ActionKind::Exit: {
-      const std::uint64_t status = TRY(evaluate(run, action.arguments[0]));
-      TRY(record_value(run, status));
-      leave(status);
-      return {};
-    }
-    case ActionKind::Trace:
-    case ActionKind::Printf:
-    case ActionKind::Printa:
-    case ActionKind::Tracemem:
-    case ActionKind::Clear:
-    case ActionKind::Trunc:
-    case ActionKind::Normalize:
-    case ActionKind::Denormalize:
-    case ActionKind::Setopt: return record_arguments(run, action);
+  for (const Action& action : clause.actions) {
+    const Next next = TRY(run_action(run, action));
+    if (next == Next::EndClause) return Outcome::Skipped;
   }
-  return {};
-}
-
-/// Evaluates one argument, which for reports is an action of its own.
-Result<std::uint64_t, Fault> ClauseRunner::evaluate(Run& run, const Difo& difo) {
-  ++run.action;
-  return evaluator_.evaluate(difo);
-}
-
-Result<void, Fault> ClauseRunner::record_arguments(Run& run, const Action& action) {
-  if (action.arguments.empty()) ++run.action;
-  for (const Difo& difo : action.arguments) {
-    const std::uint64_t value = TRY(evaluate(run, difo));
-    TRY(record_value(run, value));
-  }
-  return {};
-}
-
-/// Puts a value where the layout wants the next one.
-Result<void, Fault> ClauseRunner::record_value(Run& run, std::uint64_t value) {
-  const RecordField& field = run.ecb.info.fields[run.next_field++];
-  const auto out = run.data.subspan(field.offset, field.size);
-  Memory& memory = evaluator_.memory();
-  switch (field.type.kind) {
-    case ValueKind::Void: return {};
-    case ValueKind::Integer: std::memcpy(out.data(), &value, out.size()); return {};
-    case ValueKind::Bytes: {
-      const auto read = memory.read(value, out);
-      return read ? read : outside_dif(read.error());
-    }
-    case ValueKind::String: {
-      memory.release_staging();
-      const auto text = memory.string(value, out.size());
-      if (!text) return outside_dif(text.error());
-      const auto rest = std::ranges::copy(std::as_bytes(std::span(*text)), out.begin()).out;
-      std::fill(rest, out.end(), std::byte{0});
-      return {};
-    }
-  }
-  return {};
-}
-
-Result<void, Fault> ClauseRunner::aggregate(Run& run, const Action& action) {
-  const std::uint32_t index = action.aggregations[0];
-  const Aggregation& aggregation = program_.aggregations[index];
-  std::size_t key_size = 0, next = 0;
-  for (const ValueType& type : aggregation.keys) {
-    const std::uint64_t key = TRY(evaluate(run, action.arguments[next++]));
-    const auto end = append_key(key_size, type, key);
-    if (!end) return outside_dif(end.error());
-    key_size = *end;
-  }
-  std::uint64_t value = 0;
-  if (aggregation.function == AggregateFunction::Count) {
-    ++run.action;
-  } else {
-    value = TRY(evaluate(run, action.arguments[next++]));
-  }
-  std::int64_t increment = 1;
-  if (action.quantize_increment) {
-    increment = static_cast<std::int64_t>(TRY(evaluate(run, action.arguments[next])));
-  }
-  const auto slot = run.out.aggregations().find_or_add(index, std::span(key_).first(key_size),
-                                                       aggregate_words(aggregation), ++order_);
-  if (slot.words.empty()) {
-    run.out.drop(run.record.vcpu, DropKind::Aggregation);
-    return {};
-  }
-  aggregate_value(aggregation, slot.words, value, increment, slot.fresh);
-  return {};
-}
-
-/// Adds one field to the key as AggregateEntry::key documents; answers with the new size.
-Result<std::size_t, Fault> ClauseRunner::append_key(std::size_t at, const ValueType& type,
-                                                    std::uint64_t value) {
-  const std::size_t most = stored_size(type, string_size_);
-  const auto out = std::span(key_).subspan(at);
-  switch (type.kind) {
-    case ValueKind::Void: return at;
-    case ValueKind::Integer: std::memcpy(out.data(), &value, most); return at + most;
-    case ValueKind::Bytes: TRY(evaluator_.memory().read(value, out.first(most))); return at + most;
-    case ValueKind::String: {
-      evaluator_.memory().release_staging();
-      const std::string_view text = TRY(evaluator_.memory().string(value, most));
-      if (!text.empty()) std::memcpy(out.data(), text.data(), text.size());
-      out[text.size()] = std::byte{0};
-      return at + text.size() + 1;
-    }
-  }
-  return at;
+  if (run.buffer != nullptr) run.buffer->commit(run.record.timestamp);
+  return Outcome::Done;
 }
 
 /// exit(): the first one counts.

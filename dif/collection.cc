@@ -35,13 +35,45 @@ std::vector<Record> merge_records(std::vector<std::vector<Record>> runs) {
   return merged;
 }
 
+/// One vCPU after the other.
+std::vector<Record> join_records(const std::vector<std::vector<Record>>& runs) {
+  std::vector<Record> joined;
+  for (const auto& run : runs) joined.insert(joined.end(), run.begin(), run.end());
+  return joined;
+}
+
 }  // namespace
 
-Collection::Collection(const EngineOptions& options, unsigned vcpus)
-    : aggregations_(options.aggregation_size), drops_(vcpus) {
+Collection::Collection(const EngineOptions& options, unsigned vcpus, const RecordShapes& shapes)
+    : policy_(options.buffer_policy),
+      temporal_(options.temporal),
+      memory_(options.buffer_size * vcpus),
+      aggregations_(options.aggregation_size),
+      drops_(vcpus) {
   records_.reserve(vcpus);
-  for (unsigned i = 0; i < vcpus; ++i) records_.emplace_back(options.buffer_size);
+  const std::size_t size = std::min(options.buffer_size, memory_.bytes().size() / vcpus);
+  for (std::size_t i = 0; i < vcpus; ++i) {
+    records_.emplace_back(memory_.bytes().subspan(i * size, size), policy_, shapes);
+  }
   faults_.reserve(kMostFaults);
+  filled_.reserve(vcpus);
+}
+
+void Collection::set_reserve(std::size_t bytes) {
+  for (RecordBuffer& buffer : records_) buffer.set_reserve(bytes);
+}
+
+void Collection::note_filled(const std::vector<RecordBuffer>& buffers) {
+  filled_.clear();
+  for (std::uint32_t vcpu = 0; vcpu < buffers.size(); ++vcpu) {
+    if (buffers[vcpu].filled()) filled_.push_back(vcpu);
+  }
+}
+
+void Collection::leave_records_to(Collection& next) {
+  std::swap(memory_, next.memory_);
+  records_.swap(next.records_);
+  note_filled(next.records_);
 }
 
 void Collection::add_fault(const FaultReport& report) {
@@ -54,12 +86,15 @@ void Collection::add_fault(const FaultReport& report) {
 
 Harvest Collection::harvest() {
   Harvest harvest;
+  if (filled_.empty()) note_filled(records_);
+  harvest.filled = filled_;
+  filled_.clear();
   harvest.storage.resize(records_.size());
   std::vector<std::vector<Record>> runs(records_.size());
   for (std::uint32_t vcpu = 0; vcpu < records_.size(); ++vcpu) {
     records_[vcpu].drain(vcpu, harvest.storage[vcpu], runs[vcpu]);
   }
-  harvest.records = merge_records(std::move(runs));
+  harvest.records = temporal_ ? merge_records(std::move(runs)) : join_records(runs);
   aggregations_.for_each([&](const AggregationBuffer::Entry& entry) {
     harvest.aggregates.push_back({entry.aggregation,
                                   entry.order,

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "dif/hash.h"
 
@@ -24,8 +25,9 @@ std::uint64_t DynamicTable::random_seed() {
 }
 
 DynamicTable::DynamicTable(std::size_t size)
-    : memory_(std::clamp<std::size_t>(size, 2 * kUnit, kMostBytes)), seed_(random_seed()) {
-  const std::size_t wanted = std::max<std::size_t>(memory_.bytes().size() / kBytesPerBucket, 16);
+    : capacity_(std::min(size, kMostBytes)), memory_(capacity_), seed_(random_seed()) {
+  capacity_ = std::min(capacity_, memory_.bytes().size());
+  const std::size_t wanted = std::max<std::size_t>(capacity_ / kBytesPerBucket, 16);
   heads_ = LazyMemory(std::bit_floor(wanted) * sizeof(std::uint32_t));
   buckets_ = static_cast<std::uint32_t>(
       std::bit_floor(std::min(wanted, heads_.bytes().size() / sizeof(std::uint32_t))));
@@ -87,7 +89,7 @@ std::uint32_t DynamicTable::take_chunk(std::size_t size) {
   const std::size_t wanted = class_of(size);
   const std::size_t bytes = class_size(wanted);
   if (bytes < size) return 0;
-  if (free_[wanted] == 0 && memory_.bytes().size() - used_ >= bytes) {
+  if (free_[wanted] == 0 && used_ + bytes <= capacity_) {
     const auto unit = static_cast<std::uint32_t>(used_ / kUnit);
     used_ += bytes;
     put(unit, Chunk{.size_class = static_cast<std::uint32_t>(wanted)});
@@ -141,11 +143,33 @@ void DynamicTable::erase(std::span<const std::byte> key) {
       previous.next = c.next;
       put(before, previous);
     }
-    c.next = free_[c.size_class];
-    free_[c.size_class] = unit;
+    Chain& dirty = dirty_[c.size_class];
+    c.next = dirty.first;
+    dirty.first = unit;
+    if (dirty.last == 0) dirty.last = unit;
     put(unit, c);
     return;
   }
+}
+
+void DynamicTable::clean() {
+  for (std::size_t c = 0; c < kClasses; ++c) {
+    if (const Chain clean = rinsing_[c]; clean.last != 0) {
+      Chunk last = chunk(clean.last);
+      last.next = free_[c];
+      put(clean.last, last);
+      free_[c] = clean.first;
+    }
+    rinsing_[c] = std::exchange(dirty_[c], {});
+  }
+}
+
+DynamicTable::Full DynamicTable::full_because() const {
+  const auto any = [](const Chains& chains) {
+    return std::ranges::any_of(chains, [](const Chain& chain) { return chain.first != 0; });
+  };
+  if (any(dirty_)) return Full::Dirty;
+  return any(rinsing_) ? Full::Rinsing : Full::Used;
 }
 
 }  // namespace ringside::dif

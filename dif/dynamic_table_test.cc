@@ -11,6 +11,12 @@
 namespace ringside::dif {
 namespace {
 
+/// What erase() gave up is free after two passes.
+void clean_all(DynamicTable& table) {
+  table.clean();
+  table.clean();
+}
+
 std::span<const std::byte> key(const std::uint64_t& value) {
   return std::as_bytes(std::span(&value, 1));
 }
@@ -56,6 +62,7 @@ TEST(DynamicTable, IsFullAtItsSizeAndUsableAgainAfterErase) {
 
   const std::uint64_t first = 0, fresh = 1 << 20;
   table.erase(key(first));
+  clean_all(table);
 
   EXPECT_TRUE(table.find_or_add(key(fresh), 8));
   EXPECT_FALSE(table.find(key(first)));
@@ -67,6 +74,7 @@ TEST(DynamicTable, ReusedMemoryIsZero) {
   const auto at = table.find_or_add(key(one), 64);
   std::memset(table.arena().data() + *at, 0xff, 64);
   table.erase(key(one));
+  clean_all(table);
 
   const auto again = table.find_or_add(key(two), 64);
 
@@ -83,8 +91,50 @@ TEST(DynamicTable, ASmallElementMayTakeALargeFreedChunk) {
   while (table.find_or_add(key(small + added), 8)) ++added;  // the rest of the arena
 
   table.erase(key(gone));
+  clean_all(table);
 
   EXPECT_TRUE(table.find_or_add(key(small), 8));
+}
+
+TEST(DynamicTable, ErasedMemoryIsDirtyThenRinsingThenFree) {
+  DynamicTable table(4096);
+  std::uint64_t added = 0;
+  while (table.find_or_add(key(added), 8)) ++added;
+  EXPECT_EQ(table.full_because(), DynamicTable::Full::Used);
+  const std::uint64_t first = 0, second = 1, fresh = 1 << 20;
+
+  table.erase(key(first));
+  EXPECT_FALSE(table.find_or_add(key(fresh), 8));
+  EXPECT_EQ(table.full_because(), DynamicTable::Full::Dirty);
+  table.clean();
+  EXPECT_FALSE(table.find_or_add(key(fresh), 8));
+  EXPECT_EQ(table.full_because(), DynamicTable::Full::Rinsing);
+  table.erase(key(second));
+  table.clean();
+
+  EXPECT_TRUE(table.find_or_add(key(fresh), 8)) << "the first one's memory";
+  EXPECT_FALSE(table.find_or_add(key(first), 8)) << "the second one's is being rinsed";
+  table.clean();
+  EXPECT_TRUE(table.find_or_add(key(first), 8));
+}
+
+TEST(DynamicTable, CleaningKeepsEveryFreedChunk) {
+  DynamicTable table(4096);
+  std::uint64_t added = 0;
+  while (table.find_or_add(key(added), 8)) ++added;
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t i = 0; i < added; ++i) table.erase(key(i));
+    clean_all(table);
+    for (std::uint64_t i = 0; i < added; ++i) EXPECT_TRUE(table.find_or_add(key(i), 8)) << i;
+  }
+}
+
+TEST(DynamicTable, ItsSizeIsExactBelowAPage) {
+  const std::uint64_t one = 1, two = 2;
+  DynamicTable nothing(15), single(64);
+  EXPECT_FALSE(nothing.find_or_add(key(one), 8));
+  EXPECT_TRUE(single.find_or_add(key(one), 8));
+  EXPECT_FALSE(single.find_or_add(key(two), 8));
 }
 
 TEST(DynamicTable, RefusesAnElementLargerThanEverything) {

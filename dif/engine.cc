@@ -4,6 +4,7 @@
 // from the moment a request is served until it asks again, when it has emptied it. Serving is
 // flipping `active`. Whoever turns Asked into Serving flips: the fire thread, or the consumer once
 // the fire thread has stopped; so a fire thread that stops while it is asked leaves nobody waiting.
+// Ring and fill buffers do not flip: they stay with `active` until take_quiescent().
 #include "dif/engine.h"
 
 #include <algorithm>
@@ -18,8 +19,12 @@ namespace {
 
 enum class Request : std::uint32_t { Idle, Asked, Serving, Served };
 
+constexpr std::uint32_t kMostSpeculations = 1 << 16;
+
 /// Options come from the user; the tables need a little room to work at all.
 EngineOptions usable(EngineOptions options) {
+  options.speculations = std::min(options.speculations, kMostSpeculations);
+  options.buffer_resize = BufferResize::Auto;
   options.string_size = std::clamp<std::uint32_t>(options.string_size, 2, 1 << 20);
   options.scratch_size = std::clamp<std::size_t>(
       options.scratch_size, std::size_t{8} * options.string_size, std::size_t{1} << 30);
@@ -31,17 +36,26 @@ EngineOptions usable(EngineOptions options) {
 struct Engine::State {
   State(VerifiedProgram verified, const EngineOptions& wanted, unsigned vcpus)
       : program(std::move(verified)),
-        options(usable(wanted)),
-        runner(program.program(), options, vcpus),
-        collections{Collection(options, vcpus), Collection(options, vcpus)} {}
+        plan(*plan_buffers(usable(wanted), vcpus)),  // it lowers, so it does not fail
+        runner(program.program(), plan.options, vcpus, shapes),
+        collections{Collection(plan.options, vcpus, shapes),
+                    Collection(plan.options, vcpus, shapes)} {}
+
+  bool switches() const { return plan.options.buffer_policy == BufferPolicy::Switch; }
 
   /// Hands over when somebody asked and nobody else is at it.
   void serve() {
     Request asked = Request::Asked;
     if (!request.compare_exchange_strong(asked, Request::Serving)) return;
-    active ^= 1;
+    flip();
+    if (!switches()) collections[active ^ 1].leave_records_to(collections[active]);
     request.store(Request::Served);
     request.notify_one();
+  }
+
+  void flip() {
+    runner.copy_committed(collections[active]);
+    active ^= 1;
   }
 
   Harvest harvest_inactive() {
@@ -50,8 +64,13 @@ struct Engine::State {
     return harvest;
   }
 
+  void keep_room_for_end() {
+    for (Collection& collection : collections) collection.set_reserve(runner.end_reserve());
+  }
+
   VerifiedProgram program;
-  EngineOptions options;
+  BufferPlan plan;
+  RecordShapes shapes;  // by EcbId; complete before the first firing
   ClauseRunner runner;
   std::array<Collection, 2> collections;
   unsigned active = 0;
@@ -69,7 +88,13 @@ const Program& Engine::program() const {
 }
 
 EcbId Engine::enable(std::uint32_t clause, ProbeId probe, const ProbeDescription& name) {
-  return state_->runner.enable(clause, probe, name);
+  const EcbId ecb = state_->runner.enable(clause, probe, name);
+  state_->keep_room_for_end();
+  return ecb;
+}
+
+const std::vector<LoweredBuffer>& Engine::lowered() const {
+  return state_->plan.lowered;
 }
 
 const EcbInfo& Engine::ecb(EcbId id) const {
@@ -94,6 +119,7 @@ std::optional<int> Engine::exit_status() const {
 
 void Engine::set_end_probe(ProbeId probe) {
   state_->runner.set_end_probe(probe);
+  state_->keep_room_for_end();
 }
 
 void Engine::serve_requests() {
@@ -116,8 +142,14 @@ Harvest Engine::take() {
 }
 
 Harvest Engine::take_quiescent() {
-  state_->active ^= 1;
-  return state_->harvest_inactive();
+  State& state = *state_;
+  state.flip();
+  Harvest harvest = state.harvest_inactive();
+  // The buffers that were emptied are those that firings fill.
+  if (!state.switches()) {
+    state.collections[state.active ^ 1].leave_records_to(state.collections[state.active]);
+  }
+  return harvest;
 }
 
 }  // namespace ringside::dif

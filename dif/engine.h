@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "dif/buffer_plan.h"
 #include "dif/fire_record.h"
 #include "dif/options.h"
 #include "dif/program.h"
@@ -39,11 +40,13 @@ struct Record {
   std::span<const std::byte> data;
 };
 
-/// Where one argument of an action lies in Record::data.
+/// Where one argument of an action lies in Record::data. Code addresses and stacks lie there as
+/// program.h says of their ValueKind. TracememDynamic has two: the most bytes that it may show,
+/// and how many of them it does show (8 bytes, never more than there are).
 struct RecordField {
   std::uint32_t action = 0;    // index into Clause::actions
   std::uint32_t argument = 0;  // index into Action::arguments
-  std::uint32_t offset = 0;    // naturally aligned
+  std::uint32_t offset = 0;    // aligned in the record, whose header of 12 bytes is not in `data`
   std::uint32_t size = 0;      // bytes; strings take strsize
   ValueType type;
 };
@@ -110,12 +113,16 @@ struct Harvest {
 
 class Engine {
  public:
+  /// Buffers for which the host has no room are made smaller, whatever bufresize says: call
+  /// plan_buffers() first where it says manual.
   Engine(VerifiedProgram program, const EngineOptions& options, unsigned vcpus);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   const Program& program() const;
+  /// The buffers that had to be made smaller.
+  const std::vector<LoweredBuffer>& lowered() const;
 
   /// Enables clause `clause` on `probe`; several clauses fire in the order of these calls.
   /// Before fire() is first called.
@@ -137,7 +144,8 @@ class Engine {
   /// The fire thread is about to end.
   void stop_serving();
   /// Asks for everything produced so far and waits until the fire thread served it, or stopped
-  /// serving. Consumer only.
+  /// serving. Consumer only. The records of policies ring and fill are not among it: they stay
+  /// until take_quiescent().
   Harvest take();
   /// The same when no fire thread runs (before start, after stop).
   Harvest take_quiescent();

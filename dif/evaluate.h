@@ -30,6 +30,9 @@ class Evaluator {
   /// instruction's offset in bytes.
   Result<std::uint64_t, Fault> evaluate(const Difo& difo);
 
+  /// Where speculation() gets its ids.
+  void set_speculations(Speculations& speculations) { subroutines_.set_speculations(speculations); }
+
   Memory& memory() { return memory_; }
   Variables& variables() { return variables_; }
   BuiltinVariables& builtins() { return builtins_; }

@@ -81,7 +81,7 @@ TEST_F(FireTest, TheDefaultActionRecordsTheFiringAlone) {
   EXPECT_TRUE(engine_->take_quiescent().records.empty());
 }
 
-TEST_F(FireTest, FieldsLieAtTheirNaturalAlignment) {
+TEST_F(FireTest, FieldsAreAlignedInTheRecordWithItsHeader) {
   const ValueType byte{ValueKind::Integer, false, 1};
   Difo small = constant(0x1ff);
   small.result = byte;
@@ -94,8 +94,8 @@ TEST_F(FireTest, FieldsLieAtTheirNaturalAlignment) {
 
   ASSERT_EQ(harvest.records.size(), 1u);
   const auto& fields = engine_->ecb(EcbId{1}).fields;
-  EXPECT_EQ(fields[1].offset, 8u);
-  EXPECT_EQ(fields[2].offset, 16u);
+  EXPECT_EQ(fields[1].offset, 4u);
+  EXPECT_EQ(fields[2].offset, 12u);
   EXPECT_EQ(fields[2].size, 256u);
   EXPECT_EQ(number(harvest.records[0], 0), 0xff);
   EXPECT_EQ(number(harvest.records[0], 1), -5);
@@ -330,7 +330,8 @@ TEST_F(FireTest, TracememCopiesTheBytes) {
   const Harvest harvest = engine_->take_quiescent();
 
   ASSERT_EQ(harvest.records.size(), 1u);
-  EXPECT_EQ(std::memcmp(harvest.records[0].data.data(), "0123456789", 10), 0);
+  const std::size_t at = engine_->ecb(EcbId{1}).fields[0].offset;
+  EXPECT_EQ(std::memcmp(harvest.records[0].data.data() + at, "0123456789", 10), 0);
   EXPECT_EQ(engine_->ecb(EcbId{1}).fields[0].size, 10u);
 }
 

@@ -12,8 +12,8 @@ namespace ringside::dif {
 class LazyMemory {
  public:
   LazyMemory() = default;
-  /// At least one page. When the host refuses so much, halves the size until it agrees, as
-  /// dtrace's bufresize=auto does; so bytes().size() may be less than asked for.
+  /// At least one page. When the host refuses so much, halves the size until it agrees, so
+  /// bytes().size() may be less than asked for.
   explicit LazyMemory(std::size_t size);
   LazyMemory(LazyMemory&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   LazyMemory& operator=(LazyMemory&& other) noexcept {
@@ -21,6 +21,9 @@ class LazyMemory {
     return *this;
   }
   ~LazyMemory();
+
+  /// Whether the host would grant so much now.
+  static bool is_possible(std::size_t size);
 
   std::span<std::byte> bytes() const { return bytes_; }
 

@@ -14,6 +14,12 @@ enum class BufferPolicy : std::uint8_t {
   Fill,    // the first record that does not fit ends tracing; read when tracing ends
 };
 
+/// What happens when the host has no room for a buffer (bufresize).
+enum class BufferResize : std::uint8_t {
+  Auto,    // its size is halved until there is
+  Manual,  // tracing does not start
+};
+
 struct EngineOptions {
   std::size_t buffer_size = 4 << 20;  // bufsize: bytes per vCPU
   std::size_t aggregation_size =
@@ -26,8 +32,9 @@ struct EngineOptions {
   std::uint32_t speculations = 1;                     // nspec
   std::uint64_t clean_interval = 9'900'990;  // cleanrate in ns: how often committed and discarded
                                              // speculations and freed dynamic variables come back
-  std::optional<std::uint32_t> cpu;          // the only vCPU that probes fire on
-  bool temporal = true;                      // records of all vCPUs in the order of their firing
+  std::optional<std::uint32_t> cpu = std::nullopt;  // the only vCPU that probes fire on
+  bool temporal = true;  // records of all vCPUs in the order of their firing
+  BufferResize buffer_resize = BufferResize::Auto;  // bufresize
 };
 
 }  // namespace ringside::dif

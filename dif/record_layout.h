@@ -6,14 +6,21 @@
 
 #include "dif/engine.h"
 #include "dif/program.h"
+#include "dif/record_buffer.h"
 
 namespace ringside::dif {
 
+/// Which buffer a clause's record goes to.
+enum class RecordKind : std::uint8_t {
+  None,         // all that it does is aggregate, assign or act: it leaves no record
+  Principal,    // of the vCPU
+  Speculative,  // that speculate() chooses
+};
+
 struct RecordLayout {
   std::vector<RecordField> fields;  // in the order of actions and their arguments
-  std::uint32_t size = 0;           // bytes of data, 0 when only the firing itself is recorded
-  /// False when all that the clause does is aggregate or assign: it leaves no record.
-  bool records = true;
+  RecordShape shape;
+  RecordKind kind = RecordKind::Principal;
 };
 
 RecordLayout layout_record(const Clause& clause, std::uint32_t string_size);

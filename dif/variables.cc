@@ -31,7 +31,14 @@ std::uint32_t stored_size(const ValueType& type, std::uint32_t string_size) {
     case ValueKind::Void: return 0;
     case ValueKind::String: return type.size == 0 ? string_size : std::min(type.size, string_size);
     case ValueKind::Integer:
-    case ValueKind::Bytes: return type.size;
+    case ValueKind::Bytes:
+    case ValueKind::KernelStack:
+    case ValueKind::UserStack:
+    case ValueKind::KernelSymbol:
+    case ValueKind::KernelModule:
+    case ValueKind::UserSymbol:
+    case ValueKind::UserModule:
+    case ValueKind::UserAddress: return type.size;
   }
   return 0;
 }
@@ -130,7 +137,14 @@ Result<std::span<const std::byte>, Fault> Variables::make_key(VariableScope scop
   for (const TupleValue& key : tuple) {
     switch (key.kind) {
       case ValueKind::Void:
-      case ValueKind::Integer: append(&key.value, sizeof key.value); break;
+      case ValueKind::Integer:
+      case ValueKind::KernelStack:
+      case ValueKind::UserStack:
+      case ValueKind::KernelSymbol:
+      case ValueKind::KernelModule:
+      case ValueKind::UserSymbol:
+      case ValueKind::UserModule:
+      case ValueKind::UserAddress: append(&key.value, sizeof key.value); break;
       case ValueKind::String: {
         memory_.release_staging();
         const std::string_view text = TRY(memory_.string(key.value, string_size_));
@@ -163,6 +177,14 @@ Result<std::uint64_t, Fault> Variables::load_dynamic(VariableScope scope, std::u
   return value;
 }
 
+void Variables::count_drop() {
+  switch (dynamic_.full_because()) {
+    case DynamicTable::Full::Used: ++dynamic_drops_.plain; return;
+    case DynamicTable::Full::Dirty: ++dynamic_drops_.dirty; return;
+    case DynamicTable::Full::Rinsing: ++dynamic_drops_.rinsing; return;
+  }
+}
+
 Result<void, Fault> Variables::store_dynamic(VariableScope scope, std::uint16_t id,
                                              std::uint64_t owner, std::span<const TupleValue> tuple,
                                              std::uint64_t value) {
@@ -177,7 +199,7 @@ Result<void, Fault> Variables::store_dynamic(VariableScope scope, std::uint16_t 
   const std::size_t size = by_reference ? stored_size(type, string_size_) : sizeof value;
   const auto at = dynamic_.find_or_add(key, size);
   if (!at) {
-    ++dynamic_drops_;
+    count_drop();
     return {};
   }
   const auto data = dynamic_.arena().subspan(*at, size);

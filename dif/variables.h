@@ -37,8 +37,14 @@ class Variables {
   Result<void, Fault> store_dynamic(VariableScope scope, std::uint16_t id, std::uint64_t owner,
                                     std::span<const TupleValue> tuple, std::uint64_t value);
 
-  /// Stores that found no room, since the last call.
-  std::uint64_t take_dynamic_drops() { return std::exchange(dynamic_drops_, 0); }
+  /// Erased elements' memory comes back after two of these (dynamic_table.h).
+  void clean() { dynamic_.clean(); }
+  /// Stores that found no room since the last call: where nothing was to be cleaned, where there
+  /// were dirty elements, and where there were only rinsing ones.
+  struct DynamicDrops {
+    std::uint64_t plain = 0, dirty = 0, rinsing = 0;
+  };
+  DynamicDrops take_dynamic_drops() { return std::exchange(dynamic_drops_, {}); }
 
  private:
   struct Slot {
@@ -54,6 +60,7 @@ class Variables {
   const Slots& slots(VariableScope scope) const { return slots_[static_cast<std::size_t>(scope)]; }
   Result<void, Fault> copy_value(const ValueType& type, std::uint64_t from,
                                  std::span<std::byte> to);
+  void count_drop();
   Result<std::span<const std::byte>, Fault> make_key(VariableScope scope, std::uint16_t id,
                                                      std::uint64_t owner,
                                                      std::span<const TupleValue> tuple);
@@ -64,7 +71,7 @@ class Variables {
   std::vector<std::byte> globals_, locals_;
   DynamicTable dynamic_;
   std::vector<std::byte> key_;
-  std::uint64_t dynamic_drops_ = 0;
+  DynamicDrops dynamic_drops_;
 };
 
 /// Bytes that a value of this type occupies.

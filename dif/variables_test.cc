@@ -107,15 +107,22 @@ TEST_F(VariablesTest, StringElementsAreKeptByValue) {
 
 TEST_F(VariablesTest, NoRoomIsADropAndZeroMakesRoom) {
   std::uint64_t stored = 0;
-  while (variables_.take_dynamic_drops() == 0) set_element(kArray, {number(stored++)}, 1);
+  while (variables_.take_dynamic_drops().plain == 0) set_element(kArray, {number(stored++)}, 1);
   --stored;  // the last one was dropped
   EXPECT_GT(stored, 50u);
   EXPECT_EQ(element(kArray, {number(stored)}), 0u);
 
   set_element(kArray, {number(0)}, 0);
   set_element(kArray, {number(stored)}, 1);
+  EXPECT_EQ(variables_.take_dynamic_drops().dirty, 1u) << "element 0 has not been cleaned";
+  variables_.clean();
+  set_element(kArray, {number(stored)}, 1);
+  EXPECT_EQ(variables_.take_dynamic_drops().rinsing, 1u);
+  variables_.clean();
+  set_element(kArray, {number(stored)}, 1);
 
-  EXPECT_EQ(variables_.take_dynamic_drops(), 0u);
+  const auto drops = variables_.take_dynamic_drops();
+  EXPECT_EQ(drops.plain + drops.dirty + drops.rinsing, 0u);
   EXPECT_EQ(element(kArray, {number(0)}), 0u);
   EXPECT_EQ(element(kArray, {number(stored)}), 1u);
 }

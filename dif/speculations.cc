@@ -1,0 +1,118 @@
+#include "dif/speculations.h"
+
+#include <algorithm>
+
+#include "dif/collection.h"
+
+namespace ringside::dif {
+
+namespace {
+
+bool is_active(SpeculationState state) {
+  return state == SpeculationState::Active || state == SpeculationState::ActiveOne ||
+         state == SpeculationState::ActiveMany;
+}
+
+}  // namespace
+
+Speculations::Speculations(const EngineOptions& options, unsigned vcpus, const RecordShapes& shapes)
+    : memory_(std::size_t{options.speculations} * vcpus * options.speculation_size) {
+  if (options.speculations == 0) return;
+  speculations_.resize(options.speculations);
+  const std::size_t size =
+      std::min(options.speculation_size, memory_.bytes().size() / options.speculations / vcpus);
+  std::size_t at = 0;
+  for (Speculation& speculation : speculations_) {
+    speculation.buffers.reserve(vcpus);
+    for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu, at += size) {
+      speculation.buffers.emplace_back(memory_.bytes().subspan(at, size), BufferPolicy::Switch,
+                                       shapes);
+    }
+  }
+}
+
+Speculations::Speculation* Speculations::find(std::uint64_t id) {
+  return id >= 1 && id <= speculations_.size() ? &speculations_[id - 1] : nullptr;
+}
+
+SpeculationState Speculations::state(std::uint64_t id) const {
+  const bool known = id >= 1 && id <= speculations_.size();
+  return known ? speculations_[id - 1].state : SpeculationState::Inactive;
+}
+
+std::uint64_t Speculations::allocate() {
+  bool all_active = true;
+  for (std::size_t i = 0; i < speculations_.size(); ++i) {
+    SpeculationState& state = speculations_[i].state;
+    if (state == SpeculationState::Inactive) {
+      state = SpeculationState::Active;
+      return i + 1;
+    }
+    all_active = all_active && is_active(state);
+  }
+  ++(all_active ? unavailable_ : busy_);
+  return 0;
+}
+
+RecordBuffer* Speculations::speculate(std::uint64_t id, std::uint32_t vcpu) {
+  Speculation* const found = find(id);
+  if (found == nullptr || !is_active(found->state)) return nullptr;
+  if (found->state == SpeculationState::Active) {
+    found->state = SpeculationState::ActiveOne;
+    found->vcpu = vcpu;
+  } else if (found->vcpu != vcpu) {
+    found->state = SpeculationState::ActiveMany;
+  }
+  return &found->buffers[vcpu];
+}
+
+void Speculations::copy(Speculation& speculation, std::uint32_t vcpu, Collection& out) {
+  RecordBuffer& buffer = speculation.buffers[vcpu];
+  if (!out.records(vcpu).append(buffer, out.room())) out.drop_record(vcpu);
+  buffer.clear();
+}
+
+void Speculations::commit(std::uint64_t id, std::uint32_t vcpu, Collection& out) {
+  Speculation* const found = find(id);
+  if (found == nullptr || !is_active(found->state)) return;
+  const bool elsewhere = found->state == SpeculationState::ActiveMany ||
+                         (found->state == SpeculationState::ActiveOne && found->vcpu != vcpu);
+  copy(*found, vcpu, out);
+  found->state = elsewhere ? SpeculationState::CommittingMany : SpeculationState::Inactive;
+}
+
+void Speculations::discard(std::uint64_t id, std::uint32_t vcpu) {
+  Speculation* const found = find(id);
+  if (found == nullptr || !is_active(found->state)) return;
+  const bool elsewhere = found->state == SpeculationState::ActiveMany ||
+                         (found->state == SpeculationState::ActiveOne && found->vcpu != vcpu);
+  found->buffers[vcpu].clear();
+  found->state = elsewhere ? SpeculationState::Discarding : SpeculationState::Inactive;
+}
+
+void Speculations::copy_all(Speculation& speculation, Collection& out) {
+  for (std::uint32_t vcpu = 0; vcpu < speculation.buffers.size(); ++vcpu) {
+    copy(speculation, vcpu, out);
+  }
+}
+
+void Speculations::copy_committed(Collection& out) {
+  for (Speculation& speculation : speculations_) {
+    if (speculation.state == SpeculationState::CommittingMany) copy_all(speculation, out);
+  }
+}
+
+void Speculations::clean(Collection& out) {
+  for (Speculation& speculation : speculations_) {
+    if (speculation.state == SpeculationState::CommittingMany) {
+      copy_all(speculation, out);
+    } else if (speculation.state == SpeculationState::Discarding) {
+      for (RecordBuffer& buffer : speculation.buffers) buffer.clear();
+    } else {
+      continue;
+    }
+    speculation.state = SpeculationState::Inactive;
+  }
+}
+
+}  // namespace ringside::dif
