@@ -176,7 +176,7 @@ def run(test, ringside):
             done = subprocess.run(command(test, ringside, script), cwd=folder, capture_output=True,
                                   env=surroundings(test, ringside, script), check=False,
                                   input=test.first("STDIN").encode(),
-                                  timeout=float(test.first("TIMEOUT", "60")))
+                                  timeout=float(test.first("TIMEOUT", "30")))
         except subprocess.TimeoutExpired as late:
             return Outcome(test, f"no end after {late.timeout:g} s", seconds=late.timeout)
     trouble = [compare(test, done.stdout)]

@@ -1,0 +1,7 @@
+/* NAME reading an array that nobody assigned is an error
+ * TAG D_IDENT_UNDEF
+ */
+BEGIN
+{
+	trace(a[1]);
+}

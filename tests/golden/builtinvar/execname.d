@@ -1,0 +1,12 @@
+/* NAME execname is a string
+ * OPTIONS -q
+ */
+BEGIN
+{
+	printf("%d\n", sizeof (execname));
+	exit(0);
+}
+/* EXPECT
+ * 256
+ *
+ */

@@ -1,0 +1,13 @@
+/* NAME ipl, errno and the ids can be read
+ * OPTIONS -q
+ */
+BEGIN
+{
+	x = pid + tid + uid + gid + ppid + errno;
+	printf("ok\n");
+	exit(0);
+}
+/* EXPECT
+ * ok
+ *
+ */

@@ -1,0 +1,13 @@
+/* NAME a clause may name several probes
+ * OPTIONS -q
+ */
+BEGIN, END
+{
+	printf("%s\n", probename);
+	exit(0);
+}
+/* EXPECT
+ * BEGIN
+ * END
+ *
+ */

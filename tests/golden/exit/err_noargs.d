@@ -1,0 +1,7 @@
+/* NAME exit() takes the status
+ * TAG D_PROTO_LEN
+ */
+BEGIN
+{
+	exit();
+}

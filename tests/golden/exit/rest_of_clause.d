@@ -1,0 +1,12 @@
+/* NAME the statements behind exit() still run
+ * OPTIONS -q
+ */
+BEGIN
+{
+	exit(0);
+	printf("behind\n");
+}
+/* EXPECT
+ * behind
+ *
+ */

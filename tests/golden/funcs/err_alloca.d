@@ -1,0 +1,7 @@
+/* NAME alloca() takes a size
+ * TAG D_PROTO_LEN
+ */
+BEGIN
+{
+	alloca();
+}

@@ -1,0 +1,12 @@
+/* NAME empty statements do nothing
+ * OPTIONS -q
+ */
+BEGIN
+{
+	;
+	;;
+	exit(0);
+}
+/* EXPECT
+ *
+ */

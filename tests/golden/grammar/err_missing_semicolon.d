@@ -1,0 +1,8 @@
+/* NAME statements are separated by semicolons
+ * TAG D_SYNTAX
+ */
+BEGIN
+{
+	trace(1)
+	trace(2);
+}

@@ -1,0 +1,7 @@
+/* NAME json() takes a document and a path
+ * TAG D_PROTO_LEN
+ */
+BEGIN
+{
+	trace(json("{}"));
+}

@@ -1,0 +1,9 @@
+/* NAME aggregations that are printed together have the same keys
+ * TAG D_PRINTA_AGGKEY
+ */
+BEGIN
+{
+	@n["a"] = count();
+	@t[1] = count();
+	printa(@n, @t);
+}

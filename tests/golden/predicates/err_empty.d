@@ -1,0 +1,8 @@
+/* NAME an empty predicate is an error
+ * TAG D_SYNTAX
+ */
+BEGIN
+/ /
+{
+	exit(0);
+}

@@ -1,0 +1,7 @@
+/* NAME printa() takes arguments
+ * TAG D_PRINTA_PROTO
+ */
+BEGIN
+{
+	printa();
+}

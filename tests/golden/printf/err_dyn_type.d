@@ -1,0 +1,7 @@
+/* NAME a dynamic width is an integer
+ * TAG D_PRINTF_DYN_TYPE
+ */
+BEGIN
+{
+	printf("%*d\n", "w", 1);
+}

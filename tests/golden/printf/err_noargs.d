@@ -1,0 +1,7 @@
+/* NAME printf() takes a format
+ * TAG D_PROTO_LEN
+ */
+BEGIN
+{
+	printf();
+}

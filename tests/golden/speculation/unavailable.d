@@ -1,0 +1,15 @@
+/* NAME a speculation that could not be had is reported
+ * OPTIONS -q
+ */
+BEGIN
+{
+	a = speculation();
+	b = speculation();
+	exit(0);
+}
+/* EXPECT
+ *
+ */
+/* STDERR
+ * 1 failed speculation (no speculative buffer available)
+ */

@@ -1,0 +1,7 @@
+/* NAME substr() takes two or three arguments
+ * TAG D_PROTO_LEN
+ */
+BEGIN
+{
+	trace(substr("abc"));
+}

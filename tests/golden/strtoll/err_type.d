@@ -1,0 +1,7 @@
+/* NAME strtoll() takes a string
+ * TAG D_PROTO_ARG
+ */
+BEGIN
+{
+	trace(strtoll(12));
+}

@@ -1,0 +1,11 @@
+/* NAME a member name is used once
+ * TAG D_DECL_MNAME
+ */
+struct pair {
+	int a;
+	char a;
+};
+BEGIN
+{
+	exit(0);
+}

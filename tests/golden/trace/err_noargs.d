@@ -1,0 +1,7 @@
+/* NAME trace() takes one argument
+ * TAG D_PROTO_LEN
+ */
+BEGIN
+{
+	trace();
+}

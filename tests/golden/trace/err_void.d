@@ -1,0 +1,7 @@
+/* NAME what has no value cannot be traced
+ * TAG D_TRACE_VOID
+ */
+BEGIN
+{
+	trace((void)1);
+}

@@ -1,0 +1,7 @@
+/* NAME tracemem() takes an address and a size
+ * TAG D_TRACEMEM_ARGS
+ */
+BEGIN
+{
+	tracemem("hello");
+}

@@ -1,0 +1,7 @@
+/* NAME the size of tracemem() is a constant
+ * TAG D_TRACEMEM_SIZE
+ */
+BEGIN
+{
+	tracemem((char *)alloca(8), pid);
+}
