@@ -66,6 +66,7 @@ struct Difo {
   std::vector<Variable> variables;      // every user variable that the text names
   ValueType result;
   bool destructive = false;  // set by the verifier's rules: copyout, stga...
+  bool operator==(const Difo&) const = default;
 };
 
 enum class ActionKind : std::uint16_t {
@@ -118,6 +119,7 @@ struct Aggregation {
   std::vector<ValueType> keys;
   bool is_signed = true;         // how min, max and quantize compare
   std::uint64_t parameters = 0;  // lquantize, llquantize: packed (aggregate_function.h)
+  bool operator==(const Aggregation&) const = default;
 };
 
 /// One type as the consumer needs it to print values that outlive the compiler: print(), typed
@@ -164,6 +166,7 @@ struct Action {
   /// Types of the arguments for the consumer, indices into Program::shapes; empty where none are
   /// known. Print has one.
   std::vector<std::uint32_t> shapes;
+  bool operator==(const Action&) const = default;
 };
 
 /// The bounded loop. When a clause with `repeat` has run and its predicate held, the firing goes on
@@ -173,6 +176,7 @@ struct Action {
 struct Repeat {
   std::uint32_t first = 0;
   std::uint32_t limit = 0;
+  bool operator==(const Repeat&) const = default;
 };
 inline constexpr std::uint64_t kMostTrips = 1 << 20;
 
@@ -185,6 +189,7 @@ struct Clause {
   std::string source_name;  // for messages
   int line = 0;
   Attributes description_attributes, statement_attributes;
+  bool operator==(const Clause&) const = default;
 };
 
 struct Program {
@@ -192,6 +197,7 @@ struct Program {
   std::vector<Aggregation> aggregations;
   std::vector<TypeShape> shapes;
   std::map<std::string, std::string> options;  // from #pragma D option; the value may be empty
+  bool operator==(const Program&) const = default;
 };
 
 }  // namespace ringside::dif

@@ -18,7 +18,8 @@ Result<void> check_members(const Program& program, std::size_t index) {
     if (member.shape >= program.shapes.size()) return refuse(index, "has a member of no shape");
     const std::uint64_t bits = member.bit_width;
     const std::uint64_t bytes = bits != 0 ? 0 : program.shapes[member.shape].size;
-    const bool inside = bytes <= shape.size && member.bit_offset / 8 <= shape.size - bytes &&
+    const bool inside = bytes <= shape.size &&
+                        (member.bit_offset + std::uint64_t{7}) / 8 <= shape.size - bytes &&
                         (member.bit_offset + bits + 7) / 8 <= shape.size;
     if (bits > 64 || !inside) return refuse(index, "has a member that lies outside it");
   }

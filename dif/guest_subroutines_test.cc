@@ -1,0 +1,204 @@
+// Subroutines about the guest, its addresses, and json().
+#include <gtest/gtest.h>
+
+#include "dif/testing/subroutine_fixture.h"
+
+namespace ringside::dif {
+namespace {
+
+using testing::kKernel;
+using testing::kUser;
+using testing::SubroutineTest;
+
+constexpr std::uint64_t kLock = kKernel + 0x100;
+
+class LockTest : public SubroutineTest {
+ protected:
+  void set(std::uint64_t word) { guest_.kernel_memory.put_value(kLock, word); }
+  std::int64_t ask(Subroutine which) { return as_number(which, {number(std::int64_t(kLock))}); }
+};
+
+TEST_F(LockTest, AMutexNamesItsOwnerWithoutTheFlags) {
+  guest_.set(ContextVariable::Curthread, kKernel);
+  set(kKernel | 5);
+  EXPECT_EQ(static_cast<std::uint64_t>(ask(Subroutine::MutexOwner)), kKernel);
+  EXPECT_EQ(ask(Subroutine::MutexOwned), 1);
+  set((kKernel + 64) | 1);
+  EXPECT_EQ(ask(Subroutine::MutexOwned), 0) << "another task has it";
+  set(0);
+  EXPECT_EQ(ask(Subroutine::MutexOwner), 0);
+  EXPECT_EQ(ask(Subroutine::MutexAdaptive), 1);
+  EXPECT_EQ(ask(Subroutine::MutexSpin), 0);
+}
+
+TEST_F(LockTest, AnIdleMutexIsNotOwnedByTheIdleTask) {
+  guest_.set(ContextVariable::Curthread, 0);
+  set(0);
+  EXPECT_EQ(ask(Subroutine::MutexOwned), 0);
+}
+
+TEST_F(LockTest, AReaderWriterSemaphoreSaysWhoHoldsIt) {
+  const auto expect = [&](std::uint64_t count, int read, int write, int is_writer) {
+    set(count);
+    EXPECT_EQ(ask(Subroutine::RwReadHeld), read) << count;
+    EXPECT_EQ(ask(Subroutine::RwWriteHeld), write) << count;
+    EXPECT_EQ(ask(Subroutine::RwIswriter), is_writer) << count;
+  };
+  expect(0, 0, 0, 0);
+  expect(1, 0, 1, 1);
+  expect(3 << 8, 1, 0, 0);
+  expect(3 << 8 | 2, 1, 0, 1);
+}
+
+TEST_F(LockTest, ALockThatIsNotThereFaults) {
+  for (const Subroutine which : {Subroutine::MutexOwned, Subroutine::MutexSpin,
+                                 Subroutine::RwReadHeld, Subroutine::RwIswriter}) {
+    EXPECT_EQ(call(which, {number(0)}).error().kind, FaultKind::BadAddress);
+  }
+}
+
+TEST_F(SubroutineTest, DeviceNumbersAreTheKernelsOwn) {
+  EXPECT_EQ(as_number(Subroutine::Getmajor, {number(8 << 20 | 3)}), 8);
+  EXPECT_EQ(as_number(Subroutine::Getminor, {number(8 << 20 | 3)}), 3);
+  EXPECT_EQ(as_number(Subroutine::Getminor, {number(0xf'ffff)}), 0xf'ffff);
+  EXPECT_EQ(as_number(Subroutine::Getmajor, {number(-1)}), 0xfff);
+}
+
+TEST_F(SubroutineTest, CopyoutWritesTheProcess) {
+  EXPECT_EQ(call(Subroutine::Copyout, {text("abc"), number(kUser), number(0)}), 0u)
+      << "nothing to write";
+  EXPECT_EQ(call(Subroutine::Copyout, {text("abc"), number(0), number(3)}).error().kind,
+            FaultKind::BadAddress);
+  EXPECT_EQ(call(Subroutine::Copyout, {text("abc"), number(kUser), number(1 << 30)}).error().kind,
+            FaultKind::NoScratch);
+  EXPECT_EQ(call(Subroutine::Copyout, {number(0), number(kUser), number(4)}).error().kind,
+            FaultKind::BadAddress);
+  EXPECT_EQ(call(Subroutine::Copyoutstr, {text("abc"), number(0), number(4)}).error().kind,
+            FaultKind::BadAddress);
+  EXPECT_EQ(call(Subroutine::Copyoutstr, {text("abc"), number(0), number(0)}), 0u);
+}
+
+TEST_F(SubroutineTest, OnlyScratchIsADestination) {
+  std::array<std::byte, 16> globals{};
+  memory_.set_arena(Arena::Globals, globals);
+  guest_.user_memory.put_value(kUser, std::uint64_t{1});
+  const TupleValue global = number(std::int64_t(make_handle(Arena::Globals, 0)));
+  EXPECT_EQ(call(Subroutine::Bcopy, {text("x"), global, number(1)}).error().kind,
+            FaultKind::BadAddress);
+  EXPECT_EQ(call(Subroutine::Copyinto, {number(kUser), number(1), global}).error().kind,
+            FaultKind::BadAddress);
+}
+
+TEST_F(SubroutineTest, BcopyWithinScratchMayOverlap) {
+  const TupleValue whole = text("abcdef");
+  TupleValue later = whole;
+  later.value += 2;
+  ASSERT_TRUE(call(Subroutine::Bcopy, {whole, later, number(4)}));
+  EXPECT_EQ(memory_.string(whole.value, 256), "ababcd");
+}
+
+TEST_F(SubroutineTest, AllocaGivesScratchUntilItIsGone) {
+  EXPECT_TRUE(call(Subroutine::Alloca, {number(0)}));
+  EXPECT_EQ(call(Subroutine::Alloca, {number(-1)}).error().kind, FaultKind::NoScratch);
+  EXPECT_EQ(call(Subroutine::Alloca, {number(65537)}).error().kind, FaultKind::NoScratch);
+  EXPECT_TRUE(call(Subroutine::Alloca, {number(65536)}));
+  EXPECT_EQ(call(Subroutine::Alloca, {number(1)}).error().kind, FaultKind::NoScratch);
+}
+
+TEST_F(SubroutineTest, Inet6IsWrittenAsRfc5952Says) {
+  const auto inet6 = [&](std::vector<unsigned> groups) {
+    std::uint64_t at = kKernel;
+    for (const unsigned group : groups) {
+      guest_.kernel_memory.put_value(at++, static_cast<std::uint8_t>(group >> 8));
+      guest_.kernel_memory.put_value(at++, static_cast<std::uint8_t>(group));
+    }
+    memory_.begin_firing(guest_.kernel(), guest_.user());
+    return as_text(Subroutine::InetNtop, {number(10), number(std::int64_t(kKernel))});
+  };
+  EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0, 0, 0}), "::");
+  EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0, 0, 1}), "::1");
+  EXPECT_EQ(inet6({0x2001, 0xdb8, 0, 0, 1, 0, 0, 1}), "2001:db8::1:0:0:1") << "the first run";
+  EXPECT_EQ(inet6({0x2001, 0xdb8, 0, 1, 1, 1, 1, 1}), "2001:db8:0:1:1:1:1:1") << "no run of one";
+  EXPECT_EQ(inet6({0xfe80, 0, 0, 0, 0, 0, 0, 0}), "fe80::");
+  EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0xffff, 0x7f00, 1}), "::ffff:127.0.0.1");
+  EXPECT_EQ(inet6({0xABCD, 1, 2, 3, 4, 5, 6, 0xFFFF}), "abcd:1:2:3:4:5:6:ffff");
+  EXPECT_EQ(as_text(Subroutine::InetNtoa6, {number(std::int64_t(kKernel))}),
+            "abcd:1:2:3:4:5:6:ffff");
+}
+
+TEST_F(SubroutineTest, InetNtopTakesLinuxsFamilies) {
+  guest_.kernel_memory.put_value(kKernel, std::uint32_t{0x0100'007f});
+  const TupleValue at = number(std::int64_t(kKernel));
+  EXPECT_EQ(as_text(Subroutine::InetNtop, {number(2), at}), "127.0.0.1");
+  EXPECT_EQ(call(Subroutine::InetNtop, {number(26), at}).error().kind, FaultKind::IllegalOperation)
+      << "AF_INET6 of Solaris";
+  EXPECT_EQ(call(Subroutine::InetNtop, {number(2), number(0)}).error().kind, FaultKind::BadAddress);
+}
+
+TEST_F(SubroutineTest, LinkNtopWritesHardwareAddresses) {
+  guest_.kernel_memory.put_value(kKernel, std::uint64_t{0x00'00'0f'5e'00'16'3e'52});
+  const TupleValue at = number(std::int64_t(kKernel));
+  EXPECT_EQ(as_text(Subroutine::LinkNtop, {number(1), at}), "52:3e:16:00:5e:0f");
+  EXPECT_EQ(call(Subroutine::LinkNtop, {number(772), at}).error().kind,
+            FaultKind::IllegalOperation);
+}
+
+TEST_F(SubroutineTest, MemstrJoinsWhatNulsPart) {
+  guest_.kernel_memory.put(kKernel, std::as_bytes(std::span("ls\0-l\0x", 8)));
+  const TupleValue at = number(std::int64_t(kKernel));
+  EXPECT_EQ(as_text(Subroutine::Memstr, {at, number(' '), number(8)}), "ls -l x");
+  EXPECT_EQ(as_text(Subroutine::Memstr, {at, number(' '), number(0)}), "");
+}
+
+constexpr std::string_view kDocument =
+    R"( { "a" : [ 10 , { "b" : "x\ty" } , [ ] , "s" ] , "n" : null, "t":true, "f" : -1.5e3,)"
+    R"( "o" : { "p" : [1, 2] }, "q\u0041" : "\u00e9\ud83d\ude00\"\\\/", "" : 1, "a" : 2 } )";
+
+class JsonTest : public SubroutineTest {
+ protected:
+  std::string json(std::string_view path, std::string_view document = kDocument) {
+    return as_text(Subroutine::Json, {text(document), text(path)});
+  }
+};
+
+TEST_F(JsonTest, FindsEachKindOfValue) {
+  EXPECT_EQ(json("a[0]"), "10");
+  EXPECT_EQ(json("a[1].b"), "x\ty");
+  EXPECT_EQ(json("a[3]"), "s");
+  EXPECT_EQ(json("n"), "null");
+  EXPECT_EQ(json("t"), "true");
+  EXPECT_EQ(json("f"), "-1.5e3");
+  EXPECT_EQ(json("o"), R"({ "p" : [1, 2] })");
+  EXPECT_EQ(json("o.p"), "[1, 2]");
+  EXPECT_EQ(json("a[2]"), "[ ]");
+  EXPECT_EQ(json("qA"), "\u00e9\U0001f600\"\\/") << "names and strings are unescaped";
+  EXPECT_EQ(json("[1][0]", "[0, [\"in\"]]"), "in");
+}
+
+TEST_F(JsonTest, WhatIsNotThereIsNull) {
+  for (const char* path : {"b", "a[4]", "a.b", "a[1].c", "o[0]", "n.x", "a[2][0]", "", ".", "a.",
+                           "a[", "a[]", "a[x]", "a[1", "a[99999999999]", "[0]"}) {
+    EXPECT_EQ(json(path), "(null)") << path;
+  }
+}
+
+TEST_F(JsonTest, WhatIsNoJsonIsNull) {
+  EXPECT_EQ(json("a", ""), "(null)");
+  EXPECT_EQ(json("a", "{"), "(null)");
+  EXPECT_EQ(json("a", R"({"a")"), "(null)");
+  EXPECT_EQ(json("a", R"({"a":})"), "(null)");
+  EXPECT_EQ(json("a", R"({"a":"x)"), "(null)");
+  EXPECT_EQ(json("a", R"({"a":"\q"})"), "(null)");
+  EXPECT_EQ(json("a", R"({"a":"\u00"})"), "(null)");
+  EXPECT_EQ(json("a", R"({"b":[}],"a":1})"), "(null)");
+  EXPECT_EQ(json("a", R"({"b":word,"a":1})"), "(null)");
+  EXPECT_EQ(json("a", R"({"a":{"b":[1)"), "(null)");
+  EXPECT_EQ(json("a", R"({"b":)" + std::string(200, '[')), "(null)");
+}
+
+TEST_F(JsonTest, NullArgumentsFault) {
+  EXPECT_EQ(call(Subroutine::Json, {number(0), text("a")}).error().kind, FaultKind::BadAddress);
+}
+
+}  // namespace
+}  // namespace ringside::dif
