@@ -80,6 +80,7 @@ enum class Scope : std::uint8_t { Global, Thread, Clause };
 struct Expr;
 struct TypeSpec;
 struct Symbol;                    // resolve.h
+struct Translation;               // resolve.h
 using Text = const std::string*;  // owned by the arena
 using ExprList = std::vector<Expr*>;
 
@@ -160,9 +161,10 @@ struct Expr {
   TypeId type;
   std::optional<std::uint64_t> constant;  // an integer known now, as `type` would hold it
   bool is_lvalue = false;
-  Symbol* symbol = nullptr;   // Name, Scoped, Call, Index of an associative array
-  FoundMember member = {};    // Member, Arrow
-  std::uint64_t address = 0;  // KernelSymbol
+  Symbol* symbol = nullptr;                  // Name, Scoped, Call, Index of an associative array
+  FoundMember member = {};                   // Member, Arrow
+  std::uint64_t address = 0;                 // KernelSymbol, args[]
+  const Translation* translation = nullptr;  // the value exists only member by member
 };
 
 struct Statement {
@@ -202,13 +204,41 @@ struct InlineNode {
   Expr* value = nullptr;
 };
 
-/// A construct that is parsed and means nothing yet.
-struct UnsupportedNode {
+/// translator output < input name > { member = value; ... };
+struct TranslatorNode {
+  struct MemberValue {
+    Location at;
+    Text name = nullptr;
+    Expr* value = nullptr;
+  };
   Location at;
-  std::string_view what;
+  Declaration* output = nullptr;  // a type name
+  Declaration* input = nullptr;   // one declarator, with a name
+  std::vector<MemberValue> members = {};
 };
 
-using External = std::variant<Declaration*, InlineNode*, ClauseNode*, UnsupportedNode*>;
+/// provider name { probe n(T a, ...) : (U b, ...); ... };
+struct ProviderNode {
+  struct Probe {
+    Location at;
+    Text name = nullptr;
+    Derivation native, translated;
+    bool has_translated = false;
+  };
+  Location at;
+  Text name = nullptr;
+  std::vector<Probe> probes = {};
+};
+
+/// #pragma D attributes, binding, depends_on: the words behind, for resolve_pragmas.cc.
+struct PragmaNode {
+  Location at;
+  std::string_view directive;  // a literal
+  std::vector<std::string> words = {};
+};
+
+using External = std::variant<Declaration*, InlineNode*, ClauseNode*, TranslatorNode*,
+                              ProviderNode*, PragmaNode*>;
 
 /// Owns every node of one compilation.
 class Arena {
@@ -227,15 +257,21 @@ class Arena {
              std::deque<std::vector<Declarator*>>, std::deque<std::vector<EnumeratorSpec>>,
              std::deque<Statement>, std::deque<std::vector<Statement*>>, std::deque<ClauseNode>,
              std::deque<std::vector<ProbePattern>>, std::deque<InlineNode>,
-             std::deque<UnsupportedNode>>
+             std::deque<TranslatorNode>, std::deque<ProviderNode>, std::deque<PragmaNode>,
+             std::deque<std::vector<TranslatorNode::MemberValue>>,
+             std::deque<std::vector<ProviderNode::Probe>>>
       pools_;
 };
 
 /// What the parser hands on.
 struct Tree {
   Arena arena;
-  std::vector<External> externals;                           // in source order
-  std::vector<std::pair<std::string, std::string>> options;  // #pragma D option
+  std::vector<External> externals;  // in source order
+  struct Option {                   // #pragma D option name=value
+    Location at;
+    std::string name, value;
+  };
+  std::vector<Option> options;
 };
 
 }  // namespace ringside::d

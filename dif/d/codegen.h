@@ -49,6 +49,7 @@ class CodeGenerator {
   // codegen_memory.cc: variables, guest memory, calls
   Checked<unsigned> address(const Expr& e);
   Checked<void> add_offset(unsigned reg, std::uint64_t offset, const Location& at);
+  Checked<unsigned> string_length(unsigned value, const Location& at);
   Checked<unsigned> load(const Expr& e);
   Checked<unsigned> load_at(const Expr& e, unsigned address);
   Checked<void> store_at(const Expr& e, unsigned address, unsigned value);

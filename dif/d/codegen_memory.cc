@@ -44,7 +44,8 @@ bool is_pure(const Expr& e) {
 /// Its code uses the tuple stack.
 bool uses_tuple(const Expr& e) {
   const bool element = e.kind == ExprKind::Index && e.symbol != nullptr && e.symbol->is_associative;
-  if (e.kind == ExprKind::Call || element) return true;
+  const bool to_memory = e.kind == ExprKind::Assign && e.a->symbol == nullptr;  // string_length()
+  if (e.kind == ExprKind::Call || element || to_memory) return true;
   for (const Expr* part : {e.a, e.b, e.c}) {
     if (part != nullptr && uses_tuple(*part)) return true;
   }
@@ -103,6 +104,11 @@ Checked<unsigned> CodeGenerator::address(const Expr& e) {
 Checked<unsigned> CodeGenerator::load(const Expr& e) {
   if (e.symbol != nullptr) return load_symbol(e);
   const bool is_argument = e.kind == ExprKind::Index && e.a->type.value == 0;
+  if (is_argument && e.text != nullptr) {
+    const unsigned reg = TRY(converted(*e.list[0], types_.uint64));
+    out_.emit(Opcode::Ldga, *e.text == "uregs" ? dif::kUregsArray : dif::kRegsArray, reg, reg);
+    return reg;
+  }
   if (is_argument) {  // args[n]: the registers' upper bits are not the argument's
     const unsigned reg = TRY(constant(e.address, e.at));
     out_.emit(Opcode::Ldga, dif::kArgsArray, reg, reg);
@@ -135,13 +141,22 @@ Checked<unsigned> CodeGenerator::load_at(const Expr& e, unsigned address) {
   return address;
 }
 
+/// Bytes of the string at `value` with its NUL: behind it may lie what is not the string's.
+Checked<unsigned> CodeGenerator::string_length(unsigned value, const Location& at) {
+  const unsigned size = TRY(out_.allocate(at));
+  out_.emit(Opcode::Flushts);
+  out_.push(Opcode::Pushtr, dif::TupleType::String, 0, value);
+  out_.indexed(Opcode::Call, static_cast<unsigned>(dif::Subroutine::Strlen), size);
+  TRY(add_offset(size, 1, at));
+  return size;
+}
+
 /// Keeps `address` and `value`.
 Checked<void> CodeGenerator::store_at(const Expr& e, unsigned address, unsigned value) {
   if (is_member(e) && e.member.bit_width != 0) return store_bits(e, address, value);
   if (types_.by_reference(e.type)) {
-    const std::uint64_t bytes =
-        types_.is_string(e.type) ? resolver_.string_size() : types_.size(e.type);
-    const unsigned size = TRY(constant(bytes, e.at));
+    const unsigned size = TRY(types_.is_string(e.type) ? string_length(value, e.at)
+                                                       : constant(types_.size(e.type), e.at));
     out_.emit(Opcode::Copys, value, size, address);
     out_.release(size);
     return {};

@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <deque>
+#include <unordered_set>
 
 #include "dif/d/actions.h"
 #include "dif/d/desugar.h"
+#include "dif/d/libraries.h"
 #include "dif/d/parse.h"
 
 namespace ringside::d {
@@ -53,10 +56,15 @@ class Compilation {
         resolver_(environment, options, tree.arena),
         actions_(resolver_, program_) {}
 
-  Checked<dif::Program> run() {
-    for (const auto& [name, value] : tree_.options) program_.options[name] = value;
+  /// `libraries` come first; only options of the program itself count.
+  Checked<dif::Program> run(const std::vector<const Tree*>& libraries) {
+    for (const Tree* library : libraries) {
+      for (const External& external : library->externals) TRY(add(external));
+    }
+    for (const Tree::Option& option : tree_.options) program_.options[option.name] = option.value;
     for (const External& external : tree_.externals) TRY(add(external));
-    if (program_.clauses.empty() && !options_.allow_empty) {
+    TRY(resolver_.check_unused_pragmas());
+    if (tree_.externals.empty() && !options_.allow_empty) {
       return complain("D_EMPTY", {}, "empty D program translation unit");
     }
     return std::move(program_);
@@ -67,12 +75,16 @@ class Compilation {
     if (const auto* declaration = std::get_if<Declaration*>(&external)) {
       return resolver_.declare(**declaration);
     }
-    if (const auto* node = std::get_if<InlineNode*>(&external))
+    if (const auto* node = std::get_if<InlineNode*>(&external)) {
       return resolver_.define_inline(**node);
-    if (const auto* node = std::get_if<UnsupportedNode*>(&external)) {
-      return complain("D_UNKNOWN", (*node)->at,
-                      fmt::format("{} is not supported yet", (*node)->what));
     }
+    if (const auto* node = std::get_if<TranslatorNode*>(&external)) {
+      return resolver_.define_translator(**node);
+    }
+    if (const auto* node = std::get_if<ProviderNode*>(&external)) {
+      return resolver_.declare_provider(**node);
+    }
+    if (const auto* node = std::get_if<PragmaNode*>(&external)) return pragma(**node);
     ClauseNode* node = std::get<ClauseNode*>(external);
     const auto probes = TRY(this->probes(*node));
     resolver_.enter_clause(probes);
@@ -96,6 +108,47 @@ class Compilation {
             }};
   }
 
+  /// Libraries were left out already when what they depend on is missing; a program fails.
+  Checked<void> pragma(const PragmaNode& node) {
+    if (node.directive != "depends_on") return resolver_.pragma(node);
+    const std::string &what = node.words[0], &name = node.words[1];
+    if (node.words.size() != 2) {
+      return complain("D_PRAGMA_MALFORM", node.at, "malformed #pragma D depends_on class name");
+    }
+    if (what != "provider" && what != "module" && what != "library") {
+      return complain("D_PRAGMA_INVAL", node.at,
+                      fmt::format("invalid class specified by #pragma D depends_on: {}", what));
+    }
+    if (node.at.file != 0) return {};
+    if (what == "library") {
+      return complain("D_PRAGMA_DEPEND", node.at,
+                      fmt::format("main program may not explicitly depend on a library: {}", name));
+    }
+    const bool met = what == "module"
+                         ? environment_.has_module(name)
+                         : environment_.has_provider(name) || resolver_.has_provider(name);
+    if (met) return {};
+    return complain("D_PRAGMA_DEPEND", node.at,
+                    fmt::format("program requires {} {}, which is not there", what, name));
+  }
+
+  /// What the parts of the description that are given promise, over all descriptions.
+  dif::Attributes description_attributes(const std::vector<dif::ProbeDescription>& probes) {
+    dif::Attributes result;
+    for (const dif::ProbeDescription& probe : probes) {
+      const ProbeSignature found = environment_.signature(probe);
+      if (found.matched == 0) continue;
+      const auto count = [&](const std::string& part, const dif::Attributes& attributes) {
+        if (!part.empty()) result = dif::least(result, attributes);
+      };
+      count(probe.provider, found.attributes.provider);
+      count(probe.module, found.attributes.module);
+      count(probe.function, found.attributes.function);
+      count(probe.name, found.attributes.name);
+    }
+    return result;
+  }
+
   Checked<std::vector<dif::ProbeDescription>> probes(const ClauseNode& node) {
     std::vector<dif::ProbeDescription> result;
     for (const ProbePattern& pattern : node.probes) {
@@ -115,10 +168,16 @@ class Compilation {
     clause.probes = probes;
     clause.source_name = options_.source_name;
     clause.line = node.at.line;
+    clause.description_attributes = description_attributes(probes);
+    resolver_.take_attributes();
     if (node.predicate != nullptr) clause.predicate = TRY(predicate(*node.predicate));
     for (Statement* statement : node.body) {
-      clause.actions.push_back(TRY(actions_.build(*statement->expression)));
+      Expr& expression = *statement->expression;
+      const Expr& called = expression.kind == ExprKind::Assign ? *expression.b : expression;
+      if (called.kind == ExprKind::Call) TRY(resolver_.note_function(*called.text, called.at));
+      clause.actions.push_back(TRY(actions_.build(expression)));
     }
+    clause.statement_attributes = resolver_.take_attributes();
     program_.clauses.push_back(std::move(clause));
     return {};
   }
@@ -141,19 +200,35 @@ class Compilation {
 };
 
 /// Options of the compiler itself that the program may set.
-void apply_pragmas(const std::vector<std::pair<std::string, std::string>>& pragmas,
-                   CompileOptions& options) {
-  for (const auto& [name, value] : pragmas) {
-    if (name == "zdefs") options.allow_zero_matches = true;
-    if (name == "empty") options.allow_empty = true;
-    if (name == "errtags") options.error_tags = true;
-    std::uint32_t size = 0;
-    const char* const end = value.data() + value.size();
-    const auto parsed = std::from_chars(value.data(), end, size);
-    if (name == "strsize" && parsed.ec == std::errc() && parsed.ptr == end && size > 0) {
+Checked<void> apply_pragma(const Tree::Option& option, CompileOptions& options) {
+  const auto& [at, name, value] = option;
+  const auto invalid = [&](std::string_view why) {
+    return complain("D_PRAGMA_OPTSET", at,
+                    fmt::format("failed to set option '{}' to '{}': {}", name, value, why));
+  };
+  if (name == "zdefs") options.allow_zero_matches = true;
+  if (name == "empty") options.allow_empty = true;
+  if (name == "errtags") options.error_tags = true;
+  if (name == "destructive") options.destructive = true;
+  if (name == "amin") {
+    options.attribute_minimum = dif::parse_attributes(value);
+    if (!options.attribute_minimum) return invalid("Invalid attributes");
+  }
+  if (name == "version") {
+    options.version = parse_version(value);
+    if (!options.version) return invalid("Version string is not valid");
+  }
+  std::uint32_t size = 0;
+  const char* const end = value.data() + value.size();
+  const auto parsed = std::from_chars(value.data(), end, size);
+  if (name == "strsize" && parsed.ec == std::errc() && size > 0) {
+    if (parsed.ptr + 1 == end && (*parsed.ptr == 'k' || *parsed.ptr == 'K') && size < 1 << 20) {
+      options.string_size = size << 10;
+    } else if (parsed.ptr == end) {
       options.string_size = size;
     }
   }
+  return {};
 }
 
 }  // namespace
@@ -161,13 +236,28 @@ void apply_pragmas(const std::vector<std::pair<std::string, std::string>>& pragm
 Result<dif::Program> compile(std::string_view source, const CompileOptions& given,
                              Environment& environment) {
   CompileOptions options = given;
+  Tree program;
+  std::deque<Tree> libraries;
   auto compiled = [&]() -> Checked<dif::Program> {
-    const auto tree = TRY(parse(source, options, environment.types()));
-    apply_pragmas(tree->options, options);
-    return Compilation(*tree, options, environment).run();
+    std::unordered_set<std::string> type_names;
+    std::vector<const Tree*> in_order;
+    for (const std::size_t index : TRY(library_order(options.libraries, environment))) {
+      Tree& tree = libraries.emplace_back();
+      TRY(parse(options.libraries[index].text, static_cast<int>(index) + 1, options,
+                environment.types(), type_names, tree));
+      in_order.push_back(&tree);
+    }
+    const auto parsed = parse(source, 0, options, environment.types(), type_names, program);
+    for (const Tree::Option& option : program.options) TRY(apply_pragma(option, options));
+    if (!parsed) return tl::make_unexpected(parsed.error());
+    return Compilation(program, options, environment).run(in_order);
   }();
   if (compiled) return std::move(*compiled);
-  return fail(ErrorCode::Compile, render(compiled.error(), source, options.error_tags));
+  const auto file = static_cast<std::size_t>(compiled.error().at.file);
+  const LibrarySource* library = file == 0 ? nullptr : &options.libraries[file - 1];
+  return fail(ErrorCode::Compile,
+              render(compiled.error(), library != nullptr ? library->text : source,
+                     library != nullptr ? library->name : "", options.error_tags));
 }
 
 }  // namespace ringside::d

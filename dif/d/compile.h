@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,6 +28,13 @@ struct ProbeSignature {
   std::vector<std::string> argument_names;
   dif::ProbeDescription first;         // that probe's full name
   dif::ProviderAttributes attributes;  // of that probe's provider
+  /// How args[] looks to a program when that is not how the probe passes it: args[n] is the
+  /// argument `native` of `arguments`, translated to `type` ("bufinfo_t *", of a D library).
+  struct Translated {
+    std::string type;
+    unsigned native = 0;
+  };
+  std::vector<Translated> translated;
 };
 
 struct KernelVariable {
@@ -82,13 +90,15 @@ struct CompileOptions {
   unsigned tuple_registers = dif::kTupleSlots;              // -x tregs
   std::uint32_t stack_frames = 20, user_stack_frames = 20;  // -x stackframes, ustackframes
   std::optional<std::array<unsigned, 3>> version;  // -x version=x.y.z: newer names are hidden
+  /// Why `#pragma D option name=value` cannot be; empty when it can. Null: everything can.
+  std::function<std::string(std::string_view name, std::string_view value)> check_option;
   /// How -P -m -f -n -i place a bare description: the name's position when fields are missing.
   enum class Specifier { Name, Function, Module, Provider } specifier = Specifier::Name;
 };
 
 /// Compiles one program. The error's message is complete for the user except for dtrace's prefix:
-/// "line N: text" (with [D_TAG] in front when asked for), then the source line, and a caret with
-/// the column (from 1) below it.
+/// "line N: text" (with [D_TAG] in front when asked for, and `"name", ` of the library that the
+/// error is in), then the source line, and a caret with the column (from 1) below it.
 Result<dif::Program> compile(std::string_view source, const CompileOptions& options,
                              Environment& environment);
 

@@ -25,9 +25,11 @@ char printable(char c) {
 
 }  // namespace
 
-std::string render(const Diagnostic& diagnostic, std::string_view source, bool with_tag) {
+std::string render(const Diagnostic& diagnostic, std::string_view source, std::string_view file,
+                   bool with_tag) {
   std::string message;
   if (with_tag) message = fmt::format("[{}] ", diagnostic.tag);
+  if (!file.empty()) message += fmt::format("\"{}\", ", file);
   message += fmt::format("line {}: {}", diagnostic.at.line, diagnostic.text);
 
   const std::string_view line = line_of(source, diagnostic.at.source_line);

@@ -17,6 +17,7 @@ struct Location {
   int line = 1;
   int column = 1;
   int source_line = 1;
+  int file = 0;  // 0: the program; n: CompileOptions::libraries[n - 1]
 };
 
 struct Diagnostic {
@@ -34,8 +35,10 @@ inline tl::unexpected<Diagnostic> complain(std::string_view tag, const Location&
   return tl::unexpected<Diagnostic>(Diagnostic{tag, std::move(text), at});
 }
 
-/// "line N: text", the source line and a caret, as compile.h promises. Bytes that a terminal would
-/// obey are shown as '?', and a long line is cut to the part around the column.
-std::string render(const Diagnostic& diagnostic, std::string_view source, bool with_tag);
+/// "line N: text", the source line and a caret, as compile.h promises; with `"file", ` in front
+/// when `file` names a library. Bytes that a terminal would obey are shown as '?', and a long line
+/// is cut to the part around the column.
+std::string render(const Diagnostic& diagnostic, std::string_view source, std::string_view file,
+                   bool with_tag);
 
 }  // namespace ringside::d

@@ -48,12 +48,8 @@ Declaration* one(ParseContext& context, TypeSpec* spec, Declarator* declarator) 
   return make<Declaration>(context, {.at = spec->at, .spec = spec, .declarators = {declarator}});
 }
 
-UnsupportedNode* unsupported(ParseContext& context, const Location& at, std::string_view what) {
-  return make<UnsupportedNode>(context, {at, what});
-}
-
 template <class T>
-std::vector<T>* append(std::vector<T>* list, const T& item) {
+std::vector<T>* append(std::vector<T>* list, const std::type_identity_t<T>& item) {
   list->push_back(item);
   return list;
 }
@@ -123,7 +119,11 @@ Statement* loop(ParseContext& context, Statement parts, const std::vector<Statem
 %type <ringside::d::Expr*> predicate
 %type <ringside::d::ClauseNode*> clause
 %type <ringside::d::InlineNode*> inline_definition
-%type <ringside::d::UnsupportedNode*> translator provider
+%type <ringside::d::TranslatorNode*> translator
+%type <ringside::d::ProviderNode*> provider
+%type <std::vector<ringside::d::TranslatorNode::MemberValue>*> translations
+%type <std::vector<ringside::d::ProviderNode::Probe>*> provider_probes
+%type <ringside::d::Text> member_name
 %type <bool> struct_word
 %type <ringside::d::Scope> scope_word
 %type <ringside::d::Text> tag
@@ -271,8 +271,6 @@ unary:
   | STRINGOF unary   { REQUIRE($$ = EXPR(ExprKind::Stringof, @1, $2)); }
   | SIZEOF '(' type_name ')'
       { REQUIRE($$ = EXPR(ExprKind::SizeofType, @1)); $$->type_name = $3; }
-  | XLATE '<' type_name '>' unary
-      { REQUIRE($$ = EXPR(ExprKind::Xlate, @1, $5)); $$->type_name = $3; }
   ;
 
 cast:
@@ -297,8 +295,10 @@ primary:
   | AGGREGATION                 { REQUIRE($$ = EXPR(ExprKind::Aggregation, @1)); $$->text = $1; }
   | INTEGER                     { $$ = $1; }
   | STRING                      { REQUIRE($$ = EXPR(ExprKind::String, @1)); $$->text = $1; }
-  | OFFSETOF '(' type_name ',' IDENT ')'
+  | OFFSETOF '(' type_name ',' member_name ')'
       { REQUIRE($$ = EXPR(ExprKind::Offsetof, @1)); $$->type_name = $3; $$->text = $5; }
+  | XLATE '<' type_name '>' '(' expression ')'
+      { REQUIRE($$ = EXPR(ExprKind::Xlate, @1, $6)); $$->type_name = $3; }
   | '(' expression ')'          { $$ = $2; if (context.too_deep(++$$->depth, @1)) YYABORT; }
   ;
 
@@ -444,7 +444,13 @@ direct_declarator:
   | '(' declarator ')'                 { $$ = $2; }
   | direct_declarator array_suffix     { $$ = $1; if (!context.derive($$, *$2)) YYABORT; }
   | direct_declarator function_suffix  { $$ = $1; if (!context.derive($$, *$2)) YYABORT; }
+  | direct_declarator '(' identifiers ')'
+      { $$ = $1;
+        context.stop("D_DECL_IDENT", @3, "old-style declaration or incorrect type specified");
+        YYABORT; }
   ;
+
+identifiers: IDENT | identifiers ',' IDENT ;
 
 array_suffix:
     '[' ']'             { $$ = context.derivation(Derivation::Kind::Array); }
@@ -496,21 +502,27 @@ direct_abstract:
 
 translator:
     TRANSLATOR type_name '<' specifiers declarator '>' '{' translations '}' ';'
-      { $$ = unsupported(context, @1, "translator"); }
+      { $$ = make<TranslatorNode>(context, {@1, $2, one(context, $4, $5), *$8}); }
   ;
 
-translations: %empty | translations IDENT '=' assignment ';' ;
+translations:
+    %empty  { $$ = make<std::vector<TranslatorNode::MemberValue>>(context); }
+  | translations member_name '=' assignment ';'  { $$ = append($1, {@2, $2, $4}); }
+  ;
+
+member_name: IDENT | TYPE_NAME ;
 
 provider:
-    PROVIDER IDENT '{' provider_probes '}' ';'
-      { $$ = unsupported(context, @1, "provider"); }
+    PROVIDER member_name '{' provider_probes '}' ';'
+      { $$ = make<ProviderNode>(context, {@1, $2, *$4}); }
   ;
 
-provider_probes: %empty | provider_probes provider_probe ';' ;
-
-provider_probe:
-    PROBE IDENT function_suffix
-  | PROBE IDENT function_suffix ':' function_suffix
+provider_probes:
+    %empty  { $$ = make<std::vector<ProviderNode::Probe>>(context); }
+  | provider_probes PROBE member_name function_suffix ';'
+      { $$ = append($1, {@3, $3, *$4, {}, false}); }
+  | provider_probes PROBE member_name function_suffix ':' function_suffix ';'
+      { $$ = append($1, {@3, $3, *$4, *$6, true}); }
   ;
 
 %%

@@ -68,7 +68,7 @@ void ParseContext::syntax_error(const Location& at) {
 }
 
 bool ParseContext::is_type_name(std::string_view name) const {
-  if (program_types_.contains(std::string(name))) return true;
+  if (type_names_.contains(std::string(name))) return true;
   return types.find(name).has_value();
 }
 
@@ -213,25 +213,28 @@ void ParseContext::declare(Declaration* declaration) {
   }
 }
 
-Checked<std::unique_ptr<Tree>> parse(std::string_view source, const CompileOptions& options,
-                                     const TypeGraph& types) {
+Checked<void> parse(std::string_view source, int file, const CompileOptions& options,
+                    const TypeGraph& types, std::unordered_set<std::string>& type_names,
+                    Tree& tree) {
+  Location start;
+  start.file = file;
   if (source.size() > kMaxSource) {
-    return complain("D_SYNTAX", {}, "program is longer than 16 megabytes");
+    return complain("D_SYNTAX", start, "program is longer than 16 megabytes");
   }
-  auto tree = std::make_unique<Tree>();
-  ParseContext context(source, options, types, *tree);
+  ParseContext context(source, options, types, tree, type_names);
+  context.next = context.token = start;
   context.default_arguments = options.default_arguments;
   void* scanner = nullptr;
   if (ringside_d_lex_init_extra(&context, &scanner) != 0) {
-    return complain("D_UNKNOWN", {}, "no memory to read the program");
+    return complain("D_UNKNOWN", start, "no memory to read the program");
   }
   ringside_d__scan_bytes(source.data(), static_cast<int>(source.size()), scanner);
   const int status = ringside_d_parse(scanner, context);
   ringside_d_lex_destroy(scanner);
   if (status != 0) context.stop("D_SYNTAX", context.token, "program is too deeply nested");
-  if (!context.error) context.check_unused_arguments();
+  if (!context.error && file == 0) context.check_unused_arguments();
   if (context.error) return tl::make_unexpected(std::move(*context.error));
-  return tree;
+  return {};
 }
 
 }  // namespace ringside::d

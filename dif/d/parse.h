@@ -3,8 +3,9 @@
 // Fire context: no.
 #pragma once
 
-#include <memory>
+#include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "dif/d/ast.h"
 #include "dif/d/compile.h"
@@ -14,7 +15,11 @@ namespace ringside::d {
 /// Nesting beyond this is refused: the phases recurse over the tree.
 inline constexpr int kMaxDepth = 500;
 
-Checked<std::unique_ptr<Tree>> parse(std::string_view source, const CompileOptions& options,
-                                     const TypeGraph& types);
+/// Adds what `source` says to `tree`; of a source with an error, what comes before it. `file` as in
+/// Location. `type_names` are the typedefs of what was parsed before; parse() adds its own. Only
+/// the program itself (file 0) must use all of its macro arguments.
+Checked<void> parse(std::string_view source, int file, const CompileOptions& options,
+                    const TypeGraph& types, std::unordered_set<std::string>& type_names,
+                    Tree& tree);
 
 }  // namespace ringside::d

@@ -15,8 +15,8 @@ namespace ringside::d {
 class ParseContext {
  public:
   ParseContext(std::string_view source, const CompileOptions& options, const TypeGraph& types,
-               Tree& tree)
-      : source(source), options(options), types(types), tree(tree) {}
+               Tree& tree, std::unordered_set<std::string>& type_names)
+      : source(source), options(options), types(types), tree(tree), type_names_(type_names) {}
 
   std::string_view source;
   const CompileOptions& options;
@@ -53,7 +53,7 @@ class ParseContext {
   bool starts_declaration(std::string_view run) const;
   /// True when a '/' at this point ends the predicate: {, ;, / or the end follows.
   bool predicate_ends() const;
-  void declare_type_name(std::string_view name) { program_types_.emplace(name); }
+  void declare_type_name(std::string_view name) { type_names_.emplace(name); }
 
   // Token values; each returns 0 after stop() when the text is wrong.
   Expr* integer(std::string_view text);
@@ -85,9 +85,14 @@ class ParseContext {
   void declare(Declaration* declaration);
 
  private:
+  // parse_pragma.cc
   bool pragma(std::string_view words);
+  bool pragma_option(std::string_view words);
+  bool pragma_with_words(std::string_view directive, std::string_view words);
   bool line_marker(std::string_view words);
-  std::unordered_set<std::string> program_types_;
+  bool malformed(std::string_view what);
+
+  std::unordered_set<std::string>& type_names_;
   std::size_t token_offset_ = 0;
 };
 

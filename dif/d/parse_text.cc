@@ -1,4 +1,4 @@
-// What the text of a token means: numbers, characters, strings, macros, and # lines.
+// What the text of a token means: numbers, characters, strings and macros.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,15 +48,6 @@ std::string unescape(std::string_view text) {
     }
   }
   return out;
-}
-
-std::string_view first_word(std::string_view& text) {
-  const auto space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  const auto begin = std::find_if_not(text.begin(), text.end(), space);
-  const auto end = std::find_if(begin, text.end(), space);
-  const std::string_view word(begin, end);
-  text = std::string_view(end, text.end());
-  return word;
 }
 
 /// The smallest of C's types that holds an integer constant.
@@ -130,16 +121,20 @@ Expr* ParseContext::character(std::string_view text) {
     stop("D_CHR_OFLOW", token, "character constant is too long");
     return nullptr;
   }
+  // The characters lie in the integer as they would in memory, the first one lowest.
   std::uint64_t value =
       bytes.size() == 1 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(bytes[0])) : 0;
   if (bytes.size() > 1) {
-    for (const char c : bytes) value = value << 8 | static_cast<unsigned char>(c);
+    for (std::size_t i = bytes.size(); i-- > 0;) {
+      value = value << 8 | static_cast<unsigned char>(bytes[i]);
+    }
   }
   Expr* node = expr(ExprKind::Integer, token);
   node->constant = value;
   node->type = types.find(bytes.size() <= 4 ? "int" : "long").value_or(TypeId{});
-  if (bytes.size() == 4)
+  if (bytes.size() == 4) {
     node->constant = static_cast<std::uint64_t>(static_cast<std::int32_t>(value));
+  }
   return node;
 }
 
@@ -209,70 +204,6 @@ Text ParseContext::pattern(std::string_view raw) {
     raw.remove_prefix(end);
   }
   return text(out);
-}
-
-bool ParseContext::control_line(std::string_view line) {
-  line.remove_prefix(line.find('#') + 1);
-  if (line.starts_with('!')) {
-    if (token.source_line == 1) return true;
-    stop("D_SYNTAX", token, "#! is only allowed in the first line");
-    return false;
-  }
-  const std::string_view word = first_word(line);
-  if (word.empty()) return true;
-  if (word == "pragma") return pragma(line);
-  if (word == "line") return line_marker(line);
-  if (word == "ident") return true;
-  if (word == "error") {
-    stop("D_PRAGERR", token, fmt::format("#error:{}", line));
-    return false;
-  }
-  if (word[0] >= '0' && word[0] <= '9') {
-    return line_marker(std::string_view(word.data(), line.data() + line.size()));
-  }
-  stop("D_PRAGCTL_INVAL", token, fmt::format("invalid control directive: #{}", word));
-  return false;
-}
-
-bool ParseContext::line_marker(std::string_view words) {
-  const std::string_view number = first_word(words);
-  int line = 0;
-  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), line);
-  if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size() || line < 0 ||
-      line > 1'000'000'000) {
-    stop("D_SYNTAX", token, "#line needs a line number");
-    return false;
-  }
-  next.line = line - 1;  // the end of this line adds one
-  return true;
-}
-
-bool ParseContext::pragma(std::string_view words) {
-  if (first_word(words) != "D") return true;  // another tool's
-  const std::string_view directive = first_word(words);
-  constexpr auto kIgnored =
-      std::to_array<std::string_view>({"attributes", "binding", "depends_on"});
-  if (std::ranges::find(kIgnored, directive) != kIgnored.end()) {
-    if (!first_word(words).empty()) return true;
-    stop("D_PRAGMA_MALFORM", token, fmt::format("malformed #pragma D {}", directive));
-    return false;
-  }
-  if (directive != "option") {
-    stop("D_PRAGMA_INVAL", token,
-         fmt::format("invalid #pragma directive: #pragma D {}", directive));
-    return false;
-  }
-  const std::string_view setting = first_word(words);
-  if (setting.empty() || setting[0] == '=' || !first_word(words).empty()) {
-    stop("D_PRAGMA_MALFORM", token, "malformed #pragma D option name[=value]");
-    return false;
-  }
-  const std::size_t equals = std::min(setting.find('='), setting.size());
-  const std::string name(setting.substr(0, equals));
-  tree.options.emplace_back(name,
-                            std::string(setting.substr(std::min(equals + 1, setting.size()))));
-  if (name == "defaultargs") default_arguments = true;
-  return true;
 }
 
 void ParseContext::check_unused_arguments() {

@@ -20,9 +20,22 @@ constexpr auto kActions = std::to_array<std::string_view>(
 }  // namespace
 
 Resolver::Resolver(Environment& environment, const CompileOptions& options, Arena& arena)
-    : environment_(environment), options_(options), arena_(arena), types_(environment.types()) {}
+    : environment_(environment),
+      options_(options),
+      arena_(arena),
+      types_(environment.types(), options.string_size) {}
 
-Checked<void> Resolver::resolve(Expr* e) {
+Checked<void> Resolver::resolve(Expr* e, std::string_view dynamic_tag) {
+  TRY(resolve_dynamic(e));
+  if (e->translation == nullptr) return {};
+  if (!e->translation->is_pointer) return materialize(e);
+  return complain(dynamic_tag, e->at,
+                  fmt::format("expression cannot evaluate to result of type {}: only its members "
+                              "have values",
+                              types_.name(e->type)));
+}
+
+Checked<void> Resolver::resolve_dynamic(Expr* e) {
   // A node may be resolved twice (x++ types its operand first); names must not be declared anew.
   e->constant = e->kind == ExprKind::Integer ? e->constant : std::nullopt;
   return dispatch(e);
@@ -55,15 +68,15 @@ Checked<void> Resolver::dispatch(Expr* e) {
     case ExprKind::SizeofExpr: return size_of(e);
     case ExprKind::Offsetof: return offset_of(e);
     case ExprKind::Stringof: return string_of(e);
-    case ExprKind::Xlate: return complain("D_UNKNOWN", e->at, "xlate is not supported yet");
+    case ExprKind::Xlate: return translate(e);
   }
   return {};
 }
 
-Checked<std::int64_t> Resolver::constant(Expr* e, std::string_view what) {
+Checked<std::int64_t> Resolver::constant(Expr* e, std::string_view what, std::string_view tag) {
   TRY(resolve(e));
   if (!e->constant || !types_.is_integer(e->type)) {
-    return complain("D_DECL_ENCONST", e->at, fmt::format("{} must be an integer constant", what));
+    return complain(tag, e->at, fmt::format("{} must be an integer constant", what));
   }
   return static_cast<std::int64_t>(*e->constant);
 }
@@ -115,8 +128,13 @@ Checked<void> Resolver::call(Expr* e) {
                     text));
   }
   const auto known = dif::find_subroutine(text);
-  if (!known)
+  if (!known && (find(Scope::Global, text) != nullptr || dif::find_builtin(text))) {
+    return complain("D_FUNC_IDKIND", e->at, fmt::format("identifier {} is not a function", text));
+  }
+  if (!known) {
     return complain("D_FUNC_UNDEF", e->at, fmt::format("undefined function name: {}", text));
+  }
+  TRY(note_function(text, e->at));
   if (known->status == dif::SubroutineStatus::Missing) {
     return complain("D_UNKNOWN", e->at, fmt::format("{}( ) {}", text, known->reason));
   }
@@ -145,10 +163,13 @@ Checked<void> Resolver::call(Expr* e) {
 }
 
 Checked<void> Resolver::member(Expr* e) {
-  TRY(resolve(e->a));
+  TRY(resolve_dynamic(e->a));
   const bool arrow = e->kind == ExprKind::Arrow;
   const std::string_view op = arrow ? "->" : ".";
   TypeId type = e->a->type;
+  if (e->a->translation != nullptr && e->a->translation->is_pointer == arrow) {
+    return translated_member(e);
+  }
   if (arrow) {
     const TypeId pointer = types_.decay(type);
     if (!types_.is_pointer(pointer)) {
@@ -187,7 +208,9 @@ Checked<void> Resolver::member(Expr* e) {
   e->member = *found;
   e->type = found->type;
   e->is_lvalue = arrow || e->a->is_lvalue;
-  return {};
+  const std::string_view tag = types_.at(type).name;
+  const bool own = tag.empty() || tags_.contains({types_.kind(type), std::string(tag)});
+  return own ? Checked<void>{} : note(kPrivate, types_.name(type), e->at);
 }
 
 Checked<void> Resolver::cast(Expr* e) {
@@ -214,14 +237,14 @@ Checked<void> Resolver::size_of(Expr* e) {
   if (e->kind == ExprKind::SizeofType) {
     type = TRY(type_name(*e->type_name));
   } else {
-    TRY(resolve(e->a));
+    TRY(resolve_dynamic(e->a));
     type = e->a->type;
     const bool access = e->a->kind == ExprKind::Member || e->a->kind == ExprKind::Arrow;
     if (access && e->a->member.bit_width != 0) {
       return complain("D_SIZEOF_BITFIELD", e->at, "cannot apply sizeof to a bit-field");
     }
   }
-  std::uint64_t size = types_.is_string(type) ? string_size() : types_.size(type);
+  std::uint64_t size = types_.is_function(type) ? 0 : types_.size(type);
   if (e->kind == ExprKind::SizeofExpr && e->a->kind == ExprKind::String)
     size = e->a->text->size() + 1;
   if (size == 0) {

@@ -1,11 +1,15 @@
 // Names and types: gives every expression its type, its constant value where it has one, and the
 // symbol it names. D's variables are declared by their first assignment, so clauses are resolved
 // in program order.
-// In four files: resolve_types.cc (declarations), resolve_names.cc (symbols, args[]),
-// resolve_operators.cc, and resolve.cc (everything else).
+// In seven files: resolve_types.cc (types), resolve_declarations.cc (variables and inlines),
+// resolve_names.cc (symbols, args[]), resolve_translators.cc (translators, and copies of
+// expressions with names bound), resolve_operators.cc, resolve_pragmas.cc (providers, pragmas,
+// stability), and resolve.cc (everything else).
 // Fire context: no.
 #pragma once
 
+#include <array>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +19,7 @@
 #include "dif/builtin.h"
 #include "dif/d/ast.h"
 #include "dif/d/compile.h"
+#include "dif/d/identifiers.h"
 #include "dif/d/types.h"
 
 namespace ringside::d {
@@ -27,10 +32,30 @@ struct Symbol {
   std::uint16_t id = 0;
   TypeId type;
   bool is_associative = false;
-  bool is_extern = false;    // declared for a kernel symbol
-  std::vector<TypeId> keys;  // of an associative array
-  Expr* value = nullptr;     // Inline
+  bool is_extern = false;               // declared for a kernel symbol
+  std::vector<TypeId> keys;             // of an associative array
+  Expr* value = nullptr;                // Inline
+  std::vector<std::string> parameters;  // Inline with keys: their names
+  dif::Attributes attributes;
   std::optional<dif::SubroutineInfo> subroutine;
+};
+
+struct Translator {
+  struct Conversion {
+    std::string member;
+    Expr* value = nullptr;  // names the parameter
+  };
+  TypeId output, input;
+  std::string parameter;
+  std::vector<Conversion> conversions;
+};
+
+/// xlate<output>(input), or a pointer to it: only its members can be had, one expression each.
+struct Translation {
+  const Translator* translator = nullptr;
+  Expr* input = nullptr;     // resolved; evaluating it twice is harmless
+  Expr* prologue = nullptr;  // to be evaluated first; may be null
+  bool is_pointer = false;
 };
 
 class Resolver {
@@ -43,22 +68,38 @@ class Resolver {
 
   Checked<void> declare(const Declaration& declaration);
   Checked<void> define_inline(const InlineNode& node);
+  Checked<void> define_translator(const TranslatorNode& node);
+  Checked<void> declare_provider(const ProviderNode& node);
+  /// `attributes` and `binding`; depends_on is the compilation's.
+  Checked<void> pragma(const PragmaNode& node);
+  /// Complains about a pragma for a name that nobody declared.
+  Checked<void> check_unused_pragmas() const;
+  bool has_provider(std::string_view name) const { return providers_.contains(std::string(name)); }
   /// Sets the probes that args[] is typed by, until the next call.
   void enter_clause(std::vector<dif::ProbeDescription> probes);
 
-  /// Types `e` and everything below it.
-  Checked<void> resolve(Expr* e);
-  /// The same, and complains unless it is an integer known now.
-  Checked<std::int64_t> constant(Expr* e, std::string_view what);
+  /// Types `e` and everything below it. What xlate<T *> gives has no value: D_CG_DYN, or the tag.
+  Checked<void> resolve(Expr* e, std::string_view dynamic_tag = "D_CG_DYN");
+  /// The same, but leaves e->translation set for a caller that looks at it.
+  Checked<void> resolve_dynamic(Expr* e);
+  /// resolve(), and complains with the tag unless it is an integer known now.
+  Checked<std::int64_t> constant(Expr* e, std::string_view what,
+                                 std::string_view tag = "D_DECL_ENCONST");
   /// The same, and complains unless it can be a condition.
   Checked<void> condition(Expr* e);
   /// How a value of e's type travels; complains about types that cannot.
   Checked<dif::ValueType> value_type(const Expr& e) const;
 
+  /// The least of the attributes of all names that were resolved since it was last asked.
+  dif::Attributes take_attributes() { return std::exchange(attributes_, dif::Attributes{}); }
+  /// Takes note of a use of an action or aggregating function.
+  Checked<void> note_function(std::string_view name, const Location& at);
+
  private:
   // resolve_types.cc
   Checked<TypeId> spec_type(TypeSpec& spec);
   Checked<TypeId> base_type(const TypeSpec& spec);
+  Checked<TypeId> integer_type(const TypeSpec& spec);
   Checked<TypeId> struct_type(TypeSpec& spec);
   Checked<TypeId> enum_type(const TypeSpec& spec);
   Checked<TypeId> tag_type(TypeKind kind, const TypeSpec& spec);
@@ -67,36 +108,76 @@ class Resolver {
     std::uint64_t bits = 0, size = 0, align = 1;
     bool is_union = false;
   };
+  Checked<void> add_members(Layout& layout, const Declaration& declaration);
   Checked<void> add_member(Layout& layout, const Declarator& declarator, TypeId type);
+  Checked<std::uint64_t> place_bit_field(const Declarator& declarator, TypeId type,
+                                         std::uint64_t& at);
   std::uint64_t alignment(TypeId type, int depth = 0) const;
-  Checked<TypeId> apply(TypeId base, const Declarator& declarator, bool keys_allowed = false);
+
+  // resolve_declarations.cc
+  enum class Unsized : std::uint8_t { Refused, Allowed };  // int x[]
+  Checked<TypeId> apply(TypeId base, const Declarator& declarator, bool keys_allowed = false,
+                        Unsized unsized = Unsized::Allowed);
+  Checked<TypeId> array_type(TypeId base, const Declarator& declarator, const Derivation& step,
+                             Unsized unsized);
   Checked<TypeId> function_type(TypeId result, const Derivation& step);
   Checked<TypeId> type_name(Declaration& declaration);
+  Checked<void> declare_typedef(const Declarator& declarator, TypeId base);
   Checked<void> declare_variable(const TypeSpec& spec, const Declarator& declarator, TypeId base);
+  Checked<std::vector<TypeId>> key_types(const Declarator& declarator);
+  Checked<void> check_inline(const InlineNode& node, const Symbol& symbol);
 
   // resolve_names.cc
   Symbol* find(Scope scope, const std::string& name);
-  Symbol* add_variable(Scope scope, const std::string& name);
+  Checked<Symbol*> add_variable(Scope scope, const std::string& name, const Location& at);
   Checked<void> name(Expr* e);
+  Checked<bool> builtin(Expr* e);
   Checked<void> scoped(Expr* e);
   Checked<void> kernel_symbol(Expr* e, bool address_only);
   Checked<void> index(Expr* e);
   Checked<void> args_index(Expr* e);
+  Checked<void> register_index(Expr* e);
+  Checked<void> translated_argument(Expr* e, const ProbeSignature& known, std::uint64_t position);
   Checked<void> associative_index(Expr* e, Symbol* array);
   Checked<void> keys(Expr* e, Symbol* array);
-  Checked<void> inline_value(Expr* e, const Symbol& symbol);
-  Expr* clone(const Expr& e, const Location& at);
   TypeId builtin_type(dif::BuiltinType type) const;
+
+  // resolve_translators.cc
+  using Bindings = std::unordered_map<std::string, Expr*>;
+  Expr* clone(const Expr& e, const Location* at, const Bindings& bindings);
+  Checked<Expr*> copy(const Expr& e, const Location& at, const Bindings& bindings,
+                      std::string_view what);
+  Expr* placeholder(TypeId type, const Location& at);
+  Expr* converted(Expr* value, TypeId type);
+  Checked<std::pair<Expr*, Expr*>> evaluate_once(Expr* e);
+  Checked<void> become(Expr* e, Expr* value, TypeId type);
+  Checked<void> inline_value(Expr* e, const Symbol& symbol);
+  Checked<void> inline_index(Expr* e, const Symbol& symbol);
+  Checked<void> check_conversion(const Translator& translator,
+                                 const TranslatorNode::MemberValue& m);
+  const Translator* find_translator(TypeId output, TypeId input) const;
+  Checked<void> translate(Expr* e);
+  Checked<void> translated_member(Expr* e);
+  Checked<void> materialize(Expr* e);
+
+  // resolve_pragmas.cc
+  Checked<void> note(const dif::Attributes& attributes, std::string_view name, const Location& at);
+  Checked<void> check_parameters(const Derivation& list);
+  bool is_hidden(std::string_view name) const;
+  void apply_pragmas(Symbol& symbol);
 
   // resolve_operators.cc
   Checked<void> unary(Expr* e);
   Checked<void> address_of(Expr* e);
   Checked<void> step(Expr* e);
+  Checked<void> declare_stepped(const Expr& target);
+  Checked<void> keep_keys(Expr* e, Expr* target);
   Checked<void> binary(Expr* e);
   Checked<void> additive(Expr* e);
   Checked<void> comparison(Expr* e);
   Checked<void> assign(Expr* e);
   Checked<void> assign_new(Expr* e);
+  Checked<void> compound(Expr* e);
   Checked<void> check_assignable(const Expr& e, TypeId to, const Expr& from);
   Checked<void> writable(const Expr& e, const Expr& target);
   Checked<void> conditional(Expr* e);
@@ -123,10 +204,22 @@ class Resolver {
   std::unordered_map<std::string, TypeId> typedefs_;
   std::map<std::pair<TypeKind, std::string>, TypeId> tags_;
   std::unordered_map<std::string, std::pair<TypeId, std::int64_t>> enumerators_;
+  std::deque<Translator> translators_;
+  std::deque<Translation> translations_;
+  std::unordered_map<std::string, dif::ProviderAttributes> providers_;
+  struct PendingPragma {
+    Location at;
+    std::optional<dif::Attributes> attributes;
+    std::optional<Version> binding;
+  };
+  std::map<std::string, PendingPragma> pending_;  // for names that are not declared yet
+  std::unordered_map<std::string, Version> bindings_;
+  dif::Attributes attributes_;
   std::vector<dif::ProbeDescription> probes_;
   std::optional<Checked<ProbeSignature>> signature_;
   Checked<ProbeSignature> signature(const Location& at);
   std::size_t clones_ = 0;
+  std::size_t hidden_variables_ = 0;
 };
 
 /// The operator as D writes it, for messages.

@@ -8,7 +8,8 @@
 namespace ringside::d {
 namespace {
 
-constexpr std::size_t kMaxClones = 100'000;
+constexpr std::uint64_t kRegisterIndices =
+    static_cast<std::uint64_t>(dif::RegisterIndex::Gsbase) + 1;
 
 std::string_view scope_prefix(Scope scope) {
   return scope == Scope::Thread ? "self->" : scope == Scope::Clause ? "this->" : "";
@@ -22,11 +23,14 @@ Symbol* Resolver::find(Scope scope, const std::string& name) {
   return at == table.end() ? nullptr : at->second;
 }
 
-Symbol* Resolver::add_variable(Scope scope, const std::string& name) {
+Checked<Symbol*> Resolver::add_variable(Scope scope, const std::string& name, const Location& at) {
+  std::uint16_t& next = next_id_[static_cast<std::size_t>(scope)];
+  if (next == UINT16_MAX) return complain("D_ID_OFLOW", at, "program has too many variables");
   Symbol symbol;
   symbol.name = name;
   symbol.scope = scope;
-  symbol.id = next_id_[static_cast<std::size_t>(scope)]++;
+  symbol.id = next++;
+  apply_pragmas(symbol);
   symbols_.push_back(std::move(symbol));
   scopes_[static_cast<std::size_t>(scope)].emplace(name, &symbols_.back());
   return &symbols_.back();
@@ -46,40 +50,51 @@ TypeId Resolver::builtin_type(dif::BuiltinType type) const {
   return TypeId{};
 }
 
+/// True when the name is a built-in variable's.
+Checked<bool> Resolver::builtin(Expr* e) {
+  const std::string& text = *e->text;
+  const auto builtin = dif::find_builtin(text);
+  if (!builtin || is_hidden(text)) return false;
+  Symbol symbol;
+  symbol.kind = Symbol::Kind::Builtin;
+  symbol.name = text;
+  symbol.id = static_cast<std::uint16_t>(builtin->id);
+  symbol.type = builtin_type(builtin->type);
+  symbol.attributes = identifier_info(text).attributes;
+  if (builtin->id == dif::Builtin::Curthread) {
+    if (const auto task = types_.graph().find(TypeKind::Struct, "task_struct")) {
+      symbol.type = types_.graph().pointer_to(*task);
+    }
+  } else if (builtin->type == dif::BuiltinType::Pointer) {
+    symbol.type = types_.uint64;  // caller and ucaller are numbers
+  }
+  TRY(note(symbol.attributes, text, e->at));
+  symbols_.push_back(std::move(symbol));
+  scopes_[0].emplace(text, &symbols_.back());
+  e->symbol = &symbols_.back();
+  e->type = e->symbol->type;
+  return true;
+}
+
 Checked<void> Resolver::name(Expr* e) {
   const std::string& text = *e->text;
-  if (Symbol* symbol = find(Scope::Global, text)) {
-    if (symbol->kind == Symbol::Kind::Inline) return inline_value(e, *symbol);
+  Symbol* const symbol = find(Scope::Global, text);
+  if (symbol != nullptr && !is_hidden(text)) {
+    TRY(note(symbol->attributes, text, e->at));
     if (symbol->is_associative) {
       return complain("D_ARR_BADREF", e->at,
                       fmt::format("associative array {} may not be used without its keys", text));
     }
+    if (symbol->kind == Symbol::Kind::Inline) return inline_value(e, *symbol);
     e->symbol = symbol;
     e->type = symbol->type;
     e->is_lvalue = symbol->kind == Symbol::Kind::Variable;
     return {};
   }
-  if (const auto builtin = dif::find_builtin(text)) {
-    Symbol symbol;
-    symbol.kind = Symbol::Kind::Builtin;
-    symbol.name = text;
-    symbol.id = static_cast<std::uint16_t>(builtin->id);
-    symbol.type = builtin_type(builtin->type);
-    if (builtin->id == dif::Builtin::Curthread) {
-      if (const auto task = types_.graph().find(TypeKind::Struct, "task_struct")) {
-        symbol.type = types_.graph().pointer_to(*task);
-      }
-    } else if (builtin->type == dif::BuiltinType::Pointer) {
-      symbol.type = types_.uint64;  // caller and ucaller are numbers
-    }
-    symbols_.push_back(std::move(symbol));
-    scopes_[0].emplace(text, &symbols_.back());
-    e->symbol = &symbols_.back();
-    e->type = e->symbol->type;
-    return {};
-  }
-  if (text == "args") {
-    return complain("D_ARR_BADREF", e->at, "args[] may not be used without its index");
+  if (symbol == nullptr && TRY(builtin(e))) return {};
+  if (text == "args" || text == "uregs" || text == "regs") {
+    return complain("D_ARR_BADREF", e->at,
+                    fmt::format("{}[ ] may not be used without its index", text));
   }
   if (text == "NULL") {
     e->kind = ExprKind::Integer;
@@ -94,6 +109,7 @@ Checked<void> Resolver::name(Expr* e) {
     return complain("D_IDENT_UNDEF", e->at,
                     fmt::format("failed to resolve {}: Unknown variable name", text));
   }
+  if (own == enumerators_.end()) TRY(note(kPrivate, text, e->at));
   e->kind = ExprKind::Integer;
   e->type = types_.is_integer(known->first) ? known->first : types_.int64;
   e->constant = static_cast<std::uint64_t>(known->second);
@@ -127,6 +143,7 @@ Checked<void> Resolver::kernel_symbol(Expr* e, bool address_only) {
     return complain("D_IDENT_UNDEF", e->at,
                     fmt::format("failed to resolve {}: Unknown symbol name", text));
   }
+  TRY(note(kPrivate, text, e->at));
   e->address = found->address.raw();
   e->is_lvalue = true;
   if (found->type) {
@@ -146,37 +163,6 @@ Checked<void> Resolver::kernel_symbol(Expr* e, bool address_only) {
                     text));
   }
   return {};
-}
-
-Expr* Resolver::clone(const Expr& e, const Location& at) {
-  if (++clones_ > kMaxClones) return nullptr;
-  Expr* copy = arena_.make(Expr(e));
-  copy->at = at;
-  for (Expr** part : {&copy->a, &copy->b, &copy->c}) {
-    if (*part == nullptr) continue;
-    *part = clone(**part, at);
-    if (*part == nullptr) return nullptr;
-  }
-  for (Expr*& part : copy->list) {
-    part = clone(*part, at);
-    if (part == nullptr) return nullptr;
-  }
-  return copy;
-}
-
-/// An inline stands for its expression, converted to its type. It can only name what was defined
-/// before it, so this ends; how much it can grow is bounded.
-Checked<void> Resolver::inline_value(Expr* e, const Symbol& symbol) {
-  Expr* value = clone(*symbol.value, e->at);
-  if (value == nullptr) {
-    return complain("D_UNKNOWN", e->at, fmt::format("inline {} grows too large", symbol.name));
-  }
-  TRY(resolve(value));
-  TRY(check_assignable(*e, symbol.type, *value));
-  e->kind = ExprKind::Cast;
-  e->a = value;
-  e->type = symbol.type;
-  return fold(e);
 }
 
 void Resolver::enter_clause(std::vector<dif::ProbeDescription> probes) {
@@ -229,6 +215,8 @@ Checked<void> Resolver::args_index(Expr* e) {
   }
   const std::uint64_t position = *e->list[0]->constant;
   const ProbeSignature known = TRY(signature(e->at));
+  TRY(note(known.attributes.arguments, "args[ ]", e->at));
+  if (!known.translated.empty()) return translated_argument(e, known, position);
   if (position >= known.arguments.size() || position >= dif::kMaxProbeArguments) {
     return complain("D_ARGS_IDX", e->list[0]->at,
                     fmt::format("index {} is out of range for {} args[ ]",
@@ -242,6 +230,42 @@ Checked<void> Resolver::args_index(Expr* e) {
   }
   e->symbol = nullptr;
   e->address = position;
+  return {};
+}
+
+/// args[n] as the provider presents it: `n`'s native argument, through a library's translator.
+Checked<void> Resolver::translated_argument(Expr* e, const ProbeSignature& known,
+                                            std::uint64_t position) {
+  if (position >= known.translated.size()) {
+    return complain("D_ARGS_IDX", e->list[0]->at,
+                    fmt::format("index {} is out of range for {} args[ ]",
+                                static_cast<std::int64_t>(position), known.first.to_string()));
+  }
+  const ProbeSignature::Translated& wanted = known.translated[position];
+  std::string_view name = wanted.type;
+  const bool pointer = name.ends_with(" *");
+  if (pointer) name.remove_suffix(2);
+  const auto own = typedefs_.find(std::string(name));
+  const auto type = own != typedefs_.end() ? std::optional(own->second) : types_.graph().find(name);
+  Expr* native = arena_.make(Expr(*e));
+  native->type = wanted.native < known.arguments.size()
+                     ? types_.decay(known.arguments[wanted.native])
+                     : types_.int64;
+  native->address = wanted.native;
+  const Translator* translator = type ? find_translator(*type, native->type) : nullptr;
+  if (translator == nullptr) {
+    if (type && !types_.is_struct(*type)) return become(e, native, *type);
+    return complain("D_ARGS_XLATOR", e->at,
+                    fmt::format("translator for args[{}] from type {} to type {} is not defined",
+                                position, types_.name(native->type), wanted.type));
+  }
+  translations_.push_back({translator, native, nullptr, pointer});
+  e->kind = ExprKind::Xlate;
+  e->type_name = nullptr;
+  e->list.clear();
+  e->a = native;
+  e->translation = &translations_.back();
+  e->type = pointer ? types_.graph().pointer_to(*type) : *type;
   return {};
 }
 
@@ -296,18 +320,43 @@ Checked<void> Resolver::associative_index(Expr* e, Symbol* array) {
   return {};
 }
 
+/// regs[n] and uregs[n]: which of them is in e->text, for the code generator.
+Checked<void> Resolver::register_index(Expr* e) {
+  e->text = e->a->text;
+  TRY(note(identifier_info(*e->text).attributes, *e->text, e->a->at));
+  if (e->list.size() != 1) {
+    return complain("D_PROTO_LEN", e->at,
+                    fmt::format("{}[ ] prototype mismatch: one index is expected", *e->text));
+  }
+  const Expr& index = *e->list[0];
+  TRY(resolve(e->list[0]));
+  if (!types_.is_integer(index.type)) {
+    return complain("D_PROTO_ARG", index.at,
+                    fmt::format("{}[ ] must be indexed by an integer", *e->text));
+  }
+  if (index.constant && *index.constant >= kRegisterIndices) {
+    return complain("D_REGS_IDX", index.at,
+                    fmt::format("index {} is out of range for {}[ ]",
+                                static_cast<std::int64_t>(*index.constant), *e->text));
+  }
+  e->type = types_.uint64;
+  return {};
+}
+
 Checked<void> Resolver::index(Expr* e) {
   Expr* base = e->a;
   if (base->kind == ExprKind::Name && *base->text == "args" && !find(Scope::Global, "args")) {
     return args_index(e);
   }
-  if (base->kind == ExprKind::Name && *base->text == "uregs") {
-    return complain("D_UNKNOWN", base->at, "uregs[ ] is not supported yet");
-  }
+  const bool registers =
+      base->kind == ExprKind::Name && (*base->text == "regs" || *base->text == "uregs");
+  if (registers && !find(Scope::Global, *base->text)) return register_index(e);
   if (base->kind == ExprKind::Name || base->kind == ExprKind::Scoped) {
     const Scope scope = base->kind == ExprKind::Name ? Scope::Global : base->scope;
     Symbol* symbol = find(scope, *base->text);
-    if (symbol != nullptr && symbol->kind == Symbol::Kind::Variable && symbol->is_associative) {
+    if (symbol != nullptr && symbol->is_associative) {
+      TRY(note(symbol->attributes, symbol->name, base->at));
+      if (symbol->kind == Symbol::Kind::Inline) return inline_index(e, *symbol);
       return associative_index(e, symbol);
     }
   }
@@ -322,6 +371,10 @@ Checked<void> Resolver::index(Expr* e) {
                     "operator [ ] requires an array or pointer and an integer index");
   }
   e->type = types_.referent(pointer);
+  if (types_.is_void(e->type) || types_.is_function(e->type)) {
+    return complain("D_OP_VFPTR", e->at,
+                    "operator [ ] cannot be applied to a pointer to void or a function");
+  }
   if (types_.size(e->type) == 0) {
     return complain(
         "D_OP_INCOMPLETE", e->at,

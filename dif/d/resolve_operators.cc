@@ -148,36 +148,91 @@ Checked<void> Resolver::writable(const Expr& e, const Expr& target) {
   return {};
 }
 
+/// x++ declares x, as x = x + 1 would on a variable that reads as 0.
+Checked<void> Resolver::declare_stepped(const Expr& target) {
+  const bool element = target.kind == ExprKind::Index;
+  const Expr& named = element ? *target.a : target;
+  if (named.kind != ExprKind::Name && named.kind != ExprKind::Scoped) return {};
+  const std::string& text = *named.text;
+  const Scope scope = named.kind == ExprKind::Name ? Scope::Global : named.scope;
+  if (find(scope, text) != nullptr) return {};
+  const bool taken = dif::find_builtin(text) || enumerators_.contains(text) || text == "args" ||
+                     text == "uregs" || text == "NULL";
+  if (scope == Scope::Global && taken) return {};
+  if (element && scope == Scope::Clause) {
+    return complain(
+        "D_ARR_LOCAL", target.at,
+        fmt::format("cannot declare associative array as local variable: this->{}", text));
+  }
+  Symbol* symbol = TRY(add_variable(scope, text, named.at));
+  symbol->type = types_.int64;
+  symbol->is_associative = element;
+  return {};
+}
+
+/// a[i++] += 1 reads and writes one element: keys that cannot be evaluated twice are kept in
+/// hidden variables first, and `e` becomes (kept = i++, a[kept] += 1).
+Checked<void> Resolver::keep_keys(Expr* e, Expr* target) {
+  if (target->symbol == nullptr || !target->symbol->is_associative) return {};
+  Expr* prologue = nullptr;
+  for (Expr*& key : target->list) {
+    const auto [first, again] = TRY(evaluate_once(key));
+    if (first == nullptr) continue;
+    key = again;
+    TRY(resolve(key));
+    if (prologue == nullptr) {
+      prologue = first;
+      continue;
+    }
+    Expr both;
+    both.kind = ExprKind::Comma;
+    both.at = e->at;
+    both.a = prologue;
+    both.b = first;
+    both.type = first->type;
+    prologue = arena_.make(std::move(both));
+  }
+  if (prologue == nullptr) return {};
+  Expr* change = arena_.make(Expr(*e));
+  Expr whole;
+  whole.kind = ExprKind::Comma;
+  whole.at = e->at;
+  whole.a = prologue;
+  whole.b = change;
+  whole.type = e->type;
+  *e = std::move(whole);
+  return {};
+}
+
 Checked<void> Resolver::step(Expr* e) {
   Expr* a = e->a;
-  const bool plain = a->kind == ExprKind::Name || a->kind == ExprKind::Scoped;
-  const bool element = a->kind == ExprKind::Index &&
-                       (a->a->kind == ExprKind::Name || a->a->kind == ExprKind::Scoped);
-  // x++ declares x, as x = x + 1 would on a variable that reads as 0.
-  const Expr* named = plain ? a : element ? a->a : nullptr;
-  if (named != nullptr && *named->text != "args") {
-    const Scope scope = named->kind == ExprKind::Name ? Scope::Global : named->scope;
-    const bool known = find(scope, *named->text) != nullptr ||
-                       (scope == Scope::Global && dif::find_builtin(*named->text));
-    if (!known && !(element && scope == Scope::Clause)) {
-      Symbol* symbol = add_variable(scope, *named->text);
-      symbol->type = types_.int64;
-      symbol->is_associative = element;
-    }
-  }
-  TRY(resolve(a));
+  TRY(declare_stepped(*a));
+  TRY(resolve(a, "D_OP_DYN"));
   TRY(writable(*e, *a));
+  if (types_.is_array(a->type) || types_.is_function(a->type)) {
+    return complain("D_OP_ARRFUN", e->at,
+                    fmt::format("operator {} may not be applied to an operand of type {}",
+                                op_text(e->op), types_.name(a->type)));
+  }
   if (!types_.is_scalar(a->type)) {
     return complain("D_OP_SCALAR", e->at,
                     fmt::format("operator {} requires an operand of scalar type", op_text(e->op)));
   }
-  if (types_.is_pointer(a->type) && types_.size(types_.referent(a->type)) == 0) {
-    return complain(
-        "D_OP_INCOMPLETE", e->at,
-        fmt::format("operator {} cannot step over {}", op_text(e->op), types_.name(a->type)));
+  if (types_.is_pointer(a->type)) {
+    const TypeId pointed = types_.referent(a->type);
+    if (types_.is_void(pointed) || types_.is_function(pointed)) {
+      return complain("D_OP_VFPTR", e->at,
+                      fmt::format("operator {} cannot be applied to a pointer to {}",
+                                  op_text(e->op), types_.name(pointed)));
+    }
+    if (types_.size(pointed) == 0) {
+      return complain(
+          "D_OP_INCOMPLETE", e->at,
+          fmt::format("operator {} cannot step over {}", op_text(e->op), types_.name(a->type)));
+    }
   }
   e->type = a->type;
-  return {};
+  return keep_keys(e, a);
 }
 
 Checked<void> Resolver::unary(Expr* e) {
@@ -185,7 +240,7 @@ Checked<void> Resolver::unary(Expr* e) {
   if (e->op == Op::PreInc || e->op == Op::PreDec || e->op == Op::PostInc || e->op == Op::PostDec) {
     return step(e);
   }
-  TRY(resolve(e->a));
+  TRY(resolve(e->a, "D_OP_DYN"));
   const TypeId operand = e->a->type;
   if (e->op == Op::Deref) {
     const TypeId pointer = types_.decay(operand);
@@ -262,8 +317,8 @@ Checked<void> Resolver::comparison(Expr* e) {
 }
 
 Checked<void> Resolver::binary(Expr* e) {
-  TRY(resolve(e->a));
-  TRY(resolve(e->b));
+  TRY(resolve(e->a, "D_OP_DYN"));
+  TRY(resolve(e->b, "D_OP_DYN"));
   const TypeId a = e->a->type, b = e->b->type;
   const bool integers = types_.is_integer(a) && types_.is_integer(b);
   const auto needs = [&](std::string_view tag, std::string_view what) {
@@ -327,7 +382,8 @@ Checked<void> Resolver::assign_new(Expr* e) {
   const bool element = target->kind == ExprKind::Index;
   const Expr* named = element ? target->a : target;
   const Scope scope = named->kind == ExprKind::Name ? Scope::Global : named->scope;
-  TRY(resolve(e->b));
+  TRY(resolve(e->b, "D_OP_DYN"));
+  if (find(scope, *named->text) != nullptr) return {};  // its own value declared it
   if (e->compound) {  // x += 1 reads a variable that nobody wrote: it is a number
     if (!types_.is_integer(e->b->type)) {
       return complain("D_OP_ARITH", e->at, "operator requires operands of arithmetic type");
@@ -339,11 +395,10 @@ Checked<void> Resolver::assign_new(Expr* e) {
   }
   if (element && scope == Scope::Clause) {
     return complain(
-        "D_DECL_LOCASSC", e->at,
-        fmt::format("cannot define associative array as a clause-local variable: this->{}",
-                    *named->text));
+        "D_ARR_LOCAL", e->at,
+        fmt::format("cannot declare associative array as local variable: this->{}", *named->text));
   }
-  Symbol* symbol = add_variable(scope, *named->text);
+  Symbol* symbol = TRY(add_variable(scope, *named->text, named->at));
   symbol->type = e->compound ? types_.int64 : e->b->type;
   symbol->is_associative = element;
   return {};
@@ -354,34 +409,46 @@ Checked<void> Resolver::assign(Expr* e) {
   const Expr* named = target->kind == ExprKind::Index ? target->a : target;
   if (named->kind == ExprKind::Name || named->kind == ExprKind::Scoped) {
     const Scope scope = named->kind == ExprKind::Name ? Scope::Global : named->scope;
-    const bool built_in =
-        scope == Scope::Global &&
-        (dif::find_builtin(*named->text) || *named->text == "args" || *named->text == "uregs");
+    const bool built_in = scope == Scope::Global &&
+                          (dif::find_builtin(*named->text) || enumerators_.contains(*named->text) ||
+                           *named->text == "args" || *named->text == "uregs");
     if (find(scope, *named->text) == nullptr && !built_in) TRY(assign_new(e));
   }
-  TRY(resolve(target));
+  TRY(resolve(target, "D_OP_DYN"));
   TRY(writable(*e, *target));
-  TRY(resolve(e->b));
+  TRY(resolve(e->b, "D_OP_DYN"));
   e->type = target->type;
-  if (!e->compound) return check_assignable(*e, target->type, *e->b);
-
-  const bool step = e->op == Op::Add || e->op == Op::Sub;
-  const bool pointer = types_.is_pointer(target->type) && step && types_.is_integer(e->b->type);
-  if (!pointer && (!types_.is_integer(target->type) || !types_.is_integer(e->b->type))) {
-    return complain(
-        "D_OP_ARITH", e->at,
-        fmt::format("operator {}= requires operands of arithmetic type", op_text(e->op)));
+  if (e->compound) return compound(e);
+  const bool array = types_.is_array(target->type) && !types_.same(target->type, e->b->type);
+  if (array || types_.is_function(target->type)) {
+    return complain("D_OP_ARRFUN", e->at,
+                    fmt::format("operator = may not be applied to an operand of type {}",
+                                types_.name(target->type)));
   }
-  if (pointer && types_.size(types_.referent(target->type)) == 0 &&
-      !types_.is_void(types_.referent(target->type))) {
+  return check_assignable(*e, target->type, *e->b);
+}
+
+/// a op= b, with both resolved.
+Checked<void> Resolver::compound(Expr* e) {
+  const TypeId to = e->a->type, from = e->b->type;
+  const bool arithmetic =
+      e->op == Op::Add || e->op == Op::Sub || e->op == Op::Mul || e->op == Op::Div;
+  const bool steps = e->op == Op::Add || e->op == Op::Sub;
+  const bool pointer = types_.is_pointer(to) && steps && types_.is_integer(from);
+  if (!pointer && (!types_.is_integer(to) || !types_.is_integer(from))) {
+    return complain(arithmetic ? "D_OP_ARITH" : "D_OP_INT", e->at,
+                    fmt::format("operator {}= requires operands of {} type", op_text(e->op),
+                                arithmetic ? "arithmetic" : "integral"));
+  }
+  if (pointer && types_.size(types_.referent(to)) == 0 && !types_.is_void(types_.referent(to))) {
     return complain(
         "D_OP_INCOMPLETE", e->at,
-        fmt::format("operator {}= cannot step over {}", op_text(e->op), types_.name(target->type)));
+        fmt::format("operator {}= cannot step over {}", op_text(e->op), types_.name(to)));
   }
   if ((e->op == Op::Div || e->op == Op::Mod) && e->b->constant == 0U) {
     return complain("D_DIV_ZERO", e->at, "expression contains division by zero");
   }
-  return {};
+  return keep_keys(e, e->a);
 }
 
 Checked<void> Resolver::conditional(Expr* e) {

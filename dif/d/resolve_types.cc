@@ -1,5 +1,4 @@
-// Declarations: C types of the program's own, and variables that are declared before their use.
-// In this file, top to bottom: specifiers, structs and enums, declarators, variables.
+// C types of the program's own: specifiers, structs and unions with their layout, enums.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,43 +19,53 @@ Checked<TypeId> Resolver::spec_type(TypeSpec& spec) {
   return *spec.resolved;
 }
 
+/// char, int and the words that stand for them, alone or with signs and sizes.
+Checked<TypeId> Resolver::integer_type(const TypeSpec& spec) {
+  std::string words = spec.is_unsigned ? "unsigned " : "";
+  if (spec.base == Base::Char) {
+    if (spec.is_short || spec.longs > 0) {
+      return complain("D_DECL_CHARATTR", spec.at,
+                      "invalid type declaration: short and long may not be used with char type");
+    }
+    if (spec.is_signed) words = "signed ";
+    return types_.named(words + "char");
+  }
+  if (spec.is_short) return types_.named(words + "short");
+  if (spec.longs == 2) return types_.named(words + "long long");
+  return types_.named(words + (spec.longs == 1 ? "long" : "int"));
+}
+
 Checked<TypeId> Resolver::base_type(const TypeSpec& spec) {
   const bool sized = spec.is_short || spec.longs > 0;
   const bool marked = spec.is_signed || spec.is_unsigned;
-  if (spec.is_signed && spec.is_unsigned) {
-    return complain("D_DECL_SIGNINT", spec.at, "invalid type: both signed and unsigned");
+  if ((spec.is_signed && spec.is_unsigned) || spec.longs > 2 || (spec.is_short && spec.longs > 0)) {
+    return complain("D_DECL_COMBO", spec.at, "invalid type combination");
   }
-  if (spec.longs > 2 || (spec.is_short && spec.longs > 0)) {
-    return complain("D_DECL_LONGINT", spec.at, "invalid type: too many or conflicting sizes");
+  if (spec.base == Base::Char || spec.base == Base::Int) return integer_type(spec);
+  if (spec.base == Base::None) {
+    if (sized || marked || spec.storage != Storage::None || spec.is_const || spec.is_volatile) {
+      return integer_type(spec);
+    }
+    return complain("D_DECL_USELESS", spec.at, "declaration has no type");
   }
-  std::string words = spec.is_unsigned ? "unsigned " : "";
-  switch (spec.base) {
-    case Base::Char:
-      if (sized) return complain("D_DECL_CHARATTR", spec.at, "invalid type: sized char");
-      if (spec.is_signed) words = "signed ";
-      return types_.named(words + "char");
-    case Base::None:
-      if (!sized && !marked) {
-        if (spec.storage == Storage::None) {
-          return complain("D_DECL_USELESS", spec.at, "declaration has no type");
-        }
-        return types_.int32;
-      }
-      [[fallthrough]];
-    case Base::Int:
-      if (spec.is_short) return types_.named(words + "short");
-      if (spec.longs == 2) return types_.named(words + "long long");
-      return types_.named(words + (spec.longs == 1 ? "long" : "int"));
-    case Base::Float:
-    case Base::Double:
-      if (marked || spec.is_short || spec.longs > (spec.base == Base::Double ? 1 : 0)) {
-        return complain("D_DECL_COMBO", spec.at, "invalid type combination");
-      }
-      if (spec.base == Base::Float) return types_.named("float");
-      return types_.named(spec.longs == 1 ? "long double" : "double");
-    default: break;
+  if (spec.base == Base::Void && (sized || marked)) {
+    return complain("D_DECL_VOIDATTR", spec.at,
+                    "invalid type declaration: attributes may not be used with void type");
   }
-  if (sized || marked) return complain("D_DECL_COMBO", spec.at, "invalid type combination");
+  if (marked) {
+    return complain("D_DECL_SIGNINT", spec.at,
+                    "invalid type declaration: signed and unsigned may only be used with integer "
+                    "type");
+  }
+  if (spec.base == Base::Double && spec.longs == 1 && !spec.is_short) {
+    return types_.named("long double");
+  }
+  if (sized) {
+    return complain("D_DECL_LONGINT", spec.at,
+                    "invalid type declaration: short and long may only be used with integer type");
+  }
+  if (spec.base == Base::Float) return types_.named("float");
+  if (spec.base == Base::Double) return types_.named("double");
   if (spec.base == Base::String) return types_.string;
   if (spec.base != Base::Named) return TypeId{};
   if (const auto own = typedefs_.find(*spec.name); own != typedefs_.end()) return own->second;
@@ -72,7 +81,8 @@ Checked<TypeId> Resolver::tag_type(TypeKind kind, const TypeSpec& spec) {
     return complain("D_DECL_INCOMPLETE", spec.at,
                     fmt::format("enum {} is not defined", *spec.name));
   }
-  const TypeId forward = types_.graph().add({.kind = TypeKind::Forward, .name = *spec.name});
+  const TypeId forward = types_.graph().add(
+      {.kind = TypeKind::Forward, .is_union = kind == TypeKind::Union, .name = *spec.name});
   tags_.emplace(std::pair(kind, *spec.name), forward);
   return forward;
 }
@@ -91,21 +101,14 @@ Checked<TypeId> Resolver::struct_type(TypeSpec& spec) {
     }
     // Its own members may point at it.
     forward = own != tags_.end() ? own->second
-                                 : graph.add({.kind = TypeKind::Forward, .name = *spec.name});
+                                 : graph.add({.kind = TypeKind::Forward,
+                                              .is_union = kind == TypeKind::Union,
+                                              .name = *spec.name});
     tags_[{kind, *spec.name}] = *forward;
   }
   Layout layout;
   layout.is_union = kind == TypeKind::Union;
-  for (Declaration* member : *spec.members) {
-    const TypeId base = TRY(spec_type(*member->spec));
-    if (member->declarators.empty()) {
-      const Declarator anonymous{.at = member->at, .name = nullptr, .derivations = {}};
-      TRY(add_member(layout, anonymous, base));
-    }
-    for (const Declarator* declarator : member->declarators) {
-      TRY(add_member(layout, *declarator, TRY(apply(base, *declarator))));
-    }
-  }
+  for (const Declaration* member : *spec.members) TRY(add_members(layout, *member));
   const std::uint64_t bytes = (std::max(layout.size, layout.bits) + 7) / 8;
   const std::uint64_t size = (bytes + layout.align - 1) / layout.align * layout.align;
   const std::string_view name = spec.name != nullptr ? std::string_view(*spec.name) : "";
@@ -126,42 +129,95 @@ std::uint64_t Resolver::alignment(TypeId type, int depth) const {
     }
     return most;
   }
-  return std::clamp<std::uint64_t>(types_.size(type), 1, 16);
+  return types_.is_string(type) ? 1 : std::clamp<std::uint64_t>(types_.size(type), 1, 16);
+}
+
+Checked<void> Resolver::add_members(Layout& layout, const Declaration& declaration) {
+  if (declaration.spec->storage != Storage::None) {
+    return complain("D_DECL_BADCLASS", declaration.at,
+                    "a storage class may not be used with a member");
+  }
+  const TypeId base = TRY(spec_type(*declaration.spec));
+  if (declaration.declarators.empty()) {
+    const Declarator anonymous{.at = declaration.at, .name = nullptr, .derivations = {}};
+    return add_member(layout, anonymous, base);
+  }
+  for (const Declarator* declarator : declaration.declarators) {
+    const TypeId type = TRY(apply(base, *declarator));
+    TRY(add_member(layout, *declarator, type));
+  }
+  return {};
+}
+
+/// Checks the field and moves `at`, in bits, to where it can lie. The result is its width.
+Checked<std::uint64_t> Resolver::place_bit_field(const Declarator& declarator, TypeId type,
+                                                 std::uint64_t& at) {
+  if (!types_.is_integer(type)) {
+    return complain("D_DECL_BFTYPE", declarator.at,
+                    fmt::format("invalid type for bit-field: {}", types_.name(type)));
+  }
+  const std::int64_t bits = TRY(constant(declarator.bit_width, "bit-field size", "D_DECL_BFCONST"));
+  if (bits < 0 || (bits == 0 && declarator.name != nullptr)) {
+    return complain("D_DECL_BFCONST", declarator.at,
+                    "positive integral constant expression expected as bit-field size");
+  }
+  const auto width = static_cast<std::uint64_t>(bits);
+  if (width > types_.size(type) * 8) {
+    return complain(
+        "D_DECL_BFSIZE", declarator.at,
+        fmt::format("bit-field too big for type: {} bits of {}", bits, types_.name(type)));
+  }
+  const std::uint64_t unit = alignment(type) * 8;
+  const bool straddles = bits == 0 || at / unit != (at + width - 1) / unit;
+  if (straddles) at = (at + unit - 1) / unit * unit;
+  return width;
 }
 
 Checked<void> Resolver::add_member(Layout& layout, const Declarator& declarator, TypeId type) {
   constexpr std::uint64_t kMaxBits = std::uint64_t{8} << 28;  // offsets are 32 bits
+  const std::string_view name = declarator.name != nullptr ? *declarator.name : std::string_view();
+  if (types_.is_void(type)) {
+    return complain("D_DECL_VOIDOBJ", declarator.at,
+                    fmt::format("cannot have void member: {}", name));
+  }
+  const auto taken = [&](std::string_view wanted) {
+    if (wanted.empty()) return false;
+    return std::ranges::any_of(layout.members, [&](const Member& member) {
+      return member.name == wanted ||
+             (member.name.empty() && types_.graph().find_member(member.type, wanted));
+    });
+  };
+  bool known = taken(name);
+  if (name.empty() && declarator.bit_width == nullptr) {  // its members are this one's
+    for (const Member& inner : types_.graph().members(types_.graph().resolve(type))) {
+      known = known || taken(inner.name);
+    }
+  }
+  if (known) {
+    return complain("D_DECL_MNAME", declarator.at, fmt::format("duplicate member name: {}", name));
+  }
   const std::uint64_t size = types_.size(type);
-  if (size == 0 && !types_.is_array(type)) {
-    return complain("D_DECL_INCOMPLETE", declarator.at,
-                    fmt::format("member has an incomplete type: {}", types_.name(type)));
+  if ((size == 0 && !types_.is_array(type)) || types_.is_function(type)) {
+    const bool empty = types_.is_struct(type) && types_.kind(type) != TypeKind::Forward;
+    if (!empty) {
+      return complain("D_DECL_INCOMPLETE", declarator.at,
+                      fmt::format("incomplete type {}: {}", types_.name(type), name));
+    }
+  }
+  if (declarator.name == nullptr && declarator.bit_width == nullptr && !types_.is_struct(type)) {
+    return complain("D_DECL_USELESS", declarator.at, "member has no name");
   }
   const std::uint64_t align = alignment(type) * 8;
-  std::uint64_t width = size * 8;
-  Member member{.name = declarator.name != nullptr ? *declarator.name : std::string_view(),
-                .type = type};
   std::uint64_t at = layout.is_union ? 0 : layout.bits;
+  std::uint64_t width = size * 8;
+  Member member{.name = name, .type = type};
   if (declarator.bit_width != nullptr) {
-    const std::int64_t bits = TRY(constant(declarator.bit_width, "bit-field size"));
-    if (!types_.is_integer(type)) {
-      return complain("D_DECL_BFTYPE", declarator.at, "invalid type for a bit-field");
-    }
-    if (bits < 0 || static_cast<std::uint64_t>(bits) > width || (bits == 0 && declarator.name)) {
-      return complain("D_DECL_BFSIZE", declarator.at,
-                      fmt::format("invalid bit-field size {}", bits));
-    }
-    const bool straddles =
-        bits == 0 || at / align != (at + static_cast<std::uint64_t>(bits) - 1) / align;
-    width = static_cast<std::uint64_t>(bits);
-    if (straddles) at = (at + align - 1) / align * align;
-    member.bit_width = static_cast<std::uint32_t>(bits);
+    width = TRY(place_bit_field(declarator, type, at));
+    member.bit_width = static_cast<std::uint32_t>(width);
   } else {
     at = (at + align - 1) / align * align;
-    if (declarator.name == nullptr && !types_.is_struct(type)) {
-      return complain("D_DECL_USELESS", declarator.at, "member has no name");
-    }
   }
-  if (width > kMaxBits || at > kMaxBits - width) {
+  if (size > kMaxBits / 8 || at > kMaxBits - width) {
     return complain("D_DECL_ARRBIG", declarator.at, "struct or union is too large");
   }
   member.bit_offset = static_cast<std::uint32_t>(at);
@@ -174,15 +230,30 @@ Checked<void> Resolver::add_member(Layout& layout, const Declarator& declarator,
 
 Checked<TypeId> Resolver::enum_type(const TypeSpec& spec) {
   if (!spec.is_definition) return tag_type(TypeKind::Enum, spec);
+  if (spec.name != nullptr && tags_.contains({TypeKind::Enum, *spec.name})) {
+    return complain("D_DECL_TYPERED", spec.at, fmt::format("type redeclared: enum {}", *spec.name));
+  }
   std::vector<Enumerator> values;
   std::int64_t next = 0;
   for (const EnumeratorSpec& enumerator : *spec.enumerators) {
-    if (enumerator.value != nullptr) next = TRY(constant(enumerator.value, "enumerator value"));
+    if (enumerator.value != nullptr) {
+      const auto value = constant(enumerator.value, "enumerator");
+      if (!value && value.error().tag != "D_DECL_ENCONST") {
+        return tl::make_unexpected(value.error());
+      }
+      if (!value) {
+        return complain("D_DECL_ENCONST", enumerator.at,
+                        fmt::format("enumerator '{}' must be assigned to an integral constant "
+                                    "expression",
+                                    *enumerator.name));
+      }
+      next = *value;
+    }
     if (next < INT32_MIN || next > INT32_MAX) {
       return complain("D_DECL_ENOFLOW", enumerator.at,
-                      fmt::format("enumerator value overflows: {}", *enumerator.name));
+                      fmt::format("enumerator '{}' value overflows INT_MAX", *enumerator.name));
     }
-    if (enumerators_.contains(*enumerator.name)) {
+    if (enumerators_.contains(*enumerator.name) || find(Scope::Global, *enumerator.name)) {
       return complain("D_DECL_IDRED", enumerator.at,
                       fmt::format("identifier redeclared: {}", *enumerator.name));
     }
@@ -195,153 +266,6 @@ Checked<TypeId> Resolver::enum_type(const TypeSpec& spec) {
   for (const Enumerator& value : values) enumerators_[std::string(value.name)].first = made;
   if (spec.name != nullptr) tags_[{TypeKind::Enum, *spec.name}] = made;
   return made;
-}
-
-Checked<TypeId> Resolver::function_type(TypeId result, const Derivation& step) {
-  std::vector<Parameter> parameters;
-  if (step.parameters != nullptr) {
-    for (Declaration* parameter : *step.parameters) {
-      const TypeId type = TRY(type_name(*parameter));
-      const bool only_void = types_.is_void(type) && step.parameters->size() == 1;
-      if (types_.is_void(type) && !only_void) {
-        return complain("D_DECL_PROTO_VOID", parameter->at, "void must be the sole parameter");
-      }
-      if (!only_void) parameters.push_back({{}, types_.decay(type)});
-    }
-  }
-  return types_.graph().add_function(result, parameters, step.variadic);
-}
-
-/// Applies the derivations from the base type towards the name. The keys of an associative array
-/// come next to the name, and are the caller's to read.
-Checked<TypeId> Resolver::apply(TypeId base, const Declarator& declarator, bool keys_allowed) {
-  TypeGraph& graph = types_.graph();
-  for (std::size_t i = declarator.derivations.size(); i-- > 0;) {
-    const Derivation& step = declarator.derivations[i];
-    if (step.kind == Derivation::Kind::Pointer) {
-      base = graph.pointer_to(base);
-    } else if (step.kind == Derivation::Kind::Function) {
-      base = TRY(function_type(base, step));
-    } else if (step.kind == Derivation::Kind::Keys) {
-      if (!keys_allowed || i != 0) {
-        return complain("D_DECL_DYNOBJ", declarator.at, "associative array is not allowed here");
-      }
-    } else {
-      if (types_.is_void(base)) {
-        return complain("D_DECL_VOIDOBJ", declarator.at, "array of void is not possible");
-      }
-      const std::int64_t count =
-          step.count != nullptr ? TRY(constant(step.count, "array size")) : 0;
-      if (count < 0 || count > INT32_MAX || (step.count != nullptr && count == 0)) {
-        return complain("D_DECL_ARRNULL", declarator.at,
-                        fmt::format("invalid array size {}", count));
-      }
-      const std::uint64_t size = types_.size(base);
-      if (size != 0 && static_cast<std::uint64_t>(count) > (std::uint64_t{1} << 28) / size) {
-        return complain("D_DECL_ARRBIG", declarator.at, "array is too large");
-      }
-      base = graph.array_of(base, static_cast<std::uint32_t>(count));
-    }
-  }
-  return base;
-}
-
-Checked<TypeId> Resolver::type_name(Declaration& declaration) {
-  const TypeId base = TRY(spec_type(*declaration.spec));
-  return apply(base, *declaration.declarators.front());
-}
-
-Checked<void> Resolver::declare(const Declaration& declaration) {
-  TypeSpec& spec = *declaration.spec;
-  const TypeId base = TRY(spec_type(spec));
-  for (const Declarator* declarator : declaration.declarators) {
-    if (spec.storage == Storage::Typedef) {
-      const TypeId target = TRY(apply(base, *declarator));
-      const auto [at, fresh] = typedefs_.emplace(*declarator->name, TypeId{});
-      if (!fresh && !types_.same(at->second, target)) {
-        return complain("D_DECL_IDRED", declarator->at,
-                        fmt::format("identifier redeclared: {}", *declarator->name));
-      }
-      at->second = types_.graph().add(
-          {.kind = TypeKind::Typedef, .name = *declarator->name, .target = target});
-    } else {
-      TRY(declare_variable(spec, *declarator, base));
-    }
-  }
-  return {};
-}
-
-Checked<void> Resolver::declare_variable(const TypeSpec& spec, const Declarator& declarator,
-                                         TypeId base) {
-  if (spec.storage == Storage::Auto || spec.storage == Storage::Static ||
-      spec.storage == Storage::Register) {
-    return complain("D_DECL_BADCLASS", declarator.at,
-                    "specified storage class not appropriate in D");
-  }
-  const TypeId type = TRY(apply(base, declarator, true));
-  if (types_.kind(type) == TypeKind::Function) return {};  // a prototype: nothing in D calls it
-  if (types_.is_void(type)) {
-    return complain("D_DECL_VOIDOBJ", declarator.at,
-                    fmt::format("cannot have void variable: {}", *declarator.name));
-  }
-  const Scope scope = spec.storage == Storage::Thread   ? Scope::Thread
-                      : spec.storage == Storage::Clause ? Scope::Clause
-                                                        : Scope::Global;
-  std::vector<TypeId> keys;
-  const bool associative = !declarator.derivations.empty() &&
-                           declarator.derivations.front().kind == Derivation::Kind::Keys;
-  if (associative) {
-    if (scope == Scope::Clause) {
-      return complain("D_DECL_LOCASSC", declarator.at,
-                      fmt::format("cannot define associative array as a clause-local variable: {}",
-                                  *declarator.name));
-    }
-    for (Declaration* key : *declarator.derivations.front().parameters) {
-      keys.push_back(types_.decay(TRY(type_name(*key))));
-    }
-  }
-  if (find(scope, *declarator.name) != nullptr ||
-      (scope == Scope::Global && dif::find_builtin(*declarator.name))) {
-    const Symbol* known = find(scope, *declarator.name);
-    if (known != nullptr && types_.same(known->type, type) && known->keys.size() == keys.size()) {
-      return {};
-    }
-    return complain("D_DECL_IDRED", declarator.at,
-                    fmt::format("identifier redeclared: {}", *declarator.name));
-  }
-  if (!types_.value_type(type)) {
-    return complain(
-        "D_DECL_INCOMPLETE", declarator.at,
-        fmt::format("cannot have a variable of type {}: {}", types_.name(type), *declarator.name));
-  }
-  Symbol* symbol = add_variable(scope, *declarator.name);
-  symbol->type = type;
-  symbol->is_associative = associative;
-  symbol->keys = std::move(keys);
-  symbol->is_extern = spec.storage == Storage::Extern;
-  return {};
-}
-
-Checked<void> Resolver::define_inline(const InlineNode& node) {
-  const auto& derivations = node.declarator->derivations;
-  if (!derivations.empty() && derivations.front().kind == Derivation::Kind::Keys) {
-    return complain("D_UNKNOWN", node.at, "an inline with parameters is not supported yet");
-  }
-  const TypeId base = TRY(spec_type(*node.spec));
-  const TypeId type = TRY(apply(base, *node.declarator));
-  const std::string& name = *node.declarator->name;
-  if (find(Scope::Global, name) != nullptr || dif::find_builtin(name)) {
-    return complain("D_DECL_IDRED", node.declarator->at,
-                    fmt::format("identifier redeclared: {}", name));
-  }
-  Symbol symbol;
-  symbol.kind = Symbol::Kind::Inline;
-  symbol.name = name;
-  symbol.type = type;
-  symbol.value = node.value;
-  symbols_.push_back(std::move(symbol));
-  scopes_[0].emplace(name, &symbols_.back());
-  return {};
 }
 
 }  // namespace ringside::d

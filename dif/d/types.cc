@@ -4,7 +4,7 @@
 
 namespace ringside::d {
 
-Types::Types(TypeGraph& graph)
+Types::Types(TypeGraph& graph, std::uint32_t string_size)
     : int32(graph.find("int").value_or(TypeId{})),
       uint32(graph.find("unsigned int").value_or(TypeId{})),
       int64(graph.find("long").value_or(TypeId{})),
@@ -12,7 +12,8 @@ Types::Types(TypeGraph& graph)
       uint16(graph.find("unsigned short").value_or(TypeId{})),
       string(graph.find("string").value_or(TypeId{})),
       void_pointer(graph.pointer_to(TypeId{})),
-      graph_(graph) {}
+      graph_(graph),
+      string_size_(string_size) {}
 
 std::string Types::name(TypeId id) const {
   return graph_.to_string(id);
@@ -42,12 +43,22 @@ bool Types::is_string_like(TypeId id) const {
 
 std::uint64_t Types::size(TypeId id) const {
   if (is_pointer(id)) return 8;
-  return graph_.size_of(id);
+  if (is_string(id)) return string_size_;
+  if (!is_array(id)) return graph_.size_of(id);
+  // The graph does not know how long strings are.
+  std::uint64_t count = 1;
+  for (int depth = 0; depth < 64 && is_array(id); ++depth) {
+    if (__builtin_mul_overflow(count, std::uint64_t{at(id).count}, &count)) return 0;
+    id = referent(id);
+  }
+  std::uint64_t bytes = 0;
+  const std::uint64_t element = is_array(id) ? 0 : size(id);
+  return __builtin_mul_overflow(count, element, &bytes) ? 0 : bytes;
 }
 
 TypeId Types::decay(TypeId id) const {
   if (is_array(id)) return graph_.pointer_to(referent(id));
-  if (kind(id) == TypeKind::Function) return graph_.pointer_to(id);
+  if (is_function(id)) return graph_.pointer_to(id);
   return id;
 }
 

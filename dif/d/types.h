@@ -15,7 +15,8 @@ namespace ringside::d {
 
 class Types {
  public:
-  explicit Types(TypeGraph& graph);
+  /// `string_size` is strsize, the size of every `string`.
+  Types(TypeGraph& graph, std::uint32_t string_size);
 
   TypeGraph& graph() const { return graph_; }
   const Type& at(TypeId id) const { return graph_[graph_.resolve(id)]; }
@@ -36,7 +37,9 @@ class Types {
   /// Values of the type are handled by address: strings, structs, arrays.
   bool by_reference(TypeId id) const { return is_string(id) || is_struct(id) || is_array(id); }
 
-  /// Bytes; 0 when incomplete. A string has strsize bytes, which the caller knows.
+  bool is_function(TypeId id) const { return kind(id) == TypeKind::Function; }
+
+  /// Bytes; 0 when incomplete. A string has strsize bytes.
   std::uint64_t size(TypeId id) const;
   /// The type of an array used as a value: a pointer to its elements.
   TypeId decay(TypeId id) const;
@@ -60,6 +63,7 @@ class Types {
 
  private:
   TypeGraph& graph_;
+  std::uint32_t string_size_;
 };
 
 /// Extends the low `size` bytes (1, 2, 4; 8 changes nothing) to 64 bits.

@@ -1,0 +1,179 @@
+// Declarations: types, variables, constants, and what is refused.
+#include <gtest/gtest.h>
+
+#include "dif/d/testing/program_runner.h"
+
+namespace ringside::d {
+namespace {
+
+struct Case {
+  const char* source;
+  const char* tag;
+};
+
+class DeclarationRefused : public testing::TestWithParam<Case> {};
+
+TEST_P(DeclarationRefused, WithItsTag) {
+  const std::string message = error_of(std::string(GetParam().source) + "\nBEGIN { }");
+
+  EXPECT_TRUE(message.starts_with("[" + std::string(GetParam().tag) + "] line 1: "))
+      << GetParam().source << "\n"
+      << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, DeclarationRefused,
+    testing::Values(
+        Case{"int a[0x7fffffff];", "D_DECL_ARRBIG"}, Case{"int a[];", "D_DECL_ARRNULL"},
+        Case{"int a[-1];", "D_DECL_ARRSUB"}, Case{"int a[0];", "D_DECL_ARRSUB"},
+        Case{"int a[\"x\"];", "D_DECL_ARRSUB"}, Case{"int a[pid];", "D_DECL_ARRSUB"},
+        Case{"auto int x;", "D_DECL_BADCLASS"}, Case{"static int x;", "D_DECL_BADCLASS"},
+        Case{"register int x;", "D_DECL_BADCLASS"},
+        Case{"struct s { int x : pid; };", "D_DECL_BFCONST"},
+        Case{"struct s { int x : -1; };", "D_DECL_BFCONST"},
+        Case{"struct s { int x : 0; };", "D_DECL_BFCONST"},
+        Case{"struct s { int x : 33; };", "D_DECL_BFSIZE"},
+        Case{"struct s { string x : 3; };", "D_DECL_BFTYPE"},
+        Case{"struct s { int *x : 3; };", "D_DECL_BFTYPE"},
+        Case{"short char c;", "D_DECL_CHARATTR"}, Case{"long char c;", "D_DECL_CHARATTR"},
+        Case{"extern typedef int x;", "D_DECL_CLASS"}, Case{"self this int x;", "D_DECL_CLASS"},
+        Case{"int char x;", "D_DECL_COMBO"}, Case{"signed unsigned x;", "D_DECL_COMBO"},
+        Case{"short long x;", "D_DECL_COMBO"}, Case{"struct s { int a[int]; };", "D_DECL_DYNOBJ"},
+        Case{"enum e { A = pid };", "D_DECL_ENCONST"},
+        Case{"enum e { A = \"x\" };", "D_DECL_ENCONST"},
+        Case{"enum e { A = 0x7fffffff, B };", "D_DECL_ENOFLOW"},
+        Case{"int f(a, b);", "D_DECL_IDENT"}, Case{"int x; char x;", "D_DECL_IDRED"},
+        Case{"int pid;", "D_DECL_IDRED"}, Case{"enum e { A, A };", "D_DECL_IDRED"},
+        Case{"typedef int t; typedef char t;", "D_DECL_IDRED"},
+        Case{"inline int i = 1; int i;", "D_DECL_IDRED"},
+        Case{"struct nosuch x;", "D_DECL_INCOMPLETE"},
+        Case{"struct s { struct s x; };", "D_DECL_INCOMPLETE"},
+        Case{"this int a[int];", "D_DECL_LOCASSC"}, Case{"long string s;", "D_DECL_LONGINT"},
+        Case{"short float f;", "D_DECL_LONGINT"},
+        Case{"struct s { int x; char x; };", "D_DECL_MNAME"},
+        Case{"struct s { int x; struct { int x; }; };", "D_DECL_MNAME"},
+        Case{"int f(self int);", "D_DECL_PARMCLASS"},
+        Case{"int a[extern int];", "D_DECL_PARMCLASS"},
+        Case{"inline int i[int] = 1;", "D_DECL_PROTO_NAME"},
+        Case{"int a[struct nosuch];", "D_DECL_PROTO_TYPE"},
+        Case{"int a[void];", "D_DECL_PROTO_VOID"}, Case{"int f(int, void);", "D_DECL_PROTO_VOID"},
+        Case{"unsigned string s;", "D_DECL_SIGNINT"}, Case{"signed double d;", "D_DECL_SIGNINT"},
+        Case{"struct s { int x; }; struct s { int x; };", "D_DECL_TYPERED"},
+        Case{"enum e { A }; enum e { B };", "D_DECL_TYPERED"}, Case{"int;", "D_DECL_USELESS"},
+        Case{"unsigned void *p;", "D_DECL_VOIDATTR"}, Case{"void v;", "D_DECL_VOIDOBJ"},
+        Case{"struct s { void v; };", "D_DECL_VOIDOBJ"}, Case{"void a[3];", "D_DECL_VOIDOBJ"},
+        Case{"inline int i = execname;", "D_OP_INCOMPAT"},
+        Case{"int a[4]; BEGIN { a = 1; }", "D_OP_ARRFUN"},
+        Case{"int a[4]; BEGIN { a++; }", "D_OP_ARRFUN"},
+        Case{"BEGIN { this->p = (void *)8; this->p++; }", "D_OP_VFPTR"},
+        Case{"BEGIN { x = 1; x(2); }", "D_FUNC_IDKIND"},
+        Case{"BEGIN { this->a[1]++; }", "D_ARR_LOCAL"},
+        Case{"BEGIN { x = 1; x %= execname; }", "D_OP_INT"},
+        Case{"BEGIN { x = sizeof(struct nosuch); }", "D_SIZEOF_TYPE"},
+        Case{"BEGIN { x = sizeof(void); }", "D_SIZEOF_TYPE"},
+        Case{"BEGIN { x = offsetof(int, x); }", "D_OFFSETOF_TYPE"},
+        Case{"struct s { int x : 3; }; BEGIN { y = offsetof(struct s, x); }",
+             "D_OFFSETOF_BITFIELD"},
+        Case{"struct s { int x; }; BEGIN { y = offsetof(struct s, z); }", "D_TYPE_MEMBER"},
+        Case{"int a[int]; BEGIN { a[1, 2] = 1; }", "D_PROTO_LEN"},
+        Case{"int a[string]; BEGIN { a[1] = 1; }", "D_PROTO_ARG"}));
+
+struct Value {
+  const char* declarations;
+  const char* expression;
+  std::int64_t value;
+};
+
+class Declared : public testing::TestWithParam<Value> {};
+
+TEST_P(Declared, HasTheValueOfC) {
+  const Outcome out = run(std::string(GetParam().declarations) + "\nBEGIN { trace(" +
+                          GetParam().expression + "); }");
+
+  ASSERT_EQ(out.error, "") << GetParam().expression;
+  EXPECT_EQ(out.values, std::vector<Recorded>{GetParam().value})
+      << GetParam().declarations << " " << GetParam().expression;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, Declared,
+    testing::Values(
+        Value{"struct s { char c; int i; long l; short h; };", "sizeof(struct s)", 24},
+        Value{"struct s { char c; int i; long l; short h; };", "offsetof(struct s, l)", 8},
+        Value{"struct s { int a : 3; int b : 7; int c : 30; };", "sizeof(struct s)", 8},
+        Value{"struct s { char c; string name; int n; };", "sizeof(struct s)", 264},
+        Value{"struct s { char c; string name; int n; };", "offsetof(struct s, n)", 260},
+        Value{"struct s; struct s { struct s *next; int v; };", "sizeof(struct s)", 16},
+        Value{"union u { char c[5]; int i; };", "sizeof(union u)", 8},
+        Value{"struct s { int n; union { int a; long b; }; };", "offsetof(struct s, b)", 8},
+        Value{"enum e { A = -2, B, C = 7, D };", "B * 100 + D", -92},
+        Value{"enum e { A = -2 }; typedef enum e e_t;", "(e_t)-2 == A", 1},
+        Value{"typedef int four_t[4]; typedef four_t grid_t[3];", "sizeof(grid_t)", 48},
+        Value{"typedef int (*fn_t)(int, char *, ...);", "sizeof(fn_t)", 8},
+        Value{"string names[3];", "sizeof(names)", 768}, Value{"", "sizeof(\"abc\")", 4},
+        Value{"", "sizeof(long long)", 8}, Value{"", "sizeof(long double)", 16},
+        Value{"", "sizeof(string)", 256}, Value{"", "sizeof('a')", 4}, Value{"", "sizeof(1L)", 8},
+        Value{"", "sizeof(1u)", 4}, Value{"", "sizeof(0x100000000)", 8},
+        Value{"", "0x7fffffff + 1 < 0", 1}, Value{"", "0xffffffff + 1", 0},
+        Value{"", "'ab'", 0x6261}, Value{"", "'\\x41'", 65}, Value{"", "'\\101'", 65},
+        Value{"", "'\\n'", 10}, Value{"", "'\\377'", -1}, Value{"", "010", 8},
+        Value{"", "18446744073709551615 > 0", 1}, Value{"", "-1 < 0u", 0},
+        Value{"", "\"abc\" < \"abd\"", 1}, Value{"", "\"b\" >= \"abd\"", 1}, Value{"", "1 ^^ 2", 0},
+        Value{"", "(1, 2)", 2}, Value{"", "(char)300", 44}, Value{"", "(uint8_t)-1", 255},
+        Value{"", "-7 / 2", -3}, Value{"", "-7 % 3", -1},
+        Value{"", "(int *)16 + 2 == (int *)24", 1}, Value{"", "(long *)32 - (long *)16", 2},
+        Value{"", "NULL == 0", 1}, Value{"", "1 ? -1 : 0u", 4294967295}));
+
+TEST(Variables, OfStructTypeHaveMembers) {
+  const Outcome out =
+      run("struct point { int x, y; string name; struct { char c; long l; } in; };\n"
+          "struct point p; struct point q; int a[4]; string s[2];\n"
+          "BEGIN { p.x = 3; p.y = -4; p.name = \"here\"; p.in.l = 1 << 20; q = p; q.x++;"
+          " trace(q.x); trace(q.y); trace(q.name); trace(q.in.l); trace(p.x);"
+          " a[1] = 5; a[3] = a[1] * 2; trace(a[3] + a[0]); s[1] = \"two\"; trace(s[1]); }");
+
+  ASSERT_EQ(out.error, "");
+  const std::vector<Recorded> expected{std::int64_t{4},       std::int64_t{-4}, std::string("here"),
+                                       std::int64_t{1 << 20}, std::int64_t{3},  std::int64_t{10},
+                                       std::string("two")};
+  EXPECT_EQ(out.values, expected);
+}
+
+TEST(Variables, BitFieldsAreReadAndWritten) {
+  const Outcome out =
+      run("struct bits { int a : 3; unsigned int b : 5; int c : 20; unsigned int d : 31; long e : "
+          "40; };\n"
+          "struct bits v; this struct bits w;\n"
+          "BEGIN { v.a = -2; v.b = 31; v.c = -500000; v.d = 0x7fffffff; v.e = -5; v.b += 2; v.a++;"
+          " trace(v.a); trace(v.b); trace(v.c); trace(v.d); trace(v.e);"
+          " this->w = v; trace(this->w.e - 1); }");
+
+  ASSERT_EQ(out.error, "");
+  const std::vector<Recorded> expected{std::int64_t{-1},      std::int64_t{1},
+                                       std::int64_t{-500000}, std::int64_t{0x7fffffff},
+                                       std::int64_t{-5},      std::int64_t{-6}};
+  EXPECT_EQ(out.values, expected);
+}
+
+TEST(Variables, KeysWithEffectsAreEvaluatedOnce) {
+  const Outcome out =
+      run("BEGIN { i = 0; a[i++] += 5; a[i++]++; ++a[i - 2]; trace(i); trace(a[0]); trace(a[1]);"
+          " a[strlen(\"abc\"), i++]++; trace(a2 = 1); }");
+  const Outcome calls = run("BEGIN { a[strlen(\"abc\")]++; a[3] += 2; trace(a[3]); }");
+
+  EXPECT_TRUE(out.error.find("prototype mismatch") != std::string::npos);
+  ASSERT_EQ(calls.error, "");
+  EXPECT_EQ(calls.values, std::vector<Recorded>{std::int64_t{3}});
+}
+
+TEST(Variables, StepsOfElementsCount) {
+  const Outcome out = run(
+      "BEGIN { i = 0; a[i++] += 5; a[i++]++; ++a[i - 2]; trace(i); trace(a[0]); trace(a[1]); }");
+
+  ASSERT_EQ(out.error, "");
+  const std::vector<Recorded> expected{std::int64_t{2}, std::int64_t{6}, std::int64_t{1}};
+  EXPECT_EQ(out.values, expected);
+}
+
+}  // namespace
+}  // namespace ringside::d

@@ -1,0 +1,32 @@
+/* The current process by the built-in variables alone, where procfs_linux.d is left out. */
+#pragma D depends_on library procfs.d
+
+translator psinfo_t < pid_t P > {
+	pr_nlwp = 1;
+	pr_pid = P;
+	pr_ppid = ppid;
+	pr_uid = uid;
+	pr_euid = uid;
+	pr_gid = gid;
+	pr_egid = gid;
+	pr_fname = execname;
+	pr_psargs = execname;
+	pr_dmodel = PR_MODEL_LP64;
+	pr_taskid = 0;
+	pr_projid = 0;
+	pr_poolid = 0;
+	pr_zoneid = 0;
+};
+
+translator lwpsinfo_t < id_t L > {
+	pr_lwpid = L;
+	pr_state = SONPROC;
+	pr_sname = 'O';
+	pr_name = execname;
+	pr_onpro = cpu;
+	pr_bindpro = -1;
+	pr_bindpset = -1;
+};
+
+inline psinfo_t *curpsinfo = xlate <psinfo_t *> (pid);
+inline lwpsinfo_t *curlwpsinfo = xlate <lwpsinfo_t *> (tid);

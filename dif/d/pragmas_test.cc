@@ -1,0 +1,111 @@
+// #pragma D, provider declarations, stability, versions.
+#include <gtest/gtest.h>
+
+#include "dif/d/testing/program_runner.h"
+
+namespace ringside::d {
+namespace {
+
+struct Case {
+  const char* source;
+  const char* tag;
+};
+
+class PragmaRefused : public testing::TestWithParam<Case> {};
+
+TEST_P(PragmaRefused, WithItsTag) {
+  const std::string message = error_of(std::string(GetParam().source) + "\nBEGIN { }");
+
+  EXPECT_TRUE(message.starts_with("[" + std::string(GetParam().tag) + "] line 1: "))
+      << GetParam().source << "\n"
+      << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, PragmaRefused,
+    testing::Values(
+        Case{"#pragma D nonsense", "D_PRAGMA_INVAL"}, Case{"#pragma D", "D_PRAGMA_MALFORM"},
+        Case{"#pragma D attributes", "D_PRAGMA_MALFORM"},
+        Case{"#pragma D attributes Stable x", "D_PRAGMA_INVAL"},
+        Case{"#pragma D attributes Stable/Stable/Common x", "D_PRAGMA_UNUSED"},
+        Case{"#pragma D attributes Stable/Stable/Common provider p probe", "D_PRAGMA_INVAL"},
+        Case{"#pragma D binding \"1.0\"", "D_PRAGMA_MALFORM"},
+        Case{"#pragma D binding \"one\" x", "D_PRAGMA_INVAL"},
+        Case{"#pragma D binding \"1.0\" x", "D_PRAGMA_UNUSED"},
+        Case{"#pragma D depends_on library procfs.d", "D_PRAGMA_DEPEND"},
+        Case{"#pragma D depends_on provider nosuch", "D_PRAGMA_DEPEND"},
+        Case{"#pragma D depends_on planet mars", "D_PRAGMA_INVAL"},
+        Case{"#pragma D option", "D_PRAGMA_MALFORM"},
+        Case{"#pragma D option version=one", "D_PRAGMA_OPTSET"},
+        Case{"#pragma D option amin=Nice", "D_PRAGMA_OPTSET"}, Case{"#nonsense", "D_PRAGCTL_INVAL"},
+        Case{"#error no", "D_PRAGERR"}, Case{"#line x", "D_PRAGMA_MALFORM"},
+        Case{"provider p1 { probe a(); };", "D_PROV_BADNAME"},
+        Case{"provider p { probe a(); probe a(int); };", "D_PROV_PRDUP"},
+        Case{"provider p { probe a(); }; provider p { probe a(); };", "D_PROV_INCOMPAT"},
+        Case{"provider p { probe a(int, ...); };", "D_DECL_PROTO_VARARGS"},
+        Case{"provider p { probe a(int, void); };", "D_DECL_PROTO_VOID"},
+        Case{"struct o { int x; }; provider p { probe a(int *) : (struct o *); };",
+             "D_PROV_PRXLATOR"}));
+
+TEST(Pragma, ScopeErrorsNameTheirOwnLine) {
+  const std::string message = error_of("BEGIN {\n#pragma D attributes Stable/Stable/Common x\n}");
+
+  EXPECT_TRUE(message.starts_with("[D_PRAGMA_SCOPE] line 2: ")) << message;
+}
+
+TEST(Provider, DeclarationsAloneAreAProgram) {
+  const Outcome out =
+      run("provider p { probe a(int, char *); probe b(string s) : (int); };\n"
+          "#pragma D attributes Evolving/Evolving/Common provider p provider\n"
+          "#pragma D attributes Private/Private/Unknown provider p args\n");
+
+  EXPECT_EQ(out.error, "");
+  EXPECT_TRUE(out.program.clauses.empty());
+}
+
+TEST(Stability, OfAClauseIsTheLeastOfWhatItUses) {
+  const Outcome plain = run("BEGIN { trace(pid); }");
+  const Outcome kernel = run("BEGIN { trace(curthread->pid); }");
+  const Outcome own =
+      run("#pragma D attributes Unstable/Evolving/ISA x\n"
+          "int x;\nBEGIN { trace(x); }");
+
+  ASSERT_EQ(plain.error + kernel.error + own.error, "");
+  EXPECT_EQ(dif::to_string(plain.program.clauses[0].statement_attributes), "Stable/Stable/Common");
+  EXPECT_EQ(dif::to_string(kernel.program.clauses[0].statement_attributes),
+            "Private/Private/Unknown");
+  EXPECT_EQ(dif::to_string(own.program.clauses[0].statement_attributes), "Unstable/Evolving/ISA");
+}
+
+TEST(Stability, BelowTheMinimumIsAnError) {
+  CompileOptions options;
+  options.attribute_minimum = dif::Attributes{};
+
+  EXPECT_TRUE(error_of("BEGIN\n{ trace(curthread); }", options)
+                  .starts_with("[D_ATTR_MIN] line 2: attributes for curthread "
+                               "(Stable/Private/Common) are less than predefined minimum"));
+  EXPECT_EQ(error_of("BEGIN { trace(pid); }", options), "");
+}
+
+TEST(Version, HidesNamesThatCameLater) {
+  EXPECT_TRUE(error_of("#pragma D option version=1.0\nBEGIN { trace(ucaller); }")
+                  .starts_with("[D_IDENT_UNDEF] line 2: "));
+  EXPECT_TRUE(error_of("#pragma D option version=1.0\nBEGIN { trace(strstr(\"a\", \"b\")); }")
+                  .starts_with("[D_FUNC_UNDEF] line 2: "));
+  EXPECT_EQ(error_of("#pragma D option version=1.2\nBEGIN { trace(strstr(\"a\", \"b\")); }"), "");
+}
+
+TEST(Pragma, OptionsAreCheckedByWhoKnowsThem) {
+  CompileOptions options;
+  options.check_option = [](std::string_view name, std::string_view) {
+    return name == "quiet" ? std::string() : std::string("Invalid option name");
+  };
+
+  EXPECT_EQ(error_of("#pragma D option quiet\nBEGIN { }", options), "");
+  EXPECT_TRUE(error_of("#pragma D option loud=9\nBEGIN { }", options)
+                  .starts_with("[D_PRAGMA_OPTSET] line 1: failed to set option 'loud' to '9': "
+                               "Invalid option name"));
+}
+
+}  // namespace
+}  // namespace ringside::d
