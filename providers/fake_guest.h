@@ -66,6 +66,8 @@ class FakeKernel final : public guest_linux::Kernel {
     layout_.task_real_parent = 24;
     layout_.task_cred = 32;
     layout_.task_sum_exec_runtime = 40;
+    layout_.task_mm = 48;
+    layout_.task_stack = 56;
     layout_.cred_uid = 4;
     layout_.cred_gid = 8;
   }

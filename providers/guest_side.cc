@@ -69,6 +69,11 @@ std::optional<std::uint32_t> GuestSide::tsc_khz() const {
 void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts) {
   dispatcher_.seal(sink, clock);
   sampler_.set_shim(shim_.installed());
+  stack_tables_ = guest_linux::StackTables::load(host_reader_, kernel_);
+  for (LinuxContext* context : {&trap_context_, &sample_context_}) {
+    context->set_stack_tables(&*stack_tables_);
+    context->set_shim(shim_.installed());
+  }
   parts.kernel = &host_reader_;
   parts.sampler = &sampler_;
   if (table_.size() == 0) return;

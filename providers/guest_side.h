@@ -64,6 +64,7 @@ class GuestSide {
   TrapPoints points_;
   LinuxContext trap_context_, sample_context_;
   vmm::PageTableReader host_reader_;
+  std::optional<guest_linux::StackTables> stack_tables_;  // loaded by prepare()
   VcpuSampler sampler_;
   TrapDispatcher dispatcher_;
   bool armed_ = false;

@@ -1,4 +1,5 @@
-// In this file, top to bottom: pt_regs, the firing moment, identity, arguments.
+// In this file, top to bottom: pt_regs, the firing moment, identity, arguments. Stacks and what is
+// done to processes: linux_stacks.cc.
 #include "providers/linux_context.h"
 
 #include <algorithm>
@@ -9,10 +10,7 @@ namespace {
 
 constexpr std::uint64_t kPhysicalMask = 0x000f'ffff'ffff'f000;  // a root's bits in CR3
 constexpr std::size_t kCommSize = 16;                           // TASK_COMM_LEN
-
-constexpr Fault unknown_layout() {
-  return Fault{FaultKind::IllegalOperation, 0, 0};
-}
+constexpr std::size_t kDeepestStack = 256;                      // frames that are counted
 
 /// A register by its number in an instruction's encoding.
 std::uint64_t by_number(const Registers& r, std::uint8_t number) {
@@ -40,12 +38,15 @@ PtRegsLayout find_pt_regs(const TypeGraph& types) {
   return layout;
 }
 
-LinuxContext::LinuxContext(const vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
+LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
                            const PtRegsLayout& pt_regs)
-    : kernel_(kernel),
+    : memory_(memory),
+      kernel_(kernel),
       layout_(kernel.layout()),
       pt_regs_(pt_regs),
       kernel_table_(kernel.table()),
+      process_table_(kernel_table_),
+      saved_registers_(find_saved_registers(kernel.symbols())),
       kernel_reader_(memory, kernel_table_),
       process_reader_(memory, kernel_table_) {}
 
@@ -57,9 +58,8 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {
   kernel_reader_.forget();
   // With page-table isolation CR3 may be the user's half of the pair (bit 12 set): it maps all of
   // the process, which is what we read through it. The low bits are the PCID.
-  vmm::PageTable process = kernel_table_;
-  process.root = GuestPhys(registers.cr3 & kPhysicalMask & ~kernel_table_.encryption_mask);
-  process_reader_.set_table(process);  // forgets the last firing's translations
+  process_table_.root = GuestPhys(registers.cr3 & kPhysicalMask & ~kernel_table_.encryption_mask);
+  process_reader_.set_table(process_table_);  // forgets the last firing's translations
 }
 
 void LinuxContext::select_sample(std::uint64_t late) {
@@ -80,14 +80,6 @@ std::optional<std::uint32_t> LinuxContext::syscall_number(std::uint8_t regs_regi
 Result<GuestVirt, Fault> LinuxContext::current() const {
   if (!current_) current_ = TRY(kernel_.current_task(kernel_reader_, percpu_base_));
   return *current_;
-}
-
-template <class T>
-Result<T, Fault> LinuxContext::field(GuestVirt object, std::optional<std::uint32_t> offset) const {
-  if (!offset) return tl::make_unexpected(unknown_layout());
-  const auto at = object.checked_add(*offset);
-  if (!at) return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, object.raw()});
-  return load<T>(kernel_reader_, *at);
 }
 
 template <class T>
@@ -121,9 +113,15 @@ Result<std::uint64_t, Fault> LinuxContext::variable(dif::ContextVariable which) 
     case ContextVariable::Vtimestamp:
       return task_field<std::uint64_t>(layout_.task_sum_exec_runtime);
     case ContextVariable::Ipl: return 0;  // Linux has no interrupt priority levels
-    case ContextVariable::Ucaller:
-    case ContextVariable::Stackdepth:
-    case ContextVariable::Ustackdepth: break;  // need the unwinder
+    case ContextVariable::Ucaller: return user_caller();
+    case ContextVariable::Stackdepth: {
+      std::array<std::uint64_t, kDeepestStack> frames;
+      return kernel_stack(frames);
+    }
+    case ContextVariable::Ustackdepth: {
+      std::array<std::uint64_t, kDeepestStack> frames;
+      return user_stack(frames);
+    }
   }
   return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
 }
@@ -143,13 +141,6 @@ std::uint64_t LinuxContext::error_number() const {
   if (sample_ || binding_.kind != BindingKind::SyscallReturn) return 0;
   const std::uint64_t negated = 0 - registers_.rax;
   return negated <= kMaxErrno ? negated : 0;
-}
-
-Result<std::uint64_t, Fault> LinuxContext::caller() const {
-  if (sample_) return 0;
-  // On the path that all system calls share, the frame is do_syscall_64's own.
-  if (binding_.kind == BindingKind::SyscallReturn && binding_.number != kNoNumber) return 0;
-  return stack_word(0);
 }
 
 Result<std::uint64_t, Fault> LinuxContext::stack_word(unsigned index) const {

@@ -12,7 +12,9 @@
 #include "dif/fire_record.h"
 #include "providers/binding.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/orc.h"
 #include "vmm/page_walk.h"
+#include "vmm/shim.h"
 
 namespace ringside::providers {
 
@@ -43,12 +45,22 @@ class UserHalfReader final : public GuestReader {
   const GuestReader& process_;
 };
 
+/// How far above its lowest address a task's kernel stack keeps the registers that user mode was
+/// left with (task_pt_regs in arch/x86/include/asm/processor.h): THREAD_SIZE less struct pt_regs,
+/// less two words where the kernel is built for FRED (since 6.9).
+std::uint64_t find_saved_registers(const guest_linux::SymbolTable& symbols);
+
 class LinuxContext final : public dif::GuestContext {
  public:
-  LinuxContext(const vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
+  LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
                const PtRegsLayout& pt_regs);
   LinuxContext(const LinuxContext&) = delete;
   LinuxContext& operator=(const LinuxContext&) = delete;
+
+  /// What kernel stacks are followed with; without it they are empty. Must outlive the context.
+  void set_stack_tables(const guest_linux::StackTables* tables) { stack_tables_ = tables; }
+  /// Whose vCPUs stand still while a firing waits.
+  void set_shim(vmm::Shim* shim) { shim_ = shim; }
 
   /// A new firing moment: forgets everything known of the last one.
   void begin(const Registers& registers, GuestVirt percpu_base);
@@ -67,23 +79,45 @@ class LinuxContext final : public dif::GuestContext {
   const GuestReader& kernel() const override { return kernel_reader_; }
   const GuestReader& user() const override { return user_half_; }
   const Registers* registers() const override { return &registers_; }
+  /// Fault: a kernel thread, which has none, or a stack without an entry from user mode.
+  Result<Registers, Fault> user_registers() const override;
+  Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override;
+  /// By frame pointers: programs built without them show their first frame, and what happens to
+  /// lie where rbp points.
+  Result<std::size_t, Fault> user_stack(std::span<std::uint64_t> frames) const override;
+  Result<bool, Fault> progeny_of(std::int64_t pid) const override;
+  /// Fault: a page that is absent, read-only, code, or was never written.
+  Result<void, Fault> write_user(GuestVirt at, std::span<const std::byte> bytes) const override;
+  Result<void, Fault> wait(std::uint64_t nanoseconds) const override;
 
  private:
   Result<GuestVirt, Fault> current() const;
+  /// A member of a structure; an offset that the guest's types did not have is a fault.
   template <class T>
-  Result<T, Fault> field(GuestVirt object, std::optional<std::uint32_t> offset) const;
+  Result<T, Fault> field(GuestVirt object, std::optional<std::uint32_t> offset) const {
+    if (!offset) return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
+    const auto at = object.checked_add(*offset);
+    if (!at) return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, object.raw()});
+    return load<T>(kernel_reader_, *at);
+  }
   template <class T>
   Result<std::uint64_t, Fault> task_field(std::optional<std::uint32_t> offset) const;
   Result<std::uint64_t, Fault> credential(std::optional<std::uint32_t> offset) const;
   Result<std::uint64_t, Fault> parent_pid() const;
   Result<std::uint64_t, Fault> caller() const;
+  Result<std::uint64_t, Fault> user_caller() const;
+  /// Whether rsp points at the return address into the caller, as at a function's ends.
+  bool at_function_edge() const;
   Result<std::uint64_t, Fault> stack_word(unsigned index) const;
   std::uint64_t error_number() const;
 
+  vmm::GuestMemory& memory_;
   const guest_linux::Kernel& kernel_;
   const guest_linux::KernelLayout layout_;
   const PtRegsLayout pt_regs_;
   const vmm::PageTable kernel_table_;
+  vmm::PageTable process_table_;
+  const std::uint64_t saved_registers_;  // find_saved_registers()
   vmm::PageTableReader kernel_reader_;
   vmm::PageTableReader process_reader_;
   const UserHalfReader user_half_{process_reader_};
@@ -94,6 +128,8 @@ class LinuxContext final : public dif::GuestContext {
   bool sample_ = false;
   std::uint64_t late_ = 0;  // of a sample
   mutable std::optional<GuestVirt> current_;
+  const guest_linux::StackTables* stack_tables_ = nullptr;
+  vmm::Shim* shim_ = nullptr;
 };
 
 }  // namespace ringside::providers

@@ -10,9 +10,13 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::uint64_t kPresent = 1 << 0;
+constexpr std::uint64_t kWritable = 1 << 1;
+constexpr std::uint64_t kUser = 1 << 2;
+constexpr std::uint64_t kDirty = 1 << 6;  // in a leaf
 constexpr std::uint64_t kLarge = 1 << 7;  // PS; in a PTE (level 1) the same bit is PAT
 constexpr std::uint64_t kPat = 1 << 12;   // in a large entry: not part of the address
 constexpr std::uint64_t kAddress = 0x000f'ffff'ffff'f000;  // bits 12 to 51
+constexpr std::uint64_t kNoExecute = std::uint64_t{1} << 63;
 constexpr std::uint64_t kPage = 4096;
 constexpr unsigned kLargestLeaf = 3;  // 1 GiB pages; PS is reserved above
 
@@ -33,6 +37,7 @@ struct Found {
   GuestPhys entry_at;
   std::uint64_t entry = 0;
   unsigned level = 0;
+  std::uint64_t rights = 0;  // bits that this entry and all above it have
 };
 
 /// Follows tables from the root until the entry of `last` level, or an earlier large page; the
@@ -41,23 +46,24 @@ std::optional<Found> descend(const GuestMemory& memory, const PageTable& table, 
                              unsigned last) {
   if ((table.levels != 4 && table.levels != 5) || !canonical(at, table.levels)) return std::nullopt;
   std::uint64_t base = table.root.raw() & kAddress;
+  std::uint64_t rights = ~std::uint64_t{0};
   for (unsigned level = table.levels;; --level) {
     const GuestPhys entry_at(base + ((at >> shift_of(level)) & 511) * sizeof(std::uint64_t));
     const auto loaded = memory.load64(entry_at);
     if (!loaded) return std::nullopt;
     const std::uint64_t entry = *loaded & ~table.encryption_mask;
     const bool large = (entry & kLarge) != 0 && level > 1;
-    if (level == last || (large && (entry & kPresent) != 0)) return Found{entry_at, entry, level};
+    rights &= entry;
+    if (level == last || (large && (entry & kPresent) != 0)) {
+      return Found{entry_at, entry, level, rights};
+    }
     if ((entry & kPresent) == 0) return std::nullopt;
     base = entry & kAddress;
   }
 }
 
-}  // namespace
-
-std::optional<Translation> translate(const GuestMemory& memory, const PageTable& table,
-                                     GuestVirt at) {
-  const auto found = descend(memory, table, at.raw(), 1);
+/// What a leaf translates `at` to.
+std::optional<Translation> translation(const std::optional<Found>& found, GuestVirt at) {
   if (!found || (found->entry & kPresent) == 0 || found->level > kLargestLeaf) return std::nullopt;
   const std::uint64_t size = bytes_of(found->level);
   std::uint64_t base = found->entry & kAddress;
@@ -65,6 +71,22 @@ std::optional<Translation> translate(const GuestMemory& memory, const PageTable&
   if (base % size != 0) return std::nullopt;  // reserved bits of a large entry
   const std::uint64_t offset = at.raw() & (size - 1);
   return Translation{GuestPhys(base + offset), size, at.raw() - offset};
+}
+
+}  // namespace
+
+std::optional<Translation> translate(const GuestMemory& memory, const PageTable& table,
+                                     GuestVirt at) {
+  return translation(descend(memory, table, at.raw(), 1), at);
+}
+
+std::optional<Translation> translate_writable(const GuestMemory& memory, const PageTable& table,
+                                              GuestVirt at) {
+  constexpr std::uint64_t kRights = kPresent | kWritable | kUser;
+  const auto found = descend(memory, table, at.raw(), 1);
+  if (!found || (found->rights & kRights) != kRights) return std::nullopt;
+  if ((found->entry & kDirty) == 0 || (found->entry & kNoExecute) == 0) return std::nullopt;
+  return translation(found, at);
 }
 
 std::optional<GuestPhys> entry_address(const GuestMemory& memory, const PageTable& table,

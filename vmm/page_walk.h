@@ -1,9 +1,8 @@
 // The page walk: GuestVirt to GuestPhys for x86-64 four- and five-level tables, and GuestReader
 // over it. Intel SDM volume 3A, 4.5.
 // Guarantees: at most five reads, each entry copied once and then decoded; never caches across
-// firings, because the guest may remap between two; does not check permissions (a tracer may read
-// what the guest CPU may not).
-// Fire context: yes.
+// firings, because the guest may remap between two; reading checks no permissions (a tracer may
+// read what the guest CPU may not). Fire context: yes.
 #pragma once
 
 #include <array>
@@ -32,6 +31,11 @@ struct Translation {
 /// Empty when an entry is not present or lies outside RAM.
 std::optional<Translation> translate(const GuestMemory& memory, const PageTable& table,
                                      GuestVirt at);
+/// The same where a user program may write data: every entry on the way is writable and the user's,
+/// the page is no code, and it has been written before, so that the guest's kernel knows it as
+/// changed. Empty elsewhere.
+std::optional<Translation> translate_writable(const GuestMemory& memory, const PageTable& table,
+                                              GuestVirt at);
 /// Where the entry of `level` (1 = PTE, 2 = PMD, 3 = PUD...) for `at` lies, if the tables above it
 /// exist and are not large pages.
 std::optional<GuestPhys> entry_address(const GuestMemory& memory, const PageTable& table,
