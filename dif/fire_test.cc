@@ -2,69 +2,14 @@
 // it is used during a firing, so every test here is also a test that firing does not allocate.
 #include <gtest/gtest.h>
 
-#include "dif/engine.h"
-#include "dif/testing/fake_guest.h"
-#include "dif/testing/make_dif.h"
-#include "dif/verify.h"
+#include "dif/testing/fire_fixture.h"
 
 namespace ringside::dif {
 namespace {
 
 using namespace testing;
 
-constexpr ProbeId kBegin{1}, kEnd{2}, kError{3}, kProbe{4};
-constexpr std::uint64_t kUnmapped = 0xffff'8880'0000'0000;
-
-class FireTest : public ::testing::Test {
- protected:
-  /// An engine that runs clause i on probes[i].
-  void start(Program source, std::vector<ProbeId> probes, EngineOptions options = {},
-             unsigned vcpus = 2) {
-    auto verified = verify_program(std::move(source));
-    ASSERT_TRUE(verified) << verified.error().message;
-    engine_.emplace(std::move(*verified), options, vcpus);
-    for (std::uint32_t i = 0; i < probes.size(); ++i) {
-      engine_->enable(i, probes[i], {"fbt", "vmlinux", "vfs_read", "entry"});
-    }
-    engine_->set_end_probe(kEnd);
-    engine_->set_error_probe(kError);
-  }
-  void fire(ProbeId probe, std::uint64_t timestamp = 1, std::uint32_t vcpu = 0) {
-    engine_->fire(probe, FireRecord{vcpu, timestamp, 0}, guest_);
-  }
-  std::int64_t number(const Record& record, std::size_t field = 0) {
-    const RecordField& at = engine_->ecb(record.ecb).fields[field];
-    std::int64_t value = 0;
-    std::memcpy(&value, record.data.data() + at.offset, at.size);
-    return value;
-  }
-  std::string text(const Record& record, std::size_t field = 0) {
-    return reinterpret_cast<const char*>(record.data.data() +
-                                         engine_->ecb(record.ecb).fields[field].offset);
-  }
-
-  FakeGuest guest_;
-  std::optional<Engine> engine_;
-};
-
-Clause trace(Difo value) {
-  return clause({action(ActionKind::Trace, {std::move(value)})});
-}
-
-/// `x = value` for the global variable 0x500.
-Action assign(Opcode op, VariableScope scope, std::uint64_t value) {
-  Difo object = constant(value);
-  object.text = {encode_indexed(Opcode::Setx, 0, 1), encode_indexed(op, 0x500, 1),
-                 encode_return(1)};
-  object.variables = {{0x500, scope, VariableKind::Scalar, kLong, "x"}};
-  return action(ActionKind::Evaluate, {object});
-}
-
-Difo load_variable(Opcode op, VariableScope scope) {
-  Difo object = difo({encode_indexed(op, 0x500, 1), encode_return(1)});
-  object.variables = {{0x500, scope, VariableKind::Scalar, kLong, "x"}};
-  return object;
-}
+using FireTest = FireFixture;
 
 TEST_F(FireTest, TheDefaultActionRecordsTheFiringAlone) {
   start(program({clause({})}), {kProbe});

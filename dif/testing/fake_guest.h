@@ -63,7 +63,21 @@ class FakeGuest final : public GuestContext {
   Result<std::uint64_t, Fault> argument(unsigned n) const override { return arguments[n]; }
   const GuestReader& kernel() const override { return kernel_memory; }
   const GuestReader& user() const override { return user_memory; }
-  const Registers* registers() const override { return nullptr; }
+  const Registers* registers() const override { return trapped ? &trap_registers : nullptr; }
+  Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override {
+    return copy_frames(kernel_frames, frames);
+  }
+  Result<std::size_t, Fault> user_stack(std::span<std::uint64_t> frames) const override {
+    return copy_frames(user_frames, frames);
+  }
+  Result<void, Fault> perform(Deed deed, std::uint64_t argument) const override {
+    deeds[deed_count++ % deeds.size()] = {deed, argument};
+    return {};
+  }
+  Result<void, Fault> wait(std::uint64_t nanoseconds) const override {
+    waited += nanoseconds;
+    return {};
+  }
 
   void set(ContextVariable which, std::uint64_t value) {
     variables[static_cast<std::size_t>(which)] = value;
@@ -73,7 +87,21 @@ class FakeGuest final : public GuestContext {
   std::array<std::uint64_t, 13> variables{};
   std::array<std::uint64_t, 10> arguments{};
   std::string command = "workload";
+  std::vector<std::uint64_t> kernel_frames, user_frames;
+  bool trapped = false;  // else the host fires
+  Registers trap_registers{};
   mutable unsigned variable_reads = 0, execname_reads = 0;
+  mutable std::array<std::pair<Deed, std::uint64_t>, 8> deeds{};
+  mutable std::size_t deed_count = 0;
+  mutable std::uint64_t waited = 0;  // ns of chill()
+
+ private:
+  static std::size_t copy_frames(const std::vector<std::uint64_t>& from,
+                                 std::span<std::uint64_t> to) {
+    const std::size_t count = std::min(from.size(), to.size());
+    std::copy_n(from.begin(), count, to.begin());
+    return count;
+  }
 };
 
 }  // namespace ringside::dif::testing

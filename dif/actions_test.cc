@@ -1,0 +1,213 @@
+// What the actions beyond printf() and aggregations leave behind: stacks and symbols as fields and
+// keys, tracemem of a dynamic size, and the actions that change the guest.
+#include <gtest/gtest.h>
+
+#include "dif/testing/fire_fixture.h"
+
+namespace ringside::dif {
+namespace {
+
+using namespace testing;
+
+using Words = std::vector<std::uint64_t>;
+
+class ActionsTest : public FireFixture {
+ protected:
+  ActionsTest() {
+    guest_.set(ContextVariable::Pid, 1234);
+    guest_.kernel_frames = {0xa1, 0xa2, 0xa3};
+    guest_.user_frames = {0xb1, 0xb2};
+  }
+};
+
+ValueType code(ValueKind kind, std::uint32_t size) {
+  return {kind, false, size};
+}
+
+Difo of_kind(ValueKind kind, std::uint32_t size, std::uint64_t address = 0x77) {
+  Difo made = constant(address);
+  made.result = code(kind, size);
+  return made;
+}
+
+TEST_F(ActionsTest, StacksAreRecordedInnermostFirstAndPaddedWithZero) {
+  start(program({clause({action(ActionKind::Trace, {of_kind(ValueKind::KernelStack, 40)}),
+                         action(ActionKind::Trace, {of_kind(ValueKind::KernelStack, 16)}),
+                         action(ActionKind::Trace, {of_kind(ValueKind::UserStack, 32)}),
+                         action(ActionKind::Trace, {of_kind(ValueKind::UserStack, 16)})})}),
+        {kProbe});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 1u);
+  EXPECT_EQ(words(harvest.records[0], 0), (Words{0xa1, 0xa2, 0xa3, 0, 0}));
+  EXPECT_EQ(words(harvest.records[0], 1), (Words{0xa1, 0xa2}));
+  EXPECT_EQ(words(harvest.records[0], 2), (Words{1234, 0xb1, 0xb2, 0}));
+  EXPECT_EQ(words(harvest.records[0], 3), (Words{1234, 0xb1}));
+}
+
+TEST_F(ActionsTest, SymbolsAreAddressesAndThoseOfUsersHaveTheProcessBefore) {
+  start(program({clause({action(ActionKind::Trace, {of_kind(ValueKind::KernelSymbol, 8)}),
+                         action(ActionKind::Trace, {of_kind(ValueKind::KernelModule, 8)}),
+                         action(ActionKind::Trace, {of_kind(ValueKind::UserSymbol, 16)}),
+                         action(ActionKind::Trace, {of_kind(ValueKind::UserModule, 16)}),
+                         action(ActionKind::Trace, {of_kind(ValueKind::UserAddress, 16)})})}),
+        {kProbe});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 1u);
+  EXPECT_EQ(words(harvest.records[0], 0), (Words{0x77}));
+  EXPECT_EQ(words(harvest.records[0], 1), (Words{0x77}));
+  for (const std::size_t field : {2u, 3u, 4u}) {
+    EXPECT_EQ(words(harvest.records[0], field), (Words{1234, 0x77}));
+  }
+}
+
+TEST_F(ActionsTest, StacksAndSymbolsAreKeys) {
+  const std::vector<ValueType> keys{code(ValueKind::KernelStack, 32), kString,
+                                    code(ValueKind::UserStack, 24),
+                                    code(ValueKind::UserSymbol, 16)};
+  start(program({clause({aggregate(
+                    0, {of_kind(ValueKind::KernelStack, 32), constant("k"),
+                        of_kind(ValueKind::UserStack, 24), of_kind(ValueKind::UserSymbol, 16)})})},
+                {Aggregation{"", AggregateFunction::Count, keys, true, 0}}),
+        {kProbe});
+  fire(kProbe);
+  fire(kProbe);
+  guest_.kernel_frames[0] = 0xa9;
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.aggregates.size(), 2u);
+  const auto& key = harvest.aggregates[0].key;
+  ASSERT_EQ(key.size(), 32u + 2 + 24 + 16);
+  Words frames(4), user(3), symbol(2);
+  std::memcpy(frames.data(), key.data(), 32);
+  std::memcpy(user.data(), key.data() + 34, 24);
+  std::memcpy(symbol.data(), key.data() + 58, 16);
+  EXPECT_EQ(frames, (Words{0xa1, 0xa2, 0xa3, 0}));
+  EXPECT_EQ(user, (Words{1234, 0xb1, 0xb2}));
+  EXPECT_EQ(symbol, (Words{1234, 0x77}));
+  EXPECT_EQ(harvest.aggregates[0].words, std::vector<std::int64_t>{2});
+  EXPECT_EQ(harvest.aggregates[1].words, std::vector<std::int64_t>{1});
+}
+
+Action dynamic_tracemem(std::uint64_t address, std::uint64_t most, std::uint64_t wanted) {
+  Action made = action(ActionKind::TracememDynamic, {constant(address), constant(wanted)});
+  made.argument = most;
+  made.has_argument = true;
+  return made;
+}
+
+TEST_F(ActionsTest, TracememOfADynamicSizeShowsAtMostTheMaximum) {
+  guest_.kernel_memory.put_text(kUnmapped, "0123456789");
+  start(program({clause({dynamic_tracemem(kUnmapped, 8, 3), dynamic_tracemem(kUnmapped, 8, 100),
+                         dynamic_tracemem(kUnmapped, 8, ~0ull), dynamic_tracemem(0, 8, 0)})}),
+        {kProbe});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 1u);
+  const Record& record = harvest.records[0];
+  const auto& fields = engine_->ecb(EcbId{1}).fields;
+  ASSERT_EQ(fields.size(), 8u);
+  EXPECT_EQ(fields[0].type, (ValueType{ValueKind::Bytes, false, 8}));
+  EXPECT_EQ(fields[1].type, (ValueType{ValueKind::Integer, false, 8}));
+  EXPECT_EQ(fields[1].argument, 1u);
+  EXPECT_EQ(std::memcmp(record.data.data() + fields[0].offset, "012\0\0\0\0\0", 8), 0);
+  EXPECT_EQ(std::memcmp(record.data.data() + fields[2].offset, "01234567", 8), 0);
+  EXPECT_EQ(number(record, 1), 3);
+  EXPECT_EQ(number(record, 3), 8);
+  EXPECT_EQ(number(record, 5), 8) << "a negative size is a large one";
+  EXPECT_EQ(number(record, 7), 0) << "and nothing is read for none";
+  EXPECT_TRUE(harvest.faults.empty());
+}
+
+TEST_F(ActionsTest, ActionsOfTheConsumerAreRecordsWithTheirArguments) {
+  Action system = action(ActionKind::System, {constant("ls"), constant(5)});
+  system.format = "%s %d";
+  start(program({clause({action(ActionKind::Ftruncate, {}), system})}), {kProbe});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 1u);
+  EXPECT_EQ(text(harvest.records[0], 0), "ls");
+  EXPECT_EQ(number(harvest.records[0], 1), 5);
+}
+
+TEST_F(ActionsTest, DeedsReachTheGuestInOrderAndLeaveNoRecord) {
+  start(program({clause({action(ActionKind::Stop, {}), action(ActionKind::Raise, {constant(9)}),
+                         action(ActionKind::Breakpoint, {}), action(ActionKind::Panic, {})})}),
+        {kProbe});
+  fire(kProbe);
+
+  using Deed = GuestContext::Deed;
+  ASSERT_EQ(guest_.deed_count, 4u);
+  EXPECT_EQ(guest_.deeds[0], (std::pair{Deed::Stop, std::uint64_t{0}}));
+  EXPECT_EQ(guest_.deeds[1], (std::pair{Deed::Raise, std::uint64_t{9}}));
+  EXPECT_EQ(guest_.deeds[2].first, Deed::Breakpoint);
+  EXPECT_EQ(guest_.deeds[3].first, Deed::Panic);
+  EXPECT_TRUE(engine_->take_quiescent().records.empty());
+}
+
+TEST_F(ActionsTest, ADeedThatTheMachineCannotDoIsAFault) {
+  auto verified = verify_program(program({clause({action(ActionKind::Stop, {})})}));
+  ASSERT_TRUE(verified);
+  Engine engine(std::move(*verified), {}, 1);
+  engine.enable(0, kProbe, {});
+  engine.fire(kProbe, FireRecord{}, no_guest_context());
+
+  const Harvest harvest = engine.take_quiescent();
+
+  ASSERT_EQ(harvest.faults.size(), 1u);
+  EXPECT_EQ(harvest.faults[0].fault.kind, FaultKind::IllegalOperation);
+  EXPECT_EQ(harvest.faults[0].fault.pc, kNoPc);
+  EXPECT_EQ(harvest.faults[0].action, 1u);
+}
+
+TEST_F(ActionsTest, ChillMayTakeHalfOfEachSecondOfAVcpu) {
+  constexpr std::uint64_t kMs = 1'000'000;
+  start(program({clause({action(ActionKind::Chill, {builtin(Builtin::Arg0)})})}), {kProbe});
+  const auto chill = [&](std::uint64_t at, std::uint64_t duration, std::uint32_t vcpu = 0) {
+    guest_.arguments[0] = duration * kMs;
+    guest_.waited = 0;
+    fire(kProbe, at * kMs, vcpu);
+    return guest_.waited / kMs;
+  };
+  EXPECT_EQ(chill(5000, 300), 300u);
+  EXPECT_EQ(chill(5400, 201), 0u) << "501 in one second";
+  EXPECT_EQ(chill(5400, 200), 200u);
+  EXPECT_EQ(chill(5999, 1), 0u);
+  EXPECT_EQ(chill(5999, 500, 1), 500u) << "another vCPU";
+  EXPECT_EQ(chill(6000, 500), 500u) << "the next interval";
+  EXPECT_EQ(chill(8000, ~0ull / kMs), 0u);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.faults.size(), 3u);
+  EXPECT_EQ(harvest.faults[0].fault.kind, FaultKind::IllegalOperation);
+}
+
+TEST_F(ActionsTest, ActionsAfterExitInTheSameClauseStillRun) {
+  start(program({clause({action(ActionKind::Exit, {constant(3)}),
+                         action(ActionKind::Trace, {constant(8)}),
+                         action(ActionKind::Raise, {constant(2)})})}),
+        {kProbe});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 1u);
+  EXPECT_EQ(number(harvest.records[0], 1), 8);
+  EXPECT_EQ(guest_.deed_count, 1u);
+  EXPECT_EQ(engine_->exit_status(), 3);
+}
+
+}  // namespace
+}  // namespace ringside::dif
