@@ -2,9 +2,7 @@
 #include "cli/aggregations.h"
 
 #include <algorithm>
-#include <cmath>
 #include <compare>
-#include <map>
 
 #include "cli/distribution.h"
 #include "dif/aggregate_function.h"
@@ -15,32 +13,51 @@ namespace {
 using dif::AggregateFunction;
 __extension__ using Uint128 = unsigned __int128;
 
-/// Standard deviation of the population: sqrt(E[x^2] - E[x]^2), like dtrace in whole numbers.
+/// The largest integer whose square is at most `value`.
+std::uint64_t integer_root(Uint128 value) {
+  std::uint64_t root = 0;
+  for (int bit = 63; bit >= 0; --bit) {
+    const std::uint64_t tried = root | std::uint64_t{1} << bit;
+    if (static_cast<Uint128>(tried) * tried <= value) root = tried;
+  }
+  return root;
+}
+
+/// sqrt(average(x**2) - average(x)**2) in whole numbers at each step, as dtrace documents it.
 std::int64_t standard_deviation(const AggregateValue& value) {
   const auto words = value.words;
   if (words.size() != 4 || words[0] <= 0) return 0;
+  const auto count = static_cast<std::uint64_t>(words[0]);
+  const auto magnitude = [](std::int64_t number) {
+    const auto bits = static_cast<std::uint64_t>(number);
+    return number < 0 ? 0 - bits : bits;
+  };
+  const std::uint64_t normal = magnitude(value.normal);
   const Uint128 squares =
       Uint128{static_cast<std::uint64_t>(words[3])} << 64 | static_cast<std::uint64_t>(words[2]);
-  const auto count = static_cast<long double>(words[0]);
-  const auto normal = static_cast<long double>(value.normal);
-  const long double mean = static_cast<long double>(words[1]) / count / normal;
-  const long double variance =
-      static_cast<long double>(squares) / count / normal / normal - mean * mean;
-  return variance > 0 ? static_cast<std::int64_t>(std::sqrt(variance)) : 0;
+  const Uint128 average_of_squares = squares / normal / normal / count;
+  const std::uint64_t average = magnitude(words[1]) / normal / count;
+  const Uint128 square_of_average = static_cast<Uint128>(average) * average;
+  if (average_of_squares <= square_of_average) return 0;
+  return static_cast<std::int64_t>(integer_root(average_of_squares - square_of_average));
 }
 
-/// MIN / -1 overflows; its quotient is MIN in two's complement.
-std::int64_t divide(std::int64_t a, std::int64_t b) {
-  if (b == -1) return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a));
-  return a / b;
+std::strong_ordering compare(double a, double b) {
+  if (a == b) return std::strong_ordering::equal;
+  return a < b ? std::strong_ordering::less : std::strong_ordering::greater;
+}
+
+/// How many values were 0: sums of 0 say nothing else about a distribution.
+std::int64_t zeros(const AggregateValue& value) {
+  if (value.definition->function != AggregateFunction::Quantize) return 0;
+  return value.words.size() > dif::kQuantizeZero ? value.words[dif::kQuantizeZero] : 0;
 }
 
 std::strong_ordering compare_value(const AggregateValue& a, const AggregateValue& b) {
   if (is_distribution(a.definition->function)) {
-    const double left = distribution_total(*a.definition, a.words);
-    const double right = distribution_total(*b.definition, b.words);
-    if (left == right) return std::strong_ordering::equal;
-    return left < right ? std::strong_ordering::less : std::strong_ordering::greater;
+    const auto order = compare(distribution_total(*a.definition, a.words),
+                               distribution_total(*b.definition, b.words));
+    return order != 0 ? order : zeros(a) <=> zeros(b);
   }
   return scalar_value(a) <=> scalar_value(b);
 }
@@ -92,21 +109,22 @@ bool is_distribution(AggregateFunction function) {
          function == AggregateFunction::Llquantize;
 }
 
+std::int64_t divided(std::int64_t a, std::int64_t b) {
+  if (b == -1) return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a));
+  return a / b;
+}
+
 std::int64_t scalar_value(const AggregateValue& value) {
   const auto words = value.words;
   switch (value.definition->function) {
     case AggregateFunction::Avg:
       if (words.size() != 2 || words[0] == 0) return 0;
-      return divide(divide(words[1], value.normal), words[0]);
+      return divided(divided(words[1], value.normal), words[0]);
     case AggregateFunction::Stddev: return standard_deviation(value);
     default:
       if (words.size() != 1) return 0;
-      return divide(words[0], value.normal);
+      return divided(words[0], value.normal);
   }
-}
-
-std::string distribution_text(const AggregateValue& value) {
-  return draw_distribution(*value.definition, value.words, value.normal);
 }
 
 std::vector<Value> key_values(const dif::Aggregation& definition, Bytes key) {
@@ -172,33 +190,45 @@ void Aggregations::trunc(std::uint32_t aggregation, std::optional<std::int64_t> 
 }
 
 void Aggregations::normalize(std::uint32_t aggregation, std::int64_t factor) {
-  if (aggregation < tables_.size()) tables_[aggregation].normal = factor;
+  if (aggregation >= tables_.size()) return;
+  for (auto& [key, entry] : tables_[aggregation].entries) entry.normal = factor;
+}
+
+bool Aggregations::empty(std::uint32_t aggregation) const {
+  return aggregation >= tables_.size() || tables_[aggregation].entries.empty();
+}
+
+/// The row of a key found in column `column`; what the other columns have is nothing so far.
+Aggregations::Row Aggregations::make_row(std::span<const std::uint32_t> aggregations,
+                                         std::size_t column, const std::string& key,
+                                         const Entry& entry) const {
+  Row row;
+  row.key = key;
+  row.first_seen = entry.first_seen;
+  row.keys = key_values(*tables_[aggregations[column]].definition,
+                        std::as_bytes(std::span(key.data(), key.size())));
+  row.values.reserve(aggregations.size());
+  for (const std::uint32_t other : aggregations) {
+    const Table& table = tables_[other];
+    row.values.push_back({table.definition, table.nothing, 1});
+  }
+  return row;
 }
 
 std::vector<Aggregations::Row> Aggregations::rows(std::span<const std::uint32_t> aggregations,
                                                   const Settings& order) const {
-  std::map<std::string_view, Row> joined;
+  std::vector<Row> sorted;
+  std::unordered_map<std::string_view, std::size_t> places;  // for joining several by key
   for (std::size_t column = 0; column < aggregations.size(); ++column) {
     if (aggregations[column] >= tables_.size()) return {};
     for (const auto& [key, entry] : tables_[aggregations[column]].entries) {
-      auto [at, added] = joined.try_emplace(key);
-      Row& row = at->second;
-      if (added) {
-        row.key = key;
-        row.first_seen = entry.first_seen;
-        row.keys = key_values(*tables_[aggregations[column]].definition,
-                              std::as_bytes(std::span(key.data(), key.size())));
-        for (const std::uint32_t other : aggregations) {
-          const Table& table = tables_[other];
-          row.values.push_back({table.definition, table.nothing, table.normal});
-        }
-      }
-      row.values[column].words = entry.words;
+      std::size_t place = sorted.size();
+      if (aggregations.size() > 1) place = places.try_emplace(key, place).first->second;
+      if (place == sorted.size()) sorted.push_back(make_row(aggregations, column, key, entry));
+      sorted[place].values[column].words = entry.words;
+      sorted[place].values[column].normal = entry.normal;
     }
   }
-  std::vector<Row> sorted;
-  sorted.reserve(joined.size());
-  for (auto& [key, row] : joined) sorted.push_back(std::move(row));
   std::sort(sorted.begin(), sorted.end(),
             [&](const Row& a, const Row& b) { return before(a, b, order); });
   return sorted;

@@ -28,8 +28,8 @@ struct AggregateValue {
 bool is_distribution(dif::AggregateFunction function);
 /// The number that a value shows: normalized; 0 for distributions and for an average of nothing.
 std::int64_t scalar_value(const AggregateValue& value);
-/// Header and bars of a distribution.
-std::string distribution_text(const AggregateValue& value);
+/// a / b with every input defined: MIN / -1 is MIN. `b` is not 0.
+std::int64_t divided(std::int64_t a, std::int64_t b);
 
 /// Splits a key into its fields; what a short key does not hold is left out.
 std::vector<Value> key_values(const dif::Aggregation& definition, Bytes key);
@@ -44,7 +44,8 @@ class Aggregations {
   void clear(std::uint32_t aggregation);
   /// Keeps the `keep` largest values, the smallest -keep when negative, nothing when empty.
   void trunc(std::uint32_t aggregation, std::optional<std::int64_t> keep);
-  /// `factor` is not 0.
+  /// What the keys of now show is divided by `factor`, which is not 0. Keys that come later are
+  /// not normalized, as in dtrace.
   void normalize(std::uint32_t aggregation, std::int64_t factor);
 
   /// One key with its value in each of the aggregations asked for. Spans live until the next
@@ -57,19 +58,23 @@ class Aggregations {
   };
   /// All keys that any of them has, sorted as dtrace does it under these settings.
   std::vector<Row> rows(std::span<const std::uint32_t> aggregations, const Settings& order) const;
+  bool empty(std::uint32_t aggregation) const;
 
  private:
   struct Entry {
     std::uint64_t first_seen = 0;
     bool cleared = false;  // the next change replaces the words
+    std::int64_t normal = 1;
     std::vector<std::int64_t> words;
   };
   struct Table {
     const dif::Aggregation* definition = nullptr;
-    std::int64_t normal = 1;
     std::unordered_map<std::string, Entry> entries;  // by key bytes
     std::vector<std::int64_t> nothing;               // the words of a key that is not here
   };
+  Row make_row(std::span<const std::uint32_t> aggregations, std::size_t column,
+               const std::string& key, const Entry& entry) const;
+
   std::vector<Table> tables_;
 };
 

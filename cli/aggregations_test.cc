@@ -177,6 +177,26 @@ TEST(Aggregations, NormalizeDividesWhatIsShown) {
   EXPECT_EQ(show(aggregations.rows(kFirst, {})), "a 100; ");
 }
 
+TEST(Aggregations, NormalizationLeavesLaterKeysAlone) {
+  const std::vector definitions{define(AggregateFunction::Sum)};
+  Aggregations aggregations(definitions);
+  aggregations.merge(std::vector{entry("a", {100})});
+
+  aggregations.normalize(0, 10);
+  aggregations.merge(std::vector{entry("b", {50}), entry("a", {-200})});
+
+  EXPECT_EQ(show(aggregations.rows(kFirst, {})), "a -10; b 50; ");
+}
+
+TEST(Aggregations, DeviationWorksInWholeNumbers) {
+  const std::vector definitions{define(AggregateFunction::Stddev)};
+  Aggregations aggregations(definitions);
+
+  aggregations.merge(std::vector{entry("a", {2, 3, 5, 0}), entry("b", {2, -3, 5, 0})});
+
+  EXPECT_EQ(show(aggregations.rows(kFirst, {})), "a 1; b 1; ") << "5 / 2 - (3 / 2) ** 2";
+}
+
 TEST(Aggregations, KeysAreSplitByTheirTypes) {
   const dif::Aggregation definition =
       define(AggregateFunction::Count, {kInt, kString, {ValueKind::Integer, false, 8}});

@@ -1,10 +1,12 @@
-// In this file, top to bottom: the buckets of each function, which of them are shown, one row.
+// In this file, top to bottom: the buckets of each function, which of them are shown, bars, one
+// distribution, packed cells.
 #include "cli/distribution.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string_view>
 
 #include "dif/aggregate_function.h"
@@ -13,95 +15,143 @@ namespace ringside::cli {
 namespace {
 
 constexpr int kBarWidth = 40;
+constexpr double kZoomed = 0.95;  // of the line: the longest bar under aggzoom
 constexpr std::string_view kTitle = "------------- Distribution -------------";
 
-std::vector<Bucket> quantize_buckets(std::span<const std::int64_t> words) {
-  std::vector<Bucket> buckets;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::int64_t bound = dif::quantize_value(i);
-    buckets.push_back({fmt::format("{}", bound), bound, words[i]});
+/// Calls `visit` with the least value of every bucket; the first of an open-ended distribution has
+/// none, so it counts as the value before the second's. False when `words` do not fit.
+template <class Visit>
+bool for_each_bound(const dif::Aggregation& aggregation, std::span<const std::int64_t> words,
+                    Visit visit) {
+  if (words.size() != dif::aggregate_words(aggregation)) return false;
+  const auto open_ended = [&](const auto& parameters) {
+    visit(0, parameters.lower_bound(1) - 1);
+    for (std::size_t i = 1; i < words.size(); ++i) visit(i, parameters.lower_bound(i));
+  };
+  switch (aggregation.function) {
+    case dif::AggregateFunction::Quantize:
+      for (std::size_t i = 0; i < words.size(); ++i) visit(i, dif::quantize_value(i));
+      return true;
+    case dif::AggregateFunction::Lquantize:
+      open_ended(dif::LinearParameters::unpack(aggregation.parameters));
+      return true;
+    case dif::AggregateFunction::Llquantize:
+      open_ended(dif::LogLinearParameters::unpack(aggregation.parameters));
+      return true;
+    default: return false;
   }
-  return buckets;
 }
 
-/// Buckets between two open ends; `Parameters` are those of lquantize() or llquantize().
-template <class Parameters>
-std::vector<Bucket> open_ended_buckets(const Parameters& parameters,
-                                       std::span<const std::int64_t> words) {
-  const std::int64_t base = parameters.lower_bound(1);
-  std::vector<Bucket> buckets{{fmt::format("< {}", base), base - 1, words.front()}};
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    const std::int64_t bound = parameters.lower_bound(i);
-    const bool last = i + 1 == words.size();
-    buckets.push_back({fmt::format("{}{}", last ? ">= " : "", bound), bound, words[i]});
+std::string label(const dif::Aggregation& aggregation, std::size_t index, std::size_t count,
+                  std::int64_t bound) {
+  if (aggregation.function != dif::AggregateFunction::Quantize) {
+    if (index == 0) return fmt::format("< {}", bound + 1);
+    if (index + 1 == count) return fmt::format(">= {}", bound);
   }
-  return buckets;
-}
-
-struct Scale {
-  double total = 0;  // sum of the counts' magnitudes
-  bool positives = false, negatives = false;
-};
-
-std::string bar(std::int64_t count, const Scale& scale) {
-  const bool mixed = scale.positives && scale.negatives;
-  const int length = mixed ? kBarWidth / 2 : kBarWidth;
-  const double share = scale.total > 0 ? std::fabs(static_cast<double>(count)) / scale.total : 0;
-  const int depth = std::min(length, static_cast<int>(std::lround(share * length)));
-  const std::string drawn(static_cast<std::size_t>(depth), '@');
-  const std::string_view right = count > 0 ? std::string_view(drawn) : std::string_view();
-  const std::string_view left = count < 0 ? std::string_view(drawn) : std::string_view();
-  if (mixed) return fmt::format("{:>20}|{:<20}", left, right);
-  if (scale.negatives) return fmt::format("{:>40}|", left);
-  return fmt::format("|{:<40}", right);
+  return fmt::format("{}", bound);
 }
 
 }  // namespace
 
 std::vector<Bucket> buckets_of(const dif::Aggregation& aggregation,
                                std::span<const std::int64_t> words) {
-  if (words.size() != dif::aggregate_words(aggregation)) return {};
-  switch (aggregation.function) {
-    case dif::AggregateFunction::Quantize: return quantize_buckets(words);
-    case dif::AggregateFunction::Lquantize:
-      return open_ended_buckets(dif::LinearParameters::unpack(aggregation.parameters), words);
-    case dif::AggregateFunction::Llquantize:
-      return open_ended_buckets(dif::LogLinearParameters::unpack(aggregation.parameters), words);
-    default: return {};
+  std::vector<Bucket> buckets;
+  for_each_bound(aggregation, words, [&](std::size_t i, std::int64_t bound) {
+    buckets.push_back({label(aggregation, i, words.size(), bound), bound, words[i]});
+  });
+  return buckets;
+}
+
+std::pair<std::size_t, std::size_t> shown_buckets(const dif::Aggregation& aggregation,
+                                                  std::span<const Bucket> buckets) {
+  const auto has_data = [](const Bucket& bucket) { return bucket.count != 0; };
+  const auto found = std::find_if(buckets.begin(), buckets.end(), has_data);
+  if (found == buckets.end()) {
+    // Negative increments can cancel all there was, and clear() forgets it.
+    const std::size_t middle =
+        aggregation.function == dif::AggregateFunction::Quantize ? dif::kQuantizeZero : 1;
+    return {middle - 1, std::min(middle + 1, buckets.size() - 1)};
+  }
+  auto first = static_cast<std::size_t>(found - buckets.begin());
+  auto last = buckets.size() - 1;
+  while (buckets[last].count == 0) --last;
+  if (first > 0) --first;
+  if (last + 1 < buckets.size()) ++last;
+  return {first, last};
+}
+
+void BarScale::take(std::int64_t count, bool zoom) {
+  const double magnitude = std::fabs(static_cast<double>(count));
+  total = zoom ? std::max(total, magnitude / kZoomed) : total + magnitude;
+  positives = positives || count > 0;
+  negatives = negatives || count < 0;
+}
+
+void BarScale::append_bar(std::string& out, std::int64_t count) const {
+  const bool mixed = positives && negatives;
+  const int length = mixed ? kBarWidth / 2 : kBarWidth;
+  const double share = total > 0 ? std::fabs(static_cast<double>(count)) / total : 0;
+  const auto depth = static_cast<std::size_t>(
+      std::clamp(static_cast<int>(std::lround(share * length)), 0, length));
+  const auto blank = static_cast<std::size_t>(length) - depth;
+  const auto half = static_cast<std::size_t>(kBarWidth / 2);
+  if (negatives && count <= 0) {
+    out.append(blank, ' ').append(depth, '@');
+    out += '|';
+    if (mixed) out.append(half, ' ');
+  } else {
+    if (mixed) out.append(half, ' ');
+    out += '|';
+    out.append(depth, '@').append(blank, ' ');
   }
 }
 
-std::string draw_distribution(const dif::Aggregation& aggregation,
-                              std::span<const std::int64_t> words, std::int64_t normal) {
-  const std::vector<Bucket> buckets = buckets_of(aggregation, words);
-  std::string text = fmt::format("\n{:>16} {:>41} {:<9}\n", "value", kTitle, "count");
-
-  std::size_t first = buckets.size(), last = 0;
-  Scale scale;
-  for (std::size_t i = 0; i < buckets.size(); ++i) {
-    if (buckets[i].count == 0) continue;
-    first = std::min(first, i);
-    last = i;
-    scale.total += std::fabs(static_cast<double>(buckets[i].count));
-    (buckets[i].count > 0 ? scale.positives : scale.negatives) = true;
-  }
-  if (first == buckets.size()) return text;
-  if (first > 0) --first;
-  if (last + 1 < buckets.size()) ++last;
-
+void append_distribution(std::string& out, const AggregateValue& value, bool zoom) {
+  const std::vector<Bucket> buckets = buckets_of(*value.definition, value.words);
+  fmt::format_to(std::back_inserter(out), "\n{:>16} {:>41} {:<9}\n", "value", kTitle, "count");
+  if (buckets.empty()) return;
+  BarScale scale;
+  for (const Bucket& bucket : buckets) scale.take(bucket.count, zoom);
+  const auto [first, last] = shown_buckets(*value.definition, buckets);
   for (std::size_t i = first; i <= last; ++i) {
-    text += fmt::format("{:>16} {} {:<9}\n", buckets[i].label, bar(buckets[i].count, scale),
-                        buckets[i].count / normal);
+    append_right(out, buckets[i].label, 16);
+    out += ' ';
+    scale.append_bar(out, buckets[i].count);
+    fmt::format_to(std::back_inserter(out), " {:<9}\n", divided(buckets[i].count, value.normal));
   }
-  return text;
+}
+
+void append_histogram_header(std::string& out, std::size_t key_width) {
+  fmt::format_to(std::back_inserter(out), "\n{:>{}} {:>41} {:<9}\n", "key", key_width, kTitle,
+                 "count");
+}
+
+void append_packed_cell(std::string& out, std::int64_t count, double total, bool utf8) {
+  constexpr std::string_view kMore = "__xxxxXX", kLess = "vvvvVV";
+  if (count == 0 || total <= 0) {
+    out += ' ';
+    return;
+  }
+  const double share = std::min(1.0, std::fabs(static_cast<double>(count)) / total);
+  const auto step = [&](std::size_t steps) {
+    return static_cast<std::size_t>(std::lround(share * static_cast<double>(steps)));
+  };
+  if (count < 0) {
+    out += kLess[step(kLess.size() - 1)];
+  } else if (utf8) {
+    out += "\xe2\x96";  // U+2581, the lowest eighth, up to U+2588, the full block
+    out += static_cast<char>(0x81 + step(7));
+  } else {
+    out += kMore[step(kMore.size() - 1)];
+  }
 }
 
 double distribution_total(const dif::Aggregation& aggregation,
                           std::span<const std::int64_t> words) {
   double total = 0;
-  for (const Bucket& bucket : buckets_of(aggregation, words)) {
-    total += static_cast<double>(bucket.lower) * static_cast<double>(bucket.count);
-  }
+  for_each_bound(aggregation, words, [&](std::size_t i, std::int64_t bound) {
+    total += static_cast<double>(bound) * static_cast<double>(words[i]);
+  });
   return total;
 }
 

@@ -1,12 +1,15 @@
-// The bars of quantize(), lquantize() and llquantize(), drawn as dtrace draws them.
+// The bars of quantize(), lquantize() and llquantize(), and of scalars under agghist, drawn as
+// dtrace draws them; aggpack's one-line form; aggzoom's scale.
 // Fire context: no.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cli/aggregations.h"
 #include "dif/program.h"
 
 namespace ringside::cli {
@@ -23,10 +26,29 @@ struct Bucket {
 std::vector<Bucket> buckets_of(const dif::Aggregation& aggregation,
                                std::span<const std::int64_t> words);
 
-/// Header and rows, from one empty bucket below the data to one above it. Counts are divided by
-/// `normal`. Starts with a newline, because the keys stand before it on their own line.
-std::string draw_distribution(const dif::Aggregation& aggregation,
-                              std::span<const std::int64_t> words, std::int64_t normal);
+/// Which buckets are shown, both ends included: the data's, and an empty one on either side; some
+/// around 0 (or the first ones) when there is no data. `buckets` is not empty.
+std::pair<std::size_t, std::size_t> shown_buckets(const dif::Aggregation& aggregation,
+                                                  std::span<const Bucket> buckets);
+
+/// How long bars are: against the total, or with `zoom` so that the longest nearly fills the line.
+struct BarScale {
+  double total = 0;
+  bool positives = false, negatives = false;
+  void take(std::int64_t count, bool zoom);
+  /// A bar in 41 columns: '|' and 40 of '@' or blanks; both sides of '|' where signs are mixed.
+  void append_bar(std::string& out, std::int64_t count) const;
+};
+
+/// Header and rows. Starts with a newline, because the keys stand before it on their own line.
+/// Counts are divided by the value's normal; bars are not.
+void append_distribution(std::string& out, const AggregateValue& value, bool zoom);
+
+/// agghist's and aggpack's header rows; keys take `key_width` columns.
+void append_histogram_header(std::string& out, std::size_t key_width);
+
+/// One cell of aggpack's line: how much `count` is of `total`.
+void append_packed_cell(std::string& out, std::int64_t count, double total, bool utf8);
 
 /// What distributions are sorted by: the sum over all buckets of value times count.
 double distribution_total(const dif::Aggregation& aggregation, std::span<const std::int64_t> words);

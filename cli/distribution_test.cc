@@ -13,6 +13,14 @@ dif::Aggregation quantize() {
   return aggregation;
 }
 
+std::string draw_distribution(const dif::Aggregation& aggregation,
+                              const std::vector<std::int64_t>& words, std::int64_t normal,
+                              bool zoom = false) {
+  std::string text;
+  append_distribution(text, {&aggregation, words, normal}, zoom);
+  return text;
+}
+
 std::vector<std::int64_t> quantize_words() {
   return std::vector<std::int64_t>(127);
 }
@@ -121,10 +129,53 @@ TEST(Distribution, NormalizationDividesCountsNotBars) {
 )");
 }
 
-TEST(Distribution, NothingButAHeaderForNoData) {
-  EXPECT_EQ(draw_distribution(quantize(), quantize_words(), 1),
-            "\n           value  ------------- Distribution ------------- count    \n");
+TEST(Distribution, NoDataShowsTheBucketsAroundZero) {
+  EXPECT_EQ(draw_distribution(quantize(), quantize_words(), 1), R"(
+           value  ------------- Distribution ------------- count    
+              -1 |                                         0        
+               0 |                                         0        
+               1 |                                         0        
+)");
   EXPECT_TRUE(buckets_of(quantize(), std::vector<std::int64_t>(3)).empty());
+}
+
+TEST(Distribution, ZoomFillsTheLineWithTheLongestBar) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[63] = 10;
+  words[64] = 10;
+
+  EXPECT_EQ(draw_distribution(quantize(), words, 1, true), R"(
+           value  ------------- Distribution ------------- count    
+              -1 |                                         0        
+               0 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@   10       
+               1 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@   10       
+               2 |                                         0        
+)");
+}
+
+TEST(Distribution, NegativeCountsAloneGrowToTheLeft) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[63] = -4;
+
+  EXPECT_EQ(draw_distribution(quantize(), words, 1), R"(
+           value  ------------- Distribution ------------- count    
+              -1                                         | 0        
+               0 @@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@| -4       
+               1                                         | 0        
+)");
+}
+
+TEST(Distribution, PackedCellsHaveAnAsciiAndAUtf8Form) {
+  std::string text;
+  append_packed_cell(text, 0, 10, false);
+  append_packed_cell(text, 1, 10, false);
+  append_packed_cell(text, 5, 10, false);
+  append_packed_cell(text, 10, 10, false);
+  append_packed_cell(text, -1, 10, false);
+  append_packed_cell(text, 10, 10, true);
+  append_packed_cell(text, 1, 1000, true);
+
+  EXPECT_EQ(text, " _xXv\xe2\x96\x88\xe2\x96\x81");
 }
 
 TEST(Distribution, TotalWeighsBucketsByValue) {

@@ -1,31 +1,39 @@
-// The consumer. In this file, top to bottom: set-up, one harvest, the start of a row, actions,
-// aggregations, messages.
+// The consumer. In this file, top to bottom: set-up, one harvest, one record, the start of a row
+// and flowindent, the end, messages. What actions do: output_actions.cc.
 #include "cli/output.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/messages.h"
+#include "cli/structured_output.h"
 
 namespace ringside::cli {
 namespace {
 
 using dif::ActionKind;
 
-constexpr int kKeyWidth = 50;
 constexpr std::size_t kFlowStep = 2;
 constexpr std::size_t kDeepestFlow = 200;  // unmatched entries would indent for ever
+constexpr std::size_t kNameWidth = 32, kFlowWidth = 41;
+constexpr std::size_t kCpuWidth = 3, kIdWidth = 6;
 
-/// The bytes of an action's recorded arguments, in order. Fields are ours, sizes are not trusted.
-std::vector<Value> action_values(const dif::EcbInfo& ecb, std::uint32_t action, Bytes data) {
-  std::vector<Value> values;
-  for (const dif::RecordField& field : ecb.fields) {
-    if (field.action != action) continue;
-    if (field.offset > data.size() || field.size > data.size() - field.offset) continue;
-    values.push_back({field.type, data.subspan(field.offset, field.size)});
+bool has_format(const dif::Action& action) {
+  switch (action.kind) {
+    case ActionKind::Printf:
+    case ActionKind::Freopen:
+    case ActionKind::System: return true;
+    case ActionKind::Printa: return !action.format.empty();
+    default: return false;
   }
-  return values;
+}
+
+/// "entry", or a provider's own "method-entry".
+bool names_end(std::string_view name, std::string_view word) {
+  if (!name.ends_with(word)) return false;
+  return name.size() == word.size() || name[name.size() - word.size() - 1] == '-';
 }
 
 }  // namespace
@@ -35,173 +43,200 @@ Output::Output(const ProgramView& view, Settings& settings, Sink& sink)
       settings_(&settings),
       sink_(&sink),
       aggregations_(view.program().aggregations),
-      printed_(view.program().aggregations.size()) {}
+      printed_(view.program().aggregations.size()) {
+  if (settings.format != OutputFormat::Text) {
+    structured_ = std::make_unique<StructuredOutput>(settings.format, view, sink);
+  }
+}
+
+Output::~Output() = default;
+Output::Output(Output&&) noexcept = default;
 
 Result<Output> Output::create(const ProgramView& view, Settings& settings, Sink& sink) {
   Output output(view, settings, sink);
-  const auto& clauses = view.program().clauses;
-  for (std::uint32_t clause = 0; clause < clauses.size(); ++clause) {
-    const auto& actions = clauses[clause].actions;
-    for (std::uint32_t i = 0; i < actions.size(); ++i) {
-      const bool formatted = actions[i].kind == ActionKind::Printf ||
-                             (actions[i].kind == ActionKind::Printa && !actions[i].format.empty());
-      if (!formatted) continue;
-      auto format = Format::parse(actions[i].format);
-      if (!format) {
-        return fail(format.error().code,
-                    fmt::format("line {}: {}", clauses[clause].line, format.error().message));
-      }
-      output.formats_.emplace(ActionPlace{clause, i}, std::move(*format));
-    }
-  }
+  TRY(output.parse_formats());
   return output;
 }
 
-void Output::consume(const dif::Harvest& harvest) {
-  aggregations_.merge(harvest.aggregates);
-  for (const dif::Record& record : harvest.records) print_record(record);
-  for (const dif::FaultReport& report : harvest.faults) {
-    const dif::ProbeId probe = view_->ecb(report.ecb).probe;
-    messages_.push_back(fault_message(report, probe, view_->probe_name(probe)));
-  }
-  if (drops_.size() < harvest.drops.size()) drops_.resize(harvest.drops.size());
-  for (std::size_t cpu = 0; cpu < harvest.drops.size(); ++cpu) {
-    for (std::size_t kind = 0; kind < dif::kDropKinds; ++kind) {
-      drops_[cpu][kind] += harvest.drops[cpu][kind];
-    }
-  }
-}
-
-void Output::print_record(const dif::Record& record) {
-  const dif::EcbInfo& ecb = view_->ecb(record.ecb);
-  const auto& actions = view_->program().clauses[ecb.clause].actions;
-  std::string text = row_start(record, ecb);
-  const bool with_row = !settings_->quiet;  // setopt() in this record counts from the next one
-  for (std::uint32_t i = 0; i < actions.size(); ++i) {
-    text += act({ecb.clause, i}, actions[i], action_values(ecb, i, record.data));
-  }
-  if (with_row) text += '\n';
-  sink_->write(text);
-}
-
-std::string Output::row_start(const dif::Record& record, const dif::EcbInfo& ecb) {
-  if (settings_->quiet) return {};
-  const dif::ProbeDescription& name = view_->probe_name(ecb.probe);
-  std::string text;
-  if (!std::exchange(header_printed_, true)) {
-    text = settings_->flow_indent
-               ? fmt::format("{:>3} {:<41}\n", "CPU", "FUNCTION")
-               : fmt::format("{:>3} {:>6} {:>32}\n", "CPU", "ID", "FUNCTION:NAME");
-  }
-  if (settings_->flow_indent) {
-    return text + fmt::format("{:>3} {:<41} ", record.vcpu, flow_name(name, record.vcpu));
-  }
-  return text + fmt::format("{:>3} {:>6} {:>32} ", record.vcpu, ecb.probe.value,
-                            name.function + ':' + name.name);
-}
-
-/// "-> f" on entry and "<- f" on return ("=>" and "<=" for system calls), indented by depth.
-std::string Output::flow_name(const dif::ProbeDescription& name, unsigned cpu) {
-  if (depths_.size() <= cpu) depths_.resize(std::size_t{cpu} + 1);
-  std::size_t& depth = depths_[cpu];
-  const bool is_syscall = name.provider == "syscall";
-  if (name.name == "return" && depth >= kFlowStep) depth -= kFlowStep;
-  const std::string indent(std::min(depth, kDeepestFlow), ' ');
-  if (name.name == "entry") {
-    depth += kFlowStep;
-    return fmt::format("{}{} {}", indent, is_syscall ? "=>" : "->", name.function);
-  }
-  if (name.name == "return") {
-    return fmt::format("{}{} {}", indent, is_syscall ? "<=" : "<-", name.function);
-  }
-  return fmt::format("{} | {}:{}", indent, name.function, name.name);
-}
-
-std::string Output::act(ActionPlace place, const Action& action, const std::vector<Value>& values) {
-  const Settings& settings = *settings_;
-  switch (action.kind) {
-    case ActionKind::Trace:
-      if (values.empty()) return {};
-      return column(values[0].type, values[0].bytes,
-                    ColumnStyle{settings.quiet, settings.raw_bytes});
-    case ActionKind::Tracemem: return values.empty() ? std::string() : hex_dump(values[0].bytes);
-    case ActionKind::Printf:
-      return formats_.at(place).print(values, {},
-                                      [&](GuestVirt at) { return view_->describe(at); });
-    case ActionKind::Printa: return print_aggregations(place, action);
-    case ActionKind::Clear:
-      for (const std::uint32_t each : action.aggregations) aggregations_.clear(each);
-      return {};
-    case ActionKind::Trunc:
-      for (const std::uint32_t each : action.aggregations) {
-        aggregations_.trunc(each, action.has_argument
-                                      ? std::optional(static_cast<std::int64_t>(action.argument))
-                                      : std::nullopt);
+Result<void> Output::parse_formats() {
+  for (const dif::Clause& clause : view_->program().clauses) {
+    auto& formats = formats_.emplace_back(clause.actions.size());
+    for (std::size_t i = 0; i < clause.actions.size(); ++i) {
+      if (!has_format(clause.actions[i])) continue;
+      auto format = Format::parse(clause.actions[i].format);
+      if (!format) {
+        return fail(format.error().code,
+                    fmt::format("line {}: {}", clause.line, format.error().message));
       }
-      return {};
-    case ActionKind::Normalize: normalize(action, values); return {};
-    case ActionKind::Denormalize:
-      for (const std::uint32_t each : action.aggregations) aggregations_.normalize(each, 1);
-      return {};
-    case ActionKind::Setopt: set_option(action); return {};
-    case ActionKind::Exit:
-    case ActionKind::Aggregate:
-    case ActionKind::Evaluate: return {};
+      formats[i] = std::move(*format);
+    }
   }
   return {};
 }
 
-std::string Output::print_aggregations(ActionPlace place, const Action& action) {
-  for (const std::uint32_t each : action.aggregations) {
-    if (each < printed_.size()) printed_[each] = true;
+const Output::Plan& Output::plan(dif::EcbId id) {
+  if (plans_.size() <= id.value) plans_.resize(std::size_t{id.value} + 1);
+  std::unique_ptr<Plan>& plan = plans_[id.value];
+  if (plan) return *plan;
+  plan = std::make_unique<Plan>();
+  const dif::EcbInfo& ecb = view_->ecb(id);
+  plan->probe = ecb.probe;
+  plan->name = &view_->probe_name(ecb.probe);
+  plan->label = plan->name->function + ':' + plan->name->name;
+  const auto& actions = view_->program().clauses[ecb.clause].actions;
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    Step& step = plan->steps.emplace_back();
+    step.action = &actions[i];
+    const auto& format = formats_[ecb.clause][i];
+    step.format = format ? &*format : nullptr;
+    for (const dif::RecordField& field : ecb.fields) {
+      if (field.action == i) step.fields.push_back(field);
+    }
   }
-  const auto format = formats_.find(place);
-  if (format == formats_.end()) return '\n' + aggregation_lines(action.aggregations);
-  std::string text;
-  for (const auto& row : aggregations_.rows(action.aggregations, *settings_)) {
-    text += format->second.print(row.keys, row.values,
-                                 [&](GuestVirt at) { return view_->describe(at); });
-  }
-  return text;
+  return *plan;
 }
 
-std::string Output::aggregation_lines(std::span<const std::uint32_t> aggregations) const {
-  std::string text;
-  for (const auto& row : aggregations_.rows(aggregations, *settings_)) {
-    for (const Value& key : row.keys) {
-      text += column(key.type, key.bytes, ColumnStyle{false, settings_->raw_bytes, kKeyWidth});
+void Output::consume(const dif::Harvest& harvest) {
+  aggregations_.merge(harvest.aggregates);
+  for (std::size_t i = 0; i < harvest.records.size(); ++i) print_record(harvest, i);
+  for (const dif::FaultReport& report : harvest.faults) {
+    const Plan& failed = plan(report.ecb);
+    messages_.push_back(fault_message(report, failed.probe, *failed.name));
+    if (structured_) {
+      structured_->fault({report.timestamp, report.vcpu, failed.probe.value, failed.name}, report,
+                         messages_.back());
     }
-    for (const AggregateValue& value : row.values) {
-      text += is_distribution(value.definition->function)
-                  ? distribution_text(value)
-                  : fmt::format(" {:>16}", scalar_value(value));
-    }
-    text += '\n';
   }
-  return text;
+  write_drops(harvest);
 }
 
-void Output::normalize(const Action& action, const std::vector<Value>& values) {
-  const std::int64_t factor =
-      values.empty() ? static_cast<std::int64_t>(action.argument) : signed_value(values[0].bytes);
-  if (factor == 0) {
-    messages_.emplace_back("normalize(): the factor is 0, so it was ignored");
+void Output::write_drops(const dif::Harvest& harvest) {
+  if (drops_.size() < harvest.drops.size()) drops_.resize(harvest.drops.size());
+  if (all_drops_.size() < harvest.drops.size()) all_drops_.resize(harvest.drops.size());
+  for (std::size_t cpu = 0; cpu < harvest.drops.size(); ++cpu) {
+    for (std::size_t index = 0; index < dif::kDropKinds; ++index) {
+      const std::uint64_t count = harvest.drops[cpu][index];
+      if (count == 0) continue;
+      drops_[cpu][index] += count;
+      all_drops_[cpu][index] += count;
+      const auto kind = static_cast<dif::DropKind>(index);
+      const auto number = static_cast<unsigned>(cpu);
+      if (structured_) {
+        structured_->drop({number, kind, count, all_drops_[cpu][index],
+                           drop_text(kind, count, number, settings_->drop_tags)});
+      }
+    }
+  }
+}
+
+/// The bytes of an action's recorded arguments, in order. Fields are ours, sizes are not trusted.
+std::span<const Value> Output::values_of(const Step& step, Bytes data) {
+  values_.clear();
+  for (const dif::RecordField& field : step.fields) {
+    if (field.offset > data.size() || field.size > data.size() - field.offset) continue;
+    values_.push_back({field.type, data.subspan(field.offset, field.size)});
+  }
+  return values_;
+}
+
+void Output::print_record(const dif::Harvest& harvest, std::size_t index) {
+  const dif::Record& record = harvest.records[index];
+  const Plan& enabled = plan(record.ecb);
+  text_.clear();
+  if (structured_) {
+    structured_->begin({record.timestamp, record.vcpu, enabled.probe.value, enabled.name});
+    for (const Step& step : enabled.steps) act(step, values_of(step, record.data));
+    structured_->end();
     return;
   }
-  for (const std::uint32_t each : action.aggregations) aggregations_.normalize(each, factor);
+  start_row(harvest, index, enabled);
+  for (const Step& step : enabled.steps) act(step, values_of(step, record.data));
+  if (!settings_->quiet) text_ += '\n';  // setopt() in this very record counts
+  sink_->write(text_);
 }
 
-void Output::set_option(const Action& action) {
-  const auto done = apply_option(*settings_, action.format, action.text, SettingPhase::Running);
-  if (!done) messages_.push_back("setopt(): " + done.error().message);
+void Output::start_row(const dif::Harvest& harvest, std::size_t index, const Plan& plan) {
+  const Settings& settings = *settings_;
+  const bool columns = !settings.testing;  // of CPU and ID
+  if (!std::exchange(header_done_, true)) {
+    if (settings.flow_indent) {
+      text_ += columns ? "CPU " : "";
+      append_left(text_, "FUNCTION", kFlowWidth);
+      text_ += '\n';
+    } else if (!settings.quiet) {
+      text_ += columns ? "CPU     ID " : "";
+      append_right(text_, "FUNCTION:NAME", kNameWidth);
+      text_ += '\n';
+    }
+  }
+  const unsigned cpu = harvest.records[index].vcpu;
+  if (!settings.flow_indent && settings.quiet) return;
+  if (columns) {
+    append_padded_number(text_, cpu, kCpuWidth);
+    text_ += ' ';
+  }
+  if (settings.flow_indent) return append_flow_name(plan, flow_of(harvest, index, plan), cpu);
+  if (columns) {
+    append_padded_number(text_, plan.probe.value, kIdWidth);
+    text_ += ' ';
+  }
+  append_right(text_, plan.label, kNameWidth);
+  text_ += ' ';
+}
+
+/// A call's several clauses make one arrow: the first at its entry, the last at its return.
+Output::Flow Output::flow_of(const dif::Harvest& harvest, std::size_t index, const Plan& plan) {
+  const dif::Record& record = harvest.records[index];
+  if (flows_.size() <= record.vcpu) flows_.resize(std::size_t{record.vcpu} + 1);
+  const dif::EcbId last = std::exchange(flows_[record.vcpu].last, record.ecb);
+  const auto same_probe = [&](dif::EcbId other) {
+    return other != record.ecb && this->plan(other).probe == plan.probe;
+  };
+  if (names_end(plan.name->name, "entry")) {
+    return last.value != 0 && same_probe(last) ? Flow::None : Flow::Entry;
+  }
+  if (!names_end(plan.name->name, "return")) return Flow::None;
+  const auto next = std::find_if(harvest.records.begin() + static_cast<std::ptrdiff_t>(index) + 1,
+                                 harvest.records.end(),
+                                 [&](const dif::Record& each) { return each.vcpu == record.vcpu; });
+  return next != harvest.records.end() && same_probe(next->ecb) ? Flow::None : Flow::Return;
+}
+
+/// "-> f" on entry and "<- f" on return ("=>" and "<=" for system calls), indented by depth.
+void Output::append_flow_name(const Plan& plan, Flow flow, unsigned cpu) {
+  std::size_t& depth = flows_[cpu].depth;
+  const bool is_syscall = plan.name->provider == "syscall";
+  if (flow == Flow::Return && depth >= kFlowStep) depth -= kFlowStep;
+  const std::size_t start = text_.size();
+  text_.append(std::min(depth, kDeepestFlow), ' ');
+  switch (flow) {
+    case Flow::Entry:
+      text_ += is_syscall ? " => " : " -> ";
+      text_ += plan.name->function;
+      depth += kFlowStep;
+      break;
+    case Flow::Return:
+      text_ += is_syscall ? " <= " : " <- ";
+      text_ += plan.name->function;
+      break;
+    case Flow::None:
+      text_ += " | ";
+      text_ += plan.label;
+      break;
+  }
+  const std::size_t used = text_.size() - start;
+  text_.append(used < kFlowWidth ? kFlowWidth - used + 1 : 1, ' ');
 }
 
 void Output::finish() {
-  std::string text = "\n";
-  for (std::uint32_t each = 0; each < printed_.size(); ++each) {
-    if (!printed_[each]) text += aggregation_lines(std::span(&each, 1));
+  text_.clear();
+  if (!structured_) text_ += '\n';
+  finish_aggregations();
+  if (structured_) {
+    structured_->finish();
+  } else {
+    sink_->write(text_);
   }
-  sink_->write(text);
 }
 
 std::vector<std::string> Output::take_messages() {

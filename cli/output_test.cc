@@ -3,123 +3,20 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
+#include "cli/fake_program_for_tests.h"
 #include "cli/messages.h"
 
 namespace ringside::cli {
 namespace {
 
-using dif::Action;
-using dif::ActionKind;
-using dif::ValueKind;
-using dif::ValueType;
+using namespace testing_support;
 
-const ValueType kInt{ValueKind::Integer, true, 4};
-const ValueType kString{ValueKind::String, false, 0};
-
-/// A program with one ECB per clause, all on probes that the test names.
-class FakeProgram : public ProgramView {
- public:
-  const dif::Program& program() const override { return program_; }
-  const dif::EcbInfo& ecb(dif::EcbId id) const override { return ecbs_[id.value - 1]; }
-  const dif::ProbeDescription& probe_name(dif::ProbeId probe) const override {
-    return names_[probe.value - 1];
-  }
-  std::string describe(GuestVirt) const override { return "vmlinux`f"; }
-
-  /// Adds a clause; returns the id of its ECB. Fields follow one another in the record.
-  dif::EcbId add(dif::ProbeDescription name, std::vector<Action> actions,
-                 std::vector<dif::RecordField> fields = {}) {
-    names_.push_back(std::move(name));
-    dif::EcbInfo info;
-    info.id.value = static_cast<std::uint32_t>(ecbs_.size()) + 1;
-    info.clause = static_cast<std::uint32_t>(program_.clauses.size());
-    info.probe.value = static_cast<std::uint32_t>(names_.size());
-    info.fields = std::move(fields);
-    ecbs_.push_back(info);
-    program_.clauses.emplace_back().actions = std::move(actions);
-    return info.id;
-  }
-  std::uint32_t aggregation(dif::AggregateFunction function) {
-    dif::Aggregation aggregation;
-    aggregation.function = function;
-    aggregation.keys = {kString};
-    program_.aggregations.push_back(aggregation);
-    return static_cast<std::uint32_t>(program_.aggregations.size()) - 1;
-  }
-
- private:
-  dif::Program program_;
-  std::vector<dif::EcbInfo> ecbs_;
-  std::vector<dif::ProbeDescription> names_;
-};
-
-Action action(ActionKind kind) {
-  Action result;
-  result.kind = kind;
-  return result;
-}
-
-Action on_aggregation(ActionKind kind, std::uint32_t aggregation) {
-  Action result = action(kind);
-  result.aggregations = {aggregation};
-  return result;
-}
-
-dif::AggregateEntry entry(std::uint32_t aggregation, std::string_view key, std::int64_t value) {
-  dif::AggregateEntry result;
-  result.aggregation = aggregation;
-  result.key.resize(key.size() + 1);
-  std::memcpy(result.key.data(), key.data(), key.size());
-  result.words = {value};
-  return result;
-}
-
-class OutputTest : public testing::Test {
- protected:
-  OutputTest() : sink_(open_pipe()) {}
-  ~OutputTest() override {
-    close(ends_[0]);
-    close(ends_[1]);
-  }
-  int open_pipe() {
-    EXPECT_EQ(pipe(ends_), 0);
-    return ends_[1];
-  }
-  Output& output() {
-    if (!output_) output_.emplace(*Output::create(program_, settings_, sink_));
-    return *output_;
-  }
-  template <class... T>
-  void fire(dif::EcbId ecb, T... values) {
-    std::vector<std::byte> data;
-    (append(data, values), ...);
-    dif::Harvest harvest;
-    harvest.records.push_back({ecb, 0, 0, data});
-    output().consume(harvest);
-  }
-  std::string text() {
-    sink_.flush();
-    char buffer[16384];
-    const ssize_t size = read(ends_[0], buffer, sizeof buffer);
-    return {buffer, static_cast<std::size_t>(size > 0 ? size : 0)};
-  }
-
-  FakeProgram program_;
-  Settings settings_;
-  int ends_[2] = {-1, -1};
-  Sink sink_;
-  std::optional<Output> output_;
-
- private:
-  template <class T>
-  static void append(std::vector<std::byte>& data, const T& value) {
-    data.resize(data.size() + sizeof value);
-    std::memcpy(data.data() + data.size() - sizeof value, &value, sizeof value);
-  }
-};
+using OutputTest = OutputFixture;
 
 TEST_F(OutputTest, RowsHaveAHeaderOnceAndTraceColumns) {
   const auto begin =
@@ -172,10 +69,10 @@ TEST_F(OutputTest, FlowIndentFollowsCalls) {
 
   EXPECT_EQ(text(),
             "CPU FUNCTION                                 \n"
-            "  0 => read                                   \n"
-            "  0   -> vfs_read                             \n"
+            "  0  => read                                  \n"
+            "  0    -> vfs_read                            \n"
             "  0      | :tick-1s                           \n"
-            "  0   <- vfs_read                             \n");
+            "  0    <- vfs_read                            \n");
 }
 
 TEST_F(OutputTest, AggregationsNeverPrintedComeAtTheEnd) {
@@ -233,7 +130,7 @@ TEST_F(OutputTest, PrintaWithAFormatJoinsAggregations) {
   EXPECT_EQ(text(), "ls: 1 calls, 0 bytes\ncat: 2 calls, 512 bytes\n");
 }
 
-TEST_F(OutputTest, SetoptTakesEffectFromTheNextRecord) {
+TEST_F(OutputTest, SetoptTakesEffectInTheRecordThatCallsIt) {
   Action setopt = action(ActionKind::Setopt);
   setopt.format = "quiet";
   const auto begin = program_.add({"dtrace", "", "", "BEGIN"}, {setopt});
@@ -243,7 +140,192 @@ TEST_F(OutputTest, SetoptTakesEffectFromTheNextRecord) {
 
   EXPECT_EQ(text(),
             "CPU     ID                    FUNCTION:NAME\n"
-            "  0      1                           :BEGIN \n");
+            "  0      1                           :BEGIN ");
+}
+
+TEST_F(OutputTest, TestingDropsTheColumnsThatVary) {
+  settings_.testing = true;
+  const auto begin =
+      program_.add({"dtrace", "", "", "BEGIN"}, {action(ActionKind::Trace)}, {{0, 0, 0, 4, kInt}});
+
+  fire(begin, 1);
+
+  EXPECT_EQ(text(),
+            "                   FUNCTION:NAME\n"
+            "                          :BEGIN         1\n");
+}
+
+TEST_F(OutputTest, SeveralClausesOfACallMakeOneArrow) {
+  settings_.flow_indent = true;
+  const dif::ProbeDescription entry_probe{"fbt", "vmlinux", "f", "entry"};
+  const dif::ProbeDescription return_probe{"fbt", "vmlinux", "f", "return"};
+  const auto first = program_.add(entry_probe, {});
+  const auto second = program_.add(entry_probe, {});
+  const auto third = program_.add(return_probe, {});
+  const auto fourth = program_.add(return_probe, {});
+  program_.share_probe(second, first);
+  program_.share_probe(fourth, third);
+  dif::Harvest harvest;
+  for (const auto ecb : {first, second, third, fourth}) harvest.records.push_back({ecb, 0, 0, {}});
+
+  output().consume(harvest);
+
+  EXPECT_EQ(text(),
+            "CPU FUNCTION                                 \n"
+            "  0  -> f                                     \n"
+            "  0    | f:entry                              \n"
+            "  0    | f:return                             \n"
+            "  0  <- f                                     \n");
+}
+
+TEST_F(OutputTest, FlowIndentKeepsItsColumnsWhenQuiet) {
+  settings_.flow_indent = settings_.quiet = true;
+  const auto ecb = program_.add({"profile", "", "", "tick-1s"}, {});
+
+  fire(ecb);
+
+  EXPECT_EQ(text(),
+            "CPU FUNCTION                                 \n"
+            "  0  | :tick-1s                               ");
+}
+
+TEST_F(OutputTest, TracememPrintsWhatTheDynamicSizeAllows) {
+  settings_.quiet = true;
+  const ValueType bytes{ValueKind::Bytes, false, 8}, size{ValueKind::Integer, false, 8};
+  const auto ecb = program_.add({"dtrace", "", "", "BEGIN"}, {action(ActionKind::TracememDynamic)},
+                                {{0, 0, 0, 8, bytes}, {0, 1, 8, 8, size}});
+
+  fire(ecb, std::uint64_t{0x6867666564636261}, std::uint64_t{2});
+  fire(ecb, std::uint64_t{0x6867666564636261}, std::int64_t{-1});
+
+  const std::string head =
+      "\n             0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f  "
+      "0123456789abcdef\n         0: ";
+  EXPECT_EQ(text(), head + "61 62" + std::string(44, ' ') + "ab\n" + head +
+                        "61 62 63 64 65 66 67 68" + std::string(26, ' ') + "abcdefgh\n");
+}
+
+TEST_F(OutputTest, PrintShowsTypeAndValueOnALineOfItsOwn) {
+  settings_.quiet = true;
+  const auto ecb =
+      program_.add({"dtrace", "", "", "BEGIN"}, {action(ActionKind::Print)}, {{0, 0, 0, 4, kInt}});
+
+  fire(ecb, 26);
+
+  EXPECT_EQ(text(), "int32_t 0x1a\n");
+}
+
+TEST_F(OutputTest, PrintaOfNothingLeavesTheAggregationForTheEnd) {
+  settings_.quiet = true;
+  const auto count = program_.aggregation(dif::AggregateFunction::Count);
+  const auto tick =
+      program_.add({"profile", "", "", "tick-1s"}, {on_aggregation(ActionKind::Printa, count)});
+  fire(tick);
+  dif::Harvest harvest;
+  harvest.aggregates = {entry(count, "cat", 2)};
+
+  output().consume(harvest);
+  output().finish();
+
+  EXPECT_EQ(text(), "\n\n  cat                                                               2\n");
+}
+
+TEST_F(OutputTest, OptionOPrintsAggregationsOnceMore) {
+  settings_.quiet = settings_.print_all_aggregations = true;
+  const auto count = program_.aggregation(dif::AggregateFunction::Count);
+  Action printa = on_aggregation(ActionKind::Printa, count);
+  printa.format = "%s=%@d\n";
+  const auto tick = program_.add({"profile", "", "", "tick-1s"}, {printa});
+  dif::Harvest harvest;
+  harvest.aggregates = {entry(count, "cat", 2)};
+  output().consume(harvest);
+
+  fire(tick);
+  output().finish();
+
+  EXPECT_EQ(text(),
+            "cat=2\n\n  cat                                                               2\n");
+}
+
+TEST_F(OutputTest, FreopenSendsWhatFollowsToAFile) {
+  settings_.quiet = true;
+  char path[] = "/tmp/ringside-output-XXXXXX";
+  const int file = mkstemp(path);
+  ASSERT_GE(file, 0);
+  Action to_file = action(ActionKind::Freopen), back = action(ActionKind::Freopen);
+  to_file.format = path;
+  Action before = action(ActionKind::Printf), inside = before, after = before;
+  before.format = "before ";
+  inside.format = "inside\n";
+  after.format = "after\n";
+  const auto ecb =
+      program_.add({"dtrace", "", "", "BEGIN"}, {before, to_file, inside, back, after});
+
+  fire(ecb);
+
+  EXPECT_EQ(text(), "before after\n");
+  char written[64];
+  EXPECT_EQ(std::string(written, static_cast<std::size_t>(read(file, written, sizeof written))),
+            "inside\n");
+  close(file);
+  unlink(path);
+}
+
+TEST_F(OutputTest, FreopenThatFailsIsAMessage) {
+  settings_.quiet = true;
+  Action to_file = action(ActionKind::Freopen);
+  to_file.format = "/nonexistent/x";
+  const auto ecb = program_.add({"dtrace", "", "", "BEGIN"}, {to_file});
+
+  fire(ecb);
+
+  EXPECT_EQ(output().take_messages(),
+            std::vector<std::string>{
+                "freopen(): cannot write to /nonexistent/x: No such file or directory"});
+}
+
+TEST_F(OutputTest, FtruncateEmptiesTheFile) {
+  settings_.quiet = true;
+  char path[] = "/tmp/ringside-output-XXXXXX";
+  const int file = mkstemp(path);
+  ASSERT_GE(file, 0);
+  Action to_file = action(ActionKind::Freopen), printf = action(ActionKind::Printf);
+  to_file.format = path;
+  printf.format = "x";
+  const auto ecb = program_.add({"dtrace", "", "", "BEGIN"},
+                                {to_file, printf, action(ActionKind::Ftruncate), printf});
+
+  fire(ecb);
+  sink_.flush();
+
+  char written[8];
+  EXPECT_EQ(read(file, written, sizeof written), 1);
+  close(file);
+  unlink(path);
+}
+
+TEST_F(OutputTest, SystemRunsInRecordOrder) {
+  settings_.quiet = true;
+  char path[] = "/tmp/ringside-output-XXXXXX";
+  const int file = mkstemp(path);
+  ASSERT_GE(file, 0);
+  Action to_file = action(ActionKind::Freopen), one = action(ActionKind::Printf);
+  Action run = action(ActionKind::System), three = one;
+  to_file.format = path;
+  one.format = "one\n";
+  run.format = "echo %s";
+  three.format = "three\n";
+  const auto ecb = program_.add({"dtrace", "", "", "BEGIN"}, {to_file, one, run, three},
+                                {{2, 0, 0, 4, {ValueKind::Bytes, false, 4}}});
+
+  fire(ecb, std::array<char, 4>{'t', 'w', 'o', '\0'});
+  sink_.flush();
+
+  char written[64];
+  EXPECT_EQ(std::string(written, static_cast<std::size_t>(read(file, written, sizeof written))),
+            "one\ntwo\nthree\n");
+  close(file);
+  unlink(path);
 }
 
 TEST_F(OutputTest, NormalizeByZeroIsReportedAndIgnored) {
@@ -314,15 +396,15 @@ TEST(SinkTest, AReaderThatWentAwayClosesIt) {
   close(ends[1]);
 }
 
-TEST_F(OutputTest, UnsupportedFormatsAreRefusedBeforeTracing) {
+TEST_F(OutputTest, BadFormatsAreRefusedBeforeTracing) {
   Action printf = action(ActionKind::Printf);
-  printf.format = "%k";
+  printf.format = "%";
   program_.add({"dtrace", "", "", "BEGIN"}, {printf});
 
   const auto created = Output::create(program_, settings_, sink_);
 
   ASSERT_FALSE(created);
-  EXPECT_EQ(created.error().message, "line 0: format conversion %k is not supported yet");
+  EXPECT_EQ(created.error().message, "line 0: format ends within a conversion");
 }
 
 }  // namespace

@@ -4,35 +4,40 @@
 // Fire context: no.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/aggregations.h"
+#include "cli/code_names.h"
 #include "cli/values.h"
 #include "dif/format.h"
-#include "vmm/base/address.h"
 #include "vmm/base/result.h"
 
 namespace ringside::cli {
 
-/// Names a guest address as dtrace prints code: mod`name+0x10, or the number.
-using Describe = std::function<std::string(GuestVirt)>;
-
 class Format {
  public:
-  /// The error names the conversion that is wrong or not supported yet.
   static Result<Format> parse(std::string_view text);
 
-  /// `values` are the arguments of printf() or the keys of printa(); `aggregates` what the
-  /// conversions with '@' show, one after the other (the last one again when there are too few).
-  std::string print(std::span<const Value> values, std::span<const AggregateValue> aggregates,
-                    const Describe& describe) const;
+  /// Appends to `out`. `values` are the arguments of printf() or the keys of printa();
+  /// `aggregates` what the conversions with '@' show, one after the other (the last one again when
+  /// there are too few), their bars zoomed when `zoom` says so.
+  void print(std::string& out, std::span<const Value> values,
+             std::span<const AggregateValue> aggregates, const CodeNames& names,
+             bool zoom = false) const;
 
  private:
-  std::vector<dif::Conversion> conversions_;
+  /// Most conversions are these, without flags, width or precision.
+  enum class Fast : std::uint8_t { None, Decimal, Unsigned, Hexadecimal, String };
+  struct Step {
+    dif::Conversion conversion;
+    Fast fast = Fast::None;
+  };
+  static Fast fast_form(const dif::Conversion& conversion);
+
+  std::vector<Step> steps_;
 };
 
 }  // namespace ringside::cli

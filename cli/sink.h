@@ -23,11 +23,21 @@ class Sink {
   /// that was not the reader's own wish.
   bool flush();
   bool closed() const { return closed_; }
+  /// freopen(): what is written from now on is appended to the file at `path`. What was gathered
+  /// goes to where it was meant to go.
+  Result<void> redirect(const std::string& path);
+  /// freopen(""): back to the first descriptor.
+  void restore();
+  bool redirected() const { return static_cast<bool>(redirected_); }
+  /// ftruncate(): a regular file becomes empty; anything else stays as it is.
+  void truncate();
+  int fd() const { return redirected_ ? redirected_.get() : fd_; }
   const std::string& problem() const { return problem_; }
 
  private:
   int fd_;
   UniqueFd owned_;
+  UniqueFd redirected_;
   std::string pending_;
   bool closed_ = false;
   std::string problem_;

@@ -24,6 +24,19 @@ std::vector<std::byte> text_bytes(std::string_view text, std::size_t size) {
   return bytes;
 }
 
+class FakeNames : public CodeNames {
+ public:
+  std::string describe(GuestVirt at) const override {
+    return at.raw() == 0x1000 ? "vmlinux`vfs_read+0x10" : "0x2000";
+  }
+};
+
+std::string column(const ValueType& type, Bytes bytes, const ColumnStyle& style) {
+  std::string text;
+  append_column(text, {type, bytes}, style, FakeNames());
+  return text;
+}
+
 const ColumnStyle kDefault{};
 const ColumnStyle kQuiet{true, false, 33};
 
@@ -73,6 +86,46 @@ TEST(Column, RawBytesForcesTheDump) {
              0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f  0123456789abcdef
          0: 68 69 00                                         hi.
 )");
+}
+
+TEST(Column, NarrowUnsignedNumbersStayPositive) {
+  EXPECT_EQ(column({ValueKind::Integer, false, 2}, bytes_of<std::int16_t>(-1), kQuiet), "65535");
+  EXPECT_EQ(column({ValueKind::Integer, false, 1}, bytes_of<std::int8_t>(-1), kDefault), " 255");
+  EXPECT_EQ(column({ValueKind::Integer, false, 4}, bytes_of<std::int32_t>(-1), kQuiet), "-1");
+  EXPECT_EQ(column({ValueKind::Integer, false, 8}, bytes_of<std::int64_t>(-1), kQuiet), "-1");
+}
+
+TEST(Column, SymbolsLoseTheirOffsetAndFillAColumn) {
+  const auto at = bytes_of<std::uint64_t>(0x1000);
+  const std::string padding(50 - 16, ' ');
+
+  EXPECT_EQ(column({ValueKind::KernelSymbol, false, 8}, at, kQuiet),
+            "  vmlinux`vfs_read" + padding);
+  EXPECT_EQ(column({ValueKind::KernelModule, false, 8}, at, kQuiet),
+            "  vmlinux" + std::string(43, ' '));
+}
+
+TEST(Column, StacksHaveALineForEachFrameUpToTheFirstZero) {
+  std::vector<std::byte> frames;
+  for (const std::uint64_t frame : {0x1000, 0x2000, 0, 0x1000}) {
+    for (const std::byte byte : bytes_of(frame)) frames.push_back(byte);
+  }
+
+  EXPECT_EQ(column({ValueKind::KernelStack, false, 32}, frames, {true, false, 33, 2}),
+            "\n  vmlinux`vfs_read+0x10\n  0x2000\n");
+  EXPECT_EQ(column({ValueKind::UserStack, false, 32}, frames, kDefault),
+            "\n              0x2000\n");
+}
+
+TEST(CodeNames, AreSplitIntoTheirParts) {
+  const CodeName name = split_code_name("vmlinux`vfs_read+0x1f");
+
+  EXPECT_EQ(name.module, "vmlinux");
+  EXPECT_EQ(name.symbol, "vfs_read");
+  EXPECT_EQ(name.offset, 0x1fu);
+  EXPECT_EQ(split_code_name("ext4`0xffffffffc0001000").symbol, "");
+  EXPECT_EQ(split_code_name("0xffffffffc0001000").module, "");
+  EXPECT_EQ(module_of("0x10"), "0x10");
 }
 
 TEST(Values, AreExtendedByTheirSize) {

@@ -1,0 +1,24 @@
+// Aggregations as dtrace prints them without a format: a line a key with its values, bars for
+// distributions, histograms of scalars (agghist) and packed distributions (aggpack).
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "cli/aggregations.h"
+#include "cli/code_names.h"
+#include "cli/settings.h"
+
+namespace ringside::cli {
+
+/// Appends a line for each key that any of the aggregations has, sorted under `settings`.
+void append_aggregations(std::string& out, const Aggregations& table,
+                         std::span<const std::uint32_t> aggregations, const Settings& settings,
+                         const CodeNames& names);
+
+/// The key's fields as plain text, for histograms and tables.
+std::string key_text(std::span<const Value> keys, const CodeNames& names);
+
+}  // namespace ringside::cli
