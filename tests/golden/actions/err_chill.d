@@ -1,0 +1,8 @@
+/* NAME chill() takes nanoseconds
+ * TAG D_PROTO_ARG
+ * OPTIONS -w
+ */
+BEGIN
+{
+	chill("long");
+}

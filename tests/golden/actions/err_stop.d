@@ -1,0 +1,8 @@
+/* NAME stop() takes no argument
+ * TAG D_PROTO_LEN
+ * OPTIONS -w
+ */
+BEGIN
+{
+	stop(1);
+}

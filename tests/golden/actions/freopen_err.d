@@ -1,0 +1,8 @@
+/* NAME freopen() takes a format
+ * TAG D_PROTO_LEN
+ * OPTIONS -w
+ */
+BEGIN
+{
+	freopen();
+}

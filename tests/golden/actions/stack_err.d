@@ -1,0 +1,7 @@
+/* NAME stack() takes a size
+ * TAG D_STACK_SIZE
+ */
+BEGIN
+{
+	stack("ten");
+}

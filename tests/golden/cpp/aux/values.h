@@ -1,0 +1,2 @@
+#define ANSWER 42
+#define ADD(a, b) ((a) + (b))

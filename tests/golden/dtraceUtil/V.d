@@ -1,0 +1,7 @@
+/* NAME -V prints the version
+ * RUN $DTRACE -V | sed 's/[0-9.]*$/N/'
+ */
+
+/* EXPECT
+ * ringside: ringside N
+ */

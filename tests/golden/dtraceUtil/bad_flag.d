@@ -1,0 +1,7 @@
+/* NAME a flag that does not exist is a usage error
+ * RUN $DTRACE -j; echo $?
+ */
+
+/* EXPECT
+ * 2
+ */

@@ -1,0 +1,10 @@
+/* NAME -e reports what does not compile
+ * RUN $DTRACE -e -n 'BEGIN { nowhere(); }'; echo $?
+ */
+
+/* EXPECT
+ * 1
+ */
+/* STDERR
+ * invalid probe specifier
+ */

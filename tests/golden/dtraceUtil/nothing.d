@@ -1,0 +1,10 @@
+/* NAME without anything to do the command explains itself
+ * RUN $DTRACE; echo $?
+ */
+
+/* EXPECT
+ * 2
+ */
+/* STDERR
+ * Usage:
+ */

@@ -1,0 +1,2 @@
+#pragma D depends_on library second.d
+inline int first = second + 1;

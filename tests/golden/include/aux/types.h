@@ -1,0 +1,4 @@
+struct shared {
+	int a;
+	long b;
+};

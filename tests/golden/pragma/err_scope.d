@@ -1,0 +1,8 @@
+/* NAME #pragma D option stands outside of clauses
+ * TAG D_PRAGMA_SCOPE
+ */
+BEGIN
+{
+#pragma D attributes Stable/Stable/Common x
+	exit(0);
+}

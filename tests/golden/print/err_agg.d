@@ -1,0 +1,8 @@
+/* NAME print() prints no aggregation
+ * TAG D_PRINT_AGG
+ */
+BEGIN
+{
+	@a = count();
+	print(@a);
+}

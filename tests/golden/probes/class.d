@@ -1,0 +1,12 @@
+/* NAME [] matches one of several characters
+ * OPTIONS -q
+ */
+dtrace:::[A-C]EGIN
+{
+	printf("%s\n", probename);
+	exit(0);
+}
+/* EXPECT
+ * BEGIN
+ *
+ */

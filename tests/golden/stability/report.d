@@ -1,0 +1,18 @@
+/* NAME -v reports the stability of a program
+ * RUN $DTRACE -qev -n 'BEGIN { trace(1); }' 2>&1 | grep -v matched
+ */
+
+/* EXPECT
+ * Stability attributes for description 'BEGIN ':
+ *
+ * 	Minimum Probe Description Attributes
+ * 		Identifier Names: Evolving
+ * 		Data Semantics:   Evolving
+ * 		Dependency Class: Common
+ *
+ * 	Minimum Statement Attributes
+ * 		Identifier Names: Stable
+ * 		Data Semantics:   Stable
+ * 		Dependency Class: Common
+ *
+ */
