@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Runs every suite and counts: tests/run.py [--suite unit|live|vm] [-k PATTERN] [--qemu PATH]
+"""Runs every suite and counts: tests/run.py [--suite unit|golden|live|vm] [-k PATTERN] [--qemu PATH]
 
 Progress goes to stderr; the last line on stdout is "N passed, N failed" and ", N skipped" when
 there are any. The exit status is 0 only when something ran and nothing failed.
 
 Suites: `unit` is everything that meson knows and that needs no guest (GoogleTest cases are counted
-one by one), `live` the same for programs that boot one, `vm` the unittest classes of tests/vm/,
+one by one), `golden` the scripts of tests/golden/ with what they must print, `live` the same for programs that boot one, `vm` the unittest classes of tests/vm/,
 which boot guests one after another.
 """
 
 import argparse
 import dataclasses
+import importlib.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -166,9 +168,18 @@ def run_vm(folder, pattern):
     return result.count()
 
 
+def run_golden(build, pattern):
+    """Runs the golden tests."""
+    spec = importlib.util.spec_from_file_location("golden_run", HERE / "golden/run.py")
+    golden = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = golden
+    spec.loader.exec_module(golden)
+    return Count(*golden.run_all(build, re.escape(pattern or "")))
+
+
 def main():
     parser = argparse.ArgumentParser(description="Runs the tests and counts them.")
-    parser.add_argument("--suite", choices=("unit", "live", "vm"), action="append",
+    parser.add_argument("--suite", choices=("unit", "golden", "live", "vm"), action="append",
                         help="run only this suite")
     parser.add_argument("-k", metavar="PATTERN", help="run only tests whose name has this in it")
     parser.add_argument("--qemu", metavar="PATH",
@@ -178,6 +189,7 @@ def main():
         os.environ["RINGSIDE_QEMU"] = options.qemu
     build = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
     suites = {"unit": lambda: run_meson(build, options.k, ("--no-suite", "live")),
+              "golden": lambda: run_golden(build, options.k),
               "live": lambda: run_meson(build, options.k, ("--suite", "live")),
               "vm": lambda: run_vm(HERE / "vm", options.k)}
     total = Count()

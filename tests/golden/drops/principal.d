@@ -1,23 +1,20 @@
 /* NAME records that do not fit are counted
- * OPTIONS -q -x bufsize=1k -x switchrate=10s -x bufresize=manual
+ * RUN $DTRACE -q -x bufsize=1k -x switchrate=10s -x bufresize=manual -s $SCRIPT >/dev/null
  */
 BEGIN
 {
-	this->p = (char *)alloca(400);
-	tracemem(this->p, 400, 0);
+	this->p = (char *)alloca(600);
+	tracemem(this->p, 600);
 }
 BEGIN
 {
-	this->p = (char *)alloca(900);
-	tracemem(this->p, 900, 0);
+	this->p = (char *)alloca(700);
+	tracemem(this->p, 700);
 }
 BEGIN
 {
 	exit(0);
 }
-/* EXPECT
- *
- */
 /* STDERR
- * drop on CPU 0
+ * 1 drop on CPU 0
  */

@@ -1,7 +1,7 @@
-/* NAME -V prints the version
- * RUN $DTRACE -V | sed 's/[0-9.]*$/N/'
+/* NAME -V prints the version of D
+ * RUN $DTRACE -V | grep -c ': Sun D 1\.[0-9]'
  */
 
 /* EXPECT
- * ringside: ringside N
+ * 1
  */

@@ -1,7 +1,7 @@
 /* NAME errors have no tag without it
- * RUN $DTRACE -n 'BEGIN { nowhere(); }' 2>&1 | grep -c D_FUNC
+ * RUN $DTRACE -n 'BEGIN { nowhere(); }' 2>&1 | grep D_FUNC; echo end
  */
 
 /* EXPECT
- * 0
+ * end
  */
