@@ -89,6 +89,7 @@ struct CompileOptions {
   unsigned integer_registers = dif::kRegisters;             // -x iregs, including r0
   unsigned tuple_registers = dif::kTupleSlots;              // -x tregs
   std::uint32_t stack_frames = 20, user_stack_frames = 20;  // -x stackframes, ustackframes
+  std::uint32_t java_stack_frames = 50;                     // -x jstackframes
   std::optional<std::array<unsigned, 3>> version;  // -x version=x.y.z: newer names are hidden
   /// Why `#pragma D option name=value` cannot be; empty when it can. Null: everything can.
   std::function<std::string(std::string_view name, std::string_view value)> check_option;
