@@ -1,3 +1,4 @@
+// The table of actions, and those that take plain values.
 #include "dif/d/actions.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@ namespace ringside::d {
 
 const ActionBuilder::Row ActionBuilder::kRows[] = {
     {"trace", &ActionBuilder::trace},
+    {"print", &ActionBuilder::print},
     {"printf", &ActionBuilder::printf},
     {"printa", &ActionBuilder::printa},
     {"tracemem", &ActionBuilder::tracemem},
@@ -17,28 +19,27 @@ const ActionBuilder::Row ActionBuilder::kRows[] = {
     {"normalize", &ActionBuilder::normalize},
     {"denormalize", &ActionBuilder::denormalize},
     {"setopt", &ActionBuilder::setopt},
-    {"print", nullptr},
-    {"stack", nullptr},
-    {"ustack", nullptr},
-    {"jstack", nullptr},
-    {"sym", nullptr},
-    {"mod", nullptr},
-    {"func", nullptr},
-    {"usym", nullptr},
-    {"umod", nullptr},
-    {"uaddr", nullptr},
-    {"ufunc", nullptr},
-    {"ftruncate", nullptr},
-    {"freopen", nullptr},
-    {"system", nullptr},
-    {"stop", nullptr},
-    {"raise", nullptr},
-    {"breakpoint", nullptr},
-    {"panic", nullptr},
-    {"chill", nullptr},
-    {"speculate", nullptr},
-    {"commit", nullptr},
-    {"discard", nullptr},
+    {"ftruncate", &ActionBuilder::ftruncate},
+    {"freopen", &ActionBuilder::freopen},
+    {"system", &ActionBuilder::system},
+    {"stack", &ActionBuilder::code},
+    {"ustack", &ActionBuilder::code},
+    {"jstack", &ActionBuilder::code},
+    {"sym", &ActionBuilder::code},
+    {"func", &ActionBuilder::code},
+    {"mod", &ActionBuilder::code},
+    {"usym", &ActionBuilder::code},
+    {"ufunc", &ActionBuilder::code},
+    {"umod", &ActionBuilder::code},
+    {"uaddr", &ActionBuilder::code},
+    {"stop", &ActionBuilder::stop},
+    {"raise", &ActionBuilder::raise},
+    {"breakpoint", &ActionBuilder::breakpoint},
+    {"panic", &ActionBuilder::panic},
+    {"chill", &ActionBuilder::chill},
+    {"speculate", &ActionBuilder::speculate},
+    {"commit", &ActionBuilder::commit},
+    {"discard", &ActionBuilder::discard},
 };
 
 tl::unexpected<Diagnostic> argument_count(std::string_view tag, const Expr& call,
@@ -48,20 +49,38 @@ tl::unexpected<Diagnostic> argument_count(std::string_view tag, const Expr& call
                               call.list.size(), call.list.size() == 1 ? "" : "s", expected));
 }
 
+tl::unexpected<Diagnostic> argument_type(std::string_view tag, const Expr& call,
+                                         std::size_t position, std::string_view prototype,
+                                         std::string_view passed) {
+  return complain(tag, call.list[position]->at,
+                  fmt::format("{}( ) argument #{} is incompatible with prototype: prototype: {}, "
+                              "argument: {}",
+                              *call.text, position + 1, prototype, passed));
+}
+
 Checked<dif::Action> ActionBuilder::build(Expr& e) {
-  if (e.kind == ExprKind::Assign && e.a->kind == ExprKind::Aggregation) return aggregate(e);
+  dif::Action action = TRY(statement(e));
+  TRY(check_order(e, action));
+  return action;
+}
+
+Checked<dif::Action> ActionBuilder::statement(Expr& e) {
+  const Expr* target = e.kind == ExprKind::Assign ? e.a : &e;
+  if (target->kind == ExprKind::Index && target->a->kind == ExprKind::Aggregation) {
+    return complain("D_AGG_MDIM", e.at,
+                    fmt::format("aggregation @{} is not a multi-dimensional array: separate its "
+                                "keys with commas",
+                                *target->a->text));
+  }
+  if (e.kind == ExprKind::Assign && target->kind == ExprKind::Aggregation) return aggregate(e);
   if (e.kind == ExprKind::Aggregation) {
     return complain(
         "D_AGG_NULL", e.at,
         fmt::format("expression @{} must be assigned an aggregating function", *e.text));
   }
   if (e.kind != ExprKind::Call) return effect(e);
-  for (const Row& row : kRows) {
-    if (row.name != *e.text) continue;
-    if (row.handler != nullptr) return (this->*row.handler)(e);
-    return complain("D_UNKNOWN", e.at, fmt::format("{}( ) is not supported yet", row.name));
-  }
-  return effect(e);
+  const auto row = std::ranges::find(kRows, std::string_view(*e.text), &Row::name);
+  return row == std::end(kRows) ? effect(e) : (this->*row->handler)(e);
 }
 
 Checked<dif::Action> ActionBuilder::effect(Expr& e) {
@@ -72,166 +91,172 @@ Checked<dif::Action> ActionBuilder::effect(Expr& e) {
   return action;
 }
 
+/// Resolves what trace() or print() is to record. `tags` begins the names of their tags.
+Checked<void> ActionBuilder::recordable(Expr& value, std::string_view function,
+                                        std::string_view tags) {
+  struct Row {
+    std::string_view trace, print, what;
+  };
+  constexpr Row kAggregation = {"D_TRACE_AGG", "D_PRINT_AGG", "an aggregation"};
+  constexpr Row kDynamic = {"D_TRACE_DYN", "D_PRINT_DYN", "a dynamic expression"};
+  constexpr Row kVoid = {"D_TRACE_VOID", "D_PRINT_VOID", "a void expression"};
+  const auto refuse = [&](const Row& row) {
+    return complain(tags == "D_TRACE" ? row.trace : row.print, value.at,
+                    fmt::format("{}( ) may not be applied to {}", function, row.what));
+  };
+  const bool indexed = value.kind == ExprKind::Index && value.a->kind == ExprKind::Aggregation;
+  if (indexed || value.kind == ExprKind::Aggregation) return refuse(kAggregation);
+  if (value.kind == ExprKind::Call && !is_code_call(value) &&
+      std::ranges::find(kRows, std::string_view(*value.text), &ActionBuilder::Row::name) !=
+          std::end(kRows)) {
+    return refuse(kVoid);
+  }
+  if (const auto resolved = resolver_.resolve(&value); !resolved) {
+    const bool named = value.kind == ExprKind::Name || value.kind == ExprKind::Scoped;
+    if (named && resolved.error().tag == "D_ARR_BADREF") return refuse(kDynamic);
+    return tl::make_unexpected(resolved.error());
+  }
+  if (types_.is_void(value.type)) return refuse(kVoid);
+  return {};
+}
+
 Checked<dif::Action> ActionBuilder::trace(Expr& call) {
   if (call.list.size() != 1) return argument_count("D_PROTO_LEN", call, "1");
   Expr& value = *call.list[0];
-  if (value.kind == ExprKind::Aggregation) {
-    return complain("D_TRACE_AGG", call.at, "trace( ) may not be applied to an aggregation");
-  }
-  TRY(resolver_.resolve(&value));
-  if (types_.is_void(value.type)) {
-    return complain("D_TRACE_VOID", call.at, "trace( ) may not be applied to a void expression");
-  }
+  TRY(recordable(value, "trace", "D_TRACE"));
   dif::Action action;
   action.kind = dif::ActionKind::Trace;
   action.arguments.push_back(TRY(CodeGenerator::value(resolver_, value)));
   return action;
 }
 
-Checked<std::vector<dif::Conversion>> ActionBuilder::format(const Expr& text,
-                                                            std::string_view function) {
-  if (text.kind != ExprKind::String) {
-    return complain(
-        "D_PRINTF_ARG_FMT", text.at,
-        fmt::format("{}( ) argument #1 is incompatible with prototype: a string constant "
-                    "is needed",
-                    function));
+Checked<dif::Action> ActionBuilder::print(Expr& call) {
+  if (call.list.size() != 1) return argument_count("D_PROTO_LEN", call, "1");
+  Expr& value = *call.list[0];
+  TRY(recordable(value, "print", "D_PRINT"));
+  const auto shape = shapes_.add(value.type);
+  if (!shape) {
+    return complain("D_UNKNOWN", value.at,
+                    fmt::format("print( ) cannot describe {}: it is nested too deep or has too "
+                                "many parts",
+                                types_.name(value.type)));
   }
-  if (text.text->empty()) {
-    return complain("D_PRINTF_FMT_EMPTY", text.at,
-                    fmt::format("{}( ) format string is empty", function));
-  }
-  auto parsed = dif::parse_format(*text.text);
-  if (!parsed) return complain("D_PRINTF_DYN_TYPE", text.at, parsed.error().message);
-  return std::move(*parsed);
-}
-
-Checked<void> ActionBuilder::convert(dif::Action& action, Expr& argument,
-                                     const dif::Conversion& conversion, std::size_t number) {
-  TRY(resolver_.resolve(&argument));
-  constexpr std::string_view kIntegers = "cCdiouxXYTpaAP";
-  const TypeId type = types_.decay(argument.type);
-  const bool wide = conversion.modifiers == "w";
-  if ((conversion.kind == 's' || conversion.kind == 'S') && !wide) {
-    if (types_.is_string_like(argument.type)) {
-      action.arguments.push_back(TRY(CodeGenerator::string(resolver_, argument)));
-      return {};
-    }
-  } else if (kIntegers.find(conversion.kind) != std::string_view::npos && !wide) {
-    if (types_.is_scalar(type) && types_.is_scalar(argument.type)) {
-      action.arguments.push_back(TRY(CodeGenerator::value(resolver_, argument)));
-      return {};
-    }
-    if (types_.is_pointer(type)) {  // an array: its address
-      action.arguments.push_back(TRY(CodeGenerator::integer(resolver_, argument, types_.uint64)));
-      return {};
-    }
-  } else {
-    return complain("D_UNKNOWN", argument.at,
-                    fmt::format("conversion %{}{} is not supported yet", conversion.modifiers,
-                                conversion.kind));
-  }
-  return complain(
-      "D_PRINTF_ARG_TYPE", argument.at,
-      fmt::format("printf( ) argument #{} is incompatible with conversion #{} (%{}{}): {}",
-                  action.arguments.size() + 2, number, conversion.modifiers, conversion.kind,
-                  types_.name(argument.type)));
-}
-
-Checked<dif::Action> ActionBuilder::printf(Expr& call) {
-  if (call.list.empty()) return argument_count("D_PRINTF_DYN_PROTO", call, "1 or more");
-  const auto conversions = TRY(format(*call.list[0], "printf"));
   dif::Action action;
-  action.kind = dif::ActionKind::Printf;
-  action.format = *call.list[0]->text;
-  std::size_t next = 1, number = 0;
-  dif::Conversion star;
-  star.kind = 'd';
-  for (const dif::Conversion& conversion : conversions) {
-    if (conversion.kind == 0) continue;
-    ++number;
-    if (conversion.takes_aggregation) {
-      return complain("D_PRINTF_AGG_CONV", call.at,
-                      fmt::format("printf( ) conversion #{} (%@{}) is only for printa( )", number,
-                                  conversion.kind));
-    }
-    const std::size_t needed = 1U + conversion.star_width + conversion.star_precision;
-    if (call.list.size() < next + needed) {
-      return complain("D_PRINTF_ARG_PROTO", call.at,
-                      fmt::format("printf( ) prototype mismatch: conversion #{} (%{}) is missing a "
-                                  "corresponding value argument",
-                                  number, conversion.kind));
-    }
-    for (std::size_t i = 1; i < needed; ++i) TRY(convert(action, *call.list[next++], star, number));
-    TRY(convert(action, *call.list[next++], conversion, number));
-  }
-  if (next < call.list.size()) {
-    return complain("D_PRINTF_ARG_EXTRA", call.list[next]->at,
-                    fmt::format("printf( ) prototype mismatch: only {} arguments required by this "
-                                "format string",
-                                next - 1));
-  }
+  action.kind = dif::ActionKind::Print;
+  action.shapes = {*shape};
+  action.arguments.push_back(TRY(CodeGenerator::value(resolver_, value)));
   return action;
 }
 
 Checked<dif::Action> ActionBuilder::tracemem(Expr& call) {
-  if (call.list.size() != 2 && call.list.size() != 3) {
-    return argument_count("D_TRACEMEM_ARGS", call, "2 or 3");
+  if (call.list.size() < 2) return argument_count("D_PROTO_LEN", call, "2");
+  if (call.list.size() > 3) return argument_count("D_TRACEMEM_ARGS", call, "2 or 3");
+  for (Expr* argument : call.list) TRY(resolver_.resolve(argument));
+  const Expr &address = *call.list[0], &most = *call.list[1];
+  if (!types_.is_scalar(types_.decay(address.type)) || types_.is_string(address.type)) {
+    return argument_type("D_TRACEMEM_ADDR", call, 0, "pointer or integer",
+                         types_.name(address.type));
   }
-  if (call.list.size() == 3) {
-    return complain("D_UNKNOWN", call.list[2]->at,
-                    "tracemem( ) with a dynamic size is not supported yet");
+  if (!types_.is_integer(most.type)) {
+    return argument_type("D_PROTO_ARG", call, 1, "size_t", types_.name(most.type));
   }
-  Expr& address = *call.list[0];
-  TRY(resolver_.resolve(&address));
-  const TypeId type = types_.decay(address.type);
-  if (!types_.is_scalar(type)) {
+  const auto size = static_cast<std::int64_t>(most.constant.value_or(0));
+  if (size <= 0 || size > UINT32_MAX) {
     return complain(
-        "D_TRACEMEM_ADDR", address.at,
-        "tracemem( ) argument #1 is incompatible with prototype: a pointer or integer is needed");
-  }
-  const auto size = resolver_.constant(call.list[1], "tracemem( ) size");
-  if (!size || *size <= 0 || *size > UINT32_MAX) {
-    return complain(
-        "D_TRACEMEM_SIZE", call.list[1]->at,
+        "D_TRACEMEM_SIZE", most.at,
         "tracemem( ) argument #2 must be a non-zero positive integral constant expression");
   }
   dif::Action action;
   action.kind = dif::ActionKind::Tracemem;
   action.arguments.push_back(TRY(CodeGenerator::integer(resolver_, address, types_.uint64)));
-  action.argument = static_cast<std::uint64_t>(*size);
+  action.argument = static_cast<std::uint64_t>(size);
   action.has_argument = true;
-  return action;
-}
-
-Checked<dif::Action> ActionBuilder::exit(Expr& call) {
-  if (call.list.size() != 1) return argument_count("D_PROTO_LEN", call, "1");
-  Expr& status = *call.list[0];
-  TRY(resolver_.resolve(&status));
-  if (!types_.is_integer(status.type)) {
-    return complain(
-        "D_PROTO_ARG", status.at,
-        fmt::format("exit( ) argument #1 is incompatible with prototype: int, argument: {}",
-                    types_.name(status.type)));
+  if (call.list.size() == 3) {
+    const Expr& bytes = *call.list[2];
+    if (!types_.is_integer(bytes.type)) {
+      return argument_type("D_TRACEMEM_DYNSIZE", call, 2, "integer", types_.name(bytes.type));
+    }
+    action.kind = dif::ActionKind::TracememDynamic;
+    action.arguments.push_back(TRY(CodeGenerator::integer(resolver_, bytes, types_.uint64)));
   }
-  dif::Action action;
-  action.kind = dif::ActionKind::Exit;
-  action.arguments.push_back(TRY(CodeGenerator::integer(resolver_, status, types_.int32)));
   return action;
 }
 
 Checked<dif::Action> ActionBuilder::setopt(Expr& call) {
   if (call.list.empty() || call.list.size() > 2)
-    return argument_count("D_PROTO_LEN", call, "1 or 2");
-  for (const Expr* argument : call.list) {
-    if (argument->kind == ExprKind::String) continue;
-    return complain("D_PROTO_ARG", argument->at, "setopt( ) arguments must be string constants");
+    return argument_count("D_PROTO_LEN", call, call.list.empty() ? "1 or more" : "2");
+  for (std::size_t i = 0; i < call.list.size(); ++i) {
+    const Expr& argument = *call.list[i];
+    if (argument.kind == ExprKind::String && (i > 0 || !argument.text->empty())) continue;
+    return argument_type("D_PROTO_ARG", call, i, "string constant",
+                         argument.kind == ExprKind::String ? "empty string" : "expression");
   }
   dif::Action action;
   action.kind = dif::ActionKind::Setopt;
   action.format = *call.list[0]->text;
   if (call.list.size() == 2) action.text = *call.list[1]->text;
   return action;
+}
+
+Checked<dif::Action> ActionBuilder::without_arguments(const Expr& call, dif::ActionKind kind) {
+  if (!call.list.empty()) return argument_count("D_PROTO_LEN", call, "0");
+  dif::Action action;
+  action.kind = kind;
+  return action;
+}
+
+/// exit(), raise() and the like: one number.
+Checked<dif::Action> ActionBuilder::of_number(const Expr& call, dif::ActionKind kind, TypeId type) {
+  if (call.list.size() != 1) return argument_count("D_PROTO_LEN", call, "1");
+  Expr& number = *call.list[0];
+  TRY(resolver_.resolve(&number));
+  if (!types_.is_integer(number.type)) {
+    return argument_type("D_PROTO_ARG", call, 0, types_.name(type), types_.name(number.type));
+  }
+  dif::Action action;
+  action.kind = kind;
+  action.arguments.push_back(TRY(CodeGenerator::integer(resolver_, number, type)));
+  return action;
+}
+
+Checked<dif::Action> ActionBuilder::ftruncate(Expr& call) {
+  return without_arguments(call, dif::ActionKind::Ftruncate);
+}
+
+Checked<dif::Action> ActionBuilder::stop(Expr& call) {
+  return without_arguments(call, dif::ActionKind::Stop);
+}
+
+Checked<dif::Action> ActionBuilder::breakpoint(Expr& call) {
+  return without_arguments(call, dif::ActionKind::Breakpoint);
+}
+
+Checked<dif::Action> ActionBuilder::panic(Expr& call) {
+  return without_arguments(call, dif::ActionKind::Panic);
+}
+
+Checked<dif::Action> ActionBuilder::exit(Expr& call) {
+  return of_number(call, dif::ActionKind::Exit, types_.int32);
+}
+
+Checked<dif::Action> ActionBuilder::raise(Expr& call) {
+  return of_number(call, dif::ActionKind::Raise, types_.int32);
+}
+
+Checked<dif::Action> ActionBuilder::chill(Expr& call) {
+  return of_number(call, dif::ActionKind::Chill, types_.int64);
+}
+
+Checked<dif::Action> ActionBuilder::speculate(Expr& call) {
+  return of_number(call, dif::ActionKind::Speculate, types_.int32);
+}
+
+Checked<dif::Action> ActionBuilder::commit(Expr& call) {
+  return of_number(call, dif::ActionKind::Commit, types_.int32);
+}
+
+Checked<dif::Action> ActionBuilder::discard(Expr& call) {
+  return of_number(call, dif::ActionKind::Discard, types_.int32);
 }
 
 }  // namespace ringside::d

@@ -13,12 +13,18 @@ namespace ringside::d {
 
 class CodeGenerator {
  public:
-  explicit CodeGenerator(Resolver& resolver) : resolver_(resolver), types_(resolver.types()) {}
+  explicit CodeGenerator(Resolver& resolver)
+      : resolver_(resolver), types_(resolver.types()), out_(resolver.options().integer_registers) {}
 
   /// The value of `e` as its own type; string-like arrays as strings when `strings` is set.
   static Checked<dif::Difo> value(Resolver& resolver, const Expr& e);
   static Checked<dif::Difo> string(Resolver& resolver, const Expr& e);
   static Checked<dif::Difo> integer(Resolver& resolver, const Expr& e, TypeId as);
+  /// What lies at the lvalue `e`, whatever its type is.
+  static Checked<dif::Difo> bytes(Resolver& resolver, const Expr& e);
+  /// An object without code, for values that the engine finds itself.
+  static Checked<dif::Difo> nothing(Resolver& resolver, const dif::ValueType& type,
+                                    const Location& at);
   /// Evaluates `e` for what it does.
   static Checked<dif::Difo> effect(Resolver& resolver, const Expr& e);
 
@@ -54,8 +60,11 @@ class CodeGenerator {
   Checked<unsigned> load_at(const Expr& e, unsigned address);
   Checked<void> store_at(const Expr& e, unsigned address, unsigned value);
   Checked<void> store_bits(const Expr& e, unsigned address, unsigned value);
-  Checked<unsigned> load_symbol(const Expr& e);
-  Checked<void> store_symbol(const Expr& e, unsigned value);
+  Checked<unsigned> load_spread(const Expr& e, unsigned address);
+  Checked<void> store_spread(const Expr& e, unsigned address, unsigned value);
+  using Registers = std::vector<unsigned>;
+  Checked<unsigned> load_symbol(const Expr& e, const Registers* keys = nullptr);
+  Checked<void> store_symbol(const Expr& e, unsigned value, const Registers* keys = nullptr);
   Checked<Value> assign(const Expr& e);
   Checked<Value> step(const Expr& e, bool want_old);
   Checked<unsigned> read_modify_write(const Expr& target, const Expr& e, bool want_old);
@@ -68,7 +77,9 @@ class CodeGenerator {
   Checked<void> push_all(const std::vector<Slot>& slots);
   Checked<unsigned> slot_value(const Slot& slot);
   Checked<void> push(const Slot& slot, unsigned reg);
-  Checked<void> push_keys(const Expr& e);
+  Checked<void> fits_tuple(const std::vector<Slot>& slots) const;
+  std::vector<Slot> key_slots(const Expr& e) const;
+  Checked<void> push_keys(const Expr& e, const Registers* keys);
   dif::Variable variable(const Symbol& symbol) const;
 
   Resolver& resolver_;

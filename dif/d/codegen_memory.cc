@@ -82,10 +82,7 @@ Checked<unsigned> CodeGenerator::address(const Expr& e) {
     const unsigned reg = TRY(e.kind == ExprKind::Arrow ? clean(*e.a) : address(*e.a));
     std::uint64_t offset = e.member.bit_offset / 8;
     if (e.member.bit_width != 0) {
-      const auto unit = bit_unit(e.member);
-      if (!unit)
-        return complain("D_UNKNOWN", e.at, "a bit-field across words is not supported yet");
-      offset = unit->byte;
+      if (const auto unit = bit_unit(e.member)) offset = unit->byte;
     }
     TRY(add_offset(reg, offset, e.at));
     return reg;
@@ -124,6 +121,7 @@ Checked<unsigned> CodeGenerator::load_at(const Expr& e, unsigned address) {
   if (!types_.is_scalar(e.type)) TRY(resolver_.value_type(e));
   if (is_member(e) && e.member.bit_width != 0) {
     const auto unit = bit_unit(e.member);
+    if (!unit) return load_spread(e, address);
     const unsigned width = e.member.bit_width;
     out_.emit(load_opcode(unit->size, false), address, 0, address);
     const unsigned bits = TRY(constant(64 - unit->shift - width, e.at));
@@ -167,6 +165,7 @@ Checked<void> CodeGenerator::store_at(const Expr& e, unsigned address, unsigned 
 
 Checked<void> CodeGenerator::store_bits(const Expr& e, unsigned address, unsigned value) {
   const auto unit = bit_unit(e.member);
+  if (!unit) return store_spread(e, address, value);
   const unsigned width = e.member.bit_width;
   const std::uint64_t mask = width == 64 ? UINT64_MAX : (std::uint64_t{1} << width) - 1;
   const unsigned field = TRY(constant(mask, e.at));
@@ -179,6 +178,57 @@ Checked<void> CodeGenerator::store_bits(const Expr& e, unsigned address, unsigne
   out_.emit(Opcode::Or, work, field, work);
   out_.emit(store_opcode(unit->size), work, 0, address);
   for (const unsigned reg : {field, work, others}) out_.release(reg);
+  return {};
+}
+
+/// A bit-field that no aligned word holds (of a packed struct), byte by byte.
+Checked<unsigned> CodeGenerator::load_spread(const Expr& e, unsigned address) {
+  const unsigned width = e.member.bit_width;
+  const unsigned skip = static_cast<unsigned>(e.member.bit_offset % 8);
+  const unsigned result = TRY(constant(0, e.at));
+  const unsigned part = TRY(out_.allocate(e.at));
+  const unsigned amount = TRY(out_.allocate(e.at));
+  for (unsigned bit = 0; bit < skip + width; bit += 8) {
+    out_.emit(Opcode::Ldub, address, 0, part);
+    const bool first = bit == 0;
+    out_.set_integer(first ? skip : bit - skip, amount);
+    out_.emit(first ? Opcode::Srl : Opcode::Sll, part, amount, part);
+    out_.emit(Opcode::Or, result, part, result);
+    out_.set_integer(1, amount);
+    out_.emit(Opcode::Add, address, amount, address);
+  }
+  out_.set_integer(64 - width, amount);
+  out_.emit(Opcode::Sll, result, amount, result);
+  out_.emit(types_.is_signed(e.type) ? Opcode::Sra : Opcode::Srl, result, amount, result);
+  for (const unsigned reg : {address, part, amount}) out_.release(reg);
+  return result;
+}
+
+Checked<void> CodeGenerator::store_spread(const Expr& e, unsigned address, unsigned value) {
+  const unsigned width = e.member.bit_width;
+  const unsigned skip = static_cast<unsigned>(e.member.bit_offset % 8);
+  const unsigned at = TRY(out_.allocate(e.at));
+  const unsigned byte = TRY(out_.allocate(e.at));
+  const unsigned part = TRY(out_.allocate(e.at));
+  const unsigned work = TRY(out_.allocate(e.at));
+  out_.emit(Opcode::Mov, address, 0, at);
+  for (unsigned bit = 0; bit < skip + width; bit += 8) {
+    const bool first = bit == 0;
+    const unsigned last = std::min(skip + width - bit, 8U);
+    const std::uint64_t mask = ((1U << last) - 1) & ~((first ? 1U << skip : 1U) - 1);
+    out_.set_integer(first ? skip : bit - skip, work);
+    out_.emit(first ? Opcode::Sll : Opcode::Srl, value, work, part);
+    out_.set_integer(mask, work);
+    out_.emit(Opcode::And, part, work, part);
+    out_.set_integer(0xff & ~mask, work);
+    out_.emit(Opcode::Ldub, at, 0, byte);
+    out_.emit(Opcode::And, byte, work, byte);
+    out_.emit(Opcode::Or, byte, part, byte);
+    out_.emit(Opcode::Stb, byte, 0, at);
+    out_.set_integer(1, work);
+    out_.emit(Opcode::Add, at, work, at);
+  }
+  for (const unsigned reg : {at, byte, part, work}) out_.release(reg);
   return {};
 }
 
@@ -196,10 +246,11 @@ dif::Variable CodeGenerator::variable(const Symbol& symbol) const {
   return result;
 }
 
-Checked<unsigned> CodeGenerator::load_symbol(const Expr& e) {
+/// `keys` are the values of an element's keys where they have been computed already; they stay.
+Checked<unsigned> CodeGenerator::load_symbol(const Expr& e, const Registers* keys) {
   const Symbol& symbol = *e.symbol;
   const bool thread = symbol.scope == Scope::Thread;
-  if (symbol.is_associative) TRY(push_keys(e));
+  if (symbol.is_associative) TRY(push_keys(e, keys));
   const unsigned reg = TRY(out_.allocate(e.at));
   const Opcode op = symbol.is_associative           ? (thread ? Opcode::Ldtaa : Opcode::Ldgaa)
                     : thread                        ? Opcode::Ldts
@@ -209,10 +260,10 @@ Checked<unsigned> CodeGenerator::load_symbol(const Expr& e) {
   return reg;
 }
 
-Checked<void> CodeGenerator::store_symbol(const Expr& e, unsigned value) {
+Checked<void> CodeGenerator::store_symbol(const Expr& e, unsigned value, const Registers* keys) {
   const Symbol& symbol = *e.symbol;
   const bool thread = symbol.scope == Scope::Thread;
-  if (symbol.is_associative) TRY(push_keys(e));
+  if (symbol.is_associative) TRY(push_keys(e, keys));
   const Opcode op = symbol.is_associative           ? (thread ? Opcode::Sttaa : Opcode::Stgaa)
                     : thread                        ? Opcode::Stts
                     : symbol.scope == Scope::Clause ? Opcode::Stls
@@ -247,10 +298,12 @@ Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Exp
                                                    bool want_old) {
   const bool in_memory = target.symbol == nullptr;
   const auto pure_key = [](const Expr* key) { return is_pure(*key); };
+  // Keys with side effects are computed once, and wait for the second use.
+  Registers waiting;
+  const Registers* keys = nullptr;
   if (!in_memory && !std::ranges::all_of(target.list, pure_key)) {
-    return complain(
-        "D_UNKNOWN", e.at,
-        "changing an element whose keys have side effects or calls is not supported yet");
+    for (const Slot& slot : key_slots(target)) waiting.push_back(TRY(slot_value(slot)));
+    keys = &waiting;
   }
   unsigned at = 0;
   Value value;
@@ -260,7 +313,7 @@ Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Exp
     out_.emit(Opcode::Mov, at, 0, value.reg);
     value.reg = TRY(load_at(target, value.reg));
   } else {
-    value.reg = TRY(load_symbol(target));
+    value.reg = TRY(load_symbol(target, keys));
   }
   unsigned old = 0;
   if (want_old) {
@@ -280,7 +333,8 @@ Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Exp
     value = TRY(combine(op, value, target.type, right));
     TRY(extend(value.reg, target.type, e.at));
   }
-  TRY(in_memory ? store_at(target, at, value.reg) : store_symbol(target, value.reg));
+  TRY(in_memory ? store_at(target, at, value.reg) : store_symbol(target, value.reg, keys));
+  for (const unsigned reg : waiting) out_.release(reg);
   if (in_memory) out_.release(at);
   if (!want_old) return value.reg;
   out_.release(value.reg);
@@ -304,13 +358,13 @@ Checked<void> CodeGenerator::push(const Slot& slot, unsigned reg) {
     out_.push(Opcode::Pushtr, dif::TupleType::Value, size, reg);
     out_.release(size);
   }
-  out_.release(reg);
   return {};
 }
 
 /// Empties the tuple stack and pushes all. Values that need the stack themselves come first, and
 /// wait in registers with those before them.
 Checked<void> CodeGenerator::push_all(const std::vector<Slot>& slots) {
+  TRY(fits_tuple(slots));
   std::size_t early = 0;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (uses_tuple(*slots[i].value)) early = i + 1;
@@ -321,17 +375,32 @@ Checked<void> CodeGenerator::push_all(const std::vector<Slot>& slots) {
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const unsigned reg = i < early ? waiting[i] : TRY(slot_value(slots[i]));
     TRY(push(slots[i], reg));
+    out_.release(reg);
   }
   return {};
 }
 
-Checked<void> CodeGenerator::push_keys(const Expr& e) {
+Checked<void> CodeGenerator::fits_tuple(const std::vector<Slot>& slots) const {
+  if (slots.size() <= resolver_.options().tuple_registers) return {};
+  return complain("D_NOREG", slots[0].value->at, "Insufficient tuple registers to generate code");
+}
+
+std::vector<CodeGenerator::Slot> CodeGenerator::key_slots(const Expr& e) const {
   std::vector<Slot> slots;
   for (std::size_t i = 0; i < e.list.size(); ++i) {
     const TypeId type = e.symbol->keys[i];
     slots.push_back({e.list[i], type, types_.is_string(type)});
   }
-  return push_all(slots);
+  return slots;
+}
+
+Checked<void> CodeGenerator::push_keys(const Expr& e, const Registers* keys) {
+  const std::vector<Slot> slots = key_slots(e);
+  if (keys == nullptr) return push_all(slots);
+  TRY(fits_tuple(slots));
+  out_.emit(Opcode::Flushts);
+  for (std::size_t i = 0; i < slots.size(); ++i) TRY(push(slots[i], (*keys)[i]));
+  return {};
 }
 
 Checked<unsigned> CodeGenerator::call(const Expr& e) {

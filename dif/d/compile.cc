@@ -12,6 +12,7 @@
 #include "dif/d/desugar.h"
 #include "dif/d/libraries.h"
 #include "dif/d/parse.h"
+#include "dif/d/print_tree.h"
 
 namespace ringside::d {
 namespace {
@@ -56,6 +57,13 @@ class Compilation {
         resolver_(environment, options, tree.arena),
         actions_(resolver_, program_) {}
 
+  /// The clauses as they are after desugaring.
+  Checked<std::string> list_clauses(const std::vector<const Tree*>& libraries) {
+    wants_listing_ = true;
+    TRY(run(libraries));
+    return std::move(listing_);
+  }
+
   /// `libraries` come first; only options of the program itself count.
   Checked<dif::Program> run(const std::vector<const Tree*>& libraries) {
     for (const Tree* library : libraries) {
@@ -89,6 +97,7 @@ class Compilation {
     const auto probes = TRY(this->probes(*node));
     resolver_.enter_clause(probes);
     const auto parts = TRY(desugar(node, desugar_tools()));
+    list(parts);
     const std::size_t first = program_.clauses.size();
     for (ClauseNode* part : parts) {
       TRY(clause(*part, probes));
@@ -98,6 +107,18 @@ class Compilation {
       }
     }
     return {};
+  }
+
+  /// Before names are resolved, which changes what the tree looks like.
+  void list(const std::vector<ClauseNode*>& parts) {
+    if (!wants_listing_) return;
+    for (const ClauseNode* part : parts) {
+      if (!listing_.empty()) listing_ += '\n';
+      listing_ += print_clause(*part);
+      if (!part->repeat) continue;
+      listing_ += fmt::format("/* then on from clause {} of these {}, at most {} times */\n",
+                              part->repeat->first + 1, parts.size(), part->repeat->limit);
+    }
   }
 
   DesugarTools desugar_tools() {
@@ -168,6 +189,7 @@ class Compilation {
     clause.probes = probes;
     clause.source_name = options_.source_name;
     clause.line = node.at.line;
+    actions_.enter_clause();
     clause.description_attributes = description_attributes(probes);
     resolver_.take_attributes();
     if (node.predicate != nullptr) clause.predicate = TRY(predicate(*node.predicate));
@@ -197,6 +219,8 @@ class Compilation {
   dif::Program program_;
   Resolver resolver_;
   ActionBuilder actions_;
+  bool wants_listing_ = false;
+  std::string listing_;
 };
 
 /// Options of the compiler itself that the program may set.
@@ -231,14 +255,13 @@ Checked<void> apply_pragma(const Tree::Option& option, CompileOptions& options) 
   return {};
 }
 
-}  // namespace
-
-Result<dif::Program> compile(std::string_view source, const CompileOptions& given,
-                             Environment& environment) {
-  CompileOptions options = given;
+/// What `phase` makes of the program.
+template <class T>
+Result<T> compile_with(std::string_view source, CompileOptions options, Environment& environment,
+                       Checked<T> (Compilation::*phase)(const std::vector<const Tree*>&)) {
   Tree program;
   std::deque<Tree> libraries;
-  auto compiled = [&]() -> Checked<dif::Program> {
+  auto compiled = [&]() -> Checked<T> {
     std::unordered_set<std::string> type_names;
     std::vector<const Tree*> in_order;
     for (const std::size_t index : TRY(library_order(options.libraries, environment))) {
@@ -250,7 +273,8 @@ Result<dif::Program> compile(std::string_view source, const CompileOptions& give
     const auto parsed = parse(source, 0, options, environment.types(), type_names, program);
     for (const Tree::Option& option : program.options) TRY(apply_pragma(option, options));
     if (!parsed) return tl::make_unexpected(parsed.error());
-    return Compilation(program, options, environment).run(in_order);
+    Compilation compilation(program, options, environment);
+    return (compilation.*phase)(in_order);
   }();
   if (compiled) return std::move(*compiled);
   const auto file = static_cast<std::size_t>(compiled.error().at.file);
@@ -258,6 +282,18 @@ Result<dif::Program> compile(std::string_view source, const CompileOptions& give
   return fail(ErrorCode::Compile,
               render(compiled.error(), library != nullptr ? library->text : source,
                      library != nullptr ? library->name : "", options.error_tags));
+}
+
+}  // namespace
+
+Result<dif::Program> compile(std::string_view source, const CompileOptions& options,
+                             Environment& environment) {
+  return compile_with(source, options, environment, &Compilation::run);
+}
+
+Result<std::string> desugared(std::string_view source, const CompileOptions& options,
+                              Environment& environment) {
+  return compile_with(source, options, environment, &Compilation::list_clauses);
 }
 
 }  // namespace ringside::d

@@ -10,6 +10,10 @@ constexpr std::size_t kMaxText = (256 << 10) / 4;  // the verifier's limit for o
 
 }  // namespace
 
+Emitter::Emitter(unsigned registers) {
+  for (unsigned reg = registers; reg < dif::kRegisters; ++reg) used_[reg] = true;
+}
+
 Checked<unsigned> Emitter::allocate(const Location& at) {
   const auto free = std::find(used_.begin(), used_.end(), false);
   if (free == used_.end()) {

@@ -23,6 +23,8 @@ struct Label {
 
 class Emitter {
  public:
+  /// `registers` counts r0, and is at most what DIF has.
+  explicit Emitter(unsigned registers = dif::kRegisters);
   /// A free register, or the complaint that the expression needs too many.
   Checked<unsigned> allocate(const Location& at);
   /// r0 may be released, to no effect.

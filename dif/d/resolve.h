@@ -64,6 +64,7 @@ class Resolver {
 
   Types& types() { return types_; }
   Arena& arena() { return arena_; }
+  const CompileOptions& options() const { return options_; }
   std::uint32_t string_size() const { return options_.string_size; }
 
   Checked<void> declare(const Declaration& declaration);

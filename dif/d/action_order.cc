@@ -1,0 +1,76 @@
+// What may stand in one clause with speculate() and commit(): the Dynamic Tracing Guide,
+// "Speculative Tracing".
+#include <algorithm>
+
+#include "dif/d/actions.h"
+#include "dif/verify.h"
+
+namespace ringside::d {
+namespace {
+
+using dif::ActionKind;
+
+bool is_destructive(const dif::Action& action) {
+  switch (action.kind) {
+    case ActionKind::Freopen:
+    case ActionKind::System:
+    case ActionKind::Stop:
+    case ActionKind::Raise:
+    case ActionKind::Breakpoint:
+    case ActionKind::Panic:
+    case ActionKind::Chill: return true;
+    default: return std::ranges::any_of(action.arguments, dif::changes_the_guest);
+  }
+}
+
+}  // namespace
+
+Checked<void> ActionBuilder::check_order(const Expr& e, const dif::Action& action) {
+  const auto refuse = [&](std::string_view tag, std::string_view text) {
+    return complain(tag, e.at, std::string(text));
+  };
+  switch (action.kind) {
+    case ActionKind::Commit:
+      if (order_.commits) return refuse("D_COMM_COMM", "commit( ) may not follow commit( )");
+      if (order_.records) {
+        return refuse("D_COMM_DREC", "commit( ) may not follow data-recording action(s)");
+      }
+      order_.commits = true;
+      return {};
+    case ActionKind::Speculate:
+      if (order_.speculates)
+        return refuse("D_SPEC_SPEC", "speculate( ) may not follow speculate( )");
+      if (order_.commits) return refuse("D_SPEC_COMM", "speculate( ) may not follow commit( )");
+      if (order_.records) {
+        return refuse("D_SPEC_DREC", "speculate( ) may not follow data-recording action(s)");
+      }
+      order_.speculates = true;
+      return {};
+    case ActionKind::Aggregate:
+      if (order_.speculates) {
+        return refuse("D_AGG_SPEC", "aggregating actions may not follow speculate( )");
+      }
+      if (order_.commits) {
+        return refuse("D_AGG_COMM", "aggregating actions may not follow commit( )");
+      }
+      order_.records = true;
+      return {};
+    default: break;
+  }
+  if (order_.speculates && is_destructive(action)) {
+    return refuse("D_ACT_SPEC", "destructive actions may not follow speculate( )");
+  }
+  if (order_.speculates && action.kind == ActionKind::Exit) {
+    return refuse("D_EXIT_SPEC", "exit( ) may not follow speculate( )");
+  }
+  const bool records = action.kind != ActionKind::Evaluate && action.kind != ActionKind::Discard &&
+                       !is_destructive(action);
+  if (!records) return {};
+  if (order_.commits) {
+    return refuse("D_DREC_COMM", "data-recording actions may not follow commit( )");
+  }
+  if (!order_.speculates) order_.records = true;
+  return {};
+}
+
+}  // namespace ringside::d
