@@ -10,7 +10,7 @@
 namespace ringside::dif {
 
 namespace {
-constexpr std::size_t kBytesPerBucket = 64;               // about one bucket for each small entry
+constexpr std::size_t kBytesPerBucket = 32;               // more buckets than small elements
 constexpr std::size_t kMostBytes = std::size_t{1} << 34;  // links are 32 bits of 8-byte units
 
 constexpr std::size_t round_up(std::size_t n) {

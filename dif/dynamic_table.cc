@@ -11,7 +11,7 @@
 namespace ringside::dif {
 
 namespace {
-constexpr std::size_t kBytesPerBucket = 64;               // about one bucket for each small element
+constexpr std::size_t kBytesPerBucket = 32;               // more buckets than small elements
 constexpr std::size_t kMostBytes = std::size_t{1} << 35;  // units fit 32 bits with room to spare
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) {
