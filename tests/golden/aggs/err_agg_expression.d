@@ -1,5 +1,5 @@
 /* NAME an aggregation has no value in an expression
- * TAG D_OP_DYN
+ * TAG D_OP_INCOMPAT
  */
 BEGIN
 {

@@ -1,5 +1,5 @@
 /* NAME += does not aggregate
- * TAG D_SYNTAX
+ * TAG D_VAR_UNDEF
  */
 BEGIN
 {

@@ -1,8 +1,11 @@
-/* NAME -l of what matches nothing is an error
+/* NAME -l of what matches nothing prints the header alone
  * RUN $DTRACE -ln nothing:::; echo $?
  */
 
 /* EXPECT
  *    ID   PROVIDER            MODULE                          FUNCTION NAME
- * 1
+ * 0
+ */
+/* STDERR
+ * failed to match nothing:::: No probe matches description
  */

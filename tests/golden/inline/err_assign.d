@@ -1,5 +1,5 @@
 /* NAME an inline cannot be assigned to
- * TAG D_OP_WRITE
+ * TAG D_OP_LVAL
  */
 inline int A = 2;
 BEGIN

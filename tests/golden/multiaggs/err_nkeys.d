@@ -1,5 +1,5 @@
 /* NAME aggregations that are printed together have as many keys
- * TAG D_PRINTA_AGGPROTO
+ * TAG D_PRINTA_AGGKEY
  */
 BEGIN
 {

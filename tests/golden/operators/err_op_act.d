@@ -1,5 +1,5 @@
 /* NAME an action has no value
- * TAG D_OP_ACT
+ * TAG D_OP_INCOMPAT
  */
 BEGIN
 {
