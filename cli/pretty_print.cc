@@ -90,7 +90,7 @@ class Printer {
       }
       return append_number(out_, number);
     }
-    if (shape.kind == Kind::Integer && shape.is_char && bit_width == 0) {
+    if (is_character(shape) && bit_width == 0) {
       return append_character(out_, bits);
     }
     if (shape.kind == Kind::Pointer) {
@@ -139,7 +139,7 @@ class Printer {
       out_ += "[ ]";
       return;
     }
-    if (each->kind == Kind::Integer && each->is_char) {
+    if (is_character(*each)) {
       out_ += "[ ";
       text(bytes.first(std::min<std::size_t>(bytes.size(), shape.count)));
       out_ += " ]";
@@ -181,7 +181,7 @@ class Printer {
       indent(depth + 1);
       out_ += type_words(type);
       if (!member.name.empty()) {
-        out_ += ' ';
+        if (!out_.ends_with('*')) out_ += ' ';
         out_ += member.name;
         if (member.bit_width != 0)
           fmt::format_to(std::back_inserter(out_), " :{}", member.bit_width);
@@ -202,6 +202,10 @@ class Printer {
 };
 
 }  // namespace
+
+bool is_character(const TypeShape& shape) {
+  return shape.kind == Kind::Integer && shape.is_char && shape.is_signed;
+}
 
 bool read_scalar(const TypeShape& shape, Bytes bytes, std::uint32_t bit_offset,
                  std::uint32_t bit_width, std::uint64_t& value) {

@@ -29,6 +29,9 @@ std::string type_name(const dif::ValueType& type);
 bool read_scalar(const dif::TypeShape& shape, Bytes bytes, std::uint32_t bit_offset,
                  std::uint32_t bit_width, std::uint64_t& value);
 
+/// Whether the type holds text; uint8_t and unsigned char hold numbers.
+bool is_character(const dif::TypeShape& shape);
+
 /// C's escapes for what is not printable, and for quotes.
 std::string quoted(std::string_view text);
 

@@ -173,6 +173,20 @@ TEST_F(PrettyPrint, WhatWasNotRecordedIsDots) {
             "}");
 }
 
+TEST_F(PrettyPrint, UnsignedCharactersAreNumbersAndStarsTouchNames) {
+  TypeShape byte = scalar(Kind::Integer, "uint8_t", 1);
+  byte.is_char = true;
+  TypeShape holder = scalar(Kind::Struct, "struct holder", 10);
+  holder.members = {{"pair", 1, 0, 0}, {"next", 2, 16, 0}};
+  shapes_ = {byte, array("uint8_t [2]", 0, 2, 2), scalar(Kind::Pointer, "void *", 8), holder};
+
+  EXPECT_EQ(print(3, std::array<std::uint8_t, 10>{65, 66, 1}),
+            "struct holder {\n"
+            "    uint8_t [2] pair = [ 0x41, 0x42 ]\n"
+            "    void *next = 0x1\n"
+            "}");
+}
+
 TEST_F(PrettyPrint, AShapeThatHoldsItselfEnds) {
   TypeShape loop = scalar(Kind::Struct, "struct loop", 4);
   loop.members = {{"self", 0, 0, 0}};

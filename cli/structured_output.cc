@@ -82,7 +82,7 @@ class ShapeTree {
   Tree array(const TypeShape& shape, Bytes bytes, unsigned depth) const {
     if (shape.element >= shapes_.size() || depth >= kDeepestShape) return nullptr;
     const TypeShape& each = shapes_[shape.element];
-    if (each.kind == ShapeKind::Integer && each.is_char) {
+    if (is_character(each)) {
       return valid_utf8(text_value(bytes.first(std::min<std::size_t>(bytes.size(), shape.count))));
     }
     Tree list = Tree::array();
