@@ -12,6 +12,18 @@ namespace {
 
 constexpr auto kPolicy = ProbePoints::Policy::Normal;
 
+/// Whether a value of this type is passed as one word, so that arg<n> is the n-th parameter. What
+/// is not (a structure, a floating number, __int128) has no type here, nor have those behind it.
+bool takes_one_word(const TypeGraph& types, TypeId type) {
+  const Type& plain = types[types.resolve(type)];
+  switch (plain.kind) {
+    case TypeKind::Integer:
+    case TypeKind::Enum: return plain.size <= sizeof(std::uint64_t);
+    case TypeKind::Pointer: return true;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 FbtProvider::FbtProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points)
@@ -131,6 +143,7 @@ ProbeArguments FbtProvider::arguments(const Probe& probe) {
   arguments.known = true;
   if (end == End::Entry) {
     for (const Parameter& parameter : types.parameters(*prototype)) {
+      if (!takes_one_word(types, parameter.type)) break;
       arguments.types.push_back(parameter.type);
       arguments.names.emplace_back(parameter.name);
     }
@@ -141,7 +154,7 @@ ProbeArguments FbtProvider::arguments(const Probe& probe) {
   arguments.types.push_back(*offset);
   arguments.names.emplace_back("offset");
   const TypeId value = types[*prototype].target;
-  if (types[types.resolve(value)].kind != TypeKind::Void) {
+  if (takes_one_word(types, value)) {
     arguments.types.push_back(value);
     arguments.names.emplace_back("value");
   }

@@ -70,6 +70,11 @@ void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts
   dispatcher_.seal(sink, clock);
   sampler_.set_shim(shim_.installed());
   stack_tables_ = guest_linux::StackTables::load(host_reader_, kernel_);
+  std::vector<guest_linux::StackTables::Moved> moved;
+  for (const auto& slot : table_.slots()) {
+    moved.push_back({slot.begin, slot.size, slot.address, slot.length});
+  }
+  stack_tables_->set_moved(std::move(moved));
   for (LinuxContext* context : {&trap_context_, &sample_context_}) {
     context->set_stack_tables(&*stack_tables_);
     context->set_shim(shim_.installed());

@@ -90,6 +90,7 @@ struct TracepointTable::State {
 
   vmm::Shim& shim;
   const Kernel& kernel;
+  std::vector<TracepointTable::Slot> slots;
   std::deque<Point> points;  // by TracepointId
   AddressIndex index;
   vmm::PageTableReader live;
@@ -231,12 +232,18 @@ Result<TracepointId> TracepointTable::add(GuestVirt address, Policy policy) {
   TRY(s.shim.add_entry(address, slot));
   const auto id = static_cast<std::uint32_t>(s.points.size());
   s.points.emplace_back(address, bytes);
+  s.slots.push_back({slot, static_cast<std::uint32_t>(moved->size()), address,
+                     static_cast<std::uint8_t>(bytes.size())});
   s.index.insert(address, id);
   return TracepointId{id};
 }
 
 std::size_t TracepointTable::size() const {
   return state_->points.size();
+}
+
+std::span<const TracepointTable::Slot> TracepointTable::slots() const {
+  return state_->slots;
 }
 
 Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {

@@ -42,6 +42,14 @@ class TracepointTable {
   /// Nothing of the guest's text changes yet. The same address gives the same id.
   Result<TracepointId> add(GuestVirt address, Policy policy = Policy::Normal);
   std::size_t size() const;
+  /// Where the displaced instructions run: slot, its size, the instruction's own place and length.
+  struct Slot {
+    GuestVirt begin;
+    std::uint32_t size = 0;
+    GuestVirt address;
+    std::uint8_t length = 0;
+  };
+  std::span<const Slot> slots() const;
 
   /// Writes int3 over every tracepoint that is not armed, in this one pause. When it fails, some
   /// may have been written: disarm() restores those.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace ringside::guest_linux {
 
@@ -132,6 +133,24 @@ void StackTables::add(Kernel::AddressRange text, const ImageView& addresses,
 void StackTables::seal() {
   std::sort(sections_.begin(), sections_.end(),
             [](const Section& a, const Section& b) { return a.text.begin < b.text.begin; });
+}
+
+void StackTables::set_moved(std::vector<Moved> moved) {
+  moved_ = std::move(moved);
+  std::sort(moved_.begin(), moved_.end(),
+            [](const Moved& a, const Moved& b) { return a.begin < b.begin; });
+}
+
+std::uint64_t StackTables::original(std::uint64_t pc) const {
+  if (moved_.empty() || is_text(pc)) return pc;
+  const auto after =
+      std::upper_bound(moved_.begin(), moved_.end(), pc,
+                       [](std::uint64_t at, const Moved& m) { return at < m.begin.raw(); });
+  if (after == moved_.begin()) return pc;
+  const Moved& moved = *std::prev(after);
+  const std::uint64_t offset = pc - moved.begin.raw();
+  if (offset >= moved.size) return pc;
+  return moved.original.raw() + (offset == 0 ? 0 : moved.length);
 }
 
 std::size_t StackTables::entry_count() const {

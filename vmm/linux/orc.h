@@ -74,6 +74,17 @@ class StackTables {
   /// After the last add().
   void seal();
 
+  /// A piece of text that runs elsewhere: the instruction at `original`, `length` bytes long, in
+  /// [begin, begin + size), which ends with a jump to what follows it.
+  struct Moved {
+    GuestVirt begin;
+    std::uint32_t size = 0;
+    GuestVirt original;
+    std::uint8_t length = 0;
+  };
+  /// A frame in one of these is shown and followed as one of the original.
+  void set_moved(std::vector<Moved> moved);
+
   bool is_text(std::uint64_t pc) const { return section_of(pc) != nullptr; }
   std::size_t entry_count() const;
 
@@ -96,8 +107,12 @@ class StackTables {
   const Section* section_of(std::uint64_t pc) const;
   std::optional<OrcEntry> find(std::uint64_t pc) const;
 
+  /// `pc`, or what it stands for in moved text.
+  std::uint64_t original(std::uint64_t pc) const;
+
   friend class StackWalk;
   std::vector<Section> sections_;  // by text.begin
+  std::vector<Moved> moved_;       // by begin
 };
 
 }  // namespace ringside::guest_linux

@@ -162,6 +162,23 @@ TEST_F(Walk, AnEndlessStackFillsWhatIsAskedForAndNoMore) {
   EXPECT_TRUE(frames(tables, Here, 100).size() <= 100);
 }
 
+TEST_F(Walk, AFrameInMovedTextIsShownWhereItCameFrom) {
+  auto tables = Orc().at(0x100, kCall, kSp, 8).at(0x104, kCall, kSp, 16).tables();
+  constexpr std::uint64_t kSlot = 0xffff'ffff'9000'0000;
+  tables.set_moved({{GuestVirt(kSlot + 16), 9, GuestVirt(kText + 0x200), 4},
+                    {GuestVirt(kSlot), 9, GuestVirt(kText + 0x100), 4}});
+  registers_.rsp = kStack;
+  put(0, kText + 0x210);
+  put(8, kText + 0x220);
+
+  registers_.rip = kSlot;  // before the instruction that grows the frame
+  EXPECT_EQ(frames(tables, Here, 2), (Frames{0x100, 0x210}));
+  registers_.rip = kSlot + 4;  // behind it
+  EXPECT_EQ(frames(tables, Here, 2), (Frames{0x104, 0x220}));
+  registers_.rip = kSlot + 9;
+  EXPECT_TRUE(frames(tables, Here).empty());
+}
+
 TEST_F(Walk, WithoutTablesFramePointersAreFollowed) {
   StackTables tables;
   tables.add({GuestVirt(kText), GuestVirt(kText + kTextBytes)}, {}, {});

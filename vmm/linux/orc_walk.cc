@@ -31,7 +31,11 @@ SavedRegisters saved(const Registers& r) {
 class StackWalk {
  public:
   StackWalk(const StackTables& tables, const GuestReader& stack, const Registers& from)
-      : tables_(tables), stack_(stack), sp_(from.rsp), bp_(from.rbp), ip_(from.rip) {
+      : tables_(tables),
+        stack_(stack),
+        sp_(from.rsp),
+        bp_(from.rbp),
+        ip_(tables.original(from.rip)) {
     registers_ = saved(from);
     have_registers_ = true;
     interrupted_ = true;
@@ -100,7 +104,7 @@ class StackWalk {
   bool finish_call(std::uint64_t frame) {
     const auto back = word(frame - 8);
     if (!back) return false;
-    ip_ = *back;
+    ip_ = tables_.original(*back);
     sp_ = frame;
     have_registers_ = false;
     interrupted_ = false;
@@ -112,7 +116,7 @@ class StackWalk {
     if (!all || is_user((*all)[kIp + 1])) return false;
     registers_ = *all;
     have_registers_ = true;
-    ip_ = registers_[kIp];
+    ip_ = tables_.original(registers_[kIp]);
     sp_ = registers_[kIp + 3];
     return true;
   }
@@ -121,7 +125,7 @@ class StackWalk {
   bool take_interrupt_frame(std::uint64_t at) {
     const auto frame = ringside::load<InterruptFrame>(stack_, GuestVirt(at));
     if (!frame || is_user((*frame)[1])) return false;
-    ip_ = (*frame)[0];
+    ip_ = tables_.original((*frame)[0]);
     sp_ = (*frame)[3];
     return true;
   }
