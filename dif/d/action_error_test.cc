@@ -14,7 +14,7 @@ struct Case {
 void expect_tags(std::initializer_list<Case> cases) {
   for (const Case& c : cases) {
     const std::string source =
-        "long a[int]; long self->b[int]; BEGIN { " + std::string(c.body) + " }";
+        "long a[int]; self long b[int]; BEGIN { " + std::string(c.body) + " }";
     const std::string error = error_of(source);
     EXPECT_EQ(error.substr(0, error.find(']') + 1), "[" + std::string(c.tag) + "]")
         << c.body << "\n"
