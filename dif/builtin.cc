@@ -11,6 +11,9 @@ constexpr BuiltinInfo kBuiltins[] = {
 #include "dif/builtin.def"
 };
 
+constexpr BuiltinArrayInfo kArrays[] = {
+    {kArgsArray, "args"}, {kRegsArray, "regs"}, {kUregsArray, "uregs"}};
+
 constexpr SubroutineInfo kSubroutineTable[] = {
 #define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, why)            \
   {Subroutine::name,                                                                    \
@@ -63,6 +66,14 @@ std::optional<BuiltinInfo> find_builtin(std::string_view name) {
 std::optional<BuiltinInfo> find_builtin(std::uint16_t id) {
   return find_in(kBuiltins,
                  [&](const BuiltinInfo& row) { return static_cast<std::uint16_t>(row.id) == id; });
+}
+
+std::optional<BuiltinArrayInfo> find_builtin_array(std::string_view name) {
+  return find_in(kArrays, [&](const BuiltinArrayInfo& row) { return row.name == name; });
+}
+
+std::optional<BuiltinArrayInfo> find_builtin_array(std::uint8_t id) {
+  return find_in(kArrays, [&](const BuiltinArrayInfo& row) { return row.id == id; });
 }
 
 std::string_view absent_builtin(std::string_view name) {

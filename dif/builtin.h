@@ -98,6 +98,15 @@ struct SubroutineInfo {
   std::string_view reason;
 };
 
+/// args, regs, uregs: arrays that ldga reads. What args holds depends on the probe, the elements of
+/// the others are uint64_t.
+struct BuiltinArrayInfo {
+  std::uint8_t id;
+  std::string_view name;
+};
+std::optional<BuiltinArrayInfo> find_builtin_array(std::string_view name);
+std::optional<BuiltinArrayInfo> find_builtin_array(std::uint8_t id);
+
 std::optional<BuiltinInfo> find_builtin(std::string_view name);
 /// Why a variable that other systems' dtrace has does not exist here, as what follows its name in a
 /// message; empty for any other name.

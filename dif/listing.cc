@@ -98,10 +98,9 @@ std::string call_text(Insn in) {
                      subroutine ? fmt::format("\t\t! {}", subroutine->name) : "");
 }
 
-std::string array_comment(std::uint8_t array) {
-  constexpr std::string_view kNames[] = {"args", "regs", "uregs"};
-  if (array >= std::size(kNames)) return {};
-  return fmt::format("\t\t! DT_VAR({}) = \"{}\"", array, kNames[array]);
+std::string array_comment(std::uint8_t id) {
+  const auto array = find_builtin_array(id);
+  return array ? fmt::format("\t\t! DT_VAR({}) = \"{}\"", id, array->name) : "";
 }
 
 std::string operands(const Difo& difo, Insn in, Form form) {
@@ -142,12 +141,55 @@ std::string_view scope_text(VariableScope scope) {
   return "???";
 }
 
+/// How the object uses a variable: "r", "w" or "rw"; empty when it only declares it.
+std::string_view uses(const Difo& difo, std::uint16_t id, VariableScope scope) {
+  bool reads = false, writes = false;
+  for (const std::uint32_t word : difo.text) {
+    const Insn in{word};
+    const auto info = opcode_info(static_cast<std::uint8_t>(in.op()));
+    if (!info || in.index() != id || scope_of(in.op()) != scope) continue;
+    reads |= info->form == Form::LoadVariable;
+    writes |= info->form == Form::StoreVariable;
+  }
+  return reads && writes ? "rw" : reads ? "r" : writes ? "w" : "";
+}
+
+ValueType type_of(BuiltinType type) {
+  switch (type) {
+    case BuiltinType::Void: return {ValueKind::Void, false, 0};
+    case BuiltinType::String: return {ValueKind::String, false, 0};
+    case BuiltinType::Signed32: return {ValueKind::Integer, true, 4};
+    case BuiltinType::Signed64: return {ValueKind::Integer, true, 8};
+    case BuiltinType::Unsigned16: return {ValueKind::Integer, false, 2};
+    case BuiltinType::Unsigned32: return {ValueKind::Integer, false, 4};
+    case BuiltinType::Unsigned64:
+    case BuiltinType::Pointer: return {ValueKind::Integer, false, 8};
+  }
+  return {};
+}
+
+/// Built-in variables that the object reads, by id, then its own.
 void list_variables(const Difo& difo, Output out) {
-  fmt::format_to(out, "\n{:<16} {:<4} {:<3} {:<3} {}\n", "NAME", "ID", "KND", "SCP", "TYPE");
-  for (const Variable& variable : difo.variables) {
-    fmt::format_to(out, "{:<16} {:<4x} {:<3} {:<3} {}\n", variable.name, variable.id,
+  std::vector<Variable> all;
+  for (const std::uint32_t word : difo.text) {
+    const Insn in{word};
+    const auto builtin = in.op() == Opcode::Ldgs ? find_builtin(in.index()) : std::nullopt;
+    if (!builtin) continue;
+    const auto id = static_cast<std::uint16_t>(builtin->id);
+    if (std::ranges::any_of(all, [&](const Variable& known) { return known.id == id; })) continue;
+    all.push_back({id, VariableScope::Global, VariableKind::Scalar, type_of(builtin->type),
+                   std::string(builtin->name)});
+  }
+  std::ranges::sort(all, {}, &Variable::id);
+  all.insert(all.end(), difo.variables.begin(), difo.variables.end());
+  if (all.empty()) return;
+  fmt::format_to(out, "\n{:<16} {:<4} {:<3} {:<3} {:<4} {}\n", "NAME", "ID", "KND", "SCP", "FLAG",
+                 "TYPE");
+  for (const Variable& variable : all) {
+    fmt::format_to(out, "{:<16} {:<4x} {:<3} {:<3} {:<4} {}\n", variable.name, variable.id,
                    variable.kind == VariableKind::Scalar ? "scl" : "arr",
-                   scope_text(variable.scope), type_text(variable.type));
+                   scope_text(variable.scope), uses(difo, variable.id, variable.scope),
+                   type_text(variable.type));
   }
 }
 
@@ -172,7 +214,7 @@ std::string list_difo(const Difo& difo) {
       fmt::format_to(out, "???\n");
     }
   }
-  if (!difo.variables.empty()) list_variables(difo, out);
+  list_variables(difo, out);
   return text;
 }
 

@@ -14,7 +14,10 @@ TEST(Listing, ShowsOffsetWordAndInstruction) {
             "DIFO returns D type (string)\n"
             "OFF OPCODE      INSTRUCTION\n"
             "00: 29011801    ldgs DT_VAR(280), %r1\t\t! DT_VAR(280) = \"execname\"\n"
-            "01: 23000001    ret  %r1\n");
+            "01: 23000001    ret  %r1\n"
+            "\n"
+            "NAME             ID   KND SCP FLAG TYPE\n"
+            "execname         118  scl glb r    D type (string)\n");
 }
 
 TEST(Listing, NamesConstantsSubroutinesAndVariables) {
@@ -40,14 +43,31 @@ TEST(Listing, NamesConstantsSubroutinesAndVariables) {
             "07: 24000000    nop\n"
             "08: 23000003    ret  %r3\n"
             "\n"
-            "NAME             ID   KND SCP TYPE\n"
-            "len              500  scl tls D type (integer) (size 8)\n");
+            "NAME             ID   KND SCP FLAG TYPE\n"
+            "len              500  scl tls w    D type (integer) (size 8)\n");
 }
 
 TEST(Listing, SurvivesWordsThatAreNothing) {
   Difo object = difo(
       {0, 0xffff'ffff, encode_indexed(Opcode::Sets, 500, 1), encode_indexed(Opcode::Setx, 500, 1)});
   EXPECT_NE(list_difo(object).find("00: 00000000    ???\n"), std::string::npos);
+}
+
+TEST(Listing, NamesArraysStacksAndLoops) {
+  const Difo object = difo({encode(Opcode::Ldga, kUregsArray, 1, 2), encode_return(2)},
+                           {ValueKind::KernelStack, false, 160});
+  EXPECT_EQ(list_difo(object),
+            "DIFO returns D type (stack) (size 160)\n"
+            "OFF OPCODE      INSTRUCTION\n"
+            "00: 28020102    ldga DT_VAR(2), %r1, %r2\t\t! DT_VAR(2) = \"uregs\"\n"
+            "01: 23000002    ret  %r2\n");
+
+  Program source = count_by_execname();
+  source.clauses[0].probes = {{"dtrace", "", "", "BEGIN"}};
+  source.clauses[0].repeat = Repeat{0, 10};
+  EXPECT_NE(list_program(source).find(
+                "Clause 1 (dtrace:::BEGIN) repeats from clause 1, at most 10 times\n"),
+            std::string::npos);
 }
 
 TEST(Listing, SaysWhereEachObjectBelongs) {

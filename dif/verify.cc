@@ -153,7 +153,7 @@ Result<void> DifoVerifier::check_form(Insn in, Form form) const {
     case Form::SetInteger:
     case Form::SetString: TRY(check_constant(in)); return written(in.rd());
     case Form::LoadArray:
-      if (in.op() != Opcode::Ldga || in.r1() > kUregsArray) {
+      if (in.op() != Opcode::Ldga || !find_builtin_array(in.r1())) {
         return refuse("there is no array {:#x} to load from", in.r1());
       }
       TRY(registers({in.r2()}));

@@ -232,15 +232,13 @@ struct Loop {
 };
 
 /// `open` holds the loops so far that no other one contains, in order. The new one swallows those
-/// inside it.
-Result<void> check_loop(const Program& program, std::size_t last, std::vector<Loop>& open) {
-  const Repeat& repeat = *program.clauses[last].repeat;
+/// inside it. From `alike` on, all clauses up to this one have the same probes.
+Result<void> check_loop(const Repeat& repeat, std::size_t alike, std::size_t last,
+                        std::vector<Loop>& open) {
   if (repeat.first > last) return invalid("clause {} repeats from a later one", last + 1);
   if (repeat.limit == 0) return invalid("the loop of clause {} has no limit", last + 1);
-  for (std::size_t i = repeat.first; i < last; ++i) {
-    if (program.clauses[i].probes != program.clauses[last].probes) {
-      return invalid("the loop of clause {} spans clauses of other probes", last + 1);
-    }
+  if (repeat.first < alike) {
+    return invalid("the loop of clause {} spans clauses of other probes", last + 1);
   }
   std::uint64_t inner = 1;
   while (!open.empty() && open.back().last >= repeat.first) {
@@ -291,9 +289,12 @@ Result<VerifiedProgram> verify_program(Program program) {
   TRY(verify_shapes(program));
   VariableTable variables;
   std::vector<Loop> loops;
+  std::size_t alike = 0;
   for (std::size_t i = 0; i < program.clauses.size(); ++i) {
-    TRY(check_clause(program.clauses[i], i, program, variables));
-    if (program.clauses[i].repeat) TRY(check_loop(program, i, loops));
+    Clause& clause = program.clauses[i];
+    TRY(check_clause(clause, i, program, variables));
+    if (i > 0 && clause.probes != program.clauses[i - 1].probes) alike = i;
+    if (clause.repeat) TRY(check_loop(*clause.repeat, alike, i, loops));
   }
   return VerifiedProgram(std::move(program));
 }
