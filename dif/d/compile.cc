@@ -226,7 +226,7 @@ class Compilation {
 /// Options of the compiler itself that the program may set.
 Checked<void> apply_pragma(const Tree::Option& option, CompileOptions& options) {
   const auto& [at, name, value] = option;
-  const auto invalid = [&](std::string_view why) {
+  const auto invalid = [&at = at, &name = name, &value = value](std::string_view why) {
     return complain("D_PRAGMA_OPTSET", at,
                     fmt::format("failed to set option '{}' to '{}': {}", name, value, why));
   };
