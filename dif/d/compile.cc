@@ -80,6 +80,7 @@ class Compilation {
 
  private:
   Checked<void> add(const External& external) {
+    resolver_.begin_external();
     if (const auto* declaration = std::get_if<Declaration*>(&external)) {
       return resolver_.declare(**declaration);
     }
@@ -241,6 +242,10 @@ Checked<void> apply_pragma(const Tree::Option& option, CompileOptions& options) 
   if (name == "version") {
     options.version = parse_version(value);
     if (!options.version) return invalid("Version string is not valid");
+    constexpr Version kNewest{1, 13, 0xfff};
+    if (*options.version > kNewest) {
+      return invalid("Client requested version that is newer than this compiler");
+    }
   }
   std::uint32_t size = 0;
   const char* const end = value.data() + value.size();

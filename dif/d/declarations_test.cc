@@ -55,6 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"int f(self int);", "D_DECL_PARMCLASS"},
         Case{"int a[extern int];", "D_DECL_PARMCLASS"},
         Case{"inline int i[int] = 1;", "D_DECL_PROTO_NAME"},
+        Case{"int f(int)[3];", "D_DECL_PROTO_FORM"}, Case{"int vmlinux`x;", "D_DECL_SCOPE"},
         Case{"int a[struct nosuch];", "D_DECL_PROTO_TYPE"},
         Case{"int a[void];", "D_DECL_PROTO_VOID"}, Case{"int f(int, void);", "D_DECL_PROTO_VOID"},
         Case{"unsigned string s;", "D_DECL_SIGNINT"}, Case{"signed double d;", "D_DECL_SIGNINT"},
@@ -123,6 +124,12 @@ INSTANTIATE_TEST_SUITE_P(
         Value{"", "-7 / 2", -3}, Value{"", "-7 % 3", -1},
         Value{"", "(int *)16 + 2 == (int *)24", 1}, Value{"", "(long *)32 - (long *)16", 2},
         Value{"", "NULL == 0", 1}, Value{"", "1 ? -1 : 0u", 4294967295}));
+
+TEST(Variables, OfFloatingPointTypesCanBeDeclared) {
+  EXPECT_EQ(
+      error_of("float f; double d; long double ld; self float g; BEGIN { trace(sizeof(d)); }"), "");
+  EXPECT_NE(error_of("float f; BEGIN { trace(f); }"), "");
+}
 
 TEST(Variables, OfStructTypeHaveMembers) {
   const Outcome out =

@@ -140,5 +140,18 @@ TEST(Limits, GrowingInlinesAreBounded) {
   EXPECT_TRUE(error_of(source + "BEGIN { trace(i39); }").starts_with("[D_UNKNOWN] line "));
 }
 
+TEST(Limits, LongChainsOfInlinesAreBoundedToo) {
+  std::string constants = "inline int i0 = 1;\n", variables = "inline int i0 = pid;\n";
+  for (int i = 1; i < 4000; ++i) {
+    const std::string line =
+        "inline int i" + std::to_string(i) + " = i" + std::to_string(i - 1) + " + 1;\n";
+    constants += line;
+    variables += line;
+  }
+
+  EXPECT_EQ(error_of(constants + "BEGIN { trace(i3999); }"), "");
+  EXPECT_TRUE(error_of(variables + "BEGIN { trace(i3999); }").starts_with("[D_UNKNOWN] line "));
+}
+
 }  // namespace
 }  // namespace ringside::d

@@ -441,6 +441,10 @@ qualifiers: %empty | qualifiers CONST | qualifiers VOLATILE | qualifiers RESTRIC
 
 direct_declarator:
     IDENT                              { $$ = make<Declarator>(context, {.at = @1, .name = $1}); }
+  | KERNEL_SYMBOL
+      { $$ = nullptr;
+        context.stop("D_DECL_SCOPE", @1, "a name of a kernel module cannot be declared");
+        YYABORT; }
   | '(' declarator ')'                 { $$ = $2; }
   | direct_declarator array_suffix     { $$ = $1; if (!context.derive($$, *$2)) YYABORT; }
   | direct_declarator function_suffix  { $$ = $1; if (!context.derive($$, *$2)) YYABORT; }

@@ -37,6 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"#pragma D depends_on planet mars", "D_PRAGMA_INVAL"},
         Case{"#pragma D option", "D_PRAGMA_MALFORM"},
         Case{"#pragma D option version=one", "D_PRAGMA_OPTSET"},
+        Case{"#pragma D option version=99.0", "D_PRAGMA_OPTSET"},
         Case{"#pragma D option amin=Nice", "D_PRAGMA_OPTSET"}, Case{"#nonsense", "D_PRAGCTL_INVAL"},
         Case{"#error no", "D_PRAGERR"}, Case{"#line x", "D_PRAGMA_MALFORM"},
         Case{"provider p1 { probe a(); };", "D_PROV_BADNAME"},

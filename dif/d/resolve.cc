@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "dif/d/parse.h"
+
 namespace ringside::d {
 namespace {
 
@@ -36,9 +38,15 @@ Checked<void> Resolver::resolve(Expr* e, std::string_view dynamic_tag) {
 }
 
 Checked<void> Resolver::resolve_dynamic(Expr* e) {
+  // The parser bounds what is written; inlines of inlines can still nest beyond the stack.
+  constexpr int kMostDepth = 3 * kMaxDepth;
+  if (depth_ >= kMostDepth) return complain("D_UNKNOWN", e->at, "inlines nest too deeply");
+  ++depth_;
   // A node may be resolved twice (x++ types its operand first); names must not be declared anew.
   e->constant = e->kind == ExprKind::Integer ? e->constant : std::nullopt;
-  return dispatch(e);
+  auto result = dispatch(e);
+  --depth_;
+  return result;
 }
 
 Checked<void> Resolver::dispatch(Expr* e) {

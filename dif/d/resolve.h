@@ -76,6 +76,8 @@ class Resolver {
   /// Complains about a pragma for a name that nobody declared.
   Checked<void> check_unused_pragmas() const;
   bool has_provider(std::string_view name) const { return providers_.contains(std::string(name)); }
+  /// Inlines may grow anew: each declaration and clause has a bound of its own.
+  void begin_external() { clones_ = 0; }
   /// Sets the probes that args[] is typed by, until the next call.
   void enter_clause(std::vector<dif::ProbeDescription> probes);
 
@@ -121,12 +123,12 @@ class Resolver {
                         Unsized unsized = Unsized::Allowed);
   Checked<TypeId> array_type(TypeId base, const Declarator& declarator, const Derivation& step,
                              Unsized unsized);
-  Checked<TypeId> function_type(TypeId result, const Derivation& step);
+  Checked<TypeId> function_type(TypeId result, const Derivation& step, const Location& at);
   Checked<TypeId> type_name(Declaration& declaration);
   Checked<void> declare_typedef(const Declarator& declarator, TypeId base);
   Checked<void> declare_variable(const TypeSpec& spec, const Declarator& declarator, TypeId base);
   Checked<std::vector<TypeId>> key_types(const Declarator& declarator);
-  Checked<void> check_inline(const InlineNode& node, const Symbol& symbol);
+  Checked<void> check_inline(const InlineNode& node, Symbol& symbol);
 
   // resolve_names.cc
   Symbol* find(Scope scope, const std::string& name);
@@ -221,6 +223,7 @@ class Resolver {
   Checked<ProbeSignature> signature(const Location& at);
   std::size_t clones_ = 0;
   std::size_t hidden_variables_ = 0;
+  int depth_ = 0;  // of resolve_dynamic() in itself
 };
 
 /// The operator as D writes it, for messages.

@@ -7,7 +7,10 @@
 
 namespace ringside::d {
 
-Checked<TypeId> Resolver::function_type(TypeId result, const Derivation& step) {
+Checked<TypeId> Resolver::function_type(TypeId result, const Derivation& step, const Location& at) {
+  if (types_.is_array(result) || types_.is_function(result)) {
+    return complain("D_DECL_PROTO_FORM", at, "a function may not return an array or a function");
+  }
   std::vector<Parameter> parameters;
   if (step.parameters != nullptr) {
     for (Declaration* parameter : *step.parameters) {
@@ -71,7 +74,7 @@ Checked<TypeId> Resolver::apply(TypeId base, const Declarator& declarator, bool 
     const Derivation& step = declarator.derivations[i];
     switch (step.kind) {
       case Derivation::Kind::Pointer: base = types_.graph().pointer_to(base); break;
-      case Derivation::Kind::Function: base = TRY(function_type(base, step)); break;
+      case Derivation::Kind::Function: base = TRY(function_type(base, step, declarator.at)); break;
       case Derivation::Kind::Array:
         base = TRY(array_type(base, declarator, step, i == 0 ? unsized : Unsized::Refused));
         break;
@@ -188,11 +191,9 @@ Checked<void> Resolver::declare_variable(const TypeSpec& spec, const Declarator&
     if (same) return {};
     return complain("D_DECL_IDRED", declarator.at, fmt::format("identifier redeclared: {}", name));
   }
-  if (types_.kind(type) == TypeKind::Float) {
-    return complain("D_DECL_INCOMPLETE", declarator.at,
-                    fmt::format("floating-point variables are not supported: {}", name));
-  }
-  if (!types_.value_type(type) && spec.storage != Storage::Extern) {
+  // A floating-point variable may be declared; there is nothing that can be done with it.
+  const bool is_float = types_.kind(type) == TypeKind::Float;
+  if (!types_.value_type(type) && spec.storage != Storage::Extern && !is_float) {
     return complain("D_DECL_INCOMPLETE", declarator.at,
                     fmt::format("incomplete struct/union/enum {}: {}", types_.name(type), name));
   }
@@ -249,7 +250,7 @@ Checked<void> Resolver::define_inline(const InlineNode& node) {
 }
 
 /// An inline that is never used must be right all the same.
-Checked<void> Resolver::check_inline(const InlineNode& node, const Symbol& symbol) {
+Checked<void> Resolver::check_inline(const InlineNode& node, Symbol& symbol) {
   Bindings bindings;
   for (std::size_t i = 0; i < symbol.parameters.size(); ++i) {
     bindings.emplace(symbol.parameters[i], placeholder(symbol.keys[i], node.at));
@@ -262,7 +263,17 @@ Checked<void> Resolver::check_inline(const InlineNode& node, const Symbol& symbo
   const auto resolved = resolve_dynamic(value);
   attributes_ = before;
   if (!resolved) return resolved;
-  return check_assignable(*value, symbol.type, *value);
+  TRY(check_assignable(*value, symbol.type, *value));
+  if (!value->constant || !types_.is_integer(value->type) || !types_.is_integer(symbol.type)) {
+    return {};
+  }
+  // A number from now on: what names it need not go through all that this one names.
+  Expr number;
+  number.at = value->at;
+  number.type = symbol.type;
+  number.constant = types_.wrap(symbol.type, *value->constant);
+  symbol.value = arena_.make(std::move(number));
+  return {};
 }
 
 }  // namespace ringside::d
