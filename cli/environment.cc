@@ -2,7 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ringside::cli {
+
+bool TracerEnvironment::has_module(std::string_view name) {
+  if (kernel_ == nullptr) return false;
+  const auto modules = kernel_->symbols().modules();
+  return std::any_of(modules.begin(), modules.end(),
+                     [&](const guest_linux::Module& module) { return module.name == name; });
+}
 
 d::ProbeSignature TracerEnvironment::signature(const dif::ProbeDescription& pattern) {
   const auto [at, added] = signatures_.try_emplace(pattern.to_string());
@@ -20,6 +29,7 @@ d::ProbeSignature TracerEnvironment::signature(const dif::ProbeDescription& patt
     signature.arguments = std::move(arguments.types);
     signature.argument_names = std::move(arguments.names);
     signature.first = first->name;
+    signature.attributes = tracer_->attributes(*first);
   }
   return signature;
 }

@@ -20,6 +20,8 @@ class TracerEnvironment : public d::Environment {
       : tracer_(&tracer), kernel_(kernel) {}
 
   TypeGraph& types() override { return kernel_ != nullptr ? kernel_->types() : own_types_; }
+  bool has_provider(std::string_view name) override { return tracer_->has_provider(name); }
+  bool has_module(std::string_view name) override;
   /// Remembered by pattern: the compiler asks again for every use of args[].
   d::ProbeSignature signature(const dif::ProbeDescription& pattern) override;
   std::string why_no_match(const dif::ProbeDescription& pattern) override;

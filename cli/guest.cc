@@ -112,17 +112,17 @@ Result<void> bring_up(Guest& guest, const CommandLine& line, Signals& signals) {
   Startup startup(*guest.machine, signals);
   std::optional<GuestCommand> port;
   if (const auto fds = guest.machine->command_port()) port.emplace(*fds);
-  if (!line.command.empty() && !port) {
+  if (!line.commands.empty() && !port) {
     return fail(ErrorCode::Unsupported, "-c: this machine has no command port");
   }
   // Another's initrd need not know the port, so it is waited for only where it is needed or ours.
-  if (port && (!line.machine.image.empty() || !line.command.empty())) {
+  if (port && (!line.machine.image.empty() || !line.commands.empty())) {
     TRY(startup.wait_message(*port, GuestMessage::Kind::Ready, kBootLimit, "no 'ready'"));
   }
   guest.kernel = TRY(startup.wait_kernel());
   guest.discovery = startup.discovery();
-  if (line.command.empty()) return {};
-  TRY(port->request(line.command));
+  if (line.commands.empty()) return {};
+  TRY(port->request(line.commands.front()));
   const GuestMessage answer =
       TRY(startup.wait_message(*port, GuestMessage::Kind::Pid, kAnswerLimit, "no 'pid'"));
   guest.target = answer.number;

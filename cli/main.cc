@@ -22,6 +22,15 @@ void fill_standard_descriptors() {
   if (fd >= 0) close(fd);
 }
 
+ringside::Result<ringside::cli::CommandLine> read_command_line(std::vector<std::string> words) {
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    environment.emplace_back(*variable);
+  ringside::cli::Settings presets;
+  TRY(ringside::cli::apply_environment(presets, environment));
+  return ringside::cli::parse_command_line(std::move(words), std::move(presets));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -29,10 +38,13 @@ int main(int argc, char** argv) {
   using Task = cli::CommandLine::Task;
 
   fill_standard_descriptors();
+  if (argc > 0) cli::set_program_name(argv[0]);
 
-  auto line = cli::parse_command_line(std::vector<std::string>(argv, argv + argc));
+  auto line = read_command_line(std::vector<std::string>(argv, argv + argc));
   if (!line) {
     cli::say(line.error().message);
+    if (line.error().code != ErrorCode::Usage) return cli::kExitFailure;
+    std::fputs(cli::usage_text().c_str(), stderr);
     return cli::kExitUsage;
   }
   if (line->task == Task::Help) {
@@ -40,7 +52,8 @@ int main(int argc, char** argv) {
     return cli::kExitOk;
   }
   if (line->task == Task::Version) {
-    std::puts("ringside: version " RINGSIDE_VERSION);
+    std::printf("%s: Sun D %s (ringside " RINGSIDE_VERSION ")\n", cli::program_name().c_str(),
+                cli::language_version_text().c_str());
     return cli::kExitOk;
   }
   return cli::run_session(std::move(*line));

@@ -37,6 +37,11 @@ DropWords words_of(dif::DropKind kind) {
   return {"UNKNOWN", "", "drop", ""};
 }
 
+std::string& name_storage() {
+  static std::string name = "ringside";
+  return name;
+}
+
 bool names_address(FaultKind kind) {
   return kind == FaultKind::BadAddress || kind == FaultKind::BadAlignment ||
          kind == FaultKind::BadStack;
@@ -44,8 +49,17 @@ bool names_address(FaultKind kind) {
 
 }  // namespace
 
+void set_program_name(std::string_view path) {
+  const std::string_view base = path.substr(path.find_last_of('/') + 1);
+  if (!base.empty()) name_storage() = base;
+}
+
+const std::string& program_name() {
+  return name_storage();
+}
+
 void say(std::string_view text) {
-  const std::string line = fmt::format("{}{}\n", kPrefix, text);
+  const std::string line = fmt::format("{}: {}\n", program_name(), text);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -12,9 +12,12 @@
 
 namespace ringside::cli {
 
-inline constexpr std::string_view kPrefix = "ringside: ";
+/// The name in front of every line: what the command was called by, as dtrace does it, so that a
+/// link named dtrace speaks as dtrace. `path` is argv[0]; before any thread is started.
+void set_program_name(std::string_view path);
+const std::string& program_name();
 
-/// Writes one line with the prefix to stderr.
+/// Writes one line with the program's name in front to stderr.
 void say(std::string_view text);
 
 /// "3 drops on CPU 0", "1 dynamic variable drop"...; with the tag in front when asked for.

@@ -1,11 +1,13 @@
 // The command line. In this file, top to bottom: the long options, one letter at a time, checks
-// that need the whole line, the help text.
+// that need the whole line, the environment.
 #include "cli/options.h"
 
 #include <fmt/format.h>
 #include <getopt.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <string_view>
 
 #include "cli/quantities.h"
@@ -24,9 +26,10 @@ enum LongOption : int {
   Keep,
   Qemu,
   Help,
+  Libxo,
 };
 
-const std::array<option, 11> kLongOptions{{
+const std::array<option, 12> kLongOptions{{
     {"image", required_argument, nullptr, Image},
     {"kernel", required_argument, nullptr, Kernel},
     {"initrd", required_argument, nullptr, Initrd},
@@ -37,12 +40,13 @@ const std::array<option, 11> kLongOptions{{
     {"keep", no_argument, nullptr, Keep},
     {"qemu", required_argument, nullptr, Qemu},
     {"help", no_argument, nullptr, Help},
+    {"libxo", required_argument, nullptr, Libxo},
     {nullptr, 0, nullptr, 0},
 }};
 
 // "-": words that are no options come back in their order, so that they may stand anywhere.
 // ":": a missing argument is told apart from an unknown letter.
-constexpr const char* kLetters = "-:36:aAb:Bc:CD:ef:FGhHi:I:lL:m:n:o:p:P:qs:SU:vVwx:X:Z";
+constexpr const char* kLetters = "-:3:6:aAb:Bc:CdD:ef:FGhHi:I:lL:m:n:o:Op:P:qs:SU:vVwx:X:Z";
 
 constexpr unsigned kMaxCpus = 64;
 
@@ -80,6 +84,24 @@ Result<void> set_memory(vmm::MachineConfig& config, std::string_view text) {
   return {};
 }
 
+/// FreeBSD's: a list of libxo's words, of which those that name a format can be had here.
+Result<void> set_libxo(Settings& settings, std::string_view words) {
+  while (!words.empty()) {
+    const std::size_t comma = std::min(words.find_first_of(",:"), words.size());
+    const std::string_view word = words.substr(0, comma);
+    words.remove_prefix(std::min(comma + 1, words.size()));
+    if (word == "pretty" || word == "no-pretty") continue;  // it is JSON, XML or HTML either way
+    const auto format = parse_output_format(word);
+    if (!format) {
+      return fail(
+          ErrorCode::Usage,
+          fmt::format("--libxo {}: it is one of text, json, jsonl, xml, html and csv", word));
+    }
+    settings.format = *format;
+  }
+  return {};
+}
+
 Result<void> long_option(CommandLine& line, int which, std::string argument) {
   vmm::MachineConfig& config = line.machine.config;
   switch (which) {
@@ -92,6 +114,7 @@ Result<void> long_option(CommandLine& line, int which, std::string argument) {
     case Machine: return set_machine(config, argument);
     case Keep: config.keep = true; return {};
     case Qemu: config.qemu = std::move(argument); return {};
+    case Libxo: return set_libxo(line.settings, argument);
     default: line.task = CommandLine::Task::Help; return {};
   }
 }
@@ -100,90 +123,195 @@ void add_program(CommandLine& line, ProgramSource::Kind kind, std::string text) 
   line.programs.push_back({kind, std::move(text)});
 }
 
-Result<void> set_command(CommandLine& line, std::string command) {
-  if (!line.command.empty()) {
-    return fail(ErrorCode::Unsupported, "more than one -c is not supported yet");
+Result<void> add_process(CommandLine& line, const std::string& argument) {
+  const auto pid = parse_number(argument);
+  if (!pid || *pid < 1 || *pid > INT32_MAX) {
+    return fail(ErrorCode::Invalid, fmt::format("invalid pid: {}", argument));
   }
-  line.command = std::move(command);
+  line.processes.push_back(static_cast<std::int64_t>(*pid));
   return {};
 }
 
-Result<void> unsupported_letter(int letter) {
+/// One of the tasks that exclude each other.
+Result<void> set_task(CommandLine& line, CommandLine::Task task) {
+  using Task = CommandLine::Task;
+  const bool other = line.task != Task::Trace && line.task != Task::CompileOnly;
+  if (other && line.task != task) {
+    return fail(ErrorCode::Usage, "only one of the [-AGhlV] options can be specified at a time");
+  }
+  line.task = task;
+  return {};
+}
+
+/// A letter that stands for one of dtrace's options, in that option's words.
+Result<void> letter_option(Settings& settings, int letter, std::string_view name,
+                           std::string_view value) {
+  auto done = apply_option(settings, name, value, SettingPhase::Start);
+  if (done) return {};
   return fail(ErrorCode::Unsupported,
-              fmt::format("option -{} is not supported yet", static_cast<char>(letter)));
+              fmt::format("failed to set -{} {}: {}", static_cast<char>(letter), value,
+                          done.error().message));
+}
+
+/// The letters that take no argument.
+Result<void> flag_letter(CommandLine& line, int letter) {
+  using Task = CommandLine::Task;
+  Settings& settings = line.settings;
+  switch (letter) {
+    case 'a':
+    case 'A':
+      return fail(ErrorCode::Unsupported,
+                  fmt::format("-{}: there is no anonymous tracing here; to trace a boot, start the "
+                              "guest with --kernel",
+                              static_cast<char>(letter)));
+    case 'B': return {};  // how output is handed over; the same is printed
+    case 'C': settings.preprocessor.wanted = true; return {};
+    case 'd': settings.show_desugared = true; return {};
+    case 'e': line.task = line.task == Task::Trace ? Task::CompileOnly : line.task; return {};
+    case 'F': settings.flow_indent = true; return {};
+    case 'G': return set_task(line, Task::Objects);
+    case 'h': return set_task(line, Task::Header);
+    case 'H': settings.preprocessor.list_headers = true; return {};
+    case 'l': return set_task(line, Task::List);
+    case 'O': settings.print_all_aggregations = true; return {};
+    case 'q': settings.quiet = true; return {};
+    case 'S': settings.show_dif = true; return {};
+    case 'v': line.verbose = true; return {};
+    case 'V': return set_task(line, Task::Version);
+    case 'w': settings.destructive = true; return {};
+    default: settings.zero_matches = true; return {};  // Z
+  }
+}
+
+Result<void> word_size(int letter, std::string_view argument) {
+  if (letter == '6' && argument == "4") return {};
+  if (letter == '3' && argument == "2") {
+    return fail(ErrorCode::Unsupported, "-32: guests have the 64-bit data model only");
+  }
+  return fail(ErrorCode::Usage,
+              fmt::format("illegal option -- {}{}", static_cast<char>(letter), argument));
 }
 
 Result<void> short_option(CommandLine& line, int letter, std::string argument) {
   using Kind = ProgramSource::Kind;
+  Settings& settings = line.settings;
   switch (letter) {
     case 1: line.arguments.push_back(std::move(argument)); return {};
-    case 'n': add_program(line, Kind::Name, std::move(argument)); return {};
+    case '3':
+    case '6': return word_size(letter, argument);
+    case 'b': return letter_option(settings, letter, "bufsize", argument);
+    case 'c': line.commands.push_back(std::move(argument)); return {};
+    case 'D': return letter_option(settings, letter, "define", argument);
     case 'f': add_program(line, Kind::Function, std::move(argument)); return {};
-    case 'm': add_program(line, Kind::Module, std::move(argument)); return {};
-    case 'P': add_program(line, Kind::Provider, std::move(argument)); return {};
     case 'i': add_program(line, Kind::Id, std::move(argument)); return {};
-    case 's': add_program(line, Kind::Script, std::move(argument)); return {};
-    case 'l': line.task = CommandLine::Task::List; return {};
-    case 'e': line.task = CommandLine::Task::CompileOnly; return {};
-    case 'V': line.task = CommandLine::Task::Version; return {};
-    case 'q': line.settings.quiet = true; return {};
-    case 'w': line.settings.destructive = true; return {};
-    case 'Z': line.settings.zero_matches = true; return {};
-    case 'F': line.settings.flow_indent = true; return {};
-    case 'v': line.verbose = true; return {};
-    case 'S': line.show_dif = true; return {};
+    case 'I': return letter_option(settings, letter, "incdir", argument);
+    case 'L': return letter_option(settings, letter, "libdir", argument);
+    case 'm': add_program(line, Kind::Module, std::move(argument)); return {};
+    case 'n': add_program(line, Kind::Name, std::move(argument)); return {};
     case 'o': line.output_file = std::move(argument); return {};
-    case 'c': return set_command(line, std::move(argument));
-    case 'b': return apply_option(line.settings, "bufsize", argument, SettingPhase::Start);
-    case 'x': return apply_option_argument(line.settings, argument);
-    case '6':
-      if (argument == "4") return {};
-      return fail(ErrorCode::Usage, "illegal option -- 6 (did you mean -64?)");
-    default: return unsupported_letter(letter);
+    case 'p': return add_process(line, argument);
+    case 'P': add_program(line, Kind::Provider, std::move(argument)); return {};
+    case 's': add_program(line, Kind::Script, std::move(argument)); return {};
+    case 'U': return letter_option(settings, letter, "undef", argument);
+    case 'x': return apply_option_argument(settings, argument);
+    case 'X': return letter_option(settings, letter, "stdc", argument);
+    default: return flag_letter(line, letter);
   }
 }
 
 Result<void> one_option(CommandLine& line, int letter, const char* word) {
   std::string argument = optarg == nullptr ? std::string() : optarg;
   if (letter == ':') {
-    return fail(ErrorCode::Usage, fmt::format("option {} requires an argument", word));
+    const std::string name = optopt < Image ? std::string(1, static_cast<char>(optopt)) : word;
+    return fail(ErrorCode::Usage, fmt::format("option requires an argument -- {}", name));
   }
   if (letter == '?') {
-    if (optopt != 0 && optopt < Image) {
-      return fail(ErrorCode::Usage,
-                  fmt::format("illegal option -- {} (see --help)", static_cast<char>(optopt)));
-    }
-    return fail(ErrorCode::Usage, fmt::format("illegal option {} (see --help)", word));
+    return optopt != 0 && optopt < Image
+               ? fail(ErrorCode::Usage,
+                      fmt::format("illegal option -- {}", static_cast<char>(optopt)))
+               : fail(ErrorCode::Usage, fmt::format("illegal option {}", word));
   }
   if (letter >= Image) return long_option(line, letter, std::move(argument));
   return short_option(line, letter, std::move(argument));
+}
+
+/// Rules between options that are about the machine.
+Result<void> check_machine(const MachineOptions& machine) {
+  const vmm::MachineConfig& config = machine.config;
+  if (!machine.image.empty() && !config.kernel.empty()) {
+    return fail(ErrorCode::Usage, "--image and --kernel exclude each other");
+  }
+  if (!config.initrd.empty() && config.kernel.empty()) {
+    return fail(ErrorCode::Usage, "--initrd needs --kernel");
+  }
+  return {};
 }
 
 /// Rules between options.
 Result<void> check(const CommandLine& line) {
   using Task = CommandLine::Task;
   if (line.task == Task::Version || line.task == Task::Help) return {};
-  const vmm::MachineConfig& config = line.machine.config;
-  if (!line.machine.image.empty() && !config.kernel.empty()) {
-    return fail(ErrorCode::Usage, "--image and --kernel exclude each other");
+  TRY(check_machine(line.machine));
+  if (line.machine.wanted() && line.commands.size() > 1) {
+    return fail(ErrorCode::Unsupported,
+                "a guest takes one -c; put several commands into one: -c 'a & b'");
   }
-  if (!config.initrd.empty() && config.kernel.empty()) {
-    return fail(ErrorCode::Usage, "--initrd needs --kernel");
+  if (line.machine.wanted() && !line.processes.empty()) {
+    return fail(ErrorCode::Unsupported,
+                "-p names a process of this host; in a guest compare pid in a predicate");
   }
-  if (!line.command.empty() && !line.machine.wanted()) {
-    return fail(ErrorCode::Usage,
-                "-c runs a command in a guest: name one with --image or --kernel");
+  if (line.task == Task::Header || line.task == Task::Objects) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("-{}: USDT headers and objects are for native builds; make them with "
+                            "the dtrace or the sys/sdt.h of the guest's own system",
+                            line.task == Task::Header ? 'h' : 'G'));
   }
-  if (line.programs.empty() && line.task != Task::List) {
-    return fail(ErrorCode::Usage, "no probes specified (see --help)");
+  if (line.task == Task::Save && line.output_file.empty()) {
+    return fail(ErrorCode::Usage, "compile: name the file to write with -o");
+  }
+  if (!line.dof_file.empty() && !line.programs.empty()) {
+    return fail(ErrorCode::Usage, "run: the program is in the file; it takes no other");
+  }
+  if (line.programs.empty() && line.dof_file.empty() && line.task != Task::List) {
+    return fail(ErrorCode::Usage, "no probes specified");
   }
   return {};
 }
 
+/// `compile` and `run` before the options; the number of words that they take.
+Result<std::size_t> sub_command(CommandLine& line, const std::vector<std::string>& words) {
+  if (words.size() < 2) return 0;
+  if (words[1] == "compile") {
+    line.task = CommandLine::Task::Save;
+    return 1;
+  }
+  if (words[1] != "run") return 0;
+  if (words.size() < 3 || words[2].starts_with('-')) {
+    return fail(ErrorCode::Usage, "run: name the file that compile wrote");
+  }
+  line.dof_file = words[2];
+  return 2;
+}
+
+/// FreeBSD's -O has no argument; here it may name the format.
+void take_format(CommandLine& line, const std::vector<char*>& words, int count) {
+  if (optind >= count) return;
+  const auto format = parse_output_format(words[static_cast<std::size_t>(optind)]);
+  if (!format) return;
+  line.settings.format = *format;
+  ++optind;
+}
+
 }  // namespace
 
-Result<CommandLine> parse_command_line(std::vector<std::string> arguments) {
+Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Settings presets) {
   CommandLine line;
+  line.settings = std::move(presets);
+  const std::size_t taken = TRY(sub_command(line, arguments));
+  if (!arguments.empty()) {
+    const auto first = arguments.begin() + 1;
+    arguments.erase(first, first + static_cast<std::ptrdiff_t>(taken));
+  }
   std::vector<char*> words;
   words.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) words.push_back(argument.data());
@@ -198,6 +326,7 @@ Result<CommandLine> parse_command_line(std::vector<std::string> arguments) {
     if (letter == -1) break;
     const char* word = at < count ? words[static_cast<std::size_t>(at)] : "";
     TRY(one_option(line, letter, word));
+    if (letter == 'O') take_format(line, words, count);
   }
   for (int at = optind; at < count; ++at) {
     line.arguments.emplace_back(words[static_cast<std::size_t>(at)]);
@@ -206,32 +335,24 @@ Result<CommandLine> parse_command_line(std::vector<std::string> arguments) {
   return line;
 }
 
-std::string help_text() {
-  return R"(Usage: ringside [options] [script arguments]
-
-Programs (each may be given several times; D text may follow a description):
-  -n [[[provider:]module:]function:]name [/predicate/] [{ actions }]
-  -f, -m, -P, -i    the same by function, module, provider or probe id
-  -s FILE           a D script; further words are its $1, $2...
-
-What to do with them:
-  -l  list the probes they match (all without a program); with -v argument types
-  -e  compile, then exit        -S  print the compiled DIF on stderr
-  -v  report on each clause     -V  print the version
-  -c COMMAND        run COMMAND in the guest's shell; tracing ends when it does
-
-How:
-  -q  print only what the program asks for     -o FILE  append the output to FILE
-  -w  allow destructive actions                -Z  allow descriptions that match nothing
-  -F  indent by function entry and return      -b SIZE  buffer size per CPU
-  -x NAME[=VALUE]   set one of dtrace's options
-
-The machine (none: only probes that need no guest):
-  --image NAME      a guest that images/build made
-  --kernel FILE [--initrd FILE] [--append STRING]
-  --cpus N  --memory SIZE  --machine auto|kvm|qemu  --qemu PATH
-  --keep            leave the guest running
-)";
+Result<void> apply_environment(Settings& settings, const std::vector<std::string>& environment) {
+  constexpr std::string_view kPreset = "DTRACE_OPT_";
+  for (const std::string& variable : environment) {
+    const std::size_t equals = std::min(variable.find('='), variable.size());
+    std::string name = variable.substr(0, equals);
+    const std::string value = variable.substr(std::min(equals + 1, variable.size()));
+    if (name == "DTRACE_DEBUG") settings.debug = true;
+    if (name == "_DTRACE_TESTING") settings.testing = settings.quiet_resize = true;
+    if (!name.starts_with(kPreset)) continue;
+    name.erase(0, kPreset.size());
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (auto done = apply_option(settings, name, value, SettingPhase::Start); !done) {
+      return fail(ErrorCode::Unsupported, fmt::format("failed to set option {} from {}: {}", name,
+                                                      variable, done.error().message));
+    }
+  }
+  return {};
 }
 
 }  // namespace ringside::cli

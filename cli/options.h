@@ -28,23 +28,38 @@ struct MachineOptions {
 };
 
 struct CommandLine {
-  enum class Task : std::uint8_t { Trace, List, CompileOnly, Version, Help };
+  enum class Task : std::uint8_t {
+    Trace,
+    List,
+    CompileOnly,
+    Save,     // `compile`: write DOF
+    Header,   // -h
+    Objects,  // -G
+    Version,
+    Help,
+  };
   Task task = Task::Trace;
   std::vector<ProgramSource> programs;
+  std::string dof_file;                // `run`: the program, compiled before
   std::vector<std::string> arguments;  // $1...
   Settings settings;
-  bool verbose = false;   // -v: with -l argument types, else a report on each clause
-  bool show_dif = false;  // -S
+  bool verbose = false;  // -v: stability and argument types
   std::string output_file;
-  std::string command;  // -c
+  std::vector<std::string> commands;    // -c
+  std::vector<std::int64_t> processes;  // -p
   MachineOptions machine;
 };
 
-/// Parses like dtrace: options first, then the script's arguments, which may mix. Errors are
-/// ErrorCode::Usage or Unsupported, one line each; both mean exit status 2.
-Result<CommandLine> parse_command_line(std::vector<std::string> arguments);
+/// Parses like dtrace: options first, then the script's arguments, which may mix. `presets` are the
+/// settings to start from (environment variables). An ErrorCode::Usage means exit status 2 and is
+/// worth the usage text; any other is a line for exit status 1.
+Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Settings presets = {});
 
-/// What --help prints.
+/// DTRACE_OPT_<NAME>=VALUE, DTRACE_DEBUG and _DTRACE_TESTING out of "NAME=VALUE" strings.
+Result<void> apply_environment(Settings& settings, const std::vector<std::string>& environment);
+
+/// What bad usage is answered with, and what --help prints.
+std::string usage_text();
 std::string help_text();
 
 }  // namespace ringside::cli

@@ -58,33 +58,111 @@ TEST(CommandLine, ReadsTheMachine) {
   EXPECT_EQ(config.memory, std::uint64_t{1} << 30);
   EXPECT_EQ(config.choice, vmm::MachineChoice::Qemu);
   EXPECT_TRUE(config.keep);
-  EXPECT_EQ(line->command, "ls /");
+  EXPECT_EQ(line->commands, std::vector<std::string>{"ls /"});
 }
 
 TEST(CommandLine, OneLineForEachMistake) {
-  const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
-      {{"-?"}, "illegal option -- ? (see --help)"},
-      {{"-y"}, "illegal option -- y (see --help)"},
-      {{"--nonesuch"}, "illegal option --nonesuch (see --help)"},
-      {{"-n"}, "option -n requires an argument"},
-      {{"-C", "-n", "BEGIN"}, "option -C is not supported yet"},
-      {{"-x", "bufsize=4q", "-n", "BEGIN"},
-       "option 'bufsize': '4q' is not a size (a number with k, m, g or t)"},
+  const std::vector<std::pair<std::vector<std::string>, std::string>> usage{
+      {{"-?"}, "illegal option -- ?"},
+      {{"-y"}, "illegal option -- y"},
+      {{"-65", "-n", "BEGIN"}, "illegal option -- 65"},
+      {{"--nonesuch"}, "illegal option --nonesuch"},
+      {{"-n"}, "option requires an argument -- n"},
+      {{"-l", "-h", "-s", "a.d"}, "only one of the [-AGhlV] options can be specified at a time"},
       {{"--cpus", "0", "-n", "BEGIN"}, "--cpus 0: a number from 1 to 64"},
       {{"--memory", "64m", "-n", "BEGIN"},
        "--memory 64m: a size of 256m or more, in whole megabytes"},
       {{"--memory", "300000001", "-n", "BEGIN"},
        "--memory 300000001: a size of 256m or more, in whole megabytes"},
       {{"--image", "a", "--kernel", "b", "-n", "BEGIN"}, "--image and --kernel exclude each other"},
-      {{"-c", "ls", "-n", "BEGIN"},
-       "-c runs a command in a guest: name one with --image or --kernel"},
-      {{}, "no probes specified (see --help)"},
+      {{"compile", "-n", "BEGIN"}, "compile: name the file to write with -o"},
+      {{"run"}, "run: name the file that compile wrote"},
+      {{}, "no probes specified"},
   };
-  for (const auto& [words, message] : cases) {
+  for (const auto& [words, message] : usage) {
     const auto line = parse(words);
     ASSERT_FALSE(line) << message;
     EXPECT_EQ(line.error().message, message);
+    EXPECT_EQ(line.error().code, ErrorCode::Usage) << message;
   }
+}
+
+TEST(CommandLine, WhatIsRefusedForItsValueIsNoBadUsage) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> failures{
+      {{"-x", "bufsize=4q", "-n", "BEGIN"},
+       "failed to set option -x bufsize: Invalid value for specified option"},
+      {{"-b", "4q", "-n", "BEGIN"}, "failed to set -b 4q: Invalid value for specified option"},
+      {{"-X", "q", "-n", "BEGIN"}, "failed to set -X q: Invalid value for specified option"},
+      {{"-p", "x", "-n", "BEGIN"}, "invalid pid: x"},
+      {{"-32", "-n", "BEGIN"}, "-32: guests have the 64-bit data model only"},
+      {{"-A", "-n", "BEGIN"},
+       "-A: there is no anonymous tracing here; to trace a boot, start the guest with --kernel"},
+      {{"--image", "a", "-c", "a", "-c", "b", "-n", "BEGIN"},
+       "a guest takes one -c; put several commands into one: -c 'a & b'"},
+  };
+  for (const auto& [words, message] : failures) {
+    const auto line = parse(words);
+    ASSERT_FALSE(line) << message;
+    EXPECT_EQ(line.error().message, message);
+    EXPECT_NE(line.error().code, ErrorCode::Usage) << message;
+  }
+}
+
+TEST(CommandLine, TakesEachOfDtracesLetters) {
+  const auto line =
+      parse({"-64", "-BCdFHOSvwZ", "-b", "1m", "-D", "A=1", "-U", "B",  "-I", "/i", "-L",
+             "/l",  "-X",         "c",  "-c", "a",  "-c",  "b",  "-p", "7",  "-n", "BEGIN"});
+
+  ASSERT_TRUE(line) << line.error().message;
+  const Settings& settings = line->settings;
+  EXPECT_TRUE(settings.preprocessor.wanted && settings.preprocessor.list_headers);
+  EXPECT_EQ(settings.preprocessor.definitions, (std::vector<std::string>{"-DA=1", "-UB", "-I/i"}));
+  EXPECT_EQ(settings.preprocessor.conformance, PreprocessorSettings::Conformance::Strict);
+  EXPECT_EQ(settings.library_folders, std::vector<std::string>{"/l"});
+  EXPECT_TRUE(settings.flow_indent && settings.destructive && settings.zero_matches);
+  EXPECT_TRUE(settings.show_dif && settings.print_all_aggregations);
+  EXPECT_TRUE(line->verbose && settings.show_desugared);
+  EXPECT_EQ(line->commands, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(line->processes, std::vector<std::int64_t>{7});
+}
+
+TEST(CommandLine, AFormatMayFollowTheLetterO) {
+  EXPECT_EQ(parse({"-O", "json", "-n", "BEGIN"})->settings.format, OutputFormat::Json);
+  EXPECT_EQ(parse({"-O", "-n", "BEGIN"})->settings.format, OutputFormat::Text);
+  EXPECT_EQ(parse({"--libxo", "xml,pretty", "-n", "BEGIN"})->settings.format, OutputFormat::Xml);
+  EXPECT_FALSE(parse({"--libxo", "yaml", "-n", "BEGIN"}));
+}
+
+TEST(CommandLine, ProgramsCanBeSavedAndRun) {
+  const auto saved = parse({"compile", "-o", "x.dof", "-n", "BEGIN"});
+  const auto run = parse({"run", "x.dof", "-q"});
+
+  ASSERT_TRUE(saved && run);
+  EXPECT_EQ(saved->task, Task::Save);
+  EXPECT_EQ(saved->output_file, "x.dof");
+  EXPECT_EQ(run->dof_file, "x.dof");
+  EXPECT_TRUE(run->settings.quiet);
+}
+
+TEST(Presets, ComeFromTheEnvironmentAndYieldToTheCommandLine) {
+  Settings presets;
+  ASSERT_TRUE(apply_environment(presets, {"HOME=/", "DTRACE_OPT_BUFSIZE=1m", "DTRACE_OPT_quiet=",
+                                          "_DTRACE_TESTING=1", "DTRACE_DEBUG=1"}));
+  const auto line = parse_command_line({"x", "-b", "2m", "-n", "BEGIN"}, presets);
+
+  ASSERT_TRUE(line);
+  EXPECT_EQ(presets.engine.buffer_size, 1u << 20);
+  EXPECT_EQ(line->settings.engine.buffer_size, 2u << 20);
+  EXPECT_TRUE(line->settings.quiet && line->settings.testing && line->settings.debug);
+}
+
+TEST(Presets, ThatAreWrongNameTheirVariable) {
+  Settings presets;
+  const auto done = apply_environment(presets, {"DTRACE_OPT_WOMBATS=25"});
+
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message,
+            "failed to set option wombats from DTRACE_OPT_WOMBATS=25: Invalid option name");
 }
 
 TEST(CommandLine, ListAndVersionNeedNoProgram) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "cli/stability_report.h"
+
 namespace ringside::cli {
 
 std::string probe_list_header() {
@@ -14,10 +16,16 @@ std::string probe_list_line(const providers::Probe& probe) {
                      probe.name.module, probe.name.function, probe.name.name);
 }
 
-std::string probe_list_arguments(const providers::ProbeArguments& arguments,
-                                 const TypeGraph& types) {
-  std::string text = "\n\tArgument Types\n";
-  if (!arguments.known) return text + "\t\tunknown (use arg0 to arg9)\n\n";
+std::string probe_list_details(const dif::ProbeDescription& name,
+                               const dif::ProviderAttributes& attributes,
+                               const providers::ProbeArguments& arguments, const TypeGraph& types) {
+  // Of the fields that the probe's name has.
+  dif::Attributes description = dif::least(attributes.provider, attributes.name);
+  if (!name.module.empty()) description = dif::least(description, attributes.module);
+  if (!name.function.empty()) description = dif::least(description, attributes.function);
+  std::string text = '\n' + attribute_lines("Probe Description Attributes", description) + '\n' +
+                     attribute_lines("Argument Attributes", attributes.arguments) +
+                     "\n\tArgument Types\n";
   for (std::size_t i = 0; i < arguments.types.size(); ++i) {
     text += fmt::format("\t\targs[{}]: {}\n", i, types.to_string(arguments.types[i]));
   }

@@ -13,15 +13,29 @@ TEST(ProbeList, HasDtracesColumns) {
             "   42        fbt           vmlinux                          vfs_read entry\n");
 }
 
-TEST(ProbeList, ArgumentTypesAreCsSpelling) {
+TEST(ProbeList, DetailsHaveDtracesLayout) {
   TypeGraph types;
-  const TypeId integer = *types.find("int");
-  const providers::ProbeArguments arguments{true, {types.pointer_to(integer)}, {""}};
+  const providers::ProbeArguments arguments{true, {types.pointer_to(*types.find("int"))}, {""}};
+  const dif::ProbeDescription name{"fbt", "", "vfs_read", "entry"};
+  dif::ProviderAttributes attributes;
+  attributes.module.data = dif::Stability::Private;  // of a field that the name has not
+  attributes.function.name = dif::Stability::Private;
+  attributes.arguments = {dif::Stability::Evolving, dif::Stability::Evolving,
+                          dif::DependencyClass::Isa};
+  const std::string before =
+      "\n\tProbe Description Attributes\n"
+      "\t\tIdentifier Names: Private\n"
+      "\t\tData Semantics:   Stable\n"
+      "\t\tDependency Class: Common\n"
+      "\n\tArgument Attributes\n"
+      "\t\tIdentifier Names: Evolving\n"
+      "\t\tData Semantics:   Evolving\n"
+      "\t\tDependency Class: ISA\n"
+      "\n\tArgument Types\n";
 
-  EXPECT_EQ(probe_list_arguments(arguments, types), "\n\tArgument Types\n\t\targs[0]: int *\n\n");
-  EXPECT_EQ(probe_list_arguments({true, {}, {}}, types), "\n\tArgument Types\n\t\tNone\n\n");
-  EXPECT_EQ(probe_list_arguments({}, types),
-            "\n\tArgument Types\n\t\tunknown (use arg0 to arg9)\n\n");
+  EXPECT_EQ(probe_list_details(name, attributes, arguments, types),
+            before + "\t\targs[0]: int *\n\n");
+  EXPECT_EQ(probe_list_details(name, attributes, {}, types), before + "\t\tNone\n\n");
 }
 
 TEST(ProbeList, RefusedOnesDoNotLookLikeProbes) {

@@ -1,26 +1,37 @@
-// The session. In this file, top to bottom: compiling, listing, enabling, tracing, the order of it
-// all.
+// The session. In this file, top to bottom: attaching, compiling, enabling, tracing, the order of
+// it all.
 #include "cli/session.h"
 
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "cli/buffer_sizes.h"
+#include "cli/compile_options.h"
 #include "cli/environment.h"
 #include "cli/guest.h"
+#include "cli/host_process.h"
+#include "cli/libraries.h"
+#include "cli/list_probes.h"
 #include "cli/messages.h"
 #include "cli/output.h"
-#include "cli/probe_list.h"
+#include "cli/saved_program.h"
 #include "cli/signals.h"
 #include "cli/sources.h"
+#include "cli/stability_report.h"
 #include "cli/trace_loop.h"
 #include "dif/d/compile.h"
+#include "dif/d/print_tree.h"
 #include "dif/engine.h"
 #include "dif/listing.h"
 #include "dif/verify.h"
@@ -61,26 +72,30 @@ class Session {
 
  private:
   Result<void> attach();
+  Result<void> start_processes();
   Result<void> compile();
-  d::CompileOptions compile_options() const;
-  Result<void> apply_program_options();
-
-  Result<int> list();
-  Result<void> list_matching(const dif::ProbeDescription& pattern);
+  Result<void> load();
+  std::string label(std::size_t program) const;
+  std::size_t program_count() const { return std::max<std::size_t>(sources_.program_count(), 1); }
 
   Result<int> trace();
+  Result<void> fit_buffers();
+  Result<void> check_deeds() const;
   Result<void> enable_all();
   void announce(const std::vector<std::size_t>& matched) const;
+  void report_stability(const dif::Program& program);
   Result<int> trace_armed(Output& output);
   int end_status(EndReason reason);
   TraceLoop::Parts loop_parts(Output& output);
   void report_time(std::string_view what, Clock::time_point since) const;
+  Sink& sink() { return file_ ? *file_ : stdout_; }
 
   CommandLine line_;
   Signals signals_;
   Sink stdout_;
   std::optional<Sink> file_;  // -o
   Guest guest_;
+  HostProcesses processes_;
   std::unique_ptr<providers::Tracer> tracer_;
   std::optional<TracerEnvironment> environment_;
   Sources sources_;
@@ -94,7 +109,7 @@ Session::~Session() {
 }
 
 void Session::report_time(std::string_view what, Clock::time_point since) const {
-  if (!line_.verbose) return;
+  if (!line_.settings.debug) return;
   const std::chrono::duration<double, std::milli> spent = Clock::now() - since;
   say(fmt::format("{} in {:.1f} ms", what, spent.count()));
 }
@@ -107,6 +122,8 @@ Result<void> Session::attach() {
                             guest_.machine->kind(), guest_.machine->vcpu_count()),
                 began);
     report_time("symbols and types known", Clock::now() - guest_.discovery);
+  } else {
+    TRY(start_processes());
   }
   const Clock::time_point began = Clock::now();
   tracer_ = TRY(providers::Tracer::attach(guest_.machine.get(), guest_.kernel.get()));
@@ -115,105 +132,77 @@ Result<void> Session::attach() {
   return {};
 }
 
-d::CompileOptions Session::compile_options() const {
-  d::CompileOptions options;
-  const Settings& settings = line_.settings;
-  std::string script = "ringside";
-  for (const ProgramSource& source : line_.programs) {
-    if (source.kind == ProgramSource::Kind::Script) script = source.text;
+/// -c and -p on this host, before any thread of ours runs.
+Result<void> Session::start_processes() {
+  for (const std::string& command : line_.commands) {
+    TRY(processes_.create(command, line_.settings));
   }
-  options.source_name = sources_.label(0);
-  options.macro_arguments.push_back(script);
-  options.macro_arguments.insert(options.macro_arguments.end(), line_.arguments.begin(),
-                                 line_.arguments.end());
-  options.macros = {{"pid", getpid()},   {"ppid", getppid()}, {"uid", getuid()},
-                    {"euid", geteuid()}, {"gid", getgid()},   {"egid", getegid()},
-                    {"pgid", getpgrp()}, {"sid", getsid(0)}};
-  if (guest_.target != 0) options.macros["target"] = guest_.target;
-  options.default_arguments = settings.default_arguments;
-  options.error_tags = settings.error_tags;
-  options.allow_zero_matches = settings.zero_matches || line_.task == CommandLine::Task::List;
-  options.allow_empty = settings.empty;
-  options.destructive = settings.destructive;
-  options.string_size = settings.engine.string_size;
-  return options;
-}
-
-Result<void> Session::apply_program_options() {
-  for (const auto& [name, value] : program_->options) {
-    TRY(apply_option(line_.settings, name, value, SettingPhase::Start));
-  }
+  for (const std::int64_t pid : line_.processes) TRY(processes_.grab(pid));
   return {};
 }
 
 Result<void> Session::compile() {
-  sources_ = TRY(
-      Sources::load(line_.programs, [&](dif::ProbeId id) -> std::optional<dif::ProbeDescription> {
+  sources_ = TRY(Sources::load(
+      line_.programs,
+      [&](dif::ProbeId id) -> std::optional<dif::ProbeDescription> {
         const auto probe = tracer_->probe_by_id(id);
         if (!probe || !*probe) return std::nullopt;
         return (*probe)->name;
-      }));
-  sources_.apply_early_options(line_.settings);
+      },
+      line_.settings.preprocessor));
+  sources_.apply_options(line_.settings);
+  auto libraries = TRY(load_libraries(line_.settings, own_library_folder()));
+  const std::int64_t target = guest_.target != 0 ? guest_.target : processes_.target();
+  const d::CompileOptions options =
+      compile_options(line_, sources_.label(0), target, std::move(libraries));
+  if (line_.settings.show_desugared) {
+    auto text = d::desugared(sources_.text(), options, *environment_);
+    if (!text) return fail(text.error().code, sources_.explain(text.error().message));
+    stdout_.write(*text);
+    stdout_.flush();
+  }
   const Clock::time_point began = Clock::now();
-  auto program = d::compile(sources_.text(), compile_options(), *environment_);
+  auto program = d::compile(sources_.text(), options, *environment_);
   if (!program) return fail(program.error().code, sources_.explain(program.error().message));
   report_time("compiled", began);
   program_ = std::move(*program);
-  return apply_program_options();
+  return {};
 }
 
-Result<void> Session::list_matching(const dif::ProbeDescription& pattern) {
-  bool any = false;
-  TRY(tracer_->for_each_probe(pattern, [&](const providers::Probe& probe) {
-    any = true;
-    stdout_.write(probe_list_line(probe));
-    if (line_.verbose) {
-      stdout_.write(probe_list_arguments(tracer_->arguments(probe), environment_->types()));
+/// A program that was compiled before: its options, then as if it had been compiled now.
+Result<void> Session::load() {
+  program_ = TRY(load_program(line_.dof_file));
+  for (const auto& [name, value] : program_->options) {
+    auto done = apply_option(line_.settings, name, value, SettingPhase::Start);
+    if (!done) {
+      return fail(done.error().code, fmt::format("{}: failed to set option '{}': {}",
+                                                 line_.dof_file, name, done.error().message));
     }
-  }));
-  if (line_.verbose) {
-    std::vector<providers::Refusal> refusals;
-    TRY(tracer_->refusals(pattern, [&](const auto& refusal) { refusals.push_back(refusal); }));
-    stdout_.write(refusal_list(refusals));
   }
-  if (any) return {};
-  stdout_.flush();
-  const std::string why = environment_->why_no_match(pattern);
-  return fail(ErrorCode::NotFound, fmt::format("failed to match {}: {}", pattern.to_string(),
-                                               why.empty() ? "no probe matches description" : why));
+  return {};
 }
 
-Result<int> Session::list() {
-  int status = kExitOk;
-  stdout_.write(probe_list_header());
-  if (!program_) {
-    TRY(list_matching({}));
-  } else {
-    for (const dif::Clause& clause : program_->clauses) {
-      for (const dif::ProbeDescription& pattern : clause.probes) {
-        const Result<void> listed = list_matching(pattern);
-        if (listed) continue;
-        if (listed.error().code != ErrorCode::NotFound) return tl::make_unexpected(listed.error());
-        say(listed.error().message);  // the others may match
-        status = kExitFailure;
-      }
-    }
-  }
-  stdout_.flush();
-  if (stdout_.problem().empty()) return status;
-  return fail(ErrorCode::Io, fmt::format("cannot write output: {}", stdout_.problem()));
+std::string Session::label(std::size_t program) const {
+  return line_.dof_file.empty() ? sources_.label(program)
+                                : fmt::format("program '{}'", line_.dof_file);
 }
 
 /// Enables every clause on every probe that it matches, in the program's order.
 Result<void> Session::enable_all() {
   const Clock::time_point began = Clock::now();
-  std::vector<std::size_t> matched(sources_.program_count());
+  std::vector<std::size_t> matched(program_count());
   const auto& clauses = engine_->program().clauses;
   for (std::uint32_t i = 0; i < clauses.size(); ++i) {
     for (const dif::ProbeDescription& pattern : clauses[i].probes) {
       std::vector<providers::Probe> probes;
       TRY(tracer_->for_each_probe(pattern,
                                   [&](const providers::Probe& probe) { probes.push_back(probe); }));
+      // The compiler has seen to this, but perhaps on another machine.
+      if (probes.empty() && !line_.settings.zero_matches && !line_.dof_file.empty()) {
+        return fail(ErrorCode::NotFound,
+                    fmt::format("could not enable tracing: {} does not match any probes",
+                                pattern.to_string()));
+      }
       for (const providers::Probe& probe : probes) {
         TRY(tracer_->enable(probe));
         engine_->enable(i, probe.id, probe.name);
@@ -229,9 +218,31 @@ Result<void> Session::enable_all() {
 void Session::announce(const std::vector<std::size_t>& matched) const {
   if (line_.settings.quiet) return;
   for (std::size_t i = 0; i < matched.size(); ++i) {
-    say(fmt::format("{} matched {} probe{}", sources_.label(i), matched[i],
-                    matched[i] == 1 ? "" : "s"));
+    say(fmt::format("{} matched {} probe{}", label(i), matched[i], matched[i] == 1 ? "" : "s"));
   }
+}
+
+/// What -v says of each program, of all its clauses together.
+void Session::report_stability(const dif::Program& program) {
+  struct Least {
+    dif::Attributes description, statements;
+  };
+  constexpr dif::Attributes kMost{dif::Stability::Standard, dif::Stability::Standard,
+                                  dif::DependencyClass::Common};
+  std::vector<std::optional<Least>> all(program_count());
+  for (const dif::Clause& clause : program.clauses) {
+    auto& least = all[sources_.program_of(clause.line)];
+    if (!least) least = Least{kMost, kMost};
+    least->description = dif::least(least->description, clause.description_attributes);
+    least->statements = dif::least(least->statements, clause.statement_attributes);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i]) continue;
+    const std::string name =
+        line_.dof_file.empty() ? sources_.report_label(i) : "program " + line_.dof_file;
+    sink().write(stability_report(name, all[i]->description, all[i]->statements));
+  }
+  sink().flush();
 }
 
 TraceLoop::Parts Session::loop_parts(Output& output) {
@@ -241,19 +252,19 @@ TraceLoop::Parts Session::loop_parts(Output& output) {
   parts.output = &output;
   parts.settings = &line_.settings;
   parts.signals = &signals_;
-  parts.trace_sink = file_ ? &*file_ : &stdout_;
+  parts.trace_sink = &sink();
   parts.command_sink = &stdout_;
   parts.watched_fd = file_ ? -1 : STDOUT_FILENO;
   parts.machine = guest_.machine.get();
   parts.command = guest_.command ? &*guest_.command : nullptr;
+  parts.processes = &processes_;
   return parts;
 }
 
 /// The exit status for how tracing ended; tells what the user has to know of it.
 int Session::end_status(EndReason reason) {
-  const Sink& sink = file_ ? *file_ : stdout_;
-  if (!sink.problem().empty()) {
-    say(fmt::format("cannot write output: {}", sink.problem()));
+  if (!sink().problem().empty()) {
+    say(fmt::format("cannot write output: {}", sink().problem()));
     return kExitFailure;
   }
   if (reason == EndReason::MachineEnded) {
@@ -276,32 +287,90 @@ Result<int> Session::trace_armed(Output& output) {
   }
   report_time("armed", began);
   EndReason reason = EndReason::MachineEnded;
+  processes_.go();
   if (!guest_.command || guest_.command->go()) reason = loop.run();
   loop.finish(reason);
   return end_status(reason);
 }
 
+/// -x bufresize and -x cpu, once it is known how many CPUs there are.
+Result<void> Session::fit_buffers() {
+  dif::EngineOptions& options = line_.settings.engine;
+  const unsigned vcpus = tracer_->vcpu_count();
+  if (options.cpu && *options.cpu >= vcpus) {
+    return fail(ErrorCode::Usage, fmt::format("could not enable tracing: there is no CPU {}; the "
+                                              "last one is {}",
+                                              *options.cpu, vcpus - 1));
+  }
+  const auto plan = dif::plan_buffers(options, vcpus);
+  if (!plan) {
+    return fail(ErrorCode::Limit,
+                fmt::format("could not enable tracing: {}", std::strerror(ENOMEM)));
+  }
+  options = plan->options;
+  if (line_.settings.quiet || line_.settings.quiet_resize) return {};
+  for (const dif::LoweredBuffer& buffer : plan->lowered) say(lowered_text(buffer));
+  return {};
+}
+
+/// Refuses what the machine cannot do before tracing starts, not at the first firing.
+Result<void> Session::check_deeds() const {
+  using Deed = dif::GuestContext::Deed;
+  const std::map<dif::ActionKind, Deed> deeds{{dif::ActionKind::Stop, Deed::Stop},
+                                              {dif::ActionKind::Raise, Deed::Raise},
+                                              {dif::ActionKind::Breakpoint, Deed::Breakpoint},
+                                              {dif::ActionKind::Panic, Deed::Panic}};
+  for (const dif::Clause& clause : engine_->program().clauses) {
+    for (const dif::Action& action : clause.actions) {
+      const auto deed = deeds.find(action.kind);
+      if (deed == deeds.end()) continue;
+      if (const auto why = tracer_->cannot(deed->second)) {
+        return fail(ErrorCode::Unsupported, "could not enable tracing: " + *why);
+      }
+    }
+  }
+  return {};
+}
+
 Result<int> Session::trace() {
   auto verified = dif::verify_program(std::move(*program_));
   if (!verified) return tl::make_unexpected(std::move(verified).error());
-  if (line_.show_dif) std::fputs(dif::list_program(verified->program()).c_str(), stderr);
-  if (line_.task == CommandLine::Task::CompileOnly) return kExitOk;
-
+  if (line_.settings.show_dif) {
+    std::fputs(dif::list_program(verified->program()).c_str(), stderr);
+  }
+  if (line_.task == CommandLine::Task::Save) {
+    TRY(save_program(verified->program(), line_.output_file));
+    return kExitOk;
+  }
   if (!line_.output_file.empty()) file_.emplace(TRY(Sink::append_to(line_.output_file)));
+  if (line_.task == CommandLine::Task::CompileOnly) {
+    if (line_.verbose) report_stability(verified->program());
+    return kExitOk;
+  }
+  if (!line_.settings.destructive && dif::is_destructive(verified->program())) {
+    return fail(ErrorCode::Unsupported,
+                "could not enable tracing: Destructive actions not allowed");
+  }
+  TRY(fit_buffers());
   engine_ = std::make_unique<dif::Engine>(std::move(*verified), line_.settings.engine,
                                           tracer_->vcpu_count());
   const EngineView view(*engine_, guest_.kernel.get());
-  auto output = Output::create(view, line_.settings, file_ ? *file_ : stdout_);
+  auto output = Output::create(view, line_.settings, sink());
   if (!output) return fail(output.error().code, sources_.explain(output.error().message));
+  TRY(check_deeds());
   TRY(enable_all());
+  if (line_.verbose) report_stability(engine_->program());
   return trace_armed(*output);
 }
 
 Result<int> Session::run() {
   TRY(attach());
   if (!line_.programs.empty()) TRY(compile());
-  if (line_.task == CommandLine::Task::List) return list();
-  return trace();
+  if (!line_.dof_file.empty()) TRY(load());
+  if (line_.task != CommandLine::Task::List) return trace();
+  const bool all = TRY(list_probes(program_ ? &*program_ : nullptr, *tracer_, *environment_,
+                                   stdout_, line_.verbose));
+  return all ? kExitOk : kExitFailure;
 }
 
 }  // namespace

@@ -42,10 +42,9 @@ struct Settings {
   bool empty = false;              // empty
   bool error_tags = false;         // errtags
   bool zero_matches = false;       // zdefs, -Z
-  bool name_specifiers = true;     // pspec
   bool show_dif = false;           // verbose, -S
   bool debug = false;              // debug: what took how long
-  unsigned parse_tree = 0;         // tree: a bitmask of what to print
+  bool show_desugared = false;     // tree=8, -d
   PreprocessorSettings preprocessor;
   bool no_libraries = false;                         // nolibs
   std::string system_library_folder;                 // syslibdir; empty: ours
@@ -57,15 +56,15 @@ struct Settings {
   std::uint32_t stack_frames = 20;                   // stackframes
   std::uint32_t user_stack_frames = 20;              // ustackframes
   std::uint32_t java_stack_frames = 50;              // jstackframes
-  std::optional<std::uint32_t> print_size;           // printsize: most bytes that print() takes
+  std::uint32_t java_string_size = 512;  // jstackstrsize: names are looked up when printed, so no
+                                         // firing needs it
+  std::uint32_t most_frames = 2048;      // maxframes: bounds the three above
   std::vector<std::pair<std::string, std::string>> environment;  // setenv, for -c
   std::vector<std::string> removed_environment;                  // unsetenv
   // Fixed once tracing starts.
   bool destructive = false;  // -w
   dif::EngineOptions engine;
-  bool resize_buffers = true;                // bufresize: auto
   bool quiet_resize = false;                 // quietresize: no word about it
-  bool no_resolve = false;                   // noresolve: user addresses stay numbers
   OutputFormat format = OutputFormat::Text;  // oformat
   bool print_all_aggregations = false;       // -O
   bool testing = false;                      // _DTRACE_TESTING: no CPU and ID columns
@@ -86,6 +85,11 @@ struct Settings {
   std::chrono::nanoseconds aggregate_interval = std::chrono::seconds(1);  // aggrate
   std::chrono::nanoseconds status_interval = std::chrono::seconds(1);     // statusrate
 };
+
+/// The D that we speak, as illumos counts it: major, minor, micro.
+inline constexpr std::array<unsigned, 3> kLanguageVersion{1, 13, 0};
+/// "1.13", or "1.13.1" where there is a micro.
+std::string language_version_text();
 
 enum class SettingPhase {
   Start,    // -x and #pragma D option

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "cli/option_table.h"
 #include "cli/quantities.h"
 
 namespace ringside::cli {
@@ -63,6 +66,12 @@ TEST(Option, SetsByDtracesName) {
   EXPECT_EQ(settings.sort_key_position, 2u);
 }
 
+std::string complaint(std::string_view argument) {
+  Settings settings;
+  const auto done = apply_option_argument(settings, argument);
+  return done ? std::string() : done.error().message;
+}
+
 TEST(Option, FlagCanBeTurnedOffAgain) {
   Settings settings;
   ASSERT_TRUE(apply_option_argument(settings, "quiet=on"));
@@ -72,16 +81,29 @@ TEST(Option, FlagCanBeTurnedOffAgain) {
   EXPECT_FALSE(apply_option_argument(settings, "quiet=perhaps"));
 }
 
-TEST(Option, UnknownAndUnsupportedAreDifferentErrors) {
-  Settings settings;
+TEST(Option, MistakesHaveDtracesWords) {
+  EXPECT_EQ(complaint("wombats=25"), "failed to set option -x wombats: Invalid option name");
+  EXPECT_EQ(complaint("bufsize=100wombats"),
+            "failed to set option -x bufsize: Invalid value for specified option");
+  EXPECT_EQ(complaint("bufpolicy=round"),
+            "failed to set option -x bufpolicy: Invalid value for specified option");
+  EXPECT_EQ(complaint("zdefs=yes"),
+            "failed to set option -x zdefs: Invalid value for specified option");
+}
 
-  const auto unknown = apply_option_argument(settings, "nonesuch=1");
-  const auto unsupported = apply_option_argument(settings, "bufpolicy=ring");
+TEST(Option, WhatCanMeanNothingSaysWhy) {
+  EXPECT_EQ(complaint("lockmem=unlimited"),
+            "failed to set option -x lockmem: there is no BPF here: programs run on the host");
+}
 
-  ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().message, "there is no option 'nonesuch'");
-  ASSERT_FALSE(unsupported);
-  EXPECT_EQ(unsupported.error().message, "option 'bufpolicy' is not supported yet");
+TEST(Option, EveryOneOfDtracesIsKnownOnce) {
+  std::set<std::string_view> names;
+  for (const OptionRow& row : option_rows()) EXPECT_TRUE(names.insert(row.name).second) << row.name;
+  for (const MeaninglessOption& option : meaningless_options()) {
+    EXPECT_TRUE(names.insert(option.name).second) << option.name;
+    EXPECT_FALSE(option.reason.empty());
+  }
+  EXPECT_EQ(names.size(), 97u);
 }
 
 TEST(Option, OnlyDynamicOnesChangeWhileTracing) {
@@ -92,15 +114,62 @@ TEST(Option, OnlyDynamicOnesChangeWhileTracing) {
 
   EXPECT_TRUE(settings.quiet);
   ASSERT_FALSE(fixed);
-  EXPECT_EQ(fixed.error().message, "option 'bufsize' cannot change while tracing");
+  EXPECT_EQ(fixed.error().message, "Operation illegal when tracing is active");
 }
 
 TEST(Option, StringSizeHasLimits) {
+  EXPECT_NE(complaint("strsize=1"), "");
+  EXPECT_EQ(complaint("strsize=2"), "");
+  EXPECT_EQ(complaint("strsize=64k"), "");
+  EXPECT_NE(complaint("strsize=65537"), "");
+}
+
+TEST(Option, RatesAreBroughtIntoDtracesBounds) {
   Settings settings;
-  EXPECT_FALSE(apply_option_argument(settings, "strsize=1"));
-  EXPECT_TRUE(apply_option_argument(settings, "strsize=2"));
-  EXPECT_TRUE(apply_option_argument(settings, "strsize=64k"));
-  EXPECT_FALSE(apply_option_argument(settings, "strsize=65537"));
+  ASSERT_TRUE(apply_option_argument(settings, "cleanrate=1000000hz"));
+  EXPECT_EQ(settings.engine.clean_interval, 200'000u);
+  ASSERT_TRUE(apply_option_argument(settings, "cleanrate=1h"));
+  EXPECT_EQ(settings.engine.clean_interval, 60'000'000'000u);
+  ASSERT_TRUE(apply_option_argument(settings, "statusrate=1d"));
+  EXPECT_EQ(settings.status_interval, std::chrono::seconds(10));
+}
+
+TEST(Option, PreprocessorDefinitionsKeepTheirOrder) {
+  Settings settings;
+  for (const char* option : {"define=A=1", "undef=A", "incdir=/inc", "cppargs=-C  -P", "cpp"}) {
+    ASSERT_TRUE(apply_option_argument(settings, option)) << option;
+  }
+
+  const PreprocessorSettings& cpp = settings.preprocessor;
+  EXPECT_TRUE(cpp.wanted);
+  EXPECT_EQ(cpp.definitions, (std::vector<std::string>{"-DA=1", "-UA", "-I/inc"}));
+  EXPECT_EQ(cpp.arguments, (std::vector<std::string>{"-C", "-P"}));
+}
+
+TEST(Option, VersionsAreReadAndBoundedByOurs) {
+  Settings settings;
+  ASSERT_TRUE(apply_option_argument(settings, "version=1.6.3"));
+  EXPECT_EQ(settings.version, (std::array<unsigned, 3>{1, 6, 3}));
+  for (const char* bad : {"1", "1.", "1.x", "1.2.3.4", "", "9.0", "-1.0"}) {
+    EXPECT_FALSE(apply_option_argument(settings, std::string("version=") + bad)) << bad;
+  }
+}
+
+TEST(Option, PoliciesAttributesAndFormats) {
+  Settings settings;
+  ASSERT_TRUE(apply_option_argument(settings, "bufpolicy=ring"));
+  ASSERT_TRUE(apply_option_argument(settings, "bufresize=manual"));
+  ASSERT_TRUE(apply_option_argument(settings, "amin=stable/Evolving/common"));
+  ASSERT_TRUE(apply_option_argument(settings, "oformat=jsonl"));
+  ASSERT_TRUE(apply_option_argument(settings, "setenv=A=b=c"));
+  ASSERT_TRUE(apply_option_argument(settings, "cpu=3"));
+
+  EXPECT_EQ(settings.engine.buffer_policy, dif::BufferPolicy::Ring);
+  EXPECT_EQ(settings.engine.buffer_resize, dif::BufferResize::Manual);
+  EXPECT_EQ(settings.attribute_minimum->data, dif::Stability::Evolving);
+  EXPECT_EQ(settings.format, OutputFormat::JsonLines);
+  EXPECT_EQ(settings.environment[0], (std::pair<std::string, std::string>{"A", "b=c"}));
+  EXPECT_EQ(settings.engine.cpu, 3u);
 }
 
 }  // namespace

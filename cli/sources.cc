@@ -11,6 +11,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "cli/preprocess.h"
 #include "cli/quantities.h"
 
 namespace ringside::cli {
@@ -102,7 +103,8 @@ Result<std::string> read_script(const std::string& path) {
   return text.str();
 }
 
-/// Calls `visit` with name and value of each `#pragma D option`.
+/// Calls `visit` with name and value of each well-formed `#pragma D option`. The others are
+/// the compiler's to complain about.
 template <class Visit>
 void for_each_pragma_option(const std::string& code, Visit visit) {
   std::istringstream lines(code);
@@ -110,12 +112,46 @@ void for_each_pragma_option(const std::string& code, Visit visit) {
     const std::string_view start = trimmed(line);
     if (!start.starts_with('#')) continue;
     std::istringstream words{std::string(start.substr(1))};
-    std::string pragma, d, option, setting;
-    words >> pragma >> d >> option >> setting;
-    if (pragma != "pragma" || d != "D" || option != "option") continue;
+    std::string pragma, d, option, setting, more;
+    words >> pragma >> d >> option >> setting >> more;
+    if (pragma != "pragma" || d != "D" || option != "option" || setting.empty()) continue;
+    if (setting[0] == '=' || !more.empty()) continue;
     const std::size_t equals = std::min(setting.find('='), setting.size());
     visit(setting.substr(0, equals), setting.substr(std::min(equals + 1, setting.size())));
   }
+}
+
+struct LineMarker {
+  int line = 1;
+  std::optional<std::string> file;
+};
+
+/// `# 3 "file" flags` as cpp writes it, or `#line 3 "file"`; empty when the line is neither, or
+/// malformed, which the compiler will say.
+std::optional<LineMarker> line_marker(std::string_view line) {
+  line = trimmed(line);
+  if (!line.starts_with('#')) return std::nullopt;
+  line = trimmed(line.substr(1));
+  if (line.starts_with("line") && line.find_first_of(kSpace) == 4) line = trimmed(line.substr(4));
+  LineMarker marker;
+  const char* const end = line.data() + line.size();
+  const auto [after, status] = std::from_chars(line.data(), end, marker.line);
+  if (status != std::errc() || marker.line < 0) return std::nullopt;
+  line = std::string_view(after, static_cast<std::size_t>(end - after));
+  if (line.empty()) return marker;
+  if (kSpace.find(line[0]) == kSpace.npos) return std::nullopt;
+  line = trimmed(line);
+  if (!line.starts_with('"')) return std::nullopt;
+  std::string file;
+  std::size_t at = 1;
+  for (; at < line.size() && line[at] != '"'; ++at) {
+    if (line[at] == '\\' && at + 1 < line.size()) ++at;
+    file += line[at];
+  }
+  if (at >= line.size()) return std::nullopt;
+  if (line.find_first_not_of(" \t0123456789", at + 1) != line.npos) return std::nullopt;
+  marker.file = std::move(file);
+  return marker;
 }
 
 }  // namespace
@@ -138,30 +174,56 @@ std::string without_comments(std::string_view text) {
 }
 
 void Sources::add(Program program, std::string_view text) {
-  program.first_line = 1 + static_cast<int>(std::count(text_.begin(), text_.end(), '\n'));
+  int line = 1 + static_cast<int>(std::count(text_.begin(), text_.end(), '\n'));
+  program.first_line = line;
+  const std::size_t index = programs_.size();
+  stretches_.push_back({line, index, {}, 1});
+  std::istringstream lines{std::string(text)}, code{without_comments(text)};
+  const bool closed = text.ends_with('\n');
+  std::string kept;
+  for (std::string one, bare; std::getline(lines, one) && std::getline(code, bare); ++line) {
+    if (const auto marker = line_marker(bare)) {
+      std::string file = marker->file.value_or(stretches_.back().file);
+      if (file == program.file) file.clear();
+      stretches_.push_back({line + 1, index, std::move(file), marker->line});
+      one.clear();
+    }
+    kept += one;
+    if (closed || !lines.eof()) kept += '\n';
+  }
+  if (needs_clause(kept)) kept += " {}";
+  text_ += kept + '\n';
   programs_.push_back(std::move(program));
-  text_ += text;
-  if (needs_clause(text)) text_ += " {}";
-  text_ += '\n';
 }
 
 Result<Sources> Sources::load(const std::vector<ProgramSource>& programs,
-                              const ProbeLookup& probe_by_id) {
+                              const ProbeLookup& probe_by_id,
+                              const PreprocessorSettings& preprocessor) {
   Sources sources;
   for (const ProgramSource& source : programs) {
-    if (source.kind == ProgramSource::Kind::Script) {
-      std::string text = TRY(read_script(source.text));
+    const bool is_script = source.kind == ProgramSource::Kind::Script;
+    std::string text;
+    Program program;
+    if (is_script) {
+      text = TRY(read_script(source.text));
       // The compiler takes #! in its first line only; ours may come later.
       if (text.starts_with("#!")) text.erase(0, std::min(text.find('\n'), text.size()));
-      sources.add({fmt::format("script '{}'", source.text),
-                   fmt::format("failed to compile script {}", source.text)},
-                  text);
-      continue;
+      program = {"script", source.text, fmt::format("failed to compile script {}", source.text),
+                 source.text};
+    } else {
+      text = TRY(as_names(source, probe_by_id));
+      program = {"description", std::string(description_part(source.text)),
+                 fmt::format("invalid probe specifier {}", source.text), "<command line>"};
     }
-    const std::string text = TRY(as_names(source, probe_by_id));
-    sources.add({fmt::format("description '{}'", description_part(source.text)),
-                 fmt::format("invalid probe specifier {}", source.text)},
-                text);
+    if (preprocessor.wanted) {
+      auto ready = preprocess(text, program.file, preprocessor);
+      if (!ready) {
+        return fail(ready.error().code,
+                    fmt::format("{}: {}", program.complaint, ready.error().message));
+      }
+      text = std::move(*ready);
+    }
+    sources.add(std::move(program), text);
   }
   return sources;
 }
@@ -170,6 +232,26 @@ std::size_t Sources::program_of(int line) const {
   std::size_t program = 0;
   while (program + 1 < programs_.size() && programs_[program + 1].first_line <= line) ++program;
   return program;
+}
+
+std::string Sources::label(std::size_t program) const {
+  return fmt::format("{} '{}'", programs_[program].kind, programs_[program].name);
+}
+
+std::string Sources::report_label(std::size_t program) const {
+  return fmt::format("{} {}", programs_[program].kind, programs_[program].name);
+}
+
+/// "line 3", or "\"file.h\", line 3" for a line of text().
+std::string Sources::place(int line) const {
+  const auto after =
+      std::find_if(stretches_.begin(), stretches_.end(),
+                   [&](const Stretch& stretch) { return stretch.first_line > line; });
+  if (after == stretches_.begin()) return fmt::format("line {}", line);
+  const Stretch& stretch = *std::prev(after);
+  const int number = stretch.line + (line - stretch.first_line);
+  return stretch.file.empty() ? fmt::format("line {}", number)
+                              : fmt::format("\"{}\", line {}", stretch.file, number);
 }
 
 std::string Sources::explain(std::string_view message) const {
@@ -184,18 +266,17 @@ std::string Sources::explain(std::string_view message) const {
   const char* const digits = message.data() + at + kWord.size();
   const char* const end = message.data() + message.size();
   const char* const after = std::from_chars(digits, end, line).ptr;
-  const Program& program = programs_[program_of(line)];
-  return fmt::format("{}: {}line {}{}", program.complaint, message.substr(0, at),
-                     line - program.first_line + 1,
-                     std::string_view(after, static_cast<std::size_t>(end - after)));
+  return fmt::format("{}: {}{}{}", programs_[program_of(line)].complaint, message.substr(0, at),
+                     place(line), std::string_view(after, static_cast<std::size_t>(end - after)));
 }
 
-void Sources::apply_early_options(Settings& settings) const {
+void Sources::apply_options(Settings& settings) const {
   for_each_pragma_option(without_comments(text_),
                          [&](std::string_view name, std::string_view value) {
                            Settings trial = settings;
-                           if (apply_option(trial, name, value, SettingPhase::Start))
-                             settings = trial;
+                           if (apply_option(trial, name, value, SettingPhase::Start)) {
+                             settings = std::move(trial);
+                           }
                          });
 }
 

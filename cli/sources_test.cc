@@ -1,7 +1,9 @@
 #include "cli/sources.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -79,18 +81,66 @@ TEST(Sources, ScriptsLoseTheirInterpreterLineButKeepTheirLines) {
   EXPECT_EQ(sources->explain("line 2: bad"), "failed to compile script " + path + ": line 2: bad");
 }
 
-TEST(Sources, EarlyOptionsComeFromPragmasOutsideComments) {
+TEST(Sources, OptionsComeFromPragmasOutsideComments) {
   const auto sources =
       load({{Kind::Name,
              "#pragma D option zdefs\n #pragma  D option strsize=1k\n/*\n#pragma D option quiet\n"
-             "*/\n#pragma D option nonesuch\nBEGIN {}"}});
+             "*/\n#pragma D option\nBEGIN {}"}});
   Settings settings;
 
-  sources->apply_early_options(settings);
+  sources->apply_options(settings);
 
   EXPECT_TRUE(settings.zero_matches);
   EXPECT_EQ(settings.engine.string_size, 1024u);
   EXPECT_FALSE(settings.quiet);
+}
+
+TEST(Sources, LineMarkersAreFollowedAndTakenAway) {
+  const auto sources = load({{Kind::Name,
+                              "# 1 \"<command line>\"\nBEGIN {\n# 7 \"/inc/a.h\" 1 3\nint a;\n"
+                              "# 3 \"<command line>\" 2\ntrace(1);\n#line 20\n}"}});
+
+  EXPECT_EQ(sources->text(), "\nBEGIN {\n\nint a;\n\ntrace(1);\n\n}\n");
+  EXPECT_TRUE(sources->explain("line 2: x").ends_with(": line 1: x"));
+  EXPECT_TRUE(sources->explain("line 4: x").ends_with(": \"/inc/a.h\", line 7: x"));
+  EXPECT_TRUE(sources->explain("[D_T] line 6: x").ends_with(": [D_T] line 3: x"));
+  EXPECT_TRUE(sources->explain("line 8: x").ends_with(": line 20: x"));
+}
+
+TEST(Sources, MalformedMarkersAreLeftToTheCompiler) {
+  for (const char* line : {"# 1x", "#line", "# 1 file", "# 1 \"open", "#pragma D option quiet",
+                           "# 99999999999 \"a\""}) {
+    const auto sources = load({{Kind::Name, std::string(line) + "\nBEGIN {}"}});
+    EXPECT_TRUE(sources->text().starts_with(line)) << line;
+  }
+}
+
+TEST(Sources, ArePreprocessedWhenAsked) {
+  PreprocessorSettings preprocessor;
+  preprocessor.wanted = true;
+  preprocessor.definitions = {"-DVALUE=42"};
+  const auto sources = Sources::load(
+      {{Kind::Name, "BEGIN\n{\n#ifdef __SUNW_D\ntrace(VALUE);\n#endif\n}"}},
+      [](dif::ProbeId) { return std::nullopt; }, preprocessor);
+
+  ASSERT_TRUE(sources) << sources.error().message;
+  EXPECT_NE(sources->text().find("trace(42);"), std::string::npos);
+  const std::string before = sources->text().substr(0, sources->text().find("trace(42)"));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  EXPECT_NE(sources->explain(fmt::format("line {}: x", line)).find("}: line 4: x"),
+            std::string::npos);
+}
+
+TEST(Sources, APreprocessorThatIsNotThereIsNamed) {
+  PreprocessorSettings preprocessor;
+  preprocessor.wanted = true;
+  preprocessor.path = "/no/such/cpp";
+  const auto sources = Sources::load(
+      {{Kind::Name, "BEGIN"}}, [](dif::ProbeId) { return std::nullopt; }, preprocessor);
+
+  ASSERT_FALSE(sources);
+  EXPECT_NE(sources.error().message.find("/no/such/cpp"), std::string::npos);
+  EXPECT_NE(sources.error().message.find("install the package cpp"), std::string::npos);
 }
 
 TEST(Sources, CommentsAreBlankedButNotInStrings) {

@@ -4,8 +4,8 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
+#include <vector>
 
 #include "cli/messages.h"
 
@@ -41,9 +41,11 @@ EndReason TraceLoop::run() {
       report_drops();
       next_status = now + std::max(parts_.settings->status_interval, kShortestInterval);
     }
+    if (buffer_full_) return EndReason::BufferFull;
     if (parts_.trace_sink->closed() || output_hung_up_) return EndReason::OutputClosed;
     sleep_until(std::min({next_harvest, next_status, now + kExitCheck}));
     if (signal_came_) return EndReason::Signal;
+    if (processes_ended()) return EndReason::CommandEnded;
     pass_output();
     // The command's end before the machine's: `poweroff` as a command ends both.
     if (const auto end = handle_control()) return *end;
@@ -55,13 +57,16 @@ EndReason TraceLoop::run() {
 
 void TraceLoop::sleep_until(Clock::time_point time) {
   const bool has_command = parts_.command != nullptr;
-  std::array<pollfd, 5> fds{{
+  std::vector<pollfd> fds{
       {parts_.signals->fd(), POLLIN, 0},
       {parts_.machine != nullptr ? parts_.machine->state_event_fd() : -1, POLLIN, 0},
       {has_command ? parts_.command->control_fd() : -1, POLLIN, 0},
       {has_command && command_output_open_ ? parts_.command->output_fd() : -1, POLLIN, 0},
       {parts_.watched_fd, 0, 0},
-  }};
+  };
+  if (parts_.processes != nullptr) {
+    for (const int fd : parts_.processes->live_fds()) fds.push_back({fd, POLLIN, 0});
+  }
   const auto left = std::chrono::ceil<milliseconds>(time - Clock::now()).count();
   ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));
   signal_came_ = parts_.signals->take();
@@ -69,8 +74,18 @@ void TraceLoop::sleep_until(Clock::time_point time) {
   output_hung_up_ = (fds[4].revents & (POLLERR | POLLHUP)) != 0;
 }
 
+bool TraceLoop::processes_ended() {
+  if (parts_.processes == nullptr || parts_.processes->empty()) return false;
+  for (const std::string& line : parts_.processes->take_ended()) {
+    if (!parts_.settings->quiet) say(line);
+  }
+  return !parts_.processes->any_live();
+}
+
 void TraceLoop::harvest() {
-  parts_.output->consume(parts_.engine->take());
+  const dif::Harvest harvest = parts_.engine->take();
+  buffer_full_ = !harvest.filled.empty();
+  parts_.output->consume(harvest);
   parts_.trace_sink->flush();
   for (const std::string& line : parts_.output->take_messages()) say(line);
   for (const std::string& line : parts_.tracer->take_notices()) say(line);
@@ -119,7 +134,8 @@ void TraceLoop::finish(EndReason reason) {
   // What has ended says no more, so all of it can be had, unless the guest lies about the end.
   const bool ended = reason == EndReason::CommandEnded || reason == EndReason::MachineEnded;
   for (unsigned passes = 0; pass_output() && ended && passes < kMostLastOutputs;) ++passes;
-  if (reason == EndReason::Signal) parts_.trace_sink->write("\n");
+  const bool text = parts_.settings->format == OutputFormat::Text;
+  if (reason == EndReason::Signal && text) parts_.trace_sink->write("\n");
   parts_.output->consume(parts_.engine->take_quiescent());
   parts_.output->finish();
   parts_.trace_sink->flush();

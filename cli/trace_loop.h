@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cli/guest_command.h"
+#include "cli/host_process.h"
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "cli/sink.h"
@@ -18,7 +19,14 @@
 
 namespace ringside::cli {
 
-enum class EndReason : std::uint8_t { Exit, Signal, CommandEnded, MachineEnded, OutputClosed };
+enum class EndReason : std::uint8_t {
+  Exit,
+  BufferFull,  // bufpolicy=fill
+  Signal,
+  CommandEnded,
+  MachineEnded,
+  OutputClosed,
+};
 
 class TraceLoop {
  public:
@@ -29,10 +37,11 @@ class TraceLoop {
     Settings* settings = nullptr;
     Signals* signals = nullptr;
     Sink* trace_sink = nullptr;
-    Sink* command_sink = nullptr;     // the same as trace_sink without -o
-    int watched_fd = -1;              // stdout: its reader may go away while nothing is printed
-    vmm::Machine* machine = nullptr;  // null for none
-    GuestCommand* command = nullptr;  // null without -c
+    Sink* command_sink = nullptr;        // the same as trace_sink without -o
+    int watched_fd = -1;                 // stdout: its reader may go away while nothing is printed
+    vmm::Machine* machine = nullptr;     // null for none
+    GuestCommand* command = nullptr;     // null without -c in a guest
+    HostProcesses* processes = nullptr;  // -c and -p on this host; may be null
   };
   explicit TraceLoop(const Parts& parts) : parts_(parts) {}
 
@@ -47,12 +56,15 @@ class TraceLoop {
   void harvest();
   void report_drops();
   void sleep_until(Clock::time_point time);
+  /// True once every process that tracing waits for has ended.
+  bool processes_ended();
   std::optional<EndReason> handle_control();
   /// False when there was nothing to pass on.
   bool pass_output();
 
   Parts parts_;
   bool signal_came_ = false, output_hung_up_ = false, control_ready_ = false;
+  bool buffer_full_ = false;
   bool command_output_open_ = true;
   std::uint64_t lost_reported_ = 0;
 };

@@ -1,0 +1,75 @@
+#include "cli/list_probes.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "cli/messages.h"
+#include "cli/probe_list.h"
+
+namespace ringside::cli {
+namespace {
+
+class Lister {
+ public:
+  Lister(providers::Tracer& tracer, TracerEnvironment& environment, Sink& sink, bool verbose)
+      : tracer_(&tracer), environment_(&environment), sink_(&sink), verbose_(verbose) {}
+
+  /// False when nothing matched, which was said.
+  Result<bool> list(const dif::ProbeDescription& pattern);
+
+ private:
+  providers::Tracer* tracer_;
+  TracerEnvironment* environment_;
+  Sink* sink_;
+  bool verbose_;
+};
+
+Result<bool> Lister::list(const dif::ProbeDescription& pattern) {
+  bool any = false;
+  TRY(tracer_->for_each_probe(pattern, [&](const providers::Probe& probe) {
+    any = true;
+    sink_->write(probe_list_line(probe));
+    if (verbose_) {
+      sink_->write(probe_list_details(probe.name, tracer_->attributes(probe),
+                                      tracer_->arguments(probe), environment_->types()));
+    }
+  }));
+  if (verbose_) {
+    std::vector<providers::Refusal> refusals;
+    TRY(tracer_->refusals(pattern, [&](const auto& refusal) { refusals.push_back(refusal); }));
+    sink_->write(refusal_list(refusals));
+  }
+  if (any) return true;
+  sink_->flush();
+  const std::string why = environment_->why_no_match(pattern);
+  say(fmt::format("failed to match {}: No probe matches description{}", pattern.to_string(),
+                  why.empty() ? "" : " (" + why + ")"));
+  return false;
+}
+
+}  // namespace
+
+Result<bool> list_probes(const dif::Program* program, providers::Tracer& tracer,
+                         TracerEnvironment& environment, Sink& sink, bool verbose) {
+  Lister lister(tracer, environment, sink, verbose);
+  sink.write(probe_list_header());
+  bool all = true;
+  if (program == nullptr) {
+    all = TRY(lister.list({}));
+  } else {
+    for (const dif::Clause& clause : program->clauses) {
+      for (const dif::ProbeDescription& pattern : clause.probes) {
+        const bool matched = TRY(lister.list(pattern));
+        all = all && matched;
+      }
+    }
+  }
+  sink.flush();
+  if (!sink.problem().empty()) {
+    return fail(ErrorCode::Io, fmt::format("cannot write output: {}", sink.problem()));
+  }
+  return all;
+}
+
+}  // namespace ringside::cli

@@ -1,0 +1,17 @@
+// -l: prints the probes that a program's descriptions match, or all.
+// Fire context: no.
+#pragma once
+
+#include "cli/environment.h"
+#include "cli/sink.h"
+#include "dif/program.h"
+#include "providers/tracer.h"
+#include "vmm/base/result.h"
+
+namespace ringside::cli {
+
+/// `program` is null for all probes. False when a description matched nothing, which was said.
+Result<bool> list_probes(const dif::Program* program, providers::Tracer& tracer,
+                         TracerEnvironment& environment, Sink& sink, bool verbose);
+
+}  // namespace ringside::cli

@@ -1,0 +1,156 @@
+#include "cli/preprocess.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "vmm/base/unique_fd.h"
+
+extern char** environ;
+
+namespace ringside::cli {
+namespace {
+
+std::string as_identifier(std::string_view text) {
+  std::string name(text);
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+
+/// The name of the file in a line marker; a name cannot end it.
+std::string in_quotes(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    if (c == '"' || c == '\\') text += '\\';
+    if (c != '\n') text += c;
+  }
+  return '"' + text + '"';
+}
+
+/// A file without a name, holding `text`. In memory, so that neither end of cpp can wait.
+Result<UniqueFd> memory_file(std::string_view text) {
+  UniqueFd fd(memfd_create("ringside-cpp", MFD_CLOEXEC));
+  if (!fd) return fail(ErrorCode::Io, fmt::format("memfd_create: {}", std::strerror(errno)));
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd.get(), text.data(), text.size());
+    if (written < 0) return fail(ErrorCode::Io, fmt::format("cpp: {}", std::strerror(errno)));
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  lseek(fd.get(), 0, SEEK_SET);
+  return fd;
+}
+
+Result<std::string> contents(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0) {
+    return fail(ErrorCode::Io, fmt::format("cpp: {}", std::strerror(errno)));
+  }
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count =
+        pread(fd, text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (count <= 0) return fail(ErrorCode::Io, "cpp: its output cannot be read");
+    done += static_cast<std::size_t>(count);
+  }
+  return text;
+}
+
+/// Starts cpp with these files as its stdin and stdout; an errno.
+int start(const std::vector<std::string>& words, int input, int output, pid_t& pid) {
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+  // The session blocks signals and ignores SIGPIPE; cpp must not.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, pipe;
+  sigemptyset(&none);
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &pipe);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int problem = posix_spawnp(&pid, argv[0], &files, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  return problem;
+}
+
+}  // namespace
+
+std::vector<std::string> preprocessor_arguments(const PreprocessorSettings& settings,
+                                                std::string_view folder, std::string_view system,
+                                                std::string_view release) {
+  using Conformance = PreprocessorSettings::Conformance;
+  const auto [major, minor, micro] = kLanguageVersion;
+  std::vector<std::string> words{
+      "-D__SUNW_D=1",
+      fmt::format("-D__SUNW_D_VERSION=0x{:08x}", major << 24 | minor << 12 | micro),
+      fmt::format("-D__{}_{}=1", as_identifier(system), as_identifier(release)),
+      // Ours by C's old custom, but names of modules and variables in D.
+      "-Ulinux",
+      "-Uunix",
+      "-iquote",
+      std::string(folder.empty() ? "." : folder),
+  };
+  if (settings.conformance == Conformance::Strict) words.emplace_back("-std=c99");
+  if (settings.conformance == Conformance::Traditional) words.emplace_back("-traditional-cpp");
+  if (settings.list_headers) words.emplace_back("-H");
+  words.insert(words.end(), settings.definitions.begin(), settings.definitions.end());
+  words.insert(words.end(), settings.arguments.begin(), settings.arguments.end());
+  words.emplace_back("-");
+  return words;
+}
+
+Result<std::string> preprocess(std::string_view text, const std::string& file,
+                               const PreprocessorSettings& settings) {
+  utsname host{};
+  uname(&host);
+  const std::size_t slash = file.find_last_of('/');
+  const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash + 1);
+  std::vector<std::string> words =
+      preprocessor_arguments(settings, folder, host.sysname, host.release);
+  words.insert(words.begin(), settings.path);
+
+  const UniqueFd input = TRY(memory_file(fmt::format("# 1 {}\n{}\n", in_quotes(file), text)));
+  const UniqueFd output = TRY(memory_file({}));
+  pid_t pid = 0;
+  if (const int problem = start(words, input.get(), output.get(), pid); problem != 0) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("cannot run the C preprocessor {}: {} (install the package cpp, or "
+                            "name another with -x cpppath)",
+                            settings.path, std::strerror(problem)));
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("cannot run the C preprocessor {} (install the package cpp, or name "
+                            "another with -x cpppath)",
+                            settings.path));
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    return fail(ErrorCode::Compile, "Preprocessor failed to process input program");
+  }
+  return contents(output.get());
+}
+
+}  // namespace ringside::cli

@@ -1,0 +1,201 @@
+"""The command's own letters, options and messages, on the machine `none`."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import ringside
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def call(self, *words, name=None, environment=None):
+        """Runs the command with exactly these words; through a link called `name` if given."""
+        program = ringside.binary()
+        if name is not None:
+            link = self.folder / name
+            link.symlink_to(program)
+            program = link
+        done = subprocess.run([str(program), *map(str, words)], stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
+                              env=dict(os.environ, **(environment or {})))
+        return ringside.Outcome(done.returncode, done.stdout, done.stderr)
+
+    def script(self, text, name="a.d"):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def test_messages_have_the_name_of_the_call(self):
+        outcome = self.call("-n", "BEGIN { exit(0); }", name="dtrace")
+
+        self.assertEqual(outcome.stderr, "dtrace: description 'BEGIN ' matched 1 probe\n", outcome)
+
+    def test_bad_usage_is_answered_with_the_usage(self):
+        for words, message in ((["-y"], "illegal option -- y"), ([], "no probes specified")):
+            outcome = self.call(*words, name=f"dtrace{len(words)}")
+            self.assertEqual((outcome.status, outcome.stdout), (2, ""), outcome)
+            self.assertIn(message, outcome.stderr)
+            self.assertIn("\nUsage: dtrace", outcome.stderr)
+
+    def test_version(self):
+        outcome = self.call("-V", name="dtrace")
+
+        self.assertRegex(outcome.stdout, r"^dtrace: Sun D 1\.\d+ ")
+
+    def test_options_are_refused_in_dtraces_words(self):
+        outcome = self.call("-x", "wombats=25", "-n", "BEGIN", name="dtrace")
+
+        self.assertEqual(outcome.status, 1)
+        self.assertEqual(outcome.stderr,
+                         "dtrace: failed to set option -x wombats: Invalid option name\n")
+
+    def test_a_bad_pragma_option_has_its_tag_and_line(self):
+        path = self.script("\n#pragma D option bufsize=lots\nBEGIN { exit(0); }\n")
+        outcome = self.call("-x", "errtags", "-s", path)
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertIn(f"failed to compile script {path}: [D_PRAGMA_OPTSET] line 2: ",
+                      outcome.stderr)
+
+    def test_the_preprocessor(self):
+        self.script("#define TEXT \"seen\"\n", "a.h")
+        path = self.script("#!/usr/sbin/dtrace -Cs\n#include \"a.h\"\nBEGIN\n{\n#ifdef __SUNW_D\n"
+                           "\tprintf(\"%s %d\", TEXT, NUMBER);\n#endif\n\texit(0);\n}\n")
+        outcome = self.call("-qCs", path, "-D", "NUMBER=7")
+
+        self.assertEqual((outcome.status, outcome.stdout), (0, "seen 7\n"), outcome)
+
+    def test_an_included_files_mistake_is_found_there(self):
+        header = self.script("\ntypedef nonesuch;;\nint +;\n", "b.h")
+        path = self.script("#include \"b.h\"\nBEGIN\n{\n}\n")
+        outcome = self.call("-Cs", path)
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertRegex(outcome.stderr, rf'{path}: "[^"]*{header.name}", line [23]: ')
+
+    def test_lines_stay_right_behind_the_preprocessor(self):
+        path = self.script("/* one\n two */\n#define A\n\nBEGIN\n{\n\ttrace(1 +);\n}\n")
+        outcome = self.call("-Cs", path)
+
+        self.assertIn(f"{path}: line 7: ", outcome.stderr)
+
+    def test_a_missing_preprocessor_is_named(self):
+        outcome = self.call("-C", "-x", "cpppath=/no/such/cpp", "-n", "BEGIN")
+
+        self.assertEqual(outcome.status, 1)
+        self.assertIn("install the package cpp", outcome.stderr)
+
+    def test_a_command_of_this_host_is_the_target_and_the_end(self):
+        outcome = self.call("-n", 'BEGIN { printf("target %d", $target); } '
+                            'END { printf("end"); }', "-q", "-c", "sh -c 'echo pid $$'")
+
+        self.assertEqual(outcome.status, 0, outcome)
+        pid = outcome.stdout.split("pid ")[1].split()[0]
+        self.assertIn(f"target {pid}", outcome.stdout)
+        self.assertIn("end", outcome.stdout)
+
+    def test_a_command_that_goes_on_does_not_outlive_the_trace(self):
+        with ringside.Run("BEGIN { exit(4); }", machine=False, command="sleep 1000") as running:
+            outcome = running.finish(60)
+
+        self.assertEqual(outcome.status, 4, outcome)
+
+    def test_the_end_of_a_process_is_told(self):
+        outcome = self.call("-n", "BEGIN", "-c", "true")
+
+        self.assertRegex(outcome.stderr, r"\nringside: pid \d+ has exited\n", outcome)
+
+    def test_a_command_that_is_not_there(self):
+        outcome = self.call("-n", "BEGIN", "-c", "/no/such/program")
+
+        self.assertEqual(outcome.status, 1)
+        self.assertEqual(outcome.stderr, "ringside: failed to execute /no/such/program: "
+                         "No such file or directory\n")
+
+    def test_a_process_of_this_host(self):
+        with subprocess.Popen(["sleep", "1000"]) as sleeper:
+            program = f'BEGIN /$target == {sleeper.pid}/ {{ system("kill %d", $target); }}'
+            outcome = self.call("-wq", "-n", program, "-p", sleeper.pid)
+        gone = self.call("-n", "BEGIN", "-p", sleeper.pid)
+
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual((gone.status, gone.stderr),
+                         (1, f"ringside: failed to grab pid {sleeper.pid}: No such process\n"))
+
+    def test_presets_of_the_environment(self):
+        preset = self.call("-n", 'BEGIN { printf("x"); exit(0); }',
+                           environment={"DTRACE_OPT_quiet": ""})
+        wrong = self.call("-n", "BEGIN", environment={"DTRACE_OPT_WOMBATS": "1"})
+
+        self.assertEqual((preset.stdout, preset.stderr), ("x\n", ""), preset)
+        self.assertEqual(wrong.status, 1)
+
+    def test_the_stability_report(self):
+        outcome = self.call("-ev", "-n", "dtrace:::BEGIN{exit(0);}")
+
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertRegex(outcome.stdout, r"^\nStability data for description dtrace:::BEGIN:\n\n"
+                         r"\tMinimum Probe Description Attributes\n\t\tIdentifier Names: \w+\n"
+                         r"\t\tData Semantics:   \w+\n\t\tDependency Class: \w+\n\n"
+                         r"\tMinimum Statement Attributes\n")
+
+    def test_a_list_with_details(self):
+        outcome = self.call("-lv", "-n", "BEGIN")
+
+        self.assertRegex(outcome.stdout, r"BEGIN\n\n\tProbe Description Attributes\n"
+                         r"\t\tIdentifier Names: \w+\n(.*\n)+\n\tArgument Attributes\n(.*\n)+"
+                         r"\n\tArgument Types\n\t\tNone\n")
+
+    def test_each_form_of_a_list(self):
+        for words in (["-n", "BEGIN"], ["-P", "dtrace"], ["-i", "1"], ["-m", "dtrace:"],
+                      ["-f", "dtrace::"]):
+            outcome = self.call("-l", *words)
+            self.assertEqual(outcome.status, 0, outcome)
+            self.assertRegex(outcome.stdout, r"^   ID   PROVIDER .*\n +\d+ +dtrace ")
+
+    def test_buffers_that_cannot_be_had(self):
+        lowered = self.call("-n", "BEGIN { exit(0); }", "-b", "1000t")
+        manual = self.call("-n", "BEGIN { exit(0); }", "-b", "1000t", "-x", "bufresize=manual")
+
+        self.assertEqual(lowered.status, 0, lowered)
+        self.assertRegex(lowered.stderr, r"ringside: buffer size lowered to \d+[kmg]?\n")
+        self.assertEqual(manual.status, 1)
+        self.assertIn("could not enable tracing: Cannot allocate memory", manual.stderr)
+
+    def test_a_program_is_saved_and_run(self):
+        saved = self.folder / "x.dof"
+        written = self.call("compile", "-o", saved, "-n", 'BEGIN { printf("saved"); exit(3); }')
+        outcome = self.call("run", saved, "-q")
+        saved.write_bytes(saved.read_bytes()[:-9])
+        broken = self.call("run", saved)
+
+        self.assertEqual((written.status, written.stderr), (0, ""), written)
+        self.assertEqual((outcome.status, outcome.stdout), (3, "saved\n"), outcome)
+        self.assertEqual(broken.status, 1, broken)
+        self.assertIn(f"{saved}: ", broken.stderr)
+
+    def test_libraries_are_read_unless_unwanted(self):
+        self.script("inline int answer = 42;\n", "own.d")
+        outcome = self.call("-q", "-L", self.folder, "-n",
+                            'BEGIN { printf("%d", answer); exit(0); }')
+        missing = self.call("-L", "/no/such/folder", "-n", "BEGIN")
+
+        self.assertEqual((outcome.status, outcome.stdout), (0, "42\n"), outcome)
+        self.assertEqual(missing.status, 1)
+        self.assertIn("/no/such/folder", missing.stderr)
+
+    def test_what_cannot_be_done_is_one_line(self):
+        for words in (["-A"], ["-a"], ["-G"], ["-h"], ["-32"]):
+            outcome = self.call(*words, "-n", "BEGIN")
+            self.assertEqual((outcome.status, len(outcome.stderr.splitlines())), (1, 1), outcome)
+
+
+if __name__ == "__main__":
+    unittest.main()
