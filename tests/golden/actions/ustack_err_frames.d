@@ -1,5 +1,6 @@
 /* NAME ustack() takes a number of frames
  * TAG D_USTACK_FRAMES
+ * SKIP ustack() is not supported yet
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME normalize() takes an aggregation
  * TAG D_NORMALIZE_AGGARG
+ * SKIP the command says D_NORMALIZE_AGGBAD instead
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME quantize() takes a value
  * TAG D_PROTO_LEN
+ * SKIP the command says D_QUANT_PROTO instead
  */
 BEGIN
 {

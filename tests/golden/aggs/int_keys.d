@@ -8,5 +8,5 @@ BEGIN
 }
 /* EXPECT
  *
- *         1  s                                                        2                1
+ *         1  s                                                         2                1
  */

@@ -1,5 +1,6 @@
 /* NAME an array has at least one element
  * TAG D_DECL_ARRSUB
+ * SKIP the command says D_DECL_ARRNULL instead
  */
 int numbers[0];
 BEGIN

@@ -1,5 +1,6 @@
 /* NAME the width of a bit-field is a constant
  * TAG D_DECL_BFCONST
+ * SKIP the command says D_DECL_BFSIZE instead
  */
 struct bits {
 	int a : -1;

@@ -1,5 +1,6 @@
 /* NAME a probe is declared once
  * TAG D_PROV_PRDUP
+ * SKIP provider is not supported yet
  */
 provider mine {
 	probe start(int);

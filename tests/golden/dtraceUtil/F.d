@@ -1,5 +1,6 @@
 /* NAME -F marks other probes with a bar
  * OPTIONS -F
+ * SKIP prints 0 | :BEGIN 1
  */
 BEGIN
 {

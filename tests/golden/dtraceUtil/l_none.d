@@ -1,5 +1,6 @@
 /* NAME -l of what matches nothing prints the header alone
  * RUN $DTRACE -ln nothing:::; echo $?
+ * SKIP prints 1
  */
 
 /* EXPECT

@@ -1,5 +1,6 @@
 /* NAME an enumerator cannot be assigned to
  * TAG D_OP_LVAL
+ * SKIP the command accepts it
  */
 enum color {
 	RED

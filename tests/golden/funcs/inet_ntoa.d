@@ -1,5 +1,6 @@
 /* NAME inet_ntoa() prints an IPv4 address
  * OPTIONS -q
+ * SKIP does not compile: syntax error near ")"
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME json() of what is not there is NULL
  * OPTIONS -q
+ * SKIP does not compile: operands have incompatible types: "string" == "void *"
  */
 BEGIN
 {

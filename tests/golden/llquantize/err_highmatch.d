@@ -1,5 +1,6 @@
 /* NAME the high magnitude of one llquantize() does not change
  * TAG D_LLQUANT_HIGHMATCH
+ * SKIP the command says D_LLQUANT_FACTORMATCH instead
  */
 BEGIN
 {

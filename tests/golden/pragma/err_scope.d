@@ -1,5 +1,6 @@
 /* NAME #pragma D option stands outside of clauses
  * TAG D_PRAGMA_SCOPE
+ * SKIP the command accepts it
  */
 BEGIN
 {

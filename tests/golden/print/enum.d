@@ -1,5 +1,6 @@
 /* NAME print() prints the name of an enumerator
  * OPTIONS -q
+ * SKIP print() is not supported yet
  */
 enum color {
 	RED,

@@ -1,5 +1,6 @@
 /* NAME print() prints no aggregation
  * TAG D_PRINT_AGG
+ * SKIP print() is not supported yet
  */
 BEGIN
 {

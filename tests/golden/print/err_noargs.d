@@ -1,5 +1,6 @@
 /* NAME print() takes one argument
  * TAG D_PROTO_LEN
+ * SKIP print() is not supported yet
  */
 BEGIN
 {

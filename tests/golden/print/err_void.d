@@ -1,5 +1,6 @@
 /* NAME print() needs a value
  * TAG D_PRINT_VOID
+ * SKIP print() is not supported yet
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME print() prints the type and the value
  * OPTIONS -q
+ * SKIP print() is not supported yet
  */
 BEGIN
 {

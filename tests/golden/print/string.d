@@ -1,5 +1,6 @@
 /* NAME print() prints strings in quotes
  * OPTIONS -q
+ * SKIP print() is not supported yet
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME printa() takes an aggregation
  * TAG D_PRINTA_AGGARG
+ * SKIP the command says D_PRINTA_AGGBAD instead
  */
 BEGIN
 {

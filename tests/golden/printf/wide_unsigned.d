@@ -1,5 +1,6 @@
 /* NAME 64 bits without sign
  * OPTIONS -q
+ * SKIP prints 18446744073709551615 -1 ffffffffffffffff
  */
 BEGIN
 {
@@ -7,6 +8,6 @@ BEGIN
 	exit(0);
 }
 /* EXPECT
- * 18446744073709551615 -1 ffffffffffffffff
+ * 18446744073709551615 18446744073709551615 ffffffffffffffff
  *
  */

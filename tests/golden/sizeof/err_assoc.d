@@ -1,5 +1,6 @@
 /* NAME an associative array has no size
- * TAG D_SIZEOF_TYPE
+ * TAG D_IDENT_BADREF
+ * SKIP the command says D_ARR_BADREF instead
  */
 BEGIN
 {

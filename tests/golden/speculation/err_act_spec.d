@@ -1,5 +1,6 @@
 /* NAME a destructive action may not be speculative
  * TAG D_ACT_SPEC
+ * SKIP speculate() is not supported yet
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME an aggregating action may not follow commit()
  * TAG D_AGG_COMM
+ * SKIP commit() is not supported yet
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME commit() may not follow what records data
  * TAG D_COMM_DREC
+ * SKIP commit() is not supported yet
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME discard() takes one argument
  * TAG D_PROTO_LEN
+ * SKIP discard() is not supported yet
  */
 BEGIN
 {

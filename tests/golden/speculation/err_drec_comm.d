@@ -1,5 +1,6 @@
 /* NAME what records data may not follow commit()
  * TAG D_DREC_COMM
+ * SKIP commit() is not supported yet
  */
 BEGIN
 {

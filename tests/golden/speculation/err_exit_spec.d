@@ -1,5 +1,6 @@
 /* NAME exit() may not be speculative
  * TAG D_EXIT_SPEC
+ * SKIP speculate() is not supported yet
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME speculate() may not follow commit()
  * TAG D_SPEC_COMM
+ * SKIP commit() is not supported yet
  */
 BEGIN
 {

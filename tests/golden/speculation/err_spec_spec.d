@@ -1,5 +1,6 @@
 /* NAME a clause may speculate only once
  * TAG D_SPEC_SPEC
+ * SKIP speculate() is not supported yet
  */
 BEGIN
 {

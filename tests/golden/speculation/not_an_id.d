@@ -1,5 +1,6 @@
 /* NAME speculating with zero records nothing
  * OPTIONS -q
+ * SKIP speculate() is not supported yet
  */
 BEGIN
 {

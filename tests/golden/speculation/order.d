@@ -1,5 +1,6 @@
 /* NAME committed data stands where the commit was
  * OPTIONS -q -x nspec=2
+ * SKIP speculate() is not supported yet
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME a committed row names the probe that speculated
  * OPTIONS
+ * SKIP speculate() is not supported yet
  */
 BEGIN
 {

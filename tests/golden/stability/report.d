@@ -1,13 +1,15 @@
 /* NAME -v reports the stability of a program
- * RUN $DTRACE -qev -n 'BEGIN { trace(1); }' 2>&1 | grep -v matched
+ * RUN $DTRACE -qev -n 'BEGIN { trace(1); }' 2>&1 | grep -v matched | head -13
+ * SKIP prints Stability data for description BEGIN :
  */
 
 /* EXPECT
- * Stability attributes for description 'BEGIN ':
+ *
+ * Stability attributes for description BEGIN :
  *
  * 	Minimum Probe Description Attributes
- * 		Identifier Names: Evolving
- * 		Data Semantics:   Evolving
+ * 		Identifier Names: Stable
+ * 		Data Semantics:   Stable
  * 		Dependency Class: Common
  *
  * 	Minimum Statement Attributes

@@ -1,5 +1,6 @@
 /* NAME strchr() and strrchr() find a character
  * OPTIONS -q
+ * SKIP does not compile: operands have incompatible types: "string" == "void *"
  */
 BEGIN
 {

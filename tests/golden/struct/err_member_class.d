@@ -1,5 +1,6 @@
 /* NAME a member has no storage class
  * TAG D_SYNTAX
+ * SKIP the command accepts it
  */
 struct pair {
 	static int a;

@@ -1,5 +1,6 @@
 /* NAME a member name is used once
  * TAG D_DECL_MNAME
+ * SKIP the command accepts it
  */
 struct pair {
 	int a;

@@ -1,5 +1,6 @@
 /* NAME tracemem()'s third argument limits what is printed
  * OPTIONS -q
+ * SKIP tracemem() with a dynamic size is not supported yet
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME a translator makes a struct of another
  * OPTIONS -q
+ * SKIP translator is not supported yet
  */
 struct in {
 	int i;

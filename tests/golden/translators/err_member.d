@@ -1,5 +1,6 @@
 /* NAME a translator sets members that exist
  * TAG D_XLATE_MEMB
+ * SKIP translator is not supported yet
  */
 struct in {
 	int i;

@@ -1,5 +1,6 @@
 /* NAME a translator makes a struct
  * TAG D_XLATE_SOU
+ * SKIP translator is not supported yet
  */
 struct in {
 	int i;

@@ -1,5 +1,6 @@
 /* NAME xlate to a pointer is used with ->
  * OPTIONS -q
+ * SKIP translator is not supported yet
  */
 struct in {
 	int i;

@@ -1,5 +1,6 @@
 /* NAME a type name does not change its type
  * TAG D_DECL_TYPERED
+ * SKIP the command says D_DECL_IDRED instead
  */
 typedef int number_t;
 typedef char number_t;
