@@ -1,10 +1,10 @@
-/* NAME a member name is used once
+/* NAME a member has a name
  * TAG D_DECL_MNAME
  * SKIP the command accepts it
  */
 struct pair {
 	int a;
-	char a;
+	char;
 };
 BEGIN
 {

@@ -1,5 +1,5 @@
-/* NAME #pragma D option stands outside of clauses
- * TAG D_PRAGMA_SCOPE
+/* NAME attributes of nothing that follows are unused
+ * TAG D_PRAGMA_UNUSED
  * SKIP the command accepts it
  */
 BEGIN
