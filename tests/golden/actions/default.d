@@ -1,5 +1,6 @@
 /* NAME a clause without actions prints the probe
  * OPTIONS
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN {}
 END {}

@@ -1,7 +1,6 @@
 /* NAME raise() takes a signal
  * TAG D_PROTO_LEN
  * OPTIONS -w
- * SKIP raise() is not supported yet
  */
 BEGIN
 {

@@ -1,7 +1,6 @@
 /* NAME freopen() takes a format
  * TAG D_PROTO_LEN
  * OPTIONS -w
- * SKIP freopen() is not supported yet
  */
 BEGIN
 {

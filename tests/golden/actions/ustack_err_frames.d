@@ -1,6 +1,6 @@
 /* NAME ustack() takes a number of frames
  * TAG D_USTACK_FRAMES
- * SKIP ustack() is not supported yet
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

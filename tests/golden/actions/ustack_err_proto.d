@@ -1,6 +1,5 @@
 /* NAME ustack() takes at most two arguments
  * TAG D_USTACK_PROTO
- * SKIP ustack() is not supported yet
  */
 BEGIN
 {

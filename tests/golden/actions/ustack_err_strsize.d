@@ -1,6 +1,6 @@
 /* NAME ustack() takes a size of strings
  * TAG D_USTACK_STRSIZE
- * SKIP ustack() is not supported yet
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

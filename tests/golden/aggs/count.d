@@ -1,5 +1,6 @@
 /* NAME count() counts firings by key
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,6 @@
 /* NAME += does not aggregate
  * TAG D_VAR_UNDEF
- * SKIP the command says D_AGG_NULL instead
+ * SKIP the command says D_AGG_FUNC instead
  */
 BEGIN
 {

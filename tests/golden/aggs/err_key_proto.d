@@ -1,5 +1,6 @@
 /* NAME the keys of an aggregation do not change their number
  * TAG D_PROTO_LEN
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,6 @@
 /* NAME the base of one lquantize() does not change
  * TAG D_LQUANT_MATCHBASE
- * SKIP the command says D_LQUANT_MATCHSTEP instead
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

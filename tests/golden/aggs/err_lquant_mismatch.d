@@ -1,5 +1,6 @@
 /* NAME the base of lquantize() lies below its limit
  * TAG D_LQUANT_MISMATCH
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME normalize() takes an aggregation
  * TAG D_NORMALIZE_AGGARG
- * SKIP the command says D_NORMALIZE_AGGBAD instead
  */
 BEGIN
 {

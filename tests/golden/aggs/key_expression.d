@@ -1,5 +1,6 @@
 /* NAME keys are expressions
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME min() and max() of each key
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME normalization holds at the end, too
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME an aggregation that printa() printed is not printed at the end
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

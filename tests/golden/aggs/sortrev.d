@@ -1,5 +1,6 @@
 /* NAME aggsortrev turns the order around
  * OPTIONS -q -x aggsortrev
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

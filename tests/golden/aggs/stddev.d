@@ -1,5 +1,6 @@
 /* NAME stddev() is the standard deviation of all values
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

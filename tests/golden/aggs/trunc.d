@@ -1,5 +1,6 @@
 /* NAME trunc() removes all keys
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME compound assignment
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

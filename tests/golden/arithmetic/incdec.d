@@ -1,5 +1,6 @@
 /* NAME ++ and -- before and behind
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

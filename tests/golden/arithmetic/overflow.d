@@ -1,5 +1,6 @@
 /* NAME 64-bit arithmetic wraps around
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

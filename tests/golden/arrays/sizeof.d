@@ -1,5 +1,6 @@
 /* NAME the size of an array is that of its elements together
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 int numbers[5];
 BEGIN

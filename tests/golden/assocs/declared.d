@@ -1,5 +1,6 @@
 /* NAME declared associative arrays
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 int table[int, string];
 BEGIN

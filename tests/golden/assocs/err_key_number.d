@@ -1,5 +1,6 @@
 /* NAME keys do not change their number
  * TAG D_PROTO_LEN
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

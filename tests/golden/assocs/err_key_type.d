@@ -1,5 +1,6 @@
 /* NAME keys do not change their type
  * TAG D_PROTO_ARG
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

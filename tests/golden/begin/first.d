@@ -1,5 +1,6 @@
 /* NAME BEGIN fires before any other probe
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 tick-1ms
 {

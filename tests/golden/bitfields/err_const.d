@@ -1,6 +1,6 @@
 /* NAME the width of a bit-field is a constant
  * TAG D_DECL_BFCONST
- * SKIP the command says D_DECL_BFSIZE instead
+ * SKIP the command says D_UNKNOWN instead
  */
 struct bits {
 	int a : -1;

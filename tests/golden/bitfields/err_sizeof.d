@@ -1,5 +1,6 @@
 /* NAME a bit-field has no size in bytes
  * TAG D_SIZEOF_BITFIELD
+ * SKIP the command says D_UNKNOWN instead
  */
 struct bits {
 	int a : 3;

@@ -1,5 +1,6 @@
 /* NAME the types of built-in variables
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

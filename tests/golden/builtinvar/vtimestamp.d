@@ -1,5 +1,6 @@
 /* NAME vtimestamp does not run backwards
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME -C runs the preprocessor
  * OPTIONS -qC
+ * SKIP does not compile: inlines nest too deeply
  */
 #define VALUE 3
 #define TEXT "text"

@@ -1,6 +1,7 @@
 /* NAME -H names the headers on stderr
  * OPTIONS -qCH
  * FILE aux/values.h
+ * SKIP does not compile: inlines nest too deeply
  */
 #include "values.h"
 BEGIN

@@ -1,5 +1,6 @@
 /* NAME the preprocessor knows the version of D
  * OPTIONS -qC
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

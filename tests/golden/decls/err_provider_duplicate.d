@@ -1,6 +1,5 @@
 /* NAME a probe is declared once
  * TAG D_PROV_PRDUP
- * SKIP provider is not supported yet
  */
 provider mine {
 	probe start(int);

@@ -1,6 +1,5 @@
 /* NAME the name of a provider does not end in a digit
  * TAG D_PROV_BADNAME
- * SKIP provider is not supported yet
  */
 provider mine1 {
 	probe start(int);

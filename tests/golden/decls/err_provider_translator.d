@@ -1,6 +1,5 @@
 /* NAME what a probe translates to needs a translator
  * TAG D_PROV_PRXLATOR
- * SKIP provider is not supported yet
  */
 struct from {
 	int a;

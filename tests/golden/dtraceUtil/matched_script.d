@@ -1,5 +1,6 @@
 /* NAME the number of probes that a script matched is said
  * OPTIONS
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

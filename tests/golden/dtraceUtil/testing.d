@@ -1,7 +1,6 @@
 /* NAME _DTRACE_TESTING leaves CPU and ID out
  * OPTIONS
  * ENV _DTRACE_TESTING=1
- * SKIP prints CPU ID FUNCTION:NAME
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME -x zdefs is -Z
  * OPTIONS -q -x zdefs
+ * SKIP does not compile: inlines nest too deeply
  */
 nothing:::here
 {

@@ -1,5 +1,6 @@
 /* NAME END names itself
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME END with nothing before it fires when tracing ends
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 END
 {

@@ -1,6 +1,7 @@
 /* NAME after an error tracing goes on, and the status is what exit() says
  * EXIT 5
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

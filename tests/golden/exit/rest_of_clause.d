@@ -1,5 +1,6 @@
 /* NAME the statements behind exit() still run
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

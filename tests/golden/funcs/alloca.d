@@ -1,5 +1,6 @@
 /* NAME alloca() gives zeroed scratch memory
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME strlen() takes a string
  * TAG D_PROTO_ARG
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

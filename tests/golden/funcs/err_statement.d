@@ -1,5 +1,6 @@
 /* NAME a subroutine's value may be dropped
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME speculation() counts from one
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME comments may stand between any two tokens
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 /* one */
 BEGIN /* two

@@ -1,5 +1,6 @@
 /* NAME empty statements do nothing
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

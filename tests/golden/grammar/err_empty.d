@@ -1,4 +1,5 @@
 /* NAME a program without clauses is an error
  * TAG D_EMPTY
+ * SKIP the command accepts it
  */
 int number;

@@ -1,5 +1,6 @@
 /* NAME the last statement needs no semicolon
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

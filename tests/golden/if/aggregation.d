@@ -1,5 +1,6 @@
 /* NAME aggregations in both branches
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME the condition is evaluated once, before the statements
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME five levels of if
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

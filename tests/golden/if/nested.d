@@ -1,5 +1,6 @@
 /* NAME ifs may be nested
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

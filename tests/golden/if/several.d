@@ -1,5 +1,6 @@
 /* NAME several ifs in one clause
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME one statement needs no braces
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME a condition may compare strings
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

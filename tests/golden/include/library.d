@@ -1,7 +1,7 @@
 /* NAME -L adds a folder of D libraries, in the order they need
  * OPTIONS -q -L lib
  * FILE aux/lib
- * SKIP does not compile: failed to resolve first: Unknown variable name
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME the expression fits the type of the inline
  * TAG D_OP_INCOMPAT
- * SKIP the command accepts it
  */
 inline int A = "text";
 BEGIN

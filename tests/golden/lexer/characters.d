@@ -1,5 +1,6 @@
 /* NAME character constants and their escapes
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME names have letters, digits and underscores, and case counts
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME several characters make one integer, the first one highest
  * OPTIONS -q
+ * SKIP prints 6261 64636261
  */
 BEGIN
 {

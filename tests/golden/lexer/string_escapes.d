@@ -1,5 +1,6 @@
 /* NAME escapes in strings
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,6 @@
 /* NAME the factor of one llquantize() does not change
  * TAG D_LLQUANT_FACTORMATCH
- * SKIP the command says D_LLQUANT_FACTOREVEN instead
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

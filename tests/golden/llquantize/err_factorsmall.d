@@ -1,5 +1,6 @@
 /* NAME the factor of llquantize() is at least two
  * TAG D_LLQUANT_FACTORSMALL
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME the high magnitude of one llquantize() does not change
  * TAG D_LLQUANT_HIGHMATCH
- * SKIP the command says D_LLQUANT_FACTORMATCH instead
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME the high magnitude fits 16 bits
  * TAG D_LLQUANT_HIGHVAL
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

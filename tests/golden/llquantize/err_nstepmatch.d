@@ -1,6 +1,6 @@
 /* NAME the steps of one llquantize() do not change
  * TAG D_LLQUANT_NSTEPMATCH
- * SKIP the command says D_LLQUANT_FACTORMATCH instead
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME freopen() sends the output to a file and back
  * RUN $DTRACE -qws $SCRIPT; cat out
- * SKIP freopen() is not supported yet
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME system() runs a command in the order of the output
  * OPTIONS -qw
- * SKIP system() is not supported yet
  */
 BEGIN
 {

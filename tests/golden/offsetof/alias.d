@@ -1,5 +1,6 @@
 /* NAME offsetof knows typedefs
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 typedef struct {
 	int a;

@@ -1,5 +1,6 @@
 /* NAME assignment has a value and binds to the right
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME a shift takes integers
  * TAG D_OP_INT
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME && and || and ^^
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

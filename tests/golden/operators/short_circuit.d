@@ -1,5 +1,6 @@
 /* NAME && and || do not evaluate what is not needed
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

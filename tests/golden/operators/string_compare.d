@@ -1,5 +1,6 @@
 /* NAME strings compare by their characters
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

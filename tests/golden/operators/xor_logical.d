@@ -1,5 +1,6 @@
 /* NAME ^^ binds between && and ||
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME pointer arithmetic counts elements
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

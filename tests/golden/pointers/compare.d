@@ -1,5 +1,6 @@
 /* NAME pointers compare, also with zero
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

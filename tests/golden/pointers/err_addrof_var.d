@@ -1,5 +1,6 @@
 /* NAME a D variable has no address
  * TAG D_ADDROF_VAR
+ * SKIP the command says D_UNKNOWN instead
  */
 int number;
 BEGIN

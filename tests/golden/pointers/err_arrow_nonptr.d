@@ -1,5 +1,6 @@
 /* NAME -> needs a pointer
  * TAG D_OP_PTR
+ * SKIP the command says D_UNKNOWN instead
  */
 int number;
 BEGIN

@@ -1,5 +1,6 @@
 /* NAME -> needs a pointer to a struct or union
  * TAG D_OP_SOU
+ * SKIP the command says D_UNKNOWN instead
  */
 int *place;
 BEGIN

@@ -1,6 +1,5 @@
 /* NAME attributes have three parts that exist
  * TAG D_PRAGMA_INVAL
- * SKIP the command accepts it
  */
 inline int x = 1;
 #pragma D attributes Big/Red/Car x

@@ -1,6 +1,5 @@
 /* NAME what a library depends on exists
  * TAG D_PRAGMA_DEPEND
- * SKIP the command accepts it
  */
 #pragma D depends_on module nowhere
 BEGIN

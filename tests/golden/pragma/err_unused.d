@@ -1,6 +1,6 @@
 /* NAME attributes of nothing that follows are unused
  * TAG D_PRAGMA_UNUSED
- * SKIP the command accepts it
+ * SKIP the command says D_PRAGMA_SCOPE instead
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME an option pragma may follow clauses
  * OPTIONS
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

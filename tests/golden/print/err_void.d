@@ -1,6 +1,6 @@
 /* NAME print() needs a value
  * TAG D_PRINT_VOID
- * SKIP print() is not supported yet
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME print() prints the type and the value
  * OPTIONS -q
- * SKIP print() is not supported yet
  */
 BEGIN
 {

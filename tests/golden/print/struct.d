@@ -1,6 +1,5 @@
 /* NAME print() prints a struct with its members
  * OPTIONS -q
- * SKIP print() is not supported yet
  */
 struct point {
 	int x;

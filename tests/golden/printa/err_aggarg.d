@@ -1,6 +1,5 @@
 /* NAME printa() takes an aggregation
  * TAG D_PRINTA_AGGARG
- * SKIP the command says D_PRINTA_AGGBAD instead
  */
 BEGIN
 {

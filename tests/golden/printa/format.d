@@ -1,5 +1,6 @@
 /* NAME printa() formats keys and value
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

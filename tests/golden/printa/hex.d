@@ -1,5 +1,6 @@
 /* NAME %@x prints the value in hex
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME %c prints a character
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME %Y has a width
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME too many arguments
  * TAG D_PRINTF_ARG_EXTRA
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

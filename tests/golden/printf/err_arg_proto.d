@@ -1,5 +1,6 @@
 /* NAME too few arguments
  * TAG D_PRINTF_ARG_PROTO
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,6 @@
 /* NAME a conversion that does not exist is an error
  * TAG D_SYNTAX
- * SKIP the command says D_PRINTF_DYN_TYPE instead
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,6 @@
 /* NAME a dynamic width is an integer
  * TAG D_PRINTF_DYN_TYPE
- * SKIP the command says D_PRINTF_ARG_TYPE instead
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

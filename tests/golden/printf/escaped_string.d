@@ -1,5 +1,6 @@
 /* NAME %S shows what cannot be printed as an escape
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME integers in all bases
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

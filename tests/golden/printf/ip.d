@@ -1,5 +1,6 @@
 /* NAME %C shows what cannot be printed as an escape
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

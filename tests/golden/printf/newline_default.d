@@ -1,5 +1,6 @@
 /* NAME a row ends in a newline of its own
  * OPTIONS
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

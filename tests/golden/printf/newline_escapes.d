@@ -1,5 +1,6 @@
 /* NAME escapes in a format
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

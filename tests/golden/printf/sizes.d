@@ -1,5 +1,6 @@
 /* NAME the conversion takes its size from the argument
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME a table with widths
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME [] matches one of several characters
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 dtrace:::[A-C]EGIN
 {

@@ -1,5 +1,6 @@
 /* NAME profile takes the same suffixes
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 profile-5ms
 {

@@ -1,5 +1,6 @@
 /* NAME strings are assigned by value
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

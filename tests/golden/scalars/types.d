@@ -1,5 +1,6 @@
 /* NAME the first assignment gives a variable its type
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME a variable that was declared is zero
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 int number;
 string text;

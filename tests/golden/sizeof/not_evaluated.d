@@ -1,5 +1,6 @@
 /* NAME the operand of sizeof is not evaluated
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

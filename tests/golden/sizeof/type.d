@@ -1,5 +1,6 @@
 /* NAME sizeof has the type size_t
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

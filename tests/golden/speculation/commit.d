@@ -1,6 +1,5 @@
 /* NAME what was speculated is printed once it is committed
  * OPTIONS -q
- * SKIP speculate() is not supported yet
  */
 BEGIN
 {

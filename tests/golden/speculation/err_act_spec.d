@@ -1,6 +1,5 @@
 /* NAME a destructive action may not be speculative
  * TAG D_ACT_SPEC
- * SKIP speculate() is not supported yet
  */
 BEGIN
 {

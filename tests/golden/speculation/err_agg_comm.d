@@ -1,6 +1,5 @@
 /* NAME an aggregating action may not follow commit()
  * TAG D_AGG_COMM
- * SKIP commit() is not supported yet
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME an aggregating action may not follow speculate()
  * TAG D_AGG_SPEC
- * SKIP speculate() is not supported yet
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME a clause may commit only once
  * TAG D_COMM_COMM
- * SKIP commit() is not supported yet
  */
 BEGIN
 {

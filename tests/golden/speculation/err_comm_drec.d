@@ -1,6 +1,5 @@
 /* NAME commit() may not follow what records data
  * TAG D_COMM_DREC
- * SKIP commit() is not supported yet
  */
 BEGIN
 {

@@ -1,6 +1,6 @@
 /* NAME commit() takes an integer
  * TAG D_PROTO_ARG
- * SKIP commit() is not supported yet
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME discard() takes one argument
  * TAG D_PROTO_LEN
- * SKIP discard() is not supported yet
  */
 BEGIN
 {

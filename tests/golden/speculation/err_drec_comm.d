@@ -1,6 +1,6 @@
 /* NAME what records data may not follow commit()
  * TAG D_DREC_COMM
- * SKIP commit() is not supported yet
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,6 @@
 /* NAME exit() may not be speculative
  * TAG D_EXIT_SPEC
- * SKIP speculate() is not supported yet
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,6 @@
 /* NAME speculate() may not follow commit()
  * TAG D_SPEC_COMM
- * SKIP commit() is not supported yet
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

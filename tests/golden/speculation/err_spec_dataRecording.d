@@ -1,6 +1,5 @@
 /* NAME speculate() must precede what records data
  * TAG D_SPEC_DREC
- * SKIP speculate() is not supported yet
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME a clause may speculate only once
  * TAG D_SPEC_SPEC
- * SKIP speculate() is not supported yet
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME speculation() takes no argument
  * TAG D_PROTO_LEN
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

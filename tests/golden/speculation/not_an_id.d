@@ -1,6 +1,5 @@
 /* NAME speculating with zero records nothing
  * OPTIONS -q
- * SKIP speculate() is not supported yet
  */
 BEGIN
 {

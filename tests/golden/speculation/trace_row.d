@@ -1,6 +1,6 @@
 /* NAME a committed row names the probe that speculated
  * OPTIONS
- * SKIP speculate() is not supported yet
+ * SKIP prints 0 17 :tick-20ms $
  */
 BEGIN
 {

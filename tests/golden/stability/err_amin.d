@@ -1,7 +1,6 @@
 /* NAME amin refuses what is less stable
  * TAG D_ATTR_MIN
  * OPTIONS -x amin=Stable/Stable/Common
- * SKIP the command accepts it
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME basename() and dirname() as the commands
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

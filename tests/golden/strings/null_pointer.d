@@ -1,5 +1,6 @@
 /* NAME a string of zero is a fault to read
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 ERROR
 {

@@ -1,5 +1,6 @@
 /* NAME strlen() counts bytes
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

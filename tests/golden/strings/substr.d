@@ -1,5 +1,6 @@
 /* NAME substr() takes a part, counting from the end when negative
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME strtoll() takes a base
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME strtoll() of no number is zero
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,6 @@
 /* NAME a member has a name
  * TAG D_DECL_MNAME
- * SKIP the command accepts it
+ * SKIP the command says D_DECL_USELESS instead
  */
 struct pair {
 	int a;

@@ -1,5 +1,6 @@
 /* NAME a number without a suffix is a frequency
  * RUN $DTRACE -qn 'tick-200 { exit(0); }'; echo $?
+ * SKIP prints 1
  */
 
 /* EXPECT

@@ -1,5 +1,6 @@
 /* NAME tick-N fires again and again
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 tick-5ms
 {

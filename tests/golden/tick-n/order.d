@@ -1,5 +1,6 @@
 /* NAME faster ticks fire more often
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 tick-2ms
 {

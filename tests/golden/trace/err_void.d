@@ -1,5 +1,6 @@
 /* NAME what has no value cannot be traced
  * TAG D_TRACE_VOID
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME quietly trace() prints the number alone
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

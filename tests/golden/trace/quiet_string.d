@@ -1,5 +1,6 @@
 /* NAME quietly a traced string stands as it is
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,6 @@
 /* NAME the third size of tracemem() is a number
  * TAG D_TRACEMEM_DYNSIZE
- * SKIP tracemem() with a dynamic size is not supported yet
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,5 +1,6 @@
 /* NAME tracemem() shows text as bytes, too
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME a translator makes a struct of another
  * OPTIONS -q
- * SKIP translator is not supported yet
  */
 struct in {
 	int i;

@@ -1,6 +1,5 @@
 /* NAME a member's expression fits its type
  * TAG D_XLATE_INCOMPAT
- * SKIP translator is not supported yet
  */
 struct in {
 	int i;

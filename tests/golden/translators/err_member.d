@@ -1,6 +1,5 @@
 /* NAME a translator sets members that exist
  * TAG D_XLATE_MEMB
- * SKIP translator is not supported yet
  */
 struct in {
 	int i;

@@ -1,6 +1,5 @@
 /* NAME a member that the translator does not set has no value
  * TAG D_XLATE_NOCONV
- * SKIP translator is not supported yet
  */
 struct in {
 	int i;

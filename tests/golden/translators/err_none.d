@@ -1,6 +1,5 @@
 /* NAME a translation that was not declared is an error
  * TAG D_XLATE_NONE
- * SKIP xlate is not supported yet
  */
 struct out {
 	int more;

@@ -1,6 +1,5 @@
 /* NAME a translator makes a struct
  * TAG D_XLATE_SOU
- * SKIP translator is not supported yet
  */
 struct in {
 	int i;

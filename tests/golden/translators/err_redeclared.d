@@ -1,6 +1,5 @@
 /* NAME a translator is declared once
  * TAG D_XLATE_REDECL
- * SKIP translator is not supported yet
  */
 struct in {
 	int i;

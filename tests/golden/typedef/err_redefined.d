@@ -1,6 +1,5 @@
 /* NAME a type name does not change its type
  * TAG D_DECL_IDRED
- * SKIP the command says D_DECL_IDRED instead
  */
 typedef int number_t;
 typedef char number_t;

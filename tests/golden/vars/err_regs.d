@@ -1,6 +1,6 @@
 /* NAME an index of a built-in array is a number
  * TAG D_REGS_IDX
- * SKIP uregs[ ] is not supported yet
+ * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

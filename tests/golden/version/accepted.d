@@ -1,5 +1,6 @@
 /* NAME a version that was is accepted
  * OPTIONS -q -x version=1.2
+ * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

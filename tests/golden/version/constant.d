@@ -1,7 +1,6 @@
 /* NAME version=1.0 hides what came later
  * TAG D_FUNC_UNDEF
  * OPTIONS -x version=1.0
- * SKIP the command accepts it
  */
 BEGIN
 {
