@@ -1,6 +1,5 @@
 /* NAME a clause without actions prints the probe
  * OPTIONS
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN {}
 END {}

@@ -1,6 +1,5 @@
 /* NAME a description on the command line needs no body
  * RUN $DTRACE -n BEGIN -n 'BEGIN { exit(0); }'
- * SKIP does not compile: inlines nest too deeply
  */
 
 /* EXPECT

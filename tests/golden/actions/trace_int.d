@@ -1,6 +1,5 @@
 /* NAME trace() of an int is eight columns wide behind the probe
  * OPTIONS
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME count() counts firings by key
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

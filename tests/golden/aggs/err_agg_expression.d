@@ -1,6 +1,6 @@
 /* NAME an aggregation has no value in an expression
  * TAG D_OP_INCOMPAT
- * SKIP the command says D_UNKNOWN instead
+ * SKIP the command says D_SYNTAX instead
  */
 BEGIN
 {

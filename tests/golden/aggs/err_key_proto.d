@@ -1,6 +1,5 @@
 /* NAME the keys of an aggregation do not change their number
  * TAG D_PROTO_LEN
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

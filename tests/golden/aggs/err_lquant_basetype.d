@@ -1,6 +1,5 @@
 /* NAME the base of lquantize() is an integer constant
  * TAG D_LQUANT_BASETYPE
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

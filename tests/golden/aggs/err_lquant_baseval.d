@@ -1,6 +1,5 @@
 /* NAME the base of lquantize() fits 32 bits
  * TAG D_LQUANT_BASEVAL
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

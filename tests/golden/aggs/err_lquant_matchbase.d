@@ -1,6 +1,5 @@
 /* NAME the base of one lquantize() does not change
  * TAG D_LQUANT_MATCHBASE
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

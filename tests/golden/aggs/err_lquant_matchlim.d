@@ -1,6 +1,5 @@
 /* NAME the limit of one lquantize() does not change
  * TAG D_LQUANT_MATCHLIM
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME the base of lquantize() lies below its limit
  * TAG D_LQUANT_MISMATCH
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

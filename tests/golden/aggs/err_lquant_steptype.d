@@ -1,6 +1,5 @@
 /* NAME the step of lquantize() is an integer constant
  * TAG D_LQUANT_STEPTYPE
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME keys are expressions
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME lquantize() counts what lies below and above its range
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME without a step lquantize() counts every value
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME min() and max() of each key
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

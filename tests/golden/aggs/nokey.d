@@ -1,6 +1,5 @@
 /* NAME an aggregation without keys prints its value alone
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

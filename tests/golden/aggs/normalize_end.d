@@ -1,6 +1,5 @@
 /* NAME normalization holds at the end, too
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME keys print in ascending order of their values, equal ones by key
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME an aggregation that printa() printed is not printed at the end
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME aggsortrev turns the order around
  * OPTIONS -q -x aggsortrev
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME stddev() is the standard deviation of all values
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

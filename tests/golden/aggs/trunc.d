@@ -1,6 +1,5 @@
 /* NAME trunc() removes all keys
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME compound assignment
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

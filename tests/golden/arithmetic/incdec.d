@@ -1,6 +1,5 @@
 /* NAME ++ and -- before and behind
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME 64-bit arithmetic wraps around
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME operators bind as in C
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME unary operators
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME a comparison with an unsigned 64-bit value is unsigned
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

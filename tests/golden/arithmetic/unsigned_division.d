@@ -1,6 +1,5 @@
 /* NAME division of unsigned values is unsigned
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

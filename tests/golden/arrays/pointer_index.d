@@ -1,6 +1,5 @@
 /* NAME a pointer may be indexed
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME arrays of fixed size
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 int numbers[5];
 BEGIN

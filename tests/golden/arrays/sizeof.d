@@ -1,6 +1,5 @@
 /* NAME the size of an array is that of its elements together
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 int numbers[5];
 BEGIN

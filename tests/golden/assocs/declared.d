@@ -1,6 +1,5 @@
 /* NAME declared associative arrays
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 int table[int, string];
 BEGIN

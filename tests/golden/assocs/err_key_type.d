@@ -1,6 +1,5 @@
 /* NAME keys do not change their type
  * TAG D_PROTO_ARG
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

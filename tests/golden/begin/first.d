@@ -1,6 +1,5 @@
 /* NAME BEGIN fires before any other probe
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 tick-1ms
 {

@@ -1,6 +1,5 @@
 /* NAME BEGIN names itself
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME a bit-field has no size in bytes
  * TAG D_SIZEOF_BITFIELD
- * SKIP the command says D_UNKNOWN instead
  */
 struct bits {
 	int a : 3;

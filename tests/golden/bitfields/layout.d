@@ -1,6 +1,5 @@
 /* NAME bit-fields lie next to each other from the lowest bit up
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 struct bits {
 	unsigned int a : 3;

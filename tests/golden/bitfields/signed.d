@@ -1,6 +1,5 @@
 /* NAME a signed bit-field has a sign
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 struct bits {
 	int a : 4;

@@ -1,6 +1,5 @@
 /* NAME with a ring buffer everything is printed at the end
  * OPTIONS -q -x bufpolicy=ring
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

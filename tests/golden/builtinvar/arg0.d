@@ -1,6 +1,5 @@
 /* NAME the arguments of BEGIN are zero
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

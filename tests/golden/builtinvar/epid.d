@@ -1,6 +1,5 @@
 /* NAME epid numbers the clauses that were enabled, id the probe
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

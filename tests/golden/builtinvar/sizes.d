@@ -1,6 +1,5 @@
 /* NAME the types of built-in variables
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

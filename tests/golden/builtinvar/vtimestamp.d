@@ -1,6 +1,5 @@
 /* NAME vtimestamp does not run backwards
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

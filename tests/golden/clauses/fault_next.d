@@ -1,7 +1,6 @@
 /* NAME a fault ends its clause, not the next ones
  * EXIT 0
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

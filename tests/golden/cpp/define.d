@@ -1,6 +1,5 @@
 /* NAME -C runs the preprocessor
  * OPTIONS -qC
- * SKIP does not compile: inlines nest too deeply
  */
 #define VALUE 3
 #define TEXT "text"

@@ -1,7 +1,6 @@
 /* NAME #include reads a header beside the script
  * OPTIONS -qC
  * FILE aux/values.h
- * SKIP does not compile: inlines nest too deeply
  */
 #include "values.h"
 BEGIN

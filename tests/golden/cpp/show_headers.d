@@ -1,7 +1,6 @@
 /* NAME -H names the headers on stderr
  * OPTIONS -qCH
  * FILE aux/values.h
- * SKIP does not compile: inlines nest too deeply
  */
 #include "values.h"
 BEGIN

@@ -1,6 +1,5 @@
 /* NAME -U takes a macro away
  * OPTIONS -qC -DVALUE=4 -UVALUE
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME the preprocessor knows the version of D
  * OPTIONS -qC
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME extern declares, too
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 extern int x;
 BEGIN

@@ -1,6 +1,5 @@
 /* NAME several variables in one declaration
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 int a, *b, c[3];
 BEGIN

@@ -1,6 +1,5 @@
 /* NAME a provider may be declared
  * OPTIONS -e -Z
- * SKIP does not compile: inlines nest too deeply
  */
 provider mine {
 	probe start(int, char *);

@@ -1,6 +1,5 @@
 /* NAME a variable may be declared twice with one type
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 int x;
 int x;

@@ -1,6 +1,5 @@
 /* NAME records that do not fit are counted
  * RUN $DTRACE -q -x bufsize=1k -x switchrate=10s -x bufresize=manual -s $SCRIPT >/dev/null
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

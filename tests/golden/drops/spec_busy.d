@@ -1,6 +1,5 @@
 /* NAME drops of speculations are counted
  * OPTIONS -q -x droptags
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

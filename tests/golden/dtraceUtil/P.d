@@ -1,6 +1,5 @@
 /* NAME -P enables all probes of a provider
  * RUN $DTRACE -P dtrace -n 'BEGIN { exit(0); }'
- * SKIP does not compile: inlines nest too deeply
  */
 
 /* EXPECT

@@ -1,6 +1,5 @@
 /* NAME -S prints the program's instructions on stderr
  * OPTIONS -S -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

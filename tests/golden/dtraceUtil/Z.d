@@ -1,6 +1,5 @@
 /* NAME -Z lets descriptions match nothing
  * OPTIONS -qZ
- * SKIP does not compile: inlines nest too deeply
  */
 nothing:::here
 {

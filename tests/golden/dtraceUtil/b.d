@@ -1,6 +1,5 @@
 /* NAME -b sets the size of the buffers
  * OPTIONS -q -b 64k
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

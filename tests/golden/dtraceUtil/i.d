@@ -1,6 +1,5 @@
 /* NAME -i enables a probe by its number
  * RUN $DTRACE -q -i '1 { printf("one\n"); exit(0); }'
- * SKIP does not compile: inlines nest too deeply
  */
 
 /* EXPECT

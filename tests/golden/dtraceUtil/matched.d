@@ -1,6 +1,5 @@
 /* NAME the number of probes that matched is said
  * RUN $DTRACE -n 'BEGIN { exit(0); }' >/dev/null
- * SKIP does not compile: inlines nest too deeply
  */
 
 /* STDERR

@@ -1,6 +1,5 @@
 /* NAME the number of probes that a script matched is said
  * OPTIONS
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

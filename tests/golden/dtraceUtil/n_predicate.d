@@ -1,6 +1,5 @@
 /* NAME -n takes a predicate
  * RUN $DTRACE -qn 'BEGIN / 0 / { printf("no\n"); }' -n 'BEGIN / 1 / { printf("yes\n"); exit(0); }'
- * SKIP does not compile: inlines nest too deeply
  */
 
 /* EXPECT

@@ -1,6 +1,5 @@
 /* NAME destructive actions need -w
  * RUN $DTRACE -n 'BEGIN { system("echo no"); exit(0); }'; echo $?
- * SKIP does not compile: inlines nest too deeply
  */
 
 /* EXPECT
@@ -8,5 +7,5 @@
  */
 /* STDERR
  * could not enable tracing
- * destructive
+ * Destructive actions not allowed
  */

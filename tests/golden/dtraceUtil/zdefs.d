@@ -1,6 +1,5 @@
 /* NAME -x zdefs is -Z
  * OPTIONS -q -x zdefs
- * SKIP does not compile: inlines nest too deeply
  */
 nothing:::here
 {

@@ -1,6 +1,5 @@
 /* NAME END names itself
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME END with nothing before it fires when tracing ends
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 END
 {

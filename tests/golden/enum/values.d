@@ -1,6 +1,5 @@
 /* NAME enumerators count from zero or from what they are given
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 enum color {
 	RED,

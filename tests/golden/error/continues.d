@@ -1,7 +1,6 @@
 /* NAME after an error tracing goes on, and the status is what exit() says
  * EXIT 5
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

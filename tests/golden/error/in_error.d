@@ -1,6 +1,5 @@
 /* NAME a fault in ERROR does not fire ERROR again
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 ERROR
 {

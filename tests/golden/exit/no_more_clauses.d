@@ -1,6 +1,5 @@
 /* NAME other probes do not fire once exit() was called
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

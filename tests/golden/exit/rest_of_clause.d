@@ -1,6 +1,5 @@
 /* NAME the statements behind exit() still run
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME alloca() gives zeroed scratch memory
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

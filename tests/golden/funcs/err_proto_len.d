@@ -1,6 +1,5 @@
 /* NAME strlen() takes one argument
  * TAG D_PROTO_LEN
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

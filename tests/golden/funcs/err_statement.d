@@ -1,6 +1,5 @@
 /* NAME a subroutine's value may be dropped
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME byte order of 16, 32 and 64 bits
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

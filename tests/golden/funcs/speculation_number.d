@@ -1,6 +1,5 @@
 /* NAME speculation() counts from one
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

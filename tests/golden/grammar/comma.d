@@ -1,6 +1,5 @@
 /* NAME the comma operator has the value of its right side
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

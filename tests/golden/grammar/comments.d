@@ -1,6 +1,5 @@
 /* NAME comments may stand between any two tokens
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 /* one */
 BEGIN /* two

@@ -1,6 +1,5 @@
 /* NAME empty statements do nothing
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME the last statement needs no semicolon
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

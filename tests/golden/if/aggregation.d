@@ -1,6 +1,5 @@
 /* NAME aggregations in both branches
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME if runs what follows when the condition is not zero
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

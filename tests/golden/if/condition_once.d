@@ -1,6 +1,5 @@
 /* NAME the condition is evaluated once, before the statements
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

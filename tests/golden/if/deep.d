@@ -1,6 +1,5 @@
 /* NAME five levels of if
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

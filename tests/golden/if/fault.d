@@ -1,6 +1,5 @@
 /* NAME a fault in the condition ends the clause
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

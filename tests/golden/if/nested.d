@@ -1,6 +1,5 @@
 /* NAME ifs may be nested
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME several ifs in one clause
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

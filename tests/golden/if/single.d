@@ -1,6 +1,5 @@
 /* NAME one statement needs no braces
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

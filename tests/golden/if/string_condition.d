@@ -1,6 +1,5 @@
 /* NAME a condition may compare strings
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

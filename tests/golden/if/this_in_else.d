@@ -1,6 +1,5 @@
 /* NAME a clause variable set in a branch is seen behind it
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,7 +1,6 @@
 /* NAME -L adds a folder of D libraries, in the order they need
  * OPTIONS -q -L lib
  * FILE aux/lib
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

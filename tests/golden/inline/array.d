@@ -1,6 +1,5 @@
 /* NAME an inline with parameters
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 inline int add[int a, int b] = a + b;
 BEGIN

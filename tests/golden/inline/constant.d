@@ -1,6 +1,5 @@
 /* NAME an inline names an expression
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 inline int LIMIT = 5 * 2;
 inline string NAME = "inline";

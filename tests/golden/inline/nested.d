@@ -1,6 +1,5 @@
 /* NAME an inline uses another
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 inline int A = 2;
 inline int B = A * 3;

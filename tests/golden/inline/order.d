@@ -1,6 +1,5 @@
 /* NAME an inline uses what was declared before it
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 int x;
 inline int twice = x * 2;

@@ -1,6 +1,5 @@
 /* NAME json() finds a member by its path
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

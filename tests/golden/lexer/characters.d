@@ -1,6 +1,5 @@
 /* NAME character constants and their escapes
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME names have letters, digits and underscores, and case counts
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME decimal, octal and hex constants with suffixes
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

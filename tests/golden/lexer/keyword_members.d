@@ -1,6 +1,5 @@
 /* NAME probe descriptions may hold any characters of a name
  * OPTIONS -q -Z
- * SKIP does not compile: inlines nest too deeply
  */
 nothing:some-module:func*[a-z]:name-1.2
 {

@@ -1,6 +1,5 @@
-/* NAME several characters make one integer, the first one highest
+/* NAME several characters make one integer, laid out as in memory
  * OPTIONS -q
- * SKIP prints 6261 64636261
  */
 BEGIN
 {
@@ -8,6 +7,6 @@ BEGIN
 	exit(0);
 }
 /* EXPECT
- * 6162 61626364
+ * 6261 64636261
  *
  */

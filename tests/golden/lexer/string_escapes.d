@@ -1,6 +1,5 @@
 /* NAME escapes in strings
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

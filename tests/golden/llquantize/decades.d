@@ -1,6 +1,5 @@
 /* NAME llquantize() has linear steps within each power of ten
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME the steps of a decade divide it evenly
  * TAG D_LLQUANT_FACTOREVEN
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

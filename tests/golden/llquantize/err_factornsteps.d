@@ -1,6 +1,5 @@
 /* NAME a decade has at least as many steps as the factor
  * TAG D_LLQUANT_FACTORNSTEPS
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

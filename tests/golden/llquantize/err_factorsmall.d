@@ -1,6 +1,5 @@
 /* NAME the factor of llquantize() is at least two
  * TAG D_LLQUANT_FACTORSMALL
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

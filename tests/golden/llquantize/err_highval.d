@@ -1,6 +1,5 @@
 /* NAME the high magnitude fits 16 bits
  * TAG D_LLQUANT_HIGHVAL
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

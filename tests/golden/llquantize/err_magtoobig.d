@@ -1,6 +1,5 @@
 /* NAME the high magnitude fits 64 bits
  * TAG D_LLQUANT_MAGTOOBIG
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

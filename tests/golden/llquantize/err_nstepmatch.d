@@ -1,6 +1,5 @@
 /* NAME the steps of one llquantize() do not change
  * TAG D_LLQUANT_NSTEPMATCH
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME ftruncate() empties the output file
  * RUN $DTRACE -qo out -s $SCRIPT; cat out
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

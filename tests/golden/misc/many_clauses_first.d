@@ -1,6 +1,5 @@
 /* NAME five hundred clauses all run
  * RUN { echo 'int x;'; i=0; while [ $i -lt 500 ]; do echo 'BEGIN { x++; }'; i=$((i+1)); done; cat $SCRIPT; } > many.d; $DTRACE -qs many.d
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

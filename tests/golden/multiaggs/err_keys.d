@@ -1,6 +1,5 @@
 /* NAME aggregations that are printed together have the same keys
  * TAG D_PRINTA_AGGKEY
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

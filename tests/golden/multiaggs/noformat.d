@@ -1,6 +1,5 @@
 /* NAME without a format every value has a column
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

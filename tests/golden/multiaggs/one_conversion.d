@@ -1,6 +1,5 @@
 /* NAME fewer conversions than aggregations print the first ones
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

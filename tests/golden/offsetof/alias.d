@@ -1,6 +1,5 @@
 /* NAME offsetof knows typedefs
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 typedef struct {
 	int a;

@@ -1,6 +1,5 @@
 /* NAME offsetof needs a member
  * TAG D_TYPE_MEMBER
- * SKIP the command says D_UNKNOWN instead
  */
 struct s {
 	int a;

@@ -1,6 +1,5 @@
 /* NAME assignment has a value and binds to the right
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME & | ^ ~ << >>
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

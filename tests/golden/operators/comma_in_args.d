@@ -1,6 +1,5 @@
 /* NAME parentheses make a comma operator an argument
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

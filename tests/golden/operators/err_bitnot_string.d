@@ -1,6 +1,5 @@
 /* NAME ~ takes an integer
  * TAG D_OP_INT
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

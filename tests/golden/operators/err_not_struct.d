@@ -1,6 +1,5 @@
 /* NAME ! takes a scalar
  * TAG D_OP_SCALAR
- * SKIP the command says D_UNKNOWN instead
  */
 struct pair {
 	int a;

@@ -1,6 +1,5 @@
 /* NAME a shift takes integers
  * TAG D_OP_INT
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

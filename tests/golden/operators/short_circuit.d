@@ -1,6 +1,5 @@
 /* NAME && and || do not evaluate what is not needed
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME strings compare by their characters
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME pointer arithmetic counts elements
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

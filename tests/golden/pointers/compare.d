@@ -1,6 +1,5 @@
 /* NAME pointers compare, also with zero
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME a pointer to a function cannot be followed
  * TAG D_DEREF_FUNC
- * SKIP the command says D_UNKNOWN instead
  */
 typedef int handler_t(int);
 handler_t *place;

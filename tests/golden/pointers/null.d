@@ -1,6 +1,5 @@
 /* NAME the null pointer is a fault
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 ERROR
 {

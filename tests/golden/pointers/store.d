@@ -1,6 +1,5 @@
 /* NAME scratch memory may be written through a pointer
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

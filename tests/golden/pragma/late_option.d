@@ -1,6 +1,5 @@
 /* NAME an option pragma may follow clauses
  * OPTIONS
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

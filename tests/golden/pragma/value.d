@@ -1,6 +1,5 @@
 /* NAME an option with a value
  * OPTIONS
- * SKIP does not compile: inlines nest too deeply
  */
 #pragma D option quiet
 #pragma D option strsize=32

@@ -1,6 +1,5 @@
 /* NAME strings compare in a predicate
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN / probename == "BEGIN" && probeprov == "dtrace" /
 {

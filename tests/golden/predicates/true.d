@@ -1,6 +1,5 @@
 /* NAME a predicate that is not zero lets the clause run
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN / 2 > 1 /
 {

@@ -1,6 +1,5 @@
 /* NAME a variable set in one clause is seen by a later predicate
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

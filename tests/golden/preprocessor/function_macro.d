@@ -1,6 +1,5 @@
 /* NAME macros with arguments make clauses
  * OPTIONS -qC
- * SKIP does not compile: inlines nest too deeply
  */
 #define SAY(n) BEGIN { printf("%d\n", n); }
 SAY(1)

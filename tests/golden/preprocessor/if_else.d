@@ -1,6 +1,5 @@
 /* NAME conditions choose what is compiled
  * OPTIONS -qC
- * SKIP does not compile: inlines nest too deeply
  */
 #define LEVEL 2
 BEGIN

@@ -1,6 +1,5 @@
 /* NAME # makes strings, ## joins names
  * OPTIONS -qC
- * SKIP does not compile: inlines nest too deeply
  */
 #define STR(x) #x
 #define JOIN(a, b) a##b

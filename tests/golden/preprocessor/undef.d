@@ -1,6 +1,5 @@
 /* NAME #undef ends a macro
  * OPTIONS -qC
- * SKIP does not compile: inlines nest too deeply
  */
 #define N 1
 #undef N

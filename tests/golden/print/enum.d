@@ -1,6 +1,5 @@
 /* NAME print() prints the name of an enumerator
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 enum color {
 	RED,

@@ -1,6 +1,5 @@
 /* NAME print() prints strings in quotes
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME %@d of a distribution prints the distribution
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

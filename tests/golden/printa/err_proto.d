@@ -1,6 +1,5 @@
 /* NAME printa() takes arguments
- * TAG D_PRINTA_PROTO
- * SKIP the command says D_PROTO_LEN instead
+ * TAG D_PROTO_LEN
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME printa() has no more conversions than keys
  * TAG D_PRINTF_ARG_PROTO
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

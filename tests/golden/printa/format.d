@@ -1,6 +1,5 @@
 /* NAME printa() formats keys and value
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

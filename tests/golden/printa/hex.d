@@ -1,6 +1,5 @@
 /* NAME %@x prints the value in hex
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME a format without conversions prints once per key
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME %c prints a character
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME %Y has a width
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

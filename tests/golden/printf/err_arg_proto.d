@@ -1,6 +1,5 @@
 /* NAME too few arguments
  * TAG D_PRINTF_ARG_PROTO
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

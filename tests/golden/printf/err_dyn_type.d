@@ -1,6 +1,5 @@
 /* NAME a dynamic width is an integer
  * TAG D_PRINTF_DYN_TYPE
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME %S shows what cannot be printed as an escape
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

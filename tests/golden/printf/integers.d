@@ -1,6 +1,5 @@
 /* NAME integers in all bases
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

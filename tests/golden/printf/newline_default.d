@@ -1,6 +1,5 @@
 /* NAME a row ends in a newline of its own
  * OPTIONS
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

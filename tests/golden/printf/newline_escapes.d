@@ -1,6 +1,5 @@
 /* NAME escapes in a format
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

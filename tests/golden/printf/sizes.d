@@ -1,6 +1,5 @@
 /* NAME the conversion takes its size from the argument
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

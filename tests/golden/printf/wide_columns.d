@@ -1,6 +1,5 @@
 /* NAME a table with widths
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME [] matches one of several characters
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 dtrace:::[A-C]EGIN
 {

@@ -1,6 +1,5 @@
 /* NAME all four fields, and empty ones
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 dtrace:::BEGIN, :::END
 {

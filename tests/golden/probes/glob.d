@@ -1,6 +1,5 @@
 /* NAME * and ? match names
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 dtrace:::BE*, dtrace:::E?D
 {

@@ -1,6 +1,5 @@
 /* NAME profile takes the same suffixes
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 profile-5ms
 {

@@ -1,6 +1,5 @@
 /* NAME the switchrate does not hold output back at the end
  * OPTIONS -q -x switchrate=10s
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

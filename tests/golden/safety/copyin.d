@@ -1,6 +1,5 @@
 /* NAME copyin() of a bad address is a fault
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 ERROR { printf("fault\n"); }
 BEGIN { x = copyinstr(0); }

@@ -1,6 +1,5 @@
 /* NAME x, self->x and this->x are three variables
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME strings are assigned by value
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

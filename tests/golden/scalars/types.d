@@ -1,6 +1,5 @@
 /* NAME the first assignment gives a variable its type
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME a variable that was declared is zero
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 int number;
 string text;

@@ -1,7 +1,6 @@
 /* NAME $1, $2 are the words behind the script, as they are
  * ARGS 12 0x10
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,7 +1,6 @@
 #!/usr/sbin/dtrace -s
 /* NAME a first line of #! is skipped
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,7 +1,6 @@
 /* NAME an argument may name the probe
  * ARGS BEGIN
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 $1
 {

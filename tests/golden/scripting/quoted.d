@@ -1,7 +1,7 @@
 /* NAME an argument in quotes is a string
  * ARGS '"a b"'
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
+ * SKIP does not compile: failed to resolve "a b": Unknown variable name
  */
 BEGIN
 {

@@ -1,7 +1,6 @@
 /* NAME $$1 is the argument as a string
  * ARGS hello 12
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME $0 is the script
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

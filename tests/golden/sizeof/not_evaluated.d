@@ -1,6 +1,5 @@
 /* NAME the operand of sizeof is not evaluated
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME sizeof has the type size_t
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME what was speculated is gone once it is discarded
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME what records data may not follow commit()
  * TAG D_DREC_COMM
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

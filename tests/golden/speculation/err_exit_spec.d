@@ -1,6 +1,5 @@
 /* NAME exit() may not be speculative
  * TAG D_EXIT_SPEC
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME speculate() may not follow commit()
  * TAG D_SPEC_COMM
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME speculation() takes no argument
  * TAG D_PROTO_LEN
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

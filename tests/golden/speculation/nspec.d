@@ -1,6 +1,5 @@
 /* NAME there is one speculation unless nspec says more
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

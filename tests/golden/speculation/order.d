@@ -1,6 +1,5 @@
 /* NAME committed data stands where the commit was
  * OPTIONS -q -x nspec=2
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

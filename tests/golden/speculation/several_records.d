@@ -1,6 +1,5 @@
 /* NAME several clauses may speculate into one buffer
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -23,6 +23,6 @@ tick-20ms
  * CPU     ID                    FUNCTION:NAME
  *   0      1                           :BEGIN $
  *   0      1                           :BEGIN         7
- *   0   <*>                          :tick-20ms $
+ *   0   <*>                       :tick-20ms $
  *
  */

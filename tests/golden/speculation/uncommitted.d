@@ -1,6 +1,5 @@
 /* NAME what was never committed is never printed
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

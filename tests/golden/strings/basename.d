@@ -1,6 +1,5 @@
 /* NAME basename() and dirname() as the commands
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME strjoin() takes strings
  * TAG D_PROTO_ARG
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

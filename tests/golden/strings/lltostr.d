@@ -1,6 +1,5 @@
 /* NAME lltostr() makes a string of a number
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

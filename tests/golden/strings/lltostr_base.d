@@ -1,6 +1,5 @@
 /* NAME lltostr() takes a base
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

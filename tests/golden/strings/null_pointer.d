@@ -1,6 +1,5 @@
 /* NAME a string of zero is a fault to read
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 ERROR
 {

@@ -1,6 +1,5 @@
 /* NAME strlen() counts bytes
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME strjoin() ends at strsize
  * OPTIONS -q -x strsize=8
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

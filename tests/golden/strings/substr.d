@@ -1,6 +1,5 @@
 /* NAME substr() takes a part, counting from the end when negative
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

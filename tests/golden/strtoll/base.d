@@ -1,6 +1,5 @@
 /* NAME strtoll() takes a base
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

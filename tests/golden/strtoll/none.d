@@ -1,6 +1,5 @@
 /* NAME strtoll() of no number is zero
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME members of a struct variable
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 struct point {
 	int x;

@@ -1,6 +1,5 @@
 /* NAME structs in structs, with the padding of C
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 struct inner {
 	char c;

@@ -1,6 +1,5 @@
 /* NAME a tick knows the interval that it was late by, or none
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 tick-1ms
 {

@@ -1,6 +1,5 @@
 /* NAME a number without a suffix is a frequency
  * RUN $DTRACE -qn 'tick-200 { exit(0); }'; echo $?
- * SKIP prints 1
  */
 
 /* EXPECT

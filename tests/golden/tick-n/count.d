@@ -1,6 +1,5 @@
 /* NAME tick-N fires again and again
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 tick-5ms
 {

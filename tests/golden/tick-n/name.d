@@ -1,6 +1,5 @@
 /* NAME a tick keeps the name that it was given
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 tick-1ms
 {

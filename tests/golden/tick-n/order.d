@@ -1,6 +1,5 @@
 /* NAME faster ticks fire more often
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 tick-2ms
 {

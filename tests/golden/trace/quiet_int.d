@@ -1,6 +1,5 @@
 /* NAME quietly trace() prints the number alone
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

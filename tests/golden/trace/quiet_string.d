@@ -1,6 +1,5 @@
 /* NAME quietly a traced string stands as it is
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

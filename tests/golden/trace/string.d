@@ -1,6 +1,5 @@
 /* NAME a traced string is padded to 33 columns
  * OPTIONS
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

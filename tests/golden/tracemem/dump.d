@@ -1,6 +1,5 @@
 /* NAME tracemem() shows bytes as hex and text
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

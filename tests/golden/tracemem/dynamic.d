@@ -1,6 +1,5 @@
 /* NAME tracemem()'s third argument limits what is printed
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

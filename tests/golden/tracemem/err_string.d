@@ -1,6 +1,5 @@
 /* NAME a string is no address for tracemem()
  * TAG D_TRACEMEM_ADDR
- * SKIP the command says D_UNKNOWN instead
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME tracemem() shows text as bytes, too
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

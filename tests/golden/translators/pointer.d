@@ -1,6 +1,5 @@
 /* NAME xlate to a pointer is used with ->
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 struct in {
 	int i;

@@ -1,6 +1,5 @@
 /* NAME a typedef names a type
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 typedef unsigned char byte_t;
 typedef struct pair {

@@ -1,6 +1,6 @@
 /* NAME casts cut and extend
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
+ * SKIP prints -128 -128 -1
  */
 BEGIN
 {

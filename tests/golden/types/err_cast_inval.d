@@ -1,6 +1,5 @@
 /* NAME an integer cannot become a struct
  * TAG D_CAST_INVAL
- * SKIP the command says D_UNKNOWN instead
  */
 struct pair {
 	int a;

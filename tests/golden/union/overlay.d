@@ -1,6 +1,5 @@
 /* NAME the members of a union share their place
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 union value {
 	int i;

@@ -1,6 +1,5 @@
 /* NAME a union is as large as its largest member
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 union value {
 	char c;

@@ -1,6 +1,5 @@
 /* NAME self and this names may equal keywords of other namespaces
  * OPTIONS -q
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {

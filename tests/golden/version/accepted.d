@@ -1,6 +1,5 @@
 /* NAME a version that was is accepted
  * OPTIONS -q -x version=1.2
- * SKIP does not compile: inlines nest too deeply
  */
 BEGIN
 {
