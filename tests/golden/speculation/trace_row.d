@@ -1,6 +1,5 @@
 /* NAME a committed row names the probe that speculated
  * OPTIONS
- * SKIP prints 0 17 :tick-20ms $
  */
 BEGIN
 {
@@ -21,7 +20,6 @@ tick-20ms
 }
 /* EXPECT
  * CPU     ID                    FUNCTION:NAME
- *   0      1                           :BEGIN $
  *   0      1                           :BEGIN         7
  *   0   <*>                       :tick-20ms $
  *
