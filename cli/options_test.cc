@@ -111,7 +111,7 @@ TEST(CommandLine, WhatIsRefusedForItsValueIsNoBadUsage) {
 TEST(CommandLine, TakesEachOfDtracesLetters) {
   const auto line =
       parse({"-64", "-BCdFHOSvwZ", "-b", "1m", "-D", "A=1", "-U", "B",  "-I", "/i", "-L",
-             "/l",  "-X",         "c",  "-c", "a",  "-c",  "b",  "-p", "7",  "-n", "BEGIN"});
+             "/l",  "-X",          "c",  "-c", "a",  "-c",  "b",  "-p", "7",  "-n", "BEGIN"});
 
   ASSERT_TRUE(line) << line.error().message;
   const Settings& settings = line->settings;

@@ -5,8 +5,9 @@ Progress goes to stderr; the last line on stdout is "N passed, N failed" and ", 
 there are any. The exit status is 0 only when something ran and nothing failed.
 
 Suites: `unit` is everything that meson knows and that needs no guest (GoogleTest cases are counted
-one by one), `golden` the scripts of tests/golden/ with what they must print, `live` the same for programs that boot one, `vm` the unittest classes of tests/vm/,
-which boot guests one after another.
+one by one), `golden` the scripts of tests/golden/ with what they must print, `live` meson's
+programs that boot a guest, `vm` the unittest classes of tests/vm/, which boot guests one after
+another.
 """
 
 import argparse

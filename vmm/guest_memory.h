@@ -60,7 +60,8 @@ class GuestMemory {
     std::uint64_t size = 0;
   };
   /// The parts of RAM that were ever written, page-aligned: SEEK_DATA on the file, so that a scan
-  /// does not allocate the holes (4 s against 12 ms for 512 MiB). All of RAM where there is no file.
+  /// does not allocate the holes (4 s against 12 ms for 512 MiB). All of RAM where there is no
+  /// file.
   std::vector<Extent> present_extents() const;
   std::uint64_t size() const;
 
