@@ -96,6 +96,9 @@ TEST(Compile, KernelSymbolsAreLoadedByTheirType) {
   EXPECT_EQ(value("vmlinux`number * 2"), n(-14));
   EXPECT_EQ(value("`init_task.pid"), n(4711));
   EXPECT_EQ(value("*(int *)&`untyped"), n(-7));
+  EXPECT_EQ(value("(int)`untyped"), n(-7));
+  EXPECT_EQ(value("(unsigned char)`untyped + 1"), n(250));
+  EXPECT_EQ(value("(long)`number"), n(-7));
   EXPECT_EQ(values("extern int untyped; BEGIN { trace(`untyped); }"), (Values{n(-7)}));
 }
 

@@ -224,7 +224,11 @@ Checked<void> Resolver::member(Expr* e) {
 Checked<void> Resolver::cast(Expr* e) {
   if (e->type_name == nullptr) return fold(e);  // made by an inline
   const TypeId to = TRY(type_name(*e->type_name));
-  TRY(resolve(e->a));
+  if (e->a->kind == ExprKind::KernelSymbol) {
+    TRY(cast_symbol(e->a, to));
+  } else {
+    TRY(resolve(e->a));
+  }
   const TypeId from = types_.decay(e->a->type);
   e->type = to;
   const bool scalars = types_.is_scalar(to) && types_.is_scalar(from) && !types_.is_string(from);

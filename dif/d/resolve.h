@@ -137,6 +137,7 @@ class Resolver {
   Checked<bool> builtin(Expr* e);
   Checked<void> scoped(Expr* e);
   Checked<void> kernel_symbol(Expr* e, bool address_only);
+  Checked<void> cast_symbol(Expr* e, TypeId to);
   Checked<void> index(Expr* e);
   Checked<void> args_index(Expr* e);
   Checked<void> register_index(Expr* e);

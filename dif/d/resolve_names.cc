@@ -165,6 +165,14 @@ Checked<void> Resolver::kernel_symbol(Expr* e, bool address_only) {
   return {};
 }
 
+/// A cast says what a symbol of unknown type holds: (int)`sym reads an int.
+Checked<void> Resolver::cast_symbol(Expr* e, TypeId to) {
+  if (!types_.is_scalar(to) || types_.is_string(to)) return kernel_symbol(e, false);
+  TRY(kernel_symbol(e, true));
+  if (e->type == TypeId{}) e->type = to;
+  return {};
+}
+
 void Resolver::enter_clause(std::vector<dif::ProbeDescription> probes) {
   probes_ = std::move(probes);
   signature_.reset();
