@@ -4,13 +4,15 @@
 
 #include <algorithm>
 
+#include "cli/messages.h"
+
 namespace ringside::cli {
 
 d::CompileOptions compile_options(const CommandLine& line, std::string name, std::int64_t target,
                                   std::vector<d::LibrarySource> libraries) {
   d::CompileOptions options;
   const Settings& settings = line.settings;
-  std::string script = "ringside";
+  std::string script = program_name();
   for (const ProgramSource& source : line.programs) {
     if (source.kind == ProgramSource::Kind::Script) script = source.text;
   }
@@ -18,9 +20,17 @@ d::CompileOptions compile_options(const CommandLine& line, std::string name, std
   options.macro_arguments.push_back(script);
   options.macro_arguments.insert(options.macro_arguments.end(), line.arguments.begin(),
                                  line.arguments.end());
-  options.macros = {{"pid", getpid()},   {"ppid", getppid()}, {"uid", getuid()},
-                    {"euid", geteuid()}, {"gid", getgid()},   {"egid", getegid()},
-                    {"pgid", getpgrp()}, {"sid", getsid(0)}};
+  options.macros = {{"pid", getpid()},
+                    {"ppid", getppid()},
+                    {"uid", getuid()},
+                    {"euid", geteuid()},
+                    {"gid", getgid()},
+                    {"egid", getegid()},
+                    {"pgid", getpgrp()},
+                    {"sid", getsid(0)},
+                    // Linux has neither projects nor tasks; illumos's system project and task.
+                    {"projid", 0},
+                    {"taskid", 0}};
   if (target != 0) options.macros["target"] = target;
   options.default_arguments = settings.default_arguments;
   options.unused_arguments = settings.unused_arguments;
@@ -39,7 +49,7 @@ d::CompileOptions compile_options(const CommandLine& line, std::string name, std
   options.version = settings.version;
   options.check_option = [settings](std::string_view name, std::string_view value) {
     Settings trial = settings;
-    const auto done = apply_option(trial, name, value, SettingPhase::Start);
+    const auto done = apply_option(trial, name, value, SettingPhase::Program);
     return done ? std::string() : done.error().message;
   };
   return options;

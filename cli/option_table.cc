@@ -108,6 +108,10 @@ Result<void> set_buffer_resize(Settings& settings, View value) {
 }
 
 Result<void> set_cpu(Settings& settings, View value) {
+  if (value == "all") {
+    settings.engine.cpu.reset();
+    return {};
+  }
   std::uint32_t cpu = 0;
   TRY(set_number(cpu, value, 0, UINT32_MAX));
   settings.engine.cpu = cpu;
@@ -120,20 +124,29 @@ Result<void> set_attribute_minimum(Settings& settings, View value) {
   return {};
 }
 
+/// The versions of D that there have been.
+constexpr std::array<std::array<unsigned, 3>, 23> kVersions{{
+    {1, 0, 0}, {1, 1, 0}, {1, 2, 0}, {1, 2, 1},  {1, 2, 2},  {1, 3, 0},  {1, 4, 0},  {1, 4, 1},
+    {1, 5, 0}, {1, 6, 0}, {1, 6, 1}, {1, 6, 2},  {1, 6, 3},  {1, 7, 0},  {1, 7, 1},  {1, 8, 0},
+    {1, 8, 1}, {1, 9, 0}, {1, 9, 1}, {1, 10, 0}, {1, 11, 0}, {1, 12, 0}, {1, 13, 0},
+}};
+
 Result<void> set_version(Settings& settings, View value) {
   std::array<unsigned, 3> version{};
+  const auto malformed =
+      fail(ErrorCode::Usage, "Version is not properly formatted or is too large");
   std::istringstream parts{std::string(value)};
   std::size_t count = 0;
   for (std::string part; std::getline(parts, part, '.'); ++count) {
-    if (count == version.size()) return bad_value();
+    if (count == version.size()) return malformed;
     const char* const end = part.data() + part.size();
     const auto [stop, status] = std::from_chars(part.data(), end, version[count]);
-    if (status != std::errc() || stop != end || version[count] > 4095) return bad_value();
+    const unsigned most = count == 0 ? 255 : 4095;
+    if (status != std::errc() || stop != end || version[count] > most) return malformed;
   }
-  if (count < 2 || value.ends_with('.')) return bad_value();
-  if (version > kLanguageVersion) {
-    return fail(ErrorCode::Usage, fmt::format("D {} is newer than what this compiler knows ({})",
-                                              value, language_version_text()));
+  if (count < 2 || value.ends_with('.')) return malformed;
+  if (std::find(kVersions.begin(), kVersions.end(), version) == kVersions.end()) {
+    return fail(ErrorCode::Usage, "Requested version is not supported by compiler");
   }
   settings.version = version;
   return {};
@@ -230,11 +243,23 @@ Result<void> set_tree(Settings& settings, View value) {
   constexpr std::uint32_t kDesugared = 8;
   std::uint32_t phases = 0;
   TRY(set_number(phases, value, 0, UINT32_MAX));
-  if ((phases & ~kDesugared) != 0) {
-    return fail(ErrorCode::Unsupported, "only 8, the program as -d shows it, can be shown");
-  }
-  settings.show_desugared = phases != 0;
+  settings.show_desugared = (phases & kDesugared) != 0;
   return {};
+}
+
+/// What chooses between ways to link, of which there is one here.
+Result<void> one_of(std::initializer_list<View> words, View value) {
+  return std::find(words.begin(), words.end(), value) != words.end() ? Result<void>() : bad_value();
+}
+
+Result<void> any_size(Settings&, View value) {
+  std::uint64_t ignored = 0;
+  return value == "unlimited" ? Result<void>() : set_size(ignored, value, 0);
+}
+
+Result<void> any_text(Settings&, View value) {
+  std::string ignored;
+  return set_text(ignored, value);
 }
 
 /// What asks for what is so anyway.
@@ -282,6 +307,36 @@ constexpr OptionRow kRows[]{
     {"verbose", false, compiler_flag<&Settings::show_dif>},
     {"version", false, set_version},
     {"zdefs", false, compiler_flag<&Settings::zero_matches>},
+    // Compile time, with nothing to change: symbols are resolved when a program is compiled,
+    // no objects are linked, no processes of the host are looked into and there is no BPF.
+    {"aggpercpu", false, as_it_is},
+    {"bpflog", true, [](Settings&, View) { return Result<void>(); }},
+    {"bpflogsize", true, any_size},
+    {"core", false, as_it_is},
+    {"debugassert", false, [](Settings&, View) { return Result<void>(); }},
+    {"disasm", false, any_size},
+    {"knodefs", false, as_it_is},
+    {"late", false,
+     [](Settings&, View v) {
+       return one_of({"all", "dynamic", "static"}, v);
+     }},
+    {"lazyload", false, as_it_is},
+    {"ldpath", false, any_text},
+    {"linkmode", false,
+     [](Settings&, View v) {
+       return one_of({"kernel", "primary", "dynamic", "static"}, v);
+     }},
+    {"linknommap", false, as_it_is},
+    {"linktype", false,
+     [](Settings&, View v) {
+       return one_of({"elf", "dof"}, v);
+     }},
+    {"lockmem", false, any_size},
+    {"pgmax", false, any_size},
+    {"preallocate", false, any_size},
+    {"pspec", false, as_it_is},
+    {"strip", false, as_it_is},
+    {"unodefs", false, as_it_is},
     // Run time.
     {"aggsize", false, [](Settings& s, View v) { return set_size(s.engine.aggregation_size, v); }},
     {"bufpolicy", false, set_buffer_policy},
@@ -327,43 +382,22 @@ constexpr OptionRow kRows[]{
 };
 
 // Accepting these would be a silent lie.
-constexpr View kNoObjects = "no USDT objects are made here; USDT probes belong to native builds";
-constexpr View kNoBpf = "there is no BPF here: programs run on the host";
 constexpr View kNoDaemon = "there is no USDT daemon here";
 constexpr View kFromGuest = "symbols and types are read out of the guest";
 
 constexpr MeaninglessOption kMeaningless[]{
-    {"aggpercpu", "aggregations are kept for all CPUs together; make cpu a key"},
-    {"bpflog", kNoBpf},
-    {"bpflogsize", kNoBpf},
     {"buflimit", "buffers are read at switchrate, however full they are"},
-    {"core", "whether a crash leaves a core is the shell's to say (ulimit -c)"},
     {"ctfpath", kFromGuest},
     {"ctypes", "types come from the guest's BTF; no CTF container is written"},
-    {"debugassert", "assertions are always on"},
-    {"disasm", "-S has one form of listing"},
     {"dofstashpath", kNoDaemon},
     {"dtypes", "types come from the guest's BTF; no CTF container is written"},
     {"grabanon",
      "there is no anonymous tracing here; to trace a boot, start the guest with --kernel"},
-    {"knodefs", "a kernel symbol's address must be known when a program is compiled"},
-    {"late", "kernel symbols are resolved when a program is compiled"},
-    {"lazyload", kNoObjects},
-    {"ldpath", kNoObjects},
-    {"linkmode", "kernel symbols are resolved when a program is compiled"},
-    {"linknommap", kNoObjects},
-    {"linktype", kNoObjects},
-    {"lockmem", kNoBpf},
     {"modpath", kFromGuest},
     {"pcapsize", "there is no pcap() here"},
-    {"pgmax", "the compiler looks into no processes, so there are none to keep"},
-    {"preallocate", "all buffers are there before tracing starts"},
     {"procfspath", "processes are looked at in the guest"},
     {"printsize", "print() shows whole values"},
-    {"pspec", "descriptions are read in the same way wherever they stand"},
-    {"strip", kNoObjects},
     {"sysslice", kNoDaemon},
-    {"unodefs", "a user symbol's address must be known when a program is compiled"},
     {"useruid", kNoDaemon},
     {"zone", "Linux has no zones"},
 };

@@ -30,6 +30,18 @@ std::optional<OutputFormat> parse_output_format(std::string_view name) {
   return std::nullopt;
 }
 
+namespace {
+
+/// What has done its work when a program's own options are read.
+bool used_before_program(std::string_view name) {
+  constexpr std::array<std::string_view, 10> kNames{"cppargs",   "cpphdrs", "cpppath", "define",
+                                                    "incdir",    "ldpath",  "libdir",  "stdc",
+                                                    "syslibdir", "undef"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+}  // namespace
+
 Result<void> apply_option(Settings& settings, std::string_view name, std::string_view value,
                           SettingPhase phase) {
   const auto rows = option_rows();
@@ -44,6 +56,9 @@ Result<void> apply_option(Settings& settings, std::string_view name, std::string
   if (phase == SettingPhase::Running && !row->dynamic) {
     return fail(ErrorCode::Unsupported, "Operation illegal when tracing is active");
   }
+  if (phase == SettingPhase::Program && used_before_program(name)) {
+    return fail(ErrorCode::Unsupported, "Option cannot be used from within a D program");
+  }
   return row->set(settings, value);
 }
 
@@ -54,7 +69,7 @@ Result<void> apply_option_argument(Settings& settings, std::string_view argument
   auto done = apply_option(settings, name, value, SettingPhase::Start);
   if (done) return {};
   return fail(ErrorCode::Unsupported,
-              fmt::format("failed to set option -x {}: {}", name, done.error().message));
+              fmt::format("failed to set -x {}: {}", name, done.error().message));
 }
 
 }  // namespace ringside::cli

@@ -92,12 +92,13 @@ inline constexpr std::array<unsigned, 3> kLanguageVersion{1, 13, 0};
 std::string language_version_text();
 
 enum class SettingPhase {
-  Start,    // -x and #pragma D option
+  Start,    // -x and the environment
+  Program,  // #pragma D option: too late for the preprocessor and the libraries
   Running,  // setopt(): only what may change while tracing
 };
 
 /// Sets one option by dtrace's name. `value` is empty where none was given. The error is one line
-/// in dtrace's words, to stand behind "failed to set option -x NAME: ". An option that can mean
+/// in dtrace's words, to stand behind "failed to set -x NAME: ". An option that can mean
 /// nothing here is ErrorCode::Unsupported, with the reason.
 Result<void> apply_option(Settings& settings, std::string_view name, std::string_view value,
                           SettingPhase phase);

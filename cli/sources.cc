@@ -274,7 +274,7 @@ void Sources::apply_options(Settings& settings) const {
   for_each_pragma_option(without_comments(text_),
                          [&](std::string_view name, std::string_view value) {
                            Settings trial = settings;
-                           if (apply_option(trial, name, value, SettingPhase::Start)) {
+                           if (apply_option(trial, name, value, SettingPhase::Program)) {
                              settings = std::move(trial);
                            }
                          });
