@@ -245,6 +245,9 @@ Result<void> check_aggregation(const Aggregation& aggregation) {
   const auto refuse = [&](std::string_view why) {
     return fail(ErrorCode::Invalid, fmt::format("aggregation @{}: {}", aggregation.name, why));
   };
+  // The engine keeps one buffer as long as the longest key, whatever a saved program asks for.
+  if (aggregation.keys.size() > kMostKeys)
+    return refuse(fmt::format("more than {} keys", kMostKeys));
   for (const ValueType& key : aggregation.keys) {
     if (key.kind == ValueKind::Void) return refuse("a key has no value");
     if (key.kind == ValueKind::Bytes && key.size > kLongestBytesKey) {

@@ -55,7 +55,8 @@ void aggregate_value(const Aggregation& aggregation, std::span<std::int64_t> wor
 /// Takes in what another harvest found for the same key; both have seen values.
 void aggregate_merge(const Aggregation& aggregation, std::span<std::int64_t> into,
                      std::span<const std::int64_t> from);
-/// Parameters and key types are ones that the engine can keep.
+/// Parameters and keys are ones that the engine can keep.
+inline constexpr std::size_t kMostKeys = 32;
 Result<void> check_aggregation(const Aggregation& aggregation);
 
 }  // namespace ringside::dif

@@ -1,6 +1,7 @@
 // The verifier's rules for actions, shapes, loops and speculations.
 #include <gtest/gtest.h>
 
+#include "dif/aggregate_function.h"
 #include "dif/testing/make_dif.h"
 #include "dif/verify.h"
 #include "dif/verify_shapes.h"
@@ -74,6 +75,15 @@ TEST(ProgramVerifier, AggregationActionsNameAggregations) {
   EXPECT_EQ(with(ActionKind::Printa, {0}), "");
   EXPECT_NE(with(ActionKind::Printa, {}), "");
   EXPECT_NE(with(ActionKind::Printa, {0, 1}), "") << "their keys differ";
+}
+
+TEST(ProgramVerifier, AggregationsHaveNoMoreKeysThanTheCompilerGives) {
+  const auto with = [](std::size_t keys) {
+    const Aggregation wide{"a", AggregateFunction::Count, {keys, kLong}, true, 0};
+    return refusal(program({}, {wide}));
+  };
+  EXPECT_EQ(with(kMostKeys), "");
+  EXPECT_EQ(with(kMostKeys + 1), "aggregation @a: more than 32 keys");
 }
 
 TEST(ProgramVerifier, StacksAndSymbolsHaveTheirSizes) {
