@@ -51,6 +51,7 @@ class FireFixture : public ::testing::Test {
     return values;
   }
   std::string text(const Record& record, std::size_t field = 0) {
+    // SAFETY: characters may alias any bytes; the engine ends every recorded string with a NUL.
     return reinterpret_cast<const char*>(record.data.data() +
                                          engine_->ecb(record.ecb).fields[field].offset);
   }

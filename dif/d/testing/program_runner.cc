@@ -129,6 +129,7 @@ void decode(const dif::EcbInfo& ecb, const dif::Record& record, Outcome& out) {
       out.values.emplace_back(field.type.is_signed ? static_cast<std::int64_t>(value) >> unused
                                                    : static_cast<std::int64_t>(value >> unused));
     } else {
+      // SAFETY: characters may alias any bytes; the length is the span's.
       const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       out.values.emplace_back(text.substr(0, text.find('\0')));
     }
