@@ -26,6 +26,7 @@ UniqueFd open_process(pid_t pid) {
 [[noreturn]] void become(const std::vector<std::string>& words, const Settings& settings,
                          int failure) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   // SAFETY: exec does not write to the words; its type is older than const.
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

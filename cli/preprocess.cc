@@ -71,6 +71,7 @@ Result<std::string> contents(int fd) {
 /// Starts cpp with these files as its stdin and stdout; an errno.
 int start(const std::vector<std::string>& words, int input, int output, pid_t& pid) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   // SAFETY: posix_spawn() does not write to the words; its type is older than const.
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
