@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "dif/verify.h"
+
 namespace ringside::d {
 
 const ActionBuilder::Row ActionBuilder::kRows[] = {
@@ -161,7 +163,7 @@ Checked<dif::Action> ActionBuilder::tracemem(Expr& call) {
     return argument_type("D_PROTO_ARG", call, 1, "size_t", types_.name(most.type));
   }
   const auto size = static_cast<std::int64_t>(most.constant.value_or(0));
-  if (size <= 0 || size > UINT32_MAX) {
+  if (size <= 0 || size > dif::kMostRecordBytes) {
     return complain(
         "D_TRACEMEM_SIZE", most.at,
         "tracemem( ) argument #2 must be a non-zero positive integral constant expression");

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "dif/builtin.h"
@@ -108,6 +109,7 @@ class Resolver {
   Checked<TypeId> tag_type(TypeKind kind, const TypeSpec& spec);
   struct Layout {
     std::vector<Member> members;
+    std::unordered_set<std::string> names;  // also those of anonymous members' members
     std::uint64_t bits = 0, size = 0, align = 1;
     bool is_union = false;
   };
@@ -115,7 +117,8 @@ class Resolver {
   Checked<void> add_member(Layout& layout, const Declarator& declarator, TypeId type);
   Checked<std::uint64_t> place_bit_field(const Declarator& declarator, TypeId type,
                                          std::uint64_t& at);
-  std::uint64_t alignment(TypeId type, int depth = 0) const;
+  bool take_names(Layout& layout, TypeId type, int depth = 0) const;
+  std::uint64_t alignment(TypeId type, int depth = 0);
 
   // resolve_declarations.cc
   enum class Unsized : std::uint8_t { Refused, Allowed };  // int x[]
@@ -207,6 +210,7 @@ class Resolver {
                                         dif::kFirstUserVariable};
   std::unordered_map<std::string, TypeId> typedefs_;
   std::map<std::pair<TypeKind, std::string>, TypeId> tags_;
+  std::unordered_map<std::uint32_t, std::uint64_t> alignments_;  // of structs and unions
   std::unordered_map<std::string, std::pair<TypeId, std::int64_t>> enumerators_;
   std::deque<Translator> translators_;
   std::deque<Translation> translations_;

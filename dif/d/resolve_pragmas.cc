@@ -81,13 +81,12 @@ Checked<void> Resolver::declare_provider(const ProviderNode& node) {
     return complain("D_PROV_INCOMPAT", node.at,
                     fmt::format("provider is already declared: {}", name));
   }
-  std::vector<std::string_view> names;
+  std::unordered_set<std::string_view> names;
   for (const ProviderNode::Probe& probe : node.probes) {
-    if (std::ranges::find(names, *probe.name) != names.end()) {
+    if (!names.insert(*probe.name).second) {
       return complain("D_PROV_PRDUP", probe.at,
                       fmt::format("probe redeclared: {}:::{}", name, *probe.name));
     }
-    names.push_back(*probe.name);
     TRY(check_parameters(probe.native));
     if (!probe.has_translated) continue;
     TRY(check_parameters(probe.translated));

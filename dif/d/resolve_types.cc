@@ -118,15 +118,19 @@ Checked<TypeId> Resolver::struct_type(TypeSpec& spec) {
   return *forward;
 }
 
-std::uint64_t Resolver::alignment(TypeId type, int depth) const {
+std::uint64_t Resolver::alignment(TypeId type, int depth) {
   const Type& is = types_.at(type);
   if (is.kind == TypeKind::Array) return depth < 32 ? alignment(is.target, depth + 1) : 1;
   if (is.kind == TypeKind::Struct || is.kind == TypeKind::Union) {
+    if (const auto known = alignments_.find(type.value); known != alignments_.end()) {
+      return known->second;
+    }
     std::uint64_t most = 1;
     if (depth >= 32) return most;
     for (const Member& member : types_.graph().members(types_.graph().resolve(type))) {
       most = std::max(most, alignment(member.type, depth + 1));
     }
+    alignments_.emplace(type.value, most);
     return most;
   }
   return types_.is_string(type) ? 1 : std::clamp<std::uint64_t>(types_.size(type), 1, 16);
@@ -173,6 +177,19 @@ Checked<std::uint64_t> Resolver::place_bit_field(const Declarator& declarator, T
   return width;
 }
 
+/// An anonymous member's members are those of the struct around it. False when one was there.
+bool Resolver::take_names(Layout& layout, TypeId type, int depth) const {
+  constexpr std::size_t kMostNames = 1 << 20;  // hostile types can nest without end
+  for (const Member& member : types_.graph().members(types_.graph().resolve(type))) {
+    if (member.name.empty()) {
+      if (depth < 32 && !take_names(layout, member.type, depth + 1)) return false;
+    } else if (!layout.names.emplace(member.name).second || layout.names.size() > kMostNames) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Checked<void> Resolver::add_member(Layout& layout, const Declarator& declarator, TypeId type) {
   constexpr std::uint64_t kMaxBits = std::uint64_t{8} << 28;  // offsets are 32 bits
   const std::string_view name = declarator.name != nullptr ? *declarator.name : std::string_view();
@@ -180,20 +197,9 @@ Checked<void> Resolver::add_member(Layout& layout, const Declarator& declarator,
     return complain("D_DECL_VOIDOBJ", declarator.at,
                     fmt::format("cannot have void member: {}", name));
   }
-  const auto taken = [&](std::string_view wanted) {
-    if (wanted.empty()) return false;
-    return std::ranges::any_of(layout.members, [&](const Member& member) {
-      return member.name == wanted ||
-             (member.name.empty() && types_.graph().find_member(member.type, wanted));
-    });
-  };
-  bool known = taken(name);
-  if (name.empty() && declarator.bit_width == nullptr) {  // its members are this one's
-    for (const Member& inner : types_.graph().members(types_.graph().resolve(type))) {
-      known = known || taken(inner.name);
-    }
-  }
-  if (known) {
+  const bool anonymous = name.empty() && declarator.bit_width == nullptr;
+  if (anonymous ? !take_names(layout, type)
+                : !name.empty() && !layout.names.emplace(name).second) {
     return complain("D_DECL_MNAME", declarator.at, fmt::format("duplicate member name: {}", name));
   }
   const std::uint64_t size = types_.size(type);
