@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "dif/fire_context.h"
+#include "dif/insn.h"
 #include "vmm/base/check.h"
 
 namespace ringside::dif {
@@ -32,6 +33,27 @@ std::size_t deepest_stack(const Program& program) {
     }
   }
   return most / sizeof(std::uint64_t);
+}
+
+constexpr std::uint64_t kMostWork = 1 << 29;  // of a firing that loops: a few seconds
+
+/// What one run of the object may cost, in simple instructions: calls and strings go over strings.
+std::uint64_t work_of(const Difo& difo, std::uint64_t over_strings) {
+  std::uint64_t work = difo.text.size();
+  for (const std::uint32_t word : difo.text) {
+    if (Insn{word}.op() == Opcode::Call) work += over_strings;
+  }
+  return work + (difo.result.kind == ValueKind::String ? over_strings : difo.result.size / 16);
+}
+
+std::uint64_t work_of(const Clause& clause, std::uint32_t string_size) {
+  const std::uint64_t over_strings = 16 + string_size / 16;
+  std::uint64_t work = 1 + clause.actions.size();
+  if (clause.predicate) work += work_of(*clause.predicate, over_strings);
+  for (const Action& action : clause.actions) {
+    for (const Difo& difo : action.arguments) work += work_of(difo, over_strings);
+  }
+  return work;
 }
 
 bool has(const Clause& clause, ActionKind kind) {
@@ -99,6 +121,7 @@ EcbId ClauseRunner::enable(std::uint32_t clause, ProbeId id, const ProbeDescript
     beside_.resize(layout.shape.data_size);
   }
   EnabledProbe& fired = probe(id, name);
+  ecb.work = work_of(enabled, options_.string_size);
   if (enabled.repeat) {
     fired.loops = true;
     const auto in_loop = [&](std::uint32_t index) {
@@ -162,7 +185,7 @@ void ClauseRunner::fire(ProbeId id, const FireRecord& fired_as, const GuestConte
   }
   current_ = fired;
   guest_ = &guest;
-  trips_ = 0;
+  trips_ = work_ = 0;
   evaluator_.begin_firing(fired->identity, record, guest);
   fire_clauses(*fired, record, out);
   count_drops(record.vcpu, out);
@@ -198,6 +221,7 @@ void ClauseRunner::fire_clauses(const EnabledProbe& probe, const FireRecord& rec
     if (leaving() && !ended_) return;  // exit() in one clause: the next ones do not run
     const Ecb& ecb = ecbs_[probe.ecbs[at]];
     const Outcome outcome = run_clause(ecb, record, out);
+    work_ += ecb.work;
     if (probe.loops && jumps_back(probe, at, outcome)) at = ecb.loop_start - 1;  // ++ undoes the -1
   }
 }
@@ -209,7 +233,7 @@ bool ClauseRunner::jumps_back(const EnabledProbe& probe, std::size_t at, Outcome
   Ecb& ecb = ecbs_[probe.ecbs[at]];
   const auto& repeat = ecb.clause->repeat;
   if (!repeat || outcome != Outcome::Done) return false;
-  if (ecb.trips >= repeat->limit || trips_ >= kMostTrips) return false;
+  if (ecb.trips >= repeat->limit || trips_ >= kMostTrips || work_ >= kMostWork) return false;
   ++ecb.trips;
   ++trips_;
   // The firing comes to the inner loops again.

@@ -2,7 +2,7 @@
 // Predicate first; then each action in turn. A fault ends the clause, throws away the record that
 // it was making, is reported, and fires dtrace:::ERROR; the probe's other clauses still run.
 // Loops (Clause::repeat) are jumps back in a probe's list of clauses; each is bounded by its limit,
-// and all jumps of one firing by kMostTrips.
+// and all jumps of one firing by kMostTrips and by what the clauses cost that they lead back to.
 // clause_runner.cc: set-up, one firing, faults. clause_actions.cc: what the actions do.
 // Fire context: fire() yes; everything else no.
 #pragma once
@@ -44,6 +44,7 @@ class ClauseRunner {
     EcbInfo info;
     const Clause* clause;
     RecordKind kind;
+    std::uint64_t work = 0;       // what a run costs at most, in simple instructions
     std::size_t loop_start = 0;   // of its loop: index into EnabledProbe::ecbs
     std::uint32_t trips = 0;      // of its loop, since the firing came to it
     bool commits_beside = false;  // has both commit() and a record of its own
@@ -125,6 +126,7 @@ class ClauseRunner {
   std::vector<Chilled> chilled_;            // by vCPU
   std::uint64_t order_ = 0;                 // updates so far, for AggregateEntry::first_seen
   std::uint64_t trips_ = 0;                 // jumps back that this firing made
+  std::uint64_t work_ = 0;                  // what its clauses so far may have cost
   std::optional<std::uint64_t> cleaned_;    // when; empty before the first firing
   std::optional<ProbeId> error_probe_, end_probe_;
   const EnabledProbe* current_ = nullptr;

@@ -127,6 +127,21 @@ TEST_F(LoopTest, AllJumpsOfAFiringTogetherAreBounded) {
             static_cast<std::int64_t>(2 * kMostTrips + 2));
 }
 
+TEST_F(LoopTest, ExpensiveClausesEndTheirLoopEarlier) {
+  // A call may go over whole strings, and here they are as long as they can be.
+  Difo expensive = increment(kI);
+  expensive.text.insert(expensive.text.begin(), 100,
+                        encode_indexed(Opcode::Call, static_cast<unsigned>(Subroutine::Rand), 2));
+  start_loop({repeating(evaluate(expensive), 0, kMostTrips), trace_global(kI)},
+             {.string_size = 1 << 20});
+  fire(kProbe);
+
+  const std::int64_t trips = numbers(engine_->take_quiescent()).at(0);
+
+  EXPECT_GT(trips, 10);
+  EXPECT_LT(trips, 1000) << "the guest would wait for hours";
+}
+
 TEST_F(LoopTest, OtherProbesOfTheProgramDoNotMatter) {
   start(program({trace(constant(50)), evaluate(increment(kI)), trace(constant(51)),
                  repeating(when(less_than(kI, 3), trace_global(kI)), 1, 10)}),
