@@ -74,6 +74,7 @@ Result<ClauseRunner::Next, Fault> ClauseRunner::speculate(Run& run, const Action
     return Next::EndClause;
   }
   run.buffer = buffer;
+  run.speculation = id;
   return Next::GoOn;
 }
 

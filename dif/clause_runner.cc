@@ -277,7 +277,9 @@ Result<ClauseRunner::Outcome, Fault> ClauseRunner::run_body(Run& run) {
     const Next next = TRY(run_action(run, action));
     if (next == Next::EndClause) return Outcome::Skipped;
   }
-  if (run.buffer != nullptr) run.buffer->commit(run.record.timestamp);
+  // A clause may end the very speculation that it records in; its record went with that.
+  const bool gone = run.speculation != 0 && !speculations_.records(run.speculation);
+  if (run.buffer != nullptr && !gone) run.buffer->commit(run.record.timestamp);
   return Outcome::Done;
 }
 

@@ -62,6 +62,7 @@ class ClauseRunner {
     Collection& out;
     RecordBuffer* buffer = nullptr;  // where the record goes; null while there is none
     std::span<std::byte> data = {};  // of the record
+    std::uint64_t speculation = 0;   // whose buffer that is; 0: the vCPU's own
     std::size_t next_field = 0;
     std::uint32_t action = 0;  // number for reports: 0 is the predicate
   };

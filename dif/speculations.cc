@@ -40,6 +40,11 @@ SpeculationState Speculations::state(std::uint64_t id) const {
   return known ? speculations_[id - 1].state : SpeculationState::Inactive;
 }
 
+bool Speculations::records(std::uint64_t id) const {
+  const SpeculationState now = state(id);
+  return now == SpeculationState::ActiveOne || now == SpeculationState::ActiveMany;
+}
+
 std::uint64_t Speculations::allocate() {
   bool all_active = true;
   for (std::size_t i = 0; i < speculations_.size(); ++i) {

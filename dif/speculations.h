@@ -55,6 +55,8 @@ class Speculations {
   void clean(Collection& out);
 
   SpeculationState state(std::uint64_t id) const;
+  /// Whether speculate() led records to it that still wait to be committed or discarded.
+  bool records(std::uint64_t id) const;
   /// Calls of allocate() that found none because all were active, since the last call.
   std::uint64_t take_unavailable() { return std::exchange(unavailable_, 0); }
   /// Or because those that were not active had not been cleaned.

@@ -194,6 +194,25 @@ TEST_F(SpeculationTest, SpeculateAloneRecordsTheFiring) {
   EXPECT_TRUE(harvest.records[1].data.empty());
 }
 
+TEST_F(SpeculationTest, AClauseThatEndsItsOwnSpeculationLeavesNothingForTheNextOne) {
+  const Difo one = constant(1), value = builtin(Builtin::Arg1);
+  for (const ActionKind end : {ActionKind::Commit, ActionKind::Discard}) {
+    const Action choose = action(ActionKind::Speculate, {one});
+    start(program({trace(speculation()),
+                   clause({choose, action(end, {one}), action(ActionKind::Trace, {value})}),
+                   clause({choose, action(ActionKind::Trace, {value})}),
+                   clause({action(ActionKind::Commit, {one})})}),
+          {kBegin, kProbe, kSpeculate, kCommit});
+    fire(kBegin);
+    on(kProbe, 0, 5);
+    fire(kBegin);
+    on(kSpeculate, 0, 7);
+    on(kCommit, 0);
+
+    EXPECT_EQ(numbers(engine_->take_quiescent()), (std::vector<std::int64_t>{1, 1, 7}));
+  }
+}
+
 TEST_F(SpeculationTest, AFaultKeepsTheRecordOutOfTheSpeculation) {
   start(program({trace(speculation()),
                  clause({action(ActionKind::Speculate, {constant(1)}),
