@@ -97,8 +97,10 @@ void Output::act_on_aggregations(const Step& step, std::span<const Value> values
     if (action.kind == ActionKind::Clear) {
       aggregations_.clear(each);
     } else if (action.kind == ActionKind::Trunc) {
-      const auto keep = static_cast<std::int64_t>(action.argument);
-      aggregations_.trunc(each, action.has_argument ? std::optional(keep) : std::nullopt);
+      std::optional<std::int64_t> keep;
+      if (action.has_argument) keep = static_cast<std::int64_t>(action.argument);
+      if (!values.empty()) keep = integer_value(values[0]);
+      aggregations_.trunc(each, keep);
     } else {
       aggregations_.normalize(each, 1);
     }

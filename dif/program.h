@@ -77,7 +77,7 @@ enum class ActionKind : std::uint16_t {
   Exit,       // arguments[0]
   Aggregate,  // aggregation; arguments are the keys, then the value (count() has none)
   Clear,      // aggregations[0]
-  Trunc,  // aggregations[0]; argument: how many to keep (signed; 0 with has_argument=false: all)
+  Trunc,  // aggregations[0]; how many to keep (signed): arguments[0], argument, or without: none
   Normalize,        // aggregations[0]; arguments[0] the factor
   Denormalize,      // aggregations[0]
   Evaluate,         // evaluate arguments[0] for its side effects (an assignment); records nothing

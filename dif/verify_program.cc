@@ -117,8 +117,10 @@ Result<void> check_arguments(const Action& action, const Program& program) {
     case ActionKind::TracememDynamic: return check_tracemem(action, 2);
     case ActionKind::Print: return check_print(action, program);
     case ActionKind::Aggregate: return check_aggregate(action, program);
-    case ActionKind::Clear:
     case ActionKind::Trunc:
+      TRY(expect_aggregation(action));
+      return expect_arguments(action, action.arguments.empty() ? 0 : 1);
+    case ActionKind::Clear:
     case ActionKind::Denormalize:
       TRY(expect_aggregation(action));
       return expect_arguments(action, 0);
@@ -146,6 +148,20 @@ Result<void> check_action(const Action& action, const Program& program) {
   return check_arguments(action, program);
 }
 
+/// Whether speculate() may not follow: these have put something where records go.
+bool fills_the_record(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::Evaluate:
+    case ActionKind::Discard:
+    case ActionKind::Stop:
+    case ActionKind::Raise:
+    case ActionKind::Breakpoint:
+    case ActionKind::Panic:
+    case ActionKind::Chill: return false;
+    default: return true;
+  }
+}
+
 /// What the rest of a clause does goes to one speculation, chosen before anything is recorded.
 Result<void> check_speculation(const Clause& clause) {
   bool records = false, chosen = false;
@@ -154,8 +170,8 @@ Result<void> check_speculation(const Clause& clause) {
       if (chosen) return invalid("speculate() after speculate()");
       if (records) return invalid("speculate() after data was recorded");
       chosen = true;
-    } else if (action.kind != ActionKind::Evaluate) {
-      records = true;
+    } else {
+      records = records || fills_the_record(action.kind);
     }
   }
   return {};

@@ -99,7 +99,7 @@ TEST(ActionErrors, OfFormats) {
                {"D_PRINTF_AGG_CONV", "@x = count(); printf(\"%@d\", 1);"},
                {"D_PRINTF_DYN_PROTO", "printf(\"%*d\");"},
                {"D_PRINTF_DYN_TYPE", "printf(\"%*d\", execname, 1);"},
-               {"D_UNKNOWN", "printf(\"%y\", 1);"},
+               {"D_SYNTAX", "printf(\"%y\", 1);"},
                {"D_PRINTF_ARG_TYPE", "system(\"%s\", 1);"},
                {"D_PRINTF_ARG_PROTO", "freopen(\"/tmp/%d\");"}});
   expect_compiles({"printf(\"%a %A %p %k %k\", arg0, sym(arg0), curthread, stack(3), ustack());",
@@ -193,7 +193,7 @@ TEST(ActionErrors, OfWhatIsDoneWithAggregations) {
                {"D_PRINTA_PROTO", "printa(\"x\");"},
                {"D_PRINTA_AGGARG", "printa(1);"},
                {"D_PRINTA_AGGBAD", "printa(@x);"},
-               {"D_PRINTA_AGGPROTO", "@x = count(); @y[1] = count(); printa(@x, @y);"},
+               {"D_PRINTA_AGGKEY", "@x = count(); @y[1] = count(); printa(@x, @y);"},
                {"D_PRINTA_AGGKEY", "@x[\"s\"] = count(); @y[1] = count(); printa(@x, @y);"},
                {"D_PRINTF_ARG_PROTO", "@x = count(); printa(\"%d\", @x);"},
                {"D_PRINTF_ARG_TYPE", "@x[1] = count(); printa(\"%s\", @x);"}});

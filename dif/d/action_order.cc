@@ -63,8 +63,9 @@ Checked<void> ActionBuilder::check_order(const Expr& e, const dif::Action& actio
   if (order_.speculates && action.kind == ActionKind::Exit) {
     return refuse("D_EXIT_SPEC", "exit( ) may not follow speculate( )");
   }
+  const bool prints = action.kind == ActionKind::Freopen || action.kind == ActionKind::System;
   const bool records = action.kind != ActionKind::Evaluate && action.kind != ActionKind::Discard &&
-                       !is_destructive(action);
+                       (prints || !is_destructive(action));
   if (!records) return {};
   if (order_.commits) {
     return refuse("D_DREC_COMM", "data-recording actions may not follow commit( )");

@@ -80,9 +80,17 @@ Checked<dif::Action> ActionBuilder::denormalize(Expr& call) {
 Checked<dif::Action> ActionBuilder::trunc(Expr& call) {
   dif::Action action = TRY(on_aggregation(call, dif::ActionKind::Trunc, 2));
   if (call.list.size() == 2) {
-    action.argument =
-        static_cast<std::uint64_t>(TRY(parameter(call, 1, "D_TRUNC_SCALAR", "count")));
-    action.has_argument = true;
+    Expr& count = *call.list[1];
+    TRY(resolver_.resolve(&count));
+    if (!types_.is_scalar(count.type)) {
+      return complain("D_TRUNC_SCALAR", count.at, "trunc( ) argument #2 must be of scalar type");
+    }
+    if (count.constant && types_.is_integer(count.type)) {
+      action.argument = *count.constant;
+      action.has_argument = true;
+    } else {
+      action.arguments.push_back(TRY(CodeGenerator::integer(resolver_, count, types_.int64)));
+    }
   }
   return action;
 }
@@ -124,7 +132,7 @@ Checked<void> ActionBuilder::same_keys(const Expr& e, std::uint32_t first, std::
   const auto& a = program_.aggregations[first].keys;
   const auto& b = program_.aggregations[other].keys;
   if (a.size() != b.size()) {
-    return complain("D_PRINTA_AGGPROTO", e.at,
+    return complain("D_PRINTA_AGGKEY", e.at,
                     fmt::format("printa( ) aggregation @{} has {} keys, and @{} has {}", *e.text,
                                 b.size(), program_.aggregations[first].name, a.size()));
   }

@@ -58,7 +58,7 @@ Checked<std::vector<dif::Conversion>> ActionBuilder::format(const Expr& text,
                     fmt::format("{}( ) format string is empty", function));
   }
   auto parsed = dif::parse_format(*text.text);
-  if (!parsed) return complain("D_UNKNOWN", text.at, parsed.error().message);
+  if (!parsed) return complain("D_SYNTAX", text.at, parsed.error().message);
   return std::move(*parsed);
 }
 

@@ -1,6 +1,5 @@
 /* NAME aggregations that are printed together have as many keys
  * TAG D_PRINTA_AGGKEY
- * SKIP the command says D_PRINTA_AGGPROTO instead
  */
 BEGIN
 {
