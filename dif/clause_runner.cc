@@ -283,9 +283,8 @@ Result<ClauseRunner::Outcome, Fault> ClauseRunner::run_body(Run& run) {
   return Outcome::Done;
 }
 
-/// exit(): the first one counts.
+/// exit(): the last one counts, as for a consumer that reads the records in order.
 void ClauseRunner::leave(std::uint64_t status) {
-  if (leaving()) return;
   exit_.store(static_cast<std::int32_t>(status), std::memory_order_release);
 }
 

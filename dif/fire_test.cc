@@ -203,7 +203,7 @@ TEST_F(FireTest, ExitStopsEverythingButEnd) {
   const Harvest harvest = engine_->take_quiescent();
 
   EXPECT_TRUE(harvest.finished);
-  EXPECT_EQ(engine_->exit_status(), 3) << "the first one counts";
+  EXPECT_EQ(engine_->exit_status(), 4) << "the last one counts";
   ASSERT_EQ(harvest.records.size(), 3u) << "exit's own, and END's two once";
   EXPECT_EQ(number(harvest.records[0]), 3);
   EXPECT_EQ(number(harvest.records[1]), 2);

@@ -209,6 +209,7 @@ expression_opt:
 block:
     '{' statements '}'  { $$ = $2; }
   | statement           { $$ = make<std::vector<Statement*>>(context); $$->push_back($1); }
+  | ';'                 { $$ = make<std::vector<Statement*>>(context); }
   ;
 
 // Expressions

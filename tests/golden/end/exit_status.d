@@ -1,5 +1,5 @@
-/* NAME exit() in END does not change the status
- * EXIT 3
+/* NAME exit() in END changes the status
+ * EXIT 5
  * OPTIONS -q
  */
 BEGIN
@@ -9,6 +9,7 @@ BEGIN
 END
 {
 	printf("end\n");
+	exit(5);
 }
 /* EXPECT
  * end
