@@ -66,9 +66,7 @@ std::optional<std::uint32_t> GuestSide::tsc_khz() const {
   return khz ? std::optional(*khz) : std::nullopt;
 }
 
-void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts) {
-  dispatcher_.seal(sink, clock);
-  sampler_.set_shim(shim_.installed());
+void GuestSide::load_stack_tables() {
   stack_tables_ = guest_linux::StackTables::load(host_reader_, kernel_);
   std::vector<guest_linux::StackTables::Moved> moved;
   for (const auto& slot : table_.slots()) {
@@ -77,6 +75,14 @@ void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts
   stack_tables_->set_moved(std::move(moved));
   for (LinuxContext* context : {&trap_context_, &sample_context_}) {
     context->set_stack_tables(&*stack_tables_);
+  }
+}
+
+void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) {
+  dispatcher_.seal(sink, clock);
+  sampler_.set_shim(shim_.installed());
+  if (stacks) load_stack_tables();
+  for (LinuxContext* context : {&trap_context_, &sample_context_}) {
     context->set_shim(shim_.installed());
   }
   parts.kernel = &host_reader_;

@@ -39,8 +39,9 @@ class GuestSide {
   /// The guest kernel's own idea of the TSC's rate.
   std::optional<std::uint32_t> tsc_khz() const;
 
-  /// Ties the dispatcher to the engine and the clock, and gives the loop its parts.
-  void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts);
+  /// Ties the dispatcher to the engine and the clock, and gives the loop its parts. `stacks`: a
+  /// firing may follow the kernel's stack.
+  void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks);
   /// Writes every int3, in one pause. Nothing to do without trap probes.
   Result<void> arm();
   /// Restores the text, in one pause; a machine that is gone needs nothing.
@@ -53,6 +54,7 @@ class GuestSide {
   std::vector<std::string> take_notices();
 
  private:
+  void load_stack_tables();
   void upkeep();
   void notice(std::string text);
 
@@ -64,7 +66,7 @@ class GuestSide {
   TrapPoints points_;
   LinuxContext trap_context_, sample_context_;
   vmm::PageTableReader host_reader_;
-  std::optional<guest_linux::StackTables> stack_tables_;  // loaded by prepare()
+  std::optional<guest_linux::StackTables> stack_tables_;  // only if needed
   VcpuSampler sampler_;
   TrapDispatcher dispatcher_;
   bool armed_ = false;

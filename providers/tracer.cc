@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "dif/stack_use.h"
 #include "providers/builtin.h"
 #include "providers/fire_loop.h"
 #include "providers/guest_clock.h"
@@ -118,7 +119,9 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   timers_.emplace(profile_->enabled(), guest_ != nullptr);
 
   FireLoopParts parts = loop_parts();
-  if (guest_) guest_->prepare(*sink_, *clock_, parts);
+  if (guest_) {
+    guest_->prepare(*sink_, *clock_, parts, dif::uses_kernel_stack(engine.program()));
+  }
   loop_ = std::make_unique<FireLoop>(std::move(parts));
   loop_->start();
   // BEGIN may have called exit(): then there is nothing to arm for.

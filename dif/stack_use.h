@@ -1,0 +1,13 @@
+// Whether a program ever follows the guest's kernel stack: what that takes (tables of many
+// megabytes) is not loaded for a program that does not.
+// Fire context: no.
+#pragma once
+
+#include "dif/program.h"
+
+namespace ringside::dif {
+
+/// stack(), %k of one, stackdepth or caller, in any clause.
+bool uses_kernel_stack(const Program& program);
+
+}  // namespace ringside::dif
