@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dif/d/codegen.h"
+#include "dif/d/purity.h"
 
 namespace ringside::d {
 namespace {
@@ -29,16 +30,6 @@ Opcode store_opcode(std::uint64_t size) {
 
 bool is_member(const Expr& e) {
   return e.kind == ExprKind::Member || e.kind == ExprKind::Arrow;
-}
-
-/// Evaluates to the same value twice running, with no effect.
-bool is_pure(const Expr& e) {
-  const bool steps = e.kind == ExprKind::Unary && e.op >= Op::PreInc;
-  if (e.kind == ExprKind::Assign || e.kind == ExprKind::Call || steps) return false;
-  for (const Expr* part : {e.a, e.b, e.c}) {
-    if (part != nullptr && !is_pure(*part)) return false;
-  }
-  return std::ranges::all_of(e.list, [](const Expr* part) { return is_pure(*part); });
 }
 
 /// Its code uses the tuple stack.

@@ -7,22 +7,13 @@
 
 #include <algorithm>
 
+#include "dif/d/purity.h"
 #include "dif/d/resolve.h"
 
 namespace ringside::d {
 namespace {
 
 constexpr std::size_t kMaxClones = 100'000;
-
-/// Evaluates to the same value twice running, with no effect.
-bool is_pure(const Expr& e) {
-  const bool steps = e.kind == ExprKind::Unary && e.op >= Op::PreInc;
-  if (e.kind == ExprKind::Assign || e.kind == ExprKind::Call || steps) return false;
-  for (const Expr* part : {e.a, e.b, e.c}) {
-    if (part != nullptr && !is_pure(*part)) return false;
-  }
-  return std::ranges::all_of(e.list, [](const Expr* part) { return is_pure(*part); });
-}
 
 }  // namespace
 
