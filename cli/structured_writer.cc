@@ -236,7 +236,8 @@ class CsvWriter final : public RecordWriter {
     if (std::exchange(began_, true)) return;
     std::string text;
     for (const std::string_view field : kOrigin) text.append(field).append(",");
-    sink_.write(text + "field,value\r\n");
+    text += "field,value\r\n";
+    sink_.write(text);
   }
   static std::string csv_text(std::string_view text) {
     std::string clean;
