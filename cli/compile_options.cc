@@ -17,6 +17,9 @@ d::CompileOptions compile_options(const CommandLine& line, std::string name, std
     if (source.kind == ProgramSource::Kind::Script) script = source.text;
   }
   options.source_name = std::move(name);
+  options.is_file = std::ranges::all_of(line.programs, [](const ProgramSource& source) {
+    return source.kind == ProgramSource::Kind::Script;
+  });
   options.macro_arguments.push_back(script);
   options.macro_arguments.insert(options.macro_arguments.end(), line.arguments.begin(),
                                  line.arguments.end());
@@ -37,6 +40,9 @@ d::CompileOptions compile_options(const CommandLine& line, std::string name, std
   options.error_tags = settings.error_tags;
   options.allow_zero_matches = settings.zero_matches || line.task == CommandLine::Task::List;
   options.allow_empty = settings.empty;
+  options.is_file = std::ranges::all_of(line.programs, [](const ProgramSource& source) {
+    return source.kind == ProgramSource::Kind::Script;
+  });
   options.destructive = settings.destructive;
   options.string_size = settings.engine.string_size;
   options.libraries = std::move(libraries);

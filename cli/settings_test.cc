@@ -82,18 +82,42 @@ TEST(Option, FlagCanBeTurnedOffAgain) {
 }
 
 TEST(Option, MistakesHaveDtracesWords) {
-  EXPECT_EQ(complaint("wombats=25"), "failed to set option -x wombats: Invalid option name");
+  EXPECT_EQ(complaint("wombats=25"), "failed to set -x wombats: Invalid option name");
   EXPECT_EQ(complaint("bufsize=100wombats"),
-            "failed to set option -x bufsize: Invalid value for specified option");
+            "failed to set -x bufsize: Invalid value for specified option");
   EXPECT_EQ(complaint("bufpolicy=round"),
-            "failed to set option -x bufpolicy: Invalid value for specified option");
-  EXPECT_EQ(complaint("zdefs=yes"),
-            "failed to set option -x zdefs: Invalid value for specified option");
+            "failed to set -x bufpolicy: Invalid value for specified option");
+  EXPECT_EQ(complaint("zdefs=yes"), "failed to set -x zdefs: Invalid value for specified option");
 }
 
 TEST(Option, WhatCanMeanNothingSaysWhy) {
-  EXPECT_EQ(complaint("lockmem=unlimited"),
-            "failed to set option -x lockmem: there is no BPF here: programs run on the host");
+  EXPECT_EQ(complaint("zone=global"), "failed to set -x zone: Linux has no zones");
+}
+
+TEST(Option, WhatChangesNothingIsTakenIfItIsWellFormed) {
+  for (const char* const taken :
+       {"aggpercpu", "core", "evaltime=main", "late=dynamic", "lazyload", "linkmode=static",
+        "linktype=dof", "lockmem=unlimited", "pgmax=8", "preallocate=4m", "pspec", "strip"}) {
+    EXPECT_EQ(complaint(taken), "") << taken;
+  }
+  for (const char* const refused : {"late=never", "linkmode=x", "linktype=coff", "strip=1"}) {
+    EXPECT_NE(complaint(refused), "") << refused;
+  }
+}
+
+TEST(Option, WhatComesBeforeTheProgramCannotBeSetByIt) {
+  Settings settings;
+  const auto done = apply_option(settings, "incdir", "/tmp", SettingPhase::Program);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message, "Option cannot be used from within a D program");
+}
+
+TEST(Option, VersionsAreThoseThatThereWere) {
+  EXPECT_EQ(complaint("version=1.2.1"), "");
+  EXPECT_EQ(complaint("version=1.2.9"),
+            "failed to set -x version: Requested version is not supported by compiler");
+  EXPECT_EQ(complaint("version=one"),
+            "failed to set -x version: Version is not properly formatted or is too large");
 }
 
 TEST(Option, EveryOneOfDtracesIsKnownOnce) {

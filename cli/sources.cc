@@ -42,32 +42,57 @@ std::optional<std::string> widened(std::string_view description, ProgramSource::
          std::string(static_cast<std::size_t>(3 - position), ':');
 }
 
-Result<std::string> one_by_id(std::string_view text, const Sources::ProbeLookup& probe_by_id) {
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
+/// What is wrong with one of a program's descriptions, or its four fields. Those of -n and -i are
+/// left as they are, but for the probe ids among them.
+tl::expected<std::string, std::string> one_description(std::string_view text,
+                                                       ProgramSource::Kind kind,
+                                                       const Sources::ProbeLookup& probe_by_id) {
+  using Kind = ProgramSource::Kind;
+  const bool by_name = kind == Kind::Name || kind == Kind::Id;
+  if (!is_number(text)) {
+    if (by_name) return std::string(text);
+    if (const auto wide = widened(text, kind)) return *wide;
+    return tl::make_unexpected(
+        fmt::format("invalid probe description \"{}\": Overspecified probe description", text));
+  }
+  if (!by_name) {
+    return tl::make_unexpected(fmt::format("probe identifier {} not permitted when specifying {}",
+                                           text,
+                                           kind == Kind::Provider ? "providers"
+                                           : kind == Kind::Module ? "modules"
+                                                                  : "functions"));
+  }
   const auto number = parse_number(text);
-  const auto probe = number && *number <= UINT32_MAX
-                         ? probe_by_id(dif::ProbeId{static_cast<std::uint32_t>(*number)})
-                         : std::nullopt;
-  if (!probe) return fail(ErrorCode::NotFound, fmt::format("there is no probe with id '{}'", text));
-  return probe->to_string();
+  if (!number || *number > UINT32_MAX) {
+    return tl::make_unexpected(fmt::format("identifier {} exceeds maximum probe id", text));
+  }
+  const auto probe = probe_by_id(dif::ProbeId{static_cast<std::uint32_t>(*number)});
+  if (probe) return probe->to_string();
+  return tl::make_unexpected(
+      fmt::format("invalid probe identifier {}: No probe matches description", text));
 }
 
 /// The text of a program in -n's form.
-Result<std::string> as_names(const ProgramSource& source, const Sources::ProbeLookup& probe_by_id) {
-  if (source.kind == ProgramSource::Kind::Name) return source.text;
+Result<std::string> as_names(const ProgramSource& source, const Sources::ProbeLookup& probe_by_id,
+                             bool tags) {
   std::string_view rest = description_part(source.text);
   const std::string_view body = std::string_view(source.text).substr(rest.size());
+  const bool by_name =
+      source.kind == ProgramSource::Kind::Name || source.kind == ProgramSource::Kind::Id;
+  if (by_name && !is_number(trimmed(rest.substr(0, rest.find(','))))) return source.text;
   std::string text;
   while (true) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
-    const std::string_view one = trimmed(rest.substr(0, comma));
-    if (source.kind == ProgramSource::Kind::Id) {
-      text += TRY(one_by_id(one, probe_by_id));
-    } else if (const auto wide = widened(one, source.kind)) {
-      text += *wide;
-    } else {
-      return fail(ErrorCode::Compile,
-                  fmt::format("invalid probe specifier {}: too many or no fields", source.text));
+    const auto one = one_description(trimmed(rest.substr(0, comma)), source.kind, probe_by_id);
+    if (!one) {
+      return fail(ErrorCode::Compile, fmt::format("invalid probe specifier {}: {}{}", source.text,
+                                                  tags ? "[D_PDESC_INVAL] " : "", one.error()));
     }
+    text += *one;
     if (comma == rest.size()) break;
     text += ',';
     rest.remove_prefix(comma + 1);
@@ -75,9 +100,11 @@ Result<std::string> as_names(const ProgramSource& source, const Sources::ProbeLo
   return text.append(1, ' ').append(body);
 }
 
-/// A description without a clause may only end the compiler's text; give it an empty clause.
-bool needs_clause(std::string_view text) {
+/// A description without a clause may only end the compiler's text; give it an empty clause. In a
+/// script it is a mistake, which the compiler says, but where a predicate follows.
+bool needs_clause(std::string_view text, bool is_script) {
   const std::string code = without_comments(text);
+  if (is_script && code.find('/') == code.npos) return false;
   const std::string_view rest = trimmed(code);
   // One that has begun is the compiler's to complain about.
   return !rest.empty() && rest.find('{') == rest.npos && rest.back() != '}' && rest.back() != ';';
@@ -191,14 +218,14 @@ void Sources::add(Program program, std::string_view text) {
     kept += one;
     if (closed || !lines.eof()) kept += '\n';
   }
-  if (needs_clause(kept)) kept += " {}";
+  if (needs_clause(kept, program.kind == "script")) kept += " {}";
   text_ += kept + '\n';
   programs_.push_back(std::move(program));
 }
 
 Result<Sources> Sources::load(const std::vector<ProgramSource>& programs,
                               const ProbeLookup& probe_by_id,
-                              const PreprocessorSettings& preprocessor) {
+                              const PreprocessorSettings& preprocessor, bool tags) {
   Sources sources;
   for (const ProgramSource& source : programs) {
     const bool is_script = source.kind == ProgramSource::Kind::Script;
@@ -211,7 +238,7 @@ Result<Sources> Sources::load(const std::vector<ProgramSource>& programs,
       program = {"script", source.text, fmt::format("failed to compile script {}", source.text),
                  source.text};
     } else {
-      text = TRY(as_names(source, probe_by_id));
+      text = TRY(as_names(source, probe_by_id, tags));
       program = {"description", std::string(description_part(source.text)),
                  fmt::format("invalid probe specifier {}", source.text), "<command line>"};
     }

@@ -25,10 +25,10 @@ class Sources {
   /// The full name of the probe with an id (-i); empty when there is none.
   using ProbeLookup = std::function<std::optional<dif::ProbeDescription>(dif::ProbeId)>;
 
-  /// Reads the scripts and puts everything into -n's form.
+  /// Reads the scripts and puts everything into -n's form. `tags`: as -x errtags wants errors.
   static Result<Sources> load(const std::vector<ProgramSource>& programs,
                               const ProbeLookup& probe_by_id,
-                              const PreprocessorSettings& preprocessor = {});
+                              const PreprocessorSettings& preprocessor = {}, bool tags = false);
 
   const std::string& text() const { return text_; }
   std::size_t program_count() const { return programs_.size(); }

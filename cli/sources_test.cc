@@ -26,7 +26,9 @@ TEST(Sources, DescriptionsAreWidenedToNames) {
                              {Kind::Provider, "syscall"},
                              {Kind::Module, "fbt:loop/pid == 1/"},
                              {Kind::Function, "vfs_read, vmlinux:vfs_write { @ = count(); }"},
-                             {Kind::Id, "7 { exit(0); }"}});
+                             {Kind::Id, "7 { exit(0); }"},
+                             {Kind::Name, "7, END"},
+                             {Kind::Id, "END"}});
 
   ASSERT_TRUE(sources) << sources.error().message;
   EXPECT_EQ(sources->text(),
@@ -34,13 +36,19 @@ TEST(Sources, DescriptionsAreWidenedToNames) {
             "syscall:::  {}\n"
             "fbt:loop:: /pid == 1/ {}\n"
             "::vfs_read:,:vmlinux:vfs_write: { @ = count(); }\n"
-            "dtrace:::BEGIN { exit(0); }\n");
+            "dtrace:::BEGIN { exit(0); }\n"
+            "dtrace:::BEGIN,END  {}\n"
+            "END {}\n");
 }
 
 TEST(Sources, TooManyFieldsAndUnknownIdsAreErrors) {
   EXPECT_EQ(load({{Kind::Provider, "a:b"}}).error().message,
-            "invalid probe specifier a:b: too many or no fields");
-  EXPECT_EQ(load({{Kind::Id, "8"}}).error().message, "there is no probe with id '8'");
+            "invalid probe specifier a:b: invalid probe description \"a:b\": Overspecified probe "
+            "description");
+  EXPECT_EQ(load({{Kind::Id, "8"}}).error().message,
+            "invalid probe specifier 8: invalid probe identifier 8: No probe matches description");
+  EXPECT_EQ(load({{Kind::Module, "8"}}).error().message,
+            "invalid probe specifier 8: probe identifier 8 not permitted when specifying modules");
   EXPECT_EQ(load({{Kind::Script, "/nonesuch.d"}}).error().message,
             "failed to open script /nonesuch.d: No such file or directory");
   EXPECT_EQ(load({{Kind::Script, "/tmp"}}).error().message,

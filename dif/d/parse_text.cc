@@ -144,6 +144,23 @@ Text ParseContext::string(std::string_view quoted) {
   return text(value);
 }
 
+namespace {
+
+/// An argument in quotes is a string, as is one that no name or number could be.
+void take_as_string(ParseContext::Macro& macro) {
+  std::string& text = macro.text;
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
+    text = unescape(std::string_view(text).substr(1, text.size() - 2));
+    macro.is_string = true;
+    return;
+  }
+  const bool number = !text.empty() && (text[0] == '-' || (text[0] >= '0' && text[0] <= '9'));
+  const auto in_name = [](char c) { return digit_value(c) < 36 || c == '_' || c == '`'; };
+  if (!number && !std::ranges::all_of(text, in_name)) macro.is_string = true;
+}
+
+}  // namespace
+
 std::optional<ParseContext::Macro> ParseContext::macro(std::string_view name) {
   Macro result;
   name.remove_prefix(1);
@@ -161,6 +178,7 @@ std::optional<ParseContext::Macro> ParseContext::macro(std::string_view name) {
     used_arguments.insert(index);
     if (index < options.macro_arguments.size()) {
       result.text = options.macro_arguments[index];
+      if (!result.is_string) take_as_string(result);
     } else if (default_arguments) {
       result.text.assign(result.is_string ? 0 : 1, '0');
     } else {

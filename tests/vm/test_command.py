@@ -54,7 +54,7 @@ class Command(unittest.TestCase):
 
         self.assertEqual(outcome.status, 1)
         self.assertEqual(outcome.stderr,
-                         "dtrace: failed to set option -x wombats: Invalid option name\n")
+                         "dtrace: failed to set -x wombats: Invalid option name\n")
 
     def test_a_bad_pragma_option_has_its_tag_and_line(self):
         path = self.script("\n#pragma D option bufsize=lots\nBEGIN { exit(0); }\n")

@@ -1,6 +1,5 @@
 /* NAME -F marks other probes with a bar
  * OPTIONS -F
- * SKIP prints 0 | :BEGIN 1
  */
 BEGIN
 {
@@ -9,6 +8,6 @@ BEGIN
 }
 /* EXPECT
  * CPU FUNCTION                                 $
- *   0 | :BEGIN                                          1
+ *   0  | :BEGIN                                         1
  *
  */

@@ -1,6 +1,5 @@
 /* NAME an option that does not exist is an error
  * RUN $DTRACE -x nowhere -n 'BEGIN { exit(0); }'; echo $?
- * SKIP stderr lacks 'failed to set -x nowhere':
  */
 
 /* EXPECT

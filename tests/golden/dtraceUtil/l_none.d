@@ -1,11 +1,10 @@
-/* NAME -l of what matches nothing prints the header alone
+/* NAME -l of what matches nothing prints the header, and fails
  * RUN $DTRACE -ln nothing:::; echo $?
- * SKIP prints 1
  */
 
 /* EXPECT
  *    ID   PROVIDER            MODULE                          FUNCTION NAME
- * 0
+ * 1
  */
 /* STDERR
  * failed to match nothing:::: No probe matches description

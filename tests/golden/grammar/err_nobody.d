@@ -1,5 +1,4 @@
 /* NAME in a script a description needs a predicate or actions
  * TAG D_SYNTAX
- * SKIP the command accepts it
  */
 BEGIN

@@ -1,6 +1,5 @@
 /* NAME macro variables of this process
  * OPTIONS -q
- * SKIP does not compile: macro variable $projid is not defined
  */
 BEGIN
 {

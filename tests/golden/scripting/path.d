@@ -1,7 +1,6 @@
 /* NAME an argument that is no name or number is a string
  * ARGS /tmp/x.y
  * OPTIONS -q
- * SKIP does not compile: failed to resolve /tmp/x.y: Unknown variable name
  */
 BEGIN
 {

@@ -1,7 +1,6 @@
 /* NAME an argument in quotes is a string
  * ARGS '"a b"'
  * OPTIONS -q
- * SKIP does not compile: failed to resolve "a b": Unknown variable name
  */
 BEGIN
 {
