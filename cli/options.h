@@ -25,6 +25,8 @@ struct MachineOptions {
   vmm::MachineConfig config;
 
   bool wanted() const { return !image.empty() || !config.kernel.empty(); }
+  /// What records call the machine: its image, else its kernel; empty where there is none.
+  const std::string& name() const { return image.empty() ? config.kernel : image; }
 };
 
 struct CommandLine {

@@ -45,8 +45,9 @@ using Clock = std::chrono::steady_clock;
 /// The engine's tables as the output wants them.
 class EngineView : public ProgramView {
  public:
-  EngineView(const dif::Engine& engine, const guest_linux::Kernel* kernel)
-      : engine_(&engine), kernel_(kernel) {}
+  EngineView(const dif::Engine& engine, const guest_linux::Kernel* kernel, std::string machine)
+      : engine_(&engine), kernel_(kernel), machine_(std::move(machine)) {}
+  std::string machine() const override { return machine_; }
   const dif::Program& program() const override { return engine_->program(); }
   const dif::EcbInfo& ecb(dif::EcbId id) const override { return engine_->ecb(id); }
   const dif::ProbeDescription& probe_name(dif::ProbeId probe) const override {
@@ -60,6 +61,7 @@ class EngineView : public ProgramView {
  private:
   const dif::Engine* engine_;
   const guest_linux::Kernel* kernel_;
+  const std::string machine_;
 };
 
 class Session {
@@ -354,7 +356,7 @@ Result<int> Session::trace() {
   TRY(fit_buffers());
   engine_ = std::make_unique<dif::Engine>(std::move(*verified), line_.settings.engine,
                                           tracer_->vcpu_count());
-  const EngineView view(*engine_, guest_.kernel.get());
+  const EngineView view(*engine_, guest_.kernel.get(), line_.machine.name());
   auto output = Output::create(view, line_.settings, sink());
   if (!output) return fail(output.error().code, sources_.explain(output.error().message));
   TRY(check_deeds());
