@@ -7,8 +7,14 @@ namespace ringside::d { class ParseContext; }
 }
 
 %code {
+#include "dif/d/grammar_nodes.h"
 #include "dif/d/parse_context.h"
 using namespace ringside::d;
+
+// GCC does not see that the stack is only freed once it is no longer the array yyssa.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wfree-nonheap-object"
+#endif
 
 #define YYLLOC_DEFAULT(current, rhs, n) \
   (current) = (n) > 0 ? YYRHSLOC(rhs, 1) : YYRHSLOC(rhs, 0)
@@ -20,61 +26,6 @@ int ringside_d_lex(RINGSIDE_D_STYPE* value, RINGSIDE_D_LTYPE* at, void* scanner)
 namespace {
 
 void ringside_d_error(Location* at, void*, ParseContext& context, const char*);
-
-template <class T>
-T* make(ParseContext& context, T value = {}) {
-  return context.tree.arena.make(std::move(value));
-}
-
-TypeSpec* spec_word(ParseContext& context, const Location& at, TypeSpec word) {
-  word.at = at;
-  return make(context, std::move(word));
-}
-
-TypeSpec* base_word(ParseContext& context, const Location& at, TypeSpec::Base base) {
-  TypeSpec word;
-  word.base = base;
-  return spec_word(context, at, std::move(word));
-}
-
-TypeSpec* storage_word(ParseContext& context, const Location& at, Storage storage) {
-  TypeSpec word;
-  word.storage = storage;
-  return spec_word(context, at, std::move(word));
-}
-
-Declaration* one(ParseContext& context, TypeSpec* spec, Declarator* declarator) {
-  if (declarator == nullptr) declarator = make<Declarator>(context, {.at = spec->at});
-  return make<Declaration>(context, {.at = spec->at, .spec = spec, .declarators = {declarator}});
-}
-
-template <class T>
-std::vector<T>* append(std::vector<T>* list, const std::type_identity_t<T>& item) {
-  list->push_back(item);
-  return list;
-}
-
-Statement* if_statement(ParseContext& context, Expr* condition, std::vector<Statement*>* then_body,
-                        std::vector<Statement*>* else_body) {
-  Statement node{.kind = Statement::Kind::If, .at = condition->at, .expression = condition};
-  for (const auto* body : {then_body, else_body}) {
-    if (body == nullptr) continue;
-    for (const Statement* inner : *body) node.depth = std::max(node.depth, inner->depth + 1);
-  }
-  node.then_body = *then_body;
-  if (else_body != nullptr) node.else_body = *else_body;
-  context.too_deep(node.depth, condition->at);
-  return make(context, std::move(node));
-}
-
-/// for and while; what is not there is null.
-Statement* loop(ParseContext& context, Statement parts, const std::vector<Statement*>& body) {
-  parts.kind = Statement::Kind::Loop;
-  for (const Statement* inner : body) parts.depth = std::max(parts.depth, inner->depth + 1);
-  parts.then_body = body;
-  context.too_deep(parts.depth, parts.at);
-  return make(context, std::move(parts));
-}
 
 }  // namespace
 
