@@ -151,7 +151,7 @@ Result<void> Session::compile() {
         if (!probe || !*probe) return std::nullopt;
         return (*probe)->name;
       },
-      line_.settings.preprocessor));
+      line_.settings.preprocessor, line_.settings.error_tags));
   sources_.apply_options(line_.settings);
   auto libraries = TRY(load_libraries(line_.settings, own_library_folder()));
   const std::int64_t target = guest_.target != 0 ? guest_.target : processes_.target();
