@@ -129,6 +129,9 @@ Checked<dif::Action> ActionBuilder::trace(Expr& call) {
   dif::Action action;
   action.kind = dif::ActionKind::Trace;
   action.arguments.push_back(TRY(CodeGenerator::value(resolver_, value)));
+  if (const auto shape = is_code_call(value) ? std::nullopt : shapes_.add(value.type)) {
+    action.shapes = {*shape};
+  }
   return action;
 }
 

@@ -76,6 +76,7 @@ class ActionBuilder {
   Checked<dif::Difo> convert(const Expr& call, Expr& argument, const dif::Conversion& conversion,
                              std::size_t position, std::size_t number);
   bool fits(const Expr& argument, const dif::Conversion& conversion) const;
+  void describe(dif::Action& action, const Expr& call);
 
   // code_actions.cc
   Checked<dif::Action> code(Expr& call);

@@ -177,7 +177,22 @@ Checked<dif::Action> ActionBuilder::formatted(Expr& call, dif::ActionKind kind) 
                                 "format string",
                                 *call.text, next));
   }
+  describe(action, call);
   return action;
+}
+
+/// The arguments' types for the consumer: all or, when one cannot be described, none. What has no
+/// type in D (a stack) has its form in the record.
+void ActionBuilder::describe(dif::Action& action, const Expr& call) {
+  for (std::size_t i = 1; i < call.list.size(); ++i) {
+    const Expr& argument = *call.list[i];
+    const bool has_type = !is_code_call(argument);
+    const bool is_address = has_type && types_.is_array(argument.type) &&
+                            action.arguments[i - 1].result.kind == dif::ValueKind::Integer;
+    const auto shape = shapes_.add(has_type && !is_address ? argument.type : types_.uint64);
+    if (!shape) return action.shapes.clear();
+    action.shapes.push_back(*shape);
+  }
 }
 
 Checked<dif::Action> ActionBuilder::printf(Expr& call) {
