@@ -24,6 +24,8 @@ Result<VerifiedProgram> verify_program(Program program);
 Result<void> verify_difo(const Difo& difo);
 /// True when running the object can change the guest: it calls copyout() or copyoutstr().
 bool changes_the_guest(const Difo& difo);
+/// True when an action needs -w: for itself, or for an object of its arguments.
+bool is_destructive(const Action& action);
 /// True when a program does anything that needs -w: a destructive object or action.
 bool is_destructive(const Program& program);
 

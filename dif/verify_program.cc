@@ -273,8 +273,10 @@ Result<void> check_loop(const Repeat& repeat, std::size_t alike, std::size_t las
   return {};
 }
 
-bool is_destructive(ActionKind kind) {
-  switch (kind) {
+}  // namespace
+
+bool is_destructive(const Action& action) {
+  switch (action.kind) {  // no default: -Wswitch names the action we forgot
     case ActionKind::Freopen:
     case ActionKind::System:
     case ActionKind::Stop:
@@ -282,19 +284,33 @@ bool is_destructive(ActionKind kind) {
     case ActionKind::Breakpoint:
     case ActionKind::Panic:
     case ActionKind::Chill: return true;
-    default: return false;
+    case ActionKind::Trace:
+    case ActionKind::Printf:
+    case ActionKind::Printa:
+    case ActionKind::Tracemem:
+    case ActionKind::Exit:
+    case ActionKind::Aggregate:
+    case ActionKind::Clear:
+    case ActionKind::Trunc:
+    case ActionKind::Normalize:
+    case ActionKind::Denormalize:
+    case ActionKind::Evaluate:
+    case ActionKind::Setopt:
+    case ActionKind::TracememDynamic:
+    case ActionKind::Print:
+    case ActionKind::Ftruncate:
+    case ActionKind::Speculate:
+    case ActionKind::Commit:
+    case ActionKind::Discard: break;
   }
+  return std::ranges::any_of(action.arguments, changes_the_guest);
 }
-
-}  // namespace
 
 bool is_destructive(const Program& program) {
   return std::ranges::any_of(program.clauses, [](const Clause& clause) {
     if (clause.predicate && changes_the_guest(*clause.predicate)) return true;
-    return std::ranges::any_of(clause.actions, [](const Action& action) {
-      return is_destructive(action.kind) ||
-             std::ranges::any_of(action.arguments, changes_the_guest);
-    });
+    return std::ranges::any_of(clause.actions,
+                               [](const Action& action) { return is_destructive(action); });
   });
 }
 

@@ -1,29 +1,11 @@
 // What may stand in one clause with speculate() and commit(): the Dynamic Tracing Guide,
 // "Speculative Tracing".
-#include <algorithm>
-
 #include "dif/d/actions.h"
 #include "dif/verify.h"
 
 namespace ringside::d {
-namespace {
 
 using dif::ActionKind;
-
-bool is_destructive(const dif::Action& action) {
-  switch (action.kind) {
-    case ActionKind::Freopen:
-    case ActionKind::System:
-    case ActionKind::Stop:
-    case ActionKind::Raise:
-    case ActionKind::Breakpoint:
-    case ActionKind::Panic:
-    case ActionKind::Chill: return true;
-    default: return std::ranges::any_of(action.arguments, dif::changes_the_guest);
-  }
-}
-
-}  // namespace
 
 Checked<void> ActionBuilder::check_order(const Expr& e, const dif::Action& action) {
   const auto refuse = [&](std::string_view tag, std::string_view text) {
@@ -57,7 +39,7 @@ Checked<void> ActionBuilder::check_order(const Expr& e, const dif::Action& actio
       return {};
     default: break;
   }
-  if (order_.speculates && is_destructive(action)) {
+  if (order_.speculates && dif::is_destructive(action)) {
     return refuse("D_ACT_SPEC", "destructive actions may not follow speculate( )");
   }
   if (order_.speculates && action.kind == ActionKind::Exit) {
@@ -65,7 +47,7 @@ Checked<void> ActionBuilder::check_order(const Expr& e, const dif::Action& actio
   }
   const bool prints = action.kind == ActionKind::Freopen || action.kind == ActionKind::System;
   const bool records = action.kind != ActionKind::Evaluate && action.kind != ActionKind::Discard &&
-                       (prints || !is_destructive(action));
+                       (prints || !dif::is_destructive(action));
   if (!records) return {};
   if (order_.commits) {
     return refuse("D_DREC_COMM", "data-recording actions may not follow commit( )");
