@@ -14,5 +14,4 @@ BEGIN
 }
 /* EXPECT
  * else
- *
  */

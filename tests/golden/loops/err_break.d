@@ -1,0 +1,7 @@
+/* NAME break stands in a loop
+ * TAG D_SYNTAX
+ */
+BEGIN
+{
+	break;
+}
