@@ -1,0 +1,65 @@
+// The fuzz targets without a fuzzer: they take their seeds, and damaged ones.
+#include "tests/fuzz/seeds.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+
+// Each target under its file's name; see meson.build.
+extern "C" int fuzz_d(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_dof(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_run(const std::uint8_t* data, std::size_t size);
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t most, unsigned seed);
+
+/// What libFuzzer brings along for a mutator of one's own: here, one byte changes.
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most) {
+  static std::mt19937 random(5);
+  if (size > most || size == 0) return size;
+  data[random() % size] = static_cast<std::uint8_t>(random());
+  return size;
+}
+
+namespace ringside::fuzz {
+namespace {
+
+std::vector<std::vector<std::uint8_t>> compiled_seeds() {
+  std::vector<std::vector<std::uint8_t>> result;
+  for (const std::string& source : programs(GOLDEN)) {
+    const auto bytes = compiled(source);
+    if (bytes.empty()) continue;
+    result.emplace_back(bytes.size());
+    std::memcpy(result.back().data(), bytes.data(), bytes.size());
+  }
+  return result;
+}
+
+TEST(FuzzTargets, TakeEveryScript) {
+  const auto scripts = programs(GOLDEN);
+  EXPECT_GT(scripts.size(), 400u);
+  for (const std::string& source : scripts) {
+    // SAFETY: unsigned char may alias.
+    fuzz_d(reinterpret_cast<const std::uint8_t*>(source.data()), source.size());
+  }
+}
+
+TEST(FuzzTargets, TakeCompiledAndDamagedPrograms) {
+  const auto seeds = compiled_seeds();
+  EXPECT_GT(seeds.size(), 100u) << "what the fuzzer starts from hardly compiles";
+  unsigned number = 0;
+  for (const auto& seed : seeds) {
+    fuzz_dof(seed.data(), seed.size());
+    fuzz_run(seed.data(), seed.size());
+    std::vector<std::uint8_t> damaged = seed;
+    damaged.resize(seed.size() + 1024);
+    const auto size =
+        LLVMFuzzerCustomMutator(damaged.data(), seed.size(), damaged.size(), ++number);
+    fuzz_dof(damaged.data(), size);
+    fuzz_run(damaged.data(), size);
+  }
+}
+
+}  // namespace
+}  // namespace ringside::fuzz
