@@ -117,7 +117,9 @@ EcbId ClauseRunner::enable(std::uint32_t clause, ProbeId id, const ProbeDescript
   ecb.clause = &enabled;
   ecb.kind = layout.kind;
   ecb.commits_beside = layout.kind == RecordKind::Principal && has(enabled, ActionKind::Commit);
-  if (ecb.commits_beside && beside_.size() < layout.shape.data_size) {
+  // A record that no buffer can hold is never made, so it needs no second place either.
+  const bool can_be = layout.shape.size <= options_.buffer_size;
+  if (ecb.commits_beside && can_be && beside_.size() < layout.shape.data_size) {
     beside_.resize(layout.shape.data_size);
   }
   EnabledProbe& fired = probe(id, name);
