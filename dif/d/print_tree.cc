@@ -64,14 +64,14 @@ std::string print_type(const Declaration& type) {
   std::string around;
   for (const Derivation& step : type.declarators[0]->derivations) {
     switch (step.kind) {
-      case Derivation::Kind::Pointer: around = "*" + around; break;
+      case Derivation::Kind::Pointer: around.insert(0, "*"); break;
       case Derivation::Kind::Array:
-        if (around.starts_with('*')) around = "(" + around + ")";
+        if (around.starts_with('*')) around.insert(0, "(").append(")");
         around += "[" + (step.count != nullptr ? print_expression(*step.count) : "") + "]";
         break;
       case Derivation::Kind::Keys: around += "[...]"; break;
       case Derivation::Kind::Function:
-        if (around.starts_with('*')) around = "(" + around + ")";
+        if (around.starts_with('*')) around.insert(0, "(").append(")");
         around += "(...)";
         break;
     }
