@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 
 Result<void> load_folder(const std::string& folder, std::vector<d::LibrarySource>& libraries) {
   std::error_code failure;
+  if (!fs::exists(folder, failure)) return {};  // dtrace passes over it, too
   std::vector<fs::path> files;
   for (fs::directory_iterator at(folder, failure), end; !failure && at != end;
        at.increment(failure)) {
@@ -31,7 +32,7 @@ Result<void> load_folder(const std::string& folder, std::vector<d::LibrarySource
     if (!file.is_open() || file.bad()) {
       return fail(ErrorCode::NotFound, fmt::format("failed to read library {}", path.string()));
     }
-    libraries.push_back({path.filename().string(), text.str()});
+    libraries.push_back({path.string(), text.str()});
   }
   return {};
 }

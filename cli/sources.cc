@@ -56,6 +56,7 @@ tl::expected<std::string, std::string> one_description(std::string_view text,
   if (!is_number(text)) {
     if (by_name) return std::string(text);
     if (const auto wide = widened(text, kind)) return *wide;
+    if (text.empty()) return tl::make_unexpected("invalid probe description \"\": it is empty");
     return tl::make_unexpected(
         fmt::format("invalid probe description \"{}\": Overspecified probe description", text));
   }

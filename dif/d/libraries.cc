@@ -41,6 +41,11 @@ std::vector<Dependency> dependencies_of(std::string_view text) {
   return result;
 }
 
+/// What depends_on calls a library: its file, without the folder.
+std::string_view file_name(const LibrarySource& library) {
+  return std::string_view(library.name).substr(library.name.find_last_of('/') + 1);
+}
+
 class Sorter {
  public:
   Sorter(const std::vector<LibrarySource>& libraries, Environment& environment)
@@ -69,7 +74,7 @@ class Sorter {
   static constexpr int kMaxDepth = 200;
 
   Checked<bool> add_library(std::size_t from, const Dependency& need, int depth) {
-    const auto found = std::ranges::find(libraries_, need.name, &LibrarySource::name);
+    const auto found = std::ranges::find(libraries_, need.name, file_name);
     if (found == libraries_.end()) return false;
     const auto index = static_cast<std::size_t>(found - libraries_.begin());
     if (states_[index] == State::Open) {

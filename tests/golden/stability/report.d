@@ -1,11 +1,10 @@
 /* NAME -v reports the stability of a program
  * RUN $DTRACE -qev -n 'BEGIN { trace(1); }' 2>&1 | grep -v matched | head -13
- * SKIP prints Stability data for description BEGIN :
  */
 
 /* EXPECT
  *
- * Stability attributes for description BEGIN :
+ * Stability data for description BEGIN :
  *
  * 	Minimum Probe Description Attributes
  * 		Identifier Names: Stable
