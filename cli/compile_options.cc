@@ -40,9 +40,6 @@ d::CompileOptions compile_options(const CommandLine& line, std::string name, std
   options.error_tags = settings.error_tags;
   options.allow_zero_matches = settings.zero_matches || line.task == CommandLine::Task::List;
   options.allow_empty = settings.empty;
-  options.is_file = std::ranges::all_of(line.programs, [](const ProgramSource& source) {
-    return source.kind == ProgramSource::Kind::Script;
-  });
   options.destructive = settings.destructive;
   options.string_size = settings.engine.string_size;
   options.libraries = std::move(libraries);

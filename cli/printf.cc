@@ -147,7 +147,7 @@ void convert_float(std::string& out, const Shape& shape, char kind, Bytes bytes)
     convert(out, shape, wide, number);
   } else {
     double number = 0;
-    std::memcpy(&number, bytes.data(), std::min(bytes.size(), sizeof number));
+    if (!bytes.empty()) std::memcpy(&number, bytes.data(), std::min(bytes.size(), sizeof number));
     convert(out, shape, narrow, number);
   }
 }
@@ -177,7 +177,11 @@ void convert_value(std::string& out, const dif::Conversion& conversion, const Sh
   const char byte = static_cast<char>(number);
   switch (conversion.kind) {
     case 'd':
-    case 'i': return convert(out, shape, "lld", signed_number);
+    case 'i':  // the type says whether there is a sign
+      if (type == ValueKind::Integer && !value.type.is_signed) {
+        return convert(out, shape, "llu", number);
+      }
+      return convert(out, shape, "lld", signed_number);
     case 'u': return convert(out, shape, "llu", number);
     case 'o': return convert(out, shape, "llo", number);
     case 'p':
@@ -313,7 +317,13 @@ void Format::print(std::string& out, std::span<const Value> values,
       continue;
     }
     switch (step.fast) {
-      case Fast::Decimal: append_digits(out, signed_value(value->bytes), 10); break;
+      case Fast::Decimal:
+        if (value->type.kind == ValueKind::Integer && !value->type.is_signed) {
+          append_digits(out, unsigned_value(value->bytes), 10);
+        } else {
+          append_digits(out, signed_value(value->bytes), 10);
+        }
+        break;
       case Fast::Unsigned: append_digits(out, unsigned_value(value->bytes), 10); break;
       case Fast::Hexadecimal: append_digits(out, unsigned_value(value->bytes), 16); break;
       case Fast::String: out += text_value(value->bytes); break;

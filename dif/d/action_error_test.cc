@@ -35,11 +35,11 @@ TEST(ActionErrors, OfValuesThatAreRecorded) {
                {"D_TRACE_VOID", "trace(printf(\"x\"));"},
                {"D_TRACE_AGG", "@x = count(); trace(@x);"},
                {"D_TRACE_AGG", "@x[1] = count(); trace(@x[1]);"},
-               {"D_TRACE_DYN", "trace(a);"},
+               {"D_IDENT_BADREF", "trace(a);"},
                {"D_PROTO_LEN", "print();"},
                {"D_PRINT_VOID", "print((void)1);"},
                {"D_PRINT_AGG", "@x = count(); print(@x);"},
-               {"D_PRINT_DYN", "print(self->b);"},
+               {"D_IDENT_BADREF", "print(self->b);"},
                {"D_PROTO_LEN", "tracemem(1);"},
                {"D_TRACEMEM_ARGS", "tracemem(1, 2, 3, 4);"},
                {"D_TRACEMEM_ADDR", "tracemem(execname, 2);"},
@@ -143,7 +143,7 @@ TEST(ActionErrors, OfAggregations) {
                {"D_PROTO_LEN", "@x[1] = count(); @x[1, 2] = count();"},
                {"D_PROTO_ARG", "@x[1] = count(); @x[execname] = count();"},
                {"D_KEY_TYPE", "@x[(void)1] = count();"},
-               {"D_KEY_TYPE", "@x[a] = count();"},
+               {"D_IDENT_BADREF", "@x[a] = count();"},
                {"D_KEY_TYPE", "@y = count(); @x[@y] = count();"}});
   expect_compiles({"@[stack(5), ustack(2), sym(arg0), umod(arg0), *curthread] = count();",
                    "@ = llquantize(arg0, 10, 0, 6, 20, 3); @l = lquantize(arg0, 0, 10);"});

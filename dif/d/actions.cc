@@ -100,7 +100,6 @@ Checked<void> ActionBuilder::recordable(Expr& value, std::string_view function,
     std::string_view trace, print, what;
   };
   constexpr Row kAggregation = {"D_TRACE_AGG", "D_PRINT_AGG", "an aggregation"};
-  constexpr Row kDynamic = {"D_TRACE_DYN", "D_PRINT_DYN", "a dynamic expression"};
   constexpr Row kVoid = {"D_TRACE_VOID", "D_PRINT_VOID", "a void expression"};
   const auto refuse = [&](const Row& row) {
     return complain(tags == "D_TRACE" ? row.trace : row.print, value.at,
@@ -113,11 +112,7 @@ Checked<void> ActionBuilder::recordable(Expr& value, std::string_view function,
           std::end(kRows)) {
     return refuse(kVoid);
   }
-  if (const auto resolved = resolver_.resolve(&value); !resolved) {
-    const bool named = value.kind == ExprKind::Name || value.kind == ExprKind::Scoped;
-    if (named && resolved.error().tag == "D_ARR_BADREF") return refuse(kDynamic);
-    return tl::make_unexpected(resolved.error());
-  }
+  TRY(resolver_.resolve(&value, tags == "D_TRACE" ? "D_TRACE_DYN" : "D_PRINT_DYN"));
   if (types_.is_void(value.type)) return refuse(kVoid);
   return {};
 }

@@ -39,10 +39,7 @@ Checked<dif::Difo> ActionBuilder::key(Expr& e, const dif::ValueType* expected) {
     return complain("D_KEY_TYPE", e.at, fmt::format("{} may not be used as a key", what));
   };
   if (e.kind == ExprKind::Aggregation) return refuse("an aggregation");
-  if (const auto resolved = resolver_.resolve(&e); !resolved) {
-    if (resolved.error().tag == "D_ARR_BADREF") return refuse("an array without its index");
-    return tl::make_unexpected(resolved.error());
-  }
+  TRY(resolver_.resolve(&e));
   const bool text =
       types_.is_string(e.type) || (types_.is_array(e.type) && types_.is_string_like(e.type));
   const bool wants_text = expected != nullptr && expected->kind == dif::ValueKind::String;
@@ -138,6 +135,10 @@ Checked<dif::Action> ActionBuilder::aggregate(Expr& e) {
         "D_AGG_FUNC", call.at,
         fmt::format("@{} must be assigned the result of an aggregating function", *target.text));
   };
+  if (e.compound && !aggregations_.contains(*target.text)) {
+    return complain("D_VAR_UNDEF", target.at,
+                    fmt::format("@{} has not yet been declared or assigned", *target.text));
+  }
   if (e.compound || call.kind != ExprKind::Call) return no_function();
   const auto row = std::ranges::find(kFunctions, std::string_view(*call.text), &FunctionRow::name);
   if (row == std::end(kFunctions)) {

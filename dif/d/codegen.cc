@@ -104,7 +104,9 @@ Checked<unsigned> CodeGenerator::converted(const Expr& e, TypeId to) {
 
 Checked<void> CodeGenerator::compare(const Expr& e, bool when, Label to) {
   const TypeId a = types_.decay(e.a->type), b = types_.decay(e.b->type);
-  const bool strings = types_.is_string(a) || types_.is_string(b);
+  // NULL is no string: it is compared by its address.
+  const bool null = e.a->constant == 0U || e.b->constant == 0U;
+  const bool strings = !null && (types_.is_string(a) || types_.is_string(b));
   const bool integers = types_.is_integer(a) && types_.is_integer(b);
   const TypeId work = integers ? types_.arithmetic(a, b) : types_.uint64;
   const bool is_signed = strings || types_.is_signed(work);
@@ -329,7 +331,14 @@ Checked<CodeGenerator::Value> CodeGenerator::raw(const Expr& e) {
       out_.release(first.reg);
       return raw(*e.b);
     }
-    case ExprKind::Call: return Value{TRY(call(e))};
+    case ExprKind::Call:
+      if (e.symbol != nullptr) return Value{TRY(call(e))};
+      return complain("D_CG_EXPR", e.at,
+                      fmt::format("{}( ) may not be called from a D expression (D program context "
+                                  "required)",
+                                  *e.text));
+    case ExprKind::Aggregation:
+      return complain("D_SYNTAX", e.at, "an aggregation may not be used in an expression");
     case ExprKind::Cast: return cast(e);
     case ExprKind::Stringof: return Value{TRY(clean(*e.a))};
     default: return Value{TRY(load(e))};

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <deque>
 #include <unordered_set>
@@ -72,7 +73,10 @@ class Compilation {
     for (const Tree::Option& option : tree_.options) program_.options[option.name] = option.value;
     for (const External& external : tree_.externals) TRY(add(external));
     TRY(resolver_.check_unused_pragmas());
-    if (tree_.externals.empty() && !options_.allow_empty) {
+    const bool has_clause = std::ranges::any_of(tree_.externals, [](const External& external) {
+      return std::holds_alternative<ClauseNode*>(external);
+    });
+    if (!has_clause && !options_.allow_empty) {
       return complain("D_EMPTY", {}, "empty D program translation unit");
     }
     return std::move(program_);

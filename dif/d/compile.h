@@ -82,6 +82,7 @@ struct CompileOptions {
   bool error_tags = false;                     // -x errtags: [D_TAG] in messages
   bool allow_zero_matches = false;             // -Z
   bool allow_empty = false;                    // -x empty
+  bool is_file = false;                        // -s: a description alone is no clause
   bool destructive = false;                    // -w
   std::uint32_t string_size = 256;
   std::vector<LibrarySource> libraries;                     // system libraries, then those of -L

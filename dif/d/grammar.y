@@ -111,8 +111,12 @@ program:
 clause:
     patterns predicate '{' statements '}'
       { $$ = make<ClauseNode>(context, {@1, *$1, $2, *$4}); }
-  | patterns predicate ';'  { $$ = make<ClauseNode>(context, {@1, *$1, $2, {}}); }
-  | patterns predicate YYEOF  { $$ = make<ClauseNode>(context, {@1, *$1, $2, {}}); context.tree.externals.push_back($$); YYACCEPT; }
+  | patterns predicate
+      { if (!$2 && context.options.is_file) {
+          context.stop("D_SYNTAX", @1, "expected predicate and/or actions following probe description");
+          YYABORT;
+        }
+        $$ = make<ClauseNode>(context, {@1, *$1, $2, {}}); }
   ;
 
 patterns:
@@ -252,6 +256,10 @@ primary:
   | XLATE '<' type_name '>' '(' expression ')'
       { REQUIRE($$ = EXPR(ExprKind::Xlate, @1, $6)); $$->type_name = $3; }
   | '(' expression ')'          { $$ = $2; if (context.too_deep(++$$->depth, @1)) YYABORT; }
+  | '(' expression ')' '(' arguments ')'
+      { $$ = nullptr;
+        context.stop("D_FUNC_IDENT", @1, "function designator is not of function type");
+        YYABORT; }
   ;
 
 scope_word:
@@ -412,10 +420,15 @@ array_suffix:
     '[' ']'             { $$ = context.derivation(Derivation::Kind::Array); }
   | '[' operation ']'   { $$ = context.derivation(Derivation::Kind::Array); $$->count = $2; }
   | '[' parameters ']'  { $$ = context.derivation(Derivation::Kind::Keys); $$->parameters = $2; }
+  | '[' parameters ',' ELLIPSIS ']'
+      { $$ = nullptr;
+        context.stop("D_DECL_PROTO_VARARGS", @1, "array prototype may not use a variable-length argument list");
+        YYABORT; }
   ;
 
 function_suffix:
     '(' ')'             { $$ = context.derivation(Derivation::Kind::Function); $$->variadic = true; }
+  | '(' ELLIPSIS ')'    { $$ = context.derivation(Derivation::Kind::Function); $$->variadic = true; }
   | '(' parameters ')'  { $$ = context.derivation(Derivation::Kind::Function); $$->parameters = $2; }
   | '(' parameters ',' ELLIPSIS ')'
       { $$ = context.derivation(Derivation::Kind::Function); $$->parameters = $2; $$->variadic = true; }

@@ -21,6 +21,10 @@ constexpr auto kActions = std::to_array<std::string_view>(
 
 }  // namespace
 
+bool is_action(std::string_view name) {
+  return std::ranges::find(kActions, name) != kActions.end();
+}
+
 Resolver::Resolver(Environment& environment, const CompileOptions& options, Arena& arena)
     : environment_(environment),
       options_(options),
@@ -56,8 +60,7 @@ Checked<void> Resolver::dispatch(Expr* e) {
     case ExprKind::Name: return name(e);
     case ExprKind::Scoped: return scoped(e);
     case ExprKind::KernelSymbol: return kernel_symbol(e, false);
-    case ExprKind::Aggregation:
-      return complain("D_SYNTAX", e->at, "an aggregation may not be used in an expression");
+    case ExprKind::Aggregation: e->type = TypeId{}; return {};  // has no value
     case ExprKind::Unary: return unary(e);
     case ExprKind::Binary: return binary(e);
     case ExprKind::Assign: return assign(e);
@@ -129,11 +132,10 @@ Checked<void> Resolver::argument(const Expr& call, std::size_t position, dif::Ar
 
 Checked<void> Resolver::call(Expr* e) {
   const std::string& text = *e->text;
-  if (std::ranges::find(kActions, text) != kActions.end()) {
-    return complain(
-        "D_CG_EXPR", e->at,
-        fmt::format("{}( ) may not be called from a D expression (D program context required)",
-                    text));
+  if (is_action(text)) {  // has no value: whoever needs one says so
+    e->symbol = nullptr;
+    e->type = TypeId{};
+    return {};
   }
   const auto known = dif::find_subroutine(text);
   if (!known && (find(Scope::Global, text) != nullptr || dif::find_builtin(text))) {

@@ -180,7 +180,9 @@ class Resolver {
   Checked<void> declare_stepped(const Expr& target);
   Checked<void> keep_keys(Expr* e, Expr* target);
   Checked<void> binary(Expr* e);
+  Checked<void> incompatible(const Expr* e) const;
   Checked<void> additive(Expr* e);
+  bool is_null(const Expr& e) const;
   Checked<void> comparison(Expr* e);
   Checked<void> assign(Expr* e);
   Checked<void> assign_new(Expr* e);
@@ -230,6 +232,11 @@ class Resolver {
   std::size_t hidden_variables_ = 0;
   int depth_ = 0;  // of resolve_dynamic() in itself
 };
+
+/// The name of what stands in a clause and gives no value: an action or an aggregating function.
+bool is_action(std::string_view name);
+/// That, or the name of a subroutine of dtrace: no name for a variable.
+bool is_function_name(std::string_view name);
 
 /// The operator as D writes it, for messages.
 std::string_view op_text(Op op);

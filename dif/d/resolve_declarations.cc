@@ -137,10 +137,8 @@ Checked<std::vector<TypeId>> Resolver::key_types(const Declarator& declarator) {
                       "inappropriate storage class for function or associative array parameter");
     }
     const TypeId type = types_.decay(TRY(type_name(*key)));
-    if (types_.is_void(type)) {
-      return complain(
-          "D_DECL_PROTO_VOID", key->at,
-          fmt::format("void may not be a key of an associative array: {}", *declarator.name));
+    if (types_.is_void(type) && !keys.empty()) {
+      return complain("D_DECL_PROTO_VOID", key->at, "void must be sole parameter");
     }
     if (!types_.value_type(type)) {
       return complain("D_DECL_PROTO_TYPE", key->at,
@@ -148,10 +146,6 @@ Checked<std::vector<TypeId>> Resolver::key_types(const Declarator& declarator) {
                                   *declarator.name, types_.name(type)));
     }
     keys.push_back(type);
-  }
-  if (keys.size() > dif::kTupleSlots) {
-    return complain("D_PROTO_LEN", declarator.at,
-                    fmt::format("{}[ ] has more than {} keys", *declarator.name, dif::kTupleSlots));
   }
   return keys;
 }
@@ -185,7 +179,8 @@ Checked<void> Resolver::declare_variable(const TypeSpec& spec, const Declarator&
   }
   const Symbol* known = find(scope, name);
   if (known != nullptr ||
-      (scope == Scope::Global && (dif::find_builtin(name) || enumerators_.contains(name)))) {
+      (scope == Scope::Global &&
+       (dif::find_builtin(name) || enumerators_.contains(name) || is_function_name(name)))) {
     const bool same = known != nullptr && known->kind == Symbol::Kind::Variable &&
                       types_.same(known->type, type) && known->keys.size() == keys.size();
     if (same) return {};

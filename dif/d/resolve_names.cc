@@ -15,7 +15,18 @@ std::string_view scope_prefix(Scope scope) {
   return scope == Scope::Thread ? "self->" : scope == Scope::Clause ? "this->" : "";
 }
 
+Checked<void> no_scalar(std::string_view what, std::string_view name, const Location& at) {
+  return complain("D_IDENT_BADREF", at,
+                  fmt::format("{} '{}' may not be referenced as scalar", what, name));
+}
+
 }  // namespace
+
+bool is_function_name(std::string_view name) {
+  const auto known = dif::find_subroutine(name);
+  return is_action(name) ||
+         (known && static_cast<std::uint16_t>(known->id) < dif::kFirstPrivateSubroutine);
+}
 
 Symbol* Resolver::find(Scope scope, const std::string& name) {
   const auto& table = scopes_[static_cast<std::size_t>(scope)];
@@ -81,10 +92,7 @@ Checked<void> Resolver::name(Expr* e) {
   Symbol* const symbol = find(Scope::Global, text);
   if (symbol != nullptr && !is_hidden(text)) {
     TRY(note(symbol->attributes, text, e->at));
-    if (symbol->is_associative) {
-      return complain("D_ARR_BADREF", e->at,
-                      fmt::format("associative array {} may not be used without its keys", text));
-    }
+    if (symbol->is_associative) return no_scalar("associative array", text, e->at);
     if (symbol->kind == Symbol::Kind::Inline) return inline_value(e, *symbol);
     e->symbol = symbol;
     e->type = symbol->type;
@@ -93,8 +101,7 @@ Checked<void> Resolver::name(Expr* e) {
   }
   if (symbol == nullptr && TRY(builtin(e))) return {};
   if (text == "args" || text == "uregs" || text == "regs") {
-    return complain("D_ARR_BADREF", e->at,
-                    fmt::format("{}[ ] may not be used without its index", text));
+    return no_scalar("array", text, e->at);
   }
   if (text == "NULL") {
     e->kind = ExprKind::Integer;
@@ -106,6 +113,10 @@ Checked<void> Resolver::name(Expr* e) {
   const auto known =
       own != enumerators_.end() ? std::optional(own->second) : types_.graph().find_enumerator(text);
   if (!known) {
+    if (is_function_name(text)) return no_scalar("function", text, e->at);
+    if (const std::string_view why = dif::absent_builtin(text); !why.empty()) {
+      return complain("D_VAR_UNSUP", e->at, fmt::format("{} {}", text, why));
+    }
     return complain("D_IDENT_UNDEF", e->at,
                     fmt::format("failed to resolve {}: Unknown variable name", text));
   }
@@ -124,9 +135,7 @@ Checked<void> Resolver::scoped(Expr* e) {
                                 scope_prefix(e->scope), *e->text));
   }
   if (symbol->is_associative) {
-    return complain("D_ARR_BADREF", e->at,
-                    fmt::format("associative array {}{} may not be used without its keys",
-                                scope_prefix(e->scope), *e->text));
+    return no_scalar("associative array", std::string(scope_prefix(e->scope)) + *e->text, e->at);
   }
   e->symbol = symbol;
   e->type = symbol->type;
@@ -279,10 +288,6 @@ Checked<void> Resolver::translated_argument(Expr* e, const ProbeSignature& known
 
 Checked<void> Resolver::keys(Expr* e, Symbol* array) {
   for (Expr* key : e->list) TRY(resolve(key));
-  if (e->list.size() > dif::kTupleSlots) {
-    return complain("D_PROTO_LEN", e->at,
-                    fmt::format("{}[ ] has more than {} keys", array->name, dif::kTupleSlots));
-  }
   const bool fresh = array->keys.empty();
   if (!fresh && array->keys.size() != e->list.size()) {
     return complain(
@@ -339,7 +344,7 @@ Checked<void> Resolver::register_index(Expr* e) {
   const Expr& index = *e->list[0];
   TRY(resolve(e->list[0]));
   if (!types_.is_integer(index.type)) {
-    return complain("D_PROTO_ARG", index.at,
+    return complain("D_REGS_IDX", index.at,
                     fmt::format("{}[ ] must be indexed by an integer", *e->text));
   }
   if (index.constant && *index.constant >= kRegisterIndices) {
@@ -373,6 +378,10 @@ Checked<void> Resolver::index(Expr* e) {
     return complain("D_PROTO_LEN", e->at, "an array in memory has one index for each dimension");
   }
   TRY(resolve(e->list[0]));
+  if (types_.is_string(base->type) && types_.is_integer(e->list[0]->type)) {  // one character
+    e->type = types_.named("char");
+    return {};
+  }
   const TypeId pointer = types_.decay(base->type);
   if (!types_.is_pointer(pointer) || !types_.is_integer(e->list[0]->type)) {
     return complain("D_OP_PTR", e->at,

@@ -157,7 +157,7 @@ Checked<void> Resolver::declare_stepped(const Expr& target) {
   const Scope scope = named.kind == ExprKind::Name ? Scope::Global : named.scope;
   if (find(scope, text) != nullptr) return {};
   const bool taken = dif::find_builtin(text) || enumerators_.contains(text) || text == "args" ||
-                     text == "uregs" || text == "NULL";
+                     text == "uregs" || text == "NULL" || is_function_name(text);
   if (scope == Scope::Global && taken) return {};
   if (element && scope == Scope::Clause) {
     return complain(
@@ -243,6 +243,10 @@ Checked<void> Resolver::unary(Expr* e) {
   TRY(resolve(e->a, "D_OP_DYN"));
   const TypeId operand = e->a->type;
   if (e->op == Op::Deref) {
+    if (types_.is_string(operand)) {  // its first character
+      e->type = types_.named("char");
+      return {};
+    }
     const TypeId pointer = types_.decay(operand);
     if (!types_.is_pointer(pointer)) {
       return complain("D_DEREF_NONPTR", e->at, "cannot dereference non-pointer type");
@@ -264,13 +268,20 @@ Checked<void> Resolver::unary(Expr* e) {
     e->type = types_.int32;
   } else {
     if (!types_.is_integer(operand)) {
-      return complain(
-          "D_OP_INT", e->at,
-          fmt::format("operator {} requires an operand of integral type", op_text(e->op)));
+      const bool whole = e->op == Op::BitNot;
+      return complain(whole ? "D_OP_INT" : "D_OP_ARITH", e->at,
+                      fmt::format("operator {} requires an operand of {} type", op_text(e->op),
+                                  whole ? "integral" : "arithmetic"));
     }
     e->type = types_.promote(operand);
   }
   return fold(e);
+}
+
+Checked<void> Resolver::incompatible(const Expr* e) const {
+  return complain("D_OP_INCOMPAT", e->at,
+                  fmt::format("operands have incompatible types: \"{}\" {} \"{}\"",
+                              types_.name(e->a->type), op_text(e->op), types_.name(e->b->type)));
 }
 
 Checked<void> Resolver::additive(Expr* e) {
@@ -278,8 +289,7 @@ Checked<void> Resolver::additive(Expr* e) {
   const bool left = types_.is_pointer(a), right = types_.is_pointer(b);
   if (left && right && e->op == Op::Sub) {
     if (!types_.same(types_.referent(a), types_.referent(b))) {
-      return complain("D_OP_INCOMPAT", e->at,
-                      "operator - operands have incompatible pointer types");
+      return incompatible(e);
     }
     e->type = types_.int64;
   } else if (left && types_.is_integer(b)) {
@@ -287,11 +297,10 @@ Checked<void> Resolver::additive(Expr* e) {
   } else if (right && types_.is_integer(a) && e->op == Op::Add) {
     e->type = b;
   } else {
-    return complain(
-        "D_OP_ARITH", e->at,
-        fmt::format("operator {} requires operands of arithmetic type", op_text(e->op)));
+    return incompatible(e);
   }
   const TypeId pointed = types_.referent(left ? a : b);
+  if (types_.is_void(pointed) && !(left && right)) return incompatible(e);
   if (types_.size(pointed) == 0 && !types_.is_void(pointed)) {
     return complain("D_OP_INCOMPLETE", e->at,
                     fmt::format("operator {} cannot be applied to a pointer to {}", op_text(e->op),
@@ -300,20 +309,26 @@ Checked<void> Resolver::additive(Expr* e) {
   return {};
 }
 
+/// 0 or NULL, written out.
+bool Resolver::is_null(const Expr& e) const {
+  return e.constant == 0U && (types_.is_integer(e.type) || types_.is_pointer(e.type));
+}
+
 Checked<void> Resolver::comparison(Expr* e) {
   const TypeId a = e->a->type, b = e->b->type;
   const TypeId x = types_.decay(a), y = types_.decay(b);
   e->type = types_.int32;
   const bool strings = (types_.is_string(a) && types_.is_string_like(b)) ||
                        (types_.is_string(b) && types_.is_string_like(a));
+  const bool null_string =
+      (types_.is_string(a) && is_null(*e->b)) || (types_.is_string(b) && is_null(*e->a));
+  if (null_string) return {};
   if (strings || (types_.is_integer(x) && types_.is_integer(y))) return fold(e);
   const bool mixed = (types_.is_pointer(x) && types_.is_integer(y)) ||
                      (types_.is_integer(x) && types_.is_pointer(y));
   if (mixed || (types_.is_pointer(x) && types_.is_pointer(y) && types_.pointers_agree(x, y)))
     return {};
-  return complain("D_OP_INCOMPAT", e->at,
-                  fmt::format("operands have incompatible types: \"{}\" {} \"{}\"", types_.name(a),
-                              op_text(e->op), types_.name(b)));
+  return incompatible(e);
 }
 
 Checked<void> Resolver::binary(Expr* e) {
@@ -362,7 +377,7 @@ Checked<void> Resolver::binary(Expr* e) {
 Checked<void> Resolver::check_assignable(const Expr& e, TypeId to, const Expr& from) {
   const TypeId source = types_.decay(from.type);
   if (types_.is_integer(to) && types_.is_integer(source)) return {};
-  const bool zero = from.constant == 0U && types_.is_integer(source);
+  const bool zero = is_null(from);
   if (types_.is_string(to) && types_.is_string_like(from.type)) return {};
   if (types_.is_pointer(to)) {
     if (zero || (types_.is_pointer(source) && types_.pointers_agree(to, source))) return {};
@@ -409,9 +424,10 @@ Checked<void> Resolver::assign(Expr* e) {
   const Expr* named = target->kind == ExprKind::Index ? target->a : target;
   if (named->kind == ExprKind::Name || named->kind == ExprKind::Scoped) {
     const Scope scope = named->kind == ExprKind::Name ? Scope::Global : named->scope;
-    const bool built_in = scope == Scope::Global &&
-                          (dif::find_builtin(*named->text) || enumerators_.contains(*named->text) ||
-                           *named->text == "args" || *named->text == "uregs");
+    const std::string& text = *named->text;
+    const bool built_in =
+        scope == Scope::Global && (dif::find_builtin(text) || enumerators_.contains(text) ||
+                                   text == "args" || text == "uregs" || is_function_name(text));
     if (find(scope, *named->text) == nullptr && !built_in) TRY(assign_new(e));
   }
   TRY(resolve(target, "D_OP_DYN"));
@@ -456,7 +472,6 @@ Checked<void> Resolver::conditional(Expr* e) {
   TRY(resolve(e->b));
   TRY(resolve(e->c));
   const TypeId b = types_.decay(e->b->type), c = types_.decay(e->c->type);
-  const auto is_null = [&](const Expr& x) { return x.constant == 0U && types_.is_integer(x.type); };
   if (types_.is_integer(b) && types_.is_integer(c)) {
     e->type = types_.arithmetic(b, c);
     if (e->a->constant) {

@@ -138,8 +138,7 @@ std::uint64_t Resolver::alignment(TypeId type, int depth) {
 
 Checked<void> Resolver::add_members(Layout& layout, const Declaration& declaration) {
   if (declaration.spec->storage != Storage::None) {
-    return complain("D_DECL_BADCLASS", declaration.at,
-                    "a storage class may not be used with a member");
+    return complain("D_SYNTAX", declaration.at, "a storage class may not be used with a member");
   }
   const TypeId base = TRY(spec_type(*declaration.spec));
   if (declaration.declarators.empty()) {
@@ -198,9 +197,9 @@ Checked<void> Resolver::add_member(Layout& layout, const Declarator& declarator,
                     fmt::format("cannot have void member: {}", name));
   }
   const bool anonymous = name.empty() && declarator.bit_width == nullptr;
-  if (anonymous ? !take_names(layout, type)
-                : !name.empty() && !layout.names.emplace(name).second) {
-    return complain("D_DECL_MNAME", declarator.at, fmt::format("duplicate member name: {}", name));
+  if (anonymous ? !take_names(layout, type) : !name.empty() && !layout.names.emplace(name).second) {
+    return complain("D_UNKNOWN", declarator.at,
+                    fmt::format("failed to define member '{}': duplicate member name", name));
   }
   const std::uint64_t size = types_.size(type);
   if ((size == 0 && !types_.is_array(type)) || types_.is_function(type)) {
@@ -211,7 +210,7 @@ Checked<void> Resolver::add_member(Layout& layout, const Declarator& declarator,
     }
   }
   if (declarator.name == nullptr && declarator.bit_width == nullptr && !types_.is_struct(type)) {
-    return complain("D_DECL_USELESS", declarator.at, "member has no name");
+    return complain("D_DECL_MNAME", declarator.at, "member declaration requires a name");
   }
   const std::uint64_t align = alignment(type) * 8;
   std::uint64_t at = layout.is_union ? 0 : layout.bits;

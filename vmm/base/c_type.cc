@@ -117,6 +117,7 @@ constexpr std::array kBuiltInTypedefs = {
     BuiltInTypedef{"ulong_t", "unsigned long"},
     BuiltInTypedef{"longlong_t", "long long"},
     BuiltInTypedef{"u_longlong_t", "unsigned long long"},
+    BuiltInTypedef{"ipaddr_t", "unsigned int"},
     BuiltInTypedef{"bool", "_Bool"},
 };
 

@@ -1,6 +1,5 @@
 /* NAME assigning to a smaller type cuts the value
  * OPTIONS -q
- * SKIP prints -1 -32768
  */
 uint8_t small;
 int16_t medium;

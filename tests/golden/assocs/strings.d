@@ -1,6 +1,5 @@
 /* NAME elements may be strings, NULL where none was assigned
  * OPTIONS -q
- * SKIP does not compile: operands have incompatible types: "string" == "void *"
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME only a name can be called
  * TAG D_FUNC_IDENT
- * SKIP the command says D_SYNTAX instead
  */
 BEGIN
 {

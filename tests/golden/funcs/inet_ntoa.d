@@ -1,6 +1,5 @@
 /* NAME inet_ntoa() prints an IPv4 address
  * OPTIONS -q
- * SKIP does not compile: syntax error near ")"
  */
 BEGIN
 {

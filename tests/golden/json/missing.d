@@ -1,6 +1,5 @@
 /* NAME json() of what is not there is NULL
  * OPTIONS -q
- * SKIP does not compile: operands have incompatible types: "string" == "void *"
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME a pointer to void has no element size to add by
  * TAG D_OP_INCOMPAT
- * SKIP the command accepts it
  */
 void *place;
 BEGIN

@@ -1,6 +1,5 @@
 /* NAME 64 bits without sign
  * OPTIONS -q
- * SKIP prints 18446744073709551615 -1 ffffffffffffffff
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME a character of a string
  * OPTIONS -q
- * SKIP does not compile: operator [ ] requires an array or pointer and an integer index
  */
 BEGIN
 {

@@ -1,5 +1,5 @@
 /* NAME strings are not added
- * TAG D_OP_ARITH
+ * TAG D_OP_INCOMPAT
  */
 BEGIN
 {

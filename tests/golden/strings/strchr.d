@@ -1,6 +1,5 @@
 /* NAME strchr() and strrchr() find a character
  * OPTIONS -q
- * SKIP does not compile: operands have incompatible types: "string" == "void *"
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME strtok() takes a string apart
  * OPTIONS -q
- * SKIP does not compile: operands have incompatible types: "string" == "void *"
  */
 BEGIN
 {

@@ -1,6 +1,5 @@
 /* NAME a member name is used once
  * TAG D_UNKNOWN
- * SKIP the command says D_DECL_MNAME instead
  */
 struct pair {
 	int a;

@@ -1,6 +1,5 @@
 /* NAME casts cut and extend
  * OPTIONS -q
- * SKIP prints -128 -128 -1
  */
 BEGIN
 {
