@@ -1,6 +1,5 @@
 /* NAME += does not aggregate
  * TAG D_VAR_UNDEF
- * SKIP the command says D_AGG_FUNC instead
  */
 BEGIN
 {
