@@ -1,0 +1,8 @@
+/* NAME comments do not nest
+ * TAG D_SYNTAX
+ */
+BEGIN
+{
+	/* one /* two */
+	exit(0);
+}
