@@ -255,7 +255,7 @@ Checked<void> Resolver::check_inline(const InlineNode& node, Symbol& symbol) {
     return complain("D_UNKNOWN", node.at, fmt::format("inline {} grows too large", symbol.name));
   }
   const dif::Attributes before = attributes_;
-  const auto resolved = resolve_dynamic(value);
+  auto resolved = resolve_dynamic(value);
   attributes_ = before;
   if (!resolved) return resolved;
   TRY(check_assignable(*value, symbol.type, *value));

@@ -59,7 +59,7 @@ Checked<void> Resolver::check_parameters(const Derivation& list) {
                       fmt::format("probe prototype may not use type {}", types_.name(type)));
     }
   }
-  if (list.parameters->size() > dif::kMaxProbeArguments * 3) {
+  if (list.parameters->size() > std::size_t{dif::kMaxProbeArguments} * 3) {
     return complain("D_PROV_PRARGLEN", list.parameters->front()->at,
                     "probe has too many arguments");
   }

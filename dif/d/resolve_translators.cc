@@ -199,7 +199,7 @@ Checked<void> Resolver::check_conversion(const Translator& translator,
   Expr* value = clone(*m.value, nullptr, bindings);
   if (value == nullptr) return complain("D_UNKNOWN", m.at, "translator grows too large");
   const dif::Attributes before = attributes_;
-  const auto resolved = resolve_dynamic(value);
+  auto resolved = resolve_dynamic(value);
   attributes_ = before;
   if (!resolved) return resolved;
   if (check_assignable(*value, found->type, *value)) return {};
