@@ -112,10 +112,10 @@ void append_packed(std::string& out, const Rows& rows, const Settings& settings,
                  last - first + 1, "max", high_width);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     BarScale scale;
-    std::int64_t together = 0;
+    std::uint64_t together = 0;  // increments of any size: it may wrap
     for (const Bucket& bucket : buckets[i]) {
       scale.take(bucket.count, settings.aggregation_zoom);
-      together += divided(bucket.count, rows[i].values[0].normal);
+      together += static_cast<std::uint64_t>(divided(bucket.count, rows[i].values[0].normal));
     }
     if (keyed) {
       append_right(out, key_text(rows[i].keys, names), width);
@@ -126,7 +126,8 @@ void append_packed(std::string& out, const Rows& rows, const Settings& settings,
     for (std::size_t at = first; at <= last; ++at) {
       append_packed_cell(out, buckets[i][at].count, scale.total, settings.utf8);
     }
-    fmt::format_to(std::back_inserter(out), ": {:<{}} | {}\n", high, high_width, together);
+    fmt::format_to(std::back_inserter(out), ": {:<{}} | {}\n", high, high_width,
+                   static_cast<std::int64_t>(together));
   }
 }
 

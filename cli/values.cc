@@ -63,7 +63,7 @@ void append_bytes_column(std::string& out, const Value& value, const ColumnStyle
 
 std::uint64_t unsigned_value(Bytes bytes) {
   std::uint64_t value = 0;
-  std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
+  if (!bytes.empty()) std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
   return value;
 }
 
