@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dif/aggregate_function.h"
 #include "dif/d/actions.h"
 
 namespace ringside::d {
@@ -27,8 +28,6 @@ constexpr FunctionRow kFunctions[] = {
     {"lquantize", AggregateFunction::Lquantize, 3, 5},
     {"llquantize", AggregateFunction::Llquantize, 5, 6},
 };
-
-constexpr std::size_t kMaxKeys = 32;
 
 }  // namespace
 
@@ -63,9 +62,9 @@ Checked<dif::Difo> ActionBuilder::key(Expr& e, const dif::ValueType* expected) {
 Checked<void> ActionBuilder::aggregate_keys(dif::Action& action, const Expr& target,
                                             std::vector<dif::ValueType>& keys) {
   const bool fresh = !aggregations_.contains(*target.text);
-  if (target.list.size() > kMaxKeys) {
+  if (target.list.size() > dif::kMostKeys) {
     return complain("D_PROTO_LEN", target.at,
-                    fmt::format("@{} has more than {} keys", *target.text, kMaxKeys));
+                    fmt::format("@{} has more than {} keys", *target.text, dif::kMostKeys));
   }
   if (!fresh && keys.size() != target.list.size()) {
     return complain(
