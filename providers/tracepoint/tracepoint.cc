@@ -280,7 +280,7 @@ Result<void> TracepointTable::disarm(vmm::PausedMachine& machine) {
     const Point& point = s.points[id];
     writes.push_back({point.address, std::to_integer<std::uint8_t>(point.original())});
   }
-  const auto written = machine.write_code(writes);
+  auto written = machine.write_code(writes);
   std::erase_if(s.by_address, [&](std::uint32_t id) {
     Point& point = s.points[id];
     const bool restored = written || s.live_byte(point.address) != kInt3;
