@@ -28,8 +28,8 @@ class Table {
   }
   Table& add(const std::string& key, std::vector<std::int64_t> words) {
     dif::AggregateEntry entry;
-    entry.key.resize(key.size());
-    std::memcpy(entry.key.data(), key.data(), key.size());
+    const auto bytes = std::as_bytes(std::span(key));
+    entry.key.assign(bytes.begin(), bytes.end());
     entry.words = std::move(words);
     table_->merge(std::span(&entry, 1));
     return *this;
