@@ -220,7 +220,7 @@ void Output::append_flow_name(const Plan& plan, Flow flow, unsigned cpu) {
       text_ += plan.name->function;
       break;
     case Flow::None:
-      text_ += " | ";
+      text_ += "| ";  // one column before the arrows, as dtrace has it
       text_ += plan.label;
       break;
   }

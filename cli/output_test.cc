@@ -71,7 +71,7 @@ TEST_F(OutputTest, FlowIndentFollowsCalls) {
             "CPU FUNCTION                                 \n"
             "  0  => read                                  \n"
             "  0    -> vfs_read                            \n"
-            "  0      | :tick-1s                           \n"
+            "  0     | :tick-1s                            \n"
             "  0    <- vfs_read                            \n");
 }
 
@@ -173,8 +173,8 @@ TEST_F(OutputTest, SeveralClausesOfACallMakeOneArrow) {
   EXPECT_EQ(text(),
             "CPU FUNCTION                                 \n"
             "  0  -> f                                     \n"
-            "  0    | f:entry                              \n"
-            "  0    | f:return                             \n"
+            "  0   | f:entry                               \n"
+            "  0   | f:return                              \n"
             "  0  <- f                                     \n");
 }
 
@@ -186,7 +186,7 @@ TEST_F(OutputTest, FlowIndentKeepsItsColumnsWhenQuiet) {
 
   EXPECT_EQ(text(),
             "CPU FUNCTION                                 \n"
-            "  0  | :tick-1s                               ");
+            "  0 | :tick-1s                                ");
 }
 
 TEST_F(OutputTest, TracememPrintsWhatTheDynamicSizeAllows) {

@@ -8,6 +8,6 @@ BEGIN
 }
 /* EXPECT
  * CPU FUNCTION                                 $
- *   0  | :BEGIN                                         1
+ *   0 | :BEGIN                                          1
  *
  */
