@@ -53,11 +53,11 @@ void Evaluator::begin_firing(const ProbeIdentity& probe, const FireRecord& recor
                              const GuestContext& guest) {
   memory_.begin_firing(guest.kernel(), guest.user());
   builtins_.begin_firing(probe, record, guest);
+  subroutines_.begin_firing();
 }
 
 void Evaluator::begin_clause(EcbId ecb) {
   memory_.begin_clause();
-  subroutines_.begin_clause();
   builtins_.begin_clause(ecb);
 }
 

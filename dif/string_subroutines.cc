@@ -59,23 +59,25 @@ Result<std::uint64_t, Fault> Subroutines::strstr(Arguments a) {
   return at == s.npos ? 0 : a[0].value + at;
 }
 
-/// strtok(s, d) copies s, so that the cursor outlives what s points at; strtok(NULL, d) goes on.
+/// strtok(s, d) copies s, so that nothing that s points at can change it; strtok(NULL, d) goes on.
 Result<std::uint64_t, Fault> Subroutines::strtok(Arguments a) {
   if (a[0].value != 0) {
     const std::string_view whole = TRY(text(a[0]));
-    token_cursor_ = TRY(answer(whole));
+    std::ranges::copy(whole, token_text_.begin());
+    token_rest_ = {token_text_.data(), whole.size()};
   }
-  if (token_cursor_ == 0) return 0;
+  if (token_rest_.data() == nullptr) return 0;
   const std::string_view delimiters = TRY(text(a[1]));
-  const std::string_view rest = TRY(memory_.string(token_cursor_, memory_.string_size()));
-  const std::size_t first = rest.find_first_not_of(delimiters);
-  if (first == rest.npos) {
-    token_cursor_ = 0;
+  const std::size_t first = token_rest_.find_first_not_of(delimiters);
+  if (first == token_rest_.npos) {
+    token_rest_ = {};
     return 0;
   }
-  const std::size_t end = std::min(rest.find_first_of(delimiters, first), rest.size());
-  token_cursor_ += std::min(end + 1, rest.size());
-  return answer(rest.substr(first, end - first));
+  const std::size_t end =
+      std::min(token_rest_.find_first_of(delimiters, first), token_rest_.size());
+  const std::string_view token = token_rest_.substr(first, end - first);
+  token_rest_.remove_prefix(std::min(end + 1, token_rest_.size()));
+  return answer(token);
 }
 
 /// A negative index counts from the end; a negative length leaves that many bytes off the end.

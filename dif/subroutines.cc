@@ -28,7 +28,10 @@ std::optional<unsigned> digit_value(char c) {
 }  // namespace
 
 Subroutines::Subroutines(Memory& memory, BuiltinVariables& builtins)
-    : memory_(memory), builtins_(builtins), random_(DynamicTable::random_seed()) {}
+    : memory_(memory),
+      builtins_(builtins),
+      random_(DynamicTable::random_seed()),
+      token_text_(memory.string_size()) {}
 
 Result<std::uint64_t, Fault> Subroutines::speculation() {
   if (speculations_ == nullptr) return raise(FaultKind::IllegalOperation);

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "dif/builtin.h"
 #include "dif/builtin_variables.h"
@@ -22,8 +24,8 @@ class Subroutines {
   /// Where speculation() gets its ids; without, it is an illegal operation.
   void set_speculations(Speculations& speculations) { speculations_ = &speculations; }
 
-  /// Scratch is gone: strtok() has nothing to go on with.
-  void begin_clause() { token_cursor_ = 0; }
+  /// strtok() has nothing to go on with. Not at each clause: if and loops make several of one.
+  void begin_firing() { token_rest_ = {}; }
 
   /// A call of the wrong number of arguments, or of a subroutine that is Missing, is an illegal
   /// operation; the verifier refuses the latter by name.
@@ -92,7 +94,8 @@ class Subroutines {
   BuiltinVariables& builtins_;
   Speculations* speculations_ = nullptr;
   std::uint64_t random_;
-  std::uint64_t token_cursor_ = 0;  // what strtok(NULL, ...) goes on with; 0: nothing
+  std::vector<char> token_text_;  // strtok()'s own copy
+  std::string_view token_rest_;   // of it, what strtok(NULL, ...) goes on with; null: nothing
 };
 
 }  // namespace ringside::dif

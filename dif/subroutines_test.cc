@@ -65,14 +65,18 @@ TEST_F(SubroutineTest, SearchesAnswerWithPlacesInTheOriginal) {
   EXPECT_EQ(as_number(Subroutine::Rindex, {path, text("/"), number(-1)}), -1);
 }
 
-TEST_F(SubroutineTest, StrtokGoesOnWithinAClause) {
+TEST_F(SubroutineTest, StrtokGoesOnWithinAFiring) {
   EXPECT_EQ(as_text(Subroutine::Strtok, {text("::a:b::c"), text(":")}), "a");
   EXPECT_EQ(as_text(Subroutine::Strtok, {number(0), text(":")}), "b");
   EXPECT_EQ(as_text(Subroutine::Strtok, {number(0), text(":")}), "c");
   EXPECT_EQ(as_text(Subroutine::Strtok, {number(0), text(":")}), "(null)");
 
   EXPECT_EQ(as_text(Subroutine::Strtok, {text("a:b"), text(":")}), "a");
-  subroutines_.begin_clause();
+  memory_.begin_clause();
+  EXPECT_EQ(as_text(Subroutine::Strtok, {number(0), text(":")}), "b");
+
+  EXPECT_EQ(as_text(Subroutine::Strtok, {text("a:b"), text(":")}), "a");
+  subroutines_.begin_firing();
   EXPECT_EQ(as_text(Subroutine::Strtok, {number(0), text(":")}), "(null)");
 }
 
