@@ -185,14 +185,13 @@ class Command(unittest.TestCase):
         self.script("inline int answer = 42;\n", "own.d")
         outcome = self.call("-q", "-L", self.folder, "-n",
                             'BEGIN { printf("%d", answer); exit(0); }')
-        missing = self.call("-L", "/no/such/folder", "-n", "BEGIN")
+        missing = self.call("-L", "/no/such/folder", "-n", "BEGIN { exit(5); }")
 
         self.assertEqual((outcome.status, outcome.stdout), (0, "42\n"), outcome)
-        self.assertEqual(missing.status, 1)
-        self.assertIn("/no/such/folder", missing.stderr)
+        self.assertEqual(missing.status, 5, missing)
 
     def test_what_cannot_be_done_is_one_line(self):
-        for words in (["-A"], ["-a"], ["-G"], ["-h"], ["-32"]):
+        for words in (["-A"], ["-a"], ["-G"], ["-h"]):
             outcome = self.call(*words, "-n", "BEGIN")
             self.assertEqual((outcome.status, len(outcome.stderr.splitlines())), (1, 1), outcome)
 
