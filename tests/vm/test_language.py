@@ -252,7 +252,7 @@ class Language:
         self.assertLessEqual({record["cpu"] for record in fired}, {0, 1}, outcome)
         self.assertEqual({record["machine"] for record in fired}, {self.image}, outcome)
         for record in fired:
-            self.assertEqual(record["output"][0]["type"], "int32_t", record)
+            self.assertEqual(record["output"][0]["type"], "int", record)
             self.assertEqual(record["output"][1]["stack-frames"][0]["symbol"], "do_syscall_64",
                              record)
         times = [record["timestamp"] for record in fired]
