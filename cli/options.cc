@@ -54,7 +54,7 @@ Result<void> set_machine(vmm::MachineConfig& config, std::string_view choice) {
   if (choice == "auto") {
     config.choice = vmm::MachineChoice::Auto;
   } else if (choice == "kvm") {
-    config.choice = vmm::MachineChoice::Kvm;
+    config.choice = vmm::MachineChoice::QemuKvm;
   } else if (choice == "qemu") {
     config.choice = vmm::MachineChoice::Qemu;
   } else {

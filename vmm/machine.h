@@ -1,10 +1,9 @@
 // A machine: a virtual machine that we can see into and whose code we can change.
-// Back ends: vmm/qemu/ (QEMU that we start). "No guest" is a null pointer at higher levels.
-// "How to add a back end": implement Machine and a function beside start_qemu; nothing above vmm
-// may know which one it is.
-// Threads: every function may be called from any thread. Pauses nest, in one thread or several: the
-// guest runs again when the last PausedMachine is gone.
-// Fire context: memory() yes; everything else no.
+// Back ends: vmm/qemu/ (QEMU that we start), vmm/kvm/ (our own VMM). "No guest" is a null pointer
+// at higher levels. "How to add a back end": implement Machine and a function beside start_qemu;
+// nothing above vmm may know which one it is. Threads: every function may be called from any
+// thread. Pauses nest, in one thread or several: the guest runs again when the last PausedMachine
+// is gone. Fire context: memory() yes; everything else no.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +39,7 @@ enum class MachineState : std::uint8_t {
 };
 
 class PausedMachine;
+class VcpuExits;
 
 class Machine {
  public:
@@ -65,6 +65,11 @@ class Machine {
     int output = -1;   // the command's stdout and stderr
   };
   virtual std::optional<CommandPort> command_port() = 0;
+
+  /// What a machine whose vCPUs run in this process offers (vmm/vcpu_exits.h); null elsewhere.
+  virtual VcpuExits* exits() { return nullptr; }
+  /// Lets the vCPUs begin, in a machine that was made with MachineConfig::hold; else nothing.
+  virtual void release() {}
 
   /// Ends the guest and everything that was started for it (with MachineConfig::keep: lets it run
   /// and turns away). Idempotent; a pause under way in another thread fails.
@@ -103,9 +108,16 @@ class PausedMachine {
 };
 
 enum class MachineChoice : std::uint8_t {
-  Auto,  // KVM where it is fit, else TCG
-  Kvm,   // QEMU with KVM, or an error that says why not
-  Qemu,  // QEMU with its own translator (TCG)
+  Auto,     // QEMU with KVM where it is fit, else with TCG
+  QemuKvm,  // QEMU with KVM, or an error that says why not
+  Qemu,     // QEMU with its own translator (TCG)
+  Kvm,      // our own VMM, or an error that says why not
+};
+
+/// A raw file as a virtio block device.
+struct DiskConfig {
+  std::string path;
+  bool read_only = false;
 };
 
 struct MachineConfig {
@@ -117,6 +129,12 @@ struct MachineConfig {
   bool keep = false;                               // the guest outlives us, even a SIGKILL
   std::string qemu = "qemu-system-x86_64";         // the binary, by name or path
   std::function<void(std::string_view)> progress;  // one line of news for the user
+
+  // The kvm machine only.
+  std::vector<DiskConfig> disks;
+  bool hold = false;      // the vCPUs wait for Machine::release()
+  bool terminal = false;  // stdin goes to the guest's console, which goes to stderr
+  std::string kvm_device = "/dev/kvm";
 };
 
 /// Starts QEMU with KVM where the host's KVM can run a stock kernel, else with TCG, and says which
@@ -126,5 +144,10 @@ struct MachineConfig {
 /// runs on then, a small process of ours stays beside it until we end; have one thread when you
 /// call.
 Result<std::unique_ptr<Machine>> start_qemu(const MachineConfig& config);
+
+/// Boots `kernel` (bzImage, vmlinux, Multiboot or plain ELF) on our own VMM under KVM. One line
+/// that says what to do where KVM is absent, not permitted, lacks a capability (by name), or cannot
+/// run kernel code here, and for bad kernels, initrds and disks.
+Result<std::unique_ptr<Machine>> start_kvm(const MachineConfig& config);
 
 }  // namespace ringside::vmm

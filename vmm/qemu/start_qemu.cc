@@ -47,7 +47,7 @@ Result<Choice> choose(MachineChoice wanted) {
   if (wanted == MachineChoice::Qemu) return Choice{Accelerator::Tcg, "starting QEMU with TCG"};
   const KvmFitness kvm = check_kvm();
   if (kvm.fit) return Choice{Accelerator::Kvm, "starting QEMU with KVM"};
-  if (wanted == MachineChoice::Kvm) {
+  if (wanted == MachineChoice::QemuKvm) {
     return fail(ErrorCode::Unsupported,
                 fmt::format("KVM cannot be used: {}; try --machine qemu", kvm.reason));
   }

@@ -1,0 +1,46 @@
+// A kernel file on the host: a bzImage, or an ELF image (vmlinux, a kernel for teaching). Says
+// which it is, and gives the ELF image inside a bzImage, which carries its symbols, types and code.
+// Files come from the user, so they may be anything: sizes are checked, unpacking is bounded.
+// Used by vmm/kvm/boot (what to load) and vmm/linux (symbols before the guest knows them).
+// Fire context: no.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vmm/base/result.h"
+
+namespace ringside::vmm {
+
+class KernelFile {
+ public:
+  enum class Format : std::uint8_t { BzImage, Elf64, Elf32 };
+
+  /// Maps the file. NotFound, or Invalid for what is no x86 kernel, with what it is instead as far
+  /// as one can tell ("a kernel for arm64").
+  static Result<KernelFile> open(const std::string& path);
+  /// The same for bytes in memory, named `name` in messages.
+  static Result<KernelFile> parse(std::vector<std::byte> bytes, std::string name);
+
+  Format format() const { return format_; }
+  const std::string& name() const { return name_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  /// The ELF image: the file itself, or what the bzImage's payload holds (gzip, xz, zstd, lz4,
+  /// lzma, bzip2; some 100 ms, kept). Unsupported for a packing that we cannot read.
+  Result<std::span<const std::byte>> elf() const;
+
+ private:
+  KernelFile() = default;
+
+  std::string name_;
+  Format format_ = Format::Elf64;
+  std::vector<std::byte> bytes_;
+  mutable std::shared_ptr<const std::vector<std::byte>> unpacked_;
+};
+
+}  // namespace ringside::vmm
