@@ -19,7 +19,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(2)
+#define SHIM_VERSION SHIM_U(3)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_REGION_SIZE SHIM_U(0x1000000) /* 16 MiB */
@@ -31,7 +31,8 @@
 #define SHIM_SLOTS_SIZE SHIM_U(0xa00000) /* 10 MiB */
 #define SHIM_DATA_OFFSET SHIM_U(0xe00000)
 #define SHIM_MAILBOX_OFFSET SHIM_U(0xe01000)
-#define SHIM_MAILBOX_SIZE SHIM_U(256)
+#define SHIM_MAILBOX_SHIFT 8
+#define SHIM_MAILBOX_SIZE SHIM_U(256) /* 1 << SHIM_MAILBOX_SHIFT */
 #define SHIM_MAILBOXES SHIM_U(64)
 
 /* The table is open-addressed: hash = (low 32 bits of the address * SHIM_HASH) >> (32 - BITS),
@@ -52,6 +53,7 @@
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
 #define SHIM_CONTROL_PATIENCE 16
+#define SHIM_CONTROL_DOORBELL 24
 #define SHIM_CONTROL_SILENT 64
 #define SHIM_CONTROL_FOREIGN 128
 #define SHIM_CONTROL_OVERFLOWS 136
@@ -90,7 +92,10 @@ struct shim_control {
   uint64_t active;    /* host: 0 lets every trap resume at once, unfired and uncounted as lost */
   uint64_t heartbeat; /* host: counts up while it lives; starts at 1 */
   uint64_t patience;  /* host: TSC ticks to wait for without a change of heartbeat */
-  uint64_t host_line[5];
+  uint64_t doorbell;  /* host: the I/O port to which the shim writes a mailbox's index (32 bits)
+                         once it is raised, so that whoever runs the vCPU can answer before the
+                         next instruction; 0: nobody to ring. The wait is the same either way */
+  uint64_t host_line[4];
   uint64_t silent; /* guest: the heartbeat at which it gave up waiting; 0 never */
   uint64_t silent_line[7];
   uint64_t foreign;   /* guest: kernel-mode int3s passed on to the kernel's own handler */
@@ -144,10 +149,12 @@ static_assert(offsetof(struct shim_control, active) == SHIM_CONTROL_ACTIVE, "shi
 static_assert(offsetof(struct shim_control, heartbeat) == SHIM_CONTROL_HEARTBEAT,
               "shim.S reads it");
 static_assert(offsetof(struct shim_control, patience) == SHIM_CONTROL_PATIENCE, "shim.S reads it");
+static_assert(offsetof(struct shim_control, doorbell) == SHIM_CONTROL_DOORBELL, "shim.S reads it");
 static_assert(offsetof(struct shim_control, silent) == SHIM_CONTROL_SILENT, "shim.S writes it");
 static_assert(offsetof(struct shim_control, foreign) == SHIM_CONTROL_FOREIGN, "shim.S writes it");
 static_assert(offsetof(struct shim_control, overflows) == SHIM_CONTROL_OVERFLOWS,
               "shim.S writes it");
+static_assert(SHIM_CONTROL_DOORBELL + 8 <= SHIM_CONTROL_SILENT, "the host's line is the host's");
 static_assert(sizeof(struct shim_control) <= SHIM_MAILBOX_OFFSET - SHIM_DATA_OFFSET,
               "mailboxes follow");
 static_assert(offsetof(struct shim_mailbox, address) == SHIM_BOX_ADDRESS, "shim.S writes it");
@@ -161,6 +168,7 @@ static_assert(offsetof(struct shim_mailbox, orphans) == SHIM_BOX_ORPHANS, "shim.
 static_assert(offsetof(struct shim_mailbox, late) == SHIM_BOX_LATE, "shim.S writes it");
 static_assert(SHIM_BOX_REGS + 8 * SHIM_REGISTERS == SHIM_BOX_TRAP_BYTES, "three cache lines");
 static_assert(sizeof(struct shim_mailbox) == SHIM_MAILBOX_SIZE, "shim.S steps by it");
+static_assert(1 << SHIM_MAILBOX_SHIFT == SHIM_MAILBOX_SIZE, "shim.S makes an index of it");
 static_assert(SHIM_MAILBOX_OFFSET + SHIM_MAILBOXES * SHIM_MAILBOX_SIZE <= SHIM_REGION_SIZE,
               "all in the region");
 static_assert(SHIM_SLOTS_OFFSET + SHIM_SLOTS_SIZE <= SHIM_DATA_OFFSET, "slots end before data");

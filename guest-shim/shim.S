@@ -1,6 +1,6 @@
 /* The shim: the kernel's #BP handler while ringside traces. For an int3 of ours it hands the
- * registers to the host through a mailbox, waits a bounded time, and resumes in the slot that
- * holds the displaced instruction. Every other int3 goes on to the kernel's own handler with
+ * registers to the host through a mailbox, rings where there is a doorbell, waits a bounded time,
+ * and resumes in the slot that holds the displaced instruction. Every other int3 goes on to the kernel's own handler with
  * nothing disturbed.
  *
  * Freestanding, position-independent; layout and writers: mailbox_abi.h. Interrupts are off (the
@@ -125,6 +125,18 @@ claim:
   mov %r15, SHIM_BOX_REGS + 8 * 15(%rbx)
   movb $SHIM_RAISED, (%rbx) /* last; x86 keeps stores in order */
 
+  /* The doorbell: whoever runs this vCPU may answer before the next instruction. If nobody does, a
+   * port that does not exist swallows the value, and the wait goes on as without. */
+  mov shim_control + SHIM_CONTROL_DOORBELL(%rip), %edx
+  test %edx, %edx
+  jz no_bell
+  lea shim_mailboxes(%rip), %rcx
+  mov %rbx, %rax
+  sub %rcx, %rax
+  shr $SHIM_MAILBOX_SHIFT, %eax
+  out %eax, (%dx)
+
+no_bell:
   mov $EAGER_LOOKS, %eax
 eager:
   cmpb $SHIM_ANSWERED, (%rbx)

@@ -1,8 +1,11 @@
 // The shim's real code, run natively: the test builds the frame that a CPU pushes for int3, jumps
-// to the entry, and plays the host by hand. Two instructions cannot run in user mode and are
-// replaced in the copy: the test for a user-mode frame looks at an unused bit, and CR3 reads as 0.
+// to the entry, and plays the host by hand. Three instructions cannot run in user mode and are
+// replaced in the copy: the test for a user-mode frame looks at an unused bit, CR3 reads as 0, and
+// the doorbell's OUT is an int3, whose signal handler stands for whoever runs the vCPU.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <x86intrin.h>
 
 #include <algorithm>
@@ -95,6 +98,26 @@ std::uint64_t address_of(const void* what) {
   return reinterpret_cast<std::uint64_t>(what);
 }
 
+struct Rings {
+  unsigned count = 0;
+  std::uint64_t value = 0, port = 0;
+  volatile shim_mailbox* to_answer = nullptr;  // null: nobody is at home
+};
+Rings rings;
+
+void answer_box(volatile shim_mailbox& box) {
+  box.head = (box.head & ~std::uint64_t{0xff}) | SHIM_ANSWERED;
+}
+
+/// The int3 in place of OUT: what the vCPU's thread does at such an exit.
+void on_ring(int, siginfo_t*, void* context) {
+  const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  ++rings.count;
+  rings.value = static_cast<std::uint64_t>(registers[REG_RAX]);
+  rings.port = static_cast<std::uint64_t>(registers[REG_RDX]);
+  if (rings.to_answer != nullptr) answer_box(*rings.to_answer);
+}
+
 class ShimCode : public testing::Test {
  protected:
   void SetUp() override {
@@ -107,6 +130,8 @@ class ShimCode : public testing::Test {
     header().this_cpu_off = address_of(&percpu_);  // GS starts at 0 in user mode
     replace({0xf6, 0x44, 0x24, 0x08, 0x03}, {0xf6, 0x44, 0x24, 0x08, 0x40});
     replace({0x0f, 0x20, 0xd8}, {0x31, 0xc0, 0x90});
+    replace({0xc1, 0xe8, SHIM_MAILBOX_SHIFT, 0xef}, {0xc1, 0xe8, SHIM_MAILBOX_SHIFT, 0xcc});
+    rings = {};
     add_entry(kAddress);
     put_slot();
     control().active = 1;
@@ -165,7 +190,7 @@ class ShimCode : public testing::Test {
     while (state(i) != SHIM_RAISED) std::this_thread::yield();
     std::atomic_thread_fence(std::memory_order_acquire);
   }
-  void answer(unsigned i) { box(i).head = (box(i).head & ~std::uint64_t{0xff}) | SHIM_ANSWERED; }
+  void answer(unsigned i) { answer_box(box(i)); }
 
   void expect_resumed() {
     EXPECT_EQ(shim_test_where, 1u);
@@ -301,6 +326,76 @@ TEST_F(ShimCode, ANestedTrapTakesAnotherMailbox) {
 
   expect_resumed();
   EXPECT_EQ(state(0), unsigned{SHIM_RAISED}) << "the outer trap still waits";
+}
+
+/// While one lives, the doorbell's OUT leads to on_ring().
+class RingHandler {
+ public:
+  RingHandler() {
+    struct sigaction action {};
+    action.sa_sigaction = on_ring;
+    // The trapped stack is the test's own small one; the kernel needs room for a signal frame.
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGTRAP, &action, &before_);
+    stack_t stack{};
+    stack.ss_sp = room_.data();
+    stack.ss_size = room_.size();
+    sigaltstack(&stack, &stack_before_);
+  }
+  ~RingHandler() {
+    sigaltstack(&stack_before_, nullptr);
+    sigaction(SIGTRAP, &before_, nullptr);
+  }
+  RingHandler(const RingHandler&) = delete;
+  RingHandler& operator=(const RingHandler&) = delete;
+
+ private:
+  std::vector<char> room_ = std::vector<char>(64 << 10);
+  struct sigaction before_ {};
+  stack_t stack_before_{};
+};
+
+TEST_F(ShimCode, RingsTheDoorbellWithItsMailboxsIndexAndTakesTheAnswer) {
+  const RingHandler handler;
+  control().doorbell = 0x5244;
+  box(0).head = SHIM_CLAIMED;
+  rings.to_answer = &box(1);
+
+  trap();  // nobody but the ringer answers, and patience never ends
+
+  expect_resumed();
+  EXPECT_EQ(rings.count, 1u);
+  EXPECT_EQ(rings.value, 1u);
+  EXPECT_EQ(rings.port & 0xffff, 0x5244u);
+  EXPECT_EQ(box(1).address, kAddress) << "all of the trap is there before the bell";
+  EXPECT_EQ(state(1), unsigned{SHIM_FREE});
+}
+
+TEST_F(ShimCode, WaitsAsWithoutADoorbellWhereNobodyHearsIt) {
+  const RingHandler handler;
+  control().doorbell = 0x5244;
+
+  trap_with([&] {
+    wait_until_raised(0);
+    answer(0);
+  });
+
+  expect_resumed();
+  EXPECT_EQ(rings.count, 1u);
+  EXPECT_EQ(box(0).orphans, 0u);
+}
+
+TEST_F(ShimCode, DoesNotRingWhereNobodyWantsTheTrap) {
+  const RingHandler handler;
+  control().doorbell = 0x5244;
+  control().active = 0;
+  trap();
+  control().active = 1;
+  control().silent = 1;
+  trap();
+  trap(kAddress + 1);
+
+  EXPECT_EQ(rings.count, 0u) << "late, orphaned and foreign traps";
 }
 
 TEST_F(ShimCode, CountsATrapThatFindsNoMailbox) {

@@ -43,6 +43,12 @@ class DeferredShim final : public vmm::Shim {
     return shim_ ? shim_->retire(machine) : Result<void>();
   }
   unsigned poll(vmm::TrapSink& sink) override { return shim_ ? shim_->poll(sink) : 0; }
+  void set_doorbell(std::uint16_t port) override {
+    if (shim_) shim_->set_doorbell(port);
+  }
+  void answer(std::uint32_t mailbox, vmm::TrapSink& sink) override {
+    if (shim_) shim_->answer(mailbox, sink);
+  }
   void heartbeat() override {
     if (shim_) shim_->heartbeat();
   }

@@ -32,6 +32,11 @@ class FakeShim final : public vmm::Shim {
     ++polled;
     return 1;
   }
+  void set_doorbell(std::uint16_t port) override { doorbell = port; }
+  void answer(std::uint32_t mailbox, vmm::TrapSink& sink) override {
+    answered = mailbox;
+    poll(sink);
+  }
   void heartbeat() override { ++beats; }
   bool quiescent() const override { return !raise; }
   vmm::ShimCounters counters() const override { return {}; }
@@ -45,6 +50,7 @@ class FakeShim final : public vmm::Shim {
 
   std::atomic<bool> raise = false, active = false;
   std::atomic<unsigned> polled = 0, beats = 0;
+  std::atomic<std::uint32_t> doorbell = 0, answered = UINT32_MAX;
 };
 
 class OnePoint final : public TracepointFinder {

@@ -1,10 +1,15 @@
 // The host's end of the shim: installs it in a guest, owns its table and slots, and serves its
-// mailboxes (the spin channel). Layout: guest-shim/mailbox_abi.h. Everything read from the region
-// is hostile: copied once, the copy validated, the copy used.
+// mailboxes. Layout: guest-shim/mailbox_abi.h. Everything read from the region is hostile: copied
+// once, the copy validated, the copy used.
+// Two channels lead here. Spin: the host looks at all mailboxes again and again (poll). Exit: the
+// shim writes the index of its mailbox to a port, which stops the vCPU, and the vCPU's own thread
+// answers that mailbox (answer). The shim waits in the same way in both, so polling a guest that
+// rings does no harm: whoever comes first answers.
 // Does not: decode instructions, know probes, or decide where a tracepoint may stand.
-// Fire context: poll(), heartbeat(), waiting() and contains() yes; everything else no.
-// Threads: poll() on one thread, heartbeat(), counters(), waiting() and remove_entry() on any;
-// table and slots otherwise change only while nobody polls.
+// Fire context: poll(), answer(), heartbeat(), waiting() and contains() yes; everything else no.
+// Threads: poll() and answer() on any, one at a time; heartbeat(), set_doorbell(), counters(),
+// waiting() and remove_entry() on any; table and slots otherwise change only while nobody polls or
+// answers.
 #pragma once
 
 #include <cstdint>
@@ -87,6 +92,10 @@ class Shim {
 
   /// Serves every raised mailbox once; returns how many. Fire thread.
   virtual unsigned poll(TrapSink& sink) = 0;
+  /// From now on traps ring at `port`; 0: no more. Nothing changes for those that rang before.
+  virtual void set_doorbell(std::uint16_t port) = 0;
+  /// Serves one mailbox if it is raised. `mailbox` is what the guest wrote to the port: any number.
+  virtual void answer(std::uint32_t mailbox, TrapSink& sink) = 0;
   /// Tells the shim that the host lives; at least every 100 ms while tracepoints are armed.
   virtual void heartbeat() = 0;
   /// True when no mailbox is claimed: every trap that began has been answered.

@@ -191,6 +191,16 @@ unsigned SpinShim::poll(TrapSink& sink) {
   return served;
 }
 
+void SpinShim::set_doorbell(std::uint16_t port) {
+  word(SHIM_DATA_OFFSET + SHIM_CONTROL_DOORBELL).store(port, std::memory_order_relaxed);
+}
+
+void SpinShim::answer(std::uint32_t mailbox, TrapSink& sink) {
+  if (mailbox >= SHIM_MAILBOXES) return;
+  const std::uint64_t head = head_of(mailbox).load(std::memory_order_acquire);
+  if (state_of(head) == SHIM_RAISED) serve(mailbox, head, sink);
+}
+
 void SpinShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
   const shim_mailbox box = copy_trap(mailbox);
   const GuestVirt address(box.address);

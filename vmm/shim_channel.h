@@ -1,5 +1,5 @@
-// The spin channel: the host's end of an installed shim, over the shared region. Made by
-// shim_install.cc; everybody else sees vmm/shim.h.
+// The host's end of an installed shim, over the shared region: polled, or rung for (vmm/shim.h).
+// Made by shim_install.cc; everybody else sees vmm/shim.h.
 // The host keeps its own copy of the lookup table and never believes the shared one.
 // Fire context and threads: as vmm/shim.h says.
 #pragma once
@@ -35,6 +35,8 @@ class SpinShim final : public Shim {
   void deactivate() override;
   Result<void> retire(PausedMachine& machine) override;
   unsigned poll(TrapSink& sink) override;
+  void set_doorbell(std::uint16_t port) override;
+  void answer(std::uint32_t mailbox, TrapSink& sink) override;
   void heartbeat() override;
   bool quiescent() const override;
   ShimCounters counters() const override;

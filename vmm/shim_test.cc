@@ -298,6 +298,39 @@ TEST_F(ShimChannel, ServesEveryRaisedMailboxOnceAndAnswers) {
   EXPECT_EQ(trap.registers.ss, 0x18u);
 }
 
+TEST_F(ShimChannel, AnswersTheMailboxThatRangAndNoOther) {
+  raise(0, kText, 7);
+  raise(1, kText, 9);
+
+  shim_.answer(1, sink_);
+  shim_.answer(1, sink_);
+
+  ASSERT_EQ(sink_.traps.size(), 1u);
+  EXPECT_EQ(sink_.traps[0].tsc, 1001u);
+  EXPECT_EQ(box(0).head, 7u << 8 | SHIM_RAISED);
+  EXPECT_EQ(box(1).head, 9u << 8 | SHIM_ANSWERED);
+}
+
+TEST_F(ShimChannel, ARingForNothingDoesNothing) {
+  box(3).head = SHIM_CLAIMED;
+  for (const std::uint32_t lie : {0u, 3u, SHIM_MAILBOXES, SHIM_MAILBOXES + 1, UINT32_MAX}) {
+    shim_.answer(lie, sink_);
+  }
+
+  EXPECT_TRUE(sink_.traps.empty());
+  EXPECT_EQ(box(3).head, std::uint64_t{SHIM_CLAIMED});
+  EXPECT_EQ(shim_.counters().rejected, 0u);
+}
+
+TEST_F(ShimChannel, TellsTheGuestWhereToRing) {
+  EXPECT_EQ(control().doorbell, 0u);
+
+  shim_.set_doorbell(0x5244);
+  EXPECT_EQ(control().doorbell, 0x5244u);
+  shim_.set_doorbell(0);
+  EXPECT_EQ(control().doorbell, 0u);
+}
+
 TEST_F(ShimChannel, FindsANestedTrapInAMailboxThatWasNeverUsed) {
   raise(40, kText);
 

@@ -88,6 +88,8 @@ class FakeShim final : public vmm::Shim {
   void deactivate() override {}
   Result<void> retire(vmm::PausedMachine&) override { return {}; }
   unsigned poll(vmm::TrapSink&) override { return 0; }
+  void set_doorbell(std::uint16_t) override {}
+  void answer(std::uint32_t, vmm::TrapSink&) override {}
   void heartbeat() override {}
   bool quiescent() const override { return true; }
   vmm::ShimCounters counters() const override { return {}; }
