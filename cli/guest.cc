@@ -22,6 +22,7 @@ using std::chrono::milliseconds;
 constexpr std::chrono::minutes kBootLimit{5};
 constexpr std::chrono::minutes kAnswerLimit{2};
 constexpr milliseconds kRetry{20};
+constexpr int kEndPatience = 2000;  // ms
 
 /// One guest that comes up. Every wait watches signals and the machine's end.
 class Startup {
@@ -50,7 +51,7 @@ Result<void> Startup::sleep(GuestCommand* command, milliseconds time) {
   ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(time.count(), 0)));
   if (signals_->take()) return fail(ErrorCode::Io, "interrupted before tracing began");
   if (machine_->state() != vmm::MachineState::Running) {
-    return fail(ErrorCode::MachineGone, describe_end(*machine_) + ", before tracing began");
+    return fail(ErrorCode::MachineGone, "the guest has ended");
   }
   if (fds[2].revents != 0) return command->read_control();
   return {};
@@ -132,6 +133,12 @@ Result<void> bring_up(Guest& guest, const CommandLine& line, Signals& signals) {
 
 }  // namespace
 
+bool await_end(vmm::Machine& machine) {
+  pollfd event{machine.state_event_fd(), POLLIN, 0};
+  if (machine.state() == vmm::MachineState::Running) ::poll(&event, 1, kEndPatience);
+  return machine.state() != vmm::MachineState::Running;
+}
+
 std::string describe_end(vmm::Machine& machine) {
   std::string text;
   switch (machine.state()) {
@@ -141,6 +148,7 @@ std::string describe_end(vmm::Machine& machine) {
     case vmm::MachineState::Panicked: text = "the guest panicked"; break;
     case vmm::MachineState::Died: text = fmt::format("{} died", machine.kind()); break;
   }
+  if (const std::string cause = machine.cause_of_death(); !cause.empty()) text += ": " + cause;
   std::string tail = machine.console_tail();
   while (!tail.empty() && (tail.back() == '\n' || tail.back() == '\r')) tail.pop_back();
   std::size_t start = tail.find_last_of('\n');
@@ -151,7 +159,7 @@ std::string describe_end(vmm::Machine& machine) {
     start = tail.find_last_of('\n');
   }
   const std::string last = printable(start == std::string::npos ? tail : tail.substr(start + 1));
-  if (!last.empty()) text += fmt::format(" (its console: {})", last);
+  if (!last.empty()) text += fmt::format("; the last line of its console: {}", last);
   return text;
 }
 
@@ -172,8 +180,13 @@ Result<Guest> start_guest(const CommandLine& line, Signals& signals) {
   guest.machine = std::move(*machine);
   if (!line.settings.quiet && isatty(STDERR_FILENO) != 0) say("waiting for the guest to boot");
   if (auto up = bring_up(guest, line, signals); !up) {
+    Error error = std::move(up).error();
+    // Whatever was noticed first (a port that closed) is less than what became of the machine.
+    if (error.code == ErrorCode::MachineGone && await_end(*guest.machine)) {
+      error.message = "lost before tracing began: " + describe_end(*guest.machine);
+    }
     guest.machine->shut_down();
-    return tl::make_unexpected(std::move(up).error());
+    return tl::make_unexpected(std::move(error));
   }
   return guest;
 }

@@ -28,6 +28,9 @@ struct Guest {
 /// signal ends the wait with an error. Everything is shut down again on failure.
 Result<Guest> start_guest(const CommandLine& line, Signals& signals);
 
+/// Whether the machine has ended. Its command port and monitor close a moment before it can be
+/// seen to end, so whoever sees one of those waits here for that moment, 2 seconds at most.
+bool await_end(vmm::Machine& machine);
 /// What became of a machine that ended, for the user: one line with the console's last words.
 std::string describe_end(vmm::Machine& machine);
 

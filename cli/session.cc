@@ -3,7 +3,6 @@
 #include "cli/session.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -270,10 +269,8 @@ int Session::end_status(EndReason reason) {
     return kExitFailure;
   }
   if (reason == EndReason::MachineEnded) {
-    // The command port's end can be seen a moment before the machine's own.
-    pollfd event{guest_.machine->state_event_fd(), POLLIN, 0};
-    if (guest_.machine->state() == vmm::MachineState::Running) ::poll(&event, 1, 2000);
-    say(describe_end(*guest_.machine) + "; tracing ended");
+    await_end(*guest_.machine);
+    say("tracing ended: " + describe_end(*guest_.machine));
     return kExitFailure;
   }
   return engine_->exit_status().value_or(kExitOk);

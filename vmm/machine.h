@@ -56,6 +56,9 @@ class Machine {
   virtual int state_event_fd() const = 0;
   /// The last lines of the guest's console, for messages.
   virtual std::string console_tail() const = 0;
+  /// How the process behind a machine that Died ended, and its own last line; empty otherwise, or
+  /// where there is no such process.
+  virtual std::string cause_of_death() const { return {}; }
 
   /// The two byte streams to the guest's command port (images/README.md); empty when the machine
   /// has none. Both ends stay owned by the machine; they are blocking, so poll before reading.

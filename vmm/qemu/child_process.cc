@@ -142,10 +142,15 @@ void ChildProcess::kill() {
 }
 
 void ChildProcess::reap() {
-  siginfo_t info;
-  // ECHILD: reaped before, or by a process that ignores SIGCHLD.
-  while (waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED) != 0 && errno == EINTR) {
-  }
+  siginfo_t info{};
+  int failed;
+  do {
+    failed = waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED);
+  } while (failed != 0 && errno == EINTR);
+  if (failed != 0) return;  // ECHILD: reaped before, or by a process that ignores SIGCHLD
+  ended_how_ = info.si_code == CLD_EXITED
+                   ? fmt::format("exit status {}", info.si_status)
+                   : fmt::format("signal {} ({})", info.si_status, strsignal(info.si_status));
 }
 
 }  // namespace ringside::vmm

@@ -43,6 +43,8 @@ class ChildProcess {
   void kill();
   /// Waits for the end and reaps. Idempotent.
   void reap();
+  /// "exit status 1", "signal 9 (Killed)"; empty before reap(), and when the end went unseen.
+  const std::string& ended_how() const { return ended_how_; }
 
  private:
   ChildProcess(pid_t pid, UniqueFd pidfd, UniqueFd errors)
@@ -50,6 +52,7 @@ class ChildProcess {
 
   pid_t pid_;
   UniqueFd pidfd_, stderr_;
+  std::string ended_how_;
 };
 
 }  // namespace ringside::vmm

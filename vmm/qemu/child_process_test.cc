@@ -77,6 +77,20 @@ TEST(ChildProcess, IsKilledAndReapedMoreThanOnce) {
   EXPECT_TRUE(ends(*child));
 }
 
+TEST(ChildProcess, RemembersHowItEnded) {
+  const auto how = [](const char* command) {
+    auto child =
+        ChildProcess::spawn("/bin/sh", {"sh", "-c", command}, {}, ChildLife::EndsWithParent);
+    EXPECT_TRUE(child);
+    EXPECT_EQ(child->ended_how(), "");
+    child->reap();
+    child->reap();
+    return child->ended_how();
+  };
+  EXPECT_EQ(how("exit 3"), "exit status 3");
+  EXPECT_EQ(how("kill -ABRT $$"), "signal 6 (Aborted)");
+}
+
 TEST(ChildProcess, SaysWhyAProgramDoesNotStart) {
   const auto child = ChildProcess::spawn("/etc/passwd", {"x"}, {}, ChildLife::EndsWithParent);
   ASSERT_FALSE(child);

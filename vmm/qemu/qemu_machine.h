@@ -43,6 +43,7 @@ class QemuMachine final : public Machine {
   MachineState state() override { return watcher_.state(); }
   int state_event_fd() const override { return watcher_.event_fd(); }
   std::string console_tail() const override { return watcher_.console_tail(); }
+  std::string cause_of_death() const override { return watcher_.cause_of_death(); }
   std::optional<CommandPort> command_port() override;
   /// With MachineConfig::keep: lets the guest run on and turns away from it.
   void shut_down() override;

@@ -119,6 +119,7 @@ TEST(QemuMachine, SeesItsProcessDie) {
 
   EXPECT_TRUE(ends(*machine));
   EXPECT_EQ(machine->state(), MachineState::Died);
+  EXPECT_EQ(machine->cause_of_death(), "signal 9 (Killed)");
   const auto paused = PausedMachine::pause(*machine);
   ASSERT_FALSE(paused);
   EXPECT_EQ(paused.error().code, ErrorCode::MachineGone);
@@ -155,6 +156,7 @@ TEST(QemuMachine, JudgesTheEndByEventAndConsole) {
 
   EXPECT_TRUE(ends(*machine));
   EXPECT_EQ(machine->state(), MachineState::Panicked);
+  EXPECT_EQ(machine->cause_of_death(), "") << "of QEMU, which did as it was told";
   EXPECT_EQ(machine->console_tail(), "?[1mKernel panic - not syncing: Attempted to kill init!\n");
 }
 

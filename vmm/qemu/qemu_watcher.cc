@@ -77,11 +77,14 @@ void QemuWatcher::await_end() {
 
 std::string QemuWatcher::console_tail() const {
   const std::lock_guard lock(text_mutex_);
-  std::string text = console_text_.text();
-  if (state() == MachineState::Died && !error_text_.text().empty()) {
-    text += fmt::format("\n{}\n", error_text_.last_line());
-  }
-  return text;
+  return console_text_.text();
+}
+
+std::string QemuWatcher::cause_of_death() const {
+  if (state() != MachineState::Died) return {};
+  const std::lock_guard lock(text_mutex_);
+  const std::string_view last = error_text_.last_line();
+  return last.empty() ? child_.ended_how() : fmt::format("{}: {}", child_.ended_how(), last);
 }
 
 void QemuWatcher::run() {

@@ -36,8 +36,9 @@ class QemuWatcher {
 
   MachineState state() const { return state_.load(std::memory_order_acquire); }
   int event_fd() const { return state_event_.get(); }
-  /// The console's last lines; behind a QEMU that died, its own last word too.
   std::string console_tail() const;
+  /// Machine::cause_of_death.
+  std::string cause_of_death() const;
   /// Tells a stop that we caused from one that QEMU was forced to.
   void set_paused_by_us(bool paused) { paused_by_us_.store(paused, std::memory_order_release); }
 
