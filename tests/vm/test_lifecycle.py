@@ -1,9 +1,11 @@
 """How runs end: by signal, by death of either side, by the guest's doing; nothing stays behind."""
 
+import contextlib
+import io
 import os
 import pathlib
 import random
-import select
+import shlex
 import shutil
 import signal
 import sys
@@ -24,23 +26,18 @@ PROGRAM = ('BEGIN { printf("<begun>\\n"); }'
 
 
 def wait_for_firings(running):
-    """Reads a run's output until its probe has fired; returns what was read.
+    """Reads a run's output until its probe has fired; returns what was read."""
+    return running.read_until(lambda text: any(
+        int(line.split()[1]) > 0 for line in text.splitlines()[:-1] if line.startswith("<seen> ")))
 
-    Reads the descriptor itself: what the stream object buffered would be lost to communicate().
-    """
-    text = ""
-    deadline = time.monotonic() + ringside.PATIENCE
-    descriptor = running.process.stdout.fileno()
-    while not any(int(line.split()[1]) > 0 for line in text.splitlines()[:-1]
-                  if line.startswith("<seen> ")):
-        if not select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))[0]:
-            raise AssertionError(f"no firing in time: {text}")
-        data = os.read(descriptor, 65536)
-        if not data:
-            errors = running.process.stderr.read()
-            raise AssertionError(f"ended before any firing: {text}\n{errors}")
-        text += data.decode()
-    return text
+
+def cpu_seconds(pid):
+    """The CPU time that a process has taken; 0 once it is gone."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Ends(unittest.TestCase):
@@ -86,18 +83,22 @@ class Ends(unittest.TestCase):
         self.assertTrue(running.qemu())
         self.assertEqual(ringside.wait_for_end(running.mark, patience=ringside.PATIENCE), [])
 
+    def wrapped_qemu(self, script):
+        """A program in a folder of its own that runs `script`, to which $QEMU is the real one."""
+        wrapper = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "qemu"
+        real = os.environ.get("RINGSIDE_QEMU") or shutil.which("qemu-system-x86_64")
+        wrapper.write_text(f"#!/bin/sh\nQEMU={shlex.quote(real)}\n{script}\n")
+        wrapper.chmod(0o755)
+        return wrapper
+
     def sampled_kept_guest(self):
         """A kept guest that ringside pauses all the time, and a monitor of its QEMU of our own."""
-        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        wrapper = folder / "qemu"
-        wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("qemu-system-x86_64")} "$@"'
-                           f" -qmp unix:{folder}/qmp,server=on,wait=off\n")
-        wrapper.chmod(0o755)
+        wrapper = self.wrapped_qemu('exec "$QEMU" "$@" -qmp "unix:$0.qmp,server=on,wait=off"')
         running = self.enterContext(ringside.Run(
             'profile-997 { @ = count(); } tick-10hz { printa("<seen> %@d\\n", @); }',
             options=["-q", "--keep", "--qemu", wrapper], cpus=2, command=STORM))
         wait_for_firings(running)
-        return running, self.enterContext(Qmp(folder / "qmp"))
+        return running, self.enterContext(Qmp(f"{wrapper}.qmp"))
 
     def check_guest_runs_alone(self, running, qmp):
         deadline = time.monotonic() + 30
@@ -182,6 +183,44 @@ class Ends(unittest.TestCase):
 
     def test_reboot_of_the_guest_is_told(self):
         self.check_guest_goes_away("reboot -f", r"(?i)reboot|reset")
+
+    def check_loss_in_boot_is_told(self, running, word):
+        outcome = running.finish()
+
+        self.assertEqual((outcome.status, outcome.stdout), (1, ""), outcome)
+        self.assertRegex(outcome.stderr.splitlines()[-1], f"^{ringside.LOST}{word}", outcome)
+
+    def test_a_panic_in_boot_is_told(self):
+        running = self.enterContext(ringside.Run(
+            PROGRAM, options=["--append", "rdinit=/bin/false"], command=STORM, attempts=1))
+
+        self.check_loss_in_boot_is_told(
+            running, "the guest panicked; .* Kernel panic - not syncing: Attempted to kill init")
+
+    def test_death_of_qemu_in_boot_is_told(self):
+        running = self.enterContext(ringside.Run(PROGRAM, command=STORM, attempts=1))
+        deadline = time.monotonic() + 60
+        while not (booting := [pid for pid in running.qemu() if cpu_seconds(pid) > 0.5]):
+            self.assertLess(time.monotonic(), deadline, "no guest boots")
+            time.sleep(0.01)
+
+        os.kill(booting[0], signal.SIGSEGV)
+
+        self.check_loss_in_boot_is_told(running, r"qemu \(TCG\) died: signal 11 \(Segmentation")
+
+    def test_a_run_whose_guest_is_lost_in_boot_is_started_again(self):
+        panics_once = ('[ -e "$0.ran" ] && exec "$QEMU" "$@"; touch "$0.ran"\n'
+                       'exec "$QEMU" "$@" -append "console=ttyS0 panic=-1 rdinit=/bin/false"')
+        running = self.enterContext(ringside.Run(
+            PROGRAM, options=["-q", "--qemu", self.wrapped_qemu(panics_once)],
+            command="workload --reads 20"))
+
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            outcome = running.finish()
+
+        self.assertEqual((outcome.status, outcome.counts()["<total>"]), (0, 20), outcome)
+        self.assertRegex(told.getvalue(),
+                         f"^started again: {ringside.LOST}the guest panicked; .*\n$")
 
     def test_no_firing_before_the_command_and_none_after_it(self):
         outcome = ringside.run(
