@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "vmm/guest_memory.h"
@@ -67,12 +68,16 @@ struct RamPiece {
 };
 std::vector<RamPiece> place_ram(std::uint64_t size);
 
+/// kShimMemory where `ram_size` bytes of RAM hold all of it; empty in a smaller machine.
+std::optional<GuestMemory::Extent> shim_memory(std::uint64_t ram_size);
+
 enum class E820Type : std::uint32_t { Ram = 1, Reserved = 2 };
 struct E820Entry {
   std::uint64_t base = 0, size = 0;
   E820Type type = E820Type::Ram;
 };
-/// What the guest is told of its memory: RAM without the shim's part, the ACPI tables reserved.
+/// What the guest is told of its memory, in ascending order: RAM without the shim's part; the
+/// EBDA's place, the ACPI tables and the shim's part as reserved.
 std::vector<E820Entry> memory_map(std::uint64_t ram_size);
 
 }  // namespace ringside::vmm::kvm

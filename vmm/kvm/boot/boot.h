@@ -3,7 +3,9 @@
 //   bzImage      Linux's 64-bit boot protocol (Documentation/arch/x86/boot.rst, 2.12 and later)
 //   PVH          ELF with a Xen note of type 18 (xen/include/public/arch-x86/hvm/start_info.h)
 //   Multiboot    ELF with a Multiboot 1 header (Multiboot Specification 0.6.96)
-//   plain ELF64  long mode, identity map of the first 4 GiB, rdi = the PVH start info
+//   plain ELF64  long mode, identity map of the first 4 GiB, rdi = the PVH start info, rsi =
+//   Linux's
+//                boot_params
 // Fire context: no.
 #pragma once
 
@@ -29,7 +31,8 @@ struct BootRequest {
   std::optional<GuestPhys> rsdp;  // of the ACPI tables
 };
 
-/// Where the first vCPU starts.
+/// Where the first vCPU starts: rflags 2, no interrupts, GDT at kBootGdt (4 entries: code at 0x10,
+/// data at 0x18, both flat), an IDT without entries. Registers that are not here are zero.
 struct BootState {
   BootProtocol protocol = BootProtocol::Elf64;
   enum class Mode : std::uint8_t { Protected32, Long64 } mode = Mode::Long64;
@@ -41,8 +44,9 @@ struct BootState {
   bool may_relocate = false;
 };
 
-/// Loads the kernel and what it wants to find. Invalid (a bad file, by name), Limit (no room in
-/// RAM, with how much is needed), Unsupported (what the kernel asks for and we do not have).
+/// Loads the kernel and what it wants to find into `memory`, which is fresh: all zero. Invalid (a
+/// bad file, by name), Limit (no room in RAM, with how much is needed), Unsupported (what the
+/// kernel asks for and we do not have).
 Result<BootState> load_kernel(const KernelFile& kernel, const BootRequest& request,
                               GuestMemory& memory);
 

@@ -1,0 +1,172 @@
+// Kernel files: which kind it is, what it is instead when it is none, the packed ELF image.
+#include "vmm/kernel_file.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "vmm/base/unique_fd.h"
+#include "vmm/bz_image.h"
+#include "vmm/unpack.h"
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::uint64_t kMostFile = std::uint64_t{2} << 30;  // vmlinux with all its DWARF fits
+
+/// What has its place in the file, and what the file is then.
+struct Signature {
+  std::size_t at;
+  std::string_view bytes, what;
+};
+
+using std::string_view_literals::operator""sv;
+constexpr std::array kNoKernels{
+    Signature{56, "ARM\x64"sv, "a kernel for arm64, not for x86"},
+    Signature{56, "RSC\x05"sv, "a kernel for RISC-V, not for x86"},
+    Signature{36, "\x18\x28\x6f\x01"sv, "a kernel for arm, not for x86"},
+    Signature{4, "zimg"sv, "a kernel in EFI's zboot form: take its vmlinux"},
+    Signature{0, "MZ"sv, "an EFI or Windows program"},
+    Signature{0, "070701"sv, "an initramfs (cpio), not a kernel"},
+    Signature{0, "QFI\xfb"sv, "a disk image (qcow2), not a kernel"},
+    Signature{0, "!<arch>"sv, "an archive: take the vmlinuz in it"},
+    Signature{0, "\x04\x22\x4d\x18"sv, "packed with lz4: unpack it first"},
+};
+
+std::string_view machine_name(unsigned machine) {
+  switch (machine) {
+    case EM_386: return "x86 (32 bits)";
+    case EM_X86_64: return "x86-64";
+    case EM_AARCH64: return "arm64";
+    case EM_ARM: return "arm";
+    case EM_RISCV: return "RISC-V";
+    case EM_PPC64: return "ppc64";
+    case EM_PPC: return "ppc";
+    case EM_S390: return "s390";
+    case EM_MIPS: return "MIPS";
+    case 258: return "LoongArch";
+    case EM_SPARCV9: return "sparc64";
+    default: return {};
+  }
+}
+
+std::string what_it_is(std::span<const std::byte> bytes) {
+  for (const Signature& signature : kNoKernels) {
+    const std::size_t size = signature.bytes.size();
+    if (bytes.size() >= signature.at + size &&
+        std::memcmp(bytes.data() + signature.at, signature.bytes.data(), size) == 0)
+      return std::string(signature.what);
+  }
+  const std::string_view packing = packing_of(bytes);
+  if (!packing.empty()) return fmt::format("packed with {}: unpack it first", packing);
+  return "no kernel: it takes a bzImage (vmlinuz), a vmlinux, or an ELF file";
+}
+
+/// The header's machine and type, whatever its byte order and class.
+Result<KernelFile::Format> check_elf(std::span<const std::byte> bytes, std::string_view name) {
+  const auto invalid = [&](std::string_view what) {
+    return fail(ErrorCode::Invalid, fmt::format("{}: {}", name, what));
+  };
+  if (bytes.size() < sizeof(Elf32_Ehdr)) return invalid("the ELF file is cut short");
+  const auto octet = [&](std::size_t at) { return std::to_integer<unsigned>(bytes[at]); };
+  const bool big = octet(EI_DATA) == ELFDATA2MSB;
+  const auto half = [&](std::size_t at) {
+    return big ? octet(at) << 8 | octet(at + 1) : octet(at + 1) << 8 | octet(at);
+  };
+  const unsigned machine = half(offsetof(Elf64_Ehdr, e_machine));
+  const bool is_64 = octet(EI_CLASS) == ELFCLASS64;
+  if (big || machine != (is_64 ? EM_X86_64 : EM_386)) {
+    const std::string_view known = machine_name(machine);
+    return invalid(known.empty() ? fmt::format("a program for machine {}, not for x86", machine)
+                                 : fmt::format("a kernel for {}, not for x86-64", known));
+  }
+  if (is_64 && bytes.size() < sizeof(Elf64_Ehdr)) return invalid("the ELF file is cut short");
+  switch (half(offsetof(Elf64_Ehdr, e_type))) {
+    case ET_EXEC:
+    case ET_DYN: break;
+    case ET_REL: return invalid("an object file or a module: link it first");
+    case ET_CORE: return invalid("a core dump, not a kernel");
+    default: return invalid("an ELF file of unknown type");
+  }
+  return is_64 ? KernelFile::Format::Elf64 : KernelFile::Format::Elf32;
+}
+
+Result<KernelFile::Format> format_of(std::span<const std::byte> bytes, std::string_view name) {
+  if (bytes.empty()) return fail(ErrorCode::Invalid, fmt::format("{}: the file is empty", name));
+  if (is_bz_image(bytes)) {
+    TRY(read_bz_image(bytes, name));
+    return KernelFile::Format::BzImage;
+  }
+  if (bytes.size() >= SELFMAG && std::memcmp(bytes.data(), ELFMAG, SELFMAG) == 0)
+    return check_elf(bytes, name);
+  return fail(ErrorCode::Invalid, fmt::format("{}: {}", name, what_it_is(bytes)));
+}
+
+Result<std::vector<std::byte>> read_file(const std::string& path) {
+  const auto failed = [&](std::string_view what) {
+    const auto code = errno == ENOENT ? ErrorCode::NotFound : ErrorCode::Io;
+    return fail(code, fmt::format("cannot {} kernel {}: {}", what, path, std::strerror(errno)));
+  };
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (fd.get() < 0) return failed("open");
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return failed("read");
+  if (!S_ISREG(status.st_mode))
+    return fail(ErrorCode::Invalid, fmt::format("{}: no regular file", path));
+  if (static_cast<std::uint64_t>(status.st_size) > kMostFile)
+    return fail(ErrorCode::Limit, fmt::format("{}: larger than 2 GiB: no kernel", path));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = ::read(fd.get(), bytes.data() + done, bytes.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed("read");
+    if (got == 0) break;  // somebody shortens it
+    done += static_cast<std::size_t>(got);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+}  // namespace
+
+Result<KernelFile> KernelFile::open(const std::string& path) {
+  auto bytes = TRY(read_file(path));
+  return parse(std::move(bytes), path);
+}
+
+Result<KernelFile> KernelFile::parse(std::vector<std::byte> bytes, std::string name) {
+  KernelFile file;
+  file.format_ = TRY(format_of(bytes, name));
+  file.bytes_ = std::move(bytes);
+  file.name_ = std::move(name);
+  return file;
+}
+
+Result<std::span<const std::byte>> KernelFile::elf() const {
+  if (format_ != Format::BzImage) return std::span<const std::byte>(bytes_);
+  if (unpacked_ != nullptr) return std::span<const std::byte>(*unpacked_);
+  const BzImage image = TRY(read_bz_image(bytes_, name_));
+  if (image.payload.empty())
+    return fail(ErrorCode::Unsupported, fmt::format("{}: the bzImage has no payload", name_));
+  auto unpacked = unpack(image.payload);
+  if (!unpacked)
+    return fail(unpacked.error().code,
+                fmt::format("{}: its payload: {}", name_, unpacked.error().message));
+  const Format inside = TRY(format_of(*unpacked, name_ + "'s payload"));
+  if (inside != Format::Elf64)
+    return fail(ErrorCode::Unsupported, fmt::format("{}: no 64-bit kernel inside", name_));
+  unpacked_ = std::make_shared<const std::vector<std::byte>>(std::move(*unpacked));
+  return std::span<const std::byte>(*unpacked_);
+}
+
+}  // namespace ringside::vmm

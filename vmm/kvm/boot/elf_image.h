@@ -1,0 +1,42 @@
+// The program headers of an ELF kernel, 32 or 64 bits, checked against the file: what is loaded
+// where, and the entry points (System V ABI, "Program Header"; PVH: the note of Xen's type 18,
+// XEN_ELFNOTE_PHYS32_ENTRY). Used by boot.cc. Does not: load, or read sections. Fire context: no.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "vmm/base/result.h"
+#include "vmm/kvm/boot/placement.h"
+
+namespace ringside::vmm::kvm {
+
+struct ElfSegment {
+  std::uint64_t vaddr = 0, paddr = 0;
+  std::uint64_t memory_size = 0;     // at least bytes.size(); the rest is zero
+  std::span<const std::byte> bytes;  // in the file
+};
+
+struct ElfImage {
+  std::uint64_t entry = 0;           // guest-physical, see read_elf_image
+  std::vector<ElfSegment> segments;  // what has a size, in the file's order
+  std::optional<std::uint32_t> pvh_entry;
+
+  KernelRoom room() const;
+};
+
+/// `file` is an ELF file for x86 of either class. An entry point that lies in a segment by its
+/// virtual address is taken as that place (kernels linked high); any other is physical already.
+/// Invalid for a file that is cut short, without segments, or with ones that overlap.
+Result<ElfImage> read_elf_image(std::span<const std::byte> file, std::string_view name);
+
+/// Invalid when no segment holds the entry point, so that a guest would start in nothing.
+Result<void> check_entry(const ElfImage& image, std::uint64_t entry, std::string_view name);
+/// Copies the segments into RAM that is zero.
+Result<void> load_segments(const ElfImage& image, GuestMemory& memory);
+
+}  // namespace ringside::vmm::kvm
