@@ -14,9 +14,9 @@ struct KvmFitness {
   std::string reason;  // why not, for the user; empty when fit
 };
 
-/// Takes a few ms where KVM is fit (20 on an SVM that TCG translates), at most about 0.25 s where
-/// it is not. Never hangs: the trial runs in a process of its own that is killed when its time is
-/// over.
+/// Takes a few ms where KVM is fit (100 on an SVM that TCG translates, most of them to make the
+/// VM), about 0.25 s where it is not. Never hangs: the trial runs in a process of its own that is
+/// killed when its time is over.
 KvmFitness check_kvm(const char* device = "/dev/kvm");
 
 }  // namespace ringside::vmm
