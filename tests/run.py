@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every suite and counts: tests/run.py [--suite unit|golden|live|vm] [-k PATTERN] [--qemu PATH]
+"""Runs every suite and counts: tests/run.py [--suite NAME] [-k PATTERN] [--qemu PATH]
 
 Progress goes to stderr; the last line on stdout is "N passed, N failed" and ", N skipped" when
 there are any. The exit status is 0 only when something ran and nothing failed.
@@ -7,7 +7,7 @@ there are any. The exit status is 0 only when something ran and nothing failed.
 Suites: `unit` is everything that meson knows and that needs no guest (GoogleTest cases are counted
 one by one), `golden` the scripts of tests/golden/ with what they must print, `live` meson's
 programs that boot a guest, `vm` the unittest classes of tests/vm/, which boot guests one after
-another.
+another, `nested` those of tests/nested/, which share one machine with KVM.
 """
 
 import argparse
@@ -110,20 +110,21 @@ def run_meson(build, pattern, selection):
 class VmResult(unittest.TestResult):
     """Says each test's name and outcome as it happens; a test fails once, however often."""
 
-    def __init__(self):
+    def __init__(self, suite="vm"):
         super().__init__()
+        self._suite = suite
         self.bad = set()
         self._start = 0.0
 
     def startTest(self, test):
         super().startTest(test)
         self._start = time.monotonic()
-        say(f"vm: {test.id()} ...")
+        say(f"{self._suite}: {test.id()} ...")
 
     def stopTest(self, test):
         super().stopTest(test)
         outcome = "FAILED" if test.id() in self.bad else "done"
-        say(f"vm: {test.id()} {outcome} ({time.monotonic() - self._start:.1f} s)")
+        say(f"{self._suite}: {test.id()} {outcome} ({time.monotonic() - self._start:.1f} s)")
 
     def _failed(self, test, error):
         self.bad.add(test.id())
@@ -140,7 +141,7 @@ class VmResult(unittest.TestResult):
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
         if err is not None:
-            say(f"vm: {subtest.id()}")
+            say(f"{self._suite}: {subtest.id()}")
             self._failed(test, err)
 
     def addUnexpectedSuccess(self, test):
@@ -149,7 +150,7 @@ class VmResult(unittest.TestResult):
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
-        say(f"vm: {test.id()} skipped: {reason}")
+        say(f"{self._suite}: {test.id()} skipped: {reason}")
 
     def count(self):
         """Also counts what went wrong outside of a test, as in setUpClass."""
@@ -164,7 +165,7 @@ def run_vm(folder, pattern):
     loader = unittest.TestLoader()
     if pattern:
         loader.testNamePatterns = [f"*{pattern}*"]
-    result = VmResult()
+    result = VmResult(pathlib.Path(folder).name)
     loader.discover(str(folder), "test_*.py", top_level_dir=str(folder)).run(result)
     return result.count()
 
@@ -180,8 +181,8 @@ def run_golden(build, pattern):
 
 def main():
     parser = argparse.ArgumentParser(description="Runs the tests and counts them.")
-    parser.add_argument("--suite", choices=("unit", "golden", "live", "vm"), action="append",
-                        help="run only this suite")
+    parser.add_argument("--suite", choices=("unit", "golden", "live", "vm", "nested"),
+                        action="append", help="run only this suite")
     parser.add_argument("-k", metavar="PATTERN", help="run only tests whose name has this in it")
     parser.add_argument("--qemu", metavar="PATH",
                         help="the vm suite's QEMU, as tests/vm/qemu10 prints it")
@@ -192,7 +193,8 @@ def main():
     suites = {"unit": lambda: run_meson(build, options.k, ("--no-suite", "live")),
               "golden": lambda: run_golden(build, options.k),
               "live": lambda: run_meson(build, options.k, ("--suite", "live")),
-              "vm": lambda: run_vm(HERE / "vm", options.k)}
+              "vm": lambda: run_vm(HERE / "vm", options.k),
+              "nested": lambda: run_vm(HERE / "nested", options.k)}
     total = Count()
     for name in options.suite or suites:
         count = suites[name]()

@@ -30,6 +30,10 @@ class GuestError(Exception):
     """The guest did not do what its protocol says."""
 
 
+class GuestSilent(GuestError):
+    """The guest still runs, but did not say what it should have said by now."""
+
+
 class CommandPort:
     """The host's end of a guest's command port over two connected sockets."""
 
@@ -43,15 +47,15 @@ class CommandPort:
         for sock in self._sockets.values():
             sock.close()
 
-    def _trouble(self, what):
-        return GuestError(f"{what}\n{self._explain()}")
+    def _trouble(self, what, kind=GuestError):
+        return kind(f"{what}\n{self._explain()}")
 
     def _pump(self, deadline):
         """Moves bytes from both sockets into the buffers; waits for at least one."""
         left = deadline - time.monotonic()
         ready = select.select(list(self._sockets.values()), [], [], max(left, 0))[0]
-        if not ready:
-            raise self._trouble("the guest was silent for too long")
+        if not ready or left < 0:
+            raise self._trouble("the guest was silent for too long", GuestSilent)
         for name, sock in self._sockets.items():
             if sock in ready:
                 data = sock.recv(65536)
@@ -67,9 +71,9 @@ class CommandPort:
         line, self._buffers["control"] = self._buffers["control"].split(b"\n", 1)
         return line.decode()
 
-    def expect(self, start):
+    def expect(self, start, patience=PATIENCE):
         """The rest of the next line, which has to begin with `start`."""
-        line = self.answer()
+        line = self.answer(patience)
         if not line.startswith(start):
             raise self._trouble(f"expected '{start}...', got '{line}'")
         return line[len(start):].strip()
@@ -93,9 +97,9 @@ class CommandPort:
         self.send("run " + os.fsencode(command).hex())
         return int(self.expect("pid"))
 
-    def finish(self):
+    def finish(self, patience=PATIENCE):
         """Waits for the command's end; returns (status, output)."""
-        status = int(self.expect("exit"))
+        status = int(self.expect("exit", patience))
         # The guest drained the line before it said so; take what is still between QEMU and us.
         while select.select([self._sockets["output"]], [], [], 0.05)[0]:
             self._pump(time.monotonic() + 1)
@@ -111,7 +115,7 @@ class CommandPort:
 class Guest:
     """One running QEMU; a context manager that gives its command port and ends it."""
 
-    def __init__(self, image, cpus=1, memory=512, options=()):
+    def __init__(self, image, cpus=1, memory=512, options=(), *, cpu=CPU, initrd=None):
         self._folder = tempfile.TemporaryDirectory(prefix="ringside-guest-")
         folder = pathlib.Path(self._folder.name)
         self._listeners = {}
@@ -126,10 +130,10 @@ class Guest:
         errors = open(folder / "stderr", "wb")
         qemu = os.environ.get("RINGSIDE_QEMU", "qemu-system-x86_64")
         self._process = subprocess.Popen(
-            [qemu, "-accel", "tcg,thread=multi", "-cpu", CPU, "-smp", str(cpus), "-m", str(memory),
+            [qemu, "-accel", "tcg,thread=multi", "-cpu", cpu, "-smp", str(cpus), "-m", str(memory),
              "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-             "-kernel", files / "vmlinuz", "-initrd", files / "initrd", "-append", APPEND,
-             *serials, *options],
+             "-kernel", files / "vmlinuz", "-initrd", initrd or files / "initrd",
+             "-append", APPEND, *serials, *options],
             stdin=subprocess.DEVNULL, stderr=errors)
         errors.close()
 

@@ -1,0 +1,222 @@
+"""A machine with KVM of its own: QEMU translates an AMD processor with SVM (level 1), in which
+Debian's kernel runs the genuine kvm_amd, which runs VMs of ours (level 2).
+
+Used by the tests of this folder, which share one such machine, and by tests/bench/nested. Level 1
+is the image `nested-6.1` and is driven through its command port (images/README.md).
+Does not: know D.
+
+In level 1: /ringside/ringside with its lib/, /ringside/images/ with the images that ringside boots,
+/ringside/tests/ with GoogleTest programs. Only /tmp keeps what is written.
+"""
+
+import atexit
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+from payload import ROOT, Payload
+
+sys.path.insert(0, str(ROOT / "tests/vm"))
+
+import guest  # noqa: E402
+
+IMAGE = "nested-6.1"
+GUEST_IMAGES = ("debian-6.1", "debian-6.12")
+# The flags that facts about kvm_amd hang on; cx16 is off as in guest.CPU.
+CPU = "EPYC,+svm,+npt,-cx16"
+MEMORY = 2048  # MiB: the payload is in it twice while level 1 boots
+# A loaded machine has taken ten times as long as a quiet one.
+PATIENCE = 240
+ERRORS = "/tmp/.stderr"
+
+
+def say(text):
+    print(f"nested: {text}", file=sys.stderr, flush=True)
+
+
+def build_folder():
+    """The build under test."""
+    return pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build")).resolve()
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What became of one command in level 1."""
+
+    status: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    def __str__(self):
+        return (f"status {self.status} after {self.seconds:.1f} s\n"
+                f"stdout:\n{self.stdout}\nstderr:\n{self.stderr}")
+
+
+class Level1:
+    """One running level 1; close() ends it."""
+
+    def __init__(self, payload, cpus=2, memory=MEMORY):
+        self.lost = False
+        start = time.monotonic()
+        base = (guest.images_folder() / IMAGE / "initrd").read_bytes()
+        with tempfile.NamedTemporaryFile(prefix="ringside-nested-") as initrd:
+            initrd.write(base + b"\0" * (-len(base) % 4) + payload.bytes())
+            initrd.flush()
+            self._guest = guest.Guest(IMAGE, cpus=cpus, memory=memory, cpu=CPU,
+                                      initrd=initrd.name)
+            self._port = self._guest.__enter__()
+        say(f"level 1 is up after {time.monotonic() - start:.1f} s")
+
+    def close(self):
+        """Ends the machine, whatever it does. Idempotent."""
+        if self._port:
+            self._port = None
+            self._guest.__exit__(None, None, None)
+
+    def run(self, command, timeout=PATIENCE):
+        """Runs a shell command to its end and returns its Outcome.
+
+        A command that takes longer than `timeout` seconds is killed with its process group and
+        fails the test; one that then does not end loses the machine.
+        """
+        start = time.monotonic()
+        try:
+            self._port.start(f"({command}\n) 2>{ERRORS}")
+            self._port.send("go")
+            status, stdout = self._finish(command, timeout)
+            seconds = time.monotonic() - start
+            stderr = self._port.run(f"cat {ERRORS}")[1]
+        except guest.GuestError:
+            self.lost = True
+            raise
+        return Outcome(status, stdout.decode(errors="replace"), stderr.decode(errors="replace"),
+                       seconds)
+
+    def _finish(self, command, timeout):
+        try:
+            return self._port.finish(timeout)
+        except guest.GuestSilent:
+            self._port.send("kill")
+            stdout = self._port.finish(30)[1]
+        stderr = self._port.run(f"cat {ERRORS}; dmesg | tail -n 20")[1]
+        raise AssertionError(f"not at its end after {timeout} s: {command}\n"
+                             f"{stdout.decode(errors='replace')}\n"
+                             f"{stderr.decode(errors='replace')}")
+
+
+def kvm_programs():
+    """{name: path} of meson's test programs that use a real KVM: those of the suite `kvm`."""
+    listing = subprocess.run(["meson", "introspect", "--tests", build_folder()], text=True,
+                             capture_output=True, check=True).stdout
+    return {test["name"].replace(" ", "_"): pathlib.Path(test["cmd"][0])
+            for test in json.loads(listing) if any(s.endswith("kvm") for s in test["suite"])}
+
+
+def test_payload():
+    """Everything that the tests of this folder need."""
+    build = build_folder()
+    payload = Payload()
+    payload.program(build / "ringside", "ringside/ringside")
+    for library in sorted((build / "lib").glob("*.d")):
+        payload.file(library, f"ringside/lib/{library.name}")
+    for image in GUEST_IMAGES:
+        for name in ("vmlinuz", "initrd"):
+            payload.file(guest.images_folder() / image / name, f"ringside/images/{image}/{name}")
+    for name, path in kvm_programs().items():
+        payload.program(path, f"ringside/tests/{name}")
+    return payload
+
+
+_shared = None
+
+
+def level1():
+    """The machine that all tests share; a new one when the last one was lost."""
+    global _shared
+    if _shared and _shared.lost:
+        _shared.close()
+        _shared = None
+    if not _shared:
+        _shared = Level1(test_payload())
+    return _shared
+
+
+@atexit.register
+def end_level1():
+    """Ends the shared machine. Idempotent."""
+    global _shared
+    if _shared:
+        _shared.close()
+    _shared = None
+
+
+class TestCase(unittest.TestCase):
+    """A test with the shared machine."""
+
+    def run_in_level1(self, command, status=0, **settings):
+        """The outcome of a command that has to end with `status`."""
+        outcome = level1().run(command, **settings)
+        self.assertEqual(outcome.status, status, outcome)
+        return outcome
+
+
+def gtest_names(program):
+    """"SUITE.CASE" of every case of a GoogleTest program, as its own binary lists them."""
+    listing = subprocess.run([program, "--gtest_list_tests"], text=True, check=True,
+                             capture_output=True).stdout
+    names = []
+    suite = ""
+    for line in listing.splitlines():
+        word = line.split("#")[0].strip()
+        if word.endswith(".") and not line.startswith(" "):
+            suite = word
+        elif word and line.startswith(" "):
+            names.append(suite + word)
+    return names
+
+
+def gtest_outcomes(report):
+    """{"SUITE.CASE": (verdict, words)} of a GoogleTest XML report; the verdict is "good", "bad" or
+    "skipped"."""
+    outcomes = {}
+    for case in xml.etree.ElementTree.fromstring(report).iter("testcase"):
+        failures = [failure.get("message", "") for failure in case.iter("failure")]
+        skips = [skip.get("message", "") for skip in case.iter("skipped")]
+        verdict = "bad" if failures else "skipped" if skips else "good"
+        outcomes[f"{case.get('classname')}.{case.get('name')}"] = (verdict,
+                                                                   "\n".join(failures + skips))
+    return outcomes
+
+
+def gtest_class(name, program):
+    """A test class with one test for each case of a GoogleTest program.
+
+    One run in level 1 answers them all. RINGSIDE_KVM_REQUIRED is set: a case that a host without
+    a fit KVM skips has to pass there.
+    """
+
+    def set_up(cls):
+        cls.outcome = level1().run("rm -f /tmp/report.xml; RINGSIDE_KVM_REQUIRED=1"
+                                   f" /ringside/tests/{name} --gtest_output=xml:/tmp/report.xml")
+        report = level1().run("cat /tmp/report.xml")
+        cls.cases = gtest_outcomes(report.stdout) if report.status == 0 else {}
+
+    def one_test(case):
+        def test(self):
+            verdict, words = self.cases.get(case, ("bad", f"no word of it: {self.outcome}"))
+            if verdict == "skipped":
+                self.skipTest(words)
+            self.assertEqual(verdict, "good", words)
+        return test
+
+    members = {f"test_{case.replace('.', '_').replace('/', '_')}": one_test(case)
+               for case in gtest_names(program)}
+    return type(name, (TestCase,), {"setUpClass": classmethod(set_up), **members})

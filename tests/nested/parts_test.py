@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""What tests/nested is made of, without a machine: the payload, and reading GoogleTest's words."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import nested
+from payload import Payload, PayloadError, libraries
+
+REPORT = """<testsuites><testsuite name="S">
+ <testcase name="good" classname="S" status="run" result="completed"/>
+ <testcase name="bad" classname="S"><failure message="one"/><failure message="two"/></testcase>
+ <testcase name="left" classname="S" result="skipped"><skipped message="why"/></testcase>
+</testsuite></testsuites>"""
+
+
+class PayloadParts(unittest.TestCase):
+    def test_a_program_comes_with_its_libraries_and_its_loader(self):
+        names = [path.name for path in libraries(sys.executable)]
+
+        self.assertIn("libc.so.6", names)
+        self.assertIn("ld-linux-x86-64.so.2", names)
+
+    @unittest.skipUnless(shutil.which("busybox"), "no busybox here to list the archive with")
+    def test_a_library_of_two_programs_is_there_once(self):
+        payload = Payload()
+        payload.program("/bin/true", "a/one")
+        payload.program("/bin/false", "a/two")
+        payload.data("a/text", b"words")
+        listing = subprocess.run(["busybox", "cpio", "-t"], input=payload.bytes(),
+                                 capture_output=True, check=True).stdout.decode().split()
+
+        self.assertEqual([listing.count(name) for name in ("a/one", "a/two", "a/text")], [1, 1, 1])
+        self.assertEqual(listing.count("lib/libc.so.6"), 1)
+        self.assertIn("lib64/ld-linux-x86-64.so.2", listing)
+
+    def test_what_is_missing_is_named(self):
+        with self.assertRaisesRegex(PayloadError, "/no/such/program is missing: build it"):
+            Payload().program("/no/such/program", "x")
+
+
+class GoogleTest(unittest.TestCase):
+    def test_cases_by_name_with_their_words(self):
+        self.assertEqual(nested.gtest_outcomes(REPORT), {
+            "S.good": ("good", ""), "S.bad": ("bad", "one\ntwo"), "S.left": ("skipped", "why")})
+
+    def test_names_from_a_listing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "some_test")
+            program.write_text("#!/bin/sh\necho 'Running main() from here'\n"
+                               "echo 'S.'; echo '  A'; echo '  B/0  # GetParam() = 1'\n")
+            os.chmod(program, 0o755)
+
+            self.assertEqual(nested.gtest_names(program), ["S.A", "S.B/0"])
+
+
+if __name__ == "__main__":
+    unittest.main()
