@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dif/action_kind.h"
 #include "dif/variables.h"
 
 namespace ringside::dif {
@@ -25,38 +26,6 @@ std::uint32_t alignment(const ValueType& type) {
   return 1;
 }
 
-/// True when the arguments' values go into the record, or the consumer has to do something.
-bool records_arguments(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::Aggregate:
-    case ActionKind::Evaluate:
-    case ActionKind::Speculate:
-    case ActionKind::Commit:
-    case ActionKind::Discard:
-    case ActionKind::Stop:
-    case ActionKind::Raise:
-    case ActionKind::Breakpoint:
-    case ActionKind::Panic:
-    case ActionKind::Chill: return false;
-    case ActionKind::Trace:
-    case ActionKind::Printf:
-    case ActionKind::Printa:
-    case ActionKind::Tracemem:
-    case ActionKind::Exit:
-    case ActionKind::Clear:
-    case ActionKind::Trunc:
-    case ActionKind::Normalize:
-    case ActionKind::Denormalize:
-    case ActionKind::Setopt:
-    case ActionKind::TracememDynamic:
-    case ActionKind::Print:
-    case ActionKind::Ftruncate:
-    case ActionKind::Freopen:
-    case ActionKind::System: return true;
-  }
-  return false;
-}
-
 ValueType recorded_type(const Action& action, std::uint32_t argument) {
   const bool dump =
       action.kind == ActionKind::Tracemem || action.kind == ActionKind::TracememDynamic;
@@ -67,7 +36,7 @@ ValueType recorded_type(const Action& action, std::uint32_t argument) {
 
 RecordKind kind_of(const Clause& clause) {
   const auto is_speculate = [](const Action& a) { return a.kind == ActionKind::Speculate; };
-  const auto is_recorded = [](const Action& a) { return records_arguments(a.kind); };
+  const auto is_recorded = [](const Action& a) { return records_data(a.kind); };
   if (std::ranges::any_of(clause.actions, is_speculate)) return RecordKind::Speculative;
   const bool records = clause.actions.empty() || std::ranges::any_of(clause.actions, is_recorded);
   return records ? RecordKind::Principal : RecordKind::None;
@@ -85,7 +54,7 @@ RecordLayout layout_record(const Clause& clause, std::uint32_t string_size) {
   std::uint32_t end = kRecordHeaderSize;  // fields are aligned within the record, not the data
   for (std::uint32_t a = 0; a < clause.actions.size(); ++a) {
     const Action& action = clause.actions[a];
-    if (!records_arguments(action.kind)) continue;
+    if (!records_data(action.kind)) continue;
     for (std::uint32_t i = 0; i < action.arguments.size(); ++i) {
       const ValueType type = recorded_type(action, i);
       const std::uint32_t align = alignment(type), size = stored_size(type, string_size);

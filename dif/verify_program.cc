@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "dif/action_kind.h"
 #include "dif/aggregate_function.h"
 #include "dif/format.h"
 #include "dif/verify.h"
@@ -150,16 +151,7 @@ Result<void> check_action(const Action& action, const Program& program) {
 
 /// Whether speculate() may not follow: these have put something where records go.
 bool fills_the_record(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::Evaluate:
-    case ActionKind::Discard:
-    case ActionKind::Stop:
-    case ActionKind::Raise:
-    case ActionKind::Breakpoint:
-    case ActionKind::Panic:
-    case ActionKind::Chill: return false;
-    default: return true;
-  }
+  return records_data(kind) || kind == ActionKind::Aggregate || kind == ActionKind::Commit;
 }
 
 /// What the rest of a clause does goes to one speculation, chosen before anything is recorded.

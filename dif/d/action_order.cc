@@ -1,5 +1,6 @@
 // What may stand in one clause with speculate() and commit(): the Dynamic Tracing Guide,
 // "Speculative Tracing".
+#include "dif/action_kind.h"
 #include "dif/d/actions.h"
 #include "dif/verify.h"
 
@@ -45,10 +46,7 @@ Checked<void> ActionBuilder::check_order(const Expr& e, const dif::Action& actio
   if (order_.speculates && action.kind == ActionKind::Exit) {
     return refuse("D_EXIT_SPEC", "exit( ) may not follow speculate( )");
   }
-  const bool prints = action.kind == ActionKind::Freopen || action.kind == ActionKind::System;
-  const bool records = action.kind != ActionKind::Evaluate && action.kind != ActionKind::Discard &&
-                       (prints || !dif::is_destructive(action));
-  if (!records) return {};
+  if (!dif::records_data(action.kind)) return {};
   if (order_.commits) {
     return refuse("D_DREC_COMM", "data-recording actions may not follow commit( )");
   }
