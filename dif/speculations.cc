@@ -31,13 +31,22 @@ Speculations::Speculations(const EngineOptions& options, unsigned vcpus, const R
   }
 }
 
-Speculations::Speculation* Speculations::find(std::uint64_t id) {
+const Speculations::Speculation* Speculations::find(std::uint64_t id) const {
   return id >= 1 && id <= speculations_.size() ? &speculations_[id - 1] : nullptr;
 }
 
+Speculations::Speculation* Speculations::find_active(std::uint64_t id) {
+  return is_active(state(id)) ? &speculations_[id - 1] : nullptr;
+}
+
+bool Speculations::Speculation::has_others_than(std::uint32_t one) const {
+  return state == SpeculationState::ActiveMany ||
+         (state == SpeculationState::ActiveOne && vcpu != one);
+}
+
 SpeculationState Speculations::state(std::uint64_t id) const {
-  const bool known = id >= 1 && id <= speculations_.size();
-  return known ? speculations_[id - 1].state : SpeculationState::Inactive;
+  const Speculation* const found = find(id);
+  return found != nullptr ? found->state : SpeculationState::Inactive;
 }
 
 bool Speculations::records(std::uint64_t id) const {
@@ -60,8 +69,8 @@ std::uint64_t Speculations::allocate() {
 }
 
 RecordBuffer* Speculations::speculate(std::uint64_t id, std::uint32_t vcpu) {
-  Speculation* const found = find(id);
-  if (found == nullptr || !is_active(found->state)) return nullptr;
+  Speculation* const found = find_active(id);
+  if (found == nullptr) return nullptr;
   if (found->state == SpeculationState::Active) {
     found->state = SpeculationState::ActiveOne;
     found->vcpu = vcpu;
@@ -78,19 +87,17 @@ void Speculations::copy(Speculation& speculation, std::uint32_t vcpu, Collection
 }
 
 void Speculations::commit(std::uint64_t id, std::uint32_t vcpu, Collection& out) {
-  Speculation* const found = find(id);
-  if (found == nullptr || !is_active(found->state)) return;
-  const bool elsewhere = found->state == SpeculationState::ActiveMany ||
-                         (found->state == SpeculationState::ActiveOne && found->vcpu != vcpu);
+  Speculation* const found = find_active(id);
+  if (found == nullptr) return;
+  const bool elsewhere = found->has_others_than(vcpu);
   copy(*found, vcpu, out);
   found->state = elsewhere ? SpeculationState::CommittingMany : SpeculationState::Inactive;
 }
 
 void Speculations::discard(std::uint64_t id, std::uint32_t vcpu) {
-  Speculation* const found = find(id);
-  if (found == nullptr || !is_active(found->state)) return;
-  const bool elsewhere = found->state == SpeculationState::ActiveMany ||
-                         (found->state == SpeculationState::ActiveOne && found->vcpu != vcpu);
+  Speculation* const found = find_active(id);
+  if (found == nullptr) return;
+  const bool elsewhere = found->has_others_than(vcpu);
   found->buffers[vcpu].clear();
   found->state = elsewhere ? SpeculationState::Discarding : SpeculationState::Inactive;
 }

@@ -67,9 +67,12 @@ class Speculations {
     SpeculationState state = SpeculationState::Inactive;
     std::uint32_t vcpu = 0;             // ActiveOne: which
     std::vector<RecordBuffer> buffers;  // by vCPU
+
+    bool has_others_than(std::uint32_t vcpu) const;  // whether other vCPUs have recorded
   };
 
-  Speculation* find(std::uint64_t id);
+  const Speculation* find(std::uint64_t id) const;
+  Speculation* find_active(std::uint64_t id);
   void copy(Speculation& speculation, std::uint32_t vcpu, Collection& out);
   void copy_all(Speculation& speculation, Collection& out);
 
