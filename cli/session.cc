@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -29,6 +28,7 @@
 #include "cli/sources.h"
 #include "cli/stability_report.h"
 #include "cli/trace_loop.h"
+#include "dif/action_kind.h"
 #include "dif/d/compile.h"
 #include "dif/d/print_tree.h"
 #include "dif/engine.h"
@@ -314,16 +314,11 @@ Result<void> Session::fit_buffers() {
 
 /// Refuses what the machine cannot do before tracing starts, not at the first firing.
 Result<void> Session::check_deeds() const {
-  using Deed = dif::GuestContext::Deed;
-  const std::map<dif::ActionKind, Deed> deeds{{dif::ActionKind::Stop, Deed::Stop},
-                                              {dif::ActionKind::Raise, Deed::Raise},
-                                              {dif::ActionKind::Breakpoint, Deed::Breakpoint},
-                                              {dif::ActionKind::Panic, Deed::Panic}};
   for (const dif::Clause& clause : engine_->program().clauses) {
     for (const dif::Action& action : clause.actions) {
-      const auto deed = deeds.find(action.kind);
-      if (deed == deeds.end()) continue;
-      if (const auto why = tracer_->cannot(deed->second)) {
+      const auto deed = dif::deed_of(action.kind);
+      if (!deed) continue;
+      if (const auto why = tracer_->cannot(*deed)) {
         return fail(ErrorCode::Unsupported, "could not enable tracing: " + *why);
       }
     }

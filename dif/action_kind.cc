@@ -33,4 +33,15 @@ bool records_data(ActionKind kind) {
   return false;
 }
 
+std::optional<GuestContext::Deed> deed_of(ActionKind kind) {
+  using Deed = GuestContext::Deed;
+  switch (kind) {
+    case ActionKind::Stop: return Deed::Stop;
+    case ActionKind::Raise: return Deed::Raise;
+    case ActionKind::Breakpoint: return Deed::Breakpoint;
+    case ActionKind::Panic: return Deed::Panic;
+    default: return std::nullopt;
+  }
+}
+
 }  // namespace ringside::dif

@@ -2,6 +2,9 @@
 // Fire context: yes.
 #pragma once
 
+#include <optional>
+
+#include "dif/fire_record.h"
 #include "dif/program.h"
 
 namespace ringside::dif {
@@ -9,5 +12,8 @@ namespace ringside::dif {
 /// Whether the arguments' values go into the record, or the consumer has to do something: what D
 /// calls a data-recording action. Aggregations are kept elsewhere.
 bool records_data(ActionKind kind);
+
+/// What the machine has to be able to do for it.
+std::optional<GuestContext::Deed> deed_of(ActionKind kind);
 
 }  // namespace ringside::dif

@@ -3,6 +3,7 @@
 // Fire context: yes.
 #include <algorithm>
 
+#include "dif/action_kind.h"
 #include "dif/aggregate_function.h"
 #include "dif/clause_runner.h"
 
@@ -23,7 +24,6 @@ tl::unexpected<Fault> outside_dif(Fault fault) {
 }  // namespace
 
 Result<ClauseRunner::Next, Fault> ClauseRunner::run_action(Run& run, const Action& action) {
-  using Deed = GuestContext::Deed;
   switch (action.kind) {  // no default: -Wswitch names the action we forgot
     case ActionKind::Aggregate: TRY(aggregate(run, action)); break;
     case ActionKind::Evaluate: TRY(evaluate(run, action.arguments[0])); break;
@@ -54,10 +54,10 @@ Result<ClauseRunner::Next, Fault> ClauseRunner::run_action(Run& run, const Actio
       speculations_.discard(id, run.record.vcpu);
       break;
     }
-    case ActionKind::Stop: TRY(perform(run, action, Deed::Stop)); break;
-    case ActionKind::Raise: TRY(perform(run, action, Deed::Raise)); break;
-    case ActionKind::Breakpoint: TRY(perform(run, action, Deed::Breakpoint)); break;
-    case ActionKind::Panic: TRY(perform(run, action, Deed::Panic)); break;
+    case ActionKind::Stop:
+    case ActionKind::Raise:
+    case ActionKind::Breakpoint:
+    case ActionKind::Panic: TRY(perform(run, action, *deed_of(action.kind))); break;
     case ActionKind::Chill: TRY(chill(run, action)); break;
   }
   return Next::GoOn;
