@@ -221,10 +221,15 @@ void ClauseRunner::fire_clauses(const EnabledProbe& probe, const FireRecord& rec
   }
   for (std::size_t at = 0; at < probe.ecbs.size(); ++at) {
     if (leaving() && !ended_) return;  // exit() in one clause: the next ones do not run
-    const Ecb& ecb = ecbs_[probe.ecbs[at]];
+    Ecb& ecb = ecbs_[probe.ecbs[at]];
+    if (!ecb.clause->continues) evaluator_.memory().begin_clause();
+    ecb.scratch = evaluator_.memory().scratch_used();
     const Outcome outcome = run_clause(ecb, record, out);
     work_ += ecb.work;
-    if (probe.loops && jumps_back(probe, at, outcome)) at = ecb.loop_start - 1;  // ++ undoes the -1
+    if (!probe.loops || !jumps_back(probe, at, outcome)) continue;
+    // What a round made in scratch memory ends with it, so that many rounds do not run out.
+    evaluator_.memory().free_scratch(ecbs_[probe.ecbs[ecb.loop_start]].scratch);
+    at = ecb.loop_start - 1;  // ++ undoes the -1
   }
 }
 

@@ -46,6 +46,7 @@ class ClauseRunner {
     RecordKind kind;
     std::uint64_t work = 0;       // what a run costs at most, in simple instructions
     std::size_t loop_start = 0;   // of its loop: index into EnabledProbe::ecbs
+    std::size_t scratch = 0;      // in use before it ran, in a probe that loops
     std::uint32_t trips = 0;      // of its loop, since the firing came to it
     bool commits_beside = false;  // has both commit() and a record of its own
   };

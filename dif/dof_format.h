@@ -21,7 +21,7 @@ inline constexpr std::uint8_t kModelLp64 = 2, kLittleEndian = 1, kVersion = 2, k
 inline constexpr std::size_t kIdentBytes = 16, kHeaderBytes = 64, kSectionHeaderBytes = 32;
 inline constexpr std::uint32_t kLoadable = 1;        // section flag
 inline constexpr std::uint32_t kOurs = 0x5253'0000;  // private section types
-inline constexpr std::uint32_t kFormat = 1;          // of the entries; in the header's flags
+inline constexpr std::uint32_t kFormat = 2;          // of the entries; in the header's flags
 
 /// The tables of a program, one section each, in file order.
 enum class Table : std::uint8_t {
@@ -127,6 +127,7 @@ void transfer(A& a, Clause& clause) {
   a.number(repeat.first);
   a.number(repeat.limit);
   if (repeats) clause.repeat = repeat;
+  a.number(clause.continues);
   a.text(clause.source_name);
   a.number(clause.line);
   transfer(a, clause.description_attributes);

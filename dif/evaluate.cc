@@ -47,7 +47,16 @@ Evaluator::Evaluator(const Program& program, const EngineOptions& options)
     : memory_(options),
       variables_(program, options, memory_),
       builtins_(memory_),
-      subroutines_(memory_, builtins_) {}
+      subroutines_(memory_, builtins_) {
+  std::unordered_map<std::string_view, std::uint32_t> known;  // most objects have none, or the same
+  for_each_difo(program, [&](const Difo& difo) {
+    const auto [at, fresh] =
+        known.emplace(difo.strings, static_cast<std::uint32_t>(constants_.size()));
+    if (fresh) constants_ += difo.strings;
+    constants_of_.emplace(&difo, at->second);
+  });
+  memory_.set_constants(constants_);
+}
 
 void Evaluator::begin_firing(const ProbeIdentity& probe, const FireRecord& record,
                              const GuestContext& guest) {
@@ -57,12 +66,10 @@ void Evaluator::begin_firing(const ProbeIdentity& probe, const FireRecord& recor
 }
 
 void Evaluator::begin_clause(EcbId ecb) {
-  memory_.begin_clause();
   builtins_.begin_clause(ecb);
 }
 
 Result<std::uint64_t, Fault> Evaluator::evaluate(const Difo& difo) {
-  memory_.set_constants(difo.strings);
   tuple_depth_ = 0;
   auto result = run(difo);
   if (!result) result.error().pc = static_cast<std::uint32_t>(pc_ * sizeof(Insn));
@@ -155,6 +162,11 @@ Result<std::uint64_t, Fault> Evaluator::zeroed_scratch(std::uint64_t size) {
   const std::uint64_t handle = TRY(memory_.allocate(size));
   std::ranges::fill(TRY(memory_.writable(handle, size)), std::byte{0});
   return handle;
+}
+
+std::uint64_t Evaluator::constant_string(const Difo& difo, std::uint16_t index) const {
+  const auto found = constants_of_.find(&difo);
+  return make_handle(Arena::Constants, (found == constants_of_.end() ? 0 : found->second) + index);
 }
 
 Result<void, Fault> Evaluator::copy(std::uint64_t from, std::uint64_t size, std::uint64_t to) {
@@ -253,7 +265,7 @@ Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
       case Opcode::Ret: return d;
       case Opcode::Nop: break;
       case Opcode::Setx: d = difo.integers[in.index()]; break;
-      case Opcode::Sets: d = make_handle(Arena::Constants, in.index()); break;
+      case Opcode::Sets: d = constant_string(difo, in.index()); break;
       case Opcode::Ldga:
         d = TRY(in.r1() == kArgsArray ? builtins_.argument(b)
                                       : builtins_.machine_register(in.r1(), b));

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <unordered_map>
 
 #include "dif/builtin_variables.h"
 #include "dif/insn.h"
@@ -25,6 +27,7 @@ class Evaluator {
 
   void begin_firing(const ProbeIdentity& probe, const FireRecord& record,
                     const GuestContext& guest);
+  /// Scratch memory is the caller's to begin anew (Memory::begin_clause()).
   void begin_clause(EcbId ecb);
   /// The object's value: a number, or an address that memory() can read. A fault's pc is the
   /// instruction's offset in bytes.
@@ -56,6 +59,7 @@ class Evaluator {
   template <class T>
   Result<void, Fault> store(std::uint64_t at, std::uint64_t value);
   Result<void, Fault> push(Insn in);
+  std::uint64_t constant_string(const Difo& difo, std::uint16_t index) const;
   Result<std::uint64_t, Fault> zeroed_scratch(std::uint64_t size);
   Result<void, Fault> copy(std::uint64_t from, std::uint64_t size, std::uint64_t to);
   Result<std::uint64_t, Fault> load_scalar(std::uint16_t id);
@@ -64,6 +68,9 @@ class Evaluator {
                                     std::uint64_t value);
   std::span<const TupleValue> tuple() const { return std::span(tuple_).first(tuple_depth_); }
 
+  /// Where each object's strings lie in constants_; so a pointer to one outlives the object's run.
+  std::unordered_map<const Difo*, std::uint32_t> constants_of_;
+  std::string constants_;
   Memory memory_;
   Variables variables_;
   BuiltinVariables builtins_;

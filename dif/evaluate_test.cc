@@ -219,7 +219,11 @@ TEST_F(EvaluatorTest, StringsCompareByTextWhereverTheyLie) {
                         encode_branch(branch, 6), encode(Opcode::Mov, 0, 0, 3), encode_return(3)});
     object.integers = {left, 1};
     object.strings += std::string("workload") + '\0';
-    return run(object);
+    const Program whole = program({clause({action(ActionKind::Evaluate, {object})})});
+    Evaluator evaluator(whole, {});
+    evaluator.begin_firing(probe_, record_, guest_);
+    evaluator.begin_clause(EcbId{1});
+    return evaluator.evaluate(whole.clauses[0].actions[0].arguments[0]);
   };
   EXPECT_EQ(compare(kAddress, Opcode::Be), 1u);
   EXPECT_EQ(compare(kAddress + 1, Opcode::Bl), 1u) << "orkload sorts first";

@@ -86,10 +86,18 @@ Result<std::uint64_t, Fault> Memory::copy_user_string(std::uint64_t at, std::siz
   return handle;
 }
 
+bool Memory::is_open(std::uint64_t at, std::uint64_t size) const {
+  return std::ranges::any_of(opened_, [&](const Opened& element) {
+    return at >= element.handle && at - element.handle <= element.size &&
+           size <= element.size - (at - element.handle);
+  });
+}
+
 Result<std::span<std::byte>, Fault> Memory::writable(std::uint64_t at, std::uint64_t size) {
   const auto arena = static_cast<Arena>(at >> 48 & 0xff);
-  const bool may = is_handle(at) &&
-                   (arena == Arena::Scratch || arena == Arena::Globals || arena == Arena::Locals);
+  const bool may =
+      is_handle(at) && (arena == Arena::Scratch || arena == Arena::Globals ||
+                        arena == Arena::Locals || (arena == Arena::Dynamic && is_open(at, size)));
   if (!may) return raise(FaultKind::BadAddress, at);
   const std::uint64_t offset = at & kOffsetMask;
   const auto bytes = arenas_[index(arena)];

@@ -12,6 +12,7 @@
 // when they are the guest's. Fire context: yes, but for the constructor and set_arena().
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -30,7 +31,7 @@ inline tl::unexpected<Fault> raise(FaultKind kind, std::uint64_t address = 0) {
 }
 
 enum class Arena : std::uint8_t {
-  Constants,  // strings of the DIF object that runs
+  Constants,  // strings of the program
   Scratch,    // alloca, copyin, results of string subroutines; of one clause
   Globals,    // by-reference global variables
   Locals,     // by-reference this-> variables
@@ -54,13 +55,19 @@ class Memory {
   explicit Memory(const EngineOptions& options);
 
   void set_arena(Arena arena, std::span<std::byte> bytes) { arenas_[index(arena)] = bytes; }
+  /// Strings of the program; they must outlive this.
   void set_constants(std::string_view strings) { constants_ = strings; }
 
   void begin_firing(const GuestReader& kernel, const GuestReader& user) {
     kernel_.begin(kernel);
     user_.begin(user);
+    scratch_used_ = 0;
+    opened_ = {};
   }
   void begin_clause() { scratch_used_ = 0; }
+  /// For loops: how much scratch is in use, and back to that.
+  std::size_t scratch_used() const { return scratch_used_; }
+  void free_scratch(std::size_t used) { scratch_used_ = std::min(used, scratch_used_); }
 
   /// D state or guest kernel memory.
   Result<void, Fault> read(std::uint64_t at, std::span<std::byte> out) {
@@ -80,8 +87,13 @@ class Memory {
   /// Copies a user string with its NUL into fresh scratch; at most limit bytes with the NUL.
   Result<std::uint64_t, Fault> copy_user_string(std::uint64_t at, std::size_t limit);
 
-  /// D memory that instructions may write: scratch, global and this-> storage.
+  /// D memory that instructions may write: scratch, global and this-> storage, opened elements.
   Result<std::span<std::byte>, Fault> writable(std::uint64_t at, std::uint64_t size);
+  /// Lets instructions write to an element of the Dynamic arena, whose other bytes hold the table
+  /// itself: until many more are opened, at most to the end of the firing.
+  void open(std::uint64_t handle, std::uint64_t size) {
+    opened_[next_opened_++ % opened_.size()] = {handle, size};
+  }
   /// The same, of scratch only: where bcopy() and copyinto() may copy to.
   Result<std::span<std::byte>, Fault> scratch(std::uint64_t at, std::uint64_t size);
   /// 8-aligned scratch with unspecified D data in it; no room is a fault.
@@ -97,12 +109,18 @@ class Memory {
  private:
   static constexpr std::size_t index(Arena arena) { return static_cast<std::size_t>(arena); }
   Result<std::span<const std::byte>, Fault> state(std::uint64_t at) const;
+  bool is_open(std::uint64_t at, std::uint64_t size) const;
 
   std::array<std::span<std::byte>, kArenas> arenas_;
   std::string_view constants_;
   LineCache kernel_, user_;
   std::vector<std::byte> scratch_;
   std::size_t scratch_used_ = 0;
+  struct Opened {
+    std::uint64_t handle = 0, size = 0;
+  };
+  std::array<Opened, 16> opened_;  // more than a clause's statement can have in its registers
+  std::size_t next_opened_ = 0;
   std::vector<char> staging_;
   std::size_t staged_ = 0;
   std::size_t string_size_;

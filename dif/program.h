@@ -186,6 +186,9 @@ struct Clause {
   std::optional<Difo> predicate;
   std::vector<Action> actions;
   std::optional<Repeat> repeat;
+  /// A further part of the source clause that the clause before is of (if, loops): what that one
+  /// made in scratch memory stays.
+  bool continues = false;
   std::string source_name;  // for messages
   int line = 0;
   Attributes description_attributes, statement_attributes;
@@ -199,5 +202,15 @@ struct Program {
   std::map<std::string, std::string> options;  // from #pragma D option; the value may be empty
   bool operator==(const Program&) const = default;
 };
+
+template <class Visit>
+void for_each_difo(const Program& program, Visit visit) {
+  for (const Clause& clause : program.clauses) {
+    if (clause.predicate) visit(*clause.predicate);
+    for (const Action& action : clause.actions) {
+      for (const Difo& difo : action.arguments) visit(difo);
+    }
+  }
+}
 
 }  // namespace ringside::dif

@@ -24,7 +24,7 @@ class Subroutines {
   /// Where speculation() gets its ids; without, it is an illegal operation.
   void set_speculations(Speculations& speculations) { speculations_ = &speculations; }
 
-  /// strtok() has nothing to go on with. Not at each clause: if and loops make several of one.
+  /// strtok() has nothing to go on with.
   void begin_firing() { token_rest_ = {}; }
 
   /// A call of the wrong number of arguments, or of a subroutine that is Missing, is an illegal

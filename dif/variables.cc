@@ -14,16 +14,6 @@ bool is_by_reference(const ValueType& type) {
   return type.kind == ValueKind::String || type.kind == ValueKind::Bytes;
 }
 
-template <class Visit>
-void for_each_difo(const Program& program, Visit visit) {
-  for (const Clause& clause : program.clauses) {
-    if (clause.predicate) visit(*clause.predicate);
-    for (const Action& action : clause.actions) {
-      for (const Difo& difo : action.arguments) visit(difo);
-    }
-  }
-}
-
 }  // namespace
 
 std::uint32_t stored_size(const ValueType& type, std::uint32_t string_size) {
@@ -171,7 +161,11 @@ Result<std::uint64_t, Fault> Variables::load_dynamic(VariableScope scope, std::u
   const auto found = dynamic_.find(key);
   if (!found) return 0;
   const ValueType& type = slots(scope)[id - kFirstUserVariable].type;
-  if (is_by_reference(type)) return make_handle(Arena::Dynamic, *found);
+  if (is_by_reference(type)) {
+    const std::uint64_t handle = make_handle(Arena::Dynamic, *found);
+    memory_.open(handle, stored_size(type, string_size_));
+    return handle;
+  }
   std::uint64_t value;
   std::memcpy(&value, dynamic_.arena().data() + *found, sizeof value);
   return value;

@@ -140,5 +140,21 @@ TEST_F(VariablesTest, OversizedKeysAreRefused) {
             FaultKind::NoScratch);
 }
 
+TEST_F(VariablesTest, OnlyAnElementThatWasLoadedMayBeWrittenInPlace) {
+  set_element(kTexts, {number(1)}, scratch("one"));
+  memory_.begin_firing(guest_.kernel(), guest_.user());
+  const std::uint64_t guessed = make_handle(Arena::Dynamic, 64);
+  EXPECT_FALSE(memory_.writable(guessed, 1)) << "the table itself lies there";
+
+  const std::uint64_t at = element(kTexts, {number(1)});
+
+  EXPECT_TRUE(memory_.writable(at, 256));
+  EXPECT_TRUE(memory_.writable(at + 255, 1));
+  EXPECT_FALSE(memory_.writable(at + 255, 2));
+  EXPECT_FALSE(memory_.writable(at - 1, 1));
+  memory_.begin_firing(guest_.kernel(), guest_.user());
+  EXPECT_FALSE(memory_.writable(at, 1)) << "in another firing it may be another element's";
+}
+
 }  // namespace
 }  // namespace ringside::dif

@@ -292,7 +292,7 @@ Checked<CodeGenerator::Value> CodeGenerator::unary(const Expr& e) {
   switch (e.op) {
     case Op::Not: return Value{TRY(truth(e))};
     case Op::Deref: return Value{TRY(load(e))};
-    case Op::AddressOf: return Value{TRY(address(*e.a))};
+    case Op::AddressOf: return Value{TRY(address(*e.a, Use::Write))};
     case Op::PreInc:
     case Op::PreDec: return step(e, false);
     case Op::PostInc:

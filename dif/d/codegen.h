@@ -53,7 +53,9 @@ class CodeGenerator {
   Checked<unsigned> constant(std::uint64_t value, const Location& at);
 
   // codegen_memory.cc: variables, guest memory, calls
-  Checked<unsigned> address(const Expr& e);
+  enum class Use : std::uint8_t { Read, Write };
+  Checked<unsigned> address(const Expr& e, Use use = Use::Read);
+  Checked<unsigned> made(const Expr& e);
   Checked<void> add_offset(unsigned reg, std::uint64_t offset, const Location& at);
   Checked<unsigned> string_length(unsigned value, const Location& at);
   Checked<unsigned> load(const Expr& e);
@@ -63,6 +65,7 @@ class CodeGenerator {
   Checked<unsigned> load_spread(const Expr& e, unsigned address);
   Checked<void> store_spread(const Expr& e, unsigned address, unsigned value);
   using Registers = std::vector<unsigned>;
+  Checked<const Registers*> keep_impure_keys(const Expr& e, Registers& waiting);
   Checked<unsigned> load_symbol(const Expr& e, const Registers* keys = nullptr);
   Checked<void> store_symbol(const Expr& e, unsigned value, const Registers* keys = nullptr);
   Checked<Value> assign(const Expr& e);

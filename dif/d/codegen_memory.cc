@@ -65,12 +65,16 @@ Checked<void> CodeGenerator::add_offset(unsigned reg, std::uint64_t offset, cons
   return {};
 }
 
-/// Where an lvalue in memory, or a by-reference value, lies. Of a bit-field: its unit.
-Checked<unsigned> CodeGenerator::address(const Expr& e) {
+/// Where an lvalue in memory, or a by-reference value, lies. Of a bit-field: its unit. With
+/// Use::Write, a D variable that it is a part of is there afterwards.
+Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
   if (e.kind == ExprKind::KernelSymbol) return constant(e.address, e.at);
-  if (e.kind == ExprKind::Unary && e.op == Op::Deref) return clean(*e.a);
+  const auto pointed = [&](const Expr& pointer) {
+    return types_.is_array(pointer.type) ? address(pointer, use) : clean(pointer);
+  };
+  if (e.kind == ExprKind::Unary && e.op == Op::Deref) return pointed(*e.a);
   if (is_member(e)) {
-    const unsigned reg = TRY(e.kind == ExprKind::Arrow ? clean(*e.a) : address(*e.a));
+    const unsigned reg = TRY(e.kind == ExprKind::Arrow ? pointed(*e.a) : address(*e.a, use));
     std::uint64_t offset = e.member.bit_offset / 8;
     if (e.member.bit_width != 0) {
       if (const auto unit = bit_unit(e.member)) offset = unit->byte;
@@ -79,14 +83,48 @@ Checked<unsigned> CodeGenerator::address(const Expr& e) {
     return reg;
   }
   if (e.kind == ExprKind::Index && e.symbol == nullptr && e.a->type.value != 0) {
-    const unsigned base = TRY(clean(*e.a));
+    const unsigned base = TRY(pointed(*e.a));
     const unsigned index = TRY(converted(*e.list[0], types_.int64));
     TRY(scale(index, types_.size(e.type), e.at));
     out_.emit(Opcode::Add, base, index, base);
     out_.release(index);
     return base;
   }
+  const bool variable = e.symbol != nullptr && e.symbol->kind == Symbol::Kind::Variable;
+  if (use == Use::Write && variable && types_.by_reference(e.type)) return made(e);
   return clean(e);
+}
+
+/// The storage of a variable that is held by reference. One that nobody assigned to yet, or that
+/// was freed, comes to be, with zeroes in it; where there is no room, what is written is lost.
+Checked<unsigned> CodeGenerator::made(const Expr& e) {
+  Registers waiting;
+  const Registers* keys = TRY(keep_impure_keys(e, waiting));
+  const unsigned reg = TRY(load_symbol(e, keys));
+  const Label there = out_.label();
+  out_.emit(Opcode::Tst, reg);
+  out_.branch(Opcode::Bne, there);
+  const unsigned zeroes = TRY(constant(types_.size(e.type), e.at));
+  out_.emit(Opcode::Allocs, zeroes, 0, zeroes);
+  TRY(store_symbol(e, zeroes, keys));
+  const unsigned stored = TRY(load_symbol(e, keys));
+  out_.emit(Opcode::Mov, zeroes, 0, reg);
+  out_.emit(Opcode::Tst, stored);
+  out_.branch(Opcode::Be, there);
+  out_.emit(Opcode::Mov, stored, 0, reg);
+  out_.place(there);
+  for (const unsigned done : {zeroes, stored}) out_.release(done);
+  for (const unsigned done : waiting) out_.release(done);
+  return reg;
+}
+
+/// Computes the keys of an element that is used more than once, where that must not happen again.
+Checked<const CodeGenerator::Registers*> CodeGenerator::keep_impure_keys(const Expr& e,
+                                                                         Registers& waiting) {
+  const auto pure_key = [](const Expr* key) { return is_pure(*key); };
+  if (e.symbol == nullptr || std::ranges::all_of(e.list, pure_key)) return nullptr;
+  for (const Slot& slot : key_slots(e)) waiting.push_back(TRY(slot_value(slot)));
+  return &waiting;
 }
 
 Checked<unsigned> CodeGenerator::load(const Expr& e) {
@@ -274,7 +312,7 @@ Checked<CodeGenerator::Value> CodeGenerator::assign(const Expr& e) {
     TRY(store_symbol(target, value));
     return Value{value};
   }
-  const unsigned at = TRY(address(target));
+  const unsigned at = TRY(address(target, Use::Write));
   TRY(store_at(target, at, value));
   out_.release(at);
   return Value{value};
@@ -288,18 +326,12 @@ Checked<CodeGenerator::Value> CodeGenerator::step(const Expr& e, bool want_old) 
 Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Expr& e,
                                                    bool want_old) {
   const bool in_memory = target.symbol == nullptr;
-  const auto pure_key = [](const Expr* key) { return is_pure(*key); };
-  // Keys with side effects are computed once, and wait for the second use.
   Registers waiting;
-  const Registers* keys = nullptr;
-  if (!in_memory && !std::ranges::all_of(target.list, pure_key)) {
-    for (const Slot& slot : key_slots(target)) waiting.push_back(TRY(slot_value(slot)));
-    keys = &waiting;
-  }
+  const Registers* keys = TRY(keep_impure_keys(target, waiting));
   unsigned at = 0;
   Value value;
   if (in_memory) {
-    at = TRY(address(target));
+    at = TRY(address(target, Use::Write));
     value.reg = TRY(out_.allocate(e.at));
     out_.emit(Opcode::Mov, at, 0, value.reg);
     value.reg = TRY(load_at(target, value.reg));

@@ -106,6 +106,7 @@ class Compilation {
     const std::size_t first = program_.clauses.size();
     for (ClauseNode* part : parts) {
       TRY(clause(*part, probes));
+      program_.clauses.back().continues = part != parts.front();
       if (part->repeat) {
         program_.clauses.back().repeat = part->repeat;
         program_.clauses.back().repeat->first += static_cast<std::uint32_t>(first);

@@ -397,6 +397,7 @@ Checked<void> Resolver::assign_new(Expr* e) {
   const bool element = target->kind == ExprKind::Index;
   const Expr* named = element ? target->a : target;
   const Scope scope = named->kind == ExprKind::Name ? Scope::Global : named->scope;
+  for (Expr* key : target->list) TRY(resolve(key, "D_OP_DYN"));  // a[i++] = i declares i
   TRY(resolve(e->b, "D_OP_DYN"));
   if (find(scope, *named->text) != nullptr) return {};  // its own value declared it
   if (e->compound) {  // x += 1 reads a variable that nobody wrote: it is a number

@@ -1,0 +1,20 @@
+/* NAME a pointer to a string literal stays good after its statement and its clause
+ * OPTIONS -q
+ */
+BEGIN
+{
+	this->p = (char *)"first";
+	q = (char *)"second";
+	this->r = "third";
+	printf("%s %s %s\n", stringof(this->p), stringof(q), this->r);
+}
+BEGIN
+{
+	printf("%s %c\n", stringof(q), q[2]);
+	exit(0);
+}
+/* EXPECT
+ * first second third
+ * second c
+ *
+ */
