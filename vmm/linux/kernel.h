@@ -50,6 +50,9 @@ class SymbolTable {
   /// "mod`name+0x10", "mod`name" or "0x..." as dtrace prints code addresses.
   std::string describe(GuestVirt address) const;
 
+  /// Kernels other than Linux may run in the lower half, where Linux's per-CPU offsets are no
+  /// addresses. Before seal().
+  void accept_low_addresses() { lowest_ = 1; }
   void add_module(Module module, std::vector<Symbol> symbols);
   /// Sorts, fills sizes and builds the index; after the last add_module().
   void seal();
@@ -62,6 +65,7 @@ class SymbolTable {
   void fill_sizes();
   void build_index();
 
+  std::uint64_t lowest_ = std::uint64_t{1} << 63;  // what lies below is no address
   std::vector<Symbol> symbols_;
   std::vector<Module> modules_;
   std::deque<std::string> blobs_;  // a deque: short strings must not move

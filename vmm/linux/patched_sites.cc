@@ -33,6 +33,7 @@ std::array<std::uint8_t, 2> bytes_at(const TextBounds& bounds, GuestVirt at) {
 
 struct NamedRange {
   std::string_view begin, end;
+  bool is_init = false;
 };
 
 // Entry code runs before the per-cpu base is right; noinstr text is called from it and from the
@@ -43,8 +44,8 @@ constexpr std::array kForbidden = {
     NamedRange{"__noinstr_text_start", "__noinstr_text_end"},
     NamedRange{"__cpuidle_text_start", "__cpuidle_text_end"},
     NamedRange{"__static_call_text_start", "__static_call_text_end"},
-    NamedRange{"__init_begin", "__init_end"},
-    NamedRange{"_sinittext", "_einittext"},
+    NamedRange{"__init_begin", "__init_end", true},
+    NamedRange{"_sinittext", "_einittext", true},
 };
 
 }  // namespace
@@ -85,9 +86,10 @@ void collect_static_call_trampolines(std::span<const Symbol> symbols, const Text
   }
 }
 
-std::vector<Kernel::AddressRange> forbidden_ranges(const SymbolTable& symbols) {
+std::vector<Kernel::AddressRange> forbidden_ranges(const SymbolTable& symbols, InitText init) {
   std::vector<Kernel::AddressRange> ranges;
   for (const NamedRange& named : kForbidden) {
+    if (named.is_init && init == InitText::Allowed) continue;
     const Symbol* begin = symbols.find(named.begin, "vmlinux");
     const Symbol* end = symbols.find(named.end, "vmlinux");
     if (begin == nullptr || end == nullptr || end->address <= begin->address) continue;

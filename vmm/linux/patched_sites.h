@@ -43,8 +43,12 @@ void collect_exceptions(const ImageView& table, const TextBounds& bounds,
 void collect_static_call_trampolines(std::span<const Symbol> symbols, const TextBounds& bounds,
                                      std::vector<Kernel::PatchedSite>& sites);
 
+/// Init text is freed once the kernel has booted; before that it is text like any other.
+enum class InitText : std::uint8_t { Forbidden, Allowed };
+
 /// Ranges of vmlinux text that must not carry an int3, by the symbols that bound them; those that
 /// this kernel does not have are left out.
-std::vector<Kernel::AddressRange> forbidden_ranges(const SymbolTable& symbols);
+std::vector<Kernel::AddressRange> forbidden_ranges(const SymbolTable& symbols,
+                                                   InitText init = InitText::Forbidden);
 
 }  // namespace ringside::guest_linux

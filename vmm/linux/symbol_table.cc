@@ -14,7 +14,6 @@ namespace {
 
 // A symbol followed by a gap (another section, other modules) does not reach across it.
 constexpr std::uint64_t kMaxSymbolSize = 1 << 20;
-constexpr std::uint64_t kKernelHalf = 1ULL << 63;
 
 /// Bytes of padding in front of a function, not functions themselves (CONFIG_CALL_PADDING, 6.2).
 bool is_padding(const Symbol& symbol) {
@@ -75,7 +74,7 @@ void SymbolTable::fill_sizes() {
     std::uint64_t end = next[symbol.module];
     const bool in_text = at >= module.text_base.raw() && at < text_end;
     if (in_text) end = std::min(end, text_end);
-    if (at < kKernelHalf) end = at;  // per-cpu offsets are no addresses
+    if (at < lowest_) end = at;  // per-cpu offsets are no addresses
     if (symbol.size == 0 && end > at && end - at <= kMaxSymbolSize) symbol.size = end - at;
     // Aliases share their size, so the bound moves only when the address does.
     if (i > 0 && symbols_[i - 1].address != symbol.address) next[symbol.module] = at;
@@ -112,7 +111,7 @@ const Symbol* SymbolTable::at(GuestVirt address) const {
   const auto above = std::upper_bound(
       symbols_.begin(), symbols_.end(), address,
       [](GuestVirt value, const Symbol& symbol) { return value < symbol.address; });
-  if (above == symbols_.begin() || address.raw() < kKernelHalf) return nullptr;
+  if (above == symbols_.begin() || address.raw() < lowest_) return nullptr;
   auto found = std::prev(above);
   const std::uint64_t offset = address.raw() - found->address.raw();
   if (offset != 0 && offset >= found->size) return nullptr;

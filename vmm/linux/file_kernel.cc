@@ -1,0 +1,280 @@
+// In this file, top to bottom: the file's bytes as guest text, symbols, what Linux adds, the
+// kernel, kernel_from_file.
+#include "vmm/linux/file_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "vmm/linux/boot_patches.h"
+#include "vmm/linux/btf.h"
+#include "vmm/linux/elf_image.h"
+#include "vmm/linux/kallsyms.h"
+#include "vmm/linux/layout.h"
+#include "vmm/linux/patched_sites.h"
+
+namespace ringside::guest_linux {
+
+namespace {
+
+constexpr std::uint64_t kKernelHalf = 1ULL << 63;
+constexpr std::uint64_t kPage = 4096;
+
+/// Where `linked` runs. What lies below the kernel's half are per-CPU offsets, which do not move.
+std::uint64_t moved(std::uint64_t linked, std::int64_t slide) {
+  return linked < kKernelHalf ? linked : linked + static_cast<std::uint64_t>(slide);
+}
+
+class FileText final : public GuestReader {
+ public:
+  FileText(const ElfImage& image, std::int64_t slide) : image_(image), slide_(slide) {}
+  Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
+    const auto done = image_.read(moved(at.raw(), -slide_), out);
+    if (done) return {};
+    Fault fault = done.error();
+    fault.address = moved(fault.address, slide_);
+    return Unexpected<Fault>(fault);
+  }
+
+ private:
+  const ElfImage& image_;
+  std::int64_t slide_;
+};
+
+class ElfFileKernel final : public FileKernel {
+ public:
+  ElfFileKernel(ElfImage image, KernelMove move)
+      : image_(std::move(image)), move_(move), text_(image_, move.slide) {}
+
+  /// Invalid without symbols.
+  Result<void> set_up() {
+    TRY(load_symbols());
+    read_release();
+    set_table();
+    if (!is_linux()) return {};
+    TRY(load_types());
+    load_text();
+    const Symbol* hot = find("pcpu_hot");  // 6.2 to 6.14
+    const Symbol* current = hot != nullptr ? hot : find("current_task");
+    if (current != nullptr) {
+      const auto member = offset_of(types_, "pcpu_hot", {"current_task"});
+      current_offset_ = current->address.raw() + (hot != nullptr ? member.value_or(0) : 0);
+    }
+    return {};
+  }
+
+  bool is_linux() const override { return !release_.empty(); }
+  const GuestReader& text() const override { return text_; }
+  const std::optional<std::vector<PatchedSite>>& patched_at_boot() const override {
+    return boot_patches_;
+  }
+  std::optional<AddressRange> init_text() const override {
+    const Symbol* begin = find("_sinittext");
+    const Symbol* end = find("_einittext");
+    if (begin == nullptr || end == nullptr) return std::nullopt;
+    return AddressRange{begin->address, end->address};
+  }
+
+  std::string_view release() const override { return release_; }
+  const vmm::PageTable& table() const override { return table_; }
+  const SymbolTable& symbols() const override { return symbols_; }
+  TypeGraph& types() override { return types_; }
+  const KernelLayout& layout() const override { return layout_; }
+  std::optional<TypeId> prototype(const Symbol& function) const override {
+    return btf_.prototype(function.name);
+  }
+  std::span<const std::uint64_t> percpu_bases() const override { return {}; }
+  std::optional<std::uint32_t> cpu_of(GuestVirt) const override { return std::nullopt; }
+  Result<GuestVirt, Fault> current_task(const GuestReader& kernel,
+                                        GuestVirt percpu_base) const override {
+    if (!current_offset_) return Unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
+    // Before the per-CPU areas are set up, the base leads to the one that the image carries.
+    const GuestVirt at(percpu_base.raw() + *current_offset_);
+    return GuestVirt(TRY(load<std::uint64_t>(kernel, at)));
+  }
+  Result<bool> refresh_modules() override { return false; }
+  std::span<const AddressRange> forbidden_text() const override { return forbidden_; }
+  std::span<const PatchedSite> patched_sites() const override { return sites_; }
+
+ private:
+  const Symbol* find(std::string_view name) const { return symbols_.find(name); }
+  std::uint64_t linked(GuestVirt at) const { return moved(at.raw(), -move_.slide); }
+
+  Result<void> load_symbols();
+  std::vector<Symbol> elf_symbols() const;
+  std::optional<Kallsyms> find_kallsyms() const;
+  void add_module(std::vector<Symbol> symbols);
+  void read_release();
+  void set_table();
+  Result<void> load_types();
+  void load_text();
+  ImageView table_between(std::string_view start, std::string_view stop) const;
+
+  const ElfImage image_;
+  const KernelMove move_;
+  const FileText text_;
+  std::string release_;  // empty: no Linux
+  SymbolTable symbols_;
+  vmm::PageTable table_;
+  TypeGraph types_;
+  Btf btf_;
+  KernelLayout layout_;
+  std::optional<std::uint64_t> current_offset_;
+  std::vector<AddressRange> forbidden_;
+  std::vector<PatchedSite> sites_;
+  std::optional<std::vector<PatchedSite>> boot_patches_;
+};
+
+std::vector<Symbol> ElfFileKernel::elf_symbols() const {
+  std::vector<Symbol> symbols;
+  for (const ElfImage::ElfSymbol& symbol : image_.symbols()) {
+    symbols.push_back({GuestVirt(symbol.address), symbol.size, symbol.name, symbol.type, 0});
+  }
+  return symbols;
+}
+
+/// Distributions strip the ELF table, but the kernel carries its own for its messages.
+std::optional<Kallsyms> ElfFileKernel::find_kallsyms() const {
+  const ElfImage::Section* named = image_.section(".text");
+  for (const ElfImage::Segment& text : image_.segments()) {
+    if (!text.executable || text.address < kKernelHalf) continue;
+    const GuestVirt stext(named != nullptr ? named->address : text.address);
+    for (const ElfImage::Segment& holder : image_.segments()) {
+      auto found = scan_for_kallsyms({GuestVirt(holder.address), holder.bytes}, stext);
+      if (found) return std::move(*found);
+    }
+    break;  // the first one is the kernel's text; the others are freed after boot
+  }
+  return std::nullopt;
+}
+
+Result<void> ElfFileKernel::load_symbols() {
+  std::vector<Symbol> symbols = elf_symbols();
+  if (symbols.empty()) {
+    auto kallsyms = find_kallsyms();
+    if (!kallsyms) return fail(ErrorCode::Unsupported, "it has no symbols");
+    symbols_.adopt(kallsyms->names);
+    symbols = std::move(kallsyms->symbols);
+  }
+  add_module(std::move(symbols));
+  return {};
+}
+
+void ElfFileKernel::add_module(std::vector<Symbol> symbols) {
+  const auto named = [&](std::string_view name) -> std::optional<std::uint64_t> {
+    const auto found = std::find_if(symbols.begin(), symbols.end(),
+                                    [&](const Symbol& symbol) { return symbol.name == name; });
+    return found == symbols.end() ? std::nullopt : std::optional(found->address.raw());
+  };
+  const bool is_linux = named("linux_banner").has_value();
+  Module module;
+  module.name = is_linux ? "vmlinux" : "kernel";
+  const auto stext = named("_stext"), etext = named("_etext");
+  if (stext && etext && *etext > *stext) {
+    module.text_base = GuestVirt(moved(*stext, move_.slide));
+    module.text_size = *etext - *stext;
+  } else {
+    for (const ElfImage::Segment& segment : image_.segments()) {
+      if (!segment.executable) continue;
+      module.text_base = GuestVirt(moved(segment.address, move_.slide));
+      module.text_size = segment.size;
+      break;
+    }
+  }
+  for (Symbol& symbol : symbols) {
+    symbol.address = GuestVirt(moved(symbol.address.raw(), move_.slide));
+  }
+  if (!is_linux) symbols_.accept_low_addresses();
+  symbols_.add_module(std::move(module), std::move(symbols));
+  symbols_.seal();
+}
+
+/// "Linux version 6.1.0-56-cloud-amd64 (..." (init/version.c).
+void ElfFileKernel::read_release() {
+  constexpr std::string_view kStart = "Linux version ";
+  constexpr std::size_t kLongest = 96;
+  const Symbol* banner = find("linux_banner");
+  const auto bytes = banner != nullptr
+                         ? image_.bytes_at(linked(banner->address), kStart.size() + kLongest)
+                         : std::nullopt;
+  if (!bytes) return;
+  // SAFETY: char may alias any bytes; the span lies inside the file.
+  const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  if (!text.starts_with(kStart)) return;
+  const std::string_view rest = text.substr(kStart.size());
+  const std::string_view word = rest.substr(0, rest.find(' '));
+  const bool plain =
+      std::all_of(word.begin(), word.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  if (plain && word.size() < kLongest) release_ = word;
+}
+
+void ElfFileKernel::set_table() {
+  const Symbol* root = find("init_top_pgt");
+  const auto physical = root != nullptr ? image_.physical(linked(root->address)) : std::nullopt;
+  // Nowhere in RAM, so that reads through it fail, where the page table is not known.
+  table_.root = GuestPhys(physical && is_linux()
+                              ? *physical + static_cast<std::uint64_t>(move_.physical_slide)
+                              : UINT64_MAX - kPage + 1);
+}
+
+/// A table of the image between two symbols; empty when the file does not have it.
+ImageView ElfFileKernel::table_between(std::string_view start, std::string_view stop) const {
+  const Symbol* begin = find(start);
+  const Symbol* end = find(stop);
+  if (begin == nullptr || end == nullptr || end->address <= begin->address) return {};
+  const std::uint64_t size = end->address.raw() - begin->address.raw();
+  const auto bytes = image_.bytes_at(linked(begin->address), size);
+  if (!bytes) return {};
+  return {begin->address, *bytes};
+}
+
+/// A kernel without types can be traced all the same, by arg0 and its like.
+Result<void> ElfFileKernel::load_types() {
+  auto blob = table_between("__start_BTF", "__stop_BTF").bytes;
+  if (blob.empty()) return {};
+  btf_ = TRY(Btf::read(std::make_shared<const std::vector<std::byte>>(blob.begin(), blob.end()),
+                       nullptr, types_));
+  layout_ = read_layout(types_);
+  return {};
+}
+
+void ElfFileKernel::load_text() {
+  forbidden_ = forbidden_ranges(symbols_, InitText::Allowed);
+  const Module& vmlinux = symbols_.modules()[0];
+  // Init text too: it is there while the kernel boots.
+  const auto init = init_text();
+  const GuestVirt end(
+      std::max(vmlinux.text_base.raw() + vmlinux.text_size, init ? init->end.raw() : 0));
+  const TextBounds bounds{&text_, {vmlinux.text_base, end}};
+  const auto collect = [&](std::string_view start, std::string_view stop, auto collector) {
+    collector(table_between(start, stop), bounds, sites_);
+  };
+  collect("__start___jump_table", "__stop___jump_table", collect_jump_labels);
+  collect("__start_static_call_sites", "__stop_static_call_sites", collect_static_calls);
+  collect_static_call_trampolines(symbols_.symbols(), bounds, sites_);
+  std::sort(sites_.begin(), sites_.end(),
+            [](const PatchedSite& a, const PatchedSite& b) { return a.address < b.address; });
+  boot_patches_ = find_boot_patches(image_, types_);
+  if (!boot_patches_) return;
+  for (PatchedSite& site : *boot_patches_) {
+    site.address = GuestVirt(moved(site.address.raw(), move_.slide));
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file, KernelMove move) {
+  const auto bytes = TRY(file.elf());
+  const auto blame = [&](Error error) {
+    return fail(error.code, fmt::format("cannot trace {} from its first instruction: {}; trace it "
+                                        "once it has booted, with --after-boot",
+                                        file.name(), error.message));
+  };
+  auto image = ElfImage::parse(bytes);
+  if (!image) return blame(std::move(image).error());
+  auto kernel = std::make_unique<ElfFileKernel>(std::move(*image), move);
+  if (auto done = kernel->set_up(); !done) return blame(std::move(done).error());
+  return kernel;
+}
+
+}  // namespace ringside::guest_linux
