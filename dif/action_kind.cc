@@ -33,6 +33,10 @@ bool records_data(ActionKind kind) {
   return false;
 }
 
+bool dumps_memory(ActionKind kind) {
+  return kind == ActionKind::Tracemem || kind == ActionKind::TracememDynamic;
+}
+
 std::optional<GuestContext::Deed> deed_of(ActionKind kind) {
   using Deed = GuestContext::Deed;
   switch (kind) {

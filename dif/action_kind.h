@@ -13,6 +13,9 @@ namespace ringside::dif {
 /// calls a data-recording action. Aggregations are kept elsewhere.
 bool records_data(ActionKind kind);
 
+/// Whether arguments[0] is the address of bytes that are recorded, Action::argument of them at most.
+bool dumps_memory(ActionKind kind);
+
 /// What the machine has to be able to do for it.
 std::optional<GuestContext::Deed> deed_of(ActionKind kind);
 

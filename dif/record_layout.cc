@@ -27,9 +27,7 @@ std::uint32_t alignment(const ValueType& type) {
 }
 
 ValueType recorded_type(const Action& action, std::uint32_t argument) {
-  const bool dump =
-      action.kind == ActionKind::Tracemem || action.kind == ActionKind::TracememDynamic;
-  if (!dump) return action.arguments[argument].result;
+  if (!dumps_memory(action.kind)) return action.arguments[argument].result;
   if (argument == 1) return {ValueKind::Integer, false, 8};
   return {ValueKind::Bytes, false, static_cast<std::uint32_t>(action.argument)};
 }

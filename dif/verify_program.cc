@@ -174,8 +174,7 @@ std::uint64_t most_recorded_bytes(const Clause& clause) {
   constexpr std::uint64_t kAlignment = 8;
   std::uint64_t bytes = 0;
   for (const Action& action : clause.actions) {
-    const bool dump =
-        action.kind == ActionKind::Tracemem || action.kind == ActionKind::TracememDynamic;
+    const bool dump = dumps_memory(action.kind);
     for (const Difo& difo : action.arguments) {
       const bool known = difo.result.kind != ValueKind::String;
       bytes += kAlignment + (dump    ? std::max<std::uint64_t>(action.argument, 8)
