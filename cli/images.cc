@@ -5,17 +5,26 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace ringside::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-bool holds_image(const fs::path& folder) {
+/// The file of that name; empty when the folder has none.
+std::string file_in(const fs::path& folder, const char* name) {
   std::error_code ignored;
-  return fs::is_regular_file(folder / "vmlinuz", ignored) &&
-         fs::is_regular_file(folder / "initrd", ignored);
+  return fs::is_regular_file(folder / name, ignored) ? (folder / name).string() : std::string();
+}
+
+std::optional<Image> image_in(const fs::path& folder) {
+  Image image{file_in(folder, "vmlinuz"), file_in(folder, "initrd")};
+  if (image.kernel.empty()) image.kernel = file_in(folder, "vmlinux");
+  if (image.kernel.empty()) return std::nullopt;
+  return image;
 }
 
 std::set<std::string> available(const std::vector<std::string>& folders) {
@@ -24,7 +33,7 @@ std::set<std::string> available(const std::vector<std::string>& folders) {
     std::error_code failure;
     for (fs::directory_iterator at(folder, failure), end; !failure && at != end;
          at.increment(failure)) {
-      if (holds_image(at->path())) names.insert(at->path().filename().string());
+      if (image_in(at->path())) names.insert(at->path().filename().string());
     }
   }
   return names;
@@ -46,10 +55,8 @@ std::vector<std::string> image_folders() {
 Result<Image> find_image(std::string_view name, const std::vector<std::string>& folders) {
   const bool plain = !name.empty() && name.find('/') == std::string_view::npos && name != "..";
   for (const std::string& folder : folders) {
-    const fs::path place = fs::path(folder) / name;
-    if (plain && holds_image(place)) {
-      return Image{(place / "vmlinuz").string(), (place / "initrd").string()};
-    }
+    if (!plain) continue;
+    if (auto image = image_in(fs::path(folder) / name)) return std::move(*image);
   }
   const std::set<std::string> names = available(folders);
   const std::string there =

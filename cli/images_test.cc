@@ -37,6 +37,17 @@ TEST_F(Images, AreFoundByName) {
   EXPECT_EQ(image->initrd, (folder_ / "debian-6.1" / "initrd").string());
 }
 
+TEST_F(Images, AKernelAloneIsAnImage) {
+  fs::create_directories(folder_ / "teach");
+  std::ofstream(folder_ / "teach" / "vmlinux") << "k";
+
+  const auto image = find_image("teach", {folder_.string()});
+
+  ASSERT_TRUE(image);
+  EXPECT_EQ(image->kernel, (folder_ / "teach" / "vmlinux").string());
+  EXPECT_EQ(image->initrd, "");
+}
+
 TEST_F(Images, UnknownNamesListWhatThereIs) {
   add("debian-6.1");
   add("debian-6.12");
