@@ -13,7 +13,7 @@ namespace ringside::dif {
 /// calls a data-recording action. Aggregations are kept elsewhere.
 bool records_data(ActionKind kind);
 
-/// Whether arguments[0] is the address of bytes that are recorded, Action::argument of them at most.
+/// Whether arguments[0] is the address of bytes to record, Action::argument of them at most.
 bool dumps_memory(ActionKind kind);
 
 /// What the machine has to be able to do for it.
