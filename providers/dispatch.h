@@ -35,7 +35,7 @@ struct DispatchCounters {
   std::uint64_t unknown_cpu = 0;  // the per-cpu base belongs to no CPU: the guest lies
 };
 
-class TrapDispatcher final : public vmm::TrapSink {
+class TrapDispatcher final : public vmm::TrapSink, public FireGate {
  public:
   TrapDispatcher(const TracepointFinder& finder, const guest_linux::Kernel& kernel,
                  LinuxContext& context, unsigned vcpus);
@@ -45,11 +45,12 @@ class TrapDispatcher final : public vmm::TrapSink {
   /// Makes the arrays and says where firings go and what time they get. Once, before open().
   void seal(ProbeSink& sink, GuestClock& clock);
 
-  void open() { open_.store(true, std::memory_order_release); }
-  void close() { open_.store(false, std::memory_order_release); }
+  void open() override { open_.store(true, std::memory_order_release); }
+  void close() override { open_.store(false, std::memory_order_release); }
 
+  /// Under the fire lock: on the fire thread, or on that of the vCPU that rang.
   void on_trap(const vmm::Trap& trap) override;
-  /// Fire thread, or when it has ended.
+  /// Under the fire lock.
   const DispatchCounters& counters() const { return counters_; }
 
  private:

@@ -47,10 +47,10 @@ class AllSignalsBlocked {
 }  // namespace
 
 FireLoop::FireLoop(FireLoopParts parts)
-    // Without traps nothing comes unannounced, so there is nothing to spin for.
+    // Without traps to look for, nothing comes unannounced, so there is nothing to spin for.
     : parts_(std::move(parts)),
       host_(parts_.kernel),
-      wait_(parts_.shim != nullptr ? IdleWait::kSpins : 0) {}
+      wait_(parts_.shim != nullptr && !parts_.traps_ring ? IdleWait::kSpins : 0) {}
 
 FireLoop::~FireLoop() {
   if (!thread_.joinable()) return;
@@ -68,6 +68,7 @@ void FireLoop::start() {
 
 void FireLoop::open_traps() {
   if (parts_.dispatcher != nullptr) parts_.dispatcher->open();
+  for (FireGate* gate : parts_.gates) gate->open();
   if (parts_.shim != nullptr) parts_.shim->activate();
 }
 
@@ -100,28 +101,39 @@ void FireLoop::body() {
   // A vCPU that waits for us burns its time slice in the shim, so we go first where both want the
   // same host CPU. Not being allowed to costs speed only.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kPriority);
-  parts_.clock->set_wall(host_tsc(), realtime_ns());
-  if (parts_.begin) fire_from_host(*parts_.begin);
+  {
+    const FireTurn turn(*parts_.lock);
+    parts_.clock->set_wall(host_tsc(), realtime_ns());
+    if (parts_.begin) fire_from_host(*parts_.begin);
+  }
   reach(Stage::Begun);
 
   Request request = Request::Wait;
+  std::uint64_t now = 0;
   while (request != Request::Finish) {
-    const bool busy = pass();
-    const std::uint64_t now = monotonic_ns();
-    const Request next = request_.load(std::memory_order_acquire);
-    if (next != request) obey(next, now);
-    request = next;
-    if (timers_open_) run_timers(now);
-    parts_.sink->serve_requests();
-    keep_alive(now);
-    if (busy) {
+    if (turn(request, now)) {
       wait_.busy();
     } else {
       rest(now);
     }
   }
   serve_late_traps();
+  const FireTurn last(*parts_.lock);
   parts_.sink->stop_serving();
+}
+
+/// Everything that is due, with the fire lock held. Whether there was a trap.
+bool FireLoop::turn(Request& request, std::uint64_t& now) {
+  const FireTurn turn(*parts_.lock);
+  const bool busy = pass();
+  now = monotonic_ns();
+  const Request next = request_.load(std::memory_order_acquire);
+  if (next != request) obey(next, now);
+  request = next;
+  if (timers_open_) run_timers(now);
+  parts_.sink->serve_requests();
+  keep_alive(now);
+  return busy;
 }
 
 bool FireLoop::pass() {
@@ -136,6 +148,7 @@ void FireLoop::obey(Request request, std::uint64_t now) {
   } else if (stage_.load() != Stage::Closed) {
     timers_open_ = false;
     if (parts_.dispatcher != nullptr) parts_.dispatcher->close();
+    for (FireGate* gate : parts_.gates) gate->close();
     if (parts_.shim != nullptr) parts_.shim->deactivate();
     if (parts_.end) fire_from_host(*parts_.end);
     reach(Stage::Closed);
@@ -181,13 +194,18 @@ void FireLoop::rest(std::uint64_t now) {
   }
 }
 
+bool FireLoop::locked_pass() {
+  const FireTurn turn(*parts_.lock);
+  return pass();
+}
+
 void FireLoop::serve_late_traps() {
   if (parts_.shim == nullptr) return;
   const std::uint64_t begun = monotonic_ns();
   std::uint64_t last_seen = begun;
   for (std::uint64_t now = begun; now - begun < kDrainAtMost; now = monotonic_ns()) {
     keep_alive(now);
-    if (pass() || !parts_.shim->quiescent()) last_seen = now;
+    if (locked_pass() || !parts_.shim->quiescent()) last_seen = now;
     if (now - last_seen >= kQuietFor) return;
     sleep_ns(IdleWait::kFirstPause);
   }

@@ -1,11 +1,13 @@
-// The fire thread: the one thread on which every probe fires. It serves the mailboxes, runs the
-// timers, hands data to the consumer and keeps the shim's heartbeat going.
+// The fire thread: fires BEGIN, END, timers and the traps that it finds in mailboxes, hands data to
+// the consumer and keeps the shim's heartbeat going. All of it under the fire lock, since where
+// vCPUs run on threads of ours, those fire too (exit_channel.h).
 // Used by the tracer, whose calls come from the session's thread.
 // The order that the tracer keeps, and what it means:
 //   start()        BEGIN has fired when it returns; traps still pass without firing
 //   open_traps()   from now on traps fire (before the first int3 is written: none is lost)
 //   open_timers()  from now on timers fire and upkeep runs
-//   close()        when it returns END has fired; later traps are answered without firing
+//   close()        when it returns END has fired; later traps are answered without firing, later
+//                  events and breakpoints pass
 //   finish()       serves late traps until the shim is quiet (bounded), then ends the thread
 // Does not: arm or disarm anything.
 // Fire context: the thread's body, yes; the calls above, no.
@@ -16,7 +18,9 @@
 #include <functional>
 #include <optional>
 #include <thread>
+#include <vector>
 
+#include "providers/fire_lock.h"
 #include "providers/guest_clock.h"
 #include "providers/host_context.h"
 #include "providers/idle_wait.h"
@@ -32,6 +36,7 @@ class VcpuSampler;
 
 /// What the loop works on. All of it outlives the loop; null where there is no guest or no trap.
 struct FireLoopParts {
+  FireLock* lock = nullptr;
   ProbeSink* sink = nullptr;
   GuestClock* clock = nullptr;
   TimerSchedule* timers = nullptr;
@@ -39,6 +44,8 @@ struct FireLoopParts {
   const vmm::PageTableReader* kernel = nullptr;
   vmm::Shim* shim = nullptr;
   TrapDispatcher* dispatcher = nullptr;  // with `shim`
+  bool traps_ring = false;               // vCPUs' own threads answer; polling is for what they miss
+  std::vector<FireGate*> gates;          // of what fires elsewhere
   VcpuSampler* sampler = nullptr;
   std::function<void()> upkeep;  // each second, between firings
 };
@@ -61,7 +68,9 @@ class FireLoop {
   enum class Stage : std::uint8_t { Starting, Begun, Closed };
 
   void body();
+  bool turn(Request& request, std::uint64_t& now);
   bool pass();
+  bool locked_pass();
   void run_timers(std::uint64_t now);
   /// `late`: of a timer, ns.
   void fire_from_host(dif::ProbeId probe, std::uint64_t late = 0);

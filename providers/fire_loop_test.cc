@@ -74,6 +74,7 @@ class Loop : public ::testing::Test {
     FakeKernel::write_task(memory_);
     dispatcher_.add({0}, Binding{{kEntry}});
     dispatcher_.seal(sink_, clock_);
+    parts_.lock = &lock_;
     parts_.sink = &sink_;
     parts_.clock = &clock_;
     parts_.begin = dif::ProbeId{1};
@@ -92,6 +93,7 @@ class Loop : public ::testing::Test {
   }
   static constexpr std::uint32_t kEntry = 100;
 
+  FireLock lock_;
   FakeMemory memory_;
   FakeKernel kernel_;
   FakeMachine machine_{memory_};
@@ -101,7 +103,9 @@ class Loop : public ::testing::Test {
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
   TrapDispatcher dispatcher_{finder_, kernel_, context_, 2};
-  VcpuSampler sampler_{machine_, kernel_, context_};
+  LinuxContext sample_linux_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  VcpuContext sample_context_{memory_.memory(), 2, LinuxInside{kernel_, sample_linux_}};
+  VcpuSampler sampler_{machine_, sample_context_};
   TimerSchedule timers_{std::vector<EnabledTimer>(), true};
   FireLoopParts parts_;
 };

@@ -25,9 +25,9 @@ GuestSide::GuestSide(vmm::Machine& machine, guest_linux::Kernel& kernel)
       points_(table_),
       trap_context_(machine.memory(), kernel, pt_regs_),
       sample_context_(machine.memory(), kernel, pt_regs_),
+      event_context_(machine.memory(), kernel, pt_regs_),
       host_reader_(machine.memory(), kernel.table()),
-      sampler_(machine, kernel, sample_context_),
-      dispatcher_(points_, kernel, trap_context_, vcpu_count()) {
+      dispatcher_(points_, kernel, trap_context_, std::max(1U, machine.vcpu_count())) {
   points_.set_dispatcher(&dispatcher_);
 }
 
@@ -39,23 +39,6 @@ void GuestSide::add_providers(Registry& registry) {
   registry.add(
       std::make_unique<SyscallProvider>(table_.original_text(), kernel_, points_, pt_regs_));
   registry.add(std::make_unique<FbtProvider>(table_.original_text(), kernel_, points_));
-}
-
-std::optional<std::string> GuestSide::cannot(dif::GuestContext::Deed deed) const {
-  using Deed = dif::GuestContext::Deed;
-  switch (deed) {
-    case Deed::Breakpoint:
-      return "a guest that stands still for a debugger can be of no use to it: ringside itself "
-             "holds the machine's debug port";
-    case Deed::Panic: return "the guest cannot be made to panic from outside without harm to it";
-    case Deed::Stop:
-    case Deed::Raise: return "signals to the guest's processes cannot be sent from outside";
-  }
-  return "it is unknown";
-}
-
-unsigned GuestSide::vcpu_count() const {
-  return std::max(1U, machine_.vcpu_count());
 }
 
 std::optional<std::uint32_t> GuestSide::tsc_khz() const {
@@ -73,20 +56,18 @@ void GuestSide::load_stack_tables() {
     moved.push_back({slot.begin, slot.size, slot.address, slot.length});
   }
   stack_tables_->set_moved(std::move(moved));
-  for (LinuxContext* context : {&trap_context_, &sample_context_}) {
+  for (LinuxContext* context : {&trap_context_, &sample_context_, &event_context_}) {
     context->set_stack_tables(&*stack_tables_);
   }
 }
 
 void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) {
   dispatcher_.seal(sink, clock);
-  sampler_.set_shim(shim_.installed());
   if (stacks) load_stack_tables();
-  for (LinuxContext* context : {&trap_context_, &sample_context_}) {
+  for (LinuxContext* context : {&trap_context_, &sample_context_, &event_context_}) {
     context->set_shim(shim_.installed());
   }
   parts.kernel = &host_reader_;
-  parts.sampler = &sampler_;
   if (table_.size() == 0) return;
   parts.shim = shim_.installed();
   parts.dispatcher = &dispatcher_;

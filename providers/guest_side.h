@@ -1,5 +1,5 @@
-// The tracer's half that exists only where there is a guest: shim, tracepoints, dispatcher, the
-// providers that stand on instructions, and what must be done to the guest at start and stop.
+// The tracer's half that exists only where there is a Linux guest: shim, tracepoints, dispatcher,
+// the providers that stand on instructions, and what must be done to the guest at start and stop.
 // Used by the tracer alone. Threads: the session's, except upkeep() and the dispatcher (fire
 // thread, see fire_loop.h).
 // Fire context: no.
@@ -16,9 +16,9 @@
 #include "providers/fire_loop.h"
 #include "providers/linux_context.h"
 #include "providers/registry.h"
-#include "providers/sampler.h"
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/trap_points.h"
+#include "providers/vcpu_context.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 
@@ -33,9 +33,9 @@ class GuestSide {
 
   /// The providers of this guest, in the order of their ids.
   void add_providers(Registry& registry);
-  /// Why the machine cannot do this; empty when it can.
-  std::optional<std::string> cannot(dif::GuestContext::Deed deed) const;
-  unsigned vcpu_count() const;
+  /// What the machine's side looks at the guest with.
+  LinuxInside inside_samples() { return {kernel_, sample_context_}; }
+  LinuxInside inside_events() { return {kernel_, event_context_}; }
   /// The guest kernel's own idea of the TSC's rate.
   std::optional<std::uint32_t> tsc_khz() const;
 
@@ -64,10 +64,9 @@ class GuestSide {
   DeferredShim shim_;
   TracepointTable table_;
   TrapPoints points_;
-  LinuxContext trap_context_, sample_context_;
+  LinuxContext trap_context_, sample_context_, event_context_;
   vmm::PageTableReader host_reader_;
   std::optional<guest_linux::StackTables> stack_tables_;  // only if needed
-  VcpuSampler sampler_;
   TrapDispatcher dispatcher_;
   bool armed_ = false;
   bool retired_ = false;

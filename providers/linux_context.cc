@@ -53,18 +53,13 @@ LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& 
 void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {
   registers_ = registers;
   percpu_base_ = percpu_base;
-  sample_ = false;
+  anywhere_ = false;
   current_.reset();
   kernel_reader_.forget();
   // With page-table isolation CR3 may be the user's half of the pair (bit 12 set): it maps all of
   // the process, which is what we read through it. The low bits are the PCID.
   process_table_.root = GuestPhys(registers.cr3 & kPhysicalMask & ~kernel_table_.encryption_mask);
   process_reader_.set_table(process_table_);  // forgets the last firing's translations
-}
-
-void LinuxContext::select_sample(std::uint64_t late) {
-  late_ = late;
-  sample_ = true;
 }
 
 std::optional<std::uint32_t> LinuxContext::syscall_number(std::uint8_t regs_register) const {
@@ -138,7 +133,7 @@ Result<std::size_t, Fault> LinuxContext::execname(std::span<char> out) const {
 
 std::uint64_t LinuxContext::error_number() const {
   constexpr std::uint64_t kMaxErrno = 4095;
-  if (sample_ || binding_.kind != BindingKind::SyscallReturn) return 0;
+  if (anywhere_ || binding_.kind != BindingKind::SyscallReturn) return 0;
   const std::uint64_t negated = 0 - registers_.rax;
   return negated <= kMaxErrno ? negated : 0;
 }
@@ -150,10 +145,7 @@ Result<std::uint64_t, Fault> LinuxContext::stack_word(unsigned index) const {
 }
 
 Result<std::uint64_t, Fault> LinuxContext::argument(unsigned n) const {
-  if (sample_) {
-    if (n > 1) return n == 2 ? late_ : 0;
-    return (n == 1) == registers_.in_user_mode() ? registers_.rip : 0;
-  }
+  if (anywhere_) return 0;
   switch (binding_.kind) {
     case BindingKind::FunctionEntry:
       if (n < 6) return registers_.call_arguments()[n];

@@ -1,8 +1,8 @@
 // The guest at the moment of a firing, for Linux on x86-64: identity from `current`, arguments
 // from registers, stack and pt_regs, memory through the kernel's and the process's page tables.
-// Used by the dispatcher (traps) and the sampler (profile-N), one instance each, reused for every
-// firing. Every answer is hostile data: a wrong pointer is a Fault, never more.
-// Fire context: yes.
+// Used by the dispatcher (traps), and through VcpuContext by samples and events, one instance each,
+// reused for every firing under the fire lock. Every answer is hostile data: a wrong pointer is a
+// Fault, never more. Fire context: yes.
 #pragma once
 
 #include <array>
@@ -66,9 +66,9 @@ class LinuxContext final : public dif::GuestContext {
   void begin(const Registers& registers, GuestVirt percpu_base);
   /// Which probe fires now, of those at this place.
   void select(const Binding& binding) { binding_ = binding; }
-  /// The firing is a sample: arg0 is the kernel's pc or 0, arg1 the user's or 0, arg2 by how many
-  /// ns it is late.
-  void select_sample(std::uint64_t late);
+  /// The firing is at no probe's place (a sample, an event of the host's): registers are those of
+  /// any instruction, and arguments are not the guest's.
+  void select_anywhere() { anywhere_ = true; }
 
   /// The number of the system call that returns, from pt_regs; empty when it cannot be read.
   std::optional<std::uint32_t> syscall_number(std::uint8_t regs_register) const;
@@ -125,8 +125,7 @@ class LinuxContext final : public dif::GuestContext {
   Registers registers_;
   GuestVirt percpu_base_;
   Binding binding_;
-  bool sample_ = false;
-  std::uint64_t late_ = 0;  // of a sample
+  bool anywhere_ = false;
   mutable std::optional<GuestVirt> current_;
   const guest_linux::StackTables* stack_tables_ = nullptr;
   vmm::Shim* shim_ = nullptr;

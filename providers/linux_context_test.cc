@@ -136,21 +136,15 @@ TEST_F(Context, ErrnoIsZeroForSuccessAndForWhatIsNoError) {
   EXPECT_EQ(value(ContextVariable::Errno), 0u);
 }
 
-TEST_F(Context, ASampleHasTheKernelsPcOrTheUsers) {
-  registers_.rip = 0x1111;
-  registers_.cs = 0x10;
-  context_.begin(registers_, kernel_address(kPercpu0));
-  context_.select_sample(350);
-  EXPECT_EQ(context_.argument(0), 0x1111u);
-  EXPECT_EQ(context_.argument(1), 0u);
+TEST_F(Context, AtNoProbesPlaceThereAreNoArgumentsAndNoErrno) {
+  registers_.rdi = 7;
+  registers_.rax = static_cast<std::uint64_t>(-2);
+  begin(BindingKind::SyscallReturn);
+  context_.select_anywhere();
 
-  registers_.cs = 0x33;
-  context_.begin(registers_, kernel_address(kPercpu0));
-  context_.select_sample(350);
   EXPECT_EQ(context_.argument(0), 0u);
-  EXPECT_EQ(context_.argument(1), 0x1111u);
-  EXPECT_EQ(context_.argument(2), 350u) << "how late it is";
-  EXPECT_EQ(context_.argument(3), 0u);
+  EXPECT_EQ(value(ContextVariable::Errno), 0u);
+  EXPECT_EQ(value(ContextVariable::Pid), 100u);
 }
 
 TEST_F(Context, UserMemoryIsReadThroughTheTrapsOwnTableWhateverThePcid) {

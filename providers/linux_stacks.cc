@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "providers/frame_pointers.h"
 #include "providers/host_clock.h"
 #include "providers/linux_context.h"
 
@@ -72,7 +73,8 @@ Result<Registers, Fault> LinuxContext::user_registers() const {
 
 bool LinuxContext::at_function_edge() const {
   // On the path that all system calls share, the frame is do_syscall_64's own.
-  return !sample_ && (binding_.kind != BindingKind::SyscallReturn || binding_.number == kNoNumber);
+  return !anywhere_ &&
+         (binding_.kind != BindingKind::SyscallReturn || binding_.number == kNoNumber);
 }
 
 Result<std::size_t, Fault> LinuxContext::kernel_stack(std::span<std::uint64_t> frames) const {
@@ -86,28 +88,15 @@ Result<std::uint64_t, Fault> LinuxContext::caller() const {
   if (at_function_edge()) return stack_word(0);
   std::array<std::uint64_t, 2> frames{};
   const std::size_t found = TRY(kernel_stack(frames));
-  return sample_ ? (found > 1 ? frames[1] : 0) : frames[0];
+  return anywhere_ ? (found > 1 ? frames[1] : 0) : frames[0];
 }
 
 Result<std::size_t, Fault> LinuxContext::user_stack(std::span<std::uint64_t> frames) const {
   const auto user = user_registers();
   if (!user || frames.empty()) return 0;
-  frames[0] = user->rip;
-  std::size_t count = 1;
-  if (user->cs != kUser64) return count;  // a 32-bit program's frames are of another size
-  struct Frame {
-    std::uint64_t below, back;
-  };
-  std::uint64_t at = user->rbp;
-  for (std::uint64_t last = user->rsp; count < frames.size(); ++count) {
-    if (at < last || at % sizeof(std::uint64_t) != 0) break;
-    const auto frame = load<Frame>(user_half_, GuestVirt(at));
-    if (!frame || frame->back == 0) break;
-    frames[count] = frame->back;
-    last = at + sizeof(Frame);
-    at = frame->below;
-  }
-  return count;
+  // A 32-bit program's frames are of another size.
+  const std::size_t most = user->cs == kUser64 ? frames.size() : 1;
+  return follow_frame_pointers(user_half_, *user, frames.first(most));
 }
 
 Result<std::uint64_t, Fault> LinuxContext::user_caller() const {

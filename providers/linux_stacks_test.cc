@@ -87,13 +87,13 @@ TEST_F(Stacks, ASampleBeginsWhereTheKernelStandsAndIsEmptyInUserMode) {
   registers_.cs = 0x10;
   registers_.rbp = 0;
   context_.begin(registers_, kernel_address(kPercpu0));
-  context_.select_sample(0);
+  context_.select_anywhere();
   EXPECT_EQ(stack(false), (std::vector<std::uint64_t>{kText + 0x10}));
   EXPECT_EQ(value(ContextVariable::Caller), 0u);
 
   registers_.cs = 0x33;
   context_.begin(registers_, kernel_address(kPercpu0));
-  context_.select_sample(0);
+  context_.select_anywhere();
   EXPECT_TRUE(stack(false).empty());
   EXPECT_EQ(stack(true), (std::vector<std::uint64_t>{kText + 0x10}));
 }

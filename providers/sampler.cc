@@ -25,24 +25,14 @@ void VcpuSampler::sample(dif::ProbeId probe, std::uint64_t late, ProbeSink& sink
 
 void VcpuSampler::fire(dif::ProbeId probe, ProbeSink& sink, const Registers& registers,
                        unsigned vcpu, const Moment& moment) {
-  const Where where = locate(registers, vcpu);
+  const CpuPlace place = context_.locate(registers, vcpu);
   Registers seen = registers;
   if (shim_ != nullptr && shim_->contains(GuestVirt(registers.rip))) {
-    if (const auto interrupted = shim_->waiting(where.percpu_base)) seen = *interrupted;
+    if (const auto interrupted = shim_->waiting(place.percpu_base)) seen = *interrupted;
   }
-  context_.begin(seen, where.percpu_base);
-  context_.select_sample(moment.late);
-  sink.fire(probe, {where.cpu, moment.time, moment.wall}, context_);
-}
-
-VcpuSampler::Where VcpuSampler::locate(const Registers& registers, unsigned vcpu) const {
-  // Which of the two holds the kernel's base depends on swapgs, not on the mode alone.
-  for (const std::uint64_t base : {registers.gs_base, registers.kernel_gs_base}) {
-    const auto cpu = kernel_.cpu_of(GuestVirt(base));
-    if (cpu && *cpu < machine_.vcpu_count()) return {*cpu, GuestVirt(base)};
-  }
-  const auto bases = kernel_.percpu_bases();
-  return {vcpu, GuestVirt(vcpu < bases.size() ? bases[vcpu] : 0)};
+  const bool user = seen.in_user_mode();
+  context_.begin(seen, place, {user ? 0 : seen.rip, user ? seen.rip : 0, moment.late});
+  sink.fire(probe, {place.cpu, moment.time, moment.wall}, context_);
 }
 
 }  // namespace ringside::providers

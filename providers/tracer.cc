@@ -11,6 +11,7 @@
 #include "providers/guest_clock.h"
 #include "providers/guest_side.h"
 #include "providers/host_clock.h"
+#include "providers/machine_side.h"
 #include "providers/probe_sink.h"
 #include "providers/profile.h"
 #include "providers/registry.h"
@@ -37,7 +38,7 @@ class EngineSink final : public ProbeSink {
 
 class LiveTracer final : public Tracer {
  public:
-  LiveTracer(vmm::Machine* machine, guest_linux::Kernel* kernel) {
+  LiveTracer(vmm::Machine* machine, guest_linux::Kernel* kernel, Channel channel) {
     auto builtin = std::make_unique<BuiltinProvider>();
     auto profile = std::make_unique<ProfileProvider>();
     builtin_ = builtin.get();
@@ -47,9 +48,16 @@ class LiveTracer final : public Tracer {
       guest_ = std::make_unique<GuestSide>(*machine, *kernel);
       guest_->add_providers(registry_);
     }
-    // Last: what it publishes grows on demand, so its ids must not push others
-    // around.
+    // After those: what it publishes grows on demand, up to the end of a range.
     registry_.add(std::move(profile));
+    if (machine == nullptr) return;
+    MachineSide::Inside inside;
+    if (guest_) {
+      inside.samples.emplace(guest_->inside_samples());
+      inside.events.emplace(guest_->inside_events());
+    }
+    machine_ = std::make_unique<MachineSide>(*machine, lock_, channel, inside);
+    machine_->add_providers(registry_, kernel != nullptr ? &kernel->types() : nullptr);
   }
   ~LiveTracer() override { stop(); }
 
@@ -69,9 +77,10 @@ class LiveTracer final : public Tracer {
   bool has_provider(std::string_view name) override { return registry_.has(name); }
   Result<void> enable(const Probe& probe) override { return registry_.enable(probe); }
   std::optional<std::string> cannot(dif::GuestContext::Deed deed) override {
-    return guest_ ? guest_->cannot(deed) : "there is no guest to do it to";
+    return machine_ ? machine_->cannot(deed) : "there is no guest to do it to";
   }
-  unsigned vcpu_count() const override { return guest_ ? guest_->vcpu_count() : 1; }
+  unsigned vcpu_count() const override { return machine_ ? machine_->vcpu_count() : 1; }
+  Channel channel() const override { return machine_ ? machine_->channel() : Channel::Spin; }
 
   Result<void> start(dif::Engine& engine) override;
   void stop() override;
@@ -82,12 +91,15 @@ class LiveTracer final : public Tracer {
 
  private:
   FireLoopParts loop_parts();
+  Result<void> arm();
 
   TscCalibration calibration_;
   Registry registry_;
   BuiltinProvider* builtin_;
   ProfileProvider* profile_;
-  std::unique_ptr<GuestSide> guest_;  // null for the machine `none`
+  FireLock lock_;
+  std::unique_ptr<GuestSide> guest_;      // null where no Linux is known
+  std::unique_ptr<MachineSide> machine_;  // null for the machine `none`
 
   bool started_ = false;
   // Made by start(); the loop last, so that its thread ends before what it
@@ -100,6 +112,7 @@ class LiveTracer final : public Tracer {
 
 FireLoopParts LiveTracer::loop_parts() {
   FireLoopParts parts;
+  parts.lock = &lock_;
   parts.sink = &*sink_;
   parts.clock = &*clock_;
   parts.timers = &*timers_;
@@ -116,18 +129,19 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   const auto guest_khz = guest_ ? guest_->tsc_khz() : std::nullopt;
   sink_.emplace(engine);
   clock_.emplace(TickRate(choose_hertz(calibration_.hertz(), guest_khz)));
-  timers_.emplace(profile_->enabled(), guest_ != nullptr);
+  timers_.emplace(profile_->enabled(), machine_ != nullptr);
 
   FireLoopParts parts = loop_parts();
   if (guest_) {
     guest_->prepare(*sink_, *clock_, parts, dif::uses_kernel_stack(engine.program()));
   }
+  if (machine_) machine_->prepare(*sink_, *clock_, parts);
   loop_ = std::make_unique<FireLoop>(std::move(parts));
   loop_->start();
   // BEGIN may have called exit(): then there is nothing to arm for.
-  if (guest_ && !sink_->finished()) {
+  if (machine_ && !sink_->finished()) {
     loop_->open_traps();
-    if (auto armed = guest_->arm(); !armed) {
+    if (auto armed = arm(); !armed) {
       stop();
       return armed;
     }
@@ -136,10 +150,18 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   return {};
 }
 
+/// Whoever is to be told listens before the first int3 is written.
+Result<void> LiveTracer::arm() {
+  TRY(machine_->open());
+  if (guest_) TRY(guest_->arm());
+  return {};
+}
+
 void LiveTracer::stop() {
   if (!loop_) return;
   loop_->close();
   if (guest_) guest_->disarm();
+  if (machine_) machine_->close();
   loop_->finish();
   loop_.reset();
   if (guest_) guest_->retire();
@@ -147,8 +169,14 @@ void LiveTracer::stop() {
 
 }  // namespace
 
-Result<std::unique_ptr<Tracer>> Tracer::attach(vmm::Machine* machine, guest_linux::Kernel* kernel) {
-  return std::unique_ptr<Tracer>(std::make_unique<LiveTracer>(machine, kernel));
+Result<std::unique_ptr<Tracer>> Tracer::attach(vmm::Machine* machine, guest_linux::Kernel* kernel,
+                                               const TracerOptions& options) {
+  Channel channel = Channel::Spin;
+  if (machine != nullptr) {
+    const ChannelChoice choice{machine->exits() != nullptr, machine->vcpu_count(), online_cpus()};
+    channel = TRY(choose_channel(options.channel, choice));
+  }
+  return std::unique_ptr<Tracer>(std::make_unique<LiveTracer>(machine, kernel, channel));
 }
 
 }  // namespace ringside::providers

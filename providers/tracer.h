@@ -4,7 +4,8 @@
 // Life: attach() -> for_each_probe()/arguments() while compiling -> enable() for each probe of the
 // program -> start(engine): fires BEGIN, arms everything in one pause, runs the fire thread
 // -> stop(): no more firings, END fires, text restored, fire thread joined.
-// Threads: all calls from the session's thread; firing happens on the tracer's own.
+// Threads: all calls from the session's thread; firing happens on the tracer's own, and on those of
+// vCPUs that run in this process, one firing at a time (fire_lock.h).
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,25 @@
 #include "dif/engine.h"
 #include "dif/fire_record.h"
 #include "dif/stability.h"
+#include "providers/channel.h"
 #include "providers/provider.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 
 namespace ringside::providers {
 
+struct TracerOptions {
+  Channel channel = Channel::Auto;
+};
+
 class Tracer {
  public:
   /// `machine` and `kernel` are both null for the machine `none`; they must outlive the tracer.
-  static Result<std::unique_ptr<Tracer>> attach(vmm::Machine* machine, guest_linux::Kernel* kernel);
+  /// `kernel` alone is null where no Linux is known in the machine: then there are the providers
+  /// dtrace, profile (pc and vCPU, no processes) and vm. Unsupported when the machine has no such
+  /// channel.
+  static Result<std::unique_ptr<Tracer>> attach(vmm::Machine* machine, guest_linux::Kernel* kernel,
+                                                const TracerOptions& options = {});
   virtual ~Tracer() = default;
 
   /// Visits every published probe that matches, in the order of ids.
@@ -50,6 +60,9 @@ class Tracer {
 
   /// vCPUs that per-vCPU buffers are needed for; at least 1.
   virtual unsigned vcpu_count() const = 0;
+
+  /// The channel that traps take; not Auto.
+  virtual Channel channel() const { return Channel::Spin; }
 
   virtual Result<void> start(dif::Engine& engine) = 0;
   /// Idempotent; also when the machine is gone.

@@ -1,0 +1,77 @@
+#include "providers/machine_side.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "providers/dispatch.h"
+#include "providers/vm_provider.h"
+#include "vmm/base/check.h"
+
+namespace ringside::providers {
+
+MachineSide::MachineSide(vmm::Machine& machine, FireLock& lock, Channel channel,
+                         const Inside& inside)
+    : machine_(machine),
+      channel_(channel),
+      vcpus_(std::max(1U, machine.vcpu_count())),
+      sample_context_(machine.memory(), vcpus_, inside.samples),
+      event_context_(machine.memory(), vcpus_, inside.events),
+      sampler_(machine, sample_context_),
+      events_(event_context_, vcpus_) {
+  if (vmm::VcpuExits* exits = machine.exits()) exits_.emplace(*exits, lock);
+  CHECK(channel != Channel::Auto && (exits_ || channel != Channel::Exit));
+}
+
+void MachineSide::add_providers(Registry& registry, const TypeGraph* types) {
+  registry.add(std::make_unique<VmProvider>(machine_.exits(),
+                                            types != nullptr ? *types : standard_types_, events_));
+}
+
+std::optional<std::string> MachineSide::cannot(dif::GuestContext::Deed deed) const {
+  using Deed = dif::GuestContext::Deed;
+  switch (deed) {
+    case Deed::Breakpoint:
+      return "a guest that stands still for a debugger can be of no use to it: ringside itself "
+             "holds the machine's debug port";
+    case Deed::Panic: return "the guest cannot be made to panic from outside without harm to it";
+    case Deed::Stop:
+    case Deed::Raise: return "signals to the guest's processes cannot be sent from outside";
+  }
+  return "it is unknown";
+}
+
+void MachineSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts) {
+  sampler_.set_shim(parts.shim);
+  parts.sampler = &sampler_;
+  events_.seal(sink, clock);
+  if (!exits_) return;
+  if (events_.wants_any()) {
+    exits_->set_events(&events_);
+    parts.gates.push_back(&events_);
+  }
+  if (channel_ == Channel::Exit && parts.shim != nullptr) {
+    exits_->set_traps(parts.shim, parts.dispatcher);
+    parts.traps_ring = true;
+  }
+}
+
+Result<void> MachineSide::open() {
+  if (!exits_ || !exits_->is_needed()) return {};
+  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
+  open_ = true;  // even if it fails half-way
+  exits_->open(paused);
+  if (!events_.wants_any()) return {};
+  return exits_->exits().want(paused, events_.wanted());
+}
+
+void MachineSide::close() {
+  if (!std::exchange(open_, false)) return;
+  auto paused = vmm::PausedMachine::pause(machine_);
+  if (!paused) return;
+  // Nothing that was wanted can be missing now, so this cannot fail.
+  if (events_.wants_any()) (void)exits_->exits().want(*paused, {});
+  exits_->close(*paused);
+}
+
+}  // namespace ringside::providers

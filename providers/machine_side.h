@@ -1,0 +1,64 @@
+// The tracer's half that exists wherever there is a machine, with or without a Linux in it: samples
+// of its vCPUs, the exit channel, and the provider `vm`. What stands on a Linux kernel's text is
+// guest_side.h.
+// Used by the tracer alone. Threads: the session's.
+// Fire context: no.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "providers/channel.h"
+#include "providers/exit_channel.h"
+#include "providers/fire_loop.h"
+#include "providers/registry.h"
+#include "providers/sampler.h"
+#include "providers/vcpu_context.h"
+#include "providers/vm_dispatch.h"
+#include "vmm/machine.h"
+
+namespace ringside::providers {
+
+class MachineSide {
+ public:
+  /// Contexts for samples and for events; none where no Linux is known.
+  struct Inside {
+    std::optional<LinuxInside> samples, events;
+  };
+
+  /// `channel` is not Auto, and Exit only where machine.exits() is there. All must outlive this.
+  MachineSide(vmm::Machine& machine, FireLock& lock, Channel channel, const Inside& inside);
+  MachineSide(const MachineSide&) = delete;
+  MachineSide& operator=(const MachineSide&) = delete;
+
+  /// The provider `vm`. Types of its args[] are looked up in `types`, or where it is null among
+  /// those that every TypeGraph begins with, under the same ids.
+  void add_providers(Registry& registry, const TypeGraph* types);
+  /// Why the machine cannot do this; empty when it can.
+  std::optional<std::string> cannot(dif::GuestContext::Deed deed) const;
+  unsigned vcpu_count() const { return vcpus_; }
+  Channel channel() const { return channel_; }
+  /// Null where the vCPUs run in another process.
+  ExitChannel* exit_channel() { return exits_ ? &*exits_ : nullptr; }
+
+  /// Ties everything to the engine and the clock, and gives the loop its parts. After the guest
+  /// side has put in its own: where traps ring, those parts' shim is what they ring for.
+  void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts);
+  /// From now on the machine tells what was enabled; nothing to do when nothing was.
+  Result<void> open();
+  /// Idempotent; a machine that is gone tells nothing any more.
+  void close();
+
+ private:
+  vmm::Machine& machine_;
+  const Channel channel_;
+  const unsigned vcpus_;
+  const TypeGraph standard_types_;
+  VcpuContext sample_context_, event_context_;
+  VcpuSampler sampler_;
+  VmDispatcher events_;
+  std::optional<ExitChannel> exits_;
+  bool open_ = false;
+};
+
+}  // namespace ringside::providers
