@@ -16,6 +16,7 @@
 
 #include "vmm/base/unique_fd.h"
 #include "vmm/bz_image.h"
+#include "vmm/multiboot_header.h"
 #include "vmm/unpack.h"
 
 namespace ringside::vmm {
@@ -108,6 +109,8 @@ Result<KernelFile::Format> format_of(std::span<const std::byte> bytes, std::stri
   }
   if (bytes.size() >= SELFMAG && std::memcmp(bytes.data(), ELFMAG, SELFMAG) == 0)
     return check_elf(bytes, name);
+  const auto multiboot = find_multiboot_header(bytes);
+  if (multiboot && multiboot->addresses) return KernelFile::Format::Flat;
   return fail(ErrorCode::Invalid, fmt::format("{}: {}", name, what_it_is(bytes)));
 }
 
@@ -153,6 +156,8 @@ Result<KernelFile> KernelFile::parse(std::vector<std::byte> bytes, std::string n
 }
 
 Result<std::span<const std::byte>> KernelFile::elf() const {
+  if (format_ == Format::Flat)
+    return fail(ErrorCode::Unsupported, fmt::format("{}: no ELF file: it has no symbols", name_));
   if (format_ != Format::BzImage) return std::span<const std::byte>(bytes_);
   if (unpacked_ != nullptr) return std::span<const std::byte>(*unpacked_);
   const BzImage image = TRY(read_bz_image(bytes_, name_));

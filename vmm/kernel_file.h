@@ -1,8 +1,8 @@
-// A kernel file on the host: a bzImage, or an ELF image (vmlinux, a kernel for teaching). Says
-// which it is, and gives the ELF image inside a bzImage, which carries its symbols, types and code.
-// Files come from the user, so they may be anything: sizes are checked, unpacking is bounded.
-// Used by vmm/kvm/boot (what to load) and vmm/linux (symbols before the guest knows them).
-// Fire context: no.
+// A kernel file on the host: a bzImage, an ELF image (vmlinux, a kernel for teaching), or a flat
+// file with a Multiboot header. Says which it is, and gives the ELF image inside a bzImage, which
+// carries its symbols, types and code. Files come from the user, so they may be anything: sizes are
+// checked, unpacking is bounded. Used by vmm/kvm/boot (what to load) and vmm/linux (symbols before
+// the guest knows them). Fire context: no.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,10 @@ namespace ringside::vmm {
 
 class KernelFile {
  public:
-  enum class Format : std::uint8_t { BzImage, Elf64, Elf32 };
+  /// Flat: a Multiboot header gives the addresses (a.out kludge), and there is no ELF in it.
+  enum class Format : std::uint8_t { BzImage, Elf64, Elf32, Flat };
 
-  /// Maps the file. NotFound, or Invalid for what is no x86 kernel, with what it is instead as far
+  /// Reads the file. NotFound, or Invalid for what is no x86 kernel, with what it is instead as far
   /// as one can tell ("a kernel for arm64").
   static Result<KernelFile> open(const std::string& path);
   /// The same for bytes in memory, named `name` in messages.
@@ -31,7 +32,9 @@ class KernelFile {
   const std::string& name() const { return name_; }
   std::span<const std::byte> bytes() const { return bytes_; }
   /// The ELF image: the file itself, or what the bzImage's payload holds (gzip, xz, zstd, lz4,
-  /// lzma, bzip2; some 100 ms, kept). Unsupported for a packing that we cannot read.
+  /// lzma, bzip2; from 0.1 s (lz4, gzip) to 2 s (xz), kept). The image in a bzImage is stripped, so
+  /// its symbols are kallsyms, and the kernel's relocations follow it. Unsupported for a packing
+  /// that we cannot read and for a flat file. Not from two threads at once.
   Result<std::span<const std::byte>> elf() const;
 
  private:

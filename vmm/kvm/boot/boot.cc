@@ -10,6 +10,7 @@
 #include "vmm/bz_image.h"
 #include "vmm/kvm/boot/boot_data.h"
 #include "vmm/kvm/boot/elf_image.h"
+#include "vmm/kvm/boot/multiboot.h"
 #include "vmm/kvm/boot/placement.h"
 
 namespace ringside::vmm::kvm {
@@ -28,16 +29,6 @@ bool has_word(std::string_view text, std::string_view word) {
   return false;
 }
 
-/// What both of Linux's ways have in common: the initrd, the command line, the mode's tables.
-Result<void> write_common(GuestMemory& memory, const BootRequest& request, GuestPhys initrd,
-                          std::uint64_t most_command_line, BootState::Mode mode) {
-  TRY(write_command_line(memory, request.command_line, most_command_line));
-  TRY(put(memory, initrd.raw(), request.initrd, "the initrd"));
-  TRY(write_gdt(memory, mode));
-  if (mode == BootState::Mode::Long64) TRY(write_identity_map(memory));
-  return {};
-}
-
 Result<BootState> load_bz_image(const KernelFile& kernel, const BootRequest& request,
                                 GuestMemory& memory) {
   const BzImage image = TRY(read_bz_image(kernel.bytes(), kernel.name()));
@@ -46,6 +37,8 @@ Result<BootState> load_bz_image(const KernelFile& kernel, const BootRequest& req
   };
   if (!image.kernel_64)
     return refuse(ErrorCode::Unsupported, "a 32-bit kernel: give one for x86-64");
+  if (image.protected_mode.size() <= kEntry64)
+    return refuse(ErrorCode::Invalid, "the bzImage ends before its entry point: copy it again");
   const std::uint64_t room_size =
       std::max<std::uint64_t>(image.init_size, image.protected_mode.size());
   if (image.relocatable && (image.alignment == 0 || image.alignment > kMostAlignment))
@@ -71,9 +64,8 @@ Result<BootState> load_bz_image(const KernelFile& kernel, const BootRequest& req
   return state;
 }
 
-Result<BootState> load_elf(const KernelFile& kernel, const BootRequest& request,
-                           GuestMemory& memory) {
-  const ElfImage image = TRY(read_elf_image(kernel.bytes(), kernel.name()));
+Result<BootState> load_elf(const KernelFile& kernel, const ElfImage& image,
+                           const BootRequest& request, GuestMemory& memory) {
   const bool pvh = image.pvh_entry.has_value();
   if (!pvh && kernel.format() == KernelFile::Format::Elf32) {
     return fail(ErrorCode::Unsupported,
@@ -110,7 +102,14 @@ Result<BootState> load_elf(const KernelFile& kernel, const BootRequest& request,
 Result<BootState> load_kernel(const KernelFile& kernel, const BootRequest& request,
                               GuestMemory& memory) {
   if (kernel.format() == KernelFile::Format::BzImage) return load_bz_image(kernel, request, memory);
-  return load_elf(kernel, request, memory);
+  const auto header = find_multiboot_header(kernel.bytes());
+  if (kernel.format() == KernelFile::Format::Flat) {
+    if (header) return load_multiboot(kernel, *header, request, memory);
+    return fail(ErrorCode::Invalid, fmt::format("{}: no Multiboot header", kernel.name()));
+  }
+  const ElfImage image = TRY(read_elf_image(kernel.bytes(), kernel.name()));
+  if (header && !image.pvh_entry) return load_multiboot(kernel, *header, request, memory);
+  return load_elf(kernel, image, request, memory);
 }
 
 std::string_view name_of(BootProtocol protocol) {

@@ -102,6 +102,15 @@ Result<void> write_identity_map(GuestMemory& memory) {
   return {};
 }
 
+Result<void> write_common(GuestMemory& memory, const BootRequest& request, GuestPhys initrd,
+                          std::uint64_t most_command_line, BootState::Mode mode) {
+  TRY(write_command_line(memory, request.command_line, most_command_line));
+  TRY(put(memory, initrd.raw(), request.initrd, "the initrd"));
+  TRY(write_gdt(memory, mode));
+  if (mode == BootState::Mode::Long64) TRY(write_identity_map(memory));
+  return {};
+}
+
 Result<void> write_start_info(GuestMemory& memory, const BootRequest& request, GuestPhys initrd) {
   HvmStartInfo info;
   if (request.rsdp) info.rsdp = request.rsdp->raw();

@@ -27,6 +27,10 @@ Result<void> write_gdt(GuestMemory& memory, BootState::Mode mode);
 /// Long mode's page tables at kBootTables: the first 4 GiB as they are, in 2 MiB pages, writable.
 Result<void> write_identity_map(GuestMemory& memory);
 
+/// What every protocol wants: command line, initrd, and the tables of the mode it starts in.
+Result<void> write_common(GuestMemory& memory, const BootRequest& request, GuestPhys initrd,
+                          std::uint64_t most_command_line, BootState::Mode mode);
+
 /// PVH's start info at kStartInfo. `initrd`: where it was put; unused when the request has none.
 Result<void> write_start_info(GuestMemory& memory, const BootRequest& request, GuestPhys initrd);
 /// Linux's struct boot_params at kZeroPage. `image`: of a bzImage; null for an ELF image, which has
