@@ -1,15 +1,29 @@
 // Writes first inputs for the fuzz targets: make_seeds FOLDER GOLDEN. D programs (ours and those of
-// the folder GOLDEN) go to FOLDER/d, what they compile to into FOLDER/dof. Fire context: no.
+// the folder GOLDEN) go to FOLDER/d, what they compile to into FOLDER/dof; kernels into FOLDER/elf
+// and FOLDER/bz. Fire context: no.
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "tests/fuzz/boot_input.h"
 #include "tests/fuzz/seeds.h"
 
 namespace {
 
 void write(const std::filesystem::path& path, const char* bytes, std::size_t size) {
   std::ofstream(path, std::ios::binary).write(bytes, static_cast<std::streamsize>(size));
+}
+
+void write_all(const std::filesystem::path& folder,
+               const std::vector<std::vector<std::byte>>& inputs) {
+  std::filesystem::create_directories(folder);
+  int number = 0;
+  for (const auto& bytes : inputs) {
+    // SAFETY: char may alias.
+    write(folder / std::to_string(number++), reinterpret_cast<const char*>(bytes.data()),
+          bytes.size());
+  }
 }
 
 }  // namespace
@@ -20,6 +34,8 @@ int main(int argc, char** argv) {
   const std::filesystem::path folder(argv[1]);
   std::filesystem::create_directories(folder / "d");
   std::filesystem::create_directories(folder / "dof");
+  write_all(folder / "elf", fuzz::elf_kernels());
+  write_all(folder / "bz", fuzz::bz_images());
   int number = 0;
   for (const std::string& source : fuzz::programs(argv[2])) {
     const std::string name = std::to_string(number++);

@@ -7,10 +7,14 @@
 #include <cstring>
 #include <random>
 
+#include "tests/fuzz/boot_input.h"
+
 // Each target under its file's name; see meson.build.
 extern "C" int fuzz_d(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_dof(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_run(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_elf_boot(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_bz_image(const std::uint8_t* data, std::size_t size);
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t most, unsigned seed);
 
@@ -59,6 +63,31 @@ TEST(FuzzTargets, TakeCompiledAndDamagedPrograms) {
     fuzz_dof(damaged.data(), size);
     fuzz_run(damaged.data(), size);
   }
+}
+
+/// Each kernel whole, cut at many places, and with one byte changed at a time.
+void feed(int (*target)(const std::uint8_t*, std::size_t),
+          const std::vector<std::vector<std::byte>>& kernels) {
+  for (const auto& kernel : kernels) {
+    std::vector<std::uint8_t> bytes(kernel.size());
+    std::memcpy(bytes.data(), kernel.data(), kernel.size());
+    target(bytes.data(), bytes.size());
+    for (std::size_t size = 0; size < bytes.size(); size += 7) target(bytes.data(), size);
+    for (std::size_t at = 0; at < bytes.size(); at += 3) {
+      const std::uint8_t before = bytes[at];
+      bytes[at] = static_cast<std::uint8_t>(~before);
+      target(bytes.data(), bytes.size());
+      bytes[at] = before;
+    }
+  }
+}
+
+TEST(FuzzTargets, TakeWholeAndDamagedElfKernels) {
+  feed(fuzz_elf_boot, elf_kernels());
+}
+
+TEST(FuzzTargets, TakeWholeAndDamagedBzImages) {
+  feed(fuzz_bz_image, bz_images());
 }
 
 }  // namespace
