@@ -15,6 +15,8 @@
 #include <cstring>
 #include <optional>
 
+#include "vmm/base/await_child.h"
+
 namespace ringside::cli {
 namespace {
 
@@ -86,8 +88,7 @@ HostProcesses::~HostProcesses() {
     if (!process.ours || process.ended) continue;
     // What was started for the trace ends with it.
     kill(process.pid, SIGKILL);
-    while (waitpid(process.pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    await_child(process.pid);
   }
 }
 
@@ -103,9 +104,7 @@ Result<void> HostProcesses::create(const std::string& command, const Settings& s
   if (pid < 0) return fail(ErrorCode::Io, fmt::format("fork: {}", std::strerror(errno)));
   if (pid == 0) become(words, settings, writer.get());
   writer = UniqueFd();
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = await_child(pid).value_or(0);
   if (!WIFSTOPPED(status)) {
     const int problem = exec_problem(reader.get());
     return fail(ErrorCode::NotFound,

@@ -2,21 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cctype>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 
+#include "cli/spawn_child.h"
+#include "vmm/base/await_child.h"
 #include "vmm/base/unique_fd.h"
-
-extern char** environ;
 
 namespace ringside::cli {
 namespace {
@@ -68,33 +65,6 @@ Result<std::string> contents(int fd) {
   return text;
 }
 
-/// Starts cpp with these files as its stdin and stdout; an errno.
-int start(const std::vector<std::string>& words, int input, int output, pid_t& pid) {
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  // SAFETY: posix_spawn() does not write to the words; its type is older than const.
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-  // The session blocks signals and ignores SIGPIPE; cpp must not.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, pipe;
-  sigemptyset(&none);
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &pipe);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int problem = posix_spawnp(&pid, argv[0], &files, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  return problem;
-}
-
 }  // namespace
 
 std::vector<std::string> preprocessor_arguments(const PreprocessorSettings& settings,
@@ -134,15 +104,14 @@ Result<std::string> preprocess(std::string_view text, const std::string& file,
   const UniqueFd input = TRY(memory_file(fmt::format("# 1 {}\n{}\n", in_quotes(file), text)));
   const UniqueFd output = TRY(memory_file({}));
   pid_t pid = 0;
-  if (const int problem = start(words, input.get(), output.get(), pid); problem != 0) {
+  if (const int problem = spawn(pid, settings.path, words, input.get(), output.get());
+      problem != 0) {
     return fail(ErrorCode::NotFound,
                 fmt::format("cannot run the C preprocessor {}: {} (install the package cpp, or "
                             "name another with -x cpppath)",
                             settings.path, std::strerror(problem)));
   }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = await_child(pid).value_or(0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
     return fail(ErrorCode::NotFound,
                 fmt::format("cannot run the C preprocessor {} (install the package cpp, or name "

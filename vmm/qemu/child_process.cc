@@ -17,6 +17,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "vmm/base/await_child.h"
 #include "vmm/qemu/pidfd.h"
 
 namespace ringside::vmm {
@@ -130,7 +131,7 @@ Result<ChildProcess> ChildProcess::spawn(const std::string& path,
   const int reason = await_exec(status.read);
   if (reason != 0 || !child.pidfd_) {
     ::kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);
+    await_child(pid);
     return fail(ErrorCode::Io, fmt::format("cannot start {}: {}", path,
                                            std::strerror(reason != 0 ? reason : ENOSYS)));
   }

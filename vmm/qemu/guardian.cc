@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "vmm/base/await_child.h"
 #include "vmm/qemu/peer_socket.h"
 
 namespace ringside::vmm {
@@ -87,8 +87,7 @@ void Guardian::release() {
   if (pid_ == 0) return;
   (void)!send(life_.get(), "", 1, MSG_NOSIGNAL);  // fails only when it is gone already
   life_.reset();
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  await_child(pid_);
   pid_ = 0;
 }
 

@@ -23,6 +23,7 @@
 #include <iterator>
 #include <span>
 
+#include "vmm/base/await_child.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/qemu/pidfd.h"
 
@@ -193,9 +194,7 @@ KvmFitness judge(const char* device, std::uint8_t* memory) {
   const UniqueFd pidfd = open_pidfd(trial);
   const bool ended = pidfd && await_end(pidfd.get(), memory);
   if (!ended) ::kill(trial, SIGKILL);
-  int status = 0;
-  while (waitpid(trial, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = await_child(trial).value_or(0);
   if (!ended) {
     return {false, "this host's KVM emulates kernel mode, far too slowly to boot Linux"};
   }
