@@ -1,0 +1,47 @@
+// A raw disk image or block device: opened, locked and checked, then read and written in place.
+// The lock is an open file description lock (fcntl(2), F_OFD_SETLK) on the whole file: exclusive,
+// or shared for a read-only disk; QEMU's image locks conflict with it.
+// Does not: know image formats, but for their magic numbers, so as to refuse them with a way out.
+// Threads: any, after open().
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "vmm/base/result.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/machine.h"
+
+namespace ringside::vmm::kvm {
+
+class DiskFile {
+ public:
+  static constexpr std::uint64_t kSector = 512;
+
+  /// NotFound, Io (not permitted, in use), or Invalid (a directory, another format, a size that is
+  /// empty or not whole sectors), with the way out.
+  static Result<DiskFile> open(const DiskConfig& config);
+
+  std::uint64_t size() const { return size_; }  // bytes
+  bool read_only() const { return read_only_; }
+  int fd() const { return fd_.get(); }
+
+  using Pieces = std::span<const std::span<std::byte>>;
+  /// All of `pieces` in turn from byte `offset` on; false when the host could not.
+  bool read(std::uint64_t offset, Pieces pieces) const;
+  bool write(std::uint64_t offset, Pieces pieces) const;
+  /// What was written is on the disk.
+  bool flush() const;
+
+ private:
+  DiskFile(UniqueFd fd, std::uint64_t size, bool read_only)
+      : fd_(std::move(fd)), size_(size), read_only_(read_only) {}
+
+  UniqueFd fd_;
+  std::uint64_t size_ = 0;
+  bool read_only_ = false;
+};
+
+}  // namespace ringside::vmm::kvm

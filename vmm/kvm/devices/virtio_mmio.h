@@ -1,0 +1,72 @@
+// The virtio transport over memory-mapped registers, version 2: VIRTIO Version 1.2, section 4.2,
+// with the device status and feature negotiation of sections 2.1, 2.2 and 3.1. Offers VERSION_1,
+// INDIRECT_DESC and EVENT_IDX beside the device's own features.
+// Registers are 32 bits wide and take no other access; the configuration space takes any.
+// Does not: have shared memory regions, queue reset, or a configuration that changes (so
+// ConfigGeneration stays 0).
+// A notification goes to `kick` when there is one (virtio_worker.h), else the vCPU that wrote it
+// serves a part of the queue. A vCPU whose write to QueueNotify does not leave the kernel
+// (KVM_IOEVENTFD on kQueueNotify) makes no difference. Fire context: no.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "vmm/kvm/devices/device.h"
+#include "vmm/kvm/devices/virtio_device.h"
+
+namespace ringside::vmm::kvm {
+
+class VirtioMmio final : public Device, private VirtioSignals {
+ public:
+  static constexpr std::uint64_t kSize = 0x200;  // of the register block
+  static constexpr std::uint64_t kQueueNotify = 0x050;
+
+  VirtioMmio(InterruptLine& line, GuestMemory& memory, VirtioDevice& device,
+             std::function<void(unsigned queue)> kick = {});
+  ~VirtioMmio() override;
+
+  void read(std::uint64_t offset, std::span<std::byte> data) override;
+  void write(std::uint64_t offset, std::span<const std::byte> data) override;
+
+ private:
+  struct QueueSetUp {
+    Virtqueue::Place place;
+    bool ready = false;
+  };
+
+  std::uint32_t read_register(std::uint64_t offset);
+  void write_register(std::uint64_t offset, std::uint32_t value);
+  void write_queue_register(std::uint64_t offset, std::uint32_t value);
+  void write_status(std::uint32_t value);
+  void notify(std::uint32_t queue);
+  void reset();
+  void start();
+  std::uint64_t offered() const;
+  QueueSetUp* selected();
+
+  void used() override;
+  void needs_reset() override;
+  void more(unsigned queue) override;
+  void raise(std::uint32_t cause);
+
+  std::mutex mutex_;
+  InterruptLine& line_;
+  GuestMemory& memory_;
+  VirtioDevice& device_;
+  const std::function<void(unsigned)> kick_;
+
+  std::uint32_t device_features_select_ = 0, driver_features_select_ = 0, queue_select_ = 0;
+  std::uint64_t driver_features_ = 0;
+  std::uint32_t status_ = 0;
+  std::vector<QueueSetUp> queues_;
+
+  std::mutex signal_mutex_;  // of the two below; taken last
+  std::uint32_t interrupt_status_ = 0;
+  bool needs_reset_ = false;
+};
+
+}  // namespace ringside::vmm::kvm

@@ -1,0 +1,39 @@
+// The thread of one virtio device: waits for notifications on an eventfd and serves the device's
+// queues, so that a vCPU goes on while its disk works. Made before the guest runs, ends with it.
+// An eventfd and not a condition variable: KVM can write it itself (KVM_IOEVENTFD), without the
+// vCPU leaving the kernel.
+// Fire context: no.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "vmm/base/result.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/kvm/devices/virtio_device.h"
+
+namespace ringside::vmm::kvm {
+
+class VirtioWorker {
+ public:
+  /// Io when there is no descriptor left. `device` must outlive the worker.
+  static Result<std::unique_ptr<VirtioWorker>> create(VirtioDevice& device);
+  ~VirtioWorker();
+
+  /// Something may be on one of the device's queues. Cheap: one write.
+  void kick();
+  /// What kick() writes.
+  int event_fd() const { return event_.get(); }
+
+ private:
+  VirtioWorker(VirtioDevice& device, UniqueFd event);
+  void run();
+
+  VirtioDevice& device_;
+  UniqueFd event_;
+  std::atomic<bool> ending_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace ringside::vmm::kvm
