@@ -60,6 +60,8 @@ class ExitSink {
   /// A breakpoint of ours. When it returns the vCPU executes the instruction that stands there.
   virtual void on_breakpoint(StoppedVcpu& vcpu, GuestVirt address) = 0;
   virtual void on_event(StoppedVcpu& vcpu, const VcpuEvent& event) = 0;
+  /// What VcpuExits::sample asked for.
+  virtual void on_sample(StoppedVcpu& /*vcpu*/, std::uint64_t /*tag*/) {}
 };
 
 class VcpuExits {
@@ -87,6 +89,11 @@ class VcpuExits {
   /// is not mapped yet is Invalid, unless a debug register can watch it.
   virtual Result<void> set_breakpoints(PausedMachine& machine,
                                        std::span<const GuestVirt> addresses) = 0;
+
+  /// Kicks every vCPU out of the guest for a look: each calls on_sample with `tag` on its own
+  /// thread, where it was, and goes on; nobody waits for anybody. Returns at once. A vCPU that has
+  /// not come to it by the next call answers once, with the newer tag.
+  virtual void sample(std::uint64_t tag) = 0;
 };
 
 }  // namespace ringside::vmm

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vmm/guest_memory.h"
+#include "vmm/shared_ram.h"
 
 namespace ringside::vmm::kvm {
 
@@ -61,11 +62,6 @@ inline constexpr std::uint32_t kSci = 9;             // GSI of ACPI's interrupt
 inline constexpr std::uint16_t kReset = 0xcf9;       // reset control register, also in the FADT
 
 /// The pieces of RAM of a machine with `size` bytes, as one file holds them in order.
-struct RamPiece {
-  GuestPhys base;
-  std::uint64_t file_offset = 0;
-  std::uint64_t size = 0;
-};
 std::vector<RamPiece> place_ram(std::uint64_t size);
 
 /// kShimMemory where `ram_size` bytes of RAM hold all of it; empty in a smaller machine.

@@ -26,6 +26,12 @@ const char* cpu_model(Accelerator accelerator) {
 
 }  // namespace
 
+std::vector<RamPiece> pc_ram(std::uint64_t size) {
+  constexpr std::uint64_t kSplitFrom = 0xe000'0000, kLow = 0xc000'0000, kHigh = 0x1'0000'0000;
+  if (size < kSplitFrom) return {{GuestPhys(0), 0, size}};
+  return {{GuestPhys(0), 0, kLow}, {GuestPhys(kHigh), kLow, size - kLow}};
+}
+
 std::vector<std::string> qemu_arguments(const MachineConfig& config, Accelerator accelerator,
                                         const QemuDescriptors& fds) {
   std::vector<std::string> arguments{

@@ -9,6 +9,7 @@
 
 #include "vmm/guest_memory.h"
 #include "vmm/machine.h"
+#include "vmm/shared_ram.h"
 
 namespace ringside::vmm {
 
@@ -23,6 +24,10 @@ struct QemuDescriptors {
 
 /// RAM that the kernel command line below keeps the guest from using, for the shim.
 inline constexpr GuestMemory::Extent kReservedMemory{GuestPhys(0x600'0000), 16 << 20};
+
+/// How QEMU's `pc` machine places `size` bytes of RAM: from 3.5 GiB on it leaves only 3 GiB below
+/// the PCI hole and puts the rest at 4 GiB (QEMU 7.2 and 10.0, hw/i386/pc_piix.c).
+std::vector<RamPiece> pc_ram(std::uint64_t size);
 
 /// Argument 0 is config.qemu. The machine starts stopped, for the gdbstub to let it go.
 std::vector<std::string> qemu_arguments(const MachineConfig& config, Accelerator accelerator,

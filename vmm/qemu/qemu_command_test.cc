@@ -78,5 +78,24 @@ TEST(QemuCommand, ReservesTheShimsMemoryBeforeTheUsersWords) {
   EXPECT_EQ(kReservedMemory.size, 16u << 20);
 }
 
+TEST(PcRam, SplitsAtThreeGibFromThreeAndAHalfOn) {
+  constexpr std::uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
+  for (const std::uint64_t size : {256 * kMiB, 3 * kGiB, 0xe000'0000 - kMiB}) {
+    const auto pieces = pc_ram(size);
+    ASSERT_EQ(pieces.size(), 1u) << size;
+    EXPECT_EQ(pieces[0].size, size);
+  }
+  for (const std::uint64_t size : {std::uint64_t{0xe000'0000}, 4 * kGiB, 64 * kGiB}) {
+    const auto pieces = pc_ram(size);
+    ASSERT_EQ(pieces.size(), 2u) << size;
+    EXPECT_EQ(pieces[0].base.raw(), 0u);
+    EXPECT_EQ(pieces[0].file_offset, 0u);
+    EXPECT_EQ(pieces[0].size, 3 * kGiB);
+    EXPECT_EQ(pieces[1].base.raw(), 4 * kGiB);
+    EXPECT_EQ(pieces[1].file_offset, 3 * kGiB);
+    EXPECT_EQ(pieces[1].size, size - 3 * kGiB);
+  }
+}
+
 }  // namespace
 }  // namespace ringside::vmm

@@ -31,7 +31,7 @@ QemuMachine::QemuMachine(const MachineConfig& config, Accelerator accelerator, S
     : accelerator_(accelerator),
       vcpus_(config.vcpus),
       ram_(std::move(ram)),
-      memory_(ram_.guest_memory()),
+      memory_(ram_.guest_memory(pc_ram(ram_.size()))),
       child_(std::move(child)),
       watcher_(child_, std::move(monitor), std::move(links.console)),
       control_(std::move(links.control)),

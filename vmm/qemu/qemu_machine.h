@@ -19,7 +19,7 @@
 #include "vmm/qemu/guardian.h"
 #include "vmm/qemu/qemu_command.h"
 #include "vmm/qemu/qemu_watcher.h"
-#include "vmm/qemu/shared_ram.h"
+#include "vmm/shared_ram.h"
 
 namespace ringside::vmm {
 

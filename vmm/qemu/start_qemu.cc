@@ -15,10 +15,13 @@
 #include "vmm/qemu/kvm_fitness.h"
 #include "vmm/qemu/qemu_command.h"
 #include "vmm/qemu/qemu_machine.h"
-#include "vmm/qemu/shared_ram.h"
+#include "vmm/shared_ram.h"
 
 namespace ringside::vmm {
 namespace {
+
+/// The shim's region lies below 112 MiB, and a Debian initramfs wants the rest.
+constexpr std::uint64_t kSmallestRam = 256 << 20;
 
 Result<void> check_readable(std::string_view what, const std::string& path) {
   struct stat info;
@@ -32,7 +35,7 @@ Result<void> check_readable(std::string_view what, const std::string& path) {
 
 Result<void> check_config(const MachineConfig& config) {
   if (config.vcpus == 0) return fail(ErrorCode::Usage, "a guest needs a CPU or more");
-  TRY(check_ram_size(config.memory, host_memory()));
+  TRY(check_ram_size(config.memory, host_memory(), kSmallestRam));
   TRY(check_readable("kernel", config.kernel));
   if (!config.initrd.empty()) TRY(check_readable("initrd", config.initrd));
   return {};

@@ -1,11 +1,12 @@
-// Guest RAM as a memory file that both QEMU and we map: nameless, so nothing is left behind.
-// Used by QemuMachine. Does not: read or write it (GuestMemory does).
+// Guest RAM as a memory file, which QEMU or KVM maps too: nameless, so nothing is left behind.
+// Used by QemuMachine and KvmGuest. Does not: read or write it (GuestMemory does), know where a
+// machine has its RAM.
 // Fire context: no.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <vector>
+#include <utility>
 
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
@@ -20,12 +21,8 @@ struct RamPiece {
   std::uint64_t size = 0;
 };
 
-/// How QEMU's `pc` machine places `size` bytes of RAM: from 3.5 GiB on it leaves only 3 GiB below
-/// the PCI hole and puts the rest at 4 GiB (QEMU 7.2 and 10.0, hw/i386/pc_piix.c).
-std::vector<RamPiece> place_ram(std::uint64_t size);
-
 /// Is `bytes` of RAM something that we accept for a guest, on a host with `host_bytes`?
-Result<void> check_ram_size(std::uint64_t bytes, std::uint64_t host_bytes);
+Result<void> check_ram_size(std::uint64_t bytes, std::uint64_t host_bytes, std::uint64_t smallest);
 /// RAM and swap of this host, in bytes.
 std::uint64_t host_memory();
 
@@ -40,7 +37,11 @@ class SharedRam {
   int fd() const { return fd_.get(); }
   std::uint64_t size() const { return bytes_.size(); }
   /// Valid as long as this object.
-  GuestMemory guest_memory() const;
+  GuestMemory guest_memory(std::span<const RamPiece> pieces) const;
+  /// The host's bytes of one piece.
+  std::span<std::byte> bytes_of(const RamPiece& piece) const {
+    return bytes_.subspan(piece.file_offset, piece.size);
+  }
 
  private:
   SharedRam(UniqueFd fd, std::span<std::byte> bytes) : fd_(std::move(fd)), bytes_(bytes) {}

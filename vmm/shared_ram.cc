@@ -1,5 +1,5 @@
-// The memory file and its layout.
-#include "vmm/qemu/shared_ram.h"
+// The memory file.
+#include "vmm/shared_ram.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -8,28 +8,19 @@
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 namespace ringside::vmm {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
-constexpr std::uint64_t kGiB = 1 << 30;
-constexpr std::uint64_t kSmallest = 256 * kMiB;  // the reserved region and a Debian initramfs
-constexpr std::uint64_t kSplitFrom = 0xe000'0000;
-constexpr std::uint64_t kLowWhenSplit = 3 * kGiB;
-constexpr GuestPhys kHighBase{4 * kGiB};
 
 }  // namespace
 
-std::vector<RamPiece> place_ram(std::uint64_t size) {
-  if (size < kSplitFrom) return {{GuestPhys(0), 0, size}};
-  return {{GuestPhys(0), 0, kLowWhenSplit}, {kHighBase, kLowWhenSplit, size - kLowWhenSplit}};
-}
-
-Result<void> check_ram_size(std::uint64_t bytes, std::uint64_t host_bytes) {
-  if (bytes < kSmallest) {
-    return fail(ErrorCode::Usage,
-                fmt::format("a guest needs 256 MiB of memory or more, not {} MiB", bytes / kMiB));
+Result<void> check_ram_size(std::uint64_t bytes, std::uint64_t host_bytes, std::uint64_t smallest) {
+  if (bytes < smallest) {
+    return fail(ErrorCode::Usage, fmt::format("a guest needs {} MiB of memory or more, not {} MiB",
+                                              smallest / kMiB, bytes / kMiB));
   }
   if (bytes % kMiB != 0) {
     return fail(ErrorCode::Usage,
@@ -67,11 +58,10 @@ SharedRam::~SharedRam() {
   if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
 }
 
-GuestMemory SharedRam::guest_memory() const {
+GuestMemory SharedRam::guest_memory(std::span<const RamPiece> pieces) const {
   std::vector<GuestMemory::Region> regions;
-  for (const RamPiece& piece : place_ram(bytes_.size())) {
-    regions.push_back(
-        {piece.base, bytes_.subspan(piece.file_offset, piece.size), fd_.get(), piece.file_offset});
+  for (const RamPiece& piece : pieces) {
+    regions.push_back({piece.base, bytes_of(piece), fd_.get(), piece.file_offset});
   }
   return GuestMemory(std::move(regions));
 }

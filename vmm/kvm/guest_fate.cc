@@ -1,0 +1,36 @@
+#include "vmm/kvm/guest_fate.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace ringside::vmm::kvm {
+
+Result<std::unique_ptr<GuestFate>> GuestFate::create(std::function<void()> stop) {
+  UniqueFd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event) {
+    return fail(ErrorCode::Io, fmt::format("cannot make an event: {}", std::strerror(errno)));
+  }
+  return std::unique_ptr<GuestFate>(new GuestFate(std::move(stop), std::move(event)));
+}
+
+void GuestFate::end(MachineState how, std::string last_words) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (state() != MachineState::Running) return;
+    last_words_ = std::move(last_words);
+    state_.store(how, std::memory_order_release);
+  }
+  stop_();
+  eventfd_write(event_.get(), 1);
+}
+
+std::string GuestFate::last_words() const {
+  const std::lock_guard lock(mutex_);
+  return last_words_;
+}
+
+}  // namespace ringside::vmm::kvm

@@ -1,0 +1,88 @@
+#include "vmm/kvm/kvm_exits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "vmm/kvm/msr_filter.h"
+
+namespace ringside::vmm::kvm {
+namespace {
+
+using Kind = VcpuEvent::Kind;
+
+bool wants(const VcpuExits::Wanted& wanted, Kind kind) {
+  return wanted.kinds[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace
+
+KvmExits::KvmExits(const KvmSystem& system, KvmGuest& guest)
+    : guest_(guest),
+      filters_msrs_(system.check(KVM_CAP_X86_MSR_FILTER) > 0 &&
+                    (system.check(KVM_CAP_X86_USER_SPACE_MSR) & KVM_MSR_EXIT_REASON_FILTER) != 0) {}
+
+void KvmExits::set_sink(PausedMachine&, ExitSink* sink) {
+  const Vcpu* const here = Vcpu::current();
+  guest_.tap().slot().set(sink, here != nullptr ? here->index() : SinkSlot::kNoVcpu);
+}
+
+std::optional<std::string> KvmExits::cannot(Kind kind) const {
+  switch (kind) {
+    case Kind::MsrRead:
+    case Kind::MsrWrite:
+      if (filters_msrs_) return std::nullopt;
+      return "this host's KVM lacks KVM_CAP_X86_MSR_FILTER (Linux 5.10 has it)";
+    case Kind::Dirty:
+      if (guest_.vm().dirty_ring_size() != 0) return std::nullopt;
+      return "this host's KVM lacks KVM_CAP_DIRTY_LOG_RING (Linux 5.11 has it)";
+    case Kind::Cpuid: return "KVM answers cpuid in the kernel and tells nobody";
+    case Kind::Hlt: return "KVM handles hlt in the kernel and tells nobody";
+    case Kind::Exit:
+    case Kind::PortIn:
+    case Kind::PortOut:
+    case Kind::MmioRead:
+    case Kind::MmioWrite:
+    case Kind::Inject: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Result<void> KvmExits::want(PausedMachine&, const Wanted& wanted) {
+  for (std::size_t i = 0; i < wanted.kinds.size(); ++i) {
+    const auto why = wanted.kinds[i] ? cannot(static_cast<Kind>(i)) : std::nullopt;
+    if (why) return fail(ErrorCode::Unsupported, *why);
+  }
+  const MsrFilter filter{wants(wanted, Kind::MsrRead), wants(wanted, Kind::MsrWrite)};
+  const MsrFilter before{wants(wanted_, Kind::MsrRead), wants(wanted_, Kind::MsrWrite)};
+  if (filter.reads != before.reads || filter.writes != before.writes) {
+    TRY(filter_msrs(guest_.vm(), filter));
+  }
+  if (wants(wanted, Kind::Dirty) != wants(wanted_, Kind::Dirty)) {
+    TRY(guest_.log_dirty_pages(wants(wanted, Kind::Dirty)));
+  }
+  wanted_ = wanted;
+  guest_.tap().want(wanted);
+  return {};
+}
+
+Result<void> KvmExits::set_breakpoints(PausedMachine&, std::span<const GuestVirt> addresses) {
+  const auto vcpus = guest_.vcpus();
+  const bool has_gate = std::any_of(vcpus.begin(), vcpus.end(), [](const auto& vcpu) {
+    return vcpu->breakpoint_gate().has_value();
+  });
+  const auto locate = [&](GuestVirt at) { return guest_.locate(at); };
+  TRY(guest_.breakpoints().replace(addresses, locate, has_gate));
+  // Twice: a vCPU without a gate of its own takes one that another has, maybe a later one.
+  for (const auto& vcpu : vcpus) TRY(vcpu->arm());
+  if (guest_.breakpoints().watches_gates()) {
+    for (const auto& vcpu : vcpus) TRY(vcpu->arm());
+  }
+  return {};
+}
+
+void KvmExits::sample(std::uint64_t tag) {
+  for (const auto& vcpu : guest_.vcpus()) vcpu->ask_sample(tag);
+}
+
+}  // namespace ringside::vmm::kvm

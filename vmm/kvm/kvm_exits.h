@@ -1,0 +1,28 @@
+// VcpuExits (vmm/vcpu_exits.h) for a KvmGuest: who listens, which events, which breakpoints.
+// Fire context: no.
+#pragma once
+
+#include "vmm/kvm/kvm_guest.h"
+#include "vmm/vcpu_exits.h"
+
+namespace ringside::vmm::kvm {
+
+class KvmExits final : public VcpuExits {
+ public:
+  /// Both must outlive it.
+  KvmExits(const KvmSystem& system, KvmGuest& guest);
+
+  void set_sink(PausedMachine& machine, ExitSink* sink) override;
+  Result<void> want(PausedMachine& machine, const Wanted& wanted) override;
+  std::optional<std::string> cannot(VcpuEvent::Kind kind) const override;
+  Result<void> set_breakpoints(PausedMachine& machine,
+                               std::span<const GuestVirt> addresses) override;
+  void sample(std::uint64_t tag) override;
+
+ private:
+  KvmGuest& guest_;
+  const bool filters_msrs_;
+  Wanted wanted_;
+};
+
+}  // namespace ringside::vmm::kvm

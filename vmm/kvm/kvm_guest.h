@@ -1,0 +1,82 @@
+// A guest without devices: KVM's VM, RAM, the vCPUs with their threads, two empty buses. Whoever
+// puts devices on the buses makes a machine of it (kvm_machine).
+// Life: create() -> devices on the buses, kernel in memory() -> start(): the vCPUs wait at the
+// gate, paused once -> resume() -> stop(). Threads: create to start on one; then any. Fire context:
+// memory() yes, the rest no.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "vmm/guest_memory.h"
+#include "vmm/kvm/boot/boot.h"
+#include "vmm/kvm/devices/bus.h"
+#include "vmm/kvm/exit_tap.h"
+#include "vmm/kvm/gate.h"
+#include "vmm/kvm/guest_fate.h"
+#include "vmm/kvm/kvm_system.h"
+#include "vmm/kvm/kvm_vm.h"
+#include "vmm/kvm/vcpu.h"
+#include "vmm/machine.h"
+#include "vmm/shared_ram.h"
+
+namespace ringside::vmm::kvm {
+
+class KvmGuest {
+ public:
+  static Result<std::unique_ptr<KvmGuest>> create(const KvmSystem& system, unsigned vcpus,
+                                                  std::uint64_t memory);
+  ~KvmGuest();
+  KvmGuest(const KvmGuest&) = delete;
+  KvmGuest& operator=(const KvmGuest&) = delete;
+
+  unsigned vcpu_count() const { return static_cast<unsigned>(vcpus_.size()); }
+  GuestMemory& memory() { return memory_; }
+  Bus& ports() { return ports_; }
+  Bus& mmio() { return mmio_; }
+  GuestFate& fate() { return *fate_; }
+  Gate& gate() { return gate_; }
+  ExitTap& tap() { return tap_; }
+  Breakpoints& breakpoints() { return breakpoints_; }
+  std::span<const std::unique_ptr<Vcpu>> vcpus() const { return vcpus_; }
+  const KvmVm& vm() const { return vm_; }
+  /// A pin of the interrupt controllers; told as an event where that is wanted.
+  void set_line(std::uint32_t gsi, bool level);
+  /// Which pages vCPUs write from now on goes to their rings, or no longer.
+  Result<void> log_dirty_pages(bool log);
+
+  /// vCPU 0 at `boot`; the others wait for INIT and SIPI, as on a PC.
+  Result<void> start(const BootState& boot);
+  void pause() { gate_.pause(); }
+  void resume() { gate_.resume(); }
+  /// Ends the vCPUs' threads; not from one of them.
+  void stop();
+
+  const TrapHabits& habits() const { return habits_; }
+
+  // While paused.
+  Result<Registers> registers(unsigned vcpu) const;
+  /// By the page tables of any vCPU, those of vCPU 0 first.
+  std::optional<GuestPhys> locate(GuestVirt at) const;
+
+ private:
+  KvmGuest(KvmVm vm, SharedRam ram, unsigned vcpus, TrapHabits habits);
+  Result<void> add_memory(bool log_dirty);
+  Result<void> add_vcpus(const KvmSystem& system, unsigned count);
+  std::optional<GuestPhys> dirty_page(std::uint32_t slot, std::uint64_t page) const;
+
+  SharedRam ram_;  // before vm_: KVM maps it
+  KvmVm vm_;
+  GuestMemory memory_;
+  Bus ports_, mmio_;
+  Gate gate_;
+  std::unique_ptr<GuestFate> fate_;
+  ExitTap tap_;
+  Breakpoints breakpoints_;
+  const TrapHabits habits_;
+  std::unique_ptr<VcpuShared> shared_;
+  std::vector<std::unique_ptr<Vcpu>> vcpus_;
+};
+
+}  // namespace ringside::vmm::kvm

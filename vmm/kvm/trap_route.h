@@ -1,0 +1,27 @@
+// What this host's KVM does with an int3 of the guest, and where rip stands at a port exit: tried
+// once, with a guest of four bytes, because no capability tells it.
+// Used by kvm_guest. Does not: need kernel code to run at a useful speed.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+
+#include "vmm/base/result.h"
+#include "vmm/kvm/kvm_system.h"
+
+namespace ringside::vmm::kvm {
+
+enum class TrapRoute : std::uint8_t {
+  Intercepted,  // KVM_EXIT_DEBUG: hardware and an SVM or VMX that is whole
+  Emulated,     // KVM_EXIT_INTERNAL_ERROR at the byte: a KVM that emulates kernel mode
+  ToGuest,      // into the guest's own IDT: an SVM that QEMU's TCG translates
+};
+
+struct TrapHabits {
+  TrapRoute route = TrapRoute::ToGuest;
+  bool rip_after_out = false;  // a port exit's rip is behind the instruction, not at it
+};
+
+Result<TrapHabits> try_traps(const KvmSystem& system);
+
+}  // namespace ringside::vmm::kvm

@@ -1,0 +1,292 @@
+// A vCPU at a breakpoint. In this file: which exit is which, the sink's call, the instruction under
+// the breakpoint, what goes back to the guest.
+//
+// rip at an int3 differs: KVM_EXIT_DEBUG and KVM_EXIT_INTERNAL_ERROR leave it at the byte, the
+// guest's own gate pushes the one behind it. A #BP that goes back to the guest wants rip at the
+// byte (SVM, VMX: KVM adds the length) but behind it on a KVM that emulates kernel mode.
+#include <fmt/format.h>
+#include <linux/kvm.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "vmm/kvm/displaced.h"
+#include "vmm/kvm/vcpu.h"
+#include "vmm/kvm/vcpu_state.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::vmm::kvm {
+namespace {
+
+constexpr std::uint8_t kDebugVector = 1, kBreakpointVector = 3;
+constexpr std::uint64_t kDr6Registers = 0xf;
+constexpr std::byte kInt3{0xcc};
+constexpr std::size_t kLongestInstruction = 15;
+
+/// A string instruction with a repeat prefix: one single step executes one round of it.
+bool repeats(std::span<const std::byte> code) {
+  bool prefix = false;
+  for (const std::byte byte : code) {
+    const auto value = std::to_integer<unsigned>(byte);
+    if (value == 0xf2 || value == 0xf3)
+      prefix = true;
+    else if (value != 0x66 && value != 0x67 && (value & 0xf0) != 0x40)
+      return prefix && ((value >= 0xa4 && value <= 0xa7) || (value >= 0xaa && value <= 0xaf) ||
+                        (value >= 0x6c && value <= 0x6f));
+  }
+  return false;
+}
+
+bool in_64_bit_mode(const kvm_sregs& sregs) {
+  constexpr std::uint64_t kLma = 1 << 10;
+  return (sregs.efer & kLma) != 0 && sregs.cs.l != 0;
+}
+
+}  // namespace
+
+/// The guest's stack through the vCPU's own page tables.
+class Vcpu::Stack final : public StackAccess {
+ public:
+  Stack(Vcpu& vcpu, const Registers& registers) : vcpu_(vcpu), registers_(registers) {}
+
+  std::optional<std::uint64_t> load(GuestVirt at) override {
+    std::uint64_t value = 0;
+    const auto where = whole(at);
+    if (!where || !vcpu_.shared_.memory.read(*where, std::as_writable_bytes(std::span(&value, 1))))
+      return std::nullopt;
+    return value;
+  }
+  bool store(GuestVirt at, std::uint64_t value) override {
+    const auto where = whole(at);
+    return where && vcpu_.shared_.memory.write(*where, std::as_bytes(std::span(&value, 1)));
+  }
+
+ private:
+  /// Only a word that crosses no page, and not in user memory, which may be one that a write must
+  /// first copy.
+  std::optional<GuestPhys> whole(GuestVirt at) const {
+    if (at.raw() % 4096 > 4096 - 8 || registers_.in_user_mode()) return std::nullopt;
+    return vcpu_.locate(registers_, at);
+  }
+  Vcpu& vcpu_;
+  const Registers& registers_;
+};
+
+/// A call on KVM that only a bug or a broken host lets fail: the guest cannot go on rightly.
+void Vcpu::must(const Result<void>& done) {
+  if (!done) shared_.fate.end(MachineState::Died, done.error().message);
+}
+
+/// As many bytes at `at` as can be read, ours included.
+std::size_t Vcpu::read_code(GuestVirt at, std::span<std::byte> code) const {
+  const kvm_sync_regs& now = const_cast<Vcpu*>(this)->kvm_.state().s.regs;
+  const Registers registers = to_registers(now.regs, now.sregs, 0);
+  std::size_t done = 0;
+  while (done < code.size()) {
+    const GuestVirt next(at.raw() + done);
+    const std::size_t length = std::min<std::size_t>(code.size() - done, 4096 - next.raw() % 4096);
+    const auto where = locate(registers, next);
+    if (!where || !shared_.memory.read(*where, code.subspan(done, length))) break;
+    done += length;
+  }
+  return done;
+}
+
+Result<void> Vcpu::arm() {
+  gate_.reset();
+  if (shared_.breakpoints.watches_gates()) {
+    gate_ = breakpoint_gate();
+    // A vCPU that the guest has not set up yet: it will get the gate that the others have.
+    const std::lock_guard lock(shared_.gate_mutex);
+    if (gate_) shared_.known_gate = gate_;
+    gate_ = shared_.known_gate;
+  }
+  const DebugSetup setup = shared_.breakpoints.setup(gate_);
+  return kvm_.set_debug(setup.control, setup.addresses, setup.dr7);
+}
+
+/// Intel SDM volume 3A, 6.14.1: gates of 16 bytes.
+std::optional<GateWatch> Vcpu::breakpoint_gate() const {
+  const auto sregs = kvm_.sregs();
+  const auto registers = kvm_.registers();
+  constexpr std::uint64_t kGateSize = 16, kOffset = kBreakpointVector * kGateSize;
+  if (!sregs || !registers || !in_64_bit_mode(*sregs)) return std::nullopt;
+  if (sregs->idt.limit < kOffset + kGateSize - 1) return std::nullopt;
+  const GuestVirt at(sregs->idt.base + kOffset);
+  std::array<std::uint64_t, 2> gate{};
+  const auto where = locate(*registers, at);
+  if (!where || !shared_.memory.read(*where, std::as_writable_bytes(std::span(gate)))) {
+    return std::nullopt;
+  }
+  const bool present = (gate[0] >> 47 & 1) != 0;
+  const std::uint64_t handler =
+      (gate[0] & 0xffff) | (gate[0] >> 32 & 0xffff'0000) | (gate[1] << 32);
+  if (!present || handler == 0) return std::nullopt;
+  return GateWatch{at, GuestVirt(handler)};
+}
+
+/// The guest has loaded another IDT.
+void Vcpu::follow_gate() {
+  seen_idt_ = kvm_.state().s.regs.sregs.idt.base;
+  if (shared_.breakpoints.watches_gates()) must(arm());
+}
+
+void Vcpu::on_debug() {
+  const auto& debug = kvm_.state().debug.arch;
+  const GuestVirt at(debug.pc);
+  if (debug.exception == kBreakpointVector) return on_int3(at);
+  if (gate_ && at == gate_->handler && (debug.dr6 & kDr6Registers) != 0) return on_gate_handler();
+  if (shared_.breakpoints.find(at) == Breakpoints::Found::Watched) return on_watched(at);
+  if ((debug.dr6 & kDr6Registers) != 0) {
+    // A breakpoint that is gone by now, or the gate was written to: look at it again.
+    return must(arm());
+  }
+  give_back_debug(debug.dr6);
+}
+
+/// rip is at the byte.
+void Vcpu::on_int3(GuestVirt at) {
+  std::array<std::byte, 1> now{};
+  if (shared_.breakpoints.find(at) == Breakpoints::Found::Byte) {
+    fire(at);
+    return execute_under(at);
+  }
+  // Taken out after the vCPU ran into it: nothing to do but to go on.
+  if (read_code(at, now) == now.size() && now[0] != kInt3) return;
+  give_back_breakpoint();
+}
+
+void Vcpu::on_watched(GuestVirt at) {
+  fire(at);
+  execute_under(at);
+}
+
+/// The five words that a gate pushes in 64-bit mode: rip, cs, rflags, rsp, ss.
+std::optional<std::array<std::uint64_t, 5>> Vcpu::interrupt_frame(std::uint64_t rsp) const {
+  const kvm_sync_regs& now = const_cast<Vcpu*>(this)->kvm_.state().s.regs;
+  std::array<std::uint64_t, 5> frame{};
+  const PageTableReader reader(shared_.memory, {GuestPhys(now.sregs.cr3 & 0x000f'ffff'ffff'f000),
+                                                (now.sregs.cr4 >> 12 & 1) != 0 ? 5u : 4u});
+  if (!reader.read(GuestVirt(rsp), std::as_writable_bytes(std::span(frame)))) return std::nullopt;
+  return frame;
+}
+
+/// An int3 has gone through the guest's gate and stands at the handler's first instruction.
+void Vcpu::on_gate_handler() {
+  const GuestVirt handler(kvm_.state().debug.arch.pc);
+  kvm_regs regs = kvm_.state().s.regs.regs;
+  const auto frame = interrupt_frame(regs.rsp);
+  // Ours are in kernel code; a program's own int3 is none of ours.
+  if (!frame || ((*frame)[1] & 3) != 0) return execute_under(handler);
+  const GuestVirt at((*frame)[0] - 1);
+  std::array<std::byte, 1> now{};
+  const bool ours = shared_.breakpoints.find(at) == Breakpoints::Found::Byte;
+  const bool gone = !ours && read_code(at, now) == now.size() && now[0] != kInt3;
+  if (!ours && !gone) return execute_under(handler);
+  // As if the int3 had not been executed.
+  regs.rip = at.raw();
+  regs.rflags = (*frame)[2];
+  regs.rsp = (*frame)[3];
+  must(kvm_.set_regs(regs));
+  kvm_.state().s.regs.regs = regs;
+  registers_.reset();
+  if (gone) return;
+  fire(at);
+  execute_under(at);
+}
+
+void Vcpu::fire(GuestVirt at) {
+  shared_.tap.slot().with(index_, [&](ExitSink& sink) { sink.on_breakpoint(*this, at); });
+}
+
+/// Lets the vCPU, whose rip is at `at`, get past our breakpoint there.
+void Vcpu::execute_under(GuestVirt at) {
+  if (!execute_simply(at)) step_alone(at);
+}
+
+bool Vcpu::execute_simply(GuestVirt at) {
+  const kvm_sync_regs& now = kvm_.state().s.regs;
+  if (!in_64_bit_mode(now.sregs)) return false;
+  std::array<std::byte, kLongestInstruction> code{};
+  const std::size_t length = read_code(at, code);
+  shared_.breakpoints.hide(at, std::span(code).first(length));
+  Registers registers = to_registers(now.regs, now.sregs, 0);
+  Stack stack(*this, registers);
+  const Displaced done = execute_displaced(std::span(code).first(length), registers, stack);
+  if (done == Displaced::NotSimple) return false;
+  must(kvm_.set_regs(to_kvm_regs(registers)));
+  if (done == Displaced::Halts) must(kvm_.set_mp_state(KVM_MP_STATE_HALTED));
+  return true;
+}
+
+/// The others stay out of the guest meanwhile: they would run past a breakpoint that is not there.
+void Vcpu::step_alone(GuestVirt at) {
+  if (!shared_.gate.begin_alone(index_)) return;
+  shared_.breakpoints.lift(at);
+  std::uint32_t control = KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_SINGLESTEP;
+  if (shared_.can_block_irqs) control |= KVM_GUESTDBG_BLOCKIRQ;
+  must(kvm_.set_debug(control, {}, 0));
+  step_from(at);
+  shared_.breakpoints.restore(at);
+  must(arm());
+  shared_.gate.end_alone();
+}
+
+void Vcpu::step_from(GuestVirt at) {
+  std::array<std::byte, kLongestInstruction> code{};
+  const bool rounds = repeats(std::span(code).first(read_code(at, code)));
+  const kvm_run& state = kvm_.state();
+  const auto forget_kicks = [this] {
+    __atomic_store_n(&kvm_.state().immediate_exit, std::uint8_t{0}, __ATOMIC_SEQ_CST);
+  };
+  while (shared_.gate.enter(index_, forget_kicks)) {
+    const int error = enter_guest();
+    if (error == EINTR || error == EAGAIN) continue;
+    if (error != 0) {
+      return must(fail(ErrorCode::Io,
+                       fmt::format("KVM_RUN failed on vCPU {}: {}", index_, std::strerror(error))));
+    }
+    const bool here = state.s.regs.regs.rip == at.raw();
+    if (state.exit_reason == KVM_EXIT_DEBUG && state.debug.arch.exception == kDebugVector) {
+      if (rounds && here) continue;
+      return;
+    }
+    if (state.exit_reason == KVM_EXIT_DEBUG || state.exit_reason == KVM_EXIT_INTERNAL_ERROR) {
+      std::array<std::byte, 1> now{};
+      const bool int3 = read_code(GuestVirt(state.s.regs.regs.rip), now) == 1 && now[0] == kInt3;
+      // The guest's own int3 stood under ours; or the next one, which will be met again.
+      if (int3 && here) return give_back_breakpoint();
+      if (int3) return;
+    }
+    handle_exit();
+  }
+}
+
+/// A #BP for the guest, rip at its int3.
+void Vcpu::give_back_breakpoint() {
+  if (shared_.habits.route == TrapRoute::Emulated) {
+    kvm_regs regs = kvm_.state().s.regs.regs;
+    regs.rip += 1;
+    must(kvm_.set_regs(regs));
+  }
+  auto events = kvm_.events();
+  if (!events) return must(Unexpected<Error>(events.error()));
+  events->exception.injected = 1;
+  events->exception.nr = kBreakpointVector;
+  events->exception.has_error_code = 0;
+  must(kvm_.set_events(*events));
+}
+
+/// A #DB of the guest's own making (its trap flag), which KVM gave to us while we watch something.
+void Vcpu::give_back_debug(std::uint64_t dr6) {
+  must(kvm_.set_guest_dr6(dr6));
+  auto events = kvm_.events();
+  if (!events) return must(Unexpected<Error>(events.error()));
+  events->exception.injected = 1;
+  events->exception.nr = kDebugVector;
+  events->exception.has_error_code = 0;
+  must(kvm_.set_events(*events));
+}
+
+}  // namespace ringside::vmm::kvm
