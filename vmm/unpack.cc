@@ -49,12 +49,17 @@ std::optional<std::size_t> run_lzma(lzma_stream& stream, Bytes packed, Buffer ou
   stream.avail_in = packed.size();
   stream.next_out = octets(out);
   stream.avail_out = out.size();
-  const lzma_ret end = lzma_code(&stream, LZMA_RUN);
+  lzma_ret end = lzma_code(&stream, LZMA_RUN);
   const std::size_t size = stream.total_out;
-  // A .lzma stream of unknown length ends where its buffer does; xz says that it ended.
-  const bool full = end == LZMA_OK && stream.avail_out == 0;
+  std::uint8_t spare = 0;
+  if (end == LZMA_OK && stream.avail_out == 0) {  // the end may come behind the last byte
+    stream.next_out = &spare;
+    stream.avail_out = 1;
+    end = lzma_code(&stream, LZMA_RUN);
+  }
+  const bool whole = end == LZMA_STREAM_END && stream.total_out == size;
   lzma_end(&stream);
-  if (end != LZMA_STREAM_END && !full) return std::nullopt;
+  if (!whole) return std::nullopt;
   return size;
 }
 
