@@ -21,7 +21,7 @@ import time
 import unittest
 import xml.etree.ElementTree
 
-from payload import ROOT, Payload
+from payload import ROOT, Payload, PayloadError  # noqa: F401
 
 sys.path.insert(0, str(ROOT / "tests/vm"))
 

@@ -3,9 +3,11 @@
 Used by the tests of the images themselves and by tests/bench/compare. Does not: trace anything.
 """
 
+import ctypes
 import os
 import pathlib
 import select
+import signal
 import socket
 import subprocess
 import tempfile
@@ -18,12 +20,19 @@ PATIENCE = 240
 # slab allocator, which uses it, end in a double fault. Without the CPU flag it uses a lock instead.
 CPU = "max,-cx16"
 APPEND = "console=ttyS0 panic=-1 quiet no_timer_check"
+LIBC = ctypes.CDLL(None)
 
 
 def images_folder():
     """Where images/build put the images."""
     build = os.environ.get("RINGSIDE_BUILD", ROOT / "build")
     return pathlib.Path(os.environ.get("RINGSIDE_IMAGES", pathlib.Path(build) / "images"))
+
+
+def end_with_parent():
+    """Run in a new process: a test that is killed takes its guest along."""
+    PR_SET_PDEATHSIG = 1
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class GuestError(Exception):
@@ -134,7 +143,7 @@ class Guest:
              "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
              "-kernel", files / "vmlinuz", "-initrd", initrd or files / "initrd",
              "-append", APPEND, *serials, *options],
-            stdin=subprocess.DEVNULL, stderr=errors)
+            stdin=subprocess.DEVNULL, stderr=errors, preexec_fn=end_with_parent)
         errors.close()
 
     def __enter__(self):
