@@ -44,6 +44,8 @@ class ProbePoints {
   /// Makes the tracepoint and leads it to the binding. Probes at one address fire in the order of
   /// these calls.
   virtual Result<void> bind(GuestVirt at, Policy policy, const Binding& binding) = 0;
+  /// Whether functions without an ftrace site are left alone.
+  virtual bool needs_ftrace_site() const { return true; }
 };
 
 }  // namespace ringside::providers

@@ -49,25 +49,39 @@ void TrapDispatcher::place_number(Place& place, const Binding& binding) {
 
 void TrapDispatcher::on_trap(const vmm::Trap& trap) {
   const dif::FireScope scope;
-  if (!open_.load(std::memory_order_acquire)) {
-    ++counters_.closed;
-    return;
-  }
-  const auto point = finder_.armed_at(trap.address);
-  if (!point || point->value >= places_.size()) {
-    ++counters_.no_point;
-    return;
-  }
+  const auto point = point_of(trap);
+  if (!point) return;
   const auto cpu = kernel_.cpu_of(trap.percpu_base);
   if (!cpu || *cpu >= vcpus_) {
     ++counters_.unknown_cpu;
     return;
   }
+  serve(*point, trap, *cpu);
+}
+
+void TrapDispatcher::on_stop(const vmm::Trap& trap, std::uint32_t cpu) {
+  const dif::FireScope scope;
+  if (const auto point = point_of(trap)) serve(*point, trap, cpu);
+}
+
+/// Counts the trap if it fires nothing.
+std::optional<TracepointId> TrapDispatcher::point_of(const vmm::Trap& trap) {
+  if (!open_.load(std::memory_order_acquire)) {
+    ++counters_.closed;
+    return std::nullopt;
+  }
+  const auto point = finder_.armed_at(trap.address);
+  if (point && point->value < places_.size()) return point;
+  ++counters_.no_point;
+  return std::nullopt;
+}
+
+void TrapDispatcher::serve(TracepointId point, const vmm::Trap& trap, std::uint32_t cpu) {
   const std::uint64_t tsc = host_tsc();
   const std::uint64_t time = clock_->trap_time(trap.tsc, tsc);
   context_.begin(trap.registers, trap.percpu_base);
-  const dif::FireRecord record{*cpu, time, clock_->wall_of_host(tsc)};
-  const Place place = places_[point->value];
+  const dif::FireRecord record{cpu, time, clock_->wall_of_host(tsc)};
+  const Place place = places_[point.value];
   for (std::uint32_t n = 0; n < place.count; ++n) fire(bindings_[place.first + n], record);
   if (place.by_number >= 0) {
     fire_by_number(number_tables_[static_cast<std::size_t>(place.by_number)], record);

@@ -50,6 +50,8 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
 
   /// Under the fire lock: on the fire thread, or on that of the vCPU that rang.
   void on_trap(const vmm::Trap& trap) override;
+  /// The same for a vCPU that stands still without the shim and is known to be this CPU.
+  void on_stop(const vmm::Trap& trap, std::uint32_t cpu);
   /// Under the fire lock.
   const DispatchCounters& counters() const { return counters_; }
 
@@ -69,6 +71,8 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
     TracepointId point;
     Binding binding;
   };
+  std::optional<TracepointId> point_of(const vmm::Trap& trap);
+  void serve(TracepointId point, const vmm::Trap& trap, std::uint32_t cpu);
   void place_number(Place& place, const Binding& binding);
   void fire(const Binding& binding, const dif::FireRecord& record);
   void fire_by_number(const NumberTable& table, const dif::FireRecord& record);

@@ -105,8 +105,13 @@ Result<void> FbtProvider::refusals(const dif::ProbeDescription& pattern,
   return {};
 }
 
+Result<GuestVirt> FbtProvider::entry_of(const guest_linux::Symbol& function) const {
+  if (!points_.needs_ftrace_site()) return function.address;
+  return entry_site(text_, function, &kernel_.symbols());
+}
+
 Result<GuestVirt> FbtProvider::safe_entry(const guest_linux::Symbol& function) {
-  const GuestVirt site = TRY(entry_site(text_, function, &kernel_.symbols()));
+  const GuestVirt site = TRY(entry_of(function));
   TRY(points_.check(site, kPolicy));
   return site;
 }
@@ -115,7 +120,7 @@ Result<std::vector<ReturnSite>> FbtProvider::safe_returns(const guest_linux::Sym
   const auto known = returns_.find(function.address.raw());
   if (known != returns_.end()) return known->second;
   // A function that ftrace does not know has no entry probe, and a return alone is of no use.
-  TRY(entry_site(text_, function, &kernel_.symbols()));
+  TRY(entry_of(function));
   std::vector<ReturnSite> sites = TRY(return_sites(text_, kernel_.symbols(), function));
   if (sites.empty()) return fail(ErrorCode::Unsupported, "it never returns");
   for (const ReturnSite& site : sites) TRY(points_.check(site.address, kPolicy));

@@ -54,6 +54,7 @@ class FbtProvider final : public Provider {
   Result<void> check(const guest_linux::Symbol& function, End end);
   const guest_linux::Symbol* symbol_of(dif::ProbeId id, End& end) const;
   Probe probe(std::size_t index, End end) const;
+  Result<GuestVirt> entry_of(const guest_linux::Symbol& function) const;
   Result<GuestVirt> safe_entry(const guest_linux::Symbol& function);
   Result<std::vector<ReturnSite>> safe_returns(const guest_linux::Symbol& function);
 

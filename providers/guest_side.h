@@ -14,6 +14,7 @@
 #include "providers/deferred_shim.h"
 #include "providers/dispatch.h"
 #include "providers/fire_loop.h"
+#include "providers/kernel_side.h"
 #include "providers/linux_context.h"
 #include "providers/registry.h"
 #include "providers/tracepoint/tracepoint.h"
@@ -24,34 +25,28 @@
 
 namespace ringside::providers {
 
-class GuestSide {
+class GuestSide final : public KernelSide {
  public:
   GuestSide(vmm::Machine& machine, guest_linux::Kernel& kernel);
-  ~GuestSide();
+  ~GuestSide() override;
   GuestSide(const GuestSide&) = delete;
   GuestSide& operator=(const GuestSide&) = delete;
 
-  /// The providers of this guest, in the order of their ids.
-  void add_providers(Registry& registry);
-  /// What the machine's side looks at the guest with.
-  LinuxInside inside_samples() { return {kernel_, sample_context_}; }
-  LinuxInside inside_events() { return {kernel_, event_context_}; }
-  /// The guest kernel's own idea of the TSC's rate.
-  std::optional<std::uint32_t> tsc_khz() const;
+  void add_providers(Registry& registry) override;
+  LinuxInside inside_samples() override { return {kernel_, sample_context_}; }
+  LinuxInside inside_events() override { return {kernel_, event_context_}; }
+  std::optional<std::uint32_t> tsc_khz() const override;
 
-  /// Ties the dispatcher to the engine and the clock, and gives the loop its parts. `stacks`: a
-  /// firing may follow the kernel's stack.
-  void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks);
+  void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) override;
   /// Writes every int3, in one pause. Nothing to do without trap probes.
-  Result<void> arm();
-  /// Restores the text, in one pause; a machine that is gone needs nothing.
-  void disarm();
+  Result<void> arm() override;
+  void disarm() override;
   /// Gives the kernel its int3 gate back, unless an int3 of ours may still stand: the shim lets the
-  /// guest pass it, the kernel's own handler would not. The fire thread has ended.
-  void retire();
+  /// guest pass it, the kernel's own handler would not.
+  void retire() override;
 
-  std::uint64_t lost_firings() const;
-  std::vector<std::string> take_notices();
+  std::uint64_t lost_firings() const override;
+  std::vector<std::string> take_notices() override;
 
  private:
   void load_stack_tables();

@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint64_t kPhysicalMask = 0x000f'ffff'ffff'f000;  // a root's bits in CR3
 constexpr std::size_t kCommSize = 16;                           // TASK_COMM_LEN
 constexpr std::size_t kDeepestStack = 256;                      // frames that are counted
+constexpr std::uint64_t kPagingOn = std::uint64_t{1} << 31;     // CR0.PG
+constexpr std::uint64_t kFiveLevels = std::uint64_t{1} << 12;   // CR4.LA57
 
 /// A register by its number in an instruction's encoding.
 std::uint64_t by_number(const Registers& r, std::uint8_t number) {
@@ -59,7 +61,20 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {
   // With page-table isolation CR3 may be the user's half of the pair (bit 12 set): it maps all of
   // the process, which is what we read through it. The low bits are the PCID.
   process_table_.root = GuestPhys(registers.cr3 & kPhysicalMask & ~kernel_table_.encryption_mask);
+  if (follows_vcpus_) follow_tables();
   process_reader_.set_table(process_table_);  // forgets the last firing's translations
+}
+
+void LinuxContext::follow_tables() {
+  vmm::PageTable table = kernel_table_;
+  table.levels = (registers_.cr4 & kFiveLevels) != 0 ? 5 : 4;
+  process_table_.levels = table.levels;
+  // In user mode it may be the user's half, but then the kernel has long had its own table.
+  const bool has_own = layout_.task_comm.has_value();
+  if (!registers_.in_user_mode() || !has_own) table.root = process_table_.root;
+  // Without paging there are no tables: a root that is nowhere makes every read a fault.
+  if ((registers_.cr0 & kPagingOn) == 0) table.root = GuestPhys(kPhysicalMask);
+  kernel_reader_.set_table(table);
 }
 
 std::optional<std::uint32_t> LinuxContext::syscall_number(std::uint8_t regs_register) const {
@@ -95,6 +110,12 @@ Result<std::uint64_t, Fault> LinuxContext::parent_pid() const {
 }
 
 Result<std::uint64_t, Fault> LinuxContext::variable(dif::ContextVariable which) const {
+  auto value = known_variable(which);
+  if (value || !follows_vcpus_) return value;
+  return 0;
+}
+
+Result<std::uint64_t, Fault> LinuxContext::known_variable(dif::ContextVariable which) const {
   using dif::ContextVariable;
   switch (which) {
     case ContextVariable::Curthread: return TRY(current()).raw();
@@ -123,6 +144,7 @@ Result<std::uint64_t, Fault> LinuxContext::variable(dif::ContextVariable which) 
 
 Result<std::size_t, Fault> LinuxContext::execname(std::span<char> out) const {
   using Comm = std::array<char, kCommSize>;
+  if (follows_vcpus_ && !known_variable(dif::ContextVariable::Tid)) return 0;
   const GuestVirt task = TRY(current());
   const Comm comm = TRY(field<Comm>(task, layout_.task_comm));
   const auto end = std::find(comm.begin(), comm.end(), '\0');

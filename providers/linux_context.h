@@ -59,6 +59,9 @@ class LinuxContext final : public dif::GuestContext {
 
   /// What kernel stacks are followed with; without it they are empty. Must outlive the context.
   void set_stack_tables(const guest_linux::StackTables* tables) { stack_tables_ = tables; }
+  /// For a kernel that is watched while it boots, or is none of Linux: its memory is what the vCPU
+  /// itself maps, and where there are no tasks yet, identities are 0 and execname is empty.
+  void follow_vcpus() { follows_vcpus_ = true; }
   /// Whose vCPUs stand still while a firing waits.
   void set_shim(vmm::Shim* shim) { shim_ = shim; }
 
@@ -92,6 +95,8 @@ class LinuxContext final : public dif::GuestContext {
 
  private:
   Result<GuestVirt, Fault> current() const;
+  void follow_tables();
+  Result<std::uint64_t, Fault> known_variable(dif::ContextVariable which) const;
   /// A member of a structure; an offset that the guest's types did not have is a fault.
   template <class T>
   Result<T, Fault> field(GuestVirt object, std::optional<std::uint32_t> offset) const {
@@ -126,6 +131,7 @@ class LinuxContext final : public dif::GuestContext {
   GuestVirt percpu_base_;
   Binding binding_;
   bool anywhere_ = false;
+  bool follows_vcpus_ = false;
   mutable std::optional<GuestVirt> current_;
   const guest_linux::StackTables* stack_tables_ = nullptr;
   vmm::Shim* shim_ = nullptr;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dif/stack_use.h"
+#include "providers/boot_side.h"
 #include "providers/builtin.h"
 #include "providers/fire_loop.h"
 #include "providers/guest_clock.h"
@@ -38,16 +39,20 @@ class EngineSink final : public ProbeSink {
 
 class LiveTracer final : public Tracer {
  public:
-  LiveTracer(vmm::Machine* machine, guest_linux::Kernel* kernel, Channel channel) {
+  LiveTracer(vmm::Machine* machine, guest_linux::Kernel* kernel, Channel channel,
+             guest_linux::FileKernel* held)
+      : held_(held != nullptr ? machine : nullptr) {
     auto builtin = std::make_unique<BuiltinProvider>();
     auto profile = std::make_unique<ProfileProvider>();
     builtin_ = builtin.get();
     profile_ = profile.get();
     registry_.add(std::move(builtin));
-    if (machine != nullptr && kernel != nullptr) {
+    if (held != nullptr) {
+      guest_ = std::make_unique<BootSide>(*machine, *held);
+    } else if (machine != nullptr && kernel != nullptr) {
       guest_ = std::make_unique<GuestSide>(*machine, *kernel);
-      guest_->add_providers(registry_);
     }
+    if (guest_) guest_->add_providers(registry_);
     // After those: what it publishes grows on demand, up to the end of a range.
     registry_.add(std::move(profile));
     if (machine == nullptr) return;
@@ -98,7 +103,8 @@ class LiveTracer final : public Tracer {
   BuiltinProvider* builtin_;
   ProfileProvider* profile_;
   FireLock lock_;
-  std::unique_ptr<GuestSide> guest_;      // null where no Linux is known
+  vmm::Machine* held_;                    // until start() lets it begin; else null
+  std::unique_ptr<KernelSide> guest_;     // null where no kernel is known
   std::unique_ptr<MachineSide> machine_;  // null for the machine `none`
 
   bool started_ = false;
@@ -135,7 +141,12 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   if (guest_) {
     guest_->prepare(*sink_, *clock_, parts, dif::uses_kernel_stack(engine.program()));
   }
-  if (machine_) machine_->prepare(*sink_, *clock_, parts);
+  if (machine_) {
+    if (guest_ && guest_->breakpoints() != nullptr) {
+      machine_->exit_channel()->set_breakpoints(guest_->breakpoints());
+    }
+    machine_->prepare(*sink_, *clock_, parts);
+  }
   loop_ = std::make_unique<FireLoop>(std::move(parts));
   loop_->start();
   // BEGIN may have called exit(): then there is nothing to arm for.
@@ -147,6 +158,7 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
     }
   }
   loop_->open_timers();
+  if (held_ != nullptr && !sink_->finished()) held_->release();
   return {};
 }
 
@@ -176,7 +188,12 @@ Result<std::unique_ptr<Tracer>> Tracer::attach(vmm::Machine* machine, guest_linu
     const ChannelChoice choice{machine->exits() != nullptr, machine->vcpu_count(), online_cpus()};
     channel = TRY(choose_channel(options.channel, choice));
   }
-  return std::unique_ptr<Tracer>(std::make_unique<LiveTracer>(machine, kernel, channel));
+  if (options.held != nullptr) {
+    CHECK(machine != nullptr && machine->exits() != nullptr);
+    kernel = options.held;
+  }
+  return std::unique_ptr<Tracer>(
+      std::make_unique<LiveTracer>(machine, kernel, channel, options.held));
 }
 
 }  // namespace ringside::providers

@@ -21,6 +21,7 @@
 #include "dif/stability.h"
 #include "providers/channel.h"
 #include "providers/provider.h"
+#include "vmm/linux/file_kernel.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 
@@ -28,6 +29,10 @@ namespace ringside::providers {
 
 struct TracerOptions {
   Channel channel = Channel::Auto;
+  /// The kernel of a machine of our own that is held before its first instruction: then it is
+  /// traced from there, and start() lets the machine begin once BEGIN has fired and the probes
+  /// stand. Takes the place of `kernel`.
+  guest_linux::FileKernel* held = nullptr;
 };
 
 class Tracer {

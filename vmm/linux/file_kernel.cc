@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::uint64_t kKernelHalf = 1ULL << 63;
 constexpr std::uint64_t kPage = 4096;
+constexpr std::uint32_t kMaxCpus = 256;  // cpu_of() looks at all of them
 
 /// Where `linked` runs. What lies below the kernel's half are per-CPU offsets, which do not move.
 std::uint64_t moved(std::uint64_t linked, std::int64_t slide) {
@@ -83,8 +84,13 @@ class ElfFileKernel final : public FileKernel {
   std::optional<TypeId> prototype(const Symbol& function) const override {
     return btf_.prototype(function.name);
   }
-  std::span<const std::uint64_t> percpu_bases() const override { return {}; }
-  std::optional<std::uint32_t> cpu_of(GuestVirt) const override { return std::nullopt; }
+  std::span<const std::uint64_t> percpu_bases() const override { return percpu_; }
+  std::optional<std::uint32_t> cpu_of(GuestVirt percpu_base) const override {
+    const auto found = std::find(percpu_.begin(), percpu_.end(), percpu_base.raw());
+    if (found == percpu_.end()) return std::nullopt;
+    return static_cast<std::uint32_t>(found - percpu_.begin());
+  }
+  bool learn_cpus(const GuestReader& live) override;
   Result<GuestVirt, Fault> current_task(const GuestReader& kernel,
                                         GuestVirt percpu_base) const override {
     if (!current_offset_) return Unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
@@ -120,6 +126,7 @@ class ElfFileKernel final : public FileKernel {
   Btf btf_;
   KernelLayout layout_;
   std::optional<std::uint64_t> current_offset_;
+  std::vector<std::uint64_t> percpu_;
   std::vector<AddressRange> forbidden_;
   std::vector<PatchedSite> sites_;
   std::optional<std::vector<PatchedSite>> boot_patches_;
@@ -169,10 +176,12 @@ void ElfFileKernel::add_module(std::vector<Symbol> symbols) {
   const bool is_linux = named("linux_banner").has_value();
   Module module;
   module.name = is_linux ? "vmlinux" : "kernel";
-  const auto stext = named("_stext"), etext = named("_etext");
-  if (stext && etext && *etext > *stext) {
+  const auto stext = named("_stext");
+  // Init text too: it is there while the kernel boots.
+  const auto end = std::max(named("_etext"), named("_einittext"));
+  if (stext && end && *end > *stext) {
     module.text_base = GuestVirt(moved(*stext, move_.slide));
-    module.text_size = *etext - *stext;
+    module.text_size = *end - *stext;
   } else {
     for (const ElfImage::Segment& segment : image_.segments()) {
       if (!segment.executable) continue;
@@ -187,6 +196,18 @@ void ElfFileKernel::add_module(std::vector<Symbol> symbols) {
   if (!is_linux) symbols_.accept_low_addresses();
   symbols_.add_module(std::move(module), std::move(symbols));
   symbols_.seal();
+}
+
+bool ElfFileKernel::learn_cpus(const GuestReader& live) {
+  const Symbol* count = find("nr_cpu_ids");
+  const Symbol* offsets = find("__per_cpu_offset");
+  if (!is_linux() || count == nullptr || offsets == nullptr) return false;
+  const auto cpus = load<std::uint32_t>(live, count->address);
+  if (!cpus || *cpus == 0 || *cpus > kMaxCpus) return false;
+  std::vector<std::uint64_t> bases(*cpus);
+  if (!live.read(offsets->address, std::as_writable_bytes(std::span(bases)))) return false;
+  percpu_ = std::move(bases);
+  return true;
 }
 
 /// "Linux version 6.1.0-56-cloud-amd64 (..." (init/version.c).
@@ -241,11 +262,8 @@ Result<void> ElfFileKernel::load_types() {
 void ElfFileKernel::load_text() {
   forbidden_ = forbidden_ranges(symbols_, InitText::Allowed);
   const Module& vmlinux = symbols_.modules()[0];
-  // Init text too: it is there while the kernel boots.
-  const auto init = init_text();
-  const GuestVirt end(
-      std::max(vmlinux.text_base.raw() + vmlinux.text_size, init ? init->end.raw() : 0));
-  const TextBounds bounds{&text_, {vmlinux.text_base, end}};
+  const TextBounds bounds{
+      &text_, {vmlinux.text_base, GuestVirt(vmlinux.text_base.raw() + vmlinux.text_size)}};
   const auto collect = [&](std::string_view start, std::string_view stop, auto collector) {
     collector(table_between(start, stop), bounds, sites_);
   };

@@ -33,6 +33,9 @@ class FileKernel : public Kernel {
   virtual const std::optional<std::vector<PatchedSite>>& patched_at_boot() const = 0;
   /// Text that is freed when the kernel has booted, and may be used for anything then.
   virtual std::optional<AddressRange> init_text() const = 0;
+  /// Reads the per-CPU bases through the page table of a vCPU, once the kernel has them (after
+  /// setup_per_cpu_areas()); false when they make no sense yet.
+  virtual bool learn_cpus(const GuestReader& live) = 0;
 };
 
 /// Invalid or Unsupported, naming the file, when it holds no symbols that can be read.

@@ -1,0 +1,44 @@
+// Changes the machine's breakpoints for a vCPU's thread, which may not pause the machine itself
+// (fire_lock.h): a thread of its own does it while the vCPU waits, outside the guest and thus
+// paused.
+// Used by the boot side. Threads: set() on one vCPU's thread at a time, under the fire lock.
+// Fire context: no.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "vmm/machine.h"
+#include "vmm/vcpu_exits.h"
+
+namespace ringside::providers {
+
+class BreakpointSetter {
+ public:
+  BreakpointSetter(vmm::Machine& machine, vmm::VcpuExits& exits);
+  /// Whoever waits in set() is answered.
+  ~BreakpointSetter();
+  BreakpointSetter(const BreakpointSetter&) = delete;
+  BreakpointSetter& operator=(const BreakpointSetter&) = delete;
+
+  /// VcpuExits::set_breakpoints in a pause.
+  Result<void> set(std::vector<GuestVirt> addresses);
+
+ private:
+  void body();
+  Result<void> set_paused(const std::vector<GuestVirt>& addresses);
+
+  vmm::Machine& machine_;
+  vmm::VcpuExits& exits_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<std::vector<GuestVirt>> request_;
+  std::optional<Result<void>> answer_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace ringside::providers

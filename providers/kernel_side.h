@@ -1,0 +1,48 @@
+// The tracer's half that knows the kernel in the machine: what stands on its text, and what must be
+// done to the guest at start and stop. Two kinds: guest_side.h for a Linux that runs, by a shim
+// inside it; boot_side.h for a kernel that is held before its first instruction, by breakpoints.
+// Used by the tracer alone. Threads: the session's, unless said otherwise.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "providers/exit_channel.h"
+#include "providers/fire_loop.h"
+#include "providers/registry.h"
+#include "providers/vcpu_context.h"
+
+namespace ringside::providers {
+
+class KernelSide {
+ public:
+  virtual ~KernelSide() = default;
+
+  /// The providers of this kernel, in the order of their ids.
+  virtual void add_providers(Registry& registry) = 0;
+  /// What the machine's side looks at the guest with.
+  virtual LinuxInside inside_samples() = 0;
+  virtual LinuxInside inside_events() = 0;
+  /// The guest kernel's own idea of the TSC's rate, where it has one by now.
+  virtual std::optional<std::uint32_t> tsc_khz() const = 0;
+
+  /// Ties everything to the engine and the clock, and gives the loop its parts. `stacks`: a firing
+  /// may follow the kernel's stack.
+  virtual void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) = 0;
+  /// Where breakpoints without guest code lead; null: nowhere. After prepare().
+  virtual BreakpointSink* breakpoints() { return nullptr; }
+  /// From here on probes may fire, if the loop's traps are open.
+  virtual Result<void> arm() = 0;
+  /// Restores the text, in one pause; a machine that is gone needs nothing.
+  virtual void disarm() = 0;
+  /// The last of it, when the fire thread has ended.
+  virtual void retire() = 0;
+
+  virtual std::uint64_t lost_firings() const = 0;
+  virtual std::vector<std::string> take_notices() = 0;
+};
+
+}  // namespace ringside::providers
