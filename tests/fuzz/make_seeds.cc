@@ -1,12 +1,14 @@
 // Writes first inputs for the fuzz targets: make_seeds FOLDER GOLDEN. D programs (ours and those of
 // the folder GOLDEN) go to FOLDER/d, what they compile to into FOLDER/dof; kernels into FOLDER/elf
-// and FOLDER/bz. Fire context: no.
+// and FOLDER/bz; what guests do to devices into FOLDER/ports, FOLDER/uart and FOLDER/virtio. Fire
+// context: no.
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "tests/fuzz/boot_input.h"
+#include "tests/fuzz/device_input.h"
 #include "tests/fuzz/seeds.h"
 
 namespace {
@@ -36,6 +38,9 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(folder / "dof");
   write_all(folder / "elf", fuzz::elf_kernels());
   write_all(folder / "bz", fuzz::bz_images());
+  write_all(folder / "ports", fuzz::port_scripts());
+  write_all(folder / "uart", fuzz::uart_scripts());
+  write_all(folder / "virtio", fuzz::virtio_scripts());
   int number = 0;
   for (const std::string& source : fuzz::programs(argv[2])) {
     const std::string name = std::to_string(number++);

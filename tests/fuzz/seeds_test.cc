@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/fuzz/boot_input.h"
+#include "tests/fuzz/device_input.h"
 
 // Each target under its file's name; see meson.build.
 extern "C" int fuzz_d(const std::uint8_t* data, std::size_t size);
@@ -15,6 +16,11 @@ extern "C" int fuzz_dof(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_run(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_elf_boot(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_bz_image(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_ports(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_uart(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_virtio_block(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_virtio_console(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_virtio_rng(const std::uint8_t* data, std::size_t size);
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t most, unsigned seed);
 
@@ -65,12 +71,12 @@ TEST(FuzzTargets, TakeCompiledAndDamagedPrograms) {
   }
 }
 
-/// Each kernel whole, cut at many places, and with one byte changed at a time.
+/// Each input whole, cut at many places, and with one byte changed at a time.
 void feed(int (*target)(const std::uint8_t*, std::size_t),
-          const std::vector<std::vector<std::byte>>& kernels) {
-  for (const auto& kernel : kernels) {
-    std::vector<std::uint8_t> bytes(kernel.size());
-    std::memcpy(bytes.data(), kernel.data(), kernel.size());
+          const std::vector<std::vector<std::byte>>& inputs) {
+  for (const auto& input : inputs) {
+    std::vector<std::uint8_t> bytes(input.size());
+    std::memcpy(bytes.data(), input.data(), input.size());
     target(bytes.data(), bytes.size());
     for (std::size_t size = 0; size < bytes.size(); size += 7) target(bytes.data(), size);
     for (std::size_t at = 0; at < bytes.size(); at += 3) {
@@ -88,6 +94,17 @@ TEST(FuzzTargets, TakeWholeAndDamagedElfKernels) {
 
 TEST(FuzzTargets, TakeWholeAndDamagedBzImages) {
   feed(fuzz_bz_image, bz_images());
+}
+
+TEST(FuzzTargets, TakeWholeAndDamagedScriptsForPortDevices) {
+  feed(fuzz_ports, port_scripts());
+  feed(fuzz_uart, uart_scripts());
+}
+
+TEST(FuzzTargets, TakeWholeAndDamagedScriptsForVirtioDevices) {
+  feed(fuzz_virtio_block, virtio_scripts());
+  feed(fuzz_virtio_console, virtio_scripts());
+  feed(fuzz_virtio_rng, virtio_scripts());
 }
 
 }  // namespace
