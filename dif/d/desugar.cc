@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "dif/d/nodes.h"
+
 namespace ringside::d {
 namespace {
 
@@ -60,12 +62,7 @@ class Desugarer {
   }
 
   Expr* node(ExprKind kind, Expr* a = nullptr, Expr* b = nullptr) {
-    Expr e;
-    e.kind = kind;
-    e.at = at_;
-    e.a = a;
-    e.b = b;
-    return tools_.arena.make(std::move(e));
+    return make_node(tools_.arena, kind, at_, a, b);
   }
   Expr* number(std::uint64_t value) {
     Expr* e = node(ExprKind::Integer);
@@ -73,12 +70,7 @@ class Desugarer {
     e->type = tools_.integer;
     return e;
   }
-  Expr* hidden(Text name) {
-    Expr* e = node(ExprKind::Scoped);
-    e->scope = Scope::Clause;
-    e->text = name;
-    return e;
-  }
+  Expr* hidden(Text name) { return make_clause_local(tools_.arena, name, at_); }
   Expr* negate(Expr* a) {
     Expr* e = node(ExprKind::Unary, a);
     e->op = Op::Not;

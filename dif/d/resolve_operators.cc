@@ -2,6 +2,7 @@
 // operators, binary operators, assignment, ?: .
 #include <fmt/format.h>
 
+#include "dif/d/nodes.h"
 #include "dif/d/resolve.h"
 
 namespace ringside::d {
@@ -180,27 +181,10 @@ Checked<void> Resolver::keep_keys(Expr* e, Expr* target) {
     if (first == nullptr) continue;
     key = again;
     TRY(resolve(key));
-    if (prologue == nullptr) {
-      prologue = first;
-      continue;
-    }
-    Expr both;
-    both.kind = ExprKind::Comma;
-    both.at = e->at;
-    both.a = prologue;
-    both.b = first;
-    both.type = first->type;
-    prologue = arena_.make(std::move(both));
+    prologue = prologue == nullptr ? first : make_comma(arena_, e->at, prologue, first);
   }
   if (prologue == nullptr) return {};
-  Expr* change = arena_.make(Expr(*e));
-  Expr whole;
-  whole.kind = ExprKind::Comma;
-  whole.at = e->at;
-  whole.a = prologue;
-  whole.b = change;
-  whole.type = e->type;
-  *e = std::move(whole);
+  *e = *make_comma(arena_, e->at, prologue, arena_.make(Expr(*e)));
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "dif/d/nodes.h"
 #include "dif/d/purity.h"
 #include "dif/d/resolve.h"
 
@@ -47,21 +48,17 @@ Checked<Expr*> Resolver::copy(const Expr& e, const Location& at, const Bindings&
 
 /// `value`, already resolved, as a value of `type`.
 Expr* Resolver::converted(Expr* value, TypeId type) {
-  Expr cast;
-  cast.kind = ExprKind::Cast;
-  cast.at = value->at;
-  cast.a = value;
-  cast.type = type;
-  cast.translation = value->translation;
-  return arena_.make(std::move(cast));
+  Expr* cast = make_node(arena_, ExprKind::Cast, value->at, value);
+  cast->type = type;
+  cast->translation = value->translation;
+  return cast;
 }
 
 /// Something of a type, not to be evaluated: checks an expression before it has its inputs.
 Expr* Resolver::placeholder(TypeId type, const Location& at) {
-  Expr nothing;
-  nothing.at = at;
-  nothing.type = types_.uint64;
-  Expr* made = converted(arena_.make(std::move(nothing)), type);
+  Expr* nothing = make_node(arena_, ExprKind::Integer, at);
+  nothing->type = types_.uint64;
+  Expr* made = converted(nothing, type);
   made->is_lvalue = types_.by_reference(type);
   return made;
 }
@@ -89,18 +86,8 @@ Checked<std::pair<Expr*, Expr*>> Resolver::evaluate_once(Expr* e) {
   const TypeId type = types_.decay(e->type);
   Symbol* symbol = TRY(add_variable(Scope::Clause, name, e->at));
   symbol->type = type;
-  Expr kept;
-  kept.kind = ExprKind::Scoped;
-  kept.scope = Scope::Clause;
-  kept.at = e->at;
-  kept.text = arena_.make(std::string(name));
-  Expr* const target = arena_.make(std::move(kept));
-  Expr keep;
-  keep.kind = ExprKind::Assign;
-  keep.at = e->at;
-  keep.a = target;
-  keep.b = e;
-  Expr* const assignment = arena_.make(std::move(keep));
+  Expr* const target = make_clause_local(arena_, arena_.make(std::string(name)), e->at);
+  Expr* const assignment = make_node(arena_, ExprKind::Assign, e->at, target, e);
   TRY(resolve(assignment));
   Expr* const again = arena_.make(Expr(*target));
   return std::pair<Expr*, Expr*>(assignment, again);
@@ -138,14 +125,7 @@ Checked<void> Resolver::inline_index(Expr* e, const Symbol& symbol) {
     bindings.emplace(symbol.parameters[i], converted(again, symbol.keys[i]));
   }
   Expr* value = TRY(copy(*symbol.value, e->at, bindings, "inline " + symbol.name));
-  for (Expr* prologue : prologues) {
-    Expr comma;
-    comma.kind = ExprKind::Comma;
-    comma.at = e->at;
-    comma.a = prologue;
-    comma.b = value;
-    value = arena_.make(std::move(comma));
-  }
+  for (Expr* prologue : prologues) value = make_comma(arena_, e->at, prologue, value);
   TRY(resolve_dynamic(value));
   return become(e, value, symbol.type);
 }
@@ -273,16 +253,8 @@ Checked<void> Resolver::translated_member(Expr* e) {
     const Bindings bindings{{translator.parameter, translation.input}};
     Expr* value = TRY(copy(*conversion.value, e->at, bindings, "translator"));
     TRY(resolve_dynamic(value));
-    if (translation.prologue != nullptr) {
-      Expr comma;
-      comma.kind = ExprKind::Comma;
-      comma.at = e->at;
-      comma.a = translation.prologue;
-      comma.b = value;
-      comma.type = value->type;
-      comma.translation = value->translation;
-      value = arena_.make(std::move(comma));
-    }
+    if (translation.prologue != nullptr)
+      value = make_comma(arena_, e->at, translation.prologue, value);
     if (!check_assignable(*e, found->type, *value)) {
       return complain("D_XLATE_INCOMPAT", e->at,
                       fmt::format("translator member {} definition uses incompatible types: "
@@ -302,33 +274,23 @@ Checked<void> Resolver::materialize(Expr* e) {
   const std::string name = fmt::format("%translated_{}", ++hidden_variables_);
   Symbol* symbol = TRY(add_variable(Scope::Clause, name, e->at));
   symbol->type = type;
-  const auto make = [&](ExprKind kind, Expr* a, Expr* b) {
-    Expr node;
-    node.kind = kind;
-    node.at = e->at;
-    node.a = a;
-    node.b = b;
-    return arena_.make(std::move(node));
-  };
-  Expr* whole = make(ExprKind::Scoped, nullptr, nullptr);
-  whole->scope = Scope::Clause;
-  whole->text = arena_.make(std::string(name));
+  const Location at = e->at;
+  Expr* whole = make_clause_local(arena_, arena_.make(std::string(name)), at);
   Expr* result = nullptr;
   for (const Translator::Conversion& conversion : translation.translator->conversions) {
     const Text member = arena_.make(std::string(conversion.member));
-    Expr* target = make(ExprKind::Member, arena_.make(Expr(*whole)), nullptr);
+    Expr* target = make_node(arena_, ExprKind::Member, at, arena_.make(Expr(*whole)));
     target->text = member;
-    Expr* source = make(ExprKind::Xlate, translation.input, nullptr);
+    Expr* source = make_node(arena_, ExprKind::Xlate, at, translation.input);
     source->translation = e->translation;
     source->type = type;
-    Expr* value = make(ExprKind::Member, source, nullptr);
+    Expr* value = make_node(arena_, ExprKind::Member, at, source);
     value->text = member;
-    Expr* assignment = make(ExprKind::Assign, target, value);
-    result = result == nullptr ? assignment : make(ExprKind::Comma, result, assignment);
+    Expr* assignment = make_node(arena_, ExprKind::Assign, at, target, value);
+    result = result == nullptr ? assignment : make_comma(arena_, at, result, assignment);
   }
-  Expr* made = result == nullptr ? whole : make(ExprKind::Comma, result, whole);
+  Expr* made = result == nullptr ? whole : make_comma(arena_, at, result, whole);
   TRY(resolve(made));
-  const Location at = e->at;
   *e = *made;
   e->at = at;
   return {};
