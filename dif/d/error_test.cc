@@ -45,6 +45,7 @@ INSTANTIATE_TEST_SUITE_P(
              "[D_DIV_ZERO] line 1: expression contains division by zero\n"},
         Case{"BEGIN { pid = 1; }", "[D_OP_WRITE] line 1: "},
         Case{"BEGIN { 1 = 2; }", "[D_OP_LVAL] line 1: "},
+        Case{"BEGIN { NULL = 1; }", "[D_OP_LVAL] line 1: "},
         Case{"BEGIN { x = 1; x = \"a\"; }", "[D_OP_INCOMPAT] line 1: "},
         Case{"BEGIN { trace(-execname); }", "[D_OP_ARITH] line 1: "},
         Case{"BEGIN { trace(*pid); }", "[D_DEREF_NONPTR] line 1: "},

@@ -177,7 +177,8 @@ class Resolver {
   Checked<void> unary(Expr* e);
   Checked<void> address_of(Expr* e);
   Checked<void> step(Expr* e);
-  Checked<void> declare_stepped(const Expr& target);
+  const Expr* undeclared(const Expr& target);
+  Checked<void> declare_written(const Expr& target, TypeId type, const Location& at);
   Checked<void> keep_keys(Expr* e, Expr* target);
   Checked<void> binary(Expr* e);
   Checked<void> incompatible(const Expr* e) const;

@@ -79,6 +79,11 @@ std::optional<std::uint64_t> compute(Op op, std::uint64_t a, std::uint64_t b, bo
   }
 }
 
+/// Where a name that is written to lives.
+Scope variable_scope(const Expr& named) {
+  return named.kind == ExprKind::Name ? Scope::Global : named.scope;
+}
+
 }  // namespace
 
 /// Gives `e`, whose operands and type are resolved, its value when the operands have theirs.
@@ -149,24 +154,29 @@ Checked<void> Resolver::writable(const Expr& e, const Expr& target) {
   return {};
 }
 
-/// x++ declares x, as x = x + 1 would on a variable that reads as 0.
-Checked<void> Resolver::declare_stepped(const Expr& target) {
-  const bool element = target.kind == ExprKind::Index;
-  const Expr& named = element ? *target.a : target;
-  if (named.kind != ExprKind::Name && named.kind != ExprKind::Scoped) return {};
+/// The name that `target` writes to (its own, or its array's) where nothing has that name yet.
+const Expr* Resolver::undeclared(const Expr& target) {
+  const Expr& named = target.kind == ExprKind::Index ? *target.a : target;
+  if (named.kind != ExprKind::Name && named.kind != ExprKind::Scoped) return nullptr;
   const std::string& text = *named.text;
-  const Scope scope = named.kind == ExprKind::Name ? Scope::Global : named.scope;
-  if (find(scope, text) != nullptr) return {};
+  if (find(variable_scope(named), text) != nullptr) return nullptr;
   const bool taken = dif::find_builtin(text) || enumerators_.contains(text) || text == "args" ||
                      text == "uregs" || text == "NULL" || is_function_name(text);
-  if (scope == Scope::Global && taken) return {};
+  return named.kind == ExprKind::Name && taken ? nullptr : &named;
+}
+
+/// Declares what undeclared() has found in `target`.
+Checked<void> Resolver::declare_written(const Expr& target, TypeId type, const Location& at) {
+  const bool element = target.kind == ExprKind::Index;
+  const Expr& named = element ? *target.a : target;
+  const Scope scope = variable_scope(named);
   if (element && scope == Scope::Clause) {
     return complain(
-        "D_ARR_LOCAL", target.at,
-        fmt::format("cannot declare associative array as local variable: this->{}", text));
+        "D_ARR_LOCAL", at,
+        fmt::format("cannot declare associative array as local variable: this->{}", *named.text));
   }
-  Symbol* symbol = TRY(add_variable(scope, text, named.at));
-  symbol->type = types_.int64;
+  Symbol* symbol = TRY(add_variable(scope, *named.text, named.at));
+  symbol->type = type;
   symbol->is_associative = element;
   return {};
 }
@@ -190,7 +200,8 @@ Checked<void> Resolver::keep_keys(Expr* e, Expr* target) {
 
 Checked<void> Resolver::step(Expr* e) {
   Expr* a = e->a;
-  TRY(declare_stepped(*a));
+  // x++ declares x, as x = x + 1 would on a variable that reads as 0.
+  if (undeclared(*a) != nullptr) TRY(declare_written(*a, types_.int64, a->at));
   TRY(resolve(a, "D_OP_DYN"));
   TRY(writable(*e, *a));
   if (types_.is_array(a->type) || types_.is_function(a->type)) {
@@ -377,13 +388,9 @@ Checked<void> Resolver::check_assignable(const Expr& e, TypeId to, const Expr& f
 
 /// The first assignment to a name declares it with the type of what is assigned.
 Checked<void> Resolver::assign_new(Expr* e) {
-  Expr* target = e->a;
-  const bool element = target->kind == ExprKind::Index;
-  const Expr* named = element ? target->a : target;
-  const Scope scope = named->kind == ExprKind::Name ? Scope::Global : named->scope;
-  for (Expr* key : target->list) TRY(resolve(key, "D_OP_DYN"));  // a[i++] = i declares i
+  for (Expr* key : e->a->list) TRY(resolve(key, "D_OP_DYN"));  // a[i++] = i declares i
   TRY(resolve(e->b, "D_OP_DYN"));
-  if (find(scope, *named->text) != nullptr) return {};  // its own value declared it
+  if (undeclared(*e->a) == nullptr) return {};  // its own value declared it
   if (e->compound) {  // x += 1 reads a variable that nobody wrote: it is a number
     if (!types_.is_integer(e->b->type)) {
       return complain("D_OP_ARITH", e->at, "operator requires operands of arithmetic type");
@@ -393,28 +400,12 @@ Checked<void> Resolver::assign_new(Expr* e) {
         "D_OP_INCOMPAT", e->at,
         fmt::format("cannot assign a value of type {} to a variable", types_.name(e->b->type)));
   }
-  if (element && scope == Scope::Clause) {
-    return complain(
-        "D_ARR_LOCAL", e->at,
-        fmt::format("cannot declare associative array as local variable: this->{}", *named->text));
-  }
-  Symbol* symbol = TRY(add_variable(scope, *named->text, named->at));
-  symbol->type = e->compound ? types_.int64 : e->b->type;
-  symbol->is_associative = element;
-  return {};
+  return declare_written(*e->a, e->compound ? types_.int64 : e->b->type, e->at);
 }
 
 Checked<void> Resolver::assign(Expr* e) {
   Expr* target = e->a;
-  const Expr* named = target->kind == ExprKind::Index ? target->a : target;
-  if (named->kind == ExprKind::Name || named->kind == ExprKind::Scoped) {
-    const Scope scope = named->kind == ExprKind::Name ? Scope::Global : named->scope;
-    const std::string& text = *named->text;
-    const bool built_in =
-        scope == Scope::Global && (dif::find_builtin(text) || enumerators_.contains(text) ||
-                                   text == "args" || text == "uregs" || is_function_name(text));
-    if (find(scope, *named->text) == nullptr && !built_in) TRY(assign_new(e));
-  }
+  if (undeclared(*target) != nullptr) TRY(assign_new(e));
   TRY(resolve(target, "D_OP_DYN"));
   TRY(writable(*e, *target));
   TRY(resolve(e->b, "D_OP_DYN"));
