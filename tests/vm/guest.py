@@ -16,8 +16,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # A loaded machine under TCG has taken minutes for what takes seconds.
 PATIENCE = 240
-# QEMU 7.2's TCG leaves rubbish in EFLAGS after cmpxchg16b; an interrupt right there makes 6.12's
-# slab allocator, which uses it, end in a double fault. Without the CPU flag it uses a lock instead.
+# Why: images/README.md.
 CPU = "max,-cx16"
 APPEND = "console=ttyS0 panic=-1 quiet no_timer_check"
 LIBC = ctypes.CDLL(None)

@@ -17,9 +17,10 @@ std::string kernel_command_line(const std::string& append) {
   return line;
 }
 
-/// Without cmpxchg16b under TCG: with it, QEMU 7.2 loses some boots of Linux 6.12 on two busy CPUs
-/// to an oops with garbage in the flags (3 of 18 boots, none of 40 without, none on 10.0; that the
-/// instruction is to blame is inferred from the dumps).
+/// Without cmpxchg16b under TCG: QEMU 7.2 leaves rubbish in the flags after it, which an interrupt
+/// right there saves and restores. Linux 6.12 on two busy CPUs then copies backwards in
+/// prepare_creds (the direction flag is set) or takes a double fault: 5 of 21 boots lost, none of
+/// 373 without, none of 6 on QEMU 10.0.
 const char* cpu_model(Accelerator accelerator) {
   return accelerator == Accelerator::Kvm ? "max" : "max,-cx16";
 }
