@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "vmm/base/unique_fd.h"
@@ -114,7 +115,13 @@ Result<KernelFile::Format> format_of(std::span<const std::byte> bytes, std::stri
   return fail(ErrorCode::Invalid, fmt::format("{}: {}", name, what_it_is(bytes)));
 }
 
-Result<std::vector<std::byte>> read_file(const std::string& path) {
+/// The whole file, mapped as long as the pointer or a copy of it lives.
+struct MappedFile {
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> bytes;
+};
+
+Result<MappedFile> map_file(const std::string& path) {
   const auto failed = [&](std::string_view what) {
     const auto code = errno == ENOENT ? ErrorCode::NotFound : ErrorCode::Io;
     return fail(code, fmt::format("cannot {} kernel {}: {}", what, path, std::strerror(errno)));
@@ -125,40 +132,35 @@ Result<std::vector<std::byte>> read_file(const std::string& path) {
   if (::fstat(fd.get(), &status) != 0) return failed("read");
   if (!S_ISREG(status.st_mode))
     return fail(ErrorCode::Invalid, fmt::format("{}: no regular file", path));
-  if (static_cast<std::uint64_t>(status.st_size) > kMostFile)
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size > kMostFile)
     return fail(ErrorCode::Limit, fmt::format("{}: larger than 2 GiB: no kernel", path));
-  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got = ::read(fd.get(), bytes.data() + done, bytes.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failed("read");
-    if (got == 0) break;  // somebody shortens it
-    done += static_cast<std::size_t>(got);
-  }
-  bytes.resize(done);
-  return bytes;
+  if (size == 0) return MappedFile{};
+  void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (start == MAP_FAILED) return failed("map");
+  return MappedFile{{start, [size](const void* at) { ::munmap(const_cast<void*>(at), size); }},
+                    {static_cast<const std::byte*>(start), size}};
 }
 
 }  // namespace
 
 Result<KernelFile> KernelFile::open(const std::string& path) {
-  auto bytes = TRY(read_file(path));
-  return parse(std::move(bytes), path);
+  MappedFile file = TRY(map_file(path));
+  const Format format = TRY(format_of(file.bytes, path));
+  return KernelFile(std::move(file.owner), file.bytes, path, format);
 }
 
 Result<KernelFile> KernelFile::parse(std::vector<std::byte> bytes, std::string name) {
-  KernelFile file;
-  file.format_ = TRY(format_of(bytes, name));
-  file.bytes_ = std::move(bytes);
-  file.name_ = std::move(name);
-  return file;
+  const Format format = TRY(format_of(bytes, name));
+  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  const std::span<const std::byte> all = *owner;
+  return KernelFile(std::move(owner), all, std::move(name), format);
 }
 
 Result<std::span<const std::byte>> KernelFile::elf() const {
   if (format_ == Format::Flat)
     return fail(ErrorCode::Unsupported, fmt::format("{}: no ELF file: it has no symbols", name_));
-  if (format_ != Format::BzImage) return std::span<const std::byte>(bytes_);
+  if (format_ != Format::BzImage) return bytes_;
   if (unpacked_ != nullptr) return std::span<const std::byte>(*unpacked_);
   const BzImage image = TRY(read_bz_image(bytes_, name_));
   if (image.payload.empty())
@@ -172,6 +174,15 @@ Result<std::span<const std::byte>> KernelFile::elf() const {
     return fail(ErrorCode::Unsupported, fmt::format("{}: no 64-bit kernel inside", name_));
   unpacked_ = std::make_shared<const std::vector<std::byte>>(std::move(*unpacked));
   return std::span<const std::byte>(*unpacked_);
+}
+
+Result<KernelFile> KernelFile::elf_file() const {
+  if (format_ != Format::BzImage) {
+    TRY(elf());  // a flat file has none
+    return *this;
+  }
+  const auto image = TRY(elf());
+  return KernelFile(unpacked_, image, name_, Format::Elf64);
 }
 
 }  // namespace ringside::vmm

@@ -10,7 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "vmm/base/result.h"
@@ -22,8 +22,10 @@ class KernelFile {
   /// Flat: a Multiboot header gives the addresses (a.out kludge), and there is no ELF in it.
   enum class Format : std::uint8_t { BzImage, Elf64, Elf32, Flat };
 
-  /// Reads the file. NotFound, or Invalid for what is no x86 kernel, with what it is instead as far
-  /// as one can tell ("a kernel for arm64").
+  /// Maps the file, so that a vmlinux with all its DWARF costs only what is looked at. It must not
+  /// be shortened while this object or a copy lives (a new file under its name is fine).
+  /// NotFound, or Invalid for what is no x86 kernel, with what it is instead as far as one can tell
+  /// ("a kernel for arm64").
   static Result<KernelFile> open(const std::string& path);
   /// The same for bytes in memory, named `name` in messages.
   static Result<KernelFile> parse(std::vector<std::byte> bytes, std::string name);
@@ -36,13 +38,18 @@ class KernelFile {
   /// its symbols are kallsyms, and the kernel's relocations follow it. Unsupported for a packing
   /// that we cannot read and for a flat file. Not from two threads at once.
   Result<std::span<const std::byte>> elf() const;
+  /// elf() as a kernel file of its own, under the same name and without a copy. Errors as elf().
+  Result<KernelFile> elf_file() const;
 
  private:
-  KernelFile() = default;
+  KernelFile(std::shared_ptr<const void> owner, std::span<const std::byte> bytes, std::string name,
+             Format format)
+      : owner_(std::move(owner)), bytes_(bytes), name_(std::move(name)), format_(format) {}
 
+  std::shared_ptr<const void> owner_;  // of bytes_
+  std::span<const std::byte> bytes_;
   std::string name_;
-  Format format_ = Format::Elf64;
-  std::vector<std::byte> bytes_;
+  Format format_;
   mutable std::shared_ptr<const std::vector<std::byte>> unpacked_;
 };
 

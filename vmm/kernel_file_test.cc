@@ -69,6 +69,25 @@ TEST(KernelFile, ABzImageGivesTheElfImageOfItsPayloadOnceUnpacked) {
   }
 }
 
+TEST(KernelFile, TheElfImageOfABzImageIsAKernelFileThatOutlivesIt) {
+  const Bytes elf = sample_elf({});
+  Result<KernelFile> inside = fail(ErrorCode::NotFound, {});
+  {
+    SampleBzImage image;
+    image.payload = packed(elf, "gzip");
+    const auto file = KernelFile::parse(sample_bz_image(image), "k");
+    ASSERT_TRUE(file.has_value());
+    inside = file->elf_file();
+  }
+
+  ASSERT_TRUE(inside.has_value()) << inside.error().message;
+  EXPECT_EQ(inside->format(), KernelFile::Format::Elf64);
+  EXPECT_EQ(inside->name(), "k");
+  EXPECT_TRUE(std::equal(inside->bytes().begin(), inside->bytes().end(), elf.begin(), elf.end()));
+  EXPECT_EQ(inside->elf_file()->bytes().data(), inside->bytes().data());
+  EXPECT_FALSE(KernelFile::parse(sample_flat_kernel(), "k")->elf_file().has_value());
+}
+
 TEST(KernelFile, APayloadThatIsNoKernelIsRefusedByName) {
   SampleBzImage image;
   image.payload = packed(Bytes(5000), "gzip");
@@ -164,6 +183,10 @@ TEST(KernelFile, OpensFilesAndNamesThemInErrors) {
   ASSERT_TRUE(file.has_value()) << file.error().message;
   EXPECT_EQ(file->name(), path);
   EXPECT_EQ(file->bytes().size(), elf.size());
+  std::filesystem::remove(path);
+  EXPECT_TRUE(std::equal(file->bytes().begin(), file->bytes().end(), elf.begin(), elf.end()));
+  std::ofstream(path).close();
+  EXPECT_EQ(KernelFile::open(path).error().message, path + ": the file is empty");
   std::filesystem::remove(path);
 
   const auto missing = KernelFile::open(path);
