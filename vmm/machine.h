@@ -38,6 +38,7 @@ enum class MachineState : std::uint8_t {
   Died,        // the process behind the machine is gone
 };
 
+class KernelFile;
 class PausedMachine;
 class VcpuExits;
 
@@ -59,6 +60,8 @@ class Machine {
   /// How the process behind a machine that Died ended, and its own last line; empty otherwise, or
   /// where there is no such process.
   virtual std::string cause_of_death() const { return {}; }
+  /// More than one line of the same where there is more: the state of the vCPU that died.
+  virtual std::string last_words() const { return {}; }
 
   /// The two byte streams to the guest's command port (images/README.md); empty when the machine
   /// has none. Both ends stay owned by the machine; they are blocking, so poll before reading.
@@ -117,6 +120,14 @@ enum class MachineChoice : std::uint8_t {
   Kvm,      // our own VMM, or an error that says why not
 };
 
+/// How the kvm machine starts a kernel file.
+enum class BootWay : std::uint8_t {
+  // By a PVH note where there is one, also that of the vmlinux in a bzImage; else as it is.
+  Auto,
+  Pvh,      // by its PVH note, or an error
+  BzImage,  // by Linux's 64-bit boot protocol, or an error: the kernel unpacks and moves itself
+};
+
 /// A raw file as a virtio block device.
 struct DiskConfig {
   std::string path;
@@ -135,6 +146,9 @@ struct MachineConfig {
 
   // The kvm machine only.
   std::vector<DiskConfig> disks;
+  BootWay boot = BootWay::Auto;
+  /// `kernel` as open_kernel() has read it, where somebody needed it before.
+  std::shared_ptr<const KernelFile> kernel_file;
   bool hold = false;      // the vCPUs wait for Machine::release()
   bool terminal = false;  // stdin goes to the guest's console, which goes to stderr
   std::string kvm_device = "/dev/kvm";

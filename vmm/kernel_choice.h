@@ -1,0 +1,19 @@
+// Which kernel a file is started as. A bzImage can unpack and move itself, or the vmlinux inside it
+// is started directly by its PVH note: no decompressor, no move, so its symbols are right as they
+// are and its first instruction comes half a second earlier.
+// Used by the kvm machine, and by who wants the same kernel's symbols.
+// Fire context: no.
+#pragma once
+
+#include <string>
+
+#include "vmm/kernel_file.h"
+#include "vmm/machine.h"
+
+namespace ringside::vmm {
+
+/// The file to start: `path` itself, or the vmlinux that was in it, under the same name.
+/// Unsupported where `way` is not possible, with the one that is; else KernelFile::open's errors.
+Result<KernelFile> open_kernel(const std::string& path, BootWay way);
+
+}  // namespace ringside::vmm
