@@ -1,6 +1,8 @@
 #include "vmm/kvm/devices/virtio_worker.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -16,7 +18,14 @@ Result<std::unique_ptr<VirtioWorker>> VirtioWorker::create(VirtioDevice& device)
 }
 
 VirtioWorker::VirtioWorker(VirtioDevice& device, UniqueFd event)
-    : device_(device), event_(std::move(event)), thread_([this] { run(); }) {}
+    : device_(device), event_(std::move(event)) {
+  // Signals are for the threads that wait for them: the new thread inherits that it takes none.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
 
 VirtioWorker::~VirtioWorker() {
   ending_ = true;

@@ -33,7 +33,7 @@ class VirtioWorker {
   VirtioDevice& device_;
   UniqueFd event_;
   std::atomic<bool> ending_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;
 };
 
 }  // namespace ringside::vmm::kvm
