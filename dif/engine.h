@@ -1,10 +1,10 @@
 // The engine: evaluates the clauses of a verified program when probes fire, and keeps what they
 // produce (records, aggregations, variables, drops) until the consumer takes it.
 //
-// Threads: exactly one thread fires (the fire thread: BEGIN, END, ERROR, traps and timers all fire
-// there), exactly one thread consumes. They meet only in take(): the consumer asks, the fire
-// thread hands over between two firings (serve_requests()), so firing takes no lock. A fire thread
-// that ends calls stop_serving() as its last act; from then on take() helps itself.
+// Threads: one thread fires at a time (whoever fires sees to that; all of it orders memory), exactly
+// one thread consumes. They meet only in take(): the consumer asks, the fire thread hands over
+// between two firings (serve_requests()), so the engine takes no lock. A fire thread that ends, the
+// last of all firings, calls stop_serving() as its last act; from then on take() helps itself.
 // Fire context: fire() yes; everything else no.
 #pragma once
 
@@ -132,7 +132,7 @@ class Engine {
   /// The probe that faults are reported through (dtrace:::ERROR), when it is enabled.
   void set_error_probe(ProbeId probe);
 
-  /// Evaluates every clause enabled on `probe`. Fire thread only.
+  /// Evaluates every clause enabled on `probe`. One thread at a time.
   void fire(ProbeId probe, const FireRecord& record, const GuestContext& guest);
   /// What exit(n) was called with, once it was; from then on fire() evaluates nothing but `END`
   /// (set_end_probe). Any thread.
