@@ -1,8 +1,8 @@
 // The engine: evaluates the clauses of a verified program when probes fire, and keeps what they
 // produce (records, aggregations, variables, drops) until the consumer takes it.
 //
-// Threads: one thread fires at a time (whoever fires sees to that; all of it orders memory), exactly
-// one thread consumes. They meet only in take(): the consumer asks, the fire thread hands over
+// Threads: one thread fires at a time (a lock of whoever fires sees to that), exactly one thread
+// consumes. They meet only in take(): the consumer asks, the fire thread hands over
 // between two firings (serve_requests()), so the engine takes no lock. A fire thread that ends, the
 // last of all firings, calls stop_serving() as its last act; from then on take() helps itself.
 // Fire context: fire() yes; everything else no.
