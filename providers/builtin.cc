@@ -5,15 +5,28 @@ namespace {
 
 constexpr const char* kNames[] = {"BEGIN", "END", "ERROR"};
 
+using enum dif::Stability;
+using enum dif::DependencyClass;
+
+constexpr dif::ProviderAttributes kAttributes{
+    .provider = {Stable, Stable, Common},
+    .module = {Private, Private, Unknown},
+    .function = {Private, Private, Unknown},
+    .name = {Stable, Stable, Common},
+    .arguments = {Stable, Stable, Common},
+};
+
 }  // namespace
 
+BuiltinProvider::BuiltinProvider() : Provider("dtrace", kAttributes) {}
+
 Probe BuiltinProvider::probe(std::uint32_t index) const {
-  return {{first_ + index}, {"dtrace", "", "", kNames[index]}};
+  return {id_at(index), {"dtrace", "", "", kNames[index]}};
 }
 
 std::optional<dif::ProbeId> BuiltinProvider::enabled_id(std::uint32_t index) const {
   if (!enabled_[index]) return std::nullopt;
-  return dif::ProbeId{first_ + index};
+  return id_at(index);
 }
 
 Result<void> BuiltinProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
@@ -25,30 +38,18 @@ Result<void> BuiltinProvider::provide(const dif::ProbeDescription& pattern, cons
 }
 
 Result<std::optional<Probe>> BuiltinProvider::by_id(dif::ProbeId id) {
-  if (id.value < first_ || id.value - first_ >= kProbes) return std::optional<Probe>();
-  return std::optional(probe(id.value - first_));
+  const auto index = index_of(id);
+  return index ? std::optional(probe(*index)) : std::nullopt;
 }
 
 ProbeArguments BuiltinProvider::arguments(const Probe&) {
   return {};
 }
 
-dif::ProviderAttributes BuiltinProvider::attributes() const {
-  using enum dif::Stability;
-  using enum dif::DependencyClass;
-  return {
-      .provider = {Stable, Stable, Common},
-      .module = {Private, Private, Unknown},
-      .function = {Private, Private, Unknown},
-      .name = {Stable, Stable, Common},
-      .arguments = {Stable, Stable, Common},
-  };
-}
-
 Result<void> BuiltinProvider::enable(const Probe& probe) {
-  const std::uint32_t index = probe.id.value - first_;
-  if (index >= kProbes) return fail(ErrorCode::NotFound, "the provider dtrace has no such probe");
-  enabled_[index] = true;
+  const auto index = index_of(probe.id);
+  if (!index) return no_such_probe();
+  enabled_[*index] = true;
   return {};
 }
 

@@ -12,13 +12,12 @@ namespace ringside::providers {
 
 class BuiltinProvider final : public Provider {
  public:
-  std::string_view name() const override { return "dtrace"; }
-  void set_first_id(std::uint32_t first) override { first_ = first; }
+  BuiltinProvider();
+
   std::uint32_t id_count() const override { return kProbes; }
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
-  dif::ProviderAttributes attributes() const override;
   Result<void> enable(const Probe& probe) override;
 
   /// Empty while nobody enabled them.
@@ -31,7 +30,6 @@ class BuiltinProvider final : public Provider {
   std::optional<dif::ProbeId> enabled_id(std::uint32_t index) const;
   Probe probe(std::uint32_t index) const;
 
-  std::uint32_t first_ = 1;
   std::array<bool, kProbes> enabled_ = {};
 };
 

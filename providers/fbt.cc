@@ -1,5 +1,4 @@
-// In this file, top to bottom: names and ids, filtering, publishing and refusing, sites, arguments,
-// enabling.
+// In this file, top to bottom: names, filtering, checking, sites, arguments, enabling.
 #include "providers/fbt.h"
 
 #include <fmt/core.h>
@@ -11,6 +10,17 @@ namespace ringside::providers {
 namespace {
 
 constexpr auto kPolicy = ProbePoints::Policy::Normal;
+
+using enum dif::Stability;
+using enum dif::DependencyClass;
+
+constexpr dif::ProviderAttributes kAttributes{
+    .provider = {Evolving, Evolving, Isa},
+    .module = {Private, Private, Unknown},
+    .function = {Private, Private, Unknown},
+    .name = {Evolving, Evolving, Isa},
+    .arguments = {Private, Private, Isa},
+};
 
 /// Whether a value of this type is passed as one word, so that arg<n> is the n-th parameter. What
 /// is not (a structure, a floating number, __int128) has no type here, nor have those behind it.
@@ -27,23 +37,21 @@ bool takes_one_word(const TypeGraph& types, TypeId type) {
 }  // namespace
 
 FbtProvider::FbtProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points)
-    : kernel_(kernel), points_(points), text_(text), symbols_(kernel.symbols().symbols().size()) {}
+    : EntryReturnProvider("fbt", kAttributes),
+      kernel_(kernel),
+      points_(points),
+      text_(text),
+      symbols_(kernel.symbols().symbols().size()) {}
 
-Probe FbtProvider::probe(std::size_t index, End end) const {
+dif::ProbeDescription FbtProvider::function_name(std::size_t function) const {
   const guest_linux::SymbolTable& table = kernel_.symbols();
-  const guest_linux::Symbol& symbol = table.symbols()[index];
-  const bool leaves = end == End::Return;
-  return {{first_ + static_cast<std::uint32_t>(index * 2) + (leaves ? 1 : 0)},
-          {"fbt", table.modules()[symbol.module].name, std::string(symbol.name),
-           leaves ? "return" : "entry"}};
+  const guest_linux::Symbol& symbol = table.symbols()[function];
+  return {{}, table.modules()[symbol.module].name, std::string(symbol.name), {}};
 }
 
-const guest_linux::Symbol* FbtProvider::symbol_of(dif::ProbeId id, End& end) const {
-  const std::uint32_t offset = id.value - first_;  // wraps to a large value below first_
+const guest_linux::Symbol* FbtProvider::symbol_of(Place place) const {
   const auto symbols = kernel_.symbols().symbols();
-  if (offset / 2 >= std::min(symbols_, symbols.size())) return nullptr;
-  end = offset % 2 == 0 ? End::Entry : End::Return;
-  return &symbols[offset / 2];
+  return place.function < symbols.size() ? &symbols[place.function] : nullptr;
 }
 
 bool FbtProvider::wants(const Wanted& wanted, const guest_linux::Symbol& symbol) const {
@@ -54,14 +62,11 @@ bool FbtProvider::wants(const Wanted& wanted, const guest_linux::Symbol& symbol)
   return dif::field_matches(function, symbol.name);
 }
 
-template <class Visit>
-void FbtProvider::for_each_named(const dif::ProbeDescription& pattern, Visit visit) {
+void FbtProvider::for_each_function(const dif::ProbeDescription& pattern,
+                                    const std::function<void(std::size_t)>& visit) const {
   Wanted wanted;
   wanted.pattern = &pattern;
-  wanted.entry = dif::field_matches(pattern.name, "entry");
-  wanted.leave = dif::field_matches(pattern.name, "return");
   wanted.exact = !pattern.function.empty() && !dif::is_glob(pattern.function);
-  if (!wanted.entry && !wanted.leave) return;
   const guest_linux::SymbolTable& table = kernel_.symbols();
   // One look into the index answers for most names that do not exist.
   if (wanted.exact && table.find(pattern.function) == nullptr) return;
@@ -72,36 +77,20 @@ void FbtProvider::for_each_named(const dif::ProbeDescription& pattern, Visit vis
   const auto symbols = table.symbols();
   const std::size_t count = std::min(symbols_, symbols.size());
   for (std::size_t index = 0; index < count; ++index) {
-    if (!wants(wanted, symbols[index])) continue;
-    if (wanted.entry) visit(index, End::Entry);
-    if (wanted.leave) visit(index, End::Return);
+    if (wants(wanted, symbols[index])) visit(index);
   }
 }
 
-Result<void> FbtProvider::check(const guest_linux::Symbol& function, End end) {
-  if (end == End::Entry) {
-    TRY(safe_entry(function));
+Result<void> FbtProvider::check(Place place) {
+  const guest_linux::Symbol* const function = symbol_of(place);
+  if (function == nullptr || !function->is_text()) {
+    return fail(ErrorCode::NotFound, "there is no such function");
+  }
+  if (place.end == End::Entry) {
+    TRY(safe_entry(*function));
   } else {
-    TRY(safe_returns(function));
+    TRY(safe_returns(*function));
   }
-  return {};
-}
-
-Result<void> FbtProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
-  const auto symbols = kernel_.symbols().symbols();
-  for_each_named(pattern, [&](std::size_t index, End end) {
-    if (check(symbols[index], end)) visit(probe(index, end));
-  });
-  return {};
-}
-
-Result<void> FbtProvider::refusals(const dif::ProbeDescription& pattern,
-                                   const RefusalVisitor& visit) {
-  const auto symbols = kernel_.symbols().symbols();
-  for_each_named(pattern, [&](std::size_t index, End end) {
-    const Result<void> fine = check(symbols[index], end);
-    if (!fine) visit({probe(index, end).name, fine.error().message});
-  });
   return {};
 }
 
@@ -128,17 +117,9 @@ Result<std::vector<ReturnSite>> FbtProvider::safe_returns(const guest_linux::Sym
   return sites;
 }
 
-Result<std::optional<Probe>> FbtProvider::by_id(dif::ProbeId id) {
-  End end = End::Entry;
-  const guest_linux::Symbol* symbol = symbol_of(id, end);
-  if (symbol == nullptr || !symbol->is_text()) return std::optional<Probe>();
-  if (!check(*symbol, end)) return std::optional<Probe>();
-  return std::optional(probe((id.value - first_) / 2, end));
-}
-
 ProbeArguments FbtProvider::arguments(const Probe& probe) {
-  End end = End::Entry;
-  const guest_linux::Symbol* symbol = symbol_of(probe.id, end);
+  const auto place = place_of(probe.id);
+  const guest_linux::Symbol* const symbol = place ? symbol_of(*place) : nullptr;
   if (symbol == nullptr) return {};
   const auto prototype = kernel_.prototype(*symbol);
   const TypeGraph& types = kernel_.types();
@@ -146,7 +127,7 @@ ProbeArguments FbtProvider::arguments(const Probe& probe) {
 
   ProbeArguments arguments;
   arguments.known = true;
-  if (end == End::Entry) {
+  if (place->end == End::Entry) {
     for (const Parameter& parameter : types.parameters(*prototype)) {
       if (!takes_one_word(types, parameter.type)) break;
       arguments.types.push_back(parameter.type);
@@ -166,26 +147,14 @@ ProbeArguments FbtProvider::arguments(const Probe& probe) {
   return arguments;
 }
 
-dif::ProviderAttributes FbtProvider::attributes() const {
-  using enum dif::Stability;
-  using enum dif::DependencyClass;
-  return {
-      .provider = {Evolving, Evolving, Isa},
-      .module = {Private, Private, Unknown},
-      .function = {Private, Private, Unknown},
-      .name = {Evolving, Evolving, Isa},
-      .arguments = {Private, Private, Isa},
-  };
-}
-
 Result<void> FbtProvider::enable(const Probe& probe) {
-  End end = End::Entry;
-  const guest_linux::Symbol* symbol = symbol_of(probe.id, end);
-  if (symbol == nullptr) return fail(ErrorCode::NotFound, "the provider fbt has no such probe");
-  if (!enabled_.insert(probe.id.value).second) return {};
+  const auto place = place_of(probe.id);
+  const guest_linux::Symbol* const symbol = place ? symbol_of(*place) : nullptr;
+  if (symbol == nullptr) return no_such_probe();
+  if (!note_enabled(probe.id)) return {};
   Binding binding;
   binding.probe = probe.id;
-  if (end == End::Entry) {
+  if (place->end == End::Entry) {
     const GuestVirt site = TRY(safe_entry(*symbol));
     return points_.bind(site, kPolicy, binding);
   }

@@ -17,6 +17,17 @@ constexpr const char* kUsual[] = {
     "tick-500",     "tick-1000",    "tick-5000",
 };
 
+using enum dif::Stability;
+using enum dif::DependencyClass;
+
+constexpr dif::ProviderAttributes kAttributes{
+    .provider = {Evolving, Evolving, Common},
+    .module = {Unstable, Unstable, Unknown},
+    .function = {Private, Private, Unknown},
+    .name = {Evolving, Evolving, Common},
+    .arguments = {Evolving, Evolving, Common},
+};
+
 /// Whether the pattern asks for a timer by its whole name.
 bool names_one(const dif::ProbeDescription& pattern) {
   return pattern.module.empty() && pattern.function.empty() && !dif::is_glob(pattern.name);
@@ -24,14 +35,13 @@ bool names_one(const dif::ProbeDescription& pattern) {
 
 }  // namespace
 
-ProfileProvider::ProfileProvider() {
+ProfileProvider::ProfileProvider() : Provider("profile", kAttributes) {
   for (const char* name : kUsual) publish(name);
   CHECK(published_.size() == std::size(kUsual));
 }
 
 Probe ProfileProvider::probe(std::size_t index) const {
-  return {{first_ + static_cast<std::uint32_t>(index)},
-          {"profile", "", "", published_[index].name}};
+  return {id_at(static_cast<std::uint32_t>(index)), {"profile", "", "", published_[index].name}};
 }
 
 Result<TimerName> ProfileProvider::servable(const std::string& name) const {
@@ -69,34 +79,21 @@ Result<void> ProfileProvider::refusals(const dif::ProbeDescription& pattern,
 }
 
 Result<std::optional<Probe>> ProfileProvider::by_id(dif::ProbeId id) {
-  if (id.value < first_ || id.value - first_ >= published_.size()) return std::optional<Probe>();
-  return std::optional(probe(id.value - first_));
+  const auto index = index_of(id);
+  if (!index || *index >= published_.size()) return std::optional<Probe>();
+  return std::optional(probe(*index));
 }
 
 ProbeArguments ProfileProvider::arguments(const Probe&) {
   return {};
 }
 
-dif::ProviderAttributes ProfileProvider::attributes() const {
-  using enum dif::Stability;
-  using enum dif::DependencyClass;
-  return {
-      .provider = {Evolving, Evolving, Common},
-      .module = {Unstable, Unstable, Unknown},
-      .function = {Private, Private, Unknown},
-      .name = {Evolving, Evolving, Common},
-      .arguments = {Evolving, Evolving, Common},
-  };
-}
-
 Result<void> ProfileProvider::enable(const Probe& probe) {
-  const std::uint32_t index = probe.id.value - first_;
-  if (index >= published_.size()) {
-    return fail(ErrorCode::NotFound, "the provider profile has no such probe");
-  }
+  const auto index = index_of(probe.id);
+  if (!index || *index >= published_.size()) return no_such_probe();
   const bool already = std::any_of(enabled_.begin(), enabled_.end(),
                                    [&](const EnabledTimer& one) { return one.probe == probe.id; });
-  const TimerName& timer = published_[index].timer;
+  const TimerName& timer = published_[*index].timer;
   if (!already) enabled_.push_back({probe.id, timer.kind, timer.interval});
   return {};
 }

@@ -25,15 +25,12 @@ class ProfileProvider final : public Provider {
  public:
   ProfileProvider();
 
-  std::string_view name() const override { return "profile"; }
-  void set_first_id(std::uint32_t first) override { first_ = first; }
   std::uint32_t id_count() const override { return kMostProbes; }
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
   /// A timer's name that we cannot serve: too fast, a suffix that does not exist.
   Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
-  dif::ProviderAttributes attributes() const override;
   Result<void> enable(const Probe& probe) override;
 
   /// In the order of enabling.
@@ -49,7 +46,6 @@ class ProfileProvider final : public Provider {
   Result<TimerName> servable(const std::string& name) const;
   Probe probe(std::size_t index) const;
 
-  std::uint32_t first_ = 1;
   std::vector<Published> published_;
   std::vector<EnabledTimer> enabled_;
 };

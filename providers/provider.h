@@ -44,9 +44,12 @@ class Provider {
   using RefusalVisitor = std::function<void(const Refusal&)>;
 
   virtual ~Provider() = default;
-  virtual std::string_view name() const = 0;
+  std::string_view name() const { return name_; }
+  /// What this provider promises of all its probes (Dynamic Tracing Guide, "Stability" of each
+  /// provider).
+  const dif::ProviderAttributes& attributes() const { return attributes_; }
   /// First id and how many ids this provider may use; the same for the same guest in every run.
-  virtual void set_first_id(std::uint32_t first) = 0;
+  void set_first_id(std::uint32_t first) { first_ = first; }
   virtual std::uint32_t id_count() const = 0;
 
   /// Visits the published probes that match, in the order of their ids. A provider may publish a
@@ -61,12 +64,28 @@ class Provider {
   /// The published probe with this id; empty when the id belongs to none.
   virtual Result<std::optional<Probe>> by_id(dif::ProbeId id) = 0;
   virtual ProbeArguments arguments(const Probe& probe) = 0;
-  /// What this provider promises of all its probes (Dynamic Tracing Guide, "Stability" of each
-  /// provider).
-  virtual dif::ProviderAttributes attributes() const = 0;
 
   /// Prepares the probe; it fires only once the session arms and runs. Idempotent.
   virtual Result<void> enable(const Probe& probe) = 0;
+
+ protected:
+  /// `name` must outlive the provider.
+  Provider(std::string_view name, const dif::ProviderAttributes& attributes)
+      : name_(name), attributes_(attributes) {}
+
+  dif::ProbeId id_at(std::uint32_t index) const { return {first_ + index}; }
+  /// Below id_count(); empty for an id that is not this provider's.
+  std::optional<std::uint32_t> index_of(dif::ProbeId id) const {
+    const std::uint32_t index = id.value - first_;  // wraps to a large value below first_
+    return index < id_count() ? std::optional(index) : std::nullopt;
+  }
+  /// What enable() answers for a probe that is not this provider's.
+  tl::unexpected<Error> no_such_probe() const;
+
+ private:
+  const std::string_view name_;
+  const dif::ProviderAttributes attributes_;
+  std::uint32_t first_ = 1;
 };
 
 }  // namespace ringside::providers

@@ -6,64 +6,50 @@
 #include <string_view>
 
 namespace ringside::providers {
+namespace {
+
+using enum dif::Stability;
+using enum dif::DependencyClass;
+
+constexpr dif::ProviderAttributes kAttributes{
+    .provider = {Evolving, Evolving, Common},
+    .module = {Private, Private, Unknown},
+    .function = {Unstable, Unstable, Isa},
+    .name = {Evolving, Evolving, Common},
+    .arguments = {Unstable, Unstable, Isa},
+};
+
+}  // namespace
 
 SyscallProvider::SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel,
                                  ProbePoints& points, const PtRegsLayout& pt_regs)
-    : kernel_(kernel),
+    : EntryReturnProvider("syscall", kAttributes),
+      kernel_(kernel),
       points_(points),
       pt_regs_(pt_regs),
       text_(text),
       calls_(find_system_calls(text_, kernel.symbols())) {}
 
-Probe SyscallProvider::probe(std::size_t index, End end) const {
-  const bool leaves = end == End::Return;
-  return {{first_ + static_cast<std::uint32_t>(index * 2) + (leaves ? 1 : 0)},
-          {"syscall", "vmlinux", calls_[index].name, leaves ? "return" : "entry"}};
+dif::ProbeDescription SyscallProvider::function_name(std::size_t function) const {
+  return {{}, "vmlinux", calls_[function].name, {}};
 }
 
-template <class Visit>
-void SyscallProvider::for_each_named(const dif::ProbeDescription& pattern, Visit visit) const {
-  const bool entry = dif::field_matches(pattern.name, "entry");
-  const bool leave = dif::field_matches(pattern.name, "return");
-  if ((!entry && !leave) || !dif::field_matches(pattern.module, "vmlinux")) return;
+void SyscallProvider::for_each_function(const dif::ProbeDescription& pattern,
+                                        const std::function<void(std::size_t)>& visit) const {
+  if (!dif::field_matches(pattern.module, "vmlinux")) return;
   for (std::size_t index = 0; index < calls_.size(); ++index) {
-    if (!dif::field_matches(pattern.function, calls_[index].name)) continue;
-    if (entry) visit(index, End::Entry);
-    if (leave) visit(index, End::Return);
+    if (dif::field_matches(pattern.function, calls_[index].name)) visit(index);
   }
 }
 
-Result<void> SyscallProvider::check(const SystemCall& call, End end) {
-  if (end == End::Entry) {
+Result<void> SyscallProvider::check(Place place) {
+  const SystemCall& call = calls_[place.function];
+  if (place.end == End::Entry) {
     TRY(entry_place(call));
   } else {
     TRY(exits(call));
   }
   return {};
-}
-
-Result<void> SyscallProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
-  for_each_named(pattern, [&](std::size_t index, End end) {
-    if (check(calls_[index], end)) visit(probe(index, end));
-  });
-  return {};
-}
-
-Result<void> SyscallProvider::refusals(const dif::ProbeDescription& pattern,
-                                       const RefusalVisitor& visit) {
-  for_each_named(pattern, [&](std::size_t index, End end) {
-    const Result<void> fine = check(calls_[index], end);
-    if (!fine) visit({probe(index, end).name, fine.error().message});
-  });
-  return {};
-}
-
-Result<std::optional<Probe>> SyscallProvider::by_id(dif::ProbeId id) {
-  const std::uint32_t offset = id.value - first_;  // wraps to a large value below first_
-  if (offset / 2 >= calls_.size()) return std::optional<Probe>();
-  const End end = offset % 2 == 0 ? End::Entry : End::Return;
-  if (!check(calls_[offset / 2], end)) return std::optional<Probe>();
-  return std::optional(probe(offset / 2, end));
 }
 
 Result<GuestVirt> SyscallProvider::entry_place(const SystemCall& call) {
@@ -131,34 +117,20 @@ ProbeArguments SyscallProvider::entry_arguments(const SystemCall& call) const {
 }
 
 ProbeArguments SyscallProvider::arguments(const Probe& probe) {
-  const std::uint32_t offset = probe.id.value - first_;
-  if (offset / 2 >= calls_.size()) return {};
-  if (offset % 2 == 0) return entry_arguments(calls_[offset / 2]);
+  const auto place = place_of(probe.id);
+  if (!place) return {};
+  if (place->end == End::Entry) return entry_arguments(calls_[place->function]);
   const auto value = kernel_.types().find("long");
   if (!value) return {};
   return {true, {*value, *value}, {"value", "value"}};
 }
 
-dif::ProviderAttributes SyscallProvider::attributes() const {
-  using enum dif::Stability;
-  using enum dif::DependencyClass;
-  return {
-      .provider = {Evolving, Evolving, Common},
-      .module = {Private, Private, Unknown},
-      .function = {Unstable, Unstable, Isa},
-      .name = {Evolving, Evolving, Common},
-      .arguments = {Unstable, Unstable, Isa},
-  };
-}
-
 Result<void> SyscallProvider::enable(const Probe& probe) {
-  const std::uint32_t offset = probe.id.value - first_;
-  if (offset / 2 >= calls_.size()) {
-    return fail(ErrorCode::NotFound, "the provider syscall has no such probe");
-  }
-  if (!enabled_.insert(probe.id.value).second) return {};
-  const SystemCall& call = calls_[offset / 2];
-  if (offset % 2 == 0) {
+  const auto place = place_of(probe.id);
+  if (!place) return no_such_probe();
+  if (!note_enabled(probe.id)) return {};
+  const SystemCall& call = calls_[place->function];
+  if (place->end == End::Entry) {
     Binding binding;
     binding.probe = probe.id;
     binding.kind = BindingKind::SyscallEntry;

@@ -10,12 +10,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_set>
 #include <vector>
 
 #include "providers/binding.h"
+#include "providers/entry_return_provider.h"
 #include "providers/linux_context.h"
-#include "providers/provider.h"
 #include "providers/syscall_table.h"
 #include "providers/tracepoint/function_sites.h"
 #include "vmm/base/guest_reader.h"
@@ -23,24 +22,22 @@
 
 namespace ringside::providers {
 
-class SyscallProvider final : public Provider {
+class SyscallProvider final : public EntryReturnProvider {
  public:
   /// `text` is kernel text (and data) without breakpoints of ours. All must outlive it.
   SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points,
                   const PtRegsLayout& pt_regs);
 
-  std::string_view name() const override { return "syscall"; }
-  void set_first_id(std::uint32_t first) override { first_ = first; }
-  std::uint32_t id_count() const override { return static_cast<std::uint32_t>(calls_.size() * 2); }
-  Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
-  Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
-  Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
-  dif::ProviderAttributes attributes() const override;
   Result<void> enable(const Probe& probe) override;
 
  private:
-  enum class End : std::uint8_t { Entry, Return };
+  std::size_t functions() const override { return calls_.size(); }
+  dif::ProbeDescription function_name(std::size_t function) const override;
+  void for_each_function(const dif::ProbeDescription& pattern,
+                         const std::function<void(std::size_t)>& visit) const override;
+  Result<void> check(Place place) override;
+
   /// One place of a return probe.
   struct Exit {
     GuestVirt at;
@@ -48,12 +45,6 @@ class SyscallProvider final : public Provider {
     Binding binding;
   };
 
-  Probe probe(std::size_t index, End end) const;
-  /// Calls visit(index, end) for all that the pattern names, whether it can be probed or not.
-  template <class Visit>
-  void for_each_named(const dif::ProbeDescription& pattern, Visit visit) const;
-  /// Why there is no such probe; empty when there is.
-  Result<void> check(const SystemCall& call, End end);
   Result<GuestVirt> entry_place(const SystemCall& call);
   Result<std::vector<Exit>> exits(const SystemCall& call);
   Result<std::vector<Exit>> shared_exits(const SystemCall& call);
@@ -65,8 +56,6 @@ class SyscallProvider final : public Provider {
   const GuestReader& text_;
   std::vector<SystemCall> calls_;
   std::optional<std::vector<SharedReturn>> shared_;  // found on first need
-  std::uint32_t first_ = 1;
-  std::unordered_set<std::uint32_t> enabled_;
 };
 
 }  // namespace ringside::providers

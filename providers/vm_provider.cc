@@ -83,6 +83,17 @@ constexpr Reason kReasons[] = {
 constexpr std::uint32_t kFirstReason = std::size(kRows);
 constexpr std::uint32_t kProbes = kFirstReason + std::size(kReasons);
 
+using enum dif::Stability;
+using enum dif::DependencyClass;
+
+constexpr dif::ProviderAttributes kAttributes{
+    .provider = {Evolving, Evolving, Isa},
+    .module = {Private, Private, Unknown},
+    .function = {Evolving, Evolving, Isa},
+    .name = {Evolving, Evolving, Isa},
+    .arguments = {Evolving, Evolving, Isa},
+};
+
 Kind kind_of(std::uint32_t index) {
   return index < kFirstReason ? kRows[index].kind : Kind::Exit;
 }
@@ -95,7 +106,7 @@ std::span<const Argument> arguments_of(std::uint32_t index) {
 
 VmProvider::VmProvider(const vmm::VcpuExits* exits, const TypeGraph& types,
                        VmDispatcher& dispatcher)
-    : exits_(exits), types_(types), dispatcher_(dispatcher) {
+    : Provider("vm", kAttributes), exits_(exits), types_(types), dispatcher_(dispatcher) {
   for (const Reason& reason : kReasons) dispatcher_.name_reason(reason.number);
 }
 
@@ -105,7 +116,7 @@ std::uint32_t VmProvider::id_count() const {
 
 Probe VmProvider::probe(std::uint32_t index) const {
   const bool exit = index >= kFirstReason;
-  return {{first_ + index},
+  return {id_at(index),
           {"vm", "vm", exit ? "exit" : kRows[index].function,
            exit ? kReasons[index - kFirstReason].name : kRows[index].name}};
 }
@@ -137,16 +148,16 @@ Result<void> VmProvider::refusals(const dif::ProbeDescription& pattern,
 }
 
 Result<std::optional<Probe>> VmProvider::by_id(dif::ProbeId id) {
-  const std::uint32_t index = id.value - first_;  // wraps to a large value below first_
-  if (index >= kProbes || why_not(index)) return std::optional<Probe>();
-  return std::optional(probe(index));
+  const auto index = index_of(id);
+  if (!index || why_not(*index)) return std::optional<Probe>();
+  return std::optional(probe(*index));
 }
 
 ProbeArguments VmProvider::arguments(const Probe& probe) {
-  const std::uint32_t index = probe.id.value - first_;
-  if (index >= kProbes) return {};
+  const auto index = index_of(probe.id);
+  if (!index) return {};
   ProbeArguments arguments;
-  for (const Argument& argument : arguments_of(index)) {
+  for (const Argument& argument : arguments_of(*index)) {
     const auto type = types_.find(argument.type);
     if (!type) return {};
     arguments.types.push_back(*type);
@@ -156,25 +167,13 @@ ProbeArguments VmProvider::arguments(const Probe& probe) {
   return arguments;
 }
 
-dif::ProviderAttributes VmProvider::attributes() const {
-  using enum dif::Stability;
-  using enum dif::DependencyClass;
-  return {
-      .provider = {Evolving, Evolving, Isa},
-      .module = {Private, Private, Unknown},
-      .function = {Evolving, Evolving, Isa},
-      .name = {Evolving, Evolving, Isa},
-      .arguments = {Evolving, Evolving, Isa},
-  };
-}
-
 Result<void> VmProvider::enable(const Probe& probe) {
-  const std::uint32_t index = probe.id.value - first_;
-  if (index >= kProbes) return fail(ErrorCode::NotFound, "the provider vm has no such probe");
-  if (const auto reason = why_not(index)) return fail(ErrorCode::Unsupported, *reason);
-  const bool exit = index >= kFirstReason;
-  dispatcher_.lead(kind_of(index),
-                   exit ? std::optional(kReasons[index - kFirstReason].number) : std::nullopt,
+  const auto index = index_of(probe.id);
+  if (!index) return no_such_probe();
+  if (const auto reason = why_not(*index)) return fail(ErrorCode::Unsupported, *reason);
+  const bool exit = *index >= kFirstReason;
+  dispatcher_.lead(kind_of(*index),
+                   exit ? std::optional(kReasons[*index - kFirstReason].number) : std::nullopt,
                    probe.id);
   return {};
 }

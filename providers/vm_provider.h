@@ -24,14 +24,11 @@ class VmProvider final : public Provider {
   /// args[] are looked up in `types`. All must outlive the provider.
   VmProvider(const vmm::VcpuExits* exits, const TypeGraph& types, VmDispatcher& dispatcher);
 
-  std::string_view name() const override { return "vm"; }
-  void set_first_id(std::uint32_t first) override { first_ = first; }
   std::uint32_t id_count() const override;
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
   Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
-  dif::ProviderAttributes attributes() const override;
   Result<void> enable(const Probe& probe) override;
 
  private:
@@ -42,7 +39,6 @@ class VmProvider final : public Provider {
   const vmm::VcpuExits* exits_;
   const TypeGraph& types_;
   VmDispatcher& dispatcher_;
-  std::uint32_t first_ = 1;
 };
 
 }  // namespace ringside::providers
