@@ -1,0 +1,154 @@
+// The tracer over a machine of our own of which no kernel is known: the test plays its vCPUs.
+#include "providers/tracer.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "dif/testing/make_dif.h"
+#include "dif/verify.h"
+#include "providers/fake_guest.h"
+#include "vmm/fake_vcpu_exits_for_tests.h"
+
+namespace ringside::providers {
+namespace {
+
+using namespace dif::testing;
+using Kind = vmm::VcpuEvent::Kind;
+
+constexpr std::uint64_t kPc = 0x10'2030;
+
+class OwnMachine final : public vmm::InertMachine {
+ public:
+  unsigned vcpu_count() const override { return 2; }
+  vmm::GuestMemory& memory() override { return memory_.memory(); }
+  vmm::VcpuExits* exits() override { return &fake; }
+
+  vmm::FakeVcpuExits fake;
+  unsigned pauses = 0;
+
+ protected:
+  Result<void> pause_vcpus() override {
+    ++pauses;
+    return {};
+  }
+  Result<Registers> read_registers(unsigned vcpu) override {
+    Registers registers;
+    registers.rip = kPc + vcpu;
+    return registers;
+  }
+
+ private:
+  FakeMemory memory_;
+};
+
+class OwnGuest : public ::testing::Test {
+ protected:
+  OwnGuest()
+      : tracer_(std::move(*Tracer::attach(&machine_, nullptr, {.channel = Channel::Exit}))) {}
+
+  /// An engine in which every probe that matches runs `probe { @[execname] = count(); trace(arg0)
+  /// }`.
+  void enable(const dif::ProbeDescription& pattern) {
+    dif::Program program = count_by_execname();
+    program.clauses[0].actions.push_back(
+        action(dif::ActionKind::Trace, {builtin(dif::Builtin::Arg0)}));
+    engine_.emplace(*dif::verify_program(std::move(program)), dif::EngineOptions{},
+                    tracer_->vcpu_count());
+    EXPECT_TRUE(tracer_->for_each_probe(pattern, [&](const Probe& probe) {
+      engine_->enable(0, probe.id, probe.name);
+      EXPECT_TRUE(tracer_->enable(probe));
+    }));
+  }
+  void write_port(std::uint64_t port) {
+    machine_.fake.sink->on_event(vcpu_, {Kind::PortOut, 0, {port, 1, 1, 0}});
+  }
+  std::uint64_t value_of(const dif::Record& record) const {
+    std::uint64_t value = 0;
+    const std::size_t offset = engine_->ecb(record.ecb).fields.at(0).offset;
+    std::memcpy(&value, record.data.subspan(offset).data(), sizeof value);
+    return value;
+  }
+
+  OwnMachine machine_;
+  vmm::FakeStoppedVcpu vcpu_{1};
+  std::optional<dif::Engine> engine_;
+  std::unique_ptr<Tracer> tracer_;
+};
+
+TEST_F(OwnGuest, WithoutAKernelHasTheProvidersThatNeedNone) {
+  for (const char* provider : {"dtrace", "profile", "vm"}) {
+    EXPECT_TRUE(tracer_->has_provider(provider)) << provider;
+  }
+  EXPECT_FALSE(tracer_->has_provider("fbt"));
+  EXPECT_EQ(tracer_->vcpu_count(), 2u);
+  EXPECT_EQ(tracer_->channel(), Channel::Exit);
+  EXPECT_TRUE(tracer_->cannot(dif::GuestContext::Deed::Panic));
+}
+
+TEST_F(OwnGuest, IsToldOfEventsFromStartToStopAndOfNoOthers) {
+  enable({"vm", "", "pio", "out"});
+  ASSERT_TRUE(tracer_->start(*engine_));
+  ASSERT_NE(machine_.fake.sink, nullptr);
+  EXPECT_TRUE(machine_.fake.wants(Kind::PortOut));
+  EXPECT_FALSE(machine_.fake.wants(Kind::PortIn));
+
+  write_port(0x3f8);
+  write_port(0x80);
+  vmm::ExitSink* const late = machine_.fake.sink;
+  tracer_->stop();
+  late->on_event(vcpu_, {Kind::PortOut, 0, {}});
+
+  EXPECT_EQ(machine_.fake.sink, nullptr);
+  EXPECT_FALSE(machine_.fake.wants(Kind::PortOut));
+  const dif::Harvest harvest = engine_->take_quiescent();
+  ASSERT_EQ(harvest.records.size(), 2u);
+  EXPECT_EQ(harvest.records[0].vcpu, 1u);
+  EXPECT_EQ(value_of(harvest.records[0]), 0x3f8u);
+  EXPECT_EQ(value_of(harvest.records[1]), 0x80u);
+  ASSERT_EQ(harvest.aggregates.size(), 1u);
+  EXPECT_EQ(harvest.aggregates[0].words[0], 2);
+}
+
+TEST_F(OwnGuest, DoesNotStartWhereTheHostTellsNothing) {
+  machine_.fake.refuses_all = true;
+  enable({"vm", "", "pio", "out"});
+
+  const auto started = tracer_->start(*engine_);
+
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, ErrorCode::Unsupported);
+  EXPECT_EQ(machine_.fake.sink, nullptr);
+}
+
+TEST_F(OwnGuest, IsLeftAloneByAProgramThatWantsNothingOfIt) {
+  enable({"dtrace", "", "", "BEGIN"});
+
+  ASSERT_TRUE(tracer_->start(*engine_));
+  tracer_->stop();
+
+  EXPECT_EQ(machine_.pauses, 0u);
+  EXPECT_EQ(machine_.fake.asked, 0u);
+  EXPECT_EQ(engine_->take_quiescent().records.size(), 1u);
+}
+
+TEST_F(OwnGuest, IsSampledByPcAndVcpu) {
+  enable({"profile", "", "", "profile-4999"});
+  ASSERT_TRUE(tracer_->start(*engine_));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (machine_.pauses < 5 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  tracer_->stop();
+
+  const dif::Harvest harvest = engine_->take_quiescent();
+  ASSERT_GE(harvest.records.size(), 8u);
+  for (const dif::Record& record : harvest.records) {
+    EXPECT_EQ(value_of(record), kPc + record.vcpu);
+  }
+}
+
+}  // namespace
+}  // namespace ringside::providers
