@@ -24,10 +24,7 @@ Result<KernelFile> open_kernel(const std::string& path, BootWay way) {
   }
   if (!packed && way == BootWay::Auto) return file;
   const auto elf = file.elf();
-  if (elf && has_pvh_note(*elf, path)) {
-    if (!packed) return file;
-    return KernelFile::parse(std::vector<std::byte>(elf->begin(), elf->end()), path);
-  }
+  if (elf && has_pvh_note(*elf, path)) return file.elf_file();
   if (way == BootWay::Auto) return file;
   if (!elf) return tl::make_unexpected(elf.error());
   return fail(ErrorCode::Unsupported,
