@@ -20,7 +20,7 @@ bool wants(const VcpuExits::Wanted& wanted, Kind kind) {
 KvmExits::KvmExits(const KvmSystem& system, KvmGuest& guest)
     : guest_(guest),
       filters_msrs_(system.check(KVM_CAP_X86_MSR_FILTER) > 0 &&
-                    (system.check(KVM_CAP_X86_USER_SPACE_MSR) & KVM_MSR_EXIT_REASON_FILTER) != 0) {}
+                    system.check(KVM_CAP_X86_USER_SPACE_MSR) > 0) {}
 
 void KvmExits::set_sink(PausedMachine&, ExitSink* sink) {
   const Vcpu* const here = Vcpu::current();

@@ -29,6 +29,8 @@ class KvmMachine final : public Machine {
   MachineState state() override;
   int state_event_fd() const override;
   std::string console_tail() const override;
+  std::string cause_of_death() const override;
+  std::string last_words() const override;
   std::optional<CommandPort> command_port() override;
   VcpuExits* exits() override;
   void release() override;

@@ -78,6 +78,15 @@ void KvmVm::reset_dirty_rings() const {
   ioctl(fd_.get(), KVM_RESET_DIRTY_RINGS, 0);  // tells how many; there is nothing to fail
 }
 
+Result<void> KvmVm::notify_by_event(std::uint64_t at, int event) const {
+  kvm_ioeventfd notify{};
+  notify.addr = at;
+  notify.len = 4;
+  notify.fd = event;
+  TRY(kvm_call(fd_.get(), KVM_IOEVENTFD, "KVM_IOEVENTFD", &notify));
+  return {};
+}
+
 Result<void> KvmVm::enable(std::uint32_t capability, std::uint64_t argument,
                            const char* name) const {
   kvm_enable_cap enable{};

@@ -26,6 +26,8 @@ class KvmVm {
   Result<void> set_line(std::uint32_t gsi, bool level) const;
   /// What vCPUs took out of their rings of dirty pages is watched again.
   void reset_dirty_rings() const;
+  /// A guest's 4-byte write at `at`, of whatever value, makes `event` readable and is no exit.
+  Result<void> notify_by_event(std::uint64_t at, int event) const;
   /// KVM_ENABLE_CAP with one argument.
   Result<void> enable(std::uint32_t capability, std::uint64_t argument, const char* name) const;
   /// Its CPUID must be set before it runs.

@@ -1,0 +1,34 @@
+// The initrd, mapped for the time of loading it. Says when the file ends too early, as far as its
+// format tells without unpacking: a cpio archive's headers, the footer of xz.
+// Used by kvm_machine. Fire context: no.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "vmm/base/result.h"
+
+namespace ringside::vmm::kvm {
+
+class InitrdFile {
+ public:
+  /// No bytes for an empty path. NotFound, or Invalid for a file that is empty or cut off.
+  static Result<InitrdFile> open(const std::string& path);
+  InitrdFile(InitrdFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  InitrdFile& operator=(InitrdFile&&) = delete;
+  ~InitrdFile();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit InitrdFile(std::span<std::byte> bytes) : bytes_(bytes) {}
+
+  std::span<std::byte> bytes_;
+};
+
+/// Whether an archive that begins like this must be longer than it is. Other formats: false.
+bool is_cut_off(std::span<const std::byte> archive);
+
+}  // namespace ringside::vmm::kvm

@@ -1,0 +1,406 @@
+// Our VMM on a real /dev/kvm, with guests of a few instructions: every kind of exit, pauses, SMP,
+// the end. Passes on hardware, on a KVM that emulates kernel mode, and nested under a TCG SVM;
+// skips, with the reason, where there is no KVM. Breakpoints: kvm_live_traps_test.cc.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "vmm/kvm/testing/live_machine.h"
+
+namespace ringside::vmm::kvm {
+namespace {
+
+using Kind = VcpuEvent::Kind;
+
+// clang-format off
+MINI_GUEST(guest_hello, R"(
+  lea rsi, [rip + 3f]
+  mov dx, 0x3f8
+1: lodsb
+  test al, al
+  jz 2f
+  out dx, al
+  jmp 1b
+2: )" MINI_GUEST_POWER_OFF R"(
+3: .asciz "hello from the guest\n"
+)");
+
+MINI_GUEST(guest_ports, R"(
+  mov rdi, 0x200000
+  mov dx, 0x1234
+  in al, dx
+  mov [rdi], al
+  in ax, dx
+  mov [rdi + 8], ax
+  in eax, dx
+  mov [rdi + 16], eax
+  mov al, 0x0d
+  out 0x70, al
+  in al, 0x71
+  mov [rdi + 24], al
+  mov dx, 0x3f8
+  lea rsi, [rip + 3f]
+  mov ecx, 6
+  cld
+  rep outsb
+  mov dx, 0x3ff
+  mov al, 0x5a
+  out dx, al
+  mov rdi, 0x200020
+  mov ecx, 4
+  rep insb
+  )" MINI_GUEST_POWER_OFF R"(
+3: .ascii "string"
+)");
+
+MINI_GUEST(guest_memory_ports, R"(
+  mov rdi, 0x200000
+  mov rsi, 0xd0000000
+  mov eax, [rsi]
+  mov [rdi], eax
+  mov rsi, 0xd0100000
+  mov rax, [rsi]
+  mov [rdi + 8], rax
+  mov byte ptr [rsi], 7
+  mov al, [rsi]
+  mov [rdi + 16], al
+  )" MINI_GUEST_POWER_OFF);
+
+MINI_GUEST(guest_counts, R"(
+  mov rdi, 0x200000
+1: inc qword ptr [rdi]
+  jmp 1b
+)");
+
+MINI_GUEST(guest_two_vcpus, R"(
+  lea rsi, [rip + 5f]
+  mov rdi, 0x8000
+  mov ecx, 6f - 5f
+  cld
+  rep movsb
+  mov rdi, 0xfee00000
+  mov dword ptr [rdi + 0xf0], 0x1ff
+  mov dword ptr [rdi + 0x310], 0x01000000
+  mov dword ptr [rdi + 0x300], 0x4500
+  mov dword ptr [rdi + 0x310], 0x01000000
+  mov dword ptr [rdi + 0x300], 0x4608
+1: cmp word ptr [0x5000], 0x1234
+  jne 1b
+  )" MINI_GUEST_POWER_OFF R"(
+  .code16
+5: xor ax, ax
+  mov ds, ax
+  mov word ptr [0x5000], 0x1234
+7: jmp 7b
+6: .code64
+)");
+
+MINI_GUEST(guest_triple_fault, R"(
+  mov rbx, 0x1122334455667788
+  ud2
+)");
+
+MINI_GUEST(guest_resets, "mov dx, 0xcf9\n mov al, 6\n out dx, al\n 1: jmp 1b\n");
+
+MINI_GUEST(guest_resets_by_keyboard, "mov al, 0xfe\n out 0x64, al\n 1: jmp 1b\n");
+
+MINI_GUEST(guest_panics, "mov dx, 0x505\n mov al, 1\n out dx, al\n 1: jmp 1b\n");
+
+MINI_GUEST(guest_echoes, R"(
+1: mov dx, 0x2fd
+  in al, dx
+  test al, 1
+  jz 1b
+  mov dx, 0x2f8
+  in al, dx
+  mov dx, 0x3e8
+  out dx, al
+  cmp al, 10
+  jne 1b
+  )" MINI_GUEST_POWER_OFF);
+
+MINI_GUEST(guest_msrs, R"(
+  mov ecx, 0xc0000100
+  mov eax, 0x1000
+  xor edx, edx
+  wrmsr
+  rdmsr
+  mov [0x200000], eax
+  mov ecx, 0x277
+  rdmsr
+  mov [0x200008], eax
+  )" MINI_GUEST_POWER_OFF);
+
+MINI_GUEST(guest_writes_pages, R"(
+  mov rdi, 0x400000
+  mov ecx, 32
+1: mov qword ptr [rdi], 1
+  add rdi, 4096
+  dec ecx
+  jnz 1b
+  out 0x80, al
+  )" MINI_GUEST_POWER_OFF);
+
+MINI_GUEST(guest_rings, R"(
+  mov ecx, 10000
+  mov dx, 0x5244
+1: mov eax, ecx
+  out dx, eax
+  dec ecx
+  jnz 1b
+  )" MINI_GUEST_POWER_OFF);
+// clang-format on
+
+using KvmLive = LiveTest;
+
+TEST_F(KvmLive, AGuestWritesToTheConsoleAndPowersOff) {
+  boot(CODE_OF(guest_hello));
+
+  EXPECT_EQ(await_end(), MachineState::PoweredOff);
+  EXPECT_EQ(machine().console_tail(), "hello from the guest\n");
+  EXPECT_EQ(machine().last_words(), "");
+}
+
+TEST_F(KvmLive, PortsOfEverySizeAndStringsReachTheDevices) {
+  boot(CODE_OF(guest_ports));
+
+  ASSERT_EQ(await_end(), MachineState::PoweredOff);
+  EXPECT_EQ(word(0) & 0xff, 0xffu);
+  EXPECT_EQ(word(8) & 0xffff, 0xffffu);
+  EXPECT_EQ(word(16) & 0xffff'ffff, 0xffff'ffffu);
+  EXPECT_EQ(word(24) & 0xff, 0x80u) << "the clock's battery";
+  EXPECT_EQ(word(32), 0x5a5a'5a5au) << "the serial port's scratch register, four times";
+  EXPECT_EQ(machine().console_tail(), "string");
+}
+
+TEST_F(KvmLive, MemoryOutsideRamReachesTheDevices) {
+  boot(CODE_OF(guest_memory_ports));
+
+  ASSERT_EQ(await_end(), MachineState::PoweredOff);
+  EXPECT_EQ(word(0), 0x7472'6976u) << "virtio's magic number";
+  EXPECT_EQ(word(8), UINT64_MAX);
+  EXPECT_EQ(word(16), 0xffu);
+}
+
+TEST_F(KvmLive, APausedGuestStandsStillAndShowsWhereItIs) {
+  boot(CODE_OF(guest_counts));
+  await_word(0);
+
+  for (int round = 0; round < 100; ++round) {
+    std::uint64_t before = 0;
+    {
+      auto paused = PausedMachine::pause(machine());
+      ASSERT_TRUE(paused);
+      before = word(0);
+      const auto registers = paused->registers(0);
+      ASSERT_TRUE(registers);
+      EXPECT_GE(registers->rip, kGuestCode);
+      EXPECT_LT(registers->rip, kGuestCode + 32);
+      EXPECT_EQ(registers->rdi, kGuestData);
+      EXPECT_FALSE(paused->registers(1));
+      EXPECT_EQ(word(0), before);
+    }
+    await_more(0, before);
+  }
+}
+
+TEST_F(KvmLive, PausesNest) {
+  boot(CODE_OF(guest_counts));
+  await_word(0);
+  std::uint64_t before = 0;
+  {
+    auto outer = PausedMachine::pause(machine());
+    ASSERT_TRUE(outer);
+    before = word(0);
+    { ASSERT_TRUE(PausedMachine::pause(machine())); }
+    std::this_thread::yield();
+    EXPECT_EQ(word(0), before);
+  }
+  await_more(0, before);
+}
+
+TEST_F(KvmLive, AHeldGuestBeginsWithItsRelease) {
+  hold();
+  boot(CODE_OF(guest_counts));
+  {
+    auto paused = PausedMachine::pause(machine());
+    ASSERT_TRUE(paused);
+    const auto registers = paused->registers(0);
+    ASSERT_TRUE(registers);
+    EXPECT_EQ(registers->rip, kGuestCode);
+  }
+  EXPECT_EQ(word(0), 0u);
+
+  machine().release();
+
+  await_word(0);
+}
+
+TEST_F(KvmLive, CodeWrittenWhilePausedIsExecuted) {
+  boot(CODE_OF(guest_counts));
+  await_word(0);
+  {
+    auto paused = PausedMachine::pause(machine());
+    ASSERT_TRUE(paused);
+    std::vector<CodeWrite> writes;
+    const std::uint8_t dec_and_back[] = {0x48, 0xff, 0x0f, 0xeb, 0xfb};  // dec [rdi]; jmp
+    const std::uint64_t loop = find(CODE_OF(guest_counts), {0x48, 0xff, 0x07});
+    for (std::uint64_t i = 0; i < std::size(dec_and_back); ++i) {
+      writes.push_back({GuestVirt(loop + i), dec_and_back[i]});
+    }
+    ASSERT_TRUE(paused->write_code(writes));
+    EXPECT_FALSE(paused->write_code(std::vector<CodeWrite>{{GuestVirt(0x7fff'0000'0000), 0}}));
+  }
+  const std::uint64_t start = word(0);
+  while (word(0) == start) std::this_thread::yield();
+  EXPECT_LT(static_cast<std::int64_t>(word(0)), static_cast<std::int64_t>(start));
+}
+
+TEST_F(KvmLive, TheSecondVcpuStartsWithInitAndSipi) {
+  vcpus(2);
+  boot(CODE_OF(guest_two_vcpus));
+
+  EXPECT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+}
+
+TEST_F(KvmLive, ATripleFaultLeavesItsState) {
+  boot(CODE_OF(guest_triple_fault));
+
+  EXPECT_EQ(await_end(), MachineState::Died);
+  const std::string words = machine().last_words();
+  EXPECT_EQ(machine().cause_of_death().rfind("triple fault on vCPU 0", 0), 0u) << words;
+  const bool kept = words.find("rbx 1122334455667788") != std::string::npos;
+  const bool lost = words.find("keeps no state") != std::string::npos;
+  EXPECT_TRUE(kept || lost) << words;
+}
+
+TEST_F(KvmLive, EveryWayToEndIsToldApart) {
+  boot(CODE_OF(guest_resets));
+  EXPECT_EQ(await_end(), MachineState::Rebooted);
+  boot(CODE_OF(guest_resets_by_keyboard));
+  EXPECT_EQ(await_end(), MachineState::Rebooted);
+  boot(CODE_OF(guest_panics));
+  EXPECT_EQ(await_end(), MachineState::Panicked);
+  EXPECT_FALSE(PausedMachine::pause(machine()));
+}
+
+TEST_F(KvmLive, ShuttingDownEndsAGuestThatSpins) {
+  vcpus(2);
+  boot(CODE_OF(guest_counts));
+  await_word(0);
+
+  machine().shut_down();
+  machine().shut_down();
+
+  EXPECT_NE(machine().state(), MachineState::Running);
+  EXPECT_TRUE(becomes_readable(machine().state_event_fd(), 1));
+}
+
+TEST_F(KvmLive, TheCommandPortCarriesBytesBothWays) {
+  boot(CODE_OF(guest_echoes));
+  const auto port = machine().command_port();
+  ASSERT_TRUE(port);
+
+  ASSERT_EQ(write(port->control, "there and back\n", 15), 15);
+
+  std::string back;
+  char byte = 0;
+  while (back.size() < 15 && becomes_readable(port->output) && read(port->output, &byte, 1) == 1) {
+    back += byte;
+  }
+  EXPECT_EQ(back, "there and back\n");
+  EXPECT_EQ(await_end(), MachineState::PoweredOff);
+}
+
+TEST_F(KvmLive, TheDoorbellIsAnsweredOnTheVcpusThreadBeforeTheGuestGoesOn) {
+  boot_with_sink(CODE_OF(guest_rings));
+
+  EXPECT_EQ(await_end(), MachineState::PoweredOff);
+  ASSERT_EQ(sink().doorbells.size(), 10000u);
+  EXPECT_EQ(sink().doorbells.front(), 10000u);
+  EXPECT_EQ(sink().doorbells.back(), 1u);
+  EXPECT_TRUE(sink().events.empty()) << "nobody wanted any";
+}
+
+TEST_F(KvmLive, PortsAndMemoryAreToldAsEvents) {
+  boot_with_sink(CODE_OF(guest_memory_ports), {Kind::MmioRead, Kind::MmioWrite, Kind::PortOut});
+
+  ASSERT_EQ(await_end(), MachineState::PoweredOff);
+  const auto reads = sink().of(Kind::MmioRead), writes = sink().of(Kind::MmioWrite),
+             out = sink().of(Kind::PortOut);
+  ASSERT_GE(reads.size(), 3u);
+  EXPECT_EQ(reads[0].values[0], 0xd000'0000u);
+  EXPECT_EQ(reads[0].values[1], 4u);
+  EXPECT_EQ(reads[0].values[2], 0x7472'6976u);
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(writes[0].values[0], 0xd010'0000u);
+  EXPECT_EQ(writes[0].values[2], 7u);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(out[0].values[0], 0x604u);
+  EXPECT_EQ(out[0].values[1], 2u);
+  EXPECT_EQ(out[0].values[3], 0x2000u);
+  const std::uint64_t instruction = find(CODE_OF(guest_memory_ports), {0x66, 0xef});
+  EXPECT_EQ(sink().last_rip, instruction) << "rip is at the instruction on every host";
+}
+
+TEST_F(KvmLive, ExitsTellTheirReasonAndTimes) {
+  boot_with_sink(CODE_OF(guest_hello), {Kind::Exit});
+
+  ASSERT_EQ(await_end(), MachineState::PoweredOff);
+  const auto exits = sink().of(Kind::Exit);
+  ASSERT_GE(exits.size(), 21u);
+  for (const VcpuEvent& exit : exits) {
+    if (exit.reason == KVM_EXIT_IO) {
+      EXPECT_GT(exit.values[0], 0u);
+    }
+  }
+  EXPECT_GT(exits.back().values[1], 0u);
+}
+
+TEST_F(KvmLive, AccessesOfModelSpecificRegistersAreToldAndDone) {
+  if (!boot_with_sink(CODE_OF(guest_msrs), {Kind::MsrRead, Kind::MsrWrite})) {
+    GTEST_SKIP() << refusal();
+  }
+
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  const auto reads = sink().of(Kind::MsrRead), writes = sink().of(Kind::MsrWrite);
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(writes[0].values[0], 0xc000'0100u);
+  EXPECT_EQ(writes[0].values[1], 0x1000u);
+  ASSERT_EQ(reads.size(), 2u);
+  EXPECT_EQ(reads[0].values[1], 0x1000u);
+  EXPECT_EQ(reads[1].values[0], 0x277u);
+  EXPECT_EQ(word(0), 0x1000u);
+  EXPECT_EQ(word(8), reads[1].values[1] & 0xffff'ffff);
+}
+
+TEST_F(KvmLive, WrittenPagesAreTold) {
+  if (!boot_with_sink(CODE_OF(guest_writes_pages), {Kind::Dirty})) GTEST_SKIP() << refusal();
+
+  ASSERT_EQ(await_end(), MachineState::PoweredOff);
+  std::set<std::uint64_t> pages;
+  for (const VcpuEvent& event : sink().of(Kind::Dirty)) pages.insert(event.values[0]);
+  for (std::uint64_t page = 0; page < 32; ++page) {
+    EXPECT_TRUE(pages.contains(0x40'0000 + page * 4096)) << page;
+  }
+}
+
+TEST_F(KvmLive, ASampleShowsAVcpuWhereItRuns) {
+  boot_with_sink(CODE_OF(guest_counts));
+  await_word(0);
+
+  for (std::uint64_t tag = 1; tag <= 200; ++tag) {
+    machine().exits()->sample(tag);
+    sink().await_sample(tag);
+  }
+
+  ASSERT_EQ(sink().samples.size(), 200u);
+  for (const auto& [tag, rip] : sink().samples) {
+    EXPECT_GE(rip, kGuestCode);
+    EXPECT_LT(rip, kGuestCode + 32);
+  }
+}
+
+}  // namespace
+}  // namespace ringside::vmm::kvm

@@ -1,0 +1,73 @@
+// What stands at the other end of the guest's serial ports, and the thread that carries input in:
+//   ttyS0  the console: its last lines are kept, and with a terminal they go to stderr while what
+//          is typed on stdin comes in
+//   ttyS1, ttyS2  a socket each, for the command port (images/README.md)
+// A socket that nobody empties stops the guest's writer, nothing else.
+// Used by board and kvm_machine. Lock: tail_mutex_, for copies only; a UART may be locked above it.
+// Does not: change the terminal's mode.
+// Fire context: no.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "vmm/base/result.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/kvm/devices/uart16550.h"
+#include "vmm/qemu/text_tail.h"
+
+namespace ringside::vmm::kvm {
+
+class SerialPeers {
+ public:
+  static constexpr std::size_t kPorts = 3;
+
+  static Result<std::unique_ptr<SerialPeers>> create(bool terminal);
+  ~SerialPeers() { stop(); }
+  SerialPeers(const SerialPeers&) = delete;
+  SerialPeers& operator=(const SerialPeers&) = delete;
+
+  // For the UART of port `port`.
+  Uart16550::Output output(std::size_t port);
+  std::function<void()> room();
+
+  /// Starts the thread. The UARTs must outlive it: stop() first.
+  void start(const std::array<Uart16550*, kPorts>& uarts);
+  void stop();
+
+  /// Our ends of ttyS1 and ttyS2.
+  int control() const { return peers_[1].ours.get(); }
+  int command_output() const { return peers_[2].ours.get(); }
+  std::string console_tail() const;
+
+ private:
+  struct Peer {
+    UniqueFd ours, guests;             // the two ends of a socket pair; neither for the console
+    int in = -1;                       // where input comes from; -1: nowhere, or at its end
+    std::atomic<bool> blocked{false};  // output waits for room in the socket
+    std::vector<std::byte> waiting;    // input that the UART had no room for
+  };
+  SerialPeers(bool terminal, UniqueFd wake) : terminal_(terminal), wake_(std::move(wake)) {}
+  std::size_t show(std::span<const std::byte> bytes);
+  std::size_t send(Peer& peer, std::span<const std::byte> bytes);
+  void wake();
+  void run();
+  void feed(std::size_t port);
+  void take_input(std::size_t port);
+
+  const bool terminal_;
+  const UniqueFd wake_;
+  std::array<Peer, kPorts> peers_;
+  std::array<Uart16550*, kPorts> uarts_{};
+  std::atomic<bool> ending_{false};
+  mutable std::mutex tail_mutex_;
+  TextTail tail_{16 << 10};
+  std::thread thread_;
+};
+
+}  // namespace ringside::vmm::kvm
