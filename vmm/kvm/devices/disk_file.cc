@@ -69,7 +69,8 @@ Result<UniqueFd> open_file(const DiskConfig& config) {
   if (fd) return fd;
   if (errno == EISDIR) {
     return fail(ErrorCode::Invalid,
-                fmt::format("the disk {} is a directory; a raw image is needed", config.path));
+                fmt::format("the disk {} is a directory; a raw image or a block device is needed",
+                            config.path));
   }
   const bool denied = !config.read_only && (errno == EACCES || errno == EROFS || errno == EPERM);
   return fail(errno == ENOENT ? ErrorCode::NotFound : ErrorCode::Io,

@@ -198,10 +198,10 @@ TEST(DiskFile, RefusesWhatCannotBeADisk) {
                                                  "truncate -s %512 " +
                                                  odd.path());
   EXPECT_EQ(message_of({empty.path(), false}), "the disk " + empty.path() + " is empty");
-  EXPECT_EQ(message_of({folder, false}),
-            "the disk " + folder + " is a directory; a raw image is needed");
-  EXPECT_EQ(message_of({folder, true}),
-            "the disk " + folder + " is a directory; a raw image or a block device is needed");
+  for (const bool read_only : {false, true}) {
+    EXPECT_EQ(message_of({folder, read_only}),
+              "the disk " + folder + " is a directory; a raw image or a block device is needed");
+  }
   EXPECT_EQ(message_of({"/dev/null", true}),
             "the disk /dev/null is no file; a raw image or a block device is needed");
   EXPECT_EQ(message_of({"/nowhere/disk", false}),

@@ -23,9 +23,11 @@ class Counter final : public VirtioDevice {
   std::span<const std::byte> config() const override { return bytes_of("0123456789"); }
   std::optional<std::uint32_t> answer(unsigned queue, const DescriptorChain& chain) override {
     ++answered[queue];
+    if (meanwhile) meanwhile();
     return static_cast<std::uint32_t>(chain.readable_size);
   }
   std::array<std::atomic<unsigned>, 2> answered{};
+  std::function<void()> meanwhile;  // what the driver does while a chain is being answered
 
  private:
   static constexpr std::array<std::uint16_t, 2> kSizes{8, 16};
@@ -170,6 +172,29 @@ TEST_F(Transport, WithEventIndexesInterruptsOnlyAtTheMark) {
   driver_.offer(1, {{kData, 1}});
   out(0x050, 0);
   EXPECT_TRUE(line_.level());
+}
+
+TEST(VirtioPortions, ADriverThatNeverStopsIsServedInPortions) {
+  FakeLine line;
+  FakeDriver driver;
+  Counter device;
+  unsigned kicks = 0;
+  VirtioMmio mmio(line, driver.memory(), device, [&](unsigned) { ++kicks; });
+  ASSERT_EQ(driver.bring_up(mmio), 15u);
+  device.meanwhile = [&] { driver.offer(0); };
+  driver.offer(0, {{kData, 1}});
+  write_to(mmio, 0x050, 0, 4);
+  ASSERT_EQ(kicks, 1u);
+
+  device.notify(0);
+  EXPECT_EQ(device.answered[0], 16u) << "twice the queue's size";
+  EXPECT_EQ(kicks, 2u) << "its worker comes back to it";
+
+  device.meanwhile = {};
+  device.notify(0);
+  EXPECT_EQ(device.answered[0], 17u);
+  EXPECT_EQ(kicks, 2u);
+  EXPECT_FALSE(driver.notifications_suppressed());
 }
 
 TEST(VirtioWorker, ServesOnItsThreadAndEndsWithItsOwner) {
