@@ -21,6 +21,7 @@ enum Iir : std::uint8_t {
   kIirFifos = 0xc0,
 };
 enum Fcr : std::uint8_t { kFcrEnable = 1, kFcrClearReceiver = 2, kFcrClearTransmitter = 4 };
+constexpr std::uint8_t kFcrKept = 0xc9;  // enable, DMA mode, trigger level
 constexpr std::uint8_t kLcrDivisor = 0x80;
 enum Mcr : std::uint8_t { kMcrDtr = 1, kMcrRts = 2, kMcrOut1 = 4, kMcrOut2 = 8, kMcrLoop = 16 };
 constexpr std::uint8_t kMcrBits = 0x1f;
@@ -204,15 +205,15 @@ void Uart16550::write_interrupt_enable(std::uint8_t value) {
 }
 
 void Uart16550::write_fifo_control(std::uint8_t value) {
-  // Bits other than the enable are ignored while it is being changed to 0 (section 8.4).
-  if (((value ^ fifo_control_) & kFcrEnable) != 0)
-    value |= kFcrClearReceiver | kFcrClearTransmitter;
-  if ((value & kFcrClearReceiver) != 0) received_.clear();
-  if ((value & kFcrClearTransmitter) != 0 && !sending_.empty()) {
+  // Section 8.4: changing the mode empties both FIFOs; without the enable no other bit counts.
+  const bool enabled = (value & kFcrEnable) != 0;
+  const bool changed = enabled != ((fifo_control_ & kFcrEnable) != 0);
+  if (changed || (enabled && (value & kFcrClearReceiver) != 0)) received_.clear();
+  if (changed || (enabled && (value & kFcrClearTransmitter) != 0)) {
+    empty_unseen_ = empty_unseen_ || !sending_.empty();
     sending_.clear();
-    empty_unseen_ = true;
   }
-  fifo_control_ = (value & kFcrEnable) != 0 ? value & 0xc9 : 0;
+  fifo_control_ = enabled ? value & kFcrKept : 0;
   refill();
   update_line();
 }
