@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "vmm/kernel_choice.h"
 #include "vmm/kernel_file.h"
 #include "vmm/kvm/board.h"
 #include "vmm/kvm/boot/acpi_tables.h"
@@ -102,7 +103,8 @@ Result<std::unique_ptr<KvmMachine::Impl>> KvmMachine::Impl::create(const Machine
 }
 
 Result<BootState> KvmMachine::Impl::load(const MachineConfig& config) {
-  const KernelFile kernel = TRY(KernelFile::open(config.kernel));
+  const KernelFile kernel =
+      config.kernel_file ? *config.kernel_file : TRY(open_kernel(config.kernel, config.boot));
   const InitrdFile initrd = TRY(InitrdFile::open(config.initrd));
   BootRequest request;
   request.rsdp = TRY(write_acpi_tables(guest_->memory(), {config.vcpus, board_->virtio_count()}));
