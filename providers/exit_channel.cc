@@ -45,4 +45,10 @@ void ExitChannel::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) 
   events_->on_event(vcpu, event);
 }
 
+void ExitChannel::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
+  if (samples_ == nullptr) return;
+  const std::lock_guard turn(lock_);
+  samples_->on_sample(vcpu, tag);
+}
+
 }  // namespace ringside::providers

@@ -8,6 +8,7 @@
 #include "providers/dispatch.h"
 #include "providers/fake_guest.h"
 #include "providers/sampler.h"
+#include "vmm/fake_vcpu_exits_for_tests.h"
 
 namespace ringside::providers {
 namespace {
@@ -199,6 +200,34 @@ TEST_F(Loop, AProfileTimerSamplesEveryVcpuWhileTheMachineStands) {
   EXPECT_EQ(sink_.firings[1].execname, "workload");
   EXPECT_EQ(machine_.pauses, 1u);
   EXPECT_FALSE(machine_.paused);
+}
+
+TEST_F(Loop, AKickedVcpuAnswersForAllThatItMissedButForEachProbeOnce) {
+  vmm::FakeVcpuExits exits;
+  vmm::FakeStoppedVcpu vcpu(1);
+  vcpu.state.rip = 0x7777;
+  sampler_.kick_by(exits, sink_, clock_);
+  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.on_sample(vcpu, exits.sampled);
+  EXPECT_TRUE(sink_.firings.empty()) << "not open";
+  sampler_.open();
+
+  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.sample({8}, 17, sink_, clock_);
+  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.on_sample(vcpu, exits.sampled);
+  sampler_.on_sample(vcpu, exits.sampled);
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{8, 9}));
+  EXPECT_EQ(sink_.firings[0].arg0, 0x7777u);
+  EXPECT_EQ(machine_.pauses, 0u);
+
+  for (std::uint32_t n = 0; n < 100; ++n) sampler_.sample({n}, 0, sink_, clock_);
+  sampler_.on_sample(vcpu, exits.sampled);
+  EXPECT_EQ(sink_.firings.size(), 2u + 16u) << "older ones are forgotten";
+  vmm::FakeStoppedVcpu beyond(2);
+  sampler_.on_sample(beyond, exits.sampled);
+  sampler_.on_sample(vcpu, exits.sampled + 1);
+  EXPECT_EQ(sink_.firings.size(), 18u);
 }
 
 TEST_F(Loop, ADeadMachineIsSampledOnlyOnce) {

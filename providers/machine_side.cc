@@ -50,6 +50,11 @@ void MachineSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& par
     exits_->set_events(&events_);
     parts.gates.push_back(&events_);
   }
+  if (parts.timers->has_samples()) {
+    sampler_.kick_by(exits_->exits(), sink, clock);
+    exits_->set_samples(&sampler_);
+    parts.gates.push_back(&sampler_);
+  }
   if (channel_ == Channel::Exit && parts.shim != nullptr) {
     exits_->set_traps(parts.shim, parts.dispatcher);
     parts.traps_ring = true;

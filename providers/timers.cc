@@ -1,5 +1,7 @@
 #include "providers/timers.h"
 
+#include <algorithm>
+
 namespace ringside::providers {
 namespace {
 
@@ -13,6 +15,11 @@ std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) {
 TimerSchedule::TimerSchedule(std::span<const EnabledTimer> timers, bool samples_pause)
     : samples_pause_(samples_pause) {
   for (const EnabledTimer& timer : timers) entries_.push_back({timer, UINT64_MAX});
+}
+
+bool TimerSchedule::has_samples() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return entry.timer.kind == TimerKind::Profile; });
 }
 
 void TimerSchedule::open(std::uint64_t now) {

@@ -26,6 +26,8 @@ class TimerSchedule {
 
   /// Starts every timer: the first deadline is one interval after `now` (ns, any origin).
   void open(std::uint64_t now);
+  /// Whether any timer is a profile-N.
+  bool has_samples() const;
   /// The earliest deadline; UINT64_MAX before open() and without timers.
   std::uint64_t next_deadline() const { return next_; }
 

@@ -34,11 +34,6 @@ class OwnMachine final : public vmm::InertMachine {
     ++pauses;
     return {};
   }
-  Result<Registers> read_registers(unsigned vcpu) override {
-    Registers registers;
-    registers.rip = kPc + vcpu;
-    return registers;
-  }
 
  private:
   FakeMemory memory_;
@@ -134,17 +129,30 @@ TEST_F(OwnGuest, IsLeftAloneByAProgramThatWantsNothingOfIt) {
   EXPECT_EQ(engine_->take_quiescent().records.size(), 1u);
 }
 
-TEST_F(OwnGuest, IsSampledByPcAndVcpu) {
+TEST_F(OwnGuest, IsSampledByPcAndVcpuOnTheVcpusThreads) {
   enable({"profile", "", "", "profile-4999"});
   ASSERT_TRUE(tracer_->start(*engine_));
+  vmm::ExitSink* const sink = machine_.fake.sink;
+  ASSERT_NE(sink, nullptr);
+  vmm::FakeStoppedVcpu vcpus[] = {vmm::FakeStoppedVcpu(0), vmm::FakeStoppedVcpu(1)};
+  vcpus[0].state.rip = kPc;
+  vcpus[1].state.rip = kPc + 1;
+  std::uint64_t answered = 0;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (machine_.pauses < 5 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
+  for (unsigned rounds = 0; rounds < 4 && std::chrono::steady_clock::now() < deadline;) {
+    const std::uint64_t tag = machine_.fake.sampled;
+    if (tag == answered) continue;
+    for (vmm::FakeStoppedVcpu& vcpu : vcpus) sink->on_sample(vcpu, tag);
+    answered = tag;
+    ++rounds;
   }
+  const unsigned pauses = machine_.pauses;
   tracer_->stop();
+  sink->on_sample(vcpus[0], machine_.fake.sampled);
 
+  EXPECT_EQ(pauses, 1u) << "to begin to listen; none for the samples";
   const dif::Harvest harvest = engine_->take_quiescent();
-  ASSERT_GE(harvest.records.size(), 8u);
+  ASSERT_EQ(harvest.records.size(), 8u);
   for (const dif::Record& record : harvest.records) {
     EXPECT_EQ(value_of(record), kPc + record.vcpu);
   }

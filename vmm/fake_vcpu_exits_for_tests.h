@@ -4,6 +4,7 @@
 // Fire context: no.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
@@ -54,7 +55,7 @@ class FakeVcpuExits final : public VcpuExits {
   ExitSink* sink = nullptr;
   Wanted wanted;
   unsigned asked = 0;
-  std::uint64_t sampled = 0;  // the last tag
+  std::atomic<std::uint64_t> sampled = 0;  // the last tag; the fire thread asks
   bool refuses_all = false;
   std::map<VcpuEvent::Kind, std::string> reasons;
   std::vector<GuestVirt> breakpoints;
