@@ -102,9 +102,10 @@ Code package(const std::vector<Code>& elements) {
 
 Code eisa_id(std::string_view id) {
   std::uint32_t value = 0;  // three letters of five bits, four digits; its bytes are swapped
-  for (std::size_t i = 0; i < 3; ++i) value = value << 5 | (static_cast<unsigned>(id[i]) & 0x1f);
+  for (std::size_t i = 0; i < 3; ++i)
+    value = value << 5 | (static_cast<unsigned char>(id[i]) & 0x1fu);
   for (std::size_t i = 3; i < 7; ++i) {
-    const auto c = static_cast<unsigned>(id[i]);
+    const unsigned c = static_cast<unsigned char>(id[i]);
     value = value << 4 | (c >= 'A' ? c - 'A' + 10 : c - '0');
   }
   return integer(__builtin_bswap32(value));

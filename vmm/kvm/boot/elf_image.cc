@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kPhys32Entry = 18;
 constexpr unsigned kMostProgramHeaders = 256;  // a vmlinux has five
-constexpr std::string_view kXen("Xen", 4);     // with its NUL
+constexpr std::array kXen{'X', 'e', 'n', '\0'};
 
 /// One T out of the file, by copy: nothing in it need be aligned.
 template <class T>
