@@ -115,3 +115,5 @@ BENCHMARK(uncontended_lock);
 
 }  // namespace
 }  // namespace ringside::providers
+
+BENCHMARK_MAIN();

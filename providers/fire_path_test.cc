@@ -9,6 +9,8 @@
 #include "dif/verify.h"
 #include "providers/dispatch.h"
 #include "providers/fake_guest.h"
+#include "providers/vm_dispatch.h"
+#include "vmm/fake_vcpu_exits_for_tests.h"
 
 namespace ringside::providers {
 namespace {
@@ -111,6 +113,26 @@ TEST_F(FirePath, RecordsAggregatesAndFaultsWithoutAllocating) {
   ASSERT_EQ(harvest.aggregates.size(), 1u);
   EXPECT_EQ(harvest.aggregates[0].words[0], 2);
   ASSERT_EQ(harvest.faults.size(), 1u) << "the clause that reads past the end of memory";
+}
+
+TEST_F(FirePath, AnEventOfAVcpuAllocatesNothingEither) {
+  LinuxContext linux_context(memory_.memory(), kernel_, find_pt_regs(kernel_.types()));
+  VcpuContext event_context(memory_.memory(), 2, LinuxInside{kernel_, linux_context});
+  VmDispatcher events(event_context, 2);
+  events.lead(vmm::VcpuEvent::Kind::PortOut, std::nullopt, kProbe);
+  events.seal(sink_, clock_);
+  events.open();
+  vmm::FakeStoppedVcpu vcpu(1);
+  vcpu.state.cr3 = kRoot;
+  vcpu.state.gs_base = kKernelBase + kPercpu1;
+
+  events.on_event(vcpu, {vmm::VcpuEvent::Kind::PortOut, 0, {0x3f8, 1, 1, 'x'}});
+
+  EXPECT_TRUE(sink_.in_fire_context);
+  const dif::Harvest harvest = engine_.take_quiescent();
+  ASSERT_EQ(harvest.aggregates.size(), 1u);
+  EXPECT_EQ(std::memcmp(harvest.aggregates[0].key.data(), "workload", 9), 0);
+  EXPECT_EQ(vcpu.fetched, 1u);
 }
 
 TEST_F(FirePath, SurvivesATrapWhoseEveryWordIsALie) {
