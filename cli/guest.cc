@@ -11,6 +11,7 @@
 
 #include "cli/images.h"
 #include "cli/messages.h"
+#include "vmm/kernel_choice.h"
 
 namespace ringside::cli {
 namespace {
@@ -105,6 +106,10 @@ Result<vmm::MachineConfig> machine_config(const CommandLine& line) {
     config.kernel = image.kernel;
     config.initrd = image.initrd;
   }
+  if (!line.settings.boot_arguments.empty()) {
+    if (!config.append.empty()) config.append += ' ';
+    config.append += line.settings.boot_arguments;
+  }
   if (!line.settings.quiet) config.progress = [](std::string_view news) { say(news); };
   return config;
 }
@@ -163,21 +168,47 @@ std::string describe_end(vmm::Machine& machine) {
   return text;
 }
 
+namespace {
+
+Result<std::unique_ptr<vmm::Machine>> start_in_qemu(const vmm::MachineConfig& config) {
+  auto machine = vmm::start_qemu(config);
+  if (machine) return machine;
+  const Error& error = machine.error();
+  // QEMU's own words about a bad kernel do not say which file they mean.
+  const bool nameless = error.message.find("kernel header") != std::string::npos &&
+                        error.message.find(config.kernel) == std::string::npos;
+  if (!nameless) return tl::make_unexpected(error);
+  return fail(error.code, fmt::format("{}: {} is no kernel; give a bzImage, as in /boot/vmlinuz-*",
+                                      error.message, config.kernel));
+}
+
+/// A machine that waits before its first instruction, and its kernel by its file.
+Result<Guest> hold_guest(vmm::MachineConfig config) {
+  Guest guest;
+  auto file = TRY(vmm::open_kernel(config.kernel, config.boot));
+  guest.kernel_file = std::make_shared<const vmm::KernelFile>(std::move(file));
+  config.kernel_file = guest.kernel_file;
+  // One that moves itself would not be where its file says.
+  const bool may_move = guest.kernel_file->format() == vmm::KernelFile::Format::BzImage;
+  if (may_move) config.append += config.append.empty() ? "nokaslr" : " nokaslr";
+  config.hold = true;
+  guest.machine = TRY(vmm::start_kvm(config));
+  const auto began = Clock::now();
+  auto kernel = TRY(guest_linux::kernel_from_file(*guest.kernel_file));
+  guest.discovery = Clock::now() - began;
+  guest.held = kernel.get();
+  guest.kernel = std::move(kernel);
+  return guest;
+}
+
+}  // namespace
+
 Result<Guest> start_guest(const CommandLine& line, Signals& signals) {
   const vmm::MachineConfig config = TRY(machine_config(line));
-  auto machine = vmm::start_qemu(config);
-  if (!machine) {
-    const Error& error = machine.error();
-    // QEMU's own words about a bad kernel do not say which file they mean.
-    const bool nameless = error.message.find("kernel header") != std::string::npos &&
-                          error.message.find(config.kernel) == std::string::npos;
-    if (!nameless) return tl::make_unexpected(error);
-    return fail(error.code,
-                fmt::format("{}: {} is no kernel; give a bzImage, as in /boot/vmlinuz-*",
-                            error.message, config.kernel));
-  }
+  if (line.from_start()) return hold_guest(config);
+  const bool ours = config.choice == vmm::MachineChoice::Kvm;
   Guest guest;
-  guest.machine = std::move(*machine);
+  guest.machine = TRY(ours ? vmm::start_kvm(config) : start_in_qemu(config));
   if (!line.settings.quiet && isatty(STDERR_FILENO) != 0) say("waiting for the guest to boot");
   if (auto up = bring_up(guest, line, signals); !up) {
     Error error = std::move(up).error();

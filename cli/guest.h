@@ -11,21 +11,26 @@
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "vmm/base/result.h"
+#include "vmm/linux/file_kernel.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 
 namespace ringside::cli {
 
 struct Guest {
+  std::shared_ptr<const vmm::KernelFile> kernel_file;  // where `held` comes from
   std::unique_ptr<vmm::Machine> machine;
   std::unique_ptr<guest_linux::Kernel> kernel;
+  /// The same kernel, where the machine is held before its first instruction: known from its file.
+  guest_linux::FileKernel* held = nullptr;
   std::optional<GuestCommand> command;              // where -c asked for one
   std::chrono::steady_clock::duration discovery{};  // from the machine to its symbols and types
   std::int64_t target = 0;                          // pid of the command, which waits
 };
 
-/// Starts the machine and waits until its kernel runs, and until -c's command waits to go. A
-/// signal ends the wait with an error. Everything is shut down again on failure.
+/// Starts the machine and waits until its kernel runs, and until -c's command waits to go; or, to
+/// trace it from its first instruction, holds it there. A signal ends the wait with an error.
+/// Everything is shut down again on failure.
 Result<Guest> start_guest(const CommandLine& line, Signals& signals);
 
 /// Whether the machine has ended. Its command port and monitor close a moment before it can be

@@ -213,6 +213,26 @@ Result<void> set_format(Settings& settings, View value) {
   return {};
 }
 
+Result<void> set_channel(Settings& settings, View value) {
+  if (value == "auto") {
+    settings.channel = providers::Channel::Auto;
+  } else if (value == "spin") {
+    settings.channel = providers::Channel::Spin;
+  } else if (value == "exit") {
+    settings.channel = providers::Channel::Exit;
+  } else {
+    return bad_value();
+  }
+  return {};
+}
+
+Result<void> add_boot_arguments(Settings& settings, View value) {
+  if (value.empty()) return bad_value();
+  if (!settings.boot_arguments.empty()) settings.boot_arguments += ' ';
+  settings.boot_arguments += value;
+  return {};
+}
+
 template <bool Settings::*kFlag>
 Result<void> flag(Settings& settings, View value) {
   return set_flag(settings.*kFlag, value);
@@ -339,9 +359,11 @@ constexpr OptionRow kRows[]{
     {"unodefs", false, as_it_is},
     // Run time.
     {"aggsize", false, [](Settings& s, View v) { return set_size(s.engine.aggregation_size, v); }},
+    {"bootargs", false, add_boot_arguments},
     {"bufpolicy", false, set_buffer_policy},
     {"bufresize", false, set_buffer_resize},
     {"bufsize", false, [](Settings& s, View v) { return set_size(s.engine.buffer_size, v); }},
+    {"channel", false, set_channel},
     {"cleanrate", false, set_clean_rate},
     {"cpu", false, set_cpu},
     {"destructive", false, flag<&Settings::destructive>},

@@ -27,9 +27,14 @@ enum LongOption : int {
   Qemu,
   Help,
   Libxo,
+  Disk,
+  Console,
+  Boot,
+  AfterBoot,
+  KvmDevice,
 };
 
-const std::array<option, 12> kLongOptions{{
+const std::array<option, 17> kLongOptions{{
     {"image", required_argument, nullptr, Image},
     {"kernel", required_argument, nullptr, Kernel},
     {"initrd", required_argument, nullptr, Initrd},
@@ -41,6 +46,11 @@ const std::array<option, 12> kLongOptions{{
     {"qemu", required_argument, nullptr, Qemu},
     {"help", no_argument, nullptr, Help},
     {"libxo", required_argument, nullptr, Libxo},
+    {"disk", required_argument, nullptr, Disk},
+    {"console", no_argument, nullptr, Console},
+    {"boot", required_argument, nullptr, Boot},
+    {"after-boot", no_argument, nullptr, AfterBoot},
+    {"kvm-device", required_argument, nullptr, KvmDevice},
     {nullptr, 0, nullptr, 0},
 }};
 
@@ -54,13 +64,41 @@ Result<void> set_machine(vmm::MachineConfig& config, std::string_view choice) {
   if (choice == "auto") {
     config.choice = vmm::MachineChoice::Auto;
   } else if (choice == "kvm") {
+    config.choice = vmm::MachineChoice::Kvm;
+  } else if (choice == "qemu-kvm") {
     config.choice = vmm::MachineChoice::QemuKvm;
   } else if (choice == "qemu") {
     config.choice = vmm::MachineChoice::Qemu;
   } else {
     return fail(ErrorCode::Usage,
-                fmt::format("--machine {}: it is one of auto, kvm and qemu", choice));
+                fmt::format("--machine {}: it is one of auto, kvm, qemu and qemu-kvm", choice));
   }
+  return {};
+}
+
+Result<void> set_boot(vmm::MachineConfig& config, std::string_view way) {
+  if (way == "auto") {
+    config.boot = vmm::BootWay::Auto;
+  } else if (way == "pvh") {
+    config.boot = vmm::BootWay::Pvh;
+  } else if (way == "bzimage") {
+    config.boot = vmm::BootWay::BzImage;
+  } else {
+    return fail(ErrorCode::Usage,
+                fmt::format("--boot {}: it is one of auto, pvh and bzimage", way));
+  }
+  return {};
+}
+
+/// FILE or FILE,ro.
+Result<void> add_disk(vmm::MachineConfig& config, std::string_view argument) {
+  constexpr std::string_view kReadOnly = ",ro";
+  vmm::DiskConfig disk;
+  disk.read_only = argument.ends_with(kReadOnly);
+  if (disk.read_only) argument.remove_suffix(kReadOnly.size());
+  if (argument.empty()) return fail(ErrorCode::Usage, "--disk: name a file, or FILE,ro");
+  disk.path = argument;
+  config.disks.push_back(std::move(disk));
   return {};
 }
 
@@ -115,6 +153,11 @@ Result<void> long_option(CommandLine& line, int which, std::string argument) {
     case Keep: config.keep = true; return {};
     case Qemu: config.qemu = std::move(argument); return {};
     case Libxo: return set_libxo(line.settings, argument);
+    case Disk: return add_disk(config, argument);
+    case Console: config.terminal = true; return {};
+    case Boot: return set_boot(config, argument);
+    case AfterBoot: line.machine.after_boot = true; return {};
+    case KvmDevice: config.kvm_device = std::move(argument); return {};
     default: line.task = CommandLine::Task::Help; return {};
   }
 }
@@ -233,6 +276,26 @@ Result<void> one_option(CommandLine& line, int letter, const char* word) {
   return short_option(line, letter, std::move(argument));
 }
 
+/// What only the machine of our own can do, and what only QEMU can.
+Result<void> check_kind(const MachineOptions& machine) {
+  const vmm::MachineConfig& config = machine.config;
+  if (config.choice == vmm::MachineChoice::Kvm) {
+    if (!config.keep) return {};
+    return fail(ErrorCode::Unsupported,
+                "--keep: a guest of --machine kvm lives in ringside itself; let it run on with "
+                "--machine qemu");
+  }
+  const vmm::MachineConfig plain;
+  std::string_view option;
+  if (!config.disks.empty()) option = "--disk";
+  if (config.terminal) option = "--console";
+  if (config.boot != plain.boot) option = "--boot";
+  if (machine.after_boot) option = "--after-boot";
+  if (config.kvm_device != plain.kvm_device) option = "--kvm-device";
+  if (option.empty()) return {};
+  return fail(ErrorCode::Usage, fmt::format("{} needs --machine kvm", option));
+}
+
 /// Rules between options that are about the machine.
 Result<void> check_machine(const MachineOptions& machine) {
   const vmm::MachineConfig& config = machine.config;
@@ -242,7 +305,10 @@ Result<void> check_machine(const MachineOptions& machine) {
   if (!config.initrd.empty() && config.kernel.empty()) {
     return fail(ErrorCode::Usage, "--initrd needs --kernel");
   }
-  return {};
+  if (config.choice == vmm::MachineChoice::Kvm && !machine.wanted()) {
+    return fail(ErrorCode::Usage, "--machine kvm needs --kernel or --image");
+  }
+  return check_kind(machine);
 }
 
 /// Rules between options.

@@ -23,6 +23,7 @@ struct ProgramSource {
 struct MachineOptions {
   std::string image;  // --image; found by images.h
   vmm::MachineConfig config;
+  bool after_boot = false;  // --after-boot
 
   bool wanted() const { return !image.empty() || !config.kernel.empty(); }
   /// What records call the machine: its image, else its kernel; empty where there is none.
@@ -50,6 +51,12 @@ struct CommandLine {
   std::vector<std::string> commands;    // -c
   std::vector<std::int64_t> processes;  // -p
   MachineOptions machine;
+
+  /// Whether the guest is traced from its first instruction, not once it has booted.
+  bool from_start() const {
+    return machine.config.choice == vmm::MachineChoice::Kvm && commands.empty() &&
+           !machine.after_boot;
+  }
 };
 
 /// Parses like dtrace: options first, then the script's arguments, which may mix. `presets` are the

@@ -143,6 +143,46 @@ TEST(CommandLine, ProgramsCanBeSavedAndRun) {
   EXPECT_TRUE(run->settings.quiet);
 }
 
+TEST(CommandLine, OurOwnMachineIsTracedFromItsFirstInstructionUnlessACommandIsGiven) {
+  const auto first = parse({"--machine", "kvm", "--kernel", "k", "--disk", "a,ro", "--disk", "b",
+                            "--console", "--boot", "bzimage", "-n", "BEGIN"});
+  const auto command = parse({"--machine", "kvm", "--kernel", "k", "-n", "BEGIN", "-c", "ls"});
+  const auto later = parse({"--machine", "kvm", "--image", "i", "--after-boot", "-n", "BEGIN"});
+  const auto qemu = parse({"--machine", "qemu-kvm", "--kernel", "k", "-n", "BEGIN"});
+
+  ASSERT_TRUE(first && command && later && qemu);
+  EXPECT_TRUE(first->from_start());
+  EXPECT_FALSE(command->from_start() || later->from_start() || qemu->from_start());
+  const vmm::MachineConfig& config = first->machine.config;
+  EXPECT_EQ(config.choice, vmm::MachineChoice::Kvm);
+  EXPECT_EQ(config.boot, vmm::BootWay::BzImage);
+  EXPECT_TRUE(config.terminal);
+  ASSERT_EQ(config.disks.size(), 2u);
+  EXPECT_EQ(config.disks[0].path, "a");
+  EXPECT_TRUE(config.disks[0].read_only && !config.disks[1].read_only);
+  EXPECT_EQ(qemu->machine.config.choice, vmm::MachineChoice::QemuKvm);
+}
+
+TEST(CommandLine, WhatOneKindOfMachineCannotDoNamesTheOther) {
+  const auto disk = parse({"--kernel", "k", "--disk", "d", "-n", "BEGIN"});
+  const auto keep = parse({"--machine", "kvm", "--kernel", "k", "--keep", "-n", "BEGIN"});
+  const auto nothing = parse({"--machine", "kvm", "-n", "BEGIN"});
+
+  ASSERT_TRUE(!disk && !keep && !nothing);
+  EXPECT_EQ(disk.error().message, "--disk needs --machine kvm");
+  EXPECT_NE(keep.error().message.find("--machine qemu"), std::string::npos);
+  EXPECT_NE(nothing.error().message.find("--kernel"), std::string::npos);
+}
+
+TEST(CommandLine, TheChannelAndTheKernelsArgumentsAreOptions) {
+  const auto line = parse({"-x", "channel=exit", "-x", "bootargs=a=1", "-x", "bootargs=b", "-l"});
+  const auto wrong = parse({"-x", "channel=pigeon", "-l"});
+
+  ASSERT_TRUE(line && !wrong);
+  EXPECT_EQ(line->settings.channel, providers::Channel::Exit);
+  EXPECT_EQ(line->settings.boot_arguments, "a=1 b");
+}
+
 TEST(Presets, ComeFromTheEnvironmentAndYieldToTheCommandLine) {
   Settings presets;
   ASSERT_TRUE(apply_environment(presets, {"HOME=/", "DTRACE_OPT_BUFSIZE=1m", "DTRACE_OPT_quiet=",

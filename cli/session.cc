@@ -87,6 +87,7 @@ class Session {
   void report_stability(const dif::Program& program);
   Result<int> trace_armed(Output& output);
   int end_status(EndReason reason);
+  void report_death() const;
   TraceLoop::Parts loop_parts(Output& output);
   void report_time(std::string_view what, Clock::time_point since) const;
   Sink& sink() { return file_ ? *file_ : stdout_; }
@@ -115,19 +116,28 @@ void Session::report_time(std::string_view what, Clock::time_point since) const 
   say(fmt::format("{} in {:.1f} ms", what, spent.count()));
 }
 
+std::string kernel_name(const Guest& guest) {
+  const std::string_view release = guest.kernel->release();
+  return release.empty() ? "a kernel" : fmt::format("Linux {}", release);
+}
+
 Result<void> Session::attach() {
   if (line_.machine.wanted()) {
     const Clock::time_point began = Clock::now();
     guest_ = TRY(start_guest(line_, signals_));
-    report_time(fmt::format("Linux {} on {} with {} vCPUs is up", guest_.kernel->release(),
-                            guest_.machine->kind(), guest_.machine->vcpu_count()),
-                began);
+    report_time(
+        fmt::format("{} on {} with {} vCPUs is {}", kernel_name(guest_), guest_.machine->kind(),
+                    guest_.machine->vcpu_count(), guest_.held != nullptr ? "held" : "up"),
+        began);
     report_time("symbols and types known", Clock::now() - guest_.discovery);
   } else {
     TRY(start_processes());
   }
   const Clock::time_point began = Clock::now();
-  tracer_ = TRY(providers::Tracer::attach(guest_.machine.get(), guest_.kernel.get()));
+  providers::TracerOptions options;
+  options.channel = line_.settings.channel;
+  options.held = guest_.held;
+  tracer_ = TRY(providers::Tracer::attach(guest_.machine.get(), guest_.kernel.get(), options));
   environment_.emplace(*tracer_, guest_.kernel.get());
   report_time("attached", began);
   return {};
@@ -270,10 +280,25 @@ int Session::end_status(EndReason reason) {
   }
   if (reason == EndReason::MachineEnded) {
     await_end(*guest_.machine);
+    // A guest that was run for its boot's sake may end when it has booted.
+    const bool fine =
+        guest_.held != nullptr && guest_.machine->state() == vmm::MachineState::PoweredOff;
     say("tracing ended: " + describe_end(*guest_.machine));
-    return kExitFailure;
+    if (!fine) report_death();
+    return fine ? engine_->exit_status().value_or(kExitOk) : kExitFailure;
   }
   return engine_->exit_status().value_or(kExitOk);
+}
+
+/// What a machine whose vCPUs we run knows of its own end, and what fired last before it.
+void Session::report_death() const {
+  if (guest_.machine->exits() == nullptr) return;
+  if (const std::string words = guest_.machine->last_words(); !words.empty()) say(words);
+  std::string names;
+  for (const dif::ProbeId probe : tracer_->last_firings()) {
+    names += (names.empty() ? "" : ", ") + engine_->probe_name(probe).to_string();
+  }
+  if (!names.empty()) say("the last probes that fired, the very last first: " + names);
 }
 
 Result<int> Session::trace_armed(Output& output) {

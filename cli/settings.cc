@@ -34,9 +34,9 @@ namespace {
 
 /// What has done its work when a program's own options are read.
 bool used_before_program(std::string_view name) {
-  constexpr std::array<std::string_view, 10> kNames{"cppargs",   "cpphdrs", "cpppath", "define",
-                                                    "incdir",    "ldpath",  "libdir",  "stdc",
-                                                    "syslibdir", "undef"};
+  constexpr std::array<std::string_view, 12> kNames{"bootargs", "channel", "cppargs",   "cpphdrs",
+                                                    "cpppath",  "define",  "incdir",    "ldpath",
+                                                    "libdir",   "stdc",    "syslibdir", "undef"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 

@@ -16,6 +16,7 @@
 #include "dif/options.h"
 #include "dif/program.h"
 #include "dif/stability.h"
+#include "providers/channel.h"
 #include "vmm/base/result.h"
 
 namespace ringside::cli {
@@ -62,7 +63,9 @@ struct Settings {
   std::vector<std::pair<std::string, std::string>> environment;  // setenv, for -c
   std::vector<std::string> removed_environment;                  // unsetenv
   // Fixed once tracing starts.
-  bool destructive = false;  // -w
+  bool destructive = false;                               // -w
+  providers::Channel channel = providers::Channel::Auto;  // channel: how traps reach us
+  std::string boot_arguments;                             // bootargs: added to the kernel's
   dif::EngineOptions engine;
   bool quiet_resize = false;                 // quietresize: no word about it
   OutputFormat format = OutputFormat::Text;  // oformat

@@ -59,8 +59,16 @@ How:
 The machine (none: only probes that need no guest):
   --image NAME      a guest that images/build made
   --kernel FILE [--initrd FILE] [--append STRING]
-  --cpus N  --memory SIZE  --machine auto|kvm|qemu  --qemu PATH
-  --keep            leave the guest running
+  --cpus N  --memory SIZE  --machine auto|kvm|qemu|qemu-kvm  --qemu PATH
+  --keep            leave the guest running (qemu)
+  -x bootargs=STRING                 as --append
+  -x channel=auto|spin|exit          how traps reach ringside
+With --machine kvm, our own VMM, a guest is traced from its first instruction; with -c or
+--after-boot once it has booted:
+  --disk FILE[,ro]  a raw file as a virtio disk; may be given several times
+  --console         the terminal is the guest's console; Ctrl-A x ends it
+  --boot auto|pvh|bzimage            how a kernel file is started
+  --kvm-device PATH                  instead of /dev/kvm
 
 Programs compiled before:
   compile -o FILE [options]   compile and verify, and write FILE (DOF) instead of tracing

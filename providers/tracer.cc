@@ -2,6 +2,7 @@
 // it is made of, attaching, start, stop.
 #include "providers/tracer.h"
 
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -24,17 +25,30 @@ namespace {
 
 class EngineSink final : public ProbeSink {
  public:
-  explicit EngineSink(dif::Engine& engine) : engine_(&engine) {}
+  /// `remembers`: for last_firings().
+  EngineSink(dif::Engine& engine, bool remembers) : engine_(&engine), remembers_(remembers) {}
   void fire(dif::ProbeId probe, const dif::FireRecord& record,
             const dif::GuestContext& guest) override {
+    if (remembers_) last_[fired_++ % last_.size()] = probe;
     engine_->fire(probe, record, guest);
   }
   void serve_requests() override { engine_->serve_requests(); }
   void stop_serving() override { engine_->stop_serving(); }
   bool finished() const override { return engine_->exit_status().has_value(); }
 
+  std::vector<dif::ProbeId> last_firings() const {
+    std::vector<dif::ProbeId> firings;
+    for (std::uint64_t n = fired_; n > 0 && firings.size() < last_.size(); --n) {
+      firings.push_back(last_[(n - 1) % last_.size()]);
+    }
+    return firings;
+  }
+
  private:
   dif::Engine* engine_;
+  const bool remembers_;
+  std::array<dif::ProbeId, 8> last_{};
+  std::uint64_t fired_ = 0;
 };
 
 class LiveTracer final : public Tracer {
@@ -90,6 +104,9 @@ class LiveTracer final : public Tracer {
   Result<void> start(dif::Engine& engine) override;
   void stop() override;
   std::uint64_t lost_firings() const override { return guest_ ? guest_->lost_firings() : 0; }
+  std::vector<dif::ProbeId> last_firings() const override {
+    return sink_ ? sink_->last_firings() : std::vector<dif::ProbeId>();
+  }
   std::vector<std::string> take_notices() override {
     return guest_ ? guest_->take_notices() : std::vector<std::string>();
   }
@@ -133,7 +150,7 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   if (const auto error = builtin_->error()) engine.set_error_probe(*error);
   if (const auto end = builtin_->end()) engine.set_end_probe(*end);
   const auto guest_khz = guest_ ? guest_->tsc_khz() : std::nullopt;
-  sink_.emplace(engine);
+  sink_.emplace(engine, machine_ && machine_->exit_channel() != nullptr);
   clock_.emplace(TickRate(choose_hertz(calibration_.hertz(), guest_khz)));
   timers_.emplace(profile_->enabled(), machine_ != nullptr);
 

@@ -75,6 +75,9 @@ class Tracer {
 
   /// Firings that the shim had to let pass since start because we did not answer in time.
   virtual std::uint64_t lost_firings() const = 0;
+  /// The probes that fired last, the very last one first; kept only where vCPUs run on threads of
+  /// this process. After stop().
+  virtual std::vector<dif::ProbeId> last_firings() const { return {}; }
   /// One-line notices since the last call ("the guest changed ... ; its probe is gone").
   virtual std::vector<std::string> take_notices() = 0;
 };
