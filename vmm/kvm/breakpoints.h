@@ -1,12 +1,15 @@
-// The breakpoints of a machine: which are bytes of 0xcc in the guest's RAM, which stand in the
-// debug registers, and what each vCPU's KVM_SET_GUEST_DEBUG must say for them.
+// The breakpoints of a machine: which are bytes in the guest's RAM, which stand in the debug
+// registers, and what each vCPU's KVM_SET_GUEST_DEBUG must say for them. The bytes are
 //   int3, where KVM intercepts it (or trips over it, TrapRoute::Emulated)
-//   int3, where it goes to the guest and the guest has a gate for it: a debug register watches the
-//         gate's handler, so any number of breakpoints need two registers and no guest code
-//   the four debug registers: before there is a gate, and for addresses that are not mapped yet
+//   out kTrapPort, al, where an int3 would go to the guest's own IDT: two bytes, so not over an
+//         instruction of one byte that ends its block, unless padding follows
+// The debug registers take what is not mapped yet, and what two bytes do not fit. None of it needs
+// an IDT, paging or any code of the guest's.
+// A rejected design: int3 with a debug register on the guest's own handler. It needs an IDT that
+// stands still, and debug registers, which QEMU 7.2's TCG does not load for a guest.
 // Written while the machine is paused; read by vCPUs that handle an exit, which may be at the same
 // time, hence the lock. A vCPU that wants to be alone (gate.h) takes that before this lock.
-// Fire context: original() and find() yes, the rest no.
+// Fire context: hide() and find() yes, the rest no.
 #pragma once
 
 #include <array>
@@ -31,15 +34,12 @@ struct BreakpointPlan {
   std::vector<GuestVirt> bytes;
   std::vector<GuestVirt> watched;
 };
-/// `bytes_work`: an int3 would be seen. Limit or Invalid as VcpuExits::set_breakpoints says.
+/// `takes_bytes`: mapped, and our bytes fit. Invalid or Limit as VcpuExits::set_breakpoints says.
 Result<BreakpointPlan> plan_breakpoints(std::span<const GuestVirt> addresses,
-                                        const std::function<bool(GuestVirt)>& is_mapped,
-                                        bool bytes_work, unsigned free_registers);
-
-/// A vCPU's gate for int3: where the gate lies, and whom it names.
-struct GateWatch {
-  GuestVirt gate, handler;
-};
+                                        const std::function<bool(GuestVirt)>& takes_bytes,
+                                        unsigned free_registers);
+/// Whether a port write may stand over `code`, the instruction's bytes and what follows.
+bool takes_port_write(std::span<const std::byte> code);
 
 /// What a vCPU's KVM_SET_GUEST_DEBUG is to say.
 struct DebugSetup {
@@ -52,19 +52,19 @@ class Breakpoints {
  public:
   using Locate = std::function<std::optional<GuestPhys>(GuestVirt)>;
 
-  Breakpoints(GuestMemory& memory, TrapRoute route) : memory_(memory), route_(route) {}
+  /// A port that no device in KVM has.
+  static constexpr std::uint8_t kTrapPort = 0xe7;
 
-  /// The machine is paused. `locate` translates by the page tables in use; `has_gate`: the guest
-  /// has a gate for int3. On failure nothing has changed.
-  Result<void> replace(std::span<const GuestVirt> addresses, const Locate& locate, bool has_gate);
+  Breakpoints(GuestMemory& memory, TrapHabits habits) : memory_(memory), habits_(habits) {}
+
+  bool by_port() const { return habits_.route == TrapRoute::ToGuest; }
+  /// The machine is paused. `locate` translates by the page tables in use. On failure nothing has
+  /// changed.
+  Result<void> replace(std::span<const GuestVirt> addresses, const Locate& locate);
 
   enum class Found : std::uint8_t { Nothing, Byte, Watched };
   Found find(GuestVirt at) const;
-  /// `gate`: this vCPU's, where gates are watched: its handler, and writes to the gate itself,
-  /// because a booting Linux changes it in place.
-  DebugSetup setup(const std::optional<GateWatch>& gate) const;
-  bool watches_gates() const;
-  bool any() const;
+  DebugSetup setup() const;
 
   /// Takes our bytes out of `code`, which was read at `at`.
   void hide(GuestVirt at, std::span<std::byte> code) const;
@@ -73,20 +73,22 @@ class Breakpoints {
   void restore(GuestVirt at);
 
  private:
-  struct Byte {
-    GuestPhys where;
-    std::byte original;
+  /// What stands in RAM: ours, and what was there before. One byte or two.
+  struct Patch {
+    std::array<GuestPhys, 2> where;  // two bytes may lie in two pages
+    std::array<std::byte, 2> original{};
   };
-  void exchange(GuestPhys where, std::byte expected, std::byte value);
-  Result<std::map<GuestVirt, Byte>> look_up(std::span<const GuestVirt> addresses,
-                                            const Locate& locate) const;
+  std::span<const std::byte> trap() const;
+  void exchange(const Patch& patch, std::span<const std::byte> expected,
+                std::span<const std::byte> value);
+  bool read(GuestVirt at, const Locate& locate, std::span<std::byte> code) const;
+  std::optional<Patch> prepare(GuestVirt at, const Locate& locate) const;
 
   GuestMemory& memory_;
-  const TrapRoute route_;
+  const TrapHabits habits_;
   mutable std::shared_mutex mutex_;
-  std::map<GuestVirt, Byte> bytes_;
+  std::map<GuestVirt, Patch> bytes_;
   std::vector<GuestVirt> watched_;
-  bool watches_gates_ = false;
 };
 
 }  // namespace ringside::vmm::kvm

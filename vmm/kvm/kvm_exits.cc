@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "vmm/kvm/msr_filter.h"
 
 namespace ringside::vmm::kvm {
@@ -67,17 +65,9 @@ Result<void> KvmExits::want(PausedMachine&, const Wanted& wanted) {
 }
 
 Result<void> KvmExits::set_breakpoints(PausedMachine&, std::span<const GuestVirt> addresses) {
-  const auto vcpus = guest_.vcpus();
-  const bool has_gate = std::any_of(vcpus.begin(), vcpus.end(), [](const auto& vcpu) {
-    return vcpu->breakpoint_gate().has_value();
-  });
   const auto locate = [&](GuestVirt at) { return guest_.locate(at); };
-  TRY(guest_.breakpoints().replace(addresses, locate, has_gate));
-  // Twice: a vCPU without a gate of its own takes one that another has, maybe a later one.
-  for (const auto& vcpu : vcpus) TRY(vcpu->arm());
-  if (guest_.breakpoints().watches_gates()) {
-    for (const auto& vcpu : vcpus) TRY(vcpu->arm());
-  }
+  TRY(guest_.breakpoints().replace(addresses, locate));
+  for (const auto& vcpu : guest_.vcpus()) TRY(vcpu->arm());
   return {};
 }
 

@@ -39,7 +39,7 @@ KvmGuest::KvmGuest(KvmVm vm, SharedRam ram, unsigned vcpus, TrapHabits habits)
       memory_(ram_.guest_memory(place_ram(ram_.size()))),
       gate_(vcpus, [this](unsigned vcpu) { vcpus_[vcpu]->kick(); }),
       tap_(vcpus),
-      breakpoints_(memory_, habits.route),
+      breakpoints_(memory_, habits),
       habits_(habits) {}
 
 KvmGuest::~KvmGuest() {

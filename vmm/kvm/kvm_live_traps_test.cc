@@ -11,15 +11,19 @@ namespace {
 constexpr unsigned kCalls = 10000, kFewerCalls = 1000;
 
 // clang-format off
-/// 10,000 calls of a function that begins with a nop and of one that begins with a memory access.
+/// 10,000 calls of a function that begins with a nop, and 1,000 of one that begins with a memory
+/// access.
 MINI_GUEST(guest_calls, R"(
   mov rsp, 0x180000
   mov rdi, 0x200000
   mov ecx, 10000
 1: call 2f
-  call 3f
   dec ecx
   jnz 1b
+  mov ecx, 1000
+4: call 3f
+  dec ecx
+  jnz 4b
   )" MINI_GUEST_POWER_OFF R"(
 2: .byte 0x0f, 0x1f, 0x44, 0, 0
   inc qword ptr [rdi]
@@ -68,6 +72,7 @@ MINI_GUEST(guest_with_gate, R"(
 14: inc qword ptr [rdi + 16]
   ret
 15: ret
+  int3
 16: lea rbp, [rsp + 8]
   ret
 8: inc qword ptr [rdi + 24]
@@ -152,11 +157,11 @@ TEST_F(KvmLiveTraps, EveryCallIsSeenBeforeThereIsAnIdt) {
 
   ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
   EXPECT_EQ(sink().hits_at(nop), kCalls);
-  EXPECT_EQ(sink().hits_at(inc), kCalls);
-  EXPECT_EQ(sink().hits.size(), 2 * kCalls);
+  EXPECT_EQ(sink().hits_at(inc), kFewerCalls);
+  EXPECT_EQ(sink().hits.size(), kCalls + kFewerCalls);
   EXPECT_EQ(sink().wrong_rip, 0u);
   EXPECT_EQ(word(0), kCalls);
-  EXPECT_EQ(word(8), kCalls) << "the instruction under the breakpoint is executed once a call";
+  EXPECT_EQ(word(8), kFewerCalls) << "the instruction under the breakpoint is executed once a call";
 }
 
 TEST_F(KvmLiveTraps, ABreakpointAtTheFirstInstructionIsSeen) {
@@ -183,7 +188,7 @@ TEST_F(KvmLiveTraps, AnyNumberIsSeenOnceTheGuestHasAGateAndItsOwnInt3StaysItsOwn
       GuestVirt(find(code, {0x48, 0x83, 0xec, 8})),
       GuestVirt(find(code, {0x48, 0x89, 0xe5, 0xc3})),
       GuestVirt(find(code, {0x48, 0xff, 0x47, 16})),
-      GuestVirt(find(code, {0xc3, 0x48, 0x8d, 0x6c})),
+      GuestVirt(find(code, {0xc3, 0xcc})),
       GuestVirt(find(code, {0x48, 0x8d, 0x6c})),
   };
   RingingSink ringing;
@@ -238,8 +243,8 @@ TEST_F(KvmLiveTraps, BreakpointsThatComeAndGoLoseNoInstruction) {
   }
 
   ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
-  EXPECT_EQ(word(8), kCalls);
-  EXPECT_LE(sink().hits.size(), kCalls);
+  EXPECT_EQ(word(8), kFewerCalls);
+  EXPECT_LE(sink().hits.size(), kFewerCalls);
 }
 
 TEST_F(KvmLiveTraps, AnInt3OfTheGuestWithoutAGateEndsItWithBreakpointsOfOursOrWithout) {

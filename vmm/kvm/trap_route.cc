@@ -12,7 +12,12 @@ namespace ringside::vmm::kvm {
 namespace {
 
 constexpr std::uint64_t kTables = 0x1000, kCode = 0x4000, kMemory = 0x8000;
-constexpr std::uint8_t kProgram[] = {0xe6, 0x80, 0xcc, 0xf4};  // out 0x80, al; int3; hlt
+// out 0x80, al; nop; out 0x80, al; int3; hlt
+constexpr std::uint8_t kProgram[] = {0xe6, 0x80, 0x90, 0xe6, 0x80, 0xcc, 0xf4};
+constexpr std::uint64_t kNop = kCode + 2;
+constexpr std::uint32_t kWatch = KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_USE_HW_BP;
+constexpr std::uint32_t kIntercept = KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_USE_SW_BP;
+constexpr std::uint64_t kFirstRegister = 0x403;  // DR7: DR0 is an instruction breakpoint
 
 class TrialMemory {
  public:
@@ -55,6 +60,10 @@ TrapHabits judge(KvmVcpu& vcpu) {
   const kvm_run& state = vcpu.state();
   if (!run_on(vcpu) || state.exit_reason != KVM_EXIT_IO) return habits;
   habits.rip_after_out = state.s.regs.regs.rip != kCode;
+  if (!vcpu.set_debug(kWatch, {kNop}, kFirstRegister) || !run_on(vcpu)) return habits;
+  habits.watches = state.exit_reason == KVM_EXIT_DEBUG;
+  if (!vcpu.set_debug(kIntercept, {}, 0)) return habits;
+  if (habits.watches && !run_on(vcpu)) return habits;  // to the second out
   if (!run_on(vcpu)) return habits;
   if (state.exit_reason == KVM_EXIT_DEBUG) habits.route = TrapRoute::Intercepted;
   if (state.exit_reason == KVM_EXIT_INTERNAL_ERROR &&
@@ -82,7 +91,6 @@ Result<TrapHabits> try_traps(const KvmSystem& system) {
   const kvm_sregs reset = TRY(vcpu.sregs());
   TRY(vcpu.set_sregs(start_sregs(reset, boot)));
   TRY(vcpu.set_regs(start_regs(boot)));
-  TRY(vcpu.set_debug(KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_USE_SW_BP, {}, 0));
   vcpu.share_registers();
   return judge(vcpu);
 }

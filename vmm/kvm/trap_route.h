@@ -1,5 +1,6 @@
-// What this host's KVM does with an int3 of the guest, and where rip stands at a port exit: tried
-// once, with a guest of four bytes, because no capability tells it.
+// What this host's KVM does with an int3 of the guest, whether the debug registers watch a guest,
+// and where rip stands at a port exit: tried once, with a guest of seven bytes, because no
+// capability tells it.
 // Used by kvm_guest. Does not: need kernel code to run at a useful speed.
 // Fire context: no.
 #pragma once
@@ -14,11 +15,12 @@ namespace ringside::vmm::kvm {
 enum class TrapRoute : std::uint8_t {
   Intercepted,  // KVM_EXIT_DEBUG: hardware and an SVM or VMX that is whole
   Emulated,     // KVM_EXIT_INTERNAL_ERROR at the byte: a KVM that emulates kernel mode
-  ToGuest,      // into the guest's own IDT: an SVM that QEMU's TCG translates
+  ToGuest,      // into the guest's own IDT: an SVM that QEMU's TCG translates (7.2, 10.0)
 };
 
 struct TrapHabits {
   TrapRoute route = TrapRoute::ToGuest;
+  bool watches = false;        // KVM_GUESTDBG_USE_HW_BP works; not under QEMU 7.2's TCG
   bool rip_after_out = false;  // a port exit's rip is behind the instruction, not at it
 };
 

@@ -142,7 +142,6 @@ void Vcpu::handle_exit() {
   }
   tell_exit(state.exit_reason);
   if (wants(Kind::Dirty)) harvest_dirty_pages();
-  if (state.s.regs.sregs.idt.base != seen_idt_) follow_gate();
   switch (state.exit_reason) {
     case KVM_EXIT_IO: return on_port();
     case KVM_EXIT_MMIO: return on_mmio();
@@ -169,6 +168,7 @@ void Vcpu::on_port() {
   const auto& io = kvm_.state().io;
   const std::span<std::byte> data = kvm_.port_data();
   const bool out = io.direction == KVM_EXIT_IO_OUT;
+  if (out && io.port == Breakpoints::kTrapPort && on_trap_port()) return;
   // A string instruction brings `count` accesses of `size` bytes each.
   for (std::size_t at = 0; is_whole(io.size) && at + io.size <= data.size(); at += io.size) {
     const auto access = data.subspan(at, io.size);

@@ -34,8 +34,6 @@ struct VcpuShared {
   Breakpoints& breakpoints;
   GuestFate& fate;
   TrapHabits habits{};
-  std::mutex gate_mutex{};
-  std::optional<GateWatch> known_gate{};     // of any vCPU, the last one seen; under gate_mutex
   bool can_block_irqs = false;               // KVM_GUESTDBG_BLOCKIRQ
   std::function<void()> reset_dirty_ring{};  // KVM_RESET_DIRTY_RINGS
   std::function<std::optional<GuestPhys>(std::uint32_t slot, std::uint64_t page)> dirty_page{};
@@ -60,8 +58,6 @@ class Vcpu final : public StoppedVcpu {
   void note_line(std::uint32_t gsi, bool level);
   /// While out of the guest: says the breakpoints to KVM.
   Result<void> arm();
-  /// While out of the guest: has the guest a gate for int3 in this vCPU's IDT?
-  std::optional<GateWatch> breakpoint_gate() const;
   /// While out of the guest: by this vCPU's page tables, or one to one where it does not page.
   std::optional<GuestPhys> locate(const Registers& registers, GuestVirt at) const;
 
@@ -94,19 +90,18 @@ class Vcpu final : public StoppedVcpu {
 
   void on_debug();
   void on_int3(GuestVirt at);
-  void on_gate_handler();
-  std::optional<std::array<std::uint64_t, 5>> interrupt_frame(std::uint64_t rsp) const;
+  bool on_trap_port();
+  void settle(GuestVirt at);
   void on_watched(GuestVirt at);
   void fire(GuestVirt at);
   void execute_under(GuestVirt at);
   bool execute_simply(GuestVirt at);
-  void step_alone(GuestVirt at);
+  void step_alone(GuestVirt site, GuestVirt at);
   void step_from(GuestVirt at);
   void give_back_breakpoint();
   void give_back_debug(std::uint64_t dr6);
   std::size_t read_code(GuestVirt at, std::span<std::byte> code) const;
   void must(const Result<void>& done);
-  void follow_gate();
 
   const unsigned index_;
   KvmVcpu kvm_;
@@ -121,8 +116,6 @@ class Vcpu final : public StoppedVcpu {
   std::uint64_t last_rip_ = 0, last_cr3_ = 0;
   mutable std::optional<std::uint64_t> tsc_offset_;
   mutable std::uint64_t tsc_offset_until_ = 0;
-  std::uint64_t seen_idt_ = 0;
-  std::optional<GateWatch> gate_;  // watched now
   std::uint32_t next_dirty_ = 0;
 
   std::atomic<bool> chores_{false};

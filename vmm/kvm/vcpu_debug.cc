@@ -1,9 +1,9 @@
 // A vCPU at a breakpoint. In this file: which exit is which, the sink's call, the instruction under
 // the breakpoint, what goes back to the guest.
 //
-// rip at an int3 differs: KVM_EXIT_DEBUG and KVM_EXIT_INTERNAL_ERROR leave it at the byte, the
-// guest's own gate pushes the one behind it. A #BP that goes back to the guest wants rip at the
-// byte (SVM, VMX: KVM adds the length) but behind it on a KVM that emulates kernel mode.
+// rip at an int3: KVM_EXIT_DEBUG and KVM_EXIT_INTERNAL_ERROR leave it at the byte. A #BP that goes
+// back to the guest wants rip at the byte (SVM, VMX: KVM adds the length) but behind it on a KVM
+// that emulates kernel mode.
 #include <fmt/format.h>
 #include <linux/kvm.h>
 
@@ -14,7 +14,6 @@
 #include "vmm/kvm/displaced.h"
 #include "vmm/kvm/vcpu.h"
 #include "vmm/kvm/vcpu_state.h"
-#include "vmm/page_walk.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -94,54 +93,16 @@ std::size_t Vcpu::read_code(GuestVirt at, std::span<std::byte> code) const {
 }
 
 Result<void> Vcpu::arm() {
-  gate_.reset();
-  if (shared_.breakpoints.watches_gates()) {
-    gate_ = breakpoint_gate();
-    // A vCPU that the guest has not set up yet: it will get the gate that the others have.
-    const std::lock_guard lock(shared_.gate_mutex);
-    if (gate_) shared_.known_gate = gate_;
-    gate_ = shared_.known_gate;
-  }
-  const DebugSetup setup = shared_.breakpoints.setup(gate_);
+  const DebugSetup setup = shared_.breakpoints.setup();
   return kvm_.set_debug(setup.control, setup.addresses, setup.dr7);
-}
-
-/// Intel SDM volume 3A, 6.14.1: gates of 16 bytes.
-std::optional<GateWatch> Vcpu::breakpoint_gate() const {
-  const auto sregs = kvm_.sregs();
-  const auto registers = kvm_.registers();
-  constexpr std::uint64_t kGateSize = 16, kOffset = kBreakpointVector * kGateSize;
-  if (!sregs || !registers || !in_64_bit_mode(*sregs)) return std::nullopt;
-  if (sregs->idt.limit < kOffset + kGateSize - 1) return std::nullopt;
-  const GuestVirt at(sregs->idt.base + kOffset);
-  std::array<std::uint64_t, 2> gate{};
-  const auto where = locate(*registers, at);
-  if (!where || !shared_.memory.read(*where, std::as_writable_bytes(std::span(gate)))) {
-    return std::nullopt;
-  }
-  const bool present = (gate[0] >> 47 & 1) != 0;
-  const std::uint64_t handler =
-      (gate[0] & 0xffff) | (gate[0] >> 32 & 0xffff'0000) | (gate[1] << 32);
-  if (!present || handler == 0) return std::nullopt;
-  return GateWatch{at, GuestVirt(handler)};
-}
-
-/// The guest has loaded another IDT.
-void Vcpu::follow_gate() {
-  seen_idt_ = kvm_.state().s.regs.sregs.idt.base;
-  if (shared_.breakpoints.watches_gates()) must(arm());
 }
 
 void Vcpu::on_debug() {
   const auto& debug = kvm_.state().debug.arch;
   const GuestVirt at(debug.pc);
   if (debug.exception == kBreakpointVector) return on_int3(at);
-  if (gate_ && at == gate_->handler && (debug.dr6 & kDr6Registers) != 0) return on_gate_handler();
   if (shared_.breakpoints.find(at) == Breakpoints::Found::Watched) return on_watched(at);
-  if ((debug.dr6 & kDr6Registers) != 0) {
-    // A breakpoint that is gone by now, or the gate was written to: look at it again.
-    return must(arm());
-  }
+  if ((debug.dr6 & kDr6Registers) != 0) return;  // a breakpoint that is gone by now
   give_back_debug(debug.dr6);
 }
 
@@ -157,41 +118,37 @@ void Vcpu::on_int3(GuestVirt at) {
   give_back_breakpoint();
 }
 
-void Vcpu::on_watched(GuestVirt at) {
-  fire(at);
-  execute_under(at);
-}
-
-/// The five words that a gate pushes in 64-bit mode: rip, cs, rflags, rsp, ss.
-std::optional<std::array<std::uint64_t, 5>> Vcpu::interrupt_frame(std::uint64_t rsp) const {
-  const kvm_sync_regs& now = const_cast<Vcpu*>(this)->kvm_.state().s.regs;
-  std::array<std::uint64_t, 5> frame{};
-  const PageTableReader reader(shared_.memory, {GuestPhys(now.sregs.cr3 & 0x000f'ffff'ffff'f000),
-                                                (now.sregs.cr4 >> 12 & 1) != 0 ? 5u : 4u});
-  if (!reader.read(GuestVirt(rsp), std::as_writable_bytes(std::span(frame)))) return std::nullopt;
-  return frame;
-}
-
-/// An int3 has gone through the guest's gate and stands at the handler's first instruction.
-void Vcpu::on_gate_handler() {
-  const GuestVirt handler(kvm_.state().debug.arch.pc);
-  kvm_regs regs = kvm_.state().s.regs.regs;
-  const auto frame = interrupt_frame(regs.rsp);
-  // Ours are in kernel code; a program's own int3 is none of ours.
-  if (!frame || ((*frame)[1] & 3) != 0) return execute_under(handler);
-  const GuestVirt at((*frame)[0] - 1);
-  std::array<std::byte, 1> now{};
+/// A port exit: whether the `out` is a breakpoint of ours, or was one when the vCPU met it.
+bool Vcpu::on_trap_port() {
+  if (!shared_.breakpoints.by_port()) return false;
+  const GuestVirt at(instruction_start(registers()));
+  std::array<std::byte, 2> now{};
   const bool ours = shared_.breakpoints.find(at) == Breakpoints::Found::Byte;
-  const bool gone = !ours && read_code(at, now) == now.size() && now[0] != kInt3;
-  if (!ours && !gone) return execute_under(handler);
-  // As if the int3 had not been executed.
+  const bool gone = !ours && read_code(at, now) == now.size() &&
+                    (now[0] != std::byte{0xe6} || now[1] != std::byte{Breakpoints::kTrapPort});
+  if (ours) {
+    fire(at);
+    execute_under(at);
+  } else if (gone) {
+    settle(at);
+  }
+  return ours || gone;
+}
+
+/// Takes back a port exit: KVM would step over the `out` at the next entry, if rip still stood at
+/// it then. An entry that does not get into the guest makes KVM forget it.
+void Vcpu::settle(GuestVirt at) {
+  kvm_regs regs = kvm_.state().s.regs.regs;
+  regs.rip = at.raw() ^ 1;
+  must(kvm_.set_regs(regs));
+  __atomic_store_n(&kvm_.state().immediate_exit, std::uint8_t{1}, __ATOMIC_SEQ_CST);
+  (void)kvm_.run();  // EINTR
   regs.rip = at.raw();
-  regs.rflags = (*frame)[2];
-  regs.rsp = (*frame)[3];
   must(kvm_.set_regs(regs));
   kvm_.state().s.regs.regs = regs;
-  registers_.reset();
-  if (gone) return;
+}
+
+void Vcpu::on_watched(GuestVirt at) {
   fire(at);
   execute_under(at);
 }
@@ -200,9 +157,16 @@ void Vcpu::fire(GuestVirt at) {
   shared_.tap.slot().with(index_, [&](ExitSink& sink) { sink.on_breakpoint(*this, at); });
 }
 
-/// Lets the vCPU, whose rip is at `at`, get past our breakpoint there.
-void Vcpu::execute_under(GuestVirt at) {
-  if (!execute_simply(at)) step_alone(at);
+/// Lets the vCPU, whose rip is at `site`, get past our breakpoint there. Under a port write there
+/// may be two instructions: the second goes with the first if that is one byte long.
+void Vcpu::execute_under(GuestVirt site) {
+  const kvm_run& state = kvm_.state();
+  GuestVirt at = site;
+  do {
+    if (!execute_simply(at)) step_alone(site, at);
+    at = GuestVirt(site.raw() + 1);
+  } while (shared_.breakpoints.by_port() && state.s.regs.regs.rip == at.raw() &&
+           shared_.breakpoints.find(site) == Breakpoints::Found::Byte && !shared_.gate.stopping());
 }
 
 bool Vcpu::execute_simply(GuestVirt at) {
@@ -215,20 +179,22 @@ bool Vcpu::execute_simply(GuestVirt at) {
   Stack stack(*this, registers);
   const Displaced done = execute_displaced(std::span(code).first(length), registers, stack);
   if (done == Displaced::NotSimple) return false;
-  must(kvm_.set_regs(to_kvm_regs(registers)));
+  kvm_.state().s.regs.regs = to_kvm_regs(registers);
+  must(kvm_.set_regs(kvm_.state().s.regs.regs));
   if (done == Displaced::Halts) must(kvm_.set_mp_state(KVM_MP_STATE_HALTED));
   return true;
 }
 
 /// The others stay out of the guest meanwhile: they would run past a breakpoint that is not there.
-void Vcpu::step_alone(GuestVirt at) {
+void Vcpu::step_alone(GuestVirt site, GuestVirt at) {
+  if (kvm_.state().exit_reason == KVM_EXIT_IO) settle(at);
   if (!shared_.gate.begin_alone(index_)) return;
-  shared_.breakpoints.lift(at);
+  shared_.breakpoints.lift(site);
   std::uint32_t control = KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_SINGLESTEP;
   if (shared_.can_block_irqs) control |= KVM_GUESTDBG_BLOCKIRQ;
   must(kvm_.set_debug(control, {}, 0));
   step_from(at);
-  shared_.breakpoints.restore(at);
+  shared_.breakpoints.restore(site);
   must(arm());
   shared_.gate.end_alone();
 }
@@ -258,6 +224,10 @@ void Vcpu::step_from(GuestVirt at) {
       // The guest's own int3 stood under ours; or the next one, which will be met again.
       if (int3 && here) return give_back_breakpoint();
       if (int3) return;
+    }
+    if (state.exit_reason == KVM_EXIT_IO && state.io.port == Breakpoints::kTrapPort && !here &&
+        shared_.breakpoints.find(GuestVirt(state.s.regs.regs.rip)) == Breakpoints::Found::Byte) {
+      return settle(GuestVirt(state.s.regs.regs.rip));  // the next one, which will be met again
     }
     handle_exit();
   }
