@@ -138,7 +138,8 @@ DebugSetup Breakpoints::setup() const {
 void Breakpoints::hide(GuestVirt at, std::span<std::byte> code) const {
   const std::shared_lock lock(mutex_);
   const std::span<const std::byte> ours = trap();
-  for (auto patch = bytes_.lower_bound(GuestVirt(at.raw() - 1)); patch != bytes_.end(); ++patch) {
+  for (auto patch = bytes_.lower_bound(GuestVirt(at.raw() - std::min<std::uint64_t>(at.raw(), 1)));
+       patch != bytes_.end(); ++patch) {
     for (std::size_t i = 0; i < ours.size(); ++i) {
       const std::uint64_t offset = patch->first.raw() + i - at.raw();  // huge when before `at`
       if (offset < code.size() && code[offset] == ours[i]) code[offset] = patch->second.original[i];
