@@ -123,7 +123,8 @@ class CommandPort:
 class Guest:
     """One running QEMU; a context manager that gives its command port and ends it."""
 
-    def __init__(self, image, cpus=1, memory=512, options=(), *, cpu=CPU, initrd=None):
+    def __init__(self, image, cpus=1, memory=512, options=(), *, cpu=CPU, initrd=None,
+                 qemu=None):
         self._folder = tempfile.TemporaryDirectory(prefix="ringside-guest-")
         folder = pathlib.Path(self._folder.name)
         self._listeners = {}
@@ -136,7 +137,7 @@ class Guest:
             serials += ["-serial", f"unix:{folder}/{name}"]
         files = images_folder() / image
         errors = open(folder / "stderr", "wb")
-        qemu = os.environ.get("RINGSIDE_QEMU", "qemu-system-x86_64")
+        qemu = qemu or os.environ.get("RINGSIDE_QEMU", "qemu-system-x86_64")
         self._process = subprocess.Popen(
             [qemu, "-accel", "tcg,thread=multi", "-cpu", cpu, "-smp", str(cpus), "-m", str(memory),
              "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
