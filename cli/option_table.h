@@ -11,7 +11,7 @@ namespace ringside::cli {
 
 struct OptionRow {
   std::string_view name;
-  bool dynamic = false;  // may change while tracing
+  bool dynamic = false;  // may be set while tracing; what acts before has no effect any more
   Result<void> (*set)(Settings&, std::string_view value) = nullptr;
 };
 

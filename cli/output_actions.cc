@@ -167,7 +167,8 @@ void Output::act_on_output(const Step& step, std::span<const Value> values) {
 }
 
 void Output::set_option(const Action& action) {
-  const auto done = apply_option(*settings_, action.format, action.text, SettingPhase::Running);
+  const auto done = apply_option(*settings_, action.format, action.text.empty() ? "1" : action.text,
+                                 SettingPhase::Running);
   if (done) return;
   messages_.push_back(fmt::format("couldn't set option \"{}\" to \"{}\": {}", action.format,
                                   action.text.empty() ? "1" : action.text, done.error().message));

@@ -282,6 +282,48 @@ std::string Sources::place(int line) const {
                               : fmt::format("\"{}\", line {}", stretch.file, number);
 }
 
+/// What dtrace calls the part of a description that `before` ends in; empty for the description.
+std::string_view Sources::region(std::string_view before) {
+  int braces = 0;
+  bool predicate = false;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const char c = before[i];
+    if (c == '"' || c == '\'') {
+      while (++i < before.size() && before[i] != c) i += before[i] == '\\';
+    }
+    if (c == '{') ++braces;
+    if (c == '}') --braces;
+    if (c == '/' && braces == 0) predicate = !predicate;
+    if (c == '{' || c == '}') predicate = false;
+  }
+  return braces > 0 ? "action list" : predicate ? "predicate" : "";
+}
+
+/// "in action list: " for a place in a description that was given as one; "line 3: " elsewhere.
+std::string Sources::where(int line, std::string_view rest) const {
+  const Program& program = programs_[program_of(line)];
+  constexpr std::string_view kColumn = "^ column ";
+  const std::size_t at = rest.rfind(kColumn);
+  std::size_t column = 0;
+  if (at != rest.npos) {
+    const char* const digits = rest.data() + at + kColumn.size();
+    std::from_chars(digits, rest.data() + rest.size(), column);
+  }
+  if (program.kind != "description" || column == 0 || place(line).starts_with('"')) {
+    return place(line) + ": ";
+  }
+  if (rest.starts_with("syntax error")) return {};  // dtrace's parser does not say where it is
+  std::size_t start = 0, from = 0;
+  for (int before = 1; before < line; ++before) {
+    if (before == program.first_line) from = start;
+    start = text_.find('\n', start) + 1;
+  }
+  if (program.first_line == line) from = start;
+  const std::string code = without_comments(text_.substr(from, start - from + column - 1));
+  const std::string_view found = region(code);
+  return found.empty() ? std::string() : fmt::format("in {}: ", found);
+}
+
 std::string Sources::explain(std::string_view message) const {
   if (programs_.empty()) return std::string(message);
   constexpr std::string_view kWord = "line ";
@@ -294,8 +336,10 @@ std::string Sources::explain(std::string_view message) const {
   const char* const digits = message.data() + at + kWord.size();
   const char* const end = message.data() + message.size();
   const char* const after = std::from_chars(digits, end, line).ptr;
+  std::string_view rest(after, static_cast<std::size_t>(end - after));
+  if (rest.starts_with(": ")) rest.remove_prefix(2);
   return fmt::format("{}: {}{}{}", programs_[program_of(line)].complaint, message.substr(0, at),
-                     place(line), std::string_view(after, static_cast<std::size_t>(end - after)));
+                     where(line, rest), rest);
 }
 
 void Sources::apply_options(Settings& settings) const {

@@ -40,7 +40,7 @@ class Sources {
   std::string report_label(std::size_t program) const;
   /// A compiler's message ("line N: ...", a tag before it or not) with dtrace's words in front and
   /// the line counted in the program that it is about; in a file that it includes, as
-  /// "\"file\", line N".
+  /// "\"file\", line N"; in a description of the command line, the part: "in action list".
   std::string explain(std::string_view message) const;
 
   /// Applies `#pragma D option` in order, before the compiler sees the programs: some of it is for
@@ -63,6 +63,8 @@ class Sources {
   };
   void add(Program program, std::string_view text);
   std::string place(int line) const;
+  std::string where(int line, std::string_view rest) const;
+  static std::string_view region(std::string_view before);
 
   std::vector<Program> programs_;
   std::vector<Stretch> stretches_;

@@ -66,8 +66,8 @@ TEST(Sources, MessagesNameTheProgramAndItsOwnLine) {
 
   EXPECT_EQ(sources->program_of(3), 0u);
   EXPECT_EQ(sources->program_of(4), 1u);
-  EXPECT_EQ(sources->explain("line 5: failed\n{ x }\n  ^"),
-            "invalid probe specifier END\n{ x }: line 2: failed\n{ x }\n  ^");
+  EXPECT_EQ(sources->explain("line 5: failed\n{ x }\n  ^ column 3"),
+            "invalid probe specifier END\n{ x }: in action list: failed\n{ x }\n  ^ column 3");
   EXPECT_EQ(sources->explain("[D_SYNTAX] line 1: bad"),
             "invalid probe specifier BEGIN\n{\n}: [D_SYNTAX] line 1: bad");
   EXPECT_EQ(sources->explain("odd"), "invalid probe specifier BEGIN\n{\n}: odd");

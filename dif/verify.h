@@ -29,6 +29,7 @@ bool is_destructive(const Action& action);
 /// True when a program does anything that needs -w: a destructive object or action.
 bool is_destructive(const Program& program);
 
+inline constexpr std::size_t kMostActions = 16 << 10;       // of one clause
 inline constexpr std::uint32_t kMostRecordBytes = 1 << 20;  // of one recorded value
 
 }  // namespace ringside::dif

@@ -18,7 +18,6 @@ namespace ringside::dif {
 namespace {
 
 constexpr std::uint64_t kMostClauseBytes = 1u << 31;  // of one record, whose offsets are 32 bits
-constexpr std::size_t kMostActions = 16 << 10;        // of one clause
 
 template <class... Args>
 tl::unexpected<Error> invalid(fmt::format_string<Args...> text, Args&&... args) {

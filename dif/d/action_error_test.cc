@@ -194,7 +194,7 @@ TEST(ActionErrors, OfWhatIsDoneWithAggregations) {
                {"D_PRINTA_AGGARG", "printa(1);"},
                {"D_PRINTA_AGGBAD", "printa(@x);"},
                {"D_PRINTA_AGGKEY", "@x = count(); @y[1] = count(); printa(@x, @y);"},
-               {"D_PRINTA_AGGKEY", "@x[\"s\"] = count(); @y[1] = count(); printa(@x, @y);"},
+               {"D_PRINTA_AGGPROTO", "@x[\"s\"] = count(); @y[1] = count(); printa(@x, @y);"},
                {"D_PRINTF_ARG_PROTO", "@x = count(); printa(\"%d\", @x);"},
                {"D_PRINTF_ARG_TYPE", "@x[1] = count(); printa(\"%s\", @x);"}});
   expect_compiles({"@x[stack(), sym(arg0)] = count(); printa(\"%k %a %@d\", @x);",

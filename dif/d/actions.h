@@ -105,6 +105,8 @@ class ActionBuilder {
   Checked<dif::Action> on_aggregation(Expr& call, dif::ActionKind kind, std::size_t most);
   Checked<dif::Action> printa(Expr& call);
   Checked<void> same_keys(const Expr& e, std::uint32_t first, std::uint32_t other);
+  Checked<void> star_key(const Expr& call, const std::vector<dif::ValueType>& keys,
+                         std::size_t index, std::size_t number);
   Checked<void> check_printa(const Expr& call, const dif::Action& action);
   Checked<dif::Action> clear(Expr& call);
   Checked<dif::Action> trunc(Expr& call);

@@ -138,12 +138,28 @@ Checked<void> ActionBuilder::same_keys(const Expr& e, std::uint32_t first, std::
   }
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i].kind == b[i].kind && a[i].size == b[i].size) continue;
-    return complain("D_PRINTA_AGGKEY", e.at,
+    return complain("D_PRINTA_AGGPROTO", e.at,
                     fmt::format("printa( ) key #{} of aggregation @{} is of another type than that "
                                 "of @{}",
                                 i + 1, *e.text, program_.aggregations[first].name));
   }
   return {};
+}
+
+/// The width or precision of a conversion is a key, too, where the format says `*`.
+Checked<void> ActionBuilder::star_key(const Expr& call, const std::vector<dif::ValueType>& keys,
+                                      std::size_t index, std::size_t number) {
+  if (index >= keys.size()) {
+    return complain("D_PRINTF_DYN_PROTO", call.at,
+                    fmt::format("printa( ) prototype mismatch: conversion #{} has no key for its "
+                                "width or precision",
+                                number));
+  }
+  if (keys[index].kind == dif::ValueKind::Integer) return {};
+  return complain("D_PRINTF_DYN_TYPE", call.at,
+                  fmt::format("printa( ) key #{} is incompatible with conversion #{}: a width or "
+                              "precision must be an integer",
+                              index + 1, number));
 }
 
 Checked<void> ActionBuilder::check_printa(const Expr& call, const dif::Action& action) {
@@ -153,11 +169,8 @@ Checked<void> ActionBuilder::check_printa(const Expr& call, const dif::Action& a
   for (const dif::Conversion& conversion : conversions) {
     if (conversion.kind == 0) continue;
     ++number;
-    if (conversion.star_width || conversion.star_precision) {
-      return complain(
-          "D_PRINTF_DYN_PROTO", call.at,
-          fmt::format("printa( ) conversion #{} has no argument for its width or precision",
-                      number));
+    for (int stars = conversion.star_width + conversion.star_precision; stars > 0; --stars) {
+      TRY(star_key(call, keys, next++, number));
     }
     if (conversion.takes_aggregation) continue;
     if (next == keys.size()) {

@@ -14,6 +14,7 @@
 #include "dif/d/libraries.h"
 #include "dif/d/parse.h"
 #include "dif/d/print_tree.h"
+#include "dif/verify.h"
 
 namespace ringside::d {
 namespace {
@@ -204,6 +205,10 @@ class Compilation {
       const Expr& called = expression.kind == ExprKind::Assign ? *expression.b : expression;
       if (called.kind == ExprKind::Call) TRY(resolver_.note_function(*called.text, called.at));
       clause.actions.push_back(TRY(actions_.build(expression)));
+    }
+    if (clause.actions.size() > dif::kMostActions) {
+      return complain("D_UNKNOWN", node.at,
+                      fmt::format("a clause may not have more than {} actions", dif::kMostActions));
     }
     clause.statement_attributes = resolver_.take_attributes();
     program_.clauses.push_back(std::move(clause));

@@ -49,8 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"struct nosuch x;", "D_DECL_INCOMPLETE"},
         Case{"struct s { struct s x; };", "D_DECL_INCOMPLETE"},
         Case{"this int a[int];", "D_DECL_LOCASSC"}, Case{"long string s;", "D_DECL_LONGINT"},
-        Case{"short float f;", "D_DECL_LONGINT"},
-        Case{"struct s { int x; char x; };", "D_UNKNOWN"},
+        Case{"short float f;", "D_DECL_LONGINT"}, Case{"struct s { int x; char x; };", "D_UNKNOWN"},
         Case{"struct s { int x; struct { int x; }; };", "D_UNKNOWN"},
         Case{"int f(self int);", "D_DECL_PARMCLASS"},
         Case{"int a[extern int];", "D_DECL_PARMCLASS"},
@@ -164,7 +163,8 @@ TEST(Variables, BitFieldsAreReadAndWritten) {
 
 TEST(Variables, KeysWithEffectsAreEvaluatedOnce) {
   const Outcome out =
-      run("BEGIN { i = 0; a[i++] += 5; a[i++]++; ++a[i - 2]; trace(i); trace(a[0]); trace(a[1]);"
+      run("int a[int]; BEGIN { i = 0; a[i++] += 5; a[i++]++; ++a[i - 2]; trace(i); trace(a[0]); "
+          "trace(a[1]);"
           " a[strlen(\"abc\"), i++]++; trace(a2 = 1); }");
   const Outcome calls = run("BEGIN { a[strlen(\"abc\")]++; a[3] += 2; trace(a[3]); }");
 
@@ -174,8 +174,9 @@ TEST(Variables, KeysWithEffectsAreEvaluatedOnce) {
 }
 
 TEST(Variables, StepsOfElementsCount) {
-  const Outcome out = run(
-      "BEGIN { i = 0; a[i++] += 5; a[i++]++; ++a[i - 2]; trace(i); trace(a[0]); trace(a[1]); }");
+  const Outcome out =
+      run("int a[int]; BEGIN { i = 0; a[i++] += 5; a[i++]++; ++a[i - 2]; trace(i); trace(a[0]); "
+          "trace(a[1]); }");
 
   ASSERT_EQ(out.error, "");
   const std::vector<Recorded> expected{std::int64_t{2}, std::int64_t{6}, std::int64_t{1}};

@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"fbt:::entry { trace(args[1]->nope); }",
              "[D_TYPE_MEMBER] line 1: nope is not a member of struct task_struct\n"},
         Case{"fbt:::entry { trace(args[7]); }", "[D_ARGS_IDX] line 1: "},
-        Case{"BEGIN { trace(args[0]); }", "[D_ARGS_NONE] line 1: "},
+        Case{"BEGIN { trace(args[0]); }", "[D_ARGS_IDX] line 1: "},
         Case{"fbt:::entry,BEGIN { trace(args[0]); }", "[D_ARGS_"},
         Case{"fbt:::entry { trace(&args[1]->state); }", "[D_ADDROF_BITFIELD] line 1: "},
         Case{"fbt:::entry { trace(sizeof(args[1]->state)); }", "[D_SIZEOF_BITFIELD] line 1: "},

@@ -29,7 +29,7 @@ provider p { probe a(int, char *); probe b(int x) : (int); };
 struct s { int a : 3; string n; long v[2]; } y;
 inline int twice[int n] = n * 2; inline struct file *f = xlate <struct file *> (curthread->file);
 BEGIN { trace(f->f_pos); w = xlate <struct file> (curthread->file); trace(twice[w.f_mode++]);
-  y.n = "ab"; y.a = -1; y.v[1] = uregs[3]; k[i++] += 2; })",
+  y.n = "ab"; y.a = -1; y.v[1] = uregs[3]; k[i++] = 1; k[i++] += 2; })",
     R"(fbt::vfs_read:entry { p = (struct file *)alloca(32); p->f_mode = 3; *(int *)p = 4;
   trace(p->f_mode ^^ 1); trace(curthread->counts[1]); trace(offsetof(struct task_struct, file));
   a[curthread] = self->b++; })"};

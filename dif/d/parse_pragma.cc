@@ -102,11 +102,6 @@ bool ParseContext::pragma_with_words(std::string_view directive, std::string_vie
   for (std::string_view word = first_word(words); !word.empty(); word = first_word(words)) {
     node.words.emplace_back(word);
   }
-  if (nesting > 0) {
-    stop("D_PRAGMA_SCOPE", token,
-         fmt::format("#pragma D {} may not be used inside a declaration or clause", directive));
-    return false;
-  }
   constexpr std::size_t kMaxWords = 4;
   if (node.words.size() < 2 || node.words.size() > kMaxWords) {
     return malformed(fmt::format("#pragma D {}", directive));

@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
              "D_PROV_PRXLATOR"}));
 
 TEST(Pragma, ScopeErrorsNameTheirOwnLine) {
-  const std::string message = error_of("BEGIN {\n#pragma D attributes Stable/Stable/Common x\n}");
+  const std::string message = error_of("BEGIN {\n#pragma D attributes Stable/Stable/Common pid\n}");
 
   EXPECT_TRUE(message.starts_with("[D_PRAGMA_SCOPE] line 2: ")) << message;
 }

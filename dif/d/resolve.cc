@@ -66,6 +66,11 @@ Checked<void> Resolver::dispatch(Expr* e) {
     case ExprKind::Assign: return assign(e);
     case ExprKind::Conditional: return conditional(e);
     case ExprKind::Comma:
+      for (const Expr* part : {e->a, e->b}) {
+        if (part->kind == ExprKind::Call && is_action(*part->text)) {
+          return complain("D_OP_ACT", e->at, "operator , operands cannot be actions");
+        }
+      }
       TRY(resolve(e->a));
       TRY(resolve(e->b));
       e->type = e->b->type;

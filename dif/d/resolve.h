@@ -142,6 +142,7 @@ class Resolver {
   Checked<void> kernel_symbol(Expr* e, bool address_only);
   Checked<void> cast_symbol(Expr* e, TypeId to);
   Checked<void> index(Expr* e);
+  Checked<void> undeclared_array(const Expr& base);
   Checked<void> args_index(Expr* e);
   Checked<void> register_index(Expr* e);
   Checked<void> translated_argument(Expr* e, const ProbeSignature& known, std::uint64_t position);

@@ -209,12 +209,10 @@ Checked<ProbeSignature> Resolver::signature(const Location& at) {
     }
     if (!common) common = std::move(found);
   }
-  if (!common || !common->has_types) {
-    signature_ =
-        complain("D_ARGS_NONE", at,
-                 fmt::format("args[ ] may not be referenced because the types of the arguments "
-                             "of {} are not known",
-                             probes_.empty() ? "" : probes_[0].to_string()));
+  if (!common) {
+    signature_ = complain("D_ARGS_NONE", at,
+                          fmt::format("args[ ] may not be referenced because {} matches no probe",
+                                      probes_.empty() ? "" : probes_[0].to_string()));
     return *signature_;
   }
   signature_ = std::move(*common);
@@ -236,8 +234,9 @@ Checked<void> Resolver::args_index(Expr* e) {
   if (!known.translated.empty()) return translated_argument(e, known, position);
   if (position >= known.arguments.size() || position >= dif::kMaxProbeArguments) {
     return complain("D_ARGS_IDX", e->list[0]->at,
-                    fmt::format("index {} is out of range for {} args[ ]",
-                                static_cast<std::int64_t>(position), known.first.to_string()));
+                    fmt::format("index {} is out of range for {} args[ ]{}",
+                                static_cast<std::int64_t>(position), known.first.to_string(),
+                                known.has_types ? "" : ": no types are known, use arg0 to arg9"));
   }
   e->type = types_.decay(known.arguments[position]);
   if (!types_.is_scalar(e->type)) {
@@ -356,6 +355,24 @@ Checked<void> Resolver::register_index(Expr* e) {
   return {};
 }
 
+/// name[key] of a name that nothing declared yet; reading does not declare it.
+Checked<void> Resolver::undeclared_array(const Expr& base) {
+  if (base.kind == ExprKind::Scoped && base.scope == Scope::Clause &&
+      find(Scope::Clause, *base.text) == nullptr) {
+    return complain("D_ARR_LOCAL", base.at,
+                    fmt::format("clause-local variables may not be used as associative arrays: {}",
+                                *base.text));
+  }
+  if (base.kind != ExprKind::Name || find(Scope::Global, *base.text) != nullptr) return {};
+  const std::string& text = *base.text;
+  const bool known = dif::find_builtin(text) || enumerators_.contains(text) ||
+                     types_.graph().find_enumerator(text) || is_function_name(text) ||
+                     !dif::absent_builtin(text).empty() || text == "NULL";
+  if (known) return {};
+  return complain("D_VAR_UNDEF", base.at,
+                  fmt::format("{} has not yet been declared or assigned", text));
+}
+
 Checked<void> Resolver::index(Expr* e) {
   Expr* base = e->a;
   if (base->kind == ExprKind::Name && *base->text == "args" && !find(Scope::Global, "args")) {
@@ -373,9 +390,13 @@ Checked<void> Resolver::index(Expr* e) {
       return associative_index(e, symbol);
     }
   }
+  TRY(undeclared_array(*base));
   TRY(resolve(base));
   if (e->list.size() != 1) {
-    return complain("D_PROTO_LEN", e->at, "an array in memory has one index for each dimension");
+    const bool named = base->kind == ExprKind::Name || base->kind == ExprKind::Scoped;
+    return complain("D_ARR_BADREF", e->at,
+                    fmt::format("cannot access scalar {} as an associative array",
+                                named ? *base->text : std::string("array")));
   }
   TRY(resolve(e->list[0]));
   if (types_.is_string(base->type) && types_.is_integer(e->list[0]->type)) {  // one character
@@ -383,9 +404,13 @@ Checked<void> Resolver::index(Expr* e) {
     return {};
   }
   const TypeId pointer = types_.decay(base->type);
-  if (!types_.is_pointer(pointer) || !types_.is_integer(e->list[0]->type)) {
-    return complain("D_OP_PTR", e->at,
-                    "operator [ ] requires an array or pointer and an integer index");
+  if (!types_.is_pointer(pointer)) {
+    return complain("D_DEREF_NONPTR", e->at, "cannot dereference non-pointer type");
+  }
+  if (!types_.is_integer(e->list[0]->type)) {
+    return complain("D_OP_INCOMPAT", e->at,
+                    fmt::format("operator [ ] requires an integer index, not {}",
+                                types_.name(e->list[0]->type)));
   }
   e->type = types_.referent(pointer);
   if (types_.is_void(e->type) || types_.is_function(e->type)) {

@@ -390,17 +390,18 @@ Checked<void> Resolver::check_assignable(const Expr& e, TypeId to, const Expr& f
 Checked<void> Resolver::assign_new(Expr* e) {
   for (Expr* key : e->a->list) TRY(resolve(key, "D_OP_DYN"));  // a[i++] = i declares i
   TRY(resolve(e->b, "D_OP_DYN"));
-  if (undeclared(*e->a) == nullptr) return {};  // its own value declared it
-  if (e->compound) {  // x += 1 reads a variable that nobody wrote: it is a number
-    if (!types_.is_integer(e->b->type)) {
-      return complain("D_OP_ARITH", e->at, "operator requires operands of arithmetic type");
-    }
-  } else if (!types_.value_type(e->b->type)) {
+  const Expr* const named = undeclared(*e->a);
+  if (named == nullptr) return {};  // its own value declared it
+  if (e->compound) {
+    return complain("D_VAR_UNDEF", named->at,
+                    fmt::format("{} has not yet been declared or assigned", *named->text));
+  }
+  if (!types_.value_type(e->b->type)) {
     return complain(
         "D_OP_INCOMPAT", e->at,
         fmt::format("cannot assign a value of type {} to a variable", types_.name(e->b->type)));
   }
-  return declare_written(*e->a, e->compound ? types_.int64 : e->b->type, e->at);
+  return declare_written(*e->a, e->b->type, e->at);
 }
 
 Checked<void> Resolver::assign(Expr* e) {

@@ -158,11 +158,19 @@ Checked<void> Resolver::pragma(const PragmaNode& node) {
     pending_[words[1]].at = node.at;
     pending_[words[1]].attributes = *attributes;
   }
-  if (Symbol* known = find(Scope::Global, words[1])) apply_pragmas(*known);
-  // Built-in names and types can be named as well; what they promise stays.
-  const bool built_in = dif::find_builtin(words[1]) || dif::find_subroutine(words[1]) ||
-                        typedefs_.contains(words[1]) || types_.graph().find(words[1]);
-  if (built_in) pending_.erase(words[1]);
+  Symbol* const known = find(Scope::Global, words[1]);
+  const bool own = known != nullptr &&
+                   (known->kind == Symbol::Kind::Variable || known->kind == Symbol::Kind::Inline);
+  if (own) apply_pragmas(*known);
+  if (!own && (dif::find_builtin(words[1]) || is_function_name(words[1]))) {
+    pending_.erase(words[1]);
+    if (node.at.file != 0) return {};
+    return complain("D_PRAGMA_SCOPE", node.at,
+                    fmt::format("#pragma {} cannot modify entity defined outside program scope",
+                                node.directive));
+  }
+  // Types can be named as well; what they promise stays.
+  if (typedefs_.contains(words[1]) || types_.graph().find(words[1])) pending_.erase(words[1]);
   return {};
 }
 

@@ -258,7 +258,9 @@ Checked<TypeId> Resolver::enum_type(const TypeSpec& spec) {
       return complain("D_DECL_ENOFLOW", enumerator.at,
                       fmt::format("enumerator '{}' value overflows INT_MAX", *enumerator.name));
     }
-    if (enumerators_.contains(*enumerator.name) || find(Scope::Global, *enumerator.name)) {
+    const bool built_in = dif::find_builtin(*enumerator.name) && !is_hidden(*enumerator.name);
+    if (enumerators_.contains(*enumerator.name) || find(Scope::Global, *enumerator.name) ||
+        built_in) {
       return complain("D_DECL_IDRED", enumerator.at,
                       fmt::format("identifier redeclared: {}", *enumerator.name));
     }

@@ -23,7 +23,7 @@ constexpr const char* kPrograms[] = {
     "BEGIN { trace(json(\"{\\\"a\\\": [1, {\\\"b\\\": \\\"x\\\\u0041\\\"}]}\", \"a[1].b\")); }",
     "BEGIN { p = (int *)alloca(16); *p = 3; p[1] = 4; trace(*p + p[1]); tracemem(p, 8); }",
     "fbt::vfs_read:entry { trace(copyinstr(arg3)); trace(inet_ntoa((unsigned int *)arg1)); }",
-    "fbt::vfs_read:entry { trace(args[1]->balance); trace(`number); x += arg0 / arg2; }",
+    "fbt::vfs_read:entry { trace(args[1]->balance); trace(`number); x = 0; x += arg0 / arg2; }",
     "BEGIN { x = 3; if (x > 2) { trace(1); } else { trace(\"two\"); } }",
     "BEGIN { for (i = 0; i < 4; i++) { trace(i); } }",
     "BEGIN { @a[1] = sum(2); @b[1] = max(3); printa(@a, @b); clear(@a); trunc(@b, 1); }",

@@ -1,5 +1,5 @@
 /* NAME reading an array that nobody assigned is an error
- * TAG D_IDENT_UNDEF
+ * TAG D_VAR_UNDEF
  */
 BEGIN
 {

@@ -1,5 +1,5 @@
 /* NAME aggregations that are printed together have the same keys
- * TAG D_PRINTA_AGGKEY
+ * TAG D_PRINTA_AGGPROTO
  */
 BEGIN
 {

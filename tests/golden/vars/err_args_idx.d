@@ -1,7 +1,7 @@
-/* NAME args[] is indexed with an integer constant
- * TAG D_ARGS_TYPE
+/* NAME BEGIN has no typed arguments
+ * TAG D_ARGS_IDX
  */
-tick-1
+BEGIN
 {
-	trace(args[timestamp]);
+	trace(args[0]);
 }

@@ -1,0 +1,7 @@
+/* NAME an action has no value to be assigned
+ * TAG D_OP_INCOMPAT
+ */
+BEGIN
+{
+	x = printf("a");
+}

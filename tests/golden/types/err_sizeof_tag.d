@@ -1,0 +1,7 @@
+/* NAME a structure that was never declared has no size
+ * TAG D_SIZEOF_TYPE
+ */
+BEGIN
+{
+	trace(sizeof (struct nowhere));
+}
