@@ -166,6 +166,8 @@ char ElfImage::letter(std::uint8_t info, std::uint16_t section) const {
       type = 'r';
     }
   }
+  // A bare label may stand before data or in 16-bit code: no function, unless it says so.
+  if (type == 't' && (info & 15) == 0) return 'n';  // STT_NOTYPE
   const unsigned binding = info >> 4;
   if (binding == 2) return type == 't' ? 'W' : 'V';  // STB_WEAK
   const bool local = binding == 0;                   // STB_LOCAL

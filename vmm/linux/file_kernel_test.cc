@@ -187,6 +187,16 @@ TEST(FileKernel, OfALinuxIsNamedByItsBannerAndMovesAsAWhole) {
   EXPECT_FALSE((*kernel)->patched_at_boot()) << "without section names it may be any text";
 }
 
+TEST(FileKernel, TakesABareLabelForNoFunction) {
+  SmallElf elf;
+  const auto file = kernel_file(elf.write({{"f", kText, 4}, {"label", kText + 8, 0, 0x10}}));
+  const auto kernel = kernel_from_file(file);
+
+  ASSERT_TRUE(kernel);
+  EXPECT_TRUE((*kernel)->symbols().find("f")->is_text());
+  EXPECT_FALSE((*kernel)->symbols().find("label")->is_text());
+}
+
 TEST(FileKernel, WithoutSymbolsSaysWhatElseCanBeDone) {
   SmallElf elf;
   const auto kernel = kernel_from_file(kernel_file(elf.write({})));
