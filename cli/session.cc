@@ -293,7 +293,10 @@ int Session::end_status(EndReason reason) {
 /// What a machine whose vCPUs we run knows of its own end, and what fired last before it.
 void Session::report_death() const {
   if (guest_.machine->exits() == nullptr) return;
-  if (const std::string words = guest_.machine->last_words(); !words.empty()) say(words);
+  // The first line has been told with the end itself.
+  const std::string words = guest_.machine->last_words();
+  const std::size_t rest = words.find('\n');
+  if (rest != std::string::npos) say(words.substr(rest + 1));
   std::string names;
   for (const dif::ProbeId probe : tracer_->last_firings()) {
     names += (names.empty() ? "" : ", ") + engine_->probe_name(probe).to_string();
