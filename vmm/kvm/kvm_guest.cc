@@ -92,7 +92,7 @@ Result<void> KvmGuest::start(const BootState& boot) {
   TRY(first.set_regs(start_regs(boot)));
   gate_.pause();
   // KVM made the others "uninitialized": they wait for INIT and SIPI in KVM_RUN.
-  for (const auto& vcpu : vcpus_) vcpu->start();
+  for (const auto& vcpu : vcpus_) TRY(vcpu->start());
   return {};
 }
 

@@ -96,7 +96,7 @@ Result<std::unique_ptr<KvmMachine::Impl>> KvmMachine::Impl::create(const Machine
   impl->board_ = TRY(Board::create(*impl->guest_, *impl->peers_, config.disks));
   const BootState boot = TRY(impl->load(config));
   TRY(check_fitness(config, boot.protocol));
-  impl->peers_->start(impl->board_->uarts());
+  TRY(impl->peers_->start(impl->board_->uarts()));
   TRY(impl->guest_->start(boot));
   if (!config.hold) impl->release();
   return impl;

@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include "vmm/kvm/sandbox.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -73,13 +73,10 @@ std::size_t SerialPeers::send(Peer& peer, std::span<const std::byte> bytes) {
   return 0;
 }
 
-void SerialPeers::start(const std::array<Uart16550*, kPorts>& uarts) {
+Result<void> SerialPeers::start(const std::array<Uart16550*, kPorts>& uarts) {
   uarts_ = uarts;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = TRY(start_sandboxed({"serial ports"}, [this] { run(); }));
+  return {};
 }
 
 void SerialPeers::stop() {

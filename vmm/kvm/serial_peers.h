@@ -36,8 +36,8 @@ class SerialPeers {
   Uart16550::Output output(std::size_t port);
   std::function<void()> room();
 
-  /// Starts the thread. The UARTs must outlive it: stop() first.
-  void start(const std::array<Uart16550*, kPorts>& uarts);
+  /// Starts the thread, in the sandbox (sandbox.h). The UARTs must outlive it: stop() first.
+  Result<void> start(const std::array<Uart16550*, kPorts>& uarts);
   void stop();
 
   /// Our ends of ttyS1 and ttyS2.

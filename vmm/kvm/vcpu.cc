@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <linux/kvm.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -14,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "vmm/kvm/sandbox.h"
 #include "vmm/kvm/vcpu_state.h"
 #include "vmm/page_walk.h"
 
@@ -69,14 +69,9 @@ Vcpu* Vcpu::current() {
   return this_thread;
 }
 
-void Vcpu::start() {
-  // Signals are the main thread's, but for the kick; a thread begins with its maker's mask.
-  sigset_t all, before;
-  sigfillset(&all);
-  sigdelset(&all, kick_signal());
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+Result<void> Vcpu::start() {
+  thread_ = TRY(start_sandboxed({fmt::format("vcpu {}", index_), kick_signal()}, [this] { run(); }));
+  return {};
 }
 
 void Vcpu::join() {
@@ -92,7 +87,6 @@ void Vcpu::kick() {
 
 void Vcpu::run() {
   this_thread = this;
-  pthread_setname_np(pthread_self(), fmt::format("vcpu {}", index_).c_str());
   tid_.store(static_cast<int>(syscall(SYS_gettid)), std::memory_order_release);
   const auto forget_kicks = [this] {
     __atomic_store_n(&kvm_.state().immediate_exit, std::uint8_t{0}, __ATOMIC_SEQ_CST);

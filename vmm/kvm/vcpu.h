@@ -44,7 +44,8 @@ class Vcpu final : public StoppedVcpu {
   Vcpu(unsigned index, KvmVcpu kvm, VcpuShared& shared);
   ~Vcpu() override { join(); }
 
-  void start();
+  /// Its thread begins, in the sandbox (sandbox.h).
+  Result<void> start();
   void join();
   /// Makes it come out of the guest soon; for the gate.
   void kick();

@@ -1,28 +1,34 @@
 #include "vmm/kvm/devices/cmos.h"
 
+#include <chrono>
 #include <optional>
 #include <utility>
 
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint8_t bcd(int value) {
+constexpr std::uint8_t bcd(std::int64_t value) {
   return static_cast<std::uint8_t>(((value / 10 % 10) << 4) | (value % 10));
 }
 
-/// What the clock's own registers hold; empty for those that are RAM.
+/// What the clock's own registers hold; empty for those that are RAM. Not by gmtime_r, which reads
+/// the host's time zone from a file: the sandbox of a vCPU's thread lets no file be opened.
 std::optional<std::uint8_t> clock_register(std::uint8_t index, std::time_t now) {
-  std::tm time{};
-  gmtime_r(&now, &time);
+  using namespace std::chrono;
+  const auto moment = system_clock::from_time_t(now);
+  const auto day = floor<days>(moment);
+  const year_month_day date(day);
+  const hh_mm_ss time(floor<seconds>(moment - day));
+  const int year = static_cast<int>(date.year());
   switch (index) {
-    case 0x00: return bcd(time.tm_sec);
-    case 0x02: return bcd(time.tm_min);
-    case 0x04: return bcd(time.tm_hour);
-    case 0x06: return bcd(time.tm_wday + 1);
-    case 0x07: return bcd(time.tm_mday);
-    case 0x08: return bcd(time.tm_mon + 1);
-    case 0x09: return bcd(time.tm_year % 100);
-    case 0x32: return bcd((time.tm_year + 1900) / 100);
+    case 0x00: return bcd(time.seconds().count());
+    case 0x02: return bcd(time.minutes().count());
+    case 0x04: return bcd(time.hours().count());
+    case 0x06: return bcd(weekday(day).c_encoding() + 1);
+    case 0x07: return bcd(static_cast<unsigned>(date.day()));
+    case 0x08: return bcd(static_cast<unsigned>(date.month()));
+    case 0x09: return bcd(year % 100);
+    case 0x32: return bcd(year / 100);
     case 0x0a: return 0x26;  // 32.768 kHz, 976.6 us; never "update in progress"
     case 0x0b: return 0x02;  // 24-hour mode, BCD, no interrupts
     case 0x0c: return 0x00;  // no interrupt is pending

@@ -1,33 +1,27 @@
 #include "vmm/kvm/devices/virtio_worker.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "vmm/kvm/sandbox.h"
 
 namespace ringside::vmm::kvm {
 
 Result<std::unique_ptr<VirtioWorker>> VirtioWorker::create(VirtioDevice& device) {
   UniqueFd event(::eventfd(0, EFD_CLOEXEC));
   if (!event) return fail(ErrorCode::Io, fmt::format("eventfd: {}", std::strerror(errno)));
-  return std::unique_ptr<VirtioWorker>(new VirtioWorker(device, std::move(event)));
-}
-
-VirtioWorker::VirtioWorker(VirtioDevice& device, UniqueFd event)
-    : device_(device), event_(std::move(event)) {
-  // Signals are for the threads that wait for them: the new thread inherits that it takes none.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  std::unique_ptr<VirtioWorker> worker(new VirtioWorker(device, std::move(event)));
+  worker->thread_ = TRY(start_sandboxed({"virtio"}, [it = worker.get()] { it->run(); }));
+  return worker;
 }
 
 VirtioWorker::~VirtioWorker() {
+  if (!thread_.joinable()) return;
   ending_ = true;
   kick();
   thread_.join();

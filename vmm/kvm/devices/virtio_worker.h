@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
@@ -17,7 +18,8 @@ namespace ringside::vmm::kvm {
 
 class VirtioWorker {
  public:
-  /// Io when there is no descriptor left. `device` must outlive the worker.
+  /// Its thread begins, in the sandbox (sandbox.h). Io when there is no descriptor left. `device`
+  /// must outlive the worker.
   static Result<std::unique_ptr<VirtioWorker>> create(VirtioDevice& device);
   ~VirtioWorker();
 
@@ -27,7 +29,7 @@ class VirtioWorker {
   int event_fd() const { return event_.get(); }
 
  private:
-  VirtioWorker(VirtioDevice& device, UniqueFd event);
+  VirtioWorker(VirtioDevice& device, UniqueFd event) : device_(device), event_(std::move(event)) {}
   void run();
 
   VirtioDevice& device_;
