@@ -17,7 +17,8 @@
   .code32
   .globl pvh_entry
 pvh_entry:
-  mov %ebx, %esi /* kept: cpuid and rdmsr leave it alone */
+  mov %ebx, %esi /* kept: nothing up to kernel_main changes it */
+  mov $PHYSICAL(first_stack_top), %esp /* PVH gives no stack */
   lgdt PHYSICAL(boot_gdt_pointer)
   call to_long_mode
   ljmp $0x08, $PHYSICAL(first_cpu_64)
