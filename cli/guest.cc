@@ -12,6 +12,8 @@
 #include "cli/images.h"
 #include "cli/messages.h"
 #include "vmm/kernel_choice.h"
+#include "vmm/linux/kernel_arrival.h"
+#include "vmm/vcpu_exits.h"
 
 namespace ringside::cli {
 namespace {
@@ -182,19 +184,56 @@ Result<std::unique_ptr<vmm::Machine>> start_in_qemu(const vmm::MachineConfig& co
                                       error.message, config.kernel));
 }
 
+/// Lets the machine run until its kernel has unpacked and moved itself, and no further.
+Result<guest_linux::KernelMove> await_arrival(Guest& guest, Signals& signals) {
+  vmm::Machine& machine = *guest.machine;
+  const auto arrival = TRY(guest_linux::KernelArrival::watch(machine));
+  machine.release();
+  const Clock::time_point deadline = Clock::now() + kBootLimit;
+  for (;;) {
+    std::array<pollfd, 3> fds{{{signals.fd(), POLLIN, 0},
+                               {machine.state_event_fd(), POLLIN, 0},
+                               {arrival->fd(), POLLIN, 0}}};
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    if (signals.take()) return fail(ErrorCode::Io, "interrupted before tracing began");
+    if (fds[2].revents != 0) {
+      auto arrived = TRY(arrival->take(*guest.kernel_file));
+      guest.standstill = std::make_unique<vmm::PausedMachine>(std::move(arrived.paused));
+      return arrived.move;
+    }
+    if (machine.state() != vmm::MachineState::Running) {
+      return fail(ErrorCode::MachineGone, "lost before tracing began: " + describe_end(machine));
+    }
+    if (left.count() <= 0) {
+      return fail(ErrorCode::NotFound,
+                  fmt::format("the kernel in {} has not unpacked itself within 5 minutes; leave "
+                              "--boot bzimage away",
+                              guest.kernel_file->name()));
+    }
+  }
+}
+
 /// A machine that waits before its first instruction, and its kernel by its file.
-Result<Guest> hold_guest(vmm::MachineConfig config) {
+Result<Guest> hold_guest(vmm::MachineConfig config, Signals& signals) {
   Guest guest;
   auto file = TRY(vmm::open_kernel(config.kernel, config.boot));
   guest.kernel_file = std::make_shared<const vmm::KernelFile>(std::move(file));
   config.kernel_file = guest.kernel_file;
-  // One that moves itself would not be where its file says.
-  const bool may_move = guest.kernel_file->format() == vmm::KernelFile::Format::BzImage;
-  if (may_move) config.append += config.append.empty() ? "nokaslr" : " nokaslr";
   config.hold = true;
   guest.machine = TRY(vmm::start_kvm(config));
+  guest_linux::KernelMove move;
+  if (vmm::moves_itself(*guest.kernel_file, config.append)) {
+    if (const auto why = guest.machine->exits()->cannot(vmm::VcpuEvent::Kind::MsrWrite)) {
+      return fail(ErrorCode::Unsupported,
+                  fmt::format("a kernel that moves itself cannot be followed: {}; give it "
+                              "-x bootargs=nokaslr",
+                              *why));
+    }
+    move = TRY(await_arrival(guest, signals));
+  }
   const auto began = Clock::now();
-  auto kernel = TRY(guest_linux::kernel_from_file(*guest.kernel_file));
+  auto kernel = TRY(guest_linux::kernel_from_file(*guest.kernel_file, move));
   guest.discovery = Clock::now() - began;
   guest.held = kernel.get();
   guest.kernel = std::move(kernel);
@@ -205,7 +244,7 @@ Result<Guest> hold_guest(vmm::MachineConfig config) {
 
 Result<Guest> start_guest(const CommandLine& line, Signals& signals) {
   const vmm::MachineConfig config = TRY(machine_config(line));
-  if (line.from_start()) return hold_guest(config);
+  if (line.from_start()) return hold_guest(config, signals);
   const bool ours = config.choice == vmm::MachineChoice::Kvm;
   Guest guest;
   guest.machine = TRY(ours ? vmm::start_kvm(config) : start_in_qemu(config));

@@ -23,13 +23,16 @@ struct Guest {
   std::unique_ptr<guest_linux::Kernel> kernel;
   /// The same kernel, where the machine is held before its first instruction: known from its file.
   guest_linux::FileKernel* held = nullptr;
+  /// Holds a kernel that moved itself where it has arrived; reset() lets it go on.
+  std::unique_ptr<vmm::PausedMachine> standstill;
   std::optional<GuestCommand> command;              // where -c asked for one
   std::chrono::steady_clock::duration discovery{};  // from the machine to its symbols and types
   std::int64_t target = 0;                          // pid of the command, which waits
 };
 
 /// Starts the machine and waits until its kernel runs, and until -c's command waits to go; or, to
-/// trace it from its first instruction, holds it there. A signal ends the wait with an error.
+/// trace it from its first instruction, holds it there; one that moves itself (KASLR), at its first
+/// instructions at its own addresses. A signal ends the wait with an error.
 /// Everything is shut down again on failure.
 Result<Guest> start_guest(const CommandLine& line, Signals& signals);
 

@@ -313,6 +313,7 @@ Result<int> Session::trace_armed(Output& output) {
     return fail(started.error().code, "could not enable tracing: " + started.error().message);
   }
   report_time("armed", began);
+  if (!engine_->exit_status()) guest_.standstill.reset();
   EndReason reason = EndReason::MachineEnded;
   processes_.go();
   if (!guest_.command || guest_.command->go()) reason = loop.run();

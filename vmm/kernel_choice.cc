@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "vmm/bz_image.h"
 #include "vmm/kvm/boot/elf_image.h"
 
 namespace ringside::vmm {
@@ -10,6 +13,16 @@ namespace {
 bool has_pvh_note(std::span<const std::byte> elf, const std::string& name) {
   const auto image = kvm::read_elf_image(elf, name);
   return image && image->pvh_entry;
+}
+
+/// Is `word` one of the words of the command line?
+bool has_word(std::string_view text, std::string_view word) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (text.substr(0, end) == word) return true;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return false;
 }
 
 }  // namespace
@@ -29,6 +42,12 @@ Result<KernelFile> open_kernel(const std::string& path, BootWay way) {
   if (!elf) return tl::make_unexpected(elf.error());
   return fail(ErrorCode::Unsupported,
               fmt::format("{} has no PVH entry (CONFIG_PVH): leave --boot pvh away", path));
+}
+
+bool moves_itself(const KernelFile& file, std::string_view command_line) {
+  if (file.format() != KernelFile::Format::BzImage) return false;
+  const auto image = read_bz_image(file.bytes(), file.name());
+  return image && image->relocatable && !has_word(command_line, "nokaslr");
 }
 
 }  // namespace ringside::vmm

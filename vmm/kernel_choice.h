@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "vmm/kernel_file.h"
 #include "vmm/machine.h"
@@ -15,5 +16,9 @@ namespace ringside::vmm {
 /// The file to start: `path` itself, or the vmlinux that was in it, under the same name.
 /// Unsupported where `way` is not possible, with the one that is; else KernelFile::open's errors.
 Result<KernelFile> open_kernel(const std::string& path, BootWay way);
+
+/// Whether that file may come to run elsewhere than it was linked (KASLR): a bzImage that was built
+/// for it and is not told `nokaslr`.
+bool moves_itself(const KernelFile& file, std::string_view command_line);
 
 }  // namespace ringside::vmm

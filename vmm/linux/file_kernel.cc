@@ -12,6 +12,7 @@
 #include "vmm/linux/kallsyms.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/patched_sites.h"
+#include "vmm/linux/relocations.h"
 
 namespace ringside::guest_linux {
 
@@ -28,10 +29,15 @@ std::uint64_t moved(std::uint64_t linked, std::int64_t slide) {
 
 class FileText final : public GuestReader {
  public:
-  FileText(const ElfImage& image, std::int64_t slide) : image_(image), slide_(slide) {}
+  FileText(const ElfImage& image, Relocations relocations, std::int64_t slide)
+      : image_(image), relocations_(std::move(relocations)), slide_(slide) {}
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
-    const auto done = image_.read(moved(at.raw(), -slide_), out);
-    if (done) return {};
+    const std::uint64_t linked = moved(at.raw(), -slide_);
+    const auto done = image_.read(linked, out);
+    if (done) {
+      relocations_.apply(image_, linked, out, slide_);
+      return {};
+    }
     Fault fault = done.error();
     fault.address = moved(fault.address, slide_);
     return Unexpected<Fault>(fault);
@@ -39,13 +45,14 @@ class FileText final : public GuestReader {
 
  private:
   const ElfImage& image_;
-  std::int64_t slide_;
+  const Relocations relocations_;  // none where nothing moved
+  const std::int64_t slide_;
 };
 
 class ElfFileKernel final : public FileKernel {
  public:
-  ElfFileKernel(ElfImage image, KernelMove move)
-      : image_(std::move(image)), move_(move), text_(image_, move.slide) {}
+  ElfFileKernel(ElfImage image, Relocations relocations, KernelMove move)
+      : image_(std::move(image)), move_(move), text_(image_, std::move(relocations), move.slide) {}
 
   /// Invalid without symbols.
   Result<void> set_up() {
@@ -290,7 +297,9 @@ Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file
   };
   auto image = ElfImage::parse(bytes);
   if (!image) return blame(std::move(image).error());
-  auto kernel = std::make_unique<ElfFileKernel>(std::move(*image), move);
+  Relocations relocations;
+  if (move.slide != 0) relocations = Relocations::parse(bytes, *image);
+  auto kernel = std::make_unique<ElfFileKernel>(std::move(*image), std::move(relocations), move);
   if (auto done = kernel->set_up(); !done) return blame(std::move(done).error());
   return kernel;
 }

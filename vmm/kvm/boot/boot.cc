@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "vmm/bz_image.h"
+#include "vmm/kernel_choice.h"
 #include "vmm/kvm/boot/boot_data.h"
 #include "vmm/kvm/boot/elf_image.h"
 #include "vmm/kvm/boot/multiboot.h"
@@ -18,16 +19,6 @@ namespace {
 
 constexpr std::uint64_t kEntry64 = 0x200;  // of the 64-bit protocol, from the load address on
 constexpr std::uint64_t kMostAlignment = 1 << 30;
-
-/// Is `word` one of the words of the command line?
-bool has_word(std::string_view text, std::string_view word) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    if (text.substr(0, end) == word) return true;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return false;
-}
 
 Result<BootState> load_bz_image(const KernelFile& kernel, const BootRequest& request,
                                 GuestMemory& memory) {
@@ -60,7 +51,7 @@ Result<BootState> load_bz_image(const KernelFile& kernel, const BootRequest& req
   state.rsi = kZeroPage;
   state.rsp = kBootStack;
   state.cr3 = kBootTables;
-  state.may_relocate = image.relocatable && !has_word(request.command_line, "nokaslr");
+  state.may_relocate = moves_itself(kernel, request.command_line);
   return state;
 }
 

@@ -1,0 +1,161 @@
+// In this file, top to bottom: the kernel's banner, finding it, the vCPU that arrives, its taking.
+#include "vmm/linux/kernel_arrival.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "vmm/linux/relocations.h"
+
+namespace ringside::guest_linux {
+namespace {
+
+using Kind = vmm::VcpuEvent::Kind;
+
+constexpr std::uint64_t kKernelMap = 0xffff'ffff'8000'0000;  // __START_KERNEL_map
+constexpr std::uint64_t kFarthest = 1ULL << 30;              // KERNEL_IMAGE_SIZE with KASLR
+constexpr std::uint64_t kStep = 2ULL << 20;                  // least CONFIG_PHYSICAL_ALIGN
+constexpr std::size_t kLongestBanner = 1024;
+constexpr std::size_t kTextCompared = 4096;
+constexpr std::uint64_t kFiveLevels = 1ULL << 12;              // CR4.LA57
+constexpr std::uint64_t kRootBits = 0x000f'ffff'ffff'f000ULL;  // of CR3
+
+struct Piece {
+  std::uint64_t address = 0;
+  std::span<const std::byte> bytes;
+};
+
+/// linux_banner: "Linux version 6.1.0-..." to its line's end (init/version.c). It names the build.
+std::optional<Piece> find_banner(const ElfImage& image) {
+  constexpr std::string_view kStart = "Linux version ";
+  for (const ElfImage::Segment& segment : image.segments()) {
+    // SAFETY: char may alias any bytes; the span lies inside the file.
+    const std::string_view text(reinterpret_cast<const char*>(segment.bytes.data()),
+                                segment.bytes.size());
+    for (auto at = text.find(kStart); at != std::string_view::npos;
+         at = text.find(kStart, at + 1)) {
+      const std::string_view line = text.substr(at, kLongestBanner);
+      const auto size = line.find('\n');
+      const char digit = line.size() > kStart.size() ? line[kStart.size()] : ' ';
+      if (size == std::string_view::npos || digit < '0' || digit > '9') continue;
+      return Piece{segment.address + at, segment.bytes.subspan(at, size)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Piece> first_text(const ElfImage& image) {
+  for (const ElfImage::Segment& segment : image.segments()) {
+    if (!segment.executable || segment.address < kKernelMap) continue;
+    const std::size_t size = std::min(segment.bytes.size(), kTextCompared);
+    return Piece{segment.address, segment.bytes.first(size)};
+  }
+  return std::nullopt;
+}
+
+bool stands_at(const GuestReader& live, const Piece& piece, std::uint64_t slide) {
+  std::vector<std::byte> found(piece.bytes.size());
+  return live.read(GuestVirt(piece.address + slide), found) &&
+         std::equal(found.begin(), found.end(), piece.bytes.begin());
+}
+
+}  // namespace
+
+std::optional<KernelMove> find_move(std::span<const std::byte> payload,
+                                    const vmm::GuestMemory& memory, const vmm::PageTable& table) {
+  const auto image = ElfImage::parse(payload);
+  if (!image) return std::nullopt;
+  const auto banner = find_banner(*image);
+  const auto text = first_text(*image);
+  if (!banner || !text) return std::nullopt;
+  const Relocations relocations = Relocations::parse(payload, *image);
+  const vmm::PageTableReader live(memory, table);
+  for (std::uint64_t slide = 0; slide < kFarthest; slide += kStep) {
+    if (!stands_at(live, *banner, slide)) continue;
+    std::vector<std::byte> moved(text->bytes.begin(), text->bytes.end());
+    relocations.apply(*image, text->address, moved, static_cast<std::int64_t>(slide));
+    if (!stands_at(live, {text->address, moved}, slide)) continue;
+    const auto physical = vmm::translate(memory, table, GuestVirt(banner->address + slide));
+    const auto linked = image->physical(banner->address);
+    if (!physical || !linked) return std::nullopt;
+    return KernelMove{static_cast<std::int64_t>(slide),
+                      static_cast<std::int64_t>(physical->address.raw() - *linked)};
+  }
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<KernelArrival>> KernelArrival::watch(vmm::Machine& machine) {
+  UniqueFd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event) {
+    return fail(ErrorCode::Io, fmt::format("cannot make an event: {}", std::strerror(errno)));
+  }
+  std::unique_ptr<KernelArrival> arrival(new KernelArrival(machine, std::move(event)));
+  TRY(arrival->listen());
+  return arrival;
+}
+
+Result<void> KernelArrival::listen() {
+  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
+  vmm::VcpuExits::Wanted wanted;
+  wanted.kinds[static_cast<std::size_t>(Kind::MsrWrite)] = true;
+  TRY(machine_.exits()->want(paused, wanted));
+  listening_ = true;
+  machine_.exits()->set_sink(paused, this);
+  return {};
+}
+
+KernelArrival::~KernelArrival() {
+  let_go();
+  // A machine that ended is still told to us by threads that come to their end.
+  if (listening_ && !stop_listening()) machine_.shut_down();
+}
+
+/// Outside of the guest it stays, as if paused, until somebody has paused it.
+void KernelArrival::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
+  if (event.kind != Kind::MsrWrite) return;
+  const Registers& registers = vcpu.registers();
+  if (registers.rip < kKernelMap) return;
+  std::unique_lock lock(mutex_);
+  if (over_ || table_) return;
+  const unsigned levels = (registers.cr4 & kFiveLevels) != 0 ? 5 : 4;
+  table_ = vmm::PageTable{GuestPhys(registers.cr3 & kRootBits), levels, 0};
+  eventfd_write(event_.get(), 1);
+  changed_.wait(lock, [this] { return over_; });
+}
+
+void KernelArrival::let_go() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+}
+
+Result<vmm::PausedMachine> KernelArrival::stop_listening() {
+  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
+  let_go();
+  machine_.exits()->set_sink(paused, nullptr);
+  listening_ = false;
+  TRY(machine_.exits()->want(paused, {}));
+  return paused;
+}
+
+Result<KernelArrival::Arrived> KernelArrival::take(const vmm::KernelFile& file) {
+  vmm::PausedMachine paused = TRY(stop_listening());
+  const auto payload = TRY(file.elf());
+  const auto move = table_ ? find_move(payload, machine_.memory(), *table_) : std::nullopt;
+  if (move) return Arrived{*move, std::move(paused)};
+  return fail(ErrorCode::NotFound,
+              fmt::format("cannot tell where the kernel of {} has moved itself; give it "
+                          "-x bootargs=nokaslr, or trace it once it has booted, with --after-boot",
+                          file.name()));
+}
+
+}  // namespace ringside::guest_linux
