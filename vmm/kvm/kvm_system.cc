@@ -18,6 +18,7 @@ struct Needed {
 // clang-format off
 constexpr Needed kNeeded[] = {
     {KVM_CAP_IRQCHIP, "KVM_CAP_IRQCHIP", 0},
+    {KVM_CAP_IRQ_ROUTING, "KVM_CAP_IRQ_ROUTING", 0},
     {KVM_CAP_PIT2, "KVM_CAP_PIT2", 0},
     {KVM_CAP_USER_MEMORY, "KVM_CAP_USER_MEMORY", 0},
     {KVM_CAP_SET_TSS_ADDR, "KVM_CAP_SET_TSS_ADDR", 0},

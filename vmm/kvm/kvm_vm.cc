@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
 
 #include "vmm/kvm/layout.h"
 
@@ -36,6 +38,37 @@ Result<int> create_vm(const KvmSystem& system) {
   return fd;
 }
 
+/// struct kvm_irq_routing with its entries; not itself for the reason of CpuidTable.
+struct Routes {
+  static constexpr std::uint32_t kPins = 24;  // of the IO-APIC; the two PICs have the first 16
+  std::uint32_t count = 0, flags = 0;
+  std::array<kvm_irq_routing_entry, kPins + 16> entries{};
+
+  void add(std::uint32_t gsi, std::uint32_t chip, std::uint32_t pin) {
+    kvm_irq_routing_entry& entry = entries[count++];
+    entry.gsi = gsi;
+    entry.type = KVM_IRQ_ROUTING_IRQCHIP;
+    entry.u.irqchip.irqchip = chip;
+    entry.u.irqchip.pin = pin;
+  }
+};
+static_assert(offsetof(Routes, entries) == 8 && sizeof(kvm_irq_routing_entry) == 48, "as in C");
+constexpr unsigned long kSetGsiRouting = _IOC(_IOC_WRITE, KVMIO, 0x6a, 8);
+
+/// As the MADT says (boot/acpi_tables.cc) and PCs have it: the PIT's line, GSI 0, comes in at the
+/// IO-APIC's pin 2, where the second PIC is cascaded in the first. KVM's own routing takes pin 0.
+Result<void> route_lines(int vm) {
+  Routes routes;
+  for (std::uint32_t gsi = 0; gsi < Routes::kPins; ++gsi) {
+    if (gsi == 2) continue;
+    if (gsi < 8) routes.add(gsi, KVM_IRQCHIP_PIC_MASTER, gsi);
+    if (gsi >= 8 && gsi < 16) routes.add(gsi, KVM_IRQCHIP_PIC_SLAVE, gsi - 8);
+    routes.add(gsi, KVM_IRQCHIP_IOAPIC, gsi == 0 ? 2 : gsi);
+  }
+  TRY(kvm_call(vm, kSetGsiRouting, "KVM_SET_GSI_ROUTING", &routes));
+  return {};
+}
+
 }  // namespace
 
 Result<KvmVm> KvmVm::create(const KvmSystem& system, Chips chips) {
@@ -49,6 +82,7 @@ Result<KvmVm> KvmVm::create(const KvmSystem& system, Chips chips) {
   kvm_pit_config pit{};
   pit.flags = KVM_PIT_SPEAKER_DUMMY;  // port 0x61 too: guests time their TSC with it
   TRY(kvm_call(fd.get(), KVM_CREATE_PIT2, "KVM_CREATE_PIT2", &pit));
+  TRY(route_lines(fd.get()));
   const std::uint32_t ring = enable_dirty_ring(system, fd.get());
   return KvmVm(std::move(fd), ring);
 }
