@@ -96,6 +96,30 @@ MINI_GUEST(guest_two_vcpus, R"(
 6: .code64
 )");
 
+// The IO-APIC's pin 2 to vector 0x30, the PIT once after 3.7 ms, then a look at what is requested.
+MINI_GUEST(guest_awaits_pit, R"(
+  mov rdi, 0xfee00000
+  mov dword ptr [rdi + 0xf0], 0x1ff
+  mov rsi, 0xfec00000
+  mov dword ptr [rsi], 0x14
+  mov dword ptr [rsi + 0x10], 0x30
+  mov dword ptr [rsi], 0x15
+  mov dword ptr [rsi + 0x10], 0
+  mov al, 0x30
+  out 0x43, al
+  mov al, 0xff
+  out 0x40, al
+  mov al, 0x10
+  out 0x40, al
+  mov ecx, 200000
+1: mov eax, [rdi + 0x210]
+  test eax, 0x10000
+  jnz 2f
+  dec ecx
+  jnz 1b
+2: mov [0x200000], eax
+  )" MINI_GUEST_POWER_OFF);
+
 MINI_GUEST(guest_triple_fault, R"(
   mov rbx, 0x1122334455667788
   ud2
@@ -342,6 +366,13 @@ TEST_F(KvmLive, PortsAndMemoryAreToldAsEvents) {
   EXPECT_EQ(out[0].values[3], 0x2000u);
   const std::uint64_t instruction = find(CODE_OF(guest_memory_ports), {0x66, 0xef});
   EXPECT_EQ(sink().last_rip, instruction) << "rip is at the instruction on every host";
+}
+
+TEST_F(KvmLive, ThePitComesInAtPinTwoOfTheIoApic) {
+  boot(CODE_OF(guest_awaits_pit));
+
+  ASSERT_EQ(await_end(), MachineState::PoweredOff);
+  EXPECT_EQ(word(0), 0x1'0000u) << "vector 0x30 is requested";
 }
 
 TEST_F(KvmLive, ExitsTellTheirReasonAndTimes) {
