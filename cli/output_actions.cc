@@ -51,17 +51,22 @@ void Output::print_value(const Step& step, std::span<const Value> values) {
   const auto& shapes = view_->program().shapes;
   const auto& known = step.action->shapes;
   const bool shaped = !known.empty() && known[0] < shapes.size();
+  Value value = values[0];
+  if (step.action->kind == ActionKind::Print && value.type.kind != dif::ValueKind::Integer) {
+    value.bytes =
+        value.bytes.first(std::min<std::uint64_t>(value.bytes.size(), settings_->print_size));
+  }
   if (structured_) {
-    return structured_->value(values[0], shaped ? std::optional(known[0]) : std::nullopt);
+    return structured_->value(value, shaped ? std::optional(known[0]) : std::nullopt);
   }
   if (step.action->kind == ActionKind::Trace) {
     const ColumnStyle style{settings_->quiet, settings_->raw_bytes, 33, settings_->stack_indent};
-    return append_column(text_, values[0], style, *view_);
+    return append_column(text_, value, style, *view_);
   }
   if (shaped) {
-    append_print(text_, shapes, known[0], values[0].bytes, *view_);
+    append_print(text_, shapes, known[0], value.bytes, *view_);
   } else {
-    append_print(text_, values[0], *view_);
+    append_print(text_, value, *view_);
   }
   text_ += '\n';
 }

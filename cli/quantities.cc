@@ -84,22 +84,16 @@ Result<std::uint64_t> parse_size(std::string_view text) {
 
 Result<std::chrono::nanoseconds> parse_rate(std::string_view text) {
   const Split parts = TRY(split(text, "rate (Nhz, or an interval with ns us ms s m h d)"));
-  std::uint64_t interval = 0;
   if (parts.suffix.empty() || parts.suffix == "hz") {
-    interval = parts.number == 0 ? 0 : kSecond / parts.number;
-  } else {
-    for (const TimeUnit& unit : kTimeUnits) {
-      if (parts.suffix != unit.short_name && parts.suffix != unit.long_name) continue;
-      if (parts.number > INT64_MAX / unit.nanoseconds) break;
-      interval = parts.number * unit.nanoseconds;
-    }
+    return std::chrono::nanoseconds(parts.number == 0 ? 0 : kSecond / parts.number);
   }
-  if (interval == 0) {
-    return fail(
-        ErrorCode::Usage,
-        fmt::format("'{}' is not a rate (Nhz, or an interval with ns us ms s m h d)", text));
+  for (const TimeUnit& unit : kTimeUnits) {
+    if (parts.suffix != unit.short_name && parts.suffix != unit.long_name) continue;
+    if (parts.number > INT64_MAX / unit.nanoseconds) break;
+    return std::chrono::nanoseconds(parts.number * unit.nanoseconds);
   }
-  return std::chrono::nanoseconds(interval);
+  return fail(ErrorCode::Usage,
+              fmt::format("'{}' is not a rate (Nhz, or an interval with ns us ms s m h d)", text));
 }
 
 }  // namespace ringside::cli

@@ -28,6 +28,7 @@
 #include "cli/sources.h"
 #include "cli/stability_report.h"
 #include "cli/trace_loop.h"
+#include "cli/type_dictionary.h"
 #include "dif/action_kind.h"
 #include "dif/d/compile.h"
 #include "dif/d/print_tree.h"
@@ -75,6 +76,7 @@ class Session {
   Result<void> attach();
   Result<void> start_processes();
   Result<void> compile();
+  Result<void> write_types(std::size_t first);
   Result<void> load();
   std::string label(std::size_t program) const;
   std::size_t program_count() const { return std::max<std::size_t>(sources_.program_count(), 1); }
@@ -173,10 +175,25 @@ Result<void> Session::compile() {
     stdout_.flush();
   }
   const Clock::time_point began = Clock::now();
+  const std::size_t known_types = environment_->types().size();
   auto program = d::compile(sources_.text(), options, *environment_);
   if (!program) return fail(program.error().code, sources_.explain(program.error().message));
   report_time("compiled", began);
   program_ = std::move(*program);
+  return write_types(known_types);
+}
+
+/// -x ctypes and -x dtypes: the types from number `first` on.
+Result<void> Session::write_types(std::size_t first) {
+  const Settings& settings = line_.settings;
+  const TypeGraph& types = environment_->types();
+  if (!settings.c_dictionary.empty()) {
+    TRY(write_dictionary(settings.c_dictionary, c_dictionary(types, first)));
+  }
+  if (!settings.d_dictionary.empty()) {
+    TRY(write_dictionary(settings.d_dictionary,
+                         d_dictionary(types, first, settings.engine.string_size)));
+  }
   return {};
 }
 

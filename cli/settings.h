@@ -54,6 +54,7 @@ struct Settings {
   unsigned integer_registers = dif::kRegisters;      // iregs
   unsigned tuple_registers = dif::kTupleSlots;       // tregs
   std::optional<std::array<unsigned, 3>> version;    // version
+  std::string c_dictionary, d_dictionary;            // ctypes, dtypes: files to write
   std::uint32_t stack_frames = 20;                   // stackframes
   std::uint32_t user_stack_frames = 20;              // ustackframes
   std::uint32_t java_stack_frames = 50;              // jstackframes
@@ -76,6 +77,7 @@ struct Settings {
   bool flow_indent = false;                         // -F
   bool quiet = false;                               // -q
   bool raw_bytes = false;                           // rawbytes
+  std::uint64_t print_size = UINT64_MAX;            // printsize: bytes that print() shows
   bool sort_by_key = false, sort_reversed = false;  // aggsortkey, aggsortrev
   std::size_t sort_position = 0;                    // aggsortpos: which aggregation of a printa
   std::size_t sort_key_position = 0;                // aggsortkeypos: which key comes first

@@ -17,7 +17,8 @@ using std::chrono::nanoseconds;
 
 // exit() is a flag that the fire thread sets; looking at it costs one load.
 constexpr milliseconds kExitCheck{50};
-// Rates of dtrace scripts can be absurdly high; the guest would pay for each exchange.
+// Rates of dtrace scripts can be absurdly high, and 0 means as often as can be; the guest would pay
+// for each exchange.
 constexpr nanoseconds kShortestInterval = milliseconds(1);
 // What a command that has ended left behind fits into sockets and a pipe or two. Whoever writes on
 // in the guest after it must not keep us.

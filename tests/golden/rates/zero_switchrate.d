@@ -1,0 +1,15 @@
+/* NAME a switchrate of 0 is as often as can be
+ * OPTIONS -q -x switchrate=0
+ */
+BEGIN
+{
+	printf("begun\n");
+}
+tick-20ms
+{
+	exit(0);
+}
+/* EXPECT
+ * begun
+ *
+ */

@@ -1,0 +1,7 @@
+/* NAME self alone is no value
+ * TAG D_IDENT_BADREF
+ */
+BEGIN
+{
+	trace(self);
+}
