@@ -55,7 +55,19 @@ INSTANTIATE_TEST_SUITE_P(
              "[D_TYPE_MEMBER] line 1: nope is not a member of struct task_struct\n"},
         Case{"fbt:::entry { trace(args[7]); }", "[D_ARGS_IDX] line 1: "},
         Case{"BEGIN { trace(args[0]); }", "[D_ARGS_IDX] line 1: "},
-        Case{"fbt:::entry,BEGIN { trace(args[0]); }", "[D_ARGS_"},
+        Case{"fbt:::entry,BEGIN { trace(args[0]); }",
+             "[D_ARGS_MULTI] line 1: args[ ] may not be referenced because probe description "},
+        Case{"BEGIN { print(*(struct later *)0); }",
+             "[D_TYPE_ERR] line 1: a value of type struct later cannot be used here\n"},
+        Case{
+            "io:::start { trace(args[0]); }",
+            "[D_ARGS_XLATOR] line 1: translator for args[0] from type struct task_struct * to type "
+            "struct buf * is not defined\n"},
+        Case{"BEGIN { trace(self); }",
+             "[D_IDENT_BADREF] line 1: scope 'self' may not be referenced as scalar\n"},
+        Case{"BEGIN /this/ { }", "[D_IDENT_BADREF] line 1: scope 'this' may not "},
+        Case{"BEGIN { x = this - 1; }", "[D_IDENT_BADREF] line 1: scope 'this' may not "},
+        Case{"BEGIN { self 5; }", "[D_SYNTAX] line 1: syntax error near \"5\"\n"},
         Case{"fbt:::entry { trace(&args[1]->state); }", "[D_ADDROF_BITFIELD] line 1: "},
         Case{"fbt:::entry { trace(sizeof(args[1]->state)); }", "[D_SIZEOF_BITFIELD] line 1: "},
         Case{"BEGIN { a[1] = 1; a[1, 2] = 2; }", "[D_PROTO_LEN] line 1: "},
@@ -87,6 +99,24 @@ INSTANTIATE_TEST_SUITE_P(
              "[D_NOREG] line 1: "},
         Case{"/* never closed",
              "[D_SYNTAX] line 1: end-of-file encountered before matching */\n"}));
+
+TEST(Diagnostics, OfArgumentsOfNoProbeSayThatThereIsNone) {
+  CompileOptions options;
+  options.allow_zero_matches = true;
+
+  EXPECT_TRUE(error_of("nosuch:::probe { trace(args[0]); }", options)
+                  .starts_with("[D_ARGS_NONE] line 1: args[ ] may not be referenced because "
+                               "nosuch:::probe matches no probe\n"));
+}
+
+TEST(Scopes, MayStandApartFromTheirArrows) {
+  const Outcome out = run(
+      "BEGIN { self /* of */ -> /* it */ y = 3; this\n->z = 5;\n"
+      "trace(self->y); trace(this->z); }");
+
+  EXPECT_EQ(out.error, "");
+  EXPECT_EQ(out.values, (std::vector<Recorded>{3, 5}));
+}
 
 TEST(Diagnostics, ShowTheLineWithACaretUnderTheColumn) {
   const Outcome out = run("BEGIN\n{\n\ttrace(1 + nope);\n}\n");

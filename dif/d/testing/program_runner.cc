@@ -44,12 +44,14 @@ ProbeSignature FakeKernel::signature(const dif::ProbeDescription& pattern) {
                                           {"dtrace", "", "", "END"},
                                           {"fbt", "vmlinux", "vfs_read", "entry"},
                                           {"fbt", "vmlinux", "vfs_read", "return"},
+                                          {"io", "", "", "start"},
                                           {"profile", "", "", "tick-1s"}};
   for (const dif::ProbeDescription& probe : probes) {
     if (!dif::matches(pattern, probe)) continue;
     if (result.matched++ != 0) continue;
     result.first = probe;
-    result.has_types = probe.name == "entry";
+    result.has_types = probe.name == "entry" || probe.name == "start";
+    if (probe.name == "start") result.translated = {{"struct buf *", 1}};
     if (result.has_types) {
       const TypeId integer = types_.find("int").value_or(TypeId{});
       result.arguments = {types_.find("long").value_or(TypeId{}), types_.pointer_to(task_), integer,
