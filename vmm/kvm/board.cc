@@ -27,6 +27,9 @@ Result<std::unique_ptr<Board>> Board::create(KvmGuest& guest, SerialPeers& peers
   TRY(board->add_ports());
   TRY(board->add_disks(disks));
   TRY(board->add_virtio(std::make_unique<VirtioRng>()));
+  auto console = std::make_unique<VirtioConsole>(peers.console_output(), peers.room());
+  board->hvc0_ = console.get();
+  TRY(board->add_virtio(std::move(console)));
   return board;
 }
 
@@ -67,7 +70,7 @@ Result<void> Board::add_ports() {
 }
 
 Result<void> Board::add_disks(const std::vector<DiskConfig>& disks) {
-  constexpr std::size_t kMostDisks = kMostVirtio - 1;  // one place is the random numbers'
+  constexpr std::size_t kMostDisks = kMostVirtio - 2;  // the random numbers' and hvc0's places
   if (disks.size() > kMostDisks) {
     return fail(ErrorCode::Limit,
                 fmt::format("a machine takes {} disks at most, not {}", kMostDisks, disks.size()));
@@ -96,10 +99,11 @@ Result<void> Board::add_virtio(std::unique_ptr<VirtioDevice> device) {
   return {};
 }
 
-std::array<Uart16550*, SerialPeers::kPorts> Board::uarts() {
-  std::array<Uart16550*, SerialPeers::kPorts> all{};
-  for (std::size_t port = 0; port < all.size(); ++port) all[port] = &serial_[port];
-  return all;
+SerialPeers::Ports Board::peer_ports(bool typed_to_hvc0) {
+  SerialPeers::Ports ports;
+  for (std::size_t port = 0; port < ports.uarts.size(); ++port) ports.uarts[port] = &serial_[port];
+  if (typed_to_hvc0) ports.typed = hvc0_;
+  return ports;
 }
 
 }  // namespace ringside::vmm::kvm

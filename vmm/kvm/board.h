@@ -35,7 +35,8 @@ class Board {
   Board& operator=(const Board&) = delete;
 
   unsigned virtio_count() const { return static_cast<unsigned>(virtio_.size()); }
-  std::array<Uart16550*, SerialPeers::kPorts> uarts();
+  /// What SerialPeers feeds; `typed_to_hvc0`: what is typed is for hvc0.
+  SerialPeers::Ports peer_ports(bool typed_to_hvc0);
   void press_power_button() { power_.press_power_button(); }
 
  private:
@@ -82,6 +83,7 @@ class Board {
   ResetControl reset_;
   std::deque<Uart16550> serial_;
   std::vector<Virtio> virtio_;
+  VirtioConsole* hvc0_ = nullptr;  // one of virtio_
 };
 
 }  // namespace ringside::vmm::kvm

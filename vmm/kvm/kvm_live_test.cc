@@ -120,6 +120,34 @@ MINI_GUEST(guest_awaits_pit, R"(
 2: mov [0x200000], eax
   )" MINI_GUEST_POWER_OFF);
 
+// Drives the second virtio device, the console: one descriptor on its queue 1.
+MINI_GUEST(guest_writes_to_hvc0, R"(
+  mov rdi, 0x200000
+  mov qword ptr [rdi], 0x200300
+  mov dword ptr [rdi + 8], 5
+  mov word ptr [rdi + 0x102], 1
+  mov dword ptr [rdi + 0x300], 0x30637668
+  mov byte ptr [rdi + 0x304], 10
+  mov rsi, 0xd0001000
+  mov eax, [rsi + 0x008]
+  mov [rdi + 0x400], eax
+  mov dword ptr [rsi + 0x070], 0
+  mov dword ptr [rsi + 0x070], 3
+  mov dword ptr [rsi + 0x024], 1
+  mov dword ptr [rsi + 0x020], 1
+  mov dword ptr [rsi + 0x070], 11
+  mov dword ptr [rsi + 0x030], 1
+  mov dword ptr [rsi + 0x038], 8
+  mov dword ptr [rsi + 0x080], 0x200000
+  mov dword ptr [rsi + 0x090], 0x200100
+  mov dword ptr [rsi + 0x0a0], 0x200200
+  mov dword ptr [rsi + 0x044], 1
+  mov dword ptr [rsi + 0x070], 15
+  mov dword ptr [rsi + 0x050], 1
+1: cmp word ptr [rdi + 0x202], 1
+  jne 1b
+  )" MINI_GUEST_POWER_OFF);
+
 MINI_GUEST(guest_triple_fault, R"(
   mov rbx, 0x1122334455667788
   ud2
@@ -184,6 +212,14 @@ TEST_F(KvmLive, AGuestWritesToTheConsoleAndPowersOff) {
   EXPECT_EQ(await_end(), MachineState::PoweredOff);
   EXPECT_EQ(machine().console_tail(), "hello from the guest\n");
   EXPECT_EQ(machine().last_words(), "");
+}
+
+TEST_F(KvmLive, WhatTheSecondConsoleSaysIsSeenToo) {
+  boot(CODE_OF(guest_writes_to_hvc0));
+
+  EXPECT_EQ(await_end(), MachineState::PoweredOff);
+  EXPECT_EQ(word(0x400), 3u) << "a console";
+  EXPECT_EQ(machine().console_tail(), "hvc0\n");
 }
 
 TEST_F(KvmLive, PortsOfEverySizeAndStringsReachTheDevices) {

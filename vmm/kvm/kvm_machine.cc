@@ -30,6 +30,13 @@ std::string kernel_command_line(const std::string& append) {
   return line;
 }
 
+/// Linux's main console, the one that is read from, is the last that the line names
+/// (Documentation/admin-guide/serial-console.rst).
+bool reads_hvc0(const std::string& command_line) {
+  const std::size_t last = (" " + command_line).rfind(" console=");
+  return last != std::string::npos && command_line.compare(last, 12, "console=hvc0") == 0;
+}
+
 Result<void> check_vcpus(const KvmSystem& system, unsigned vcpus) {
   // From APIC id 255 on a guest wants interrupt remapping, which the board has not.
   const unsigned most = std::min(system.most_vcpus(), 255u);
@@ -96,7 +103,8 @@ Result<std::unique_ptr<KvmMachine::Impl>> KvmMachine::Impl::create(const Machine
   impl->board_ = TRY(Board::create(*impl->guest_, *impl->peers_, config.disks));
   const BootState boot = TRY(impl->load(config));
   TRY(check_fitness(config, boot.protocol));
-  TRY(impl->peers_->start(impl->board_->uarts()));
+  const bool typed_to_hvc0 = reads_hvc0(kernel_command_line(config.append));
+  TRY(impl->peers_->start(impl->board_->peer_ports(typed_to_hvc0)));
   TRY(impl->guest_->start(boot));
   if (!config.hold) impl->release();
   return impl;

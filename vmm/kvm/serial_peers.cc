@@ -43,9 +43,13 @@ Result<std::unique_ptr<SerialPeers>> SerialPeers::create(bool terminal) {
 }
 
 Uart16550::Output SerialPeers::output(std::size_t port) {
-  if (port == kConsole) return [this](std::span<const std::byte> bytes) { return show(bytes); };
+  if (port == kConsole) return console_output();
   return
       [this, peer = &peers_[port]](std::span<const std::byte> bytes) { return send(*peer, bytes); };
+}
+
+VirtioConsole::Output SerialPeers::console_output() {
+  return [this](std::span<const std::byte> bytes) { return show(bytes); };
 }
 
 std::function<void()> SerialPeers::room() {
@@ -73,8 +77,8 @@ std::size_t SerialPeers::send(Peer& peer, std::span<const std::byte> bytes) {
   return 0;
 }
 
-Result<void> SerialPeers::start(const std::array<Uart16550*, kPorts>& uarts) {
-  uarts_ = uarts;
+Result<void> SerialPeers::start(const Ports& ports) {
+  ports_ = ports;
   thread_ = TRY(start_sandboxed({"serial ports"}, [this] { run(); }));
   return {};
 }
@@ -106,7 +110,7 @@ void SerialPeers::run() {
     for (std::size_t port = 0; port < kPorts; ++port) {
       if ((polled[port].revents & (POLLOUT | POLLERR)) != 0 && peers_[port].blocked) {
         peers_[port].blocked = false;
-        uarts_[port]->output_ready();
+        ports_.uarts[port]->output_ready();
       }
       feed(port);
       if ((polled[port].revents & (POLLIN | POLLHUP)) != 0) take_input(port);
@@ -114,11 +118,16 @@ void SerialPeers::run() {
   }
 }
 
+std::size_t SerialPeers::receive(std::size_t port, std::span<const std::byte> bytes) {
+  if (port == kConsole && ports_.typed != nullptr) return ports_.typed->receive(bytes);
+  return ports_.uarts[port]->receive(bytes);
+}
+
 /// What waited goes in as far as there is room now.
 void SerialPeers::feed(std::size_t port) {
   auto& waiting = peers_[port].waiting;
   if (waiting.empty()) return;
-  const std::size_t taken = uarts_[port]->receive(waiting);
+  const std::size_t taken = receive(port, waiting);
   waiting.erase(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(taken));
 }
 
@@ -133,7 +142,7 @@ void SerialPeers::take_input(std::size_t port) {
     return;
   }
   const auto input = std::span(bytes).first(static_cast<std::size_t>(got));
-  const std::size_t taken = uarts_[port]->receive(input);
+  const std::size_t taken = receive(port, input);
   peer.waiting.assign(input.begin() + static_cast<std::ptrdiff_t>(taken), input.end());
 }
 

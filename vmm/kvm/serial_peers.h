@@ -1,6 +1,8 @@
 // What stands at the other end of the guest's serial ports, and the thread that carries input in:
 //   ttyS0  the console: its last lines are kept, and with a terminal they go to stderr while what
 //          is typed on stdin comes in
+//   hvc0   a second console: what it says goes where ttyS0's words go; it gets what is typed, in
+//          place of ttyS0, if the kernel's command line makes it the main console
 //   ttyS1, ttyS2  a socket each, for the command port (images/README.md)
 // A socket that nobody empties stops the guest's writer, nothing else.
 // Used by board and kvm_machine. Lock: tail_mutex_, for copies only; a UART may be locked above it.
@@ -19,6 +21,7 @@
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/kvm/devices/uart16550.h"
+#include "vmm/kvm/devices/virtio_console.h"
 #include "vmm/qemu/text_tail.h"
 
 namespace ringside::vmm::kvm {
@@ -34,10 +37,15 @@ class SerialPeers {
 
   // For the UART of port `port`.
   Uart16550::Output output(std::size_t port);
+  VirtioConsole::Output console_output();
   std::function<void()> room();
 
-  /// Starts the thread, in the sandbox (sandbox.h). The UARTs must outlive it: stop() first.
-  Result<void> start(const std::array<Uart16550*, kPorts>& uarts);
+  struct Ports {
+    std::array<Uart16550*, kPorts> uarts{};
+    VirtioConsole* typed = nullptr;  // what is typed goes there; null: to ttyS0
+  };
+  /// Starts the thread, in the sandbox (sandbox.h). The ports must outlive it: stop() first.
+  Result<void> start(const Ports& ports);
   void stop();
 
   /// Our ends of ttyS1 and ttyS2.
@@ -57,13 +65,14 @@ class SerialPeers {
   std::size_t send(Peer& peer, std::span<const std::byte> bytes);
   void wake();
   void run();
+  std::size_t receive(std::size_t port, std::span<const std::byte> bytes);
   void feed(std::size_t port);
   void take_input(std::size_t port);
 
   const bool terminal_;
   const UniqueFd wake_;
   std::array<Peer, kPorts> peers_;
-  std::array<Uart16550*, kPorts> uarts_{};
+  Ports ports_;
   std::atomic<bool> ending_{false};
   mutable std::mutex tail_mutex_;
   TextTail tail_{16 << 10};
