@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <linux/kvm.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -43,6 +42,7 @@ constexpr std::array kAllowed = {
     SCMP_SYS(ppoll),
     SCMP_SYS(futex),
     SCMP_SYS(sched_yield),
+    SCMP_SYS(sched_getaffinity),
     SCMP_SYS(munmap),
     SCMP_SYS(mremap),
     SCMP_SYS(madvise),
@@ -87,7 +87,14 @@ int add_rules(scmp_filter_ctx filter) {
     return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &condition);
   };
   const auto self = static_cast<std::uint64_t>(getpid());
+  // Fails and does not kill: glibc's malloc looks into /proc and /sys when it gives memory back or
+  // counts processors (malloc/arena.c), and does well without.
+  const auto refuse = [filter](int call) {
+    return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), call, 0);
+  };
   const std::array errors = {
+      refuse(SCMP_SYS(open)),
+      refuse(SCMP_SYS(openat)),
       allow_if(SCMP_SYS(ioctl), {1, SCMP_CMP_MASKED_EQ, kIoctlType, kKvm}),
       allow_if(SCMP_SYS(mmap), {2, SCMP_CMP_MASKED_EQ, kExecutable, 0}),
       allow_if(SCMP_SYS(mprotect), {2, SCMP_CMP_MASKED_EQ, kExecutable, 0}),
@@ -143,11 +150,8 @@ void on_forbidden_call(int, siginfo_t* info, void*) {
   syscall(SYS_tgkill, getpid(), gettid(), SIGSYS);  // SA_RESETHAND: its default now
 }
 
-/// What is the process's, once.
-void prepare_process() {
+void catch_forbidden_calls() {
   static const bool done = [] {
-    // glibc's own limit, which malloc would else learn from a file, on whichever thread needs it.
-    mallopt(M_ARENA_MAX, static_cast<int>(8 * sysconf(_SC_NPROCESSORS_ONLN)));
     struct sigaction action {};
     action.sa_sigaction = on_forbidden_call;
     action.sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER;
@@ -159,7 +163,7 @@ void prepare_process() {
 }  // namespace
 
 Result<void> enter_sandbox() {
-  prepare_process();
+  catch_forbidden_calls();
   TRY(drop_capabilities());
   return install_filter();
 }

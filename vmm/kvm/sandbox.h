@@ -1,9 +1,9 @@
 // The sandbox of the VMM's own threads: those that run the guest or serve its devices, and so are
 // the first that a guest could mislead. Such a thread has no capabilities, no new privileges, and a
 // seccomp filter: ioctls of KVM, reading and writing on descriptors that are open, memory that is
-// not executable, waiting, clocks, signals within this process, its end. It opens nothing, starts
-// no process or thread, makes no socket, traces nobody. Anything else ends the process by SIGSYS,
-// with one line on stderr that has the call's number.
+// not executable, waiting, clocks, signals within this process, its end. Opening a file fails with
+// EACCES. Starting a process or a thread, making a socket, tracing, and all else, ends the process
+// by SIGSYS, with one line on stderr that has the call's number.
 // What it protects: a guest that makes a device write where it should not cannot, by a system call
 // of these threads, reach files, processes or the network that the machine does not have open.
 // What it does not: the session's other threads share the address space, and keep their rights
