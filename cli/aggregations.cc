@@ -1,8 +1,12 @@
-// In this file, top to bottom: the value of an aggregate, keys, order, merging, rows.
+// In this file, top to bottom: the value of an aggregate, keys, order, names of code, merging,
+// rows.
 #include "cli/aggregations.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <compare>
+#include <cstring>
 
 #include "cli/distribution.h"
 #include "dif/aggregate_function.h"
@@ -102,6 +106,14 @@ std::string key_string(Bytes key) {
   return {reinterpret_cast<const char*>(key.data()), key.size()};
 }
 
+bool is_symbol(dif::ValueKind kind) {
+  return kind == dif::ValueKind::KernelSymbol || kind == dif::ValueKind::UserSymbol;
+}
+
+bool is_module(dif::ValueKind kind) {
+  return kind == dif::ValueKind::KernelModule || kind == dif::ValueKind::UserModule;
+}
+
 }  // namespace
 
 bool is_distribution(AggregateFunction function) {
@@ -139,12 +151,52 @@ std::vector<Value> key_values(const dif::Aggregation& definition, Bytes key) {
   return values;
 }
 
-Aggregations::Aggregations(const std::vector<dif::Aggregation>& definitions) {
+Aggregations::Aggregations(const std::vector<dif::Aggregation>& definitions, const CodeNames* names)
+    : names_(names) {
   for (const dif::Aggregation& definition : definitions) {
     Table& table = tables_.emplace_back();
     table.definition = &definition;
     table.nothing.resize(dif::aggregate_words(definition));
+    table.names_code =
+        names != nullptr &&
+        std::any_of(definition.keys.begin(), definition.keys.end(), [](const dif::ValueType& type) {
+          return is_symbol(type.kind) || is_module(type.kind);
+        });
   }
+}
+
+GuestVirt Aggregations::address_of_name(const Value& value) {
+  const CodeAddress code = code_address(value);
+  const bool user = is_user_code(value.type.kind);
+  const std::string text =
+      user ? names_->describe_user(code.pid, code.address) : names_->describe(code.address);
+  if (is_symbol(value.type.kind)) {
+    return GuestVirt(code.address.raw() - split_code_name(text).offset);
+  }
+  const std::string_view module = split_code_name(text).module;
+  if (module.empty()) return code.address;
+  return modules_.try_emplace(fmt::format("{} {} {}", user, code.pid, module), code.address)
+      .first->second;
+}
+
+std::string Aggregations::named_key(const dif::Aggregation& definition, Bytes key) {
+  std::string named = key_string(key);
+  for (const Value& value : key_values(definition, key)) {
+    if (!is_symbol(value.type.kind) && !is_module(value.type.kind)) continue;
+    const std::uint64_t address = address_of_name(value).raw();
+    if (value.bytes.size() < sizeof address) continue;
+    // The address is the field's last word.
+    const auto end = static_cast<std::size_t>(value.bytes.data() - key.data()) + value.bytes.size();
+    std::memcpy(named.data() + end - sizeof address, &address, sizeof address);
+  }
+  return named;
+}
+
+std::string Aggregations::key_of(Table& table, Bytes key) {
+  if (!table.names_code) return key_string(key);
+  const auto [at, added] = table.named.try_emplace(key_string(key));
+  if (added) at->second = named_key(*table.definition, key);
+  return at->second;
 }
 
 void Aggregations::merge(std::span<const dif::AggregateEntry> changes) {
@@ -152,7 +204,7 @@ void Aggregations::merge(std::span<const dif::AggregateEntry> changes) {
     if (change.aggregation >= tables_.size()) continue;
     Table& table = tables_[change.aggregation];
     if (change.words.size() != table.nothing.size()) continue;
-    auto [at, added] = table.entries.try_emplace(key_string(change.key));
+    auto [at, added] = table.entries.try_emplace(key_of(table, change.key));
     Entry& entry = at->second;
     if (added) entry.first_seen = change.first_seen;
     if (added || entry.cleared) {

@@ -36,8 +36,10 @@ std::vector<Value> key_values(const dif::Aggregation& definition, Bytes key);
 
 class Aggregations {
  public:
-  /// `definitions` must outlive this object.
-  explicit Aggregations(const std::vector<dif::Aggregation>& definitions);
+  /// Both must outlive this object. With `names`, keys of sym(), func(), mod() and their like that
+  /// have one name are one key, as in dtrace; without, each address is its own.
+  explicit Aggregations(const std::vector<dif::Aggregation>& definitions,
+                        const CodeNames* names = nullptr);
 
   void merge(std::span<const dif::AggregateEntry> changes);
   /// Keeps the keys, forgets their values.
@@ -69,13 +71,21 @@ class Aggregations {
   };
   struct Table {
     const dif::Aggregation* definition = nullptr;
-    std::unordered_map<std::string, Entry> entries;  // by key bytes
-    std::vector<std::int64_t> nothing;               // the words of a key that is not here
+    std::unordered_map<std::string, Entry> entries;      // by key bytes
+    std::vector<std::int64_t> nothing;                   // the words of a key that is not here
+    bool names_code = false;                             // a key's field is a symbol or a module
+    std::unordered_map<std::string, std::string> named;  // of those: by key bytes, what they become
   };
+  std::string key_of(Table& table, Bytes key);
+  std::string named_key(const dif::Aggregation& definition, Bytes key);
+  /// The address that stands for all of the symbol or module.
+  GuestVirt address_of_name(const Value& value);
   Row make_row(std::span<const std::uint32_t> aggregations, std::size_t column,
                const std::string& key, const Entry& entry) const;
 
   std::vector<Table> tables_;
+  const CodeNames* names_;
+  std::unordered_map<std::string, GuestVirt> modules_;  // by process and name, first seen
 };
 
 }  // namespace ringside::cli

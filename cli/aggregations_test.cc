@@ -1,5 +1,6 @@
 #include "cli/aggregations.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -214,6 +215,85 @@ TEST(Aggregations, KeysAreSplitByTheirTypes) {
   EXPECT_EQ(text_value(values[1].bytes), "ab");
   EXPECT_EQ(unsigned_value(values[2].bytes), 77u);
   EXPECT_EQ(key_values(definition, Bytes(bytes).first(9)).size(), 2u) << "a short key";
+}
+
+/// Functions of 0x100 bytes and modules of 0x1000, named by where they begin.
+struct RoundNames : CodeNames {
+  std::string describe(GuestVirt address) const override {
+    const std::uint64_t at = address.raw();
+    if (at < 0x1000) return fmt::format("0x{:x}", at);
+    return fmt::format("m{:x}`f{:x}+0x{:x}", at / 0x1000, at / 0x100, at % 0x100);
+  }
+  std::string describe_user(std::uint64_t, GuestVirt address) const override {
+    return describe(address);
+  }
+};
+
+AggregateEntry code_entry(std::vector<std::uint64_t> words, std::int64_t count) {
+  AggregateEntry result;
+  result.key.resize(words.size() * 8);
+  std::memcpy(result.key.data(), words.data(), result.key.size());
+  result.words = {count};
+  return result;
+}
+
+/// "ADDRESS COUNT; " of each row.
+std::string show_code(const std::vector<Aggregations::Row>& rows) {
+  std::string text;
+  for (const Aggregations::Row& row : rows) {
+    text += fmt::format("{:x} {}; ", code_address(row.keys[0]).address.raw(),
+                        scalar_value(row.values[0]));
+  }
+  return text;
+}
+
+TEST(Aggregations, AddressesOfOneFunctionAreOneKey) {
+  const std::vector definitions{
+      define(AggregateFunction::Count, {{ValueKind::KernelSymbol, false, 8}})};
+  const RoundNames names;
+  Aggregations aggregations(definitions, &names);
+
+  aggregations.merge(std::vector{code_entry({0x1210}, 1), code_entry({0x1234}, 2),
+                                 code_entry({0x1300}, 4), code_entry({0x10}, 9),
+                                 code_entry({0x20}, 8)});
+  aggregations.merge(std::vector{code_entry({0x1210}, 2)});
+
+  EXPECT_EQ(show_code(aggregations.rows(kFirst, {})), "1300 4; 1200 5; 20 8; 10 9; ")
+      << "addresses without a name stay apart";
+}
+
+TEST(Aggregations, AddressesOfOneModuleAreOneKey) {
+  const std::vector definitions{
+      define(AggregateFunction::Count, {{ValueKind::KernelModule, false, 8}})};
+  const RoundNames names;
+  Aggregations aggregations(definitions, &names);
+
+  aggregations.merge(
+      std::vector{code_entry({0x1210}, 1), code_entry({0x1f34}, 2), code_entry({0x2300}, 4)});
+
+  EXPECT_EQ(show_code(aggregations.rows(kFirst, {})), "1210 3; 2300 4; ");
+}
+
+TEST(Aggregations, OneNameInTwoProcessesIsTwoKeys) {
+  const std::vector definitions{
+      define(AggregateFunction::Count, {{ValueKind::UserSymbol, false, 16}})};
+  const RoundNames names;
+  Aggregations aggregations(definitions, &names);
+
+  aggregations.merge(std::vector{code_entry({7, 0x1210}, 1), code_entry({7, 0x1220}, 1),
+                                 code_entry({8, 0x1210}, 1)});
+
+  EXPECT_EQ(show_code(aggregations.rows(kFirst, {})), "1200 1; 1200 2; ");
+}
+
+TEST(Aggregations, WithoutNamesEachAddressIsAKey) {
+  const std::vector definitions{
+      define(AggregateFunction::Count, {{ValueKind::KernelSymbol, false, 8}})};
+  Aggregations aggregations(definitions);
+
+  aggregations.merge(std::vector{code_entry({0x1210}, 1), code_entry({0x1234}, 2)});
+
+  EXPECT_EQ(show_code(aggregations.rows(kFirst, {})), "1210 1; 1234 2; ");
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ Output::Output(const ProgramView& view, Settings& settings, Sink& sink)
     : view_(&view),
       settings_(&settings),
       sink_(&sink),
-      aggregations_(view.program().aggregations),
+      aggregations_(view.program().aggregations, &view),
       printed_(view.program().aggregations.size()) {
   if (settings.format != OutputFormat::Text) {
     structured_ = std::make_unique<StructuredOutput>(settings.format, view, sink);
