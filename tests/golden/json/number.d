@@ -1,12 +1,12 @@
-/* NAME strtoll() of json() is a number
+/* NAME numbers come as they stand
  * OPTIONS -q
  */
 BEGIN
 {
-	printf("%d\n", strtoll(json("{\"n\":-41}", "n")) + 1);
+	printf("%s|\n", json("{\"a\": -1.5e3}", "a"));
 	exit(0);
 }
 /* EXPECT
- * -40
+ * -1.5e3|
  *
  */

@@ -1,13 +1,20 @@
-/* NAME loads of any address are safe
+/* NAME a load from NULL is a fault
  * OPTIONS -q
  */
-BEGIN { x = *(char *)0; }
-BEGIN { x = *(char *)1; }
-BEGIN { x = *(char *)0x7fffffffffffffff; }
-BEGIN { x = *(char *)-1; }
-BEGIN { x = *(int *)0xffff888000000000; }
-BEGIN { printf("survived\n"); exit(0); }
+BEGIN
+{
+	trace(*(int *)NULL);
+	printf("not reached\n");
+}
+BEGIN
+{
+	printf("next clause\n");
+	exit(0);
+}
 /* EXPECT
- * survived
+ * next clause
  *
+ */
+/* STDERR
+ * error on enabled probe ID 1 (ID 1: dtrace:::BEGIN): invalid address (0x0) in action #1
  */

@@ -1,13 +1,12 @@
-/* NAME stackdepth and ustackdepth are numbers
+/* NAME stackdepth and ustackdepth are uint32_t
  * OPTIONS -q
  */
 BEGIN
 {
-	x = stackdepth;
-	printf("%d\n", x >= 0);
+	printf("%d %d\n", sizeof(stackdepth), sizeof(ustackdepth));
 	exit(0);
 }
 /* EXPECT
- * 1
+ * 4 4
  *
  */

@@ -1,0 +1,7 @@
+/* NAME names are case sensitive
+ * TAG D_PDESC_ZERO
+ */
+begin
+{
+	exit(0);
+}

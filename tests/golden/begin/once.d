@@ -1,0 +1,9 @@
+/* NAME BEGIN fires once
+ * OPTIONS -q
+ */
+BEGIN { @ = count(); }
+tick-20ms { exit(0); }
+/* EXPECT
+ *
+ *                 1
+ */

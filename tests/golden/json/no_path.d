@@ -1,0 +1,7 @@
+/* NAME json() needs a path
+ * TAG D_PROTO_LEN
+ */
+BEGIN
+{
+	trace(json("{}"));
+}

@@ -1,0 +1,7 @@
+/* NAME printa() needs an aggregation
+ * TAG D_PRINTA_PROTO
+ */
+BEGIN
+{
+	printa("x");
+}

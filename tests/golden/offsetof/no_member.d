@@ -1,0 +1,14 @@
+/* NAME offsetof needs two operands
+ * TAG D_SYNTAX
+ */
+struct in {
+	char a;
+	long b;
+};
+struct out {
+	char c;
+	struct in in;
+	int list[3];
+	unsigned int bits : 3;
+};
+BEGIN { trace(offsetof(struct out)); }

@@ -1,0 +1,7 @@
+/* NAME print() takes a value
+ * TAG D_PROTO_LEN
+ */
+BEGIN
+{
+	print();
+}

@@ -1,0 +1,13 @@
+/* NAME profile takes day
+ * OPTIONS -q
+ */
+BEGIN
+{
+	exit(0);
+}
+profile-1day
+{
+}
+/* EXPECT
+ *
+ */

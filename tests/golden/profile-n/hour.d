@@ -1,0 +1,13 @@
+/* NAME profile takes hour
+ * OPTIONS -q
+ */
+BEGIN
+{
+	exit(0);
+}
+profile-1hour
+{
+}
+/* EXPECT
+ *
+ */

@@ -1,0 +1,13 @@
+/* NAME profile takes m
+ * OPTIONS -q
+ */
+BEGIN
+{
+	exit(0);
+}
+profile-1m
+{
+}
+/* EXPECT
+ *
+ */

@@ -1,0 +1,12 @@
+/* NAME profile takes msec
+ * OPTIONS -q
+ */
+profile-10msec
+{
+	printf("%s\n", probename);
+	exit(0);
+}
+/* EXPECT
+ * profile-10msec
+ *
+ */

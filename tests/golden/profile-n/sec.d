@@ -1,0 +1,13 @@
+/* NAME profile takes sec
+ * OPTIONS -q
+ */
+BEGIN
+{
+	exit(0);
+}
+profile-1sec
+{
+}
+/* EXPECT
+ *
+ */

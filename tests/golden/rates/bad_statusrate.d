@@ -1,0 +1,10 @@
+/* NAME statusrate in an unknown unit is an error
+ * RUN $DTRACE -x statusrate=1fortnight -s $SCRIPT; echo $?
+ */
+BEGIN { exit(0); }
+/* EXPECT
+ * 1
+ */
+/* STDERR
+ * failed to set -x statusrate
+ */

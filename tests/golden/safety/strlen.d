@@ -1,0 +1,20 @@
+/* NAME strlen() of a bad address is a fault
+ * OPTIONS -q
+ */
+BEGIN
+{
+	trace(strlen(stringof((char *)16)));
+	printf("not reached\n");
+}
+BEGIN
+{
+	printf("next clause\n");
+	exit(0);
+}
+/* EXPECT
+ * next clause
+ *
+ */
+/* STDERR
+ * error on enabled probe ID 1 (ID 1: dtrace:::BEGIN): invalid address (0x10) in action #1
+ */

@@ -1,0 +1,4 @@
+/* NAME a keyword is no name
+ * TAG D_SYNTAX
+ */
+BEGIN { int = 1; }

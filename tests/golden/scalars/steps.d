@@ -1,0 +1,13 @@
+/* NAME ++ and -- before and behind
+ * OPTIONS -q
+ */
+BEGIN
+{
+	x = 1;
+	printf("%d %d %d %d %d\n", x++, ++x, x--, --x, x);
+	exit(0);
+}
+/* EXPECT
+ * 1 3 3 1 1
+ *
+ */

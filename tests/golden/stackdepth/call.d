@@ -1,0 +1,7 @@
+/* NAME stackdepth is no function
+ * TAG D_FUNC_IDKIND
+ */
+BEGIN
+{
+	stackdepth(3);
+}

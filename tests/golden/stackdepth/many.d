@@ -1,0 +1,7 @@
+/* NAME stack() takes one argument
+ * TAG D_STACK_PROTO
+ */
+BEGIN
+{
+	stack(1, 2);
+}

@@ -1,0 +1,7 @@
+/* NAME stack() takes a constant
+ * TAG D_STACK_SIZE
+ */
+BEGIN
+{
+	stack(pid);
+}

@@ -1,0 +1,7 @@
+/* NAME ustack() takes a constant
+ * TAG D_USTACK_FRAMES
+ */
+BEGIN
+{
+	ustack(pid);
+}

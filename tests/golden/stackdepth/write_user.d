@@ -1,0 +1,7 @@
+/* NAME ustackdepth cannot be assigned
+ * TAG D_OP_WRITE
+ */
+BEGIN
+{
+	ustackdepth++;
+}
