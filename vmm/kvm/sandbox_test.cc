@@ -163,24 +163,18 @@ TEST_P(SandboxForbids, AndSaysWhichCallItWas) {
 
 INSTANTIATE_TEST_SUITE_P(
     Calls, SandboxForbids,
-                    Forbidden{"Exec", SYS_execve, [] {
-  execl("/bin/true", "true", nullptr); }},
-                    Forbidden{"Socket", SYS_socket, [] {
-  (void)!socket(AF_UNIX, SOCK_STREAM, 0); }},
-                    Forbidden{"Thread", SYS_clone, [] {
-  syscall(SYS_clone, 0, nullptr); }},
-                    Forbidden{"Ptrace", SYS_ptrace, [] {
-  ptrace(PTRACE_ATTACH, 1, 0, 0); }},
-                    Forbidden{"OtherIoctl", SYS_ioctl, [] {
-  (void)isatty(0); }},
+    testing::Values(Forbidden{"Exec", SYS_execve, [] { execl("/bin/true", "true", nullptr); }},
+                    Forbidden{"Socket", SYS_socket, [] { (void)!socket(AF_UNIX, SOCK_STREAM, 0); }},
+                    Forbidden{"Thread", SYS_clone, [] { syscall(SYS_clone, 0, nullptr); }},
+                    Forbidden{"Ptrace", SYS_ptrace, [] { ptrace(PTRACE_ATTACH, 1, 0, 0); }},
+                    Forbidden{"OtherIoctl", SYS_ioctl, [] { (void)isatty(0); }},
                     Forbidden{"Code", SYS_mmap,
                               [] {
-  (void)!mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                                (void)!mmap(nullptr, 4096, PROT_READ | PROT_EXEC,
+                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
                               }},
-                    Forbidden{"SignalElsewhere", SYS_tgkill, [] {
-  syscall(SYS_tgkill, 1, 1, 0); }}),
-    [](const auto& parameter) {
-  return parameter.param.name; });
+                    Forbidden{"SignalElsewhere", SYS_tgkill, [] { syscall(SYS_tgkill, 1, 1, 0); }}),
+    [](const auto& parameter) { return parameter.param.name; });
 
 }  // namespace
 }  // namespace ringside::vmm::kvm
