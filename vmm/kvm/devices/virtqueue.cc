@@ -133,23 +133,27 @@ std::optional<Virtqueue::Descriptor> Virtqueue::descriptor(std::uint16_t index,
 /// Follows the chain from `index` on; false when it breaks a rule.
 bool Virtqueue::collect(std::uint16_t index, DescriptorChain& chain,
                         std::span<const std::byte> table) {
-  // No chain, indirect or not, is longer than the queue: that also ends cycles.
-  for (std::uint16_t step = 0; step < size_; ++step) {
+  // No chain has more pieces than the queue has entries: that also ends cycles. The descriptor that
+  // leads to a table is none: a driver fills the table with as many as the queue has.
+  bool in_table = false;
+  for (std::uint32_t pieces = 0; pieces < size_;) {
     const auto current = descriptor(index, table);
     if (!current) return false;
     if ((current->flags & kIndirect) != 0) {
       // A table of one's own is the whole rest of a chain, and has none of its own (2.7.5.3.1).
       const std::uint32_t length = current->length;
-      if ((current->flags & kNext) != 0 || table.data() != table_.data() || length == 0 ||
+      if ((current->flags & kNext) != 0 || in_table || length == 0 ||
           length % kDescriptorSize != 0 || length / kDescriptorSize > size_) {
         return false;
       }
       const auto inner = memory_->shared_window(GuestPhys(current->address), length);
       if (inner.empty()) return false;
       table = inner;
+      in_table = true;
       index = 0;
       continue;
     }
+    ++pieces;
     if (!add_piece(*current, chain)) return false;
     if ((current->flags & kNext) == 0) return true;
     index = current->next;

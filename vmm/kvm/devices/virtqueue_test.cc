@@ -66,6 +66,25 @@ TEST_F(Queue, FollowsATableOfItsOwn) {
   EXPECT_EQ(chain_.writable_size, 4u);
 }
 
+// Linux's requests of as many pieces as a disk takes fill the table, and the descriptor that leads
+// to it comes on top.
+TEST_F(Queue, TakesATableAsLongAsTheQueue) {
+  const auto fill = [this](std::uint16_t last_flags) {
+    for (std::uint16_t i = 0; i < 8; ++i) {
+      driver_.descriptor_at(kData + i * std::uint64_t{16}, kData + 0x1000, 1,
+                            i < 7 ? kNext : last_flags, (i + 1) % 8);
+    }
+  };
+  fill(0);
+  driver_.offer(5, {{kData, 8 * 16, kIndirect}});
+  ASSERT_TRUE(pop());
+  EXPECT_EQ(chain_.readable_size, 8u);
+  fill(kNext);
+  driver_.offer(6, {{kData, 8 * 16, kIndirect}});
+  EXPECT_FALSE(pop()) << "a cycle";
+  EXPECT_TRUE(queue_.broken());
+}
+
 // What a hostile or broken driver does: each breaks the queue, which then gives nothing more.
 struct Wrong {
   const char* what;
@@ -151,6 +170,10 @@ INSTANTIATE_TEST_SUITE_P(
                           [](FakeDriver& d) {
                             d.descriptor_at(kData, kData, 16, kIndirect, 0);
                             d.offer(0, {{kData, 16, kIndirect}});
+                          }},
+                    Wrong{"a table that is the queue's own",
+                          [](FakeDriver& d) {
+                            d.offer(0, {{d.place().descriptors.raw(), 16, kIndirect}});
                           }},
                     Wrong{"a cycle in a table", [](FakeDriver& d) {
                             d.descriptor_at(kData, kData, 16, kNext, 0);
