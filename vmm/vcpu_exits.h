@@ -42,7 +42,7 @@ struct VcpuEvent {
     MsrRead,    // index, value
     MsrWrite,   // index, value
     Cpuid,      // leaf, subleaf, eax, ebx, ecx, edx: only where the host tells (kvm tracepoints)
-    Hlt,        // ns spent halted: only where the host tells
+    Hlt,        // ns spent halted, told at its end: only where the host tells
     Inject,     // GSI, level
     Dirty,      // guest-physical address of the page
   };
@@ -94,6 +94,9 @@ class VcpuExits {
   /// thread, where it was, and goes on; nobody waits for anybody. Returns at once. A vCPU that has
   /// not come to it by the next call answers once, with the newer tag.
   virtual void sample(std::uint64_t tag) = 0;
+
+  /// Events that happened and were not told, because too many came at once. Only grows.
+  virtual std::uint64_t lost_events() const { return 0; }
 };
 
 }  // namespace ringside::vmm

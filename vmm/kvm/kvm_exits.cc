@@ -34,8 +34,11 @@ std::optional<std::string> KvmExits::cannot(Kind kind) const {
     case Kind::Dirty:
       if (guest_.vm().dirty_ring_size() != 0) return std::nullopt;
       return "this host's KVM lacks KVM_CAP_DIRTY_LOG_RING (Linux 5.11 has it)";
-    case Kind::Cpuid: return "KVM answers cpuid in the kernel and tells nobody";
-    case Kind::Hlt: return "KVM handles hlt in the kernel and tells nobody";
+    case Kind::Cpuid:
+    case Kind::Hlt: {
+      const std::lock_guard lock(host_mutex_);
+      return host_.cannot(kind);
+    }
     case Kind::Exit:
     case Kind::PortIn:
     case Kind::PortOut:
@@ -59,8 +62,24 @@ Result<void> KvmExits::want(PausedMachine&, const Wanted& wanted) {
   if (wants(wanted, Kind::Dirty) != wants(wanted_, Kind::Dirty)) {
     TRY(guest_.log_dirty_pages(wants(wanted, Kind::Dirty)));
   }
+  if (wants(wanted, Kind::Cpuid) != wants(wanted_, Kind::Cpuid) ||
+      wants(wanted, Kind::Hlt) != wants(wanted_, Kind::Hlt)) {
+    TRY(listen_to_host({wants(wanted, Kind::Cpuid), wants(wanted, Kind::Hlt)}));
+  }
   wanted_ = wanted;
   guest_.tap().want(wanted);
+  return {};
+}
+
+Result<void> KvmExits::listen_to_host(VcpuTracepoints::Wanted wanted) {
+  std::vector<std::unique_ptr<VcpuTracepoints>> points(guest_.vcpu_count());
+  for (std::size_t i = 0; i < points.size() && (wanted.cpuid || wanted.halts); ++i) {
+    points[i] = TRY(
+        VcpuTracepoints::open(host_.formats(), wanted, guest_.vcpus()[i]->tid(), kick_signal()));
+  }
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    guest_.vcpus()[i]->listen_to_host(std::move(points[i]));
+  }
   return {};
 }
 
@@ -73,6 +92,12 @@ Result<void> KvmExits::set_breakpoints(PausedMachine&, std::span<const GuestVirt
 
 void KvmExits::sample(std::uint64_t tag) {
   for (const auto& vcpu : guest_.vcpus()) vcpu->ask_sample(tag);
+}
+
+std::uint64_t KvmExits::lost_events() const {
+  std::uint64_t lost = 0;
+  for (const auto& vcpu : guest_.vcpus()) lost += vcpu->lost_events();
+  return lost;
 }
 
 }  // namespace ringside::vmm::kvm

@@ -2,6 +2,9 @@
 // Fire context: no.
 #pragma once
 
+#include <mutex>
+
+#include "vmm/kvm/host_tracepoints.h"
 #include "vmm/kvm/kvm_guest.h"
 #include "vmm/vcpu_exits.h"
 
@@ -18,10 +21,15 @@ class KvmExits final : public VcpuExits {
   Result<void> set_breakpoints(PausedMachine& machine,
                                std::span<const GuestVirt> addresses) override;
   void sample(std::uint64_t tag) override;
+  std::uint64_t lost_events() const override;
 
  private:
+  Result<void> listen_to_host(VcpuTracepoints::Wanted wanted);
+
   KvmGuest& guest_;
   const bool filters_msrs_;
+  mutable std::mutex host_mutex_;
+  mutable HostTracepoints host_;  // looks when it is first asked
   Wanted wanted_;
 };
 

@@ -194,6 +194,52 @@ MINI_GUEST(guest_writes_pages, R"(
   out 0x80, al
   )" MINI_GUEST_POWER_OFF);
 
+// 200 times, leaf 0x40000000 among them; the registers of the last one go to memory.
+MINI_GUEST(guest_asks_cpuid, R"(
+  mov esi, 200
+1: mov eax, 0x40000000
+  xor ecx, ecx
+  cpuid
+  dec esi
+  jnz 1b
+  mov [0x200000], eax
+  mov [0x200008], ebx
+  mov [0x200010], ecx
+  mov [0x200018], edx
+  )" MINI_GUEST_POWER_OFF);
+
+// Sets the local APIC's timer and halts, 20 times; the handler counts.
+MINI_GUEST(guest_halts, R"(
+  lea rax, [rip + 4f]
+  mov rdi, 0x210000
+  mov [rdi + 0x400], ax
+  mov rdx, cs
+  mov [rdi + 0x402], dx
+  mov word ptr [rdi + 0x404], 0x8e00
+  shr rax, 16
+  mov [rdi + 0x406], eax
+  mov qword ptr [rdi + 0x408], 0
+  mov word ptr [0x200100], 0x7ff
+  mov [0x200102], rdi
+  lidt [0x200100]
+  mov rsp, 0x220000
+  mov rbx, 0xfee00000
+  mov dword ptr [rbx + 0xf0], 0x1ff
+  mov dword ptr [rbx + 0x3e0], 0xb
+  mov dword ptr [rbx + 0x320], 0x40
+  mov esi, 20
+1: cli
+  mov dword ptr [rbx + 0x380], 2000000
+  sti
+  hlt
+  dec esi
+  jnz 1b
+  )" MINI_GUEST_POWER_OFF R"(
+4: inc qword ptr [0x200000]
+  mov dword ptr [rbx + 0xb0], 0
+  iretq
+)");
+
 MINI_GUEST(guest_rings, R"(
   mov ecx, 10000
   mov dx, 0x5244
@@ -450,6 +496,36 @@ TEST_F(KvmLive, WrittenPagesAreTold) {
   for (const VcpuEvent& event : sink().of(Kind::Dirty)) pages.insert(event.values[0]);
   for (std::uint64_t page = 0; page < 32; ++page) {
     EXPECT_TRUE(pages.contains(0x40'0000 + page * 4096)) << page;
+  }
+}
+
+TEST_F(KvmLive, EveryCpuidIsToldWhereItStands) {
+  if (!boot_with_sink(CODE_OF(guest_asks_cpuid), {Kind::Cpuid})) GTEST_SKIP() << refusal();
+
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  const auto told = sink().of(Kind::Cpuid);
+  ASSERT_EQ(told.size(), 200u);
+  for (const VcpuEvent& cpuid : told) {
+    EXPECT_EQ(cpuid.values[0], 0x4000'0000u);
+    EXPECT_EQ(cpuid.values[1], 0u);
+  }
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(told.back().values[2 + i], word(8 * i)) << i;
+  EXPECT_EQ(sink().last_rip, find(CODE_OF(guest_asks_cpuid), {0x0f, 0xa2}));
+  EXPECT_EQ(machine().exits()->lost_events(), 0u);
+}
+
+TEST_F(KvmLive, EveryHaltIsToldOnceWithItsTime) {
+  if (!boot_with_sink(CODE_OF(guest_halts), {Kind::Hlt})) GTEST_SKIP() << refusal();
+
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  EXPECT_EQ(word(0), 20u) << "the timer";
+  const auto told = sink().of(Kind::Hlt);
+  ASSERT_EQ(told.size(), 20u);
+  std::uint64_t all = 0;
+  for (const VcpuEvent& halt : told) all += halt.values[0];
+  EXPECT_GT(all, 0u);
+  if (told.back().values[0] != 0) {  // else it did not sleep, and is told later
+    EXPECT_EQ(sink().last_rip, find(CODE_OF(guest_halts), {0xf4}));
   }
 }
 

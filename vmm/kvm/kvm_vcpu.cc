@@ -125,6 +125,11 @@ Result<void> KvmVcpu::set_mp_state(std::uint32_t state) {
   return {};
 }
 
+bool KvmVcpu::is_halted() const {
+  kvm_mp_state mp{};
+  return ioctl(fd_.get(), KVM_GET_MP_STATE, &mp) == 0 && mp.mp_state == KVM_MP_STATE_HALTED;
+}
+
 Result<void> KvmVcpu::set_debug(std::uint32_t control,
                                 const std::array<std::uint64_t, 4>& addresses, std::uint64_t dr7) {
   kvm_guest_debug debug{};

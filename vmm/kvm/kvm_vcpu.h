@@ -49,6 +49,8 @@ class KvmVcpu {
   Result<kvm_vcpu_events> events() const;
   Result<void> set_events(const kvm_vcpu_events& events);
   Result<void> set_mp_state(std::uint32_t state);
+  /// It waits in a hlt; false where KVM does not say.
+  bool is_halted() const;
   /// KVM_GUESTDBG_*, and what DR0 to DR3 and DR7 hold for us, not for the guest.
   Result<void> set_debug(std::uint32_t control, const std::array<std::uint64_t, 4>& addresses,
                          std::uint64_t dr7);

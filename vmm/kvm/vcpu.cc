@@ -27,10 +27,6 @@ constexpr std::uint64_t kOffsetTrusted = 1ull << 30;  // TSC ticks, some 0.3 s
 
 thread_local Vcpu* this_thread = nullptr;
 
-int kick_signal() {
-  return SIGRTMIN;
-}
-
 std::uint64_t now_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -50,6 +46,10 @@ bool is_whole(std::size_t size) {
 }
 
 }  // namespace
+
+int kick_signal() {
+  return SIGRTMIN;
+}
 
 void prepare_kicks() {
   static const bool done = [] {
@@ -88,6 +88,7 @@ void Vcpu::kick() {
 void Vcpu::run() {
   this_thread = this;
   tid_.store(static_cast<int>(syscall(SYS_gettid)), std::memory_order_release);
+  tid_.notify_all();
   const auto forget_kicks = [this] {
     __atomic_store_n(&kvm_.state().immediate_exit, std::uint8_t{0}, __ATOMIC_SEQ_CST);
   };
@@ -98,6 +99,7 @@ void Vcpu::run() {
       continue;
     }
     const int error = enter_guest();
+    if (wants(Kind::Cpuid) || wants(Kind::Hlt)) tell_host_events();
     if (error == 0) {
       handle_exit();
     } else if (error != EINTR && error != EAGAIN) {
@@ -304,7 +306,10 @@ void Vcpu::ask_sample(std::uint64_t tag) {
 void Vcpu::note_line(std::uint32_t gsi, bool level) {
   {
     const std::lock_guard lock(chores_mutex_);
-    if (lines_.size() >= kMostLines) return;
+    if (lines_.size() >= kMostLines) {
+      ++lost_;
+      return;
+    }
     lines_.emplace_back(gsi, level);
     chores_.store(true, std::memory_order_seq_cst);
   }

@@ -1,5 +1,6 @@
 // A vCPU and its thread: enters the guest when the gate lets it, and does what each exit asks for.
-// The exits: vcpu.cc (the loop, ports, memory, MSRs), vcpu_debug.cc (breakpoints).
+// The exits: vcpu.cc (the loop, ports, memory, MSRs), vcpu_debug.cc (breakpoints); what KVM answers
+// itself: vcpu_host_events.cc.
 // Used by kvm_guest. Threads: run() is the thread; kick(), the requests and the calls that say
 // "while out of the guest" are for others.
 // Does not: know devices (two buses), ACPI, boot protocols.
@@ -19,6 +20,7 @@
 #include "vmm/kvm/exit_tap.h"
 #include "vmm/kvm/gate.h"
 #include "vmm/kvm/guest_fate.h"
+#include "vmm/kvm/host_tracepoints.h"
 #include "vmm/kvm/kvm_vcpu.h"
 #include "vmm/kvm/trap_route.h"
 
@@ -57,6 +59,12 @@ class Vcpu final : public StoppedVcpu {
   void ask_sample(std::uint64_t tag);
   /// A line of an interrupt controller has changed; told as an event on this vCPU's thread.
   void note_line(std::uint32_t gsi, bool level);
+  /// The thread's; waits until there is one: after start().
+  int tid() const;
+  /// What the host's tracepoints tell of it becomes events; null: no longer.
+  void listen_to_host(std::unique_ptr<VcpuTracepoints> points);
+  /// Events that were not told, because too many waited.
+  std::uint64_t lost_events() const;
   /// While out of the guest: says the breakpoints to KVM.
   Result<void> arm();
   /// While out of the guest: by this vCPU's page tables, or one to one where it does not page.
@@ -89,6 +97,9 @@ class Vcpu final : public StoppedVcpu {
   bool wants(VcpuEvent::Kind kind) const { return shared_.tap.wants(kind); }
   std::uint64_t instruction_start(const Registers& registers) const;
 
+  void tell_host_events();
+  void step_back_to(VcpuEvent::Kind kind);
+
   void on_debug();
   void on_int3(GuestVirt at);
   bool on_trap_port();
@@ -119,12 +130,20 @@ class Vcpu final : public StoppedVcpu {
   mutable std::uint64_t tsc_offset_until_ = 0;
   std::uint32_t next_dirty_ = 0;
 
+  const TscOfTime tsc_of_time_;
+  mutable std::mutex host_mutex_;
+  std::unique_ptr<VcpuTracepoints> host_;
+  std::atomic<std::uint64_t> lost_{0};
+  std::vector<HostEvent> host_events_;  // of this exit
+
   std::atomic<bool> chores_{false};
   std::mutex chores_mutex_;
   std::optional<std::uint64_t> sample_;
   std::vector<std::pair<std::uint32_t, bool>> lines_;  // at most kMostLines
 };
 
+/// Makes a vCPU's thread leave KVM_RUN.
+int kick_signal();
 /// Installs the handler of the signal that kicks; once a process.
 void prepare_kicks();
 
