@@ -1,5 +1,7 @@
 #include "providers/machine_side.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -77,6 +79,14 @@ void MachineSide::close() {
   // Nothing that was wanted can be missing now, so this cannot fail.
   if (events_.wants_any()) (void)exits_->exits().want(*paused, {});
   exits_->close(*paused);
+}
+
+std::optional<std::string> MachineSide::take_losses() {
+  const std::uint64_t lost = exits_ ? exits_->exits().lost_events() : 0;
+  if (lost == losses_told_) return std::nullopt;
+  const std::uint64_t more = lost - std::exchange(losses_told_, lost);
+  return fmt::format("{} drop{}: too many events of the provider vm at once", more,
+                     more == 1 ? "" : "s");
 }
 
 }  // namespace ringside::providers

@@ -48,6 +48,8 @@ class MachineSide {
   Result<void> open();
   /// Idempotent; a machine that is gone tells nothing any more.
   void close();
+  /// A line when events were lost since the last call.
+  std::optional<std::string> take_losses();
 
  private:
   vmm::Machine& machine_;
@@ -59,6 +61,7 @@ class MachineSide {
   VmDispatcher events_;
   std::optional<ExitChannel> exits_;
   bool open_ = false;
+  std::uint64_t losses_told_ = 0;
 };
 
 }  // namespace ringside::providers

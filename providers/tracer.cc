@@ -108,7 +108,11 @@ class LiveTracer final : public Tracer {
     return sink_ ? sink_->last_firings() : std::vector<dif::ProbeId>();
   }
   std::vector<std::string> take_notices() override {
-    return guest_ ? guest_->take_notices() : std::vector<std::string>();
+    auto notices = guest_ ? guest_->take_notices() : std::vector<std::string>();
+    if (machine_) {
+      if (auto losses = machine_->take_losses()) notices.push_back(std::move(*losses));
+    }
+    return notices;
   }
 
  private:
