@@ -154,9 +154,7 @@ std::string_view ElfImage::string_at(std::span<const std::byte> strings,
 
 char ElfImage::letter(std::uint8_t info, std::uint16_t section) const {
   char type = 'd';
-  if (section == kAbsolute) {
-    type = 'a';
-  } else if (section < sections_.size()) {
+  if (section < sections_.size()) {
     const Section& in = sections_[section];
     if ((in.flags & kExec) != 0) {
       type = 't';
@@ -189,6 +187,7 @@ std::vector<ElfImage::ElfSymbol> ElfImage::symbols() const {
     const auto section = f.at<std::uint16_t>(14, 6);
     constexpr unsigned kHighestKind = 2;  // STT_NOTYPE, STT_OBJECT, STT_FUNC
     if ((info & 15) > kHighestKind || section == kUndefined) continue;
+    if (section == kAbsolute) continue;  // a number that the assembler knew, no place
     const std::string_view name = string_at(strings, f.at<std::uint32_t>(0, 0));
     if (name.empty() || name.starts_with(".L")) continue;
     symbols.push_back({name, f.word(4, 8), f.word(8, 16), letter(info, section)});

@@ -117,6 +117,16 @@ TEST(FileKernel, TakesABareLabelForNoFunction) {
   EXPECT_FALSE((*kernel)->symbols().find("label")->is_text());
 }
 
+TEST(ElfImage, ANumberThatTheAssemblerKnewIsNoSymbol) {
+  SmallElf elf;
+  const auto file = kernel_file(elf.write({{"f", kText, 4}, {"number", 512, 0, 0x10, 0xfff1}}));
+  const auto kernel = kernel_from_file(file);
+
+  ASSERT_TRUE(kernel);
+  EXPECT_EQ((*kernel)->symbols().find("number"), nullptr);
+  EXPECT_EQ((*kernel)->symbols().describe(GuestVirt(0x8010)), "0x8010");
+}
+
 TEST(FileKernel, WithoutSymbolsSaysWhatElseCanBeDone) {
   SmallElf elf;
   const auto kernel = kernel_from_file(kernel_file(elf.write({})));

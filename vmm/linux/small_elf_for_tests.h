@@ -26,6 +26,7 @@ class SmallElf {
     std::string name;
     std::uint64_t address, size;
     std::uint8_t info = 0x12;  // global function
+    std::uint16_t section = 1;
   };
   explicit SmallElf(std::uint64_t text = kText) : text_(text), file_(kTextOffset + kTextBytes) {}
 
@@ -46,7 +47,7 @@ class SmallElf {
     strings.add('\0');
     for (const Named& symbol : symbols) {
       table.add(static_cast<std::uint32_t>(strings.size())).add(symbol.info).add(std::uint8_t{0});
-      table.add(std::uint16_t{1}).add(symbol.address).add(symbol.size);
+      table.add(symbol.section).add(symbol.address).add(symbol.size);
       strings.add_text(symbol.name);
     }
     const std::size_t table_at = file_.size(), strings_at = table_at + table.size();
