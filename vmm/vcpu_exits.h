@@ -25,7 +25,8 @@ class StoppedVcpu {
   virtual ~StoppedVcpu() = default;
   virtual unsigned index() const = 0;
   /// As of the exit; rip is at the instruction that caused it where the exit is about one
-  /// (breakpoint, port, MSR), on every host. Fetched when first asked for.
+  /// (breakpoint, port, MSR), on every host. Fetched when first asked for. kernel_gs_base is 0
+  /// in kernel mode with a GS base in the kernel's half: then that one is the CPU's.
   virtual const Registers& registers() = 0;
   /// The guest's TSC at the exit: the host's when the thread came back, plus the guest's offset.
   virtual std::uint64_t guest_tsc() const = 0;

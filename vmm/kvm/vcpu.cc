@@ -345,8 +345,12 @@ void Vcpu::tell_exit(std::uint32_t reason) {
 const Registers& Vcpu::registers() {
   if (!registers_) {
     constexpr std::uint32_t kKernelGsBase = 0xc000'0102;
+    constexpr std::uint64_t kKernelHalf = 1ull << 63;
     const kvm_sync_regs& shared = kvm_.state().s.regs;
-    registers_ = to_registers(shared.regs, shared.sregs, kvm_.msr(kKernelGsBase).value_or(0));
+    registers_ = to_registers(shared.regs, shared.sregs, 0);
+    // KVM does not copy it, and asking is half as dear as an exit: only where it may be the CPU's.
+    const bool in_kernel = (registers_->cs & 3) == 0 && registers_->gs_base >= kKernelHalf;
+    if (!in_kernel) registers_->kernel_gs_base = kvm_.msr(kKernelGsBase).value_or(0);
     registers_->rip = instruction_start(*registers_);
   }
   return *registers_;
