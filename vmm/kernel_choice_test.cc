@@ -64,5 +64,20 @@ TEST_F(KernelChoice, WhatCannotBeHadNamesTheOptionToLeaveAway) {
   EXPECT_NE(packed.error().message.find("--boot bzimage"), std::string::npos);
 }
 
+TEST_F(KernelChoice, OnlyABzImageThatIsBuiltForItAndNotForbiddenMovesItself) {
+  const auto packed = open_kernel(file(bz_image(true)), BootWay::BzImage);
+  const auto unpacked = open_kernel(file(bz_image(true)), BootWay::Pvh);
+  testing::SampleBzImage fixed;
+  fixed.relocatable = 0;
+  fixed.payload = testing::packed(testing::sample_elf({}), "gzip");
+  const auto fixed_one = open_kernel(file(testing::sample_bz_image(fixed)), BootWay::BzImage);
+
+  ASSERT_TRUE(packed && unpacked && fixed_one);
+  EXPECT_TRUE(moves_itself(*packed, "quiet nokaslrx"));
+  EXPECT_FALSE(moves_itself(*packed, "quiet nokaslr"));
+  EXPECT_FALSE(moves_itself(*unpacked, ""));
+  EXPECT_FALSE(moves_itself(*fixed_one, ""));
+}
+
 }  // namespace
 }  // namespace ringside::vmm
