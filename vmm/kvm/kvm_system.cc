@@ -60,6 +60,18 @@ Error kvm_error(std::string_view call) {
   return {ErrorCode::Io, fmt::format("{} failed: {}", call, std::strerror(errno))};
 }
 
+Result<void> check_capabilities(const std::function<int(int)>& check) {
+  for (const Needed& needed : kNeeded) {
+    const int has = check(needed.capability);
+    if (has != 0 && (has & needed.bits) == needed.bits) continue;
+    return fail(ErrorCode::Unsupported,
+                fmt::format("this host's KVM lacks {}: Linux 5.10 or later has it; or take "
+                            "--machine qemu",
+                            needed.name));
+  }
+  return {};
+}
+
 Result<KvmSystem> KvmSystem::open(const std::string& device) {
   UniqueFd fd(::open(device.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) return Unexpected<Error>(cannot_open(device));
@@ -69,14 +81,7 @@ Result<KvmSystem> KvmSystem::open(const std::string& device) {
   const int run_size = ioctl(fd.get(), KVM_GET_VCPU_MMAP_SIZE, 0);
   if (run_size < static_cast<int>(sizeof(kvm_run))) return Unexpected<Error>(no_kvm(device));
   KvmSystem system(std::move(fd), static_cast<std::size_t>(run_size));
-  for (const Needed& needed : kNeeded) {
-    const int has = system.check(needed.capability);
-    if (has != 0 && (has & needed.bits) == needed.bits) continue;
-    return fail(ErrorCode::Unsupported,
-                fmt::format("this host's KVM lacks {}: Linux 5.10 or later has it; or take "
-                            "--machine qemu",
-                            needed.name));
-  }
+  TRY(check_capabilities([&](int capability) { return system.check(capability); }));
   return system;
 }
 

@@ -8,6 +8,7 @@
 
 #include <sys/ioctl.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -35,6 +36,10 @@ class KvmSystem {
   UniqueFd fd_;
   std::size_t run_size_;
 };
+
+/// Unsupported, naming the first capability that a machine needs and `check` (KVM_CHECK_EXTENSION)
+/// does not have.
+Result<void> check_capabilities(const std::function<int(int)>& check);
 
 /// "KVM_CREATE_VM failed: No space left on device", from errno.
 Error kvm_error(std::string_view call);

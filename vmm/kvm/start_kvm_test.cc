@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <linux/kvm.h>
 
 #include <fstream>
+#include <limits>
 
 #include "vmm/kvm/initrd_file.h"
 #include "vmm/kvm/kvm_system.h"
@@ -36,6 +38,22 @@ TEST(KvmSystem, SaysWhatToDoWhereThereIsNoKvm) {
             "virtualization (VT-x, AMD-V) turned on in the firmware; or take --machine qemu");
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().message.find('\n'), std::string::npos);
+}
+
+TEST(KvmSystem, NamesTheCapabilityThatIsMissing) {
+  const auto lacking = [](int capability, int instead) {
+    const auto done = kvm::check_capabilities(
+        [=](int asked) { return asked == capability ? instead : std::numeric_limits<int>::max(); });
+    return done ? std::string() : done.error().message;
+  };
+
+  EXPECT_EQ(lacking(-1, 0), "");
+  EXPECT_EQ(lacking(KVM_CAP_IMMEDIATE_EXIT, 0),
+            "this host's KVM lacks KVM_CAP_IMMEDIATE_EXIT: Linux 5.10 or later has it; or take "
+            "--machine qemu");
+  EXPECT_NE(lacking(KVM_CAP_SYNC_REGS, KVM_SYNC_X86_REGS).find("KVM_CAP_SYNC_REGS"),
+            std::string::npos)
+      << "half of what it should copy is not enough";
 }
 
 TEST(StartKvm, RefusesSizesBeforeItTouchesKvm) {

@@ -56,7 +56,9 @@ Result<void> lock(int fd, const DiskConfig& config) {
   if (::fcntl(fd, F_OFD_SETLK, &whole) == 0) return {};
   if (errno == EAGAIN || errno == EACCES) {
     return fail(ErrorCode::Io,
-                fmt::format("the disk {} is in use by another process", config.path));
+                fmt::format("the disk {} is in use by another process: stop that (fuser {} names "
+                            "it), or give a copy",
+                            config.path, config.path));
   }
   return fail(ErrorCode::Io,
               fmt::format("cannot lock the disk {}: {}", config.path, std::strerror(errno)));

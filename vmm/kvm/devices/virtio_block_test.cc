@@ -158,8 +158,11 @@ TEST(DiskFile, IsInUseWhileAnotherHasItForWriting) {
   {
     auto first = DiskFile::open(writer);
     ASSERT_TRUE(first);
-    EXPECT_EQ(message_of(writer), "the disk " + file.path() + " is in use by another process");
-    EXPECT_EQ(message_of(reader), "the disk " + file.path() + " is in use by another process");
+    const std::string words = "the disk " + file.path() +
+                              " is in use by another process: stop that (fuser " + file.path() +
+                              " names it), or give a copy";
+    EXPECT_EQ(message_of(writer), words);
+    EXPECT_EQ(message_of(reader), words);
   }
   auto first = DiskFile::open(reader);
   EXPECT_EQ(message_of(reader), "") << "readers share";
