@@ -133,9 +133,9 @@ def test_payload():
     payload.program(build / "ringside", "ringside/ringside")
     for library in sorted((build / "lib").glob("*.d")):
         payload.file(library, f"ringside/lib/{library.name}")
-    for image in GUEST_IMAGES:
-        for name in ("vmlinuz", "initrd"):
-            payload.file(guest.images_folder() / image / name, f"ringside/images/{image}/{name}")
+    files = [f"{image}/{name}" for image in GUEST_IMAGES for name in ("vmlinuz", "initrd")]
+    for name in (*files, "teach/vmlinux"):
+        payload.file(guest.images_folder() / name, f"ringside/images/{name}")
     for name, path in kvm_programs().items():
         payload.program(path, f"ringside/tests/{name}")
     return payload
