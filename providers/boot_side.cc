@@ -104,6 +104,9 @@ void BootSide::advance(vmm::StoppedVcpu& vcpu, GuestVirt address) {
     const bool last = plan_->moment_of(address) != BootPlan::Moment::Mapped;
     if (last) notice(done.error().message);
     done = setter_->set(*step->instead);
+  } else if (!done && !told_) {
+    told_ = true;  // the next hits try again, and would say the same
+    notice(done.error().message);
   }
   plan_->made(address, wanted);
 }

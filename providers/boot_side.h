@@ -63,6 +63,7 @@ class BootSide final : public KernelSide, public BreakpointSink {
   std::optional<guest_linux::StackTables> stack_tables_;  // only if needed
   TrapDispatcher dispatcher_;
   std::optional<BootPlan> plan_;              // under the fire lock, once armed
+  bool told_ = false;                         // why not all breakpoints of another kernel stand
   std::unique_ptr<BreakpointSetter> setter_;  // while armed
   std::mutex notices_lock_;                   // between vCPUs and the session
   std::vector<std::string> notices_;
