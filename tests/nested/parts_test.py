@@ -46,6 +46,38 @@ class PayloadParts(unittest.TestCase):
             Payload().program("/no/such/program", "x")
 
 
+class OnceMore(unittest.TestCase):
+    def outcome(self, *ends):
+        """What is done, and what comes of it, when the steps of a test end like this."""
+        done = []
+        steps = iter(ends)
+
+        class Some(nested.TestCase):
+            def setUp(self):
+                done.append("set-up")
+
+            def test_something(self):
+                done.append("test")
+                if error := next(steps):
+                    raise error
+
+        result = unittest.TestResult()
+        Some("test_something").run(result)
+        return done, len(result.errors), len(result.failures)
+
+    def test_a_test_begins_anew_once_when_its_machine_was_lost(self):
+        lost = nested.Level1Lost("soft lockup")
+
+        self.assertEqual(self.outcome(None), (["set-up", "test"], 0, 0))
+        self.assertEqual(self.outcome(lost, None), (["set-up", "test"] * 2, 0, 0))
+        self.assertEqual(self.outcome(lost, lost), (["set-up", "test"] * 2, 1, 0))
+        self.assertEqual(self.outcome(lost, AssertionError("no")), (["set-up", "test"] * 2, 0, 1))
+
+    def test_what_the_test_itself_finds_is_not_tried_again(self):
+        self.assertEqual(self.outcome(AssertionError("no")), (["set-up", "test"], 0, 1))
+        self.assertEqual(self.outcome(ValueError("no")), (["set-up", "test"], 1, 0))
+
+
 class GoogleTest(unittest.TestCase):
     def test_cases_by_name_with_their_words(self):
         self.assertEqual(nested.gtest_outcomes(REPORT), {
