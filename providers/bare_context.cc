@@ -3,29 +3,23 @@
 #include <array>
 
 #include "providers/frame_pointers.h"
+#include "vmm/paging.h"
 
 namespace ringside::providers {
 namespace {
-
-// Intel SDM volume 3A, 2.2.1 and 2.5.
-constexpr std::uint64_t kPagingOn = std::uint64_t{1} << 31;    // CR0.PG
-constexpr std::uint64_t kFiveLevels = std::uint64_t{1} << 12;  // CR4.LA57
-constexpr std::uint64_t kLongMode = std::uint64_t{1} << 10;    // EFER.LMA
-constexpr std::uint64_t kRootBits = 0x000f'ffff'ffff'f000;     // of CR3
 
 constexpr std::size_t kDeepestStack = 256;  // frames that are counted
 
 }  // namespace
 
 void BareContext::Memory::set(const Registers& registers) {
-  if ((registers.cr0 & kPagingOn) == 0) {
+  if (!vmm::pages(registers)) {
     paging_ = Paging::Off;
-  } else if ((registers.efer & kLongMode) == 0) {
+  } else if (!vmm::in_long_mode(registers)) {
     paging_ = Paging::Other;
   } else {
     paging_ = Paging::Long;
-    const unsigned levels = (registers.cr4 & kFiveLevels) != 0 ? 5 : 4;
-    paged_.set_table({GuestPhys(registers.cr3 & kRootBits), levels, 0});
+    paged_.set_table(vmm::page_table_of(registers));
   }
 }
 
@@ -42,7 +36,7 @@ void BareContext::begin(const Registers& registers) {
 
 std::size_t BareContext::stack(std::span<std::uint64_t> frames) const {
   // Frames of 16- and 32-bit code are of another size.
-  const bool wide = (registers_.efer & kLongMode) != 0;
+  const bool wide = vmm::in_long_mode(registers_);
   return follow_frame_pointers(memory_, registers_, frames.first(wide ? frames.size() : 1));
 }
 

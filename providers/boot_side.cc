@@ -6,15 +6,9 @@
 
 #include "providers/fbt.h"
 #include "providers/syscall_provider.h"
+#include "vmm/paging.h"
 
 namespace ringside::providers {
-namespace {
-
-constexpr std::uint64_t kFiveLevels = std::uint64_t{1} << 12;  // CR4.LA57
-constexpr std::uint64_t kRootBits = 0x000f'ffff'ffff'f000;     // of CR3
-
-}  // namespace
-
 BootSide::BootSide(vmm::Machine& machine, guest_linux::FileKernel& kernel)
     : machine_(machine),
       kernel_(kernel),
@@ -112,9 +106,7 @@ void BootSide::advance(vmm::StoppedVcpu& vcpu, GuestVirt address) {
 }
 
 void BootSide::learn_cpus(const Registers& registers) {
-  const unsigned levels = (registers.cr4 & kFiveLevels) != 0 ? 5 : 4;
-  const vmm::PageTableReader live(machine_.memory(),
-                                  {GuestPhys(registers.cr3 & kRootBits), levels, 0});
+  const vmm::PageTableReader live(machine_.memory(), vmm::page_table_of(registers));
   kernel_.learn_cpus(live);
 }
 

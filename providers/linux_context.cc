@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vmm/paging.h"
+
 namespace ringside::providers {
 namespace {
 
 constexpr std::uint64_t kPhysicalMask = 0x000f'ffff'ffff'f000;  // a root's bits in CR3
 constexpr std::size_t kCommSize = 16;                           // TASK_COMM_LEN
 constexpr std::size_t kDeepestStack = 256;                      // frames that are counted
-constexpr std::uint64_t kPagingOn = std::uint64_t{1} << 31;     // CR0.PG
-constexpr std::uint64_t kFiveLevels = std::uint64_t{1} << 12;   // CR4.LA57
 
 /// A register by its number in an instruction's encoding.
 std::uint64_t by_number(const Registers& r, std::uint8_t number) {
@@ -67,13 +67,13 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {
 
 void LinuxContext::follow_tables() {
   vmm::PageTable table = kernel_table_;
-  table.levels = (registers_.cr4 & kFiveLevels) != 0 ? 5 : 4;
+  table.levels = vmm::page_table_of(registers_).levels;
   process_table_.levels = table.levels;
   // In user mode it may be the user's half, but then the kernel has long had its own table.
   const bool has_own = layout_.task_comm.has_value();
   if (!registers_.in_user_mode() || !has_own) table.root = process_table_.root;
   // Without paging there are no tables: a root that is nowhere makes every read a fault.
-  if ((registers_.cr0 & kPagingOn) == 0) table.root = GuestPhys(kPhysicalMask);
+  if (!vmm::pages(registers_)) table.root = GuestPhys(kPhysicalMask);
   kernel_reader_.set_table(table);
 }
 

@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "vmm/paging.h"
+
 namespace ringside::vmm {
 namespace {
 
@@ -254,6 +256,19 @@ TEST(PageTableReader, KeepsNothingOfAnotherTable) {
   reader.set_table({GuestPhys(0x300000), 4, 0});
 
   EXPECT_FALSE(load<std::uint8_t>(reader, GuestVirt(kKernel)));
+}
+
+TEST(PageTableOf, TellsTheLevelsAndThatThereIsNone) {
+  Registers r;
+  EXPECT_FALSE(pages(r));
+  EXPECT_FALSE(in_long_mode(r));
+  r.cr0 = 0x8000'0001, r.efer = 0x500, r.cr3 = 0x1234'5018;
+  EXPECT_TRUE(pages(r));
+  EXPECT_TRUE(in_long_mode(r));
+  EXPECT_EQ(page_table_of(r).root.raw(), 0x1234'5000u);
+  EXPECT_EQ(page_table_of(r).levels, 4u);
+  r.cr4 = 0x1000;
+  EXPECT_EQ(page_table_of(r).levels, 5u);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "vmm/kvm/sandbox.h"
 #include "vmm/kvm/vcpu_state.h"
 #include "vmm/page_walk.h"
+#include "vmm/paging.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -70,7 +71,8 @@ Vcpu* Vcpu::current() {
 }
 
 Result<void> Vcpu::start() {
-  thread_ = TRY(start_sandboxed({fmt::format("vcpu {}", index_), kick_signal()}, [this] { run(); }));
+  thread_ =
+      TRY(start_sandboxed({fmt::format("vcpu {}", index_), kick_signal()}, [this] { run(); }));
   return {};
 }
 
@@ -395,11 +397,9 @@ std::uint64_t Vcpu::guest_tsc() const {
 }
 
 std::optional<GuestPhys> Vcpu::locate(const Registers& registers, GuestVirt at) const {
-  constexpr std::uint64_t kPaging = 1u << 31;
-  if ((registers.cr0 & kPaging) == 0) return GuestPhys(at.raw());
-  const auto paging = paging_of(registers);
-  if (!paging) return kvm_.translate(at);  // 32-bit page tables: KVM walks them
-  const auto found = translate(shared_.memory, {GuestPhys(paging->root), paging->levels}, at);
+  if (!pages(registers)) return GuestPhys(at.raw());
+  if (!in_long_mode(registers)) return kvm_.translate(at);  // 32-bit page tables: KVM walks them
+  const auto found = translate(shared_.memory, page_table_of(registers), at);
   if (!found) return std::nullopt;
   return found->address;
 }

@@ -11,8 +11,8 @@ constexpr std::uint16_t kBootCode = 0x10, kBootData = 0x18;  // in the table at 
 constexpr std::uint16_t kBootGdtLimit = 4 * 8 - 1;
 constexpr std::uint64_t kPe = 1, kNe = 1 << 5, kWp = 1 << 16, kPg = 1u << 31;  // CR0
 constexpr std::uint64_t kEt = 1 << 4;
-constexpr std::uint64_t kPae = 1 << 5, kLa57 = 1 << 12;  // CR4
-constexpr std::uint64_t kLme = 1 << 8, kLma = 1 << 10;   // EFER
+constexpr std::uint64_t kPae = 1 << 5;                  // CR4
+constexpr std::uint64_t kLme = 1 << 8, kLma = 1 << 10;  // EFER
 
 kvm_segment flat(std::uint16_t selector, std::uint8_t type) {
   kvm_segment segment{};
@@ -85,12 +85,6 @@ kvm_regs to_kvm_regs(const Registers& r) {
   regs.r12 = r.r12, regs.r13 = r.r13, regs.r14 = r.r14, regs.r15 = r.r15;
   regs.rip = r.rip, regs.rflags = r.rflags;
   return regs;
-}
-
-std::optional<Paging> paging_of(const Registers& registers) {
-  if ((registers.cr0 & kPg) == 0 || (registers.efer & kLma) == 0) return std::nullopt;
-  constexpr std::uint64_t kRoot = 0x000f'ffff'ffff'f000;
-  return Paging{registers.cr3 & kRoot, (registers.cr4 & kLa57) != 0 ? 5u : 4u};
 }
 
 std::string describe(const kvm_regs& r, const kvm_sregs& s) {

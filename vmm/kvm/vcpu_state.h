@@ -7,7 +7,6 @@
 #include <linux/kvm.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "vmm/base/registers.h"
@@ -23,13 +22,6 @@ kvm_regs start_regs(const BootState& boot);
 Registers to_registers(const kvm_regs& regs, const kvm_sregs& sregs, std::uint64_t kernel_gs_base);
 /// The general registers back; the rest of `regs` has nothing else.
 kvm_regs to_kvm_regs(const Registers& registers);
-
-/// The page table that the vCPU uses; empty while it does not page in long mode.
-struct Paging {
-  std::uint64_t root = 0;
-  unsigned levels = 4;
-};
-std::optional<Paging> paging_of(const Registers& registers);
 
 /// Some lines for a person: registers, control registers, tables.
 std::string describe(const kvm_regs& regs, const kvm_sregs& sregs);

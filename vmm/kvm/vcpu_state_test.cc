@@ -68,17 +68,6 @@ TEST(Registers, GoToKvmsFormAndBack) {
   EXPECT_EQ(back.kernel_gs_base, 7u);
 }
 
-TEST(PagingOf, TellsTheLevelsAndThatThereIsNone) {
-  Registers r;
-  EXPECT_FALSE(paging_of(r));
-  r.cr0 = 0x8000'0001, r.efer = 0x500, r.cr3 = 0x1234'5018;
-  ASSERT_TRUE(paging_of(r));
-  EXPECT_EQ(paging_of(r)->root, 0x1234'5000u);
-  EXPECT_EQ(paging_of(r)->levels, 4u);
-  r.cr4 = 0x1000;
-  EXPECT_EQ(paging_of(r)->levels, 5u);
-}
-
 TEST(Describe, ShowsWhereTheVcpuStood) {
   kvm_regs regs{};
   regs.rip = 0xffff'ffff'8100'0000;

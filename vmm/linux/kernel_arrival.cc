@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "vmm/linux/relocations.h"
+#include "vmm/paging.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -24,8 +25,6 @@ constexpr std::uint64_t kFarthest = 1ULL << 30;              // KERNEL_IMAGE_SIZ
 constexpr std::uint64_t kStep = 2ULL << 20;                  // least CONFIG_PHYSICAL_ALIGN
 constexpr std::size_t kLongestBanner = 1024;
 constexpr std::size_t kTextCompared = 4096;
-constexpr std::uint64_t kFiveLevels = 1ULL << 12;              // CR4.LA57
-constexpr std::uint64_t kRootBits = 0x000f'ffff'ffff'f000ULL;  // of CR3
 
 struct Piece {
   std::uint64_t address = 0;
@@ -124,8 +123,7 @@ void KernelArrival::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event
   if (registers.rip < kKernelMap) return;
   std::unique_lock lock(mutex_);
   if (over_ || table_) return;
-  const unsigned levels = (registers.cr4 & kFiveLevels) != 0 ? 5 : 4;
-  table_ = vmm::PageTable{GuestPhys(registers.cr3 & kRootBits), levels, 0};
+  table_ = vmm::page_table_of(registers);
   eventfd_write(event_.get(), 1);
   changed_.wait(lock, [this] { return over_; });
 }
