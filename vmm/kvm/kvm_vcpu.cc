@@ -12,8 +12,6 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint32_t kKernelGsBase = 0xc000'0102;  // MSR
-
 /// struct kvm_msrs with one entry; not itself for the reason of CpuidTable.
 struct OneMsr {
   std::uint32_t count = 1, padding = 0;
@@ -100,6 +98,11 @@ std::optional<std::uint64_t> KvmVcpu::msr(std::uint32_t index) const {
   return one.entry.data;
 }
 
+std::uint64_t KvmVcpu::kernel_gs_base() const {
+  constexpr std::uint32_t kKernelGsBase = 0xc000'0102;
+  return msr(kKernelGsBase).value_or(0);
+}
+
 bool KvmVcpu::set_msr(std::uint32_t index, std::uint64_t value) {
   OneMsr one;
   one.entry.index = index;
@@ -170,7 +173,7 @@ std::optional<GuestPhys> KvmVcpu::translate(GuestVirt at) const {
 Result<Registers> KvmVcpu::registers() const {
   const kvm_regs regs = TRY(this->regs());
   const kvm_sregs sregs = TRY(this->sregs());
-  return to_registers(regs, sregs, msr(kKernelGsBase).value_or(0));
+  return to_registers(regs, sregs, kernel_gs_base());
 }
 
 }  // namespace ringside::vmm::kvm

@@ -46,6 +46,8 @@ class KvmVcpu {
   std::optional<std::uint64_t> msr(std::uint32_t index) const;
   /// False when KVM does not take the register or the value.
   bool set_msr(std::uint32_t index, std::uint64_t value);
+  /// IA32_KERNEL_GS_BASE, which swapgs exchanges; 0 where KVM does not tell.
+  std::uint64_t kernel_gs_base() const;
   Result<kvm_vcpu_events> events() const;
   Result<void> set_events(const kvm_vcpu_events& events);
   Result<void> set_mp_state(std::uint32_t state);

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "vmm/kvm/devices/little_endian.h"
 #include "vmm/kvm/sandbox.h"
 #include "vmm/kvm/vcpu_state.h"
 #include "vmm/page_walk.h"
@@ -33,12 +34,6 @@ std::uint64_t now_ns() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-std::uint64_t little_endian(std::span<const std::byte> bytes) {
-  std::uint64_t value = 0;
-  std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
-  return value;
 }
 
 /// A bus takes 1, 2, 4 or 8 bytes; an access that KVM split at a page's end comes as any number.
@@ -91,10 +86,7 @@ void Vcpu::run() {
   this_thread = this;
   tid_.store(static_cast<int>(syscall(SYS_gettid)), std::memory_order_release);
   tid_.notify_all();
-  const auto forget_kicks = [this] {
-    __atomic_store_n(&kvm_.state().immediate_exit, std::uint8_t{0}, __ATOMIC_SEQ_CST);
-  };
-  while (shared_.gate.enter(index_, forget_kicks)) {
+  while (enter_gate()) {
     if (chores_.load(std::memory_order_seq_cst)) {
       shared_.gate.leave(index_);
       do_chores();
@@ -111,6 +103,13 @@ void Vcpu::run() {
       tell_exit(KVM_EXIT_INTR);
     }
   }
+}
+
+/// Waits until it may run the guest; false when the machine stops. Kicks from before are forgotten.
+bool Vcpu::enter_gate() {
+  return shared_.gate.enter(index_, [this] {
+    __atomic_store_n(&kvm_.state().immediate_exit, std::uint8_t{0}, __ATOMIC_SEQ_CST);
+  });
 }
 
 /// KVM_RUN, between the gate's doors: the vCPU has been counted as inside.
@@ -158,7 +157,7 @@ void Vcpu::handle_exit() {
 }
 
 void Vcpu::ring(std::span<const std::byte> data) {
-  const auto value = static_cast<std::uint32_t>(little_endian(data));
+  const auto value = static_cast<std::uint32_t>(value_of(data));
   shared_.tap.slot().with(index_, [&](ExitSink& sink) { sink.on_doorbell(*this, value); });
 }
 
@@ -179,7 +178,7 @@ void Vcpu::on_port() {
   }
   const Kind kind = out ? Kind::PortOut : Kind::PortIn;
   if (!wants(kind) || data.size() < io.size) return;
-  tell({kind, 0, {io.port, io.size, io.count, little_endian(data.first(io.size))}});
+  tell({kind, 0, {io.port, io.size, io.count, value_of(data.first(io.size))}});
 }
 
 void Vcpu::on_mmio() {
@@ -196,7 +195,7 @@ void Vcpu::on_mmio() {
     }
   }
   const Kind kind = mmio.is_write != 0 ? Kind::MmioWrite : Kind::MmioRead;
-  if (wants(kind)) tell({kind, 0, {mmio.phys_addr, data.size(), little_endian(data)}});
+  if (wants(kind)) tell({kind, 0, {mmio.phys_addr, data.size(), value_of(data)}});
 }
 
 /// The filter that makes events of MSR accesses gave us this one: the access happens here.
@@ -346,13 +345,12 @@ void Vcpu::tell_exit(std::uint32_t reason) {
 
 const Registers& Vcpu::registers() {
   if (!registers_) {
-    constexpr std::uint32_t kKernelGsBase = 0xc000'0102;
     constexpr std::uint64_t kKernelHalf = 1ull << 63;
     const kvm_sync_regs& shared = kvm_.state().s.regs;
     registers_ = to_registers(shared.regs, shared.sregs, 0);
     // KVM does not copy it, and asking is half as dear as an exit: only where it may be the CPU's.
     const bool in_kernel = (registers_->cs & 3) == 0 && registers_->gs_base >= kKernelHalf;
-    if (!in_kernel) registers_->kernel_gs_base = kvm_.msr(kKernelGsBase).value_or(0);
+    if (!in_kernel) registers_->kernel_gs_base = kvm_.kernel_gs_base();
     registers_->rip = instruction_start(*registers_);
   }
   return *registers_;

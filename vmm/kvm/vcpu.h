@@ -79,6 +79,7 @@ class Vcpu final : public StoppedVcpu {
   class Stack;
 
   void run();
+  bool enter_gate();
   int enter_guest();
   void handle_exit();
   void on_port();

@@ -203,10 +203,7 @@ void Vcpu::step_from(GuestVirt at) {
   std::array<std::byte, kLongestInstruction> code{};
   const bool rounds = repeats(std::span(code).first(read_code(at, code)));
   const kvm_run& state = kvm_.state();
-  const auto forget_kicks = [this] {
-    __atomic_store_n(&kvm_.state().immediate_exit, std::uint8_t{0}, __ATOMIC_SEQ_CST);
-  };
-  while (shared_.gate.enter(index_, forget_kicks)) {
+  while (enter_gate()) {
     const int error = enter_guest();
     if (error == EINTR || error == EAGAIN) continue;
     if (error != 0) {
