@@ -13,18 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
-#include <span>
 
 #include "vmm/base/await_child.h"
 #include "vmm/base/unique_fd.h"
+#include "vmm/kvm/cpuid.h"
 #include "vmm/qemu/pidfd.h"
 
 namespace ringside::vmm {
@@ -58,25 +56,10 @@ constexpr std::uint8_t kClac[] = {0x0f, 0x01, 0xca};
 
 enum Outcome : int { Fit, NoDevice, NoAccess, NoKvm, NoVcpu, NoInstruction };
 
-/// What KVM tells about the CPU: struct kvm_cpuid2 of kvm.h. Not that struct itself: its flexible
-/// array member is declared so that C++ gives the header 12 bytes, in the ioctl numbers too.
-struct CpuidTable {
-  static constexpr std::uint32_t kRoom = 128;  // KVM's limit is 256; hosts have some 80
-  std::uint32_t count = kRoom;                 // in: the room; out: the entries
-  std::uint32_t padding = 0;
-  kvm_cpuid_entry2 entries[kRoom];
-};
-static_assert(offsetof(CpuidTable, entries) == 8, "as in C");
-constexpr unsigned long kGetSupportedCpuid = _IOC(_IOC_READ | _IOC_WRITE, KVMIO, 0x05, 8);
-constexpr unsigned long kSetCpuid = _IOC(_IOC_WRITE, KVMIO, 0x90, 8);
-
-bool has_feature(const CpuidTable& table, std::uint32_t leaf, std::uint32_t kvm_cpuid_entry2::*word,
-                 unsigned bit) {
-  const std::size_t count = std::min<std::size_t>(table.count, std::size(table.entries));
-  for (const kvm_cpuid_entry2& entry : std::span(table.entries).first(count)) {
-    if (entry.function == leaf && entry.index == 0) return (entry.*word >> bit & 1) != 0;
-  }
-  return false;
+bool has_feature(const kvm::CpuidTable& table, std::uint32_t leaf,
+                 std::uint32_t kvm_cpuid_entry2::*word, unsigned bit) {
+  const kvm_cpuid_entry2* entry = table.find(leaf);
+  return entry != nullptr && (entry->*word >> bit & 1) != 0;
 }
 
 /// Identity-mapped tables with one 2 MiB page, and the code; clac first where the CPU has it.
@@ -131,14 +114,14 @@ Outcome run(int vcpu, const kvm_run& state) {
 
 /// The whole trial; nothing is cleaned up, the process ends after it.
 Outcome try_kvm(const char* device, std::uint8_t* memory) {
-  const int kvm = open(device, O_RDWR | O_CLOEXEC);
-  if (kvm < 0) return errno == EACCES || errno == EPERM ? NoAccess : NoDevice;
-  if (ioctl(kvm, KVM_GET_API_VERSION, 0) != KVM_API_VERSION) return NoKvm;
-  const int vm = ioctl(kvm, KVM_CREATE_VM, 0);
+  const int system = open(device, O_RDWR | O_CLOEXEC);
+  if (system < 0) return errno == EACCES || errno == EPERM ? NoAccess : NoDevice;
+  if (ioctl(system, KVM_GET_API_VERSION, 0) != KVM_API_VERSION) return NoKvm;
+  const int vm = ioctl(system, KVM_CREATE_VM, 0);
   if (vm < 0) return NoKvm;
   ioctl(vm, KVM_SET_TSS_ADDR, 0xfffb'd000);  // only some Intel CPUs need it
-  static CpuidTable cpuid;                   // too large for a stack frame, and we may not allocate
-  if (ioctl(kvm, kGetSupportedCpuid, &cpuid) != 0) return NoVcpu;
+  static kvm::CpuidTable cpuid;              // too large for a stack frame, and we may not allocate
+  if (ioctl(system, kvm::kGetSupportedCpuid, &cpuid) != 0) return NoVcpu;
   if (!has_feature(cpuid, 1, &kvm_cpuid_entry2::ecx, 23)) return NoInstruction;  // popcnt
 
   write_guest(memory, has_feature(cpuid, 7, &kvm_cpuid_entry2::ebx, 20));
@@ -148,11 +131,11 @@ Outcome try_kvm(const char* device, std::uint8_t* memory) {
   if (ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region) != 0) return NoVcpu;
 
   const int vcpu = ioctl(vm, KVM_CREATE_VCPU, 0);
-  const int run_size = ioctl(kvm, KVM_GET_VCPU_MMAP_SIZE, 0);
+  const int run_size = ioctl(system, KVM_GET_VCPU_MMAP_SIZE, 0);
   if (vcpu < 0 || run_size < static_cast<int>(sizeof(kvm_run))) return NoVcpu;
   void* state = mmap(nullptr, static_cast<std::size_t>(run_size), PROT_READ | PROT_WRITE,
                      MAP_SHARED, vcpu, 0);
-  if (state == MAP_FAILED || ioctl(vcpu, kSetCpuid, &cpuid) != 0) return NoVcpu;
+  if (state == MAP_FAILED || ioctl(vcpu, kvm::kSetCpuid, &cpuid) != 0) return NoVcpu;
   if (!enter_kernel_mode(vcpu)) return NoVcpu;
   // SAFETY: KVM keeps a kvm_run at the start of this mapping (api.rst, section 5).
   return run(vcpu, *static_cast<const kvm_run*>(state));
