@@ -111,6 +111,7 @@ class Vcpu final : public StoppedVcpu {
   bool execute_simply(GuestVirt at);
   void step_alone(GuestVirt site, GuestVirt at);
   void step_from(GuestVirt at);
+  void inject(std::uint8_t vector);
   void give_back_breakpoint();
   void give_back_debug(std::uint64_t dr6);
   std::size_t read_code(GuestVirt at, std::span<std::byte> code) const;

@@ -230,6 +230,16 @@ void Vcpu::step_from(GuestVirt at) {
   }
 }
 
+/// An exception without an error code, at the next entry.
+void Vcpu::inject(std::uint8_t vector) {
+  auto events = kvm_.events();
+  if (!events) return must(Unexpected<Error>(events.error()));
+  events->exception.injected = 1;
+  events->exception.nr = vector;
+  events->exception.has_error_code = 0;
+  must(kvm_.set_events(*events));
+}
+
 /// A #BP for the guest, rip at its int3.
 void Vcpu::give_back_breakpoint() {
   if (shared_.habits.route == TrapRoute::Emulated) {
@@ -237,23 +247,13 @@ void Vcpu::give_back_breakpoint() {
     regs.rip += 1;
     must(kvm_.set_regs(regs));
   }
-  auto events = kvm_.events();
-  if (!events) return must(Unexpected<Error>(events.error()));
-  events->exception.injected = 1;
-  events->exception.nr = kBreakpointVector;
-  events->exception.has_error_code = 0;
-  must(kvm_.set_events(*events));
+  inject(kBreakpointVector);
 }
 
 /// A #DB of the guest's own making (its trap flag), which KVM gave to us while we watch something.
 void Vcpu::give_back_debug(std::uint64_t dr6) {
   must(kvm_.set_guest_dr6(dr6));
-  auto events = kvm_.events();
-  if (!events) return must(Unexpected<Error>(events.error()));
-  events->exception.injected = 1;
-  events->exception.nr = kDebugVector;
-  events->exception.has_error_code = 0;
-  must(kvm_.set_events(*events));
+  inject(kDebugVector);
 }
 
 }  // namespace ringside::vmm::kvm
