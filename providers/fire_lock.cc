@@ -8,11 +8,11 @@ constexpr unsigned kGiveWay = 500;  // the most that the fire thread stands back
 
 }  // namespace
 
-void FireLock::lock_slowly() {
+void FireLock::take(std::uint32_t in_the_way) {
   waiting_.fetch_add(1);
   for (unsigned n = 0;; ++n) {
     std::uint32_t seen = state_.load();
-    if (seen == 0) {
+    if ((seen & in_the_way) == 0) {
       if (state_.compare_exchange_strong(seen, kHeld, std::memory_order_acquire)) break;
     } else if (n < kSpins) {
       __builtin_ia32_pause();
@@ -23,20 +23,13 @@ void FireLock::lock_slowly() {
   waiting_.fetch_sub(1);
 }
 
+void FireLock::lock_slowly() {
+  take(kHeld | kReserved);
+}
+
 void FireLock::reserve() {
-  waiting_.fetch_add(1);
   state_.fetch_or(kReserved);
-  for (unsigned n = 0;; ++n) {
-    std::uint32_t seen = state_.load();
-    if ((seen & kHeld) == 0) {
-      if (state_.compare_exchange_strong(seen, kHeld, std::memory_order_acquire)) break;
-    } else if (n < kSpins) {
-      __builtin_ia32_pause();
-    } else {
-      state_.wait(seen);
-    }
-  }
-  waiting_.fetch_sub(1);
+  take(kHeld);
 }
 
 void FireLock::give_way() const {

@@ -47,6 +47,8 @@ class FireLock {
   static constexpr std::uint32_t kHeld = 1;
   static constexpr std::uint32_t kReserved = 2;  // the fire thread waits: nobody else may take it
 
+  /// Waits until none of these bits is set, and holds the lock.
+  void take(std::uint32_t in_the_way);
   void lock_slowly();
   void reserve();
   void give_way() const;
