@@ -4,11 +4,10 @@
 // RINGSIDE_EXPRESSIONS=100000 runs more of them, RINGSIDE_SEED=n others.
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <random>
+#include <sstream>
 
+#include "dif/d/testing/c_compiler.h"
 #include "dif/d/testing/program_runner.h"
 
 namespace ringside::d {
@@ -126,34 +125,14 @@ Program generate(unsigned seed, std::size_t count) {
 
 /// What C says, in order; empty when there is no compiler.
 std::vector<std::int64_t> ask_c(const Program& program) {
-  char folder[] = "/tmp/ringside-c-XXXXXX";
-  if (mkdtemp(folder) == nullptr) return {};
-  const std::string base = folder;
-  {
-    std::ofstream c(base + "/x.c");
-    c << "#include <stdio.h>\n"
-      << program.declarations << "int main(void) {\n"
-      << program.assignments;
-    for (const std::string& e : program.expressions)
-      c << "printf(\"%lld\\n\", (long long)(" << e << "));\n";
-    c << "return 0; }\n";
-  }
-  const std::string command =
-      "cc -w -O0 -fwrapv -o " + base + "/x " + base + "/x.c && " + base + "/x";
-  std::vector<std::int64_t> result;
-  if (FILE* out = popen(command.c_str(), "r")) {
-    long long value = 0;
-    while (fscanf(out, "%lld", &value) == 1) result.push_back(value);
-    pclose(out);
-  }
-  for (const char* name : {"/x", "/x.c"}) std::remove((base + name).c_str());
-  std::remove(folder);
-  return result;
-}
-
-std::size_t setting(const char* name, std::size_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::strtoul(text, nullptr, 10) : otherwise;
+  std::ostringstream c;
+  c << "#include <stdio.h>\n"
+    << program.declarations << "int main(void) {\n"
+    << program.assignments;
+  for (const std::string& e : program.expressions)
+    c << "printf(\"%lld\\n\", (long long)(" << e << "));\n";
+  c << "return 0; }\n";
+  return run_c(c.str());
 }
 
 TEST(Expressions, MeanWhatTheCCompilerSays) {

@@ -4,11 +4,10 @@
 // part. RINGSIDE_PROGRAMS=1000 runs more of them, RINGSIDE_SEED=n others.
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <random>
+#include <sstream>
 
+#include "dif/d/testing/c_compiler.h"
 #include "dif/d/testing/program_runner.h"
 
 namespace ringside::d {
@@ -153,40 +152,20 @@ std::string with_variable(const std::string& text, std::string_view variable) {
 
 /// What C says about all programs, one after another; empty when there is no compiler.
 std::vector<std::int64_t> ask_c(const std::vector<Program>& programs) {
-  char folder[] = "/tmp/ringside-c-XXXXXX";
-  if (mkdtemp(folder) == nullptr) return {};
-  const std::string base = folder;
-  {
-    std::ofstream c(base + "/x.c");
-    c << "#include <stdio.h>\n#include <stddef.h>\n" << kEnum;
-    for (std::size_t i = 0; i < programs.size(); ++i) {
-      c << "void f" << i << "(void) {\n" << programs[i].type << "static struct s g;\n";
-      for (const std::string& s : programs[i].statements) c << with_variable(s, "g") << ";\n";
-      for (const std::string& e : programs[i].expressions) {
-        c << "printf(\"%lld\\n\", (long long)(" << with_variable(e, "g") << "));\n";
-      }
-      c << "}\n";
+  std::ostringstream c;
+  c << "#include <stdio.h>\n#include <stddef.h>\n" << kEnum;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    c << "void f" << i << "(void) {\n" << programs[i].type << "static struct s g;\n";
+    for (const std::string& s : programs[i].statements) c << with_variable(s, "g") << ";\n";
+    for (const std::string& e : programs[i].expressions) {
+      c << "printf(\"%lld\\n\", (long long)(" << with_variable(e, "g") << "));\n";
     }
-    c << "int main(void) {\n";
-    for (std::size_t i = 0; i < programs.size(); ++i) c << "f" << i << "();\n";
-    c << "return 0; }\n";
+    c << "}\n";
   }
-  const std::string command =
-      "cc -w -O0 -fwrapv -fno-strict-aliasing -o " + base + "/x " + base + "/x.c && " + base + "/x";
-  std::vector<std::int64_t> result;
-  if (FILE* out = popen(command.c_str(), "r")) {
-    long long value = 0;
-    while (fscanf(out, "%lld", &value) == 1) result.push_back(value);
-    pclose(out);
-  }
-  for (const char* name : {"/x", "/x.c"}) std::remove((base + name).c_str());
-  std::remove(folder);
-  return result;
-}
-
-std::size_t setting(const char* name, std::size_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::strtoul(text, nullptr, 10) : otherwise;
+  c << "int main(void) {\n";
+  for (std::size_t i = 0; i < programs.size(); ++i) c << "f" << i << "();\n";
+  c << "return 0; }\n";
+  return run_c(c.str(), "-fno-strict-aliasing");
 }
 
 /// The D program for one scope of variable.
