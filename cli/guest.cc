@@ -113,6 +113,7 @@ Result<vmm::MachineConfig> machine_config(const CommandLine& line) {
     config.append += line.settings.boot_arguments;
   }
   if (!line.settings.quiet) config.progress = [](std::string_view news) { say(news); };
+  config.warn = [](std::string_view news) { say(news); };
   return config;
 }
 

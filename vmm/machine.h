@@ -150,6 +150,8 @@ struct MachineConfig {
   /// `kernel` as open_kernel() has read it, where somebody needed it before.
   std::shared_ptr<const KernelFile> kernel_file;
   bool hold = false;      // the vCPUs wait for Machine::release()
+  /// One line of what goes wrong in a guest that goes on; called on any thread.
+  std::function<void(std::string_view)> warn;
   bool terminal = false;  // stdin goes to the guest's console, which goes to stderr
   std::string kvm_device = "/dev/kvm";
 };

@@ -22,19 +22,20 @@ void Board::Pin::set(const InterruptLine* who, bool level) {
 }
 
 Result<std::unique_ptr<Board>> Board::create(KvmGuest& guest, SerialPeers& peers,
-                                             const std::vector<DiskConfig>& disks) {
-  std::unique_ptr<Board> board(new Board(guest, peers));
+                                             const MachineConfig& config) {
+  std::unique_ptr<Board> board(new Board(guest, peers, config));
   TRY(board->add_ports());
-  TRY(board->add_disks(disks));
-  TRY(board->add_virtio(std::make_unique<VirtioRng>()));
+  TRY(board->add_disks(config.disks));
+  TRY(board->add_virtio(std::make_unique<VirtioRng>(), "the device of random numbers"));
   auto console = std::make_unique<VirtioConsole>(peers.console_output(), peers.room());
   board->hvc0_ = console.get();
-  TRY(board->add_virtio(std::move(console)));
+  TRY(board->add_virtio(std::move(console), "hvc0"));
   return board;
 }
 
-Board::Board(KvmGuest& guest, SerialPeers& peers)
+Board::Board(KvmGuest& guest, SerialPeers& peers, const MachineConfig& config)
     : guest_(guest),
+      warn_(config.warn),
       keyboard_(guest.fate()),
       power_(line(kSci), guest.fate()),
       pvpanic_(guest.fate()),
@@ -78,19 +79,25 @@ Result<void> Board::add_disks(const std::vector<DiskConfig>& disks) {
   for (std::size_t i = 0; i < disks.size(); ++i) {
     DiskFile file = TRY(DiskFile::open(disks[i]));
     TRY(add_virtio(
-        std::make_unique<VirtioBlock>(std::move(file), fmt::format("ringside-disk-{}", i))));
+        std::make_unique<VirtioBlock>(std::move(file), fmt::format("ringside-disk-{}", i)),
+        fmt::format("the disk {}", disks[i].path)));
   }
   return {};
 }
 
-Result<void> Board::add_virtio(std::unique_ptr<VirtioDevice> device) {
+Result<void> Board::add_virtio(std::unique_ptr<VirtioDevice> device, const std::string& name) {
   const auto index = static_cast<std::uint32_t>(virtio_.size());
   const std::uint64_t base = kVirtioBase + index * kVirtioStride;
   Virtio virtio;
   virtio.worker = TRY(VirtioWorker::create(*device));
-  virtio.transport =
-      std::make_unique<VirtioMmio>(line(kVirtioFirstGsi + index), guest_.memory(), *device,
-                                   [worker = virtio.worker.get()](unsigned) { worker->kick(); });
+  virtio.transport = std::make_unique<VirtioMmio>(
+      line(kVirtioFirstGsi + index), guest_.memory(), *device,
+      [worker = virtio.worker.get()](unsigned) { worker->kick(); },
+      [this, name](std::string_view broken_rule) {
+        if (!warn_) return;
+        warn_(
+            fmt::format("{} waits to be reset: the guest's driver gave it {}", name, broken_rule));
+      });
   virtio.device = std::move(device);
   TRY(guest_.mmio().add(base, VirtioMmio::kSize, *virtio.transport));
   // A host without it: the write comes as an exit, and the transport kicks the worker.

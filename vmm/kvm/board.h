@@ -6,9 +6,12 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "vmm/kvm/devices/acpi_pm.h"
@@ -29,7 +32,7 @@ class Board {
  public:
   /// Puts everything on the guest's buses; the guest has not started, and outlives the board.
   static Result<std::unique_ptr<Board>> create(KvmGuest& guest, SerialPeers& peers,
-                                               const std::vector<DiskConfig>& disks);
+                                               const MachineConfig& config);
   ~Board();
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
@@ -67,13 +70,14 @@ class Board {
     std::unique_ptr<VirtioMmio> transport;
   };
 
-  Board(KvmGuest& guest, SerialPeers& peers);
+  Board(KvmGuest& guest, SerialPeers& peers, const MachineConfig& config);
   InterruptLine& line(std::uint32_t gsi);
   Result<void> add_ports();
   Result<void> add_disks(const std::vector<DiskConfig>& disks);
-  Result<void> add_virtio(std::unique_ptr<VirtioDevice> device);
+  Result<void> add_virtio(std::unique_ptr<VirtioDevice> device, const std::string& name);
 
   KvmGuest& guest_;
+  const std::function<void(std::string_view)> warn_;
   std::deque<Pin> pins_;  // deques: their elements do not move
   std::deque<Line> lines_;
   Cmos cmos_;

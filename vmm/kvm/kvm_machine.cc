@@ -100,7 +100,7 @@ Result<std::unique_ptr<KvmMachine::Impl>> KvmMachine::Impl::create(const Machine
   auto guest = TRY(KvmGuest::create(system, config.vcpus, config.memory));
   auto peers = TRY(SerialPeers::create(config.terminal));
   std::unique_ptr<Impl> impl(new Impl(std::move(system), std::move(guest), std::move(peers)));
-  impl->board_ = TRY(Board::create(*impl->guest_, *impl->peers_, config.disks));
+  impl->board_ = TRY(Board::create(*impl->guest_, *impl->peers_, config));
   const BootState boot = TRY(impl->load(config));
   TRY(check_fitness(config, boot.protocol));
   const bool typed_to_hvc0 = reads_hvc0(kernel_command_line(config.append));

@@ -63,7 +63,7 @@ void VirtioDevice::finish(unsigned index, std::uint16_t head, std::uint32_t writ
 
 void VirtioDevice::tell(Virtqueue& queue) {
   if (queue.interrupt_wanted()) signals_->used();
-  if (queue.broken()) signals_->needs_reset();
+  if (queue.broken()) signals_->needs_reset(queue.broken_rule());
 }
 
 }  // namespace ringside::vmm::kvm

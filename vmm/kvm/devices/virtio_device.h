@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "vmm/kvm/devices/virtqueue.h"
@@ -24,8 +25,9 @@ class VirtioSignals {
   virtual ~VirtioSignals() = default;
   /// Used buffers are to be seen.
   virtual void used() = 0;
-  /// The driver broke the rules (section 2.1.2, DEVICE_NEEDS_RESET).
-  virtual void needs_reset() = 0;
+  /// The driver broke a rule, the one that Virtqueue::broken_rule() names (section 2.1.2,
+  /// DEVICE_NEEDS_RESET).
+  virtual void needs_reset(std::string_view broken_rule) = 0;
   /// The queue was served for long enough, and is not empty: notify() is to be called again.
   virtual void more(unsigned queue) = 0;
 };

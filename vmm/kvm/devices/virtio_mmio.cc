@@ -71,11 +71,13 @@ void set_half(GuestPhys& address, std::uint32_t select, std::uint32_t value) {
 }  // namespace
 
 VirtioMmio::VirtioMmio(InterruptLine& line, GuestMemory& memory, VirtioDevice& device,
-                       std::function<void(unsigned)> kick)
+                       std::function<void(unsigned)> kick,
+                       std::function<void(std::string_view)> complain)
     : line_(line),
       memory_(memory),
       device_(device),
       kick_(std::move(kick)),
+      complain_(std::move(complain)),
       queues_(device.queue_sizes().size()) {}
 
 VirtioMmio::~VirtioMmio() {
@@ -202,7 +204,7 @@ void VirtioMmio::start() {
     bad = bad || !queues[i];
   }
   device_.start(std::move(queues), *this);
-  if (bad) needs_reset();
+  if (bad) needs_reset("a ring that is misaligned, of a wrong size, or outside the guest's memory");
 }
 
 void VirtioMmio::reset() {
@@ -229,12 +231,15 @@ void VirtioMmio::used() {
   raise(kUsedBuffers);
 }
 
-void VirtioMmio::needs_reset() {
+void VirtioMmio::needs_reset(std::string_view broken_rule) {
+  bool first;
   {
     const std::scoped_lock lock(signal_mutex_);
     if (std::exchange(needs_reset_, true)) return;
+    first = !std::exchange(complained_, true);
   }
   raise(kConfigChanged);
+  if (first && complain_) complain_(broken_rule);
 }
 
 void VirtioMmio::more(unsigned queue) {

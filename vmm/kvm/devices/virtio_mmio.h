@@ -5,7 +5,9 @@
 // Does not: have shared memory regions, queue reset, or a configuration that changes (so
 // ConfigGeneration stays 0).
 // A notification goes to `kick` when there is one (virtio_worker.h), else the vCPU that wrote it
-// serves a part of the queue. A vCPU whose write to QueueNotify does not leave the kernel
+// serves a part of the queue. A driver that breaks a rule is asked to reset the device (2.1.2), and
+// `complain` is told which rule, once in the device's life: few drivers look, and those that do not
+// wait for ever. A vCPU whose write to QueueNotify does not leave the kernel
 // (KVM_IOEVENTFD on kQueueNotify) makes no difference. Fire context: no.
 #pragma once
 
@@ -13,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "vmm/kvm/devices/device.h"
@@ -25,8 +28,10 @@ class VirtioMmio final : public Device, private VirtioSignals {
   static constexpr std::uint64_t kSize = 0x200;  // of the register block
   static constexpr std::uint64_t kQueueNotify = 0x050;
 
+  /// `complain` is called on the thread that found the rule broken, with the device locked.
   VirtioMmio(InterruptLine& line, GuestMemory& memory, VirtioDevice& device,
-             std::function<void(unsigned queue)> kick = {});
+             std::function<void(unsigned queue)> kick = {},
+             std::function<void(std::string_view broken_rule)> complain = {});
   ~VirtioMmio() override;
 
   void read(std::uint64_t offset, std::span<std::byte> data) override;
@@ -49,7 +54,7 @@ class VirtioMmio final : public Device, private VirtioSignals {
   QueueSetUp* selected();
 
   void used() override;
-  void needs_reset() override;
+  void needs_reset(std::string_view broken_rule) override;
   void more(unsigned queue) override;
   void raise(std::uint32_t cause);
 
@@ -58,15 +63,17 @@ class VirtioMmio final : public Device, private VirtioSignals {
   GuestMemory& memory_;
   VirtioDevice& device_;
   const std::function<void(unsigned)> kick_;
+  const std::function<void(std::string_view)> complain_;
 
   std::uint32_t device_features_select_ = 0, driver_features_select_ = 0, queue_select_ = 0;
   std::uint64_t driver_features_ = 0;
   std::uint32_t status_ = 0;
   std::vector<QueueSetUp> queues_;
 
-  std::mutex signal_mutex_;  // of the two below; taken last
+  std::mutex signal_mutex_;  // of those below; taken last
   std::uint32_t interrupt_status_ = 0;
   bool needs_reset_ = false;
+  bool complained_ = false;
 };
 
 }  // namespace ringside::vmm::kvm

@@ -130,6 +130,25 @@ TEST_F(Transport, ADriverThatBreaksTheRulesIsAskedToReset) {
   EXPECT_EQ(device_.answered[0], 1u);
 }
 
+TEST(VirtioComplaint, TellsTheFirstBrokenRuleOnceInTheDevicesLife) {
+  FakeLine line;
+  FakeDriver driver;
+  Counter device;
+  std::vector<std::string> complaints;
+  VirtioMmio mmio(line, driver.memory(), device, {},
+                  [&](std::string_view rule) { complaints.emplace_back(rule); });
+  for (int life = 0; life < 2; ++life) {
+    ASSERT_EQ(driver.bring_up(mmio), 15u) << "a reset makes the device good again";
+    driver.put(driver.place().driver.raw() + 2, std::uint16_t{0});
+    driver.offer(0, {{0x1000, 16}});
+    driver.offer(8);
+    write_to(mmio, 0x050, 0, 4);
+    EXPECT_EQ(read_from(mmio, 0x070, 4), 15u | 64);
+  }
+
+  EXPECT_EQ(complaints, std::vector<std::string>{"a buffer outside the guest's memory"});
+}
+
 TEST_F(Transport, AQueueWithBadRingsAsksForAReset) {
   driver_.bring_up(mmio_);
   out(0x070, 0);

@@ -101,7 +101,7 @@ std::optional<Virtqueue> Virtqueue::create(GuestMemory& memory, const Place& pla
 }
 
 bool Virtqueue::pop(DescriptorChain& chain) {
-  if (broken_) return false;
+  if (broken()) return false;
   // Acquire: what the driver wrote before it raised the index is seen behind this load.
   const std::uint16_t index = load16(available_, kIndex, __ATOMIC_ACQUIRE);
   const auto waiting = static_cast<std::uint16_t>(index - next_available_);
@@ -112,12 +112,16 @@ bool Virtqueue::pop(DescriptorChain& chain) {
   chain.readable.clear();
   chain.writable.clear();
   chain.readable_size = chain.writable_size = 0;
-  if (waiting > size_ || !collect(head, chain, table_)) {
-    broken_ = true;
-    return false;
-  }
+  if (waiting > size_) return breaks("more chains at once than the queue has entries");
+  if (!collect(head, chain)) return false;
   ++next_available_;
   return true;
+}
+
+/// The first rule is the one to tell. False, for callers that fail with it.
+bool Virtqueue::breaks(std::string_view rule) {
+  if (!broken()) broken_rule_ = rule;
+  return false;
 }
 
 /// One copy of a descriptor; empty when the table ends before it.
@@ -130,25 +134,35 @@ std::optional<Virtqueue::Descriptor> Virtqueue::descriptor(std::uint16_t index,
   return copy;
 }
 
+/// The table that a descriptor leads to: the whole rest of a chain (2.7.5.3.1).
+std::optional<std::span<const std::byte>> Virtqueue::inner_table(const Descriptor& descriptor) {
+  const std::uint32_t length = descriptor.length;
+  if ((descriptor.flags & kNext) != 0) {
+    breaks("a chain that goes on behind an indirect table");
+  } else if (length == 0 || length % kDescriptorSize != 0 || length / kDescriptorSize > size_) {
+    breaks("an indirect table of a wrong size");
+  } else {
+    const auto inner = memory_->shared_window(GuestPhys(descriptor.address), length);
+    if (!inner.empty()) return inner;
+    breaks("an indirect table outside the guest's memory");
+  }
+  return std::nullopt;
+}
+
 /// Follows the chain from `index` on; false when it breaks a rule.
-bool Virtqueue::collect(std::uint16_t index, DescriptorChain& chain,
-                        std::span<const std::byte> table) {
+bool Virtqueue::collect(std::uint16_t index, DescriptorChain& chain) {
+  std::span<const std::byte> table = table_;
   // No chain has more pieces than the queue has entries: that also ends cycles. The descriptor that
   // leads to a table is none: a driver fills the table with as many as the queue has.
   bool in_table = false;
   for (std::uint32_t pieces = 0; pieces < size_;) {
     const auto current = descriptor(index, table);
-    if (!current) return false;
+    if (!current) return breaks("a descriptor's number that its table does not have");
     if ((current->flags & kIndirect) != 0) {
-      // A table of one's own is the whole rest of a chain, and has none of its own (2.7.5.3.1).
-      const std::uint32_t length = current->length;
-      if ((current->flags & kNext) != 0 || in_table || length == 0 ||
-          length % kDescriptorSize != 0 || length / kDescriptorSize > size_) {
-        return false;
-      }
-      const auto inner = memory_->shared_window(GuestPhys(current->address), length);
-      if (inner.empty()) return false;
-      table = inner;
+      if (in_table) return breaks("an indirect table within another");
+      const auto inner = inner_table(*current);
+      if (!inner) return false;
+      table = *inner;
       in_table = true;
       index = 0;
       continue;
@@ -158,19 +172,22 @@ bool Virtqueue::collect(std::uint16_t index, DescriptorChain& chain,
     if ((current->flags & kNext) == 0) return true;
     index = current->next;
   }
-  return false;
+  return breaks("a chain longer than the queue, or one that is a circle");
 }
 
 bool Virtqueue::add_piece(const Descriptor& descriptor, DescriptorChain& chain) {
   const bool writes = (descriptor.flags & kWrite) != 0;
   // Section 2.7.4.2: what the device writes comes behind all that it reads.
-  if (!writes && !chain.writable.empty()) return false;
+  if (!writes && !chain.writable.empty()) {
+    return breaks("a buffer to be read behind one to be written");
+  }
   if (descriptor.length == 0) return true;
   const auto piece = memory_->shared_window(GuestPhys(descriptor.address), descriptor.length);
-  if (piece.empty()) return false;
+  if (piece.empty()) return breaks("a buffer outside the guest's memory");
   (writes ? chain.writable : chain.readable).push_back(piece);
   (writes ? chain.writable_size : chain.readable_size) += piece.size();
-  return chain.readable_size + chain.writable_size <= UINT32_MAX;
+  return chain.readable_size + chain.writable_size <= UINT32_MAX ||
+         breaks("a chain of more than 4 GiB");
 }
 
 void Virtqueue::push(std::uint16_t head, std::uint32_t written) {
@@ -209,7 +226,7 @@ bool Virtqueue::enable_notifications() {
     store16(used_, kFlags, 0, __ATOMIC_RELAXED);
   }
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
-  return !broken_ && load16(available_, kIndex, __ATOMIC_ACQUIRE) != next_available_;
+  return !broken() && load16(available_, kIndex, __ATOMIC_ACQUIRE) != next_available_;
 }
 
 }  // namespace ringside::vmm::kvm

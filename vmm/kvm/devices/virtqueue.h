@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "vmm/guest_memory.h"
@@ -48,9 +49,9 @@ class Virtqueue {
 
   std::uint16_t size() const { return size_; }
   /// The driver broke the rules; until the queue is made anew there are no more chains.
-  bool broken() const { return broken_; }
-  /// For a device whose driver's request makes no sense.
-  void set_broken() { broken_ = true; }
+  bool broken() const { return !broken_rule_.empty(); }
+  /// What was wrong, in words that follow "the driver gave it"; empty while nothing is.
+  std::string_view broken_rule() const { return broken_rule_; }
 
   /// Takes the next chain; false when there is none.
   bool pop(DescriptorChain& chain);
@@ -69,13 +70,15 @@ class Virtqueue {
   Virtqueue() = default;
 
   std::optional<Descriptor> descriptor(std::uint16_t index, std::span<const std::byte> table) const;
-  bool collect(std::uint16_t index, DescriptorChain& chain, std::span<const std::byte> table);
+  std::optional<std::span<const std::byte>> inner_table(const Descriptor& descriptor);
+  bool collect(std::uint16_t index, DescriptorChain& chain);
   bool add_piece(const Descriptor& descriptor, DescriptorChain& chain);
+  bool breaks(std::string_view rule);
 
   GuestMemory* memory_ = nullptr;
   std::uint16_t size_ = 0;
   bool event_index_ = false;
-  bool broken_ = false;
+  std::string_view broken_rule_;      // a literal
   std::span<const std::byte> table_;  // size_ descriptors of 16 bytes
   std::span<std::byte> available_;    // flags, index, size_ heads, used_event: 2 bytes each
   std::span<std::byte> used_;         // flags, index, size_ of {head, length}, avail_event

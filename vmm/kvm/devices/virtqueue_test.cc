@@ -88,6 +88,7 @@ TEST_F(Queue, TakesATableAsLongAsTheQueue) {
 // What a hostile or broken driver does: each breaks the queue, which then gives nothing more.
 struct Wrong {
   const char* what;
+  const char* rule;  // what broken_rule() begins with
   void (*offer)(FakeDriver& driver);
 };
 void PrintTo(const Wrong& wrong, std::ostream* out) {
@@ -104,6 +105,7 @@ TEST_P(BrokenQueue, GivesNothingMore) {
 
   EXPECT_FALSE(queue.pop(chain));
   EXPECT_TRUE(queue.broken());
+  EXPECT_TRUE(queue.broken_rule().starts_with(GetParam().rule)) << queue.broken_rule();
   EXPECT_FALSE(queue.enable_notifications());
   driver.offer(0, {{kData, 1}});
   EXPECT_FALSE(queue.pop(chain));
@@ -111,74 +113,75 @@ TEST_P(BrokenQueue, GivesNothingMore) {
 
 INSTANTIATE_TEST_SUITE_P(
     Every, BrokenQueue,
-    testing::Values(Wrong{"a head outside the table", [](FakeDriver& d) { d.offer(8); }},
-                    Wrong{
-                        "an index far ahead",
-                        [](FakeDriver& d) { d.put(d.place().driver.raw() + 2, std::uint16_t{9}); }},
-                    Wrong{"a chain that bites its tail",
-                          [](FakeDriver& d) {
-                            d.descriptor(0, kData, 1, kNext, 1);
-                            d.descriptor(1, kData, 1, kNext, 0);
-                            d.offer(0);
-                          }},
-                    Wrong{"a next outside the table",
-                          [](FakeDriver& d) {
-                            d.descriptor(0, kData, 1, kNext, 8);
-                            d.offer(0);
-                          }},
-                    Wrong{"an address outside RAM",
-                          [](FakeDriver& d) {
-                            d.offer(0, {{0x1000, 16}});
-                          }},
-                    Wrong{"a piece that leaves RAM",
-                          [](FakeDriver& d) {
-                            d.offer(0, {{FakeDriver::kRam + FakeDriver::kRamSize - 1, 2}});
-                          }},
-                    Wrong{"an address that wraps",
-                          [](FakeDriver& d) {
-                            d.offer(0, {{UINT64_MAX - 1, 16}});
-                          }},
-                    Wrong{"the longest length",
-                          [](FakeDriver& d) {
-                            d.offer(0, {{kData, UINT32_MAX}});
-                          }},
-                    Wrong{"reading behind writing",
-                          [](FakeDriver& d) {
-                            d.offer(0, {{kData, 1, kWrite}, {kData, 1}});
-                          }},
-                    Wrong{"a table and a next",
-                          [](FakeDriver& d) {
-                            d.offer(0, {{kData, 16, kIndirect}, {kData, 1}});
-                          }},
-                    Wrong{"a table of no size",
-                          [](FakeDriver& d) {
-                            d.offer(0, {{kData, 0, kIndirect}});
-                          }},
-                    Wrong{"half a descriptor",
-                          [](FakeDriver& d) {
-                            d.offer(0, {{kData, 24, kIndirect}});
-                          }},
-                    Wrong{"a table larger than the queue",
-                          [](FakeDriver& d) {
-                            d.offer(0, {{kData, 9 * 16, kIndirect}});
-                          }},
-                    Wrong{"a table outside RAM",
-                          [](FakeDriver& d) {
-                            d.offer(0, {{0, 16, kIndirect}});
-                          }},
-                    Wrong{"a table in a table",
-                          [](FakeDriver& d) {
-                            d.descriptor_at(kData, kData, 16, kIndirect, 0);
-                            d.offer(0, {{kData, 16, kIndirect}});
-                          }},
-                    Wrong{"a table that is the queue's own",
-                          [](FakeDriver& d) {
-                            d.offer(0, {{d.place().descriptors.raw(), 16, kIndirect}});
-                          }},
-                    Wrong{"a cycle in a table", [](FakeDriver& d) {
-                            d.descriptor_at(kData, kData, 16, kNext, 0);
-                            d.offer(0, {{kData, 16, kIndirect}});
-                          }}));
+    testing::Values(
+        Wrong{"a head outside the table", "a descriptor's number that",
+              [](FakeDriver& d) { d.offer(8); }},
+        Wrong{"an index far ahead", "more chains at once than",
+              [](FakeDriver& d) { d.put(d.place().driver.raw() + 2, std::uint16_t{9}); }},
+        Wrong{"a chain that bites its tail", "a chain longer than the queue, or",
+              [](FakeDriver& d) {
+                d.descriptor(0, kData, 1, kNext, 1);
+                d.descriptor(1, kData, 1, kNext, 0);
+                d.offer(0);
+              }},
+        Wrong{"a next outside the table", "a descriptor's number that",
+              [](FakeDriver& d) {
+                d.descriptor(0, kData, 1, kNext, 8);
+                d.offer(0);
+              }},
+        Wrong{"an address outside RAM", "a buffer outside",
+              [](FakeDriver& d) {
+                d.offer(0, {{0x1000, 16}});
+              }},
+        Wrong{"a piece that leaves RAM", "a buffer outside",
+              [](FakeDriver& d) {
+                d.offer(0, {{FakeDriver::kRam + FakeDriver::kRamSize - 1, 2}});
+              }},
+        Wrong{"an address that wraps", "a buffer outside",
+              [](FakeDriver& d) {
+                d.offer(0, {{UINT64_MAX - 1, 16}});
+              }},
+        Wrong{"the longest length", "a buffer outside",
+              [](FakeDriver& d) {
+                d.offer(0, {{kData, UINT32_MAX}});
+              }},
+        Wrong{"reading behind writing", "a buffer to be read behind",
+              [](FakeDriver& d) {
+                d.offer(0, {{kData, 1, kWrite}, {kData, 1}});
+              }},
+        Wrong{"a table and a next", "a chain that goes on behind",
+              [](FakeDriver& d) {
+                d.offer(0, {{kData, 16, kIndirect}, {kData, 1}});
+              }},
+        Wrong{"a table of no size", "an indirect table of a wrong size",
+              [](FakeDriver& d) {
+                d.offer(0, {{kData, 0, kIndirect}});
+              }},
+        Wrong{"half a descriptor", "an indirect table of a wrong size",
+              [](FakeDriver& d) {
+                d.offer(0, {{kData, 24, kIndirect}});
+              }},
+        Wrong{"a table larger than the queue", "an indirect table of a wrong size",
+              [](FakeDriver& d) {
+                d.offer(0, {{kData, 9 * 16, kIndirect}});
+              }},
+        Wrong{"a table outside RAM", "an indirect table outside",
+              [](FakeDriver& d) {
+                d.offer(0, {{0, 16, kIndirect}});
+              }},
+        Wrong{"a table in a table", "an indirect table within another",
+              [](FakeDriver& d) {
+                d.descriptor_at(kData, kData, 16, kIndirect, 0);
+                d.offer(0, {{kData, 16, kIndirect}});
+              }},
+        Wrong{"a table that is the queue's own", "an indirect table within another",
+              [](FakeDriver& d) {
+                d.offer(0, {{d.place().descriptors.raw(), 16, kIndirect}});
+              }},
+        Wrong{"a cycle in a table", "a chain longer than the queue, or", [](FakeDriver& d) {
+                d.descriptor_at(kData, kData, 16, kNext, 0);
+                d.offer(0, {{kData, 16, kIndirect}});
+              }}));
 
 TEST(VirtqueueCreate, RefusesRingsOutsideRamMisalignedOrOfAnOddSize) {
   FakeDriver driver;
