@@ -11,6 +11,9 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
+
+#include "vmm/kvm/devices/disk_lock.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -49,36 +52,32 @@ std::string_view foreign_format(int fd) {
   return {};
 }
 
-Result<void> lock(int fd, const DiskConfig& config) {
-  struct flock whole {};
-  whole.l_type = config.read_only ? F_RDLCK : F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  if (::fcntl(fd, F_OFD_SETLK, &whole) == 0) return {};
-  if (errno == EAGAIN || errno == EACCES) {
-    return fail(ErrorCode::Io,
-                fmt::format("the disk {} is in use by another process: stop that (fuser {} names "
-                            "it), or give a copy",
-                            config.path, config.path));
+/// Why a disk could not be opened, and the way out.
+Error cannot_open(const DiskConfig& config, int reason) {
+  const std::string& path = config.path;
+  switch (reason) {
+    case EISDIR:
+      return {
+          ErrorCode::Invalid,
+          fmt::format("the disk {} is a directory; a raw image or a block device is needed", path)};
+    case EBUSY:
+      return {ErrorCode::Io,
+              fmt::format("the disk {} is in use by this host: umount it (lsblk {} shows where), "
+                          "or give a copy",
+                          path, path)};
+    case ENOENT:
+      return {ErrorCode::NotFound,
+              fmt::format("there is no disk {}: truncate -s 1G {} makes one", path, path)};
+    default: break;
   }
-  return fail(ErrorCode::Io,
-              fmt::format("cannot lock the disk {}: {}", config.path, std::strerror(errno)));
-}
-
-Result<UniqueFd> open_file(const DiskConfig& config) {
-  // O_NONBLOCK: not to hang at a FIFO; files and block devices ignore it.
-  UniqueFd fd(
-      ::open(config.path.c_str(), (config.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK));
-  if (fd) return fd;
-  if (errno == EISDIR) {
-    return fail(ErrorCode::Invalid,
-                fmt::format("the disk {} is a directory; a raw image or a block device is needed",
-                            config.path));
+  std::string way_out;
+  if (reason == EACCES || reason == EPERM || reason == EROFS) {
+    way_out = config.read_only ? "; give yourself the right to read it, or a copy"
+                               : fmt::format("; --disk {},ro only reads it", path);
   }
-  const bool denied = !config.read_only && (errno == EACCES || errno == EROFS || errno == EPERM);
-  return fail(errno == ENOENT ? ErrorCode::NotFound : ErrorCode::Io,
-              fmt::format("cannot open the disk {}{}: {}", config.path,
-                          denied ? " for writing (a read-only disk needs less)" : "",
-                          std::strerror(errno)));
+  return {ErrorCode::Io,
+          fmt::format("cannot open the disk {}{}: {}{}", path,
+                      config.read_only ? "" : " for writing", std::strerror(reason), way_out)};
 }
 
 /// The file's size, when it is one that can be a disk.
@@ -125,7 +124,9 @@ bool transfer_all(DiskFile::Pieces pieces, std::uint64_t offset, Transfer transf
 }  // namespace
 
 Result<DiskFile> DiskFile::open(const DiskConfig& config) {
-  UniqueFd fd = TRY(open_file(config));
+  auto opened = open_disk(config);
+  if (!opened) return Unexpected<Error>(cannot_open(config, opened.error()));
+  UniqueFd fd = std::move(*opened);
   const std::uint64_t size = TRY(checked_size(fd.get(), config.path));
   const std::string_view format = foreign_format(fd.get());
   if (!format.empty()) {
@@ -135,14 +136,16 @@ Result<DiskFile> DiskFile::open(const DiskConfig& config) {
                             config.path, format, config.path, config.path));
   }
   if (size == 0) {
-    return fail(ErrorCode::Invalid, fmt::format("the disk {} is empty", config.path));
+    return fail(ErrorCode::Invalid,
+                fmt::format("the disk {} is empty: truncate -s 1G {} makes it one of 1 GiB",
+                            config.path, config.path));
   }
   if (size % kSector != 0) {
     return fail(ErrorCode::Invalid,
                 fmt::format("the disk {} has {} bytes, not a multiple of {}: truncate -s %{} {}",
                             config.path, size, kSector, kSector, config.path));
   }
-  TRY(lock(fd.get(), config));
+  TRY(lock_disk(fd.get(), config));
   return DiskFile(std::move(fd), size, config.read_only);
 }
 

@@ -1,6 +1,5 @@
 // A raw disk image or block device: opened, locked and checked, then read and written in place.
-// The lock is an open file description lock (fcntl(2), F_OFD_SETLK) on the whole file: exclusive,
-// or shared for a read-only disk; QEMU's image locks conflict with it.
+// Who else may have it open meanwhile: disk_lock.h.
 // Does not: know image formats, but for their magic numbers, so as to refuse them with a way out.
 // Threads: any, after open().
 // Fire context: no.

@@ -1,12 +1,11 @@
 #include "vmm/kvm/devices/virtio_block.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "vmm/kvm/devices/testing/fake_driver.h"
+#include "vmm/kvm/devices/testing/temporary_disk.h"
 #include "vmm/kvm/devices/virtio_mmio.h"
 
 namespace ringside::vmm::kvm {
@@ -16,30 +15,6 @@ constexpr std::uint64_t kData = FakeDriver::kData, kHead = kData, kStatus = kDat
 constexpr std::uint64_t kBuffer = kData + 0x1000;
 constexpr std::uint16_t kWrite = FakeDriver::kWrite;
 enum Type : std::uint32_t { kIn = 0, kOut = 1, kFlush = 4, kGetId = 8 };
-
-class TemporaryFile {
- public:
-  explicit TemporaryFile(std::string_view content)
-      : path_(testing::TempDir() + "disk-" + std::to_string(::getpid()) + "-" +
-              std::to_string(++number_)) {
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  const std::string& path() const { return path_; }
-  std::string content() const {
-    std::ifstream file(path_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
- private:
-  static inline int number_ = 0;
-  std::string path_;
-};
-
-std::string message_of(const DiskConfig& config) {
-  auto file = DiskFile::open(config);
-  return file ? "" : file.error().message;
-}
 
 class Block : public testing::Test {
  protected:
@@ -69,7 +44,7 @@ class Block : public testing::Test {
     return driver_.used(static_cast<std::uint16_t>(driver_.used_index() - 1)).second;
   }
 
-  TemporaryFile file_{std::string(512, 'a') + std::string(512, 'b') + std::string(1024, 'c')};
+  TemporaryDisk file_{std::string(512, 'a') + std::string(512, 'b') + std::string(1024, 'c')};
   FakeLine line_;
   FakeDriver driver_{16};
   VirtioBlock block_;
@@ -152,23 +127,6 @@ TEST_F(ReadOnlyBlock, ReadsAndNeverWrites) {
   EXPECT_EQ(file_.content().front(), 'a');
 }
 
-TEST(DiskFile, IsInUseWhileAnotherHasItForWriting) {
-  const TemporaryFile file(std::string(512, 'd'));
-  const DiskConfig writer{file.path(), false}, reader{file.path(), true};
-  {
-    auto first = DiskFile::open(writer);
-    ASSERT_TRUE(first);
-    const std::string words = "the disk " + file.path() +
-                              " is in use by another process: stop that (fuser " + file.path() +
-                              " names it), or give a copy";
-    EXPECT_EQ(message_of(writer), words);
-    EXPECT_EQ(message_of(reader), words);
-  }
-  auto first = DiskFile::open(reader);
-  EXPECT_EQ(message_of(reader), "") << "readers share";
-  EXPECT_NE(message_of(writer), "");
-}
-
 TEST(DiskFile, RefusesOtherFormatsWithTheWayOut) {
   const auto made = [](std::size_t offset, std::string magic) {
     std::string content(1024, '\0');
@@ -184,7 +142,7 @@ TEST(DiskFile, RefusesOtherFormatsWithTheWayOut) {
       {"luks", made(0, "LUKS\xba\xbe")},
   };
   for (const auto& [name, content] : formats) {
-    const TemporaryFile file(content);
+    const TemporaryDisk file(content);
     EXPECT_EQ(message_of({file.path(), true}),
               "the disk " + file.path() + " is a " + name +
                   " image, only raw ones can be used: qemu-img convert -O raw " + file.path() +
@@ -193,14 +151,16 @@ TEST(DiskFile, RefusesOtherFormatsWithTheWayOut) {
 }
 
 TEST(DiskFile, RefusesWhatCannotBeADisk) {
-  const TemporaryFile odd(std::string(513, 'o')), empty("");
+  const TemporaryDisk odd(std::string(513, 'o')), empty("");
   const std::string folder = testing::TempDir();
 
   EXPECT_EQ(message_of({odd.path(), false}), "the disk " + odd.path() +
                                                  " has 513 bytes, not a multiple of 512: "
                                                  "truncate -s %512 " +
                                                  odd.path());
-  EXPECT_EQ(message_of({empty.path(), false}), "the disk " + empty.path() + " is empty");
+  EXPECT_EQ(message_of({empty.path(), false}), "the disk " + empty.path() +
+                                                   " is empty: truncate -s 1G " + empty.path() +
+                                                   " makes it one of 1 GiB");
   for (const bool read_only : {false, true}) {
     EXPECT_EQ(message_of({folder, read_only}),
               "the disk " + folder + " is a directory; a raw image or a block device is needed");
@@ -208,11 +168,11 @@ TEST(DiskFile, RefusesWhatCannotBeADisk) {
   EXPECT_EQ(message_of({"/dev/null", true}),
             "the disk /dev/null is no file; a raw image or a block device is needed");
   EXPECT_EQ(message_of({"/nowhere/disk", false}),
-            "cannot open the disk /nowhere/disk: No such file or directory");
+            "there is no disk /nowhere/disk: truncate -s 1G /nowhere/disk makes one");
 }
 
 TEST(DiskFile, MovesMorePiecesThanOneCallTakes) {
-  const TemporaryFile file(std::string(100 * 512, 'p'));
+  const TemporaryDisk file(std::string(100 * 512, 'p'));
   auto disk = *DiskFile::open({file.path(), false});
   std::vector<std::vector<std::byte>> buffers(100, std::vector<std::byte>(512));
   std::vector<std::span<std::byte>> pieces;
