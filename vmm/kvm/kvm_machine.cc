@@ -17,7 +17,7 @@
 #include "vmm/kvm/kvm_system.h"
 #include "vmm/kvm/layout.h"
 #include "vmm/kvm/serial_peers.h"
-#include "vmm/qemu/kvm_fitness.h"
+#include "vmm/kvm_fitness.h"
 
 namespace ringside::vmm::kvm {
 namespace {

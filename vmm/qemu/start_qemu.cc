@@ -9,10 +9,11 @@
 #include <cstring>
 #include <utility>
 
+#include "vmm/guest_file.h"
+#include "vmm/kvm_fitness.h"
 #include "vmm/machine.h"
 #include "vmm/qemu/child_process.h"
 #include "vmm/qemu/guardian.h"
-#include "vmm/qemu/kvm_fitness.h"
 #include "vmm/qemu/qemu_command.h"
 #include "vmm/qemu/qemu_machine.h"
 #include "vmm/shared_ram.h"
@@ -23,21 +24,20 @@ namespace {
 /// The shim's region lies below 112 MiB, and a Debian initramfs wants the rest.
 constexpr std::uint64_t kSmallestRam = 256 << 20;
 
-Result<void> check_readable(std::string_view what, const std::string& path) {
+Result<void> check_readable(GuestFile which, const std::string& path) {
   struct stat info;
   errno = 0;
   const bool regular = stat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode);
   if (regular && access(path.c_str(), R_OK) == 0) return {};
   if (errno == 0) errno = EISDIR;
-  return fail(ErrorCode::NotFound,
-              fmt::format("cannot read the guest's {} {}: {}", what, path, std::strerror(errno)));
+  return Unexpected<Error>(unreadable(which, path, errno));
 }
 
 Result<void> check_config(const MachineConfig& config) {
   if (config.vcpus == 0) return fail(ErrorCode::Usage, "a guest needs a CPU or more");
   TRY(check_ram_size(config.memory, host_memory(), kSmallestRam));
-  TRY(check_readable("kernel", config.kernel));
-  if (!config.initrd.empty()) TRY(check_readable("initrd", config.initrd));
+  TRY(check_readable(GuestFile::Kernel, config.kernel));
+  if (!config.initrd.empty()) TRY(check_readable(GuestFile::Initrd, config.initrd));
   return {};
 }
 

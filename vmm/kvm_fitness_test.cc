@@ -1,4 +1,4 @@
-#include "vmm/qemu/kvm_fitness.h"
+#include "vmm/kvm_fitness.h"
 
 #include <gtest/gtest.h>
 

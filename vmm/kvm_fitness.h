@@ -1,7 +1,7 @@
 // Can this host's KVM run a stock kernel? Some nested hosts offer a /dev/kvm that emulates kernel
 // mode, some thousand times too slowly and without popcnt or clac; a Linux guest never boots there.
 // So: a million kernel-mode instructions, with those two among them, against the clock.
-// Used by start_qemu. Does not: start QEMU or keep anything open.
+// Used by start_qemu and kvm_machine. Does not: start QEMU or keep anything open.
 // Fire context: no.
 #pragma once
 

@@ -1,7 +1,7 @@
 // The trial: a vCPU in 64-bit kernel mode, one page of code, one port write at its end.
 // In this file, top to bottom: the guest code, its state, the trial (in the child), the judge.
 // KVM API: Linux Documentation/virt/kvm/api.rst.
-#include "vmm/qemu/kvm_fitness.h"
+#include "vmm/kvm_fitness.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
