@@ -17,6 +17,7 @@
 
 #include "vmm/base/unique_fd.h"
 #include "vmm/bz_image.h"
+#include "vmm/guest_file.h"
 #include "vmm/multiboot_header.h"
 #include "vmm/unpack.h"
 
@@ -33,11 +34,11 @@ struct Signature {
 
 using std::string_view_literals::operator""sv;
 constexpr std::array kNoKernels{
-    Signature{56, "ARM\x64"sv, "a kernel for arm64, not for x86"},
-    Signature{56, "RSC\x05"sv, "a kernel for RISC-V, not for x86"},
-    Signature{36, "\x18\x28\x6f\x01"sv, "a kernel for arm, not for x86"},
+    Signature{56, "ARM\x64"sv, "a kernel for arm64: take one built for x86-64"},
+    Signature{56, "RSC\x05"sv, "a kernel for RISC-V: take one built for x86-64"},
+    Signature{36, "\x18\x28\x6f\x01"sv, "a kernel for arm: take one built for x86-64"},
     Signature{4, "zimg"sv, "a kernel in EFI's zboot form: take its vmlinux"},
-    Signature{0, "MZ"sv, "an EFI or Windows program"},
+    Signature{0, "MZ"sv, "an EFI or Windows program, not a kernel"},
     Signature{0, "070701"sv, "an initramfs (cpio), not a kernel"},
     Signature{0, "QFI\xfb"sv, "a disk image (qcow2), not a kernel"},
     Signature{0, "!<arch>"sv, "an archive: take the vmlinuz in it"},
@@ -78,7 +79,7 @@ Result<KernelFile::Format> check_elf(std::span<const std::byte> bytes, std::stri
   const auto invalid = [&](std::string_view what) {
     return fail(ErrorCode::Invalid, fmt::format("{}: {}", name, what));
   };
-  if (bytes.size() < sizeof(Elf32_Ehdr)) return invalid("the ELF file is cut short");
+  if (bytes.size() < sizeof(Elf32_Ehdr)) return invalid("the ELF file is cut short: copy it again");
   const auto octet = [&](std::size_t at) { return std::to_integer<unsigned>(bytes[at]); };
   const bool big = octet(EI_DATA) == ELFDATA2MSB;
   const auto half = [&](std::size_t at) {
@@ -88,22 +89,26 @@ Result<KernelFile::Format> check_elf(std::span<const std::byte> bytes, std::stri
   const bool is_64 = octet(EI_CLASS) == ELFCLASS64;
   if (big || machine != (is_64 ? EM_X86_64 : EM_386)) {
     const std::string_view known = machine_name(machine);
-    return invalid(known.empty() ? fmt::format("a program for machine {}, not for x86", machine)
-                                 : fmt::format("a kernel for {}, not for x86-64", known));
+    return invalid(
+        known.empty()
+            ? fmt::format("a program for machine {}: take a kernel built for x86-64", machine)
+            : fmt::format("a kernel for {}: take one built for x86-64", known));
   }
-  if (is_64 && bytes.size() < sizeof(Elf64_Ehdr)) return invalid("the ELF file is cut short");
+  if (is_64 && bytes.size() < sizeof(Elf64_Ehdr))
+    return invalid("the ELF file is cut short: copy it again");
   switch (half(offsetof(Elf64_Ehdr, e_type))) {
     case ET_EXEC:
     case ET_DYN: break;
     case ET_REL: return invalid("an object file or a module: link it first");
     case ET_CORE: return invalid("a core dump, not a kernel");
-    default: return invalid("an ELF file of unknown type");
+    default: return invalid("an ELF file of unknown type, not a kernel");
   }
   return is_64 ? KernelFile::Format::Elf64 : KernelFile::Format::Elf32;
 }
 
 Result<KernelFile::Format> format_of(std::span<const std::byte> bytes, std::string_view name) {
-  if (bytes.empty()) return fail(ErrorCode::Invalid, fmt::format("{}: the file is empty", name));
+  if (bytes.empty())
+    return fail(ErrorCode::Invalid, fmt::format("{}: the file is empty: copy it again", name));
   if (is_bz_image(bytes)) {
     TRY(read_bz_image(bytes, name));
     return KernelFile::Format::BzImage;
@@ -122,22 +127,21 @@ struct MappedFile {
 };
 
 Result<MappedFile> map_file(const std::string& path) {
-  const auto failed = [&](std::string_view what) {
-    const auto code = errno == ENOENT ? ErrorCode::NotFound : ErrorCode::Io;
-    return fail(code, fmt::format("cannot {} kernel {}: {}", what, path, std::strerror(errno)));
-  };
+  const auto failed = [&] { return Unexpected<Error>(unreadable(GuestFile::Kernel, path, errno)); };
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (fd.get() < 0) return failed("open");
+  if (fd.get() < 0) return failed();
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return failed("read");
-  if (!S_ISREG(status.st_mode))
-    return fail(ErrorCode::Invalid, fmt::format("{}: no regular file", path));
+  if (::fstat(fd.get(), &status) != 0) return failed();
+  if (!S_ISREG(status.st_mode)) {
+    errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+    return failed();
+  }
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size > kMostFile)
     return fail(ErrorCode::Limit, fmt::format("{}: larger than 2 GiB: no kernel", path));
   if (size == 0) return MappedFile{};
   void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (start == MAP_FAILED) return failed("map");
+  if (start == MAP_FAILED) return failed();
   return MappedFile{{start, [size](const void* at) { ::munmap(const_cast<void*>(at), size); }},
                     {static_cast<const std::byte*>(start), size}};
 }

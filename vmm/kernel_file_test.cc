@@ -118,12 +118,12 @@ TEST(KernelFile, OtherArchitecturesAreNamed) {
     elf.machine = machine;
     return refusal(sample_elf(elf));
   };
-  EXPECT_EQ(for_machine(183), "k: a kernel for arm64, not for x86-64");
-  EXPECT_EQ(for_machine(243), "k: a kernel for RISC-V, not for x86-64");
-  EXPECT_EQ(for_machine(3), "k: a kernel for x86 (32 bits), not for x86-64");
-  EXPECT_EQ(for_machine(999), "k: a program for machine 999, not for x86");
-  EXPECT_EQ(refusal(with_text(56, "ARM\x64")), "k: a kernel for arm64, not for x86");
-  EXPECT_EQ(refusal(with_text(56, "RSC\x05")), "k: a kernel for RISC-V, not for x86");
+  EXPECT_EQ(for_machine(183), "k: a kernel for arm64: take one built for x86-64");
+  EXPECT_EQ(for_machine(243), "k: a kernel for RISC-V: take one built for x86-64");
+  EXPECT_EQ(for_machine(3), "k: a kernel for x86 (32 bits): take one built for x86-64");
+  EXPECT_EQ(for_machine(999), "k: a program for machine 999: take a kernel built for x86-64");
+  EXPECT_EQ(refusal(with_text(56, "ARM\x64")), "k: a kernel for arm64: take one built for x86-64");
+  EXPECT_EQ(refusal(with_text(56, "RSC\x05")), "k: a kernel for RISC-V: take one built for x86-64");
 }
 
 TEST(KernelFile, ABigEndianMachineIsNamedToo) {
@@ -132,7 +132,7 @@ TEST(KernelFile, ABigEndianMachineIsNamedToo) {
   elf[18] = std::byte{0};
   elf[19] = std::byte{22};  // e_machine
 
-  EXPECT_EQ(refusal(elf), "k: a kernel for s390, not for x86-64");
+  EXPECT_EQ(refusal(elf), "k: a kernel for s390: take one built for x86-64");
 }
 
 TEST(KernelFile, ElfFilesThatAreNoProgramsAreNamed) {
@@ -146,7 +146,7 @@ TEST(KernelFile, ElfFilesThatAreNoProgramsAreNamed) {
 }
 
 TEST(KernelFile, WhatIsNoKernelIsNamed) {
-  EXPECT_EQ(refusal({}), "k: the file is empty");
+  EXPECT_EQ(refusal({}), "k: the file is empty: copy it again");
   EXPECT_EQ(refusal(packed(sample_elf({}), "gzip")), "k: packed with gzip: unpack it first");
   EXPECT_EQ(refusal(packed(sample_elf({}), "xz")), "k: packed with xz: unpack it first");
   EXPECT_EQ(refusal(with_text(0, "070701")), "k: an initramfs (cpio), not a kernel");
@@ -160,7 +160,8 @@ TEST(KernelFile, FilesThatAreCutShortSaySo) {
 
   EXPECT_EQ(refusal({bz_image.begin(), bz_image.begin() + 1100}),
             "k: the bzImage is cut short after 1100 bytes: copy it again");
-  EXPECT_EQ(refusal({elf.begin(), elf.begin() + 40}), "k: the ELF file is cut short");
+  EXPECT_EQ(refusal({elf.begin(), elf.begin() + 40}),
+            "k: the ELF file is cut short: copy it again");
 }
 
 TEST(KernelFile, AKernelOfBefore2013IsRefusedByItsProtocol) {
@@ -186,14 +187,17 @@ TEST(KernelFile, OpensFilesAndNamesThemInErrors) {
   std::filesystem::remove(path);
   EXPECT_TRUE(std::equal(file->bytes().begin(), file->bytes().end(), elf.begin(), elf.end()));
   std::ofstream(path).close();
-  EXPECT_EQ(KernelFile::open(path).error().message, path + ": the file is empty");
+  EXPECT_EQ(KernelFile::open(path).error().message, path + ": the file is empty: copy it again");
   std::filesystem::remove(path);
 
   const auto missing = KernelFile::open(path);
   ASSERT_FALSE(missing.has_value());
   EXPECT_EQ(missing.error().code, ErrorCode::NotFound);
-  EXPECT_EQ(missing.error().message, "cannot open kernel " + path + ": No such file or directory");
-  EXPECT_EQ(KernelFile::open(folder).error().code, ErrorCode::Invalid);
+  EXPECT_EQ(missing.error().message,
+            "cannot read the guest's kernel " + path +
+                ": No such file or directory; give --kernel a bzImage (/boot/vmlinuz-*) or a "
+                "vmlinux that you may read");
+  EXPECT_EQ(KernelFile::open(folder).error().code, ErrorCode::Io);
 }
 
 }  // namespace

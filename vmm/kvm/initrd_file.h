@@ -1,5 +1,5 @@
-// The initrd, mapped for the time of loading it. Says when the file ends too early, as far as its
-// format tells without unpacking: a cpio archive's headers, the footer of xz.
+// The initrd, mapped for the time of loading it. Says when the file ends too early
+// (initrd_parts.h).
 // Used by kvm_machine. Fire context: no.
 #pragma once
 
@@ -14,7 +14,8 @@ namespace ringside::vmm::kvm {
 
 class InitrdFile {
  public:
-  /// No bytes for an empty path. NotFound, or Invalid for a file that is empty or cut off.
+  /// No bytes for an empty path. NotFound, Io, or Invalid for a file that is empty or cut off, with
+  /// the way out.
   static Result<InitrdFile> open(const std::string& path);
   InitrdFile(InitrdFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   InitrdFile& operator=(InitrdFile&&) = delete;
@@ -27,8 +28,5 @@ class InitrdFile {
 
   std::span<std::byte> bytes_;
 };
-
-/// Whether an archive that begins like this must be longer than it is. Other formats: false.
-bool is_cut_off(std::span<const std::byte> archive);
 
 }  // namespace ringside::vmm::kvm

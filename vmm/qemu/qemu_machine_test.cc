@@ -221,14 +221,20 @@ std::string start_error(const MachineConfig& config) {
 }
 
 TEST(StartQemu, SaysWhatIsWrongInOneLine) {
+  const std::string kernel_words =
+      "; give --kernel a bzImage (/boot/vmlinuz-*) or a vmlinux that you may read";
+  const std::string initrd_words =
+      "; give --initrd a file that you may read, or leave it away for a kernel that needs none";
   MachineConfig config = bootable();
   config.kernel = "/no/such/kernel";
-  EXPECT_EQ(start_error(config),
-            "cannot read the guest's kernel /no/such/kernel: No such file or directory");
+  EXPECT_EQ(
+      start_error(config),
+      "cannot read the guest's kernel /no/such/kernel: No such file or directory" + kernel_words);
   config = bootable();
   config.initrd = "/no/such/initrd";
-  EXPECT_EQ(start_error(config),
-            "cannot read the guest's initrd /no/such/initrd: No such file or directory");
+  EXPECT_EQ(
+      start_error(config),
+      "cannot read the guest's initrd /no/such/initrd: No such file or directory" + initrd_words);
   config = bootable();
   config.qemu = "no-such-qemu";
   EXPECT_EQ(start_error(config),
@@ -237,10 +243,12 @@ TEST(StartQemu, SaysWhatIsWrongInOneLine) {
   EXPECT_TRUE(start_error(config).starts_with("no program /tmp: ")) << "a folder";
   config = bootable();
   config.kernel = "/tmp";
-  EXPECT_EQ(start_error(config), "cannot read the guest's kernel /tmp: Is a directory");
+  EXPECT_EQ(start_error(config),
+            "cannot read the guest's kernel /tmp: Is a directory" + kernel_words);
   config = bootable();
   config.initrd = "/tmp";
-  EXPECT_EQ(start_error(config), "cannot read the guest's initrd /tmp: Is a directory");
+  EXPECT_EQ(start_error(config),
+            "cannot read the guest's initrd /tmp: Is a directory" + initrd_words);
   config = bootable();
   config.memory = 1 << 20;
   EXPECT_EQ(start_error(config), "a guest needs 256 MiB of memory or more, not 1 MiB");

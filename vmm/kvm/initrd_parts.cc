@@ -1,0 +1,229 @@
+// In this file, top to bottom: cpio, what is packed with lengths, what has to be unpacked, the row.
+// Formats: buffer-format.rst (cpio "newc"); The .xz File Format 1.1.0, 2.1.2.4 (the footer's magic
+// bytes); RFC 8878 (zstd); lz4_Frame_format.md, "Legacy frame".
+#include "vmm/kvm/initrd_parts.h"
+
+#include <bzlib.h>
+#include <lz4.h>
+#include <lzma.h>
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "vmm/unpack.h"
+
+namespace ringside::vmm::kvm {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+/// How a part ends. Unknown: damaged, of a kind that we do not know, or too large to find out.
+struct Part {
+  enum End : std::uint8_t { Whole, CutOff, Unknown };
+  End end = Unknown;
+  std::size_t size = 0;  // of a whole one, not 0
+};
+constexpr Part kCutOff{Part::CutOff, 0}, kUnknown{};
+Part whole(std::size_t size) {
+  return {Part::Whole, size};
+}
+
+// SAFETY: char may alias.
+std::string_view text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::optional<std::size_t> hex_field(std::string_view header, std::size_t index) {
+  const std::string_view digits = header.substr(6 + index * 8, 8);
+  std::size_t value = 0;
+  const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  if (end.ec != std::errc() || end.ptr != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+constexpr std::size_t round_up(std::size_t value) {
+  return (value + 3) & ~std::size_t{3};
+}
+
+/// From header to header, up to the trailer, which need not be there.
+Part read_cpio(Bytes bytes) {
+  constexpr std::size_t kHeader = 110;
+  constexpr std::string_view kMagic = "07070";  // and 1 or 2
+  const std::string_view file = text_of(bytes);
+  std::size_t at = 0;
+  while (at < file.size() && kMagic.starts_with(file.substr(at, kMagic.size()))) {
+    if (file.size() - at < kHeader) return kCutOff;
+    const std::string_view header = file.substr(at, kHeader);
+    const auto size = hex_field(header, 6), name_size = hex_field(header, 11);
+    if (!size || !name_size) return kUnknown;
+    const std::size_t name = at + kHeader, data = round_up(name + *name_size);
+    if (*name_size > file.size() - name) return kCutOff;
+    if (*size != 0 && (data > file.size() || *size > file.size() - data)) return kCutOff;
+    at = std::min(round_up(data + *size), file.size());  // zero bytes up to there may be missing
+    if (file.substr(name).starts_with("TRAILER!!!")) break;
+  }
+  return whole(at);
+}
+
+Part read_zstd(Bytes bytes) {
+  const std::size_t size = ZSTD_findFrameCompressedSize(bytes.data(), bytes.size());
+  if (ZSTD_isError(size) == 0) return whole(size);
+  return ZSTD_getErrorCode(size) == ZSTD_error_srcSize_wrong ? kCutOff : kUnknown;
+}
+
+/// The legacy frame: blocks with their size before them, until a size that none can have. A magic
+/// number among them begins another frame.
+Part read_lz4(Bytes bytes) {
+  constexpr std::size_t kMostBlock = LZ4_COMPRESSBOUND(8 << 20);
+  std::uint32_t magic = 0, size = 0;
+  std::memcpy(&magic, bytes.data(), sizeof magic);  // there, or this would be no lz4
+  std::size_t at = sizeof magic;
+  while (bytes.size() - at >= sizeof size) {
+    std::memcpy(&size, bytes.subspan(at).data(), sizeof size);
+    if (size != magic && (size == 0 || size > kMostBlock)) break;
+    at += sizeof size;
+    if (size == magic) continue;
+    if (size > bytes.size() - at) return kCutOff;
+    at += size;
+  }
+  return whole(at);
+}
+
+/// One call of a library's unpacker: takes what it likes of `in`, fills what it likes of `out`.
+struct Step {
+  enum Result : std::uint8_t { GoesOn, Ends, Fails };
+  Result result;
+  std::size_t in, out;  // taken, filled
+};
+using Buffer = std::array<std::uint8_t, 1 << 16>;
+
+template <class Unpacker>
+Part unpack_to_nowhere(Bytes bytes, Unpacker unpacker) {
+  Buffer out;
+  std::size_t done = 0;
+  for (std::uint64_t unpacked = 0; unpacked <= kMostUnpacked;) {
+    // SAFETY: unsigned char may alias. The libraries' sizes are unsigned int.
+    const auto* const in = reinterpret_cast<const std::uint8_t*>(bytes.data()) + done;
+    const std::size_t size =
+        std::min<std::size_t>(bytes.size() - done, std::numeric_limits<int>::max());
+    const Step step = unpacker({in, size}, out);
+    done += step.in;
+    unpacked += step.out;
+    if (step.result == Step::Ends) return whole(done);
+    if (step.result == Step::Fails) return kUnknown;
+    if (done == bytes.size() && step.out < out.size()) return kCutOff;
+    if (step.in == 0 && step.out == 0) return kUnknown;
+  }
+  return kUnknown;
+}
+
+using Octets = std::span<const std::uint8_t>;
+
+Part read_gzip(Bytes bytes) {
+  z_stream stream{};
+  if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) return kUnknown;  // 16: gzip's framing
+  const Part part = unpack_to_nowhere(bytes, [&](Octets in, Buffer& out) -> Step {
+    stream.next_in = const_cast<std::uint8_t*>(in.data());  // it only reads
+    stream.avail_in = static_cast<uInt>(in.size());
+    stream.next_out = out.data();
+    stream.avail_out = static_cast<uInt>(out.size());
+    const int code = inflate(&stream, Z_NO_FLUSH);
+    const bool good = code == Z_OK || code == Z_BUF_ERROR;
+    return {code == Z_STREAM_END ? Step::Ends
+            : good               ? Step::GoesOn
+                                 : Step::Fails,
+            in.size() - stream.avail_in, out.size() - stream.avail_out};
+  });
+  inflateEnd(&stream);
+  return part;
+}
+
+Part run_lzma(lzma_stream& stream, Bytes bytes) {
+  const Part part = unpack_to_nowhere(bytes, [&](Octets in, Buffer& out) -> Step {
+    stream.next_in = in.data();
+    stream.avail_in = in.size();
+    stream.next_out = out.data();
+    stream.avail_out = out.size();
+    const lzma_ret code = lzma_code(&stream, LZMA_RUN);
+    const bool good = code == LZMA_OK || code == LZMA_BUF_ERROR;
+    return {code == LZMA_STREAM_END ? Step::Ends
+            : good                  ? Step::GoesOn
+                                    : Step::Fails,
+            in.size() - stream.avail_in, out.size() - stream.avail_out};
+  });
+  lzma_end(&stream);
+  return part;
+}
+
+constexpr std::uint64_t kDictionaryMemory = 256 << 20;
+
+Part read_xz(Bytes bytes) {
+  const std::string_view file = text_of(bytes);
+  const std::size_t last = file.find_last_not_of('\0');
+  if (file.substr(0, last + 1).ends_with("YZ")) return whole(bytes.size());
+  lzma_stream stream = LZMA_STREAM_INIT;
+  if (lzma_stream_decoder(&stream, kDictionaryMemory, 0) != LZMA_OK) return kUnknown;
+  return run_lzma(stream, bytes);
+}
+
+Part read_lzma(Bytes bytes) {
+  lzma_stream stream = LZMA_STREAM_INIT;
+  if (lzma_alone_decoder(&stream, kDictionaryMemory) != LZMA_OK) return kUnknown;
+  return run_lzma(stream, bytes);
+}
+
+Part read_bzip2(Bytes bytes) {
+  bz_stream stream{};
+  if (BZ2_bzDecompressInit(&stream, 0, 0) != BZ_OK) return kUnknown;
+  const Part part = unpack_to_nowhere(bytes, [&](Octets in, Buffer& out) -> Step {
+    // SAFETY: char may alias; the library only reads its input.
+    stream.next_in = const_cast<char*>(reinterpret_cast<const char*>(in.data()));
+    stream.avail_in = static_cast<unsigned>(in.size());
+    stream.next_out = reinterpret_cast<char*>(out.data());
+    stream.avail_out = static_cast<unsigned>(out.size());
+    const int code = BZ2_bzDecompress(&stream);
+    return {code == BZ_STREAM_END ? Step::Ends
+            : code == BZ_OK       ? Step::GoesOn
+                                  : Step::Fails,
+            in.size() - stream.avail_in, out.size() - stream.avail_out};
+  });
+  BZ2_bzDecompressEnd(&stream);
+  return part;
+}
+
+Part read_part(Bytes bytes) {
+  if (bytes[0] == std::byte{'0'}) return read_cpio(bytes);
+  const std::string_view packing = packing_of(bytes);
+  if (packing == "gzip") return read_gzip(bytes);
+  if (packing == "xz") return read_xz(bytes);
+  if (packing == "zstd") return read_zstd(bytes);
+  if (packing == "lz4") return read_lz4(bytes);
+  if (packing == "bzip2") return read_bzip2(bytes);
+  if (packing == "lzma") return read_lzma(bytes);
+  return kUnknown;
+}
+
+}  // namespace
+
+bool is_cut_off(Bytes initrd) {
+  while (!initrd.empty()) {
+    const auto next = std::ranges::find_if(initrd, [](std::byte b) { return b != std::byte{0}; });
+    initrd = initrd.subspan(static_cast<std::size_t>(next - initrd.begin()));
+    if (initrd.empty()) return false;
+    const Part part = read_part(initrd);
+    if (part.end != Part::Whole || part.size == 0) return part.end == Part::CutOff;
+    initrd = initrd.subspan(part.size);
+  }
+  return false;
+}
+
+}  // namespace ringside::vmm::kvm
