@@ -52,7 +52,9 @@ void BootSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts,
 Result<void> BootSide::arm() {
   plan_.emplace(points_.points(), BootPlan::find_markers(points_));
   if (auto text = plan_->notice()) notice(std::move(*text));
-  setter_ = std::make_unique<BreakpointSetter>(machine_, *machine_.exits());
+  vmm::VcpuExits::LoadedAt loaded_at;
+  if (!kernel_.is_linux()) loaded_at = [this](GuestVirt at) { return kernel_.loaded_at(at); };
+  setter_ = std::make_unique<BreakpointSetter>(machine_, *machine_.exits(), std::move(loaded_at));
   const BootPlan::Step step = plan_->start();
   auto done = setter_->set(step.wanted);
   const bool wanted = done.has_value();
@@ -66,7 +68,7 @@ void BootSide::disarm() {
   setter_.reset();
   auto paused = vmm::PausedMachine::pause(machine_);
   if (!paused) return;  // gone, and the breakpoints with it
-  if (const auto done = machine_.exits()->set_breakpoints(*paused, {}); !done) {
+  if (const auto done = machine_.exits()->set_breakpoints(*paused, {}, {}); !done) {
     notice(done.error().message);
   }
 }

@@ -112,6 +112,19 @@ TEST_F(Boot, ManyPlacesStandStepByStep) {
   EXPECT_TRUE(stands("four") && !stands("five"));
 }
 
+TEST_F(Boot, OnlyAnotherKernelHasBreakpointsWhereItWasLoaded) {
+  enable("one");
+  arm();
+  EXPECT_FALSE(machine_.fake.loaded_at) << "a Linux rewrites its text";
+  side_->disarm();
+
+  kernel_.linux = false;
+  ASSERT_TRUE(side_->arm());
+
+  ASSERT_TRUE(machine_.fake.loaded_at);
+  EXPECT_EQ(machine_.fake.loaded_at(kernel_address(0x1234)), GuestPhys(0x1234));
+}
+
 TEST_F(Boot, LeavesNoBreakpointBehind) {
   enable("one");
   arm();

@@ -7,8 +7,9 @@
 
 namespace ringside::providers {
 
-BreakpointSetter::BreakpointSetter(vmm::Machine& machine, vmm::VcpuExits& exits)
-    : machine_(machine), exits_(exits) {
+BreakpointSetter::BreakpointSetter(vmm::Machine& machine, vmm::VcpuExits& exits,
+                                   vmm::VcpuExits::LoadedAt loaded_at)
+    : machine_(machine), exits_(exits), loaded_at_(std::move(loaded_at)) {
   // Signals belong to the session's thread; a thread inherits the mask of its creator.
   sigset_t all, before;
   sigfillset(&all);
@@ -53,7 +54,7 @@ void BreakpointSetter::body() {
 
 Result<void> BreakpointSetter::set_paused(const std::vector<GuestVirt>& addresses) {
   vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
-  return exits_.set_breakpoints(paused, addresses);
+  return exits_.set_breakpoints(paused, addresses, loaded_at_);
 }
 
 }  // namespace ringside::providers

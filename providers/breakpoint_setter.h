@@ -18,7 +18,9 @@ namespace ringside::providers {
 
 class BreakpointSetter {
  public:
-  BreakpointSetter(vmm::Machine& machine, vmm::VcpuExits& exits);
+  /// `loaded_at` as VcpuExits::set_breakpoints takes it.
+  BreakpointSetter(vmm::Machine& machine, vmm::VcpuExits& exits,
+                   vmm::VcpuExits::LoadedAt loaded_at);
   /// Whoever waits in set() is answered.
   ~BreakpointSetter();
   BreakpointSetter(const BreakpointSetter&) = delete;
@@ -33,6 +35,7 @@ class BreakpointSetter {
 
   vmm::Machine& machine_;
   vmm::VcpuExits& exits_;
+  const vmm::VcpuExits::LoadedAt loaded_at_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<std::vector<GuestVirt>> request_;

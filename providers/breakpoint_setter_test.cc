@@ -16,7 +16,7 @@ class Setter : public testing::Test {
 };
 
 TEST_F(Setter, SetsInAPauseOfItsOwn) {
-  BreakpointSetter setter(machine_, exits_);
+  BreakpointSetter setter(machine_, exits_, {});
 
   ASSERT_TRUE(setter.set({GuestVirt(0x1000), GuestVirt(0x2000)}));
   ASSERT_TRUE(setter.set({GuestVirt(0x3000)}));
@@ -27,7 +27,7 @@ TEST_F(Setter, SetsInAPauseOfItsOwn) {
 }
 
 TEST_F(Setter, TellsWhyItCouldNot) {
-  BreakpointSetter setter(machine_, exits_);
+  BreakpointSetter setter(machine_, exits_, {});
   machine_.dead = true;
 
   const auto done = setter.set({GuestVirt(0x1000)});
@@ -38,7 +38,7 @@ TEST_F(Setter, TellsWhyItCouldNot) {
 }
 
 TEST_F(Setter, EndsWithoutHavingSetAnything) {
-  { const BreakpointSetter setter(machine_, exits_); }
+  { const BreakpointSetter setter(machine_, exits_, {}); }
 
   EXPECT_EQ(machine_.pauses, 0u);
 }

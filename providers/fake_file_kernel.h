@@ -43,6 +43,9 @@ class FakeFileKernel final : public guest_linux::FileKernel {
 
   bool is_linux() const override { return linux; }
   const GuestReader& text() const override { return text_; }
+  std::optional<GuestPhys> loaded_at(GuestVirt at) const override {
+    return GuestPhys(at.raw() - kKernelBase);
+  }
   const std::optional<std::vector<PatchedSite>>& patched_at_boot() const override {
     return boot_patches;
   }

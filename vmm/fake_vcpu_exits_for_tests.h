@@ -45,8 +45,10 @@ class FakeVcpuExits final : public VcpuExits {
     const auto found = reasons.find(kind);
     return found == reasons.end() ? std::nullopt : std::optional(found->second);
   }
-  Result<void> set_breakpoints(PausedMachine&, std::span<const GuestVirt> addresses) override {
+  Result<void> set_breakpoints(PausedMachine&, std::span<const GuestVirt> addresses,
+                               const LoadedAt& where) override {
     breakpoints.assign(addresses.begin(), addresses.end());
+    loaded_at = where;
     return {};
   }
   void sample(std::uint64_t tag) override { sampled = tag; }
@@ -59,6 +61,7 @@ class FakeVcpuExits final : public VcpuExits {
   bool refuses_all = false;
   std::map<VcpuEvent::Kind, std::string> reasons;
   std::vector<GuestVirt> breakpoints;
+  LoadedAt loaded_at;  // as of the last set_breakpoints()
 };
 
 }  // namespace ringside::vmm

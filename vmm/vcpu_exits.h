@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,6 +60,7 @@ class ExitSink {
   /// The shim rang: `value` is what it wrote to the doorbell port (the mailbox's index). Hostile.
   virtual void on_doorbell(StoppedVcpu& vcpu, std::uint32_t value) = 0;
   /// A breakpoint of ours. When it returns the vCPU executes the instruction that stands there.
+  /// rip is another than `address` where the guest runs the code at another one: its physical.
   virtual void on_breakpoint(StoppedVcpu& vcpu, GuestVirt address) = 0;
   virtual void on_event(StoppedVcpu& vcpu, const VcpuEvent& event) = 0;
   /// What VcpuExits::sample asked for.
@@ -84,12 +86,16 @@ class VcpuExits {
   /// Why this host cannot tell events of that kind; empty when it can.
   virtual std::optional<std::string> cannot(VcpuEvent::Kind kind) const = 0;
 
+  /// Where the kernel file's loader put what is linked at an address; empty where it put nothing.
+  using LoadedAt = std::function<std::optional<GuestPhys>(GuestVirt)>;
+
   /// Replaces the breakpoints by these (none: removes them). They need no guest code, no IDT and no
-  /// paging. By int3 where KVM intercepts it or the guest's IDT has a #BP gate, else by the four
-  /// debug registers: then Limit, with the way out, when there are more addresses. An address that
-  /// is not mapped yet is Invalid, unless a debug register can watch it.
-  virtual Result<void> set_breakpoints(PausedMachine& machine,
-                                       std::span<const GuestVirt> addresses) = 0;
+  /// paging. What no page table maps yet, and what our bytes do not fit, the four debug registers
+  /// watch: Limit, with the way out, when that is more, and Invalid where they do not work. With
+  /// `loaded_at` bytes stand where the loader put the code, too, and are met at its physical
+  /// address before the guest pages; for kernels that do not rewrite their text meanwhile.
+  virtual Result<void> set_breakpoints(PausedMachine& machine, std::span<const GuestVirt> addresses,
+                                       const LoadedAt& loaded_at) = 0;
 
   /// Kicks every vCPU out of the guest for a look: each calls on_sample with `tag` on its own
   /// thread, where it was, and goes on; nobody waits for anybody. Returns at once. A vCPU that has

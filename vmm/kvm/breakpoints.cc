@@ -121,6 +121,16 @@ Breakpoints::Found Breakpoints::find(GuestVirt at) const {
   return watched ? Found::Watched : Found::Nothing;
 }
 
+std::optional<GuestVirt> Breakpoints::met_at(GuestVirt rip, const Locate& locate) const {
+  const std::shared_lock lock(mutex_);
+  if (bytes_.contains(rip)) return rip;
+  const auto where = locate(rip);
+  const auto met = std::find_if(bytes_.begin(), bytes_.end(), [&](const auto& breakpoint) {
+    return breakpoint.second.where[0] == where;
+  });
+  return met == bytes_.end() ? std::nullopt : std::optional(met->first);
+}
+
 /// DR7's bits are those of SDM volume 3B, 17.2.4: instruction breakpoints have type and size 0.
 DebugSetup Breakpoints::setup() const {
   const std::shared_lock lock(mutex_);

@@ -64,6 +64,9 @@ class Breakpoints {
 
   enum class Found : std::uint8_t { Nothing, Byte, Watched };
   Found find(GuestVirt at) const;
+  /// The breakpoint whose bytes a vCPU ran into at `rip`: the one there, else the one that `locate`
+  /// shows to be there under another address, as code is that runs before it is mapped.
+  std::optional<GuestVirt> met_at(GuestVirt rip, const Locate& locate) const;
   DebugSetup setup() const;
 
   /// Takes our bytes out of `code`, which was read at `at`.

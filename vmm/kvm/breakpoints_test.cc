@@ -152,6 +152,18 @@ TEST_F(BreakpointsTest, ByPortAreTwoBytesThatAReaderOfCodeDoesNotSee) {
   EXPECT_EQ(code[1], std::byte{0x89});
 }
 
+TEST_F(BreakpointsTest, AreMetUnderAnotherAddressToo) {
+  Breakpoints breakpoints = make(TrapRoute::Intercepted);
+  ASSERT_TRUE(replace(breakpoints, at({0x1000, 0x1100})));
+  const auto locate = [](GuestVirt address) {
+    return std::optional(GuestPhys(address.raw() % 0x8000));
+  };
+
+  EXPECT_EQ(breakpoints.met_at(GuestVirt(0x1100), locate), GuestVirt(0x1100));
+  EXPECT_EQ(breakpoints.met_at(GuestVirt(0x9100), locate), GuestVirt(0x1100));
+  EXPECT_FALSE(breakpoints.met_at(GuestVirt(0x9101), locate));
+}
+
 TEST_F(BreakpointsTest, AreLiftedForOneInstruction) {
   put(0x1000, {0x55});
   Breakpoints breakpoints = make(TrapRoute::Intercepted);

@@ -83,8 +83,9 @@ Result<void> KvmExits::listen_to_host(VcpuTracepoints::Wanted wanted) {
   return {};
 }
 
-Result<void> KvmExits::set_breakpoints(PausedMachine&, std::span<const GuestVirt> addresses) {
-  const auto locate = [&](GuestVirt at) { return guest_.locate(at); };
+Result<void> KvmExits::set_breakpoints(PausedMachine&, std::span<const GuestVirt> addresses,
+                                       const LoadedAt& loaded_at) {
+  const auto locate = [&](GuestVirt at) { return guest_.locate(at, loaded_at); };
   TRY(guest_.breakpoints().replace(addresses, locate));
   for (const auto& vcpu : guest_.vcpus()) TRY(vcpu->arm());
   return {};

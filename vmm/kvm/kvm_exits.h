@@ -18,8 +18,8 @@ class KvmExits final : public VcpuExits {
   void set_sink(PausedMachine& machine, ExitSink* sink) override;
   Result<void> want(PausedMachine& machine, const Wanted& wanted) override;
   std::optional<std::string> cannot(VcpuEvent::Kind kind) const override;
-  Result<void> set_breakpoints(PausedMachine& machine,
-                               std::span<const GuestVirt> addresses) override;
+  Result<void> set_breakpoints(PausedMachine& machine, std::span<const GuestVirt> addresses,
+                               const LoadedAt& loaded_at) override;
   void sample(std::uint64_t tag) override;
   std::uint64_t lost_events() const override;
 

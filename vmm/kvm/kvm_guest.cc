@@ -6,6 +6,7 @@
 
 #include "vmm/kvm/layout.h"
 #include "vmm/kvm/vcpu_state.h"
+#include "vmm/paging.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -115,10 +116,16 @@ Result<Registers> KvmGuest::registers(unsigned vcpu) const {
   return vcpus_[vcpu]->kvm().registers();
 }
 
-std::optional<GuestPhys> KvmGuest::locate(GuestVirt at) const {
+std::optional<GuestPhys> KvmGuest::locate(GuestVirt at,
+                                          const VcpuExits::LoadedAt& loaded_at) const {
+  bool one_to_one = false;
   for (const auto& vcpu : vcpus_) {
     auto registers = vcpu->kvm().registers();
     if (!registers) continue;
+    if (!pages(*registers)) {
+      one_to_one = true;
+      continue;
+    }
     if (const auto found = vcpu->locate(*registers, at)) return found;
     // Linux with page-table isolation: a vCPU in user mode has the kernel's table beside its own
     // (arch/x86/include/asm/pgtable.h, PTI_PGTABLE_SWITCH_BIT).
@@ -127,7 +134,9 @@ std::optional<GuestPhys> KvmGuest::locate(GuestVirt at) const {
     registers->cr3 &= ~kUserHalf;
     if (const auto found = vcpu->locate(*registers, at)) return found;
   }
-  return std::nullopt;
+  const auto loaded = loaded_at ? loaded_at(at) : std::nullopt;
+  if (loaded || !one_to_one) return loaded;
+  return GuestPhys(at.raw());
 }
 
 }  // namespace ringside::vmm::kvm

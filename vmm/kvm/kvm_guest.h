@@ -20,6 +20,7 @@
 #include "vmm/kvm/vcpu.h"
 #include "vmm/machine.h"
 #include "vmm/shared_ram.h"
+#include "vmm/vcpu_exits.h"
 
 namespace ringside::vmm::kvm {
 
@@ -57,8 +58,9 @@ class KvmGuest {
 
   // While paused.
   Result<Registers> registers(unsigned vcpu) const;
-  /// By the page tables of any vCPU, those of vCPU 0 first.
-  std::optional<GuestPhys> locate(GuestVirt at) const;
+  /// By the page tables of any vCPU, those of vCPU 0 first; else as it was loaded; else one to one,
+  /// if a vCPU does not page.
+  std::optional<GuestPhys> locate(GuestVirt at, const VcpuExits::LoadedAt& loaded_at = {}) const;
 
  private:
   KvmGuest(KvmVm vm, SharedRam ram, unsigned vcpus, TrapHabits habits);

@@ -164,6 +164,37 @@ TEST_F(KvmLiveTraps, EveryCallIsSeenBeforeThereIsAnIdt) {
   EXPECT_EQ(word(8), kFewerCalls) << "the instruction under the breakpoint is executed once a call";
 }
 
+TEST_F(KvmLiveTraps, CodeIsSeenWhereItWasLoadedBeforeItRunsAtItsOwnAddress) {
+  constexpr std::uint64_t kLinkedFor = 0xffff'ffff'8000'0000;
+  const auto code = CODE_OF(guest_calls);
+  const std::uint64_t nop = find(code, {0x0f, 0x1f, 0x44});
+  std::vector<GuestVirt> at;
+  for (const std::uint64_t place : {kGuestCode, find(code, {0x48, 0xc7, 0xc7}), nop, nop + 5,
+                                    find(code, {0x48, 0xff, 0x47, 0x08})}) {
+    at.emplace_back(kLinkedFor + place);
+  }
+  hold();
+  boot(code);
+  {
+    auto paused = PausedMachine::pause(machine());
+    ASSERT_TRUE(paused);
+    machine().exits()->set_sink(*paused, &sink());
+    const auto done = machine().exits()->set_breakpoints(
+        *paused, at, [](GuestVirt linked) { return GuestPhys(linked.raw() - kLinkedFor); });
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  machine().release();
+
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  EXPECT_EQ(sink().hits_at(at[0].raw()), 1u);
+  EXPECT_EQ(sink().hits_at(at[1].raw()), 1u);
+  EXPECT_EQ(sink().hits_at(at[2].raw()), kCalls);
+  EXPECT_EQ(sink().hits_at(at[3].raw()), kCalls);
+  EXPECT_EQ(sink().hits_at(at[4].raw()), kFewerCalls);
+  EXPECT_EQ(word(0), kCalls);
+  EXPECT_EQ(word(8), kFewerCalls);
+}
+
 TEST_F(KvmLiveTraps, ABreakpointAtTheFirstInstructionIsSeen) {
   ASSERT_TRUE(boot_with_sink(CODE_OF(guest_calls), {}, {GuestVirt(kGuestCode)})) << refusal();
 
@@ -204,7 +235,7 @@ TEST_F(KvmLiveTraps, AnyNumberIsSeenOnceTheGuestHasAGateAndItsOwnInt3StaysItsOwn
   {
     auto paused = PausedMachine::pause(machine());
     ASSERT_TRUE(paused);
-    const auto done = machine().exits()->set_breakpoints(*paused, at);
+    const auto done = machine().exits()->set_breakpoints(*paused, at, {});
     ASSERT_TRUE(done) << done.error().message;
   }
   ringing.answered = true;
@@ -238,7 +269,7 @@ TEST_F(KvmLiveTraps, BreakpointsThatComeAndGoLoseNoInstruction) {
     if (!paused) break;  // it has ended already
     const GuestVirt at(inc);
     const auto done =
-        machine().exits()->set_breakpoints(*paused, std::span(&at, round % 2 == 0 ? 1 : 0));
+        machine().exits()->set_breakpoints(*paused, std::span(&at, round % 2 == 0 ? 1 : 0), {});
     ASSERT_TRUE(done) << done.error().message;
   }
 
@@ -266,7 +297,7 @@ TEST_F(KvmLiveTraps, AnAddressWithoutMemoryIsRefusedAndTheRestStays) {
   auto paused = PausedMachine::pause(machine());
   ASSERT_TRUE(paused);
 
-  const auto done = machine().exits()->set_breakpoints(*paused, far);
+  const auto done = machine().exits()->set_breakpoints(*paused, far, {});
 
   ASSERT_FALSE(done);
   EXPECT_NE(done.error().message.find("debug registers"), std::string::npos);

@@ -107,8 +107,9 @@ class Vcpu final : public StoppedVcpu {
   void settle(GuestVirt at);
   void on_watched(GuestVirt at);
   void fire(GuestVirt at);
-  void execute_under(GuestVirt at);
-  bool execute_simply(GuestVirt at);
+  std::optional<GuestVirt> met_at(GuestVirt rip) const;
+  void execute_under(GuestVirt site, GuestVirt rip);
+  bool execute_simply(GuestVirt site, GuestVirt at, std::uint64_t offset);
   void step_alone(GuestVirt site, GuestVirt at);
   void step_from(GuestVirt at);
   void inject(std::uint8_t vector);

@@ -106,12 +106,19 @@ void Vcpu::on_debug() {
   give_back_debug(debug.dr6);
 }
 
+/// The breakpoint that the vCPU, whose rip is there, has met.
+std::optional<GuestVirt> Vcpu::met_at(GuestVirt rip) const {
+  const kvm_sync_regs& now = const_cast<Vcpu*>(this)->kvm_.state().s.regs;
+  return shared_.breakpoints.met_at(
+      rip, [&](GuestVirt at) { return locate(to_registers(now.regs, now.sregs, 0), at); });
+}
+
 /// rip is at the byte.
 void Vcpu::on_int3(GuestVirt at) {
   std::array<std::byte, 1> now{};
-  if (shared_.breakpoints.find(at) == Breakpoints::Found::Byte) {
-    fire(at);
-    return execute_under(at);
+  if (const auto site = met_at(at)) {
+    fire(*site);
+    return execute_under(*site, at);
   }
   // Taken out after the vCPU ran into it: nothing to do but to go on.
   if (read_code(at, now) == now.size() && now[0] != kInt3) return;
@@ -123,12 +130,12 @@ bool Vcpu::on_trap_port() {
   if (!shared_.breakpoints.by_port()) return false;
   const GuestVirt at(instruction_start(registers()));
   std::array<std::byte, 2> now{};
-  const bool ours = shared_.breakpoints.find(at) == Breakpoints::Found::Byte;
+  const auto ours = met_at(at);
   const bool gone = !ours && read_code(at, now) == now.size() &&
                     (now[0] != std::byte{0xe6} || now[1] != std::byte{Breakpoints::kTrapPort});
   if (ours) {
-    fire(at);
-    execute_under(at);
+    fire(*ours);
+    execute_under(*ours, at);
   } else if (gone) {
     settle(at);
   }
@@ -150,31 +157,35 @@ void Vcpu::settle(GuestVirt at) {
 
 void Vcpu::on_watched(GuestVirt at) {
   fire(at);
-  execute_under(at);
+  execute_under(at, at);
 }
 
 void Vcpu::fire(GuestVirt at) {
   shared_.tap.slot().with(index_, [&](ExitSink& sink) { sink.on_breakpoint(*this, at); });
 }
 
-/// Lets the vCPU, whose rip is at `site`, get past our breakpoint there. Under a port write there
-/// may be two instructions: the second goes with the first if that is one byte long.
-void Vcpu::execute_under(GuestVirt site) {
+/// Lets the vCPU get past our breakpoint `site`, which its rip is at: there or under another
+/// address. Under a port write there may be two instructions: the second goes with the first if
+/// that is one byte long.
+void Vcpu::execute_under(GuestVirt site, GuestVirt rip) {
   const kvm_run& state = kvm_.state();
-  GuestVirt at = site;
+  std::uint64_t offset = 0;
+  GuestVirt at = rip;
   do {
-    if (!execute_simply(at)) step_alone(site, at);
-    at = GuestVirt(site.raw() + 1);
+    if (!execute_simply(site, at, offset)) step_alone(site, at);
+    offset = 1;
+    at = GuestVirt(rip.raw() + offset);
   } while (shared_.breakpoints.by_port() && state.s.regs.regs.rip == at.raw() &&
            shared_.breakpoints.find(site) == Breakpoints::Found::Byte && !shared_.gate.stopping());
 }
 
-bool Vcpu::execute_simply(GuestVirt at) {
+/// `at`: the instruction, whose place is `offset` bytes behind `site`.
+bool Vcpu::execute_simply(GuestVirt site, GuestVirt at, std::uint64_t offset) {
   const kvm_sync_regs& now = kvm_.state().s.regs;
   if (!in_64_bit_mode(now.sregs)) return false;
   std::array<std::byte, kLongestInstruction> code{};
   const std::size_t length = read_code(at, code);
-  shared_.breakpoints.hide(at, std::span(code).first(length));
+  shared_.breakpoints.hide(GuestVirt(site.raw() + offset), std::span(code).first(length));
   Registers registers = to_registers(now.regs, now.sregs, 0);
   Stack stack(*this, registers);
   const Displaced done = execute_displaced(std::span(code).first(length), registers, stack);
@@ -223,7 +234,7 @@ void Vcpu::step_from(GuestVirt at) {
       if (int3) return;
     }
     if (state.exit_reason == KVM_EXIT_IO && state.io.port == Breakpoints::kTrapPort && !here &&
-        shared_.breakpoints.find(GuestVirt(state.s.regs.regs.rip)) == Breakpoints::Found::Byte) {
+        met_at(GuestVirt(state.s.regs.regs.rip))) {
       return settle(GuestVirt(state.s.regs.regs.rip));  // the next one, which will be met again
     }
     handle_exit();

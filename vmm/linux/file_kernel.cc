@@ -73,6 +73,11 @@ class ElfFileKernel final : public FileKernel {
 
   bool is_linux() const override { return !release_.empty(); }
   const GuestReader& text() const override { return text_; }
+  std::optional<GuestPhys> loaded_at(GuestVirt at) const override {
+    const auto linked_at = image_.physical(linked(at));
+    if (!linked_at) return std::nullopt;
+    return GuestPhys(*linked_at + static_cast<std::uint64_t>(move_.physical_slide));
+  }
   const std::optional<std::vector<PatchedSite>>& patched_at_boot() const override {
     return boot_patches_;
   }
@@ -117,6 +122,7 @@ class ElfFileKernel final : public FileKernel {
   std::vector<Symbol> elf_symbols() const;
   std::optional<Kallsyms> find_kallsyms() const;
   void add_module(std::vector<Symbol> symbols);
+  void leave_out_user_programs(std::vector<Symbol>& symbols) const;
   void read_release();
   void set_table();
   Result<void> load_types();
@@ -174,6 +180,22 @@ Result<void> ElfFileKernel::load_symbols() {
   return {};
 }
 
+/// A kernel of the upper half may carry programs for the lower one. Code of the kernel's own there
+/// runs before it pages, where it was loaded.
+void ElfFileKernel::leave_out_user_programs(std::vector<Symbol>& symbols) const {
+  const auto upper = [](std::uint64_t address) { return address >= kKernelHalf; };
+  const auto& segments = image_.segments();
+  if (std::none_of(segments.begin(), segments.end(), [&](const ElfImage::Segment& segment) {
+        return segment.executable && upper(segment.address);
+      })) {
+    return;
+  }
+  for (Symbol& symbol : symbols) {
+    const std::uint64_t address = symbol.address.raw();
+    if (!upper(address) && image_.physical(address) != address) symbol.type = 'n';
+  }
+}
+
 void ElfFileKernel::add_module(std::vector<Symbol> symbols) {
   const auto named = [&](std::string_view name) -> std::optional<std::uint64_t> {
     const auto found = std::find_if(symbols.begin(), symbols.end(),
@@ -200,7 +222,10 @@ void ElfFileKernel::add_module(std::vector<Symbol> symbols) {
   for (Symbol& symbol : symbols) {
     symbol.address = GuestVirt(moved(symbol.address.raw(), move_.slide));
   }
-  if (!is_linux) symbols_.accept_low_addresses();
+  if (!is_linux) {
+    leave_out_user_programs(symbols);
+    symbols_.accept_low_addresses();
+  }
   symbols_.add_module(std::move(module), std::move(symbols));
   symbols_.seal();
 }
@@ -238,11 +263,9 @@ void ElfFileKernel::read_release() {
 
 void ElfFileKernel::set_table() {
   const Symbol* root = find("init_top_pgt");
-  const auto physical = root != nullptr ? image_.physical(linked(root->address)) : std::nullopt;
+  const auto physical = root != nullptr ? loaded_at(root->address) : std::nullopt;
   // Nowhere in RAM, so that reads through it fail, where the page table is not known.
-  table_.root = GuestPhys(physical && is_linux()
-                              ? *physical + static_cast<std::uint64_t>(move_.physical_slide)
-                              : UINT64_MAX - kPage + 1);
+  table_.root = physical && is_linux() ? *physical : GuestPhys(UINT64_MAX - kPage + 1);
 }
 
 /// A table of the image between two symbols; empty when the file does not have it.

@@ -28,6 +28,8 @@ class FileKernel : public Kernel {
   virtual bool is_linux() const = 0;
   /// The file's own bytes, at the addresses where they run.
   virtual const GuestReader& text() const = 0;
+  /// Where the loader puts what runs at an address; empty for what is not in the file's segments.
+  virtual std::optional<GuestPhys> loaded_at(GuestVirt at) const = 0;
   /// Text that the kernel rewrites once while it boots (alternatives, return thunks, lock
   /// prefixes...), sorted; empty optional when that cannot be told, so it may be any.
   virtual const std::optional<std::vector<PatchedSite>>& patched_at_boot() const = 0;

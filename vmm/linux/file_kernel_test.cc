@@ -117,6 +117,26 @@ TEST(FileKernel, TakesABareLabelForNoFunction) {
   EXPECT_FALSE((*kernel)->symbols().find("label")->is_text());
 }
 
+TEST(FileKernel, KnowsWhereItsTextIsLoaded) {
+  SmallElf elf;
+  const auto kernel = kernel_from_file(kernel_file(elf.write({{"f", kText, 4}})));
+
+  ASSERT_TRUE(kernel);
+  EXPECT_EQ((*kernel)->loaded_at(GuestVirt(kText + 8)), GuestPhys(0x100'0008));
+  EXPECT_FALSE((*kernel)->loaded_at(GuestVirt(kText - 1)));
+}
+
+TEST(FileKernel, TakesAProgramForTheUsersHalfForNoFunctionOfTheKernel) {
+  SmallElf elf;
+  const auto file = kernel_file(elf.write({{"f", kText, 4}, {"program", 0x40'0000, 4}}));
+  const auto kernel = kernel_from_file(file);
+
+  ASSERT_TRUE(kernel);
+  EXPECT_TRUE((*kernel)->symbols().find("f")->is_text());
+  EXPECT_FALSE((*kernel)->symbols().find("program")->is_text());
+  EXPECT_EQ((*kernel)->symbols().describe(GuestVirt(0x40'0002)), "kernel`program+0x2");
+}
+
 TEST(ElfImage, ANumberThatTheAssemblerKnewIsNoSymbol) {
   SmallElf elf;
   const auto file = kernel_file(elf.write({{"f", kText, 4}, {"number", 512, 0, 0x10, 0xfff1}}));

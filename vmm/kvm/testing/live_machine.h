@@ -111,7 +111,7 @@ class LiveTest : public testing::Test {
     if (const auto done = machine_->exits()->want(*paused, wanted); !done) {
       return refuse(done.error());
     }
-    const auto done = machine_->exits()->set_breakpoints(*paused, breakpoints);
+    const auto done = machine_->exits()->set_breakpoints(*paused, breakpoints, {});
     return done ? true : refuse(done.error());
   }
   bool refuse(const Error& error) {
