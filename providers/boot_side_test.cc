@@ -125,6 +125,19 @@ TEST_F(Boot, OnlyAnotherKernelHasBreakpointsWhereItWasLoaded) {
   EXPECT_EQ(machine_.fake.loaded_at(kernel_address(0x1234)), GuestPhys(0x1234));
 }
 
+TEST_F(Boot, TheHostsProbesReadThroughAsManyLevelsAsTheGuestHas) {
+  enable("one");
+  arm();
+  const auto reads = [&] {
+    parts_.look_again();
+    return load<std::uint64_t>(*parts_.kernel, kernel_address(kTask)).has_value();
+  };
+
+  EXPECT_TRUE(reads());
+  kernel_.levels = 5;
+  EXPECT_FALSE(reads()) << "the fake's tables have four";
+}
+
 TEST_F(Boot, LeavesNoBreakpointBehind) {
   enable("one");
   arm();

@@ -46,6 +46,11 @@ class FakeFileKernel final : public guest_linux::FileKernel {
   std::optional<GuestPhys> loaded_at(GuestVirt at) const override {
     return GuestPhys(at.raw() - kKernelBase);
   }
+  vmm::PageTable table_in(const vmm::GuestMemory&) const override {
+    vmm::PageTable table = base_.table();
+    table.levels = levels;
+    return table;
+  }
   const std::optional<std::vector<PatchedSite>>& patched_at_boot() const override {
     return boot_patches;
   }
@@ -80,6 +85,7 @@ class FakeFileKernel final : public guest_linux::FileKernel {
   std::vector<AddressRange> forbidden;
   std::vector<PatchedSite> patched;
   unsigned learned = 0;
+  unsigned levels = 4;  // of its page table by now
 
  private:
   FakeMemory& memory_;

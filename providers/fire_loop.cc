@@ -173,7 +173,7 @@ void FireLoop::run_timers(std::uint64_t now) {
 void FireLoop::fire_from_host(dif::ProbeId probe, std::uint64_t late) {
   host_.select(late);
   const std::uint64_t tsc = host_tsc();
-  if (parts_.kernel != nullptr) parts_.kernel->forget();
+  if (parts_.look_again) parts_.look_again();
   const dif::FireRecord record{0, parts_.clock->host_time(tsc), parts_.clock->wall_of_host(tsc)};
   parts_.sink->fire(probe, record, host_);
 }

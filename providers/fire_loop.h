@@ -41,7 +41,8 @@ struct FireLoopParts {
   GuestClock* clock = nullptr;
   TimerSchedule* timers = nullptr;
   std::optional<dif::ProbeId> begin, end;
-  const vmm::PageTableReader* kernel = nullptr;
+  const GuestReader* kernel = nullptr;
+  std::function<void()> look_again{};  // before a firing that reads through `kernel`
   vmm::Shim* shim = nullptr;
   TrapDispatcher* dispatcher = nullptr;  // with `shim`
   bool traps_ring = false;               // vCPUs' own threads answer; polling is for what they miss

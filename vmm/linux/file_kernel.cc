@@ -88,6 +88,8 @@ class ElfFileKernel final : public FileKernel {
     return AddressRange{begin->address, end->address};
   }
 
+  vmm::PageTable table_in(const vmm::GuestMemory& memory) const override;
+
   std::string_view release() const override { return release_; }
   const vmm::PageTable& table() const override { return table_; }
   const SymbolTable& symbols() const override { return symbols_; }
@@ -135,6 +137,7 @@ class ElfFileKernel final : public FileKernel {
   std::string release_;  // empty: no Linux
   SymbolTable symbols_;
   vmm::PageTable table_;
+  std::optional<GuestPhys> fourth_level_;  // what a table of five levels has below its root
   TypeGraph types_;
   Btf btf_;
   KernelLayout layout_;
@@ -266,6 +269,21 @@ void ElfFileKernel::set_table() {
   const auto physical = root != nullptr ? loaded_at(root->address) : std::nullopt;
   // Nowhere in RAM, so that reads through it fail, where the page table is not known.
   table_.root = physical && is_linux() ? *physical : GuestPhys(UINT64_MAX - kPage + 1);
+  const Symbol* fourth = find("level4_kernel_pgt");
+  if (fourth != nullptr) fourth_level_ = loaded_at(fourth->address);
+}
+
+/// The image is mapped by the last entry, which __startup_64() points at level4_kernel_pgt or, with
+/// four levels, at level3_kernel_pgt (arch/x86/kernel/head64.c, 4.14 and later).
+vmm::PageTable ElfFileKernel::table_in(const vmm::GuestMemory& memory) const {
+  constexpr std::uint64_t kLastEntry = kPage - 8, kAddress = 0x000f'ffff'ffff'f000;
+  std::uint64_t entry = 0;
+  vmm::PageTable table = table_;
+  if (fourth_level_ && memory.read(GuestPhys(table.root.raw() + kLastEntry),
+                                   std::as_writable_bytes(std::span(&entry, 1)))) {
+    table.levels = (entry & kAddress) == fourth_level_->raw() ? 5 : 4;
+  }
+  return table;
 }
 
 /// A table of the image between two symbols; empty when the file does not have it.

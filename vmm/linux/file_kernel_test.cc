@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "vmm/linux/boot_patches.h"
 #include "vmm/linux/elf_image.h"
 #include "vmm/linux/fakes_for_tests.h"
@@ -105,6 +107,28 @@ TEST(FileKernel, OfALinuxIsNamedByItsBannerAndMovesAsAWhole) {
   EXPECT_EQ(std::string_view(read.data(), 5), "Linux");
   EXPECT_FALSE((*kernel)->text().read(GuestVirt(kText + 0x800), bytes));
   EXPECT_FALSE((*kernel)->patched_at_boot()) << "without section names it may be any text";
+}
+
+TEST(FileKernel, LearnsFromTheGuestHowManyLevelsItsPageTableHas) {
+  constexpr std::uint64_t kLoaded = 0x100'0000, kTop = 0, kFourth = 0x1000, kThird = 0x2000;
+  SmallElf elf;
+  elf.put_text(kText + 0x800, "Linux version 6.1.0-small (someone@somewhere)");
+  const auto file = kernel_file(elf.write({{"linux_banner", kText + 0x800, 0, 0x11},
+                                           {"init_top_pgt", kText + kTop, 0, 0x11},
+                                           {"level4_kernel_pgt", kText + kFourth, 0, 0x11}}));
+  const auto kernel = kernel_from_file(file);
+  ASSERT_TRUE(kernel) << kernel.error().message;
+  std::vector<std::byte> ram(0x4000);
+  const vmm::GuestMemory memory({{GuestPhys(kLoaded), ram}});
+  const auto last_entry = [&](std::uint64_t table) {
+    const std::uint64_t entry = (kLoaded + table) | 0x67;
+    std::memcpy(&ram[kTop + 511 * 8], &entry, sizeof entry);
+    return (*kernel)->table_in(memory);
+  };
+
+  EXPECT_EQ(last_entry(kThird).levels, 4u);
+  EXPECT_EQ(last_entry(kFourth).levels, 5u);
+  EXPECT_EQ(last_entry(kFourth).root, GuestPhys(kLoaded + kTop));
 }
 
 TEST(FileKernel, TakesABareLabelForNoFunction) {
