@@ -82,6 +82,12 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
+/// A string with its terminator, which %S shows as \0.
+std::string_view text_with_end(Bytes bytes) {
+  const std::string_view text = text_value(bytes);
+  return {text.data(), std::min(text.size() + 1, bytes.size())};
+}
+
 /// Nanoseconds since the epoch, in local time.
 std::string date(std::int64_t nanoseconds, const char* pattern) {
   const std::time_t seconds = nanoseconds / 1'000'000'000;
@@ -201,7 +207,7 @@ void convert_value(std::string& out, const dif::Conversion& conversion, const Sh
     case 's':
       if (wide) return convert_text(out, shape, wide_text(value.bytes));
       return convert_text(out, shape, text_value(value.bytes));
-    case 'S': return convert_text(out, shape, escaped(text_value(value.bytes)));
+    case 'S': return convert_text(out, shape, escaped(text_with_end(value.bytes)));
     case 'a': return convert_text(out, shape, names.describe(GuestVirt(number)));
     case 'A': return convert_text(out, shape, names.describe_user(0, GuestVirt(number)));
     case 'I': return convert_text(out, shape, internet_address(value));
@@ -249,7 +255,8 @@ Shape shape_of(const dif::Conversion& conversion, Supply<Value>& values) {
   shape.flags = conversion.flags;
   shape.width = conversion.star_width ? columns(values.next()) : conversion.width.value_or(0);
   shape.precision =
-      conversion.star_precision ? columns(values.next()) : conversion.precision.value_or(-1);
+      conversion.star_precision ? columns(values.next()) : conversion.precision.value_or(0);
+  if (shape.precision == 0) shape.precision = -1;  // dtrace takes 0 for none, unlike C
   return shape;
 }
 

@@ -94,7 +94,7 @@ TEST(Printf, StarsConsumeArguments) {
 
 TEST(Printf, StringsEndAtTheirNul) {
   EXPECT_EQ(Arguments().text("cat").print("%s|%%|"), "cat|%|");
-  EXPECT_EQ(Arguments().text("a\tb\x01\"").print("%S"), "a\\tb\\001\\\"");
+  EXPECT_EQ(Arguments().text("a\tb\x01\"").print("%S"), "a\\tb\\001\\\"\\0");
 }
 
 TEST(Printf, CharactersAndAddresses) {

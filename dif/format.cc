@@ -57,7 +57,6 @@ class FormatParser {
     if (peek() == '.') {
       ++at_;
       TRY(columns(c.star_precision, c.precision));
-      if (!c.star_precision && !c.precision) c.precision = 0;  // as C has it
     }
     while (at_any(kModifiers)) c.modifiers += next();
     if (done()) return fail(ErrorCode::Compile, "format ends within a conversion");

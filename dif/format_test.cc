@@ -32,7 +32,7 @@ TEST(Format, ReadsFlagsWidthPrecisionAndModifiers) {
   EXPECT_TRUE((*parsed)[1].star_precision);
   EXPECT_EQ((*parsed)[2].flags, "0");
   EXPECT_EQ((*parsed)[2].width, 5);
-  EXPECT_EQ((*parsed)[3].precision, 0);
+  EXPECT_FALSE((*parsed)[3].precision);
 }
 
 TEST(Format, MarksAggregationConversions) {

@@ -1,4 +1,4 @@
-/* NAME %S shows what cannot be printed as an escape
+/* NAME %S shows what cannot be printed as an escape, the end of a string, too
  * OPTIONS -q
  */
 BEGIN
@@ -7,6 +7,6 @@ BEGIN
 	exit(0);
 }
 /* EXPECT
- * a\tb\n
+ * a\tb\n\0
  *
  */
