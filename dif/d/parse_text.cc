@@ -121,13 +121,12 @@ Expr* ParseContext::character(std::string_view text) {
     stop("D_CHR_OFLOW", token, "character constant is too long");
     return nullptr;
   }
-  // The characters lie in the integer as they would in memory, the first one lowest.
+  // As C compilers have it, and as dtrace does on processors of either byte order: the last
+  // character is the lowest byte.
   std::uint64_t value =
       bytes.size() == 1 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(bytes[0])) : 0;
   if (bytes.size() > 1) {
-    for (std::size_t i = bytes.size(); i-- > 0;) {
-      value = value << 8 | static_cast<unsigned char>(bytes[i]);
-    }
+    for (const char c : bytes) value = value << 8 | static_cast<unsigned char>(c);
   }
   Expr* node = expr(ExprKind::Integer, token);
   node->constant = value;

@@ -1,4 +1,4 @@
-/* NAME several characters make one integer, laid out as in memory
+/* NAME several characters make one integer, the last one its lowest byte
  * OPTIONS -q
  */
 BEGIN
@@ -7,6 +7,6 @@ BEGIN
 	exit(0);
 }
 /* EXPECT
- * 6261 64636261
+ * 6162 61626364
  *
  */
