@@ -28,7 +28,8 @@ Result<void> check_ram_size(std::uint64_t bytes, std::uint64_t host_bytes, std::
   }
   if (bytes > host_bytes) {
     return fail(ErrorCode::Limit,
-                fmt::format("a guest with {} MiB of memory does not fit: this host has {} MiB",
+                fmt::format("a guest with {} MiB of memory does not fit: this host has {} MiB; "
+                            "give a smaller --memory",
                             bytes / kMiB, host_bytes / kMiB));
   }
   return {};

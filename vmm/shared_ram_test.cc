@@ -21,7 +21,8 @@ TEST(CheckRamSize, RefusesWhatCannotWork) {
   const auto large = check_ram_size(9 * kGiB, 8 * kGiB, 256 * kMiB);
   ASSERT_FALSE(large);
   EXPECT_EQ(large.error().message,
-            "a guest with 9216 MiB of memory does not fit: this host has 8192 MiB");
+            "a guest with 9216 MiB of memory does not fit: this host has 8192 MiB; give a smaller "
+            "--memory");
 }
 
 TEST(SharedRam, IsAnInheritableFileBehindGuestMemory) {

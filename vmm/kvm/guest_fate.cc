@@ -9,12 +9,14 @@
 
 namespace ringside::vmm::kvm {
 
-Result<std::unique_ptr<GuestFate>> GuestFate::create(std::function<void()> stop) {
+Result<std::unique_ptr<GuestFate>> GuestFate::create(std::function<void()> stop,
+                                                     std::function<std::string()> scene) {
   UniqueFd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event) {
     return fail(ErrorCode::Io, fmt::format("cannot make an event: {}", std::strerror(errno)));
   }
-  return std::unique_ptr<GuestFate>(new GuestFate(std::move(stop), std::move(event)));
+  return std::unique_ptr<GuestFate>(
+      new GuestFate(std::move(stop), std::move(scene), std::move(event)));
 }
 
 void GuestFate::end(MachineState how, std::string last_words) {

@@ -18,9 +18,11 @@ namespace ringside::vmm::kvm {
 class GuestFate final : public MachineEvents {
  public:
   /// `stop` keeps the vCPUs out of the guest from then on; called once, on the thread of the news.
-  static Result<std::unique_ptr<GuestFate>> create(std::function<void()> stop);
+  /// `scene`: last words for what a device has seen, on the thread of the vCPU that made it see it.
+  static Result<std::unique_ptr<GuestFate>> create(std::function<void()> stop,
+                                                   std::function<std::string()> scene);
 
-  void guest_ended(MachineState how) override { end(how, {}); }
+  void guest_ended(MachineState how) override { end(how, scene_()); }
   void end(MachineState how, std::string last_words);
 
   MachineState state() const { return state_.load(std::memory_order_acquire); }
@@ -29,10 +31,11 @@ class GuestFate final : public MachineEvents {
   std::string last_words() const;
 
  private:
-  GuestFate(std::function<void()> stop, UniqueFd event)
-      : stop_(std::move(stop)), event_(std::move(event)) {}
+  GuestFate(std::function<void()> stop, std::function<std::string()> scene, UniqueFd event)
+      : stop_(std::move(stop)), scene_(std::move(scene)), event_(std::move(event)) {}
 
   const std::function<void()> stop_;
+  const std::function<std::string()> scene_;
   const UniqueFd event_;
   std::atomic<MachineState> state_{MachineState::Running};
   mutable std::mutex mutex_;

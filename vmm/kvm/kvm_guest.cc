@@ -28,7 +28,11 @@ Result<std::unique_ptr<KvmGuest>> KvmGuest::create(const KvmSystem& system, unsi
   SharedRam ram = TRY(SharedRam::create(memory));
   KvmVm vm = TRY(KvmVm::create(system, KvmVm::Chips::InKernel));
   std::unique_ptr<KvmGuest> guest(new KvmGuest(std::move(vm), std::move(ram), vcpus, habits));
-  guest->fate_ = TRY(GuestFate::create([gate = &guest->gate_] { gate->stop(); }));
+  guest->fate_ = TRY(GuestFate::create([gate = &guest->gate_] { gate->stop(); },
+                                       [] {
+                                         const Vcpu* const here = Vcpu::current();
+                                         return here != nullptr ? here->scene() : std::string();
+                                       }));
   TRY(guest->add_memory(false));
   TRY(guest->add_vcpus(system, vcpus));
   return guest;

@@ -51,6 +51,20 @@ MINI_GUEST(guest_resets, "mov dx, 0xcf9\n mov al, 6\n out dx, al\n 1: jmp 1b\n")
 MINI_GUEST(guest_resets_by_keyboard, "mov al, 0xfe\n out 0x64, al\n 1: jmp 1b\n");
 
 MINI_GUEST(guest_panics, "mov dx, 0x505\n mov al, 1\n out dx, al\n 1: jmp 1b\n");
+
+// A driver of the random numbers that gives the queue a table at address 8.
+MINI_GUEST(guest_misplaces_a_ring, R"(
+  mov rdi, 0xd0000000
+  mov dword ptr [rdi + 0x24], 1
+  mov dword ptr [rdi + 0x20], 1
+  mov dword ptr [rdi + 0x70], 11
+  mov dword ptr [rdi + 0x38], 8
+  mov dword ptr [rdi + 0x80], 8
+  mov dword ptr [rdi + 0x44], 1
+  mov dword ptr [rdi + 0x70], 15
+  mov eax, [rdi + 0x70]
+  mov [0x200000], eax
+  )" MINI_GUEST_POWER_OFF);
 // clang-format on
 
 using KvmLive = LiveTest;
@@ -154,7 +168,19 @@ TEST_F(KvmLive, EveryWayToEndIsToldApart) {
   EXPECT_EQ(await_end(), MachineState::Rebooted);
   boot(CODE_OF(guest_panics));
   EXPECT_EQ(await_end(), MachineState::Panicked);
+  EXPECT_TRUE(machine().last_words().starts_with("on vCPU 0\nrip 00000000001000"))
+      << machine().last_words();
   EXPECT_FALSE(PausedMachine::pause(machine()));
+}
+
+TEST_F(KvmLive, ADriverThatBreaksTheRulesIsNamed) {
+  boot(CODE_OF(guest_misplaces_a_ring));
+
+  EXPECT_EQ(await_end(), MachineState::PoweredOff);
+  EXPECT_EQ(word(0), 15u | 64) << "DEVICE_NEEDS_RESET";
+  EXPECT_EQ(warnings(),
+            "the device of random numbers waits to be reset: the guest's driver gave it a ring "
+            "that is misaligned, of a wrong size, or outside the guest's memory");
 }
 
 TEST_F(KvmLive, ShuttingDownEndsAGuestThatSpins) {

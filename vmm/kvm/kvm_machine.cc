@@ -185,7 +185,9 @@ std::string KvmMachine::cause_of_death() const {
 }
 
 std::string KvmMachine::last_words() const {
-  return impl_->fate().last_words();
+  const MachineState state = impl_->state();
+  const bool bad = state == MachineState::Died || state == MachineState::Panicked;
+  return bad ? impl_->fate().last_words() : std::string();
 }
 
 std::optional<Machine::CommandPort> KvmMachine::command_port() {

@@ -232,11 +232,16 @@ void Vcpu::on_shutdown() {
   shared_.fate.end(MachineState::Died, std::move(words));
 }
 
+std::string Vcpu::scene() const {
+  const kvm_sync_regs& now = const_cast<Vcpu*>(this)->kvm_.state().s.regs;
+  return fmt::format("on vCPU {}\n{}", index_, describe(now.regs, now.sregs));
+}
+
 void Vcpu::on_system_event() {
   switch (kvm_.state().system_event.type) {
-    case KVM_SYSTEM_EVENT_SHUTDOWN: return shared_.fate.end(MachineState::PoweredOff, {});
-    case KVM_SYSTEM_EVENT_RESET: return shared_.fate.end(MachineState::Rebooted, {});
-    default: return shared_.fate.end(MachineState::Panicked, {});
+    case KVM_SYSTEM_EVENT_SHUTDOWN: return shared_.fate.guest_ended(MachineState::PoweredOff);
+    case KVM_SYSTEM_EVENT_RESET: return shared_.fate.guest_ended(MachineState::Rebooted);
+    default: return shared_.fate.guest_ended(MachineState::Panicked);
   }
 }
 

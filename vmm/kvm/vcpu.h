@@ -53,6 +53,8 @@ class Vcpu final : public StoppedVcpu {
   void kick();
   /// The vCPU whose thread this is; null on other threads.
   static Vcpu* current();
+  /// Which one it is, and its registers in the lines below; for its own thread, at an exit.
+  std::string scene() const;
 
   KvmVcpu& kvm() { return kvm_; }
   /// Asks for ExitSink::on_sample on its thread.

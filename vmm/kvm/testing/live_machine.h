@@ -73,6 +73,10 @@ class LiveTest : public testing::Test {
   void SetUp() override {
     const auto system = KvmSystem::open("/dev/kvm");
     if (!system) GTEST_SKIP() << system.error().message;
+    config_.warn = [this](std::string_view news) {
+      const std::lock_guard lock(sink_.mutex);
+      warnings_ += news;
+    };
   }
   void TearDown() override { machine_.reset(); }
 
@@ -148,9 +152,14 @@ class LiveTest : public testing::Test {
   KvmMachine& machine() { return *machine_; }
   RecordingSink& sink() { return sink_; }
   const std::string& refusal() const { return refusal_; }
+  std::string warnings() {
+    const std::lock_guard lock(sink_.mutex);
+    return warnings_;
+  }
 
  private:
   RecordingSink sink_;
+  std::string warnings_;
   MachineConfig config_;
   std::unique_ptr<KvmMachine> machine_;
   std::string refusal_;
