@@ -1,0 +1,148 @@
+#include "vmm/linux/user_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "vmm/page_walk.h"
+
+namespace ringside::guest_linux {
+namespace {
+
+constexpr std::size_t kMaxProcesses = 4096;
+constexpr std::size_t kMaxPrograms = 4;  // of one process
+constexpr std::size_t kMaxModules = 4096;
+constexpr std::size_t kMaxTableBytes = 256 << 20;
+constexpr std::chrono::seconds kFresh{1};
+constexpr int kSoonerWhenUnknown = 100;
+
+}  // namespace
+
+std::unique_ptr<UserNames> UserNames::create(const vmm::GuestMemory& memory, Kernel& kernel) {
+  const auto layout = ProcessLayout::from(kernel.types());
+  const Symbol* init_task = kernel.symbols().find("init_task", "vmlinux");
+  if (!layout || init_task == nullptr) return nullptr;
+  Access access;
+  access.kernel = [&memory, &kernel] {
+    return std::make_unique<vmm::PageTableReader>(memory, kernel.table());
+  };
+  access.process = [&memory, &kernel](GuestVirt root) -> std::unique_ptr<GuestReader> {
+    vmm::PageTable table = kernel.table();
+    const auto at = vmm::translate(memory, table, root);
+    if (!at) return nullptr;
+    table.root = at->address;
+    return std::make_unique<vmm::PageTableReader>(memory, table);
+  };
+  return std::make_unique<UserNames>(std::move(access), *layout, init_task->address, kFresh);
+}
+
+std::string UserNames::describe(std::uint64_t pid, GuestVirt address) {
+  const auto older_than = [&](Clock::duration age) {
+    const auto known = processes_.find(pid);
+    return known == processes_.end() || Clock::now() - known->second.looked >= age;
+  };
+  if (older_than(fresh_)) look_at(pid);
+  const Module* module = find(pid, address);
+  if (module == nullptr && older_than(fresh_ / kSoonerWhenUnknown)) {
+    look_at(pid);
+    module = find(pid, address);
+  }
+  if (module == nullptr) return fmt::format("0x{:x}", address.raw());
+  const auto found = module->symbols != nullptr
+                         ? module->symbols->at(address.raw() - module->begin.raw())
+                         : std::nullopt;
+  if (!found) return fmt::format("{}`0x{:x}", module->name, address.raw());
+  if (found->offset == 0) return fmt::format("{}`{}", module->name, found->name);
+  return fmt::format("{}`{}+0x{:x}", module->name, found->name, found->offset);
+}
+
+const UserNames::Module* UserNames::find(std::uint64_t pid, GuestVirt address) const {
+  const auto known = processes_.find(pid);
+  if (known == processes_.end()) return nullptr;
+  const std::vector<Program>& programs = known->second.programs;
+  for (auto program = programs.rbegin(); program != programs.rend(); ++program) {
+    const auto above = std::ranges::upper_bound(program->modules, address, {}, &Module::begin);
+    if (above == program->modules.begin()) continue;
+    const Module& module = *std::prev(above);
+    if (address < module.end) return &module;
+  }
+  return nullptr;
+}
+
+UserNames::Process& UserNames::process(std::uint64_t pid) {
+  const auto known = processes_.find(pid);
+  if (known != processes_.end()) return known->second;
+  if (processes_.size() >= kMaxProcesses) {
+    processes_.erase(std::ranges::min_element(processes_, {},
+                                              [](const auto& each) { return each.second.looked; }));
+  }
+  return processes_[pid];
+}
+
+void UserNames::look_at(std::uint64_t pid) {
+  const auto memory = find_process(*access_.kernel(), layout_, init_task_, pid);
+  std::vector<Module> modules;
+  if (memory) modules = modules_of(*access_.kernel(), *memory);
+  // What was read while the process ended or ran another program may be anybody's.
+  const bool lives = memory && find_process(*access_.kernel(), layout_, init_task_, pid) == memory;
+  Process& known = process(pid);
+  known.looked = Clock::now();
+  if (!lives || modules.empty()) return;
+  auto& programs = known.programs;
+  if (programs.empty() || programs.back().mm != memory->mm) programs.push_back({memory->mm, {}});
+  if (programs.size() > kMaxPrograms) programs.erase(programs.begin());
+  programs.back().modules = std::move(modules);
+}
+
+/// Mappings of one open file that follow each other, and go on in the file or lie where the image's
+/// segments are, are a module.
+std::vector<UserNames::Module> UserNames::modules_of(const GuestReader& kernel,
+                                                     const ProcessMemory& memory) {
+  const auto mappings = list_file_mappings(kernel, layout_, memory.mm);
+  const auto process = access_.process(memory.page_table);
+  std::vector<Module> modules;
+  for (std::size_t n = 0; n < mappings.size() && modules.size() < kMaxModules;) {
+    const FileMapping& first = mappings[n];
+    Module module{file_name(kernel, layout_, first.file), first.begin, first.end, nullptr};
+    std::optional<UserElf> elf;
+    if (first.offset == 0 && process != nullptr) elf = UserElf::read(*process, first.begin);
+    const GuestVirt image_end(first.begin.raw() + (elf ? elf->size : 0));
+    while (++n < mappings.size() && mappings[n].file == first.file &&
+           (mappings[n].offset > mappings[n - 1].offset || mappings[n].begin < image_end)) {
+      module.end = mappings[n].end;
+    }
+    // The image's last part, .bss, is of no file.
+    if (module.end < image_end) {
+      module.end = n < mappings.size() ? std::min(image_end, mappings[n].begin) : image_end;
+    }
+    if (elf) module.symbols = symbols_of(*process, *elf);
+    if (!module.name.empty()) modules.push_back(std::move(module));
+  }
+  return modules;
+}
+
+std::shared_ptr<const DynamicSymbols> UserNames::symbols_of(const GuestReader& process,
+                                                            const UserElf& elf) {
+  const auto known = tables_.find(elf.page);
+  if (known != tables_.end() && known->second->whole()) return known->second;
+  auto table = std::make_shared<const DynamicSymbols>(DynamicSymbols::read(process, elf));
+  if (known != tables_.end()) {
+    // Another process, or this one earlier, may have had more of the file in memory.
+    if (known->second->count() >= table->count()) return known->second;
+    table_bytes_ -= known->second->bytes();
+    known->second = table;
+  } else {
+    table_bytes_ += elf.page.size();
+    tables_.emplace(elf.page, table);
+  }
+  table_bytes_ += table->bytes();
+  if (table_bytes_ > kMaxTableBytes) {
+    tables_.clear();
+    processes_.clear();
+    table_bytes_ = 0;
+  }
+  return table;
+}
+
+}  // namespace ringside::guest_linux
