@@ -15,6 +15,9 @@ namespace {
 constexpr std::uint64_t kChillInterval = 1'000'000'000;
 constexpr std::uint64_t kMostChill = 500'000'000;
 
+/// Of CR3: they say how a page table is used, not which one it is.
+constexpr unsigned kLowBits = 13;
+
 /// A fault outside DIF has no offset in it.
 tl::unexpected<Fault> outside_dif(Fault fault) {
   fault.pc = kNoPc;
@@ -182,7 +185,7 @@ Result<std::size_t, Fault> ClauseRunner::put_value(const ValueType& type, std::u
     case ValueKind::UserSymbol:
     case ValueKind::UserModule:
     case ValueKind::UserAddress: {
-      const std::uint64_t pid = TRY(guest_->variable(ContextVariable::Pid));
+      const std::uint64_t pid = TRY(recorded_pid());
       return put_words({pid, value});
     }
     case ValueKind::KernelStack:
@@ -206,11 +209,20 @@ Result<std::size_t, Fault> ClauseRunner::put_stack(ValueKind kind, std::span<std
   if (kind == ValueKind::KernelStack) {
     TRY(guest_->kernel_stack(words));
   } else if (!words.empty()) {
-    words[0] = TRY(guest_->variable(ContextVariable::Pid));
+    words[0] = TRY(recorded_pid());
     TRY(guest_->user_stack(words.subspan(1)));
   }
   std::ranges::copy(std::as_bytes(words), out.begin());
   return words.size_bytes();
+}
+
+Result<std::uint64_t, Fault> ClauseRunner::recorded_pid() {
+  const std::uint64_t pid = TRY(guest_->variable(ContextVariable::Pid));
+  // The host's own firings are in no process of the guest.
+  if (const Registers* registers = guest_->registers()) {
+    recorded_processes_.note(pid, registers->cr3 >> kLowBits, now_);
+  }
+  return pid;
 }
 
 Result<void, Fault> ClauseRunner::aggregate(Run& run, const Action& action) {

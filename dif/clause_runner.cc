@@ -187,6 +187,7 @@ void ClauseRunner::fire(ProbeId id, const FireRecord& fired_as, const GuestConte
   }
   current_ = fired;
   guest_ = &guest;
+  now_ = record.timestamp;
   trips_ = work_ = 0;
   evaluator_.begin_firing(fired->identity, record, guest);
   fire_clauses(*fired, record, out);

@@ -16,6 +16,7 @@
 #include "dif/collection.h"
 #include "dif/evaluate.h"
 #include "dif/record_layout.h"
+#include "dif/recorded_processes.h"
 #include "dif/speculations.h"
 
 namespace ringside::dif {
@@ -38,6 +39,7 @@ class ClauseRunner {
   void fire(ProbeId probe, const FireRecord& record, const GuestContext& guest, Collection& out);
   /// Committed speculations' records that wait to be copied are copied now.
   void copy_committed(Collection& out) { speculations_.copy_committed(out); }
+  RecordedProcesses& recorded_processes() { return recorded_processes_; }
 
  private:
   struct Ecb {
@@ -108,6 +110,8 @@ class ClauseRunner {
   Result<std::size_t, Fault> put_value(const ValueType& type, std::uint64_t value,
                                        std::span<std::byte> out);
   Result<std::size_t, Fault> put_stack(ValueKind kind, std::span<std::byte> out);
+  /// The process whose code addresses are recorded.
+  Result<std::uint64_t, Fault> recorded_pid();
   Result<void, Fault> aggregate(Run& run, const Action& action);
 
   static constexpr std::int64_t kRunning = std::numeric_limits<std::int64_t>::min();
@@ -133,6 +137,8 @@ class ClauseRunner {
   std::optional<ProbeId> error_probe_, end_probe_;
   const EnabledProbe* current_ = nullptr;
   const GuestContext* guest_ = nullptr;
+  std::uint64_t now_ = 0;  // of the firing
+  RecordedProcesses recorded_processes_;
   bool in_error_ = false, ended_ = false;
   std::atomic<std::int64_t> exit_ = kRunning;
 };

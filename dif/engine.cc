@@ -122,6 +122,10 @@ void Engine::set_end_probe(ProbeId probe) {
   state_->keep_room_for_end();
 }
 
+std::optional<std::uint64_t> Engine::next_recorded_process() {
+  return state_->runner.recorded_processes().next();
+}
+
 void Engine::serve_requests() {
   if (state_->request.load(std::memory_order_relaxed) == Request::Asked) state_->serve();
 }

@@ -139,6 +139,10 @@ class Engine {
   std::optional<int> exit_status() const;
   void set_end_probe(ProbeId probe);
 
+  /// A process of which code addresses were recorded lately (recorded_processes.h); empty when
+  /// there is no other. Consumer only.
+  std::optional<std::uint64_t> next_recorded_process();
+
   /// Hands data over if the consumer asked. Fire thread, between firings; cheap when nobody asked.
   void serve_requests();
   /// The fire thread is about to end.

@@ -30,4 +30,17 @@ bool uses_kernel_stack(const Program& program) {
   });
 }
 
+bool records_user_code(const Program& program) {
+  const auto is_user_code = [](const Difo& difo) {
+    const ValueKind kind = difo.result.kind;
+    return kind == ValueKind::UserStack || kind == ValueKind::UserSymbol ||
+           kind == ValueKind::UserModule || kind == ValueKind::UserAddress;
+  };
+  return std::ranges::any_of(program.clauses, [&](const Clause& clause) {
+    return std::ranges::any_of(clause.actions, [&](const Action& action) {
+      return std::ranges::any_of(action.arguments, is_user_code);
+    });
+  });
+}
+
 }  // namespace ringside::dif

@@ -23,6 +23,19 @@ TEST(StackUse, StacksAreFoundAmongKeysAndValues) {
       program({clause({}), clause({action(ActionKind::Printf, {constant(1), stack})})})));
 }
 
+TEST(StackUse, AddressesOfProcessesAreFoundAmongKeysAndValues) {
+  EXPECT_FALSE(records_user_code(count_by_execname()));
+  const Difo kernel = difo({}, ValueType{ValueKind::KernelStack, false, 160});
+  EXPECT_FALSE(records_user_code(program({clause({aggregate(0, {kernel})})})));
+  const Difo user = difo({}, ValueType{ValueKind::UserStack, false, 160});
+  EXPECT_TRUE(records_user_code(program({clause({}), clause({aggregate(0, {user})})})));
+  for (const ValueKind kind :
+       {ValueKind::UserSymbol, ValueKind::UserModule, ValueKind::UserAddress}) {
+    const Difo value = difo({}, ValueType{kind, false, 16});
+    EXPECT_TRUE(records_user_code(program({clause({action(ActionKind::Trace, {value})})})));
+  }
+}
+
 TEST(StackUse, DepthAndCallerAreFoundInPredicatesToo) {
   for (const Builtin which : {Builtin::Stackdepth, Builtin::Caller}) {
     EXPECT_TRUE(
