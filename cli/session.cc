@@ -34,8 +34,10 @@
 #include "dif/d/print_tree.h"
 #include "dif/engine.h"
 #include "dif/listing.h"
+#include "dif/stack_use.h"
 #include "dif/verify.h"
 #include "providers/tracer.h"
+#include "vmm/linux/user_names.h"
 
 namespace ringside::cli {
 namespace {
@@ -45,8 +47,13 @@ using Clock = std::chrono::steady_clock;
 /// The engine's tables as the output wants them.
 class EngineView : public ProgramView {
  public:
-  EngineView(const dif::Engine& engine, const guest_linux::Kernel* kernel, std::string machine)
-      : engine_(&engine), kernel_(kernel), machine_(std::move(machine)) {}
+  EngineView(const dif::Engine& engine, const Guest& guest, guest_linux::UserNames* user_names,
+             std::string machine)
+      : engine_(&engine),
+        kernel_(guest.kernel.get()),
+        user_names_(user_names),
+        target_(static_cast<std::uint64_t>(guest.target)),
+        machine_(std::move(machine)) {}
   std::string machine() const override { return machine_; }
   const dif::Program& program() const override { return engine_->program(); }
   const dif::EcbInfo& ecb(dif::EcbId id) const override { return engine_->ecb(id); }
@@ -57,10 +64,17 @@ class EngineView : public ProgramView {
     return kernel_ != nullptr ? kernel_->symbols().describe(address)
                               : fmt::format("0x{:x}", address.raw());
   }
+  /// Process 0 (of %A, which is given a bare address) is the session's own.
+  std::string describe_user(std::uint64_t pid, GuestVirt address) const override {
+    return user_names_ != nullptr ? user_names_->describe(pid != 0 ? pid : target_, address)
+                                  : ProgramView::describe_user(pid, address);
+  }
 
  private:
   const dif::Engine* engine_;
   const guest_linux::Kernel* kernel_;
+  guest_linux::UserNames* user_names_;
+  const std::uint64_t target_;
   const std::string machine_;
 };
 
@@ -105,6 +119,7 @@ class Session {
   Sources sources_;
   std::optional<dif::Program> program_;
   std::unique_ptr<dif::Engine> engine_;
+  std::unique_ptr<guest_linux::UserNames> user_names_;  // null without a Linux that can tell them
 };
 
 Session::~Session() {
@@ -286,6 +301,7 @@ TraceLoop::Parts Session::loop_parts(Output& output) {
   parts.machine = guest_.machine.get();
   parts.command = guest_.command ? &*guest_.command : nullptr;
   parts.processes = &processes_;
+  if (dif::records_user_code(engine_->program())) parts.user_names = user_names_.get();
   return parts;
 }
 
@@ -394,7 +410,10 @@ Result<int> Session::trace() {
   TRY(fit_buffers());
   engine_ = std::make_unique<dif::Engine>(std::move(*verified), line_.settings.engine,
                                           tracer_->vcpu_count());
-  const EngineView view(*engine_, guest_.kernel.get(), line_.machine.name());
+  if (guest_.kernel) {
+    user_names_ = guest_linux::UserNames::create(guest_.machine->memory(), *guest_.kernel);
+  }
+  const EngineView view(*engine_, guest_, user_names_.get(), line_.machine.name());
   auto output = Output::create(view, line_.settings, sink());
   if (!output) return fail(output.error().code, sources_.explain(output.error().message));
   TRY(check_deeds());

@@ -17,6 +17,8 @@ using std::chrono::nanoseconds;
 
 // exit() is a flag that the fire thread sets; looking at it costs one load.
 constexpr milliseconds kExitCheck{50};
+// A process that ends sooner after its first record is not known by name.
+constexpr milliseconds kProcessLook{2};
 // Rates of dtrace scripts can be absurdly high, and 0 means as often as can be; the guest would pay
 // for each exchange.
 constexpr nanoseconds kShortestInterval = milliseconds(1);
@@ -44,7 +46,9 @@ EndReason TraceLoop::run() {
     }
     if (buffer_full_) return EndReason::BufferFull;
     if (parts_.trace_sink->closed() || output_hung_up_) return EndReason::OutputClosed;
-    sleep_until(std::min({next_harvest, next_status, now + kExitCheck}));
+    const milliseconds nap = parts_.user_names != nullptr ? kProcessLook : kExitCheck;
+    sleep_until(std::min({next_harvest, next_status, now + nap}));
+    look_at_processes();
     if (signal_came_) return EndReason::Signal;
     if (processes_ended()) return EndReason::CommandEnded;
     pass_output();
@@ -101,6 +105,11 @@ void TraceLoop::report_drops() {
                     more, more == 1 ? "" : "s"));
     lost_reported_ = lost;
   }
+}
+
+void TraceLoop::look_at_processes() {
+  if (parts_.user_names == nullptr) return;
+  while (const auto pid = parts_.engine->next_recorded_process()) parts_.user_names->look_at(*pid);
 }
 
 bool TraceLoop::pass_output() {

@@ -15,6 +15,7 @@
 #include "cli/sink.h"
 #include "dif/engine.h"
 #include "providers/tracer.h"
+#include "vmm/linux/user_names.h"
 #include "vmm/machine.h"
 
 namespace ringside::cli {
@@ -42,6 +43,8 @@ class TraceLoop {
     vmm::Machine* machine = nullptr;     // null for none
     GuestCommand* command = nullptr;     // null without -c in a guest
     HostProcesses* processes = nullptr;  // -c and -p on this host; may be null
+    /// Who has to look at processes while they live; null where none are recorded.
+    guest_linux::UserNames* user_names = nullptr;
   };
   explicit TraceLoop(const Parts& parts) : parts_(parts) {}
 
@@ -61,6 +64,7 @@ class TraceLoop {
   std::optional<EndReason> handle_control();
   /// False when there was nothing to pass on.
   bool pass_output();
+  void look_at_processes();
 
   Parts parts_;
   bool signal_came_ = false, output_hung_up_ = false, control_ready_ = false;
