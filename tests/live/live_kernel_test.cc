@@ -1,6 +1,7 @@
 // What we read out of a live guest's memory, against what the guest says of itself, on one boot of
 // each kernel; and what the decoders make of the whole of its text.
-// In this file, top to bottom: one guest a suite, symbols, types, tasks, stacks, the decoders.
+// In this file, top to bottom: one guest a suite, symbols, types, tasks, processes, stacks,
+// the decoders.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -21,9 +22,11 @@
 #include "disasm/decoder.h"
 #include "providers/tracepoint/function_sites.h"
 #include "tests/live/live_guest.h"
+#include "tests/live/process_maps.h"
 #include "tests/live/task_stacks.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/orc.h"
+#include "vmm/linux/user_names.h"
 
 namespace ringside::live {
 namespace {
@@ -232,6 +235,51 @@ TYPED_TEST(LiveKernel, EveryCpusCurrentTaskIsTheOneThatRuns) {
   EXPECT_EQ(seen.size(), kVcpus) << "4 threads on 2 CPUs run on both";
   const auto report = this->guest_->finish();
   EXPECT_TRUE(report) << report.error().message;
+}
+
+TYPED_TEST(LiveKernel, ProcessesHaveMappedWhatTheGuestLists) {
+  const std::string said = this->ask(
+      "cat /proc/sys/kernel/randomize_va_space; dynamic 1 1000 >/tmp/said 2>&1 & p=$!; "
+      "until grep -q read /tmp/said; do usleep 10000; done; echo $p; cat /proc/$p/maps /tmp/said");
+  ASSERT_TRUE(said.starts_with("2\n")) << "addresses are not random: " << said;
+  const auto pid = static_cast<std::uint64_t>(std::stoi(said.substr(2)));
+
+  const auto ours = files_that_we_find(this->reader(), this->kernel(), pid);
+
+  EXPECT_EQ(ours, files_that_the_guest_lists(said));
+  EXPECT_GT(ours.size(), 12u) << "program, interpreter, library: each in several pieces";
+}
+
+TYPED_TEST(LiveKernel, DynamicSymbolsLieWhereTheProgramHasThem) {
+  using Clock = std::chrono::steady_clock;
+  using Micro = std::chrono::duration<double, std::micro>;
+  const std::string said = this->ask(
+      "dynamic 1 1000 >/tmp/said 2>&1 & until grep -q read /tmp/said; do usleep 10000; done; "
+      "echo $!; cat /tmp/said");
+  const auto pid = static_cast<std::uint64_t>(std::stoi(said));
+  auto names = guest_linux::UserNames::create(this->guest_->machine().memory(), this->kernel());
+  ASSERT_TRUE(names);
+
+  const auto began = Clock::now();
+  names->look_at(pid);
+  const auto first = Clock::now();
+  names->look_at(pid);
+  const auto again = Clock::now();
+
+  std::uint64_t place = 0;
+  for (const char* name : {"dynamic`dyn_inner", "dynamic`dyn_outer", "libc.so.6`read"}) {
+    const std::string line = fmt::format("\n{} 0x", strchr(name, '`') + 1);
+    place = std::stoull(said.substr(said.find(line) + line.size()), nullptr, 16);
+    EXPECT_EQ(names->describe(pid, GuestVirt(place)), name);
+    EXPECT_EQ(names->describe(pid, GuestVirt(place + 5)), fmt::format("{}+0x5", name));
+  }
+  constexpr int kTimes = 100'000;
+  const auto from = Clock::now();
+  for (int n = 0; n < kTimes; ++n) names->describe(pid, GuestVirt(place + 5));
+  const auto end = Clock::now();
+  std::cout << fmt::format("a process looked at in {:.0f} us, again in {:.0f}; a name in {:.2f}\n",
+                           Micro(first - began).count(), Micro(again - first).count(),
+                           Micro(end - from).count() / kTimes);
 }
 
 /// The text of vmlinux and of every module, one function (or what lies between two symbols) at a

@@ -1,0 +1,92 @@
+"""Names of what processes run: modules, dynamic symbols, offsets; against the process's own word."""
+
+import json
+import re
+import unittest
+
+import ringside
+
+# Reads of the program whose functions and library are known by dynamic symbols.
+READ = 'syscall::read:entry /execname == "dynamic" && arg2 == 777/'
+# They go on being recorded for a while, and the process lives a little longer.
+COMMAND = "dynamic 200 1"
+
+
+class UserSymbols:
+    """The tests; the classes at the end say on which guest. One boot each."""
+
+    image = ""
+    cpus = 1
+
+    def trace(self, program, command, *options):
+        outcome = ringside.run(program, image=self.image, cpus=self.cpus, command=command,
+                               options=("-q", *options))
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertNotIn("error on enabled probe", outcome.stderr, outcome)
+        return outcome
+
+    def test_a_stack_of_a_process_that_has_ended(self):
+        outcome = self.trace(
+            READ + ' { @s[ustack()] = count(); @sym[usym(uregs[R_RIP])] = count();'
+            ' @mod[umod(uregs[R_RIP])] = count(); @func[ufunc(ucaller)] = count();'
+            ' @addr[uaddr(ucaller)] = count(); @stack[umod(uregs[R_RSP])] = count(); }'
+            ' END { printa("<s>%k%@d\\n</s>\\n", @s); printa("sym %A %@d\\n", @sym);'
+            ' printa("mod %A %@d\\n", @mod); printa("func %A %@d\\n", @func);'
+            ' printa("addr %A %@d\\n", @addr); printa("stack %A %@d\\n", @stack); }', COMMAND)
+
+        rows = re.findall(r"<s>\n(.*?)</s>", outcome.stdout, re.DOTALL)
+        self.assertEqual(len(rows), 1, outcome)
+        *frames, count = [row.strip() for row in rows[0].splitlines()]
+        self.assertEqual(count, "200", outcome)
+        # read() has no frame of its own, so it hides who called it: dyn_inner().
+        self.assertEqual([re.sub(r"\+0x[0-9a-f]+$", "+", frame) for frame in frames[:3]],
+                         ["libc.so.6`read+", "dynamic`dyn_outer+", "dynamic`main+"], outcome)
+        counts = outcome.counts()
+        self.assertEqual(counts["sym libc.so.6`read"], 200, outcome)
+        self.assertEqual(counts["mod libc.so.6"], 200, outcome)
+        self.assertEqual(counts["func dynamic`dyn_outer"], 200, outcome)
+        self.assertEqual(counts[f"addr {frames[1]}"], 200, outcome)
+        self.assertRegex(outcome.stdout, r"\nstack 0x7f[0-9a-f]{10} 200\n")
+
+    def test_offsets_are_from_where_the_program_has_its_functions(self):
+        outcome = self.trace(READ + " { ustack(3); printf(\"%A\", uregs[R_RIP]); }", COMMAND, "-O",
+                             "jsonl")
+
+        lines = outcome.stdout.splitlines()
+        places = {name: int(place, 16) for name, place in
+                  (line.split() for line in lines if re.match(r"\w+ 0x", line))}
+        records = [json.loads(line) for line in lines if line.startswith("{")]
+        stacks = [value["ustack-frames"] for record in records for value in
+                  record.get("output", []) if "ustack-frames" in value]
+        self.assertEqual(len(stacks), 200, outcome)
+        for frame in stacks[-1][:2]:
+            self.assertEqual(int(frame["address"], 16) - frame["offset"], places[frame["symbol"]],
+                             outcome)
+            self.assertEqual(frame["name"],
+                             f"{frame['module']}`{frame['symbol']}+{frame['offset']:#x}")
+        self.assertEqual([frame["module"] for frame in stacks[-1]],
+                         ["libc.so.6", "dynamic", "dynamic"])
+        self.assertIn(f"\"{stacks[-1][0]['name']}\"", outcome.stdout)
+
+    def test_a_static_program_is_known_by_its_file(self):
+        outcome = self.trace(
+            'syscall::*nanosleep:entry /execname == "sleep"/ { printf("<u>"); ustack(1);'
+            ' printf("</u>\\n%A %x\\n", umod(uregs[R_RIP]), uregs[R_RIP]); }', "sleep 1")
+
+        found = re.search(r"<u>\n {14}busybox`0x([0-9a-f]+)\n</u>\nbusybox ([0-9a-f]+)\n",
+                          outcome.stdout)
+        self.assertTrue(found, outcome)
+        self.assertEqual(found[1], found[2])
+
+
+class UserSymbolsOn61(UserSymbols, unittest.TestCase):
+    image = "debian-6.1"
+
+
+class UserSymbolsOn612(UserSymbols, unittest.TestCase):
+    image = "debian-6.12"
+    cpus = 2
+
+
+if __name__ == "__main__":
+    unittest.main()
