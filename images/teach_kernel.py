@@ -9,11 +9,11 @@ import subprocess
 SOURCES = pathlib.Path(__file__).resolve().parent / "teach"
 
 # Frame pointers and no tail calls: stacks are easy to follow, and every function ends in its own
-# ret, with room behind it for a breakpoint of two bytes. No SSE: the kernel does not save those
-# registers.
+# ret. An int3 behind each ret (-mharden-sls) makes room for a breakpoint of two bytes. No SSE: the
+# kernel does not save those registers.
 FLAGS = ("-std=c11 -m64 -O1 -g -Wall -Wextra -Wpedantic -ffreestanding -fno-pic -fno-pie"
          " -mno-red-zone -mgeneral-regs-only -fno-omit-frame-pointer -fno-optimize-sibling-calls"
-         " -falign-functions=16"
+         " -mharden-sls=return"
          " -fcf-protection=none -fno-stack-protector -fno-asynchronous-unwind-tables").split()
 # User programs live at the bottom of the address space, the kernel at its top.
 CODE_MODEL = {"user.c": "-mcmodel=small"}

@@ -16,6 +16,7 @@
   .section .boot, "ax"
   .code32
   .globl pvh_entry
+  .type pvh_entry, @function /* tracing looks for functions, not for labels */
 pvh_entry:
   mov %ebx, %esi /* kept: nothing up to kernel_main changes it */
   mov $PHYSICAL(first_stack_top), %esp /* PVH gives no stack */
@@ -25,6 +26,7 @@ pvh_entry:
 
 /* Paging on, with the tables below: the first GiB where it is and at KERNEL_BASE, the fourth (the
  * APIC's) at the very top. */
+  .type to_long_mode, @function
 to_long_mode:
   mov $0x20, %eax /* PAE */
   mov %eax, %cr4
@@ -37,6 +39,7 @@ to_long_mode:
   mov $0x80010001, %eax /* PG, WP, PE */
   mov %eax, %cr0
   ret
+  int3 /* as the C compiler leaves one: room for a breakpoint of two bytes */
 
   .code64
 first_cpu_64:

@@ -75,6 +75,7 @@ leave_kernel:
 /* rax the number, rdi and rsi the arguments; the CPU put rip into rcx and rflags into r11. A system
  * call may sleep, so what comes back must lie on the task's own stack, not in struct cpu. */
   .globl system_call_entry
+  .type system_call_entry, @function
 system_call_entry:
   swapgs
   mov %rsp, %gs:CPU_USER_RSP
@@ -102,6 +103,7 @@ system_call_entry:
 
 /* void switch_stacks(uint64_t* save_rsp, uint64_t load_rsp): what the callee must keep goes along. */
   .globl switch_stacks
+  .type switch_stacks, @function
 switch_stacks:
   push %rbx
   push %rbp
@@ -118,8 +120,10 @@ switch_stacks:
   pop %rbp
   pop %rbx
   ret
+  int3
 
 /* Where a new task's first switch returns to: its stack holds a struct frame. */
   .globl task_first_entry
+  .type task_first_entry, @function
 task_first_entry:
   jmp leave_kernel
