@@ -46,6 +46,7 @@ void BootSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts,
     }
   }
   parts.kernel = &host_reader_;
+  parts.first_task = first_task(kernel_);
   parts.look_again = [this] { host_reader_.set_table(kernel_.table_in(machine_.memory())); };
   parts.gates.push_back(&dispatcher_);
 }

@@ -49,7 +49,7 @@ class AllSignalsBlocked {
 FireLoop::FireLoop(FireLoopParts parts)
     // Without traps to look for, nothing comes unannounced, so there is nothing to spin for.
     : parts_(std::move(parts)),
-      host_(parts_.kernel),
+      host_(parts_.kernel, parts_.first_task),
       wait_(parts_.shim != nullptr && !parts_.traps_ring ? IdleWait::kSpins : 0) {}
 
 FireLoop::~FireLoop() {

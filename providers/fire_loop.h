@@ -42,6 +42,7 @@ struct FireLoopParts {
   TimerSchedule* timers = nullptr;
   std::optional<dif::ProbeId> begin, end;
   const GuestReader* kernel = nullptr;
+  GuestVirt first_task{0};             // init_task, where `kernel` is a Linux's
   std::function<void()> look_again{};  // before a firing that reads through `kernel`
   vmm::Shim* shim = nullptr;
   TrapDispatcher* dispatcher = nullptr;  // with `shim`

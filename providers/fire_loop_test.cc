@@ -1,6 +1,7 @@
 #include "providers/fire_loop.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <functional>
@@ -110,6 +111,13 @@ class Loop : public ::testing::Test {
   TimerSchedule timers_{std::vector<EnabledTimer>(), true};
   FireLoopParts parts_;
 };
+
+TEST(HostContext, CurrentIsTheGuestsFirstThreadAndTheRestTheTracersOwn) {
+  const HostContext host(nullptr, GuestVirt(0x1234));
+
+  EXPECT_EQ(host.variable(dif::ContextVariable::Curthread), 0x1234u);
+  EXPECT_EQ(host.variable(dif::ContextVariable::Pid), static_cast<std::uint64_t>(::getpid()));
+}
 
 TEST_F(Loop, BeginFiresFirstAndEndLast) {
   with_timers({{dif::ProbeId{7}, TimerKind::Tick, kShortestInterval}});

@@ -68,6 +68,7 @@ void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts
     context->set_shim(shim_.installed());
   }
   parts.kernel = &host_reader_;
+  parts.first_task = first_task(kernel_);
   parts.look_again = [this] { host_reader_.forget(); };
   if (table_.size() == 0) return;
   parts.shim = shim_.installed();

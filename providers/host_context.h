@@ -1,6 +1,7 @@
-// The GuestContext of a firing that the host makes while a guest runs on: BEGIN, END, tick. There
-// is no current thread to speak of, so identity is the tracer's own; kernel memory can be read.
-// Fire context: yes.
+// The GuestContext of a firing that the host makes while a guest runs on: BEGIN, END, tick. No
+// thread of the guest is interrupted, so identity is the tracer's own. Kernel memory can be read;
+// curthread is the kernel's first thread, which always is, so that what leads on from it can be
+// read. Fire context: yes.
 #pragma once
 
 #include "dif/fire_record.h"
@@ -9,15 +10,18 @@ namespace ringside::providers {
 
 class HostContext final : public dif::GuestContext {
  public:
-  /// `kernel` must outlive it; null: there is no guest, and every read faults.
-  explicit HostContext(const GuestReader* kernel)
+  /// `kernel` must outlive it; null: there is no guest, and every read faults. `first_task` is the
+  /// guest's init_task, 0 where it is unknown.
+  HostContext(const GuestReader* kernel, GuestVirt first_task)
       : identity_(&dif::no_guest_context()),
-        kernel_(kernel != nullptr ? kernel : &identity_->kernel()) {}
+        kernel_(kernel != nullptr ? kernel : &identity_->kernel()),
+        first_task_(first_task) {}
 
   /// A new firing: by how many ns a timer is late, 0 where none is due.
   void select(std::uint64_t late) { late_ = late; }
 
   Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override {
+    if (which == dif::ContextVariable::Curthread) return first_task_.raw();
     return identity_->variable(which);
   }
   Result<std::size_t, Fault> execname(std::span<char> out) const override {
@@ -35,6 +39,7 @@ class HostContext final : public dif::GuestContext {
  private:
   const dif::GuestContext* identity_;
   const GuestReader* kernel_;
+  GuestVirt first_task_;
   std::uint64_t late_ = 0;
 };
 

@@ -40,6 +40,11 @@ PtRegsLayout find_pt_regs(const TypeGraph& types) {
   return layout;
 }
 
+GuestVirt first_task(const guest_linux::Kernel& kernel) {
+  const guest_linux::Symbol* symbol = kernel.symbols().find("init_task", "vmlinux");
+  return symbol != nullptr ? symbol->address : GuestVirt(0);
+}
+
 LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
                            const PtRegsLayout& pt_regs)
     : memory_(memory),

@@ -28,6 +28,10 @@ struct PtRegsLayout {
 /// (r15 first, 8 bytes each), because ptrace and signal frames expose it to user programs.
 PtRegsLayout find_pt_regs(const TypeGraph& types);
 
+/// Where the kernel's first thread is (init_task of init/init_task.c), which never ends; 0:
+/// unknown.
+GuestVirt first_task(const guest_linux::Kernel& kernel);
+
 /// The lower half of the address space, which is the process's: the page table of a process maps
 /// the kernel too, but copyin() of a kernel address must be a fault (BadAddress).
 class UserHalfReader final : public GuestReader {

@@ -91,6 +91,16 @@ class Language:
         self.assertEqual(found, ["workload", "1", "0", "0", "1", "1", "workload", "workload", "1",
                                  "1", "O", "1", "1", "0", "1", "1", "777", "777"])
 
+    def test_what_the_host_fires_has_the_kernels_first_thread(self):
+        prints = (' printf("<v>\\n%s %d %s %d %s %s %s\\n</v>\\n",'
+                  " ((struct task_struct *)curthread)->comm, curpsinfo->pr_pid,"
+                  " curpsinfo->pr_psargs, curlwpsinfo->pr_pri, cwd, fds[0].fi_name, execname);")
+        outcome = self.trace("BEGIN {" + prints + "} tick-100ms {" + prints + " exit(0); }"
+                             " END {" + prints + "}", None)
+
+        found = re.findall(r"^<v>\n(.*?)\n</v>$", outcome.stdout, re.DOTALL | re.MULTILINE)
+        self.assertEqual(found, ["swapper/0 0 swapper/0 120 / <none> ringside"] * 3, outcome)
+
     def test_types_of_the_kernel(self):
         found = self.values(
             ("s", "stringof(args[0]->f_path.dentry->d_name.name)"),
