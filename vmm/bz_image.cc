@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+
+#include "vmm/base/bytes.h"
 
 namespace ringside::vmm {
 namespace {
@@ -16,17 +17,10 @@ constexpr std::size_t kLeastHeader = 0x264;  // up to init_size, which 2.10 adde
 constexpr std::size_t kSector = 512;
 constexpr std::uint16_t kXlfKernel64 = 1;
 
-template <class T>
-T get(std::span<const std::byte> file, std::size_t at) {
-  T value;
-  std::memcpy(&value, file.subspan(at, sizeof value).data(), sizeof value);
-  return value;
-}
-
 }  // namespace
 
 bool is_bz_image(std::span<const std::byte> file) {
-  return file.size() >= kMagicAt + 4 && get<std::uint32_t>(file, kMagicAt) == kMagic;
+  return file.size() >= kMagicAt + 4 && load_at<std::uint32_t>(file, kMagicAt) == kMagic;
 }
 
 Result<BzImage> read_bz_image(std::span<const std::byte> file, std::string_view name) {
@@ -37,7 +31,7 @@ Result<BzImage> read_bz_image(std::span<const std::byte> file, std::string_view 
   };
   if (!is_bz_image(file) || file.size() < kLeastHeader) return cut_short();
   BzImage image;
-  image.version = get<std::uint16_t>(file, 0x206);
+  image.version = load_at<std::uint16_t>(file, 0x206);
   // Earlier ones lack fields that are read below; nobody has had such a kernel since 2013.
   if (image.version < 0x020c) {
     return fail(ErrorCode::Unsupported,
@@ -45,24 +39,24 @@ Result<BzImage> read_bz_image(std::span<const std::byte> file, std::string_view 
                             "or later",
                             name, image.version >> 8, image.version & 0xff));
   }
-  image.kernel_64 = (get<std::uint16_t>(file, 0x236) & kXlfKernel64) != 0;
-  image.relocatable = get<std::uint8_t>(file, 0x234) != 0;
-  image.alignment = get<std::uint32_t>(file, 0x230);
-  image.command_line = get<std::uint32_t>(file, 0x238);
-  image.initrd_last = get<std::uint32_t>(file, 0x22c);
-  image.preferred_start = get<std::uint64_t>(file, 0x258);
-  image.init_size = get<std::uint32_t>(file, 0x260);
+  image.kernel_64 = (load_at<std::uint16_t>(file, 0x236) & kXlfKernel64) != 0;
+  image.relocatable = load_at<std::uint8_t>(file, 0x234) != 0;
+  image.alignment = load_at<std::uint32_t>(file, 0x230);
+  image.command_line = load_at<std::uint32_t>(file, 0x238);
+  image.initrd_last = load_at<std::uint32_t>(file, 0x22c);
+  image.preferred_start = load_at<std::uint64_t>(file, 0x258);
+  image.init_size = load_at<std::uint32_t>(file, 0x260);
 
-  const std::size_t header_end = kMagicAt + get<std::uint8_t>(file, kHeaderLengthAt);
-  const std::size_t sectors = std::max<std::size_t>(get<std::uint8_t>(file, kSetupHeader), 1);
+  const std::size_t header_end = kMagicAt + load_at<std::uint8_t>(file, kHeaderLengthAt);
+  const std::size_t sectors = std::max<std::size_t>(load_at<std::uint8_t>(file, kSetupHeader), 1);
   const std::size_t start = (sectors + 1) * kSector;  // the boot sector is not counted
-  const std::uint64_t size = std::uint64_t{get<std::uint32_t>(file, 0x1f4)} * 16;
+  const std::uint64_t size = std::uint64_t{load_at<std::uint32_t>(file, 0x1f4)} * 16;
   if (header_end > file.size() || start >= file.size() || size > file.size() - start)
     return cut_short();
   image.header = file.subspan(kSetupHeader, header_end - kSetupHeader);
   image.protected_mode = file.subspan(start);
-  const std::uint64_t payload = get<std::uint32_t>(file, 0x248);
-  const std::uint64_t payload_size = get<std::uint32_t>(file, 0x24c);
+  const std::uint64_t payload = load_at<std::uint32_t>(file, 0x248);
+  const std::uint64_t payload_size = load_at<std::uint32_t>(file, 0x24c);
   if (payload + payload_size > image.protected_mode.size()) return cut_short();
   image.payload = image.protected_mode.subspan(payload, payload_size);
   return image;

@@ -13,6 +13,8 @@
 #include <limits>
 #include <optional>
 
+#include "vmm/base/bytes.h"
+
 namespace ringside::vmm {
 namespace {
 
@@ -106,8 +108,7 @@ std::optional<std::size_t> unpack_lz4(Bytes packed, Buffer out) {
   std::size_t done = 0;
   packed = packed.subspan(4);
   while (packed.size() > 4 && done < out.size()) {  // the last four bytes are the trailer
-    std::uint32_t size;
-    std::memcpy(&size, packed.data(), sizeof size);
+    const auto size = load_at<std::uint32_t>(packed, 0);
     packed = packed.subspan(4);
     if (size > packed.size() || size > std::numeric_limits<int>::max()) return std::nullopt;
     const std::size_t room = std::min(kMostBlock, out.size() - done);
@@ -167,9 +168,8 @@ Result<std::vector<std::byte>> unpack(Bytes packed) {
   const auto damaged = [&] {
     return fail(ErrorCode::Invalid, fmt::format("the {} data is damaged", packing->name));
   };
-  std::uint32_t size = 0;
   if (packed.size() < 16 || packed.size() > kMostUnpacked) return damaged();
-  std::memcpy(&size, packed.last(sizeof size).data(), sizeof size);
+  const auto size = load_at<std::uint32_t>(packed, packed.size() - sizeof(std::uint32_t));
   // Real kernels pack to a fourth or less. A file of a few bytes may not make us take a gigabyte.
   if (size == 0 || size > kMostUnpacked || size / 1024 > packed.size()) return damaged();
   std::vector<std::byte> bytes(size);

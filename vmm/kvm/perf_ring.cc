@@ -3,19 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vmm/base/bytes.h"
+
 namespace ringside::vmm::kvm {
-namespace {
-
-template <class T>
-T at_offset(std::span<const std::byte> bytes, std::size_t offset) {
-  T value{};
-  if (offset + sizeof value <= bytes.size()) {
-    std::memcpy(&value, bytes.data() + offset, sizeof value);
-  }
-  return value;
-}
-
-}  // namespace
 
 void PerfRing::copy(std::uint64_t at, std::span<std::byte> to) const {
   const std::size_t begin = at % data_.size();
@@ -39,10 +29,12 @@ std::optional<PerfRing::Sample> PerfRing::next() {
     copy(tail, record);
     tail += header.size;
     __atomic_store_n(&page_->data_tail, tail, __ATOMIC_RELEASE);
-    if (header.type == PERF_RECORD_LOST) lost_ += at_offset<std::uint64_t>(record, kHeader + 8);
+    if (header.type == PERF_RECORD_LOST) {
+      lost_ += load_within<std::uint64_t>(record, kHeader + 8).value_or(0);
+    }
     if (header.type != PERF_RECORD_SAMPLE || record.size() < kRaw) continue;
-    const std::size_t size = at_offset<std::uint32_t>(record, kRaw - 4);
-    return Sample{at_offset<std::uint64_t>(record, kHeader),
+    const std::size_t size = load_at<std::uint32_t>(record, kRaw - 4);
+    return Sample{load_at<std::uint64_t>(record, kHeader),
                   record.subspan(kRaw, std::min(size, record.size() - kRaw))};
   }
   if (head != tail) __atomic_store_n(&page_->data_tail, head, __ATOMIC_RELEASE);

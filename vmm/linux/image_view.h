@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
 
 #include "vmm/base/address.h"
+#include "vmm/base/bytes.h"
 
 namespace ringside::guest_linux {
 
@@ -37,18 +37,8 @@ struct ImageView {
   std::optional<T> load(GuestVirt at) const {
     const auto source = slice(at, sizeof(T));
     if (!source) return std::nullopt;
-    T value;
-    std::memcpy(&value, source->data(), sizeof value);
-    return value;
+    return load_at<T>(*source, 0);
   }
 };
-
-/// One T at byte `index` of `bytes`, which the caller has checked to be there.
-template <class T>
-T load_at(std::span<const std::byte> bytes, std::size_t index) {
-  T value;
-  std::memcpy(&value, bytes.data() + index, sizeof value);
-  return value;
-}
 
 }  // namespace ringside::guest_linux

@@ -1,9 +1,10 @@
 #include "vmm/linux/relocations.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
+
+#include "vmm/base/bytes.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -33,10 +34,9 @@ Bounds bounds_of(const ElfImage& image) {
 std::optional<Places> take_list(std::span<const std::byte>& rest, const Bounds& bounds) {
   std::span<const std::byte> left = rest;
   Places places;
-  std::int32_t word = 0;
-  while (left.size() >= sizeof word) {
-    std::memcpy(&word, left.last(sizeof word).data(), sizeof word);
-    left = left.first(left.size() - sizeof word);
+  while (left.size() >= sizeof(std::int32_t)) {
+    left = left.first(left.size() - sizeof(std::int32_t));
+    const auto word = load_at<std::int32_t>(rest, left.size());
     if (word == 0) {
       std::sort(places.begin(), places.end());
       rest = left;
@@ -59,9 +59,7 @@ void add(const Places& places, Number delta, const ElfImage& image, std::uint64_
   for (; place != places.end() && (*place < at || *place - at < copy.size()); ++place) {
     const auto bytes = image.bytes_at(*place, sizeof(Number));
     if (!bytes) continue;
-    Number number;
-    std::memcpy(&number, bytes->data(), sizeof number);
-    number += delta;
+    const Number number = load_at<Number>(*bytes, 0) + delta;
     const auto moved = std::as_bytes(std::span(&number, 1));
     for (std::size_t i = 0; i < moved.size(); ++i) {
       const std::uint64_t to = *place + i - at;  // huge before the copy

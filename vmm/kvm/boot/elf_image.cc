@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "vmm/base/bytes.h"
 #include "vmm/kvm/boot/boot_data.h"
 
 namespace ringside::vmm::kvm {
@@ -17,15 +18,6 @@ namespace {
 constexpr std::uint32_t kPhys32Entry = 18;
 constexpr unsigned kMostProgramHeaders = 256;  // a vmlinux has five
 constexpr std::array kXen{'X', 'e', 'n', '\0'};
-
-/// One T out of the file, by copy: nothing in it need be aligned.
-template <class T>
-std::optional<T> get(std::span<const std::byte> file, std::uint64_t at) {
-  if (at > file.size() || sizeof(T) > file.size() - at) return std::nullopt;
-  T value;
-  std::memcpy(&value, file.data() + at, sizeof value);
-  return value;
-}
 
 std::optional<std::span<const std::byte>> part(std::span<const std::byte> file, std::uint64_t at,
                                                std::uint64_t size) {
@@ -38,14 +30,14 @@ std::optional<std::uint32_t> find_pvh_entry(std::span<const std::byte> notes,
                                             std::uint64_t alignment) {
   const auto align = [&](std::uint64_t size) { return (size + alignment - 1) & ~(alignment - 1); };
   std::uint64_t at = 0;
-  while (const auto note = get<Elf64_Nhdr>(notes, at)) {
+  while (const auto note = load_within<Elf64_Nhdr>(notes, at)) {
     const std::uint64_t name = at + sizeof *note;
     const std::uint64_t value = at + align(sizeof *note + note->n_namesz);
     const bool xen = note->n_namesz == kXen.size() && name + kXen.size() <= notes.size() &&
                      std::memcmp(notes.data() + name, kXen.data(), kXen.size()) == 0;
     // 4 or 8 bytes; the address is below 4 GiB in either.
     if (xen && note->n_type == kPhys32Entry && note->n_descsz >= 4)
-      return get<std::uint32_t>(notes, value);
+      return load_within<std::uint32_t>(notes, value);
     at = value + align(note->n_descsz);
   }
   return std::nullopt;
@@ -60,7 +52,7 @@ Result<ElfImage> read(std::span<const std::byte> file, std::string_view name) {
     return invalid(
         fmt::format("the ELF file is cut short after {} bytes: copy it again", file.size()));
   };
-  const auto header = get<Header>(file, 0);
+  const auto header = load_within<Header>(file, 0);
   if (!header) return cut_short();
   if (header->e_phnum != 0 && header->e_phentsize != sizeof(ProgramHeader))
     return invalid("its program headers have a size of their own");
@@ -69,7 +61,7 @@ Result<ElfImage> read(std::span<const std::byte> file, std::string_view name) {
   ElfImage image;
   image.entry = header->e_entry;
   for (unsigned i = 0; i < header->e_phnum; ++i) {
-    const auto program = get<ProgramHeader>(
+    const auto program = load_within<ProgramHeader>(
         file, std::uint64_t{header->e_phoff} + std::uint64_t{i} * sizeof(ProgramHeader));
     if (!program) return cut_short();
     if (program->p_type != PT_LOAD && program->p_type != PT_NOTE) continue;
@@ -106,7 +98,7 @@ KernelRoom ElfImage::room() const {
 }
 
 Result<ElfImage> read_elf_image(std::span<const std::byte> file, std::string_view name) {
-  const auto identity = get<std::array<unsigned char, EI_NIDENT>>(file, 0);
+  const auto identity = load_within<std::array<unsigned char, EI_NIDENT>>(file, 0);
   const bool is_64 = identity && (*identity)[EI_CLASS] == ELFCLASS64;
   ElfImage image = is_64 ? TRY((read<Elf64_Ehdr, Elf64_Phdr>(file, name)))
                          : TRY((read<Elf32_Ehdr, Elf32_Phdr>(file, name)));
