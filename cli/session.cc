@@ -3,6 +3,7 @@
 #include "cli/session.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -102,6 +103,7 @@ class Session {
   void announce(const std::vector<std::size_t>& matched) const;
   void report_stability(const dif::Program& program);
   Result<int> trace_armed(Output& output);
+  void end_set_up();
   int end_status(EndReason reason);
   void report_death() const;
   TraceLoop::Parts loop_parts(Output& output);
@@ -337,6 +339,13 @@ void Session::report_death() const {
   if (!names.empty()) say("the last probes that fired, the very last first: " + names);
 }
 
+/// Nothing will be compiled or enabled any more.
+void Session::end_set_up() {
+  environment_.reset();
+  if (guest_.kernel) guest_.kernel->end_set_up();
+  malloc_trim(0);
+}
+
 Result<int> Session::trace_armed(Output& output) {
   TraceLoop loop(loop_parts(output));
   const Clock::time_point began = Clock::now();
@@ -346,6 +355,7 @@ Result<int> Session::trace_armed(Output& output) {
     return fail(started.error().code, "could not enable tracing: " + started.error().message);
   }
   report_time("armed", began);
+  end_set_up();
   if (!engine_->exit_status()) guest_.standstill.reset();
   EndReason reason = EndReason::MachineEnded;
   processes_.go();

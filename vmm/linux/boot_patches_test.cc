@@ -34,8 +34,7 @@ class BootPatches : public testing::Test {
                    {"ft_flags", u32, 64},
                    {"instrlen", u8, 96},
                    {"replacementlen", u8, 104}});
-    auto blob = std::make_shared<const std::vector<std::byte>>(btf.blob());
-    ASSERT_TRUE(Btf::read(std::move(blob), nullptr, types_));
+    ASSERT_TRUE(Btf::read(btf.blob(), nullptr, types_));
   }
   static std::vector<std::byte> alternatives(std::uint64_t to, std::uint8_t length) {
     Bytes table;

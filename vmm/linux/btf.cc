@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "vmm/linux/image_view.h"
 
@@ -164,6 +166,10 @@ class BtfReader {
   void reserve() {
     const std::size_t types = starts_.size() - functions_;
     graph_.reserve(types, members_, enumerators_, parameters_, types / 2);
+    // Names are views, and the larger part of the blob has none.
+    const auto strings = std::exchange(result_.strings_, {});
+    result_.strings_ = graph_.adopt(
+        std::make_shared<const std::vector<std::byte>>(strings.begin(), strings.end()));
     result_.functions_.reserve(functions_);
   }
 
@@ -412,13 +418,9 @@ class BtfReader {
   bool enum_flag_seen_ = false;
 };
 
-Result<Btf> Btf::read(std::shared_ptr<const std::vector<std::byte>> blob, const Btf* base,
-                      TypeGraph& graph) {
-  if (blob->size() > kMaxBtfBytes) return fail(ErrorCode::Invalid, "BTF: too large");
-  BtfReader reader(*blob, base, graph);
-  auto result = reader.read();
-  if (result) graph.adopt(std::move(blob));
-  return result;
+Result<Btf> Btf::read(std::span<const std::byte> blob, const Btf* base, TypeGraph& graph) {
+  if (blob.size() > kMaxBtfBytes) return fail(ErrorCode::Invalid, "BTF: too large");
+  return BtfReader(blob, base, graph).read();
 }
 
 std::optional<TypeId> Btf::prototype(std::string_view function) const {

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -26,11 +25,10 @@ inline constexpr std::size_t kMaxBtfBytes = 64 << 20;
 /// the functions' prototypes.
 class Btf {
  public:
-  /// Adds all types of `blob` to `graph`, which keeps the blob alive. `base` is vmlinux's for a
-  /// module and must outlive the call only. Invalid when the header or the type section's outline
-  /// is malformed; then the graph is unchanged.
-  static Result<Btf> read(std::shared_ptr<const std::vector<std::byte>> blob, const Btf* base,
-                          TypeGraph& graph);
+  /// Adds all types of `blob` to `graph`, with a copy of its strings. `base` is vmlinux's for a
+  /// module and must outlive the call only, as the blob. Invalid when the header or the type
+  /// section's outline is malformed; then the graph is unchanged.
+  static Result<Btf> read(std::span<const std::byte> blob, const Btf* base, TypeGraph& graph);
 
   /// The prototype (TypeKind::Function) of the function of that name.
   std::optional<TypeId> prototype(std::string_view function) const;

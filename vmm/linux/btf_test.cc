@@ -17,10 +17,6 @@ constexpr unsigned kPtr = 2, kArray = 3, kEnum = 6, kFwd = 7, kTypedef = 8, kCon
 constexpr unsigned kFunc = 12, kFuncProto = 13, kVar = 14, kFloat = 16, kDeclTag = 17;
 constexpr unsigned kTypeTag = 18, kEnum64 = 19;
 
-std::shared_ptr<const std::vector<std::byte>> share(const BtfWriter& writer) {
-  return std::make_shared<const std::vector<std::byte>>(writer.blob());
-}
-
 /// ssize_t vfs_read(struct file *file, char *buf, ...), and types of every kind around it.
 BtfWriter kernel_like() {
   BtfWriter btf;
@@ -55,7 +51,7 @@ BtfWriter kernel_like() {
 TEST(Btf, PrototypesKeepNamesAndTypes) {
   TypeGraph graph;
 
-  const auto btf = Btf::read(share(kernel_like()), nullptr, graph);
+  const auto btf = Btf::read(kernel_like().blob(), nullptr, graph);
 
   ASSERT_TRUE(btf) << btf.error().message;
   const auto proto = btf->prototype("vfs_read");
@@ -67,7 +63,7 @@ TEST(Btf, PrototypesKeepNamesAndTypes) {
 
 TEST(Btf, StructsUnionsAndBitFieldsKeepTheirLayout) {
   TypeGraph graph;
-  ASSERT_TRUE(Btf::read(share(kernel_like()), nullptr, graph));
+  ASSERT_TRUE(Btf::read(kernel_like().blob(), nullptr, graph));
 
   EXPECT_EQ(offset_of(graph, "file", {"f_pos"}), 8u);
   EXPECT_EQ(offset_of(graph, "file", {"nosuch"}), std::nullopt);
@@ -82,7 +78,7 @@ TEST(Btf, StructsUnionsAndBitFieldsKeepTheirLayout) {
 
 TEST(Btf, EnumsGiveTheirConstants) {
   TypeGraph graph;
-  ASSERT_TRUE(Btf::read(share(kernel_like()), nullptr, graph));
+  ASSERT_TRUE(Btf::read(kernel_like().blob(), nullptr, graph));
 
   EXPECT_EQ(graph.find_enumerator("SYSTEM_RUNNING")->second, 3);
   EXPECT_EQ(graph.find_enumerator("BIG")->second, std::int64_t{0xffff'ffff} << 32);
@@ -90,7 +86,7 @@ TEST(Btf, EnumsGiveTheirConstants) {
 
 TEST(Btf, IntegersOfCAreTheGraphsOwn) {
   TypeGraph graph;
-  ASSERT_TRUE(Btf::read(share(kernel_like()), nullptr, graph));
+  ASSERT_TRUE(Btf::read(kernel_like().blob(), nullptr, graph));
 
   const auto pos = graph.find_member(*graph.find(TypeKind::Struct, "file"), "f_pos");
   EXPECT_EQ(pos->type, *graph.find("unsigned long"));
@@ -99,7 +95,7 @@ TEST(Btf, IntegersOfCAreTheGraphsOwn) {
 TEST(Btf, ASplitBlobContinuesItsBase) {
   TypeGraph graph;
   const BtfWriter base = kernel_like();
-  const auto vmlinux = Btf::read(share(base), nullptr, graph);
+  const auto vmlinux = Btf::read(base.blob(), nullptr, graph);
   ASSERT_TRUE(vmlinux);
   BtfWriter module(base.type_count(), base.string_bytes());
   const auto pointer = module.type(kPtr, "", 3);  // struct file of the base
@@ -107,7 +103,7 @@ TEST(Btf, ASplitBlobContinuesItsBase) {
   module.word(module.string("filp")).word(pointer);
   module.type(kFunc, "lo_open", proto, 1);
 
-  const auto loop = Btf::read(share(module), &*vmlinux, graph);
+  const auto loop = Btf::read(module.blob(), &*vmlinux, graph);
 
   ASSERT_TRUE(loop) << loop.error().message;
   const auto found = loop->prototype("lo_open");
@@ -125,7 +121,7 @@ TEST(Btf, IdsAndStringsThatDoNotExistBecomeVoidAndNothing) {
   btf.type(kFunc, "f", proto);
   btf.type(kFunc, "g", 99999);
 
-  const auto read = Btf::read(share(btf), nullptr, graph);
+  const auto read = Btf::read(btf.blob(), nullptr, graph);
 
   ASSERT_TRUE(read);
   EXPECT_EQ(graph.to_string(*read->prototype("f")), "void (void)");
@@ -142,7 +138,7 @@ TEST(Btf, CyclesOfTagsAndTypedefsEnd) {
   btf.type(kTypedef, "loop_t", 4);
   btf.type(kConst, "", 3);
 
-  ASSERT_TRUE(Btf::read(share(btf), nullptr, graph));
+  ASSERT_TRUE(Btf::read(btf.blob(), nullptr, graph));
 
   EXPECT_EQ(graph.resolve(*graph.find("loop_t")), TypeId{0});
   EXPECT_EQ(graph.size_of(*graph.find("loop_t")), 0u);
@@ -155,7 +151,7 @@ TEST(Btf, RefusesATypeThatLeavesItsSectionAndLeavesTheGraphAlone) {
   btf.integer("int", 4, true);
   btf.type(4, "huge", 8, 0xffff);  // 65,535 members that are not there
 
-  const auto read = Btf::read(share(btf), nullptr, graph);
+  const auto read = Btf::read(btf.blob(), nullptr, graph);
 
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::Invalid);
@@ -164,9 +160,8 @@ TEST(Btf, RefusesATypeThatLeavesItsSectionAndLeavesTheGraphAlone) {
 
 TEST(Btf, RefusesWhatIsNoBtf) {
   TypeGraph graph;
-  const auto refused = [&](std::vector<std::byte> blob) {
-    return !Btf::read(std::make_shared<const std::vector<std::byte>>(std::move(blob)), nullptr,
-                      graph);
+  const auto refused = [&](const std::vector<std::byte>& blob) {
+    return !Btf::read(blob, nullptr, graph);
   };
   auto blob = kernel_like().blob();
   auto unended = blob;
@@ -186,11 +181,11 @@ TEST(Btf, CorruptedAnywhereNeverReadsOutsideTheBlob) {
   std::size_t questions = 0;
 
   for (int round = 0; round < 3000; ++round) {
-    auto damaged = std::make_shared<std::vector<std::byte>>(blob);
+    auto damaged = blob;
     for (unsigned i = 0; i <= random() % 6; ++i) {
-      (*damaged)[random() % damaged->size()] = static_cast<std::byte>(random());
+      damaged[random() % damaged.size()] = static_cast<std::byte>(random());
     }
-    if (round % 8 == 0) damaged->resize(random() % damaged->size());
+    if (round % 8 == 0) damaged.resize(random() % damaged.size());
     TypeGraph graph;
     const auto read = Btf::read(damaged, nullptr, graph);
     for (std::uint32_t id = 0; read && id < graph.size(); ++id) {

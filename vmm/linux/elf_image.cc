@@ -228,6 +228,12 @@ std::optional<std::span<const std::byte>> ElfImage::bytes_at(std::uint64_t at,
   return segment->bytes.subspan(offset, size);
 }
 
+void ElfImage::forget_bytes() {
+  bytes_ = {};
+  sections_ = {};
+  for (Segment& segment : segments_) segment.bytes = {};
+}
+
 std::optional<std::uint64_t> ElfImage::physical(std::uint64_t address) const {
   const Segment* segment = segment_of(address);
   if (segment == nullptr) return std::nullopt;

@@ -55,6 +55,8 @@ class ElfImage {
   Result<void, Fault> read(std::uint64_t at, std::span<std::byte> out) const;
   /// The same in place, if one segment's bytes in the file hold it all.
   std::optional<std::span<const std::byte>> bytes_at(std::uint64_t at, std::uint64_t size) const;
+  /// From here on the bytes need not outlive the image, which keeps the segments' addresses only.
+  void forget_bytes();
   /// Where the loader puts what is linked at `address`.
   std::optional<std::uint64_t> physical(std::uint64_t address) const;
 

@@ -30,29 +30,39 @@ std::uint64_t moved(std::uint64_t linked, std::int64_t slide) {
 class FileText final : public GuestReader {
  public:
   FileText(const ElfImage& image, Relocations relocations, std::int64_t slide)
-      : image_(image), relocations_(std::move(relocations)), slide_(slide) {}
+      : image_(&image), relocations_(std::move(relocations)), slide_(slide) {}
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
+    if (image_ == nullptr) return Unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
     const std::uint64_t linked = moved(at.raw(), -slide_);
-    const auto done = image_.read(linked, out);
+    const auto done = image_->read(linked, out);
     if (done) {
-      relocations_.apply(image_, linked, out, slide_);
+      relocations_.apply(*image_, linked, out, slide_);
       return {};
     }
     Fault fault = done.error();
     fault.address = moved(fault.address, slide_);
     return Unexpected<Fault>(fault);
   }
+  /// Every read fails from here on.
+  void forget() {
+    image_ = nullptr;
+    relocations_ = {};
+  }
 
  private:
-  const ElfImage& image_;
-  const Relocations relocations_;  // none where nothing moved
+  const ElfImage* image_;
+  Relocations relocations_;  // none where nothing moved
   const std::int64_t slide_;
 };
 
 class ElfFileKernel final : public FileKernel {
  public:
-  ElfFileKernel(ElfImage image, Relocations relocations, KernelMove move)
-      : image_(std::move(image)), move_(move), text_(image_, std::move(relocations), move.slide) {}
+  /// `image` is that of the file.
+  ElfFileKernel(vmm::KernelFile file, ElfImage image, Relocations relocations, KernelMove move)
+      : file_(std::move(file)),
+        image_(std::move(image)),
+        move_(move),
+        text_(image_, std::move(relocations), move.slide) {}
 
   /// Invalid without symbols.
   Result<void> set_up() {
@@ -115,13 +125,14 @@ class ElfFileKernel final : public FileKernel {
   Result<bool> refresh_modules() override { return false; }
   std::span<const AddressRange> forbidden_text() const override { return forbidden_; }
   std::span<const PatchedSite> patched_sites() const override { return sites_; }
+  void end_set_up() override;
 
  private:
   const Symbol* find(std::string_view name) const { return symbols_.find(name); }
   std::uint64_t linked(GuestVirt at) const { return moved(at.raw(), -move_.slide); }
 
   Result<void> load_symbols();
-  std::vector<Symbol> elf_symbols() const;
+  std::vector<Symbol> elf_symbols();
   std::optional<Kallsyms> find_kallsyms() const;
   void add_module(std::vector<Symbol> symbols);
   void leave_out_user_programs(std::vector<Symbol>& symbols) const;
@@ -131,9 +142,10 @@ class ElfFileKernel final : public FileKernel {
   void load_text();
   ImageView table_between(std::string_view start, std::string_view stop) const;
 
-  const ElfImage image_;
+  std::optional<vmm::KernelFile> file_;  // until end_set_up()
+  ElfImage image_;
   const KernelMove move_;
-  const FileText text_;
+  FileText text_;
   std::string release_;  // empty: no Linux
   SymbolTable symbols_;
   vmm::PageTable table_;
@@ -148,11 +160,21 @@ class ElfFileKernel final : public FileKernel {
   std::optional<std::vector<PatchedSite>> boot_patches_;
 };
 
-std::vector<Symbol> ElfFileKernel::elf_symbols() const {
+std::vector<Symbol> ElfFileKernel::elf_symbols() {
+  const auto found = image_.symbols();
+  std::size_t size = 0;
+  for (const ElfImage::ElfSymbol& symbol : found) size += symbol.name.size();
+  const auto names = std::make_shared<std::string>();
+  names->reserve(size);  // the symbols' names view into it, and outlive the file
   std::vector<Symbol> symbols;
-  for (const ElfImage::ElfSymbol& symbol : image_.symbols()) {
-    symbols.push_back({GuestVirt(symbol.address), symbol.size, symbol.name, symbol.type, 0});
+  symbols.reserve(found.size());
+  for (const ElfImage::ElfSymbol& symbol : found) {
+    const std::size_t at = names->size();
+    *names += symbol.name;
+    symbols.push_back({GuestVirt(symbol.address), symbol.size, std::string_view(*names).substr(at),
+                       symbol.type, 0});
   }
+  symbols_.adopt(names);
   return symbols;
 }
 
@@ -301,8 +323,7 @@ ImageView ElfFileKernel::table_between(std::string_view start, std::string_view 
 Result<void> ElfFileKernel::load_types() {
   auto blob = table_between("__start_BTF", "__stop_BTF").bytes;
   if (blob.empty()) return {};
-  btf_ = TRY(Btf::read(std::make_shared<const std::vector<std::byte>>(blob.begin(), blob.end()),
-                       nullptr, types_));
+  btf_ = TRY(Btf::read(blob, nullptr, types_));
   layout_ = read_layout(types_);
   return {};
 }
@@ -327,6 +348,16 @@ void ElfFileKernel::load_text() {
   }
 }
 
+void ElfFileKernel::end_set_up() {
+  text_.forget();
+  image_.forget_bytes();
+  file_.reset();
+  types_ = TypeGraph();
+  btf_ = Btf();
+  sites_ = {};
+  boot_patches_.reset();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file, KernelMove move) {
@@ -340,7 +371,8 @@ Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file
   if (!image) return blame(std::move(image).error());
   Relocations relocations;
   if (move.slide != 0) relocations = Relocations::parse(bytes, *image);
-  auto kernel = std::make_unique<ElfFileKernel>(std::move(*image), std::move(relocations), move);
+  auto kernel =
+      std::make_unique<ElfFileKernel>(file, std::move(*image), std::move(relocations), move);
   if (auto done = kernel->set_up(); !done) return blame(std::move(done).error());
   return kernel;
 }

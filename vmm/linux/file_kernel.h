@@ -42,7 +42,8 @@ class FileKernel : public Kernel {
   virtual bool learn_cpus(const GuestReader& live) = 0;
 };
 
-/// Invalid or Unsupported, naming the file, when it holds no symbols that can be read.
+/// Invalid or Unsupported, naming the file, when it holds no symbols that can be read. The kernel
+/// keeps the file until end_set_up(), and text() has nothing left then.
 Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file,
                                                      KernelMove move = {});
 

@@ -131,6 +131,25 @@ TEST(FileKernel, LearnsFromTheGuestHowManyLevelsItsPageTableHas) {
   EXPECT_EQ(last_entry(kFourth).root, GuestPhys(kLoaded + kTop));
 }
 
+TEST(FileKernel, KeepsItsSymbolsWhenItLetsGoOfTheFile) {
+  SmallElf elf;
+  elf.put_text(kText, "text");
+  std::unique_ptr<FileKernel> kernel;
+  {
+    auto made = kernel_from_file(kernel_file(elf.write({{"f", kText, 4}, {"g", kText + 4, 4}})));
+    ASSERT_TRUE(made);
+    kernel = std::move(*made);
+  }
+  std::array<std::byte, 4> read;
+  EXPECT_TRUE(kernel->text().read(GuestVirt(kText), read)) << "the file belongs to the kernel";
+
+  kernel->end_set_up();
+
+  EXPECT_FALSE(kernel->text().read(GuestVirt(kText), read));
+  EXPECT_EQ(kernel->symbols().describe(GuestVirt(kText + 5)), "kernel`g+0x1");
+  EXPECT_EQ(kernel->loaded_at(GuestVirt(kText + 8)), GuestPhys(0x100'0008));
+}
+
 TEST(FileKernel, TakesABareLabelForNoFunction) {
   SmallElf elf;
   const auto file = kernel_file(elf.write({{"f", kText, 4}, {"label", kText + 8, 0, 0x10}}));

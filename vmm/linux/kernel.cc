@@ -167,6 +167,7 @@ class LinuxKernel final : public Kernel {
   }
 
   Result<bool> refresh_modules() override;
+  void end_set_up() override;
 
  private:
   Result<void> load_symbols();
@@ -198,32 +199,37 @@ class LinuxKernel final : public Kernel {
 
 Result<void> LinuxKernel::load_symbols() {
   Kallsyms kallsyms = TRY(read_kallsyms(memory_));
+  // Before the table is sealed: a kernel that boots is asked again and again.
+  const auto named = [&](std::string_view name) -> const Symbol* {
+    const auto found = std::find_if(kallsyms.symbols.begin(), kallsyms.symbols.end(),
+                                    [&](const Symbol& symbol) { return symbol.name == name; });
+    return found == kallsyms.symbols.end() ? nullptr : &*found;
+  };
+  const Symbol* state = named("system_state");
+  if (state == nullptr) {
+    return tl::unexpected(
+        lacks(memory_, "lists only its functions as symbols", "CONFIG_KALLSYMS_ALL"));
+  }
+  const auto value = TRY(memory_.copy_image(state->address, sizeof(std::uint32_t)));
+  if (load_at<std::uint32_t>(value, 0) < kFirstLateState) return tl::unexpected(not_yet());
   Module vmlinux{.name = "vmlinux", .text_base = *memory_.info().symbol("_stext")};
-  for (const Symbol& symbol : kallsyms.symbols) {
-    if (symbol.name != "_etext" || symbol.address <= vmlinux.text_base) continue;
-    vmlinux.text_size = symbol.address.raw() - vmlinux.text_base.raw();
-    break;
+  const Symbol* end = named("_etext");
+  if (end != nullptr && end->address > vmlinux.text_base) {
+    vmlinux.text_size = end->address.raw() - vmlinux.text_base.raw();
   }
   vmlinux_names_ = kallsyms.names;
   symbols_.adopt(vmlinux_names_);
   symbols_.add_module(std::move(vmlinux), std::move(kallsyms.symbols));
   symbols_.seal();
-  const auto state = image_value<std::uint32_t>(memory_, symbols_, "system_state");
-  if (!state) {
-    return tl::unexpected(
-        lacks(memory_, "lists only its functions as symbols", "CONFIG_KALLSYMS_ALL"));
-  }
-  if (*state < kFirstLateState) return tl::unexpected(not_yet());
   return {};
 }
 
 Result<void> LinuxKernel::load_types() {
-  ImageTable blob = table_between(memory_, symbols_, "__start_BTF", "__stop_BTF");
+  const ImageTable blob = table_between(memory_, symbols_, "__start_BTF", "__stop_BTF");
   if (blob.bytes.empty()) {
     return tl::unexpected(lacks(memory_, "carries no types", "CONFIG_DEBUG_INFO_BTF"));
   }
-  btf_ = TRY(Btf::read(std::make_shared<const std::vector<std::byte>>(std::move(blob.bytes)),
-                       nullptr, types_));
+  btf_ = TRY(Btf::read(blob.bytes, nullptr, types_));
   const auto running = types_.find_enumerator("SYSTEM_RUNNING");
   const auto state = image_value<std::uint32_t>(memory_, symbols_, "system_state");
   if (!running || !state || *state != running->second) return tl::unexpected(not_yet());
@@ -277,7 +283,7 @@ std::shared_ptr<const Btf> LinuxKernel::module_types(const ModuleBtf& found) {
     if (*known.bytes == *found.bytes) return types;
   }
   if (known_btf_bytes_ + found.bytes->size() > kMaxBtfBytes) return nullptr;
-  auto btf = Btf::read(found.bytes, &btf_, types_);
+  auto btf = Btf::read(*found.bytes, &btf_, types_);
   if (!btf) return nullptr;
   known_btf_bytes_ += found.bytes->size();
   auto types = std::make_shared<const Btf>(std::move(*btf));
@@ -358,6 +364,16 @@ void LinuxKernel::rebuild_symbols() {
   }
   fresh.seal();
   symbols_ = std::move(fresh);
+}
+
+void LinuxKernel::end_set_up() {
+  types_ = TypeGraph();
+  btf_ = Btf();
+  known_btf_ = {};
+  modules_ = {};
+  vmlinux_sites_ = {};
+  sites_ = {};
+  module_layout_.reset();
 }
 
 void LinuxKernel::gather_sites() {

@@ -124,6 +124,11 @@ class Kernel {
     std::string_view what;    // "jump label", "static call", "exception table"
   };
   virtual std::span<const PatchedSite> patched_sites() const = 0;
+
+  /// Gives back what only compiling and setting up probes need, which is more than all the rest:
+  /// types() has the built-in ones left, prototype() and patched_sites() nothing, and the module
+  /// list is not read again.
+  virtual void end_set_up() {}
 };
 
 }  // namespace ringside::guest_linux

@@ -18,8 +18,11 @@ class NameIndex {
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
-  /// Empties the index and makes room for `names` different ones.
-  void reset(std::size_t names) { slots_.assign(std::bit_ceil(names * 2 + 2), Slot{0, kNone}); }
+  /// Empties the index and makes room for `names` different ones, at most three quarters of the
+  /// slots.
+  void reset(std::size_t names) {
+    slots_.assign(std::bit_ceil(names + names / 3 + 2), Slot{0, kNone});
+  }
 
   /// The position kept for `name`, to be read or set; kNone when new. Valid until the next call.
   /// At most as many different names as reset() was told.
