@@ -131,6 +131,18 @@ std::optional<GuestVirt> Breakpoints::met_at(GuestVirt rip, const Locate& locate
   return met == bytes_.end() ? std::nullopt : std::optional(met->first);
 }
 
+std::optional<GuestVirt> Breakpoints::split_at(GuestVirt rip) const {
+  if (!by_port()) return std::nullopt;
+  const std::shared_lock lock(mutex_);
+  const auto found = bytes_.find(GuestVirt(rip.raw() - 1));
+  if (found == bytes_.end()) return std::nullopt;
+  const Patch& patch = found->second;
+  std::byte now{};
+  const bool ours = memory_.read(patch.where[1], std::span(&now, 1)) && now == trap()[1] &&
+                    patch.original[1] != now;
+  return ours ? std::optional(found->first) : std::nullopt;
+}
+
 /// DR7's bits are those of SDM volume 3B, 17.2.4: instruction breakpoints have type and size 0.
 DebugSetup Breakpoints::setup() const {
   const std::shared_lock lock(mutex_);

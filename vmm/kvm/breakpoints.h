@@ -2,7 +2,8 @@
 // registers, and what each vCPU's KVM_SET_GUEST_DEBUG must say for them. The bytes are
 //   int3, where KVM intercepts it (or trips over it, TrapRoute::Emulated)
 //   out kTrapPort, al, where an int3 would go to the guest's own IDT: two bytes, so not over an
-//         instruction of one byte that ends its block, unless padding follows
+//         instruction of one byte that ends its block, unless padding follows. Who was behind such
+//         an instruction meanwhile comes to the second byte: split_at()
 // The debug registers take what is not mapped yet, and what two bytes do not fit. None of it needs
 // an IDT, paging or any code of the guest's.
 // A rejected design: int3 with a debug register on the guest's own handler. It needs an IDT that
@@ -67,6 +68,10 @@ class Breakpoints {
   /// The breakpoint whose bytes a vCPU ran into at `rip`: the one there, else the one that `locate`
   /// shows to be there under another address, as code is that runs before it is mapped.
   std::optional<GuestVirt> met_at(GuestVirt rip, const Locate& locate) const;
+  /// The breakpoint of two bytes whose second one stands at `rip`. A vCPU comes there when it stood
+  /// behind an instruction of one byte, or was interrupted there, before the bytes were put over
+  /// it.
+  std::optional<GuestVirt> split_at(GuestVirt rip) const;
   DebugSetup setup() const;
 
   /// Takes our bytes out of `code`, which was read at `at`.

@@ -152,6 +152,24 @@ TEST_F(BreakpointsTest, ByPortAreTwoBytesThatAReaderOfCodeDoesNotSee) {
   EXPECT_EQ(code[1], std::byte{0x89});
 }
 
+TEST_F(BreakpointsTest, OfTwoBytesAreFoundByWhoStoodBetweenThem) {
+  put(0x1000, {0x55, 0x48, 0x89, 0xe5});
+  put(0x1010, {0x55, Breakpoints::kTrapPort, 0x10});
+  Breakpoints breakpoints = make(TrapRoute::ToGuest);
+  ASSERT_TRUE(replace(breakpoints, at({0x1000, 0x1010})));
+
+  EXPECT_EQ(breakpoints.split_at(GuestVirt(0x1001)), GuestVirt(0x1000));
+  EXPECT_FALSE(breakpoints.split_at(GuestVirt(0x1000)));
+  EXPECT_FALSE(breakpoints.split_at(GuestVirt(0)));
+  EXPECT_FALSE(breakpoints.split_at(GuestVirt(0x1011))) << "an `out` of the guest's own";
+  breakpoints.lift(GuestVirt(0x1000));
+  EXPECT_FALSE(breakpoints.split_at(GuestVirt(0x1001))) << "not while it is lifted";
+
+  Breakpoints single = make(TrapRoute::Intercepted);
+  ASSERT_TRUE(replace(single, at({0x1000})));
+  EXPECT_FALSE(single.split_at(GuestVirt(0x1001)));
+}
+
 TEST_F(BreakpointsTest, AreMetUnderAnotherAddressToo) {
   Breakpoints breakpoints = make(TrapRoute::Intercepted);
   ASSERT_TRUE(replace(breakpoints, at({0x1000, 0x1100})));

@@ -32,6 +32,20 @@ MINI_GUEST(guest_calls, R"(
   ret
 )");
 
+/// Comes to 2: from elsewhere, as who was interrupted behind the push does, then three times by 1:.
+MINI_GUEST(guest_jumps_behind_a_push, R"(
+  mov rsp, 0x180000
+  mov rdi, 0x200000
+  xor ecx, ecx
+  jmp 2f
+1: push rcx
+2: inc dword ptr [rdi]
+  inc ecx
+  cmp ecx, 4
+  jne 1b
+  mov [rdi + 8], rsp
+  )" MINI_GUEST_POWER_OFF);
+
 /// The same with an IDT whose gate 3 counts, and eight functions, the last of which is an int3 of
 /// the guest's own. Says by port 0x5244 that the IDT is there.
 MINI_GUEST(guest_with_gate, R"(
@@ -200,6 +214,17 @@ TEST_F(KvmLiveTraps, ABreakpointAtTheFirstInstructionIsSeen) {
 
   ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
   EXPECT_EQ(sink().hits.size(), 1u);
+}
+
+TEST_F(KvmLiveTraps, WhoComesToTheInstructionBehindAShortOneFindsItWhole) {
+  const auto code = CODE_OF(guest_jumps_behind_a_push);
+  const std::uint64_t push = find(code, {0x51, 0xff, 0x07});
+  ASSERT_TRUE(boot_with_sink(code, {}, {GuestVirt(push)})) << refusal();
+
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  EXPECT_EQ(sink().hits_at(push), 3u);
+  EXPECT_EQ(word(0) & UINT32_MAX, 4u);
+  EXPECT_EQ(word(8), 0x18'0000u - 3 * 8);
 }
 
 /// Sets breakpoints once the guest rings, from outside.

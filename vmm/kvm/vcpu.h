@@ -106,11 +106,12 @@ class Vcpu final : public StoppedVcpu {
   void on_debug();
   void on_int3(GuestVirt at);
   bool on_trap_port();
+  bool on_split_trap();
   void settle(GuestVirt at);
   void on_watched(GuestVirt at);
   void fire(GuestVirt at);
   std::optional<GuestVirt> met_at(GuestVirt rip) const;
-  void execute_under(GuestVirt site, GuestVirt rip);
+  void execute_under(GuestVirt site, GuestVirt rip, std::uint64_t offset = 0);
   bool execute_simply(GuestVirt site, GuestVirt at, std::uint64_t offset);
   void step_alone(GuestVirt site, GuestVirt at);
   void step_from(GuestVirt at);

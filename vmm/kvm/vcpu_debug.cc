@@ -127,7 +127,6 @@ void Vcpu::on_int3(GuestVirt at) {
 
 /// A port exit: whether the `out` is a breakpoint of ours, or was one when the vCPU met it.
 bool Vcpu::on_trap_port() {
-  if (!shared_.breakpoints.by_port()) return false;
   const GuestVirt at(instruction_start(registers()));
   std::array<std::byte, 2> now{};
   const auto ours = met_at(at);
@@ -140,6 +139,16 @@ bool Vcpu::on_trap_port() {
     settle(at);
   }
   return ours || gone;
+}
+
+/// A port exit: whether the `out` is the second byte of a breakpoint with what follows it, which is
+/// an `out` of eax. What stood there goes on as if nothing had happened.
+bool Vcpu::on_split_trap() {
+  const kvm_sync_regs& now = kvm_.state().s.regs;
+  const GuestVirt at(instruction_start(to_registers(now.regs, now.sregs, 0)));
+  const auto site = shared_.breakpoints.split_at(at);
+  if (site) execute_under(*site, *site, 1);
+  return site.has_value();
 }
 
 /// Takes back a port exit: KVM would step over the `out` at the next entry, if rip still stood at
@@ -164,13 +173,12 @@ void Vcpu::fire(GuestVirt at) {
   shared_.tap.slot().with(index_, [&](ExitSink& sink) { sink.on_breakpoint(*this, at); });
 }
 
-/// Lets the vCPU get past our breakpoint `site`, which its rip is at: there or under another
-/// address. Under a port write there may be two instructions: the second goes with the first if
-/// that is one byte long.
-void Vcpu::execute_under(GuestVirt site, GuestVirt rip) {
+/// Lets the vCPU get past our breakpoint `site`, which is at `rip`: there or under another address.
+/// Under a port write there may be two instructions: the second, at the offset 1, goes with the
+/// first if that is one byte long.
+void Vcpu::execute_under(GuestVirt site, GuestVirt rip, std::uint64_t offset) {
   const kvm_run& state = kvm_.state();
-  std::uint64_t offset = 0;
-  GuestVirt at = rip;
+  GuestVirt at(rip.raw() + offset);
   do {
     if (!execute_simply(site, at, offset)) step_alone(site, at);
     offset = 1;
