@@ -18,7 +18,7 @@ int digit_value(char c) {
   return std::numeric_limits<int>::max();
 }
 
-/// Resolves C's escapes. An unknown escape stands for its character, as in C.
+/// Resolves C's escapes. An unknown one stays as it is written, as dtrace has it.
 std::string unescape(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -27,7 +27,7 @@ std::string unescape(std::string_view text) {
       continue;
     }
     const char c = text[++i];
-    constexpr std::string_view kLetters = "abfnrtv", kMeanings = "\a\b\f\n\r\t\v";
+    constexpr std::string_view kLetters = "abfnrtv\\'\"?", kMeanings = "\a\b\f\n\r\t\v\\'\"?";
     const std::size_t letter = kLetters.find(c);
     unsigned value = 0;
     if (letter != std::string_view::npos) {
@@ -44,7 +44,7 @@ std::string unescape(std::string_view text) {
       }
       out += static_cast<char>(value);
     } else if (c != '\n') {  // a backslash joins lines
-      out += c;
+      out.append({'\\', c});
     }
   }
   return out;
@@ -121,13 +121,10 @@ Expr* ParseContext::character(std::string_view text) {
     stop("D_CHR_OFLOW", token, "character constant is too long");
     return nullptr;
   }
-  // As C compilers have it, and as dtrace does on processors of either byte order: the last
-  // character is the lowest byte.
-  std::uint64_t value =
-      bytes.size() == 1 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(bytes[0])) : 0;
-  if (bytes.size() > 1) {
-    for (const char c : bytes) value = value << 8 | static_cast<unsigned char>(c);
-  }
+  // As dtrace has it on processors of either byte order: the last character is the lowest byte,
+  // and none is negative.
+  std::uint64_t value = 0;
+  for (const char c : bytes) value = value << 8 | static_cast<unsigned char>(c);
   Expr* node = expr(ExprKind::Integer, token);
   node->constant = value;
   node->type = types.find(bytes.size() <= 4 ? "int" : "long").value_or(TypeId{});
