@@ -32,12 +32,14 @@ class Startup {
  public:
   Startup(vmm::Machine& machine, Signals& signals) : machine_(&machine), signals_(&signals) {}
 
-  /// Sleeps until the control line (if there is one) is readable, or the time is over. An error
-  /// when a signal came or the machine ended.
-  Result<void> sleep(GuestCommand* command, milliseconds time);
+  /// Sleeps until `fd` (-1: nothing) is readable, which it says, or the time is over. An error when
+  /// a signal came or the machine ended.
+  Result<bool> sleep(int fd, Clock::duration time);
   Result<GuestMessage> wait_message(GuestCommand& command, GuestMessage::Kind wanted,
                                     Clock::duration limit, std::string_view what);
   Result<std::unique_ptr<guest_linux::Kernel>> wait_kernel();
+  /// Lets a held machine run until its kernel has unpacked and moved itself, and no further.
+  Result<guest_linux::KernelArrival::Arrived> wait_arrival(const vmm::KernelFile& file);
   /// How long the search took that found the kernel.
   Clock::duration discovery() const { return discovery_; }
 
@@ -47,17 +49,16 @@ class Startup {
   Clock::duration discovery_{};
 };
 
-Result<void> Startup::sleep(GuestCommand* command, milliseconds time) {
-  std::array<pollfd, 3> fds{{{signals_->fd(), POLLIN, 0},
-                             {machine_->state_event_fd(), POLLIN, 0},
-                             {command != nullptr ? command->control_fd() : -1, POLLIN, 0}}};
-  ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(time.count(), 0)));
+Result<bool> Startup::sleep(int fd, Clock::duration time) {
+  std::array<pollfd, 3> fds{
+      {{signals_->fd(), POLLIN, 0}, {machine_->state_event_fd(), POLLIN, 0}, {fd, POLLIN, 0}}};
+  const std::int64_t limit = std::chrono::ceil<milliseconds>(time).count();
+  ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(limit, 0)));
   if (signals_->take()) return fail(ErrorCode::Io, "interrupted before tracing began");
   if (machine_->state() != vmm::MachineState::Running) {
     return fail(ErrorCode::MachineGone, "the guest has ended");
   }
-  if (fds[2].revents != 0) return command->read_control();
-  return {};
+  return fds[2].revents != 0;
 }
 
 Result<GuestMessage> Startup::wait_message(GuestCommand& command, GuestMessage::Kind wanted,
@@ -71,7 +72,7 @@ Result<GuestMessage> Startup::wait_message(GuestCommand& command, GuestMessage::
                   fmt::format("the guest cannot run the command: {}", message->text));
     }
     if (message) continue;  // a late line of an earlier exchange
-    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    const Clock::duration left = deadline - Clock::now();
     if (left.count() <= 0) {
       return fail(ErrorCode::MachineGone,
                   fmt::format("the guest does not answer ({} in {} minutes); the last line of its "
@@ -79,7 +80,7 @@ Result<GuestMessage> Startup::wait_message(GuestCommand& command, GuestMessage::
                               what, std::chrono::duration_cast<std::chrono::minutes>(limit).count(),
                               printable(machine_->console_tail())));
     }
-    TRY(sleep(&command, left));
+    if (TRY(sleep(command.control_fd(), left))) TRY(command.read_control());
   }
 }
 
@@ -96,9 +97,21 @@ Result<std::unique_ptr<guest_linux::Kernel>> Startup::wait_kernel() {
           "no running Linux was found in the guest within 5 minutes: " + kernel.error().message);
     }
     // A scan of a large guest takes a while; never spend more than half the time on it.
-    const auto spent = std::chrono::ceil<milliseconds>(Clock::now() - began);
-    TRY(sleep(nullptr, std::max(kRetry, spent)));
+    TRY(sleep(-1, std::max<Clock::duration>(kRetry, Clock::now() - began)));
   }
+}
+
+Result<guest_linux::KernelArrival::Arrived> Startup::wait_arrival(const vmm::KernelFile& file) {
+  const auto arrival = TRY(guest_linux::KernelArrival::watch(*machine_));
+  machine_->release();
+  const Clock::time_point deadline = Clock::now() + kBootLimit;
+  do {
+    if (TRY(sleep(arrival->fd(), deadline - Clock::now()))) return arrival->take(file);
+  } while (Clock::now() < deadline);
+  return fail(ErrorCode::NotFound,
+              fmt::format("the kernel in {} has not unpacked itself within 5 minutes; leave "
+                          "--boot bzimage away",
+                          file.name()));
 }
 
 Result<vmm::MachineConfig> machine_config(const CommandLine& line) {
@@ -185,56 +198,37 @@ Result<std::unique_ptr<vmm::Machine>> start_in_qemu(const vmm::MachineConfig& co
                                       error.message, config.kernel));
 }
 
-/// Lets the machine run until its kernel has unpacked and moved itself, and no further.
-Result<guest_linux::KernelMove> await_arrival(Guest& guest, Signals& signals) {
-  vmm::Machine& machine = *guest.machine;
-  const auto arrival = TRY(guest_linux::KernelArrival::watch(machine));
-  machine.release();
-  const Clock::time_point deadline = Clock::now() + kBootLimit;
-  for (;;) {
-    std::array<pollfd, 3> fds{{{signals.fd(), POLLIN, 0},
-                               {machine.state_event_fd(), POLLIN, 0},
-                               {arrival->fd(), POLLIN, 0}}};
-    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-    ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
-    if (signals.take()) return fail(ErrorCode::Io, "interrupted before tracing began");
-    if (fds[2].revents != 0) {
-      auto arrived = TRY(arrival->take(*guest.kernel_file));
-      guest.standstill = std::make_unique<vmm::PausedMachine>(std::move(arrived.paused));
-      return arrived.move;
-    }
-    if (machine.state() != vmm::MachineState::Running) {
-      return fail(ErrorCode::MachineGone, "lost before tracing began: " + describe_end(machine));
-    }
-    if (left.count() <= 0) {
-      return fail(ErrorCode::NotFound,
-                  fmt::format("the kernel in {} has not unpacked itself within 5 minutes; leave "
-                              "--boot bzimage away",
-                              guest.kernel_file->name()));
-    }
+/// Whatever was noticed first (a port that closed) is less than what became of the machine.
+Error with_end(Error error, vmm::Machine& machine) {
+  if (error.code == ErrorCode::MachineGone && await_end(machine)) {
+    error.message = "lost before tracing began: " + describe_end(machine);
   }
+  return error;
 }
 
 /// A machine that waits before its first instruction, and its kernel by its file.
 Result<Guest> hold_guest(vmm::MachineConfig config, Signals& signals) {
   Guest guest;
-  auto file = TRY(vmm::open_kernel(config.kernel, config.boot));
-  guest.kernel_file = std::make_shared<const vmm::KernelFile>(std::move(file));
-  config.kernel_file = guest.kernel_file;
+  const auto file =
+      std::make_shared<const vmm::KernelFile>(TRY(vmm::open_kernel(config.kernel, config.boot)));
+  config.kernel_file = file;
   config.hold = true;
   guest.machine = TRY(vmm::start_kvm(config));
   guest_linux::KernelMove move;
-  if (vmm::moves_itself(*guest.kernel_file, config.append)) {
+  if (vmm::moves_itself(*file, config.append)) {
     if (const auto why = guest.machine->exits()->cannot(vmm::VcpuEvent::Kind::MsrWrite)) {
       return fail(ErrorCode::Unsupported,
                   fmt::format("a kernel that moves itself cannot be followed: {}; give it "
                               "-x bootargs=nokaslr",
                               *why));
     }
-    move = TRY(await_arrival(guest, signals));
+    auto arrived = Startup(*guest.machine, signals).wait_arrival(*file);
+    if (!arrived) return tl::unexpected(with_end(std::move(arrived).error(), *guest.machine));
+    guest.standstill = std::make_unique<vmm::PausedMachine>(std::move(arrived->paused));
+    move = arrived->move;
   }
   const auto began = Clock::now();
-  auto kernel = TRY(guest_linux::kernel_from_file(*guest.kernel_file, move));
+  auto kernel = TRY(guest_linux::kernel_from_file(*file, move));
   guest.discovery = Clock::now() - began;
   guest.held = kernel.get();
   guest.kernel = std::move(kernel);
@@ -251,11 +245,7 @@ Result<Guest> start_guest(const CommandLine& line, Signals& signals) {
   guest.machine = TRY(ours ? vmm::start_kvm(config) : start_in_qemu(config));
   if (!line.settings.quiet && isatty(STDERR_FILENO) != 0) say("waiting for the guest to boot");
   if (auto up = bring_up(guest, line, signals); !up) {
-    Error error = std::move(up).error();
-    // Whatever was noticed first (a port that closed) is less than what became of the machine.
-    if (error.code == ErrorCode::MachineGone && await_end(*guest.machine)) {
-      error.message = "lost before tracing began: " + describe_end(*guest.machine);
-    }
+    Error error = with_end(std::move(up).error(), *guest.machine);
     guest.machine->shut_down();
     return tl::make_unexpected(std::move(error));
   }

@@ -18,7 +18,6 @@
 namespace ringside::cli {
 
 struct Guest {
-  std::shared_ptr<const vmm::KernelFile> kernel_file;  // where `held` comes from
   std::unique_ptr<vmm::Machine> machine;
   std::unique_ptr<guest_linux::Kernel> kernel;
   /// The same kernel, where the machine is held before its first instruction: known from its file.
