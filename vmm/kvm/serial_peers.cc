@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "vmm/kvm/sandbox.h"
 
@@ -29,6 +32,7 @@ Result<std::unique_ptr<SerialPeers>> SerialPeers::create(bool terminal) {
     Peer& peer = peers->peers_[port];
     if (port == kConsole) {
       peer.in = terminal ? STDIN_FILENO : -1;
+      if (terminal) peers->raw_ = RawTerminal::make(STDIN_FILENO);
       continue;
     }
     int ends[2];
@@ -87,6 +91,7 @@ void SerialPeers::stop() {
   ending_ = true;
   wake();
   if (thread_.joinable()) thread_.join();
+  raw_.reset();
 }
 
 void SerialPeers::wake() {
@@ -141,9 +146,23 @@ void SerialPeers::take_input(std::size_t port) {
     peer.in = -1;
     return;
   }
-  const auto input = std::span(bytes).first(static_cast<std::size_t>(got));
+  std::span<const std::byte> input = std::span(bytes).first(static_cast<std::size_t>(got));
+  std::vector<std::byte> guests;
+  if (port == kConsole && raw_) {
+    guests = take_commands(input);
+    input = guests;
+  }
   const std::size_t taken = receive(port, input);
   peer.waiting.assign(input.begin() + static_cast<std::ptrdiff_t>(taken), input.end());
+}
+
+std::vector<std::byte> SerialPeers::take_commands(std::span<const std::byte> keys) {
+  TerminalKeys::Typed typed = keys_.take(keys);
+  if (typed.help)
+    (void)!write(STDERR_FILENO, TerminalKeys::kHelp.data(), TerminalKeys::kHelp.size());
+  // To the session's thread, which waits for it; kill() the sandbox forbids.
+  if (typed.end) syscall(SYS_tgkill, getpid(), getpid(), SIGINT);
+  return std::move(typed.guests);
 }
 
 std::string SerialPeers::console_tail() const {

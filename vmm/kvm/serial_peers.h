@@ -1,12 +1,11 @@
 // What stands at the other end of the guest's serial ports, and the thread that carries input in:
 //   ttyS0  the console: its last lines are kept, and with a terminal they go to stderr while what
-//          is typed on stdin comes in
+//          is typed on stdin comes in; Ctrl-A x there ends us as SIGINT does (terminal.h)
 //   hvc0   a second console: what it says goes where ttyS0's words go; it gets what is typed, in
 //          place of ttyS0, if the kernel's command line makes it the main console
 //   ttyS1, ttyS2  a socket each, for the command port (images/README.md)
 // A socket that nobody empties stops the guest's writer, nothing else.
 // Used by board and kvm_machine. Lock: tail_mutex_, for copies only; a UART may be locked above it.
-// Does not: change the terminal's mode.
 // Fire context: no.
 #pragma once
 
@@ -22,6 +21,7 @@
 #include "vmm/base/unique_fd.h"
 #include "vmm/kvm/devices/uart16550.h"
 #include "vmm/kvm/devices/virtio_console.h"
+#include "vmm/kvm/terminal.h"
 #include "vmm/qemu/text_tail.h"
 
 namespace ringside::vmm::kvm {
@@ -68,6 +68,7 @@ class SerialPeers {
   std::size_t receive(std::size_t port, std::span<const std::byte> bytes);
   void feed(std::size_t port);
   void take_input(std::size_t port);
+  std::vector<std::byte> take_commands(std::span<const std::byte> keys);
 
   const bool terminal_;
   const UniqueFd wake_;
@@ -76,6 +77,8 @@ class SerialPeers {
   std::atomic<bool> ending_{false};
   mutable std::mutex tail_mutex_;
   TextTail tail_{16 << 10};
+  std::unique_ptr<RawTerminal> raw_;  // when stdin is a terminal
+  TerminalKeys keys_;
   std::thread thread_;
 };
 

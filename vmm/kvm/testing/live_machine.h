@@ -82,6 +82,7 @@ class LiveTest : public testing::Test {
 
   void vcpus(unsigned count) { config_.vcpus = count; }
   void hold() { config_.hold = true; }
+  void terminal() { config_.terminal = true; }
 
   void boot(std::span<const unsigned char> code) {
     machine_.reset();
