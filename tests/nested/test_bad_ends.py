@@ -22,12 +22,12 @@ REGISTERS = r"rip [0-9a-f]{16}  cs  \d{4}  rflags [0-9a-f]{8}\nrax [0-9a-f]{16} 
 
 
 def kernel(source):
-    """A plain ELF64 kernel of C code, loaded at 1 MiB."""
+    """A plain ELF64 kernel of C code, loaded at 2 MiB."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "kernel")
         subprocess.run(["cc", "-x", "c", "-", "-o", path, "-O1", "-ffreestanding", "-nostdlib",
                         "-static", "-no-pie", "-fno-stack-protector", "-fcf-protection=none",
-                        "-Wl,-N,-Ttext=0x100000,--build-id=none"],
+                        "-Wl,-Ttext=0x200000,--build-id=none"],
                        input=source, text=True, check=True)
         return path.read_bytes()
 
@@ -48,7 +48,7 @@ class BadEnds(nested.TestCase):
         # The processor forgets the state; what is left is that of the exit before it.
         self.assertRegex(outcome.stderr, r"(?m)^ringside: tracing ended: kvm died: triple fault on"
                          r" vCPU 0; this CPU keeps no state of it; at the exit before it: rip"
-                         r" 0{10}10[0-9a-f]{4}  cr3 [0-9a-f]{16}$", outcome)
+                         r" 0{10}20[0-9a-f]{4}  cr3 [0-9a-f]{16}$", outcome)
         self.assertIn("ringside: the last probes that fired, the very last first:"
                       " fbt:kernel:crash:entry, fbt:kernel:step:entry, fbt:kernel:step:entry\n",
                       outcome.stderr, outcome)
