@@ -254,8 +254,8 @@ TYPED_TEST(LiveKernel, DynamicSymbolsLieWhereTheProgramHasThem) {
   using Clock = std::chrono::steady_clock;
   using Micro = std::chrono::duration<double, std::micro>;
   const std::string said = this->ask(
-      "dynamic 1 1000 >/tmp/said 2>&1 & until grep -q read /tmp/said; do usleep 10000; done; "
-      "echo $!; cat /tmp/said");
+      "dynamic 1 1000 >/tmp/place 2>&1 & until grep -q read /tmp/place; do usleep 10000; done; "
+      "echo $!; cat /tmp/place");
   const auto pid = static_cast<std::uint64_t>(std::stoi(said));
   auto names = guest_linux::UserNames::create(this->guest_->machine().memory(), this->kernel());
   ASSERT_TRUE(names);
