@@ -86,6 +86,21 @@ class BootTracing(nested.TestCase):
         self.assertIn("start_kernel", of_file - running)
         self.assertEqual(running - of_file, set())
 
+    def memory(self, options, probe):
+        """MiB that ringside holds beside the guest's RAM (a memfd) after the probe's first firing."""
+        outcome = self.run_in_level1(f"""
+            {RINGSIDE} {options} -qn '{probe} {{ printf("<fired>"); }}' >/tmp/out 2>&1 </dev/null &
+            n=0; until grep -q "<fired>" /tmp/out || [ $n -ge 100 ]; do sleep 1; n=$((n + 1)); done
+            awk '/^[0-9a-f]+-/ {{ ram = /memfd:/ }} /^Rss:/ && !ram {{ kib += $2 }}
+                 END {{ print "<kib", kib ">" }}' /proc/$!/smaps
+            kill $!; wait $!; cat /tmp/out""")
+        self.assertIn("<fired>", outcome.stdout, outcome)
+        return int(re.search(r"<kib (\d+)>", outcome.stdout)[1]) / 1024
+
+    def test_at_most_20_mib_are_taken_beside_the_guests_ram(self):
+        self.assertLess(self.memory("--image debian-6.1", "fbt::run_init_process:entry"), 20)
+        self.assertLess(self.memory("--image debian-6.1 --after-boot", "BEGIN"), 20)
+
 
 if __name__ == "__main__":
     unittest.main()
