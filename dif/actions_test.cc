@@ -47,6 +47,22 @@ TEST_F(ActionsTest, StacksAreRecordedInnermostFirstAndPaddedWithZero) {
   EXPECT_EQ(words(harvest.records[0], 3), (Words{1234, 0xb1}));
 }
 
+TEST_F(ActionsTest, TheProcessOfRecordedUserCodeIsToldUnlessTheHostFires) {
+  for (const ValueKind kind : {ValueKind::UserStack, ValueKind::UserAddress}) {
+    start(program({trace(of_kind(kind, 16)), trace(of_kind(ValueKind::KernelStack, 16))}),
+          {kProbe, kBegin});
+    guest_.trapped = false;
+    fire(kProbe);
+    EXPECT_FALSE(engine_->next_recorded_process());
+    guest_.trapped = true;
+    fire(kBegin);
+    EXPECT_FALSE(engine_->next_recorded_process()) << "the kernel's code is in no process";
+    fire(kProbe);
+    EXPECT_EQ(engine_->next_recorded_process(), 1234u);
+    EXPECT_FALSE(engine_->next_recorded_process());
+  }
+}
+
 TEST_F(ActionsTest, SymbolsAreAddressesAndThoseOfUsersHaveTheProcessBefore) {
   start(program({clause({action(ActionKind::Trace, {of_kind(ValueKind::KernelSymbol, 8)}),
                          action(ActionKind::Trace, {of_kind(ValueKind::KernelModule, 8)}),
