@@ -61,7 +61,7 @@ struct Shared {
 static struct Shared* shared;
 
 static struct Options {
-  uint64_t reads, writes, opens, getppids, tcp;
+  uint64_t reads, writes, opens, getppids, tcp, cpuids;
   uint64_t sizes[kMaxSizes];
   unsigned size_count, processes, threads, seconds;
   int direct, time;
@@ -160,6 +160,12 @@ static void do_tcp(struct Tally* tally) {
   counted(tally, kClose, listener, 0, 0, 0);
 }
 
+// Of a leaf that nobody else asks for.
+static void do_cpuid(void) {
+  unsigned a = 0x5249, b, c = 0, d;
+  __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+}
+
 static void do_round(struct Tally* tally, struct ReadFile* input, int sink, char* buffer) {
   if (options.reads) do_reads(tally, input, buffer);
   for (uint64_t i = 0; i < options.writes; i++) {
@@ -171,6 +177,7 @@ static void do_round(struct Tally* tally, struct ReadFile* input, int sink, char
   }
   for (uint64_t i = 0; i < options.getppids; i++) counted(tally, kGetppid, 0, 0, 0, 0);
   if (options.tcp) do_tcp(tally);
+  for (uint64_t i = 0; i < options.cpuids; i++) do_cpuid();
   tally->rounds++;
 }
 
@@ -258,6 +265,7 @@ static _Noreturn void usage(const char* wrong) {
   static const char kText[] =
       ": bad or unknown option\n"
       "usage: workload [--reads N] [--writes N] [--opens N] [--getppid N] [--tcp N]\n"
+      "                [--cpuid N]\n"
       "  counts are per thread and round\n"
       "  --read-size B | --read-sizes B,B,...  sizes that the reads cycle through (4096)\n"
       "  --file PATH       what is read (/data/input); --direct reads past the page cache\n"
@@ -294,11 +302,9 @@ static void parse_options(char** words) {
   static const struct {
     const char* name;
     uint64_t* value;
-  } kCounts[] = {{"--reads", &options.reads},
-                 {"--writes", &options.writes},
-                 {"--opens", &options.opens},
-                 {"--getppid", &options.getppids},
-                 {"--tcp", &options.tcp}};
+  } kCounts[] = {{"--reads", &options.reads}, {"--writes", &options.writes},
+                 {"--opens", &options.opens}, {"--getppid", &options.getppids},
+                 {"--tcp", &options.tcp},     {"--cpuid", &options.cpuids}};
   static const struct {
     const char* name;
     unsigned *value, max;

@@ -1,5 +1,6 @@
 """Our own VMM with Debian's kernels, where KVM is kvm_amd: every way to boot, exact counts."""
 
+import re
 import unittest
 
 import nested
@@ -74,6 +75,37 @@ class Guests(nested.TestCase):
             "echo hello >/dev/ttyS0")
 
         self.assertRegex(outcome.stdout, r"<exits [1-9]\d*>\n<bytes ([7-9]|\d\d+)>", outcome)
+
+    def test_hvc0_shows_words_and_takes_keys(self):
+        outcome = self.run_in_level1(f"""
+            rm -f /tmp/keys; mkfifo /tmp/keys; : >/tmp/shown
+            {RINGSIDE} --image debian-6.1 --console -x bootargs=console=hvc0 -qn 'BEGIN {{ }}' \\
+                -c 'exec 4</dev/hvc0; echo listening >/dev/hvc0; read words <&4; echo "<$words>"' \\
+                </tmp/keys 2>/tmp/shown & ringside=$!
+            exec 3>/tmp/keys
+            while ! grep -q listening /tmp/shown && kill -0 $ringside; do sleep 1; done
+            echo some words >&3
+            wait $ringside""")
+
+        self.assertIn("<some words>\n", outcome.stdout, outcome)
+
+    def test_cpuid_is_counted_and_only_the_idle_task_halts(self):
+        outcome = self.trace(
+            "--image debian-6.1",  # of several CPUs one that waits for a lock halts, too
+            'BEGIN { begun = timestamp; }'
+            ' vm::cpuid /args[0] == 0x5249/ { @asked[execname] = count(); }'
+            ' vm::hlt { @halts[execname] = count(); @ns = sum(args[0]); }'
+            ' END { printa("<%s asked %@d>\\n", @asked); printa("<%s halted>\\n", @halts);'
+            ' printa("<for %@d", @ns); printf(" of %d>\\n", timestamp - begun); }',
+            "sleep 1; workload --cpuid 200 --threads 2")
+
+        self.assertEqual(re.findall(r"<(\w+) asked (\d+)>", outcome.stdout),
+                         [("workload", "400")], outcome)
+        self.assertEqual(re.findall(r"<(\S+) halted>", outcome.stdout), ["swapper/0"], outcome)
+        asleep, all_time = map(int, re.search(r"<for (\d+) of (\d+)>", outcome.stdout).groups())
+        # There is nothing else to do while the shell sleeps for a second.
+        self.assertGreater(asleep, 500_000_000, outcome)
+        self.assertLess(asleep, all_time, outcome)
 
     def test_profile_sees_the_workload(self):
         outcome = self.trace(
