@@ -96,23 +96,24 @@ Checked<dif::Action> ActionBuilder::effect(Expr& e) {
 /// Resolves what trace() or print() is to record. `tags` begins the names of their tags.
 Checked<void> ActionBuilder::recordable(Expr& value, std::string_view function,
                                         std::string_view tags) {
-  struct Row {
+  struct Refusal {
     std::string_view trace, print, what;
   };
-  constexpr Row kAggregation = {"D_TRACE_AGG", "D_PRINT_AGG", "an aggregation"};
-  constexpr Row kVoid = {"D_TRACE_VOID", "D_PRINT_VOID", "a void expression"};
-  const auto refuse = [&](const Row& row) {
-    return complain(tags == "D_TRACE" ? row.trace : row.print, value.at,
-                    fmt::format("{}( ) may not be applied to {}", function, row.what));
+  constexpr Refusal kAggregation = {"D_TRACE_AGG", "D_PRINT_AGG", "an aggregation"};
+  constexpr Refusal kVoid = {"D_TRACE_VOID", "D_PRINT_VOID", "a void expression"};
+  constexpr Refusal kDynamic = {"D_TRACE_DYN", "D_PRINT_DYN", "a dynamic expression"};
+  const auto refuse = [&](const Refusal& why) {
+    return complain(tags == "D_TRACE" ? why.trace : why.print, value.at,
+                    fmt::format("{}( ) may not be applied to {}", function, why.what));
   };
   const bool indexed = value.kind == ExprKind::Index && value.a->kind == ExprKind::Aggregation;
   if (indexed || value.kind == ExprKind::Aggregation) return refuse(kAggregation);
-  if (value.kind == ExprKind::Call && !is_code_call(value) &&
-      std::ranges::find(kRows, std::string_view(*value.text), &ActionBuilder::Row::name) !=
-          std::end(kRows)) {
-    return refuse(kVoid);
+  if (value.kind == ExprKind::Call && is_action(*value.text) && !is_code_call(value)) {
+    const bool has_row =
+        std::ranges::find(kRows, std::string_view(*value.text), &Row::name) != std::end(kRows);
+    return refuse(has_row ? kVoid : kDynamic);  // what has none is an aggregating function
   }
-  TRY(resolver_.resolve(&value, tags == "D_TRACE" ? "D_TRACE_DYN" : "D_PRINT_DYN"));
+  TRY(resolver_.resolve(&value, tags == "D_TRACE" ? kDynamic.trace : kDynamic.print));
   if (types_.is_void(value.type)) return refuse(kVoid);
   return {};
 }

@@ -172,7 +172,12 @@ Checked<void> ActionBuilder::check_printa(const Expr& call, const dif::Action& a
     for (int stars = conversion.star_width + conversion.star_precision; stars > 0; --stars) {
       TRY(star_key(call, keys, next++, number));
     }
-    if (conversion.takes_aggregation) continue;
+    if (conversion.takes_aggregation) {
+      if (conversion.kind != 's' && conversion.kind != 'S') continue;
+      return complain(
+          "D_PRINTF_ARG_TYPE", call.at,
+          fmt::format("printa( ) conversion #{} (%@{}) is no number's", number, conversion.kind));
+    }
     if (next == keys.size()) {
       return complain("D_PRINTF_ARG_PROTO", call.at,
                       fmt::format("printa( ) prototype mismatch: conversion #{} (%{}) is missing a "

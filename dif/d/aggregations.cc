@@ -96,7 +96,7 @@ Checked<bool> ActionBuilder::aggregate_values(dif::Action& action, const Expr& c
     TRY(resolver_.resolve(&value));
     if (!types_.is_scalar(types_.decay(value.type))) {
       return complain(
-          "D_AGG_SCALAR", value.at,
+          index == 0 ? "D_AGG_SCALAR" : "D_PROTO_ARG", value.at,
           fmt::format("{}( ) argument #{} must be of scalar type", *call.text, index + 1));
     }
     const bool is_signed = types_.is_integer(value.type) && types_.is_signed(value.type);
@@ -138,6 +138,7 @@ Checked<dif::Action> ActionBuilder::aggregate(Expr& e) {
     return complain("D_VAR_UNDEF", target.at,
                     fmt::format("@{} has not yet been declared or assigned", *target.text));
   }
+  if (call.kind != ExprKind::Call) TRY(resolver_.resolve(&call));
   if (e.compound || call.kind != ExprKind::Call) return no_function();
   const auto row = std::ranges::find(kFunctions, std::string_view(*call.text), &FunctionRow::name);
   if (row == std::end(kFunctions)) {

@@ -237,6 +237,7 @@ cast:
 postfix:
     primary
   | postfix '[' argument_list ']'  { REQUIRE($$ = context.index(@2, $1, $3)); }
+  | postfix '(' arguments ')'      { REQUIRE($$ = context.call(@1, *$1, $3)); }
   | postfix '.' IDENT     { REQUIRE($$ = EXPR(ExprKind::Member, @2, $1)); $$->text = $3; }
   | postfix ARROW IDENT   { REQUIRE($$ = EXPR(ExprKind::Arrow, @2, $1)); $$->text = $3; }
   | postfix INCREMENT     { REQUIRE($$ = context.unary(Op::PostInc, @2, $1)); }
@@ -245,7 +246,6 @@ postfix:
 
 primary:
     IDENT                       { REQUIRE($$ = EXPR(ExprKind::Name, @1)); $$->text = $1; }
-  | IDENT '(' arguments ')'     { REQUIRE($$ = context.call(@1, $1, $3)); }
   | scope_word ARROW IDENT      { REQUIRE($$ = EXPR(ExprKind::Scoped, @1)); $$->text = $3; $$->scope = $1; }
   | KERNEL_SYMBOL               { REQUIRE($$ = EXPR(ExprKind::KernelSymbol, @1)); $$->text = $1; }
   | AGGREGATION                 { REQUIRE($$ = EXPR(ExprKind::Aggregation, @1)); $$->text = $1; }
@@ -256,10 +256,6 @@ primary:
   | XLATE '<' type_name '>' '(' expression ')'
       { REQUIRE($$ = EXPR(ExprKind::Xlate, @1, $6)); $$->type_name = $3; }
   | '(' expression ')'          { $$ = $2; if (context.too_deep(++$$->depth, @1)) YYABORT; }
-  | '(' expression ')' '(' arguments ')'
-      { $$ = nullptr;
-        context.stop("D_FUNC_IDENT", @1, "function designator is not of function type");
-        YYABORT; }
   ;
 
 scope_word:

@@ -143,10 +143,19 @@ Expr* ParseContext::assign(const Location& at, Expr* a, Expr* b, std::optional<O
   return node;
 }
 
-Expr* ParseContext::call(const Location& at, Text name, ExprList* list) {
+Expr* ParseContext::call(const Location& at, const Expr& function, ExprList* list) {
+  if (function.kind == ExprKind::Aggregation || function.kind == ExprKind::KernelSymbol) {
+    const std::string_view sign = function.kind == ExprKind::Aggregation ? "@" : "";
+    stop("D_FUNC_UNDEF", at, fmt::format("undefined function name: {}{}", sign, *function.text));
+    return nullptr;
+  }
+  if (function.kind != ExprKind::Name) {
+    stop("D_FUNC_IDENT", at, "function designator is not of function type");
+    return nullptr;
+  }
   Expr* node = expr(ExprKind::Call, at);
   if (node == nullptr) return nullptr;
-  node->text = name;
+  node->text = function.text;
   node->list = *list;
   for (const Expr* argument : *list) node->depth = std::max(node->depth, argument->depth + 1);
   return too_deep(node->depth, at) ? nullptr : node;

@@ -76,7 +76,7 @@ class ParseContext {
   Expr* unary(Op op, const Location& at, Expr* a);
   Expr* binary(Op op, const Location& at, Expr* a, Expr* b);
   Expr* assign(const Location& at, Expr* a, Expr* b, std::optional<Op> op = std::nullopt);
-  Expr* call(const Location& at, Text name, ExprList* list);
+  Expr* call(const Location& at, const Expr& function, ExprList* list);
   Expr* index(const Location& at, Expr* base, ExprList* list);
   bool too_deep(int depth, const Location& at);
   Derivation* derivation(Derivation::Kind kind);

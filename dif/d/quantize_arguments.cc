@@ -12,7 +12,10 @@ Checked<std::int64_t> ActionBuilder::parameter(const Expr& call, std::size_t ind
                                                std::string_view type_tag, std::string_view what) {
   TRY(resolver_.resolve(call.list[index]));
   const Expr& e = *call.list[index];
-  if (e.constant && types_.is_integer(e.type)) return static_cast<std::int64_t>(*e.constant);
+  if (!types_.is_integer(e.type)) {
+    return argument_type("D_PROTO_ARG", call, index, "int", types_.name(e.type));
+  }
+  if (e.constant) return static_cast<std::int64_t>(*e.constant);
   return complain(type_tag, e.at,
                   fmt::format("{}( ) argument #{} ({}) must be an integer constant", *call.text,
                               index + 1, what));
@@ -31,9 +34,9 @@ Checked<std::uint64_t> ActionBuilder::lquantize(const Expr& call) {
     return wrong("D_LQUANT_BASEVAL", 1, "base must be a 32-bit quantity");
   if (limit < INT32_MIN || limit > INT32_MAX)
     return wrong("D_LQUANT_LIMVAL", 2, "limit must be a 32-bit quantity");
-  if (limit < base) return wrong("D_LQUANT_MISMATCH", 1, "base must be less than its limit");
-  if (step <= 0 || step > UINT16_MAX)
-    return wrong("D_LQUANT_STEPVAL", 3, "step must be a positive 16-bit quantity");
+  if (limit <= base) return wrong("D_LQUANT_MISMATCH", 1, "base must be less than its limit");
+  if (step <= 0) return wrong("D_LQUANT_STEPTYPE", 3, "step must be a positive integer constant");
+  if (step > UINT16_MAX) return wrong("D_LQUANT_STEPVAL", 3, "step must be a 16-bit quantity");
   const std::int64_t levels = (limit - base) / step;
   if (levels == 0) return wrong("D_LQUANT_STEPLARGE", 3, "step is too large: there are no levels");
   if (levels > UINT16_MAX)
@@ -92,19 +95,23 @@ Checked<void> ActionBuilder::same_parameters(const Expr& call, const dif::Aggreg
     unsigned shift, bits;
     std::size_t argument;
   };
-  // As packed: see dif/aggregate_function.h. lquantize's limit shows in its number of levels.
+  // As packed: see dif/aggregate_function.h.
   constexpr Part kLinear[] = {{"D_LQUANT_MATCHBASE", "base", 0, 32, 1},
-                              {"D_LQUANT_MATCHSTEP", "step", 48, 16, 3},
-                              {"D_LQUANT_MATCHLIM", "limit", 32, 16, 2}};
+                              {"D_LQUANT_MATCHLIM", "limit", 32, 16, 2},
+                              {"D_LQUANT_MATCHSTEP", "step", 48, 16, 3}};
   constexpr Part kLog[] = {{"D_LLQUANT_FACTORMATCH", "factor", 48, 16, 1},
                            {"D_LLQUANT_LOWMATCH", "low magnitude", 32, 16, 2},
                            {"D_LLQUANT_HIGHMATCH", "high magnitude", 16, 16, 3},
                            {"D_LLQUANT_NSTEPMATCH", "number of steps", 0, 16, 4}};
   const bool linear = known.function == dif::AggregateFunction::Lquantize;
+  const auto value = [&](const Part& part, std::uint64_t packed) {
+    const std::uint64_t field = packed >> part.shift & ((std::uint64_t{1} << part.bits) - 1);
+    const bool is_levels = linear && part.argument == 2;  // of lquantize's limit
+    return is_levels ? field * (packed >> 48) : field;
+  };
   const auto parts = linear ? std::span<const Part>(kLinear) : std::span<const Part>(kLog);
   for (const Part& part : parts) {
-    const std::uint64_t mask = (std::uint64_t{1} << part.bits) - 1;
-    if (((known.parameters ^ parameters) >> part.shift & mask) == 0) continue;
+    if (value(part, known.parameters) == value(part, parameters)) continue;
     const std::size_t at = std::min(part.argument, call.list.size() - 1);
     return complain(
         part.tag, call.list[at]->at,

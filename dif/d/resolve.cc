@@ -143,7 +143,11 @@ Checked<void> Resolver::call(Expr* e) {
     return {};
   }
   const auto known = dif::find_subroutine(text);
-  if (!known && (find(Scope::Global, text) != nullptr || dif::find_builtin(text))) {
+  const Symbol* const other = known ? nullptr : find(Scope::Global, text);
+  if (other != nullptr && other->kind == Symbol::Kind::Inline) {
+    return complain("D_FUNC_IDENT", e->at, "function designator is not of function type");
+  }
+  if (!known && (dif::find_builtin(text) || dif::find_builtin_array(text))) {
     return complain("D_FUNC_IDKIND", e->at, fmt::format("identifier {} is not a function", text));
   }
   if (!known) {
@@ -282,8 +286,9 @@ Checked<void> Resolver::offset_of(Expr* e) {
   }
   const auto found = types_.graph().find_member(type, *e->text);
   if (!found) {
-    return complain("D_TYPE_MEMBER", e->at,
-                    fmt::format("{} is not a member of {}", *e->text, types_.name(type)));
+    return complain("D_UNKNOWN", e->at,
+                    fmt::format("failed to determine offset of {}: {} has no such member", *e->text,
+                                types_.name(type)));
   }
   if (found->bit_width != 0) {
     return complain("D_OFFSETOF_BITFIELD", e->at, "cannot take the offset of a bit-field");

@@ -1,5 +1,5 @@
 /* NAME offsetof needs a member
- * TAG D_TYPE_MEMBER
+ * TAG D_UNKNOWN
  */
 struct s {
 	int a;

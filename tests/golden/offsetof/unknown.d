@@ -1,5 +1,5 @@
 /* NAME offsetof needs a member that is there
- * TAG D_TYPE_MEMBER
+ * TAG D_UNKNOWN
  */
 struct in {
 	char a;
