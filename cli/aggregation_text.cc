@@ -49,7 +49,10 @@ void append_lines(std::string& out, const Rows& rows, const Settings& settings,
                   const CodeNames& names) {
   const ColumnStyle style{false, false, kKeyWidth, settings.stack_indent};
   for (const auto& row : rows) {
-    for (const Value& key : row.keys) append_column(out, key, style, names);
+    for (Value key : row.keys) {
+      key.type.is_signed = false;  // which counts for 1 and 2 bytes: dtrace has no sign for these
+      append_column(out, key, style, names);
+    }
     for (const AggregateValue& value : row.values) {
       if (is_distribution(value.definition->function)) {
         append_distribution(out, value, settings.aggregation_zoom);

@@ -66,13 +66,13 @@ std::strong_ordering compare_value(const AggregateValue& a, const AggregateValue
   return scalar_value(a) <=> scalar_value(b);
 }
 
+/// dtrace sorts integers by their bits: a negative one comes after the others.
 std::strong_ordering compare_key(const Value& a, const Value& b) {
   if (a.type.kind != dif::ValueKind::Integer) {
     if (a.type.kind == dif::ValueKind::String) return text_value(a.bytes) <=> text_value(b.bytes);
     return std::lexicographical_compare_three_way(a.bytes.begin(), a.bytes.end(), b.bytes.begin(),
                                                   b.bytes.end());
   }
-  if (a.type.is_signed) return signed_value(a.bytes) <=> signed_value(b.bytes);
   return unsigned_value(a.bytes) <=> unsigned_value(b.bytes);
 }
 

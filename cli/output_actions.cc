@@ -137,7 +137,9 @@ void Output::print_aggregations(const Step& step) {
 }
 
 void Output::finish_aggregations() {
-  for (std::uint32_t each = 0; each < printed_.size(); ++each) {
+  const auto count = static_cast<std::uint32_t>(printed_.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t each = settings_->sort_reversed ? count - 1 - i : i;
     if (printed_[each] && !settings_->print_all_aggregations) continue;
     if (!structured_) {
       append_aggregations(text_, aggregations_, std::span(&each, 1), *settings_, *view_);
