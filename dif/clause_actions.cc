@@ -53,8 +53,7 @@ Result<ClauseRunner::Next, Fault> ClauseRunner::run_action(Run& run, const Actio
     case ActionKind::Speculate: return speculate(run, action);
     case ActionKind::Commit: return commit(run, action);
     case ActionKind::Discard: {
-      const std::uint64_t id = TRY(evaluate(run, action.arguments[0]));
-      speculations_.discard(id, run.record.vcpu);
+      speculations_.discard(TRY(speculation_to_end(run, action)), run.record.vcpu);
       break;
     }
     case ActionKind::Stop:
@@ -81,9 +80,16 @@ Result<ClauseRunner::Next, Fault> ClauseRunner::speculate(Run& run, const Action
   return Next::GoOn;
 }
 
+/// The argument of commit() or discard(): a speculation, or 0 for none.
+Result<std::uint64_t, Fault> ClauseRunner::speculation_to_end(Run& run, const Action& action) {
+  const std::uint64_t id = TRY(evaluate(run, action.arguments[0]));
+  if (id <= speculations_.count()) return id;
+  return outside_dif(Fault{FaultKind::IllegalOperation, 0, 0});
+}
+
 /// What is committed goes before the record that the clause itself is making, if it makes one.
 Result<ClauseRunner::Next, Fault> ClauseRunner::commit(Run& run, const Action& action) {
-  const std::uint64_t id = TRY(evaluate(run, action.arguments[0]));
+  const std::uint64_t id = TRY(speculation_to_end(run, action));
   if (run.ecb.commits_beside) std::ranges::copy(run.data, beside_.begin());
   speculations_.commit(id, run.record.vcpu, run.out);
   if (!run.ecb.commits_beside) return Next::GoOn;

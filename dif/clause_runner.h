@@ -100,6 +100,7 @@ class ClauseRunner {
   Result<Next, Fault> run_action(Run& run, const Action& action);
   Result<Next, Fault> speculate(Run& run, const Action& action);
   Result<Next, Fault> commit(Run& run, const Action& action);
+  Result<std::uint64_t, Fault> speculation_to_end(Run& run, const Action& action);
   Result<void, Fault> perform(Run& run, const Action& action, GuestContext::Deed deed);
   Result<void, Fault> chill(Run& run, const Action& action);
   Result<std::uint64_t, Fault> evaluate(Run& run, const Difo& difo);

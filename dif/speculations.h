@@ -54,6 +54,7 @@ class Speculations {
   /// Finishes commits and discards, so that their speculations are free again.
   void clean(Collection& out);
 
+  std::size_t count() const { return speculations_.size(); }
   SpeculationState state(std::uint64_t id) const;
   /// Whether speculate() led records to it that still wait to be committed or discarded.
   bool records(std::uint64_t id) const;

@@ -67,9 +67,10 @@ TEST_F(SpeculationTest, ADiscardedOneLeavesNothingAndIsFreeAgain) {
   EXPECT_EQ(numbers(engine_->take_quiescent()), (std::vector<std::int64_t>{1, 1}));
 }
 
-TEST_F(SpeculationTest, IdsThatNameNoneDoNothingAndEndTheClause) {
+TEST_F(SpeculationTest, IdsThatNameNoneActiveDoNothingAndEndTheClause) {
   start_speculating();
-  for (const std::uint64_t id : {0ull, 1ull, 2ull, ~0ull}) {
+  on(kSpeculate, ~0ull, 7);
+  for (const std::uint64_t id : {0ull, 1ull}) {
     on(kSpeculate, id, 7);
     on(kCommit, id);
     on(kDiscard, id);
@@ -82,6 +83,19 @@ TEST_F(SpeculationTest, IdsThatNameNoneDoNothingAndEndTheClause) {
   EXPECT_EQ(drops(harvest, DropKind::Principal), 0u);
   EXPECT_EQ(drops(harvest, DropKind::Speculation), 0u);
   EXPECT_TRUE(harvest.faults.empty());
+}
+
+TEST_F(SpeculationTest, ToEndOneThatCannotBeIsAnIllegalOperation) {
+  start_speculating();
+  for (const std::uint64_t id : {2ull, ~0ull}) {
+    on(kCommit, id);
+    on(kDiscard, id);
+  }
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.faults.size(), 4u);
+  EXPECT_EQ(harvest.faults[0].fault.kind, FaultKind::IllegalOperation);
 }
 
 TEST_F(SpeculationTest, WhenAllAreActiveThereIsNoneAvailable) {
