@@ -15,8 +15,13 @@ END { printa("<in %@d>\\n", @in); printa("<out %@d>\\n", @out); }"""
 # Where linux_banner lies says by how much the kernel moved.
 SLIDE = """
 fbt::start_kernel:entry { printf("<at %x>\\n", (uint64_t)&`linux_banner); @ = count(); }
+fbt::notify_cpu_starting:entry { printf("<cpu %d>\\n", cpu); }
+vm::pio:out /args[0] == 0x3f8/ { @words[stack(1)] = count(); }
+profile-97 /arg0 >= 0xffffffff80000000 && arg0 < 0xffffffffc0000000/ {
+  @samples[cpu, func(arg0)] = count(); }
 fbt::run_init_process:entry { exit(0); }
-END { printa("<start %@d>\\n", @); }"""
+END { printa("<start %@d>\\n", @); printa(@words);
+  printa("<CPU %d in %a>\\n", @samples); }"""
 
 
 class BootTracing(nested.TestCase):
@@ -47,23 +52,31 @@ class BootTracing(nested.TestCase):
     def test_initcalls_of_a_6_1_that_moved_itself(self):
         self.check_initcalls("--image debian-6.1 --boot bzimage")
 
-    def check_slides(self, image):
-        """Two boots by the kernel's own protocol: two places, one start_kernel each."""
+    def check_slides(self, image, cpus):
+        """Two boots by the kernel's own protocol: two places, one start_kernel each, and what the
+        host sees has the kernel's names."""
         places = []
         for _ in range(2):
-            outcome = self.trace(f"--image {image} --boot bzimage", SLIDE)
+            outcome = self.trace(f"--image {image} --boot bzimage --cpus {cpus}", SLIDE)
             self.assertIn("<start 1>\n", outcome.stdout, outcome)
+            self.assertEqual(re.findall(r"<cpu (\d)>", outcome.stdout),
+                             [str(cpu) for cpu in range(1, cpus)], outcome)
+            self.assertRegex(outcome.stdout, r" vmlinux`io_serial_out\+0x\w+\n +[1-9]", outcome)
+            samples = re.findall(r"<CPU (\d) in (\S+)>", outcome.stdout)
+            self.assertEqual(len({cpu for cpu, _ in samples}), cpus, outcome)
+            self.assertEqual([name for _, name in samples if not name.startswith("vmlinux`")], [],
+                             outcome)
             places.append(int(re.search(r"<at (\w+)>", outcome.stdout)[1], 16))
 
         self.assertNotEqual(places[0], places[1])
         # By 2 MiB or a multiple: CONFIG_PHYSICAL_ALIGN.
         self.assertEqual((places[0] - places[1]) % (2 << 20), 0, places)
 
-    def test_two_boots_of_6_1_move_differently(self):
-        self.check_slides("debian-6.1")
+    def test_two_boots_of_6_1_on_two_cpus_move_differently(self):
+        self.check_slides("debian-6.1", 2)
 
     def test_two_boots_of_6_12_move_differently(self):
-        self.check_slides("debian-6.12")
+        self.check_slides("debian-6.12", 1)
 
     def test_a_kernel_without_init_dies_with_its_last_probes(self):
         outcome = self.trace("--kernel /ringside/images/debian-6.1/vmlinuz",
