@@ -53,8 +53,9 @@ class Breakpoints {
  public:
   using Locate = std::function<std::optional<GuestPhys>(GuestVirt)>;
 
-  /// A port that no device in KVM has.
-  static constexpr std::uint8_t kTrapPort = 0xe7;
+  /// A port that no device in KVM has. The byte is also an instruction, out dx, al, which leaves
+  /// the guest as well: for who comes to it alone (split_at).
+  static constexpr std::uint8_t kTrapPort = 0xee;
 
   Breakpoints(GuestMemory& memory, TrapHabits habits) : memory_(memory), habits_(habits) {}
 

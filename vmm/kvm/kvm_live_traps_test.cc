@@ -36,6 +36,7 @@ MINI_GUEST(guest_calls, R"(
 MINI_GUEST(guest_jumps_behind_a_push, R"(
   mov rsp, 0x180000
   mov rdi, 0x200000
+  mov edx, 0xee
   xor ecx, ecx
   jmp 2f
 1: push rcx

@@ -165,9 +165,9 @@ void Vcpu::on_port() {
   const auto& io = kvm_.state().io;
   const std::span<std::byte> data = kvm_.port_data();
   const bool out = io.direction == KVM_EXIT_IO_OUT;
-  if (out && shared_.breakpoints.by_port()) {
+  if (out && io.size == 1 && shared_.breakpoints.by_port()) {
+    if (on_split_trap()) return;
     if (io.port == Breakpoints::kTrapPort && on_trap_port()) return;
-    if (io.size == 4 && on_split_trap()) return;
   }
   // A string instruction brings `count` accesses of `size` bytes each.
   for (std::size_t at = 0; is_whole(io.size) && at + io.size <= data.size(); at += io.size) {

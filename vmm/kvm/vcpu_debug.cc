@@ -141,8 +141,8 @@ bool Vcpu::on_trap_port() {
   return ours || gone;
 }
 
-/// A port exit: whether the `out` is the second byte of a breakpoint with what follows it, which is
-/// an `out` of eax. What stood there goes on as if nothing had happened.
+/// A port exit: whether the `out` is the second byte of a breakpoint alone. What stood there is
+/// executed as if nothing had happened.
 bool Vcpu::on_split_trap() {
   const kvm_sync_regs& now = kvm_.state().s.regs;
   const GuestVirt at(instruction_start(to_registers(now.regs, now.sregs, 0)));
