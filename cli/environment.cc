@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "vmm/linux/variable_types.h"
+#include "vmm/page_walk.h"
+
 namespace ringside::cli {
 
 bool TracerEnvironment::has_module(std::string_view name) {
@@ -56,7 +59,12 @@ std::optional<d::KernelVariable> TracerEnvironment::kernel_variable(std::string_
   if (kernel_ == nullptr) return std::nullopt;
   const guest_linux::Symbol* symbol = kernel_->symbols().find(name, module);
   if (symbol == nullptr) return std::nullopt;
-  return d::KernelVariable{symbol->address, std::nullopt};
+  std::optional<TypeId> type;
+  if (memory_ != nullptr && kernel_->symbols().modules()[symbol->module].name == "vmlinux") {
+    const vmm::PageTableReader reader(*memory_, kernel_->table());
+    type = guest_linux::variable_type(kernel_->types(), name, reader, symbol->address);
+  }
+  return d::KernelVariable{symbol->address, type};
 }
 
 }  // namespace ringside::cli

@@ -15,9 +15,10 @@ namespace ringside::cli {
 
 class TracerEnvironment : public d::Environment {
  public:
-  /// `kernel` is null without a guest; both must outlive this object.
-  TracerEnvironment(providers::Tracer& tracer, guest_linux::Kernel* kernel)
-      : tracer_(&tracer), kernel_(kernel) {}
+  /// `kernel` and its guest's memory are null without a guest; all must outlive this object.
+  TracerEnvironment(providers::Tracer& tracer, guest_linux::Kernel* kernel,
+                    const vmm::GuestMemory* memory = nullptr)
+      : tracer_(&tracer), kernel_(kernel), memory_(memory) {}
 
   TypeGraph& types() override { return kernel_ != nullptr ? kernel_->types() : own_types_; }
   bool has_provider(std::string_view name) override { return tracer_->has_provider(name); }
@@ -31,6 +32,7 @@ class TracerEnvironment : public d::Environment {
  private:
   providers::Tracer* tracer_;
   guest_linux::Kernel* kernel_;
+  const vmm::GuestMemory* memory_;
   TypeGraph own_types_;
   std::map<std::string, d::ProbeSignature> signatures_;
 };

@@ -157,7 +157,8 @@ Result<void> Session::attach() {
   options.channel = line_.settings.channel;
   options.held = guest_.held;
   tracer_ = TRY(providers::Tracer::attach(guest_.machine.get(), guest_.kernel.get(), options));
-  environment_.emplace(*tracer_, guest_.kernel.get());
+  environment_.emplace(*tracer_, guest_.kernel.get(),
+                       guest_.machine ? &guest_.machine->memory() : nullptr);
   report_time("attached", began);
   return {};
 }

@@ -155,13 +155,11 @@ Checked<void> Resolver::kernel_symbol(Expr* e, bool address_only) {
   TRY(note(kPrivate, text, e->at));
   e->address = found->address.raw();
   e->is_lvalue = true;
-  if (found->type) {
-    e->type = *found->type;
-    return {};
-  }
   const Symbol* declared = find(Scope::Global, std::string(symbol));
   if (declared != nullptr && declared->is_extern) {
     e->type = declared->type;
+  } else if (found->type) {
+    e->type = *found->type;
   } else if (address_only) {
     e->type = TypeId{};
   } else {

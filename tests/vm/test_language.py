@@ -150,9 +150,11 @@ class Language:
             ("s", "stringof(&`linux_banner)"), ("d", "(int)`jiffies != 0"),
             ("d", "*(unsigned long *)&`jiffies == `jiffies_64"), ("a", "(uintptr_t)&`vfs_read"),
             ("a", "(uintptr_t)&vmlinux`vfs_read + 1"), ("a", "(uintptr_t)&loop`loop_queue_rq"),
-            ("a", "caller - caller"), prelude="extern unsigned long jiffies_64;")
+            ("a", "caller - caller"), ("s", "`linux_banner"), ("s", "`init_task.comm"),
+            ("d", "`jiffies == `jiffies_64"), prelude="extern uint64_t jiffies_64;")
 
         self.assertTrue(found[0].startswith("Linux version 6."), found)
+        self.assertEqual([found.pop(), found.pop(), found.pop()], ["1", "swapper/0", found[0]])
         self.assertEqual(found[1:], ["1", "1", "vmlinux`vfs_read", "vmlinux`vfs_read+0x1",
                                      "loop`loop_queue_rq", "0x0"])
 
