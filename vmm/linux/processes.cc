@@ -25,7 +25,7 @@ constexpr std::uint64_t kUserEnd = std::uint64_t{1} << 56;  // five levels
 constexpr std::uint32_t kMaxName = 255;                     // NAME_MAX
 
 /// enum maple_type.
-enum : unsigned { kLeaf64 = 1, kRange64 = 2, kArange64 = 3 };
+enum class NodeType : unsigned { Leaf64 = 1, Range64 = 2, Arange64 = 3 };
 
 /// structure + offset, wrapping like the guest's own arithmetic: a bad sum is merely unreadable.
 GuestVirt field(GuestVirt structure, std::uint64_t offset) {
@@ -120,11 +120,12 @@ class MappingWalk {
 
   /// The node that `entry` points to, which covers [low, high].
   void visit(std::uint64_t entry, std::uint64_t low, std::uint64_t high, unsigned depth) {
-    const unsigned type = entry >> 3 & 15;
-    if (type < kLeaf64 || type > kArange64 || depth > kMaxDepth || ++nodes_ > kMaxNodes) return;
+    const NodeType type{static_cast<unsigned>(entry >> 3 & 15)};
+    if (type < NodeType::Leaf64 || type > NodeType::Arange64) return;
+    if (depth > kMaxDepth || ++nodes_ > kMaxNodes) return;
     std::array<std::byte, kNodeBytes> node;
     if (!kernel_.read(GuestVirt(entry & ~(kNodeBytes - 1)), node)) return;
-    const ProcessLayout::Node& shape = type == kArange64 ? layout_.arange : layout_.range;
+    const ProcessLayout::Node& shape = type == NodeType::Arange64 ? layout_.arange : layout_.range;
     for (std::uint32_t n = 0; n < shape.slot_count; ++n) {
       std::uint64_t last = high;
       if (n < shape.pivot_count) {
@@ -133,7 +134,7 @@ class MappingWalk {
       }
       if (last < low) return;  // torn: ranges only go up
       const auto slot = load_at<std::uint64_t>(node, shape.slots + n * std::size_t{8});
-      if (type == kLeaf64) {
+      if (type == NodeType::Leaf64) {
         add(slot, low, last);
       } else {
         visit(slot, low, last, depth + 1);
