@@ -12,7 +12,7 @@ d::CompileOptions compile_options(const CommandLine& line, std::string name, std
                                   std::vector<d::LibrarySource> libraries) {
   d::CompileOptions options;
   const Settings& settings = line.settings;
-  std::string script = program_name();
+  std::string script = program_path();
   for (const ProgramSource& source : line.programs) {
     if (source.kind == ProgramSource::Kind::Script) script = source.text;
   }

@@ -37,9 +37,9 @@ DropWords words_of(dif::DropKind kind) {
   return {"UNKNOWN", "", "drop", ""};
 }
 
-std::string& name_storage() {
-  static std::string name = "ringside";
-  return name;
+std::string& path_storage() {
+  static std::string path = "ringside";
+  return path;
 }
 
 bool names_address(FaultKind kind) {
@@ -50,12 +50,16 @@ bool names_address(FaultKind kind) {
 }  // namespace
 
 void set_program_name(std::string_view path) {
-  const std::string_view base = path.substr(path.find_last_of('/') + 1);
-  if (!base.empty()) name_storage() = base;
+  if (!path.empty() && !path.ends_with('/')) path_storage() = path;
 }
 
-const std::string& program_name() {
-  return name_storage();
+const std::string& program_path() {
+  return path_storage();
+}
+
+std::string program_name() {
+  const std::string& path = path_storage();
+  return path.substr(path.find_last_of('/') + 1);
 }
 
 void say(std::string_view text) {

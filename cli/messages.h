@@ -15,7 +15,9 @@ namespace ringside::cli {
 /// The name in front of every line: what the command was called by, as dtrace does it, so that a
 /// link named dtrace speaks as dtrace. `path` is argv[0]; before any thread is started.
 void set_program_name(std::string_view path);
-const std::string& program_name();
+std::string program_name();
+/// What the command was called by, with its folders: $$0 without a script.
+const std::string& program_path();
 
 /// Writes one line with the program's name in front to stderr.
 void say(std::string_view text);
