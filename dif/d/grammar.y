@@ -176,17 +176,17 @@ expression:
 
 assignment:
     operation
-  | operation '=' assignment         { REQUIRE($$ = context.assign(@2, $1, $3)); }
-  | operation ADD_ASSIGN assignment  { REQUIRE($$ = context.assign(@2, $1, $3, Op::Add)); }
-  | operation SUB_ASSIGN assignment  { REQUIRE($$ = context.assign(@2, $1, $3, Op::Sub)); }
-  | operation MUL_ASSIGN assignment  { REQUIRE($$ = context.assign(@2, $1, $3, Op::Mul)); }
-  | operation DIV_ASSIGN assignment  { REQUIRE($$ = context.assign(@2, $1, $3, Op::Div)); }
-  | operation MOD_ASSIGN assignment  { REQUIRE($$ = context.assign(@2, $1, $3, Op::Mod)); }
-  | operation AND_ASSIGN assignment  { REQUIRE($$ = context.assign(@2, $1, $3, Op::BitAnd)); }
-  | operation OR_ASSIGN assignment   { REQUIRE($$ = context.assign(@2, $1, $3, Op::BitOr)); }
-  | operation XOR_ASSIGN assignment  { REQUIRE($$ = context.assign(@2, $1, $3, Op::BitXor)); }
-  | operation SHL_ASSIGN assignment  { REQUIRE($$ = context.assign(@2, $1, $3, Op::Shl)); }
-  | operation SHR_ASSIGN assignment  { REQUIRE($$ = context.assign(@2, $1, $3, Op::Shr)); }
+  | unary '=' assignment             { REQUIRE($$ = context.assign(@2, $1, $3)); }
+  | unary ADD_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Add)); }
+  | unary SUB_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Sub)); }
+  | unary MUL_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Mul)); }
+  | unary DIV_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Div)); }
+  | unary MOD_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Mod)); }
+  | unary AND_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::BitAnd)); }
+  | unary OR_ASSIGN assignment       { REQUIRE($$ = context.assign(@2, $1, $3, Op::BitOr)); }
+  | unary XOR_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::BitXor)); }
+  | unary SHL_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Shl)); }
+  | unary SHR_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Shr)); }
   ;
 
 operation:
@@ -416,6 +416,10 @@ array_suffix:
     '[' ']'             { $$ = context.derivation(Derivation::Kind::Array); }
   | '[' operation ']'   { $$ = context.derivation(Derivation::Kind::Array); $$->count = $2; }
   | '[' parameters ']'  { $$ = context.derivation(Derivation::Kind::Keys); $$->parameters = $2; }
+  | '[' ELLIPSIS ']'
+      { $$ = nullptr;
+        context.stop("D_DECL_PROTO_VARARGS", @1, "array prototype may not use a variable-length argument list");
+        YYABORT; }
   | '[' parameters ',' ELLIPSIS ']'
       { $$ = nullptr;
         context.stop("D_DECL_PROTO_VARARGS", @1, "array prototype may not use a variable-length argument list");

@@ -99,7 +99,7 @@ Checked<std::int64_t> Resolver::constant(Expr* e, std::string_view what, std::st
 
 Checked<void> Resolver::condition(Expr* e) {
   TRY(resolve(e));
-  if (types_.is_scalar(types_.decay(e->type))) return {};
+  if (types_.is_scalar(e->type)) return {};
   return complain("D_OP_SCALAR", e->at,
                   fmt::format("condition must be of scalar type, not {}", types_.name(e->type)));
 }
@@ -242,12 +242,13 @@ Checked<void> Resolver::cast(Expr* e) {
   }
   const TypeId from = types_.decay(e->a->type);
   e->type = to;
-  const bool scalars = types_.is_scalar(to) && types_.is_scalar(from) && !types_.is_string(from);
-  const bool address = types_.is_scalar(to) && types_.size(to) == 8 && types_.is_string(from);
+  const bool array = types_.is_array(e->a->type) && !types_.is_pointer(to);
+  const bool scalars =
+      types_.is_scalar(to) && types_.is_scalar(from) && !types_.is_string(from) && !array;
   const bool to_string =
-      types_.is_string(to) && (types_.is_string_like(e->a->type) || types_.is_pointer(from));
+      types_.is_string(to) && (types_.is_string_like(e->a->type) || types_.is_scalar(from));
   const bool same = types_.by_reference(to) && types_.same(to, e->a->type);
-  if (!scalars && !address && !to_string && !same && !types_.is_void(to)) {
+  if (!scalars && !to_string && !same && !types_.is_void(to)) {
     return complain("D_CAST_INVAL", e->at,
                     fmt::format("invalid cast expression: \"{}\" to \"{}\"",
                                 types_.name(e->a->type), types_.name(to)));

@@ -124,7 +124,7 @@ Checked<void> Resolver::address_of(Expr* e) {
     TRY(resolve(e->a));
   }
   const Expr& a = *e->a;
-  if (a.symbol != nullptr && a.symbol->kind == Symbol::Kind::Variable) {
+  if (a.symbol != nullptr) {
     return complain("D_ADDROF_VAR", e->at, "cannot take the address of a D variable");
   }
   if (!a.is_lvalue) {
@@ -204,11 +204,6 @@ Checked<void> Resolver::step(Expr* e) {
   if (undeclared(*a) != nullptr) TRY(declare_written(*a, types_.int64, a->at));
   TRY(resolve(a, "D_OP_DYN"));
   TRY(writable(*e, *a));
-  if (types_.is_array(a->type) || types_.is_function(a->type)) {
-    return complain("D_OP_ARRFUN", e->at,
-                    fmt::format("operator {} may not be applied to an operand of type {}",
-                                op_text(e->op), types_.name(a->type)));
-  }
   if (!types_.is_scalar(a->type)) {
     return complain("D_OP_SCALAR", e->at,
                     fmt::format("operator {} requires an operand of scalar type", op_text(e->op)));
@@ -257,7 +252,7 @@ Checked<void> Resolver::unary(Expr* e) {
     return {};
   }
   if (e->op == Op::Not) {
-    if (!types_.is_scalar(types_.decay(operand)) || types_.is_string(operand)) {
+    if (!types_.is_scalar(operand) || types_.is_string(operand)) {
       return complain("D_OP_SCALAR", e->at, "operator ! requires an operand of scalar type");
     }
     e->type = types_.int32;
@@ -283,9 +278,8 @@ Checked<void> Resolver::additive(Expr* e) {
   const TypeId a = types_.decay(e->a->type), b = types_.decay(e->b->type);
   const bool left = types_.is_pointer(a), right = types_.is_pointer(b);
   if (left && right && e->op == Op::Sub) {
-    if (!types_.same(types_.referent(a), types_.referent(b))) {
-      return incompatible(e);
-    }
+    const bool differ = !types_.same(types_.referent(a), types_.referent(b));
+    if (differ || types_.is_void(types_.referent(a))) return incompatible(e);
     e->type = types_.int64;
   } else if (left && types_.is_integer(b)) {
     e->type = a;
@@ -295,8 +289,8 @@ Checked<void> Resolver::additive(Expr* e) {
     return incompatible(e);
   }
   const TypeId pointed = types_.referent(left ? a : b);
-  if (types_.is_void(pointed) && !(left && right)) return incompatible(e);
-  if (types_.size(pointed) == 0 && !types_.is_void(pointed)) {
+  if (types_.is_void(pointed)) return incompatible(e);
+  if (types_.size(pointed) == 0) {
     return complain("D_OP_INCOMPLETE", e->at,
                     fmt::format("operator {} cannot be applied to a pointer to {}", op_text(e->op),
                                 types_.name(pointed)));
@@ -319,9 +313,9 @@ Checked<void> Resolver::comparison(Expr* e) {
       (types_.is_string(a) && is_null(*e->b)) || (types_.is_string(b) && is_null(*e->a));
   if (null_string) return {};
   if (strings || (types_.is_integer(x) && types_.is_integer(y))) return fold(e);
-  const bool mixed = (types_.is_pointer(x) && types_.is_integer(y)) ||
-                     (types_.is_integer(x) && types_.is_pointer(y));
-  if (mixed || (types_.is_pointer(x) && types_.is_pointer(y) && types_.pointers_agree(x, y)))
+  const bool null_pointer =
+      (types_.is_pointer(x) && is_null(*e->b)) || (types_.is_pointer(y) && is_null(*e->a));
+  if (null_pointer || (types_.is_pointer(x) && types_.is_pointer(y) && types_.pointers_agree(x, y)))
     return {};
   return incompatible(e);
 }
@@ -360,7 +354,7 @@ Checked<void> Resolver::binary(Expr* e) {
     case Op::And:
     case Op::Xor:
     case Op::Or:
-      if (!types_.is_scalar(types_.decay(a)) || !types_.is_scalar(types_.decay(b))) {
+      if (!types_.is_scalar(a) || !types_.is_scalar(b)) {
         return needs("D_OP_SCALAR", "scalar");
       }
       e->type = types_.int32;
@@ -376,6 +370,7 @@ Checked<void> Resolver::check_assignable(const Expr& e, TypeId to, const Expr& f
   if (types_.is_string(to) && types_.is_string_like(from.type)) return {};
   if (types_.is_pointer(to)) {
     if (zero || (types_.is_pointer(source) && types_.pointers_agree(to, source))) return {};
+    if (types_.is_string(from.type) && types_.is_string_like(to)) return {};  // its address
   }
   if (types_.by_reference(to) && types_.same(to, from.type)) return {};
   if (types_.by_reference(to) && zero && e.kind == ExprKind::Assign && e.a->symbol != nullptr) {
@@ -412,8 +407,7 @@ Checked<void> Resolver::assign(Expr* e) {
   TRY(resolve(e->b, "D_OP_DYN"));
   e->type = target->type;
   if (e->compound) return compound(e);
-  const bool array = types_.is_array(target->type) && !types_.same(target->type, e->b->type);
-  if (array || types_.is_function(target->type)) {
+  if (types_.is_array(target->type) || types_.is_function(target->type)) {
     return complain("D_OP_ARRFUN", e->at,
                     fmt::format("operator = may not be applied to an operand of type {}",
                                 types_.name(target->type)));
@@ -428,14 +422,19 @@ Checked<void> Resolver::compound(Expr* e) {
       e->op == Op::Add || e->op == Op::Sub || e->op == Op::Mul || e->op == Op::Div;
   const bool steps = e->op == Op::Add || e->op == Op::Sub;
   const bool pointer = types_.is_pointer(to) && steps && types_.is_integer(from);
+  if (!pointer && steps && (!types_.is_integer(to) || !types_.is_integer(from))) {
+    return complain("D_OP_INCOMPAT", e->at,
+                    fmt::format("operands have incompatible types: \"{}\" {}= \"{}\"",
+                                types_.name(to), op_text(e->op), types_.name(from)));
+  }
   if (!pointer && (!types_.is_integer(to) || !types_.is_integer(from))) {
     return complain(arithmetic ? "D_OP_ARITH" : "D_OP_INT", e->at,
                     fmt::format("operator {}= requires operands of {} type", op_text(e->op),
                                 arithmetic ? "arithmetic" : "integral"));
   }
-  if (pointer && types_.size(types_.referent(to)) == 0 && !types_.is_void(types_.referent(to))) {
+  if (pointer && types_.size(types_.referent(to)) == 0) {
     return complain(
-        "D_OP_INCOMPLETE", e->at,
+        types_.is_void(types_.referent(to)) ? "D_OP_VFPTR" : "D_OP_INCOMPLETE", e->at,
         fmt::format("operator {}= cannot step over {}", op_text(e->op), types_.name(to)));
   }
   if ((e->op == Op::Div || e->op == Op::Mod) && e->b->constant == 0U) {
@@ -463,8 +462,12 @@ Checked<void> Resolver::conditional(Expr* e) {
     e->type = b;
   } else if (types_.is_pointer(c) && is_null(*e->b)) {
     e->type = c;
+  } else if ((types_.is_string(b) && is_null(*e->c)) || (types_.is_string(c) && is_null(*e->b))) {
+    e->type = types_.string;
   } else if (types_.by_reference(b) && types_.same(b, c)) {
     e->type = b;
+  } else if (types_.is_void(b) && types_.is_void(c)) {
+    return complain("D_OP_ACT", e->at, "action cannot be used in a conditional context");
   } else {
     return complain("D_OP_INCOMPAT", e->at,
                     fmt::format("operator ?: operands have incompatible types: \"{}\" and \"{}\"",

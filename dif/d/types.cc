@@ -104,8 +104,7 @@ bool Types::same(TypeId a, TypeId b) const {
 
 bool Types::pointers_agree(TypeId a, TypeId b) const {
   const TypeId x = referent(a), y = referent(b);
-  if (is_void(x) || is_void(y) || same(x, y)) return true;
-  return is_integer(x) && is_integer(y) && size(x) == size(y);  // differing in sign only
+  return is_void(x) || is_void(y) || same(x, y);
 }
 
 std::uint64_t Types::wrap(TypeId id, std::uint64_t value) const {

@@ -1,6 +1,7 @@
 /* NAME a loop sees the scratch memory that was made before it, and its own ends with each round
  * OPTIONS -q
  */
+this char *r;
 BEGIN
 {
 	this->p = (char *)alloca(16);
@@ -9,7 +10,7 @@ BEGIN
 		this->q[1000] = 'a';
 		this->p[this->i & 7] = this->q[1000] + (this->i & 7);
 	}
-	this->r = (char *)strjoin("after", "wards");
+	this->r = strjoin("after", "wards");
 	printf("%s %s\n", stringof(this->p), stringof(this->r));
 	exit(0);
 }

@@ -1,5 +1,5 @@
 /* NAME an array cannot be stepped
- * TAG D_OP_ARRFUN
+ * TAG D_OP_SCALAR
  */
 int a[4];
 BEGIN

@@ -1,10 +1,12 @@
 /* NAME a pointer to a string literal stays good after its statement and its clause
  * OPTIONS -q
  */
+this char *p;
+char *q;
 BEGIN
 {
-	this->p = (char *)"first";
-	q = (char *)"second";
+	this->p = "first";
+	q = "second";
 	this->r = "third";
 	printf("%s %s %s\n", stringof(this->p), stringof(q), this->r);
 }

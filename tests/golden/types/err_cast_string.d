@@ -1,7 +1,7 @@
-/* NAME a string cannot be cast from an integer
+/* NAME a string cannot be cast to a pointer
  * TAG D_CAST_INVAL
  */
 BEGIN
 {
-	trace((string)7);
+	trace((char *)"text");
 }

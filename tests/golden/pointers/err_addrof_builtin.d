@@ -1,0 +1,4 @@
+/* NAME a built-in variable has no address
+ * TAG D_ADDROF_VAR
+ */
+BEGIN { trace(&pid); }
