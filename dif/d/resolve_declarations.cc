@@ -137,9 +137,6 @@ Checked<std::vector<TypeId>> Resolver::key_types(const Declarator& declarator) {
                       "inappropriate storage class for function or associative array parameter");
     }
     const TypeId type = types_.decay(TRY(type_name(*key)));
-    if (types_.is_void(type) && !keys.empty()) {
-      return complain("D_DECL_PROTO_VOID", key->at, "void must be sole parameter");
-    }
     if (!types_.value_type(type)) {
       return complain("D_DECL_PROTO_TYPE", key->at,
                       fmt::format("key #{} of {}[ ] may not be of type {}", keys.size() + 1,
@@ -182,7 +179,9 @@ Checked<void> Resolver::declare_variable(const TypeSpec& spec, const Declarator&
       (scope == Scope::Global &&
        (dif::find_builtin(name) || enumerators_.contains(name) || is_function_name(name)))) {
     const bool same = known != nullptr && known->kind == Symbol::Kind::Variable &&
-                      types_.same(known->type, type) && known->keys.size() == keys.size();
+                      types_.same(known->type, type) &&
+                      std::ranges::equal(known->keys, keys,
+                                         [&](TypeId a, TypeId b) { return types_.same(a, b); });
     if (same) return {};
     return complain("D_DECL_IDRED", declarator.at, fmt::format("identifier redeclared: {}", name));
   }
@@ -225,6 +224,10 @@ Checked<void> Resolver::define_inline(const InlineNode& node) {
       symbol.parameters.push_back(*parameter);
     }
   }
+  if (types_.is_array(symbol.type)) {
+    return complain("D_DECL_ARRNULL", declarator.at,
+                    fmt::format("inline declaration cannot be of scalar array type: {}", name));
+  }
   if (types_.is_void(symbol.type) || types_.is_function(symbol.type)) {
     return complain("D_DECL_VOIDOBJ", declarator.at,
                     fmt::format("cannot have {} inline: {}", types_.name(symbol.type), name));
@@ -233,7 +236,7 @@ Checked<void> Resolver::define_inline(const InlineNode& node) {
   // before somebody uses it.
   const bool from_library = node.at.file != 0;
   if (find(Scope::Global, name) != nullptr || dif::find_builtin(name) ||
-      enumerators_.contains(name)) {
+      enumerators_.contains(name) || is_function_name(name)) {
     if (from_library) return {};
     return complain("D_DECL_IDRED", declarator.at, fmt::format("identifier redeclared: {}", name));
   }

@@ -211,11 +211,6 @@ Checked<void> Resolver::translate(Expr* e) {
   const TypeId output = TRY(type_name(*e->type_name));
   const bool pointer = types_.is_pointer(types_.graph().resolve(output));
   const TypeId target = pointer ? types_.referent(output) : output;
-  if (!types_.is_struct(target)) {
-    return complain(
-        "D_XLATE_SOU", e->at,
-        fmt::format("cannot translate to {}: it is not a struct or union", types_.name(output)));
-  }
   TRY(resolve(e->a));
   const Translator* translator = find_translator(target, e->a->type);
   if (translator == nullptr) {
@@ -243,13 +238,8 @@ Checked<void> Resolver::translated_member(Expr* e) {
   const Translation& translation = *e->a->translation;
   const Translator& translator = *translation.translator;
   const auto found = types_.graph().find_member(translator.output, *e->text);
-  if (!found) {
-    return complain(
-        "D_TYPE_MEMBER", e->at,
-        fmt::format("{} is not a member of {}", *e->text, types_.name(translator.output)));
-  }
   for (const Translator::Conversion& conversion : translator.conversions) {
-    if (conversion.member != *e->text) continue;
+    if (!found || conversion.member != *e->text) continue;
     const Bindings bindings{{translator.parameter, translation.input}};
     Expr* value = TRY(copy(*conversion.value, e->at, bindings, "translator"));
     TRY(resolve_dynamic(value));
