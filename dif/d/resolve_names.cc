@@ -223,8 +223,9 @@ Checked<void> Resolver::args_index(Expr* e) {
   }
   TRY(resolve(e->list[0]));
   if (!e->list[0]->constant || !types_.is_integer(e->list[0]->type)) {
-    return complain("D_ARGS_TYPE", e->list[0]->at,
-                    "args[ ] must be indexed by an integer constant");
+    return complain(
+        "D_PROTO_ARG", e->list[0]->at,
+        "args[ ] argument #1 is incompatible with prototype: integer constant expected");
   }
   const std::uint64_t position = *e->list[0]->constant;
   const ProbeSignature known = TRY(signature(e->at));
@@ -341,8 +342,10 @@ Checked<void> Resolver::register_index(Expr* e) {
   const Expr& index = *e->list[0];
   TRY(resolve(e->list[0]));
   if (!types_.is_integer(index.type)) {
-    return complain("D_REGS_IDX", index.at,
-                    fmt::format("{}[ ] must be indexed by an integer", *e->text));
+    return complain(
+        "D_PROTO_ARG", index.at,
+        fmt::format("{}[ ] argument #1 is incompatible with prototype: integer expected",
+                    *e->text));
   }
   if (index.constant && *index.constant >= kRegisterIndices) {
     return complain("D_REGS_IDX", index.at,
@@ -409,6 +412,14 @@ Checked<void> Resolver::index(Expr* e) {
     return complain("D_OP_INCOMPAT", e->at,
                     fmt::format("operator [ ] requires an integer index, not {}",
                                 types_.name(e->list[0]->type)));
+  }
+  const std::uint64_t size = types_.size(types_.referent(pointer));
+  const bool variable = base->symbol != nullptr && types_.is_array(base->type) && size != 0;
+  if (variable && e->list[0]->constant && *e->list[0]->constant >= types_.size(base->type) / size) {
+    return complain("D_ARR_BOUNDS", e->at,
+                    fmt::format("index outside array bounds: {}, max is {}",
+                                static_cast<std::int64_t>(*e->list[0]->constant),
+                                types_.size(base->type) / size));
   }
   e->type = types_.referent(pointer);
   if (types_.is_void(e->type) || types_.is_function(e->type)) {

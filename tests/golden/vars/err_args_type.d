@@ -1,5 +1,5 @@
 /* NAME args[] is indexed with an integer constant
- * TAG D_ARGS_TYPE
+ * TAG D_PROTO_ARG
  */
 BEGIN
 {

@@ -1,5 +1,5 @@
 /* NAME an index of a built-in array is a number
- * TAG D_REGS_IDX
+ * TAG D_PROTO_ARG
  */
 BEGIN
 {
