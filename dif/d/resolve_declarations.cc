@@ -2,10 +2,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "dif/d/resolve.h"
 
 namespace ringside::d {
+
+namespace {
+
+/// Parameters need no names, but those that have one differ.
+Checked<void> different_names(const std::vector<Declaration*>& parameters) {
+  std::set<std::string_view> names;
+  for (const Declaration* parameter : parameters) {
+    const Text name = parameter->declarators.front()->name;
+    if (name == nullptr || names.insert(*name).second) continue;
+    return complain("D_DECL_PROTO_FORM", parameter->at,
+                    fmt::format("parameter is already declared in prototype: {}", *name));
+  }
+  return {};
+}
+
+}  // namespace
 
 Checked<TypeId> Resolver::function_type(TypeId result, const Derivation& step, const Location& at) {
   if (types_.is_array(result) || types_.is_function(result)) {
@@ -13,6 +30,7 @@ Checked<TypeId> Resolver::function_type(TypeId result, const Derivation& step, c
   }
   std::vector<Parameter> parameters;
   if (step.parameters != nullptr) {
+    TRY(different_names(*step.parameters));
     for (Declaration* parameter : *step.parameters) {
       const Storage storage = parameter->spec->storage;
       if (storage != Storage::None && storage != Storage::Register) {
@@ -116,8 +134,9 @@ Checked<void> Resolver::declare(const Declaration& declaration) {
 Checked<void> Resolver::declare_typedef(const Declarator& declarator, TypeId base) {
   const TypeId target = TRY(apply(base, declarator));
   const auto known = typedefs_.find(*declarator.name);
-  if (known != typedefs_.end()) {
-    if (types_.same(known->second, target)) return {};
+  const bool variable = find(Scope::Global, *declarator.name) != nullptr;
+  if (known != typedefs_.end() || variable) {
+    if (!variable && types_.same(known->second, target)) return {};
     return complain("D_DECL_IDRED", declarator.at,
                     fmt::format("identifier redeclared: {}", *declarator.name));
   }
@@ -130,6 +149,7 @@ Checked<void> Resolver::declare_typedef(const Declarator& declarator, TypeId bas
 /// The types of an associative array's keys, or of an inline's parameters.
 Checked<std::vector<TypeId>> Resolver::key_types(const Declarator& declarator) {
   std::vector<TypeId> keys;
+  TRY(different_names(*declarator.derivations.front().parameters));
   for (Declaration* key : *declarator.derivations.front().parameters) {
     const Storage storage = key->spec->storage;
     if (storage != Storage::None && storage != Storage::Register) {
@@ -176,8 +196,8 @@ Checked<void> Resolver::declare_variable(const TypeSpec& spec, const Declarator&
   }
   const Symbol* known = find(scope, name);
   if (known != nullptr ||
-      (scope == Scope::Global &&
-       (dif::find_builtin(name) || enumerators_.contains(name) || is_function_name(name)))) {
+      (scope == Scope::Global && (dif::find_builtin(name) || enumerators_.contains(name) ||
+                                  is_function_name(name) || typedefs_.contains(name)))) {
     const bool same = known != nullptr && known->kind == Symbol::Kind::Variable &&
                       types_.same(known->type, type) &&
                       std::ranges::equal(known->keys, keys,

@@ -119,14 +119,12 @@ Checked<void> Resolver::pragma(const PragmaNode& node) {
                     fmt::format("invalid #pragma D {}: {}", node.directive, what));
   };
   if (node.directive == "binding") {
-    std::string_view version = words[0];
-    if (version.size() >= 2 && version.front() == '"' && version.back() == '"') {
-      version = version.substr(1, version.size() - 2);
-    }
-    const auto parsed = parse_version(version);
-    if (words.size() != 2) {
+    const std::string_view version = words[0];
+    const bool quoted = version.size() >= 2 && version.front() == '"' && version.back() == '"';
+    if (words.size() != 2 || !quoted) {
       return complain("D_PRAGMA_MALFORM", node.at, "malformed #pragma D binding \"version\" name");
     }
+    const auto parsed = parse_version(version.substr(1, version.size() - 2));
     if (!parsed) return invalid(fmt::format("{} is not a version", words[0]));
     pending_[words[1]].at = node.at;
     pending_[words[1]].binding = *parsed;
