@@ -107,6 +107,7 @@ bool needs_clause(std::string_view text, bool is_script) {
   const std::string code = without_comments(text);
   if (is_script && code.find('/') == code.npos) return false;
   const std::string_view rest = trimmed(code);
+  if (trimmed(rest.substr(rest.rfind('\n') + 1)).starts_with('#')) return false;  // a pragma
   // One that has begun is the compiler's to complain about.
   return !rest.empty() && rest.find('{') == rest.npos && rest.back() != '}' && rest.back() != ';';
 }
