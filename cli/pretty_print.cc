@@ -204,7 +204,8 @@ class Printer {
 }  // namespace
 
 bool is_character(const TypeShape& shape) {
-  return shape.kind == Kind::Integer && shape.is_char && shape.is_signed;
+  // Plain char has no sign in kernels since 6.2, which are built with -funsigned-char.
+  return shape.kind == Kind::Integer && shape.is_char && (shape.is_signed || shape.name == "char");
 }
 
 bool read_scalar(const TypeShape& shape, Bytes bytes, std::uint32_t bit_offset,

@@ -187,6 +187,13 @@ TEST_F(PrettyPrint, UnsignedCharactersAreNumbersAndStarsTouchNames) {
             "}");
 }
 
+TEST_F(PrettyPrint, PlainCharIsACharacterWhereItHasNoSign) {
+  shapes_ = {scalar(Kind::Integer, "char", 1), array("char [4]", 0, 4, 4)};
+  shapes_[0].is_char = true;
+
+  EXPECT_EQ(print(1, std::array<char, 4>{'a', 'b', 0, 0}), "char [4] [ \"ab\" ]");
+}
+
 TEST_F(PrettyPrint, AShapeThatHoldsItselfEnds) {
   TypeShape loop = scalar(Kind::Struct, "struct loop", 4);
   loop.members = {{"self", 0, 0, 0}};

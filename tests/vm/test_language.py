@@ -136,7 +136,7 @@ class Language:
 
     def test_print_shows_kernel_structures(self):
         outcome = self.trace(READ + " { print(args[0]->f_path.dentry->d_name); print(*curthread);"
-                             " print(args[0]->f_path); exit(0); }",
+                             " print(args[0]->f_path); print(curthread->comm); exit(0); }",
                              "workload --reads 1 --read-size 777")
 
         self.assertRegex(outcome.stdout, r"\nstruct qstr \{\n    union \{\.\.\.\} \{\n")
@@ -144,6 +144,7 @@ class Language:
         self.assertRegex(outcome.stdout, r"\nstruct task_struct \{\n    struct thread_info ")
         self.assertRegex(outcome.stdout, r"\n    pid_t tgid = 0x[0-9a-f]+\n")
         self.assertRegex(outcome.stdout, r"\nstruct path \{\n    struct vfsmount \*mnt = 0xf")
+        self.assertIn('\nchar [16] [ "workload" ]\n', outcome.stdout)
 
     def test_symbols_of_the_kernel(self):
         found = self.values(
