@@ -12,6 +12,9 @@ namespace {
 constexpr std::array<std::string_view, BootPlan::kMoments> kFunctions{
     "", "x86_64_start_kernel", "early_cpu_init", "rest_init", "free_initmem"};
 
+constexpr std::uint32_t kSystemScheduling =
+    1;  // set in rest_init; those above: init memory is free
+
 }  // namespace
 
 BootPlan::Markers BootPlan::find_markers(const BootPoints& points) {
@@ -25,11 +28,24 @@ bool BootPlan::has_markers() const {
   return std::any_of(markers_.begin(), markers_.end(), [](const auto& at) { return at; });
 }
 
-std::optional<BootPlan::Moment> BootPlan::moment_of(GuestVirt at) const {
+std::optional<BootPlan::Moment> BootPlan::marked_by(GuestVirt at) const {
   for (std::size_t i = 1; i < kMoments; ++i) {
     if (markers_[i] == at) return static_cast<Moment>(i);
   }
   return std::nullopt;
+}
+
+bool BootPlan::asks_system_state() const {
+  return has_markers() && points_.size() == kRegisters && reached_ == Moment::Start;
+}
+
+/// Bytes in init text only with a marker that tells when they must go: none can be set in time.
+std::optional<BootPlan::Moment> BootPlan::told_by(std::uint32_t system_state) const {
+  if (system_state > kSystemScheduling) return Moment::Freed;
+  const bool any_init = std::any_of(points_.begin(), points_.end(),
+                                    [](const BootPoints::Point& point) { return point.is_init; });
+  if (system_state < kSystemScheduling || any_init) return std::nullopt;
+  return Moment::Patched;
 }
 
 std::optional<BootPlan::Moment> BootPlan::next_after(Moment moment) const {
@@ -65,34 +81,39 @@ std::vector<GuestVirt> BootPlan::set_at(Moment moment) const {
 }
 
 BootPlan::Step BootPlan::start() const {
-  if (!has_markers()) return {first(points_.size()), first(kRegisters)};
+  if (!has_markers()) return {Moment::Start, first(points_.size()), first(kRegisters)};
   if (is_few()) {
     std::vector<GuestVirt> set = first(kRegisters);
-    // To learn the CPUs there; without room for it, everything stays as it is.
     if (set.size() < kRegisters) add_marker(set, Moment::Patched);
-    return {set, {}};
+    return {Moment::Start, set, {}};
   }
   std::vector<GuestVirt> set = first(kRegisters - 1);
   if (const auto next = next_after(Moment::Start)) add_marker(set, *next);
-  return {set, {}};
+  return {Moment::Start, set, {}};
 }
 
-std::optional<BootPlan::Step> BootPlan::at(GuestVirt hit) const {
+std::optional<BootPlan::Step> BootPlan::at(GuestVirt hit,
+                                           std::optional<std::uint32_t> system_state) const {
   if (!has_markers()) {
     if (complete_ || tries_ >= kMostTries) return std::nullopt;
-    return Step{first(points_.size()), {}};
+    return Step{Moment::Start, first(points_.size()), {}};
   }
-  const auto moment = moment_of(hit);
+  if (asks_system_state()) {
+    const auto told = system_state ? told_by(*system_state) : std::nullopt;
+    if (!told) return std::nullopt;
+    return Step{*told, set_at(*told), first(kRegisters)};
+  }
+  const auto moment = marked_by(hit);
   if (!moment || *moment <= reached_) return std::nullopt;
   std::vector<GuestVirt> instead = first(kRegisters - 1);
   if (const auto next = next_after(*moment)) add_marker(instead, *next);
-  return Step{set_at(*moment), std::move(instead)};
+  return Step{*moment, set_at(*moment), std::move(instead)};
 }
 
-void BootPlan::made(GuestVirt hit, bool wanted) {
+void BootPlan::made(const Step& step, bool wanted) {
   ++tries_;
   complete_ = complete_ || wanted;
-  if (const auto moment = moment_of(hit)) reached_ = *moment;
+  reached_ = step.moment;
 }
 
 std::optional<std::string> BootPlan::notice() const {

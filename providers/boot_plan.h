@@ -8,6 +8,9 @@
 //   early_cpu_init        setup_arch() has made the gate for int3: the same, on any host
 //   rest_init             the text is rewritten (alternatives, return thunks): all
 //   free_initmem          init text is about to be used for something else: all but that
+// Four points leave no register for a marker: each hit then asks what the kernel says of itself
+// (its system_state) until that is enough. Registers are for the beginning only: a guest may want
+// its own, and a processor that QEMU translates overlooks one when an interrupt comes just there.
 // Another kernel tells nothing: all at once, else the first four, and again at each hit.
 // Used by the boot side. Pure. Fire context: no.
 #pragma once
@@ -37,16 +40,18 @@ class BootPlan {
 
   /// A set to make, and the one to make where that cannot be had.
   struct Step {
+    Moment moment = Moment::Start;  // always that for another kernel
     std::vector<GuestVirt> wanted;
     std::optional<std::vector<GuestVirt>> instead;
   };
   Step start() const;
-  /// The next one, now that a vCPU stands at `hit`; empty: nothing changes.
-  std::optional<Step> at(GuestVirt hit) const;
+  /// Whether at() is to be told what the kernel says of itself.
+  bool asks_system_state() const;
+  /// The next one, now that a vCPU stands at `hit`; empty: nothing changes. `system_state`: the
+  /// kernel's variable of that name, an enum system_states (include/linux/kernel.h, since 4.13).
+  std::optional<Step> at(GuestVirt hit, std::optional<std::uint32_t> system_state = {}) const;
   /// Says that the set of start() or at() was made, or that its `instead` was.
-  void made(GuestVirt hit, bool wanted);
-  /// The moment whose marker `at` is.
-  std::optional<Moment> moment_of(GuestVirt at) const;
+  void made(const Step& step, bool wanted);
 
   /// What the user has to know of it, in one line; empty when everything stands from the start.
   std::optional<std::string> notice() const;
@@ -55,6 +60,8 @@ class BootPlan {
   static constexpr unsigned kMostTries = 64;  // of another kernel
 
   bool has_markers() const;
+  std::optional<Moment> marked_by(GuestVirt at) const;
+  std::optional<Moment> told_by(std::uint32_t system_state) const;
   bool is_few() const { return points_.size() <= kRegisters; }
   std::vector<GuestVirt> set_at(Moment moment) const;
   std::vector<GuestVirt> first(std::size_t count) const;

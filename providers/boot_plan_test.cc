@@ -47,13 +47,13 @@ TEST(BootPlan, TextThatTheKernelRewritesWaitsUntilItHas) {
   auto all = points(5);
   all[0].patched_at_boot = true;
   BootPlan plan(all, linux_markers());
-  plan.made(GuestVirt(), true);
+  plan.made(plan.start(), true);
 
   const auto mapped = plan.at(kMapped);
   ASSERT_TRUE(mapped);
   EXPECT_EQ(mapped->wanted, addresses({0x2000, 0x3000, 0x4000, 0x5000, kPatched.raw()}));
   EXPECT_EQ(mapped->instead, addresses({0x1000, 0x2000, 0x3000, kTrapping.raw()}));
-  plan.made(kMapped, true);
+  plan.made(*mapped, true);
 
   const auto patched = plan.at(kPatched);
   ASSERT_TRUE(patched);
@@ -73,12 +73,43 @@ TEST(BootPlan, InitTextIsLeftBeforeItIsFreed) {
 
 TEST(BootPlan, AMomentComesOnce) {
   BootPlan plan(points(5), linux_markers());
-  plan.made(kPatched, true);
+  plan.made(*plan.at(kPatched), true);
 
   EXPECT_FALSE(plan.at(kPatched));
   EXPECT_FALSE(plan.at(kMapped));
   EXPECT_FALSE(plan.at(GuestVirt(0x1000)));
   EXPECT_TRUE(plan.at(kFreed));
+}
+
+TEST(BootPlan, FourPointsLeaveTheRegistersWhenTheKernelSaysItIsFarEnough) {
+  BootPlan plan(points(4), linux_markers());
+  plan.made(plan.start(), true);
+  ASSERT_TRUE(plan.asks_system_state());
+
+  EXPECT_FALSE(plan.at(GuestVirt(0x1000), std::nullopt)) << "its memory is not mapped yet";
+  EXPECT_FALSE(plan.at(GuestVirt(0x1000), 0)) << "SYSTEM_BOOTING";
+  const auto step = plan.at(GuestVirt(0x1000), 1);
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->moment, Moment::Patched);
+  EXPECT_EQ(step->wanted, addresses({0x1000, 0x2000, 0x3000, 0x4000, kFreed.raw()}));
+  EXPECT_EQ(step->instead, addresses({0x1000, 0x2000, 0x3000, 0x4000}));
+  plan.made(*step, true);
+
+  EXPECT_FALSE(plan.asks_system_state());
+  EXPECT_TRUE(plan.at(kFreed));
+}
+
+TEST(BootPlan, FourPointsOfWhichOneIsInitTextStayInRegistersUntilItIsFreed) {
+  auto all = points(4);
+  all[1].is_init = true;
+  BootPlan plan(all, linux_markers());
+  plan.made(plan.start(), true);
+
+  EXPECT_FALSE(plan.at(GuestVirt(0x1000), 1));
+  const auto freed = plan.at(GuestVirt(0x1000), 2);
+  ASSERT_TRUE(freed);
+  EXPECT_EQ(freed->moment, Moment::Freed);
+  EXPECT_EQ(freed->wanted, addresses({0x1000, 0x3000, 0x4000}));
 }
 
 TEST(BootPlan, AnotherKernelIsTriedAgainAtEachHitAndNotForEver) {
@@ -87,15 +118,16 @@ TEST(BootPlan, AnotherKernelIsTriedAgainAtEachHitAndNotForEver) {
   EXPECT_EQ(plan.start().wanted.size(), 6u);
   EXPECT_EQ(plan.start().instead, addresses({0x1000, 0x2000, 0x3000, 0x4000}));
   for (int tries = 0; tries < 64; ++tries) {
-    ASSERT_TRUE(plan.at(GuestVirt(0x1000)));
-    plan.made(GuestVirt(0x1000), false);
+    const auto step = plan.at(GuestVirt(0x1000));
+    ASSERT_TRUE(step);
+    plan.made(*step, false);
   }
   EXPECT_FALSE(plan.at(GuestVirt(0x1000)));
 }
 
 TEST(BootPlan, AnotherKernelThatTookAllIsLeftAlone) {
   BootPlan plan(points(6), {});
-  plan.made(GuestVirt(), true);
+  plan.made(plan.start(), true);
 
   EXPECT_FALSE(plan.at(GuestVirt(0x1000)));
 }

@@ -61,7 +61,7 @@ Result<void> BootSide::arm() {
   auto done = setter_->set(step.wanted);
   const bool wanted = done.has_value();
   if (!done && step.instead) done = setter_->set(*step.instead);
-  plan_->made(GuestVirt(), wanted);
+  plan_->made(step, wanted);
   return done;
 }
 
@@ -92,21 +92,33 @@ void BootSide::fire(vmm::StoppedVcpu& vcpu, GuestVirt address) {
 }
 
 void BootSide::advance(vmm::StoppedVcpu& vcpu, GuestVirt address) {
-  const auto step = plan_->at(address);
+  const bool asks = plan_->asks_system_state();
+  const auto step =
+      plan_->at(address, asks ? system_state(vcpu.registers()) : std::optional<std::uint32_t>());
   if (!step) return;
-  if (plan_->moment_of(address) == BootPlan::Moment::Patched) learn_cpus(vcpu.registers());
+  if (asks || step->moment == BootPlan::Moment::Patched) learn_cpus(vcpu.registers());
   auto done = setter_->set(step->wanted);
   const bool wanted = done.has_value();
   if (!done && step->instead) {
     // Too early on this host is no news while there is a later moment.
-    const bool last = plan_->moment_of(address) != BootPlan::Moment::Mapped;
-    if (last) notice(done.error().message);
+    if (step->moment != BootPlan::Moment::Mapped) notice(done.error().message);
     done = setter_->set(*step->instead);
   } else if (!done && !told_) {
     told_ = true;  // the next hits try again, and would say the same
     notice(done.error().message);
   }
-  plan_->made(address, wanted);
+  plan_->made(*step, wanted);
+}
+
+std::optional<std::uint32_t> BootSide::system_state(const Registers& registers) const {
+  const guest_linux::Symbol* const variable = kernel_.symbols().find("system_state");
+  if (variable == nullptr) return std::nullopt;
+  const vmm::PageTableReader live(machine_.memory(), vmm::page_table_of(registers));
+  std::uint32_t state = 0;
+  if (!live.read(variable->address, std::as_writable_bytes(std::span(&state, 1)))) {
+    return std::nullopt;
+  }
+  return state;
 }
 
 void BootSide::learn_cpus(const Registers& registers) {

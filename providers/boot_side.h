@@ -50,6 +50,7 @@ class BootSide final : public KernelSide, public BreakpointSink {
  private:
   void fire(vmm::StoppedVcpu& vcpu, GuestVirt address);
   void advance(vmm::StoppedVcpu& vcpu, GuestVirt address);
+  std::optional<std::uint32_t> system_state(const Registers& registers) const;
   void learn_cpus(const Registers& registers);
   void notice(std::string text);
 

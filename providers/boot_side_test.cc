@@ -29,7 +29,7 @@ class Boot : public testing::Test {
  protected:
   void SetUp() override {
     for (const char* name : {"x86_64_start_kernel", "early_cpu_init", "rest_init", "free_initmem",
-                             "one", "two", "three", "four", "five"}) {
+                             "system_state", "one", "two", "three", "four", "five"}) {
       kernel_.function(name);
     }
     kernel_.seal();
@@ -89,6 +89,23 @@ TEST_F(Boot, FiresWithTheVcpusNumberUntilCpusAreKnown) {
   hit("one", 1, kKernelBase + kPercpu0);
   ASSERT_EQ(sink_.firings.size(), 2u);
   EXPECT_EQ(sink_.firings[1].record.vcpu, 0u) << "as the kernel numbers them";
+}
+
+TEST_F(Boot, FourPlacesAskTheKernelHowFarItIs) {
+  const std::uint64_t state = kernel_.symbols().find("system_state")->address.raw() - kKernelBase;
+  for (const char* name : {"one", "two", "three", "four"}) enable(name);
+  arm();
+
+  memory_.put32(state, 0);
+  hit("one");
+  EXPECT_FALSE(stands("free_initmem"));
+  EXPECT_EQ(kernel_.learned, 0u);
+
+  memory_.put32(state, 1);
+  hit("two");
+  EXPECT_TRUE(stands("one") && stands("four") && stands("free_initmem"));
+  EXPECT_EQ(kernel_.learned, 1u);
+  EXPECT_EQ(sink_.firings.size(), 2u);
 }
 
 TEST_F(Boot, ManyPlacesStandStepByStep) {

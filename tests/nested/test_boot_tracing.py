@@ -41,8 +41,6 @@ class BootTracing(nested.TestCase):
                         for word in ("in", "out"))
         self.assertEqual((begun, ended), (len(names), len(names)), outcome)
 
-    @unittest.skip("with two CPUs and breakpoints by port writes, one return in some 1700 was not"
-                   " seen; the cause is not known yet")
     def test_initcalls_of_6_1_on_two_cpus(self):
         self.check_initcalls("--image debian-6.1 --cpus 2")
 
