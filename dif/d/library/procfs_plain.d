@@ -1,16 +1,27 @@
-/* The current process by the built-in variables alone, where procfs_linux.d is left out. */
+/*
+ * The current process by the built-in variables alone, where procfs_linux.d is left out: the
+ * tracer, which runs. What only its kernel knows is 0.
+ */
 #pragma D depends_on library procfs.d
 
 translator psinfo_t < pid_t P > {
 	pr_nlwp = 1;
 	pr_pid = P;
 	pr_ppid = ppid;
+	pr_pgid = $pgid;
+	pr_sid = $sid;
 	pr_uid = uid;
 	pr_euid = uid;
 	pr_gid = gid;
 	pr_egid = gid;
+	pr_addr = 0;
+	pr_ttydev = 0;
+	pr_start = 0;
 	pr_fname = execname;
 	pr_psargs = execname;
+	pr_wstat = 0;
+	pr_argv = 0;
+	pr_envp = 0;
 	pr_dmodel = PR_MODEL_LP64;
 	pr_taskid = 0;
 	pr_projid = 0;
@@ -19,9 +30,16 @@ translator psinfo_t < pid_t P > {
 };
 
 translator lwpsinfo_t < id_t L > {
+	pr_flag = 0;
 	pr_lwpid = L;
+	pr_addr = 0;
+	pr_wchan = 0;
+	pr_stype = 0;
 	pr_state = SONPROC;
 	pr_sname = 'O';
+	pr_syscall = 0;
+	pr_pri = 0;
+	pr_clname = "";
 	pr_name = execname;
 	pr_onpro = cpu;
 	pr_bindpro = -1;
