@@ -8,8 +8,8 @@ translator psinfo_t < pid_t P > {
 	pr_nlwp = 1;
 	pr_pid = P;
 	pr_ppid = ppid;
-	pr_pgid = $pgid;
-	pr_sid = $sid;
+	pr_pgid = 0;
+	pr_sid = 0;
 	pr_uid = uid;
 	pr_euid = uid;
 	pr_gid = gid;

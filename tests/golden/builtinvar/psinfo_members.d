@@ -4,8 +4,8 @@
 BEGIN
 {
 	printf("%d %d %d %d\n", curpsinfo->pr_nlwp, curpsinfo->pr_pid == pid,
-	    curpsinfo->pr_ppid == ppid, curpsinfo->pr_pgid == $pgid);
-	printf("%d %d %d %d\n", curpsinfo->pr_sid == $sid, curpsinfo->pr_uid == uid,
+	    curpsinfo->pr_ppid == ppid, curpsinfo->pr_pgid);
+	printf("%d %d %d %d\n", curpsinfo->pr_sid, curpsinfo->pr_uid == uid,
 	    curpsinfo->pr_euid == uid, curpsinfo->pr_gid == gid);
 	printf("%d %d %d %d\n", curpsinfo->pr_egid == gid, curpsinfo->pr_addr,
 	    curpsinfo->pr_ttydev, curpsinfo->pr_start);
@@ -23,8 +23,8 @@ BEGIN
 	exit(0);
 }
 /* EXPECT
- * 1 1 1 1
- * 1 1 1 1
+ * 1 1 1 0
+ * 0 1 1 1
  * 1 0 0 0
  * 1 1 0 0
  * 0 1 0 0 0 0
