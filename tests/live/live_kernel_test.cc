@@ -254,7 +254,7 @@ TYPED_TEST(LiveKernel, DynamicSymbolsLieWhereTheProgramHasThem) {
   using Clock = std::chrono::steady_clock;
   using Micro = std::chrono::duration<double, std::micro>;
   const std::string said = this->ask(
-      "dynamic 1 1000 >/tmp/place 2>&1 & until grep -q read /tmp/place; do usleep 10000; done; "
+      "dynamic 1 1000 >/tmp/place 2>&1 & until grep -qs read /tmp/place; do usleep 10000; done; "
       "echo $!; cat /tmp/place");
   const auto pid = static_cast<std::uint64_t>(std::stoi(said));
   auto names = guest_linux::UserNames::create(this->guest_->machine().memory(), this->kernel());
