@@ -240,7 +240,7 @@ TYPED_TEST(LiveKernel, EveryCpusCurrentTaskIsTheOneThatRuns) {
 TYPED_TEST(LiveKernel, ProcessesHaveMappedWhatTheGuestLists) {
   const std::string said = this->ask(
       "cat /proc/sys/kernel/randomize_va_space; dynamic 1 1000 >/tmp/said 2>&1 & p=$!; "
-      "until grep -q read /tmp/said; do usleep 10000; done; echo $p; cat /proc/$p/maps /tmp/said");
+      "until grep -qs read /tmp/said; do usleep 10000; done; echo $p; cat /proc/$p/maps /tmp/said");
   ASSERT_TRUE(said.starts_with("2\n")) << "addresses are not random: " << said;
   const auto pid = static_cast<std::uint64_t>(std::stoi(said.substr(2)));
 
