@@ -37,6 +37,12 @@ d::ProbeSignature TracerEnvironment::signature(const dif::ProbeDescription& patt
   return signature;
 }
 
+std::optional<dif::ProbeDescription> TracerEnvironment::probe_by_id(dif::ProbeId id) {
+  const auto probe = tracer_->probe_by_id(id);
+  if (!probe || !*probe) return std::nullopt;
+  return (*probe)->name;
+}
+
 std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern) {
   std::optional<providers::Refusal> first;
   std::size_t more = 0;

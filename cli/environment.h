@@ -25,6 +25,7 @@ class TracerEnvironment : public d::Environment {
   bool has_module(std::string_view name) override;
   /// Remembered by pattern: the compiler asks again for every use of args[].
   d::ProbeSignature signature(const dif::ProbeDescription& pattern) override;
+  std::optional<dif::ProbeDescription> probe_by_id(dif::ProbeId id) override;
   std::string why_no_match(const dif::ProbeDescription& pattern) override;
   std::optional<d::KernelVariable> kernel_variable(std::string_view module,
                                                    std::string_view name) override;

@@ -173,14 +173,8 @@ Result<void> Session::start_processes() {
 }
 
 Result<void> Session::compile() {
-  sources_ = TRY(Sources::load(
-      line_.programs,
-      [&](dif::ProbeId id) -> std::optional<dif::ProbeDescription> {
-        const auto probe = tracer_->probe_by_id(id);
-        if (!probe || !*probe) return std::nullopt;
-        return (*probe)->name;
-      },
-      line_.settings.preprocessor, line_.settings.error_tags));
+  sources_ =
+      TRY(Sources::load(line_.programs, line_.settings.preprocessor, line_.settings.error_tags));
   sources_.apply_options(line_.settings);
   auto libraries = TRY(load_libraries(line_.settings, own_library_folder()));
   const std::int64_t target = guest_.target != 0 ? guest_.target : processes_.target();

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "cli/preprocess.h"
-#include "cli/quantities.h"
 
 namespace ringside::cli {
 namespace {
@@ -46,49 +46,34 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-/// What is wrong with one of a program's descriptions, or its four fields. Those of -n and -i are
-/// left as they are, but for the probe ids among them.
+/// What is wrong with one of the descriptions of -P, -m or -f, or its four fields.
 tl::expected<std::string, std::string> one_description(std::string_view text,
-                                                       ProgramSource::Kind kind,
-                                                       const Sources::ProbeLookup& probe_by_id) {
+                                                       ProgramSource::Kind kind) {
   using Kind = ProgramSource::Kind;
-  const bool by_name = kind == Kind::Name || kind == Kind::Id;
   if (!is_number(text)) {
-    if (by_name) return std::string(text);
     if (const auto wide = widened(text, kind)) return *wide;
     if (text.empty()) return tl::make_unexpected("invalid probe description \"\": it is empty");
     return tl::make_unexpected(
         fmt::format("invalid probe description \"{}\": Overspecified probe description", text));
   }
-  if (!by_name) {
-    return tl::make_unexpected(fmt::format("probe identifier {} not permitted when specifying {}",
-                                           text,
-                                           kind == Kind::Provider ? "providers"
-                                           : kind == Kind::Module ? "modules"
-                                                                  : "functions"));
-  }
-  const auto number = parse_number(text);
-  if (!number || *number > UINT32_MAX) {
-    return tl::make_unexpected(fmt::format("identifier {} exceeds maximum probe id", text));
-  }
-  const auto probe = probe_by_id(dif::ProbeId{static_cast<std::uint32_t>(*number)});
-  if (probe) return probe->to_string();
-  return tl::make_unexpected(
-      fmt::format("invalid probe identifier {}: No probe matches description", text));
+  return tl::make_unexpected(fmt::format("probe identifier {} not permitted when specifying {}",
+                                         text,
+                                         kind == Kind::Provider ? "providers"
+                                         : kind == Kind::Module ? "modules"
+                                                                : "functions"));
 }
 
 /// The text of a program in -n's form.
-Result<std::string> as_names(const ProgramSource& source, const Sources::ProbeLookup& probe_by_id,
-                             bool tags) {
+Result<std::string> as_names(const ProgramSource& source, bool tags) {
+  if (source.kind == ProgramSource::Kind::Name || source.kind == ProgramSource::Kind::Id) {
+    return source.text;
+  }
   std::string_view rest = description_part(source.text);
   const std::string_view body = std::string_view(source.text).substr(rest.size());
-  const bool by_name =
-      source.kind == ProgramSource::Kind::Name || source.kind == ProgramSource::Kind::Id;
-  if (by_name && !is_number(trimmed(rest.substr(0, rest.find(','))))) return source.text;
   std::string text;
   while (true) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
-    const auto one = one_description(trimmed(rest.substr(0, comma)), source.kind, probe_by_id);
+    const auto one = one_description(trimmed(rest.substr(0, comma)), source.kind);
     if (!one) {
       return fail(ErrorCode::Compile, fmt::format("invalid probe specifier {}: {}{}", source.text,
                                                   tags ? "[D_PDESC_INVAL] " : "", one.error()));
@@ -226,7 +211,6 @@ void Sources::add(Program program, std::string_view text) {
 }
 
 Result<Sources> Sources::load(const std::vector<ProgramSource>& programs,
-                              const ProbeLookup& probe_by_id,
                               const PreprocessorSettings& preprocessor, bool tags) {
   Sources sources;
   for (const ProgramSource& source : programs) {
@@ -240,7 +224,7 @@ Result<Sources> Sources::load(const std::vector<ProgramSource>& programs,
       program = {"script", source.text, fmt::format("failed to compile script {}", source.text),
                  source.text};
     } else {
-      text = TRY(as_names(source, probe_by_id, tags));
+      text = TRY(as_names(source, tags));
       program = {"description", std::string(description_part(source.text)),
                  fmt::format("invalid probe specifier {}", source.text), "<command line>"};
     }

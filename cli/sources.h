@@ -6,8 +6,6 @@
 // Fire context: no.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,19 +13,14 @@
 
 #include "cli/options.h"
 #include "cli/settings.h"
-#include "dif/probe_description.h"
 #include "vmm/base/result.h"
 
 namespace ringside::cli {
 
 class Sources {
  public:
-  /// The full name of the probe with an id (-i); empty when there is none.
-  using ProbeLookup = std::function<std::optional<dif::ProbeDescription>(dif::ProbeId)>;
-
   /// Reads the scripts and puts everything into -n's form. `tags`: as -x errtags wants errors.
   static Result<Sources> load(const std::vector<ProgramSource>& programs,
-                              const ProbeLookup& probe_by_id,
                               const PreprocessorSettings& preprocessor = {}, bool tags = false);
 
   const std::string& text() const { return text_; }

@@ -12,13 +12,8 @@ namespace {
 
 using Kind = ProgramSource::Kind;
 
-std::optional<dif::ProbeDescription> lookup(dif::ProbeId id) {
-  if (id.value != 7) return std::nullopt;
-  return dif::ProbeDescription{"dtrace", "", "", "BEGIN"};
-}
-
 Result<Sources> load(const std::vector<ProgramSource>& programs) {
-  return Sources::load(programs, lookup);
+  return Sources::load(programs);
 }
 
 TEST(Sources, DescriptionsAreWidenedToNames) {
@@ -36,17 +31,15 @@ TEST(Sources, DescriptionsAreWidenedToNames) {
             "syscall:::  {}\n"
             "fbt:loop:: /pid == 1/ {}\n"
             "::vfs_read:,:vmlinux:vfs_write: { @ = count(); }\n"
-            "dtrace:::BEGIN { exit(0); }\n"
-            "dtrace:::BEGIN,END  {}\n"
+            "7 { exit(0); }\n"
+            "7, END {}\n"
             "END {}\n");
 }
 
-TEST(Sources, TooManyFieldsAndUnknownIdsAreErrors) {
+TEST(Sources, TooManyFieldsAndIdsOfOtherThanProbesAreErrors) {
   EXPECT_EQ(load({{Kind::Provider, "a:b"}}).error().message,
             "invalid probe specifier a:b: invalid probe description \"a:b\": Overspecified probe "
             "description");
-  EXPECT_EQ(load({{Kind::Id, "8"}}).error().message,
-            "invalid probe specifier 8: invalid probe identifier 8: No probe matches description");
   EXPECT_EQ(load({{Kind::Module, "8"}}).error().message,
             "invalid probe specifier 8: probe identifier 8 not permitted when specifying modules");
   EXPECT_EQ(load({{Kind::Script, "/nonesuch.d"}}).error().message,
@@ -128,8 +121,7 @@ TEST(Sources, ArePreprocessedWhenAsked) {
   preprocessor.wanted = true;
   preprocessor.definitions = {"-DVALUE=42"};
   const auto sources = Sources::load(
-      {{Kind::Name, "BEGIN\n{\n#ifdef __SUNW_D\ntrace(VALUE);\n#endif\n}"}},
-      [](dif::ProbeId) { return std::nullopt; }, preprocessor);
+      {{Kind::Name, "BEGIN\n{\n#ifdef __SUNW_D\ntrace(VALUE);\n#endif\n}"}}, preprocessor);
 
   ASSERT_TRUE(sources) << sources.error().message;
   EXPECT_NE(sources->text().find("trace(42);"), std::string::npos);
@@ -143,8 +135,7 @@ TEST(Sources, APreprocessorThatIsNotThereIsNamed) {
   PreprocessorSettings preprocessor;
   preprocessor.wanted = true;
   preprocessor.path = "/no/such/cpp";
-  const auto sources = Sources::load(
-      {{Kind::Name, "BEGIN"}}, [](dif::ProbeId) { return std::nullopt; }, preprocessor);
+  const auto sources = Sources::load({{Kind::Name, "BEGIN"}}, preprocessor);
 
   ASSERT_FALSE(sources);
   EXPECT_NE(sources.error().message.find("/no/such/cpp"), std::string::npos);

@@ -177,10 +177,24 @@ class Compilation {
     return result;
   }
 
+  /// A number alone stands for the probe that has it.
+  Checked<dif::ProbeDescription> numbered(const ProbePattern& pattern) {
+    const std::string& text = *pattern.text;
+    dif::ProbeId id{};
+    if (std::from_chars(text.data(), text.data() + text.size(), id.value).ec == std::errc()) {
+      if (auto named = environment_.probe_by_id(id)) return std::move(*named);
+    }
+    return complain("D_PDESC_INVAL", pattern.at,
+                    fmt::format("invalid probe identifier {}: no probe has it", text));
+  }
+
   Checked<std::vector<dif::ProbeDescription>> probes(const ClauseNode& node) {
     std::vector<dif::ProbeDescription> result;
     for (const ProbePattern& pattern : node.probes) {
-      result.push_back(TRY(describe(pattern, options_.specifier)));
+      const bool is_number = pattern.text->find_first_not_of("0123456789") == std::string::npos;
+      result.push_back(TRY(is_number && !pattern.text->empty()
+                               ? numbered(pattern)
+                               : describe(pattern, options_.specifier)));
       if (options_.allow_zero_matches || environment_.signature(result.back()).matched > 0)
         continue;
       const std::string why = environment_.why_no_match(result.back());

@@ -57,6 +57,11 @@ class Environment {
     return false;
   }
   virtual ProbeSignature signature(const dif::ProbeDescription& pattern) = 0;
+  /// The full name of the probe with this number; empty when there is none.
+  virtual std::optional<dif::ProbeDescription> probe_by_id(dif::ProbeId id) {
+    (void)id;
+    return {};
+  }
   /// Why nothing matches, in words for the user; empty when there is no more to say than that.
   virtual std::string why_no_match(const dif::ProbeDescription& pattern) {
     (void)pattern;
