@@ -72,6 +72,12 @@ bool ParseContext::is_type_name(std::string_view name) const {
   return types.find(name).has_value();
 }
 
+bool ParseContext::word_follows(std::string_view others) const {
+  const std::size_t at = source.find_first_not_of(" \t\r\n", offset);
+  return at != std::string_view::npos &&
+         (is_word(source[at]) || others.find(source[at]) != std::string_view::npos);
+}
+
 bool ParseContext::starts_declaration(std::string_view run) const {
   const auto end = std::find_if_not(run.begin(), run.end(), is_word);
   const std::string_view word = run.substr(0, static_cast<std::size_t>(end - run.begin()));
@@ -80,11 +86,7 @@ bool ParseContext::starts_declaration(std::string_view run) const {
   if (std::ranges::find(kDeclarationWords, word) != kDeclarationWords.end()) return true;
   if (!is_type_name(word)) return false;
   // A typedef of the guest may be called like a probe; only a declaration goes on with a name.
-  std::size_t at = offset;
-  while (at < source.size() &&
-         std::string_view(" \t\r\n").find(source[at]) != std::string_view::npos)
-    ++at;
-  return end != run.end() || (at < source.size() && (is_word(source[at]) || source[at] == '*'));
+  return end != run.end() || word_follows("*");
 }
 
 bool ParseContext::predicate_ends() const {

@@ -230,6 +230,7 @@ class Resolver {
   std::vector<dif::ProbeDescription> probes_;
   std::optional<Checked<ProbeSignature>> signature_;
   Checked<ProbeSignature> signature(const Location& at);
+  std::vector<std::string_view> first_assigned_;  // the names that = is about to declare
   std::size_t clones_ = 0;
   std::size_t hidden_variables_ = 0;
   int depth_ = 0;  // of resolve_dynamic() in itself

@@ -117,6 +117,10 @@ Checked<void> Resolver::name(Expr* e) {
     if (const std::string_view why = dif::absent_builtin(text); !why.empty()) {
       return complain("D_VAR_UNSUP", e->at, fmt::format("{} {}", text, why));
     }
+    if (std::ranges::find(first_assigned_, text) != first_assigned_.end()) {
+      return complain("D_VAR_UNDEF", e->at,
+                      fmt::format("{} has not yet been declared or assigned", text));
+    }
     return complain("D_IDENT_UNDEF", e->at,
                     fmt::format("failed to resolve {}: Unknown variable name", text));
   }

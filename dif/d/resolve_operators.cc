@@ -383,9 +383,13 @@ Checked<void> Resolver::check_assignable(const Expr& e, TypeId to, const Expr& f
 
 /// The first assignment to a name declares it with the type of what is assigned.
 Checked<void> Resolver::assign_new(Expr* e) {
+  const Expr* named = undeclared(*e->a);
   for (Expr* key : e->a->list) TRY(resolve(key, "D_OP_DYN"));  // a[i++] = i declares i
-  TRY(resolve(e->b, "D_OP_DYN"));
-  const Expr* const named = undeclared(*e->a);
+  if (named->kind == ExprKind::Name) first_assigned_.emplace_back(*named->text);
+  const Checked<void> value = resolve(e->b, "D_OP_DYN");
+  if (named->kind == ExprKind::Name) first_assigned_.pop_back();
+  TRY(value);
+  named = undeclared(*e->a);
   if (named == nullptr) return {};  // its own value declared it
   if (e->compound) {
     return complain("D_VAR_UNDEF", named->at,
