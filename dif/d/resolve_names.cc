@@ -427,7 +427,7 @@ Checked<void> Resolver::index(Expr* e) {
   }
   e->type = types_.referent(pointer);
   if (types_.is_void(e->type) || types_.is_function(e->type)) {
-    return complain("D_OP_VFPTR", e->at,
+    return complain("D_OP_INCOMPAT", e->at,  // as p + n
                     "operator [ ] cannot be applied to a pointer to void or a function");
   }
   if (types_.size(e->type) == 0) {

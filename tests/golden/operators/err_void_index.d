@@ -1,5 +1,5 @@
 /* NAME a pointer to void has no elements
- * TAG D_OP_VFPTR
+ * TAG D_OP_INCOMPAT
  */
 BEGIN
 {
