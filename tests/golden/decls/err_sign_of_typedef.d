@@ -2,7 +2,7 @@
  * TAG D_DECL_SIGNINT
  */
 typedef int number_t;
-unsigned number_t x;
+unsigned number_t *x;
 BEGIN
 {
 	exit(0);
