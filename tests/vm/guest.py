@@ -172,7 +172,8 @@ class Guest:
         self._folder.cleanup()
 
     def _explain(self):
-        console = (pathlib.Path(self._folder.name) / "console").read_bytes()[-6000:]
+        # A whole oops and what came of it.
+        console = (pathlib.Path(self._folder.name) / "console").read_bytes()[-16000:]
         errors = (pathlib.Path(self._folder.name) / "stderr").read_bytes()[-500:]
         return (f"QEMU: {errors.decode(errors='replace')}\n"
                 f"console: {console.decode(errors='replace')}")
