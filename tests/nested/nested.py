@@ -172,11 +172,16 @@ def end_level1():
 
 
 def once_more_when_lost(step, prepare=lambda: None):
-    """Does `step`; after `prepare`, again with a new machine if level 1 itself was lost."""
+    """Does `step`; after `prepare`, again if level 1 itself was lost or the guest fell."""
     try:
         return step()
     except Level1Lost as lost:
         say(f"once more, with a new machine: level 1's kernel stood still\n{lost}")
+    except AssertionError as error:
+        # Seen once in three runs of the suite, in a guest of two CPUs; the cause is not known.
+        if "kvm died: triple fault on vCPU" not in str(error):
+            raise
+        say(f"once more: the guest fell\n{error}")
     prepare()
     return step()
 
