@@ -18,18 +18,7 @@ MINI_GUEST(guest_counts, R"(
   jmp 1b
 )");
 
-MINI_GUEST(guest_two_vcpus, R"(
-  lea rsi, [rip + 5f]
-  mov rdi, 0x8000
-  mov ecx, 6f - 5f
-  cld
-  rep movsb
-  mov rdi, 0xfee00000
-  mov dword ptr [rdi + 0xf0], 0x1ff
-  mov dword ptr [rdi + 0x310], 0x01000000
-  mov dword ptr [rdi + 0x300], 0x4500
-  mov dword ptr [rdi + 0x310], 0x01000000
-  mov dword ptr [rdi + 0x300], 0x4608
+MINI_GUEST(guest_two_vcpus, MINI_GUEST_START_SECOND_VCPU R"(
 1: cmp word ptr [0x5000], 0x1234
   jne 1b
   )" MINI_GUEST_POWER_OFF R"(

@@ -97,19 +97,8 @@ MINI_GUEST(guest_with_gate, R"(
 )");
 
 /// Both vCPUs call the same function; the second comes from real mode to long mode by itself.
-MINI_GUEST(guest_two_callers, R"(
+MINI_GUEST(guest_two_callers, MINI_GUEST_START_SECOND_VCPU R"(
   mov rsp, 0x180000
-  lea rsi, [rip + 5f]
-  mov rdi, 0x8000
-  mov ecx, 6f - 5f
-  cld
-  rep movsb
-  mov rdi, 0xfee00000
-  mov dword ptr [rdi + 0xf0], 0x1ff
-  mov dword ptr [rdi + 0x310], 0x01000000
-  mov dword ptr [rdi + 0x300], 0x4500
-  mov dword ptr [rdi + 0x310], 0x01000000
-  mov dword ptr [rdi + 0x300], 0x4608
   mov rdi, 0x200000
 1: cmp qword ptr [rdi + 16], 1
   jne 1b
@@ -188,17 +177,8 @@ TEST_F(KvmLiveTraps, CodeIsSeenWhereItWasLoadedBeforeItRunsAtItsOwnAddress) {
                                     find(code, {0x48, 0xff, 0x47, 0x08})}) {
     at.emplace_back(kLinkedFor + place);
   }
-  hold();
-  boot(code);
-  {
-    auto paused = PausedMachine::pause(machine());
-    ASSERT_TRUE(paused);
-    machine().exits()->set_sink(*paused, &sink());
-    const auto done = machine().exits()->set_breakpoints(
-        *paused, at, [](GuestVirt linked) { return GuestPhys(linked.raw() - kLinkedFor); });
-    ASSERT_TRUE(done) << done.error().message;
-  }
-  machine().release();
+  const auto loaded_at = [](GuestVirt linked) { return GuestPhys(linked.raw() - kLinkedFor); };
+  ASSERT_TRUE(boot_with_sink(code, {}, at, loaded_at)) << refusal();
 
   ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
   EXPECT_EQ(sink().hits_at(at[0].raw()), 1u);

@@ -98,16 +98,17 @@ class LiveTest : public testing::Test {
   /// one of the events.
   bool boot_with_sink(std::span<const unsigned char> code,
                       std::initializer_list<VcpuEvent::Kind> kinds = {},
-                      const std::vector<GuestVirt>& breakpoints = {}) {
+                      const std::vector<GuestVirt>& breakpoints = {},
+                      const VcpuExits::LoadedAt& loaded_at = {}) {
     hold();
     boot(code);
     if (!machine_) return false;
-    if (!listen(kinds, breakpoints)) return false;
+    if (!listen(kinds, breakpoints, loaded_at)) return false;
     machine_->release();
     return true;
   }
   bool listen(std::initializer_list<VcpuEvent::Kind> kinds,
-              const std::vector<GuestVirt>& breakpoints) {
+              const std::vector<GuestVirt>& breakpoints, const VcpuExits::LoadedAt& loaded_at) {
     auto paused = PausedMachine::pause(*machine_);
     if (!paused) return refuse(paused.error());
     VcpuExits::Wanted wanted;
@@ -116,7 +117,7 @@ class LiveTest : public testing::Test {
     if (const auto done = machine_->exits()->want(*paused, wanted); !done) {
       return refuse(done.error());
     }
-    const auto done = machine_->exits()->set_breakpoints(*paused, breakpoints, {});
+    const auto done = machine_->exits()->set_breakpoints(*paused, breakpoints, loaded_at);
     return done ? true : refuse(done.error());
   }
   bool refuse(const Error& error) {

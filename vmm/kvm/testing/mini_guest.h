@@ -29,6 +29,14 @@ namespace ringside::vmm::kvm {
       ":\n.intel_syntax noprefix\n" code "\n.att_syntax prefix\n" #name            \
       "_end:\n.byte 0\n.popsection\n")
 
+/// Starts the second vCPU at what lies between the labels 5: and 6:, copied to 0x8000, in real
+/// mode. Changes rcx, rsi and rdi.
+#define MINI_GUEST_START_SECOND_VCPU                                                \
+  "lea rsi, [rip + 5f]\n mov rdi, 0x8000\n mov ecx, 6f - 5f\n cld\n rep movsb\n"    \
+  "mov rdi, 0xfee00000\n mov dword ptr [rdi + 0xf0], 0x1ff\n"                       \
+  "mov dword ptr [rdi + 0x310], 0x01000000\n mov dword ptr [rdi + 0x300], 0x4500\n" \
+  "mov dword ptr [rdi + 0x310], 0x01000000\n mov dword ptr [rdi + 0x300], 0x4608\n"
+
 /// What guests end with: ACPI's power-off.
 #define MINI_GUEST_POWER_OFF "mov dx, 0x604\n mov ax, 0x2000\n out dx, ax\n 99: jmp 99b\n"
 
