@@ -88,8 +88,8 @@ Code integer(std::uint64_t value) {
 }
 
 Code text(std::string_view characters) {
-  Code code{kStringPrefix};
-  code.insert(code.end(), characters.begin(), characters.end());
+  Code code(characters.begin(), characters.end());
+  code.insert(code.begin(), kStringPrefix);
   code.push_back(0);
   return code;
 }
