@@ -10,6 +10,8 @@
 #include <span>
 #include <tuple>
 
+#include "vmm/base/bytes.h"
+
 namespace ringside::guest_linux {
 namespace {
 
@@ -23,13 +25,6 @@ constexpr std::uint64_t kMaxBloom = 1 << 18;
 constexpr std::uint64_t kMaxStrings = 32 << 20;
 constexpr std::size_t kMaxName = 4096;
 constexpr std::size_t kMostNested = 64;  // symbols inside others that are looked at
-
-template <class T>
-T load_from(std::string_view bytes, std::size_t at) {
-  T value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
 
 bool is_elf64(const Elf64_Ehdr& header) {
   return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
@@ -46,13 +41,14 @@ std::optional<UserElf> UserElf::read(const GuestReader& process, GuestVirt begin
   elf.begin = begin;
   elf.page.resize(kPage);
   if (!process.read(begin, std::as_writable_bytes(std::span(elf.page)))) return std::nullopt;
-  const auto header = load_from<Elf64_Ehdr>(elf.page, 0);
+  const auto page = std::as_bytes(std::span(elf.page));
+  const auto header = load_at<Elf64_Ehdr>(page, 0);
   if (!is_elf64(header)) return std::nullopt;
   std::optional<std::uint64_t> first;  // the image's own address of the file's first byte
   std::uint64_t end = 0;
   std::optional<Elf64_Phdr> dynamic;
   for (std::size_t n = 0; n < header.e_phnum; ++n) {
-    const auto segment = load_from<Elf64_Phdr>(elf.page, header.e_phoff + n * sizeof(Elf64_Phdr));
+    const auto segment = load_at<Elf64_Phdr>(page, header.e_phoff + n * sizeof(Elf64_Phdr));
     if (segment.p_type == PT_DYNAMIC) dynamic = segment;
     if (segment.p_type != PT_LOAD) continue;
     if (!first) first = segment.p_vaddr - segment.p_offset;
@@ -74,21 +70,23 @@ class DynamicSymbols::Reader {
   Reader(const GuestReader& process, const UserElf& elf) : process_(process), elf_(elf) {}
 
   DynamicSymbols symbols() {
-    find_tables();
-    if (!symbols_at_ || !strings_at_) return {};
-    const std::uint64_t count = std::min(count_symbols(), kMaxSymbols);
-    std::vector<Elf64_Sym> table(count);
-    fill(*symbols_at_, std::as_writable_bytes(std::span(table)));
     DynamicSymbols found;
-    found.names_.resize(std::min({strings_size_, kMaxStrings, elf_.size - *strings_at_}));
-    fill(*strings_at_, std::as_writable_bytes(std::span(found.names_)));
-    for (const Elf64_Sym& symbol : table) add(symbol, found);
-    sort(found);
+    find_tables();
+    if (symbols_at_ && strings_at_) read_tables(*symbols_at_, *strings_at_, found);
     found.whole_ = whole_;
     return found;
   }
 
  private:
+  void read_tables(std::uint64_t symbols_at, std::uint64_t strings_at, DynamicSymbols& found) {
+    std::vector<Elf64_Sym> table(std::min(count_symbols(), kMaxSymbols));
+    fill(symbols_at, std::as_writable_bytes(std::span(table)));
+    found.names_.resize(std::min({strings_size_, kMaxStrings, elf_.size - strings_at}));
+    fill(strings_at, std::as_writable_bytes(std::span(found.names_)));
+    for (const Elf64_Sym& symbol : table) add(symbol, found);
+    sort(found);
+  }
+
   /// Copies what is there, page by page; the rest is zero.
   void fill(std::uint64_t at, std::span<std::byte> out) {
     while (!out.empty()) {

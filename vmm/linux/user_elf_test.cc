@@ -110,6 +110,10 @@ TEST_F(UserElfOf, PagesThatAreNotInMemoryAreUnknownAndTheRestIsKnown) {
   guest_.remove_page(kBase + SmallLibrary::kStrings);
   EXPECT_FALSE(symbols().whole());
   EXPECT_EQ(symbols().count(), 0u) << "none has a name";
+
+  SmallLibrary().map(guest_, kBase, many);
+  guest_.remove_page(kBase + SmallLibrary::kDynamic);
+  EXPECT_FALSE(symbols().whole()) << "where the tables are is unknown";
 }
 
 TEST_F(UserElfOf, WhatIsNoImageHasNothing) {
