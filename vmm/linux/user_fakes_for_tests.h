@@ -33,6 +33,7 @@ class PagedGuest final : public GuestReader {
   }
   void remove_page(std::uint64_t at) { pages_.erase(at / kPage); }
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
+    ++reads;
     for (std::uint64_t from = at.raw(); !out.empty();) {
       const auto page = pages_.find(from / kPage);
       if (page == pages_.end()) return Unexpected<Fault>(Fault{FaultKind::BadAddress, 0, from});
@@ -44,6 +45,8 @@ class PagedGuest final : public GuestReader {
     }
     return {};
   }
+
+  mutable unsigned reads = 0;  // so many were tried
 
  private:
   static constexpr std::uint64_t kPage = 4096;
@@ -213,8 +216,8 @@ class SmallLibrary {
       for (const std::uint32_t value : values) guest.put(at, value), at += 4;
     };
     if (!gnu_hash) return words({1, count});
-    // One bucket, all symbols from 1 on in its chain, whose end is odd.
-    words({1, 1, 1, 6, 0, 0, 1});
+    // One bucket, all symbols from 1 on in its chain, whose end is odd; 0: it has none.
+    words({1, 1, 1, 6, 0, 0, count > 1 ? 1U : 0U});
     for (std::uint32_t n = 1; n < count; ++n) {
       guest.put(base + kHash + 28 + (n - 1) * std::uint64_t{4},
                 std::uint32_t{n + 1 == count ? 0x11U : 0x10U});

@@ -34,7 +34,8 @@ std::unique_ptr<UserNames> UserNames::create(const vmm::GuestMemory& memory, Ker
     table.root = at->address;
     return std::make_unique<vmm::PageTableReader>(memory, table);
   };
-  return std::make_unique<UserNames>(std::move(access), *layout, init_task->address, kFresh);
+  return std::make_unique<UserNames>(std::move(access), *layout, init_task->address, kFresh,
+                                     kMaxTableBytes);
 }
 
 std::string UserNames::describe(std::uint64_t pid, GuestVirt address) {
@@ -81,6 +82,11 @@ UserNames::Process& UserNames::process(std::uint64_t pid) {
 }
 
 void UserNames::look_at(std::uint64_t pid) {
+  if (table_bytes_ > most_bytes_) {
+    processes_.clear();
+    tables_.clear();
+    table_bytes_ = 0;
+  }
   const auto memory = find_process(*access_.kernel(), layout_, init_task_, pid);
   std::vector<Module> modules;
   if (memory) modules = modules_of(*access_.kernel(), *memory);
@@ -122,27 +128,23 @@ std::vector<UserNames::Module> UserNames::modules_of(const GuestReader& kernel,
   return modules;
 }
 
-std::shared_ptr<const DynamicSymbols> UserNames::symbols_of(const GuestReader& process,
-                                                            const UserElf& elf) {
-  const auto known = tables_.find(elf.page);
-  if (known != tables_.end() && known->second->whole()) return known->second;
-  auto table = std::make_shared<const DynamicSymbols>(DynamicSymbols::read(process, elf));
-  if (known != tables_.end()) {
-    // Another process, or this one earlier, may have had more of the file in memory.
-    if (known->second->count() >= table->count()) return known->second;
-    table_bytes_ -= known->second->bytes();
-    known->second = table;
-  } else {
+const DynamicSymbols* UserNames::symbols_of(const GuestReader& process, const UserElf& elf) {
+  if (table_bytes_ > most_bytes_) return nullptr;
+  const auto [place, is_new] = tables_.try_emplace(elf.page);
+  DynamicSymbols& known = place->second;
+  if (is_new) {
     table_bytes_ += elf.page.size();
-    tables_.emplace(elf.page, table);
+  } else if (known.whole()) {
+    return &known;
   }
-  table_bytes_ += table->bytes();
-  if (table_bytes_ > kMaxTableBytes) {
-    tables_.clear();
-    processes_.clear();
-    table_bytes_ = 0;
+  DynamicSymbols found = DynamicSymbols::read(process, elf);
+  // Another process, or this one earlier, may have had more of the file in memory.
+  const bool as_many = found.whole() && found.count() == known.count();
+  if (is_new || as_many || found.count() > known.count()) {
+    table_bytes_ += found.bytes() - known.bytes();
+    known = std::move(found);
   }
-  return table;
+  return &known;
 }
 
 }  // namespace ringside::guest_linux

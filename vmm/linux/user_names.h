@@ -38,9 +38,15 @@ class UserNames {
   /// the names.
   static std::unique_ptr<UserNames> create(const vmm::GuestMemory& memory, Kernel& kernel);
   /// describe() looks at a process again when it did so `fresh` ago; where an address is in no file
-  /// that it knows, after a hundredth of that.
-  UserNames(Access access, const ProcessLayout& layout, GuestVirt init_task, Clock::duration fresh)
-      : access_(std::move(access)), layout_(layout), init_task_(init_task), fresh_(fresh) {}
+  /// that it knows, after a hundredth of that. When symbols take more than `most_bytes`, no more
+  /// are read in this look, and the next one forgets all processes.
+  UserNames(Access access, const ProcessLayout& layout, GuestVirt init_task, Clock::duration fresh,
+            std::size_t most_bytes)
+      : access_(std::move(access)),
+        layout_(layout),
+        init_task_(init_task),
+        fresh_(fresh),
+        most_bytes_(most_bytes) {}
 
   /// "module`symbol+0x10", "module`symbol"; "module`0x4a5b3c", the address, where the symbol is not
   /// known; "0x4a5b3c" where no file is mapped or the process is unknown.
@@ -52,7 +58,7 @@ class UserNames {
   struct Module {
     std::string name;
     GuestVirt begin, end;
-    std::shared_ptr<const DynamicSymbols> symbols;
+    const DynamicSymbols* symbols = nullptr;  // in tables_
   };
   /// One program that a process ran: an exec() begins another.
   struct Program {
@@ -65,7 +71,7 @@ class UserNames {
   };
 
   std::vector<Module> modules_of(const GuestReader& kernel, const ProcessMemory& memory);
-  std::shared_ptr<const DynamicSymbols> symbols_of(const GuestReader& process, const UserElf& elf);
+  const DynamicSymbols* symbols_of(const GuestReader& process, const UserElf& elf);
   Process& process(std::uint64_t pid);
   const Module* find(std::uint64_t pid, GuestVirt address) const;
 
@@ -73,8 +79,9 @@ class UserNames {
   const ProcessLayout layout_;
   const GuestVirt init_task_;
   const Clock::duration fresh_;
+  const std::size_t most_bytes_;
   std::unordered_map<std::uint64_t, Process> processes_;
-  std::map<std::string, std::shared_ptr<const DynamicSymbols>> tables_;  // by an image's first page
+  std::map<std::string, DynamicSymbols> tables_;  // by an image's first page
   std::size_t table_bytes_ = 0;
 };
 

@@ -31,7 +31,7 @@ class UserNamesOf : public testing::Test {
                               {kLibrary, kLibrary + 0x4000, 0, lib},
                               {kLibrary + 0x8000, kLibrary + 0x9000, 0, lib}});
   }
-  UserNames names(UserNames::Clock::duration fresh = {}) {
+  UserNames names(UserNames::Clock::duration fresh = {}, std::size_t most_bytes = 1 << 20) {
     UserNames::Access access;
     access.kernel = [this] { return std::make_unique<Through>(kernel_); };
     access.process = [this](GuestVirt root) -> std::unique_ptr<GuestReader> {
@@ -40,7 +40,8 @@ class UserNamesOf : public testing::Test {
       ++opened_;
       return std::make_unique<Through>(found->second);
     };
-    return {std::move(access), fakes::process_layout(), GuestVirt(fakes::kInitTask), fresh};
+    return {std::move(access), fakes::process_layout(), GuestVirt(fakes::kInitTask), fresh,
+            most_bytes};
   }
   void end_process() { kernel_.put(task_ + 0x28, std::uint64_t{0}); }
 
@@ -111,6 +112,43 @@ TEST_F(UserNamesOf, WhatIsKnownIsLookedAtAgainOnlyWhenItIsOld) {
   for (int n = 0; n < 100; ++n) user.describe(7, GuestVirt(0xb000));
 
   EXPECT_EQ(opened_, 1);
+}
+
+TEST_F(UserNamesOf, AFileThatIsWhollyKnownIsNotReadAgain) {
+  UserNames user = names();
+  memory_[1].remove_page(kProgram + SmallLibrary::kStrings);
+  user.look_at(7);
+  program_.map(memory_[1], kProgram, {});
+  user.look_at(7);
+  memory_[1].reads = 0;
+  user.look_at(7);
+
+  EXPECT_EQ(memory_[1].reads, 4u) << "the first page of each module, which tells what file it is";
+}
+
+TEST_F(UserNamesOf, WhatOneProcessHasInMemoryNamesAnothersToo) {
+  UserNames user = names();
+  memory_[1].remove_page(kLibrary + SmallLibrary::kStrings);
+  user.look_at(7);
+  end_process();
+  EXPECT_EQ(user.describe(7, GuestVirt(kLibrary + 0x100)), "lib.so`0x7f0000000100");
+
+  SmallLibrary().map(memory_[2], kLibrary, {{"read", 0x100, 0x20}});
+  write_.task(8, write_.memory(tree("lib.so"), 2));
+  user.look_at(8);
+
+  EXPECT_EQ(user.describe(7, GuestVirt(kLibrary + 0x100)), "lib.so`read");
+}
+
+TEST_F(UserNamesOf, WhatSymbolsTakeIsBoundedWhateverOneProcessMaps) {
+  UserNames user = names({}, 1);
+  EXPECT_EQ(user.describe(7, GuestVirt(kLibrary + 0x100)), "lib.so`0x7f0000000100")
+      << "the program's come first";
+  SmallLibrary().map(memory_[2], kLibrary, {{"read", 0x100, 0x20}});
+  const std::uint64_t lib = write_.file("lib.so");
+  write_.task(8, write_.memory(write_.small_tree({{kLibrary, kLibrary + 0x4000, 0, lib}}), 2));
+
+  EXPECT_EQ(user.describe(8, GuestVirt(kLibrary + 0x100)), "lib.so`read");
 }
 
 TEST_F(UserNamesOf, WithoutTheProcesssPageTableThereAreModulesOnly) {
