@@ -1,5 +1,6 @@
-// Offsets in the kernel's structures by name, from its own types.
-// Used by Kernel and the module list. Never built in: they differ by version and configuration.
+// Offsets in the kernel's structures by name, from its own types, and what lies there.
+// Used by Kernel, the module list and the processes. Never built in: they differ by version and
+// configuration.
 // Fire context: no.
 #pragma once
 
@@ -9,6 +10,7 @@
 #include <string_view>
 
 #include "vmm/base/c_type.h"
+#include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
 
 namespace ringside::guest_linux {
@@ -19,5 +21,12 @@ std::optional<std::uint32_t> offset_of(const TypeGraph& types, std::string_view 
                                        std::initializer_list<std::string_view> path);
 
 KernelLayout read_layout(const TypeGraph& types);
+
+/// The T at `offset` in a structure. Wraps like the guest's own arithmetic: a bad sum is merely
+/// unreadable.
+template <class T>
+Result<T, Fault> load_field(const GuestReader& kernel, GuestVirt structure, std::uint64_t offset) {
+  return load<T>(kernel, GuestVirt(structure.raw() + offset));
+}
 
 }  // namespace ringside::guest_linux

@@ -33,17 +33,6 @@ struct ElfSymbol {
 };
 static_assert(sizeof(ElfSymbol) == 24);
 
-/// structure + offset, wrapping like the guest's own arithmetic: a bad sum is merely unreadable.
-GuestVirt field(GuestVirt structure, std::uint32_t offset) {
-  return GuestVirt(structure.raw() + offset);
-}
-
-template <class T>
-std::optional<T> load_field(const GuestReader& kernel, GuestVirt structure, std::uint32_t offset) {
-  const auto value = load<T>(kernel, field(structure, offset));
-  return value ? std::optional(*value) : std::nullopt;
-}
-
 /// Reads as much of [at, at + size) as there is: a string table's end is only estimated.
 std::vector<std::byte> read_up_to(const GuestReader& kernel, GuestVirt at, std::uint64_t size) {
   std::vector<std::byte> bytes(size);
@@ -144,9 +133,8 @@ namespace {
 /// core_layout.size is 32 bits, module_memory.size too; built to follow the kernel's types.
 Result<std::uint64_t, Fault> read_text_size(const GuestReader& kernel, const ModuleLayout& layout,
                                             GuestVirt module) {
-  const GuestVirt at = field(module, layout.text_size);
-  if (layout.text_size_is_64) return load<std::uint64_t>(kernel, at);
-  return std::uint64_t{TRY(load<std::uint32_t>(kernel, at))};
+  if (layout.text_size_is_64) return load_field<std::uint64_t>(kernel, module, layout.text_size);
+  return std::uint64_t{TRY(load_field<std::uint32_t>(kernel, module, layout.text_size))};
 }
 
 /// Empty when the module is not live, or was torn away while we read.

@@ -7,9 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
-#include "vmm/linux/image_view.h"
+#include "vmm/base/bytes.h"
 #include "vmm/linux/layout.h"
 
 namespace ringside::guest_linux {
@@ -26,17 +25,6 @@ constexpr std::uint32_t kMaxName = 255;                     // NAME_MAX
 
 /// enum maple_type.
 enum class NodeType : unsigned { Leaf64 = 1, Range64 = 2, Arange64 = 3 };
-
-/// structure + offset, wrapping like the guest's own arithmetic: a bad sum is merely unreadable.
-GuestVirt field(GuestVirt structure, std::uint64_t offset) {
-  return GuestVirt(structure.raw() + offset);
-}
-
-template <class T>
-std::optional<T> load_field(const GuestReader& kernel, GuestVirt structure, std::uint64_t offset) {
-  const auto value = load<T>(kernel, field(structure, offset));
-  return value ? std::optional(*value) : std::nullopt;
-}
 
 std::optional<ProcessLayout::Node> node_layout(const TypeGraph& types, std::string_view name) {
   const auto structure = types.find(TypeKind::Struct, name);
