@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the golden tests: D scripts with what they must print.
 
-Usage: tests/golden/run.py [-k PATTERN] [-j JOBS] [--update] [--list]
+Usage: tests/golden/run.py [-k PATTERN] [-j JOBS] [--update] [--skipped] [--list]
 
 A test is one file, tests/golden/CATEGORY/NAME.d; README.md beside this file describes its form.
 Progress and diffs go to stderr; the last line on stdout is "N passed, N failed", and ", N skipped"
