@@ -55,6 +55,8 @@ INSTANTIATE_TEST_SUITE_P(
              "[D_TYPE_MEMBER] line 1: nope is not a member of struct task_struct\n"},
         Case{"fbt:::entry { trace(args[7]); }", "[D_ARGS_IDX] line 1: "},
         Case{"BEGIN { trace(args[0]); }", "[D_ARGS_IDX] line 1: "},
+        Case{"fbt:::entry { trace(args[4]); }",
+             "[D_ARGS_TYPE] line 1: args[4] of type struct task_struct is not supported yet\n"},
         Case{"fbt:::entry,BEGIN { trace(args[0]); }",
              "[D_ARGS_MULTI] line 1: args[ ] may not be referenced because probe description "},
         Case{"BEGIN { print(*(struct later *)0); }",

@@ -55,7 +55,7 @@ ProbeSignature FakeKernel::signature(const dif::ProbeDescription& pattern) {
     if (result.has_types) {
       const TypeId integer = types_.find("int").value_or(TypeId{});
       result.arguments = {types_.find("long").value_or(TypeId{}), types_.pointer_to(task_), integer,
-                          types_.pointer_to(types_.find("char").value_or(TypeId{}))};
+                          types_.pointer_to(types_.find("char").value_or(TypeId{})), task_};
     }
   }
   return result;
