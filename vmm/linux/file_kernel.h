@@ -33,8 +33,6 @@ class FileKernel : public Kernel {
   /// Text that the kernel rewrites once while it boots (alternatives, return thunks, lock
   /// prefixes...), sorted; empty optional when that cannot be told, so it may be any.
   virtual const std::optional<std::vector<PatchedSite>>& patched_at_boot() const = 0;
-  /// table() with as many levels as it has by now: the processor's, which the kernel finds out.
-  virtual vmm::PageTable table_in(const vmm::GuestMemory& memory) const = 0;
   /// Text that is freed when the kernel has booted, and may be used for anything then.
   virtual std::optional<AddressRange> init_text() const = 0;
   /// Reads the per-CPU bases through the page table of a vCPU, once the kernel has them (after

@@ -93,6 +93,8 @@ class Kernel {
 
   virtual std::string_view release() const = 0;     // "6.1.0-56-cloud-amd64"
   virtual const vmm::PageTable& table() const = 0;  // init_top_pgt
+  /// table() with as many levels as it has by now: a kernel that boots finds out its processor's.
+  virtual vmm::PageTable table_in(const vmm::GuestMemory&) const { return table(); }
   virtual const SymbolTable& symbols() const = 0;
   /// The kernel's and its modules' types. Non-const: the compiler adds a program's own.
   virtual TypeGraph& types() = 0;

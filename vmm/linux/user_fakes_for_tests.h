@@ -68,6 +68,38 @@ inline ProcessLayout process_layout() {
   return layout;
 }
 
+/// The kernel's types that say so.
+inline void add_process_types(TypeGraph& types) {
+  struct Field {
+    std::string_view name;
+    TypeId type;
+    std::uint32_t offset;
+  };
+  const auto add = [&](std::string_view name, std::initializer_list<Field> fields) {
+    std::vector<Member> members;
+    for (const Field& field : fields) {
+      members.push_back({field.name, field.type, field.offset * 8, 0});
+    }
+    const TypeId id = types.add_struct(TypeKind::Struct, name, 0x100, members);
+    types.index(id);
+    return id;
+  };
+  const TypeId word = *types.find("unsigned long");
+  const TypeId tree = add("maple_tree", {{"ma_root", word, 0}});
+  const TypeId context = add("mm_context", {{"vdso", word, 0}});
+  const TypeId path = add("path", {{"dentry", word, 0}});
+  const TypeId name = add("qstr", {{"len", word, 0}, {"name", word, 8}});
+  add("task_struct", {{"tasks", word, 0x10}, {"tgid", word, 0x20}, {"mm", word, 0x28}});
+  add("mm_struct", {{"mm_mt", tree, 8}, {"pgd", word, 0x10}, {"context", context, 0x18}});
+  add("vm_area_struct",
+      {{"vm_start", word, 0}, {"vm_end", word, 8}, {"vm_pgoff", word, 16}, {"vm_file", word, 24}});
+  add("file", {{"f_path", path, 8}});
+  add("dentry", {{"d_name", name, 8}});
+  const auto words = [&](std::uint32_t count) { return types.array_of(word, count); };
+  add("maple_range_64", {{"pivot", words(15), 8}, {"slot", words(16), 128}});
+  add("maple_arange_64", {{"pivot", words(9), 8}, {"slot", words(10), 80}});
+}
+
 /// Writes kernel structures by that layout, each at a fresh address.
 class ProcessWriter {
  public:

@@ -25,10 +25,10 @@ std::unique_ptr<UserNames> UserNames::create(const vmm::GuestMemory& memory, Ker
   if (!layout || init_task == nullptr) return nullptr;
   Access access;
   access.kernel = [&memory, &kernel] {
-    return std::make_unique<vmm::PageTableReader>(memory, kernel.table());
+    return std::make_unique<vmm::PageTableReader>(memory, kernel.table_in(memory));
   };
   access.process = [&memory, &kernel](GuestVirt root) -> std::unique_ptr<GuestReader> {
-    vmm::PageTable table = kernel.table();
+    vmm::PageTable table = kernel.table_in(memory);
     const auto at = vmm::translate(memory, table, root);
     if (!at) return nullptr;
     table.root = at->address;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/small_elf_for_tests.h"
 #include "vmm/linux/user_fakes_for_tests.h"
 
 namespace ringside::guest_linux {
@@ -164,6 +166,40 @@ TEST_F(UserNamesOf, WhatNobodyLooksAtAnyMoreIsForgottenForNewProcesses) {
   for (std::uint64_t pid = 100; pid < 100 + 4096; ++pid) user.look_at(pid);
 
   EXPECT_EQ(user.describe(7, GuestVirt(kLibrary + 0x100)), "0x7f0000000100");
+}
+
+TEST(UserNamesAtBoot, FollowAsManyLevelsOfPageTablesAsTheKernelHasByNow) {
+  constexpr std::uint64_t kRoot = 0x100'0000, kStructures = 0x200'0000;
+  fakes::SmallElf elf;
+  elf.put_text(fakes::kText + 0x800, "Linux version 6.1.0-small (someone@somewhere)");
+  const auto kernel = kernel_from_file(
+      fakes::kernel_file(elf.write({{"linux_banner", fakes::kText + 0x800, 0, 0x11},
+                                    {"init_top_pgt", fakes::kText, 0, 0x11},
+                                    {"level4_kernel_pgt", fakes::kText + 0x1000, 0, 0x11},
+                                    {"init_task", fakes::kInitTask, 0, 0x11}})));
+  ASSERT_TRUE(kernel) << kernel.error().message;
+  fakes::add_process_types((*kernel)->types());
+  fakes::PagedGuest guest;
+  fakes::ProcessWriter write(guest);
+  const std::uint64_t lib = write.file("lib.so");
+  write.task(7, write.memory(write.small_tree({{kLibrary, kLibrary + 0x4000, 0, lib}}), 0));
+  std::vector<std::byte> tables(0x4000), structures(2 << 20);
+  for (std::uint64_t at = 0; at < structures.size(); at += 0x1000) {
+    (void)guest.read(GuestVirt(fakes::kKernel + at), std::span(structures).subspan(at, 0x1000));
+  }
+  vmm::GuestMemory memory({{GuestPhys(kRoot), tables}, {GuestPhys(kStructures), structures}});
+  const auto entry = [&](std::uint64_t at, std::uint64_t value) {
+    return memory.write(GuestPhys(kRoot + at), std::as_bytes(std::span(&value, 1)));
+  };
+  ASSERT_TRUE(entry(511 * 8, (kRoot + 0x1000) | 3));
+  ASSERT_TRUE(entry(0x1000 + 273 * 8, (kRoot + 0x2000) | 3));
+  ASSERT_TRUE(entry(0x2000, (kRoot + 0x3000) | 3));
+  ASSERT_TRUE(entry(0x3000, kStructures | 0x83));
+
+  const auto names = UserNames::create(memory, **kernel);
+
+  ASSERT_TRUE(names);
+  EXPECT_EQ(names->describe(7, GuestVirt(kLibrary + 0x100)), "lib.so`0x7f0000000100");
 }
 
 }  // namespace
