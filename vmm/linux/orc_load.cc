@@ -55,7 +55,7 @@ void add_modules(const GuestReader& reader, Kernel& kernel, StackTables& tables)
   for (const ModuleHead& head : *heads) {
     const auto word = [&](std::optional<std::uint32_t> offset) -> std::uint64_t {
       if (!offset) return 0;
-      return load<std::uint64_t>(reader, GuestVirt(head.address.raw() + *offset)).value_or(0);
+      return load_field<std::uint64_t>(reader, head.address, *offset).value_or(0);
     };
     const std::uint64_t count = word(count_at) & UINT32_MAX;
     add_table(reader, tables, {head.text_base, GuestVirt(head.text_base.raw() + head.text_size)},
