@@ -35,13 +35,28 @@ std::string frames_text(const Value& stack, const CodeNames& names) {
   return text;
 }
 
+void append_key(std::string& out, Value key, const ColumnStyle& style, const CodeNames& names) {
+  key.type.is_signed = false;  // which counts for 1 and 2 bytes: dtrace has no sign for these
+  append_column(out, key, style, names);
+}
+
 std::string field_text(const Value& key, const CodeNames& names) {
   if (key.type.kind == ValueKind::KernelStack || key.type.kind == ValueKind::UserStack) {
     return frames_text(key, names);
   }
   if (key.type.kind > ValueKind::Void) return code_text(key, names);
   std::string text;
-  append_column(text, key, ColumnStyle{true, false, 0, 0}, names);
+  append_key(text, key, ColumnStyle{true, false, 0, 0}, names);
+  return text;
+}
+
+/// The key's fields on one line, for histograms and tables.
+std::string key_text(std::span<const Value> keys, const CodeNames& names) {
+  std::string text;
+  for (const Value& key : keys) {
+    if (!text.empty()) text += ' ';
+    text += field_text(key, names);
+  }
   return text;
 }
 
@@ -49,10 +64,7 @@ void append_lines(std::string& out, const Rows& rows, const Settings& settings,
                   const CodeNames& names) {
   const ColumnStyle style{false, false, kKeyWidth, settings.stack_indent};
   for (const auto& row : rows) {
-    for (Value key : row.keys) {
-      key.type.is_signed = false;  // which counts for 1 and 2 bytes: dtrace has no sign for these
-      append_column(out, key, style, names);
-    }
+    for (const Value& key : row.keys) append_key(out, key, style, names);
     for (const AggregateValue& value : row.values) {
       if (is_distribution(value.definition->function)) {
         append_distribution(out, value, settings.aggregation_zoom);
@@ -135,15 +147,6 @@ void append_packed(std::string& out, const Rows& rows, const Settings& settings,
 }
 
 }  // namespace
-
-std::string key_text(std::span<const Value> keys, const CodeNames& names) {
-  std::string text;
-  for (const Value& key : keys) {
-    if (!text.empty()) text += ' ';
-    text += field_text(key, names);
-  }
-  return text;
-}
 
 void append_aggregations(std::string& out, const Aggregations& table,
                          std::span<const std::uint32_t> aggregations, const Settings& settings,

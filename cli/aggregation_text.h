@@ -18,7 +18,4 @@ void append_aggregations(std::string& out, const Aggregations& table,
                          std::span<const std::uint32_t> aggregations, const Settings& settings,
                          const CodeNames& names);
 
-/// The key's fields as plain text, for histograms and tables.
-std::string key_text(std::span<const Value> keys, const CodeNames& names);
-
 }  // namespace ringside::cli

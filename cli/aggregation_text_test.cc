@@ -75,6 +75,17 @@ TEST(AggregationText, KeysHaveColumnsByTheirSize) {
                                "               -7\n");
 }
 
+TEST(AggregationText, KeysOfOneAndTwoBytesHaveNoSign) {
+  Table table(AggregateFunction::Count,
+              {{ValueKind::Integer, true, 1}, {ValueKind::Integer, true, 2}});
+  table.add(raw<std::int8_t>(-1) + raw<std::int16_t>(-2), {3});
+  Settings histogram;
+  histogram.aggregation_histogram = true;
+
+  EXPECT_EQ(table.print(), " 255 65534                3\n");
+  EXPECT_NE(table.print(histogram).find(" 255 65534 |@"), std::string::npos);
+}
+
 TEST(AggregationText, AStackIsAKeyOfSeveralLines) {
   Table table(AggregateFunction::Count, {{ValueKind::KernelStack, false, 24}});
   table.add(raw<std::uint64_t>(0x1000) + raw<std::uint64_t>(0x2000) + raw<std::uint64_t>(0), {5});
