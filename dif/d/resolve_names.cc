@@ -417,13 +417,12 @@ Checked<void> Resolver::index(Expr* e) {
                     fmt::format("operator [ ] requires an integer index, not {}",
                                 types_.name(e->list[0]->type)));
   }
-  const std::uint64_t size = types_.size(types_.referent(pointer));
-  const bool variable = base->symbol != nullptr && types_.is_array(base->type) && size != 0;
-  if (variable && e->list[0]->constant && *e->list[0]->constant >= types_.size(base->type) / size) {
+  const Expr& position = *e->list[0];
+  const std::uint32_t count = types_.is_array(base->type) ? types_.at(base->type).count : 0;
+  if (count != 0 && position.constant && *position.constant >= count) {
     return complain("D_ARR_BOUNDS", e->at,
                     fmt::format("index outside array bounds: {}, max is {}",
-                                static_cast<std::int64_t>(*e->list[0]->constant),
-                                types_.size(base->type) / size));
+                                static_cast<std::int64_t>(*position.constant), count));
   }
   e->type = types_.referent(pointer);
   if (types_.is_void(e->type) || types_.is_function(e->type)) {
