@@ -76,6 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"BEGIN { x = 1; x %= execname; }", "D_OP_INT"},
         Case{"BEGIN { x = sizeof(struct nosuch); }", "D_SIZEOF_TYPE"},
         Case{"BEGIN { x = sizeof(void); }", "D_SIZEOF_TYPE"},
+        Case{"BEGIN { x = sizeof(unsigned size_t); }", "D_DECL_SIGNINT"},
         Case{"BEGIN { x = offsetof(int, x); }", "D_OFFSETOF_TYPE"},
         Case{"struct s { int x : 3; }; BEGIN { y = offsetof(struct s, x); }",
              "D_OFFSETOF_BITFIELD"},

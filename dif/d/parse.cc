@@ -72,10 +72,9 @@ bool ParseContext::is_type_name(std::string_view name) const {
   return types.find(name).has_value();
 }
 
-bool ParseContext::word_follows(std::string_view others) const {
+bool ParseContext::name_follows() const {
   const std::size_t at = source.find_first_not_of(" \t\r\n", offset);
-  return at != std::string_view::npos &&
-         (is_word(source[at]) || others.find(source[at]) != std::string_view::npos);
+  return at != std::string_view::npos && (is_word(source[at]) || source[at] == '*');
 }
 
 bool ParseContext::starts_declaration(std::string_view run) const {
@@ -86,7 +85,7 @@ bool ParseContext::starts_declaration(std::string_view run) const {
   if (std::ranges::find(kDeclarationWords, word) != kDeclarationWords.end()) return true;
   if (!is_type_name(word)) return false;
   // A typedef of the guest may be called like a probe; only a declaration goes on with a name.
-  return end != run.end() || word_follows("*");
+  return end != run.end() || name_follows();
 }
 
 bool ParseContext::predicate_ends() const {

@@ -49,8 +49,8 @@ class ParseContext {
   void syntax_error(const Location& at);
 
   bool is_type_name(std::string_view name) const;
-  /// True when the next character that is not blank is a word's or one of `others`.
-  bool word_follows(std::string_view others = {}) const;
+  /// True when the next character that is not blank is a word's or a pointer's *.
+  bool name_follows() const;
   /// True when a program-level run of characters starts a declaration, not a probe description.
   bool starts_declaration(std::string_view run) const;
   /// True when a '/' at this point ends the predicate: {, ;, / or the end follows.
