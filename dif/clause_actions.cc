@@ -52,10 +52,9 @@ Result<ClauseRunner::Next, Fault> ClauseRunner::run_action(Run& run, const Actio
     case ActionKind::TracememDynamic: TRY(record_tracemem(run, action)); break;
     case ActionKind::Speculate: return speculate(run, action);
     case ActionKind::Commit: return commit(run, action);
-    case ActionKind::Discard: {
+    case ActionKind::Discard:
       speculations_.discard(TRY(speculation_to_end(run, action)), run.record.vcpu);
       break;
-    }
     case ActionKind::Stop:
     case ActionKind::Raise:
     case ActionKind::Breakpoint:

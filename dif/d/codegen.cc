@@ -192,7 +192,7 @@ Checked<CodeGenerator::Value> CodeGenerator::conditional(const Expr& e) {
 // Operators
 
 Checked<void> CodeGenerator::scale(unsigned reg, std::uint64_t size, const Location& at) {
-  if (size <= 1) return {};  // void counts as 1
+  if (size <= 1) return {};
   const bool power = std::has_single_bit(size);
   const unsigned factor =
       TRY(constant(power ? static_cast<std::uint64_t>(std::countr_zero(size)) : size, at));

@@ -232,7 +232,7 @@ class Compilation {
   Checked<dif::Difo> predicate(Expr& e) {
     TRY(resolver_.resolve(&e));
     Types& types = resolver_.types();
-    if (!types.is_scalar(types.decay(e.type)) || types.is_array(e.type)) {
+    if (!types.is_scalar(e.type)) {
       return complain("D_PRED_SCALAR", e.at, "predicate result must be of scalar type");
     }
     return CodeGenerator::value(resolver_, e);

@@ -416,15 +416,13 @@ array_suffix:
     '[' ']'             { $$ = context.derivation(Derivation::Kind::Array); }
   | '[' operation ']'   { $$ = context.derivation(Derivation::Kind::Array); $$->count = $2; }
   | '[' parameters ']'  { $$ = context.derivation(Derivation::Kind::Keys); $$->parameters = $2; }
-  | '[' ELLIPSIS ']'
-      { $$ = nullptr;
-        context.stop("D_DECL_PROTO_VARARGS", @1, "array prototype may not use a variable-length argument list");
-        YYABORT; }
-  | '[' parameters ',' ELLIPSIS ']'
+  | '[' varargs ']'
       { $$ = nullptr;
         context.stop("D_DECL_PROTO_VARARGS", @1, "array prototype may not use a variable-length argument list");
         YYABORT; }
   ;
+
+varargs: ELLIPSIS | parameters ',' ELLIPSIS {} ;
 
 function_suffix:
     '(' ')'             { $$ = context.derivation(Derivation::Kind::Function); $$->variadic = true; }

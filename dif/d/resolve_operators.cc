@@ -278,8 +278,7 @@ Checked<void> Resolver::additive(Expr* e) {
   const TypeId a = types_.decay(e->a->type), b = types_.decay(e->b->type);
   const bool left = types_.is_pointer(a), right = types_.is_pointer(b);
   if (left && right && e->op == Op::Sub) {
-    const bool differ = !types_.same(types_.referent(a), types_.referent(b));
-    if (differ || types_.is_void(types_.referent(a))) return incompatible(e);
+    if (!types_.same(types_.referent(a), types_.referent(b))) return incompatible(e);
     e->type = types_.int64;
   } else if (left && types_.is_integer(b)) {
     e->type = a;
@@ -422,16 +421,15 @@ Checked<void> Resolver::assign(Expr* e) {
 /// a op= b, with both resolved.
 Checked<void> Resolver::compound(Expr* e) {
   const TypeId to = e->a->type, from = e->b->type;
-  const bool arithmetic =
-      e->op == Op::Add || e->op == Op::Sub || e->op == Op::Mul || e->op == Op::Div;
   const bool steps = e->op == Op::Add || e->op == Op::Sub;
   const bool pointer = types_.is_pointer(to) && steps && types_.is_integer(from);
-  if (!pointer && steps && (!types_.is_integer(to) || !types_.is_integer(from))) {
-    return complain("D_OP_INCOMPAT", e->at,
-                    fmt::format("operands have incompatible types: \"{}\" {}= \"{}\"",
-                                types_.name(to), op_text(e->op), types_.name(from)));
-  }
   if (!pointer && (!types_.is_integer(to) || !types_.is_integer(from))) {
+    if (steps) {
+      return complain("D_OP_INCOMPAT", e->at,
+                      fmt::format("operands have incompatible types: \"{}\" {}= \"{}\"",
+                                  types_.name(to), op_text(e->op), types_.name(from)));
+    }
+    const bool arithmetic = e->op == Op::Mul || e->op == Op::Div;
     return complain(arithmetic ? "D_OP_ARITH" : "D_OP_INT", e->at,
                     fmt::format("operator {}= requires operands of {} type", op_text(e->op),
                                 arithmetic ? "arithmetic" : "integral"));

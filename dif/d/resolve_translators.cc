@@ -238,23 +238,24 @@ Checked<void> Resolver::translated_member(Expr* e) {
   const Translation& translation = *e->a->translation;
   const Translator& translator = *translation.translator;
   const auto found = types_.graph().find_member(translator.output, *e->text);
-  for (const Translator::Conversion& conversion : translator.conversions) {
-    if (!found || conversion.member != *e->text) continue;
-    const Bindings bindings{{translator.parameter, translation.input}};
-    Expr* value = TRY(copy(*conversion.value, e->at, bindings, "translator"));
-    TRY(resolve_dynamic(value));
-    if (translation.prologue != nullptr)
-      value = make_comma(arena_, e->at, translation.prologue, value);
-    if (!check_assignable(*e, found->type, *value)) {
-      return complain("D_XLATE_INCOMPAT", e->at,
-                      fmt::format("translator member {} definition uses incompatible types: "
-                                  "\"{}\" = \"{}\"",
-                                  *e->text, types_.name(found->type), types_.name(value->type)));
-    }
-    return become(e, value, found->type);
+  const auto conversion =
+      std::ranges::find(translator.conversions, *e->text, &Translator::Conversion::member);
+  if (!found || conversion == translator.conversions.end()) {
+    return complain("D_XLATE_NOCONV", e->at,
+                    fmt::format("translator does not define conversion for member: {}", *e->text));
   }
-  return complain("D_XLATE_NOCONV", e->at,
-                  fmt::format("translator does not define conversion for member: {}", *e->text));
+  const Bindings bindings{{translator.parameter, translation.input}};
+  Expr* value = TRY(copy(*conversion->value, e->at, bindings, "translator"));
+  TRY(resolve_dynamic(value));
+  if (translation.prologue != nullptr)
+    value = make_comma(arena_, e->at, translation.prologue, value);
+  if (!check_assignable(*e, found->type, *value)) {
+    return complain("D_XLATE_INCOMPAT", e->at,
+                    fmt::format("translator member {} definition uses incompatible types: "
+                                "\"{}\" = \"{}\"",
+                                *e->text, types_.name(found->type), types_.name(value->type)));
+  }
+  return become(e, value, found->type);
 }
 
 /// The whole of a translated structure: (hidden.m1 = e1, hidden.m2 = e2, ..., hidden).
