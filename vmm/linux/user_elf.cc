@@ -85,6 +85,7 @@ class DynamicSymbols::Reader {
     fill(strings_at, std::as_writable_bytes(std::span(found.names_)));
     for (const Elf64_Sym& symbol : table) add(symbol, found);
     sort(found);
+    found.bytes_ = table.size() * sizeof(Symbol) + found.names_.size();
   }
 
   /// Copies what is there, page by page; the rest is zero.

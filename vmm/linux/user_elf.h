@@ -39,8 +39,9 @@ class DynamicSymbols {
   /// Whether every page that was looked for was in memory.
   bool whole() const { return whole_; }
   std::size_t count() const { return symbols_.size(); }
-  /// What keeping it takes, in bytes.
-  std::size_t bytes() const { return names_.size() + symbols_.size() * sizeof(Symbol); }
+  /// What keeping it takes at most, in bytes, and what reading it cost: all that the image says
+  /// there is counts, in memory or not.
+  std::size_t bytes() const { return bytes_; }
 
   struct Found {
     std::string_view name;     // owned by the table; printable
@@ -60,7 +61,8 @@ class DynamicSymbols {
 
   std::vector<Symbol> symbols_;  // sorted; of those that begin at the same, the best last
   std::string names_;
-  bool whole_ = true;
+  std::size_t bytes_ = 0;
+  bool whole_ = false;
 };
 
 }  // namespace ringside::guest_linux

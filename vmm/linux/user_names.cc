@@ -14,6 +14,7 @@ constexpr std::size_t kMaxProcesses = 4096;
 constexpr std::size_t kMaxPrograms = 4;  // of one process
 constexpr std::size_t kMaxModules = 4096;
 constexpr std::size_t kMaxTableBytes = 256 << 20;
+constexpr std::size_t kLooksToFill = 4;  // it takes so many at least
 constexpr std::chrono::seconds kFresh{1};
 constexpr int kSoonerWhenUnknown = 100;
 
@@ -108,6 +109,7 @@ std::vector<UserNames::Module> UserNames::modules_of(const GuestReader& kernel,
   const auto mappings = list_file_mappings(kernel, layout_, memory.mm);
   const auto process = access_.process(memory.page_table);
   std::vector<Module> modules;
+  std::size_t budget = most_bytes_ / kLooksToFill;
   for (std::size_t n = 0; n < mappings.size() && modules.size() < kMaxModules;) {
     const FileMapping& first = mappings[n];
     Module module{file_name(kernel, layout_, first.file), first.begin, first.end, nullptr};
@@ -122,29 +124,26 @@ std::vector<UserNames::Module> UserNames::modules_of(const GuestReader& kernel,
     if (module.end < image_end) {
       module.end = n < mappings.size() ? std::min(image_end, mappings[n].begin) : image_end;
     }
-    if (elf) module.symbols = symbols_of(*process, *elf);
+    if (elf) module.symbols = symbols_of(*process, *elf, budget);
     if (!module.name.empty()) modules.push_back(std::move(module));
   }
   return modules;
 }
 
-const DynamicSymbols* UserNames::symbols_of(const GuestReader& process, const UserElf& elf) {
-  if (table_bytes_ > most_bytes_) return nullptr;
+const DynamicSymbols* UserNames::symbols_of(const GuestReader& process, const UserElf& elf,
+                                            std::size_t& budget) {
   const auto [place, is_new] = tables_.try_emplace(elf.page);
-  DynamicSymbols& known = place->second;
-  if (is_new) {
-    table_bytes_ += elf.page.size();
-  } else if (known.whole()) {
-    return &known;
-  }
+  if (is_new) table_bytes_ += elf.page.size();
+  DynamicSymbols& best = place->second;
+  if (best.whole() || budget == 0) return &best;
   DynamicSymbols found = DynamicSymbols::read(process, elf);
+  budget -= std::min(budget, found.bytes());
   // Another process, or this one earlier, may have had more of the file in memory.
-  const bool as_many = found.whole() && found.count() == known.count();
-  if (is_new || as_many || found.count() > known.count()) {
-    table_bytes_ += found.bytes() - known.bytes();
-    known = std::move(found);
+  if (found.count() > best.count() || (found.whole() && found.count() == best.count())) {
+    table_bytes_ += found.bytes() - best.bytes();
+    best = std::move(found);
   }
-  return &known;
+  return &best;
 }
 
 }  // namespace ringside::guest_linux

@@ -38,8 +38,8 @@ class UserNames {
   /// the names.
   static std::unique_ptr<UserNames> create(const vmm::GuestMemory& memory, Kernel& kernel);
   /// describe() looks at a process again when it did so `fresh` ago; where an address is in no file
-  /// that it knows, after a hundredth of that. When symbols take more than `most_bytes`, no more
-  /// are read in this look, and the next one forgets all processes.
+  /// that it knows, after a hundredth of that. One look reads symbols of a fourth of `most_bytes`;
+  /// when all take more than that, the next look forgets all processes.
   UserNames(Access access, const ProcessLayout& layout, GuestVirt init_task, Clock::duration fresh,
             std::size_t most_bytes)
       : access_(std::move(access)),
@@ -71,7 +71,9 @@ class UserNames {
   };
 
   std::vector<Module> modules_of(const GuestReader& kernel, const ProcessMemory& memory);
-  const DynamicSymbols* symbols_of(const GuestReader& process, const UserElf& elf);
+  /// `budget`: bytes of symbols that may be read yet, less what was.
+  const DynamicSymbols* symbols_of(const GuestReader& process, const UserElf& elf,
+                                   std::size_t& budget);
   Process& process(std::uint64_t pid);
   const Module* find(std::uint64_t pid, GuestVirt address) const;
 

@@ -142,8 +142,8 @@ TEST_F(UserNamesOf, WhatOneProcessHasInMemoryNamesAnothersToo) {
   EXPECT_EQ(user.describe(7, GuestVirt(kLibrary + 0x100)), "lib.so`read");
 }
 
-TEST_F(UserNamesOf, WhatSymbolsTakeIsBoundedWhateverOneProcessMaps) {
-  UserNames user = names({}, 1);
+TEST_F(UserNamesOf, OneLookReadsSoManySymbolsOnlyWhateverAProcessMaps) {
+  UserNames user = names({}, 4);
   EXPECT_EQ(user.describe(7, GuestVirt(kLibrary + 0x100)), "lib.so`0x7f0000000100")
       << "the program's come first";
   SmallLibrary().map(memory_[2], kLibrary, {{"read", 0x100, 0x20}});
