@@ -9,6 +9,7 @@
 #include "vmm/paging.h"
 
 namespace ringside::providers {
+
 BootSide::BootSide(vmm::Machine& machine, guest_linux::FileKernel& kernel)
     : machine_(machine),
       kernel_(kernel),
@@ -114,11 +115,8 @@ std::optional<std::uint32_t> BootSide::system_state(const Registers& registers) 
   const guest_linux::Symbol* const variable = kernel_.symbols().find("system_state");
   if (variable == nullptr) return std::nullopt;
   const vmm::PageTableReader live(machine_.memory(), vmm::page_table_of(registers));
-  std::uint32_t state = 0;
-  if (!live.read(variable->address, std::as_writable_bytes(std::span(&state, 1)))) {
-    return std::nullopt;
-  }
-  return state;
+  const auto state = load<std::uint32_t>(live, variable->address);
+  return state ? std::optional(*state) : std::nullopt;
 }
 
 void BootSide::learn_cpus(const Registers& registers) {

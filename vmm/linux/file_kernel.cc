@@ -299,12 +299,9 @@ void ElfFileKernel::set_table() {
 /// four levels, at level3_kernel_pgt (arch/x86/kernel/head64.c, 4.14 and later).
 vmm::PageTable ElfFileKernel::table_in(const vmm::GuestMemory& memory) const {
   constexpr std::uint64_t kLastEntry = kPage - 8, kAddress = 0x000f'ffff'ffff'f000;
-  std::uint64_t entry = 0;
   vmm::PageTable table = table_;
-  if (fourth_level_ && memory.read(GuestPhys(table.root.raw() + kLastEntry),
-                                   std::as_writable_bytes(std::span(&entry, 1)))) {
-    table.levels = (entry & kAddress) == fourth_level_->raw() ? 5 : 4;
-  }
+  const auto entry = memory.load64(GuestPhys(table.root.raw() + kLastEntry));
+  if (entry && fourth_level_ == GuestPhys(*entry & kAddress)) table.levels = 5;
   return table;
 }
 
