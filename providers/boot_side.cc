@@ -78,7 +78,7 @@ void BootSide::disarm() {
 
 void BootSide::on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) {
   if (points_.armed_at(address)) fire(vcpu, address);
-  if (plan_ && setter_) advance(vcpu, address);
+  if (dispatcher_.is_open() && setter_) advance(vcpu, address);
 }
 
 void BootSide::fire(vmm::StoppedVcpu& vcpu, GuestVirt address) {

@@ -63,10 +63,11 @@ class BootSide final : public KernelSide, public BreakpointSink {
   vmm::PageTableReader host_reader_;
   std::optional<guest_linux::StackTables> stack_tables_;  // only if needed
   TrapDispatcher dispatcher_;
-  std::optional<BootPlan> plan_;              // under the fire lock, once armed
-  bool told_ = false;                         // why not all breakpoints of another kernel stand
-  std::unique_ptr<BreakpointSetter> setter_;  // while armed
-  std::mutex notices_lock_;                   // between vCPUs and the session
+  std::optional<BootPlan> plan_;  // under the fire lock, once armed
+  bool told_ = false;             // why not all breakpoints of another kernel stand
+  // While armed. The vCPUs' while the dispatcher is open, then the session's, which takes it away.
+  std::unique_ptr<BreakpointSetter> setter_;
+  std::mutex notices_lock_;  // between vCPUs and the session
   std::vector<std::string> notices_;
 };
 

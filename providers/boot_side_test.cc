@@ -155,6 +155,16 @@ TEST_F(Boot, TheHostsProbesReadThroughAsManyLevelsAsTheGuestHas) {
   EXPECT_FALSE(reads()) << "the fake's tables have four";
 }
 
+TEST_F(Boot, NothingIsSetAnyMoreWhenTracingStops) {
+  for (const char* name : {"one", "two", "three", "four", "five"}) enable(name);
+  arm();
+  for (FireGate* gate : parts_.gates) gate->close();
+
+  hit("rest_init");
+
+  EXPECT_FALSE(stands("five")) << "the session takes the setter away meanwhile";
+}
+
 TEST_F(Boot, LeavesNoBreakpointBehind) {
   enable("one");
   arm();

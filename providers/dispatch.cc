@@ -66,7 +66,7 @@ void TrapDispatcher::on_stop(const vmm::Trap& trap, std::uint32_t cpu) {
 
 /// Counts the trap if it fires nothing.
 std::optional<TracepointId> TrapDispatcher::point_of(const vmm::Trap& trap) {
-  if (!open_.load(std::memory_order_acquire)) {
+  if (!is_open()) {
     ++counters_.closed;
     return std::nullopt;
   }

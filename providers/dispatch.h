@@ -47,6 +47,7 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
 
   void open() override { open_.store(true, std::memory_order_release); }
   void close() override { open_.store(false, std::memory_order_release); }
+  bool is_open() const { return open_.load(std::memory_order_acquire); }
 
   /// Under the fire lock: on the fire thread, or on that of the vCPU that rang.
   void on_trap(const vmm::Trap& trap) override;
