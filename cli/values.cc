@@ -90,11 +90,6 @@ std::uint64_t word_at(Bytes bytes, std::size_t index) {
   return unsigned_value(bytes.subspan(index * 8, 8));
 }
 
-bool is_user_code(ValueKind kind) {
-  return kind == ValueKind::UserStack || kind == ValueKind::UserSymbol ||
-         kind == ValueKind::UserModule || kind == ValueKind::UserAddress;
-}
-
 CodeAddress code_address(const Value& value) {
   if (is_user_code(value.type.kind)) {
     return {word_at(value.bytes, 0), GuestVirt(word_at(value.bytes, 1))};

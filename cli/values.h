@@ -38,7 +38,6 @@ struct CodeAddress {
   std::uint64_t pid = 0;
   GuestVirt address{0};
 };
-bool is_user_code(dif::ValueKind kind);
 CodeAddress code_address(const Value& value);
 /// What sym(), mod(), usym(), umod() and uaddr() print; for any other kind, the address described.
 std::string code_text(const Value& value, const CodeNames& names);

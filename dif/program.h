@@ -34,6 +34,12 @@ enum class ValueKind : std::uint8_t {
   UserAddress,   // 16 bytes: uaddr()
 };
 
+/// Addresses of a process's code, behind its id.
+constexpr bool is_user_code(ValueKind kind) {
+  return kind == ValueKind::UserStack || kind == ValueKind::UserSymbol ||
+         kind == ValueKind::UserModule || kind == ValueKind::UserAddress;
+}
+
 struct ValueType {
   ValueKind kind = ValueKind::Integer;
   bool is_signed = true;   // Integer

@@ -19,28 +19,21 @@ bool follows_it(const Difo& difo) {
   });
 }
 
+template <class Test>
+bool any_difo(const Program& program, Test test) {
+  bool found = false;
+  for_each_difo(program, [&](const Difo& difo) { found = found || test(difo); });
+  return found;
+}
+
 }  // namespace
 
 bool uses_kernel_stack(const Program& program) {
-  return std::ranges::any_of(program.clauses, [](const Clause& clause) {
-    if (clause.predicate && follows_it(*clause.predicate)) return true;
-    return std::ranges::any_of(clause.actions, [](const Action& action) {
-      return std::ranges::any_of(action.arguments, follows_it);
-    });
-  });
+  return any_difo(program, follows_it);
 }
 
 bool records_user_code(const Program& program) {
-  const auto is_user_code = [](const Difo& difo) {
-    const ValueKind kind = difo.result.kind;
-    return kind == ValueKind::UserStack || kind == ValueKind::UserSymbol ||
-           kind == ValueKind::UserModule || kind == ValueKind::UserAddress;
-  };
-  return std::ranges::any_of(program.clauses, [&](const Clause& clause) {
-    return std::ranges::any_of(clause.actions, [&](const Action& action) {
-      return std::ranges::any_of(action.arguments, is_user_code);
-    });
-  });
+  return any_difo(program, [](const Difo& difo) { return is_user_code(difo.result.kind); });
 }
 
 }  // namespace ringside::dif
