@@ -12,6 +12,12 @@ class Genuine(nested.TestCase):
         self.assertIn("SVM: kvm: Nested Paging enabled", outcome.stdout)
         self.assertRegex(outcome.stdout, r"(?m)^[1Y]\n/dev/kvm$")
 
+    def test_nothing_runs_on_the_first_cpu_but_what_has_to(self):
+        outcome = self.run_in_level1("cat /sys/devices/system/cpu/isolated;"
+                                     " grep Cpus_allowed_list /proc/self/status")
+
+        self.assertEqual(outcome.stdout.split(), ["0", "Cpus_allowed_list:", "1-2"])
+
     def test_a_command_ends_with_status_output_and_errors_apart(self):
         outcome = self.run_in_level1("echo out; echo err >&2; exit 3", status=3)
 

@@ -124,7 +124,7 @@ class Guest:
     """One running QEMU; a context manager that gives its command port and ends it."""
 
     def __init__(self, image, cpus=1, memory=512, options=(), *, cpu=CPU, initrd=None,
-                 qemu=None):
+                 append="", qemu=None):
         self._folder = tempfile.TemporaryDirectory(prefix="ringside-guest-")
         folder = pathlib.Path(self._folder.name)
         self._listeners = {}
@@ -142,7 +142,7 @@ class Guest:
             [qemu, "-accel", "tcg,thread=multi", "-cpu", cpu, "-smp", str(cpus), "-m", str(memory),
              "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
              "-kernel", files / "vmlinuz", "-initrd", initrd or files / "initrd",
-             "-append", APPEND, *serials, *options],
+             "-append", f"{APPEND} {append}", *serials, *options],
             stdin=subprocess.DEVNULL, stderr=errors, preexec_fn=end_with_parent)
         errors.close()
 
