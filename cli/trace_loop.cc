@@ -19,6 +19,8 @@ using std::chrono::nanoseconds;
 constexpr milliseconds kExitCheck{50};
 // A process that ends sooner after its first record is not known by name.
 constexpr milliseconds kProcessLook{2};
+// A guest can have processes that are slow to look at, and ever new ones.
+constexpr milliseconds kMostLooking{20};
 // Rates of dtrace scripts can be absurdly high, and 0 means as often as can be; the guest would pay
 // for each exchange.
 constexpr nanoseconds kShortestInterval = milliseconds(1);
@@ -109,7 +111,11 @@ void TraceLoop::report_drops() {
 
 void TraceLoop::look_at_processes() {
   if (parts_.user_names == nullptr) return;
-  while (const auto pid = parts_.engine->next_recorded_process()) parts_.user_names->look_at(*pid);
+  const Clock::time_point end = Clock::now() + kMostLooking;
+  while (const auto pid = parts_.engine->next_recorded_process()) {
+    parts_.user_names->look_at(*pid);
+    if (Clock::now() >= end) return;
+  }
 }
 
 bool TraceLoop::pass_output() {
