@@ -415,7 +415,7 @@ constexpr MeaninglessOption kMeaningless[]{
     {"ctfpath", kFromGuest},
     {"dofstashpath", kNoDaemon},
     {"grabanon",
-     "there is no anonymous tracing here; to trace a boot, start the guest with --kernel"},
+     "there is no anonymous tracing here; to trace a boot, start the guest with --machine kvm"},
     {"modpath", kFromGuest},
     {"pcapsize", "there is no pcap() here"},
     {"procfspath", "processes are looked at in the guest"},

@@ -205,7 +205,7 @@ Result<void> flag_letter(CommandLine& line, int letter) {
     case 'A':
       return fail(ErrorCode::Unsupported,
                   fmt::format("-{}: there is no anonymous tracing here; to trace a boot, start the "
-                              "guest with --kernel",
+                              "guest with --machine kvm",
                               static_cast<char>(letter)));
     case 'B': return {};  // how output is handed over; the same is printed
     case 'C': settings.preprocessor.wanted = true; return {};

@@ -95,7 +95,8 @@ TEST(CommandLine, WhatIsRefusedForItsValueIsNoBadUsage) {
       {{"-X", "q", "-n", "BEGIN"}, "failed to set -X q: Invalid value for specified option"},
       {{"-p", "x", "-n", "BEGIN"}, "invalid pid: x"},
       {{"-A", "-n", "BEGIN"},
-       "-A: there is no anonymous tracing here; to trace a boot, start the guest with --kernel"},
+       "-A: there is no anonymous tracing here; to trace a boot, start the guest with --machine "
+       "kvm"},
       {{"--image", "a", "-c", "a", "-c", "b", "-n", "BEGIN"},
        "a guest takes one -c; put several commands into one: -c 'a & b'"},
   };
