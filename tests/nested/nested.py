@@ -80,14 +80,14 @@ class Level1Lost(Exception):
 class Level1:
     """One running level 1; close() ends it."""
 
-    def __init__(self, payload, memory=MEMORY):
+    def __init__(self, payload):
         self.lost = False
         start = time.monotonic()
         base = (guest.images_folder() / IMAGE / "initrd").read_bytes()
         with tempfile.NamedTemporaryFile(prefix="ringside-nested-") as initrd:
             initrd.write(base + b"\0" * (-len(base) % 4) + payload.bytes())
             initrd.flush()
-            self._guest = guest.Guest(IMAGE, cpus=CPUS, memory=memory, cpu=CPU,
+            self._guest = guest.Guest(IMAGE, cpus=CPUS, memory=MEMORY, cpu=CPU,
                                       initrd=initrd.name, append=APPEND, qemu=qemu())
             self._port = self._guest.__enter__()
         say(f"level 1 is up after {time.monotonic() - start:.1f} s")
