@@ -219,8 +219,11 @@ Result<Sources> Sources::load(const std::vector<ProgramSource>& programs,
     Program program;
     if (is_script) {
       text = TRY(read_script(source.text));
-      // The compiler takes #! in its first line only; ours may come later.
-      if (text.starts_with("#!")) text.erase(0, std::min(text.find('\n'), text.size()));
+      // The compiler takes #! before everything else only; ours may come after other programs.
+      const std::size_t start = std::min(text.find_first_not_of(kSpace), text.size());
+      if (text.compare(start, 2, "#!") == 0) {
+        text.erase(start, std::min(text.find('\n', start), text.size()) - start);
+      }
       program = {"script", source.text, fmt::format("failed to compile script {}", source.text),
                  source.text};
     } else {

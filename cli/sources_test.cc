@@ -72,12 +72,14 @@ TEST(Sources, ScriptsLoseTheirInterpreterLineButKeepTheirLines) {
   ASSERT_GE(fd, 0);
   close(fd);
   std::ofstream(path) << "#!/usr/sbin/dtrace -s\nBEGIN { exit(0); }\n";
-
   const auto sources = load({{Kind::Script, path}});
+  std::ofstream(path) << "\n #!/usr/sbin/dtrace -s\nBEGIN { }\n";
+  const auto behind_blanks = load({{Kind::Script, path}});
   std::filesystem::remove(path);
 
-  ASSERT_TRUE(sources);
+  ASSERT_TRUE(sources && behind_blanks);
   EXPECT_EQ(sources->text(), "\nBEGIN { exit(0); }\n\n");
+  EXPECT_EQ(behind_blanks->text(), "\n \nBEGIN { }\n\n");
   EXPECT_EQ(sources->label(0), "script '" + path + "'");
   EXPECT_EQ(sources->explain("line 2: bad"), "failed to compile script " + path + ": line 2: bad");
 }

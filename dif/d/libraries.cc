@@ -13,7 +13,7 @@ struct Dependency {
   int line = 1;
 };
 
-/// The words of one line, at most five.
+/// The first words of one line, as many as depends_on takes.
 std::array<std::string_view, 5> words_of(std::string_view line) {
   std::array<std::string_view, 5> words;
   for (std::string_view& word : words) {
@@ -32,9 +32,10 @@ std::vector<Dependency> dependencies_of(std::string_view text) {
   for (int number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
-    if (!line.starts_with('#')) continue;
-    const auto [pragma, d, directive, what, name] = words_of(line);
-    if (pragma == "#pragma" && d == "D" && directive == "depends_on") {
+    const std::size_t sign = line.find_first_not_of(" \t\r\f\v");
+    if (sign == std::string_view::npos || line[sign] != '#') continue;
+    const auto [pragma, d, directive, what, name] = words_of(line.substr(sign + 1));
+    if (pragma == "pragma" && d == "D" && directive == "depends_on") {
       result.push_back({what, name, number});
     }
   }

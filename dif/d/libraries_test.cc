@@ -28,7 +28,7 @@ TEST(Library, IsParsedBeforeTheProgram) {
 TEST(Library, ComesBehindThoseItDependsOn) {
   const Outcome out =
       run("BEGIN { trace(sizeof(second_t)); }",
-          with({{"b.d", "#pragma D depends_on library a.d\ntypedef first_t second_t;"},
+          with({{"b.d", "\n\t# pragma D depends_on library a.d\ntypedef first_t second_t;"},
                 {"a.d", "typedef short first_t;"}}));
 
   ASSERT_EQ(out.error, "");

@@ -30,7 +30,8 @@ bool ParseContext::malformed(std::string_view what) {
 bool ParseContext::control_line(std::string_view line) {
   line.remove_prefix(line.find('#') + 1);
   if (line.starts_with('!')) {
-    if (token.source_line == 1) return true;
+    const std::string_view before = source.substr(0, token_offset_);
+    if (before.find_first_not_of(" \t\r\n\f\v") == std::string_view::npos) return true;
     stop("D_SYNTAX", token, "#! is only allowed in the first line");
     return false;
   }

@@ -48,6 +48,24 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"struct o { int x; }; provider p { probe a(int *) : (struct o *); };",
              "D_PROV_PRXLATOR"}));
 
+TEST(Pragma, MayStandBehindBlanksInAnyLine) {
+  const Outcome out =
+      run("\n\n\t#pragma D option quiet\n  #\tpragma\tD  option\tbufsize=4m\r\n"
+          "int x;\n \v\f # pragma D attributes Evolving/Evolving/Common x\n"
+          "BEGIN {\n\t#pragma D option zdefs\n\ttrace(1);\n}\n\n\t#pragma D option aggsize=1m");
+
+  ASSERT_EQ(out.error, "");
+  EXPECT_EQ(out.program.options,
+            (std::map<std::string, std::string>{
+                {"quiet", ""}, {"bufsize", "4m"}, {"zdefs", ""}, {"aggsize", "1m"}}));
+  EXPECT_TRUE(error_of("\n\n\t#pragma D nonsense").starts_with("[D_PRAGMA_INVAL] line 3: "));
+}
+
+TEST(Pragma, InterpreterLineStandsBeforeEverythingElse) {
+  EXPECT_EQ(error_of("\n \n\t#!/usr/sbin/dtrace -s\nBEGIN { }"), "");
+  EXPECT_TRUE(error_of("BEGIN { }\n#!/usr/sbin/dtrace -s").starts_with("[D_SYNTAX] line 2: "));
+}
+
 TEST(Pragma, ScopeErrorsNameTheirOwnLine) {
   const std::string message = error_of("BEGIN {\n#pragma D attributes Stable/Stable/Common pid\n}");
 
