@@ -197,7 +197,6 @@ Result<std::size_t, Fault> ClauseRunner::put_value(const ValueType& type, std::u
     case ValueKind::UserStack: return put_stack(type.kind, out);
     case ValueKind::Bytes: TRY(memory.read(value, out)); return out.size();
     case ValueKind::String: {
-      memory.release_staging();
       const std::string_view text = TRY(memory.string(value, out.size()));
       std::ranges::copy(std::as_bytes(std::span(text)), out.begin());
       out[text.size()] = std::byte{0};

@@ -88,8 +88,8 @@ void Evaluator::compare(std::uint64_t a, std::uint64_t b) {
 Result<void, Fault> Evaluator::compare_strings(std::uint64_t a, std::uint64_t b) {
   memory_.release_staging();
   std::string_view left, right;
-  if (a != 0) left = TRY(memory_.string(a, memory_.string_size()));
-  if (b != 0) right = TRY(memory_.string(b, memory_.string_size()));
+  if (a != 0) left = TRY(memory_.another_string(a, memory_.string_size()));
+  if (b != 0) right = TRY(memory_.another_string(b, memory_.string_size()));
   const int order = left.compare(right);
   cc_ = {.negative = order < 0, .zero = order == 0};
   return {};

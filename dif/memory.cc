@@ -6,7 +6,6 @@
 namespace ringside::dif {
 
 namespace {
-constexpr std::size_t kStagedStrings = 4;  // no instruction looks at more at once
 constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << 48) - 1;
 
 constexpr std::size_t round_up(std::size_t n) {
@@ -41,7 +40,7 @@ Result<void, Fault> Memory::read_state(std::uint64_t at, std::span<std::byte> ou
   return {};
 }
 
-Result<std::string_view, Fault> Memory::string(std::uint64_t at, std::size_t limit) {
+Result<std::string_view, Fault> Memory::another_string(std::uint64_t at, std::size_t limit) {
   const std::size_t most = std::max<std::size_t>(std::min(limit, string_size_), 1) - 1;
   if (is_handle(at)) {
     const auto bytes = TRY(state(at));
@@ -51,10 +50,11 @@ Result<std::string_view, Fault> Memory::string(std::uint64_t at, std::size_t lim
     return text.substr(0, text.find('\0'));
   }
   const std::size_t start = staged_;
-  const std::size_t room = std::min(most, staging_.size() - start);
-  while (staged_ - start < room) {
+  // Never cut for want of room.
+  if (most > staging_.size() - start) return raise(FaultKind::NoScratch);
+  while (staged_ - start < most) {
     const auto line = TRY(kernel_.line_from(at));
-    const std::size_t part = std::min(line.size(), room - (staged_ - start));
+    const std::size_t part = std::min(line.size(), most - (staged_ - start));
     const void* nul = std::memchr(line.data(), 0, part);
     const std::size_t length =
         nul == nullptr ? part

@@ -79,10 +79,17 @@ class Memory {
     return user_.read(at, out);
   }
 
-  /// The string at `at` without its NUL, at most limit - 1 bytes. Valid until release_staging()
+  /// The string at `at` without its NUL, at most limit - 1 bytes. Valid until the next string()
   /// and, for D's own strings, until they are written.
-  Result<std::string_view, Fault> string(std::uint64_t at, std::size_t limit);
-  /// Forgets staged copies; called before each instruction or action that stages.
+  Result<std::string_view, Fault> string(std::uint64_t at, std::size_t limit) {
+    release_staging();
+    return another_string(at, limit);
+  }
+  /// For who looks at several at once: what was answered since release_staging() stays valid. More
+  /// than kStagedStrings may find no room, which is a fault.
+  Result<std::string_view, Fault> another_string(std::uint64_t at, std::size_t limit);
+  static constexpr std::size_t kStagedStrings = 4;  // no subroutine looks at more at once
+  /// Forgets staged copies; called before each subroutine.
   void release_staging() { staged_ = 0; }
   /// Copies a user string with its NUL into fresh scratch; at most limit bytes with the NUL.
   Result<std::uint64_t, Fault> copy_user_string(std::uint64_t at, std::size_t limit);

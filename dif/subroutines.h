@@ -83,7 +83,7 @@ class Subroutines {
   Answer cleanpath(Arguments a);
 
   Result<std::string_view, Fault> text(const TupleValue& argument) {
-    return memory_.string(argument.value, memory_.string_size());
+    return memory_.another_string(argument.value, memory_.string_size());
   }
   /// A fresh string, cut to what a D string holds.
   Answer answer(std::string_view text) {

@@ -136,7 +136,6 @@ Result<std::span<const std::byte>, Fault> Variables::make_key(VariableScope scop
       case ValueKind::UserModule:
       case ValueKind::UserAddress: append(&key.value, sizeof key.value); break;
       case ValueKind::String: {
-        memory_.release_staging();
         const std::string_view text = TRY(memory_.string(key.value, string_size_));
         const std::uint64_t length = text.size();
         append(&length, sizeof length);
@@ -201,7 +200,6 @@ Result<void, Fault> Variables::store_dynamic(VariableScope scope, std::uint16_t 
     std::memcpy(data.data(), &value, sizeof value);
     return {};
   }
-  memory_.release_staging();
   auto copied = copy_value(type, value, data);
   if (!copied) dynamic_.erase(key);  // half a value is none
   return copied;

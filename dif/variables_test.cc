@@ -30,10 +30,7 @@ class VariablesTest : public ::testing::Test {
  protected:
   void SetUp() override { memory_.begin_firing(guest_.kernel(), guest_.user()); }
   std::uint64_t scratch(std::string_view s) { return memory_.new_string(s).value(); }
-  std::string text(std::uint64_t at) {
-    memory_.release_staging();
-    return std::string(memory_.string(at, 256).value());
-  }
+  std::string text(std::uint64_t at) { return std::string(memory_.string(at, 256).value()); }
   static TupleValue number(std::uint64_t n) { return {n, 0, ValueKind::Integer}; }
   TupleValue string_key(std::string_view s) { return {scratch(s), 0, ValueKind::String}; }
   std::uint64_t element(std::uint16_t id, std::vector<TupleValue> tuple) {
@@ -66,6 +63,17 @@ TEST_F(VariablesTest, StringsAreKeptByValue) {
   ASSERT_TRUE(variables_.store(VariableScope::Global, kText, 0));
   EXPECT_EQ(variables_.load(VariableScope::Global, kText), 0u) << "null";
   EXPECT_EQ(text(variables_.load(VariableScope::Clause, kText)), "") << "scopes are separate";
+}
+
+TEST_F(VariablesTest, StringsOfTheGuestsAreKeptHoweverManyThereWere) {
+  constexpr std::uint64_t kGuestText = 0xffff'8880'0000'1000;
+  guest_.kernel_memory.put_text(kGuestText, std::string(200, 'x'));
+
+  for (int i = 0; i < 10'000; ++i) {
+    ASSERT_TRUE(variables_.store(VariableScope::Global, kText, kGuestText));
+  }
+
+  EXPECT_EQ(text(variables_.load(VariableScope::Global, kText)).size(), 200u);
 }
 
 TEST_F(VariablesTest, AStringThatCannotBeReadIsAFault) {

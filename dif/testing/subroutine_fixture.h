@@ -38,7 +38,6 @@ class SubroutineTest : public ::testing::Test {
     const auto answer = call(which, std::move(arguments));
     if (!answer) return "(fault)";
     if (*answer == 0) return "(null)";
-    memory_.release_staging();
     return std::string(memory_.string(*answer, 256).value());
   }
 
