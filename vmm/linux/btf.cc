@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "vmm/base/check.h"
 #include "vmm/linux/image_view.h"
 
 namespace ringside::guest_linux {
@@ -94,12 +95,8 @@ class BtfReader {
     TRY(outline());
     reserve();
     assign_ids();
-    for (std::size_t i = 0; i < starts_.size(); ++i) {
-      if (result_.ids_[i] >= first_new_) convert(i);
-    }
-    for (const TypeId id : result_.ids_) {
-      if (id >= first_new_) graph_.index(id);
-    }
+    for (const std::size_t i : converted_) convert(i);
+    for (const std::size_t i : converted_) graph_.index(result_.ids_[i]);
     index_functions();
     return std::move(result_);
   }
@@ -178,6 +175,7 @@ class BtfReader {
     first_new_ = TypeId{static_cast<std::uint32_t>(graph_.size())};
     std::uint32_t next = first_new_.value;
     result_.ids_.resize(starts_.size());
+    converted_.reserve(starts_.size() - functions_);
     for (std::size_t i = 0; i < starts_.size(); ++i) {
       const auto record = load_at<Record>(types_, starts_[i]);
       switch (record.kind()) {
@@ -192,7 +190,10 @@ class BtfReader {
             break;
           }
           [[fallthrough]];
-        default: result_.ids_[i] = TypeId{next++}; break;
+        default:
+          result_.ids_[i] = TypeId{next++};
+          converted_.push_back(static_cast<std::uint32_t>(i));
+          break;
       }
     }
     for (std::size_t i = 0; i < starts_.size(); ++i) {
@@ -266,6 +267,7 @@ class BtfReader {
   }
 
   void convert(std::size_t i) {
+    CHECK(result_.ids_[i].value == graph_.size());  // else every later type has another's id
     const auto record = load_at<Record>(types_, starts_[i]);
     const std::size_t tail = starts_[i] + kTypeBytes;
     const std::string_view name = string(record.name);
@@ -412,7 +414,8 @@ class BtfReader {
   const Btf* base_;
   TypeGraph& graph_;
   Btf result_;
-  std::vector<std::uint32_t> starts_;  // of every type, in types_
+  std::vector<std::uint32_t> starts_;     // of every type, in types_
+  std::vector<std::uint32_t> converted_;  // types that have a place of their own in the graph
   TypeId first_new_;
   std::size_t members_ = 0, enumerators_ = 0, parameters_ = 0, functions_ = 0;
   bool enum_flag_seen_ = false;

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "vmm/linux/clang_btf_for_tests.h"
 #include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/layout.h"
 
@@ -90,6 +91,88 @@ TEST(Btf, IntegersOfCAreTheGraphsOwn) {
 
   const auto pos = graph.find_member(*graph.find(TypeKind::Struct, "file"), "f_pos");
   EXPECT_EQ(pos->type, *graph.find("unsigned long"));
+}
+
+TEST(Btf, TagsOfClangsLeaveEveryTypeItsId) {
+  TypeGraph graph;
+
+  const auto btf = Btf::read(std::as_bytes(std::span(fakes::kClangBtf)), nullptr, graph);
+
+  ASSERT_TRUE(btf) << btf.error().message;
+  const auto member = [&](std::string_view structure, std::string_view name) {
+    const auto found = graph.find_member(*graph.find(TypeKind::Struct, structure), name);
+    return found ? graph.to_string(found->type) : "none";
+  };
+  EXPECT_EQ(member("outer", "one"), "struct inner *");
+  EXPECT_EQ(member("outer", "two"), "inner_t *");
+  EXPECT_EQ(member("outer", "three"), "struct inner **");
+  EXPECT_EQ(member("outer", "four"), "const struct inner *");
+  EXPECT_EQ(member("outer", "five"), "struct ahead *");
+  EXPECT_EQ(member("outer", "six"), "double");
+  EXPECT_EQ(member("ahead", "back"), "struct outer *");
+  EXPECT_EQ(member("ahead", "last"), "long");
+  EXPECT_EQ(member("inner", "first"), "int");
+  EXPECT_EQ(graph.to_string(*btf->prototype("function")), "long (struct outer *, struct inner *)");
+}
+
+/// A tag before and behind what it tags, for every kind that can be tagged, and what follows.
+TEST(Btf, ATagOfAnyTypeShiftsNoOther) {
+  TypeGraph graph;
+  BtfWriter btf;
+  std::vector<std::pair<std::uint32_t, std::string>> tagged;
+  const auto surround = [&](std::string_view spelled, auto&& define) {
+    const auto before = btf.type(kTypeTag, "before", btf.type_count() + 2);
+    const std::uint32_t target = define();
+    const auto behind = btf.type(kTypeTag, "behind", target);
+    const auto twice = btf.type(kTypeTag, "twice", behind);
+    for (const std::uint32_t id : {before, target, behind, twice}) tagged.emplace_back(id, spelled);
+  };
+  surround("struct s", [&] { return btf.structure("s", 8, {}); });
+  surround("union u", [&] { return btf.structure("u", 8, {}, false, 5); });
+  surround("struct s *", [&] { return btf.type(kPtr, "", 2); });
+  surround("named", [&] { return btf.type(kTypedef, "named", 2); });
+  surround("const struct s", [&] { return btf.type(kConst, "", 2); });
+  surround("enum e", [&] { return btf.type(kEnum, "e", 4); });
+  surround("enum e64", [&] { return btf.type(kEnum64, "e64", 8); });
+  surround("struct f", [&] { return btf.type(kFwd, "f", 0); });
+  surround("half", [&] { return btf.type(kFloat, "half", 2); });
+  surround("int", [&] { return btf.integer("int", 4, true); });
+  surround("int_of_16", [&] { return btf.integer("int_of_16", 16, true); });
+  btf.type(kDeclTag, "of a structure", 2);
+  btf.word(0xffff'ffff);
+  const auto proto = btf.type(kFuncProto, "", 2, static_cast<std::uint32_t>(tagged.size()));
+  for (const auto& [id, spelled] : tagged) btf.word(btf.string("p")).word(id);
+  btf.type(kFunc, "asks", proto);
+
+  const auto read = Btf::read(btf.blob(), nullptr, graph);
+
+  ASSERT_TRUE(read) << read.error().message;
+  const auto parameters = graph.parameters(*read->prototype("asks"));
+  ASSERT_EQ(parameters.size(), tagged.size());
+  for (std::size_t i = 0; i < tagged.size(); ++i) {
+    EXPECT_EQ(graph.to_string(parameters[i].type), tagged[i].second) << "id " << tagged[i].first;
+  }
+}
+
+TEST(Btf, AModulesTagsOfItsBasesTypesShiftNothing) {
+  TypeGraph graph;
+  const BtfWriter base = kernel_like();
+  const auto vmlinux = Btf::read(base.blob(), nullptr, graph);
+  ASSERT_TRUE(vmlinux);
+  BtfWriter module(base.type_count(), base.string_bytes());
+  const auto tag = module.type(kTypeTag, "rcu", 3);  // struct file of the base
+  const auto pointer = module.type(kPtr, "", tag);
+  const auto own = module.structure("own", 8, {{"filp", pointer, 0}});
+  const auto proto = module.type(kFuncProto, "", module.type(kTypeTag, "user", own));
+  module.type(kFunc, "lo_get", proto);
+
+  const auto loop = Btf::read(module.blob(), &*vmlinux, graph);
+
+  ASSERT_TRUE(loop) << loop.error().message;
+  EXPECT_EQ(graph.to_string(*loop->prototype("lo_get")), "struct own (void)");
+  const auto filp = graph.find_member(*graph.find(TypeKind::Struct, "own"), "filp");
+  ASSERT_TRUE(filp);
+  EXPECT_EQ(graph.to_string(filp->type), "struct file *");
 }
 
 TEST(Btf, ASplitBlobContinuesItsBase) {
