@@ -102,8 +102,11 @@ class Compilation {
     ClauseNode* node = std::get<ClauseNode*>(external);
     const auto probes = TRY(this->probes(*node));
     resolver_.enter_clause(probes);
+    const bool ahead = node->predicate != nullptr && resolver_.names_unknown(*node->predicate);
     const auto parts = TRY(desugar(node, desugar_tools()));
     list(parts);
+    resolver_.take_attributes();
+    if (ahead) define_variables(parts);
     const std::size_t first = program_.clauses.size();
     for (ClauseNode* part : parts) {
       TRY(clause(*part, probes));
@@ -114,6 +117,13 @@ class Compilation {
       }
     }
     return {};
+  }
+
+  /// A predicate may name the variables that its clause's body defines.
+  void define_variables(const std::vector<ClauseNode*>& parts) {
+    for (ClauseNode* part : parts) {
+      for (Statement* statement : part->body) resolver_.define(statement->expression);
+    }
   }
 
   /// Before names are resolved, which changes what the tree looks like.
@@ -212,7 +222,6 @@ class Compilation {
     clause.line = node.at.line;
     actions_.enter_clause();
     clause.description_attributes = description_attributes(probes);
-    resolver_.take_attributes();
     if (node.predicate != nullptr) clause.predicate = TRY(predicate(*node.predicate));
     for (Statement* statement : node.body) {
       Expr& expression = *statement->expression;

@@ -91,6 +91,11 @@ class Resolver {
                                  std::string_view tag = "D_DECL_ENCONST");
   /// The same, and complains unless it can be a condition.
   Checked<void> condition(Expr* e);
+  /// Whether `e` names a variable that nothing has declared yet.
+  bool names_unknown(const Expr& e);
+  /// Declares the variables that assignments in `e` define, for who names them before `e` is
+  /// resolved. Complains about nothing: resolve() will.
+  void define(Expr* e);
   /// How a value of e's type travels; complains about types that cannot.
   Checked<dif::ValueType> value_type(const Expr& e) const;
 
@@ -230,7 +235,7 @@ class Resolver {
   std::vector<dif::ProbeDescription> probes_;
   std::optional<Checked<ProbeSignature>> signature_;
   Checked<ProbeSignature> signature(const Location& at);
-  std::vector<std::string_view> first_assigned_;  // the names that = is about to declare
+  std::vector<std::string_view> first_assigned_;  // names that = was to declare in this clause
   std::size_t clones_ = 0;
   std::size_t hidden_variables_ = 0;
   int depth_ = 0;  // of resolve_dynamic() in itself

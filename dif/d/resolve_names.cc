@@ -187,6 +187,7 @@ Checked<void> Resolver::cast_symbol(Expr* e, TypeId to) {
 void Resolver::enter_clause(std::vector<dif::ProbeDescription> probes) {
   probes_ = std::move(probes);
   signature_.reset();
+  first_assigned_.clear();
 }
 
 /// One signature for all probes of the clause, or the reason why there is none.

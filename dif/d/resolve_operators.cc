@@ -2,6 +2,8 @@
 // operators, binary operators, assignment, ?: .
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dif/d/nodes.h"
 #include "dif/d/resolve.h"
 
@@ -163,6 +165,24 @@ const Expr* Resolver::undeclared(const Expr& target) {
   const bool taken = dif::find_builtin(text) || enumerators_.contains(text) || text == "args" ||
                      text == "uregs" || text == "NULL" || is_function_name(text);
   return named.kind == ExprKind::Name && taken ? nullptr : &named;
+}
+
+bool Resolver::names_unknown(const Expr& e) {
+  if (undeclared(e) != nullptr) return true;
+  const auto unknown = [this](const Expr* part) { return part && names_unknown(*part); };
+  return unknown(e.a) || unknown(e.b) || unknown(e.c) || std::ranges::any_of(e.list, unknown);
+}
+
+void Resolver::define(Expr* e) {
+  for (Expr* part : {e->a, e->b, e->c}) {
+    if (part != nullptr) define(part);
+  }
+  for (Expr* part : e->list) define(part);
+  const bool steps = e->kind == ExprKind::Unary && e->op >= Op::PreInc;
+  if ((!steps && e->kind != ExprKind::Assign) || undeclared(*e->a) == nullptr) return;
+  static_cast<void>(resolve(e));
+  const Expr* left = undeclared(*e->a);
+  if (left != nullptr && left->kind == ExprKind::Name) first_assigned_.emplace_back(*left->text);
 }
 
 /// Declares what undeclared() has found in `target`.
