@@ -345,8 +345,8 @@ Result<int> Session::trace_armed(Output& output) {
   TraceLoop loop(loop_parts(output));
   const Clock::time_point began = Clock::now();
   if (auto started = tracer_->start(*engine_); !started) {
-    // BEGIN may have printed something already.
-    loop.finish(EndReason::Exit);
+    // BEGIN may have printed something already, unless its records were refused.
+    if (engine_->records_fit()) loop.finish(EndReason::Exit);
     return fail(started.error().code, "could not enable tracing: " + started.error().message);
   }
   report_time("armed", began);

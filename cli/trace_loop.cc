@@ -34,7 +34,10 @@ EndReason TraceLoop::run() {
   Clock::time_point next_harvest = Clock::now();
   Clock::time_point next_status = Clock::now() + parts_.settings->status_interval;
   for (;;) {
-    if (parts_.engine->exit_status()) return EndReason::Exit;
+    if (parts_.engine->exit_status()) {
+      harvest();  // END finds its buffer empty
+      return EndReason::Exit;
+    }
     const Clock::time_point now = Clock::now();
     if (now >= next_harvest) {
       harvest();
@@ -152,11 +155,15 @@ void TraceLoop::finish(EndReason reason) {
   for (unsigned passes = 0; pass_output() && ended && passes < kMostLastOutputs;) ++passes;
   const bool text = parts_.settings->format == OutputFormat::Text;
   if (reason == EndReason::Signal && text) parts_.trace_sink->write("\n");
-  parts_.output->consume(parts_.engine->take_quiescent());
+  const dif::Harvest last = parts_.engine->take_quiescent();
+  parts_.output->consume(last);
   parts_.output->finish();
   parts_.trace_sink->flush();
   for (const std::string& line : parts_.output->take_messages()) say(line);
   for (const std::string& line : parts_.tracer->take_notices()) say(line);
+  for (const std::uint32_t cpu : last.filled) {
+    say(fmt::format("the buffer of CPU {} is full, which ends tracing (bufpolicy=fill)", cpu));
+  }
   report_drops();
 }
 

@@ -89,9 +89,10 @@ Result<std::uint64_t, Fault> ClauseRunner::speculation_to_end(Run& run, const Ac
 /// What is committed goes before the record that the clause itself is making, if it makes one.
 Result<ClauseRunner::Next, Fault> ClauseRunner::commit(Run& run, const Action& action) {
   const std::uint64_t id = TRY(speculation_to_end(run, action));
-  if (run.ecb.commits_beside) std::ranges::copy(run.data, beside_.begin());
+  const bool beside = run.ecb.commits_beside && run.buffer != nullptr;
+  if (beside) std::ranges::copy(run.data, beside_.begin());
   speculations_.commit(id, run.record.vcpu, run.out);
-  if (!run.ecb.commits_beside) return Next::GoOn;
+  if (!beside) return Next::GoOn;
   run.data = run.buffer->reserve(run.ecb.info.id, run.out.room());
   if (run.data.data() == nullptr) {
     run.out.drop_record(run.record.vcpu);
@@ -157,7 +158,7 @@ Result<void, Fault> ClauseRunner::record_tracemem(Run& run, const Action& action
 
 /// Where the layout wants the next value.
 Result<std::span<std::byte>, Fault> ClauseRunner::next_field(Run& run) {
-  if (run.buffer == nullptr) return outside_dif(Fault{FaultKind::IllegalOperation, 0, 0});
+  if (run.data.data() == nullptr) return outside_dif(Fault{FaultKind::IllegalOperation, 0, 0});
   const RecordField& field = run.ecb.info.fields[run.next_field++];
   return run.data.subspan(field.offset, field.size);
 }

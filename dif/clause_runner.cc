@@ -117,9 +117,10 @@ EcbId ClauseRunner::enable(std::uint32_t clause, ProbeId id, const ProbeDescript
   ecb.clause = &enabled;
   ecb.kind = layout.kind;
   ecb.commits_beside = layout.kind == RecordKind::Principal && has(enabled, ActionKind::Commit);
+  ecb.exits = layout.kind == RecordKind::Principal && has(enabled, ActionKind::Exit);
   // A record that no buffer can hold is never made, so it needs no second place either.
   const bool can_be = layout.shape.size <= options_.buffer_size;
-  if (ecb.commits_beside && can_be && beside_.size() < layout.shape.data_size) {
+  if ((ecb.commits_beside || ecb.exits) && can_be && beside_.size() < layout.shape.data_size) {
     beside_.resize(layout.shape.data_size);
   }
   EnabledProbe& fired = probe(id, name);
@@ -138,15 +139,35 @@ EcbId ClauseRunner::enable(std::uint32_t clause, ProbeId id, const ProbeDescript
   return ecbs_.back().info.id;
 }
 
-std::size_t ClauseRunner::end_reserve() const {
+/// Adds up what `bytes` (of a shape, and all before it) says of the records of END.
+template <class Bytes>
+std::size_t ClauseRunner::sum_over_end(Bytes bytes) const {
   const EnabledProbe* const end = end_probe_ ? find(*end_probe_) : nullptr;
-  if (end == nullptr) return 0;
-  std::size_t bytes = 0;
+  std::size_t sum = 0;
+  if (end == nullptr) return sum;
   for (const std::uint32_t index : end->ecbs) {
-    const RecordShape& shape = shapes_[index + 1];
-    if (ecbs_[index].kind == RecordKind::Principal) bytes += shape.size + shape.alignment - 4;
+    if (ecbs_[index].kind == RecordKind::Principal) sum += bytes(shapes_[index + 1], sum);
   }
-  return bytes;
+  return sum;
+}
+
+std::size_t ClauseRunner::end_reserve() const {
+  return sum_over_end([](const RecordShape& shape, std::size_t) {
+    return std::size_t{shape.size} + shape.alignment - 4;
+  });
+}
+
+bool ClauseRunner::records_fit() const {
+  const auto fits = [&](const Ecb& ecb) {
+    return ecb.kind != RecordKind::Principal ||
+           shapes_[ecb.info.id.value].size <= options_.buffer_size;
+  };
+  if (!std::ranges::all_of(ecbs_, fits)) return false;
+  const std::size_t of_end = sum_over_end([](const RecordShape& shape, std::size_t before) {
+    const std::size_t past = before % shape.alignment;
+    return shape.size + (past == 0 ? 0 : shape.alignment - past);
+  });
+  return options_.buffer_policy != BufferPolicy::Fill || of_end <= options_.buffer_size;
 }
 
 const EcbInfo& ClauseRunner::ecb(EcbId id) const {
@@ -272,15 +293,7 @@ Result<ClauseRunner::Outcome, Fault> ClauseRunner::run_body(Run& run) {
     const std::uint64_t value = TRY(evaluator_.evaluate(*clause.predicate));
     if (value == 0) return Outcome::Skipped;
   }
-  if (run.ecb.kind == RecordKind::Principal) {
-    RecordBuffer& buffer = run.out.records(run.record.vcpu);
-    run.data = buffer.reserve(run.ecb.info.id, run.out.room());
-    if (run.data.data() == nullptr) {
-      run.out.drop_record(run.record.vcpu);
-      return Outcome::Skipped;
-    }
-    run.buffer = &buffer;
-  }
+  if (run.ecb.kind == RecordKind::Principal && !find_room(run)) return Outcome::Skipped;
   for (const Action& action : clause.actions) {
     const Next next = TRY(run_action(run, action));
     if (next == Next::EndClause) return Outcome::Skipped;
@@ -289,6 +302,23 @@ Result<ClauseRunner::Outcome, Fault> ClauseRunner::run_body(Run& run) {
   const bool gone = run.speculation != 0 && !speculations_.records(run.speculation);
   if (run.buffer != nullptr && !gone) run.buffer->commit(run.record.timestamp);
   return Outcome::Done;
+}
+
+/// A clause whose record has no room does not run. One with exit() does, or a full buffer would
+/// trace for ever; its record is made beside the buffer and dropped.
+bool ClauseRunner::find_room(Run& run) {
+  RecordBuffer& buffer = run.out.records(run.record.vcpu);
+  run.data = buffer.reserve(run.ecb.info.id, run.out.room());
+  if (run.data.data() != nullptr) {
+    run.buffer = &buffer;
+    return true;
+  }
+  run.out.drop_record(run.record.vcpu);
+  const std::uint32_t size = shapes_[run.ecb.info.id.value].data_size;
+  const bool ends_anyway = options_.buffer_policy == BufferPolicy::Fill;
+  if (!run.ecb.exits || ends_anyway || beside_.size() < size) return false;
+  run.data = std::span(beside_).first(size);
+  return true;
 }
 
 /// exit(): the last one counts, as for a consumer that reads the records in order.

@@ -35,6 +35,8 @@ class ClauseRunner {
   std::optional<int> exit_status() const;
   /// Bytes of a buffer that END's records need.
   std::size_t end_reserve() const;
+  /// Whether an empty principal buffer has room for each record, and with Fill for all of END's.
+  bool records_fit() const;
 
   void fire(ProbeId probe, const FireRecord& record, const GuestContext& guest, Collection& out);
   /// Committed speculations' records that wait to be copied are copied now.
@@ -51,6 +53,7 @@ class ClauseRunner {
     std::size_t scratch = 0;      // in use before it ran, in a probe that loops
     std::uint32_t trips = 0;      // of its loop, since the firing came to it
     bool commits_beside = false;  // has both commit() and a record of its own
+    bool exits = false;           // has exit()
   };
   struct EnabledProbe {
     ProbeDescription name;
@@ -64,7 +67,7 @@ class ClauseRunner {
     const FireRecord& record;
     Collection& out;
     RecordBuffer* buffer = nullptr;  // where the record goes; null while there is none
-    std::span<std::byte> data = {};  // of the record
+    std::span<std::byte> data = {};  // of the record, or of one that is made and dropped
     std::uint64_t speculation = 0;   // whose buffer that is; 0: the vCPU's own
     std::size_t next_field = 0;
     std::uint32_t action = 0;  // number for reports: 0 is the predicate
@@ -81,6 +84,8 @@ class ClauseRunner {
     std::uint64_t start = 0, spent = 0;
   };
 
+  template <class Bytes>
+  std::size_t sum_over_end(Bytes bytes) const;
   EnabledProbe& probe(ProbeId id, const ProbeDescription& name);
   std::uint32_t add_name(const std::string& text);
   const EnabledProbe* find(ProbeId id) const;
@@ -92,6 +97,7 @@ class ClauseRunner {
   void end_loops_around(const EnabledProbe& probe, std::size_t at);
   Outcome run_clause(const Ecb& ecb, const FireRecord& record, Collection& out);
   Result<Outcome, Fault> run_body(Run& run);
+  bool find_room(Run& run);
   void leave(std::uint64_t status);
   bool leaving() const { return exit_.load(std::memory_order_relaxed) != kRunning; }
   void report(const Run& run, const Fault& fault);
@@ -129,7 +135,7 @@ class ClauseRunner {
   std::vector<std::byte> names_;            // the Names arena
   std::vector<std::byte> key_;              // of the aggregation that is being updated
   std::vector<std::uint64_t> frames_;       // of the stack that is being recorded
-  std::vector<std::byte> beside_;           // a record while a commit goes before it
+  std::vector<std::byte> beside_;           // a record while a commit goes before it, or no room
   std::vector<Chilled> chilled_;            // by vCPU
   std::uint64_t order_ = 0;                 // updates so far, for AggregateEntry::first_seen
   std::uint64_t trips_ = 0;                 // jumps back that this firing made

@@ -25,9 +25,9 @@ class Collection {
   void drop(std::uint32_t vcpu, DropKind kind, std::uint64_t count = 1) {
     drops_[vcpu][static_cast<std::size_t>(kind)] += count;
   }
-  /// A record found no room. Fill drops nothing: it ends tracing.
+  /// A record found no room. Fill drops nothing but END's: it ends tracing.
   void drop_record(std::uint32_t vcpu) {
-    if (policy_ != BufferPolicy::Fill) drop(vcpu, DropKind::Principal);
+    if (policy_ != BufferPolicy::Fill || room_ == Room::Final) drop(vcpu, DropKind::Principal);
   }
   void add_fault(const FaultReport& report);
 

@@ -101,6 +101,10 @@ const EcbInfo& Engine::ecb(EcbId id) const {
   return state_->runner.ecb(id);
 }
 
+bool Engine::records_fit() const {
+  return state_->runner.records_fit();
+}
+
 const ProbeDescription& Engine::probe_name(ProbeId probe) const {
   return state_->runner.probe_name(probe);
 }

@@ -129,6 +129,9 @@ class Engine {
   EcbId enable(std::uint32_t clause, ProbeId probe, const ProbeDescription& name);
   const EcbInfo& ecb(EcbId id) const;
   const ProbeDescription& probe_name(ProbeId probe) const;
+  /// Whether every record that its ECBs make can lie in a principal buffer at all, and with Fill
+  /// all of END's at once. One that cannot is dropped whenever it would be made.
+  bool records_fit() const;
   /// The probe that faults are reported through (dtrace:::ERROR), when it is enabled.
   void set_error_probe(ProbeId probe);
 

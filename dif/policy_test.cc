@@ -115,6 +115,56 @@ TEST_F(PolicyTest, ExitsRecordFitsIntoSixteenBytes) {
   EXPECT_EQ(drops(engine_->take_quiescent(), DropKind::Principal), 1u);
 }
 
+TEST_F(PolicyTest, ExitActsWithoutRoomForItsRecord) {
+  Difo status = constant(3);
+  status.result = {ValueKind::Integer, true, 4};
+  start(program({trace(constant(1)), clause({action(ActionKind::Exit, {status}),
+                                             action(ActionKind::Trace, {status})})}),
+        {kProbe, kProbe}, {.buffer_size = 24});
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  EXPECT_EQ(engine_->exit_status(), 3);
+  EXPECT_EQ(numbers(harvest), std::vector<std::int64_t>{1});
+  EXPECT_EQ(drops(harvest, DropKind::Principal), 1u);
+}
+
+TEST_F(PolicyTest, OnlyFillKeepsRoomForEnd) {
+  for (const BufferPolicy policy : {BufferPolicy::Switch, BufferPolicy::Ring}) {
+    start_tracing({.buffer_size = 24, .buffer_policy = policy});
+    fire_values(1, 1);
+    EXPECT_EQ(numbers(engine_->take_quiescent()), std::vector<std::int64_t>{1});
+  }
+}
+
+TEST_F(PolicyTest, ARecordThatNoBufferHoldsDoesNotFit) {
+  for (const BufferPolicy policy : {BufferPolicy::Switch, BufferPolicy::Ring, BufferPolicy::Fill}) {
+    start_tracing({.buffer_size = 23, .buffer_policy = policy});
+    EXPECT_FALSE(engine_->records_fit());
+    start_tracing({.buffer_size = 24, .buffer_policy = policy});
+    EXPECT_TRUE(engine_->records_fit());
+  }
+}
+
+TEST_F(PolicyTest, FillMustHoldAllRecordsOfEnd) {
+  const auto fit = [&](BufferPolicy policy, std::size_t size) {
+    start(program({trace(constant(1)), trace(constant(2))}), {kEnd, kEnd},
+          {.buffer_size = size, .buffer_policy = policy});
+    return engine_->records_fit();
+  };
+  EXPECT_TRUE(fit(BufferPolicy::Switch, 24));
+  EXPECT_FALSE(fit(BufferPolicy::Fill, 47));
+  EXPECT_TRUE(fit(BufferPolicy::Fill, 48));
+}
+
+TEST_F(PolicyTest, WhatEndHasNoRoomForIsADropWithFill) {
+  start(program({trace(constant(1)), trace(constant(2)), trace(constant(3))}), {kEnd, kEnd, kEnd},
+        {.buffer_size = 48, .buffer_policy = BufferPolicy::Fill});
+  fire(kEnd);
+  EXPECT_EQ(drops(engine_->take_quiescent(), DropKind::Principal), 1u);
+}
+
 TEST_F(PolicyTest, AnAggregationThatDoesNotFitIntoAggsizeIsDropped) {
   start(count_by_execname(), {kProbe}, {.aggregation_size = 32});
   fire(kProbe);

@@ -32,12 +32,12 @@ std::span<std::byte> RecordBuffer::reserve(EcbId ecb, Room room) {
 std::optional<std::size_t> RecordBuffer::place(std::size_t size, std::size_t alignment, Room room) {
   const std::size_t at = round_up(used_, alignment);
   if (policy_ == BufferPolicy::Ring) return place_in_ring(at, size);
-  const bool final = room == Room::Final;
-  const std::size_t kept = final ? 0 : std::min(reserve_, memory_.size());
-  const std::size_t limit = memory_.size() - kept;
-  const bool full = policy_ == BufferPolicy::Fill && filled_ && !final;
+  const bool fill = policy_ == BufferPolicy::Fill;
+  const bool keeps_room = fill && room != Room::Final;
+  const std::size_t limit = memory_.size() - (keeps_room ? std::min(reserve_, memory_.size()) : 0);
+  const bool full = keeps_room && filled_;
   if (!full && at <= limit && size <= limit - at) return at;
-  filled_ = policy_ == BufferPolicy::Fill;
+  filled_ = fill;
   return std::nullopt;
 }
 

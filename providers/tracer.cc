@@ -153,6 +153,7 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   started_ = true;
   if (const auto error = builtin_->error()) engine.set_error_probe(*error);
   if (const auto end = builtin_->end()) engine.set_end_probe(*end);
+  if (!engine.records_fit()) return fail(ErrorCode::Limit, "Enabling exceeds size of buffer");
   const auto guest_khz = guest_ ? guest_->tsc_khz() : std::nullopt;
   sink_.emplace(engine, machine_ && machine_->exit_channel() != nullptr);
   clock_.emplace(TickRate(choose_hertz(calibration_.hertz(), guest_khz)));

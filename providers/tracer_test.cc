@@ -46,12 +46,11 @@ class OwnGuest : public ::testing::Test {
 
   /// An engine in which every probe that matches runs `probe { @[execname] = count(); trace(arg0)
   /// }`.
-  void enable(const dif::ProbeDescription& pattern) {
+  void enable(const dif::ProbeDescription& pattern, const dif::EngineOptions& options = {}) {
     dif::Program program = count_by_execname();
     program.clauses[0].actions.push_back(
         action(dif::ActionKind::Trace, {builtin(dif::Builtin::Arg0)}));
-    engine_.emplace(*dif::verify_program(std::move(program)), dif::EngineOptions{},
-                    tracer_->vcpu_count());
+    engine_.emplace(*dif::verify_program(std::move(program)), options, tracer_->vcpu_count());
     EXPECT_TRUE(tracer_->for_each_probe(pattern, [&](const Probe& probe) {
       engine_->enable(0, probe.id, probe.name);
       EXPECT_TRUE(tracer_->enable(probe));
@@ -115,6 +114,16 @@ TEST_F(OwnGuest, DoesNotStartWhereTheHostTellsNothing) {
 
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code, ErrorCode::Unsupported);
+  EXPECT_EQ(machine_.fake.sink, nullptr);
+}
+
+TEST_F(OwnGuest, IsNotTracedForRecordsThatNoBufferHolds) {
+  enable({"vm", "", "pio", "out"}, {.buffer_size = 16});
+
+  const auto started = tracer_->start(*engine_);
+
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().message, "Enabling exceeds size of buffer");
   EXPECT_EQ(machine_.fake.sink, nullptr);
 }
 
