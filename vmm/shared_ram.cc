@@ -1,6 +1,7 @@
 // The memory file.
 #include "vmm/shared_ram.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
@@ -42,8 +43,11 @@ std::uint64_t host_memory() {
 }
 
 Result<SharedRam> SharedRam::create(std::uint64_t size) {
-  UniqueFd fd(memfd_create("ringside-guest-ram", MFD_CLOEXEC));
-  if (!fd || ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
+  UniqueFd fd(memfd_create("ringside-guest-ram", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  // Sealed for whoever inherits the file: a QEMU that its guest has taken over could shrink it, and
+  // our next look at the guest would be a SIGBUS.
+  if (!fd || ftruncate(fd.get(), static_cast<off_t>(size)) != 0 ||
+      fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return fail(ErrorCode::Io, fmt::format("cannot make {} MiB of guest memory: {}", size / kMiB,
                                            std::strerror(errno)));
   }

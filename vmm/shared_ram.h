@@ -1,4 +1,5 @@
-// Guest RAM as a memory file, which QEMU or KVM maps too: nameless, so nothing is left behind.
+// Guest RAM as a memory file, which QEMU or KVM maps too: nameless, so nothing is left behind, and
+// of one size for ever, whoever has it open.
 // Used by QemuMachine and KvmGuest. Does not: read or write it (GuestMemory does), know where a
 // machine has its RAM.
 // Fire context: no.

@@ -1,10 +1,12 @@
 #include "vmm/shared_ram.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 
 namespace ringside::vmm {
 namespace {
@@ -41,6 +43,25 @@ TEST(SharedRam, IsAnInheritableFileBehindGuestMemory) {
   ASSERT_EQ(memory.present_extents().size(), 1u);
   EXPECT_EQ(memory.present_extents()[0].base.raw(), 0x1000u);
   EXPECT_NE(fcntl(ram->fd(), F_GETFD) & FD_CLOEXEC, 0) << "only QEMU gets it";
+}
+
+TEST(SharedRam, KeepsItsSizeWhoeverHasItOpen) {
+  auto ram = SharedRam::create(256 * kMiB);
+  ASSERT_TRUE(ram);
+  // As QEMU does it.
+  const UniqueFd theirs(open(fmt::format("/proc/self/fd/{}", ram->fd()).c_str(), O_RDWR));
+  ASSERT_TRUE(theirs);
+
+  for (const off_t size : {off_t{0}, off_t{4096}, off_t{257 * kMiB}}) {
+    EXPECT_EQ(ftruncate(theirs.get(), size), -1) << size;
+    EXPECT_EQ(errno, EPERM);
+  }
+  EXPECT_EQ(fcntl(theirs.get(), F_ADD_SEALS, F_SEAL_WRITE), -1) << "or the guest could not write";
+
+  std::byte last{};
+  const RamPiece piece{GuestPhys(0), 0, 256 * kMiB};
+  EXPECT_TRUE(
+      ram->guest_memory(std::span(&piece, 1)).read(GuestPhys(256 * kMiB - 1), std::span(&last, 1)));
 }
 
 TEST(SharedRam, SaysWhenThereIsNoRoom) {

@@ -169,6 +169,22 @@ class Ends(unittest.TestCase):
         self.assertGreater(outcome.counts()["<total>"], 0, outcome)
         self.assertRegex(outcome.stderr, r"(?i)qemu")
 
+    def test_qemu_is_in_a_sandbox_and_cannot_shrink_the_guests_memory(self):
+        running, _ = self.storm()
+        qemu = running.qemu()[0]
+
+        status = pathlib.Path(f"/proc/{qemu}/status").read_text()
+        self.assertRegex(status, r"(?m)^Seccomp:\t2$", "a filter")
+        memory = [link for link in pathlib.Path(f"/proc/{qemu}/fd").iterdir()
+                  if "ringside-guest-ram" in os.readlink(link)]
+        self.assertTrue(memory)
+        for link in memory:
+            with open(link, "r+b", buffering=0) as file, self.assertRaises(PermissionError):
+                file.truncate(4096)
+        running.process.send_signal(signal.SIGINT)
+
+        self.assertEqual(running.finish(60).status, 0)
+
     def check_guest_goes_away(self, command, word):
         outcome = ringside.run(PROGRAM, options=["-q"],
                                command=f"workload --reads 500; {command}; sleep 100")

@@ -40,6 +40,9 @@ std::vector<std::string> qemu_arguments(const MachineConfig& config, Accelerator
       cpu_model(accelerator), "-smp", fmt::format("{}", config.vcpus), "-m",
       fmt::format("{}M", config.memory >> 20), "-nodefaults", "-no-user-config", "-display", "none",
       "-no-reboot", "-S",
+      // Devices are what a guest breaks out through. A QEMU without seccomp refuses this, in its
+      // own words, and we go no further.
+      "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
       // Shared, so that we see the guest's memory; by descriptor, so that no file has a name.
       "-object",
       fmt::format("memory-backend-file,id=ram,size={},mem-path=/proc/self/fd/{},share=on",

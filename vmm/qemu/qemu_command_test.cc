@@ -43,6 +43,8 @@ TEST(QemuCommand, DescribesTheMachine) {
   for (const char* flag : {"-nodefaults", "-no-user-config", "-no-reboot", "-S"}) {
     EXPECT_TRUE(has(arguments, flag)) << flag;
   }
+  EXPECT_EQ(value_of(arguments, "-sandbox"),
+            "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
   EXPECT_EQ(value_of(arguments, "-cpu"), "max,-cx16");
   const auto with_kvm = qemu_arguments(small_config(), Accelerator::Kvm, kFds);
   EXPECT_EQ(value_of(with_kvm, "-accel"), "kvm");
