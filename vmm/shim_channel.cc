@@ -73,13 +73,17 @@ std::atomic_ref<std::uint64_t> SpinShim::head_of(unsigned mailbox) const {
   return word(SHIM_MAILBOX_OFFSET + mailbox * SHIM_MAILBOX_SIZE);
 }
 
-/// The one copy of what a trap wrote. The counters behind it are not part of it.
-shim_mailbox SpinShim::copy_trap(unsigned mailbox) const {
-  shim_mailbox copy{};
+/// The one copy of what a trap wrote, if `head` is still the mailbox's. A shim that lost patience
+/// takes its request back, and the mailbox may be another trap's while we copy. The counters behind
+/// it are not part of it.
+std::optional<shim_mailbox> SpinShim::copy_trap(unsigned mailbox, std::uint64_t head) const {
+  std::optional<shim_mailbox> copy(std::in_place);
   const std::size_t offset = SHIM_MAILBOX_OFFSET + mailbox * SHIM_MAILBOX_SIZE;
-  std::memcpy(&copy, region_.data() + offset, SHIM_BOX_TRAP_BYTES);
-  // The compiler must not go back to the shared bytes for a field that it wants again.
-  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::memcpy(&*copy, region_.data() + offset, SHIM_BOX_TRAP_BYTES);
+  // Neither may the second look move before the copy, nor the compiler go back to the shared bytes
+  // for a field that it wants again.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (head_of(mailbox).load(std::memory_order_relaxed) != head) copy.reset();
   return copy;
 }
 
@@ -202,10 +206,11 @@ void SpinShim::answer(std::uint32_t mailbox, TrapSink& sink) {
 }
 
 void SpinShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
-  const shim_mailbox box = copy_trap(mailbox);
-  const GuestVirt address(box.address);
+  const auto box = copy_trap(mailbox, head);
+  if (!box) return;  // the trap has gone on alone and is counted; what came after it is raised anew
+  const GuestVirt address(box->address);
   if (knows(address)) {
-    sink.on_trap(Trap{address, box.tsc, GuestVirt(box.percpu), registers_of(box)});
+    sink.on_trap(Trap{address, box->tsc, GuestVirt(box->percpu), registers_of(*box)});
   } else {
     rejected_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -256,10 +261,9 @@ std::optional<Registers> SpinShim::waiting(GuestVirt percpu_base) const {
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
     const std::uint64_t head = head_of(i).load(std::memory_order_acquire);
     if (state_of(head) != SHIM_RAISED && state_of(head) != SHIM_ANSWERED) continue;
-    const shim_mailbox box = copy_trap(i);
-    const bool same_trap = head_of(i).load(std::memory_order_acquire) >> 8 == head >> 8;
-    if (same_trap && box.percpu == percpu_base.raw() && knows(GuestVirt(box.address))) {
-      return registers_of(box);
+    const auto box = copy_trap(i, head);
+    if (box && box->percpu == percpu_base.raw() && knows(GuestVirt(box->address))) {
+      return registers_of(*box);
     }
   }
   return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -46,7 +47,7 @@ class SpinShim final : public Shim {
  private:
   std::atomic_ref<std::uint64_t> word(std::size_t offset) const;
   std::atomic_ref<std::uint64_t> head_of(unsigned mailbox) const;
-  shim_mailbox copy_trap(unsigned mailbox) const;
+  std::optional<shim_mailbox> copy_trap(unsigned mailbox, std::uint64_t head) const;
   std::optional<std::uint32_t> bucket_of(GuestVirt address) const;
   bool knows(GuestVirt address) const { return bucket_of(address).has_value(); }
   void serve(unsigned mailbox, std::uint64_t head, TrapSink& sink);

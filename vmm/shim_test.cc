@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
 
 #include "vmm/inert_machine_for_tests.h"
@@ -367,6 +369,71 @@ TEST_F(ShimChannel, DoesNotAnswerATrapThatReplacedTheOneItLookedAt) {
   shim_.poll(sink_);
 
   EXPECT_EQ(box(0).head, 2u << 8 | SHIM_RAISED);
+}
+
+/// A region whose first mailbox crosses a page, and a guest that acts when the second is touched.
+class RegionThatChanges {
+ public:
+  explicit RegionThatChanges(std::function<void()> act) : act_(std::move(act)) {
+    void* mapped = mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    EXPECT_NE(mapped, MAP_FAILED);
+    bytes_ = static_cast<std::byte*>(mapped);
+    current = this;
+    struct sigaction action {};
+    action.sa_handler = [](int) { current->touched(); };
+    sigaction(SIGSEGV, &action, &before_);
+  }
+  ~RegionThatChanges() {
+    sigaction(SIGSEGV, &before_, nullptr);
+    munmap(bytes_, kSize);
+  }
+  RegionThatChanges(const RegionThatChanges&) = delete;
+  RegionThatChanges& operator=(const RegionThatChanges&) = delete;
+
+  std::span<std::byte> region() { return {bytes_ + kPage - kBefore, SHIM_REGION_SIZE}; }
+  shim_mailbox& box() {
+    return *reinterpret_cast<shim_mailbox*>(region().data() + SHIM_MAILBOX_OFFSET);
+  }
+  void wait_for_touch() { mprotect(second_page(), kPage, PROT_NONE); }
+
+ private:
+  static constexpr std::size_t kPage = 4096, kBefore = SHIM_BOX_REGS;
+  static constexpr std::size_t kSize = SHIM_REGION_SIZE + kPage;
+  static inline RegionThatChanges* current = nullptr;
+
+  std::byte* second_page() { return bytes_ + SHIM_MAILBOX_OFFSET + kPage; }
+  void touched() {
+    mprotect(second_page(), kPage, PROT_READ | PROT_WRITE);
+    act_();
+  }
+
+  std::byte* bytes_ = nullptr;
+  std::function<void()> act_;
+  struct sigaction before_ {};
+};
+
+TEST(ShimChannelCopy, FiresNoTrapWhoseMailboxChangesWhileItIsCopied) {
+  RegionThatChanges* changes = nullptr;
+  RegionThatChanges guest([&] {  // it lost patience, and another trap took the mailbox
+    changes->box().head = 2 << 8 | SHIM_RAISED;
+    changes->box().regs[SHIM_RDI] = 2;
+  });
+  changes = &guest;
+  SpinShim shim(guest.region(), GuestVirt(0xffffffff9f000000), 1, {});
+  ASSERT_TRUE(shim.add_entry(kText, *shim.allocate_slot(8)));
+  Recorder sink;
+  guest.box().address = kText.raw();
+  guest.box().head = 1 << 8 | SHIM_RAISED;
+  guest.wait_for_touch();
+
+  shim.poll(sink);
+
+  EXPECT_TRUE(sink.traps.empty()) << "half of one trap and half of another";
+  EXPECT_EQ(guest.box().head, 2u << 8 | SHIM_RAISED) << "not answered either";
+  EXPECT_EQ(shim.poll(sink), 1u);
+  ASSERT_EQ(sink.traps.size(), 1u);
+  EXPECT_EQ(sink.traps[0].registers.rdi, 2u);
 }
 
 TEST_F(ShimChannel, WritesTheTableThatTheShimReads) {
