@@ -19,7 +19,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(3)
+#define SHIM_VERSION SHIM_U(4)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_REGION_SIZE SHIM_U(0x1000000) /* 16 MiB */
@@ -37,7 +37,8 @@
 
 /* The table is open-addressed: hash = (low 32 bits of the address * SHIM_HASH) >> (32 - BITS),
  * then linear. An entry is key | slot offset << 32; key 0 is empty. Entries stay for ever, so that
- * walks stay whole; one with slot offset 0 was taken out, and its int3 is not ours any more. */
+ * walks stay whole; one with slot offset 0 was taken out: an int3 there is not ours any more, and
+ * where there is none, a trap that began before resumes at the address itself. */
 #define SHIM_HASH SHIM_U(0x9e3779b1)
 
 /* The state byte of a mailbox. */

@@ -61,7 +61,7 @@ look_up:
   cmp %ecx, %edx
   jne other_key
   shr $32, %rdx
-  jz foreign /* an entry that was taken out */
+  jz taken_out
   lea shim_base(%rip), %rbx
   add %rbx, %rdx
   mov %rdx, FRAME_RIP(%rsp) /* whatever happens next, resume in the slot */
@@ -199,6 +199,15 @@ next_box:
   cmp %rax, %rbx
   jb claim
   lock incq shim_control + SHIM_CONTROL_OVERFLOWS(%rip)
+  jmp resume
+
+/* Of an entry that was taken out the int3 may be the guest's own by now, or not there any more since
+ * this trap began: then no handler would know it, and what stands there now is what is to run. The
+ * kernel has just executed that byte, so it can be read. */
+taken_out:
+  cmpb $0xcc, (%rcx)
+  je foreign
+  mov %rcx, FRAME_RIP(%rsp)
   jmp resume
 
 other_key:

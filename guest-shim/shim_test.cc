@@ -98,6 +98,13 @@ std::uint64_t address_of(const void* what) {
   return reinterpret_cast<std::uint64_t>(what);
 }
 
+void put_jump_to_slot_end(unsigned char* at) {
+  const unsigned char jump[] = {0xff, 0x25, 0, 0, 0, 0};  // to the address behind it
+  const auto target = reinterpret_cast<std::uint64_t>(&shim_test_slot);
+  std::memcpy(at, jump, sizeof jump);
+  std::memcpy(at + sizeof jump, &target, sizeof target);
+}
+
 struct Rings {
   unsigned count = 0;
   std::uint64_t value = 0, port = 0;
@@ -118,6 +125,27 @@ void on_ring(int, siginfo_t*, void* context) {
   if (rings.to_answer != nullptr) answer_box(*rings.to_answer);
 }
 
+/// A jump to where a slot ends, at an address that the table can hold; with another first byte.
+class TrappedText {
+ public:
+  explicit TrappedText(unsigned char first) {
+    constexpr std::size_t kPage = 4096;
+    void* mapped = mmap(nullptr, kPage, PROT_READ | PROT_WRITE | PROT_EXEC,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    EXPECT_NE(mapped, MAP_FAILED);
+    bytes_ = static_cast<unsigned char*>(mapped);
+    put_jump_to_slot_end(bytes_);
+    bytes_[0] = first;
+  }
+  ~TrappedText() { munmap(bytes_, 4096); }
+  TrappedText(const TrappedText&) = delete;
+  TrappedText& operator=(const TrappedText&) = delete;
+  std::uint64_t address() const { return address_of(bytes_); }
+
+ private:
+  unsigned char* bytes_;
+};
+
 class ShimCode : public testing::Test {
  protected:
   void SetUp() override {
@@ -133,7 +161,7 @@ class ShimCode : public testing::Test {
     replace({0xc1, 0xe8, SHIM_MAILBOX_SHIFT, 0xef}, {0xc1, 0xe8, SHIM_MAILBOX_SHIFT, 0xcc});
     rings = {};
     add_entry(kAddress);
-    put_slot();
+    put_jump_to_slot_end(region_ + SHIM_SLOTS_OFFSET);
     control().active = 1;
     control().heartbeat = 1;
     control().patience = kForever;
@@ -163,11 +191,10 @@ class ShimCode : public testing::Test {
     while (table[bucket] != 0) bucket = (bucket + 1) % SHIM_TABLE_ENTRIES;
     table[bucket] = key | std::uint64_t{SHIM_SLOTS_OFFSET} << 32;
   }
-  void put_slot() {
-    const unsigned char jump[] = {0xff, 0x25, 0, 0, 0, 0};  // to the address behind it
-    const auto target = reinterpret_cast<std::uint64_t>(&shim_test_slot);
-    std::memcpy(region_ + SHIM_SLOTS_OFFSET, jump, sizeof jump);
-    std::memcpy(region_ + SHIM_SLOTS_OFFSET + sizeof jump, &target, sizeof target);
+  void take_out(std::uint64_t address) {
+    auto* table = reinterpret_cast<std::uint64_t*>(region_ + SHIM_TABLE_OFFSET);
+    std::replace(table, table + SHIM_TABLE_ENTRIES,
+                 address | std::uint64_t{SHIM_SLOTS_OFFSET} << 32, address);
   }
   /// One trap at `address` with random registers.
   void trap(std::uint64_t address = kAddress) {
@@ -252,16 +279,26 @@ TEST_F(ShimCode, FindsItsEntryBehindOthersWithTheSameHash) {
 }
 
 TEST_F(ShimCode, PassesOnABreakpointWhoseEntryWasTakenOut) {
-  constexpr std::uint64_t kOther = kAddress + 0x100;
-  add_entry(kOther);
-  auto* table = reinterpret_cast<std::uint64_t*>(region_ + SHIM_TABLE_OFFSET);
-  std::replace(table, table + SHIM_TABLE_ENTRIES, kOther | std::uint64_t{SHIM_SLOTS_OFFSET} << 32,
-               std::uint64_t{kOther});
+  const TrappedText text(0xcc);
+  add_entry(text.address());
+  take_out(text.address());
 
-  trap(kOther);
+  trap(text.address());
 
   EXPECT_EQ(shim_test_where, 2u);
   EXPECT_EQ(control().foreign, 1u);
+  EXPECT_EQ(state(0), unsigned{SHIM_FREE});
+}
+
+TEST_F(ShimCode, ResumesAtTheAddressWhereATakenOutBreakpointIsGoneBeforeItsTrapIsServed) {
+  const TrappedText text(0xff);
+  add_entry(text.address());
+  take_out(text.address());
+
+  trap(text.address());
+
+  expect_resumed();
+  EXPECT_EQ(control().foreign, 0u) << "the kernel's handler would know nothing of it";
   EXPECT_EQ(state(0), unsigned{SHIM_FREE});
 }
 
