@@ -142,6 +142,24 @@ MINI_GUEST(guest_msrs, R"(
   mov [0x200008], eax
   )" MINI_GUEST_POWER_OFF);
 
+// By how much the TSC has moved, in units of 2^40 ticks.
+MINI_GUEST(guest_adjusts_tsc, R"(
+  rdtsc
+  shl rdx, 32
+  or rax, rdx
+  mov rbx, rax
+  mov ecx, 0x3b
+  xor eax, eax
+  mov edx, 0x100
+  wrmsr
+  rdtsc
+  shl rdx, 32
+  or rax, rdx
+  sub rax, rbx
+  shr rax, 40
+  mov [0x200000], eax
+  )" MINI_GUEST_POWER_OFF);
+
 MINI_GUEST(guest_writes_pages, R"(
   mov rdi, 0x400000
   mov ecx, 32
@@ -330,6 +348,18 @@ TEST_F(KvmLiveExits, AccessesOfModelSpecificRegistersAreToldAndDone) {
   EXPECT_EQ(reads[1].values[0], 0x277u);
   EXPECT_EQ(word(0), 0x1000u);
   EXPECT_EQ(word(8), reads[1].values[1] & 0xffff'ffff);
+}
+
+TEST_F(KvmLiveExits, TheTscIsAdjustedAlsoWhereAccessesAreTold) {
+  boot(CODE_OF(guest_adjusts_tsc));
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  if (word(0) != 1) GTEST_SKIP() << "a KVM that moves no TSC, whoever asks";
+  if (!boot_with_sink(CODE_OF(guest_adjusts_tsc), {Kind::MsrRead, Kind::MsrWrite})) {
+    GTEST_SKIP() << refusal();
+  }
+
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  EXPECT_EQ(word(0), 1u);
 }
 
 TEST_F(KvmLiveExits, WrittenPagesAreTold) {

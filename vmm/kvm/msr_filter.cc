@@ -8,7 +8,8 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint32_t kTsc = 0x10;
+/// Of the first base, not filtered.
+constexpr std::uint32_t kTsc = 0x10, kTscAdjust = 0x3b;
 /// Where registers live: Intel's and AMD's architectural ones, Hyper-V's, KVM's own, AMD's two.
 constexpr std::uint32_t kBases[] = {0, 0x4000'0000, 0x4b56'4d00, 0xc000'0000, 0xc001'0000};
 
@@ -24,7 +25,9 @@ Result<void> filter_msrs(const KvmVm& vm, const MsrFilter& filter) {
   // A range says of which direction it speaks; what none speaks of is allowed.
   constexpr std::size_t kBytes = KVM_MSR_FILTER_MAX_BITMAP_SIZE;
   std::array<std::uint8_t, kBytes> denied{}, all_but_tsc{};
-  all_but_tsc[kTsc / 8] = 1u << (kTsc % 8);
+  for (const std::uint32_t left : {kTsc, kTscAdjust}) {
+    all_but_tsc[left / 8] |= static_cast<std::uint8_t>(1u << (left % 8));
+  }
   kvm_msr_filter all{};
   if (flags != 0) {
     all.flags = KVM_MSR_FILTER_DEFAULT_ALLOW;
