@@ -14,7 +14,11 @@ namespace ringside::d {
 class CodeGenerator {
  public:
   explicit CodeGenerator(Resolver& resolver)
-      : resolver_(resolver), types_(resolver.types()), out_(resolver.options().integer_registers) {}
+      : resolver_(resolver),
+        types_(resolver.types()),
+        out_(resolver.options().integer_registers, [this](unsigned n) { return spill_slot(n); }) {}
+  CodeGenerator(const CodeGenerator&) = delete;
+  CodeGenerator& operator=(const CodeGenerator&) = delete;
 
   /// The value of `e` as its own type; string-like arrays as strings when `strings` is set.
   static Checked<dif::Difo> value(Resolver& resolver, const Expr& e);
@@ -84,6 +88,7 @@ class CodeGenerator {
   std::vector<Slot> key_slots(const Expr& e) const;
   Checked<void> push_keys(const Expr& e, const Registers* keys);
   dif::Variable variable(const Symbol& symbol) const;
+  Checked<dif::Variable> spill_slot(unsigned number);
 
   Resolver& resolver_;
   Types& types_;

@@ -275,6 +275,12 @@ dif::Variable CodeGenerator::variable(const Symbol& symbol) const {
   return result;
 }
 
+/// The clause-local variable that stands in for a register. All objects share them: none holds a
+/// value from one object to the next.
+Checked<dif::Variable> CodeGenerator::spill_slot(unsigned number) {
+  return variable(*TRY(resolver_.hidden_local(fmt::format("%spill_{}", number))));
+}
+
 /// `keys` are the values of an element's keys where they have been computed already; they stay.
 Checked<unsigned> CodeGenerator::load_symbol(const Expr& e, const Registers* keys) {
   const Symbol& symbol = *e.symbol;

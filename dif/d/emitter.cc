@@ -10,29 +10,27 @@ constexpr std::size_t kMaxText = (256 << 10) / 4;  // the verifier's limit for o
 
 }  // namespace
 
-Emitter::Emitter(unsigned registers) {
-  for (unsigned reg = registers; reg < dif::kRegisters; ++reg) used_[reg] = true;
-}
-
 Checked<unsigned> Emitter::allocate(const Location& at) {
   const auto free = std::find(used_.begin(), used_.end(), false);
-  if (free == used_.end()) {
+  const auto reg = static_cast<unsigned>(free - used_.begin());
+  if (reg >= registers_ && registers_ < kLeastToSpill) {
     return complain("D_NOREG", at, "Insufficient registers to generate code");
   }
-  *free = true;
-  return static_cast<unsigned>(free - used_.begin());
+  if (free == used_.end()) used_.push_back(true);
+  used_[reg] = true;
+  return reg;
 }
 
 void Emitter::emit(Opcode op, unsigned r1, unsigned r2, unsigned rd) {
-  difo_.text.push_back(dif::encode(op, r1, r2, rd));
+  text_.push_back({op, r1, r2, rd});
 }
 
 void Emitter::indexed(Opcode op, unsigned index, unsigned rd) {
-  difo_.text.push_back(dif::encode_indexed(op, index, rd));
+  text_.push_back({.op = op, .r1 = index, .rd = rd});
 }
 
 void Emitter::push(Opcode op, dif::TupleType type, unsigned size, unsigned value) {
-  difo_.text.push_back(dif::encode_push(op, type, size, value));
+  emit(op, static_cast<unsigned>(type), size, value);
 }
 
 void Emitter::variable(Opcode op, const dif::Variable& variable, unsigned rd) {
@@ -66,21 +64,20 @@ Label Emitter::label() {
 }
 
 void Emitter::branch(Opcode op, Label to) {
-  branches_.emplace_back(static_cast<std::uint32_t>(difo_.text.size()), to.index);
-  difo_.text.push_back(dif::encode_branch(op, 0));
+  text_.push_back({.op = op, .r1 = to.index});
 }
 
 void Emitter::place(Label label) {
-  labels_[label.index] = static_cast<std::uint32_t>(difo_.text.size());
+  labels_[label.index] = static_cast<std::uint32_t>(text_.size());
 }
 
 Checked<dif::Difo> Emitter::finish(unsigned reg, const dif::ValueType& result, const Location& at) {
-  difo_.text.push_back(dif::encode_return(reg));
+  emit(Opcode::Ret, 0, 0, reg);
+  TRY(lower(text_, labels_, registers_, slots_, difo_));
   if (difo_.text.size() > kMaxText || difo_.integers.size() > kMaxTable ||
       difo_.strings.size() > kMaxTable) {
     return complain("D_UNKNOWN", at, "expression is too large");
   }
-  for (const auto& [instruction, label] : branches_) difo_.text[instruction] |= labels_[label];
   if (difo_.strings.empty()) difo_.strings.push_back('\0');
   difo_.result = result;
   return std::move(difo_);

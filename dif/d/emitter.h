@@ -2,13 +2,14 @@
 // Fire context: no.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "dif/d/diagnostic.h"
+#include "dif/d/spill.h"
 #include "dif/insn.h"
 #include "dif/program.h"
 
@@ -23,9 +24,10 @@ struct Label {
 
 class Emitter {
  public:
-  /// `registers` counts r0, and is at most what DIF has.
-  explicit Emitter(unsigned registers = dif::kRegisters);
-  /// A free register, or the complaint that the expression needs too many.
+  /// `registers` counts r0, and is at most what DIF has. Where an object needs more, `slots` take
+  /// their place.
+  Emitter(unsigned registers, SpillSlots slots) : registers_(registers), slots_(std::move(slots)) {}
+  /// The lowest free register, or the complaint that there are too few to spill any.
   Checked<unsigned> allocate(const Location& at);
   /// r0 may be released, to no effect.
   void release(unsigned reg) { used_[reg] = reg == 0; }
@@ -47,12 +49,14 @@ class Emitter {
   Checked<dif::Difo> finish(unsigned reg, const dif::ValueType& result, const Location& at);
 
  private:
-  std::array<bool, dif::kRegisters> used_{true};
+  const unsigned registers_;
+  const SpillSlots slots_;
+  std::vector<bool> used_{true};
+  std::vector<WideInsn> text_;
   dif::Difo difo_;
   std::unordered_map<std::uint64_t, unsigned> integers_;
   std::unordered_map<std::string, unsigned> strings_;
-  std::vector<std::uint32_t> labels_;                              // where they were placed
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> branches_;  // instruction, label
+  std::vector<std::uint32_t> labels_;  // where they were placed
 };
 
 }  // namespace ringside::d

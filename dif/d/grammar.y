@@ -7,6 +7,8 @@ namespace ringside::d { class ParseContext; }
 }
 
 %code {
+#include <type_traits>
+
 #include "dif/d/grammar_nodes.h"
 #include "dif/d/parse_context.h"
 using namespace ringside::d;
@@ -18,8 +20,9 @@ using namespace ringside::d;
 
 #define YYLLOC_DEFAULT(current, rhs, n) \
   (current) = (n) > 0 ? YYRHSLOC(rhs, 1) : YYRHSLOC(rhs, 0)
-#define YYLTYPE_IS_TRIVIAL 1
-#define YYSTYPE_IS_TRIVIAL 1
+// Bison only lets its stack grow when the nodes on it may be copied as bytes.
+#define RINGSIDE_D_LTYPE_IS_TRIVIAL 1
+static_assert(std::is_trivially_copyable_v<ringside::d::Location>);
 
 int ringside_d_lex(RINGSIDE_D_STYPE* value, RINGSIDE_D_LTYPE* at, void* scanner);
 

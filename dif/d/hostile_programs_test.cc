@@ -73,6 +73,9 @@ TEST(HostileProgram, StepsWithinStepsAndConditionsWithinConditions) {
   EXPECT_EQ(
       error_soon("int x[int]; BEGIN { " + repeated("x[", 28) + "1]" + repeated("++]", 27) + "; }"),
       "");
+  EXPECT_EQ(error_soon("int x[int]; BEGIN { " + repeated("x[", 200) + "1]" + repeated("++]", 199) +
+                       "; }"),
+            "");
   EXPECT_NE(error_soon("BEGIN { trace(" + repeated("1?1:", 50'000) + "1); }"), "");
   EXPECT_NE(error_soon("BEGIN { trace(" + repeated("(", 100'000) + "1); }"), "");
 }

@@ -96,6 +96,8 @@ class Resolver {
   /// Declares the variables that assignments in `e` define, for who names them before `e` is
   /// resolved. Complains about nothing: resolve() will.
   void define(Expr* e);
+  /// A 64-bit clause-local variable with a name that no program can write.
+  Checked<const Symbol*> hidden_local(const std::string& name);
   /// How a value of e's type travels; complains about types that cannot.
   Checked<dif::ValueType> value_type(const Expr& e) const;
 

@@ -47,6 +47,13 @@ Checked<Symbol*> Resolver::add_variable(Scope scope, const std::string& name, co
   return &symbols_.back();
 }
 
+Checked<const Symbol*> Resolver::hidden_local(const std::string& name) {
+  if (const Symbol* known = find(Scope::Clause, name)) return known;
+  Symbol* made = TRY(add_variable(Scope::Clause, name, {}));
+  made->type = types_.int64;
+  return made;
+}
+
 TypeId Resolver::builtin_type(dif::BuiltinType type) const {
   switch (type) {
     case dif::BuiltinType::Void: return TypeId{};
