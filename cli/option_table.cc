@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <sstream>
 
@@ -29,12 +30,15 @@ tl::unexpected<Error> bad_value() {
   return fail(ErrorCode::Usage, "Invalid value for specified option");
 }
 
+/// Words count in any case.
 Result<void> set_flag(bool& flag, View value) {
-  constexpr std::array<View, 7> kOn{"", "1", "on", "yes", "true", "set", "enabled"};
-  constexpr std::array<View, 6> kOff{"0", "off", "no", "false", "unset", "disabled"};
-  if (std::find(kOn.begin(), kOn.end(), value) != kOn.end()) {
+  constexpr std::array<View, 8> kOn{"", "1", "on", "yes", "true", "set", "enable", "enabled"};
+  constexpr std::array<View, 7> kOff{"0", "off", "no", "false", "unset", "disable", "disabled"};
+  std::string word(value);
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (std::find(kOn.begin(), kOn.end(), word) != kOn.end()) {
     flag = true;
-  } else if (std::find(kOff.begin(), kOff.end(), value) != kOff.end()) {
+  } else if (std::find(kOff.begin(), kOff.end(), word) != kOff.end()) {
     flag = false;
   } else {
     return bad_value();
@@ -374,7 +378,7 @@ constexpr OptionRow kRows[]{
     {"jstackstrsize", false,
      [](Settings& s, View v) { return set_size(s.java_string_size, v, 0, kMaxString); }},
     {"maxframes", false, frames<&Settings::most_frames>},
-    {"noresolve", false, as_it_is},  // user addresses are numbers anyway
+    {"noresolve", false, flag<&Settings::raw_user_addresses>},
     {"nspec", false,
      [](Settings& s, View v) {
        return set_number(s.engine.speculations, v, 0, kMostSpeculations);

@@ -336,8 +336,9 @@ Result<void> check(const CommandLine& line) {
   if (!line.dof_file.empty() && !line.programs.empty()) {
     return fail(ErrorCode::Usage, "run: the program is in the file; it takes no other");
   }
-  if (line.programs.empty() && line.dof_file.empty() && line.task != Task::List) {
-    return fail(ErrorCode::Usage, "no probes specified");
+  const bool needs_program = line.task != Task::List && line.task != Task::CompileOnly;
+  if (line.programs.empty() && line.dof_file.empty() && needs_program) {
+    return fail(ErrorCode::NotFound, "no probes specified");
   }
   return {};
 }
@@ -369,6 +370,7 @@ void take_format(CommandLine& line, const std::vector<char*>& words, int count) 
 }  // namespace
 
 Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Settings presets) {
+  if (arguments.size() < 2) return fail(ErrorCode::Usage, "no probes specified");
   CommandLine line;
   line.settings = std::move(presets);
   const std::size_t taken = TRY(sub_command(line, arguments));

@@ -89,6 +89,8 @@ TEST(CommandLine, OneLineForEachMistake) {
 
 TEST(CommandLine, WhatIsRefusedForItsValueIsNoBadUsage) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> failures{
+      {{"-q"}, "no probes specified"},
+      {{"-x", "strsize=10"}, "no probes specified"},
       {{"-x", "bufsize=4q", "-n", "BEGIN"},
        "failed to set -x bufsize: Invalid value for specified option"},
       {{"-b", "4q", "-n", "BEGIN"}, "failed to set -b 4q: Invalid value for specified option"},

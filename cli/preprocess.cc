@@ -79,6 +79,15 @@ std::vector<std::string> preprocessor_arguments(const PreprocessorSettings& sett
       // Ours by C's old custom, but names of modules and variables in D.
       "-Ulinux",
       "-Uunix",
+      // Or the system's headers would be GNU C. Words of it that they use all the same, and the two
+      // that hold functions with bodies, go as well.
+      "-U__GNUC__",
+      "-D__attribute__(x)=",
+      "-D__extension__=",
+      "-D__signed__=signed",
+      "-D__builtin_va_list=void*",
+      "-D_BITS_BYTESWAP_H=1",
+      "-D_BITS_UINTN_IDENTITY_H=1",
       "-iquote",
       std::string(folder.empty() ? "." : folder),
   };

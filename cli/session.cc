@@ -121,7 +121,8 @@ class Session {
   Sources sources_;
   std::optional<dif::Program> program_;
   std::unique_ptr<dif::Engine> engine_;
-  std::unique_ptr<guest_linux::UserNames> user_names_;  // null without a Linux that can tell them
+  std::unique_ptr<guest_linux::UserNames> user_names_;  // null without a Linux that can tell them,
+                                                        // and with noresolve
 };
 
 Session::~Session() {
@@ -415,7 +416,7 @@ Result<int> Session::trace() {
   TRY(fit_buffers());
   engine_ = std::make_unique<dif::Engine>(std::move(*verified), line_.settings.engine,
                                           tracer_->vcpu_count());
-  if (guest_.kernel) {
+  if (guest_.kernel && !line_.settings.raw_user_addresses) {
     user_names_ = guest_linux::UserNames::create(guest_.machine->memory(), *guest_.kernel);
   }
   const EngineView view(*engine_, guest_, user_names_.get(), line_.machine.name());
@@ -428,6 +429,8 @@ Result<int> Session::trace() {
 }
 
 Result<int> Session::run() {
+  const bool nothing = line_.programs.empty() && line_.dof_file.empty();
+  if (nothing && line_.task == CommandLine::Task::CompileOnly) return kExitOk;
   TRY(attach());
   if (!line_.programs.empty()) TRY(compile());
   if (!line_.dof_file.empty()) TRY(load());

@@ -258,19 +258,26 @@ Checked<TypeId> Resolver::enum_type(const TypeSpec& spec) {
       return complain("D_DECL_ENOFLOW", enumerator.at,
                       fmt::format("enumerator '{}' value overflows INT_MAX", *enumerator.name));
     }
+    values.push_back({*enumerator.name, next});
+    // The system's headers say again what D's libraries say.
+    const Symbol* const known = find(Scope::Global, *enumerator.name);
+    const bool again = known != nullptr && known->kind == Symbol::Kind::Inline &&
+                       known->value->constant == static_cast<std::uint64_t>(next);
+    ++next;
+    if (again) continue;
     const bool built_in = dif::find_builtin(*enumerator.name) && !is_hidden(*enumerator.name);
-    if (enumerators_.contains(*enumerator.name) || find(Scope::Global, *enumerator.name) ||
-        built_in) {
+    if (enumerators_.contains(*enumerator.name) || known != nullptr || built_in) {
       return complain("D_DECL_IDRED", enumerator.at,
                       fmt::format("identifier redeclared: {}", *enumerator.name));
     }
-    values.push_back({*enumerator.name, next});
-    enumerators_.emplace(*enumerator.name, std::pair(types_.int32, next));
-    ++next;
+    enumerators_.emplace(*enumerator.name, std::pair(types_.int32, next - 1));
   }
   const std::string_view name = spec.name != nullptr ? std::string_view(*spec.name) : "";
   const TypeId made = types_.graph().add_enum(name, 4, true, values);
-  for (const Enumerator& value : values) enumerators_[std::string(value.name)].first = made;
+  for (const Enumerator& value : values) {
+    const auto own = enumerators_.find(std::string(value.name));
+    if (own != enumerators_.end()) own->second.first = made;
+  }
   if (spec.name != nullptr) tags_[{TypeKind::Enum, *spec.name}] = made;
   return made;
 }
