@@ -30,7 +30,7 @@ enum class Flow : std::uint8_t {
 struct Instruction {
   std::uint8_t length = 0;
   Flow flow = Flow::Next;
-  GuestVirt target;               // Call, Jump, ConditionalJump
+  GuestVirt target;               // Call, Jump, ConditionalJump; TableJump: of the table
   std::uint8_t condition = 0xff;  // ConditionalJump by jcc: the low nibble of the opcode; else 0xff
   bool rip_relative = false;
 };

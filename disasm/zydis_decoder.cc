@@ -95,6 +95,9 @@ Instruction summarize(const ZydisDecodedInstruction& raw, GuestVirt address) {
     out.target =
         GuestVirt(address.raw() + raw.length + static_cast<std::uint64_t>(raw.raw.imm[0].value.s));
   }
+  if (out.flow == Flow::TableJump) {
+    out.target = GuestVirt(static_cast<std::uint64_t>(raw.raw.disp.value));
+  }
   if (out.flow == Flow::ConditionalJump) out.condition = condition_of(raw);
   return out;
 }

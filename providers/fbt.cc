@@ -95,7 +95,10 @@ Result<void> FbtProvider::check(Place place) {
 }
 
 Result<GuestVirt> FbtProvider::entry_of(const guest_linux::Symbol& function) const {
-  if (!points_.needs_ftrace_site()) return function.address;
+  if (!points_.needs_ftrace_site()) {
+    TRY(check_entered_once(text_, kernel_.symbols(), function, function.address));
+    return function.address;
+  }
   return entry_site(text_, function, &kernel_.symbols());
 }
 

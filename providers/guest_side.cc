@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "providers/fbt.h"
@@ -13,6 +15,11 @@ namespace {
 
 /// A notice for each of so many changed places; more than that are summed up in one.
 constexpr std::size_t kSingleNotices = 4;
+
+/// How often the guest is stopped, and let go on for a moment, to find it while it is not changing
+/// its own text.
+constexpr unsigned kQuietTries = 2000;
+constexpr auto kQuietWait = std::chrono::milliseconds(5);
 
 }  // namespace
 
@@ -79,9 +86,15 @@ void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts
 Result<void> GuestSide::arm() {
   if (table_.size() == 0) return {};
   orphans_before_ = shim_.counters().orphans;
-  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
-  armed_ = true;  // even if it fails half-way: disarm() restores what was written
-  return table_.arm(paused);
+  for (unsigned n = 0; n < kQuietTries; ++n) {
+    if (n > 0) std::this_thread::sleep_for(kQuietWait);
+    vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
+    if (table_.is_text_changing(paused)) continue;
+    armed_ = true;  // even if it fails half-way: disarm() restores what was written
+    return table_.arm(paused);
+  }
+  return fail(ErrorCode::MachineGone,
+              "the guest's kernel never stops changing its own code: no probe can be placed");
 }
 
 void GuestSide::disarm() {

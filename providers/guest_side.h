@@ -37,6 +37,7 @@ class GuestSide final : public KernelSide {
   LinuxInside inside_events() override { return {kernel_, event_context_}; }
   std::optional<std::uint32_t> tsc_khz() const override;
 
+  void look_again() override { table_.look_again(); }
   void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) override;
   /// Writes every int3, in one pause. Nothing to do without trap probes.
   Result<void> arm() override;

@@ -29,6 +29,9 @@ class KernelSide {
   /// The guest kernel's own idea of the TSC's rate, where it has one by now.
   virtual std::optional<std::uint32_t> tsc_khz() const = 0;
 
+  /// Before probes are looked up: the guest may have changed its text since the last time.
+  virtual void look_again() {}
+
   /// Ties everything to the engine and the clock, and gives the loop its parts. `stacks`: a firing
   /// may follow the kernel's stack.
   virtual void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) = 0;

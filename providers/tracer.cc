@@ -82,10 +82,12 @@ class LiveTracer final : public Tracer {
 
   Result<void> for_each_probe(const dif::ProbeDescription& pattern,
                               const std::function<void(const Probe&)>& visit) override {
+    if (guest_) guest_->look_again();
     return registry_.for_each(pattern, visit);
   }
   Result<void> refusals(const dif::ProbeDescription& pattern,
                         const std::function<void(const Refusal&)>& visit) override {
+    if (guest_) guest_->look_again();
     return registry_.refusals(pattern, visit);
   }
   Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) override { return registry_.by_id(id); }

@@ -1,5 +1,5 @@
 // In this file, top to bottom: reading text, the ftrace site, whose jumps leave a function, the
-// sweep over a function and its cold parts.
+// sweep over a function and its cold parts, functions that begin with a loop.
 #include "providers/tracepoint/function_sites.h"
 
 #include <fmt/format.h>
@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+
+#include "providers/tracepoint/text_sweep.h"
+#include "vmm/base/bytes.h"
 
 namespace ringside::providers {
 namespace {
@@ -41,11 +44,31 @@ bool is_landing_pad(std::span<const std::byte> bytes) {
          starts_with(bytes, kSealedLater);
 }
 
-bool is_ftrace_call(std::span<const std::byte> bytes, GuestVirt at, const SymbolTable& symbols) {
+/// What a call in the place of the ftrace nop is.
+enum class Callee : std::uint8_t { Ftrace, Unnamed, Other };
+Callee callee_of(std::span<const std::byte> bytes, GuestVirt at, const SymbolTable& symbols) {
   const auto in = disasm::decode(bytes, at);
-  if (!in || in->flow != Flow::Call || in->length != kFtraceBytes) return false;
+  if (!in || in->flow != Flow::Call || in->length != kFtraceBytes) return Callee::Other;
   const Symbol* target = symbols.at(in->target);
-  return target == nullptr || target->name.starts_with("ftrace_") || target->name == "__fentry__";
+  if (target == nullptr) return Callee::Unnamed;
+  const bool is_ftrace = target->name.starts_with("ftrace_") || target->name == "__fentry__";
+  return is_ftrace ? Callee::Ftrace : Callee::Other;
+}
+
+/// Whether these bytes are an ftrace site, as a nop, as a call, or on the way from one to the
+/// other.
+bool is_ftrace_site(std::span<const std::byte> bytes, GuestVirt at, const SymbolTable* symbols) {
+  constexpr std::uint8_t kNop[] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+  if (starts_with(bytes, kNop)) return true;
+  if (symbols == nullptr || bytes.size() < kFtraceBytes) return false;
+  if (bytes[0] != std::byte{0xcc}) return callee_of(bytes, at, *symbols) != Callee::Other;
+  // While ftrace rewrites it, an int3 of its own stands on the first byte.
+  std::array<std::byte, kFtraceBytes> site;
+  std::copy_n(bytes.begin(), site.size(), site.begin());
+  site[0] = std::byte{kNop[0]};
+  if (starts_with(site, kNop)) return true;
+  site[0] = std::byte{0xe8};
+  return callee_of(site, at, *symbols) == Callee::Ftrace;
 }
 
 /// "foo" for foo.cold and foo.cold.12; empty for everything else.
@@ -80,10 +103,12 @@ bool is_cold_part_of(const SymbolTable& symbols, const Symbol& part, GuestVirt f
   return false;
 }
 
-class ExitSweep {
+class FunctionSweep {
  public:
-  ExitSweep(const GuestReader& text, const SymbolTable& symbols, const Symbol& function)
-      : text_(text), symbols_(symbols), function_(function.address) {
+  /// Looks for jumps to `watched` as well.
+  FunctionSweep(const GuestReader& text, const SymbolTable& symbols, const Symbol& function,
+                GuestVirt watched = {})
+      : text_(text), symbols_(symbols), function_(function.address), watched_(watched) {
     parts_.push_back({function.address, function.size});
   }
 
@@ -92,6 +117,8 @@ class ExitSweep {
     for (std::size_t i = 0; i < parts_.size(); ++i) TRY(sweep(parts_[i]));
     return std::move(sites_);
   }
+  /// Whether a jump of the function leads to `watched`. After run().
+  bool found_watched() const { return found_watched_; }
 
  private:
   struct Part {
@@ -99,6 +126,7 @@ class ExitSweep {
     std::uint64_t size;
   };
   static constexpr std::size_t kMaxParts = 8;
+  static constexpr std::size_t kMaxTable = 4096;  // entries; no switch of Linux has as many
 
   Result<void> sweep(Part part) {
     if (part.size == 0 || part.size > kMaxFunction) {
@@ -106,18 +134,41 @@ class ExitSweep {
     }
     bytes_.resize(part.size);
     const std::size_t size = read_available(text_, part.start, bytes_);
-    std::size_t at = 0;
-    while (at < size) {
-      const GuestVirt here(part.start.raw() + at);
-      const auto in = disasm::decode(std::span(bytes_).subspan(at, size - at), here);
-      if (!in) {
-        return fail(ErrorCode::Unsupported,
-                    fmt::format("the text at {:#x} does not decode", here.raw()));
-      }
-      note_exit(*in, here);
-      at += in->length;
+    const auto reach =
+        size == part.size ? TextSweep::Reach::ToTheEnd : TextSweep::Reach::NotToTheEnd;
+    const std::span<const std::byte> text(bytes_.data(), size);
+    for (TextSweep steps(text, part.start, reach); !steps.is_done();) {
+      const GuestVirt here = steps.here();
+      const disasm::Instruction in = TRY(steps.next());
+      note_jump(in);
+      note_exit(in, here);
     }
     return {};
+  }
+
+  void note_jump(const disasm::Instruction& in) {
+    switch (in.flow) {
+      case Flow::Jump:
+      case Flow::ConditionalJump: found_watched_ |= in.target == watched_; return;
+      case Flow::TableJump: found_watched_ |= table_leads_to_watched(in.target); return;
+      default: return;
+    }
+  }
+
+  /// Where a table ends nobody says: at the first entry that is no place of this function.
+  bool table_leads_to_watched(GuestVirt table) const {
+    for (std::size_t n = 0; n < kMaxTable; ++n) {
+      const auto place = ringside::load<std::uint64_t>(text_, GuestVirt(table.raw() + 8 * n));
+      if (!place || !is_inside(GuestVirt(*place))) return false;
+      if (*place == watched_.raw()) return true;
+    }
+    return true;
+  }
+
+  bool is_inside(GuestVirt at) const {
+    return std::any_of(parts_.begin(), parts_.end(), [at](const Part& part) {
+      return at >= part.start && at.raw() - part.start.raw() < part.size;
+    });
   }
 
   void note_exit(const disasm::Instruction& in, GuestVirt here) {
@@ -143,9 +194,7 @@ class ExitSweep {
   }
 
   bool leaves(GuestVirt target) {
-    for (const Part& part : parts_) {
-      if (target >= part.start && target.raw() - part.start.raw() < part.size) return false;
-    }
+    if (is_inside(target)) return false;
     const Symbol* symbol = symbols_.at(target);
     if (symbol == nullptr || parts_.size() >= kMaxParts ||
         !is_cold_part_of(symbols_, *symbol, function_)) {
@@ -170,12 +219,56 @@ class ExitSweep {
   const GuestReader& text_;
   const SymbolTable& symbols_;
   GuestVirt function_;
+  GuestVirt watched_;
+  bool found_watched_ = false;
   std::vector<Part> parts_;
   std::vector<std::byte> bytes_;
   std::vector<ReturnSite> sites_;
 };
 
+/// Whether some bytes may be a jump to `target`, or to a cold part or a table that may have one.
+/// Says yes too often, as it looks at every byte; but it need not decode a whole kernel.
+bool may_jump_to(std::span<const std::byte> bytes, GuestVirt start, GuestVirt target,
+                 const SymbolTable& symbols) {
+  for (std::size_t i = 0; i + 1 < bytes.size(); ++i) {
+    const auto opcode = std::to_integer<unsigned>(bytes[i]);
+    const std::uint64_t operand = start.raw() + i + 1;
+    if ((opcode & 0xf0) == 0x70 || opcode == 0xeb || (opcode & 0xfc) == 0xe0) {
+      const auto distance = static_cast<std::int8_t>(bytes[i + 1]);
+      if (operand + 1 + static_cast<std::uint64_t>(distance) == target.raw()) return true;
+    }
+    const bool is_near =
+        opcode == 0xe9 || ((opcode & 0xf0) == 0x80 && i > 0 && bytes[i - 1] == std::byte{0x0f});
+    if (is_near && i + 4 < bytes.size()) {
+      const GuestVirt to(operand + 4 +
+                         static_cast<std::uint64_t>(load_at<std::int32_t>(bytes, i + 1)));
+      if (to == target) return true;
+      if (to >= start && to.raw() - start.raw() < bytes.size()) continue;
+      const Symbol* symbol = symbols.at(to);
+      if (symbol != nullptr && !owner_of_cold_part(symbol->name).empty()) return true;
+    }
+    if (opcode == 0xff && (bytes[i + 1] & std::byte{0x38}) == std::byte{0x20} &&
+        (bytes[i + 1] & std::byte{0xc7}) == std::byte{0x04}) {
+      return true;  // jmp [table + index * 8]
+    }
+  }
+  return false;
+}
+
 }  // namespace
+
+Result<void> check_entered_once(const GuestReader& text, const SymbolTable& symbols,
+                                const Symbol& function, GuestVirt at) {
+  std::vector<std::byte> bytes(std::min(function.size, kMaxFunction));
+  bytes.resize(read_available(text, function.address, bytes));
+  if (!may_jump_to(bytes, function.address, at, symbols)) return {};
+  FunctionSweep sweep(text, symbols, function, at);
+  TRY(sweep.run());
+  if (!sweep.found_watched()) return {};
+  return fail(ErrorCode::Unsupported,
+              fmt::format("{} begins with a loop: its first instruction also runs at every turn",
+                          function.name));
+}
 
 std::optional<FtraceSite> ftrace_site(const GuestReader& text, const Symbol& function,
                                       const SymbolTable* symbols) {
@@ -187,9 +280,7 @@ std::optional<FtraceSite> ftrace_site(const GuestReader& text, const Symbol& fun
     rest = rest.subspan(kLandingPadBytes);
     at = GuestVirt(at.raw() + kLandingPadBytes);
   }
-  constexpr std::uint8_t kNop[] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
-  const bool calls = symbols != nullptr && is_ftrace_call(rest, at, *symbols);
-  if (!starts_with(rest, kNop) && !calls) return std::nullopt;
+  if (!is_ftrace_site(rest, at, symbols)) return std::nullopt;
   return FtraceSite{at, GuestVirt(at.raw() + kFtraceBytes)};
 }
 
@@ -208,12 +299,13 @@ Result<GuestVirt> entry_site(const GuestReader& text, const Symbol& function,
     return fail(ErrorCode::Unsupported,
                 fmt::format("{} has no instruction after its ftrace site", function.name));
   }
+  if (symbols != nullptr) TRY(check_entered_once(text, *symbols, function, site->end));
   return site->end;
 }
 
 Result<std::vector<ReturnSite>> return_sites(const GuestReader& text, const SymbolTable& symbols,
                                              const Symbol& function) {
-  return ExitSweep(text, symbols, function).run();
+  return FunctionSweep(text, symbols, function).run();
 }
 
 }  // namespace ringside::providers

@@ -104,6 +104,88 @@ TEST(EntrySite, TakesTheCallOfAGuestThatTracesItself) {
   EXPECT_FALSE(entry_site(text, text.symbol("traced"))) << "without symbols nobody can tell";
 }
 
+TEST(EntrySite, IsFoundWhileTheGuestsFtraceRewritesIt) {
+  Text text;
+  text.put(0x000, code({0xcc, 0x1f, 0x44, 0, 0, 0x55, 0xc3})).name(0x000, "from_nop");
+  text.put_branch(0x100, {0xcc}, 0x800).put(0x105, code({0x55, 0xc3})).name(0x100, "from_call");
+  text.put(0x200, code({0xcc, 0x55, 0xc3})).name(0x200, "other");
+  text.name(0x800, "ftrace_caller").name(0xa00, "end");
+
+  EXPECT_TRUE(entry_site(text, text.symbol("from_nop"), &text.table()));
+  EXPECT_TRUE(entry_site(text, text.symbol("from_call"), &text.table()));
+  EXPECT_FALSE(entry_site(text, text.symbol("other"), &text.table()));
+}
+
+TEST(EntrySite, RefusesTheHeadOfALoop) {
+  Text text;
+  const auto nop = code({0x0f, 0x1f, 0x44, 0, 0});
+  text.put(0x000, nop).put(0x005, code({0x90, 0x75, 0xfd, 0xc3})).name(0x000, "near");
+  text.put(0x100, nop)
+      .put(0x105, code({0x90}))
+      .put_branch(0x106, {0x0f, 0x85}, 0x105)
+      .put(0x10c, code({0xc3}))
+      .name(0x100, "far");
+  text.put(0x200, nop)
+      .put_branch(0x205, {0x0f, 0x85}, 0x800)
+      .put(0x20b, code({0xc3}))
+      .name(0x200, "through_cold");
+  text.put_branch(0x800, {0xe9}, 0x205).name(0x800, "through_cold.cold");
+  text.put(0x300, nop).put(0x305, code({0x90, 0xe2, 0xfd, 0xc3})).name(0x300, "counted");
+  // mov $0xfd75, %eax: its operand is no jump, though it looks like one to the first instruction.
+  text.put(0x400, nop).put(0x405, code({0xb8, 0x75, 0xfd, 0, 0, 0xc3})).name(0x400, "straight");
+  text.put(0x500, nop).put(0x505, code({0x90, 0x90, 0x75, 0xfd, 0xc3})).name(0x500, "behind");
+  text.name(0x600, "next").name(0x900, "end");
+
+  for (const char* name : {"near", "far", "through_cold", "counted"}) {
+    const auto site = entry_site(text, text.symbol(name), &text.table());
+    ASSERT_FALSE(site) << name;
+    EXPECT_NE(site.error().message.find("begins with a loop"), std::string::npos);
+  }
+  EXPECT_TRUE(entry_site(text, text.symbol("straight"), &text.table()));
+  EXPECT_TRUE(entry_site(text, text.symbol("behind"), &text.table()));
+}
+
+TEST(EntrySite, RefusesWhereASwitchLeads) {
+  Text text;
+  const auto nop = code({0x0f, 0x1f, 0x44, 0, 0});
+  const auto table = static_cast<std::uint32_t>(kBase + 0xc00);
+  for (const std::uint64_t at : {0x000, 0x100}) {
+    text.put(at, nop).put(at + 5, code({0xff, 0x24, 0xc5, 0, 0, 0, 0, 0xc3}));
+    const std::uint32_t place = table + static_cast<std::uint32_t>(at);
+    text.put(at + 8, {std::as_bytes(std::span(&place, 1)).begin(),
+                      std::as_bytes(std::span(&place, 1)).end()});
+  }
+  text.name(0x000, "loops").name(0x100, "leaves").name(0x200, "end");
+  for (const auto& [at, place] : {std::pair(0xc00, 0x00c), std::pair(0xc08, 0x005),
+                                  std::pair(0xd00, 0x10c), std::pair(0xd08, 0x005)}) {
+    const std::uint64_t entry = kBase + static_cast<std::uint64_t>(place);
+    text.put(static_cast<std::uint64_t>(at), {std::as_bytes(std::span(&entry, 1)).begin(),
+                                              std::as_bytes(std::span(&entry, 1)).end()});
+  }
+
+  EXPECT_FALSE(entry_site(text, text.symbol("loops"), &text.table()));
+  EXPECT_TRUE(entry_site(text, text.symbol("leaves"), &text.table()));
+}
+
+TEST(ReturnSites, AreRefusedWhereABreakpointHidesAnInstruction) {
+  Text text;
+  text.put(0x000, code({0xcc, 0x5f, 0xc3})).name(0x000, "first");      // pop r15 or pop rdi
+  text.put(0x100, code({0x90, 0xcc, 0xc3})).name(0x100, "behind");     // one byte, or more
+  text.put(0x200, code({0x75, 0x02, 0xcc, 0xc3})).name(0x200, "jcc");  // may fall through
+  text.put_branch(0x300, {0xe8}, 0x800).put(0x305, code({0xcc, 0xc3})).name(0x300, "call");
+  text.put_branch(0x400, {0xe8}, 0x800).name(0x400, "never_back").name(0x410, "gap");
+  text.put_branch(0x480, {0xe8}, 0x800).put(0x490, code({0x90, 0xc3})).name(0x480, "unnamed_next");
+  text.put(0x500, code({0xc3, 0xcc, 0x90, 0xc3})).name(0x500, "straight_line_speculation");
+  text.name(0x600, "more").name(0x800, "callee").name(0xa00, "end");
+
+  for (const char* name : {"first", "behind", "jcc", "call"}) {
+    EXPECT_FALSE(return_sites(text, text.table(), text.symbol(name))) << name;
+  }
+  EXPECT_TRUE(return_sites(text, text.table(), text.symbol("never_back")));
+  EXPECT_TRUE(return_sites(text, text.table(), text.symbol("unnamed_next")));
+  EXPECT_EQ(return_sites(text, text.table(), text.symbol("straight_line_speculation"))->size(), 2u);
+}
+
 TEST(ReturnSites, AreEveryRetAndEveryJumpThatLeaves) {
   Text text;
   text.put(0x000, code({0x55, 0x75, 0x02, 0x5d, 0xc3}))     // jne over pop, ret

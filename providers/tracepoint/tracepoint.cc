@@ -1,4 +1,4 @@
-// In this file, top to bottom: text without our breakpoints, where an int3 may stand, making a
+// In this file, top to bottom: a function's text as it was, where an int3 may stand, making a
 // tracepoint, arming and disarming, watching.
 #include "providers/tracepoint/tracepoint.h"
 
@@ -8,10 +8,13 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <string_view>
 
 #include "disasm/decoder.h"
 #include "providers/tracepoint/address_index.h"
 #include "providers/tracepoint/function_sites.h"
+#include "providers/tracepoint/original_text.h"
+#include "providers/tracepoint/text_sweep.h"
 #include "vmm/base/check.h"
 
 namespace ringside::providers {
@@ -23,6 +26,7 @@ using guest_linux::Symbol;
 constexpr std::byte kInt3{0xcc};
 constexpr std::uint64_t kMaxFunction = 1 << 20;
 constexpr std::size_t kLongestInstruction = 15;
+constexpr std::uint64_t kFtraceBytes = 5;
 
 enum class Stage : std::uint8_t {
   Prepared,  // slot and table entry are there, the text is untouched
@@ -32,14 +36,15 @@ enum class Stage : std::uint8_t {
 };
 
 struct Point {
-  Point(GuestVirt at, std::span<const std::byte> bytes)
-      : address(at), length(static_cast<std::uint8_t>(bytes.size())) {
+  Point(GuestVirt at, std::span<const std::byte> bytes, std::uint32_t within)
+      : address(at), function(within), length(static_cast<std::uint8_t>(bytes.size())) {
     CHECK(!bytes.empty() && bytes.size() <= instruction.size());
     std::copy(bytes.begin(), bytes.end(), instruction.begin());
   }
   std::byte original() const { return instruction.front(); }
 
   GuestVirt address;
+  std::uint32_t function;                                    // index of its FunctionText
   std::array<std::byte, kLongestInstruction> instruction{};  // that the slot was made from
   std::uint8_t length;
   std::atomic<Stage> stage = Stage::Prepared;  // read by the fire thread
@@ -50,30 +55,13 @@ tl::unexpected<Error> refuse(GuestVirt address, std::string_view why) {
               fmt::format("no probe can stand at {:#x}: {}", address.raw(), why));
 }
 
-/// Kernel text with the original bytes where our int3s are.
-class OriginalText final : public GuestReader {
- public:
-  OriginalText(const vmm::PageTableReader& live, const std::deque<Point>& points,
-               const AddressIndex& index)
-      : live_(live), points_(points), index_(index) {}
-
-  Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
-    live_.forget();  // a module may have come or gone since the last read
-    const auto done = live_.read(at, out);
-    const std::size_t copied =
-        done ? out.size() : std::min<std::uint64_t>(done.error().address - at.raw(), out.size());
-    for (std::size_t i = 0; i < copied; ++i) {
-      if (out[i] != kInt3) continue;
-      const auto id = index_.find(GuestVirt(at.raw() + i));
-      if (id && points_[*id].stage == Stage::Armed) out[i] = points_[*id].original();
-    }
-    return done;
-  }
-
- private:
-  const vmm::PageTableReader& live_;
-  const std::deque<Point>& points_;
-  const AddressIndex& index_;
+/// A function's text when its sites were found. They are good for no other: another module may lie
+/// there by now.
+struct FunctionText {
+  GuestVirt begin;
+  std::uint64_t size = 0;
+  std::optional<FtraceSite> ftrace;
+  std::size_t hash = 0;  // of the original text, without what the kernel rewrites all the time
 };
 
 /// The last instruction boundary that a sweep proved, so that consecutive checks in one function
@@ -84,14 +72,15 @@ struct Boundary {
 
 }  // namespace
 
-struct TracepointTable::State {
-  State(vmm::Machine& of, vmm::Shim& with, const Kernel& knows)
-      : shim(with), kernel(knows), live(of.memory(), knows.table()), text(live, points, index) {}
+struct TracepointTable::State final : OriginalText::Ours {
+  State(vmm::Machine& of, vmm::Shim& with, Kernel& knows)
+      : shim(with), kernel(knows), live(of.memory(), knows.table()), text(live, *this, knows) {}
 
   vmm::Shim& shim;
   const Kernel& kernel;
   std::vector<TracepointTable::Slot> slots;
-  std::deque<Point> points;  // by TracepointId
+  std::deque<Point> points;             // by TracepointId
+  std::vector<FunctionText> functions;  // of the points; one function's follow each other as a rule
   AddressIndex index;
   vmm::PageTableReader live;
   OriginalText text;
@@ -100,6 +89,11 @@ struct TracepointTable::State {
   mutable Boundary boundary;
   mutable std::vector<std::byte> buffer;
 
+  std::optional<std::byte> below(GuestVirt at) const override {
+    const auto id = index.find(at);
+    if (!id || points[*id].stage != Stage::Armed) return std::nullopt;
+    return points[*id].original();
+  }
   std::optional<std::byte> live_byte(GuestVirt at) const {
     std::byte byte;
     if (!live.read(at, std::span(&byte, 1))) return std::nullopt;
@@ -122,7 +116,59 @@ struct TracepointTable::State {
                                                     const Symbol& function) const;
   Result<void> check_patched(GuestVirt address, std::size_t length) const;
   Result<std::span<const std::byte>> check(GuestVirt address, Policy policy) const;
+
+  std::optional<std::size_t> hash_of(const FunctionText& function) const;
+  Result<std::uint32_t> function_at(GuestVirt address);
+  std::vector<bool> unchanged_functions() const;
 };
+
+/// Empty when not all of it can be read.
+std::optional<std::size_t> TracepointTable::State::hash_of(const FunctionText& function) const {
+  buffer.resize(function.size);
+  if (!text.read(function.begin, buffer)) return std::nullopt;
+  const auto leave_out = [&](GuestVirt from, std::uint64_t length) {
+    for (std::uint64_t i = 0; i < length; ++i) {
+      const std::uint64_t index = from.raw() + i - function.begin.raw();
+      if (index < buffer.size()) buffer[index] = std::byte{0};
+    }
+  };
+  if (function.ftrace) leave_out(function.ftrace->begin, kFtraceBytes);
+  const auto sites = kernel.patched_sites();
+  auto site =
+      std::lower_bound(sites.begin(), sites.end(), function.begin,
+                       [](const Kernel::PatchedSite& a, GuestVirt b) { return a.address < b; });
+  for (; site != sites.end() && site->address.raw() - function.begin.raw() < buffer.size();
+       ++site) {
+    leave_out(site->address, site->length);
+  }
+  // SAFETY: char may alias any bytes.
+  const std::string_view bytes(reinterpret_cast<const char*>(buffer.data()), buffer.size());
+  return std::hash<std::string_view>()(bytes);
+}
+
+/// The index of the text of the function that covers `address`, which check() has found good.
+Result<std::uint32_t> TracepointTable::State::function_at(GuestVirt address) {
+  const Symbol* function = kernel.symbols().at(address);
+  CHECK(function != nullptr);
+  if (functions.empty() || functions.back().begin != function->address) {
+    FunctionText fresh{function->address, function->size,
+                       ftrace_site(text, *function, &kernel.symbols()), 0};
+    const auto hash = hash_of(fresh);
+    if (!hash) return refuse(address, "its text cannot be read");
+    fresh.hash = *hash;
+    functions.push_back(fresh);
+  }
+  return static_cast<std::uint32_t>(functions.size() - 1);
+}
+
+std::vector<bool> TracepointTable::State::unchanged_functions() const {
+  std::vector<bool> unchanged;
+  unchanged.reserve(functions.size());
+  for (const FunctionText& function : functions) {
+    unchanged.push_back(hash_of(function) == function.hash);
+  }
+  return unchanged;
+}
 
 Result<void> TracepointTable::State::check_ranges(GuestVirt address, Policy policy) const {
   const auto& symbols = kernel.symbols();
@@ -151,18 +197,16 @@ Result<std::span<const std::byte>> TracepointTable::State::instruction_at(
   buffer.resize(std::min<std::uint64_t>(to, address.raw() + kLongestInstruction) - from.raw());
   if (!text.read(from, buffer)) return refuse(address, "its text cannot be read");
 
-  std::size_t at = 0;
-  const std::size_t goal = address.raw() - from.raw();
-  while (at < goal) {
-    const auto in = disasm::decode(std::span(buffer).subspan(at), GuestVirt(from.raw() + at));
-    if (!in) return refuse(address, "the text before it does not decode");
-    at += in->length;
+  TextSweep sweep(buffer, from, TextSweep::Reach::NotToTheEnd);
+  while (sweep.here() < address) {
+    const auto in = sweep.next();
+    if (!in) return refuse(address, in.error().message);
   }
-  if (at != goal) return refuse(address, "it lies inside an instruction");
-  const auto in = disasm::decode(std::span(buffer).subspan(at), address);
-  if (!in) return refuse(address, "it does not decode");
+  if (sweep.here() != address) return refuse(address, "it lies inside an instruction");
+  const auto in = sweep.next();
+  if (!in) return refuse(address, in.error().message);
   boundary = {function.address, address};
-  return std::span<const std::byte>(buffer).subspan(at, in->length);
+  return std::span<const std::byte>(buffer).subspan(address.raw() - from.raw(), in->length);
 }
 
 /// Whole instructions move to the slot, so no byte of them may be one that the guest patches.
@@ -189,16 +233,20 @@ Result<std::span<const std::byte>> TracepointTable::State::check(GuestVirt addre
     return refuse(address, "it is not in the kernel's text");
   }
   TRY(check_ranges(address, policy));
+  if (!text.trouble()) return refuse(address, text.trouble().error().message);
   const auto bytes = TRY(instruction_at(address, *function));
   TRY(check_patched(address, bytes.size()));
   const auto ftrace = ftrace_site(text, *function, &kernel.symbols());
   if (ftrace && address < ftrace->end && address.raw() + bytes.size() > ftrace->begin.raw()) {
     return refuse(address, "the guest's own ftrace patches it");
   }
+  if (text.has_kprobe(address, bytes.size())) {
+    return refuse(address, "a kprobe of the guest's own stands there, or right before it");
+  }
   return bytes;
 }
 
-TracepointTable::TracepointTable(vmm::Machine& machine, vmm::Shim& shim, const Kernel& kernel)
+TracepointTable::TracepointTable(vmm::Machine& machine, vmm::Shim& shim, Kernel& kernel)
     : state_(std::make_unique<State>(machine, shim, kernel)) {}
 
 TracepointTable::~TracepointTable() = default;
@@ -220,7 +268,9 @@ Result<TracepointId> TracepointTable::add(GuestVirt address, Policy policy) {
     if (s.points[*id].stage == Stage::Dropped) return refuse(address, "the guest changed its text");
     return TracepointId{*id};
   }
-  const auto bytes = TRY(s.check(address, policy));
+  const auto found = TRY(s.check(address, policy));
+  const std::vector<std::byte> bytes(found.begin(), found.end());
+  const std::uint32_t function = TRY(s.function_at(address));
   // The size does not depend on the place: once to learn it, once for the place.
   const auto sized = disasm::relocate(bytes, address, address);
   if (!sized) return refuse(address, sized.error().message);
@@ -231,7 +281,7 @@ Result<TracepointId> TracepointTable::add(GuestVirt address, Policy policy) {
   TRY(s.shim.write_slot(slot, *moved));
   TRY(s.shim.add_entry(address, slot));
   const auto id = static_cast<std::uint32_t>(s.points.size());
-  s.points.emplace_back(address, bytes);
+  s.points.emplace_back(address, bytes, function);
   s.slots.push_back({slot, static_cast<std::uint32_t>(moved->size()), address,
                      static_cast<std::uint8_t>(bytes.size())});
   s.index.insert(address, id);
@@ -248,14 +298,17 @@ std::span<const TracepointTable::Slot> TracepointTable::slots() const {
 
 Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
   State& s = *state_;
-  s.live.forget();
+  s.text.look_again();
+  TRY(s.text.trouble());
+  const std::vector<bool> unchanged = s.unchanged_functions();
   std::vector<vmm::CodeWrite> writes;
   std::vector<std::uint32_t> arming;
   for (std::uint32_t id = 0; id < s.points.size(); ++id) {
     Point& point = s.points[id];
     const Stage stage = point.stage;
     if (stage != Stage::Prepared && stage != Stage::Retired) continue;
-    if (!s.is_unchanged(point)) {
+    if (!unchanged[point.function] || !s.is_unchanged(point) ||
+        s.text.has_kprobe(point.address, point.length)) {
       s.drop(point, s.changed);
       continue;
     }
@@ -268,6 +321,15 @@ Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
     return s.points[a].address < s.points[b].address;
   });
   return machine.write_code(writes);
+}
+
+bool TracepointTable::is_text_changing(vmm::PausedMachine&) const {
+  state_->live.forget();
+  return state_->text.is_changing();
+}
+
+void TracepointTable::look_again() {
+  state_->text.look_again();
 }
 
 Result<void> TracepointTable::disarm(vmm::PausedMachine& machine) {

@@ -29,7 +29,7 @@ struct TracepointId {
 
 class TracepointTable {
  public:
-  TracepointTable(vmm::Machine& machine, vmm::Shim& shim, const guest_linux::Kernel& kernel);
+  TracepointTable(vmm::Machine& machine, vmm::Shim& shim, guest_linux::Kernel& kernel);
   ~TracepointTable();
 
   /// Whether an int3 may stand here; the error (Unsupported) is the reason, for -l -v. With
@@ -51,8 +51,16 @@ class TracepointTable {
   };
   std::span<const Slot> slots() const;
 
-  /// Writes int3 over every tracepoint that is not armed, in this one pause. When it fails, some
-  /// may have been written: disarm() restores those.
+  /// Reads again where the guest's own kprobes stand: before many checks, for the guest goes on.
+  void look_again();
+  /// Whether the guest was stopped while it changes its text. Then what we read of it may be half
+  /// of a change, and what it has read of it before would miss our int3s: let it go on for a
+  /// moment.
+  bool is_text_changing(vmm::PausedMachine& machine) const;
+  /// Writes int3 over every tracepoint that is not armed, in this one pause; not while
+  /// is_text_changing(). Those whose function is not what it was, or where a kprobe of the guest
+  /// has come to stand, are dropped: drop_changed() returns them. When it fails, some may have been
+  /// written: disarm() restores those.
   Result<void> arm(vmm::PausedMachine& machine);
   /// Restores every armed byte that still is ours. After it, a late trap resumes without firing.
   /// What could not be restored stays armed.
@@ -60,8 +68,8 @@ class TracepointTable {
   /// Whether an int3 of ours may stand in the text: then the guest cannot do without the shim.
   bool any_armed() const;
 
-  /// Kernel text as it is without our breakpoints. What reads text to find sites must use it: an
-  /// int3 of ours in the way would put a sweep out of step.
+  /// Kernel text as it is without our breakpoints and without the guest's kprobes. What reads text
+  /// to find sites must use it: an int3 in the way would put a sweep out of step.
   const GuestReader& original_text() const;
 
   /// The tracepoint at `address` that is, or once was, armed. Fire context.

@@ -8,6 +8,7 @@
 
 #include "disasm/code_for_tests.h"
 #include "vmm/inert_machine_for_tests.h"
+#include "vmm/linux/kprobe_fakes_for_tests.h"
 
 namespace ringside::providers {
 namespace {
@@ -66,6 +67,9 @@ class FakeMachine final : public vmm::InertMachine {
   vmm::GuestMemory memory_;
 };
 
+/// Offsets of the guest's own tables.
+constexpr std::uint64_t kKprobeTable = 0x100000, kTextMutex = 0x100400, kKprobes = 0x101000;
+
 class FakeShim final : public vmm::Shim {
  public:
   Result<GuestVirt> allocate_slot(std::size_t size) override {
@@ -104,7 +108,7 @@ class FakeShim final : public vmm::Shim {
   std::uint64_t used_ = 0;
 };
 
-class FakeKernel final : public guest_linux::Kernel {
+class FakeKernel : public guest_linux::Kernel {
  public:
   std::string_view release() const override { return "6.1.0"; }
   const vmm::PageTable& table() const override { return table_; }
@@ -126,8 +130,11 @@ class FakeKernel final : public guest_linux::Kernel {
     for (const auto& [offset, text] : names) {
       all.push_back({GuestVirt(kText.raw() + offset), 0, text, 't', 0});
     }
+    all.push_back({GuestVirt(kText.raw() + kKprobeTable), 0, "kprobe_table", 'b', 0});
+    all.push_back({GuestVirt(kText.raw() + kTextMutex), 0, "text_mutex", 'D', 0});
     symbols_.add_module({"vmlinux", kText, 1 << 20, 0}, std::move(all));
     symbols_.seal();
+    guest_linux::fakes::add_kprobe_types(types_);
   }
 
   std::vector<AddressRange> forbidden;
@@ -140,6 +147,17 @@ class FakeKernel final : public guest_linux::Kernel {
   guest_linux::KernelLayout layout_;
 };
 
+struct NamedKernel : FakeKernel {
+  NamedKernel() {
+    name({{0x000, "f"},
+          {0x100, "g"},
+          {0x200, "__noinstr_text_start"},
+          {0x280, "__noinstr_text_end"},
+          {0x300, "garbage"},
+          {0x400, "end"}});
+  }
+};
+
 /// f: ftrace nop, push rbp, lea rax [rip], ret. g: cs call f, ret.
 class Tracepoints : public testing::Test {
  protected:
@@ -148,12 +166,6 @@ class Tracepoints : public testing::Test {
     machine_.put(0x100, code({0x2e, 0xe8, 0, 0, 0, 0, 0xc3}));
     machine_.put(0x200, code({0x90, 0xc3}));
     machine_.put(0x300, code({0x06, 0x90, 0xc3}));
-    kernel_.name({{0x000, "f"},
-                  {0x100, "g"},
-                  {0x200, "__noinstr_text_start"},
-                  {0x280, "__noinstr_text_end"},
-                  {0x300, "garbage"},
-                  {0x400, "end"}});
     kernel_.forbidden = {{at(0x200), at(0x280)}, {at(0x380), at(0x390)}};
   }
   static GuestVirt at(std::uint64_t offset) { return GuestVirt(kText.raw() + offset); }
@@ -161,6 +173,33 @@ class Tracepoints : public testing::Test {
   void arm() {
     auto paused = pause();
     ASSERT_TRUE(table_.arm(paused));
+  }
+  /// The guest sets a kprobe: its structure, and a breakpoint or the jump to `target`.
+  void set_kprobe(std::uint64_t offset, std::uint64_t target = 0) {
+    guest_linux::fakes::FakeKprobe kprobe{
+        .at = kText.raw() + kKprobes,
+        .address = kText.raw() + offset,
+        .opcode = std::to_integer<std::uint8_t>(machine_.text(offset))};
+    if (target == 0) {
+      machine_.put(offset, code({0xcc}));
+    } else {
+      kprobe.flags = guest_linux::fakes::kFlagOptimized;
+      kprobe.target = kText.raw() + target;
+      for (int i = 0; i < 4; ++i) {
+        kprobe.copied |= std::to_integer<std::uint32_t>(machine_.text(offset + 1 + i)) << 8 * i;
+      }
+      const auto distance = static_cast<std::uint32_t>(target - (offset + 5));
+      machine_.put(offset, code({0xe9}));
+      write(offset + 1, distance);
+    }
+    kprobe.write([this](std::uint64_t at, auto value) { write(at - kText.raw(), value); });
+    write(kKprobeTable, kprobe.node());
+  }
+  void forget_kprobe() { write(kKprobeTable, std::uint64_t{0}); }
+  template <class T>
+  void write(std::uint64_t offset, T value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    machine_.put(offset, {bytes.begin(), bytes.end()});
   }
   std::string reason(std::uint64_t offset, Policy policy = Policy::Normal) {
     const auto allowed = table_.check(at(offset), policy);
@@ -171,7 +210,7 @@ class Tracepoints : public testing::Test {
 
   FakeMachine machine_;
   FakeShim shim_;
-  FakeKernel kernel_;
+  NamedKernel kernel_;
   TracepointTable table_{machine_, shim_, kernel_};
 };
 
@@ -190,7 +229,7 @@ TEST_F(Tracepoints, StandOnlyWhereItIsSafe) {
   EXPECT_TRUE(has(0x100, "static call")) << "it begins inside the instruction";
   EXPECT_EQ(reason(0x106), "allowed");
   EXPECT_TRUE(has(0x200, "this part of its text"));
-  EXPECT_TRUE(has(0x301, "before it does not decode"));
+  EXPECT_TRUE(has(0x301, "does not decode"));
   EXPECT_TRUE(has(0x300, "does not decode"));
   EXPECT_TRUE(has(0x500000, "not in the kernel's text"));
 }
@@ -247,6 +286,130 @@ TEST_F(Tracepoints, SweepAcrossOurOwnBreakpoints) {
   std::byte byte;
   ASSERT_TRUE(table_.original_text().read(at(6), std::span(&byte, 1)));
   EXPECT_EQ(byte, std::byte{0x48});
+}
+
+TEST_F(Tracepoints, SweepAcrossTheGuestsBreakpoints) {
+  set_kprobe(0x006);  // lea: without its first byte, its others are other instructions
+  table_.look_again();
+
+  EXPECT_EQ(reason(0x00d), "allowed");
+  std::array<std::byte, 3> text;
+  ASSERT_TRUE(table_.original_text().read(at(5), text));
+  EXPECT_EQ(text[1], std::byte{0x48});
+}
+
+TEST_F(Tracepoints, SweepAcrossTheGuestsOptimisedKprobes) {
+  machine_.put(0x112, code({0x41, 0x57, 0x48, 0x31, 0xc0, 0xc3}));  // push r15; xor rax, rax; ret
+  FakeKernel kernel;
+  kernel.name({{0x112, "h"}, {0x180, "end"}});
+  set_kprobe(0x112, 0x180000);
+  TracepointTable table(machine_, shim_, kernel);
+
+  EXPECT_TRUE(table.check(at(0x117)));
+  EXPECT_FALSE(table.check(at(0x112)));
+  EXPECT_FALSE(table.check(at(0x114))) << "the jump covers it";
+  std::array<std::byte, 2> text;
+  ASSERT_TRUE(table.original_text().read(at(0x113), text)) << "from its middle on";
+  EXPECT_EQ(text[0], std::byte{0x57});
+  EXPECT_EQ(text[1], std::byte{0x48});
+}
+
+TEST_F(Tracepoints, StandOnNoKprobeNorRightBehindOne) {
+  set_kprobe(0x005);
+  table_.look_again();
+
+  EXPECT_NE(reason(0x005).find("a kprobe of the guest's own"), std::string::npos);
+  EXPECT_NE(reason(0x006), "allowed") << "the kprobe may become a jump of five bytes";
+  EXPECT_EQ(reason(0x00d), "allowed");
+}
+
+TEST_F(Tracepoints, AreRefusedWhereABreakpointIsNobodys) {
+  machine_.put(0x006, code({0xcc}));
+
+  EXPECT_NE(reason(0x00d).find("an int3 stands at"), std::string::npos);
+}
+
+TEST_F(Tracepoints, AreRefusedWhileTheKprobesAreUnknown) {
+  write(kKprobeTable, std::uint64_t{0x1000});
+  table_.look_again();
+  EXPECT_NE(reason(0x005).find("list of kprobes"), std::string::npos);
+
+  forget_kprobe();
+  table_.look_again();
+  EXPECT_EQ(reason(0x005), "allowed");
+}
+
+TEST_F(Tracepoints, AreNotArmedWhereAKprobeHasComeMeanwhile) {
+  ASSERT_TRUE(table_.add(at(0x006)) && table_.add(at(0x00d)));
+  set_kprobe(0x006);
+
+  arm();
+
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(6)});
+  EXPECT_EQ(machine_.text(0x00d), std::byte{0xcc}) << "elsewhere in the function";
+}
+
+TEST_F(Tracepoints, AreNotArmedRightBehindAKprobeThatHasCome) {
+  ASSERT_TRUE(table_.add(at(0x006)));
+  set_kprobe(0x005);
+
+  arm();
+
+  EXPECT_EQ(machine_.text(0x006), std::byte{0x48}) << "the kernel would keep our int3 as its own";
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(6)});
+}
+
+TEST_F(Tracepoints, AreArmedThoughAKprobeHasGone) {
+  machine_.put(0x112, code({0x48, 0x31, 0xc0, 0x90, 0x90, 0x90, 0xc3}));
+  FakeKernel kernel;
+  kernel.name({{0x112, "h"}, {0x180, "end"}});
+  set_kprobe(0x112);
+  TracepointTable table(machine_, shim_, kernel);
+  const auto id = table.add(at(0x118));
+  ASSERT_TRUE(id);
+  machine_.put(0x112, code({0x48}));
+  forget_kprobe();
+
+  auto paused = pause();
+  ASSERT_TRUE(table.arm(paused));
+
+  EXPECT_TRUE(table.is_armed(*id));
+}
+
+TEST_F(Tracepoints, AreNotArmedInAFunctionThatIsAnother) {
+  const auto id = table_.add(at(0x00d));
+  ASSERT_TRUE(id);
+  machine_.put(0x005, code({0x53}));  // push rbx: the ret behind it is what it was
+
+  arm();
+
+  EXPECT_FALSE(table_.is_armed(*id));
+  EXPECT_EQ(machine_.text(0x00d), std::byte{0xc3});
+}
+
+TEST_F(Tracepoints, AreArmedThoughTheGuestHasPatchedItsOwnPlaces) {
+  machine_.put(0x112, code({0x0f, 0x1f, 0x44, 0, 0, 0x66, 0x90, 0x55, 0xc3}));
+  FakeKernel kernel;
+  kernel.name({{0x112, "h"}, {0x180, "end"}});
+  kernel.patched = {{at(0x117), 2, "jump label"}};
+  TracepointTable table(machine_, shim_, kernel);
+  const auto id = table.add(at(0x119));
+  ASSERT_TRUE(id);
+  machine_.put(0x112, code({0xe8, 1, 2, 3, 4, 0xeb, 0x01}));  // ftrace on, the label too
+
+  auto paused = pause();
+  ASSERT_TRUE(table.arm(paused));
+
+  EXPECT_TRUE(table.is_armed(*id));
+}
+
+TEST_F(Tracepoints, KnowWhetherTheGuestIsChangingItsText) {
+  auto paused = pause();
+  EXPECT_FALSE(table_.is_text_changing(paused));
+
+  write(kTextMutex + guest_linux::fakes::kOwnerAt, std::uint64_t{0xffff'8880'0001'0000});
+
+  EXPECT_TRUE(table_.is_text_changing(paused));
 }
 
 TEST_F(Tracepoints, AreDroppedOnceWhenTheGuestChangesTheirText) {

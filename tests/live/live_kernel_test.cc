@@ -426,6 +426,73 @@ std::string complaint(std::span<const std::byte> bytes, GuestVirt from,
   return "";
 }
 
+/// Where any jump or call of the whole text leads, decoded in steps of its own; and where jump
+/// labels lead when they are on, and the fixups of faults.
+template <class Reader>
+std::map<std::uint64_t, std::vector<std::uint64_t>> all_branches(
+    const Reader& reader, const guest_linux::SymbolTable& symbols) {
+  std::map<std::uint64_t, std::vector<std::uint64_t>> from;  // by target
+  for (const auto& [start, size] : text_pieces(symbols)) {
+    std::vector<std::byte> bytes(size);
+    if (!reader.read(start, bytes)) continue;
+    for (std::size_t at = 0; at < bytes.size();) {
+      const GuestVirt here(start.raw() + at);
+      const auto in = disasm::decode(std::span<const std::byte>(bytes).subspan(at), here);
+      at += in ? in->length : 1;
+      if (in && in->target.raw() != 0) from[in->target.raw()].push_back(here.raw());
+    }
+  }
+  const auto table = [&](const char* first, const char* last, std::size_t entry, auto target) {
+    const Symbol* begin = symbols.find(first);
+    const Symbol* end = symbols.find(last);
+    if (begin == nullptr || end == nullptr) return;
+    for (std::uint64_t at = begin->address.raw(); at < end->address.raw(); at += entry) {
+      const auto distance = load<std::int32_t>(reader, GuestVirt(at + target));
+      if (distance) from[at + target + static_cast<std::uint64_t>(*distance)].push_back(at);
+    }
+  };
+  table("__start___jump_table", "__stop___jump_table", 16, 4u);
+  table("__start___ex_table", "__stop___ex_table", 12, 4u);
+  return from;
+}
+
+/// Restarts the machine by an int3 without an IDT, the one int3 that the kernel's C has.
+constexpr std::string_view kHasInt3 = "native_machine_emergency_restart";
+
+/// An entry probe that also fires at every turn of a loop counts too much, and its arguments are
+/// none.
+TYPED_TEST(LiveKernel, NoJumpLeadsToAnEntrySite) {
+  const auto reader = this->reader();
+  const auto& symbols = this->kernel().symbols();
+  const auto branches = all_branches(reader, symbols);
+  std::size_t entries = 0;
+  std::set<std::string> refused;
+  for (const Symbol& function : symbols.symbols()) {
+    if (!function.is_text() || !providers::ftrace_site(reader, function, &symbols)) continue;
+    const auto site = providers::entry_site(reader, function, &symbols);
+    if (!site) {
+      if (function.name == kHasInt3) continue;
+      refused.insert(std::string(function.name));
+      EXPECT_NE(site.error().message.find("begins with a loop"), std::string::npos)
+          << site.error().message;
+      continue;
+    }
+    ++entries;
+    const auto found = branches.find(site->raw());
+    if (found == branches.end()) continue;
+    for (const std::uint64_t from : found->second) {
+      ADD_FAILURE() << symbols.describe(GuestVirt(from)) << " leads to " << symbols.describe(*site);
+    }
+  }
+
+  std::cout << fmt::format("{} entry sites, {} branch targets; {} loops refused: {}\n", entries,
+                           branches.size(), refused.size(), fmt::join(refused, " "));
+  EXPECT_GT(entries, 30'000u);
+  EXPECT_GT(refused.size(), 5u) << "6.1 has 20, 6.12 has 13";
+  EXPECT_LT(refused.size(), 100u);
+  EXPECT_TRUE(refused.contains("workingset_age_nonresident"));
+}
+
 /// Functions that ftrace knows and that decode behind its site, with what happened to each.
 struct EntryCount {
   std::size_t functions = 0, moved = 0;
@@ -443,29 +510,29 @@ TYPED_TEST(LiveKernel, EveryFunctionDecodesAndItsFirstInstructionMoves) {
   std::uint64_t previous = 0;
   for (const Symbol& function : symbols.symbols()) {
     if (!function.is_text() || function.address.raw() == previous) continue;  // an alias
-    if (!providers::ftrace_site(reader, function, &symbols)) continue;
+    const auto ftrace = providers::ftrace_site(reader, function, &symbols);
+    if (!ftrace) continue;
     previous = function.address.raw();
     ++count.functions;
-    const auto site = providers::entry_site(reader, function, &symbols);
-    EXPECT_TRUE(site) << site.error().message;
+    const GuestVirt site = ftrace->end;
     const auto exits = providers::return_sites(reader, symbols, function);
-    EXPECT_TRUE(exits) << function.name << ": " << exits.error().message;
-    if (!site) continue;
+    EXPECT_TRUE(exits || function.name == kHasInt3)
+        << function.name << ": " << exits.error().message;
     std::array<std::byte, 15> window;
-    ASSERT_TRUE(reader.read(*site, window));
-    const auto in = disasm::decode(window, *site);
+    ASSERT_TRUE(reader.read(site, window));
+    const auto in = disasm::decode(window, site);
     ASSERT_TRUE(in) << function.name;
     const auto bytes = std::span<const std::byte>(window).first(in->length);
-    const std::string text = disasm::to_text(bytes, *site);
+    const std::string text = disasm::to_text(bytes, site);
     EXPECT_FALSE(text.empty()) << function.name << ": Capstone cannot print it";
     ++count.printed[text.substr(0, text.find(' '))];
-    const auto moved = disasm::relocate(bytes, *site, slot);
+    const auto moved = disasm::relocate(bytes, site, slot);
     if (!moved) {
       ++count.refused[moved.error().message];
       continue;
     }
     ++count.moved;
-    const std::string trouble = complaint(bytes, *site, *moved, slot);
+    const std::string trouble = complaint(bytes, site, *moved, slot);
     EXPECT_TRUE(trouble.empty()) << function.name << ": " << text << ": " << trouble;
   }
 

@@ -1,0 +1,104 @@
+// In this file, top to bottom: reading, the guest's kprobes, places that are being patched.
+#include "providers/tracepoint/original_text.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace ringside::providers {
+namespace {
+
+using guest_linux::Kernel;
+using guest_linux::kKprobeBytes;
+using guest_linux::Kprobe;
+
+constexpr std::byte kInt3{0xcc};
+/// The guest goes on while its kprobes are read; a list that changes is read again.
+constexpr unsigned kListReadings = 20;
+/// How often, in all, we wait for a place that the guest is patching: it takes microseconds there,
+/// but a guest may say so of every place and for ever.
+constexpr unsigned kWaits = 500;
+constexpr auto kWait = std::chrono::milliseconds(1);
+
+}  // namespace
+
+OriginalText::OriginalText(const vmm::PageTableReader& live, const Ours& ours, Kernel& kernel)
+    : live_(live),
+      ours_(ours),
+      kernel_(kernel),
+      table_(kernel.symbols(), kernel.types()),
+      waits_left_(kWaits) {
+  look_again();
+}
+
+std::size_t OriginalText::copy(GuestVirt at, std::span<std::byte> out,
+                               Result<void, Fault>& done) const {
+  live_.forget();  // a module may have come or gone since the last read
+  done = live_.read(at, out);
+  return done ? out.size() : std::min<std::uint64_t>(done.error().address - at.raw(), out.size());
+}
+
+Result<void, Fault> OriginalText::read(GuestVirt at, std::span<std::byte> out) const {
+  Result<void, Fault> done;
+  std::span<std::byte> copied = out.first(copy(at, out, done));
+  while (waits_left_ > 0 && is_being_patched(at, copied)) {
+    --waits_left_;
+    std::this_thread::sleep_for(kWait);
+    copied = out.first(copy(at, out, done));
+  }
+  for (std::size_t i = 0; i < copied.size(); ++i) {
+    if (copied[i] != kInt3) continue;
+    if (const auto below = ours_.below(GuestVirt(at.raw() + i))) copied[i] = *below;
+  }
+  remove_kprobes(at, copied);
+  return done;
+}
+
+void OriginalText::look_again() {
+  live_.forget();
+  auto kprobes = table_.read(live_);
+  for (unsigned n = 1; !kprobes && n < kListReadings; ++n) kprobes = table_.read(live_);
+  trouble_ = kprobes ? Result<void>() : tl::unexpected(kprobes.error());
+  kprobes_ = kprobes ? std::move(*kprobes) : std::vector<Kprobe>();
+}
+
+std::vector<Kprobe>::const_iterator OriginalText::first_reaching(GuestVirt at) const {
+  const GuestVirt lowest(at.raw() - std::min<std::uint64_t>(at.raw(), kKprobeBytes - 1));
+  return std::lower_bound(kprobes_.begin(), kprobes_.end(), lowest,
+                          [](const Kprobe& a, GuestVirt b) { return a.address < b; });
+}
+
+bool OriginalText::has_kprobe(GuestVirt at, std::size_t size) const {
+  const auto kprobe = first_reaching(at);
+  return kprobe != kprobes_.end() && kprobe->address.raw() < at.raw() + size;
+}
+
+void OriginalText::remove_kprobes(GuestVirt at, std::span<std::byte> copied) const {
+  const std::uint64_t end = at.raw() + copied.size();
+  for (auto kprobe = first_reaching(at); kprobe != kprobes_.end(); ++kprobe) {
+    if (kprobe->address.raw() >= end) break;
+    guest_linux::KprobeBytes now;
+    if (!live_.read(kprobe->address, now)) continue;
+    const auto original = kprobe->original(now);
+    for (std::size_t i = 0; i < original.size(); ++i) {
+      const std::uint64_t index = kprobe->address.raw() + i - at.raw();  // wraps below `at`
+      // What our own int3s replaced is there already.
+      if (index < copied.size() && original[i] != now[i]) copied[index] = original[i];
+    }
+  }
+}
+
+/// While the kernel rewrites a jump label or a static call, an int3 of its own stands there.
+bool OriginalText::is_being_patched(GuestVirt at, std::span<const std::byte> copied) const {
+  const auto sites = kernel_.patched_sites();
+  auto site =
+      std::lower_bound(sites.begin(), sites.end(), at,
+                       [](const Kernel::PatchedSite& a, GuestVirt b) { return a.address < b; });
+  for (; site != sites.end() && site->address.raw() - at.raw() < copied.size(); ++site) {
+    const bool is_rewritten = site->length > 1;  // not one of the exception table
+    if (is_rewritten && copied[site->address.raw() - at.raw()] == kInt3) return true;
+  }
+  return false;
+}
+
+}  // namespace ringside::providers

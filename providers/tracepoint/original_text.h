@@ -1,0 +1,55 @@
+// Kernel text as it is without breakpoints: without ours, and without the guest's own kprobes.
+// What reads text to find sites must use it: an int3 in the way would put a sweep out of step.
+// Used by the tracepoint table. Does not: recover what debuggers in the guest replaced.
+// Fire context: no.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "vmm/base/guest_reader.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/linux/kprobes.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::providers {
+
+class OriginalText final : public GuestReader {
+ public:
+  /// Knows where int3s of ours stand now, and what is below them.
+  class Ours {
+   public:
+    virtual ~Ours() = default;
+    virtual std::optional<std::byte> below(GuestVirt at) const = 0;
+  };
+
+  OriginalText(const vmm::PageTableReader& live, const Ours& ours, guest_linux::Kernel& kernel);
+
+  Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override;
+
+  /// Reads the guest's kprobes again.
+  void look_again();
+  /// Why the original text is not known anywhere; good until look_again().
+  const Result<void>& trouble() const { return trouble_; }
+  /// Whether a kprobe of the guest has changed, or may yet change, one of these bytes.
+  bool has_kprobe(GuestVirt at, std::size_t size) const;
+  /// Whether the guest is changing its text; good while the machine is paused.
+  bool is_changing() const { return table_.is_changing(live_); }
+
+ private:
+  void remove_kprobes(GuestVirt at, std::span<std::byte> copied) const;
+  bool is_being_patched(GuestVirt at, std::span<const std::byte> copied) const;
+  std::size_t copy(GuestVirt at, std::span<std::byte> out, Result<void, Fault>& done) const;
+  std::vector<guest_linux::Kprobe>::const_iterator first_reaching(GuestVirt at) const;
+
+  const vmm::PageTableReader& live_;
+  const Ours& ours_;
+  const guest_linux::Kernel& kernel_;
+  const guest_linux::KprobeTable table_;
+  std::vector<guest_linux::Kprobe> kprobes_;  // sorted by address
+  Result<void> trouble_;
+  mutable unsigned waits_left_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,39 @@
+// From instruction to instruction through a piece of kernel text. Int3s are steps only where the
+// compiler puts them: behind code that does not go on, and as padding. Any other stands on an
+// instruction that is not known, and to go on behind it would be to go on inside that one.
+// Pure. Fire context: no.
+#pragma once
+
+#include <span>
+
+#include "disasm/decoder.h"
+#include "vmm/base/address.h"
+#include "vmm/base/result.h"
+
+namespace ringside::providers {
+
+class TextSweep {
+ public:
+  /// `bytes` lie at `start`, where an instruction begins. Whether they reach to the function's end.
+  enum class Reach : std::uint8_t { ToTheEnd, NotToTheEnd };
+  TextSweep(std::span<const std::byte> bytes, GuestVirt start, Reach reach)
+      : bytes_(bytes), start_(start), reach_(reach) {}
+
+  /// Where the next instruction begins.
+  GuestVirt here() const { return GuestVirt(start_.raw() + at_); }
+  bool is_done() const { return at_ >= bytes_.size(); }
+  /// The instruction at here(), and a step behind it.
+  /// Error (Unsupported): it does not decode, or an int3 covers it.
+  Result<disasm::Instruction> next();
+
+ private:
+  bool is_padding() const;
+
+  std::span<const std::byte> bytes_;
+  GuestVirt start_;
+  Reach reach_;
+  std::size_t at_ = 0;
+  disasm::Flow before_ = disasm::Flow::Next;  // of the instruction that ends at here()
+};
+
+}  // namespace ringside::providers
