@@ -8,6 +8,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "vmm/base/printable.h"
+
 namespace ringside::cli {
 namespace {
 
@@ -34,14 +36,6 @@ bool readable_now(int fd) {
 }
 
 }  // namespace
-
-std::string printable(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c < 0x20 || c > 0x7e) c = '?';
-  }
-  return result;
-}
 
 std::optional<GuestMessage> parse_guest_line(std::string_view line) {
   using Kind = GuestMessage::Kind;

@@ -53,7 +53,4 @@ class GuestCommand {
   std::string received_;
 };
 
-/// Bytes of the guest that go to a terminal as part of a message of ours: printable, one line.
-std::string printable(std::string_view text);
-
 }  // namespace ringside::cli

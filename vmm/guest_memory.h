@@ -34,7 +34,10 @@ class GuestMemory {
     const Region* region = find(at, out.size());
     if (region == nullptr) [[unlikely]]
       return read_across(at, out);
-    std::memcpy(out.data(), region->bytes.data() + (at.raw() - region->base.raw()), out.size());
+    // memcpy() may not be given the null pointer that no bytes have.
+    if (!out.empty()) {
+      std::memcpy(out.data(), region->bytes.data() + (at.raw() - region->base.raw()), out.size());
+    }
     return true;
   }
   [[nodiscard]] bool write(GuestPhys at, std::span<const std::byte> bytes);

@@ -29,6 +29,14 @@ TEST(GuestMemory, ReadsWhatWasWritten) {
   EXPECT_EQ(ram[0x1ffd], std::byte{1});
 }
 
+TEST(GuestMemory, NoBytesCanAlwaysBeRead) {
+  auto ram = filled(0x1000, 7);
+  const GuestMemory memory({{GuestPhys(0x1000), ram}});
+
+  EXPECT_TRUE(memory.read(GuestPhys(0x1000), {})) << "memcpy() must not see their null pointer";
+  EXPECT_TRUE(memory.read(GuestPhys(0), {}));
+}
+
 TEST(GuestMemory, RefusesRangesThatLeaveRam) {
   auto ram = filled(0x1000, 7);
   GuestMemory memory({{GuestPhys(0x1000), ram}});

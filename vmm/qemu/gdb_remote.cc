@@ -8,6 +8,8 @@
 #include <iterator>
 #include <optional>
 
+#include "vmm/base/printable.h"
+
 namespace ringside::vmm {
 namespace {
 
@@ -137,7 +139,8 @@ Result<void> GdbRemote::await_stop() {
 Result<void> GdbRemote::expect_ok() {
   const std::string answer = TRY(next_answer());
   if (answer == "OK") return {};
-  return fail(ErrorCode::Invalid, fmt::format("QEMU's gdbstub refused a request: {:.20}", answer));
+  return fail(ErrorCode::Invalid,
+              fmt::format("QEMU's gdbstub refused a request: {:.20}", printable(answer)));
 }
 
 Result<void> GdbRemote::attach() {

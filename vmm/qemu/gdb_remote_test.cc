@@ -156,6 +156,20 @@ TEST(GdbRemote, WritesEveryByteWithABoundedNumberInFlight) {
   EXPECT_EQ(seen[kWrites], "Mffffffff810003e7,1:e7");
 }
 
+TEST(GdbRemote, ARefusalDoesNotSteerTheTerminal) {
+  FakePeer stub([](FakePeer& peer) {
+    peer.receive_packet();
+    peer.send(gdb_packet("E\x1b[2J\n"));
+    peer.send(gdb_packet(counted_registers()));
+  });
+  GdbRemote gdb(stub.client());
+
+  const auto registers = gdb.read_registers(0);
+
+  ASSERT_FALSE(registers);
+  EXPECT_EQ(registers.error().message, "QEMU's gdbstub refused a request: E?[2J?");
+}
+
 TEST(GdbRemote, NamesTheFirstRefusedByteAndWritesTheOthers) {
   unsigned taken = 0;
   {

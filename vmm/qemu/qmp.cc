@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "vmm/base/printable.h"
+
 namespace ringside::vmm {
 namespace {
 
@@ -81,8 +83,8 @@ Result<nlohmann::json> QmpClient::execute(std::string_view command,
     if (answered != message.end() && *answered != id) continue;  // to a request given up earlier
     const auto error = message.find("error");
     if (error != message.end()) {
-      return fail(ErrorCode::Invalid,
-                  fmt::format("QEMU refused {}: {:.200}", command, json_text(*error, "desc")));
+      return fail(ErrorCode::Invalid, fmt::format("QEMU refused {}: {:.200}", command,
+                                                  printable(json_text(*error, "desc"))));
     }
     const auto value = message.find("return");
     if (value == message.end()) {

@@ -72,6 +72,21 @@ TEST(Qmp, ReportsARefusalInQemusWords) {
   EXPECT_EQ(answer.error().message, "QEMU refused frobnicate: no such thing");
 }
 
+TEST(Qmp, ARefusalDoesNotSteerTheTerminal) {
+  FakePeer qemu([](FakePeer& peer) {
+    greet(peer);
+    peer.receive_until("\n");
+    peer.send("{\"error\": {\"desc\": \"\\u001b[2J\\nfake: all is well\"}}\r\n");
+  });
+  QmpClient qmp(qemu.client());
+
+  ASSERT_TRUE(qmp.handshake(kPatience));
+  const auto answer = qmp.execute("frobnicate", kPatience);
+
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().message, "QEMU refused frobnicate: ?[2J?fake: all is well");
+}
+
 /// What a handshake makes of a peer that sends `bytes` and then closes.
 ErrorCode handshake_against(const std::string& bytes) {
   FakePeer qemu([&](FakePeer& peer) {
