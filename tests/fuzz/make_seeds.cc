@@ -1,7 +1,7 @@
 // Writes first inputs for the fuzz targets: make_seeds FOLDER GOLDEN. D programs (ours and those of
 // the folder GOLDEN) go to FOLDER/d, what they compile to into FOLDER/dof; kernels into FOLDER/elf
-// and FOLDER/bz; what guests do to devices into FOLDER/ports, FOLDER/uart and FOLDER/virtio. Fire
-// context: no.
+// and FOLDER/bz; what guests do to devices into FOLDER/ports, FOLDER/uart and FOLDER/virtio; what
+// guests and QEMU say into a folder for each target that reads it. Fire context: no.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -9,6 +9,8 @@
 
 #include "tests/fuzz/boot_input.h"
 #include "tests/fuzz/device_input.h"
+#include "tests/fuzz/host_input.h"
+#include "tests/fuzz/kernel_input.h"
 #include "tests/fuzz/seeds.h"
 
 namespace {
@@ -41,6 +43,16 @@ int main(int argc, char** argv) {
   write_all(folder / "ports", fuzz::port_scripts());
   write_all(folder / "uart", fuzz::uart_scripts());
   write_all(folder / "virtio", fuzz::virtio_scripts());
+  write_all(folder / "vmcoreinfo", fuzz::vmcoreinfo_inputs());
+  write_all(folder / "kallsyms", fuzz::kallsyms_inputs());
+  write_all(folder / "btf", fuzz::btf_inputs());
+  write_all(folder / "modules", fuzz::module_inputs());
+  write_all(folder / "stack", fuzz::stack_inputs());
+  write_all(folder / "processes", fuzz::process_inputs());
+  write_all(folder / "user_elf", fuzz::user_elf_inputs());
+  write_all(folder / "mailbox", fuzz::mailbox_inputs());
+  write_all(folder / "gdbstub", fuzz::gdbstub_inputs());
+  write_all(folder / "monitor", fuzz::monitor_inputs());
   int number = 0;
   for (const std::string& source : fuzz::programs(argv[2])) {
     const std::string name = std::to_string(number++);

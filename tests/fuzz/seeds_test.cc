@@ -9,6 +9,9 @@
 
 #include "tests/fuzz/boot_input.h"
 #include "tests/fuzz/device_input.h"
+#include "tests/fuzz/guest_input.h"
+#include "tests/fuzz/host_input.h"
+#include "tests/fuzz/kernel_input.h"
 
 // Each target under its file's name; see meson.build.
 extern "C" int fuzz_d(const std::uint8_t* data, std::size_t size);
@@ -21,8 +24,18 @@ extern "C" int fuzz_uart(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_virtio_block(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_virtio_console(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_virtio_rng(const std::uint8_t* data, std::size_t size);
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
-                                               std::size_t most, unsigned seed);
+extern "C" int fuzz_vmcoreinfo(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_kallsyms(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_btf(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_modules(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_stack(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_processes(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_user_elf(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_mailbox(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_gdbstub(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_monitor(const std::uint8_t* data, std::size_t size);
+extern "C" std::size_t fuzz_run_mutator(std::uint8_t* data, std::size_t size, std::size_t most,
+                                        unsigned seed);
 
 /// What libFuzzer brings along for a mutator of one's own: here, one byte changes.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most) {
@@ -64,16 +77,16 @@ TEST(FuzzTargets, TakeCompiledAndDamagedPrograms) {
     fuzz_run(seed.data(), seed.size());
     std::vector<std::uint8_t> damaged = seed;
     damaged.resize(seed.size() + 1024);
-    const auto size =
-        LLVMFuzzerCustomMutator(damaged.data(), seed.size(), damaged.size(), ++number);
+    const auto size = fuzz_run_mutator(damaged.data(), seed.size(), damaged.size(), ++number);
     fuzz_dof(damaged.data(), size);
     fuzz_run(damaged.data(), size);
   }
 }
 
+using Target = int (*)(const std::uint8_t*, std::size_t);
+
 /// Each input whole, cut at many places, and with one byte changed at a time.
-void feed(int (*target)(const std::uint8_t*, std::size_t),
-          const std::vector<std::vector<std::byte>>& inputs) {
+void feed(Target target, const std::vector<std::vector<std::byte>>& inputs) {
   for (const auto& input : inputs) {
     std::vector<std::uint8_t> bytes(input.size());
     std::memcpy(bytes.data(), input.data(), input.size());
@@ -105,6 +118,43 @@ TEST(FuzzTargets, TakeWholeAndDamagedScriptsForVirtioDevices) {
   feed(fuzz_virtio_block, virtio_scripts());
   feed(fuzz_virtio_console, virtio_scripts());
   feed(fuzz_virtio_rng, virtio_scripts());
+}
+
+/// Each input whole, which is understood; cut at some places, and bent by the mutator.
+void bend(Target target, std::size_t (*read)(std::span<const std::byte>), const Inputs& inputs) {
+  constexpr std::size_t kTimes = 200;
+  for (std::size_t number = 0; number < inputs.size(); ++number) {
+    const auto& input = inputs[number];
+    EXPECT_GT(read(input), 0u) << "the fuzzer would start from nothing: input " << number;
+    std::vector<std::uint8_t> bytes(input.size());
+    std::memcpy(bytes.data(), input.data(), input.size());
+    target(bytes.data(), bytes.size());
+    for (std::size_t n = 0; n < kTimes; ++n) {
+      target(bytes.data(), bytes.size() * n / kTimes);
+      auto bent = bytes;
+      const auto seed = static_cast<unsigned>(n);
+      target(bent.data(), mutate_guest(bent.data(), bent.size(), bent.size(), seed));
+    }
+  }
+}
+
+TEST(FuzzTargets, TakeWholeAndBentKernelMemory) {
+  bend(fuzz_vmcoreinfo, read_vmcoreinfo, vmcoreinfo_inputs());
+  bend(fuzz_kallsyms, read_kallsyms, kallsyms_inputs());
+  bend(fuzz_btf, read_btf, btf_inputs());
+  bend(fuzz_modules, read_modules, module_inputs());
+  bend(fuzz_stack, walk_stack, stack_inputs());
+}
+
+TEST(FuzzTargets, TakeWholeAndBentProcesses) {
+  bend(fuzz_processes, read_processes, process_inputs());
+  bend(fuzz_user_elf, read_user_elf, user_elf_inputs());
+}
+
+TEST(FuzzTargets, TakeWholeAndBentWordsOfGuestsAndQemu) {
+  bend(fuzz_mailbox, serve_mailboxes, mailbox_inputs());
+  bend(fuzz_gdbstub, talk_to_gdbstub, gdbstub_inputs());
+  bend(fuzz_monitor, talk_to_monitor, monitor_inputs());
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ class PagedGuest final : public GuestReader {
     place(at) = std::byte{0};
   }
   void remove_page(std::uint64_t at) { pages_.erase(at / kPage); }
+  /// By their numbers.
+  const auto& pages() const { return pages_; }
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
     ++reads;
     for (std::uint64_t from = at.raw(); !out.empty();) {

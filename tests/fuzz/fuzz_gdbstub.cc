@@ -1,0 +1,10 @@
+// Any bytes as what a gdbstub answers. Fire context: no.
+#include <cstdint>
+#include <span>
+
+#include "tests/fuzz/host_input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  ringside::fuzz::talk_to_gdbstub(std::as_bytes(std::span(data, size)));
+  return 0;
+}

@@ -1,0 +1,44 @@
+// What the targets of vmm/linux do with their bytes, and their first inputs. Beside what the
+// sanitizers see, a CHECK fails when a result leaves the bounds that its header promises, or a
+// second look at the same memory gives another. Each says how much it understood; 0: nothing, of an
+// input that is no first one. Fire context: no.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace ringside::fuzz {
+
+using Inputs = std::vector<std::vector<std::byte>>;
+
+/// RAM of 16 pages, in which a VMCOREINFO and the page tables that it names are looked for.
+std::size_t read_vmcoreinfo(std::span<const std::byte> input);
+Inputs vmcoreinfo_inputs();
+
+/// Where the tables of kallsyms are said to be, and an image of repeated parts; decoded, looked for
+/// by shape, and put into a symbol table.
+std::size_t read_kallsyms(std::span<const std::byte> input);
+Inputs kallsyms_inputs();
+
+/// The kernel's BTF and a module's, and every question that the graph of types answers.
+std::size_t read_btf(std::span<const std::byte> input);
+Inputs btf_inputs();
+
+/// A module list with its symbols, sites and types.
+std::size_t read_modules(std::span<const std::byte> input);
+Inputs module_inputs();
+
+/// ORC tables, registers, and a stack to walk.
+std::size_t walk_stack(std::span<const std::byte> input);
+Inputs stack_inputs();
+
+/// Tasks, their mappings, and the names of what they have mapped.
+std::size_t read_processes(std::span<const std::byte> input);
+Inputs process_inputs();
+
+/// An image that a process has mapped, with its dynamic symbols.
+std::size_t read_user_elf(std::span<const std::byte> input);
+Inputs user_elf_inputs();
+
+}  // namespace ringside::fuzz

@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <array>
+
+#include "tests/fuzz/guest_input.h"
+#include "tests/fuzz/kernel_input.h"
+#include "vmm/base/check.h"
+#include "vmm/linux/btf.h"
+#include "vmm/linux/fakes_for_tests.h"
+#include "vmm/linux/modules.h"
+#include "vmm/linux/user_fakes_for_tests.h"
+
+namespace ringside::fuzz {
+namespace {
+
+using namespace guest_linux;
+
+constexpr std::uint64_t kHead = 0xffff'ffff'8200'0000, kBtfHead = kHead + 0x10;
+constexpr std::uint64_t kModule = 0xffff'ffff'c000'0000, kText = 0xffff'ffff'c100'0000;
+constexpr std::uint64_t kTables = 0xffff'ffff'c200'0000;
+constexpr std::uint64_t kLongestName = 512;  // KSYM_NAME_LEN
+constexpr std::size_t kMostLoaded = 4;       // each may take a second, whatever it says
+
+ModuleLayout module_layout() {
+  ModuleLayout layout{};
+  layout.state = 0;
+  layout.list = 8;
+  layout.name = 24;
+  layout.kallsyms = 80;
+  layout.text_base = 88;
+  layout.text_size = 96;
+  layout.symtab = 0;
+  layout.num_symtab = 8;
+  layout.strtab = 16;
+  layout.typetab = 24;
+  layout.jump_labels = ModuleLayout::Table{104, 112};
+  layout.static_calls = ModuleLayout::Table{120, 128};
+  layout.exceptions = ModuleLayout::Table{136, 144};
+  layout.btf = ModuleLayout::BtfList{0, 16, 24, 0, 8};
+  return layout;
+}
+
+void check_head(const ModuleHead& head) {
+  CHECK(!head.name.empty() && head.name.size() < 64);
+  CHECK(std::ranges::all_of(head.name, [](char c) { return c > ' ' && c < 0x7f; }));
+  CHECK(head.text_base.checked_add(head.text_size));
+}
+
+void check_symbols(const ModuleSymbols& read) {
+  CHECK(read.symbols.size() <= kMaxModuleSymbols);
+  for (const Symbol& symbol : read.symbols) {
+    CHECK(!symbol.name.empty() && symbol.name.size() <= kLongestName);
+    CHECK(symbol.name.data() >= read.names->data());
+    CHECK(symbol.name.data() + symbol.name.size() <= read.names->data() + read.names->size());
+  }
+}
+
+/// Everything about a module, one number for all of it.
+std::size_t load(const GuestInput& guest, const ModuleLayout& layout, const ModuleHead& head) {
+  const ModuleSymbols symbols = read_module_symbols(guest, layout, head);
+  check_symbols(symbols);
+  std::vector<Kernel::PatchedSite> sites;
+  read_module_sites(guest, layout, head, sites);
+  const Kernel::AddressRange text{head.text_base, GuestVirt(head.text_base.raw() + head.text_size)};
+  for (const auto& site : sites) {
+    CHECK(text.contains(site.address) && site.length > 0 && site.length <= 8);
+  }
+  SymbolTable table;
+  if (symbols.names) table.adopt(symbols.names);
+  table.add_module({.name = head.name, .text_base = head.text_base, .text_size = head.text_size},
+                   symbols.symbols);
+  table.seal();
+  CHECK(std::ranges::is_sorted(table.symbols(), {}, &Symbol::address));
+  CHECK(!table.describe(head.text_base).empty());
+  return symbols.symbols.size() * 31 + sites.size();
+}
+
+std::vector<std::size_t> look(const GuestInput& guest) {
+  guest.rewind();
+  std::vector<std::size_t> seen;
+  const ModuleLayout layout = module_layout();
+  const auto heads = list_modules(guest, layout, GuestVirt(kHead));
+  if (!heads) {
+    CHECK(!heads.error().message.empty());
+    return seen;
+  }
+  CHECK(heads->size() <= kMaxModules);
+  std::ranges::for_each(*heads, check_head);
+  for (const ModuleHead& head : std::span(*heads).first(std::min(heads->size(), kMostLoaded))) {
+    seen.push_back(load(guest, layout, head));
+  }
+  TypeGraph graph;
+  for (const ModuleBtf& btf : read_module_btf(guest, layout, GuestVirt(kBtfHead))) {
+    CHECK(btf.bytes->size() <= kMaxBtfBytes);
+    seen.push_back(Btf::read(*btf.bytes, nullptr, graph).has_value() ? 1 : 0);
+    if (seen.size() > 2 * kMostLoaded) break;
+  }
+  seen.push_back(graph.size());
+  return seen;
+}
+
+}  // namespace
+
+std::size_t read_modules(std::span<const std::byte> input) {
+  Script script(input);
+  const GuestInput guest(script);
+  const auto first = look(guest);
+  CHECK(look(guest) == first);
+  return first.size();
+}
+
+namespace {
+
+struct ElfSymbol {
+  std::uint32_t name;
+  std::uint8_t info = 0, other = 0;
+  std::uint16_t section;
+  std::uint64_t value, size = 0;
+};
+
+void put_module(fakes::PagedGuest& guest, std::uint64_t at, std::uint64_t next,
+                std::string_view name, std::uint64_t tables) {
+  guest.put(at, std::uint32_t{0});
+  guest.put(at + 8, next);
+  guest.put_text(at + 24, name);
+  guest.put(at + 80, tables);
+  guest.put(at + 88, kText);
+  guest.put(at + 96, std::uint32_t{0x800});
+  for (std::uint64_t n = 0; n < 3; ++n) {
+    const std::uint64_t entries = tables + 0x100 + n * 0x40;
+    guest.put(at + 104 + n * 16, entries);
+    guest.put(at + 112 + n * 16, std::uint32_t{2});
+    for (std::uint64_t entry = entries; entry < entries + 0x30; entry += 8) {
+      guest.put(entry, static_cast<std::int32_t>(kText + 0x20 + n * 16 - entry));
+      guest.put(entry + 4, static_cast<std::int32_t>(kText + 0x40 - entry - 4));
+    }
+  }
+}
+
+void put_symbols(fakes::PagedGuest& guest, std::uint64_t tables) {
+  const std::uint64_t symtab = tables + 0x200, strtab = tables + 0x300, typetab = tables + 0x400;
+  guest.put(tables, symtab);
+  guest.put(tables + 8, std::uint32_t{4});
+  guest.put(tables + 16, strtab);
+  guest.put(tables + 24, typetab);
+  guest.put(symtab + 24, ElfSymbol{.name = 1, .section = 2, .value = kText + 0x10});
+  guest.put(symtab + 48, ElfSymbol{.name = 10, .section = 0, .value = 0});
+  guest.put(symtab + 72, ElfSymbol{.name = 10, .section = 2, .value = kText + 0x40});
+  guest.put_text(strtab + 1, "lo_ioctl");
+  guest.put_text(strtab + 10, "__SCT__lo_release");
+  guest.put_text(typetab, "?tUt");
+}
+
+void put_types(fakes::PagedGuest& guest, std::uint64_t module) {
+  const std::uint64_t entry = kTables + 0x600, btf = entry + 0x40, data = entry + 0x80;
+  guest.put(kBtfHead, entry);
+  guest.put(entry, kBtfHead);
+  guest.put(entry + 16, module);
+  guest.put(entry + 24, btf);
+  fakes::BtfWriter writer;
+  writer.structure("loop_device", 8, {{"number", writer.integer("int", 4, true), 0}});
+  const auto blob = writer.blob();
+  guest.put(btf, data);
+  guest.put(btf + 8, static_cast<std::uint32_t>(blob.size()));
+  for (std::size_t n = 0; n < blob.size(); ++n) guest.put(data + n, blob[n]);
+}
+
+}  // namespace
+
+Inputs module_inputs() {
+  fakes::PagedGuest empty, two;
+  empty.put(kHead, kHead);
+  empty.put(kBtfHead, kBtfHead);
+  two.put(kHead, kModule + 8);
+  put_module(two, kModule, kModule + 0x208, "loop", kTables);
+  put_module(two, kModule + 0x200, kHead, "ext4", kTables);
+  put_symbols(two, kTables);
+  put_types(two, kModule);
+  auto changing = pieces_of(two.pages());
+  for (Piece late : std::vector(changing)) {
+    late.after = 12;
+    late.bytes = late.bytes.first(late.bytes.size() / 2);
+    changing.insert(changing.begin(), late);
+  }
+  return {write_guest(pieces_of(empty.pages())), write_guest(pieces_of(two.pages())),
+          write_guest(changing)};
+}
+
+}  // namespace ringside::fuzz
