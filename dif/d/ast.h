@@ -159,7 +159,7 @@ struct Expr {
 
   // Filled by resolve.cc.
   TypeId type;
-  std::optional<std::uint64_t> constant;  // an integer known now, as `type` would hold it
+  std::optional<std::uint64_t> constant;  // an integer known now: 64 bits, whatever `type` holds
   bool is_lvalue = false;
   Symbol* symbol = nullptr;                  // Name, Scoped, Call, Index of an associative array
   FoundMember member = {};                   // Member, Arrow

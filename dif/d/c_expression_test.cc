@@ -1,6 +1,8 @@
-// Random well-typed integer expressions mean in D what they mean in C: one C program with all of
-// them, made by the system's compiler, says what each is worth. Shifts beyond the width and
-// divisions by zero are D's own business and left out.
+// Random well-typed integer expressions mean in D what D's rules say: the Guide's types (the wider
+// wins, chars and shorts stay what they are), 64 bits wide values that only some casts and what
+// stores them cut. The rules are told anew here, as C on 64-bit integers; one C program with all
+// expressions, made by the system's compiler, says what each is worth. Divisions by zero are left
+// out.
 // RINGSIDE_EXPRESSIONS=100000 runs more of them, RINGSIDE_SEED=n others.
 #include <gtest/gtest.h>
 
@@ -13,71 +15,146 @@
 namespace ringside::d {
 namespace {
 
-constexpr std::string_view kTypes[] = {"signed char",    "unsigned char", "short",
-                                       "unsigned short", "int",           "unsigned int",
-                                       "long",           "unsigned long", "long long"};
+struct IntegerType {
+  std::string_view name;
+  int size;
+  bool is_signed;
+};
+constexpr IntegerType kTypes[] = {{"signed char", 1, true}, {"unsigned char", 1, false},
+                                  {"short", 2, true},       {"unsigned short", 2, false},
+                                  {"int", 4, true},         {"unsigned int", 4, false},
+                                  {"long", 8, true},        {"unsigned long", 8, false},
+                                  {"long long", 8, true}};
 constexpr std::size_t kTypeCount = std::size(kTypes);
+constexpr IntegerType kInt = kTypes[4], kUnsigned = kTypes[5], kLong = kTypes[6],
+                      kUnsignedLong = kTypes[7];
 constexpr int kValues = 3;    // variables of each type
 constexpr int kDepth = 4;     // so that seven registers do
 constexpr int kAtOnce = 100;  // expressions of one D program
+
+struct Constant {
+  std::string_view text;
+  IntegerType type;
+};
+constexpr Constant kConstants[] = {{"0", kInt},
+                                   {"1", kInt},
+                                   {"2", kInt},
+                                   {"3", kInt},
+                                   {"7", kInt},
+                                   {"100", kInt},
+                                   {"127", kInt},
+                                   {"128", kInt},
+                                   {"255", kInt},
+                                   {"256", kInt},
+                                   {"32767", kInt},
+                                   {"32768", kInt},
+                                   {"65535", kInt},
+                                   {"2147483647", kInt},
+                                   {"2147483648", kLong},
+                                   {"4294967295", kLong},
+                                   {"1U", kUnsigned},
+                                   {"0xffffffff", kUnsigned},
+                                   {"1L", kLong},
+                                   {"5UL", kUnsignedLong},
+                                   {"0x80000000", kUnsigned},
+                                   {"0x7fffffffL", kLong},
+                                   {"9000000000", kLong},
+                                   {"0xffffffffffffffff", kUnsignedLong},
+                                   {"'a'", kInt},
+                                   {"077", kInt}};
+
+/// An expression of D, and the same in C, where its type is `L`: long long. `U` is unsigned.
+struct Both {
+  std::string d, c;
+  IntegerType type;
+  bool constant = false;  // D may know its value
+};
+
+std::string unsigned_of(const Both& x) {
+  return "(U)(" + x.c + ")";
+}
+
+/// The wider type, or the unsigned one of two that are equally wide.
+IntegerType common(const IntegerType& a, const IntegerType& b) {
+  if (a.size != b.size) return a.size > b.size ? a : b;
+  return a.is_signed ? b : a;
+}
+
+/// a op b in C; `type` says whether the operands have signs.
+std::string apply(const std::string& op, const Both& a, const Both& b, const IntegerType& type) {
+  const bool wraps = op == "+" || op == "-" || op == "*";
+  if (type.is_signed && !wraps) return "(L)((" + a.c + ") " + op + " (" + b.c + "))";
+  return "(L)(" + unsigned_of(a) + " " + op + " " + unsigned_of(b) + ")";
+}
 
 class Generator {
  public:
   explicit Generator(unsigned seed) : random_(seed) {}
 
-  std::string constant() {
-    constexpr std::string_view kConstants[] = {
-        "0",     "1",          "2",           "3",           "7",           "100",
-        "127",   "128",        "255",         "256",         "32767",       "32768",
-        "65535", "2147483647", "2147483648",  "4294967295",  "1U",          "0xffffffffU",
-        "1L",    "5UL",        "0x80000000U", "0x7fffffffL", "9000000000L", "0xffffffffffffffffUL",
-        "'a'",   "077"};
-    return std::string(pick(kConstants));
+  Both constant() { return constant(pick(kConstants)); }
+  Both variable(std::size_t type) {
+    const std::string name = "v" + std::to_string(type) + "_" + std::to_string(below(kValues));
+    return {name, "(L)" + name, kTypes[type]};
   }
-  std::string variable(std::size_t type) {
-    return "v" + std::to_string(type) + "_" + std::to_string(below(kValues));
-  }
-  std::string leaf() { return below(3) == 0 ? constant() : variable(below(kTypeCount)); }
+  Both leaf() { return below(3) == 0 ? constant() : variable(below(kTypeCount)); }
 
-  std::string expression(int depth) {
+  Both expression(int depth) {
     if (depth == 0) return leaf();
-    const std::string a = expression(depth - 1);
+    const Both a = expression(depth - 1);
     switch (below(10)) {
-      case 0: return "(" + std::string(kTypes[below(kTypeCount)]) + ")(" + a + ")";
-      case 1: {
-        constexpr std::string_view kUnary[] = {"-", "~", "!", "+"};
-        return std::string(pick(kUnary)) + "(" + a + ")";
-      }
-      case 2:
-        return "((" + a + ") ? (" + expression(depth - 1) + ") : (" + expression(depth - 1) + "))";
-      case 3: return "((" + a + ")" + (below(2) ? " / " : " % ") + divisor() + ")";
-      case 4:
-        return "((" + a + ")" + (below(2) ? " << " : " >> ") + std::to_string(below(32)) + ")";
+      case 0: return cast(a);
+      case 1: return unary(a);
+      case 2: return conditional(a, expression(depth - 1), expression(depth - 1));
+      case 3: return binary(a, below(2) ? "/" : "%", divisor());
+      case 4: return shift(a);
       default: {
         constexpr std::string_view kBinary[] = {"+",  "-", "*",  "&",  "|",  "^",  "<",
                                                 "<=", ">", ">=", "==", "!=", "&&", "||"};
-        return "((" + a + ") " + std::string(pick(kBinary)) + " (" + expression(depth - 1) + "))";
+        const std::string op(pick(kBinary));
+        return binary(a, op, expression(depth - 1));
       }
     }
   }
 
-  /// An assignment to a variable of each kind of width, and what it leaves behind.
-  std::string change() {
-    const std::string target = "w" + std::to_string(below(kTypeCount));
-    const std::string start = "(" + target + " = " + leaf() + ", ";
-    constexpr std::string_view kCompound[] = {"+=", "-=", "*=", "&=", "|=", "^="};
+  /// An assignment to a variable of each kind of width; its value is what was to be stored.
+  Both change() {
+    const std::size_t number = below(kTypeCount);
+    const IntegerType& type = kTypes[number];
+    const std::string w = "w" + std::to_string(number), name(type.name);
+    const Both start = leaf(), old{"", "(L)" + w, type};
+    const auto made = [&](const std::string& d, const std::string& value) {
+      return Both{"(" + w + " = " + start.d + ", " + d + ")",
+                  "(" + w + " = (" + name + ")(" + start.c + "), now = " + value + ", " + w +
+                      " = (" + name + ")now, now)",
+                  type};
+    };
+    constexpr std::string_view kCompound[] = {"+", "-", "*", "&", "|", "^"};
+    const std::string step(below(2) ? "+" : "-");
+    const Both one{"1", "1", kInt};
     switch (below(4)) {
-      case 0: return start + target + (below(2) ? "++" : "--") + ")";
-      case 1: return start + (below(2) ? "++" : "--") + target + ")";
-      case 2: return start + target + " /= " + divisor() + ", " + target + ")";
-      default:
-        return start + target + " " + std::string(pick(kCompound)) + " " + expression(2) + ", " +
-               target + ")";
+      case 0: {  // the old value
+        Both result = made(w + step + step, apply(step, old, one, type));
+        result.c = "(was = (L)(" + name + ")(" + start.c + "), " + result.c + ", was)";
+        return result;
+      }
+      case 1: return made(step + step + w, apply(step, old, one, type));
+      case 2: {
+        const Both by = divisor();
+        return made(w + " /= " + by.d, apply("/", old, by, type));
+      }
+      default: {
+        const std::string op(pick(kCompound));
+        const Both by = expression(2);
+        return made(w + " " + op + "= " + by.d, apply(op, old, by, type));
+      }
     }
   }
 
-  std::string any() {
-    return below(5) == 0 ? change() : expression(1 + static_cast<int>(below(kDepth)));
+  /// What trace() is given, and what is recorded: all bits, or those that the type has.
+  Both any() {
+    const Both e = below(5) == 0 ? change() : expression(1 + static_cast<int>(below(kDepth)));
+    if (below(2) == 0) return {"(long long)" + e.d, e.c, e.type};
+    return {e.d, "(L)(" + std::string(e.type.name) + ")(" + e.c + ")", e.type};
   }
 
   std::int64_t value() {
@@ -93,9 +170,51 @@ class Generator {
   T pick(const T (&all)[N]) {
     return all[below(N)];
   }
-  std::string divisor() {  // never -1: C does not say what INT_MIN / -1 is
-    constexpr std::string_view kDivisors[] = {"1", "2", "3", "7U", "10L", "1000UL", "65536"};
-    return std::string(pick(kDivisors));
+  static Both constant(const Constant& known) {
+    const std::string text(known.text);
+    return {text, "(L)" + text, known.type, true};
+  }
+  Both divisor() {  // never -1: C does not say what LONG_MIN / -1 is
+    constexpr Constant kDivisors[] = {{"1", kInt},       {"2", kInt},    {"3", kInt},
+                                      {"7U", kUnsigned}, {"10L", kLong}, {"1000UL", kUnsignedLong},
+                                      {"65536", kInt}};
+    return constant(pick(kDivisors));
+  }
+
+  /// Cuts to fewer bits, and where a sign goes or comes; else names another type only.
+  Both cast(const Both& a) {
+    const IntegerType& to = kTypes[below(kTypeCount)];
+    const bool cuts = to.size < a.type.size ||
+                      (to.size == a.type.size && to.is_signed != a.type.is_signed) ||
+                      (a.type.is_signed && !to.is_signed);
+    const std::string name(to.name);
+    return {"((" + name + ")" + a.d + ")", cuts ? "(L)(" + name + ")(" + a.c + ")" : a.c, to,
+            a.constant};
+  }
+  Both unary(const Both& a) {
+    constexpr std::string_view kUnary[] = {"-", "~", "!", "+"};
+    std::string op(pick(kUnary));
+    if (op == "-" && a.constant && !a.type.is_signed) op = "~";  // -1U is cut
+    if (op == "!") return {"(!" + a.d + ")", "(L)!(" + a.c + ")", kInt, a.constant};
+    return {"(" + op + a.d + ")", "(L)(" + op + unsigned_of(a) + ")", a.type, a.constant};
+  }
+  static Both conditional(const Both& a, const Both& b, const Both& c) {
+    return {"(" + a.d + " ? " + b.d + " : " + c.d + ")",
+            "((" + a.c + ") ? (" + b.c + ") : (" + c.c + "))", common(b.type, c.type),
+            a.constant && (b.constant || c.constant)};
+  }
+  Both shift(const Both& a) {
+    const std::string op(below(2) ? "<<" : ">>"), count = std::to_string(below(64));
+    const bool keeps_sign = op == ">>" && a.type.is_signed;
+    const std::string operand = keeps_sign ? "(" + a.c + ")" : unsigned_of(a);
+    return {"(" + a.d + " " + op + " " + count + ")",
+            "(L)(" + operand + " " + op + " " + count + ")", a.type, a.constant};
+  }
+  static Both binary(const Both& a, const std::string& op, const Both& b) {
+    const bool is_number = std::string_view("+-*/%&|^").find(op) != std::string_view::npos;
+    const IntegerType type = common(a.type, b.type);
+    return {"(" + a.d + " " + op + " " + b.d + ")", apply(op, a, b, type), is_number ? type : kInt,
+            a.constant && b.constant};
   }
 
   std::mt19937_64 random_;
@@ -103,14 +222,14 @@ class Generator {
 
 struct Program {
   std::string declarations, assignments;
-  std::vector<std::string> expressions;
+  std::vector<Both> expressions;
 };
 
 Program generate(unsigned seed, std::size_t count) {
   Generator generator(seed);
   Program program;
   for (std::size_t type = 0; type < kTypeCount; ++type) {
-    const std::string spelled(kTypes[type]), number = std::to_string(type);
+    const std::string spelled(kTypes[type].name), number = std::to_string(type);
     program.declarations += spelled + " w" + number + ";\n";
     for (int i = 0; i < kValues; ++i) {
       const std::string name = "v" + number + "_" + std::to_string(i);
@@ -126,16 +245,15 @@ Program generate(unsigned seed, std::size_t count) {
 /// What C says, in order; empty when there is no compiler.
 std::vector<std::int64_t> ask_c(const Program& program) {
   std::ostringstream c;
-  c << "#include <stdio.h>\n"
+  c << "#include <stdio.h>\ntypedef long long L;\ntypedef unsigned long long U;\nL now, was;\n"
     << program.declarations << "int main(void) {\n"
     << program.assignments;
-  for (const std::string& e : program.expressions)
-    c << "printf(\"%lld\\n\", (long long)(" << e << "));\n";
+  for (const Both& e : program.expressions) c << "printf(\"%lld\\n\", " << e.c << ");\n";
   c << "return 0; }\n";
   return run_c(c.str());
 }
 
-TEST(Expressions, MeanWhatTheCCompilerSays) {
+TEST(Expressions, MeanWhatTheCCompilerSaysOf64Bits) {
   const Program program = generate(static_cast<unsigned>(setting("RINGSIDE_SEED", 20)),
                                    setting("RINGSIDE_EXPRESSIONS", 1000));
   const auto expected = ask_c(program);
@@ -146,14 +264,15 @@ TEST(Expressions, MeanWhatTheCCompilerSays) {
   for (std::size_t from = 0; from < expected.size() && wrong < 10; from += kAtOnce) {
     const std::size_t to = std::min(from + kAtOnce, expected.size());
     std::string source = program.declarations + "BEGIN {\n" + program.assignments;
-    for (std::size_t i = from; i < to; ++i) source += "trace(" + program.expressions[i] + ");\n";
+    for (std::size_t i = from; i < to; ++i) source += "trace(" + program.expressions[i].d + ");\n";
     const Outcome out = run(source + "}");
     ASSERT_EQ(out.error, "");
     ASSERT_EQ(out.values.size(), to - from);
     for (std::size_t i = from; i < to; ++i) {
       if (out.values[i - from] == Recorded(expected[i])) continue;
       ++wrong;
-      ADD_FAILURE() << program.expressions[i]
+      ADD_FAILURE() << program.expressions[i].d << "\n"
+                    << program.expressions[i].c
                     << "\nD: " << std::get<std::int64_t>(out.values[i - from])
                     << "\nC: " << expected[i] << "\n"
                     << program.assignments;

@@ -11,19 +11,19 @@ namespace ringside::d {
 Checked<dif::Difo> CodeGenerator::value(Resolver& resolver, const Expr& e) {
   CodeGenerator generator(resolver);
   const dif::ValueType type = TRY(resolver.value_type(e));
-  const unsigned reg = TRY(generator.clean(e));
+  const unsigned reg = TRY(generator.evaluate(e));
   return generator.out_.finish(reg, type, e.at);
 }
 
 Checked<dif::Difo> CodeGenerator::string(Resolver& resolver, const Expr& e) {
   CodeGenerator generator(resolver);
-  const unsigned reg = TRY(generator.clean(e));
+  const unsigned reg = TRY(generator.evaluate(e));
   return generator.out_.finish(reg, {dif::ValueKind::String, false, 0}, e.at);
 }
 
 Checked<dif::Difo> CodeGenerator::integer(Resolver& resolver, const Expr& e, TypeId as) {
   CodeGenerator generator(resolver);
-  const unsigned reg = TRY(generator.converted(e, as));
+  const unsigned reg = TRY(generator.fitted(e, as));
   const auto type = generator.types_.value_type(as);
   return generator.out_.finish(reg, type.value_or(dif::ValueType{}), e.at);
 }
@@ -51,7 +51,7 @@ Checked<dif::Difo> CodeGenerator::effect(Resolver& resolver, const Expr& e) {
   if (steps) {
     TRY(generator.step(e, false));  // nobody wants the old value
   } else {
-    TRY(generator.raw(e));
+    TRY(generator.evaluate(e));
   }
   return generator.out_.finish(0, {dif::ValueKind::Void, false, 0}, e.at);
 }
@@ -73,31 +73,28 @@ Checked<void> CodeGenerator::extend(unsigned reg, TypeId type, const Location& a
   return {};
 }
 
-/// Whether a clean `from` may be something other than a clean `to`.
-bool CodeGenerator::representation_differs(TypeId from, TypeId to) const {
-  if (!types_.is_integer(to) || types_.size(to) >= 8) return false;
-  if (!types_.is_integer(from)) return true;
-  const std::uint64_t have = types_.size(from), want = types_.size(to);
-  if (have > want) return true;
-  const bool was_signed = types_.is_signed(from), is_signed = types_.is_signed(to);
-  if (have == want) return was_signed != is_signed;
-  return was_signed && !is_signed;
+/// Whether `e` is always a value of its own type: arithmetic may leave more bits.
+bool CodeGenerator::fits(const Expr& e) const {
+  switch (e.kind) {
+    case ExprKind::Name:
+    case ExprKind::Scoped:
+    case ExprKind::KernelSymbol:
+    case ExprKind::Index:
+    case ExprKind::Member:
+    case ExprKind::Arrow:
+    case ExprKind::Call: return true;
+    case ExprKind::Unary: return e.op == Op::Deref || e.op == Op::Not;
+    case ExprKind::Cast: return types_.cast_cuts(e.a->type, e.type) || fits(*e.a);
+    default: return false;
+  }
 }
 
-Checked<unsigned> CodeGenerator::clean(const Expr& e) {
-  const Value value = TRY(raw(e));
-  if (!value.clean) TRY(extend(value.reg, e.type, e.at));
-  return value.reg;
-}
-
-Checked<unsigned> CodeGenerator::converted(const Expr& e, TypeId to) {
+/// The value of `e` as a variable of type `to` would hold it.
+Checked<unsigned> CodeGenerator::fitted(const Expr& e, TypeId to) {
   if (e.constant && types_.is_scalar(to)) return constant(types_.wrap(to, *e.constant), e.at);
-  const Value value = TRY(raw(e));
-  const bool differs = representation_differs(e.type, to);
-  const bool narrows = differs && types_.size(to) <= types_.size(e.type);
-  if (!value.clean && !narrows) TRY(extend(value.reg, e.type, e.at));
-  if (differs) TRY(extend(value.reg, to, e.at));
-  return value.reg;
+  const unsigned reg = TRY(evaluate(e));
+  if (!fits(e) || types_.cast_cuts(e.type, to)) TRY(extend(reg, to, e.at));
+  return reg;
 }
 
 // Conditions
@@ -110,8 +107,8 @@ Checked<void> CodeGenerator::compare(const Expr& e, bool when, Label to) {
   const bool integers = types_.is_integer(a) && types_.is_integer(b);
   const TypeId work = integers ? types_.arithmetic(a, b) : types_.uint64;
   const bool is_signed = strings || types_.is_signed(work);
-  const unsigned left = TRY(strings ? clean(*e.a) : converted(*e.a, work));
-  const unsigned right = TRY(strings ? clean(*e.b) : converted(*e.b, work));
+  const unsigned left = TRY(evaluate(*e.a));
+  const unsigned right = TRY(evaluate(*e.b));
   out_.emit(strings ? Opcode::Scmp : Opcode::Cmp, left, right);
   out_.release(left);
   out_.release(right);
@@ -152,7 +149,7 @@ Checked<void> CodeGenerator::jump(const Expr& e, bool when, Label to) {
     return {};
   }
   if (e.kind == ExprKind::Binary && e.op >= Op::Lt && e.op <= Op::Ne) return compare(e, when, to);
-  const unsigned reg = TRY(clean(e));
+  const unsigned reg = TRY(evaluate(e));
   out_.emit(Opcode::Tst, reg);
   out_.release(reg);
   out_.branch(when ? Opcode::Bne : Opcode::Be, to);
@@ -172,21 +169,21 @@ Checked<unsigned> CodeGenerator::truth(const Expr& e) {
   return reg;
 }
 
-Checked<CodeGenerator::Value> CodeGenerator::conditional(const Expr& e) {
+Checked<unsigned> CodeGenerator::conditional(const Expr& e) {
   const Label otherwise = out_.label(), end = out_.label();
   TRY(jump(*e.a, false, otherwise));
-  const unsigned result = TRY(converted(*e.b, e.type));
+  const unsigned result = TRY(evaluate(*e.b));
   out_.branch(Opcode::Ba, end);
   out_.place(otherwise);
   out_.release(result);
-  const unsigned second = TRY(converted(*e.c, e.type));
+  const unsigned second = TRY(evaluate(*e.c));
   if (second != result) {  // the first one's register is free again here
     out_.emit(Opcode::Mov, second, 0, result);
     out_.release(second);
   }
   out_.take(result);
   out_.place(end);
-  return Value{result};
+  return result;
 }
 
 // Operators
@@ -202,11 +199,11 @@ Checked<void> CodeGenerator::scale(unsigned reg, std::uint64_t size, const Locat
 }
 
 /// pointer + integer, pointer - integer, pointer - pointer.
-Checked<CodeGenerator::Value> CodeGenerator::pointer_step(Op op, unsigned left, TypeId pointer,
-                                                          const Expr& right) {
+Checked<unsigned> CodeGenerator::pointer_step(Op op, unsigned left, TypeId pointer,
+                                              const Expr& right) {
   const std::uint64_t size = types_.size(types_.referent(pointer));
   const bool difference = !types_.is_integer(right.type);
-  const unsigned other = TRY(converted(right, difference ? types_.uint64 : types_.int64));
+  const unsigned other = TRY(evaluate(right));
   if (!difference) TRY(scale(other, size, right.at));
   out_.emit(op == Op::Sub ? Opcode::Sub : Opcode::Add, left, other, left);
   out_.release(other);
@@ -215,34 +212,13 @@ Checked<CodeGenerator::Value> CodeGenerator::pointer_step(Op op, unsigned left, 
     out_.emit(Opcode::Sdiv, left, divisor, left);
     out_.release(divisor);
   }
-  return Value{left};
+  return left;
 }
 
-/// left op right for integers. `left` is in its own type and is overwritten.
-Checked<CodeGenerator::Value> CodeGenerator::combine(Op op, Value left, TypeId left_type,
-                                                     const Expr& right) {
-  const bool shift = op == Op::Shl || op == Op::Shr;
-  const TypeId work = shift ? types_.promote(left_type) : types_.arithmetic(left_type, right.type);
-  const bool narrow = types_.size(work) < 8;
-  const bool is_signed = types_.is_signed(work);
-  const bool bitwise = op == Op::BitAnd || op == Op::BitOr || op == Op::BitXor;
-  const bool exact = op == Op::Div || op == Op::Mod || op == Op::Shr;  // upper bits matter
-
-  const bool left_differs = representation_differs(left_type, work);
-  const bool settle = exact || !narrow || types_.size(left_type) < 4;
-  if (settle) {
-    if (!left.clean) TRY(extend(left.reg, left_type, right.at));
-    if (left_differs) TRY(extend(left.reg, work, right.at));
-    left.clean = true;
-  }
-  Value other;
-  if (exact || shift || !narrow || right.constant || types_.size(right.type) < 4) {
-    other.reg = TRY(converted(right, shift ? types_.promote(right.type) : work));
-  } else {
-    other = TRY(raw(right));
-    other.clean = other.clean && !representation_differs(right.type, work);
-  }
-  left.clean = left.clean && (settle || !left_differs);
+/// left op right for integers, where the result has type `type`. Overwrites `left`.
+Checked<unsigned> CodeGenerator::combine(Op op, unsigned left, TypeId type, const Expr& right) {
+  const bool is_signed = types_.is_signed(type);
+  const unsigned other = TRY(evaluate(right));
   const auto opcode = [&] {
     switch (op) {
       case Op::Mul: return Opcode::Mul;
@@ -257,82 +233,81 @@ Checked<CodeGenerator::Value> CodeGenerator::combine(Op op, Value left, TypeId l
       default: return Opcode::Or;
     }
   }();
-  out_.emit(opcode, left.reg, other.reg, left.reg);
-  out_.release(other.reg);
-  // INT32_MIN / -1 leaves 32 bits; the other exact operations cannot.
-  const bool stays = (bitwise && left.clean && other.clean) || (exact && op != Op::Div);
-  return Value{left.reg, !narrow || stays};
+  out_.emit(opcode, left, other, left);
+  out_.release(other);
+  return left;
 }
 
-Checked<CodeGenerator::Value> CodeGenerator::binary(const Expr& e) {
+Checked<unsigned> CodeGenerator::binary(const Expr& e) {
   if (e.op == Op::Xor) {
     const unsigned a = TRY(truth(*e.a));
     const unsigned b = TRY(truth(*e.b));
     out_.emit(Opcode::Xor, a, b, a);
     out_.release(b);
-    return Value{a};
+    return a;
   }
   if (e.op == Op::And || e.op == Op::Or || (e.op >= Op::Lt && e.op <= Op::Ne)) {
-    return Value{TRY(truth(e))};
+    return truth(e);
   }
   const TypeId a = types_.decay(e.a->type), b = types_.decay(e.b->type);
-  if (types_.is_pointer(a)) return pointer_step(e.op, TRY(clean(*e.a)), a, *e.b);
+  if (types_.is_pointer(a)) return pointer_step(e.op, TRY(evaluate(*e.a)), a, *e.b);
   if (types_.is_pointer(b)) {  // integer + pointer
-    const unsigned offset = TRY(converted(*e.a, types_.int64));
+    const unsigned offset = TRY(evaluate(*e.a));
     TRY(scale(offset, types_.size(types_.referent(b)), e.at));
-    const unsigned base = TRY(clean(*e.b));
+    const unsigned base = TRY(evaluate(*e.b));
     out_.emit(Opcode::Add, offset, base, offset);
     out_.release(base);
-    return Value{offset};
+    return offset;
   }
-  return combine(e.op, TRY(raw(*e.a)), e.a->type, *e.b);
+  return combine(e.op, TRY(evaluate(*e.a)), e.type, *e.b);
 }
 
-Checked<CodeGenerator::Value> CodeGenerator::unary(const Expr& e) {
+Checked<unsigned> CodeGenerator::unary(const Expr& e) {
   switch (e.op) {
-    case Op::Not: return Value{TRY(truth(e))};
-    case Op::Deref: return Value{TRY(load(e))};
-    case Op::AddressOf: return Value{TRY(address(*e.a, Use::Write))};
+    case Op::Not: return truth(e);
+    case Op::Deref: return load(e);
+    case Op::AddressOf: return address(*e.a, Use::Write);
     case Op::PreInc:
     case Op::PreDec: return step(e, false);
     case Op::PostInc:
     case Op::PostDec: return step(e, true);
     default: break;
   }
-  const unsigned reg = TRY(converted(*e.a, e.type));
-  if (e.op == Op::Plus) return Value{reg};
+  const unsigned reg = TRY(evaluate(*e.a));
+  if (e.op == Op::Plus) return reg;
   if (e.op == Op::Neg) {
     out_.emit(Opcode::Sub, 0, reg, reg);
   } else {
     out_.emit(Opcode::Not, reg, 0, reg);
   }
-  return Value{reg, types_.size(e.type) == 8};
+  return reg;
 }
 
-Checked<CodeGenerator::Value> CodeGenerator::cast(const Expr& e) {
-  if (types_.is_scalar(e.type)) return Value{TRY(converted(*e.a, e.type))};
-  return raw(*e.a);
+Checked<unsigned> CodeGenerator::cast(const Expr& e) {
+  const unsigned reg = TRY(evaluate(*e.a));
+  const TypeId from = types_.decay(e.a->type);
+  if (types_.is_scalar(e.type) && types_.cast_cuts(from, e.type)) TRY(extend(reg, e.type, e.at));
+  return reg;
 }
 
-Checked<CodeGenerator::Value> CodeGenerator::raw(const Expr& e) {
-  if (e.constant) return Value{TRY(constant(types_.wrap(e.type, *e.constant), e.at))};
+Checked<unsigned> CodeGenerator::evaluate(const Expr& e) {
+  if (e.constant) return constant(*e.constant, e.at);
   switch (e.kind) {
     case ExprKind::String: {
       const unsigned reg = TRY(out_.allocate(e.at));
       out_.set_string(*e.text, reg);
-      return Value{reg};
+      return reg;
     }
     case ExprKind::Unary: return unary(e);
     case ExprKind::Binary: return binary(e);
     case ExprKind::Assign: return assign(e);
     case ExprKind::Conditional: return conditional(e);
     case ExprKind::Comma: {
-      const Value first = TRY(raw(*e.a));
-      out_.release(first.reg);
-      return raw(*e.b);
+      out_.release(TRY(evaluate(*e.a)));
+      return evaluate(*e.b);
     }
     case ExprKind::Call:
-      if (e.symbol != nullptr) return Value{TRY(call(e))};
+      if (e.symbol != nullptr) return call(e);
       return complain("D_CG_EXPR", e.at,
                       fmt::format("{}( ) may not be called from a D expression (D program context "
                                   "required)",
@@ -340,8 +315,8 @@ Checked<CodeGenerator::Value> CodeGenerator::raw(const Expr& e) {
     case ExprKind::Aggregation:
       return complain("D_SYNTAX", e.at, "an aggregation may not be used in an expression");
     case ExprKind::Cast: return cast(e);
-    case ExprKind::Stringof: return Value{TRY(clean(*e.a))};
-    default: return Value{TRY(load(e))};
+    case ExprKind::Stringof: return evaluate(*e.a);
+    default: return load(e);
   }
 }
 

@@ -1,8 +1,8 @@
 // Resolved expressions to DIF. One CodeGenerator makes one object.
 //
-// Values: a register holds an integer sign- or zero-extended from its type's size to 64 bits, or
-// the address of a by-reference value. Arithmetic on 32-bit types may leave more bits set for a
-// while; Value::clean says which.
+// Values: a register holds the 64 bits of an integer, or the address of a by-reference value.
+// Operators work on all 64 bits. Loads extend from the type's size; what stores a value, a variable
+// or a record, cuts it to its own size; so do keys and some casts (Types::cast_cuts()).
 // Fire context: no.
 #pragma once
 
@@ -20,9 +20,10 @@ class CodeGenerator {
   CodeGenerator(const CodeGenerator&) = delete;
   CodeGenerator& operator=(const CodeGenerator&) = delete;
 
-  /// The value of `e` as its own type; string-like arrays as strings when `strings` is set.
+  /// The value of `e`; who records it keeps as much as its type has.
   static Checked<dif::Difo> value(Resolver& resolver, const Expr& e);
   static Checked<dif::Difo> string(Resolver& resolver, const Expr& e);
+  /// The value of `e` as a variable of the type would hold it.
   static Checked<dif::Difo> integer(Resolver& resolver, const Expr& e, TypeId as);
   /// What lies at the lvalue `e`, whatever its type is.
   static Checked<dif::Difo> bytes(Resolver& resolver, const Expr& e);
@@ -33,27 +34,21 @@ class CodeGenerator {
   static Checked<dif::Difo> effect(Resolver& resolver, const Expr& e);
 
  private:
-  struct Value {
-    unsigned reg = 0;
-    bool clean = true;
-  };
-
   // codegen.cc: integers and control flow
-  Checked<Value> raw(const Expr& e);
-  Checked<unsigned> clean(const Expr& e);
-  Checked<unsigned> converted(const Expr& e, TypeId to);
+  Checked<unsigned> evaluate(const Expr& e);
+  Checked<unsigned> fitted(const Expr& e, TypeId to);
+  bool fits(const Expr& e) const;
   Checked<unsigned> truth(const Expr& e);
   Checked<void> jump(const Expr& e, bool when, Label to);
   Checked<void> compare(const Expr& e, bool when, Label to);
-  Checked<Value> unary(const Expr& e);
-  Checked<Value> binary(const Expr& e);
-  Checked<Value> conditional(const Expr& e);
-  Checked<Value> cast(const Expr& e);
-  Checked<Value> combine(Op op, Value left, TypeId left_type, const Expr& right);
-  Checked<Value> pointer_step(Op op, unsigned left, TypeId pointer, const Expr& right);
+  Checked<unsigned> unary(const Expr& e);
+  Checked<unsigned> binary(const Expr& e);
+  Checked<unsigned> conditional(const Expr& e);
+  Checked<unsigned> cast(const Expr& e);
+  Checked<unsigned> combine(Op op, unsigned left, TypeId type, const Expr& right);
+  Checked<unsigned> pointer_step(Op op, unsigned left, TypeId pointer, const Expr& right);
   Checked<void> extend(unsigned reg, TypeId type, const Location& at);
   Checked<void> scale(unsigned reg, std::uint64_t size, const Location& at);
-  bool representation_differs(TypeId from, TypeId to) const;
   Checked<unsigned> constant(std::uint64_t value, const Location& at);
 
   // codegen_memory.cc: variables, guest memory, calls
@@ -72,8 +67,8 @@ class CodeGenerator {
   Checked<const Registers*> keep_impure_keys(const Expr& e, Registers& waiting);
   Checked<unsigned> load_symbol(const Expr& e, const Registers* keys = nullptr);
   Checked<void> store_symbol(const Expr& e, unsigned value, const Registers* keys = nullptr);
-  Checked<Value> assign(const Expr& e);
-  Checked<Value> step(const Expr& e, bool want_old);
+  Checked<unsigned> assign(const Expr& e);
+  Checked<unsigned> step(const Expr& e, bool want_old);
   Checked<unsigned> read_modify_write(const Expr& target, const Expr& e, bool want_old);
   Checked<unsigned> call(const Expr& e);
   struct Slot {  // one value for the tuple stack

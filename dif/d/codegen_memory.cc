@@ -70,7 +70,7 @@ Checked<void> CodeGenerator::add_offset(unsigned reg, std::uint64_t offset, cons
 Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
   if (e.kind == ExprKind::KernelSymbol) return constant(e.address, e.at);
   const auto pointed = [&](const Expr& pointer) {
-    return types_.is_array(pointer.type) ? address(pointer, use) : clean(pointer);
+    return types_.is_array(pointer.type) ? address(pointer, use) : evaluate(pointer);
   };
   if (e.kind == ExprKind::Unary && e.op == Op::Deref) return pointed(*e.a);
   if (is_member(e)) {
@@ -84,7 +84,7 @@ Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
   }
   if (e.kind == ExprKind::Index && e.symbol == nullptr && e.a->type.value != 0) {
     const unsigned base = TRY(pointed(*e.a));
-    const unsigned index = TRY(converted(*e.list[0], types_.int64));
+    const unsigned index = TRY(evaluate(*e.list[0]));
     TRY(scale(index, types_.size(e.type), e.at));
     out_.emit(Opcode::Add, base, index, base);
     out_.release(index);
@@ -92,7 +92,7 @@ Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
   }
   const bool variable = e.symbol != nullptr && e.symbol->kind == Symbol::Kind::Variable;
   if (use == Use::Write && variable && types_.by_reference(e.type)) return made(e);
-  return clean(e);
+  return evaluate(e);
 }
 
 /// The storage of a variable that is held by reference. One that nobody assigned to yet, or that
@@ -131,7 +131,7 @@ Checked<unsigned> CodeGenerator::load(const Expr& e) {
   if (e.symbol != nullptr) return load_symbol(e);
   const bool is_argument = e.kind == ExprKind::Index && e.a->type.value == 0;
   if (is_argument && e.text != nullptr) {
-    const unsigned reg = TRY(converted(*e.list[0], types_.uint64));
+    const unsigned reg = TRY(evaluate(*e.list[0]));
     out_.emit(Opcode::Ldga, *e.text == "uregs" ? dif::kUregsArray : dif::kRegsArray, reg, reg);
     return reg;
   }
@@ -309,23 +309,23 @@ Checked<void> CodeGenerator::store_symbol(const Expr& e, unsigned value, const R
 
 // Assignment
 
-Checked<CodeGenerator::Value> CodeGenerator::assign(const Expr& e) {
+Checked<unsigned> CodeGenerator::assign(const Expr& e) {
   const Expr& target = *e.a;
-  if (e.compound) return Value{TRY(read_modify_write(target, e, false))};
+  if (e.compound) return read_modify_write(target, e, false);
   const bool frees = types_.by_reference(target.type) && e.b->constant == 0U;
-  const unsigned value = TRY(frees ? constant(0, e.at) : converted(*e.b, target.type));
+  const unsigned value = TRY(frees ? constant(0, e.at) : evaluate(*e.b));
   if (target.symbol != nullptr) {
     TRY(store_symbol(target, value));
-    return Value{value};
+    return value;
   }
   const unsigned at = TRY(address(target, Use::Write));
   TRY(store_at(target, at, value));
   out_.release(at);
-  return Value{value};
+  return value;
 }
 
-Checked<CodeGenerator::Value> CodeGenerator::step(const Expr& e, bool want_old) {
-  return Value{TRY(read_modify_write(*e.a, e, want_old))};
+Checked<unsigned> CodeGenerator::step(const Expr& e, bool want_old) {
+  return read_modify_write(*e.a, e, want_old);
 }
 
 /// `target op= e.b`, or ++ and -- when `e` is unary. The result is the new value, or the old.
@@ -335,19 +335,19 @@ Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Exp
   Registers waiting;
   const Registers* keys = TRY(keep_impure_keys(target, waiting));
   unsigned at = 0;
-  Value value;
+  unsigned value = 0;
   if (in_memory) {
     at = TRY(address(target, Use::Write));
-    value.reg = TRY(out_.allocate(e.at));
-    out_.emit(Opcode::Mov, at, 0, value.reg);
-    value.reg = TRY(load_at(target, value.reg));
+    value = TRY(out_.allocate(e.at));
+    out_.emit(Opcode::Mov, at, 0, value);
+    value = TRY(load_at(target, value));
   } else {
-    value.reg = TRY(load_symbol(target, keys));
+    value = TRY(load_symbol(target, keys));
   }
   unsigned old = 0;
   if (want_old) {
     old = TRY(out_.allocate(e.at));
-    out_.emit(Opcode::Mov, value.reg, 0, old);
+    out_.emit(Opcode::Mov, value, 0, old);
   }
   Expr one;
   one.at = e.at;
@@ -357,24 +357,23 @@ Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Exp
   const Op op = !steps ? e.op : e.op == Op::PreInc || e.op == Op::PostInc ? Op::Add : Op::Sub;
   const Expr& right = steps ? one : *e.b;
   if (types_.is_pointer(target.type)) {
-    value = TRY(pointer_step(op, value.reg, target.type, right));
+    value = TRY(pointer_step(op, value, target.type, right));
   } else {
     value = TRY(combine(op, value, target.type, right));
-    TRY(extend(value.reg, target.type, e.at));
   }
-  TRY(in_memory ? store_at(target, at, value.reg) : store_symbol(target, value.reg, keys));
+  TRY(in_memory ? store_at(target, at, value) : store_symbol(target, value, keys));
   for (const unsigned reg : waiting) out_.release(reg);
   if (in_memory) out_.release(at);
-  if (!want_old) return value.reg;
-  out_.release(value.reg);
+  if (!want_old) return value;
+  out_.release(value);
   return old;
 }
 
 // Tuples and calls
 
 Checked<unsigned> CodeGenerator::slot_value(const Slot& slot) {
-  if (slot.as_string || !types_.is_scalar(slot.type)) return clean(*slot.value);
-  return converted(*slot.value, slot.type);
+  if (slot.as_string || !types_.is_scalar(slot.type)) return evaluate(*slot.value);
+  return fitted(*slot.value, slot.type);
 }
 
 Checked<void> CodeGenerator::push(const Slot& slot, unsigned reg) {

@@ -92,7 +92,7 @@ struct Value {
 
 class Declared : public testing::TestWithParam<Value> {};
 
-TEST_P(Declared, HasTheValueOfC) {
+TEST_P(Declared, HasTheValueThatDGives) {
   const Outcome out = run(std::string(GetParam().declarations) + "\nBEGIN { trace(" +
                           GetParam().expression + "); }");
 
@@ -120,7 +120,14 @@ INSTANTIATE_TEST_SUITE_P(
         Value{"", "sizeof(long long)", 8}, Value{"", "sizeof(long double)", 16},
         Value{"", "sizeof(string)", 256}, Value{"", "sizeof('a')", 4}, Value{"", "sizeof(1L)", 8},
         Value{"", "sizeof(1u)", 4}, Value{"", "sizeof(0x100000000)", 8},
-        Value{"", "0x7fffffff + 1 < 0", 1}, Value{"", "0xffffffff + 1", 0},
+        Value{"", "0x7fffffff + 1 < 0", 0}, Value{"", "0xffffffff + 1", 0},
+        Value{"", "0xffffffff + 1 == 0", 0}, Value{"", "(long)-1U", 4294967295},
+        Value{"", "(long)~0U", -1}, Value{"", "(uint64_t)(1 << 40)", 1LL << 40},
+        Value{"", "10 * 1000000000", 1410065408}, Value{"", "10 * 1000000000 > 9000000000", 1},
+        Value{"", "sizeof(NULL)", 4}, Value{"", "sizeof((char)1 + (short)1)", 2},
+        Value{"", "sizeof(-(char)1 << 3L)", 1}, Value{"", "-1L < 1U", 1},
+        Value{"enum e { A = -2 };", "sizeof((char)1 + A)", 4},
+        Value{"", "(unsigned char)200 + (char)100", 44},
         Value{"struct s { int x, a[0]; };", "(uint64_t)&((struct s *)0)->a[2]", 12},
         Value{"", "'ab'", 0x6162}, Value{"", "'\\x41'", 65}, Value{"", "'\\101'", 65},
         Value{"", "'\\n'", 10}, Value{"", "'\\377'", 255}, Value{"", "010", 8},

@@ -1,5 +1,5 @@
 // Random well-typed integer expressions, compiled and fired, against a reference evaluator that
-// knows C's conversions by itself. The seed is fixed: a failure prints the expression.
+// knows D's conversions by itself. The seed is fixed: a failure prints the expression.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,25 +11,22 @@
 namespace ringside::d {
 namespace {
 
-__extension__ typedef __int128 Wide;
-__extension__ typedef unsigned __int128 UnsignedWide;
-
-/// An integer as C sees it; signed overflow wraps, as D has it.
+/// An integer as D sees it: 64 bits, whatever its type's size is.
 struct Integer {
-  Wide value = 0;
+  std::uint64_t bits = 0;
   int size = 4;
   bool is_signed = true;
+  std::int64_t number() const { return static_cast<std::int64_t>(bits); }
 };
 
-Integer as(Wide value, int size, bool is_signed) {
-  const Wide range = static_cast<Wide>(1) << (size * 8);
-  value = ((value % range) + range) % range;
-  if (is_signed && value >= range / 2) value -= range;
-  return {value, size, is_signed};
-}
-
-Integer promoted(const Integer& x) {
-  return x.size < 4 ? Integer{x.value, 4, true} : x;
+/// What a variable or a record of the type keeps of the bits.
+Integer stored(std::uint64_t bits, int size, bool is_signed) {
+  const int unused = 64 - size * 8;
+  const std::uint64_t top = bits << unused;
+  const std::uint64_t kept =
+      is_signed ? static_cast<std::uint64_t>(static_cast<std::int64_t>(top) >> unused)
+                : top >> unused;
+  return {kept, size, is_signed};
 }
 
 struct Kind {
@@ -45,13 +42,14 @@ constexpr std::array kKinds = {Kind{"signed char", 1, true}, Kind{"unsigned char
 struct Generated {
   std::string text;
   Integer value;
+  bool constant = false;  // the compiler may know the value
 };
 
 class Generator {
  public:
   explicit Generator(unsigned seed) : random_(seed) {
     for (std::size_t i = 0; i < kKinds.size(); ++i) {
-      variables_[i] = as(interesting(), kKinds[i].size, kKinds[i].is_signed);
+      variables_[i] = stored(interesting(), kKinds[i].size, kKinds[i].is_signed);
     }
   }
 
@@ -60,7 +58,7 @@ class Generator {
     std::string declarations, sets;
     for (std::size_t i = 0; i < kKinds.size(); ++i) {
       declarations += fmt::format("{} v{};\n", kKinds[i].name, i);
-      sets += fmt::format("v{} = {:#x};", i, static_cast<std::uint64_t>(variables_[i].value));
+      sets += fmt::format("v{} = {:#x};", i, variables_[i].bits);
     }
     return declarations + "BEGIN { " + sets + " }\n";
   }
@@ -79,63 +77,75 @@ class Generator {
  private:
   std::uint64_t pick(std::uint64_t n) { return random_() % n; }
 
-  Wide interesting() {
+  std::uint64_t interesting() {
     constexpr std::int64_t kValues[] = {
         0,     1,     -1,    2,         7,         127,        128,       255,      256,
         32767, 65535, 65536, INT32_MAX, INT32_MIN, UINT32_MAX, INT64_MAX, INT64_MIN};
-    if (pick(3) != 0) return kValues[pick(std::size(kValues))];
-    return static_cast<std::int64_t>(random_()) >> pick(60);
+    const std::int64_t value = pick(3) != 0 ? kValues[pick(std::size(kValues))]
+                                            : static_cast<std::int64_t>(random_()) >> pick(60);
+    return static_cast<std::uint64_t>(value);
   }
 
   Generated leaf() {
     const std::size_t i = pick(kKinds.size());
     if (pick(4) != 0) return {fmt::format("v{}", i), variables_[i]};
-    const Integer value = as(interesting(), kKinds[i].size, kKinds[i].is_signed);
-    return {fmt::format("({}){:#x}", kKinds[i].name, static_cast<std::uint64_t>(value.value)),
-            value};
+    const Integer value = stored(interesting(), kKinds[i].size, kKinds[i].is_signed);
+    // As it is written it is an unsigned long; the cast makes it what it is to be.
+    return {fmt::format("({}){:#x}UL", kKinds[i].name, value.bits), value, true};
   }
 
   Generated unary(int depth) {
     const Generated a = expression(depth - 1);
-    const Integer x = promoted(a.value);
-    switch (pick(4)) {
-      case 0: return {"(-" + a.text + ")", as(-x.value, x.size, x.is_signed)};
-      case 1: return {"(~" + a.text + ")", as(~x.value, x.size, x.is_signed)};
-      case 2: return {"(+" + a.text + ")", x};
-      default: return {"(!" + a.text + ")", {a.value.value == 0, 4, true}};
+    Integer x = a.value;
+    // -1U has no bits beyond its type; only constants are like that.
+    const bool negates = pick(2) == 0 && (!a.constant || x.is_signed);
+    switch (pick(3)) {
+      case 0:
+        x.bits = negates ? 0 - x.bits : ~x.bits;
+        return {(negates ? "(-" : "(~") + a.text + ")", x, a.constant};
+      case 1: return {"(+" + a.text + ")", x, a.constant};
+      default: return {"(!" + a.text + ")", {x.bits == 0, 4, true}, a.constant};
     }
   }
 
   Generated cast(int depth) {
     const Generated a = expression(depth - 1);
     const Kind& kind = kKinds[pick(kKinds.size())];
+    const Integer& x = a.value;
+    const bool cuts = kind.size < x.size || (!kind.is_signed && x.is_signed) ||
+                      (kind.size == x.size && kind.is_signed != x.is_signed);
     return {fmt::format("(({}){})", kind.name, a.text),
-            as(a.value.value, kind.size, kind.is_signed)};
+            cuts ? stored(x.bits, kind.size, kind.is_signed)
+                 : Integer{x.bits, kind.size, kind.is_signed},
+            a.constant};
   }
 
-  static std::pair<Integer, Integer> common(const Integer& a, const Integer& b) {
-    const Integer x = promoted(a), y = promoted(b);
-    const int size = std::max(x.size, y.size);
-    const bool is_unsigned = (x.size == size && !x.is_signed) || (y.size == size && !y.is_signed);
-    return {as(x.value, size, !is_unsigned), as(y.value, size, !is_unsigned)};
+  /// `bits` with the type of what an operator makes of a and b: the wider, or the unsigned one.
+  static Integer common(std::uint64_t bits, const Integer& a, const Integer& b) {
+    if (a.size == b.size) return {bits, a.size, a.is_signed && b.is_signed};
+    const Integer& wider = a.size > b.size ? a : b;
+    return {bits, wider.size, wider.is_signed};
   }
 
   Generated conditional(int depth) {
     const Generated a = expression(depth - 1), b = expression(depth - 1), c = expression(depth - 1);
-    const auto [x, y] = common(b.value, c.value);
-    return {fmt::format("({} ? {} : {})", a.text, b.text, c.text), a.value.value != 0 ? x : y};
+    const Integer& chosen = a.value.bits != 0 ? b.value : c.value;
+    return {fmt::format("({} ? {} : {})", a.text, b.text, c.text),
+            common(chosen.bits, b.value, c.value), a.constant && (b.constant || c.constant)};
   }
 
   Generated shift(int depth) {
     const Generated a = expression(depth - 1), b = expression(depth - 1);
-    const Integer x = promoted(a.value);
-    const auto count = static_cast<int>(static_cast<std::uint64_t>(b.value.value) & 31);
-    if (pick(2) == 0) {
-      return {fmt::format("({} << ({} & 31))", a.text, b.text),
-              as(x.value * (static_cast<Wide>(1) << count), x.size, x.is_signed)};
+    Integer x = a.value;
+    const std::uint64_t count = b.value.bits & 63;
+    const bool left = pick(2) == 0;
+    if (left) {
+      x.bits <<= count;
+    } else {
+      x.bits = x.is_signed ? static_cast<std::uint64_t>(x.number() >> count) : x.bits >> count;
     }
-    return {fmt::format("({} >> ({} & 31))", a.text, b.text),
-            as(x.value >> count, x.size, x.is_signed)};
+    return {fmt::format("({} {} {})", a.text, left ? "<<" : ">>", b.text), x,
+            a.constant && b.constant};
   }
 
   Generated binary(int depth) {
@@ -145,38 +155,51 @@ class Generator {
     Generated b = expression(depth - 1);
     const std::string op = kOps[pick(kOps.size())];
     if (op == "/" || op == "%") {  // an odd divisor is not 0
-      const Integer y = promoted(b.value);
-      b = {"(" + b.text + " | 1)", as(y.value | 1, y.size, y.is_signed)};
+      b.text = "(" + b.text + " | (char)1)";
+      b.value.bits |= 1;
+      b.value = common(b.value.bits, b.value, {1, 1, true});
     }
-    const std::string text = "(" + a.text + " " + op + " " + b.text + ")";
-    // Not a structured binding: C++20 allows a lambda to capture one, clang 14 does not.
-    const std::pair<Integer, Integer> operands = common(a.value, b.value);
-    const Integer x = operands.first, y = operands.second;
-    const auto arithmetic = [&](Wide value) {
-      return Generated{text, as(value, x.size, x.is_signed)};
-    };
-    const auto truth = [&](bool value) { return Generated{text, {value, 4, true}}; };
-    if (op == "+") return arithmetic(x.value + y.value);
-    if (op == "-") return arithmetic(x.value - y.value);
-    if (op == "*") {
-      return arithmetic(static_cast<Wide>(static_cast<UnsignedWide>(x.value) *
-                                          static_cast<UnsignedWide>(y.value)));
+    Integer result = common(0, a.value, b.value);
+    const bool is_number = std::string_view("+-*/%&|^").find(op) != std::string_view::npos;
+    if (op.size() > 1 || !is_number) {
+      result = {truth(op, a.value, b.value, result.is_signed), 4, true};
+    } else {
+      result.bits = result.is_signed ? signed_number(op, a.value.number(), b.value.number())
+                                     : number(op, a.value.bits, b.value.bits);
     }
-    if (op == "/") return arithmetic(x.value / y.value);
-    if (op == "%") return arithmetic(x.value % y.value);
-    if (op == "&") return arithmetic(x.value & y.value);
-    if (op == "|") return arithmetic(x.value | y.value);
-    if (op == "^") return arithmetic(x.value ^ y.value);
-    if (op == "<") return truth(x.value < y.value);
-    if (op == "<=") return truth(x.value <= y.value);
-    if (op == ">") return truth(x.value > y.value);
-    if (op == ">=") return truth(x.value >= y.value);
-    if (op == "==") return truth(x.value == y.value);
-    if (op == "!=") return truth(x.value != y.value);
-    const bool left = a.value.value != 0, right = b.value.value != 0;
-    if (op == "&&") return truth(left && right);
-    if (op == "||") return truth(left || right);
-    return truth(left != right);
+    return {"(" + a.text + " " + op + " " + b.text + ")", result, a.constant && b.constant};
+  }
+
+  static std::uint64_t number(const std::string& op, std::uint64_t x, std::uint64_t y) {
+    switch (op[0]) {
+      case '+': return x + y;
+      case '-': return x - y;
+      case '*': return x * y;
+      case '/': return x / y;
+      case '%': return x % y;
+      case '&': return x & y;
+      case '|': return x | y;
+      default: return x ^ y;
+    }
+  }
+  static std::uint64_t signed_number(const std::string& op, std::int64_t x, std::int64_t y) {
+    const auto bits = static_cast<std::uint64_t>(x);
+    if (op != "/" && op != "%") return number(op, bits, static_cast<std::uint64_t>(y));
+    if (y == -1) return op == "/" ? 0 - bits : 0;  // INT64_MIN / -1 wraps
+    return static_cast<std::uint64_t>(op == "/" ? x / y : x % y);
+  }
+  static bool truth(const std::string& op, const Integer& a, const Integer& b, bool is_signed) {
+    const bool less = is_signed ? a.number() < b.number() : a.bits < b.bits;
+    const bool equal = a.bits == b.bits, left = a.bits != 0, right = b.bits != 0;
+    if (op == "<") return less;
+    if (op == "<=") return less || equal;
+    if (op == ">") return !less && !equal;
+    if (op == ">=") return !less;
+    if (op == "==") return equal;
+    if (op == "!=") return !equal;
+    if (op == "&&") return left && right;
+    if (op == "||") return left || right;
+    return left != right;
   }
 
   std::mt19937_64 random_;
@@ -185,24 +208,27 @@ class Generator {
 
 class RandomExpressions : public testing::TestWithParam<unsigned> {};
 
-TEST_P(RandomExpressions, HaveTheValueThatCGives) {
+TEST_P(RandomExpressions, HaveTheValueThatDGives) {
   Generator generator(GetParam());
   constexpr int kCount = 200;
   std::vector<Generated> expected;
   std::string source = generator.prologue();
   for (int i = 0; i < kCount; ++i) {
     expected.push_back(generator.expression(1 + i % 4));
-    source += fmt::format("BEGIN {{ trace({}); }}\n", expected.back().text);
+    // As the record cuts it, and all of it.
+    source += fmt::format("BEGIN {{ trace({0}); trace((long long){0}); }}\n", expected.back().text);
   }
 
   const Outcome out = run(source);
 
   ASSERT_EQ(out.error, "");
   ASSERT_TRUE(out.faults.empty());
-  ASSERT_EQ(out.values.size(), expected.size());
+  ASSERT_EQ(out.values.size(), 2 * expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(out.values[i], Recorded(static_cast<std::int64_t>(expected[i].value.value)))
+    const Integer& x = expected[i].value;
+    EXPECT_EQ(out.values[2 * i], Recorded(stored(x.bits, x.size, x.is_signed).number()))
         << expected[i].text;
+    EXPECT_EQ(out.values[2 * i + 1], Recorded(x.number())) << "all of " << expected[i].text;
   }
 }
 

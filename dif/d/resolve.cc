@@ -125,8 +125,7 @@ Checked<void> Resolver::argument(const Expr& call, std::size_t position, dif::Ar
       break;
     case dif::ArgumentKind::String:
       fits = types_.is_string_like(value.type) ||
-             (types_.is_pointer(type) && types_.is_void(types_.referent(type))) ||
-             (value.constant == 0U && *call.text == "strtok");
+             (types_.is_pointer(type) && types_.is_void(types_.referent(type))) || is_null(value);
       break;
   }
   if (fits) return {};

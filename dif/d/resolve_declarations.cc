@@ -289,7 +289,7 @@ Checked<void> Resolver::check_inline(const InlineNode& node, Symbol& symbol) {
   Expr number;
   number.at = value->at;
   number.type = symbol.type;
-  number.constant = types_.wrap(symbol.type, *value->constant);
+  number.constant = types_.cast(value->type, symbol.type, *value->constant);
   symbol.value = arena_.make(std::move(number));
   return {};
 }

@@ -112,7 +112,7 @@ Checked<void> Resolver::name(Expr* e) {
   }
   if (text == "NULL") {
     e->kind = ExprKind::Integer;
-    e->type = types_.void_pointer;
+    e->type = types_.int32;
     e->constant = 0;
     return {};
   }

@@ -46,9 +46,8 @@ std::string_view op_text(Op op) {
 
 namespace {
 
-/// One binary operation on values that the operation's type already holds. Empty: not foldable.
-std::optional<std::uint64_t> compute(Op op, std::uint64_t a, std::uint64_t b, bool is_signed,
-                                     unsigned bits) {
+/// One binary operation, as DIF does it. Empty: not foldable.
+std::optional<std::uint64_t> compute(Op op, std::uint64_t a, std::uint64_t b, bool is_signed) {
   const auto x = static_cast<std::int64_t>(a), y = static_cast<std::int64_t>(b);
   const bool less = is_signed ? x < y : a < b;
   switch (op) {
@@ -64,10 +63,8 @@ std::optional<std::uint64_t> compute(Op op, std::uint64_t a, std::uint64_t b, bo
       if (is_signed && y == -1) return op == Op::Div ? 0 - a : 0;  // INT64_MIN / -1 would trap
       if (op == Op::Div) return is_signed ? static_cast<std::uint64_t>(x / y) : a / b;
       return is_signed ? static_cast<std::uint64_t>(x % y) : a % b;
-    case Op::Shl: return b < bits ? std::optional(a << b) : std::nullopt;
-    case Op::Shr:
-      if (b >= bits) return std::nullopt;
-      return is_signed ? static_cast<std::uint64_t>(x >> b) : a >> b;
+    case Op::Shl: return a << (b & 63);
+    case Op::Shr: return is_signed ? static_cast<std::uint64_t>(x >> (b & 63)) : a >> (b & 63);
     case Op::Lt: return less;
     case Op::Le: return less || a == b;
     case Op::Gt: return !less && a != b;
@@ -92,13 +89,15 @@ Scope variable_scope(const Expr& named) {
 Checked<void> Resolver::fold(Expr* e) {
   if (e->a == nullptr || !types_.is_scalar(e->type)) return {};
   if (e->kind == ExprKind::Cast && e->a->constant && types_.is_scalar(e->a->type)) {
-    e->constant = types_.wrap(e->type, *e->a->constant);
+    e->constant = types_.cast(e->a->type, e->type, *e->a->constant);
   }
   if (e->kind == ExprKind::Unary && e->a->constant && types_.is_integer(e->a->type)) {
     const std::uint64_t a = *e->a->constant;
-    if (e->op == Op::Plus) e->constant = types_.wrap(e->type, a);
-    if (e->op == Op::Neg) e->constant = types_.wrap(e->type, 0 - a);
-    if (e->op == Op::BitNot) e->constant = types_.wrap(e->type, ~a);
+    if (e->op == Op::Plus) e->constant = a;
+    // A negative number that is written as unsigned has no bits beyond its type: -1U.
+    if (e->op == Op::Neg)
+      e->constant = types_.is_signed(e->type) ? 0 - a : types_.wrap(e->type, 0 - a);
+    if (e->op == Op::BitNot) e->constant = ~a;
     if (e->op == Op::Not) e->constant = a == 0;
   }
   if (e->kind != ExprKind::Binary || !e->b->constant || !types_.is_integer(e->b->type)) return {};
@@ -107,15 +106,8 @@ Checked<void> Resolver::fold(Expr* e) {
     return complain("D_DIV_ZERO", e->at, "expression contains division by zero");
   }
   if (!e->a->constant || !types_.is_integer(e->a->type)) return {};
-  const bool shift = e->op == Op::Shl || e->op == Op::Shr;
-  const bool logical = e->op == Op::And || e->op == Op::Or || e->op == Op::Xor;
-  const TypeId work = shift     ? e->type
-                      : logical ? types_.uint64
-                                : types_.arithmetic(e->a->type, e->b->type);
-  const auto value = compute(e->op, types_.wrap(work, *e->a->constant),
-                             shift ? *e->b->constant : types_.wrap(work, *e->b->constant),
-                             types_.is_signed(work), static_cast<unsigned>(types_.size(work) * 8));
-  if (value) e->constant = types_.wrap(e->type, *value);
+  const TypeId work = e->op == Op::Shr ? e->type : types_.arithmetic(e->a->type, e->b->type);
+  e->constant = compute(e->op, *e->a->constant, *e->b->constant, types_.is_signed(work));
   return {};
 }
 
@@ -283,7 +275,7 @@ Checked<void> Resolver::unary(Expr* e) {
                       fmt::format("operator {} requires an operand of {} type", op_text(e->op),
                                   whole ? "integral" : "arithmetic"));
     }
-    e->type = types_.promote(operand);
+    e->type = types_.arithmetic(operand);
   }
   return fold(e);
 }
@@ -368,7 +360,7 @@ Checked<void> Resolver::binary(Expr* e) {
     case Op::Shl:
     case Op::Shr:
       if (!integers) return needs("D_OP_INT", "integral");
-      e->type = types_.promote(a);
+      e->type = types_.arithmetic(a);
       return fold(e);
     case Op::And:
     case Op::Xor:
@@ -474,7 +466,7 @@ Checked<void> Resolver::conditional(Expr* e) {
     e->type = types_.arithmetic(b, c);
     if (e->a->constant) {
       const Expr& chosen = *e->a->constant != 0 ? *e->b : *e->c;
-      if (chosen.constant) e->constant = types_.wrap(e->type, *chosen.constant);
+      e->constant = chosen.constant;
     }
   } else if (types_.is_string_like(e->b->type) && types_.is_string_like(e->c->type)) {
     const bool pointers = !types_.is_string(e->b->type) && !types_.is_string(e->c->type);

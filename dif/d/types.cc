@@ -62,21 +62,22 @@ TypeId Types::decay(TypeId id) const {
   return id;
 }
 
-TypeId Types::promote(TypeId id) const {
-  const Type& type = at(id);
-  if (type.size < 4) return int32;
-  if (type.size == 4) return type.is_signed ? int32 : uint32;
-  return type.is_signed ? int64 : uint64;
+TypeId Types::arithmetic(TypeId id) const {
+  return kind(id) == TypeKind::Enum ? int32 : id;
 }
 
 TypeId Types::arithmetic(TypeId a, TypeId b) const {
-  const Type &left = at(promote(a)), &right = at(promote(b));
-  const std::uint64_t size = std::max(left.size, right.size);
-  // The unsigned operand wins unless the signed one is wider.
-  const bool is_unsigned =
-      (!left.is_signed && left.size == size) || (!right.is_signed && right.size == size);
-  if (size == 4) return is_unsigned ? uint32 : int32;
-  return is_unsigned ? uint64 : int64;
+  a = arithmetic(a);
+  b = arithmetic(b);
+  if (size(a) != size(b)) return size(a) > size(b) ? a : b;
+  return is_signed(a) ? b : a;
+}
+
+bool Types::cast_cuts(TypeId from, TypeId to) const {
+  if (!is_integer(to) || size(to) >= 8) return false;
+  if (!is_integer(from) || size(from) > size(to)) return true;
+  if (size(from) == size(to)) return is_signed(from) != is_signed(to);
+  return is_signed(from) && !is_signed(to);
 }
 
 bool Types::same(TypeId a, TypeId b) const {

@@ -45,9 +45,17 @@ class Types {
   TypeId decay(TypeId id) const;
   /// What a pointer or array points at.
   TypeId referent(TypeId id) const { return at(id).target; }
-  TypeId promote(TypeId id) const;
-  /// C's usual arithmetic conversions.
+  /// Of -x, ~x and x << n: that of x, but an enumeration counts as an int.
+  TypeId arithmetic(TypeId id) const;
+  /// Of x + y: the wider type, or the unsigned one of two that are equally wide. Unlike in C, types
+  /// smaller than int stay small; values are 64 bits wide whatever their type is.
   TypeId arithmetic(TypeId a, TypeId b) const;
+  /// Whether (to)x cuts the value of an x of scalar type `from`: to fewer bits, or to as many with
+  /// another sign. Other casts only name another type.
+  bool cast_cuts(TypeId from, TypeId to) const;
+  std::uint64_t cast(TypeId from, TypeId to, std::uint64_t value) const {
+    return cast_cuts(from, to) ? wrap(to, value) : value;
+  }
   /// The same type, though the guest's type information may describe it twice.
   bool same(TypeId a, TypeId b) const;
   /// Pointers (or arrays) that may be assigned and compared: the same referent, or void.
