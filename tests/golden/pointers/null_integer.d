@@ -9,7 +9,7 @@ BEGIN
 	s = "a";
 	printf("%d %d %d\n", sizeof(NULL), NULL, NULL + 5);
 	printf("%d %d\n", p == NULL, NULL != p);
-	printf("%d %d\n", s == NULL, execname != NULL);
+	printf("%d %d\n", s == NULL, probename != NULL);
 	self->x = NULL;
 	self->x = 5;
 	a["x"] = 3;
