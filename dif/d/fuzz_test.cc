@@ -32,7 +32,9 @@ BEGIN { trace(f->f_pos); w = xlate <struct file> (curthread->file); trace(twice[
   y.n = "ab"; y.a = -1; y.v[1] = uregs[3]; k[i++] = 1; k[i++] += 2; })",
     R"(fbt::vfs_read:entry { p = (struct file *)alloca(32); p->f_mode = 3; *(int *)p = 4;
   trace(p->f_mode ^^ 1); trace(curthread->counts[1]); trace(offsetof(struct task_struct, file));
-  a[curthread] = self->b++; })"};
+  a[curthread] = self->b++; })",
+    R"(BEGIN /!self->t && n[1, "k"] == NULL && (y = 5) > this->k-- && s != "x"/ { self->t = timestamp;
+  n[z++, "k"]++; this->k = (char)y + self->t; s = strjoin("a", "b"); if (z) { w = -1U >> 3; } })"};
 
 constexpr std::string_view kPieces[] = {
     "(",       ")",     "{",  "}",      "[",      "]",    ";",       ",",     "/",
