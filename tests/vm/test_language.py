@@ -256,6 +256,19 @@ class Language:
 
         self.assertEqual(sum(outcome.buckets().values()), 400, outcome)
 
+    def test_predicates_and_sums_beyond_32_bits(self):
+        outcome = self.trace(
+            'fbt::vfs_read:entry /execname == "workload" && arg1 != NULL && !self->first/'
+            " { self->first = timestamp; this->n = (int)arg2;"
+            ' @["bytes"] = sum(this->n * 65536 * 65536); }'
+            " fbt::vfs_read:return /self->first && timestamp - self->first < 600 * 1000000000/"
+            ' { @soon["soon"] = count(); }',
+            "workload --reads 3 --read-size 777 --processes 2")
+
+        counts = outcome.counts()
+        self.assertEqual(counts["bytes"], 2 * 777 << 32, outcome)
+        self.assertEqual(counts["soon"], 6, outcome)
+
     def test_records_name_machine_and_vcpu(self):
         outcome = self.trace('syscall::getppid:entry { trace(pid); stack(1); }',
                              "workload --getppid 5 --processes 2", "-x", "oformat=jsonl", cpus=2)
