@@ -1,6 +1,7 @@
 #include "tests/fuzz/guest_input.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "vmm/base/check.h"
 
@@ -44,8 +45,9 @@ Result<void, Fault> GuestInput::read(GuestVirt at, std::span<std::byte> out) con
     const auto offset = static_cast<std::size_t>(from - found->at);
     const auto given = found->bytes.subspan(std::min(offset, found->bytes.size()));
     const std::size_t copied = std::min(given.size(), length);
-    std::ranges::copy(given.first(copied), part.begin());
-    std::ranges::fill(part.subspan(copied), std::byte{0});
+    // Calls, not loops: each turn of an instrumented loop is a step for the fuzzer too.
+    if (copied > 0) std::memcpy(part.data(), given.data(), copied);
+    std::memset(part.data() + copied, 0, length - copied);
     out = out.subspan(length);
     from += length;
   }

@@ -12,9 +12,14 @@ namespace ringside::fuzz {
 
 using Inputs = std::vector<std::vector<std::byte>>;
 
-/// RAM of 16 pages, in which a VMCOREINFO and the page tables that it names are looked for.
+/// RAM of 32 pages, in which a VMCOREINFO and the page tables that it names are looked for.
 std::size_t read_vmcoreinfo(std::span<const std::byte> input);
 Inputs vmcoreinfo_inputs();
+
+/// The same RAM with all that a kernel is discovered by: symbols, types, per-CPU bases, sites, the
+/// modules; its stacks' tables and kprobes.
+std::size_t read_kernel(std::span<const std::byte> input);
+Inputs kernel_inputs();
 
 /// Where the tables of kallsyms are said to be, and an image of repeated parts; decoded, looked for
 /// by shape, and put into a symbol table.

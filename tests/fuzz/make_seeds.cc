@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   write_all(folder / "uart", fuzz::uart_scripts());
   write_all(folder / "virtio", fuzz::virtio_scripts());
   write_all(folder / "vmcoreinfo", fuzz::vmcoreinfo_inputs());
+  write_all(folder / "kernel", fuzz::kernel_inputs());
   write_all(folder / "kallsyms", fuzz::kallsyms_inputs());
   write_all(folder / "btf", fuzz::btf_inputs());
   write_all(folder / "modules", fuzz::module_inputs());

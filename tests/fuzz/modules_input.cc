@@ -3,6 +3,7 @@
 
 #include "tests/fuzz/guest_input.h"
 #include "tests/fuzz/kernel_input.h"
+#include "tests/fuzz/module_writer.h"
 #include "vmm/base/check.h"
 #include "vmm/linux/btf.h"
 #include "vmm/linux/fakes_for_tests.h"
@@ -108,73 +109,16 @@ std::size_t read_modules(std::span<const std::byte> input) {
   return first.size();
 }
 
-namespace {
-
-struct ElfSymbol {
-  std::uint32_t name;
-  std::uint8_t info = 0, other = 0;
-  std::uint16_t section;
-  std::uint64_t value, size = 0;
-};
-
-void put_module(fakes::PagedGuest& guest, std::uint64_t at, std::uint64_t next,
-                std::string_view name, std::uint64_t tables) {
-  guest.put(at, std::uint32_t{0});
-  guest.put(at + 8, next);
-  guest.put_text(at + 24, name);
-  guest.put(at + 80, tables);
-  guest.put(at + 88, kText);
-  guest.put(at + 96, std::uint32_t{0x800});
-  for (std::uint64_t n = 0; n < 3; ++n) {
-    const std::uint64_t entries = tables + 0x100 + n * 0x40;
-    guest.put(at + 104 + n * 16, entries);
-    guest.put(at + 112 + n * 16, std::uint32_t{2});
-    for (std::uint64_t entry = entries; entry < entries + 0x30; entry += 8) {
-      guest.put(entry, static_cast<std::int32_t>(kText + 0x20 + n * 16 - entry));
-      guest.put(entry + 4, static_cast<std::int32_t>(kText + 0x40 - entry - 4));
-    }
-  }
-}
-
-void put_symbols(fakes::PagedGuest& guest, std::uint64_t tables) {
-  const std::uint64_t symtab = tables + 0x200, strtab = tables + 0x300, typetab = tables + 0x400;
-  guest.put(tables, symtab);
-  guest.put(tables + 8, std::uint32_t{4});
-  guest.put(tables + 16, strtab);
-  guest.put(tables + 24, typetab);
-  guest.put(symtab + 24, ElfSymbol{.name = 1, .section = 2, .value = kText + 0x10});
-  guest.put(symtab + 48, ElfSymbol{.name = 10, .section = 0, .value = 0});
-  guest.put(symtab + 72, ElfSymbol{.name = 10, .section = 2, .value = kText + 0x40});
-  guest.put_text(strtab + 1, "lo_ioctl");
-  guest.put_text(strtab + 10, "__SCT__lo_release");
-  guest.put_text(typetab, "?tUt");
-}
-
-void put_types(fakes::PagedGuest& guest, std::uint64_t module) {
-  const std::uint64_t entry = kTables + 0x600, btf = entry + 0x40, data = entry + 0x80;
-  guest.put(kBtfHead, entry);
-  guest.put(entry, kBtfHead);
-  guest.put(entry + 16, module);
-  guest.put(entry + 24, btf);
-  fakes::BtfWriter writer;
-  writer.structure("loop_device", 8, {{"number", writer.integer("int", 4, true), 0}});
-  const auto blob = writer.blob();
-  guest.put(btf, data);
-  guest.put(btf + 8, static_cast<std::uint32_t>(blob.size()));
-  for (std::size_t n = 0; n < blob.size(); ++n) guest.put(data + n, blob[n]);
-}
-
-}  // namespace
-
 Inputs module_inputs() {
   fakes::PagedGuest empty, two;
   empty.put(kHead, kHead);
   empty.put(kBtfHead, kBtfHead);
   two.put(kHead, kModule + 8);
-  put_module(two, kModule, kModule + 0x208, "loop", kTables);
-  put_module(two, kModule + 0x200, kHead, "ext4", kTables);
-  put_symbols(two, kTables);
-  put_types(two, kModule);
+  const ModuleWriter write{two, kText, kTables};
+  write.module(kModule, kModule + 0x208, "loop");
+  write.module(kModule + 0x200, kHead, "ext4");
+  write.symbols();
+  write.types(kModule, kBtfHead);
   auto changing = pieces_of(two.pages());
   for (Piece late : std::vector(changing)) {
     late.after = 12;

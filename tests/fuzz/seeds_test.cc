@@ -25,6 +25,7 @@ extern "C" int fuzz_virtio_block(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_virtio_console(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_virtio_rng(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_vmcoreinfo(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_kernel(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_kallsyms(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_btf(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_modules(const std::uint8_t* data, std::size_t size);
@@ -140,6 +141,7 @@ void bend(Target target, std::size_t (*read)(std::span<const std::byte>), const 
 
 TEST(FuzzTargets, TakeWholeAndBentKernelMemory) {
   bend(fuzz_vmcoreinfo, read_vmcoreinfo, vmcoreinfo_inputs());
+  bend(fuzz_kernel, read_kernel, kernel_inputs());
   bend(fuzz_kallsyms, read_kallsyms, kallsyms_inputs());
   bend(fuzz_btf, read_btf, btf_inputs());
   bend(fuzz_modules, read_modules, module_inputs());
