@@ -33,6 +33,8 @@ struct Instruction {
   GuestVirt target;               // Call, Jump, ConditionalJump; TableJump: of the table
   std::uint8_t condition = 0xff;  // ConditionalJump by jcc: the low nibble of the opcode; else 0xff
   bool rip_relative = false;
+  bool loads_idt = false;  // lidt: from here on another interrupt table serves
+  bool loads_gs = false;   // the base of GS changes: a load of the selector, swapgs, wrgsbase
 };
 
 /// Decodes the instruction at the start of `bytes` (at most 15 are looked at), as if it lay at

@@ -64,6 +64,22 @@ TEST(Decode, KnowsTheEndsOfFunctions) {
   EXPECT_EQ(decoded({0xc7, 0xf8, 0, 0, 0, 0}).flow, Flow::Other);  // xbegin
 }
 
+TEST(Decoder, LoadsOfTheInterruptTableAndOfGsAreKnown) {
+  EXPECT_TRUE(decoded({0x0f, 0x01, 0x1f}).loads_idt);              // lidt (%rdi)
+  EXPECT_TRUE(decoded({0x0f, 0x01, 0x5c, 0x24, 0x06}).loads_idt);  // lidt 6(%rsp)
+  EXPECT_FALSE(decoded({0x0f, 0x01, 0x17}).loads_idt);             // lgdt (%rdi)
+  EXPECT_FALSE(decoded({0x0f, 0x01, 0xf8}).loads_idt);             // swapgs
+  EXPECT_TRUE(decoded({0x0f, 0x01, 0xf8}).loads_gs);               // swapgs
+  EXPECT_TRUE(decoded({0x8e, 0xe8}).loads_gs);                     // mov %eax,%gs
+  EXPECT_TRUE(decoded({0x0f, 0xa9}).loads_gs);                     // pop %gs
+  EXPECT_TRUE(decoded({0x0f, 0xb5, 0x07}).loads_gs);               // lgs (%rdi),%eax
+  EXPECT_TRUE(decoded({0xf3, 0x48, 0x0f, 0xae, 0xdf}).loads_gs);   // wrgsbase %rdi
+  EXPECT_FALSE(decoded({0xf3, 0x48, 0x0f, 0xae, 0xd7}).loads_gs);  // wrfsbase %rdi
+  EXPECT_FALSE(decoded({0x8e, 0xe0}).loads_gs);                    // mov %eax,%fs
+  EXPECT_FALSE(decoded({0x8c, 0xe8}).loads_gs);                    // mov %gs,%eax
+  EXPECT_FALSE(decoded({0x65, 0x48, 0x89, 0x07}).loads_gs);        // mov %rax,%gs:(%rdi)
+}
+
 TEST(Decode, SeesRipRelativeOperandsInEveryEncoding) {
   EXPECT_TRUE(decoded({0x48, 0x8b, 0x05, 1, 0, 0, 0}).rip_relative);
   EXPECT_TRUE(decoded({0xc5, 0xf8, 0x28, 0x05, 1, 0, 0, 0}).rip_relative);  // vmovaps

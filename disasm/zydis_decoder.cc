@@ -68,6 +68,20 @@ std::uint8_t condition_of(const ZydisDecodedInstruction& in) {
   return short_form || long_form ? in.opcode & 0x0f : 0xff;
 }
 
+bool loads_gs(const ZydisDecodedInstruction& in) {
+  constexpr std::uint8_t kMovToSegment = 0x8e, kPopGs = 0xa9, kGs = 5;
+  switch (in.mnemonic) {
+    case ZYDIS_MNEMONIC_SWAPGS:
+    case ZYDIS_MNEMONIC_WRGSBASE:
+    case ZYDIS_MNEMONIC_LGS: return true;
+    case ZYDIS_MNEMONIC_MOV:
+      return in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && in.opcode == kMovToSegment &&
+             in.raw.modrm.reg == kGs;
+    case ZYDIS_MNEMONIC_POP: return in.opcode_map == ZYDIS_OPCODE_MAP_0F && in.opcode == kPopGs;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 std::optional<ZydisDecodedInstruction> decode_raw(std::span<const std::byte> bytes) {
@@ -99,6 +113,8 @@ Instruction summarize(const ZydisDecodedInstruction& raw, GuestVirt address) {
     out.target = GuestVirt(static_cast<std::uint64_t>(raw.raw.disp.value));
   }
   if (out.flow == Flow::ConditionalJump) out.condition = condition_of(raw);
+  out.loads_idt = raw.mnemonic == ZYDIS_MNEMONIC_LIDT;
+  out.loads_gs = loads_gs(raw);
   return out;
 }
 

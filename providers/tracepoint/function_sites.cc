@@ -12,23 +12,31 @@
 #include "vmm/base/bytes.h"
 
 namespace ringside::providers {
-namespace {
 
 using disasm::Flow;
 using guest_linux::Symbol;
 using guest_linux::SymbolTable;
 
-/// Longer than any function of Linux; symbols without a neighbour may claim more.
-constexpr std::uint64_t kMaxFunction = 1 << 20;
-constexpr std::size_t kFtraceBytes = 5;
-constexpr std::size_t kLandingPadBytes = 4;
-
-/// Copies what can be read from `at` on, up to out.size() bytes; returns how many.
 std::size_t read_available(const GuestReader& text, GuestVirt at, std::span<std::byte> out) {
   const auto done = text.read(at, out);
   if (done) return out.size();
   return std::min<std::uint64_t>(done.error().address - at.raw(), out.size());
 }
+
+std::span<const Symbol> symbols_at(const SymbolTable& symbols, GuestVirt address) {
+  const auto all = symbols.symbols();
+  const auto [first, last] =
+      std::equal_range(all.begin(), all.end(), Symbol{address, 0, {}, '?', 0},
+                       [](const Symbol& a, const Symbol& b) { return a.address < b.address; });
+  return {first, last};
+}
+
+namespace {
+
+/// Longer than any function of Linux; symbols without a neighbour may claim more.
+constexpr std::uint64_t kMaxFunction = 1 << 20;
+constexpr std::size_t kFtraceBytes = 5;
+constexpr std::size_t kLandingPadBytes = 4;
 
 template <std::size_t N>
 bool starts_with(std::span<const std::byte> bytes, const std::uint8_t (&what)[N]) {
@@ -80,15 +88,6 @@ std::string_view owner_of_cold_part(std::string_view name) {
   const bool numbered = tail.size() > 1 && tail[0] == '.' &&
                         tail.find_first_not_of("0123456789", 1) == std::string_view::npos;
   return tail.empty() || numbered ? name.substr(0, at) : std::string_view{};
-}
-
-/// All symbols that share an address: aliases.
-std::span<const Symbol> symbols_at(const SymbolTable& symbols, GuestVirt address) {
-  const auto all = symbols.symbols();
-  const auto [first, last] =
-      std::equal_range(all.begin(), all.end(), Symbol{address, 0, {}, '?', 0},
-                       [](const Symbol& a, const Symbol& b) { return a.address < b.address; });
-  return {first, last};
 }
 
 /// True when `part` is a .cold part of the function that starts at `function`, under any alias.

@@ -25,6 +25,13 @@ struct ReturnSite {
   std::uint8_t condition = 0xff;  // a jcc that leaves: fires only when condition_holds()
 };
 
+/// Copies what can be read from `at` on, up to out.size() bytes; returns how many.
+std::size_t read_available(const GuestReader& text, GuestVirt at, std::span<std::byte> out);
+
+/// All symbols that share an address: aliases.
+std::span<const guest_linux::Symbol> symbols_at(const guest_linux::SymbolTable& symbols,
+                                                GuestVirt address);
+
 /// The five bytes that the guest's own ftrace patches: [begin, end).
 struct FtraceSite {
   GuestVirt begin, end;

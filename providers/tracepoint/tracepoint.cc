@@ -15,6 +15,7 @@
 #include "providers/tracepoint/function_sites.h"
 #include "providers/tracepoint/original_text.h"
 #include "providers/tracepoint/text_sweep.h"
+#include "providers/tracepoint/unready_text.h"
 #include "vmm/base/check.h"
 
 namespace ringside::providers {
@@ -88,6 +89,7 @@ struct TracepointTable::State final : OriginalText::Ours {
   std::vector<GuestVirt> changed;         // found by arm() and disarm(), not yet reported
   mutable Boundary boundary;
   mutable std::vector<std::byte> buffer;
+  mutable std::optional<UnreadyText> unready;  // found when first asked for
 
   std::optional<std::byte> below(GuestVirt at) const override {
     const auto id = index.find(at);
@@ -114,6 +116,7 @@ struct TracepointTable::State final : OriginalText::Ours {
   Result<void> check_ranges(GuestVirt address, Policy policy) const;
   Result<std::span<const std::byte>> instruction_at(GuestVirt address,
                                                     const Symbol& function) const;
+  Result<void> check_ready(GuestVirt address, const Symbol& function) const;
   Result<void> check_patched(GuestVirt address, std::size_t length) const;
   Result<std::span<const std::byte>> check(GuestVirt address, Policy policy) const;
 
@@ -184,6 +187,13 @@ Result<void> TracepointTable::State::check_ranges(GuestVirt address, Policy poli
   return {};
 }
 
+Result<void> TracepointTable::State::check_ready(GuestVirt address, const Symbol& function) const {
+  if (!unready) unready = UnreadyText::find(text, kernel);
+  const std::string_view reason = unready->reason(function.address);
+  if (!reason.empty()) return refuse(address, reason);
+  return {};
+}
+
 /// The bytes of the instruction at `address`, if the function's instructions lead there. The span
 /// is good until the next call.
 Result<std::span<const std::byte>> TracepointTable::State::instruction_at(
@@ -234,6 +244,7 @@ Result<std::span<const std::byte>> TracepointTable::State::check(GuestVirt addre
   }
   TRY(check_ranges(address, policy));
   if (!text.trouble()) return refuse(address, text.trouble().error().message);
+  TRY(check_ready(address, *function));
   const auto bytes = TRY(instruction_at(address, *function));
   TRY(check_patched(address, bytes.size()));
   const auto ftrace = ftrace_site(text, *function, &kernel.symbols());

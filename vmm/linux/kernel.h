@@ -124,6 +124,7 @@ class Kernel {
     GuestVirt address;
     std::uint8_t length = 0;  // bytes from address on
     std::string_view what;    // "jump label", "static call", "exception table"
+    GuestVirt target{};       // of a jump label: where it leads when it jumps
   };
   virtual std::span<const PatchedSite> patched_sites() const = 0;
 

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint8_t kTrampolineBytes = 8;  // jmp rel32 or ret, then ud1 as its mark
 
-/// Calls `found` with the address that the first s32 of each entry names, relative to itself.
+/// Calls `found` with the address that the first s32 of each entry names, relative to itself, and
+/// with the entry's offset in the table.
 template <class Found>
 void for_each_target(const ImageView& table, std::uint64_t entry_bytes, const TextBounds& bounds,
                      Found found) {
@@ -20,7 +21,7 @@ void for_each_target(const ImageView& table, std::uint64_t entry_bytes, const Te
     const std::uint64_t at = i * entry_bytes;
     const std::int64_t offset = load_at<std::int32_t>(table.bytes, at);
     const GuestVirt target(table.base.raw() + at + static_cast<std::uint64_t>(offset));
-    if (offset != 0 && bounds.text.contains(target)) found(target);
+    if (offset != 0 && bounds.text.contains(target)) found(target, at);
   }
 }
 
@@ -52,17 +53,20 @@ constexpr std::array kForbidden = {
 
 void collect_jump_labels(const ImageView& table, const TextBounds& bounds,
                          std::vector<Kernel::PatchedSite>& sites) {
-  for_each_target(table, kJumpEntryBytes, bounds, [&](GuestVirt at) {
+  for_each_target(table, kJumpEntryBytes, bounds, [&](GuestVirt at, std::uint64_t entry) {
     // Two-byte sites (since 5.14) are jmp rel8 or its nop, 66 90.
     const std::uint8_t opcode = bytes_at(bounds, at)[0];
     const std::uint8_t length = opcode == 0xeb || opcode == 0x66 ? 2 : 5;
-    sites.push_back({at, length, "jump label"});
+    const std::uint64_t second = entry + sizeof(std::int32_t);
+    const std::int64_t offset = load_at<std::int32_t>(table.bytes, second);
+    const GuestVirt target(table.base.raw() + second + static_cast<std::uint64_t>(offset));
+    sites.push_back({at, length, "jump label", target});
   });
 }
 
 void collect_static_calls(const ImageView& table, const TextBounds& bounds,
                           std::vector<Kernel::PatchedSite>& sites) {
-  for_each_target(table, kStaticCallSiteBytes, bounds, [&](GuestVirt at) {
+  for_each_target(table, kStaticCallSiteBytes, bounds, [&](GuestVirt at, std::uint64_t) {
     // Conditional tail calls (since 6.3) are jcc rel32, six bytes.
     const auto bytes = bytes_at(bounds, at);
     const bool is_jcc = bytes[0] == 0x0f && (bytes[1] & 0xf0) == 0x80;
@@ -72,7 +76,7 @@ void collect_static_calls(const ImageView& table, const TextBounds& bounds,
 
 void collect_exceptions(const ImageView& table, const TextBounds& bounds,
                         std::vector<Kernel::PatchedSite>& sites) {
-  for_each_target(table, kExceptionEntryBytes, bounds, [&](GuestVirt at) {
+  for_each_target(table, kExceptionEntryBytes, bounds, [&](GuestVirt at, std::uint64_t) {
     sites.push_back({at, 1, "exception table"});
   });
 }

@@ -26,7 +26,8 @@ struct PatchedSites : testing::Test {
 TEST_F(PatchedSites, JumpLabelsAreTwoOrFiveBytesByWhatStandsThere) {
   for (const std::uint64_t at : {0x10, 0x20, 0x30}) {
     add_relative(kText + at);
-    table.add(std::int32_t{0}).add(std::int64_t{0});
+    add_relative(kText + at + 0x100);
+    table.add(std::int64_t{0});
   }
   guest.put(kText + 0x10, std::uint16_t{0x9066});  // xchg %ax,%ax
   guest.put(kText + 0x20, std::uint16_t{0x00e9});  // jmp rel32
@@ -39,6 +40,7 @@ TEST_F(PatchedSites, JumpLabelsAreTwoOrFiveBytesByWhatStandsThere) {
   EXPECT_EQ(sites[1].length, 5);
   EXPECT_EQ(sites[2].length, 5) << "unreadable: the longer form";
   EXPECT_EQ(sites[0].what, "jump label");
+  EXPECT_EQ(sites[1].target.raw(), kText + 0x120);
 }
 
 TEST_F(PatchedSites, ConditionalStaticCallsAreSixBytes) {

@@ -1,0 +1,277 @@
+// In this file, top to bottom: the scan for instructions that open a window, the functions that
+// leave it open for their callers, where the kernel starts a CPU, find().
+#include "providers/tracepoint/unready_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "disasm/decoder.h"
+#include "providers/tracepoint/code_walk.h"
+#include "providers/tracepoint/function_sites.h"
+
+namespace ringside::providers {
+namespace {
+
+using disasm::Flow;
+using guest_linux::Kernel;
+using guest_linux::Symbol;
+using Indirect = CodeWalk::Indirect;
+using Outcome = CodeWalk::Outcome;
+
+constexpr std::string_view kComesUp = "it runs before a CPU that comes up can take a breakpoint";
+constexpr std::string_view kWakesUp = "it runs before a CPU that wakes up can take a breakpoint";
+constexpr std::string_view kSwitches =
+    "it runs where the kernel has another interrupt table, or another GS";
+
+constexpr std::size_t kPiece = 1 << 20;
+constexpr std::size_t kLongestInstruction = 15;
+constexpr std::size_t kMaxFunction = 1 << 20;
+// 6.1 has 8 functions that change the table or GS, two of which leave it open.
+constexpr std::size_t kMaxOpeners = 256;
+
+/// Where a CPU begins to run kernel text without the kernel's table. Assembler code hands on by
+/// jumps that cannot be followed, so each of its parts is named.
+struct Root {
+  std::string_view name, reason;
+  Indirect indirect;
+};
+constexpr std::array kRoots = {
+    Root{"secondary_startup_64", kComesUp, Indirect::PassesOn},
+    Root{"secondary_startup_64_no_verify", kComesUp, Indirect::PassesOn},  // 5.14 and later
+    Root{"common_startup_64", kComesUp, Indirect::PassesOn},               // 6.7 and later
+    Root{"soft_restart_cpu", kComesUp, Indirect::PassesOn},                // 6.5 and later
+    Root{"start_cpu0", kComesUp, Indirect::EndsPath},                      // until 6.5
+    Root{"start_secondary", kComesUp, Indirect::Fails},
+    Root{"wakeup_long64", kWakesUp, Indirect::EndsPath},
+    Root{"restore_registers", kWakesUp, Indirect::EndsPath},  // from hibernation
+    Root{"restore_processor_state", kWakesUp, Indirect::Fails},
+    Root{"__restore_processor_state", kWakesUp, Indirect::Fails},
+};
+
+class Search {
+ public:
+  Search(const GuestReader& text, const Kernel& kernel)
+      : text_(text), kernel_(kernel), walk_(text, kernel) {}
+
+  Result<std::map<GuestVirt, std::string_view>> run() {
+    for (const Root& root : kRoots) TRY(walk_from(root));
+    TRY(check_roots());
+    TRY(find_switches());
+    TRY(follow_openers());
+    return std::move(reasons_);
+  }
+
+ private:
+  const Symbol* named(std::string_view name) const {
+    return kernel_.symbols().find(name, "vmlinux");
+  }
+
+  Result<void> walk_from(const Root& root) {
+    const Symbol* symbol = named(root.name);
+    if (symbol == nullptr || is_forbidden(symbol->address)) return {};
+    TRY(walk_.from(symbol->address, root.indirect));
+    note_walked(root.reason);
+    return {};
+  }
+
+  /// A kernel that starts CPUs in a way that we do not know is not one to trace.
+  Result<void> check_roots() const {
+    const bool starts = named("secondary_startup_64") != nullptr;
+    if (starts && kernel_.percpu_bases().size() > 1 && named("start_secondary") == nullptr) {
+      return fail(ErrorCode::Unsupported, "it has no start_secondary");
+    }
+    const bool sleeps = named("do_suspend_lowlevel") != nullptr;
+    if (sleeps && named("restore_processor_state") == nullptr &&
+        named("__restore_processor_state") == nullptr) {
+      return fail(ErrorCode::Unsupported, "it has no restore_processor_state");
+    }
+    return {};
+  }
+
+  bool is_forbidden(GuestVirt at) const {
+    const auto ranges = kernel_.forbidden_text();
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [at](const auto& range) { return range.contains(at); });
+  }
+
+  const Symbol* function_at(GuestVirt at) const {
+    const Symbol* symbol = kernel_.symbols().at(at);
+    return symbol != nullptr && symbol->is_text() && symbol->module == 0 ? symbol : nullptr;
+  }
+
+  void refuse(GuestVirt function, std::string_view reason) {
+    reasons_.try_emplace(function, reason);
+  }
+  void note_walked(std::string_view reason) {
+    for (const GuestVirt function : walk_.functions()) refuse(function, reason);
+  }
+
+  void for_each_piece(
+      const std::function<void(GuestVirt, std::span<const std::byte>)>& visit) const;
+  std::optional<disasm::Instruction> instruction_at(const Symbol& function, GuestVirt at) const;
+  Result<void> find_switches();
+  Result<void> follow_switch(GuestVirt at);
+  Result<void> follow_openers();
+  Result<void> follow_caller(GuestVirt at);
+  Result<void> go_on_behind(const Symbol& function, GuestVirt next);
+
+  const GuestReader& text_;
+  const Kernel& kernel_;
+  CodeWalk walk_;
+  std::map<GuestVirt, std::string_view> reasons_;
+  std::set<GuestVirt> openers_;  // functions that come back with another table: see their callers
+};
+
+/// Calls `visit` with vmlinux's text, piece by piece; pieces overlap by an instruction's length.
+void Search::for_each_piece(
+    const std::function<void(GuestVirt, std::span<const std::byte>)>& visit) const {
+  if (kernel_.symbols().modules().empty()) return;
+  const guest_linux::Module& vmlinux = kernel_.symbols().modules()[0];
+  std::vector<std::byte> piece;
+  for (std::uint64_t done = 0; done < vmlinux.text_size; done += kPiece) {
+    piece.resize(std::min<std::uint64_t>(kPiece + kLongestInstruction, vmlinux.text_size - done));
+    const GuestVirt from(vmlinux.text_base.raw() + done);
+    visit(from, std::span(piece).first(read_available(text_, from, piece)));
+  }
+}
+
+/// The instruction at `at`, if the function's instructions lead there.
+std::optional<disasm::Instruction> Search::instruction_at(const Symbol& function,
+                                                          GuestVirt at) const {
+  const std::uint64_t goal = at.raw() - function.address.raw();
+  if (goal >= kMaxFunction) return std::nullopt;
+  std::vector<std::byte> bytes(goal + kLongestInstruction);
+  bytes.resize(read_available(text_, function.address, bytes));
+  std::size_t offset = 0;
+  while (offset < bytes.size()) {
+    const auto in = disasm::decode(std::span(bytes).subspan(offset),
+                                   GuestVirt(function.address.raw() + offset));
+    if (!in || offset > goal) return std::nullopt;
+    if (offset == goal) return in;
+    offset += in->length;
+  }
+  return std::nullopt;
+}
+
+/// Whether the bytes can be lidt [mem], swapgs, mov gs, pop gs, lgs, wrgsbase (Intel SDM volume 2).
+bool may_switch(std::span<const std::byte> bytes) {
+  const auto byte = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
+  const unsigned reg = byte(2) >> 3 & 7, mod = byte(2) >> 6;
+  if (byte(0) == 0x8e) return (byte(1) >> 3 & 7) == 5;
+  if (byte(0) != 0x0f) return false;
+  switch (byte(1)) {
+    case 0x01: return (reg == 3 && mod != 3) || byte(2) == 0xf8;
+    case 0xa9:
+    case 0xb5: return true;
+    case 0xae: return reg == 3 && mod == 3;
+    default: return false;
+  }
+}
+
+Result<void> Search::find_switches() {
+  std::set<GuestVirt> candidates;
+  for_each_piece([&](GuestVirt from, std::span<const std::byte> bytes) {
+    for (std::size_t i = 0; i + 3 <= bytes.size(); ++i) {
+      if (may_switch(bytes.subspan(i, 3))) candidates.insert(GuestVirt(from.raw() + i));
+    }
+  });
+  for (const GuestVirt at : candidates) TRY(follow_switch(at));
+  return {};
+}
+
+Result<void> Search::follow_switch(GuestVirt at) {
+  const Symbol* function = function_at(at);
+  if (function == nullptr || is_forbidden(at)) return {};
+  // Prefixes stand before the byte that was found: look from each of them.
+  for (unsigned prefixes = 0; prefixes <= 2; ++prefixes) {
+    const GuestVirt start(at.raw() - prefixes);
+    if (start < function->address) break;
+    const auto in = instruction_at(*function, start);
+    if (!in || (!in->loads_idt && !in->loads_gs)) continue;
+    refuse(function->address, kSwitches);
+    const GuestVirt next(start.raw() + in->length);
+    if (in->loads_idt) return go_on_behind(*function, next);
+    TRY(walk_.from(next, Indirect::EndsPath));
+    note_walked(kSwitches);
+    return {};
+  }
+  return {};
+}
+
+/// What runs behind a change of the table; where it comes back, its callers are in the window too.
+Result<void> Search::go_on_behind(const Symbol& function, GuestVirt next) {
+  refuse(function.address, kSwitches);
+  if (loads_serving_table(function.name)) return {};
+  const Outcome outcome = TRY(walk_.from(next, Indirect::EndsPath));
+  note_walked(kSwitches);
+  if (outcome == Outcome::Returns) openers_.insert(function.address);
+  return {};
+}
+
+Result<void> Search::follow_openers() {
+  std::set<GuestVirt> followed;
+  while (followed.size() != openers_.size()) {
+    if (openers_.size() > kMaxOpeners) {
+      return fail(ErrorCode::Unsupported, "too many functions change the interrupt table");
+    }
+    std::set<GuestVirt> fresh;
+    std::set_difference(openers_.begin(), openers_.end(), followed.begin(), followed.end(),
+                        std::inserter(fresh, fresh.end()));
+    followed = openers_;
+    std::vector<GuestVirt> callers;
+    for_each_piece([&](GuestVirt from, std::span<const std::byte> bytes) {
+      for (std::size_t i = 0; i + 5 <= bytes.size(); ++i) {
+        if ((bytes[i] & std::byte{0xfe}) != std::byte{0xe8}) continue;  // call and jmp rel32
+        std::int32_t distance;
+        std::memcpy(&distance, &bytes[i + 1], sizeof distance);
+        const GuestVirt at(from.raw() + i);
+        const GuestVirt target(at.raw() + 5 + static_cast<std::uint64_t>(std::int64_t{distance}));
+        if (fresh.contains(target)) callers.push_back(at);
+      }
+    });
+    for (const GuestVirt at : callers) TRY(follow_caller(at));
+  }
+  return {};
+}
+
+Result<void> Search::follow_caller(GuestVirt at) {
+  const Symbol* function = function_at(at);
+  if (function == nullptr || is_forbidden(at)) return {};
+  const auto in = instruction_at(*function, at);
+  if (!in) return {};
+  if (in->flow == Flow::Call) return go_on_behind(*function, GuestVirt(at.raw() + in->length));
+  if (in->flow != Flow::Jump) return {};
+  refuse(function->address, kSwitches);
+  if (!loads_serving_table(function->name)) openers_.insert(function->address);
+  return {};
+}
+
+}  // namespace
+
+UnreadyText UnreadyText::find(const GuestReader& text, const Kernel& kernel) {
+  UnreadyText found;
+  auto reasons = Search(text, kernel).run();
+  if (reasons) {
+    found.reasons_ = std::move(*reasons);
+  } else {
+    found.all_ = fmt::format(
+        "it cannot be told what this kernel runs before a CPU can take a breakpoint: {}",
+        reasons.error().message);
+  }
+  return found;
+}
+
+std::string_view UnreadyText::reason(GuestVirt function) const {
+  if (!all_.empty()) return all_;
+  const auto known = reasons_.find(function);
+  return known != reasons_.end() ? known->second : std::string_view();
+}
+
+}  // namespace ringside::providers

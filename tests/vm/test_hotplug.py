@@ -1,0 +1,66 @@
+"""CPUs that go and come back, a guest that sleeps, NMIs: with every probe of fbt enabled.
+
+A CPU that comes up or wakes up runs kernel code before it can take a breakpoint: an int3 there is
+a triple fault, and a guest that is gone.
+"""
+
+import re
+import unittest
+
+import ringside
+from test_storm import TROUBLE
+
+ALL = ("fbt:::entry, fbt:::return { @all[probename] = count(); }"
+       ' fbt::vfs_read:entry /execname == "workload" && arg2 > 0/ { @reads = count(); }'
+       ' END { printa("<reads> %@d\\n", @reads); }')
+WORKLOAD = "workload --reads 20 --writes 10 --getppid 50 --seconds"
+CPU = "/sys/devices/system/cpu"
+# What a healthy kernel says when it is asked for the stacks of its CPUs.
+BACKTRACE = re.compile(r"NMI backtrace for cpu \d+|Call Trace:|INFO: NMI handler .* took too long.*")
+
+
+def meanwhile(script, seconds=4):
+    """A command that does the script while the workload runs, and then shows the kernel's log."""
+    return (f"dmesg -c >/dev/null; {WORKLOAD} {seconds} & {script}; wait;"
+            f" echo online $(cat {CPU}/online); dmesg")
+
+
+class Hotplug(unittest.TestCase):
+    def check(self, script, said, harmless=None):
+        """Runs the script under all of fbt; `said` must be in the kernel's log so many times."""
+        for image in ringside.IMAGES:
+            with self.subTest(image):
+                outcome = ringside.run(ALL, image=image, cpus=2, options=["-q"],
+                                       command=meanwhile(script))
+
+                counts = outcome.counts()
+                self.assertEqual(outcome.status, 0, outcome)
+                self.assertGreater(counts["rounds"], 0, outcome)
+                self.assertEqual(counts["read"], 20 * counts["rounds"], outcome)
+                self.assertEqual(counts["getppid"], 50 * counts["rounds"], outcome)
+                self.assertEqual(counts["<reads>"], counts["read"], outcome)
+                self.assertGreater(counts["entry"], counts["read"], outcome)
+                self.assertIn("\nonline 0-1\n", outcome.stdout)
+                for words, times in said.items():
+                    self.assertEqual(outcome.stdout.count(words), times, (words, outcome))
+                rest = harmless.sub("", outcome.stdout) if harmless else outcome.stdout
+                self.assertIsNone(TROUBLE.search(rest), outcome)
+                self.assertNotRegex(outcome.stderr, r"lost|error|changed its code")
+
+    def test_a_cpu_goes_off_and_on(self):
+        self.check(f"for n in 1 2 3; do echo 0 >{CPU}/cpu1/online; echo 1 >{CPU}/cpu1/online; done",
+                   {"CPU 1 is now offline": 3, "Booting Node 0 Processor 1": 3})
+
+    def test_the_guest_sleeps_and_wakes_up(self):
+        # The alarm leaves time to fall asleep in: a machine that is slow would sleep for ever.
+        self.check("echo +20 >/sys/class/rtc/rtc0/wakealarm; echo mem >/sys/power/state",
+                   {"PM: suspend entry (deep)": 1, "Low-level resume complete": 1,
+                    "CPU1 is up": 1, "PM: suspend exit": 1})
+
+    def test_every_cpu_is_asked_for_its_stack_by_nmi(self):
+        self.check("for n in 1 2 3 4; do echo l >/proc/sysrq-trigger; done",
+                   {"Show backtrace of all active CPUs": 4}, BACKTRACE)
+
+
+if __name__ == "__main__":
+    unittest.main()
