@@ -1,10 +1,10 @@
 // Names and types: gives every expression its type, its constant value where it has one, and the
 // symbol it names. D's variables are declared by their first assignment, so clauses are resolved
 // in program order.
-// In seven files: resolve_types.cc (types), resolve_declarations.cc (variables and inlines),
+// In eight files: resolve_types.cc (types), resolve_declarations.cc (variables and inlines),
 // resolve_names.cc (symbols, args[]), resolve_translators.cc (translators, and copies of
-// expressions with names bound), resolve_operators.cc, resolve_pragmas.cc (providers, pragmas,
-// stability), and resolve.cc (everything else).
+// expressions with names bound), resolve_operators.cc, resolve_constants.cc (folding),
+// resolve_pragmas.cc (providers, pragmas, stability), and resolve.cc (everything else).
 // Fire context: no.
 #pragma once
 
@@ -199,6 +199,8 @@ class Resolver {
   Checked<void> check_assignable(const Expr& e, TypeId to, const Expr& from);
   Checked<void> writable(const Expr& e, const Expr& target);
   Checked<void> conditional(Expr* e);
+
+  // resolve_constants.cc
   Checked<void> fold(Expr* e);
 
   // resolve.cc
