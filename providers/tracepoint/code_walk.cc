@@ -31,11 +31,13 @@ std::string_view base_name(std::string_view name) {
 }
 
 /// A CPU that calls one of these has come to its end, or dies of the ud2 behind it when it has no
-/// interrupt table; and what relocate_kernel leads to is another kernel.
+/// interrupt table; and what relocate_kernel leads to is another kernel. UBSAN's handlers say that
+/// the kernel has gone wrong there.
 bool never_comes_back(std::string_view name) {
   constexpr std::array<std::string_view, 5> kEnds = {"panic", "vpanic", "__stack_chk_fail",
                                                      "__warn_printk", "relocate_kernel"};
-  return std::find(kEnds.begin(), kEnds.end(), base_name(name)) != kEnds.end();
+  return std::find(kEnds.begin(), kEnds.end(), base_name(name)) != kEnds.end() ||
+         name.starts_with("__ubsan_handle_");
 }
 
 /// __x86_return_thunk, srso_return_thunk... which stand for `ret`.

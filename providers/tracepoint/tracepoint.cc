@@ -113,7 +113,7 @@ struct TracepointTable::State final : OriginalText::Ours {
     shim.remove_entry(point.address);
     gone.push_back(point.address);
   }
-  Result<void> check_ranges(GuestVirt address, Policy policy) const;
+  Result<void> check_ranges(GuestVirt address, const Symbol& function, Policy policy) const;
   Result<std::span<const std::byte>> instruction_at(GuestVirt address,
                                                     const Symbol& function) const;
   Result<void> check_ready(GuestVirt address, const Symbol& function) const;
@@ -173,7 +173,8 @@ std::vector<bool> TracepointTable::State::unchanged_functions() const {
   return unchanged;
 }
 
-Result<void> TracepointTable::State::check_ranges(GuestVirt address, Policy policy) const {
+Result<void> TracepointTable::State::check_ranges(GuestVirt address, const Symbol& function,
+                                                  Policy policy) const {
   const auto& symbols = kernel.symbols();
   for (const auto& range : kernel.forbidden_text()) {
     if (!range.contains(address)) continue;
@@ -182,6 +183,9 @@ Result<void> TracepointTable::State::check_ranges(GuestVirt address, Policy poli
     const bool noinstr =
         start != nullptr && end != nullptr && address >= start->address && address < end->address;
     if (policy == Policy::AllowNoinstr && noinstr) continue;
+    if (function.module != 0) {
+      return refuse(address, "its module's tables of what the kernel patches cannot be read");
+    }
     return refuse(address, "the kernel cannot take a breakpoint in this part of its text");
   }
   return {};
@@ -242,7 +246,7 @@ Result<std::span<const std::byte>> TracepointTable::State::check(GuestVirt addre
   if (function == nullptr || !function->is_text()) {
     return refuse(address, "it is not in the kernel's text");
   }
-  TRY(check_ranges(address, policy));
+  TRY(check_ranges(address, *function, policy));
   if (!text.trouble()) return refuse(address, text.trouble().error().message);
   TRY(check_ready(address, *function));
   const auto bytes = TRY(instruction_at(address, *function));

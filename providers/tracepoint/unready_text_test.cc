@@ -173,8 +173,12 @@ TEST_F(ComingUp, DoesNotFollowTheEndOfTheGuest) {
   kernel_.ret();
   const GuestVirt panic = kernel_.function("panic");
   kernel_.call(print).ret();
+  const GuestVirt checked = kernel_.function("__ubsan_handle_out_of_bounds");
+  kernel_.call(print).ret();
+  const GuestVirt early = kernel_.function("early");
+  kernel_.branch({0x0f, 0x84}, panic).call(checked);  // je
   kernel_.function("secondary_startup_64");
-  kernel_.call(panic).put({0xf4});
+  kernel_.call(early).put({0xf4});
 
   EXPECT_EQ(kernel_.reason(print), "");
 }
