@@ -71,7 +71,7 @@ class ElfFileKernel final : public FileKernel {
     set_table();
     if (!is_linux()) return {};
     TRY(load_types());
-    load_text();
+    TRY(load_text());
     const Symbol* hot = find("pcpu_hot");  // 6.2 to 6.14
     const Symbol* current = hot != nullptr ? hot : find("current_task");
     if (current != nullptr) {
@@ -139,8 +139,9 @@ class ElfFileKernel final : public FileKernel {
   void read_release();
   void set_table();
   Result<void> load_types();
-  void load_text();
+  Result<void> load_text();
   ImageView table_between(std::string_view start, std::string_view stop) const;
+  Result<ImageView> table_of(const BoundedPart& part) const;
 
   std::optional<vmm::KernelFile> file_;  // until end_set_up()
   ElfImage image_;
@@ -316,6 +317,19 @@ ImageView ElfFileKernel::table_between(std::string_view start, std::string_view 
   return {begin->address, *bytes};
 }
 
+/// The same for a table of places that must not be probed, which must be there if the kernel has
+/// it.
+Result<ImageView> ElfFileKernel::table_of(const BoundedPart& part) const {
+  const auto range = TRY(find_part(symbols_, part));
+  if (!range) return ImageView{};
+  const ImageView table = table_between(part.begin, part.end);
+  if (table.bytes.empty()) {
+    return fail(ErrorCode::Invalid,
+                fmt::format("the kernel has {}, but the file does not hold them", part.what));
+  }
+  return table;
+}
+
 /// A kernel without types can be traced all the same, by arg0 and its like.
 Result<void> ElfFileKernel::load_types() {
   auto blob = table_between("__start_BTF", "__stop_BTF").bytes;
@@ -325,24 +339,24 @@ Result<void> ElfFileKernel::load_types() {
   return {};
 }
 
-void ElfFileKernel::load_text() {
-  forbidden_ = forbidden_ranges(symbols_, InitText::Allowed);
+Result<void> ElfFileKernel::load_text() {
+  forbidden_ = TRY(forbidden_ranges(symbols_, InitText::Allowed));
   const Module& vmlinux = symbols_.modules()[0];
   const TextBounds bounds{
       &text_, {vmlinux.text_base, GuestVirt(vmlinux.text_base.raw() + vmlinux.text_size)}};
-  const auto collect = [&](std::string_view start, std::string_view stop, auto collector) {
-    collector(table_between(start, stop), bounds, sites_);
-  };
-  collect("__start___jump_table", "__stop___jump_table", collect_jump_labels);
-  collect("__start_static_call_sites", "__stop_static_call_sites", collect_static_calls);
+  const ImageView labels = TRY(table_of(kJumpLabels));
+  const ImageView calls = TRY(table_of(kStaticCalls));
+  collect_jump_labels(labels, bounds, sites_);
+  collect_static_calls(calls, bounds, sites_);
   collect_static_call_trampolines(symbols_.symbols(), bounds, sites_);
   std::sort(sites_.begin(), sites_.end(),
             [](const PatchedSite& a, const PatchedSite& b) { return a.address < b.address; });
   boot_patches_ = find_boot_patches(image_, types_);
-  if (!boot_patches_) return;
+  if (!boot_patches_) return {};
   for (PatchedSite& site : *boot_patches_) {
     site.address = GuestVirt(moved(site.address.raw(), move_.slide));
   }
+  return {};
 }
 
 void ElfFileKernel::end_set_up() {

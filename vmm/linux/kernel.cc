@@ -105,6 +105,21 @@ ImageTable table_between(const KernelMemory& memory, const SymbolTable& symbols,
   return {begin->address, std::move(*bytes)};
 }
 
+/// The same for a table of places that must not be probed, which must be whole.
+Result<ImageTable> table_of(const KernelMemory& memory, const SymbolTable& symbols,
+                            const BoundedPart& part) {
+  const auto range = TRY(find_part(symbols, part));
+  if (!range) return ImageTable{};
+  auto bytes = memory.copy_image(range->begin, range->end.raw() - range->begin.raw());
+  if (!bytes) {
+    return fail(ErrorCode::Invalid,
+                fmt::format("the guest's kernel has {}, but they cannot be read, so that it cannot "
+                            "be told where probes are safe: {}",
+                            part.what, bytes.error().message));
+  }
+  return ImageTable{range->begin, std::move(*bytes)};
+}
+
 template <class T>
 std::optional<T> image_value(const KernelMemory& memory, const SymbolTable& symbols,
                              std::string_view name) {
@@ -118,6 +133,7 @@ struct LoadedModule {
   ModuleHead head;
   ModuleSymbols symbols;
   std::vector<Kernel::PatchedSite> sites;
+  bool sites_known = true;         // else nothing in it may be probed
   std::shared_ptr<const Btf> btf;  // empty: no types
   std::size_t btf_bytes = 0;
 };
@@ -130,7 +146,7 @@ class LinuxKernel final : public Kernel {
     TRY(load_symbols());
     TRY(load_types());
     TRY(load_percpu());
-    load_text();
+    TRY(load_text());
     TRY(refresh_modules());
     if (modules_.empty()) gather_sites();
     return {};
@@ -173,7 +189,7 @@ class LinuxKernel final : public Kernel {
   Result<void> load_symbols();
   Result<void> load_types();
   Result<void> load_percpu();
-  void load_text();
+  Result<void> load_text();
   void load_module(const ModuleHead& head, std::span<const ModuleBtf> btfs, LoadedModule& module);
   std::shared_ptr<const Btf> module_types(const ModuleBtf& found);
   void rebuild_symbols();
@@ -189,6 +205,7 @@ class LinuxKernel final : public Kernel {
   std::vector<std::uint64_t> percpu_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> cpu_by_base_;  // sorted
   std::uint64_t current_offset_ = 0;
+  std::vector<AddressRange> vmlinux_forbidden_;
   std::vector<AddressRange> forbidden_;
   std::vector<PatchedSite> vmlinux_sites_;
   std::vector<PatchedSite> sites_;
@@ -260,20 +277,20 @@ Result<void> LinuxKernel::load_percpu() {
   return {};
 }
 
-void LinuxKernel::load_text() {
-  forbidden_ = forbidden_ranges(symbols_);
+Result<void> LinuxKernel::load_text() {
+  vmlinux_forbidden_ = TRY(forbidden_ranges(symbols_));
   const Module& vmlinux = symbols_.modules()[0];
   const auto reader = memory_.reader();
   const TextBounds bounds{
       &reader, {vmlinux.text_base, GuestVirt(vmlinux.text_base.raw() + vmlinux.text_size)}};
-  const auto collect = [&](std::string_view start, std::string_view stop, auto collector) {
-    const ImageTable table = table_between(memory_, symbols_, start, stop);
-    collector(table.view(), bounds, vmlinux_sites_);
-  };
-  collect("__start___jump_table", "__stop___jump_table", collect_jump_labels);
-  collect("__start_static_call_sites", "__stop_static_call_sites", collect_static_calls);
-  collect("__start___ex_table", "__stop___ex_table", collect_exceptions);
+  const auto labels = TRY(table_of(memory_, symbols_, kJumpLabels));
+  const auto calls = TRY(table_of(memory_, symbols_, kStaticCalls));
+  const auto exceptions = TRY(table_of(memory_, symbols_, kExceptionTable));
+  collect_jump_labels(labels.view(), bounds, vmlinux_sites_);
+  collect_static_calls(calls.view(), bounds, vmlinux_sites_);
+  collect_exceptions(exceptions.view(), bounds, vmlinux_sites_);
   collect_static_call_trampolines(symbols_.symbols(), bounds, vmlinux_sites_);
+  return {};
 }
 
 std::shared_ptr<const Btf> LinuxKernel::module_types(const ModuleBtf& found) {
@@ -296,7 +313,7 @@ void LinuxKernel::load_module(const ModuleHead& head, std::span<const ModuleBtf>
   const auto reader = memory_.reader();
   module.head = head;
   module.symbols = read_module_symbols(reader, *module_layout_, head);
-  read_module_sites(reader, *module_layout_, head, module.sites);
+  module.sites_known = read_module_sites(reader, *module_layout_, head, module.sites);
   const TextBounds bounds{&reader,
                           {head.text_base, GuestVirt(head.text_base.raw() + head.text_size)}};
   collect_static_call_trampolines(module.symbols.symbols, bounds, module.sites);
@@ -378,8 +395,12 @@ void LinuxKernel::end_set_up() {
 
 void LinuxKernel::gather_sites() {
   sites_ = vmlinux_sites_;
+  forbidden_ = vmlinux_forbidden_;
   for (const LoadedModule& module : modules_) {
     sites_.insert(sites_.end(), module.sites.begin(), module.sites.end());
+    if (module.sites_known) continue;
+    const ModuleHead& head = module.head;
+    forbidden_.push_back({head.text_base, GuestVirt(head.text_base.raw() + head.text_size)});
   }
   std::sort(sites_.begin(), sites_.end(),
             [](const PatchedSite& a, const PatchedSite& b) { return a.address < b.address; });

@@ -208,22 +208,24 @@ ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout&
   return result;
 }
 
-void read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
+bool read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
                        const ModuleHead& module, std::vector<Kernel::PatchedSite>& sites) {
   const TextBounds bounds{&kernel,
                           {module.text_base, GuestVirt(module.text_base.raw() + module.text_size)}};
   const auto collect = [&](const std::optional<ModuleLayout::Table>& table,
                            std::uint64_t entry_bytes, auto collector) {
-    if (!table || sites.size() > kMaxTableEntries) return;
+    if (!table) return true;  // this kernel's modules have no such table
     const auto at = load_field<std::uint64_t>(kernel, module.address, table->pointer);
     const auto count = load_field<std::uint32_t>(kernel, module.address, table->count);
-    if (!at || !count || *count > kMaxTableEntries) return;
+    if (!at || !count || *count > kMaxTableEntries - sites.size()) return false;
     const auto bytes = read_up_to(kernel, GuestVirt(*at), *count * entry_bytes);
+    if (bytes.size() != *count * entry_bytes) return false;
     collector(ImageView{GuestVirt(*at), bytes}, bounds, sites);
+    return true;
   };
-  collect(layout.jump_labels, kJumpEntryBytes, collect_jump_labels);
-  collect(layout.static_calls, kStaticCallSiteBytes, collect_static_calls);
-  collect(layout.exceptions, kExceptionEntryBytes, collect_exceptions);
+  return collect(layout.jump_labels, kJumpEntryBytes, collect_jump_labels) &&
+         collect(layout.static_calls, kStaticCallSiteBytes, collect_static_calls) &&
+         collect(layout.exceptions, kExceptionEntryBytes, collect_exceptions);
 }
 
 std::vector<ModuleBtf> read_module_btf(const GuestReader& kernel, const ModuleLayout& layout,

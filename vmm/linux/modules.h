@@ -62,9 +62,11 @@ Result<std::vector<ModuleHead>> list_modules(const GuestReader& kernel, const Mo
 ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout& layout,
                                   const ModuleHead& module);
 
-/// Appends the addresses that the kernel patches or looks up inside the module's text.
-void read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
-                       const ModuleHead& module, std::vector<Kernel::PatchedSite>& sites);
+/// Appends the addresses that the kernel patches or looks up inside the module's text. False when a
+/// table of the module cannot be read whole: then nothing in it may be probed.
+[[nodiscard]] bool read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
+                                     const ModuleHead& module,
+                                     std::vector<Kernel::PatchedSite>& sites);
 
 /// A module's split BTF by the address of its struct module.
 struct ModuleBtf {

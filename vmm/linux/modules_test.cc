@@ -171,10 +171,21 @@ TEST_F(ModuleTables, JumpLabelsOfTheModuleAreSites) {
   guest.put(entry + 8, std::uint64_t{0});
   std::vector<Kernel::PatchedSite> sites;
 
-  read_module_sites(guest, layout(), head, sites);
+  EXPECT_TRUE(read_module_sites(guest, layout(), head, sites));
 
   ASSERT_EQ(sites.size(), 1u);
   EXPECT_EQ(sites[0].address.raw(), kText + 0x20);
+}
+
+TEST_F(ModuleTables, ATableThatCannotBeReadWholeIsSaid) {
+  std::vector<Kernel::PatchedSite> sites;
+  EXPECT_FALSE(read_module_sites(guest, layout(), head, sites)) << "nothing is mapped there";
+
+  guest.put(kModule + 112, UINT32_MAX);
+  EXPECT_FALSE(read_module_sites(guest, layout(), head, sites)) << "an absurd length";
+
+  guest.put(kModule + 112, std::uint32_t{0});
+  EXPECT_TRUE(read_module_sites(guest, layout(), head, sites)) << "an empty one";
 }
 
 TEST_F(Modules, TypesAreFoundByTheirModule) {

@@ -1,5 +1,7 @@
 #include "vmm/linux/patched_sites.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -32,21 +34,21 @@ std::array<std::uint8_t, 2> bytes_at(const TextBounds& bounds, GuestVirt at) {
   return bytes;
 }
 
-struct NamedRange {
-  std::string_view begin, end;
+struct ForbiddenPart : BoundedPart {
   bool is_init = false;
 };
 
-// Entry code runs before the per-cpu base is right; noinstr text is called from it and from the
-// int3 path; cpuidle text pairs sti with hlt; init text is freed; the static calls' trampolines
-// are rewritten.
+// Entry code runs before the per-cpu base is right; noinstr text (with asm_exc_int3, both since
+// 5.8) is called from it and from the int3 path; cpuidle text (since 4.9) pairs sti with hlt; init
+// text is freed; the static calls' trampolines are rewritten.
 constexpr std::array kForbidden = {
-    NamedRange{"__entry_text_start", "__entry_text_end"},
-    NamedRange{"__noinstr_text_start", "__noinstr_text_end"},
-    NamedRange{"__cpuidle_text_start", "__cpuidle_text_end"},
-    NamedRange{"__static_call_text_start", "__static_call_text_end"},
-    NamedRange{"__init_begin", "__init_end", true},
-    NamedRange{"_sinittext", "_einittext", true},
+    ForbiddenPart{{"__entry_text_start", "__entry_text_end", "entry_SYSCALL_64", "entry text"}},
+    ForbiddenPart{{"__noinstr_text_start", "__noinstr_text_end", "asm_exc_int3", "noinstr text"}},
+    ForbiddenPart{{"__cpuidle_text_start", "__cpuidle_text_end", "cpu_in_idle", "cpuidle text"}},
+    ForbiddenPart{{"__static_call_text_start", "__static_call_text_end", "__static_call_update",
+                   "static calls' text"}},
+    ForbiddenPart{{"__init_begin", "__init_end", "start_kernel", "init memory"}, true},
+    ForbiddenPart{{"_sinittext", "_einittext", "start_kernel", "init text"}, true},
 };
 
 }  // namespace
@@ -90,14 +92,29 @@ void collect_static_call_trampolines(std::span<const Symbol> symbols, const Text
   }
 }
 
-std::vector<Kernel::AddressRange> forbidden_ranges(const SymbolTable& symbols, InitText init) {
+Result<std::optional<Kernel::AddressRange>> find_part(const SymbolTable& symbols,
+                                                      const BoundedPart& part) {
+  const Symbol* begin = symbols.find(part.begin, "vmlinux");
+  const Symbol* end = symbols.find(part.end, "vmlinux");
+  const bool shown = symbols.find(part.shown_by, "vmlinux") != nullptr;
+  if (begin == nullptr && end == nullptr && !shown) return std::optional<Kernel::AddressRange>();
+  if (begin == nullptr || end == nullptr || end->address < begin->address) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("the guest's kernel has {}, but its symbols do not say where ({}, {}), "
+                            "so that it cannot be told where probes are safe",
+                            part.what, part.begin, part.end));
+  }
+  if (begin->address == end->address) return std::optional<Kernel::AddressRange>();
+  return std::optional(Kernel::AddressRange{begin->address, end->address});
+}
+
+Result<std::vector<Kernel::AddressRange>> forbidden_ranges(const SymbolTable& symbols,
+                                                           InitText init) {
   std::vector<Kernel::AddressRange> ranges;
-  for (const NamedRange& named : kForbidden) {
-    if (named.is_init && init == InitText::Allowed) continue;
-    const Symbol* begin = symbols.find(named.begin, "vmlinux");
-    const Symbol* end = symbols.find(named.end, "vmlinux");
-    if (begin == nullptr || end == nullptr || end->address <= begin->address) continue;
-    ranges.push_back({begin->address, end->address});
+  for (const ForbiddenPart& part : kForbidden) {
+    if (part.is_init && init == InitText::Allowed) continue;
+    const auto range = TRY(find_part(symbols, part));
+    if (range) ranges.push_back(*range);
   }
   std::sort(ranges.begin(), ranges.end(),
             [](const auto& a, const auto& b) { return a.begin < b.begin; });

@@ -91,24 +91,73 @@ TEST_F(PatchedSites, TrampolinesOfStaticCallsAreSites) {
   EXPECT_EQ(sites[0].address.raw(), kText + 8);
 }
 
-TEST(ForbiddenRanges, AreThoseWhoseSymbolsExistAndAreInOrder) {
+struct Parts : testing::Test {
   SymbolTable table;
-  const auto symbol = [](std::uint64_t at, std::string_view name) {
-    return Symbol{.address = GuestVirt(kText + at), .name = name, .type = 'T'};
-  };
-  table.add_module(
-      {.name = "vmlinux", .text_base = GuestVirt(kText), .text_size = 0x1000},
-      {symbol(0x10, "__noinstr_text_start"), symbol(0x20, "__noinstr_text_end"),
-       symbol(0x30, "__entry_text_start"), symbol(0x50, "__entry_text_end"),
-       symbol(0x60, "__init_end"), symbol(0x70, "__init_begin"), symbol(0x80, "_sinittext")});
-  table.seal();
+
+  void seal(std::initializer_list<std::pair<std::uint64_t, std::string_view>> names) {
+    std::vector<Symbol> symbols;
+    for (const auto& [at, name] : names) {
+      symbols.push_back(Symbol{.address = GuestVirt(kText + at), .name = name, .type = 'T'});
+    }
+    table.add_module({.name = "vmlinux", .text_base = GuestVirt(kText), .text_size = 0x1000},
+                     std::move(symbols));
+    table.seal();
+  }
+  bool is_none(const BoundedPart& part) {
+    const auto range = find_part(table, part);
+    return range && !*range;
+  }
+  std::string problem() {
+    const auto ranges = forbidden_ranges(table);
+    return ranges ? "none" : ranges.error().message;
+  }
+};
+
+TEST_F(Parts, ForbiddenOnesAreInOrder) {
+  seal({{0x10, "__noinstr_text_start"},
+        {0x20, "__noinstr_text_end"},
+        {0x30, "__entry_text_start"},
+        {0x40, "entry_SYSCALL_64"},
+        {0x50, "__entry_text_end"}});
 
   const auto ranges = forbidden_ranges(table);
 
-  ASSERT_EQ(ranges.size(), 2u) << "a reversed pair and half a pair are no ranges";
-  EXPECT_TRUE(ranges[0].contains(GuestVirt(kText + 0x1f)));
-  EXPECT_FALSE(ranges[0].contains(GuestVirt(kText + 0x20)));
-  EXPECT_EQ(ranges[1].begin.raw(), kText + 0x30);
+  ASSERT_TRUE(ranges) << problem();
+  ASSERT_EQ(ranges->size(), 2u);
+  EXPECT_TRUE((*ranges)[0].contains(GuestVirt(kText + 0x1f)));
+  EXPECT_FALSE((*ranges)[0].contains(GuestVirt(kText + 0x20)));
+  EXPECT_EQ((*ranges)[1].begin.raw(), kText + 0x30);
+}
+
+TEST_F(Parts, OfWhichNothingShowsThatTheKernelHasThemAreNone) {
+  seal({{0x10, "vfs_read"}});
+
+  EXPECT_EQ(problem(), "none") << "noinstr text came in 5.8, static calls in 5.10";
+  EXPECT_TRUE(is_none(kStaticCalls));
+}
+
+TEST_F(Parts, ThatTheKernelMustHaveAreMissedByName) {
+  seal({{0x10, "asm_exc_int3"}});
+
+  EXPECT_NE(problem().find("has noinstr text, but its symbols do not say where "
+                           "(__noinstr_text_start, __noinstr_text_end)"),
+            std::string::npos)
+      << problem();
+}
+
+TEST_F(Parts, HalfAPairAndAReversedOneAreErrors) {
+  seal({{0x10, "__init_begin"}, {0x30, "__stop___ex_table"}, {0x40, "__start___ex_table"}});
+
+  EXPECT_NE(problem().find("init memory"), std::string::npos) << problem();
+  EXPECT_FALSE(find_part(table, kExceptionTable));
+}
+
+TEST_F(Parts, EmptyOnesAreNone) {
+  seal({{0x10, "__start___jump_table"},
+        {0x10, "__stop___jump_table"},
+        {0x20, "arch_jump_label_transform"}});
+
+  EXPECT_TRUE(is_none(kJumpLabels));
 }
 
 }  // namespace
