@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
 #include "cli/stability_report.h"
 
 namespace ringside::cli {
@@ -33,13 +38,52 @@ std::string probe_list_details(const dif::ProbeDescription& name,
   return text + '\n';
 }
 
+namespace {
+
+/// A reason without what is this one's own, its function's name and addresses, so that equal
+/// reasons are equal.
+std::string kind_of(const providers::Refusal& refusal) {
+  std::string_view reason = refusal.reason;
+  constexpr std::string_view kAt = "no probe can stand at ", kColon = ": ";
+  const std::size_t colon = reason.find(kColon);
+  if (reason.starts_with(kAt) && colon != reason.npos) reason.remove_prefix(colon + kColon.size());
+  std::string kind;
+  if (!refusal.name.function.empty() && reason.starts_with(refusal.name.function + " ")) {
+    reason.remove_prefix(refusal.name.function.size());
+    kind = "it";
+  }
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  while (!reason.empty()) {
+    const std::size_t address = std::min(reason.find("0x"), reason.size());
+    kind += reason.substr(0, address);
+    if (address == reason.size()) break;
+    kind += "0x...";
+    reason.remove_prefix(std::min(reason.find_first_not_of(kDigits, address + 2), reason.size()));
+  }
+  return kind;
+}
+
+/// How often each reason stands in the list, most frequent first.
+std::string refusal_summary(const std::vector<providers::Refusal>& refusals) {
+  std::map<std::string, std::size_t> kinds;
+  for (const providers::Refusal& refusal : refusals) ++kinds[kind_of(refusal)];
+  std::vector<std::pair<std::string, std::size_t>> sorted(kinds.begin(), kinds.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text = "\n\tHow many, by reason\n";
+  for (const auto& [kind, count] : sorted) text += fmt::format("\t\t{:>8} {}\n", count, kind);
+  return text;
+}
+
+}  // namespace
+
 std::string refusal_list(const std::vector<providers::Refusal>& refusals) {
   if (refusals.empty()) return {};
   std::string text = "\n\tNot probes, each with its reason\n";
   for (const providers::Refusal& refusal : refusals) {
     text += fmt::format("\t\t{}: {}\n", refusal.name.to_string(), refusal.reason);
   }
-  return text + '\n';
+  return text + refusal_summary(refusals) + '\n';
 }
 
 }  // namespace ringside::cli

@@ -42,7 +42,27 @@ TEST(ProbeList, RefusedOnesDoNotLookLikeProbes) {
   EXPECT_EQ(refusal_list({}), "");
   EXPECT_EQ(refusal_list({{{"fbt", "vmlinux", "do_idle", "entry"}, "do_idle has no ftrace site"}}),
             "\n\tNot probes, each with its reason\n"
-            "\t\tfbt:vmlinux:do_idle:entry: do_idle has no ftrace site\n\n");
+            "\t\tfbt:vmlinux:do_idle:entry: do_idle has no ftrace site\n"
+            "\n\tHow many, by reason\n"
+            "\t\t       1 it has no ftrace site\n\n");
+}
+
+TEST(ProbeList, ReasonsAreCountedWhateverTheirFunctionAndAddress) {
+  const std::string list =
+      refusal_list({{{"fbt", "vmlinux", "a", "entry"}, "no probe can stand at 0xffff1: it waits"},
+                    {{"fbt", "vmlinux", "b", "entry"}, "b has no ftrace site"},
+                    {{"fbt", "vmlinux", "c", "entry"}, "c has no ftrace site"},
+                    {{"fbt", "vmlinux", "d", "return"}, "the text at 0xffff2 does not decode"},
+                    {{"fbt", "vmlinux", "e", "return"}, "the text at 0xffff30 does not decode"},
+                    {{"fbt", "vmlinux", "f", "entry"}, "f has no ftrace site"},
+                    {{"vm", "", "", "cpuid"}, "no probe can stand at"}});
+
+  EXPECT_EQ(list.substr(list.find("\n\tHow many")),
+            "\n\tHow many, by reason\n"
+            "\t\t       3 it has no ftrace site\n"
+            "\t\t       2 the text at 0x... does not decode\n"
+            "\t\t       1 it waits\n"
+            "\t\t       1 no probe can stand at\n\n");
 }
 
 }  // namespace
