@@ -76,8 +76,8 @@ Checked<void> CodeGenerator::extend(unsigned reg, TypeId type, const Location& a
 /// Whether `e` is always a value of its own type: arithmetic may leave more bits.
 bool CodeGenerator::fits(const Expr& e) const {
   switch (e.kind) {
+    case ExprKind::Scoped: return e.symbol == nullptr || !e.symbol->is_kept;
     case ExprKind::Name:
-    case ExprKind::Scoped:
     case ExprKind::KernelSymbol:
     case ExprKind::Index:
     case ExprKind::Member:

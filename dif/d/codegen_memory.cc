@@ -271,6 +271,7 @@ dif::Variable CodeGenerator::variable(const Symbol& symbol) const {
                                                  : dif::VariableScope::Global;
   result.kind = symbol.is_associative ? dif::VariableKind::Associative : dif::VariableKind::Scalar;
   result.type = types_.value_type(symbol.type).value_or(dif::ValueType{});
+  if (symbol.is_kept && types_.is_integer(symbol.type)) result.type.size = sizeof(std::uint64_t);
   result.name = symbol.name;
   return result;
 }

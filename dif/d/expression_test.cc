@@ -234,6 +234,18 @@ TEST_P(RandomExpressions, HaveTheValueThatDGives) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomExpressions, testing::Range(1U, 16U));
 
+TEST(ValuesThatAreKept, HaveAllTheirBits) {
+  const Outcome out =
+      run("inline long wide[int n] = n;\n"
+          "BEGIN { i = 1; trace(wide[i++ * 65536 * 65536]); trace(wide[i * 65536 * 65536]);"
+          " a[1] = 0; a[i++ * 65536 * 65536 + 1] += 7; trace(a[1]); }");
+
+  ASSERT_EQ(out.error, "");
+  const std::vector<Recorded> expected{std::int64_t{1} << 32, std::int64_t{1} << 33,
+                                       std::int64_t{7}};
+  EXPECT_EQ(out.values, expected);
+}
+
 TEST(CompoundAssignment, WrapsAsTheVariablesTypeDoes) {
   const Outcome out =
       run("char c; unsigned short s; int i; unsigned u; long l;\n"

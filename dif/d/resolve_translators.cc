@@ -86,6 +86,7 @@ Checked<std::pair<Expr*, Expr*>> Resolver::evaluate_once(Expr* e) {
   const TypeId type = types_.decay(e->type);
   Symbol* symbol = TRY(add_variable(Scope::Clause, name, e->at));
   symbol->type = type;
+  symbol->is_kept = true;
   Expr* const target = make_clause_local(arena_, arena_.make(std::string(name)), e->at);
   Expr* const assignment = make_node(arena_, ExprKind::Assign, e->at, target, e);
   TRY(resolve(assignment));
