@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "vmm/base/utf8.h"
+
 namespace ringside::cli {
 namespace {
 
@@ -63,7 +65,7 @@ std::string program_name() {
 }
 
 void say(std::string_view text) {
-  const std::string line = fmt::format("{}: {}\n", program_name(), text);
+  const std::string line = fmt::format("{}: {}\n", program_name(), terminal_text(text));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

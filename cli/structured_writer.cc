@@ -4,27 +4,12 @@
 #include <array>
 #include <cctype>
 
+#include "vmm/base/utf8.h"
+
 namespace ringside::cli {
 namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-
-/// The length of the UTF-8 character at the start of `text`; 0 when it is none.
-std::size_t character_length(std::string_view text) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = at(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((at(i) & 0xc0) != 0x80) return 0;
-  }
-  const unsigned second = at(1);
-  const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
-  const bool surrogate = lead == 0xed && second >= 0xa0;
-  const bool beyond = lead == 0xf4 && second >= 0x90;
-  return overlong || surrogate || beyond ? 0 : length;
-}
 
 class JsonWriter final : public RecordWriter {
  public:

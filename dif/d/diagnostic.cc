@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "vmm/base/utf8.h"
+
 namespace ringside::d {
 namespace {
 
@@ -18,9 +20,26 @@ std::string_view line_of(std::string_view source, int number) {
   return source.substr(0, source.find('\n'));
 }
 
-char printable(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return c == '\t' || (byte >= 0x20 && byte != 0x7f) ? c : '?';
+/// A line of the source as it may be shown, and blanks as wide as the part before its caret.
+struct ShownLine {
+  std::string text, pad;
+};
+
+ShownLine shown_line(std::string_view line, std::size_t column) {
+  std::size_t at = column > kShownBefore ? column - kShownBefore : 0;
+  const auto continues = [&] { return (static_cast<unsigned char>(line[at]) & 0xc0) == 0x80; };
+  while (at > 0 && at < column && continues()) ++at;  // not from within a character
+  ShownLine shown;
+  while (at < line.size() && at < column + kShownAfter) {
+    const std::size_t length = std::max<std::size_t>(character_length(line.substr(at)), 1);
+    const std::string_view unit = line.substr(at, length);
+    const std::string text = terminal_text(unit);
+    shown.text += text;
+    if (at < column)
+      shown.pad += unit == "\t" ? "\t" : std::string(text == unit ? 1 : text.size(), ' ');
+    at += length;
+  }
+  return shown;
 }
 
 }  // namespace
@@ -35,13 +54,8 @@ std::string render(const Diagnostic& diagnostic, std::string_view source, std::s
   const std::string_view line = line_of(source, diagnostic.at.source_line);
   std::size_t column = static_cast<std::size_t>(std::max(diagnostic.at.column, 1)) - 1;
   column = std::min(column, line.size());
-  const std::size_t begin = column > kShownBefore ? column - kShownBefore : 0;
-  std::string shown, pad;
-  for (std::size_t i = begin; i < line.size() && i < column + kShownAfter; ++i) {
-    shown += printable(line[i]);
-    if (i < column) pad += line[i] == '\t' ? '\t' : ' ';
-  }
-  return fmt::format("{}\n{}\n{}^ column {}", message, shown, pad, column + 1);
+  const auto [shown, pad] = shown_line(line, column);
+  return fmt::format("{}\n{}\n{}^ column {}", terminal_text(message), shown, pad, column + 1);
 }
 
 }  // namespace ringside::d

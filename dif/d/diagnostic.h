@@ -36,8 +36,8 @@ inline tl::unexpected<Diagnostic> complain(std::string_view tag, const Location&
 }
 
 /// "line N: text", the source line and a caret, as compile.h promises; with `"file", ` in front
-/// when `file` names a library. Bytes that a terminal would obey are shown as '?', and a long line
-/// is cut to the part around the column.
+/// when `file` names a library. Bytes that a terminal would obey are shown as \xNN, and a long
+/// line is cut to the part around the column.
 std::string render(const Diagnostic& diagnostic, std::string_view source, std::string_view file,
                    bool with_tag);
 

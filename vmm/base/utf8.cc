@@ -1,0 +1,54 @@
+#include "vmm/base/utf8.h"
+
+#include <algorithm>
+
+namespace ringside {
+namespace {
+
+/// C0 but for tab and newline, DEL, and C1, which terminals obey as well.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1)
+    return (first < 0x20 && first != '\t' && first != '\n') || first == 0x7f;
+  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+}
+
+}  // namespace
+
+std::size_t character_length(std::string_view text) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned lead = at(0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((at(i) & 0xc0) != 0x80) return 0;
+  }
+  const unsigned second = at(1);
+  const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
+  const bool surrogate = lead == 0xed && second >= 0xa0;
+  const bool beyond = lead == 0xf4 && second >= 0x90;
+  return overlong || surrogate || beyond ? 0 : length;
+}
+
+std::string terminal_text(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    const std::string_view unit = text.substr(0, std::max<std::size_t>(length, 1));
+    text.remove_prefix(unit.size());
+    if (length != 0 && !is_control(unit)) {
+      result += unit;
+      continue;
+    }
+    for (const char c : unit) {
+      const auto byte = static_cast<unsigned char>(c);
+      result.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
+    }
+  }
+  return result;
+}
+
+}  // namespace ringside

@@ -1,0 +1,32 @@
+#include "vmm/base/utf8.h"
+
+#include <gtest/gtest.h>
+
+namespace ringside {
+namespace {
+
+TEST(Utf8, CharactersAreCountedInBytes) {
+  EXPECT_EQ(character_length("a"), 1U);
+  EXPECT_EQ(character_length("\u00e4x"), 2U);
+  EXPECT_EQ(character_length("\u20ac"), 3U);
+  EXPECT_EQ(character_length("\U0001f600"), 4U);
+  for (const std::string_view none : {"\x80", "\xc3", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80",
+                                      "\xf4\x90\x80\x80", "\xff", "\xc3x"}) {
+    EXPECT_EQ(character_length(none), 0U);
+  }
+}
+
+TEST(Utf8, WhatATerminalWouldObeyIsSpelledOut) {
+  EXPECT_EQ(terminal_text("a\tb\nc \u00e4\u20ac"), "a\tb\nc \u00e4\u20ac");
+  EXPECT_EQ(terminal_text("\x1b[2J\r\x7f"), "\\x1b[2J\\x0d\\x7f");
+  EXPECT_EQ(terminal_text("\xc2\x9b"
+                          "31m"),
+            "\\xc2\\x9b31m")
+      << "C1: begins a sequence, too";
+  EXPECT_EQ(terminal_text("\xff\xc3("), "\\xff\\xc3(");
+  EXPECT_EQ(terminal_text(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(terminal_text(""), "");
+}
+
+}  // namespace
+}  // namespace ringside
