@@ -13,7 +13,7 @@ std::string attribute_lines(std::string_view heading, const dif::Attributes& att
 
 std::string stability_report(std::string_view label, const dif::Attributes& description,
                              const dif::Attributes& statements) {
-  return fmt::format("\nStability data for {}:\n\n{}\n{}\n", label,
+  return fmt::format("\nStability attributes for {}:\n\n{}\n{}\n", label,
                      attribute_lines("Minimum Probe Description Attributes", description),
                      attribute_lines("Minimum Statement Attributes", statements));
 }

@@ -11,7 +11,7 @@ TEST(StabilityReport, HasDtracesLayout) {
   EXPECT_EQ(stability_report("description BEGIN",
                              {Stability::Evolving, Stability::Stable, DependencyClass::Common},
                              {Stability::Stable, Stability::Private, DependencyClass::Isa}),
-            "\nStability data for description BEGIN:\n\n"
+            "\nStability attributes for description BEGIN:\n\n"
             "\tMinimum Probe Description Attributes\n"
             "\t\tIdentifier Names: Evolving\n"
             "\t\tData Semantics:   Stable\n"

@@ -141,7 +141,7 @@ class Command(unittest.TestCase):
         outcome = self.call("-ev", "-n", "dtrace:::BEGIN{exit(0);}")
 
         self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
-        self.assertRegex(outcome.stdout, r"^\nStability data for description dtrace:::BEGIN:\n\n"
+        self.assertRegex(outcome.stdout, r"^\nStability attributes for description dtrace:::BEGIN:\n\n"
                          r"\tMinimum Probe Description Attributes\n\t\tIdentifier Names: \w+\n"
                          r"\t\tData Semantics:   \w+\n\t\tDependency Class: \w+\n\n"
                          r"\tMinimum Statement Attributes\n")

@@ -78,6 +78,19 @@ class UserSymbols:
         self.assertTrue(found, outcome)
         self.assertEqual(found[1], found[2])
 
+    def test_noresolve_leaves_addresses_unnamed(self):
+        outcome = self.trace(
+            READ + ' { @s[ustack(2)] = count(); @sym[usym(uregs[R_RIP])] = count();'
+            ' @mod[umod(uregs[R_RIP])] = count(); }'
+            ' END { printa("<s>%k%@d\\n</s>\\n", @s); printa("sym %A %@d\\n", @sym);'
+            ' printa("mod %A %@d\\n", @mod); }', COMMAND, "-x", "noresolve")
+
+        self.assertRegex(outcome.stdout,
+                         r"<s>\n *0x7f[0-9a-f]{10}\n *0x[0-9a-f]{12}\n *200\n</s>", outcome)
+        self.assertRegex(outcome.stdout, r"\nsym 0x7f[0-9a-f]{10} 200\n", outcome)
+        self.assertRegex(outcome.stdout, r"\nmod 0x7f[0-9a-f]{10} 200\n", outcome)
+        self.assertNotIn("`", outcome.stdout, outcome)
+
 
 class UserSymbolsOn61(UserSymbols, unittest.TestCase):
     image = "debian-6.1"

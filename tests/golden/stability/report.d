@@ -4,7 +4,7 @@
 
 /* EXPECT
  *
- * Stability data for description BEGIN :
+ * Stability attributes for description BEGIN :
  *
  * 	Minimum Probe Description Attributes
  * 		Identifier Names: Stable
