@@ -33,6 +33,7 @@
 #include "dif/action_kind.h"
 #include "dif/d/compile.h"
 #include "dif/d/print_tree.h"
+#include "dif/d/system_types.h"
 #include "dif/engine.h"
 #include "dif/listing.h"
 #include "dif/stack_use.h"
@@ -188,6 +189,7 @@ Result<void> Session::compile() {
     stdout_.flush();
   }
   const Clock::time_point began = Clock::now();
+  d::add_system_types(environment_->types());
   const std::size_t known_types = environment_->types().size();
   auto program = d::compile(sources_.text(), options, *environment_);
   if (!program) return fail(program.error().code, sources_.explain(program.error().message));
@@ -425,6 +427,9 @@ Result<int> Session::trace() {
   TRY(check_deeds());
   TRY(enable_all());
   if (line_.verbose) report_stability(engine_->program());
+  if (engine_->program().clauses.empty()) {
+    return fail(ErrorCode::NotFound, "no probes matched");
+  }
   return trace_armed(*output);
 }
 

@@ -219,7 +219,7 @@ Result<Sources> Sources::load(const std::vector<ProgramSource>& programs,
     Program program;
     if (is_script) {
       text = TRY(read_script(source.text));
-      // The compiler takes #! before everything else only; ours may come after other programs.
+      // It is for the system and not for the preprocessor.
       const std::size_t start = std::min(text.find_first_not_of(kSpace), text.size());
       if (text.compare(start, 2, "#!") == 0) {
         text.erase(start, std::min(text.find('\n', start), text.size()) - start);

@@ -127,7 +127,8 @@ TEST(ActionErrors, OfWhatStandsWithSpeculateAndCommit) {
 }
 
 TEST(ActionErrors, OfAggregations) {
-  expect_tags({{"D_AGG_NULL", "@x;"},
+  expect_tags({{"D_IDENT_UNDEF", "@x;"},
+               {"D_AGG_NULL", "@x = count(); @x;"},
                {"D_AGG_FUNC", "@x = 1;"},
                {"D_AGG_FUNC", "@x = strlen(execname);"},
                {"D_AGG_FUNC", "@x = trace(1);"},
@@ -143,7 +144,7 @@ TEST(ActionErrors, OfAggregations) {
                {"D_PROTO_LEN", "@x = avg();"},
                {"D_PROTO_LEN", "@x = max(1, 2);"},
                {"D_PROTO_LEN", "@x = quantize();"},
-               {"D_QUANT_PROTO", "@x = quantize(1, 2, 3);"},
+               {"D_PROTO_LEN", "@x = quantize(1, 2, 3);"},
                {"D_PROTO_LEN", "@x[1] = count(); @x[1, 2] = count();"},
                {"D_PROTO_ARG", "@x[1] = count(); @x[execname] = count();"},
                {"D_KEY_TYPE", "@x[(void)1] = count();"},

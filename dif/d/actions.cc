@@ -60,6 +60,22 @@ tl::unexpected<Diagnostic> argument_type(std::string_view tag, const Expr& call,
                               *call.text, position + 1, prototype, passed));
 }
 
+Checked<void> ActionBuilder::prepare(Expr& e) {
+  const bool assigns = e.kind == ExprKind::Assign && e.a->kind == ExprKind::Aggregation;
+  if (!assigns) {
+    const Expr* const target = e.kind == ExprKind::Assign ? e.a : &e;
+    const bool indexed =
+        target->kind == ExprKind::Index && target->a->kind == ExprKind::Aggregation;
+    return indexed ? Checked<void>{} : resolver_.resolve_dynamic(&e);
+  }
+  for (Expr* key : e.a->list) {
+    if (key->kind != ExprKind::Aggregation) TRY(resolver_.resolve_dynamic(key));
+  }
+  TRY(resolver_.resolve_dynamic(e.b));
+  resolver_.declare_aggregation(*e.a->text);
+  return {};
+}
+
 Checked<dif::Action> ActionBuilder::build(Expr& e) {
   dif::Action action = TRY(statement(e));
   TRY(check_order(e, action));
@@ -119,7 +135,6 @@ Checked<void> ActionBuilder::recordable(Expr& value, std::string_view function,
 }
 
 Checked<dif::Action> ActionBuilder::trace(Expr& call) {
-  if (call.list.size() != 1) return argument_count("D_PROTO_LEN", call, "1");
   Expr& value = *call.list[0];
   TRY(recordable(value, "trace", "D_TRACE"));
   dif::Action action;
@@ -132,7 +147,6 @@ Checked<dif::Action> ActionBuilder::trace(Expr& call) {
 }
 
 Checked<dif::Action> ActionBuilder::print(Expr& call) {
-  if (call.list.size() != 1) return argument_count("D_PROTO_LEN", call, "1");
   Expr& value = *call.list[0];
   TRY(recordable(value, "print", "D_PRINT"));
   const auto shape = shapes_.add(value.type);
@@ -150,7 +164,6 @@ Checked<dif::Action> ActionBuilder::print(Expr& call) {
 }
 
 Checked<dif::Action> ActionBuilder::tracemem(Expr& call) {
-  if (call.list.size() < 2) return argument_count("D_PROTO_LEN", call, "2");
   if (call.list.size() > 3) return argument_count("D_TRACEMEM_ARGS", call, "2 or 3");
   for (Expr* argument : call.list) TRY(resolver_.resolve(argument));
   const Expr &address = *call.list[0], &most = *call.list[1];
@@ -184,8 +197,6 @@ Checked<dif::Action> ActionBuilder::tracemem(Expr& call) {
 }
 
 Checked<dif::Action> ActionBuilder::setopt(Expr& call) {
-  if (call.list.empty() || call.list.size() > 2)
-    return argument_count("D_PROTO_LEN", call, call.list.empty() ? "1 or more" : "2");
   for (std::size_t i = 0; i < call.list.size(); ++i) {
     const Expr& argument = *call.list[i];
     if (argument.kind == ExprKind::String && (i > 0 || !argument.text->empty())) continue;
@@ -199,8 +210,7 @@ Checked<dif::Action> ActionBuilder::setopt(Expr& call) {
   return action;
 }
 
-Checked<dif::Action> ActionBuilder::without_arguments(const Expr& call, dif::ActionKind kind) {
-  if (!call.list.empty()) return argument_count("D_PROTO_LEN", call, "0");
+Checked<dif::Action> ActionBuilder::without_arguments(dif::ActionKind kind) {
   dif::Action action;
   action.kind = kind;
   return action;
@@ -208,7 +218,6 @@ Checked<dif::Action> ActionBuilder::without_arguments(const Expr& call, dif::Act
 
 /// exit(), raise() and the like: one number.
 Checked<dif::Action> ActionBuilder::of_number(const Expr& call, dif::ActionKind kind, TypeId type) {
-  if (call.list.size() != 1) return argument_count("D_PROTO_LEN", call, "1");
   Expr& number = *call.list[0];
   TRY(resolver_.resolve(&number));
   if (!types_.is_integer(number.type)) {
@@ -220,20 +229,20 @@ Checked<dif::Action> ActionBuilder::of_number(const Expr& call, dif::ActionKind 
   return action;
 }
 
-Checked<dif::Action> ActionBuilder::ftruncate(Expr& call) {
-  return without_arguments(call, dif::ActionKind::Ftruncate);
+Checked<dif::Action> ActionBuilder::ftruncate(Expr&) {
+  return without_arguments(dif::ActionKind::Ftruncate);
 }
 
-Checked<dif::Action> ActionBuilder::stop(Expr& call) {
-  return without_arguments(call, dif::ActionKind::Stop);
+Checked<dif::Action> ActionBuilder::stop(Expr&) {
+  return without_arguments(dif::ActionKind::Stop);
 }
 
-Checked<dif::Action> ActionBuilder::breakpoint(Expr& call) {
-  return without_arguments(call, dif::ActionKind::Breakpoint);
+Checked<dif::Action> ActionBuilder::breakpoint(Expr&) {
+  return without_arguments(dif::ActionKind::Breakpoint);
 }
 
-Checked<dif::Action> ActionBuilder::panic(Expr& call) {
-  return without_arguments(call, dif::ActionKind::Panic);
+Checked<dif::Action> ActionBuilder::panic(Expr&) {
+  return without_arguments(dif::ActionKind::Panic);
 }
 
 Checked<dif::Action> ActionBuilder::exit(Expr& call) {

@@ -28,6 +28,10 @@ class ActionBuilder {
   /// A new clause begins: what may follow what is counted anew.
   void enter_clause() { order_ = {}; }
   /// One expression statement.
+  /// Types all that the statement names, and counts the arguments of what it calls. To be called
+  /// for all statements of a clause, in order, before build(): what is wrong with the names of any
+  /// is told before what is wrong with an action.
+  Checked<void> prepare(Expr& statement);
   Checked<dif::Action> build(Expr& statement);
 
  private:
@@ -59,7 +63,7 @@ class ActionBuilder {
   Checked<dif::Action> speculate(Expr& call);
   Checked<dif::Action> commit(Expr& call);
   Checked<dif::Action> discard(Expr& call);
-  Checked<dif::Action> without_arguments(const Expr& call, dif::ActionKind kind);
+  Checked<dif::Action> without_arguments(dif::ActionKind kind);
   Checked<dif::Action> of_number(const Expr& call, dif::ActionKind kind, TypeId type);
 
   // action_order.cc

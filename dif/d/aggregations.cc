@@ -147,8 +147,7 @@ Checked<dif::Action> ActionBuilder::aggregate(Expr& e) {
     return tl::make_unexpected(resolved.error());
   }
   if (call.list.size() < row->least || call.list.size() > row->most) {
-    const bool increments = call.list.size() > row->most && row->least == 1 && row->most == 2;
-    return argument_count(increments ? "D_QUANT_PROTO" : "D_PROTO_LEN", call,
+    return argument_count("D_PROTO_LEN", call,
                           row->least == row->most ? fmt::to_string(row->least)
                                                   : fmt::format("{} to {}", row->least, row->most));
   }

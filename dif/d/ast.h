@@ -130,6 +130,7 @@ struct TypeSpec {
   Base base = Base::None;
   bool is_signed = false, is_unsigned = false, is_short = false, is_userland = false;
   bool is_const = false, is_volatile = false, is_restrict = false;
+  bool repeats = false;  // a word for sign or size stands twice
   int longs = 0;
   Text name = nullptr;                           // Named, or the tag
   bool is_definition = false;                    // Struct, Union, Enum with a body

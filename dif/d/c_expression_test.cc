@@ -199,9 +199,9 @@ class Generator {
     return {"(" + op + a.d + ")", "(L)(" + op + unsigned_of(a) + ")", a.type, a.constant};
   }
   static Both conditional(const Both& a, const Both& b, const Both& c) {
-    return {"(" + a.d + " ? " + b.d + " : " + c.d + ")",
-            "((" + a.c + ") ? (" + b.c + ") : (" + c.c + "))", common(b.type, c.type),
-            a.constant && (b.constant || c.constant)};
+    // A condition that is a constant would take its side at once, and that side's type.
+    return {"((v0_0, " + a.d + ") ? " + b.d + " : " + c.d + ")",
+            "((" + a.c + ") ? (" + b.c + ") : (" + c.c + "))", common(b.type, c.type), false};
   }
   Both shift(const Both& a) {
     const std::string op(below(2) ? "<<" : ">>"), count = std::to_string(below(64));

@@ -75,7 +75,6 @@ Checked<dif::Difo> ActionBuilder::code_value(Expr& call) {
     const std::uint32_t entries = TRY(frames(call, usual)) + (kernel ? 0 : 1);
     return CodeGenerator::nothing(resolver_, {row.kind, false, entries * 8}, call.at);
   }
-  if (call.list.size() != 1) return argument_count("D_PROTO_LEN", call, "1");
   Expr& address = *call.list[0];
   TRY(resolver_.resolve(&address));
   if (!types_.is_scalar(types_.decay(address.type))) {

@@ -14,6 +14,7 @@
 #include "dif/d/libraries.h"
 #include "dif/d/parse.h"
 #include "dif/d/print_tree.h"
+#include "dif/d/system_types.h"
 #include "dif/verify.h"
 
 namespace ringside::d {
@@ -66,13 +67,22 @@ class Compilation {
     return std::move(listing_);
   }
 
-  /// `libraries` come first; only options of the program itself count.
-  Checked<dif::Program> run(const std::vector<const Tree*>& libraries) {
+  /// What is no clause: those come when all is read. `libraries` come first.
+  Checked<void> declare_all(const std::vector<const Tree*>& libraries) {
     for (const Tree* library : libraries) {
-      for (const External& external : library->externals) TRY(add(external));
+      for (const External& external : library->externals) TRY(declare(external));
     }
+    for (const External& external : tree_.externals) TRY(declare(external));
+    return {};
+  }
+
+  /// Only options of the program itself count.
+  Checked<dif::Program> run(const std::vector<const Tree*>& libraries) {
     for (const Tree::Option& option : tree_.options) program_.options[option.name] = option.value;
-    for (const External& external : tree_.externals) TRY(add(external));
+    TRY(declare_all(libraries));
+    for (const External& external : tree_.externals) {
+      if (auto* const* node = std::get_if<ClauseNode*>(&external)) TRY(add_clause(*node));
+    }
     TRY(resolver_.check_unused_pragmas());
     const bool has_clause = std::ranges::any_of(tree_.externals, [](const External& external) {
       return std::holds_alternative<ClauseNode*>(external);
@@ -84,7 +94,7 @@ class Compilation {
   }
 
  private:
-  Checked<void> add(const External& external) {
+  Checked<void> declare(const External& external) {
     resolver_.begin_external();
     if (const auto* declaration = std::get_if<Declaration*>(&external)) {
       return resolver_.declare(**declaration);
@@ -99,7 +109,11 @@ class Compilation {
       return resolver_.declare_provider(**node);
     }
     if (const auto* node = std::get_if<PragmaNode*>(&external)) return pragma(**node);
-    ClauseNode* node = std::get<ClauseNode*>(external);
+    return {};
+  }
+
+  Checked<void> add_clause(ClauseNode* node) {
+    resolver_.begin_external();
     const auto probes = TRY(this->probes(*node));
     resolver_.enter_clause(probes);
     const bool ahead = node->predicate != nullptr && resolver_.names_unknown(*node->predicate);
@@ -223,6 +237,7 @@ class Compilation {
     actions_.enter_clause();
     clause.description_attributes = description_attributes(probes);
     if (node.predicate != nullptr) clause.predicate = TRY(predicate(*node.predicate));
+    for (Statement* statement : node.body) TRY(actions_.prepare(*statement->expression));
     for (Statement* statement : node.body) {
       Expr& expression = *statement->expression;
       const Expr& called = expression.kind == ExprKind::Assign ? *expression.b : expression;
@@ -299,6 +314,7 @@ Result<T> compile_with(std::string_view source, CompileOptions options, Environm
                        Checked<T> (Compilation::*phase)(const std::vector<const Tree*>&)) {
   Tree program;
   std::deque<Tree> libraries;
+  add_system_types(environment.types());
   auto compiled = [&]() -> Checked<T> {
     std::unordered_set<std::string> type_names;
     std::vector<const Tree*> in_order;
@@ -310,8 +326,12 @@ Result<T> compile_with(std::string_view source, CompileOptions options, Environm
     }
     const auto parsed = parse(source, 0, options, environment.types(), type_names, program);
     for (const Tree::Option& option : program.options) TRY(apply_pragma(option, options));
-    if (!parsed) return tl::make_unexpected(parsed.error());
     Compilation compilation(program, options, environment);
+    if (!parsed) {
+      // What is wrong with a declaration that was read before comes first.
+      TRY(compilation.declare_all(in_order));
+      return tl::make_unexpected(parsed.error());
+    }
     return (compilation.*phase)(in_order);
   }();
   if (compiled) return std::move(*compiled);

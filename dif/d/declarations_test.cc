@@ -1,6 +1,9 @@
 // Declarations: types, variables, constants, and what is refused.
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "dif/d/system_types.h"
 #include "dif/d/testing/program_runner.h"
 
 namespace ringside::d {
@@ -38,12 +41,25 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"short char c;", "D_DECL_CHARATTR"}, Case{"long char c;", "D_DECL_CHARATTR"},
         Case{"extern typedef int x;", "D_DECL_CLASS"}, Case{"self this int x;", "D_DECL_CLASS"},
         Case{"int char x;", "D_DECL_COMBO"}, Case{"signed unsigned x;", "D_DECL_COMBO"},
-        Case{"short long x;", "D_DECL_COMBO"}, Case{"struct s { int a[int]; };", "D_DECL_DYNOBJ"},
+        Case{"short long x;", "D_UNKNOWN"}, Case{"long long long x;", "D_UNKNOWN"},
+        Case{"struct s { int a[int]; };", "D_DECL_DYNOBJ"},
         Case{"enum e { A = pid };", "D_DECL_ENCONST"},
         Case{"enum e { A = \"x\" };", "D_DECL_ENCONST"},
         Case{"enum e { A = 0x7fffffff, B };", "D_DECL_ENOFLOW"},
         Case{"int f(a, b);", "D_DECL_IDENT"}, Case{"int x; char x;", "D_DECL_IDRED"},
-        Case{"int pid;", "D_DECL_IDRED"}, Case{"enum e { A, A };", "D_DECL_IDRED"},
+        Case{"int pid;", "D_DECL_IDRED"}, Case{"enum e { A, A };", "D_UNKNOWN"},
+        Case{"enum e { A }; enum f { A };", "D_DECL_IDRED"},
+        Case{"int f(int x[int]);", "D_DECL_PROTO_TYPE"},
+        Case{"int a[int x[int]];", "D_DECL_PROTO_TYPE"},
+        Case{"provider p { probe a(int x[int]); };", "D_DECL_PROTO_TYPE"},
+        Case{"int f(void x);", "D_DECL_PROTO_NAME"},
+        Case{"struct s { int f(void); };", "D_DECL_VOIDOBJ"},
+        Case{"BEGIN { x = (signed signed)1; }", "D_DECL_COMBO"},
+        Case{"BEGIN { x = (unsigned int unsigned)1; }", "D_DECL_COMBO"},
+        Case{"BEGIN { x = (short short)1; }", "D_DECL_COMBO"},
+        Case{"translator struct nosuch < int *p > { x = 1; };", "D_XLATE_SOU"},
+        Case{"struct s { int x; }; translator struct s { int *p > { x = 1; };", "D_DECL_TYPERED"},
+        Case{"struct s { struct s { int x; } y; };", "D_DECL_TYPERED"},
         Case{"typedef int t; typedef char t;", "D_DECL_IDRED"},
         Case{"inline int i = 1; int i;", "D_DECL_IDRED"},
         Case{"struct nosuch x;", "D_DECL_INCOMPLETE"},
@@ -67,6 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"int a[4]; BEGIN { a++; }", "D_OP_SCALAR"},
         Case{"int a[2][3]; BEGIN { a[1][3] = 1; }", "D_ARR_BOUNDS"},
         Case{"struct s { int a[4]; }; BEGIN { trace(((struct s *)8)->a[4]); }", "D_ARR_BOUNDS"},
+        Case{"struct s { int b; int a[2][2]; }; BEGIN { trace(((struct s *)8)->a[1][2]); }",
+             "D_ARR_BOUNDS"},
         Case{"BEGIN { this->p = (void *)8; this->p++; }", "D_OP_VFPTR"},
         Case{"BEGIN { x = 1; x(2); }", "D_FUNC_UNDEF"},
         Case{"inline int x = 1; BEGIN { x(2); }", "D_FUNC_IDENT"},
@@ -136,7 +154,12 @@ INSTANTIATE_TEST_SUITE_P(
         Value{"", "(1, 2)", 2}, Value{"", "(char)300", 44}, Value{"", "(uint8_t)-1", 255},
         Value{"", "-7 / 2", -3}, Value{"", "-7 % 3", -1},
         Value{"", "(int *)16 + 2 == (int *)24", 1}, Value{"", "(long *)32 - (long *)16", 2},
-        Value{"", "NULL == 0", 1}, Value{"", "1 ? -1 : 0u", 4294967295}));
+        Value{"", "NULL == 0", 1}, Value{"", "1 ? -1 : 0u", -1},
+        Value{"", "sizeof(1 ? (char)1 : 1L)", 1}, Value{"int x;", "0 ? nothing : 7", 7},
+        Value{"extern int far[];", "sizeof(int)", 4},
+        Value{"struct s { int n; char c[1]; };", "(long)&((struct s *)0)->c[7]", 11},
+        Value{"struct s { char c[1]; int n; };", "(long)&((struct s *)0)->c[7]", 7},
+        Value{"short short x; unsigned unsigned y;", "sizeof(x) + sizeof(y)", 6}));
 
 TEST(Variables, OfFloatingPointTypesCanBeDeclared) {
   EXPECT_EQ(
@@ -195,6 +218,42 @@ TEST(Variables, StepsOfElementsCount) {
   ASSERT_EQ(out.error, "");
   const std::vector<Recorded> expected{std::int64_t{2}, std::int64_t{6}, std::int64_t{1}};
   EXPECT_EQ(out.values, expected);
+}
+
+TEST(SystemTypes, AreKnownWhereTheGuestHasNone) {
+  const Outcome out =
+      run("BEGIN { trace(sizeof(boolean_t)); trace(B_TRUE); trace(sizeof(in6_addr_t)); "
+          "trace(sizeof(struct sockaddr)); trace(offsetof(struct sockaddr_in, sin_addr)); "
+          "trace(offsetof(struct sockaddr_in6, sin6_scope_id)); trace(sizeof(timestruc_t)); "
+          "trace(sizeof(hrtime_t) + sizeof(caddr_t) + sizeof(mode_t) + sizeof(in_port_t)); "
+          "this->a = (struct in6_addr *)alloca(16); this->a->s6_addr[15] = 9; "
+          "trace(this->a->_S6_un._S6_u8[15] + this->a->in6_u.u6_addr8[15]); }");
+
+  ASSERT_EQ(out.error, "");
+  EXPECT_EQ(out.values,
+            (std::vector<Recorded>{std::int64_t{4}, std::int64_t{1}, std::int64_t{16},
+                                   std::int64_t{16}, std::int64_t{4}, std::int64_t{24},
+                                   std::int64_t{16}, std::int64_t{22}, std::int64_t{18}}));
+}
+
+TEST(SystemTypes, GiveWayToTheGuestsAndTheProgramsOwn) {
+  TypeGraph graph;
+  graph.index(
+      graph.add({.kind = TypeKind::Typedef, .name = "dev_t", .target = *graph.find("long")}));
+  const std::array<Member, 1> members = {{{.name = "own", .type = *graph.find("int")}}};
+  graph.index(graph.add_struct(TypeKind::Struct, "sockaddr_in", 8, members));
+
+  add_system_types(graph);
+  const std::size_t size = graph.size();
+  add_system_types(graph);
+
+  EXPECT_EQ(graph.size(), size);
+  EXPECT_EQ(graph.size_of(*graph.find("dev_t")), 8U);
+  EXPECT_EQ(graph.size_of(*graph.find(TypeKind::Struct, "sockaddr_in")), 8U);
+  EXPECT_EQ(run("typedef char boolean_t; struct sockaddr { char c; };"
+                "BEGIN { trace(sizeof(boolean_t) + sizeof(struct sockaddr)); }")
+                .values,
+            std::vector<Recorded>{std::int64_t{2}});
 }
 
 }  // namespace

@@ -100,6 +100,80 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"/* never closed",
              "[D_SYNTAX] line 1: end-of-file encountered before matching */\n"}));
 
+TEST(Diagnostics, OfDeclarationsComeBeforeLaterClausesAndTheirSyntax) {
+  for (const char* source : {"struct s { struct t m; };\nBEGIN { = }",
+                             "struct s { struct t m; };\nBEGIN { trace(\"a\nb\"); }",
+                             "struct s { struct t m; }; BEGIN { x = nothing; }"}) {
+    EXPECT_TRUE(error_of(source).starts_with("[D_DECL_INCOMPLETE] line 1: ")) << source;
+  }
+  EXPECT_TRUE(error_of("BEGIN { x = nothing; }\nstruct s { struct t m; };")
+                  .starts_with("[D_DECL_INCOMPLETE] line 2: "));
+  EXPECT_TRUE(error_of("BEGIN { x = nothing; }\nEND { = }").starts_with("[D_SYNTAX] line 2: "));
+}
+
+TEST(Diagnostics, OfNamesComeBeforeThoseOfActions) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"printf(\"%d\"); x = nothing;", "D_IDENT_UNDEF"},
+      {"printf(\"%d\"); trace();", "D_PROTO_LEN"},
+      {"printf(\"%d %d\", sizeof(v.a));", "D_SIZEOF_BITFIELD"},
+      {"pid ? trace() : trace(1);", "D_PROTO_LEN"},
+      {"pid ? printf() : trace(1);", "D_PROTO_LEN"},
+      {"pid ? trace(nothing) : trace(1);", "D_IDENT_UNDEF"},
+      {"pid ? trace(2) : trace(1);", "D_OP_ACT"},
+  };
+  for (const auto& [body, tag] : cases) {
+    const std::string message = error_of("struct { int a : 3; } v; BEGIN { " + body + " }");
+    EXPECT_TRUE(message.starts_with("[" + tag + "]")) << body << "\n" << message;
+  }
+}
+
+TEST(Diagnostics, OfAggregationsThatNobodyAssigned) {
+  for (const char* body : {"@a;", "x = @a + 1;", "x = @a ? 1 : 2;", "x = &@a;"}) {
+    EXPECT_TRUE(error_of(std::string("BEGIN { ") + body + " }").starts_with("[D_IDENT_UNDEF]"))
+        << body;
+  }
+  EXPECT_TRUE(error_of("BEGIN { @a = count(); x = @a + 1; }").starts_with("[D_OP_INCOMPAT]"));
+  EXPECT_TRUE(error_of("BEGIN { @a = count(); &@a; }").starts_with("[D_ADDROF_VAR]"));
+  EXPECT_TRUE(error_of("int x; char *p; BEGIN { x -= p; }").starts_with("[D_OP_VFPTR]"));
+}
+
+TEST(Diagnostics, OfUnknownTypesNameThem) {
+  for (const char* source :
+       {"BEGIN { x = (nosuch_t)1; }", "BEGIN { x = (nosuch_t *)arg0; }",
+        "BEGIN { x = (nosuch_t **) arg0; }", "BEGIN { x = sizeof(nosuch_t *); }", "nosuch_t x;",
+        "nosuch_t *x;", "nosuch_t * x;", "nosuch_t x[4];", "self nosuch_t x;",
+        "this const nosuch_t *x;", "extern nosuch_t x;", "typedef nosuch_t foo_t;",
+        "struct s { int a; nosuch_t x; };", "int f(nosuch_t x);", "int f(int, nosuch_t *x);",
+        "inline nosuch_t X = 1;", "translator nosuch_t < int *p > { x = 1; };",
+        "BEGIN { x = xlate<nosuch_t *>(arg0)->m; }", "BEGIN { x = offsetof(nosuch_t, m); }"}) {
+    const std::string message = error_of(source);
+    EXPECT_TRUE(message.starts_with(
+        "[D_SYNTAX] line 1: failed to resolve type nosuch_t: Unknown type name\n"))
+        << source << "\n"
+        << message;
+  }
+}
+
+TEST(Diagnostics, OfOtherSyntaxStayAsTheyAre) {
+  for (const char* source :
+       {"BEGIN { trace(x) trace(2); }", "BEGIN { if x; }",
+        "typedef int foo bar;", "int x y;", "BEGIN { x = 1 2; }", "BEGIN { = }"}) {
+    EXPECT_NE(error_of(source).find("syntax error near \""), std::string::npos) << source << "\n"
+                                                                                << error_of(source);
+  }
+}
+
+TEST(Diagnostics, ShowWhatIsPrintable) {
+  const std::string message =
+      error_of("BEGIN { x = \"\u00e4\xff\x1b[31m\"; trace(1\x01\xc2\x9b); }");
+
+  EXPECT_NE(message.find("\nBEGIN { x = \"\u00e4\\xff\\x1b[31m\"; trace(1\\x01\\xc2\\x9b); }\n" +
+                         std::string(36, ' ') + "^ column 32"),
+            std::string::npos)
+      << message;
+  EXPECT_TRUE(message.starts_with("[D_SYNTAX] line 1: syntax error near \"\\x01\"\n")) << message;
+}
+
 TEST(Diagnostics, OfArgumentsOfNoProbeSayThatThereIsNone) {
   CompileOptions options;
   options.allow_zero_matches = true;
@@ -110,9 +184,9 @@ TEST(Diagnostics, OfArgumentsOfNoProbeSayThatThereIsNone) {
 }
 
 TEST(Scopes, MayStandApartFromTheirArrows) {
-  const Outcome out = run(
-      "BEGIN { self /* of */ -> /* it */ y = 3; this\n->z = 5;\n"
-      "trace(self->y); trace(this->z); }");
+  const Outcome out =
+      run("BEGIN { self /* of */ -> /* it */ y = 3; this\n->z = 5;\n"
+          "trace(self->y); trace(this->z); }");
 
   EXPECT_EQ(out.error, "");
   EXPECT_EQ(out.values, (std::vector<Recorded>{3, 5}));

@@ -130,8 +130,9 @@ class Generator {
   Generated conditional(int depth) {
     const Generated a = expression(depth - 1), b = expression(depth - 1), c = expression(depth - 1);
     const Integer& chosen = a.value.bits != 0 ? b.value : c.value;
-    return {fmt::format("({} ? {} : {})", a.text, b.text, c.text),
-            common(chosen.bits, b.value, c.value), a.constant && (b.constant || c.constant)};
+    // One that is a constant would take its side at once, and that side's type.
+    return {fmt::format("((v0, {}) ? {} : {})", a.text, b.text, c.text),
+            common(chosen.bits, b.value, c.value), false};
   }
 
   Generated shift(int depth) {

@@ -142,7 +142,6 @@ Checked<void> ActionBuilder::dynamic_width(dif::Action& action, const Expr& call
 }
 
 Checked<dif::Action> ActionBuilder::formatted(Expr& call, dif::ActionKind kind) {
-  if (call.list.empty()) return argument_count("D_PROTO_LEN", call, "1 or more");
   const auto conversions = TRY(format(*call.list[0], *call.text));
   dif::Action action;
   action.kind = kind;
@@ -201,8 +200,8 @@ Checked<dif::Action> ActionBuilder::printf(Expr& call) {
 
 /// The empty name stands for standard output, and travels as an empty format.
 Checked<dif::Action> ActionBuilder::freopen(Expr& call) {
-  const Expr* name = call.list.empty() ? nullptr : call.list[0];
-  if (name != nullptr && name->kind == ExprKind::String) {
+  const Expr* name = call.list[0];
+  if (name->kind == ExprKind::String) {
     if (*name->text == ".") {
       return complain("D_FREOPEN_INVALID", name->at,
                       "freopen( ) argument #1 cannot be \".\": give a file's name, or \"\" for "

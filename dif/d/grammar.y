@@ -7,6 +7,7 @@ namespace ringside::d { class ParseContext; }
 }
 
 %code {
+#include <algorithm>
 #include <type_traits>
 
 #include "dif/d/grammar_nodes.h"
@@ -40,7 +41,7 @@ void ringside_d_error(Location* at, void*, ParseContext& context, const char*);
 %define api.prefix {ringside_d_}
 %define api.value.type union
 %define api.location.type {ringside::d::Location}
-%define parse.error verbose
+%define parse.error custom
 %locations
 %param {void* scanner}
 %parse-param {ringside::d::ParseContext& context}
@@ -115,7 +116,8 @@ clause:
     patterns predicate '{' statements '}'
       { $$ = make<ClauseNode>(context, {@1, *$1, $2, *$4}); }
   | patterns predicate
-      { if (!$2 && context.options.is_file) {
+      { if (!$2 && context.declares_unknown_type(yychar <= 0)) YYABORT;
+        if (!$2 && context.options.is_file) {
           context.stop("D_SYNTAX", @1, "expected predicate and/or actions following probe description");
           YYABORT;
         }
@@ -325,12 +327,12 @@ specifier:
 struct_specifier:
     struct_word IDENT
       { $$ = base_word(context, @1, $1 ? TypeSpec::Base::Struct : TypeSpec::Base::Union); $$->name = $2; }
-  | struct_word tag '{' members '}'
+  | struct_word tag '{' { if (!context.define_tag($1 ? "struct" : "union", $2, @1)) YYABORT; } members '}'
       { $$ = base_word(context, @1, $1 ? TypeSpec::Base::Struct : TypeSpec::Base::Union);
         $$->name = $2;
         $$->is_definition = true;
-        $$->members = $4;
-        for (const Declaration* member : *$4) $$->depth = std::max($$->depth, member->spec->depth + 1);
+        $$->members = $5;
+        for (const Declaration* member : *$5) $$->depth = std::max($$->depth, member->spec->depth + 1);
         if (context.too_deep($$->depth, @1)) YYABORT; }
   ;
 
@@ -373,7 +375,8 @@ enum_specifier:
       { $$ = base_word(context, @1, TypeSpec::Base::Enum);
         $$->name = $2;
         $$->is_definition = true;
-        $$->enumerators = $4; }
+        $$->enumerators = $4;
+        if (!context.define_tag("enum", $2, @1)) YYABORT; }
   ;
 
 comma_opt: %empty | ',' ;
@@ -500,7 +503,16 @@ provider_probes:
 namespace {
 
 void ringside_d_error(Location* at, void*, ParseContext& context, const char*) {
-  context.syntax_error(*at);
+  context.syntax_error(*at, false);
 }
 
 }  // namespace
+
+// What bison calls for a token that does not fit.
+int yyreport_syntax_error(const yypcontext_t* state, void*, ParseContext& context) {
+  yysymbol_kind_t expected[YYNTOKENS];
+  const int count = yypcontext_expected_tokens(state, expected, YYNTOKENS);
+  const bool type = std::find(expected, expected + count, YYSYMBOL_TYPE_NAME) != expected + count;
+  context.syntax_error(*yypcontext_location(state), type);
+  return 0;
+}

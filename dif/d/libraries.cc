@@ -74,15 +74,22 @@ class Sorter {
   enum class State : std::uint8_t { New, Open, In, Out };
   static constexpr int kMaxDepth = 200;
 
+  static Location place(std::size_t library, const Dependency& need) {
+    Location at;
+    at.line = at.source_line = need.line;
+    at.file = static_cast<int>(library) + 1;
+    return at;
+  }
+
   Checked<bool> add_library(std::size_t from, const Dependency& need, int depth) {
     const auto found = std::ranges::find(libraries_, need.name, file_name);
-    if (found == libraries_.end()) return false;
+    if (found == libraries_.end()) {
+      return complain("D_PRAGMA_DEPEND", place(from, need),
+                      fmt::format("invalid library dependency: there is no library {}", need.name));
+    }
     const auto index = static_cast<std::size_t>(found - libraries_.begin());
     if (states_[index] == State::Open) {
-      Location at;
-      at.line = at.source_line = need.line;
-      at.file = static_cast<int>(from) + 1;
-      return complain("D_PRAGMA_DEPEND", at,
+      return complain("D_PRAGMA_DEPEND", place(from, need),
                       fmt::format("libraries depend on each other: {} and {}",
                                   libraries_[from].name, need.name));
     }

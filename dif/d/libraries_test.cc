@@ -57,6 +57,13 @@ TEST(Library, ErrorsNameTheFile) {
       << message;
 }
 
+TEST(Library, ThatIsNotThereIsAnError) {
+  const std::string message = error_of(
+      "BEGIN { }", with({{"a.d", "inline int A = 1;\n#pragma D depends_on library b.d\n"}}));
+
+  EXPECT_TRUE(message.starts_with("[D_PRAGMA_DEPEND] \"a.d\", line 2: ")) << message;
+}
+
 TEST(Library, CirclesAreErrors) {
   const std::string message =
       error_of("BEGIN { }", with({{"a.d", "#pragma D depends_on library b.d\n"},

@@ -56,15 +56,12 @@ void ParseContext::stop(std::string_view tag, const Location& at, std::string te
   if (!error) error = Diagnostic{tag, std::move(text), at};
 }
 
-void ParseContext::syntax_error(const Location& at) {
-  const std::string_view text = source.substr(token_offset_, offset - token_offset_);
-  // At the end the last thing read is the white space, or nothing, before it.
-  if (text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos) {
-    return stop("D_SYNTAX", at, "syntax error near end of input");
-  }
-  std::string shown;
-  for (const char c : text.substr(0, 40)) shown += c >= ' ' && c < 0x7f ? c : '?';
-  stop("D_SYNTAX", at, fmt::format("syntax error near \"{}\"", shown));
+bool ParseContext::define_tag(std::string_view word, Text name, const Location& at) {
+  if (name == nullptr) return true;
+  const std::string spelled = fmt::format("{} {}", word, *name);
+  if (type_names_.insert(spelled).second) return true;
+  stop("D_DECL_TYPERED", at, fmt::format("type redeclared: {}", spelled));
+  return false;
 }
 
 bool ParseContext::is_type_name(std::string_view name) const {
@@ -205,6 +202,8 @@ TypeSpec* ParseContext::merge(TypeSpec* into, TypeSpec* word) {
     into->enumerators = word->enumerators;
     into->depth = word->depth;
   }
+  into->repeats |= word->repeats || (into->is_signed && word->is_signed) ||
+                   (into->is_unsigned && word->is_unsigned) || (into->is_short && word->is_short);
   into->is_signed |= word->is_signed;
   into->is_unsigned |= word->is_unsigned;
   into->is_short |= word->is_short;

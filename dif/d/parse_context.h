@@ -12,6 +12,9 @@
 
 namespace ringside::d {
 
+/// A word with a meaning of its own in D's grammar (lexer.l).
+bool is_keyword(std::string_view word);
+
 class ParseContext {
  public:
   ParseContext(std::string_view source, const CompileOptions& options, const TypeGraph& types,
@@ -45,8 +48,12 @@ class ParseContext {
   /// Records why the parse ends.
   void stop(std::string_view tag, const Location& at, std::string text);
 
-  /// Bison's own complaint, about the current token.
-  void syntax_error(const Location& at);
+  /// Bison's own complaint, about the current token. `type_fits`: a type's name could stand there.
+  void syntax_error(const Location& at, bool type_fits);
+
+  /// True after stop() where what reads like two descriptions, `name variable;`, declares a variable
+  /// of an unknown type. The current token is the second; `at_end`: there is none.
+  bool declares_unknown_type(bool at_end);
 
   bool is_type_name(std::string_view name) const;
   /// True when the next character that is not blank is a word's or a pointer's *.
@@ -56,6 +63,9 @@ class ParseContext {
   /// True when a '/' at this point ends the predicate: {, ;, / or the end follows.
   bool predicate_ends() const;
   void declare_type_name(std::string_view name) { type_names_.emplace(name); }
+  /// Notes that the members or enumerators of `word name` follow; false after stop() where they
+  /// have been given before. `name` may be null.
+  bool define_tag(std::string_view word, Text name, const Location& at);
 
   // Token values; each returns 0 after stop() when the text is wrong.
   Expr* integer(std::string_view text);
@@ -89,10 +99,15 @@ class ParseContext {
  private:
   // parse_pragma.cc
   bool pragma(std::string_view words);
+  std::optional<bool> directive(std::string_view word, std::string_view words);
   bool pragma_option(std::string_view words);
   bool pragma_with_words(std::string_view directive, std::string_view words);
   bool line_marker(std::string_view words);
   bool malformed(std::string_view what);
+
+  // parse_errors.cc
+  std::string_view unknown_type(bool type_fits) const;
+  bool is_unknown_name(std::string_view name) const;
 
   std::unordered_set<std::string>& type_names_;
   std::size_t token_offset_ = 0;

@@ -29,26 +29,25 @@ bool ParseContext::malformed(std::string_view what) {
 
 bool ParseContext::control_line(std::string_view line) {
   line.remove_prefix(line.find('#') + 1);
-  if (line.starts_with('!')) {
-    const std::string_view before = source.substr(0, token_offset_);
-    if (before.find_first_not_of(" \t\r\n\f\v") == std::string_view::npos) return true;
-    stop("D_SYNTAX", token, "#! is only allowed in the first line");
-    return false;
-  }
+  if (line.starts_with('!')) return true;
   const std::string_view word = first_word(line);
   if (word.empty()) return true;
   if (word == "pragma") return pragma(line);
-  if (word == "line") return line_marker(line);
-  if (word == "ident") return first_word(line).starts_with('"') || malformed("#ident \"string\"");
-  if (word == "error") {
-    const std::size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
-    stop("D_PRAGERR", token, fmt::format("#error: {}", line.substr(begin)));
-    return false;
-  }
+  if (const auto known = directive(word, line)) return *known;
   if (word[0] >= '0' && word[0] <= '9') {
     return line_marker(std::string_view(word.data(), line.data() + line.size()));
   }
   stop("D_PRAGCTL_INVAL", token, fmt::format("invalid control directive: #{}", word));
+  return false;
+}
+
+/// #line, #ident and #error, which may also follow #pragma D. Empty for another word.
+std::optional<bool> ParseContext::directive(std::string_view word, std::string_view words) {
+  if (word == "line") return line_marker(words);
+  if (word == "ident") return first_word(words).starts_with('"') || malformed("#ident \"string\"");
+  if (word != "error") return std::nullopt;
+  const std::size_t begin = std::min(words.find_first_not_of(" \t"), words.size());
+  stop("D_PRAGERR", token, fmt::format("#error: {}", words.substr(begin)));
   return false;
 }
 
@@ -66,13 +65,14 @@ bool ParseContext::line_marker(std::string_view words) {
 
 bool ParseContext::pragma(std::string_view words) {
   if (first_word(words) != "D") return true;  // another tool's
-  const std::string_view directive = first_word(words);
-  if (directive == "option") return pragma_option(words);
+  const std::string_view word = first_word(words);
+  if (word == "option") return pragma_option(words);
   for (const std::string_view known : {"attributes", "binding", "depends_on"}) {
-    if (directive == known) return pragma_with_words(known, words);
+    if (word == known) return pragma_with_words(known, words);
   }
-  if (directive.empty()) return malformed("#pragma D");
-  stop("D_PRAGMA_INVAL", token, fmt::format("invalid #pragma directive: #pragma D {}", directive));
+  if (const auto known = directive(word, words)) return *known;
+  if (word.empty()) return malformed("#pragma D");
+  stop("D_PRAGMA_INVAL", token, fmt::format("invalid #pragma directive: #pragma D {}", word));
   return false;
 }
 

@@ -61,9 +61,9 @@ TEST(Pragma, MayStandBehindBlanksInAnyLine) {
   EXPECT_TRUE(error_of("\n\n\t#pragma D nonsense").starts_with("[D_PRAGMA_INVAL] line 3: "));
 }
 
-TEST(Pragma, InterpreterLineStandsBeforeEverythingElse) {
+TEST(Pragma, InterpreterLinesMayStandAnywhere) {
   EXPECT_EQ(error_of("\n \n\t#!/usr/sbin/dtrace -s\nBEGIN { }"), "");
-  EXPECT_TRUE(error_of("BEGIN { }\n#!/usr/sbin/dtrace -s").starts_with("[D_SYNTAX] line 2: "));
+  EXPECT_EQ(error_of("BEGIN { }\n#!/usr/sbin/dtrace -s"), "");
 }
 
 TEST(Pragma, ScopeErrorsNameTheirOwnLine) {
@@ -113,6 +113,27 @@ TEST(Version, HidesNamesThatCameLater) {
   EXPECT_TRUE(error_of("#pragma D option version=1.0\nBEGIN { trace(strstr(\"a\", \"b\")); }")
                   .starts_with("[D_FUNC_UNDEF] line 2: "));
   EXPECT_EQ(error_of("#pragma D option version=1.2\nBEGIN { trace(strstr(\"a\", \"b\")); }"), "");
+}
+
+TEST(Version, FreesNamesThatCameLater) {
+  const Outcome out = run(
+      "#pragma D option version=1.0\nint ucaller; inline int sym = 4;\n"
+      "BEGIN { ucaller = 1; ustackdepth = 2; strstr = 3; trace(ucaller + ustackdepth + strstr); "
+      "trace(sym); }");
+  const Outcome bound =
+      run("#pragma D option version=1.0\ninline int late = 1;\n#pragma D binding \"1.5\" late\n"
+          "BEGIN { late = 7; trace(late); }");
+
+  ASSERT_EQ(out.error + bound.error, "");
+  EXPECT_EQ(out.values, (std::vector<Recorded>{std::int64_t{6}, std::int64_t{4}}));
+  EXPECT_EQ(bound.values, std::vector<Recorded>{std::int64_t{7}});
+}
+
+TEST(Pragma, OfControlLinesIsAControlLine) {
+  EXPECT_TRUE(error_of("#pragma D error too bad\nBEGIN { }")
+                  .starts_with("[D_PRAGERR] line 1: #error: too bad"));
+  EXPECT_EQ(error_of("#pragma D ident \"me\"\nBEGIN { }"), "");
+  EXPECT_TRUE(error_of("#pragma D line 7\nBEGIN { = }").starts_with("[D_SYNTAX] line 7: "));
 }
 
 TEST(Pragma, OptionsAreCheckedByWhoKnowsThem) {

@@ -19,6 +19,22 @@ constexpr auto kActions = std::to_array<std::string_view>(
      "chill",     "speculate",   "commit", "discard",  "count",     "sum",        "avg",
      "min",       "max",         "stddev", "quantize", "lquantize", "llquantize"});
 
+/// How many arguments those actions take that have no tag of their own for it.
+struct Prototype {
+  std::string_view name;
+  std::size_t least, most;
+};
+constexpr std::size_t kAny = SIZE_MAX;
+constexpr Prototype kPrototypes[] = {
+    {"trace", 1, 1},       {"print", 1, 1},     {"printf", 1, kAny}, {"printa", 1, kAny},
+    {"tracemem", 2, kAny}, {"exit", 1, 1},      {"setopt", 1, 2},    {"ftruncate", 0, 0},
+    {"freopen", 1, kAny},  {"system", 1, kAny}, {"sym", 1, 1},       {"func", 1, 1},
+    {"mod", 1, 1},         {"usym", 1, 1},      {"ufunc", 1, 1},     {"umod", 1, 1},
+    {"uaddr", 1, 1},       {"stop", 0, 0},      {"raise", 1, 1},     {"breakpoint", 0, 0},
+    {"panic", 0, 0},       {"chill", 1, 1},     {"speculate", 1, 1}, {"commit", 1, 1},
+    {"discard", 1, 1},
+};
+
 }  // namespace
 
 bool is_action(std::string_view name) {
@@ -60,7 +76,7 @@ Checked<void> Resolver::dispatch(Expr* e) {
     case ExprKind::Name: return name(e);
     case ExprKind::Scoped: return scoped(e);
     case ExprKind::KernelSymbol: return kernel_symbol(e, false);
-    case ExprKind::Aggregation: e->type = TypeId{}; return {};  // has no value
+    case ExprKind::Aggregation: return aggregation(e);
     case ExprKind::Unary: return unary(e);
     case ExprKind::Binary: return binary(e);
     case ExprKind::Assign: return assign(e);
@@ -134,13 +150,36 @@ Checked<void> Resolver::argument(const Expr& call, std::size_t position, dif::Ar
                               *call.text, position + 1, types_.name(value.type)));
 }
 
+/// The call of an action or aggregating function. It has no value: whoever needs one says so.
+Checked<void> Resolver::action(Expr* e) {
+  e->symbol = nullptr;
+  e->type = TypeId{};
+  for (Expr* argument : e->list) {
+    const Expr& named = argument->kind == ExprKind::Index ? *argument->a : *argument;
+    if (named.kind != ExprKind::Aggregation) TRY(resolve_dynamic(argument));
+  }
+  const auto known = std::ranges::find(kPrototypes, std::string_view(*e->text), &Prototype::name);
+  if (known == std::end(kPrototypes)) return {};
+  const std::size_t passed = e->list.size();
+  if (passed >= known->least && passed <= known->most) return {};
+  const bool more = passed > known->most;
+  const std::string_view bound = known->least == known->most ? "" : more ? "at most " : "at least ";
+  return complain(
+      "D_PROTO_LEN", e->at,
+      fmt::format("{}( ) prototype mismatch: {} arg{} passed, {}{} expected", *e->text, passed,
+                  passed == 1 ? "" : "s", bound, more ? known->most : known->least));
+}
+
+Checked<void> Resolver::aggregation(Expr* e) {
+  e->type = TypeId{};  // has no value
+  if (aggregations_.contains(*e->text)) return {};
+  return complain("D_IDENT_UNDEF", e->at,
+                  fmt::format("failed to resolve @{}: Unknown variable name", *e->text));
+}
+
 Checked<void> Resolver::call(Expr* e) {
   const std::string& text = *e->text;
-  if (is_action(text)) {  // has no value: whoever needs one says so
-    e->symbol = nullptr;
-    e->type = TypeId{};
-    return {};
-  }
+  if (is_action(text)) return action(e);
   const auto known = dif::find_subroutine(text);
   const Symbol* const other = known ? nullptr : find(Scope::Global, text);
   if (other != nullptr && other->kind == Symbol::Kind::Inline) {
@@ -233,6 +272,9 @@ Checked<void> Resolver::member(Expr* e) {
 
 Checked<void> Resolver::cast(Expr* e) {
   if (e->type_name == nullptr) return fold(e);  // made by an inline
+  if (e->type_name->spec->repeats) {
+    return complain("D_DECL_COMBO", e->at, "invalid type combination: a word is given twice");
+  }
   const TypeId to = TRY(type_name(*e->type_name));
   if (e->a->kind == ExprKind::KernelSymbol) {
     TRY(cast_symbol(e->a, to));

@@ -104,6 +104,8 @@ class Resolver {
 
   /// The least of the attributes of all names that were resolved since it was last asked.
   dif::Attributes take_attributes() { return std::exchange(attributes_, dif::Attributes{}); }
+  /// From here on, @name can be named.
+  void declare_aggregation(const std::string& name) { aggregations_.insert(name); }
   /// Takes note of a use of an action or aggregating function.
   Checked<void> note_function(std::string_view name, const Location& at);
 
@@ -142,7 +144,10 @@ class Resolver {
   Checked<void> check_inline(const InlineNode& node, Symbol& symbol);
 
   // resolve_names.cc
+  /// Null also where the program asks for a D that does not have it yet.
   Symbol* find(Scope scope, const std::string& name);
+  /// A variable or function of the D that the program asks for: no name for a variable of its own.
+  bool is_of_d(const std::string& name) const;
   Checked<Symbol*> add_variable(Scope scope, const std::string& name, const Location& at);
   Checked<void> name(Expr* e);
   Checked<bool> builtin(Expr* e);
@@ -206,6 +211,8 @@ class Resolver {
 
   // resolve.cc
   Checked<void> call(Expr* e);
+  Checked<void> action(Expr* e);
+  Checked<void> aggregation(Expr* e);
   Checked<void> argument(const Expr& call, std::size_t position, dif::ArgumentKind kind);
   Checked<void> member(Expr* e);
   Checked<void> cast(Expr* e);
@@ -222,7 +229,9 @@ class Resolver {
   std::array<std::unordered_map<std::string, Symbol*>, 3> scopes_;
   std::array<std::uint16_t, 3> next_id_{dif::kFirstUserVariable, dif::kFirstUserVariable,
                                         dif::kFirstUserVariable};
+  std::unordered_set<std::string> aggregations_;  // that were assigned
   std::unordered_map<std::string, TypeId> typedefs_;
+  std::unordered_map<std::string, TypeId> externs_;  // arrays of the kernel, of unknown length
   std::map<std::pair<TypeKind, std::string>, TypeId> tags_;
   std::unordered_map<std::uint32_t, std::uint64_t> alignments_;  // of structs and unions
   std::unordered_map<std::string, std::pair<TypeId, std::int64_t>> enumerators_;

@@ -42,6 +42,10 @@ Checked<TypeId> Resolver::function_type(TypeId result, const Derivation& step, c
       if (types_.is_void(type) && !only_void) {
         return complain("D_DECL_PROTO_VOID", parameter->at, "void must be the sole parameter");
       }
+      if (const Text name = parameter->declarators.front()->name; only_void && name != nullptr) {
+        return complain("D_DECL_PROTO_NAME", parameter->at,
+                        fmt::format("void parameter may not have a name: {}", *name));
+      }
       if (!only_void) parameters.push_back({{}, types_.decay(type)});
     }
   }
@@ -108,8 +112,16 @@ Checked<TypeId> Resolver::apply(TypeId base, const Declarator& declarator, bool 
 }
 
 Checked<TypeId> Resolver::type_name(Declaration& declaration) {
+  const Declarator& declarator = *declaration.declarators.front();
   const TypeId base = TRY(spec_type(*declaration.spec));
-  return apply(base, *declaration.declarators.front());
+  const bool dynamic = !declarator.derivations.empty() &&
+                       declarator.derivations.front().kind == Derivation::Kind::Keys;
+  if (dynamic && declarator.name != nullptr) {  // only parameters have names here
+    return complain("D_DECL_PROTO_TYPE", declarator.at,
+                    fmt::format("prototype may not use parameter of type dynamic variable: {}",
+                                *declarator.name));
+  }
+  return apply(base, declarator);
 }
 
 Checked<void> Resolver::declare(const Declaration& declaration) {
@@ -175,8 +187,14 @@ Checked<void> Resolver::declare_variable(const TypeSpec& spec, const Declarator&
                     "specified storage class not appropriate in D");
   }
   const std::string& name = *declarator.name;
-  const TypeId type = TRY(apply(base, declarator, true, Unsized::Refused));
+  const bool is_extern = spec.storage == Storage::Extern;
+  const TypeId type =
+      TRY(apply(base, declarator, true, is_extern ? Unsized::Allowed : Unsized::Refused));
   if (types_.is_function(type)) return {};  // a prototype: nothing in D calls it
+  if (types_.is_array(type) && types_.at(type).count == 0) {
+    externs_[name] = type;  // of the kernel's symbol; there is no such variable in D
+    return {};
+  }
   if (types_.is_void(type)) {
     return complain("D_DECL_VOIDOBJ", declarator.at,
                     fmt::format("cannot have void variable: {}", name));
@@ -196,8 +214,8 @@ Checked<void> Resolver::declare_variable(const TypeSpec& spec, const Declarator&
   }
   const Symbol* known = find(scope, name);
   if (known != nullptr ||
-      (scope == Scope::Global && (dif::find_builtin(name) || enumerators_.contains(name) ||
-                                  is_function_name(name) || typedefs_.contains(name)))) {
+      (scope == Scope::Global &&
+       (is_of_d(name) || enumerators_.contains(name) || typedefs_.contains(name)))) {
     const bool same = known != nullptr && known->kind == Symbol::Kind::Variable &&
                       types_.same(known->type, type) &&
                       std::ranges::equal(known->keys, keys,
@@ -207,7 +225,7 @@ Checked<void> Resolver::declare_variable(const TypeSpec& spec, const Declarator&
   }
   // A floating-point variable may be declared; there is nothing that can be done with it.
   const bool is_float = types_.kind(type) == TypeKind::Float;
-  if (!types_.value_type(type) && spec.storage != Storage::Extern && !is_float) {
+  if (!types_.value_type(type) && !is_extern && !is_float) {
     return complain("D_DECL_INCOMPLETE", declarator.at,
                     fmt::format("incomplete struct/union/enum {}: {}", types_.name(type), name));
   }
@@ -215,7 +233,7 @@ Checked<void> Resolver::declare_variable(const TypeSpec& spec, const Declarator&
   symbol->type = type;
   symbol->is_associative = associative;
   symbol->keys = std::move(keys);
-  symbol->is_extern = spec.storage == Storage::Extern;
+  symbol->is_extern = is_extern;
   return {};
 }
 
@@ -255,15 +273,15 @@ Checked<void> Resolver::define_inline(const InlineNode& node) {
   // A guest without some field keeps its own, empty meaning of a library's name: that is not known
   // before somebody uses it.
   const bool from_library = node.at.file != 0;
-  if (find(Scope::Global, name) != nullptr || dif::find_builtin(name) ||
-      enumerators_.contains(name) || is_function_name(name)) {
+  if (find(Scope::Global, name) != nullptr || is_of_d(name) || enumerators_.contains(name)) {
     if (from_library) return {};
     return complain("D_DECL_IDRED", declarator.at, fmt::format("identifier redeclared: {}", name));
   }
   if (!from_library) TRY(check_inline(node, symbol));
+  bindings_.erase(name);
   apply_pragmas(symbol);
   symbols_.push_back(std::move(symbol));
-  scopes_[0].emplace(name, &symbols_.back());
+  scopes_[0].insert_or_assign(name, &symbols_.back());
   return {};
 }
 

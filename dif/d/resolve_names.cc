@@ -31,7 +31,15 @@ bool is_function_name(std::string_view name) {
 Symbol* Resolver::find(Scope scope, const std::string& name) {
   const auto& table = scopes_[static_cast<std::size_t>(scope)];
   const auto at = table.find(name);
-  return at == table.end() ? nullptr : at->second;
+  if (at == table.end()) return nullptr;
+  const auto bound = bindings_.find(name);
+  const bool later = scope == Scope::Global && options_.version && bound != bindings_.end() &&
+                     bound->second > *options_.version;
+  return later ? nullptr : at->second;
+}
+
+bool Resolver::is_of_d(const std::string& name) const {
+  return (dif::find_builtin(name) || is_function_name(name)) && !is_hidden(name);
 }
 
 Checked<Symbol*> Resolver::add_variable(Scope scope, const std::string& name, const Location& at) {
@@ -41,9 +49,10 @@ Checked<Symbol*> Resolver::add_variable(Scope scope, const std::string& name, co
   symbol.name = name;
   symbol.scope = scope;
   symbol.id = next++;
+  if (scope == Scope::Global) bindings_.erase(name);  // of a library's, which this one hides
   apply_pragmas(symbol);
   symbols_.push_back(std::move(symbol));
-  scopes_[static_cast<std::size_t>(scope)].emplace(name, &symbols_.back());
+  scopes_[static_cast<std::size_t>(scope)].insert_or_assign(name, &symbols_.back());
   return &symbols_.back();
 }
 
@@ -97,7 +106,7 @@ Checked<bool> Resolver::builtin(Expr* e) {
 Checked<void> Resolver::name(Expr* e) {
   const std::string& text = *e->text;
   Symbol* const symbol = find(Scope::Global, text);
-  if (symbol != nullptr && !is_hidden(text)) {
+  if (symbol != nullptr) {
     TRY(note(symbol->attributes, text, e->at));
     if (symbol->is_associative) return no_scalar("associative array", text, e->at);
     if (symbol->kind == Symbol::Kind::Inline) return inline_value(e, *symbol);
@@ -106,7 +115,7 @@ Checked<void> Resolver::name(Expr* e) {
     e->is_lvalue = symbol->kind == Symbol::Kind::Variable;
     return {};
   }
-  if (symbol == nullptr && TRY(builtin(e))) return {};
+  if (TRY(builtin(e))) return {};
   if (text == "args" || text == "uregs" || text == "regs") {
     return no_scalar("array", text, e->at);
   }
@@ -120,7 +129,7 @@ Checked<void> Resolver::name(Expr* e) {
   const auto known =
       own != enumerators_.end() ? std::optional(own->second) : types_.graph().find_enumerator(text);
   if (!known) {
-    if (is_function_name(text)) return no_scalar("function", text, e->at);
+    if (is_function_name(text) && !is_hidden(text)) return no_scalar("function", text, e->at);
     if (const std::string_view why = dif::absent_builtin(text); !why.empty()) {
       return complain("D_VAR_UNSUP", e->at, fmt::format("{} {}", text, why));
     }
@@ -167,7 +176,9 @@ Checked<void> Resolver::kernel_symbol(Expr* e, bool address_only) {
   e->address = found->address.raw();
   e->is_lvalue = true;
   const Symbol* declared = find(Scope::Global, std::string(symbol));
-  if (declared != nullptr && declared->is_extern) {
+  if (const auto known = externs_.find(std::string(symbol)); known != externs_.end()) {
+    e->type = known->second;
+  } else if (declared != nullptr && declared->is_extern) {
     e->type = declared->type;
   } else if (found->type) {
     e->type = *found->type;
@@ -378,9 +389,9 @@ Checked<void> Resolver::undeclared_array(const Expr& base) {
   }
   if (base.kind != ExprKind::Name || find(Scope::Global, *base.text) != nullptr) return {};
   const std::string& text = *base.text;
-  const bool known = dif::find_builtin(text) || enumerators_.contains(text) ||
-                     types_.graph().find_enumerator(text) || is_function_name(text) ||
-                     !dif::absent_builtin(text).empty() || text == "NULL";
+  const bool known = is_of_d(text) || enumerators_.contains(text) ||
+                     types_.graph().find_enumerator(text) || !dif::absent_builtin(text).empty() ||
+                     text == "NULL";
   if (known) return {};
   return complain("D_VAR_UNDEF", base.at,
                   fmt::format("{} has not yet been declared or assigned", text));
@@ -427,7 +438,10 @@ Checked<void> Resolver::index(Expr* e) {
   }
   const Expr& position = *e->list[0];
   const std::uint32_t count = types_.is_array(base->type) ? types_.at(base->type).count : 0;
-  if (count != 0 && position.constant && *position.constant >= count) {
+  // C's old custom: a member of one element stands for as many as there is room for.
+  const bool is_member = base->kind == ExprKind::Member || base->kind == ExprKind::Arrow;
+  const bool bounded = count > (is_member ? 1 : 0);
+  if (bounded && position.constant && *position.constant >= count) {
     return complain("D_ARR_BOUNDS", e->at,
                     fmt::format("index outside array bounds: {}, max is {}",
                                 static_cast<std::int64_t>(*position.constant), count));

@@ -60,7 +60,7 @@ Checked<void> Resolver::address_of(Expr* e) {
     TRY(resolve(e->a));
   }
   const Expr& a = *e->a;
-  if (a.symbol != nullptr) {
+  if (a.symbol != nullptr || a.kind == ExprKind::Aggregation) {
     return complain("D_ADDROF_VAR", e->at, "cannot take the address of a D variable");
   }
   if (!a.is_lvalue) {
@@ -96,8 +96,8 @@ const Expr* Resolver::undeclared(const Expr& target) {
   if (named.kind != ExprKind::Name && named.kind != ExprKind::Scoped) return nullptr;
   const std::string& text = *named.text;
   if (find(variable_scope(named), text) != nullptr) return nullptr;
-  const bool taken = dif::find_builtin(text) || enumerators_.contains(text) || text == "args" ||
-                     text == "uregs" || text == "NULL" || is_function_name(text);
+  const bool taken = is_of_d(text) || enumerators_.contains(text) || text == "args" ||
+                     text == "uregs" || text == "NULL";
   return named.kind == ExprKind::Name && taken ? nullptr : &named;
 }
 
@@ -378,6 +378,11 @@ Checked<void> Resolver::compound(Expr* e) {
   const bool steps = e->op == Op::Add || e->op == Op::Sub;
   const bool pointer = types_.is_pointer(to) && steps && types_.is_integer(from);
   if (!pointer && (!types_.is_integer(to) || !types_.is_integer(from))) {
+    if (steps && types_.is_integer(to) && types_.is_pointer(types_.decay(from))) {
+      return complain("D_OP_VFPTR", e->at,
+                      fmt::format("operator {}= requires left-hand scalar operand of known size",
+                                  op_text(e->op)));
+    }
     if (steps) {
       return complain("D_OP_INCOMPAT", e->at,
                       fmt::format("operands have incompatible types: \"{}\" {}= \"{}\"",
@@ -401,15 +406,16 @@ Checked<void> Resolver::compound(Expr* e) {
 
 Checked<void> Resolver::conditional(Expr* e) {
   TRY(condition(e->a));
+  if (e->a->constant) {  // the other side need not mean anything
+    const Expr taken = *e->a->constant != 0 ? *e->b : *e->c;
+    *e = taken;
+    return resolve_dynamic(e);
+  }
   TRY(resolve(e->b));
   TRY(resolve(e->c));
   const TypeId b = types_.decay(e->b->type), c = types_.decay(e->c->type);
   if (types_.is_integer(b) && types_.is_integer(c)) {
     e->type = types_.arithmetic(b, c);
-    if (e->a->constant) {
-      const Expr& chosen = *e->a->constant != 0 ? *e->b : *e->c;
-      e->constant = chosen.constant;
-    }
   } else if (types_.is_string_like(e->b->type) && types_.is_string_like(e->c->type)) {
     const bool pointers = !types_.is_string(e->b->type) && !types_.is_string(e->c->type);
     e->type = pointers ? b : types_.string;

@@ -32,10 +32,7 @@ Checked<void> Resolver::note_function(std::string_view name, const Location& at)
 }
 
 bool Resolver::is_hidden(std::string_view name) const {
-  if (!options_.version) return false;
-  const auto bound = bindings_.find(std::string(name));
-  return (bound != bindings_.end() ? bound->second : identifier_info(name).since) >
-         *options_.version;
+  return options_.version && identifier_info(name).since > *options_.version;
 }
 
 Checked<void> Resolver::check_parameters(const Derivation& list) {
@@ -160,7 +157,7 @@ Checked<void> Resolver::pragma(const PragmaNode& node) {
   const bool own = known != nullptr &&
                    (known->kind == Symbol::Kind::Variable || known->kind == Symbol::Kind::Inline);
   if (own) apply_pragmas(*known);
-  if (!own && (dif::find_builtin(words[1]) || is_function_name(words[1]))) {
+  if (!own && is_of_d(words[1])) {
     pending_.erase(words[1]);
     if (node.at.file != 0) return {};
     return complain("D_PRAGMA_SCOPE", node.at,

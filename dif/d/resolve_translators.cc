@@ -143,6 +143,11 @@ Checked<void> Resolver::define_translator(const TranslatorNode& node) {
                     fmt::format("translator output type must be a struct or union: {}",
                                 types_.name(translator.output)));
   }
+  if (types_.kind(translator.output) == TypeKind::Forward) {
+    return complain(
+        "D_XLATE_SOU", node.at,
+        fmt::format("translator output type is not defined: {}", types_.name(translator.output)));
+  }
   for (const Translator& known : translators_) {
     if (!types_.same(known.output, translator.output) ||
         !types_.same(known.input, translator.input)) {
@@ -155,11 +160,8 @@ Checked<void> Resolver::define_translator(const TranslatorNode& node) {
   for (const TranslatorNode::MemberValue& member : node.members) {
     const bool twice = std::ranges::any_of(
         translator.conversions, [&](const auto& known) { return known.member == *member.name; });
-    if (twice) {
-      return complain("D_XLATE_MEMB", member.at,
-                      fmt::format("translator member {} is defined twice", *member.name));
-    }
     if (node.at.file == 0) TRY(check_conversion(translator, member));
+    if (twice) continue;  // the first one counts
     translator.conversions.push_back({*member.name, member.value});
   }
   translators_.push_back(std::move(translator));

@@ -38,8 +38,16 @@ Checked<TypeId> Resolver::integer_type(const TypeSpec& spec) {
 Checked<TypeId> Resolver::base_type(const TypeSpec& spec) {
   const bool sized = spec.is_short || spec.longs > 0;
   const bool marked = spec.is_signed || spec.is_unsigned;
-  if ((spec.is_signed && spec.is_unsigned) || spec.longs > 2 || (spec.is_short && spec.longs > 0)) {
+  if (spec.is_signed && spec.is_unsigned) {
     return complain("D_DECL_COMBO", spec.at, "invalid type combination");
+  }
+  if (spec.longs > 2 || (spec.is_short && spec.longs > 0)) {
+    return complain(
+        "D_UNKNOWN", spec.at,
+        fmt::format("failed to resolve type {}{}: Unknown type name", spec.is_short ? "short " : "",
+                    spec.longs > 2    ? "long long long"
+                    : spec.longs == 2 ? "long long"
+                                      : "long"));
   }
   if (spec.base == Base::Char || spec.base == Base::Int) return integer_type(spec);
   if (spec.base == Base::None) {
@@ -95,10 +103,6 @@ Checked<TypeId> Resolver::struct_type(TypeSpec& spec) {
   std::optional<TypeId> forward;
   if (spec.name != nullptr) {
     const auto own = tags_.find({kind, *spec.name});
-    if (own != tags_.end() && graph[own->second].kind != TypeKind::Forward) {
-      return complain("D_DECL_TYPERED", spec.at,
-                      fmt::format("type redeclared: {}", types_.name(own->second)));
-    }
     // Its own members may point at it.
     forward = own != tags_.end() ? own->second
                                  : graph.add({.kind = TypeKind::Forward,
@@ -192,9 +196,10 @@ bool Resolver::take_names(Layout& layout, TypeId type, int depth) const {
 Checked<void> Resolver::add_member(Layout& layout, const Declarator& declarator, TypeId type) {
   constexpr std::uint64_t kMaxBits = std::uint64_t{8} << 28;  // offsets are 32 bits
   const std::string_view name = declarator.name != nullptr ? *declarator.name : std::string_view();
-  if (types_.is_void(type)) {
-    return complain("D_DECL_VOIDOBJ", declarator.at,
-                    fmt::format("cannot have void member: {}", name));
+  if (types_.is_void(type) || types_.is_function(type)) {
+    return complain(
+        "D_DECL_VOIDOBJ", declarator.at,
+        fmt::format("cannot have {} member: {}", types_.is_void(type) ? "void" : "function", name));
   }
   const bool anonymous = name.empty() && declarator.bit_width == nullptr;
   if (anonymous ? !take_names(layout, type) : !name.empty() && !layout.names.emplace(name).second) {
@@ -202,7 +207,7 @@ Checked<void> Resolver::add_member(Layout& layout, const Declarator& declarator,
                     fmt::format("failed to define member '{}': duplicate member name", name));
   }
   const std::uint64_t size = types_.size(type);
-  if ((size == 0 && !types_.is_array(type)) || types_.is_function(type)) {
+  if (size == 0 && !types_.is_array(type)) {
     const bool empty = types_.is_struct(type) && types_.kind(type) != TypeKind::Forward;
     if (!empty) {
       return complain("D_DECL_INCOMPLETE", declarator.at,
@@ -235,10 +240,8 @@ Checked<void> Resolver::add_member(Layout& layout, const Declarator& declarator,
 
 Checked<TypeId> Resolver::enum_type(const TypeSpec& spec) {
   if (!spec.is_definition) return tag_type(TypeKind::Enum, spec);
-  if (spec.name != nullptr && tags_.contains({TypeKind::Enum, *spec.name})) {
-    return complain("D_DECL_TYPERED", spec.at, fmt::format("type redeclared: enum {}", *spec.name));
-  }
   std::vector<Enumerator> values;
+  std::unordered_set<std::string_view> names;
   std::int64_t next = 0;
   for (const EnumeratorSpec& enumerator : *spec.enumerators) {
     if (enumerator.value != nullptr) {
@@ -257,6 +260,11 @@ Checked<TypeId> Resolver::enum_type(const TypeSpec& spec) {
     if (next < INT32_MIN || next > INT32_MAX) {
       return complain("D_DECL_ENOFLOW", enumerator.at,
                       fmt::format("enumerator '{}' value overflows INT_MAX", *enumerator.name));
+    }
+    if (!names.insert(*enumerator.name).second) {
+      return complain(
+          "D_UNKNOWN", enumerator.at,
+          fmt::format("failed to define enumerator '{}': it is defined twice", *enumerator.name));
     }
     values.push_back({*enumerator.name, next});
     // The system's headers say again what D's libraries say.

@@ -3,5 +3,6 @@
  */
 BEGIN
 {
+	@total = count();
 	@total;
 }

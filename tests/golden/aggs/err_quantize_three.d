@@ -1,5 +1,5 @@
 /* NAME quantize() takes a value and an increment
- * TAG D_QUANT_PROTO
+ * TAG D_PROTO_LEN
  */
 BEGIN
 {

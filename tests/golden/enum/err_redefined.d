@@ -1,5 +1,5 @@
 /* NAME an enumerator is defined once
- * TAG D_DECL_IDRED
+ * TAG D_UNKNOWN
  */
 enum color {
 	RED,

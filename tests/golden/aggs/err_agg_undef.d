@@ -1,0 +1,7 @@
+/* NAME an aggregation that nothing assigned is unknown
+ * TAG D_IDENT_UNDEF
+ */
+BEGIN
+{
+	@total;
+}

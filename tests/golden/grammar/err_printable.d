@@ -1,0 +1,10 @@
+/* NAME what an error shows of a script is printable
+ * RUN printf 'BEGIN { x = "\303\244\377"; trace(1\001\302\233); }' > a.d; $DTRACE -es a.d; echo $?
+ */
+/* EXPECT
+ * 1
+ */
+/* STDERR
+ * line 1: syntax error near "\x01"
+ * BEGIN { x = "ä\xff"; trace(1\x01\xc2\x9b); }
+ */

@@ -1,0 +1,19 @@
+/* NAME a last member of one element may be longer than declared
+ * OPTIONS -q
+ */
+struct entry {
+	int length;
+	char name[1];
+};
+BEGIN
+{
+	this->e = (struct entry *)alloca(16);
+	this->e->name[0] = 'a';
+	this->e->name[5] = 'b';
+	printf("%c%c\n", this->e->name[0], this->e->name[5]);
+	exit(0);
+}
+/* EXPECT
+ * ab
+ *
+ */

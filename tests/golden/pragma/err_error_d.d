@@ -1,0 +1,8 @@
+/* NAME #pragma D error is #error
+ * TAG D_PRAGERR
+ */
+#pragma D error stop
+BEGIN
+{
+	exit(0);
+}
