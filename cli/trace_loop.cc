@@ -27,6 +27,10 @@ constexpr nanoseconds kShortestInterval = milliseconds(1);
 // What a command that has ended left behind fits into sockets and a pipe or two. Whoever writes on
 // in the guest after it must not keep us.
 constexpr unsigned kMostLastOutputs = 64;  // of up to 1 MiB each
+// A serial line brings a command's line in pieces, and a busy host lets time pass between them. A
+// line that is not ended for so long, or that is longer, is passed on as it is.
+constexpr milliseconds kLinePatience{500};
+constexpr std::size_t kLongestHeldLine = 4096;
 
 }  // namespace
 
@@ -123,12 +127,23 @@ void TraceLoop::look_at_processes() {
 
 bool TraceLoop::pass_output() {
   if (parts_.command == nullptr || !command_output_open_) return false;
-  std::string text;
-  command_output_open_ = parts_.command->read_output(text);
-  if (text.empty()) return false;
-  parts_.command_sink->write(text);
+  const std::size_t held = command_line_.size();
+  command_output_open_ = parts_.command->read_output(command_line_);
+  const bool came = command_line_.size() > held;
+  const Clock::time_point now = Clock::now();
+  if (came) command_wrote_ = now;
+  const std::size_t whole = command_line_.rfind('\n') + 1;  // 0 when there is none
+  const bool wait = command_output_open_ && now - command_wrote_ < kLinePatience &&
+                    command_line_.size() - whole <= kLongestHeldLine;
+  write_command_output(wait ? whole : command_line_.size());
+  return came;
+}
+
+void TraceLoop::write_command_output(std::size_t size) {
+  if (size == 0) return;
+  parts_.command_sink->write(std::string_view(command_line_).substr(0, size));
   parts_.command_sink->flush();
-  return true;
+  command_line_.erase(0, size);
 }
 
 std::optional<EndReason> TraceLoop::handle_control() {
@@ -153,6 +168,7 @@ void TraceLoop::finish(EndReason reason) {
   // What has ended says no more, so all of it can be had, unless the guest lies about the end.
   const bool ended = reason == EndReason::CommandEnded || reason == EndReason::MachineEnded;
   for (unsigned passes = 0; pass_output() && ended && passes < kMostLastOutputs;) ++passes;
+  write_command_output(command_line_.size());
   const bool text = parts_.settings->format == OutputFormat::Text;
   if (reason == EndReason::Signal && text) parts_.trace_sink->write("\n");
   const dif::Harvest last = parts_.engine->take_quiescent();

@@ -62,14 +62,18 @@ class TraceLoop {
   /// True once every process that tracing waits for has ended.
   bool processes_ended();
   std::optional<EndReason> handle_control();
-  /// False when there was nothing to pass on.
+  /// Passes on what the guest's command wrote, by whole lines, so that no line of ours gets into
+  /// one of its own. False when nothing new came.
   bool pass_output();
+  void write_command_output(std::size_t size);
   void look_at_processes();
 
   Parts parts_;
   bool signal_came_ = false, output_hung_up_ = false, control_ready_ = false;
   bool buffer_full_ = false;
   bool command_output_open_ = true;
+  std::string command_line_;  // of the guest's command, not ended yet
+  Clock::time_point command_wrote_;
   std::uint64_t lost_reported_ = 0;
 };
 

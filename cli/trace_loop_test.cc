@@ -119,6 +119,21 @@ TEST_F(TraceLoopTest, TheCommandsEndEndsItWithAllItsOutput) {
   EXPECT_EQ(printed(), "hello\n\n");
 }
 
+TEST_F(TraceLoopTest, ALineOfTheCommandWaitsForItsEnd) {
+  put(command_output_[1], "read 3\nwri");
+  put(control_[1], "exit 0\n");
+  TraceLoop loop(parts());
+
+  const EndReason reason = loop.run();
+  const std::string before = printed();
+  put(command_output_[1], "te 1");
+  stop_server();
+  loop.finish(reason);
+
+  EXPECT_EQ(before, "read 3\n") << "what ringside prints here would stand inside the next line";
+  EXPECT_EQ(printed(), "write 1\n");
+}
+
 TEST_F(TraceLoopTest, AGuestThatWritesOnAfterTheEndDoesNotKeepIt) {
   put(control_[1], "exit 0\n");
   const int endless = open("/dev/zero", O_RDONLY);  // always has more
