@@ -10,6 +10,21 @@ namespace {
 
 constexpr std::uint32_t kMostMapped = 64 << 20;  // of a piece
 
+/// What lies `offset` bytes into a text that goes on as it began; doubles what is there.
+void repeat(std::span<const std::byte> text, std::size_t offset, std::span<std::byte> out) {
+  std::size_t done = 0;
+  for (std::size_t at = offset % text.size(); done < out.size() && done < text.size(); at = 0) {
+    const std::size_t part = std::min({text.size() - at, out.size() - done, text.size() - done});
+    std::memcpy(out.data() + done, text.data() + at, part);
+    done += part;
+  }
+  while (done < out.size()) {
+    const std::size_t part = std::min(done, out.size() - done);
+    std::memcpy(out.data() + done, out.data(), part);
+    done += part;
+  }
+}
+
 }  // namespace
 
 GuestInput::GuestInput(Script& script) {
@@ -17,8 +32,11 @@ GuestInput::GuestInput(Script& script) {
   for (std::size_t n = 0; n < count && !script.at_end(); ++n) {
     const auto head = script.take<PieceHead>();
     const auto bytes = script.take_bytes(head.given);
-    pieces_.push_back({head.at, std::min(head.size, kMostMapped), head.after,
-                       bytes.first(std::min<std::size_t>(bytes.size(), head.size))});
+    pieces_.push_back({.at = head.at,
+                       .size = std::min(head.size, kMostMapped),
+                       .after = static_cast<std::uint16_t>(head.after & ~kRepeats),
+                       .bytes = bytes.first(std::min<std::size_t>(bytes.size(), head.size)),
+                       .repeats = (head.after & kRepeats) != 0 && !bytes.empty()});
   }
 }
 
@@ -46,8 +64,12 @@ Result<void, Fault> GuestInput::read(GuestVirt at, std::span<std::byte> out) con
     const auto given = found->bytes.subspan(std::min(offset, found->bytes.size()));
     const std::size_t copied = std::min(given.size(), length);
     // Calls, not loops: each turn of an instrumented loop is a step for the fuzzer too.
-    if (copied > 0) std::memcpy(part.data(), given.data(), copied);
-    std::memset(part.data() + copied, 0, length - copied);
+    if (found->repeats) {
+      repeat(found->bytes, offset, part);
+    } else {
+      if (copied > 0) std::memcpy(part.data(), given.data(), copied);
+      std::memset(part.data() + copied, 0, length - copied);
+    }
     out = out.subspan(length);
     from += length;
   }
@@ -61,7 +83,7 @@ std::vector<std::byte> write_guest(std::span<const Piece> pieces, std::span<cons
   for (const Piece& piece : pieces) {
     CHECK(piece.bytes.size() <= UINT16_MAX && piece.bytes.size() <= piece.size);
     input.put(PieceHead{piece.at, piece.size, static_cast<std::uint16_t>(piece.bytes.size()),
-                        piece.after});
+                        static_cast<std::uint16_t>(piece.after | (piece.repeats ? kRepeats : 0))});
     for (const std::byte byte : piece.bytes) input.put(byte);
   }
   for (const std::byte byte : rest) input.put(byte);

@@ -20,17 +20,20 @@ struct PieceHead {
   std::uint64_t at;
   std::uint32_t size;
   std::uint16_t given;  // bytes that follow
-  std::uint16_t after;
+  std::uint16_t after;  // and 0x8000 where the bytes repeat
 };
 static_assert(sizeof(PieceHead) == 16);
 
-/// [at, at + size) of the guest; what `bytes` does not fill is zero.
+/// [at, at + size) of the guest; what `bytes` does not fill is zero, or they again and again.
 struct Piece {
   std::uint64_t at = 0;
   std::uint32_t size = 0;
   std::uint16_t after = 0;  // so many reads of the guest were made before it comes
   std::span<const std::byte> bytes;
+  bool repeats = false;
 };
+
+inline constexpr std::uint16_t kRepeats = 0x8000;
 
 /// Reads the first of the pieces that has a byte. Pieces that come late are a guest that changes
 /// its memory while it is read.

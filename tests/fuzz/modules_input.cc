@@ -5,6 +5,7 @@
 #include "tests/fuzz/kernel_input.h"
 #include "tests/fuzz/module_writer.h"
 #include "vmm/base/check.h"
+#include "vmm/base/printable.h"
 #include "vmm/linux/btf.h"
 #include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/modules.h"
@@ -42,7 +43,7 @@ ModuleLayout module_layout() {
 
 void check_head(const ModuleHead& head) {
   CHECK(!head.name.empty() && head.name.size() < 64);
-  CHECK(std::ranges::all_of(head.name, [](char c) { return c > ' ' && c < 0x7f; }));
+  CHECK(std::ranges::all_of(head.name, is_name_character));
   CHECK(head.text_base.checked_add(head.text_size));
 }
 
@@ -50,6 +51,7 @@ void check_symbols(const ModuleSymbols& read) {
   CHECK(read.symbols.size() <= kMaxModuleSymbols);
   for (const Symbol& symbol : read.symbols) {
     CHECK(!symbol.name.empty() && symbol.name.size() <= kLongestName);
+    CHECK(std::ranges::all_of(symbol.name, is_name_character));
     CHECK(symbol.name.data() >= read.names->data());
     CHECK(symbol.name.data() + symbol.name.size() <= read.names->data() + read.names->size());
   }
@@ -125,8 +127,20 @@ Inputs module_inputs() {
     late.bytes = late.bytes.first(late.bytes.size() / 2);
     changing.insert(changing.begin(), late);
   }
+  // Symbols whose names never end: two of them, again and again.
+  auto endless = pieces_of(two.pages());
+  std::array<std::byte, 48> symbols{};
+  symbols[6] = symbols[30] = std::byte{1};
+  symbols[26] = std::byte{2};
+  const std::array letter{std::byte{'a'}};
+  const std::uint64_t names = kTables + 0x10'0000, symtab = kTables + 0x20'0000;
+  endless.insert(endless.begin(), {names, 0x10'0000, 0, letter, true});
+  endless.insert(endless.begin(), {symtab, 0x10'0000, 0, symbols, true});
+  ScriptWriter tables;
+  tables.put(symtab, std::uint64_t{0x200}, names);
+  endless.insert(endless.begin(), {kTables, 24, 0, tables.bytes()});
   return {write_guest(pieces_of(empty.pages())), write_guest(pieces_of(two.pages())),
-          write_guest(changing)};
+          write_guest(changing), write_guest(endless)};
 }
 
 }  // namespace ringside::fuzz

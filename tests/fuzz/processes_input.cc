@@ -7,6 +7,7 @@
 #include "tests/fuzz/guest_input.h"
 #include "tests/fuzz/kernel_input.h"
 #include "vmm/base/check.h"
+#include "vmm/base/printable.h"
 #include "vmm/linux/user_elf.h"
 #include "vmm/linux/user_fakes_for_tests.h"
 #include "vmm/linux/user_names.h"
@@ -22,7 +23,7 @@ constexpr std::array<std::uint64_t, 5> kAsked = {kProgram + 0x10, kLibrary + 0x1
                                                  kLibrary + 0x8010, 0x9000, UINT64_MAX};
 
 bool is_printable(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
+  return std::ranges::all_of(text, is_name_character);
 }
 
 class Through final : public GuestReader {

@@ -5,6 +5,7 @@
 #include "tests/fuzz/kernel_input.h"
 #include "tests/fuzz/script.h"
 #include "vmm/base/check.h"
+#include "vmm/base/printable.h"
 #include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/kallsyms.h"
 
@@ -60,6 +61,7 @@ void check_names(const Kallsyms& kallsyms) {
     if (symbol.name.empty()) continue;
     CHECK(symbol.name.data() >= names.data());
     CHECK(symbol.name.data() + symbol.name.size() <= names.data() + names.size());
+    CHECK(std::ranges::all_of(symbol.name, is_name_character));
   }
 }
 

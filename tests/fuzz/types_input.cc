@@ -3,6 +3,7 @@
 #include "tests/fuzz/kernel_input.h"
 #include "tests/fuzz/script.h"
 #include "vmm/base/check.h"
+#include "vmm/base/printable.h"
 #include "vmm/linux/btf.h"
 #include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/layout.h"
@@ -16,21 +17,27 @@ namespace {
 using namespace guest_linux;
 
 constexpr std::uint32_t kMostSpelled = 512;
+constexpr std::size_t kLongestName = 512;  // KSYM_NAME_LEN
 
-/// Every id in the graph is one of its types.
+/// Every id in the graph is one of its types; names are bounded and printable.
 void check_ids(const TypeGraph& graph) {
   const auto valid = [&](TypeId id) { return id.value < graph.size(); };
+  const auto named = [](std::string_view name) {
+    return name.size() <= kLongestName && printable(name) == name;
+  };
   for (std::uint32_t n = 0; n < graph.size(); ++n) {
     const TypeId id{n};
     const Type& type = graph[id];
-    CHECK(valid(type.target) && valid(graph.resolve(id)));
+    CHECK(valid(type.target) && valid(graph.resolve(id)) && named(type.name));
     switch (type.kind) {
       case TypeKind::Struct:
       case TypeKind::Union:
-        for (const Member& member : graph.members(id)) CHECK(valid(member.type));
+        for (const Member& member : graph.members(id))
+          CHECK(valid(member.type) && named(member.name));
         break;
       case TypeKind::Function:
-        for (const Parameter& parameter : graph.parameters(id)) CHECK(valid(parameter.type));
+        for (const Parameter& parameter : graph.parameters(id))
+          CHECK(valid(parameter.type) && named(parameter.name));
         break;
       case TypeKind::Enum: (void)graph.enumerators(id).size(); break;
       default: break;

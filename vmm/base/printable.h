@@ -7,6 +7,11 @@
 
 namespace ringside {
 
+/// Of a name: no blank either.
+constexpr bool is_name_character(char c) {
+  return c > 0x20 && c < 0x7f;
+}
+
 /// One line of ASCII: what is not printable becomes '?'.
 inline std::string printable(std::string_view text) {
   std::string result(text);

@@ -22,6 +22,7 @@ constexpr std::uint16_t kMagic = 0xeb9f;
 constexpr std::size_t kHeaderBytes = 24;  // the least; hdr_len may say more
 constexpr std::size_t kTypeBytes = 12;    // struct btf_type
 constexpr unsigned kMaxTagChain = 64;
+constexpr std::size_t kMaxName = 512;  // KSYM_NAME_LEN, which the kernel checks too
 
 enum Kind : std::uint32_t {
   Int = 1,
@@ -118,7 +119,7 @@ class BtfReader {
     };
     const auto types = section(8);
     const auto strings = section(16);
-    // The last NUL is what bounds every name.
+    // As the kernel checks it.
     const bool strings_end = strings && (strings->empty() || strings->back() == std::byte{0});
     if (!types || !strings_end) return fail(ErrorCode::Invalid, "BTF: sections leave the blob");
     types_ = *types;
@@ -165,8 +166,13 @@ class BtfReader {
     graph_.reserve(types, members_, enumerators_, parameters_, types / 2);
     // Names are views, and the larger part of the blob has none.
     const auto strings = std::exchange(result_.strings_, {});
-    result_.strings_ = graph_.adopt(
-        std::make_shared<const std::vector<std::byte>>(strings.begin(), strings.end()));
+    auto copy = std::make_shared<std::vector<std::byte>>(strings.begin(), strings.end());
+    // Names are printed: they must not steer a terminal.
+    for (std::byte& c : *copy) {
+      const bool plain = c == std::byte{0} || (c >= std::byte{0x20} && c < std::byte{0x7f});
+      c = plain ? c : std::byte{'?'};
+    }
+    result_.strings_ = graph_.adopt(std::move(copy));
     result_.functions_.reserve(functions_);
   }
 
@@ -262,8 +268,11 @@ class BtfReader {
       }
     }
     if (at >= strings.size()) return {};
-    // SAFETY: char may alias any bytes; find_sections() saw the NUL that ends the last string.
-    return std::string_view(reinterpret_cast<const char*>(strings.data()) + at);
+    // SAFETY: char may alias any bytes.
+    const std::string_view all(reinterpret_cast<const char*>(strings.data()), strings.size());
+    // A million types may all be named by one text of a million characters.
+    const std::string_view rest = all.substr(at, kMaxName);
+    return rest.substr(0, rest.find('\0'));
   }
 
   void convert(std::size_t i) {

@@ -2,7 +2,8 @@
 // version 1), read into a TypeGraph. vmlinux's lies between __start_BTF and __stop_BTF; a module's
 // is "split": its type ids and string offsets continue where vmlinux's end.
 // Used by Kernel. Pure: works on copied bytes. Hostile input: every id, offset and count is
-// checked; what is wrong becomes void or is left out; cycles are left to TypeGraph's bounded walks.
+// checked; what is wrong becomes void or is left out, names are cut at 512 characters and what is not
+// printable in them becomes '?'; cycles are left to TypeGraph's bounded walks.
 // Fire context: no.
 #pragma once
 

@@ -49,6 +49,20 @@ BtfWriter kernel_like() {
   return btf;
 }
 
+TEST(Btf, NamesAreBoundedAndDoNotSteerTheTerminal) {
+  BtfWriter btf;
+  btf.structure("a\x1b[2J\xff b", 4, {{std::string(100'000, 'm'), 1, 0}});
+  btf.integer(std::string(100'000, 'n'), 4, true);
+  TypeGraph graph;
+
+  ASSERT_TRUE(Btf::read(btf.blob(), nullptr, graph));
+
+  const auto found = graph.find(TypeKind::Struct, "a?[2J? b");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(graph.members(*found)[0].name, std::string(512, 'm'));
+  EXPECT_TRUE(graph.find(std::string(512, 'n')));
+}
+
 TEST(Btf, PrototypesKeepNamesAndTypes) {
   TypeGraph graph;
 

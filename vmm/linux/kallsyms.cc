@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "vmm/base/printable.h"
 #include "vmm/linux/kallsyms_names.h"
 
 namespace ringside::guest_linux {
@@ -119,6 +120,8 @@ bool expand_names(std::span<const std::byte> names, LengthForm form, const Token
     at += head.bytes + head.tokens;
   }
   text->resize(total);
+  // Names are printed: they must not steer a terminal.
+  for (char& c : *text) c = is_name_character(c) ? c : '?';
   out.names = std::move(text);
   return true;
 }

@@ -11,7 +11,8 @@
 //                   address itself, else base - 1 - offset; place-relative (since 7.0): the
 //                   address of the offset itself plus the offset
 // Which form a table has is decided by decoding _stext each way, never by the version.
-// Used by Kernel::discover. Pure: no guest, no files. Hostile input: bounded, never trusted.
+// Used by Kernel::discover. Pure: no guest, no files. Hostile input: bounded, never trusted;
+// what is not printable in a name becomes '?'.
 // Fire context: no.
 #pragma once
 

@@ -101,6 +101,19 @@ INSTANTIATE_TEST_SUITE_P(
                     KallsymsForm{AddressEncoding::BaseRelative, true, true},
                     KallsymsForm{AddressEncoding::PlaceRelative, true, true}));  // 7.0
 
+TEST(Kallsyms, DoNotSteerTheTerminal) {
+  auto encoded = KallsymsWriter(symbols_like_linux(100, false), {}, kTables).write();
+  const auto place = [&](GuestVirt at) { return *encoded.view().index_of(at); };
+  const auto token =
+      load_at<std::uint16_t>(encoded.image, place(encoded.keys.token_index) + 2 * 'f');
+  encoded.image[place(encoded.keys.token_table) + token] = std::byte{0x1b};
+
+  const auto decoded = decode_kallsyms(encoded.view(), encoded.keys, kStext);
+
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(decoded->symbols.back().name.front(), '?');
+}
+
 TEST(Kallsyms, AreRefusedWhenNoEncodingYieldsStext) {
   const auto encoded = KallsymsWriter(symbols_like_linux(300, false), {}, kTables).write();
 

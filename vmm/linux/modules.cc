@@ -9,6 +9,7 @@
 #include <functional>
 #include <unordered_set>
 
+#include "vmm/base/printable.h"
 #include "vmm/linux/btf.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/patched_sites.h"
@@ -42,6 +43,16 @@ std::vector<std::byte> read_up_to(const GuestReader& kernel, GuestVirt at, std::
     bytes.resize(std::min(good, size));
   }
   return bytes;
+}
+
+/// Empty for what cannot be a name. Looks no further than a name may reach: a million symbols may
+/// all begin a text without an end.
+std::string_view name_at(std::string_view names, std::size_t at) {
+  const std::string_view rest = names.substr(at, kMaxSymbolName);
+  const std::size_t end = rest.find('\0');
+  if (end == rest.npos) return {};
+  const std::string_view name = rest.substr(0, end);
+  return std::ranges::all_of(name, is_name_character) ? name : std::string_view();
 }
 
 /// Calls `visit` with the address of every node of a circular list until it returns false; false
@@ -147,8 +158,7 @@ std::optional<ModuleHead> read_head(const GuestReader& kernel, const ModuleLayou
   if (!name || !base || !size) return std::nullopt;
   const std::string_view text(name->data(), name->size());
   ModuleHead head{module, std::string(text.substr(0, text.find('\0'))), GuestVirt(*base), *size};
-  const bool printable =
-      std::all_of(head.name.begin(), head.name.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  const bool printable = std::ranges::all_of(head.name, is_name_character);
   const bool fits = *size <= kMaxText && head.text_base.checked_add(*size);
   if (head.name.empty() || !printable || !fits) return std::nullopt;
   return head;
@@ -193,14 +203,14 @@ ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout&
   names_end = std::min(names_end + kMaxSymbolName, kMaxNames);
   const auto bytes = read_up_to(kernel, GuestVirt(*strtab), names_end);
 
-  // SAFETY: char may alias any bytes. The NUL that std::string adds ends the last name.
+  // SAFETY: char may alias any bytes.
   auto names = std::make_shared<const std::string>(reinterpret_cast<const char*>(bytes.data()),
                                                    bytes.size());
   ModuleSymbols result{names, {}};
   for (std::size_t i = 0; i < elf.size(); ++i) {
     if (elf[i].section == 0 || elf[i].name >= names->size()) continue;
-    const std::string_view name(names->c_str() + elf[i].name);
-    if (name.empty() || name.size() > kMaxSymbolName) continue;
+    const std::string_view name = name_at(*names, elf[i].name);
+    if (name.empty()) continue;
     const char type = i < types.size() ? static_cast<char>(types[i])
                                        : static_cast<char>(elf[i].info);  // before 5.2
     result.symbols.push_back({.address = GuestVirt(elf[i].value), .name = name, .type = type});

@@ -58,7 +58,8 @@ struct ModuleSymbols {
 Result<std::vector<ModuleHead>> list_modules(const GuestReader& kernel, const ModuleLayout& layout,
                                              GuestVirt modules);
 
-/// The module's symbols as /proc/kallsyms shows them; empty when they cannot be read.
+/// The module's symbols as /proc/kallsyms shows them, but for names that are not printable; empty
+/// when they cannot be read.
 ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout& layout,
                                   const ModuleHead& module);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "vmm/linux/fakes_for_tests.h"
 
 namespace ringside::guest_linux {
@@ -156,6 +158,50 @@ TEST_F(ModuleTables, DefinedSymbolsAreRead) {
   EXPECT_EQ(read.symbols[0].name, "lo_ioctl");
   EXPECT_EQ(read.symbols[0].type, 't');
   EXPECT_EQ(read.symbols[0].address.raw(), kText + 0x10);
+}
+
+TEST_F(ModuleTables, NamesThatWouldSteerTheTerminalAreLeftOut) {
+  guest.put_text(kStrtab + 1, "lo_\x1b[2J");
+
+  EXPECT_TRUE(read_module_symbols(guest, layout(), head).symbols.empty());
+}
+
+/// A table of as many symbols as there may be, each of which begins one text without an end.
+class EndlessNames final : public GuestReader {
+ public:
+  Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
+    if (at.raw() < kModule + kStride) return load_module(at, out);
+    if (at.raw() >= ModuleTables::kStrtab) {
+      std::memset(out.data(), 'a', out.size());
+      return {};
+    }
+    constexpr ElfSymbol kFirst{.name = 0, .section = 1, .value = kText};
+    constexpr ElfSymbol kFar{.name = 32 << 20, .section = 1, .value = kText};
+    for (std::size_t n = 0; (n + 1) * sizeof kFirst <= out.size(); ++n) {
+      std::memcpy(out.data() + n * sizeof kFirst, n == 0 ? &kFar : &kFirst, sizeof kFirst);
+    }
+    return {};
+  }
+
+ private:
+  static Result<void, Fault> load_module(GuestVirt at, std::span<std::byte> out) {
+    constexpr std::uint64_t kAt = kModule + 0x100;  // struct mod_kallsyms
+    const std::uint64_t value = at.raw() == kModule + 80 ? kAt
+                                : at.raw() == kAt        ? ModuleTables::kSymtab
+                                : at.raw() == kAt + 8    ? kMaxModuleSymbols
+                                : at.raw() == kAt + 16   ? ModuleTables::kStrtab
+                                                         : 0;
+    std::memcpy(out.data(), &value, out.size());
+    return {};
+  }
+};
+
+TEST(ModuleSymbolsOf, AMillionNamesWithoutAnEndAreLeftOutSoon) {
+  ModuleLayout without_types = layout();
+  without_types.typetab.reset();
+  const ModuleHead head{GuestVirt(kModule), "loop", GuestVirt(kText), 0x800};
+
+  EXPECT_TRUE(read_module_symbols(EndlessNames(), without_types, head).symbols.empty());
 }
 
 TEST_F(ModuleTables, AnAbsurdNumberOfSymbolsIsNone) {
