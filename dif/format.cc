@@ -10,6 +10,7 @@ constexpr std::string_view kKinds = "aAcCdeEfFgGiIkopPsSTuxXY";
 constexpr std::string_view kFlags = "-+ #0'";
 constexpr std::string_view kModifiers = "hlLw";
 constexpr int kMostColumns = 65535;  // a wider field is a slip, and would only eat memory
+constexpr int kPointerColumns = 16;  // hexadecimal digits with the 64-bit data model
 
 class FormatParser {
  public:
@@ -45,19 +46,14 @@ class FormatParser {
 
   Result<Conversion> conversion() {
     Conversion c;
-    while (at_any(kFlags) || peek() == '@') {
-      if (peek() == '@') {
-        c.takes_aggregation = true;
-        ++at_;
-      } else {
-        c.flags += next();
-      }
-    }
+    flags(c);
     TRY(columns(c.star_width, c.width));
+    at_signs(c);
     if (peek() == '.') {
       ++at_;
       TRY(columns(c.star_precision, c.precision));
     }
+    at_signs(c);
     while (at_any(kModifiers)) c.modifiers += next();
     if (done()) return fail(ErrorCode::Compile, "format ends within a conversion");
     if (!at_any(kKinds)) {
@@ -67,6 +63,24 @@ class FormatParser {
     c.kind = next();
     ++count_;
     return c;
+  }
+
+  void flags(Conversion& c) {
+    for (;;) {
+      at_signs(c);
+      if (peek() == '?') {
+        c.width = kPointerColumns;
+        ++at_;
+      } else if (at_any(kFlags)) {
+        c.flags += next();
+      } else {
+        return;
+      }
+    }
+  }
+  /// '@' may stand anywhere before the letter: "%8@d" is "%@8d".
+  void at_signs(Conversion& c) {
+    for (; peek() == '@'; ++at_) c.takes_aggregation = true;
   }
 
   Result<void> columns(bool& star, std::optional<int>& value) {

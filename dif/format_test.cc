@@ -44,6 +44,31 @@ TEST(Format, MarksAggregationConversions) {
   EXPECT_EQ((*parsed)[1].width, 8);
 }
 
+TEST(Format, TakesTheAggregationSignAnywhereBeforeTheLetter) {
+  for (const char* format : {"%@-8.2d", "%-@8.2d", "%-8@.2d", "%-8.2@d"}) {
+    const auto parsed = parse_format(format);
+
+    ASSERT_TRUE(parsed) << format;
+    EXPECT_TRUE(parsed->front().takes_aggregation) << format;
+    EXPECT_EQ(parsed->front().flags, "-") << format;
+    EXPECT_EQ(parsed->front().width, 8) << format;
+    EXPECT_EQ(parsed->front().precision, 2) << format;
+  }
+}
+
+TEST(Format, QuestionMarkIsTheWidthOfAPointer) {
+  const auto parsed = parse_format("%?x|%0?p|%-?@x|%?4x");
+
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ((*parsed)[0].width, 16);
+  EXPECT_EQ((*parsed)[1].width, 16);
+  EXPECT_EQ((*parsed)[1].flags, "0");
+  EXPECT_EQ((*parsed)[2].width, 16);
+  EXPECT_EQ((*parsed)[2].flags, "-");
+  EXPECT_TRUE((*parsed)[2].takes_aggregation);
+  EXPECT_EQ((*parsed)[3].width, 4);
+}
+
 TEST(Format, DoubledPercentIsText) {
   const auto parsed = parse_format("100%% of %d%%");
 
