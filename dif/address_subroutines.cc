@@ -64,11 +64,22 @@ ZeroRun longest_zero_run(const Inet6& address) {
   return best;
 }
 
-/// RFC 5952; addresses that carry an IPv4 one (::ffff:0:0/96) end in its dotted form.
+/// Whether the address carries an IPv4 one: mapped (::ffff:0:0/96) or compatible (::/96, but for
+/// the unspecified address and the loopback's).
+bool carries_ipv4(const Inet6& address) {
+  for (std::size_t i = 0; i + 3 < kGroups; ++i) {
+    if (group(address, i) != 0) return false;
+  }
+  if (group(address, 5) != 0) return group(address, 5) == 0xffff;
+  return group(address, 6) != 0 || group(address, 7) > 1;
+}
+
+/// RFC 5952; addresses that carry an IPv4 one end in its dotted form.
 void put_inet6(ShortText& out, const Inet6& address) {
-  const ZeroRun zeros = longest_zero_run(address);
-  const bool mapped = zeros.start == 0 && zeros.length == 5 && group(address, 5) == 0xffff;
-  const std::size_t end = mapped ? 6 : kGroups;
+  ZeroRun zeros = longest_zero_run(address);
+  const bool embedded = carries_ipv4(address);
+  const std::size_t end = embedded ? 6 : kGroups;
+  if (embedded) zeros = {0, group(address, 5) == 0 ? std::size_t{6} : 5};
   for (std::size_t i = 0; i < end; ++i) {
     if (i == zeros.start) {
       out.put(':');
@@ -79,7 +90,7 @@ void put_inet6(ShortText& out, const Inet6& address) {
     if (i != 0) out.put(':');
     out.number(group(address, i), 16);
   }
-  if (!mapped) return;
+  if (!embedded) return;
   out.put(':');
   put_dotted(out, std::span(address).last(4));
 }

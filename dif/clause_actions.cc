@@ -173,7 +173,8 @@ Result<void, Fault> ClauseRunner::record_value(Run& run, std::uint64_t value) {
 }
 
 /// Writes a value in the form that records and keys have; answers with how many bytes it took, at
-/// most out.size(): the type's stored size. Only strings may take less.
+/// most out.size(): the type's stored size, and for a key's string that of its NUL. Only strings
+/// may take less.
 Result<std::size_t, Fault> ClauseRunner::put_value(const ValueType& type, std::uint64_t value,
                                                    std::span<std::byte> out) {
   const auto put_words = [&](std::initializer_list<std::uint64_t> words) {
@@ -198,8 +199,10 @@ Result<std::size_t, Fault> ClauseRunner::put_value(const ValueType& type, std::u
     case ValueKind::UserStack: return put_stack(type.kind, out);
     case ValueKind::Bytes: TRY(memory.read(value, out)); return out.size();
     case ValueKind::String: {
-      const std::string_view text = TRY(memory.string(value, out.size()));
+      const std::size_t most = stored_size(type, options_.string_size);
+      const std::string_view text = TRY(memory.string(value, most));
       std::ranges::copy(std::as_bytes(std::span(text)), out.begin());
+      if (text.size() == out.size()) return out.size();
       out[text.size()] = std::byte{0};
       return text.size() + 1;
     }
@@ -236,7 +239,8 @@ Result<void, Fault> ClauseRunner::aggregate(Run& run, const Action& action) {
   std::size_t key_size = 0, next = 0;
   for (const ValueType& type : aggregation.keys) {
     const std::uint64_t key = TRY(evaluate(run, action.arguments[next++]));
-    const std::size_t most = stored_size(type, options_.string_size);
+    const std::size_t nul = type.kind == ValueKind::String ? 1 : 0;
+    const std::size_t most = stored_size(type, options_.string_size) + nul;
     const auto put = put_value(type, key, std::span(key_).subspan(key_size, most));
     if (!put) return outside_dif(put.error());
     key_size += *put;

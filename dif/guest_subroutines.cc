@@ -33,7 +33,7 @@ Result<std::uint64_t, Fault> Subroutines::copyin(Arguments a) {
 }
 
 Result<std::uint64_t, Fault> Subroutines::copyinstr(Arguments a) {
-  const std::uint64_t limit = a.size() > 1 ? a[1].value : memory_.string_size();
+  const std::uint64_t limit = a.size() > 1 ? a[1].value : memory_.string_size() + 1;
   return memory_.copy_user_string(a[0].value, limit);
 }
 

@@ -121,6 +121,11 @@ TEST_F(SubroutineTest, Inet6IsWrittenAsRfc5952Says) {
   EXPECT_EQ(inet6({0x2001, 0xdb8, 0, 1, 1, 1, 1, 1}), "2001:db8:0:1:1:1:1:1") << "no run of one";
   EXPECT_EQ(inet6({0xfe80, 0, 0, 0, 0, 0, 0, 0}), "fe80::");
   EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0xffff, 0x7f00, 1}), "::ffff:127.0.0.1");
+  EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0xffff, 0, 0}), "::ffff:0.0.0.0");
+  EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0, 0x102, 0x304}), "::1.2.3.4") << "compatible with IPv4";
+  EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0, 0, 2}), "::0.0.0.2");
+  EXPECT_EQ(inet6({0, 0, 0, 0, 0, 1, 0x102, 0x304}), "::1:102:304");
+  EXPECT_EQ(inet6({0, 0, 0, 0, 0xffff, 0, 0x100, 0}), "::ffff:0:100:0");
   EXPECT_EQ(inet6({0xABCD, 1, 2, 3, 4, 5, 6, 0xFFFF}), "abcd:1:2:3:4:5:6:ffff");
   EXPECT_EQ(as_text(Subroutine::InetNtoa6, {number(std::int64_t(kKernel))}),
             "abcd:1:2:3:4:5:6:ffff");

@@ -1,5 +1,6 @@
 // json(document, path): one element of a JSON text. The path is that of JavaScript: names with
-// dots between them and indices in brackets, "a.b[2].c" or "[0]". A string's text comes without
+// dots between them and indices in brackets, "a.b[2].c" or "[0]"; an index may stand behind a dot,
+// too: "a.b.2.c" or "0". A string's text comes without
 // quotes and with its escapes resolved; numbers, true, false, null, objects and arrays as they are
 // written. What is not there, and text that is no JSON as far as it must be read, is NULL.
 // Only what stands before the element is read, once, and nothing is allocated but the answer.
@@ -14,22 +15,30 @@ namespace {
 
 constexpr std::size_t kDeepest = 128;  // of brackets that are skipped over
 
+/// The name of an object's member, or the index of an array's element: what it is depends on what
+/// it is looked for in.
 struct Step {
-  bool is_index = false;
-  std::string_view name;
-  std::uint64_t index = 0;
+  std::string_view text;
+  bool in_brackets = false;
 };
+
+std::optional<std::uint64_t> index_of(std::string_view digits) {
+  constexpr std::size_t kMostDigits = 9;
+  if (digits.empty() || digits.size() > kMostDigits) return std::nullopt;
+  std::uint64_t index = 0;
+  for (const char c : digits) {
+    if (c < '0' || c > '9') return std::nullopt;
+    index = index * 10 + static_cast<unsigned>(c - '0');
+  }
+  return index;
+}
 
 /// Cuts the first step off the path; empty when it is none.
 std::optional<Step> next_step(std::string_view& path, bool first) {
   if (path.starts_with('[')) {
     const std::size_t end = path.find(']');
-    if (end == path.npos || end == 1 || end > 10) return std::nullopt;
-    Step step{true, {}, 0};
-    for (const char c : path.substr(1, end - 1)) {
-      if (c < '0' || c > '9') return std::nullopt;
-      step.index = step.index * 10 + static_cast<unsigned>(c - '0');
-    }
+    if (end == path.npos) return std::nullopt;
+    const Step step{path.substr(1, end - 1), true};
     path.remove_prefix(end + 1);
     return step;
   }
@@ -39,7 +48,7 @@ std::optional<Step> next_step(std::string_view& path, bool first) {
   }
   const std::size_t end = std::min(path.find_first_of(".["), path.size());
   if (end == 0) return std::nullopt;
-  const Step step{false, path.substr(0, end), 0};
+  const Step step{path.substr(0, end)};
   path.remove_prefix(end);
   return step;
 }
@@ -127,7 +136,12 @@ class JsonReader {
  public:
   explicit JsonReader(std::string_view text) : rest_(text) {}
 
-  bool descend(const Step& step) { return step.is_index ? element(step.index) : member(step.name); }
+  bool descend(const Step& step) {
+    skip_blanks();
+    if (!step.in_brackets && !rest_.starts_with('[')) return member(step.text);
+    const auto index = index_of(step.text);
+    return index && element(*index);
+  }
   /// The value that begins here, with its quotes or brackets. Empty when it is none.
   std::string_view value() {
     skip_blanks();

@@ -41,7 +41,7 @@ Result<void, Fault> Memory::read_state(std::uint64_t at, std::span<std::byte> ou
 }
 
 Result<std::string_view, Fault> Memory::another_string(std::uint64_t at, std::size_t limit) {
-  const std::size_t most = std::max<std::size_t>(std::min(limit, string_size_), 1) - 1;
+  const std::size_t most = std::min(limit, string_size_);
   if (is_handle(at)) {
     const auto bytes = TRY(state(at));
     // SAFETY: char may alias; the length is bounded by the arena.
@@ -68,7 +68,7 @@ Result<std::string_view, Fault> Memory::another_string(std::uint64_t at, std::si
 }
 
 Result<std::uint64_t, Fault> Memory::copy_user_string(std::uint64_t at, std::size_t limit) {
-  limit = std::min(limit, string_size_);
+  limit = std::min(limit, string_size_ + 1);
   if (limit == 0) return new_string({});
   const std::uint64_t handle = TRY(allocate(limit));
   std::byte* const out = scratch_.data() + (handle & kOffsetMask);

@@ -79,8 +79,8 @@ class Memory {
     return user_.read(at, out);
   }
 
-  /// The string at `at` without its NUL, at most limit - 1 bytes. Valid until the next string()
-  /// and, for D's own strings, until they are written.
+  /// The string at `at` without its NUL, at most `limit` bytes and strsize. Valid until the next
+  /// string() and, for D's own strings, until they are written.
   Result<std::string_view, Fault> string(std::uint64_t at, std::size_t limit) {
     release_staging();
     return another_string(at, limit);

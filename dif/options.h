@@ -25,7 +25,7 @@ struct EngineOptions {
   std::size_t aggregation_size =
       4 << 20;  // aggsize: bytes of distinct keys and values, per engine half
   std::size_t dynamic_size = 1 << 20;   // dynvarsize: bytes of self-> and associative elements
-  std::uint32_t string_size = 256;      // strsize: bytes of a string with its NUL
+  std::uint32_t string_size = 256;      // strsize: most bytes of a string, its NUL not counted
   std::size_t scratch_size = 64 << 10;  // scratch of one firing
   BufferPolicy buffer_policy = BufferPolicy::Switch;  // bufpolicy
   std::size_t speculation_size = 32 << 10;            // specsize: bytes per vCPU and speculation

@@ -74,6 +74,7 @@ Result<std::uint64_t, Fault> Subroutines::dirname(Arguments a) {
 
 Result<std::uint64_t, Fault> Subroutines::cleanpath(Arguments a) {
   std::string_view path = TRY(text(a[0]));
+  if (path.empty()) return answer({});
   const std::size_t room = path.size() + 2;  // "." and NUL at least
   const std::uint64_t handle = TRY(memory_.allocate(room));
   CleanPath clean(TRY(memory_.writable(handle, room)), path.starts_with('/'));

@@ -28,7 +28,7 @@ Result<std::uint64_t, Fault> Subroutines::strlen(Arguments a) {
 Result<std::uint64_t, Fault> Subroutines::strjoin(Arguments a) {
   const std::string_view left = TRY(text(a[0]));
   const std::string_view right = TRY(text(a[1]));
-  const std::size_t most = memory_.string_size() - 1;
+  const std::size_t most = memory_.string_size();
   const std::size_t size = std::min(left.size() + right.size(), most);
   const std::uint64_t handle = TRY(memory_.allocate(size + 1));
   const auto out = TRY(memory_.writable(handle, size + 1));
@@ -59,7 +59,8 @@ Result<std::uint64_t, Fault> Subroutines::strstr(Arguments a) {
   return at == s.npos ? 0 : a[0].value + at;
 }
 
-/// strtok(s, d) copies s, so that nothing that s points at can change it; strtok(NULL, d) goes on.
+/// strtok(s, d) copies s, so that nothing that s points at can change it; strtok(NULL, d) goes on
+/// at the delimiter that ended the token, which may be none of the next call's.
 Result<std::uint64_t, Fault> Subroutines::strtok(Arguments a) {
   if (a[0].value != 0) {
     const std::string_view whole = TRY(text(a[0]));
@@ -76,7 +77,7 @@ Result<std::uint64_t, Fault> Subroutines::strtok(Arguments a) {
   const std::size_t end =
       std::min(token_rest_.find_first_of(delimiters, first), token_rest_.size());
   const std::string_view token = token_rest_.substr(first, end - first);
-  token_rest_.remove_prefix(std::min(end + 1, token_rest_.size()));
+  token_rest_.remove_prefix(end);
   return answer(token);
 }
 
@@ -131,7 +132,7 @@ Result<std::uint64_t, Fault> Subroutines::change_case(Arguments a, char first, c
 
 /// FreeBSD's: size - 1 bytes of memory as one string, with `c` where a NUL would end it.
 Result<std::uint64_t, Fault> Subroutines::memstr(Arguments a) {
-  const std::uint64_t size = std::min<std::uint64_t>(a[2].value, memory_.string_size());
+  const std::uint64_t size = std::min<std::uint64_t>(a[2].value, memory_.string_size() + 1);
   if (size == 0) return answer({});
   const std::uint64_t handle = TRY(memory_.allocate(size));
   const auto out = TRY(memory_.scratch(handle, size));

@@ -116,7 +116,8 @@ Result<std::uint64_t, Fault> Subroutines::bcopy(Arguments a) {
   return 0;
 }
 
-/// Base 10 is signed; bases 8 and 16 are written as D reads them, with 0 and 0x in front.
+/// Base 10 is signed; bases 8 and 16 are written as D reads them, with 0 and 0x in front (0 of base
+/// 8 is its own).
 Result<std::uint64_t, Fault> Subroutines::lltostr(Arguments a) {
   const auto base = number_base(a);
   if (!base) return raise(FaultKind::IllegalOperation);
@@ -127,8 +128,8 @@ Result<std::uint64_t, Fault> Subroutines::lltostr(Arguments a) {
   if (*base == 10) {
     at = std::to_chars(at, end, static_cast<std::int64_t>(value)).ptr;
   } else {
-    if (value != 0 && (*base == 8 || *base == 16)) *at++ = '0';
-    if (value != 0 && *base == 16) *at++ = 'x';
+    if (*base == 16 || (*base == 8 && value != 0)) *at++ = '0';
+    if (*base == 16) *at++ = 'x';
     at = std::to_chars(at, end, value, *base).ptr;
   }
   return answer({out.data(), static_cast<std::size_t>(at - out.data())});

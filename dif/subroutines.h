@@ -87,7 +87,7 @@ class Subroutines {
   }
   /// A fresh string, cut to what a D string holds.
   Answer answer(std::string_view text) {
-    return memory_.new_string(text.substr(0, memory_.string_size() - 1));
+    return memory_.new_string(text.substr(0, memory_.string_size()));
   }
 
   Memory& memory_;

@@ -26,10 +26,10 @@ TEST_F(SubroutineTest, StringsOfTheGuestAreReadByCopy) {
 
 TEST_F(SubroutineTest, AStringWithoutEndIsCutAtStrsize) {
   guest_.kernel_memory.put(kKernel, std::vector<std::byte>(4096, std::byte{'x'}));
-  EXPECT_EQ(as_number(Subroutine::Strlen, {number(std::int64_t(kKernel))}), 255);
+  EXPECT_EQ(as_number(Subroutine::Strlen, {number(std::int64_t(kKernel))}), 256);
   const std::string joined =
       as_text(Subroutine::Strjoin, {number(std::int64_t(kKernel)), text("tail")});
-  EXPECT_EQ(joined, std::string(255, 'x'));
+  EXPECT_EQ(joined, std::string(256, 'x'));
 }
 
 TEST_F(SubroutineTest, SubstrFollowsItsDocumentedCases) {
@@ -80,6 +80,17 @@ TEST_F(SubroutineTest, StrtokGoesOnWithinAFiring) {
   EXPECT_EQ(as_text(Subroutine::Strtok, {number(0), text(":")}), "(null)");
 }
 
+TEST_F(SubroutineTest, StrtokGoesOnAtTheDelimiterOfTheLastToken) {
+  EXPECT_EQ(as_text(Subroutine::Strtok, {text("a,b;c,d"), text(",")}), "a");
+  EXPECT_EQ(as_text(Subroutine::Strtok, {number(0), text(";")}), ",b");
+  EXPECT_EQ(as_text(Subroutine::Strtok, {number(0), text(",")}), ";c");
+  EXPECT_EQ(as_text(Subroutine::Strtok, {number(0), text(",")}), "d");
+  EXPECT_EQ(as_text(Subroutine::Strtok, {number(0), text(",")}), "(null)");
+
+  EXPECT_EQ(as_text(Subroutine::Strtok, {text("a,"), text(",")}), "a");
+  EXPECT_EQ(as_text(Subroutine::Strtok, {number(0), text(";")}), ",");
+}
+
 TEST_F(SubroutineTest, PathNames) {
   EXPECT_EQ(as_text(Subroutine::Basename, {text("/usr/lib/")}), "lib");
   EXPECT_EQ(as_text(Subroutine::Basename, {text("lib")}), "lib");
@@ -92,7 +103,7 @@ TEST_F(SubroutineTest, PathNames) {
   EXPECT_EQ(as_text(Subroutine::Cleanpath, {text("/../..")}), "/");
   EXPECT_EQ(as_text(Subroutine::Cleanpath, {text("../../a/b/..")}), "../../a");
   EXPECT_EQ(as_text(Subroutine::Cleanpath, {text("a/..")}), ".");
-  EXPECT_EQ(as_text(Subroutine::Cleanpath, {text("")}), ".");
+  EXPECT_EQ(as_text(Subroutine::Cleanpath, {text("")}), "");
 }
 
 TEST_F(SubroutineTest, NumbersToTextAndBack) {

@@ -90,7 +90,7 @@ Result<void, Fault> Variables::copy_value(const ValueType& type, std::uint64_t f
   if (type.kind == ValueKind::Bytes) return memory_.read(from, to);
   const std::string_view text = TRY(memory_.string(from, to.size()));
   if (!text.empty()) std::memmove(to.data(), text.data(), text.size());
-  to[text.size()] = std::byte{0};
+  if (text.size() < to.size()) to[text.size()] = std::byte{0};
   return {};
 }
 

@@ -65,6 +65,18 @@ TEST_F(VariablesTest, StringsAreKeptByValue) {
   EXPECT_EQ(text(variables_.load(VariableScope::Clause, kText)), "") << "scopes are separate";
 }
 
+TEST_F(VariablesTest, StringsHoldStrsizeCharacters) {
+  const std::string longest(options_.string_size, 'x');
+  const std::uint64_t source = scratch(longest + "y");
+  ASSERT_TRUE(variables_.store(VariableScope::Global, kText, source));
+  ASSERT_TRUE(variables_.store(VariableScope::Clause, kText, source));
+  set_element(kTexts, {number(1)}, source);
+
+  EXPECT_EQ(text(variables_.load(VariableScope::Global, kText)), longest);
+  EXPECT_EQ(text(variables_.load(VariableScope::Clause, kText)), longest);
+  EXPECT_EQ(text(element(kTexts, {number(1)})), longest);
+}
+
 TEST_F(VariablesTest, StringsOfTheGuestsAreKeptHoweverManyThereWere) {
   constexpr std::uint64_t kGuestText = 0xffff'8880'0000'1000;
   guest_.kernel_memory.put_text(kGuestText, std::string(200, 'x'));

@@ -1,4 +1,4 @@
-/* Numbers of the network protocols, for inet_ntop() and what programs pass to sockets. */
+/* Numbers of the network protocols, for inet_ntop() and link_ntop() and what programs pass to sockets. */
 inline int AF_UNSPEC = 0;
 inline int AF_UNIX = 1;
 inline int AF_INET = 2;
@@ -18,6 +18,9 @@ inline int IPPROTO_TCP = 6;
 inline int IPPROTO_UDP = 17;
 inline int IPPROTO_IPV6 = 41;
 inline int IPPROTO_ICMPV6 = 58;
+
+inline int ARPHRD_ETHER = 1;
+inline int ARPHRD_INFINIBAND = 32;
 
 inline int TCP_MIN_HEADER_LENGTH = 20;
 inline uint8_t TH_FIN = 0x01;
