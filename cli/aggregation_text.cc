@@ -35,18 +35,13 @@ std::string frames_text(const Value& stack, const CodeNames& names) {
   return text;
 }
 
-void append_key(std::string& out, Value key, const ColumnStyle& style, const CodeNames& names) {
-  key.type.is_signed = false;  // which counts for 1 and 2 bytes: dtrace has no sign for these
-  append_column(out, key, style, names);
-}
-
 std::string field_text(const Value& key, const CodeNames& names) {
   if (key.type.kind == ValueKind::KernelStack || key.type.kind == ValueKind::UserStack) {
     return frames_text(key, names);
   }
   if (key.type.kind > ValueKind::Void) return code_text(key, names);
   std::string text;
-  append_key(text, key, ColumnStyle{true, false, 0, 0}, names);
+  append_column(text, key, ColumnStyle{true, false, 0, 0}, names);
   return text;
 }
 
@@ -64,10 +59,10 @@ void append_lines(std::string& out, const Rows& rows, const Settings& settings,
                   const CodeNames& names) {
   const ColumnStyle style{false, false, kKeyWidth, settings.stack_indent};
   for (const auto& row : rows) {
-    for (const Value& key : row.keys) append_key(out, key, style, names);
+    for (const Value& key : row.keys) append_column(out, key, style, names);
     for (const AggregateValue& value : row.values) {
       if (is_distribution(value.definition->function)) {
-        append_distribution(out, value, settings.aggregation_zoom);
+        append_distribution(out, value, bar_style(settings));
       } else {
         out += ' ';
         append_padded_number(out, scalar_value(value), kValueWidth);
@@ -87,13 +82,14 @@ void append_histogram(std::string& out, const Rows& rows, const Settings& settin
                       const CodeNames& names) {
   const std::size_t width = widest_key(rows, names);
   BarScale scale;
-  for (const auto& row : rows) scale.take(scalar_value(row.values[0]), settings.aggregation_zoom);
+  const BarStyle style = bar_style(settings);
+  for (const auto& row : rows) scale.take(scalar_value(row.values[0]), style);
   append_histogram_header(out, width);
   for (const auto& row : rows) {
     append_right(out, key_text(row.keys, names), width);
     out += ' ';
     const std::int64_t count = scalar_value(row.values[0]);
-    scale.append_bar(out, count);
+    scale.append_bar(out, count, style);
     fmt::format_to(std::back_inserter(out), " {:<9}\n", count);
   }
 }
@@ -129,7 +125,7 @@ void append_packed(std::string& out, const Rows& rows, const Settings& settings,
     BarScale scale;
     std::uint64_t together = 0;  // increments of any size: it may wrap
     for (const Bucket& bucket : buckets[i]) {
-      scale.take(bucket.count, settings.aggregation_zoom);
+      scale.take(bucket.count, bar_style(settings));
       together += static_cast<std::uint64_t>(divided(bucket.count, rows[i].values[0].normal));
     }
     if (keyed) {

@@ -46,22 +46,18 @@ std::int64_t standard_deviation(const AggregateValue& value) {
   return static_cast<std::int64_t>(integer_root(average_of_squares - square_of_average));
 }
 
-std::strong_ordering compare(double a, double b) {
+std::strong_ordering compare(long double a, long double b) {
   if (a == b) return std::strong_ordering::equal;
   return a < b ? std::strong_ordering::less : std::strong_ordering::greater;
-}
-
-/// How many values were 0: sums of 0 say nothing else about a distribution.
-std::int64_t zeros(const AggregateValue& value) {
-  if (value.definition->function != AggregateFunction::Quantize) return 0;
-  return value.words.size() > dif::kQuantizeZero ? value.words[dif::kQuantizeZero] : 0;
 }
 
 std::strong_ordering compare_value(const AggregateValue& a, const AggregateValue& b) {
   if (is_distribution(a.definition->function)) {
     const auto order = compare(distribution_total(*a.definition, a.words),
                                distribution_total(*b.definition, b.words));
-    return order != 0 ? order : zeros(a) <=> zeros(b);
+    if (order != 0) return order;
+    return distribution_zeros(*a.definition, a.words) <=>
+           distribution_zeros(*b.definition, b.words);
   }
   return scalar_value(a) <=> scalar_value(b);
 }

@@ -15,6 +15,7 @@ namespace ringside::cli {
 namespace {
 
 constexpr int kBarWidth = 40;
+constexpr unsigned kEighths = 8;  // of a column
 constexpr double kZoomed = 0.95;  // of the line: the longest bar under aggzoom
 constexpr std::string_view kTitle = "------------- Distribution -------------";
 
@@ -40,6 +41,18 @@ bool for_each_bound(const dif::Aggregation& aggregation, std::span<const std::in
       return true;
     default: return false;
   }
+}
+
+/// Whole columns of a bar, then `part` eighths of one.
+void append_blocks(std::string& out, unsigned whole, unsigned part, BarStyle style) {
+  if (!style.utf8) {
+    out.append(whole, '@');
+    return;
+  }
+  for (; whole > 0; --whole) out += "\u2588";  // the full block
+  if (part == 0) return;
+  out += "\xe2\x96";  // U+258F, one eighth from the left, down to U+2589, seven
+  out += static_cast<char>(0x90 - part);
 }
 
 std::string label(const dif::Aggregation& aggregation, std::size_t index, std::size_t count,
@@ -80,43 +93,50 @@ std::pair<std::size_t, std::size_t> shown_buckets(const dif::Aggregation& aggreg
   return {first, last};
 }
 
-void BarScale::take(std::int64_t count, bool zoom) {
+void BarScale::take(std::int64_t count, BarStyle style) {
   const double magnitude = std::fabs(static_cast<double>(count));
-  total = zoom ? std::max(total, magnitude / kZoomed) : total + magnitude;
+  total = style.zoom ? std::max(total, magnitude / kZoomed) : total + magnitude;
   positives = positives || count > 0;
   negatives = negatives || count < 0;
 }
 
-void BarScale::append_bar(std::string& out, std::int64_t count) const {
+void BarScale::append_bar(std::string& out, std::int64_t count, BarStyle style) const {
   const bool mixed = positives && negatives;
   const int length = mixed ? kBarWidth / 2 : kBarWidth;
   const double share = total > 0 ? std::fabs(static_cast<double>(count)) / total : 0;
-  const auto depth = static_cast<std::size_t>(
-      std::clamp(static_cast<int>(std::lround(share * length)), 0, length));
-  const auto blank = static_cast<std::size_t>(length) - depth;
+  const bool grows_left = negatives && count <= 0;
+  // There are no blocks that are cut at their left.
+  const unsigned steps = style.utf8 && !grows_left ? kEighths : 1;
+  const long most = length * static_cast<long>(steps);
+  const auto depth =
+      static_cast<unsigned>(std::clamp(std::lround(share * static_cast<double>(most)), 0L, most));
+  const unsigned whole = depth / steps, part = depth % steps;
+  const auto blank = static_cast<std::size_t>(length) - whole - (part != 0 ? 1 : 0);
   const auto half = static_cast<std::size_t>(kBarWidth / 2);
-  if (negatives && count <= 0) {
-    out.append(blank, ' ').append(depth, '@');
+  if (grows_left) {
+    out.append(blank, ' ');
+    append_blocks(out, whole, 0, style);
     out += '|';
     if (mixed) out.append(half, ' ');
   } else {
     if (mixed) out.append(half, ' ');
     out += '|';
-    out.append(depth, '@').append(blank, ' ');
+    append_blocks(out, whole, part, style);
+    out.append(blank, ' ');
   }
 }
 
-void append_distribution(std::string& out, const AggregateValue& value, bool zoom) {
+void append_distribution(std::string& out, const AggregateValue& value, BarStyle style) {
   const std::vector<Bucket> buckets = buckets_of(*value.definition, value.words);
   fmt::format_to(std::back_inserter(out), "\n{:>16} {:>41} {:<9}\n", "value", kTitle, "count");
   if (buckets.empty()) return;
   BarScale scale;
-  for (const Bucket& bucket : buckets) scale.take(bucket.count, zoom);
+  for (const Bucket& bucket : buckets) scale.take(bucket.count, style);
   const auto [first, last] = shown_buckets(*value.definition, buckets);
   for (std::size_t i = first; i <= last; ++i) {
     append_right(out, buckets[i].label, 16);
     out += ' ';
-    scale.append_bar(out, buckets[i].count);
+    scale.append_bar(out, buckets[i].count, style);
     fmt::format_to(std::back_inserter(out), " {:<9}\n", divided(buckets[i].count, value.normal));
   }
 }
@@ -146,13 +166,27 @@ void append_packed_cell(std::string& out, std::int64_t count, double total, bool
   }
 }
 
-double distribution_total(const dif::Aggregation& aggregation,
-                          std::span<const std::int64_t> words) {
-  double total = 0;
+long double distribution_total(const dif::Aggregation& aggregation,
+                               std::span<const std::int64_t> words) {
+  const bool linear = aggregation.function == dif::AggregateFunction::Lquantize;
+  long double total = 0;
   for_each_bound(aggregation, words, [&](std::size_t i, std::int64_t bound) {
-    total += static_cast<double>(bound) * static_cast<double>(words[i]);
+    const long double beyond = linear && i + 1 == words.size() ? 1 : 0;
+    total += (static_cast<long double>(bound) + beyond) * static_cast<long double>(words[i]);
   });
   return total;
+}
+
+std::int64_t distribution_zeros(const dif::Aggregation& aggregation,
+                                std::span<const std::int64_t> words) {
+  if (aggregation.function == dif::AggregateFunction::Llquantize) return 0;
+  std::int64_t zeros = 0;
+  for_each_bound(aggregation, words, [&](std::size_t i, std::int64_t bound) {
+    const bool open = aggregation.function == dif::AggregateFunction::Lquantize &&
+                      (i == 0 || i + 1 == words.size());
+    if (bound == 0 && !open) zeros = words[i];
+  });
+  return zeros;
 }
 
 }  // namespace ringside::cli

@@ -31,18 +31,27 @@ std::vector<Bucket> buckets_of(const dif::Aggregation& aggregation,
 std::pair<std::size_t, std::size_t> shown_buckets(const dif::Aggregation& aggregation,
                                                   std::span<const Bucket> buckets);
 
-/// How long bars are: against the total, or with `zoom` so that the longest nearly fills the line.
+/// aggzoom: the longest bar nearly fills the line; else bars are shares of the total.
+/// encoding=utf8: bars of blocks, to an eighth of a column; else '@'.
+struct BarStyle {
+  bool zoom = false, utf8 = false;
+};
+inline BarStyle bar_style(const Settings& settings) {
+  return {settings.aggregation_zoom, settings.utf8};
+}
+
+/// What the bars of one distribution are drawn against.
 struct BarScale {
   double total = 0;
   bool positives = false, negatives = false;
-  void take(std::int64_t count, bool zoom);
-  /// A bar in 41 columns: '|' and 40 of '@' or blanks; both sides of '|' where signs are mixed.
-  void append_bar(std::string& out, std::int64_t count) const;
+  void take(std::int64_t count, BarStyle style);
+  /// A bar in 41 columns: '|' and 40 of bar or blanks; both sides of '|' where signs are mixed.
+  void append_bar(std::string& out, std::int64_t count, BarStyle style) const;
 };
 
 /// Header and rows. Starts with a newline, because the keys stand before it on their own line.
 /// Counts are divided by the value's normal; bars are not.
-void append_distribution(std::string& out, const AggregateValue& value, bool zoom);
+void append_distribution(std::string& out, const AggregateValue& value, BarStyle style);
 
 /// agghist's and aggpack's header rows; keys take `key_width` columns.
 void append_histogram_header(std::string& out, std::size_t key_width);
@@ -50,7 +59,14 @@ void append_histogram_header(std::string& out, std::size_t key_width);
 /// One cell of aggpack's line: how much `count` is of `total`.
 void append_packed_cell(std::string& out, std::int64_t count, double total, bool utf8);
 
-/// What distributions are sorted by: the sum over all buckets of value times count.
-double distribution_total(const dif::Aggregation& aggregation, std::span<const std::int64_t> words);
+/// What distributions are sorted by: the sum over all buckets of value times count, where what
+/// lies beyond lquantize()'s range counts as one more than its end. In dtrace's own precision, 64
+/// bits.
+long double distribution_total(const dif::Aggregation& aggregation,
+                               std::span<const std::int64_t> words);
+
+/// How many values were 0, by which distributions of one total are sorted.
+std::int64_t distribution_zeros(const dif::Aggregation& aggregation,
+                                std::span<const std::int64_t> words);
 
 }  // namespace ringside::cli

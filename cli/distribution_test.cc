@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "dif/aggregate_function.h"
+
 namespace ringside::cli {
 namespace {
 
@@ -13,11 +15,18 @@ dif::Aggregation quantize() {
   return aggregation;
 }
 
+dif::Aggregation lquantize(std::int32_t base, std::uint16_t levels, std::uint16_t step) {
+  dif::Aggregation aggregation;
+  aggregation.function = dif::AggregateFunction::Lquantize;
+  aggregation.parameters = dif::LinearParameters{base, levels, step}.pack();
+  return aggregation;
+}
+
 std::string draw_distribution(const dif::Aggregation& aggregation,
                               const std::vector<std::int64_t>& words, std::int64_t normal,
                               bool zoom = false) {
   std::string text;
-  append_distribution(text, {&aggregation, words, normal}, zoom);
+  append_distribution(text, {&aggregation, words, normal}, {.zoom = zoom});
   return text;
 }
 
@@ -183,7 +192,57 @@ TEST(Distribution, TotalWeighsBucketsByValue) {
   words[66] = 3;  // 4
   words[62] = 2;  // -1
 
-  EXPECT_DOUBLE_EQ(distribution_total(quantize(), words), 10.0);
+  EXPECT_EQ(distribution_total(quantize(), words), 10.0L);
+}
+
+TEST(Distribution, TotalTellsSumsApartThatADoubleHoldsAlike) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[63 + 63] = 1;  // 2**62
+  const long double before = distribution_total(quantize(), words);
+  words[64] = 1;  // 1
+
+  EXPECT_EQ(distribution_total(quantize(), words) - before, 1.0L);
+}
+
+TEST(Distribution, WhatLiesBeyondALinearRangeIsOneMoreThanItsEnds) {
+  const dif::Aggregation aggregation = lquantize(0, 2, 5);
+
+  EXPECT_EQ(distribution_total(aggregation, std::vector<std::int64_t>{1, 0, 0, 0}), -1.0L);
+  EXPECT_EQ(distribution_total(aggregation, std::vector<std::int64_t>{0, 0, 2, 0}), 10.0L);
+  EXPECT_EQ(distribution_total(aggregation, std::vector<std::int64_t>{0, 0, 0, 1}), 11.0L);
+}
+
+TEST(Distribution, ZerosOfALinearOneAreThoseOfItsBucket) {
+  EXPECT_EQ(distribution_zeros(lquantize(-5, 2, 5), std::vector<std::int64_t>{1, 2, 3, 4}), 3);
+  EXPECT_EQ(distribution_zeros(lquantize(1, 2, 5), std::vector<std::int64_t>{1, 2, 3, 4}), 0)
+      << "the first bucket, whose bound counts as 0, holds all that is less";
+}
+
+TEST(BarScale, Utf8BarsEndInEighthsOfABlock) {
+  BarScale scale;
+  const BarStyle blocks{.utf8 = true};
+  for (const std::int64_t count : {1, 319}) scale.take(count, blocks);
+  std::string text;
+
+  scale.append_bar(text, 1, blocks);
+  EXPECT_EQ(text, "|\xe2\x96\x8f" + std::string(39, ' '));
+  text.clear();
+  scale.append_bar(text, 319, blocks);
+
+  std::string full = "|";
+  for (int i = 0; i < 39; ++i) full += "\xe2\x96\x88";
+  EXPECT_EQ(text, full + "\xe2\x96\x89");
+}
+
+TEST(BarScale, Utf8BarsToTheLeftHaveWholeBlocksOnly) {
+  BarScale scale;
+  const BarStyle blocks{.utf8 = true};
+  for (const std::int64_t count : {-1, 19}) scale.take(count, blocks);
+  std::string text;
+
+  scale.append_bar(text, -1, blocks);
+
+  EXPECT_EQ(text, std::string(19, ' ') + "\xe2\x96\x88|" + std::string(20, ' '));
 }
 
 }  // namespace

@@ -150,8 +150,10 @@ void Output::print_record(const dif::Harvest& harvest, std::size_t index) {
     return;
   }
   start_row(harvest, index, enabled);
+  line_ended_ = std::string::npos;
   for (const Step& step : enabled.steps) act(step, values_of(step, record.data));
-  if (!settings_->quiet) text_ += '\n';  // setopt() in this very record counts
+  const bool ended = text_.size() == line_ended_;
+  if (!settings_->quiet && !ended) text_ += '\n';  // setopt() in this very record counts
   sink_->write(text_);
 }
 

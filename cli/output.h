@@ -95,7 +95,7 @@ class Output {
   void print_aggregations(const Step& step);
   void finish_aggregations();
   void normalize(const Action& action, std::span<const Value> values);
-  void set_option(const Action& action);
+  void set_option(const Action& action, std::span<const Value> computed);
   void reopen(const std::string& path);
   void run_command(const std::string& command);
 
@@ -109,8 +109,9 @@ class Output {
   std::vector<bool> printed_;   // by aggregation: printa() has printed it
   std::vector<CpuFlow> flows_;  // by CPU: flowindent's columns
   bool header_done_ = false;
-  std::string text_;           // of the record that is being printed
-  std::vector<Value> values_;  // of the action that is being printed
+  std::string text_;            // of the record that is being printed
+  std::size_t line_ended_ = 0;  // how long text_ was when print() ended its line
+  std::vector<Value> values_;   // of the action that is being printed
   std::vector<std::string> messages_;
   std::vector<std::array<std::uint64_t, dif::kDropKinds>> drops_;  // by CPU, not yet taken
   std::vector<std::array<std::uint64_t, dif::kDropKinds>> all_drops_;

@@ -69,6 +69,7 @@ void Output::print_value(const Step& step, std::span<const Value> values) {
     append_print(text_, value, *view_);
   }
   text_ += '\n';
+  line_ended_ = text_.size();
 }
 
 void Output::print_memory(const Step& step, std::span<const Value> values) {
@@ -126,7 +127,7 @@ void Output::print_aggregations(const Step& step) {
     }
   } else {
     for (const auto& row : aggregations_.rows(wanted, *settings_)) {
-      step.format->print(text_, row.keys, row.values, *view_, settings_->aggregation_zoom);
+      step.format->print(text_, row.keys, row.values, *view_, bar_style(*settings_));
     }
   }
   if (!structured_) return;
@@ -161,7 +162,7 @@ void Output::normalize(const Action& action, std::span<const Value> values) {
 
 void Output::act_on_output(const Step& step, std::span<const Value> values) {
   const Action& action = *step.action;
-  if (action.kind == ActionKind::Setopt) return set_option(action);
+  if (action.kind == ActionKind::Setopt) return set_option(action, values);
   if (action.kind == ActionKind::Ftruncate) {
     // A document that lost its beginning would be none.
     if (structured_) return structured_->note("ftruncate", {});
@@ -173,12 +174,19 @@ void Output::act_on_output(const Step& step, std::span<const Value> values) {
   return action.kind == ActionKind::Freopen ? reopen(text) : run_command(text);
 }
 
-void Output::set_option(const Action& action) {
-  const auto done = apply_option(*settings_, action.format, action.text.empty() ? "1" : action.text,
-                                 SettingPhase::Running);
+/// What is no constant was computed when the probe fired: the name, the value, or both.
+void Output::set_option(const Action& action, std::span<const Value> computed) {
+  std::string name = action.format, value = action.text;
+  for (std::string* part : {&name, &value}) {
+    if (!part->empty() || computed.empty()) continue;
+    *part = text_value(computed.front().bytes);
+    computed = computed.subspan(1);
+  }
+  if (value.empty()) value = "1";
+  const auto done = apply_option(*settings_, name, value, SettingPhase::Running);
   if (done) return;
-  messages_.push_back(fmt::format("couldn't set option \"{}\" to \"{}\": {}", action.format,
-                                  action.text.empty() ? "1" : action.text, done.error().message));
+  messages_.push_back(fmt::format("couldn't set option \"{}\" to \"{}\": {}", quoted(name),
+                                  quoted(value), done.error().message));
 }
 
 void Output::reopen(const std::string& path) {

@@ -143,6 +143,38 @@ TEST_F(OutputTest, SetoptTakesEffectInTheRecordThatCallsIt) {
             "  0      1                           :BEGIN ");
 }
 
+TEST_F(OutputTest, SetoptTakesANameAndAValueThatWereComputed) {
+  settings_.quiet = true;
+  Action setopt = action(ActionKind::Setopt);
+  const ValueType text8{ValueKind::String, false, 8};
+  const auto both = program_.add({"dtrace", "", "", "BEGIN"}, {setopt},
+                                 {{0, 0, 0, 8, text8}, {0, 1, 8, 8, text8}});
+  setopt.format = "strange\n";
+  const auto value = program_.add({"dtrace", "", "", "BEGIN"}, {setopt}, {{0, 0, 0, 8, text8}});
+
+  fire(both, std::array<char, 8>{"quiet"}, std::array<char, 8>{"off"});
+  fire(value, std::array<char, 8>{"12345678"[0]});
+
+  EXPECT_FALSE(settings_.quiet);
+  const auto messages = output().take_messages();
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_TRUE(messages[0].starts_with("couldn't set option \"strange\\n\" to \"1\": "))
+      << messages[0];
+}
+
+TEST_F(OutputTest, ARowThatPrintEndsHasNoSecondNewline) {
+  const auto begin =
+      program_.add({"dtrace", "", "", "BEGIN"}, {action(ActionKind::Print)}, {{0, 0, 0, 4, kInt}});
+
+  fire(begin, 1);
+  fire(begin, 2);
+
+  EXPECT_EQ(text(),
+            "CPU     ID                    FUNCTION:NAME\n"
+            "  0      1                           :BEGIN int32_t 0x1\n"
+            "  0      1                           :BEGIN int32_t 0x2\n");
+}
+
 TEST_F(OutputTest, TestingDropsTheColumnsThatVary) {
   settings_.testing = true;
   const auto begin =

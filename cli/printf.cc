@@ -14,8 +14,6 @@
 #include <ctime>
 #include <iterator>
 
-#include "cli/distribution.h"
-
 namespace ringside::cli {
 namespace {
 
@@ -219,9 +217,9 @@ void convert_value(std::string& out, const dif::Conversion& conversion, const Sh
 }
 
 void convert_aggregate(std::string& out, const dif::Conversion& conversion, const Shape& shape,
-                       const AggregateValue& aggregate, const CodeNames& names, bool zoom) {
+                       const AggregateValue& aggregate, const CodeNames& names, BarStyle bars) {
   if (is_distribution(aggregate.definition->function)) {
-    return append_distribution(out, aggregate, zoom);
+    return append_distribution(out, aggregate, bars);
   }
   const std::int64_t number = scalar_value(aggregate);
   const Value value{dif::ValueType{}, std::as_bytes(std::span(&number, 1))};
@@ -296,7 +294,7 @@ Result<Format> Format::parse(std::string_view text) {
 
 void Format::print(std::string& out, std::span<const Value> values,
                    std::span<const AggregateValue> aggregates, const CodeNames& names,
-                   bool zoom) const {
+                   BarStyle bars) const {
   Supply<Value> next_value(values);
   Supply<AggregateValue> next_aggregate(aggregates);
   for (const Step& step : steps_) {
@@ -307,7 +305,7 @@ void Format::print(std::string& out, std::span<const Value> values,
       const Shape shape = shape_of(conversion, next_value);
       const AggregateValue* aggregate = next_aggregate.next_or_last();
       if (aggregate != nullptr) {
-        convert_aggregate(out, conversion, shape, *aggregate, names, zoom);
+        convert_aggregate(out, conversion, shape, *aggregate, names, bars);
       }
       continue;
     }

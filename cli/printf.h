@@ -11,6 +11,7 @@
 
 #include "cli/aggregations.h"
 #include "cli/code_names.h"
+#include "cli/distribution.h"
 #include "cli/values.h"
 #include "dif/format.h"
 #include "vmm/base/result.h"
@@ -23,10 +24,10 @@ class Format {
 
   /// Appends to `out`. `values` are the arguments of printf() or the keys of printa();
   /// `aggregates` what the conversions with '@' show, one after the other (the last one again when
-  /// there are too few), their bars zoomed when `zoom` says so.
+  /// there are too few), their bars in `bars`.
   void print(std::string& out, std::span<const Value> values,
              std::span<const AggregateValue> aggregates, const CodeNames& names,
-             bool zoom = false) const;
+             BarStyle bars = {}) const;
 
  private:
   /// Most conversions are these, without flags, width or precision.

@@ -39,9 +39,10 @@ std::size_t column_width(std::size_t size) {
   }
 }
 
-/// dtrace prints 8 and 4 bytes as signed numbers whatever their type, narrower ones by it.
+/// The size decides, not the type: dtrace prints 8 and 4 bytes with a sign, narrower ones without.
 std::int64_t column_value(const Value& value) {
-  return value.bytes.size() >= 4 ? signed_value(value.bytes) : integer_value(value);
+  return value.bytes.size() >= 4 ? signed_value(value.bytes)
+                                 : static_cast<std::int64_t>(unsigned_value(value.bytes));
 }
 
 void append_bytes_column(std::string& out, const Value& value, const ColumnStyle& style) {

@@ -45,7 +45,10 @@ TEST(Column, IntegersHaveAWidthByTheirSize) {
 
   EXPECT_EQ(column(integer, bytes_of<std::int64_t>(-5), kDefault), "               -5");
   EXPECT_EQ(column(integer, bytes_of<std::int32_t>(1), kDefault), "        1");
-  EXPECT_EQ(column(integer, bytes_of<std::int16_t>(-1), kDefault), "    -1");
+  EXPECT_EQ(column(integer, bytes_of<std::int16_t>(-1), kDefault), " 65535");
+  EXPECT_EQ(column(integer, bytes_of<std::int8_t>(-1), kDefault), " 255");
+  EXPECT_EQ(column({ValueKind::Integer, false, 4}, bytes_of<std::uint32_t>(UINT32_MAX), kDefault),
+            "       -1");
   EXPECT_EQ(column(integer, bytes_of<std::int8_t>(7), kDefault), "   7");
   EXPECT_EQ(column(integer, bytes_of<std::int32_t>(1), kQuiet), "1");
 }

@@ -20,7 +20,7 @@ namespace ringside::dif {
 /// How a value that DIF returns, or that a variable holds, is stored and printed.
 enum class ValueKind : std::uint8_t {
   Integer,  // 1, 2, 4 or 8 bytes by value
-  String,   // NUL-terminated, by reference, at most strsize bytes with the NUL
+  String,   // by reference, at most strsize bytes; NUL-terminated where it is shorter
   Bytes,    // `size` bytes by reference (a struct, an array, copyin's result)
   Void,
   // What the guest's code addresses become. The object's value is the address where it has one
@@ -162,9 +162,10 @@ struct TypeShape {
 
 struct Action {
   ActionKind kind = ActionKind::Trace;
-  std::vector<Difo> arguments;              // evaluated left to right
-  std::string format;                       // Printf, Printa; already checked against the arguments
-  std::string text;                         // Setopt's value
+  std::vector<Difo> arguments;  // evaluated left to right
+  std::string format;           // Printf, Printa; already checked against the arguments;
+                                // Setopt's name: empty where it is the first argument
+  std::string text;             // Setopt's value; empty where an argument has it, or none
   std::vector<std::uint32_t> aggregations;  // indices into Program::aggregations
   std::uint64_t argument = 0;
   bool has_argument = false;

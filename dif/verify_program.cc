@@ -99,6 +99,19 @@ Result<void> check_print(const Action& action, const Program& program) {
   return {};
 }
 
+/// Name and value are constants or computed, the name first: at least one string gives the name.
+Result<void> check_setopt(const Action& action) {
+  const bool computes_name = action.format.empty();
+  const std::size_t computed = action.arguments.size();
+  if (computes_name && computed == 0) return invalid("setopt() of no option");
+  const std::size_t most = (computes_name ? 1 : 0) + (action.text.empty() ? 1 : 0);
+  if (computed > most) return invalid("setopt() has {} arguments too many", computed - most);
+  for (const Difo& difo : action.arguments) {
+    if (difo.result.kind != ValueKind::String) return invalid("setopt() of what is no string");
+  }
+  return {};
+}
+
 Result<void> check_arguments(const Action& action, const Program& program) {
   switch (action.kind) {  // no default: -Wswitch names the action we forgot
     case ActionKind::Trace:
@@ -126,9 +139,7 @@ Result<void> check_arguments(const Action& action, const Program& program) {
       return expect_arguments(action, 0);
     case ActionKind::Normalize: TRY(expect_aggregation(action)); return expect_arguments(action, 1);
     case ActionKind::Printa: return check_printa(action, program);
-    case ActionKind::Setopt:
-      if (action.format.empty()) return invalid("setopt() of no option");
-      return expect_arguments(action, 0);
+    case ActionKind::Setopt: return check_setopt(action);
     case ActionKind::Printf:
     case ActionKind::Freopen:
     case ActionKind::System: return check_format(action);

@@ -119,6 +119,15 @@ TEST(HostContext, CurrentIsTheGuestsFirstThreadAndTheRestTheTracersOwn) {
   EXPECT_EQ(host.variable(dif::ContextVariable::Pid), static_cast<std::uint64_t>(::getpid()));
 }
 
+TEST(HostContext, CurrentDescendsFromItselfAndFromAllBeforeIt) {
+  const HostContext host(nullptr, GuestVirt(0));
+
+  EXPECT_EQ(host.progeny_of(::getpid()), true);
+  EXPECT_EQ(host.progeny_of(::getppid()), true);
+  EXPECT_EQ(host.progeny_of(-1), false);
+  EXPECT_EQ(host.progeny_of(std::int64_t{1} << 40), false);
+}
+
 TEST_F(Loop, BeginFiresFirstAndEndLast) {
   with_timers({{dif::ProbeId{7}, TimerKind::Tick, kShortestInterval}});
   FireLoop loop(parts_);

@@ -4,7 +4,10 @@
 // read. Fire context: yes.
 #pragma once
 
+#include <algorithm>
+
 #include "dif/fire_record.h"
+#include "providers/host_ancestors.h"
 
 namespace ringside::providers {
 
@@ -15,7 +18,8 @@ class HostContext final : public dif::GuestContext {
   HostContext(const GuestReader* kernel, GuestVirt first_task)
       : identity_(&dif::no_guest_context()),
         kernel_(kernel != nullptr ? kernel : &identity_->kernel()),
-        first_task_(first_task) {}
+        first_task_(first_task),
+        ancestors_(host_ancestors()) {}
 
   /// A new firing: by how many ns a timer is late, 0 where none is due.
   void select(std::uint64_t late) { late_ = late; }
@@ -32,6 +36,9 @@ class HostContext final : public dif::GuestContext {
     if (n == 2) return late_;
     return identity_->argument(n);
   }
+  Result<bool, Fault> progeny_of(std::int64_t pid) const override {
+    return std::ranges::find(ancestors_, pid) != ancestors_.end();
+  }
   const GuestReader& kernel() const override { return *kernel_; }
   const GuestReader& user() const override { return identity_->user(); }
   const Registers* registers() const override { return nullptr; }
@@ -40,6 +47,7 @@ class HostContext final : public dif::GuestContext {
   const dif::GuestContext* identity_;
   const GuestReader* kernel_;
   GuestVirt first_task_;
+  std::vector<pid_t> ancestors_;  // with the tracer itself
   std::uint64_t late_ = 0;
 };
 

@@ -66,6 +66,8 @@ TEST(ActionErrors, OfPrototypes) {
                {"D_PROTO_LEN", "ftruncate(1);"},
                {"D_PROTO_LEN", "setopt();"},
                {"D_PROTO_ARG", "setopt(1);"},
+               {"D_PROTO_ARG", "setopt(\"quiet\", 1);"},
+               {"D_PROTO_ARG", "setopt(\"\");"},
                {"D_PROTO_LEN", "system();"},
                {"D_PROTO_LEN", "freopen();"},
                {"D_FREOPEN_INVALID", "freopen(\".\");"},

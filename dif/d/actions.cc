@@ -197,16 +197,21 @@ Checked<dif::Action> ActionBuilder::tracemem(Expr& call) {
 }
 
 Checked<dif::Action> ActionBuilder::setopt(Expr& call) {
-  for (std::size_t i = 0; i < call.list.size(); ++i) {
-    const Expr& argument = *call.list[i];
-    if (argument.kind == ExprKind::String && (i > 0 || !argument.text->empty())) continue;
-    return argument_type("D_PROTO_ARG", call, i, "string constant",
-                         argument.kind == ExprKind::String ? "empty string" : "expression");
-  }
   dif::Action action;
   action.kind = dif::ActionKind::Setopt;
-  action.format = *call.list[0]->text;
-  if (call.list.size() == 2) action.text = *call.list[1]->text;
+  for (std::size_t i = 0; i < call.list.size(); ++i) {
+    Expr& argument = *call.list[i];
+    if (argument.kind == ExprKind::String) {
+      if (i == 0 && argument.text->empty())
+        return argument_type("D_PROTO_ARG", call, i, "name of an option", "empty string");
+      (i == 0 ? action.format : action.text) = *argument.text;
+      continue;
+    }
+    TRY(resolver_.resolve(&argument));
+    if (!types_.is_string_like(argument.type))
+      return argument_type("D_PROTO_ARG", call, i, "string", types_.name(argument.type));
+    action.arguments.push_back(TRY(CodeGenerator::string(resolver_, argument)));
+  }
   return action;
 }
 

@@ -59,6 +59,20 @@ TEST(Actions, CarryTheirConstants) {
   EXPECT_EQ(actions[10].arguments.size(), 4U);
 }
 
+TEST(Actions, SetoptComputesWhatIsNoConstant) {
+  const dif::Program made = program(
+      "BEGIN { setopt(\"quiet\", lltostr(1)); setopt(strjoin(\"a\", \"b\"), \"x\"); "
+      "setopt(execname, execname); }");
+
+  const auto& actions = made.clauses[0].actions;
+  EXPECT_EQ(actions[0].format, "quiet");
+  EXPECT_EQ(actions[0].arguments.size(), 1U);
+  EXPECT_EQ(actions[1].format, "");
+  EXPECT_EQ(actions[1].text, "x");
+  EXPECT_EQ(actions[1].arguments.size(), 1U);
+  EXPECT_EQ(actions[2].arguments.size(), 2U);
+}
+
 TEST(Programs, WithoutABodyUseTheDefaultAction) {
   EXPECT_TRUE(program("BEGIN").clauses[0].actions.empty());
   EXPECT_TRUE(program("fbt:::entry /arg0 == 1/").clauses[0].predicate.has_value());
