@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <iterator>
 
 namespace ringside::cli {
@@ -15,6 +16,7 @@ using Kind = TypeShape::Kind;
 
 constexpr std::size_t kIndent = 4;
 constexpr std::string_view kMissing = "...";
+constexpr std::size_t kExtendedBytes = 10;  // of a long double: the rest is padding
 
 void append_hex(std::string& out, std::uint64_t value) {
   if (value == 0) {
@@ -110,8 +112,13 @@ class Printer {
   }
 
   void number(const TypeShape& shape, Bytes bytes) {
-    if (bytes.size() < shape.size || (shape.size != 4 && shape.size != 8)) {
+    const bool known = shape.size == 4 || shape.size == 8 || shape.size == 16;
+    if (!known || bytes.size() < shape.size) {
       out_ += kMissing;
+    } else if (shape.size == 16) {
+      long double number = 0;
+      std::memcpy(&number, bytes.data(), kExtendedBytes);
+      fmt::format_to(std::back_inserter(out_), "{}", number);
     } else if (shape.size == 4) {
       const auto bits = static_cast<std::uint32_t>(unsigned_value(bytes.first(4)));
       fmt::format_to(std::back_inserter(out_), "{}", __builtin_bit_cast(float, bits));

@@ -74,6 +74,12 @@ class ShapeTree {
  private:
   static Tree real(const TypeShape& shape, Bytes bytes) {
     if (bytes.size() < shape.size) return nullptr;
+    if (shape.size == 16) {
+      constexpr std::size_t kExtendedBytes = 10;  // the rest is padding
+      long double number = 0;
+      std::memcpy(&number, bytes.data(), kExtendedBytes);
+      return static_cast<double>(number);
+    }
     if (shape.size == 8) return __builtin_bit_cast(double, unsigned_value(bytes.first(8)));
     if (shape.size != 4) return nullptr;
     return __builtin_bit_cast(float, static_cast<std::uint32_t>(unsigned_value(bytes.first(4))));

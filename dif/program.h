@@ -163,9 +163,8 @@ struct TypeShape {
 struct Action {
   ActionKind kind = ActionKind::Trace;
   std::vector<Difo> arguments;  // evaluated left to right
-  std::string format;           // Printf, Printa; already checked against the arguments;
-                                // Setopt's name: empty where it is the first argument
-  std::string text;             // Setopt's value; empty where an argument has it, or none
+  std::string format;           // Printf, Printa: checked against the arguments; Setopt's name
+  std::string text;             // Setopt's value; what is empty may be an argument
   std::vector<std::uint32_t> aggregations;  // indices into Program::aggregations
   std::uint64_t argument = 0;
   bool has_argument = false;

@@ -39,6 +39,10 @@ Checked<dif::Difo> ActionBuilder::key(Expr& e, const dif::ValueType* expected) {
   };
   if (e.kind == ExprKind::Aggregation) return refuse("an aggregation");
   TRY(resolver_.resolve(&e));
+  if (types_.is_float(e.type)) {
+    return complain("D_PROTO_ARG", e.at,
+                    fmt::format("a key may not be of type {}", types_.name(e.type)));
+  }
   const bool text =
       types_.is_string(e.type) || (types_.is_array(e.type) && types_.is_string_like(e.type));
   const bool wants_text = expected != nullptr && expected->kind == dif::ValueKind::String;

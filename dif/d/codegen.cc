@@ -28,18 +28,6 @@ Checked<dif::Difo> CodeGenerator::integer(Resolver& resolver, const Expr& e, Typ
   return generator.out_.finish(reg, type.value_or(dif::ValueType{}), e.at);
 }
 
-Checked<dif::Difo> CodeGenerator::bytes(Resolver& resolver, const Expr& e) {
-  CodeGenerator generator(resolver);
-  if (!e.is_lvalue || e.symbol != nullptr) {
-    return complain("D_UNKNOWN", e.at,
-                    fmt::format("a value of type {} can only be recorded from memory",
-                                resolver.types().name(e.type)));
-  }
-  const unsigned reg = TRY(generator.address(e));
-  const auto size = static_cast<std::uint32_t>(resolver.types().size(e.type));
-  return generator.out_.finish(reg, {dif::ValueKind::Bytes, false, size}, e.at);
-}
-
 Checked<dif::Difo> CodeGenerator::nothing(Resolver& resolver, const dif::ValueType& type,
                                           const Location& at) {
   return CodeGenerator(resolver).out_.finish(0, type, at);

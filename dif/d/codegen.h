@@ -25,8 +25,6 @@ class CodeGenerator {
   static Checked<dif::Difo> string(Resolver& resolver, const Expr& e);
   /// The value of `e` as a variable of the type would hold it.
   static Checked<dif::Difo> integer(Resolver& resolver, const Expr& e, TypeId as);
-  /// What lies at the lvalue `e`, whatever its type is.
-  static Checked<dif::Difo> bytes(Resolver& resolver, const Expr& e);
   /// An object without code, for values that the engine finds itself.
   static Checked<dif::Difo> nothing(Resolver& resolver, const dif::ValueType& type,
                                     const Location& at);

@@ -70,7 +70,8 @@ Checked<void> CodeGenerator::add_offset(unsigned reg, std::uint64_t offset, cons
 Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
   if (e.kind == ExprKind::KernelSymbol) return constant(e.address, e.at);
   const auto pointed = [&](const Expr& pointer) {
-    return types_.is_array(pointer.type) ? address(pointer, use) : evaluate(pointer);
+    const bool in_place = types_.is_array(pointer.type) || types_.is_string(pointer.type);
+    return in_place ? address(pointer, use) : evaluate(pointer);
   };
   if (e.kind == ExprKind::Unary && e.op == Op::Deref) return pointed(*e.a);
   if (is_member(e)) {

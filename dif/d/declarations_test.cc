@@ -161,10 +161,59 @@ INSTANTIATE_TEST_SUITE_P(
         Value{"struct s { char c[1]; int n; };", "(long)&((struct s *)0)->c[7]", 7},
         Value{"short short x; unsigned unsigned y;", "sizeof(x) + sizeof(y)", 6}));
 
-TEST(Variables, OfFloatingPointTypesCanBeDeclared) {
-  EXPECT_EQ(
-      error_of("float f; double d; long double ld; self float g; BEGIN { trace(sizeof(d)); }"), "");
-  EXPECT_NE(error_of("float f; BEGIN { trace(f); }"), "");
+TEST(Variables, OfFloatingPointTypesCanBeDeclaredCopiedAndPrinted) {
+  for (const std::string body :
+       {"trace(sizeof(d));", "e = d;", "d = *p;", "this->x = *p; printf(\"%f\", this->x);",
+        "self->g = f; trace(self->g);", "a[1] = *p; printf(\"%e\", a[1]);", "s.d = *p; t = s;",
+        "*p = s.d;", "printf(\"%g %Lf\", 1 ? d : s.d, ld);", "print(s); print(d);"}) {
+    EXPECT_EQ(error_of("float f; double d; double e; long double ld; self float g; double *p;"
+                       "struct s { int i; double d; }; struct s s; struct s t; BEGIN { " +
+                       body + " }"),
+              "")
+        << body;
+  }
+}
+
+TEST(Variables, OfFloatingPointTypesAreNotComputedWith) {
+  const std::pair<std::string, std::string> kCases[] = {
+      {"d + 1", "D_OP_INCOMPAT"},
+      {"1 - d", "D_OP_INCOMPAT"},
+      {"d + d", "D_OP_INCOMPAT"},
+      {"d * d", "D_OP_ARITH"},
+      {"d / 2", "D_OP_ARITH"},
+      {"d % 2", "D_OP_INT"},
+      {"-d", "D_OP_ARITH"},
+      {"+d", "D_OP_ARITH"},
+      {"~d", "D_OP_INT"},
+      {"!d", "D_OP_SCALAR"},
+      {"d++", "D_OP_SCALAR"},
+      {"--d", "D_OP_SCALAR"},
+      {"d == 1", "D_OP_INCOMPAT"},
+      {"d < d", "D_OP_INCOMPAT"},
+      {"d && 1", "D_OP_SCALAR"},
+      {"d << 1", "D_OP_INT"},
+      {"d & 1", "D_OP_INT"},
+      {"d ? 1 : 2", "D_OP_SCALAR"},
+      {"(int)d", "D_CAST_INVAL"},
+      {"(double)1", "D_CAST_INVAL"},
+      {"(float)d", "D_CAST_INVAL"},
+      {"d = 1", "D_OP_INCOMPAT"},
+      {"d = f", "D_OP_INCOMPAT"},
+      {"i = d", "D_OP_INCOMPAT"},
+      {"d *= 2", "D_OP_ARITH"},
+      {"a[d] = 1", "D_PROTO_ARG"},
+      {"@[d] = count()", "D_PROTO_ARG"},
+      {"@ = sum(d)", "D_AGG_SCALAR"},
+      {"exit(d)", "D_PROTO_ARG"},
+      {"printf(\"%d\", d)", "D_PRINTF_ARG_TYPE"},
+      {"printf(\"%f\", 1)", "D_PRINTF_ARG_TYPE"},
+      {"stringof(d)", "D_STRINGOF_TYPE"},
+      {"strjoin(d, \"x\")", "D_PROTO_ARG"},
+  };
+  for (const auto& [expression, tag] : kCases) {
+    const std::string error = error_of("float f; double d; int i; BEGIN { " + expression + "; }");
+    EXPECT_NE(error.find("[" + tag + "]"), std::string::npos) << expression << ": " << error;
+  }
 }
 
 TEST(Variables, OfStructTypeHaveMembers) {

@@ -83,10 +83,11 @@ bool ActionBuilder::fits(const Expr& e, const dif::Conversion& conversion) const
     case 'f':
     case 'F':
     case 'g':
-    case 'G': return !wide && types_.kind(e.type) == TypeKind::Float;
+    case 'G': return !wide && types_.is_float(e.type);
     case 'I':
-      return !wide && (is_integer || (types_.by_reference(e.type) &&
-                                      (types_.size(e.type) == 4 || types_.size(e.type) == 16)));
+      return !wide && !types_.is_float(e.type) &&
+             (is_integer || (types_.by_reference(e.type) &&
+                             (types_.size(e.type) == 4 || types_.size(e.type) == 16)));
     case 'k': return false;
     case 'c': return is_integer;
     default: return !wide && is_integer;
@@ -111,8 +112,6 @@ Checked<dif::Difo> ActionBuilder::convert(const Expr& call, Expr& argument,
   }
   TRY(resolver_.resolve(&argument));
   if (!fits(argument, conversion)) return refuse(types_.name(argument.type));
-  if (types_.kind(argument.type) == TypeKind::Float)
-    return CodeGenerator::bytes(resolver_, argument);
   const bool text = conversion.kind == 's' || conversion.kind == 'S';
   if (text && conversion.modifiers != "w") return CodeGenerator::string(resolver_, argument);
   const bool address = types_.is_array(argument.type) && conversion.kind != 'I' && !text;

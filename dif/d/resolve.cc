@@ -122,9 +122,6 @@ Checked<void> Resolver::condition(Expr* e) {
 
 Checked<dif::ValueType> Resolver::value_type(const Expr& e) const {
   if (const auto found = types_.value_type(e.type)) return *found;
-  if (types_.kind(e.type) == TypeKind::Float) {
-    return complain("D_UNKNOWN", e.at, "floating-point values are not supported yet");
-  }
   return complain("D_TYPE_ERR", e.at,
                   fmt::format("a value of type {} cannot be used here", types_.name(e.type)));
 }
@@ -137,7 +134,7 @@ Checked<void> Resolver::argument(const Expr& call, std::size_t position, dif::Ar
     case dif::ArgumentKind::None: break;
     case dif::ArgumentKind::Integer: fits = types_.is_integer(type); break;
     case dif::ArgumentKind::Pointer:
-      fits = types_.is_scalar(type) || types_.by_reference(type);
+      fits = types_.is_scalar(type) || (types_.by_reference(type) && !types_.is_float(type));
       break;
     case dif::ArgumentKind::String:
       fits = types_.is_string_like(value.type) ||

@@ -203,6 +203,7 @@ class Resolver {
   Checked<void> assign_new(Expr* e);
   Checked<void> compound(Expr* e);
   Checked<void> check_assignable(const Expr& e, TypeId to, const Expr& from);
+  static bool has_writable_text(const Expr& text);
   Checked<void> writable(const Expr& e, const Expr& target);
   Checked<void> conditional(Expr* e);
 

@@ -223,9 +223,7 @@ Checked<void> Resolver::declare_variable(const TypeSpec& spec, const Declarator&
     if (same) return {};
     return complain("D_DECL_IDRED", declarator.at, fmt::format("identifier redeclared: {}", name));
   }
-  // A floating-point variable may be declared; there is nothing that can be done with it.
-  const bool is_float = types_.kind(type) == TypeKind::Float;
-  if (!types_.value_type(type) && !is_extern && !is_float) {
+  if (!types_.value_type(type) && !is_extern) {
     return complain("D_DECL_INCOMPLETE", declarator.at,
                     fmt::format("incomplete struct/union/enum {}: {}", types_.name(type), name));
   }

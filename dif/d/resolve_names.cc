@@ -323,6 +323,11 @@ Checked<void> Resolver::keys(Expr* e, Symbol* array) {
                       fmt::format("key #{} of {}[ ] has a type that cannot be a key: {}", i + 1,
                                   array->name, types_.name(key.type)));
     }
+    if (types_.is_float(key.type)) {
+      return complain("D_PROTO_ARG", key.at,
+                      fmt::format("{}[ ] key #{} may not be of type {}", array->name, i + 1,
+                                  types_.name(key.type)));
+    }
     if (fresh) {
       array->keys.push_back(key.type);
       continue;
@@ -425,6 +430,7 @@ Checked<void> Resolver::index(Expr* e) {
   TRY(resolve(e->list[0]));
   if (types_.is_string(base->type) && types_.is_integer(e->list[0]->type)) {  // one character
     e->type = types_.named("char");
+    e->is_lvalue = has_writable_text(*base);
     return {};
   }
   const TypeId pointer = types_.decay(base->type);

@@ -73,6 +73,13 @@ Checked<void> Resolver::address_of(Expr* e) {
   return {};
 }
 
+/// Whether the string `text` is a variable's or a member's, whose characters may be written.
+bool Resolver::has_writable_text(const Expr& text) {
+  if (text.kind == ExprKind::KernelSymbol) return false;
+  const bool built_in = text.symbol != nullptr && text.symbol->kind != Symbol::Kind::Variable;
+  return text.is_lvalue && !built_in;
+}
+
 Checked<void> Resolver::writable(const Expr& e, const Expr& target) {
   if (target.kind == ExprKind::KernelSymbol) {
     return complain("D_OP_WRITE", e.at,
@@ -82,8 +89,14 @@ Checked<void> Resolver::writable(const Expr& e, const Expr& target) {
     return complain("D_OP_WRITE", e.at,
                     fmt::format("built-in variable {} may not be written", target.symbol->name));
   }
+  const std::string_view op = e.kind == ExprKind::Assign ? "=" : op_text(e.op);
+  const bool element =
+      target.kind == ExprKind::Index || (target.kind == ExprKind::Unary && target.op == Op::Deref);
+  if (!target.is_lvalue && element && types_.is_string(target.a->type)) {
+    return complain("D_OP_WRITE", e.at,
+                    fmt::format("operator {} can only be applied to characters of a variable", op));
+  }
   if (!target.is_lvalue) {
-    const std::string_view op = e.kind == ExprKind::Assign ? "=" : op_text(e.op);
     return complain("D_OP_LVAL", e.at,
                     fmt::format("operator {} requires modifiable lvalue as an operand", op));
   }
@@ -189,6 +202,7 @@ Checked<void> Resolver::unary(Expr* e) {
   if (e->op == Op::Deref) {
     if (types_.is_string(operand)) {  // its first character
       e->type = types_.named("char");
+      e->is_lvalue = has_writable_text(*e->a);
       return {};
     }
     const TypeId pointer = types_.decay(operand);

@@ -93,6 +93,7 @@ bool Types::same(TypeId a, TypeId b) const {
     if (is_integer(x) && is_integer(y)) {
       return left.size == right.size && left.is_signed == right.is_signed;
     }
+    if (is_float(x) && is_float(y)) return left.size == right.size;
     if (is_struct(x) && is_struct(y)) return !left.name.empty() && left.name == right.name;
     if (left.kind != right.kind) return false;
     if (left.kind != TypeKind::Array || left.count != right.count)
@@ -122,7 +123,8 @@ std::optional<dif::ValueType> Types::value_type(TypeId id) const {
     return dif::ValueType{dif::ValueKind::Integer, is_signed(id),
                           static_cast<std::uint32_t>(bytes)};
   }
-  if ((!is_struct(id) && !is_array(id)) || bytes == 0 || bytes > UINT32_MAX) return std::nullopt;
+  const bool in_memory = is_struct(id) || is_array(id) || is_float(id);
+  if (!in_memory || bytes == 0 || bytes > UINT32_MAX) return std::nullopt;
   return dif::ValueType{dif::ValueKind::Bytes, false, static_cast<std::uint32_t>(bytes)};
 }
 

@@ -34,8 +34,12 @@ class Types {
   bool is_character(TypeId id) const;
   /// string, char *, char []: what can be used where a string is wanted.
   bool is_string_like(TypeId id) const;
-  /// Values of the type are handled by address: strings, structs, arrays.
-  bool by_reference(TypeId id) const { return is_string(id) || is_struct(id) || is_array(id); }
+  bool is_float(TypeId id) const { return kind(id) == TypeKind::Float; }
+  /// Values of the type are handled by address: strings, structs, arrays, and floating-point ones,
+  /// with which nothing is computed.
+  bool by_reference(TypeId id) const {
+    return is_string(id) || is_struct(id) || is_array(id) || is_float(id);
+  }
 
   bool is_function(TypeId id) const { return kind(id) == TypeKind::Function; }
 
@@ -63,7 +67,7 @@ class Types {
   /// The bits of `value` as a register holds a value of integer type `id`.
   std::uint64_t wrap(TypeId id, std::uint64_t value) const;
 
-  /// Empty for void, functions, floating point and incomplete types.
+  /// Empty for void, functions and incomplete types.
   std::optional<dif::ValueType> value_type(TypeId id) const;
 
   TypeId named(std::string_view plain) const { return graph_.find(plain).value_or(TypeId{}); }
