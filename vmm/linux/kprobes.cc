@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
-#include <unordered_set>
 
 #include "vmm/linux/layout.h"
 
@@ -78,18 +77,19 @@ Result<std::vector<Kprobe>> KprobeTable::read(const GuestReader& kernel) const {
   if (!layout_) return damaged();
   std::array<std::uint64_t, kLists> heads;
   if (!kernel.read(*table_, std::as_writable_bytes(std::span(heads)))) return damaged();
-  for (const std::uint64_t head : heads) TRY(walk(kernel, GuestVirt(head), found));
+  // Of all lists: 64 that lead to one long list would take 64 times as long.
+  std::unordered_set<std::uint64_t> seen;
+  for (const std::uint64_t head : heads) TRY(walk(kernel, GuestVirt(head), seen, found));
   std::sort(found.begin(), found.end(),
             [](const Kprobe& a, const Kprobe& b) { return a.address < b.address; });
   return found;
 }
 
 Result<void> KprobeTable::walk(const GuestReader& kernel, GuestVirt head,
+                               std::unordered_set<std::uint64_t>& seen,
                                std::vector<Kprobe>& found) const {
-  std::unordered_set<std::uint64_t> seen;
   for (GuestVirt node = head; node.raw() != 0;) {
-    if (found.size() >= kMaxKprobes || !seen.insert(node.raw()).second) return damaged();
-    if (seen.size() > kMaxKprobes) return damaged();
+    if (seen.size() >= kMaxKprobes || !seen.insert(node.raw()).second) return damaged();
     TRY(add(kernel, GuestVirt(node.raw() - layout_->hlist), found));
     const auto next = ringside::load<std::uint64_t>(kernel, node);
     if (!next) return damaged();

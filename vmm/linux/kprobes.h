@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "vmm/base/c_type.h"
@@ -66,7 +67,9 @@ class KprobeTable {
   };
   static std::optional<Layout> layout_of(const TypeGraph& types);
 
-  Result<void> walk(const GuestReader& kernel, GuestVirt head, std::vector<Kprobe>& found) const;
+  /// `seen`: the nodes of this list and of those before it.
+  Result<void> walk(const GuestReader& kernel, GuestVirt head,
+                    std::unordered_set<std::uint64_t>& seen, std::vector<Kprobe>& found) const;
   Result<void> add(const GuestReader& kernel, GuestVirt kprobe, std::vector<Kprobe>& found) const;
 
   std::optional<GuestVirt> table_;

@@ -120,6 +120,16 @@ TEST_F(Kprobes, AListThatEndsNowhereIsRefused) {
   EXPECT_FALSE(read()) << "unmapped";
 }
 
+TEST_F(Kprobes, InTwoListsAreRefused) {
+  const fakes::FakeKprobe probe{
+      .at = kHeap, .address = kText, .opcode = 0x55, .flags = fakes::kFlagGone};
+  put(probe);
+  head(3, probe.node());
+  head(4, probe.node());
+
+  EXPECT_FALSE(read());
+}
+
 TEST_F(Kprobes, WhoseCopyDisagreesAreRefused) {
   const fakes::FakeKprobe kprobe{.at = kHeap, .address = kText, .opcode = 0x55};
   put(kprobe);
