@@ -12,6 +12,15 @@ Checked<dif::Difo> CodeGenerator::value(Resolver& resolver, const Expr& e) {
   CodeGenerator generator(resolver);
   const dif::ValueType type = TRY(resolver.value_type(e));
   const unsigned reg = TRY(generator.evaluate(e));
+  if (resolver.types().is_float(e.type) && e.symbol != nullptr) {
+    // A variable that nobody assigned to lies nowhere; as a number it is 0.
+    const Label there = generator.out_.label();
+    generator.out_.emit(Opcode::Tst, reg);
+    generator.out_.branch(Opcode::Bne, there);
+    generator.out_.set_integer(type.size, reg);
+    generator.out_.emit(Opcode::Allocs, reg, 0, reg);
+    generator.out_.place(there);
+  }
   return generator.out_.finish(reg, type, e.at);
 }
 
