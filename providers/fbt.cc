@@ -95,16 +95,16 @@ Result<void> FbtProvider::check(Place place) {
 }
 
 Result<GuestVirt> FbtProvider::entry_of(const guest_linux::Symbol& function) const {
-  if (!points_.needs_ftrace_site()) {
-    TRY(check_entered_once(text_, kernel_.symbols(), function, function.address));
-    return function.address;
-  }
+  if (!points_.needs_ftrace_site()) return function.address;
   return entry_site(text_, function, &kernel_.symbols());
 }
 
 Result<GuestVirt> FbtProvider::safe_entry(const guest_linux::Symbol& function) {
   const GuestVirt site = TRY(entry_of(function));
   TRY(points_.check(site, kPolicy));
+  if (entered_once_.contains(function.address.raw())) return site;
+  TRY(check_entered_once(text_, kernel_.symbols(), function, site));
+  entered_once_.insert(function.address.raw());
   return site;
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "providers/binding.h"
@@ -54,6 +55,7 @@ class FbtProvider final : public EntryReturnProvider {
   const std::size_t symbols_;
   /// What listing found, so that enabling needs not decode again. By the function's address.
   std::unordered_map<std::uint64_t, std::vector<ReturnSite>> returns_;
+  std::unordered_set<std::uint64_t> entered_once_;
 };
 
 }  // namespace ringside::providers

@@ -54,6 +54,7 @@ Result<void> SyscallProvider::check(Place place) {
 
 Result<GuestVirt> SyscallProvider::entry_place(const SystemCall& call) {
   const GuestVirt at = TRY(entry_site(text_, call.function, &kernel_.symbols()));
+  TRY(check_entered_once(text_, kernel_.symbols(), call.function, at));
   TRY(points_.check(at, ProbePoints::Policy::Normal));
   return at;
 }

@@ -52,31 +52,48 @@ bool is_landing_pad(std::span<const std::byte> bytes) {
          starts_with(bytes, kSealedLater);
 }
 
-/// What a call in the place of the ftrace nop is.
-enum class Callee : std::uint8_t { Ftrace, Unnamed, Other };
-Callee callee_of(std::span<const std::byte> bytes, GuestVirt at, const SymbolTable& symbols) {
+/// All symbols that share an address: aliases.
+std::span<const Symbol> symbols_at(const SymbolTable& symbols, GuestVirt address) {
+  const auto all = symbols.symbols();
+  const auto [first, last] =
+      std::equal_range(all.begin(), all.end(), Symbol{address, 0, {}, '?', 0},
+                       [](const Symbol& a, const Symbol& b) { return a.address < b.address; });
+  return {first, last};
+}
+
+/// Whether a call in the place of the ftrace nop is ftrace's: to ftrace itself, or to a trampoline
+/// that it has made, which no symbol covers.
+bool is_ftrace_call(const GuestReader& text, std::span<const std::byte> bytes, GuestVirt at,
+                    const SymbolTable& symbols) {
   const auto in = disasm::decode(bytes, at);
-  if (!in || in->flow != Flow::Call || in->length != kFtraceBytes) return Callee::Other;
+  if (!in || in->flow != Flow::Call || in->length != kFtraceBytes) return false;
   const Symbol* target = symbols.at(in->target);
-  if (target == nullptr) return Callee::Unnamed;
-  const bool is_ftrace = target->name.starts_with("ftrace_") || target->name == "__fentry__";
-  return is_ftrace ? Callee::Ftrace : Callee::Other;
+  if (target == nullptr) return ringside::load<std::byte>(text, in->target).has_value();
+  // Not everything whose name begins like that: is_ftrace_trampoline() calls ftrace_*() first, and
+  // ftrace's own code has such calls.
+  constexpr std::array<std::string_view, 3> kCallees = {"ftrace_caller", "ftrace_regs_caller",
+                                                        "__fentry__"};
+  const auto named = symbols_at(symbols, in->target);
+  return std::any_of(named.begin(), named.end(), [&](const Symbol& symbol) {
+    return std::find(kCallees.begin(), kCallees.end(), symbol.name) != kCallees.end();
+  });
 }
 
 /// Whether these bytes are an ftrace site, as a nop, as a call, or on the way from one to the
 /// other.
-bool is_ftrace_site(std::span<const std::byte> bytes, GuestVirt at, const SymbolTable* symbols) {
+bool is_ftrace_site(const GuestReader& text, std::span<const std::byte> bytes, GuestVirt at,
+                    const SymbolTable* symbols) {
   constexpr std::uint8_t kNop[] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
   if (starts_with(bytes, kNop)) return true;
   if (symbols == nullptr || bytes.size() < kFtraceBytes) return false;
-  if (bytes[0] != std::byte{0xcc}) return callee_of(bytes, at, *symbols) != Callee::Other;
+  if (bytes[0] != std::byte{0xcc}) return is_ftrace_call(text, bytes, at, *symbols);
   // While ftrace rewrites it, an int3 of its own stands on the first byte.
   std::array<std::byte, kFtraceBytes> site;
   std::copy_n(bytes.begin(), site.size(), site.begin());
   site[0] = std::byte{kNop[0]};
   if (starts_with(site, kNop)) return true;
   site[0] = std::byte{0xe8};
-  return callee_of(site, at, *symbols) == Callee::Ftrace;
+  return is_ftrace_call(text, site, at, *symbols);
 }
 
 /// "foo" for foo.cold and foo.cold.12; empty for everything else.
@@ -107,8 +124,14 @@ class FunctionSweep {
   /// Looks for jumps to `watched` as well.
   FunctionSweep(const GuestReader& text, const SymbolTable& symbols, const Symbol& function,
                 GuestVirt watched = {})
-      : text_(text), symbols_(symbols), function_(function.address), watched_(watched) {
+      : text_(text),
+        symbols_(symbols),
+        function_(function.address),
+        begin_(function.address),
+        watched_(watched) {
     parts_.push_back({function.address, function.size});
+    // The guest may be rewriting its ftrace site, and no jump of the function's own leaves from it.
+    if (const auto ftrace = ftrace_site(text, function, &symbols)) begin_ = ftrace->end;
   }
 
   Result<std::vector<ReturnSite>> run() {
@@ -135,8 +158,10 @@ class FunctionSweep {
     const std::size_t size = read_available(text_, part.start, bytes_);
     const auto reach =
         size == part.size ? TextSweep::Reach::ToTheEnd : TextSweep::Reach::NotToTheEnd;
-    const std::span<const std::byte> text(bytes_.data(), size);
-    for (TextSweep steps(text, part.start, reach); !steps.is_done();) {
+    const GuestVirt begin = part.start == function_ ? begin_ : part.start;
+    const std::size_t skipped = std::min<std::uint64_t>(begin.raw() - part.start.raw(), size);
+    const auto text = std::span<const std::byte>(bytes_).first(size).subspan(skipped);
+    for (TextSweep steps(text, begin, reach); !steps.is_done();) {
       const GuestVirt here = steps.here();
       const disasm::Instruction in = TRY(steps.next());
       note_jump(in);
@@ -218,6 +243,7 @@ class FunctionSweep {
   const GuestReader& text_;
   const SymbolTable& symbols_;
   GuestVirt function_;
+  GuestVirt begin_;  // of what is swept of it
   GuestVirt watched_;
   bool found_watched_ = false;
   std::vector<Part> parts_;
@@ -225,30 +251,50 @@ class FunctionSweep {
   std::vector<ReturnSite> sites_;
 };
 
+/// What a byte may be the opcode of, or the last byte of it.
+enum class Maybe : std::uint8_t { Nothing, ShortJump, NearJump, NearCondition, IndirectJump };
+constexpr auto kMaybe = [] {
+  std::array<Maybe, 256> table{};
+  for (unsigned i = 0x70; i < 0x80; ++i) table[i] = Maybe::ShortJump;
+  for (unsigned i = 0xe0; i < 0xe4; ++i) table[i] = Maybe::ShortJump;  // loop, jrcxz
+  table[0xeb] = Maybe::ShortJump;
+  table[0xe9] = Maybe::NearJump;
+  for (unsigned i = 0x80; i < 0x90; ++i) table[i] = Maybe::NearCondition;  // behind 0f
+  table[0xff] = Maybe::IndirectJump;
+  return table;
+}();
+
 /// Whether some bytes may be a jump to `target`, or to a cold part or a table that may have one.
 /// Says yes too often, as it looks at every byte; but it need not decode a whole kernel.
 bool may_jump_to(std::span<const std::byte> bytes, GuestVirt start, GuestVirt target,
                  const SymbolTable& symbols) {
+  const auto near_jump = [&](std::size_t i) {
+    if (i + 4 >= bytes.size()) return false;
+    const auto distance = static_cast<std::uint64_t>(load_at<std::int32_t>(bytes, i + 1));
+    const GuestVirt to(start.raw() + i + 5 + distance);
+    if (to == target) return true;
+    if (to >= start && to.raw() - start.raw() < bytes.size()) return false;
+    const Symbol* symbol = symbols.at(to);
+    return symbol != nullptr && !owner_of_cold_part(symbol->name).empty();
+  };
   for (std::size_t i = 0; i + 1 < bytes.size(); ++i) {
-    const auto opcode = std::to_integer<unsigned>(bytes[i]);
-    const std::uint64_t operand = start.raw() + i + 1;
-    if ((opcode & 0xf0) == 0x70 || opcode == 0xeb || (opcode & 0xfc) == 0xe0) {
-      const auto distance = static_cast<std::int8_t>(bytes[i + 1]);
-      if (operand + 1 + static_cast<std::uint64_t>(distance) == target.raw()) return true;
-    }
-    const bool is_near =
-        opcode == 0xe9 || ((opcode & 0xf0) == 0x80 && i > 0 && bytes[i - 1] == std::byte{0x0f});
-    if (is_near && i + 4 < bytes.size()) {
-      const GuestVirt to(operand + 4 +
-                         static_cast<std::uint64_t>(load_at<std::int32_t>(bytes, i + 1)));
-      if (to == target) return true;
-      if (to >= start && to.raw() - start.raw() < bytes.size()) continue;
-      const Symbol* symbol = symbols.at(to);
-      if (symbol != nullptr && !owner_of_cold_part(symbol->name).empty()) return true;
-    }
-    if (opcode == 0xff && (bytes[i + 1] & std::byte{0x38}) == std::byte{0x20} &&
-        (bytes[i + 1] & std::byte{0xc7}) == std::byte{0x04}) {
-      return true;  // jmp [table + index * 8]
+    switch (kMaybe[std::to_integer<std::size_t>(bytes[i])]) {
+      case Maybe::Nothing: break;
+      case Maybe::ShortJump: {
+        const auto distance = static_cast<std::int8_t>(bytes[i + 1]);
+        const std::uint64_t to = start.raw() + i + 2 + static_cast<std::uint64_t>(distance);
+        if (to == target.raw()) return true;
+        break;
+      }
+      case Maybe::NearCondition:
+        if (i == 0 || bytes[i - 1] != std::byte{0x0f}) break;
+        [[fallthrough]];
+      case Maybe::NearJump:
+        if (near_jump(i)) return true;
+        break;
+      case Maybe::IndirectJump:  // jmp [table + index * 8]: ff /4 with a SIB byte
+        if (bytes[i + 1] == std::byte{0x24}) return true;
+        break;
     }
   }
   return false;
@@ -279,7 +325,7 @@ std::optional<FtraceSite> ftrace_site(const GuestReader& text, const Symbol& fun
     rest = rest.subspan(kLandingPadBytes);
     at = GuestVirt(at.raw() + kLandingPadBytes);
   }
-  if (!is_ftrace_site(rest, at, symbols)) return std::nullopt;
+  if (!is_ftrace_site(text, rest, at, symbols)) return std::nullopt;
   return FtraceSite{at, GuestVirt(at.raw() + kFtraceBytes)};
 }
 
@@ -298,7 +344,6 @@ Result<GuestVirt> entry_site(const GuestReader& text, const Symbol& function,
     return fail(ErrorCode::Unsupported,
                 fmt::format("{} has no instruction after its ftrace site", function.name));
   }
-  if (symbols != nullptr) TRY(check_entered_once(text, *symbols, function, site->end));
   return site->end;
 }
 

@@ -43,16 +43,16 @@ struct FtraceSite {
 std::optional<FtraceSite> ftrace_site(const GuestReader& text, const guest_linux::Symbol& function,
                                       const guest_linux::SymbolTable* symbols = nullptr);
 
+/// The first instruction after the ftrace site, which may be the head of a loop.
+/// Error (Unsupported): the function has no ftrace site, or does not decode there.
+Result<GuestVirt> entry_site(const GuestReader& text, const guest_linux::Symbol& function,
+                             const guest_linux::SymbolTable* symbols = nullptr);
+
 /// Refuses (Unsupported) a place that is not only passed when the function is entered: a jump of
 /// the function itself leads there, so that it is the head of a loop, and what is in the registers
 /// at a turn are no arguments.
 Result<void> check_entered_once(const GuestReader& text, const guest_linux::SymbolTable& symbols,
                                 const guest_linux::Symbol& function, GuestVirt at);
-
-/// The first instruction after the ftrace site; with `symbols`, only if check_entered_once().
-/// Error (Unsupported): the function has no ftrace site, or does not decode there.
-Result<GuestVirt> entry_site(const GuestReader& text, const guest_linux::Symbol& function,
-                             const guest_linux::SymbolTable* symbols = nullptr);
 
 /// All ways out; empty for a function that never returns. `symbols` tells jumps within the
 /// function (and to and from its .cold part) from jumps that leave. The .cold part is included;

@@ -33,6 +33,8 @@ class Text final : public GuestReader {
     std::memcpy(bytes_.data() + offset + opcode.size(), &distance, 4);
     return *this;
   }
+  /// A trampoline that ftrace has made: readable, and no symbol covers it.
+  void map(std::uint64_t offset) { trampoline_ = kBase + offset; }
   Text& name(std::uint64_t offset, const char* name) {
     symbols_.push_back({GuestVirt(kBase + offset), 0, name, 't', 0});
     return *this;
@@ -49,6 +51,10 @@ class Text final : public GuestReader {
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::uint64_t address = at.raw() + i;
+      if (address == trampoline_) {
+        out[i] = std::byte{0x90};
+        continue;
+      }
       if (address < kBase || address - kBase >= bytes_.size()) {
         return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, address});
       }
@@ -59,6 +65,7 @@ class Text final : public GuestReader {
 
  private:
   std::vector<std::byte> bytes_;
+  std::uint64_t trampoline_ = 0;
   std::vector<Symbol> symbols_;
   SymbolTable table_;
 };
@@ -95,11 +102,15 @@ TEST(EntrySite, TakesTheCallOfAGuestThatTracesItself) {
   Text text;
   text.put_branch(0x000, {0xe8}, 0x800).put(0x005, code({0x55, 0xc3})).name(0x000, "traced");
   text.put_branch(0x100, {0xe8}, 0x900).put(0x105, code({0x55, 0xc3})).name(0x100, "caller");
-  text.put_branch(0x200, {0xe8}, 0x100000).put(0x205, code({0x55})).name(0x200, "direct");
+  text.put_branch(0x200, {0xe8}, 0x7ff0).put(0x205, code({0x55})).name(0x200, "direct");
+  text.map(0x7ff0);
+  text.put_branch(0x300, {0xe8}, 0xb00).put(0x305, code({0x55, 0xc3})).name(0x300, "mapper");
   text.name(0x800, "ftrace_caller").name(0x900, "helper").name(0xa00, "end");
+  text.name(0xb00, "ftrace_lookup_ip").name(0xc00, "rest");
 
   EXPECT_TRUE(entry_site(text, text.symbol("traced"), &text.table()));
   EXPECT_FALSE(entry_site(text, text.symbol("caller"), &text.table())) << "a call of its own";
+  EXPECT_FALSE(entry_site(text, text.symbol("mapper"), &text.table())) << "a part of ftrace";
   EXPECT_TRUE(entry_site(text, text.symbol("direct"), &text.table())) << "a trampoline";
   EXPECT_FALSE(entry_site(text, text.symbol("traced"))) << "without symbols nobody can tell";
 }
@@ -112,11 +123,18 @@ TEST(EntrySite, IsFoundWhileTheGuestsFtraceRewritesIt) {
   text.name(0x800, "ftrace_caller").name(0xa00, "end");
 
   EXPECT_TRUE(entry_site(text, text.symbol("from_nop"), &text.table()));
+  EXPECT_EQ(return_sites(text, text.table(), text.symbol("from_nop"))->size(), 1u);
   EXPECT_TRUE(entry_site(text, text.symbol("from_call"), &text.table()));
   EXPECT_FALSE(entry_site(text, text.symbol("other"), &text.table()));
 }
 
-TEST(EntrySite, RefusesTheHeadOfALoop) {
+Result<void> enters_once(Text& text, const char* name) {
+  const auto site = entry_site(text, text.symbol(name), &text.table());
+  EXPECT_TRUE(site) << name;
+  return check_entered_once(text, text.table(), text.symbol(name), *site);
+}
+
+TEST(EnteredOnce, RefusesTheHeadOfALoop) {
   Text text;
   const auto nop = code({0x0f, 0x1f, 0x44, 0, 0});
   text.put(0x000, nop).put(0x005, code({0x90, 0x75, 0xfd, 0xc3})).name(0x000, "near");
@@ -137,15 +155,15 @@ TEST(EntrySite, RefusesTheHeadOfALoop) {
   text.name(0x600, "next").name(0x900, "end");
 
   for (const char* name : {"near", "far", "through_cold", "counted"}) {
-    const auto site = entry_site(text, text.symbol(name), &text.table());
-    ASSERT_FALSE(site) << name;
-    EXPECT_NE(site.error().message.find("begins with a loop"), std::string::npos);
+    const auto once = enters_once(text, name);
+    ASSERT_FALSE(once) << name;
+    EXPECT_NE(once.error().message.find("begins with a loop"), std::string::npos);
   }
-  EXPECT_TRUE(entry_site(text, text.symbol("straight"), &text.table()));
-  EXPECT_TRUE(entry_site(text, text.symbol("behind"), &text.table()));
+  EXPECT_TRUE(enters_once(text, "straight"));
+  EXPECT_TRUE(enters_once(text, "behind"));
 }
 
-TEST(EntrySite, RefusesWhereASwitchLeads) {
+TEST(EnteredOnce, RefusesWhereASwitchLeads) {
   Text text;
   const auto nop = code({0x0f, 0x1f, 0x44, 0, 0});
   const auto table = static_cast<std::uint32_t>(kBase + 0xc00);
@@ -163,8 +181,8 @@ TEST(EntrySite, RefusesWhereASwitchLeads) {
                                               std::as_bytes(std::span(&entry, 1)).end()});
   }
 
-  EXPECT_FALSE(entry_site(text, text.symbol("loops"), &text.table()));
-  EXPECT_TRUE(entry_site(text, text.symbol("leaves"), &text.table()));
+  EXPECT_FALSE(enters_once(text, "loops"));
+  EXPECT_TRUE(enters_once(text, "leaves"));
 }
 
 TEST(ReturnSites, AreRefusedWhereABreakpointHidesAnInstruction) {

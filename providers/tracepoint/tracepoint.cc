@@ -114,8 +114,8 @@ struct TracepointTable::State final : OriginalText::Ours {
     gone.push_back(point.address);
   }
   Result<void> check_ranges(GuestVirt address, const Symbol& function, Policy policy) const;
-  Result<std::span<const std::byte>> instruction_at(GuestVirt address,
-                                                    const Symbol& function) const;
+  Result<std::span<const std::byte>> instruction_at(GuestVirt address, const Symbol& function,
+                                                    GuestVirt begin) const;
   Result<void> check_ready(GuestVirt address, const Symbol& function) const;
   Result<void> check_patched(GuestVirt address, std::size_t length) const;
   Result<std::span<const std::byte>> check(GuestVirt address, Policy policy) const;
@@ -198,15 +198,16 @@ Result<void> TracepointTable::State::check_ready(GuestVirt address, const Symbol
   return {};
 }
 
-/// The bytes of the instruction at `address`, if the function's instructions lead there. The span
-/// is good until the next call.
-Result<std::span<const std::byte>> TracepointTable::State::instruction_at(
-    GuestVirt address, const Symbol& function) const {
+/// The bytes of the instruction at `address`, if the function's instructions lead there from
+/// `begin` on. The span is good until the next call.
+Result<std::span<const std::byte>> TracepointTable::State::instruction_at(GuestVirt address,
+                                                                          const Symbol& function,
+                                                                          GuestVirt begin) const {
   if (function.size == 0 || function.size > kMaxFunction) {
     return refuse(address, "its function has no known end");
   }
   const bool known = boundary.function == function.address && boundary.at <= address;
-  const GuestVirt from = known ? boundary.at : function.address;
+  const GuestVirt from = known ? boundary.at : begin;
   const std::uint64_t to = function.address.raw() + function.size;  // the symbol covers address
   buffer.resize(std::min<std::uint64_t>(to, address.raw() + kLongestInstruction) - from.raw());
   if (!text.read(from, buffer)) return refuse(address, "its text cannot be read");
@@ -249,12 +250,15 @@ Result<std::span<const std::byte>> TracepointTable::State::check(GuestVirt addre
   TRY(check_ranges(address, *function, policy));
   if (!text.trouble()) return refuse(address, text.trouble().error().message);
   TRY(check_ready(address, *function));
-  const auto bytes = TRY(instruction_at(address, *function));
-  TRY(check_patched(address, bytes.size()));
+  // Sweeps begin behind the ftrace site: the guest may be rewriting it.
   const auto ftrace = ftrace_site(text, *function, &kernel.symbols());
-  if (ftrace && address < ftrace->end && address.raw() + bytes.size() > ftrace->begin.raw()) {
+  if (ftrace && address >= ftrace->begin && address < ftrace->end) {
     return refuse(address, "the guest's own ftrace patches it");
   }
+  const bool behind = ftrace && address >= ftrace->end;
+  const GuestVirt begin = behind ? ftrace->end : function->address;
+  const auto bytes = TRY(instruction_at(address, *function, begin));
+  TRY(check_patched(address, bytes.size()));
   if (text.has_kprobe(address, bytes.size())) {
     return refuse(address, "a kprobe of the guest's own stands there, or right before it");
   }

@@ -403,6 +403,14 @@ TEST_F(Tracepoints, AreArmedThoughTheGuestHasPatchedItsOwnPlaces) {
   EXPECT_TRUE(table.is_armed(*id));
 }
 
+TEST_F(Tracepoints, StandBehindAnFtraceSiteThatIsBeingRewritten) {
+  machine_.put(0x000, code({0xcc}));
+
+  EXPECT_EQ(reason(0x005), "allowed");
+  EXPECT_EQ(reason(0x00d), "allowed");
+  EXPECT_NE(reason(0x000).find("ftrace"), std::string::npos);
+}
+
 TEST_F(Tracepoints, KnowWhetherTheGuestIsChangingItsText) {
   auto paused = pause();
   EXPECT_FALSE(table_.is_text_changing(paused));

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <filesystem>
 
+#include "vmm/base/printable.h"
+
 namespace ringside::live {
 namespace {
 
@@ -73,7 +75,7 @@ Result<cli::GuestMessage> LiveGuest::wait_for(Kind wanted) {
     if (left.count() <= 0 || ::poll(fds.data(), fds.size(), static_cast<int>(left.count())) == 0 ||
         machine_->state() != vmm::MachineState::Running) {
       return fail(ErrorCode::MachineGone,
-                  "no answer; the guest's console: " + cli::printable(machine_->console_tail()));
+                  "no answer; the guest's console: " + printable(machine_->console_tail()));
     }
     if (fds[1].revents != 0) port_.read_output(output_);
     if (fds[0].revents != 0) TRY(port_.read_control());

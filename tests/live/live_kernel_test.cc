@@ -468,20 +468,22 @@ TYPED_TEST(LiveKernel, NoJumpLeadsToAnEntrySite) {
   std::size_t entries = 0;
   std::set<std::string> refused;
   for (const Symbol& function : symbols.symbols()) {
-    if (!function.is_text() || !providers::ftrace_site(reader, function, &symbols)) continue;
-    const auto site = providers::entry_site(reader, function, &symbols);
-    if (!site) {
+    const auto ftrace = providers::ftrace_site(reader, function, &symbols);
+    if (!function.is_text() || !ftrace) continue;
+    const GuestVirt site = ftrace->end;
+    const auto once = providers::check_entered_once(reader, symbols, function, site);
+    if (!once) {
       if (function.name == kHasInt3) continue;
       refused.insert(std::string(function.name));
-      EXPECT_NE(site.error().message.find("begins with a loop"), std::string::npos)
-          << site.error().message;
+      EXPECT_NE(once.error().message.find("begins with a loop"), std::string::npos)
+          << once.error().message;
       continue;
     }
     ++entries;
-    const auto found = branches.find(site->raw());
+    const auto found = branches.find(site.raw());
     if (found == branches.end()) continue;
     for (const std::uint64_t from : found->second) {
-      ADD_FAILURE() << symbols.describe(GuestVirt(from)) << " leads to " << symbols.describe(*site);
+      ADD_FAILURE() << symbols.describe(GuestVirt(from)) << " leads to " << symbols.describe(site);
     }
   }
 
