@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <functional>
 #include <optional>
 #include <set>
 #include <vector>
@@ -30,9 +29,7 @@ constexpr std::string_view kWakesUp = "it runs before a CPU that wakes up can ta
 constexpr std::string_view kSwitches =
     "it runs where the kernel has another interrupt table, or another GS";
 
-constexpr std::size_t kPiece = 1 << 20;
-constexpr std::size_t kLongestInstruction = 15;
-constexpr std::size_t kMaxFunction = 1 << 20;
+constexpr std::uint64_t kMaxText = 128 << 20;  // 7.2 has 19 MiB
 // 6.1 has 8 functions that change the table or GS, two of which leave it open.
 constexpr std::size_t kMaxOpeners = 256;
 
@@ -63,6 +60,7 @@ class Search {
   Result<std::map<GuestVirt, std::string_view>> run() {
     for (const Root& root : kRoots) TRY(walk_from(root));
     TRY(check_roots());
+    TRY(read_text());
     TRY(find_switches());
     TRY(follow_openers());
     return std::move(reasons_);
@@ -113,11 +111,11 @@ class Search {
     for (const GuestVirt function : walk_.functions()) refuse(function, reason);
   }
 
-  void for_each_piece(
-      const std::function<void(GuestVirt, std::span<const std::byte>)>& visit) const;
+  Result<void> read_text();
   std::optional<disasm::Instruction> instruction_at(const Symbol& function, GuestVirt at) const;
   Result<void> find_switches();
   Result<void> follow_switch(GuestVirt at);
+  std::vector<GuestVirt> callers_of(const std::set<GuestVirt>& functions) const;
   Result<void> follow_openers();
   Result<void> follow_caller(GuestVirt at);
   Result<void> go_on_behind(const Symbol& function, GuestVirt next);
@@ -126,46 +124,50 @@ class Search {
   const Kernel& kernel_;
   CodeWalk walk_;
   std::map<GuestVirt, std::string_view> reasons_;
-  std::set<GuestVirt> openers_;  // functions that come back with another table: see their callers
+  GuestVirt base_;                // where image_ lies
+  std::vector<std::byte> image_;  // all of vmlinux's text, which is looked through several times
+  std::set<GuestVirt> openers_;   // functions that come back with another table: see their callers
 };
 
-/// Calls `visit` with vmlinux's text, piece by piece; pieces overlap by an instruction's length.
-void Search::for_each_piece(
-    const std::function<void(GuestVirt, std::span<const std::byte>)>& visit) const {
-  if (kernel_.symbols().modules().empty()) return;
+Result<void> Search::read_text() {
+  if (kernel_.symbols().modules().empty()) return {};
   const guest_linux::Module& vmlinux = kernel_.symbols().modules()[0];
-  std::vector<std::byte> piece;
-  for (std::uint64_t done = 0; done < vmlinux.text_size; done += kPiece) {
-    piece.resize(std::min<std::uint64_t>(kPiece + kLongestInstruction, vmlinux.text_size - done));
-    const GuestVirt from(vmlinux.text_base.raw() + done);
-    visit(from, std::span(piece).first(read_available(text_, from, piece)));
+  if (vmlinux.text_size > kMaxText) {
+    return fail(ErrorCode::Invalid, fmt::format("its text has {} bytes", vmlinux.text_size));
   }
+  base_ = vmlinux.text_base;
+  image_.resize(vmlinux.text_size);
+  const auto done = text_.read(base_, image_);
+  if (!done) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("its text at {:#x} cannot be read", done.error().address));
+  }
+  return {};
 }
 
 /// The instruction at `at`, if the function's instructions lead there.
 std::optional<disasm::Instruction> Search::instruction_at(const Symbol& function,
                                                           GuestVirt at) const {
+  if (function.address < base_ || at.raw() - base_.raw() >= image_.size()) return std::nullopt;
+  const auto bytes = std::span(image_).subspan(function.address.raw() - base_.raw());
   const std::uint64_t goal = at.raw() - function.address.raw();
-  if (goal >= kMaxFunction) return std::nullopt;
-  std::vector<std::byte> bytes(goal + kLongestInstruction);
-  bytes.resize(read_available(text_, function.address, bytes));
   std::size_t offset = 0;
-  while (offset < bytes.size()) {
-    const auto in = disasm::decode(std::span(bytes).subspan(offset),
-                                   GuestVirt(function.address.raw() + offset));
-    if (!in || offset > goal) return std::nullopt;
-    if (offset == goal) return in;
+  while (offset < bytes.size() && offset <= goal) {
+    const auto in =
+        disasm::decode(bytes.subspan(offset), GuestVirt(function.address.raw() + offset));
+    if (!in || offset == goal) return in;
     offset += in->length;
   }
   return std::nullopt;
 }
 
-/// Whether the bytes can be lidt [mem], swapgs, mov gs, pop gs, lgs, wrgsbase (Intel SDM volume 2).
-bool may_switch(std::span<const std::byte> bytes) {
-  const auto byte = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
-  const unsigned reg = byte(2) >> 3 & 7, mod = byte(2) >> 6;
+/// Whether the three bytes can be of lidt [mem], swapgs, mov gs, pop gs, lgs, wrgsbase (Intel SDM
+/// volume 2).
+bool may_switch(const std::byte* bytes) {
+  const auto byte = [bytes](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
   if (byte(0) == 0x8e) return (byte(1) >> 3 & 7) == 5;
   if (byte(0) != 0x0f) return false;
+  const unsigned reg = byte(2) >> 3 & 7, mod = byte(2) >> 6;
   switch (byte(1)) {
     case 0x01: return (reg == 3 && mod != 3) || byte(2) == 0xf8;
     case 0xa9:
@@ -176,13 +178,10 @@ bool may_switch(std::span<const std::byte> bytes) {
 }
 
 Result<void> Search::find_switches() {
-  std::set<GuestVirt> candidates;
-  for_each_piece([&](GuestVirt from, std::span<const std::byte> bytes) {
-    for (std::size_t i = 0; i + 3 <= bytes.size(); ++i) {
-      if (may_switch(bytes.subspan(i, 3))) candidates.insert(GuestVirt(from.raw() + i));
-    }
-  });
-  for (const GuestVirt at : candidates) TRY(follow_switch(at));
+  constexpr std::size_t kLooksAt = 3;
+  for (std::size_t i = 0; i + kLooksAt <= image_.size(); ++i) {
+    if (may_switch(&image_[i])) TRY(follow_switch(GuestVirt(base_.raw() + i)));
+  }
   return {};
 }
 
@@ -215,6 +214,25 @@ Result<void> Search::go_on_behind(const Symbol& function, GuestVirt next) {
   return {};
 }
 
+/// Where a call or jmp rel32 may lead to one of these functions.
+std::vector<GuestVirt> Search::callers_of(const std::set<GuestVirt>& functions) const {
+  constexpr std::size_t kLength = 5;
+  std::vector<GuestVirt> callers;
+  if (functions.empty()) return callers;
+  const std::uint64_t lowest = functions.begin()->raw();
+  const std::uint64_t reach = functions.rbegin()->raw() - lowest;
+  for (std::size_t i = 0; i + kLength <= image_.size(); ++i) {
+    if ((image_[i] & std::byte{0xfe}) != std::byte{0xe8}) continue;
+    std::int32_t distance;
+    std::memcpy(&distance, &image_[i + 1], sizeof distance);
+    const std::uint64_t at = base_.raw() + i;
+    const std::uint64_t target = at + kLength + static_cast<std::uint64_t>(std::int64_t{distance});
+    if (target - lowest > reach || !functions.contains(GuestVirt(target))) continue;
+    callers.emplace_back(at);
+  }
+  return callers;
+}
+
 Result<void> Search::follow_openers() {
   std::set<GuestVirt> followed;
   while (followed.size() != openers_.size()) {
@@ -225,17 +243,7 @@ Result<void> Search::follow_openers() {
     std::set_difference(openers_.begin(), openers_.end(), followed.begin(), followed.end(),
                         std::inserter(fresh, fresh.end()));
     followed = openers_;
-    std::vector<GuestVirt> callers;
-    for_each_piece([&](GuestVirt from, std::span<const std::byte> bytes) {
-      for (std::size_t i = 0; i + 5 <= bytes.size(); ++i) {
-        if ((bytes[i] & std::byte{0xfe}) != std::byte{0xe8}) continue;  // call and jmp rel32
-        std::int32_t distance;
-        std::memcpy(&distance, &bytes[i + 1], sizeof distance);
-        const GuestVirt at(from.raw() + i);
-        const GuestVirt target(at.raw() + 5 + static_cast<std::uint64_t>(std::int64_t{distance}));
-        if (fresh.contains(target)) callers.push_back(at);
-      }
-    });
+    const auto callers = callers_of(fresh);
     for (const GuestVirt at : callers) TRY(follow_caller(at));
   }
   return {};
