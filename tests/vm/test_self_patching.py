@@ -177,6 +177,20 @@ class SelfPatching:
 
         self.check_reads(outcome, 2000)
 
+    def test_a_stack_ends_where_a_kretprobe_has_taken_over_the_return(self):
+        outcome = self.trace(
+            'fbt::rw_verify_area:entry /execname == "workload"/ { @[stack()] = count(); }',
+            [f"echo r:ours/at0 vfs_read >{TRACING}/kprobe_events",
+             f"echo 1 >{TRACING}/events/ours/enable", "workload --reads 5", NO_KPROBES,
+             "workload --reads 7"])
+
+        stacks = re.split(r"\n\n", outcome.stdout)
+        taken = [stack for stack in stacks if "`arch_rethook_trampoline" in stack]
+        whole = [stack for stack in stacks if "`vfs_read" in stack and stack not in taken]
+        self.assertEqual((len(taken), len(whole)), (1, 1), outcome)
+        self.assertRegex(taken[0], r"`vfs_read\+\S+\n.*`arch_rethook_trampoline\S*\n +5$")
+        self.assertRegex(whole[0], r"`ksys_read(.|\n)*`do_syscall_64(.|\n)*\n +7$")
+
     def test_every_function_that_is_entered_returns(self):
         outcome = self.trace(
             'syscall::lseek:entry /execname == "workload"/ { self->on = 1; }'
@@ -198,6 +212,29 @@ class SelfPatching:
                          different)
         self.assertGreater(len(entered), 100, outcome)
         self.assertEqual((entered["vfs_read"], entered["vfs_write"]), (300, 100), outcome)
+
+
+class Bpf(unittest.TestCase):
+    """bpftrace in the guest, by its kprobe, kretprobe and trampoline, beside ours."""
+
+    image = "compare-6.1"
+
+    @unittest.skipUnless((images_folder() / image).exists(), "needs images/build --compare")
+    def test_bpf_on_and_off_while_we_trace(self):
+        probes = ["kprobe:vfs_read", "kretprobe:vfs_read", "kfunc:vfs_read", "kretfunc:vfs_read"]
+        script = "; ".join(f"{probe} /comm == \"workload\"/ {{ @n[\"{probe}\"] = count(); }}"
+                           for probe in probes).replace("};", "}")
+        commands = [READ, f"bpftrace -q -c '{READ}' -e '{script}'", READ]
+        outcome = ringside.run(
+            READS, image=self.image, cpus=2, command="; ".join([*commands, "dmesg | tail -n 40"]),
+            options=["-q", "--memory", "1G", "--append", PATIENT])
+
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertNotRegex(outcome.stdout, TROUBLE)
+        counts = outcome.counts()
+        self.assertEqual((counts["<in>"], counts["<out>"]), (3000, 3000), outcome)
+        for probe in probes:
+            self.assertEqual(counts[f"@n[{probe}]:"], 1000, (probe, outcome))
 
 
 for image in ringside.IMAGES:
