@@ -112,9 +112,13 @@ class Search {
   }
 
   Result<void> read_text();
-  std::optional<disasm::Instruction> instruction_at(const Symbol& function, GuestVirt at) const;
+  struct Placed {
+    GuestVirt at;
+    disasm::Instruction instruction;
+  };
+  std::optional<Placed> instruction_over(const Symbol& function, GuestVirt byte) const;
   Result<void> find_switches();
-  Result<void> follow_switch(GuestVirt at);
+  Result<void> follow_switch(GuestVirt byte);
   std::vector<GuestVirt> callers_of(const std::set<GuestVirt>& functions) const;
   Result<void> follow_openers();
   Result<void> follow_caller(GuestVirt at);
@@ -145,18 +149,19 @@ Result<void> Search::read_text() {
   return {};
 }
 
-/// The instruction at `at`, if the function's instructions lead there.
-std::optional<disasm::Instruction> Search::instruction_at(const Symbol& function,
-                                                          GuestVirt at) const {
-  if (function.address < base_ || at.raw() - base_.raw() >= image_.size()) return std::nullopt;
+/// The instruction of the function that covers `byte`.
+std::optional<Search::Placed> Search::instruction_over(const Symbol& function,
+                                                       GuestVirt byte) const {
+  if (function.address < base_ || byte.raw() - base_.raw() >= image_.size()) return std::nullopt;
   const auto bytes = std::span(image_).subspan(function.address.raw() - base_.raw());
-  const std::uint64_t goal = at.raw() - function.address.raw();
+  const std::uint64_t goal = byte.raw() - function.address.raw();
   std::size_t offset = 0;
-  while (offset < bytes.size() && offset <= goal) {
-    const auto in =
-        disasm::decode(bytes.subspan(offset), GuestVirt(function.address.raw() + offset));
-    if (!in || offset == goal) return in;
+  while (offset < bytes.size()) {
+    const GuestVirt here(function.address.raw() + offset);
+    const auto in = disasm::decode(bytes.subspan(offset), here);
+    if (!in) return std::nullopt;
     offset += in->length;
+    if (offset > goal) return Placed{here, *in};
   }
   return std::nullopt;
 }
@@ -185,22 +190,18 @@ Result<void> Search::find_switches() {
   return {};
 }
 
-Result<void> Search::follow_switch(GuestVirt at) {
-  const Symbol* function = function_at(at);
-  if (function == nullptr || is_forbidden(at)) return {};
-  // Prefixes stand before the byte that was found: look from each of them.
-  for (unsigned prefixes = 0; prefixes <= 2; ++prefixes) {
-    const GuestVirt start(at.raw() - prefixes);
-    if (start < function->address) break;
-    const auto in = instruction_at(*function, start);
-    if (!in || (!in->loads_idt && !in->loads_gs)) continue;
-    refuse(function->address, kSwitches);
-    const GuestVirt next(start.raw() + in->length);
-    if (in->loads_idt) return go_on_behind(*function, next);
-    TRY(walk_.from(next, Indirect::EndsPath));
-    note_walked(kSwitches);
-    return {};
-  }
+Result<void> Search::follow_switch(GuestVirt byte) {
+  const Symbol* function = function_at(byte);
+  if (function == nullptr || is_forbidden(byte)) return {};
+  const auto found = instruction_over(*function, byte);
+  if (!found) return {};
+  const disasm::Instruction& in = found->instruction;
+  if (!in.loads_idt && !in.loads_gs) return {};
+  refuse(function->address, kSwitches);
+  const GuestVirt next(found->at.raw() + in.length);
+  if (in.loads_idt) return go_on_behind(*function, next);
+  TRY(walk_.from(next, Indirect::EndsPath));
+  note_walked(kSwitches);
   return {};
 }
 
@@ -252,10 +253,11 @@ Result<void> Search::follow_openers() {
 Result<void> Search::follow_caller(GuestVirt at) {
   const Symbol* function = function_at(at);
   if (function == nullptr || is_forbidden(at)) return {};
-  const auto in = instruction_at(*function, at);
-  if (!in) return {};
-  if (in->flow == Flow::Call) return go_on_behind(*function, GuestVirt(at.raw() + in->length));
-  if (in->flow != Flow::Jump) return {};
+  const auto found = instruction_over(*function, at);
+  if (!found || found->at != at) return {};
+  const disasm::Instruction& in = found->instruction;
+  if (in.flow == Flow::Call) return go_on_behind(*function, GuestVirt(at.raw() + in.length));
+  if (in.flow != Flow::Jump) return {};
   refuse(function->address, kSwitches);
   if (!loads_serving_table(function->name)) openers_.insert(function->address);
   return {};
