@@ -82,7 +82,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"int a[4]; BEGIN { a = 1; }", "D_OP_ARRFUN"},
         Case{"int a[4]; BEGIN { a++; }", "D_OP_SCALAR"},
         Case{"int a[2][3]; BEGIN { a[1][3] = 1; }", "D_ARR_BOUNDS"},
-        Case{"struct s { int a[4]; }; BEGIN { trace(((struct s *)8)->a[4]); }", "D_ARR_BOUNDS"},
+        Case{"struct s { int a[4]; int b; }; BEGIN { trace(((struct s *)8)->a[4]); }",
+             "D_ARR_BOUNDS"},
+        Case{"struct s { int a[1]; int b; }; BEGIN { trace(((struct s *)8)->a[4]); }",
+             "D_ARR_BOUNDS"},
         Case{"struct s { int b; int a[2][2]; }; BEGIN { trace(((struct s *)8)->a[1][2]); }",
              "D_ARR_BOUNDS"},
         Case{"BEGIN { this->p = (void *)8; this->p++; }", "D_OP_VFPTR"},
@@ -158,7 +161,8 @@ INSTANTIATE_TEST_SUITE_P(
         Value{"", "sizeof(1 ? (char)1 : 1L)", 1}, Value{"int x;", "0 ? nothing : 7", 7},
         Value{"extern int far[];", "sizeof(int)", 4},
         Value{"struct s { int n; char c[1]; };", "(long)&((struct s *)0)->c[7]", 11},
-        Value{"struct s { char c[1]; int n; };", "(long)&((struct s *)0)->c[7]", 7},
+        Value{"struct s { int n; char c[2]; };", "(long)&((struct s *)0)->c[7]", 11},
+        Value{"union u { char c[2]; int n; };", "(long)&((union u *)0)->c[7]", 7},
         Value{"short short x; unsigned unsigned y;", "sizeof(x) + sizeof(y)", 6}));
 
 TEST(Variables, OfFloatingPointTypesCanBeDeclaredCopiedAndPrinted) {

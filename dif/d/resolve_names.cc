@@ -444,9 +444,14 @@ Checked<void> Resolver::index(Expr* e) {
   }
   const Expr& position = *e->list[0];
   const std::uint32_t count = types_.is_array(base->type) ? types_.at(base->type).count : 0;
-  // C's old custom: a member of one element stands for as many as there is room for.
-  const bool is_member = base->kind == ExprKind::Member || base->kind == ExprKind::Arrow;
-  const bool bounded = count > (is_member ? 1 : 0);
+  const bool arrow = base->kind == ExprKind::Arrow;
+  const bool is_member = arrow || base->kind == ExprKind::Member;
+  // C's old custom: the last array of a structure goes on as far as there is room.
+  const bool open_end =
+      is_member &&
+      types_.is_last(arrow ? types_.referent(types_.decay(base->a->type)) : base->a->type,
+                     base->member);
+  const bool bounded = count > 0 && !open_end;
   if (bounded && position.constant && *position.constant >= count) {
     return complain("D_ARR_BOUNDS", e->at,
                     fmt::format("index outside array bounds: {}, max is {}",

@@ -41,6 +41,12 @@ bool Types::is_string_like(TypeId id) const {
   return (is_pointer(id) || is_array(id)) && is_character(referent(id));
 }
 
+bool Types::is_last(TypeId structure, const FoundMember& member) const {
+  return std::ranges::all_of(graph_.members(graph_.resolve(structure)), [&](const Member& other) {
+    return other.bit_offset <= member.bit_offset;
+  });
+}
+
 std::uint64_t Types::size(TypeId id) const {
   if (is_pointer(id)) return 8;
   if (is_string(id)) return string_size_;

@@ -49,6 +49,8 @@ class Types {
   TypeId decay(TypeId id) const;
   /// What a pointer or array points at.
   TypeId referent(TypeId id) const { return at(id).target; }
+  /// Whether no member of the structure or union begins after this one of its own.
+  bool is_last(TypeId structure, const FoundMember& member) const;
   /// Of -x, ~x and x << n: that of x, but an enumeration counts as an int.
   TypeId arithmetic(TypeId id) const;
   /// Of x + y: the wider type, or the unsigned one of two that are equally wide. Unlike in C, types

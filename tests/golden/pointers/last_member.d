@@ -1,9 +1,9 @@
-/* NAME a last member of one element may be longer than declared
+/* NAME the last array of a structure may be longer than declared
  * OPTIONS -q
  */
 struct entry {
 	int length;
-	char name[1];
+	char name[2];
 };
 BEGIN
 {
