@@ -53,6 +53,7 @@ class FakeTracer : public providers::Tracer {
   unsigned vcpu_count() const override { return 1; }
   Result<void> start(dif::Engine&) override { return {}; }
   void stop() override { stopped = true; }
+  std::optional<std::string> loss() const override { return kernel_gone; }
   std::uint64_t lost_firings() const override { return lost; }
   std::vector<std::string> take_notices() override { return std::exchange(notices, {}); }
 
@@ -63,6 +64,7 @@ class FakeTracer : public providers::Tracer {
   std::optional<std::string> impossible;
   int lookups = 0;
   bool stopped = false;
+  std::optional<std::string> kernel_gone;
   std::uint64_t lost = 0;
   std::vector<std::string> notices;
 };

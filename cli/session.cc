@@ -320,6 +320,10 @@ int Session::end_status(EndReason reason) {
     if (!fine) report_death();
     return fine ? engine_->exit_status().value_or(kExitOk) : kExitFailure;
   }
+  if (reason == EndReason::KernelGone) {
+    say("tracing ended: " + tracer_->loss().value_or("the guest's kernel is gone"));
+    return kExitFailure;
+  }
   return engine_->exit_status().value_or(kExitOk);
 }
 

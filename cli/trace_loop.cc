@@ -61,6 +61,8 @@ EndReason TraceLoop::run() {
     if (signal_came_) return EndReason::Signal;
     if (processes_ended()) return EndReason::CommandEnded;
     pass_output();
+    // The other kernel knows nothing of the command.
+    if (parts_.tracer->loss()) return EndReason::KernelGone;
     // The command's end before the machine's: `poweroff` as a command ends both.
     if (const auto end = handle_control()) return *end;
     if (parts_.machine != nullptr && parts_.machine->state() != vmm::MachineState::Running) {
@@ -166,7 +168,8 @@ void TraceLoop::finish(EndReason reason) {
   parts_.signals->restore_defaults();
   parts_.tracer->stop();
   // What has ended says no more, so all of it can be had, unless the guest lies about the end.
-  const bool ended = reason == EndReason::CommandEnded || reason == EndReason::MachineEnded;
+  const bool ended = reason == EndReason::CommandEnded || reason == EndReason::MachineEnded ||
+                     reason == EndReason::KernelGone;
   for (unsigned passes = 0; pass_output() && ended && passes < kMostLastOutputs;) ++passes;
   write_command_output(command_line_.size());
   const bool text = parts_.settings->format == OutputFormat::Text;

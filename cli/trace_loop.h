@@ -26,6 +26,7 @@ enum class EndReason : std::uint8_t {
   Signal,
   CommandEnded,
   MachineEnded,
+  KernelGone,  // the machine runs on, without what was traced
   OutputClosed,
 };
 

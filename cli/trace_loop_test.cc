@@ -165,6 +165,13 @@ TEST_F(TraceLoopTest, AClosedCommandPortMeansTheMachineEnded) {
   EXPECT_EQ(TraceLoop(parts()).run(), EndReason::MachineEnded);
 }
 
+TEST_F(TraceLoopTest, AKernelThatIsGoneEndsItBeforeTheNextOnesWordsAreTakenForTheCommands) {
+  tracer_.kernel_gone = "the guest has started another kernel";
+  put(control_[1], "ready\n");
+
+  EXPECT_EQ(TraceLoop(parts()).run(), EndReason::KernelGone);
+}
+
 TEST_F(TraceLoopTest, LostFiringsAreReportedOnce) {
   tracer_.lost = 2;
   TraceLoop loop(parts());

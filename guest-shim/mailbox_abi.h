@@ -19,7 +19,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(4)
+#define SHIM_VERSION SHIM_U(5)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_REGION_SIZE SHIM_U(0x1000000) /* 16 MiB */
@@ -56,6 +56,7 @@
 #define SHIM_CONTROL_PATIENCE 16
 #define SHIM_CONTROL_DOORBELL 24
 #define SHIM_CONTROL_SILENT 64
+#define SHIM_CONTROL_LEFT 72
 #define SHIM_CONTROL_FOREIGN 128
 #define SHIM_CONTROL_OVERFLOWS 136
 #define SHIM_BOX_ADDRESS 8
@@ -90,7 +91,8 @@ struct shim_header {
 
 /* One cache line a writer, so that no two of them fight for it. */
 struct shim_control {
-  uint64_t active;    /* host: 0 lets every trap resume at once, unfired and uncounted as lost */
+  uint64_t active;    /* host, and the guest with `left`: 0 lets every trap resume at once, unfired
+                         and uncounted as lost */
   uint64_t heartbeat; /* host: counts up while it lives; starts at 1 */
   uint64_t patience;  /* host: TSC ticks to wait for without a change of heartbeat */
   uint64_t doorbell;  /* host: the I/O port to which the shim writes a mailbox's index (32 bits)
@@ -98,7 +100,9 @@ struct shim_control {
                          next instruction; 0: nobody to ring. The wait is the same either way */
   uint64_t host_line[4];
   uint64_t silent; /* guest: the heartbeat at which it gave up waiting; 0 never */
-  uint64_t silent_line[7];
+  uint64_t left;   /* guest, from a slot: 1 once it leaves its kernel for another one. The region is
+                      that one's from then on, and the host writes nothing any more */
+  uint64_t silent_line[6];
   uint64_t foreign;   /* guest: kernel-mode int3s passed on to the kernel's own handler */
   uint64_t overflows; /* guest: traps of ours that found no free mailbox (resumed unfired) */
   uint64_t counter_line[6];
@@ -152,6 +156,7 @@ static_assert(offsetof(struct shim_control, heartbeat) == SHIM_CONTROL_HEARTBEAT
 static_assert(offsetof(struct shim_control, patience) == SHIM_CONTROL_PATIENCE, "shim.S reads it");
 static_assert(offsetof(struct shim_control, doorbell) == SHIM_CONTROL_DOORBELL, "shim.S reads it");
 static_assert(offsetof(struct shim_control, silent) == SHIM_CONTROL_SILENT, "shim.S writes it");
+static_assert(offsetof(struct shim_control, left) == SHIM_CONTROL_LEFT, "slots write it");
 static_assert(offsetof(struct shim_control, foreign) == SHIM_CONTROL_FOREIGN, "shim.S writes it");
 static_assert(offsetof(struct shim_control, overflows) == SHIM_CONTROL_OVERFLOWS,
               "shim.S writes it");

@@ -33,6 +33,13 @@ class DeferredShim final : public vmm::Shim {
   void remove_entry(GuestVirt address) override {
     if (shim_) shim_->remove_entry(address);
   }
+  std::vector<std::byte> farewell(GuestVirt slot) const override {
+    return shim_ ? shim_->farewell(slot) : std::vector<std::byte>();
+  }
+  vmm::ShimFate fate() const override { return shim_ ? shim_->fate() : vmm::ShimFate::There; }
+  Result<void> check_mapped(vmm::PausedMachine& machine) const override {
+    return shim_ ? shim_->check_mapped(machine) : Result<void>();
+  }
   void activate() override {
     if (shim_) shim_->activate();
   }

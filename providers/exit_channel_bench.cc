@@ -71,7 +71,7 @@ struct Setup {
   }
 
   std::vector<std::uint64_t> region = std::vector<std::uint64_t>(SHIM_REGION_SIZE / 8);
-  vmm::SpinShim shim{bytes(), GuestVirt(0xffff'ffff'9f00'0000), 1, {}};
+  vmm::SpinShim shim{bytes(), GuestPhys(0), GuestVirt(0xffff'ffff'9f00'0000), 1, {}};
   FakeMemory memory;
   FakeKernel kernel;
   OnePoint finder;

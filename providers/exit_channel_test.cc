@@ -46,7 +46,9 @@ class Exits : public ::testing::Test {
  protected:
   static constexpr unsigned kVcpus = 2;
 
-  Exits() : region_(SHIM_REGION_SIZE / 8), shim_(bytes(), GuestVirt(0xffff'ffff'9f00'0000), 2, {}) {
+  Exits()
+      : region_(SHIM_REGION_SIZE / 8),
+        shim_(bytes(), GuestPhys(0), GuestVirt(0xffff'ffff'9f00'0000), 2, {}) {
     FakeKernel::write_task(memory_);
     EXPECT_TRUE(shim_.add_entry(kPlace, *shim_.allocate_slot(8)));
     dispatcher_.add({0}, Binding{{kProbe}});

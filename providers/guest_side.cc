@@ -9,6 +9,7 @@
 
 #include "providers/fbt.h"
 #include "providers/syscall_provider.h"
+#include "providers/tracepoint/function_sites.h"
 
 namespace ringside::providers {
 namespace {
@@ -20,6 +21,9 @@ constexpr std::size_t kSingleNotices = 4;
 /// its own text.
 constexpr unsigned kQuietTries = 2000;
 constexpr auto kQuietWait = std::chrono::milliseconds(5);
+/// A vCPU that runs a virtual machine of the guest's own shows that one's page tables. It comes
+/// back to the kernel with the next interrupt.
+constexpr unsigned kKernelTries = 50;
 
 }  // namespace
 
@@ -36,10 +40,24 @@ GuestSide::GuestSide(vmm::Machine& machine, guest_linux::Kernel& kernel)
       host_reader_(machine.memory(), kernel.table()),
       dispatcher_(points_, kernel, trap_context_, std::max(1U, machine.vcpu_count())) {
   points_.set_dispatcher(&dispatcher_);
+  find_farewell();
 }
 
 GuestSide::~GuestSide() {
   retire();
+}
+
+/// Every way into another kernel without a reset goes through machine_kexec(), also a crash's
+/// (arch/x86/kernel/machine_kexec_64.c, since 2.6.13): the other vCPUs are stopped by then, and
+/// this one still has its interrupt table.
+void GuestSide::find_farewell() {
+  const guest_linux::Symbol* symbol = kernel_.symbols().find("machine_kexec", "vmlinux");
+  if (symbol == nullptr) return;  // a kernel without kexec
+  const auto site = entry_site(table_.original_text(), *symbol, &kernel_.symbols());
+  if (!site)
+    return notice("a start of another kernel (kexec) is noticed late: " + site.error().message);
+  farewell_ = *site;
+  table_.set_farewell(*site);
 }
 
 void GuestSide::add_providers(Registry& registry) {
@@ -70,6 +88,11 @@ void GuestSide::load_stack_tables() {
 
 void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) {
   dispatcher_.seal(sink, clock);
+  if (farewell_ && table_.size() != 0) {
+    if (const auto added = table_.add(*farewell_); !added) {
+      notice("a start of another kernel (kexec) is noticed late: " + added.error().message);
+    }
+  }
   if (stacks) load_stack_tables();
   for (LinuxContext* context : {&trap_context_, &sample_context_, &event_context_}) {
     context->set_shim(shim_.installed());
@@ -89,6 +112,7 @@ Result<void> GuestSide::arm() {
   for (unsigned n = 0; n < kQuietTries; ++n) {
     if (n > 0) std::this_thread::sleep_for(kQuietWait);
     vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
+    if (n < kKernelTries && !shim_.check_mapped(paused)) continue;  // arm() says what is wrong
     if (table_.is_text_changing(paused)) continue;
     armed_ = true;  // even if it fails half-way: disarm() restores what was written
     return table_.arm(paused);
@@ -99,9 +123,20 @@ Result<void> GuestSide::arm() {
 
 void GuestSide::disarm() {
   if (!std::exchange(armed_, false)) return;
+  Result<void> done = try_disarm();
+  // Where the guest has left its kernel it never comes back.
+  for (unsigned tries = 1; !done && !loss() && tries < kKernelTries; ++tries) {
+    if (done.error().code == ErrorCode::MachineGone) break;
+    std::this_thread::sleep_for(kQuietWait);
+    done = try_disarm();
+  }
+  if (!done && !loss()) notice(done.error().message);
+}
+
+Result<void> GuestSide::try_disarm() {
   auto paused = vmm::PausedMachine::pause(machine_);
-  if (!paused) return;  // gone, and the int3s with it
-  if (const auto done = table_.disarm(*paused); !done) notice(done.error().message);
+  if (!paused) return {};  // gone, and the int3s with it
+  return table_.disarm(*paused);
 }
 
 void GuestSide::retire() {
@@ -111,11 +146,23 @@ void GuestSide::retire() {
   if (const auto done = shim_.retire(*paused); !done) notice(done.error().message);
 }
 
+std::optional<std::string> GuestSide::loss() const {
+  switch (shim_.fate()) {
+    case vmm::ShimFate::There: return std::nullopt;
+    case vmm::ShimFate::GuestLeft:
+      return "the guest has started another kernel (kexec), which is not traced";
+    case vmm::ShimFate::Overwritten: break;
+  }
+  return "the guest has overwritten the shim; if it has started another kernel, that one is not "
+         "traced";
+}
+
 std::uint64_t GuestSide::lost_firings() const {
   return shim_.counters().orphans - orphans_before_;
 }
 
 void GuestSide::upkeep() {
+  if (shim_.fate() != vmm::ShimFate::There) return;  // that text is another kernel's
   std::vector<GuestVirt> changed = table_.drop_changed();
   if (changed.empty()) return;
   const std::lock_guard lock(notices_lock_);

@@ -46,12 +46,15 @@ class GuestSide final : public KernelSide {
   /// guest pass it, the kernel's own handler would not.
   void retire() override;
 
+  std::optional<std::string> loss() const override;
   std::uint64_t lost_firings() const override;
   std::vector<std::string> take_notices() override;
 
  private:
   void load_stack_tables();
+  void find_farewell();
   void upkeep();
+  Result<void> try_disarm();
   void notice(std::string text);
 
   vmm::Machine& machine_;
@@ -64,6 +67,7 @@ class GuestSide final : public KernelSide {
   vmm::PageTableReader host_reader_;
   std::optional<guest_linux::StackTables> stack_tables_;  // only if needed
   TrapDispatcher dispatcher_;
+  std::optional<GuestVirt> farewell_;  // where the guest leaves its kernel for another one
   bool armed_ = false;
   bool retired_ = false;
   std::uint64_t orphans_before_ = 0;

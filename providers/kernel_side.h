@@ -44,6 +44,8 @@ class KernelSide {
   /// The last of it, when the fire thread has ended.
   virtual void retire() = 0;
 
+  /// Why nothing can be traced any more, though the machine runs on; empty while all is well.
+  virtual std::optional<std::string> loss() const { return std::nullopt; }
   virtual std::uint64_t lost_firings() const = 0;
   virtual std::vector<std::string> take_notices() = 0;
 };

@@ -105,6 +105,9 @@ class LiveTracer final : public Tracer {
 
   Result<void> start(dif::Engine& engine) override;
   void stop() override;
+  std::optional<std::string> loss() const override {
+    return guest_ ? guest_->loss() : std::nullopt;
+  }
   std::uint64_t lost_firings() const override { return guest_ ? guest_->lost_firings() : 0; }
   std::vector<dif::ProbeId> last_firings() const override {
     return sink_ ? sink_->last_firings() : std::vector<dif::ProbeId>();

@@ -73,6 +73,10 @@ class Tracer {
   /// Idempotent; also when the machine is gone.
   virtual void stop() = 0;
 
+  /// Why nothing of the guest can be traced any more, though the machine runs on: its kernel is
+  /// gone. For ever; empty while all is well.
+  virtual std::optional<std::string> loss() const { return std::nullopt; }
+
   /// Firings that the shim had to let pass since start because we did not answer in time.
   virtual std::uint64_t lost_firings() const = 0;
   /// The probes that fired last, the very last one first; kept only where vCPUs run on threads of

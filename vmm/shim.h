@@ -6,10 +6,14 @@
 // answers that mailbox (answer). The shim waits in the same way in both, so polling a guest that
 // rings does no harm: whoever comes first answers.
 // Does not: decode instructions, know probes, or decide where a tracepoint may stand.
-// Fire context: poll(), answer(), heartbeat(), waiting() and contains() yes; everything else no.
-// Threads: poll() and answer() on any, one at a time; heartbeat(), set_doorbell(), counters(),
-// waiting() and remove_entry() on any; table and slots otherwise change only while nobody polls or
-// answers.
+// A guest can leave its kernel for another one without a reset (kexec), and then the region is that
+// kernel's RAM. So the host looks whether the region is still the shim's before each write, writes
+// into words that the guest may reach only by swapping what it wrote there last, and stops for good
+// once it is not (fate()).
+// Fire context: poll(), answer(), heartbeat(), fate(), waiting() and contains() yes; everything
+// else no. Threads: poll() and answer() on any, one at a time; heartbeat(), set_doorbell(),
+// counters(), fate(), waiting() and remove_entry() on any; table and slots otherwise change only
+// while nobody polls or answers.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +64,13 @@ struct ShimCounters {
   std::uint64_t rejected = 0;  // mailboxes that named no tracepoint of ours: answered, not fired
 };
 
+/// What became of a shim in the guest's memory.
+enum class ShimFate : std::uint8_t {
+  There,
+  GuestLeft,    // the guest has started another kernel
+  Overwritten,  // what we wrote is not there any more
+};
+
 class Shim {
  public:
   /// Puts the shim into `place` and points IDT[3] at it. Refuses (Unsupported), with the way out,
@@ -80,14 +91,24 @@ class Shim {
   /// too.
   virtual void remove_entry(GuestVirt address) = 0;
 
+  /// Code for the beginning of a slot at `slot`, before its instruction: tells us that the guest
+  /// leaves its kernel, and lets all traps from then on resume at once. Touches no register or
+  /// flag.
+  virtual std::vector<std::byte> farewell(GuestVirt slot) const = 0;
+  /// Leaving There is for ever, and from then on nothing of the region is written.
+  virtual ShimFate fate() const = 0;
+  /// Invalid unless the guest runs the kernel that the shim was put into: its page tables lead to
+  /// the shim. Asked of vCPU 0, through which text is written, and of all once there is doubt.
+  virtual Result<void> check_mapped(PausedMachine& machine) const = 0;
+
   /// From now on traps wait for the host (heartbeat included); before, they resume unfired.
   virtual void activate() = 0;
   /// From now on traps resume at once, unfired and not counted as lost. Those that began before
   /// still want an answer: poll() until quiescent().
   virtual void deactivate() = 0;
   /// Deactivates and gives IDT[3] back to the kernel, after every tracepoint is disarmed; a gate
-  /// that the guest has changed meanwhile is left alone (Invalid). Slots stay mapped for ever,
-  /// because a task may be inside one.
+  /// that the guest has changed meanwhile, or that is another kernel's, is left alone (Invalid).
+  /// Slots stay mapped for ever, because a task may be inside one.
   virtual Result<void> retire(PausedMachine& machine) = 0;
 
   /// Serves every raised mailbox once; returns how many. Fire thread.

@@ -1,13 +1,15 @@
-// In this file, top to bottom: shared words, table and slots, switching on and off, serving traps,
-// counters and the profiler's questions.
+// In this file, top to bottom: shared words, table and slots, whether the shim is still there,
+// switching on and off, serving traps, counters and the profiler's questions.
 #include "vmm/shim_channel.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 
 #include "vmm/base/check.h"
+#include "vmm/paging.h"
 
 namespace ringside::vmm {
 namespace {
@@ -15,6 +17,8 @@ namespace {
 /// TSC ticks without a heartbeat after which the guest goes on alone: between 1 and 3 s on CPUs of
 /// 2 to 6 GHz. The guest's TSC stands still while the machine is paused.
 constexpr std::uint64_t kPatienceTicks = 6'000'000'000;
+/// A heartbeat that lies further from the one that we know is none of another thread of ours.
+constexpr std::uint64_t kBeatsAtOnce = 1024;
 /// Mailboxes beyond those that were ever seen in use are looked at this seldom. A nested trap that
 /// takes a new one waits for it once.
 constexpr unsigned kFullScanEvery = 64;
@@ -51,13 +55,16 @@ Registers registers_of(const shim_mailbox& box) {
 
 }  // namespace
 
-SpinShim::SpinShim(std::span<std::byte> region, GuestVirt base, unsigned vcpus, SavedGate gate)
+SpinShim::SpinShim(std::span<std::byte> region, GuestPhys place, GuestVirt base, unsigned vcpus,
+                   SavedGate gate)
     : region_(region),
+      place_(place),
       base_(base),
       gate_(gate),
       table_(SHIM_TABLE_ENTRIES),
       scan_limit_(std::clamp(vcpus, 1u, SHIM_MAILBOXES)) {
   CHECK(region_.size() >= SHIM_REGION_SIZE);
+  std::memcpy(header_.data(), region_.data(), sizeof header_);
   word(SHIM_DATA_OFFSET + SHIM_CONTROL_PATIENCE).store(kPatienceTicks, std::memory_order_relaxed);
   heartbeat();
 }
@@ -152,24 +159,97 @@ std::optional<std::uint32_t> SpinShim::bucket_of(GuestVirt address) const {
 /// trap that looked its slot up before still waits for an answer.
 void SpinShim::remove_entry(GuestVirt address) {
   const auto bucket = bucket_of(address);
-  if (!bucket) return;
+  if (!bucket || fate() != ShimFate::There) return;
+  std::uint64_t expected = table_[*bucket];
   word(SHIM_TABLE_OFFSET + std::size_t{8} * *bucket)
-      .store(static_cast<std::uint32_t>(address.raw()), std::memory_order_release);
+      .compare_exchange_strong(expected, static_cast<std::uint32_t>(address.raw()),
+                               std::memory_order_release, std::memory_order_relaxed);
+}
+
+std::vector<std::byte> SpinShim::farewell(GuestVirt slot) const {
+  std::vector<std::byte> code;
+  // C7 /0: mov imm32 to memory at rip + disp32, from the instruction's end; REX.W for 64 bits.
+  const auto move = [&](std::initializer_list<unsigned char> opcode, unsigned field,
+                        std::uint32_t value) {
+    for (const unsigned char byte : opcode) code.push_back(std::byte{byte});
+    const std::uint64_t end = slot.raw() + code.size() + 2 * sizeof(std::uint32_t);
+    const std::uint64_t to = base_.raw() + SHIM_DATA_OFFSET + field;
+    const std::uint32_t operands[] = {static_cast<std::uint32_t>(to - end), value};
+    const auto bytes = std::as_bytes(std::span(operands));
+    code.insert(code.end(), bytes.begin(), bytes.end());
+  };
+  move({0x48, 0xc7, 0x05}, SHIM_CONTROL_LEFT, 1);
+  move({0x48, 0xc7, 0x05}, SHIM_CONTROL_ACTIVE, 0);
+  return code;
+}
+
+bool SpinShim::has_header() const {
+  for (std::size_t i = 0; i < header_.size(); ++i) {
+    if (word(8 * i).load(std::memory_order_relaxed) != header_[i]) return false;
+  }
+  return true;
+}
+
+/// The memory of a kernel that the guest has left keeps what was in it for a while, hence the
+/// guest's own word first.
+ShimFate SpinShim::look() const {
+  const std::uint64_t left =
+      word(SHIM_DATA_OFFSET + SHIM_CONTROL_LEFT).load(std::memory_order_acquire);
+  if (left == 1) return ShimFate::GuestLeft;
+  const std::uint64_t patience =
+      word(SHIM_DATA_OFFSET + SHIM_CONTROL_PATIENCE).load(std::memory_order_relaxed);
+  const bool gate = std::equal(gate_.now.begin(), gate_.now.end(), gate_.ours.begin());
+  const bool ours = left == 0 && patience == kPatienceTicks && gate && has_header();
+  return ours ? ShimFate::There : ShimFate::Overwritten;
+}
+
+ShimFate SpinShim::fate() const {
+  const ShimFate known = fate_.load(std::memory_order_relaxed);
+  if (known != ShimFate::There) return known;
+  const ShimFate now = look();
+  if (now != ShimFate::There) fate_.store(now, std::memory_order_relaxed);
+  return now;
+}
+
+Result<void> SpinShim::check_mapped(PausedMachine& machine) const {
+  const unsigned vcpus = fate() == ShimFate::There ? 1 : machine.vcpu_count();
+  for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
+    const Registers registers = TRY(machine.registers(vcpu));
+    const bool paged = pages(registers) && in_long_mode(registers);
+    if (!paged && vcpu != 0) continue;  // it was never started, or waits to be
+    const auto at = paged ? translate(machine.memory(), page_table_of(registers), base_)
+                          : std::optional<Translation>();
+    if (!at || at->address != place_ || !has_header()) {
+      return fail(
+          ErrorCode::Invalid,
+          fmt::format("vCPU {} of the guest does not run the kernel that was looked at when "
+                      "tracing began, so nothing is written there",
+                      vcpu));
+    }
+  }
+  return {};
 }
 
 void SpinShim::activate() {
   heartbeat();
-  word(SHIM_DATA_OFFSET + SHIM_CONTROL_ACTIVE).store(1, std::memory_order_release);
+  if (fate() != ShimFate::There) return;
+  std::uint64_t expected = 0;
+  word(SHIM_DATA_OFFSET + SHIM_CONTROL_ACTIVE)
+      .compare_exchange_strong(expected, 1, std::memory_order_release, std::memory_order_relaxed);
 }
 
 void SpinShim::deactivate() {
+  if (fate() != ShimFate::There) return;
+  std::uint64_t expected = 1;
   // Sequentially consistent with the loads of quiescent(): a trap whose claim those do not see has
   // not read `active` yet, and will read 0.
-  word(SHIM_DATA_OFFSET + SHIM_CONTROL_ACTIVE).store(0, std::memory_order_seq_cst);
+  word(SHIM_DATA_OFFSET + SHIM_CONTROL_ACTIVE)
+      .compare_exchange_strong(expected, 0, std::memory_order_seq_cst);
 }
 
 Result<void> SpinShim::retire(PausedMachine& machine) {
   deactivate();
+  TRY(check_mapped(machine));
   // Where the gate lay may be something else by now, after a kexec say.
   std::array<std::byte, sizeof gate_.ours> now;
   if (!machine.memory().read(gate_.at, now) || now != gate_.ours) {
@@ -183,6 +263,7 @@ Result<void> SpinShim::retire(PausedMachine& machine) {
 }
 
 unsigned SpinShim::poll(TrapSink& sink) {
+  if (fate_.load(std::memory_order_relaxed) != ShimFate::There) return 0;
   const unsigned limit = ++polls_ % kFullScanEvery == 0 ? SHIM_MAILBOXES : scan_limit_;
   unsigned served = 0;
   for (unsigned i = 0; i < limit; ++i) {
@@ -196,7 +277,10 @@ unsigned SpinShim::poll(TrapSink& sink) {
 }
 
 void SpinShim::set_doorbell(std::uint16_t port) {
-  word(SHIM_DATA_OFFSET + SHIM_CONTROL_DOORBELL).store(port, std::memory_order_relaxed);
+  if (fate() != ShimFate::There) return;
+  std::uint64_t expected = doorbell_.exchange(port);
+  word(SHIM_DATA_OFFSET + SHIM_CONTROL_DOORBELL)
+      .compare_exchange_strong(expected, port, std::memory_order_relaxed);
 }
 
 void SpinShim::answer(std::uint32_t mailbox, TrapSink& sink) {
@@ -208,6 +292,7 @@ void SpinShim::answer(std::uint32_t mailbox, TrapSink& sink) {
 void SpinShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
   const auto box = copy_trap(mailbox, head);
   if (!box) return;  // the trap has gone on alone and is counted; what came after it is raised anew
+  if (fate() != ShimFate::There) return;
   const GuestVirt address(box->address);
   if (knows(address)) {
     sink.on_trap(Trap{address, box->tsc, GuestVirt(box->percpu), registers_of(*box)});
@@ -222,11 +307,19 @@ void SpinShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
 }
 
 void SpinShim::heartbeat() {
-  const std::uint64_t beat = heartbeat_.fetch_add(1, std::memory_order_relaxed) + 1;
-  word(SHIM_DATA_OFFSET + SHIM_CONTROL_HEARTBEAT).store(beat, std::memory_order_release);
+  if (fate() != ShimFate::There) return;
+  const std::uint64_t last = heartbeat_.load(std::memory_order_relaxed);
+  std::uint64_t now = last;
+  if (word(SHIM_DATA_OFFSET + SHIM_CONTROL_HEARTBEAT)
+          .compare_exchange_strong(now, last + 1, std::memory_order_release)) {
+    heartbeat_.store(last + 1, std::memory_order_relaxed);
+  } else if (now - last >= kBeatsAtOnce) {
+    fate_.store(ShimFate::Overwritten, std::memory_order_relaxed);
+  }
 }
 
 bool SpinShim::quiescent() const {
+  if (fate() != ShimFate::There) return true;
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
     const std::uint8_t state = state_of(head_of(i).load(std::memory_order_seq_cst));
     if (state == SHIM_CLAIMED || state == SHIM_RAISED) return false;
@@ -235,6 +328,14 @@ bool SpinShim::quiescent() const {
 }
 
 ShimCounters SpinShim::counters() const {
+  const ShimCounters now = sum_counters();
+  const std::lock_guard lock(counters_lock_);
+  // Looked at after the words were read: of another kernel's memory none counts.
+  if (fate() == ShimFate::There) last_counters_ = now;
+  return last_counters_;
+}
+
+ShimCounters SpinShim::sum_counters() const {
   const auto at = [this](std::size_t offset) {
     return word(offset).load(std::memory_order_relaxed);
   };
@@ -258,6 +359,7 @@ bool SpinShim::contains(GuestVirt pc) const {
 }
 
 std::optional<Registers> SpinShim::waiting(GuestVirt percpu_base) const {
+  if (fate() != ShimFate::There) return std::nullopt;
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
     const std::uint64_t head = head_of(i).load(std::memory_order_acquire);
     if (state_of(head) != SHIM_RAISED && state_of(head) != SHIM_ANSWERED) continue;

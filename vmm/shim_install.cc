@@ -221,12 +221,12 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   std::memcpy(saved.ours.data(), &gate, sizeof gate);
 
   fill_region(window, header, facts);
-  auto shim = std::make_unique<SpinShim>(window, home, machine.vcpu_count(), saved);
   TRY(map_region(memory, facts, home, base, (registers.efer & kEferNoExecute) != 0));
   if (!memory.write(saved.at, saved.ours)) {
     return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");
   }
-  return shim;
+  saved.now = memory.shared_window(saved.at, saved.ours.size());
+  return std::make_unique<SpinShim>(window, base, home, machine.vcpu_count(), saved);
 }
 
 }  // namespace ringside::vmm

@@ -2,9 +2,13 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "vmm/inert_machine_for_tests.h"
 #include "vmm/shim_channel.h"
@@ -33,6 +37,8 @@ class FakeGuest final : public InertMachine {
     put64(kPmd.raw() + 8 * 8, kImagePhys.raw() | 0x83);
     set_gate(kHandler, 0x8e00);
     registers.efer = 0xd01;
+    registers.cr0 = 0x80050033;
+    registers.cr3 = kRoot.raw();
   }
   FakeGuest(const FakeGuest&) = delete;
   FakeGuest& operator=(const FakeGuest&) = delete;
@@ -63,9 +69,12 @@ class FakeGuest final : public InertMachine {
 
   unsigned vcpus = 2;
   Registers registers;
+  Registers others;  // of all vCPUs but 0: not started
 
  protected:
-  Result<Registers> read_registers(unsigned) override { return registers; }
+  Result<Registers> read_registers(unsigned vcpu) override {
+    return vcpu == 0 ? registers : others;
+  }
 
  private:
   static std::uint64_t gate_at() { return kImagePhys.raw() + 0x1000 + 3 * 16; }
@@ -236,6 +245,53 @@ TEST(ShimInstall, RetireLeavesAGateAloneThatIsNotOursAnyMore) {
   EXPECT_EQ(guest.gate_handler().raw(), kHandler.raw() + 0x40);
 }
 
+/// Points vCPU 0 at tables that map the same kernel addresses to other memory, as a second
+/// kernel's.
+void start_another_kernel(FakeGuest& guest) {
+  constexpr GuestPhys kOther{0x10000};
+  guest.put64(kOther.raw() + 8 * 511, kOther.raw() + 0x1003);
+  guest.put64(kOther.raw() + 0x1000 + 8 * 510, kOther.raw() + 0x2003);
+  for (unsigned i = 0; i < 512; ++i) {
+    guest.put64(kOther.raw() + 0x2000 + 8 * i, (i % 16) * 2 * kMiB | 0x83);
+  }
+  guest.registers.cr3 = kOther.raw();
+}
+
+TEST(ShimInstall, RetireWritesNothingIntoAnotherKernel) {
+  FakeGuest guest;
+  auto shim = install(guest);
+  ASSERT_TRUE(shim);
+  auto paused = PausedMachine::pause(guest);
+  ASSERT_TRUE(paused);
+  ASSERT_TRUE((*shim)->check_mapped(*paused));
+  start_another_kernel(guest);
+  const GuestVirt ours = guest.gate_handler();  // still in the memory that the first one left
+
+  const auto retired = (*shim)->retire(*paused);
+
+  ASSERT_FALSE(retired);
+  EXPECT_NE(retired.error().message.find("vCPU 0"), std::string::npos) << retired.error().message;
+  EXPECT_EQ(guest.gate_handler(), ours);
+}
+
+TEST(ShimInstall, ADoubtMakesAllVcpusCount) {
+  FakeGuest guest;
+  auto shim = install(guest);
+  ASSERT_TRUE(shim);
+  auto paused = PausedMachine::pause(guest);
+  ASSERT_TRUE(paused);
+  guest.others = guest.registers;
+  guest.others.cr3 = 0x20000;
+  EXPECT_TRUE((*shim)->check_mapped(*paused)) << "a virtual machine in the guest, say";
+  std::memset(guest.ram().data() + kPlace.raw() + 16, 0, 8);
+
+  EXPECT_FALSE((*shim)->check_mapped(*paused));
+  std::memcpy(guest.ram().data() + kPlace.raw() + 16, &kHandler, 8);
+  EXPECT_FALSE((*shim)->check_mapped(*paused)) << "vCPU 1 may run another kernel";
+  guest.others.cr3 = guest.registers.cr3;
+  EXPECT_TRUE((*shim)->check_mapped(*paused)) << "text may be restored where all is as it was";
+}
+
 class Recorder final : public TrapSink {
  public:
   void on_trap(const Trap& trap) override {
@@ -251,7 +307,7 @@ class ShimChannel : public testing::Test {
  protected:
   static constexpr GuestVirt kBase{0xffffffff9f000000};
 
-  ShimChannel() : region_(SHIM_REGION_SIZE / 8), shim_(bytes(), kBase, 2, {}) {
+  ShimChannel() : region_(SHIM_REGION_SIZE / 8), shim_(bytes(), kPlace, kBase, 2, {}) {
     slot_ = *shim_.allocate_slot(8);
     EXPECT_TRUE(shim_.add_entry(kText, slot_));
   }
@@ -420,7 +476,7 @@ TEST(ShimChannelCopy, FiresNoTrapWhoseMailboxChangesWhileItIsCopied) {
     changes->box().regs[SHIM_RDI] = 2;
   });
   changes = &guest;
-  SpinShim shim(guest.region(), GuestVirt(0xffffffff9f000000), 1, {});
+  SpinShim shim(guest.region(), kPlace, GuestVirt(0xffffffff9f000000), 1, {});
   ASSERT_TRUE(shim.add_entry(kText, *shim.allocate_slot(8)));
   Recorder sink;
   guest.box().address = kText.raw();
@@ -497,6 +553,92 @@ TEST_F(ShimChannel, StartsInactiveAndBeatsForward) {
   EXPECT_GT(control().heartbeat, first);
   shim_.deactivate();
   EXPECT_EQ(control().active, 0u);
+}
+
+/// After it, nothing of the region may change whatever is asked of the shim.
+void expect_left_alone(SpinShim& shim, std::span<const std::byte> region, TrapSink& sink) {
+  const std::vector<std::byte> before(region.begin(), region.end());
+  const ShimCounters counted = shim.counters();
+
+  shim.heartbeat();
+  EXPECT_EQ(shim.poll(sink), 0u);
+  shim.answer(0, sink);
+  shim.set_doorbell(0x5244);
+  shim.remove_entry(kText);
+  shim.activate();
+  shim.deactivate();
+
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), region.begin()));
+  EXPECT_TRUE(shim.quiescent()) << "there is nobody to wait for";
+  EXPECT_FALSE(shim.waiting(GuestVirt(0xffff888000000000)));
+  EXPECT_EQ(shim.counters().orphans, counted.orphans);
+}
+
+TEST_F(ShimChannel, WritesNothingOnceTheGuestHasLeftItsKernel) {
+  shim_.activate();
+  EXPECT_EQ(shim_.fate(), ShimFate::There);
+  raise(0, kText);
+  const_cast<shim_control&>(control()).left = 1;
+
+  expect_left_alone(shim_, bytes(), sink_);
+
+  EXPECT_TRUE(sink_.traps.empty());
+  EXPECT_EQ(shim_.fate(), ShimFate::GuestLeft);
+  const_cast<shim_control&>(control()).left = 0;
+  EXPECT_EQ(shim_.fate(), ShimFate::GuestLeft) << "for ever";
+}
+
+TEST_F(ShimChannel, WritesNothingIntoMemoryThatIsSomebodyElsesNow) {
+  // Any of what we wrote: header, control, all of it.
+  const std::pair<std::size_t, std::size_t> changes[] = {
+      {0, 1}, {40, 8}, {SHIM_DATA_OFFSET + SHIM_CONTROL_PATIENCE, 8}, {0, SHIM_REGION_SIZE}};
+  for (const auto& [at, size] : changes) {
+    std::vector<std::uint64_t> region(SHIM_REGION_SIZE / 8);
+    const auto all = std::as_writable_bytes(std::span(region));
+    SpinShim shim(all, kPlace, kBase, 2, {});
+    ASSERT_TRUE(shim.add_entry(kText, *shim.allocate_slot(8)));
+    shim.activate();
+    std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(at), size, std::byte{0x5a});
+
+    expect_left_alone(shim, all, sink_);
+
+    EXPECT_EQ(shim.fate(), ShimFate::Overwritten) << at;
+  }
+}
+
+TEST_F(ShimChannel, AHeartbeatReplacesNothingButTheLastOne) {
+  auto& shared = const_cast<shim_control&>(control());
+  shared.heartbeat = 0x1234567812345678;  // all else is still as we left it
+
+  shim_.heartbeat();
+
+  EXPECT_EQ(shared.heartbeat, 0x1234567812345678u);
+  EXPECT_EQ(shim_.fate(), ShimFate::Overwritten);
+}
+
+TEST_F(ShimChannel, CountsNothingOfWhatLiesThereAfterwards) {
+  box(0).orphans = 3;
+  EXPECT_EQ(shim_.counters().orphans, 3u);
+  std::fill(region_.begin(), region_.end(), 0x5a5a5a5a5a5a5a5a);
+
+  EXPECT_EQ(shim_.counters().orphans, 3u);
+}
+
+TEST_F(ShimChannel, AFarewellNamesItsWordsFromWhereItStands) {
+  const auto code = shim_.farewell(slot_);
+
+  // movq $1, left(%rip); movq $0, active(%rip)
+  ASSERT_EQ(code.size(), 22u);
+  const auto target = [&](std::size_t instruction) {
+    std::int32_t displacement;
+    std::memcpy(&displacement, code.data() + instruction + 3, sizeof displacement);
+    return slot_.raw() + instruction + 11 + static_cast<std::uint64_t>(displacement) - kBase.raw() -
+           SHIM_DATA_OFFSET;
+  };
+  EXPECT_EQ(target(0), offsetof(shim_control, left));
+  EXPECT_EQ(code[7], std::byte{1});
+  EXPECT_EQ(target(11), offsetof(shim_control, active));
+  EXPECT_EQ(code[18], std::byte{0});
 }
 
 TEST_F(ShimChannel, IsQuiescentWhenNothingWaits) {

@@ -87,6 +87,7 @@ struct TracepointTable::State final : OriginalText::Ours {
   OriginalText text;
   std::vector<std::uint32_t> by_address;  // armed points, in the order of their addresses
   std::vector<GuestVirt> changed;         // found by arm() and disarm(), not yet reported
+  std::optional<GuestVirt> farewell;
   mutable Boundary boundary;
   mutable std::vector<std::byte> buffer;
   mutable std::optional<UnreadyText> unready;  // found when first asked for
@@ -249,7 +250,8 @@ Result<std::span<const std::byte>> TracepointTable::State::check(GuestVirt addre
   }
   TRY(check_ranges(address, *function, policy));
   if (!text.trouble()) return refuse(address, text.trouble().error().message);
-  TRY(check_ready(address, *function));
+  // At its very beginning the function that gives up the table still has it.
+  if (address != farewell) TRY(check_ready(address, *function));
   // Sweeps begin behind the ftrace site: the guest may be rewriting it.
   const auto ftrace = ftrace_site(text, *function, &kernel.symbols());
   if (ftrace && address >= ftrace->begin && address < ftrace->end) {
@@ -290,21 +292,30 @@ Result<TracepointId> TracepointTable::add(GuestVirt address, Policy policy) {
   const auto found = TRY(s.check(address, policy));
   const std::vector<std::byte> bytes(found.begin(), found.end());
   const std::uint32_t function = TRY(s.function_at(address));
-  // The size does not depend on the place: once to learn it, once for the place.
+  // The sizes do not depend on the place: once to learn them, once for the place.
   const auto sized = disasm::relocate(bytes, address, address);
   if (!sized) return refuse(address, sized.error().message);
-  const GuestVirt slot = TRY(s.shim.allocate_slot(sized->size()));
-  const auto moved = disasm::relocate(bytes, address, slot);
+  std::vector<std::byte> code;
+  if (s.farewell == address) code = s.shim.farewell(address);
+  const GuestVirt slot = TRY(s.shim.allocate_slot(code.size() + sized->size()));
+  if (!code.empty()) code = s.shim.farewell(slot);
+  const GuestVirt begin(slot.raw() + code.size());
+  const auto moved = disasm::relocate(bytes, address, begin);
   if (!moved) return refuse(address, moved.error().message);
   CHECK(moved->size() == sized->size());
-  TRY(s.shim.write_slot(slot, *moved));
+  code.insert(code.end(), moved->begin(), moved->end());
+  TRY(s.shim.write_slot(slot, code));
   TRY(s.shim.add_entry(address, slot));
   const auto id = static_cast<std::uint32_t>(s.points.size());
   s.points.emplace_back(address, bytes, function);
-  s.slots.push_back({slot, static_cast<std::uint32_t>(moved->size()), address,
+  s.slots.push_back({begin, static_cast<std::uint32_t>(moved->size()), address,
                      static_cast<std::uint8_t>(bytes.size())});
   s.index.insert(address, id);
   return TracepointId{id};
+}
+
+void TracepointTable::set_farewell(GuestVirt address) {
+  state_->farewell = address;
 }
 
 std::size_t TracepointTable::size() const {
@@ -317,6 +328,8 @@ std::span<const TracepointTable::Slot> TracepointTable::slots() const {
 
 Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
   State& s = *state_;
+  TRY(s.shim.check_mapped(machine));
+  s.live.forget();
   s.text.look_again();
   TRY(s.text.trouble());
   const std::vector<bool> unchanged = s.unchanged_functions();
@@ -339,7 +352,15 @@ Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
   std::sort(s.by_address.begin(), s.by_address.end(), [&s](std::uint32_t a, std::uint32_t b) {
     return s.points[a].address < s.points[b].address;
   });
-  return machine.write_code(writes);
+  TRY(machine.write_code(writes));
+  for (const std::uint32_t id : arming) {
+    if (s.live_byte(s.points[id].address) == kInt3) continue;
+    return fail(ErrorCode::MachineGone,
+                fmt::format("the machine says that it wrote a breakpoint at {:#x}, and there is "
+                            "none; start it anew, and do not trust it",
+                            s.points[id].address.raw()));
+  }
+  return {};
 }
 
 bool TracepointTable::is_text_changing(vmm::PausedMachine&) const {
@@ -353,6 +374,7 @@ void TracepointTable::look_again() {
 
 Result<void> TracepointTable::disarm(vmm::PausedMachine& machine) {
   State& s = *state_;
+  TRY(s.shim.check_mapped(machine));
   const auto gone = drop_changed();
   s.changed.insert(s.changed.end(), gone.begin(), gone.end());
   std::vector<vmm::CodeWrite> writes;
@@ -362,12 +384,19 @@ Result<void> TracepointTable::disarm(vmm::PausedMachine& machine) {
     writes.push_back({point.address, std::to_integer<std::uint8_t>(point.original())});
   }
   auto written = machine.write_code(writes);
+  // By what lies there, not by the machine's word: the shim has to stay for any byte that is left.
   std::erase_if(s.by_address, [&](std::uint32_t id) {
     Point& point = s.points[id];
-    const bool restored = written || s.live_byte(point.address) != kInt3;
+    const bool restored = s.live_byte(point.address) != kInt3;
     if (restored) point.stage = Stage::Retired;
     return restored;
   });
+  if (written && any_armed()) {
+    return fail(ErrorCode::MachineGone,
+                fmt::format("the machine says that it restored the guest's code, but {} "
+                            "breakpoints are still there; the shim stays for them",
+                            s.by_address.size()));
+  }
   return written;
 }
 

@@ -41,6 +41,9 @@ class TracepointTable {
   /// Makes the tracepoint: checks, relocates the instruction, writes its slot and table entry.
   /// Nothing of the guest's text changes yet. The same address gives the same id.
   Result<TracepointId> add(GuestVirt address, Policy policy = Policy::Normal);
+  /// A tracepoint at `address` also tells the shim, before its instruction runs and whoever
+  /// listens, that the guest leaves its kernel there (Shim::farewell). Before it is added.
+  void set_farewell(GuestVirt address);
   std::size_t size() const;
   /// Where the displaced instructions run: slot, its size, the instruction's own place and length.
   struct Slot {
@@ -57,13 +60,14 @@ class TracepointTable {
   /// of a change, and what it has read of it before would miss our int3s: let it go on for a
   /// moment.
   bool is_text_changing(vmm::PausedMachine& machine) const;
-  /// Writes int3 over every tracepoint that is not armed, in this one pause; not while
-  /// is_text_changing(). Those whose function is not what it was, or where a kprobe of the guest
+  /// Writes int3 over every tracepoint that is not armed, in this one pause, and looks whether it
+  /// is there then; not while is_text_changing(). Those whose function is not what it was, or where a kprobe of the guest
   /// has come to stand, are dropped: drop_changed() returns them. When it fails, some may have been
   /// written: disarm() restores those.
   Result<void> arm(vmm::PausedMachine& machine);
   /// Restores every armed byte that still is ours. After it, a late trap resumes without firing.
-  /// What could not be restored stays armed.
+  /// What could not be restored stays armed; all of it where the guest runs another kernel now
+  /// (Shim::check_mapped).
   Result<void> disarm(vmm::PausedMachine& machine);
   /// Whether an int3 of ours may stand in the text: then the guest cannot do without the shim.
   bool any_armed() const;

@@ -50,11 +50,12 @@ class FakeMachine final : public vmm::InertMachine {
 
   std::vector<std::size_t> write_calls;  // bytes of each
   std::optional<GuestVirt> refused;  // writing there fails, as QEMU does it: the others are done
+  bool lies = false;                 // says that it wrote, and does not
 
  protected:
   Result<void> write_code_bytes(std::span<const vmm::CodeWrite> writes) override {
     for (const auto& write : writes) {
-      if (write.at == refused) continue;
+      if (write.at == refused || lies) continue;
       ram_[kTextPhys.raw() + write.at.raw() - kText.raw()] = std::byte{write.byte};
     }
     write_calls.push_back(writes.size());
@@ -88,6 +89,14 @@ class FakeShim final : public vmm::Shim {
     return {};
   }
   void remove_entry(GuestVirt address) override { entries.erase(address); }
+  std::vector<std::byte> farewell(GuestVirt slot) const override {
+    return {std::byte{0x90}, static_cast<std::byte>(slot.raw())};
+  }
+  vmm::ShimFate fate() const override { return vmm::ShimFate::There; }
+  Result<void> check_mapped(vmm::PausedMachine&) const override {
+    if (!mapped) return fail(ErrorCode::Invalid, "another kernel");
+    return {};
+  }
   void activate() override {}
   void deactivate() override {}
   Result<void> retire(vmm::PausedMachine&) override { return {}; }
@@ -101,6 +110,7 @@ class FakeShim final : public vmm::Shim {
   std::optional<Registers> waiting(GuestVirt) const override { return {}; }
 
   bool full = false;
+  bool mapped = true;
   std::map<GuestVirt, std::vector<std::byte>> slots;
   std::map<GuestVirt, GuestVirt> entries;
 
@@ -510,6 +520,65 @@ TEST_F(Tracepoints, StayArmedWhereTheirByteCannotBeRestored) {
   EXPECT_FALSE(table_.is_armed(*first));
   EXPECT_TRUE(table_.is_armed(*second));
   EXPECT_TRUE(table_.any_armed()) << "the shim must stay";
+}
+
+TEST_F(Tracepoints, AreNotArmedByAMachineThatOnlySaysSo) {
+  ASSERT_TRUE(table_.add(at(0x005)));
+  machine_.lies = true;
+  auto paused = pause();
+
+  const auto armed = table_.arm(paused);
+
+  ASSERT_FALSE(armed);
+  EXPECT_NE(armed.error().message.find("there is none"), std::string::npos);
+  ASSERT_TRUE(table_.disarm(paused));
+  EXPECT_FALSE(table_.any_armed());
+}
+
+TEST_F(Tracepoints, StayArmedWhereAMachineOnlySaysThatTheyAreRestored) {
+  ASSERT_TRUE(table_.add(at(0x005)));
+  arm();
+  machine_.lies = true;
+  auto paused = pause();
+
+  EXPECT_FALSE(table_.disarm(paused));
+
+  EXPECT_TRUE(table_.any_armed()) << "the shim must stay";
+}
+
+TEST_F(Tracepoints, AreNotWrittenIntoAnotherKernel) {
+  ASSERT_TRUE(table_.add(at(0x005)) && table_.add(at(0x00d)));
+  shim_.mapped = false;
+  auto paused = pause();
+  EXPECT_FALSE(table_.arm(paused));
+  shim_.mapped = true;
+  ASSERT_TRUE(table_.arm(paused));
+  shim_.mapped = false;
+  machine_.write_calls.clear();
+
+  EXPECT_FALSE(table_.disarm(paused));
+
+  EXPECT_TRUE(machine_.write_calls.empty());
+  EXPECT_TRUE(table_.any_armed());
+  EXPECT_TRUE(shim_.entries.contains(at(0x005)));
+}
+
+TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
+  table_.set_farewell(at(0x006));
+  ASSERT_TRUE(table_.add(at(0x005)) && table_.add(at(0x006)));
+
+  const GuestVirt slot = shim_.entries.at(at(0x006));
+  const auto& code = shim_.slots.at(slot);
+
+  ASSERT_EQ(code.size(), 2u + 7 + 5) << "what the shim says, lea, jmp rel32";
+  EXPECT_EQ(code[1], static_cast<std::byte>(slot.raw())) << "for where it stands";
+  EXPECT_EQ(code[2], std::byte{0x48});
+  std::int32_t displacement;
+  std::memcpy(&displacement, code.data() + 5, sizeof displacement);
+  EXPECT_EQ(slot.raw() + 9 + static_cast<std::uint64_t>(displacement), at(0x00d).raw())
+      << "the instruction is displaced to where it is, behind that";
+  EXPECT_EQ(table_.slots()[1].begin.raw(), slot.raw() + 2);
+  EXPECT_EQ(shim_.slots.at(shim_.entries.at(at(0x005))).size(), 6u) << "the others as ever";
 }
 
 TEST_F(Tracepoints, ReportAFullShim) {

@@ -1,0 +1,125 @@
+"""A traced guest starts another kernel without a reset: nothing of ours is written there.
+
+The new kernel knows nothing of the memory that was set aside for the shim. It takes nearly all of its
+memory, fills it and watches it (kexec.c), and writes its verdict to a file, which is read where it
+lies: in the guest's memory, as in test_storm.py.
+"""
+
+import functools
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import guest
+import ringside
+from test_storm import TROUBLE, written_memory
+
+sys.path.append(str(ringside.ROOT / "images"))
+from initramfs import Archive  # noqa: E402
+
+# What vmm/qemu/qemu_command.h sets aside.
+REGION = ("6000000", "7000000")
+REGION_PAGES = 4096
+# Without KASLR, so that the new kernel itself does not lie where the shim did.
+COMMAND_LINE = "console=ttyS0 panic=-1 quiet no_timer_check nokaslr"
+START = f"kexec start /kexec/vmlinuz /kexec/initrd '{COMMAND_LINE}'"
+COUNT = ' { @ = count(); } END { printa("<seen> %@d\\n", @); }'
+# The quotes keep the marks out of the script's own text.
+INIT = f"""#!/bin/sh
+bb=/bin/busybox
+$bb mount -t devtmpfs dev /dev
+$bb mount -t proc proc /proc
+$bb mount -t sysfs sys /sys
+$bb mount -t tmpfs tmp /tmp
+$bb ip link set lo up
+export PATH=/bin
+{{ workload --reads 200 --opens 20 --seconds 3; echo "status $?"
+  kexec watch 5 {REGION[0]} {REGION[1]}; }} > /tmp/report 2>&1
+{{ echo "<verd""ict>"; cat /tmp/report; dmesg | tail -c 1500; echo "</verd""ict>"; }} > /tmp/verdict
+sleep 1000
+"""
+
+
+@functools.cache
+def kexec_program():
+    """The bytes of kexec.c's static program."""
+    source = pathlib.Path(__file__).with_name("kexec.c")
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "kexec"
+        subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-static", "-o", program, source], check=True)
+        return program.read_bytes()
+
+
+def initrd_with_second_kernel(image):
+    """The image's initrd, and beside it a kernel with an initrd of its own to start."""
+    files = guest.images_folder() / image
+    second = Archive()
+    second.file("init", INIT.encode(), 0o755)
+    second.file("bin/kexec", kexec_program(), 0o755)
+    first = Archive()
+    first.file("bin/kexec", kexec_program(), 0o755)
+    first.file("kexec/vmlinuz", (files / "vmlinuz").read_bytes())
+    first.file("kexec/initrd", (files / "initrd").read_bytes() + second.bytes())
+    return (files / "initrd").read_bytes() + first.bytes()
+
+
+class Kexec(unittest.TestCase):
+    def run_into_kexec(self, program, image, cpus, command=START):
+        """A kept guest that starts its second kernel while `program` traces."""
+        images = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        files = images / image
+        shutil.copytree(guest.images_folder() / image, files, symlinks=True)
+        (files / "initrd").write_bytes(initrd_with_second_kernel(image))
+        return self.enterContext(ringside.Run(
+            program, image=image, cpus=cpus, command=command, options=["-q", "--keep"],
+            environment={"RINGSIDE_IMAGES": str(images)}))
+
+    def verdict(self, running):
+        """What the second kernel says, once it lies in the memory of the guest that was left."""
+        deadline = time.monotonic() + ringside.PATIENCE
+        while time.monotonic() < deadline:
+            left = running.qemu()
+            self.assertTrue(left, "the guest ended")
+            for part in written_memory(left[0]):
+                if match := re.search(rb"<verdict>\n([^\0]{1,4000}?)</verdict>\n", part):
+                    return ringside.Outcome(0, match[1].decode(errors="replace"), "")
+            time.sleep(0.5)  # nobody is left who could tell
+        self.fail("no verdict in time")
+
+    def check_left_alone(self, running):
+        verdict = self.verdict(running)
+
+        counts = verdict.counts()
+        self.assertEqual(counts["status"], 0, verdict)
+        self.assertEqual(counts["read"], 200 * counts["rounds"], verdict)
+        self.assertGreater(counts["pages"], REGION_PAGES // 2, "the test looks at the shim's place")
+        self.assertEqual(counts["changed"], 0, verdict)
+        self.assertIsNone(TROUBLE.search(verdict.stdout), verdict)
+
+    def check(self, program, image, cpus):
+        running = self.run_into_kexec(program, image, cpus)
+
+        running.read_until(lambda text: re.search(r"<seen> [1-9]", text))
+        _, stderr = running.process.communicate(timeout=ringside.PATIENCE)
+
+        self.assertEqual(running.process.returncode, 1, stderr)
+        self.assertEqual(stderr, "ringside: tracing ended: the guest has started another kernel "
+                                 "(kexec), which is not traced\n")
+        self.check_left_alone(running)
+
+    def test_nothing_is_written_into_the_kernel_that_follows(self):
+        self.check("fbt::vfs_read:entry" + COUNT, "debian-6.1", 1)
+
+    def test_nor_when_all_of_fbt_is_traced(self):
+        for image in ringside.IMAGES:
+            with self.subTest(image):
+                self.check("fbt:::" + COUNT, image, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
