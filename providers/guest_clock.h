@@ -8,10 +8,15 @@
 // pause lowers it by at most its own length. Thus a time the host makes is never later than the
 // guest's true one, never earlier than a trap already seen, and never runs backwards.
 // Trap times depend on the guest's TSC alone: waiting for the host does not bend them.
-// Pure: the caller reads the TSCs. Hostile TSC values only spoil timestamps.
+// The guest's TSC comes out of its memory and may be forged, or the guest has set it
+// (IA32_TSC_ADJUST, S3): what lies further from the host's own time than a late look explains is
+// not believed, and the host's time is taken. When several traps agree on such a difference the TSC
+// has been set: the time line goes on where it is, at the new difference. So no guest moves the
+// line by more than kBelievedSeconds, ever, and none stops it. Pure: the caller reads the TSCs.
 // Fire context: yes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -41,7 +46,17 @@ std::uint64_t choose_hertz(std::uint64_t host_hertz, std::optional<std::uint32_t
 
 class GuestClock {
  public:
-  explicit GuestClock(TickRate rate) : rate_(rate) {}
+  /// Longer than any trap waits for us: the shim's patience is 3 s at most while we do not answer.
+  static constexpr std::uint64_t kBelievedSeconds = 5;
+  /// So many traps, one after the other, show that the TSC was set.
+  static constexpr unsigned kAgreeing = 3;
+
+  explicit GuestClock(TickRate rate) : GuestClock(rate, rate.hertz()) {}
+  /// Where the guest's TSC does not run at the host's rate.
+  GuestClock(TickRate guest, std::uint64_t host_hertz)
+      : rate_(guest),
+        host_rate_(host_hertz),
+        believed_(static_cast<std::int64_t>(rate_.hertz() * kBelievedSeconds)) {}
 
   /// The time of a trap. `host_tsc` is read after the trap was seen.
   std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc);
@@ -54,13 +69,25 @@ class GuestClock {
   void set_wall(std::uint64_t host_tsc, std::int64_t realtime);
   std::int64_t wall_of_host(std::uint64_t host_tsc) const;
 
+  /// Traps whose TSC was not believed. On any thread.
+  std::uint64_t disbelieved() const { return disbelieved_.load(std::memory_order_relaxed); }
   const TickRate& rate() const { return rate_; }
 
  private:
+  std::uint64_t guest_ticks(std::uint64_t host_tsc) const;
+  std::uint64_t time_at(std::uint64_t ticks) const;
+  bool believes(std::uint64_t seen) const;
+  bool agrees_again(std::uint64_t seen);
+
   TickRate rate_;
+  TickRate host_rate_;
+  std::int64_t believed_;  // guest ticks
   bool has_offset_ = false;
   std::uint64_t offset_ = 0;  // estimate of guest - host; wraps
   std::uint64_t base_ = 0;    // guest ticks minus this are the time line's; fixed at the first trap
+  unsigned agreeing_ = 0;     // traps in a row that were not believed, but are like candidate_
+  std::uint64_t candidate_ = 0;  // guest - host, by the last of them
+  std::atomic<std::uint64_t> disbelieved_{0};
   std::uint64_t last_host_time_ = 0;
   std::uint64_t wall_tsc_ = 0;
   std::int64_t wall_ = 0;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace ringside::providers {
 namespace {
 
@@ -75,6 +77,86 @@ TEST(GuestClock, SurvivesATscFromALyingGuest) {
   const std::uint64_t once = clock.host_time(kHost + 2);
 
   EXPECT_GE(clock.host_time(kHost + 3), once);
+}
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kBelieved = GuestClock::kBelievedSeconds * kSecond;
+
+TEST(GuestClock, OneForgedTscMovesNothing) {
+  GuestClock clock = clock_of_1ghz();
+  const std::uint64_t first = clock.trap_time(1'000, kHost + 1'000);
+
+  for (const std::uint64_t forged :
+       {std::uint64_t{1} << 62, std::uint64_t{1} << 63, kHost, std::uint64_t{0} - kHost}) {
+    const std::uint64_t at = clock.trap_time(forged, kHost + 2'000);
+    EXPECT_EQ(at - first, 1'000u) << "the host's time, for " << forged;
+    EXPECT_EQ(clock.trap_time(2'000, kHost + 2'000) - first, 1'000u);
+  }
+
+  EXPECT_EQ(clock.host_time(kHost + 3'000) - first, 2'000u);
+  EXPECT_EQ(clock.disbelieved(), 4u);
+}
+
+TEST(GuestClock, ManyForgedTscsMoveItByNoMoreThanIsBelieved) {
+  GuestClock clock = clock_of_1ghz();
+  const std::uint64_t first = clock.trap_time(0, kHost);
+  std::uint64_t forged = 0, worst = 0;
+
+  for (int i = 0; i < 10'000; ++i) {
+    forged += kSecond;  // each alone could be a late look's
+    const std::uint64_t host = kHost + 100 * static_cast<std::uint64_t>(i);
+    worst = std::max(worst, clock.trap_time(forged, host) - first);
+    worst = std::max(worst, clock.host_time(host) - first);
+  }
+
+  EXPECT_LE(worst, kBelieved + 1'000'000);
+}
+
+TEST(GuestClock, GoesOnWhereTheGuestSetsItsTsc) {
+  // Back to 0 as a processor does it after S3, far ahead, and back again.
+  GuestClock clock = clock_of_1ghz();
+  std::uint64_t guest = 50 * kSecond, host = kHost;
+  std::uint64_t last = clock.trap_time(guest, host);
+  for (const std::uint64_t set : {std::uint64_t{0}, 5'000 * kSecond, 20 * kSecond}) {
+    guest = set;
+    for (int trap = 0; trap < 10; ++trap) {
+      guest += 1'000, host += 1'000;
+      const std::uint64_t at = clock.trap_time(guest, host);
+      EXPECT_EQ(at - last, 1'000u) << set << " " << trap;
+      last = at;
+    }
+    EXPECT_EQ(clock.host_time(host + 500) - last, 500u);
+  }
+  const std::uint64_t slow_look = clock.trap_time(guest + 1'000, host + 900'000);
+  EXPECT_EQ(slow_look - last, 1'000u) << "and it is the guest's own again";
+  EXPECT_EQ(clock.disbelieved(), 3u * GuestClock::kAgreeing);
+}
+
+TEST(GuestClock, BelievesALateLookAndThatAPauseWasLongerThanTheGuestLost) {
+  GuestClock clock = clock_of_1ghz();
+  clock.trap_time(0, kHost + 4 * kSecond);  // looked at 4 s late
+  EXPECT_EQ(clock.trap_time(5 * kSecond, kHost + 5 * kSecond), kHost + 4 * kSecond + 5 * kSecond);
+  // Ten pauses in which this guest's TSC went on.
+  for (std::uint64_t n = 0; n < 10; ++n) {
+    clock.paused_between(kHost + (6 + n) * kSecond, kHost + (7 + n) * kSecond);
+  }
+  clock.trap_time(20 * kSecond, kHost + 20 * kSecond);
+
+  EXPECT_EQ(clock.disbelieved(), 0u);
+  EXPECT_EQ(clock.host_time(kHost + 21 * kSecond), kHost + 4 * kSecond + 21 * kSecond);
+}
+
+TEST(GuestClock, FollowsATscThatRunsFasterThanTheHosts) {
+  GuestClock clock(TickRate(2'000'000'000), 1'000'000'000);
+  const std::uint64_t first = clock.trap_time(0, kHost);
+
+  for (std::uint64_t second = 1; second < 100; ++second) {
+    EXPECT_EQ(clock.trap_time(2 * kSecond * second, kHost + kSecond * second) - first,
+              kSecond * second);
+  }
+
+  EXPECT_EQ(clock.host_time(kHost + 100 * kSecond) - first, 100 * kSecond);
+  EXPECT_EQ(clock.disbelieved(), 0u);
 }
 
 TEST(GuestClock, WallTimeAdvancesWithTheHost) {

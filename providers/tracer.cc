@@ -117,6 +117,11 @@ class LiveTracer final : public Tracer {
     if (machine_) {
       if (auto losses = machine_->take_losses()) notices.push_back(std::move(*losses));
     }
+    if (clock_ && clock_->disbelieved() != 0 && !std::exchange(told_of_clock_, true)) {
+      notices.push_back(
+          "the guest has set its clock, or lies about it: timestamps go on by the "
+          "host's");
+    }
     return notices;
   }
 
@@ -134,6 +139,7 @@ class LiveTracer final : public Tracer {
   std::unique_ptr<MachineSide> machine_;  // null for the machine `none`
 
   bool started_ = false;
+  bool told_of_clock_ = false;
   // Made by start(); the loop last, so that its thread ends before what it
   // works on.
   std::optional<EngineSink> sink_;
@@ -161,7 +167,8 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   if (!engine.records_fit()) return fail(ErrorCode::Limit, "Enabling exceeds size of buffer");
   const auto guest_khz = guest_ ? guest_->tsc_khz() : std::nullopt;
   sink_.emplace(engine, machine_ && machine_->exit_channel() != nullptr);
-  clock_.emplace(TickRate(choose_hertz(calibration_.hertz(), guest_khz)));
+  const std::uint64_t host_hertz = calibration_.hertz();
+  clock_.emplace(TickRate(choose_hertz(host_hertz, guest_khz)), host_hertz);
   timers_.emplace(profile_->enabled(), machine_ != nullptr);
 
   FireLoopParts parts = loop_parts();
