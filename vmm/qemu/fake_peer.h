@@ -41,12 +41,14 @@ class FakePeer {
 
   // For the part:
 
-  void send(std::string_view bytes) {
+  /// False when the code under test has given up.
+  bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(own_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return;  // the code under test has given up
+      if (sent <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
+    return true;
   }
   /// The next bytes up to and with `end`; what there was when the other side closed.
   std::string receive_until(std::string_view end) {

@@ -17,6 +17,7 @@ constexpr std::size_t kMaxPacket = 64 << 10;  // QEMU's own are at most 4 KiB of
 constexpr unsigned kMaxStrayStops = 16;
 constexpr std::size_t kWindow = 64;  // requests in flight: 16 is half as fast, 256 no faster
 constexpr std::size_t kRegisterBytes = 236;
+constexpr std::chrono::milliseconds kPerWrite(1);  // 35,000 bytes take 0.2 s
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -90,8 +91,18 @@ Result<Registers> decode_registers(std::string_view hex) {
 GdbRemote::GdbRemote(UniqueFd fd, std::chrono::milliseconds patience)
     : socket_(std::move(fd), "QEMU's gdbstub"), patience_(patience) {}
 
-/// The payload of the next packet; acknowledgements and noise before it are skipped.
+template <class T>
+Result<T> GdbRemote::out_of_step(Result<T> answer) {
+  if (!answer) in_step_ = false;
+  return answer;
+}
+
 Result<std::string> GdbRemote::next_packet(Deadline deadline) {
+  return out_of_step(receive_packet(deadline));
+}
+
+/// The payload of the next packet; acknowledgements and noise before it are skipped.
+Result<std::string> GdbRemote::receive_packet(Deadline deadline) {
   for (;;) {
     const std::size_t start = pending_.find('$', consumed_);
     const std::size_t hash =
@@ -116,14 +127,14 @@ Result<std::string> GdbRemote::next_packet(Deadline deadline) {
 }
 
 /// The answer to a request. A stop that was reported late may lie before it.
-Result<std::string> GdbRemote::next_answer() {
-  const Deadline until = deadline();
+Result<std::string> GdbRemote::next_answer(Deadline until) {
   for (unsigned stray = 0; stray < kMaxStrayStops; ++stray) {
     std::string packet = TRY(next_packet(until));
     if (is_end(packet)) return fail(ErrorCode::MachineGone, "the guest has ended");
     if (!is_stop(packet)) return packet;
   }
-  return fail(ErrorCode::Invalid, "QEMU's gdbstub reports stops without end");
+  return out_of_step<std::string>(
+      fail(ErrorCode::Invalid, "QEMU's gdbstub reports stops without end"));
 }
 
 Result<void> GdbRemote::await_stop() {
@@ -133,11 +144,12 @@ Result<void> GdbRemote::await_stop() {
     if (is_end(packet)) return fail(ErrorCode::MachineGone, "the guest has ended");
     if (is_stop(packet)) return {};
   }
-  return fail(ErrorCode::Invalid, "QEMU's gdbstub does not say whether the guest has stopped");
+  return out_of_step<void>(
+      fail(ErrorCode::Invalid, "QEMU's gdbstub does not say whether the guest has stopped"));
 }
 
 Result<void> GdbRemote::expect_ok() {
-  const std::string answer = TRY(next_answer());
+  const std::string answer = TRY(next_answer(deadline()));
   if (answer == "OK") return {};
   return fail(ErrorCode::Invalid,
               fmt::format("QEMU's gdbstub refused a request: {:.20}", printable(answer)));
@@ -172,7 +184,8 @@ Result<Registers> GdbRemote::read_registers(unsigned vcpu) {
   append_packet(request, "g");
   TRY(socket_.send(request, deadline()));
   const Result<void> selected = expect_ok();
-  const std::string answer = TRY(next_answer());  // taken even after a refusal, to stay in step
+  const std::string answer =
+      TRY(next_answer(deadline()));  // taken even after a refusal, to stay in step
   TRY(selected);
   return decode_registers(answer);
 }
@@ -184,6 +197,8 @@ Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes) {
   TRY(expect_ok());
   std::optional<std::uint64_t> refused;
   std::size_t sent = 0;
+  // For all of them: a stub that takes its time for each would keep us for hours.
+  const Deadline until = deadline() + kPerWrite * writes.size();
   for (std::size_t answered = 0; answered < writes.size(); ++answered) {
     if (sent - answered <= kWindow / 2 && sent < writes.size()) {
       request.clear();
@@ -193,7 +208,7 @@ Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes) {
       }
       TRY(socket_.send(request, deadline()));
     }
-    const std::string answer = TRY(next_answer());
+    const std::string answer = TRY(next_answer(until));
     if (answer != "OK" && !refused) refused = writes[answered].at.raw();
   }
   if (refused) {

@@ -28,7 +28,8 @@ Result<Registers> decode_registers(std::string_view hex);
 
 class GdbRemote {
  public:
-  /// `patience`: how long any single answer may take; a loaded host is slow, a dead peer is not.
+  /// `patience`: how long a request may take, some more for each byte of write_bytes; a loaded host
+  /// is slow, a dead peer says nothing.
   explicit GdbRemote(UniqueFd fd, std::chrono::milliseconds patience = std::chrono::seconds(20));
 
   /// Says hello to a stub whose machine has not started yet.
@@ -36,6 +37,8 @@ class GdbRemote {
   /// Returns once every vCPU stands still.
   Result<void> pause();
   Result<void> resume();
+  /// False once an answer was missing or made no sense: later ones cannot be told apart.
+  bool in_step() const { return in_step_; }
   /// Waits until the stub has read what was sent. Before hanging up on a guest that shall run on.
   void await_taken();
 
@@ -50,7 +53,10 @@ class GdbRemote {
  private:
   Deadline deadline() const { return std::chrono::steady_clock::now() + patience_; }
   Result<std::string> next_packet(Deadline deadline);
-  Result<std::string> next_answer();
+  Result<std::string> receive_packet(Deadline deadline);
+  Result<std::string> next_answer(Deadline until);
+  template <class T>
+  Result<T> out_of_step(Result<T> answer);
   Result<void> await_stop();
   Result<void> expect_ok();
 
@@ -58,6 +64,7 @@ class GdbRemote {
   std::chrono::milliseconds patience_;
   std::string pending_;  // received, from consumed_ on not yet looked at
   std::size_t consumed_ = 0;
+  bool in_step_ = true;
 };
 
 }  // namespace ringside::vmm

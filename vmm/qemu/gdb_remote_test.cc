@@ -219,6 +219,24 @@ TEST(GdbRemote, SurvivesHostileAnswers) {
   EXPECT_EQ(pause_against(answers), ErrorCode::Invalid) << "never a stop";
 }
 
+TEST(GdbRemote, GivesUpOnAStubThatTakesItsTimeForEachByte) {
+  constexpr std::size_t kWrites = 400;
+  FakePeer stub([](FakePeer& peer) {
+    for (std::size_t n = 0; n <= kWrites && !peer.receive_packet().empty(); ++n) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      peer.send(gdb_packet("OK"));
+    }
+  });
+  GdbRemote gdb(stub.client(), std::chrono::milliseconds(200));
+  const std::vector<CodeWrite> writes(kWrites, CodeWrite{GuestVirt(0x1000), 0xcc});
+
+  const auto written = gdb.write_bytes(writes);
+
+  ASSERT_FALSE(written) << "though no answer alone took long";
+  EXPECT_EQ(written.error().code, ErrorCode::MachineGone);
+  EXPECT_FALSE(gdb.in_step());
+}
+
 TEST(GdbRemote, GivesUpOnAStubThatSaysNothing) {
   FakePeer stub([](FakePeer& peer) { peer.receive_until("nothing that is ever sent"); });
   GdbRemote gdb(stub.client(), milliseconds(20));

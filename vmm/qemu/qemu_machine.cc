@@ -69,17 +69,24 @@ Result<void> QemuMachine::check_alive() {
 }
 
 /// After a request that failed half-way the answers cannot be told apart any more. Mostly QEMU is
-/// about to end; one that is not has hung, and nothing could ever let its guest go on.
+/// about to end; one that is not has hung or lies, and nothing could ever let its guest go on.
 template <class T>
 Result<T> QemuMachine::judge(Result<T> answer) {
-  if (answer || answer.error().code != ErrorCode::MachineGone) return answer;
+  if (answer || (answer.error().code != ErrorCode::MachineGone && gdb_.in_step())) return answer;
   out_of_step_ = true;
   pollfd ended{watcher_.event_fd(), POLLIN, 0};
-  if (poll(&ended, 1, kEndPatience) == 0 && !keep_) {
+  if (poll(&ended, 1, kEndPatience) != 0) return answer;
+  Error error = std::move(answer).error();
+  error.code = ErrorCode::MachineGone;
+  if (keep_) {
+    error.message += fmt::format("; its guest, of process {}, may stand still", child_.pid());
+  } else {
+    error.message +=
+        "; this QEMU was ended, with its guest: try again, or name another with --qemu";
     child_.kill();
     poll(&ended, 1, kEndPatience);  // so that state() tells whoever sees our error
   }
-  return answer;
+  return Unexpected<Error>(std::move(error));
 }
 
 Result<void> QemuMachine::pause_vcpus() {

@@ -26,7 +26,7 @@ void socket_pair(UniqueFd& a, UniqueFd& b) {
 }
 
 /// Plays the gdbstub: answers every request until the client closes or `limit` were answered.
-void play_stub(FakePeer& peer, std::atomic<int>& pauses, int limit) {
+void play_stub(FakePeer& peer, std::atomic<int>& pauses, int limit, const std::string& stopped) {
   for (int answered = 0; answered < limit; ++answered) {
     const std::string packet = peer.receive_packet();
     if (packet.empty()) return;
@@ -35,23 +35,29 @@ void play_stub(FakePeer& peer, std::atomic<int>& pauses, int limit) {
     if (packet == "g") {
       peer.send(gdb_packet(std::string(1216, '1')));
     } else {
-      peer.send(packet == "?" || packet == "\x03" ? kStopped : gdb_packet("OK"));
+      peer.send(packet == "?" ? kStopped : packet == "\x03" ? stopped : gdb_packet("OK"));
     }
   }
 }
 
 class FakeQemu {
  public:
-  explicit FakeQemu(int stub_limit = 1'000'000, std::string last_words = {})
-      : monitor_([last_words = std::move(last_words)](FakePeer& peer) {
+  /// `stopped`: what the stub says when it is interrupted.
+  explicit FakeQemu(int stub_limit = 1'000'000, std::string last_words = {}, int repeats = 1,
+                    std::string stopped = kStopped)
+      : monitor_([last_words = std::move(last_words), repeats](FakePeer& peer) {
           peer.send("{\"QMP\": {}}\r\n");
           peer.receive_until("\n");
-          peer.send("{\"return\": {}, \"id\": 1}\r\n" + last_words);
+          peer.send("{\"return\": {}, \"id\": 1}\r\n");
+          for (int n = 0; n < repeats && peer.send(last_words); ++n) {
+          }
           if (!last_words.empty()) peer.receive_until("\n");
           peer.send("{\"return\": {\"status\": \"internal-error\"}, \"id\": 2}\r\n");
           peer.receive_until("end");
         }),
-        stub_([this, stub_limit](FakePeer& peer) { play_stub(peer, pauses_, stub_limit); }) {}
+        stub_([this, stub_limit, stopped = std::move(stopped)](FakePeer& peer) {
+          play_stub(peer, pauses_, stub_limit, stopped);
+        }) {}
 
   std::unique_ptr<QemuMachine> machine() {
     MachineConfig config;
@@ -194,6 +200,32 @@ TEST(QemuMachine, ConnectsTheCommandPort) {
 
   EXPECT_EQ(read(qemu.control(), &got, 1), 1);
   EXPECT_EQ(got, 'x');
+}
+
+TEST(QemuMachine, ShutsDownBesideAMonitorThatNeverStopsTalking) {
+  std::string flood;
+  for (int n = 0; n < 100'000; ++n) flood += "{\"event\": \"RTC_CHANGE\"}\r\n";
+  FakeQemu qemu(1'000'000, flood, /*repeats=*/1'000'000);
+  auto machine = qemu.machine();
+  ASSERT_TRUE(machine);
+
+  machine->shut_down();
+
+  EXPECT_EQ(kill(qemu.pid(), 0), -1) << "ended and reaped";
+}
+
+TEST(QemuMachine, EndsAQemuWhoseStubTalksNonsense) {
+  FakeQemu qemu(1'000'000, {}, 1, "$T02thread:01;#00");
+  auto machine = qemu.machine();
+  ASSERT_TRUE(machine);
+
+  const auto paused = PausedMachine::pause(*machine);
+
+  ASSERT_FALSE(paused) << "whether the guest stands still nobody knows";
+  EXPECT_EQ(paused.error().code, ErrorCode::MachineGone);
+  EXPECT_TRUE(paused.error().message.ends_with("name another with --qemu"))
+      << paused.error().message;
+  EXPECT_EQ(machine->state(), MachineState::Died);
 }
 
 TEST(QemuMachine, ShutsDownMoreThanOnce) {

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t kConsoleTail = 16 << 10, kErrorTail = 4 << 10;
 constexpr std::chrono::seconds kMonitorPatience(5);
-constexpr unsigned kMaxReads = 64;  // a chatty guest must not keep us from the other descriptors
+// A chatty guest, or QEMU, must not keep us from the other descriptors.
+constexpr unsigned kMaxReads = 64, kMaxRounds = 16;
 
 void raise_event(const UniqueFd& event) {
   const std::uint64_t one = 1;
@@ -109,32 +110,36 @@ void QemuWatcher::drain_text() {
   if (errors_open_) errors_open_ = drain_into(error_text_, child_.stderr_fd());
 }
 
-/// Until nothing is left: what a query brought along would not wake poll again.
+/// Until nothing is left, as a rule: what a query brought along would not wake poll again.
 void QemuWatcher::follow_monitor() {
-  for (bool more = true; more;) {
-    more = false;
+  for (unsigned round = 0; round < kMaxRounds; ++round) {
     const auto taken = monitor_.take_in();
+    bool more = false, stopped = false;
     while (const auto event = monitor_.next_event()) {
       more = true;
       end_.note(*event);
-      if (event->name == "STOP") check_why_stopped();
+      stopped |= event->name == "STOP";
     }
-    if (taken) continue;
-    monitor_open_ = false;
-    // A monitor that closes is a QEMU that ends; one that talks nonsense cannot be trusted on.
-    if (taken.error().code != ErrorCode::MachineGone) child_.kill();
-    return;
+    if (!taken) {
+      monitor_open_ = false;
+      // A monitor that closes is a QEMU that ends; one that talks nonsense cannot be trusted on.
+      if (taken.error().code != ErrorCode::MachineGone) child_.kill();
+      return;
+    }
+    if (!more || (stopped && !check_why_stopped())) return;
   }
 }
 
 /// QEMU stops a guest that it cannot run on (KVM: an instruction that it cannot emulate) and waits
 /// for somebody to look at it. Nobody will, and it would seem to hang.
-void QemuWatcher::check_why_stopped() {
-  if (paused_by_us_.load(std::memory_order_acquire)) return;
+/// False when it does not answer.
+bool QemuWatcher::check_why_stopped() {
+  if (paused_by_us_.load(std::memory_order_acquire)) return true;
   const auto answer = monitor_.execute("query-status", kMonitorPatience);
-  if (!answer) return;
+  if (!answer) return false;
   const std::string status = json_text(*answer, "status");
   if (status == "internal-error" || status == "io-error") child_.kill();
+  return true;
 }
 
 /// QEMU has ended, so what its sockets hold now is all there will ever be.

@@ -46,7 +46,7 @@ class QemuWatcher {
   void run();
   void drain_text();
   void follow_monitor();
-  void check_why_stopped();
+  bool check_why_stopped();
   void finish();
 
   ChildProcess& child_;

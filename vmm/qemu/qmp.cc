@@ -11,6 +11,7 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kMaxLine = 1 << 20;
+constexpr unsigned kMaxReads = 64;
 constexpr std::size_t kMaxEvents = 256;  // older ones are dropped: only the last say what became
 
 }  // namespace
@@ -96,12 +97,13 @@ Result<nlohmann::json> QmpClient::execute(std::string_view command,
 }
 
 Result<void> QmpClient::take_in() {
-  for (;;) {
+  for (unsigned reads = 0;; ++reads) {
     for (;;) {
       auto message = TRY(next_message());
       if (!message) break;
       keep_if_event(*message);
     }
+    if (reads == kMaxReads) return {};
     const bool got = TRY(socket_.receive_now(pending_));
     if (!got) return {};
   }

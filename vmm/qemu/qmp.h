@@ -34,7 +34,8 @@ class QmpClient {
   Result<void> handshake(std::chrono::milliseconds patience);
   /// The answer's "return" value. Error Invalid with QEMU's own words when it refused.
   Result<nlohmann::json> execute(std::string_view command, std::chrono::milliseconds patience);
-  /// Takes in what has arrived, without waiting. Error MachineGone when QEMU has closed.
+  /// Takes in what has arrived, without waiting; of a QEMU that never stops, as much as fits
+  /// between two looks at other things. Error MachineGone when QEMU has closed.
   Result<void> take_in();
   /// The oldest event not yet taken.
   std::optional<QmpEvent> next_event();
