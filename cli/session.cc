@@ -37,6 +37,7 @@
 #include "dif/engine.h"
 #include "dif/listing.h"
 #include "dif/stack_use.h"
+#include "dif/variables.h"
 #include "dif/verify.h"
 #include "providers/tracer.h"
 #include "vmm/linux/user_names.h"
@@ -98,7 +99,7 @@ class Session {
   std::size_t program_count() const { return std::max<std::size_t>(sources_.program_count(), 1); }
 
   Result<int> trace();
-  Result<void> fit_buffers();
+  Result<void> fit_buffers(const dif::Program& program);
   Result<void> check_deeds() const;
   Result<void> enable_all();
   void announce(const std::vector<std::size_t>& matched) const;
@@ -233,6 +234,7 @@ std::string Session::label(std::size_t program) const {
 /// Enables every clause on every probe that it matches, in the program's order.
 Result<void> Session::enable_all() {
   const Clock::time_point began = Clock::now();
+  std::uint64_t taken = 0;
   std::vector<std::size_t> matched(program_count());
   const auto& clauses = engine_->program().clauses;
   for (std::uint32_t i = 0; i < clauses.size(); ++i) {
@@ -244,6 +246,13 @@ Result<void> Session::enable_all() {
       if (probes.empty() && !line_.settings.zero_matches && !line_.dof_file.empty()) {
         return fail(ErrorCode::NotFound,
                     fmt::format("could not enable tracing: {} does not match any probes",
+                                pattern.to_string()));
+      }
+      taken += probes.size() * dif::enabled_size(clauses[i]);
+      if (taken > dif::kMostEnabled) {
+        return fail(ErrorCode::Limit,
+                    fmt::format("could not enable tracing: too many clauses on too many probes, at "
+                                "{}; trace fewer of them at once",
                                 pattern.to_string()));
       }
       for (const providers::Probe& probe : probes) {
@@ -367,7 +376,7 @@ Result<int> Session::trace_armed(Output& output) {
 }
 
 /// -x bufresize and -x cpu, once it is known how many CPUs there are.
-Result<void> Session::fit_buffers() {
+Result<void> Session::fit_buffers(const dif::Program& program) {
   dif::EngineOptions& options = line_.settings.engine;
   const unsigned vcpus = tracer_->vcpu_count();
   if (options.cpu && *options.cpu >= vcpus) {
@@ -375,6 +384,7 @@ Result<void> Session::fit_buffers() {
                                               "last one is {}",
                                               *options.cpu, vcpus - 1));
   }
+  TRY(dif::check_storage(program, options.string_size));
   const auto plan = dif::plan_buffers(options, vcpus);
   if (!plan) {
     return fail(ErrorCode::Limit,
@@ -419,7 +429,7 @@ Result<int> Session::trace() {
     return fail(ErrorCode::Unsupported,
                 "could not enable tracing: Destructive actions not allowed");
   }
-  TRY(fit_buffers());
+  TRY(fit_buffers(verified->program()));
   engine_ = std::make_unique<dif::Engine>(std::move(*verified), line_.settings.engine,
                                           tracer_->vcpu_count());
   if (guest_.kernel && !line_.settings.raw_user_addresses) {

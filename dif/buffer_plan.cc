@@ -12,12 +12,21 @@ namespace ringside::dif {
 namespace {
 
 constexpr std::uint64_t kShareOfHost = 4;
+constexpr std::uint64_t kShareOfRoom = 8;
 constexpr std::uint64_t kUnknownHost = std::uint64_t{4} << 30;
 
-std::uint64_t most_per_kind() {
+std::uint64_t host_memory() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
   if (pages <= 0 || page <= 0) return kUnknownHost;
-  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / kShareOfHost;
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
+}
+
+std::uint64_t most_per_kind() {
+  const std::uint64_t host = host_memory();
+  std::uint64_t room = host;
+  while (room > 1 && !LazyMemory::is_possible(room)) room /= 2;
+  // With less address space than the host has memory (ulimit -v), the rest of us lives in it, too.
+  return room / (room == host ? kShareOfHost : kShareOfRoom);
 }
 
 std::string_view name_of(BufferKind kind) {

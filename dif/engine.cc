@@ -11,7 +11,9 @@
 #include <atomic>
 
 #include "dif/clause_runner.h"
+#include "dif/variables.h"
 #include "dif/verify.h"
+#include "vmm/base/check.h"
 
 namespace ringside::dif {
 
@@ -19,11 +21,13 @@ namespace {
 
 enum class Request : std::uint32_t { Idle, Asked, Serving, Served };
 
-constexpr std::uint32_t kMostSpeculations = 1 << 16;
+constexpr std::uint32_t kMostSpeculations = 1 << 16;  // each has a buffer for every vCPU
+constexpr std::uint32_t kMostSpeculationBuffers = 1 << 18;
 
 /// Options come from the user; the tables need a little room to work at all.
-EngineOptions usable(EngineOptions options) {
-  options.speculations = std::min(options.speculations, kMostSpeculations);
+EngineOptions usable(EngineOptions options, unsigned vcpus) {
+  options.speculations = std::min(
+      {options.speculations, kMostSpeculations, std::max(kMostSpeculationBuffers / vcpus, 1u)});
   options.buffer_resize = BufferResize::Auto;
   options.string_size = std::clamp<std::uint32_t>(options.string_size, 2, 1 << 20);
   options.scratch_size = std::clamp<std::size_t>(
@@ -33,13 +37,22 @@ EngineOptions usable(EngineOptions options) {
 
 }  // namespace
 
+std::uint64_t enabled_size(const Clause& clause) {
+  constexpr std::uint64_t kPair = 4;  // as much as four values
+  std::uint64_t size = kPair;
+  for (const Action& action : clause.actions) size += action.arguments.size();
+  return size;
+}
+
 struct Engine::State {
   State(VerifiedProgram verified, const EngineOptions& wanted, unsigned vcpus)
       : program(std::move(verified)),
-        plan(*plan_buffers(usable(wanted), vcpus)),  // it lowers, so it does not fail
+        plan(*plan_buffers(usable(wanted, vcpus), vcpus)),  // it lowers, so it does not fail
         runner(program.program(), plan.options, vcpus, shapes),
         collections{Collection(plan.options, vcpus, shapes),
-                    Collection(plan.options, vcpus, shapes)} {}
+                    Collection(plan.options, vcpus, shapes)} {
+    CHECK(check_storage(program.program(), plan.options.string_size));  // the caller's business
+  }
 
   bool switches() const { return plan.options.buffer_policy == BufferPolicy::Switch; }
 

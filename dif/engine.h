@@ -111,10 +111,16 @@ struct Harvest {
   std::vector<std::uint32_t> filled;
 };
 
+/// What enabling a clause on one probe takes: a place for the pair, and for each value that it
+/// records. All clauses on all their probes together may take kMostEnabled, some 300 MB.
+std::uint64_t enabled_size(const Clause& clause);
+inline constexpr std::uint64_t kMostEnabled = 8 << 20;
+
 class Engine {
  public:
   /// Buffers for which the host has no room are made smaller, whatever bufresize says: call
-  /// plan_buffers() first where it says manual.
+  /// plan_buffers() first where it says manual. check_storage() must have been content with the
+  /// program and the size of strings.
   Engine(VerifiedProgram program, const EngineOptions& options, unsigned vcpus);
   ~Engine();
   Engine(const Engine&) = delete;

@@ -1,7 +1,11 @@
 #include "dif/variables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <utility>
 
 namespace ringside::dif {
 
@@ -12,6 +16,16 @@ constexpr std::size_t kLongestBytesKey = 4096;
 
 bool is_by_reference(const ValueType& type) {
   return type.kind == ValueKind::String || type.kind == ValueKind::Bytes;
+}
+
+/// The others live in the dynamic table, or in a slot's own word.
+bool has_storage(const Variable& variable) {
+  return variable.scope != VariableScope::Thread && variable.kind == VariableKind::Scalar &&
+         is_by_reference(variable.type);
+}
+
+std::uint64_t place_size(const ValueType& type, std::uint32_t string_size) {
+  return (stored_size(type, string_size) + std::uint64_t{7}) & ~std::uint64_t{7};
 }
 
 }  // namespace
@@ -47,6 +61,22 @@ std::uint64_t narrow(const ValueType& type, std::uint64_t value) {
   }
 }
 
+Result<void> check_storage(const Program& program, std::uint32_t string_size) {
+  std::set<std::pair<VariableScope, std::uint16_t>> seen;
+  std::uint64_t bytes = 0;
+  for_each_difo(program, [&](const Difo& difo) {
+    for (const Variable& variable : difo.variables) {
+      if (!seen.emplace(variable.scope, variable.id).second) continue;
+      if (has_storage(variable)) bytes += place_size(variable.type, string_size);
+    }
+  });
+  if (bytes <= kMostStorage) return {};
+  return fail(ErrorCode::Limit,
+              fmt::format("the program's variables take {} bytes where strings have {}; at most {} "
+                          "are possible",
+                          bytes, string_size, kMostStorage));
+}
+
 Variables::Variables(const Program& program, const EngineOptions& options, Memory& memory)
     : memory_(memory),
       string_size_(options.string_size),
@@ -64,16 +94,17 @@ void Variables::declare(const Difo& difo) {
     const std::size_t at = variable.id - kFirstUserVariable;
     if (table.size() <= at) table.resize(at + 1);
     table[at].type = variable.type;
+    table[at].has_storage = has_storage(variable);
   }
 }
 
 void Variables::place(Slots& table, std::vector<std::byte>& storage, Arena arena) {
   std::uint64_t used = 0;
   for (Slot& slot : table) {
-    if (!is_by_reference(slot.type)) continue;
+    if (!slot.has_storage) continue;
     slot.offset = used;
     slot.value = make_handle(arena, used);  // never stored: empty, not null
-    used += (stored_size(slot.type, string_size_) + 7u) & ~7u;
+    used += place_size(slot.type, string_size_);
   }
   storage.resize(used);
   memory_.set_arena(arena, storage);

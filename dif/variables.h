@@ -49,6 +49,7 @@ class Variables {
  private:
   struct Slot {
     ValueType type;
+    bool has_storage = false;  // by reference, in the arena of its scope
     std::uint64_t value = 0;   // Integer; by reference: 0 while null
     std::uint64_t offset = 0;  // by reference: into its arena
   };
@@ -76,6 +77,10 @@ class Variables {
 
 /// Bytes that a value of this type occupies.
 std::uint32_t stored_size(const ValueType& type, std::uint32_t string_size);
+/// Global and this-> variables by reference have their place from the start. What they take in
+/// total, with strings of `string_size` bytes, may not be more than kMostStorage: Limit.
+inline constexpr std::uint64_t kMostStorage = 64 << 20;
+Result<void> check_storage(const Program& program, std::uint32_t string_size);
 /// `value` cut to the type's size and extended by its sign, as a register holds it.
 std::uint64_t narrow(const ValueType& type, std::uint64_t value);
 

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "dif/builtin.h"
 #include "dif/insn.h"
@@ -26,7 +28,10 @@ class DifoVerifier {
 
   Result<void> verify() {
     TRY(check_tables());
-    for (const Variable& variable : difo_.variables) TRY(check_variable(variable));
+    for (const Variable& variable : difo_.variables) {
+      TRY(check_variable(variable));
+      declared_.emplace(variable.scope, variable.kind, variable.id);
+    }
     for (pc_ = 0; pc_ < difo_.text.size(); ++pc_) TRY(check_instruction());
     if (Insn{difo_.text.back()}.op() != Opcode::Ret) {
       return fail(ErrorCode::Invalid, "the last instruction is not ret");
@@ -42,7 +47,6 @@ class DifoVerifier {
   }
 
   Result<void> check_tables() const;
-  Result<void> check_type(const ValueType& type, std::uint32_t most, std::string_view what) const;
   Result<void> check_variable(const Variable& variable) const;
   Result<void> check_instruction() const;
   Result<void> check_form(Insn in, Form form) const;
@@ -56,53 +60,23 @@ class DifoVerifier {
   Result<void> check_call(Insn in) const;
 
   const Difo& difo_;
+  std::set<std::tuple<VariableScope, VariableKind, std::uint16_t>> declared_;
   std::size_t pc_ = 0;
 };
 
 Result<void> DifoVerifier::check_tables() const {
   if (difo_.text.empty()) return fail(ErrorCode::Invalid, "there are no instructions");
   if (difo_.text.size() > kMostWords) return fail(ErrorCode::Limit, "the code is too long");
+  if (difo_.variables.size() > kMostTableEntries) {
+    return fail(ErrorCode::Limit, "there are too many variables");
+  }
   if (difo_.integers.size() > kMostTableEntries || difo_.strings.size() > kMostTableEntries) {
     return fail(ErrorCode::Limit, "a constant table is too long");
   }
   if (!difo_.strings.empty() && difo_.strings.back() != '\0') {
     return fail(ErrorCode::Invalid, "the last string constant does not end");
   }
-  return check_type(difo_.result, kMostRecordBytes, "the result");
-}
-
-Result<void> DifoVerifier::check_type(const ValueType& type, std::uint32_t most,
-                                      std::string_view what) const {
-  switch (type.kind) {
-    case ValueKind::Void: return {};
-    case ValueKind::Integer: {
-      const bool fits = type.size == 1 || type.size == 2 || type.size == 4 || type.size == 8;
-      if (fits) return {};
-      break;
-    }
-    case ValueKind::String:
-      if (type.size <= most) return {};
-      break;
-    case ValueKind::Bytes:
-      if (type.size > 0 && type.size <= most) return {};
-      break;
-    case ValueKind::KernelStack:
-      if (type.size >= 8 && type.size % 8 == 0 && type.size <= most) return {};
-      break;
-    case ValueKind::UserStack:  // the process id comes before the frames
-      if (type.size >= 16 && type.size % 8 == 0 && type.size <= most) return {};
-      break;
-    case ValueKind::KernelSymbol:
-    case ValueKind::KernelModule:
-      if (type.size == 8) return {};
-      break;
-    case ValueKind::UserSymbol:
-    case ValueKind::UserModule:
-    case ValueKind::UserAddress:
-      if (type.size == 16) return {};
-      break;
-  }
-  return fail(ErrorCode::Invalid, fmt::format("{} cannot have {} bytes", what, type.size));
+  return check_value_type(difo_.result, kMostRecordBytes, "the result");
 }
 
 Result<void> DifoVerifier::check_variable(const Variable& variable) const {
@@ -121,8 +95,8 @@ Result<void> DifoVerifier::check_variable(const Variable& variable) const {
     return fail(ErrorCode::Invalid,
                 fmt::format("clause-local variable '{}' cannot be an array", variable.name));
   }
-  return check_type(variable.type, kMostReferenceBytes,
-                    fmt::format("variable '{}'", variable.name));
+  return check_value_type(variable.type, kMostReferenceBytes,
+                          fmt::format("variable '{}'", variable.name));
 }
 
 Result<void> DifoVerifier::check_instruction() const {
@@ -228,10 +202,8 @@ Result<void> DifoVerifier::check_variable_use(Insn in, bool stores) const {
     return refuse("there is no built-in variable {:#x}", id);
   }
   const VariableUse use = use_of(in.op());
-  const bool declared = std::ranges::any_of(difo_.variables, [&](const Variable& variable) {
-    return variable.id == id && variable.scope == use.scope && variable.kind == use.kind;
-  });
-  if (!declared) return refuse("variable {:#x} is not declared for this use", id);
+  if (!declared_.contains({use.scope, use.kind, id}))
+    return refuse("variable {:#x} is not declared for this use", id);
   return {};
 }
 
@@ -254,6 +226,39 @@ Result<void> DifoVerifier::check_call(Insn in) const {
 }
 
 }  // namespace
+
+Result<void> check_value_type(const ValueType& type, std::uint32_t most, std::string_view what) {
+  switch (type.kind) {
+    case ValueKind::Void: return {};
+    case ValueKind::Integer: {
+      const bool fits = type.size == 1 || type.size == 2 || type.size == 4 || type.size == 8;
+      if (fits) return {};
+      break;
+    }
+    case ValueKind::String:
+      if (type.size <= most) return {};
+      break;
+    case ValueKind::Bytes:
+      if (type.size > 0 && type.size <= most) return {};
+      break;
+    case ValueKind::KernelStack:
+      if (type.size >= 8 && type.size % 8 == 0 && type.size <= most) return {};
+      break;
+    case ValueKind::UserStack:  // the process id comes before the frames
+      if (type.size >= 16 && type.size % 8 == 0 && type.size <= most) return {};
+      break;
+    case ValueKind::KernelSymbol:
+    case ValueKind::KernelModule:
+      if (type.size == 8) return {};
+      break;
+    case ValueKind::UserSymbol:
+    case ValueKind::UserModule:
+    case ValueKind::UserAddress:
+      if (type.size == 16) return {};
+      break;
+  }
+  return fail(ErrorCode::Invalid, fmt::format("{} cannot have {} bytes", what, type.size));
+}
 
 Result<void> verify_difo(const Difo& difo) {
   return DifoVerifier(difo).verify();

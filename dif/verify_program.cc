@@ -10,6 +10,8 @@
 #include "dif/action_kind.h"
 #include "dif/aggregate_function.h"
 #include "dif/format.h"
+#include "dif/options.h"
+#include "dif/variables.h"
 #include "dif/verify.h"
 #include "dif/verify_shapes.h"
 
@@ -17,6 +19,7 @@ namespace ringside::dif {
 
 namespace {
 
+constexpr std::size_t kMostColumns = 16 << 20;        // of one format: its text is made in memory
 constexpr std::uint64_t kMostClauseBytes = 1u << 31;  // of one record, whose offsets are 32 bits
 
 template <class... Args>
@@ -39,10 +42,16 @@ Result<void> check_format(const Action& action) {
   if (action.format.empty()) return {};
   const auto conversions = parse_format(action.format);
   if (!conversions) return tl::unexpected(conversions.error());
-  std::size_t wanted = 0;
+  std::size_t wanted = 0, columns = 0;
   for (const Conversion& conversion : *conversions) {
+    columns += static_cast<std::size_t>(conversion.width.value_or(0)) +
+               static_cast<std::size_t>(conversion.precision.value_or(0));
     if (conversion.kind == 0 || conversion.takes_aggregation) continue;
     wanted += 1u + conversion.star_width + conversion.star_precision;
+  }
+  if (columns > kMostColumns) {
+    return fail(ErrorCode::Limit,
+                fmt::format("a format is wider than {} columns in total", kMostColumns));
   }
   return expect_arguments(action, wanted);
 }
@@ -316,8 +325,14 @@ bool is_destructive(const Program& program) {
 }
 
 Result<VerifiedProgram> verify_program(Program program) {
+  if (program.clauses.size() > kMostClauses) {
+    return fail(ErrorCode::Limit, fmt::format("there are more than {} clauses", kMostClauses));
+  }
   for (const Aggregation& aggregation : program.aggregations) {
     TRY(check_aggregation(aggregation));
+    for (const ValueType& key : aggregation.keys) {
+      TRY(check_value_type(key, kMostRecordBytes, "a key of @" + aggregation.name));
+    }
   }
   TRY(verify_shapes(program));
   VariableTable variables;
@@ -329,6 +344,7 @@ Result<VerifiedProgram> verify_program(Program program) {
     if (i > 0 && clause.probes != program.clauses[i - 1].probes) alike = i;
     if (clause.repeat) TRY(check_loop(*clause.repeat, alike, i, loops));
   }
+  TRY(check_storage(program, EngineOptions().string_size));
   return VerifiedProgram(std::move(program));
 }
 

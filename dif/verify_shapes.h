@@ -17,7 +17,7 @@ constexpr bool is_aggregate_shape(TypeShape::Kind kind) {
 /// Every index of every shape; and for the shapes that actions print: parts do not contain
 /// themselves, and one value has at most kMostParts.
 Result<void> verify_shapes(const Program& program);
-inline constexpr std::uint64_t kMostParts = 16 << 20;
+inline constexpr std::uint64_t kMostParts = 2 << 20;
 inline constexpr unsigned kDeepestShape = 64;
 
 }  // namespace ringside::dif

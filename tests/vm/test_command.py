@@ -15,14 +15,17 @@ class Command(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def call(self, *words, name=None, environment=None):
-        """Runs the command with exactly these words; through a link called `name` if given."""
+    def call(self, *words, name=None, environment=None, address_space=None):
+        """Runs the command with exactly these words; through a link called `name` if given, and
+        with at most `address_space` bytes (ulimit -v)."""
         program = ringside.binary()
         if name is not None:
             link = self.folder / name
             link.symlink_to(program)
             program = link
-        done = subprocess.run([str(program), *map(str, words)], stdin=subprocess.DEVNULL, text=True,
+        limit = [] if address_space is None else ["prlimit", f"--as={address_space}"]
+        done = subprocess.run([*limit, str(program), *map(str, words)],
+                              stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
                               env=dict(os.environ, **(environment or {})))
         return ringside.Outcome(done.returncode, done.stdout, done.stderr)
@@ -180,6 +183,31 @@ class Command(unittest.TestCase):
         self.assertEqual((outcome.status, outcome.stdout), (3, "saved\n"), outcome)
         self.assertEqual(broken.status, 1, broken)
         self.assertIn(f"{saved}: ", broken.stderr)
+
+    def test_a_saved_program_cannot_take_the_memory_away(self):
+        """In 1 GB of address space: lowered or refused in one line."""
+        saved = self.folder / "x.dof"
+        options = "".join(f"#pragma D option {option}\n" for option in (
+            "bufsize=1t", "aggsize=1t", "dynvarsize=1t", "specsize=1t", "nspec=100000",
+            "strsize=64k", "quiet"))
+        strings = "".join(f's{i} = "";' for i in range(2000))
+        for body, status, text in (("exit(3);", 3, ""),
+                                   (strings + "exit(3);", 1, "variables take 131072000 bytes")):
+            script = self.script(options + "BEGIN {" + body + "}")
+            written = self.call("compile", "-o", saved, "-s", script)
+            outcome = self.call("run", saved, address_space=1 << 30)
+
+            self.assertEqual(written.status, 0, written)
+            self.assertEqual(outcome.status, status, outcome)
+            self.assertIn(text, outcome.stderr)
+            self.assertLessEqual(len(outcome.stderr.splitlines()), 1, outcome)
+
+    def test_no_address_space_at_all_is_one_line(self):
+        outcome = self.call("-q", "-n", "BEGIN { exit(0); }", "-x", "scratchsize=64m",
+                            address_space=64 << 20)
+
+        self.assertEqual(outcome.status, 1)
+        self.assertEqual(outcome.stderr, "ringside: out of memory\n")
 
     def test_libraries_are_read_unless_unwanted(self):
         self.script("inline int answer = 42;\n", "own.d")
