@@ -91,6 +91,7 @@ class Session {
 
  private:
   Result<void> attach();
+  void tell_omissions();
   Result<void> start_processes();
   Result<void> compile();
   Result<void> write_types(std::size_t first);
@@ -163,7 +164,14 @@ Result<void> Session::attach() {
   environment_.emplace(*tracer_, guest_.kernel.get(),
                        guest_.machine ? &guest_.machine->memory() : nullptr);
   report_time("attached", began);
+  tell_omissions();
   return {};
+}
+
+/// What of a guest that shows too much is left out, once.
+void Session::tell_omissions() {
+  if (!guest_.kernel) return;
+  for (const std::string& omission : guest_.kernel->take_omissions()) say(omission);
 }
 
 /// -c and -p on this host, before any thread of ours runs.
@@ -352,6 +360,7 @@ void Session::report_death() const {
 
 /// Nothing will be compiled or enabled any more.
 void Session::end_set_up() {
+  tell_omissions();
   environment_.reset();
   if (guest_.kernel) guest_.kernel->end_set_up();
   malloc_trim(0);

@@ -58,11 +58,12 @@ void check_symbols(const ModuleSymbols& read) {
 }
 
 /// Everything about a module, one number for all of it.
-std::size_t load(const GuestInput& guest, const ModuleLayout& layout, const ModuleHead& head) {
-  const ModuleSymbols symbols = read_module_symbols(guest, layout, head);
+std::size_t load(const GuestInput& guest, const ModuleLayout& layout, const ModuleHead& head,
+                 ModuleBudget& budget) {
+  const ModuleSymbols symbols = read_module_symbols(guest, layout, head, budget);
   check_symbols(symbols);
   std::vector<Kernel::PatchedSite> sites;
-  read_module_sites(guest, layout, head, sites);
+  (void)read_module_sites(guest, layout, head, sites, budget);
   const Kernel::AddressRange text{head.text_base, GuestVirt(head.text_base.raw() + head.text_size)};
   for (const auto& site : sites) {
     CHECK(text.contains(site.address) && site.length > 0 && site.length <= 8);
@@ -88,11 +89,13 @@ std::vector<std::size_t> look(const GuestInput& guest) {
   }
   CHECK(heads->size() <= kMaxModules);
   std::ranges::for_each(*heads, check_head);
+  ModuleBudget budget;
   for (const ModuleHead& head : std::span(*heads).first(std::min(heads->size(), kMostLoaded))) {
-    seen.push_back(load(guest, layout, head));
+    seen.push_back(load(guest, layout, head, budget));
   }
   TypeGraph graph;
-  for (const ModuleBtf& btf : read_module_btf(guest, layout, GuestVirt(kBtfHead))) {
+  for (const ModuleBtf& btf : read_module_btf(guest, layout, GuestVirt(kBtfHead), budget)) {
+    if (!btf.bytes) continue;
     CHECK(btf.bytes->size() <= kMaxBtfBytes);
     seen.push_back(Btf::read(*btf.bytes, nullptr, graph).has_value() ? 1 : 0);
     if (seen.size() > 2 * kMostLoaded) break;

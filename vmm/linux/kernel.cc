@@ -23,7 +23,6 @@ constexpr std::uint32_t kMaxCpus = 8192;              // NR_CPUS on x86-64
 constexpr std::uint64_t kTokenTableBytes = 64 << 10;  // u16 offsets reach no further
 constexpr std::uint64_t kTokenIndexBytes = 512;
 constexpr std::uint32_t kFirstLateState = 2;  // BOOTING and SCHEDULING are 0 and 1 in every kernel
-constexpr std::uint64_t kMaxModuleNames = 256 << 20;  // all modules' names together
 
 Error not_yet() {
   return {ErrorCode::NotFound, "the guest's kernel has not finished booting"};
@@ -138,6 +137,14 @@ struct LoadedModule {
   std::size_t btf_bytes = 0;
 };
 
+/// What a module that is known already goes on taking.
+void charge(const LoadedModule& module, ModuleBudget& budget) {
+  const auto names = module.symbols.names ? module.symbols.names->size() : 0;
+  budget.symbols -= std::min<std::uint64_t>(budget.symbols, module.symbols.symbols.size());
+  budget.name_bytes -= std::min<std::uint64_t>(budget.name_bytes, names);
+  budget.sites -= std::min<std::uint64_t>(budget.sites, module.sites.size());
+}
+
 class LinuxKernel final : public Kernel {
  public:
   explicit LinuxKernel(KernelMemory memory) : memory_(std::move(memory)) {}
@@ -190,7 +197,8 @@ class LinuxKernel final : public Kernel {
   Result<void> load_types();
   Result<void> load_percpu();
   Result<void> load_text();
-  void load_module(const ModuleHead& head, std::span<const ModuleBtf> btfs, LoadedModule& module);
+  void load_module(const ModuleHead& head, std::span<const ModuleBtf> btfs, ModuleBudget& budget,
+                   LoadedModule& module);
   std::shared_ptr<const Btf> module_types(const ModuleBtf& found);
   void rebuild_symbols();
   void gather_sites();
@@ -299,7 +307,7 @@ std::shared_ptr<const Btf> LinuxKernel::module_types(const ModuleBtf& found) {
   for (const auto& [known, types] : known_btf_) {
     if (*known.bytes == *found.bytes) return types;
   }
-  if (known_btf_bytes_ + found.bytes->size() > kMaxBtfBytes) return nullptr;
+  if (known_btf_bytes_ + found.bytes->size() > ModuleBudget().btf_bytes) return nullptr;
   auto btf = Btf::read(*found.bytes, &btf_, types_);
   if (!btf) return nullptr;
   known_btf_bytes_ += found.bytes->size();
@@ -309,18 +317,36 @@ std::shared_ptr<const Btf> LinuxKernel::module_types(const ModuleBtf& found) {
 }
 
 void LinuxKernel::load_module(const ModuleHead& head, std::span<const ModuleBtf> btfs,
-                              LoadedModule& module) {
+                              ModuleBudget& budget, LoadedModule& module) {
   const auto reader = memory_.reader();
   module.head = head;
-  module.symbols = read_module_symbols(reader, *module_layout_, head);
-  module.sites_known = read_module_sites(reader, *module_layout_, head, module.sites);
+  module.symbols = read_module_symbols(reader, *module_layout_, head, budget);
+  if (module.symbols.left_out) {
+    note_omission(
+        fmt::format("module {}: it has more symbols than there is room for, so it has no "
+                    "probes",
+                    head.name));
+  }
+  module.sites_known = read_module_sites(reader, *module_layout_, head, module.sites, budget);
+  if (!module.sites_known) {
+    module.sites.clear();
+    note_omission(
+        fmt::format("module {}: what the kernel patches in it cannot be told, so it has no "
+                    "probes",
+                    head.name));
+  }
   const TextBounds bounds{&reader,
                           {head.text_base, GuestVirt(head.text_base.raw() + head.text_size)}};
   collect_static_call_trampolines(module.symbols.symbols, bounds, module.sites);
   for (const ModuleBtf& btf : btfs) {
     if (btf.module != head.address) continue;
-    module.btf = module_types(btf);
-    if (module.btf) module.btf_bytes = btf.bytes->size();
+    module.btf = btf.bytes ? module_types(btf) : nullptr;
+    if (module.btf) {
+      module.btf_bytes = btf.bytes->size();
+    } else {
+      note_omission(fmt::format(
+          "module {}: its types are too many or make no sense, so it has none", head.name));
+    }
   }
 }
 
@@ -333,29 +359,23 @@ Result<bool> LinuxKernel::refresh_modules() {
       heads.begin(), heads.end(), modules_.begin(), modules_.end(),
       [](const ModuleHead& head, const LoadedModule& module) { return head == module.head; });
   if (same) return false;
+  ModuleBudget budget;
   std::vector<ModuleBtf> btfs;
   const Symbol* btf_modules = symbols_.find("btf_modules", "vmlinux");
   if (btf_modules != nullptr) {
-    btfs = read_module_btf(reader, *module_layout_, btf_modules->address);
+    btfs = read_module_btf(reader, *module_layout_, btf_modules->address, budget);
   }
   std::vector<LoadedModule> loaded;
-  std::uint64_t symbols = 0, names = 0;
   for (const ModuleHead& head : heads) {
     LoadedModule& module = loaded.emplace_back();
-    // Every module's own tables are bounded; this bounds a list full of large ones.
-    if (symbols > kMaxSymbols || names > kMaxModuleNames) {
-      module.head = head;
-      continue;
-    }
     const auto known = std::find_if(modules_.begin(), modules_.end(),
                                     [&](const LoadedModule& old) { return old.head == head; });
     if (known != modules_.end()) {
       module = *known;
+      charge(module, budget);
     } else {
-      load_module(head, btfs, module);
+      load_module(head, btfs, budget, module);
     }
-    symbols += module.symbols.symbols.size();
-    names += module.symbols.names ? module.symbols.names->size() : 0;
   }
   modules_ = std::move(loaded);
   rebuild_symbols();
@@ -407,6 +427,13 @@ void LinuxKernel::gather_sites() {
 }
 
 }  // namespace
+
+void Kernel::note_omission(std::string text) {
+  constexpr std::size_t kMostTold = 32;  // of a guest that makes up modules
+  if (omitted_.size() >= kMostTold || !omitted_.insert(text).second) return;
+  omissions_.push_back(std::move(text));
+  if (omitted_.size() == kMostTold) omissions_.push_back("more was left out, and is not told");
+}
 
 Result<std::unique_ptr<Kernel>> Kernel::discover(vmm::Machine& machine) {
   auto kernel = std::make_unique<LinuxKernel>(TRY(find_kernel_memory(machine)));

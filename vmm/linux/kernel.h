@@ -8,9 +8,11 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "vmm/base/c_type.h"
@@ -128,10 +130,20 @@ class Kernel {
   };
   virtual std::span<const PatchedSite> patched_sites() const = 0;
 
+  /// What of the guest's was left out because it would take too much of our memory, a line for the
+  /// user each; empty from then on.
+  std::vector<std::string> take_omissions() { return std::exchange(omissions_, {}); }
+  /// For who reads the guest's tables. The same text is told once, and only so many are.
+  void note_omission(std::string text);
+
   /// Gives back what only compiling and setting up probes need, which is more than all the rest:
   /// types() has the built-in ones left, prototype() and patched_sites() nothing, and the module
   /// list is not read again.
   virtual void end_set_up() {}
+
+ private:
+  std::vector<std::string> omissions_;
+  std::set<std::string> omitted_;
 };
 
 }  // namespace ringside::guest_linux

@@ -18,12 +18,10 @@ namespace ringside::guest_linux {
 
 namespace {
 
-constexpr std::size_t kNameBytes = 56;        // MODULE_NAME_LEN on 64-bit
-constexpr std::uint32_t kStateLive = 0;       // enum module_state
-constexpr std::uint64_t kMaxText = 64 << 20;  // the module area is 1.5 GiB, no module is this big
-constexpr std::uint64_t kMaxNames = 64 << 20;
+constexpr std::size_t kNameBytes = 56;         // MODULE_NAME_LEN on 64-bit
+constexpr std::uint32_t kStateLive = 0;        // enum module_state
+constexpr std::uint64_t kMaxText = 64 << 20;   // the module area is 1.5 GiB, no module is this big
 constexpr std::uint64_t kMaxSymbolName = 512;  // KSYM_NAME_LEN
-constexpr std::uint64_t kMaxAllBtf = 512 << 20;
 
 /// Elf64_Sym (ELF-64 object file format, symbol table).
 struct ElfSymbol {
@@ -182,7 +180,7 @@ Result<std::vector<ModuleHead>> list_modules(const GuestReader& kernel, const Mo
 }
 
 ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout& layout,
-                                  const ModuleHead& module) {
+                                  const ModuleHead& module, ModuleBudget& budget) {
   const auto tables = load_field<std::uint64_t>(kernel, module.address, layout.kallsyms);
   if (!tables) return {};
   const GuestVirt at(*tables);
@@ -190,6 +188,7 @@ ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout&
   const auto count = load_field<std::uint32_t>(kernel, at, layout.num_symtab);
   const auto strtab = load_field<std::uint64_t>(kernel, at, layout.strtab);
   if (!symtab || !count || !strtab || *count > kMaxModuleSymbols) return {};
+  if (!ModuleBudget::take(budget.symbols, *count)) return {nullptr, {}, true};
   std::vector<ElfSymbol> elf(*count);
   if (!kernel.read(GuestVirt(*symtab), std::as_writable_bytes(std::span(elf)))) return {};
 
@@ -200,7 +199,8 @@ ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout&
   }
   std::uint64_t names_end = 0;
   for (const ElfSymbol& symbol : elf) names_end = std::max<std::uint64_t>(names_end, symbol.name);
-  names_end = std::min(names_end + kMaxSymbolName, kMaxNames);
+  names_end += kMaxSymbolName;
+  if (!ModuleBudget::take(budget.name_bytes, names_end)) return {nullptr, {}, true};
   const auto bytes = read_up_to(kernel, GuestVirt(*strtab), names_end);
 
   // SAFETY: char may alias any bytes.
@@ -219,17 +219,18 @@ ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout&
 }
 
 bool read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
-                       const ModuleHead& module, std::vector<Kernel::PatchedSite>& sites) {
+                       const ModuleHead& module, std::vector<Kernel::PatchedSite>& sites,
+                       ModuleBudget& budget) {
   const TextBounds bounds{&kernel,
                           {module.text_base, GuestVirt(module.text_base.raw() + module.text_size)}};
   const auto collect = [&](const std::optional<ModuleLayout::Table>& table,
                            std::uint64_t entry_bytes, auto collector) {
-    if (!table) return true;  // this kernel's modules have no such table
+    if (!table) return true;  // this kernel's modules have none
     const auto at = load_field<std::uint64_t>(kernel, module.address, table->pointer);
     const auto count = load_field<std::uint32_t>(kernel, module.address, table->count);
-    if (!at || !count || *count > kMaxTableEntries - sites.size()) return false;
-    const auto bytes = read_up_to(kernel, GuestVirt(*at), *count * entry_bytes);
-    if (bytes.size() != *count * entry_bytes) return false;
+    if (!at || !count || !ModuleBudget::take(budget.sites, *count)) return false;
+    std::vector<std::byte> bytes(*count * entry_bytes);
+    if (!kernel.read(GuestVirt(*at), bytes)) return false;
     collector(ImageView{GuestVirt(*at), bytes}, bounds, sites);
     return true;
   };
@@ -239,10 +240,9 @@ bool read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
 }
 
 std::vector<ModuleBtf> read_module_btf(const GuestReader& kernel, const ModuleLayout& layout,
-                                       GuestVirt btf_modules) {
+                                       GuestVirt btf_modules, ModuleBudget& budget) {
   std::vector<ModuleBtf> found;
   if (!layout.btf) return found;
-  std::uint64_t total = 0;
   walk_list(kernel, btf_modules, [&](GuestVirt node) {
     const GuestVirt entry(node.raw() - layout.btf->list);
     const auto module = load_field<std::uint64_t>(kernel, entry, layout.btf->module);
@@ -250,9 +250,11 @@ std::vector<ModuleBtf> read_module_btf(const GuestReader& kernel, const ModuleLa
     if (!module || !btf) return true;
     const auto data = load_field<std::uint64_t>(kernel, GuestVirt(*btf), layout.btf->data);
     const auto size = load_field<std::uint32_t>(kernel, GuestVirt(*btf), layout.btf->data_size);
-    if (!data || !size || *size > kMaxBtfBytes) return true;
-    total += *size;
-    if (total > kMaxAllBtf) return false;
+    if (!data || !size) return true;
+    if (!ModuleBudget::take(budget.btf_bytes, *size)) {
+      found.push_back({GuestVirt(*module), nullptr});
+      return true;
+    }
     auto bytes = std::make_shared<std::vector<std::byte>>(*size);
     if (kernel.read(GuestVirt(*data), *bytes)) {
       found.push_back({GuestVirt(*module), std::move(bytes)});

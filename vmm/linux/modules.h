@@ -20,6 +20,24 @@ namespace ringside::guest_linux {
 inline constexpr std::size_t kMaxModules = 4096;
 inline constexpr std::uint32_t kMaxModuleSymbols = 1 << 20;
 
+/// What all modules together may take of our memory. A list of modules that all name the same large
+/// table would take each one's limit thousands of times. Debian's modules, all loaded, take a
+/// tenth.
+struct ModuleBudget {
+  std::uint64_t symbols = 1 << 20;
+  std::uint64_t name_bytes = 64 << 20;
+  std::uint64_t sites = 1 << 20;
+  std::uint64_t btf_bytes = 32 << 20;
+  std::uint64_t orc_entries = 8 << 20;
+
+  /// Takes `wanted` of what is left of one of them; false, and nothing is taken, when it is more.
+  static bool take(std::uint64_t& left, std::uint64_t wanted) {
+    if (wanted > left) return false;
+    left -= wanted;
+    return true;
+  }
+};
+
 /// Offsets in struct module and its companions, in bytes.
 struct ModuleLayout {
   std::uint32_t list, name, state, kallsyms;
@@ -52,6 +70,7 @@ struct ModuleHead {
 struct ModuleSymbols {
   std::shared_ptr<const std::string> names;  // the symbols' names view into it
   std::vector<Symbol> symbols;               // in the module's own order
+  bool left_out = false;
 };
 
 /// The modules that are loaded and live, in list order. Invalid when the list cannot be walked.
@@ -59,22 +78,23 @@ Result<std::vector<ModuleHead>> list_modules(const GuestReader& kernel, const Mo
                                              GuestVirt modules);
 
 /// The module's symbols as /proc/kallsyms shows them, but for names that are not printable; empty
-/// when they cannot be read.
+/// when they cannot be read, and when they are more than is left: then `left_out` says so.
 ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout& layout,
-                                  const ModuleHead& module);
+                                  const ModuleHead& module, ModuleBudget& budget);
 
 /// Appends the addresses that the kernel patches or looks up inside the module's text. False when a
-/// table of the module cannot be read whole: then nothing in it may be probed.
+/// table that the module has cannot be read whole or is more than is left: then nothing may be
+/// written to its text.
 [[nodiscard]] bool read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
                                      const ModuleHead& module,
-                                     std::vector<Kernel::PatchedSite>& sites);
+                                     std::vector<Kernel::PatchedSite>& sites, ModuleBudget& budget);
 
 /// A module's split BTF by the address of its struct module.
 struct ModuleBtf {
   GuestVirt module;
-  std::shared_ptr<const std::vector<std::byte>> bytes;
+  std::shared_ptr<const std::vector<std::byte>> bytes;  // null: left out, for want of room
 };
 std::vector<ModuleBtf> read_module_btf(const GuestReader& kernel, const ModuleLayout& layout,
-                                       GuestVirt btf_modules);
+                                       GuestVirt btf_modules, ModuleBudget& budget);
 
 }  // namespace ringside::guest_linux

@@ -35,6 +35,7 @@ ModuleLayout layout() {
 
 struct Modules : testing::Test {
   fakes::SparseGuest guest;
+  ModuleBudget budget;
 
   static std::uint64_t module_at(std::uint64_t i) { return kModule + i * kStride; }
   static std::uint64_t node_at(std::uint64_t i) { return module_at(i) + 8; }
@@ -152,7 +153,7 @@ struct ModuleTables : Modules {
 };
 
 TEST_F(ModuleTables, DefinedSymbolsAreRead) {
-  const auto read = read_module_symbols(guest, layout(), head);
+  const auto read = read_module_symbols(guest, layout(), head, budget);
 
   ASSERT_EQ(read.symbols.size(), 1u) << "neither the undefined one nor the one without a name";
   EXPECT_EQ(read.symbols[0].name, "lo_ioctl");
@@ -163,7 +164,7 @@ TEST_F(ModuleTables, DefinedSymbolsAreRead) {
 TEST_F(ModuleTables, NamesThatWouldSteerTheTerminalAreLeftOut) {
   guest.put_text(kStrtab + 1, "lo_\x1b[2J");
 
-  EXPECT_TRUE(read_module_symbols(guest, layout(), head).symbols.empty());
+  EXPECT_TRUE(read_module_symbols(guest, layout(), head, budget).symbols.empty());
 }
 
 /// A table of as many symbols as there may be, each of which begins one text without an end.
@@ -201,13 +202,14 @@ TEST(ModuleSymbolsOf, AMillionNamesWithoutAnEndAreLeftOutSoon) {
   without_types.typetab.reset();
   const ModuleHead head{GuestVirt(kModule), "loop", GuestVirt(kText), 0x800};
 
-  EXPECT_TRUE(read_module_symbols(EndlessNames(), without_types, head).symbols.empty());
+  ModuleBudget budget;
+  EXPECT_TRUE(read_module_symbols(EndlessNames(), without_types, head, budget).symbols.empty());
 }
 
 TEST_F(ModuleTables, AnAbsurdNumberOfSymbolsIsNone) {
   guest.put(kTables + 8, UINT32_MAX);
 
-  EXPECT_TRUE(read_module_symbols(guest, layout(), head).symbols.empty());
+  EXPECT_TRUE(read_module_symbols(guest, layout(), head, budget).symbols.empty());
 }
 
 TEST_F(ModuleTables, JumpLabelsOfTheModuleAreSites) {
@@ -217,21 +219,38 @@ TEST_F(ModuleTables, JumpLabelsOfTheModuleAreSites) {
   guest.put(entry + 8, std::uint64_t{0});
   std::vector<Kernel::PatchedSite> sites;
 
-  EXPECT_TRUE(read_module_sites(guest, layout(), head, sites));
+  EXPECT_TRUE(read_module_sites(guest, layout(), head, sites, budget));
 
   ASSERT_EQ(sites.size(), 1u);
   EXPECT_EQ(sites[0].address.raw(), kText + 0x20);
 }
 
-TEST_F(ModuleTables, ATableThatCannotBeReadWholeIsSaid) {
+/// What lies in the tables of one module counts for all that name the same.
+TEST_F(ModuleTables, SymbolsOfAllModulesTogetherHaveABudget) {
+  budget.symbols = 10;
+
+  EXPECT_FALSE(read_module_symbols(guest, layout(), head, budget).left_out);
+  EXPECT_FALSE(read_module_symbols(guest, layout(), head, budget).left_out);
+  const auto third = read_module_symbols(guest, layout(), head, budget);
+
+  EXPECT_TRUE(third.left_out) << "4 of each";
+  EXPECT_TRUE(third.symbols.empty());
+  budget = {.name_bytes = 100};
+  EXPECT_TRUE(read_module_symbols(guest, layout(), head, budget).left_out);
+}
+
+TEST_F(ModuleTables, SitesThatCannotBeHadCloseTheModule) {
   std::vector<Kernel::PatchedSite> sites;
-  EXPECT_FALSE(read_module_sites(guest, layout(), head, sites)) << "nothing is mapped there";
-
+  EXPECT_FALSE(read_module_sites(guest, layout(), head, sites, budget)) << "not mapped";
+  guest.put(kTables + 0x400, std::array<std::uint64_t, 2>{});
+  EXPECT_TRUE(read_module_sites(guest, layout(), head, sites, budget));
+  budget.sites = 0;
+  EXPECT_FALSE(read_module_sites(guest, layout(), head, sites, budget)) << "no room";
+  budget = {};
   guest.put(kModule + 112, UINT32_MAX);
-  EXPECT_FALSE(read_module_sites(guest, layout(), head, sites)) << "an absurd length";
-
+  EXPECT_FALSE(read_module_sites(guest, layout(), head, sites, budget)) << "absurd";
   guest.put(kModule + 112, std::uint32_t{0});
-  EXPECT_TRUE(read_module_sites(guest, layout(), head, sites)) << "an empty one";
+  EXPECT_TRUE(read_module_sites(guest, layout(), head, sites, budget)) << "there are none";
 }
 
 TEST_F(Modules, TypesAreFoundByTheirModule) {
@@ -244,11 +263,15 @@ TEST_F(Modules, TypesAreFoundByTheirModule) {
   guest.put(kBtf + 8, std::uint32_t{4});
   guest.put(kData, std::uint32_t{0x0001'eb9f});
 
-  const auto found = read_module_btf(guest, layout(), GuestVirt(kHead));
+  const auto found = read_module_btf(guest, layout(), GuestVirt(kHead), budget);
 
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].module.raw(), kModule);
   EXPECT_EQ(found[0].bytes->size(), 4u);
+  budget.btf_bytes = 3;
+  const auto left_out = read_module_btf(guest, layout(), GuestVirt(kHead), budget);
+  ASSERT_EQ(left_out.size(), 1u);
+  EXPECT_EQ(left_out[0].bytes, nullptr);
 }
 
 TEST(ModuleLayoutOf, TypesWithoutModulesIsNone) {

@@ -17,15 +17,20 @@ std::vector<std::byte> copy(const GuestReader& reader, GuestVirt at, std::uint64
   return bytes;
 }
 
-void add_table(const GuestReader& reader, StackTables& tables, Kernel::AddressRange text,
-               GuestVirt addresses, GuestVirt entries, std::uint64_t count) {
-  const std::uint64_t bounded = count <= kMaxOrcEntries ? count : 0;
+/// False when there is no room for the table: frames of that text are walked by frame pointers.
+bool add_table(const GuestReader& reader, StackTables& tables, Kernel::AddressRange text,
+               GuestVirt addresses, GuestVirt entries, std::uint64_t count, ModuleBudget& budget) {
+  const bool fits = ModuleBudget::take(budget.orc_entries, count);
+  const std::uint64_t bounded = fits ? count : 0;
   const auto address_bytes = copy(reader, addresses, bounded * kOrcAddressBytes);
   const auto entry_bytes = copy(reader, entries, bounded * kOrcEntryBytes);
   tables.add(text, {addresses, address_bytes}, entry_bytes);
+  return fits;
 }
 
-void add_vmlinux(const GuestReader& reader, const SymbolTable& symbols, StackTables& tables) {
+void add_vmlinux(const GuestReader& reader, Kernel& kernel, StackTables& tables,
+                 ModuleBudget& budget) {
+  const SymbolTable& symbols = kernel.symbols();
   const Module& vmlinux = symbols.modules()[0];
   const Kernel::AddressRange text{vmlinux.text_base,
                                   GuestVirt(vmlinux.text_base.raw() + vmlinux.text_size)};
@@ -39,10 +44,13 @@ void add_vmlinux(const GuestReader& reader, const SymbolTable& symbols, StackTab
     return;
   }
   const std::uint64_t count = (stop->address.raw() - addresses->address.raw()) / kOrcAddressBytes;
-  add_table(reader, tables, text, addresses->address, entries->address, count);
+  if (!add_table(reader, tables, text, addresses->address, entries->address, count, budget)) {
+    kernel.note_omission("vmlinux: its unwinding table is too large, so stacks may be short");
+  }
 }
 
-void add_modules(const GuestReader& reader, Kernel& kernel, StackTables& tables) {
+void add_modules(const GuestReader& reader, Kernel& kernel, StackTables& tables,
+                 ModuleBudget& budget) {
   const TypeGraph& types = kernel.types();
   const auto layout = ModuleLayout::from(types);
   const Symbol* list = kernel.symbols().find("modules", "vmlinux");
@@ -58,8 +66,14 @@ void add_modules(const GuestReader& reader, Kernel& kernel, StackTables& tables)
       return load_field<std::uint64_t>(reader, head.address, *offset).value_or(0);
     };
     const std::uint64_t count = word(count_at) & UINT32_MAX;
-    add_table(reader, tables, {head.text_base, GuestVirt(head.text_base.raw() + head.text_size)},
-              GuestVirt(word(addresses_at)), GuestVirt(word(entries_at)), count);
+    const Kernel::AddressRange text{head.text_base,
+                                    GuestVirt(head.text_base.raw() + head.text_size)};
+    const bool fits = add_table(reader, tables, text, GuestVirt(word(addresses_at)),
+                                GuestVirt(word(entries_at)), count, budget);
+    if (!fits) {
+      kernel.note_omission("module " + head.name +
+                           ": its unwinding table is too large, so stacks may be short");
+    }
   }
 }
 
@@ -67,8 +81,9 @@ void add_modules(const GuestReader& reader, Kernel& kernel, StackTables& tables)
 
 StackTables StackTables::load(const GuestReader& reader, Kernel& kernel) {
   StackTables tables;
-  if (!kernel.symbols().modules().empty()) add_vmlinux(reader, kernel.symbols(), tables);
-  add_modules(reader, kernel, tables);
+  ModuleBudget budget;
+  if (!kernel.symbols().modules().empty()) add_vmlinux(reader, kernel, tables, budget);
+  add_modules(reader, kernel, tables, budget);
   tables.seal();
   return tables;
 }
