@@ -44,6 +44,7 @@ class ClauseRunner {
   RecordedProcesses& recorded_processes() { return recorded_processes_; }
 
  private:
+  friend class testing::StatePeer;
   struct Ecb {
     EcbInfo info;
     const Clause* clause;

@@ -18,6 +18,10 @@
 
 namespace ringside::dif {
 
+namespace testing {
+class StatePeer;
+}
+
 class DynamicTable {
  public:
   explicit DynamicTable(std::size_t size);
@@ -43,6 +47,7 @@ class DynamicTable {
   static std::uint64_t random_seed();
 
  private:
+  friend class testing::StatePeer;
   static constexpr std::size_t kUnit = 16;
   static constexpr std::size_t kClasses = 48;  // sizes from 48 bytes up, two to each doubling
 

@@ -1,6 +1,7 @@
 // Dispatch, and the subroutines about numbers and memory.
 #include "dif/subroutines.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -25,6 +26,13 @@ std::optional<unsigned> digit_value(char c) {
   return std::nullopt;
 }
 
+/// What an earlier clause left in scratch is nobody's to see.
+Result<std::uint64_t, Fault> zeroed(Memory& memory, std::uint64_t size) {
+  const std::uint64_t handle = TRY(memory.allocate(size));
+  if (size != 0) std::ranges::fill(TRY(memory.writable(handle, size)), std::byte{0});
+  return handle;
+}
+
 }  // namespace
 
 Subroutines::Subroutines(Memory& memory, BuiltinVariables& builtins)
@@ -47,7 +55,7 @@ Result<std::uint64_t, Fault> Subroutines::call(Subroutine which, Arguments a) {
     case Subroutine::Copyin: return copyin(a);
     case Subroutine::Copyinstr: return copyinstr(a);
     case Subroutine::Strlen: return strlen(a);
-    case Subroutine::Alloca: return memory_.allocate(a[0].value);
+    case Subroutine::Alloca: return zeroed(memory_, a[0].value);
     case Subroutine::Bcopy: return bcopy(a);
     case Subroutine::Copyinto: return copyinto(a);
     case Subroutine::Strjoin: return strjoin(a);

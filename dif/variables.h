@@ -14,6 +14,10 @@
 
 namespace ringside::dif {
 
+namespace testing {
+class StatePeer;
+}
+
 /// One key of an associative array or one argument of a call.
 struct TupleValue {
   std::uint64_t value = 0;
@@ -47,6 +51,7 @@ class Variables {
   DynamicDrops take_dynamic_drops() { return std::exchange(dynamic_drops_, {}); }
 
  private:
+  friend class testing::StatePeer;
   struct Slot {
     ValueType type;
     bool has_storage = false;  // by reference, in the arena of its scope

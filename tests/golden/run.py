@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the golden tests: D scripts with what they must print.
 
-Usage: tests/golden/run.py [-k PATTERN] [-j JOBS] [--update] [--skipped] [--list]
+Usage: tests/golden/run.py [-k PATTERN] [-j JOBS] [--state] [--update] [--skipped] [--list]
 
 A test is one file, tests/golden/CATEGORY/NAME.d; README.md beside this file describes its form.
 Progress and diffs go to stderr; the last line on stdout is "N passed, N failed", and ", N skipped"
@@ -253,6 +253,51 @@ def run_all(build, wanted="", jobs=2, rewrite=False):
     return passed, failed, skipped
 
 
+def save(test, ringside, folder):
+    """Compiles a test's script to a file of that folder; None when it is not meant to compile."""
+    if {"SKIP", "RUN", "TAG", "STDIN"} & set(test.header):
+        return None
+    home = pathlib.Path(folder, test.name)
+    home.mkdir(parents=True)
+    script = test.path.name
+    shutil.copy(test.path, home)
+    for extra in test.header.get("FILE", []):
+        source = test.path.parent / extra
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, home / source.name)
+    _, *words = command(test, ringside, script)
+    status, _, _ = execute([ringside, "compile", "-o", "saved.dof", *words], home,
+                           surroundings(test, ringside, script), b"", 60)
+    return home / "saved.dof" if status == 0 else None
+
+
+def check_state(build, wanted="", jobs=2):
+    """Fires what each script compiles to 10,000 times (state_check.cc says what is compared);
+    returns how many passed, failed and were skipped. What does not compile is not counted."""
+    ringside = pathlib.Path(build).resolve() / "ringside"
+    checker = pathlib.Path(build).resolve() / "tests/golden/golden_state_check"
+    tests, _ = collect(wanted)
+    count = {"same": 0, "differs": 0, "skipped": 0}
+    with tempfile.TemporaryDirectory(prefix="golden.") as folder:
+
+        def check(test):
+            saved = save(test, ringside, folder)
+            if saved is None:
+                return "none", ""
+            status, out, _ = execute([checker, saved], folder, None, b"", 300)
+            word, _, why = out.decode().rpartition("saved.dof: ")[2].strip().partition(": ")
+            return (word, why) if word in count else ("differs", f"ended with status {status}")
+
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            for test, (word, why) in zip(tests, pool.map(check, tests)):
+                if word == "none":
+                    continue
+                count[word] += 1
+                if word == "differs":
+                    print(f"golden: {test.name} FAILED: firing 10,001 is not as a first one with the "
+                          f"same variables: {why}", file=sys.stderr, flush=True)
+    return count["same"], count["differs"], count["skipped"]
+
+
 def try_skipped(build, wanted):
     """Names the tests whose SKIP can go."""
     ringside = pathlib.Path(build).resolve() / "ringside"
@@ -267,6 +312,8 @@ def main():
     parser.add_argument("-k", metavar="PATTERN", default="",
                         help="run only tests whose category/name matches this regular expression")
     parser.add_argument("-j", type=int, default=2, help="how many at a time (2)")
+    parser.add_argument("--state", action="store_true",
+                        help="fire what the scripts compile to 10,000 times, and compare state")
     parser.add_argument("--update", action="store_true",
                         help="write what was printed into the tests that fail, for review")
     parser.add_argument("--skipped", action="store_true",
@@ -282,7 +329,10 @@ def main():
     build = os.environ.get("RINGSIDE_BUILD", ROOT / "build")
     if options.skipped:
         return try_skipped(build, options.k)
-    passed, failed, skipped = run_all(build, options.k, options.j, options.update)
+    if options.state:
+        passed, failed, skipped = check_state(build, options.k, options.j)
+    else:
+        passed, failed, skipped = run_all(build, options.k, options.j, options.update)
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 0 if passed and not failed else 1
 
