@@ -60,6 +60,11 @@ std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern
   return {};
 }
 
+std::string TracerEnvironment::type_module(TypeId id) {
+  const auto module = kernel_ != nullptr ? kernel_->module_of(id) : std::nullopt;
+  return module ? kernel_->symbols().modules()[*module].name : std::string();
+}
+
 std::optional<d::KernelVariable> TracerEnvironment::kernel_variable(std::string_view module,
                                                                     std::string_view name) {
   if (kernel_ == nullptr) return std::nullopt;
@@ -70,7 +75,8 @@ std::optional<d::KernelVariable> TracerEnvironment::kernel_variable(std::string_
     const vmm::PageTableReader reader(*memory_, kernel_->table());
     type = guest_linux::variable_type(kernel_->types(), name, reader, symbol->address);
   }
-  return d::KernelVariable{symbol->address, type};
+  return d::KernelVariable{kernel_->symbols().modules()[symbol->module].name, symbol->address,
+                           type};
 }
 
 }  // namespace ringside::cli

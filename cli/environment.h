@@ -27,6 +27,7 @@ class TracerEnvironment : public d::Environment {
   d::ProbeSignature signature(const dif::ProbeDescription& pattern) override;
   std::optional<dif::ProbeDescription> probe_by_id(dif::ProbeId id) override;
   std::string why_no_match(const dif::ProbeDescription& pattern) override;
+  std::string type_module(TypeId id) override;
   std::optional<d::KernelVariable> kernel_variable(std::string_view module,
                                                    std::string_view name) override;
 

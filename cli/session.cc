@@ -20,6 +20,7 @@
 #include "cli/environment.h"
 #include "cli/guest.h"
 #include "cli/host_process.h"
+#include "cli/kernel_needs.h"
 #include "cli/libraries.h"
 #include "cli/list_probes.h"
 #include "cli/messages.h"
@@ -420,8 +421,10 @@ Result<void> Session::check_deeds() const {
 }
 
 Result<int> Session::trace() {
+  if (line_.task == CommandLine::Task::Save) TRY(record_kernel(*program_, guest_));
   auto verified = dif::verify_program(std::move(*program_));
   if (!verified) return tl::make_unexpected(std::move(verified).error());
+  if (!line_.dof_file.empty()) TRY(check_kernel(verified->program(), guest_, line_.dof_file));
   if (line_.settings.show_dif) {
     std::fputs(dif::list_program(verified->program()).c_str(), stderr);
   }

@@ -21,7 +21,7 @@ inline constexpr std::uint8_t kModelLp64 = 2, kLittleEndian = 1, kVersion = 2, k
 inline constexpr std::size_t kIdentBytes = 16, kHeaderBytes = 64, kSectionHeaderBytes = 32;
 inline constexpr std::uint32_t kLoadable = 1;        // section flag
 inline constexpr std::uint32_t kOurs = 0x5253'0000;  // private section types
-inline constexpr std::uint32_t kFormat = 2;          // of the entries; in the header's flags
+inline constexpr std::uint32_t kFormat = 3;          // of the entries; in the header's flags
 
 /// The tables of a program, one section each, in file order.
 enum class Table : std::uint8_t {
@@ -40,11 +40,13 @@ enum class Table : std::uint8_t {
   Shapes,
   Members,
   Enumerators,
+  Needs,
 };
-inline constexpr std::size_t kTables = 15;
+inline constexpr std::size_t kTables = 16;
 /// Section types: published ones where DTrace has such a table.
 inline constexpr std::array<std::uint32_t, kTables> kSectionTypes = {
-    8, 7, 19, 9, 6, 4, 5, 3, 14, kOurs + 1, kOurs + 2, kOurs + 3, kOurs + 4, kOurs + 5, kOurs + 6};
+    8,  7,         19,        9,         6,         4,         5,         3,
+    14, kOurs + 1, kOurs + 2, kOurs + 3, kOurs + 4, kOurs + 5, kOurs + 6, kOurs + 7};
 
 using Option = std::pair<std::string, std::string>;
 using Enumerator = std::pair<std::string, std::int64_t>;
@@ -176,6 +178,17 @@ void transfer(A& a, TypeShape& shape) {
   a.list(Table::Enumerators, shape.enumerators);
 }
 
+template <class A>
+void transfer(A& a, KernelNeed& need) {
+  a.text(need.module);
+  a.number(need.types);
+  a.number(need.addresses);
+  a.text(need.release);
+  a.text(need.build);
+  a.number(need.types_hash);
+  a.number(need.place);
+}
+
 /// The tables that nothing refers to are the program itself.
 template <class A>
 void transfer_program(A& a, Program& program, std::vector<Option>& options) {
@@ -183,6 +196,7 @@ void transfer_program(A& a, Program& program, std::vector<Option>& options) {
   a.all(Table::Options, options);
   a.all(Table::Aggregations, program.aggregations);
   a.all(Table::Shapes, program.shapes);
+  a.all(Table::Needs, program.needs);
 }
 
 /// Bytes of one entry of each table; 1 for Strings.

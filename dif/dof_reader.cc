@@ -58,6 +58,10 @@ Result<void> check_header(Bytes bytes) {
   if (bytes.size() < kHeaderBytes) return refuse("the header is truncated");
   TRY(check_ident(bytes));
   const auto format = number_at<std::uint32_t>(bytes, kIdentBytes);
+  if (format < kFormat) {
+    return refuse("entries of format {} are an older ringside's: compile the program again",
+                  format);
+  }
   if (format != kFormat) return refuse("entries of format {} are not known", format);
   if (number_at<std::uint32_t>(bytes, 20) != kHeaderBytes ||
       number_at<std::uint32_t>(bytes, 24) != kSectionHeaderBytes) {

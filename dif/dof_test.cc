@@ -25,6 +25,7 @@ class RandomProgram {
     fill(program.aggregations, [this] { return aggregation(); });
     fill(program.shapes, [this] { return shape(); });
     for (std::size_t i = pick(4); i > 0; --i) program.options[text()] = text();
+    fill(program.needs, [this] { return need(); });
     return program;
   }
 
@@ -115,6 +116,8 @@ class RandomProgram {
     return made;
   }
 
+  KernelNeed need() { return {text(), flag(), flag(), text(), text(), number(), number()}; }
+
   std::mt19937_64 random_;
 };
 
@@ -189,10 +192,12 @@ TEST(Dof, RefusesAHeaderThatIsNotIts) {
   EXPECT_EQ(with(7, 1), "DOF: DIF version 1 is not 2");
   EXPECT_EQ(with(8, 9), "DOF: 9 registers where there are 8");
   EXPECT_EQ(with(16, 7), "DOF: entries of format 7 are not known");
+  EXPECT_EQ(with(16, 2),
+            "DOF: entries of format 2 are an older ringside's: compile the program again");
   EXPECT_EQ(with(20, 7), "DOF: headers of another size");
   EXPECT_EQ(with(28, 255), "DOF: the section headers are truncated");
   bytes.push_back(std::byte{0});
-  EXPECT_EQ(refusal(bytes), "DOF: 817 bytes where the header says 816");
+  EXPECT_EQ(refusal(bytes), "DOF: 849 bytes where the header says 848");
 }
 
 TEST(Dof, RefusesSectionsThatCannotBe) {

@@ -148,7 +148,8 @@ std::array<std::uint32_t, kTables> entry_sizes() {
           entry_size<std::uint32_t>(),
           entry_size<TypeShape>(),
           entry_size<TypeShape::Member>(),
-          entry_size<Enumerator>()};
+          entry_size<Enumerator>(),
+          entry_size<KernelNeed>()};
 }
 
 }  // namespace dof

@@ -201,11 +201,25 @@ struct Clause {
   bool operator==(const Clause&) const = default;
 };
 
+/// What a program contains of one part of the guest's kernel, and so where it can run. The compiler
+/// says which part and what; who saves the program adds what that part is told by
+/// (vmm/linux/kernel_identity.h).
+struct KernelNeed {
+  std::string module;      // "vmlinux" or a module's name
+  bool types = false;      // offsets and sizes of its structures, its enumerators, its prototypes
+  bool addresses = false;  // of its symbols, in one boot
+  std::string release;     // of the kernel: "6.1.0-56-cloud-amd64"
+  std::string build;
+  std::uint64_t types_hash = 0, place = 0;
+  bool operator==(const KernelNeed&) const = default;
+};
+
 struct Program {
   std::vector<Clause> clauses;
   std::vector<Aggregation> aggregations;
   std::vector<TypeShape> shapes;
   std::map<std::string, std::string> options;  // from #pragma D option; the value may be empty
+  std::vector<KernelNeed> needs;               // empty: it runs with any kernel, and without one
   bool operator==(const Program&) const = default;
 };
 

@@ -221,6 +221,22 @@ class VariableTable {
   std::map<std::pair<VariableScope, std::uint16_t>, Variable> known_;
 };
 
+/// They are looked up and shown.
+Result<void> check_needs(const Program& program) {
+  constexpr std::size_t kMostNeeds = 4096, kLongest = 256;
+  const auto shows = [](const std::string& text) {
+    return text.size() <= kLongest &&
+           std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f; });
+  };
+  if (program.needs.size() > kMostNeeds) return invalid("there are too many needs of the kernel");
+  for (const KernelNeed& need : program.needs) {
+    if (!shows(need.module) || !shows(need.release) || !shows(need.build)) {
+      return invalid("a need of the kernel has no such name");
+    }
+  }
+  return {};
+}
+
 Result<void> in_context(Result<void> result, std::size_t clause, std::string_view where) {
   if (result) return result;
   return fail(result.error().code,
@@ -344,6 +360,7 @@ Result<VerifiedProgram> verify_program(Program program) {
     if (i > 0 && clause.probes != program.clauses[i - 1].probes) alike = i;
     if (clause.repeat) TRY(check_loop(*clause.repeat, alike, i, loops));
   }
+  TRY(check_needs(program));
   TRY(check_storage(program, EngineOptions().string_size));
   return VerifiedProgram(std::move(program));
 }

@@ -72,6 +72,8 @@ class Compilation {
     for (const Tree* library : libraries) {
       for (const External& external : library->externals) TRY(declare(external));
     }
+    // What a library defines counts where the program uses it, and is resolved again there.
+    resolver_.forget_kernel_uses();
     for (const External& external : tree_.externals) TRY(declare(external));
     return {};
   }
@@ -90,6 +92,7 @@ class Compilation {
     if (!has_clause && !options_.allow_empty) {
       return complain("D_EMPTY", {}, "empty D program translation unit");
     }
+    program_.needs = resolver_.kernel_needs();
     return std::move(program_);
   }
 

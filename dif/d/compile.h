@@ -38,6 +38,7 @@ struct ProbeSignature {
 };
 
 struct KernelVariable {
+  std::string module;  // that it is in: "vmlinux"
   GuestVirt address;
   std::optional<TypeId> type;  // unknown for most: BTF has per-cpu variables only
 };
@@ -65,6 +66,11 @@ class Environment {
   /// Why nothing matches, in words for the user; empty when there is no more to say than that.
   virtual std::string why_no_match(const dif::ProbeDescription& pattern) {
     (void)pattern;
+    return {};
+  }
+  /// The part of the guest's kernel ("vmlinux" or a module) whose own type this is; empty for D's.
+  virtual std::string type_module(TypeId id) {
+    (void)id;
     return {};
   }
   /// `symbol` or module`symbol of the guest kernel.
@@ -103,9 +109,10 @@ struct CompileOptions {
   enum class Specifier { Name, Function, Module, Provider } specifier = Specifier::Name;
 };
 
-/// Compiles one program. The error's message is complete for the user except for dtrace's prefix:
-/// "line N: text" (with [D_TAG] in front when asked for, and `"name", ` of the library that the
-/// error is in), then the source line, and a caret with the column (from 1) below it.
+/// Compiles one program. Its `needs` say what of which part of the kernel it contains, no more. The
+/// error's message is complete for the user except for dtrace's prefix: "line N: text" (with
+/// [D_TAG] in front when asked for, and `"name", ` of the library that the error is in), then the
+/// source line, and a caret with the column (from 1) below it.
 Result<dif::Program> compile(std::string_view source, const CompileOptions& options,
                              Environment& environment);
 

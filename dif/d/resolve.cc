@@ -254,6 +254,7 @@ Checked<void> Resolver::member(Expr* e) {
                                 "definition is available",
                                 op, types_.name(type)));
   }
+  types_.use_layout(type);
   const auto found = types_.graph().find_member(type, *e->text);
   if (!found) {
     return complain("D_TYPE_MEMBER", e->at,
@@ -323,6 +324,7 @@ Checked<void> Resolver::offset_of(Expr* e) {
   if (!types_.is_struct(type) || types_.size(type) == 0) {
     return complain("D_OFFSETOF_TYPE", e->at, "offsetof operand must be a struct or union type");
   }
+  types_.use_layout(type);
   const auto found = types_.graph().find_member(type, *e->text);
   if (!found) {
     return complain("D_UNKNOWN", e->at,

@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -106,6 +107,10 @@ class Resolver {
   dif::Attributes take_attributes() { return std::exchange(attributes_, dif::Attributes{}); }
   /// From here on, @name can be named.
   void declare_aggregation(const std::string& name) { aggregations_.insert(name); }
+  /// What of the guest's kernel went into what was resolved since forget_kernel_uses().
+  std::vector<dif::KernelNeed> kernel_needs();
+  void forget_kernel_uses();
+
   /// Takes note of a use of an action or aggregating function.
   Checked<void> note_function(std::string_view name, const Location& at);
 
@@ -247,6 +252,7 @@ class Resolver {
   std::map<std::string, PendingPragma> pending_;  // for names that are not declared yet
   std::unordered_map<std::string, Version> bindings_;
   dif::Attributes attributes_;
+  std::set<std::string> used_symbols_, used_prototypes_;  // the modules whose they are
   std::vector<dif::ProbeDescription> probes_;
   std::optional<Checked<ProbeSignature>> signature_;
   Checked<ProbeSignature> signature(const Location& at);

@@ -141,6 +141,7 @@ Checked<void> Resolver::name(Expr* e) {
                     fmt::format("failed to resolve {}: Unknown variable name", text));
   }
   if (own == enumerators_.end()) TRY(note(kPrivate, text, e->at));
+  types_.use_layout(known->first);
   e->kind = ExprKind::Integer;
   e->type = types_.is_integer(known->first) ? known->first : types_.int64;
   e->constant = static_cast<std::uint64_t>(known->second);
@@ -173,6 +174,7 @@ Checked<void> Resolver::kernel_symbol(Expr* e, bool address_only) {
                     fmt::format("failed to resolve {}: Unknown symbol name", text));
   }
   TRY(note(kPrivate, text, e->at));
+  used_symbols_.insert(found->module);
   e->address = found->address.raw();
   e->is_lvalue = true;
   const Symbol* declared = find(Scope::Global, std::string(symbol));
@@ -200,6 +202,28 @@ Checked<void> Resolver::cast_symbol(Expr* e, TypeId to) {
   TRY(kernel_symbol(e, true));
   if (e->type == TypeId{}) e->type = to;
   return {};
+}
+
+void Resolver::forget_kernel_uses() {
+  types_.forget_layouts();
+  used_symbols_.clear();
+  used_prototypes_.clear();
+}
+
+std::vector<dif::KernelNeed> Resolver::kernel_needs() {
+  std::map<std::string, dif::KernelNeed> needs;
+  for (const std::string& module : used_symbols_) needs[module].addresses = true;
+  for (const std::string& module : used_prototypes_) needs[module].types = true;
+  for (const TypeId type : types_.used_layouts()) {
+    needs[environment_.type_module(type)].types = true;
+  }
+  needs.erase("");  // D's own
+  std::vector<dif::KernelNeed> result;
+  for (auto& [module, need] : needs) {
+    need.module = module;
+    result.push_back(std::move(need));
+  }
+  return result;
 }
 
 void Resolver::enter_clause(std::vector<dif::ProbeDescription> probes) {
@@ -260,6 +284,8 @@ Checked<void> Resolver::args_index(Expr* e) {
                                 static_cast<std::int64_t>(position), known.first.to_string(),
                                 known.has_types ? "" : ": no types are known, use arg0 to arg9"));
   }
+  // Other providers' arguments have D's own types.
+  if (environment_.has_module(known.first.module)) used_prototypes_.insert(known.first.module);
   e->type = types_.decay(known.arguments[position]);
   if (!types_.is_scalar(e->type)) {
     return complain(

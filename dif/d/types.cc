@@ -47,7 +47,16 @@ bool Types::is_last(TypeId structure, const FoundMember& member) const {
   });
 }
 
+void Types::use_layout(TypeId id) const {
+  const TypeId type = graph_.resolve(id);
+  const TypeKind what = graph_[type].kind;
+  const bool has_one =
+      what == TypeKind::Struct || what == TypeKind::Union || what == TypeKind::Enum;
+  if (has_one) used_layouts_.insert(type);
+}
+
 std::uint64_t Types::size(TypeId id) const {
+  if (is_struct(id)) use_layout(id);
   if (is_pointer(id)) return 8;
   if (is_string(id)) return string_size_;
   if (!is_array(id)) return graph_.size_of(id);

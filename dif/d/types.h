@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -43,7 +44,13 @@ class Types {
 
   bool is_function(TypeId id) const { return kind(id) == TypeKind::Function; }
 
-  /// Bytes; 0 when incomplete. A string has strsize bytes.
+  /// Takes note that what is compiled contains how a structure or enum is laid out.
+  void use_layout(TypeId id) const;
+  /// Of which types that is so, since forget_layouts(), in the order of their ids.
+  const std::set<TypeId>& used_layouts() const { return used_layouts_; }
+  void forget_layouts() { used_layouts_.clear(); }
+
+  /// Bytes; 0 when incomplete. A string has strsize bytes. A use of the layout.
   std::uint64_t size(TypeId id) const;
   /// The type of an array used as a value: a pointer to its elements.
   TypeId decay(TypeId id) const;
@@ -78,6 +85,7 @@ class Types {
  private:
   TypeGraph& graph_;
   std::uint32_t string_size_;
+  mutable std::set<TypeId> used_layouts_;  // asking for a size changes nothing else
 };
 
 /// Extends the low `size` bytes (1, 2, 4; 8 changes nothing) to 64 bits.

@@ -107,10 +107,10 @@ class Run:
     """
 
     def __init__(self, program=None, *, image="debian-6.1", cpus=1, command=None, options=(),
-                 machine=True, environment=None, attempts=ATTEMPTS):
+                 machine=True, environment=None, attempts=ATTEMPTS, verb=()):
         self.mark = uuid.uuid4().hex
         self._folder = tempfile.TemporaryDirectory(prefix="ringside-test-")
-        words = [binary()]
+        words = [binary(), *verb]
         if machine:
             words += ["--image", image, "--cpus", str(cpus)]
             if qemu := os.environ.get("RINGSIDE_QEMU"):

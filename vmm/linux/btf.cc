@@ -96,6 +96,8 @@ class BtfReader {
     TRY(outline());
     reserve();
     assign_ids();
+    result_.first_ = first_new_;
+    result_.count_ = converted_.size();
     for (const std::size_t i : converted_) convert(i);
     for (const std::size_t i : converted_) graph_.index(result_.ids_[i]);
     index_functions();

@@ -31,6 +31,8 @@ class Btf {
   /// section's outline is malformed; then the graph is unchanged.
   static Result<Btf> read(std::span<const std::byte> blob, const Btf* base, TypeGraph& graph);
 
+  /// Whether the type in the graph is one that this blob added.
+  bool has(TypeId id) const { return id >= first_ && id.value - first_.value < count_; }
   /// The prototype (TypeKind::Function) of the function of that name.
   std::optional<TypeId> prototype(std::string_view function) const;
 
@@ -42,6 +44,8 @@ class Btf {
   };
 
   std::span<const std::byte> strings_;  // in the graph's copy
+  TypeId first_;                        // of those that have a place of their own in the graph
+  std::size_t count_ = 0;
   std::vector<TypeId> ids_;  // of BTF id 1 + i; in a module's, of the base's last + 1 + i
   std::vector<Function> functions_;
   NameIndex by_name_;

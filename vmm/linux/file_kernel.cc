@@ -109,6 +109,9 @@ class ElfFileKernel final : public FileKernel {
     return btf_.prototype(function.name);
   }
   std::span<const std::uint64_t> percpu_bases() const override { return percpu_; }
+  std::optional<std::uint16_t> module_of(TypeId type) const override {
+    return btf_.has(type) ? std::optional<std::uint16_t>(0) : std::nullopt;
+  }
   std::optional<std::uint32_t> cpu_of(GuestVirt percpu_base) const override {
     const auto found = std::find(percpu_.begin(), percpu_.end(), percpu_base.raw());
     if (found == percpu_.end()) return std::nullopt;

@@ -175,6 +175,16 @@ class LinuxKernel final : public Kernel {
     return modules_[index].btf->prototype(function.name);
   }
 
+  std::optional<std::uint16_t> module_of(TypeId type) const override {
+    if (btf_.has(type)) return 0;
+    const auto has = [&](const LoadedModule& module) {
+      return module.btf && module.btf->has(type);
+    };
+    const auto found = std::find_if(modules_.begin(), modules_.end(), has);
+    if (found == modules_.end()) return std::nullopt;
+    return static_cast<std::uint16_t>(found - modules_.begin() + 1);
+  }
+
   std::optional<std::uint32_t> cpu_of(GuestVirt percpu_base) const override {
     const auto found = std::lower_bound(cpu_by_base_.begin(), cpu_by_base_.end(),
                                         std::pair(percpu_base.raw(), std::uint32_t{0}));

@@ -104,6 +104,13 @@ class Kernel {
   /// The prototype (TypeKind::Function) of a function, by symbol.
   virtual std::optional<TypeId> prototype(const Symbol& function) const = 0;
 
+  /// The module (index into SymbolTable::modules()) whose own type this is; empty for the built-in
+  /// ones and those that a program added.
+  virtual std::optional<std::uint16_t> module_of(TypeId type) const {
+    (void)type;
+    return {};
+  }
+
   /// Per-CPU base of each CPU (__per_cpu_offset).
   virtual std::span<const std::uint64_t> percpu_bases() const = 0;
   /// The CPU that this per-cpu base belongs to.

@@ -4,7 +4,7 @@
 
 namespace ringside::d {
 
-FakeKernel::FakeKernel() {
+FakeKernel::FakeKernel() : first_own_(types_.size()) {
   const auto type = [&](std::string_view name) { return types_.find(name).value_or(TypeId{}); };
   const TypeId integer = type("int"), character = type("char"), word = type("unsigned long");
   const TypeId text = types_.pointer_to(character);
@@ -36,6 +36,11 @@ FakeKernel::FakeKernel() {
   types_.index(
       types_.add({.kind = TypeKind::Typedef, .name = "u32", .target = type("unsigned int")}));
   types_.index(types_.add({.kind = TypeKind::Typedef, .name = "hits", .target = integer}));
+  end_own_ = types_.size();
+}
+
+std::string FakeKernel::type_module(TypeId id) {
+  return id.value >= first_own_ && id.value < end_own_ ? "vmlinux" : "";
 }
 
 ProbeSignature FakeKernel::signature(const dif::ProbeDescription& pattern) {
@@ -62,9 +67,9 @@ ProbeSignature FakeKernel::signature(const dif::ProbeDescription& pattern) {
 }
 
 std::optional<KernelVariable> FakeKernel::kernel_variable(std::string_view, std::string_view name) {
-  if (name == "number") return KernelVariable{GuestVirt(kNumber), types_.find("int")};
-  if (name == "init_task") return KernelVariable{GuestVirt(kTask), task_};
-  if (name == "untyped") return KernelVariable{GuestVirt(kNumber), std::nullopt};
+  if (name == "number") return KernelVariable{"vmlinux", GuestVirt(kNumber), types_.find("int")};
+  if (name == "init_task") return KernelVariable{"vmlinux", GuestVirt(kTask), task_};
+  if (name == "untyped") return KernelVariable{"vmlinux", GuestVirt(kNumber), std::nullopt};
   return std::nullopt;
 }
 

@@ -1,0 +1,130 @@
+#include "vmm/linux/kernel_identity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "vmm/linux/btf.h"
+#include "vmm/linux/image_view.h"
+#include "vmm/linux/modules.h"
+
+namespace ringside::guest_linux {
+
+namespace {
+
+constexpr std::uint64_t kMostNotes = 64 << 10;
+constexpr std::uint32_t kNoteOfBuildId = 3;  // NT_GNU_BUILD_ID
+constexpr std::size_t kLongestBuildId = 64;
+
+/// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/.
+class Hash {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    for (const std::byte byte : bytes) {
+      value_ = (value_ ^ std::to_integer<std::uint64_t>(byte)) * 0x100'0000'01b3;
+    }
+  }
+  void add(std::string_view text) {
+    add(std::as_bytes(std::span(text)));
+    add(std::as_bytes(std::span("\0", 1)));
+  }
+  void add(std::uint64_t number) { add(std::as_bytes(std::span(&number, 1))); }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf2'9ce4'8422'2325;
+};
+
+/// What lies between two symbols of vmlinux; nothing when that is not all there.
+std::vector<std::byte> between(const SymbolTable& symbols, const GuestReader& memory,
+                               std::string_view start, std::string_view stop, std::uint64_t most) {
+  const Symbol* begin = symbols.find(start, "vmlinux");
+  const Symbol* end = symbols.find(stop, "vmlinux");
+  if (begin == nullptr || end == nullptr || end->address <= begin->address) return {};
+  const std::uint64_t size = end->address.raw() - begin->address.raw();
+  if (size > most) return {};
+  std::vector<std::byte> bytes(size);
+  if (!memory.read(begin->address, bytes)) return {};
+  return bytes;
+}
+
+/// Of a row of ELF notes: name size, description size, type, then both, padded to 4 bytes each.
+std::string build_id(std::span<const std::byte> notes) {
+  constexpr std::size_t kHeader = 12;
+  const auto padded = [](std::uint32_t size) {
+    return (std::uint64_t{size} + 3) & ~std::uint64_t{3};
+  };
+  while (notes.size() >= kHeader) {
+    const auto name_size = load_at<std::uint32_t>(notes, 0);
+    const auto size = load_at<std::uint32_t>(notes, 4);
+    const auto type = load_at<std::uint32_t>(notes, 8);
+    const std::uint64_t at = kHeader + padded(name_size);
+    if (at > notes.size() || size > notes.size() - at) return {};
+    const bool is_gnu = name_size == 4 && load_at<std::uint32_t>(notes, kHeader) == 0x554e47;
+    if (type == kNoteOfBuildId && is_gnu && size > 0 && size <= kLongestBuildId) {
+      std::string text;
+      for (const std::byte byte : notes.subspan(at, size)) {
+        text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+      }
+      return text;
+    }
+    notes = notes.subspan(std::min<std::uint64_t>(at + padded(size), notes.size()));
+  }
+  return {};
+}
+
+std::uint64_t hash_of_types(std::span<const std::byte> btf) {
+  if (btf.empty()) return 0;
+  Hash hash;
+  hash.add(btf);
+  return hash.value();
+}
+
+std::uint64_t module_types(Kernel& kernel, const GuestReader& memory, std::string_view module) {
+  const SymbolTable& symbols = kernel.symbols();
+  const auto layout = ModuleLayout::from(kernel.types());
+  const Symbol* list = symbols.find("modules", "vmlinux");
+  const Symbol* btf_list = symbols.find("btf_modules", "vmlinux");
+  if (!layout || list == nullptr || btf_list == nullptr) return 0;
+  const auto heads = list_modules(memory, *layout, list->address);
+  if (!heads) return 0;
+  const auto head = std::ranges::find(*heads, module, &ModuleHead::name);
+  if (head == heads->end()) return 0;
+  ModuleBudget budget;
+  for (const ModuleBtf& btf : read_module_btf(memory, *layout, btf_list->address, budget)) {
+    if (btf.module == head->address && btf.bytes) return hash_of_types(*btf.bytes);
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::optional<KernelPartIdentity> identify(Kernel& kernel, const GuestReader& memory,
+                                           std::string_view module) {
+  const SymbolTable& symbols = kernel.symbols();
+  const auto modules = symbols.modules();
+  const auto found = std::ranges::find(modules, module, &Module::name);
+  if (found == modules.end()) return std::nullopt;
+  Hash names, addresses;
+  for (const Symbol& symbol : symbols.symbols()) {
+    if (symbol.module != found - modules.begin()) continue;
+    names.add(symbol.name);
+    addresses.add(symbol.address.raw());
+  }
+  KernelPartIdentity identity{fmt::format("names-{:016x}", names.value()), 0, addresses.value()};
+  if (found != modules.begin()) {
+    identity.types = module_types(kernel, memory, module);
+    return identity;
+  }
+  identity.place = found->text_base.raw();
+  identity.types =
+      hash_of_types(between(symbols, memory, "__start_BTF", "__stop_BTF", kMaxBtfBytes));
+  const std::string id =
+      build_id(between(symbols, memory, "__start_notes", "__stop_notes", kMostNotes));
+  if (!id.empty()) identity.build = id;
+  return identity;
+}
+
+}  // namespace ringside::guest_linux

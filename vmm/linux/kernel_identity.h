@@ -1,0 +1,33 @@
+// What tells one build of a kernel from another, and one boot from the next: for programs that were
+// compiled against one and are to run with another.
+// Sources: vmlinux's ELF notes (__start_notes to __stop_notes; NT_GNU_BUILD_ID of the ELF-64 note
+// format), which the running kernel keeps in its memory; VMCOREINFO's BUILD-ID is garbage in some
+// releases (5.15.168, 6.1.113, 6.6.55 and others). BTF: vmm/linux/btf.h.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "vmm/base/guest_reader.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::guest_linux {
+
+/// Hashes are FNV-1a of 64 bits, so they mean the same in every version of ringside.
+struct KernelPartIdentity {
+  /// The build id in hexadecimal digits; for modules, and kernels without one, "names-" and a hash
+  /// of all symbols' names.
+  std::string build;
+  std::uint64_t types = 0;  // hash of the BTF: equal bytes are equal layouts; 0 without
+  std::uint64_t place = 0;  // vmlinux: where its text begins; a module: hash of symbols' addresses
+};
+
+/// Of "vmlinux" or of a module; empty when no such part is there. `memory` reads the kernel's, as
+/// long as set-up lasts. What cannot be read counts as not there.
+std::optional<KernelPartIdentity> identify(Kernel& kernel, const GuestReader& memory,
+                                           std::string_view module);
+
+}  // namespace ringside::guest_linux
