@@ -181,7 +181,10 @@ void race(SpinShim& shim, SharedData& data, std::span<std::byte> region,
 std::size_t serve_mailboxes(std::span<const std::byte> input) {
   Script script(input);
   const auto bytes = region();
-  SpinShim shim(bytes, kBase, 1 + script.take<std::uint8_t>() % 4, SavedGate{});
+  std::memcpy(bytes.data(), shim_image, shim_image_size);
+  static constexpr std::array<std::byte, 16> kGate{};
+  const SavedGate gate{.at = GuestPhys(0), .bytes = kGate, .ours = kGate, .now = kGate};
+  SpinShim shim(bytes, GuestPhys(0), kBase, 1 + script.take<std::uint8_t>() % 4, gate);
   set_up(shim);
   SharedData data(bytes, script);
   const bool races = script.take<std::uint8_t>() % 32 == 31;
