@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "vmm/page_walk.h"
 
 namespace ringside::cli {
@@ -36,6 +39,12 @@ std::string_view contents(const dif::KernelNeed& need) {
 }  // namespace
 
 Result<void> record_kernel(dif::Program& program, const Guest& guest) {
+  // The arguments of probes like vm's have D's own types, whatever module the probes name.
+  std::erase_if(program.needs, [&](const dif::KernelNeed& need) {
+    if (guest.kernel == nullptr) return true;
+    const auto modules = guest.kernel->symbols().modules();
+    return std::ranges::find(modules, need.module, &guest_linux::Module::name) == modules.end();
+  });
   for (dif::KernelNeed& need : program.needs) {
     const auto identity = identify(guest, need.module);
     if (!identity || (need.types && identity->types == 0)) {

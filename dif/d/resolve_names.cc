@@ -284,8 +284,7 @@ Checked<void> Resolver::args_index(Expr* e) {
                                 static_cast<std::int64_t>(position), known.first.to_string(),
                                 known.has_types ? "" : ": no types are known, use arg0 to arg9"));
   }
-  // Other providers' arguments have D's own types.
-  if (environment_.has_module(known.first.module)) used_prototypes_.insert(known.first.module);
+  used_prototypes_.insert(known.first.module);
   e->type = types_.decay(known.arguments[position]);
   if (!types_.is_scalar(e->type)) {
     return complain(

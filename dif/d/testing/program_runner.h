@@ -23,7 +23,6 @@ class FakeKernel final : public Environment {
   FakeKernel();
   TypeGraph& types() override { return types_; }
   ProbeSignature signature(const dif::ProbeDescription& pattern) override;
-  bool has_module(std::string_view name) override { return name == "vmlinux"; }
   std::string type_module(TypeId id) override;
   std::optional<KernelVariable> kernel_variable(std::string_view module,
                                                 std::string_view name) override;
