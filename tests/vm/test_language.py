@@ -64,7 +64,7 @@ class Language:
 
     def test_a_stack_is_printed_where_it_was_taken(self):
         outcome = self.trace(READ + ' { printf("<k>"); stack(); printf("</k>\\n"); printf("<u>");'
-                             ' ustack(); printf("</u>\\n"); printf("%x", uregs[R_RIP]); exit(0); }',
+                             ' ustack(); printf("</u>\\n"); printf("%x\\n", uregs[R_RIP]); exit(0); }',
                              "workload --reads 1 --read-size 777")
 
         self.assertRegex(outcome.stdout, r"<k>\n {14}vmlinux`ksys_read\+0x[0-9a-f]+\n"
