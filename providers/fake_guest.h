@@ -133,7 +133,7 @@ class FakeMachine final : public vmm::InertMachine {
   vmm::GuestMemory& memory() override { return memory_.memory(); }
 
   std::vector<Registers> vcpus = std::vector<Registers>(2);
-  bool dead = false;
+  bool dead = false, asleep = false;
   unsigned pauses = 0;
   bool paused = false;
 
@@ -141,6 +141,7 @@ class FakeMachine final : public vmm::InertMachine {
   Result<void> pause_vcpus() override {
     ++pauses;
     if (dead) return fail(ErrorCode::MachineGone, "the fake machine is gone");
+    if (asleep) return fail(ErrorCode::Io, "the fake machine sleeps");
     paused = true;
     return {};
   }

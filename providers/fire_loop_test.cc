@@ -261,6 +261,18 @@ TEST_F(Loop, ADeadMachineIsSampledOnlyOnce) {
   EXPECT_EQ(machine_.pauses, 1u);
 }
 
+TEST_F(Loop, AMachineThatSleepsIsSampledAgainOnceItIsAwake) {
+  machine_.asleep = true;
+  sampler_.sample({9}, 17, sink_, clock_);
+  EXPECT_TRUE(sink_.firings.empty());
+  EXPECT_FALSE(sampler_.gave_up());
+  machine_.asleep = false;
+
+  sampler_.sample({9}, 17, sink_, clock_);
+
+  EXPECT_EQ(sink_.firings.size(), 2u);
+}
+
 TEST(IdleWaitPauses, SpinsThenGrowsUpToTheLongestAndNeverPassesADeadline) {
   IdleWait wait(2);
   EXPECT_EQ(wait.idle(UINT64_MAX), 0u);

@@ -135,8 +135,10 @@ void GuestSide::disarm() {
 
 Result<void> GuestSide::try_disarm() {
   auto paused = vmm::PausedMachine::pause(machine_);
-  if (!paused) return {};  // gone, and the int3s with it
-  return table_.disarm(*paused);
+  if (paused) return table_.disarm(*paused);
+  if (paused.error().code == ErrorCode::MachineGone) return {};  // and the int3s with it
+  return fail(paused.error().code,
+              fmt::format("the breakpoints stay in the guest: {}", paused.error().message));
 }
 
 void GuestSide::retire() {

@@ -23,7 +23,8 @@ void VcpuSampler::sample(dif::ProbeId probe, std::uint64_t late, ProbeSink& sink
   {
     auto paused = vmm::PausedMachine::pause(machine_);
     if (!paused) {
-      gave_up_ = true;  // the session sees the machine's end by its state
+      // The session sees the machine's end by its state. A guest that sleeps has nothing to sample.
+      gave_up_ = paused.error().code == ErrorCode::MachineGone;
       return;
     }
     for (unsigned vcpu = 0; vcpu < paused->vcpu_count(); ++vcpu) {

@@ -28,11 +28,13 @@ def meanwhile(script, seconds=4):
 
 
 class Hotplug(unittest.TestCase):
-    def check(self, script, said, harmless=None):
-        """Runs the script under all of fbt; `said` must be in the kernel's log so many times."""
-        for image in ringside.IMAGES:
+    def check(self, script, said, harmless=None, program=ALL, images=ringside.IMAGES):
+        """Runs the script under all of fbt; `said` must be in the kernel's log so many times.
+
+        Returns the counts of the last image."""
+        for image in images:
             with self.subTest(image):
-                outcome = ringside.run(ALL, image=image, cpus=2, options=["-q"],
+                outcome = ringside.run(program, image=image, cpus=2, options=["-q"],
                                        command=meanwhile(script))
 
                 counts = outcome.counts()
@@ -48,6 +50,7 @@ class Hotplug(unittest.TestCase):
                 rest = harmless.sub("", outcome.stdout) if harmless else outcome.stdout
                 self.assertIsNone(TROUBLE.search(rest), outcome)
                 self.assertNotRegex(outcome.stderr, r"lost|error|changed its code")
+        return counts
 
     def test_a_cpu_goes_off_and_on(self):
         self.check(f"for n in 1 2 3; do echo 0 >{CPU}/cpu1/online; echo 1 >{CPU}/cpu1/online; done",
@@ -58,6 +61,20 @@ class Hotplug(unittest.TestCase):
         self.check("echo +20 >/sys/class/rtc/rtc0/wakealarm; echo mem >/sys/power/state",
                    {"PM: suspend entry (deep)": 1, "Low-level resume complete": 1,
                     "CPU1 is up": 1, "PM: suspend exit": 1})
+
+    def test_vcpus_are_sampled_before_between_and_after_two_sleeps(self):
+        # Not often: QEMU 7.2 aborts where it is to pause in the moment in which the guest falls asleep.
+        program = (ALL + " profile-5 { @samples[cpu] = count(); }"
+                   " fbt::pm_suspend:return { sleeps++; }"
+                   " profile-5 /sleeps == 2/ { @after = count(); }"
+                   ' END { printa("<samples> %d %@d\\n", @samples); printa("<after> %@d\\n", @after); }')
+        sleep = "echo +20 >/sys/class/rtc/rtc0/wakealarm; echo mem >/sys/power/state"
+        counts = self.check(f"{sleep}; {sleep}; sleep 2",
+                            {"PM: suspend entry (deep)": 2, "PM: suspend exit": 2},
+                            program=program, images=ringside.IMAGES[:1])
+
+        for what in ("<samples> 0", "<samples> 1", "<after>"):
+            self.assertGreater(counts[what], 0, counts)
 
     def test_every_cpu_is_asked_for_its_stack_by_nmi(self):
         self.check("for n in 1 2 3 4; do echo l >/proc/sysrq-trigger; done",

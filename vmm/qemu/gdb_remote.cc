@@ -3,7 +3,9 @@
 #include "vmm/qemu/gdb_remote.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <optional>
@@ -18,6 +20,9 @@ constexpr unsigned kMaxStrayStops = 16;
 constexpr std::size_t kWindow = 64;  // requests in flight: 16 is half as fast, 256 no faster
 constexpr std::size_t kRegisterBytes = 236;
 constexpr std::chrono::milliseconds kPerWrite(1);  // 35,000 bytes take 0.2 s
+// An interrupt without an answer for so long may have been ignored. A guest stops within 1 ms, as a
+// rule; to ask too early costs nothing but the answer.
+constexpr std::chrono::milliseconds kSilence(100);
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -164,7 +169,39 @@ Result<void> GdbRemote::attach() {
 
 Result<void> GdbRemote::pause() {
   TRY(socket_.send("\x03", deadline()));
+  const Deadline silence = std::chrono::steady_clock::now() + std::min(kSilence, patience_ / 2);
+  // Acknowledgements, also of what was sent before, are no answer.
+  while (pending_.find('$', consumed_) == std::string::npos && pending_.size() <= kMaxPacket) {
+    const bool silent = std::chrono::steady_clock::now() > silence;
+    if (silent || !socket_.wait_for(POLLIN, silence)) return stop_or_learn_why_not();
+    TRY(out_of_step(socket_.receive_now(pending_)));
+  }
   return await_stop();
+}
+
+/// QEMU's stub ignores an interrupt while the machine does not run, but answers requests. While it
+/// runs, it takes the first byte of a request for an interrupt, and skips the rest of that request.
+/// So of two in one piece the second is answered in any case, behind the stop if there was one.
+Result<void> GdbRemote::stop_or_learn_why_not() {
+  std::string request;
+  append_packet(request, "Hg1");
+  append_packet(request, "qC");
+  TRY(socket_.send(request, deadline()));
+  const Deadline until = deadline();
+  bool stopped = false;
+  for (unsigned packets = 0; packets < kMaxStrayStops; ++packets) {
+    const std::string packet = TRY(next_packet(until));
+    if (is_end(packet)) return fail(ErrorCode::MachineGone, "the guest has ended");
+    stopped |= is_stop(packet);
+    if (!packet.starts_with("QC")) continue;
+    if (stopped) return {};
+    // The stub would take the next interrupt for a bad acknowledgement of its last packet.
+    TRY(socket_.send("+", deadline()));
+    return fail(ErrorCode::Io,
+                "the guest does not run: it sleeps (suspended to RAM), or QEMU has stopped it");
+  }
+  return out_of_step<void>(
+      fail(ErrorCode::Invalid, "QEMU's gdbstub does not say whether the guest has stopped"));
 }
 
 Result<void> GdbRemote::resume() {

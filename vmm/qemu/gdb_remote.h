@@ -34,7 +34,8 @@ class GdbRemote {
 
   /// Says hello to a stub whose machine has not started yet.
   Result<void> attach();
-  /// Returns once every vCPU stands still.
+  /// Returns once every vCPU stands still. Io, and still in step: the machine does not run, since
+  /// the guest sleeps (ACPI's S3) or QEMU has stopped it; it may wake up at any moment.
   Result<void> pause();
   Result<void> resume();
   /// False once an answer was missing or made no sense: later ones cannot be told apart.
@@ -58,6 +59,7 @@ class GdbRemote {
   template <class T>
   Result<T> out_of_step(Result<T> answer);
   Result<void> await_stop();
+  Result<void> stop_or_learn_why_not();
   Result<void> expect_ok();
 
   PeerSocket socket_;

@@ -86,6 +86,53 @@ TEST(GdbRemote, PausesAndResumesWithoutASuperfluousByte) {
   EXPECT_EQ(seen, "\x03$c#63\x03");
 }
 
+// QEMU 7.2 and 10: the stub of a machine in the state "suspended" ignores 0x03.
+TEST(GdbRemote, TellsAGuestThatSleepsAndStopsItOnceItIsAwake) {
+  std::string seen;
+  {
+    FakePeer stub([&](FakePeer& peer) {
+      seen += peer.receive_packet();
+      peer.send("+");  // of the request before
+      seen += peer.receive_packet();
+      seen += peer.receive_packet();
+      peer.send("+" + gdb_packet("OK") + "+" + gdb_packet("QC1"));
+      seen += peer.receive_until("\x03");  // a '+' before it: QEMU would overlook it else
+      peer.send(kStopped);
+    });
+    GdbRemote gdb(stub.client());
+
+    const auto asleep = gdb.pause();
+
+    ASSERT_FALSE(asleep);
+    EXPECT_EQ(asleep.error().code, ErrorCode::Io);
+    EXPECT_NE(asleep.error().message.find("sleeps"), std::string::npos);
+    EXPECT_TRUE(gdb.in_step());
+    EXPECT_TRUE(gdb.pause());
+  }
+  EXPECT_EQ(seen, "\x03Hg1qC+\x03");
+}
+
+TEST(GdbRemote, PausesAGuestThatWakesUpOrStopsWhileItIsAskedWhy) {
+  const std::string current = gdb_packet("QC1");
+  // It wakes up: the request's first byte is the interrupt. It was slow: the interrupt came first.
+  for (const std::string& answer : {kStopped + current, kStopped + gdb_packet("OK") + current}) {
+    FakePeer stub([&](FakePeer& peer) {
+      peer.receive_packet();
+      peer.receive_packet();
+      peer.receive_packet();
+      peer.send(answer);
+      peer.receive_packet();
+      peer.send(gdb_packet("OK"));
+      peer.receive_packet();
+      peer.send(gdb_packet(counted_registers()));
+    });
+    GdbRemote gdb(stub.client());
+
+    EXPECT_TRUE(gdb.pause());
+    EXPECT_TRUE(gdb.read_registers(0)) << "nothing is left that could be taken for its answer";
+  }
+}
+
 TEST(GdbRemote, ReadsTheRegistersOfTheRequestedCpu) {
   std::vector<std::string> seen;
   FakePeer stub([&](FakePeer& peer) {

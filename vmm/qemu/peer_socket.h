@@ -27,10 +27,10 @@ class PeerSocket {
   Result<void> receive(std::string& into, Deadline deadline);
   /// Appends what is there, without waiting; false when nothing was.
   Result<bool> receive_now(std::string& into);
-
- private:
+  /// Until poll(2) sees one of `events`. Error MachineGone when it does not in time.
   Result<void> wait_for(short events, Deadline deadline);
 
+ private:
   UniqueFd fd_;
   std::string name_;
 };
