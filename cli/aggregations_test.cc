@@ -72,17 +72,6 @@ TEST(Aggregations, MinAndMaxKeepTheExtreme) {
   EXPECT_EQ(show(aggregations.rows(kBoth, {})), "a -3 4; ");
 }
 
-TEST(Aggregations, UnsignedMaxComparesUnsigned) {
-  std::vector definitions{define(AggregateFunction::Max)};
-  definitions[0].is_signed = false;
-  Aggregations aggregations(definitions);
-
-  aggregations.merge(std::vector{entry("a", {-1})});
-  aggregations.merge(std::vector{entry("a", {4})});
-
-  EXPECT_EQ(show(aggregations.rows(kFirst, {})), "a -1; ");
-}
-
 TEST(Aggregations, AverageAndDeviationDivideAtTheEnd) {
   const std::vector definitions{define(AggregateFunction::Avg), define(AggregateFunction::Stddev)};
   Aggregations aggregations(definitions);

@@ -94,7 +94,6 @@ class Generator {
       result.name = text();
       result.function = static_cast<dif::AggregateFunction>(below(9));
       for (auto keys = below(3); keys > 0; --keys) result.keys.push_back(type());
-      result.is_signed = maybe();
       result.parameters = number();
       if (result.function == dif::AggregateFunction::Lquantize) {
         result.parameters = dif::LinearParameters{static_cast<std::int32_t>(number()),

@@ -89,7 +89,7 @@ TEST_F(ActionsTest, StacksAndSymbolsAreKeys) {
   start(program({clause({aggregate(
                     0, {of_kind(ValueKind::KernelStack, 32), constant("k"),
                         of_kind(ValueKind::UserStack, 24), of_kind(ValueKind::UserSymbol, 16)})})},
-                {Aggregation{"", AggregateFunction::Count, keys, true, 0}}),
+                {Aggregation{"", AggregateFunction::Count, keys, 0}}),
         {kProbe});
   fire(kProbe);
   fire(kProbe);

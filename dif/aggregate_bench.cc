@@ -27,7 +27,7 @@ void update_keys(benchmark::State& state) {
 BENCHMARK(update_keys)->Arg(1)->Arg(1000)->Arg(100000);
 
 void quantize_values(benchmark::State& state) {
-  const Aggregation quantize{"", AggregateFunction::Quantize, {}, true, 0};
+  const Aggregation quantize{"", AggregateFunction::Quantize, {}, 0};
   std::array<std::int64_t, kQuantizeBuckets> words{};
   std::uint64_t value = 1;
   for (auto _ : state) aggregate_value(quantize, words, value = value * 5 + 1, 1, false);

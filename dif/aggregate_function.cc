@@ -16,11 +16,6 @@ void add(std::int64_t& to, std::uint64_t value) {
   to = static_cast<std::int64_t>(static_cast<std::uint64_t>(to) + value);
 }
 
-bool less(const Aggregation& aggregation, std::int64_t a, std::int64_t b) {
-  return aggregation.is_signed ? a < b
-                               : static_cast<std::uint64_t>(a) < static_cast<std::uint64_t>(b);
-}
-
 void add_wide(std::int64_t& low, std::int64_t& high, Wide value) {
   const Wide sum = (static_cast<Wide>(static_cast<std::uint64_t>(high)) << 64 |
                     static_cast<std::uint64_t>(low)) +
@@ -29,16 +24,10 @@ void add_wide(std::int64_t& low, std::int64_t& high, Wide value) {
   high = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum >> 64));
 }
 
-Wide square(const Aggregation& aggregation, std::uint64_t value) {
-  const bool negative = aggregation.is_signed && static_cast<std::int64_t>(value) < 0;
-  const std::uint64_t magnitude = negative ? 0 - value : value;
+Wide square(std::int64_t value) {
+  const auto bits = static_cast<std::uint64_t>(value);
+  const std::uint64_t magnitude = value < 0 ? 0 - bits : bits;
   return static_cast<Wide>(magnitude) * magnitude;
-}
-
-/// What the quantize family sees of a value: an unsigned one beyond the range counts as the top.
-std::int64_t bucket_value(const Aggregation& aggregation, std::uint64_t value) {
-  if (!aggregation.is_signed && value > INT64_MAX) return INT64_MAX;
-  return static_cast<std::int64_t>(value);
 }
 
 }  // namespace
@@ -185,28 +174,22 @@ void aggregate_value(const Aggregation& aggregation, std::span<std::int64_t> wor
     case AggregateFunction::Count: add(words[0], 1); break;
     case AggregateFunction::Sum: add(words[0], value); break;
     case AggregateFunction::Min:
-      if (fresh || less(aggregation, number, words[0])) words[0] = number;
+      if (fresh || number < words[0]) words[0] = number;
       break;
     case AggregateFunction::Max:
-      if (fresh || less(aggregation, words[0], number)) words[0] = number;
+      if (fresh || number > words[0]) words[0] = number;
       break;
-    case AggregateFunction::Stddev:
-      add_wide(words[2], words[3], square(aggregation, value));
-      [[fallthrough]];
+    case AggregateFunction::Stddev: add_wide(words[2], words[3], square(number)); [[fallthrough]];
     case AggregateFunction::Avg:
       add(words[0], 1);
       add(words[1], value);
       break;
-    case AggregateFunction::Quantize:
-      count_in(quantize_bucket(bucket_value(aggregation, value)));
-      break;
+    case AggregateFunction::Quantize: count_in(quantize_bucket(number)); break;
     case AggregateFunction::Lquantize:
-      count_in(LinearParameters::unpack(aggregation.parameters)
-                   .bucket(bucket_value(aggregation, value)));
+      count_in(LinearParameters::unpack(aggregation.parameters).bucket(number));
       break;
     case AggregateFunction::Llquantize:
-      count_in(LogLinearParameters::unpack(aggregation.parameters)
-                   .bucket(bucket_value(aggregation, value)));
+      count_in(LogLinearParameters::unpack(aggregation.parameters).bucket(number));
       break;
   }
 }
@@ -215,10 +198,10 @@ void aggregate_merge(const Aggregation& aggregation, std::span<std::int64_t> int
                      std::span<const std::int64_t> from) {
   switch (aggregation.function) {
     case AggregateFunction::Min:
-      if (less(aggregation, from[0], into[0])) into[0] = from[0];
+      if (from[0] < into[0]) into[0] = from[0];
       return;
     case AggregateFunction::Max:
-      if (less(aggregation, into[0], from[0])) into[0] = from[0];
+      if (from[0] > into[0]) into[0] = from[0];
       return;
     case AggregateFunction::Stddev:
       add(into[0], static_cast<std::uint64_t>(from[0]));

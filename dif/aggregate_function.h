@@ -48,7 +48,8 @@ std::int64_t quantize_value(std::size_t bucket);
 
 /// Words that each key of the aggregation keeps.
 std::size_t aggregate_words(const Aggregation& aggregation);
-/// Takes `value` in. `fresh` words are zero and have not seen a value. `increment` is what the
+/// Takes `value` in, as a signed number whatever its type was: that is how dtrace compares, ranks
+/// and prints it. `fresh` words are zero and have not seen a value. `increment` is what the
 /// quantize family adds to a bucket.
 void aggregate_value(const Aggregation& aggregation, std::span<std::int64_t> words,
                      std::uint64_t value, std::int64_t increment, bool fresh);

@@ -23,7 +23,7 @@ std::vector<std::int64_t> keep(Aggregation aggregation, std::vector<std::int64_t
 }
 
 Aggregation of(AggregateFunction function, std::uint64_t parameters = 0) {
-  return {"", function, {}, true, parameters};
+  return {"", function, {}, parameters};
 }
 
 TEST(AggregateFunction, ScalarsKeepWhatTheirNameSays) {
@@ -36,12 +36,6 @@ TEST(AggregateFunction, ScalarsKeepWhatTheirNameSays) {
   EXPECT_EQ(keep(of(AggregateFunction::Max), {-5, -3}), Words{-3}) << "not the initial zero";
   EXPECT_EQ(keep(of(AggregateFunction::Avg), values), (Words{3, 12}));
   EXPECT_EQ(keep(of(AggregateFunction::Stddev), values), (Words{3, 12, 134, 0}));
-}
-
-TEST(AggregateFunction, UnsignedMaximumComparesUnsigned) {
-  Aggregation max = of(AggregateFunction::Max);
-  max.is_signed = false;
-  EXPECT_EQ(keep(max, {-1, 5})[0], -1) << "the largest unsigned number";
 }
 
 TEST(AggregateFunction, SumOfSquaresIsWide) {

@@ -21,7 +21,7 @@ inline constexpr std::uint8_t kModelLp64 = 2, kLittleEndian = 1, kVersion = 2, k
 inline constexpr std::size_t kIdentBytes = 16, kHeaderBytes = 64, kSectionHeaderBytes = 32;
 inline constexpr std::uint32_t kLoadable = 1;        // section flag
 inline constexpr std::uint32_t kOurs = 0x5253'0000;  // private section types
-inline constexpr std::uint32_t kFormat = 3;          // of the entries; in the header's flags
+inline constexpr std::uint32_t kFormat = 4;          // of the entries; in the header's flags
 
 /// The tables of a program, one section each, in file order.
 enum class Table : std::uint8_t {
@@ -147,7 +147,6 @@ void transfer(A& a, Aggregation& aggregation) {
   a.text(aggregation.name);
   a.choice(aggregation.function, AggregateFunction::Llquantize);
   a.list(Table::KeyTypes, aggregation.keys);
-  a.number(aggregation.is_signed);
   a.number(aggregation.parameters);
 }
 

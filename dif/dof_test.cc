@@ -94,7 +94,7 @@ class RandomProgram {
     return made;
   }
   Aggregation aggregation() {
-    Aggregation made{text(), choice(AggregateFunction::Llquantize), {}, flag(), number()};
+    Aggregation made{text(), choice(AggregateFunction::Llquantize), {}, number()};
     fill(made.keys, [this] { return type(); });
     return made;
   }

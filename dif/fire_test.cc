@@ -93,7 +93,7 @@ TEST_F(FireTest, KeysOfNumbersHaveTheirNaturalSize) {
   const ValueType int32{ValueKind::Integer, true, 4};
   start(program({clause({aggregate(
                     0, {builtin(Builtin::Pid, int32), constant("k"), builtin(Builtin::Arg0)})})},
-                {Aggregation{"s", AggregateFunction::Sum, {int32, kString}, true, 0}}),
+                {Aggregation{"s", AggregateFunction::Sum, {int32, kString}, 0}}),
         {kProbe});
   guest_.set(ContextVariable::Pid, 0x01020304);
   guest_.arguments[0] = 40;
@@ -223,7 +223,7 @@ TEST_F(FireTest, AFullBufferDropsTheNewestRecord) {
 
 TEST_F(FireTest, NewKeysThatDoNotFitAreDropped) {
   start(program({clause({aggregate(0, {builtin(Builtin::Arg0)})})},
-                {Aggregation{"", AggregateFunction::Count, {kLong}, true, 0}}),
+                {Aggregation{"", AggregateFunction::Count, {kLong}, 0}}),
         {kProbe}, {.aggregation_size = 4096});
   for (guest_.arguments[0] = 0; guest_.arguments[0] < 100; ++guest_.arguments[0]) fire(kProbe);
 

@@ -123,7 +123,6 @@ struct Aggregation {
   std::string name;  // without '@'; empty for the anonymous aggregation
   AggregateFunction function = AggregateFunction::Count;
   std::vector<ValueType> keys;
-  bool is_signed = true;         // how min, max and quantize compare
   std::uint64_t parameters = 0;  // lquantize, llquantize: packed (aggregate_function.h)
   bool operator==(const Aggregation&) const = default;
 };

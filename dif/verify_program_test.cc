@@ -60,8 +60,8 @@ TEST(ProgramVerifier, DumpsHaveASize) {
 }
 
 TEST(ProgramVerifier, AggregationActionsNameAggregations) {
-  const Aggregation plain{"a", AggregateFunction::Count, {}, true, 0};
-  const Aggregation keyed{"b", AggregateFunction::Count, {kLong}, true, 0};
+  const Aggregation plain{"a", AggregateFunction::Count, {}, 0};
+  const Aggregation keyed{"b", AggregateFunction::Count, {kLong}, 0};
   const auto with = [&](ActionKind kind, std::vector<std::uint32_t> which) {
     Action made = action(kind, {});
     made.aggregations = std::move(which);
@@ -79,7 +79,7 @@ TEST(ProgramVerifier, AggregationActionsNameAggregations) {
 
 TEST(ProgramVerifier, AggregationsHaveNoMoreKeysThanTheCompilerGives) {
   const auto with = [](std::size_t keys) {
-    const Aggregation wide{"a", AggregateFunction::Count, {keys, kLong}, true, 0};
+    const Aggregation wide{"a", AggregateFunction::Count, {keys, kLong}, 0};
     return refusal(program({}, {wide}));
   };
   EXPECT_EQ(with(kMostKeys), "");

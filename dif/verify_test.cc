@@ -148,7 +148,7 @@ TEST(Verifier, ActionsHaveTheArgumentsThatTheyNeed) {
   EXPECT_FALSE(verify_program(program({clause({action(ActionKind::Trace, {})})})));
   EXPECT_FALSE(verify_program(program({clause({action(ActionKind::Exit, {})})})));
   EXPECT_FALSE(verify_program(program({clause({aggregate(0, {})})}))) << "no such aggregation";
-  const Aggregation sum{"s", AggregateFunction::Sum, {kLong}, true, 0};
+  const Aggregation sum{"s", AggregateFunction::Sum, {kLong}, 0};
   EXPECT_FALSE(verify_program(program({clause({aggregate(0, {constant(1)})})}, {sum})));
   EXPECT_TRUE(verify_program(program({clause({aggregate(0, {constant(1), constant(2)})})}, {sum})));
   EXPECT_FALSE(
@@ -157,7 +157,7 @@ TEST(Verifier, ActionsHaveTheArgumentsThatTheyNeed) {
 }
 
 TEST(Verifier, AggregationParametersMakeBuckets) {
-  Aggregation bad{"q", AggregateFunction::Lquantize, {}, true, 0};
+  Aggregation bad{"q", AggregateFunction::Lquantize, {}, 0};
   EXPECT_FALSE(verify_program(program({}, {bad})));
   bad.function = AggregateFunction::Llquantize;
   bad.parameters = LogLinearParameters{10, 0, 60, 10}.pack();

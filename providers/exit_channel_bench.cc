@@ -45,7 +45,7 @@ class EngineSink final : public ProbeSink {
 
 dif::Program just_count() {
   return program({clause({aggregate(0, {})})},
-                 {dif::Aggregation{"", dif::AggregateFunction::Count, {}, true, 0}});
+                 {dif::Aggregation{"", dif::AggregateFunction::Count, {}, 0}});
 }
 
 struct Setup {

@@ -92,7 +92,7 @@ class ActionBuilder {
   Checked<void> aggregate_keys(dif::Action& action, const Expr& target,
                                std::vector<dif::ValueType>& keys);
   Checked<dif::Difo> key(Expr& e, const dif::ValueType* expected);
-  Checked<bool> aggregate_values(dif::Action& action, const Expr& call, std::size_t increment);
+  Checked<void> aggregate_values(dif::Action& action, const Expr& call, std::size_t increment);
   Checked<std::uint64_t> lquantize(const Expr& call);
   Checked<std::uint64_t> llquantize(const Expr& call);
   Checked<void> same_parameters(const Expr& call, const dif::Aggregation& known,

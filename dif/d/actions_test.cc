@@ -27,7 +27,6 @@ TEST(Aggregations, HaveNameKeysFunctionAndParameters) {
             (std::vector<dif::ValueType>{{dif::ValueKind::String, false, 0},
                                          {dif::ValueKind::Integer, true, 4}}));
   EXPECT_EQ(made.aggregations[2].parameters, std::uint64_t{10} << 48 | std::uint64_t{10} << 32);
-  EXPECT_FALSE(made.aggregations[3].is_signed);
   EXPECT_EQ(made.aggregations[3].keys[0].kind, dif::ValueKind::String)
       << "char[] is a string as a key";
   EXPECT_TRUE(made.clauses[0].actions[3].quantize_increment);

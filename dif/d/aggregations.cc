@@ -92,10 +92,9 @@ Checked<void> ActionBuilder::aggregate_keys(dif::Action& action, const Expr& tar
 }
 
 /// Adds the value, and the increment where the call has one at that position (0: it never has).
-/// Answers whether the value is signed.
-Checked<bool> ActionBuilder::aggregate_values(dif::Action& action, const Expr& call,
+Checked<void> ActionBuilder::aggregate_values(dif::Action& action, const Expr& call,
                                               std::size_t increment) {
-  const auto add = [&](std::size_t index) -> Checked<bool> {
+  const auto add = [&](std::size_t index) -> Checked<void> {
     Expr& value = *call.list[index];
     TRY(resolver_.resolve(&value));
     if (!types_.is_scalar(types_.decay(value.type))) {
@@ -106,15 +105,15 @@ Checked<bool> ActionBuilder::aggregate_values(dif::Action& action, const Expr& c
     const bool is_signed = types_.is_integer(value.type) && types_.is_signed(value.type);
     action.arguments.push_back(
         TRY(CodeGenerator::integer(resolver_, value, is_signed ? types_.int64 : types_.uint64)));
-    return is_signed;
+    return {};
   };
-  if (call.list.empty()) return true;
-  const bool is_signed = TRY(add(0));
+  if (call.list.empty()) return {};
+  TRY(add(0));
   if (increment != 0 && increment < call.list.size()) {
     TRY(add(increment));
     action.quantize_increment = true;
   }
-  return is_signed;
+  return {};
 }
 
 Checked<void> ActionBuilder::same_function(const Expr& e, const dif::Aggregation& known,
@@ -168,7 +167,7 @@ Checked<dif::Action> ActionBuilder::aggregate(Expr& e) {
   if (row->function == AggregateFunction::Lquantize) parameters = TRY(lquantize(call));
   if (row->function == AggregateFunction::Llquantize) parameters = TRY(llquantize(call));
   // The increment of the quantize family comes last.
-  const bool is_signed = TRY(aggregate_values(action, call, row->most > 1 ? row->most - 1 : 0));
+  TRY(aggregate_values(action, call, row->most > 1 ? row->most - 1 : 0));
   if (known != aggregations_.end()) {
     TRY(same_parameters(call, shape, parameters));
     action.aggregations = {known->second};
@@ -177,7 +176,6 @@ Checked<dif::Action> ActionBuilder::aggregate(Expr& e) {
   shape.name = *target.text;
   shape.function = row->function;
   shape.parameters = parameters;
-  shape.is_signed = is_signed;
   action.aggregations = {static_cast<std::uint32_t>(program_.aggregations.size())};
   aggregations_.emplace(*target.text, action.aggregations[0]);
   aggregation_lines_.emplace(action.aggregations[0], e.at.line);

@@ -70,7 +70,7 @@ inline Program program(std::vector<Clause> clauses, std::vector<Aggregation> agg
 /// The program of `probe { @[execname] = count(); }`.
 inline Program count_by_execname() {
   return program({clause({aggregate(0, {builtin(Builtin::Execname, kString)})})},
-                 {Aggregation{"", AggregateFunction::Count, {kString}, true, 0}});
+                 {Aggregation{"", AggregateFunction::Count, {kString}, 0}});
 }
 
 }  // namespace ringside::dif::testing
