@@ -204,7 +204,13 @@ void put_tables(fakes::PagedGuest& guest) {
   guest.put(kProbe + 0x80, std::uint8_t{0x55});
 }
 
-std::vector<std::byte> small_kernel(bool with_modules, const fakes::KallsymsForm& form) {
+enum class Modules : std::uint8_t {
+  None,
+  Two,
+  OneWithoutText,  // nor with tables that can be read
+};
+
+std::vector<std::byte> small_kernel(Modules modules, const fakes::KallsymsForm& form) {
   const fakes::BtfWriter types = small_types();
   const auto blob = types.blob();
   fakes::PagedGuest guest;
@@ -216,7 +222,7 @@ std::vector<std::byte> small_kernel(bool with_modules, const fakes::KallsymsForm
   guest.put(kData + 0x100, kData + 0x100);
   guest.put(kData + 0x110, kData + 0x110);
   put_tables(guest);
-  if (with_modules) {
+  if (modules != Modules::None) {
     const ModuleWriter write{guest, kModuleText, kModuleTables};
     guest.put(kData + 0x100, kModules + 8);
     write.module(kModules, kModules + 0x208, "loop");
@@ -226,6 +232,10 @@ std::vector<std::byte> small_kernel(bool with_modules, const fakes::KallsymsForm
     guest.put(kModules + 152, std::uint32_t{4});
     guest.put(kModules + 160, kData + 0x800);
     guest.put(kModules + 168, kData + 0x840);
+  }
+  if (modules == Modules::OneWithoutText) {
+    guest.put(kModules + 0x200 + 96, std::uint32_t{0});
+    guest.put(kModules + 0x200 + 104, std::uint64_t{0});
   }
   Ram ram;
   for (const auto& [number, page] : guest.pages()) {
@@ -253,7 +263,8 @@ Inputs kernel_inputs() {
   fakes::KallsymsForm before64, since64;
   before64.encoding = since64.encoding = AddressEncoding::AbsolutePercpu;
   since64.addresses_last = true;
-  return {small_kernel(false, before64), small_kernel(true, since64)};
+  return {small_kernel(Modules::None, before64), small_kernel(Modules::Two, since64),
+          small_kernel(Modules::OneWithoutText, since64)};
 }
 
 }  // namespace ringside::fuzz

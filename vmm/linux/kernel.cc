@@ -428,8 +428,8 @@ void LinuxKernel::gather_sites() {
   forbidden_ = vmlinux_forbidden_;
   for (const LoadedModule& module : modules_) {
     sites_.insert(sites_.end(), module.sites.begin(), module.sites.end());
-    if (module.sites_known) continue;
     const ModuleHead& head = module.head;
+    if (module.sites_known || head.text_size == 0) continue;
     forbidden_.push_back({head.text_base, GuestVirt(head.text_base.raw() + head.text_size)});
   }
   std::sort(sites_.begin(), sites_.end(),
