@@ -164,7 +164,9 @@ struct NamedKernel : FakeKernel {
           {0x200, "__noinstr_text_start"},
           {0x280, "__noinstr_text_end"},
           {0x300, "garbage"},
-          {0x400, "end"}});
+          {0x400, "end"},
+          {0x180000, "data"},  // behind the text's end
+          {0x180100, "data_end"}});
   }
 };
 
@@ -176,6 +178,7 @@ class Tracepoints : public testing::Test {
     machine_.put(0x100, code({0x2e, 0xe8, 0, 0, 0, 0, 0xc3}));
     machine_.put(0x200, code({0x90, 0xc3}));
     machine_.put(0x300, code({0x06, 0x90, 0xc3}));
+    machine_.put(0x180000, code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
     kernel_.forbidden = {{at(0x200), at(0x280)}, {at(0x380), at(0x390)}};
   }
   static GuestVirt at(std::uint64_t offset) { return GuestVirt(kText.raw() + offset); }
@@ -242,6 +245,7 @@ TEST_F(Tracepoints, StandOnlyWhereItIsSafe) {
   EXPECT_TRUE(has(0x301, "does not decode"));
   EXPECT_TRUE(has(0x300, "does not decode"));
   EXPECT_TRUE(has(0x500000, "not in the kernel's text"));
+  EXPECT_TRUE(has(0x180005, "not in the kernel's text")) << "data that is listed as text";
 }
 
 TEST_F(Tracepoints, MayStandInNoinstrOnlyForThoseWhoKnow) {
