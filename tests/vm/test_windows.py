@@ -187,6 +187,12 @@ class Windows(unittest.TestCase):
         folder = {"RINGSIDE_IMAGES": made.stdout.strip()}
         with mock.patch.dict(os.environ, folder):
             self.check("debian-sid", folder)
+            live = subprocess.run(
+                [ringside.binary().parent / "tests/live/live_kernel_test",
+                 "--gtest_filter=LiveKernel/debian_sid.NoJumpLeadsToAnEntrySite"],
+                text=True, check=False, capture_output=True, timeout=ringside.PATIENCE)
+            self.assertEqual(live.returncode, 0, live.stdout)
+            self.assertIn("[  PASSED  ] 1 test.", live.stdout)
 
 
 if __name__ == "__main__":
