@@ -52,15 +52,6 @@ bool is_landing_pad(std::span<const std::byte> bytes) {
          starts_with(bytes, kSealedLater);
 }
 
-/// All symbols that share an address: aliases.
-std::span<const Symbol> symbols_at(const SymbolTable& symbols, GuestVirt address) {
-  const auto all = symbols.symbols();
-  const auto [first, last] =
-      std::equal_range(all.begin(), all.end(), Symbol{address, 0, {}, '?', 0},
-                       [](const Symbol& a, const Symbol& b) { return a.address < b.address; });
-  return {first, last};
-}
-
 /// Whether a call in the place of the ftrace nop is ftrace's: to ftrace itself, or to a trampoline
 /// that it has made, which no symbol covers.
 bool is_ftrace_call(const GuestReader& text, std::span<const std::byte> bytes, GuestVirt at,
