@@ -27,6 +27,9 @@ enum class Flow : std::uint8_t {
   Other,            // iret, sysret, syscall, int n: not displaceable
 };
 
+/// In bytes (Intel SDM volume 2, 2.3.11).
+inline constexpr std::size_t kLongestInstruction = 15;
+
 struct Instruction {
   std::uint8_t length = 0;
   Flow flow = Flow::Next;

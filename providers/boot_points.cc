@@ -14,30 +14,14 @@ namespace {
 
 using guest_linux::Kernel;
 
-constexpr std::size_t kLongestInstruction = 15;
-constexpr std::uint64_t kLongestSite = 255;
-
 tl::unexpected<Error> refuse(GuestVirt at, std::string_view why) {
   return fail(ErrorCode::Unsupported,
               fmt::format("no probe can stand at {:#x}: {}", at.raw(), why));
 }
 
-/// The site of a sorted table that shares a byte with [at, at + length).
-const Kernel::PatchedSite* site_in(std::span<const Kernel::PatchedSite> sites, GuestVirt at,
-                                   std::size_t length) {
-  const GuestVirt lowest(at.raw() - std::min(at.raw(), kLongestSite));
-  auto site =
-      std::lower_bound(sites.begin(), sites.end(), lowest,
-                       [](const Kernel::PatchedSite& a, GuestVirt b) { return a.address < b; });
-  for (; site != sites.end() && site->address.raw() < at.raw() + length; ++site) {
-    if (site->address.raw() + std::max<std::uint64_t>(site->length, 1) > at.raw()) return &*site;
-  }
-  return nullptr;
-}
-
 /// Bytes of the instruction at `at`; 0 where the file has none that decodes.
 std::size_t length_at(const GuestReader& text, GuestVirt at) {
-  std::array<std::byte, kLongestInstruction> bytes{};
+  std::array<std::byte, disasm::kLongestInstruction> bytes{};
   const auto read = text.read(at, bytes);
   const std::size_t size = read ? bytes.size() : read.error().address - at.raw();
   if (size > bytes.size()) return 0;
@@ -59,7 +43,7 @@ Result<void> BootPoints::check(GuestVirt at, Policy policy) const {
   }
   const std::size_t length = length_at(kernel_.text(), at);
   if (length == 0) return refuse(at, "it does not decode");
-  if (const auto* site = site_in(kernel_.patched_sites(), at, length)) {
+  if (const auto* site = Kernel::site_in(kernel_.patched_sites(), at, length)) {
     return refuse(at, fmt::format("{}, which the kernel patches", site->what));
   }
   return {};
@@ -68,7 +52,7 @@ Result<void> BootPoints::check(GuestVirt at, Policy policy) const {
 bool BootPoints::is_patched_at_boot(GuestVirt at) const {
   if (!kernel_.is_linux()) return false;
   const auto& patches = kernel_.patched_at_boot();
-  return !patches || site_in(*patches, at, length_at(kernel_.text(), at)) != nullptr;
+  return !patches || Kernel::site_in(*patches, at, length_at(kernel_.text(), at)) != nullptr;
 }
 
 Result<void> BootPoints::bind(GuestVirt at, Policy policy, const Binding& binding) {

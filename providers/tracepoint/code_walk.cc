@@ -18,7 +18,6 @@ using guest_linux::Symbol;
 // The windows of 6.1 and 6.12 have some 1,500 instructions in 40 functions, six calls deep.
 constexpr unsigned kMaxSteps = 50'000;
 constexpr unsigned kMaxDepth = 64;
-constexpr std::size_t kLongestInstruction = 15;
 constexpr std::byte kInt3{0xcc};
 
 tl::unexpected<Error> cannot_follow(GuestVirt at, const Kernel& kernel, std::string_view why) {
@@ -38,11 +37,6 @@ bool never_comes_back(std::string_view name) {
                                                      "__warn_printk", "relocate_kernel"};
   return std::find(kEnds.begin(), kEnds.end(), base_name(name)) != kEnds.end() ||
          name.starts_with("__ubsan_handle_");
-}
-
-/// __x86_return_thunk, srso_return_thunk... which stand for `ret`.
-bool is_return_thunk(std::string_view name) {
-  return name.ends_with("return_thunk");
 }
 
 /// __x86_indirect_thunk_rax, __x86_indirect_thunk_array... which stand for a jump through it.
@@ -73,12 +67,9 @@ bool CodeWalk::has_name(GuestVirt at, bool (*matches)(std::string_view name)) co
 }
 
 std::optional<GuestVirt> CodeWalk::jump_label_target(GuestVirt at) const {
-  const auto sites = kernel_.patched_sites();
-  auto site = std::lower_bound(
-      sites.begin(), sites.end(), at,
-      [](const Kernel::PatchedSite& one, GuestVirt address) { return one.address < address; });
-  for (; site != sites.end() && site->address == at; ++site) {
-    if (site->target != GuestVirt()) return site->target;
+  for (const auto& site : Kernel::sites_from(kernel_.patched_sites(), at)) {
+    if (site.address != at) break;
+    if (site.target != GuestVirt()) return site.target;
   }
   return std::nullopt;
 }
@@ -124,7 +115,7 @@ Result<void> CodeWalk::step(Step step, Path& path) {
   if (function == nullptr) return cannot_follow(step.at, kernel_, "code outside the kernel's text");
   if (++steps_ > kMaxSteps)
     return cannot_follow(step.at, kernel_, "more code than can be followed");
-  std::array<std::byte, kLongestInstruction> bytes{};
+  std::array<std::byte, disasm::kLongestInstruction> bytes{};
   const std::size_t size = read_available(text_, step.at, bytes);
   const auto in = disasm::decode(std::span(bytes).first(size), step.at);
   if (!in) return cannot_follow(step.at, kernel_, "code that does not decode");

@@ -31,11 +31,12 @@ std::span<const Symbol> symbols_at(const SymbolTable& symbols, GuestVirt address
   return {first, last};
 }
 
+bool is_return_thunk(std::string_view name) {
+  return name.ends_with("return_thunk");
+}
+
 namespace {
 
-/// Longer than any function of Linux; symbols without a neighbour may claim more.
-constexpr std::uint64_t kMaxFunction = 1 << 20;
-constexpr std::size_t kFtraceBytes = 5;
 constexpr std::size_t kLandingPadBytes = 4;
 
 template <std::size_t N>
@@ -219,11 +220,9 @@ class FunctionSweep {
     return false;
   }
 
-  /// `ret` is a jump to one of these on CPUs whose return predictor needs help: __x86_return_thunk,
-  /// srso_return_thunk, retbleed_return_thunk, its_return_thunk...
   bool ends_in_return(GuestVirt target) const {
     const Symbol* symbol = symbols_.at(target);
-    return symbol != nullptr && symbol->name.ends_with("return_thunk");
+    return symbol != nullptr && is_return_thunk(symbol->name);
   }
 
   void add(GuestVirt at, bool has_value, std::uint8_t condition) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "disasm/decoder.h"
@@ -32,7 +33,15 @@ std::size_t read_available(const GuestReader& text, GuestVirt at, std::span<std:
 std::span<const guest_linux::Symbol> symbols_at(const guest_linux::SymbolTable& symbols,
                                                 GuestVirt address);
 
+/// `ret` is a jump to one of these on CPUs whose return predictor needs help: __x86_return_thunk,
+/// srso_return_thunk, retbleed_return_thunk, its_return_thunk...
+bool is_return_thunk(std::string_view name);
+
+/// Longer than any function of Linux; symbols without a neighbour may claim more.
+inline constexpr std::uint64_t kMaxFunction = 1 << 20;
+
 /// The five bytes that the guest's own ftrace patches: [begin, end).
+inline constexpr std::size_t kFtraceBytes = 5;
 struct FtraceSite {
   GuestVirt begin, end;
 };

@@ -90,13 +90,11 @@ void OriginalText::remove_kprobes(GuestVirt at, std::span<std::byte> copied) con
 
 /// While the kernel rewrites a jump label or a static call, an int3 of its own stands there.
 bool OriginalText::is_being_patched(GuestVirt at, std::span<const std::byte> copied) const {
-  const auto sites = kernel_.patched_sites();
-  auto site =
-      std::lower_bound(sites.begin(), sites.end(), at,
-                       [](const Kernel::PatchedSite& a, GuestVirt b) { return a.address < b; });
-  for (; site != sites.end() && site->address.raw() - at.raw() < copied.size(); ++site) {
-    const bool is_rewritten = site->length > 1;  // not one of the exception table
-    if (is_rewritten && copied[site->address.raw() - at.raw()] == kInt3) return true;
+  for (const auto& site : Kernel::sites_from(kernel_.patched_sites(), at)) {
+    const std::uint64_t offset = site.address.raw() - at.raw();
+    if (offset >= copied.size()) break;
+    const bool is_rewritten = site.length > 1;  // not one of the exception table
+    if (is_rewritten && copied[offset] == kInt3) return true;
   }
   return false;
 }

@@ -25,9 +25,7 @@ using guest_linux::Kernel;
 using guest_linux::Symbol;
 
 constexpr std::byte kInt3{0xcc};
-constexpr std::uint64_t kMaxFunction = 1 << 20;
-constexpr std::size_t kLongestInstruction = 15;
-constexpr std::uint64_t kFtraceBytes = 5;
+using disasm::kLongestInstruction;
 
 enum class Stage : std::uint8_t {
   Prepared,  // slot and table entry are there, the text is untouched
@@ -114,7 +112,6 @@ struct TracepointTable::State final : OriginalText::Ours {
     shim.remove_entry(point.address);
     gone.push_back(point.address);
   }
-  bool is_in_text(GuestVirt address, const Symbol& function) const;
   Result<void> check_ranges(GuestVirt address, const Symbol& function, Policy policy) const;
   Result<std::span<const std::byte>> instruction_at(GuestVirt address, const Symbol& function,
                                                     GuestVirt begin) const;
@@ -138,13 +135,9 @@ std::optional<std::size_t> TracepointTable::State::hash_of(const FunctionText& f
     }
   };
   if (function.ftrace) leave_out(function.ftrace->begin, kFtraceBytes);
-  const auto sites = kernel.patched_sites();
-  auto site =
-      std::lower_bound(sites.begin(), sites.end(), function.begin,
-                       [](const Kernel::PatchedSite& a, GuestVirt b) { return a.address < b; });
-  for (; site != sites.end() && site->address.raw() - function.begin.raw() < buffer.size();
-       ++site) {
-    leave_out(site->address, site->length);
+  for (const auto& site : Kernel::sites_from(kernel.patched_sites(), function.begin)) {
+    if (site.address.raw() - function.begin.raw() >= buffer.size()) break;
+    leave_out(site.address, site.length);
   }
   // SAFETY: char may alias any bytes.
   const std::string_view bytes(reinterpret_cast<const char*>(buffer.data()), buffer.size());
@@ -228,31 +221,18 @@ Result<std::span<const std::byte>> TracepointTable::State::instruction_at(GuestV
 
 /// Whole instructions move to the slot, so no byte of them may be one that the guest patches.
 Result<void> TracepointTable::State::check_patched(GuestVirt address, std::size_t length) const {
-  const auto sites = kernel.patched_sites();
-  constexpr std::uint64_t kLongestSite = 255;
-  const GuestVirt lowest(address.raw() - std::min(address.raw(), kLongestSite));
-  auto site =
-      std::lower_bound(sites.begin(), sites.end(), lowest,
-                       [](const Kernel::PatchedSite& a, GuestVirt b) { return a.address < b; });
-  for (; site != sites.end() && site->address.raw() < address.raw() + length; ++site) {
-    if (site->address.raw() + std::max<std::uint64_t>(site->length, 1) > address.raw()) {
-      return refuse(address,
-                    fmt::format("{}, which the kernel handles by its address", site->what));
-    }
-  }
-  return {};
-}
-
-/// Kernels list data as text, too: 25,270 symbols of Debian's 7.2 lie behind its end.
-bool TracepointTable::State::is_in_text(GuestVirt address, const Symbol& function) const {
-  const guest_linux::Module& module = kernel.symbols().modules()[function.module];
-  return address >= module.text_base && address.raw() - module.text_base.raw() < module.text_size;
+  const Kernel::PatchedSite* site = Kernel::site_in(kernel.patched_sites(), address, length);
+  if (site == nullptr) return {};
+  return refuse(address, fmt::format("{}, which the kernel handles by its address", site->what));
 }
 
 Result<std::span<const std::byte>> TracepointTable::State::check(GuestVirt address,
                                                                  Policy policy) const {
   const Symbol* function = kernel.symbols().at(address);
-  if (function == nullptr || !function->is_text() || !is_in_text(address, *function)) {
+  // Kernels list data as text, too: 25,270 symbols of Debian's 7.2 lie behind its end.
+  const auto modules = kernel.symbols().modules();
+  if (function == nullptr || !function->is_text() ||
+      !modules[function->module].has_text_at(address)) {
     return refuse(address, "it is not in the kernel's text");
   }
   TRY(check_ranges(address, *function, policy));

@@ -36,7 +36,7 @@ void check_text(const Kernel& kernel) {
   for (const auto& site : kernel.patched_sites()) {
     CHECK(site.length > 0 && site.length <= 8 && !site.what.empty());
     CHECK(std::ranges::any_of(kernel.symbols().modules(), [&](const Module& module) {
-      return site.address.raw() - module.text_base.raw() < module.text_size;
+      return module.has_text_at(site.address);
     }));
   }
   for (const auto& range : kernel.forbidden_text()) CHECK(range.begin < range.end);

@@ -484,9 +484,8 @@ TYPED_TEST(LiveKernel, NoJumpLeadsToAnEntrySite) {
     const auto ftrace = providers::ftrace_site(reader, function, &symbols);
     if (!function.is_text() || !ftrace) continue;
     const GuestVirt site = ftrace->end;
-    const guest_linux::Module& module = symbols.modules()[function.module];
-    const bool in_text = site.raw() - module.text_base.raw() < module.text_size;
-    if (!in_text) continue;  // 7.2 lists data as text
+    // 7.2 lists data as text.
+    if (!symbols.modules()[function.module].has_text_at(site)) continue;
     const auto once = providers::check_entered_once(reader, symbols, function, site);
     if (!once) {
       if (function.name == kHasInt3) continue;

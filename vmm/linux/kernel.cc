@@ -438,6 +438,17 @@ void LinuxKernel::gather_sites() {
 
 }  // namespace
 
+const Kernel::PatchedSite* Kernel::site_in(std::span<const PatchedSite> sites, GuestVirt at,
+                                           std::size_t length) {
+  constexpr std::uint64_t kLongestSite = 255;
+  const GuestVirt lowest(at.raw() - std::min(at.raw(), kLongestSite));
+  for (const PatchedSite& site : sites_from(sites, lowest)) {
+    if (site.address.raw() >= at.raw() + length) break;
+    if (site.address.raw() + std::max<std::uint64_t>(site.length, 1) > at.raw()) return &site;
+  }
+  return nullptr;
+}
+
 void Kernel::note_omission(std::string text) {
   constexpr std::size_t kMostTold = 32;  // of a guest that makes up modules
   if (omitted_.size() >= kMostTold || !omitted_.insert(text).second) return;

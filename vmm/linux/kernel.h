@@ -4,6 +4,7 @@
 // Fire context: current_task(), cpu_of() and the readers; everything else no.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -38,6 +39,10 @@ struct Module {
   GuestVirt text_base;
   std::uint64_t text_size = 0;
   std::size_t btf_bytes = 0;  // 0: the module carries no types
+
+  bool has_text_at(GuestVirt at) const {
+    return at >= text_base && at.raw() - text_base.raw() < text_size;
+  }
 };
 
 class SymbolTable {
@@ -136,6 +141,14 @@ class Kernel {
     GuestVirt target{};       // of a jump label: where it leads when it jumps
   };
   virtual std::span<const PatchedSite> patched_sites() const = 0;
+  /// Those of a table so sorted that begin at `at` or behind it.
+  static std::span<const PatchedSite> sites_from(std::span<const PatchedSite> sites, GuestVirt at) {
+    const auto first = std::ranges::lower_bound(sites, at, {}, &PatchedSite::address);
+    return sites.subspan(static_cast<std::size_t>(first - sites.begin()));
+  }
+  /// The first of them that shares a byte with [at, at + length); null when none does.
+  static const PatchedSite* site_in(std::span<const PatchedSite> sites, GuestVirt at,
+                                    std::size_t length);
 
   /// What of the guest's was left out because it would take too much of our memory, a line for the
   /// user each; empty from then on.

@@ -72,8 +72,7 @@ void SymbolTable::fill_sizes() {
     const std::uint64_t text_end = module.text_base.raw() + module.text_size;
     // A module's text may lie above its data, so its end bounds only what starts inside it.
     std::uint64_t end = next[symbol.module];
-    const bool in_text = at >= module.text_base.raw() && at < text_end;
-    if (in_text) end = std::min(end, text_end);
+    if (module.has_text_at(symbol.address)) end = std::min(end, text_end);
     if (at < lowest_) end = at;  // per-cpu offsets are no addresses
     if (symbol.size == 0 && end > at && end - at <= kMaxSymbolSize) symbol.size = end - at;
     // Aliases share their size, so the bound moves only when the address does.
