@@ -2,9 +2,9 @@
 // Fire context: no.
 #pragma once
 
-#include "cli/environment.h"
-#include "cli/sink.h"
-#include "dif/program.h"
+#include "cli/output/sink.h"
+#include "cli/program/environment.h"
+#include "dif/program/program.h"
 #include "providers/tracer.h"
 #include "vmm/base/result.h"
 

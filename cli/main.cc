@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/messages.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "cli/session.h"
 
 namespace {

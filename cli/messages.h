@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "dif/engine.h"
+#include "dif/engine/engine.h"
 
 namespace ringside::cli {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/stability_report.h"
+#include "cli/output/stability_report.h"
 
 namespace ringside::cli {
 

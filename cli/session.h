@@ -3,7 +3,7 @@
 // Fire context: no.
 #pragma once
 
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 namespace ringside::cli {
 

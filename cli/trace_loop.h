@@ -8,14 +8,14 @@
 #include <cstdint>
 #include <optional>
 
-#include "cli/guest_command.h"
-#include "cli/host_process.h"
-#include "cli/output.h"
+#include "cli/guest/guest_command.h"
+#include "cli/guest/host_process.h"
+#include "cli/output/output.h"
+#include "cli/output/sink.h"
 #include "cli/signals.h"
-#include "cli/sink.h"
-#include "dif/engine.h"
+#include "dif/engine/engine.h"
 #include "providers/tracer.h"
-#include "vmm/linux/user_names.h"
+#include "vmm/linux/processes/user_names.h"
 #include "vmm/machine.h"
 
 namespace ringside::cli {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "cli/fake_tracer_for_tests.h"
-#include "dif/verify.h"
+#include "dif/verify/verify.h"
 
 namespace ringside::cli {
 namespace {

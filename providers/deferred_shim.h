@@ -10,7 +10,7 @@
 
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
-#include "vmm/shim.h"
+#include "vmm/shim/shim.h"
 
 namespace ringside::providers {
 

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "providers/probe_sink.h"
+#include "providers/fire/probe_sink.h"
 #include "vmm/inert_machine_for_tests.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/shim.h"
+#include "vmm/shim/shim.h"
 
 namespace ringside::providers {
 

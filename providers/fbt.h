@@ -13,8 +13,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "providers/binding.h"
 #include "providers/entry_return_provider.h"
+#include "providers/fire/binding.h"
 #include "providers/tracepoint/function_sites.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"

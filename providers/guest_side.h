@@ -11,15 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "providers/context/linux_context.h"
+#include "providers/context/vcpu_context.h"
 #include "providers/deferred_shim.h"
-#include "providers/dispatch.h"
-#include "providers/fire_loop.h"
+#include "providers/fire/dispatch.h"
+#include "providers/fire/fire_loop.h"
 #include "providers/kernel_side.h"
-#include "providers/linux_context.h"
 #include "providers/registry.h"
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/trap_points.h"
-#include "providers/vcpu_context.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "providers/exit_channel.h"
-#include "providers/fire_loop.h"
+#include "providers/context/vcpu_context.h"
+#include "providers/fire/exit_channel.h"
+#include "providers/fire/fire_loop.h"
 #include "providers/registry.h"
-#include "providers/vcpu_context.h"
 
 namespace ringside::providers {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "providers/dispatch.h"
+#include "providers/fire/dispatch.h"
 #include "providers/vm_provider.h"
 #include "vmm/base/check.h"
 

@@ -8,13 +8,13 @@
 #include <optional>
 #include <string>
 
-#include "providers/channel.h"
-#include "providers/exit_channel.h"
-#include "providers/fire_loop.h"
+#include "providers/context/vcpu_context.h"
+#include "providers/fire/channel.h"
+#include "providers/fire/exit_channel.h"
+#include "providers/fire/fire_loop.h"
+#include "providers/fire/sampler.h"
+#include "providers/fire/vm_dispatch.h"
 #include "providers/registry.h"
-#include "providers/sampler.h"
-#include "providers/vcpu_context.h"
-#include "providers/vm_dispatch.h"
 #include "vmm/machine.h"
 
 namespace ringside::providers {

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "dif/probe_description.h"
-#include "dif/stability.h"
+#include "dif/program/probe_description.h"
+#include "dif/program/stability.h"
 #include "vmm/base/c_type.h"
 #include "vmm/base/result.h"
 

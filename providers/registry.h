@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dif/probe_description.h"
+#include "dif/program/probe_description.h"
 #include "providers/provider.h"
 #include "vmm/base/result.h"
 

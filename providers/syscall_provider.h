@@ -12,9 +12,9 @@
 #include <optional>
 #include <vector>
 
-#include "providers/binding.h"
+#include "providers/context/linux_context.h"
 #include "providers/entry_return_provider.h"
-#include "providers/linux_context.h"
+#include "providers/fire/binding.h"
 #include "providers/syscall_table.h"
 #include "providers/tracepoint/function_sites.h"
 #include "vmm/base/guest_reader.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "providers/linux_context.h"
+#include "providers/context/linux_context.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
 

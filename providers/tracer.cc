@@ -6,18 +6,18 @@
 #include <optional>
 #include <utility>
 
-#include "dif/stack_use.h"
-#include "providers/boot_side.h"
+#include "dif/verify/stack_use.h"
+#include "providers/boot/boot_side.h"
 #include "providers/builtin.h"
-#include "providers/fire_loop.h"
-#include "providers/guest_clock.h"
+#include "providers/fire/fire_loop.h"
+#include "providers/fire/guest_clock.h"
+#include "providers/fire/host_clock.h"
+#include "providers/fire/probe_sink.h"
+#include "providers/fire/timers.h"
 #include "providers/guest_side.h"
-#include "providers/host_clock.h"
 #include "providers/machine_side.h"
-#include "providers/probe_sink.h"
 #include "providers/profile.h"
 #include "providers/registry.h"
-#include "providers/timers.h"
 #include "vmm/base/check.h"
 
 namespace ringside::providers {

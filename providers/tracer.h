@@ -16,10 +16,10 @@
 #include <string_view>
 #include <vector>
 
-#include "dif/engine.h"
-#include "dif/fire_record.h"
-#include "dif/stability.h"
-#include "providers/channel.h"
+#include "dif/engine/engine.h"
+#include "dif/engine/fire_record.h"
+#include "dif/program/stability.h"
+#include "providers/fire/channel.h"
 #include "providers/provider.h"
 #include "vmm/linux/file_kernel.h"
 #include "vmm/linux/kernel.h"

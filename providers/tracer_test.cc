@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "dif/testing/make_dif.h"
-#include "dif/verify.h"
+#include "dif/verify/verify.h"
 #include "providers/fake_guest.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
 

@@ -3,8 +3,8 @@
 // Fire context: armed_at() yes; everything else no.
 #pragma once
 
-#include "providers/binding.h"
-#include "providers/dispatch.h"
+#include "providers/fire/binding.h"
+#include "providers/fire/dispatch.h"
 #include "providers/tracepoint/tracepoint.h"
 
 namespace ringside::providers {

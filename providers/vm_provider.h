@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "providers/fire/vm_dispatch.h"
 #include "providers/provider.h"
-#include "providers/vm_dispatch.h"
 #include "vmm/vcpu_exits.h"
 
 namespace ringside::providers {

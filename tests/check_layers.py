@@ -15,14 +15,15 @@ ABI = "guest-shim/mailbox_abi.h"
 # without those below it that have a row of their own.
 LAYERS = {
     "vmm/base": (),
+    "vmm/arch": ("vmm/base",),
     "guest-shim": (),
     "disasm": ("vmm/base",),
-    "dif": ("vmm/base",),
+    "dif": ("vmm/base", "vmm/arch"),
     "dif/d": ("dif", "vmm/base"),
-    "vmm": ("vmm/base", ABI),
-    "vmm/linux": ("vmm", "vmm/base"),
-    "providers": ("vmm", "vmm/linux", "vmm/base", "dif", "disasm", ABI),
-    "cli": ("providers", "vmm", "vmm/linux", "vmm/base", "dif", "dif/d", "disasm", ABI),
+    "vmm": ("vmm/base", "vmm/arch", ABI),
+    "vmm/linux": ("vmm", "vmm/base", "vmm/arch"),
+    "providers": ("vmm", "vmm/linux", "vmm/base", "vmm/arch", "dif", "disasm", ABI),
+    "cli": ("providers", "vmm", "vmm/linux", "vmm/base", "vmm/arch", "dif", "dif/d", "disasm", ABI),
 }
 
 # System headers that only one folder may know. A header of that folder that includes one is private

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "vmm/bz_image.h"
+#include "vmm/kernel_file/bz_image.h"
 #include "vmm/kvm/boot/elf_image.h"
 
 namespace ringside::vmm {

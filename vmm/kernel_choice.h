@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "vmm/kernel_file.h"
+#include "vmm/kernel_file/kernel_file.h"
 #include "vmm/machine.h"
 
 namespace ringside::vmm {

@@ -22,7 +22,7 @@
 
 #include "vmm/base/await_child.h"
 #include "vmm/base/unique_fd.h"
-#include "vmm/kvm/cpuid.h"
+#include "vmm/kvm/vcpu/cpuid.h"
 #include "vmm/qemu/pidfd.h"
 
 namespace ringside::vmm {

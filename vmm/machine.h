@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "vmm/arch/x86_64/registers.h"
 #include "vmm/base/address.h"
-#include "vmm/base/registers.h"
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/guest_memory.h"
@@ -149,7 +149,7 @@ struct MachineConfig {
   BootWay boot = BootWay::Auto;
   /// `kernel` as open_kernel() has read it, where somebody needed it before.
   std::shared_ptr<const KernelFile> kernel_file;
-  bool hold = false;      // the vCPUs wait for Machine::release()
+  bool hold = false;  // the vCPUs wait for Machine::release()
   /// One line of what goes wrong in a guest that goes on; called on any thread.
   std::function<void(std::string_view)> warn;
   bool terminal = false;  // stdin goes to the guest's console, which goes to stderr

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "vmm/base/registers.h"
+#include "vmm/arch/x86_64/registers.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::vmm {

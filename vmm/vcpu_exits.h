@@ -12,8 +12,8 @@
 #include <span>
 #include <string>
 
+#include "vmm/arch/x86_64/registers.h"
 #include "vmm/base/address.h"
-#include "vmm/base/registers.h"
 #include "vmm/base/result.h"
 
 namespace ringside::vmm {

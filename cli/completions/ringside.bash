@@ -1,4 +1,4 @@
-# Completion of ringside(1) for bash. cli/manual_test.cc checks that every option is here.
+# Completion of ringside(1) for bash. cli/options/manual_test.cc checks that every option is here.
 
 _ringside_x_options="aggpercpu= agghist aggpack aggrate= aggsize= aggsortkey aggsortkeypos= aggsortpos=
   aggsortrev aggzoom amin= argref bootargs= bpflog bpflogsize= bufpolicy= bufresize= bufsize= channel=

@@ -9,13 +9,13 @@
 #include <deque>
 #include <unordered_set>
 
-#include "dif/d/actions.h"
 #include "dif/d/desugar.h"
 #include "dif/d/libraries.h"
-#include "dif/d/parse.h"
-#include "dif/d/print_tree.h"
-#include "dif/d/system_types.h"
-#include "dif/verify.h"
+#include "dif/d/resolve/actions.h"
+#include "dif/d/resolve/system_types.h"
+#include "dif/d/syntax/parse.h"
+#include "dif/d/syntax/print_tree.h"
+#include "dif/verify/verify.h"
 
 namespace ringside::d {
 namespace {

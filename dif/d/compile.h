@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dif/program.h"
+#include "dif/program/program.h"
 #include "vmm/base/address.h"
 #include "vmm/base/c_type.h"
 #include "vmm/base/result.h"

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "dif/d/system_types.h"
+#include "dif/d/resolve/system_types.h"
 #include "dif/d/testing/program_runner.h"
 
 namespace ringside::d {

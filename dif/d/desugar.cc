@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "dif/d/nodes.h"
+#include "dif/d/syntax/nodes.h"
 
 namespace ringside::d {
 namespace {

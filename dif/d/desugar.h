@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "dif/d/ast.h"
+#include "dif/d/syntax/ast.h"
 
 namespace ringside::d {
 

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "dif/d/testing/program_runner.h"
-#include "dif/verify.h"
+#include "dif/verify/verify.h"
 
 namespace ringside::d {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "dif/fire_record.h"
+#include "dif/engine/fire_record.h"
 
 namespace ringside::dif::testing {
 

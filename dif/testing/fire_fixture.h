@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "dif/engine.h"
+#include "dif/engine/engine.h"
 #include "dif/testing/fake_guest.h"
 #include "dif/testing/make_dif.h"
-#include "dif/verify.h"
+#include "dif/verify/verify.h"
 
 namespace ringside::dif::testing {
 

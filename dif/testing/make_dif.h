@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "dif/builtin.h"
-#include "dif/insn.h"
-#include "dif/program.h"
+#include "dif/program/builtin.h"
+#include "dif/program/insn.h"
+#include "dif/program/program.h"
 
 namespace ringside::dif::testing {
 

@@ -1,8 +1,9 @@
-// Linked into the tests: any operator new during a firing aborts the test (dif/fire_context.h).
+// Linked into the tests: any operator new during a firing aborts the test
+// (dif/engine/fire_context.h).
 #include <cstdlib>
 #include <new>
 
-#include "dif/fire_context.h"
+#include "dif/engine/fire_context.h"
 #include "vmm/base/check.h"
 
 void* operator new(std::size_t size) {

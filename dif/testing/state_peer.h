@@ -8,7 +8,7 @@
 #include <map>
 #include <vector>
 
-#include "dif/clause_runner.h"
+#include "dif/engine/clause_runner.h"
 
 namespace ringside::dif::testing {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dif/subroutines.h"
+#include "dif/evaluate/subroutines.h"
 #include "dif/testing/fake_guest.h"
 
 namespace ringside::dif::testing {

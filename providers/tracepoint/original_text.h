@@ -10,7 +10,7 @@
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/linux/kprobes.h"
+#include "vmm/linux/text/kprobes.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::providers {

@@ -18,7 +18,7 @@
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
-#include "vmm/shim.h"
+#include "vmm/shim/shim.h"
 
 namespace ringside::providers {
 
@@ -61,9 +61,9 @@ class TracepointTable {
   /// moment.
   bool is_text_changing(vmm::PausedMachine& machine) const;
   /// Writes int3 over every tracepoint that is not armed, in this one pause, and looks whether it
-  /// is there then; not while is_text_changing(). Those whose function is not what it was, or where a kprobe of the guest
-  /// has come to stand, are dropped: drop_changed() returns them. When it fails, some may have been
-  /// written: disarm() restores those.
+  /// is there then; not while is_text_changing(). Those whose function is not what it was, or where
+  /// a kprobe of the guest has come to stand, are dropped: drop_changed() returns them. When it
+  /// fails, some may have been written: disarm() restores those.
   Result<void> arm(vmm::PausedMachine& machine);
   /// Restores every armed byte that still is ours. After it, a late trap resumes without firing.
   /// What could not be restored stays armed; all of it where the guest runs another kernel now

@@ -8,7 +8,7 @@
 
 #include "disasm/code_for_tests.h"
 #include "vmm/inert_machine_for_tests.h"
-#include "vmm/linux/kprobe_fakes_for_tests.h"
+#include "vmm/linux/text/kprobe_fakes_for_tests.h"
 
 namespace ringside::providers {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "vmm/base/check.h"
-#include "vmm/kernel_file.h"
+#include "vmm/kernel_file/kernel_file.h"
 #include "vmm/kvm/boot/boot.h"
 #include "vmm/testing/sample_kernels.h"
 

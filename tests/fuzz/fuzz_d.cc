@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "dif/d/testing/program_runner.h"
-#include "dif/dof.h"
+#include "dif/dof/dof.h"
 #include "vmm/base/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

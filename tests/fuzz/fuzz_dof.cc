@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <span>
 
-#include "dif/dof.h"
-#include "dif/listing.h"
-#include "dif/verify.h"
+#include "dif/dof/dof.h"
+#include "dif/program/listing.h"
+#include "dif/verify/verify.h"
 #include "vmm/base/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -7,10 +7,10 @@
 #include <span>
 
 #include "dif/d/testing/program_runner.h"
-#include "dif/dof.h"
-#include "dif/engine.h"
-#include "dif/insn.h"
-#include "dif/verify.h"
+#include "dif/dof/dof.h"
+#include "dif/engine/engine.h"
+#include "dif/program/insn.h"
+#include "dif/verify/verify.h"
 
 namespace ringside {
 namespace {

@@ -12,7 +12,7 @@
 #include "tests/fuzz/host_input.h"
 #include "tests/fuzz/script.h"
 #include "vmm/base/check.h"
-#include "vmm/shim_channel.h"
+#include "vmm/shim/shim_channel.h"
 
 namespace ringside::fuzz {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "vmm/linux/fakes_for_tests.h"
-#include "vmm/linux/user_fakes_for_tests.h"
+#include "vmm/linux/processes/user_fakes_for_tests.h"
 
 namespace ringside::fuzz {
 

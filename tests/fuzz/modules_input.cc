@@ -6,10 +6,10 @@
 #include "tests/fuzz/module_writer.h"
 #include "vmm/base/check.h"
 #include "vmm/base/printable.h"
-#include "vmm/linux/btf.h"
 #include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/modules.h"
-#include "vmm/linux/user_fakes_for_tests.h"
+#include "vmm/linux/processes/user_fakes_for_tests.h"
+#include "vmm/linux/types/btf.h"
 
 namespace ringside::fuzz {
 namespace {

@@ -8,9 +8,9 @@
 #include "tests/fuzz/kernel_input.h"
 #include "vmm/base/check.h"
 #include "vmm/base/printable.h"
-#include "vmm/linux/user_elf.h"
-#include "vmm/linux/user_fakes_for_tests.h"
-#include "vmm/linux/user_names.h"
+#include "vmm/linux/processes/user_elf.h"
+#include "vmm/linux/processes/user_fakes_for_tests.h"
+#include "vmm/linux/processes/user_names.h"
 
 namespace ringside::fuzz {
 namespace {

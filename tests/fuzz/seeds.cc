@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "dif/d/testing/program_runner.h"
-#include "dif/dof.h"
+#include "dif/dof/dof.h"
 
 namespace ringside::fuzz {
 namespace {

@@ -5,7 +5,7 @@
 #include "tests/fuzz/kernel_input.h"
 #include "vmm/base/check.h"
 #include "vmm/linux/fakes_for_tests.h"
-#include "vmm/linux/orc.h"
+#include "vmm/linux/stacks/orc.h"
 
 namespace ringside::fuzz {
 namespace {

@@ -7,7 +7,7 @@
 #include "vmm/base/check.h"
 #include "vmm/base/printable.h"
 #include "vmm/linux/fakes_for_tests.h"
-#include "vmm/linux/kallsyms.h"
+#include "vmm/linux/symbols/kallsyms.h"
 
 namespace ringside::fuzz {
 namespace {

@@ -4,12 +4,12 @@
 #include "tests/fuzz/script.h"
 #include "vmm/base/check.h"
 #include "vmm/base/printable.h"
-#include "vmm/linux/btf.h"
 #include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/modules.h"
-#include "vmm/linux/processes.h"
-#include "vmm/linux/variable_types.h"
+#include "vmm/linux/processes/processes.h"
+#include "vmm/linux/types/btf.h"
+#include "vmm/linux/types/variable_types.h"
 
 namespace ringside::fuzz {
 namespace {

@@ -9,8 +9,8 @@
 #include "tests/fuzz/ram_input.h"
 #include "vmm/base/check.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/linux/kprobes.h"
-#include "vmm/linux/orc.h"
+#include "vmm/linux/stacks/orc.h"
+#include "vmm/linux/text/kprobes.h"
 
 namespace ringside::fuzz {
 namespace {

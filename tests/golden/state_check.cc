@@ -18,11 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "dif/buffer_plan.h"
-#include "dif/dof.h"
-#include "dif/insn.h"
+#include "dif/dof/dof.h"
+#include "dif/engine/buffer_plan.h"
+#include "dif/program/insn.h"
 #include "dif/testing/state_peer.h"
-#include "dif/verify.h"
+#include "dif/verify/verify.h"
 
 namespace ringside::dif {
 namespace {

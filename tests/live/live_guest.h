@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "cli/guest_command.h"
-#include "cli/images.h"
+#include "cli/guest/guest_command.h"
+#include "cli/guest/images.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"

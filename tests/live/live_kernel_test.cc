@@ -25,8 +25,8 @@
 #include "tests/live/process_maps.h"
 #include "tests/live/task_stacks.h"
 #include "vmm/linux/layout.h"
-#include "vmm/linux/orc.h"
-#include "vmm/linux/user_names.h"
+#include "vmm/linux/processes/user_names.h"
+#include "vmm/linux/stacks/orc.h"
 
 namespace ringside::live {
 namespace {

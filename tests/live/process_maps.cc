@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "vmm/linux/processes.h"
+#include "vmm/linux/processes/processes.h"
 
 namespace ringside::live {
 

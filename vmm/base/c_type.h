@@ -1,5 +1,5 @@
-// The graph of C types that D programs see: filled from the guest's BTF (vmm/linux/btf.h), from
-// the built-in LP64 types and from a program's own declarations (dif/d). It stores and finds
+// The graph of C types that D programs see: filled from the guest's BTF (vmm/linux/types/btf.h),
+// from the built-in LP64 types and from a program's own declarations (dif/d). It stores and finds
 // types; it knows neither BTF's encoding nor D's rules.
 // Fire context: no (types are used by the compiler and the consumer only).
 #pragma once

@@ -19,7 +19,7 @@
 #include <optional>
 #include <string_view>
 
-#include "vmm/unpack.h"
+#include "vmm/kernel_file/unpack.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -22,7 +22,7 @@
 #include "vmm/kvm/kvm_system.h"
 #include "vmm/kvm/kvm_vm.h"
 #include "vmm/kvm/testing/mini_guest.h"
-#include "vmm/kvm/vcpu_state.h"
+#include "vmm/kvm/vcpu/vcpu_state.h"
 #include "vmm/vcpu_exits.h"
 
 namespace ringside::vmm::kvm {

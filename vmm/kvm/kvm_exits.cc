@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "vmm/kvm/msr_filter.h"
+#include "vmm/kvm/vcpu/msr_filter.h"
 
 namespace ringside::vmm::kvm {
 namespace {

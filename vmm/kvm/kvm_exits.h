@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "vmm/kvm/host_tracepoints.h"
+#include "vmm/kvm/host/host_tracepoints.h"
 #include "vmm/kvm/kvm_guest.h"
 #include "vmm/vcpu_exits.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "vmm/kvm/layout.h"
-#include "vmm/kvm/vcpu_state.h"
+#include "vmm/kvm/vcpu/vcpu_state.h"
 #include "vmm/paging.h"
 
 namespace ringside::vmm::kvm {

@@ -9,7 +9,7 @@
 
 #include "vmm/base/address.h"
 #include "vmm/kvm/kvm_system.h"
-#include "vmm/kvm/kvm_vcpu.h"
+#include "vmm/kvm/vcpu/kvm_vcpu.h"
 
 namespace ringside::vmm::kvm {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "vmm/base/guest_reader.h"
-#include "vmm/linux/kallsyms.h"
+#include "vmm/linux/symbols/kallsyms.h"
 
 namespace ringside::guest_linux::fakes {
 

@@ -6,13 +6,13 @@
 
 #include <algorithm>
 
-#include "vmm/linux/boot_patches.h"
-#include "vmm/linux/btf.h"
-#include "vmm/linux/elf_image.h"
-#include "vmm/linux/kallsyms.h"
 #include "vmm/linux/layout.h"
-#include "vmm/linux/patched_sites.h"
-#include "vmm/linux/relocations.h"
+#include "vmm/linux/symbols/kallsyms.h"
+#include "vmm/linux/text/boot_patches.h"
+#include "vmm/linux/text/elf_image.h"
+#include "vmm/linux/text/patched_sites.h"
+#include "vmm/linux/text/relocations.h"
+#include "vmm/linux/types/btf.h"
 
 namespace ringside::guest_linux {
 

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "vmm/base/guest_reader.h"
-#include "vmm/kernel_file.h"
+#include "vmm/kernel_file/kernel_file.h"
 #include "vmm/linux/kernel.h"
 
 namespace ringside::guest_linux {

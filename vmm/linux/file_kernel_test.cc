@@ -4,10 +4,10 @@
 
 #include <cstring>
 
-#include "vmm/linux/boot_patches.h"
-#include "vmm/linux/elf_image.h"
 #include "vmm/linux/fakes_for_tests.h"
-#include "vmm/linux/small_elf_for_tests.h"
+#include "vmm/linux/text/boot_patches.h"
+#include "vmm/linux/text/elf_image.h"
+#include "vmm/linux/text/small_elf_for_tests.h"
 
 namespace ringside::guest_linux {
 namespace {

@@ -8,12 +8,12 @@
 
 #include <algorithm>
 
-#include "vmm/linux/btf.h"
-#include "vmm/linux/kallsyms.h"
 #include "vmm/linux/kernel_memory.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/modules.h"
-#include "vmm/linux/patched_sites.h"
+#include "vmm/linux/symbols/kallsyms.h"
+#include "vmm/linux/text/patched_sites.h"
+#include "vmm/linux/types/btf.h"
 
 namespace ringside::guest_linux {
 

@@ -18,7 +18,7 @@
 
 #include "vmm/base/c_type.h"
 #include "vmm/base/result.h"
-#include "vmm/linux/name_index.h"
+#include "vmm/linux/symbols/name_index.h"
 #include "vmm/machine.h"
 #include "vmm/page_walk.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "vmm/linux/relocations.h"
+#include "vmm/linux/text/relocations.h"
 #include "vmm/paging.h"
 
 namespace ringside::guest_linux {

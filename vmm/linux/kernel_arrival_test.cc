@@ -10,7 +10,7 @@
 
 #include "vmm/fake_vcpu_exits_for_tests.h"
 #include "vmm/inert_machine_for_tests.h"
-#include "vmm/linux/small_elf_for_tests.h"
+#include "vmm/linux/text/small_elf_for_tests.h"
 
 namespace ringside::guest_linux {
 namespace {

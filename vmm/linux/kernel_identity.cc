@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "vmm/linux/btf.h"
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/modules.h"
+#include "vmm/linux/types/btf.h"
 
 namespace ringside::guest_linux {
 

@@ -2,7 +2,7 @@
 // compiled against one and are to run with another.
 // Sources: vmlinux's ELF notes (__start_notes to __stop_notes; NT_GNU_BUILD_ID of the ELF-64 note
 // format), which the running kernel keeps in its memory; VMCOREINFO's BUILD-ID is garbage in some
-// releases (5.15.168, 6.1.113, 6.6.55 and others). BTF: vmm/linux/btf.h.
+// releases (5.15.168, 6.1.113, 6.6.55 and others). BTF: vmm/linux/types/btf.h.
 // Fire context: no.
 #pragma once
 

@@ -10,9 +10,9 @@
 #include <unordered_set>
 
 #include "vmm/base/printable.h"
-#include "vmm/linux/btf.h"
 #include "vmm/linux/layout.h"
-#include "vmm/linux/patched_sites.h"
+#include "vmm/linux/text/patched_sites.h"
+#include "vmm/linux/types/btf.h"
 
 namespace ringside::guest_linux {
 

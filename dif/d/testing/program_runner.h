@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "dif/d/compile.h"
-#include "dif/engine.h"
-#include "dif/fire_record.h"
-#include "dif/verify.h"
+#include "dif/engine/engine.h"
+#include "dif/engine/fire_record.h"
+#include "dif/verify/verify.h"
 
 namespace ringside::d {
 

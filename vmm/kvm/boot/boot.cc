@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "vmm/bz_image.h"
 #include "vmm/kernel_choice.h"
+#include "vmm/kernel_file/bz_image.h"
 #include "vmm/kvm/boot/boot_data.h"
 #include "vmm/kvm/boot/elf_image.h"
 #include "vmm/kvm/boot/multiboot.h"

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "vmm/base/result.h"
-#include "vmm/bz_image.h"
 #include "vmm/guest_memory.h"
+#include "vmm/kernel_file/bz_image.h"
 #include "vmm/kvm/boot/boot.h"
 
 namespace ringside::vmm::kvm {

@@ -4,9 +4,9 @@
 
 #include "vmm/base/result.h"
 #include "vmm/guest_memory.h"
-#include "vmm/kernel_file.h"
+#include "vmm/kernel_file/kernel_file.h"
+#include "vmm/kernel_file/multiboot_header.h"
 #include "vmm/kvm/boot/boot.h"
-#include "vmm/multiboot_header.h"
 
 namespace ringside::vmm::kvm {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "vmm/kvm/sandbox.h"
+#include "vmm/kvm/host/sandbox.h"
 
 namespace ringside::vmm::kvm {
 

@@ -1,0 +1,256 @@
+// In this file, top to bottom: the end of a machine in words, waiting, the kernel, the command.
+#include "cli/guest/guest.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "cli/guest/images.h"
+#include "cli/messages.h"
+#include "vmm/base/printable.h"
+#include "vmm/kernel_choice.h"
+#include "vmm/linux/kernel_arrival.h"
+#include "vmm/vcpu_exits.h"
+
+namespace ringside::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// Generous: TCG on a busy host has taken minutes to boot what takes seconds.
+constexpr std::chrono::minutes kBootLimit{5};
+constexpr std::chrono::minutes kAnswerLimit{2};
+constexpr milliseconds kRetry{20};
+constexpr int kEndPatience = 2000;  // ms
+
+/// One guest that comes up. Every wait watches signals and the machine's end.
+class Startup {
+ public:
+  Startup(vmm::Machine& machine, Signals& signals) : machine_(&machine), signals_(&signals) {}
+
+  /// Sleeps until `fd` (-1: nothing) is readable, which it says, or the time is over. An error when
+  /// a signal came or the machine ended.
+  Result<bool> sleep(int fd, Clock::duration time);
+  Result<GuestMessage> wait_message(GuestCommand& command, GuestMessage::Kind wanted,
+                                    Clock::duration limit, std::string_view what);
+  Result<std::unique_ptr<guest_linux::Kernel>> wait_kernel();
+  /// Lets a held machine run until its kernel has unpacked and moved itself, and no further.
+  Result<guest_linux::KernelArrival::Arrived> wait_arrival(const vmm::KernelFile& file);
+  /// How long the search took that found the kernel.
+  Clock::duration discovery() const { return discovery_; }
+
+ private:
+  vmm::Machine* machine_;
+  Signals* signals_;
+  Clock::duration discovery_{};
+};
+
+Result<bool> Startup::sleep(int fd, Clock::duration time) {
+  std::array<pollfd, 3> fds{
+      {{signals_->fd(), POLLIN, 0}, {machine_->state_event_fd(), POLLIN, 0}, {fd, POLLIN, 0}}};
+  const std::int64_t limit = std::chrono::ceil<milliseconds>(time).count();
+  ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(limit, 0)));
+  if (signals_->take()) return fail(ErrorCode::Io, "interrupted before tracing began");
+  if (machine_->state() != vmm::MachineState::Running) {
+    return fail(ErrorCode::MachineGone, "the guest has ended");
+  }
+  return fds[2].revents != 0;
+}
+
+Result<GuestMessage> Startup::wait_message(GuestCommand& command, GuestMessage::Kind wanted,
+                                           Clock::duration limit, std::string_view what) {
+  const Clock::time_point deadline = Clock::now() + limit;
+  for (;;) {
+    const std::optional<GuestMessage> message = TRY(command.next_message());
+    if (message && message->kind == wanted) return *message;
+    if (message && message->kind == GuestMessage::Kind::Error) {
+      return fail(ErrorCode::Io,
+                  fmt::format("the guest cannot run the command: {}", message->text));
+    }
+    if (message) continue;  // a late line of an earlier exchange
+    const Clock::duration left = deadline - Clock::now();
+    if (left.count() <= 0) {
+      return fail(ErrorCode::MachineGone,
+                  fmt::format("the guest does not answer ({} in {} minutes); the last line of its "
+                              "console: {}",
+                              what, std::chrono::duration_cast<std::chrono::minutes>(limit).count(),
+                              printable(machine_->console_tail())));
+    }
+    if (TRY(sleep(command.control_fd(), left))) TRY(command.read_control());
+  }
+}
+
+Result<std::unique_ptr<guest_linux::Kernel>> Startup::wait_kernel() {
+  const Clock::time_point deadline = Clock::now() + kBootLimit;
+  for (;;) {
+    const Clock::time_point began = Clock::now();
+    auto kernel = guest_linux::Kernel::discover(*machine_);
+    if (kernel) discovery_ = Clock::now() - began;
+    if (kernel || kernel.error().code != ErrorCode::NotFound) return kernel;
+    if (began > deadline) {
+      return fail(
+          kernel.error().code,
+          "no running Linux was found in the guest within 5 minutes: " + kernel.error().message);
+    }
+    // A scan of a large guest takes a while; never spend more than half the time on it.
+    TRY(sleep(-1, std::max<Clock::duration>(kRetry, Clock::now() - began)));
+  }
+}
+
+Result<guest_linux::KernelArrival::Arrived> Startup::wait_arrival(const vmm::KernelFile& file) {
+  const auto arrival = TRY(guest_linux::KernelArrival::watch(*machine_));
+  machine_->release();
+  const Clock::time_point deadline = Clock::now() + kBootLimit;
+  do {
+    if (TRY(sleep(arrival->fd(), deadline - Clock::now()))) return arrival->take(file);
+  } while (Clock::now() < deadline);
+  return fail(ErrorCode::NotFound,
+              fmt::format("the kernel in {} has not unpacked itself within 5 minutes; leave "
+                          "--boot bzimage away",
+                          file.name()));
+}
+
+Result<vmm::MachineConfig> machine_config(const CommandLine& line) {
+  vmm::MachineConfig config = line.machine.config;
+  if (!line.machine.image.empty()) {
+    const Image image = TRY(find_image(line.machine.image, image_folders()));
+    config.kernel = image.kernel;
+    config.initrd = image.initrd;
+  }
+  if (!line.settings.boot_arguments.empty()) {
+    if (!config.append.empty()) config.append += ' ';
+    config.append += line.settings.boot_arguments;
+  }
+  if (!line.settings.quiet) config.progress = [](std::string_view news) { say(news); };
+  config.warn = [](std::string_view news) { say(news); };
+  return config;
+}
+
+Result<void> bring_up(Guest& guest, const CommandLine& line, Signals& signals) {
+  Startup startup(*guest.machine, signals);
+  std::optional<GuestCommand> port;
+  if (const auto fds = guest.machine->command_port()) port.emplace(*fds);
+  if (!line.commands.empty() && !port) {
+    return fail(ErrorCode::Unsupported, "-c: this machine has no command port");
+  }
+  // Another's initrd need not know the port, so it is waited for only where it is needed or ours.
+  if (port && (!line.machine.image.empty() || !line.commands.empty())) {
+    TRY(startup.wait_message(*port, GuestMessage::Kind::Ready, kBootLimit, "no 'ready'"));
+  }
+  guest.kernel = TRY(startup.wait_kernel());
+  guest.discovery = startup.discovery();
+  if (line.commands.empty()) return {};
+  TRY(port->request(line.commands.front()));
+  const GuestMessage answer =
+      TRY(startup.wait_message(*port, GuestMessage::Kind::Pid, kAnswerLimit, "no 'pid'"));
+  guest.target = answer.number;
+  guest.command = std::move(port);
+  return {};
+}
+
+}  // namespace
+
+bool await_end(vmm::Machine& machine) {
+  pollfd event{machine.state_event_fd(), POLLIN, 0};
+  if (machine.state() == vmm::MachineState::Running) ::poll(&event, 1, kEndPatience);
+  return machine.state() != vmm::MachineState::Running;
+}
+
+std::string describe_end(vmm::Machine& machine) {
+  std::string text;
+  switch (machine.state()) {
+    case vmm::MachineState::Running: return "the guest runs";
+    case vmm::MachineState::PoweredOff: text = "the guest powered itself off"; break;
+    case vmm::MachineState::Rebooted: text = "the guest rebooted"; break;
+    case vmm::MachineState::Panicked: text = "the guest panicked"; break;
+    case vmm::MachineState::Died: text = fmt::format("{} died", machine.kind()); break;
+  }
+  if (const std::string cause = machine.cause_of_death(); !cause.empty()) text += ": " + cause;
+  std::string tail = machine.console_tail();
+  while (!tail.empty() && (tail.back() == '\n' || tail.back() == '\r')) tail.pop_back();
+  std::size_t start = tail.find_last_of('\n');
+  // Behind a panic's reason come a backtrace and more.
+  const std::size_t panic = tail.rfind("Kernel panic");
+  if (machine.state() == vmm::MachineState::Panicked && panic != std::string::npos) {
+    tail.erase(std::min(tail.find_first_of("\r\n", panic), tail.size()));
+    start = tail.find_last_of('\n');
+  }
+  const std::string last = printable(start == std::string::npos ? tail : tail.substr(start + 1));
+  if (!last.empty()) text += fmt::format("; the last line of its console: {}", last);
+  return text;
+}
+
+namespace {
+
+Result<std::unique_ptr<vmm::Machine>> start_in_qemu(const vmm::MachineConfig& config) {
+  auto machine = vmm::start_qemu(config);
+  if (machine) return machine;
+  const Error& error = machine.error();
+  // QEMU's own words about a bad kernel do not say which file they mean.
+  const bool nameless = error.message.find("kernel header") != std::string::npos &&
+                        error.message.find(config.kernel) == std::string::npos;
+  if (!nameless) return tl::make_unexpected(error);
+  return fail(error.code, fmt::format("{}: {} is no kernel; give a bzImage, as in /boot/vmlinuz-*",
+                                      error.message, config.kernel));
+}
+
+/// Whatever was noticed first (a port that closed) is less than what became of the machine.
+Error with_end(Error error, vmm::Machine& machine) {
+  if (error.code == ErrorCode::MachineGone && await_end(machine)) {
+    error.message = "lost before tracing began: " + describe_end(machine);
+  }
+  return error;
+}
+
+/// A machine that waits before its first instruction, and its kernel by its file.
+Result<Guest> hold_guest(vmm::MachineConfig config, Signals& signals) {
+  Guest guest;
+  const auto file =
+      std::make_shared<const vmm::KernelFile>(TRY(vmm::open_kernel(config.kernel, config.boot)));
+  config.kernel_file = file;
+  config.hold = true;
+  guest.machine = TRY(vmm::start_kvm(config));
+  guest_linux::KernelMove move;
+  if (vmm::moves_itself(*file, config.append)) {
+    if (const auto why = guest.machine->exits()->cannot(vmm::VcpuEvent::Kind::MsrWrite)) {
+      return fail(ErrorCode::Unsupported,
+                  fmt::format("a kernel that moves itself cannot be followed: {}; give it "
+                              "-x bootargs=nokaslr",
+                              *why));
+    }
+    auto arrived = Startup(*guest.machine, signals).wait_arrival(*file);
+    if (!arrived) return tl::unexpected(with_end(std::move(arrived).error(), *guest.machine));
+    guest.standstill = std::make_unique<vmm::PausedMachine>(std::move(arrived->paused));
+    move = arrived->move;
+  }
+  const auto began = Clock::now();
+  auto kernel = TRY(guest_linux::kernel_from_file(*file, move));
+  guest.discovery = Clock::now() - began;
+  guest.held = kernel.get();
+  guest.kernel = std::move(kernel);
+  return guest;
+}
+
+}  // namespace
+
+Result<Guest> start_guest(const CommandLine& line, Signals& signals) {
+  const vmm::MachineConfig config = TRY(machine_config(line));
+  if (line.from_start()) return hold_guest(config, signals);
+  const bool ours = config.choice == vmm::MachineChoice::Kvm;
+  Guest guest;
+  guest.machine = TRY(ours ? vmm::start_kvm(config) : start_in_qemu(config));
+  if (!line.settings.quiet && isatty(STDERR_FILENO) != 0) say("waiting for the guest to boot");
+  if (auto up = bring_up(guest, line, signals); !up) {
+    Error error = with_end(std::move(up).error(), *guest.machine);
+    guest.machine->shut_down();
+    return tl::make_unexpected(std::move(error));
+  }
+  return guest;
+}
+
+}  // namespace ringside::cli

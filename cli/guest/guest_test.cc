@@ -1,0 +1,80 @@
+#include "cli/guest/guest.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "vmm/base/unique_fd.h"
+#include "vmm/inert_machine_for_tests.h"
+
+namespace ringside::cli {
+namespace {
+
+using vmm::MachineState;
+
+/// A machine that has ended, or ends when told to.
+class EndedMachine : public vmm::InertMachine {
+ public:
+  explicit EndedMachine(MachineState state) : state_(state) {}
+
+  void end(MachineState state) {
+    state_ = state;
+    eventfd_write(event_.get(), 1);
+  }
+  vmm::GuestMemory& memory() override { return memory_; }
+  MachineState state() override { return state_; }
+  int state_event_fd() const override { return event_.get(); }
+  std::string console_tail() const override { return console; }
+  std::string cause_of_death() const override { return cause; }
+
+  std::string console, cause;
+
+ private:
+  vmm::GuestMemory memory_;
+  std::atomic<MachineState> state_;
+  UniqueFd event_{eventfd(0, EFD_CLOEXEC)};
+};
+
+TEST(DescribeEnd, TellsTheConsolesLastLine) {
+  EndedMachine machine(MachineState::Rebooted);
+  EXPECT_EQ(describe_end(machine), "the guest rebooted");
+
+  machine.console = "loading\r\nreboot: Restarting system\r\n";
+
+  EXPECT_EQ(describe_end(machine),
+            "the guest rebooted; the last line of its console: reboot: Restarting system");
+}
+
+TEST(DescribeEnd, FindsThePanicBeforeItsBacktrace) {
+  EndedMachine machine(MachineState::Panicked);
+  machine.console = "booting\nKernel panic - not syncing: Fatal exception\r\nCPU: 1\nCall Trace:\n";
+
+  EXPECT_EQ(describe_end(machine),
+            "the guest panicked; the last line of its console: Kernel panic - not syncing: Fatal "
+            "exception");
+}
+
+TEST(DescribeEnd, TellsWhatTheProcessDiedOf) {
+  EndedMachine machine(MachineState::Died);
+  machine.cause = "signal 6 (Aborted): assertion failed";
+  machine.console = "booting\n";
+
+  EXPECT_EQ(describe_end(machine),
+            "fake died: signal 6 (Aborted): assertion failed; the last line of its console: "
+            "booting");
+}
+
+TEST(AwaitEnd, SeesAnEndThatComesAMomentLater) {
+  EndedMachine machine(MachineState::Running);
+  std::thread later([&] { machine.end(MachineState::Panicked); });
+
+  EXPECT_TRUE(await_end(machine));
+
+  later.join();
+}
+
+}  // namespace
+}  // namespace ringside::cli

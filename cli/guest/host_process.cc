@@ -1,0 +1,165 @@
+// In this file, top to bottom: words, the child before exec, the parent's side, the end.
+#include "cli/guest/host_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <optional>
+
+#include "vmm/base/await_child.h"
+
+namespace ringside::cli {
+namespace {
+
+UniqueFd open_process(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+/// The child after fork(): becomes the command, or sends errno and ends.
+[[noreturn]] void become(const std::vector<std::string>& words, const Settings& settings,
+                         int failure) {
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  // SAFETY: exec does not write to the words; its type is older than const.
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  // The session blocks signals and ignores SIGPIPE; the command must not.
+  std::signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const auto& [name, value] : settings.environment) setenv(name.c_str(), value.c_str(), 1);
+  for (const std::string& name : settings.removed_environment) unsetenv(name.c_str());
+  if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0) execvp(argv[0], argv.data());
+  const int problem = errno;
+  (void)!write(failure, &problem, sizeof problem);
+  _exit(127);
+}
+
+/// What the child's exec failed with; 0 when it did not.
+int exec_problem(int fd) {
+  int problem = 0;
+  return ::read(fd, &problem, sizeof problem) == static_cast<ssize_t>(sizeof problem) ? problem : 0;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> split_command(std::string_view command) {
+  std::vector<std::string> words;
+  std::optional<std::string> word;
+  char quote = 0;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (c == '\\' && quote != '\'' && i + 1 < command.size()) {
+      word = word.value_or("") + command[++i];
+    } else if (quote != 0) {
+      if (c == quote) {
+        quote = 0;
+      } else {
+        *word += c;
+      }
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+      word = word.value_or("");
+    } else if (std::strchr(" \t\n\r\f\v", c) == nullptr) {
+      word = word.value_or("") + c;
+    } else if (word) {
+      words.push_back(*std::exchange(word, std::nullopt));
+    }
+  }
+  if (word) words.push_back(*word);
+  if (quote != 0) return fail(ErrorCode::Invalid, fmt::format("-c {}: the quote is open", command));
+  if (words.empty() || words[0].empty())
+    return fail(ErrorCode::Invalid, "-c: the command is empty");
+  return words;
+}
+
+HostProcesses::~HostProcesses() {
+  for (Process& process : processes_) {
+    if (!process.ours || process.ended) continue;
+    // What was started for the trace ends with it.
+    kill(process.pid, SIGKILL);
+    await_child(process.pid);
+  }
+}
+
+Result<void> HostProcesses::create(const std::string& command, const Settings& settings) {
+  const std::vector<std::string> words = TRY(split_command(command));
+  int pipes[2];
+  if (pipe2(pipes, O_CLOEXEC) != 0) {
+    return fail(ErrorCode::Io, fmt::format("pipe: {}", std::strerror(errno)));
+  }
+  const UniqueFd reader(pipes[0]);
+  UniqueFd writer(pipes[1]);
+  const pid_t pid = fork();
+  if (pid < 0) return fail(ErrorCode::Io, fmt::format("fork: {}", std::strerror(errno)));
+  if (pid == 0) become(words, settings, writer.get());
+  writer = UniqueFd();
+  const int status = await_child(pid).value_or(0);
+  if (!WIFSTOPPED(status)) {
+    const int problem = exec_problem(reader.get());
+    return fail(ErrorCode::NotFound,
+                fmt::format("failed to execute {}: {}", words[0],
+                            problem != 0 ? std::strerror(problem) : "it ended at once"));
+  }
+  // It must not stay stopped for ever if we die.
+  ptrace(PTRACE_SETOPTIONS, pid, nullptr, PTRACE_O_EXITKILL);
+  processes_.push_back({pid, open_process(pid), true, true, false});
+  return {};
+}
+
+Result<void> HostProcesses::grab(std::int64_t pid) {
+  UniqueFd fd = open_process(static_cast<pid_t>(pid));
+  if (!fd) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("failed to grab pid {}: {}", pid, std::strerror(errno)));
+  }
+  processes_.push_back({static_cast<pid_t>(pid), std::move(fd), false, false, false});
+  return {};
+}
+
+void HostProcesses::go() {
+  for (Process& process : processes_) {
+    if (std::exchange(process.held, false)) ptrace(PTRACE_DETACH, process.pid, nullptr, nullptr);
+  }
+}
+
+std::vector<int> HostProcesses::live_fds() const {
+  std::vector<int> fds;
+  for (const Process& process : processes_) {
+    if (!process.ended) fds.push_back(process.fd.get());
+  }
+  return fds;
+}
+
+std::vector<std::string> HostProcesses::take_ended() {
+  std::vector<std::string> lines;
+  for (Process& process : processes_) {
+    pollfd event{process.fd.get(), POLLIN, 0};
+    if (process.ended || ::poll(&event, 1, 0) <= 0) continue;
+    process.ended = true;
+    int status = 0;
+    if (process.ours) waitpid(process.pid, &status, WNOHANG);
+    lines.push_back(
+        process.ours && WIFSIGNALED(status)
+            ? fmt::format("pid {} terminated by signal {}", process.pid, WTERMSIG(status))
+            : fmt::format("pid {} has exited", process.pid));
+  }
+  return lines;
+}
+
+bool HostProcesses::any_live() const {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [](const Process& process) { return !process.ended; });
+}
+
+}  // namespace ringside::cli

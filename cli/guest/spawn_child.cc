@@ -1,0 +1,59 @@
+#include "cli/guest/spawn_child.h"
+
+#include <spawn.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <vector>
+
+namespace ringside::cli {
+namespace {
+
+class SpawnPlan {
+ public:
+  SpawnPlan(int input, int output) {
+    posix_spawnattr_init(&attributes_);
+    posix_spawn_file_actions_init(&actions_);
+    sigset_t none, broken_pipe;
+    sigemptyset(&none);
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigdefault(&attributes_, &broken_pipe);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    pass(input, STDIN_FILENO);
+    pass(output, STDOUT_FILENO);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+  ~SpawnPlan() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+
+  int run(pid_t& child, const char* program, char* const* arguments) const {
+    return ::posix_spawnp(&child, program, &actions_, &attributes_, arguments, environ);
+  }
+
+ private:
+  void pass(int fd, int as) {
+    if (fd != as) posix_spawn_file_actions_adddup2(&actions_, fd, as);
+  }
+
+  posix_spawnattr_t attributes_;
+  posix_spawn_file_actions_t actions_;
+};
+
+}  // namespace
+
+int spawn(pid_t& child, const std::string& program, std::span<const std::string> words, int input,
+          int output) {
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  // SAFETY: posix_spawn() does not write to the words; its type is older than const.
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  return SpawnPlan(input, output).run(child, program.c_str(), arguments.data());
+}
+
+}  // namespace ringside::cli

@@ -1,0 +1,98 @@
+// The manual pages and the shells' completions know what the command knows.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "cli/options/option_table.h"
+#include "cli/options/options.h"
+#include "dif/program/builtin.h"
+
+namespace ringside::cli {
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A manual page as its reader sees it, near enough: without fonts, with plain hyphens.
+std::string page(const std::string& name) {
+  const std::string source = text_of(std::string(SOURCE_ROOT "/docs/man/") + name);
+  return std::regex_replace(source, std::regex(R"(\\f[BIRP])"), "");
+}
+
+std::string with_plain_hyphens(const std::string& text) {
+  return std::regex_replace(text, std::regex(R"(\\-)"), "-");
+}
+
+bool has_word(const std::string& text, const std::string& word) {
+  const std::regex whole("(^|[^A-Za-z0-9_-])" + word + "($|[^A-Za-z0-9_-])");
+  return std::regex_search(text, whole);
+}
+
+/// Letters and long options, as --help has them.
+std::set<std::string> options_of_help() {
+  const std::string help = help_text();
+  const std::regex option("(^|[\\s\\[(,])(--?[A-Za-z][a-z-]*)");
+  std::set<std::string> found;
+  for (std::sregex_iterator at(help.begin(), help.end(), option), end; at != end; ++at) {
+    found.insert((*at)[2]);
+  }
+  return found;
+}
+
+TEST(Manual, HasEveryOptionOfTheCommandLine) {
+  const std::string manual = with_plain_hyphens(page("ringside.1"));
+
+  const auto options = options_of_help();
+
+  ASSERT_GT(options.size(), 40u);
+  for (const std::string& option : options) EXPECT_TRUE(has_word(manual, option)) << option;
+}
+
+TEST(Manual, HasEveryNameOfTheOptionX) {
+  const std::string manual = page("ringside.1");
+
+  for (const OptionRow& row : option_rows()) {
+    EXPECT_TRUE(has_word(manual, std::string(row.name))) << row.name;
+  }
+  for (const auto& row : meaningless_options()) {
+    EXPECT_TRUE(has_word(manual, std::string(row.name))) << row.name;
+  }
+}
+
+TEST(Manual, HasEveryVariableAndSubroutineOfD) {
+  const std::string manual = page("ringside-d.7");
+
+  std::set<std::string> names;
+#define DIF_BUILTIN(name, id, text, type) names.insert(text);
+#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, reason) \
+  if (std::string_view(reason).empty()) names.insert(text);
+#include "dif/program/builtin.def"
+  for (int n = 1; n < 9; ++n) names.erase("arg" + std::to_string(n));  // "arg0 to arg9"
+
+  for (const std::string& name : names) EXPECT_TRUE(has_word(manual, name)) << name;
+}
+
+TEST(Completions, HaveEveryOption) {
+  for (const char* shell : {"ringside.bash", "_ringside"}) {
+    const std::string completion = text_of(std::string(SOURCE_ROOT "/cli/completions/") + shell);
+    for (const std::string& option : options_of_help()) {
+      // Those that are refused or change nothing are not offered.
+      if (std::set<std::string>{"-a", "-A", "-B", "-G", "-h"}.contains(option)) continue;
+      EXPECT_TRUE(has_word(completion, option)) << shell << ": " << option;
+    }
+    for (const OptionRow& row : option_rows()) {
+      EXPECT_TRUE(has_word(completion, std::string(row.name))) << shell << ": " << row.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringside::cli

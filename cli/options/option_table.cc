@@ -1,0 +1,441 @@
+// In this file, top to bottom: value readers, the table in dtrace's three classes, what can mean
+// nothing here.
+#include "cli/options/option_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <sstream>
+
+#include "cli/options/quantities.h"
+
+namespace ringside::cli {
+namespace {
+
+using View = std::string_view;
+using std::chrono::nanoseconds;
+
+constexpr std::uint64_t kMaxString = 64 << 10;
+constexpr std::uint64_t kMaxScratch = 64 << 20;
+constexpr std::uint64_t kMostFrames = 2048;
+constexpr std::uint64_t kMostSpeculations = 1 << 20;
+// dtrace's own bounds; what lies beyond is brought to the nearer one.
+constexpr nanoseconds kFastestCleaning = std::chrono::microseconds(200);
+constexpr nanoseconds kSlowestCleaning = std::chrono::minutes(1);
+constexpr nanoseconds kSlowestStatus = std::chrono::seconds(10);
+
+tl::unexpected<Error> bad_value() {
+  return fail(ErrorCode::Usage, "Invalid value for specified option");
+}
+
+/// Words count in any case.
+Result<void> set_flag(bool& flag, View value) {
+  constexpr std::array<View, 8> kOn{"", "1", "on", "yes", "true", "set", "enable", "enabled"};
+  constexpr std::array<View, 7> kOff{"0", "off", "no", "false", "unset", "disable", "disabled"};
+  std::string word(value);
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (std::find(kOn.begin(), kOn.end(), word) != kOn.end()) {
+    flag = true;
+  } else if (std::find(kOff.begin(), kOff.end(), word) != kOff.end()) {
+    flag = false;
+  } else {
+    return bad_value();
+  }
+  return {};
+}
+
+/// The compiler's own flags can only be set.
+Result<void> set_compiler_flag(bool& flag, View value) {
+  if (!value.empty()) return bad_value();
+  flag = true;
+  return {};
+}
+
+template <class Integer>
+Result<void> set_number(Integer& number, View value, std::uint64_t least, std::uint64_t most) {
+  const auto parsed = parse_number(value);
+  if (!parsed || *parsed < least || *parsed > most) return bad_value();
+  number = static_cast<Integer>(*parsed);
+  return {};
+}
+
+template <class Integer>
+Result<void> set_size(Integer& size, View value, std::uint64_t least = 1,
+                      std::uint64_t most = UINT64_MAX) {
+  const auto bytes = parse_size(value);
+  if (!bytes || *bytes < least || *bytes > most) return bad_value();
+  size = static_cast<Integer>(*bytes);
+  return {};
+}
+
+Result<void> set_rate(nanoseconds& interval, View value) {
+  const auto parsed = parse_rate(value);
+  if (!parsed) return bad_value();
+  interval = *parsed;
+  return {};
+}
+
+Result<void> set_status_rate(Settings& settings, View value) {
+  TRY(set_rate(settings.status_interval, value));
+  settings.status_interval = std::min(settings.status_interval, kSlowestStatus);
+  return {};
+}
+
+Result<void> set_clean_rate(Settings& settings, View value) {
+  nanoseconds interval{};
+  TRY(set_rate(interval, value));
+  settings.engine.clean_interval =
+      static_cast<std::uint64_t>(std::clamp(interval, kFastestCleaning, kSlowestCleaning).count());
+  return {};
+}
+
+Result<void> set_buffer_policy(Settings& settings, View value) {
+  if (value == "switch") {
+    settings.engine.buffer_policy = dif::BufferPolicy::Switch;
+  } else if (value == "ring") {
+    settings.engine.buffer_policy = dif::BufferPolicy::Ring;
+  } else if (value == "fill") {
+    settings.engine.buffer_policy = dif::BufferPolicy::Fill;
+  } else {
+    return bad_value();
+  }
+  return {};
+}
+
+Result<void> set_buffer_resize(Settings& settings, View value) {
+  if (value != "auto" && value != "manual") return bad_value();
+  settings.engine.buffer_resize =
+      value == "auto" ? dif::BufferResize::Auto : dif::BufferResize::Manual;
+  return {};
+}
+
+Result<void> set_cpu(Settings& settings, View value) {
+  if (value == "all") {
+    settings.engine.cpu.reset();
+    return {};
+  }
+  std::uint32_t cpu = 0;
+  TRY(set_number(cpu, value, 0, UINT32_MAX));
+  settings.engine.cpu = cpu;
+  return {};
+}
+
+Result<void> set_attribute_minimum(Settings& settings, View value) {
+  settings.attribute_minimum = dif::parse_attributes(value);
+  if (!settings.attribute_minimum) return bad_value();
+  return {};
+}
+
+/// The versions of D that there have been.
+constexpr std::array<std::array<unsigned, 3>, 23> kVersions{{
+    {1, 0, 0}, {1, 1, 0}, {1, 2, 0}, {1, 2, 1},  {1, 2, 2},  {1, 3, 0},  {1, 4, 0},  {1, 4, 1},
+    {1, 5, 0}, {1, 6, 0}, {1, 6, 1}, {1, 6, 2},  {1, 6, 3},  {1, 7, 0},  {1, 7, 1},  {1, 8, 0},
+    {1, 8, 1}, {1, 9, 0}, {1, 9, 1}, {1, 10, 0}, {1, 11, 0}, {1, 12, 0}, {1, 13, 0},
+}};
+
+Result<void> set_version(Settings& settings, View value) {
+  std::array<unsigned, 3> version{};
+  const auto malformed =
+      fail(ErrorCode::Usage, "Version is not properly formatted or is too large");
+  std::istringstream parts{std::string(value)};
+  std::size_t count = 0;
+  for (std::string part; std::getline(parts, part, '.'); ++count) {
+    if (count == version.size()) return malformed;
+    const char* const end = part.data() + part.size();
+    const auto [stop, status] = std::from_chars(part.data(), end, version[count]);
+    const unsigned most = count == 0 ? 255 : 4095;
+    if (status != std::errc() || stop != end || version[count] > most) return malformed;
+  }
+  if (count < 2 || value.ends_with('.')) return malformed;
+  if (std::find(kVersions.begin(), kVersions.end(), version) == kVersions.end()) {
+    return fail(ErrorCode::Usage, "Requested version is not supported by compiler");
+  }
+  settings.version = version;
+  return {};
+}
+
+Result<void> set_text(std::string& text, View value) {
+  if (value.empty()) return bad_value();
+  text = value;
+  return {};
+}
+
+Result<void> add_text(std::vector<std::string>& texts, View prefix, View value) {
+  if (value.empty()) return bad_value();
+  texts.push_back(std::string(prefix) + std::string(value));
+  return {};
+}
+
+Result<void> set_preprocessor_arguments(Settings& settings, View value) {
+  std::istringstream words{std::string(value)};
+  for (std::string word; words >> word;) settings.preprocessor.arguments.push_back(word);
+  return settings.preprocessor.arguments.empty() ? Result<void>(bad_value()) : Result<void>();
+}
+
+Result<void> set_conformance(Settings& settings, View value) {
+  using Conformance = PreprocessorSettings::Conformance;
+  if (value == "a" || value == "t") {
+    settings.preprocessor.conformance = Conformance::Default;
+  } else if (value == "c") {
+    settings.preprocessor.conformance = Conformance::Strict;
+  } else if (value == "s") {
+    settings.preprocessor.conformance = Conformance::Traditional;
+  } else {
+    return bad_value();
+  }
+  return {};
+}
+
+/// Where -c's process waits until tracing is on. It waits before its dynamic loader runs, whatever
+/// is asked for: nothing of the process can be traced that a later point would change.
+Result<void> check_evaluation_time(Settings&, View value) {
+  constexpr std::array<View, 4> kTimes{"exec", "preinit", "postinit", "main"};
+  if (std::find(kTimes.begin(), kTimes.end(), value) == kTimes.end()) return bad_value();
+  return {};
+}
+
+Result<void> set_environment(Settings& settings, View value) {
+  const std::size_t equals = std::min(value.find('='), value.size());
+  if (equals == 0) return bad_value();
+  settings.environment.emplace_back(value.substr(0, equals),
+                                    value.substr(std::min(equals + 1, value.size())));
+  return {};
+}
+
+Result<void> set_encoding(Settings& settings, View value) {
+  if (value != "ascii" && value != "utf8") return bad_value();
+  settings.utf8 = value == "utf8";
+  return {};
+}
+
+Result<void> set_format(Settings& settings, View value) {
+  const auto format = parse_output_format(value);
+  if (!format) return bad_value();
+  settings.format = *format;
+  return {};
+}
+
+Result<void> set_channel(Settings& settings, View value) {
+  if (value == "auto") {
+    settings.channel = providers::Channel::Auto;
+  } else if (value == "spin") {
+    settings.channel = providers::Channel::Spin;
+  } else if (value == "exit") {
+    settings.channel = providers::Channel::Exit;
+  } else {
+    return bad_value();
+  }
+  return {};
+}
+
+Result<void> add_boot_arguments(Settings& settings, View value) {
+  if (value.empty()) return bad_value();
+  if (!settings.boot_arguments.empty()) settings.boot_arguments += ' ';
+  settings.boot_arguments += value;
+  return {};
+}
+
+template <bool Settings::*kFlag>
+Result<void> flag(Settings& settings, View value) {
+  return set_flag(settings.*kFlag, value);
+}
+
+template <bool Settings::*kFlag>
+Result<void> compiler_flag(Settings& settings, View value) {
+  return set_compiler_flag(settings.*kFlag, value);
+}
+
+template <std::uint32_t Settings::*kNumber>
+Result<void> frames(Settings& settings, View value) {
+  return set_number(settings.*kNumber, value, 0, kMostFrames);
+}
+
+template <nanoseconds Settings::*kInterval>
+Result<void> rate(Settings& settings, View value) {
+  return set_rate(settings.*kInterval, value);
+}
+
+template <std::size_t Settings::*kIndex>
+Result<void> index(Settings& settings, View value) {
+  return set_number(settings.*kIndex, value, 0, 4096);
+}
+
+/// dtrace's bits for the phases of which to show the tree. Ours has one that can be shown.
+Result<void> set_tree(Settings& settings, View value) {
+  constexpr std::uint32_t kDesugared = 8;
+  std::uint32_t phases = 0;
+  TRY(set_number(phases, value, 0, UINT32_MAX));
+  settings.show_desugared = (phases & kDesugared) != 0;
+  return {};
+}
+
+/// What chooses between ways to link, of which there is one here.
+Result<void> one_of(std::initializer_list<View> words, View value) {
+  return std::find(words.begin(), words.end(), value) != words.end() ? Result<void>() : bad_value();
+}
+
+Result<void> any_size(Settings&, View value) {
+  std::uint64_t ignored = 0;
+  return value == "unlimited" ? Result<void>() : set_size(ignored, value, 0);
+}
+
+Result<void> any_text(Settings&, View value) {
+  std::string ignored;
+  return set_text(ignored, value);
+}
+
+/// What asks for what is so anyway.
+Result<void> as_it_is(Settings&, View value) {
+  bool ignored = false;
+  return set_compiler_flag(ignored, value);
+}
+
+constexpr OptionRow kRows[]{
+    // Compile time.
+    {"amin", true, set_attribute_minimum},
+    {"argref", true, compiler_flag<&Settings::unused_arguments>},
+    {"cpp", true, [](Settings& s, View v) { return set_compiler_flag(s.preprocessor.wanted, v); }},
+    {"cppargs", true, set_preprocessor_arguments},
+    {"cpphdrs", true,
+     [](Settings& s, View v) { return set_compiler_flag(s.preprocessor.list_headers, v); }},
+    {"cpppath", true, [](Settings& s, View v) { return set_text(s.preprocessor.path, v); }},
+    {"ctypes", true, [](Settings& s, View v) { return set_text(s.c_dictionary, v); }},
+    {"debug", true, compiler_flag<&Settings::debug>},
+    {"defaultargs", true, compiler_flag<&Settings::default_arguments>},
+    {"define", true,
+     [](Settings& s, View v) { return add_text(s.preprocessor.definitions, "-D", v); }},
+    {"droptags", true, flag<&Settings::drop_tags>},
+    {"dtypes", true, [](Settings& s, View v) { return set_text(s.d_dictionary, v); }},
+    {"empty", true, compiler_flag<&Settings::empty>},
+    {"encoding", false, set_encoding},
+    {"errtags", true, compiler_flag<&Settings::error_tags>},
+    {"evaltime", true, check_evaluation_time},
+    {"incdir", true,
+     [](Settings& s, View v) { return add_text(s.preprocessor.definitions, "-I", v); }},
+    {"iregs", true,
+     [](Settings& s, View v) { return set_number(s.integer_registers, v, 1, dif::kRegisters); }},
+    {"kdefs", true, as_it_is},
+    {"libdir", true, [](Settings& s, View v) { return add_text(s.library_folders, "", v); }},
+    {"nolibs", true, compiler_flag<&Settings::no_libraries>},
+    {"oformat", false, set_format},
+    {"setenv", true, set_environment},
+    {"stdc", true, set_conformance},
+    {"syslibdir", true, [](Settings& s, View v) { return set_text(s.system_library_folder, v); }},
+    {"tree", true, set_tree},
+    {"tregs", true,
+     [](Settings& s, View v) { return set_number(s.tuple_registers, v, 0, dif::kTupleSlots); }},
+    {"udefs", true, as_it_is},
+    {"undef", true,
+     [](Settings& s, View v) { return add_text(s.preprocessor.definitions, "-U", v); }},
+    {"unsetenv", true, [](Settings& s, View v) { return add_text(s.removed_environment, "", v); }},
+    {"verbose", true, compiler_flag<&Settings::show_dif>},
+    {"version", true, set_version},
+    {"zdefs", true, compiler_flag<&Settings::zero_matches>},
+    // Compile time, with nothing to change: symbols are resolved when a program is compiled,
+    // no objects are linked, no processes of the host are looked into and there is no BPF.
+    {"aggpercpu", true, as_it_is},
+    {"bpflog", true, [](Settings&, View) { return Result<void>(); }},
+    {"bpflogsize", true, any_size},
+    {"core", true, as_it_is},
+    {"debugassert", true, [](Settings&, View) { return Result<void>(); }},
+    {"disasm", true, any_size},
+    {"knodefs", true, as_it_is},
+    {"late", true,
+     [](Settings&, View v) {
+       return one_of({"all", "dynamic", "static"}, v);
+     }},
+    {"lazyload", true, as_it_is},
+    {"ldpath", true, any_text},
+    {"linkmode", true,
+     [](Settings&, View v) {
+       return one_of({"kernel", "primary", "dynamic", "static"}, v);
+     }},
+    {"linknommap", true, as_it_is},
+    {"linktype", true,
+     [](Settings&, View v) {
+       return one_of({"elf", "dof"}, v);
+     }},
+    {"lockmem", true, any_size},
+    {"pgmax", true, any_size},
+    {"preallocate", true, any_size},
+    {"pspec", true, as_it_is},
+    {"strip", true, as_it_is},
+    {"unodefs", true, as_it_is},
+    // Run time.
+    {"aggsize", false, [](Settings& s, View v) { return set_size(s.engine.aggregation_size, v); }},
+    {"bootargs", false, add_boot_arguments},
+    {"bufpolicy", false, set_buffer_policy},
+    {"bufresize", false, set_buffer_resize},
+    {"bufsize", false, [](Settings& s, View v) { return set_size(s.engine.buffer_size, v); }},
+    {"channel", false, set_channel},
+    {"cleanrate", false, set_clean_rate},
+    {"cpu", false, set_cpu},
+    {"destructive", false, flag<&Settings::destructive>},
+    {"dynvarsize", false, [](Settings& s, View v) { return set_size(s.engine.dynamic_size, v); }},
+    {"jstackframes", false, frames<&Settings::java_stack_frames>},
+    {"jstackstrsize", false,
+     [](Settings& s, View v) { return set_size(s.java_string_size, v, 0, kMaxString); }},
+    {"maxframes", false, frames<&Settings::most_frames>},
+    {"noresolve", false, flag<&Settings::raw_user_addresses>},
+    {"nspec", false,
+     [](Settings& s, View v) {
+       return set_number(s.engine.speculations, v, 0, kMostSpeculations);
+     }},
+    {"printsize", false, [](Settings& s, View v) { return set_size(s.print_size, v); }},
+    {"quietresize", false, flag<&Settings::quiet_resize>},
+    {"scratchsize", false,
+     [](Settings& s, View v) { return set_size(s.engine.scratch_size, v, 8, kMaxScratch); }},
+    {"specsize", false, [](Settings& s, View v) { return set_size(s.engine.speculation_size, v); }},
+    {"stackframes", false, frames<&Settings::stack_frames>},
+    {"strsize", false,
+     [](Settings& s, View v) { return set_size(s.engine.string_size, v, 2, kMaxString); }},
+    {"temporal", false, [](Settings& s, View v) { return set_flag(s.engine.temporal, v); }},
+    {"ustackframes", false, frames<&Settings::user_stack_frames>},
+    // Run time, dynamic.
+    {"agghist", true, flag<&Settings::aggregation_histogram>},
+    {"aggpack", true, flag<&Settings::aggregation_pack>},
+    {"aggrate", true, rate<&Settings::aggregate_interval>},
+    {"aggsortkey", true, flag<&Settings::sort_by_key>},
+    {"aggsortkeypos", true, index<&Settings::sort_key_position>},
+    {"aggsortpos", true, index<&Settings::sort_position>},
+    {"aggsortrev", true, flag<&Settings::sort_reversed>},
+    {"aggzoom", true, flag<&Settings::aggregation_zoom>},
+    {"flowindent", true, flag<&Settings::flow_indent>},
+    {"quiet", true, flag<&Settings::quiet>},
+    {"rawbytes", true, flag<&Settings::raw_bytes>},
+    {"stackindent", true, index<&Settings::stack_indent>},
+    {"statusrate", true, set_status_rate},
+    {"switchrate", true, rate<&Settings::switch_interval>},
+};
+
+// Accepting these would be a silent lie.
+constexpr View kNoDaemon = "there is no USDT daemon here";
+constexpr View kFromGuest = "symbols and types are read out of the guest";
+
+constexpr MeaninglessOption kMeaningless[]{
+    {"buflimit", "buffers are read at switchrate, however full they are"},
+    {"ctfpath", kFromGuest},
+    {"dofstashpath", kNoDaemon},
+    {"grabanon",
+     "there is no anonymous tracing here; to trace a boot, start the guest with --machine kvm"},
+    {"modpath", kFromGuest},
+    {"pcapsize", "there is no pcap() here"},
+    {"procfspath", "processes are looked at in the guest"},
+    {"sysslice", kNoDaemon},
+    {"useruid", kNoDaemon},
+    {"zone", "Linux has no zones"},
+};
+
+}  // namespace
+
+std::span<const OptionRow> option_rows() {
+  return kRows;
+}
+
+std::span<const MeaninglessOption> meaningless_options() {
+  return kMeaningless;
+}
+
+}  // namespace ringside::cli

@@ -1,0 +1,27 @@
+// dtrace's options by name: when each may change and how its value is read. Used by settings.cc.
+// Fire context: no.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "cli/options/settings.h"
+
+namespace ringside::cli {
+
+struct OptionRow {
+  std::string_view name;
+  bool dynamic = false;  // may be set while tracing; what acts before has no effect any more
+  Result<void> (*set)(Settings&, std::string_view value) = nullptr;
+};
+
+/// An option of dtrace's that can mean nothing here.
+struct MeaninglessOption {
+  std::string_view name;
+  std::string_view reason;  // for the user, with what to do instead where there is something
+};
+
+std::span<const OptionRow> option_rows();
+std::span<const MeaninglessOption> meaningless_options();
+
+}  // namespace ringside::cli

@@ -1,0 +1,424 @@
+// The command line. In this file, top to bottom: the long options, one letter at a time, checks
+// that need the whole line, the environment.
+#include "cli/options/options.h"
+
+#include <fmt/format.h>
+#include <getopt.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+#include "cli/options/quantities.h"
+
+namespace ringside::cli {
+namespace {
+
+enum LongOption : int {
+  Image = 256,
+  Kernel,
+  Initrd,
+  Append,
+  Cpus,
+  Memory,
+  Machine,
+  Keep,
+  Qemu,
+  Help,
+  Libxo,
+  Disk,
+  Console,
+  Boot,
+  AfterBoot,
+  KvmDevice,
+};
+
+const std::array<option, 17> kLongOptions{{
+    {"image", required_argument, nullptr, Image},
+    {"kernel", required_argument, nullptr, Kernel},
+    {"initrd", required_argument, nullptr, Initrd},
+    {"append", required_argument, nullptr, Append},
+    {"cpus", required_argument, nullptr, Cpus},
+    {"memory", required_argument, nullptr, Memory},
+    {"machine", required_argument, nullptr, Machine},
+    {"keep", no_argument, nullptr, Keep},
+    {"qemu", required_argument, nullptr, Qemu},
+    {"help", no_argument, nullptr, Help},
+    {"libxo", required_argument, nullptr, Libxo},
+    {"disk", required_argument, nullptr, Disk},
+    {"console", no_argument, nullptr, Console},
+    {"boot", required_argument, nullptr, Boot},
+    {"after-boot", no_argument, nullptr, AfterBoot},
+    {"kvm-device", required_argument, nullptr, KvmDevice},
+    {nullptr, 0, nullptr, 0},
+}};
+
+// "-": words that are no options come back in their order, so that they may stand anywhere.
+// ":": a missing argument is told apart from an unknown letter.
+constexpr const char* kLetters = "-:3:6:aAb:Bc:CdD:ef:FGhHi:I:lL:m:n:o:Op:P:qs:SU:vVwx:X:Z";
+
+constexpr unsigned kMaxCpus = 64;
+
+Result<void> set_machine(vmm::MachineConfig& config, std::string_view choice) {
+  if (choice == "auto") {
+    config.choice = vmm::MachineChoice::Auto;
+  } else if (choice == "kvm") {
+    config.choice = vmm::MachineChoice::Kvm;
+  } else if (choice == "qemu-kvm") {
+    config.choice = vmm::MachineChoice::QemuKvm;
+  } else if (choice == "qemu") {
+    config.choice = vmm::MachineChoice::Qemu;
+  } else {
+    return fail(ErrorCode::Usage,
+                fmt::format("--machine {}: it is one of auto, kvm, qemu and qemu-kvm", choice));
+  }
+  return {};
+}
+
+Result<void> set_boot(vmm::MachineConfig& config, std::string_view way) {
+  if (way == "auto") {
+    config.boot = vmm::BootWay::Auto;
+  } else if (way == "pvh") {
+    config.boot = vmm::BootWay::Pvh;
+  } else if (way == "bzimage") {
+    config.boot = vmm::BootWay::BzImage;
+  } else {
+    return fail(ErrorCode::Usage,
+                fmt::format("--boot {}: it is one of auto, pvh and bzimage", way));
+  }
+  return {};
+}
+
+/// FILE or FILE,ro.
+Result<void> add_disk(vmm::MachineConfig& config, std::string_view argument) {
+  constexpr std::string_view kReadOnly = ",ro";
+  vmm::DiskConfig disk;
+  disk.read_only = argument.ends_with(kReadOnly);
+  if (disk.read_only) argument.remove_suffix(kReadOnly.size());
+  if (argument.empty()) return fail(ErrorCode::Usage, "--disk: name a file, or FILE,ro");
+  disk.path = argument;
+  config.disks.push_back(std::move(disk));
+  return {};
+}
+
+Result<void> set_cpus(vmm::MachineConfig& config, std::string_view text) {
+  const auto cpus = parse_number(text);
+  if (!cpus || *cpus < 1 || *cpus > kMaxCpus) {
+    return fail(ErrorCode::Usage, fmt::format("--cpus {}: a number from 1 to {}", text, kMaxCpus));
+  }
+  config.vcpus = static_cast<unsigned>(*cpus);
+  return {};
+}
+
+Result<void> set_memory(vmm::MachineConfig& config, std::string_view text) {
+  constexpr std::uint64_t kLeast = 256 << 20;  // vmm's own limit
+  const auto bytes = parse_size(text);
+  if (!bytes || *bytes < kLeast || *bytes % (1 << 20) != 0) {
+    return fail(ErrorCode::Usage,
+                fmt::format("--memory {}: a size of 256m or more, in whole megabytes", text));
+  }
+  config.memory = *bytes;
+  return {};
+}
+
+/// FreeBSD's: a list of libxo's words, of which those that name a format can be had here.
+Result<void> set_libxo(Settings& settings, std::string_view words) {
+  while (!words.empty()) {
+    const std::size_t comma = std::min(words.find_first_of(",:"), words.size());
+    const std::string_view word = words.substr(0, comma);
+    words.remove_prefix(std::min(comma + 1, words.size()));
+    if (word == "pretty" || word == "no-pretty") continue;  // it is JSON, XML or HTML either way
+    const auto format = parse_output_format(word);
+    if (!format) {
+      return fail(
+          ErrorCode::Usage,
+          fmt::format("--libxo {}: it is one of text, json, jsonl, xml, html and csv", word));
+    }
+    settings.format = *format;
+  }
+  return {};
+}
+
+Result<void> long_option(CommandLine& line, int which, std::string argument) {
+  vmm::MachineConfig& config = line.machine.config;
+  switch (which) {
+    case Image: line.machine.image = std::move(argument); return {};
+    case Kernel: config.kernel = std::move(argument); return {};
+    case Initrd: config.initrd = std::move(argument); return {};
+    case Append: config.append = std::move(argument); return {};
+    case Cpus: return set_cpus(config, argument);
+    case Memory: return set_memory(config, argument);
+    case Machine: return set_machine(config, argument);
+    case Keep: config.keep = true; return {};
+    case Qemu: config.qemu = std::move(argument); return {};
+    case Libxo: return set_libxo(line.settings, argument);
+    case Disk: return add_disk(config, argument);
+    case Console: config.terminal = true; return {};
+    case Boot: return set_boot(config, argument);
+    case AfterBoot: line.machine.after_boot = true; return {};
+    case KvmDevice: config.kvm_device = std::move(argument); return {};
+    default: line.task = CommandLine::Task::Help; return {};
+  }
+}
+
+void add_program(CommandLine& line, ProgramSource::Kind kind, std::string text) {
+  line.programs.push_back({kind, std::move(text)});
+}
+
+Result<void> add_process(CommandLine& line, const std::string& argument) {
+  const auto pid = parse_number(argument);
+  if (!pid || *pid < 1 || *pid > INT32_MAX) {
+    return fail(ErrorCode::Invalid, fmt::format("invalid pid: {}", argument));
+  }
+  line.processes.push_back(static_cast<std::int64_t>(*pid));
+  return {};
+}
+
+/// One of the tasks that exclude each other.
+Result<void> set_task(CommandLine& line, CommandLine::Task task) {
+  using Task = CommandLine::Task;
+  const bool other = line.task != Task::Trace && line.task != Task::CompileOnly;
+  if (other && line.task != task) {
+    return fail(ErrorCode::Usage, "only one of the [-AGhlV] options can be specified at a time");
+  }
+  line.task = task;
+  return {};
+}
+
+/// A letter that stands for one of dtrace's options, in that option's words.
+Result<void> letter_option(Settings& settings, int letter, std::string_view name,
+                           std::string_view value) {
+  auto done = apply_option(settings, name, value, SettingPhase::Start);
+  if (done) return {};
+  return fail(ErrorCode::Unsupported,
+              fmt::format("failed to set -{} {}: {}", static_cast<char>(letter), value,
+                          done.error().message));
+}
+
+/// The letters that take no argument.
+Result<void> flag_letter(CommandLine& line, int letter) {
+  using Task = CommandLine::Task;
+  Settings& settings = line.settings;
+  switch (letter) {
+    case 'a':
+    case 'A':
+      return fail(ErrorCode::Unsupported,
+                  fmt::format("-{}: there is no anonymous tracing here; to trace a boot, start the "
+                              "guest with --machine kvm",
+                              static_cast<char>(letter)));
+    case 'B': return {};  // how output is handed over; the same is printed
+    case 'C': settings.preprocessor.wanted = true; return {};
+    case 'd': settings.show_desugared = true; return {};
+    case 'e': line.task = line.task == Task::Trace ? Task::CompileOnly : line.task; return {};
+    case 'F': settings.flow_indent = true; return {};
+    case 'G': return set_task(line, Task::Objects);
+    case 'h': return set_task(line, Task::Header);
+    case 'H': settings.preprocessor.list_headers = true; return {};
+    case 'l': return set_task(line, Task::List);
+    case 'O': settings.print_all_aggregations = true; return {};
+    case 'q': settings.quiet = true; return {};
+    case 'S': settings.show_dif = true; return {};
+    case 'v': line.verbose = true; return {};
+    case 'V': return set_task(line, Task::Version);
+    case 'w': settings.destructive = true; return {};
+    default: settings.zero_matches = true; return {};  // Z
+  }
+}
+
+/// Both are taken: there is the 64-bit data model only, and no objects are made.
+Result<void> word_size(int letter, std::string_view argument) {
+  if ((letter == '6' && argument == "4") || (letter == '3' && argument == "2")) return {};
+  return fail(ErrorCode::Usage,
+              fmt::format("illegal option -- {}{}", static_cast<char>(letter), argument));
+}
+
+Result<void> short_option(CommandLine& line, int letter, std::string argument) {
+  using Kind = ProgramSource::Kind;
+  Settings& settings = line.settings;
+  switch (letter) {
+    case 1: line.arguments.push_back(std::move(argument)); return {};
+    case '3':
+    case '6': return word_size(letter, argument);
+    case 'b': return letter_option(settings, letter, "bufsize", argument);
+    case 'c': line.commands.push_back(std::move(argument)); return {};
+    case 'D': return letter_option(settings, letter, "define", argument);
+    case 'f': add_program(line, Kind::Function, std::move(argument)); return {};
+    case 'i': add_program(line, Kind::Id, std::move(argument)); return {};
+    case 'I': return letter_option(settings, letter, "incdir", argument);
+    case 'L': return letter_option(settings, letter, "libdir", argument);
+    case 'm': add_program(line, Kind::Module, std::move(argument)); return {};
+    case 'n': add_program(line, Kind::Name, std::move(argument)); return {};
+    case 'o': line.output_file = std::move(argument); return {};
+    case 'p': return add_process(line, argument);
+    case 'P': add_program(line, Kind::Provider, std::move(argument)); return {};
+    case 's': add_program(line, Kind::Script, std::move(argument)); return {};
+    case 'U': return letter_option(settings, letter, "undef", argument);
+    case 'x': return apply_option_argument(settings, argument);
+    case 'X': return letter_option(settings, letter, "stdc", argument);
+    default: return flag_letter(line, letter);
+  }
+}
+
+Result<void> one_option(CommandLine& line, int letter, const char* word) {
+  std::string argument = optarg == nullptr ? std::string() : optarg;
+  if (letter == ':') {
+    const std::string name = optopt < Image ? std::string(1, static_cast<char>(optopt)) : word;
+    return fail(ErrorCode::Usage, fmt::format("option requires an argument -- {}", name));
+  }
+  if (letter == '?') {
+    return optopt != 0 && optopt < Image
+               ? fail(ErrorCode::Usage,
+                      fmt::format("illegal option -- {}", static_cast<char>(optopt)))
+               : fail(ErrorCode::Usage, fmt::format("illegal option {}", word));
+  }
+  if (letter >= Image) return long_option(line, letter, std::move(argument));
+  return short_option(line, letter, std::move(argument));
+}
+
+/// What only the machine of our own can do, and what only QEMU can.
+Result<void> check_kind(const MachineOptions& machine) {
+  const vmm::MachineConfig& config = machine.config;
+  if (config.choice == vmm::MachineChoice::Kvm) {
+    if (!config.keep) return {};
+    return fail(ErrorCode::Unsupported,
+                "--keep: a guest of --machine kvm lives in ringside itself; let it run on with "
+                "--machine qemu");
+  }
+  const vmm::MachineConfig plain;
+  std::string_view option;
+  if (!config.disks.empty()) option = "--disk";
+  if (config.terminal) option = "--console";
+  if (config.boot != plain.boot) option = "--boot";
+  if (machine.after_boot) option = "--after-boot";
+  if (config.kvm_device != plain.kvm_device) option = "--kvm-device";
+  if (option.empty()) return {};
+  return fail(ErrorCode::Usage, fmt::format("{} needs --machine kvm", option));
+}
+
+/// Rules between options that are about the machine.
+Result<void> check_machine(const MachineOptions& machine) {
+  const vmm::MachineConfig& config = machine.config;
+  if (!machine.image.empty() && !config.kernel.empty()) {
+    return fail(ErrorCode::Usage, "--image and --kernel exclude each other");
+  }
+  if (!config.initrd.empty() && config.kernel.empty()) {
+    return fail(ErrorCode::Usage, "--initrd needs --kernel");
+  }
+  if (config.choice == vmm::MachineChoice::Kvm && !machine.wanted()) {
+    return fail(ErrorCode::Usage, "--machine kvm needs --kernel or --image");
+  }
+  return check_kind(machine);
+}
+
+/// Rules between options.
+Result<void> check(const CommandLine& line) {
+  using Task = CommandLine::Task;
+  if (line.task == Task::Version || line.task == Task::Help) return {};
+  TRY(check_machine(line.machine));
+  if (line.machine.wanted() && line.commands.size() > 1) {
+    return fail(ErrorCode::Unsupported,
+                "a guest takes one -c; put several commands into one: -c 'a & b'");
+  }
+  if (line.machine.wanted() && !line.processes.empty()) {
+    return fail(ErrorCode::Unsupported,
+                "-p names a process of this host; in a guest compare pid in a predicate");
+  }
+  if (line.task == Task::Header || line.task == Task::Objects) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("-{}: USDT headers and objects are for native builds; make them with "
+                            "the dtrace or the sys/sdt.h of the guest's own system",
+                            line.task == Task::Header ? 'h' : 'G'));
+  }
+  if (line.task == Task::Save && line.output_file.empty()) {
+    return fail(ErrorCode::Usage, "compile: name the file to write with -o");
+  }
+  if (!line.dof_file.empty() && !line.programs.empty()) {
+    return fail(ErrorCode::Usage, "run: the program is in the file; it takes no other");
+  }
+  const bool needs_program = line.task != Task::List && line.task != Task::CompileOnly;
+  if (line.programs.empty() && line.dof_file.empty() && needs_program) {
+    return fail(ErrorCode::NotFound, "no probes specified");
+  }
+  return {};
+}
+
+/// `compile` and `run` before the options; the number of words that they take.
+Result<std::size_t> sub_command(CommandLine& line, const std::vector<std::string>& words) {
+  if (words.size() < 2) return 0;
+  if (words[1] == "compile") {
+    line.task = CommandLine::Task::Save;
+    return 1;
+  }
+  if (words[1] != "run") return 0;
+  if (words.size() < 3 || words[2].starts_with('-')) {
+    return fail(ErrorCode::Usage, "run: name the file that compile wrote");
+  }
+  line.dof_file = words[2];
+  return 2;
+}
+
+/// FreeBSD's -O has no argument; here it may name the format.
+void take_format(CommandLine& line, const std::vector<char*>& words, int count) {
+  if (optind >= count) return;
+  const auto format = parse_output_format(words[static_cast<std::size_t>(optind)]);
+  if (!format) return;
+  line.settings.format = *format;
+  ++optind;
+}
+
+}  // namespace
+
+Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Settings presets) {
+  if (arguments.size() < 2) return fail(ErrorCode::Usage, "no probes specified");
+  CommandLine line;
+  line.settings = std::move(presets);
+  const std::size_t taken = TRY(sub_command(line, arguments));
+  if (!arguments.empty()) {
+    const auto first = arguments.begin() + 1;
+    arguments.erase(first, first + static_cast<std::ptrdiff_t>(taken));
+  }
+  std::vector<char*> words;
+  words.reserve(arguments.size() + 1);
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  const int count = static_cast<int>(arguments.size());
+
+  opterr = 0;
+  optind = 0;  // a fresh scan: tests parse more than one line in a process
+  for (;;) {
+    const int at = optind == 0 ? 1 : optind;
+    const int letter = getopt_long(count, words.data(), kLetters, kLongOptions.data(), nullptr);
+    if (letter == -1) break;
+    const char* word = at < count ? words[static_cast<std::size_t>(at)] : "";
+    TRY(one_option(line, letter, word));
+    if (letter == 'O') take_format(line, words, count);
+  }
+  for (int at = optind; at < count; ++at) {
+    line.arguments.emplace_back(words[static_cast<std::size_t>(at)]);
+  }
+  TRY(check(line));
+  return line;
+}
+
+Result<void> apply_environment(Settings& settings, const std::vector<std::string>& environment) {
+  constexpr std::string_view kPreset = "DTRACE_OPT_";
+  for (const std::string& variable : environment) {
+    const std::size_t equals = std::min(variable.find('='), variable.size());
+    std::string name = variable.substr(0, equals);
+    const std::string value = variable.substr(std::min(equals + 1, variable.size()));
+    if (name == "DTRACE_DEBUG") settings.debug = true;
+    if (name == "_DTRACE_TESTING") settings.testing = settings.quiet_resize = true;
+    if (!name.starts_with(kPreset)) continue;
+    name.erase(0, kPreset.size());
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (auto done = apply_option(settings, name, value, SettingPhase::Start); !done) {
+      return fail(ErrorCode::Unsupported, fmt::format("failed to set option {} from {}: {}", name,
+                                                      variable, done.error().message));
+    }
+  }
+  return {};
+}
+
+}  // namespace ringside::cli

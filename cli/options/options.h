@@ -1,0 +1,74 @@
+// The command line: dtrace(1)'s letters and the machine's long options, parsed into plain data.
+// Does not: open files, look for images, or start anything.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/options/settings.h"
+#include "vmm/base/result.h"
+#include "vmm/machine.h"
+
+namespace ringside::cli {
+
+/// One D program as the command line gives it.
+struct ProgramSource {
+  enum class Kind : std::uint8_t { Name, Function, Module, Provider, Id, Script };
+  Kind kind = Kind::Name;
+  std::string text;  // Script: the file's name; else a description, maybe with predicate and clause
+};
+
+struct MachineOptions {
+  std::string image;  // --image; found by images.h
+  vmm::MachineConfig config;
+  bool after_boot = false;  // --after-boot
+
+  bool wanted() const { return !image.empty() || !config.kernel.empty(); }
+  /// What records call the machine: its image, else its kernel; empty where there is none.
+  const std::string& name() const { return image.empty() ? config.kernel : image; }
+};
+
+struct CommandLine {
+  enum class Task : std::uint8_t {
+    Trace,
+    List,
+    CompileOnly,
+    Save,     // `compile`: write DOF
+    Header,   // -h
+    Objects,  // -G
+    Version,
+    Help,
+  };
+  Task task = Task::Trace;
+  std::vector<ProgramSource> programs;
+  std::string dof_file;                // `run`: the program, compiled before
+  std::vector<std::string> arguments;  // $1...
+  Settings settings;
+  bool verbose = false;  // -v: stability and argument types
+  std::string output_file;
+  std::vector<std::string> commands;    // -c
+  std::vector<std::int64_t> processes;  // -p
+  MachineOptions machine;
+
+  /// Whether the guest is traced from its first instruction, not once it has booted.
+  bool from_start() const {
+    return machine.config.choice == vmm::MachineChoice::Kvm && commands.empty() &&
+           !machine.after_boot;
+  }
+};
+
+/// Parses like dtrace: options first, then the script's arguments, which may mix. `presets` are the
+/// settings to start from (environment variables). An ErrorCode::Usage means exit status 2 and is
+/// worth the usage text; any other is a line for exit status 1.
+Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Settings presets = {});
+
+/// DTRACE_OPT_<NAME>=VALUE, DTRACE_DEBUG and _DTRACE_TESTING out of "NAME=VALUE" strings.
+Result<void> apply_environment(Settings& settings, const std::vector<std::string>& environment);
+
+/// What bad usage is answered with, and what --help prints.
+std::string usage_text();
+std::string help_text();
+
+}  // namespace ringside::cli

@@ -1,0 +1,217 @@
+#include "cli/options/options.h"
+
+#include <gtest/gtest.h>
+
+namespace ringside::cli {
+namespace {
+
+using Kind = ProgramSource::Kind;
+using Task = CommandLine::Task;
+
+Result<CommandLine> parse(std::vector<std::string> words) {
+  words.insert(words.begin(), "ringside");
+  return parse_command_line(std::move(words));
+}
+
+TEST(CommandLine, KeepsProgramsInTheirOrder) {
+  const auto line = parse(
+      {"-n", "BEGIN", "-P", "syscall", "-s", "a.d", "-f", "vfs_read", "-m", "loop", "-i", "7"});
+
+  ASSERT_TRUE(line) << line.error().message;
+  ASSERT_EQ(line->programs.size(), 6u);
+  EXPECT_EQ(line->programs[0].kind, Kind::Name);
+  EXPECT_EQ(line->programs[1].kind, Kind::Provider);
+  EXPECT_EQ(line->programs[2].kind, Kind::Script);
+  EXPECT_EQ(line->programs[3].text, "vfs_read");
+  EXPECT_EQ(line->programs[4].kind, Kind::Module);
+  EXPECT_EQ(line->programs[5].kind, Kind::Id);
+}
+
+TEST(CommandLine, ScriptArgumentsMayStandAnywhere) {
+  const auto line = parse({"-s", "a.d", "one", "-q", "two", "--", "-three"});
+
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->arguments, (std::vector<std::string>{"one", "two", "-three"}));
+  EXPECT_TRUE(line->settings.quiet);
+}
+
+TEST(CommandLine, LettersCanBeJoined) {
+  const auto line = parse({"-qwn", "BEGIN"});
+
+  ASSERT_TRUE(line);
+  EXPECT_TRUE(line->settings.quiet);
+  EXPECT_TRUE(line->settings.destructive);
+  EXPECT_EQ(line->programs[0].text, "BEGIN");
+}
+
+TEST(CommandLine, ReadsTheMachine) {
+  const auto line =
+      parse({"--kernel", "k", "--initrd=i", "--append", "quiet", "--cpus", "2", "--memory", "1g",
+             "--machine", "qemu", "--keep", "-n", "BEGIN", "-c", "ls /"});
+
+  ASSERT_TRUE(line) << line.error().message;
+  const vmm::MachineConfig& config = line->machine.config;
+  EXPECT_EQ(config.kernel, "k");
+  EXPECT_EQ(config.initrd, "i");
+  EXPECT_EQ(config.append, "quiet");
+  EXPECT_EQ(config.vcpus, 2u);
+  EXPECT_EQ(config.memory, std::uint64_t{1} << 30);
+  EXPECT_EQ(config.choice, vmm::MachineChoice::Qemu);
+  EXPECT_TRUE(config.keep);
+  EXPECT_EQ(line->commands, std::vector<std::string>{"ls /"});
+}
+
+TEST(CommandLine, OneLineForEachMistake) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> usage{
+      {{"-?"}, "illegal option -- ?"},
+      {{"-y"}, "illegal option -- y"},
+      {{"-65", "-n", "BEGIN"}, "illegal option -- 65"},
+      {{"--nonesuch"}, "illegal option --nonesuch"},
+      {{"-n"}, "option requires an argument -- n"},
+      {{"-l", "-h", "-s", "a.d"}, "only one of the [-AGhlV] options can be specified at a time"},
+      {{"--cpus", "0", "-n", "BEGIN"}, "--cpus 0: a number from 1 to 64"},
+      {{"--memory", "64m", "-n", "BEGIN"},
+       "--memory 64m: a size of 256m or more, in whole megabytes"},
+      {{"--memory", "300000001", "-n", "BEGIN"},
+       "--memory 300000001: a size of 256m or more, in whole megabytes"},
+      {{"--image", "a", "--kernel", "b", "-n", "BEGIN"}, "--image and --kernel exclude each other"},
+      {{"compile", "-n", "BEGIN"}, "compile: name the file to write with -o"},
+      {{"run"}, "run: name the file that compile wrote"},
+      {{}, "no probes specified"},
+  };
+  for (const auto& [words, message] : usage) {
+    const auto line = parse(words);
+    ASSERT_FALSE(line) << message;
+    EXPECT_EQ(line.error().message, message);
+    EXPECT_EQ(line.error().code, ErrorCode::Usage) << message;
+  }
+}
+
+TEST(CommandLine, WhatIsRefusedForItsValueIsNoBadUsage) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> failures{
+      {{"-q"}, "no probes specified"},
+      {{"-x", "strsize=10"}, "no probes specified"},
+      {{"-x", "bufsize=4q", "-n", "BEGIN"},
+       "failed to set -x bufsize: Invalid value for specified option"},
+      {{"-b", "4q", "-n", "BEGIN"}, "failed to set -b 4q: Invalid value for specified option"},
+      {{"-X", "q", "-n", "BEGIN"}, "failed to set -X q: Invalid value for specified option"},
+      {{"-p", "x", "-n", "BEGIN"}, "invalid pid: x"},
+      {{"-A", "-n", "BEGIN"},
+       "-A: there is no anonymous tracing here; to trace a boot, start the guest with --machine "
+       "kvm"},
+      {{"--image", "a", "-c", "a", "-c", "b", "-n", "BEGIN"},
+       "a guest takes one -c; put several commands into one: -c 'a & b'"},
+  };
+  for (const auto& [words, message] : failures) {
+    const auto line = parse(words);
+    ASSERT_FALSE(line) << message;
+    EXPECT_EQ(line.error().message, message);
+    EXPECT_NE(line.error().code, ErrorCode::Usage) << message;
+  }
+}
+
+TEST(CommandLine, TakesEachOfDtracesLetters) {
+  const auto line =
+      parse({"-64", "-BCdFHOSvwZ", "-b", "1m", "-D", "A=1", "-U", "B",  "-I", "/i", "-L",
+             "/l",  "-X",          "c",  "-c", "a",  "-c",  "b",  "-p", "7",  "-n", "BEGIN"});
+
+  ASSERT_TRUE(line) << line.error().message;
+  const Settings& settings = line->settings;
+  EXPECT_TRUE(settings.preprocessor.wanted && settings.preprocessor.list_headers);
+  EXPECT_EQ(settings.preprocessor.definitions, (std::vector<std::string>{"-DA=1", "-UB", "-I/i"}));
+  EXPECT_EQ(settings.preprocessor.conformance, PreprocessorSettings::Conformance::Strict);
+  EXPECT_EQ(settings.library_folders, std::vector<std::string>{"/l"});
+  EXPECT_TRUE(settings.flow_indent && settings.destructive && settings.zero_matches);
+  EXPECT_TRUE(settings.show_dif && settings.print_all_aggregations);
+  EXPECT_TRUE(line->verbose && settings.show_desugared);
+  EXPECT_EQ(line->commands, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(line->processes, std::vector<std::int64_t>{7});
+}
+
+TEST(CommandLine, AFormatMayFollowTheLetterO) {
+  EXPECT_EQ(parse({"-O", "json", "-n", "BEGIN"})->settings.format, OutputFormat::Json);
+  EXPECT_EQ(parse({"-O", "-n", "BEGIN"})->settings.format, OutputFormat::Text);
+  EXPECT_EQ(parse({"--libxo", "xml,pretty", "-n", "BEGIN"})->settings.format, OutputFormat::Xml);
+  EXPECT_FALSE(parse({"--libxo", "yaml", "-n", "BEGIN"}));
+}
+
+TEST(CommandLine, ProgramsCanBeSavedAndRun) {
+  const auto saved = parse({"compile", "-o", "x.dof", "-n", "BEGIN"});
+  const auto run = parse({"run", "x.dof", "-q"});
+
+  ASSERT_TRUE(saved && run);
+  EXPECT_EQ(saved->task, Task::Save);
+  EXPECT_EQ(saved->output_file, "x.dof");
+  EXPECT_EQ(run->dof_file, "x.dof");
+  EXPECT_TRUE(run->settings.quiet);
+}
+
+TEST(CommandLine, OurOwnMachineIsTracedFromItsFirstInstructionUnlessACommandIsGiven) {
+  const auto first = parse({"--machine", "kvm", "--kernel", "k", "--disk", "a,ro", "--disk", "b",
+                            "--console", "--boot", "bzimage", "-n", "BEGIN"});
+  const auto command = parse({"--machine", "kvm", "--kernel", "k", "-n", "BEGIN", "-c", "ls"});
+  const auto later = parse({"--machine", "kvm", "--image", "i", "--after-boot", "-n", "BEGIN"});
+  const auto qemu = parse({"--machine", "qemu-kvm", "--kernel", "k", "-n", "BEGIN"});
+
+  ASSERT_TRUE(first && command && later && qemu);
+  EXPECT_TRUE(first->from_start());
+  EXPECT_FALSE(command->from_start() || later->from_start() || qemu->from_start());
+  const vmm::MachineConfig& config = first->machine.config;
+  EXPECT_EQ(config.choice, vmm::MachineChoice::Kvm);
+  EXPECT_EQ(config.boot, vmm::BootWay::BzImage);
+  EXPECT_TRUE(config.terminal);
+  ASSERT_EQ(config.disks.size(), 2u);
+  EXPECT_EQ(config.disks[0].path, "a");
+  EXPECT_TRUE(config.disks[0].read_only && !config.disks[1].read_only);
+  EXPECT_EQ(qemu->machine.config.choice, vmm::MachineChoice::QemuKvm);
+}
+
+TEST(CommandLine, WhatOneKindOfMachineCannotDoNamesTheOther) {
+  const auto disk = parse({"--kernel", "k", "--disk", "d", "-n", "BEGIN"});
+  const auto keep = parse({"--machine", "kvm", "--kernel", "k", "--keep", "-n", "BEGIN"});
+  const auto nothing = parse({"--machine", "kvm", "-n", "BEGIN"});
+
+  ASSERT_TRUE(!disk && !keep && !nothing);
+  EXPECT_EQ(disk.error().message, "--disk needs --machine kvm");
+  EXPECT_NE(keep.error().message.find("--machine qemu"), std::string::npos);
+  EXPECT_NE(nothing.error().message.find("--kernel"), std::string::npos);
+}
+
+TEST(CommandLine, TheChannelAndTheKernelsArgumentsAreOptions) {
+  const auto line = parse({"-x", "channel=exit", "-x", "bootargs=a=1", "-x", "bootargs=b", "-l"});
+  const auto wrong = parse({"-x", "channel=pigeon", "-l"});
+
+  ASSERT_TRUE(line && !wrong);
+  EXPECT_EQ(line->settings.channel, providers::Channel::Exit);
+  EXPECT_EQ(line->settings.boot_arguments, "a=1 b");
+}
+
+TEST(Presets, ComeFromTheEnvironmentAndYieldToTheCommandLine) {
+  Settings presets;
+  ASSERT_TRUE(apply_environment(presets, {"HOME=/", "DTRACE_OPT_BUFSIZE=1m", "DTRACE_OPT_quiet=",
+                                          "_DTRACE_TESTING=1", "DTRACE_DEBUG=1"}));
+  const auto line = parse_command_line({"x", "-b", "2m", "-n", "BEGIN"}, presets);
+
+  ASSERT_TRUE(line);
+  EXPECT_EQ(presets.engine.buffer_size, 1u << 20);
+  EXPECT_EQ(line->settings.engine.buffer_size, 2u << 20);
+  EXPECT_TRUE(line->settings.quiet && line->settings.testing && line->settings.debug);
+}
+
+TEST(Presets, ThatAreWrongNameTheirVariable) {
+  Settings presets;
+  const auto done = apply_environment(presets, {"DTRACE_OPT_WOMBATS=25"});
+
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message,
+            "failed to set option wombats from DTRACE_OPT_WOMBATS=25: Invalid option name");
+}
+
+TEST(CommandLine, ListAndVersionNeedNoProgram) {
+  EXPECT_EQ(parse({"-l"})->task, Task::List);
+  EXPECT_EQ(parse({"-V"})->task, Task::Version);
+  EXPECT_EQ(parse({"--help"})->task, Task::Help);
+}
+
+}  // namespace
+}  // namespace ringside::cli

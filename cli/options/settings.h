@@ -1,0 +1,118 @@
+// Settings: what -x, #pragma D option, setopt() and DTRACE_OPT_ variables can set, in one table.
+// Does not: know the command line's own letters (options.h).
+// Fire context: no.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "dif/program/options.h"
+#include "dif/program/program.h"
+#include "dif/program/stability.h"
+#include "providers/fire/channel.h"
+#include "vmm/base/result.h"
+
+namespace ringside::cli {
+
+/// How records and aggregations are written: dtrace's text, or one of the structured forms.
+enum class OutputFormat : std::uint8_t { Text, Json, JsonLines, Xml, Html, Csv };
+
+/// -C: what the C preprocessor is given besides dtrace's own definitions.
+struct PreprocessorSettings {
+  enum class Conformance : std::uint8_t { Default, Strict, Traditional };
+  bool wanted = false;                 // cpp, -C
+  bool list_headers = false;           // cpphdrs, -H
+  std::string path = "cpp";            // cpppath
+  std::vector<std::string> arguments;  // cppargs, one word each
+  // -D, -U and -I (define, undef, incdir), in the order given: "-DNAME=VALUE".
+  std::vector<std::string> definitions;
+  Conformance conformance = Conformance::Default;  // stdc, -X
+};
+
+struct Settings {
+  // Compile time.
+  bool default_arguments = false;  // defaultargs
+  bool unused_arguments = false;   // argref: $1... need not all be used
+  bool empty = false;              // empty
+  bool error_tags = false;         // errtags
+  bool zero_matches = false;       // zdefs, -Z
+  bool show_dif = false;           // verbose, -S
+  bool debug = false;              // debug: what took how long
+  bool show_desugared = false;     // tree=8, -d
+  PreprocessorSettings preprocessor;
+  bool no_libraries = false;                         // nolibs
+  std::string system_library_folder;                 // syslibdir; empty: ours
+  std::vector<std::string> library_folders;          // libdir, -L
+  std::optional<dif::Attributes> attribute_minimum;  // amin
+  unsigned integer_registers = dif::kRegisters;      // iregs
+  unsigned tuple_registers = dif::kTupleSlots;       // tregs
+  std::optional<std::array<unsigned, 3>> version;    // version
+  std::string c_dictionary, d_dictionary;            // ctypes, dtypes: files to write
+  std::uint32_t stack_frames = 20;                   // stackframes
+  std::uint32_t user_stack_frames = 20;              // ustackframes
+  std::uint32_t java_stack_frames = 50;              // jstackframes
+  std::uint32_t java_string_size = 512;  // jstackstrsize: names are looked up when printed, so no
+                                         // firing needs it
+  std::uint32_t most_frames = 2048;      // maxframes: bounds the three above
+  std::vector<std::pair<std::string, std::string>> environment;  // setenv, for -c
+  std::vector<std::string> removed_environment;                  // unsetenv
+  // Fixed once tracing starts.
+  bool destructive = false;                               // -w
+  providers::Channel channel = providers::Channel::Auto;  // channel: how traps reach us
+  std::string boot_arguments;                             // bootargs: added to the kernel's
+  dif::EngineOptions engine;
+  bool quiet_resize = false;                 // quietresize: no word about it
+  OutputFormat format = OutputFormat::Text;  // oformat
+  bool print_all_aggregations = false;       // -O
+  bool raw_user_addresses = false;           // noresolve
+  bool testing = false;                      // _DTRACE_TESTING: no CPU and ID columns
+  // May change at any time.
+  bool drop_tags = false;                           // droptags
+  bool flow_indent = false;                         // -F
+  bool quiet = false;                               // -q
+  bool raw_bytes = false;                           // rawbytes
+  std::uint64_t print_size = UINT64_MAX;            // printsize: bytes that print() shows
+  bool sort_by_key = false, sort_reversed = false;  // aggsortkey, aggsortrev
+  std::size_t sort_position = 0;                    // aggsortpos: which aggregation of a printa
+  std::size_t sort_key_position = 0;                // aggsortkeypos: which key comes first
+  bool aggregation_histogram = false;               // agghist
+  bool aggregation_pack = false;                    // aggpack
+  bool aggregation_zoom = false;                    // aggzoom
+  bool utf8 = false;                                // encoding: what aggpack may draw with
+  std::size_t stack_indent = 14;                    // stackindent: columns
+  std::chrono::nanoseconds switch_interval = std::chrono::seconds(1);     // switchrate
+  std::chrono::nanoseconds aggregate_interval = std::chrono::seconds(1);  // aggrate
+  std::chrono::nanoseconds status_interval = std::chrono::seconds(1);     // statusrate
+};
+
+/// The D that we speak, as illumos counts it: major, minor, micro.
+inline constexpr std::array<unsigned, 3> kLanguageVersion{1, 13, 0};
+/// "1.13", or "1.13.1" where there is a micro.
+std::string language_version_text();
+
+enum class SettingPhase {
+  Start,    // -x and the environment
+  Program,  // #pragma D option: too late for the preprocessor and the libraries
+  Running,  // setopt(): only what may change while tracing
+};
+
+/// Sets one option by dtrace's name. `value` is empty where none was given. The error is one line
+/// in dtrace's words, to stand behind "failed to set -x NAME: ". An option that can mean
+/// nothing here is ErrorCode::Unsupported, with the reason.
+Result<void> apply_option(Settings& settings, std::string_view name, std::string_view value,
+                          SettingPhase phase);
+
+/// "name" or "name=value", as -x takes it; the error's line is whole.
+Result<void> apply_option_argument(Settings& settings, std::string_view argument);
+
+/// "text", "json"...; empty when it is none.
+std::optional<OutputFormat> parse_output_format(std::string_view name);
+
+}  // namespace ringside::cli

@@ -1,0 +1,205 @@
+#include "cli/options/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "cli/options/option_table.h"
+#include "cli/options/quantities.h"
+
+namespace ringside::cli {
+namespace {
+
+using std::chrono::nanoseconds;
+
+TEST(Size, TakesEachSuffixInEitherCase) {
+  EXPECT_EQ(parse_size("12"), 12u);
+  EXPECT_EQ(parse_size("4k"), 4096u);
+  EXPECT_EQ(parse_size("3M"), 3u << 20);
+  EXPECT_EQ(parse_size("2g"), std::uint64_t{2} << 30);
+  EXPECT_EQ(parse_size("1T"), std::uint64_t{1} << 40);
+}
+
+TEST(Size, RefusesWhatIsNotOne) {
+  for (const char* bad : {"", "k", "4q", "4kk", "-1", " 4", "99999999999t"}) {
+    EXPECT_FALSE(parse_size(bad)) << bad;
+  }
+}
+
+TEST(Rate, IsAnIntervalOrAFrequency) {
+  EXPECT_EQ(parse_rate("100hz"), nanoseconds(10'000'000));
+  EXPECT_EQ(parse_rate("4"), nanoseconds(250'000'000));
+  EXPECT_EQ(parse_rate("5ns"), nanoseconds(5));
+  EXPECT_EQ(parse_rate("5usec"), nanoseconds(5'000));
+  EXPECT_EQ(parse_rate("10ms"), nanoseconds(10'000'000));
+  EXPECT_EQ(parse_rate("2m"), nanoseconds(120'000'000'000));
+  EXPECT_EQ(parse_rate("1d"), nanoseconds(86'400'000'000'000));
+}
+
+TEST(Rate, OfZeroIsAsOftenAsCanBe) {
+  for (const char* zero : {"0", "0hz", "0ms"}) EXPECT_EQ(parse_rate(zero), nanoseconds(0)) << zero;
+}
+
+TEST(Rate, RefusesUnknownUnits) {
+  for (const char* bad : {"", "5x", "0x", "hz", "99999999999999d"}) {
+    EXPECT_FALSE(parse_rate(bad)) << bad;
+  }
+}
+
+TEST(Number, TakesThreeBasesAndNothingElse) {
+  EXPECT_EQ(parse_number("10"), 10u);
+  EXPECT_EQ(parse_number("0x10"), 16u);
+  EXPECT_EQ(parse_number("010"), 8u);
+  EXPECT_EQ(parse_number("0"), 0u);
+  for (const char* bad : {"", "0x", "1x", "-1", "+1", "09"}) EXPECT_FALSE(parse_number(bad)) << bad;
+}
+
+TEST(Option, SetsByDtracesName) {
+  Settings settings;
+
+  ASSERT_TRUE(apply_option_argument(settings, "quiet"));
+  ASSERT_TRUE(apply_option_argument(settings, "bufsize=64k"));
+  ASSERT_TRUE(apply_option_argument(settings, "strsize=1k"));
+  ASSERT_TRUE(apply_option_argument(settings, "switchrate=10hz"));
+  ASSERT_TRUE(apply_option_argument(settings, "aggsortkeypos=2"));
+
+  EXPECT_TRUE(settings.quiet);
+  EXPECT_EQ(settings.engine.buffer_size, 64u << 10);
+  EXPECT_EQ(settings.engine.string_size, 1024u);
+  EXPECT_EQ(settings.switch_interval, nanoseconds(100'000'000));
+  EXPECT_EQ(settings.sort_key_position, 2u);
+}
+
+std::string complaint(std::string_view argument) {
+  Settings settings;
+  const auto done = apply_option_argument(settings, argument);
+  return done ? std::string() : done.error().message;
+}
+
+TEST(Option, FlagCanBeTurnedOffAgain) {
+  Settings settings;
+  ASSERT_TRUE(apply_option_argument(settings, "quiet=on"));
+  ASSERT_TRUE(apply_option_argument(settings, "quiet=off"));
+
+  EXPECT_FALSE(settings.quiet);
+  EXPECT_FALSE(apply_option_argument(settings, "quiet=perhaps"));
+}
+
+TEST(Option, MistakesHaveDtracesWords) {
+  EXPECT_EQ(complaint("wombats=25"), "failed to set -x wombats: Invalid option name");
+  EXPECT_EQ(complaint("bufsize=100wombats"),
+            "failed to set -x bufsize: Invalid value for specified option");
+  EXPECT_EQ(complaint("bufpolicy=round"),
+            "failed to set -x bufpolicy: Invalid value for specified option");
+  EXPECT_EQ(complaint("zdefs=yes"), "failed to set -x zdefs: Invalid value for specified option");
+}
+
+TEST(Option, WhatCanMeanNothingSaysWhy) {
+  EXPECT_EQ(complaint("zone=global"), "failed to set -x zone: Linux has no zones");
+}
+
+TEST(Option, WhatChangesNothingIsTakenIfItIsWellFormed) {
+  for (const char* const taken :
+       {"aggpercpu", "core", "evaltime=main", "late=dynamic", "lazyload", "linkmode=static",
+        "linktype=dof", "lockmem=unlimited", "pgmax=8", "preallocate=4m", "pspec", "strip"}) {
+    EXPECT_EQ(complaint(taken), "") << taken;
+  }
+  for (const char* const refused : {"late=never", "linkmode=x", "linktype=coff", "strip=1"}) {
+    EXPECT_NE(complaint(refused), "") << refused;
+  }
+}
+
+TEST(Option, WhatComesBeforeTheProgramCannotBeSetByIt) {
+  Settings settings;
+  const auto done = apply_option(settings, "incdir", "/tmp", SettingPhase::Program);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message, "Option cannot be used from within a D program");
+}
+
+TEST(Option, VersionsAreThoseThatThereWere) {
+  EXPECT_EQ(complaint("version=1.2.1"), "");
+  EXPECT_EQ(complaint("version=1.2.9"),
+            "failed to set -x version: Requested version is not supported by compiler");
+  EXPECT_EQ(complaint("version=one"),
+            "failed to set -x version: Version is not properly formatted or is too large");
+}
+
+TEST(Option, EveryOneOfDtracesIsKnownOnce) {
+  std::set<std::string_view> names;
+  for (const OptionRow& row : option_rows()) EXPECT_TRUE(names.insert(row.name).second) << row.name;
+  for (const MeaninglessOption& option : meaningless_options()) {
+    EXPECT_TRUE(names.insert(option.name).second) << option.name;
+    EXPECT_FALSE(option.reason.empty());
+  }
+  for (const char* const ours : {"bootargs", "channel"}) EXPECT_EQ(names.erase(ours), 1u) << ours;
+  EXPECT_EQ(names.size(), 97u);
+}
+
+TEST(Option, OnlyDynamicOnesChangeWhileTracing) {
+  Settings settings;
+
+  EXPECT_TRUE(apply_option(settings, "quiet", "", SettingPhase::Running));
+  const auto fixed = apply_option(settings, "bufsize", "1m", SettingPhase::Running);
+
+  EXPECT_TRUE(settings.quiet);
+  ASSERT_FALSE(fixed);
+  EXPECT_EQ(fixed.error().message, "Operation illegal when tracing is active");
+}
+
+TEST(Option, StringSizeHasLimits) {
+  EXPECT_NE(complaint("strsize=1"), "");
+  EXPECT_EQ(complaint("strsize=2"), "");
+  EXPECT_EQ(complaint("strsize=64k"), "");
+  EXPECT_NE(complaint("strsize=65537"), "");
+}
+
+TEST(Option, RatesAreBroughtIntoDtracesBounds) {
+  Settings settings;
+  ASSERT_TRUE(apply_option_argument(settings, "cleanrate=1000000hz"));
+  EXPECT_EQ(settings.engine.clean_interval, 200'000u);
+  ASSERT_TRUE(apply_option_argument(settings, "cleanrate=1h"));
+  EXPECT_EQ(settings.engine.clean_interval, 60'000'000'000u);
+  ASSERT_TRUE(apply_option_argument(settings, "statusrate=1d"));
+  EXPECT_EQ(settings.status_interval, std::chrono::seconds(10));
+}
+
+TEST(Option, PreprocessorDefinitionsKeepTheirOrder) {
+  Settings settings;
+  for (const char* option : {"define=A=1", "undef=A", "incdir=/inc", "cppargs=-C  -P", "cpp"}) {
+    ASSERT_TRUE(apply_option_argument(settings, option)) << option;
+  }
+
+  const PreprocessorSettings& cpp = settings.preprocessor;
+  EXPECT_TRUE(cpp.wanted);
+  EXPECT_EQ(cpp.definitions, (std::vector<std::string>{"-DA=1", "-UA", "-I/inc"}));
+  EXPECT_EQ(cpp.arguments, (std::vector<std::string>{"-C", "-P"}));
+}
+
+TEST(Option, VersionsAreReadAndBoundedByOurs) {
+  Settings settings;
+  ASSERT_TRUE(apply_option_argument(settings, "version=1.6.3"));
+  EXPECT_EQ(settings.version, (std::array<unsigned, 3>{1, 6, 3}));
+  for (const char* bad : {"1", "1.", "1.x", "1.2.3.4", "", "9.0", "-1.0"}) {
+    EXPECT_FALSE(apply_option_argument(settings, std::string("version=") + bad)) << bad;
+  }
+}
+
+TEST(Option, PoliciesAttributesAndFormats) {
+  Settings settings;
+  ASSERT_TRUE(apply_option_argument(settings, "bufpolicy=ring"));
+  ASSERT_TRUE(apply_option_argument(settings, "bufresize=manual"));
+  ASSERT_TRUE(apply_option_argument(settings, "amin=stable/Evolving/common"));
+  ASSERT_TRUE(apply_option_argument(settings, "oformat=jsonl"));
+  ASSERT_TRUE(apply_option_argument(settings, "setenv=A=b=c"));
+  ASSERT_TRUE(apply_option_argument(settings, "cpu=3"));
+
+  EXPECT_EQ(settings.engine.buffer_policy, dif::BufferPolicy::Ring);
+  EXPECT_EQ(settings.engine.buffer_resize, dif::BufferResize::Manual);
+  EXPECT_EQ(settings.attribute_minimum->data, dif::Stability::Evolving);
+  EXPECT_EQ(settings.format, OutputFormat::JsonLines);
+  EXPECT_EQ(settings.environment[0], (std::pair<std::string, std::string>{"A", "b=c"}));
+  EXPECT_EQ(settings.engine.cpu, 3u);
+}
+
+}  // namespace
+}  // namespace ringside::cli

@@ -1,0 +1,79 @@
+// The texts about the command line.
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "cli/messages.h"
+#include "cli/options/options.h"
+
+namespace ringside::cli {
+namespace {
+
+constexpr std::string_view kSynopsis =
+    "[-32|-64] [-aABCdeFGhHlOqSvVwZ] [-b bufsz] [-c cmd] [-D name[=def]]\n"
+    "\t[-I path] [-L path] [-o output] [-p pid] [-s script] [-U name]\n"
+    "\t[-x opt[=val]] [-X a|c|s|t] [--image name | --kernel file] [--help]\n"
+    "\n"
+    "\t[-P provider %]\n"
+    "\t[-m [ provider: ] module %]\n"
+    "\t[-f [[ provider: ] module: ] func %]\n"
+    "\t[-n [[[ provider: ] module: ] func: ] name %]\n"
+    "\t[-i probe-id %] [ args ... ]\n"
+    "\n"
+    "\twhere % is a predicate and an action in D, either of which may be missing\n";
+
+}  // namespace
+
+std::string usage_text() {
+  return fmt::format("Usage: {} {}", program_name(), kSynopsis);
+}
+
+std::string help_text() {
+  return fmt::format("Usage: {} [options] [script arguments]", program_name()) + R"(
+
+Programs (each may be given several times; D text may follow a description):
+  -n [[[provider:]module:]function:]name [/predicate/] [{ actions }]
+  -f, -m, -P, -i    the same by function, module, provider or probe id
+  -s FILE           a D script; further words are its $1, $2...
+  -C                run cpp over them first; -D NAME[=VALUE] -U NAME -I DIR as there, -H lists the
+                    headers, -X a|c|s|t chooses the C it keeps to
+  -L DIR            D libraries besides ours: all *.d of a folder
+
+What to do with them:
+  -l  list the probes they match (all without a program); with -v stability and argument types
+  -e  compile, then exit        -S  print the compiled DIF on stderr
+  -v  report their stability    -d  print them as they are after if and else are taken apart
+  -V  print the version         -h, -G (USDT for native builds) are refused
+  -c COMMAND        run COMMAND: with a guest in its shell, else on this host, held before its
+                    first instruction until tracing is on; its pid is $target; tracing ends with it
+  -p PID            a process of this host: $target; tracing ends with it
+
+How:
+  -q  print only what the program asks for     -o FILE  append the output to FILE
+  -w  allow destructive actions                -Z  allow descriptions that match nothing
+  -F  indent by function entry and return      -b SIZE  buffer size per CPU
+  -O [json|jsonl|xml|html|csv]  structured output (also -x oformat=...); all aggregations at the end
+  -x NAME[=VALUE]   set one of dtrace's options; a variable DTRACE_OPT_NAME=VALUE presets it
+  -32 -64 -a -A -B are dtrace's; each works here or says why it cannot
+
+The machine (none: only probes that need no guest):
+  --image NAME      a guest that images/build made
+  --kernel FILE [--initrd FILE] [--append STRING]
+  --cpus N  --memory SIZE  --machine auto|kvm|qemu|qemu-kvm  --qemu PATH
+  --keep            leave the guest running (qemu)
+  -x bootargs=STRING                 as --append
+  -x channel=auto|spin|exit          how traps reach ringside
+With --machine kvm, our own VMM, a guest is traced from its first instruction; with -c or
+--after-boot once it has booted:
+  --disk FILE[,ro]  a raw file as a virtio disk; may be given several times
+  --console         the terminal is the guest's console; Ctrl-A x ends it
+  --boot auto|pvh|bzimage            how a kernel file is started
+  --kvm-device PATH                  instead of /dev/kvm
+
+Programs compiled before:
+  compile -o FILE [options]   compile and verify, and write FILE (DOF) instead of tracing
+  run FILE [options]          load FILE, verify it again, and trace with it
+)";
+}
+
+}  // namespace ringside::cli

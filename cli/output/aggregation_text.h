@@ -1,0 +1,21 @@
+// Aggregations as dtrace prints them without a format: a line a key with its values, bars for
+// distributions, histograms of scalars (agghist) and packed distributions (aggpack).
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "cli/options/settings.h"
+#include "cli/output/aggregations.h"
+#include "cli/output/code_names.h"
+
+namespace ringside::cli {
+
+/// Appends a line for each key that any of the aggregations has, sorted under `settings`.
+void append_aggregations(std::string& out, const Aggregations& table,
+                         std::span<const std::uint32_t> aggregations, const Settings& settings,
+                         const CodeNames& names);
+
+}  // namespace ringside::cli

@@ -1,0 +1,192 @@
+// In this file, top to bottom: the buckets of each function, which of them are shown, bars, one
+// distribution, packed cells.
+#include "cli/output/distribution.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+#include "dif/engine/aggregate_function.h"
+
+namespace ringside::cli {
+namespace {
+
+constexpr int kBarWidth = 40;
+constexpr unsigned kEighths = 8;  // of a column
+constexpr double kZoomed = 0.95;  // of the line: the longest bar under aggzoom
+constexpr std::string_view kTitle = "------------- Distribution -------------";
+
+/// Calls `visit` with the least value of every bucket; the first of an open-ended distribution has
+/// none, so it counts as the value before the second's. False when `words` do not fit.
+template <class Visit>
+bool for_each_bound(const dif::Aggregation& aggregation, std::span<const std::int64_t> words,
+                    Visit visit) {
+  if (words.size() != dif::aggregate_words(aggregation)) return false;
+  const auto open_ended = [&](const auto& parameters) {
+    visit(0, parameters.lower_bound(1) - 1);
+    for (std::size_t i = 1; i < words.size(); ++i) visit(i, parameters.lower_bound(i));
+  };
+  switch (aggregation.function) {
+    case dif::AggregateFunction::Quantize:
+      for (std::size_t i = 0; i < words.size(); ++i) visit(i, dif::quantize_value(i));
+      return true;
+    case dif::AggregateFunction::Lquantize:
+      open_ended(dif::LinearParameters::unpack(aggregation.parameters));
+      return true;
+    case dif::AggregateFunction::Llquantize:
+      open_ended(dif::LogLinearParameters::unpack(aggregation.parameters));
+      return true;
+    default: return false;
+  }
+}
+
+/// Whole columns of a bar, then `part` eighths of one.
+void append_blocks(std::string& out, unsigned whole, unsigned part, BarStyle style) {
+  if (!style.utf8) {
+    out.append(whole, '@');
+    return;
+  }
+  for (; whole > 0; --whole) out += "\u2588";  // the full block
+  if (part == 0) return;
+  out += "\xe2\x96";  // U+258F, one eighth from the left, down to U+2589, seven
+  out += static_cast<char>(0x90 - part);
+}
+
+std::string label(const dif::Aggregation& aggregation, std::size_t index, std::size_t count,
+                  std::int64_t bound) {
+  if (aggregation.function != dif::AggregateFunction::Quantize) {
+    if (index == 0) return fmt::format("< {}", bound + 1);
+    if (index + 1 == count) return fmt::format(">= {}", bound);
+  }
+  return fmt::format("{}", bound);
+}
+
+}  // namespace
+
+std::vector<Bucket> buckets_of(const dif::Aggregation& aggregation,
+                               std::span<const std::int64_t> words) {
+  std::vector<Bucket> buckets;
+  for_each_bound(aggregation, words, [&](std::size_t i, std::int64_t bound) {
+    buckets.push_back({label(aggregation, i, words.size(), bound), bound, words[i]});
+  });
+  return buckets;
+}
+
+std::pair<std::size_t, std::size_t> shown_buckets(const dif::Aggregation& aggregation,
+                                                  std::span<const Bucket> buckets) {
+  const auto has_data = [](const Bucket& bucket) { return bucket.count != 0; };
+  const auto found = std::find_if(buckets.begin(), buckets.end(), has_data);
+  if (found == buckets.end()) {
+    // Negative increments can cancel all there was, and clear() forgets it.
+    const std::size_t middle =
+        aggregation.function == dif::AggregateFunction::Quantize ? dif::kQuantizeZero : 1;
+    return {middle - 1, std::min(middle + 1, buckets.size() - 1)};
+  }
+  auto first = static_cast<std::size_t>(found - buckets.begin());
+  auto last = buckets.size() - 1;
+  while (buckets[last].count == 0) --last;
+  if (first > 0) --first;
+  if (last + 1 < buckets.size()) ++last;
+  return {first, last};
+}
+
+void BarScale::take(std::int64_t count, BarStyle style) {
+  const double magnitude = std::fabs(static_cast<double>(count));
+  total = style.zoom ? std::max(total, magnitude / kZoomed) : total + magnitude;
+  positives = positives || count > 0;
+  negatives = negatives || count < 0;
+}
+
+void BarScale::append_bar(std::string& out, std::int64_t count, BarStyle style) const {
+  const bool mixed = positives && negatives;
+  const int length = mixed ? kBarWidth / 2 : kBarWidth;
+  const double share = total > 0 ? std::fabs(static_cast<double>(count)) / total : 0;
+  const bool grows_left = negatives && count <= 0;
+  // There are no blocks that are cut at their left.
+  const unsigned steps = style.utf8 && !grows_left ? kEighths : 1;
+  const long most = length * static_cast<long>(steps);
+  const auto depth =
+      static_cast<unsigned>(std::clamp(std::lround(share * static_cast<double>(most)), 0L, most));
+  const unsigned whole = depth / steps, part = depth % steps;
+  const auto blank = static_cast<std::size_t>(length) - whole - (part != 0 ? 1 : 0);
+  const auto half = static_cast<std::size_t>(kBarWidth / 2);
+  if (grows_left) {
+    out.append(blank, ' ');
+    append_blocks(out, whole, 0, style);
+    out += '|';
+    if (mixed) out.append(half, ' ');
+  } else {
+    if (mixed) out.append(half, ' ');
+    out += '|';
+    append_blocks(out, whole, part, style);
+    out.append(blank, ' ');
+  }
+}
+
+void append_distribution(std::string& out, const AggregateValue& value, BarStyle style) {
+  const std::vector<Bucket> buckets = buckets_of(*value.definition, value.words);
+  fmt::format_to(std::back_inserter(out), "\n{:>16} {:>41} {:<9}\n", "value", kTitle, "count");
+  if (buckets.empty()) return;
+  BarScale scale;
+  for (const Bucket& bucket : buckets) scale.take(bucket.count, style);
+  const auto [first, last] = shown_buckets(*value.definition, buckets);
+  for (std::size_t i = first; i <= last; ++i) {
+    append_right(out, buckets[i].label, 16);
+    out += ' ';
+    scale.append_bar(out, buckets[i].count, style);
+    fmt::format_to(std::back_inserter(out), " {:<9}\n", divided(buckets[i].count, value.normal));
+  }
+}
+
+void append_histogram_header(std::string& out, std::size_t key_width) {
+  fmt::format_to(std::back_inserter(out), "\n{:>{}} {:>41} {:<9}\n", "key", key_width, kTitle,
+                 "count");
+}
+
+void append_packed_cell(std::string& out, std::int64_t count, double total, bool utf8) {
+  constexpr std::string_view kMore = "__xxxxXX", kLess = "vvvvVV";
+  if (count == 0 || total <= 0) {
+    out += ' ';
+    return;
+  }
+  const double share = std::min(1.0, std::fabs(static_cast<double>(count)) / total);
+  const auto step = [&](std::size_t steps) {
+    return static_cast<std::size_t>(std::lround(share * static_cast<double>(steps)));
+  };
+  if (count < 0) {
+    out += kLess[step(kLess.size() - 1)];
+  } else if (utf8) {
+    out += "\xe2\x96";  // U+2581, the lowest eighth, up to U+2588, the full block
+    out += static_cast<char>(0x81 + step(7));
+  } else {
+    out += kMore[step(kMore.size() - 1)];
+  }
+}
+
+long double distribution_total(const dif::Aggregation& aggregation,
+                               std::span<const std::int64_t> words) {
+  const bool linear = aggregation.function == dif::AggregateFunction::Lquantize;
+  long double total = 0;
+  for_each_bound(aggregation, words, [&](std::size_t i, std::int64_t bound) {
+    const long double beyond = linear && i + 1 == words.size() ? 1 : 0;
+    total += (static_cast<long double>(bound) + beyond) * static_cast<long double>(words[i]);
+  });
+  return total;
+}
+
+std::int64_t distribution_zeros(const dif::Aggregation& aggregation,
+                                std::span<const std::int64_t> words) {
+  if (aggregation.function == dif::AggregateFunction::Llquantize) return 0;
+  std::int64_t zeros = 0;
+  for_each_bound(aggregation, words, [&](std::size_t i, std::int64_t bound) {
+    const bool open = aggregation.function == dif::AggregateFunction::Lquantize &&
+                      (i == 0 || i + 1 == words.size());
+    if (bound == 0 && !open) zeros = words[i];
+  });
+  return zeros;
+}
+
+}  // namespace ringside::cli

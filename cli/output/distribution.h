@@ -1,0 +1,72 @@
+// The bars of quantize(), lquantize() and llquantize(), and of scalars under agghist, drawn as
+// dtrace draws them; aggpack's one-line form; aggzoom's scale.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/output/aggregations.h"
+#include "dif/program/program.h"
+
+namespace ringside::cli {
+
+/// One row of a distribution before it is drawn.
+struct Bucket {
+  std::string label;       // right-aligned in 16 columns
+  std::int64_t lower = 0;  // smallest value that it counts; for sorting by total
+  std::int64_t count = 0;
+};
+
+/// The buckets of an aggregation's words, all of them. Empty when `words` has another shape than
+/// the function and its parameters say.
+std::vector<Bucket> buckets_of(const dif::Aggregation& aggregation,
+                               std::span<const std::int64_t> words);
+
+/// Which buckets are shown, both ends included: the data's, and an empty one on either side; some
+/// around 0 (or the first ones) when there is no data. `buckets` is not empty.
+std::pair<std::size_t, std::size_t> shown_buckets(const dif::Aggregation& aggregation,
+                                                  std::span<const Bucket> buckets);
+
+/// aggzoom: the longest bar nearly fills the line; else bars are shares of the total.
+/// encoding=utf8: bars of blocks, to an eighth of a column; else '@'.
+struct BarStyle {
+  bool zoom = false, utf8 = false;
+};
+inline BarStyle bar_style(const Settings& settings) {
+  return {settings.aggregation_zoom, settings.utf8};
+}
+
+/// What the bars of one distribution are drawn against.
+struct BarScale {
+  double total = 0;
+  bool positives = false, negatives = false;
+  void take(std::int64_t count, BarStyle style);
+  /// A bar in 41 columns: '|' and 40 of bar or blanks; both sides of '|' where signs are mixed.
+  void append_bar(std::string& out, std::int64_t count, BarStyle style) const;
+};
+
+/// Header and rows. Starts with a newline, because the keys stand before it on their own line.
+/// Counts are divided by the value's normal; bars are not.
+void append_distribution(std::string& out, const AggregateValue& value, BarStyle style);
+
+/// agghist's and aggpack's header rows; keys take `key_width` columns.
+void append_histogram_header(std::string& out, std::size_t key_width);
+
+/// One cell of aggpack's line: how much `count` is of `total`.
+void append_packed_cell(std::string& out, std::int64_t count, double total, bool utf8);
+
+/// What distributions are sorted by: the sum over all buckets of value times count, where what
+/// lies beyond lquantize()'s range counts as one more than its end. In dtrace's own precision, 64
+/// bits.
+long double distribution_total(const dif::Aggregation& aggregation,
+                               std::span<const std::int64_t> words);
+
+/// How many values were 0, by which distributions of one total are sorted.
+std::int64_t distribution_zeros(const dif::Aggregation& aggregation,
+                                std::span<const std::int64_t> words);
+
+}  // namespace ringside::cli

@@ -1,0 +1,249 @@
+#include "cli/output/distribution.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "dif/engine/aggregate_function.h"
+
+namespace ringside::cli {
+namespace {
+
+dif::Aggregation quantize() {
+  dif::Aggregation aggregation;
+  aggregation.function = dif::AggregateFunction::Quantize;
+  return aggregation;
+}
+
+dif::Aggregation lquantize(std::int32_t base, std::uint16_t levels, std::uint16_t step) {
+  dif::Aggregation aggregation;
+  aggregation.function = dif::AggregateFunction::Lquantize;
+  aggregation.parameters = dif::LinearParameters{base, levels, step}.pack();
+  return aggregation;
+}
+
+std::string draw_distribution(const dif::Aggregation& aggregation,
+                              const std::vector<std::int64_t>& words, std::int64_t normal,
+                              bool zoom = false) {
+  std::string text;
+  append_distribution(text, {&aggregation, words, normal}, {.zoom = zoom});
+  return text;
+}
+
+std::vector<std::int64_t> quantize_words() {
+  return std::vector<std::int64_t>(127);
+}
+
+TEST(Distribution, QuantizeShowsOneEmptyBucketOnEachSide) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[63] = 1;  // 0
+  words[64] = 2;  // 1
+  words[66] = 1;  // 4
+
+  EXPECT_EQ(draw_distribution(quantize(), words, 1), R"(
+           value  ------------- Distribution ------------- count    
+              -1 |                                         0        
+               0 |@@@@@@@@@@                               1        
+               1 |@@@@@@@@@@@@@@@@@@@@                     2        
+               2 |                                         0        
+               4 |@@@@@@@@@@                               1        
+               8 |                                         0        
+)");
+}
+
+TEST(Distribution, NegativeValuesHaveNegativeLabels) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[62] = 5;  // -1
+  words[60] = 5;  // -4
+
+  EXPECT_EQ(draw_distribution(quantize(), words, 1), R"(
+           value  ------------- Distribution ------------- count    
+              -8 |                                         0        
+              -4 |@@@@@@@@@@@@@@@@@@@@                     5        
+              -2 |                                         0        
+              -1 |@@@@@@@@@@@@@@@@@@@@                     5        
+               0 |                                         0        
+)");
+}
+
+TEST(Distribution, CountsOfBothSignsHaveACentreLine) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[64] = 1;
+  words[65] = -1;
+
+  EXPECT_EQ(draw_distribution(quantize(), words, 1), R"(
+           value  ------------- Distribution ------------- count    
+               0                     |                     0        
+               1                     |@@@@@@@@@@           1        
+               2           @@@@@@@@@@|                     -1       
+               4                     |                     0        
+)");
+}
+
+TEST(Distribution, LinearEndsAreOpen) {
+  dif::Aggregation aggregation;
+  aggregation.function = dif::AggregateFunction::Lquantize;
+  aggregation.parameters = std::uint64_t{10} << 48 | std::uint64_t{2} << 32 | 0;  // 0..20 by 10
+  const std::vector<std::int64_t> words{1, 0, 2, 1};
+
+  EXPECT_EQ(draw_distribution(aggregation, words, 1), R"(
+           value  ------------- Distribution ------------- count    
+             < 0 |@@@@@@@@@@                               1        
+               0 |                                         0        
+              10 |@@@@@@@@@@@@@@@@@@@@                     2        
+           >= 20 |@@@@@@@@@@                               1        
+)");
+}
+
+TEST(Distribution, LinearBaseMayBeNegative) {
+  dif::Aggregation aggregation;
+  aggregation.function = dif::AggregateFunction::Lquantize;
+  aggregation.parameters =
+      std::uint64_t{1} << 48 | std::uint64_t{2} << 32 | static_cast<std::uint32_t>(-2);
+
+  const std::vector<Bucket> buckets =
+      buckets_of(aggregation, std::vector<std::int64_t>{0, 7, 0, 0});
+
+  ASSERT_EQ(buckets.size(), 4u);
+  EXPECT_EQ(buckets[0].label, "< -2");
+  EXPECT_EQ(buckets[1].lower, -2);
+  EXPECT_EQ(buckets[3].label, ">= 0");
+}
+
+TEST(Distribution, LogLinearStepsGrowWithTheMagnitude) {
+  dif::Aggregation aggregation;
+  aggregation.function = dif::AggregateFunction::Llquantize;
+  // factor 10, magnitudes 0 and 1, 10 steps: 1..9 by 1, 10..90 by 10.
+  aggregation.parameters = std::uint64_t{10} << 48 | std::uint64_t{1} << 16 | 10;
+
+  const std::vector<Bucket> buckets = buckets_of(aggregation, std::vector<std::int64_t>(20));
+
+  ASSERT_EQ(buckets.size(), 20u);
+  EXPECT_EQ(buckets[0].label, "< 1");
+  EXPECT_EQ(buckets[9].lower, 9);
+  EXPECT_EQ(buckets[10].lower, 10);
+  EXPECT_EQ(buckets[18].lower, 90);
+  EXPECT_EQ(buckets[19].label, ">= 100");
+}
+
+TEST(Distribution, NormalizationDividesCountsNotBars) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[64] = 10;
+
+  EXPECT_EQ(draw_distribution(quantize(), words, 5), R"(
+           value  ------------- Distribution ------------- count    
+               0 |                                         0        
+               1 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@ 2        
+               2 |                                         0        
+)");
+}
+
+TEST(Distribution, NoDataShowsTheBucketsAroundZero) {
+  EXPECT_EQ(draw_distribution(quantize(), quantize_words(), 1), R"(
+           value  ------------- Distribution ------------- count    
+              -1 |                                         0        
+               0 |                                         0        
+               1 |                                         0        
+)");
+  EXPECT_TRUE(buckets_of(quantize(), std::vector<std::int64_t>(3)).empty());
+}
+
+TEST(Distribution, ZoomFillsTheLineWithTheLongestBar) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[63] = 10;
+  words[64] = 10;
+
+  EXPECT_EQ(draw_distribution(quantize(), words, 1, true), R"(
+           value  ------------- Distribution ------------- count    
+              -1 |                                         0        
+               0 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@   10       
+               1 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@   10       
+               2 |                                         0        
+)");
+}
+
+TEST(Distribution, NegativeCountsAloneGrowToTheLeft) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[63] = -4;
+
+  EXPECT_EQ(draw_distribution(quantize(), words, 1), R"(
+           value  ------------- Distribution ------------- count    
+              -1                                         | 0        
+               0 @@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@| -4       
+               1                                         | 0        
+)");
+}
+
+TEST(Distribution, PackedCellsHaveAnAsciiAndAUtf8Form) {
+  std::string text;
+  append_packed_cell(text, 0, 10, false);
+  append_packed_cell(text, 1, 10, false);
+  append_packed_cell(text, 5, 10, false);
+  append_packed_cell(text, 10, 10, false);
+  append_packed_cell(text, -1, 10, false);
+  append_packed_cell(text, 10, 10, true);
+  append_packed_cell(text, 1, 1000, true);
+
+  EXPECT_EQ(text, " _xXv\xe2\x96\x88\xe2\x96\x81");
+}
+
+TEST(Distribution, TotalWeighsBucketsByValue) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[66] = 3;  // 4
+  words[62] = 2;  // -1
+
+  EXPECT_EQ(distribution_total(quantize(), words), 10.0L);
+}
+
+TEST(Distribution, TotalTellsSumsApartThatADoubleHoldsAlike) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[63 + 63] = 1;  // 2**62
+  const long double before = distribution_total(quantize(), words);
+  words[64] = 1;  // 1
+
+  EXPECT_EQ(distribution_total(quantize(), words) - before, 1.0L);
+}
+
+TEST(Distribution, WhatLiesBeyondALinearRangeIsOneMoreThanItsEnds) {
+  const dif::Aggregation aggregation = lquantize(0, 2, 5);
+
+  EXPECT_EQ(distribution_total(aggregation, std::vector<std::int64_t>{1, 0, 0, 0}), -1.0L);
+  EXPECT_EQ(distribution_total(aggregation, std::vector<std::int64_t>{0, 0, 2, 0}), 10.0L);
+  EXPECT_EQ(distribution_total(aggregation, std::vector<std::int64_t>{0, 0, 0, 1}), 11.0L);
+}
+
+TEST(Distribution, ZerosOfALinearOneAreThoseOfItsBucket) {
+  EXPECT_EQ(distribution_zeros(lquantize(-5, 2, 5), std::vector<std::int64_t>{1, 2, 3, 4}), 3);
+  EXPECT_EQ(distribution_zeros(lquantize(1, 2, 5), std::vector<std::int64_t>{1, 2, 3, 4}), 0)
+      << "the first bucket, whose bound counts as 0, holds all that is less";
+}
+
+TEST(BarScale, Utf8BarsEndInEighthsOfABlock) {
+  BarScale scale;
+  const BarStyle blocks{.utf8 = true};
+  for (const std::int64_t count : {1, 319}) scale.take(count, blocks);
+  std::string text;
+
+  scale.append_bar(text, 1, blocks);
+  EXPECT_EQ(text, "|\xe2\x96\x8f" + std::string(39, ' '));
+  text.clear();
+  scale.append_bar(text, 319, blocks);
+
+  std::string full = "|";
+  for (int i = 0; i < 39; ++i) full += "\xe2\x96\x88";
+  EXPECT_EQ(text, full + "\xe2\x96\x89");
+}
+
+TEST(BarScale, Utf8BarsToTheLeftHaveWholeBlocksOnly) {
+  BarScale scale;
+  const BarStyle blocks{.utf8 = true};
+  for (const std::int64_t count : {-1, 19}) scale.take(count, blocks);
+  std::string text;
+
+  scale.append_bar(text, -1, blocks);
+
+  EXPECT_EQ(text, std::string(19, ' ') + "\xe2\x96\x88|" + std::string(20, ' '));
+}
+
+}  // namespace
+}  // namespace ringside::cli

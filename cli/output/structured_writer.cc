@@ -1,0 +1,283 @@
+// In this file, top to bottom: UTF-8, JSON, markup and its escapes, XML, HTML, CSV, the choice.
+#include "cli/output/structured_writer.h"
+
+#include <array>
+#include <cctype>
+
+#include "vmm/base/utf8.h"
+
+namespace ringside::cli {
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+class JsonWriter final : public RecordWriter {
+ public:
+  JsonWriter(Sink& sink, bool lines) : sink_(sink), lines_(lines) {}
+
+  void record(const Tree& tree) override {
+    if (!lines_) sink_.write(std::exchange(began_, true) ? ",\n" : kHead);
+    sink_.write(tree.dump(-1, ' ', false, Tree::error_handler_t::replace));
+    if (lines_) sink_.write("\n");
+  }
+  void finish() override {
+    if (lines_) return;
+    if (!began_) sink_.write(kHead);
+    sink_.write("\n]}}\n");
+  }
+
+ private:
+  static constexpr std::string_view kHead = "{\"dtrace\": {\"probes\": [\n";
+  Sink& sink_;
+  bool lines_;
+  bool began_ = false;
+};
+
+/// XML 1.0 cannot hold control characters, U+FFFE and U+FFFF, not even escaped.
+std::string markup_text(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    const auto c = static_cast<unsigned char>(character[0]);
+    const bool control = c < 0x20 && c != '\t' && c != '\n';
+    if (length == 0 || control || c == 0x7f || character == "\xef\xbf\xbe" ||
+        character == "\xef\xbf\xbf") {
+      result += kReplacement;
+    } else if (c == '&') {
+      result += "&amp;";
+    } else if (c == '<') {
+      result += "&lt;";
+    } else if (c == '>') {
+      result += "&gt;";
+    } else if (c == '"') {
+      result += "&quot;";
+    } else {
+      result += character;
+    }
+    text.remove_prefix(character.size());
+  }
+  return result;
+}
+
+std::string scalar_text(const Tree& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return {};
+  return value.dump();
+}
+
+class XmlWriter final : public RecordWriter {
+ public:
+  explicit XmlWriter(Sink& sink) : sink_(sink) {}
+
+  void record(const Tree& tree) override {
+    begin();
+    std::string text;
+    element(text, "probes", tree, 1);
+    sink_.write(text);
+  }
+  void finish() override {
+    begin();
+    sink_.write("</dtrace>\n");
+  }
+
+ private:
+  void begin() {
+    if (std::exchange(began_, true)) return;
+    sink_.write("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<dtrace>\n");
+  }
+  /// Fields are named by us or after members of C structures; whatever else comes must not break
+  /// the document.
+  static std::string name_of(std::string_view field) {
+    std::string name;
+    for (const char c : field) {
+      const auto byte = static_cast<unsigned char>(c);
+      name += std::isalnum(byte) != 0 || c == '-' || c == '_' ? c : '_';
+    }
+    const bool good =
+        !name.empty() && (std::isalpha(static_cast<unsigned char>(name[0])) != 0 || name[0] == '_');
+    return good ? name : "_" + name;
+  }
+  static void element(std::string& out, std::string_view field, const Tree& value,
+                      std::size_t depth) {
+    if (value.is_array()) {  // repeated elements
+      for (const Tree& each : value) {
+        element(out, each.is_array() ? "item" : field, each, depth);
+      }
+      return;
+    }
+    const std::string name = name_of(field);
+    out.append(2 * depth, ' ').append("<").append(name).append(">");
+    if (value.is_object()) {
+      out += '\n';
+      for (const auto& [key, each] : value.items()) element(out, key, each, depth + 1);
+      out.append(2 * depth, ' ');
+    } else {
+      out += markup_text(scalar_text(value));
+    }
+    out.append("</").append(name).append(">\n");
+  }
+
+  Sink& sink_;
+  bool began_ = false;
+};
+
+/// The fields that every record starts with; tables have a column for each.
+constexpr std::array<std::string_view, 8> kOrigin{"timestamp", "machine", "cpu",      "id",
+                                                  "provider",  "module",  "function", "name"};
+
+bool is_origin(std::string_view field) {
+  return std::find(kOrigin.begin(), kOrigin.end(), field) != kOrigin.end();
+}
+
+/// A table with a row a record; what it recorded as nested lists in the last column.
+class HtmlWriter final : public RecordWriter {
+ public:
+  explicit HtmlWriter(Sink& sink) : sink_(sink) {}
+
+  void record(const Tree& tree) override {
+    begin();
+    std::string text = "<tr>";
+    for (const std::string_view field : kOrigin) {
+      const auto found = tree.find(field);
+      text += "<td>";
+      if (found != tree.end()) text += markup_text(scalar_text(*found));
+      text += "</td>";
+    }
+    text += "<td>";
+    for (const auto& [key, value] : tree.items()) {
+      if (is_origin(key)) continue;
+      if (key != "output") text.append(markup_text(key)).append(": ");
+      cell(text, value);
+    }
+    text += "</td></tr>\n";
+    sink_.write(text);
+  }
+  void finish() override {
+    begin();
+    sink_.write("</tbody>\n</table>\n</body>\n</html>\n");
+  }
+
+ private:
+  void begin() {
+    if (std::exchange(began_, true)) return;
+    std::string text =
+        "<!DOCTYPE html>\n<html>\n<head><meta charset=\"utf-8\"><title>dtrace</title></head>\n"
+        "<body>\n<table class=\"dtrace\">\n<thead><tr>";
+    for (const std::string_view field : kOrigin) text.append("<th>").append(field).append("</th>");
+    text += "<th>output</th></tr></thead>\n<tbody>\n";
+    sink_.write(text);
+  }
+  static void cell(std::string& out, const Tree& value) {
+    if (value.is_array()) {
+      out += "<ol>";
+      for (const Tree& each : value) {
+        out += "<li>";
+        cell(out, each);
+        out += "</li>";
+      }
+      out += "</ol>";
+    } else if (value.is_object()) {
+      out += "<dl>";
+      for (const auto& [key, each] : value.items()) {
+        out.append("<dt>").append(markup_text(key)).append("</dt><dd>");
+        cell(out, each);
+        out += "</dd>";
+      }
+      out += "</dl>";
+    } else {
+      out += markup_text(scalar_text(value));
+    }
+  }
+
+  Sink& sink_;
+  bool began_ = false;
+};
+
+/// RFC 4180, a row for each scalar that a record holds: its place in the record, and its value.
+class CsvWriter final : public RecordWriter {
+ public:
+  explicit CsvWriter(Sink& sink) : sink_(sink) {}
+
+  void record(const Tree& tree) override {
+    begin();
+    std::string origin;
+    for (const std::string_view field : kOrigin) {
+      const auto found = tree.find(field);
+      if (found != tree.end()) origin += csv_text(scalar_text(*found));
+      origin += ',';
+    }
+    std::string text;
+    for (const auto& [key, value] : tree.items()) {
+      if (!is_origin(key)) rows(text, origin, key, value);
+    }
+    if (text.empty()) text = origin + ",\r\n";
+    sink_.write(text);
+  }
+  void finish() override { begin(); }
+
+ private:
+  void begin() {
+    if (std::exchange(began_, true)) return;
+    std::string text;
+    for (const std::string_view field : kOrigin) text.append(field).append(",");
+    text += "field,value\r\n";
+    sink_.write(text);
+  }
+  static std::string csv_text(std::string_view text) {
+    std::string clean;
+    for (const char c : valid_utf8(text)) {
+      if (c == '\0') {
+        clean += kReplacement;
+      } else {
+        clean += c;
+      }
+    }
+    if (clean.find_first_of(",\"\r\n") == std::string::npos) return clean;
+    std::string quoted = "\"";
+    for (const char c : clean) {
+      if (c == '"') quoted += '"';
+      quoted += c;
+    }
+    return quoted + '"';
+  }
+  static void rows(std::string& out, const std::string& origin, const std::string& path,
+                   const Tree& value) {
+    if (value.is_structured()) {
+      for (const auto& [key, each] : value.items()) rows(out, origin, path + '.' + key, each);
+      return;
+    }
+    out.append(origin).append(csv_text(path)).append(",");
+    out.append(csv_text(scalar_text(value))).append("\r\n");
+  }
+
+  Sink& sink_;
+  bool began_ = false;
+};
+
+}  // namespace
+
+std::string valid_utf8(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    result += length == 0 ? kReplacement : text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return result;
+}
+
+std::unique_ptr<RecordWriter> make_record_writer(OutputFormat format, Sink& sink) {
+  switch (format) {
+    case OutputFormat::Xml: return std::make_unique<XmlWriter>(sink);
+    case OutputFormat::Html: return std::make_unique<HtmlWriter>(sink);
+    case OutputFormat::Csv: return std::make_unique<CsvWriter>(sink);
+    case OutputFormat::JsonLines: return std::make_unique<JsonWriter>(sink, true);
+    case OutputFormat::Json:
+    case OutputFormat::Text: break;
+  }
+  return std::make_unique<JsonWriter>(sink, false);
+}
+
+}  // namespace ringside::cli

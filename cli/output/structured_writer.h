@@ -1,0 +1,34 @@
+// How a structured record is written down: JSON in one document or a line a record, XML, HTML,
+// CSV. A record is a tree of named fields, lists and scalars, in order.
+// Does not: know what records mean. Any string makes a valid document: bytes that are no UTF-8, and
+// characters that a format cannot hold, become U+FFFD.
+// Fire context: no.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "cli/options/settings.h"
+#include "cli/output/sink.h"
+
+namespace ringside::cli {
+
+using Tree = nlohmann::ordered_json;
+
+class RecordWriter {
+ public:
+  virtual ~RecordWriter() = default;
+  virtual void record(const Tree& tree) = 0;
+  /// Closes the document, also one without records.
+  virtual void finish() = 0;
+};
+
+/// `format` is not Text.
+std::unique_ptr<RecordWriter> make_record_writer(OutputFormat format, Sink& sink);
+
+/// Valid UTF-8, its NULs kept.
+std::string valid_utf8(std::string_view text);
+
+}  // namespace ringside::cli

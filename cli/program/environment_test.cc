@@ -1,0 +1,63 @@
+#include "cli/program/environment.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/fake_tracer_for_tests.h"
+
+namespace ringside::cli {
+namespace {
+
+TEST(Environment, SignatureIsTheFirstProbesAndTheCountOfAll) {
+  FakeTracer tracer;
+  tracer.add({"fbt", "vmlinux", "vfs_read", "entry"});
+  tracer.add({"fbt", "vmlinux", "vfs_write", "entry"});
+  tracer.arguments_known = true;
+  TracerEnvironment environment(tracer, nullptr);
+
+  const d::ProbeSignature both = environment.signature({"fbt", "", "vfs_*", ""});
+  const d::ProbeSignature none = environment.signature({"nonesuch", "", "", ""});
+
+  EXPECT_EQ(both.matched, 2u);
+  EXPECT_TRUE(both.has_types);
+  EXPECT_EQ(both.first.function, "vfs_read");
+  EXPECT_EQ(none.matched, 0u);
+  EXPECT_FALSE(none.has_types);
+}
+
+TEST(Environment, PatternsAreLookedUpOnce) {
+  FakeTracer tracer;
+  tracer.add({"dtrace", "", "", "BEGIN"});
+  TracerEnvironment environment(tracer, nullptr);
+
+  environment.signature({"", "", "", "BEGIN"});
+  environment.signature({"", "", "", "BEGIN"});
+
+  EXPECT_EQ(tracer.lookups, 1);
+}
+
+TEST(Environment, TellsWhyWhatIsThereCannotBeProbed) {
+  FakeTracer tracer;
+  tracer.refused = {{{"fbt", "vmlinux", "do_idle", "entry"}, "do_idle has no ftrace site"},
+                    {{"fbt", "vmlinux", "do_idle", "return"}, "it never returns"}};
+  TracerEnvironment environment(tracer, nullptr);
+
+  EXPECT_EQ(environment.why_no_match({"fbt", "", "do_idle", "return"}),
+            "fbt:vmlinux:do_idle:return cannot be probed: it never returns");
+  EXPECT_EQ(environment.why_no_match({"fbt", "", "do_idle", ""}),
+            "fbt:vmlinux:do_idle:entry cannot be probed: do_idle has no ftrace site (and 1 more; "
+            "see -l -v)");
+  EXPECT_EQ(environment.why_no_match({"", "", "do_nothing", ""}), "");
+  EXPECT_EQ(environment.why_no_match({"fbt", "", "do_nothing", ""}),
+            "there is no guest; name one with --image or --kernel");
+}
+
+TEST(Environment, WithoutAGuestThereAreTypesButNoSymbols) {
+  FakeTracer tracer;
+  TracerEnvironment environment(tracer, nullptr);
+
+  EXPECT_TRUE(environment.types().find("int"));
+  EXPECT_FALSE(environment.kernel_variable("", "jiffies"));
+}
+
+}  // namespace
+}  // namespace ringside::cli

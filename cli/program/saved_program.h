@@ -1,0 +1,16 @@
+// Programs that `compile` wrote and `run` reads (DOF, dif/dof/dof.h).
+// Does not: verify them; whoever runs one does.
+// Fire context: no.
+#pragma once
+
+#include <string>
+
+#include "dif/program/program.h"
+#include "vmm/base/result.h"
+
+namespace ringside::cli {
+
+Result<void> save_program(const dif::Program& program, const std::string& path);
+Result<dif::Program> load_program(const std::string& path);
+
+}  // namespace ringside::cli

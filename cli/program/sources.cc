@@ -1,0 +1,343 @@
+// In this file, top to bottom: text helpers, descriptions of -P -m -f -i, loading, messages.
+#include "cli/program/sources.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "cli/program/preprocess.h"
+
+namespace ringside::cli {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n\f\v";
+constexpr std::size_t kMaxScript = 16 << 20;
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+/// The probe descriptions at the start: everything before the predicate or the clause.
+std::string_view description_part(std::string_view text) {
+  return text.substr(0, std::min(text.find_first_of("/{"), text.size()));
+}
+
+/// A description of -P, -m or -f as the four fields of -n; empty when it has too many fields.
+std::optional<std::string> widened(std::string_view description, ProgramSource::Kind kind) {
+  const int position = kind == ProgramSource::Kind::Provider ? 0
+                       : kind == ProgramSource::Kind::Module ? 1
+                                                             : 2;
+  const auto colons = static_cast<int>(std::count(description.begin(), description.end(), ':'));
+  if (colons > position || description.empty()) return std::nullopt;
+  return std::string(static_cast<std::size_t>(position - colons), ':') + std::string(description) +
+         std::string(static_cast<std::size_t>(3 - position), ':');
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
+/// What is wrong with one of the descriptions of -P, -m or -f, or its four fields.
+tl::expected<std::string, std::string> one_description(std::string_view text,
+                                                       ProgramSource::Kind kind) {
+  using Kind = ProgramSource::Kind;
+  if (!is_number(text)) {
+    if (const auto wide = widened(text, kind)) return *wide;
+    if (text.empty()) return tl::make_unexpected("invalid probe description \"\": it is empty");
+    return tl::make_unexpected(
+        fmt::format("invalid probe description \"{}\": Overspecified probe description", text));
+  }
+  return tl::make_unexpected(fmt::format("probe identifier {} not permitted when specifying {}",
+                                         text,
+                                         kind == Kind::Provider ? "providers"
+                                         : kind == Kind::Module ? "modules"
+                                                                : "functions"));
+}
+
+/// The text of a program in -n's form.
+Result<std::string> as_names(const ProgramSource& source, bool tags) {
+  if (source.kind == ProgramSource::Kind::Name || source.kind == ProgramSource::Kind::Id) {
+    return source.text;
+  }
+  std::string_view rest = description_part(source.text);
+  const std::string_view body = std::string_view(source.text).substr(rest.size());
+  std::string text;
+  while (true) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const auto one = one_description(trimmed(rest.substr(0, comma)), source.kind);
+    if (!one) {
+      return fail(ErrorCode::Compile, fmt::format("invalid probe specifier {}: {}{}", source.text,
+                                                  tags ? "[D_PDESC_INVAL] " : "", one.error()));
+    }
+    text += *one;
+    if (comma == rest.size()) break;
+    text += ',';
+    rest.remove_prefix(comma + 1);
+  }
+  return text.append(1, ' ').append(body);
+}
+
+/// A description without a clause may only end the compiler's text; give it an empty clause. In a
+/// script it is a mistake, which the compiler says, but where a predicate follows.
+bool needs_clause(std::string_view text, bool is_script) {
+  const std::string code = without_comments(text);
+  if (is_script && code.find('/') == code.npos) return false;
+  const std::string_view rest = trimmed(code);
+  if (trimmed(rest.substr(rest.rfind('\n') + 1)).starts_with('#')) return false;  // a pragma
+  // One that has begun is the compiler's to complain about.
+  return !rest.empty() && rest.find('{') == rest.npos && rest.back() != '}' && rest.back() != ';';
+}
+
+Result<std::string> read_script(const std::string& path) {
+  std::error_code failure;
+  if (std::filesystem::is_directory(path, failure)) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("failed to open script {}: {}", path, std::strerror(EISDIR)));
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  // An empty file makes the insertion "fail"; only the input's own state tells trouble.
+  if (!file.is_open() || file.bad()) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("failed to open script {}: {}", path, std::strerror(errno)));
+  }
+  if (text.str().size() > kMaxScript) {
+    return fail(ErrorCode::Limit, fmt::format("script {} is larger than 16 MiB", path));
+  }
+  return text.str();
+}
+
+/// Calls `visit` with name and value of each well-formed `#pragma D option`. The others are
+/// the compiler's to complain about.
+template <class Visit>
+void for_each_pragma_option(const std::string& code, Visit visit) {
+  std::istringstream lines(code);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string_view start = trimmed(line);
+    if (!start.starts_with('#')) continue;
+    std::istringstream words{std::string(start.substr(1))};
+    std::string pragma, d, option, setting, more;
+    words >> pragma >> d >> option >> setting >> more;
+    if (pragma != "pragma" || d != "D" || option != "option" || setting.empty()) continue;
+    if (setting[0] == '=' || !more.empty()) continue;
+    const std::size_t equals = std::min(setting.find('='), setting.size());
+    visit(setting.substr(0, equals), setting.substr(std::min(equals + 1, setting.size())));
+  }
+}
+
+struct LineMarker {
+  int line = 1;
+  std::optional<std::string> file;
+};
+
+/// `# 3 "file" flags` as cpp writes it, or `#line 3 "file"`; empty when the line is neither, or
+/// malformed, which the compiler will say.
+std::optional<LineMarker> line_marker(std::string_view line) {
+  line = trimmed(line);
+  if (!line.starts_with('#')) return std::nullopt;
+  line = trimmed(line.substr(1));
+  if (line.starts_with("line") && line.find_first_of(kSpace) == 4) line = trimmed(line.substr(4));
+  LineMarker marker;
+  const char* const end = line.data() + line.size();
+  const auto [after, status] = std::from_chars(line.data(), end, marker.line);
+  if (status != std::errc() || marker.line < 0) return std::nullopt;
+  line = std::string_view(after, static_cast<std::size_t>(end - after));
+  if (line.empty()) return marker;
+  if (kSpace.find(line[0]) == kSpace.npos) return std::nullopt;
+  line = trimmed(line);
+  if (!line.starts_with('"')) return std::nullopt;
+  std::string file;
+  std::size_t at = 1;
+  for (; at < line.size() && line[at] != '"'; ++at) {
+    if (line[at] == '\\' && at + 1 < line.size()) ++at;
+    file += line[at];
+  }
+  if (at >= line.size()) return std::nullopt;
+  if (line.find_first_not_of(" \t0123456789", at + 1) != line.npos) return std::nullopt;
+  marker.file = std::move(file);
+  return marker;
+}
+
+}  // namespace
+
+std::string without_comments(std::string_view text) {
+  std::string code(text);
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    if (code[i] == '"' || code[i] == '\'') {
+      const char quote = code[i];
+      while (++i < code.size() && code[i] != quote && code[i] != '\n') i += code[i] == '\\';
+    } else if (code.compare(i, 2, "/*") == 0) {
+      const std::size_t end = std::min(code.find("*/", i + 2), code.size() - 2) + 2;
+      for (; i < end; ++i) {
+        if (code[i] != '\n') code[i] = ' ';
+      }
+      --i;
+    }
+  }
+  return code;
+}
+
+void Sources::add(Program program, std::string_view text) {
+  int line = 1 + static_cast<int>(std::count(text_.begin(), text_.end(), '\n'));
+  program.first_line = line;
+  const std::size_t index = programs_.size();
+  stretches_.push_back({line, index, {}, 1});
+  std::istringstream lines{std::string(text)}, code{without_comments(text)};
+  const bool closed = text.ends_with('\n');
+  std::string kept;
+  for (std::string one, bare; std::getline(lines, one) && std::getline(code, bare); ++line) {
+    if (const auto marker = line_marker(bare)) {
+      std::string file = marker->file.value_or(stretches_.back().file);
+      if (file == program.file) file.clear();
+      stretches_.push_back({line + 1, index, std::move(file), marker->line});
+      one.clear();
+    }
+    kept += one;
+    if (closed || !lines.eof()) kept += '\n';
+  }
+  if (needs_clause(kept, program.kind == "script")) kept += " {}";
+  text_ += kept + '\n';
+  programs_.push_back(std::move(program));
+}
+
+Result<Sources> Sources::load(const std::vector<ProgramSource>& programs,
+                              const PreprocessorSettings& preprocessor, bool tags) {
+  Sources sources;
+  for (const ProgramSource& source : programs) {
+    const bool is_script = source.kind == ProgramSource::Kind::Script;
+    std::string text;
+    Program program;
+    if (is_script) {
+      text = TRY(read_script(source.text));
+      // It is for the system and not for the preprocessor.
+      const std::size_t start = std::min(text.find_first_not_of(kSpace), text.size());
+      if (text.compare(start, 2, "#!") == 0) {
+        text.erase(start, std::min(text.find('\n', start), text.size()) - start);
+      }
+      program = {"script", source.text, fmt::format("failed to compile script {}", source.text),
+                 source.text};
+    } else {
+      text = TRY(as_names(source, tags));
+      program = {"description", std::string(description_part(source.text)),
+                 fmt::format("invalid probe specifier {}", source.text), "<command line>"};
+    }
+    if (preprocessor.wanted) {
+      auto ready = preprocess(text, program.file, preprocessor);
+      if (!ready) {
+        return fail(ready.error().code,
+                    fmt::format("{}: {}", program.complaint, ready.error().message));
+      }
+      text = std::move(*ready);
+    }
+    sources.add(std::move(program), text);
+  }
+  return sources;
+}
+
+std::size_t Sources::program_of(int line) const {
+  std::size_t program = 0;
+  while (program + 1 < programs_.size() && programs_[program + 1].first_line <= line) ++program;
+  return program;
+}
+
+std::string Sources::label(std::size_t program) const {
+  return fmt::format("{} '{}'", programs_[program].kind, programs_[program].name);
+}
+
+std::string Sources::report_label(std::size_t program) const {
+  return fmt::format("{} {}", programs_[program].kind, programs_[program].name);
+}
+
+/// "line 3", or "\"file.h\", line 3" for a line of text().
+std::string Sources::place(int line) const {
+  const auto after =
+      std::find_if(stretches_.begin(), stretches_.end(),
+                   [&](const Stretch& stretch) { return stretch.first_line > line; });
+  if (after == stretches_.begin()) return fmt::format("line {}", line);
+  const Stretch& stretch = *std::prev(after);
+  const int number = stretch.line + (line - stretch.first_line);
+  return stretch.file.empty() ? fmt::format("line {}", number)
+                              : fmt::format("\"{}\", line {}", stretch.file, number);
+}
+
+/// What dtrace calls the part of a description that `before` ends in; empty for the description.
+std::string_view Sources::region(std::string_view before) {
+  int braces = 0;
+  bool predicate = false;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const char c = before[i];
+    if (c == '"' || c == '\'') {
+      while (++i < before.size() && before[i] != c) i += before[i] == '\\';
+    }
+    if (c == '{') ++braces;
+    if (c == '}') --braces;
+    if (c == '/' && braces == 0) predicate = !predicate;
+    if (c == '{' || c == '}') predicate = false;
+  }
+  return braces > 0 ? "action list" : predicate ? "predicate" : "";
+}
+
+/// "in action list: " for a place in a description that was given as one; "line 3: " elsewhere.
+std::string Sources::where(int line, std::string_view rest) const {
+  const Program& program = programs_[program_of(line)];
+  constexpr std::string_view kColumn = "^ column ";
+  const std::size_t at = rest.rfind(kColumn);
+  std::size_t column = 0;
+  if (at != rest.npos) {
+    const char* const digits = rest.data() + at + kColumn.size();
+    std::from_chars(digits, rest.data() + rest.size(), column);
+  }
+  if (program.kind != "description" || column == 0 || place(line).starts_with('"')) {
+    return place(line) + ": ";
+  }
+  if (rest.starts_with("syntax error")) return {};  // dtrace's parser does not say where it is
+  std::size_t start = 0, from = 0;
+  for (int before = 1; before < line; ++before) {
+    if (before == program.first_line) from = start;
+    start = text_.find('\n', start) + 1;
+  }
+  if (program.first_line == line) from = start;
+  const std::string code = without_comments(text_.substr(from, start - from + column - 1));
+  const std::string_view found = region(code);
+  return found.empty() ? std::string() : fmt::format("in {}: ", found);
+}
+
+std::string Sources::explain(std::string_view message) const {
+  if (programs_.empty()) return std::string(message);
+  constexpr std::string_view kWord = "line ";
+  std::size_t at = message.starts_with('[') ? message.find("] ") : 0;
+  if (at != 0 && at != std::string_view::npos) at += 2;
+  int line = 1;
+  if (at == std::string_view::npos || !message.substr(at).starts_with(kWord)) {
+    return fmt::format("{}: {}", programs_[0].complaint, message);
+  }
+  const char* const digits = message.data() + at + kWord.size();
+  const char* const end = message.data() + message.size();
+  const char* const after = std::from_chars(digits, end, line).ptr;
+  std::string_view rest(after, static_cast<std::size_t>(end - after));
+  if (rest.starts_with(": ")) rest.remove_prefix(2);
+  return fmt::format("{}: {}{}{}", programs_[program_of(line)].complaint, message.substr(0, at),
+                     where(line, rest), rest);
+}
+
+void Sources::apply_options(Settings& settings) const {
+  for_each_pragma_option(without_comments(text_),
+                         [&](std::string_view name, std::string_view value) {
+                           Settings trial = settings;
+                           if (apply_option(trial, name, value, SettingPhase::Program)) {
+                             settings = std::move(trial);
+                           }
+                         });
+}
+
+}  // namespace ringside::cli

@@ -1,0 +1,99 @@
+// Resolved expressions to DIF. One CodeGenerator makes one object.
+//
+// Values: a register holds the 64 bits of an integer, or the address of a by-reference value.
+// Operators work on all 64 bits. Loads extend from the type's size; what stores a value, a variable
+// or a record, cuts it to its own size; so do keys and some casts (Types::cast_cuts()).
+// Fire context: no.
+#pragma once
+
+#include "dif/d/code/emitter.h"
+#include "dif/d/resolve/resolve.h"
+
+namespace ringside::d {
+
+class CodeGenerator {
+ public:
+  explicit CodeGenerator(Resolver& resolver)
+      : resolver_(resolver),
+        types_(resolver.types()),
+        out_(resolver.options().integer_registers, [this](unsigned n) { return spill_slot(n); }) {}
+  CodeGenerator(const CodeGenerator&) = delete;
+  CodeGenerator& operator=(const CodeGenerator&) = delete;
+
+  /// The value of `e`; who records it keeps as much as its type has.
+  static Checked<dif::Difo> value(Resolver& resolver, const Expr& e);
+  static Checked<dif::Difo> string(Resolver& resolver, const Expr& e);
+  /// The value of `e` as a variable of the type would hold it.
+  static Checked<dif::Difo> integer(Resolver& resolver, const Expr& e, TypeId as);
+  /// An object without code, for values that the engine finds itself.
+  static Checked<dif::Difo> nothing(Resolver& resolver, const dif::ValueType& type,
+                                    const Location& at);
+  /// Evaluates `e` for what it does.
+  static Checked<dif::Difo> effect(Resolver& resolver, const Expr& e);
+
+ private:
+  // codegen.cc: integers and control flow
+  Checked<unsigned> evaluate(const Expr& e);
+  Checked<unsigned> fitted(const Expr& e, TypeId to);
+  bool fits(const Expr& e) const;
+  Checked<unsigned> truth(const Expr& e);
+  Checked<void> jump(const Expr& e, bool when, Label to);
+  Checked<void> compare(const Expr& e, bool when, Label to);
+  Checked<unsigned> unary(const Expr& e);
+  Checked<unsigned> binary(const Expr& e);
+  Checked<unsigned> conditional(const Expr& e);
+  Checked<unsigned> cast(const Expr& e);
+  Checked<unsigned> combine(Op op, unsigned left, TypeId type, const Expr& right);
+  Checked<unsigned> pointer_step(Op op, unsigned left, TypeId pointer, const Expr& right);
+  Checked<void> extend(unsigned reg, TypeId type, const Location& at);
+  Checked<void> scale(unsigned reg, std::uint64_t size, const Location& at);
+  Checked<unsigned> constant(std::uint64_t value, const Location& at);
+
+  // codegen_memory.cc: variables, guest memory, calls
+  enum class Use : std::uint8_t { Read, Write };
+  Checked<unsigned> address(const Expr& e, Use use = Use::Read);
+  Checked<unsigned> made(const Expr& e);
+  Checked<void> add_offset(unsigned reg, std::uint64_t offset, const Location& at);
+  Checked<unsigned> string_length(unsigned value, const Location& at);
+  Checked<unsigned> load(const Expr& e);
+  Checked<unsigned> load_at(const Expr& e, unsigned address);
+  Checked<void> store_at(const Expr& e, unsigned address, unsigned value);
+  Checked<void> store_bits(const Expr& e, unsigned address, unsigned value);
+  Checked<unsigned> load_spread(const Expr& e, unsigned address);
+  Checked<void> store_spread(const Expr& e, unsigned address, unsigned value);
+  using Registers = std::vector<unsigned>;
+  Checked<const Registers*> keep_impure_keys(const Expr& e, Registers& waiting);
+  Checked<unsigned> load_symbol(const Expr& e, const Registers* keys = nullptr);
+  Checked<void> store_symbol(const Expr& e, unsigned value, const Registers* keys = nullptr);
+  Checked<unsigned> assign(const Expr& e);
+  Checked<unsigned> step(const Expr& e, bool want_old);
+  Checked<unsigned> read_modify_write(const Expr& target, const Expr& e, bool want_old);
+  Checked<unsigned> call(const Expr& e);
+  struct Slot {  // one value for the tuple stack
+    const Expr* value;
+    TypeId type;  // to convert to
+    bool as_string;
+  };
+  Checked<void> push_all(const std::vector<Slot>& slots);
+  Checked<unsigned> slot_value(const Slot& slot);
+  Checked<void> push(const Slot& slot, unsigned reg);
+  Checked<void> fits_tuple(const std::vector<Slot>& slots) const;
+  std::vector<Slot> key_slots(const Expr& e) const;
+  Checked<void> push_keys(const Expr& e, const Registers* keys);
+  dif::Variable variable(const Symbol& symbol) const;
+  Checked<dif::Variable> spill_slot(unsigned number);
+
+  Resolver& resolver_;
+  Types& types_;
+  Emitter out_;
+};
+
+/// The aligned unit of memory that holds a bit-field.
+struct BitUnit {
+  std::uint64_t byte = 0;  // offset from the start of the struct
+  unsigned size = 8;
+  unsigned shift = 0;  // of the field's lowest bit
+};
+std::optional<BitUnit> bit_unit(const FoundMember& member);
+
+}  // namespace ringside::d

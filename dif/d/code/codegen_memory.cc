@@ -1,0 +1,451 @@
+// Variables, memory and calls. Order in this file: addresses, loads and stores of memory, D's
+// variables, assignment, tuples and calls.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dif/d/code/codegen.h"
+#include "dif/d/resolve/purity.h"
+
+namespace ringside::d {
+namespace {
+
+Opcode load_opcode(std::uint64_t size, bool is_signed) {
+  switch (size) {
+    case 1: return is_signed ? Opcode::Ldsb : Opcode::Ldub;
+    case 2: return is_signed ? Opcode::Ldsh : Opcode::Lduh;
+    case 4: return is_signed ? Opcode::Ldsw : Opcode::Lduw;
+    default: return Opcode::Ldx;
+  }
+}
+
+Opcode store_opcode(std::uint64_t size) {
+  switch (size) {
+    case 1: return Opcode::Stb;
+    case 2: return Opcode::Sth;
+    case 4: return Opcode::Stw;
+    default: return Opcode::Stx;
+  }
+}
+
+bool is_member(const Expr& e) {
+  return e.kind == ExprKind::Member || e.kind == ExprKind::Arrow;
+}
+
+/// Its code uses the tuple stack.
+bool uses_tuple(const Expr& e) {
+  const bool element = e.kind == ExprKind::Index && e.symbol != nullptr && e.symbol->is_associative;
+  const bool to_memory = e.kind == ExprKind::Assign && e.a->symbol == nullptr;  // string_length()
+  if (e.kind == ExprKind::Call || element || to_memory) return true;
+  for (const Expr* part : {e.a, e.b, e.c}) {
+    if (part != nullptr && uses_tuple(*part)) return true;
+  }
+  return std::ranges::any_of(e.list, [](const Expr* part) { return uses_tuple(*part); });
+}
+
+}  // namespace
+
+std::optional<BitUnit> bit_unit(const FoundMember& member) {
+  for (const unsigned size : {1U, 2U, 4U, 8U}) {
+    const std::uint64_t bits = std::uint64_t{size} * 8;
+    const std::uint64_t start = member.bit_offset / bits * bits;
+    if (member.bit_offset + member.bit_width > start + bits) continue;
+    return BitUnit{start / 8, size, static_cast<unsigned>(member.bit_offset - start)};
+  }
+  return std::nullopt;
+}
+
+// Memory
+
+Checked<void> CodeGenerator::add_offset(unsigned reg, std::uint64_t offset, const Location& at) {
+  if (offset == 0) return {};
+  const unsigned amount = TRY(constant(offset, at));
+  out_.emit(Opcode::Add, reg, amount, reg);
+  out_.release(amount);
+  return {};
+}
+
+/// Where an lvalue in memory, or a by-reference value, lies. Of a bit-field: its unit. With
+/// Use::Write, a D variable that it is a part of is there afterwards.
+Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
+  if (e.kind == ExprKind::KernelSymbol) return constant(e.address, e.at);
+  const auto pointed = [&](const Expr& pointer) {
+    const bool in_place = types_.is_array(pointer.type) || types_.is_string(pointer.type);
+    return in_place ? address(pointer, use) : evaluate(pointer);
+  };
+  if (e.kind == ExprKind::Unary && e.op == Op::Deref) return pointed(*e.a);
+  if (is_member(e)) {
+    const unsigned reg = TRY(e.kind == ExprKind::Arrow ? pointed(*e.a) : address(*e.a, use));
+    std::uint64_t offset = e.member.bit_offset / 8;
+    if (e.member.bit_width != 0) {
+      if (const auto unit = bit_unit(e.member)) offset = unit->byte;
+    }
+    TRY(add_offset(reg, offset, e.at));
+    return reg;
+  }
+  if (e.kind == ExprKind::Index && e.symbol == nullptr && e.a->type.value != 0) {
+    const unsigned base = TRY(pointed(*e.a));
+    const unsigned index = TRY(evaluate(*e.list[0]));
+    TRY(scale(index, types_.size(e.type), e.at));
+    out_.emit(Opcode::Add, base, index, base);
+    out_.release(index);
+    return base;
+  }
+  const bool variable = e.symbol != nullptr && e.symbol->kind == Symbol::Kind::Variable;
+  if (use == Use::Write && variable && types_.by_reference(e.type)) return made(e);
+  return evaluate(e);
+}
+
+/// The storage of a variable that is held by reference. One that nobody assigned to yet, or that
+/// was freed, comes to be, with zeroes in it; where there is no room, what is written is lost.
+Checked<unsigned> CodeGenerator::made(const Expr& e) {
+  Registers waiting;
+  const Registers* keys = TRY(keep_impure_keys(e, waiting));
+  const unsigned reg = TRY(load_symbol(e, keys));
+  const Label there = out_.label();
+  out_.emit(Opcode::Tst, reg);
+  out_.branch(Opcode::Bne, there);
+  const unsigned zeroes = TRY(constant(types_.size(e.type), e.at));
+  out_.emit(Opcode::Allocs, zeroes, 0, zeroes);
+  TRY(store_symbol(e, zeroes, keys));
+  const unsigned stored = TRY(load_symbol(e, keys));
+  out_.emit(Opcode::Mov, zeroes, 0, reg);
+  out_.emit(Opcode::Tst, stored);
+  out_.branch(Opcode::Be, there);
+  out_.emit(Opcode::Mov, stored, 0, reg);
+  out_.place(there);
+  for (const unsigned done : {zeroes, stored}) out_.release(done);
+  for (const unsigned done : waiting) out_.release(done);
+  return reg;
+}
+
+/// Computes the keys of an element that is used more than once, where that must not happen again.
+Checked<const CodeGenerator::Registers*> CodeGenerator::keep_impure_keys(const Expr& e,
+                                                                         Registers& waiting) {
+  const auto pure_key = [](const Expr* key) { return is_pure(*key); };
+  if (e.symbol == nullptr || std::ranges::all_of(e.list, pure_key)) return nullptr;
+  for (const Slot& slot : key_slots(e)) waiting.push_back(TRY(slot_value(slot)));
+  return &waiting;
+}
+
+Checked<unsigned> CodeGenerator::load(const Expr& e) {
+  if (e.symbol != nullptr) return load_symbol(e);
+  const bool is_argument = e.kind == ExprKind::Index && e.a->type.value == 0;
+  if (is_argument && e.text != nullptr) {
+    const unsigned reg = TRY(evaluate(*e.list[0]));
+    out_.emit(Opcode::Ldga, *e.text == "uregs" ? dif::kUregsArray : dif::kRegsArray, reg, reg);
+    return reg;
+  }
+  if (is_argument) {  // args[n]: the registers' upper bits are not the argument's
+    const unsigned reg = TRY(constant(e.address, e.at));
+    out_.emit(Opcode::Ldga, dif::kArgsArray, reg, reg);
+    TRY(extend(reg, e.type, e.at));
+    return reg;
+  }
+  const unsigned reg = TRY(address(e));
+  if (types_.by_reference(e.type) || types_.kind(e.type) == TypeKind::Function) return reg;
+  return load_at(e, reg);
+}
+
+Checked<unsigned> CodeGenerator::load_at(const Expr& e, unsigned address) {
+  if (!types_.is_scalar(e.type)) TRY(resolver_.value_type(e));
+  if (is_member(e) && e.member.bit_width != 0) {
+    const auto unit = bit_unit(e.member);
+    if (!unit) return load_spread(e, address);
+    const unsigned width = e.member.bit_width;
+    out_.emit(load_opcode(unit->size, false), address, 0, address);
+    const unsigned bits = TRY(constant(64 - unit->shift - width, e.at));
+    out_.emit(Opcode::Sll, address, bits, address);
+    out_.set_integer(64 - width, bits);
+    out_.emit(types_.is_signed(e.type) ? Opcode::Sra : Opcode::Srl, address, bits, address);
+    out_.release(bits);
+    return address;
+  }
+  if (!types_.is_scalar(e.type)) {
+    return complain("D_UNKNOWN", e.at,
+                    fmt::format("a value of type {} is not supported yet", types_.name(e.type)));
+  }
+  out_.emit(load_opcode(types_.size(e.type), types_.is_signed(e.type)), address, 0, address);
+  return address;
+}
+
+/// Bytes of the string at `value` with its NUL: behind it may lie what is not the string's.
+Checked<unsigned> CodeGenerator::string_length(unsigned value, const Location& at) {
+  const unsigned size = TRY(out_.allocate(at));
+  out_.emit(Opcode::Flushts);
+  out_.push(Opcode::Pushtr, dif::TupleType::String, 0, value);
+  out_.indexed(Opcode::Call, static_cast<unsigned>(dif::Subroutine::Strlen), size);
+  TRY(add_offset(size, 1, at));
+  return size;
+}
+
+/// Keeps `address` and `value`.
+Checked<void> CodeGenerator::store_at(const Expr& e, unsigned address, unsigned value) {
+  if (is_member(e) && e.member.bit_width != 0) return store_bits(e, address, value);
+  if (types_.by_reference(e.type)) {
+    const unsigned size = TRY(types_.is_string(e.type) ? string_length(value, e.at)
+                                                       : constant(types_.size(e.type), e.at));
+    out_.emit(Opcode::Copys, value, size, address);
+    out_.release(size);
+    return {};
+  }
+  out_.emit(store_opcode(types_.size(e.type)), value, 0, address);
+  return {};
+}
+
+Checked<void> CodeGenerator::store_bits(const Expr& e, unsigned address, unsigned value) {
+  const auto unit = bit_unit(e.member);
+  if (!unit) return store_spread(e, address, value);
+  const unsigned width = e.member.bit_width;
+  const std::uint64_t mask = width == 64 ? UINT64_MAX : (std::uint64_t{1} << width) - 1;
+  const unsigned field = TRY(constant(mask, e.at));
+  out_.emit(Opcode::And, value, field, field);
+  const unsigned work = TRY(constant(unit->shift, e.at));
+  out_.emit(Opcode::Sll, field, work, field);
+  out_.emit(load_opcode(unit->size, false), address, 0, work);
+  const unsigned others = TRY(constant(~(mask << unit->shift), e.at));
+  out_.emit(Opcode::And, work, others, work);
+  out_.emit(Opcode::Or, work, field, work);
+  out_.emit(store_opcode(unit->size), work, 0, address);
+  for (const unsigned reg : {field, work, others}) out_.release(reg);
+  return {};
+}
+
+/// A bit-field that no aligned word holds (of a packed struct), byte by byte.
+Checked<unsigned> CodeGenerator::load_spread(const Expr& e, unsigned address) {
+  const unsigned width = e.member.bit_width;
+  const unsigned skip = static_cast<unsigned>(e.member.bit_offset % 8);
+  const unsigned result = TRY(constant(0, e.at));
+  const unsigned part = TRY(out_.allocate(e.at));
+  const unsigned amount = TRY(out_.allocate(e.at));
+  for (unsigned bit = 0; bit < skip + width; bit += 8) {
+    out_.emit(Opcode::Ldub, address, 0, part);
+    const bool first = bit == 0;
+    out_.set_integer(first ? skip : bit - skip, amount);
+    out_.emit(first ? Opcode::Srl : Opcode::Sll, part, amount, part);
+    out_.emit(Opcode::Or, result, part, result);
+    out_.set_integer(1, amount);
+    out_.emit(Opcode::Add, address, amount, address);
+  }
+  out_.set_integer(64 - width, amount);
+  out_.emit(Opcode::Sll, result, amount, result);
+  out_.emit(types_.is_signed(e.type) ? Opcode::Sra : Opcode::Srl, result, amount, result);
+  for (const unsigned reg : {address, part, amount}) out_.release(reg);
+  return result;
+}
+
+Checked<void> CodeGenerator::store_spread(const Expr& e, unsigned address, unsigned value) {
+  const unsigned width = e.member.bit_width;
+  const unsigned skip = static_cast<unsigned>(e.member.bit_offset % 8);
+  const unsigned at = TRY(out_.allocate(e.at));
+  const unsigned byte = TRY(out_.allocate(e.at));
+  const unsigned part = TRY(out_.allocate(e.at));
+  const unsigned work = TRY(out_.allocate(e.at));
+  out_.emit(Opcode::Mov, address, 0, at);
+  for (unsigned bit = 0; bit < skip + width; bit += 8) {
+    const bool first = bit == 0;
+    const unsigned last = std::min(skip + width - bit, 8U);
+    const std::uint64_t mask = ((1U << last) - 1) & ~((first ? 1U << skip : 1U) - 1);
+    out_.set_integer(first ? skip : bit - skip, work);
+    out_.emit(first ? Opcode::Sll : Opcode::Srl, value, work, part);
+    out_.set_integer(mask, work);
+    out_.emit(Opcode::And, part, work, part);
+    out_.set_integer(0xff & ~mask, work);
+    out_.emit(Opcode::Ldub, at, 0, byte);
+    out_.emit(Opcode::And, byte, work, byte);
+    out_.emit(Opcode::Or, byte, part, byte);
+    out_.emit(Opcode::Stb, byte, 0, at);
+    out_.set_integer(1, work);
+    out_.emit(Opcode::Add, at, work, at);
+  }
+  for (const unsigned reg : {at, byte, part, work}) out_.release(reg);
+  return {};
+}
+
+// D's variables
+
+dif::Variable CodeGenerator::variable(const Symbol& symbol) const {
+  dif::Variable result;
+  result.id = symbol.id;
+  result.scope = symbol.scope == Scope::Thread   ? dif::VariableScope::Thread
+                 : symbol.scope == Scope::Clause ? dif::VariableScope::Clause
+                                                 : dif::VariableScope::Global;
+  result.kind = symbol.is_associative ? dif::VariableKind::Associative : dif::VariableKind::Scalar;
+  result.type = types_.value_type(symbol.type).value_or(dif::ValueType{});
+  if (symbol.is_kept && types_.is_integer(symbol.type)) result.type.size = sizeof(std::uint64_t);
+  result.name = symbol.name;
+  return result;
+}
+
+/// The clause-local variable that stands in for a register. All objects share them: none holds a
+/// value from one object to the next.
+Checked<dif::Variable> CodeGenerator::spill_slot(unsigned number) {
+  return variable(*TRY(resolver_.hidden_local(fmt::format("%spill_{}", number))));
+}
+
+/// `keys` are the values of an element's keys where they have been computed already; they stay.
+Checked<unsigned> CodeGenerator::load_symbol(const Expr& e, const Registers* keys) {
+  const Symbol& symbol = *e.symbol;
+  const bool thread = symbol.scope == Scope::Thread;
+  if (symbol.is_associative) TRY(push_keys(e, keys));
+  const unsigned reg = TRY(out_.allocate(e.at));
+  const Opcode op = symbol.is_associative           ? (thread ? Opcode::Ldtaa : Opcode::Ldgaa)
+                    : thread                        ? Opcode::Ldts
+                    : symbol.scope == Scope::Clause ? Opcode::Ldls
+                                                    : Opcode::Ldgs;
+  out_.variable(op, variable(symbol), reg);
+  return reg;
+}
+
+Checked<void> CodeGenerator::store_symbol(const Expr& e, unsigned value, const Registers* keys) {
+  const Symbol& symbol = *e.symbol;
+  const bool thread = symbol.scope == Scope::Thread;
+  if (symbol.is_associative) TRY(push_keys(e, keys));
+  const Opcode op = symbol.is_associative           ? (thread ? Opcode::Sttaa : Opcode::Stgaa)
+                    : thread                        ? Opcode::Stts
+                    : symbol.scope == Scope::Clause ? Opcode::Stls
+                                                    : Opcode::Stgs;
+  out_.variable(op, variable(symbol), value);
+  return {};
+}
+
+// Assignment
+
+Checked<unsigned> CodeGenerator::assign(const Expr& e) {
+  const Expr& target = *e.a;
+  if (e.compound) return read_modify_write(target, e, false);
+  const bool frees = types_.by_reference(target.type) && e.b->constant == 0U;
+  const unsigned value = TRY(frees ? constant(0, e.at) : evaluate(*e.b));
+  if (target.symbol != nullptr) {
+    TRY(store_symbol(target, value));
+    return value;
+  }
+  const unsigned at = TRY(address(target, Use::Write));
+  TRY(store_at(target, at, value));
+  out_.release(at);
+  return value;
+}
+
+Checked<unsigned> CodeGenerator::step(const Expr& e, bool want_old) {
+  return read_modify_write(*e.a, e, want_old);
+}
+
+/// `target op= e.b`, or ++ and -- when `e` is unary. The result is the new value, or the old.
+Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Expr& e,
+                                                   bool want_old) {
+  const bool in_memory = target.symbol == nullptr;
+  Registers waiting;
+  const Registers* keys = TRY(keep_impure_keys(target, waiting));
+  unsigned at = 0;
+  unsigned value = 0;
+  if (in_memory) {
+    at = TRY(address(target, Use::Write));
+    value = TRY(out_.allocate(e.at));
+    out_.emit(Opcode::Mov, at, 0, value);
+    value = TRY(load_at(target, value));
+  } else {
+    value = TRY(load_symbol(target, keys));
+  }
+  unsigned old = 0;
+  if (want_old) {
+    old = TRY(out_.allocate(e.at));
+    out_.emit(Opcode::Mov, value, 0, old);
+  }
+  Expr one;
+  one.at = e.at;
+  one.constant = 1;
+  one.type = types_.int32;
+  const bool steps = e.kind == ExprKind::Unary;
+  const Op op = !steps ? e.op : e.op == Op::PreInc || e.op == Op::PostInc ? Op::Add : Op::Sub;
+  const Expr& right = steps ? one : *e.b;
+  if (types_.is_pointer(target.type)) {
+    value = TRY(pointer_step(op, value, target.type, right));
+  } else {
+    value = TRY(combine(op, value, target.type, right));
+  }
+  TRY(in_memory ? store_at(target, at, value) : store_symbol(target, value, keys));
+  for (const unsigned reg : waiting) out_.release(reg);
+  if (in_memory) out_.release(at);
+  if (!want_old) return value;
+  out_.release(value);
+  return old;
+}
+
+// Tuples and calls
+
+Checked<unsigned> CodeGenerator::slot_value(const Slot& slot) {
+  if (slot.as_string || !types_.is_scalar(slot.type)) return evaluate(*slot.value);
+  return fitted(*slot.value, slot.type);
+}
+
+Checked<void> CodeGenerator::push(const Slot& slot, unsigned reg) {
+  if (slot.as_string) {
+    out_.push(Opcode::Pushtr, dif::TupleType::String, 0, reg);
+  } else if (types_.is_scalar(slot.type)) {
+    out_.push(Opcode::Pushtv, dif::TupleType::Value, 0, reg);
+  } else {
+    const unsigned size = TRY(constant(types_.size(slot.type), slot.value->at));
+    out_.push(Opcode::Pushtr, dif::TupleType::Value, size, reg);
+    out_.release(size);
+  }
+  return {};
+}
+
+/// Empties the tuple stack and pushes all. Values that need the stack themselves come first, and
+/// wait in registers with those before them.
+Checked<void> CodeGenerator::push_all(const std::vector<Slot>& slots) {
+  TRY(fits_tuple(slots));
+  std::size_t early = 0;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (uses_tuple(*slots[i].value)) early = i + 1;
+  }
+  std::vector<unsigned> waiting;
+  for (std::size_t i = 0; i < early; ++i) waiting.push_back(TRY(slot_value(slots[i])));
+  out_.emit(Opcode::Flushts);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const unsigned reg = i < early ? waiting[i] : TRY(slot_value(slots[i]));
+    TRY(push(slots[i], reg));
+    out_.release(reg);
+  }
+  return {};
+}
+
+Checked<void> CodeGenerator::fits_tuple(const std::vector<Slot>& slots) const {
+  if (slots.size() <= resolver_.options().tuple_registers) return {};
+  return complain("D_NOREG", slots[0].value->at, "Insufficient tuple registers to generate code");
+}
+
+std::vector<CodeGenerator::Slot> CodeGenerator::key_slots(const Expr& e) const {
+  std::vector<Slot> slots;
+  for (std::size_t i = 0; i < e.list.size(); ++i) {
+    const TypeId type = e.symbol->keys[i];
+    slots.push_back({e.list[i], type, types_.is_string(type)});
+  }
+  return slots;
+}
+
+Checked<void> CodeGenerator::push_keys(const Expr& e, const Registers* keys) {
+  const std::vector<Slot> slots = key_slots(e);
+  if (keys == nullptr) return push_all(slots);
+  TRY(fits_tuple(slots));
+  out_.emit(Opcode::Flushts);
+  for (std::size_t i = 0; i < slots.size(); ++i) TRY(push(slots[i], (*keys)[i]));
+  return {};
+}
+
+Checked<unsigned> CodeGenerator::call(const Expr& e) {
+  const dif::SubroutineInfo& info = *e.symbol->subroutine;
+  std::vector<Slot> slots;
+  for (std::size_t i = 0; i < e.list.size(); ++i) {
+    const bool null_string = e.list[i]->constant == 0U;
+    const bool as_string = info.arguments[i] == dif::ArgumentKind::String && !null_string;
+    const bool pointer = info.arguments[i] != dif::ArgumentKind::Integer;
+    slots.push_back({e.list[i], pointer ? types_.uint64 : types_.int64, as_string});
+  }
+  TRY(push_all(slots));
+  const unsigned reg = TRY(out_.allocate(e.at));
+  out_.indexed(Opcode::Call, static_cast<unsigned>(info.id), reg);
+  return reg;
+}
+
+}  // namespace ringside::d

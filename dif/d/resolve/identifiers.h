@@ -1,0 +1,32 @@
+// What is documented of D's built-in names besides their types: stability, and the version of D
+// that brought them. Used by the resolver for -x version, -x amin and clauses' attributes.
+// Fire context: no.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "dif/program/stability.h"
+
+namespace ringside::d {
+
+using Version = std::array<unsigned, 3>;
+
+struct IdentifierInfo {
+  std::string_view name;
+  dif::Attributes attributes;
+  Version since{1, 0, 0};
+};
+
+/// Of a built-in variable, subroutine or action; Stable/Stable/Common and 1.0 for most.
+IdentifierInfo identifier_info(std::string_view name);
+
+/// "1.2" or "1.2.3"; empty when it is none.
+std::optional<Version> parse_version(std::string_view text);
+
+/// Of the kernel's own types and symbols, and of names without a promise.
+inline constexpr dif::Attributes kPrivate{dif::Stability::Private, dif::Stability::Private,
+                                          dif::DependencyClass::Unknown};
+
+}  // namespace ringside::d

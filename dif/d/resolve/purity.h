@@ -1,0 +1,23 @@
+// Which expressions may be evaluated twice where the script has them once: code for assignments
+// and translators repeats parts of them. Used by codegen_memory.cc and resolve_translators.cc.
+// Does not: ask whether repeating is cheap.
+// Fire context: no.
+#pragma once
+
+#include <algorithm>
+
+#include "dif/d/syntax/ast.h"
+
+namespace ringside::d {
+
+/// Evaluates to the same value twice running, with no effect.
+inline bool is_pure(const Expr& e) {
+  const bool steps = e.kind == ExprKind::Unary && e.op >= Op::PreInc;
+  if (e.kind == ExprKind::Assign || e.kind == ExprKind::Call || steps) return false;
+  for (const Expr* part : {e.a, e.b, e.c}) {
+    if (part != nullptr && !is_pure(*part)) return false;
+  }
+  return std::ranges::all_of(e.list, [](const Expr* part) { return is_pure(*part); });
+}
+
+}  // namespace ringside::d

@@ -1,0 +1,499 @@
+// Names: variables, built-ins, inlines, enumerators, kernel symbols, args[] and associative arrays.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dif/d/resolve/resolve.h"
+
+namespace ringside::d {
+namespace {
+
+constexpr std::uint64_t kRegisterIndices =
+    static_cast<std::uint64_t>(dif::RegisterIndex::Gsbase) + 1;
+
+std::string_view scope_prefix(Scope scope) {
+  return scope == Scope::Thread ? "self->" : scope == Scope::Clause ? "this->" : "";
+}
+
+Checked<void> no_scalar(std::string_view what, std::string_view name, const Location& at) {
+  return complain("D_IDENT_BADREF", at,
+                  fmt::format("{} '{}' may not be referenced as scalar", what, name));
+}
+
+}  // namespace
+
+bool is_function_name(std::string_view name) {
+  const auto known = dif::find_subroutine(name);
+  return is_action(name) ||
+         (known && static_cast<std::uint16_t>(known->id) < dif::kFirstPrivateSubroutine);
+}
+
+Symbol* Resolver::find(Scope scope, const std::string& name) {
+  const auto& table = scopes_[static_cast<std::size_t>(scope)];
+  const auto at = table.find(name);
+  if (at == table.end()) return nullptr;
+  const auto bound = bindings_.find(name);
+  const bool later = scope == Scope::Global && options_.version && bound != bindings_.end() &&
+                     bound->second > *options_.version;
+  return later ? nullptr : at->second;
+}
+
+bool Resolver::is_of_d(const std::string& name) const {
+  return (dif::find_builtin(name) || is_function_name(name)) && !is_hidden(name);
+}
+
+Checked<Symbol*> Resolver::add_variable(Scope scope, const std::string& name, const Location& at) {
+  std::uint16_t& next = next_id_[static_cast<std::size_t>(scope)];
+  if (next == UINT16_MAX) return complain("D_ID_OFLOW", at, "program has too many variables");
+  Symbol symbol;
+  symbol.name = name;
+  symbol.scope = scope;
+  symbol.id = next++;
+  if (scope == Scope::Global) bindings_.erase(name);  // of a library's, which this one hides
+  apply_pragmas(symbol);
+  symbols_.push_back(std::move(symbol));
+  scopes_[static_cast<std::size_t>(scope)].insert_or_assign(name, &symbols_.back());
+  return &symbols_.back();
+}
+
+Checked<const Symbol*> Resolver::hidden_local(const std::string& name) {
+  if (const Symbol* known = find(Scope::Clause, name)) return known;
+  Symbol* made = TRY(add_variable(Scope::Clause, name, {}));
+  made->type = types_.int64;
+  return made;
+}
+
+TypeId Resolver::builtin_type(dif::BuiltinType type) const {
+  switch (type) {
+    case dif::BuiltinType::Void: return TypeId{};
+    case dif::BuiltinType::Signed32: return types_.int32;
+    case dif::BuiltinType::Signed64: return types_.int64;
+    case dif::BuiltinType::Unsigned16: return types_.uint16;
+    case dif::BuiltinType::Unsigned32: return types_.uint32;
+    case dif::BuiltinType::Unsigned64: return types_.uint64;
+    case dif::BuiltinType::Pointer: return types_.void_pointer;
+    case dif::BuiltinType::String: return types_.string;
+  }
+  return TypeId{};
+}
+
+/// True when the name is a built-in variable's.
+Checked<bool> Resolver::builtin(Expr* e) {
+  const std::string& text = *e->text;
+  const auto builtin = dif::find_builtin(text);
+  if (!builtin || is_hidden(text)) return false;
+  Symbol symbol;
+  symbol.kind = Symbol::Kind::Builtin;
+  symbol.name = text;
+  symbol.id = static_cast<std::uint16_t>(builtin->id);
+  symbol.type = builtin_type(builtin->type);
+  symbol.attributes = identifier_info(text).attributes;
+  if (builtin->id == dif::Builtin::Curthread) {
+    if (const auto task = types_.graph().find(TypeKind::Struct, "task_struct")) {
+      symbol.type = types_.graph().pointer_to(*task);
+    }
+  } else if (builtin->type == dif::BuiltinType::Pointer) {
+    symbol.type = types_.uint64;  // caller and ucaller are numbers
+  }
+  TRY(note(symbol.attributes, text, e->at));
+  symbols_.push_back(std::move(symbol));
+  scopes_[0].emplace(text, &symbols_.back());
+  e->symbol = &symbols_.back();
+  e->type = e->symbol->type;
+  return true;
+}
+
+Checked<void> Resolver::name(Expr* e) {
+  const std::string& text = *e->text;
+  Symbol* const symbol = find(Scope::Global, text);
+  if (symbol != nullptr) {
+    TRY(note(symbol->attributes, text, e->at));
+    if (symbol->is_associative) return no_scalar("associative array", text, e->at);
+    if (symbol->kind == Symbol::Kind::Inline) return inline_value(e, *symbol);
+    e->symbol = symbol;
+    e->type = symbol->type;
+    e->is_lvalue = symbol->kind == Symbol::Kind::Variable;
+    return {};
+  }
+  if (TRY(builtin(e))) return {};
+  if (text == "args" || text == "uregs" || text == "regs") {
+    return no_scalar("array", text, e->at);
+  }
+  if (text == "NULL") {
+    e->kind = ExprKind::Integer;
+    e->type = types_.int32;
+    e->constant = 0;
+    return {};
+  }
+  const auto own = enumerators_.find(text);
+  const auto known =
+      own != enumerators_.end() ? std::optional(own->second) : types_.graph().find_enumerator(text);
+  if (!known) {
+    if (is_function_name(text) && !is_hidden(text)) return no_scalar("function", text, e->at);
+    if (const std::string_view why = dif::absent_builtin(text); !why.empty()) {
+      return complain("D_VAR_UNSUP", e->at, fmt::format("{} {}", text, why));
+    }
+    if (std::ranges::find(first_assigned_, text) != first_assigned_.end()) {
+      return complain("D_VAR_UNDEF", e->at,
+                      fmt::format("{} has not yet been declared or assigned", text));
+    }
+    return complain("D_IDENT_UNDEF", e->at,
+                    fmt::format("failed to resolve {}: Unknown variable name", text));
+  }
+  if (own == enumerators_.end()) TRY(note(kPrivate, text, e->at));
+  types_.use_layout(known->first);
+  e->kind = ExprKind::Integer;
+  e->type = types_.is_integer(known->first) ? known->first : types_.int64;
+  e->constant = static_cast<std::uint64_t>(known->second);
+  return {};
+}
+
+Checked<void> Resolver::scoped(Expr* e) {
+  Symbol* symbol = find(e->scope, *e->text);
+  if (symbol == nullptr) {
+    return complain("D_VAR_UNDEF", e->at,
+                    fmt::format("{}{} has not yet been declared or assigned",
+                                scope_prefix(e->scope), *e->text));
+  }
+  if (symbol->is_associative) {
+    return no_scalar("associative array", std::string(scope_prefix(e->scope)) + *e->text, e->at);
+  }
+  e->symbol = symbol;
+  e->type = symbol->type;
+  e->is_lvalue = true;
+  return {};
+}
+
+Checked<void> Resolver::kernel_symbol(Expr* e, bool address_only) {
+  const std::string_view text = *e->text;
+  const std::size_t tick = text.rfind('`');
+  const std::string_view module = text.substr(0, tick), symbol = text.substr(tick + 1);
+  const auto found = environment_.kernel_variable(module, symbol);
+  if (!found) {
+    return complain("D_IDENT_UNDEF", e->at,
+                    fmt::format("failed to resolve {}: Unknown symbol name", text));
+  }
+  TRY(note(kPrivate, text, e->at));
+  used_symbols_.insert(found->module);
+  e->address = found->address.raw();
+  e->is_lvalue = true;
+  const Symbol* declared = find(Scope::Global, std::string(symbol));
+  if (const auto known = externs_.find(std::string(symbol)); known != externs_.end()) {
+    e->type = known->second;
+  } else if (declared != nullptr && declared->is_extern) {
+    e->type = declared->type;
+  } else if (found->type) {
+    e->type = *found->type;
+  } else if (address_only) {
+    e->type = TypeId{};
+  } else {
+    return complain(
+        "D_SYM_NOTYPES", e->at,
+        fmt::format("no symbolic type information is available for {0}: declare it with "
+                    "extern, or cast its address: *(type *)&{0}",
+                    text));
+  }
+  return {};
+}
+
+/// A cast says what a symbol of unknown type holds: (int)`sym reads an int.
+Checked<void> Resolver::cast_symbol(Expr* e, TypeId to) {
+  if (!types_.is_scalar(to) || types_.is_string(to)) return kernel_symbol(e, false);
+  TRY(kernel_symbol(e, true));
+  if (e->type == TypeId{}) e->type = to;
+  return {};
+}
+
+void Resolver::forget_kernel_uses() {
+  types_.forget_layouts();
+  used_symbols_.clear();
+  used_prototypes_.clear();
+}
+
+std::vector<dif::KernelNeed> Resolver::kernel_needs() {
+  std::map<std::string, dif::KernelNeed> needs;
+  for (const std::string& module : used_symbols_) needs[module].addresses = true;
+  for (const std::string& module : used_prototypes_) needs[module].types = true;
+  for (const TypeId type : types_.used_layouts()) {
+    needs[environment_.type_module(type)].types = true;
+  }
+  needs.erase("");  // D's own
+  std::vector<dif::KernelNeed> result;
+  for (auto& [module, need] : needs) {
+    need.module = module;
+    result.push_back(std::move(need));
+  }
+  return result;
+}
+
+void Resolver::enter_clause(std::vector<dif::ProbeDescription> probes) {
+  probes_ = std::move(probes);
+  signature_.reset();
+  first_assigned_.clear();
+}
+
+/// One signature for all probes of the clause, or the reason why there is none.
+Checked<ProbeSignature> Resolver::signature(const Location& at) {
+  if (signature_) return *signature_;
+  std::optional<ProbeSignature> common;
+  for (const dif::ProbeDescription& probe : probes_) {
+    ProbeSignature found = environment_.signature(probe);
+    if (found.matched == 0) continue;
+    const bool agrees =
+        !common || (common->has_types == found.has_types &&
+                    common->arguments.size() == found.arguments.size() &&
+                    std::ranges::equal(common->arguments, found.arguments,
+                                       [&](TypeId a, TypeId b) { return types_.same(a, b); }));
+    if (!agrees) {
+      signature_ =
+          complain("D_ARGS_MULTI", at,
+                   fmt::format("args[ ] may not be referenced because probe description {} "
+                               "matches an unstable set of probes",
+                               probe.to_string()));
+      return *signature_;
+    }
+    if (!common) common = std::move(found);
+  }
+  if (!common) {
+    signature_ = complain("D_ARGS_NONE", at,
+                          fmt::format("args[ ] may not be referenced because {} matches no probe",
+                                      probes_.empty() ? "" : probes_[0].to_string()));
+    return *signature_;
+  }
+  signature_ = std::move(*common);
+  return *signature_;
+}
+
+Checked<void> Resolver::args_index(Expr* e) {
+  if (e->list.size() != 1) {
+    return complain("D_PROTO_LEN", e->at, "args[ ] prototype mismatch: one index is expected");
+  }
+  TRY(resolve(e->list[0]));
+  if (!e->list[0]->constant || !types_.is_integer(e->list[0]->type)) {
+    return complain(
+        "D_PROTO_ARG", e->list[0]->at,
+        "args[ ] argument #1 is incompatible with prototype: integer constant expected");
+  }
+  const std::uint64_t position = *e->list[0]->constant;
+  const ProbeSignature known = TRY(signature(e->at));
+  TRY(note(known.attributes.arguments, "args[ ]", e->at));
+  if (!known.translated.empty()) return translated_argument(e, known, position);
+  if (position >= known.arguments.size() || position >= dif::kMaxProbeArguments) {
+    return complain("D_ARGS_IDX", e->list[0]->at,
+                    fmt::format("index {} is out of range for {} args[ ]{}",
+                                static_cast<std::int64_t>(position), known.first.to_string(),
+                                known.has_types ? "" : ": no types are known, use arg0 to arg9"));
+  }
+  used_prototypes_.insert(known.first.module);
+  e->type = types_.decay(known.arguments[position]);
+  if (!types_.is_scalar(e->type)) {
+    return complain(
+        "D_ARGS_TYPE", e->at,
+        fmt::format("args[{}] of type {} is not supported yet", position, types_.name(e->type)));
+  }
+  e->symbol = nullptr;
+  e->address = position;
+  return {};
+}
+
+/// args[n] as the provider presents it: `n`'s native argument, through a library's translator.
+Checked<void> Resolver::translated_argument(Expr* e, const ProbeSignature& known,
+                                            std::uint64_t position) {
+  if (position >= known.translated.size()) {
+    return complain("D_ARGS_IDX", e->list[0]->at,
+                    fmt::format("index {} is out of range for {} args[ ]",
+                                static_cast<std::int64_t>(position), known.first.to_string()));
+  }
+  const ProbeSignature::Translated& wanted = known.translated[position];
+  std::string_view name = wanted.type;
+  const bool pointer = name.ends_with(" *");
+  if (pointer) name.remove_suffix(2);
+  const auto own = typedefs_.find(std::string(name));
+  const auto type = own != typedefs_.end() ? std::optional(own->second) : types_.graph().find(name);
+  Expr* native = arena_.make(Expr(*e));
+  native->type = wanted.native < known.arguments.size()
+                     ? types_.decay(known.arguments[wanted.native])
+                     : types_.int64;
+  native->address = wanted.native;
+  const Translator* translator = type ? find_translator(*type, native->type) : nullptr;
+  if (translator == nullptr) {
+    if (type && !types_.is_struct(*type)) return become(e, native, *type);
+    return complain("D_ARGS_XLATOR", e->at,
+                    fmt::format("translator for args[{}] from type {} to type {} is not defined",
+                                position, types_.name(native->type), wanted.type));
+  }
+  translations_.push_back({translator, native, nullptr, pointer});
+  e->kind = ExprKind::Xlate;
+  e->type_name = nullptr;
+  e->list.clear();
+  e->a = native;
+  e->translation = &translations_.back();
+  e->type = pointer ? types_.graph().pointer_to(*type) : *type;
+  return {};
+}
+
+Checked<void> Resolver::keys(Expr* e, Symbol* array) {
+  for (Expr* key : e->list) TRY(resolve(key));
+  const bool fresh = array->keys.empty();
+  if (!fresh && array->keys.size() != e->list.size()) {
+    return complain(
+        "D_PROTO_LEN", e->at,
+        fmt::format("{}[ ] prototype mismatch: {} key{} passed, {} expected", array->name,
+                    e->list.size(), e->list.size() == 1 ? "" : "s", array->keys.size()));
+  }
+  for (std::size_t i = 0; i < e->list.size(); ++i) {
+    const Expr& key = *e->list[i];
+    if (!types_.value_type(key.type)) {
+      return complain("D_KEY_TYPE", key.at,
+                      fmt::format("key #{} of {}[ ] has a type that cannot be a key: {}", i + 1,
+                                  array->name, types_.name(key.type)));
+    }
+    if (types_.is_float(key.type)) {
+      return complain("D_PROTO_ARG", key.at,
+                      fmt::format("{}[ ] key #{} may not be of type {}", array->name, i + 1,
+                                  types_.name(key.type)));
+    }
+    if (fresh) {
+      array->keys.push_back(key.type);
+      continue;
+    }
+    const TypeId expected = array->keys[i];
+    const bool fits = (types_.is_integer(expected) && types_.is_integer(key.type)) ||
+                      (types_.is_string_like(expected) && types_.is_string_like(key.type)) ||
+                      (types_.is_pointer(expected) &&
+                       (types_.is_pointer(key.type) || types_.is_integer(key.type))) ||
+                      types_.same(expected, key.type);
+    if (!fits) {
+      return complain(
+          "D_PROTO_ARG", key.at,
+          fmt::format("{}[ ] key #{} is incompatible with prototype: prototype: {}, argument: {}",
+                      array->name, i + 1, types_.name(expected), types_.name(key.type)));
+    }
+  }
+  return {};
+}
+
+Checked<void> Resolver::associative_index(Expr* e, Symbol* array) {
+  if (!array->is_associative) {
+    return complain("D_OP_PTR", e->at, fmt::format("{} is not an array", array->name));
+  }
+  TRY(keys(e, array));
+  e->symbol = array;
+  e->type = array->type;
+  e->is_lvalue = true;
+  return {};
+}
+
+/// regs[n] and uregs[n]: which of them is in e->text, for the code generator.
+Checked<void> Resolver::register_index(Expr* e) {
+  e->text = e->a->text;
+  TRY(note(identifier_info(*e->text).attributes, *e->text, e->a->at));
+  if (e->list.size() != 1) {
+    return complain("D_PROTO_LEN", e->at,
+                    fmt::format("{}[ ] prototype mismatch: one index is expected", *e->text));
+  }
+  const Expr& index = *e->list[0];
+  TRY(resolve(e->list[0]));
+  if (!types_.is_integer(index.type)) {
+    return complain(
+        "D_PROTO_ARG", index.at,
+        fmt::format("{}[ ] argument #1 is incompatible with prototype: integer expected",
+                    *e->text));
+  }
+  if (index.constant && *index.constant >= kRegisterIndices) {
+    return complain("D_REGS_IDX", index.at,
+                    fmt::format("index {} is out of range for {}[ ]",
+                                static_cast<std::int64_t>(*index.constant), *e->text));
+  }
+  e->type = types_.uint64;
+  return {};
+}
+
+/// name[key] of a name that nothing declared yet; reading does not declare it.
+Checked<void> Resolver::undeclared_array(const Expr& base) {
+  if (base.kind == ExprKind::Scoped && base.scope == Scope::Clause &&
+      find(Scope::Clause, *base.text) == nullptr) {
+    return complain("D_ARR_LOCAL", base.at,
+                    fmt::format("clause-local variables may not be used as associative arrays: {}",
+                                *base.text));
+  }
+  if (base.kind != ExprKind::Name || find(Scope::Global, *base.text) != nullptr) return {};
+  const std::string& text = *base.text;
+  const bool known = is_of_d(text) || enumerators_.contains(text) ||
+                     types_.graph().find_enumerator(text) || !dif::absent_builtin(text).empty() ||
+                     text == "NULL";
+  if (known) return {};
+  return complain("D_VAR_UNDEF", base.at,
+                  fmt::format("{} has not yet been declared or assigned", text));
+}
+
+Checked<void> Resolver::index(Expr* e) {
+  Expr* base = e->a;
+  if (base->kind == ExprKind::Name && *base->text == "args" && !find(Scope::Global, "args")) {
+    return args_index(e);
+  }
+  const bool registers =
+      base->kind == ExprKind::Name && (*base->text == "regs" || *base->text == "uregs");
+  if (registers && !find(Scope::Global, *base->text)) return register_index(e);
+  if (base->kind == ExprKind::Name || base->kind == ExprKind::Scoped) {
+    const Scope scope = base->kind == ExprKind::Name ? Scope::Global : base->scope;
+    Symbol* symbol = find(scope, *base->text);
+    if (symbol != nullptr && symbol->is_associative) {
+      TRY(note(symbol->attributes, symbol->name, base->at));
+      if (symbol->kind == Symbol::Kind::Inline) return inline_index(e, *symbol);
+      return associative_index(e, symbol);
+    }
+  }
+  TRY(undeclared_array(*base));
+  TRY(resolve(base));
+  if (e->list.size() != 1) {
+    const bool named = base->kind == ExprKind::Name || base->kind == ExprKind::Scoped;
+    return complain("D_ARR_BADREF", e->at,
+                    fmt::format("cannot access scalar {} as an associative array",
+                                named ? *base->text : std::string("array")));
+  }
+  TRY(resolve(e->list[0]));
+  if (types_.is_string(base->type) && types_.is_integer(e->list[0]->type)) {  // one character
+    e->type = types_.named("char");
+    e->is_lvalue = has_writable_text(*base);
+    return {};
+  }
+  const TypeId pointer = types_.decay(base->type);
+  if (!types_.is_pointer(pointer)) {
+    return complain("D_DEREF_NONPTR", e->at, "cannot dereference non-pointer type");
+  }
+  if (!types_.is_integer(e->list[0]->type)) {
+    return complain("D_OP_INCOMPAT", e->at,
+                    fmt::format("operator [ ] requires an integer index, not {}",
+                                types_.name(e->list[0]->type)));
+  }
+  const Expr& position = *e->list[0];
+  const std::uint32_t count = types_.is_array(base->type) ? types_.at(base->type).count : 0;
+  const bool arrow = base->kind == ExprKind::Arrow;
+  const bool is_member = arrow || base->kind == ExprKind::Member;
+  // C's old custom: the last array of a structure goes on as far as there is room.
+  const bool open_end =
+      is_member &&
+      types_.is_last(arrow ? types_.referent(types_.decay(base->a->type)) : base->a->type,
+                     base->member);
+  const bool bounded = count > 0 && !open_end;
+  if (bounded && position.constant && *position.constant >= count) {
+    return complain("D_ARR_BOUNDS", e->at,
+                    fmt::format("index outside array bounds: {}, max is {}",
+                                static_cast<std::int64_t>(*position.constant), count));
+  }
+  e->type = types_.referent(pointer);
+  if (types_.is_void(e->type) || types_.is_function(e->type)) {
+    return complain("D_OP_INCOMPAT", e->at,  // as p + n
+                    "operator [ ] cannot be applied to a pointer to void or a function");
+  }
+  if (types_.size(e->type) == 0) {
+    return complain(
+        "D_OP_INCOMPLETE", e->at,
+        fmt::format("operator [ ] cannot be applied to elements of type {}", types_.name(e->type)));
+  }
+  e->is_lvalue = true;
+  return {};
+}
+
+}  // namespace ringside::d

@@ -1,0 +1,161 @@
+#include "dif/d/resolve/types.h"
+
+#include <algorithm>
+
+namespace ringside::d {
+
+Types::Types(TypeGraph& graph, std::uint32_t string_size)
+    : int32(graph.find("int").value_or(TypeId{})),
+      uint32(graph.find("unsigned int").value_or(TypeId{})),
+      int64(graph.find("long").value_or(TypeId{})),
+      uint64(graph.find("unsigned long").value_or(TypeId{})),
+      uint16(graph.find("unsigned short").value_or(TypeId{})),
+      string(graph.find("string").value_or(TypeId{})),
+      void_pointer(graph.pointer_to(TypeId{})),
+      graph_(graph),
+      string_size_(string_size) {}
+
+std::string Types::name(TypeId id) const {
+  return graph_.to_string(id);
+}
+
+bool Types::is_integer(TypeId id) const {
+  const Type& type = at(id);
+  if (type.kind != TypeKind::Integer && type.kind != TypeKind::Enum) return false;
+  return type.size == 1 || type.size == 2 || type.size == 4 || type.size == 8;
+}
+
+bool Types::is_struct(TypeId id) const {
+  const TypeKind k = kind(id);
+  return k == TypeKind::Struct || k == TypeKind::Union || k == TypeKind::Forward;
+}
+
+bool Types::is_character(TypeId id) const {
+  const Type& type = at(id);
+  if (type.kind != TypeKind::Integer || type.size != 1) return false;
+  return type.is_char || type.name.ends_with("char");  // BTF often leaves the mark out
+}
+
+bool Types::is_string_like(TypeId id) const {
+  if (is_string(id)) return true;
+  return (is_pointer(id) || is_array(id)) && is_character(referent(id));
+}
+
+bool Types::is_last(TypeId structure, const FoundMember& member) const {
+  return std::ranges::all_of(graph_.members(graph_.resolve(structure)), [&](const Member& other) {
+    return other.bit_offset <= member.bit_offset;
+  });
+}
+
+void Types::use_layout(TypeId id) const {
+  const TypeId type = graph_.resolve(id);
+  const TypeKind what = graph_[type].kind;
+  const bool has_one =
+      what == TypeKind::Struct || what == TypeKind::Union || what == TypeKind::Enum;
+  if (has_one) used_layouts_.insert(type);
+}
+
+std::uint64_t Types::size(TypeId id) const {
+  if (is_struct(id)) use_layout(id);
+  if (is_pointer(id)) return 8;
+  if (is_string(id)) return string_size_;
+  if (!is_array(id)) return graph_.size_of(id);
+  // The graph does not know how long strings are.
+  std::uint64_t count = 1;
+  for (int depth = 0; depth < 64 && is_array(id); ++depth) {
+    if (__builtin_mul_overflow(count, std::uint64_t{at(id).count}, &count)) return 0;
+    id = referent(id);
+  }
+  std::uint64_t bytes = 0;
+  const std::uint64_t element = is_array(id) ? 0 : size(id);
+  return __builtin_mul_overflow(count, element, &bytes) ? 0 : bytes;
+}
+
+TypeId Types::decay(TypeId id) const {
+  if (is_array(id)) return graph_.pointer_to(referent(id));
+  if (is_function(id)) return graph_.pointer_to(id);
+  return id;
+}
+
+TypeId Types::arithmetic(TypeId id) const {
+  return kind(id) == TypeKind::Enum ? int32 : id;
+}
+
+TypeId Types::arithmetic(TypeId a, TypeId b) const {
+  a = arithmetic(a);
+  b = arithmetic(b);
+  if (size(a) != size(b)) return size(a) > size(b) ? a : b;
+  return is_signed(a) ? b : a;
+}
+
+bool Types::cast_cuts(TypeId from, TypeId to) const {
+  if (!is_integer(to) || size(to) >= 8) return false;
+  if (!is_integer(from) || size(from) > size(to)) return true;
+  if (size(from) == size(to)) return is_signed(from) != is_signed(to);
+  return is_signed(from) && !is_signed(to);
+}
+
+bool Types::same(TypeId a, TypeId b) const {
+  for (int depth = 0; depth < 16; ++depth) {
+    const TypeId x = graph_.resolve(a), y = graph_.resolve(b);
+    if (x == y) return true;
+    const Type &left = graph_[x], &right = graph_[y];
+    if (left.kind == TypeKind::Pointer && right.kind == TypeKind::Pointer) {
+      a = left.target;
+      b = right.target;
+      continue;
+    }
+    if (is_integer(x) && is_integer(y)) {
+      return left.size == right.size && left.is_signed == right.is_signed;
+    }
+    if (is_float(x) && is_float(y)) return left.size == right.size;
+    if (is_struct(x) && is_struct(y)) return !left.name.empty() && left.name == right.name;
+    if (left.kind != right.kind) return false;
+    if (left.kind != TypeKind::Array || left.count != right.count)
+      return left.kind == TypeKind::Function;
+    a = left.target;
+    b = right.target;
+  }
+  return false;
+}
+
+bool Types::pointers_agree(TypeId a, TypeId b) const {
+  const TypeId x = referent(a), y = referent(b);
+  return is_void(x) || is_void(y) || same(x, y);
+}
+
+std::uint64_t Types::wrap(TypeId id, std::uint64_t value) const {
+  if (is_pointer(id)) return value;
+  const Type& type = at(id);
+  return extend(value, type.size, type.is_signed);
+}
+
+std::optional<dif::ValueType> Types::value_type(TypeId id) const {
+  if (is_string(id)) return dif::ValueType{dif::ValueKind::String, false, 0};
+  if (is_pointer(id)) return dif::ValueType{dif::ValueKind::Integer, false, 8};
+  const std::uint64_t bytes = size(id);
+  if (is_integer(id)) {
+    return dif::ValueType{dif::ValueKind::Integer, is_signed(id),
+                          static_cast<std::uint32_t>(bytes)};
+  }
+  const bool in_memory = is_struct(id) || is_array(id) || is_float(id);
+  if (!in_memory || bytes == 0 || bytes > UINT32_MAX) return std::nullopt;
+  return dif::ValueType{dif::ValueKind::Bytes, false, static_cast<std::uint32_t>(bytes)};
+}
+
+std::uint64_t extend(std::uint64_t value, std::uint64_t size, bool is_signed) {
+  switch (size) {
+    case 1:
+      return is_signed ? static_cast<std::uint64_t>(static_cast<std::int8_t>(value))
+                       : static_cast<std::uint8_t>(value);
+    case 2:
+      return is_signed ? static_cast<std::uint64_t>(static_cast<std::int16_t>(value))
+                       : static_cast<std::uint16_t>(value);
+    case 4:
+      return is_signed ? static_cast<std::uint64_t>(static_cast<std::int32_t>(value))
+                       : static_cast<std::uint32_t>(value);
+    default: return value;
+  }
+}
+
+}  // namespace ringside::d

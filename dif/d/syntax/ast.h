@@ -1,0 +1,278 @@
+// The syntax tree of a D program, and the arena that owns it. The parser builds it, resolve.cc
+// fills in types and symbols, codegen.cc reads it.
+// Nodes are plain data, linked by pointers into the arena; every node knows its depth, so that a
+// hostile program meets a limit instead of the end of the stack.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "dif/d/diagnostic.h"
+#include "dif/program/program.h"
+#include "vmm/base/c_type.h"
+
+namespace ringside::d {
+
+enum class Op : std::uint8_t {
+  Mul,
+  Div,
+  Mod,
+  Add,
+  Sub,
+  Shl,
+  Shr,
+  Lt,
+  Le,
+  Gt,
+  Ge,
+  Eq,
+  Ne,
+  BitAnd,
+  BitXor,
+  BitOr,  // binary
+  And,
+  Xor,
+  Or,  // logical
+  Plus,
+  Neg,
+  BitNot,
+  Not,
+  Deref,
+  AddressOf,
+  PreInc,
+  PreDec,
+  PostInc,
+  PostDec,  // unary
+};
+
+enum class ExprKind : std::uint8_t {
+  Integer,       // value, type
+  String,        // text
+  Name,          // text: a global variable, built-in, inline or enumerator
+  Scoped,        // scope, text: self->x, this->x
+  KernelSymbol,  // module, text
+  Aggregation,   // text, list: the keys
+  Unary,         // op a
+  Binary,        // a op b
+  Assign,        // a = b, or a op= b when compound
+  Conditional,   // a ? b : c
+  Comma,         // a, b
+  Call,          // text, list
+  Index,         // a [list]
+  Member,        // a . text
+  Arrow,         // a -> text
+  Cast,          // (type_name) a
+  SizeofType,    // type_name
+  SizeofExpr,    // a
+  Offsetof,      // type_name, text
+  Stringof,      // a
+  Xlate,         // type_name, a
+};
+
+enum class Scope : std::uint8_t { Global, Thread, Clause };
+
+struct Expr;
+struct TypeSpec;
+struct Symbol;                    // resolve.h
+struct Translation;               // resolve.h
+using Text = const std::string*;  // owned by the arena
+using ExprList = std::vector<Expr*>;
+
+struct Declaration;
+
+/// One step outward from a declared name: `*`, [4], [int, string], (int).
+struct Derivation {
+  enum class Kind : std::uint8_t { Pointer, Array, Keys, Function } kind = Kind::Pointer;
+  Expr* count = nullptr;                            // Array; null: []
+  std::vector<Declaration*>* parameters = nullptr;  // Keys, Function
+  bool variadic = false;                            // Function
+};
+
+/// A name with the derivations around it, from the name outward.
+struct Declarator {
+  Location at;
+  Text name = nullptr;  // null in an abstract declarator
+  std::vector<Derivation> derivations = {};
+  Expr* bit_width = nullptr;
+};
+
+enum class Storage : std::uint8_t { None, Typedef, Extern, Static, Auto, Register, Thread, Clause };
+
+struct EnumeratorSpec {
+  Location at;
+  Text name = nullptr;
+  Expr* value = nullptr;
+};
+
+/// The specifiers of a declaration: storage class, qualifiers and the words of the type.
+struct TypeSpec {
+  enum class Base : std::uint8_t {
+    None,
+    Void,
+    Char,
+    Int,
+    Float,
+    Double,
+    String,
+    Named,
+    Struct,
+    Union,
+    Enum,
+  };
+  Location at;
+  Storage storage = Storage::None;
+  Base base = Base::None;
+  bool is_signed = false, is_unsigned = false, is_short = false, is_userland = false;
+  bool is_const = false, is_volatile = false, is_restrict = false;
+  bool repeats = false;  // a word for sign or size stands twice
+  int longs = 0;
+  Text name = nullptr;                           // Named, or the tag
+  bool is_definition = false;                    // Struct, Union, Enum with a body
+  std::vector<Declaration*>* members = nullptr;  // Struct, Union
+  std::vector<EnumeratorSpec>* enumerators = nullptr;
+  int depth = 1;
+  std::optional<TypeId> resolved;  // several declarators share one type
+};
+
+struct Declaration {
+  Location at;
+  TypeSpec* spec = nullptr;
+  std::vector<Declarator*> declarators = {};  // a parameter or type name has exactly one
+};
+
+struct Expr {
+  ExprKind kind = ExprKind::Integer;
+  Op op = Op::Add;
+  bool compound = false;
+  Scope scope = Scope::Global;
+  Location at;
+  int depth = 1;
+  Text text = nullptr, module = nullptr;
+  Expr *a = nullptr, *b = nullptr, *c = nullptr;
+  ExprList list;
+  Declaration* type_name = nullptr;
+
+  // Filled by resolve.cc.
+  TypeId type;
+  std::optional<std::uint64_t> constant;  // an integer known now: 64 bits, whatever `type` holds
+  bool is_lvalue = false;
+  Symbol* symbol = nullptr;                  // Name, Scoped, Call, Index of an associative array
+  FoundMember member = {};                   // Member, Arrow
+  std::uint64_t address = 0;                 // KernelSymbol, args[]
+  const Translation* translation = nullptr;  // the value exists only member by member
+};
+
+struct Statement {
+  enum class Kind : std::uint8_t {
+    Expression,
+    If,        // expression: the condition
+    Loop,      // for and while. expression: the condition, null where a for has none
+    Break,     // out of the innermost loop
+    Continue,  // on with it
+  } kind = Kind::Expression;
+  Location at = {};
+  Expr* expression = nullptr;
+  Expr *init = nullptr, *step = nullptr, *limit = nullptr;  // Loop: each may be null
+  int depth = 1;
+  std::vector<Statement*> then_body = {}, else_body = {};  // a loop's body is then_body
+};
+
+struct ProbePattern {
+  Location at;
+  Text text = nullptr;  // macros already replaced
+};
+
+struct ClauseNode {
+  Location at;
+  std::vector<ProbePattern> probes;
+  Expr* predicate = nullptr;
+  std::vector<Statement*> body = {};
+  /// Made by desugar(): the last clause of a loop says which of the clauses it made is the loop's
+  /// first, and how often the firing may go back there.
+  std::optional<dif::Repeat> repeat = {};
+};
+
+struct InlineNode {
+  Location at;
+  TypeSpec* spec = nullptr;
+  Declarator* declarator = nullptr;
+  Expr* value = nullptr;
+};
+
+/// translator output < input name > { member = value; ... };
+struct TranslatorNode {
+  struct MemberValue {
+    Location at;
+    Text name = nullptr;
+    Expr* value = nullptr;
+  };
+  Location at;
+  Declaration* output = nullptr;  // a type name
+  Declaration* input = nullptr;   // one declarator, with a name
+  std::vector<MemberValue> members = {};
+};
+
+/// provider name { probe n(T a, ...) : (U b, ...); ... };
+struct ProviderNode {
+  struct Probe {
+    Location at;
+    Text name = nullptr;
+    Derivation native, translated;
+    bool has_translated = false;
+  };
+  Location at;
+  Text name = nullptr;
+  std::vector<Probe> probes = {};
+};
+
+/// #pragma D attributes, binding, depends_on: the words behind, for resolve_pragmas.cc.
+struct PragmaNode {
+  Location at;
+  std::string_view directive;  // a literal
+  std::vector<std::string> words = {};
+};
+
+using External = std::variant<Declaration*, InlineNode*, ClauseNode*, TranslatorNode*,
+                              ProviderNode*, PragmaNode*>;
+
+/// Owns every node of one compilation.
+class Arena {
+ public:
+  template <class T>
+  T* make(T value = {}) {
+    auto& pool = std::get<std::deque<T>>(pools_);
+    pool.push_back(std::move(value));
+    return &pool.back();
+  }
+
+ private:
+  std::tuple<std::deque<Expr>, std::deque<std::string>, std::deque<ExprList>,
+             std::deque<Declarator>, std::deque<Derivation>, std::deque<TypeSpec>,
+             std::deque<Declaration>, std::deque<std::vector<Declaration*>>,
+             std::deque<std::vector<Declarator*>>, std::deque<std::vector<EnumeratorSpec>>,
+             std::deque<Statement>, std::deque<std::vector<Statement*>>, std::deque<ClauseNode>,
+             std::deque<std::vector<ProbePattern>>, std::deque<InlineNode>,
+             std::deque<TranslatorNode>, std::deque<ProviderNode>, std::deque<PragmaNode>,
+             std::deque<std::vector<TranslatorNode::MemberValue>>,
+             std::deque<std::vector<ProviderNode::Probe>>>
+      pools_;
+};
+
+/// What the parser hands on.
+struct Tree {
+  Arena arena;
+  std::vector<External> externals;  // in source order
+  struct Option {                   // #pragma D option name=value
+    Location at;
+    std::string name, value;
+  };
+  std::vector<Option> options;
+};
+
+}  // namespace ringside::d

@@ -1,0 +1,25 @@
+// Source text to syntax tree. Used by compile.cc; knows names of types only as far as the grammar
+// needs them.
+// Fire context: no.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "dif/d/compile.h"
+#include "dif/d/syntax/ast.h"
+
+namespace ringside::d {
+
+/// Nesting beyond this is refused: the phases recurse over the tree.
+inline constexpr int kMaxDepth = 500;
+
+/// Adds what `source` says to `tree`; of a source with an error, what comes before it. `file` as in
+/// Location. `type_names` are the typedefs of what was parsed before; parse() adds its own. Only
+/// the program itself (file 0) must use all of its macro arguments.
+Checked<void> parse(std::string_view source, int file, const CompileOptions& options,
+                    const TypeGraph& types, std::unordered_set<std::string>& type_names,
+                    Tree& tree);
+
+}  // namespace ringside::d

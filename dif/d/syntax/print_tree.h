@@ -1,0 +1,23 @@
+// A syntax tree as D text again: what a program looks like when its conditions and loops have been
+// taken apart. For users who wonder (-d); nothing reads it back. Prints trees that have not been
+// resolved, which is when they still look like the source.
+// Fire context: no.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "dif/d/compile.h"
+#include "dif/d/syntax/ast.h"
+
+namespace ringside::d {
+
+std::string print_expression(const Expr& e);
+/// "dtrace:::BEGIN\n/predicate/\n{\n\tstatement;\n}\n"
+std::string print_clause(const ClauseNode& clause);
+
+/// The clauses of a program after desugaring, in order. Errors as of compile().
+Result<std::string> desugared(std::string_view source, const CompileOptions& options,
+                              Environment& environment);
+
+}  // namespace ringside::d

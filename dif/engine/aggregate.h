@@ -1,0 +1,65 @@
+// One half of the aggregation memory: a hash table from (aggregation, key) to words in a fixed
+// arena of aggsize bytes. The fire thread fills one half while the consumer reads and clears the
+// other; who has which is the engine's business (collection.h).
+// Fire context: find_or_add() yes, everything else no.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "dif/evaluate/lazy_memory.h"
+#include "dif/program/program.h"
+
+namespace ringside::dif {
+
+class AggregationBuffer {
+ public:
+  explicit AggregationBuffer(std::size_t size);
+
+  /// Where the words of this key are; `fresh` when they were just made (and are zero). Empty when
+  /// there is no room for a new key. `order` is kept with a new key.
+  struct Slot {
+    std::span<std::int64_t> words;
+    bool fresh = false;
+  };
+  Slot find_or_add(std::uint32_t aggregation, std::span<const std::byte> key, std::size_t words,
+                   std::uint64_t order);
+
+  struct Entry {
+    std::uint32_t aggregation;
+    std::uint64_t order;
+    std::span<const std::byte> key;
+    std::span<const std::int64_t> words;
+  };
+  /// In the order in which the keys were added.
+  void for_each(const std::function<void(const Entry&)>& visit) const;
+  /// Time proportional to the number of entries, so an idle buffer costs nothing.
+  void clear();
+
+ private:
+  /// At the head of each entry; key and words follow, 8-aligned. Links are offsets / 8; 0 is none.
+  struct Header {
+    std::uint32_t next = 0;
+    std::uint32_t hash = 0;
+    std::uint32_t aggregation = 0;
+    std::uint32_t key_size = 0;
+    std::uint32_t words = 0;
+    std::uint32_t reserved = 0;
+    std::uint64_t order = 0;
+  };
+  static_assert(sizeof(Header) == 32);
+
+  Header header(std::size_t offset) const;
+  std::span<std::int64_t> words_at(std::size_t offset, const Header& header) const;
+  std::span<std::uint32_t> heads() const;
+
+  std::size_t capacity_;
+  LazyMemory memory_;
+  LazyMemory head_memory_;
+  std::uint32_t buckets_ = 0;
+  std::uint64_t seed_;
+  std::size_t used_ = 8;  // so that offset 0 can mean none
+};
+
+}  // namespace ringside::dif

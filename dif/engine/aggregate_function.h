@@ -1,0 +1,63 @@
+// What the aggregating functions keep per key and how they take in a value: the layout of
+// AggregateEntry::words, shared by the firing side (aggregate.h) and the consumer, which merges
+// and prints. Buckets are those that DTrace documents.
+// Fire context: aggregate_value() yes, everything else as well but not needed there.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "dif/program/program.h"
+
+namespace ringside::dif {
+
+inline constexpr std::size_t kQuantizeBuckets = 127;
+inline constexpr std::size_t kQuantizeZero = 63;
+
+/// lquantize(value, base, limit, step): levels linear buckets between underflow and overflow.
+struct LinearParameters {
+  std::int32_t base = 0;
+  std::uint16_t levels = 0, step = 1;
+
+  static LinearParameters unpack(std::uint64_t packed);
+  std::uint64_t pack() const;
+  std::size_t buckets() const { return levels + std::size_t{2}; }
+  std::size_t bucket(std::int64_t value) const;
+  /// The least value of bucket 1..levels, and of the overflow bucket levels + 1.
+  std::int64_t lower_bound(std::size_t bucket) const;
+};
+
+/// llquantize(value, factor, low, high, steps): each magnitude factor^low .. factor^high in linear
+/// steps, between underflow and overflow.
+struct LogLinearParameters {
+  std::uint16_t factor = 0, low = 0, high = 0, steps = 0;
+
+  static LogLinearParameters unpack(std::uint64_t packed);
+  std::uint64_t pack() const;
+  /// False where a power overflows, or steps do not divide the magnitudes.
+  bool valid() const;
+  std::size_t buckets() const;
+  std::size_t bucket(std::int64_t value) const;
+  /// The least value of bucket 1.., and of the overflow bucket.
+  std::int64_t lower_bound(std::size_t bucket) const;
+};
+
+std::size_t quantize_bucket(std::int64_t value);
+/// The value that labels a bucket of quantize(): 0, powers of two and their negatives.
+std::int64_t quantize_value(std::size_t bucket);
+
+/// Words that each key of the aggregation keeps.
+std::size_t aggregate_words(const Aggregation& aggregation);
+/// Takes `value` in, as a signed number whatever its type was: that is how dtrace compares, ranks
+/// and prints it. `fresh` words are zero and have not seen a value. `increment` is what the
+/// quantize family adds to a bucket.
+void aggregate_value(const Aggregation& aggregation, std::span<std::int64_t> words,
+                     std::uint64_t value, std::int64_t increment, bool fresh);
+/// Takes in what another harvest found for the same key; both have seen values.
+void aggregate_merge(const Aggregation& aggregation, std::span<std::int64_t> into,
+                     std::span<const std::int64_t> from);
+/// Parameters and keys are ones that the engine can keep.
+inline constexpr std::size_t kMostKeys = 32;
+Result<void> check_aggregation(const Aggregation& aggregation);
+
+}  // namespace ringside::dif

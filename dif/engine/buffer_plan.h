@@ -1,0 +1,34 @@
+// Which sizes of buffers the host has room for. Memory is only taken up when it is used, so a host
+// grants almost anything; a buffer that is larger than the host's memory would get us killed when
+// it fills. So each kind of buffer may be a quarter of the host's memory, all vCPUs together; or,
+// where the address space is smaller than that (ulimit -v), an eighth of what is left of it.
+// Used by the engine and, for bufresize=manual, by whoever makes one. Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "dif/program/options.h"
+#include "vmm/base/result.h"
+
+namespace ringside::dif {
+
+enum class BufferKind : std::uint8_t { Principal, Aggregation, Dynamic, Speculation };
+
+struct LoweredBuffer {
+  BufferKind kind = BufferKind::Principal;
+  std::size_t size = 0;  // what the option is worth now
+  bool operator==(const LoweredBuffer&) const = default;
+};
+
+struct BufferPlan {
+  EngineOptions options;
+  std::vector<LoweredBuffer> lowered;
+};
+
+/// `options` with sizes that the host has room for. bufresize=manual refuses (Limit) instead.
+Result<BufferPlan> plan_buffers(const EngineOptions& options, unsigned vcpus);
+/// The same for a host that grants each kind `most` bytes.
+Result<BufferPlan> plan_buffers(const EngineOptions& options, unsigned vcpus, std::uint64_t most);
+
+}  // namespace ringside::dif

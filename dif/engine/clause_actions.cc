@@ -1,0 +1,268 @@
+// What the actions of a clause do in a firing: values into the record, aggregations, speculations,
+// and the destructive ones that the fire thread carries out itself.
+// Fire context: yes.
+#include <algorithm>
+
+#include "dif/engine/aggregate_function.h"
+#include "dif/engine/clause_runner.h"
+#include "dif/program/action_kind.h"
+
+namespace ringside::dif {
+
+namespace {
+
+/// chill() may use up half of each interval (Dynamic Tracing Guide, "Destructive Actions").
+constexpr std::uint64_t kChillInterval = 1'000'000'000;
+constexpr std::uint64_t kMostChill = 500'000'000;
+
+/// Of CR3: they say how a page table is used, not which one it is.
+constexpr unsigned kLowBits = 13;
+
+/// A fault outside DIF has no offset in it.
+tl::unexpected<Fault> outside_dif(Fault fault) {
+  fault.pc = kNoPc;
+  return tl::unexpected<Fault>(fault);
+}
+
+}  // namespace
+
+Result<ClauseRunner::Next, Fault> ClauseRunner::run_action(Run& run, const Action& action) {
+  switch (action.kind) {  // no default: -Wswitch names the action we forgot
+    case ActionKind::Aggregate: TRY(aggregate(run, action)); break;
+    case ActionKind::Evaluate: TRY(evaluate(run, action.arguments[0])); break;
+    case ActionKind::Exit: {
+      const std::uint64_t status = TRY(evaluate(run, action.arguments[0]));
+      TRY(record_value(run, status));
+      leave(status);
+      break;
+    }
+    case ActionKind::Trace:
+    case ActionKind::Print:
+    case ActionKind::Printf:
+    case ActionKind::Printa:
+    case ActionKind::Tracemem:
+    case ActionKind::Clear:
+    case ActionKind::Trunc:
+    case ActionKind::Normalize:
+    case ActionKind::Denormalize:
+    case ActionKind::Setopt:
+    case ActionKind::Ftruncate:
+    case ActionKind::Freopen:
+    case ActionKind::System: TRY(record_arguments(run, action)); break;
+    case ActionKind::TracememDynamic: TRY(record_tracemem(run, action)); break;
+    case ActionKind::Speculate: return speculate(run, action);
+    case ActionKind::Commit: return commit(run, action);
+    case ActionKind::Discard:
+      speculations_.discard(TRY(speculation_to_end(run, action)), run.record.vcpu);
+      break;
+    case ActionKind::Stop:
+    case ActionKind::Raise:
+    case ActionKind::Breakpoint:
+    case ActionKind::Panic: TRY(perform(run, action, *deed_of(action.kind))); break;
+    case ActionKind::Chill: TRY(chill(run, action)); break;
+  }
+  return Next::GoOn;
+}
+
+/// Leads the record to a speculation. Without one there is nothing left to do in the clause.
+Result<ClauseRunner::Next, Fault> ClauseRunner::speculate(Run& run, const Action& action) {
+  const std::uint64_t id = TRY(evaluate(run, action.arguments[0]));
+  RecordBuffer* const buffer = speculations_.speculate(id, run.record.vcpu);
+  if (buffer == nullptr) return Next::EndClause;
+  run.data = buffer->reserve(run.ecb.info.id);
+  if (run.data.data() == nullptr) {
+    run.out.drop(run.record.vcpu, DropKind::Speculation);
+    return Next::EndClause;
+  }
+  run.buffer = buffer;
+  run.speculation = id;
+  return Next::GoOn;
+}
+
+/// The argument of commit() or discard(): a speculation, or 0 for none.
+Result<std::uint64_t, Fault> ClauseRunner::speculation_to_end(Run& run, const Action& action) {
+  const std::uint64_t id = TRY(evaluate(run, action.arguments[0]));
+  if (id <= speculations_.count()) return id;
+  return outside_dif(Fault{FaultKind::IllegalOperation, 0, 0});
+}
+
+/// What is committed goes before the record that the clause itself is making, if it makes one.
+Result<ClauseRunner::Next, Fault> ClauseRunner::commit(Run& run, const Action& action) {
+  const std::uint64_t id = TRY(speculation_to_end(run, action));
+  const bool beside = run.ecb.commits_beside && run.buffer != nullptr;
+  if (beside) std::ranges::copy(run.data, beside_.begin());
+  speculations_.commit(id, run.record.vcpu, run.out);
+  if (!beside) return Next::GoOn;
+  run.data = run.buffer->reserve(run.ecb.info.id, run.out.room());
+  if (run.data.data() == nullptr) {
+    run.out.drop_record(run.record.vcpu);
+    return Next::EndClause;
+  }
+  std::ranges::copy(std::span(beside_).first(run.data.size()), run.data.begin());
+  return Next::GoOn;
+}
+
+Result<void, Fault> ClauseRunner::perform(Run& run, const Action& action, GuestContext::Deed deed) {
+  std::uint64_t argument = 0;
+  if (action.arguments.empty()) {
+    ++run.action;
+  } else {
+    argument = TRY(evaluate(run, action.arguments[0]));
+  }
+  const auto done = guest_->perform(deed, argument);
+  return done ? done : outside_dif(done.error());
+}
+
+Result<void, Fault> ClauseRunner::chill(Run& run, const Action& action) {
+  const std::uint64_t wanted = TRY(evaluate(run, action.arguments[0]));
+  Chilled& chilled = chilled_[run.record.vcpu];
+  if (run.record.timestamp - chilled.start >= kChillInterval) {
+    chilled = {run.record.timestamp, 0};
+  }
+  if (wanted > kMostChill - chilled.spent) {
+    return outside_dif(Fault{FaultKind::IllegalOperation, 0, 0});
+  }
+  chilled.spent += wanted;
+  const auto done = guest_->wait(wanted);
+  return done ? done : outside_dif(done.error());
+}
+
+/// Evaluates one argument, which for reports is an action of its own. A stack has no code: the
+/// guest has it.
+Result<std::uint64_t, Fault> ClauseRunner::evaluate(Run& run, const Difo& difo) {
+  ++run.action;
+  if (difo.text.empty()) return 0;
+  return evaluator_.evaluate(difo);
+}
+
+Result<void, Fault> ClauseRunner::record_arguments(Run& run, const Action& action) {
+  if (action.arguments.empty()) ++run.action;
+  for (const Difo& difo : action.arguments) {
+    const std::uint64_t value = TRY(evaluate(run, difo));
+    TRY(record_value(run, value));
+  }
+  return {};
+}
+
+/// As many bytes as the firing wants, at most as many as the layout has; then how many.
+Result<void, Fault> ClauseRunner::record_tracemem(Run& run, const Action& action) {
+  const std::uint64_t address = TRY(evaluate(run, action.arguments[0]));
+  const std::uint64_t wanted = TRY(evaluate(run, action.arguments[1]));
+  const auto bytes = TRY(next_field(run));
+  const std::uint64_t shown = std::min<std::uint64_t>(wanted, bytes.size());
+  const auto read = evaluator_.memory().read(address, bytes.first(shown));
+  if (!read) return outside_dif(read.error());
+  std::ranges::fill(bytes.subspan(shown), std::byte{0});
+  return record_value(run, shown);
+}
+
+/// Where the layout wants the next value.
+Result<std::span<std::byte>, Fault> ClauseRunner::next_field(Run& run) {
+  if (run.data.data() == nullptr) return outside_dif(Fault{FaultKind::IllegalOperation, 0, 0});
+  const RecordField& field = run.ecb.info.fields[run.next_field++];
+  return run.data.subspan(field.offset, field.size);
+}
+
+Result<void, Fault> ClauseRunner::record_value(Run& run, std::uint64_t value) {
+  const auto out = TRY(next_field(run));
+  const ValueType& type = run.ecb.info.fields[run.next_field - 1].type;
+  const auto put = put_value(type, value, out);
+  if (!put) return outside_dif(put.error());
+  std::ranges::fill(out.subspan(*put), std::byte{0});
+  return {};
+}
+
+/// Writes a value in the form that records and keys have; answers with how many bytes it took, at
+/// most out.size(): the type's stored size, and for a key's string that of its NUL. Only strings
+/// may take less.
+Result<std::size_t, Fault> ClauseRunner::put_value(const ValueType& type, std::uint64_t value,
+                                                   std::span<std::byte> out) {
+  const auto put_words = [&](std::initializer_list<std::uint64_t> words) {
+    const auto bytes = std::as_bytes(std::span(words.begin(), words.size()));
+    const std::size_t size = std::min(bytes.size(), out.size());
+    std::ranges::copy(bytes.first(size), out.begin());
+    return size;
+  };
+  Memory& memory = evaluator_.memory();
+  switch (type.kind) {
+    case ValueKind::Void: return 0;
+    case ValueKind::Integer:
+    case ValueKind::KernelSymbol:
+    case ValueKind::KernelModule: return put_words({value});
+    case ValueKind::UserSymbol:
+    case ValueKind::UserModule:
+    case ValueKind::UserAddress: {
+      const std::uint64_t pid = TRY(recorded_pid());
+      return put_words({pid, value});
+    }
+    case ValueKind::KernelStack:
+    case ValueKind::UserStack: return put_stack(type.kind, out);
+    case ValueKind::Bytes: TRY(memory.read(value, out)); return out.size();
+    case ValueKind::String: {
+      const std::size_t most = stored_size(type, options_.string_size);
+      const std::string_view text = TRY(memory.string(value, most));
+      std::ranges::copy(std::as_bytes(std::span(text)), out.begin());
+      if (text.size() == out.size()) return out.size();
+      out[text.size()] = std::byte{0};
+      return text.size() + 1;
+    }
+  }
+  return 0;
+}
+
+Result<std::size_t, Fault> ClauseRunner::put_stack(ValueKind kind, std::span<std::byte> out) {
+  auto words =
+      std::span(frames_).first(std::min(out.size() / sizeof(std::uint64_t), frames_.size()));
+  std::ranges::fill(words, 0);
+  if (kind == ValueKind::KernelStack) {
+    TRY(guest_->kernel_stack(words));
+  } else if (!words.empty()) {
+    words[0] = TRY(recorded_pid());
+    TRY(guest_->user_stack(words.subspan(1)));
+  }
+  std::ranges::copy(std::as_bytes(words), out.begin());
+  return words.size_bytes();
+}
+
+Result<std::uint64_t, Fault> ClauseRunner::recorded_pid() {
+  const std::uint64_t pid = TRY(guest_->variable(ContextVariable::Pid));
+  // The host's own firings are in no process of the guest.
+  if (const Registers* registers = guest_->registers()) {
+    recorded_processes_.note(pid, registers->cr3 >> kLowBits, now_);
+  }
+  return pid;
+}
+
+Result<void, Fault> ClauseRunner::aggregate(Run& run, const Action& action) {
+  const std::uint32_t index = action.aggregations[0];
+  const Aggregation& aggregation = program_.aggregations[index];
+  std::size_t key_size = 0, next = 0;
+  for (const ValueType& type : aggregation.keys) {
+    const std::uint64_t key = TRY(evaluate(run, action.arguments[next++]));
+    const std::size_t nul = type.kind == ValueKind::String ? 1 : 0;
+    const std::size_t most = stored_size(type, options_.string_size) + nul;
+    const auto put = put_value(type, key, std::span(key_).subspan(key_size, most));
+    if (!put) return outside_dif(put.error());
+    key_size += *put;
+  }
+  std::uint64_t value = 0;
+  if (aggregation.function == AggregateFunction::Count) {
+    ++run.action;
+  } else {
+    value = TRY(evaluate(run, action.arguments[next++]));
+  }
+  std::int64_t increment = 1;
+  if (action.quantize_increment) {
+    increment = static_cast<std::int64_t>(TRY(evaluate(run, action.arguments[next])));
+  }
+  const auto slot = run.out.aggregations().find_or_add(index, std::span(key_).first(key_size),
+                                                       aggregate_words(aggregation), ++order_);
+  if (slot.words.empty()) {
+    run.out.drop(run.record.vcpu, DropKind::Aggregation);
+    return {};
+  }
+  aggregate_value(aggregation, slot.words, value, increment, slot.fresh);
+  return {};
+}
+
+}  // namespace ringside::dif

@@ -1,0 +1,99 @@
+// What a firing brings to the evaluator: which probe, where and when, its arguments, and a way to
+// look at the guest as it stands at that moment.
+// Fire context: yes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "dif/program/probe_description.h"
+#include "vmm/arch/x86_64/registers.h"
+#include "vmm/base/guest_reader.h"
+
+namespace ringside::dif {
+
+/// Built-in variables that only the guest can answer. Read on demand, once per use.
+enum class ContextVariable : std::uint8_t {
+  Curthread,  // the address of current (struct task_struct *)
+  Pid,        // current->tgid
+  Tid,        // current->pid
+  Ppid,       // current->real_parent->tgid
+  Uid,        // current->cred->uid
+  Gid,        // current->cred->gid
+  Errno,      // the error of the system call that returns; 0 elsewhere
+  Caller,     // return address of the probed function; 0 when unknown
+  Ucaller,
+  Stackdepth,
+  Ustackdepth,
+  Ipl,
+  Vtimestamp,  // ns that current has run
+};
+
+/// The guest at the moment of a firing. Implementations read guest memory by copy; every answer
+/// is hostile data.
+class GuestContext {
+ public:
+  virtual ~GuestContext() = default;
+  virtual Result<std::uint64_t, Fault> variable(ContextVariable which) const = 0;
+  /// Copies current->comm into `out`; returns the length without NUL (at most out.size()).
+  virtual Result<std::size_t, Fault> execname(std::span<char> out) const = 0;
+  /// Argument n (0..9 as arg0..arg9 or args[]) of the probe that fires.
+  virtual Result<std::uint64_t, Fault> argument(unsigned n) const = 0;
+  virtual const GuestReader& kernel() const = 0;   // kernel addresses: init_top_pgt
+  virtual const GuestReader& user() const = 0;     // user addresses: the trap's CR3
+  virtual const Registers* registers() const = 0;  // null where the host fires the probe
+
+  /// The process's registers: the trap's own where it came from user mode, else those that the
+  /// kernel saved when it was entered.
+  virtual Result<Registers, Fault> user_registers() const {
+    const Registers* trapped = registers();
+    if (trapped != nullptr && trapped->in_user_mode()) return *trapped;
+    return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
+  }
+
+  /// Code addresses from the innermost frame outward; how many were found, at most frames.size().
+  /// A stack that cannot be followed further ends early; that is no fault.
+  virtual Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const {
+    (void)frames;
+    return 0;
+  }
+  virtual Result<std::size_t, Fault> user_stack(std::span<std::uint64_t> frames) const {
+    (void)frames;
+    return 0;
+  }
+  /// Whether current is `pid` or descends from it.
+  virtual Result<bool, Fault> progeny_of(std::int64_t pid) const {
+    (void)pid;
+    return false;
+  }
+  /// Destructive. Writes the process's memory: all of `bytes` or nothing.
+  virtual Result<void, Fault> write_user(GuestVirt at, std::span<const std::byte> bytes) const {
+    (void)bytes;
+    return tl::unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
+  }
+  /// Destructive actions that only the machine can do. A Fault where it cannot.
+  enum class Deed : std::uint8_t { Stop, Raise, Breakpoint, Panic };
+  virtual Result<void, Fault> perform(Deed deed, std::uint64_t argument) const {
+    (void)deed, (void)argument;
+    return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
+  }
+  /// chill(): keeps the vCPU, which stands still while we are here, for so many ns (at most
+  /// 500 ms; the engine sees to that). Where a guest waits for us, somebody has to keep it waiting.
+  virtual Result<void, Fault> wait(std::uint64_t nanoseconds) const;
+};
+
+/// Identity that self-> variables belong to. dtrace's key: the thread, or the CPU when idle.
+struct FireRecord {
+  std::uint32_t vcpu = 0;
+  std::uint64_t timestamp = 0;     // ns: the guest's TSC at the trap
+  std::int64_t walltimestamp = 0;  // ns since the epoch
+};
+
+/// The context of a firing where there is no guest: process and user are the tracer's own (as
+/// dtrace's BEGIN shows dtrace itself), execname is "ringside", other numbers are 0, reads fault.
+/// BEGIN, END and tick on the `none` machine.
+const GuestContext& no_guest_context();
+
+}  // namespace ringside::dif

@@ -1,0 +1,83 @@
+// One buffer of records: a vCPU's principal buffer, or its part of a speculation. Records lie in it
+// as dtrace documents them, so that bufsize and specsize mean what they mean there: a header of 12
+// bytes (EPID, timestamp), then the data; each record begins where its most aligned field asks for,
+// and gaps are filled with words that are no EPID (0).
+// What a full buffer does is its policy's business (options.h); whoever reserves counts the drop.
+// Fire context: yes, but for the constructor and drain().
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dif/engine/engine.h"
+#include "dif/program/options.h"
+
+namespace ringside::dif {
+
+inline constexpr std::uint32_t kRecordHeaderSize = 12;
+
+/// What the records of one ECB occupy.
+struct RecordShape {
+  std::uint32_t size = kRecordHeaderSize;  // with the header, a multiple of 4
+  std::uint32_t data_size = 0;
+  std::uint32_t alignment = 4;
+};
+/// By EcbId; [0] is no ECB's.
+using RecordShapes = std::vector<RecordShape>;
+
+/// Whether the room that Fill keeps for END may be used.
+enum class Room : std::uint8_t { Ordinary, Final };
+
+class RecordBuffer {
+ public:
+  /// `memory` is the buffer; both must outlive this.
+  RecordBuffer(std::span<std::byte> memory, BufferPolicy policy, const RecordShapes& shapes)
+      : memory_(memory), policy_(policy), shapes_(&shapes) {}
+
+  /// Fill: bytes that only Room::Final may use.
+  void set_reserve(std::size_t bytes) { reserve_ = bytes; }
+
+  /// Room for a record's data; its data() is null when there is none. Nothing is recorded until
+  /// commit(), and another reserve() forgets it. Ring gives up its oldest records for it.
+  std::span<std::byte> reserve(EcbId ecb, Room room = Room::Ordinary);
+  /// Records what was reserved last.
+  void commit(std::uint64_t timestamp);
+  /// Takes in all records of another buffer, or none when they do not fit: false.
+  bool append(const RecordBuffer& other, Room room);
+  void clear();
+
+  bool empty() const { return used_ == 0 && lap_end_ == 0; }
+  /// Fill: a record did not fit.
+  bool filled() const { return filled_; }
+
+  /// Moves the records out, the oldest first; `storage` gets the bytes that they point at.
+  void drain(std::uint32_t vcpu, std::vector<std::byte>& storage, std::vector<Record>& records);
+
+ private:
+  struct Header {
+    std::uint32_t ecb = 0;
+    std::uint32_t timestamp_high = 0, timestamp_low = 0;
+  };
+  static_assert(sizeof(Header) == kRecordHeaderSize);
+
+  std::optional<std::size_t> place(std::size_t size, std::size_t alignment, Room room);
+  std::optional<std::size_t> place_in_ring(std::size_t at, std::size_t size);
+  void fill_gap(std::size_t end);
+  std::size_t next_record(std::span<const std::byte> bytes, std::size_t at) const;
+
+  std::span<std::byte> memory_;
+  BufferPolicy policy_;
+  const RecordShapes* shapes_;
+  std::size_t used_ = 0;  // where the next record may begin
+  // Ring, once it wrapped: [oldest_, lap_end_) is what is left of the lap before; else 0.
+  std::size_t oldest_ = 0, lap_end_ = 0;
+  std::size_t reserve_ = 0;
+  bool filled_ = false;
+  EcbId reserved_ecb_;
+  std::size_t reserved_at_ = 0;
+};
+
+}  // namespace ringside::dif

@@ -1,0 +1,290 @@
+#include "dif/engine/speculations.h"
+
+#include <gtest/gtest.h>
+
+#include "dif/evaluate/collection.h"
+#include "dif/testing/fire_fixture.h"
+
+namespace ringside::dif {
+namespace {
+
+using namespace testing;
+
+constexpr std::uint64_t kClean = 1'000;
+
+/// An object that calls speculation().
+Difo speculation() {
+  return difo({encode_indexed(Opcode::Call, static_cast<unsigned>(Subroutine::Speculation), 1),
+               encode_return(1)});
+}
+
+class SpeculationTest : public FireFixture {
+ protected:
+  /// What probes do: kBegin takes a speculation and traces its id; probe 10 speculates a trace of
+  /// arg1 in speculation arg0; 11 commits arg0, 12 discards it.
+  void start_speculating(EngineOptions options = {}) {
+    options.clean_interval = kClean;
+    const Difo id = builtin(Builtin::Arg0), value = builtin(Builtin::Arg1);
+    start(program({trace(speculation()),
+                   clause({action(ActionKind::Speculate, {id}), action(ActionKind::Trace, {value}),
+                           assign(Opcode::Stgs, VariableScope::Global, 1)}),
+                   clause({action(ActionKind::Commit, {id})}),
+                   clause({action(ActionKind::Discard, {id})}), trace(constant(99)),
+                   trace(load_variable(Opcode::Ldgs, VariableScope::Global))}),
+          {kBegin, kSpeculate, kCommit, kDiscard, kEnd, kProbe}, options);
+  }
+  void on(ProbeId probe, std::uint64_t id, std::uint64_t value = 0, std::uint32_t vcpu = 0,
+          std::uint64_t timestamp = 1) {
+    guest_.arguments[0] = id;
+    guest_.arguments[1] = value;
+    fire(probe, timestamp, vcpu);
+  }
+  static constexpr ProbeId kSpeculate{10}, kCommit{11}, kDiscard{12};
+};
+
+TEST_F(SpeculationTest, ACommittedRecordComesWithItsFiringsTimestamp) {
+  start_speculating();
+  fire(kBegin, 1);
+  on(kSpeculate, 1, 7, 0, 2);
+  EXPECT_EQ(numbers(engine_->take_quiescent()), (std::vector<std::int64_t>{1})) << "the id";
+  on(kCommit, 1, 0, 0, 9);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(numbers(harvest), (std::vector<std::int64_t>{7}));
+  EXPECT_EQ(harvest.records[0].timestamp, 2u);
+}
+
+TEST_F(SpeculationTest, ADiscardedOneLeavesNothingAndIsFreeAgain) {
+  start_speculating();
+  fire(kBegin);
+  on(kSpeculate, 1, 7);
+  on(kDiscard, 1);
+  on(kCommit, 1);
+  fire(kBegin);
+  on(kCommit, 1);
+
+  EXPECT_EQ(numbers(engine_->take_quiescent()), (std::vector<std::int64_t>{1, 1}));
+}
+
+TEST_F(SpeculationTest, IdsThatNameNoneActiveDoNothingAndEndTheClause) {
+  start_speculating();
+  on(kSpeculate, ~0ull, 7);
+  for (const std::uint64_t id : {0ull, 1ull}) {
+    on(kSpeculate, id, 7);
+    on(kCommit, id);
+    on(kDiscard, id);
+  }
+  fire(kProbe);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{0})) << "the assignment did not run";
+  EXPECT_EQ(drops(harvest, DropKind::Principal), 0u);
+  EXPECT_EQ(drops(harvest, DropKind::Speculation), 0u);
+  EXPECT_TRUE(harvest.faults.empty());
+}
+
+TEST_F(SpeculationTest, ToEndOneThatCannotBeIsAnIllegalOperation) {
+  start_speculating();
+  for (const std::uint64_t id : {2ull, ~0ull}) {
+    on(kCommit, id);
+    on(kDiscard, id);
+  }
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.faults.size(), 4u);
+  EXPECT_EQ(harvest.faults[0].fault.kind, FaultKind::IllegalOperation);
+}
+
+TEST_F(SpeculationTest, WhenAllAreActiveThereIsNoneAvailable) {
+  start_speculating({.speculations = 2});
+  for (int i = 0; i < 4; ++i) fire(kBegin);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{1, 2, 0, 0}));
+  EXPECT_EQ(drops(harvest, DropKind::SpeculationUnavailable), 2u);
+  EXPECT_EQ(drops(harvest, DropKind::SpeculationBusy), 0u);
+}
+
+TEST_F(SpeculationTest, NoneAtAllIsNoneAvailable) {
+  start_speculating({.speculations = 0});
+  fire(kBegin);
+
+  EXPECT_EQ(drops(engine_->take_quiescent(), DropKind::SpeculationUnavailable), 1u);
+}
+
+TEST_F(SpeculationTest, OneOfSeveralVcpusIsBusyUntilItIsCleaned) {
+  start_speculating();
+  fire(kBegin, 1);
+  on(kSpeculate, 1, 7, 0, 2);
+  on(kSpeculate, 1, 8, 1, 3);
+  on(kCommit, 1, 0, 0, 4);
+  fire(kBegin, 5);
+  on(kSpeculate, 1, 9, 0, 6);  // no longer active
+  fire(kBegin, 1 + kClean);    // cleans first
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{1, 7, 8, 0, 1}));
+  EXPECT_EQ(drops(harvest, DropKind::SpeculationBusy), 1u);
+  EXPECT_EQ(drops(harvest, DropKind::SpeculationUnavailable), 0u);
+}
+
+TEST_F(SpeculationTest, ADiscardOfSeveralVcpusIsBusyUntilItIsCleaned) {
+  start_speculating();
+  fire(kBegin, 1);
+  on(kSpeculate, 1, 8, 1, 3);
+  on(kDiscard, 1, 0, 0, 4);  // its only data are vCPU 1's
+  fire(kBegin, 5);
+  fire(kBegin, 1 + kClean);
+  on(kCommit, 1, 0, 1, 2 + kClean);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{1, 0, 1}));
+  EXPECT_EQ(drops(harvest, DropKind::SpeculationBusy), 1u);
+}
+
+TEST_F(SpeculationTest, WhatWasCommittedIsHandedOverEvenBeforeItIsCleaned) {
+  start_speculating();
+  fire(kBegin, 1);
+  on(kSpeculate, 1, 8, 1, 3);
+  on(kCommit, 1, 0, 0, 4);
+
+  EXPECT_EQ(numbers(engine_->take_quiescent()), (std::vector<std::int64_t>{1, 8}));
+  EXPECT_TRUE(engine_->take_quiescent().records.empty()) << "once";
+}
+
+TEST_F(SpeculationTest, WhatWasCommittedComesBeforeEnd) {
+  start_speculating();
+  fire(kBegin, 1);
+  on(kSpeculate, 1, 8, 1, 3);
+  on(kCommit, 1, 0, 0, 4);
+  fire(kEnd, 5);
+
+  EXPECT_EQ(numbers(engine_->take_quiescent()), (std::vector<std::int64_t>{1, 8, 99}));
+}
+
+TEST_F(SpeculationTest, AFullBufferDropsTheRecordAndKeepsTheOthers) {
+  start_speculating({.speculation_size = 2 * 24 + 23});  // a record of 8 bytes occupies 24
+  fire(kBegin);
+  for (std::uint64_t i = 1; i <= 5; ++i) on(kSpeculate, 1, i);
+  on(kCommit, 1);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{1, 1, 2}));
+  EXPECT_EQ(drops(harvest, DropKind::Speculation), 3u);
+  EXPECT_EQ(drops(harvest, DropKind::Principal), 0u);
+}
+
+TEST_F(SpeculationTest, ACommitThatDoesNotFitIsOneDropAndCopiesNothing) {
+  start_speculating({.buffer_size = 3 * 24});
+  fire(kBegin);
+  for (std::uint64_t i = 1; i <= 3; ++i) on(kSpeculate, 1, i);
+  on(kCommit, 1);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(drops(harvest, DropKind::Principal), 1u);
+}
+
+TEST_F(SpeculationTest, SpeculateAloneRecordsTheFiring) {
+  start(program({trace(speculation()), clause({action(ActionKind::Speculate, {constant(1)})}),
+                 clause({action(ActionKind::Commit, {constant(1)})})}),
+        {kBegin, kProbe, kSpeculate});
+  fire(kBegin);
+  fire(kProbe, 3);
+  fire(kSpeculate);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 2u);
+  EXPECT_EQ(harvest.records[1].ecb, EcbId{2});
+  EXPECT_TRUE(harvest.records[1].data.empty());
+}
+
+TEST_F(SpeculationTest, AClauseThatEndsItsOwnSpeculationLeavesNothingForTheNextOne) {
+  const Difo one = constant(1), value = builtin(Builtin::Arg1);
+  for (const ActionKind end : {ActionKind::Commit, ActionKind::Discard}) {
+    const Action choose = action(ActionKind::Speculate, {one});
+    start(program({trace(speculation()),
+                   clause({choose, action(end, {one}), action(ActionKind::Trace, {value})}),
+                   clause({choose, action(ActionKind::Trace, {value})}),
+                   clause({action(ActionKind::Commit, {one})})}),
+          {kBegin, kProbe, kSpeculate, kCommit});
+    fire(kBegin);
+    on(kProbe, 0, 5);
+    fire(kBegin);
+    on(kSpeculate, 0, 7);
+    on(kCommit, 0);
+
+    EXPECT_EQ(numbers(engine_->take_quiescent()), (std::vector<std::int64_t>{1, 1, 7}));
+  }
+}
+
+TEST_F(SpeculationTest, AFaultKeepsTheRecordOutOfTheSpeculation) {
+  start(program({trace(speculation()),
+                 clause({action(ActionKind::Speculate, {constant(1)}),
+                         action(ActionKind::Trace, {load_from(kUnmapped)})}),
+                 clause({action(ActionKind::Commit, {constant(1)})})}),
+        {kBegin, kProbe, kSpeculate});
+  fire(kBegin);
+  fire(kProbe);
+  fire(kSpeculate);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  EXPECT_EQ(harvest.records.size(), 1u);
+  ASSERT_EQ(harvest.faults.size(), 1u);
+  EXPECT_EQ(harvest.faults[0].action, 2u);
+}
+
+TEST_F(SpeculationTest, ARecordBesideACommitComesAfterIt) {
+  start(program({trace(speculation()),
+                 clause({action(ActionKind::Speculate, {constant(1)}),
+                         action(ActionKind::Trace, {constant(7)})}),
+                 clause({action(ActionKind::Trace, {constant(8)}),
+                         action(ActionKind::Commit, {constant(1)}),
+                         action(ActionKind::Exit, {constant(9)})})}),
+        {kBegin, kProbe, kSpeculate});
+  fire(kBegin);
+  fire(kProbe);
+  fire(kSpeculate);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(numbers(harvest), (std::vector<std::int64_t>{1, 7, 8}));
+  EXPECT_EQ(number(harvest.records[2], 1), 9);
+  EXPECT_EQ(engine_->exit_status(), 9);
+}
+
+TEST(Speculations, StatesFollowTheVcpusThatTakePart) {
+  const RecordShapes shapes(1);
+  Speculations speculations({.speculations = 1}, 2, shapes);
+  Collection out({}, 2, shapes);
+  EXPECT_EQ(speculations.state(1), SpeculationState::Inactive);
+  ASSERT_EQ(speculations.allocate(), 1u);
+  EXPECT_EQ(speculations.state(1), SpeculationState::Active);
+  EXPECT_NE(speculations.speculate(1, 1), nullptr);
+  EXPECT_EQ(speculations.state(1), SpeculationState::ActiveOne);
+  EXPECT_NE(speculations.speculate(1, 1), nullptr);
+  EXPECT_EQ(speculations.state(1), SpeculationState::ActiveOne);
+  EXPECT_NE(speculations.speculate(1, 0), nullptr);
+  EXPECT_EQ(speculations.state(1), SpeculationState::ActiveMany);
+  speculations.commit(1, 0, out);
+  EXPECT_EQ(speculations.state(1), SpeculationState::CommittingMany);
+  speculations.discard(1, 0);
+  EXPECT_EQ(speculations.state(1), SpeculationState::CommittingMany) << "too late";
+  EXPECT_EQ(speculations.allocate(), 0u);
+  EXPECT_EQ(speculations.take_busy(), 1u);
+  speculations.clean(out);
+  EXPECT_EQ(speculations.state(1), SpeculationState::Inactive);
+}
+
+}  // namespace
+}  // namespace ringside::dif

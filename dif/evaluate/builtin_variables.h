@@ -1,0 +1,68 @@
+// What the built-in variables are worth in the firing that runs. Each that needs the guest is
+// asked for at most once per firing. Fire context: yes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "dif/engine/engine.h"
+#include "dif/engine/fire_record.h"
+#include "dif/evaluate/memory.h"
+#include "dif/program/builtin.h"
+
+namespace ringside::dif {
+
+/// A probe as its clauses see it: where its names lie in the Names arena.
+struct ProbeIdentity {
+  ProbeId id;
+  std::array<std::uint32_t, 4> names{};  // provider, module, function, name
+};
+
+using ProbeArgumentValues = std::array<std::uint64_t, kMaxProbeArguments>;
+
+class BuiltinVariables {
+ public:
+  explicit BuiltinVariables(Memory& memory);
+
+  void begin_firing(const ProbeIdentity& probe, const FireRecord& record,
+                    const GuestContext& guest);
+  void begin_clause(EcbId ecb) { ecb_ = ecb; }
+  /// dtrace:::ERROR fires within another firing: same guest, but its own name and arguments.
+  void begin_error(const ProbeIdentity& probe, const ProbeArgumentValues& arguments);
+  void end_error(const ProbeIdentity& interrupted);
+
+  Result<std::uint64_t, Fault> load(std::uint16_t id);
+  /// args[n]
+  Result<std::uint64_t, Fault> argument(std::uint64_t n);
+  /// regs[n] and uregs[n]; an illegal operation where the firing has no such register.
+  Result<std::uint64_t, Fault> machine_register(std::uint8_t array, std::uint64_t n);
+  Result<bool, Fault> progeny_of(std::int64_t pid) const { return guest_->progeny_of(pid); }
+  Result<void, Fault> write_user(std::uint64_t at, std::span<const std::byte> bytes) const {
+    return guest_->write_user(GuestVirt{at}, bytes);
+  }
+  /// Whose self-> variables they are: the thread's, or the vCPU's while it is idle.
+  Result<std::uint64_t, Fault> owner();
+
+ private:
+  static constexpr std::size_t kLongestExecname = 64;
+
+  Result<std::uint64_t, Fault> context(ContextVariable which);
+  Result<std::uint64_t, Fault> context_int(ContextVariable which);
+  Result<std::uint64_t, Fault> execname();
+  std::uint64_t name(std::size_t part) const {
+    return make_handle(Arena::Names, probe_.names[part]);
+  }
+
+  ProbeIdentity probe_;
+  const FireRecord* record_ = nullptr;
+  const GuestContext* guest_ = nullptr;
+  const ProbeArgumentValues* error_arguments_ = nullptr;
+  EcbId ecb_;
+  std::uint32_t known_variables_ = 0, known_arguments_ = 0;  // bit sets
+  bool execname_known_ = false;
+  std::array<std::uint64_t, 13> variables_{};
+  ProbeArgumentValues arguments_{};
+  std::array<std::byte, kLongestExecname> execname_{};
+};
+
+}  // namespace ringside::dif

@@ -1,0 +1,175 @@
+#include "dif/evaluate/dynamic_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "dif/evaluate/hash.h"
+
+namespace ringside::dif {
+
+namespace {
+constexpr std::size_t kBytesPerBucket = 32;               // more buckets than small elements
+constexpr std::size_t kMostBytes = std::size_t{1} << 35;  // units fit 32 bits with room to spare
+
+constexpr std::size_t round_up(std::size_t n, std::size_t to) {
+  return (n + to - 1) / to * to;
+}
+}  // namespace
+
+std::uint64_t DynamicTable::random_seed() {
+  std::random_device device;
+  return static_cast<std::uint64_t>(device()) << 32 | device();
+}
+
+DynamicTable::DynamicTable(std::size_t size)
+    : capacity_(std::min(size, kMostBytes)), memory_(capacity_), seed_(random_seed()) {
+  capacity_ = std::min(capacity_, memory_.bytes().size());
+  const std::size_t wanted = std::max<std::size_t>(capacity_ / kBytesPerBucket, 16);
+  heads_ = LazyMemory(std::bit_floor(wanted) * sizeof(std::uint32_t));
+  buckets_ = static_cast<std::uint32_t>(
+      std::bit_floor(std::min(wanted, heads_.bytes().size() / sizeof(std::uint32_t))));
+}
+
+std::size_t DynamicTable::class_size(std::size_t size_class) {
+  const std::size_t step = size_class / 2;
+  return size_class % 2 == 0 ? std::size_t{48} << step : std::size_t{64} << step;
+}
+
+std::size_t DynamicTable::class_of(std::size_t size) {
+  std::size_t c = 0;
+  while (c + 1 < kClasses && class_size(c) < size) ++c;
+  return c;
+}
+
+DynamicTable::Chunk DynamicTable::chunk(std::uint32_t unit) const {
+  Chunk copy;
+  std::memcpy(&copy, memory_.bytes().data() + unit * kUnit, sizeof copy);
+  return copy;
+}
+
+void DynamicTable::put(std::uint32_t unit, const Chunk& chunk) {
+  std::memcpy(memory_.bytes().data() + unit * kUnit, &chunk, sizeof chunk);
+}
+
+std::span<const std::byte> DynamicTable::key_of(std::uint32_t unit, const Chunk& chunk) const {
+  return memory_.bytes().subspan(unit * kUnit + sizeof(Chunk) + round_up(chunk.data_size, 8),
+                                 chunk.key_size);
+}
+
+std::uint32_t DynamicTable::head(std::uint32_t bucket) const {
+  std::uint32_t unit;
+  std::memcpy(&unit, heads_.bytes().data() + bucket * sizeof unit, sizeof unit);
+  return unit;
+}
+
+void DynamicTable::set_head(std::uint32_t bucket, std::uint32_t unit) {
+  std::memcpy(heads_.bytes().data() + bucket * sizeof unit, &unit, sizeof unit);
+}
+
+std::uint32_t DynamicTable::lookup(std::span<const std::byte> key, std::uint32_t hash) const {
+  for (std::uint32_t unit = head(bucket_of(hash)); unit != 0;) {
+    const Chunk c = chunk(unit);
+    if (c.hash == hash && std::ranges::equal(key_of(unit, c), key)) return unit;
+    unit = c.next;
+  }
+  return 0;
+}
+
+std::optional<std::uint64_t> DynamicTable::find(std::span<const std::byte> key) const {
+  const std::uint32_t unit = lookup(key, hash_bytes(key, seed_));
+  if (unit == 0) return std::nullopt;
+  return unit * kUnit + sizeof(Chunk);
+}
+
+/// A chunk for `size` bytes with its size_class set; 0 when there is none.
+std::uint32_t DynamicTable::take_chunk(std::size_t size) {
+  const std::size_t wanted = class_of(size);
+  const std::size_t bytes = class_size(wanted);
+  if (bytes < size) return 0;
+  if (free_[wanted] == 0 && used_ + bytes <= capacity_) {
+    const auto unit = static_cast<std::uint32_t>(used_ / kUnit);
+    used_ += bytes;
+    put(unit, Chunk{.size_class = static_cast<std::uint32_t>(wanted)});
+    return unit;
+  }
+  for (std::size_t c = wanted; c < kClasses; ++c) {
+    const std::uint32_t unit = free_[c];
+    if (unit == 0) continue;
+    free_[c] = chunk(unit).next;
+    return unit;
+  }
+  return 0;
+}
+
+std::optional<std::uint64_t> DynamicTable::find_or_add(std::span<const std::byte> key,
+                                                       std::size_t data_size) {
+  const std::uint32_t hash = hash_bytes(key, seed_);
+  if (const std::uint32_t unit = lookup(key, hash); unit != 0) {
+    return unit * kUnit + sizeof(Chunk);
+  }
+  const std::size_t data_room = round_up(data_size, 8);
+  const std::uint32_t unit = take_chunk(sizeof(Chunk) + data_room + key.size());
+  if (unit == 0) return std::nullopt;
+  const std::uint32_t bucket = bucket_of(hash);
+  put(unit, Chunk{.next = head(bucket),
+                  .hash = hash,
+                  .key_size = static_cast<std::uint32_t>(key.size()),
+                  .data_size = static_cast<std::uint32_t>(data_size),
+                  .size_class = chunk(unit).size_class});
+  const auto data = memory_.bytes().subspan(unit * kUnit + sizeof(Chunk));
+  std::ranges::fill(data.first(data_room), std::byte{0});
+  std::ranges::copy(key, data.subspan(data_room).begin());
+  set_head(bucket, unit);
+  return unit * kUnit + sizeof(Chunk);
+}
+
+void DynamicTable::erase(std::span<const std::byte> key) {
+  const std::uint32_t hash = hash_bytes(key, seed_);
+  std::uint32_t before = 0;
+  for (std::uint32_t unit = head(bucket_of(hash)); unit != 0;) {
+    Chunk c = chunk(unit);
+    if (c.hash != hash || !std::ranges::equal(key_of(unit, c), key)) {
+      before = unit;
+      unit = c.next;
+      continue;
+    }
+    if (before == 0) {
+      set_head(bucket_of(hash), c.next);
+    } else {
+      Chunk previous = chunk(before);
+      previous.next = c.next;
+      put(before, previous);
+    }
+    Chain& dirty = dirty_[c.size_class];
+    c.next = dirty.first;
+    dirty.first = unit;
+    if (dirty.last == 0) dirty.last = unit;
+    put(unit, c);
+    return;
+  }
+}
+
+void DynamicTable::clean() {
+  for (std::size_t c = 0; c < kClasses; ++c) {
+    if (const Chain clean = rinsing_[c]; clean.last != 0) {
+      Chunk last = chunk(clean.last);
+      last.next = free_[c];
+      put(clean.last, last);
+      free_[c] = clean.first;
+    }
+    rinsing_[c] = std::exchange(dirty_[c], {});
+  }
+}
+
+DynamicTable::Full DynamicTable::full_because() const {
+  const auto any = [](const Chains& chains) {
+    return std::ranges::any_of(chains, [](const Chain& chain) { return chain.first != 0; });
+  };
+  if (any(dirty_)) return Full::Dirty;
+  return any(rinsing_) ? Full::Rinsing : Full::Used;
+}
+
+}  // namespace ringside::dif

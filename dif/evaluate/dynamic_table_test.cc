@@ -1,0 +1,147 @@
+#include "dif/evaluate/dynamic_table.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <set>
+
+#include "dif/evaluate/hash.h"
+
+namespace ringside::dif {
+namespace {
+
+/// What erase() gave up is free after two passes.
+void clean_all(DynamicTable& table) {
+  table.clean();
+  table.clean();
+}
+
+std::span<const std::byte> key(const std::uint64_t& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+TEST(DynamicTable, FindsWhatWasAddedAndForgetsWhatWasErased) {
+  DynamicTable table(64 << 10);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const auto at = table.find_or_add(key(i), 8);
+    ASSERT_TRUE(at);
+    std::memcpy(table.arena().data() + *at, &i, sizeof i);
+  }
+  for (std::uint64_t i = 0; i < 100; i += 2) table.erase(key(i));
+
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const auto at = table.find(key(i));
+    ASSERT_EQ(at.has_value(), i % 2 == 1) << i;
+    if (!at) continue;
+    std::uint64_t value;
+    std::memcpy(&value, table.arena().data() + *at, sizeof value);
+    EXPECT_EQ(value, i);
+  }
+}
+
+TEST(DynamicTable, AGuestCannotPrepareKeysThatCollideWhateverTheSeed) {
+  // Made a factor of the hash 0, and so forgot all words before it.
+  constexpr std::uint64_t kCancels = 0xd6e8'feb8'6659'fd93;
+  const std::uint64_t seed = DynamicTable::random_seed();
+  std::set<std::uint32_t> hashes;
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    const std::array<std::uint64_t, 2> words{i, kCancels};
+    hashes.insert(hash_bytes(std::as_bytes(std::span(words)), seed));
+  }
+
+  EXPECT_GT(hashes.size(), 60u);
+}
+
+TEST(DynamicTable, IsFullAtItsSizeAndUsableAgainAfterErase) {
+  DynamicTable table(4096);
+  std::uint64_t added = 0;
+  while (table.find_or_add(key(added), 8)) ++added;
+  EXPECT_GE(added, 60u);
+  EXPECT_LE(added, 4096u / 48);
+
+  const std::uint64_t first = 0, fresh = 1 << 20;
+  table.erase(key(first));
+  clean_all(table);
+
+  EXPECT_TRUE(table.find_or_add(key(fresh), 8));
+  EXPECT_FALSE(table.find(key(first)));
+}
+
+TEST(DynamicTable, ReusedMemoryIsZero) {
+  DynamicTable table(4096);
+  const std::uint64_t one = 1, two = 2;
+  const auto at = table.find_or_add(key(one), 64);
+  std::memset(table.arena().data() + *at, 0xff, 64);
+  table.erase(key(one));
+  clean_all(table);
+
+  const auto again = table.find_or_add(key(two), 64);
+
+  ASSERT_TRUE(again);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(table.arena()[*again + i], std::byte{0});
+}
+
+TEST(DynamicTable, ASmallElementMayTakeALargeFreedChunk) {
+  DynamicTable table(4096);
+  std::uint64_t added = 0;
+  while (table.find_or_add(key(added), 500)) ++added;
+  ASSERT_GE(added, 3u);
+  const std::uint64_t small = 1000, gone = 1;
+  while (table.find_or_add(key(small + added), 8)) ++added;  // the rest of the arena
+
+  table.erase(key(gone));
+  clean_all(table);
+
+  EXPECT_TRUE(table.find_or_add(key(small), 8));
+}
+
+TEST(DynamicTable, ErasedMemoryIsDirtyThenRinsingThenFree) {
+  DynamicTable table(4096);
+  std::uint64_t added = 0;
+  while (table.find_or_add(key(added), 8)) ++added;
+  EXPECT_EQ(table.full_because(), DynamicTable::Full::Used);
+  const std::uint64_t first = 0, second = 1, fresh = 1 << 20;
+
+  table.erase(key(first));
+  EXPECT_FALSE(table.find_or_add(key(fresh), 8));
+  EXPECT_EQ(table.full_because(), DynamicTable::Full::Dirty);
+  table.clean();
+  EXPECT_FALSE(table.find_or_add(key(fresh), 8));
+  EXPECT_EQ(table.full_because(), DynamicTable::Full::Rinsing);
+  table.erase(key(second));
+  table.clean();
+
+  EXPECT_TRUE(table.find_or_add(key(fresh), 8)) << "the first one's memory";
+  EXPECT_FALSE(table.find_or_add(key(first), 8)) << "the second one's is being rinsed";
+  table.clean();
+  EXPECT_TRUE(table.find_or_add(key(first), 8));
+}
+
+TEST(DynamicTable, CleaningKeepsEveryFreedChunk) {
+  DynamicTable table(4096);
+  std::uint64_t added = 0;
+  while (table.find_or_add(key(added), 8)) ++added;
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t i = 0; i < added; ++i) table.erase(key(i));
+    clean_all(table);
+    for (std::uint64_t i = 0; i < added; ++i) EXPECT_TRUE(table.find_or_add(key(i), 8)) << i;
+  }
+}
+
+TEST(DynamicTable, ItsSizeIsExactBelowAPage) {
+  const std::uint64_t one = 1, two = 2;
+  DynamicTable nothing(15), single(64);
+  EXPECT_FALSE(nothing.find_or_add(key(one), 8));
+  EXPECT_TRUE(single.find_or_add(key(one), 8));
+  EXPECT_FALSE(single.find_or_add(key(two), 8));
+}
+
+TEST(DynamicTable, RefusesAnElementLargerThanEverything) {
+  DynamicTable table(4096);
+  const std::uint64_t one = 1;
+  EXPECT_FALSE(table.find_or_add(key(one), 1 << 20));
+}
+
+}  // namespace
+}  // namespace ringside::dif

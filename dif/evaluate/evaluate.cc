@@ -1,0 +1,303 @@
+#include "dif/evaluate/evaluate.h"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace ringside::dif {
+
+namespace {
+
+/// Signed division with every input defined. Both cases taken out here raise SIGFPE on x86, which
+/// would end the tracer, not the script.
+Result<std::uint64_t, Fault> divide_signed(std::uint64_t a, std::uint64_t b) {
+  if (b == 0) return raise(FaultKind::DivideByZero);
+  if (b == UINT64_MAX) return 0 - a;  // by -1: two's complement negation, MIN stays MIN
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(a) / static_cast<std::int64_t>(b));
+}
+
+Result<std::uint64_t, Fault> remainder_signed(std::uint64_t a, std::uint64_t b) {
+  if (b == 0) return raise(FaultKind::DivideByZero);
+  if (b == UINT64_MAX) return 0;
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(a) % static_cast<std::int64_t>(b));
+}
+
+Result<std::uint64_t, Fault> divide(std::uint64_t a, std::uint64_t b) {
+  if (b == 0) return raise(FaultKind::DivideByZero);
+  return a / b;
+}
+
+Result<std::uint64_t, Fault> remainder(std::uint64_t a, std::uint64_t b) {
+  if (b == 0) return raise(FaultKind::DivideByZero);
+  return a % b;
+}
+
+/// As a register holds it: extended by its sign when T has one.
+template <class T>
+std::uint64_t extend(T value) {
+  if constexpr (std::is_signed_v<T>) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
+  } else {
+    return value;
+  }
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const Program& program, const EngineOptions& options)
+    : memory_(options),
+      variables_(program, options, memory_),
+      builtins_(memory_),
+      subroutines_(memory_, builtins_) {
+  std::unordered_map<std::string_view, std::uint32_t> known;  // most objects have none, or the same
+  for_each_difo(program, [&](const Difo& difo) {
+    const auto [at, fresh] =
+        known.emplace(difo.strings, static_cast<std::uint32_t>(constants_.size()));
+    if (fresh) constants_ += difo.strings;
+    constants_of_.emplace(&difo, at->second);
+  });
+  memory_.set_constants(constants_);
+}
+
+void Evaluator::begin_firing(const ProbeIdentity& probe, const FireRecord& record,
+                             const GuestContext& guest) {
+  memory_.begin_firing(guest.kernel(), guest.user());
+  builtins_.begin_firing(probe, record, guest);
+  subroutines_.begin_firing();
+}
+
+void Evaluator::begin_clause(EcbId ecb) {
+  builtins_.begin_clause(ecb);
+}
+
+Result<std::uint64_t, Fault> Evaluator::evaluate(const Difo& difo) {
+  tuple_depth_ = 0;
+  auto result = run(difo);
+  if (!result) result.error().pc = static_cast<std::uint32_t>(pc_ * sizeof(Insn));
+  return result;
+}
+
+void Evaluator::compare(std::uint64_t a, std::uint64_t b) {
+  const std::uint64_t difference = a - b;
+  cc_ = {.negative = static_cast<std::int64_t>(difference) < 0,
+         .zero = a == b,
+         .overflow = static_cast<std::int64_t>((a ^ b) & (a ^ difference)) < 0,
+         .carry = a < b};
+}
+
+/// A null pointer compares as the empty string.
+Result<void, Fault> Evaluator::compare_strings(std::uint64_t a, std::uint64_t b) {
+  memory_.release_staging();
+  std::string_view left, right;
+  if (a != 0) left = TRY(memory_.another_string(a, memory_.string_size()));
+  if (b != 0) right = TRY(memory_.another_string(b, memory_.string_size()));
+  const int order = left.compare(right);
+  cc_ = {.negative = order < 0, .zero = order == 0};
+  return {};
+}
+
+bool Evaluator::takes_branch(Opcode op) const {
+  const bool less = cc_.negative != cc_.overflow;
+  switch (op) {
+    case Opcode::Ba: return true;
+    case Opcode::Be: return cc_.zero;
+    case Opcode::Bne: return !cc_.zero;
+    case Opcode::Bg: return !cc_.zero && !less;
+    case Opcode::Bgu: return !cc_.carry && !cc_.zero;
+    case Opcode::Bge: return !less;
+    case Opcode::Bgeu: return !cc_.carry;
+    case Opcode::Bl: return less;
+    case Opcode::Blu: return cc_.carry;
+    case Opcode::Ble: return cc_.zero || less;
+    case Opcode::Bleu: return cc_.carry || cc_.zero;
+    default: return false;  // only branches are asked about
+  }
+}
+
+template <class T>
+Result<std::uint64_t, Fault> Evaluator::load(std::uint64_t at) {
+  T value{};
+  TRY(memory_.read(at, std::as_writable_bytes(std::span(&value, 1))));
+  return extend(value);
+}
+
+template <class T>
+Result<std::uint64_t, Fault> Evaluator::load_user(std::uint64_t at) {
+  T value{};
+  TRY(memory_.read_user(at, std::as_writable_bytes(std::span(&value, 1))));
+  return extend(value);
+}
+
+template <class T>
+Result<std::uint64_t, Fault> Evaluator::load_state(std::uint64_t at) {
+  if (!is_handle(at)) return raise(FaultKind::KernelPrivilege, at);
+  T value{};
+  TRY(memory_.read_state(at, std::as_writable_bytes(std::span(&value, 1))));
+  return extend(value);
+}
+
+template <class T>
+Result<void, Fault> Evaluator::store(std::uint64_t at, std::uint64_t value) {
+  if (at % sizeof(T) != 0) return raise(FaultKind::BadAlignment, at);
+  const auto out = TRY(memory_.writable(at, sizeof(T)));
+  const T narrow = static_cast<T>(value);
+  std::memcpy(out.data(), &narrow, sizeof narrow);
+  return {};
+}
+
+/// Strings are pushed by reference and read when they are used.
+Result<void, Fault> Evaluator::push(Insn in) {
+  if (tuple_depth_ == kTupleSlots) return raise(FaultKind::TupleOverflow);
+  const std::uint64_t size = regs_[in.r2()];
+  ValueKind kind = ValueKind::Integer;
+  if (in.op() == Opcode::Pushtr) {
+    if (static_cast<std::int64_t>(size) < 0) return raise(FaultKind::IllegalOperation);
+    const bool is_string = static_cast<TupleType>(in.r1()) == TupleType::String;
+    kind = is_string ? ValueKind::String : ValueKind::Bytes;
+  }
+  tuple_[tuple_depth_++] = {regs_[in.rd()], size, kind};
+  return {};
+}
+
+Result<std::uint64_t, Fault> Evaluator::zeroed_scratch(std::uint64_t size) {
+  const std::uint64_t handle = TRY(memory_.allocate(size));
+  std::ranges::fill(TRY(memory_.writable(handle, size)), std::byte{0});
+  return handle;
+}
+
+std::uint64_t Evaluator::constant_string(const Difo& difo, std::uint16_t index) const {
+  const auto found = constants_of_.find(&difo);
+  return make_handle(Arena::Constants, (found == constants_of_.end() ? 0 : found->second) + index);
+}
+
+Result<void, Fault> Evaluator::copy(std::uint64_t from, std::uint64_t size, std::uint64_t to) {
+  const auto out = TRY(memory_.writable(to, size));
+  return memory_.read(from, out);
+}
+
+Result<std::uint64_t, Fault> Evaluator::load_scalar(std::uint16_t id) {
+  if (id >= kFirstUserVariable) return variables_.load(VariableScope::Global, id);
+  return builtins_.load(id);
+}
+
+Result<std::uint64_t, Fault> Evaluator::load_element(VariableScope scope, std::uint16_t id,
+                                                     bool keyed) {
+  const std::uint64_t owner = scope == VariableScope::Thread ? TRY(builtins_.owner()) : 0;
+  return variables_.load_dynamic(scope, id, owner, keyed ? tuple() : std::span<TupleValue>());
+}
+
+Result<void, Fault> Evaluator::store_element(VariableScope scope, std::uint16_t id, bool keyed,
+                                             std::uint64_t value) {
+  const std::uint64_t owner = scope == VariableScope::Thread ? TRY(builtins_.owner()) : 0;
+  return variables_.store_dynamic(scope, id, owner, keyed ? tuple() : std::span<TupleValue>(),
+                                  value);
+}
+
+/// The verifier checked register numbers, indices, forward branches and the closing ret, so none
+/// of that is checked here.
+// NOLINTNEXTLINE(readability-function-size): one switch, so that the compiler checks it for holes.
+Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
+  const std::uint32_t* const text = difo.text.data();
+  for (std::size_t pc = 0;; ++pc) {
+    pc_ = pc;  // for a fault's report; the loop itself keeps to the local
+    const Insn in{text[pc]};
+    // Fields that are no registers are masked so that reading them as such is harmless.
+    const std::uint64_t a = regs_[in.r1() % kRegisters], b = regs_[in.r2() % kRegisters];
+    std::uint64_t& d = regs_[in.rd() % kRegisters];
+    switch (in.op()) {  // no default: -Wswitch names the opcode we forgot
+      case Opcode::Or: d = a | b; break;
+      case Opcode::Xor: d = a ^ b; break;
+      case Opcode::And: d = a & b; break;
+      case Opcode::Sll: d = a << (b & 63); break;
+      case Opcode::Srl: d = a >> (b & 63); break;
+      case Opcode::Sra:
+        d = static_cast<std::uint64_t>(static_cast<std::int64_t>(a) >> (b & 63));
+        break;
+      case Opcode::Sub: d = a - b; break;
+      case Opcode::Add: d = a + b; break;
+      case Opcode::Mul: d = a * b; break;
+      case Opcode::Sdiv: d = TRY(divide_signed(a, b)); break;
+      case Opcode::Udiv: d = TRY(divide(a, b)); break;
+      case Opcode::Srem: d = TRY(remainder_signed(a, b)); break;
+      case Opcode::Urem: d = TRY(remainder(a, b)); break;
+      case Opcode::Not: d = ~a; break;
+      case Opcode::Mov: d = a; break;
+      case Opcode::Cmp: compare(a, b); break;
+      case Opcode::Tst: compare(a, 0); break;
+      case Opcode::Scmp: TRY(compare_strings(a, b)); break;
+      case Opcode::Ba:
+      case Opcode::Be:
+      case Opcode::Bne:
+      case Opcode::Bg:
+      case Opcode::Bgu:
+      case Opcode::Bge:
+      case Opcode::Bgeu:
+      case Opcode::Bl:
+      case Opcode::Blu:
+      case Opcode::Ble:
+      case Opcode::Bleu:
+        if (takes_branch(in.op())) pc = in.label() - std::size_t{1};
+        break;
+      case Opcode::Ldsb: d = TRY(load<std::int8_t>(a)); break;
+      case Opcode::Ldsh: d = TRY(load<std::int16_t>(a)); break;
+      case Opcode::Ldsw: d = TRY(load<std::int32_t>(a)); break;
+      case Opcode::Ldub: d = TRY(load<std::uint8_t>(a)); break;
+      case Opcode::Lduh: d = TRY(load<std::uint16_t>(a)); break;
+      case Opcode::Lduw: d = TRY(load<std::uint32_t>(a)); break;
+      case Opcode::Ldx: d = TRY(load<std::uint64_t>(a)); break;
+      case Opcode::Uldsb: d = TRY(load_user<std::int8_t>(a)); break;
+      case Opcode::Uldsh: d = TRY(load_user<std::int16_t>(a)); break;
+      case Opcode::Uldsw: d = TRY(load_user<std::int32_t>(a)); break;
+      case Opcode::Uldub: d = TRY(load_user<std::uint8_t>(a)); break;
+      case Opcode::Ulduh: d = TRY(load_user<std::uint16_t>(a)); break;
+      case Opcode::Ulduw: d = TRY(load_user<std::uint32_t>(a)); break;
+      case Opcode::Uldx: d = TRY(load_user<std::uint64_t>(a)); break;
+      case Opcode::Rldsb: d = TRY(load_state<std::int8_t>(a)); break;
+      case Opcode::Rldsh: d = TRY(load_state<std::int16_t>(a)); break;
+      case Opcode::Rldsw: d = TRY(load_state<std::int32_t>(a)); break;
+      case Opcode::Rldub: d = TRY(load_state<std::uint8_t>(a)); break;
+      case Opcode::Rlduh: d = TRY(load_state<std::uint16_t>(a)); break;
+      case Opcode::Rlduw: d = TRY(load_state<std::uint32_t>(a)); break;
+      case Opcode::Rldx: d = TRY(load_state<std::uint64_t>(a)); break;
+      case Opcode::Stb: TRY(store<std::uint8_t>(d, a)); break;
+      case Opcode::Sth: TRY(store<std::uint16_t>(d, a)); break;
+      case Opcode::Stw: TRY(store<std::uint32_t>(d, a)); break;
+      case Opcode::Stx: TRY(store<std::uint64_t>(d, a)); break;
+      case Opcode::Ret: return d;
+      case Opcode::Nop: break;
+      case Opcode::Setx: d = difo.integers[in.index()]; break;
+      case Opcode::Sets: d = constant_string(difo, in.index()); break;
+      case Opcode::Ldga:
+        d = TRY(in.r1() == kArgsArray ? builtins_.argument(b)
+                                      : builtins_.machine_register(in.r1(), b));
+        break;
+      case Opcode::Ldgs: d = TRY(load_scalar(in.index())); break;
+      case Opcode::Stgs: TRY(variables_.store(VariableScope::Global, in.index(), d)); break;
+      case Opcode::Ldls: d = variables_.load(VariableScope::Clause, in.index()); break;
+      case Opcode::Stls: TRY(variables_.store(VariableScope::Clause, in.index(), d)); break;
+      case Opcode::Ldts: d = TRY(load_element(VariableScope::Thread, in.index(), false)); break;
+      case Opcode::Stts: TRY(store_element(VariableScope::Thread, in.index(), false, d)); break;
+      case Opcode::Ldgaa: d = TRY(load_element(VariableScope::Global, in.index(), true)); break;
+      case Opcode::Stgaa: TRY(store_element(VariableScope::Global, in.index(), true, d)); break;
+      case Opcode::Ldtaa: d = TRY(load_element(VariableScope::Thread, in.index(), true)); break;
+      case Opcode::Sttaa: TRY(store_element(VariableScope::Thread, in.index(), true, d)); break;
+      case Opcode::Pushtr:
+      case Opcode::Pushtv: TRY(push(in)); break;
+      case Opcode::Popts:
+        if (tuple_depth_ > 0) --tuple_depth_;
+        break;
+      case Opcode::Flushts: tuple_depth_ = 0; break;
+      case Opcode::Call:
+        d = TRY(subroutines_.call(static_cast<Subroutine>(in.index()), tuple()));
+        tuple_depth_ = 0;
+        break;
+      case Opcode::Allocs: d = TRY(zeroed_scratch(a)); break;
+      case Opcode::Copys: TRY(copy(a, b, d)); break;
+      case Opcode::Ldta:
+      case Opcode::Stga:
+      case Opcode::Xlate:
+      case Opcode::Xlarg: return raise(FaultKind::IllegalOperation);  // the verifier refuses them
+    }
+  }
+}
+
+}  // namespace ringside::dif

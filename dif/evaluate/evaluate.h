@@ -1,0 +1,85 @@
+// Runs DIF: one verified object at a time, in the firing that was begun. Every input is defined:
+// shifts are masked, division by zero is a fault, MIN / -1 is MIN; forward branches bound the time.
+// A plain switch (no computed goto until a profile asks).
+// Fire context: yes, but for the constructor.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "dif/evaluate/builtin_variables.h"
+#include "dif/evaluate/memory.h"
+#include "dif/evaluate/subroutines.h"
+#include "dif/evaluate/variables.h"
+#include "dif/program/insn.h"
+#include "dif/program/program.h"
+
+namespace ringside::dif {
+
+class Evaluator {
+ public:
+  /// For the objects of `program`, which the verifier accepted.
+  Evaluator(const Program& program, const EngineOptions& options);
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  void begin_firing(const ProbeIdentity& probe, const FireRecord& record,
+                    const GuestContext& guest);
+  /// Scratch memory is the caller's to begin anew (Memory::begin_clause()).
+  void begin_clause(EcbId ecb);
+  /// The object's value: a number, or an address that memory() can read. A fault's pc is the
+  /// instruction's offset in bytes.
+  Result<std::uint64_t, Fault> evaluate(const Difo& difo);
+
+  /// Where speculation() gets its ids.
+  void set_speculations(Speculations& speculations) { subroutines_.set_speculations(speculations); }
+
+  Memory& memory() { return memory_; }
+  Variables& variables() { return variables_; }
+  BuiltinVariables& builtins() { return builtins_; }
+
+ private:
+  /// What compare and test leave behind for the branches.
+  struct ConditionCodes {
+    bool negative = false, zero = false, overflow = false, carry = false;
+  };
+
+  Result<std::uint64_t, Fault> run(const Difo& difo);
+  bool takes_branch(Opcode op) const;
+  void compare(std::uint64_t a, std::uint64_t b);
+  Result<void, Fault> compare_strings(std::uint64_t a, std::uint64_t b);
+  template <class T>
+  Result<std::uint64_t, Fault> load(std::uint64_t at);
+  template <class T>
+  Result<std::uint64_t, Fault> load_user(std::uint64_t at);
+  template <class T>
+  Result<std::uint64_t, Fault> load_state(std::uint64_t at);
+  template <class T>
+  Result<void, Fault> store(std::uint64_t at, std::uint64_t value);
+  Result<void, Fault> push(Insn in);
+  std::uint64_t constant_string(const Difo& difo, std::uint16_t index) const;
+  Result<std::uint64_t, Fault> zeroed_scratch(std::uint64_t size);
+  Result<void, Fault> copy(std::uint64_t from, std::uint64_t size, std::uint64_t to);
+  Result<std::uint64_t, Fault> load_scalar(std::uint16_t id);
+  Result<std::uint64_t, Fault> load_element(VariableScope scope, std::uint16_t id, bool keyed);
+  Result<void, Fault> store_element(VariableScope scope, std::uint16_t id, bool keyed,
+                                    std::uint64_t value);
+  std::span<const TupleValue> tuple() const { return std::span(tuple_).first(tuple_depth_); }
+
+  /// Where each object's strings lie in constants_; so a pointer to one outlives the object's run.
+  std::unordered_map<const Difo*, std::uint32_t> constants_of_;
+  std::string constants_;
+  Memory memory_;
+  Variables variables_;
+  BuiltinVariables builtins_;
+  Subroutines subroutines_;
+  std::array<std::uint64_t, kRegisters> regs_{};
+  ConditionCodes cc_;
+  std::array<TupleValue, kTupleSlots> tuple_;
+  std::size_t tuple_depth_ = 0;
+  std::size_t pc_ = 0;
+};
+
+}  // namespace ringside::dif

@@ -1,0 +1,135 @@
+#include "dif/evaluate/memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ringside::dif {
+
+namespace {
+constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << 48) - 1;
+
+constexpr std::size_t round_up(std::size_t n) {
+  return (n + 7) & ~std::size_t{7};
+}
+}  // namespace
+
+Memory::Memory(const EngineOptions& options)
+    : scratch_(round_up(options.scratch_size)),
+      staging_(kStagedStrings * options.string_size),
+      string_size_(options.string_size) {
+  set_arena(Arena::Scratch, scratch_);
+}
+
+/// The D bytes from the handle to the end of its arena.
+Result<std::span<const std::byte>, Fault> Memory::state(std::uint64_t at) const {
+  const auto arena = static_cast<std::size_t>(at >> 48 & 0xff);
+  const std::uint64_t offset = at & kOffsetMask;
+  if (!is_handle(at) || arena >= kArenas) return raise(FaultKind::BadAddress, at);
+  const auto bytes = arena == index(Arena::Constants) ? std::as_bytes(std::span(constants_))
+                                                      : std::span<const std::byte>(arenas_[arena]);
+  if (offset >= bytes.size()) return raise(FaultKind::BadAddress, at);
+  return bytes.subspan(offset);
+}
+
+Result<void, Fault> Memory::read_state(std::uint64_t at, std::span<std::byte> out) const {
+  const auto bytes = TRY(state(at));
+  if (bytes.size() < out.size()) return raise(FaultKind::BadAddress, at + bytes.size());
+  if (out.empty()) return {};
+  // Both may lie in scratch (bcopy within it).
+  std::memmove(out.data(), bytes.data(), out.size());
+  return {};
+}
+
+Result<std::string_view, Fault> Memory::another_string(std::uint64_t at, std::size_t limit) {
+  const std::size_t most = std::min(limit, string_size_);
+  if (is_handle(at)) {
+    const auto bytes = TRY(state(at));
+    // SAFETY: char may alias; the length is bounded by the arena.
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                                std::min(bytes.size(), most));
+    return text.substr(0, text.find('\0'));
+  }
+  const std::size_t start = staged_;
+  // Never cut for want of room.
+  if (most > staging_.size() - start) return raise(FaultKind::NoScratch);
+  while (staged_ - start < most) {
+    const auto line = TRY(kernel_.line_from(at));
+    const std::size_t part = std::min(line.size(), most - (staged_ - start));
+    const void* nul = std::memchr(line.data(), 0, part);
+    const std::size_t length =
+        nul == nullptr ? part
+                       : static_cast<std::size_t>(static_cast<const std::byte*>(nul) - line.data());
+    std::memcpy(staging_.data() + staged_, line.data(), length);
+    staged_ += length;
+    at += length;
+    if (nul != nullptr) break;
+  }
+  return std::string_view(staging_.data() + start, staged_ - start);
+}
+
+Result<std::uint64_t, Fault> Memory::copy_user_string(std::uint64_t at, std::size_t limit) {
+  limit = std::min(limit, string_size_ + 1);
+  if (limit == 0) return new_string({});
+  const std::uint64_t handle = TRY(allocate(limit));
+  std::byte* const out = scratch_.data() + (handle & kOffsetMask);
+  std::size_t length = 0;
+  bool ended = false;
+  while (!ended && length < limit - 1) {
+    const auto line = TRY(user_.line_from(at + length));
+    for (std::size_t i = 0; i < line.size() && length < limit - 1 && !ended; ++i) {
+      ended = line[i] == std::byte{0};
+      if (!ended) out[length++] = line[i];
+    }
+  }
+  out[length] = std::byte{0};
+  scratch_used_ = (handle & kOffsetMask) + round_up(length + 1);  // gives back what was not needed
+  return handle;
+}
+
+bool Memory::is_open(std::uint64_t at, std::uint64_t size) const {
+  return std::ranges::any_of(opened_, [&](const Opened& element) {
+    return at >= element.handle && at - element.handle <= element.size &&
+           size <= element.size - (at - element.handle);
+  });
+}
+
+Result<std::span<std::byte>, Fault> Memory::writable(std::uint64_t at, std::uint64_t size) {
+  const auto arena = static_cast<Arena>(at >> 48 & 0xff);
+  const bool may =
+      is_handle(at) && (arena == Arena::Scratch || arena == Arena::Globals ||
+                        arena == Arena::Locals || (arena == Arena::Dynamic && is_open(at, size)));
+  if (!may) return raise(FaultKind::BadAddress, at);
+  const std::uint64_t offset = at & kOffsetMask;
+  const auto bytes = arenas_[index(arena)];
+  if (offset > bytes.size() || size > bytes.size() - offset) {
+    return raise(FaultKind::BadAddress, at);
+  }
+  return bytes.subspan(offset, size);
+}
+
+Result<std::span<std::byte>, Fault> Memory::scratch(std::uint64_t at, std::uint64_t size) {
+  const bool is_scratch = is_handle(at) && static_cast<Arena>(at >> 48 & 0xff) == Arena::Scratch;
+  if (!is_scratch) return raise(FaultKind::BadAddress, at);
+  return writable(at, size);
+}
+
+void Memory::give_back(std::uint64_t handle) {
+  scratch_used_ = static_cast<std::size_t>(handle & kOffsetMask);
+}
+
+Result<std::uint64_t, Fault> Memory::allocate(std::uint64_t size) {
+  if (size > scratch_.size() - scratch_used_) return raise(FaultKind::NoScratch);
+  const std::uint64_t handle = make_handle(Arena::Scratch, scratch_used_);
+  scratch_used_ += round_up(size);
+  return handle;
+}
+
+Result<std::uint64_t, Fault> Memory::new_string(std::string_view text) {
+  const std::uint64_t handle = TRY(allocate(text.size() + 1));
+  std::byte* const out = scratch_.data() + (handle & kOffsetMask);
+  std::ranges::copy(std::as_bytes(std::span(text)), out);
+  out[text.size()] = std::byte{0};
+  return handle;
+}
+
+}  // namespace ringside::dif

@@ -1,0 +1,136 @@
+// Every address that DIF may use: D's own state by handle, everything else in the guest.
+//
+// A handle is an address that no guest page table can map: its top byte is not canonical under
+// 48- or 57-bit paging. Below it lie the arena's number and an offset, both checked on every
+// access. So no host pointer is ever in a register, and arithmetic on a handle can at worst reach
+// other D data. A guest that forges one can at worst make a clause read D data.
+//
+//   63      56 55     48 47                 0
+//   | kHandle | arena   | offset             |
+//
+// Strings and by-reference values are looked at in place when they are D's, and staged by copy
+// when they are the guest's. Fire context: yes, but for the constructor and set_arena().
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "dif/evaluate/line_cache.h"
+#include "dif/program/options.h"
+#include "vmm/base/fault.h"
+#include "vmm/base/result.h"
+
+namespace ringside::dif {
+
+inline tl::unexpected<Fault> raise(FaultKind kind, std::uint64_t address = 0) {
+  return tl::unexpected<Fault>(Fault{kind, 0, address});
+}
+
+enum class Arena : std::uint8_t {
+  Constants,  // strings of the program
+  Scratch,    // alloca, copyin, results of string subroutines; of one clause
+  Globals,    // by-reference global variables
+  Locals,     // by-reference this-> variables
+  Dynamic,    // by-reference self-> variables and elements of associative arrays
+  Names,      // probeprov, probemod, probefunc, probename
+  Context,    // execname
+};
+inline constexpr std::size_t kArenas = 7;
+
+inline constexpr std::uint64_t kHandle = 0x4d;
+
+constexpr std::uint64_t make_handle(Arena arena, std::uint64_t offset) {
+  return kHandle << 56 | static_cast<std::uint64_t>(arena) << 48 | offset;
+}
+constexpr bool is_handle(std::uint64_t address) {
+  return address >> 56 == kHandle;
+}
+
+class Memory {
+ public:
+  explicit Memory(const EngineOptions& options);
+
+  void set_arena(Arena arena, std::span<std::byte> bytes) { arenas_[index(arena)] = bytes; }
+  /// Strings of the program; they must outlive this.
+  void set_constants(std::string_view strings) { constants_ = strings; }
+
+  void begin_firing(const GuestReader& kernel, const GuestReader& user) {
+    kernel_.begin(kernel);
+    user_.begin(user);
+    scratch_used_ = 0;
+    opened_ = {};
+  }
+  void begin_clause() { scratch_used_ = 0; }
+  /// For loops: how much scratch is in use, and back to that.
+  std::size_t scratch_used() const { return scratch_used_; }
+  void free_scratch(std::size_t used) { scratch_used_ = std::min(used, scratch_used_); }
+
+  /// D state or guest kernel memory.
+  Result<void, Fault> read(std::uint64_t at, std::span<std::byte> out) {
+    if (is_handle(at)) return read_state(at, out);
+    return kernel_.read(at, out);
+  }
+  Result<void, Fault> read_state(std::uint64_t at, std::span<std::byte> out) const;
+  Result<void, Fault> read_user(std::uint64_t at, std::span<std::byte> out) {
+    return user_.read(at, out);
+  }
+
+  /// The string at `at` without its NUL, at most `limit` bytes and strsize. Valid until the next
+  /// string() and, for D's own strings, until they are written.
+  Result<std::string_view, Fault> string(std::uint64_t at, std::size_t limit) {
+    release_staging();
+    return another_string(at, limit);
+  }
+  /// For who looks at several at once: what was answered since release_staging() stays valid. More
+  /// than kStagedStrings may find no room, which is a fault.
+  Result<std::string_view, Fault> another_string(std::uint64_t at, std::size_t limit);
+  static constexpr std::size_t kStagedStrings = 4;  // no subroutine looks at more at once
+  /// Forgets staged copies; called before each subroutine.
+  void release_staging() { staged_ = 0; }
+  /// Copies a user string with its NUL into fresh scratch; at most limit bytes with the NUL.
+  Result<std::uint64_t, Fault> copy_user_string(std::uint64_t at, std::size_t limit);
+
+  /// D memory that instructions may write: scratch, global and this-> storage, opened elements.
+  Result<std::span<std::byte>, Fault> writable(std::uint64_t at, std::uint64_t size);
+  /// Lets instructions write to an element of the Dynamic arena, whose other bytes hold the table
+  /// itself: until many more are opened, at most to the end of the firing.
+  void open(std::uint64_t handle, std::uint64_t size) {
+    opened_[next_opened_++ % opened_.size()] = {handle, size};
+  }
+  /// The same, of scratch only: where bcopy() and copyinto() may copy to.
+  Result<std::span<std::byte>, Fault> scratch(std::uint64_t at, std::uint64_t size);
+  /// 8-aligned scratch with unspecified D data in it; no room is a fault.
+  Result<std::uint64_t, Fault> allocate(std::uint64_t size);
+  /// A fresh copy of `text` with a NUL in scratch.
+  Result<std::uint64_t, Fault> new_string(std::string_view text);
+
+  /// Frees what allocate() answered with, and all that was allocated after it.
+  void give_back(std::uint64_t handle);
+
+  std::size_t string_size() const { return string_size_; }
+
+ private:
+  static constexpr std::size_t index(Arena arena) { return static_cast<std::size_t>(arena); }
+  Result<std::span<const std::byte>, Fault> state(std::uint64_t at) const;
+  bool is_open(std::uint64_t at, std::uint64_t size) const;
+
+  std::array<std::span<std::byte>, kArenas> arenas_;
+  std::string_view constants_;
+  LineCache kernel_, user_;
+  std::vector<std::byte> scratch_;
+  std::size_t scratch_used_ = 0;
+  struct Opened {
+    std::uint64_t handle = 0, size = 0;
+  };
+  std::array<Opened, 16> opened_;  // more than a clause's statement can have in its registers
+  std::size_t next_opened_ = 0;
+  std::vector<char> staging_;
+  std::size_t staged_ = 0;
+  std::size_t string_size_;
+};
+
+}  // namespace ringside::dif

@@ -1,0 +1,145 @@
+// The subroutines about strings. Positions that strchr, strrchr and strstr answer with lie in the
+// original string, wherever that is.
+#include <algorithm>
+
+#include "dif/evaluate/subroutines.h"
+
+namespace ringside::dif {
+
+namespace {
+
+/// A position or length that D gives: far beyond any string is as good as infinite, and its
+/// arithmetic cannot overflow.
+std::int64_t position(std::uint64_t value) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 32;
+  return std::clamp(static_cast<std::int64_t>(value), -kFar, kFar);
+}
+
+std::uint64_t int_result(std::size_t at) {
+  return at == std::string_view::npos ? static_cast<std::uint64_t>(-1) : at;
+}
+
+}  // namespace
+
+Result<std::uint64_t, Fault> Subroutines::strlen(Arguments a) {
+  return TRY(text(a[0])).size();
+}
+
+Result<std::uint64_t, Fault> Subroutines::strjoin(Arguments a) {
+  const std::string_view left = TRY(text(a[0]));
+  const std::string_view right = TRY(text(a[1]));
+  const std::size_t most = memory_.string_size();
+  const std::size_t size = std::min(left.size() + right.size(), most);
+  const std::uint64_t handle = TRY(memory_.allocate(size + 1));
+  const auto out = TRY(memory_.writable(handle, size + 1));
+  const auto first = std::as_bytes(std::span(left)), second = std::as_bytes(std::span(right));
+  const auto end = std::ranges::copy(first, out.begin()).out;
+  std::ranges::copy(second.first(size - first.size()), end);
+  out[size] = std::byte{0};
+  return handle;
+}
+
+Result<std::uint64_t, Fault> Subroutines::strchr(Arguments a) {
+  const std::string_view s = TRY(text(a[0]));
+  const char c = static_cast<char>(a[1].value);
+  const std::size_t at = c == '\0' ? s.size() : s.find(c);
+  return at == s.npos ? 0 : a[0].value + at;
+}
+
+Result<std::uint64_t, Fault> Subroutines::strrchr(Arguments a) {
+  const std::string_view s = TRY(text(a[0]));
+  const char c = static_cast<char>(a[1].value);
+  const std::size_t at = c == '\0' ? s.size() : s.rfind(c);
+  return at == s.npos ? 0 : a[0].value + at;
+}
+
+Result<std::uint64_t, Fault> Subroutines::strstr(Arguments a) {
+  const std::string_view s = TRY(text(a[0]));
+  const std::size_t at = s.find(TRY(text(a[1])));
+  return at == s.npos ? 0 : a[0].value + at;
+}
+
+/// strtok(s, d) copies s, so that nothing that s points at can change it; strtok(NULL, d) goes on
+/// at the delimiter that ended the token, which may be none of the next call's.
+Result<std::uint64_t, Fault> Subroutines::strtok(Arguments a) {
+  if (a[0].value != 0) {
+    const std::string_view whole = TRY(text(a[0]));
+    std::ranges::copy(whole, token_text_.begin());
+    token_rest_ = {token_text_.data(), whole.size()};
+  }
+  if (token_rest_.data() == nullptr) return 0;
+  const std::string_view delimiters = TRY(text(a[1]));
+  const std::size_t first = token_rest_.find_first_not_of(delimiters);
+  if (first == token_rest_.npos) {
+    token_rest_ = {};
+    return 0;
+  }
+  const std::size_t end =
+      std::min(token_rest_.find_first_of(delimiters, first), token_rest_.size());
+  const std::string_view token = token_rest_.substr(first, end - first);
+  token_rest_.remove_prefix(end);
+  return answer(token);
+}
+
+/// A negative index counts from the end; a negative length leaves that many bytes off the end.
+Result<std::uint64_t, Fault> Subroutines::substr(Arguments a) {
+  const std::string_view s = TRY(text(a[0]));
+  const auto length = static_cast<std::int64_t>(s.size());
+  std::int64_t from = position(a[1].value);
+  std::int64_t count = a.size() > 2 ? position(a[2].value) : length;
+  if (from < 0) {
+    from += length;
+    // What lies before the string is cut off, as long as something of the string is left.
+    const bool reaches = a.size() <= 2 || count + from > 0;
+    if (from < 0 && reaches) {
+      count = a.size() > 2 ? count + from : count;
+      from = 0;
+    }
+  }
+  if (from < 0 || from >= length) return answer({});
+  if (count < 0) count += length - from;
+  if (count <= 0) return answer({});
+  return answer(s.substr(static_cast<std::size_t>(from), static_cast<std::size_t>(count)));
+}
+
+Result<std::uint64_t, Fault> Subroutines::index(Arguments a) {
+  const std::string_view s = TRY(text(a[0]));
+  const std::string_view wanted = TRY(text(a[1]));
+  const std::int64_t from = a.size() > 2 ? std::max<std::int64_t>(position(a[2].value), 0) : 0;
+  if (wanted.empty()) return std::min(static_cast<std::size_t>(from), s.size());
+  return int_result(s.find(wanted, static_cast<std::size_t>(from)));
+}
+
+Result<std::uint64_t, Fault> Subroutines::rindex(Arguments a) {
+  const std::string_view s = TRY(text(a[0]));
+  const std::string_view wanted = TRY(text(a[1]));
+  if (a.size() < 3) return int_result(s.rfind(wanted));
+  const std::int64_t from = position(a[2].value);
+  if (from < 0) return int_result(wanted.empty() ? 0 : s.npos);
+  return int_result(s.rfind(wanted, static_cast<std::size_t>(from)));
+}
+
+/// toupper and tolower: flips the case of the ASCII letters first..last.
+Result<std::uint64_t, Fault> Subroutines::change_case(Arguments a, char first, char last) {
+  const std::string_view s = TRY(text(a[0]));
+  const std::uint64_t handle = TRY(memory_.new_string(s));
+  for (std::byte& byte : TRY(memory_.writable(handle, s.size()))) {
+    const char c = static_cast<char>(byte);
+    if (c >= first && c <= last) byte ^= std::byte{'a' ^ 'A'};
+  }
+  return handle;
+}
+
+/// FreeBSD's: size - 1 bytes of memory as one string, with `c` where a NUL would end it.
+Result<std::uint64_t, Fault> Subroutines::memstr(Arguments a) {
+  const std::uint64_t size = std::min<std::uint64_t>(a[2].value, memory_.string_size() + 1);
+  if (size == 0) return answer({});
+  const std::uint64_t handle = TRY(memory_.allocate(size));
+  const auto out = TRY(memory_.scratch(handle, size));
+  TRY(memory_.read(a[0].value, out.first(size - 1)));
+  std::ranges::replace(out, std::byte{0}, static_cast<std::byte>(a[1].value));
+  out.back() = std::byte{0};
+  return handle;
+}
+
+}  // namespace ringside::dif

@@ -1,0 +1,119 @@
+// Built-in variables and subroutines by name and by number: what the compiler needs to type and
+// emit them, the verifier to check them and the listing to name them. Their work is done in
+// builtin_variables.cc and subroutines.cc. The table is builtin.def.
+//
+// Calls: arguments are pushed in order with pushtr (strings: TupleType::String) or pushtv
+// (integers and pointers), then `call id, rd`, which empties the tuple stack.
+// Fire context: yes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace ringside::dif {
+
+/// Array built-ins, for ldga. args[n] has the type that the probe says; arg0..arg9 are Builtin.
+/// regs[] are the registers at the probe, uregs[] those of the process; both are indexed by
+/// RegisterIndex and hold uint64_t.
+inline constexpr std::uint8_t kArgsArray = 0x00, kRegsArray = 0x01, kUregsArray = 0x02;
+inline constexpr unsigned kMaxProbeArguments = 10;
+
+/// regs[], uregs[]: the order of amd64's register set as the System V ABI supplement of Solaris
+/// publishes it (REG_R15 = 0 ... REG_GSBASE = 27). What a trap does not keep cannot be read.
+enum class RegisterIndex : std::uint8_t {
+  R15,
+  R14,
+  R13,
+  R12,
+  R11,
+  R10,
+  R9,
+  R8,
+  Rdi,
+  Rsi,
+  Rbp,
+  Rbx,
+  Rdx,
+  Rcx,
+  Rax,
+  Trapno,
+  Err,
+  Rip,
+  Cs,
+  Rfl,
+  Rsp,
+  Ss,
+  Fs,
+  Gs,
+  Es,
+  Ds,
+  Fsbase,
+  Gsbase,
+};
+
+/// Scalar built-ins, for ldgs.
+enum class Builtin : std::uint16_t {
+#define DIF_BUILTIN(name, id, text, type) name = id,
+#include "dif/program/builtin.def"
+};
+
+enum class Subroutine : std::uint16_t {
+#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, reason) name = id,
+#include "dif/program/builtin.def"
+};
+/// From here on the numbers are ours.
+inline constexpr std::uint16_t kFirstPrivateSubroutine = 0x80;
+inline constexpr std::size_t kPublishedSubroutines = 49;  // 0..48, without gaps
+
+enum class BuiltinType : std::uint8_t {
+  Void,
+  Signed32,
+  Signed64,
+  Unsigned16,
+  Unsigned32,
+  Unsigned64,
+  Pointer,  // an address in guest kernel memory, or in D's scratch where a subroutine made it
+  String,
+};
+
+enum class ArgumentKind : std::uint8_t { None, Integer, Pointer, String };
+enum class SubroutineStatus : std::uint8_t { Works, Missing };
+
+struct BuiltinInfo {
+  Builtin id;
+  std::string_view name;
+  BuiltinType type;
+};
+
+struct SubroutineInfo {
+  Subroutine id;
+  std::string_view name;
+  BuiltinType result;
+  std::uint8_t least, most;  // how many arguments
+  std::array<ArgumentKind, 3> arguments;
+  SubroutineStatus status;
+  /// Missing: why, as what follows "NAME() " in a message.
+  std::string_view reason;
+};
+
+/// args, regs, uregs: arrays that ldga reads. What args holds depends on the probe, the elements of
+/// the others are uint64_t.
+struct BuiltinArrayInfo {
+  std::uint8_t id;
+  std::string_view name;
+};
+std::optional<BuiltinArrayInfo> find_builtin_array(std::string_view name);
+std::optional<BuiltinArrayInfo> find_builtin_array(std::uint8_t id);
+
+std::optional<BuiltinInfo> find_builtin(std::string_view name);
+/// Why a variable that other systems' dtrace has does not exist here, as what follows its name in a
+/// message; empty for any other name.
+std::string_view absent_builtin(std::string_view name);
+std::optional<BuiltinInfo> find_builtin(std::uint16_t id);
+std::optional<SubroutineInfo> find_subroutine(std::string_view name);
+std::optional<SubroutineInfo> find_subroutine(std::uint16_t id);
+const SubroutineInfo& subroutine_info(Subroutine which);
+
+}  // namespace ringside::dif

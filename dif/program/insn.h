@@ -1,0 +1,102 @@
+// One DIF instruction word: its opcode, its fields, and how to make one. Used by the compiler (to
+// emit), the verifier, the evaluator and the listing. Checks nothing: that is the verifier's work.
+// Layout (published DIF version 2), from bit 31 down:
+//   op 8 | r1 8 | r2 8 | rd 8          most
+//   op 8 | label 24                    branches; the label is an instruction index, not an offset
+//   op 8 | index 16 | rd 8             setx, sets, scalar and associative variables, call
+//   op 8 | variable 8 | r2 8 | rd 8    ldga: the array in r1's place, the index in register r2
+//   op 8 | type 8 | r2 8 | rd 8        pushtr, pushtv: type in r1's place, size in register r2
+// Fire context: yes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace ringside::dif {
+
+enum class Opcode : std::uint8_t {
+#define DIF_OP(name, number, text, form) name = number,
+#include "dif/program/opcodes.def"
+#undef DIF_OP
+};
+
+/// Where an instruction's operands lie. Fields that a form does not name must be zero.
+enum class Form : std::uint8_t {
+  Rrr,            // r1, r2, rd
+  Rr,             // r1, rd
+  Compare,        // r1, r2
+  Test,           // r1
+  Branch,         // label
+  Load,           // [r1], rd
+  Store,          // r1, [rd]
+  Copy,           // [r1], size r2, [rd]
+  Return,         // rd
+  None,           // nothing
+  SetInteger,     // index, rd
+  SetString,      // index, rd
+  LoadArray,      // variable, r2, rd
+  StoreArray,     // variable, r2, rd
+  LoadVariable,   // index, rd
+  StoreVariable,  // index, rd
+  Push,           // type, size r2, value rd
+  Call,           // index, rd
+  Translate,      // index, rd
+};
+
+/// What pushtr and pushtv say of the value they push.
+enum class TupleType : std::uint8_t {
+  Value = 0,   // pushtv: 64 bits (r2 is r0); pushtr: r2 bytes by reference
+  String = 1,  // pushtr only: NUL-terminated, at most strsize bytes (r2 is r0)
+};
+
+struct Insn {
+  std::uint32_t word = 0;
+
+  constexpr Opcode op() const { return static_cast<Opcode>(word >> 24); }
+  constexpr std::uint8_t r1() const { return static_cast<std::uint8_t>(word >> 16); }
+  constexpr std::uint8_t r2() const { return static_cast<std::uint8_t>(word >> 8); }
+  constexpr std::uint8_t rd() const { return static_cast<std::uint8_t>(word); }
+  constexpr std::uint32_t label() const { return word & 0xff'ffff; }
+  constexpr std::uint16_t index() const { return static_cast<std::uint16_t>(word >> 8); }
+};
+static_assert(sizeof(Insn) == 4);
+
+/// op r1, r2, rd; also compare, test, loads, stores, copys, ret, nop: unused fields stay 0.
+constexpr std::uint32_t encode(Opcode op, unsigned r1 = 0, unsigned r2 = 0, unsigned rd = 0) {
+  return static_cast<std::uint32_t>(op) << 24 | (r1 & 0xff) << 16 | (r2 & 0xff) << 8 | (rd & 0xff);
+}
+/// setx, sets, ld/st of variables, call.
+constexpr std::uint32_t encode_indexed(Opcode op, unsigned index, unsigned rd) {
+  return static_cast<std::uint32_t>(op) << 24 | (index & 0xffff) << 8 | (rd & 0xff);
+}
+constexpr std::uint32_t encode_branch(Opcode op, std::uint32_t label) {
+  return static_cast<std::uint32_t>(op) << 24 | (label & 0xff'ffff);
+}
+/// pushtr, pushtv. `size` and `value` are registers.
+constexpr std::uint32_t encode_push(Opcode op, TupleType type, unsigned size, unsigned value) {
+  return encode(op, static_cast<unsigned>(type), size, value);
+}
+constexpr std::uint32_t encode_return(unsigned rd) {
+  return encode(Opcode::Ret, 0, 0, rd);
+}
+
+struct OpcodeInfo {
+  Opcode op;
+  std::string_view text;
+  Form form;
+};
+
+/// Empty for a number that is no opcode.
+constexpr std::optional<OpcodeInfo> opcode_info(std::uint8_t number) {
+  switch (number) {
+#define DIF_OP(name, no, text, form) \
+  case no:                           \
+    return OpcodeInfo{Opcode::name, text, Form::form};
+#include "dif/program/opcodes.def"
+#undef DIF_OP
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace ringside::dif

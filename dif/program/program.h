@@ -1,0 +1,235 @@
+// What the D compiler produces and the engine runs: clauses with their DIF objects, and the
+// tables they refer to. Plain data: no guest, no files, no D syntax.
+// Sources: the published DIF instruction set and DIFO parts (see dif/program/opcodes.def).
+// Fire context: read only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dif/program/probe_description.h"
+#include "dif/program/stability.h"
+#include "vmm/base/result.h"
+
+namespace ringside::dif {
+
+/// How a value that DIF returns, or that a variable holds, is stored and printed.
+enum class ValueKind : std::uint8_t {
+  Integer,  // 1, 2, 4 or 8 bytes by value
+  String,   // by reference, at most strsize bytes; NUL-terminated where it is shorter
+  Bytes,    // `size` bytes by reference (a struct, an array, copyin's result)
+  Void,
+  // What the guest's code addresses become. The object's value is the address where it has one
+  // (sym, mod, usym, umod, uaddr); stacks have no code: the engine asks the firing's context.
+  KernelStack,   // size / 8 frames, innermost first, each 8 bytes; unused ones are 0
+  UserStack,     // the process id, then size / 8 - 1 frames, likewise
+  KernelSymbol,  // 8 bytes, an address: sym(), func()
+  KernelModule,  // 8 bytes, an address: mod()
+  UserSymbol,    // 16 bytes: process id, address: usym(), ufunc()
+  UserModule,    // 16 bytes: umod()
+  UserAddress,   // 16 bytes: uaddr()
+};
+
+/// Addresses of a process's code, behind its id.
+constexpr bool is_user_code(ValueKind kind) {
+  return kind == ValueKind::UserStack || kind == ValueKind::UserSymbol ||
+         kind == ValueKind::UserModule || kind == ValueKind::UserAddress;
+}
+
+struct ValueType {
+  ValueKind kind = ValueKind::Integer;
+  bool is_signed = true;   // Integer
+  std::uint32_t size = 8;  // bytes; for String 0, meaning strsize
+  bool operator==(const ValueType&) const = default;
+};
+
+enum class VariableScope : std::uint8_t { Global, Thread, Clause };
+enum class VariableKind : std::uint8_t { Scalar, Associative };
+
+/// One D variable, as the vartab of every DIFO that uses it lists it. Scopes have separate ids.
+struct Variable {
+  std::uint16_t id = 0;  // user variables start at kFirstUserVariable
+  VariableScope scope = VariableScope::Global;
+  VariableKind kind = VariableKind::Scalar;
+  ValueType type;
+  std::string name;  // for listings and messages
+  bool operator==(const Variable&) const = default;
+};
+
+inline constexpr std::uint16_t kFirstUserVariable = 0x500;
+inline constexpr unsigned kRegisters = 8;   // r0 always reads 0
+inline constexpr unsigned kTupleSlots = 8;  // keys of one associative array or arguments of a call
+
+/// A DIF object: one expression's code with its constant tables.
+struct Difo {
+  std::vector<std::uint32_t> text;      // instruction words; the last is ret
+  std::vector<std::uint64_t> integers;  // setx
+  std::string strings;                  // sets: NUL-terminated strings by offset; [0] is NUL
+  std::vector<Variable> variables;      // every user variable that the text names
+  ValueType result;
+  bool destructive = false;  // set by the verifier's rules: copyout, stga...
+  bool operator==(const Difo&) const = default;
+};
+
+enum class ActionKind : std::uint16_t {
+  Trace,      // arguments[0]
+  Printf,     // format; arguments
+  Printa,     // format (may be empty); aggregations
+  Tracemem,   // arguments[0] is the address, argument the size
+  Exit,       // arguments[0]
+  Aggregate,  // aggregation; arguments are the keys, then the value (count() has none)
+  Clear,      // aggregations[0]
+  Trunc,  // aggregations[0]; how many to keep (signed): arguments[0], argument, or without: none
+  Normalize,        // aggregations[0]; arguments[0] the factor
+  Denormalize,      // aggregations[0]
+  Evaluate,         // evaluate arguments[0] for its side effects (an assignment); records nothing
+  Setopt,           // format is the option name; text the value
+  TracememDynamic,  // arguments[0] is the address, [1] how many bytes, at most `argument`
+  Print,            // arguments[0]; shape: its type. Structs and arrays travel as Bytes
+  Ftruncate,
+  Freopen,  // format; arguments: the file's name. Destructive
+  System,   // format; arguments: the command. Destructive
+  // Speculations: the rest of the clause goes to speculation arguments[0]'s buffer; and what
+  // becomes of one.
+  Speculate,
+  Commit,
+  Discard,
+  // Destructive, executed by the fire thread.
+  Stop,        // the process that fired
+  Raise,       // arguments[0]: the signal
+  Breakpoint,  // the machine stops
+  Panic,       // the guest panics
+  Chill,       // arguments[0]: ns that the vCPU waits
+};
+
+enum class AggregateFunction : std::uint8_t {
+  Count,
+  Min,
+  Max,
+  Avg,
+  Sum,
+  Stddev,
+  Quantize,
+  Lquantize,
+  Llquantize,
+};
+
+/// One aggregation variable: @name[keys] = function(...). Its keys' types are part of its identity.
+struct Aggregation {
+  std::string name;  // without '@'; empty for the anonymous aggregation
+  AggregateFunction function = AggregateFunction::Count;
+  std::vector<ValueType> keys;
+  std::uint64_t parameters = 0;  // lquantize, llquantize: packed (aggregate_function.h)
+  bool operator==(const Aggregation&) const = default;
+};
+
+/// One type as the consumer needs it to print values that outlive the compiler: print(), typed
+/// structured output. A flat graph: `element` and Member::shape are indices into Program::shapes.
+struct TypeShape {
+  enum class Kind : std::uint8_t {
+    Void,
+    Integer,
+    Float,
+    Pointer,  // element: what it points at
+    Array,    // element, count
+    Struct,   // members
+    Union,    // members
+    Enum,     // enumerators
+    String,
+    Function,
+  };
+  struct Member {
+    std::string name;  // empty: an anonymous struct or union
+    std::uint32_t shape = 0;
+    std::uint32_t bit_offset = 0;
+    std::uint32_t bit_width = 0;  // 0: not a bit-field
+    bool operator==(const Member&) const = default;
+  };
+  Kind kind = Kind::Void;
+  std::string name;  // as C spells it: "struct task_struct *", "unsigned int [4]"
+  std::uint64_t size = 0;
+  bool is_signed = false, is_char = false;
+  std::uint32_t element = 0, count = 0;
+  std::vector<Member> members;
+  std::vector<std::pair<std::string, std::int64_t>> enumerators;
+  bool operator==(const TypeShape&) const = default;
+};
+
+struct Action {
+  ActionKind kind = ActionKind::Trace;
+  std::vector<Difo> arguments;  // evaluated left to right
+  std::string format;           // Printf, Printa: checked against the arguments; Setopt's name
+  std::string text;             // Setopt's value; what is empty may be an argument
+  std::vector<std::uint32_t> aggregations;  // indices into Program::aggregations
+  std::uint64_t argument = 0;
+  bool has_argument = false;
+  bool quantize_increment = false;  // Aggregate: the last argument is the increment
+  /// Types of the arguments for the consumer, indices into Program::shapes; empty where none are
+  /// known. Print has one.
+  std::vector<std::uint32_t> shapes;
+  bool operator==(const Action&) const = default;
+};
+
+/// The bounded loop. When a clause with `repeat` has run and its predicate held, the firing goes on
+/// at the clause `first` (its own index or a lower one, of the same probes), at most `limit` times
+/// since the firing came to the loop. DIF itself stays free of backward branches; the verifier
+/// checks that loops nest properly and that the product of nested limits is at most kMostTrips.
+struct Repeat {
+  std::uint32_t first = 0;
+  std::uint32_t limit = 0;
+  bool operator==(const Repeat&) const = default;
+};
+inline constexpr std::uint64_t kMostTrips = 1 << 20;
+
+/// One clause: probe descriptions, predicate, actions. No actions: dtrace's default action.
+struct Clause {
+  std::vector<ProbeDescription> probes;
+  std::optional<Difo> predicate;
+  std::vector<Action> actions;
+  std::optional<Repeat> repeat;
+  /// A further part of the source clause that the clause before is of (if, loops): what that one
+  /// made in scratch memory stays.
+  bool continues = false;
+  std::string source_name;  // for messages
+  int line = 0;
+  Attributes description_attributes, statement_attributes;
+  bool operator==(const Clause&) const = default;
+};
+
+/// What a program contains of one part of the guest's kernel, and so where it can run. The compiler
+/// says which part and what; who saves the program adds what that part is told by
+/// (vmm/linux/kernel_identity.h).
+struct KernelNeed {
+  std::string module;      // "vmlinux" or a module's name
+  bool types = false;      // offsets and sizes of its structures, its enumerators, its prototypes
+  bool addresses = false;  // of its symbols, in one boot
+  std::string release;     // of the kernel: "6.1.0-56-cloud-amd64"
+  std::string build;
+  std::uint64_t types_hash = 0, place = 0;
+  bool operator==(const KernelNeed&) const = default;
+};
+
+struct Program {
+  std::vector<Clause> clauses;
+  std::vector<Aggregation> aggregations;
+  std::vector<TypeShape> shapes;
+  std::map<std::string, std::string> options;  // from #pragma D option; the value may be empty
+  std::vector<KernelNeed> needs;               // empty: it runs with any kernel, and without one
+  bool operator==(const Program&) const = default;
+};
+
+template <class Visit>
+void for_each_difo(const Program& program, Visit visit) {
+  for (const Clause& clause : program.clauses) {
+    if (clause.predicate) visit(*clause.predicate);
+    for (const Action& action : clause.actions) {
+      for (const Difo& difo : action.arguments) visit(difo);
+    }
+  }
+}
+
+}  // namespace ringside::dif

@@ -1,0 +1,28 @@
+// Where the values that a clause records lie in its record.
+// Fire context: no (computed once when a clause is enabled).
+#pragma once
+
+#include <vector>
+
+#include "dif/engine/engine.h"
+#include "dif/engine/record_buffer.h"
+#include "dif/program/program.h"
+
+namespace ringside::dif {
+
+/// Which buffer a clause's record goes to.
+enum class RecordKind : std::uint8_t {
+  None,         // all that it does is aggregate, assign or act: it leaves no record
+  Principal,    // of the vCPU
+  Speculative,  // that speculate() chooses
+};
+
+struct RecordLayout {
+  std::vector<RecordField> fields;  // in the order of actions and their arguments
+  RecordShape shape;
+  RecordKind kind = RecordKind::Principal;
+};
+
+RecordLayout layout_record(const Clause& clause, std::uint32_t string_size);
+
+}  // namespace ringside::dif

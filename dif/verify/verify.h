@@ -1,0 +1,41 @@
+// The verifier: the only way to a VerifiedProgram, whatever the source of the DIF.
+// Its rules stand at the heads of verify.cc (objects) and verify_program.cc. Fire context: no.
+#pragma once
+
+#include <string_view>
+
+#include "dif/program/program.h"
+#include "vmm/base/result.h"
+
+namespace ringside::dif {
+
+/// Holding one is the proof that every DIFO in it passed the rules; the engine takes nothing else.
+class VerifiedProgram {
+ public:
+  const Program& program() const { return program_; }
+
+ private:
+  friend Result<VerifiedProgram> verify_program(Program program);
+  explicit VerifiedProgram(Program program) : program_(std::move(program)) {}
+  Program program_;
+};
+
+/// Checks every DIFO; sets its `destructive` bit. The error names clause, action and instruction.
+Result<VerifiedProgram> verify_program(Program program);
+/// The rules for one object.
+Result<void> verify_difo(const Difo& difo);
+/// A value of the type can be kept or recorded: its size is one that its kind has, `most` bytes at
+/// the most. `what` is what the error calls it.
+Result<void> check_value_type(const ValueType& type, std::uint32_t most, std::string_view what);
+/// True when running the object can change the guest: it calls copyout() or copyoutstr().
+bool changes_the_guest(const Difo& difo);
+/// True when an action needs -w: for itself, or for an object of its arguments.
+bool is_destructive(const Action& action);
+/// True when a program does anything that needs -w: a destructive object or action.
+bool is_destructive(const Program& program);
+
+inline constexpr std::size_t kMostClauses = 16 << 10;
+inline constexpr std::size_t kMostActions = 16 << 10;       // of one clause
+inline constexpr std::uint32_t kMostRecordBytes = 1 << 20;  // of one recorded value
+
+}  // namespace ringside::dif

@@ -1,0 +1,368 @@
+// The rules for a whole program: variables mean the same in every object, aggregations exist and
+// their parameters make sense, actions have the arguments that the engine and the consumer take
+// from them, a speculation is chosen once and before anything is recorded, loops nest and end, and
+// a value of each shape that is printed can be walked in bounded time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "dif/engine/aggregate_function.h"
+#include "dif/evaluate/variables.h"
+#include "dif/program/action_kind.h"
+#include "dif/program/format.h"
+#include "dif/program/options.h"
+#include "dif/verify/verify.h"
+#include "dif/verify/verify_shapes.h"
+
+namespace ringside::dif {
+
+namespace {
+
+constexpr std::size_t kMostColumns = 16 << 20;        // of one format: its text is made in memory
+constexpr std::uint64_t kMostClauseBytes = 1u << 31;  // of one record, whose offsets are 32 bits
+
+template <class... Args>
+tl::unexpected<Error> invalid(fmt::format_string<Args...> text, Args&&... args) {
+  return fail(ErrorCode::Invalid, fmt::format(text, std::forward<Args>(args)...));
+}
+
+Result<void> expect_arguments(const Action& action, std::size_t wanted) {
+  if (action.arguments.size() == wanted) return {};
+  return invalid("{} arguments where {} are needed", action.arguments.size(), wanted);
+}
+
+Result<void> expect_aggregation(const Action& action) {
+  if (action.aggregations.size() == 1) return {};
+  return invalid("{} aggregations where one is needed", action.aggregations.size());
+}
+
+/// As many arguments as the format takes from the firing. No format prints none of them.
+Result<void> check_format(const Action& action) {
+  if (action.format.empty()) return {};
+  const auto conversions = parse_format(action.format);
+  if (!conversions) return tl::unexpected(conversions.error());
+  std::size_t wanted = 0, columns = 0;
+  for (const Conversion& conversion : *conversions) {
+    columns += static_cast<std::size_t>(conversion.width.value_or(0)) +
+               static_cast<std::size_t>(conversion.precision.value_or(0));
+    if (conversion.kind == 0 || conversion.takes_aggregation) continue;
+    wanted += 1u + conversion.star_width + conversion.star_precision;
+  }
+  if (columns > kMostColumns) {
+    return fail(ErrorCode::Limit,
+                fmt::format("a format is wider than {} columns in total", kMostColumns));
+  }
+  return expect_arguments(action, wanted);
+}
+
+Result<void> check_aggregate(const Action& action, const Program& program) {
+  TRY(expect_aggregation(action));
+  const Aggregation& aggregation = program.aggregations[action.aggregations[0]];
+  const bool has_value = aggregation.function != AggregateFunction::Count;
+  TRY(expect_arguments(
+      action, aggregation.keys.size() + (has_value ? 1 : 0) + (action.quantize_increment ? 1 : 0)));
+  for (std::size_t i = 0; i < aggregation.keys.size(); ++i) {
+    const ValueType& given = action.arguments[i].result;
+    const ValueType& key = aggregation.keys[i];
+    if (given.kind != key.kind || given.size != key.size) {
+      return invalid("key {} has another type than its aggregation's", i);
+    }
+  }
+  for (std::size_t i = aggregation.keys.size(); i < action.arguments.size(); ++i) {
+    if (action.arguments[i].result.kind != ValueKind::Integer) {
+      return invalid("the value of an aggregation is no number");
+    }
+  }
+  return {};
+}
+
+/// Several aggregations are printed side by side, joined on their keys.
+Result<void> check_printa(const Action& action, const Program& program) {
+  if (action.aggregations.empty()) return invalid("printa() without an aggregation");
+  const auto& keys = program.aggregations[action.aggregations[0]].keys;
+  for (const std::uint32_t index : action.aggregations) {
+    if (program.aggregations[index].keys.size() != keys.size()) {
+      return invalid("printa() of aggregations whose keys differ");
+    }
+  }
+  return expect_arguments(action, 0);
+}
+
+Result<void> check_tracemem(const Action& action, std::size_t arguments) {
+  if (action.argument == 0 || action.argument > kMostRecordBytes) {
+    return invalid("tracemem() of no possible size");
+  }
+  return expect_arguments(action, arguments);
+}
+
+Result<void> check_print(const Action& action, const Program& program) {
+  TRY(expect_arguments(action, 1));
+  if (action.shapes.size() != 1) return invalid("print() of a value without a type");
+  const TypeShape& shape = program.shapes[action.shapes[0]];
+  const ValueType& value = action.arguments[0].result;
+  if (is_aggregate_shape(shape.kind) && value.kind != ValueKind::String &&
+      (value.kind != ValueKind::Bytes || shape.size > value.size)) {
+    return invalid("print() of {} bytes as '{}'", value.size, shape.name);
+  }
+  return {};
+}
+
+/// Name and value are constants or computed, the name first: at least one string gives the name.
+Result<void> check_setopt(const Action& action) {
+  const bool computes_name = action.format.empty();
+  const std::size_t computed = action.arguments.size();
+  if (computes_name && computed == 0) return invalid("setopt() of no option");
+  const std::size_t most = (computes_name ? 1 : 0) + (action.text.empty() ? 1 : 0);
+  if (computed > most) return invalid("setopt() has {} arguments too many", computed - most);
+  for (const Difo& difo : action.arguments) {
+    if (difo.result.kind != ValueKind::String) return invalid("setopt() of what is no string");
+  }
+  return {};
+}
+
+Result<void> check_arguments(const Action& action, const Program& program) {
+  switch (action.kind) {  // no default: -Wswitch names the action we forgot
+    case ActionKind::Trace:
+    case ActionKind::Exit:
+    case ActionKind::Evaluate:
+    case ActionKind::Speculate:
+    case ActionKind::Commit:
+    case ActionKind::Discard:
+    case ActionKind::Raise:
+    case ActionKind::Chill: return expect_arguments(action, 1);
+    case ActionKind::Stop:
+    case ActionKind::Breakpoint:
+    case ActionKind::Panic:
+    case ActionKind::Ftruncate: return expect_arguments(action, 0);
+    case ActionKind::Tracemem: return check_tracemem(action, 1);
+    case ActionKind::TracememDynamic: return check_tracemem(action, 2);
+    case ActionKind::Print: return check_print(action, program);
+    case ActionKind::Aggregate: return check_aggregate(action, program);
+    case ActionKind::Trunc:
+      TRY(expect_aggregation(action));
+      return expect_arguments(action, action.arguments.empty() ? 0 : 1);
+    case ActionKind::Clear:
+    case ActionKind::Denormalize:
+      TRY(expect_aggregation(action));
+      return expect_arguments(action, 0);
+    case ActionKind::Normalize: TRY(expect_aggregation(action)); return expect_arguments(action, 1);
+    case ActionKind::Printa: return check_printa(action, program);
+    case ActionKind::Setopt: return check_setopt(action);
+    case ActionKind::Printf:
+    case ActionKind::Freopen:
+    case ActionKind::System: return check_format(action);
+  }
+  return invalid("there is no action {}", static_cast<unsigned>(action.kind));
+}
+
+Result<void> check_action(const Action& action, const Program& program) {
+  for (const std::uint32_t aggregation : action.aggregations) {
+    if (aggregation >= program.aggregations.size()) {
+      return invalid("there is no aggregation {}", aggregation);
+    }
+  }
+  for (const std::uint32_t shape : action.shapes) {
+    if (shape >= program.shapes.size()) return invalid("there is no shape {}", shape);
+  }
+  return check_arguments(action, program);
+}
+
+/// Whether speculate() may not follow: these have put something where records go.
+bool fills_the_record(ActionKind kind) {
+  return records_data(kind) || kind == ActionKind::Aggregate || kind == ActionKind::Commit;
+}
+
+/// What the rest of a clause does goes to one speculation, chosen before anything is recorded.
+Result<void> check_speculation(const Clause& clause) {
+  bool records = false, chosen = false;
+  for (const Action& action : clause.actions) {
+    if (action.kind == ActionKind::Speculate) {
+      if (chosen) return invalid("speculate() after speculate()");
+      if (records) return invalid("speculate() after data was recorded");
+      chosen = true;
+    } else {
+      records = records || fills_the_record(action.kind);
+    }
+  }
+  return {};
+}
+
+/// No record of the clause is longer, whatever strsize is.
+std::uint64_t most_recorded_bytes(const Clause& clause) {
+  constexpr std::uint64_t kAlignment = 8;
+  std::uint64_t bytes = 0;
+  for (const Action& action : clause.actions) {
+    const bool dump = dumps_memory(action.kind);
+    for (const Difo& difo : action.arguments) {
+      const bool known = difo.result.kind != ValueKind::String;
+      bytes += kAlignment + (dump    ? std::max<std::uint64_t>(action.argument, 8)
+                             : known ? difo.result.size
+                                     : kMostRecordBytes);
+    }
+  }
+  return bytes;
+}
+
+/// A variable means the same wherever it is declared, because all objects share its storage.
+class VariableTable {
+ public:
+  Result<void> add(const Difo& difo) {
+    for (const Variable& variable : difo.variables) {
+      const auto [at, fresh] = known_.emplace(std::pair(variable.scope, variable.id), variable);
+      if (!fresh && (at->second.kind != variable.kind || at->second.type != variable.type)) {
+        return invalid("variable '{}' changes its type", variable.name);
+      }
+    }
+    return {};
+  }
+
+ private:
+  std::map<std::pair<VariableScope, std::uint16_t>, Variable> known_;
+};
+
+/// They are looked up and shown.
+Result<void> check_needs(const Program& program) {
+  constexpr std::size_t kMostNeeds = 4096, kLongest = 256;
+  const auto shows = [](const std::string& text) {
+    return text.size() <= kLongest &&
+           std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f; });
+  };
+  if (program.needs.size() > kMostNeeds) return invalid("there are too many needs of the kernel");
+  for (const KernelNeed& need : program.needs) {
+    if (!shows(need.module) || !shows(need.release) || !shows(need.build)) {
+      return invalid("a need of the kernel has no such name");
+    }
+  }
+  return {};
+}
+
+Result<void> in_context(Result<void> result, std::size_t clause, std::string_view where) {
+  if (result) return result;
+  return fail(result.error().code,
+              fmt::format("DIF of clause {}, {}: {}", clause + 1, where, result.error().message));
+}
+
+Result<void> check_clause(Clause& clause, std::size_t number, const Program& program,
+                          VariableTable& variables) {
+  const auto check = [&](Difo& difo) -> Result<void> {
+    TRY(verify_difo(difo));
+    difo.destructive = changes_the_guest(difo);
+    return variables.add(difo);
+  };
+  if (clause.actions.size() > kMostActions) {
+    return fail(ErrorCode::Limit, fmt::format("clause {} has too many actions", number + 1));
+  }
+  if (clause.predicate) TRY(in_context(check(*clause.predicate), number, "predicate"));
+  for (std::size_t i = 0; i < clause.actions.size(); ++i) {
+    Action& action = clause.actions[i];
+    const std::string where = fmt::format("action {}", i + 1);
+    for (Difo& difo : action.arguments) TRY(in_context(check(difo), number, where));
+    TRY(in_context(check_action(action, program), number, where));
+  }
+  TRY(in_context(check_speculation(clause), number, "actions"));
+  if (most_recorded_bytes(clause) > kMostClauseBytes) {
+    return fail(ErrorCode::Limit, fmt::format("clause {} records more than fits", number + 1));
+  }
+  return {};
+}
+
+/// A loop that was seen whole: clauses first..last, and how often at most one of them runs in it.
+struct Loop {
+  std::size_t first = 0, last = 0;
+  std::uint64_t trips = 0;
+};
+
+/// `open` holds the loops so far that no other one contains, in order. The new one swallows those
+/// inside it. From `alike` on, all clauses up to this one have the same probes.
+Result<void> check_loop(const Repeat& repeat, std::size_t alike, std::size_t last,
+                        std::vector<Loop>& open) {
+  if (repeat.first > last) return invalid("clause {} repeats from a later one", last + 1);
+  if (repeat.limit == 0) return invalid("the loop of clause {} has no limit", last + 1);
+  if (repeat.first < alike) {
+    return invalid("the loop of clause {} spans clauses of other probes", last + 1);
+  }
+  std::uint64_t inner = 1;
+  while (!open.empty() && open.back().last >= repeat.first) {
+    if (open.back().first < repeat.first) {
+      return invalid("the loop of clause {} overlaps that of clause {}", last + 1,
+                     open.back().last + 1);
+    }
+    inner = std::max(inner, open.back().trips);
+    open.pop_back();
+  }
+  if (repeat.limit > kMostTrips / inner) {
+    return fail(ErrorCode::Limit, fmt::format("the loop of clause {} may run more than {} times",
+                                              last + 1, kMostTrips));
+  }
+  open.push_back({repeat.first, last, inner * repeat.limit});
+  return {};
+}
+
+}  // namespace
+
+bool is_destructive(const Action& action) {
+  switch (action.kind) {  // no default: -Wswitch names the action we forgot
+    case ActionKind::Freopen:
+    case ActionKind::System:
+    case ActionKind::Stop:
+    case ActionKind::Raise:
+    case ActionKind::Breakpoint:
+    case ActionKind::Panic:
+    case ActionKind::Chill: return true;
+    case ActionKind::Trace:
+    case ActionKind::Printf:
+    case ActionKind::Printa:
+    case ActionKind::Tracemem:
+    case ActionKind::Exit:
+    case ActionKind::Aggregate:
+    case ActionKind::Clear:
+    case ActionKind::Trunc:
+    case ActionKind::Normalize:
+    case ActionKind::Denormalize:
+    case ActionKind::Evaluate:
+    case ActionKind::Setopt:
+    case ActionKind::TracememDynamic:
+    case ActionKind::Print:
+    case ActionKind::Ftruncate:
+    case ActionKind::Speculate:
+    case ActionKind::Commit:
+    case ActionKind::Discard: break;
+  }
+  return std::ranges::any_of(action.arguments, changes_the_guest);
+}
+
+bool is_destructive(const Program& program) {
+  return std::ranges::any_of(program.clauses, [](const Clause& clause) {
+    if (clause.predicate && changes_the_guest(*clause.predicate)) return true;
+    return std::ranges::any_of(clause.actions,
+                               [](const Action& action) { return is_destructive(action); });
+  });
+}
+
+Result<VerifiedProgram> verify_program(Program program) {
+  if (program.clauses.size() > kMostClauses) {
+    return fail(ErrorCode::Limit, fmt::format("there are more than {} clauses", kMostClauses));
+  }
+  for (const Aggregation& aggregation : program.aggregations) {
+    TRY(check_aggregation(aggregation));
+    for (const ValueType& key : aggregation.keys) {
+      TRY(check_value_type(key, kMostRecordBytes, "a key of @" + aggregation.name));
+    }
+  }
+  TRY(verify_shapes(program));
+  VariableTable variables;
+  std::vector<Loop> loops;
+  std::size_t alike = 0;
+  for (std::size_t i = 0; i < program.clauses.size(); ++i) {
+    Clause& clause = program.clauses[i];
+    TRY(check_clause(clause, i, program, variables));
+    if (i > 0 && clause.probes != program.clauses[i - 1].probes) alike = i;
+    if (clause.repeat) TRY(check_loop(*clause.repeat, alike, i, loops));
+  }
+  TRY(check_needs(program));
+  TRY(check_storage(program, EngineOptions().string_size));
+  return VerifiedProgram(std::move(program));
+}
+
+}  // namespace ringside::dif

@@ -1,0 +1,57 @@
+// ProbePoints and TracepointFinder over breakpoints that need no guest code (vmm/vcpu_exits.h): for
+// a kernel that is traced from its first instruction, and for kernels that are no Linux. Knows when
+// each may stand: a Linux rewrites parts of its text while it boots, and frees its init text later.
+// Used by the boot side. Does not: set breakpoints.
+// Fire context: armed_at() yes; everything else no.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "providers/fire/binding.h"
+#include "providers/fire/dispatch.h"
+#include "providers/tracepoint/address_index.h"
+#include "vmm/linux/file_kernel.h"
+
+namespace ringside::providers {
+
+class BootPoints final : public ProbePoints, public TracepointFinder {
+ public:
+  explicit BootPoints(const guest_linux::FileKernel& kernel) : kernel_(kernel) {}
+  /// Where bind() leads to; before the first bind().
+  void set_dispatcher(TrapDispatcher* dispatcher) { dispatcher_ = dispatcher; }
+
+  /// Refuses text in which the guest cannot take an exception, which it must on hosts whose KVM
+  /// does not see int3, and text that the kernel patches again and again.
+  Result<void> check(GuestVirt at, Policy policy) const override;
+  Result<void> bind(GuestVirt at, Policy policy, const Binding& binding) override;
+  /// Other kernels have no ftrace: their functions begin where they begin.
+  bool needs_ftrace_site() const override { return kernel_.is_linux(); }
+  std::optional<TracepointId> armed_at(GuestVirt address) const override {
+    const auto id = index_.find(address);
+    return id ? std::optional(TracepointId{*id}) : std::nullopt;
+  }
+
+  struct Point {
+    GuestVirt address;
+    bool patched_at_boot = false;  // not before the kernel has rewritten its text
+    bool is_init = false;          // not after the kernel has freed it
+  };
+  bool is_linux() const { return kernel_.is_linux(); }
+  /// In the order of binding.
+  const std::vector<Point>& points() const { return points_; }
+  /// A place in the function to notice that it is called, before anything of it ran; empty when
+  /// this kernel does not have the function.
+  std::optional<GuestVirt> marker(std::string_view function) const;
+
+ private:
+  bool is_patched_at_boot(GuestVirt at) const;
+
+  const guest_linux::FileKernel& kernel_;
+  TrapDispatcher* dispatcher_ = nullptr;
+  std::vector<Point> points_;  // by TracepointId
+  AddressIndex index_;
+};
+
+}  // namespace ringside::providers

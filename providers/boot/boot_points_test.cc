@@ -1,0 +1,93 @@
+#include "providers/boot/boot_points.h"
+
+#include <gtest/gtest.h>
+
+#include "providers/boot/fake_file_kernel.h"
+
+namespace ringside::providers {
+namespace {
+
+using Policy = ProbePoints::Policy;
+
+constexpr std::uint64_t kNop = FakeFileKernel::kNop;
+
+class BootPointsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    first_ = kernel_.function("first");
+    second_ = kernel_.function("second");
+    kernel_.seal();
+    points_.set_dispatcher(&dispatcher_);
+  }
+  static GuestVirt entry(GuestVirt function) { return GuestVirt(function.raw() + kNop); }
+  Result<void> check(GuestVirt at) const { return points_.check(at, Policy::Normal); }
+  std::string refusal(GuestVirt at) const {
+    const auto done = check(at);
+    return done ? "" : done.error().message;
+  }
+
+  FakeMemory memory_;
+  FakeFileKernel kernel_{memory_};
+  LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  BootPoints points_{kernel_};
+  TrapDispatcher dispatcher_{points_, kernel_, context_, 2};
+  GuestVirt first_{0}, second_{0};
+};
+
+TEST_F(BootPointsTest, StandOnText) {
+  EXPECT_TRUE(check(entry(first_)));
+  EXPECT_NE(refusal(kernel_address(kTask)).find("not in the kernel's text"), std::string::npos);
+}
+
+TEST_F(BootPointsTest, DoNotStandWhereNoExceptionCanBeTaken) {
+  kernel_.forbidden = {{first_, second_}};
+
+  EXPECT_NE(refusal(entry(first_)).find("cannot take a breakpoint"), std::string::npos);
+  EXPECT_TRUE(check(entry(second_)));
+}
+
+TEST_F(BootPointsTest, DoNotStandOnAnyByteThatTheKernelPatchesForEver) {
+  // The entry's instruction has five bytes; its last one is patched.
+  kernel_.patched = {{GuestVirt(first_.raw() + kNop + 4), 2, "static call"}};
+
+  EXPECT_NE(refusal(entry(first_)).find("static call, which the kernel patches"),
+            std::string::npos);
+  EXPECT_TRUE(check(first_)) << "the nop before it";
+}
+
+TEST_F(BootPointsTest, KnowWhenEachMayStand) {
+  kernel_.boot_patches = {{{entry(second_), 3, "alternative"}}};
+  kernel_.init = {{first_, second_}};
+
+  ASSERT_TRUE(points_.bind(entry(second_), Policy::Normal, {dif::ProbeId{7}}));
+  ASSERT_TRUE(points_.bind(entry(first_), Policy::Normal, {dif::ProbeId{8}}));
+  ASSERT_TRUE(points_.bind(entry(second_), Policy::Normal, {dif::ProbeId{9}}));
+
+  const auto& points = points_.points();
+  ASSERT_EQ(points.size(), 2u) << "one place, however many probes";
+  EXPECT_EQ(points[0].address, entry(second_));
+  EXPECT_TRUE(points[0].patched_at_boot && !points[0].is_init);
+  EXPECT_TRUE(!points[1].patched_at_boot && points[1].is_init);
+  EXPECT_TRUE(points_.armed_at(entry(first_)));
+  EXPECT_FALSE(points_.armed_at(first_));
+}
+
+TEST_F(BootPointsTest, WaitForEveryPatchWhereNoneIsKnown) {
+  kernel_.boot_patches = std::nullopt;
+
+  ASSERT_TRUE(points_.bind(entry(first_), Policy::Normal, {dif::ProbeId{7}}));
+
+  EXPECT_TRUE(points_.points()[0].patched_at_boot);
+  EXPECT_FALSE(points_.marker("second"));
+}
+
+TEST_F(BootPointsTest, MarkAFunctionBehindItsFtraceSite) {
+  EXPECT_EQ(points_.marker("second"), entry(second_));
+  EXPECT_FALSE(points_.marker("third"));
+
+  kernel_.boot_patches = {{{entry(second_), 1, "lock prefix"}}};
+  EXPECT_FALSE(points_.marker("second")) << "its byte will be rewritten";
+}
+
+}  // namespace
+}  // namespace ringside::providers

@@ -1,0 +1,137 @@
+// In this file, top to bottom: set-up, start and stop, breakpoints.
+#include "providers/boot/boot_side.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "providers/fbt.h"
+#include "providers/syscall_provider.h"
+#include "vmm/paging.h"
+
+namespace ringside::providers {
+
+BootSide::BootSide(vmm::Machine& machine, guest_linux::FileKernel& kernel)
+    : machine_(machine),
+      kernel_(kernel),
+      pt_regs_(find_pt_regs(kernel.types())),
+      vcpus_(std::max(1U, machine.vcpu_count())),
+      points_(kernel),
+      trap_context_(machine.memory(), kernel, pt_regs_),
+      sample_context_(machine.memory(), kernel, pt_regs_),
+      event_context_(machine.memory(), kernel, pt_regs_),
+      host_reader_(machine.memory(), kernel.table()),
+      dispatcher_(points_, kernel, trap_context_, vcpus_) {
+  points_.set_dispatcher(&dispatcher_);
+  for (LinuxContext* context : {&trap_context_, &sample_context_, &event_context_}) {
+    context->follow_vcpus();
+  }
+}
+
+BootSide::~BootSide() {
+  disarm();
+}
+
+void BootSide::add_providers(Registry& registry) {
+  if (kernel_.is_linux()) {
+    registry.add(std::make_unique<SyscallProvider>(kernel_.text(), kernel_, points_, pt_regs_));
+  }
+  registry.add(std::make_unique<FbtProvider>(kernel_.text(), kernel_, points_));
+}
+
+void BootSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) {
+  dispatcher_.seal(sink, clock);
+  if (stacks) {
+    stack_tables_ = guest_linux::StackTables::load(kernel_.text(), kernel_);
+    for (LinuxContext* context : {&trap_context_, &sample_context_, &event_context_}) {
+      context->set_stack_tables(&*stack_tables_);
+    }
+  }
+  parts.kernel = &host_reader_;
+  parts.first_task = first_task(kernel_);
+  parts.look_again = [this] { host_reader_.set_table(kernel_.table_in(machine_.memory())); };
+  parts.gates.push_back(&dispatcher_);
+}
+
+Result<void> BootSide::arm() {
+  plan_.emplace(points_.points(), BootPlan::find_markers(points_));
+  if (auto text = plan_->notice()) notice(std::move(*text));
+  vmm::VcpuExits::LoadedAt loaded_at;
+  if (!kernel_.is_linux()) loaded_at = [this](GuestVirt at) { return kernel_.loaded_at(at); };
+  setter_ = std::make_unique<BreakpointSetter>(machine_, *machine_.exits(), std::move(loaded_at));
+  const BootPlan::Step step = plan_->start();
+  auto done = setter_->set(step.wanted);
+  const bool wanted = done.has_value();
+  if (!done && step.instead) done = setter_->set(*step.instead);
+  plan_->made(step, wanted);
+  return done;
+}
+
+void BootSide::disarm() {
+  if (!setter_) return;
+  setter_.reset();
+  auto paused = vmm::PausedMachine::pause(machine_);
+  if (!paused) return;  // gone, and the breakpoints with it
+  if (const auto done = machine_.exits()->set_breakpoints(*paused, {}, {}); !done) {
+    notice(done.error().message);
+  }
+}
+
+void BootSide::on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) {
+  if (points_.armed_at(address)) fire(vcpu, address);
+  if (dispatcher_.is_open() && setter_) advance(vcpu, address);
+}
+
+void BootSide::fire(vmm::StoppedVcpu& vcpu, GuestVirt address) {
+  vmm::Trap trap;
+  trap.address = address;
+  trap.tsc = vcpu.guest_tsc();
+  trap.registers = vcpu.registers();
+  trap.percpu_base = GuestVirt(trap.registers.gs_base);
+  const auto known = kernel_.cpu_of(trap.percpu_base);
+  const std::uint32_t cpu = known && *known < vcpus_ ? *known : vcpu.index();
+  if (cpu < vcpus_) dispatcher_.on_stop(trap, cpu);
+}
+
+void BootSide::advance(vmm::StoppedVcpu& vcpu, GuestVirt address) {
+  const bool asks = plan_->asks_system_state();
+  const auto step =
+      plan_->at(address, asks ? system_state(vcpu.registers()) : std::optional<std::uint32_t>());
+  if (!step) return;
+  if (asks || step->moment == BootPlan::Moment::Patched) learn_cpus(vcpu.registers());
+  auto done = setter_->set(step->wanted);
+  const bool wanted = done.has_value();
+  if (!done && step->instead) {
+    // Too early on this host is no news while there is a later moment.
+    if (step->moment != BootPlan::Moment::Mapped) notice(done.error().message);
+    done = setter_->set(*step->instead);
+  } else if (!done && !told_) {
+    told_ = true;  // the next hits try again, and would say the same
+    notice(done.error().message);
+  }
+  plan_->made(*step, wanted);
+}
+
+std::optional<std::uint32_t> BootSide::system_state(const Registers& registers) const {
+  const guest_linux::Symbol* const variable = kernel_.symbols().find("system_state");
+  if (variable == nullptr) return std::nullopt;
+  const vmm::PageTableReader live(machine_.memory(), vmm::page_table_of(registers));
+  const auto state = load<std::uint32_t>(live, variable->address);
+  return state ? std::optional(*state) : std::nullopt;
+}
+
+void BootSide::learn_cpus(const Registers& registers) {
+  const vmm::PageTableReader live(machine_.memory(), vmm::page_table_of(registers));
+  kernel_.learn_cpus(live);
+}
+
+void BootSide::notice(std::string text) {
+  const std::lock_guard lock(notices_lock_);
+  notices_.push_back(std::move(text));
+}
+
+std::vector<std::string> BootSide::take_notices() {
+  const std::lock_guard lock(notices_lock_);
+  return std::exchange(notices_, {});
+}
+
+}  // namespace ringside::providers

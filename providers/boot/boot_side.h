@@ -1,0 +1,74 @@
+// The kernel's side of a machine that is traced from its first instruction: the kernel is known
+// from its file, its probes are breakpoints that need no guest code, and they fire on the vCPUs'
+// threads. A firing's CPU is the vCPU's index until the kernel has numbered its CPUs.
+// Used by the tracer alone. Threads: the session's, but for on_breakpoint() (vCPUs', under the fire
+// lock). Does not: make or release the machine.
+// Fire context: no; the firing in on_breakpoint() begins its own.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "providers/boot/boot_plan.h"
+#include "providers/boot/boot_points.h"
+#include "providers/boot/breakpoint_setter.h"
+#include "providers/context/linux_context.h"
+#include "providers/fire/dispatch.h"
+#include "providers/kernel_side.h"
+#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/stacks/orc.h"
+#include "vmm/machine.h"
+
+namespace ringside::providers {
+
+class BootSide final : public KernelSide, public BreakpointSink {
+ public:
+  /// `machine` has exits() and was made with MachineConfig::hold.
+  BootSide(vmm::Machine& machine, guest_linux::FileKernel& kernel);
+  ~BootSide() override;
+  BootSide(const BootSide&) = delete;
+  BootSide& operator=(const BootSide&) = delete;
+
+  void add_providers(Registry& registry) override;
+  LinuxInside inside_samples() override { return {kernel_, sample_context_}; }
+  LinuxInside inside_events() override { return {kernel_, event_context_}; }
+  std::optional<std::uint32_t> tsc_khz() const override { return std::nullopt; }
+
+  void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) override;
+  BreakpointSink* breakpoints() override { return this; }
+  Result<void> arm() override;
+  void disarm() override;
+  void retire() override {}
+  std::uint64_t lost_firings() const override { return 0; }
+  std::vector<std::string> take_notices() override;
+
+  void on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) override;
+
+ private:
+  void fire(vmm::StoppedVcpu& vcpu, GuestVirt address);
+  void advance(vmm::StoppedVcpu& vcpu, GuestVirt address);
+  std::optional<std::uint32_t> system_state(const Registers& registers) const;
+  void learn_cpus(const Registers& registers);
+  void notice(std::string text);
+
+  vmm::Machine& machine_;
+  guest_linux::FileKernel& kernel_;
+  const PtRegsLayout pt_regs_;
+  const unsigned vcpus_;
+  BootPoints points_;
+  LinuxContext trap_context_, sample_context_, event_context_;
+  vmm::PageTableReader host_reader_;
+  std::optional<guest_linux::StackTables> stack_tables_;  // only if needed
+  TrapDispatcher dispatcher_;
+  std::optional<BootPlan> plan_;  // under the fire lock, once armed
+  bool told_ = false;             // why not all breakpoints of another kernel stand
+  // While armed. The vCPUs' while the dispatcher is open, then the session's, which takes it away.
+  std::unique_ptr<BreakpointSetter> setter_;
+  std::mutex notices_lock_;  // between vCPUs and the session
+  std::vector<std::string> notices_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,52 @@
+// A vCPU of a guest of which nothing is known but its registers: a kernel for teaching, or Linux
+// before it has set up its CPUs. Memory is what the vCPU itself sees, through its own page table
+// or, without paging, as it is; stacks are followed by frame pointers. There are no processes:
+// every identity is 0 and execname is empty. Does not: read memory of a vCPU in 32-bit paging (a
+// fault). Fire context: yes.
+#pragma once
+
+#include "dif/engine/fire_record.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::providers {
+
+class BareContext final : public dif::GuestContext {
+ public:
+  explicit BareContext(const vmm::GuestMemory& memory) : memory_(memory) {}
+  BareContext(const BareContext&) = delete;
+  BareContext& operator=(const BareContext&) = delete;
+
+  /// A new firing moment.
+  void begin(const Registers& registers);
+
+  Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override;
+  Result<std::size_t, Fault> execname(std::span<char>) const override { return 0; }
+  Result<std::uint64_t, Fault> argument(unsigned) const override { return 0; }
+  const GuestReader& kernel() const override { return memory_; }
+  const GuestReader& user() const override { return memory_; }
+  const Registers* registers() const override { return &registers_; }
+  Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override;
+  Result<std::size_t, Fault> user_stack(std::span<std::uint64_t> frames) const override;
+
+ private:
+  /// Memory as the vCPU sees it.
+  class Memory final : public GuestReader {
+   public:
+    explicit Memory(const vmm::GuestMemory& memory) : physical_(memory), paged_(memory, {}) {}
+    void set(const Registers& registers);
+    Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override;
+
+   private:
+    enum class Paging : std::uint8_t { Off, Long, Other };
+    const vmm::GuestMemory& physical_;
+    vmm::PageTableReader paged_;
+    Paging paging_ = Paging::Off;
+  };
+  /// The innermost frames of whoever runs: kernel or user.
+  std::size_t stack(std::span<std::uint64_t> frames) const;
+
+  Memory memory_;
+  Registers registers_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,30 @@
+// Which Linux CPU a vCPU is, from its registers: where the per-cpu base lies depends on swapgs, not
+// on the mode alone. Used wherever the host looks at a vCPU that did not trap in the shim.
+// Registers are the guest's: hostile. Fire context: yes.
+#pragma once
+
+#include <cstdint>
+
+#include "vmm/arch/x86_64/registers.h"
+#include "vmm/base/address.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+struct CpuPlace {
+  std::uint32_t cpu = 0;     // below `vcpus`
+  GuestVirt percpu_base{0};  // 0: nobody knows; the kernel has not set it up yet
+};
+
+/// Where neither GS base is a CPU's own, the vCPU is taken for the CPU of its index.
+inline CpuPlace locate_cpu(const guest_linux::Kernel& kernel, const Registers& registers,
+                           unsigned vcpu, unsigned vcpus) {
+  for (const std::uint64_t base : {registers.gs_base, registers.kernel_gs_base}) {
+    const auto cpu = kernel.cpu_of(GuestVirt(base));
+    if (cpu && *cpu < vcpus) return {*cpu, GuestVirt(base)};
+  }
+  const auto bases = kernel.percpu_bases();
+  return {vcpu, GuestVirt(vcpu < bases.size() ? bases[vcpu] : 0)};
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,54 @@
+// The GuestContext of a firing that the host makes while a guest runs on: BEGIN, END, tick. No
+// thread of the guest is interrupted, so identity is the tracer's own. Kernel memory can be read;
+// curthread is the kernel's first thread, which always is, so that what leads on from it can be
+// read. Fire context: yes.
+#pragma once
+
+#include <algorithm>
+
+#include "dif/engine/fire_record.h"
+#include "providers/context/host_ancestors.h"
+
+namespace ringside::providers {
+
+class HostContext final : public dif::GuestContext {
+ public:
+  /// `kernel` must outlive it; null: there is no guest, and every read faults. `first_task` is the
+  /// guest's init_task, 0 where it is unknown.
+  HostContext(const GuestReader* kernel, GuestVirt first_task)
+      : identity_(&dif::no_guest_context()),
+        kernel_(kernel != nullptr ? kernel : &identity_->kernel()),
+        first_task_(first_task),
+        ancestors_(host_ancestors()) {}
+
+  /// A new firing: by how many ns a timer is late, 0 where none is due.
+  void select(std::uint64_t late) { late_ = late; }
+
+  Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override {
+    if (which == dif::ContextVariable::Curthread) return first_task_.raw();
+    return identity_->variable(which);
+  }
+  Result<std::size_t, Fault> execname(std::span<char> out) const override {
+    return identity_->execname(out);
+  }
+  /// arg0 and arg1 are a sample's kernel and user pc: of no CPU, 0. arg2 is how late it is.
+  Result<std::uint64_t, Fault> argument(unsigned n) const override {
+    if (n == 2) return late_;
+    return identity_->argument(n);
+  }
+  Result<bool, Fault> progeny_of(std::int64_t pid) const override {
+    return std::ranges::find(ancestors_, pid) != ancestors_.end();
+  }
+  const GuestReader& kernel() const override { return *kernel_; }
+  const GuestReader& user() const override { return identity_->user(); }
+  const Registers* registers() const override { return nullptr; }
+
+ private:
+  const dif::GuestContext* identity_;
+  const GuestReader* kernel_;
+  GuestVirt first_task_;
+  std::vector<pid_t> ancestors_;  // with the tracer itself
+  std::uint64_t late_ = 0;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,192 @@
+// In this file, top to bottom: pt_regs, the firing moment, identity, arguments. Stacks and what is
+// done to processes: linux_stacks.cc.
+#include "providers/context/linux_context.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "vmm/paging.h"
+
+namespace ringside::providers {
+namespace {
+
+constexpr std::uint64_t kPhysicalMask = 0x000f'ffff'ffff'f000;  // a root's bits in CR3
+constexpr std::size_t kCommSize = 16;                           // TASK_COMM_LEN
+constexpr std::size_t kDeepestStack = 256;                      // frames that are counted
+
+/// A register by its number in an instruction's encoding.
+std::uint64_t by_number(const Registers& r, std::uint8_t number) {
+  const std::uint64_t all[] = {r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi,
+                               r.r8,  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15};
+  return all[number & 15];
+}
+
+}  // namespace
+
+PtRegsLayout find_pt_regs(const TypeGraph& types) {
+  PtRegsLayout layout{{112, 104, 96, 56, 72, 64}, 80, 120};
+  const auto regs = types.find(TypeKind::Struct, "pt_regs");
+  if (!regs) return layout;
+  const auto take = [&](std::string_view name, std::uint32_t& offset) {
+    const auto member = types.find_member(*regs, name);
+    if (member) offset = static_cast<std::uint32_t>(member->bit_offset / 8);
+  };
+  constexpr std::string_view kArguments[] = {"di", "si", "dx", "r10", "r8", "r9"};
+  for (std::size_t n = 0; n < layout.arguments.size(); ++n) {
+    take(kArguments[n], layout.arguments[n]);
+  }
+  take("ax", layout.ax);
+  take("orig_ax", layout.orig_ax);
+  return layout;
+}
+
+GuestVirt first_task(const guest_linux::Kernel& kernel) {
+  const guest_linux::Symbol* symbol = kernel.symbols().find("init_task", "vmlinux");
+  return symbol != nullptr ? symbol->address : GuestVirt(0);
+}
+
+LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
+                           const PtRegsLayout& pt_regs)
+    : memory_(memory),
+      kernel_(kernel),
+      layout_(kernel.layout()),
+      pt_regs_(pt_regs),
+      kernel_table_(kernel.table()),
+      process_table_(kernel_table_),
+      saved_registers_(find_saved_registers(kernel.symbols())),
+      kernel_reader_(memory, kernel_table_),
+      process_reader_(memory, kernel_table_) {}
+
+void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {
+  registers_ = registers;
+  percpu_base_ = percpu_base;
+  anywhere_ = false;
+  current_.reset();
+  kernel_reader_.forget();
+  // With page-table isolation CR3 may be the user's half of the pair (bit 12 set): it maps all of
+  // the process, which is what we read through it. The low bits are the PCID.
+  process_table_.root = GuestPhys(registers.cr3 & kPhysicalMask & ~kernel_table_.encryption_mask);
+  if (follows_vcpus_) follow_tables();
+  process_reader_.set_table(process_table_);  // forgets the last firing's translations
+}
+
+void LinuxContext::follow_tables() {
+  vmm::PageTable table = kernel_table_;
+  table.levels = vmm::page_table_of(registers_).levels;
+  process_table_.levels = table.levels;
+  // In user mode it may be the user's half, but then the kernel has long had its own table.
+  const bool has_own = layout_.task_comm.has_value();
+  if (!registers_.in_user_mode() || !has_own) table.root = process_table_.root;
+  // Without paging there are no tables: a root that is nowhere makes every read a fault.
+  if (!vmm::pages(registers_)) table.root = GuestPhys(kPhysicalMask);
+  kernel_reader_.set_table(table);
+}
+
+std::optional<std::uint32_t> LinuxContext::syscall_number(std::uint8_t regs_register) const {
+  // x32 calls carry this bit and use the same functions for most numbers.
+  constexpr std::uint32_t kX32 = 0x4000'0000;
+  const auto at = GuestVirt(by_number(registers_, regs_register)).checked_add(pt_regs_.orig_ax);
+  if (!at) return std::nullopt;
+  const auto number = load<std::uint64_t>(kernel_reader_, *at);
+  if (!number) return std::nullopt;
+  return static_cast<std::uint32_t>(*number) & ~kX32;
+}
+
+Result<GuestVirt, Fault> LinuxContext::current() const {
+  if (!current_) current_ = TRY(kernel_.current_task(kernel_reader_, percpu_base_));
+  return *current_;
+}
+
+template <class T>
+Result<std::uint64_t, Fault> LinuxContext::task_field(std::optional<std::uint32_t> offset) const {
+  const GuestVirt task = TRY(current());
+  return static_cast<std::uint64_t>(TRY(field<T>(task, offset)));
+}
+
+Result<std::uint64_t, Fault> LinuxContext::credential(std::optional<std::uint32_t> offset) const {
+  const std::uint64_t cred = TRY(task_field<std::uint64_t>(layout_.task_cred));
+  return std::uint64_t{TRY(field<std::uint32_t>(GuestVirt(cred), offset))};
+}
+
+Result<std::uint64_t, Fault> LinuxContext::parent_pid() const {
+  const std::uint64_t parent = TRY(task_field<std::uint64_t>(layout_.task_real_parent));
+  const auto pid = TRY(field<std::int32_t>(GuestVirt(parent), layout_.task_tgid));
+  return static_cast<std::uint64_t>(std::int64_t{pid});
+}
+
+Result<std::uint64_t, Fault> LinuxContext::variable(dif::ContextVariable which) const {
+  auto value = known_variable(which);
+  if (value || !follows_vcpus_) return value;
+  return 0;
+}
+
+Result<std::uint64_t, Fault> LinuxContext::known_variable(dif::ContextVariable which) const {
+  using dif::ContextVariable;
+  switch (which) {
+    case ContextVariable::Curthread: return TRY(current()).raw();
+    case ContextVariable::Pid: return task_field<std::int32_t>(layout_.task_tgid);
+    case ContextVariable::Tid: return task_field<std::int32_t>(layout_.task_pid);
+    case ContextVariable::Ppid: return parent_pid();
+    case ContextVariable::Uid: return credential(layout_.cred_uid);
+    case ContextVariable::Gid: return credential(layout_.cred_gid);
+    case ContextVariable::Errno: return error_number();
+    case ContextVariable::Caller: return caller();
+    case ContextVariable::Vtimestamp:
+      return task_field<std::uint64_t>(layout_.task_sum_exec_runtime);
+    case ContextVariable::Ipl: return 0;  // Linux has no interrupt priority levels
+    case ContextVariable::Ucaller: return user_caller();
+    case ContextVariable::Stackdepth: {
+      std::array<std::uint64_t, kDeepestStack> frames;
+      return kernel_stack(frames);
+    }
+    case ContextVariable::Ustackdepth: {
+      std::array<std::uint64_t, kDeepestStack> frames;
+      return user_stack(frames);
+    }
+  }
+  return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
+}
+
+Result<std::size_t, Fault> LinuxContext::execname(std::span<char> out) const {
+  using Comm = std::array<char, kCommSize>;
+  if (follows_vcpus_ && !known_variable(dif::ContextVariable::Tid)) return 0;
+  const GuestVirt task = TRY(current());
+  const Comm comm = TRY(field<Comm>(task, layout_.task_comm));
+  const auto end = std::find(comm.begin(), comm.end(), '\0');
+  const std::size_t length = std::min(static_cast<std::size_t>(end - comm.begin()), out.size());
+  std::memcpy(out.data(), comm.data(), length);
+  return length;
+}
+
+std::uint64_t LinuxContext::error_number() const {
+  constexpr std::uint64_t kMaxErrno = 4095;
+  if (anywhere_ || binding_.kind != BindingKind::SyscallReturn) return 0;
+  const std::uint64_t negated = 0 - registers_.rax;
+  return negated <= kMaxErrno ? negated : 0;
+}
+
+Result<std::uint64_t, Fault> LinuxContext::stack_word(unsigned index) const {
+  const auto at = GuestVirt(registers_.rsp).checked_add(std::uint64_t{index} * 8);
+  if (!at) return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, registers_.rsp});
+  return load<std::uint64_t>(kernel_reader_, *at);
+}
+
+Result<std::uint64_t, Fault> LinuxContext::argument(unsigned n) const {
+  if (anywhere_) return 0;
+  switch (binding_.kind) {
+    case BindingKind::FunctionEntry:
+      if (n < 6) return registers_.call_arguments()[n];
+      return stack_word(n - 5);  // [rsp] is the return address, argument 6 follows it
+    case BindingKind::FunctionReturn:
+      if (n == 0) return binding_.offset;
+      return n == 1 && binding_.has_value ? registers_.rax : 0;
+    case BindingKind::SyscallEntry: {
+      if (n >= pt_regs_.arguments.size()) return 0;
+      return field<std::uint64_t>(GuestVirt(registers_.rdi), pt_regs_.arguments[n]);
+    }
+    case BindingKind::SyscallReturn: return n <= 1 ? registers_.rax : 0;
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,144 @@
+// The guest at the moment of a firing, for Linux on x86-64: identity from `current`, arguments
+// from registers, stack and pt_regs, memory through the kernel's and the process's page tables.
+// Used by the dispatcher (traps), and through VcpuContext by samples and events, one instance each,
+// reused for every firing under the fire lock. Every answer is hostile data: a wrong pointer is a
+// Fault, never more. Fire context: yes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "dif/engine/fire_record.h"
+#include "providers/fire/binding.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/linux/stacks/orc.h"
+#include "vmm/page_walk.h"
+#include "vmm/shim/shim.h"
+
+namespace ringside::providers {
+
+/// Byte offsets in struct pt_regs (arch/x86/include/asm/ptrace.h).
+struct PtRegsLayout {
+  std::array<std::uint32_t, 6> arguments;  // di si dx r10 r8 r9
+  std::uint32_t ax = 0, orig_ax = 0;
+};
+
+/// From the guest's types; where they are silent, the layout that x86-64 has had in every version
+/// (r15 first, 8 bytes each), because ptrace and signal frames expose it to user programs.
+PtRegsLayout find_pt_regs(const TypeGraph& types);
+
+/// Where the kernel's first thread is (init_task of init/init_task.c), which never ends; 0:
+/// unknown.
+GuestVirt first_task(const guest_linux::Kernel& kernel);
+
+/// The lower half of the address space, which is the process's: the page table of a process maps
+/// the kernel too, but copyin() of a kernel address must be a fault (BadAddress).
+class UserHalfReader final : public GuestReader {
+ public:
+  explicit UserHalfReader(const GuestReader& process) : process_(process) {}
+  Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
+    // A read that begins below ends in the addresses between the halves, which nothing maps.
+    if (at.raw() >> 63 != 0) {
+      return Unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
+    }
+    return process_.read(at, out);
+  }
+
+ private:
+  const GuestReader& process_;
+};
+
+/// How far above its lowest address a task's kernel stack keeps the registers that user mode was
+/// left with (task_pt_regs in arch/x86/include/asm/processor.h): THREAD_SIZE less struct pt_regs,
+/// less two words where the kernel is built for FRED (since 6.9).
+std::uint64_t find_saved_registers(const guest_linux::SymbolTable& symbols);
+
+class LinuxContext final : public dif::GuestContext {
+ public:
+  LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
+               const PtRegsLayout& pt_regs);
+  LinuxContext(const LinuxContext&) = delete;
+  LinuxContext& operator=(const LinuxContext&) = delete;
+
+  /// What kernel stacks are followed with; without it they are empty. Must outlive the context.
+  void set_stack_tables(const guest_linux::StackTables* tables) { stack_tables_ = tables; }
+  /// For a kernel that is watched while it boots, or is none of Linux: its memory is what the vCPU
+  /// itself maps, and where there are no tasks yet, identities are 0 and execname is empty.
+  void follow_vcpus() { follows_vcpus_ = true; }
+  /// Whose vCPUs stand still while a firing waits.
+  void set_shim(vmm::Shim* shim) { shim_ = shim; }
+
+  /// A new firing moment: forgets everything known of the last one.
+  void begin(const Registers& registers, GuestVirt percpu_base);
+  /// Which probe fires now, of those at this place.
+  void select(const Binding& binding) { binding_ = binding; }
+  /// The firing is at no probe's place (a sample, an event of the host's): registers are those of
+  /// any instruction, and arguments are not the guest's.
+  void select_anywhere() { anywhere_ = true; }
+
+  /// The number of the system call that returns, from pt_regs; empty when it cannot be read.
+  std::optional<std::uint32_t> syscall_number(std::uint8_t regs_register) const;
+
+  Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override;
+  Result<std::size_t, Fault> execname(std::span<char> out) const override;
+  Result<std::uint64_t, Fault> argument(unsigned n) const override;
+  const GuestReader& kernel() const override { return kernel_reader_; }
+  const GuestReader& user() const override { return user_half_; }
+  const Registers* registers() const override { return &registers_; }
+  /// Fault: a kernel thread, which has none, or a stack without an entry from user mode.
+  Result<Registers, Fault> user_registers() const override;
+  Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override;
+  /// By frame pointers: programs built without them show their first frame, and what happens to
+  /// lie where rbp points.
+  Result<std::size_t, Fault> user_stack(std::span<std::uint64_t> frames) const override;
+  Result<bool, Fault> progeny_of(std::int64_t pid) const override;
+  /// Fault: a page that is absent, read-only, code, or was never written.
+  Result<void, Fault> write_user(GuestVirt at, std::span<const std::byte> bytes) const override;
+  Result<void, Fault> wait(std::uint64_t nanoseconds) const override;
+
+ private:
+  Result<GuestVirt, Fault> current() const;
+  void follow_tables();
+  Result<std::uint64_t, Fault> known_variable(dif::ContextVariable which) const;
+  /// A member of a structure; an offset that the guest's types did not have is a fault.
+  template <class T>
+  Result<T, Fault> field(GuestVirt object, std::optional<std::uint32_t> offset) const {
+    if (!offset) return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
+    const auto at = object.checked_add(*offset);
+    if (!at) return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, object.raw()});
+    return load<T>(kernel_reader_, *at);
+  }
+  template <class T>
+  Result<std::uint64_t, Fault> task_field(std::optional<std::uint32_t> offset) const;
+  Result<std::uint64_t, Fault> credential(std::optional<std::uint32_t> offset) const;
+  Result<std::uint64_t, Fault> parent_pid() const;
+  Result<std::uint64_t, Fault> caller() const;
+  Result<std::uint64_t, Fault> user_caller() const;
+  /// Whether rsp points at the return address into the caller, as at a function's ends.
+  bool at_function_edge() const;
+  Result<std::uint64_t, Fault> stack_word(unsigned index) const;
+  std::uint64_t error_number() const;
+
+  vmm::GuestMemory& memory_;
+  const guest_linux::Kernel& kernel_;
+  const guest_linux::KernelLayout layout_;
+  const PtRegsLayout pt_regs_;
+  const vmm::PageTable kernel_table_;
+  vmm::PageTable process_table_;
+  const std::uint64_t saved_registers_;  // find_saved_registers()
+  vmm::PageTableReader kernel_reader_;
+  vmm::PageTableReader process_reader_;
+  const UserHalfReader user_half_{process_reader_};
+
+  Registers registers_;
+  GuestVirt percpu_base_;
+  Binding binding_;
+  bool anywhere_ = false;
+  bool follows_vcpus_ = false;
+  mutable std::optional<GuestVirt> current_;
+  const guest_linux::StackTables* stack_tables_ = nullptr;
+  vmm::Shim* shim_ = nullptr;
+};
+
+}  // namespace ringside::providers

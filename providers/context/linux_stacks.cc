@@ -1,0 +1,153 @@
+// The part of LinuxContext that follows stacks and reaches into the process. In this file, top to
+// bottom: the user's registers, stacks, callers, descent, writing, waiting.
+// Layouts: struct pt_regs as ptrace shows it to user programs, the same in every version.
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+
+#include "providers/context/frame_pointers.h"
+#include "providers/context/linux_context.h"
+#include "providers/fire/host_clock.h"
+
+namespace ringside::providers {
+namespace {
+
+constexpr std::uint64_t kUsualStack = 16 << 10;  // THREAD_SIZE without KASAN
+constexpr std::uint64_t kLargestStack = 1 << 20;
+constexpr std::uint64_t kUser64 = 0x33;  // __USER_CS
+constexpr std::uint64_t kPage = 4096;
+constexpr unsigned kMostAncestors = 1024;
+
+/// struct pt_regs: r15 r14 r13 r12 bp bx r11 r10 r9 r8 ax cx dx si di orig_ax ip cs flags sp ss.
+using SavedRegisters = std::array<std::uint64_t, 21>;
+
+Registers unpack(const SavedRegisters& saved) {
+  Registers r;
+  r.r15 = saved[0], r.r14 = saved[1], r.r13 = saved[2], r.r12 = saved[3];
+  r.rbp = saved[4], r.rbx = saved[5], r.r11 = saved[6], r.r10 = saved[7];
+  r.r9 = saved[8], r.r8 = saved[9], r.rax = saved[10], r.rcx = saved[11];
+  r.rdx = saved[12], r.rsi = saved[13], r.rdi = saved[14];
+  r.rip = saved[16], r.cs = saved[17] & 0xffff, r.rflags = saved[18];
+  r.rsp = saved[19], r.ss = saved[20] & 0xffff;
+  return r;
+}
+
+constexpr Fault bad_address(std::uint64_t at) {
+  return Fault{FaultKind::BadAddress, 0, at};
+}
+
+}  // namespace
+
+std::uint64_t find_saved_registers(const guest_linux::SymbolTable& symbols) {
+  std::uint64_t size = kUsualStack;
+  const auto between = [&](std::string_view start, std::string_view end) {
+    const auto* low = symbols.find(start, "vmlinux");
+    const auto* high = symbols.find(end, "vmlinux");
+    if (low == nullptr || high == nullptr || high->address <= low->address) return;
+    const std::uint64_t bytes = high->address.raw() - low->address.raw();
+    if (bytes >= kPage && bytes <= kLargestStack && bytes % kPage == 0) size = bytes;
+  };
+  between("__start_init_task", "__end_init_task");    // 4.16 to 6.9
+  between("__start_init_stack", "__end_init_stack");  // since 6.10
+  const bool built_for_fred = symbols.find("asm_fred_entrypoint_user", "vmlinux") != nullptr;
+  return size - (built_for_fred ? 16 : 0) - sizeof(SavedRegisters);
+}
+
+Result<Registers, Fault> LinuxContext::user_registers() const {
+  if (registers_.in_user_mode()) return registers_;
+  constexpr Fault kNone{FaultKind::IllegalOperation, 0, 0};
+  const GuestVirt task = TRY(current());
+  if (TRY(field<std::uint64_t>(task, layout_.task_mm)) == 0) {
+    return tl::make_unexpected(kNone);
+  }
+  const GuestVirt stack(TRY(field<std::uint64_t>(task, layout_.task_stack)));
+  const auto at = stack.checked_add(saved_registers_);
+  if (!at) return tl::make_unexpected(bad_address(stack.raw()));
+  Registers user = unpack(TRY(load<SavedRegisters>(kernel_reader_, *at)));
+  if (!user.in_user_mode()) return tl::make_unexpected(Fault{FaultKind::BadStack, 0, at->raw()});
+  user.cr0 = registers_.cr0, user.cr3 = registers_.cr3, user.cr4 = registers_.cr4;
+  user.efer = registers_.efer;
+  return user;
+}
+
+bool LinuxContext::at_function_edge() const {
+  // On the path that all system calls share, the frame is do_syscall_64's own.
+  return !anywhere_ &&
+         (binding_.kind != BindingKind::SyscallReturn || binding_.number == kNoNumber);
+}
+
+Result<std::size_t, Fault> LinuxContext::kernel_stack(std::span<std::uint64_t> frames) const {
+  using Start = guest_linux::StackTables::Start;
+  if (stack_tables_ == nullptr || registers_.in_user_mode()) return 0;
+  const Start start = at_function_edge() ? Start::Caller : Start::Here;
+  return stack_tables_->unwind(kernel_reader_, registers_, start, frames);
+}
+
+Result<std::uint64_t, Fault> LinuxContext::caller() const {
+  if (at_function_edge()) return stack_word(0);
+  std::array<std::uint64_t, 2> frames{};
+  const std::size_t found = TRY(kernel_stack(frames));
+  return anywhere_ ? (found > 1 ? frames[1] : 0) : frames[0];
+}
+
+Result<std::size_t, Fault> LinuxContext::user_stack(std::span<std::uint64_t> frames) const {
+  const auto user = user_registers();
+  if (!user || frames.empty()) return 0;
+  // A 32-bit program's frames are of another size.
+  const std::size_t most = user->cs == kUser64 ? frames.size() : 1;
+  return follow_frame_pointers(user_half_, *user, frames.first(most));
+}
+
+Result<std::uint64_t, Fault> LinuxContext::user_caller() const {
+  std::array<std::uint64_t, 2> frames{};
+  TRY(user_stack(frames));
+  return frames[1];
+}
+
+Result<bool, Fault> LinuxContext::progeny_of(std::int64_t pid) const {
+  GuestVirt task = TRY(current());
+  for (unsigned n = 0; n < kMostAncestors; ++n) {
+    const auto id = TRY(field<std::int32_t>(task, layout_.task_tgid));
+    if (id == pid) return true;
+    const GuestVirt parent(TRY(field<std::uint64_t>(task, layout_.task_real_parent)));
+    if (id == 0 || parent == task) return false;  // the first task is its own parent
+    task = parent;
+  }
+  return false;
+}
+
+Result<void, Fault> LinuxContext::write_user(GuestVirt at, std::span<const std::byte> bytes) const {
+  // First all of it is looked up, then it is written: a string that ends in a read-only page must
+  // not be there in part.
+  for (const bool writing : {false, true}) {
+    auto rest = bytes;
+    for (std::uint64_t to = at.raw(); !rest.empty();) {
+      const std::size_t length = std::min<std::size_t>(rest.size(), kPage - to % kPage);
+      const auto place = to >> 63 != 0
+                             ? std::nullopt
+                             : vmm::translate_writable(memory_, process_table_, GuestVirt(to));
+      if (!place) return tl::make_unexpected(bad_address(to));
+      if (writing && !memory_.write(place->address, rest.first(length))) {
+        return tl::make_unexpected(bad_address(to));
+      }
+      rest = rest.subspan(length);
+      to += length;
+    }
+  }
+  return {};
+}
+
+Result<void, Fault> LinuxContext::wait(std::uint64_t nanoseconds) const {
+  // Slices, because vCPUs that trap meanwhile wait in the shim only while the host shows life.
+  constexpr std::uint64_t kSlice = 1'000'000;
+  const std::uint64_t end = monotonic_ns() + nanoseconds;
+  for (std::uint64_t now = monotonic_ns(); now < end; now = monotonic_ns()) {
+    const timespec rest{0, static_cast<long>(std::min(kSlice, end - now))};
+    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, nullptr);
+    if (shim_ != nullptr) shim_->heartbeat();
+  }
+  return {};
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,105 @@
+// The guest at the moment of a firing at no instruction of ours: a sample, or an event that the
+// host sees (an exit, a port, an MSR). Of a vCPU of Linux where one is known and has set this CPU
+// up, else of a bare machine; which of the two is found out, and registers are fetched, only when
+// the program asks for what needs them, because events come by the hundred thousand and most
+// programs only count them.
+// Used by the sampler and the vm provider, one instance each, reused under the fire lock.
+// Fire context: yes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "providers/context/bare_context.h"
+#include "providers/context/cpu_place.h"
+#include "providers/context/linux_context.h"
+#include "vmm/vcpu_exits.h"
+
+namespace ringside::providers {
+
+/// The Linux in a machine, as far as firing contexts need it; both outlive whoever has it.
+struct LinuxInside {
+  const guest_linux::Kernel& kernel;
+  LinuxContext& context;  // not shared with anybody else
+};
+
+class VcpuContext final : public dif::GuestContext {
+ public:
+  static constexpr std::size_t kArguments = 6;
+  using Arguments = std::array<std::uint64_t, kArguments>;
+
+  VcpuContext(const vmm::GuestMemory& memory, unsigned vcpus,
+              const std::optional<LinuxInside>& inside);
+  VcpuContext(const VcpuContext&) = delete;
+  VcpuContext& operator=(const VcpuContext&) = delete;
+
+  /// Which CPU the guest calls this vCPU.
+  CpuPlace locate(const Registers& registers, unsigned vcpu) const;
+
+  /// A new firing moment, of registers at hand.
+  void begin(const Registers& registers, const CpuPlace& place, const Arguments& arguments);
+  /// A new firing moment, of a vCPU that stands still until the firing is over.
+  void begin(vmm::StoppedVcpu& vcpu, const Arguments& arguments);
+
+  Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override {
+    return guest().variable(which);
+  }
+  Result<std::size_t, Fault> execname(std::span<char> out) const override {
+    return guest().execname(out);
+  }
+  Result<std::uint64_t, Fault> argument(unsigned n) const override {
+    return n < kArguments ? arguments_[n] : 0;
+  }
+  const GuestReader& kernel() const override { return kernel_reader_; }
+  const GuestReader& user() const override { return user_reader_; }
+  const Registers* registers() const override { return guest().registers(); }
+  Result<Registers, Fault> user_registers() const override { return guest().user_registers(); }
+  Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override {
+    return guest().kernel_stack(frames);
+  }
+  Result<std::size_t, Fault> user_stack(std::span<std::uint64_t> frames) const override {
+    return guest().user_stack(frames);
+  }
+  Result<bool, Fault> progeny_of(std::int64_t pid) const override {
+    return guest().progeny_of(pid);
+  }
+  Result<void, Fault> write_user(GuestVirt at, std::span<const std::byte> bytes) const override {
+    return guest().write_user(at, bytes);
+  }
+  Result<void, Fault> wait(std::uint64_t nanoseconds) const override;
+
+ private:
+  /// Memory that is looked for only when it is read.
+  class Reader final : public GuestReader {
+   public:
+    using Which = const GuestReader& (dif::GuestContext::*)() const;
+    Reader(const VcpuContext& context, Which which) : context_(context), which_(which) {}
+    Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
+      return (context_.guest().*which_)().read(at, out);
+    }
+
+   private:
+    const VcpuContext& context_;
+    const Which which_;
+  };
+
+  /// Who knows this moment; finds out when first asked.
+  const dif::GuestContext& guest() const {
+    if (guest_ == nullptr) look();
+    return *guest_;
+  }
+  void look() const;
+  void settle(const Registers& registers, const CpuPlace& place) const;
+
+  const unsigned vcpus_;
+  const guest_linux::Kernel* const kernel_;
+  LinuxContext* const linux_;
+  mutable BareContext bare_;
+  mutable const dif::GuestContext* guest_ = nullptr;
+  vmm::StoppedVcpu* stopped_ = nullptr;  // while guest_ is null
+  Arguments arguments_{};
+  const Reader kernel_reader_{*this, &dif::GuestContext::kernel};
+  const Reader user_reader_{*this, &dif::GuestContext::user};
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,32 @@
+// The channel: how a trap reaches the host (vmm/shim/shim.h has both). Spin costs a host CPU that
+// looks at the mailboxes all the time, and answers in the time that a cache line takes to travel.
+// Exit costs an exit of the guest for each trap, and no CPU beside the vCPU's own. Fire context:
+// no.
+#pragma once
+
+#include <cstdint>
+
+#include "vmm/base/result.h"
+
+namespace ringside::providers {
+
+enum class Channel : std::uint8_t {
+  Auto,  // exit where the machine can and the host has no CPU to spare, else spin
+  Spin,
+  Exit,
+};
+
+/// What a machine gives to choose from.
+struct ChannelChoice {
+  bool has_exits = false;    // vCPUs run on threads of this process
+  unsigned vcpus = 1;        // of the machine
+  unsigned online_cpus = 1;  // that this process may run on
+};
+
+/// Never Auto. Unsupported where the wanted one cannot be had.
+Result<Channel> choose_channel(Channel wanted, const ChannelChoice& choice);
+
+/// CPUs of the host that this process may run on; at least 1.
+unsigned online_cpus();
+
+}  // namespace ringside::providers

@@ -1,0 +1,79 @@
+// What a machine of our own tells from its vCPUs' threads, led to those who fire: traps that rang,
+// breakpoints without guest code, samples, events that only the host sees. Each under the fire
+// lock, so that nobody behind this needs to know about threads. Used by the tracer where
+// Machine::exits() is there. Does not: decide what is told (VcpuExits). Threads: the ExitSink's
+// calls on vCPUs' threads, the others on the session's. Fire context: begins here, once the lock is
+// held.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/fire/fire_lock.h"
+#include "vmm/shim/shim.h"
+#include "vmm/vcpu_exits.h"
+
+namespace ringside::providers {
+
+/// Takes breakpoints of ours. Under the fire lock, on the vCPU's thread; it must not pause the
+/// machine. Fire context: yes.
+class BreakpointSink {
+ public:
+  virtual ~BreakpointSink() = default;
+  virtual void on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) = 0;
+};
+
+/// Takes vCPUs that were brought out for a sample, in the same way.
+class SampleSink {
+ public:
+  virtual ~SampleSink() = default;
+  virtual void on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) = 0;
+};
+
+/// Takes events, in the same way.
+class VcpuEventSink {
+ public:
+  virtual ~VcpuEventSink() = default;
+  /// Whether on_event() has anything to do. On any thread, without the lock.
+  virtual bool wants(const vmm::VcpuEvent& event) const = 0;
+  virtual void on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) = 0;
+};
+
+class ExitChannel final : public vmm::ExitSink {
+ public:
+  ExitChannel(vmm::VcpuExits& exits, FireLock& lock) : exits_(exits), lock_(lock) {}
+  ExitChannel(const ExitChannel&) = delete;
+  ExitChannel& operator=(const ExitChannel&) = delete;
+
+  /// Where things lead; null: nowhere. Traps and breakpoints also while open. When one returns, no
+  /// call of the former one is under way; so not under the fire lock. The others: while not open.
+  void set_traps(vmm::Shim* shim, vmm::TrapSink* sink);
+  void set_breakpoints(BreakpointSink* sink);
+  void set_events(VcpuEventSink* sink) { events_ = sink; }
+  void set_samples(SampleSink* sink) { samples_ = sink; }
+  /// Whether there is anything to be told.
+  bool is_needed() const {
+    return shim_ != nullptr || breakpoints_ != nullptr || events_ != nullptr || samples_ != nullptr;
+  }
+
+  vmm::VcpuExits& exits() { return exits_; }
+  /// From now on the machine tells us; until close(). Idempotent both.
+  void open(vmm::PausedMachine& machine);
+  void close(vmm::PausedMachine& machine);
+
+  void on_doorbell(vmm::StoppedVcpu& vcpu, std::uint32_t value) override;
+  void on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) override;
+  void on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) override;
+  void on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) override;
+
+ private:
+  vmm::VcpuExits& exits_;
+  FireLock& lock_;
+  vmm::Shim* shim_ = nullptr;
+  vmm::TrapSink* traps_ = nullptr;  // with shim_
+  BreakpointSink* breakpoints_ = nullptr;
+  bool open_ = false;
+  VcpuEventSink* events_ = nullptr;
+  SampleSink* samples_ = nullptr;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,241 @@
+// The exit channel from the ring to the answer, over the real shim's host end; the test plays the
+// guest in plain memory, and vCPUs' threads.
+#include "providers/fire/exit_channel.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "guest-shim/mailbox_abi.h"
+#include "providers/fake_guest.h"
+#include "providers/fire/dispatch.h"
+#include "providers/fire/sampler.h"
+#include "vmm/fake_vcpu_exits_for_tests.h"
+#include "vmm/shim/shim_channel.h"
+
+namespace ringside::providers {
+namespace {
+
+constexpr GuestVirt kPlace{0xffff'ffff'8100'0000};
+constexpr std::uint32_t kProbe = 100;
+
+class OnePoint final : public TracepointFinder {
+ public:
+  std::optional<TracepointId> armed_at(GuestVirt) const override { return TracepointId{0}; }
+};
+
+class Breakpoints final : public BreakpointSink {
+ public:
+  void on_breakpoint(vmm::StoppedVcpu&, GuestVirt address) override { seen.push_back(address); }
+  std::vector<GuestVirt> seen;
+};
+
+class Events final : public VcpuEventSink {
+ public:
+  bool wants(const vmm::VcpuEvent& event) const override { return event.kind == wanted; }
+  void on_event(vmm::StoppedVcpu&, const vmm::VcpuEvent&) override { ++seen; }
+  vmm::VcpuEvent::Kind wanted = vmm::VcpuEvent::Kind::PortOut;
+  unsigned seen = 0;
+};
+
+class Exits : public ::testing::Test {
+ protected:
+  static constexpr unsigned kVcpus = 2;
+
+  Exits()
+      : region_(SHIM_REGION_SIZE / 8),
+        shim_(bytes(), GuestPhys(0), GuestVirt(0xffff'ffff'9f00'0000), 2, {}) {
+    FakeKernel::write_task(memory_);
+    EXPECT_TRUE(shim_.add_entry(kPlace, *shim_.allocate_slot(8)));
+    dispatcher_.add({0}, Binding{{kProbe}});
+    dispatcher_.seal(sink_, clock_);
+    dispatcher_.open();
+    channel_.set_traps(&shim_, &dispatcher_);
+  }
+  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(region_)); }
+  shim_mailbox& box(unsigned i) {
+    return reinterpret_cast<shim_mailbox*>(bytes().data() + SHIM_MAILBOX_OFFSET)[i];
+  }
+  const shim_control& control() {
+    return *reinterpret_cast<const shim_control*>(bytes().data() + SHIM_DATA_OFFSET);
+  }
+  void raise(unsigned i) {
+    box(i).address = kPlace.raw();
+    box(i).percpu = kKernelBase + (i == 0 ? kPercpu0 : kPercpu1);
+    box(i).cr3 = kRoot;
+    box(i).head = ((box(i).head >> 8) + 1) << 8 | SHIM_RAISED;
+  }
+  bool is_answered(unsigned i) { return (box(i).head & 0xff) == SHIM_ANSWERED; }
+  void open() {
+    auto paused = vmm::PausedMachine::pause(machine_);
+    ASSERT_TRUE(paused);
+    channel_.open(*paused);
+  }
+
+  std::vector<std::uint64_t> region_;
+  vmm::SpinShim shim_;
+  FakeMemory memory_;
+  FakeKernel kernel_;
+  FakeMachine machine_{memory_};
+  OnePoint finder_;
+  RecordingSink sink_;
+  GuestClock clock_{TickRate(1'000'000'000)};
+  LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  TrapDispatcher dispatcher_{finder_, kernel_, context_, kVcpus};
+  vmm::FakeVcpuExits exits_;
+  FireLock lock_;
+  ExitChannel channel_{exits_, lock_};
+  vmm::FakeStoppedVcpu vcpu_;
+};
+
+TEST_F(Exits, ARingFiresAndAnswersOnTheVcpusThread) {
+  raise(1);
+
+  channel_.on_doorbell(vcpu_, 1);
+
+  EXPECT_TRUE(is_answered(1));
+  ASSERT_EQ(sink_.firings.size(), 1u);
+  EXPECT_EQ(sink_.firings[0].probe.value, kProbe);
+  EXPECT_EQ(sink_.firings[0].record.vcpu, 1u) << "the mailbox says which CPU";
+  EXPECT_EQ(sink_.firings[0].execname, "workload");
+  EXPECT_EQ(vcpu_.fetched, 0u) << "all that is needed lies in the mailbox";
+}
+
+TEST_F(Exits, RingsOfAnyValueDoNoHarm) {
+  raise(0);
+
+  for (const std::uint32_t lie : {1u, 63u, 64u, 0x5244u, UINT32_MAX}) {
+    channel_.on_doorbell(vcpu_, lie);
+  }
+
+  EXPECT_TRUE(sink_.firings.empty());
+  EXPECT_FALSE(is_answered(0));
+}
+
+TEST_F(Exits, TheGuestIsToldWhereToRingWhileTheChannelIsOpen) {
+  EXPECT_EQ(control().doorbell, 0u);
+  open();
+  EXPECT_EQ(control().doorbell, vmm::VcpuExits::kDoorbellPort);
+  EXPECT_EQ(exits_.sink, &channel_);
+
+  auto paused = vmm::PausedMachine::pause(machine_);
+  channel_.close(*paused);
+
+  EXPECT_EQ(control().doorbell, 0u);
+  EXPECT_EQ(exits_.sink, nullptr);
+}
+
+TEST_F(Exits, AShimThatComesLaterIsRungFor) {
+  channel_.set_traps(nullptr, nullptr);
+  open();
+  channel_.on_doorbell(vcpu_, 0);
+  EXPECT_EQ(control().doorbell, 0u);
+
+  channel_.set_traps(&shim_, &dispatcher_);
+
+  EXPECT_EQ(control().doorbell, vmm::VcpuExits::kDoorbellPort);
+}
+
+TEST_F(Exits, BreakpointsAndEventsGoWhereTheyAreWanted) {
+  Breakpoints breakpoints;
+  Events events;
+  channel_.on_breakpoint(vcpu_, kPlace);
+  channel_.on_event(vcpu_, {});
+  channel_.set_breakpoints(&breakpoints);
+  channel_.set_events(&events);
+
+  channel_.on_breakpoint(vcpu_, kPlace);
+  channel_.on_event(vcpu_, {.kind = vmm::VcpuEvent::Kind::PortOut});
+
+  EXPECT_EQ(breakpoints.seen, std::vector<GuestVirt>{kPlace});
+  EXPECT_EQ(events.seen, 1u);
+}
+
+TEST_F(Exits, AnEventThatNobodyWantsDoesNotWaitForAnybody) {
+  Events events;
+  channel_.set_events(&events);
+  const std::lock_guard somebody_fires(lock_);
+
+  channel_.on_event(vcpu_, {.kind = vmm::VcpuEvent::Kind::PortIn});
+
+  EXPECT_EQ(events.seen, 0u);
+}
+
+/// A machine whose vCPUs are threads of the test. As our own VMM's, a vCPU counts as paused while
+/// it is outside the guest, whatever it does there, and a pause waits for those inside.
+class ThreadedMachine final : public vmm::InertMachine {
+ public:
+  explicit ThreadedMachine(FakeMemory& memory) : memory_(memory) {}
+  unsigned vcpu_count() const override { return 2; }
+  vmm::GuestMemory& memory() override { return memory_.memory(); }
+
+  void enter() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return pauses_ == 0; });
+    ++inside_;
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    --inside_;
+    changed_.notify_all();
+  }
+
+ protected:
+  Result<void> pause_vcpus() override {
+    std::unique_lock lock(mutex_);
+    ++pauses_;
+    changed_.wait(lock, [this] { return inside_ == 0; });
+    return {};
+  }
+  Result<void> resume_vcpus() override {
+    const std::lock_guard lock(mutex_);
+    --pauses_;
+    changed_.notify_all();
+    return {};
+  }
+
+ private:
+  FakeMemory& memory_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  unsigned inside_ = 0, pauses_ = 0;
+};
+
+TEST_F(Exits, TwoVcpusRingWhileTheFireThreadStopsTheMachineAgainAndAgain) {
+  constexpr unsigned kTraps = 2000, kSamples = 300;
+  ThreadedMachine machine(memory_);
+  VcpuContext sample_context(memory_.memory(), kVcpus, std::nullopt);
+  VcpuSampler sampler(machine, sample_context);
+  sampler.set_shim(&shim_);
+  std::vector<std::thread> threads;
+  for (unsigned index = 0; index < kVcpus; ++index) {
+    threads.emplace_back([&, index] {
+      vmm::FakeStoppedVcpu self(index);
+      for (unsigned n = 0; n < kTraps; ++n) {
+        machine.enter();
+        raise(index);
+        machine.leave();
+        channel_.on_doorbell(self, index);
+        EXPECT_TRUE(is_answered(index));
+      }
+    });
+  }
+  for (unsigned n = 0; n < kSamples; ++n) {
+    const FireTurn turn(lock_);
+    sampler.sample({1}, 0, sink_, clock_);  // pauses with the lock held
+    shim_.poll(dispatcher_);
+    shim_.heartbeat();
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  const std::vector<std::uint32_t> ids = sink_.ids();
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), kProbe), kVcpus * kTraps) << "each once";
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), 1u), kVcpus * kSamples);
+}
+
+}  // namespace
+}  // namespace ringside::providers

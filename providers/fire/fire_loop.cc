@@ -1,0 +1,214 @@
+// The fire thread. In this file, top to bottom: the thread's own set-up, the calls of the session's
+// thread, the loop, firing, resting.
+#include "providers/fire/fire_loop.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "providers/fire/dispatch.h"
+#include "providers/fire/host_clock.h"
+#include "providers/fire/sampler.h"
+
+namespace ringside::providers {
+namespace {
+
+constexpr int kPriority = -10;                        // nice
+constexpr std::uint64_t kHeartbeatEvery = 1'000'000;  // ns; the shim waits 100 times as long
+constexpr std::uint64_t kUpkeepEvery = 1'000'000'000;
+constexpr std::uint64_t kQuietFor = 2'000'000;       // finish(): no trap for so long
+constexpr std::uint64_t kDrainAtMost = 200'000'000;  // finish(): give up after
+
+void sleep_ns(std::uint64_t duration) {
+  const timespec rest{static_cast<time_t>(duration / 1'000'000'000),
+                      static_cast<long>(duration % 1'000'000'000)};
+  ::clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, nullptr);
+}
+
+/// Signals belong to the session's thread; a thread inherits the mask of its creator.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+FireLoop::FireLoop(FireLoopParts parts)
+    // Without traps to look for, nothing comes unannounced, so there is nothing to spin for.
+    : parts_(std::move(parts)),
+      host_(parts_.kernel, parts_.first_task),
+      wait_(parts_.shim != nullptr && !parts_.traps_ring ? IdleWait::kSpins : 0) {}
+
+FireLoop::~FireLoop() {
+  if (!thread_.joinable()) return;
+  close();
+  finish();
+}
+
+void FireLoop::start() {
+  {
+    const AllSignalsBlocked blocked;
+    thread_ = std::thread([this] { body(); });
+  }
+  wait_for(Stage::Begun);
+}
+
+void FireLoop::open_traps() {
+  if (parts_.dispatcher != nullptr) parts_.dispatcher->open();
+  for (FireGate* gate : parts_.gates) gate->open();
+  if (parts_.shim != nullptr) parts_.shim->activate();
+}
+
+void FireLoop::open_timers() {
+  request_.store(Request::RunTimers, std::memory_order_release);
+}
+
+void FireLoop::close() {
+  request_.store(Request::Close, std::memory_order_release);
+  wait_for(Stage::Closed);
+}
+
+void FireLoop::finish() {
+  request_.store(Request::Finish, std::memory_order_release);
+  thread_.join();
+}
+
+void FireLoop::wait_for(Stage stage) {
+  for (Stage now = stage_.load(); now < stage; now = stage_.load()) stage_.wait(now);
+}
+
+void FireLoop::reach(Stage stage) {
+  stage_.store(stage);
+  stage_.notify_all();
+}
+
+void FireLoop::body() {
+  pthread_setname_np(pthread_self(), "ringside-fire");
+  prctl(PR_SET_TIMERSLACK, 1UL);  // the default rounds short sleeps up by 50 us
+  // A vCPU that waits for us burns its time slice in the shim, so we go first where both want the
+  // same host CPU. Not being allowed to costs speed only.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kPriority);
+  {
+    const FireTurn turn(*parts_.lock);
+    parts_.clock->set_wall(host_tsc(), realtime_ns());
+    if (parts_.begin) fire_from_host(*parts_.begin);
+  }
+  reach(Stage::Begun);
+
+  Request request = Request::Wait;
+  std::uint64_t now = 0;
+  while (request != Request::Finish) {
+    if (turn(request, now)) {
+      wait_.busy();
+    } else {
+      rest(now);
+    }
+  }
+  serve_late_traps();
+  const FireTurn last(*parts_.lock);
+  parts_.sink->stop_serving();
+}
+
+/// Everything that is due, with the fire lock held. Whether there was a trap.
+bool FireLoop::turn(Request& request, std::uint64_t& now) {
+  const FireTurn turn(*parts_.lock);
+  const bool busy = pass();
+  now = monotonic_ns();
+  const Request next = request_.load(std::memory_order_acquire);
+  if (next != request) obey(next, now);
+  request = next;
+  if (timers_open_) run_timers(now);
+  parts_.sink->serve_requests();
+  keep_alive(now);
+  return busy;
+}
+
+bool FireLoop::pass() {
+  return parts_.shim != nullptr && parts_.shim->poll(*parts_.dispatcher) != 0;
+}
+
+void FireLoop::obey(Request request, std::uint64_t now) {
+  if (request == Request::RunTimers) {
+    timers_open_ = true;
+    last_upkeep_ = now;
+    parts_.timers->open(now);
+  } else if (stage_.load() != Stage::Closed) {
+    timers_open_ = false;
+    if (parts_.dispatcher != nullptr) parts_.dispatcher->close();
+    for (FireGate* gate : parts_.gates) gate->close();
+    if (parts_.shim != nullptr) parts_.shim->deactivate();
+    if (parts_.end) fire_from_host(*parts_.end);
+    reach(Stage::Closed);
+  }
+}
+
+void FireLoop::run_timers(std::uint64_t now) {
+  parts_.timers->run(now, [this](const EnabledTimer& timer, std::uint64_t late) {
+    if (timer.kind == TimerKind::Profile && parts_.sampler != nullptr) {
+      parts_.sampler->sample(timer.probe, late, *parts_.sink, *parts_.clock);
+    } else {
+      fire_from_host(timer.probe, late);
+    }
+  });
+  if (parts_.upkeep && now - last_upkeep_ >= kUpkeepEvery) {
+    last_upkeep_ = now;
+    parts_.upkeep();
+    parts_.clock->set_wall(host_tsc(), realtime_ns());
+  }
+}
+
+void FireLoop::fire_from_host(dif::ProbeId probe, std::uint64_t late) {
+  host_.select(late);
+  const std::uint64_t tsc = host_tsc();
+  if (parts_.look_again) parts_.look_again();
+  const dif::FireRecord record{0, parts_.clock->host_time(tsc), parts_.clock->wall_of_host(tsc)};
+  parts_.sink->fire(probe, record, host_);
+}
+
+void FireLoop::keep_alive(std::uint64_t now) {
+  if (parts_.shim == nullptr || now - last_heartbeat_ < kHeartbeatEvery) return;
+  last_heartbeat_ = now;
+  parts_.shim->heartbeat();
+}
+
+void FireLoop::rest(std::uint64_t now) {
+  const std::uint64_t deadline = timers_open_ ? parts_.timers->next_deadline() : UINT64_MAX;
+  const std::uint64_t pause = wait_.idle(deadline > now ? deadline - now : 0);
+  if (pause == 0) {
+    __builtin_ia32_pause();
+  } else {
+    sleep_ns(pause);
+  }
+}
+
+bool FireLoop::locked_pass() {
+  const FireTurn turn(*parts_.lock);
+  return pass();
+}
+
+void FireLoop::serve_late_traps() {
+  if (parts_.shim == nullptr) return;
+  const std::uint64_t begun = monotonic_ns();
+  std::uint64_t last_seen = begun;
+  for (std::uint64_t now = begun; now - begun < kDrainAtMost; now = monotonic_ns()) {
+    keep_alive(now);
+    if (locked_pass() || !parts_.shim->quiescent()) last_seen = now;
+    if (now - last_seen >= kQuietFor) return;
+    sleep_ns(IdleWait::kFirstPause);
+  }
+}
+
+}  // namespace ringside::providers

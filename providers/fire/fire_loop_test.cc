@@ -1,0 +1,292 @@
+#include "providers/fire/fire_loop.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+
+#include "providers/fake_guest.h"
+#include "providers/fire/dispatch.h"
+#include "providers/fire/sampler.h"
+#include "vmm/fake_vcpu_exits_for_tests.h"
+
+namespace ringside::providers {
+namespace {
+
+/// Raises one trap in each poll while `raise` is set. Called by the fire thread.
+class FakeShim final : public vmm::Shim {
+ public:
+  Result<GuestVirt> allocate_slot(std::size_t) override { return GuestVirt(0); }
+  Result<void> write_slot(GuestVirt, std::span<const std::byte>) override { return {}; }
+  Result<void> add_entry(GuestVirt, GuestVirt) override { return {}; }
+  void remove_entry(GuestVirt) override {}
+  std::vector<std::byte> farewell(GuestVirt) const override { return {}; }
+  vmm::ShimFate fate() const override { return vmm::ShimFate::There; }
+  Result<void> check_mapped(vmm::PausedMachine&) const override { return {}; }
+  void activate() override { active = true; }
+  void deactivate() override { active = false; }
+  Result<void> retire(vmm::PausedMachine&) override { return {}; }
+  unsigned poll(vmm::TrapSink& sink) override {
+    if (!raise) return 0;
+    vmm::Trap trap;
+    trap.address = GuestVirt(0x1000);
+    trap.percpu_base = kernel_address(kPercpu0);
+    trap.registers.cr3 = kRoot;
+    sink.on_trap(trap);
+    ++polled;
+    return 1;
+  }
+  void set_doorbell(std::uint16_t port) override { doorbell = port; }
+  void answer(std::uint32_t mailbox, vmm::TrapSink& sink) override {
+    answered = mailbox;
+    poll(sink);
+  }
+  void heartbeat() override { ++beats; }
+  bool quiescent() const override { return !raise; }
+  vmm::ShimCounters counters() const override { return {}; }
+  bool contains(GuestVirt pc) const override { return pc.raw() == kInShim; }
+  std::optional<Registers> waiting(GuestVirt) const override {
+    Registers interrupted;
+    interrupted.rip = 0x4242;
+    return interrupted;
+  }
+  static constexpr std::uint64_t kInShim = 0xffff'ffff'8100'0000;
+
+  std::atomic<bool> raise = false, active = false;
+  std::atomic<unsigned> polled = 0, beats = 0;
+  std::atomic<std::uint32_t> doorbell = 0, answered = UINT32_MAX;
+};
+
+class OnePoint final : public TracepointFinder {
+ public:
+  std::optional<TracepointId> armed_at(GuestVirt) const override { return TracepointId{0}; }
+};
+
+/// Waits for what the fire thread does; a broken loop fails the test instead of hanging it.
+bool eventually(const std::function<bool()>& done) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+class Loop : public ::testing::Test {
+ protected:
+  Loop() {
+    FakeKernel::write_task(memory_);
+    dispatcher_.add({0}, Binding{{kEntry}});
+    dispatcher_.seal(sink_, clock_);
+    parts_.lock = &lock_;
+    parts_.sink = &sink_;
+    parts_.clock = &clock_;
+    parts_.begin = dif::ProbeId{1};
+    parts_.end = dif::ProbeId{2};
+  }
+  void with_timers(std::vector<EnabledTimer> timers) {
+    timers_ = TimerSchedule(timers, true);
+    parts_.timers = &timers_;
+  }
+  void with_guest() {
+    parts_.timers = &timers_;
+    parts_.shim = &shim_;
+    parts_.dispatcher = &dispatcher_;
+    parts_.sampler = &sampler_;
+    sampler_.set_shim(&shim_);
+  }
+  static constexpr std::uint32_t kEntry = 100;
+
+  FireLock lock_;
+  FakeMemory memory_;
+  FakeKernel kernel_;
+  FakeMachine machine_{memory_};
+  FakeShim shim_;
+  OnePoint finder_;
+  RecordingSink sink_;
+  GuestClock clock_{TickRate(1'000'000'000)};
+  LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  TrapDispatcher dispatcher_{finder_, kernel_, context_, 2};
+  LinuxContext sample_linux_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  VcpuContext sample_context_{memory_.memory(), 2, LinuxInside{kernel_, sample_linux_}};
+  VcpuSampler sampler_{machine_, sample_context_};
+  TimerSchedule timers_{std::vector<EnabledTimer>(), true};
+  FireLoopParts parts_;
+};
+
+TEST(HostContext, CurrentIsTheGuestsFirstThreadAndTheRestTheTracersOwn) {
+  const HostContext host(nullptr, GuestVirt(0x1234));
+
+  EXPECT_EQ(host.variable(dif::ContextVariable::Curthread), 0x1234u);
+  EXPECT_EQ(host.variable(dif::ContextVariable::Pid), static_cast<std::uint64_t>(::getpid()));
+}
+
+TEST(HostContext, CurrentDescendsFromItselfAndFromAllBeforeIt) {
+  const HostContext host(nullptr, GuestVirt(0));
+
+  EXPECT_EQ(host.progeny_of(::getpid()), true);
+  EXPECT_EQ(host.progeny_of(::getppid()), true);
+  EXPECT_EQ(host.progeny_of(-1), false);
+  EXPECT_EQ(host.progeny_of(std::int64_t{1} << 40), false);
+}
+
+TEST_F(Loop, BeginFiresFirstAndEndLast) {
+  with_timers({{dif::ProbeId{7}, TimerKind::Tick, kShortestInterval}});
+  FireLoop loop(parts_);
+
+  loop.start();
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{1}));
+  loop.open_timers();
+  ASSERT_TRUE(eventually([&] { return sink_.fired >= 2; }));
+  loop.close();
+  loop.finish();
+
+  ASSERT_GE(sink_.firings.size(), 3u) << "at least one tick";
+  EXPECT_EQ(sink_.ids()[1], 7u);
+  EXPECT_EQ(sink_.ids().back(), 2u);
+  for (std::size_t n = 1; n < sink_.firings.size(); ++n) {
+    EXPECT_LE(sink_.firings[n - 1].record.timestamp, sink_.firings[n].record.timestamp);
+  }
+  EXPECT_GT(sink_.served, 0u);
+}
+
+TEST_F(Loop, DestroyingARunningLoopStillFiresEnd) {
+  with_timers({});
+  {
+    FireLoop loop(parts_);
+    loop.start();
+  }
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_TRUE(sink_.stopped) << "or the consumer waits for ever";
+}
+
+TEST_F(Loop, TrapsFireBetweenOpenAndCloseOnly) {
+  with_guest();
+  FireLoop loop(parts_);
+  shim_.raise = true;
+  loop.start();
+  ASSERT_TRUE(eventually([&] { return shim_.polled > 10; }));
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{1})) << "answered, but not fired";
+
+  loop.open_traps();
+  EXPECT_TRUE(shim_.active);
+  const unsigned opened = shim_.polled;
+  ASSERT_TRUE(eventually([&] { return shim_.polled > opened + 10; }));
+  loop.close();
+  EXPECT_FALSE(shim_.active);
+  const std::size_t fired = sink_.firings.size();
+  const unsigned closed = shim_.polled;
+  ASSERT_TRUE(eventually([&] { return shim_.polled > closed + 10; }));
+  shim_.raise = false;
+  loop.finish();
+
+  EXPECT_GT(fired, 10u);
+  EXPECT_EQ(sink_.firings.size(), fired);
+  EXPECT_EQ(sink_.ids().back(), 2u);
+  EXPECT_EQ(sink_.ids()[1], kEntry);
+  EXPECT_GT(shim_.beats, 0u);
+}
+
+TEST_F(Loop, FinishGivesUpOnAGuestThatNeverGetsQuiet) {
+  with_guest();
+  FireLoop loop(parts_);
+  loop.start();
+  shim_.raise = true;
+  loop.close();
+
+  loop.finish();
+
+  EXPECT_TRUE(sink_.stopped);
+}
+
+TEST_F(Loop, AProfileTimerSamplesEveryVcpuWhileTheMachineStands) {
+  machine_.vcpus[0].rip = FakeShim::kInShim;
+  machine_.vcpus[0].gs_base = kKernelBase + kPercpu1;  // vCPU 0 runs as CPU 1
+  machine_.vcpus[1].rip = 0x7777;
+  machine_.vcpus[1].cs = 0x33;
+  machine_.vcpus[1].kernel_gs_base = kKernelBase + kPercpu0;
+  sampler_.set_shim(&shim_);
+
+  sampler_.sample({9}, 17, sink_, clock_);
+
+  ASSERT_EQ(sink_.firings.size(), 2u);
+  EXPECT_EQ(sink_.firings[0].record.vcpu, 1u);
+  EXPECT_EQ(sink_.firings[0].arg0, 0x4242u) << "where it was interrupted, not inside the shim";
+  EXPECT_EQ(sink_.firings[1].record.vcpu, 0u);
+  EXPECT_EQ(sink_.firings[1].arg0, 0u);
+  EXPECT_EQ(sink_.firings[1].arg1, 0x7777u);
+  EXPECT_EQ(sink_.firings[1].execname, "workload");
+  EXPECT_EQ(machine_.pauses, 1u);
+  EXPECT_FALSE(machine_.paused);
+}
+
+TEST_F(Loop, AKickedVcpuAnswersForAllThatItMissedButForEachProbeOnce) {
+  vmm::FakeVcpuExits exits;
+  vmm::FakeStoppedVcpu vcpu(1);
+  vcpu.state.rip = 0x7777;
+  sampler_.kick_by(exits, sink_, clock_);
+  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.on_sample(vcpu, exits.sampled);
+  EXPECT_TRUE(sink_.firings.empty()) << "not open";
+  sampler_.open();
+
+  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.sample({8}, 17, sink_, clock_);
+  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.on_sample(vcpu, exits.sampled);
+  sampler_.on_sample(vcpu, exits.sampled);
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{8, 9}));
+  EXPECT_EQ(sink_.firings[0].arg0, 0x7777u);
+  EXPECT_EQ(machine_.pauses, 0u);
+
+  for (std::uint32_t n = 0; n < 100; ++n) sampler_.sample({n}, 0, sink_, clock_);
+  sampler_.on_sample(vcpu, exits.sampled);
+  EXPECT_EQ(sink_.firings.size(), 2u + 16u) << "older ones are forgotten";
+  vmm::FakeStoppedVcpu beyond(2);
+  sampler_.on_sample(beyond, exits.sampled);
+  sampler_.on_sample(vcpu, exits.sampled + 1);
+  EXPECT_EQ(sink_.firings.size(), 18u);
+}
+
+TEST_F(Loop, ADeadMachineIsSampledOnlyOnce) {
+  machine_.dead = true;
+
+  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.sample({9}, 17, sink_, clock_);
+
+  EXPECT_TRUE(sink_.firings.empty());
+  EXPECT_TRUE(sampler_.gave_up());
+  EXPECT_EQ(machine_.pauses, 1u);
+}
+
+TEST_F(Loop, AMachineThatSleepsIsSampledAgainOnceItIsAwake) {
+  machine_.asleep = true;
+  sampler_.sample({9}, 17, sink_, clock_);
+  EXPECT_TRUE(sink_.firings.empty());
+  EXPECT_FALSE(sampler_.gave_up());
+  machine_.asleep = false;
+
+  sampler_.sample({9}, 17, sink_, clock_);
+
+  EXPECT_EQ(sink_.firings.size(), 2u);
+}
+
+TEST(IdleWaitPauses, SpinsThenGrowsUpToTheLongestAndNeverPassesADeadline) {
+  IdleWait wait(2);
+  EXPECT_EQ(wait.idle(UINT64_MAX), 0u);
+  EXPECT_EQ(wait.idle(UINT64_MAX), 0u);
+  EXPECT_EQ(wait.idle(UINT64_MAX), IdleWait::kFirstPause);
+  EXPECT_EQ(wait.idle(UINT64_MAX), IdleWait::kFirstPause * 3 / 2);
+  EXPECT_EQ(wait.idle(1000), 1000u);
+  for (int n = 0; n < 20; ++n) wait.idle(UINT64_MAX);
+  EXPECT_EQ(wait.idle(UINT64_MAX), IdleWait::kLongestPause);
+
+  wait.busy();
+
+  EXPECT_EQ(wait.idle(UINT64_MAX), 0u);
+}
+
+}  // namespace
+}  // namespace ringside::providers

@@ -1,0 +1,156 @@
+// The whole way of a trap on the host: dispatcher, Linux context, engine. The binary's operator new
+// aborts when it is used during a firing, so every test here is also a test that it allocates
+// nothing.
+#include <gtest/gtest.h>
+
+#include "dif/engine/engine.h"
+#include "dif/engine/fire_context.h"
+#include "dif/testing/make_dif.h"
+#include "dif/verify/verify.h"
+#include "providers/fake_guest.h"
+#include "providers/fire/dispatch.h"
+#include "providers/fire/vm_dispatch.h"
+#include "vmm/fake_vcpu_exits_for_tests.h"
+
+namespace ringside::providers {
+namespace {
+
+using namespace dif::testing;
+
+constexpr dif::ProbeId kProbe{7}, kReturn{8};
+constexpr GuestVirt kPlace{0xffff'ffff'8100'0000}, kShared{0xffff'ffff'8100'1000};
+constexpr std::uint8_t kRbx = 3;
+
+class Finder final : public TracepointFinder {
+ public:
+  std::optional<TracepointId> armed_at(GuestVirt address) const override {
+    if (address == kPlace) return TracepointId{0};
+    return address == kShared ? std::optional(TracepointId{1}) : std::nullopt;
+  }
+};
+
+class EngineSink final : public ProbeSink {
+ public:
+  explicit EngineSink(dif::Engine& engine) : engine_(engine) {}
+  void fire(dif::ProbeId probe, const dif::FireRecord& record,
+            const dif::GuestContext& guest) override {
+    in_fire_context = dif::in_fire_context();
+    engine_.fire(probe, record, guest);
+  }
+  void serve_requests() override {}
+  void stop_serving() override {}
+  bool finished() const override { return false; }
+
+  bool in_fire_context = false;
+
+ private:
+  dif::Engine& engine_;
+};
+
+dif::Program everything_of_a_trap() {
+  using dif::Builtin;
+  auto program = count_by_execname();
+  for (const Builtin which : {Builtin::Pid, Builtin::Ppid, Builtin::Uid, Builtin::Arg0,
+                              Builtin::Arg9, Builtin::Caller, Builtin::Timestamp}) {
+    program.clauses[0].actions.push_back(action(dif::ActionKind::Trace, {builtin(which)}));
+  }
+  program.clauses.push_back(
+      clause({action(dif::ActionKind::Trace, {load_from(kKernelBase + kGuestBytes)})}));
+  return program;
+}
+
+class FirePath : public ::testing::Test {
+ protected:
+  FirePath() : engine_(*dif::verify_program(everything_of_a_trap()), {}, 2), sink_(engine_) {
+    FakeKernel::write_task(memory_);
+    for (const dif::ProbeId probe : {kProbe, kReturn}) {
+      engine_.enable(0, probe, {"fbt", "vmlinux", "vfs_read", "entry"});
+    }
+    engine_.enable(1, kProbe, {"fbt", "vmlinux", "vfs_read", "entry"});
+    dispatcher_.add({0}, Binding{kProbe});
+    Binding shared{kReturn};
+    shared.kind = BindingKind::SyscallReturn;
+    shared.number = 1;
+    shared.regs_register = kRbx;
+    dispatcher_.add({1}, shared);
+    dispatcher_.seal(sink_, clock_);
+    dispatcher_.open();
+    trap_.address = kPlace;
+    trap_.percpu_base = kernel_address(kPercpu1);
+    trap_.registers.cr3 = kRoot;
+    trap_.registers.rsp = kKernelBase + kStack;
+    trap_.registers.rbx = kKernelBase + kRegs;
+  }
+
+  FakeMemory memory_;
+  FakeKernel kernel_;
+  Finder finder_;
+  dif::Engine engine_;
+  EngineSink sink_;
+  GuestClock clock_{TickRate(1'000'000'000)};
+  LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  TrapDispatcher dispatcher_{finder_, kernel_, context_, 2};
+  vmm::Trap trap_;
+};
+
+TEST_F(FirePath, IsFireContextFromTheTrapOn) {
+  dispatcher_.on_trap(trap_);
+
+  EXPECT_TRUE(sink_.in_fire_context);
+  EXPECT_FALSE(dif::in_fire_context());
+}
+
+TEST_F(FirePath, RecordsAggregatesAndFaultsWithoutAllocating) {
+  memory_.put64(kRegs + 120, 1);
+
+  dispatcher_.on_trap(trap_);
+  trap_.address = kShared;
+  dispatcher_.on_trap(trap_);
+
+  const dif::Harvest harvest = engine_.take_quiescent();
+  ASSERT_EQ(harvest.records.size(), 2u);
+  EXPECT_EQ(harvest.records[0].vcpu, 1u);
+  ASSERT_EQ(harvest.aggregates.size(), 1u);
+  EXPECT_EQ(harvest.aggregates[0].words[0], 2);
+  ASSERT_EQ(harvest.faults.size(), 1u) << "the clause that reads past the end of memory";
+}
+
+TEST_F(FirePath, AnEventOfAVcpuAllocatesNothingEither) {
+  LinuxContext linux_context(memory_.memory(), kernel_, find_pt_regs(kernel_.types()));
+  VcpuContext event_context(memory_.memory(), 2, LinuxInside{kernel_, linux_context});
+  VmDispatcher events(event_context, 2);
+  events.lead(vmm::VcpuEvent::Kind::PortOut, std::nullopt, kProbe);
+  events.seal(sink_, clock_);
+  events.open();
+  vmm::FakeStoppedVcpu vcpu(1);
+  vcpu.state.cr3 = kRoot;
+  vcpu.state.gs_base = kKernelBase + kPercpu1;
+
+  events.on_event(vcpu, {vmm::VcpuEvent::Kind::PortOut, 0, {0x3f8, 1, 1, 'x'}});
+
+  EXPECT_TRUE(sink_.in_fire_context);
+  const dif::Harvest harvest = engine_.take_quiescent();
+  ASSERT_EQ(harvest.aggregates.size(), 1u);
+  EXPECT_EQ(std::memcmp(harvest.aggregates[0].key.data(), "workload", 9), 0);
+  EXPECT_EQ(vcpu.fetched, 1u);
+}
+
+TEST_F(FirePath, SurvivesATrapWhoseEveryWordIsALie) {
+  for (const std::uint64_t lie : {std::uint64_t{0}, UINT64_MAX, std::uint64_t{1} << 63,
+                                  std::uint64_t{0x4d00'0000'0000'0000}, kKernelBase - 1}) {
+    for (const GuestVirt place : {kPlace, kShared}) {
+      vmm::Trap hostile = trap_;
+      hostile.address = place;
+      hostile.tsc = lie;
+      Registers& r = hostile.registers;
+      r.rsp = r.rbx = r.rdi = r.cr3 = r.rflags = r.rax = lie;
+      memory_.put64(kPercpu1, lie);  // current
+      dispatcher_.on_trap(hostile);
+    }
+  }
+
+  EXPECT_FALSE(engine_.take_quiescent().faults.empty());
+}
+
+}  // namespace
+}  // namespace ringside::providers

@@ -1,0 +1,33 @@
+// Where firings go: the engine in production, a recorder in tests. And what stops them.
+// Used by everything that fires: dispatcher, timers, sampler, fire loop.
+// Fire context: fire() yes; the others between firings.
+#pragma once
+
+#include "dif/engine/fire_record.h"
+#include "dif/program/probe_description.h"
+
+namespace ringside::providers {
+
+class ProbeSink {
+ public:
+  virtual ~ProbeSink() = default;
+  virtual void fire(dif::ProbeId probe, const dif::FireRecord& record,
+                    const dif::GuestContext& guest) = 0;
+  /// Hands data to the consumer if it asked.
+  virtual void serve_requests() = 0;
+  /// The fire thread's last act.
+  virtual void stop_serving() = 0;
+  /// exit() was called: nothing but END will be evaluated any more.
+  virtual bool finished() const = 0;
+};
+
+/// What lets firings through only while tracing runs: nothing fires before open() or after close().
+/// Any thread; close() under the fire lock, so that a firing under way is over when it returns.
+class FireGate {
+ public:
+  virtual ~FireGate() = default;
+  virtual void open() = 0;
+  virtual void close() = 0;
+};
+
+}  // namespace ringside::providers

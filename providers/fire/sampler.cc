@@ -1,0 +1,82 @@
+#include "providers/fire/sampler.h"
+
+#include <algorithm>
+
+#include "dif/engine/fire_context.h"
+#include "providers/fire/host_clock.h"
+
+namespace ringside::providers {
+
+void VcpuSampler::kick_by(vmm::VcpuExits& exits, ProbeSink& sink, GuestClock& clock) {
+  exits_ = &exits;
+  sink_ = &sink;
+  clock_ = &clock;
+  answered_.assign(machine_.vcpu_count(), 0);
+}
+
+void VcpuSampler::sample(dif::ProbeId probe, std::uint64_t late, ProbeSink& sink,
+                         GuestClock& clock) {
+  if (exits_ != nullptr) return kick(probe, late);
+  if (gave_up_) return;
+  const std::uint64_t before = host_tsc();
+  const Moment moment{late, clock.host_time(before), clock.wall_of_host(before)};
+  {
+    auto paused = vmm::PausedMachine::pause(machine_);
+    if (!paused) {
+      // The session sees the machine's end by its state. A guest that sleeps has nothing to sample.
+      gave_up_ = paused.error().code == ErrorCode::MachineGone;
+      return;
+    }
+    for (unsigned vcpu = 0; vcpu < paused->vcpu_count(); ++vcpu) {
+      const auto registers = paused->registers(vcpu);
+      if (registers) fire(probe, sink, *registers, vcpu, moment);
+    }
+  }
+  clock.paused_between(before, host_tsc());
+}
+
+void VcpuSampler::kick(dif::ProbeId probe, std::uint64_t late) {
+  ++last_;
+  asked_[last_ % kKept] = {probe, late, host_tsc()};
+  exits_->sample(last_);
+}
+
+/// Whether the same probe was asked for once more: then the later one is the sample.
+bool VcpuSampler::asked_again(dif::ProbeId probe, std::uint64_t after, std::uint64_t last) const {
+  for (std::uint64_t tag = after + 1; tag <= last; ++tag) {
+    if (asked_[tag % kKept].probe == probe) return true;
+  }
+  return false;
+}
+
+void VcpuSampler::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
+  const dif::FireScope scope;
+  const unsigned index = vcpu.index();
+  if (!open_.load(std::memory_order_acquire) || index >= answered_.size() || tag > last_) return;
+  const std::uint64_t oldest = last_ < kKept ? 1 : last_ - kKept + 1;
+  const std::uint64_t first = std::max(answered_[index] + 1, oldest);
+  answered_[index] = std::max(answered_[index], tag);
+  for (std::uint64_t one = first; one <= tag; ++one) {
+    const Asked& asked = asked_[one % kKept];
+    if (asked_again(asked.probe, one, tag)) continue;
+    const std::uint64_t tsc = host_tsc();
+    const std::uint64_t waited = tsc > asked.host_tsc ? tsc - asked.host_tsc : 0;
+    const Moment moment{asked.late + clock_->rate().nanoseconds(waited),
+                        clock_->trap_time(vcpu.guest_tsc(), tsc), clock_->wall_of_host(tsc)};
+    fire(asked.probe, *sink_, vcpu.registers(), index, moment);
+  }
+}
+
+void VcpuSampler::fire(dif::ProbeId probe, ProbeSink& sink, const Registers& registers,
+                       unsigned vcpu, const Moment& moment) {
+  const CpuPlace place = context_.locate(registers, vcpu);
+  Registers seen = registers;
+  if (shim_ != nullptr && shim_->contains(GuestVirt(registers.rip))) {
+    if (const auto interrupted = shim_->waiting(place.percpu_base)) seen = *interrupted;
+  }
+  const bool user = seen.in_user_mode();
+  context_.begin(seen, place, {user ? 0 : seen.rip, user ? seen.rip : 0, moment.late});
+  sink.fire(probe, {place.cpu, moment.time, moment.wall}, context_);
+}
+
+}  // namespace ringside::providers

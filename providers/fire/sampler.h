@@ -1,0 +1,77 @@
+// profile-N's samples: where every vCPU is, once for each of them. There are two ways.
+// By pausing: stops the machine, looks at every vCPU's registers, fires for each, lets it go on.
+// The whole guest waits meanwhile; the TSC may stand still too, which the clock is told. By
+// kicking, where vCPUs run on threads of this process: each is brought out of the guest by itself,
+// fires on its own thread, and goes on; nobody waits for anybody. Either way the vCPU stands still
+// while it fires, so that pid, execname and memory are those of the very moment. Fire context: yes,
+// but for the pause itself (a request to the machine's owner, under the fire lock).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "providers/context/vcpu_context.h"
+#include "providers/fire/exit_channel.h"
+#include "providers/fire/guest_clock.h"
+#include "providers/fire/probe_sink.h"
+#include "vmm/machine.h"
+#include "vmm/shim/shim.h"
+
+namespace ringside::providers {
+
+class VcpuSampler final : public SampleSink, public FireGate {
+ public:
+  VcpuSampler(vmm::Machine& machine, VcpuContext& context) : machine_(machine), context_(context) {}
+
+  /// A vCPU that waits in the shim is reported where it was interrupted.
+  void set_shim(const vmm::Shim* shim) { shim_ = shim; }
+  /// From now on samples are made by kicking, and fire between open() and close().
+  void kick_by(vmm::VcpuExits& exits, ProbeSink& sink, GuestClock& clock);
+
+  /// arg0 is the kernel's pc or 0, arg1 the user's or 0, arg2 is `late`: how many ns after its
+  /// time. Fire thread.
+  void sample(dif::ProbeId probe, std::uint64_t late, ProbeSink& sink, GuestClock& clock);
+  /// A vCPU came out for a sample. Under the fire lock.
+  void on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) override;
+  void open() override { open_.store(true, std::memory_order_release); }
+  void close() override { open_.store(false, std::memory_order_release); }
+  /// A machine that cannot be paused any more is not asked again.
+  bool gave_up() const { return gave_up_; }
+
+ private:
+  /// So many samples may be under way: several timers fall due together, and a vCPU that was out
+  /// for long answers once for all of them.
+  static constexpr std::uint64_t kKept = 16;
+
+  struct Asked {
+    dif::ProbeId probe;
+    std::uint64_t late = 0;      // ns, when it was asked for
+    std::uint64_t host_tsc = 0;  // of that moment
+  };
+  struct Moment {
+    std::uint64_t late, time;
+    std::int64_t wall;
+  };
+  void kick(dif::ProbeId probe, std::uint64_t late);
+  bool asked_again(dif::ProbeId probe, std::uint64_t after, std::uint64_t last) const;
+  void fire(dif::ProbeId probe, ProbeSink& sink, const Registers& registers, unsigned vcpu,
+            const Moment& moment);
+
+  vmm::Machine& machine_;
+  VcpuContext& context_;
+  const vmm::Shim* shim_ = nullptr;
+  bool gave_up_ = false;
+
+  // By kicking; under the fire lock.
+  vmm::VcpuExits* exits_ = nullptr;
+  ProbeSink* sink_ = nullptr;
+  GuestClock* clock_ = nullptr;
+  std::atomic<bool> open_ = false;
+  std::uint64_t last_ = 0;               // the tag that was asked for last; the first one is 1
+  std::array<Asked, kKept> asked_;       // by tag
+  std::vector<std::uint64_t> answered_;  // by vCPU: the last tag
+};
+
+}  // namespace ringside::providers

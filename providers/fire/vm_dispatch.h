@@ -1,0 +1,58 @@
+// Leads what the host sees of a vCPU (an exit, a port, an MSR) to the probe of the provider `vm`
+// that stands for it. At most one probe for each kind of event, and for exits one for each reason.
+// Under the fire lock, as all that fires. Nothing fires before open() or after close().
+// Fire context: on_event() and wants() yes; everything else no.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "providers/context/vcpu_context.h"
+#include "providers/fire/exit_channel.h"
+#include "providers/fire/guest_clock.h"
+#include "providers/fire/probe_sink.h"
+
+namespace ringside::providers {
+
+class VmDispatcher final : public VcpuEventSink, public FireGate {
+ public:
+  /// Exits for larger reasons than these are led to "other".
+  static constexpr std::uint32_t kReasons = 64;
+
+  VmDispatcher(VcpuContext& context, unsigned vcpus) : context_(context), vcpus_(vcpus) {}
+
+  /// Before seal(). `reason`: of an exit; empty for the probe of all reasons without one of their
+  /// own (`named` says which have one).
+  void lead(vmm::VcpuEvent::Kind kind, std::optional<std::uint32_t> reason, dif::ProbeId probe);
+  /// Says that exits for this reason have a probe of their own, enabled or not.
+  void name_reason(std::uint32_t reason);
+  /// Where firings go and what time they get. Once, before open().
+  void seal(ProbeSink& sink, GuestClock& clock);
+
+  /// Which kinds of events any probe wants.
+  const vmm::VcpuExits::Wanted& wanted() const { return wanted_; }
+  bool wants_any() const;
+
+  void open() override { open_.store(true, std::memory_order_release); }
+  void close() override { open_.store(false, std::memory_order_release); }
+  bool wants(const vmm::VcpuEvent& event) const override { return probe_of(event) != kNone; }
+  void on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) override;
+
+ private:
+  static constexpr dif::ProbeId kNone{0};
+  dif::ProbeId probe_of(const vmm::VcpuEvent& event) const;
+
+  VcpuContext& context_;
+  const unsigned vcpus_;
+  ProbeSink* sink_ = nullptr;
+  GuestClock* clock_ = nullptr;
+  std::atomic<bool> open_ = false;
+  vmm::VcpuExits::Wanted wanted_;
+  std::array<dif::ProbeId, vmm::VcpuEvent::kKinds> by_kind_ = {};  // Exit: of any other reason
+  std::array<dif::ProbeId, kReasons> by_reason_ = {};
+  std::array<bool, kReasons> named_ = {};
+};
+
+}  // namespace ringside::providers

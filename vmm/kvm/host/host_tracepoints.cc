@@ -1,0 +1,231 @@
+// In this file: formats and records (pure), the host's tracepoints, one vCPU's events, time.
+#include "vmm/kvm/host/host_tracepoints.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace ringside::vmm::kvm {
+namespace {
+
+using Kind = VcpuEvent::Kind;
+
+constexpr std::size_t kPage = 4096, kRing = 8 * kPage;  // some 300 records; each is read at once
+
+// KVM_ISA_VMX and KVM_ISA_SVM (arch/x86/kvm/trace.h); EXIT_REASON_HLT and SVM_EXIT_HLT
+// (arch/x86/include/uapi/asm/{vmx,svm}.h).
+constexpr const char* kIsHalt =
+    "(isa == 1 && exit_reason == 12) || (isa == 2 && exit_reason == 120)";
+
+Result<std::string> read_format(const char* tracepoint) {
+  const std::string events = std::string(HostTracepoints::kTracefs) + "/events";
+  const std::string path = fmt::format("{}/kvm/{}/format", events, tracepoint);
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd) {
+    std::string text(16 << 10, '\0');
+    const ssize_t size = read(fd.get(), text.data(), text.size());
+    if (size >= 0) {
+      text.resize(static_cast<std::size_t>(size));
+      return text;
+    }
+  }
+  const int error = errno;
+  if (error == EACCES || error == EPERM) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("needs the host's tracepoint kvm:{}, whose format {} only root may "
+                            "read here",
+                            tracepoint, path));
+  }
+  if (access(events.c_str(), F_OK) != 0) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("needs the host's tracepoint kvm:{}, and there is no tracefs: mount -t "
+                            "tracefs nodev {}",
+                            tracepoint, HostTracepoints::kTracefs));
+  }
+  return fail(ErrorCode::Unsupported,
+              fmt::format("this host's KVM has no tracepoint kvm:{} ({}: {})", tracepoint, path,
+                          std::strerror(error)));
+}
+
+Result<UniqueFd> open_tracepoint(std::uint32_t id, int tid) {
+  perf_event_attr attributes{};
+  attributes.size = sizeof attributes;
+  attributes.type = PERF_TYPE_TRACEPOINT;
+  attributes.config = id;
+  attributes.sample_period = 1;
+  attributes.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_RAW;
+  attributes.wakeup_events = 1;
+  attributes.use_clockid = 1;
+  attributes.clockid = CLOCK_MONOTONIC_RAW;
+  UniqueFd fd(static_cast<int>(
+      syscall(SYS_perf_event_open, &attributes, tid, -1, -1, PERF_FLAG_FD_CLOEXEC)));
+  if (fd) return fd;
+  const bool denied = errno == EACCES || errno == EPERM;
+  return fail(
+      ErrorCode::Unsupported,
+      fmt::format("cannot open KVM's tracepoints with perf_event_open: {}{}", std::strerror(errno),
+                  denied ? "; run as root, or with CAP_PERFMON" : ""));
+}
+
+}  // namespace
+
+Result<HostFormats::Cpuid> parse_cpuid_format(std::string_view format) {
+  HostFormats::Cpuid cpuid;
+  cpuid.id = TRY(trace_id(format));
+  constexpr std::array<std::string_view, 6> kNames{"function", "index", "rax", "rbx", "rcx", "rdx"};
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    cpuid.fields[i] = TRY(trace_field(format, kNames[i]));
+  }
+  return cpuid;
+}
+
+Result<HostFormats::Wakeup> parse_wakeup_format(std::string_view format) {
+  HostFormats::Wakeup wakeup;
+  wakeup.id = TRY(trace_id(format));
+  wakeup.ns = TRY(trace_field(format, "ns"));
+  return wakeup;
+}
+
+void HostEventDecoder::take(std::uint64_t time, std::span<const std::byte> raw, const Tell& tell) {
+  constexpr TraceField kCommonType{0, 2};  // of every record: the tracepoint's id
+  const auto type = kCommonType.read(raw);
+  if (!type) return;
+  if (*type == formats_.cpuid.id) {
+    HostEvent event{time, {Kind::Cpuid, 0, {}}};
+    for (std::size_t i = 0; i < formats_.cpuid.fields.size(); ++i) {
+      // Registers of 64 bits in the record, of which cpuid defines 32.
+      event.event.values[i] =
+          static_cast<std::uint32_t>(formats_.cpuid.fields[i].read(raw).value_or(0));
+    }
+    tell(event);
+  } else if (*type == formats_.exit_id) {
+    finish(tell);
+    halt_ = Halt{time, 0};
+  } else if (*type == formats_.wakeup.id && halt_) {
+    halt_->ns += formats_.wakeup.ns.read(raw).value_or(0);
+    halt_->time = time;
+    woken_ = true;
+  }
+}
+
+void HostEventDecoder::finish(const Tell& tell) {
+  if (!halt_) return;
+  const Halt halt = *std::exchange(halt_, std::nullopt);
+  tell({halt.time, {Kind::Hlt, 0, {halt.ns}}});
+}
+
+std::optional<std::string> HostTracepoints::cannot(Kind kind) {
+  if (!std::exchange(looked_, true)) {
+    if (const auto cpuid = look_for_cpuid(); !cpuid) no_cpuid_ = cpuid.error().message;
+    if (const auto halts = look_for_halts(); !halts) no_halts_ = halts.error().message;
+  }
+  return kind == Kind::Cpuid ? no_cpuid_ : no_halts_;
+}
+
+Result<void> HostTracepoints::look_for_cpuid() {
+  const std::string format = TRY(read_format("kvm_cpuid"));
+  formats_.cpuid = TRY(parse_cpuid_format(format));
+  TRY(open_tracepoint(formats_.cpuid.id, 0));  // may we?
+  return {};
+}
+
+Result<void> HostTracepoints::look_for_halts() {
+  const std::string exit = TRY(read_format("kvm_exit"));
+  formats_.exit_id = TRY(trace_id(exit));
+  TRY(trace_field(exit, "isa"));
+  TRY(trace_field(exit, "exit_reason"));
+  const std::string wakeup = TRY(read_format("kvm_vcpu_wakeup"));
+  formats_.wakeup = TRY(parse_wakeup_format(wakeup));
+  TRY(open_tracepoint(formats_.exit_id, 0));
+  return {};
+}
+
+Result<std::unique_ptr<VcpuTracepoints>> VcpuTracepoints::open(const HostFormats& formats,
+                                                               Wanted wanted, int tid, int signal) {
+  std::unique_ptr<VcpuTracepoints> points(new VcpuTracepoints(formats));
+  if (wanted.cpuid) TRY(points->add(formats.cpuid.id, nullptr, tid, signal));
+  if (wanted.halts) {
+    TRY(points->add(formats.wakeup.id, nullptr, tid, signal));
+    TRY(points->add(formats.exit_id, kIsHalt, tid, 0));
+  }
+  return points;
+}
+
+VcpuTracepoints::~VcpuTracepoints() {
+  if (!mapping_.empty()) munmap(mapping_.data(), mapping_.size());
+}
+
+Result<void> VcpuTracepoints::add(std::uint32_t id, const char* filter, int tid, int signal) {
+  UniqueFd fd = TRY(open_tracepoint(id, tid));
+  const auto refuse = [](const char* what) {
+    return fail(ErrorCode::Io, fmt::format("cannot listen to KVM's tracepoints: {}: {}", what,
+                                           std::strerror(errno)));
+  };
+  if (fds_.empty()) {
+    TRY(map(fd.get()));
+  } else if (ioctl(fd.get(), PERF_EVENT_IOC_SET_OUTPUT, fds_[0].get()) != 0) {
+    return refuse("one ring for all");
+  }
+  if (filter != nullptr && ioctl(fd.get(), PERF_EVENT_IOC_SET_FILTER, filter) != 0) {
+    return refuse("the filter of kvm:kvm_exit");
+  }
+  if (signal != 0) {
+    f_owner_ex owner{F_OWNER_TID, tid};
+    if (fcntl(fd.get(), F_SETSIG, signal) != 0 || fcntl(fd.get(), F_SETOWN_EX, &owner) != 0 ||
+        fcntl(fd.get(), F_SETFL, O_ASYNC) != 0) {
+      return refuse("the signal to the vCPU's thread");
+    }
+  }
+  fds_.push_back(std::move(fd));
+  return {};
+}
+
+Result<void> VcpuTracepoints::map(int fd) {
+  void* at = mmap(nullptr, kPage + kRing, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) {
+    return fail(ErrorCode::Io,
+                fmt::format("cannot map the ring of KVM's tracepoints: {}", std::strerror(errno)));
+  }
+  mapping_ = {static_cast<std::byte*>(at), kPage + kRing};
+  // SAFETY: man perf_event_open, "MMAP layout": the page of control data, then the ring.
+  ring_.emplace(*static_cast<perf_event_mmap_page*>(at), mapping_.subspan(kPage));
+  return {};
+}
+
+void VcpuTracepoints::drain(std::vector<HostEvent>& events, const Vcpu& vcpu) {
+  const auto keep = [&events](const HostEvent& event) { events.push_back(event); };
+  while (const auto sample = ring_->next()) decoder_.take(sample->time, sample->raw, keep);
+  // A timer that has woken the vCPU leaves it "halted" until the next KVM_RUN injects the interrupt
+  // (arch/x86/kvm/x86.c, vcpu_block).
+  const bool woken = decoder_.take_wakeup() && !vcpu.kicked;
+  if (decoder_.halting() && (woken || !vcpu.is_halted())) decoder_.finish(keep);
+}
+
+TscOfTime::Moment TscOfTime::now() {
+  timespec time;
+  const std::uint64_t before = __rdtsc();
+  clock_gettime(CLOCK_MONOTONIC_RAW, &time);
+  const std::uint64_t after = __rdtsc();
+  return {before + (after - before) / 2, static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+                                             static_cast<std::uint64_t>(time.tv_nsec)};
+}
+
+std::uint64_t TscOfTime::at(std::uint64_t ns, const Moment& now) const {
+  __extension__ using Wide = unsigned __int128;
+  if (now.ns <= first_.ns || now.tsc <= first_.tsc || ns >= now.ns) return now.tsc;
+  const std::uint64_t age = now.ns - std::max(ns, first_.ns);
+  return now.tsc -
+         static_cast<std::uint64_t>(Wide{age} * (now.tsc - first_.tsc) / (now.ns - first_.ns));
+}
+
+}  // namespace ringside::vmm::kvm

@@ -1,0 +1,149 @@
+// What KVM does with a guest without leaving the kernel, told by tracepoints of the host's kernel:
+//   kvm:kvm_cpuid         the guest executed cpuid
+//   kvm:kvm_exit          filtered to hlt: the guest halted
+//   kvm:kvm_vcpu_wakeup   the host thread slept for it; `ns`
+// Each vCPU's thread has its own events, in one ring, by perf_event_open(2). A cpuid, and the end
+// of a halt, signal the thread, which leaves KVM_RUN before the guest's next instruction: so the
+// guest's registers are those of that moment, and nothing is late. That exit is one that tracing
+// causes; vm::exit:intr sees it.
+// A halt is told when it ends: at a wakeup, unless that was a kick of ours in the middle of it,
+// which leaves the vCPU halting. One that finds its interrupt pending sleeps 0 ns, and is told with
+// the next exit, wherever that is. Versions: the fields were there, by these names, before
+// Linux 5.10; `index` (the subleaf) came with 5.7, `isa` is older. A format that lacks one is
+// refused by name. Used by kvm_exits (opens) and vcpu (drains, on its thread). Fire context:
+// drain() and finish() are before it, on the same thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "vmm/base/result.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/kvm/host/perf_ring.h"
+#include "vmm/kvm/host/trace_format.h"
+#include "vmm/vcpu_exits.h"
+
+namespace ringside::vmm::kvm {
+
+/// An event with its own time, in nanoseconds of CLOCK_MONOTONIC_RAW.
+struct HostEvent {
+  std::uint64_t time = 0;
+  VcpuEvent event;
+};
+
+/// The formats of the three, as the host has them.
+struct HostFormats {
+  struct Cpuid {
+    std::uint32_t id = 0;
+    std::array<TraceField, 6> fields{};  // leaf, subleaf, eax, ebx, ecx, edx
+  };
+  struct Wakeup {
+    std::uint32_t id = 0;
+    TraceField ns;
+  };
+  Cpuid cpuid;
+  std::uint32_t exit_id = 0;
+  Wakeup wakeup;
+};
+Result<HostFormats::Cpuid> parse_cpuid_format(std::string_view format);
+Result<HostFormats::Wakeup> parse_wakeup_format(std::string_view format);
+
+/// Makes events of raw records. Pure.
+class HostEventDecoder {
+ public:
+  using Tell = std::function<void(const HostEvent&)>;
+
+  explicit HostEventDecoder(const HostFormats& formats) : formats_(formats) {}
+
+  void take(std::uint64_t time, std::span<const std::byte> raw, const Tell& tell);
+  /// A halt has begun of which no end was told.
+  bool halting() const { return halt_.has_value(); }
+  /// Whether a wakeup has come since the last question.
+  bool take_wakeup() { return std::exchange(woken_, false); }
+  /// The vCPU is known to be running again.
+  void finish(const Tell& tell);
+
+ private:
+  const HostFormats formats_;
+  struct Halt {
+    std::uint64_t time = 0, ns = 0;
+  };
+  std::optional<Halt> halt_;
+  bool woken_ = false;
+};
+
+/// The tracepoints of this host.
+class HostTracepoints {
+ public:
+  static constexpr const char* kTracefs = "/sys/kernel/tracing";
+
+  /// Looks at the first call and remembers. Why events of that kind, Cpuid or Hlt, cannot be had.
+  std::optional<std::string> cannot(VcpuEvent::Kind kind);
+  const HostFormats& formats() const { return formats_; }
+
+ private:
+  Result<void> look_for_cpuid();
+  Result<void> look_for_halts();
+
+  bool looked_ = false;
+  HostFormats formats_;
+  std::optional<std::string> no_cpuid_, no_halts_;
+};
+
+/// The events of one vCPU.
+class VcpuTracepoints {
+ public:
+  struct Wanted {
+    bool cpuid = false, halts = false;
+  };
+  /// For the thread `tid` of this process, which gets `signal`.
+  static Result<std::unique_ptr<VcpuTracepoints>> open(const HostFormats& formats, Wanted wanted,
+                                                       int tid, int signal);
+  ~VcpuTracepoints();
+  VcpuTracepoints(const VcpuTracepoints&) = delete;
+  VcpuTracepoints& operator=(const VcpuTracepoints&) = delete;
+
+  struct Vcpu {
+    bool kicked = false;                    // somebody made it leave the guest
+    const std::function<bool()> is_halted;  // by its KVM state; asked when that matters
+  };
+  /// Appends what has come to `events`.
+  void drain(std::vector<HostEvent>& events, const Vcpu& vcpu);
+  std::uint64_t lost() const { return ring_->lost(); }
+
+ private:
+  explicit VcpuTracepoints(const HostFormats& formats) : decoder_(formats) {}
+  Result<void> add(std::uint32_t id, const char* filter, int tid, int signal);
+  Result<void> map(int fd);
+
+  std::vector<UniqueFd> fds_;  // the ring is the first's
+  std::span<std::byte> mapping_;
+  std::optional<PerfRing> ring_;
+  HostEventDecoder decoder_;
+};
+
+/// The host's TSC at a time of CLOCK_MONOTONIC_RAW: by what both were when it was made, and are
+/// now. Good for times between the two.
+class TscOfTime {
+ public:
+  struct Moment {
+    std::uint64_t tsc = 0, ns = 0;
+  };
+  static Moment now();
+
+  TscOfTime() : first_(now()) {}
+  explicit TscOfTime(Moment first) : first_(first) {}
+  std::uint64_t at(std::uint64_t ns, const Moment& now) const;
+
+ private:
+  Moment first_;
+};
+
+}  // namespace ringside::vmm::kvm

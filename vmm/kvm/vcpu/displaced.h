@@ -1,0 +1,37 @@
+// Executes the instruction that stands under a breakpoint, where it is one of the few that most
+// functions begin with; anything else the caller lets the vCPU do itself, by a single step with the
+// others held, which costs a hundred times as much.
+// Pure over the registers and the guest's memory. 64-bit mode only.
+// Intel SDM volume 2 for the encodings, volume 1, 3.4.3.1 for the flags.
+// Fire context: yes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "vmm/arch/x86_64/registers.h"
+#include "vmm/base/address.h"
+
+namespace ringside::vmm::kvm {
+
+/// The guest's memory as the instruction would see it.
+class StackAccess {
+ public:
+  virtual ~StackAccess() = default;
+  virtual std::optional<std::uint64_t> load(GuestVirt at) = 0;
+  virtual bool store(GuestVirt at, std::uint64_t value) = 0;
+};
+
+enum class Displaced : std::uint8_t {
+  Done,       // `registers` are those after it
+  Halts,      // it was hlt: rip is behind it, the vCPU is to wait for an interrupt
+  NotSimple,  // nothing has changed
+};
+
+/// `code`: the instruction's bytes and what follows, as far as they could be read.
+Displaced execute_displaced(std::span<const std::byte> code, Registers& registers,
+                            StackAccess& stack);
+
+}  // namespace ringside::vmm::kvm

@@ -1,0 +1,34 @@
+// Where exits are told to the machine's sink: who listens, and which events it wants. Asking
+// whether an event is wanted is one relaxed load, so making none costs nothing.
+// Used by vcpu (tells) and kvm_exits (sets). Fire context: yes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "vmm/kvm/vcpu/sink_slot.h"
+#include "vmm/vcpu_exits.h"
+
+namespace ringside::vmm::kvm {
+
+class ExitTap {
+ public:
+  explicit ExitTap(unsigned vcpus) : slot_(vcpus) {}
+
+  bool wants(VcpuEvent::Kind kind) const {
+    return (wanted_.load(std::memory_order_relaxed) >> static_cast<unsigned>(kind) & 1) != 0;
+  }
+  void want(const VcpuExits::Wanted& wanted) {
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < wanted.kinds.size(); ++i)
+      bits |= std::uint32_t{wanted.kinds[i]} << i;
+    wanted_.store(bits, std::memory_order_relaxed);
+  }
+  SinkSlot& slot() { return slot_; }
+
+ private:
+  SinkSlot slot_;
+  std::atomic<std::uint32_t> wanted_{0};
+};
+
+}  // namespace ringside::vmm::kvm

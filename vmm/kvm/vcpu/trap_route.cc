@@ -1,0 +1,98 @@
+#include "vmm/kvm/vcpu/trap_route.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "vmm/kvm/kvm_vm.h"
+#include "vmm/kvm/vcpu/vcpu_state.h"
+
+namespace ringside::vmm::kvm {
+namespace {
+
+constexpr std::uint64_t kTables = 0x1000, kCode = 0x4000, kMemory = 0x8000;
+// out 0x80, al; nop; out 0x80, al; int3; hlt
+constexpr std::uint8_t kProgram[] = {0xe6, 0x80, 0x90, 0xe6, 0x80, 0xcc, 0xf4};
+constexpr std::uint64_t kNop = kCode + 2;
+constexpr std::uint32_t kWatch = KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_USE_HW_BP;
+constexpr std::uint32_t kIntercept = KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_USE_SW_BP;
+constexpr std::uint64_t kFirstRegister = 0x403;  // DR7: DR0 is an instruction breakpoint
+
+class TrialMemory {
+ public:
+  TrialMemory()
+      : bytes_(mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {}
+  TrialMemory(const TrialMemory&) = delete;
+  TrialMemory& operator=(const TrialMemory&) = delete;
+  ~TrialMemory() {
+    if (bytes_ != MAP_FAILED) munmap(bytes_, kMemory);
+  }
+  bool ok() const { return bytes_ != MAP_FAILED; }
+  std::span<std::byte> bytes() { return {static_cast<std::byte*>(bytes_), kMemory}; }
+
+ private:
+  void* bytes_;
+};
+
+/// Identity-mapped tables with one 2 MiB page, and the code.
+void fill(std::span<std::byte> memory) {
+  const auto put = [&](std::uint64_t at, std::uint64_t value) {
+    std::memcpy(&memory[at], &value, sizeof value);
+  };
+  put(kTables, (kTables + 0x1000) | 3);
+  put(kTables + 0x1000, (kTables + 0x2000) | 3);
+  put(kTables + 0x2000, 0x83);
+  std::memcpy(&memory[kCode], kProgram, sizeof kProgram);
+}
+
+/// Runs to the next exit, signals aside; false when KVM refuses.
+bool run_on(KvmVcpu& vcpu) {
+  int error;
+  do {
+    error = vcpu.run();
+  } while (error == EINTR || error == EAGAIN);
+  return error == 0;
+}
+
+TrapHabits judge(KvmVcpu& vcpu) {
+  TrapHabits habits;
+  const kvm_run& state = vcpu.state();
+  if (!run_on(vcpu) || state.exit_reason != KVM_EXIT_IO) return habits;
+  habits.rip_after_out = state.s.regs.regs.rip != kCode;
+  if (!vcpu.set_debug(kWatch, {kNop}, kFirstRegister) || !run_on(vcpu)) return habits;
+  habits.watches = state.exit_reason == KVM_EXIT_DEBUG;
+  if (!vcpu.set_debug(kIntercept, {}, 0)) return habits;
+  if (habits.watches && !run_on(vcpu)) return habits;  // to the second out
+  if (!run_on(vcpu)) return habits;
+  if (state.exit_reason == KVM_EXIT_DEBUG) habits.route = TrapRoute::Intercepted;
+  if (state.exit_reason == KVM_EXIT_INTERNAL_ERROR &&
+      state.internal.suberror == KVM_INTERNAL_ERROR_EMULATION) {
+    habits.route = TrapRoute::Emulated;
+  }
+  return habits;  // else: shut down, for want of an IDT
+}
+
+}  // namespace
+
+Result<TrapHabits> try_traps(const KvmSystem& system) {
+  TrialMemory memory;
+  if (!memory.ok()) return Unexpected<Error>(kvm_error("mapping a page"));
+  fill(memory.bytes());
+  const KvmVm vm = TRY(KvmVm::create(system, KvmVm::Chips::None));
+  TRY(vm.set_memory(0, GuestPhys(0), memory.bytes()));
+  KvmVcpu vcpu = TRY(vm.create_vcpu(system, 0));
+  const auto cpuid = TRY(system.supported_cpuid());
+  TRY(vcpu.set_cpuid(*cpuid));
+
+  BootState boot;
+  boot.entry = kCode;
+  boot.cr3 = kTables;
+  const kvm_sregs reset = TRY(vcpu.sregs());
+  TRY(vcpu.set_sregs(start_sregs(reset, boot)));
+  TRY(vcpu.set_regs(start_regs(boot)));
+  vcpu.share_registers();
+  return judge(vcpu);
+}
+
+}  // namespace ringside::vmm::kvm

@@ -1,0 +1,149 @@
+#include "vmm/linux/processes/user_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "vmm/page_walk.h"
+
+namespace ringside::guest_linux {
+namespace {
+
+constexpr std::size_t kMaxProcesses = 4096;
+constexpr std::size_t kMaxPrograms = 4;  // of one process
+constexpr std::size_t kMaxModules = 4096;
+constexpr std::size_t kMaxTableBytes = 256 << 20;
+constexpr std::size_t kLooksToFill = 4;  // it takes so many at least
+constexpr std::chrono::seconds kFresh{1};
+constexpr int kSoonerWhenUnknown = 100;
+
+}  // namespace
+
+std::unique_ptr<UserNames> UserNames::create(const vmm::GuestMemory& memory, Kernel& kernel) {
+  const auto layout = ProcessLayout::from(kernel.types());
+  const Symbol* init_task = kernel.symbols().find("init_task", "vmlinux");
+  if (!layout || init_task == nullptr) return nullptr;
+  Access access;
+  access.kernel = [&memory, &kernel] {
+    return std::make_unique<vmm::PageTableReader>(memory, kernel.table_in(memory));
+  };
+  access.process = [&memory, &kernel](GuestVirt root) -> std::unique_ptr<GuestReader> {
+    vmm::PageTable table = kernel.table_in(memory);
+    const auto at = vmm::translate(memory, table, root);
+    if (!at) return nullptr;
+    table.root = at->address;
+    return std::make_unique<vmm::PageTableReader>(memory, table);
+  };
+  return std::make_unique<UserNames>(std::move(access), *layout, init_task->address, kFresh,
+                                     kMaxTableBytes);
+}
+
+std::string UserNames::describe(std::uint64_t pid, GuestVirt address) {
+  const auto older_than = [&](Clock::duration age) {
+    const auto known = processes_.find(pid);
+    return known == processes_.end() || Clock::now() - known->second.looked >= age;
+  };
+  if (older_than(fresh_)) look_at(pid);
+  const Module* module = find(pid, address);
+  if (module == nullptr && older_than(fresh_ / kSoonerWhenUnknown)) {
+    look_at(pid);
+    module = find(pid, address);
+  }
+  if (module == nullptr) return fmt::format("0x{:x}", address.raw());
+  const auto found = module->symbols != nullptr
+                         ? module->symbols->at(address.raw() - module->begin.raw())
+                         : std::nullopt;
+  if (!found) return fmt::format("{}`0x{:x}", module->name, address.raw());
+  if (found->offset == 0) return fmt::format("{}`{}", module->name, found->name);
+  return fmt::format("{}`{}+0x{:x}", module->name, found->name, found->offset);
+}
+
+const UserNames::Module* UserNames::find(std::uint64_t pid, GuestVirt address) const {
+  const auto known = processes_.find(pid);
+  if (known == processes_.end()) return nullptr;
+  const std::vector<Program>& programs = known->second.programs;
+  for (auto program = programs.rbegin(); program != programs.rend(); ++program) {
+    const auto above = std::ranges::upper_bound(program->modules, address, {}, &Module::begin);
+    if (above == program->modules.begin()) continue;
+    const Module& module = *std::prev(above);
+    if (address < module.end) return &module;
+  }
+  return nullptr;
+}
+
+UserNames::Process& UserNames::process(std::uint64_t pid) {
+  const auto known = processes_.find(pid);
+  if (known != processes_.end()) return known->second;
+  if (processes_.size() >= kMaxProcesses) {
+    processes_.erase(std::ranges::min_element(processes_, {},
+                                              [](const auto& each) { return each.second.looked; }));
+  }
+  return processes_[pid];
+}
+
+void UserNames::look_at(std::uint64_t pid) {
+  if (table_bytes_ > most_bytes_) {
+    processes_.clear();
+    tables_.clear();
+    table_bytes_ = 0;
+  }
+  const auto memory = find_process(*access_.kernel(), layout_, init_task_, pid);
+  std::vector<Module> modules;
+  if (memory) modules = modules_of(*access_.kernel(), *memory);
+  // What was read while the process ended or ran another program may be anybody's.
+  const bool lives = memory && find_process(*access_.kernel(), layout_, init_task_, pid) == memory;
+  Process& known = process(pid);
+  known.looked = Clock::now();
+  if (!lives || modules.empty()) return;
+  auto& programs = known.programs;
+  if (programs.empty() || programs.back().mm != memory->mm) programs.push_back({memory->mm, {}});
+  if (programs.size() > kMaxPrograms) programs.erase(programs.begin());
+  programs.back().modules = std::move(modules);
+}
+
+/// Mappings of one open file that follow each other, and go on in the file or lie where the image's
+/// segments are, are a module.
+std::vector<UserNames::Module> UserNames::modules_of(const GuestReader& kernel,
+                                                     const ProcessMemory& memory) {
+  const auto mappings = list_file_mappings(kernel, layout_, memory.mm);
+  const auto process = access_.process(memory.page_table);
+  std::vector<Module> modules;
+  std::size_t budget = most_bytes_ / kLooksToFill;
+  for (std::size_t n = 0; n < mappings.size() && modules.size() < kMaxModules;) {
+    const FileMapping& first = mappings[n];
+    Module module{file_name(kernel, layout_, first.file), first.begin, first.end, nullptr};
+    std::optional<UserElf> elf;
+    if (first.offset == 0 && process != nullptr) elf = UserElf::read(*process, first.begin);
+    const GuestVirt image_end(first.begin.raw() + (elf ? elf->size : 0));
+    while (++n < mappings.size() && mappings[n].file == first.file &&
+           (mappings[n].offset > mappings[n - 1].offset || mappings[n].begin < image_end)) {
+      module.end = mappings[n].end;
+    }
+    // The image's last part, .bss, is of no file.
+    if (module.end < image_end) {
+      module.end = n < mappings.size() ? std::min(image_end, mappings[n].begin) : image_end;
+    }
+    if (elf) module.symbols = symbols_of(*process, *elf, budget);
+    if (!module.name.empty()) modules.push_back(std::move(module));
+  }
+  return modules;
+}
+
+const DynamicSymbols* UserNames::symbols_of(const GuestReader& process, const UserElf& elf,
+                                            std::size_t& budget) {
+  const auto [place, is_new] = tables_.try_emplace(elf.page);
+  if (is_new) table_bytes_ += elf.page.size();
+  DynamicSymbols& best = place->second;
+  if (best.whole() || budget == 0) return &best;
+  DynamicSymbols found = DynamicSymbols::read(process, elf);
+  budget -= std::min(budget, found.bytes());
+  // Another process, or this one earlier, may have had more of the file in memory.
+  if (found.count() > best.count() || (found.whole() && found.count() == best.count())) {
+    table_bytes_ += found.bytes() - best.bytes();
+    best = std::move(found);
+  }
+  return &best;
+}
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,90 @@
+// Names of code and data in the guest's processes, "module`symbol+0x10": which file a process has
+// mapped at an address (processes.h), and which of its dynamic symbols lies there (user_elf.h).
+// Used by the consumer when it prints. The guest runs meanwhile, and processes come and go: what
+// was known of one when it was looked at last is kept, for when it has ended. Bounded: by
+// processes, and by the bytes of symbols; tables of the same file are shared. Threads: one. Fire
+// context: no.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "vmm/base/guest_reader.h"
+#include "vmm/guest_memory.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/linux/processes/processes.h"
+#include "vmm/linux/processes/user_elf.h"
+
+namespace ringside::guest_linux {
+
+class UserNames {
+ public:
+  /// How to read a guest: its kernel, and the process whose page table lies at a kernel address
+  /// (null: it cannot be).
+  struct Access {
+    std::function<std::unique_ptr<GuestReader>()> kernel;
+    std::function<std::unique_ptr<GuestReader>(GuestVirt page_table)> process;
+  };
+  using Clock = std::chrono::steady_clock;
+
+  /// Null where the kernel's types or symbols do not say how it keeps processes. Both must outlive
+  /// the names.
+  static std::unique_ptr<UserNames> create(const vmm::GuestMemory& memory, Kernel& kernel);
+  /// describe() looks at a process again when it did so `fresh` ago; where an address is in no file
+  /// that it knows, after a hundredth of that. One look reads symbols of a fourth of `most_bytes`;
+  /// when all take more than that, the next look forgets all processes.
+  UserNames(Access access, const ProcessLayout& layout, GuestVirt init_task, Clock::duration fresh,
+            std::size_t most_bytes)
+      : access_(std::move(access)),
+        layout_(layout),
+        init_task_(init_task),
+        fresh_(fresh),
+        most_bytes_(most_bytes) {}
+
+  /// "module`symbol+0x10", "module`symbol"; "module`0x4a5b3c", the address, where the symbol is not
+  /// known; "0x4a5b3c" where no file is mapped or the process is unknown.
+  std::string describe(std::uint64_t pid, GuestVirt address);
+  /// Looks at the process now, if it lives.
+  void look_at(std::uint64_t pid);
+
+ private:
+  struct Module {
+    std::string name;
+    GuestVirt begin, end;
+    const DynamicSymbols* symbols = nullptr;  // in tables_
+  };
+  /// One program that a process ran: an exec() begins another.
+  struct Program {
+    GuestVirt mm;
+    std::vector<Module> modules;  // by address
+  };
+  struct Process {
+    Clock::time_point looked;
+    std::vector<Program> programs;  // the latest last
+  };
+
+  std::vector<Module> modules_of(const GuestReader& kernel, const ProcessMemory& memory);
+  /// `budget`: bytes of symbols that may be read yet, less what was.
+  const DynamicSymbols* symbols_of(const GuestReader& process, const UserElf& elf,
+                                   std::size_t& budget);
+  Process& process(std::uint64_t pid);
+  const Module* find(std::uint64_t pid, GuestVirt address) const;
+
+  const Access access_;
+  const ProcessLayout layout_;
+  const GuestVirt init_task_;
+  const Clock::duration fresh_;
+  const std::size_t most_bytes_;
+  std::unordered_map<std::uint64_t, Process> processes_;
+  std::map<std::string, DynamicSymbols> tables_;  // by an image's first page
+  std::size_t table_bytes_ = 0;
+};
+
+}  // namespace ringside::guest_linux

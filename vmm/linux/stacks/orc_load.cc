@@ -1,0 +1,91 @@
+// The tables of a running guest: vmlinux's between two symbols each, a module's in its struct
+// module.
+#include <algorithm>
+
+#include "vmm/linux/layout.h"
+#include "vmm/linux/modules.h"
+#include "vmm/linux/stacks/orc.h"
+
+namespace ringside::guest_linux {
+
+namespace {
+
+/// A copy of [at, at + size); empty when it is not all there.
+std::vector<std::byte> copy(const GuestReader& reader, GuestVirt at, std::uint64_t size) {
+  std::vector<std::byte> bytes(size);
+  if (!reader.read(at, bytes)) bytes.clear();
+  return bytes;
+}
+
+/// False when there is no room for the table: frames of that text are walked by frame pointers.
+bool add_table(const GuestReader& reader, StackTables& tables, Kernel::AddressRange text,
+               GuestVirt addresses, GuestVirt entries, std::uint64_t count, ModuleBudget& budget) {
+  const bool fits = ModuleBudget::take(budget.orc_entries, count);
+  const std::uint64_t bounded = fits ? count : 0;
+  const auto address_bytes = copy(reader, addresses, bounded * kOrcAddressBytes);
+  const auto entry_bytes = copy(reader, entries, bounded * kOrcEntryBytes);
+  tables.add(text, {addresses, address_bytes}, entry_bytes);
+  return fits;
+}
+
+void add_vmlinux(const GuestReader& reader, Kernel& kernel, StackTables& tables,
+                 ModuleBudget& budget) {
+  const SymbolTable& symbols = kernel.symbols();
+  const Module& vmlinux = symbols.modules()[0];
+  const Kernel::AddressRange text{vmlinux.text_base,
+                                  GuestVirt(vmlinux.text_base.raw() + vmlinux.text_size)};
+  const auto symbol = [&](std::string_view name) { return symbols.find(name, "vmlinux"); };
+  const Symbol* addresses = symbol("__start_orc_unwind_ip");
+  const Symbol* stop = symbol("__stop_orc_unwind_ip");
+  const Symbol* entries = symbol("__start_orc_unwind");
+  if (addresses == nullptr || stop == nullptr || entries == nullptr ||
+      stop->address <= addresses->address) {
+    tables.add(text, {}, {});
+    return;
+  }
+  const std::uint64_t count = (stop->address.raw() - addresses->address.raw()) / kOrcAddressBytes;
+  if (!add_table(reader, tables, text, addresses->address, entries->address, count, budget)) {
+    kernel.note_omission("vmlinux: its unwinding table is too large, so stacks may be short");
+  }
+}
+
+void add_modules(const GuestReader& reader, Kernel& kernel, StackTables& tables,
+                 ModuleBudget& budget) {
+  const TypeGraph& types = kernel.types();
+  const auto layout = ModuleLayout::from(types);
+  const Symbol* list = kernel.symbols().find("modules", "vmlinux");
+  if (!layout || list == nullptr) return;
+  const auto heads = list_modules(reader, *layout, list->address);
+  if (!heads) return;
+  const auto count_at = offset_of(types, "module", {"arch", "num_orcs"});
+  const auto addresses_at = offset_of(types, "module", {"arch", "orc_unwind_ip"});
+  const auto entries_at = offset_of(types, "module", {"arch", "orc_unwind"});
+  for (const ModuleHead& head : *heads) {
+    const auto word = [&](std::optional<std::uint32_t> offset) -> std::uint64_t {
+      if (!offset) return 0;
+      return load_field<std::uint64_t>(reader, head.address, *offset).value_or(0);
+    };
+    const std::uint64_t count = word(count_at) & UINT32_MAX;
+    const Kernel::AddressRange text{head.text_base,
+                                    GuestVirt(head.text_base.raw() + head.text_size)};
+    const bool fits = add_table(reader, tables, text, GuestVirt(word(addresses_at)),
+                                GuestVirt(word(entries_at)), count, budget);
+    if (!fits) {
+      kernel.note_omission("module " + head.name +
+                           ": its unwinding table is too large, so stacks may be short");
+    }
+  }
+}
+
+}  // namespace
+
+StackTables StackTables::load(const GuestReader& reader, Kernel& kernel) {
+  StackTables tables;
+  ModuleBudget budget;
+  if (!kernel.symbols().modules().empty()) add_vmlinux(reader, kernel, tables, budget);
+  add_modules(reader, kernel, tables, budget);
+  tables.seal();
+  return tables;
+}
+
+}  // namespace ringside::guest_linux

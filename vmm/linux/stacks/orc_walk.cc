@@ -1,0 +1,166 @@
+// One step of a walk goes from a frame to the one that it returns to (unwind_next_frame in
+// arch/x86/kernel/unwind_orc.c). In this file, top to bottom: reading registers, a step, the walk.
+#include <array>
+
+#include "vmm/linux/stacks/orc.h"
+
+namespace ringside::guest_linux {
+
+namespace {
+
+using Base = OrcEntry::Base;
+using Kind = OrcEntry::Kind;
+
+/// struct pt_regs, in words: r15 first, as ptrace shows it to user programs in every version.
+using SavedRegisters = std::array<std::uint64_t, 21>;
+constexpr std::size_t kR13 = 2, kBp = 4, kR10 = 7, kAx = 10, kDx = 12, kDi = 14, kIp = 16;
+/// What the CPU itself pushes: ip, cs, flags, sp, ss.
+using InterruptFrame = std::array<std::uint64_t, 5>;
+
+bool is_user(std::uint64_t cs) {
+  return (cs & 3) == 3;
+}
+
+SavedRegisters saved(const Registers& r) {
+  return {r.r15, r.r14, r.r13, r.r12, r.rbp, r.rbx, r.r11, r.r10,    r.r9,  r.r8, r.rax,
+          r.rcx, r.rdx, r.rsi, r.rdi, 0,     r.rip, r.cs,  r.rflags, r.rsp, r.ss};
+}
+
+}  // namespace
+
+class StackWalk {
+ public:
+  StackWalk(const StackTables& tables, const GuestReader& stack, const Registers& from)
+      : tables_(tables),
+        stack_(stack),
+        sp_(from.rsp),
+        bp_(from.rbp),
+        ip_(tables.original(from.rip)) {
+    registers_ = saved(from);
+    have_registers_ = true;
+    interrupted_ = true;
+  }
+
+  std::uint64_t ip() const { return ip_; }
+
+  /// rsp points at the return address.
+  bool step_to_caller() { return finish_call(sp_ + 8); }
+
+  bool step() {
+    // A return address is behind the call, which may be the last instruction of its function.
+    const auto entry = tables_.find(interrupted_ ? ip_ : ip_ - 1);
+    if (!entry || entry->kind == Kind::Undefined || entry->kind == Kind::End) return false;
+    const auto frame = frame_end(*entry);
+    if (!frame) return false;
+    const std::uint64_t old_bp = bp_;
+    switch (entry->kind) {
+      case Kind::Call:
+        if (*frame <= sp_ || !finish_call(*frame)) return false;
+        break;
+      case Kind::Registers:
+        if (!take_registers(*frame)) return false;
+        break;
+      case Kind::PartialRegisters:
+        if (!take_interrupt_frame(*frame)) return false;
+        break;
+      case Kind::Undefined:
+      case Kind::End: return false;
+    }
+    interrupted_ = entry->is_signal;
+    return restore_bp(*entry, *frame, old_bp);
+  }
+
+ private:
+  std::optional<std::uint64_t> word(std::uint64_t at) const {
+    const auto value = ringside::load<std::uint64_t>(stack_, GuestVirt(at));
+    return value ? std::optional(*value) : std::nullopt;
+  }
+  std::optional<std::uint64_t> saved_register(std::size_t index) const {
+    return have_registers_ ? std::optional(registers_[index]) : std::nullopt;
+  }
+
+  /// The stack pointer behind the frame.
+  std::optional<std::uint64_t> frame_end(const OrcEntry& entry) const {
+    const auto offset = static_cast<std::uint64_t>(std::int64_t{entry.sp_offset});
+    const auto plus_offset = [&](std::optional<std::uint64_t> base) {
+      return base ? std::optional(*base + offset) : std::nullopt;
+    };
+    switch (entry.sp) {
+      case Base::Sp: return sp_ + offset;
+      case Base::Bp: return bp_ + offset;
+      case Base::SpIndirect: return plus_offset(word(sp_));
+      case Base::BpIndirect: return word(bp_ + offset);
+      case Base::Ax: return saved_register(kAx);
+      case Base::Dx: return saved_register(kDx);
+      case Base::Di: return saved_register(kDi);
+      case Base::R10: return saved_register(kR10);
+      case Base::R13: return saved_register(kR13);
+      case Base::PreviousSp:
+      case Base::Undefined: return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  bool finish_call(std::uint64_t frame) {
+    const auto back = word(frame - 8);
+    if (!back) return false;
+    ip_ = tables_.original(*back);
+    sp_ = frame;
+    have_registers_ = false;
+    interrupted_ = false;
+    return true;
+  }
+
+  bool take_registers(std::uint64_t at) {
+    const auto all = ringside::load<SavedRegisters>(stack_, GuestVirt(at));
+    if (!all || is_user((*all)[kIp + 1])) return false;
+    registers_ = *all;
+    have_registers_ = true;
+    ip_ = tables_.original(registers_[kIp]);
+    sp_ = registers_[kIp + 3];
+    return true;
+  }
+
+  /// The other registers are as they were: nobody has touched them yet.
+  bool take_interrupt_frame(std::uint64_t at) {
+    const auto frame = ringside::load<InterruptFrame>(stack_, GuestVirt(at));
+    if (!frame || is_user((*frame)[1])) return false;
+    ip_ = tables_.original((*frame)[0]);
+    sp_ = (*frame)[3];
+    return true;
+  }
+
+  bool restore_bp(const OrcEntry& entry, std::uint64_t frame, std::uint64_t old_bp) {
+    const auto offset = static_cast<std::uint64_t>(std::int64_t{entry.bp_offset});
+    std::optional<std::uint64_t> bp;
+    switch (entry.bp) {
+      case Base::PreviousSp: bp = word(frame + offset); break;
+      case Base::Bp: bp = word(old_bp + offset); break;
+      case Base::Undefined: bp = have_registers_ ? saved_register(kBp) : old_bp; break;
+      default: return false;
+    }
+    if (bp) bp_ = *bp;
+    return bp.has_value();
+  }
+
+  const StackTables& tables_;
+  const GuestReader& stack_;
+  std::uint64_t sp_, bp_, ip_;
+  SavedRegisters registers_;
+  bool have_registers_;
+  bool interrupted_;  // ip_ has not been executed yet
+};
+
+std::size_t StackTables::unwind(const GuestReader& stack, const Registers& from, Start start,
+                                std::span<std::uint64_t> frames) const {
+  StackWalk walk(*this, stack, from);
+  if (start == Start::Caller && !walk.step_to_caller()) return 0;
+  std::size_t count = 0;
+  while (count < frames.size() && is_text(walk.ip())) {
+    frames[count++] = walk.ip();
+    if (!walk.step()) break;
+  }
+  return count;
+}
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,133 @@
+// In this file, top to bottom: one kprobe's bytes, offsets, the walk, the locks.
+#include "vmm/linux/text/kprobes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "vmm/linux/layout.h"
+
+namespace ringside::guest_linux {
+
+namespace {
+
+constexpr std::byte kInt3{0xcc}, kJump{0xe9};
+constexpr std::uint64_t kLists = 64;          // KPROBE_TABLE_SIZE
+constexpr std::size_t kMaxKprobes = 1 << 17;  // more than all functions there are
+constexpr std::uint32_t kGone = 1;            // KPROBE_FLAG_GONE: its module was unloaded
+constexpr std::uint32_t kOptimized = 4;       // KPROBE_FLAG_OPTIMIZED
+constexpr std::uint32_t kOnFtrace = 8;        // KPROBE_FLAG_FTRACE: changes no text of its own
+constexpr std::uint64_t kLockFlags = 7;       // MUTEX_FLAGS
+
+tl::unexpected<Error> damaged() {
+  return fail(ErrorCode::Invalid,
+              "the guest's list of kprobes cannot be read: it is damaged or changing, try again");
+}
+
+template <class T>
+std::array<std::byte, sizeof(T)> bytes_of(T value) {
+  std::array<std::byte, sizeof(T)> bytes;
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+}  // namespace
+
+KprobeBytes Kprobe::original(const KprobeBytes& now) const {
+  KprobeBytes bytes = now;
+  if (now[0] != kInt3 && now[0] != kJump) return bytes;  // not there yet, or not any more
+  const bool jumps = jump && std::equal(jump->distance.begin(), jump->distance.end(), &now[1]);
+  if (now[0] == kJump && !jumps) return bytes;  // the kernel's own jump
+  bytes[0] = opcode;
+  // While the jump is being written or taken out, it is a breakpoint with the jump's distance.
+  if (jumps) std::copy(jump->original.begin(), jump->original.end(), &bytes[1]);
+  return bytes;
+}
+
+KprobeTable::KprobeTable(const SymbolTable& symbols, const TypeGraph& types)
+    : layout_(layout_of(types)) {
+  const Symbol* table = symbols.find("kprobe_table", "vmlinux");
+  if (table != nullptr) table_ = table->address;
+  auto owner = offset_of(types, "mutex", {"owner"});
+  if (!owner) owner = offset_of(types, "mutex", {"rtmutex", "owner"});  // PREEMPT_RT
+  for (const std::string_view name : {"text_mutex", "kprobe_mutex"}) {
+    const Symbol* lock = symbols.find(name, "vmlinux");
+    if (lock != nullptr && owner) lock_owners_.push_back(GuestVirt(lock->address.raw() + *owner));
+  }
+}
+
+std::optional<KprobeTable::Layout> KprobeTable::layout_of(const TypeGraph& types) {
+  const auto hlist = offset_of(types, "kprobe", {"hlist"});
+  const auto addr = offset_of(types, "kprobe", {"addr"});
+  const auto opcode = offset_of(types, "kprobe", {"opcode"});
+  const auto copy = offset_of(types, "kprobe", {"ainsn", "insn"});
+  const auto flags = offset_of(types, "kprobe", {"flags"});
+  if (!hlist || !addr || !opcode || !copy || !flags) return std::nullopt;
+  Layout layout{*hlist, *addr, *opcode, *copy, *flags, {}};
+  const auto kprobe = offset_of(types, "optimized_kprobe", {"kp"});
+  const auto copied = offset_of(types, "optimized_kprobe", {"optinsn", "copied_insn"});
+  const auto target = offset_of(types, "optimized_kprobe", {"optinsn", "insn"});
+  if (kprobe && copied && target) layout.optimized = Layout::Optimized{*kprobe, *copied, *target};
+  return layout;
+}
+
+Result<std::vector<Kprobe>> KprobeTable::read(const GuestReader& kernel) const {
+  std::vector<Kprobe> found;
+  if (!table_) return found;
+  if (!layout_) return damaged();
+  std::array<std::uint64_t, kLists> heads;
+  if (!kernel.read(*table_, std::as_writable_bytes(std::span(heads)))) return damaged();
+  // Of all lists: 64 that lead to one long list would take 64 times as long.
+  std::unordered_set<std::uint64_t> seen;
+  for (const std::uint64_t head : heads) TRY(walk(kernel, GuestVirt(head), seen, found));
+  std::sort(found.begin(), found.end(),
+            [](const Kprobe& a, const Kprobe& b) { return a.address < b.address; });
+  return found;
+}
+
+Result<void> KprobeTable::walk(const GuestReader& kernel, GuestVirt head,
+                               std::unordered_set<std::uint64_t>& seen,
+                               std::vector<Kprobe>& found) const {
+  for (GuestVirt node = head; node.raw() != 0;) {
+    if (seen.size() >= kMaxKprobes || !seen.insert(node.raw()).second) return damaged();
+    TRY(add(kernel, GuestVirt(node.raw() - layout_->hlist), found));
+    const auto next = ringside::load<std::uint64_t>(kernel, node);
+    if (!next) return damaged();
+    node = GuestVirt(*next);
+  }
+  return {};
+}
+
+Result<void> KprobeTable::add(const GuestReader& kernel, GuestVirt kprobe,
+                              std::vector<Kprobe>& found) const {
+  const auto flags = load_field<std::uint32_t>(kernel, kprobe, layout_->flags);
+  const auto address = load_field<std::uint64_t>(kernel, kprobe, layout_->addr);
+  const auto opcode = load_field<std::byte>(kernel, kprobe, layout_->opcode);
+  const auto copy = load_field<std::uint64_t>(kernel, kprobe, layout_->copy);
+  if (!flags || !address || !opcode || !copy) return damaged();
+  if ((*flags & (kGone | kOnFtrace)) != 0) return {};
+  // The copy that the kernel executes says the same, or these are no kprobes as we know them.
+  const auto first = ringside::load<std::byte>(kernel, GuestVirt(*copy));
+  if (!first || *first != *opcode || *opcode == kInt3) return damaged();
+
+  Kprobe& probe = found.emplace_back(Kprobe{GuestVirt(*address), *opcode, {}});
+  if ((*flags & kOptimized) == 0) return {};
+  if (!layout_->optimized) return damaged();
+  const GuestVirt whole(kprobe.raw() - layout_->optimized->kprobe);
+  const auto original =
+      load_field<std::array<std::byte, 4>>(kernel, whole, layout_->optimized->copied);
+  const auto target = load_field<std::uint64_t>(kernel, whole, layout_->optimized->jump_target);
+  if (!original || !target) return damaged();
+  const auto distance = static_cast<std::uint32_t>(*target - (*address + kKprobeBytes));
+  probe.jump = Kprobe::Jump{bytes_of(distance), *original};
+  return {};
+}
+
+bool KprobeTable::is_changing(const GuestReader& kernel) const {
+  return std::any_of(lock_owners_.begin(), lock_owners_.end(), [&](GuestVirt at) {
+    const auto owner = ringside::load<std::uint64_t>(kernel, at);
+    return !owner || (*owner & ~kLockFlags) != 0;
+  });
+}
+
+}  // namespace ringside::guest_linux

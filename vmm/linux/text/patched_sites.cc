@@ -1,0 +1,124 @@
+#include "vmm/linux/text/patched_sites.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace ringside::guest_linux {
+
+namespace {
+
+constexpr std::uint8_t kTrampolineBytes = 8;  // jmp rel32 or ret, then ud1 as its mark
+
+/// Calls `found` with the address that the first s32 of each entry names, relative to itself, and
+/// with the entry's offset in the table.
+template <class Found>
+void for_each_target(const ImageView& table, std::uint64_t entry_bytes, const TextBounds& bounds,
+                     Found found) {
+  const std::uint64_t count =
+      std::min<std::uint64_t>(table.bytes.size() / entry_bytes, kMaxTableEntries);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t at = i * entry_bytes;
+    const std::int64_t offset = load_at<std::int32_t>(table.bytes, at);
+    const GuestVirt target(table.base.raw() + at + static_cast<std::uint64_t>(offset));
+    if (offset != 0 && bounds.text.contains(target)) found(target, at);
+  }
+}
+
+std::array<std::uint8_t, 2> bytes_at(const TextBounds& bounds, GuestVirt at) {
+  std::array<std::uint8_t, 2> bytes{};
+  // What cannot be read stays zero, for which the callers assume the longest form.
+  if (!bounds.reader->read(at, std::as_writable_bytes(std::span(bytes)))) bytes = {};
+  return bytes;
+}
+
+struct ForbiddenPart : BoundedPart {
+  bool is_init = false;
+};
+
+// Entry code runs before the per-cpu base is right; noinstr text (with asm_exc_int3, both since
+// 5.8) is called from it and from the int3 path; cpuidle text (since 4.9) pairs sti with hlt; init
+// text is freed; the static calls' trampolines are rewritten.
+constexpr std::array kForbidden = {
+    ForbiddenPart{{"__entry_text_start", "__entry_text_end", "entry_SYSCALL_64", "entry text"}},
+    ForbiddenPart{{"__noinstr_text_start", "__noinstr_text_end", "asm_exc_int3", "noinstr text"}},
+    ForbiddenPart{{"__cpuidle_text_start", "__cpuidle_text_end", "cpu_in_idle", "cpuidle text"}},
+    ForbiddenPart{{"__static_call_text_start", "__static_call_text_end", "__static_call_update",
+                   "static calls' text"}},
+    ForbiddenPart{{"__init_begin", "__init_end", "start_kernel", "init memory"}, true},
+    ForbiddenPart{{"_sinittext", "_einittext", "start_kernel", "init text"}, true},
+};
+
+}  // namespace
+
+void collect_jump_labels(const ImageView& table, const TextBounds& bounds,
+                         std::vector<Kernel::PatchedSite>& sites) {
+  for_each_target(table, kJumpEntryBytes, bounds, [&](GuestVirt at, std::uint64_t entry) {
+    // Two-byte sites (since 5.14) are jmp rel8 or its nop, 66 90.
+    const std::uint8_t opcode = bytes_at(bounds, at)[0];
+    const std::uint8_t length = opcode == 0xeb || opcode == 0x66 ? 2 : 5;
+    const std::uint64_t second = entry + sizeof(std::int32_t);
+    const std::int64_t offset = load_at<std::int32_t>(table.bytes, second);
+    const GuestVirt target(table.base.raw() + second + static_cast<std::uint64_t>(offset));
+    sites.push_back({at, length, "jump label", target});
+  });
+}
+
+void collect_static_calls(const ImageView& table, const TextBounds& bounds,
+                          std::vector<Kernel::PatchedSite>& sites) {
+  for_each_target(table, kStaticCallSiteBytes, bounds, [&](GuestVirt at, std::uint64_t) {
+    // Conditional tail calls (since 6.3) are jcc rel32, six bytes.
+    const auto bytes = bytes_at(bounds, at);
+    const bool is_jcc = bytes[0] == 0x0f && (bytes[1] & 0xf0) == 0x80;
+    sites.push_back({at, static_cast<std::uint8_t>(is_jcc ? 6 : 5), "static call"});
+  });
+}
+
+void collect_exceptions(const ImageView& table, const TextBounds& bounds,
+                        std::vector<Kernel::PatchedSite>& sites) {
+  for_each_target(table, kExceptionEntryBytes, bounds, [&](GuestVirt at, std::uint64_t) {
+    sites.push_back({at, 1, "exception table"});
+  });
+}
+
+void collect_static_call_trampolines(std::span<const Symbol> symbols, const TextBounds& bounds,
+                                     std::vector<Kernel::PatchedSite>& sites) {
+  for (const Symbol& symbol : symbols) {
+    if (symbol.name.starts_with("__SCT__") && bounds.text.contains(symbol.address)) {
+      sites.push_back({symbol.address, kTrampolineBytes, "static call"});
+    }
+  }
+}
+
+Result<std::optional<Kernel::AddressRange>> find_part(const SymbolTable& symbols,
+                                                      const BoundedPart& part) {
+  const Symbol* begin = symbols.find(part.begin, "vmlinux");
+  const Symbol* end = symbols.find(part.end, "vmlinux");
+  const bool shown = symbols.find(part.shown_by, "vmlinux") != nullptr;
+  if (begin == nullptr && end == nullptr && !shown) return std::optional<Kernel::AddressRange>();
+  if (begin == nullptr || end == nullptr || end->address < begin->address) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("the guest's kernel has {}, but its symbols do not say where ({}, {}), "
+                            "so that it cannot be told where probes are safe",
+                            part.what, part.begin, part.end));
+  }
+  if (begin->address == end->address) return std::optional<Kernel::AddressRange>();
+  return std::optional(Kernel::AddressRange{begin->address, end->address});
+}
+
+Result<std::vector<Kernel::AddressRange>> forbidden_ranges(const SymbolTable& symbols,
+                                                           InitText init) {
+  std::vector<Kernel::AddressRange> ranges;
+  for (const ForbiddenPart& part : kForbidden) {
+    if (part.is_init && init == InitText::Allowed) continue;
+    const auto range = TRY(find_part(symbols, part));
+    if (range) ranges.push_back(*range);
+  }
+  std::sort(ranges.begin(), ranges.end(),
+            [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  return ranges;
+}
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,54 @@
+// BTF, the kernel's compact type information (Documentation/bpf/btf.rst; include/uapi/linux/btf.h,
+// version 1), read into a TypeGraph. vmlinux's lies between __start_BTF and __stop_BTF; a module's
+// is "split": its type ids and string offsets continue where vmlinux's end.
+// Used by Kernel. Pure: works on copied bytes. Hostile input: every id, offset and count is
+// checked; what is wrong becomes void or is left out, names are cut at 512 characters and what is
+// not printable in them becomes '?'; cycles are left to TypeGraph's bounded walks. Fire context:
+// no.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "vmm/base/c_type.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/symbols/name_index.h"
+
+namespace ringside::guest_linux {
+
+/// More than this no kernel or module carries: 6.12's is 4.7 MB.
+inline constexpr std::size_t kMaxBtfBytes = 64 << 20;
+
+/// One BTF blob's types after they went into a TypeGraph: what a split BTF needs of its base, and
+/// the functions' prototypes.
+class Btf {
+ public:
+  /// Adds all types of `blob` to `graph`, with a copy of its strings. `base` is vmlinux's for a
+  /// module and must outlive the call only, as the blob. Invalid when the header or the type
+  /// section's outline is malformed; then the graph is unchanged.
+  static Result<Btf> read(std::span<const std::byte> blob, const Btf* base, TypeGraph& graph);
+
+  /// Whether the type in the graph is one that this blob added.
+  bool has(TypeId id) const { return id >= first_ && id.value - first_.value < count_; }
+  /// The prototype (TypeKind::Function) of the function of that name.
+  std::optional<TypeId> prototype(std::string_view function) const;
+
+ private:
+  friend class BtfReader;
+  struct Function {
+    std::string_view name;
+    TypeId prototype;
+  };
+
+  std::span<const std::byte> strings_;  // in the graph's copy
+  TypeId first_;                        // of those that have a place of their own in the graph
+  std::size_t count_ = 0;
+  std::vector<TypeId> ids_;  // of BTF id 1 + i; in a module's, of the base's last + 1 + i
+  std::vector<Function> functions_;
+  NameIndex by_name_;
+};
+
+}  // namespace ringside::guest_linux

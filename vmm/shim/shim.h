@@ -1,0 +1,131 @@
+// The host's end of the shim: installs it in a guest, owns its table and slots, and serves its
+// mailboxes. Layout: guest-shim/mailbox_abi.h. Everything read from the region is hostile: copied
+// once, the copy validated, the copy used.
+// Two channels lead here. Spin: the host looks at all mailboxes again and again (poll). Exit: the
+// shim writes the index of its mailbox to a port, which stops the vCPU, and the vCPU's own thread
+// answers that mailbox (answer). The shim waits in the same way in both, so polling a guest that
+// rings does no harm: whoever comes first answers.
+// Does not: decode instructions, know probes, or decide where a tracepoint may stand.
+// A guest can leave its kernel for another one without a reset (kexec), and then the region is that
+// kernel's RAM. So the host looks whether the region is still the shim's before each write, writes
+// into words that the guest may reach only by swapping what it wrote there last, and stops for good
+// once it is not (fate()).
+// Fire context: poll(), answer(), heartbeat(), fate(), waiting() and contains() yes; everything
+// else no. Threads: poll() and answer() on any, one at a time; heartbeat(), set_doorbell(),
+// counters(), fate(), waiting() and remove_entry() on any; table and slots otherwise change only
+// while nobody polls or answers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "vmm/arch/x86_64/registers.h"
+#include "vmm/base/address.h"
+#include "vmm/base/result.h"
+#include "vmm/machine.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::vmm {
+
+/// A validated copy of one raised mailbox.
+struct Trap {
+  GuestVirt address;      // of the int3: a tracepoint that the table knows
+  std::uint64_t tsc = 0;  // the guest's, at entry to the shim
+  GuestVirt percpu_base;  // as the guest said: compare before use
+  Registers registers;    // as they were before the int3; rip is `address`
+};
+
+class TrapSink {
+ public:
+  virtual ~TrapSink() = default;
+  /// The vCPU stands still until this returns.
+  virtual void on_trap(const Trap& trap) = 0;
+};
+
+/// What the installer must know of the kernel; from vmm/linux.
+struct ShimKernelFacts {
+  PageTable kernel_table;                          // init_top_pgt
+  GuestVirt image_region_start, image_region_end;  // 0xffffffff80000000 and the modules' start
+  GuestVirt image_end;                             // _end of the running kernel
+  std::uint64_t this_cpu_off = 0;                  // per-cpu offset of this_cpu_off, for %gs:
+  GuestVirt idt;                                   // symbol idt_table, which every CPU uses
+  GuestVirt int3_handler;                          // symbol asm_exc_int3: what gate 3 must point to
+  bool page_table_isolation = false;               // X86_FEATURE_PTI, from boot_cpu_data
+};
+
+struct ShimCounters {
+  std::uint64_t firings = 0;   // int3s of ours that the shim saw
+  std::uint64_t orphans = 0;   // resumed without the host: lost firings
+  std::uint64_t late = 0;      // resumed unfired because the shim was not active
+  std::uint64_t foreign = 0;   // kernel-mode int3s passed on to the kernel's own handler
+  std::uint64_t rejected = 0;  // mailboxes that named no tracepoint of ours: answered, not fired
+};
+
+/// What became of a shim in the guest's memory.
+enum class ShimFate : std::uint8_t {
+  There,
+  GuestLeft,    // the guest has started another kernel
+  Overwritten,  // what we wrote is not there any more
+};
+
+class Shim {
+ public:
+  /// Puts the shim into `place` and points IDT[3] at it. Refuses (Unsupported), with the way out,
+  /// a guest with FRED, with page-table isolation, with a gate that uses an IST, with no free PMDs,
+  /// or one that carries a shim already. Not active yet.
+  static Result<std::unique_ptr<Shim>> install(PausedMachine& machine, GuestMemory::Extent place,
+                                               const ShimKernelFacts& facts);
+  virtual ~Shim() = default;
+
+  /// Where `size` bytes of slot space lie in the guest. Never reused while the machine runs.
+  virtual Result<GuestVirt> allocate_slot(std::size_t size) = 0;
+  /// Slot bytes; only before the table knows the slot.
+  virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) = 0;
+  /// From now on an int3 at `address` resumes at `slot`.
+  virtual Result<void> add_entry(GuestVirt address, GuestVirt slot) = 0;
+  /// From now on an int3 at `address` is the guest's own business: once the guest has changed the
+  /// code there, the slot holds an instruction that is not there any more. Beside a fire thread
+  /// too.
+  virtual void remove_entry(GuestVirt address) = 0;
+
+  /// Code for the beginning of a slot at `slot`, before its instruction: tells us that the guest
+  /// leaves its kernel, and lets all traps from then on resume at once. Touches no register or
+  /// flag.
+  virtual std::vector<std::byte> farewell(GuestVirt slot) const = 0;
+  /// Leaving There is for ever, and from then on nothing of the region is written.
+  virtual ShimFate fate() const = 0;
+  /// Invalid unless the guest runs the kernel that the shim was put into: its page tables lead to
+  /// the shim. Asked of vCPU 0, through which text is written, and of all once there is doubt.
+  virtual Result<void> check_mapped(PausedMachine& machine) const = 0;
+
+  /// From now on traps wait for the host (heartbeat included); before, they resume unfired.
+  virtual void activate() = 0;
+  /// From now on traps resume at once, unfired and not counted as lost. Those that began before
+  /// still want an answer: poll() until quiescent().
+  virtual void deactivate() = 0;
+  /// Deactivates and gives IDT[3] back to the kernel, after every tracepoint is disarmed; a gate
+  /// that the guest has changed meanwhile, or that is another kernel's, is left alone (Invalid).
+  /// Slots stay mapped for ever, because a task may be inside one.
+  virtual Result<void> retire(PausedMachine& machine) = 0;
+
+  /// Serves every raised mailbox once; returns how many. Fire thread.
+  virtual unsigned poll(TrapSink& sink) = 0;
+  /// From now on traps ring at `port`; 0: no more. Nothing changes for those that rang before.
+  virtual void set_doorbell(std::uint16_t port) = 0;
+  /// Serves one mailbox if it is raised. `mailbox` is what the guest wrote to the port: any number.
+  virtual void answer(std::uint32_t mailbox, TrapSink& sink) = 0;
+  /// Tells the shim that the host lives; at least every 100 ms while tracepoints are armed.
+  virtual void heartbeat() = 0;
+  /// True when no mailbox is claimed: every trap that began has been answered.
+  virtual bool quiescent() const = 0;
+  virtual ShimCounters counters() const = 0;
+  /// If `pc` lies in the shim's region: is it there at all?
+  virtual bool contains(GuestVirt pc) const = 0;
+  /// The interrupted registers of the vCPU with this per-cpu base, if it waits in the shim now.
+  virtual std::optional<Registers> waiting(GuestVirt percpu_base) const = 0;
+};
+
+}  // namespace ringside::vmm

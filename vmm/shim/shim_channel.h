@@ -1,0 +1,82 @@
+// The host's end of an installed shim, over the shared region: polled, or rung for
+// (vmm/shim/shim.h). Made by shim_install.cc; everybody else sees vmm/shim/shim.h. The host keeps
+// its own copy of the lookup table and never believes the shared one. Fire context and threads: as
+// vmm/shim/shim.h says.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "guest-shim/mailbox_abi.h"
+#include "vmm/shim/shim.h"
+
+namespace ringside::vmm {
+
+/// The gate that led to the kernel's own #BP handler, to be put back, and the one that replaced it.
+struct SavedGate {
+  GuestPhys at;
+  std::array<std::byte, 16> bytes{};
+  std::array<std::byte, 16> ours{};
+  std::span<const std::byte> now{};  // in the guest's memory: changes at any time
+};
+
+class SpinShim final : public Shim {
+ public:
+  /// `region` is SHIM_REGION_SIZE bytes at `place`, 8-aligned, mapped in the guest at `base`, with
+  /// the image in place and everything from the table on zero.
+  SpinShim(std::span<std::byte> region, GuestPhys place, GuestVirt base, unsigned vcpus,
+           SavedGate gate);
+
+  Result<GuestVirt> allocate_slot(std::size_t size) override;
+  Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
+  Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
+  void remove_entry(GuestVirt address) override;
+  std::vector<std::byte> farewell(GuestVirt slot) const override;
+  ShimFate fate() const override;
+  Result<void> check_mapped(PausedMachine& machine) const override;
+  void activate() override;
+  void deactivate() override;
+  Result<void> retire(PausedMachine& machine) override;
+  unsigned poll(TrapSink& sink) override;
+  void set_doorbell(std::uint16_t port) override;
+  void answer(std::uint32_t mailbox, TrapSink& sink) override;
+  void heartbeat() override;
+  bool quiescent() const override;
+  ShimCounters counters() const override;
+  bool contains(GuestVirt pc) const override;
+  std::optional<Registers> waiting(GuestVirt percpu_base) const override;
+
+ private:
+  std::atomic_ref<std::uint64_t> word(std::size_t offset) const;
+  std::atomic_ref<std::uint64_t> head_of(unsigned mailbox) const;
+  std::optional<shim_mailbox> copy_trap(unsigned mailbox, std::uint64_t head) const;
+  std::optional<std::uint32_t> bucket_of(GuestVirt address) const;
+  bool knows(GuestVirt address) const { return bucket_of(address).has_value(); }
+  void serve(unsigned mailbox, std::uint64_t head, TrapSink& sink);
+  bool has_header() const;
+  ShimFate look() const;
+  ShimCounters sum_counters() const;
+
+  std::span<std::byte> region_;
+  GuestPhys place_;
+  GuestVirt base_;
+  SavedGate gate_;
+  std::array<std::uint64_t, SHIM_HEADER_SIZE / 8> header_{};
+  mutable std::atomic<ShimFate> fate_{ShimFate::There};
+  std::vector<std::uint64_t> table_;  // what the shared table should hold
+  std::size_t entries_ = 0;
+  std::size_t slot_bytes_ = 0;  // allocated so far
+  std::atomic<std::uint64_t> heartbeat_{0};
+  std::atomic<std::uint64_t> doorbell_{0};
+  std::atomic<std::uint64_t> rejected_{0};
+  mutable std::mutex counters_lock_;
+  mutable ShimCounters last_counters_;
+  unsigned scan_limit_;  // mailboxes that poll() looks at every time
+  unsigned polls_ = 0;
+};
+
+}  // namespace ringside::vmm
