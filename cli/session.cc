@@ -95,7 +95,7 @@ class Session {
   void tell_omissions();
   Result<void> start_processes();
   Result<void> compile();
-  Result<void> write_types(std::size_t first);
+  Result<void> write_types(TypeId first);
   Result<void> load();
   std::string label(std::size_t program) const;
   std::size_t program_count() const { return std::max<std::size_t>(sources_.program_count(), 1); }
@@ -200,16 +200,16 @@ Result<void> Session::compile() {
   }
   const Clock::time_point began = Clock::now();
   d::add_system_types(environment_->types());
-  const std::size_t known_types = environment_->types().size();
+  const TypeId first_of_program = environment_->types().next_id();
   auto program = d::compile(sources_.text(), options, *environment_);
   if (!program) return fail(program.error().code, sources_.explain(program.error().message));
   report_time("compiled", began);
   program_ = std::move(*program);
-  return write_types(known_types);
+  return write_types(first_of_program);
 }
 
 /// -x ctypes and -x dtypes: the types from number `first` on.
-Result<void> Session::write_types(std::size_t first) {
+Result<void> Session::write_types(TypeId first) {
   const Settings& settings = line_.settings;
   const TypeGraph& types = environment_->types();
   if (!settings.c_dictionary.empty()) {

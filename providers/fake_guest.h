@@ -90,7 +90,8 @@ class FakeKernel final : public guest_linux::Kernel {
   const vmm::PageTable& table() const override { return table_; }
   const guest_linux::SymbolTable& symbols() const override { return symbols_; }
   guest_linux::SymbolTable& symbols_to_fill() { return symbols_; }
-  TypeGraph& types() override { return types_; }
+  const TypeGraph& types() const override { return types_; }
+  TypeGraph& own_types() { return types_; }
   const guest_linux::KernelLayout& layout() const override { return layout_; }
   guest_linux::KernelLayout& layout_to_change() { return layout_; }
   std::optional<TypeId> prototype(const guest_linux::Symbol& function) const override {

@@ -178,7 +178,7 @@ TEST_F(FunctionProviders, FbtIdsLeadBackToTheirProbes) {
 TEST_F(FunctionProviders, FbtTypesComeFromThePrototype) {
   function("typed", kReturnsOne);
   seal();
-  TypeGraph& types = kernel_.types();
+  TypeGraph& types = kernel_.own_types();
   const TypeId number = *types.find("int"), size = *types.find("long");
   const Parameter parameters[] = {{"count", size}};
   kernel_.prototypes = {{"typed", types.add_function(size, parameters, false)}};

@@ -139,16 +139,13 @@ class Declarations {
 };
 
 template <class Visit>
-void for_each_new(const TypeGraph& types, std::size_t first, Visit visit) {
-  for (std::size_t i = first; i < types.size(); ++i) {
-    const TypeId id{static_cast<std::uint32_t>(i)};
-    visit(id, types[id]);
-  }
+void for_each_new(const TypeGraph& types, TypeId first, Visit visit) {
+  for (TypeId id = first; id < types.next_id(); ++id.value) visit(id, types[id]);
 }
 
 }  // namespace
 
-std::string c_dictionary(const TypeGraph& types, std::size_t first) {
+std::string c_dictionary(const TypeGraph& types, TypeId first) {
   std::string text;
   std::unordered_set<std::string> known;
   Declarations declarations(types);
@@ -163,7 +160,7 @@ std::string c_dictionary(const TypeGraph& types, std::size_t first) {
   return text;
 }
 
-std::string d_dictionary(const TypeGraph& types, std::size_t first, std::size_t string_size) {
+std::string d_dictionary(const TypeGraph& types, TypeId first, std::size_t string_size) {
   std::string text = fmt::format("string /* {} bytes */\n", string_size);
   std::unordered_set<std::string> known{"string"};
   for_each_new(types, first, [&](TypeId id, const Type& type) {

@@ -15,11 +15,11 @@ namespace ringside::cli {
 /// The structures, unions, enumerations and typedefs from type number `first` on, as C declarations
 /// that a C compiler and D read: sizes and the members' offsets (in bytes, bit-fields' in bits)
 /// stand in comments.
-std::string c_dictionary(const TypeGraph& types, std::size_t first);
+std::string c_dictionary(const TypeGraph& types, TypeId first);
 
 /// The types that D made of them, a line each: "TYPE /* N bytes */", each spelling once. The first
 /// line is `string`, whose size is `string_size` (strsize).
-std::string d_dictionary(const TypeGraph& types, std::size_t first, std::size_t string_size);
+std::string d_dictionary(const TypeGraph& types, TypeId first, std::size_t string_size);
 
 /// Writes the text to a file of this host, which is emptied first; errors name the file.
 Result<void> write_dictionary(const std::string& path, const std::string& text);

@@ -10,7 +10,7 @@ class Dictionary : public testing::Test {
   TypeId type(std::string_view name) const { return types_.find(name).value_or(TypeId{}); }
 
   TypeGraph types_;
-  const std::size_t first_ = types_.size();
+  const TypeId first_ = types_.next_id();
 };
 
 TEST_F(Dictionary, HoldsStructuresWithOffsets) {

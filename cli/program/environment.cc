@@ -73,7 +73,7 @@ std::optional<d::KernelVariable> TracerEnvironment::kernel_variable(std::string_
   std::optional<TypeId> type;
   if (memory_ != nullptr && kernel_->symbols().modules()[symbol->module].name == "vmlinux") {
     const vmm::PageTableReader reader(*memory_, kernel_->table());
-    type = guest_linux::variable_type(kernel_->types(), name, reader, symbol->address);
+    type = guest_linux::variable_type(types_, name, reader, symbol->address);
   }
   return d::KernelVariable{kernel_->symbols().modules()[symbol->module].name, symbol->address,
                            type};

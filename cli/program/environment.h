@@ -16,11 +16,14 @@ namespace ringside::cli {
 class TracerEnvironment : public d::Environment {
  public:
   /// `kernel` and its guest's memory are null without a guest; all must outlive this object.
-  TracerEnvironment(providers::Tracer& tracer, guest_linux::Kernel* kernel,
+  TracerEnvironment(providers::Tracer& tracer, const guest_linux::Kernel* kernel,
                     const vmm::GuestMemory* memory = nullptr)
-      : tracer_(&tracer), kernel_(kernel), memory_(memory) {}
+      : tracer_(&tracer),
+        kernel_(kernel),
+        memory_(memory),
+        types_(kernel != nullptr ? TypeGraph(&kernel->types()) : TypeGraph()) {}
 
-  TypeGraph& types() override { return kernel_ != nullptr ? kernel_->types() : own_types_; }
+  TypeGraph& types() override { return types_; }
   bool has_provider(std::string_view name) override { return tracer_->has_provider(name); }
   bool has_module(std::string_view name) override;
   /// Remembered by pattern: the compiler asks again for every use of args[].
@@ -33,9 +36,9 @@ class TracerEnvironment : public d::Environment {
 
  private:
   providers::Tracer* tracer_;
-  guest_linux::Kernel* kernel_;
+  const guest_linux::Kernel* kernel_;
   const vmm::GuestMemory* memory_;
-  TypeGraph own_types_;
+  TypeGraph types_;  // what the program adds to the kernel's, if there is one
   std::map<std::string, d::ProbeSignature> signatures_;
 };
 

@@ -63,7 +63,7 @@ class FakeFileKernel final : public guest_linux::FileKernel {
   std::string_view release() const override { return base_.release(); }
   const vmm::PageTable& table() const override { return base_.table(); }
   const guest_linux::SymbolTable& symbols() const override { return base_.symbols(); }
-  TypeGraph& types() override { return base_.types(); }
+  const TypeGraph& types() const override { return base_.types(); }
   const guest_linux::KernelLayout& layout() const override { return base_.layout(); }
   std::optional<TypeId> prototype(const guest_linux::Symbol& function) const override {
     return base_.prototype(function);

@@ -71,7 +71,7 @@ class FakeKernel final : public guest_linux::Kernel, public GuestReader {
   std::string_view release() const override { return "6.1.0"; }
   const vmm::PageTable& table() const override { return table_; }
   const guest_linux::SymbolTable& symbols() const override { return symbols_; }
-  TypeGraph& types() override { return types_; }
+  const TypeGraph& types() const override { return types_; }
   const guest_linux::KernelLayout& layout() const override { return layout_; }
   std::optional<TypeId> prototype(const Symbol&) const override { return {}; }
   std::span<const std::uint64_t> percpu_bases() const override { return percpu; }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "vmm/base/check.h"
+
 namespace ringside {
 
 namespace {
@@ -129,6 +131,10 @@ TypeGraph::TypeGraph() {
   add_built_in_types();
 }
 
+TypeGraph::TypeGraph(const TypeGraph* base) : base_(base), first_(kFirstOfOverlay) {
+  CHECK(base->base_ == nullptr);
+}
+
 void TypeGraph::add_built_in_types() {
   for (const BuiltInInteger& integer : built_in_integers()) {
     const TypeId id = append(Type{.kind = TypeKind::Integer,
@@ -154,21 +160,21 @@ void TypeGraph::add_built_in_types() {
 }
 
 std::span<const Member> TypeGraph::members(TypeId id) const {
-  const Type& type = types_[id.value];
+  const Type& type = (*this)[id];
   if (type.kind != TypeKind::Struct && type.kind != TypeKind::Union) return {};
-  return std::span(members_).subspan(type.first, type.length);
+  return std::span(owner(id).members_).subspan(type.first, type.length);
 }
 
 std::span<const Enumerator> TypeGraph::enumerators(TypeId id) const {
-  const Type& type = types_[id.value];
+  const Type& type = (*this)[id];
   if (type.kind != TypeKind::Enum) return {};
-  return std::span(enumerators_).subspan(type.first, type.length);
+  return std::span(owner(id).enumerators_).subspan(type.first, type.length);
 }
 
 std::span<const Parameter> TypeGraph::parameters(TypeId id) const {
-  const Type& type = types_[id.value];
+  const Type& type = (*this)[id];
   if (type.kind != TypeKind::Function) return {};
-  return std::span(parameters_).subspan(type.first, type.length);
+  return std::span(owner(id).parameters_).subspan(type.first, type.length);
 }
 
 std::string_view TypeGraph::intern(std::string_view text) {
@@ -224,8 +230,9 @@ TypeId TypeGraph::add_function(TypeId result, std::span<const Parameter> paramet
 }
 
 TypeId TypeGraph::pointer_to(TypeId target) {
-  const auto known = pointers_.find(target.value);
-  if (known != pointers_.end()) return known->second;
+  const auto& pointers = owner(target).pointers_;
+  if (const auto known = pointers.find(target.value); known != pointers.end()) return known->second;
+  if (const auto own = pointers_.find(target.value); own != pointers_.end()) return own->second;
   const TypeId id = append(Type{.kind = TypeKind::Pointer, .size = 8, .target = target});
   pointers_.emplace(target.value, id);
   return id;
@@ -250,8 +257,14 @@ std::span<const std::byte> TypeGraph::adopt(std::shared_ptr<const std::vector<st
 }
 
 TypeId TypeGraph::append(const Type& type) {
+  const TypeId id = next_id();
   types_.push_back(type);
-  return TypeId{static_cast<std::uint32_t>(types_.size() - 1)};
+  return id;
+}
+
+void TypeGraph::replace(TypeId id, const Type& type) {
+  CHECK(id.value >= first_);
+  types_[id.value - first_] = type;
 }
 
 std::uint32_t TypeGraph::append_member(const Member& member) {
@@ -270,17 +283,17 @@ std::uint32_t TypeGraph::append_parameter(const Parameter& parameter) {
 }
 
 void TypeGraph::claim(TypeKind kind, std::string_view name, TypeId id) {
-  const auto [entry, is_new] = by_name_.try_emplace(Key{kind, name}, id);
-  if (is_new) return;
-  const bool completes = types_[entry->second.value].kind == TypeKind::Forward &&
-                         types_[id.value].kind != TypeKind::Forward;
-  if (completes) entry->second = id;
+  const auto known = find(kind, name);
+  const bool completes =
+      known && (*this)[*known].kind == TypeKind::Forward && (*this)[id].kind != TypeKind::Forward;
+  if (!known || completes) by_name_.insert_or_assign(Key{kind, name}, id);
 }
 
 void TypeGraph::index(TypeId id) {
-  const Type& type = types_[id.value];
+  const Type& type = (*this)[id];
   if (!type.name.empty()) claim(name_space(type), type.name, id);
   for (const Enumerator& enumerator : enumerators(id)) {
+    if (base_ != nullptr && base_->find_enumerator(enumerator.name)) continue;
     by_enumerator_.try_emplace(enumerator.name, id, enumerator.value);
   }
 }
@@ -295,20 +308,20 @@ std::optional<TypeId> TypeGraph::find(std::string_view name) const {
 
 std::optional<TypeId> TypeGraph::find(TypeKind kind, std::string_view name) const {
   const auto found = by_name_.find(Key{name_space(Type{.kind = kind}), name});
-  if (found == by_name_.end()) return std::nullopt;
-  return found->second;
+  if (found != by_name_.end()) return found->second;
+  return base_ != nullptr ? base_->find(kind, name) : std::nullopt;
 }
 
 std::optional<std::pair<TypeId, std::int64_t>> TypeGraph::find_enumerator(
     std::string_view name) const {
   const auto found = by_enumerator_.find(name);
-  if (found == by_enumerator_.end()) return std::nullopt;
-  return found->second;
+  if (found != by_enumerator_.end()) return found->second;
+  return base_ != nullptr ? base_->find_enumerator(name) : std::nullopt;
 }
 
 TypeId TypeGraph::resolve(TypeId id) const {
   for (unsigned step = 0; step < kMaxChain; ++step) {
-    const Type& type = types_[id.value];
+    const Type& type = (*this)[id];
     if (!is_transparent(type.kind)) return id;
     id = type.target;
   }
@@ -318,7 +331,7 @@ TypeId TypeGraph::resolve(TypeId id) const {
 std::uint64_t TypeGraph::size_of(TypeId id) const {
   std::uint64_t elements = 1;
   for (unsigned step = 0; step < kMaxChain; ++step) {
-    const Type& type = types_[resolve(id).value];
+    const Type& type = (*this)[resolve(id)];
     std::uint64_t product = 0;
     if (type.kind != TypeKind::Array) {
       return __builtin_mul_overflow(elements, type.size, &product) ? 0 : product;

@@ -1,6 +1,7 @@
-// The graph of C types that D programs see: filled from the guest's BTF (vmm/linux/types/btf.h),
-// from the built-in LP64 types and from a program's own declarations (dif/d). It stores and finds
-// types; it knows neither BTF's encoding nor D's rules.
+// The graph of C types that D programs see: filled from the guest's BTF (vmm/linux/types/btf.h) and
+// with the built-in LP64 types. A program's own declarations (dif/d) go into an overlay, a graph on top
+// of the kernel's, which nobody but the kernel changes: so any number of programs share it.
+// It stores and finds types; it knows neither BTF's encoding nor D's rules.
 // Fire context: no (types are used by the compiler and the consumer only).
 #pragma once
 
@@ -36,7 +37,7 @@ enum class TypeKind : std::uint8_t {
   String,    // D's `string`: characters up to strsize, held by reference
 };
 
-/// Index of a type in its TypeGraph; 0 is void.
+/// Number of a type in its TypeGraph; 0 is void. A base's types have the same numbers in overlays.
 struct TypeId {
   std::uint32_t value = 0;
   auto operator<=>(const TypeId&) const = default;
@@ -85,9 +86,22 @@ class TypeGraph {
   /// Holds void (id 0) and the LP64 integer, floating and D `string` types with their typedefs
   /// (int8_t ... uintptr_t, size_t, pid_t...).
   TypeGraph();
+  /// An overlay: finds what it does not have itself in `base`, which must outlive it and be no
+  /// overlay. The base may grow meanwhile, but not lose types.
+  explicit TypeGraph(const TypeGraph* base);
+  TypeGraph(const TypeGraph&) = delete;
+  TypeGraph& operator=(const TypeGraph&) = delete;
+  TypeGraph(TypeGraph&&) = default;
+  TypeGraph& operator=(TypeGraph&&) = default;
 
-  const Type& operator[](TypeId id) const { return types_[id.value]; }
-  std::size_t size() const { return types_.size(); }
+  const Type& operator[](TypeId id) const {
+    return id.value < first_ ? (*base_)[id] : types_[id.value - first_];
+  }
+  /// Types in all, a base's included.
+  std::size_t size() const { return types_.size() + (base_ != nullptr ? base_->size() : 0); }
+  /// What the next type will be numbered. An overlay's own types are those from next_id() as it was
+  /// when it was made.
+  TypeId next_id() const { return {first_ + static_cast<std::uint32_t>(types_.size())}; }
   std::span<const Member> members(TypeId id) const;
   std::span<const Enumerator> enumerators(TypeId id) const;
   std::span<const Parameter> parameters(TypeId id) const;
@@ -101,8 +115,9 @@ class TypeGraph {
   TypeId add_function(TypeId result, std::span<const Parameter> parameters, bool is_variadic);
   TypeId pointer_to(TypeId target);  // the same id for the same target
   TypeId array_of(TypeId element, std::uint32_t count);
-  /// Completes a Forward or empty type in place (a program that defines what it declared).
-  void replace(TypeId id, const Type& type) { types_[id.value] = type; }
+  /// Completes a Forward or empty type in place (a program that defines what it declared). Not a
+  /// base's.
+  void replace(TypeId id, const Type& type);
 
   /// Makes `id` findable by its kind and name, and an enum's constants by theirs; the first one to
   /// claim a name keeps it, except that a definition takes it from a Forward.
@@ -144,6 +159,11 @@ class TypeGraph {
  private:
   class Speller;
 
+  /// An overlay's own types are numbered from here on, so that its base may grow.
+  static constexpr std::uint32_t kFirstOfOverlay = 1U << 31;
+
+  /// The graph that holds this type.
+  const TypeGraph& owner(TypeId id) const { return id.value < first_ ? *base_ : *this; }
   void add_built_in_types();
   void claim(TypeKind kind, std::string_view name, TypeId id);
   bool find_member_in(TypeId id, std::string_view name, std::uint64_t bit_base, unsigned depth,
@@ -163,6 +183,8 @@ class TypeGraph {
     }
   };
 
+  const TypeGraph* base_ = nullptr;  // of an overlay
+  std::uint32_t first_ = 0;          // number of types_[0]
   std::vector<Type> types_;
   std::vector<Member> members_;
   std::vector<Enumerator> enumerators_;

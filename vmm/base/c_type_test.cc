@@ -229,5 +229,107 @@ TEST(TypeGraph, AdoptedBytesLiveAsLongAsTheGraph) {
   EXPECT_EQ(graph.find("vnode"), id);
 }
 
+class TypeOverlay : public testing::Test {
+ protected:
+  TypeGraph make_base() {
+    TypeGraph base;
+    const std::array members = {Member{"pid", *base.find("int"), 0, 0}};
+    base.index(base.add_struct(TypeKind::Struct, "task", 4, members));
+    base.index(base.add({.kind = TypeKind::Forward, .name = "later"}));
+    const std::array values = {Enumerator{"RUNNING", 7}};
+    base.index(base.add_enum("state", 4, true, values));
+    return base;
+  }
+  TypeGraph base_ = make_base();
+  TypeGraph overlay_{&base_};
+};
+
+TEST_F(TypeOverlay, FindsTheBasesTypesUnderTheirNumbers) {
+  const TypeId task = *base_.find(TypeKind::Struct, "task");
+
+  EXPECT_EQ(overlay_.find(TypeKind::Struct, "task"), task);
+  EXPECT_EQ(overlay_.find("long unsigned int"), base_.find("unsigned long"));
+  EXPECT_EQ(overlay_.find_enumerator("RUNNING"), base_.find_enumerator("RUNNING"));
+  EXPECT_EQ(overlay_.members(task).front().name, "pid");
+  EXPECT_EQ(overlay_.to_string(task), "struct task");
+  EXPECT_EQ(overlay_.size(), base_.size());
+}
+
+TEST_F(TypeOverlay, KeepsWhatIsAddedFromTheBase) {
+  const std::size_t before = base_.size();
+  const TypeId first = overlay_.next_id();
+  const TypeId task = *overlay_.find(TypeKind::Struct, "task");
+  const std::array members = {Member{"of", overlay_.pointer_to(task), 0, 0},
+                              Member{"words", overlay_.array_of(*overlay_.find("long"), 2), 64, 0}};
+  const TypeId own = overlay_.add_struct(TypeKind::Struct, "own", 24, members);
+  overlay_.index(own);
+
+  EXPECT_EQ(base_.size(), before);
+  EXPECT_FALSE(base_.find(TypeKind::Struct, "own"));
+  EXPECT_EQ(overlay_.find(TypeKind::Struct, "own"), own);
+  EXPECT_EQ(overlay_.members(own).back().name, "words");
+  EXPECT_EQ(overlay_.size_of(overlay_.members(own).back().type), 16u);
+  EXPECT_EQ(overlay_.to_string(overlay_.members(own).front().type), "struct task *");
+  EXPECT_EQ(overlay_.next_id().value - first.value, 3u);
+  EXPECT_EQ(overlay_.size(), before + 3);
+}
+
+TEST_F(TypeOverlay, HasOnePointerForATarget) {
+  const TypeId task = *base_.find(TypeKind::Struct, "task");
+  const TypeId shared = base_.pointer_to(task);
+  const TypeId number = *base_.find("int");
+
+  EXPECT_EQ(overlay_.pointer_to(task), shared);
+  EXPECT_EQ(overlay_.pointer_to(number), overlay_.pointer_to(number));
+  EXPECT_EQ(overlay_.pointer_to(overlay_.pointer_to(number)),
+            overlay_.pointer_to(overlay_.pointer_to(number)));
+}
+
+TEST_F(TypeOverlay, ANameOfTheBaseStaysTheBasesUnlessItWasNeverDefined) {
+  const TypeId task = overlay_.add_struct(TypeKind::Struct, "task", 8, {});
+  const TypeId later = overlay_.add_struct(TypeKind::Struct, "later", 8, {});
+  const std::array values = {Enumerator{"RUNNING", 1}};
+  overlay_.index(task);
+  overlay_.index(later);
+  overlay_.index(overlay_.add_enum("mine", 4, true, values));
+
+  EXPECT_EQ(overlay_.find(TypeKind::Struct, "task"), base_.find(TypeKind::Struct, "task"));
+  EXPECT_EQ(overlay_.find(TypeKind::Struct, "later"), later);
+  EXPECT_EQ(base_[*base_.find(TypeKind::Struct, "later")].kind, TypeKind::Forward);
+  EXPECT_EQ(overlay_.find_enumerator("RUNNING")->second, 7);
+}
+
+TEST_F(TypeOverlay, TwoProgramsDeclareTheSameNameOverOneKernel) {
+  TypeGraph other(&base_);
+  const TypeId here =
+      overlay_.add({.kind = TypeKind::Typedef, .name = "mine_t", .target = *base_.find("int")});
+  const TypeId there =
+      other.add({.kind = TypeKind::Typedef, .name = "mine_t", .target = *base_.find("char")});
+  overlay_.index(here);
+  other.index(there);
+
+  EXPECT_EQ(overlay_.size_of(*overlay_.find("mine_t")), 4u);
+  EXPECT_EQ(other.size_of(*other.find("mine_t")), 1u);
+  EXPECT_FALSE(base_.find("mine_t"));
+}
+
+TEST_F(TypeOverlay, KeepsItsTypesWhenTheBaseGrows) {
+  const TypeId own =
+      overlay_.add({.kind = TypeKind::Typedef, .name = "mine_t", .target = *base_.find("int")});
+  base_.index(base_.add_struct(TypeKind::Struct, "of_a_module", 48, {}));
+
+  EXPECT_EQ(overlay_[own].name, "mine_t");
+  EXPECT_EQ(overlay_.size_of(*overlay_.find(TypeKind::Struct, "of_a_module")), 48u);
+}
+
+TEST_F(TypeOverlay, CompletesAStructureOfItsOwnInPlace) {
+  const TypeId own = overlay_.add({.kind = TypeKind::Forward, .name = "own"});
+  const TypeId pointer = overlay_.pointer_to(own);
+  const TypeId made = overlay_.add_struct(TypeKind::Struct, "own", 12, {});
+  overlay_.replace(own, Type(overlay_[made]));
+
+  EXPECT_EQ(overlay_.size_of(overlay_[pointer].target), 12u);
+}
+
 }  // namespace
 }  // namespace ringside

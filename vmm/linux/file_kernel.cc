@@ -103,7 +103,7 @@ class ElfFileKernel final : public FileKernel {
   std::string_view release() const override { return release_; }
   const vmm::PageTable& table() const override { return table_; }
   const SymbolTable& symbols() const override { return symbols_; }
-  TypeGraph& types() override { return types_; }
+  const TypeGraph& types() const override { return types_; }
   const KernelLayout& layout() const override { return layout_; }
   std::optional<TypeId> prototype(const Symbol& function) const override {
     return btf_.prototype(function.name);

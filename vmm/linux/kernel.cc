@@ -162,7 +162,7 @@ class LinuxKernel final : public Kernel {
   std::string_view release() const override { return memory_.info().release(); }
   const vmm::PageTable& table() const override { return memory_.table(); }
   const SymbolTable& symbols() const override { return symbols_; }
-  TypeGraph& types() override { return types_; }
+  const TypeGraph& types() const override { return types_; }
   const KernelLayout& layout() const override { return layout_; }
   std::span<const std::uint64_t> percpu_bases() const override { return percpu_; }
   std::span<const AddressRange> forbidden_text() const override { return forbidden_; }

@@ -103,14 +103,14 @@ class Kernel {
   /// table() with as many levels as it has by now: a kernel that boots finds out its processor's.
   virtual vmm::PageTable table_in(const vmm::GuestMemory&) const { return table(); }
   virtual const SymbolTable& symbols() const = 0;
-  /// The kernel's and its modules' types. Non-const: the compiler adds a program's own.
-  virtual TypeGraph& types() = 0;
+  /// The kernel's and its modules' types. A program's own go into an overlay of it.
+  virtual const TypeGraph& types() const = 0;
   virtual const KernelLayout& layout() const = 0;
   /// The prototype (TypeKind::Function) of a function, by symbol.
   virtual std::optional<TypeId> prototype(const Symbol& function) const = 0;
 
   /// The module (index into SymbolTable::modules()) whose own type this is; empty for the built-in
-  /// ones and those that a program added.
+  /// ones and those of overlays.
   virtual std::optional<std::uint16_t> module_of(TypeId type) const {
     (void)type;
     return {};
@@ -157,7 +157,7 @@ class Kernel {
   void note_omission(std::string text);
 
   /// Gives back what only compiling and setting up probes need, which is more than all the rest:
-  /// types() has the built-in ones left, prototype() and patched_sites() nothing, and the module
+  /// types() has the built-in ones left (so overlays go first), prototype() and patched_sites() nothing, and the module
   /// list is not read again.
   virtual void end_set_up() {}
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "vmm/base/guest_reader.h"
+#include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/processes/processes.h"
 
 namespace ringside::guest_linux::fakes {
@@ -71,35 +72,32 @@ inline ProcessLayout process_layout() {
 }
 
 /// The kernel's types that say so.
-inline void add_process_types(TypeGraph& types) {
-  struct Field {
-    std::string_view name;
-    TypeId type;
-    std::uint32_t offset;
-  };
-  const auto add = [&](std::string_view name, std::initializer_list<Field> fields) {
-    std::vector<Member> members;
-    for (const Field& field : fields) {
-      members.push_back({field.name, field.type, field.offset * 8, 0});
-    }
-    const TypeId id = types.add_struct(TypeKind::Struct, name, 0x100, members);
-    types.index(id);
+inline BtfWriter process_types() {
+  BtfWriter btf;
+  const std::uint32_t word = btf.integer("unsigned long", 8, false);
+  const auto words = [&](std::uint32_t count) {
+    const std::uint32_t id = btf.type(3, "", 0);  // BTF_KIND_ARRAY
+    btf.word(word).word(word).word(count);
     return id;
   };
-  const TypeId word = *types.find("unsigned long");
-  const TypeId tree = add("maple_tree", {{"ma_root", word, 0}});
-  const TypeId context = add("mm_context", {{"vdso", word, 0}});
-  const TypeId path = add("path", {{"dentry", word, 0}});
-  const TypeId name = add("qstr", {{"len", word, 0}, {"name", word, 8}});
+  const auto add = [&btf](std::string_view name, std::vector<BtfWriter::Field> fields) {
+    for (BtfWriter::Field& field : fields) field.offset *= 8;
+    return btf.structure(name, 0x100, std::move(fields));
+  };
+  const std::uint32_t tree = add("maple_tree", {{"ma_root", word, 0}});
+  const std::uint32_t context = add("mm_context", {{"vdso", word, 0}});
+  const std::uint32_t path = add("path", {{"dentry", word, 0}});
+  const std::uint32_t name = add("qstr", {{"len", word, 0}, {"name", word, 8}});
   add("task_struct", {{"tasks", word, 0x10}, {"tgid", word, 0x20}, {"mm", word, 0x28}});
   add("mm_struct", {{"mm_mt", tree, 8}, {"pgd", word, 0x10}, {"context", context, 0x18}});
   add("vm_area_struct",
       {{"vm_start", word, 0}, {"vm_end", word, 8}, {"vm_pgoff", word, 16}, {"vm_file", word, 24}});
   add("file", {{"f_path", path, 8}});
   add("dentry", {{"d_name", name, 8}});
-  const auto words = [&](std::uint32_t count) { return types.array_of(word, count); };
-  add("maple_range_64", {{"pivot", words(15), 8}, {"slot", words(16), 128}});
-  add("maple_arange_64", {{"pivot", words(9), 8}, {"slot", words(10), 80}});
+  const std::uint32_t nine = words(9), ten = words(10), fifteen = words(15), sixteen = words(16);
+  add("maple_range_64", {{"pivot", fifteen, 8}, {"slot", sixteen, 128}});
+  add("maple_arange_64", {{"pivot", nine, 8}, {"slot", ten, 80}});
+  return btf;
 }
 
 /// Writes kernel structures by that layout, each at a fresh address.

@@ -172,13 +172,18 @@ TEST(UserNamesAtBoot, FollowAsManyLevelsOfPageTablesAsTheKernelHasByNow) {
   constexpr std::uint64_t kRoot = 0x100'0000, kStructures = 0x200'0000;
   fakes::SmallElf elf;
   elf.put_text(fakes::kText + 0x800, "Linux version 6.1.0-small (someone@somewhere)");
+  const std::vector<std::byte> types = fakes::process_types().blob();
+  ASSERT_LE(types.size(), 0x700u);
+  elf.put(fakes::kTextOffset + 0x100, types);
+  const std::uint64_t types_at = fakes::kText + 0x100;
   const auto kernel = kernel_from_file(
       fakes::kernel_file(elf.write({{"linux_banner", fakes::kText + 0x800, 0, 0x11},
                                     {"init_top_pgt", fakes::kText, 0, 0x11},
                                     {"level4_kernel_pgt", fakes::kText + 0x1000, 0, 0x11},
+                                    {"__start_BTF", types_at, 0, 0x11},
+                                    {"__stop_BTF", types_at + types.size(), 0, 0x11},
                                     {"init_task", fakes::kInitTask, 0, 0x11}})));
   ASSERT_TRUE(kernel) << kernel.error().message;
-  fakes::add_process_types((*kernel)->types());
   fakes::PagedGuest guest;
   fakes::ProcessWriter write(guest);
   const std::uint64_t lib = write.file("lib.so");
