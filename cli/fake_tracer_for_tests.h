@@ -49,7 +49,7 @@ class FakeTracer : public providers::Tracer {
                        [&](const providers::Probe& probe) { return probe.name.provider == name; });
   }
   Result<void> enable(const providers::Probe&) override { return {}; }
-  std::optional<std::string> cannot(dif::GuestContext::Deed) override { return impossible; }
+  std::optional<std::string> cannot(dif::ActionKind) override { return impossible; }
   unsigned vcpu_count() const override { return 1; }
   Result<void> start(dif::Engine&) override { return {}; }
   void stop() override { stopped = true; }

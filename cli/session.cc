@@ -102,7 +102,7 @@ class Session {
 
   Result<int> trace();
   Result<void> fit_buffers(const dif::Program& program);
-  Result<void> check_deeds() const;
+  Result<void> check_destructive_actions() const;
   Result<void> enable_all();
   void announce(const std::vector<std::size_t>& matched) const;
   void report_stability(const dif::Program& program);
@@ -407,12 +407,11 @@ Result<void> Session::fit_buffers(const dif::Program& program) {
 }
 
 /// Refuses what the machine cannot do before tracing starts, not at the first firing.
-Result<void> Session::check_deeds() const {
+Result<void> Session::check_destructive_actions() const {
   for (const dif::Clause& clause : engine_->program().clauses) {
     for (const dif::Action& action : clause.actions) {
-      const auto deed = dif::deed_of(action.kind);
-      if (!deed) continue;
-      if (const auto why = tracer_->cannot(*deed)) {
+      if (dif::action_info(action.kind).changes != dif::Changes::Guest) continue;
+      if (const auto why = tracer_->cannot(action.kind)) {
         return fail(ErrorCode::Unsupported, "could not enable tracing: " + *why);
       }
     }
@@ -450,7 +449,7 @@ Result<int> Session::trace() {
   const EngineView view(*engine_, guest_, user_names_.get(), line_.machine.name());
   auto output = Output::create(view, line_.settings, sink());
   if (!output) return fail(output.error().code, sources_.explain(output.error().message));
-  TRY(check_deeds());
+  TRY(check_destructive_actions());
   TRY(enable_all());
   if (line_.verbose) report_stability(engine_->program());
   if (engine_->program().clauses.empty()) {

@@ -30,17 +30,18 @@ void MachineSide::add_providers(Registry& registry, const TypeGraph* types) {
                                             types != nullptr ? *types : standard_types_, events_));
 }
 
-std::optional<std::string> MachineSide::cannot(dif::GuestContext::Deed deed) const {
-  using Deed = dif::GuestContext::Deed;
-  switch (deed) {
-    case Deed::Breakpoint:
+std::optional<std::string> MachineSide::cannot(dif::ActionKind action) const {
+  using dif::ActionKind;
+  switch (action) {
+    case ActionKind::Breakpoint:
       return "a guest that stands still for a debugger can be of no use to it: ringside itself "
              "holds the machine's debug port";
-    case Deed::Panic: return "the guest cannot be made to panic from outside without harm to it";
-    case Deed::Stop:
-    case Deed::Raise: return "signals to the guest's processes cannot be sent from outside";
+    case ActionKind::Panic:
+      return "the guest cannot be made to panic from outside without harm to it";
+    case ActionKind::Stop:
+    case ActionKind::Raise: return "signals to the guest's processes cannot be sent from outside";
+    default: return "it is unknown";
   }
-  return "it is unknown";
 }
 
 void MachineSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts) {

@@ -35,7 +35,7 @@ class MachineSide {
   /// those that every TypeGraph begins with, under the same ids.
   void add_providers(Registry& registry, const TypeGraph* types);
   /// Why the machine cannot do this; empty when it can.
-  std::optional<std::string> cannot(dif::GuestContext::Deed deed) const;
+  std::optional<std::string> cannot(dif::ActionKind action) const;
   unsigned vcpu_count() const { return vcpus_; }
   Channel channel() const { return channel_; }
   /// Null where the vCPUs run in another process.

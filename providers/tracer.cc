@@ -97,8 +97,8 @@ class LiveTracer final : public Tracer {
   }
   bool has_provider(std::string_view name) override { return registry_.has(name); }
   Result<void> enable(const Probe& probe) override { return registry_.enable(probe); }
-  std::optional<std::string> cannot(dif::GuestContext::Deed deed) override {
-    return machine_ ? machine_->cannot(deed) : "there is no guest to do it to";
+  std::optional<std::string> cannot(dif::ActionKind action) override {
+    return machine_ ? machine_->cannot(action) : "there is no guest to do it to";
   }
   unsigned vcpu_count() const override { return machine_ ? machine_->vcpu_count() : 1; }
   Channel channel() const override { return machine_ ? machine_->channel() : Channel::Spin; }

@@ -61,7 +61,7 @@ class Tracer {
 
   /// Why a program with this destructive action cannot run on this machine; empty when it can.
   /// Asked before start(), so that it is no surprise at the first firing.
-  virtual std::optional<std::string> cannot(dif::GuestContext::Deed deed) = 0;
+  virtual std::optional<std::string> cannot(dif::ActionKind action) = 0;
 
   /// vCPUs that per-vCPU buffers are needed for; at least 1.
   virtual unsigned vcpu_count() const = 0;

@@ -79,7 +79,7 @@ TEST_F(OwnGuest, WithoutAKernelHasTheProvidersThatNeedNone) {
   EXPECT_FALSE(tracer_->has_provider("fbt"));
   EXPECT_EQ(tracer_->vcpu_count(), 2u);
   EXPECT_EQ(tracer_->channel(), Channel::Exit);
-  EXPECT_TRUE(tracer_->cannot(dif::GuestContext::Deed::Panic));
+  EXPECT_TRUE(tracer_->cannot(dif::ActionKind::Panic));
 }
 
 TEST_F(OwnGuest, IsToldOfEventsFromStartToStopAndOfNoOthers) {

@@ -1,6 +1,8 @@
 // The manual pages and the shells' completions know what the command knows.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
@@ -10,6 +12,7 @@
 
 #include "cli/options/option_table.h"
 #include "cli/options/options.h"
+#include "dif/program/action_kind.h"
 #include "dif/program/builtin.h"
 
 namespace ringside::cli {
@@ -78,6 +81,47 @@ TEST(Manual, HasEveryVariableAndSubroutineOfD) {
   for (int n = 1; n < 9; ++n) names.erase("arg" + std::to_string(n));  // "arg0 to arg9"
 
   for (const std::string& name : names) EXPECT_TRUE(has_word(manual, name)) << name;
+}
+
+TEST(Manual, HasEveryActionAndAggregatingFunctionThatWorks) {
+  const std::string manual = page("ringside-d.7");
+
+  std::set<std::string> names;
+#define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
+  if (dif::Changes::changes != dif::Changes::Guest) names.insert(text);
+#define DIF_CODE_ACTION(number, text, least, most, value, bytes) names.insert(text);
+#define DIF_AGGREGATING(function, number, text, least, most, result) names.insert(text);
+#include "dif/program/actions.def"
+
+  for (const std::string& name : names) EXPECT_TRUE(has_word(manual, name)) << name;
+}
+
+TEST(Tables, ActionsAreListedNowhereElse) {
+  std::set<std::string> quoted, cases;
+#define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
+  quoted.insert("\"" text "\"");                                                                 \
+  cases.insert("case ActionKind::" #kind ":");
+#define DIF_CODE_ACTION(number, text, least, most, value, bytes) quoted.insert("\"" text "\"");
+#define DIF_AGGREGATING(function, number, text, least, most, result) quoted.insert("\"" text "\"");
+#include "dif/program/actions.def"
+  constexpr std::size_t kFew = 9;  // keys of structured output have some of these names
+
+  std::size_t looked_at = 0;
+  for (const char* folder : {"cli", "dif", "providers"}) {
+    const std::string root = std::string(SOURCE_ROOT "/") + folder;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+      const std::string path = entry.path().string();
+      const bool source = path.ends_with(".cc") || path.ends_with(".h");
+      // identifiers.cc says of names of all kinds since when D has them.
+      if (!source || path.ends_with("_test.cc") || path.ends_with("/identifiers.cc")) continue;
+      const std::string text = text_of(path);
+      const auto found = [&](const std::string& word) { return text.find(word) != text.npos; };
+      EXPECT_LT(std::ranges::count_if(quoted, found), kFew) << path;
+      EXPECT_LT(std::ranges::count_if(cases, found), kFew) << path;
+      ++looked_at;
+    }
+  }
+  EXPECT_GT(looked_at, 100u);
 }
 
 TEST(Completions, HaveEveryOption) {

@@ -113,8 +113,7 @@ bool is_module(dif::ValueKind kind) {
 }  // namespace
 
 bool is_distribution(AggregateFunction function) {
-  return function == AggregateFunction::Quantize || function == AggregateFunction::Lquantize ||
-         function == AggregateFunction::Llquantize;
+  return dif::aggregating_info(function).result == dif::AggregatingInfo::Result::Buckets;
 }
 
 std::int64_t divided(std::int64_t a, std::int64_t b) {

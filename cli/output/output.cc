@@ -13,21 +13,14 @@
 namespace ringside::cli {
 namespace {
 
-using dif::ActionKind;
-
 constexpr std::size_t kFlowStep = 2;
 constexpr std::size_t kDeepestFlow = 200;  // unmatched entries would indent for ever
 constexpr std::size_t kNameWidth = 32, kFlowWidth = 41;
 constexpr std::size_t kCpuWidth = 3, kIdWidth = 6;
 
 bool has_format(const dif::Action& action) {
-  switch (action.kind) {
-    case ActionKind::Printf:
-    case ActionKind::Freopen:
-    case ActionKind::System: return true;
-    case ActionKind::Printa: return !action.format.empty();
-    default: return false;
-  }
+  return dif::action_info(action.kind).records == dif::RecordedData::Formatted &&
+         !action.format.empty();
 }
 
 /// "entry", or a provider's own "method-entry".

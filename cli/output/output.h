@@ -87,17 +87,23 @@ class Output {
 
   // output_actions.cc
   void act(const Step& step, std::span<const Value> values);
-  void act_on_aggregations(const Step& step, std::span<const Value> values);
-  void act_on_output(const Step& step, std::span<const Value> values);
+  void append_formatted(std::string& out, const Step& step, std::span<const Value> values);
+  void finish_aggregations();
+  // The functions that actions.def names.
+  void show_nothing(const Step& step, std::span<const Value> values);
+  void tell_exit(const Step& step, std::span<const Value> values);
   void print_value(const Step& step, std::span<const Value> values);
   void print_memory(const Step& step, std::span<const Value> values);
   void print_formatted(const Step& step, std::span<const Value> values);
-  void print_aggregations(const Step& step);
-  void finish_aggregations();
-  void normalize(const Action& action, std::span<const Value> values);
-  void set_option(const Action& action, std::span<const Value> computed);
-  void reopen(const std::string& path);
-  void run_command(const std::string& command);
+  void print_aggregations(const Step& step, std::span<const Value> values);
+  void clear(const Step& step, std::span<const Value> values);
+  void trunc(const Step& step, std::span<const Value> values);
+  void normalize(const Step& step, std::span<const Value> values);
+  void denormalize(const Step& step, std::span<const Value> values);
+  void set_option(const Step& step, std::span<const Value> computed);
+  void truncate_output(const Step& step, std::span<const Value> values);
+  void reopen(const Step& step, std::span<const Value> values);
+  void run_command(const Step& step, std::span<const Value> values);
 
   const ProgramView* view_;
   Settings* settings_;

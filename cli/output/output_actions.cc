@@ -15,35 +15,20 @@ using dif::ActionKind;
 
 void Output::act(const Step& step, std::span<const Value> values) {
   switch (step.action->kind) {
-    case ActionKind::Trace:
-    case ActionKind::Print: return print_value(step, values);
-    case ActionKind::Tracemem:
-    case ActionKind::TracememDynamic: return print_memory(step, values);
-    case ActionKind::Printf: return print_formatted(step, values);
-    case ActionKind::Printa:
-    case ActionKind::Clear:
-    case ActionKind::Trunc:
-    case ActionKind::Normalize:
-    case ActionKind::Denormalize: return act_on_aggregations(step, values);
-    case ActionKind::Setopt:
-    case ActionKind::Ftruncate:
-    case ActionKind::Freopen:
-    case ActionKind::System: return act_on_output(step, values);
-    case ActionKind::Exit:
-      if (structured_ && !values.empty()) structured_->exit(integer_value(values[0]));
-      return;
-    // Nothing is recorded of these: they happened when the probe fired.
-    case ActionKind::Aggregate:
-    case ActionKind::Evaluate:
-    case ActionKind::Speculate:
-    case ActionKind::Commit:
-    case ActionKind::Discard:
-    case ActionKind::Stop:
-    case ActionKind::Raise:
-    case ActionKind::Breakpoint:
-    case ActionKind::Panic:
-    case ActionKind::Chill: return;
+#define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
+  case ActionKind::kind:                                                                         \
+    return show(step, values);
+#define DIF_ACTION_FORM(kind, number, changes, records, verify, fire, show) \
+  case ActionKind::kind: return show(step, values);                         \
+      #include "dif/program/actions.def"
   }
+}
+
+/// Nothing is recorded of it: it happened when the probe fired.
+void Output::show_nothing(const Step&, std::span<const Value>) {}
+
+void Output::tell_exit(const Step&, std::span<const Value> values) {
+  if (structured_ && !values.empty()) structured_->exit(integer_value(values[0]));
 }
 
 void Output::print_value(const Step& step, std::span<const Value> values) {
@@ -83,9 +68,14 @@ void Output::print_memory(const Step& step, std::span<const Value> values) {
   append_hex_dump(text_, bytes);
 }
 
+/// What the action's format makes of the values; nothing without a format.
+void Output::append_formatted(std::string& out, const Step& step, std::span<const Value> values) {
+  if (step.format != nullptr) step.format->print(out, values, {}, *view_);
+}
+
 void Output::print_formatted(const Step& step, std::span<const Value> values) {
   const std::size_t before = text_.size();
-  step.format->print(text_, values, {}, *view_);
+  append_formatted(text_, step, values);
   if (!structured_) return;
   structured_->message(std::string_view(text_).substr(before));
   const auto& known = step.action->shapes;
@@ -95,25 +85,34 @@ void Output::print_formatted(const Step& step, std::span<const Value> values) {
   }
 }
 
-void Output::act_on_aggregations(const Step& step, std::span<const Value> values) {
-  const Action& action = *step.action;
-  if (action.kind == ActionKind::Printa) return print_aggregations(step);
-  if (action.kind == ActionKind::Normalize) return normalize(action, values);
-  for (const std::uint32_t each : action.aggregations) {
-    if (action.kind == ActionKind::Clear) {
-      aggregations_.clear(each);
-    } else if (action.kind == ActionKind::Trunc) {
-      std::optional<std::int64_t> keep;
-      if (action.has_argument) keep = static_cast<std::int64_t>(action.argument);
-      if (!values.empty()) keep = integer_value(values[0]);
-      aggregations_.trunc(each, keep);
-    } else {
-      aggregations_.normalize(each, 1);
-    }
+void Output::clear(const Step& step, std::span<const Value>) {
+  for (const std::uint32_t each : step.action->aggregations) aggregations_.clear(each);
+}
+
+void Output::trunc(const Step& step, std::span<const Value> values) {
+  std::optional<std::int64_t> keep;
+  if (step.action->has_argument) keep = static_cast<std::int64_t>(step.action->argument);
+  if (!values.empty()) keep = integer_value(values[0]);
+  for (const std::uint32_t each : step.action->aggregations) aggregations_.trunc(each, keep);
+}
+
+void Output::denormalize(const Step& step, std::span<const Value>) {
+  for (const std::uint32_t each : step.action->aggregations) aggregations_.normalize(each, 1);
+}
+
+void Output::normalize(const Step& step, std::span<const Value> values) {
+  const std::int64_t factor =
+      values.empty() ? static_cast<std::int64_t>(step.action->argument) : integer_value(values[0]);
+  if (factor == 0) {
+    messages_.emplace_back("normalize(): the factor is 0, so it was ignored");
+    return;
+  }
+  for (const std::uint32_t each : step.action->aggregations) {
+    aggregations_.normalize(each, factor);
   }
 }
 
-void Output::print_aggregations(const Step& step) {
+void Output::print_aggregations(const Step& step, std::span<const Value>) {
   const auto& wanted = step.action->aggregations;
   for (const std::uint32_t each : wanted) {
     // What had nothing to print yet is still printed at the end.
@@ -150,33 +149,9 @@ void Output::finish_aggregations() {
   }
 }
 
-void Output::normalize(const Action& action, std::span<const Value> values) {
-  const std::int64_t factor =
-      values.empty() ? static_cast<std::int64_t>(action.argument) : integer_value(values[0]);
-  if (factor == 0) {
-    messages_.emplace_back("normalize(): the factor is 0, so it was ignored");
-    return;
-  }
-  for (const std::uint32_t each : action.aggregations) aggregations_.normalize(each, factor);
-}
-
-void Output::act_on_output(const Step& step, std::span<const Value> values) {
-  const Action& action = *step.action;
-  if (action.kind == ActionKind::Setopt) return set_option(action, values);
-  if (action.kind == ActionKind::Ftruncate) {
-    // A document that lost its beginning would be none.
-    if (structured_) return structured_->note("ftruncate", {});
-    sink_->write(std::exchange(text_, {}));
-    return sink_->truncate();
-  }
-  std::string text;
-  step.format->print(text, values, {}, *view_);
-  return action.kind == ActionKind::Freopen ? reopen(text) : run_command(text);
-}
-
 /// What is no constant was computed when the probe fired: the name, the value, or both.
-void Output::set_option(const Action& action, std::span<const Value> computed) {
-  std::string name = action.format, value = action.text;
+void Output::set_option(const Step& step, std::span<const Value> computed) {
+  std::string name = step.action->format, value = step.action->text;
   for (std::string* part : {&name, &value}) {
     if (!part->empty() || computed.empty()) continue;
     *part = text_value(computed.front().bytes);
@@ -189,7 +164,16 @@ void Output::set_option(const Action& action, std::span<const Value> computed) {
                                   quoted(value), done.error().message));
 }
 
-void Output::reopen(const std::string& path) {
+void Output::truncate_output(const Step&, std::span<const Value>) {
+  // A document that lost its beginning would be none.
+  if (structured_) return structured_->note("ftruncate", {});
+  sink_->write(std::exchange(text_, {}));
+  sink_->truncate();
+}
+
+void Output::reopen(const Step& step, std::span<const Value> values) {
+  std::string path;
+  append_formatted(path, step, values);
   if (structured_) return structured_->note("freopen", path);
   sink_->write(std::exchange(text_, {}));
   if (path.empty()) return sink_->restore();
@@ -198,7 +182,9 @@ void Output::reopen(const std::string& path) {
 }
 
 /// The command's output stands where the record stands, so ours goes out first.
-void Output::run_command(const std::string& command) {
+void Output::run_command(const Step& step, std::span<const Value> values) {
+  std::string command;
+  append_formatted(command, step, values);
   int output_fd = sink_->redirected() ? sink_->fd() : STDOUT_FILENO;
   if (structured_) {
     structured_->note("system", command);

@@ -180,18 +180,7 @@ Tree plain_value(const Value& value, const CodeNames& names) {
 }
 
 std::string_view function_name(AggregateFunction function) {
-  switch (function) {
-    case AggregateFunction::Count: return "count";
-    case AggregateFunction::Min: return "min";
-    case AggregateFunction::Max: return "max";
-    case AggregateFunction::Avg: return "avg";
-    case AggregateFunction::Sum: return "sum";
-    case AggregateFunction::Stddev: return "stddev";
-    case AggregateFunction::Quantize:
-    case AggregateFunction::Lquantize:
-    case AggregateFunction::Llquantize: return "buckets";
-  }
-  return "value";
+  return is_distribution(function) ? "buckets" : dif::aggregating_info(function).name;
 }
 
 /// The buckets that text shows. Open ends are labelled, their value is the nearest one inside.

@@ -21,7 +21,7 @@ inline constexpr std::uint8_t kModelLp64 = 2, kLittleEndian = 1, kVersion = 2, k
 inline constexpr std::size_t kIdentBytes = 16, kHeaderBytes = 64, kSectionHeaderBytes = 32;
 inline constexpr std::uint32_t kLoadable = 1;        // section flag
 inline constexpr std::uint32_t kOurs = 0x5253'0000;  // private section types
-inline constexpr std::uint32_t kFormat = 4;          // of the entries; in the header's flags
+inline constexpr std::uint32_t kFormat = 5;          // of the entries; in the header's flags
 
 /// The tables of a program, one section each, in file order.
 enum class Table : std::uint8_t {
@@ -52,8 +52,8 @@ using Option = std::pair<std::string, std::string>;
 using Enumerator = std::pair<std::string, std::int64_t>;
 
 // One function for each kind of entry. The archive `a` writes, reads or measures: number() any
-// integer or bool, choice() an enumerator up to its last, text() a string, list() the entries of
-// another table, at_most_one() an optional one.
+// integer or bool, choice() an enumerator up to its last, action() a kind by its number, text() a
+// string, list() the entries of another table, at_most_one() an optional one.
 
 template <class A>
 void transfer(A& a, std::uint32_t& word) {
@@ -100,7 +100,7 @@ void transfer(A& a, ProbeDescription& probe) {
 
 template <class A>
 void transfer(A& a, Action& action) {
-  a.choice(action.kind, ActionKind::Chill);
+  a.action(action.kind);
   a.list(Table::Objects, action.arguments);
   a.text(action.format);
   a.text(action.text);

@@ -142,6 +142,13 @@ class Reader {
     if (number_of > static_cast<std::uint16_t>(last)) complain("{} is no such kind", number_of);
     value = error_ ? E{} : static_cast<E>(number_of);
   }
+  void action(ActionKind& kind) {
+    std::uint16_t number_of = 0;
+    number(number_of);
+    const auto known = find_action(number_of);
+    if (!known) complain("{} is no such kind", number_of);
+    kind = known.value_or(ActionKind{});
+  }
   void text(std::string& text) {
     const auto [first, count] = range(Table::Strings);
     const Bytes bytes = tables_[index(Table::Strings)].subspan(first, count);

@@ -64,7 +64,7 @@ class RandomProgram {
   }
   Action action() {
     Action made;
-    made.kind = choice(ActionKind::Chill);
+    made.kind = choice(ActionKind::Evaluate);
     fill(made.arguments, [this] { return object(); });
     made.format = text();
     made.text = text();

@@ -30,6 +30,7 @@ class Ruler {
   void choice(E&, E) {
     size += sizeof(std::uint16_t);
   }
+  void action(ActionKind) { size += sizeof(std::uint16_t); }
   void text(std::string&) { size += kRange; }
   template <class T>
   void list(Table, std::vector<T>&) {
@@ -64,6 +65,7 @@ class Writer {
   void choice(E value, E) {
     number(static_cast<std::uint16_t>(value));
   }
+  void action(ActionKind kind) { number(action_info(kind).number); }
   void text(const std::string& text) {
     auto& strings = table(Table::Strings);
     range(static_cast<std::uint32_t>(strings.size()), text.size());

@@ -157,22 +157,21 @@ TEST_F(ActionsTest, ActionsOfTheConsumerAreRecordsWithTheirArguments) {
   EXPECT_EQ(number(harvest.records[0], 1), 5);
 }
 
-TEST_F(ActionsTest, DeedsReachTheGuestInOrderAndLeaveNoRecord) {
+TEST_F(ActionsTest, WhatTheMachineDoesReachesItInOrderAndLeavesNoRecord) {
   start(program({clause({action(ActionKind::Stop, {}), action(ActionKind::Raise, {constant(9)}),
                          action(ActionKind::Breakpoint, {}), action(ActionKind::Panic, {})})}),
         {kProbe});
   fire(kProbe);
 
-  using Deed = GuestContext::Deed;
-  ASSERT_EQ(guest_.deed_count, 4u);
-  EXPECT_EQ(guest_.deeds[0], (std::pair{Deed::Stop, std::uint64_t{0}}));
-  EXPECT_EQ(guest_.deeds[1], (std::pair{Deed::Raise, std::uint64_t{9}}));
-  EXPECT_EQ(guest_.deeds[2].first, Deed::Breakpoint);
-  EXPECT_EQ(guest_.deeds[3].first, Deed::Panic);
+  ASSERT_EQ(guest_.performed_count, 4u);
+  EXPECT_EQ(guest_.performed[0], (std::pair{ActionKind::Stop, std::uint64_t{0}}));
+  EXPECT_EQ(guest_.performed[1], (std::pair{ActionKind::Raise, std::uint64_t{9}}));
+  EXPECT_EQ(guest_.performed[2].first, ActionKind::Breakpoint);
+  EXPECT_EQ(guest_.performed[3].first, ActionKind::Panic);
   EXPECT_TRUE(engine_->take_quiescent().records.empty());
 }
 
-TEST_F(ActionsTest, ADeedThatTheMachineCannotDoIsAFault) {
+TEST_F(ActionsTest, WhatTheMachineCannotDoIsAFault) {
   auto verified = verify_program(program({clause({action(ActionKind::Stop, {})})}));
   ASSERT_TRUE(verified);
   Engine engine(std::move(*verified), {}, 1);
@@ -221,7 +220,7 @@ TEST_F(ActionsTest, ActionsAfterExitInTheSameClauseStillRun) {
 
   ASSERT_EQ(harvest.records.size(), 1u);
   EXPECT_EQ(number(harvest.records[0], 1), 8);
-  EXPECT_EQ(guest_.deed_count, 1u);
+  EXPECT_EQ(guest_.performed_count, 1u);
   EXPECT_EQ(engine_->exit_status(), 3);
 }
 

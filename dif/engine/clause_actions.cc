@@ -27,41 +27,27 @@ tl::unexpected<Fault> outside_dif(Fault fault) {
 }  // namespace
 
 Result<ClauseRunner::Next, Fault> ClauseRunner::run_action(Run& run, const Action& action) {
-  switch (action.kind) {  // no default: -Wswitch names the action we forgot
-    case ActionKind::Aggregate: TRY(aggregate(run, action)); break;
-    case ActionKind::Evaluate: TRY(evaluate(run, action.arguments[0])); break;
-    case ActionKind::Exit: {
-      const std::uint64_t status = TRY(evaluate(run, action.arguments[0]));
-      TRY(record_value(run, status));
-      leave(status);
-      break;
-    }
-    case ActionKind::Trace:
-    case ActionKind::Print:
-    case ActionKind::Printf:
-    case ActionKind::Printa:
-    case ActionKind::Tracemem:
-    case ActionKind::Clear:
-    case ActionKind::Trunc:
-    case ActionKind::Normalize:
-    case ActionKind::Denormalize:
-    case ActionKind::Setopt:
-    case ActionKind::Ftruncate:
-    case ActionKind::Freopen:
-    case ActionKind::System: TRY(record_arguments(run, action)); break;
-    case ActionKind::TracememDynamic: TRY(record_tracemem(run, action)); break;
-    case ActionKind::Speculate: return speculate(run, action);
-    case ActionKind::Commit: return commit(run, action);
-    case ActionKind::Discard:
-      speculations_.discard(TRY(speculation_to_end(run, action)), run.record.vcpu);
-      break;
-    case ActionKind::Stop:
-    case ActionKind::Raise:
-    case ActionKind::Breakpoint:
-    case ActionKind::Panic: TRY(perform(run, action, *deed_of(action.kind))); break;
-    case ActionKind::Chill: TRY(chill(run, action)); break;
+  switch (action.kind) {
+#define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
+  case ActionKind::kind:                                                                         \
+    return next(fire(run, action));
+#define DIF_ACTION_FORM(kind, number, changes, records, verify, fire, show) \
+  case ActionKind::kind: return next(fire(run, action));                    \
+      #include "dif/program/actions.def"
   }
   return Next::GoOn;
+}
+
+Result<void, Fault> ClauseRunner::evaluate_effect(Run& run, const Action& action) {
+  TRY(evaluate(run, action.arguments[0]));
+  return {};
+}
+
+Result<void, Fault> ClauseRunner::exit(Run& run, const Action& action) {
+  const std::uint64_t status = TRY(evaluate(run, action.arguments[0]));
+  TRY(record_value(run, status));
+  leave(status);
+  return {};
 }
 
 /// Leads the record to a speculation. Without one there is nothing left to do in the clause.
@@ -102,14 +88,19 @@ Result<ClauseRunner::Next, Fault> ClauseRunner::commit(Run& run, const Action& a
   return Next::GoOn;
 }
 
-Result<void, Fault> ClauseRunner::perform(Run& run, const Action& action, GuestContext::Deed deed) {
+Result<void, Fault> ClauseRunner::discard(Run& run, const Action& action) {
+  speculations_.discard(TRY(speculation_to_end(run, action)), run.record.vcpu);
+  return {};
+}
+
+Result<void, Fault> ClauseRunner::perform(Run& run, const Action& action) {
   std::uint64_t argument = 0;
   if (action.arguments.empty()) {
     ++run.action;
   } else {
     argument = TRY(evaluate(run, action.arguments[0]));
   }
-  const auto done = guest_->perform(deed, argument);
+  const auto done = guest_->perform(action.kind, argument);
   return done ? done : outside_dif(done.error());
 }
 

@@ -105,14 +105,24 @@ class ClauseRunner {
 
   // clause_actions.cc
   Result<Next, Fault> run_action(Run& run, const Action& action);
+  static Result<Next, Fault> next(Result<Next, Fault> done) { return done; }
+  static Result<Next, Fault> next(const Result<void, Fault>& done) {
+    return done ? Result<Next, Fault>(Next::GoOn) : tl::make_unexpected(done.error());
+  }
+  // The functions that actions.def names.
+  Result<void, Fault> evaluate_effect(Run& run, const Action& action);
+  Result<void, Fault> exit(Run& run, const Action& action);
   Result<Next, Fault> speculate(Run& run, const Action& action);
   Result<Next, Fault> commit(Run& run, const Action& action);
-  Result<std::uint64_t, Fault> speculation_to_end(Run& run, const Action& action);
-  Result<void, Fault> perform(Run& run, const Action& action, GuestContext::Deed deed);
+  Result<void, Fault> discard(Run& run, const Action& action);
+  Result<void, Fault> perform(Run& run, const Action& action);
   Result<void, Fault> chill(Run& run, const Action& action);
-  Result<std::uint64_t, Fault> evaluate(Run& run, const Difo& difo);
   Result<void, Fault> record_arguments(Run& run, const Action& action);
   Result<void, Fault> record_tracemem(Run& run, const Action& action);
+  Result<void, Fault> aggregate(Run& run, const Action& action);
+  // What they have in common.
+  Result<std::uint64_t, Fault> speculation_to_end(Run& run, const Action& action);
+  Result<std::uint64_t, Fault> evaluate(Run& run, const Difo& difo);
   Result<std::span<std::byte>, Fault> next_field(Run& run);
   Result<void, Fault> record_value(Run& run, std::uint64_t value);
   Result<std::size_t, Fault> put_value(const ValueType& type, std::uint64_t value,
@@ -120,7 +130,6 @@ class ClauseRunner {
   Result<std::size_t, Fault> put_stack(ValueKind kind, std::span<std::byte> out);
   /// The process whose code addresses are recorded.
   Result<std::uint64_t, Fault> recorded_pid();
-  Result<void, Fault> aggregate(Run& run, const Action& action);
 
   static constexpr std::int64_t kRunning = std::numeric_limits<std::int64_t>::min();
 

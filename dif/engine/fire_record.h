@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "dif/program/action_kind.h"
 #include "dif/program/probe_description.h"
 #include "vmm/arch/x86_64/registers.h"
 #include "vmm/base/guest_reader.h"
@@ -73,10 +74,10 @@ class GuestContext {
     (void)bytes;
     return tl::unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
   }
-  /// Destructive actions that only the machine can do. A Fault where it cannot.
-  enum class Deed : std::uint8_t { Stop, Raise, Breakpoint, Panic };
-  virtual Result<void, Fault> perform(Deed deed, std::uint64_t argument) const {
-    (void)deed, (void)argument;
+  /// A destructive action that only the machine can do (stop(), raise(), breakpoint(), panic()),
+  /// with its argument or 0. A Fault where the machine cannot.
+  virtual Result<void, Fault> perform(ActionKind action, std::uint64_t argument) const {
+    (void)action, (void)argument;
     return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
   }
   /// chill(): keeps the vCPU, which stands still while we are here, for so many ns (at most

@@ -1,51 +1,58 @@
 #include "dif/program/action_kind.h"
 
+#include <algorithm>
+
 namespace ringside::dif {
+namespace {
 
-bool records_data(ActionKind kind) {
-  switch (kind) {  // no default: -Wswitch names the action we forgot
-    case ActionKind::Aggregate:
-    case ActionKind::Evaluate:
-    case ActionKind::Speculate:
-    case ActionKind::Commit:
-    case ActionKind::Discard:
-    case ActionKind::Stop:
-    case ActionKind::Raise:
-    case ActionKind::Breakpoint:
-    case ActionKind::Panic:
-    case ActionKind::Chill: return false;
-    case ActionKind::Trace:
-    case ActionKind::Printf:
-    case ActionKind::Printa:
-    case ActionKind::Tracemem:
-    case ActionKind::Exit:
-    case ActionKind::Clear:
-    case ActionKind::Trunc:
-    case ActionKind::Normalize:
-    case ActionKind::Denormalize:
-    case ActionKind::Setopt:
-    case ActionKind::TracememDynamic:
-    case ActionKind::Print:
-    case ActionKind::Ftruncate:
-    case ActionKind::Freopen:
-    case ActionKind::System: return true;
-  }
-  return false;
+constexpr ActionInfo kActions[] = {
+#define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
+  {ActionKind::kind, number, text, least, most, Changes::changes, RecordedData::records},
+#define DIF_ACTION_FORM(kind, number, changes, records, verify, fire, show) \
+  {ActionKind::kind, number, "", 0, 0, Changes::changes, RecordedData::records},
+#include "dif/program/actions.def"
+};
+
+constexpr AggregatingInfo kAggregating[] = {
+#define DIF_AGGREGATING(function, number, text, least, most, result) \
+  {AggregateFunction::function, text, least, most, AggregatingInfo::Result::result},
+#include "dif/program/actions.def"
+};
+
+struct NamedPrototype {
+  std::string_view name;
+  Prototype prototype;
+};
+constexpr NamedPrototype kPrototypes[] = {
+#define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
+  {text, {least, most}},
+#define DIF_CODE_ACTION(number, text, least, most, value, bytes) {text, {least, most}},
+#include "dif/program/actions.def"
+};
+
+}  // namespace
+
+const ActionInfo& action_info(ActionKind kind) {
+  return kActions[static_cast<std::size_t>(kind)];
 }
 
-bool dumps_memory(ActionKind kind) {
-  return kind == ActionKind::Tracemem || kind == ActionKind::TracememDynamic;
+std::optional<ActionKind> find_action(std::uint16_t number) {
+  const auto* const row = std::ranges::find(kActions, number, &ActionInfo::number);
+  return row == std::end(kActions) ? std::nullopt : std::optional(row->kind);
 }
 
-std::optional<GuestContext::Deed> deed_of(ActionKind kind) {
-  using Deed = GuestContext::Deed;
-  switch (kind) {
-    case ActionKind::Stop: return Deed::Stop;
-    case ActionKind::Raise: return Deed::Raise;
-    case ActionKind::Breakpoint: return Deed::Breakpoint;
-    case ActionKind::Panic: return Deed::Panic;
-    default: return std::nullopt;
-  }
+const AggregatingInfo& aggregating_info(AggregateFunction function) {
+  return kAggregating[static_cast<std::size_t>(function)];
+}
+
+std::optional<AggregatingInfo> find_aggregating(std::string_view name) {
+  const auto* const row = std::ranges::find(kAggregating, name, &AggregatingInfo::name);
+  return row == std::end(kAggregating) ? std::nullopt : std::optional(*row);
+}
+
+std::optional<Prototype> action_prototype(std::string_view name) {
+  const auto* const row = std::ranges::find(kPrototypes, name, &NamedPrototype::name);
+  return row == std::end(kPrototypes) ? std::nullopt : std::optional(row->prototype);
 }
 
 }  // namespace ringside::dif

@@ -1,22 +1,96 @@
-// What kinds of actions (program.h) have in common: each question about a kind, answered once.
-// Fire context: yes.
+// The kinds of actions and aggregating functions, and what is known of each: the rows of
+// actions.def. Fire context: yes.
 #pragma once
 
+#include <cstdint>
 #include <optional>
-
-#include "dif/engine/fire_record.h"
-#include "dif/program/program.h"
+#include <string_view>
 
 namespace ringside::dif {
 
-/// Whether the arguments' values go into the record, or the consumer has to do something: what D
-/// calls a data-recording action. Aggregations are kept elsewhere.
-bool records_data(ActionKind kind);
+/// What an action does when its probe fires. Its arguments (Action::arguments and so on):
+///   Trace, Exit, Raise, Chill   [0]: the value, status, signal, or ns that the vCPU waits
+///   Print                       [0]; shapes[0] is its type. Structs and arrays travel as Bytes
+///   Printf, System, Freopen     format; the arguments of its conversions
+///   Printa                      format (may be empty); aggregations
+///   Tracemem                    [0]: the address; argument: the size
+///   TracememDynamic             [0]: the address, [1]: how many bytes, at most `argument`
+///   Aggregate                   aggregations[0]; the keys, then the value (count() has none)
+///   Clear, Denormalize          aggregations[0]
+///   Normalize                   aggregations[0]; [0]: the factor
+///   Trunc                       aggregations[0]; how many to keep (signed): [0], `argument`, or
+///   none Evaluate                    [0]: evaluated for its side effects Setopt format: the name;
+///   text: the value; what is empty may be an argument Speculate, Commit, Discard  [0]: the
+///   speculation
+enum class ActionKind : std::uint8_t {
+#define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
+  kind,
+#define DIF_ACTION_FORM(kind, number, changes, records, verify, fire, show) kind,
+#include "dif/program/actions.def"
+};
 
-/// Whether arguments[0] is the address of bytes to record, Action::argument of them at most.
-bool dumps_memory(ActionKind kind);
+enum class AggregateFunction : std::uint8_t {
+#define DIF_AGGREGATING(function, number, text, least, most, result) function,
+#include "dif/program/actions.def"
+};
 
-/// What the machine has to be able to do for it.
-std::optional<GuestContext::Deed> deed_of(ActionKind kind);
+/// What makes an action destructive.
+enum class Changes : std::uint8_t {
+  Nothing,  // it is not
+  Host,     // files and processes of the host
+  Guest,    // GuestContext::perform(), which not each machine can do
+  Time,     // the vCPU stands still for longer
+};
+
+/// What the record of a firing holds of an action. D calls all but Nothing data-recording actions.
+enum class RecordedData : std::uint8_t {
+  Nothing,    // what there is to do is done in the firing
+  Values,     // the arguments; the consumer does the rest
+  Formatted,  // the arguments of Action::format
+  Memory,     // Action::argument bytes at the address arguments[0]
+};
+
+inline constexpr std::uint8_t kAny = 255;                     // arguments: no limit
+inline constexpr std::uint16_t kFirstPrivateAction = 0x8000;  // numbers that are not DTrace's
+
+struct ActionInfo {
+  ActionKind kind;
+  std::uint16_t number;
+  std::string_view name;  // in D; empty where a program cannot call it by name
+  std::uint8_t least, most;
+  Changes changes;
+  RecordedData records;
+};
+
+const ActionInfo& action_info(ActionKind kind);
+/// By the number that saved programs hold.
+std::optional<ActionKind> find_action(std::uint16_t number);
+
+struct AggregatingInfo {
+  enum class Result : std::uint8_t { Number, Buckets };
+  AggregateFunction function;
+  std::string_view name;
+  std::uint8_t least, most;
+  Result result;
+};
+
+const AggregatingInfo& aggregating_info(AggregateFunction function);
+std::optional<AggregatingInfo> find_aggregating(std::string_view name);
+
+/// How many arguments the prototype of `name` takes, an action or what records addresses of code;
+/// empty for any other name.
+struct Prototype {
+  std::uint8_t least, most;
+};
+std::optional<Prototype> action_prototype(std::string_view name);
+
+/// Whether the arguments' values go into the record, or the consumer has to do something.
+inline bool records_data(ActionKind kind) {
+  return action_info(kind).records != RecordedData::Nothing;
+}
+
+inline bool dumps_memory(ActionKind kind) {
+  return action_info(kind).records == RecordedData::Memory;
+}
 
 }  // namespace ringside::dif

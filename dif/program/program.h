@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "dif/program/action_kind.h"
 #include "dif/program/probe_description.h"
 #include "dif/program/stability.h"
 #include "vmm/base/result.h"
@@ -75,49 +76,6 @@ struct Difo {
   bool operator==(const Difo&) const = default;
 };
 
-enum class ActionKind : std::uint16_t {
-  Trace,      // arguments[0]
-  Printf,     // format; arguments
-  Printa,     // format (may be empty); aggregations
-  Tracemem,   // arguments[0] is the address, argument the size
-  Exit,       // arguments[0]
-  Aggregate,  // aggregation; arguments are the keys, then the value (count() has none)
-  Clear,      // aggregations[0]
-  Trunc,  // aggregations[0]; how many to keep (signed): arguments[0], argument, or without: none
-  Normalize,        // aggregations[0]; arguments[0] the factor
-  Denormalize,      // aggregations[0]
-  Evaluate,         // evaluate arguments[0] for its side effects (an assignment); records nothing
-  Setopt,           // format is the option name; text the value
-  TracememDynamic,  // arguments[0] is the address, [1] how many bytes, at most `argument`
-  Print,            // arguments[0]; shape: its type. Structs and arrays travel as Bytes
-  Ftruncate,
-  Freopen,  // format; arguments: the file's name. Destructive
-  System,   // format; arguments: the command. Destructive
-  // Speculations: the rest of the clause goes to speculation arguments[0]'s buffer; and what
-  // becomes of one.
-  Speculate,
-  Commit,
-  Discard,
-  // Destructive, executed by the fire thread.
-  Stop,        // the process that fired
-  Raise,       // arguments[0]: the signal
-  Breakpoint,  // the machine stops
-  Panic,       // the guest panics
-  Chill,       // arguments[0]: ns that the vCPU waits
-};
-
-enum class AggregateFunction : std::uint8_t {
-  Count,
-  Min,
-  Max,
-  Avg,
-  Sum,
-  Stddev,
-  Quantize,
-  Lquantize,
-  Llquantize,
-};
-
 /// One aggregation variable: @name[keys] = function(...). Its keys' types are part of its identity.
 struct Aggregation {
   std::string name;  // without '@'; empty for the anonymous aggregation
@@ -161,7 +119,7 @@ struct TypeShape {
 
 struct Action {
   ActionKind kind = ActionKind::Trace;
-  std::vector<Difo> arguments;  // evaluated left to right
+  std::vector<Difo> arguments;  // evaluated left to right; which there are: ActionKind
   std::string format;           // Printf, Printa: checked against the arguments; Setopt's name
   std::string text;             // Setopt's value; what is empty may be an argument
   std::vector<std::uint32_t> aggregations;  // indices into Program::aggregations

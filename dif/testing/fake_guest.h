@@ -70,8 +70,8 @@ class FakeGuest final : public GuestContext {
   Result<std::size_t, Fault> user_stack(std::span<std::uint64_t> frames) const override {
     return copy_frames(user_frames, frames);
   }
-  Result<void, Fault> perform(Deed deed, std::uint64_t argument) const override {
-    deeds[deed_count++ % deeds.size()] = {deed, argument};
+  Result<void, Fault> perform(ActionKind action, std::uint64_t argument) const override {
+    performed[performed_count++ % performed.size()] = {action, argument};
     return {};
   }
   Result<void, Fault> wait(std::uint64_t nanoseconds) const override {
@@ -91,8 +91,8 @@ class FakeGuest final : public GuestContext {
   bool trapped = false;  // else the host fires
   Registers trap_registers{};
   mutable unsigned variable_reads = 0, execname_reads = 0;
-  mutable std::array<std::pair<Deed, std::uint64_t>, 8> deeds{};
-  mutable std::size_t deed_count = 0;
+  mutable std::array<std::pair<ActionKind, std::uint64_t>, 8> performed{};
+  mutable std::size_t performed_count = 0;
   mutable std::uint64_t waited = 0;  // ns of chill()
 
  private:

@@ -37,8 +37,18 @@ Result<void> expect_aggregation(const Action& action) {
   return invalid("{} aggregations where one is needed", action.aggregations.size());
 }
 
+// The rules that actions.def names. Indices into the program's tables are in range.
+
+Result<void> check_no_argument(const Action& action, const Program&) {
+  return expect_arguments(action, 0);
+}
+
+Result<void> check_one_argument(const Action& action, const Program&) {
+  return expect_arguments(action, 1);
+}
+
 /// As many arguments as the format takes from the firing. No format prints none of them.
-Result<void> check_format(const Action& action) {
+Result<void> check_format(const Action& action, const Program&) {
   if (action.format.empty()) return {};
   const auto conversions = parse_format(action.format);
   if (!conversions) return tl::unexpected(conversions.error());
@@ -89,11 +99,19 @@ Result<void> check_printa(const Action& action, const Program& program) {
   return expect_arguments(action, 0);
 }
 
-Result<void> check_tracemem(const Action& action, std::size_t arguments) {
+Result<void> expect_dump(const Action& action, std::size_t arguments) {
   if (action.argument == 0 || action.argument > kMostRecordBytes) {
     return invalid("tracemem() of no possible size");
   }
   return expect_arguments(action, arguments);
+}
+
+Result<void> check_tracemem(const Action& action, const Program&) {
+  return expect_dump(action, 1);
+}
+
+Result<void> check_tracemem_dynamic(const Action& action, const Program&) {
+  return expect_dump(action, 2);
 }
 
 Result<void> check_print(const Action& action, const Program& program) {
@@ -109,7 +127,7 @@ Result<void> check_print(const Action& action, const Program& program) {
 }
 
 /// Name and value are constants or computed, the name first: at least one string gives the name.
-Result<void> check_setopt(const Action& action) {
+Result<void> check_setopt(const Action& action, const Program&) {
   const bool computes_name = action.format.empty();
   const std::size_t computed = action.arguments.size();
   if (computes_name && computed == 0) return invalid("setopt() of no option");
@@ -121,37 +139,29 @@ Result<void> check_setopt(const Action& action) {
   return {};
 }
 
-Result<void> check_arguments(const Action& action, const Program& program) {
-  switch (action.kind) {  // no default: -Wswitch names the action we forgot
-    case ActionKind::Trace:
-    case ActionKind::Exit:
-    case ActionKind::Evaluate:
-    case ActionKind::Speculate:
-    case ActionKind::Commit:
-    case ActionKind::Discard:
-    case ActionKind::Raise:
-    case ActionKind::Chill: return expect_arguments(action, 1);
-    case ActionKind::Stop:
-    case ActionKind::Breakpoint:
-    case ActionKind::Panic:
-    case ActionKind::Ftruncate: return expect_arguments(action, 0);
-    case ActionKind::Tracemem: return check_tracemem(action, 1);
-    case ActionKind::TracememDynamic: return check_tracemem(action, 2);
-    case ActionKind::Print: return check_print(action, program);
-    case ActionKind::Aggregate: return check_aggregate(action, program);
-    case ActionKind::Trunc:
-      TRY(expect_aggregation(action));
-      return expect_arguments(action, action.arguments.empty() ? 0 : 1);
-    case ActionKind::Clear:
-    case ActionKind::Denormalize:
-      TRY(expect_aggregation(action));
-      return expect_arguments(action, 0);
-    case ActionKind::Normalize: TRY(expect_aggregation(action)); return expect_arguments(action, 1);
-    case ActionKind::Printa: return check_printa(action, program);
-    case ActionKind::Setopt: return check_setopt(action);
-    case ActionKind::Printf:
-    case ActionKind::Freopen:
-    case ActionKind::System: return check_format(action);
+Result<void> check_one_aggregation(const Action& action, const Program&) {
+  TRY(expect_aggregation(action));
+  return expect_arguments(action, 0);
+}
+
+Result<void> check_trunc(const Action& action, const Program&) {
+  TRY(expect_aggregation(action));
+  return expect_arguments(action, action.arguments.empty() ? 0 : 1);
+}
+
+Result<void> check_normalize(const Action& action, const Program&) {
+  TRY(expect_aggregation(action));
+  return expect_arguments(action, 1);
+}
+
+Result<void> check_kind(const Action& action, const Program& program) {
+  switch (action.kind) {
+#define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
+  case ActionKind::kind:                                                                         \
+    return check_##verify(action, program);
+#define DIF_ACTION_FORM(kind, number, changes, records, verify, fire, show) \
+  case ActionKind::kind: return check_##verify(action, program);            \
+      #include "dif/program/actions.def"
   }
   return invalid("there is no action {}", static_cast<unsigned>(action.kind));
 }
@@ -165,7 +175,7 @@ Result<void> check_action(const Action& action, const Program& program) {
   for (const std::uint32_t shape : action.shapes) {
     if (shape >= program.shapes.size()) return invalid("there is no shape {}", shape);
   }
-  return check_arguments(action, program);
+  return check_kind(action, program);
 }
 
 /// Whether speculate() may not follow: these have put something where records go.
@@ -302,34 +312,8 @@ Result<void> check_loop(const Repeat& repeat, std::size_t alike, std::size_t las
 }  // namespace
 
 bool is_destructive(const Action& action) {
-  switch (action.kind) {  // no default: -Wswitch names the action we forgot
-    case ActionKind::Freopen:
-    case ActionKind::System:
-    case ActionKind::Stop:
-    case ActionKind::Raise:
-    case ActionKind::Breakpoint:
-    case ActionKind::Panic:
-    case ActionKind::Chill: return true;
-    case ActionKind::Trace:
-    case ActionKind::Printf:
-    case ActionKind::Printa:
-    case ActionKind::Tracemem:
-    case ActionKind::Exit:
-    case ActionKind::Aggregate:
-    case ActionKind::Clear:
-    case ActionKind::Trunc:
-    case ActionKind::Normalize:
-    case ActionKind::Denormalize:
-    case ActionKind::Evaluate:
-    case ActionKind::Setopt:
-    case ActionKind::TracememDynamic:
-    case ActionKind::Print:
-    case ActionKind::Ftruncate:
-    case ActionKind::Speculate:
-    case ActionKind::Commit:
-    case ActionKind::Discard: break;
-  }
-  return std::ranges::any_of(action.arguments, changes_the_guest);
+  return action_info(action.kind).changes != Changes::Nothing ||
+         std::ranges::any_of(action.arguments, changes_the_guest);
 }
 
 bool is_destructive(const Program& program) {

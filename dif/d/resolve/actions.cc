@@ -10,38 +10,10 @@
 namespace ringside::d {
 
 const ActionBuilder::Row ActionBuilder::kRows[] = {
-    {"trace", &ActionBuilder::trace},
-    {"print", &ActionBuilder::print},
-    {"printf", &ActionBuilder::printf},
-    {"printa", &ActionBuilder::printa},
-    {"tracemem", &ActionBuilder::tracemem},
-    {"exit", &ActionBuilder::exit},
-    {"clear", &ActionBuilder::clear},
-    {"trunc", &ActionBuilder::trunc},
-    {"normalize", &ActionBuilder::normalize},
-    {"denormalize", &ActionBuilder::denormalize},
-    {"setopt", &ActionBuilder::setopt},
-    {"ftruncate", &ActionBuilder::ftruncate},
-    {"freopen", &ActionBuilder::freopen},
-    {"system", &ActionBuilder::system},
-    {"stack", &ActionBuilder::code},
-    {"ustack", &ActionBuilder::code},
-    {"jstack", &ActionBuilder::code},
-    {"sym", &ActionBuilder::code},
-    {"func", &ActionBuilder::code},
-    {"mod", &ActionBuilder::code},
-    {"usym", &ActionBuilder::code},
-    {"ufunc", &ActionBuilder::code},
-    {"umod", &ActionBuilder::code},
-    {"uaddr", &ActionBuilder::code},
-    {"stop", &ActionBuilder::stop},
-    {"raise", &ActionBuilder::raise},
-    {"breakpoint", &ActionBuilder::breakpoint},
-    {"panic", &ActionBuilder::panic},
-    {"chill", &ActionBuilder::chill},
-    {"speculate", &ActionBuilder::speculate},
-    {"commit", &ActionBuilder::commit},
-    {"discard", &ActionBuilder::discard},
+#define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
+  {text, &ActionBuilder::build},
+#define DIF_CODE_ACTION(number, text, least, most, value, bytes) {text, &ActionBuilder::code},
+#include "dif/program/actions.def"
 };
 
 tl::unexpected<Diagnostic> argument_count(std::string_view tag, const Expr& call,

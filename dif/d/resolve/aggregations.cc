@@ -7,29 +7,8 @@
 #include "dif/engine/aggregate_function.h"
 
 namespace ringside::d {
-namespace {
 
 using dif::AggregateFunction;
-
-struct FunctionRow {
-  std::string_view name;
-  AggregateFunction function;
-  std::size_t least, most;
-};
-
-constexpr FunctionRow kFunctions[] = {
-    {"count", AggregateFunction::Count, 0, 0},
-    {"min", AggregateFunction::Min, 1, 1},
-    {"max", AggregateFunction::Max, 1, 1},
-    {"avg", AggregateFunction::Avg, 1, 1},
-    {"sum", AggregateFunction::Sum, 1, 1},
-    {"stddev", AggregateFunction::Stddev, 1, 1},
-    {"quantize", AggregateFunction::Quantize, 1, 2},
-    {"lquantize", AggregateFunction::Lquantize, 3, 5},
-    {"llquantize", AggregateFunction::Llquantize, 5, 6},
-};
-
-}  // namespace
 
 /// A key's object; `expected` is what the aggregation's earlier uses settled.
 Checked<dif::Difo> ActionBuilder::key(Expr& e, const dif::ValueType* expected) {
@@ -119,9 +98,7 @@ Checked<void> ActionBuilder::aggregate_values(dif::Action& action, const Expr& c
 Checked<void> ActionBuilder::same_function(const Expr& e, const dif::Aggregation& known,
                                            AggregateFunction function) {
   if (known.function == function) return {};
-  const auto name = [](AggregateFunction f) {
-    return std::ranges::find(kFunctions, f, &FunctionRow::function)->name;
-  };
+  const auto name = [](AggregateFunction f) { return dif::aggregating_info(f).name; };
   return complain("D_AGG_REDEF", e.at,
                   fmt::format("aggregation redefined: @{}: current: {}( ), previous: {}( ) on "
                               "line {}",
@@ -143,8 +120,8 @@ Checked<dif::Action> ActionBuilder::aggregate(Expr& e) {
   }
   if (call.kind != ExprKind::Call) TRY(resolver_.resolve(&call));
   if (e.compound || call.kind != ExprKind::Call) return no_function();
-  const auto row = std::ranges::find(kFunctions, std::string_view(*call.text), &FunctionRow::name);
-  if (row == std::end(kFunctions)) {
+  const auto row = dif::find_aggregating(*call.text);
+  if (!row) {
     const auto resolved = resolver_.resolve(&call);
     if (resolved || resolved.error().tag != "D_FUNC_UNDEF") return no_function();
     return tl::make_unexpected(resolved.error());
@@ -167,7 +144,7 @@ Checked<dif::Action> ActionBuilder::aggregate(Expr& e) {
   if (row->function == AggregateFunction::Lquantize) parameters = TRY(lquantize(call));
   if (row->function == AggregateFunction::Llquantize) parameters = TRY(llquantize(call));
   // The increment of the quantize family comes last.
-  TRY(aggregate_values(action, call, row->most > 1 ? row->most - 1 : 0));
+  TRY(aggregate_values(action, call, row->most > 1 ? row->most - 1U : 0U));
   if (known != aggregations_.end()) {
     TRY(same_parameters(call, shape, parameters));
     action.aggregations = {known->second};

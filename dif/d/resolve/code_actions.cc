@@ -17,11 +17,8 @@ struct CodeRow {
 };
 
 constexpr CodeRow kCode[] = {
-    {"stack", ValueKind::KernelStack, 0}, {"ustack", ValueKind::UserStack, 0},
-    {"jstack", ValueKind::UserStack, 0},  {"sym", ValueKind::KernelSymbol, 8},
-    {"func", ValueKind::KernelSymbol, 8}, {"mod", ValueKind::KernelModule, 8},
-    {"usym", ValueKind::UserSymbol, 16},  {"ufunc", ValueKind::UserSymbol, 16},
-    {"umod", ValueKind::UserModule, 16},  {"uaddr", ValueKind::UserAddress, 16},
+#define DIF_CODE_ACTION(number, text, least, most, value, bytes) {text, ValueKind::value, bytes},
+#include "dif/program/actions.def"
 };
 
 constexpr std::int64_t kMostFrames = 64 << 10;  // a record has its limits

@@ -2,43 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "dif/d/syntax/parse.h"
+#include "dif/program/action_kind.h"
 
 namespace ringside::d {
-namespace {
-
-/// What stands in a clause, not in an expression.
-constexpr auto kActions = std::to_array<std::string_view>(
-    {"trace",     "printf",      "printa", "tracemem", "exit",      "clear",      "trunc",
-     "normalize", "denormalize", "setopt", "print",    "stack",     "ustack",     "jstack",
-     "sym",       "mod",         "func",   "usym",     "umod",      "uaddr",      "ufunc",
-     "ftruncate", "freopen",     "system", "stop",     "raise",     "breakpoint", "panic",
-     "chill",     "speculate",   "commit", "discard",  "count",     "sum",        "avg",
-     "min",       "max",         "stddev", "quantize", "lquantize", "llquantize"});
-
-/// How many arguments those actions take that have no tag of their own for it.
-struct Prototype {
-  std::string_view name;
-  std::size_t least, most;
-};
-constexpr std::size_t kAny = SIZE_MAX;
-constexpr Prototype kPrototypes[] = {
-    {"trace", 1, 1},       {"print", 1, 1},     {"printf", 1, kAny}, {"printa", 1, kAny},
-    {"tracemem", 2, kAny}, {"exit", 1, 1},      {"setopt", 1, 2},    {"ftruncate", 0, 0},
-    {"freopen", 1, kAny},  {"system", 1, kAny}, {"sym", 1, 1},       {"func", 1, 1},
-    {"mod", 1, 1},         {"usym", 1, 1},      {"ufunc", 1, 1},     {"umod", 1, 1},
-    {"uaddr", 1, 1},       {"stop", 0, 0},      {"raise", 1, 1},     {"breakpoint", 0, 0},
-    {"panic", 0, 0},       {"chill", 1, 1},     {"speculate", 1, 1}, {"commit", 1, 1},
-    {"discard", 1, 1},
-};
-
-}  // namespace
 
 bool is_action(std::string_view name) {
-  return std::ranges::find(kActions, name) != kActions.end();
+  return dif::action_prototype(name) || dif::find_aggregating(name);
 }
 
 Resolver::Resolver(Environment& environment, const CompileOptions& options, Arena& arena)
@@ -155,11 +125,12 @@ Checked<void> Resolver::action(Expr* e) {
     const Expr& named = argument->kind == ExprKind::Index ? *argument->a : *argument;
     if (named.kind != ExprKind::Aggregation) TRY(resolve_dynamic(argument));
   }
-  const auto known = std::ranges::find(kPrototypes, std::string_view(*e->text), &Prototype::name);
-  if (known == std::end(kPrototypes)) return {};
+  const auto known = dif::action_prototype(*e->text);
+  if (!known) return {};
   const std::size_t passed = e->list.size();
-  if (passed >= known->least && passed <= known->most) return {};
-  const bool more = passed > known->most;
+  const bool any_more = known->most == dif::kAny;
+  if (passed >= known->least && (any_more || passed <= known->most)) return {};
+  const bool more = passed >= known->least;
   const std::string_view bound = known->least == known->most ? "" : more ? "at most " : "at least ";
   return complain(
       "D_PROTO_LEN", e->at,
