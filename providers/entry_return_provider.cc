@@ -4,13 +4,16 @@
 
 namespace ringside::providers {
 
+std::uint32_t EntryReturnProvider::index_at(Place place) {
+  return static_cast<std::uint32_t>(place.function * 2) + (place.end == End::Return ? 1 : 0);
+}
+
 Probe EntryReturnProvider::probe(Place place) const {
   const bool leaves = place.end == End::Return;
   dif::ProbeDescription name = function_name(place.function);
   name.provider = this->name();
   name.name = leaves ? "return" : "entry";
-  return {id_at(static_cast<std::uint32_t>(place.function * 2) + (leaves ? 1 : 0)),
-          std::move(name)};
+  return {id_at(index_at(place)), std::move(name)};
 }
 
 std::optional<EntryReturnProvider::Place> EntryReturnProvider::place_of(dif::ProbeId id) const {
@@ -30,10 +33,25 @@ void EntryReturnProvider::for_each_place(const dif::ProbeDescription& pattern,
   });
 }
 
+/// Examines the place unless that is done; the error says why no probe stands there.
+Result<void> EntryReturnProvider::examine(Place place) {
+  if (generation_ != points_.generation()) examined_.clear();
+  generation_ = points_.generation();
+  const std::uint32_t index = index_at(place);
+  if (examined_.contains(index)) return {};
+  examined_.emplace(index, TRY(find_stands(place)));
+  return {};
+}
+
+Result<std::vector<EntryReturnProvider::Stand>> EntryReturnProvider::take_stands(Place place) {
+  TRY(examine(place));
+  return std::move(examined_.extract(index_at(place)).mapped());
+}
+
 Result<void> EntryReturnProvider::provide(const dif::ProbeDescription& pattern,
                                           const Visitor& visit) {
   for_each_place(pattern, [&](Place place) {
-    if (check(place)) visit(probe(place));
+    if (examine(place)) visit(probe(place));
   });
   return {};
 }
@@ -41,7 +59,7 @@ Result<void> EntryReturnProvider::provide(const dif::ProbeDescription& pattern,
 Result<void> EntryReturnProvider::refusals(const dif::ProbeDescription& pattern,
                                            const RefusalVisitor& visit) {
   for_each_place(pattern, [&](Place place) {
-    const Result<void> fine = check(place);
+    const Result<void> fine = examine(place);
     if (!fine) visit({probe(place).name, fine.error().message});
   });
   return {};
@@ -49,8 +67,20 @@ Result<void> EntryReturnProvider::refusals(const dif::ProbeDescription& pattern,
 
 Result<std::optional<Probe>> EntryReturnProvider::by_id(dif::ProbeId id) {
   const auto place = place_of(id);
-  if (!place || !check(*place)) return std::optional<Probe>();
+  if (!place || !examine(*place)) return std::optional<Probe>();
   return std::optional(probe(*place));
+}
+
+Result<void> EntryReturnProvider::enable(const Probe& probe) {
+  const auto place = place_of(probe.id);
+  if (!place) return no_such_probe();
+  if (!enabled_.insert(probe.id.value).second) return {};
+  std::vector<Stand> stands = TRY(take_stands(*place));
+  for (Stand& stand : stands) {
+    stand.binding.probe = probe.id;
+    TRY(points_.bind(stand.site, stand.binding));
+  }
+  return {};
 }
 
 }  // namespace ringside::providers

@@ -1,6 +1,7 @@
 // What the providers share whose probes are the entry and the return of each of a list of functions
-// (fbt, syscall): ids, publishing, refusing.
-// Does not: know where the probes stand, or enable them.
+// (fbt, syscall): ids, publishing, refusing, enabling. A place is examined once: what listing found
+// waits here until the probe is enabled.
+// Does not: know where the probes stand.
 // Fire context: no.
 #pragma once
 
@@ -8,8 +9,11 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
+#include "providers/fire/binding.h"
 #include "providers/provider.h"
 
 namespace ringside::providers {
@@ -20,6 +24,7 @@ class EntryReturnProvider : public Provider {
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) final;
   Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) final;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) final;
+  Result<void> enable(const Probe& probe) final;
 
  protected:
   enum class End : std::uint8_t { Entry, Return };
@@ -27,7 +32,14 @@ class EntryReturnProvider : public Provider {
     std::size_t function = 0;  // its index
     End end = End::Entry;
   };
-  using Provider::Provider;
+  /// A site of a probe, and what the probe has to do with it; the probe's id is not filled in.
+  struct Stand {
+    ProbeSite site;
+    Binding binding;
+  };
+  EntryReturnProvider(std::string_view name, const dif::ProviderAttributes& attributes,
+                      ProbePoints& points)
+      : Provider(name, attributes), points_(points) {}
 
   virtual std::size_t functions() const = 0;
   /// Module and function of a probe's name.
@@ -35,19 +47,25 @@ class EntryReturnProvider : public Provider {
   /// Visits the functions that the pattern's module and function want, probed or not, by index.
   virtual void for_each_function(const dif::ProbeDescription& pattern,
                                  const std::function<void(std::size_t)>& visit) const = 0;
-  /// Why there is no such probe; empty when there is.
-  virtual Result<void> check(Place place) = 0;
+  /// Where the probe stands; the error says why there is none.
+  virtual Result<std::vector<Stand>> find_stands(Place place) = 0;
 
+  ProbePoints& points() { return points_; }
+  const ProbePoints& points() const { return points_; }
   /// Empty for an id of none of these functions.
   std::optional<Place> place_of(dif::ProbeId id) const;
-  /// False from the second time on.
-  bool note_enabled(dif::ProbeId id) { return enabled_.insert(id.value).second; }
 
  private:
+  static std::uint32_t index_at(Place place);
   Probe probe(Place place) const;
+  Result<void> examine(Place place);
+  Result<std::vector<Stand>> take_stands(Place place);
   void for_each_place(const dif::ProbeDescription& pattern,
                       const std::function<void(Place)>& visit) const;
 
+  ProbePoints& points_;
+  std::unordered_map<std::uint32_t, std::vector<Stand>> examined_;  // by index of id
+  std::uint64_t generation_ = 0;                                    // that those are of
   std::unordered_set<std::uint32_t> enabled_;
 };
 

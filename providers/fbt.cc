@@ -1,4 +1,4 @@
-// In this file, top to bottom: names, filtering, checking, sites, arguments, enabling.
+// In this file, top to bottom: names, filtering, sites, arguments.
 #include "providers/fbt.h"
 
 #include <fmt/core.h>
@@ -9,7 +9,7 @@
 namespace ringside::providers {
 namespace {
 
-constexpr auto kPolicy = ProbePoints::Policy::Normal;
+constexpr auto kPolicy = SitePolicy::Normal;
 
 using enum dif::Stability;
 using enum dif::DependencyClass;
@@ -37,9 +37,8 @@ bool takes_one_word(const TypeGraph& types, TypeId type) {
 }  // namespace
 
 FbtProvider::FbtProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points)
-    : EntryReturnProvider("fbt", kAttributes),
+    : EntryReturnProvider("fbt", kAttributes, points),
       kernel_(kernel),
-      points_(points),
       text_(text),
       symbols_(kernel.symbols().symbols().size()) {}
 
@@ -81,43 +80,44 @@ void FbtProvider::for_each_function(const dif::ProbeDescription& pattern,
   }
 }
 
-Result<void> FbtProvider::check(Place place) {
+Result<std::vector<FbtProvider::Stand>> FbtProvider::find_stands(Place place) {
   const guest_linux::Symbol* const function = symbol_of(place);
   if (function == nullptr || !function->is_text()) {
     return fail(ErrorCode::NotFound, "there is no such function");
   }
-  if (place.end == End::Entry) {
-    TRY(safe_entry(*function));
-  } else {
-    TRY(safe_returns(*function));
-  }
-  return {};
+  return place.end == End::Entry ? entry_stands(*function) : return_stands(*function);
 }
 
 Result<GuestVirt> FbtProvider::entry_of(const guest_linux::Symbol& function) const {
-  if (!points_.needs_ftrace_site()) return function.address;
+  if (!points().needs_ftrace_site()) return function.address;
   return entry_site(text_, function, &kernel_.symbols());
 }
 
-Result<GuestVirt> FbtProvider::safe_entry(const guest_linux::Symbol& function) {
-  const GuestVirt site = TRY(entry_of(function));
-  TRY(points_.check(site, kPolicy));
-  if (entered_once_.contains(function.address.raw())) return site;
-  TRY(check_entered_once(text_, kernel_.symbols(), function, site));
-  entered_once_.insert(function.address.raw());
-  return site;
+Result<std::vector<FbtProvider::Stand>> FbtProvider::entry_stands(
+    const guest_linux::Symbol& function) {
+  const GuestVirt at = TRY(entry_of(function));
+  const ProbeSite site = TRY(points().examine(at, kPolicy));
+  TRY(check_entered_once(text_, kernel_.symbols(), function, at));
+  return std::vector{Stand{site, {}}};
 }
 
-Result<std::vector<ReturnSite>> FbtProvider::safe_returns(const guest_linux::Symbol& function) {
-  const auto known = returns_.find(function.address.raw());
-  if (known != returns_.end()) return known->second;
+Result<std::vector<FbtProvider::Stand>> FbtProvider::return_stands(
+    const guest_linux::Symbol& function) {
   // A function that ftrace does not know has no entry probe, and a return alone is of no use.
   TRY(entry_of(function));
-  std::vector<ReturnSite> sites = TRY(return_sites(text_, kernel_.symbols(), function));
+  const std::vector<ReturnSite> sites = TRY(return_sites(text_, kernel_.symbols(), function));
   if (sites.empty()) return fail(ErrorCode::Unsupported, "it never returns");
-  for (const ReturnSite& site : sites) TRY(points_.check(site.address, kPolicy));
-  returns_.emplace(function.address.raw(), sites);
-  return sites;
+  std::vector<Stand> stands;
+  stands.reserve(sites.size());
+  for (const ReturnSite& site : sites) {
+    Binding binding;
+    binding.kind = BindingKind::FunctionReturn;
+    binding.offset = site.offset;
+    binding.has_value = site.has_value;
+    binding.condition = site.condition;
+    stands.push_back({TRY(points().examine(site.address, kPolicy)), binding});
+  }
+  return stands;
 }
 
 ProbeArguments FbtProvider::arguments(const Probe& probe) {
@@ -148,28 +148,6 @@ ProbeArguments FbtProvider::arguments(const Probe& probe) {
     arguments.names.emplace_back("value");
   }
   return arguments;
-}
-
-Result<void> FbtProvider::enable(const Probe& probe) {
-  const auto place = place_of(probe.id);
-  const guest_linux::Symbol* const symbol = place ? symbol_of(*place) : nullptr;
-  if (symbol == nullptr) return no_such_probe();
-  if (!note_enabled(probe.id)) return {};
-  Binding binding;
-  binding.probe = probe.id;
-  if (place->end == End::Entry) {
-    const GuestVirt site = TRY(safe_entry(*symbol));
-    return points_.bind(site, kPolicy, binding);
-  }
-  binding.kind = BindingKind::FunctionReturn;
-  const std::vector<ReturnSite> sites = TRY(safe_returns(*symbol));
-  for (const ReturnSite& site : sites) {
-    binding.offset = site.offset;
-    binding.has_value = site.has_value;
-    binding.condition = site.condition;
-    TRY(points_.bind(site.address, kPolicy, binding));
-  }
-  return {};
 }
 
 }  // namespace ringside::providers

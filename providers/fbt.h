@@ -9,8 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "providers/entry_return_provider.h"
@@ -28,14 +26,13 @@ class FbtProvider final : public EntryReturnProvider {
   FbtProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points);
 
   ProbeArguments arguments(const Probe& probe) override;
-  Result<void> enable(const Probe& probe) override;
 
  private:
   std::size_t functions() const override { return symbols_; }
   dif::ProbeDescription function_name(std::size_t function) const override;
   void for_each_function(const dif::ProbeDescription& pattern,
                          const std::function<void(std::size_t)>& visit) const override;
-  Result<void> check(Place place) override;
+  Result<std::vector<Stand>> find_stands(Place place) override;
 
   struct Wanted {
     std::vector<bool> modules;  // by module index
@@ -46,16 +43,12 @@ class FbtProvider final : public EntryReturnProvider {
   bool wants(const Wanted& wanted, const guest_linux::Symbol& symbol) const;
   const guest_linux::Symbol* symbol_of(Place place) const;
   Result<GuestVirt> entry_of(const guest_linux::Symbol& function) const;
-  Result<GuestVirt> safe_entry(const guest_linux::Symbol& function);
-  Result<std::vector<ReturnSite>> safe_returns(const guest_linux::Symbol& function);
+  Result<std::vector<Stand>> entry_stands(const guest_linux::Symbol& function);
+  Result<std::vector<Stand>> return_stands(const guest_linux::Symbol& function);
 
   guest_linux::Kernel& kernel_;
-  ProbePoints& points_;
   const GuestReader& text_;
   const std::size_t symbols_;
-  /// What listing found, so that enabling needs not decode again. By the function's address.
-  std::unordered_map<std::uint64_t, std::vector<ReturnSite>> returns_;
-  std::unordered_set<std::uint64_t> entered_once_;
 };
 
 }  // namespace ringside::providers

@@ -1,6 +1,8 @@
 // fbt and syscall over a fake guest's text.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <map>
 #include <set>
 
 #include "providers/fake_guest.h"
@@ -17,21 +19,28 @@ constexpr std::uint64_t kNopSize = 5;
 
 class RecordingPoints final : public ProbePoints {
  public:
-  Result<void> check(GuestVirt at, Policy) const override {
-    if (!refused.contains(at.raw())) return {};
-    return fail(ErrorCode::Unsupported, "the test says no");
+  Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) override {
+    ++examined[at.raw()];
+    if (refused.contains(at.raw())) return fail(ErrorCode::Unsupported, "the test says no");
+    return proven(at, kInstruction, policy);
   }
-  Result<void> bind(GuestVirt at, Policy policy, const Binding& binding) override {
-    bound.push_back({at, policy, binding});
+  std::uint64_t generation() const override { return now; }
+  Result<void> bind(const ProbeSite& site, const Binding& binding) override {
+    bound.push_back({site.address(), site.policy(), binding});
     return {};
   }
   struct Bound {
     GuestVirt at;
-    Policy policy;
+    SitePolicy policy;
     Binding binding;
   };
   std::set<std::uint64_t> refused;
+  std::map<std::uint64_t, unsigned> examined;
+  std::uint64_t now = 0;
   std::vector<Bound> bound;
+
+ private:
+  static constexpr std::array kInstruction{std::byte{0x90}};
 };
 
 class FunctionProviders : public ::testing::Test {
@@ -119,6 +128,33 @@ TEST_F(FunctionProviders, FbtPublishesNoReturnWhenOneWayOutCannotBeTrapped) {
   FbtProvider fbt(text_, kernel_, points_);
 
   EXPECT_EQ(listed(fbt, {"fbt", "", "", ""}), (Names{"returns:entry"}));
+}
+
+TEST_F(FunctionProviders, APlaceIsExaminedOnceForListingAndEnabling) {
+  const GuestVirt at = function("returns", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  const Probe entry = find(fbt, "returns", "entry"), leave = find(fbt, "returns", "return");
+  EXPECT_TRUE(refused(fbt, {"fbt", "", "", ""}).empty());
+  EXPECT_TRUE(fbt.by_id(entry.id).value());
+  ASSERT_TRUE(fbt.enable(entry));
+  ASSERT_TRUE(fbt.enable(leave));
+
+  EXPECT_EQ(points_.examined, (std::map<std::uint64_t, unsigned>{{at.raw() + kNopSize, 1},
+                                                                 {at.raw() + kNopSize + 5, 1}}));
+}
+
+TEST_F(FunctionProviders, APlaceIsExaminedAgainOnceTheGuestsKprobesAreOthers) {
+  const GuestVirt at = function("returns", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+  EXPECT_EQ(listed(fbt, {"fbt", "", "", "entry"}), (Names{"returns:entry"}));
+
+  ++points_.now;
+  points_.refused.insert(at.raw() + kNopSize);
+
+  EXPECT_TRUE(listed(fbt, {"fbt", "", "", "entry"}).empty());
 }
 
 TEST_F(FunctionProviders, FbtTellsWhyAFunctionIsRefused) {
@@ -256,7 +292,7 @@ TEST_F(SystemCalls, ReturnOfACallThatJumpsOnStandsOnTheCommonPathForItsNumber) {
 
   ASSERT_EQ(points_.bound.size(), 1u);
   EXPECT_EQ(points_.bound[0].at.raw(), path_.raw() + kNopSize + 2);
-  EXPECT_EQ(points_.bound[0].policy, ProbePoints::Policy::AllowNoinstr);
+  EXPECT_EQ(points_.bound[0].policy, SitePolicy::AllowNoinstr);
   EXPECT_EQ(points_.bound[0].binding.number, 1u);
   EXPECT_EQ(points_.bound[0].binding.regs_register, 3u) << "rbx";
 }

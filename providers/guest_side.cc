@@ -89,7 +89,9 @@ void GuestSide::load_stack_tables() {
 void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) {
   dispatcher_.seal(sink, clock);
   if (farewell_ && table_.size() != 0) {
-    if (const auto added = table_.add(*farewell_); !added) {
+    const auto site = table_.examine(*farewell_);
+    const auto added = site ? table_.add(*site) : tl::make_unexpected(site.error());
+    if (!added) {
       notice("a start of another kernel (kexec) is noticed late: " + added.error().message);
     }
   }

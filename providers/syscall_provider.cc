@@ -23,9 +23,8 @@ constexpr dif::ProviderAttributes kAttributes{
 
 SyscallProvider::SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel,
                                  ProbePoints& points, const PtRegsLayout& pt_regs)
-    : EntryReturnProvider("syscall", kAttributes),
+    : EntryReturnProvider("syscall", kAttributes, points),
       kernel_(kernel),
-      points_(points),
       pt_regs_(pt_regs),
       text_(text),
       calls_(find_system_calls(text_, kernel.symbols())) {}
@@ -42,40 +41,36 @@ void SyscallProvider::for_each_function(const dif::ProbeDescription& pattern,
   }
 }
 
-Result<void> SyscallProvider::check(Place place) {
+Result<std::vector<SyscallProvider::Stand>> SyscallProvider::find_stands(Place place) {
   const SystemCall& call = calls_[place.function];
-  if (place.end == End::Entry) {
-    TRY(entry_place(call));
-  } else {
-    TRY(exits(call));
-  }
-  return {};
+  if (place.end == End::Return) return exits(call);
+  return std::vector{TRY(entry_stand(call))};
 }
 
-Result<GuestVirt> SyscallProvider::entry_place(const SystemCall& call) {
+Result<SyscallProvider::Stand> SyscallProvider::entry_stand(const SystemCall& call) {
   const GuestVirt at = TRY(entry_site(text_, call.function, &kernel_.symbols()));
   TRY(check_entered_once(text_, kernel_.symbols(), call.function, at));
-  TRY(points_.check(at, ProbePoints::Policy::Normal));
-  return at;
+  Stand stand{TRY(points().examine(at, SitePolicy::Normal)), {}};
+  stand.binding.kind = BindingKind::SyscallEntry;
+  return stand;
 }
 
-Result<std::vector<SyscallProvider::Exit>> SyscallProvider::exits(const SystemCall& call) {
-  TRY(entry_place(call));  // a return without its entry would not balance
+Result<std::vector<SyscallProvider::Stand>> SyscallProvider::exits(const SystemCall& call) {
+  TRY(entry_stand(call));  // a return without its entry would not balance
   const std::vector<ReturnSite> sites = TRY(return_sites(text_, kernel_.symbols(), call.function));
   if (sites.empty()) return fail(ErrorCode::Unsupported, "it never returns");
-  std::vector<Exit> exits;
-  for (const ReturnSite& site : sites) {
-    if (!site.has_value || !points_.check(site.address, ProbePoints::Policy::Normal)) {
-      return shared_exits(call);
-    }
-    Exit exit{site.address, ProbePoints::Policy::Normal, {}};
-    exit.binding.kind = BindingKind::SyscallReturn;
-    exits.push_back(exit);
+  std::vector<Stand> exits;
+  for (const ReturnSite& at : sites) {
+    if (!at.has_value) return shared_exits(call);
+    const auto site = points().examine(at.address, SitePolicy::Normal);
+    if (!site) return shared_exits(call);
+    exits.push_back({*site, {}});
+    exits.back().binding.kind = BindingKind::SyscallReturn;
   }
   return exits;
 }
 
-Result<std::vector<SyscallProvider::Exit>> SyscallProvider::shared_exits(const SystemCall& call) {
+Result<std::vector<SyscallProvider::Stand>> SyscallProvider::shared_exits(const SystemCall& call) {
   // The number is in orig_ax. sigreturn overwrites it, and execveat, where it succeeds, makes it
   // execve's; with it goes the way to know their returns.
   const bool loses_number = call.name == "rt_sigreturn" || call.name == "execveat";
@@ -86,10 +81,9 @@ Result<std::vector<SyscallProvider::Exit>> SyscallProvider::shared_exits(const S
   if (shared_->empty()) {
     return fail(ErrorCode::Unsupported, "the common return path of this kernel is not understood");
   }
-  std::vector<Exit> exits;
+  std::vector<Stand> exits;
   for (const SharedReturn& place : *shared_) {
-    TRY(points_.check(place.address, ProbePoints::Policy::AllowNoinstr));
-    Exit exit{place.address, ProbePoints::Policy::AllowNoinstr, {}};
+    Stand exit{TRY(points().examine(place.address, SitePolicy::AllowNoinstr)), {}};
     exit.binding.kind = BindingKind::SyscallReturn;
     exit.binding.number = call.number;
     exit.binding.regs_register = place.regs_register;
@@ -124,26 +118,6 @@ ProbeArguments SyscallProvider::arguments(const Probe& probe) {
   const auto value = kernel_.types().find("long");
   if (!value) return {};
   return {true, {*value, *value}, {"value", "value"}};
-}
-
-Result<void> SyscallProvider::enable(const Probe& probe) {
-  const auto place = place_of(probe.id);
-  if (!place) return no_such_probe();
-  if (!note_enabled(probe.id)) return {};
-  const SystemCall& call = calls_[place->function];
-  if (place->end == End::Entry) {
-    Binding binding;
-    binding.probe = probe.id;
-    binding.kind = BindingKind::SyscallEntry;
-    const GuestVirt at = TRY(entry_place(call));
-    return points_.bind(at, ProbePoints::Policy::Normal, binding);
-  }
-  std::vector<Exit> places = TRY(exits(call));
-  for (Exit& exit : places) {
-    exit.binding.probe = probe.id;
-    TRY(points_.bind(exit.at, exit.policy, exit.binding));
-  }
-  return {};
 }
 
 }  // namespace ringside::providers

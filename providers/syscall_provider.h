@@ -29,29 +29,20 @@ class SyscallProvider final : public EntryReturnProvider {
                   const PtRegsLayout& pt_regs);
 
   ProbeArguments arguments(const Probe& probe) override;
-  Result<void> enable(const Probe& probe) override;
 
  private:
   std::size_t functions() const override { return calls_.size(); }
   dif::ProbeDescription function_name(std::size_t function) const override;
   void for_each_function(const dif::ProbeDescription& pattern,
                          const std::function<void(std::size_t)>& visit) const override;
-  Result<void> check(Place place) override;
+  Result<std::vector<Stand>> find_stands(Place place) override;
 
-  /// One place of a return probe.
-  struct Exit {
-    GuestVirt at;
-    ProbePoints::Policy policy = ProbePoints::Policy::Normal;
-    Binding binding;
-  };
-
-  Result<GuestVirt> entry_place(const SystemCall& call);
-  Result<std::vector<Exit>> exits(const SystemCall& call);
-  Result<std::vector<Exit>> shared_exits(const SystemCall& call);
+  Result<Stand> entry_stand(const SystemCall& call);
+  Result<std::vector<Stand>> exits(const SystemCall& call);
+  Result<std::vector<Stand>> shared_exits(const SystemCall& call);
   ProbeArguments entry_arguments(const SystemCall& call) const;
 
   guest_linux::Kernel& kernel_;
-  ProbePoints& points_;
   const PtRegsLayout pt_regs_;
   const GuestReader& text_;
   std::vector<SystemCall> calls_;

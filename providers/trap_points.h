@@ -15,11 +15,12 @@ class TrapPoints final : public ProbePoints, public TracepointFinder {
   /// Where bind() leads to; before the first bind().
   void set_dispatcher(TrapDispatcher* dispatcher) { dispatcher_ = dispatcher; }
 
-  Result<void> check(GuestVirt at, Policy policy) const override {
-    return table_.check(at, policy);
+  Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) override {
+    return table_.examine(at, policy);
   }
-  Result<void> bind(GuestVirt at, Policy policy, const Binding& binding) override {
-    const TracepointId point = TRY(table_.add(at, policy));
+  std::uint64_t generation() const override { return table_.generation(); }
+  Result<void> bind(const ProbeSite& site, const Binding& binding) override {
+    const TracepointId point = TRY(table_.add(site));
     dispatcher_->add(point, binding);
     return {};
   }

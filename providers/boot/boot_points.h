@@ -24,8 +24,8 @@ class BootPoints final : public ProbePoints, public TracepointFinder {
 
   /// Refuses text in which the guest cannot take an exception, which it must on hosts whose KVM
   /// does not see int3, and text that the kernel patches again and again.
-  Result<void> check(GuestVirt at, Policy policy) const override;
-  Result<void> bind(GuestVirt at, Policy policy, const Binding& binding) override;
+  Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) override;
+  Result<void> bind(const ProbeSite& site, const Binding& binding) override;
   /// Other kernels have no ftrace: their functions begin where they begin.
   bool needs_ftrace_site() const override { return kernel_.is_linux(); }
   std::optional<TracepointId> armed_at(GuestVirt address) const override {
@@ -46,7 +46,7 @@ class BootPoints final : public ProbePoints, public TracepointFinder {
   std::optional<GuestVirt> marker(std::string_view function) const;
 
  private:
-  bool is_patched_at_boot(GuestVirt at) const;
+  bool is_patched_at_boot(GuestVirt at, std::size_t length) const;
 
   const guest_linux::FileKernel& kernel_;
   TrapDispatcher* dispatcher_ = nullptr;

@@ -7,7 +7,6 @@
 namespace ringside::providers {
 namespace {
 
-using Policy = ProbePoints::Policy;
 
 constexpr std::uint64_t kNop = FakeFileKernel::kNop;
 
@@ -20,8 +19,11 @@ class BootPointsTest : public testing::Test {
     points_.set_dispatcher(&dispatcher_);
   }
   static GuestVirt entry(GuestVirt function) { return GuestVirt(function.raw() + kNop); }
-  Result<void> check(GuestVirt at) const { return points_.check(at, Policy::Normal); }
-  std::string refusal(GuestVirt at) const {
+  Result<ProbeSite> check(GuestVirt at) { return points_.examine(at, SitePolicy::Normal); }
+  Result<void> bind(GuestVirt at, const Binding& binding) {
+    return points_.bind(TRY(check(at)), binding);
+  }
+  std::string refusal(GuestVirt at) {
     const auto done = check(at);
     return done ? "" : done.error().message;
   }
@@ -59,9 +61,9 @@ TEST_F(BootPointsTest, KnowWhenEachMayStand) {
   kernel_.boot_patches = {{{entry(second_), 3, "alternative"}}};
   kernel_.init = {{first_, second_}};
 
-  ASSERT_TRUE(points_.bind(entry(second_), Policy::Normal, {dif::ProbeId{7}}));
-  ASSERT_TRUE(points_.bind(entry(first_), Policy::Normal, {dif::ProbeId{8}}));
-  ASSERT_TRUE(points_.bind(entry(second_), Policy::Normal, {dif::ProbeId{9}}));
+  ASSERT_TRUE(bind(entry(second_), {dif::ProbeId{7}}));
+  ASSERT_TRUE(bind(entry(first_), {dif::ProbeId{8}}));
+  ASSERT_TRUE(bind(entry(second_), {dif::ProbeId{9}}));
 
   const auto& points = points_.points();
   ASSERT_EQ(points.size(), 2u) << "one place, however many probes";
@@ -75,7 +77,7 @@ TEST_F(BootPointsTest, KnowWhenEachMayStand) {
 TEST_F(BootPointsTest, WaitForEveryPatchWhereNoneIsKnown) {
   kernel_.boot_patches = std::nullopt;
 
-  ASSERT_TRUE(points_.bind(entry(first_), Policy::Normal, {dif::ProbeId{7}}));
+  ASSERT_TRUE(bind(entry(first_), {dif::ProbeId{7}}));
 
   EXPECT_TRUE(points_.points()[0].patched_at_boot);
   EXPECT_FALSE(points_.marker("second"));

@@ -36,16 +36,22 @@ struct Binding {
 /// Where providers put their probes.
 class ProbePoints {
  public:
-  using Policy = TracepointTable::Policy;
-
   virtual ~ProbePoints() = default;
   /// Whether a probe may stand here; the error says why not.
-  virtual Result<void> check(GuestVirt at, Policy policy) const = 0;
+  virtual Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) = 0;
+  /// Another number than before: sites that were examined before may be none any more.
+  virtual std::uint64_t generation() const { return 0; }
   /// Makes the tracepoint and leads it to the binding. Probes at one address fire in the order of
   /// these calls.
-  virtual Result<void> bind(GuestVirt at, Policy policy, const Binding& binding) = 0;
+  virtual Result<void> bind(const ProbeSite& site, const Binding& binding) = 0;
   /// Whether functions without an ftrace site are left alone.
   virtual bool needs_ftrace_site() const { return true; }
+
+ protected:
+  /// For who examines in another way than the tracepoint table.
+  static ProbeSite proven(GuestVirt at, std::span<const std::byte> instruction, SitePolicy policy) {
+    return ProbeSite(at, instruction, policy);
+  }
 };
 
 }  // namespace ringside::providers

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace ringside::providers {
 namespace {
@@ -54,12 +55,16 @@ Result<void, Fault> OriginalText::read(GuestVirt at, std::span<std::byte> out) c
   return done;
 }
 
-void OriginalText::look_again() {
+bool OriginalText::look_again() {
   live_.forget();
   auto kprobes = table_.read(live_);
   for (unsigned n = 1; !kprobes && n < kListReadings; ++n) kprobes = table_.read(live_);
+  const bool was_known = trouble_.has_value();
   trouble_ = kprobes ? Result<void>() : tl::unexpected(kprobes.error());
-  kprobes_ = kprobes ? std::move(*kprobes) : std::vector<Kprobe>();
+  const std::vector<Kprobe> before =
+      std::exchange(kprobes_, kprobes ? std::move(*kprobes) : std::vector<Kprobe>());
+  return was_known != trouble_.has_value() ||
+         !std::ranges::equal(before, kprobes_, {}, &Kprobe::address, &Kprobe::address);
 }
 
 std::vector<Kprobe>::const_iterator OriginalText::first_reaching(GuestVirt at) const {

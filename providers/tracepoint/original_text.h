@@ -28,8 +28,8 @@ class OriginalText final : public GuestReader {
 
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override;
 
-  /// Reads the guest's kprobes again.
-  void look_again();
+  /// Reads the guest's kprobes again; true when they are others than before.
+  bool look_again();
   /// Why the original text is not known anywhere; good until look_again().
   const Result<void>& trouble() const { return trouble_; }
   /// Whether a kprobe of the guest has changed, or may yet change, one of these bytes.

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "providers/tracepoint/probe_site.h"
 #include "vmm/base/address.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
@@ -32,17 +33,16 @@ class TracepointTable {
   TracepointTable(vmm::Machine& machine, vmm::Shim& shim, guest_linux::Kernel& kernel);
   ~TracepointTable();
 
-  /// Whether an int3 may stand here; the error (Unsupported) is the reason, for -l -v. With
-  /// `AllowNoinstr`, .noinstr.text is accepted: only where the caller knows that the kernel's GS
-  /// and page table are in use at that instruction (the syscall return site).
-  enum class Policy : std::uint8_t { Normal, AllowNoinstr };
-  Result<void> check(GuestVirt address, Policy policy = Policy::Normal) const;
+  /// Whether an int3 may stand here; the error (Unsupported) is the reason, for -l -v.
+  Result<ProbeSite> examine(GuestVirt address, SitePolicy policy = SitePolicy::Normal);
+  /// Another number than before: sites that were examined before may have a kprobe by now.
+  std::uint64_t generation() const;
 
-  /// Makes the tracepoint: checks, relocates the instruction, writes its slot and table entry.
-  /// Nothing of the guest's text changes yet. The same address gives the same id.
-  Result<TracepointId> add(GuestVirt address, Policy policy = Policy::Normal);
+  /// Makes the tracepoint: displaces the instruction, writes its slot and table entry. Nothing of
+  /// the guest's text changes yet. The same address gives the same id.
+  Result<TracepointId> add(const ProbeSite& site);
   /// A tracepoint at `address` also tells the shim, before its instruction runs and whoever
-  /// listens, that the guest leaves its kernel there (Shim::farewell). Before it is added.
+  /// listens, that the guest leaves its kernel there (Shim::farewell). Before it is examined.
   void set_farewell(GuestVirt address);
   std::size_t size() const;
   /// Where the displaced instructions run: slot, its size, the instruction's own place and length.
@@ -54,7 +54,8 @@ class TracepointTable {
   };
   std::span<const Slot> slots() const;
 
-  /// Reads again where the guest's own kprobes stand: before many checks, for the guest goes on.
+  /// Reads again where the guest's own kprobes stand: before many sites are examined, for the guest
+  /// goes on.
   void look_again();
   /// Whether the guest was stopped while it changes its text. Then what we read of it may be half
   /// of a change, and what it has read of it before would miss our int3s: let it go on for a

@@ -15,7 +15,7 @@ namespace {
 
 using disasm::code;
 using guest_linux::Symbol;
-using Policy = TracepointTable::Policy;
+using Policy = SitePolicy;
 
 constexpr std::uint64_t kRam = 8 << 20;
 constexpr GuestVirt kText{0xffffffff81000000};
@@ -214,8 +214,13 @@ class Tracepoints : public testing::Test {
     const auto bytes = std::as_bytes(std::span(&value, 1));
     machine_.put(offset, {bytes.begin(), bytes.end()});
   }
+  static Result<TracepointId> add(GuestVirt at, TracepointTable& table) {
+    const ProbeSite site = TRY(table.examine(at));
+    return table.add(site);
+  }
+  Result<TracepointId> add(GuestVirt at) { return add(at, table_); }
   std::string reason(std::uint64_t offset, Policy policy = Policy::Normal) {
-    const auto allowed = table_.check(at(offset), policy);
+    const auto allowed = table_.examine(at(offset), policy);
     if (allowed) return "allowed";
     EXPECT_EQ(allowed.error().code, ErrorCode::Unsupported);
     return allowed.error().message;
@@ -255,8 +260,8 @@ TEST_F(Tracepoints, MayStandInNoinstrOnlyForThoseWhoKnow) {
 }
 
 TEST_F(Tracepoints, PrepareTheSlotAndLeaveTheTextAlone) {
-  const auto id = table_.add(at(0x005));
-  const auto again = table_.add(at(0x005));
+  const auto id = add(at(0x005));
+  const auto again = add(at(0x005));
 
   ASSERT_TRUE(id && again);
   EXPECT_EQ(*id, *again);
@@ -270,8 +275,8 @@ TEST_F(Tracepoints, PrepareTheSlotAndLeaveTheTextAlone) {
 }
 
 TEST_F(Tracepoints, ArmAllInOneWriteAndRestoreThemInOne) {
-  const auto first = table_.add(at(0x005));
-  const auto second = table_.add(at(0x106));
+  const auto first = add(at(0x005));
+  const auto second = add(at(0x106));
   ASSERT_TRUE(first && second);
 
   arm();
@@ -292,7 +297,7 @@ TEST_F(Tracepoints, ArmAllInOneWriteAndRestoreThemInOne) {
 }
 
 TEST_F(Tracepoints, SweepAcrossOurOwnBreakpoints) {
-  ASSERT_TRUE(table_.add(at(0x006)));
+  ASSERT_TRUE(add(at(0x006)));
   arm();
   ASSERT_EQ(machine_.text(6), std::byte{0xcc});
 
@@ -319,9 +324,9 @@ TEST_F(Tracepoints, SweepAcrossTheGuestsOptimisedKprobes) {
   set_kprobe(0x112, 0x180000);
   TracepointTable table(machine_, shim_, kernel);
 
-  EXPECT_TRUE(table.check(at(0x117)));
-  EXPECT_FALSE(table.check(at(0x112)));
-  EXPECT_FALSE(table.check(at(0x114))) << "the jump covers it";
+  EXPECT_TRUE(table.examine(at(0x117)));
+  EXPECT_FALSE(table.examine(at(0x112)));
+  EXPECT_FALSE(table.examine(at(0x114))) << "the jump covers it";
   std::array<std::byte, 2> text;
   ASSERT_TRUE(table.original_text().read(at(0x113), text)) << "from its middle on";
   EXPECT_EQ(text[0], std::byte{0x57});
@@ -353,8 +358,29 @@ TEST_F(Tracepoints, AreRefusedWhileTheKprobesAreUnknown) {
   EXPECT_EQ(reason(0x005), "allowed");
 }
 
+TEST_F(Tracepoints, AreExaminedBesideTheKprobesThatAreThereThen) {
+  set_kprobe(0x006);
+  TracepointTable table(machine_, shim_, kernel_);
+  machine_.put(0x006, code({0x48}));
+  forget_kprobe();
+
+  EXPECT_TRUE(table.examine(at(0x006))) << "what is done first of all takes long";
+}
+
+TEST_F(Tracepoints, AreAnotherGenerationOnceTheKprobesAreOthers) {
+  table_.look_again();
+  const auto before = table_.generation();
+  table_.look_again();
+  EXPECT_EQ(table_.generation(), before);
+
+  set_kprobe(0x006);
+  table_.look_again();
+
+  EXPECT_NE(table_.generation(), before);
+}
+
 TEST_F(Tracepoints, AreNotArmedWhereAKprobeHasComeMeanwhile) {
-  ASSERT_TRUE(table_.add(at(0x006)) && table_.add(at(0x00d)));
+  ASSERT_TRUE(add(at(0x006)) && add(at(0x00d)));
   set_kprobe(0x006);
 
   arm();
@@ -364,7 +390,7 @@ TEST_F(Tracepoints, AreNotArmedWhereAKprobeHasComeMeanwhile) {
 }
 
 TEST_F(Tracepoints, AreNotArmedRightBehindAKprobeThatHasCome) {
-  ASSERT_TRUE(table_.add(at(0x006)));
+  ASSERT_TRUE(add(at(0x006)));
   set_kprobe(0x005);
 
   arm();
@@ -379,7 +405,7 @@ TEST_F(Tracepoints, AreArmedThoughAKprobeHasGone) {
   kernel.name({{0x112, "h"}, {0x180, "end"}});
   set_kprobe(0x112);
   TracepointTable table(machine_, shim_, kernel);
-  const auto id = table.add(at(0x118));
+  const auto id = add(at(0x118), table);
   ASSERT_TRUE(id);
   machine_.put(0x112, code({0x48}));
   forget_kprobe();
@@ -391,7 +417,7 @@ TEST_F(Tracepoints, AreArmedThoughAKprobeHasGone) {
 }
 
 TEST_F(Tracepoints, AreNotArmedInAFunctionThatIsAnother) {
-  const auto id = table_.add(at(0x00d));
+  const auto id = add(at(0x00d));
   ASSERT_TRUE(id);
   machine_.put(0x005, code({0x53}));  // push rbx: the ret behind it is what it was
 
@@ -407,7 +433,7 @@ TEST_F(Tracepoints, AreArmedThoughTheGuestHasPatchedItsOwnPlaces) {
   kernel.name({{0x112, "h"}, {0x180, "end"}});
   kernel.patched = {{at(0x117), 2, "jump label"}};
   TracepointTable table(machine_, shim_, kernel);
-  const auto id = table.add(at(0x119));
+  const auto id = add(at(0x119), table);
   ASSERT_TRUE(id);
   machine_.put(0x112, code({0xe8, 1, 2, 3, 4, 0xeb, 0x01}));  // ftrace on, the label too
 
@@ -435,8 +461,8 @@ TEST_F(Tracepoints, KnowWhetherTheGuestIsChangingItsText) {
 }
 
 TEST_F(Tracepoints, AreDroppedOnceWhenTheGuestChangesTheirText) {
-  const auto id = table_.add(at(0x005));
-  ASSERT_TRUE(id && table_.add(at(0x00d)));
+  const auto id = add(at(0x005));
+  ASSERT_TRUE(id && add(at(0x00d)));
   arm();
   EXPECT_TRUE(table_.drop_changed().empty());
 
@@ -444,7 +470,7 @@ TEST_F(Tracepoints, AreDroppedOnceWhenTheGuestChangesTheirText) {
   EXPECT_EQ(table_.drop_changed(), std::vector{at(5)});
   EXPECT_TRUE(table_.drop_changed().empty());
   EXPECT_FALSE(table_.is_armed(*id));
-  EXPECT_FALSE(table_.add(at(5)));
+  EXPECT_FALSE(add(at(5)));
 
   auto paused = pause();
   ASSERT_TRUE(table_.disarm(paused));
@@ -452,7 +478,7 @@ TEST_F(Tracepoints, AreDroppedOnceWhenTheGuestChangesTheirText) {
 }
 
 TEST_F(Tracepoints, AreDroppedWhenTheirTextIsUnmapped) {
-  ASSERT_TRUE(table_.add(at(0x005)));
+  ASSERT_TRUE(add(at(0x005)));
   arm();
 
   machine_.unmap_text();
@@ -461,7 +487,7 @@ TEST_F(Tracepoints, AreDroppedWhenTheirTextIsUnmapped) {
 }
 
 TEST_F(Tracepoints, AreNotArmedOverTextThatChangedMeanwhile) {
-  const auto id = table_.add(at(0x005));
+  const auto id = add(at(0x005));
   ASSERT_TRUE(id);
   machine_.put(5, code({0x90}));
 
@@ -473,7 +499,7 @@ TEST_F(Tracepoints, AreNotArmedOverTextThatChangedMeanwhile) {
 }
 
 TEST_F(Tracepoints, AreNotArmedWhenAnyByteOfTheirInstructionChanged) {
-  const auto id = table_.add(at(0x006));  // lea: the slot holds a copy of all its bytes
+  const auto id = add(at(0x006));  // lea: the slot holds a copy of all its bytes
   ASSERT_TRUE(id);
   machine_.put(0x008, code({0x0d}));
 
@@ -484,7 +510,7 @@ TEST_F(Tracepoints, AreNotArmedWhenAnyByteOfTheirInstructionChanged) {
 }
 
 TEST_F(Tracepoints, LeaveTheShimsTableWhenTheyAreDropped) {
-  ASSERT_TRUE(table_.add(at(0x005)) && table_.add(at(0x00d)) && table_.add(at(0x106)));
+  ASSERT_TRUE(add(at(0x005)) && add(at(0x00d)) && add(at(0x106)));
   machine_.put(0x106, code({0x90}));
   arm();
   machine_.put(5, code({0x90}));
@@ -497,7 +523,7 @@ TEST_F(Tracepoints, LeaveTheShimsTableWhenTheyAreDropped) {
 }
 
 TEST_F(Tracepoints, AreRestoredAfterArmingFailedHalfWay) {
-  ASSERT_TRUE(table_.add(at(0x005)) && table_.add(at(0x00d)));
+  ASSERT_TRUE(add(at(0x005)) && add(at(0x00d)));
   machine_.refused = at(0x00d);
   auto paused = pause();
   ASSERT_FALSE(table_.arm(paused));
@@ -512,8 +538,8 @@ TEST_F(Tracepoints, AreRestoredAfterArmingFailedHalfWay) {
 }
 
 TEST_F(Tracepoints, StayArmedWhereTheirByteCannotBeRestored) {
-  const auto first = table_.add(at(0x005));
-  const auto second = table_.add(at(0x00d));
+  const auto first = add(at(0x005));
+  const auto second = add(at(0x00d));
   ASSERT_TRUE(first && second);
   arm();
   machine_.refused = at(0x00d);
@@ -527,7 +553,7 @@ TEST_F(Tracepoints, StayArmedWhereTheirByteCannotBeRestored) {
 }
 
 TEST_F(Tracepoints, AreNotArmedByAMachineThatOnlySaysSo) {
-  ASSERT_TRUE(table_.add(at(0x005)));
+  ASSERT_TRUE(add(at(0x005)));
   machine_.lies = true;
   auto paused = pause();
 
@@ -540,7 +566,7 @@ TEST_F(Tracepoints, AreNotArmedByAMachineThatOnlySaysSo) {
 }
 
 TEST_F(Tracepoints, StayArmedWhereAMachineOnlySaysThatTheyAreRestored) {
-  ASSERT_TRUE(table_.add(at(0x005)));
+  ASSERT_TRUE(add(at(0x005)));
   arm();
   machine_.lies = true;
   auto paused = pause();
@@ -551,7 +577,7 @@ TEST_F(Tracepoints, StayArmedWhereAMachineOnlySaysThatTheyAreRestored) {
 }
 
 TEST_F(Tracepoints, AreNotWrittenIntoAnotherKernel) {
-  ASSERT_TRUE(table_.add(at(0x005)) && table_.add(at(0x00d)));
+  ASSERT_TRUE(add(at(0x005)) && add(at(0x00d)));
   shim_.mapped = false;
   auto paused = pause();
   EXPECT_FALSE(table_.arm(paused));
@@ -569,7 +595,7 @@ TEST_F(Tracepoints, AreNotWrittenIntoAnotherKernel) {
 
 TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
   table_.set_farewell(at(0x006));
-  ASSERT_TRUE(table_.add(at(0x005)) && table_.add(at(0x006)));
+  ASSERT_TRUE(add(at(0x005)) && add(at(0x006)));
 
   const GuestVirt slot = shim_.entries.at(at(0x006));
   const auto& code = shim_.slots.at(slot);
@@ -588,7 +614,7 @@ TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
 TEST_F(Tracepoints, ReportAFullShim) {
   shim_.full = true;
 
-  const auto id = table_.add(at(0x005));
+  const auto id = add(at(0x005));
 
   ASSERT_FALSE(id);
   EXPECT_EQ(id.error().code, ErrorCode::Limit);
@@ -602,7 +628,7 @@ TEST_F(Tracepoints, ManyAreAllFoundAgain) {
   TracepointTable table(machine_, shim_, kernel);
 
   for (std::uint64_t i = 0; i < 0x8000; ++i) {
-    const auto id = table.add(at(0x400 + i));
+    const auto id = add(at(0x400 + i), table);
     ASSERT_TRUE(id) << id.error().message;
     ASSERT_EQ(id->value, i);
   }

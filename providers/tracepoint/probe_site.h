@@ -1,0 +1,62 @@
+// A place in a kernel's text where a probe may stand, with what an examination has found there and
+// proven. A site is examined once; listing, enabling and arming pass this value on.
+// Made by SiteExaminer for a running Linux and by the boot side for a kernel's file; nobody else
+// can. It stays true while the function's text is the one that was examined, which arming looks at
+// once more.
+// Fire context: no.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "disasm/decoder.h"
+#include "vmm/base/address.h"
+#include "vmm/base/check.h"
+
+namespace ringside::providers {
+
+/// With `AllowNoinstr`, .noinstr.text is accepted: only where the caller knows that the kernel's GS
+/// and page table are in use at that instruction (the syscall return site).
+enum class SitePolicy : std::uint8_t { Normal, AllowNoinstr };
+
+/// A function's text at the time of an examination. What was found in it is good for no other:
+/// another module may lie there by now.
+struct ExaminedText {
+  GuestVirt begin;
+  std::uint64_t hash = 0;          // of the original text, without what the kernel rewrites
+  std::uint32_t size = 0;          // bytes
+  std::int8_t ftrace_offset = -1;  // of the ftrace site; negative: there is none
+  bool operator==(const ExaminedText&) const = default;
+};
+
+class ProbeSite {
+ public:
+  GuestVirt address() const { return address_; }
+  /// The whole instruction, as the kernel has it.
+  std::span<const std::byte> instruction() const { return std::span(instruction_).first(length_); }
+  /// Bytes that it takes in a slot, with the jump back. 0 where nothing is displaced.
+  std::size_t displaced_size() const { return displaced_size_; }
+  const ExaminedText& text() const { return text_; }
+  SitePolicy policy() const { return policy_; }
+
+ private:
+  friend class SiteExaminer;
+  friend class ProbePoints;
+  ProbeSite(GuestVirt address, std::span<const std::byte> instruction, SitePolicy policy)
+      : address_(address), length_(static_cast<std::uint8_t>(instruction.size())), policy_(policy) {
+    CHECK(!instruction.empty() && instruction.size() <= instruction_.size());
+    std::copy(instruction.begin(), instruction.end(), instruction_.begin());
+  }
+
+  GuestVirt address_;
+  ExaminedText text_;
+  std::array<std::byte, disasm::kLongestInstruction> instruction_{};
+  std::uint8_t length_;
+  std::uint8_t displaced_size_ = 0;
+  SitePolicy policy_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,172 @@
+// In this file, top to bottom: a function's text as it was, where an int3 may stand.
+#include "providers/tracepoint/site_examiner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "providers/tracepoint/function_sites.h"
+#include "providers/tracepoint/text_sweep.h"
+#include "vmm/base/check.h"
+
+namespace ringside::providers {
+namespace {
+
+using disasm::kLongestInstruction;
+using guest_linux::Kernel;
+using guest_linux::Symbol;
+
+tl::unexpected<Error> refuse(GuestVirt address, std::string_view why) {
+  return fail(ErrorCode::Unsupported,
+              fmt::format("no probe can stand at {:#x}: {}", address.raw(), why));
+}
+
+}  // namespace
+
+void SiteExaminer::forget() {
+  boundary_ = {};
+  last_ = {};
+}
+
+bool SiteExaminer::find_unready() {
+  if (unready_) return false;
+  unready_ = UnreadyText::find(text_, kernel_);
+  return true;
+}
+
+bool SiteExaminer::is_unchanged(const ExaminedText& text) const {
+  return hash_of(text) == text.hash;
+}
+
+/// Empty when not all of it can be read.
+std::optional<std::uint64_t> SiteExaminer::hash_of(const ExaminedText& text) const {
+  buffer_.resize(text.size);
+  if (!text_.read(text.begin, buffer_)) return std::nullopt;
+  const auto leave_out = [&](std::uint64_t offset, std::uint64_t length) {
+    for (std::uint64_t i = offset; i < offset + length && i < buffer_.size(); ++i) {
+      buffer_[i] = std::byte{0};
+    }
+  };
+  if (text.ftrace_offset >= 0) {
+    leave_out(static_cast<std::uint64_t>(text.ftrace_offset), kFtraceBytes);
+  }
+  for (const auto& site : Kernel::sites_from(kernel_.patched_sites(), text.begin)) {
+    const std::uint64_t offset = site.address.raw() - text.begin.raw();
+    if (offset >= buffer_.size()) break;
+    leave_out(offset, site.length);
+  }
+  // SAFETY: char may alias any bytes.
+  const std::string_view bytes(reinterpret_cast<const char*>(buffer_.data()), buffer_.size());
+  return std::hash<std::string_view>()(bytes);
+}
+
+/// Of the function that covers `address`, whose size instruction_at() has found good.
+Result<ExaminedText> SiteExaminer::text_of(GuestVirt address, const Symbol& function,
+                                           const std::optional<FtraceSite>& ftrace) {
+  if (last_.begin == function.address && last_.size != 0) return last_;
+  ExaminedText fresh{.begin = function.address,
+                     .size = static_cast<std::uint32_t>(function.size),
+                     .ftrace_offset = -1};
+  if (ftrace) {
+    fresh.ftrace_offset = static_cast<std::int8_t>(ftrace->begin.raw() - function.address.raw());
+  }
+  const auto hash = hash_of(fresh);
+  if (!hash) return refuse(address, "its text cannot be read");
+  fresh.hash = *hash;
+  last_ = fresh;
+  return fresh;
+}
+
+Result<void> SiteExaminer::check_ranges(GuestVirt address, const Symbol& function,
+                                        SitePolicy policy) const {
+  const auto& symbols = kernel_.symbols();
+  for (const auto& range : kernel_.forbidden_text()) {
+    if (!range.contains(address)) continue;
+    const Symbol* start = symbols.find("__noinstr_text_start");
+    const Symbol* end = symbols.find("__noinstr_text_end");
+    const bool noinstr =
+        start != nullptr && end != nullptr && address >= start->address && address < end->address;
+    if (policy == SitePolicy::AllowNoinstr && noinstr) continue;
+    if (function.module != 0) {
+      return refuse(address, "its module's tables of what the kernel patches cannot be read");
+    }
+    return refuse(address, "the kernel cannot take a breakpoint in this part of its text");
+  }
+  return {};
+}
+
+Result<void> SiteExaminer::check_ready(GuestVirt address, const Symbol& function) const {
+  CHECK(unready_.has_value());
+  const std::string_view reason = unready_->reason(function.address);
+  if (!reason.empty()) return refuse(address, reason);
+  return {};
+}
+
+/// The bytes of the instruction at `address`, if the function's instructions lead there from
+/// `begin` on. The span is good until the next call.
+Result<std::span<const std::byte>> SiteExaminer::instruction_at(GuestVirt address,
+                                                                const Symbol& function,
+                                                                GuestVirt begin) {
+  if (function.size == 0 || function.size > kMaxFunction) {
+    return refuse(address, "its function has no known end");
+  }
+  const bool known = boundary_.function == function.address && boundary_.at <= address;
+  const GuestVirt from = known ? boundary_.at : begin;
+  const std::uint64_t to = function.address.raw() + function.size;  // the symbol covers address
+  buffer_.resize(std::min<std::uint64_t>(to, address.raw() + kLongestInstruction) - from.raw());
+  if (!text_.read(from, buffer_)) return refuse(address, "its text cannot be read");
+
+  TextSweep sweep(buffer_, from, TextSweep::Reach::NotToTheEnd);
+  while (sweep.here() < address) {
+    const auto in = sweep.next();
+    if (!in) return refuse(address, in.error().message);
+  }
+  if (sweep.here() != address) return refuse(address, "it lies inside an instruction");
+  const auto in = sweep.next();
+  if (!in) return refuse(address, in.error().message);
+  boundary_ = {function.address, address};
+  return std::span<const std::byte>(buffer_).subspan(address.raw() - from.raw(), in->length);
+}
+
+/// Whole instructions move to the slot, so no byte of them may be one that the guest patches.
+Result<void> SiteExaminer::check_patched(GuestVirt address, std::size_t length) const {
+  const Kernel::PatchedSite* site = Kernel::site_in(kernel_.patched_sites(), address, length);
+  if (site == nullptr) return {};
+  return refuse(address, fmt::format("{}, which the kernel handles by its address", site->what));
+}
+
+Result<ProbeSite> SiteExaminer::examine(GuestVirt address, SitePolicy policy) {
+  const Symbol* function = kernel_.symbols().at(address);
+  // Kernels list data as text, too: 25,270 symbols of Debian's 7.2 lie behind its end.
+  const auto modules = kernel_.symbols().modules();
+  if (function == nullptr || !function->is_text() ||
+      !modules[function->module].has_text_at(address)) {
+    return refuse(address, "it is not in the kernel's text");
+  }
+  TRY(check_ranges(address, *function, policy));
+  if (!text_.trouble()) return refuse(address, text_.trouble().error().message);
+  // At its very beginning the function that gives up the table still has it.
+  if (address != farewell_) TRY(check_ready(address, *function));
+  // Sweeps begin behind the ftrace site: the guest may be rewriting it.
+  const auto ftrace = ftrace_site(text_, *function, &kernel_.symbols());
+  if (ftrace && address >= ftrace->begin && address < ftrace->end) {
+    return refuse(address, "the guest's own ftrace patches it");
+  }
+  const bool behind = ftrace && address >= ftrace->end;
+  const GuestVirt begin = behind ? ftrace->end : function->address;
+  const auto bytes = TRY(instruction_at(address, *function, begin));
+  TRY(check_patched(address, bytes.size()));
+  if (text_.has_kprobe(address, bytes.size())) {
+    return refuse(address, "a kprobe of the guest's own stands there, or right before it");
+  }
+  // Its size does not depend on the place.
+  const auto displaced = disasm::relocate(bytes, address, address);
+  if (!displaced) return refuse(address, displaced.error().message);
+  ProbeSite site(address, bytes, policy);
+  site.displaced_size_ = static_cast<std::uint8_t>(displaced->size());
+  site.text_ = TRY(text_of(address, *function, ftrace));  // uses the buffer that `bytes` lies in
+  return site;
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,66 @@
+// Decides where an int3 may stand in a running Linux, and makes the ProbeSite that says so.
+// Used by the tracepoint table. Does not: write anything, or find the places that providers want.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "providers/tracepoint/function_sites.h"
+#include "providers/tracepoint/original_text.h"
+#include "providers/tracepoint/probe_site.h"
+#include "providers/tracepoint/unready_text.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+class SiteExaminer {
+ public:
+  /// Both must outlive it.
+  SiteExaminer(const OriginalText& text, const guest_linux::Kernel& kernel)
+      : text_(text), kernel_(kernel) {}
+
+  /// Finds what runs before the kernel can take an int3, which takes some time: in it, kprobes of
+  /// the guest come and go. False when that is known already.
+  bool find_unready();
+  /// The error (Unsupported) is the reason, for -l -v. After find_unready().
+  Result<ProbeSite> examine(GuestVirt address, SitePolicy policy);
+  /// Text may have changed since the last call.
+  void forget();
+  /// At its very beginning, the function that gives up the kernel's interrupt table still has it.
+  void set_farewell(GuestVirt address) { farewell_ = address; }
+
+  /// Whether the function still is what it was, but for what the kernel rewrites all the time.
+  bool is_unchanged(const ExaminedText& text) const;
+
+ private:
+  Result<void> check_ranges(GuestVirt address, const guest_linux::Symbol& function,
+                            SitePolicy policy) const;
+  Result<void> check_ready(GuestVirt address, const guest_linux::Symbol& function) const;
+  Result<void> check_patched(GuestVirt address, std::size_t length) const;
+  Result<std::span<const std::byte>> instruction_at(GuestVirt address,
+                                                    const guest_linux::Symbol& function,
+                                                    GuestVirt begin);
+  Result<ExaminedText> text_of(GuestVirt address, const guest_linux::Symbol& function,
+                               const std::optional<FtraceSite>& ftrace);
+  std::optional<std::uint64_t> hash_of(const ExaminedText& text) const;
+
+  /// The last instruction boundary that a sweep proved, so that consecutive sites of one function
+  /// do not start over.
+  struct Boundary {
+    GuestVirt function, at;
+  };
+
+  const OriginalText& text_;
+  const guest_linux::Kernel& kernel_;
+  std::optional<GuestVirt> farewell_;
+  Boundary boundary_;
+  ExaminedText last_;
+  mutable std::vector<std::byte> buffer_;
+  std::optional<UnreadyText> unready_;
+};
+
+}  // namespace ringside::providers
