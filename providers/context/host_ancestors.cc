@@ -11,7 +11,7 @@
 namespace ringside::providers {
 namespace {
 
-constexpr std::size_t kMostAncestors = 256;  // processes may come and go while we look
+constexpr std::size_t kMostProcesses = 256;  // processes may come and go while we look
 
 /// 0 when it has none, or has ended.
 pid_t parent_of(pid_t pid) {
@@ -30,7 +30,7 @@ pid_t parent_of(pid_t pid) {
 
 std::vector<pid_t> host_ancestors() {
   std::vector<pid_t> known{::getpid()};
-  for (pid_t next = ::getppid(); next > 0 && known.size() < kMostAncestors;
+  for (pid_t next = ::getppid(); next > 0 && known.size() < kMostProcesses;
        next = parent_of(next)) {
     known.push_back(next);
   }

@@ -22,10 +22,6 @@ namespace {
 constexpr std::size_t kMaxSource = 16 << 20;
 constexpr std::size_t kMaxDerivations = 32;
 
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 constexpr auto kDeclarationWords = std::to_array<std::string_view>(
     {"auto",    "char",   "const",    "double",   "enum",     "extern",   "float",
      "inline",  "int",    "long",     "provider", "register", "restrict", "self",

@@ -15,6 +15,11 @@ namespace ringside::d {
 /// A word with a meaning of its own in D's grammar (lexer.l).
 bool is_keyword(std::string_view word);
 
+/// Whether words are made of it: a letter of ASCII, a digit or an underscore.
+inline bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
 class ParseContext {
  public:
   ParseContext(std::string_view source, const CompileOptions& options, const TypeGraph& types,

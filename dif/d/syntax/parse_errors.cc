@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::string_view kBlank = " \t\r\n\v\f";
 
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /// Reads a text from its end. Comments are not passed over: the message is then the plain one.
 class Backward {
  public:
