@@ -15,12 +15,13 @@ using dif::ActionKind;
 
 void Output::act(const Step& step, std::span<const Value> values) {
   switch (step.action->kind) {
+// clang-format off
 #define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
-  case ActionKind::kind:                                                                         \
-    return show(step, values);
+  case ActionKind::kind: return show(step, values);
 #define DIF_ACTION_FORM(kind, number, changes, records, verify, fire, show) \
-  case ActionKind::kind: return show(step, values);                         \
-      #include "dif/program/actions.def"
+  case ActionKind::kind: return show(step, values);
+#include "dif/program/actions.def"
+    // clang-format on
   }
 }
 

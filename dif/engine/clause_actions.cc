@@ -28,12 +28,13 @@ tl::unexpected<Fault> outside_dif(Fault fault) {
 
 Result<ClauseRunner::Next, Fault> ClauseRunner::run_action(Run& run, const Action& action) {
   switch (action.kind) {
+// clang-format off
 #define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
-  case ActionKind::kind:                                                                         \
-    return next(fire(run, action));
+  case ActionKind::kind: return next(fire(run, action));
 #define DIF_ACTION_FORM(kind, number, changes, records, verify, fire, show) \
-  case ActionKind::kind: return next(fire(run, action));                    \
-      #include "dif/program/actions.def"
+  case ActionKind::kind: return next(fire(run, action));
+#include "dif/program/actions.def"
+    // clang-format on
   }
   return Next::GoOn;
 }

@@ -156,12 +156,13 @@ Result<void> check_normalize(const Action& action, const Program&) {
 
 Result<void> check_kind(const Action& action, const Program& program) {
   switch (action.kind) {
+// clang-format off
 #define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
-  case ActionKind::kind:                                                                         \
-    return check_##verify(action, program);
+  case ActionKind::kind: return check_##verify(action, program);
 #define DIF_ACTION_FORM(kind, number, changes, records, verify, fire, show) \
-  case ActionKind::kind: return check_##verify(action, program);            \
-      #include "dif/program/actions.def"
+  case ActionKind::kind: return check_##verify(action, program);
+#include "dif/program/actions.def"
+    // clang-format on
   }
   return invalid("there is no action {}", static_cast<unsigned>(action.kind));
 }
