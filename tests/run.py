@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every suite and counts: tests/run.py [--suite NAME] [-k PATTERN] [--qemu PATH]
+"""Runs suites and counts: tests/run.py [--suite NAME] [-k PATTERN] [--sanitize NAME] [--qemu PATH]
 
 Progress goes to stderr; the last line on stdout is "N passed, N failed" and ", N skipped" when
 there are any. The exit status is 0 only when something ran and nothing failed.
@@ -8,6 +8,9 @@ Suites: `unit` is everything that meson knows and that needs no guest (GoogleTes
 one by one), `golden` the scripts of tests/golden/ with what they must print, `live` meson's
 programs that boot a guest, `vm` the unittest classes of tests/vm/, which boot guests one after
 another, `nested` those of tests/nested/, which share one machine with KVM.
+
+With --sanitize NAME: the suites that sanitizers.py lists for it, from a build folder of their own,
+which is made and kept up to date.
 """
 
 import argparse
@@ -23,6 +26,8 @@ import sys
 import time
 import unittest
 import xml.etree.ElementTree
+
+import sanitizers
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -82,17 +87,20 @@ def count_meson_test(entry, reports):
     return count
 
 
+def meson_tests(build, pattern, selection):
+    """The names of meson's tests with the pattern in them, of the suites that are selected."""
+    listing = subprocess.run(["meson", "test", "-C", build, "--list", *selection], text=True,
+                             check=True, capture_output=True).stdout.splitlines()
+    return [line.rpartition(" / ")[2] for line in listing if pattern in line]
+
+
 def run_meson(build, pattern, selection):
-    """Runs meson's tests; `selection` is meson's own options that say which suites."""
+    """Runs meson's tests; `selection` is meson's own options that say which, and how."""
     reports = build.resolve() / "test-reports"
     shutil.rmtree(reports, ignore_errors=True)
-    names = []
-    if pattern:
-        listing = subprocess.run(["meson", "test", "-C", build, "--list", *selection], text=True,
-                                 check=True, capture_output=True).stdout.splitlines()
-        names = [line.rpartition(" / ")[2] for line in listing if pattern in line]
-        if not names:
-            return Count()
+    names = meson_tests(build, pattern, selection) if pattern else []
+    if pattern and not names:
+        return Count()
     log = build / "meson-logs/testlog.json"
     log.unlink(missing_ok=True)
     subprocess.run(["meson", "test", "-C", build, "--print-errorlogs", *selection, *names],
@@ -181,14 +189,44 @@ def run_golden(build, pattern):
     return count
 
 
-def main():
+def run_suites(suites, names):
+    """Runs the named suites of a table; returns what came of all of them."""
+    total = Count()
+    for name in names:
+        count = suites[name]()
+        say(f"{name}: {count}")
+        total.add(count)
+    return total
+
+
+def run_sanitized(name, build, wanted, pattern):
+    """Runs what a sanitizer watches, or of that the suites that are wanted."""
+    sanitizer = sanitizers.SANITIZERS[name]
+    names = [suite for suite in ("unit", "golden")[:1 + sanitizer.golden]
+             if suite in (wanted or (suite,))]
+    try:
+        folder = sanitizers.prepare(name, build, pattern, "golden" in names)
+    except subprocess.CalledProcessError as error:
+        say(f"run: {error}: see above")
+        return Count(failed=1)
+    return run_suites({"unit": lambda: run_meson(folder, pattern, sanitizer.selection()),
+                       "golden": lambda: run_golden(folder, pattern)}, names)
+
+
+def parse_options():
     parser = argparse.ArgumentParser(description="Runs the tests and counts them.")
     parser.add_argument("--suite", choices=("unit", "golden", "live", "vm", "nested"),
                         action="append", help="run only this suite")
     parser.add_argument("-k", metavar="PATTERN", help="run only tests whose name has this in it")
+    parser.add_argument("--sanitize", choices=tuple(sanitizers.SANITIZERS), metavar="NAME",
+                        help="build with a sanitizer, address or thread, and run what it watches")
     parser.add_argument("--qemu", metavar="PATH",
                         help="the vm suite's QEMU, as tests/vm/qemu10 prints it")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    options = parse_options()
     if options.qemu:
         os.environ["RINGSIDE_QEMU"] = options.qemu
     build = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
@@ -197,11 +235,10 @@ def main():
               "live": lambda: run_meson(build, options.k, ("--suite", "live")),
               "vm": lambda: run_vm(HERE / "vm", options.k),
               "nested": lambda: run_vm(HERE / "nested", options.k)}
-    total = Count()
-    for name in options.suite or suites:
-        count = suites[name]()
-        say(f"{name}: {count}")
-        total.add(count)
+    if options.sanitize:
+        total = run_sanitized(options.sanitize, build, options.suite, options.k)
+    else:
+        total = run_suites(suites, options.suite or suites)
     if total.passed + total.failed == 0:
         say("run: nothing ran")
     print(total, flush=True)

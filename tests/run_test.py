@@ -9,6 +9,7 @@ import unittest
 import xml.etree.ElementTree
 
 import run
+import sanitizers
 from run import Count
 
 REPORT = """<testsuites><testsuite name="S">
@@ -72,6 +73,17 @@ class Counting(unittest.TestCase):
     def test_the_last_line(self):
         self.assertEqual(str(Count(3, 0)), "3 passed, 0 failed")
         self.assertEqual(str(Count(3, 1, 2)), "3 passed, 1 failed, 2 skipped")
+
+    def test_a_sanitizer_builds_the_programs_of_its_suite_only(self):
+        def test(name, program, *suites):
+            return {"name": name, "cmd": [program], "suite": [f"ringside:{s}" for s in suites]}
+        tests = [test("fire path", "/b/fire_test", "unit", "threads"), test("dif", "/b/d/dif_test", "unit"),
+                 test("layers", "/usr/bin/python3", "unit")]
+        folder = pathlib.Path("/b")
+
+        self.assertEqual(sanitizers.programs(tests, "threads", "", folder), ["fire_test"])
+        self.assertEqual(sanitizers.programs(tests, "unit", "", folder), ["fire_test", "d/dif_test"])
+        self.assertEqual(sanitizers.programs(tests, "unit", "dif", folder), ["d/dif_test"])
 
 
 if __name__ == "__main__":

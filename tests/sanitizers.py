@@ -1,0 +1,65 @@
+"""Build folders with GCC's sanitizers, for run.py --sanitize NAME.
+
+`address` looks for wrong uses of memory, leaks and undefined behaviour in the unit tests and the
+golden scripts; `thread` for data races and lock orders in meson's suite `threads`, to which every
+test program belongs that shares data between threads. The folder is NAME in the usual build folder.
+"""
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+FLAGS = "-g1 -fno-omit-frame-pointer -fno-sanitize-recover=all"
+# More and GCC 12's ThreadSanitizer finds memory where it wants its own.
+MOST_RANDOM_BITS = 28
+
+
+@dataclasses.dataclass(frozen=True)
+class Sanitizer:
+    """What is built in, which of meson's tests run, and whether the golden scripts do."""
+
+    compiled_in: str
+    suite: str
+    golden: bool
+
+    def selection(self):
+        """What `meson test` is told."""
+        words = ["--no-rebuild", "--timeout-multiplier", "10", "--suite", self.suite]
+        bits = pathlib.Path("/proc/sys/vm/mmap_rnd_bits")
+        if self.compiled_in == "thread" and int(bits.read_text()) > MOST_RANDOM_BITS:
+            words += ["--wrapper", "setarch -R"]
+        return words
+
+
+SANITIZERS = {"address": Sanitizer("address,undefined", "unit", golden=True),
+              "thread": Sanitizer("thread", "threads", golden=False)}
+
+
+def programs(tests, suite, pattern, folder):
+    """The ninja targets of the tests of a suite that have the pattern in their names."""
+    paths = [pathlib.Path(test["cmd"][0]) for test in tests
+             if any(name.rpartition(":")[2] == suite for name in test["suite"])
+             and pattern in test["name"]]
+    return [str(path.relative_to(folder)) for path in paths if path.is_relative_to(folder)]
+
+
+def prepare(name, build, pattern, golden):
+    """Configures and builds what the tests need; returns the build folder."""
+    sanitizer, folder = SANITIZERS[name], build.resolve() / name
+    if not (folder / "build.ninja").exists():
+        subprocess.run(["meson", "setup", folder, ROOT, f"-Db_sanitize={sanitizer.compiled_in}",
+                        "-Db_lundef=false", "-Dlarge_units=true", "-Ddebug=false",
+                        "-Doptimization=1", f"-Dcpp_args={FLAGS}", f"-Dc_args={FLAGS}"],
+                       check=True, stdout=sys.stderr)
+    subprocess.run(["ninja", "-C", folder, "build.ninja"], check=True, stdout=sys.stderr)
+    listing = subprocess.run(["meson", "introspect", "--tests", folder], check=True,
+                             capture_output=True).stdout
+    targets = programs(json.loads(listing), sanitizer.suite, pattern or "", folder)
+    if golden:
+        targets += ["ringside", "tests/golden/golden_state_check"]
+    if targets:
+        subprocess.run(["ninja", "-C", folder, *targets], check=True, stdout=sys.stderr)
+    return folder
