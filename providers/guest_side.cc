@@ -38,7 +38,7 @@ GuestSide::GuestSide(vmm::Machine& machine, guest_linux::Kernel& kernel)
       sample_context_(machine.memory(), kernel, pt_regs_),
       event_context_(machine.memory(), kernel, pt_regs_),
       host_reader_(machine.memory(), kernel.table()),
-      dispatcher_(points_, kernel, trap_context_, std::max(1U, machine.vcpu_count())) {
+      dispatcher_(kernel, trap_context_, std::max(1U, machine.vcpu_count())) {
   points_.set_dispatcher(&dispatcher_);
   find_farewell();
 }
@@ -87,7 +87,7 @@ void GuestSide::load_stack_tables() {
 }
 
 void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) {
-  dispatcher_.seal(sink, clock);
+  dispatcher_.begin(sink, clock);
   if (farewell_ && table_.size() != 0) {
     const auto site = table_.examine(*farewell_);
     const auto added = site ? table_.add(*site) : tl::make_unexpected(site.error());

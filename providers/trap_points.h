@@ -1,6 +1,5 @@
-// ProbePoints and TracepointFinder over the real tracepoint table: where providers put their
-// probes in a guest, and where the dispatcher finds them again.
-// Fire context: armed_at() yes; everything else no.
+// ProbePoints over the real tracepoint table: where providers put their probes in a guest.
+// Fire context: no.
 #pragma once
 
 #include "providers/fire/binding.h"
@@ -9,7 +8,7 @@
 
 namespace ringside::providers {
 
-class TrapPoints final : public ProbePoints, public TracepointFinder {
+class TrapPoints final : public ProbePoints {
  public:
   explicit TrapPoints(TracepointTable& table) : table_(table) {}
   /// Where bind() leads to; before the first bind().
@@ -20,13 +19,9 @@ class TrapPoints final : public ProbePoints, public TracepointFinder {
   }
   std::uint64_t generation() const override { return table_.generation(); }
   Result<void> bind(const ProbeSite& site, const Binding& binding) override {
-    const TracepointId point = TRY(table_.add(site));
-    dispatcher_->add(point, binding);
+    TRY(table_.add(site));
+    dispatcher_->add(site.address(), binding);
     return {};
-  }
-  std::optional<TracepointId> armed_at(GuestVirt address) const override {
-    const auto point = table_.find(address);
-    return point && table_.is_armed(*point) ? point : std::nullopt;
   }
 
  private:

@@ -60,15 +60,14 @@ bool BootPoints::is_patched_at_boot(GuestVirt at, std::size_t length) const {
 
 Result<void> BootPoints::bind(const ProbeSite& site, const Binding& binding) {
   const GuestVirt at = site.address();
-  auto id = index_.find(at);
-  if (!id) {
+  if (!index_.find(at)) {
     const auto init = kernel_.init_text();
-    id = static_cast<std::uint32_t>(points_.size());
+    const auto id = static_cast<std::uint32_t>(points_.size());
     points_.push_back(
         {at, is_patched_at_boot(at, site.instruction().size()), init && init->contains(at)});
-    index_.insert(at, *id);
+    index_.insert(at, id);
   }
-  dispatcher_->add({*id}, binding);
+  dispatcher_->add(at, binding);
   return {};
 }
 

@@ -1,8 +1,8 @@
-// ProbePoints and TracepointFinder over breakpoints that need no guest code (vmm/vcpu_exits.h): for
+// ProbePoints over breakpoints that need no guest code (vmm/vcpu_exits.h): for
 // a kernel that is traced from its first instruction, and for kernels that are no Linux. Knows when
 // each may stand: a Linux rewrites parts of its text while it boots, and frees its init text later.
 // Used by the boot side. Does not: set breakpoints.
-// Fire context: armed_at() yes; everything else no.
+// Fire context: has_point() yes; everything else no.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace ringside::providers {
 
-class BootPoints final : public ProbePoints, public TracepointFinder {
+class BootPoints final : public ProbePoints {
  public:
   explicit BootPoints(const guest_linux::FileKernel& kernel) : kernel_(kernel) {}
   /// Where bind() leads to; before the first bind().
@@ -28,10 +28,8 @@ class BootPoints final : public ProbePoints, public TracepointFinder {
   Result<void> bind(const ProbeSite& site, const Binding& binding) override;
   /// Other kernels have no ftrace: their functions begin where they begin.
   bool needs_ftrace_site() const override { return kernel_.is_linux(); }
-  std::optional<TracepointId> armed_at(GuestVirt address) const override {
-    const auto id = index_.find(address);
-    return id ? std::optional(TracepointId{*id}) : std::nullopt;
-  }
+  /// Whether a probe stands there. Fire context.
+  bool has_point(GuestVirt address) const { return index_.find(address).has_value(); }
 
   struct Point {
     GuestVirt address;
@@ -50,7 +48,7 @@ class BootPoints final : public ProbePoints, public TracepointFinder {
 
   const guest_linux::FileKernel& kernel_;
   TrapDispatcher* dispatcher_ = nullptr;
-  std::vector<Point> points_;  // by TracepointId
+  std::vector<Point> points_;
   AddressIndex index_;
 };
 

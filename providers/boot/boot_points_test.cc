@@ -32,7 +32,7 @@ class BootPointsTest : public testing::Test {
   FakeFileKernel kernel_{memory_};
   LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
   BootPoints points_{kernel_};
-  TrapDispatcher dispatcher_{points_, kernel_, context_, 2};
+  TrapDispatcher dispatcher_{kernel_, context_, 2};
   GuestVirt first_{0}, second_{0};
 };
 
@@ -70,8 +70,8 @@ TEST_F(BootPointsTest, KnowWhenEachMayStand) {
   EXPECT_EQ(points[0].address, entry(second_));
   EXPECT_TRUE(points[0].patched_at_boot && !points[0].is_init);
   EXPECT_TRUE(!points[1].patched_at_boot && points[1].is_init);
-  EXPECT_TRUE(points_.armed_at(entry(first_)));
-  EXPECT_FALSE(points_.armed_at(first_));
+  EXPECT_TRUE(points_.has_point(entry(first_)));
+  EXPECT_FALSE(points_.has_point(first_));
 }
 
 TEST_F(BootPointsTest, WaitForEveryPatchWhereNoneIsKnown) {

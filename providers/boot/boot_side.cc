@@ -20,7 +20,7 @@ BootSide::BootSide(vmm::Machine& machine, guest_linux::FileKernel& kernel)
       sample_context_(machine.memory(), kernel, pt_regs_),
       event_context_(machine.memory(), kernel, pt_regs_),
       host_reader_(machine.memory(), kernel.table()),
-      dispatcher_(points_, kernel, trap_context_, vcpus_) {
+      dispatcher_(kernel, trap_context_, vcpus_) {
   points_.set_dispatcher(&dispatcher_);
   for (LinuxContext* context : {&trap_context_, &sample_context_, &event_context_}) {
     context->follow_vcpus();
@@ -39,7 +39,7 @@ void BootSide::add_providers(Registry& registry) {
 }
 
 void BootSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) {
-  dispatcher_.seal(sink, clock);
+  dispatcher_.begin(sink, clock);
   if (stacks) {
     stack_tables_ = guest_linux::StackTables::load(kernel_.text(), kernel_);
     for (LinuxContext* context : {&trap_context_, &sample_context_, &event_context_}) {
@@ -77,7 +77,7 @@ void BootSide::disarm() {
 }
 
 void BootSide::on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) {
-  if (points_.armed_at(address)) fire(vcpu, address);
+  if (points_.has_point(address)) fire(vcpu, address);
   if (dispatcher_.is_open() && setter_) advance(vcpu, address);
 }
 

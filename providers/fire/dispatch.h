@@ -1,18 +1,23 @@
 // The dispatcher: leads a trap to every probe that stands there, in the order of enabling.
-// Bindings are collected while probes are enabled, then sealed into flat arrays that on_trap()
-// walks. Two gates keep the promise about when probes fire: nothing fires before open() or after
-// close(); such a trap is only answered, and the shim lets the guest go on.
+// Which those are is an epoch: a table (dispatch_table.h) that is made aside, takes the place of
+// the one before at once, and never changes. add() and remove() collect what the next one has
+// different, publish() makes it. Two more gates keep the promise about when probes fire: nothing
+// fires before open() or after close(). A trap that fires nothing is only answered, and the shim
+// lets the guest go on.
 // Does not: arm text, or decide where a probe may stand.
-// Fire context: on_trap() yes; everything else no.
+// Threads: firings on any, beside the others, which one thread at a time calls.
+// Fire context: on_trap() and on_stop() yes; everything else no.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "providers/context/linux_context.h"
 #include "providers/fire/binding.h"
+#include "providers/fire/dispatch_table.h"
+#include "providers/fire/epochs.h"
 #include "providers/fire/guest_clock.h"
 #include "providers/fire/probe_sink.h"
 #include "vmm/linux/kernel.h"
@@ -20,30 +25,31 @@
 
 namespace ringside::providers {
 
-/// Finds tracepoints by address. Fire context.
-class TracepointFinder {
- public:
-  virtual ~TracepointFinder() = default;
-  /// The armed tracepoint at `address`; empty when there is none or it is retired.
-  virtual std::optional<TracepointId> armed_at(GuestVirt address) const = 0;
-};
-
 /// Traps that fired nothing, by why.
 struct DispatchCounters {
   std::uint64_t closed = 0;       // before open() or after close()
-  std::uint64_t no_point = 0;     // no armed tracepoint there (a late trap)
+  std::uint64_t no_point = 0;     // no probe there (a late trap)
   std::uint64_t unknown_cpu = 0;  // the per-cpu base belongs to no CPU: the guest lies
 };
 
 class TrapDispatcher final : public vmm::TrapSink, public FireGate {
  public:
-  TrapDispatcher(const TracepointFinder& finder, const guest_linux::Kernel& kernel,
-                 LinuxContext& context, unsigned vcpus);
+  TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContext& context, unsigned vcpus);
 
-  /// Before seal().
-  void add(TracepointId point, const Binding& binding);
-  /// Makes the arrays and says where firings go and what time they get. Once, before open().
-  void seal(ProbeSink& sink, GuestClock& clock);
+  /// From the next epoch on, traps at `at` lead to this binding, too.
+  void add(GuestVirt at, const Binding& binding) { next_.added.push_back({at, binding}); }
+  /// From the next epoch on, these probes fire nowhere. Returns an address for each binding that
+  /// they have now.
+  std::vector<GuestVirt> remove(std::span<const dif::ProbeId> probes);
+  /// From the next epoch on, of those that are bound now nothing fires at `at`.
+  void forget(GuestVirt at) { next_.lost.push_back(at); }
+  /// The next epoch is to be as this one is; returns an address for each binding that was added.
+  std::vector<GuestVirt> abandon();
+  /// The next epoch begins. When it returns, no firing of the one before is under way; so not in
+  /// fire context.
+  void publish();
+  /// Says where firings go and what time they get, and publishes. Once, before open().
+  void begin(ProbeSink& sink, GuestClock& clock);
 
   void open() override { open_.store(true, std::memory_order_release); }
   void close() override { open_.store(false, std::memory_order_release); }
@@ -57,38 +63,23 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   const DispatchCounters& counters() const { return counters_; }
 
  private:
-  /// Bindings of one tracepoint: [first, first + count), and, for the path that all system calls
-  /// share, a table by number (they fire after the others).
-  struct Place {
-    std::uint32_t first = 0;
-    std::uint32_t count = 0;
-    std::int32_t by_number = -1;
-  };
-  struct NumberTable {
-    std::uint8_t regs_register = 0;
-    std::array<dif::ProbeId, kSyscallNumbers> probes = {};  // id 0: none
-  };
-  struct Collected {
-    TracepointId point;
-    Binding binding;
-  };
-  std::optional<TracepointId> point_of(const vmm::Trap& trap);
-  void serve(TracepointId point, const vmm::Trap& trap, std::uint32_t cpu);
-  void place_number(Place& place, const Binding& binding);
-  void fire(const Binding& binding, const dif::FireRecord& record);
-  void fire_by_number(const NumberTable& table, const dif::FireRecord& record);
+  using Place = DispatchTable::Place;
 
-  const TracepointFinder& finder_;
+  const Place* place_of(const DispatchTable& table, const vmm::Trap& trap);
+  void serve(const DispatchTable& table, const Place& place, const vmm::Trap& trap,
+             std::uint32_t cpu);
+  void fire(const Binding& binding, const dif::FireRecord& record);
+  void fire_by_number(const DispatchTable& table, const Place& place,
+                      const dif::FireRecord& record);
+
   const guest_linux::Kernel& kernel_;
   LinuxContext& context_;
   const unsigned vcpus_;
   ProbeSink* sink_ = nullptr;
   GuestClock* clock_ = nullptr;
   std::atomic<bool> open_ = false;
-  std::vector<Collected> collected_;
-  std::vector<Place> places_;  // by TracepointId
-  std::vector<Binding> bindings_;
-  std::vector<NumberTable> number_tables_;
+  Epochs<DispatchTable> tables_;
+  DispatchTable::Change next_;
   DispatchCounters counters_;
 };
 

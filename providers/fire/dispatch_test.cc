@@ -2,30 +2,21 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <thread>
+#include <vector>
 
 #include "providers/fake_guest.h"
 
 namespace ringside::providers {
 namespace {
 
-class FakeFinder final : public TracepointFinder {
- public:
-  std::optional<TracepointId> armed_at(GuestVirt address) const override {
-    const auto found = points.find(address.raw());
-    return found == points.end() ? std::nullopt : std::optional(found->second);
-  }
-  std::map<std::uint64_t, TracepointId> points;
-};
+constexpr GuestVirt kFirst{0x1000}, kSecond{0x2000};
 
 class Dispatch : public ::testing::Test {
  protected:
-  Dispatch() {
-    FakeKernel::write_task(memory_);
-    finder_.points = {{0x1000, {0}}, {0x2000, {1}}};
-  }
+  Dispatch() { FakeKernel::write_task(memory_); }
   void open() {
-    dispatcher_.seal(sink_, clock_);
+    dispatcher_.begin(sink_, clock_);
     dispatcher_.open();
   }
   vmm::Trap trap(std::uint64_t address, std::uint64_t percpu = kPercpu0) {
@@ -47,18 +38,17 @@ class Dispatch : public ::testing::Test {
 
   FakeMemory memory_;
   FakeKernel kernel_;
-  FakeFinder finder_;
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
-  TrapDispatcher dispatcher_{finder_, kernel_, context_, 2};
+  TrapDispatcher dispatcher_{kernel_, context_, 2};
   std::uint64_t tsc_ = 0;
 };
 
 TEST_F(Dispatch, ProbesAtOnePlaceFireInTheOrderOfEnabling) {
-  dispatcher_.add({0}, entry(20));
-  dispatcher_.add({1}, entry(30));
-  dispatcher_.add({0}, entry(10));
+  dispatcher_.add(kFirst, entry(20));
+  dispatcher_.add(kSecond, entry(30));
+  dispatcher_.add(kFirst, entry(10));
   open();
 
   dispatcher_.on_trap(trap(0x1000));
@@ -70,8 +60,8 @@ TEST_F(Dispatch, ProbesAtOnePlaceFireInTheOrderOfEnabling) {
 }
 
 TEST_F(Dispatch, NothingFiresBeforeOpenOrAfterClose) {
-  dispatcher_.add({0}, entry(10));
-  dispatcher_.seal(sink_, clock_);
+  dispatcher_.add(kFirst, entry(10));
+  dispatcher_.begin(sink_, clock_);
 
   dispatcher_.on_trap(trap(0x1000));
   dispatcher_.open();
@@ -83,8 +73,8 @@ TEST_F(Dispatch, NothingFiresBeforeOpenOrAfterClose) {
   EXPECT_EQ(dispatcher_.counters().closed, 2u);
 }
 
-TEST_F(Dispatch, ATrapAtARetiredPlaceOnlyCounts) {
-  dispatcher_.add({0}, entry(10));
+TEST_F(Dispatch, ATrapWhereNoProbeStandsOnlyCounts) {
+  dispatcher_.add(kFirst, entry(10));
   open();
 
   dispatcher_.on_trap(trap(0x3000));
@@ -93,17 +83,64 @@ TEST_F(Dispatch, ATrapAtARetiredPlaceOnlyCounts) {
   EXPECT_EQ(dispatcher_.counters().no_point, 1u);
 }
 
-TEST_F(Dispatch, APlaceWithoutBindingsFiresNothing) {
-  dispatcher_.add({0}, entry(10));
+TEST_F(Dispatch, WhatIsAddedFiresFromTheNextEpochOnAfterTheOthers) {
+  dispatcher_.add(kFirst, entry(10));
   open();
-
+  dispatcher_.add(kFirst, entry(5));
+  dispatcher_.add(kSecond, entry(20));
+  dispatcher_.on_trap(trap(0x1000));
   dispatcher_.on_trap(trap(0x2000));
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10})) << "not before";
+
+  dispatcher_.publish();
+  dispatcher_.on_trap(trap(0x1000));
+  dispatcher_.on_trap(trap(0x2000));
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10, 10, 5, 20}));
+}
+
+TEST_F(Dispatch, WhatIsRemovedFiresNoMoreAndTheOthersDo) {
+  dispatcher_.add(kFirst, entry(10));
+  dispatcher_.add(kFirst, entry(20));
+  dispatcher_.add(kSecond, entry(20));
+  open();
+  const std::vector removed{dif::ProbeId{20}};
+
+  EXPECT_EQ(dispatcher_.remove(removed), (std::vector{kFirst, kSecond}));
+  dispatcher_.publish();
+  dispatcher_.on_trap(trap(0x1000));
+  dispatcher_.on_trap(trap(0x2000));
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10}));
+  EXPECT_EQ(dispatcher_.counters().no_point, 1u);
+  EXPECT_TRUE(dispatcher_.remove(removed).empty());
+}
+
+TEST_F(Dispatch, WhatIsAbandonedNeverFires) {
+  open();
+  dispatcher_.add(kFirst, entry(10));
+
+  EXPECT_EQ(dispatcher_.abandon(), std::vector{kFirst});
+  dispatcher_.publish();
+  dispatcher_.on_trap(trap(0x1000));
 
   EXPECT_TRUE(sink_.firings.empty());
 }
 
+TEST_F(Dispatch, APlaceThatIsForgottenFiresOnlyWhatIsAddedThen) {
+  dispatcher_.add(kFirst, entry(10));
+  open();
+
+  dispatcher_.forget(kFirst);
+  dispatcher_.add(kFirst, entry(20));
+  dispatcher_.publish();
+  dispatcher_.on_trap(trap(0x1000));
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{20}));
+}
+
 TEST_F(Dispatch, AnUnknownPerCpuBaseFiresNothing) {
-  dispatcher_.add({0}, entry(10));
+  dispatcher_.add(kFirst, entry(10));
   open();
 
   dispatcher_.on_trap(trap(0x1000, 0x77000));
@@ -113,7 +150,7 @@ TEST_F(Dispatch, AnUnknownPerCpuBaseFiresNothing) {
 }
 
 TEST_F(Dispatch, TheCpuIsTheOneWhosePerCpuBaseTheGuestHas) {
-  dispatcher_.add({0}, entry(10));
+  dispatcher_.add(kFirst, entry(10));
   open();
 
   dispatcher_.on_trap(trap(0x1000, kPercpu1));
@@ -129,7 +166,7 @@ TEST_F(Dispatch, AConditionalJumpFiresOnlyWhenItIsTaken) {
   leave.kind = BindingKind::FunctionReturn;
   leave.condition = kEqual;
   leave.offset = 0x42;
-  dispatcher_.add({0}, leave);
+  dispatcher_.add(kFirst, leave);
   open();
 
   vmm::Trap taken = trap(0x1000), passed = trap(0x1000);
@@ -151,8 +188,8 @@ TEST_F(Dispatch, ASharedReturnFiresForTheNumberInPtRegs) {
   Binding write = read;
   write.probe = {51};
   write.number = 1;
-  dispatcher_.add({0}, read);
-  dispatcher_.add({0}, write);
+  dispatcher_.add(kFirst, read);
+  dispatcher_.add(kFirst, write);
   open();
   const auto returns = [&](std::uint64_t number) {
     vmm::Trap at_store = trap(0x1000);
@@ -170,12 +207,37 @@ TEST_F(Dispatch, ASharedReturnFiresForTheNumberInPtRegs) {
   EXPECT_EQ(sink_.firings[0].arg1, 55u);
 }
 
+TEST_F(Dispatch, OneOfTheSharedReturnsGoesAndTheOthersStay) {
+  Binding read = entry(50);
+  read.kind = BindingKind::SyscallReturn;
+  read.number = 0;
+  read.regs_register = 3;
+  Binding write = read;
+  write.probe = {51};
+  write.number = 1;
+  dispatcher_.add(kFirst, read);
+  dispatcher_.add(kFirst, write);
+  open();
+  const std::vector removed{dif::ProbeId{50}};
+
+  EXPECT_EQ(dispatcher_.remove(removed), std::vector{kFirst});
+  dispatcher_.publish();
+  vmm::Trap at_store = trap(0x1000);
+  at_store.registers.rbx = kKernelBase + kRegs;
+  for (const std::uint64_t number : {0, 1}) {
+    memory_.put64(kRegs + 120, number);
+    dispatcher_.on_trap(at_store);
+  }
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{51}));
+}
+
 TEST_F(Dispatch, ASharedReturnWithAWildPointerFiresNothing) {
   Binding read = entry(50);
   read.kind = BindingKind::SyscallReturn;
   read.number = 0;
   read.regs_register = 3;
-  dispatcher_.add({0}, read);
+  dispatcher_.add(kFirst, read);
   open();
   vmm::Trap wild = trap(0x1000);
   wild.registers.rbx = UINT64_MAX - 4;

@@ -23,11 +23,6 @@ using namespace dif::testing;
 constexpr GuestVirt kPlace{0xffff'ffff'8100'0000};
 constexpr dif::ProbeId kTrap{7}, kPort{8};
 
-class OnePoint final : public TracepointFinder {
- public:
-  std::optional<TracepointId> armed_at(GuestVirt) const override { return TracepointId{0}; }
-};
-
 class EngineSink final : public ProbeSink {
  public:
   explicit EngineSink(dif::Engine& engine) : engine_(engine) {}
@@ -53,8 +48,8 @@ struct Setup {
     FakeKernel::write_task(memory);
     (void)shim.add_entry(kPlace, *shim.allocate_slot(8));
     for (const dif::ProbeId probe : {kTrap, kPort}) engine.enable(0, probe, {"p", "", "", "n"});
-    dispatcher.add({0}, Binding{kTrap});
-    dispatcher.seal(sink, clock);
+    dispatcher.add(kPlace, Binding{kTrap});
+    dispatcher.begin(sink, clock);
     dispatcher.open();
     events.lead(vmm::VcpuEvent::Kind::PortOut, std::nullopt, kPort);
     events.seal(sink, clock);
@@ -74,12 +69,11 @@ struct Setup {
   vmm::SpinShim shim{bytes(), GuestPhys(0), GuestVirt(0xffff'ffff'9f00'0000), 1, {}};
   FakeMemory memory;
   FakeKernel kernel;
-  OnePoint finder;
   dif::Engine engine{*dif::verify_program(just_count()), {}, 2};
   EngineSink sink{engine};
   GuestClock clock{TickRate(1'000'000'000)};
   LinuxContext context{memory.memory(), kernel, find_pt_regs(kernel.types())};
-  TrapDispatcher dispatcher{finder, kernel, context, 2};
+  TrapDispatcher dispatcher{kernel, context, 2};
   VcpuContext event_context{memory.memory(), 2, std::nullopt};
   VmDispatcher events{event_context, 2};
   vmm::FakeVcpuExits exits;

@@ -23,11 +23,6 @@ namespace {
 constexpr GuestVirt kPlace{0xffff'ffff'8100'0000};
 constexpr std::uint32_t kProbe = 100;
 
-class OnePoint final : public TracepointFinder {
- public:
-  std::optional<TracepointId> armed_at(GuestVirt) const override { return TracepointId{0}; }
-};
-
 class Breakpoints final : public BreakpointSink {
  public:
   void on_breakpoint(vmm::StoppedVcpu&, GuestVirt address) override { seen.push_back(address); }
@@ -51,8 +46,8 @@ class Exits : public ::testing::Test {
         shim_(bytes(), GuestPhys(0), GuestVirt(0xffff'ffff'9f00'0000), 2, {}) {
     FakeKernel::write_task(memory_);
     EXPECT_TRUE(shim_.add_entry(kPlace, *shim_.allocate_slot(8)));
-    dispatcher_.add({0}, Binding{{kProbe}});
-    dispatcher_.seal(sink_, clock_);
+    dispatcher_.add(kPlace, Binding{{kProbe}});
+    dispatcher_.begin(sink_, clock_);
     dispatcher_.open();
     channel_.set_traps(&shim_, &dispatcher_);
   }
@@ -81,11 +76,10 @@ class Exits : public ::testing::Test {
   FakeMemory memory_;
   FakeKernel kernel_;
   FakeMachine machine_{memory_};
-  OnePoint finder_;
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
-  TrapDispatcher dispatcher_{finder_, kernel_, context_, kVcpus};
+  TrapDispatcher dispatcher_{kernel_, context_, kVcpus};
   vmm::FakeVcpuExits exits_;
   FireLock lock_;
   ExitChannel channel_{exits_, lock_};

@@ -58,11 +58,6 @@ class FakeShim final : public vmm::Shim {
   std::atomic<std::uint32_t> doorbell = 0, answered = UINT32_MAX;
 };
 
-class OnePoint final : public TracepointFinder {
- public:
-  std::optional<TracepointId> armed_at(GuestVirt) const override { return TracepointId{0}; }
-};
-
 /// Waits for what the fire thread does; a broken loop fails the test instead of hanging it.
 bool eventually(const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
@@ -77,8 +72,8 @@ class Loop : public ::testing::Test {
  protected:
   Loop() {
     FakeKernel::write_task(memory_);
-    dispatcher_.add({0}, Binding{{kEntry}});
-    dispatcher_.seal(sink_, clock_);
+    dispatcher_.add(GuestVirt(0x1000), Binding{{kEntry}});
+    dispatcher_.begin(sink_, clock_);
     parts_.lock = &lock_;
     parts_.sink = &sink_;
     parts_.clock = &clock_;
@@ -103,11 +98,10 @@ class Loop : public ::testing::Test {
   FakeKernel kernel_;
   FakeMachine machine_{memory_};
   FakeShim shim_;
-  OnePoint finder_;
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
-  TrapDispatcher dispatcher_{finder_, kernel_, context_, 2};
+  TrapDispatcher dispatcher_{kernel_, context_, 2};
   LinuxContext sample_linux_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
   VcpuContext sample_context_{memory_.memory(), 2, LinuxInside{kernel_, sample_linux_}};
   VcpuSampler sampler_{machine_, sample_context_};

@@ -21,14 +21,6 @@ constexpr dif::ProbeId kProbe{7}, kReturn{8};
 constexpr GuestVirt kPlace{0xffff'ffff'8100'0000}, kShared{0xffff'ffff'8100'1000};
 constexpr std::uint8_t kRbx = 3;
 
-class Finder final : public TracepointFinder {
- public:
-  std::optional<TracepointId> armed_at(GuestVirt address) const override {
-    if (address == kPlace) return TracepointId{0};
-    return address == kShared ? std::optional(TracepointId{1}) : std::nullopt;
-  }
-};
-
 class EngineSink final : public ProbeSink {
  public:
   explicit EngineSink(dif::Engine& engine) : engine_(engine) {}
@@ -67,13 +59,13 @@ class FirePath : public ::testing::Test {
       engine_.enable(0, probe, {"fbt", "vmlinux", "vfs_read", "entry"});
     }
     engine_.enable(1, kProbe, {"fbt", "vmlinux", "vfs_read", "entry"});
-    dispatcher_.add({0}, Binding{kProbe});
+    dispatcher_.add(kPlace, Binding{kProbe});
     Binding shared{kReturn};
     shared.kind = BindingKind::SyscallReturn;
     shared.number = 1;
     shared.regs_register = kRbx;
-    dispatcher_.add({1}, shared);
-    dispatcher_.seal(sink_, clock_);
+    dispatcher_.add(kShared, shared);
+    dispatcher_.begin(sink_, clock_);
     dispatcher_.open();
     trap_.address = kPlace;
     trap_.percpu_base = kernel_address(kPercpu1);
@@ -84,12 +76,11 @@ class FirePath : public ::testing::Test {
 
   FakeMemory memory_;
   FakeKernel kernel_;
-  Finder finder_;
   dif::Engine engine_;
   EngineSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
-  TrapDispatcher dispatcher_{finder_, kernel_, context_, 2};
+  TrapDispatcher dispatcher_{kernel_, context_, 2};
   vmm::Trap trap_;
 };
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <mutex>
 #include <string_view>
 
 #include "disasm/decoder.h"
@@ -26,17 +27,20 @@ using disasm::kLongestInstruction;
 enum class Stage : std::uint8_t {
   Prepared,  // slot and table entry are there, the text is untouched
   Armed,
-  Retired,  // our byte is gone again; a trap that began before is still known
+  Retired,  // our byte is gone again; the shim still knows a trap that began before
+  Parked,   // no such trap is left, and an int3 there is none of ours
   Dropped,  // the guest changed the byte under us
 };
 
 struct Point {
-  explicit Point(const ProbeSite& at) : site(at) {}
+  Point(const ProbeSite& at, GuestVirt code) : site(at), slot(code) {}
   GuestVirt address() const { return site.address(); }
   std::byte original() const { return site.instruction().front(); }
 
   ProbeSite site;
-  std::atomic<Stage> stage = Stage::Prepared;  // read by the fire thread
+  GuestVirt slot;
+  std::uint32_t users = 0;
+  std::atomic<Stage> stage = Stage::Prepared;  // changed by the fire thread, too
 };
 
 tl::unexpected<Error> refuse(GuestVirt address, std::string_view why) {
@@ -50,14 +54,17 @@ struct TracepointTable::State final : OriginalText::Ours {
   State(vmm::Machine& of, vmm::Shim& with, Kernel& knows)
       : shim(with),
         live(of.memory(), knows.table()),
+        watched(of.memory(), knows.table()),
         text(live, *this, knows),
         examiner(text, knows) {}
 
   vmm::Shim& shim;
+  std::mutex lock;  // of what drop_changed() looks at: points, by_address, changed, watched
   std::vector<TracepointTable::Slot> slots;
   std::deque<Point> points;  // by TracepointId; one function's follow each other as a rule
   AddressIndex index;
   vmm::PageTableReader live;
+  vmm::PageTableReader watched;
   OriginalText text;
   SiteExaminer examiner;
   std::vector<std::uint32_t> by_address;  // armed points, in the order of their addresses
@@ -72,7 +79,7 @@ struct TracepointTable::State final : OriginalText::Ours {
   }
   std::optional<std::byte> live_byte(GuestVirt at) const {
     std::byte byte;
-    if (!live.read(at, std::span(&byte, 1))) return std::nullopt;
+    if (!watched.read(at, std::span(&byte, 1))) return std::nullopt;
     return byte;
   }
   bool is_unchanged(const ProbeSite& site) const {
@@ -88,6 +95,12 @@ struct TracepointTable::State final : OriginalText::Ours {
     shim.remove_entry(point.address());
     gone.push_back(point.address());
   }
+  Result<GuestVirt> make_slot(const ProbeSite& site);
+  Result<void> revive(Point& point, const ProbeSite& site);
+  std::vector<std::uint32_t> choose_to_arm(std::vector<vmm::CodeWrite>& writes);
+  void drop_changed(std::vector<GuestVirt>& gone);
+  template <class Wanted>
+  Result<void> restore(vmm::PausedMachine& machine, const Wanted& wanted);
 };
 
 TracepointTable::TracepointTable(vmm::Machine& machine, vmm::Shim& shim, Kernel& kernel)
@@ -104,30 +117,67 @@ Result<ProbeSite> TracepointTable::examine(GuestVirt address, SitePolicy policy)
   return state_->examiner.examine(address, policy);
 }
 
-Result<TracepointId> TracepointTable::add(const ProbeSite& site) {
-  State& s = *state_;
+Result<GuestVirt> TracepointTable::State::make_slot(const ProbeSite& site) {
   const GuestVirt address = site.address();
-  if (const auto id = s.index.find(address)) {
-    if (s.points[*id].stage == Stage::Dropped) return refuse(address, "the guest changed its text");
-    return TracepointId{*id};
-  }
   std::vector<std::byte> code;
-  if (s.farewell == address) code = s.shim.farewell(address);
-  const GuestVirt slot = TRY(s.shim.allocate_slot(code.size() + site.displaced_size()));
-  if (!code.empty()) code = s.shim.farewell(slot);
+  if (farewell == address) code = shim.farewell(address);
+  const GuestVirt slot = TRY(shim.allocate_slot(code.size() + site.displaced_size()));
+  if (!code.empty()) code = shim.farewell(slot);
   const GuestVirt begin(slot.raw() + code.size());
   const auto moved = disasm::relocate(site.instruction(), address, begin);
   if (!moved) return refuse(address, moved.error().message);
   CHECK(moved->size() == site.displaced_size());
   code.insert(code.end(), moved->begin(), moved->end());
-  TRY(s.shim.write_slot(slot, code));
+  TRY(shim.write_slot(slot, code));
+  slots.push_back({begin, static_cast<std::uint32_t>(moved->size()), address,
+                   static_cast<std::uint8_t>(site.instruction().size())});
+  return slot;
+}
+
+/// A point that the shim has forgotten. A slot is good for the instruction that it was made of, so
+/// where that is another one now, there is a new slot: a task may still be inside the old one.
+Result<void> TracepointTable::State::revive(Point& point, const ProbeSite& site) {
+  const bool same = std::ranges::equal(point.site.instruction(), site.instruction());
+  const GuestVirt slot = same ? point.slot : TRY(make_slot(site));
+  TRY(shim.add_entry(site.address(), slot));
+  point.site = site;
+  point.slot = slot;
+  point.users = 0;
+  point.stage = Stage::Prepared;
+  return {};
+}
+
+Result<TracepointId> TracepointTable::add(const ProbeSite& site) {
+  State& s = *state_;
+  const GuestVirt address = site.address();
+  const std::lock_guard lock(s.lock);
+  if (const auto id = s.index.find(address)) {
+    Point& point = s.points[*id];
+    if (point.stage == Stage::Dropped || point.stage == Stage::Parked) {
+      TRY(s.revive(point, site));
+    } else if (!std::ranges::equal(point.site.instruction(), site.instruction())) {
+      return refuse(address, "the guest changed its text");
+    }
+    ++point.users;
+    return TracepointId{*id};
+  }
+  const GuestVirt slot = TRY(s.make_slot(site));
   TRY(s.shim.add_entry(address, slot));
   const auto id = static_cast<std::uint32_t>(s.points.size());
-  s.points.emplace_back(site);
-  s.slots.push_back({begin, static_cast<std::uint32_t>(moved->size()), address,
-                     static_cast<std::uint8_t>(site.instruction().size())});
+  s.points.emplace_back(site, slot).users = 1;
   s.index.insert(address, id);
   return TracepointId{id};
+}
+
+void TracepointTable::release(GuestVirt address) {
+  State& s = *state_;
+  const auto id = s.index.find(address);
+  if (id && s.points[*id].users > 0) --s.points[*id].users;
+}
+
+bool TracepointTable::is_dropped(GuestVirt address) const {
+  const auto id = state_->index.find(address);
+  return id && state_->points[*id].stage == Stage::Dropped;
 }
 
 void TracepointTable::set_farewell(GuestVirt address) {
@@ -143,38 +193,47 @@ std::span<const TracepointTable::Slot> TracepointTable::slots() const {
   return state_->slots;
 }
 
-Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
-  State& s = *state_;
-  TRY(s.shim.check_mapped(machine));
-  s.live.forget();
-  s.text.look_again();
-  TRY(s.text.trouble());
-  std::vector<vmm::CodeWrite> writes;
+/// Those that are used and not armed, less those that cannot be, which are dropped.
+std::vector<std::uint32_t> TracepointTable::State::choose_to_arm(
+    std::vector<vmm::CodeWrite>& writes) {
   std::vector<std::uint32_t> arming;
-  ExaminedText text;  // of the point before: one look serves all points of a function
+  ExaminedText function;  // of the point before: one look serves all points of a function
   bool unchanged = false;
-  for (std::uint32_t id = 0; id < s.points.size(); ++id) {
-    Point& point = s.points[id];
+  for (std::uint32_t id = 0; id < points.size(); ++id) {
+    Point& point = points[id];
     const Stage stage = point.stage;
-    if (stage != Stage::Prepared && stage != Stage::Retired) continue;
-    if (point.site.text() != text) {
-      text = point.site.text();
-      unchanged = s.examiner.is_unchanged(text);
+    if (point.users == 0 || (stage != Stage::Prepared && stage != Stage::Retired)) continue;
+    if (point.site.text() != function) {
+      function = point.site.text();
+      unchanged = examiner.is_unchanged(function);
     }
-    if (!unchanged || !s.is_unchanged(point.site) ||
-        s.text.has_kprobe(point.address(), point.site.instruction().size())) {
-      s.drop(point, s.changed);
+    if (!unchanged || !is_unchanged(point.site) ||
+        text.has_kprobe(point.address(), point.site.instruction().size())) {
+      drop(point, changed);
       continue;
     }
     writes.push_back({point.address(), std::to_integer<std::uint8_t>(kInt3)});
     arming.push_back(id);
   }
+  return arming;
+}
+
+Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
+  State& s = *state_;
+  const std::lock_guard lock(s.lock);
+  TRY(s.shim.check_mapped(machine));
+  look_again();
+  TRY(s.text.trouble());
+  std::vector<vmm::CodeWrite> writes;
+  std::vector<std::uint32_t> arming = s.choose_to_arm(writes);
   for (const std::uint32_t id : arming) s.points[id].stage = Stage::Armed;
+  const auto address_of = [&s](std::uint32_t id) { return s.points[id].address(); };
+  std::ranges::sort(arming, {}, address_of);
+  const auto before = static_cast<std::ptrdiff_t>(s.by_address.size());
   s.by_address.insert(s.by_address.end(), arming.begin(), arming.end());
-  std::sort(s.by_address.begin(), s.by_address.end(), [&s](std::uint32_t a, std::uint32_t b) {
-    return s.points[a].address() < s.points[b].address();
-  });
+  std::ranges::inplace_merge(s.by_address, s.by_address.begin() + before, {}, address_of);
   TRY(machine.write_code(writes));
+  s.watched.forget();
   for (const std::uint32_t id : arming) {
     if (s.live_byte(s.points[id].address()) == kInt3) continue;
     return fail(ErrorCode::MachineGone,
@@ -199,59 +258,85 @@ std::uint64_t TracepointTable::generation() const {
   return state_->generation;
 }
 
-Result<void> TracepointTable::disarm(vmm::PausedMachine& machine) {
-  State& s = *state_;
-  TRY(s.shim.check_mapped(machine));
-  const auto gone = drop_changed();
-  s.changed.insert(s.changed.end(), gone.begin(), gone.end());
+/// Restores the armed ones for which wanted(point).
+template <class Wanted>
+Result<void> TracepointTable::State::restore(vmm::PausedMachine& machine, const Wanted& wanted) {
+  TRY(shim.check_mapped(machine));
+  drop_changed(changed);
   std::vector<vmm::CodeWrite> writes;
-  writes.reserve(s.by_address.size());
-  for (const std::uint32_t id : s.by_address) {
-    const Point& point = s.points[id];
+  for (const std::uint32_t id : by_address) {
+    const Point& point = points[id];
+    if (!wanted(point)) continue;
     writes.push_back({point.address(), std::to_integer<std::uint8_t>(point.original())});
   }
-  auto written = machine.write_code(writes);
+  auto written = writes.empty() ? Result<void>() : machine.write_code(writes);
   // By what lies there, not by the machine's word: the shim has to stay for any byte that is left.
-  std::erase_if(s.by_address, [&](std::uint32_t id) {
-    Point& point = s.points[id];
-    const bool restored = s.live_byte(point.address()) != kInt3;
+  std::size_t left = 0;
+  std::erase_if(by_address, [&](std::uint32_t id) {
+    Point& point = points[id];
+    if (!wanted(point)) return false;
+    const bool restored = live_byte(point.address()) != kInt3;
     if (restored) point.stage = Stage::Retired;
+    left += restored ? 0 : 1;
     return restored;
   });
-  if (written && any_armed()) {
+  if (written && left != 0) {
     return fail(ErrorCode::MachineGone,
                 fmt::format("the machine says that it restored the guest's code, but {} "
                             "breakpoints are still there; the shim stays for them",
-                            s.by_address.size()));
+                            left));
   }
   return written;
 }
 
-bool TracepointTable::any_armed() const {
-  return !state_->by_address.empty();
+Result<void> TracepointTable::disarm(vmm::PausedMachine& machine) {
+  const std::lock_guard lock(state_->lock);
+  return state_->restore(machine, [](const Point&) { return true; });
 }
 
-std::optional<TracepointId> TracepointTable::find(GuestVirt address) const {
-  const auto id = state_->index.find(address);
-  if (!id || state_->points[*id].stage == Stage::Prepared) return std::nullopt;
-  return TracepointId{*id};
+Result<void> TracepointTable::disarm_unused(vmm::PausedMachine& machine) {
+  const std::lock_guard lock(state_->lock);
+  return state_->restore(machine, [](const Point& point) { return point.users == 0; });
+}
+
+void TracepointTable::park_unused() {
+  State& s = *state_;
+  const std::lock_guard lock(s.lock);
+  for (Point& point : s.points) {
+    if (point.users != 0 || (point.stage != Stage::Retired && point.stage != Stage::Prepared)) {
+      continue;
+    }
+    s.shim.remove_entry(point.address());
+    point.stage = Stage::Parked;
+  }
+}
+
+bool TracepointTable::any_armed() const {
+  const std::lock_guard lock(state_->lock);
+  return !state_->by_address.empty();
 }
 
 bool TracepointTable::is_armed(TracepointId id) const {
   return id.value < state_->points.size() && state_->points[id.value].stage == Stage::Armed;
 }
 
-std::vector<GuestVirt> TracepointTable::drop_changed() {
-  State& s = *state_;
-  s.live.forget();
-  std::vector<GuestVirt> gone = std::exchange(s.changed, {});
+void TracepointTable::State::drop_changed(std::vector<GuestVirt>& gone) {
+  watched.forget();
   // In the order of addresses, so that the reader's kept translations serve whole pages.
-  std::erase_if(s.by_address, [&](std::uint32_t id) {
-    Point& point = s.points[id];
-    if (s.live_byte(point.address()) == kInt3) return false;
-    s.drop(point, gone);
+  std::erase_if(by_address, [&](std::uint32_t id) {
+    Point& point = points[id];
+    if (live_byte(point.address()) == kInt3) return false;
+    drop(point, gone);
     return true;
   });
+}
+
+std::vector<GuestVirt> TracepointTable::drop_changed() {
+  State& s = *state_;
+  const std::unique_lock lock(s.lock, std::try_to_lock);
+  if (!lock) return {};  // who changes them now looks, too
+  std::vector<GuestVirt> gone = std::exchange(s.changed, {});
+  s.drop_changed(gone);
   return gone;
 }
 

@@ -2,8 +2,8 @@
 // displaced instruction runs in. Used by every provider that stands on an instruction; several
 // probes at one address share a tracepoint.
 // Writes: one byte of live text per tracepoint, int3, and the same byte back; nothing else.
-// Threads: add() and arm() only while nobody polls the shim; drop_changed() and disarm() also
-// beside a fire thread. Fire context: find() and is_armed() yes; everything else no.
+// Threads: one at a time, but for drop_changed(), which may come beside all others.
+// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,15 @@ class TracepointTable {
   /// Another number than before: sites that were examined before may have a kprobe by now.
   std::uint64_t generation() const;
 
-  /// Makes the tracepoint: displaces the instruction, writes its slot and table entry. Nothing of
-  /// the guest's text changes yet. The same address gives the same id.
+  /// Makes the tracepoint, or gives it one more user: displaces the instruction, writes its slot
+  /// and table entry. Nothing of the guest's text changes yet. The same address gives the same id.
+  /// Where the guest had changed its text (is_dropped), the site makes a new beginning, and users
+  /// of before do not count any more.
   Result<TracepointId> add(const ProbeSite& site);
+  /// One user less. Without users it is not armed again, and disarm_unused() restores it.
+  void release(GuestVirt address);
+  /// Whether there is a tracepoint at `address` that the guest has changed its text under.
+  bool is_dropped(GuestVirt address) const;
   /// A tracepoint at `address` also tells the shim, before its instruction runs and whoever
   /// listens, that the guest leaves its kernel there (Shim::farewell). Before it is examined.
   void set_farewell(GuestVirt address);
@@ -61,15 +67,20 @@ class TracepointTable {
   /// of a change, and what it has read of it before would miss our int3s: let it go on for a
   /// moment.
   bool is_text_changing(vmm::PausedMachine& machine) const;
-  /// Writes int3 over every tracepoint that is not armed, in this one pause, and looks whether it
-  /// is there then; not while is_text_changing(). Those whose function is not what it was, or where
-  /// a kprobe of the guest has come to stand, are dropped: drop_changed() returns them. When it
-  /// fails, some may have been written: disarm() restores those.
+  /// Writes int3 over every tracepoint that is used and not armed, in this one pause, and looks
+  /// whether it is there then; not while is_text_changing(). Those whose function is not what it
+  /// was, or where a kprobe of the guest has come to stand, are dropped: drop_changed() returns
+  /// them. When it fails, some may have been written: disarm() restores those.
   Result<void> arm(vmm::PausedMachine& machine);
   /// Restores every armed byte that still is ours. After it, a late trap resumes without firing.
   /// What could not be restored stays armed; all of it where the guest runs another kernel now
   /// (Shim::check_mapped).
   Result<void> disarm(vmm::PausedMachine& machine);
+  /// The same for those without users; the others stay as they are.
+  Result<void> disarm_unused(vmm::PausedMachine& machine);
+  /// Takes those without users that are not armed out of the shim's table, so that an int3 there is
+  /// the guest's own again. Once every trap that began before they were restored has its answer.
+  void park_unused();
   /// Whether an int3 of ours may stand in the text: then the guest cannot do without the shim.
   bool any_armed() const;
 
@@ -77,13 +88,11 @@ class TracepointTable {
   /// to find sites must use it: an int3 in the way would put a sweep out of step.
   const GuestReader& original_text() const;
 
-  /// The tracepoint at `address` that is, or once was, armed. Fire context.
-  std::optional<TracepointId> find(GuestVirt address) const;
   bool is_armed(TracepointId id) const;
 
   /// Reads every armed byte again; those that the guest has changed (module unloaded, text
   /// patched) are dropped and returned, with those that arm() and disarm() found changed. At
-  /// switchrate.
+  /// switchrate, on any thread; beside one that changes the table it leaves that for the next time.
   std::vector<GuestVirt> drop_changed();
 
  private:

@@ -271,7 +271,7 @@ TEST_F(Tracepoints, PrepareTheSlotAndLeaveTheTextAlone) {
   ASSERT_EQ(slot.size(), 6u) << "push rbp, jmp rel32";
   EXPECT_EQ(slot[0], std::byte{0x55});
   EXPECT_EQ(slot[1], std::byte{0xe9});
-  EXPECT_FALSE(table_.find(at(0x005))) << "not armed yet";
+  EXPECT_FALSE(table_.is_armed(*id));
 }
 
 TEST_F(Tracepoints, ArmAllInOneWriteAndRestoreThemInOne) {
@@ -283,15 +283,13 @@ TEST_F(Tracepoints, ArmAllInOneWriteAndRestoreThemInOne) {
   EXPECT_EQ(machine_.write_calls, std::vector<std::size_t>{2});
   EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
   EXPECT_EQ(machine_.text(0x106), std::byte{0xcc});
-  EXPECT_EQ(table_.find(at(0x106)), *second);
   EXPECT_TRUE(table_.is_armed(*second));
-  EXPECT_FALSE(table_.find(at(0x006)));
 
   auto paused = pause();
   ASSERT_TRUE(table_.disarm(paused));
   EXPECT_EQ(machine_.text(0x005), std::byte{0x55});
   EXPECT_EQ(machine_.text(0x106), std::byte{0xc3});
-  EXPECT_EQ(table_.find(at(0x106)), *second) << "a late trap is still known";
+  EXPECT_TRUE(shim_.entries.contains(at(0x106))) << "for a late trap";
   EXPECT_FALSE(table_.is_armed(*second));
   EXPECT_EQ(machine_.write_calls, (std::vector<std::size_t>{2, 2}));
 }
@@ -470,7 +468,7 @@ TEST_F(Tracepoints, AreDroppedOnceWhenTheGuestChangesTheirText) {
   EXPECT_EQ(table_.drop_changed(), std::vector{at(5)});
   EXPECT_TRUE(table_.drop_changed().empty());
   EXPECT_FALSE(table_.is_armed(*id));
-  EXPECT_FALSE(add(at(5)));
+  EXPECT_TRUE(table_.is_dropped(at(5)));
 
   auto paused = pause();
   ASSERT_TRUE(table_.disarm(paused));
@@ -611,6 +609,95 @@ TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
   EXPECT_EQ(shim_.slots.at(shim_.entries.at(at(0x005))).size(), 6u) << "the others as ever";
 }
 
+TEST_F(Tracepoints, ComeAndGoOneByOneWhileTheOthersStay) {
+  const auto first = add(at(0x005));
+  ASSERT_TRUE(first);
+  arm();
+  const auto second = add(at(0x106));
+  ASSERT_TRUE(second);
+  const GuestVirt slot = shim_.entries.at(at(0x106));
+  for (unsigned n = 0; n < 3; ++n) {
+    arm();
+    EXPECT_TRUE(table_.is_armed(*first) && table_.is_armed(*second));
+
+    table_.release(at(0x106));
+    auto paused = pause();
+    ASSERT_TRUE(table_.disarm_unused(paused));
+
+    EXPECT_EQ(machine_.text(0x106), std::byte{0xc3});
+    EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
+    EXPECT_TRUE(shim_.entries.contains(at(0x106))) << "for a late trap";
+    table_.park_unused();
+    EXPECT_FALSE(shim_.entries.contains(at(0x106))) << "an int3 there is the guest's own";
+    EXPECT_TRUE(shim_.entries.contains(at(0x005)));
+
+    EXPECT_EQ(add(at(0x106)), *second);
+    EXPECT_EQ(shim_.entries.at(at(0x106)), slot) << "the same instruction, the same slot";
+  }
+  EXPECT_EQ(machine_.write_calls, std::vector<std::size_t>(1 + 2 * 3, 1)) << "only their own byte";
+}
+
+TEST_F(Tracepoints, StayAsLongAsTheyHaveAUser) {
+  const auto id = add(at(0x005));
+  ASSERT_TRUE(id && add(at(0x005)));
+  arm();
+  auto paused = pause();
+
+  table_.release(at(0x005));
+  ASSERT_TRUE(table_.disarm_unused(paused));
+  table_.park_unused();
+  EXPECT_TRUE(table_.is_armed(*id));
+  EXPECT_TRUE(shim_.entries.contains(at(0x005)));
+
+  table_.release(at(0x005));
+  ASSERT_TRUE(table_.disarm_unused(paused));
+  EXPECT_EQ(machine_.text(5), std::byte{0x55});
+  arm();
+  EXPECT_EQ(machine_.text(5), std::byte{0x55}) << "nobody wants it";
+}
+
+TEST_F(Tracepoints, BeginAnewWithASlotOfTheirOwnWhereTheGuestHasChangedTheText) {
+  const auto id = add(at(0x005));
+  ASSERT_TRUE(id);
+  arm();
+  const GuestVirt old = shim_.entries.at(at(0x005));
+  machine_.put(5, code({0x53}));  // push rbx
+  ASSERT_EQ(table_.drop_changed(), std::vector{at(5)});
+  table_.look_again();
+
+  ASSERT_EQ(add(at(0x005)), *id);
+  arm();
+
+  EXPECT_EQ(machine_.text(5), std::byte{0xcc});
+  const GuestVirt slot = shim_.entries.at(at(0x005));
+  EXPECT_NE(slot, old) << "a task may be inside that one";
+  EXPECT_EQ(shim_.slots.at(old)[0], std::byte{0x55});
+  EXPECT_EQ(shim_.slots.at(slot)[0], std::byte{0x53});
+  auto paused = pause();
+  table_.release(at(0x005));
+  ASSERT_TRUE(table_.disarm_unused(paused));
+  EXPECT_EQ(machine_.text(5), std::byte{0x53}) << "what the guest has made of it";
+}
+
+TEST_F(Tracepoints, AreRefusedWhereTheTextIsNotThatOfTheTracepointThatStands) {
+  ASSERT_TRUE(add(at(0x006)));
+  arm();
+  machine_.put(0x008, code({0x0d}));  // another operand behind our int3
+  table_.look_again();
+
+  EXPECT_FALSE(add(at(0x006)));
+}
+
+TEST_F(Tracepoints, OneThatWasNeverArmedIsParkedToo) {
+  ASSERT_TRUE(add(at(0x005)));
+  table_.release(at(0x005));
+
+  table_.park_unused();
+
+  EXPECT_FALSE(shim_.entries.contains(at(0x005)));
+  EXPECT_TRUE(machine_.write_calls.empty());
+}
+
 TEST_F(Tracepoints, ReportAFullShim) {
   shim_.full = true;
 
@@ -635,7 +722,7 @@ TEST_F(Tracepoints, ManyAreAllFoundAgain) {
   auto paused = pause();
   ASSERT_TRUE(table.arm(paused));
 
-  for (std::uint64_t i = 0; i < 0x8000; ++i) ASSERT_EQ(table.find(at(0x400 + i))->value, i);
+  for (std::uint64_t i = 0; i < 0x8000; ++i) ASSERT_EQ(add(at(0x400 + i), table)->value, i);
   EXPECT_TRUE(table.drop_changed().empty());
 }
 

@@ -1,0 +1,79 @@
+// Which probes fire at which address of the guest's text: one epoch of the dispatcher, which is
+// made aside and never changes.
+// Used by the dispatcher alone. Fire context: find(), bindings() and probe_of() yes; making one no.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "providers/fire/binding.h"
+#include "providers/tracepoint/address_index.h"
+
+namespace ringside::providers {
+
+class DispatchTable {
+ public:
+  /// A probe that fires at an address.
+  struct Lead {
+    GuestVirt at;
+    Binding binding;
+  };
+  /// What makes the next table of one: leads go before others come.
+  struct Change {
+    std::vector<GuestVirt> lost;        // all that fires at these addresses goes
+    std::vector<dif::ProbeId> removed;  // all leads of these probes go
+    std::vector<Lead> added;            // at one address they fire in this order, after the others
+  };
+  /// Bindings of one address: [first, first + count), and, for the path that all system calls
+  /// share, a table by number (they fire after the others).
+  struct Place {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+    std::int32_t by_number = -1;
+  };
+
+  DispatchTable() = default;
+  DispatchTable(const DispatchTable& before, const Change& change);
+
+  /// Null where nothing fires.
+  const Place* find(GuestVirt at) const {
+    const auto index = index_.find(at);
+    return index ? &places_[*index] : nullptr;
+  }
+  std::span<const Binding> bindings(const Place& place) const {
+    return std::span(bindings_).subspan(place.first, place.count);
+  }
+  /// What the bindings of a place by number have in common, which is all but probe and number.
+  const Binding& shared(const Place& place) const { return numbers(place).shared; }
+  /// The probe that fires for this system call there; empty when none does.
+  std::optional<dif::ProbeId> probe_of(const Place& place, std::uint64_t number) const {
+    if (number >= kSyscallNumbers) return std::nullopt;
+    const dif::ProbeId probe = numbers(place).probes[number];
+    return probe.value != 0 ? std::optional(probe) : std::nullopt;
+  }
+  /// The address of each lead of one of these probes, in no order.
+  std::vector<GuestVirt> places_of(std::span<const dif::ProbeId> probes) const;
+
+ private:
+  struct Numbers {
+    Binding shared;
+    std::array<dif::ProbeId, kSyscallNumbers> probes = {};  // id 0: none
+  };
+  const Numbers& numbers(const Place& place) const {
+    return numbers_[static_cast<std::size_t>(place.by_number)];
+  }
+  std::vector<Lead> leads() const;
+  void put(const Lead& lead);
+
+  AddressIndex index_;
+  std::vector<GuestVirt> addresses_;  // of places_
+  std::vector<Place> places_;
+  std::vector<Binding> bindings_;
+  std::vector<Numbers> numbers_;
+};
+
+}  // namespace ringside::providers
