@@ -33,7 +33,6 @@
 #include "cli/trace_loop.h"
 #include "dif/d/compile.h"
 #include "dif/d/resolve/system_types.h"
-#include "dif/d/syntax/print_tree.h"
 #include "dif/engine/engine.h"
 #include "dif/evaluate/variables.h"
 #include "dif/program/action_kind.h"
@@ -187,24 +186,23 @@ Result<void> Session::start_processes() {
 Result<void> Session::compile() {
   sources_ =
       TRY(Sources::load(line_.programs, line_.settings.preprocessor, line_.settings.error_tags));
-  sources_.apply_options(line_.settings);
   auto libraries = TRY(load_libraries(line_.settings, own_library_folder()));
   const std::int64_t target = guest_.target != 0 ? guest_.target : processes_.target();
   const d::CompileOptions options =
       compile_options(line_, sources_.label(0), target, std::move(libraries));
-  if (line_.settings.show_desugared) {
-    auto text = d::desugared(sources_.text(), options, *environment_);
-    if (!text) return fail(text.error().code, sources_.explain(text.error().message));
-    stdout_.write(*text);
-    stdout_.flush();
-  }
   const Clock::time_point began = Clock::now();
   d::add_system_types(environment_->types());
   const TypeId first_of_program = environment_->types().next_id();
-  auto program = d::compile(sources_.text(), options, *environment_);
-  if (!program) return fail(program.error().code, sources_.explain(program.error().message));
+  auto compiled = d::compile(sources_.text(), options, *environment_);
+  if (!compiled) {
+    return fail(ErrorCode::Compile, sources_.explain(compiled.error(), line_.settings.error_tags));
+  }
+  if (line_.settings.show_desugared) {
+    stdout_.write(compiled->desugared);
+    stdout_.flush();
+  }
   report_time("compiled", began);
-  program_ = std::move(*program);
+  program_ = std::move(compiled->program);
   return write_types(first_of_program);
 }
 
@@ -226,7 +224,7 @@ Result<void> Session::write_types(TypeId first) {
 Result<void> Session::load() {
   program_ = TRY(load_program(line_.dof_file));
   for (const auto& [name, value] : program_->options) {
-    auto done = apply_option(line_.settings, name, value, SettingPhase::Start);
+    auto done = apply_option(line_.settings, name, value, OptionSource::SavedProgram);
     if (!done) {
       return fail(done.error().code, fmt::format("{}: failed to set option '{}': {}",
                                                  line_.dof_file, name, done.error().message));
@@ -447,15 +445,14 @@ Result<int> Session::trace() {
     user_names_ = guest_linux::UserNames::create(guest_.machine->memory(), *guest_.kernel);
   }
   const EngineView view(*engine_, guest_, user_names_.get(), line_.machine.name());
-  auto output = Output::create(view, line_.settings, sink());
-  if (!output) return fail(output.error().code, sources_.explain(output.error().message));
+  Output output = TRY(Output::create(view, line_.settings, sink()));
   TRY(check_destructive_actions());
   TRY(enable_all());
   if (line_.verbose) report_stability(engine_->program());
   if (engine_->program().clauses.empty()) {
     return fail(ErrorCode::NotFound, "no probes matched");
   }
-  return trace_armed(*output);
+  return trace_armed(output);
 }
 
 Result<int> Session::run() {

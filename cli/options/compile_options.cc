@@ -8,10 +8,32 @@
 
 namespace ringside::cli {
 
-d::CompileOptions compile_options(const CommandLine& line, std::string name, std::int64_t target,
+namespace {
+
+/// What of the settings is the compiler's, again after each that a program sets.
+void take_settings(d::CompileOptions& options, const CommandLine& line) {
+  const Settings& settings = line.settings;
+  options.default_arguments = settings.default_arguments;
+  options.unused_arguments = settings.unused_arguments;
+  options.allow_zero_matches = settings.zero_matches || line.task == CommandLine::Task::List;
+  options.allow_empty = settings.empty;
+  options.destructive = settings.destructive;
+  options.string_size = settings.engine.string_size;
+  options.attribute_minimum = settings.attribute_minimum;
+  options.integer_registers = settings.integer_registers;
+  options.tuple_registers = settings.tuple_registers;
+  options.stack_frames = std::min(settings.stack_frames, settings.most_frames);
+  options.user_stack_frames = std::min(settings.user_stack_frames, settings.most_frames);
+  options.java_stack_frames = std::min(settings.java_stack_frames, settings.most_frames);
+  options.version = settings.version;
+  options.list_desugared = settings.show_desugared;
+}
+
+}  // namespace
+
+d::CompileOptions compile_options(CommandLine& line, std::string name, std::int64_t target,
                                   std::vector<d::LibrarySource> libraries) {
   d::CompileOptions options;
-  const Settings& settings = line.settings;
   std::string script = program_path();
   for (const ProgramSource& source : line.programs) {
     if (source.kind == ProgramSource::Kind::Script) script = source.text;
@@ -35,25 +57,13 @@ d::CompileOptions compile_options(const CommandLine& line, std::string name, std
                     {"projid", 0},
                     {"taskid", 0}};
   if (target != 0) options.macros["target"] = target;
-  options.default_arguments = settings.default_arguments;
-  options.unused_arguments = settings.unused_arguments;
-  options.error_tags = settings.error_tags;
-  options.allow_zero_matches = settings.zero_matches || line.task == CommandLine::Task::List;
-  options.allow_empty = settings.empty;
-  options.destructive = settings.destructive;
-  options.string_size = settings.engine.string_size;
   options.libraries = std::move(libraries);
-  options.attribute_minimum = settings.attribute_minimum;
-  options.integer_registers = settings.integer_registers;
-  options.tuple_registers = settings.tuple_registers;
-  options.stack_frames = std::min(settings.stack_frames, settings.most_frames);
-  options.user_stack_frames = std::min(settings.user_stack_frames, settings.most_frames);
-  options.java_stack_frames = std::min(settings.java_stack_frames, settings.most_frames);
-  options.version = settings.version;
-  options.check_option = [settings](std::string_view name, std::string_view value) {
-    Settings trial = settings;
-    const auto done = apply_option(trial, name, value, SettingPhase::Program);
-    return done ? std::string() : done.error().message;
+  take_settings(options, line);
+  options.set_option = [&line](std::string_view name, std::string_view value,
+                               d::CompileOptions& set) -> Result<void> {
+    TRY(apply_option(line.settings, name, value, OptionSource::Program));
+    take_settings(set, line);
+    return {};
   };
   return options;
 }

@@ -12,7 +12,9 @@
 namespace ringside::cli {
 
 /// `target` is $target, 0 for none; `name` is what the compiler's messages call the programs.
-d::CompileOptions compile_options(const CommandLine& line, std::string name, std::int64_t target,
+/// Options that a program sets (`#pragma D option`) are set in `line`, which must stay until the
+/// program is compiled.
+d::CompileOptions compile_options(CommandLine& line, std::string name, std::int64_t target,
                                   std::vector<d::LibrarySource> libraries);
 
 }  // namespace ringside::cli

@@ -1,4 +1,5 @@
-// dtrace's options by name: when each may change and how its value is read. Used by settings.cc.
+// dtrace's options by name: who may set each (so when) and how its value is read. -x, pragmas,
+// saved programs and setopt() all go through this table (settings.cc).
 // Fire context: no.
 #pragma once
 
@@ -11,7 +12,7 @@ namespace ringside::cli {
 
 struct OptionRow {
   std::string_view name;
-  bool dynamic = false;  // may be set while tracing; what acts before has no effect any more
+  unsigned sources = 0;  // OptionSources
   Result<void> (*set)(Settings&, std::string_view value) = nullptr;
 };
 

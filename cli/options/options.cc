@@ -189,7 +189,7 @@ Result<void> set_task(CommandLine& line, CommandLine::Task task) {
 /// A letter that stands for one of dtrace's options, in that option's words.
 Result<void> letter_option(Settings& settings, int letter, std::string_view name,
                            std::string_view value) {
-  auto done = apply_option(settings, name, value, SettingPhase::Start);
+  auto done = apply_option(settings, name, value, OptionSource::CommandLine);
   if (done) return {};
   return fail(ErrorCode::Unsupported,
               fmt::format("failed to set -{} {}: {}", static_cast<char>(letter), value,
@@ -413,7 +413,7 @@ Result<void> apply_environment(Settings& settings, const std::vector<std::string
     name.erase(0, kPreset.size());
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (auto done = apply_option(settings, name, value, SettingPhase::Start); !done) {
+    if (auto done = apply_option(settings, name, value, OptionSource::CommandLine); !done) {
       return fail(ErrorCode::Unsupported, fmt::format("failed to set option {} from {}: {}", name,
                                                       variable, done.error().message));
     }

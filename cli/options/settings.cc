@@ -30,34 +30,20 @@ std::optional<OutputFormat> parse_output_format(std::string_view name) {
   return std::nullopt;
 }
 
-namespace {
-
-/// What has done its work when a program's own options are read.
-bool used_before_program(std::string_view name) {
-  constexpr std::array<std::string_view, 12> kNames{"bootargs", "channel", "cppargs",   "cpphdrs",
-                                                    "cpppath",  "define",  "incdir",    "ldpath",
-                                                    "libdir",   "stdc",    "syslibdir", "undef"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
-}
-
-}  // namespace
-
 Result<void> apply_option(Settings& settings, std::string_view name, std::string_view value,
-                          SettingPhase phase) {
+                          OptionSource source) {
   const auto rows = option_rows();
-  const auto row = std::find_if(rows.begin(), rows.end(),
-                                [&](const OptionRow& candidate) { return candidate.name == name; });
+  const auto row = std::ranges::find(rows, name, &OptionRow::name);
   if (row == rows.end()) {
     for (const MeaninglessOption& option : meaningless_options()) {
       if (option.name == name) return fail(ErrorCode::Unsupported, std::string(option.reason));
     }
     return fail(ErrorCode::Usage, "Invalid option name");
   }
-  if (phase == SettingPhase::Running && !row->dynamic) {
-    return fail(ErrorCode::Unsupported, "Operation illegal when tracing is active");
-  }
-  if (phase == SettingPhase::Program && used_before_program(name)) {
-    return fail(ErrorCode::Unsupported, "Option cannot be used from within a D program");
+  if ((row->sources & static_cast<unsigned>(source)) == 0) {
+    return fail(ErrorCode::Unsupported, source == OptionSource::Setopt
+                                            ? "Operation illegal when tracing is active"
+                                            : "Option cannot be used from within a D program");
   }
   return row->set(settings, value);
 }
@@ -66,7 +52,7 @@ Result<void> apply_option_argument(Settings& settings, std::string_view argument
   const std::size_t equals = std::min(argument.find('='), argument.size());
   const std::string_view name = argument.substr(0, equals);
   const std::string_view value = argument.substr(std::min(equals + 1, argument.size()));
-  auto done = apply_option(settings, name, value, SettingPhase::Start);
+  auto done = apply_option(settings, name, value, OptionSource::CommandLine);
   if (done) return {};
   return fail(ErrorCode::Unsupported,
               fmt::format("failed to set -x {}: {}", name, done.error().message));

@@ -97,17 +97,20 @@ inline constexpr std::array<unsigned, 3> kLanguageVersion{1, 13, 0};
 /// "1.13", or "1.13.1" where there is a micro.
 std::string language_version_text();
 
-enum class SettingPhase {
-  Start,    // -x and the environment
-  Program,  // #pragma D option: too late for the preprocessor and the libraries
-  Running,  // setopt(): only what may change while tracing
+/// Who sets an option. The table says who may set which.
+enum class OptionSource : std::uint8_t {
+  CommandLine = 1,   // -x and the environment
+  Program = 2,       // #pragma D option
+  SavedProgram = 4,  // a pragma that was compiled into a file
+  Setopt = 8,        // setopt(), while tracing
 };
 
 /// Sets one option by dtrace's name. `value` is empty where none was given. The error is one line
-/// in dtrace's words, to stand behind "failed to set -x NAME: ". An option that can mean
-/// nothing here is ErrorCode::Unsupported, with the reason.
+/// in dtrace's words, to stand after "failed to set -x NAME: ". An option that can mean
+/// nothing here is ErrorCode::Unsupported, with the reason. An error leaves the settings as they
+/// were.
 Result<void> apply_option(Settings& settings, std::string_view name, std::string_view value,
-                          SettingPhase phase);
+                          OptionSource source);
 
 /// "name" or "name=value", as -x takes it; the error's line is whole.
 Result<void> apply_option_argument(Settings& settings, std::string_view argument);

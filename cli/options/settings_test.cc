@@ -111,7 +111,21 @@ TEST(Option, WhatChangesNothingIsTakenIfItIsWellFormed) {
 
 TEST(Option, WhatComesBeforeTheProgramCannotBeSetByIt) {
   Settings settings;
-  const auto done = apply_option(settings, "incdir", "/tmp", SettingPhase::Program);
+  const auto done = apply_option(settings, "incdir", "/tmp", OptionSource::Program);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message, "Option cannot be used from within a D program");
+}
+
+TEST(Option, OfASavedProgramIsWhatAPragmaMaySet) {
+  for (const OptionRow& row : option_rows()) {
+    const auto may = [&](OptionSource source) {
+      return (row.sources & static_cast<unsigned>(source)) != 0;
+    };
+    EXPECT_TRUE(may(OptionSource::CommandLine)) << row.name;
+    EXPECT_EQ(may(OptionSource::SavedProgram), may(OptionSource::Program)) << row.name;
+  }
+  Settings settings;
+  const auto done = apply_option(settings, "bootargs", "x", OptionSource::SavedProgram);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().message, "Option cannot be used from within a D program");
 }
@@ -138,8 +152,8 @@ TEST(Option, EveryOneOfDtracesIsKnownOnce) {
 TEST(Option, OnlyDynamicOnesChangeWhileTracing) {
   Settings settings;
 
-  EXPECT_TRUE(apply_option(settings, "quiet", "", SettingPhase::Running));
-  const auto fixed = apply_option(settings, "bufsize", "1m", SettingPhase::Running);
+  EXPECT_TRUE(apply_option(settings, "quiet", "", OptionSource::Setopt));
+  const auto fixed = apply_option(settings, "bufsize", "1m", OptionSource::Setopt);
 
   EXPECT_TRUE(settings.quiet);
   ASSERT_FALSE(fixed);

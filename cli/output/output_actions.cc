@@ -159,7 +159,7 @@ void Output::set_option(const Step& step, std::span<const Value> computed) {
     computed = computed.subspan(1);
   }
   if (value.empty()) value = "1";
-  const auto done = apply_option(*settings_, name, value, SettingPhase::Running);
+  const auto done = apply_option(*settings_, name, value, OptionSource::Setopt);
   if (done) return;
   messages_.push_back(fmt::format("couldn't set option \"{}\" to \"{}\": {}", quoted(name),
                                   quoted(value), done.error().message));

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "cli/program/preprocess.h"
+#include "vmm/base/utf8.h"
 
 namespace ringside::cli {
 namespace {
@@ -115,24 +116,6 @@ Result<std::string> read_script(const std::string& path) {
     return fail(ErrorCode::Limit, fmt::format("script {} is larger than 16 MiB", path));
   }
   return text.str();
-}
-
-/// Calls `visit` with name and value of each well-formed `#pragma D option`. The others are
-/// the compiler's to complain about.
-template <class Visit>
-void for_each_pragma_option(const std::string& code, Visit visit) {
-  std::istringstream lines(code);
-  for (std::string line; std::getline(lines, line);) {
-    const std::string_view start = trimmed(line);
-    if (!start.starts_with('#')) continue;
-    std::istringstream words{std::string(start.substr(1))};
-    std::string pragma, d, option, setting, more;
-    words >> pragma >> d >> option >> setting >> more;
-    if (pragma != "pragma" || d != "D" || option != "option" || setting.empty()) continue;
-    if (setting[0] == '=' || !more.empty()) continue;
-    const std::size_t equals = std::min(setting.find('='), setting.size());
-    visit(setting.substr(0, equals), setting.substr(std::min(equals + 1, setting.size())));
-  }
 }
 
 struct LineMarker {
@@ -258,14 +241,12 @@ std::string Sources::report_label(std::size_t program) const {
   return fmt::format("{} {}", programs_[program].kind, programs_[program].name);
 }
 
-/// "line 3", or "\"file.h\", line 3" for a line of text().
-std::string Sources::place(int line) const {
-  const auto after =
-      std::find_if(stretches_.begin(), stretches_.end(),
-                   [&](const Stretch& stretch) { return stretch.first_line > line; });
-  if (after == stretches_.begin()) return fmt::format("line {}", line);
+/// "line 3", or "\"file.h\", line 3".
+std::string Sources::place(const d::Location& at) const {
+  const auto after = std::ranges::upper_bound(stretches_, at.source_line, {}, &Stretch::first_line);
+  if (after == stretches_.begin()) return fmt::format("line {}", at.line);
   const Stretch& stretch = *std::prev(after);
-  const int number = stretch.line + (line - stretch.first_line);
+  const int number = stretch.line + (at.line - stretch.first_line);
   return stretch.file.empty() ? fmt::format("line {}", number)
                               : fmt::format("\"{}\", line {}", stretch.file, number);
 }
@@ -288,56 +269,36 @@ std::string_view Sources::region(std::string_view before) {
 }
 
 /// "in action list: " for a place in a description that was given as one; "line 3: " elsewhere.
-std::string Sources::where(int line, std::string_view rest) const {
-  const Program& program = programs_[program_of(line)];
-  constexpr std::string_view kColumn = "^ column ";
-  const std::size_t at = rest.rfind(kColumn);
-  std::size_t column = 0;
-  if (at != rest.npos) {
-    const char* const digits = rest.data() + at + kColumn.size();
-    std::from_chars(digits, rest.data() + rest.size(), column);
+std::string Sources::where(const d::Diagnostic& diagnostic) const {
+  const d::Location& at = diagnostic.at;
+  if (!diagnostic.library.empty()) {
+    return fmt::format("\"{}\", line {}: ", diagnostic.library, at.line);
   }
-  if (program.kind != "description" || column == 0 || place(line).starts_with('"')) {
-    return place(line) + ": ";
-  }
-  if (rest.starts_with("syntax error")) return {};  // dtrace's parser does not say where it is
-  std::size_t start = 0, from = 0;
-  for (int before = 1; before < line; ++before) {
-    if (before == program.first_line) from = start;
-    start = text_.find('\n', start) + 1;
-  }
-  if (program.first_line == line) from = start;
-  const std::string code = without_comments(text_.substr(from, start - from + column - 1));
-  const std::string_view found = region(code);
+  const Program& program = programs_[program_of(at.source_line)];
+  std::string place = this->place(at);
+  if (program.kind != "description" || place.starts_with('"')) return std::move(place) + ": ";
+  if (diagnostic.is_parsers) return {};  // dtrace's parser does not say where it is
+  const std::string_view text = text_;
+  const auto offset_of = [&](int line) {
+    std::size_t start = 0;
+    for (int before = 1; before < line; ++before) start = text.find('\n', start) + 1;
+    return start;
+  };
+  const std::size_t from = offset_of(program.first_line);
+  const std::size_t column =
+      std::min<std::size_t>(static_cast<std::size_t>(at.column - 1), diagnostic.source_line.size());
+  const std::size_t to = offset_of(at.source_line) + column;
+  const std::string_view found = region(without_comments(text.substr(from, to - from)));
   return found.empty() ? std::string() : fmt::format("in {}: ", found);
 }
 
-std::string Sources::explain(std::string_view message) const {
-  if (programs_.empty()) return std::string(message);
-  constexpr std::string_view kWord = "line ";
-  std::size_t at = message.starts_with('[') ? message.find("] ") : 0;
-  if (at != 0 && at != std::string_view::npos) at += 2;
-  int line = 1;
-  if (at == std::string_view::npos || !message.substr(at).starts_with(kWord)) {
-    return fmt::format("{}: {}", programs_[0].complaint, message);
-  }
-  const char* const digits = message.data() + at + kWord.size();
-  const char* const end = message.data() + message.size();
-  const char* const after = std::from_chars(digits, end, line).ptr;
-  std::string_view rest(after, static_cast<std::size_t>(end - after));
-  if (rest.starts_with(": ")) rest.remove_prefix(2);
-  return fmt::format("{}: {}{}{}", programs_[program_of(line)].complaint, message.substr(0, at),
-                     where(line, rest), rest);
-}
-
-void Sources::apply_options(Settings& settings) const {
-  for_each_pragma_option(without_comments(text_),
-                         [&](std::string_view name, std::string_view value) {
-                           Settings trial = settings;
-                           if (apply_option(trial, name, value, SettingPhase::Program)) {
-                             settings = std::move(trial);
-                           }
-                         });
+std::string Sources::explain(const d::Diagnostic& diagnostic, bool tags) const {
+  const std::size_t program =
+      diagnostic.library.empty() ? program_of(diagnostic.at.source_line) : 0;
+  return fmt::format("{}: {}{}{}{}", programs_[program].complaint,
+                     tags ? fmt::format("[{}] ", diagnostic.tag) : "",
+                     terminal_text(where(diagnostic)), terminal_text(diagnostic.text),
+                     excerpt(diagnostic));
 }
 
 }  // namespace ringside::cli

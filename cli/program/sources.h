@@ -13,6 +13,7 @@
 
 #include "cli/options/options.h"
 #include "cli/options/settings.h"
+#include "dif/d/diagnostic.h"
 #include "vmm/base/result.h"
 
 namespace ringside::cli {
@@ -31,18 +32,15 @@ class Sources {
   std::string label(std::size_t program) const;
   /// The same without quotes, as the stability report has it.
   std::string report_label(std::size_t program) const;
-  /// A compiler's message ("line N: ...", a tag before it or not) with dtrace's words in front and
-  /// the line counted in the program that it is about; in a file that it includes, as
-  /// "\"file\", line N"; in a description of the command line, the part: "in action list".
-  std::string explain(std::string_view message) const;
-
-  /// Applies `#pragma D option` in order, before the compiler sees the programs: some of it is for
-  /// the compiler. Bad ones are left for the compiler to tell (CompileOptions::check_option).
-  void apply_options(Settings& settings) const;
+  /// The message for what the compiler says of text(): dtrace's words in front, the line counted in
+  /// the program that it is about; in a file that it includes, "\"file\", line N"; in a description
+  /// of the command line, the part: "in action list". `tags`: with the error's tag, as -x errtags
+  /// wants it.
+  std::string explain(const d::Diagnostic& diagnostic, bool tags) const;
 
  private:
   struct Program {
-    std::string kind, name;  // "description", "BEGIN"
+    std::string kind, name;  // "description" or "script", "BEGIN"
     std::string complaint;   // "failed to compile script f.d", "invalid probe specifier ..."
     std::string file;        // what line markers call the program itself
     int first_line = 1;
@@ -55,8 +53,8 @@ class Sources {
     int line = 1;      // of first_line, in that file
   };
   void add(Program program, std::string_view text);
-  std::string place(int line) const;
-  std::string where(int line, std::string_view rest) const;
+  std::string place(const d::Location& at) const;
+  std::string where(const d::Diagnostic& diagnostic) const;
   static std::string_view region(std::string_view before);
 
   std::vector<Program> programs_;

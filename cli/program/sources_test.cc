@@ -16,6 +16,16 @@ Result<Sources> load(const std::vector<ProgramSource>& programs) {
   return Sources::load(programs);
 }
 
+/// The message about a place in the sources' text, without its tag.
+std::string explain(const Sources& sources, int line, int column = 1,
+                    const std::string& text = "x") {
+  const std::string all = sources.text();
+  d::Diagnostic diagnostic{"D_T", text, {line, column, line, 0}, false, {}, {}};
+  diagnostic.source_line = d::line_of(all, line);
+  const std::string message = sources.explain(diagnostic, false);
+  return message.substr(0, message.find(d::excerpt(diagnostic)));
+}
+
 TEST(Sources, DescriptionsAreWidenedToNames) {
   const auto sources = load({{Kind::Name, "BEGIN"},
                              {Kind::Provider, "syscall"},
@@ -59,11 +69,35 @@ TEST(Sources, MessagesNameTheProgramAndItsOwnLine) {
 
   EXPECT_EQ(sources->program_of(3), 0u);
   EXPECT_EQ(sources->program_of(4), 1u);
-  EXPECT_EQ(sources->explain("line 5: failed\n{ x }\n  ^ column 3"),
-            "invalid probe specifier END\n{ x }: in action list: failed\n{ x }\n  ^ column 3");
-  EXPECT_EQ(sources->explain("[D_SYNTAX] line 1: bad"),
-            "invalid probe specifier BEGIN\n{\n}: [D_SYNTAX] line 1: bad");
-  EXPECT_EQ(sources->explain("odd"), "invalid probe specifier BEGIN\n{\n}: odd");
+  EXPECT_EQ(explain(*sources, 5, 3, "failed"),
+            "invalid probe specifier END\n{ x }: in action list: failed");
+  EXPECT_EQ(explain(*sources, 1, 1, "bad"), "invalid probe specifier BEGIN\n{\n}: bad");
+}
+
+TEST(Sources, MessagesHaveTagLineAndCaretOfTheirDiagnostic) {
+  const auto sources = load({{Kind::Name, "BEGIN { trace(x); }"}});
+  d::Diagnostic diagnostic{"D_IDENT_UNDEF", "no \x1b[2J", {1, 15, 1, 0}, false, {}, {}};
+  diagnostic.source_line = "BEGIN { trace(x); }";
+
+  EXPECT_EQ(sources->explain(diagnostic, true),
+            "invalid probe specifier BEGIN { trace(x); }: [D_IDENT_UNDEF] in action list: no "
+            "\\x1b[2J\nBEGIN { trace(x); }\n              ^ column 15");
+}
+
+TEST(Sources, TheParsersOwnComplaintsHaveNoPlaceInADescription) {
+  const auto sources = load({{Kind::Name, "BEGIN { = }"}});
+  d::Diagnostic diagnostic{"D_SYNTAX", "syntax error near \"=\"", {1, 9, 1, 0}, true, {}, {}};
+
+  EXPECT_TRUE(sources->explain(diagnostic, false)
+                  .starts_with("invalid probe specifier BEGIN { = }: syntax error near \"=\"\n"));
+}
+
+TEST(Sources, MessagesAboutLibrariesNameThem) {
+  const auto sources = load({{Kind::Name, "BEGIN"}, {Kind::Name, "END"}});
+  d::Diagnostic diagnostic{"D_T", "bad", {2, 1, 2, 1}, false, "io.d", "inline"};
+
+  EXPECT_EQ(sources->explain(diagnostic, false),
+            "invalid probe specifier BEGIN: \"io.d\", line 2: bad\ninline\n^ column 1");
 }
 
 TEST(Sources, ScriptsLoseTheirInterpreterLineButKeepTheirLines) {
@@ -81,21 +115,24 @@ TEST(Sources, ScriptsLoseTheirInterpreterLineButKeepTheirLines) {
   EXPECT_EQ(sources->text(), "\nBEGIN { exit(0); }\n\n");
   EXPECT_EQ(behind_blanks->text(), "\n \nBEGIN { }\n\n");
   EXPECT_EQ(sources->label(0), "script '" + path + "'");
-  EXPECT_EQ(sources->explain("line 2: bad"), "failed to compile script " + path + ": line 2: bad");
+  EXPECT_EQ(explain(*sources, 2, 1, "bad"), "failed to compile script " + path + ": line 2: bad");
 }
 
-TEST(Sources, OptionsComeFromPragmasOutsideComments) {
-  const auto sources =
-      load({{Kind::Name,
-             "#pragma D option zdefs\n #pragma  D option strsize=1k\n/*\n#pragma D option quiet\n"
-             "*/\n#pragma D option\nBEGIN {}"}});
-  Settings settings;
+TEST(Sources, LineMarkersOfScriptsAreFollowed) {
+  std::string path = (std::filesystem::temp_directory_path() / "sources_testXXXXXX").string();
+  const int fd = mkstemp(path.data());
+  ASSERT_GE(fd, 0);
+  close(fd);
+  std::ofstream(path) << "# 1 \"" << path << "\"\nBEGIN {\n# 7 \"/inc/a.h\" 1 3\nint a;\n# 3 \""
+                      << path << "\" 2\ntrace(1);\n#line 20\n}";
+  const auto sources = load({{Kind::Script, path}});
+  std::filesystem::remove(path);
 
-  sources->apply_options(settings);
-
-  EXPECT_TRUE(settings.zero_matches);
-  EXPECT_EQ(settings.engine.string_size, 1024u);
-  EXPECT_FALSE(settings.quiet);
+  ASSERT_TRUE(sources);
+  EXPECT_TRUE(explain(*sources, 2).ends_with(": line 1: x"));
+  EXPECT_TRUE(explain(*sources, 4).ends_with(": \"/inc/a.h\", line 7: x"));
+  EXPECT_TRUE(explain(*sources, 6).ends_with(": line 3: x"));
+  EXPECT_TRUE(explain(*sources, 8).ends_with(": line 20: x"));
 }
 
 TEST(Sources, LineMarkersAreFollowedAndTakenAway) {
@@ -104,10 +141,7 @@ TEST(Sources, LineMarkersAreFollowedAndTakenAway) {
                               "# 3 \"<command line>\" 2\ntrace(1);\n#line 20\n}"}});
 
   EXPECT_EQ(sources->text(), "\nBEGIN {\n\nint a;\n\ntrace(1);\n\n}\n");
-  EXPECT_TRUE(sources->explain("line 2: x").ends_with(": line 1: x"));
-  EXPECT_TRUE(sources->explain("line 4: x").ends_with(": \"/inc/a.h\", line 7: x"));
-  EXPECT_TRUE(sources->explain("[D_T] line 6: x").ends_with(": [D_T] line 3: x"));
-  EXPECT_TRUE(sources->explain("line 8: x").ends_with(": line 20: x"));
+  EXPECT_TRUE(explain(*sources, 4).ends_with(": \"/inc/a.h\", line 7: x"));
 }
 
 TEST(Sources, MalformedMarkersAreLeftToTheCompiler) {
@@ -127,10 +161,6 @@ TEST(Sources, ArePreprocessedWhenAsked) {
 
   ASSERT_TRUE(sources) << sources.error().message;
   EXPECT_NE(sources->text().find("trace(42);"), std::string::npos);
-  const std::string before = sources->text().substr(0, sources->text().find("trace(42)"));
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  EXPECT_NE(sources->explain(fmt::format("line {}: x", line)).find("}: line 4: x"),
-            std::string::npos);
 }
 
 TEST(Sources, APreprocessorThatIsNotThereIsNamed) {

@@ -60,13 +60,6 @@ class Compilation {
         resolver_(environment, options, tree.arena),
         actions_(resolver_, program_) {}
 
-  /// The clauses as they are after desugaring.
-  Checked<std::string> list_clauses(const std::vector<const Tree*>& libraries) {
-    wants_listing_ = true;
-    TRY(run(libraries));
-    return std::move(listing_);
-  }
-
   /// What is no clause: those come when all is read. `libraries` come first.
   Checked<void> declare_all(const std::vector<const Tree*>& libraries) {
     for (const Tree* library : libraries) {
@@ -79,7 +72,7 @@ class Compilation {
   }
 
   /// Only options of the program itself count.
-  Checked<dif::Program> run(const std::vector<const Tree*>& libraries) {
+  Checked<Compiled> run(const std::vector<const Tree*>& libraries) {
     for (const Tree::Option& option : tree_.options) program_.options[option.name] = option.value;
     TRY(declare_all(libraries));
     for (const External& external : tree_.externals) {
@@ -93,7 +86,7 @@ class Compilation {
       return complain("D_EMPTY", {}, "empty D program translation unit");
     }
     program_.needs = resolver_.kernel_needs();
-    return std::move(program_);
+    return Compiled{std::move(program_), std::move(listing_)};
   }
 
  private:
@@ -145,7 +138,7 @@ class Compilation {
 
   /// Before names are resolved, which changes what the tree looks like.
   void list(const std::vector<ClauseNode*>& parts) {
-    if (!wants_listing_) return;
+    if (!options_.list_desugared) return;
     for (const ClauseNode* part : parts) {
       if (!listing_.empty()) listing_ += '\n';
       listing_ += print_clause(*part);
@@ -271,90 +264,46 @@ class Compilation {
   dif::Program program_;
   Resolver resolver_;
   ActionBuilder actions_;
-  bool wants_listing_ = false;
   std::string listing_;
 };
 
-/// Options of the compiler itself that the program may set.
-Checked<void> apply_pragma(const Tree::Option& option, CompileOptions& options) {
-  const auto& [at, name, value] = option;
-  const auto invalid = [&at = at, &name = name, &value = value](std::string_view why) {
-    return complain("D_PRAGMA_OPTSET", at,
-                    fmt::format("failed to set option '{}' to '{}': {}", name, value, why));
-  };
-  if (name == "zdefs") options.allow_zero_matches = true;
-  if (name == "empty") options.allow_empty = true;
-  if (name == "errtags") options.error_tags = true;
-  if (name == "destructive") options.destructive = true;
-  if (name == "amin") {
-    options.attribute_minimum = dif::parse_attributes(value);
-    if (!options.attribute_minimum) return invalid("Invalid attributes");
-  }
-  if (name == "version") {
-    options.version = parse_version(value);
-    if (!options.version) return invalid("Version string is not valid");
-    constexpr Version kNewest{1, 13, 0xfff};
-    if (*options.version > kNewest) {
-      return invalid("Client requested version that is newer than this compiler");
-    }
-  }
-  std::uint32_t size = 0;
-  const char* const end = value.data() + value.size();
-  const auto parsed = std::from_chars(value.data(), end, size);
-  if (name == "strsize" && parsed.ec == std::errc() && size > 0) {
-    if (parsed.ptr + 1 == end && (*parsed.ptr == 'k' || *parsed.ptr == 'K') && size < 1 << 20) {
-      options.string_size = size << 10;
-    } else if (parsed.ptr == end) {
-      options.string_size = size;
-    }
-  }
-  return {};
-}
-
-/// What `phase` makes of the program.
-template <class T>
-Result<T> compile_with(std::string_view source, CompileOptions options, Environment& environment,
-                       Checked<T> (Compilation::*phase)(const std::vector<const Tree*>&)) {
+Checked<Compiled> compile_all(std::string_view source, CompileOptions& options,
+                              Environment& environment) {
   Tree program;
   std::deque<Tree> libraries;
-  add_system_types(environment.types());
-  auto compiled = [&]() -> Checked<T> {
-    std::unordered_set<std::string> type_names;
-    std::vector<const Tree*> in_order;
-    for (const std::size_t index : TRY(library_order(options.libraries, environment))) {
-      Tree& tree = libraries.emplace_back();
-      TRY(parse(options.libraries[index].text, static_cast<int>(index) + 1, options,
-                environment.types(), type_names, tree));
-      in_order.push_back(&tree);
-    }
-    const auto parsed = parse(source, 0, options, environment.types(), type_names, program);
-    for (const Tree::Option& option : program.options) TRY(apply_pragma(option, options));
-    Compilation compilation(program, options, environment);
-    if (!parsed) {
-      // What is wrong with a declaration that was read before comes first.
-      TRY(compilation.declare_all(in_order));
-      return tl::make_unexpected(parsed.error());
-    }
-    return (compilation.*phase)(in_order);
-  }();
-  if (compiled) return std::move(*compiled);
-  const auto file = static_cast<std::size_t>(compiled.error().at.file);
-  const LibrarySource* library = file == 0 ? nullptr : &options.libraries[file - 1];
-  return fail(ErrorCode::Compile,
-              render(compiled.error(), library != nullptr ? library->text : source,
-                     library != nullptr ? library->name : "", options.error_tags));
+  std::unordered_set<std::string> type_names;
+  std::vector<const Tree*> in_order;
+  for (const std::size_t index : TRY(library_order(options.libraries, environment))) {
+    Tree& tree = libraries.emplace_back();
+    TRY(parse(options.libraries[index].text, static_cast<int>(index) + 1, options,
+              environment.types(), type_names, tree));
+    in_order.push_back(&tree);
+  }
+  const auto parsed = parse(source, 0, options, environment.types(), type_names, program);
+  Compilation compilation(program, options, environment);
+  if (parsed) return compilation.run(in_order);
+  // What is wrong with a declaration that was read before comes first.
+  TRY(compilation.declare_all(in_order));
+  return tl::make_unexpected(parsed.error());
 }
 
 }  // namespace
 
-Result<dif::Program> compile(std::string_view source, const CompileOptions& options,
-                             Environment& environment) {
-  return compile_with(source, options, environment, &Compilation::run);
-}
-
-Result<std::string> desugared(std::string_view source, const CompileOptions& options,
-                              Environment& environment) {
-  return compile_with(source, options, environment, &Compilation::list_clauses);
+Result<Compiled, Diagnostic> compile(std::string_view source, const CompileOptions& options,
+                                     Environment& environment) {
+  add_system_types(environment.types());
+  CompileOptions own = options;  // the program may set some
+  auto compiled = compile_all(source, own, environment);
+  if (compiled) return compiled;
+  Diagnostic& diagnostic = compiled.error();
+  std::string_view text = source;
+  if (diagnostic.at.file != 0) {
+    const auto& library = options.libraries[static_cast<std::size_t>(diagnostic.at.file) - 1];
+    diagnostic.library = library.name;
+    text = library.text;
+  }
+  diagnostic.source_line = line_of(text, diagnostic.at.source_line);
+  return compiled;
 }
 
 }  // namespace ringside::d

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dif/d/diagnostic.h"
 #include "dif/program/program.h"
 #include "vmm/base/address.h"
 #include "vmm/base/c_type.h"
@@ -90,7 +91,6 @@ struct CompileOptions {
   std::map<std::string, std::int64_t> macros;  // pid, target, uid, gid, ppid, ...
   bool default_arguments = false;              // -x defaultargs
   bool unused_arguments = false;               // -x argref: no D_MACRO_UNUSED
-  bool error_tags = false;                     // -x errtags: [D_TAG] in messages
   bool allow_zero_matches = false;             // -Z
   bool allow_empty = false;                    // -x empty
   bool is_file = false;                        // -s: a description alone is no clause
@@ -103,17 +103,23 @@ struct CompileOptions {
   std::uint32_t stack_frames = 20, user_stack_frames = 20;  // -x stackframes, ustackframes
   std::uint32_t java_stack_frames = 50;                     // -x jstackframes
   std::optional<std::array<unsigned, 3>> version;  // -x version=x.y.z: newer names are hidden
-  /// Why `#pragma D option name=value` cannot be; empty when it can. Null: everything can.
-  std::function<std::string(std::string_view name, std::string_view value)> check_option;
+  bool list_desugared = false;                     // -d: fills Compiled::desugared
+  /// Sets an option for `#pragma D option name=value`, as soon as it is read, and whatever of
+  /// `options` depends on it. The error's message says why it cannot be. Null: nothing is set.
+  std::function<Result<void>(std::string_view name, std::string_view value,
+                             CompileOptions& options)>
+      set_option;
   /// How -P -m -f -n -i place a bare description: the name's position when fields are missing.
   enum class Specifier { Name, Function, Module, Provider } specifier = Specifier::Name;
 };
 
-/// Compiles one program. Its `needs` say what of which part of the kernel it contains, no more. The
-/// error's message is complete for the user except for dtrace's prefix: "line N: text" (with
-/// [D_TAG] in front when asked for, and `"name", ` of the library that the error is in), then the
-/// source line, and a caret with the column (from 1) below it.
-Result<dif::Program> compile(std::string_view source, const CompileOptions& options,
-                             Environment& environment);
+struct Compiled {
+  dif::Program program;
+  std::string desugared;  // its clauses as D, without if, else and loops
+};
+
+/// Compiles one program. Its `needs` say what of which part of the kernel it contains, no more.
+Result<Compiled, Diagnostic> compile(std::string_view source, const CompileOptions& options,
+                                     Environment& environment);
 
 }  // namespace ringside::d

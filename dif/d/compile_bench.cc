@@ -24,7 +24,7 @@ void compile_it(benchmark::State& state, const std::string& source) {
   FakeKernel kernel;
   for (auto _ : state) {
     const auto program = compile(source, {}, kernel);
-    if (!program) state.SkipWithError(program.error().message.c_str());
+    if (!program) state.SkipWithError(program.error().text.c_str());
     benchmark::DoNotOptimize(program);
   }
 }

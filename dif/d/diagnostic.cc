@@ -11,15 +11,6 @@ namespace {
 
 constexpr std::size_t kShownBefore = 100, kShownAfter = 60;
 
-std::string_view line_of(std::string_view source, int number) {
-  for (int line = 1; line < number; ++line) {
-    const std::size_t end = source.find('\n');
-    if (end == std::string_view::npos) return {};
-    source.remove_prefix(end + 1);
-  }
-  return source.substr(0, source.find('\n'));
-}
-
 /// A line of the source as it may be shown, and blanks as wide as the part before its caret.
 struct ShownLine {
   std::string text, pad;
@@ -44,18 +35,29 @@ ShownLine shown_line(std::string_view line, std::size_t column) {
 
 }  // namespace
 
-std::string render(const Diagnostic& diagnostic, std::string_view source, std::string_view file,
-                   bool with_tag) {
-  std::string message;
-  if (with_tag) message = fmt::format("[{}] ", diagnostic.tag);
-  if (!file.empty()) message += fmt::format("\"{}\", ", file);
-  message += fmt::format("line {}: {}", diagnostic.at.line, diagnostic.text);
+std::string_view line_of(std::string_view text, int number) {
+  for (int line = 1; line < number; ++line) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find('\n'));
+}
 
-  const std::string_view line = line_of(source, diagnostic.at.source_line);
+std::string excerpt(const Diagnostic& diagnostic) {
+  const std::string& line = diagnostic.source_line;
   std::size_t column = static_cast<std::size_t>(std::max(diagnostic.at.column, 1)) - 1;
   column = std::min(column, line.size());
   const auto [shown, pad] = shown_line(line, column);
-  return fmt::format("{}\n{}\n{}^ column {}", terminal_text(message), shown, pad, column + 1);
+  return fmt::format("\n{}\n{}^ column {}", shown, pad, column + 1);
+}
+
+std::string render(const Diagnostic& diagnostic, bool with_tag) {
+  std::string message;
+  if (with_tag) message = fmt::format("[{}] ", diagnostic.tag);
+  if (!diagnostic.library.empty()) message += fmt::format("\"{}\", ", diagnostic.library);
+  message += fmt::format("line {}: {}", diagnostic.at.line, diagnostic.text);
+  return terminal_text(message) + excerpt(diagnostic);
 }
 
 }  // namespace ringside::d

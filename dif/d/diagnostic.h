@@ -1,5 +1,5 @@
-// One complaint about a D program: dtrace's tag, the text, and where. Used by every phase of the
-// compiler; rendered once, at the end. Prints nothing itself.
+// One complaint about a D program: dtrace's tag, the text, and where. Every phase of the compiler
+// returns it; the command makes a message of it (cli/program/sources.h). Prints nothing itself.
 // Fire context: no.
 #pragma once
 
@@ -24,6 +24,10 @@ struct Diagnostic {
   std::string_view tag;  // "D_SYNTAX": always a literal
   std::string text;
   Location at;
+  bool is_parsers = false;  // the grammar's own: a token that fits nowhere, or the end
+  // compile() adds these:
+  std::string library;      // the name of the library that it is about; empty: the program
+  std::string source_line;  // number at.source_line, without its newline
 };
 
 /// The result of a compiler phase.
@@ -32,13 +36,20 @@ using Checked = Result<T, Diagnostic>;
 
 inline tl::unexpected<Diagnostic> complain(std::string_view tag, const Location& at,
                                            std::string text) {
-  return tl::unexpected<Diagnostic>(Diagnostic{tag, std::move(text), at});
+  return tl::unexpected<Diagnostic>(Diagnostic{tag, std::move(text), at, false, {}, {}});
 }
 
-/// "line N: text", the source line and a caret, as compile.h promises; with `"file", ` in front
-/// when `file` names a library. Bytes that a terminal would obey are shown as \xNN, and a long
-/// line is cut to the part around the column.
-std::string render(const Diagnostic& diagnostic, std::string_view source, std::string_view file,
-                   bool with_tag);
+/// The line with this number, from 1; empty where the text has none.
+std::string_view line_of(std::string_view text, int number);
+
+// In messages, bytes that a terminal would obey are shown as \xNN.
+
+/// A newline, the source line, and below it a caret with the column. A long line is cut to the part
+/// around the column.
+std::string excerpt(const Diagnostic& diagnostic);
+
+/// The whole message: "line N: text" and the excerpt, in front [D_TAG] if asked for and `"file", `
+/// for a library.
+std::string render(const Diagnostic& diagnostic, bool with_tag);
 
 }  // namespace ringside::d

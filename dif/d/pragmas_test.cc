@@ -1,6 +1,7 @@
 // #pragma D, provider declarations, stability, versions.
 #include <gtest/gtest.h>
 
+#include "dif/d/resolve/identifiers.h"
 #include "dif/d/testing/program_runner.h"
 
 namespace ringside::d {
@@ -35,10 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"#pragma D depends_on library procfs.d", "D_PRAGMA_DEPEND"},
         Case{"#pragma D depends_on provider nosuch", "D_PRAGMA_DEPEND"},
         Case{"#pragma D depends_on planet mars", "D_PRAGMA_INVAL"},
-        Case{"#pragma D option", "D_PRAGMA_MALFORM"},
-        Case{"#pragma D option version=one", "D_PRAGMA_OPTSET"},
-        Case{"#pragma D option version=99.0", "D_PRAGMA_OPTSET"},
-        Case{"#pragma D option amin=Nice", "D_PRAGMA_OPTSET"}, Case{"#nonsense", "D_PRAGCTL_INVAL"},
+        Case{"#pragma D option", "D_PRAGMA_MALFORM"}, Case{"#nonsense", "D_PRAGCTL_INVAL"},
         Case{"#error no", "D_PRAGERR"}, Case{"#line x", "D_PRAGMA_MALFORM"},
         Case{"provider p1 { probe a(); };", "D_PROV_BADNAME"},
         Case{"provider p { probe a(); probe a(int); };", "D_PROV_PRDUP"},
@@ -107,22 +105,30 @@ TEST(Stability, BelowTheMinimumIsAnError) {
   EXPECT_EQ(error_of("BEGIN { trace(pid); }", options), "");
 }
 
+CompileOptions of_version(Version version) {
+  CompileOptions options;
+  options.version = version;
+  return options;
+}
+
 TEST(Version, HidesNamesThatCameLater) {
-  EXPECT_TRUE(error_of("#pragma D option version=1.0\nBEGIN { trace(ucaller); }")
+  EXPECT_TRUE(error_of("\nBEGIN { trace(ucaller); }", of_version({1, 0, 0}))
                   .starts_with("[D_IDENT_UNDEF] line 2: "));
-  EXPECT_TRUE(error_of("#pragma D option version=1.0\nBEGIN { trace(strstr(\"a\", \"b\")); }")
-                  .starts_with("[D_FUNC_UNDEF] line 2: "));
-  EXPECT_EQ(error_of("#pragma D option version=1.2\nBEGIN { trace(strstr(\"a\", \"b\")); }"), "");
+  EXPECT_TRUE(error_of("BEGIN { trace(strstr(\"a\", \"b\")); }", of_version({1, 0, 0}))
+                  .starts_with("[D_FUNC_UNDEF] line 1: "));
+  EXPECT_EQ(error_of("BEGIN { trace(strstr(\"a\", \"b\")); }", of_version({1, 2, 0})), "");
 }
 
 TEST(Version, FreesNamesThatCameLater) {
   const Outcome out = run(
-      "#pragma D option version=1.0\nint ucaller; inline int sym = 4;\n"
+      "int ucaller; inline int sym = 4;\n"
       "BEGIN { ucaller = 1; ustackdepth = 2; strstr = 3; trace(ucaller + ustackdepth + strstr); "
-      "trace(sym); }");
+      "trace(sym); }",
+      of_version({1, 0, 0}));
   const Outcome bound =
-      run("#pragma D option version=1.0\ninline int late = 1;\n#pragma D binding \"1.5\" late\n"
-          "BEGIN { late = 7; trace(late); }");
+      run("inline int late = 1;\n#pragma D binding \"1.5\" late\n"
+          "BEGIN { late = 7; trace(late); }",
+          of_version({1, 0, 0}));
 
   ASSERT_EQ(out.error + bound.error, "");
   EXPECT_EQ(out.values, (std::vector<Recorded>{std::int64_t{6}, std::int64_t{4}}));
@@ -136,13 +142,22 @@ TEST(Pragma, OfControlLinesIsAControlLine) {
   EXPECT_TRUE(error_of("#pragma D line 7\nBEGIN { = }").starts_with("[D_SYNTAX] line 7: "));
 }
 
-TEST(Pragma, OptionsAreCheckedByWhoKnowsThem) {
+TEST(Pragma, OptionsAreSetByWhoKnowsThem) {
   CompileOptions options;
-  options.check_option = [](std::string_view name, std::string_view) {
-    return name == "quiet" ? std::string() : std::string("Invalid option name");
+  std::string names;
+  options.set_option = [&](std::string_view name, std::string_view value,
+                           CompileOptions& set) -> Result<void> {
+    names += name;
+    if (name == "loud") return fail(ErrorCode::Usage, "Invalid option name");
+    if (name == "version") set.version = parse_version(value);
+    return {};
   };
+  options.libraries = {{"lib.d", "#pragma D option loud\n"}};
 
   EXPECT_EQ(error_of("#pragma D option quiet\nBEGIN { }", options), "");
+  EXPECT_EQ(names, "quiet") << "a library sets none, and each is set once";
+  EXPECT_TRUE(error_of("#pragma D option version=1.0\nBEGIN { trace(ucaller); }", options)
+                  .starts_with("[D_IDENT_UNDEF] line 2: "));
   EXPECT_TRUE(error_of("#pragma D option loud=9\nBEGIN { }", options)
                   .starts_with("[D_PRAGMA_OPTSET] line 1: failed to set option 'loud' to '9': "
                                "Invalid option name"));

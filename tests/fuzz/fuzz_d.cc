@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto program = d::compile(source, options, kernel);
   if (!program) return 0;
 
-  const auto verified = dif::verify_program(std::move(*program));
+  const auto verified = dif::verify_program(std::move(program->program));
   CHECK(verified);
   const auto bytes = dif::write_dof(verified->program());
   if (bytes.empty()) return 0;

@@ -56,7 +56,7 @@ std::vector<std::byte> compiled(const std::string& source) {
   options.default_arguments = options.destructive = true;
   const auto program = d::compile(source, options, kernel);
   if (!program) return {};
-  return dif::write_dof(*program);
+  return dif::write_dof(program->program);
 }
 
 }  // namespace ringside::fuzz

@@ -49,7 +49,7 @@ void ParseContext::rewind() {
 }
 
 void ParseContext::stop(std::string_view tag, const Location& at, std::string text) {
-  if (!error) error = Diagnostic{tag, std::move(text), at};
+  if (!error) error = Diagnostic{tag, std::move(text), at, false, {}, {}};
 }
 
 bool ParseContext::define_tag(std::string_view word, Text name, const Location& at) {
@@ -218,7 +218,7 @@ void ParseContext::declare(Declaration* declaration) {
   }
 }
 
-Checked<void> parse(std::string_view source, int file, const CompileOptions& options,
+Checked<void> parse(std::string_view source, int file, CompileOptions& options,
                     const TypeGraph& types, std::unordered_set<std::string>& type_names,
                     Tree& tree) {
   Location start;
@@ -228,7 +228,6 @@ Checked<void> parse(std::string_view source, int file, const CompileOptions& opt
   }
   ParseContext context(source, options, types, tree, type_names);
   context.next = context.token = start;
-  context.default_arguments = options.default_arguments;
   void* scanner = nullptr;
   if (ringside_d_lex_init_extra(&context, &scanner) != 0) {
     return complain("D_UNKNOWN", start, "no memory to read the program");

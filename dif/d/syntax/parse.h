@@ -18,7 +18,7 @@ inline constexpr int kMaxDepth = 500;
 /// Adds what `source` says to `tree`; of a source with an error, what comes before it. `file` as in
 /// Location. `type_names` are the typedefs of what was parsed before; parse() adds its own. Only
 /// the program itself (file 0) must use all of its macro arguments.
-Checked<void> parse(std::string_view source, int file, const CompileOptions& options,
+Checked<void> parse(std::string_view source, int file, CompileOptions& options,
                     const TypeGraph& types, std::unordered_set<std::string>& type_names,
                     Tree& tree);
 

@@ -22,12 +22,12 @@ inline bool is_word(char c) {
 
 class ParseContext {
  public:
-  ParseContext(std::string_view source, const CompileOptions& options, const TypeGraph& types,
-               Tree& tree, std::unordered_set<std::string>& type_names)
+  ParseContext(std::string_view source, CompileOptions& options, const TypeGraph& types, Tree& tree,
+               std::unordered_set<std::string>& type_names)
       : source(source), options(options), types(types), tree(tree), type_names_(type_names) {}
 
   std::string_view source;
-  const CompileOptions& options;
+  CompileOptions& options;
   const TypeGraph& types;
   Tree& tree;
   void* scanner = nullptr;
@@ -42,7 +42,6 @@ class ParseContext {
   bool after_type = false;    // the last token completed a type: a name is being declared
   bool after_member = false;  // the last token was -> or . : any word is a member's name
   bool after_tag = false;     // the last token was struct, union or enum
-  bool default_arguments = false;
   std::set<std::size_t> used_arguments;
 
   /// Accounts for the token's text; called for every rule that matches.

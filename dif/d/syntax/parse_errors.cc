@@ -98,14 +98,17 @@ bool ParseContext::declares_unknown_type(bool at_end) {
 
 void ParseContext::syntax_error(const Location& at, bool type_fits) {
   const std::string_view text = source.substr(token_offset_, offset - token_offset_);
+  const auto complain_of_token = [&](std::string complaint) {
+    if (!error) error = Diagnostic{"D_SYNTAX", std::move(complaint), at, true, {}, {}};
+  };
   // At the end the last thing read is the white space, or nothing, before it.
   if (text.find_first_not_of(kBlank) == std::string_view::npos) {
-    return stop("D_SYNTAX", at, "syntax error near end of input");
+    return complain_of_token("syntax error near end of input");
   }
   if (const std::string_view type = unknown_type(type_fits); !type.empty()) {
     return stop("D_SYNTAX", at, fmt::format("failed to resolve type {}: Unknown type name", type));
   }
-  stop("D_SYNTAX", at, fmt::format("syntax error near \"{}\"", text.substr(0, 40)));
+  complain_of_token(fmt::format("syntax error near \"{}\"", text.substr(0, 40)));
 }
 
 }  // namespace ringside::d

@@ -84,10 +84,11 @@ bool ParseContext::pragma_option(std::string_view words) {
   const std::size_t equals = std::min(setting.find('='), setting.size());
   Tree::Option option{token, std::string(setting.substr(0, equals)),
                       std::string(setting.substr(std::min(equals + 1, setting.size())))};
-  if (option.name == "defaultargs") default_arguments = true;
-  const std::string why =
-      options.check_option ? options.check_option(option.name, option.value) : std::string();
-  if (!why.empty()) {
+  // Only what the program itself asks for counts.
+  const bool sets = token.file == 0 && options.set_option;
+  const auto done = sets ? options.set_option(option.name, option.value, options) : Result<void>();
+  if (!done) {
+    const std::string& why = done.error().message;
     stop("D_PRAGMA_OPTSET", token,
          option.value.empty() ? fmt::format("failed to set option '{}': {}", option.name, why)
                               : fmt::format("failed to set option '{}' to '{}': {}", option.name,

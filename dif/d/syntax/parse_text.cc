@@ -175,7 +175,7 @@ std::optional<ParseContext::Macro> ParseContext::macro(std::string_view name) {
     if (index < options.macro_arguments.size()) {
       result.text = options.macro_arguments[index];
       if (!result.is_string) take_as_string(result);
-    } else if (default_arguments) {
+    } else if (options.default_arguments) {
       result.text.assign(result.is_string ? 0 : 1, '0');
     } else {
       stop("D_MACRO_UNDEF", token, fmt::format("macro argument ${} is not defined", name));
@@ -221,7 +221,7 @@ Text ParseContext::pattern(std::string_view raw) {
 }
 
 void ParseContext::check_unused_arguments() {
-  if (default_arguments || options.unused_arguments) return;
+  if (options.default_arguments || options.unused_arguments) return;
   for (std::size_t i = 1; i < options.macro_arguments.size(); ++i) {
     if (used_arguments.contains(i)) continue;
     return stop("D_MACRO_UNUSED", {},

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "dif/d/compile.h"
 #include "dif/d/syntax/ast.h"
 
 namespace ringside::d {
@@ -15,9 +14,5 @@ namespace ringside::d {
 std::string print_expression(const Expr& e);
 /// "dtrace:::BEGIN\n/predicate/\n{\n\tstatement;\n}\n"
 std::string print_clause(const ClauseNode& clause);
-
-/// The clauses of a program after desugaring, in order. Errors as of compile().
-Result<std::string> desugared(std::string_view source, const CompileOptions& options,
-                              Environment& environment);
 
 }  // namespace ringside::d

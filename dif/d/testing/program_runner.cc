@@ -148,13 +148,14 @@ void decode(const dif::EcbInfo& ecb, const dif::Record& record, Outcome& out) {
 Outcome run(std::string_view source, const CompileOptions& options, int firings) {
   Outcome out;
   FakeKernel kernel;
-  auto program = compile(source, options, kernel);
-  if (!program) {
-    out.error = program.error().message;
+  auto compiled = compile(source, options, kernel);
+  if (!compiled) {
+    out.error = render(compiled.error(), false);
+    out.tagged = render(compiled.error(), true);
     return out;
   }
-  out.program = *program;
-  auto verified = dif::verify_program(std::move(*program));
+  out.program = compiled->program;
+  auto verified = dif::verify_program(std::move(compiled->program));
   if (!verified) {
     out.error = "verifier: " + verified.error().message;
     return out;
@@ -178,9 +179,9 @@ Outcome evaluate(const std::string& expression) {
   return run("fbt::vfs_read:entry { trace(" + expression + "); }");
 }
 
-std::string error_of(std::string_view source, CompileOptions options) {
-  options.error_tags = true;
-  return run(source, options).error;
+std::string error_of(std::string_view source, const CompileOptions& options) {
+  const Outcome out = run(source, options);
+  return out.tagged.empty() ? out.error : out.tagged;
 }
 
 }  // namespace ringside::d

@@ -69,6 +69,7 @@ using Recorded = std::variant<std::int64_t, std::string>;
 
 struct Outcome {
   std::string error;             // of the compiler or verifier; empty when both were content
+  std::string tagged;            // the compiler's, with its tag
   std::vector<Recorded> values;  // what trace() and friends recorded, in order
   std::vector<dif::FaultReport> faults;
   std::vector<dif::AggregateEntry> aggregates;
@@ -78,7 +79,7 @@ struct Outcome {
 Outcome run(std::string_view source, const CompileOptions& options = {}, int firings = 1);
 /// The value of one expression, as trace() records it in BEGIN.
 Outcome evaluate(const std::string& expression);
-/// The message of a program that must not compile.
-std::string error_of(std::string_view source, CompileOptions options = {});
+/// The message of a program that must not compile, with its tag.
+std::string error_of(std::string_view source, const CompileOptions& options = {});
 
 }  // namespace ringside::d
