@@ -1,14 +1,18 @@
-/* The layout shared by the shim (guest) and the host: one region of reserved guest RAM.
- * C11 and C++; fixed widths; every field names its writer. Compiled, with its asserts, on both
- * sides. Bump SHIM_VERSION on any change; the host refuses a shim image that differs.
+/* The layout shared by the shim (guest) and the host: one region of guest RAM that nobody else
+ * uses. C11 and C++; fixed widths; every field names its writer. Compiled, with its asserts, on
+ * both sides. Bump SHIM_VERSION on any change; the host refuses a shim image that differs.
  *
- * The region: SHIM_REGION_SIZE bytes, 2 MiB aligned, mapped by 2 MiB pages at a 2 MiB-aligned
- * virtual address in the kernel image's own region.
+ * The parts of the region, each at a page's start; where they lie and how large the table and the
+ * slots are, the header says (vmm/shim/ decides it):
  *
- *   0           struct shim_header, code (SHIM_CODE_SIZE)  read + execute
- *   CODE_SIZE   lookup table (SHIM_TABLE_ENTRIES * 8) read + execute (the host writes it)
- *   SLOTS       slots                                 read + execute (the host writes them)
- *   DATA        struct shim_control, mailboxes        read + write, no execute
+ *   code    struct shim_header, instructions       read + execute; SHIM_CODE_SIZE
+ *   table   table_entries of 8 bytes               read + execute; the host writes it
+ *   slots   displaced instructions                 read + execute; the host writes them
+ *   data    struct shim_control, heads, boxes      read + write, no execute; SHIM_DATA_SIZE
+ *
+ * No word is written by both sides in turn, so the host needs no compare-and-swap and may reach the
+ * region by copies, in this order: it reads a head before the box, and looks at the head once more
+ * after it; it writes `answered` alone, and last.
  */
 #ifndef GUEST_SHIM_MAILBOX_ABI_H
 #define GUEST_SHIM_MAILBOX_ABI_H
@@ -19,38 +23,42 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(5)
+#define SHIM_VERSION SHIM_U(6)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
-#define SHIM_REGION_SIZE SHIM_U(0x1000000) /* 16 MiB */
-#define SHIM_CODE_SIZE SHIM_U(0x1000)
-#define SHIM_TABLE_OFFSET SHIM_U(0x200000)
-#define SHIM_TABLE_BITS 18
-#define SHIM_TABLE_ENTRIES SHIM_U(0x40000) /* 1 << SHIM_TABLE_BITS; 2 MiB of 8-byte entries */
-#define SHIM_SLOTS_OFFSET SHIM_U(0x400000)
-#define SHIM_SLOTS_SIZE SHIM_U(0xa00000) /* 10 MiB */
-#define SHIM_DATA_OFFSET SHIM_U(0xe00000)
-#define SHIM_MAILBOX_OFFSET SHIM_U(0xe01000)
-#define SHIM_MAILBOX_SHIFT 8
-#define SHIM_MAILBOX_SIZE SHIM_U(256) /* 1 << SHIM_MAILBOX_SHIFT */
+#define SHIM_PAGE SHIM_U(0x1000)
+#define SHIM_CODE_SIZE SHIM_PAGE
 #define SHIM_MAILBOXES SHIM_U(64)
 
-/* The table is open-addressed: hash = (low 32 bits of the address * SHIM_HASH) >> (32 - BITS),
- * then linear. An entry is key | slot offset << 32; key 0 is empty. Entries stay for ever, so that
- * walks stay whole; one with slot offset 0 was taken out: an int3 there is not ours any more, and
- * where there is none, a trap that began before resumes at the address itself. */
+/* In the data part. All heads fill one page, so that one copy of 4 KiB fetches every state. */
+#define SHIM_HEADS SHIM_U(0x1000)
+#define SHIM_HEAD_SHIFT 6
+#define SHIM_HEAD_SIZE SHIM_U(64) /* 1 << SHIM_HEAD_SHIFT: a cache line */
+#define SHIM_BOXES SHIM_U(0x2000)
+#define SHIM_BOX_SHIFT 8
+#define SHIM_BOX_SIZE SHIM_U(256) /* 1 << SHIM_BOX_SHIFT */
+#define SHIM_DATA_SIZE SHIM_U(0x6000)
+
+/* The table is open-addressed: its first entry for an address is
+ * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32, then linear. An entry
+ * is key | slot offset << 32, with the offset from the header; key 0 is empty. Entries stay for
+ * ever, so that walks stay whole; one with slot offset 0 was taken out: an int3 there is not ours
+ * any more, and where there is none, a trap that began before resumes at the address itself. */
 #define SHIM_HASH SHIM_U(0x9e3779b1)
 
-/* The state byte of a mailbox. */
-#define SHIM_FREE 0     /* nobody uses the mailbox */
-#define SHIM_CLAIMED 1  /* guest: being filled */
-#define SHIM_RAISED 2   /* guest: the host may look */
-#define SHIM_ANSWERED 3 /* host: the guest may go on */
+/* The state byte of a head. */
+#define SHIM_FREE 0              /* nobody uses the mailbox */
+#define SHIM_CLAIMED 1           /* being filled, or going on */
+#define SHIM_RAISED 2            /* the host may look, and the guest waits for `answered` */
+#define SHIM_CLAIM SHIM_U(0x100) /* one claim, in the head's count */
 
 /* Byte offsets for shim.S; asserted against the structs below. */
-#define SHIM_HEADER_THIS_CPU_OFF 24
 #define SHIM_HEADER_ORIGINAL 16
-#define SHIM_HEADER_SIZE 64
+#define SHIM_HEADER_THIS_CPU_OFF 24
+#define SHIM_HEADER_DATA 32
+#define SHIM_HEADER_TABLE 40
+#define SHIM_HEADER_TABLE_ENTRIES 48
+#define SHIM_HEADER_SIZE 128
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
 #define SHIM_CONTROL_PATIENCE 16
@@ -59,14 +67,14 @@
 #define SHIM_CONTROL_LEFT 72
 #define SHIM_CONTROL_FOREIGN 128
 #define SHIM_CONTROL_OVERFLOWS 136
-#define SHIM_BOX_ADDRESS 8
-#define SHIM_BOX_TSC 16
-#define SHIM_BOX_PERCPU 24
-#define SHIM_BOX_CR3 32
-#define SHIM_BOX_RFLAGS 40
-#define SHIM_BOX_SEGMENTS 48
-#define SHIM_BOX_REGS 64
-#define SHIM_BOX_TRAP_BYTES 192 /* what one trap writes: three cache lines */
+#define SHIM_HEAD_ANSWERED 8
+#define SHIM_HEAD_ADDRESS 16
+#define SHIM_HEAD_TSC 24
+#define SHIM_HEAD_PERCPU 32
+#define SHIM_HEAD_CR3 40
+#define SHIM_HEAD_RFLAGS 48
+#define SHIM_HEAD_SEGMENTS 56
+#define SHIM_BOX_TRAP_BYTES 128 /* what one trap writes of its box: two cache lines */
 #define SHIM_BOX_ORPHANS 192
 #define SHIM_BOX_LATE 200
 
@@ -76,17 +84,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* At the start of the code page. The image carries magic to image_bytes; the host fills in the
- * rest before the guest can reach the shim, and the guest only reads it (the page is not
- * writable for it). */
+/* At the start of the code. The image carries magic to image_bytes; the host fills in the rest
+ * before the guest can reach the shim, and the guest only reads it (the page is not writable for
+ * it). Addresses are virtual, as the guest's page tables map them. */
 struct shim_header {
-  uint32_t magic;        /* image: SHIM_MAGIC */
-  uint32_t version;      /* image: SHIM_VERSION */
-  uint32_t entry;        /* image: offset of the first instruction of the #BP handler */
-  uint32_t image_bytes;  /* image: its own size */
-  uint64_t original;     /* host: the kernel's own handler, for traps that are not ours */
-  uint64_t this_cpu_off; /* host: %gs offset of the word that holds the per-cpu base */
-  uint64_t reserved[4];
+  uint32_t magic;         /* image: SHIM_MAGIC */
+  uint32_t version;       /* image: SHIM_VERSION */
+  uint32_t entry;         /* image: offset of the first instruction of the #BP handler */
+  uint32_t image_bytes;   /* image: its own size */
+  uint64_t original;      /* host: the kernel's own handler, for traps that are not ours */
+  uint64_t this_cpu_off;  /* host: %gs offset of the word that holds the per-cpu base */
+  uint64_t data;          /* host: address of struct shim_control; heads and boxes follow it */
+  uint64_t table;         /* host: address of the table */
+  uint32_t table_entries; /* host: any number, not only powers of two */
+  uint32_t page_bytes;    /* host: of the pages that map the region, 4 KiB or 2 MiB */
+  uint64_t base;          /* host: address of this header */
+  uint64_t region_bytes;  /* host: from `base` on, all parts */
+  uint64_t slots;         /* host: address of the slots */
+  uint64_t slots_bytes;   /* host */
+  /* Kept for traps from user mode: where the kernel returns to it (its own iretq, whose faults it
+   * knows how to mend), and their table. 0: a trap from user mode is the kernel's own business. */
+  uint64_t user_return;
+  uint64_t user_table;
+  uint64_t reserved[3];
 };
 
 /* One cache line a writer, so that no two of them fight for it. */
@@ -108,7 +128,21 @@ struct shim_control {
   uint64_t counter_line[6];
 };
 
-/* Order of shim_mailbox::regs. */
+/* A mailbox is a head and a box, of the same index. */
+struct shim_head {
+  uint64_t head;     /* guest: state | count of claims << 8 */
+  uint64_t answered; /* host: the claim that it has answered, as in the head but without its state.
+                        The guest compares for equality: an answer to a trap that has lost its
+                        patience is not taken for an answer to the next one */
+  uint64_t address;  /* guest, as all that follows: of the int3 */
+  uint64_t tsc;      /* at entry */
+  uint64_t percpu;   /* per-cpu base of the trapping CPU */
+  uint64_t cr3;
+  uint64_t rflags;
+  uint64_t segments; /* cs | ss << 32 */
+};
+
+/* Order of shim_box::regs. */
 enum shim_register {
   SHIM_RAX,
   SHIM_RCX,
@@ -129,26 +163,23 @@ enum shim_register {
   SHIM_REGISTERS
 };
 
-/* All guest-written, except that the host turns RAISED into ANSWERED. */
-struct shim_mailbox {
-  uint64_t head;    /* state | count of claims << 8. The host answers by a compare-and-swap of the
-                       whole word, so it never answers a trap that it has not looked at */
-  uint64_t address; /* of the int3 */
-  uint64_t tsc;     /* at entry */
-  uint64_t percpu;  /* per-cpu base of the trapping CPU */
-  uint64_t cr3;
-  uint64_t rflags;
-  uint64_t segments; /* cs | ss << 32 */
-  uint64_t reserved;
+/* All guest-written. */
+struct shim_box {
   uint64_t regs[SHIM_REGISTERS]; /* enum shim_register, as before the int3 */
-  uint64_t orphans;              /* claims that were resumed without an answer: lost firings */
-  uint64_t late;                 /* claims that found `active` 0 */
+  uint64_t fs_base, gs_base;     /* kept for traps from user mode; 0 */
+  uint64_t user_line[6];
+  uint64_t orphans; /* claims that were resumed without an answer: lost firings */
+  uint64_t late;    /* claims that found `active` 0 */
   uint64_t counters_line[6];
 };
 
 static_assert(sizeof(struct shim_header) == SHIM_HEADER_SIZE, "shim.S lays it out");
 static_assert(offsetof(struct shim_header, original) == SHIM_HEADER_ORIGINAL, "shim.S reads it");
 static_assert(offsetof(struct shim_header, this_cpu_off) == SHIM_HEADER_THIS_CPU_OFF,
+              "shim.S reads it");
+static_assert(offsetof(struct shim_header, data) == SHIM_HEADER_DATA, "shim.S reads it");
+static_assert(offsetof(struct shim_header, table) == SHIM_HEADER_TABLE, "shim.S reads it");
+static_assert(offsetof(struct shim_header, table_entries) == SHIM_HEADER_TABLE_ENTRIES,
               "shim.S reads it");
 static_assert(offsetof(struct shim_control, active) == SHIM_CONTROL_ACTIVE, "shim.S reads it");
 static_assert(offsetof(struct shim_control, heartbeat) == SHIM_CONTROL_HEARTBEAT,
@@ -161,23 +192,24 @@ static_assert(offsetof(struct shim_control, foreign) == SHIM_CONTROL_FOREIGN, "s
 static_assert(offsetof(struct shim_control, overflows) == SHIM_CONTROL_OVERFLOWS,
               "shim.S writes it");
 static_assert(SHIM_CONTROL_DOORBELL + 8 <= SHIM_CONTROL_SILENT, "the host's line is the host's");
-static_assert(sizeof(struct shim_control) <= SHIM_MAILBOX_OFFSET - SHIM_DATA_OFFSET,
-              "mailboxes follow");
-static_assert(offsetof(struct shim_mailbox, address) == SHIM_BOX_ADDRESS, "shim.S writes it");
-static_assert(offsetof(struct shim_mailbox, tsc) == SHIM_BOX_TSC, "shim.S writes it");
-static_assert(offsetof(struct shim_mailbox, percpu) == SHIM_BOX_PERCPU, "shim.S writes it");
-static_assert(offsetof(struct shim_mailbox, cr3) == SHIM_BOX_CR3, "shim.S writes it");
-static_assert(offsetof(struct shim_mailbox, rflags) == SHIM_BOX_RFLAGS, "shim.S writes it");
-static_assert(offsetof(struct shim_mailbox, segments) == SHIM_BOX_SEGMENTS, "shim.S writes it");
-static_assert(offsetof(struct shim_mailbox, regs) == SHIM_BOX_REGS, "shim.S writes it");
-static_assert(offsetof(struct shim_mailbox, orphans) == SHIM_BOX_ORPHANS, "shim.S writes it");
-static_assert(offsetof(struct shim_mailbox, late) == SHIM_BOX_LATE, "shim.S writes it");
-static_assert(SHIM_BOX_REGS + 8 * SHIM_REGISTERS == SHIM_BOX_TRAP_BYTES, "three cache lines");
-static_assert(sizeof(struct shim_mailbox) == SHIM_MAILBOX_SIZE, "shim.S steps by it");
-static_assert(1 << SHIM_MAILBOX_SHIFT == SHIM_MAILBOX_SIZE, "shim.S makes an index of it");
-static_assert(SHIM_MAILBOX_OFFSET + SHIM_MAILBOXES * SHIM_MAILBOX_SIZE <= SHIM_REGION_SIZE,
-              "all in the region");
-static_assert(SHIM_SLOTS_OFFSET + SHIM_SLOTS_SIZE <= SHIM_DATA_OFFSET, "slots end before data");
+static_assert(sizeof(struct shim_control) <= SHIM_HEADS, "heads follow");
+static_assert(offsetof(struct shim_head, answered) == SHIM_HEAD_ANSWERED, "shim.S reads it");
+static_assert(offsetof(struct shim_head, address) == SHIM_HEAD_ADDRESS, "shim.S writes it");
+static_assert(offsetof(struct shim_head, tsc) == SHIM_HEAD_TSC, "shim.S writes it");
+static_assert(offsetof(struct shim_head, percpu) == SHIM_HEAD_PERCPU, "shim.S writes it");
+static_assert(offsetof(struct shim_head, cr3) == SHIM_HEAD_CR3, "shim.S writes it");
+static_assert(offsetof(struct shim_head, rflags) == SHIM_HEAD_RFLAGS, "shim.S writes it");
+static_assert(offsetof(struct shim_head, segments) == SHIM_HEAD_SEGMENTS, "shim.S writes it");
+static_assert(sizeof(struct shim_head) == SHIM_HEAD_SIZE, "shim.S steps by it");
+static_assert(1 << SHIM_HEAD_SHIFT == SHIM_HEAD_SIZE, "shim.S makes an index of it");
+static_assert(SHIM_MAILBOXES * SHIM_HEAD_SIZE == SHIM_PAGE, "shim.S ends its search at a page");
+static_assert(offsetof(struct shim_box, orphans) == SHIM_BOX_ORPHANS, "shim.S writes it");
+static_assert(offsetof(struct shim_box, late) == SHIM_BOX_LATE, "shim.S writes it");
+static_assert(8 * SHIM_REGISTERS == SHIM_BOX_TRAP_BYTES, "two cache lines");
+static_assert(sizeof(struct shim_box) == SHIM_BOX_SIZE, "shim.S steps by it");
+static_assert(1 << SHIM_BOX_SHIFT == SHIM_BOX_SIZE, "shim.S finds it by its head");
+static_assert(SHIM_HEADS + SHIM_PAGE <= SHIM_BOXES, "boxes follow");
+static_assert(SHIM_BOXES + SHIM_MAILBOXES * SHIM_BOX_SIZE == SHIM_DATA_SIZE, "that is all");
 
 #ifdef __cplusplus
 extern "C" {

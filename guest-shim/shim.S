@@ -1,7 +1,7 @@
 /* The shim: the kernel's #BP handler while ringside traces. For an int3 of ours it hands the
  * registers to the host through a mailbox, rings where there is a doorbell, waits a bounded time,
- * and resumes in the slot that holds the displaced instruction. Every other int3 goes on to the kernel's own handler with
- * nothing disturbed.
+ * and resumes in the slot that holds the displaced instruction. Every other int3 goes on to the
+ * kernel's own handler with nothing disturbed.
  *
  * Freestanding, position-independent; layout and writers: mailbox_abi.h. Interrupts are off (the
  * gate is an interrupt gate); NMIs and machine checks may nest and then use another mailbox.
@@ -29,6 +29,18 @@
   .section .text
   .code64
 
+/* Where the data part lies, loaded anew wherever it is wanted: registers are few, and the header's
+ * line is always near. */
+#define DATA shim_base + SHIM_HEADER_DATA(%rip)
+
+/* Makes the address of the box in `reg` (64 bits; reg32 its low half), by the head in rbx. */
+  .macro find_box reg, reg32
+  mov %ebx, \reg32
+  and $(SHIM_PAGE - SHIM_HEAD_SIZE), \reg32
+  shl $(SHIM_BOX_SHIFT - SHIM_HEAD_SHIFT), \reg32
+  add DATA, \reg
+  .endm
+
   .globl shim_base
 shim_base:
   .long SHIM_MAGIC
@@ -54,8 +66,10 @@ shim_entry:
   cmp %rcx, %rax
   jne foreign
   imul $SHIM_HASH, %ecx, %eax
-  shr $(32 - SHIM_TABLE_BITS), %eax
-  lea shim_table(%rip), %rbx
+  mov shim_base + SHIM_HEADER_TABLE_ENTRIES(%rip), %edx
+  imul %rdx, %rax
+  shr $32, %rax
+  mov shim_base + SHIM_HEADER_TABLE(%rip), %rbx
 look_up:
   mov (%rbx,%rax,8), %rdx
   cmp %ecx, %edx
@@ -68,7 +82,8 @@ look_up:
   mov %rcx, %rdx
 
   /* Claim a mailbox. Low ones first, so that the host need not look at all of them. */
-  lea shim_mailboxes(%rip), %rbx
+  mov DATA, %rbx
+  add $SHIM_HEADS, %rbx
   mov $SHIM_CLAIMED, %ecx
 claim:
   movzbl (%rbx), %eax
@@ -76,103 +91,113 @@ claim:
   jnz next_box
   lock cmpxchgb %cl, (%rbx)
   jne next_box
-  addq $0x100, (%rbx)
-  mov %rdx, SHIM_BOX_ADDRESS(%rbx)
+  mov (%rbx), %rcx /* ours alone: nobody else writes it now */
+  add $SHIM_CLAIM, %rcx
+  mov %rcx, (%rbx)
+  xor %cl, %cl /* rcx from here on: our claim, which `answered` will be equal to */
+  mov %rdx, SHIM_HEAD_ADDRESS(%rbx)
 
   /* After the claim, not before: the host clears `active` and then waits until no mailbox is
    * claimed, so a trap either sees the zero or is seen. */
-  cmpl $0, shim_control + SHIM_CONTROL_ACTIVE(%rip)
+  mov DATA, %rdx
+  cmpl $0, SHIM_CONTROL_ACTIVE(%rdx)
   je late
-  mov shim_control + SHIM_CONTROL_HEARTBEAT(%rip), %rax
-  cmp shim_control + SHIM_CONTROL_SILENT(%rip), %rax
+  mov SHIM_CONTROL_HEARTBEAT(%rdx), %rax
+  cmp SHIM_CONTROL_SILENT(%rdx), %rax
   je orphan
 
   rdtsc
   shl $32, %rdx
   or %rdx, %rax
-  mov %rax, SHIM_BOX_TSC(%rbx)
+  mov %rax, SHIM_HEAD_TSC(%rbx)
   mov shim_base + SHIM_HEADER_THIS_CPU_OFF(%rip), %rax
   mov %gs:(%rax), %rax
-  mov %rax, SHIM_BOX_PERCPU(%rbx)
+  mov %rax, SHIM_HEAD_PERCPU(%rbx)
   mov %cr3, %rax
-  mov %rax, SHIM_BOX_CR3(%rbx)
+  mov %rax, SHIM_HEAD_CR3(%rbx)
   mov FRAME_RFLAGS(%rsp), %rax
-  mov %rax, SHIM_BOX_RFLAGS(%rbx)
+  mov %rax, SHIM_HEAD_RFLAGS(%rbx)
   mov FRAME_CS(%rsp), %eax
-  mov %eax, SHIM_BOX_SEGMENTS(%rbx)
+  mov %eax, SHIM_HEAD_SEGMENTS(%rbx)
   mov FRAME_SS(%rsp), %eax
-  mov %eax, SHIM_BOX_SEGMENTS + 4(%rbx)
+  mov %eax, SHIM_HEAD_SEGMENTS + 4(%rbx)
+  find_box %rdx, %edx
   mov SAVED_RAX(%rsp), %rax
-  mov %rax, SHIM_BOX_REGS + 8 * 0(%rbx)
+  mov %rax, SHIM_BOXES + 8 * 0(%rdx)
   mov SAVED_RCX(%rsp), %rax
-  mov %rax, SHIM_BOX_REGS + 8 * 1(%rbx)
+  mov %rax, SHIM_BOXES + 8 * 1(%rdx)
   mov SAVED_RDX(%rsp), %rax
-  mov %rax, SHIM_BOX_REGS + 8 * 2(%rbx)
+  mov %rax, SHIM_BOXES + 8 * 2(%rdx)
   mov SAVED_RBX(%rsp), %rax
-  mov %rax, SHIM_BOX_REGS + 8 * 3(%rbx)
+  mov %rax, SHIM_BOXES + 8 * 3(%rdx)
   mov FRAME_RSP(%rsp), %rax
-  mov %rax, SHIM_BOX_REGS + 8 * 4(%rbx)
-  mov %rbp, SHIM_BOX_REGS + 8 * 5(%rbx)
-  mov %rsi, SHIM_BOX_REGS + 8 * 6(%rbx)
-  mov %rdi, SHIM_BOX_REGS + 8 * 7(%rbx)
-  mov %r8, SHIM_BOX_REGS + 8 * 8(%rbx)
-  mov %r9, SHIM_BOX_REGS + 8 * 9(%rbx)
-  mov %r10, SHIM_BOX_REGS + 8 * 10(%rbx)
-  mov %r11, SHIM_BOX_REGS + 8 * 11(%rbx)
-  mov %r12, SHIM_BOX_REGS + 8 * 12(%rbx)
-  mov %r13, SHIM_BOX_REGS + 8 * 13(%rbx)
-  mov %r14, SHIM_BOX_REGS + 8 * 14(%rbx)
-  mov %r15, SHIM_BOX_REGS + 8 * 15(%rbx)
+  mov %rax, SHIM_BOXES + 8 * 4(%rdx)
+  mov %rbp, SHIM_BOXES + 8 * 5(%rdx)
+  mov %rsi, SHIM_BOXES + 8 * 6(%rdx)
+  mov %rdi, SHIM_BOXES + 8 * 7(%rdx)
+  mov %r8, SHIM_BOXES + 8 * 8(%rdx)
+  mov %r9, SHIM_BOXES + 8 * 9(%rdx)
+  mov %r10, SHIM_BOXES + 8 * 10(%rdx)
+  mov %r11, SHIM_BOXES + 8 * 11(%rdx)
+  mov %r12, SHIM_BOXES + 8 * 12(%rdx)
+  mov %r13, SHIM_BOXES + 8 * 13(%rdx)
+  mov %r14, SHIM_BOXES + 8 * 14(%rdx)
+  mov %r15, SHIM_BOXES + 8 * 15(%rdx)
   movb $SHIM_RAISED, (%rbx) /* last; x86 keeps stores in order */
 
   /* The doorbell: whoever runs this vCPU may answer before the next instruction. If nobody does, a
    * port that does not exist swallows the value, and the wait goes on as without. */
-  mov shim_control + SHIM_CONTROL_DOORBELL(%rip), %edx
+  mov DATA, %rdx
+  mov SHIM_CONTROL_DOORBELL(%rdx), %edx
   test %edx, %edx
   jz no_bell
-  lea shim_mailboxes(%rip), %rcx
-  mov %rbx, %rax
-  sub %rcx, %rax
-  shr $SHIM_MAILBOX_SHIFT, %eax
+  mov %ebx, %eax
+  and $(SHIM_PAGE - SHIM_HEAD_SIZE), %eax
+  shr $SHIM_HEAD_SHIFT, %eax
   out %eax, (%dx)
 
 no_bell:
   mov $EAGER_LOOKS, %eax
 eager:
-  cmpb $SHIM_ANSWERED, (%rbx)
+  cmp %rcx, SHIM_HEAD_ANSWERED(%rbx)
   je release
   dec %eax
   jnz eager
 
-  /* The patient wait: rcx is the heartbeat last seen, on the stack the TSC when it was new. */
+  /* The patient wait: rdi is the heartbeat last seen, rsi the TSC when it was new. */
   push %rsi
   push %rdi
 new_heartbeat:
-  mov shim_control + SHIM_CONTROL_HEARTBEAT(%rip), %rcx
+  mov DATA, %rax
+  mov SHIM_CONTROL_HEARTBEAT(%rax), %rdi
   rdtsc
   shl $32, %rdx
   or %rdx, %rax
   mov %rax, %rsi
 patient:
   pause
-  cmpb $SHIM_ANSWERED, (%rbx)
+  cmp %rcx, SHIM_HEAD_ANSWERED(%rbx)
   je patient_done
-  cmp shim_control + SHIM_CONTROL_HEARTBEAT(%rip), %rcx
+  mov DATA, %rax
+  cmp SHIM_CONTROL_HEARTBEAT(%rax), %rdi
   jne new_heartbeat
   rdtsc
   shl $32, %rdx
   or %rdx, %rax
   sub %rsi, %rax
-  cmp shim_control + SHIM_CONTROL_PATIENCE(%rip), %rax
+  mov DATA, %rdx
+  cmp SHIM_CONTROL_PATIENCE(%rdx), %rax
   jbe patient
 
-  /* The host is gone, or stopped. Take the request back unless the answer came just now. */
-  mov $SHIM_RAISED, %eax
-  mov $SHIM_CLAIMED, %edi
-  lock cmpxchgb %dil, (%rbx)
-  jne patient_done
-  mov %rcx, shim_control + SHIM_CONTROL_SILENT(%rip)
-  incq SHIM_BOX_ORPHANS(%rbx)
+  /* The host is gone, or stopped. Take the request back, and only then look whether the answer came
+   * just now: XCHG lets the second not pass the first. */
+  mov $SHIM_CLAIMED, %eax
+  xchg %al, (%rbx)
+  cmp %rcx, SHIM_HEAD_ANSWERED(%rbx)
+  je patient_done
+  mov %rdi, SHIM_CONTROL_SILENT(%rdx)
+  find_box %rdx, %edx
+  incq SHIM_BOXES + SHIM_BOX_ORPHANS(%rdx)
 patient_done:
   pop %rdi
   pop %rsi
@@ -187,18 +212,20 @@ resume:
   iretq
 
 orphan:
-  incq SHIM_BOX_ORPHANS(%rbx)
+  find_box %rdx, %edx
+  incq SHIM_BOXES + SHIM_BOX_ORPHANS(%rdx)
   jmp release
 late:
-  incq SHIM_BOX_LATE(%rbx)
+  find_box %rdx, %edx
+  incq SHIM_BOXES + SHIM_BOX_LATE(%rdx)
   jmp release
 
 next_box:
-  add $SHIM_MAILBOX_SIZE, %rbx
-  lea shim_mailboxes_end(%rip), %rax
-  cmp %rax, %rbx
-  jb claim
-  lock incq shim_control + SHIM_CONTROL_OVERFLOWS(%rip)
+  add $SHIM_HEAD_SIZE, %rbx
+  test $(SHIM_PAGE - 1), %ebx
+  jnz claim
+  mov DATA, %rbx
+  lock incq SHIM_CONTROL_OVERFLOWS(%rbx)
   jmp resume
 
 /* Of an entry that was taken out the int3 may be the guest's own by now, or not there any more since
@@ -214,11 +241,14 @@ other_key:
   test %edx, %edx
   jz foreign
   inc %eax
-  and $(SHIM_TABLE_ENTRIES - 1), %eax
+  cmp shim_base + SHIM_HEADER_TABLE_ENTRIES(%rip), %eax
+  jb look_up
+  xor %eax, %eax
   jmp look_up
 
 foreign:
-  lock incq shim_control + SHIM_CONTROL_FOREIGN(%rip)
+  mov DATA, %rbx
+  lock incq SHIM_CONTROL_FOREIGN(%rbx)
   pop %rbx
   pop %rdx
   pop %rcx

@@ -108,12 +108,12 @@ void put_jump_to_slot_end(unsigned char* at) {
 struct Rings {
   unsigned count = 0;
   std::uint64_t value = 0, port = 0;
-  volatile shim_mailbox* to_answer = nullptr;  // null: nobody is at home
+  volatile shim_head* to_answer = nullptr;  // null: nobody is at home
 };
 Rings rings;
 
-void answer_box(volatile shim_mailbox& box) {
-  box.head = (box.head & ~std::uint64_t{0xff}) | SHIM_ANSWERED;
+void answer_head(volatile shim_head& head) {
+  head.answered = head.head & ~std::uint64_t{0xff};
 }
 
 /// The int3 in place of OUT: what the vCPU's thread does at such an exit.
@@ -122,8 +122,14 @@ void on_ring(int, siginfo_t*, void* context) {
   ++rings.count;
   rings.value = static_cast<std::uint64_t>(registers[REG_RAX]);
   rings.port = static_cast<std::uint64_t>(registers[REG_RDX]);
-  if (rings.to_answer != nullptr) answer_box(*rings.to_answer);
+  if (rings.to_answer != nullptr) answer_head(*rings.to_answer);
 }
+
+/// Where the test puts the parts of the region. The table's size is no power of two.
+constexpr std::uint32_t kEntries = 24'999;
+constexpr std::size_t kTable = SHIM_CODE_SIZE, kSlots = kTable + 0x32000, kData = kSlots + 0x1000;
+constexpr std::size_t kRegion = kData + SHIM_DATA_SIZE;
+static_assert(kTable + kEntries * 8 <= kSlots);
 
 /// A jump to where a slot ends, at an address that the table can hold; with another first byte.
 class TrappedText {
@@ -149,34 +155,45 @@ class TrappedText {
 class ShimCode : public testing::Test {
  protected:
   void SetUp() override {
-    void* mapped = mmap(nullptr, SHIM_REGION_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
+    void* mapped = mmap(nullptr, kRegion, PROT_READ | PROT_WRITE | PROT_EXEC,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ASSERT_NE(mapped, MAP_FAILED);
     region_ = static_cast<unsigned char*>(mapped);
     std::memcpy(region_, shim_image, shim_image_size);
     header().original = reinterpret_cast<std::uint64_t>(&shim_test_original);
     header().this_cpu_off = address_of(&percpu_);  // GS starts at 0 in user mode
+    header().data = address_of(region_ + kData);
+    header().table = address_of(region_ + kTable);
+    header().table_entries = kEntries;
     replace({0xf6, 0x44, 0x24, 0x08, 0x03}, {0xf6, 0x44, 0x24, 0x08, 0x40});
     replace({0x0f, 0x20, 0xd8}, {0x31, 0xc0, 0x90});
-    replace({0xc1, 0xe8, SHIM_MAILBOX_SHIFT, 0xef}, {0xc1, 0xe8, SHIM_MAILBOX_SHIFT, 0xcc});
+    replace({0xc1, 0xe8, SHIM_HEAD_SHIFT, 0xef}, {0xc1, 0xe8, SHIM_HEAD_SHIFT, 0xcc});
     rings = {};
     add_entry(kAddress);
-    put_jump_to_slot_end(region_ + SHIM_SLOTS_OFFSET);
+    put_jump_to_slot_end(region_ + kSlots);
     control().active = 1;
     control().heartbeat = 1;
     control().patience = kForever;
     shim_test_entry = address_of(region_) + header().entry;
   }
-  void TearDown() override { munmap(region_, SHIM_REGION_SIZE); }
+  void TearDown() override { munmap(region_, kRegion); }
 
   shim_header& header() { return *reinterpret_cast<shim_header*>(region_); }
   volatile shim_control& control() {
-    return *reinterpret_cast<volatile shim_control*>(region_ + SHIM_DATA_OFFSET);
+    return *reinterpret_cast<volatile shim_control*>(region_ + kData);
   }
-  volatile shim_mailbox& box(unsigned i) {
-    return reinterpret_cast<volatile shim_mailbox*>(region_ + SHIM_MAILBOX_OFFSET)[i];
+  volatile shim_head& head(unsigned i) {
+    return reinterpret_cast<volatile shim_head*>(region_ + kData + SHIM_HEADS)[i];
   }
-  unsigned state(unsigned i) { return box(i).head & 0xff; }
+  volatile shim_box& box(unsigned i) {
+    return reinterpret_cast<volatile shim_box*>(region_ + kData + SHIM_BOXES)[i];
+  }
+  unsigned state(unsigned i) { return head(i).head & 0xff; }
+  std::uint64_t* table() { return reinterpret_cast<std::uint64_t*>(region_ + kTable); }
+  static std::uint32_t first_entry(std::uint64_t address) {
+    const std::uint32_t hash = static_cast<std::uint32_t>(address) * SHIM_HASH;
+    return static_cast<std::uint32_t>(std::uint64_t{hash} * kEntries >> 32);
+  }
 
   void replace(std::vector<unsigned char> what, std::vector<unsigned char> by) {
     auto* end = region_ + shim_image_size;
@@ -185,16 +202,12 @@ class ShimCode : public testing::Test {
     std::copy(by.begin(), by.end(), at);
   }
   void add_entry(std::uint64_t address) {
-    const auto key = static_cast<std::uint32_t>(address);
-    auto* table = reinterpret_cast<std::uint64_t*>(region_ + SHIM_TABLE_OFFSET);
-    std::uint32_t bucket = key * SHIM_HASH >> (32 - SHIM_TABLE_BITS);
-    while (table[bucket] != 0) bucket = (bucket + 1) % SHIM_TABLE_ENTRIES;
-    table[bucket] = key | std::uint64_t{SHIM_SLOTS_OFFSET} << 32;
+    std::uint32_t entry = first_entry(address);
+    while (table()[entry] != 0) entry = (entry + 1) % kEntries;
+    table()[entry] = static_cast<std::uint32_t>(address) | std::uint64_t{kSlots} << 32;
   }
   void take_out(std::uint64_t address) {
-    auto* table = reinterpret_cast<std::uint64_t*>(region_ + SHIM_TABLE_OFFSET);
-    std::replace(table, table + SHIM_TABLE_ENTRIES,
-                 address | std::uint64_t{SHIM_SLOTS_OFFSET} << 32, address);
+    std::replace(table(), table() + kEntries, address | std::uint64_t{kSlots} << 32, address);
   }
   /// One trap at `address` with random registers.
   void trap(std::uint64_t address = kAddress) {
@@ -217,7 +230,7 @@ class ShimCode : public testing::Test {
     while (state(i) != SHIM_RAISED) std::this_thread::yield();
     std::atomic_thread_fence(std::memory_order_acquire);
   }
-  void answer(unsigned i) { answer_box(box(i)); }
+  void answer(unsigned i) { answer_head(head(i)); }
 
   void expect_resumed() {
     EXPECT_EQ(shim_test_where, 1u);
@@ -231,20 +244,23 @@ class ShimCode : public testing::Test {
 };
 
 TEST_F(ShimCode, HandsEveryRegisterOverAndResumesInTheSlot) {
-  shim_mailbox seen{};
+  shim_head seen{};
+  shim_box registers{};
   trap_with([&] {
     wait_until_raised(0);
-    std::memcpy(&seen, const_cast<shim_mailbox*>(&box(0)), sizeof seen);
+    std::memcpy(&seen, const_cast<shim_head*>(&head(0)), sizeof seen);
+    std::memcpy(&registers, const_cast<shim_box*>(&box(0)), sizeof registers);
     answer(0);
   });
 
   expect_resumed();
   EXPECT_EQ(seen.address, kAddress);
-  EXPECT_EQ(seen.head, 1u << 8 | SHIM_RAISED);
+  EXPECT_EQ(seen.head, SHIM_CLAIM | SHIM_RAISED);
+  EXPECT_EQ(seen.answered, 0u);
   EXPECT_EQ(seen.percpu, percpu_);
   EXPECT_NE(seen.tsc, 0u);
   EXPECT_EQ(seen.rflags, shim_test_in[16]);
-  for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(seen.regs[r], shim_test_in[r]) << r;
+  for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(registers.regs[r], shim_test_in[r]) << r;
   EXPECT_EQ(state(0), unsigned{SHIM_FREE});
 }
 
@@ -265,17 +281,29 @@ TEST_F(ShimCode, PassesForeignBreakpointsOnUndisturbed) {
 }
 
 TEST_F(ShimCode, FindsItsEntryBehindOthersWithTheSameHash) {
-  auto* table = reinterpret_cast<std::uint64_t*>(region_ + SHIM_TABLE_OFFSET);
-  std::fill(table, table + SHIM_TABLE_ENTRIES, 0);
-  const auto bucket = static_cast<std::uint32_t>(kAddress) * SHIM_HASH >> (32 - SHIM_TABLE_BITS);
-  table[bucket] = 1;
-  table[(bucket + 1) % SHIM_TABLE_ENTRIES] = 2;
+  std::fill(table(), table() + kEntries, 0);
+  table()[first_entry(kAddress)] = 1;
+  table()[(first_entry(kAddress) + 1) % kEntries] = 2;
   add_entry(kAddress);
   control().active = 0;
 
   trap();
 
   expect_resumed();
+}
+
+TEST_F(ShimCode, FindsItsEntryAtTheTablesBeginBehindOneAtItsEnd) {
+  std::uint64_t address = kAddress;
+  while (first_entry(address) != kEntries - 1) ++address;
+  table()[kEntries - 1] = 1;
+  add_entry(address);
+  ASSERT_EQ(table()[0] & 0xffffffff, address);
+  control().active = 0;
+
+  trap(address);
+
+  expect_resumed();
+  EXPECT_EQ(box(0).late, 1u);
 }
 
 TEST_F(ShimCode, PassesOnABreakpointWhoseEntryWasTakenOut) {
@@ -332,7 +360,7 @@ TEST_F(ShimCode, GoesOnAloneWhenTheHostFallsSilentAndComesBackWithIt) {
   });
   expect_resumed();
   EXPECT_EQ(box(0).orphans, 2u);
-  EXPECT_EQ(box(0).head >> 8, 3u) << "every claim is counted";
+  EXPECT_EQ(head(0).head / SHIM_CLAIM, 3u) << "every claim is counted";
 }
 
 TEST_F(ShimCode, WaitsForASlowHostThatLives) {
@@ -354,7 +382,7 @@ TEST_F(ShimCode, WaitsForASlowHostThatLives) {
 }
 
 TEST_F(ShimCode, ANestedTrapTakesAnotherMailbox) {
-  box(0).head = SHIM_RAISED;
+  head(0).head = SHIM_RAISED;
 
   trap_with([&] {
     wait_until_raised(1);
@@ -363,6 +391,22 @@ TEST_F(ShimCode, ANestedTrapTakesAnotherMailbox) {
 
   expect_resumed();
   EXPECT_EQ(state(0), unsigned{SHIM_RAISED}) << "the outer trap still waits";
+}
+
+TEST_F(ShimCode, TakesNoAnswerToAnotherClaimForItsOwn) {
+  head(0).head = 7 * SHIM_CLAIM;
+  control().patience = 1'000'000;
+  for (const std::uint64_t other : {7 * SHIM_CLAIM, 10 * SHIM_CLAIM, 10 * SHIM_CLAIM + 1, 0u}) {
+    const std::uint64_t before = box(0).orphans;
+    control().heartbeat = control().heartbeat + 1;
+    head(0).answered = other;
+
+    trap();
+
+    expect_resumed();
+    EXPECT_EQ(box(0).orphans, before + 1) << other;
+  }
+  EXPECT_EQ(head(0).head, 11 * SHIM_CLAIM | SHIM_FREE);
 }
 
 /// While one lives, the doorbell's OUT leads to on_ring().
@@ -395,8 +439,8 @@ class RingHandler {
 TEST_F(ShimCode, RingsTheDoorbellWithItsMailboxsIndexAndTakesTheAnswer) {
   const RingHandler handler;
   control().doorbell = 0x5244;
-  box(0).head = SHIM_CLAIMED;
-  rings.to_answer = &box(1);
+  head(0).head = SHIM_CLAIMED;
+  rings.to_answer = &head(1);
 
   trap();  // nobody but the ringer answers, and patience never ends
 
@@ -404,7 +448,7 @@ TEST_F(ShimCode, RingsTheDoorbellWithItsMailboxsIndexAndTakesTheAnswer) {
   EXPECT_EQ(rings.count, 1u);
   EXPECT_EQ(rings.value, 1u);
   EXPECT_EQ(rings.port & 0xffff, 0x5244u);
-  EXPECT_EQ(box(1).address, kAddress) << "all of the trap is there before the bell";
+  EXPECT_EQ(head(1).address, kAddress) << "all of the trap is there before the bell";
   EXPECT_EQ(state(1), unsigned{SHIM_FREE});
 }
 
@@ -436,7 +480,7 @@ TEST_F(ShimCode, DoesNotRingWhereNobodyWantsTheTrap) {
 }
 
 TEST_F(ShimCode, CountsATrapThatFindsNoMailbox) {
-  for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) box(i).head = SHIM_CLAIMED;
+  for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) head(i).head = SHIM_CLAIMED;
 
   trap();
 

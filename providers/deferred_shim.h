@@ -33,7 +33,7 @@ class DeferredShim final : public vmm::Shim {
   void remove_entry(GuestVirt address) override {
     if (shim_) shim_->remove_entry(address);
   }
-  std::vector<std::byte> farewell(GuestVirt slot) const override {
+  std::vector<std::byte> farewell(GuestVirt slot) override {
     return shim_ ? shim_->farewell(slot) : std::vector<std::byte>();
   }
   vmm::ShimFate fate() const override { return shim_ ? shim_->fate() : vmm::ShimFate::There; }

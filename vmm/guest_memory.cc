@@ -1,13 +1,14 @@
-// Guest-physical memory. In this file: construction, copies that span regions, the extents of a
-// sparse RAM file. The copies inside one region are inline in the header.
+// Guest-physical memory. In this file: construction, copies that span regions or go through
+// another's bytes, the extents of sparse RAM. The copies inside one mapped region are inline in the
+// header.
 #include "vmm/guest_memory.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "vmm/base/check.h"
+#include "vmm/file_memory.h"
 
 namespace ringside::vmm {
 namespace {
@@ -18,69 +19,100 @@ std::uint64_t page_down(std::uint64_t value) {
   return value & ~(kPage - 1);
 }
 
-/// Adds [start, end) of the region's bytes, widened to whole pages, joined to the last extent when
+/// Adds [start, end) of a region's bytes, widened to whole pages, joined to the last extent when
 /// they touch.
-void add_extent(std::vector<GuestMemory::Extent>& extents, const GuestMemory::Region& region,
+void add_extent(std::vector<GuestMemory::Extent>& extents, GuestPhys base, std::uint64_t size,
                 std::uint64_t start, std::uint64_t end) {
   start = page_down(start);
-  const std::uint64_t limit = region.bytes.size();
-  end = end > limit - std::min<std::uint64_t>(limit, kPage) ? limit : page_down(end + kPage - 1);
+  end = end > size - std::min(size, kPage) ? size : page_down(end + kPage - 1);
   if (start >= end) return;
-  const std::uint64_t base = region.base.raw() + start;
-  if (!extents.empty() && extents.back().base.raw() + extents.back().size == base) {
+  const std::uint64_t from = base.raw() + start;
+  if (!extents.empty() && extents.back().base.raw() + extents.back().size == from) {
     extents.back().size += end - start;
   } else {
-    extents.push_back({GuestPhys(base), end - start});
+    extents.push_back({GuestPhys(from), end - start});
   }
 }
 
-/// Walks the data of a sparse file. A file system that cannot tell holes reports one big extent.
-void add_data_extents(std::vector<GuestMemory::Extent>& extents,
-                      const GuestMemory::Region& region) {
-  const auto first = static_cast<off_t>(region.fd_offset);
-  const off_t end = first + static_cast<off_t>(region.bytes.size());
-  off_t at = first;
-  while (at < end) {
-    const off_t data = lseek(region.fd, at, SEEK_DATA);
-    if (data < 0 || data >= end) return;  // ENXIO: only a hole is left
-    off_t hole = lseek(region.fd, data, SEEK_HOLE);
-    if (hole <= data || hole > end) hole = end;
-    add_extent(extents, region, static_cast<std::uint64_t>(data - first),
-               static_cast<std::uint64_t>(hole - first));
-    at = hole;
-  }
+/// What `copied` or `fd` says of [offset, offset + size).
+std::vector<ByteExtent> extents_of(const CopiedBytes* copied, int fd, ByteExtent of) {
+  if (copied != nullptr) return copied->extents(of);
+  return fd < 0 ? std::vector{of} : data_extents(fd, of);
 }
 
 }  // namespace
 
-GuestMemory::GuestMemory(std::vector<Region> regions) : regions_(std::move(regions)) {
-  std::erase_if(regions_, [](const Region& region) { return region.bytes.empty(); });
-  std::sort(regions_.begin(), regions_.end(),
-            [](const Region& a, const Region& b) { return a.base < b.base; });
-  for (std::size_t i = 0; i < regions_.size(); ++i) {
-    const auto end = regions_[i].base.checked_add(regions_[i].bytes.size());
+GuestMemory::GuestMemory(std::vector<Backing> backings) : backings_(std::move(backings)) {
+  std::erase_if(backings_, [](const Backing& backing) { return backing.size == 0; });
+  std::sort(backings_.begin(), backings_.end(),
+            [](const Backing& a, const Backing& b) { return a.base < b.base; });
+  for (std::size_t i = 0; i < backings_.size(); ++i) {
+    const auto end = backings_[i].base.checked_add(backings_[i].size);
     CHECK(end.has_value());
-    CHECK(i + 1 == regions_.size() || *end <= regions_[i + 1].base);
+    CHECK(i + 1 == backings_.size() || *end <= backings_[i + 1].base);
   }
+}
+
+GuestMemory::GuestMemory(const std::vector<Region>& regions)
+    : GuestMemory([&] {
+        std::vector<Backing> backings;
+        for (const Region& region : regions) {
+          backings.push_back({region.base, region.bytes.size(), region.bytes.data(), region.fd,
+                              region.fd_offset, nullptr});
+        }
+        return backings;
+      }()) {}
+
+GuestMemory GuestMemory::by_copies(const std::vector<CopiedRegion>& regions) {
+  std::vector<Backing> backings;
+  for (const CopiedRegion& region : regions) {
+    CHECK(region.bytes != nullptr);
+    backings.push_back({region.base, region.size, nullptr, -1, region.offset, region.bytes});
+  }
+  return GuestMemory(std::move(backings));
 }
 
 /// How many of the `wanted` bytes at `at` lie in the one region that holds `at`; 0: none does.
 std::size_t GuestMemory::run_length(GuestPhys at, std::size_t wanted) const {
-  const Region* region = find(at, 1);
-  if (region == nullptr) return 0;
-  return std::min<std::size_t>(wanted, region->bytes.size() - (at.raw() - region->base.raw()));
+  const Backing* backing = find(at, 1);
+  if (backing == nullptr) return 0;
+  return std::min<std::size_t>(wanted, backing->size - (at.raw() - backing->base.raw()));
 }
 
-bool GuestMemory::read_across(GuestPhys at, std::span<std::byte> out) const {
+bool GuestMemory::read_long_way(GuestPhys at, std::span<std::byte> out) const {
   while (!out.empty()) {
     const std::size_t length = run_length(at, out.size());
     if (length == 0) return false;
-    const Region* region = find(at, length);
-    std::memcpy(out.data(), region->bytes.data() + (at.raw() - region->base.raw()), length);
+    const Backing* backing = find(at, length);
+    const std::uint64_t offset = at.raw() - backing->base.raw();
+    if (backing->mapped != nullptr) {
+      std::memcpy(out.data(), backing->mapped + offset, length);
+    } else {
+      const CopyPart part{backing->offset + offset, out.first(length)};
+      if (!backing->copied->read(std::span(&part, 1))) return false;
+    }
     out = out.subspan(length);
     at = GuestPhys(at.raw() + length);  // cannot wrap: the region's end does not
   }
   return true;
+}
+
+std::optional<std::uint64_t> GuestMemory::load64_long_way(GuestPhys at) const {
+  std::uint64_t value = 0;
+  if (!read_long_way(at, std::as_writable_bytes(std::span(&value, 1)))) return std::nullopt;
+  return value;
+}
+
+bool GuestMemory::read_each(std::span<const Part> parts) const {
+  std::array<CopyPart, 16> copies;
+  const Backing* first = parts.empty() ? nullptr : find(parts[0].at, parts[0].out.size());
+  bool in_one = first != nullptr && first->mapped == nullptr && parts.size() <= copies.size();
+  for (std::size_t i = 0; in_one && i < parts.size(); ++i) {
+    in_one = find(parts[i].at, parts[i].out.size()) == first;
+    if (in_one) copies[i] = {first->offset + (parts[i].at.raw() - first->base.raw()), parts[i].out};
+  }
+  if (in_one) return first->copied->read(std::span(copies).first(parts.size()));
+  return std::ranges::all_of(parts, [&](const Part& part) { return read(part.at, part.out); });
 }
 
 bool GuestMemory::write(GuestPhys at, std::span<const std::byte> bytes) {
@@ -94,8 +126,13 @@ bool GuestMemory::write(GuestPhys at, std::span<const std::byte> bytes) {
   }
   while (!bytes.empty()) {
     const std::size_t length = run_length(at, bytes.size());
-    const Region* region = find(at, length);
-    std::memcpy(region->bytes.data() + (at.raw() - region->base.raw()), bytes.data(), length);
+    const Backing* backing = find(at, length);
+    const std::uint64_t offset = at.raw() - backing->base.raw();
+    if (backing->mapped != nullptr) {
+      std::memcpy(backing->mapped + offset, bytes.data(), length);
+    } else if (!backing->copied->write(backing->offset + offset, bytes.first(length))) {
+      return false;
+    }
     bytes = bytes.subspan(length);
     at = GuestPhys(at.raw() + length);
   }
@@ -103,28 +140,29 @@ bool GuestMemory::write(GuestPhys at, std::span<const std::byte> bytes) {
 }
 
 bool GuestMemory::store64(GuestPhys at, std::uint64_t value) {
-  const Region* region = find(at, sizeof value);
-  if (region == nullptr || at.raw() % sizeof value != 0) return false;
+  const Backing* backing = find(at, sizeof value);
+  if (backing == nullptr || at.raw() % sizeof value != 0) return false;
+  if (backing->mapped == nullptr) return write(at, std::as_bytes(std::span(&value, 1)));
   // SAFETY: as in load64; release, because what an entry points to must be visible before it.
   auto* entry =
-      reinterpret_cast<std::uint64_t*>(region->bytes.data() + (at.raw() - region->base.raw()));
+      reinterpret_cast<std::uint64_t*>(backing->mapped + (at.raw() - backing->base.raw()));
   __atomic_store_n(entry, value, __ATOMIC_RELEASE);
   return true;
 }
 
-std::span<std::byte> GuestMemory::shared_window(GuestPhys at, std::size_t size) {
-  const Region* region = find(at, size);
-  if (region == nullptr) return {};
-  return region->bytes.subspan(at.raw() - region->base.raw(), size);
+std::span<std::byte> GuestMemory::mapping(GuestPhys at, std::size_t size) {
+  const Backing* backing = find(at, size);
+  if (backing == nullptr || backing->mapped == nullptr) return {};
+  return {backing->mapped + (at.raw() - backing->base.raw()), size};
 }
 
 std::vector<GuestMemory::Extent> GuestMemory::present_extents() const {
   std::vector<Extent> extents;
-  for (const Region& region : regions_) {
-    if (region.fd < 0) {
-      extents.push_back({region.base, region.bytes.size()});
-    } else {
-      add_data_extents(extents, region);
+  for (const Backing& backing : backings_) {
+    const ByteExtent all{backing.offset, backing.size};
+    for (const ByteExtent& found : extents_of(backing.copied.get(), backing.fd, all)) {
+      const std::uint64_t start = found.offset - backing.offset;
+      add_extent(extents, backing.base, backing.size, start, start + found.size);
     }
   }
   return extents;
@@ -132,7 +170,7 @@ std::vector<GuestMemory::Extent> GuestMemory::present_extents() const {
 
 std::uint64_t GuestMemory::size() const {
   std::uint64_t total = 0;
-  for (const Region& region : regions_) total += region.bytes.size();
+  for (const Backing& backing : backings_) total += backing.size;
   return total;
 }
 

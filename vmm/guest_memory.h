@@ -1,17 +1,23 @@
-// Guest-physical memory: regions of a shared mapping, read and written by copy.
-// Hands out no pointers; ranges that leave a region fail (the guest chooses the addresses).
-// Fire context: read, write and load yes.
+// Guest-physical memory: what backs each range of it, and copies out of it and into it. Backing is
+// either memory that is mapped in this process, or bytes that are copied through another
+// (vmm/copied_bytes.h); who reads and writes need not know which. Every access is a copy. Reads
+// that leave RAM fail (the guest chooses the addresses).
+// Used by everything that looks at a guest. Does not: translate virtual addresses (page_walk), own
+// mapped RAM.
+// Fire context: read, read_each, write, load64, store64 and is_ram yes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
+#include "vmm/copied_bytes.h"
 
 namespace ringside::vmm {
 
@@ -25,62 +31,90 @@ class GuestMemory {
     int fd = -1;  // the file behind the mapping, for present_extents; -1: none
     std::uint64_t fd_offset = 0;
   };
+  /// `base` up to base + size is what lies from `offset` on in `bytes`.
+  struct CopiedRegion {
+    GuestPhys base;
+    std::uint64_t size = 0;
+    std::shared_ptr<CopiedBytes> bytes;
+    std::uint64_t offset = 0;
+  };
 
   GuestMemory() = default;
-  explicit GuestMemory(std::vector<Region> regions);
+  explicit GuestMemory(const std::vector<Region>& regions);
+  static GuestMemory by_copies(const std::vector<CopiedRegion>& regions);
 
   /// Copies out.size() bytes; false when any byte lies outside RAM (then `out` is unspecified).
   [[nodiscard]] bool read(GuestPhys at, std::span<std::byte> out) const {
-    const Region* region = find(at, out.size());
-    if (region == nullptr) [[unlikely]]
-      return read_across(at, out);
+    const Backing* backing = find(at, out.size());
+    if (backing == nullptr || backing->mapped == nullptr) [[unlikely]]
+      return read_long_way(at, out);
     // memcpy() may not be given the null pointer that no bytes have.
     if (!out.empty()) {
-      std::memcpy(out.data(), region->bytes.data() + (at.raw() - region->base.raw()), out.size());
+      std::memcpy(out.data(), backing->mapped + (at.raw() - backing->base.raw()), out.size());
     }
     return true;
   }
+  struct Part {
+    GuestPhys at;
+    std::span<std::byte> out;
+  };
+  /// Several copies, in this order: one system call where all lie in the same copied region.
+  [[nodiscard]] bool read_each(std::span<const Part> parts) const;
   [[nodiscard]] bool write(GuestPhys at, std::span<const std::byte> bytes);
   /// One aligned 8-byte load in a single access, for page-table entries.
   std::optional<std::uint64_t> load64(GuestPhys at) const {
-    const Region* region = find(at, sizeof(std::uint64_t));
-    if (region == nullptr || at.raw() % sizeof(std::uint64_t) != 0) [[unlikely]]
+    const Backing* backing = find(at, sizeof(std::uint64_t));
+    if (backing == nullptr || at.raw() % sizeof(std::uint64_t) != 0) [[unlikely]]
       return std::nullopt;
+    if (backing->mapped == nullptr) [[unlikely]]
+      return load64_long_way(at);
     // SAFETY: find() proved that the 8 bytes lie in the region, whose host base is page-aligned as
     // the guest's is. The guest may write at any time, hence one atomic access and never a second.
-    const auto* entry = reinterpret_cast<const std::uint64_t*>(region->bytes.data() +
-                                                               (at.raw() - region->base.raw()));
+    const auto* entry =
+        reinterpret_cast<const std::uint64_t*>(backing->mapped + (at.raw() - backing->base.raw()));
     return __atomic_load_n(entry, __ATOMIC_RELAXED);
   }
   [[nodiscard]] bool store64(GuestPhys at, std::uint64_t value);
+  /// Whether [at, at + size) is all of it in one region.
+  bool is_ram(GuestPhys at, std::size_t size) const { return find(at, size) != nullptr; }
   /// The bytes of [at, at + size) in place, for memory that we share with the guest on purpose
-  /// (the shim's region); empty when it is not all in one region. Whoever takes it must treat
-  /// every load as hostile and changing.
-  std::span<std::byte> shared_window(GuestPhys at, std::size_t size);
+  /// (the shim's region, a virtqueue's rings); empty when it is not all in one region, or is not
+  /// mapped in this process. Whoever takes it must treat every load as hostile and changing.
+  std::span<std::byte> mapping(GuestPhys at, std::size_t size);
 
   struct Extent {
     GuestPhys base;
     std::uint64_t size = 0;
   };
   /// The parts of RAM that were ever written, page-aligned: SEEK_DATA on the file, so that a scan
-  /// does not allocate the holes (4 s against 12 ms for 512 MiB). All of RAM where there is no
-  /// file.
+  /// does not allocate the holes (4 s against 12 ms for 512 MiB). All of RAM where nobody can tell.
   std::vector<Extent> present_extents() const;
   std::uint64_t size() const;
 
  private:
+  struct Backing {
+    GuestPhys base;
+    std::uint64_t size = 0;
+    std::byte* mapped = nullptr;  // null: by copies
+    int fd = -1;
+    std::uint64_t offset = 0;  // in fd, or in `copied`
+    std::shared_ptr<CopiedBytes> copied;
+  };
+  explicit GuestMemory(std::vector<Backing> backings);
+
   /// The region that holds all of [at, at + size), which may not wrap; null when none does.
-  const Region* find(GuestPhys at, std::size_t size) const {
-    for (const Region& region : regions_) {
-      const std::uint64_t offset = at.raw() - region.base.raw();  // huge when `at` lies below
-      if (offset < region.bytes.size() && size <= region.bytes.size() - offset) return &region;
+  const Backing* find(GuestPhys at, std::size_t size) const {
+    for (const Backing& backing : backings_) {
+      const std::uint64_t offset = at.raw() - backing.base.raw();  // huge when `at` lies below
+      if (offset < backing.size && size <= backing.size - offset) return &backing;
     }
     return nullptr;
   }
   std::size_t run_length(GuestPhys at, std::size_t wanted) const;
-  bool read_across(GuestPhys at, std::span<std::byte> out) const;
+  bool read_long_way(GuestPhys at, std::span<std::byte> out) const;
+  std::optional<std::uint64_t> load64_long_way(GuestPhys at) const;
 
-  std::vector<Region> regions_;
+  std::vector<Backing> backings_;  // in order of their bases
 };
 
 }  // namespace ringside::vmm

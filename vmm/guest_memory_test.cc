@@ -48,7 +48,7 @@ TEST(GuestMemory, RefusesRangesThatLeaveRam) {
   EXPECT_FALSE(memory.read(GuestPhys(UINT64_MAX - 3), out));
   EXPECT_FALSE(memory.write(GuestPhys(0x1ff9), out));
   EXPECT_EQ(ram[0xfff], std::byte{7}) << "a refused write must change nothing";
-  EXPECT_TRUE(memory.shared_window(GuestPhys(0x1ff9), 8).empty());
+  EXPECT_TRUE(memory.mapping(GuestPhys(0x1ff9), 8).empty());
   EXPECT_TRUE(memory.read(GuestPhys(0x1ff8), out));
 }
 
@@ -63,7 +63,7 @@ TEST(GuestMemory, ReadsAcrossNeighbouringRegions) {
   EXPECT_EQ(out, (std::array{std::byte{1}, std::byte{1}, std::byte{2}, std::byte{2}}));
   EXPECT_EQ(low[0xfff], std::byte{8});
   EXPECT_EQ(high[0], std::byte{9});
-  EXPECT_TRUE(memory.shared_window(GuestPhys(0xffe), 4).empty()) << "not one host range";
+  EXPECT_TRUE(memory.mapping(GuestPhys(0xffe), 4).empty()) << "not one host range";
   EXPECT_EQ(memory.size(), 0x2000u);
 }
 

@@ -7,12 +7,12 @@
 #include "dif/engine/engine.h"
 #include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"
-#include "guest-shim/mailbox_abi.h"
 #include "providers/fake_guest.h"
 #include "providers/fire/dispatch.h"
 #include "providers/fire/exit_channel.h"
 #include "providers/fire/vm_dispatch.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
+#include "vmm/shim/plain_region_for_tests.h"
 #include "vmm/shim/shim_channel.h"
 
 namespace ringside::providers {
@@ -56,17 +56,13 @@ struct Setup {
     events.open();
     channel.set_traps(&shim, &dispatcher);
     channel.set_events(&events);
-    box().address = kPlace.raw();
-    box().percpu = kKernelBase + kPercpu0;
-    box().cr3 = kRoot;
-  }
-  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(region)); }
-  shim_mailbox& box() {
-    return *reinterpret_cast<shim_mailbox*>(bytes().data() + SHIM_MAILBOX_OFFSET);
+    region.head(0).percpu = kKernelBase + kPercpu0;
+    region.head(0).cr3 = kRoot;
   }
 
-  std::vector<std::uint64_t> region = std::vector<std::uint64_t>(SHIM_REGION_SIZE / 8);
-  vmm::SpinShim shim{bytes(), GuestPhys(0), GuestVirt(0xffff'ffff'9f00'0000), 1, {}};
+  vmm::PlainRegion region;
+  vmm::SpinShim shim{region.memory(), region.layout(), GuestVirt(0xffff'ffff'9f00'0000), 1,
+                     vmm::PlainRegion::gate()};
   FakeMemory memory;
   FakeKernel kernel;
   dif::Engine engine{*dif::verify_program(just_count()), {}, 2};
@@ -85,10 +81,10 @@ struct Setup {
 void doorbell_to_answer(benchmark::State& state) {
   Setup setup;
   for (auto _ : state) {
-    setup.box().head = SHIM_RAISED;
+    setup.region.raise(0, kPlace);
     setup.channel.on_doorbell(setup.vcpu, 0);
   }
-  if (setup.box().head != SHIM_ANSWERED) state.SkipWithError("not answered");
+  if (!setup.region.is_answered(0)) state.SkipWithError("not answered");
 }
 BENCHMARK(doorbell_to_answer);
 

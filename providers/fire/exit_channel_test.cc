@@ -15,6 +15,7 @@
 #include "providers/fire/dispatch.h"
 #include "providers/fire/sampler.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
+#include "vmm/shim/plain_region_for_tests.h"
 #include "vmm/shim/shim_channel.h"
 
 namespace ringside::providers {
@@ -42,8 +43,8 @@ class Exits : public ::testing::Test {
   static constexpr unsigned kVcpus = 2;
 
   Exits()
-      : region_(SHIM_REGION_SIZE / 8),
-        shim_(bytes(), GuestPhys(0), GuestVirt(0xffff'ffff'9f00'0000), 2, {}) {
+      : shim_(region_.memory(), region_.layout(), GuestVirt(0xffff'ffff'9f00'0000), 2,
+              vmm::PlainRegion::gate()) {
     FakeKernel::write_task(memory_);
     EXPECT_TRUE(shim_.add_entry(kPlace, *shim_.allocate_slot(8)));
     dispatcher_.add(kPlace, Binding{{kProbe}});
@@ -51,27 +52,20 @@ class Exits : public ::testing::Test {
     dispatcher_.open();
     channel_.set_traps(&shim_, &dispatcher_);
   }
-  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(region_)); }
-  shim_mailbox& box(unsigned i) {
-    return reinterpret_cast<shim_mailbox*>(bytes().data() + SHIM_MAILBOX_OFFSET)[i];
-  }
-  const shim_control& control() {
-    return *reinterpret_cast<const shim_control*>(bytes().data() + SHIM_DATA_OFFSET);
-  }
+  const shim_control& control() { return region_.control(); }
   void raise(unsigned i) {
-    box(i).address = kPlace.raw();
-    box(i).percpu = kKernelBase + (i == 0 ? kPercpu0 : kPercpu1);
-    box(i).cr3 = kRoot;
-    box(i).head = ((box(i).head >> 8) + 1) << 8 | SHIM_RAISED;
+    region_.head(i).percpu = kKernelBase + (i == 0 ? kPercpu0 : kPercpu1);
+    region_.head(i).cr3 = kRoot;
+    region_.raise(i, kPlace);
   }
-  bool is_answered(unsigned i) { return (box(i).head & 0xff) == SHIM_ANSWERED; }
+  bool is_answered(unsigned i) { return region_.is_answered(i); }
   void open() {
     auto paused = vmm::PausedMachine::pause(machine_);
     ASSERT_TRUE(paused);
     channel_.open(*paused);
   }
 
-  std::vector<std::uint64_t> region_;
+  vmm::PlainRegion region_;
   vmm::SpinShim shim_;
   FakeMemory memory_;
   FakeKernel kernel_;

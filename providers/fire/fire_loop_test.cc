@@ -21,7 +21,7 @@ class FakeShim final : public vmm::Shim {
   Result<void> write_slot(GuestVirt, std::span<const std::byte>) override { return {}; }
   Result<void> add_entry(GuestVirt, GuestVirt) override { return {}; }
   void remove_entry(GuestVirt) override {}
-  std::vector<std::byte> farewell(GuestVirt) const override { return {}; }
+  std::vector<std::byte> farewell(GuestVirt) override { return {}; }
   vmm::ShimFate fate() const override { return vmm::ShimFate::There; }
   Result<void> check_mapped(vmm::PausedMachine&) const override { return {}; }
   void activate() override { active = true; }

@@ -89,7 +89,7 @@ class FakeShim final : public vmm::Shim {
     return {};
   }
   void remove_entry(GuestVirt address) override { entries.erase(address); }
-  std::vector<std::byte> farewell(GuestVirt slot) const override {
+  std::vector<std::byte> farewell(GuestVirt slot) override {
     return {std::byte{0x90}, static_cast<std::byte>(slot.raw())};
   }
   vmm::ShimFate fate() const override { return vmm::ShimFate::There; }

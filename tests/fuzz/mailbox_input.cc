@@ -1,7 +1,5 @@
 // In this file, top to bottom: the shared region, the guest's and the host's steps, a guest that
 // writes all the time, first inputs.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -12,7 +10,7 @@
 #include "tests/fuzz/host_input.h"
 #include "tests/fuzz/script.h"
 #include "vmm/base/check.h"
-#include "vmm/shim/shim_channel.h"
+#include "vmm/shim/plain_region_for_tests.h"
 
 namespace ringside::fuzz {
 namespace {
@@ -21,23 +19,9 @@ using namespace vmm;
 using Word = std::uint64_t;
 
 constexpr GuestVirt kBase{0xffff'ffff'9000'0000};
-constexpr std::size_t kShared =
-    SHIM_MAILBOX_OFFSET - SHIM_DATA_OFFSET + std::size_t{SHIM_MAILBOXES} * SHIM_MAILBOX_SIZE;
-constexpr std::size_t kFirstBox = SHIM_MAILBOX_OFFSET - SHIM_DATA_OFFSET;
+constexpr std::size_t kShared = SHIM_DATA_SIZE;
 constexpr unsigned kMostSteps = 64;
 constexpr unsigned kTracepoints = 8;
-
-/// One for all inputs, zero again at the begin of each.
-std::span<std::byte> region() {
-  static const std::span<std::byte> bytes = [] {
-    void* at =
-        mmap(nullptr, SHIM_REGION_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(at != MAP_FAILED);
-    return std::span(static_cast<std::byte*>(at), SHIM_REGION_SIZE);
-  }();
-  CHECK(madvise(bytes.data(), bytes.size(), MADV_DONTNEED) == 0);
-  return bytes;
-}
 
 GuestVirt tracepoint(unsigned number) {
   return GuestVirt(0xffff'ffff'8100'0000 + number % kTracepoints * 0x10);
@@ -46,18 +30,16 @@ GuestVirt tracepoint(unsigned number) {
 /// The guest's side of the region, and what it must find there.
 class SharedData final : public TrapSink {
  public:
-  SharedData(std::span<std::byte> region, Script& script)
-      : bytes_(region.subspan(SHIM_DATA_OFFSET, kShared)), script_(script) {
-    keep();
-  }
+  SharedData(std::span<std::byte> data, Script& script) : bytes_(data), script_(script) { keep(); }
 
-  void keep() { std::ranges::copy(bytes_, before_.begin()); }
+  void keep() {
+    std::ranges::copy(bytes_, before_.begin());
+    served_again = false;
+  }
   /// The host has written nothing but its words, and answered only what was raised.
   void check() const {
-    for (std::size_t box = 0; box < kShared; box += SHIM_MAILBOX_SIZE) {
-      if (std::memcmp(before_.data() + box, bytes_.data() + box, SHIM_MAILBOX_SIZE) != 0) {
-        check_part(box);
-      }
+    for (std::size_t line = 0; line < kShared; line += kLine) {
+      if (std::memcmp(before_.data() + line, bytes_.data() + line, kLine) != 0) check_line(line);
     }
   }
   void write(std::size_t at, std::span<const std::byte> bytes) {
@@ -69,12 +51,12 @@ class SharedData final : public TrapSink {
   void put(std::size_t at, Word value) { write(at, std::as_bytes(std::span(&value, 1))); }
   /// As the shim does it.
   void raise(unsigned mailbox, GuestVirt address) {
-    const std::size_t box = kFirstBox + std::size_t{mailbox % SHIM_MAILBOXES} * SHIM_MAILBOX_SIZE;
+    const std::size_t at = SHIM_HEADS + std::size_t{mailbox % SHIM_MAILBOXES} * SHIM_HEAD_SIZE;
     Word head = 0;
-    std::memcpy(&head, bytes_.data() + box, sizeof head);
-    put(box + SHIM_BOX_ADDRESS, address.raw());
-    put(box + SHIM_BOX_PERCPU, 0xffff'8880'0000'0000 + mailbox * 0x1000);
-    put(box, ((head >> 8) + 1) << 8 | SHIM_RAISED);
+    std::memcpy(&head, bytes_.data() + at, sizeof head);
+    put(at + SHIM_HEAD_ADDRESS, address.raw());
+    put(at + SHIM_HEAD_PERCPU, 0xffff'8880'0000'0000 + mailbox * 0x1000);
+    put(at, (head / SHIM_CLAIM + 1) * SHIM_CLAIM | SHIM_RAISED);
   }
   /// What the script says that the guest does next.
   void step() {
@@ -82,7 +64,7 @@ class SharedData final : public TrapSink {
     const auto number = script_.take<std::uint8_t>();
     switch (what % 3) {
       case 0: return raise(number, tracepoint(what / 3));
-      case 1: return put(kFirstBox + std::size_t{number} * 8, script_.take<Word>());
+      case 1: return put(SHIM_HEADS + std::size_t{number} * 8, script_.take<Word>());
       default: {
         const std::size_t at = script_.take<std::uint16_t>();
         write(at, script_.take_bytes(number));
@@ -95,21 +77,30 @@ class SharedData final : public TrapSink {
     CHECK(trap.address.raw() == trap.registers.rip);
     CHECK(trap.address >= tracepoint(0) && trap.address <= tracepoint(kTracepoints - 1));
     CHECK(trap.address.raw() % 0x10 == 0);
-    if (!racing && !script_.at_end()) step();  // while it is served
+    if (racing || script_.at_end()) return;
+    step();  // while it is served
+    served_again = true;
   }
 
   std::size_t traps = 0;
   bool racing = false;
+  bool served_again = false;  // the guest wrote while a trap was served
 
  private:
-  void check_part(std::size_t from) const {
-    for (std::size_t at = from; at < from + SHIM_MAILBOX_SIZE; at += sizeof(Word)) {
+  static constexpr std::size_t kLine = 64;
+
+  void check_line(std::size_t from) const {
+    for (std::size_t at = from; at < from + kLine; at += sizeof(Word)) {
       Word before = 0, now = 0;
       std::memcpy(&before, before_.data() + at, sizeof before);
       std::memcpy(&now, bytes_.data() + at, sizeof now);
       if (before == now || at < SHIM_CONTROL_SILENT) continue;
-      CHECK(at >= kFirstBox && (at - kFirstBox) % SHIM_MAILBOX_SIZE == 0);
-      CHECK((before & 0xff) == SHIM_RAISED && now == (before - SHIM_RAISED + SHIM_ANSWERED));
+      CHECK(at >= SHIM_HEADS && at < SHIM_BOXES && at - from == SHIM_HEAD_ANSWERED);
+      Word head = 0;
+      std::memcpy(&head, before_.data() + from, sizeof head);
+      // Which claims were raised since the last look, the script alone knows: of a mailbox that was
+      // raised again while it was served, the former one is answered.
+      CHECK(now % SHIM_CLAIM == 0 && (now == head - SHIM_RAISED || served_again));
     }
   }
 
@@ -150,13 +141,12 @@ void host_step(SpinShim& shim, SharedData& data, Script& script) {
 }
 
 /// A guest that scribbles over everything that it may write, while the host looks and answers.
-void race(SpinShim& shim, SharedData& data, std::span<std::byte> region,
+void race(SpinShim& shim, SharedData& data, std::span<std::byte> boxes,
           std::span<const std::byte> noise) {
   constexpr unsigned kLooks = 32;
   std::atomic<bool> over = noise.empty();
   data.racing = true;
   std::thread guest([&] {
-    const auto boxes = region.subspan(SHIM_DATA_OFFSET, kShared);
     for (std::size_t at = 0; !over.load(std::memory_order_relaxed); at += 8) {
       Word word = 0;
       std::memcpy(&word, noise.data() + at % noise.size(),
@@ -180,12 +170,12 @@ void race(SpinShim& shim, SharedData& data, std::span<std::byte> region,
 
 std::size_t serve_mailboxes(std::span<const std::byte> input) {
   Script script(input);
-  const auto bytes = region();
-  std::memcpy(bytes.data(), shim_image, shim_image_size);
-  static constexpr std::array<std::byte, 16> kGate{};
-  const SavedGate gate{.at = GuestPhys(0), .bytes = kGate, .ours = kGate, .now = kGate};
-  SpinShim shim(bytes, GuestPhys(0), kBase, 1 + script.take<std::uint8_t>() % 4, gate);
+  PlainRegion region(script.take<std::uint8_t>() % 2 == 0 ? Reach::Mapped : Reach::Copied);
+  std::memcpy(region.bytes().data(), shim_image, shim_image_size);
+  SpinShim shim(region.memory(), region.layout(), kBase, 1 + script.take<std::uint8_t>() % 4,
+                PlainRegion::gate());
   set_up(shim);
+  const auto bytes = region.bytes().subspan(region.layout().data);
   SharedData data(bytes, script);
   const bool races = script.take<std::uint8_t>() % 32 == 31;
   for (unsigned n = 0; n < kMostSteps && !script.at_end(); ++n) {
@@ -199,10 +189,10 @@ std::size_t serve_mailboxes(std::span<const std::byte> input) {
 
 namespace {
 
-std::vector<std::byte> steps(std::uint8_t races) {
+std::vector<std::byte> steps(std::uint8_t reach, std::uint8_t races) {
   ScriptWriter input;
   const auto u8 = [](unsigned value) { return static_cast<std::uint8_t>(value); };
-  input.put(u8(1), races);
+  input.put(reach, u8(1), races);
   input.put(u8(0), u8(0), u8(0), u8(7));          // raises mailbox 0; poll
   input.put(u8(0), u8(6), u8(1));                 // raises mailbox 1
   input.put(u8(1), std::uint32_t{1});             // answer
@@ -218,7 +208,7 @@ std::vector<std::byte> steps(std::uint8_t races) {
 }  // namespace
 
 std::vector<std::vector<std::byte>> mailbox_inputs() {
-  return {steps(0), steps(31)};
+  return {steps(0, 0), steps(0, 31), steps(1, 0), steps(1, 31)};
 }
 
 }  // namespace ringside::fuzz

@@ -8,12 +8,12 @@
 // Does not: decode instructions, know probes, or decide where a tracepoint may stand.
 // A guest can leave its kernel for another one without a reset (kexec), and then the region is that
 // kernel's RAM. So the host looks whether the region is still the shim's before each write, writes
-// into words that the guest may reach only by swapping what it wrote there last, and stops for good
-// once it is not (fate()).
-// Fire context: poll(), answer(), heartbeat(), fate(), waiting() and contains() yes; everything
-// else no. Threads: poll() and answer() on any, one at a time; heartbeat(), set_doorbell(),
-// counters(), fate(), waiting() and remove_entry() on any; table and slots otherwise change only
-// while nobody polls or answers.
+// into words that the guest may reach only over what it wrote there last (ShimRegion), and stops
+// for good once it is not (fate()). The guest leaves through a tracepoint (farewell()), and what
+// answers that one is the last write. Fire context: poll(), answer(), heartbeat(), fate(),
+// waiting() and contains() yes; everything else no. Threads: poll() on one, answer() on any beside
+// it; heartbeat(), set_doorbell(), counters(), fate(), waiting() and remove_entry() on any; table
+// and slots otherwise change only while nobody polls or answers.
 #pragma once
 
 #include <cstdint>
@@ -73,9 +73,10 @@ enum class ShimFate : std::uint8_t {
 
 class Shim {
  public:
-  /// Puts the shim into `place` and points IDT[3] at it. Refuses (Unsupported), with the way out,
-  /// a guest with FRED, with page-table isolation, with a gate that uses an IST, with no free PMDs,
-  /// or one that carries a shim already. Not active yet.
+  /// Puts the shim into `place`, as shim_layout.h says, and points IDT[3] at it. The machine's
+  /// memory may be mapped here or not. Refuses (Unsupported), with the way out, a guest with FRED,
+  /// with page-table isolation, with a gate that uses an IST, with no free PMDs, or one that
+  /// carries a shim already. Not active yet.
   static Result<std::unique_ptr<Shim>> install(PausedMachine& machine, GuestMemory::Extent place,
                                                const ShimKernelFacts& facts);
   virtual ~Shim() = default;
@@ -94,7 +95,7 @@ class Shim {
   /// Code for the beginning of a slot at `slot`, before its instruction: tells us that the guest
   /// leaves its kernel, and lets all traps from then on resume at once. Touches no register or
   /// flag.
-  virtual std::vector<std::byte> farewell(GuestVirt slot) const = 0;
+  virtual std::vector<std::byte> farewell(GuestVirt slot) = 0;
   /// Leaving There is for ever, and from then on nothing of the region is written.
   virtual ShimFate fate() const = 0;
   /// Invalid unless the guest runs the kernel that the shim was put into: its page tables lead to

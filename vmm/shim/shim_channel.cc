@@ -1,4 +1,4 @@
-// In this file, top to bottom: shared words, table and slots, whether the shim is still there,
+// In this file, top to bottom: table and slots, whether the shim is still there,
 // switching on and off, serving traps, counters and the profiler's questions.
 #include "vmm/shim/shim_channel.h"
 
@@ -22,20 +22,22 @@ constexpr std::uint64_t kBeatsAtOnce = 1024;
 /// Mailboxes beyond those that were ever seen in use are looked at this seldom. A nested trap that
 /// takes a new one waits for it once.
 constexpr unsigned kFullScanEvery = 64;
-/// Above this load, open addressing makes long walks inside the guest.
-constexpr std::size_t kMaxEntries = SHIM_TABLE_ENTRIES / 4 * 3;
 /// Addresses must lie in the top 2 GiB: the table's keys are their low halves.
 constexpr std::uint64_t kLowestAddress = 0xffff'ffff'8000'0000;
 
-std::uint32_t first_bucket(std::uint64_t address) {
-  return static_cast<std::uint32_t>(address) * SHIM_HASH >> (32 - SHIM_TABLE_BITS);
+tl::unexpected<Error> region_gone() {
+  return fail(ErrorCode::MachineGone, "the guest's memory cannot be written any more");
 }
 
 std::uint8_t state_of(std::uint64_t head) {
   return static_cast<std::uint8_t>(head);
 }
 
-Registers registers_of(const shim_mailbox& box) {
+std::uint64_t claim_of(std::uint64_t head) {
+  return head & ~std::uint64_t{SHIM_CLAIM - 1};
+}
+
+Registers registers_of(const MailboxCopy& box) {
   const auto& regs = box.regs;
   Registers out;
   out.rax = regs[SHIM_RAX], out.rbx = regs[SHIM_RBX], out.rcx = regs[SHIM_RCX];
@@ -44,113 +46,95 @@ Registers registers_of(const shim_mailbox& box) {
   out.r8 = regs[SHIM_R8], out.r9 = regs[SHIM_R9], out.r10 = regs[SHIM_R10];
   out.r11 = regs[SHIM_R11], out.r12 = regs[SHIM_R12], out.r13 = regs[SHIM_R13];
   out.r14 = regs[SHIM_R14], out.r15 = regs[SHIM_R15];
-  out.rip = box.address;
-  out.rflags = box.rflags;
-  out.cs = box.segments & 0xffff;
-  out.ss = box.segments >> 32 & 0xffff;
-  out.gs_base = box.percpu;  // a trap of ours is in kernel mode, where GS is the per-cpu base
-  out.cr3 = box.cr3;
+  out.rip = box.head.address;
+  out.rflags = box.head.rflags;
+  out.cs = box.head.segments & 0xffff;
+  out.ss = box.head.segments >> 32 & 0xffff;
+  out.gs_base = box.head.percpu;  // a trap of ours is in kernel mode, where GS is the per-cpu base
+  out.cr3 = box.head.cr3;
   return out;
 }
 
 }  // namespace
 
-SpinShim::SpinShim(std::span<std::byte> region, GuestPhys place, GuestVirt base, unsigned vcpus,
+SpinShim::SpinShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsigned vcpus,
                    SavedGate gate)
-    : region_(region),
-      place_(place),
+    : layout_(layout),
+      region_(memory, layout.place, layout.bytes, layout.data),
       base_(base),
       gate_(gate),
-      table_(SHIM_TABLE_ENTRIES),
+      gate_mapping_(memory.mapping(gate.at, gate.ours.size())),
+      table_(layout.table_entries),
       scan_limit_(std::clamp(vcpus, 1u, SHIM_MAILBOXES)) {
-  CHECK(region_.size() >= SHIM_REGION_SIZE);
-  std::memcpy(header_.data(), region_.data(), sizeof header_);
-  word(SHIM_DATA_OFFSET + SHIM_CONTROL_PATIENCE).store(kPatienceTicks, std::memory_order_relaxed);
+  (void)memory.read(layout.place, std::as_writable_bytes(std::span(header_)));
+  (void)region_.store(control(SHIM_CONTROL_PATIENCE), kPatienceTicks);
   heartbeat();
 }
 
-std::atomic_ref<std::uint64_t> SpinShim::word(std::size_t offset) const {
-  CHECK(offset % 8 == 0 && offset + 8 <= region_.size());
-  // SAFETY: aligned and inside the region, which outlives us; the guest changes it at any time,
-  // hence atomic.
-  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(region_.data() + offset));
-}
-
-std::atomic_ref<std::uint64_t> SpinShim::head_of(unsigned mailbox) const {
-  return word(SHIM_MAILBOX_OFFSET + mailbox * SHIM_MAILBOX_SIZE);
-}
-
-/// The one copy of what a trap wrote, if `head` is still the mailbox's. A shim that lost patience
-/// takes its request back, and the mailbox may be another trap's while we copy. The counters behind
-/// it are not part of it.
-std::optional<shim_mailbox> SpinShim::copy_trap(unsigned mailbox, std::uint64_t head) const {
-  std::optional<shim_mailbox> copy(std::in_place);
-  const std::size_t offset = SHIM_MAILBOX_OFFSET + mailbox * SHIM_MAILBOX_SIZE;
-  std::memcpy(&*copy, region_.data() + offset, SHIM_BOX_TRAP_BYTES);
-  // Neither may the second look move before the copy, nor the compiler go back to the shared bytes
-  // for a field that it wants again.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (head_of(mailbox).load(std::memory_order_relaxed) != head) copy.reset();
-  return copy;
+std::uint32_t SpinShim::first_bucket(GuestVirt address) const {
+  const std::uint32_t hash = static_cast<std::uint32_t>(address.raw()) * SHIM_HASH;
+  return static_cast<std::uint32_t>(std::uint64_t{hash} * layout_.table_entries >> 32);
 }
 
 Result<GuestVirt> SpinShim::allocate_slot(std::size_t size) {
-  if (size > SHIM_SLOTS_SIZE - slot_bytes_) {
+  if (size > layout_.slots_bytes - slot_bytes_) {
     return fail(
         ErrorCode::Limit,
-        fmt::format("the {} MiB for displaced instructions are used up: enable fewer probes",
-                    SHIM_SLOTS_SIZE >> 20));
+        fmt::format("the {} KiB for displaced instructions are used up: enable fewer probes",
+                    layout_.slots_bytes >> 10));
   }
-  const GuestVirt slot(base_.raw() + SHIM_SLOTS_OFFSET + slot_bytes_);
+  const GuestVirt slot(base_.raw() + layout_.slots + slot_bytes_);
   slot_bytes_ += size;
   return slot;
 }
 
 Result<void> SpinShim::write_slot(GuestVirt slot, std::span<const std::byte> code) {
-  const std::uint64_t offset = slot.raw() - base_.raw() - SHIM_SLOTS_OFFSET;
+  const std::uint64_t offset = slot.raw() - base_.raw() - layout_.slots;
   if (offset > slot_bytes_ || code.size() > slot_bytes_ - offset) {
     return fail(ErrorCode::Invalid, fmt::format("{:#x} is no slot", slot.raw()));
   }
-  std::copy(code.begin(), code.end(), region_.begin() + SHIM_SLOTS_OFFSET + offset);
+  if (!region_.write(layout_.slots + offset, code)) return region_gone();
   return {};
 }
 
 Result<void> SpinShim::add_entry(GuestVirt address, GuestVirt slot) {
   const std::uint64_t offset = slot.raw() - base_.raw();
-  if (address.raw() < kLowestAddress || offset < SHIM_SLOTS_OFFSET ||
-      offset >= SHIM_SLOTS_OFFSET + slot_bytes_) {
+  if (address.raw() < kLowestAddress || offset < layout_.slots ||
+      offset >= layout_.slots + slot_bytes_) {
     return fail(ErrorCode::Invalid,
                 fmt::format("{:#x} is not kernel text, or {:#x} no slot of ours", address.raw(),
                             slot.raw()));
   }
-  if (entries_ >= kMaxEntries) {
-    return fail(
-        ErrorCode::Limit,
-        fmt::format("{} tracepoints are the most that fit: enable fewer probes", kMaxEntries));
+  if (entries_ >= layout_.most_tracepoints()) {
+    return fail(ErrorCode::Limit,
+                fmt::format("{} tracepoints are the most that fit: enable fewer probes",
+                            layout_.most_tracepoints()));
   }
   const auto key = static_cast<std::uint32_t>(address.raw());
-  std::uint32_t bucket = first_bucket(address.raw());
+  std::uint32_t bucket = first_bucket(address);
   while (table_[bucket] != 0) {
     if (static_cast<std::uint32_t>(table_[bucket]) == key) {
       return fail(ErrorCode::Invalid, fmt::format("{:#x} is a tracepoint already", address.raw()));
     }
-    bucket = (bucket + 1) % SHIM_TABLE_ENTRIES;
+    bucket = (bucket + 1) % layout_.table_entries;
   }
   table_[bucket] = key | offset << 32;
-  // Release: the slot's bytes are there before the entry that leads to them.
-  word(SHIM_TABLE_OFFSET + std::size_t{8} * bucket)
-      .store(table_[bucket], std::memory_order_release);
   ++entries_;
+  if (slot == farewell_slot_) farewell_address_ = address;
+  // The slot's bytes are there before the entry that leads to them.
+  if (!region_.store(layout_.table + std::uint64_t{8} * bucket, table_[bucket])) {
+    return region_gone();
+  }
   return {};
 }
 
 std::optional<std::uint32_t> SpinShim::bucket_of(GuestVirt address) const {
   if (address.raw() < kLowestAddress) return std::nullopt;
   const auto key = static_cast<std::uint32_t>(address.raw());
-  std::uint32_t bucket = first_bucket(address.raw());
+  std::uint32_t bucket = first_bucket(address);
   while (table_[bucket] != 0) {  // ends: a quarter of the buckets is always empty
     if (static_cast<std::uint32_t>(table_[bucket]) == key) return bucket;
-    bucket = (bucket + 1) % SHIM_TABLE_ENTRIES;
+    bucket = (bucket + 1) % layout_.table_entries;
   }
   return std::nullopt;
 }
@@ -161,19 +145,19 @@ void SpinShim::remove_entry(GuestVirt address) {
   const auto bucket = bucket_of(address);
   if (!bucket || fate() != ShimFate::There) return;
   std::uint64_t expected = table_[*bucket];
-  word(SHIM_TABLE_OFFSET + std::size_t{8} * *bucket)
-      .compare_exchange_strong(expected, static_cast<std::uint32_t>(address.raw()),
-                               std::memory_order_release, std::memory_order_relaxed);
+  region_.replace(layout_.table + std::uint64_t{8} * *bucket, expected,
+                  static_cast<std::uint32_t>(address.raw()));
 }
 
-std::vector<std::byte> SpinShim::farewell(GuestVirt slot) const {
+std::vector<std::byte> SpinShim::farewell(GuestVirt slot) {
+  farewell_slot_ = slot;
   std::vector<std::byte> code;
   // C7 /0: mov imm32 to memory at rip + disp32, from the instruction's end; REX.W for 64 bits.
   const auto move = [&](std::initializer_list<unsigned char> opcode, unsigned field,
                         std::uint32_t value) {
     for (const unsigned char byte : opcode) code.push_back(std::byte{byte});
     const std::uint64_t end = slot.raw() + code.size() + 2 * sizeof(std::uint32_t);
-    const std::uint64_t to = base_.raw() + SHIM_DATA_OFFSET + field;
+    const std::uint64_t to = base_.raw() + control(field);
     const std::uint32_t operands[] = {static_cast<std::uint32_t>(to - end), value};
     const auto bytes = std::as_bytes(std::span(operands));
     code.insert(code.end(), bytes.begin(), bytes.end());
@@ -184,22 +168,36 @@ std::vector<std::byte> SpinShim::farewell(GuestVirt slot) const {
 }
 
 bool SpinShim::has_header() const {
-  for (std::size_t i = 0; i < header_.size(); ++i) {
-    if (word(8 * i).load(std::memory_order_relaxed) != header_[i]) return false;
-  }
-  return true;
+  HeaderWords now;
+  return region_.memory().read(layout_.place, std::as_writable_bytes(std::span(now))) &&
+         now == header_;
 }
 
 /// The memory of a kernel that the guest has left keeps what was in it for a while, hence the
 /// guest's own word first.
 ShimFate SpinShim::look() const {
-  const std::uint64_t left =
-      word(SHIM_DATA_OFFSET + SHIM_CONTROL_LEFT).load(std::memory_order_acquire);
+  if (!region_.is_mapped()) return look_by_copies();
+  const std::uint64_t left = region_.load(control(SHIM_CONTROL_LEFT));
   if (left == 1) return ShimFate::GuestLeft;
-  const std::uint64_t patience =
-      word(SHIM_DATA_OFFSET + SHIM_CONTROL_PATIENCE).load(std::memory_order_relaxed);
-  const bool gate = std::equal(gate_.now.begin(), gate_.now.end(), gate_.ours.begin());
-  const bool ours = left == 0 && patience == kPatienceTicks && gate && has_header();
+  const bool ours = left == 0 && region_.load(control(SHIM_CONTROL_PATIENCE)) == kPatienceTicks &&
+                    std::ranges::equal(gate_mapping_, gate_.ours) && region_.begins_with(header_);
+  return ours ? ShimFate::There : ShimFate::Overwritten;
+}
+
+/// All of it by one call.
+ShimFate SpinShim::look_by_copies() const {
+  std::array<std::uint64_t, (SHIM_CONTROL_LEFT + 8) / 8> words;
+  HeaderWords header;
+  std::array<std::byte, sizeof gate_.ours> gate;
+  const GuestMemory::Part parts[] = {
+      {GuestPhys(layout_.place.raw() + layout_.data), std::as_writable_bytes(std::span(words))},
+      {layout_.place, std::as_writable_bytes(std::span(header))},
+      {gate_.at, gate}};
+  if (!region_.memory().read_each(parts)) return ShimFate::Overwritten;
+  const std::uint64_t left = words[SHIM_CONTROL_LEFT / 8];
+  if (left == 1) return ShimFate::GuestLeft;
+  const bool ours = left == 0 && words[SHIM_CONTROL_PATIENCE / 8] == kPatienceTicks &&
+                    gate == gate_.ours && header == header_;
   return ours ? ShimFate::There : ShimFate::Overwritten;
 }
 
@@ -219,7 +217,7 @@ Result<void> SpinShim::check_mapped(PausedMachine& machine) const {
     if (!paged && vcpu != 0) continue;  // it was never started, or waits to be
     const auto at = paged ? translate(machine.memory(), page_table_of(registers), base_)
                           : std::optional<Translation>();
-    if (!at || at->address != place_ || !has_header()) {
+    if (!at || at->address != layout_.place || !has_header()) {
       return fail(
           ErrorCode::Invalid,
           fmt::format("vCPU {} of the guest does not run the kernel that was looked at when "
@@ -234,8 +232,7 @@ void SpinShim::activate() {
   heartbeat();
   if (fate() != ShimFate::There) return;
   std::uint64_t expected = 0;
-  word(SHIM_DATA_OFFSET + SHIM_CONTROL_ACTIVE)
-      .compare_exchange_strong(expected, 1, std::memory_order_release, std::memory_order_relaxed);
+  region_.replace(control(SHIM_CONTROL_ACTIVE), expected, 1);
 }
 
 void SpinShim::deactivate() {
@@ -243,8 +240,7 @@ void SpinShim::deactivate() {
   std::uint64_t expected = 1;
   // Sequentially consistent with the loads of quiescent(): a trap whose claim those do not see has
   // not read `active` yet, and will read 0.
-  word(SHIM_DATA_OFFSET + SHIM_CONTROL_ACTIVE)
-      .compare_exchange_strong(expected, 0, std::memory_order_seq_cst);
+  region_.replace(control(SHIM_CONTROL_ACTIVE), expected, 0);
 }
 
 Result<void> SpinShim::retire(PausedMachine& machine) {
@@ -265,12 +261,13 @@ Result<void> SpinShim::retire(PausedMachine& machine) {
 unsigned SpinShim::poll(TrapSink& sink) {
   if (fate_.load(std::memory_order_relaxed) != ShimFate::There) return 0;
   const unsigned limit = ++polls_ % kFullScanEvery == 0 ? SHIM_MAILBOXES : scan_limit_;
+  std::array<std::uint64_t, SHIM_MAILBOXES> heads;
+  region_.load_heads(std::span(heads).first(limit));
   unsigned served = 0;
   for (unsigned i = 0; i < limit; ++i) {
-    const std::uint64_t head = head_of(i).load(std::memory_order_acquire);
-    if (state_of(head) != SHIM_RAISED) continue;
+    if (!wants_answer(i, heads[i])) continue;
     scan_limit_ = std::max(scan_limit_, i + 1);
-    serve(i, head, sink);
+    serve(i, heads[i], sink);
     ++served;
   }
   return served;
@@ -279,39 +276,54 @@ unsigned SpinShim::poll(TrapSink& sink) {
 void SpinShim::set_doorbell(std::uint16_t port) {
   if (fate() != ShimFate::There) return;
   std::uint64_t expected = doorbell_.exchange(port);
-  word(SHIM_DATA_OFFSET + SHIM_CONTROL_DOORBELL)
-      .compare_exchange_strong(expected, port, std::memory_order_relaxed);
+  region_.replace(control(SHIM_CONTROL_DOORBELL), expected, port);
 }
 
 void SpinShim::answer(std::uint32_t mailbox, TrapSink& sink) {
   if (mailbox >= SHIM_MAILBOXES) return;
-  const std::uint64_t head = head_of(mailbox).load(std::memory_order_acquire);
-  if (state_of(head) == SHIM_RAISED) serve(mailbox, head, sink);
+  const std::uint64_t head = region_.load(region_.head_at(mailbox));
+  if (wants_answer(mailbox, head)) serve(mailbox, head, sink);
+}
+
+bool SpinShim::wants_answer(unsigned mailbox, std::uint64_t head) const {
+  return state_of(head) == SHIM_RAISED &&
+         taken_[mailbox].load(std::memory_order_relaxed) != claim_of(head);
 }
 
 void SpinShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
-  const auto box = copy_trap(mailbox, head);
+  const auto box = region_.copy_mailbox(mailbox, head);
   if (!box) return;  // the trap has gone on alone and is counted; what came after it is raised anew
   if (fate() != ShimFate::There) return;
-  const GuestVirt address(box->address);
+  std::uint64_t before = taken_[mailbox].load(std::memory_order_relaxed);
+  if (before == claim_of(head) ||
+      !taken_[mailbox].compare_exchange_strong(before, claim_of(head))) {
+    return;  // another thread serves it
+  }
+  std::uint64_t answered = answered_[mailbox].load(std::memory_order_relaxed);
+  const GuestVirt address(box->head.address);
   if (knows(address)) {
-    sink.on_trap(Trap{address, box->tsc, GuestVirt(box->percpu), registers_of(*box)});
+    sink.on_trap(Trap{address, box->head.tsc, GuestVirt(box->head.percpu), registers_of(*box)});
   } else {
     rejected_.fetch_add(1, std::memory_order_relaxed);
   }
-  // Fails when the guest gave up on us meanwhile and has counted an orphan; with the count of
-  // claims in the word, a later trap in the same mailbox cannot be answered by mistake.
-  std::uint64_t expected = head;
-  head_of(mailbox).compare_exchange_strong(expected, (head & ~std::uint64_t{0xff}) | SHIM_ANSWERED,
-                                           std::memory_order_release, std::memory_order_relaxed);
+  // A guest that gave up on us meanwhile has counted an orphan, and compares with a later claim: no
+  // other trap in the same mailbox takes this answer for its own.
+  const std::uint64_t at = region_.head_at(mailbox) + SHIM_HEAD_ANSWERED;
+  if (farewell_address_ == address) {
+    region_.end_with(at, answered, claim_of(head));
+    fate_.store(ShimFate::GuestLeft, std::memory_order_relaxed);
+  } else if (region_.replace(at, answered, claim_of(head))) {
+    answered_[mailbox].store(claim_of(head), std::memory_order_relaxed);
+  } else {
+    answered_[mailbox].store(answered, std::memory_order_relaxed);
+  }
 }
 
 void SpinShim::heartbeat() {
   if (fate() != ShimFate::There) return;
   const std::uint64_t last = heartbeat_.load(std::memory_order_relaxed);
   std::uint64_t now = last;
-  if (word(SHIM_DATA_OFFSET + SHIM_CONTROL_HEARTBEAT)
-          .compare_exchange_strong(now, last + 1, std::memory_order_release)) {
+  if (region_.replace(control(SHIM_CONTROL_HEARTBEAT), now, last + 1)) {
     heartbeat_.store(last + 1, std::memory_order_relaxed);
   } else if (now - last >= kBeatsAtOnce) {
     fate_.store(ShimFate::Overwritten, std::memory_order_relaxed);
@@ -320,9 +332,12 @@ void SpinShim::heartbeat() {
 
 bool SpinShim::quiescent() const {
   if (fate() != ShimFate::There) return true;
+  std::array<std::uint64_t, SHIM_MAILBOXES> heads;
+  region_.load_heads(heads);
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
-    const std::uint8_t state = state_of(head_of(i).load(std::memory_order_seq_cst));
-    if (state == SHIM_CLAIMED || state == SHIM_RAISED) return false;
+    const bool answered = answered_[i].load(std::memory_order_relaxed) == claim_of(heads[i]);
+    const bool raised = state_of(heads[i]) == SHIM_RAISED && !answered;
+    if (raised || state_of(heads[i]) == SHIM_CLAIMED) return false;
   }
   return true;
 }
@@ -336,35 +351,32 @@ ShimCounters SpinShim::counters() const {
 }
 
 ShimCounters SpinShim::sum_counters() const {
-  const auto at = [this](std::size_t offset) {
-    return word(offset).load(std::memory_order_relaxed);
-  };
   ShimCounters sum;
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
-    const std::size_t box = SHIM_MAILBOX_OFFSET + i * SHIM_MAILBOX_SIZE;
-    sum.firings += at(box) >> 8;
-    sum.orphans += at(box + SHIM_BOX_ORPHANS);
-    sum.late += at(box + SHIM_BOX_LATE);
+    sum.firings += region_.load(region_.head_at(i)) / SHIM_CLAIM;
+    sum.orphans += region_.load(region_.box_at(i) + SHIM_BOX_ORPHANS);
+    sum.late += region_.load(region_.box_at(i) + SHIM_BOX_LATE);
   }
-  const std::uint64_t overflows = at(SHIM_DATA_OFFSET + SHIM_CONTROL_OVERFLOWS);
+  const std::uint64_t overflows = region_.load(control(SHIM_CONTROL_OVERFLOWS));
   sum.firings += overflows;
   sum.orphans += overflows;
-  sum.foreign = at(SHIM_DATA_OFFSET + SHIM_CONTROL_FOREIGN);
+  sum.foreign = region_.load(control(SHIM_CONTROL_FOREIGN));
   sum.rejected = rejected_.load(std::memory_order_relaxed);
   return sum;
 }
 
 bool SpinShim::contains(GuestVirt pc) const {
-  return pc >= base_ && pc.raw() - base_.raw() < SHIM_REGION_SIZE;
+  return pc >= base_ && pc.raw() - base_.raw() < layout_.bytes;
 }
 
 std::optional<Registers> SpinShim::waiting(GuestVirt percpu_base) const {
   if (fate() != ShimFate::There) return std::nullopt;
+  std::array<std::uint64_t, SHIM_MAILBOXES> heads;
+  region_.load_heads(heads);
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
-    const std::uint64_t head = head_of(i).load(std::memory_order_acquire);
-    if (state_of(head) != SHIM_RAISED && state_of(head) != SHIM_ANSWERED) continue;
-    const auto box = copy_trap(i, head);
-    if (box && box->percpu == percpu_base.raw() && knows(GuestVirt(box->address))) {
+    if (state_of(heads[i]) != SHIM_RAISED) continue;
+    const auto box = region_.copy_mailbox(i, heads[i]);
+    if (box && box->head.percpu == percpu_base.raw() && knows(GuestVirt(box->head.address))) {
       return registers_of(*box);
     }
   }

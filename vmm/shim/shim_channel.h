@@ -13,6 +13,8 @@
 
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/shim/shim.h"
+#include "vmm/shim/shim_layout.h"
+#include "vmm/shim/shim_region.h"
 
 namespace ringside::vmm {
 
@@ -21,21 +23,20 @@ struct SavedGate {
   GuestPhys at;
   std::array<std::byte, 16> bytes{};
   std::array<std::byte, 16> ours{};
-  std::span<const std::byte> now{};  // in the guest's memory: changes at any time
 };
 
 class SpinShim final : public Shim {
  public:
-  /// `region` is SHIM_REGION_SIZE bytes at `place`, 8-aligned, mapped in the guest at `base`, with
-  /// the image in place and everything from the table on zero.
-  SpinShim(std::span<std::byte> region, GuestPhys place, GuestVirt base, unsigned vcpus,
+  /// The region is laid out as `layout` says, with the image and its header in place and everything
+  /// from the table on zero, and mapped in the guest at `base`.
+  SpinShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsigned vcpus,
            SavedGate gate);
 
   Result<GuestVirt> allocate_slot(std::size_t size) override;
   Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
   void remove_entry(GuestVirt address) override;
-  std::vector<std::byte> farewell(GuestVirt slot) const override;
+  std::vector<std::byte> farewell(GuestVirt slot) override;
   ShimFate fate() const override;
   Result<void> check_mapped(PausedMachine& machine) const override;
   void activate() override;
@@ -51,21 +52,24 @@ class SpinShim final : public Shim {
   std::optional<Registers> waiting(GuestVirt percpu_base) const override;
 
  private:
-  std::atomic_ref<std::uint64_t> word(std::size_t offset) const;
-  std::atomic_ref<std::uint64_t> head_of(unsigned mailbox) const;
-  std::optional<shim_mailbox> copy_trap(unsigned mailbox, std::uint64_t head) const;
+  using HeaderWords = std::array<std::uint64_t, SHIM_HEADER_SIZE / 8>;
+  std::uint64_t control(unsigned field) const { return layout_.data + field; }
+  std::uint32_t first_bucket(GuestVirt address) const;
   std::optional<std::uint32_t> bucket_of(GuestVirt address) const;
   bool knows(GuestVirt address) const { return bucket_of(address).has_value(); }
   void serve(unsigned mailbox, std::uint64_t head, TrapSink& sink);
+  bool wants_answer(unsigned mailbox, std::uint64_t head) const;
   bool has_header() const;
   ShimFate look() const;
+  ShimFate look_by_copies() const;
   ShimCounters sum_counters() const;
 
-  std::span<std::byte> region_;
-  GuestPhys place_;
+  const ShimLayout layout_;
+  mutable ShimRegion region_;
   GuestVirt base_;
   SavedGate gate_;
-  std::array<std::uint64_t, SHIM_HEADER_SIZE / 8> header_{};
+  std::span<const std::byte> gate_mapping_;  // changes at any time; none by copies
+  HeaderWords header_{};
   mutable std::atomic<ShimFate> fate_{ShimFate::There};
   std::vector<std::uint64_t> table_;  // what the shared table should hold
   std::size_t entries_ = 0;
@@ -73,6 +77,10 @@ class SpinShim final : public Shim {
   std::atomic<std::uint64_t> heartbeat_{0};
   std::atomic<std::uint64_t> doorbell_{0};
   std::atomic<std::uint64_t> rejected_{0};
+  // By mailbox: the claim that was last taken to be served, and what `answered` was last seen or
+  // set to. Two threads that find the same claim serve it once.
+  std::array<std::atomic<std::uint64_t>, SHIM_MAILBOXES> taken_{}, answered_{};
+  std::optional<GuestVirt> farewell_slot_, farewell_address_;
   mutable std::mutex counters_lock_;
   mutable ShimCounters last_counters_;
   unsigned scan_limit_;  // mailboxes that poll() looks at every time

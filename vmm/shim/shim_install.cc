@@ -5,14 +5,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "vmm/shim/shim_channel.h"
 
 namespace ringside::vmm {
 namespace {
 
-constexpr std::uint64_t kLargePage = 2 << 20;
-constexpr unsigned kPages = SHIM_REGION_SIZE / kLargePage;
+constexpr std::uint64_t kLargePage = kShimLargePage;
 
 // Page-table entries, Intel SDM volume 3A, 4.5.
 constexpr std::uint64_t kPresent = 1, kWritable = 2, kAccessed = 0x20, kDirty = 0x40, kLarge = 0x80,
@@ -113,20 +113,21 @@ Result<SavedGate> read_gate(const GuestMemory& memory, const ShimKernelFacts& fa
   return saved;
 }
 
-/// A run of not-present PMD entries in [from, to). Empty when there is none.
+/// A run of `wanted` not-present PMD entries in [from, to). Empty when there is none.
 std::optional<GuestVirt> find_free_run(const GuestMemory& memory, const PageTable& table,
-                                       std::uint64_t from, std::uint64_t to) {
-  unsigned run = 0;
+                                       std::uint64_t from, std::uint64_t to, std::uint64_t wanted) {
+  std::uint64_t run = 0;
   for (std::uint64_t at = from; at < to && at >= from; at += kLargePage) {
     const auto entry = entry_address(memory, table, GuestVirt(at), 2);
     const auto value = entry ? memory.load64(*entry) : std::nullopt;
     run = value && (*value & kPresent) == 0 ? run + 1 : 0;
-    if (run == kPages) return GuestVirt(at - (kPages - 1) * kLargePage);
+    if (run == wanted) return GuestVirt(at - (wanted - 1) * kLargePage);
   }
   return std::nullopt;
 }
 
-Result<GuestVirt> find_virtual_home(const GuestMemory& memory, const ShimKernelFacts& facts) {
+Result<GuestVirt> find_virtual_home(const GuestMemory& memory, const ShimKernelFacts& facts,
+                                    const ShimLayout& layout) {
   const std::uint64_t start = facts.image_region_start.raw(), end = facts.image_region_end.raw();
   const std::uint64_t after_image = (facts.image_end.raw() + kLargePage - 1) & ~(kLargePage - 1);
   if (start % kLargePage != 0 || end <= start || after_image < start ||
@@ -134,26 +135,48 @@ Result<GuestVirt> find_virtual_home(const GuestMemory& memory, const ShimKernelF
     return fail(ErrorCode::Invalid,
                 fmt::format("the kernel image's region {:#x}..{:#x} makes no sense", start, end));
   }
-  const auto above = find_free_run(memory, facts.kernel_table, after_image, end);
+  const std::uint64_t wanted = layout.directories();
+  const auto above = find_free_run(memory, facts.kernel_table, after_image, end, wanted);
   const auto home =
-      above ? above : find_free_run(memory, facts.kernel_table, start, std::min(after_image, end));
+      above ? above
+            : find_free_run(memory, facts.kernel_table, start, std::min(after_image, end), wanted);
   if (!home) {
-    return fail(
-        ErrorCode::Unsupported,
-        fmt::format("no {} MiB of free addresses beside the kernel image", SHIM_REGION_SIZE >> 20));
+    return fail(ErrorCode::Unsupported,
+                fmt::format("no {} MiB of free addresses beside the kernel image",
+                            wanted * kLargePage >> 20));
   }
   return *home;
 }
 
+/// The entry that maps the page at `offset`, of whatever size.
+std::uint64_t page_entry(const ShimLayout& layout, std::uint64_t offset, bool no_execute) {
+  std::uint64_t value = (layout.place.raw() + offset) | kPresent | kAccessed | kDirty | kGlobal;
+  if (layout.page_bytes == kLargePage) value |= kLarge;
+  if (layout.is_data(offset)) value |= kWritable | (no_execute ? kNoExecute : 0);
+  return value;
+}
+
+/// Fills the page tables of small pages. Nothing leads to them yet.
+bool fill_page_tables(GuestMemory& memory, const ShimLayout& layout, bool no_execute) {
+  std::vector<std::uint64_t> entries(layout.directories() * (kLargePage / layout.page_bytes));
+  for (std::uint64_t offset = 0; offset < layout.bytes; offset += layout.page_bytes) {
+    entries[offset / layout.page_bytes] = page_entry(layout, offset, no_execute);
+  }
+  return memory.write(layout.page_tables, std::as_bytes(std::span(entries)));
+}
+
 Result<void> map_region(GuestMemory& memory, const ShimKernelFacts& facts, GuestVirt home,
-                        GuestPhys place, bool no_execute) {
-  for (unsigned page = 0; page < kPages; ++page) {
-    const std::uint64_t offset = page * kLargePage;
-    std::uint64_t value = (place.raw() + offset) | kPresent | kAccessed | kDirty | kLarge | kGlobal;
-    if (offset + kLargePage > SHIM_DATA_OFFSET) {
-      value |= kWritable | (no_execute ? kNoExecute : 0);
-    }
-    const auto entry = entry_address(memory, facts.kernel_table, GuestVirt(home.raw() + offset), 2);
+                        const ShimLayout& layout, bool no_execute) {
+  const bool large = layout.page_bytes == kLargePage;
+  if (!large && !fill_page_tables(memory, layout, no_execute)) {
+    return fail(ErrorCode::Io, "the shim's page tables cannot be written");
+  }
+  for (std::uint64_t n = 0; n < layout.directories(); ++n) {
+    const std::uint64_t table = layout.page_tables.raw() + n * kShimSmallPage;
+    const std::uint64_t value = large ? page_entry(layout, n * kLargePage, no_execute)
+                                      : table | kPresent | kWritable | kAccessed | kDirty;
+    const auto entry =
+        entry_address(memory, facts.kernel_table, GuestVirt(home.raw() + n * kLargePage), 2);
     if (!entry || !memory.store64(*entry, value)) {
       return fail(ErrorCode::Io, "the guest's page table changed under the installer");
     }
@@ -161,45 +184,57 @@ Result<void> map_region(GuestMemory& memory, const ShimKernelFacts& facts, Guest
   return {};
 }
 
-/// Code and header in place, table and data empty. Slots are written before they are reachable.
-void fill_region(std::span<std::byte> region, shim_header header, const ShimKernelFacts& facts) {
-  const auto clear = [region](std::size_t from, std::size_t to) {
-    std::fill(region.begin() + static_cast<std::ptrdiff_t>(from),
-              region.begin() + static_cast<std::ptrdiff_t>(to), std::byte{0});
-  };
-  clear(0, SHIM_SLOTS_OFFSET);
-  clear(SHIM_DATA_OFFSET, SHIM_MAILBOX_OFFSET + SHIM_MAILBOXES * SHIM_MAILBOX_SIZE);
-  std::memcpy(region.data(), shim_image, shim_image_size);
+shim_header header_for(shim_header header, const ShimKernelFacts& facts, GuestVirt home,
+                       const ShimLayout& layout) {
   header.original = facts.int3_handler.raw();
   header.this_cpu_off = facts.this_cpu_off;
-  std::memcpy(region.data(), &header, sizeof header);
+  header.data = home.raw() + layout.data;
+  header.table = home.raw() + layout.table;
+  header.table_entries = layout.table_entries;
+  header.page_bytes = static_cast<std::uint32_t>(layout.page_bytes);
+  header.base = home.raw();
+  header.region_bytes = layout.bytes;
+  header.slots = home.raw() + layout.slots;
+  header.slots_bytes = layout.slots_bytes;
+  return header;
 }
 
-/// The part of `place` that large pages can map, as shared memory.
-Result<std::span<std::byte>> take_window(GuestMemory& memory, GuestMemory::Extent place,
-                                         GuestPhys& base) {
-  const std::uint64_t start = place.base.raw();
-  const std::uint64_t aligned = (start + kLargePage - 1) & ~(kLargePage - 1);
-  if (aligned < start || place.size < aligned - start ||
-      place.size - (aligned - start) < SHIM_REGION_SIZE) {
-    return fail(ErrorCode::Unsupported,
-                fmt::format("the {} KiB of memory set aside at {:#x} do not hold the shim's {} MiB",
-                            place.size >> 10, start, SHIM_REGION_SIZE >> 20));
+bool clear(GuestMemory& memory, GuestPhys at, std::uint64_t size) {
+  const std::vector<std::byte> zeros(std::min<std::uint64_t>(size, 1 << 20));
+  for (std::uint64_t done = 0; done < size; done += zeros.size()) {
+    const auto now = std::span(zeros).first(std::min<std::uint64_t>(zeros.size(), size - done));
+    if (!memory.write(GuestPhys(at.raw() + done), now)) return false;
   }
-  base = GuestPhys(aligned);
-  const auto window = memory.shared_window(base, SHIM_REGION_SIZE);
-  if (window.size() < SHIM_REGION_SIZE) {
+  return true;
+}
+
+/// Code and header in place, table and data empty. Slots are written before they are reachable.
+Result<void> fill_region(GuestMemory& memory, const shim_header& header, const ShimLayout& layout) {
+  const GuestPhys place = layout.place;
+  const bool filled =
+      clear(memory, place, layout.slots) &&
+      clear(memory, GuestPhys(place.raw() + layout.data), layout.bytes - layout.data) &&
+      memory.write(place, std::as_bytes(std::span(shim_image, shim_image_size))) &&
+      memory.write(place, std::as_bytes(std::span(&header, 1)));
+  if (filled) return {};
+  return fail(ErrorCode::Io, "the memory set aside for the shim cannot be written");
+}
+
+/// Where in `place` the shim goes: RAM, all of it, that has never held one.
+Result<ShimLayout> take_place(const GuestMemory& memory, GuestMemory::Extent place) {
+  const ShimLayout layout = TRY(layout_shim(place));
+  std::uint64_t first = 0;
+  if (!memory.is_ram(layout.place, layout.taken()) ||
+      !memory.read(layout.place, std::as_writable_bytes(std::span(&first, 1)))) {
     return fail(ErrorCode::Invalid,
-                fmt::format("the memory set aside at {:#x} is not RAM", aligned));
+                fmt::format("the memory set aside at {:#x} is not RAM", layout.place.raw()));
   }
-  std::uint32_t magic;
-  std::memcpy(&magic, window.data(), sizeof magic);
-  if (magic == SHIM_MAGIC) {
+  if (static_cast<std::uint32_t>(first) == SHIM_MAGIC) {
     return fail(ErrorCode::Unsupported,
                 "the machine was traced before, and its tasks may still run in the old shim: "
                 "boot it anew");
   }
-  return window;
+  return layout;
 }
 
 }  // namespace
@@ -211,22 +246,20 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   const Registers registers = TRY(machine.registers(0));
   TRY(check_cpu(machine, registers, facts));
   SavedGate saved = TRY(read_gate(memory, facts));
-  GuestPhys base;
-  const std::span<std::byte> window = TRY(take_window(memory, place, base));
-  const GuestVirt home = TRY(find_virtual_home(memory, facts));
+  const ShimLayout layout = TRY(take_place(memory, place));
+  const GuestVirt home = TRY(find_virtual_home(memory, facts, layout));
 
   Gate gate;
   std::memcpy(&gate, saved.bytes.data(), sizeof gate);
   gate.set_handler(GuestVirt(home.raw() + header.entry));
   std::memcpy(saved.ours.data(), &gate, sizeof gate);
 
-  fill_region(window, header, facts);
-  TRY(map_region(memory, facts, home, base, (registers.efer & kEferNoExecute) != 0));
+  TRY(fill_region(memory, header_for(header, facts, home, layout), layout));
+  TRY(map_region(memory, facts, home, layout, (registers.efer & kEferNoExecute) != 0));
   if (!memory.write(saved.at, saved.ours)) {
     return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");
   }
-  saved.now = memory.shared_window(saved.at, saved.ours.size());
-  return std::make_unique<SpinShim>(window, base, home, machine.vcpu_count(), saved);
+  return std::make_unique<SpinShim>(memory, layout, home, machine.vcpu_count(), saved);
 }
 
 }  // namespace ringside::vmm

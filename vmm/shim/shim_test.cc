@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "vmm/inert_machine_for_tests.h"
+#include "vmm/shim/plain_region_for_tests.h"
 #include "vmm/shim/shim_channel.h"
 
 namespace ringside::vmm {
@@ -60,6 +61,11 @@ class FakeGuest final : public InertMachine {
   GuestVirt gate_handler() const {
     const std::uint64_t low = get64(gate_at()), high = get64(gate_at() + 8);
     return GuestVirt((low & 0xffff) | (low >> 48) << 16 | high << 32);
+  }
+  /// From now on as a machine whose RAM is not mapped here.
+  void reach_by_copies() {
+    memory_ =
+        GuestMemory::by_copies({{GuestPhys(0), kRam, std::make_shared<AliasedBytes>(ram_), 0}});
   }
   std::uint64_t pmd(unsigned index) const { return get64(kPmd.raw() + 8 * index); }
   std::span<std::byte> ram() { return ram_; }
@@ -143,6 +149,15 @@ TEST(ShimInstall, PointsTheGateAtTheEntryAndRemembersTheHandler) {
   EXPECT_EQ(header.version, SHIM_VERSION);
   EXPECT_EQ(header.original, kHandler.raw());
   EXPECT_EQ(header.this_cpu_off, 0x1fb88u);
+  EXPECT_EQ(header.base, 0xffffffff81200000u);
+  EXPECT_EQ(header.region_bytes, 16 * kMiB);
+  EXPECT_EQ(header.page_bytes, 2 * kMiB);
+  EXPECT_EQ(header.table, header.base + 2 * kMiB);
+  EXPECT_EQ(header.table_entries, 1u << 18);
+  EXPECT_EQ(header.slots, header.base + 4 * kMiB);
+  EXPECT_EQ(header.slots_bytes, 10 * kMiB);
+  EXPECT_EQ(header.data, header.base + 14 * kMiB);
+  EXPECT_EQ(header.user_return, 0u) << "traps from user mode are the kernel's";
   EXPECT_EQ(guest.gate_handler().raw(), 0xffffffff81200000 + header.entry);
   EXPECT_EQ(guest.get64(kImagePhys.raw() + 0x1030) >> 16 & 0xffffffff, 0x8e000010u)
       << "selector and attributes stay";
@@ -204,18 +219,87 @@ TEST(ShimInstall, RefusesASecondShim) {
   EXPECT_NE(second.error().message.find("boot it anew"), std::string::npos);
 }
 
+/// In the first megabyte, where nothing is aligned to anything but pages.
+constexpr GuestMemory::Extent kLow{GuestPhys(0x21000), 400 << 10};
+
+TEST(ShimInstall, FitsIntoTheFirstMegabyteBySmallPages) {
+  FakeGuest guest;
+
+  const auto shim = install(guest, facts(), kLow);
+
+  ASSERT_TRUE(shim) << shim.error().message;
+  shim_header header;
+  std::memcpy(&header, guest.ram().data() + kLow.base.raw(), sizeof header);
+  EXPECT_EQ(header.page_bytes, 4096u);
+  EXPECT_EQ(header.base, 0xffffffff81200000u);
+  EXPECT_EQ(header.region_bytes, (400u << 10) - 4096) << "the last page is the page table";
+  EXPECT_EQ(header.data, header.base + header.region_bytes - SHIM_DATA_SIZE);
+  EXPECT_GT(header.table_entries / 4 * 3, 15'000u);
+  EXPECT_EQ(header.slots, header.table + header.table_entries * 8u);
+  EXPECT_EQ(header.slots + header.slots_bytes, header.data);
+  const std::uint64_t table = kLow.base.raw() + header.region_bytes;
+  EXPECT_EQ(guest.pmd(9), table | 0x63);
+  EXPECT_EQ(guest.pmd(10), 0u);
+  constexpr std::uint64_t kTextEntry = 0x161, kDataEntry = 0x163 | std::uint64_t{1} << 63;
+  const std::uint64_t pages = header.region_bytes / 4096, data = pages - SHIM_DATA_SIZE / 4096;
+  for (std::uint64_t page = 0; page < 512; ++page) {
+    const std::uint64_t entry = guest.get64(table + 8 * page);
+    const std::uint64_t wanted =
+        page < pages ? (kLow.base.raw() + page * 4096) | (page < data ? kTextEntry : kDataEntry)
+                     : 0;
+    EXPECT_EQ(entry, wanted) << page;
+  }
+}
+
+TEST(ShimInstall, UsesAllOfALargePlaceThatIsNotAligned) {
+  FakeGuest guest;
+  const GuestMemory::Extent place{GuestPhys(kPlace.raw() + 4096), 15 * kMiB};
+
+  const auto shim = install(guest, facts(), place);
+
+  ASSERT_TRUE(shim) << shim.error().message;
+  shim_header header;
+  std::memcpy(&header, guest.ram().data() + place.base.raw(), sizeof header);
+  EXPECT_EQ(header.page_bytes, 4096u);
+  EXPECT_EQ(header.region_bytes, 15 * kMiB - 8 * 4096) << "a page table for each 2 MiB";
+  for (unsigned n = 0; n < 8; ++n) {
+    const std::uint64_t table = place.base.raw() + header.region_bytes + n * 4096;
+    EXPECT_EQ(guest.pmd(9 + n), table | 0x63) << n;
+    EXPECT_EQ(guest.get64(table) & 0xfffffffff000, place.base.raw() + n * 2 * kMiB) << n;
+  }
+}
+
+TEST(ShimInstall, WorksByCopies) {
+  FakeGuest guest;
+  guest.reach_by_copies();
+  ASSERT_TRUE(guest.memory().mapping(kPlace, 8).empty());
+
+  auto shim = install(guest, facts(), kLow);
+
+  ASSERT_TRUE(shim) << shim.error().message;
+  EXPECT_EQ(guest.gate_handler().raw() >> 12, 0xffffffff81200000 >> 12);
+  auto paused = PausedMachine::pause(guest);
+  ASSERT_TRUE(paused);
+  EXPECT_TRUE((*shim)->check_mapped(*paused));
+  ASSERT_TRUE((*shim)->retire(*paused));
+  EXPECT_EQ(guest.gate_handler(), kHandler);
+}
+
 TEST(ShimInstall, RefusesAPlaceThatIsTooSmallOrNotRam) {
   FakeGuest guest;
 
-  const auto small = install(guest, facts(), {GuestPhys(kPlace.raw() + 4096), 16 * kMiB});
+  const auto small = install(guest, facts(), {GuestPhys(kPlace.raw() + 1), 64 << 10});
   const auto outside = install(guest, facts(), {GuestPhys(kRam), 16 * kMiB});
+  const auto half = install(guest, facts(), {GuestPhys(kRam - 64 * 1024), 128 << 10});
   const auto wrapping = install(guest, facts(), {GuestPhys(~std::uint64_t{0}), 16 * kMiB});
 
   ASSERT_FALSE(small);
-  EXPECT_NE(small.error().message.find("set aside"), std::string::npos);
+  EXPECT_NE(small.error().message.find("64 KiB or more"), std::string::npos);
   ASSERT_FALSE(outside);
   EXPECT_NE(outside.error().message.find("not RAM"), std::string::npos);
+  EXPECT_FALSE(half);
   EXPECT_FALSE(wrapping);
+  EXPECT_EQ(guest.get64(kRam - 64 * 1024), 0u);
 }
 
 TEST(ShimInstall, RetireGivesTheGateBack) {
@@ -302,38 +386,43 @@ class Recorder final : public TrapSink {
   std::function<void()> during;
 };
 
-/// A channel over plain memory; the test plays the guest.
-class ShimChannel : public testing::Test {
+/// A channel over plain memory, mapped and by copies; the test plays the guest.
+class ShimChannel : public testing::TestWithParam<Reach> {
  protected:
   static constexpr GuestVirt kBase{0xffffffff9f000000};
 
-  ShimChannel() : region_(SHIM_REGION_SIZE / 8), shim_(bytes(), kPlace, kBase, 2, {}) {
+  ShimChannel()
+      : region_(GetParam()),
+        shim_(region_.memory(), region_.layout(), kBase, 2, PlainRegion::gate()) {
     slot_ = *shim_.allocate_slot(8);
     EXPECT_TRUE(shim_.add_entry(kText, slot_));
   }
-  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(region_)); }
-  shim_mailbox& box(unsigned i) {
-    return reinterpret_cast<shim_mailbox*>(bytes().data() + SHIM_MAILBOX_OFFSET)[i];
-  }
-  const shim_control& control() {
-    return *reinterpret_cast<const shim_control*>(bytes().data() + SHIM_DATA_OFFSET);
-  }
-  void raise(unsigned i, GuestVirt address, std::uint64_t sequence = 1) {
-    box(i).address = address.raw();
-    box(i).percpu = 0xffff888000000000 + i;
-    box(i).tsc = 1000 + i;
+  std::span<std::byte> bytes() { return region_.bytes(); }
+  shim_head& head(unsigned i) { return region_.head(i); }
+  shim_box& box(unsigned i) { return region_.box(i); }
+  shim_control& control() { return region_.control(); }
+  const ShimLayout& layout() { return region_.layout(); }
+  void raise(unsigned i, GuestVirt address, std::uint64_t claim = 1) {
+    head(i).address = address.raw();
+    head(i).percpu = 0xffff888000000000 + i;
+    head(i).tsc = 1000 + i;
     for (unsigned r = 0; r < SHIM_REGISTERS; ++r) box(i).regs[r] = 100 * i + r;
-    box(i).segments = std::uint64_t{0x18} << 32 | 0x10;
-    box(i).head = sequence << 8 | SHIM_RAISED;
+    head(i).segments = std::uint64_t{0x18} << 32 | 0x10;
+    head(i).head = claim * SHIM_CLAIM | SHIM_RAISED;
   }
 
-  std::vector<std::uint64_t> region_;
+  PlainRegion region_;
   SpinShim shim_;
   GuestVirt slot_;
   Recorder sink_;
 };
 
-TEST_F(ShimChannel, ServesEveryRaisedMailboxOnceAndAnswers) {
+INSTANTIATE_TEST_SUITE_P(Both, ShimChannel, testing::Values(Reach::Mapped, Reach::Copied),
+                         [](const auto& info) {
+                           return info.param == Reach::Mapped ? "Mapped" : "Copied";
+                         });
+
+TEST_P(ShimChannel, ServesEveryRaisedMailboxOnceAndAnswers) {
   raise(0, kText, 7);
   raise(1, kText, 9);
 
@@ -341,8 +430,9 @@ TEST_F(ShimChannel, ServesEveryRaisedMailboxOnceAndAnswers) {
   EXPECT_EQ(shim_.poll(sink_), 0u);
 
   ASSERT_EQ(sink_.traps.size(), 2u);
-  EXPECT_EQ(box(0).head, 7u << 8 | SHIM_ANSWERED);
-  EXPECT_EQ(box(1).head, 9u << 8 | SHIM_ANSWERED);
+  EXPECT_EQ(head(0).answered, 7 * SHIM_CLAIM);
+  EXPECT_EQ(head(1).answered, 9 * SHIM_CLAIM);
+  EXPECT_EQ(head(1).head, 9 * SHIM_CLAIM | SHIM_RAISED) << "the guest's own word";
   const Trap& trap = sink_.traps[1];
   EXPECT_EQ(trap.address, kText);
   EXPECT_EQ(trap.tsc, 1001u);
@@ -356,7 +446,7 @@ TEST_F(ShimChannel, ServesEveryRaisedMailboxOnceAndAnswers) {
   EXPECT_EQ(trap.registers.ss, 0x18u);
 }
 
-TEST_F(ShimChannel, AnswersTheMailboxThatRangAndNoOther) {
+TEST_P(ShimChannel, AnswersTheMailboxThatRangAndNoOther) {
   raise(0, kText, 7);
   raise(1, kText, 9);
 
@@ -365,22 +455,23 @@ TEST_F(ShimChannel, AnswersTheMailboxThatRangAndNoOther) {
 
   ASSERT_EQ(sink_.traps.size(), 1u);
   EXPECT_EQ(sink_.traps[0].tsc, 1001u);
-  EXPECT_EQ(box(0).head, 7u << 8 | SHIM_RAISED);
-  EXPECT_EQ(box(1).head, 9u << 8 | SHIM_ANSWERED);
+  EXPECT_EQ(head(0).answered, 0u);
+  EXPECT_EQ(head(1).answered, 9 * SHIM_CLAIM);
 }
 
-TEST_F(ShimChannel, ARingForNothingDoesNothing) {
-  box(3).head = SHIM_CLAIMED;
+TEST_P(ShimChannel, ARingForNothingDoesNothing) {
+  head(3).head = SHIM_CLAIMED;
   for (const std::uint32_t lie : {0u, 3u, SHIM_MAILBOXES, SHIM_MAILBOXES + 1, UINT32_MAX}) {
     shim_.answer(lie, sink_);
   }
 
   EXPECT_TRUE(sink_.traps.empty());
-  EXPECT_EQ(box(3).head, std::uint64_t{SHIM_CLAIMED});
+  EXPECT_EQ(head(3).head, std::uint64_t{SHIM_CLAIMED});
+  EXPECT_EQ(head(3).answered, 0u);
   EXPECT_EQ(shim_.counters().rejected, 0u);
 }
 
-TEST_F(ShimChannel, TellsTheGuestWhereToRing) {
+TEST_P(ShimChannel, TellsTheGuestWhereToRing) {
   EXPECT_EQ(control().doorbell, 0u);
 
   shim_.set_doorbell(0x5244);
@@ -389,18 +480,18 @@ TEST_F(ShimChannel, TellsTheGuestWhereToRing) {
   EXPECT_EQ(control().doorbell, 0u);
 }
 
-TEST_F(ShimChannel, FindsANestedTrapInAMailboxThatWasNeverUsed) {
+TEST_P(ShimChannel, FindsANestedTrapInAMailboxThatWasNeverUsed) {
   raise(40, kText);
 
   unsigned served = 0;
   for (int i = 0; i < 64; ++i) served += shim_.poll(sink_);
   EXPECT_EQ(served, 1u);
 
-  raise(40, kText);
+  raise(40, kText, 2);
   EXPECT_EQ(shim_.poll(sink_), 1u) << "from now on it is looked at every time";
 }
 
-TEST_F(ShimChannel, AnswersButDoesNotFireWhatIsNoTracepoint) {
+TEST_P(ShimChannel, AnswersButDoesNotFireWhatIsNoTracepoint) {
   raise(0, GuestVirt(kText.raw() + 1));
   raise(1, GuestVirt(kText.raw() & 0xffffffff));  // the key alone is not the address
 
@@ -408,142 +499,172 @@ TEST_F(ShimChannel, AnswersButDoesNotFireWhatIsNoTracepoint) {
 
   EXPECT_TRUE(sink_.traps.empty());
   EXPECT_EQ(shim_.counters().rejected, 2u);
-  EXPECT_EQ(box(0).head & 0xff, std::uint64_t{SHIM_ANSWERED});
+  EXPECT_TRUE(region_.is_answered(0));
 }
 
-TEST_F(ShimChannel, IgnoresStatesThatDoNotExist) {
+TEST_P(ShimChannel, IgnoresStatesThatDoNotExist) {
   raise(0, kText);
-  box(0).head = 0xff;
+  head(0).head = 0xff;
 
   EXPECT_EQ(shim_.poll(sink_), 0u);
 }
 
-TEST_F(ShimChannel, DoesNotAnswerATrapThatReplacedTheOneItLookedAt) {
+TEST_P(ShimChannel, DoesNotAnswerATrapThatReplacedTheOneItLookedAt) {
   raise(0, kText, 1);
   sink_.during = [this] { raise(0, kText, 2); };  // the guest gave up and trapped again
 
   shim_.poll(sink_);
 
-  EXPECT_EQ(box(0).head, 2u << 8 | SHIM_RAISED);
+  EXPECT_EQ(head(0).answered, SHIM_CLAIM) << "not what the second one waits for";
+  sink_.during = nullptr;
+  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_TRUE(region_.is_answered(0));
 }
 
-/// A region whose first mailbox crosses a page, and a guest that acts when the second is touched.
-class RegionThatChanges {
+TEST_P(ShimChannel, ServesAClaimOnceWhoeverFindsIt) {
+  raise(0, kText);
+  sink_.during = [this] {  // the vCPU's own thread and the poller, say
+    shim_.answer(0, sink_);
+    shim_.poll(sink_);
+  };
+
+  shim_.answer(0, sink_);
+
+  EXPECT_EQ(sink_.traps.size(), 1u);
+  EXPECT_TRUE(region_.is_answered(0));
+}
+
+TEST_P(ShimChannel, AnAnswerThatComesLateReplacesNoLaterOne) {
+  raise(0, kText, 1);
+  sink_.during = [this] {  // meanwhile another thread has served the next one
+    sink_.during = nullptr;
+    raise(0, kText, 2);
+    EXPECT_EQ(shim_.poll(sink_), 1u);
+  };
+
+  shim_.answer(0, sink_);
+
+  EXPECT_EQ(head(0).answered, 2 * SHIM_CLAIM);
+  raise(0, kText, 3);
+  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_EQ(head(0).answered, 3 * SHIM_CLAIM);
+}
+
+TEST_P(ShimChannel, AGuestThatWritesTheHostsWordHurtsOneTrapOfItsOwn) {
+  head(0).answered = 0x5a5a;
+  raise(0, kText, 1);
+  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_EQ(head(0).answered, 0x5a5au) << "nothing is written over what is not ours";
+
+  raise(0, kText, 2);
+  EXPECT_EQ(shim_.poll(sink_), 1u);
+
+  EXPECT_EQ(head(0).answered, 2 * SHIM_CLAIM);
+}
+
+/// A page that acts, once, when it is touched.
+class PageThatActs {
  public:
-  explicit RegionThatChanges(std::function<void()> act) : act_(std::move(act)) {
-    void* mapped = mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    EXPECT_NE(mapped, MAP_FAILED);
-    bytes_ = static_cast<std::byte*>(mapped);
+  PageThatActs(std::byte* page, std::function<void()> act) : page_(page), act_(std::move(act)) {
     current = this;
     struct sigaction action {};
     action.sa_handler = [](int) { current->touched(); };
     sigaction(SIGSEGV, &action, &before_);
+    mprotect(page_, kPage, PROT_NONE);
   }
-  ~RegionThatChanges() {
-    sigaction(SIGSEGV, &before_, nullptr);
-    munmap(bytes_, kSize);
-  }
-  RegionThatChanges(const RegionThatChanges&) = delete;
-  RegionThatChanges& operator=(const RegionThatChanges&) = delete;
-
-  std::span<std::byte> region() { return {bytes_ + kPage - kBefore, SHIM_REGION_SIZE}; }
-  shim_mailbox& box() {
-    return *reinterpret_cast<shim_mailbox*>(region().data() + SHIM_MAILBOX_OFFSET);
-  }
-  void wait_for_touch() { mprotect(second_page(), kPage, PROT_NONE); }
+  ~PageThatActs() { sigaction(SIGSEGV, &before_, nullptr); }
+  PageThatActs(const PageThatActs&) = delete;
+  PageThatActs& operator=(const PageThatActs&) = delete;
 
  private:
-  static constexpr std::size_t kPage = 4096, kBefore = SHIM_BOX_REGS;
-  static constexpr std::size_t kSize = SHIM_REGION_SIZE + kPage;
-  static inline RegionThatChanges* current = nullptr;
+  static constexpr std::size_t kPage = 4096;
+  static inline PageThatActs* current = nullptr;
 
-  std::byte* second_page() { return bytes_ + SHIM_MAILBOX_OFFSET + kPage; }
   void touched() {
-    mprotect(second_page(), kPage, PROT_READ | PROT_WRITE);
+    mprotect(page_, kPage, PROT_READ | PROT_WRITE);
     act_();
   }
 
-  std::byte* bytes_ = nullptr;
+  std::byte* page_;
   std::function<void()> act_;
   struct sigaction before_ {};
 };
 
 TEST(ShimChannelCopy, FiresNoTrapWhoseMailboxChangesWhileItIsCopied) {
-  RegionThatChanges* changes = nullptr;
-  RegionThatChanges guest([&] {  // it lost patience, and another trap took the mailbox
-    changes->box().head = 2 << 8 | SHIM_RAISED;
-    changes->box().regs[SHIM_RDI] = 2;
-  });
-  changes = &guest;
-  SpinShim shim(guest.region(), kPlace, GuestVirt(0xffffffff9f000000), 1, {});
+  FakeGuest guest;
+  const ShimLayout layout = *layout_shim(kLow);
+  SpinShim shim(guest.memory(), layout, GuestVirt(0xffffffff9f000000), 1,
+                {.at = GuestPhys(0x10000), .bytes = {}, .ours = {}});
   ASSERT_TRUE(shim.add_entry(kText, *shim.allocate_slot(8)));
+  std::byte* data = guest.ram().data() + layout.place.raw() + layout.data;
+  auto& head = *reinterpret_cast<shim_head*>(data + SHIM_HEADS);
+  auto& box = *reinterpret_cast<shim_box*>(data + SHIM_BOXES);
   Recorder sink;
-  guest.box().address = kText.raw();
-  guest.box().head = 1 << 8 | SHIM_RAISED;
-  guest.wait_for_touch();
+  head.address = kText.raw();
+  head.head = 1 * SHIM_CLAIM | SHIM_RAISED;
+  // Its registers are copied after its head.
+  const PageThatActs guest_acts(data + SHIM_BOXES, [&] {  // it lost patience, and another trap came
+    head.head = 2 * SHIM_CLAIM | SHIM_RAISED;
+    box.regs[SHIM_RDI] = 2;
+  });
 
   shim.poll(sink);
 
   EXPECT_TRUE(sink.traps.empty()) << "half of one trap and half of another";
-  EXPECT_EQ(guest.box().head, 2u << 8 | SHIM_RAISED) << "not answered either";
+  EXPECT_EQ(head.answered, 0u) << "not answered either";
   EXPECT_EQ(shim.poll(sink), 1u);
   ASSERT_EQ(sink.traps.size(), 1u);
   EXPECT_EQ(sink.traps[0].registers.rdi, 2u);
 }
 
-TEST_F(ShimChannel, WritesTheTableThatTheShimReads) {
-  const auto* table = reinterpret_cast<const std::uint64_t*>(bytes().data() + SHIM_TABLE_OFFSET);
-  const std::uint32_t bucket =
-      static_cast<std::uint32_t>(kText.raw()) * SHIM_HASH >> (32 - SHIM_TABLE_BITS);
+TEST_P(ShimChannel, WritesTheTableThatTheShimReads) {
+  const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
 
-  EXPECT_EQ(table[bucket], (kText.raw() & 0xffffffff) | std::uint64_t{SHIM_SLOTS_OFFSET} << 32);
+  EXPECT_EQ(entry, (kText.raw() & 0xffffffff) | layout().slots << 32);
   EXPECT_FALSE(shim_.add_entry(kText, slot_)) << "once";
   EXPECT_FALSE(shim_.add_entry(GuestVirt(0x401000), slot_)) << "user addresses have no key";
   EXPECT_FALSE(shim_.add_entry(GuestVirt(kText.raw() + 1), kBase)) << "no slot";
 }
 
-TEST_F(ShimChannel, ARemovedEntryKeepsItsPlaceWithoutASlot) {
-  const auto* table = reinterpret_cast<const std::uint64_t*>(bytes().data() + SHIM_TABLE_OFFSET);
-  const std::uint32_t bucket =
-      static_cast<std::uint32_t>(kText.raw()) * SHIM_HASH >> (32 - SHIM_TABLE_BITS);
+TEST_P(ShimChannel, ARemovedEntryKeepsItsPlaceWithoutASlot) {
+  const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
 
   shim_.remove_entry(GuestVirt(kText.raw() + 1));
-  EXPECT_NE(table[bucket] >> 32, 0u) << "another address";
+  EXPECT_NE(entry >> 32, 0u) << "another address";
   shim_.remove_entry(kText);
 
-  EXPECT_EQ(table[bucket], kText.raw() & 0xffffffff);
+  EXPECT_EQ(entry, kText.raw() & 0xffffffff);
   raise(0, kText);  // it looked its slot up before
   EXPECT_EQ(shim_.poll(sink_), 1u);
-  EXPECT_EQ(box(0).head & 0xff, std::uint64_t{SHIM_ANSWERED});
+  EXPECT_TRUE(region_.is_answered(0));
 }
 
-TEST_F(ShimChannel, FillsTheTableToItsLimitAndSaysSo) {
+TEST_P(ShimChannel, FillsTheTableToItsLimitAndSaysSo) {
   Result<void> added;
   std::size_t count = 1;
   while ((added = shim_.add_entry(GuestVirt(kText.raw() + count), slot_))) ++count;
 
-  EXPECT_EQ(count, SHIM_TABLE_ENTRIES / 4 * 3u);
+  EXPECT_EQ(count, layout().most_tracepoints());
   EXPECT_EQ(added.error().code, ErrorCode::Limit);
 }
 
-TEST_F(ShimChannel, HandsOutSlotsUntilTheyAreUsedUp) {
+TEST_P(ShimChannel, HandsOutSlotsUntilTheyAreUsedUp) {
   const auto next = shim_.allocate_slot(9);
   ASSERT_TRUE(next);
   EXPECT_EQ(next->raw(), slot_.raw() + 8);
   const std::byte code[9] = {std::byte{0x90}};
   ASSERT_TRUE(shim_.write_slot(*next, code));
-  EXPECT_EQ(bytes()[SHIM_SLOTS_OFFSET + 8], std::byte{0x90});
+  EXPECT_EQ(bytes()[layout().slots + 8], std::byte{0x90});
   EXPECT_FALSE(shim_.write_slot(GuestVirt(next->raw() + 1), code)) << "past what was given out";
   EXPECT_FALSE(shim_.write_slot(GuestVirt(kBase.raw()), code)) << "the shim's own code";
 
-  ASSERT_TRUE(shim_.allocate_slot(SHIM_SLOTS_SIZE - 17));
+  ASSERT_TRUE(shim_.allocate_slot(layout().slots_bytes - 17));
   const auto none = shim_.allocate_slot(1);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::Limit);
 }
 
-TEST_F(ShimChannel, StartsInactiveAndBeatsForward) {
+TEST_P(ShimChannel, StartsInactiveAndBeatsForward) {
   EXPECT_EQ(control().active, 0u);
   const std::uint64_t first = control().heartbeat;
   EXPECT_GT(first, 0u) << "0 is the shim's word for: never gave up";
@@ -574,28 +695,28 @@ void expect_left_alone(SpinShim& shim, std::span<const std::byte> region, TrapSi
   EXPECT_EQ(shim.counters().orphans, counted.orphans);
 }
 
-TEST_F(ShimChannel, WritesNothingOnceTheGuestHasLeftItsKernel) {
+TEST_P(ShimChannel, WritesNothingOnceTheGuestHasLeftItsKernel) {
   shim_.activate();
   EXPECT_EQ(shim_.fate(), ShimFate::There);
   raise(0, kText);
-  const_cast<shim_control&>(control()).left = 1;
+  control().left = 1;
 
   expect_left_alone(shim_, bytes(), sink_);
 
   EXPECT_TRUE(sink_.traps.empty());
   EXPECT_EQ(shim_.fate(), ShimFate::GuestLeft);
-  const_cast<shim_control&>(control()).left = 0;
+  control().left = 0;
   EXPECT_EQ(shim_.fate(), ShimFate::GuestLeft) << "for ever";
 }
 
-TEST_F(ShimChannel, WritesNothingIntoMemoryThatIsSomebodyElsesNow) {
+TEST_P(ShimChannel, WritesNothingIntoMemoryThatIsSomebodyElsesNow) {
   // Any of what we wrote: header, control, all of it.
   const std::pair<std::size_t, std::size_t> changes[] = {
-      {0, 1}, {40, 8}, {SHIM_DATA_OFFSET + SHIM_CONTROL_PATIENCE, 8}, {0, SHIM_REGION_SIZE}};
+      {0, 1}, {40, 8}, {layout().data + SHIM_CONTROL_PATIENCE, 8}, {0, layout().bytes}};
   for (const auto& [at, size] : changes) {
-    std::vector<std::uint64_t> region(SHIM_REGION_SIZE / 8);
-    const auto all = std::as_writable_bytes(std::span(region));
-    SpinShim shim(all, kPlace, kBase, 2, {});
+    PlainRegion region(GetParam());
+    const auto all = region.bytes();
+    SpinShim shim(region.memory(), region.layout(), kBase, 2, PlainRegion::gate());
     ASSERT_TRUE(shim.add_entry(kText, *shim.allocate_slot(8)));
     shim.activate();
     std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(at), size, std::byte{0x5a});
@@ -606,8 +727,8 @@ TEST_F(ShimChannel, WritesNothingIntoMemoryThatIsSomebodyElsesNow) {
   }
 }
 
-TEST_F(ShimChannel, AHeartbeatReplacesNothingButTheLastOne) {
-  auto& shared = const_cast<shim_control&>(control());
+TEST_P(ShimChannel, AHeartbeatReplacesNothingButTheLastOne) {
+  auto& shared = control();
   shared.heartbeat = 0x1234567812345678;  // all else is still as we left it
 
   shim_.heartbeat();
@@ -616,15 +737,15 @@ TEST_F(ShimChannel, AHeartbeatReplacesNothingButTheLastOne) {
   EXPECT_EQ(shim_.fate(), ShimFate::Overwritten);
 }
 
-TEST_F(ShimChannel, CountsNothingOfWhatLiesThereAfterwards) {
+TEST_P(ShimChannel, CountsNothingOfWhatLiesThereAfterwards) {
   box(0).orphans = 3;
   EXPECT_EQ(shim_.counters().orphans, 3u);
-  std::fill(region_.begin(), region_.end(), 0x5a5a5a5a5a5a5a5a);
+  std::ranges::fill(bytes(), std::byte{0x5a});
 
   EXPECT_EQ(shim_.counters().orphans, 3u);
 }
 
-TEST_F(ShimChannel, AFarewellNamesItsWordsFromWhereItStands) {
+TEST_P(ShimChannel, AFarewellNamesItsWordsFromWhereItStands) {
   const auto code = shim_.farewell(slot_);
 
   // movq $1, left(%rip); movq $0, active(%rip)
@@ -633,7 +754,7 @@ TEST_F(ShimChannel, AFarewellNamesItsWordsFromWhereItStands) {
     std::int32_t displacement;
     std::memcpy(&displacement, code.data() + instruction + 3, sizeof displacement);
     return slot_.raw() + instruction + 11 + static_cast<std::uint64_t>(displacement) - kBase.raw() -
-           SHIM_DATA_OFFSET;
+           layout().data;
   };
   EXPECT_EQ(target(0), offsetof(shim_control, left));
   EXPECT_EQ(code[7], std::byte{1});
@@ -641,22 +762,50 @@ TEST_F(ShimChannel, AFarewellNamesItsWordsFromWhereItStands) {
   EXPECT_EQ(code[18], std::byte{0});
 }
 
-TEST_F(ShimChannel, IsQuiescentWhenNothingWaits) {
+TEST_P(ShimChannel, TheTrapThatLeavesTheKernelHasTheLastWrite) {
+  const GuestVirt leaving(kText.raw() + 0x100);
+  const GuestVirt slot = *shim_.allocate_slot(30);
+  (void)shim_.farewell(slot);
+  ASSERT_TRUE(shim_.add_entry(leaving, slot));
+  shim_.activate();
+  raise(0, leaving);
+
+  EXPECT_EQ(shim_.poll(sink_), 1u);
+
+  EXPECT_EQ(sink_.traps.size(), 1u) << "it fires";
+  EXPECT_TRUE(region_.is_answered(0));
+  EXPECT_EQ(shim_.fate(), ShimFate::GuestLeft) << "though the guest has not said so yet";
+  raise(1, kText);
+  expect_left_alone(shim_, bytes(), sink_);
+}
+
+TEST_P(ShimChannel, AnAddressThatIsNoTracepointIsNoFarewell) {
+  raise(0, GuestVirt(0));
+
+  EXPECT_EQ(shim_.poll(sink_), 1u);
+
+  EXPECT_EQ(shim_.fate(), ShimFate::There);
+}
+
+TEST_P(ShimChannel, IsQuiescentWhenNothingWaits) {
   EXPECT_TRUE(shim_.quiescent());
-  box(63).head = SHIM_CLAIMED;
+  head(63).head = SHIM_CLAIMED;
   EXPECT_FALSE(shim_.quiescent());
   raise(63, kText);
   EXPECT_FALSE(shim_.quiescent());
-  box(63).head = SHIM_ANSWERED;
+  head(63).answered = head(63).head - SHIM_RAISED;
+  EXPECT_FALSE(shim_.quiescent()) << "it is we who know what we have answered";
+  head(63).answered = 0;
+  shim_.answer(63, sink_);
   EXPECT_TRUE(shim_.quiescent());
 }
 
-TEST_F(ShimChannel, SumsTheGuestsCounters) {
-  box(0).head = 5 << 8;
-  box(1).head = 6 << 8 | SHIM_CLAIMED;
+TEST_P(ShimChannel, SumsTheGuestsCounters) {
+  head(0).head = 5 * SHIM_CLAIM;
+  head(1).head = 6 * SHIM_CLAIM | SHIM_CLAIMED;
   box(0).orphans = 2;
   box(1).late = 3;
-  auto& shared = const_cast<shim_control&>(control());
+  auto& shared = control();
   shared.foreign = 4;
   shared.overflows = 1;
 
@@ -668,7 +817,7 @@ TEST_F(ShimChannel, SumsTheGuestsCounters) {
   EXPECT_EQ(sum.foreign, 4u);
 }
 
-TEST_F(ShimChannel, TellsTheProfilerWhatAWaitingCpuDid) {
+TEST_P(ShimChannel, TellsTheProfilerWhatAWaitingCpuDid) {
   raise(1, kText);
 
   const auto waiting = shim_.waiting(GuestVirt(0xffff888000000001));
@@ -677,8 +826,8 @@ TEST_F(ShimChannel, TellsTheProfilerWhatAWaitingCpuDid) {
   EXPECT_FALSE(shim_.waiting(GuestVirt(0xffff888000000000))) << "that one runs";
 
   EXPECT_TRUE(shim_.contains(kBase));
-  EXPECT_TRUE(shim_.contains(GuestVirt(kBase.raw() + SHIM_REGION_SIZE - 1)));
-  EXPECT_FALSE(shim_.contains(GuestVirt(kBase.raw() + SHIM_REGION_SIZE)));
+  EXPECT_TRUE(shim_.contains(GuestVirt(kBase.raw() + layout().bytes - 1)));
+  EXPECT_FALSE(shim_.contains(GuestVirt(kBase.raw() + layout().bytes)));
   EXPECT_FALSE(shim_.contains(kText));
 }
 

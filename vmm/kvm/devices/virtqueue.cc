@@ -27,7 +27,7 @@ void store16(std::span<std::byte> ring, std::size_t at, std::uint16_t value, int
 /// The `size` bytes at `at`, when they are in RAM and aligned; empty otherwise.
 std::span<std::byte> aligned_window(GuestMemory& memory, GuestPhys at, std::size_t size,
                                     std::size_t alignment) {
-  const auto window = memory.shared_window(at, size);
+  const auto window = memory.mapping(at, size);
   // SAFETY: the address is only looked at.
   const auto host = reinterpret_cast<std::uintptr_t>(window.data());
   return at.raw() % alignment == 0 && host % alignment == 0 ? window : std::span<std::byte>();
@@ -142,7 +142,7 @@ std::optional<std::span<const std::byte>> Virtqueue::inner_table(const Descripto
   } else if (length == 0 || length % kDescriptorSize != 0 || length / kDescriptorSize > size_) {
     breaks("an indirect table of a wrong size");
   } else {
-    const auto inner = memory_->shared_window(GuestPhys(descriptor.address), length);
+    const auto inner = memory_->mapping(GuestPhys(descriptor.address), length);
     if (!inner.empty()) return inner;
     breaks("an indirect table outside the guest's memory");
   }
@@ -182,7 +182,7 @@ bool Virtqueue::add_piece(const Descriptor& descriptor, DescriptorChain& chain) 
     return breaks("a buffer to be read behind one to be written");
   }
   if (descriptor.length == 0) return true;
-  const auto piece = memory_->shared_window(GuestPhys(descriptor.address), descriptor.length);
+  const auto piece = memory_->mapping(GuestPhys(descriptor.address), descriptor.length);
   if (piece.empty()) return breaks("a buffer outside the guest's memory");
   (writes ? chain.writable : chain.readable).push_back(piece);
   (writes ? chain.writable_size : chain.readable_size) += piece.size();

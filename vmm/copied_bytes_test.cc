@@ -1,0 +1,269 @@
+// Memory that is only copied: a child process's and a file's, alone and as guest RAM.
+#include "vmm/copied_bytes.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "vmm/file_memory.h"
+#include "vmm/guest_memory.h"
+#include "vmm/process_memory.h"
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::size_t kPage = 4096, kPages = 64, kSize = kPages * kPage;
+
+std::uint64_t address_of(const std::byte* at) {
+  return reinterpret_cast<std::uint64_t>(at);
+}
+
+/// A child whose memory, at the same addresses as ours was at fork(), is its own: it writes a 7 to
+/// page 5, says so, answers each byte that it is sent with what stands at the begin of page 9, and
+/// ends with our end of the pipe.
+class Child {
+ public:
+  Child() {
+    void* mapped = mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bytes_ = static_cast<std::byte*>(mapped);
+    int to_child[2], from_child[2];
+    EXPECT_EQ(pipe2(to_child, O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(from_child, O_CLOEXEC), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(to_child[1]);
+      live(to_child[0], from_child[1]);
+    }
+    ask_ = UniqueFd(to_child[1]);
+    answer_ = UniqueFd(from_child[0]);
+    close(to_child[0]);
+    close(from_child[1]);
+    EXPECT_EQ(answer(), 7);
+  }
+  ~Child() {
+    end();
+    munmap(bytes_, kSize);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  pid_t pid() const { return pid_; }
+  std::uint64_t start() const { return address_of(bytes_); }
+  /// What the child sees at the begin of page 9.
+  int look() {
+    EXPECT_EQ(::write(ask_.get(), "?", 1), 1);
+    return answer();
+  }
+  void end() {
+    ask_.reset();
+    if (pid_ > 0) waitpid(std::exchange(pid_, 0), nullptr, 0);
+  }
+
+ private:
+  [[noreturn]] void live(int ask, int answer) {
+    bytes_[5 * kPage] = std::byte{7};
+    char c = 0;
+    for (const volatile std::byte* told = &bytes_[5 * kPage];; told = &bytes_[9 * kPage]) {
+      const auto value = static_cast<unsigned char>(*told);
+      if (::write(answer, &value, 1) != 1 || ::read(ask, &c, 1) != 1) _exit(0);
+    }
+  }
+  int answer() {
+    unsigned char c = 0;
+    return ::read(answer_.get(), &c, 1) == 1 ? c : -1;
+  }
+
+  std::byte* bytes_ = nullptr;
+  pid_t pid_ = 0;
+  UniqueFd ask_, answer_;
+};
+
+std::byte byte_at(const GuestMemory& memory, std::uint64_t at) {
+  std::byte value{0xee};
+  EXPECT_TRUE(memory.read(GuestPhys(at), std::span(&value, 1))) << at;
+  return value;
+}
+
+TEST(ProcessMemory, IsAnothersAndNotOurs) {
+  Child child;
+  auto opened = ProcessMemory::open(child.pid(), child.start());
+  ASSERT_TRUE(opened) << opened.error().message;
+  auto memory = GuestMemory::by_copies({{GuestPhys(0), kSize, std::move(*opened), child.start()}});
+  const std::array sent{std::byte{42}};
+
+  EXPECT_EQ(byte_at(memory, 5 * kPage), std::byte{7});
+  EXPECT_EQ(child.look(), 0);
+  ASSERT_TRUE(memory.write(GuestPhys(9 * kPage), sent));
+  EXPECT_EQ(child.look(), 42);
+  EXPECT_EQ(byte_at(memory, 9 * kPage), std::byte{42});
+  ASSERT_TRUE(memory.store64(GuestPhys(9 * kPage), 0x1111111111111121));
+  EXPECT_EQ(child.look(), 0x21);
+  EXPECT_EQ(memory.load64(GuestPhys(9 * kPage)), 0x1111111111111121u);
+}
+
+TEST(ProcessMemory, IsNotMappedHere) {
+  Child child;
+  auto opened = ProcessMemory::open(child.pid(), child.start());
+  ASSERT_TRUE(opened);
+  auto memory = GuestMemory::by_copies({{GuestPhys(0), kSize, std::move(*opened), child.start()}});
+
+  EXPECT_TRUE(memory.mapping(GuestPhys(0), 8).empty());
+}
+
+TEST(ProcessMemory, TellsPagesThatWereNeverTouched) {
+  Child child;
+  auto opened = ProcessMemory::open(child.pid(), child.start() + 5 * kPage);
+  ASSERT_TRUE(opened);
+  const auto memory =
+      GuestMemory::by_copies({{GuestPhys(kSize), kSize, std::move(*opened), child.start()}});
+
+  const auto present = memory.present_extents();
+
+  ASSERT_EQ(present.size(), 1u);
+  EXPECT_EQ(present[0].base.raw(), kSize + 5 * kPage);
+  EXPECT_EQ(present[0].size, kPage);
+}
+
+TEST(ProcessMemory, RefusesWhatTheProcessHasNotMapped) {
+  Child child;
+  auto opened = ProcessMemory::open(child.pid(), child.start());
+  ASSERT_TRUE(opened);
+  auto memory = GuestMemory::by_copies({{GuestPhys(0), kPage, std::move(*opened), 0x10000}});
+  std::array<std::byte, 8> out{};
+
+  EXPECT_FALSE(memory.read(GuestPhys(0), out));
+  EXPECT_FALSE(memory.write(GuestPhys(0), out));
+  EXPECT_FALSE(memory.load64(GuestPhys(0)));
+  EXPECT_FALSE(memory.store64(GuestPhys(0), 1));
+}
+
+TEST(ProcessMemory, WritesNothingOnceTheProcessHasEnded) {
+  Child child;
+  auto opened = ProcessMemory::open(child.pid(), child.start());
+  ASSERT_TRUE(opened);
+  auto memory = GuestMemory::by_copies({{GuestPhys(0), kSize, std::move(*opened), child.start()}});
+  const std::array sent{std::byte{42}};
+
+  child.end();
+
+  EXPECT_FALSE(memory.write(GuestPhys(0), sent));
+  std::byte value{};
+  EXPECT_FALSE(memory.read(GuestPhys(0), std::span(&value, 1)));
+}
+
+TEST(ProcessMemory, SaysWhatIsWrongWithAProcess) {
+  Child child;
+  const pid_t gone = child.pid();
+  const std::uint64_t start = child.start();
+  EXPECT_FALSE(ProcessMemory::open(gone, 0x10000)) << "nothing is mapped there";
+  child.end();
+
+  const auto opened = ProcessMemory::open(gone, start);
+
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::NotFound);
+}
+
+TEST(ProcessMemory, ReadsManyPartsInTheirOrder) {
+  Child child;
+  auto opened = ProcessMemory::open(child.pid(), child.start());
+  ASSERT_TRUE(opened);
+  auto memory = GuestMemory::by_copies({{GuestPhys(0), kSize, std::move(*opened), child.start()}});
+  for (std::size_t page = 0; page < kPages; ++page) {
+    ASSERT_TRUE(memory.store64(GuestPhys(page * kPage), page));
+  }
+  std::array<std::uint64_t, kPages> values{};
+  std::vector<GuestMemory::Part> parts;
+  for (std::size_t page = 0; page < kPages; ++page) {
+    parts.push_back({GuestPhys((kPages - 1 - page) * kPage),
+                     std::as_writable_bytes(std::span(&values[page], 1))});
+  }
+
+  ASSERT_TRUE(memory.read_each(parts)) << "more than one call takes";
+  ASSERT_TRUE(memory.read_each(std::span(parts).first(3)));
+
+  for (std::size_t page = 0; page < kPages; ++page) EXPECT_EQ(values[page], kPages - 1 - page);
+  parts.push_back({GuestPhys(kSize), std::as_writable_bytes(std::span(&values[0], 1))});
+  EXPECT_FALSE(memory.read_each(std::span(parts).last(2))) << "one of them lies outside";
+}
+
+UniqueFd sparse_file() {
+  UniqueFd file(memfd_create("test", MFD_CLOEXEC));
+  EXPECT_EQ(ftruncate(file.get(), kSize), 0);
+  const char seven = 7;
+  EXPECT_EQ(pwrite(file.get(), &seven, 1, 5 * kPage), 1);
+  return file;
+}
+
+TEST(FileMemory, IsWhatIsInTheFile) {
+  UniqueFd file = sparse_file();
+  const int fd = file.get();
+  auto memory = GuestMemory::by_copies(
+      {{GuestPhys(0x100000), kSize, std::make_shared<FileMemory>(std::move(file)), 0}});
+  const std::array sent{std::byte{42}};
+
+  EXPECT_EQ(byte_at(memory, 0x100000 + 5 * kPage), std::byte{7});
+  ASSERT_TRUE(memory.write(GuestPhys(0x100000 + 9 * kPage), sent));
+
+  char got = 0;
+  EXPECT_EQ(pread(fd, &got, 1, 9 * kPage), 1);
+  EXPECT_EQ(got, 42);
+  EXPECT_TRUE(memory.mapping(GuestPhys(0x100000), 8).empty());
+}
+
+TEST(FileMemory, TellsHoles) {
+  const auto memory = GuestMemory::by_copies(
+      {{GuestPhys(0), 4 * kPage, std::make_shared<FileMemory>(sparse_file()), 4 * kPage}});
+
+  const auto present = memory.present_extents();
+
+  ASSERT_EQ(present.size(), 1u);
+  EXPECT_EQ(present[0].base.raw(), kPage);
+  EXPECT_EQ(present[0].size, kPage);
+}
+
+TEST(FileMemory, NeverGrowsAndEndsWhereTheFileEnds) {
+  UniqueFd file = sparse_file();
+  const int fd = file.get();
+  auto memory = GuestMemory::by_copies(
+      {{GuestPhys(0), 2 * kSize, std::make_shared<FileMemory>(std::move(file)), 0}});
+  std::array<std::byte, 8> bytes{};
+
+  EXPECT_FALSE(memory.read(GuestPhys(kSize - 4), bytes)) << "the file is shorter than was said";
+  EXPECT_FALSE(memory.write(GuestPhys(kSize - 4), bytes));
+  EXPECT_EQ(lseek(fd, 0, SEEK_END), static_cast<off_t>(kSize));
+}
+
+TEST(FileMemory, RefusesToWriteWhatIsOpenForReadingOnly) {
+  const UniqueFd file = sparse_file();
+  UniqueFd read_only(open(("/proc/self/fd/" + std::to_string(file.get())).c_str(), O_RDONLY));
+  ASSERT_TRUE(read_only);
+  auto memory = GuestMemory::by_copies(
+      {{GuestPhys(0), kSize, std::make_shared<FileMemory>(std::move(read_only)), 0}});
+
+  EXPECT_EQ(byte_at(memory, 5 * kPage), std::byte{7});
+  EXPECT_FALSE(memory.write(GuestPhys(0), std::array{std::byte{1}}));
+  EXPECT_FALSE(memory.store64(GuestPhys(8), 1));
+}
+
+TEST(FileMemory, IsReadAcrossTwoRegions) {
+  auto file = std::make_shared<FileMemory>(sparse_file());
+  const auto memory = GuestMemory::by_copies(
+      {{GuestPhys(kPage), kPage, file, 5 * kPage}, {GuestPhys(0), kPage, file, 4 * kPage}});
+  std::array<std::byte, 2> across{};
+
+  ASSERT_TRUE(memory.read(GuestPhys(kPage - 1), across));
+
+  EXPECT_EQ(across[0], std::byte{0});
+  EXPECT_EQ(across[1], std::byte{7});
+}
+
+}  // namespace
+}  // namespace ringside::vmm

@@ -1,0 +1,128 @@
+#include "vmm/process_memory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "vmm/qemu/pidfd.h"
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::size_t kMostParts = 64;  // of one system call
+
+// Documentation/admin-guide/mm/pagemap.rst.
+constexpr std::uint64_t kPresent = std::uint64_t{1} << 63, kSwapped = std::uint64_t{1} << 62;
+
+/// One call's worth of parts.
+bool read_some(pid_t pid, std::span<const CopyPart> parts) {
+  std::array<iovec, kMostParts> here, there;
+  std::size_t wanted = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    here[i] = {parts[i].out.data(), parts[i].out.size()};
+    // SAFETY: an address of the other process, which the kernel checks; never followed here.
+    there[i] = {reinterpret_cast<void*>(parts[i].offset), parts[i].out.size()};
+    wanted += parts[i].out.size();
+  }
+  const ssize_t got =
+      process_vm_readv(pid, here.data(), parts.size(), there.data(), parts.size(), 0);
+  return got >= 0 && static_cast<std::size_t>(got) == wanted;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProcessMemory>> ProcessMemory::open(pid_t pid, std::uint64_t somewhere) {
+  UniqueFd process(open_pidfd(pid));
+  if (!process) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("there is no process {}: {}", pid, std::strerror(errno)));
+  }
+  std::byte probe;
+  const CopyPart part{somewhere, std::span(&probe, 1)};
+  if (!read_some(pid, std::span(&part, 1))) {
+    return fail(ErrorCode::Io,
+                fmt::format("the memory of process {} cannot be read: {}; be its user, with "
+                            "kernel.yama.ptrace_scope at 0, or have CAP_SYS_PTRACE",
+                            pid, std::strerror(errno)));
+  }
+  UniqueFd pagemap(::open(fmt::format("/proc/{}/pagemap", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  return std::unique_ptr<ProcessMemory>(
+      new ProcessMemory(pid, std::move(process), std::move(pagemap)));
+}
+
+bool ProcessMemory::read(std::span<const CopyPart> parts) const {
+  while (!parts.empty()) {
+    const std::size_t now = std::min(parts.size(), kMostParts);
+    if (!read_some(pid_, parts.first(now))) return false;
+    parts = parts.subspan(now);
+  }
+  return true;
+}
+
+bool ProcessMemory::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  // The number of a process that has ended is given to others.
+  pollfd ended{process_.get(), POLLIN, 0};
+  if (poll(&ended, 1, 0) != 0) return false;
+  // SAFETY: read only; iovec has no form for that. The other address the kernel checks.
+  const iovec here{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  const iovec there{reinterpret_cast<void*>(offset), bytes.size()};
+  const ssize_t put = process_vm_writev(pid_, &here, 1, &there, 1, 0);
+  return put >= 0 && static_cast<std::size_t>(put) == bytes.size();
+}
+
+/// Whether /proc/PID/maps has all of it as memory that only writing makes: there, a page that is
+/// absent is zero. Layout: proc(5).
+bool ProcessMemory::is_private_anonymous(ByteExtent of) const {
+  std::ifstream maps(fmt::format("/proc/{}/maps", pid_));
+  std::uint64_t reached = of.offset;
+  for (std::string line; std::getline(maps, line) && reached < of.offset + of.size;) {
+    std::uint64_t begin = 0, end = 0, inode = 0;
+    char sharing = 0;
+    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*3c%c %*x %*x:%*x %" SCNu64, &begin,
+                    &end, &sharing, &inode) != 4) {
+      return false;
+    }
+    if (end <= reached) continue;
+    if (begin > reached || sharing != 'p' || inode != 0) return false;
+    reached = end;
+  }
+  return reached >= of.offset + of.size;
+}
+
+std::vector<ByteExtent> ProcessMemory::extents(ByteExtent of) const {
+  if (!pagemap_ || of.size == 0 || !is_private_anonymous(of)) return {of};
+  std::vector<ByteExtent> found;
+  std::array<std::uint64_t, 4096> entries;
+  const std::uint64_t end = of.offset + of.size;
+  for (std::uint64_t at = of.offset / kPage * kPage; at < end;) {
+    const std::size_t wanted =
+        std::min<std::uint64_t>(entries.size(), (end - at + kPage - 1) / kPage);
+    const ssize_t got = pread(pagemap_.get(), entries.data(), wanted * sizeof entries[0],
+                              static_cast<off_t>(at / kPage * sizeof entries[0]));
+    if (got != static_cast<ssize_t>(wanted * sizeof entries[0])) return {of};
+    for (std::size_t i = 0; i < wanted; ++i, at += kPage) {
+      if ((entries[i] & (kPresent | kSwapped)) == 0) continue;
+      const std::uint64_t from = std::max(at, of.offset), to = std::min(at + kPage, end);
+      if (!found.empty() && found.back().offset + found.back().size == from) {
+        found.back().size += to - from;
+      } else {
+        found.push_back({from, to - from});
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace ringside::vmm

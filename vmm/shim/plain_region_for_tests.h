@@ -1,0 +1,101 @@
+// The shim's region in plain memory, where a test plays the guest; mapped, or reached by copies as
+// a machine's that another process has. Used by the tests of this folder and of those above it. Not
+// linked into the product.
+// Fire context: no.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "guest-shim/mailbox_abi.h"
+#include "vmm/shim/shim_channel.h"
+
+namespace ringside::vmm {
+
+/// Some bytes of ours as if they were another's.
+class AliasedBytes final : public CopiedBytes {
+ public:
+  explicit AliasedBytes(std::span<std::byte> bytes) : bytes_(bytes) {}
+  [[nodiscard]] bool read(std::span<const CopyPart> parts) const override {
+    for (const CopyPart& part : parts) {
+      if (part.offset + part.out.size() > bytes_.size()) return false;
+      std::memcpy(part.out.data(), bytes_.data() + part.offset, part.out.size());
+    }
+    return true;
+  }
+  [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    if (offset + bytes.size() > bytes_.size()) return false;
+    std::ranges::copy(bytes, bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
+    return true;
+  }
+  std::vector<ByteExtent> extents(ByteExtent of) const override { return {of}; }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+enum class Reach : std::uint8_t { Mapped, Copied };
+
+class PlainRegion {
+ public:
+  static constexpr GuestPhys kGateAt{0x10000};
+
+  explicit PlainRegion(Reach reach = Reach::Mapped, GuestMemory::Extent place = kLowPlace)
+      : layout_(*layout_shim(place)), words_(layout_.bytes / 8), memory_(reach_by(reach)) {}
+  PlainRegion(const PlainRegion&) = delete;
+  PlainRegion& operator=(const PlainRegion&) = delete;
+
+  GuestMemory& memory() { return memory_; }
+  const ShimLayout& layout() const { return layout_; }
+  /// As it stands in the memory: zeros.
+  static SavedGate gate() { return {.at = kGateAt, .bytes = {}, .ours = {}}; }
+
+  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(words_)); }
+  std::span<std::byte> gate_bytes() { return gate_; }
+  shim_control& control() { return at<shim_control>(layout_.data); }
+  shim_head& head(unsigned i) {
+    return at<shim_head>(layout_.data + SHIM_HEADS + i * std::size_t{SHIM_HEAD_SIZE});
+  }
+  shim_box& box(unsigned i) {
+    return at<shim_box>(layout_.data + SHIM_BOXES + i * std::size_t{SHIM_BOX_SIZE});
+  }
+  std::uint64_t& entry(std::uint32_t bucket) {
+    return at<std::uint64_t>(layout_.table + std::size_t{8} * bucket);
+  }
+  std::uint32_t bucket_of(GuestVirt address) const {
+    const std::uint32_t hash = static_cast<std::uint32_t>(address.raw()) * SHIM_HASH;
+    return static_cast<std::uint32_t>(std::uint64_t{hash} * layout_.table_entries >> 32);
+  }
+
+  /// The mailbox's next claim, with an address and nothing else new.
+  void raise(unsigned i, GuestVirt address) {
+    head(i).address = address.raw();
+    head(i).head = (head(i).head / SHIM_CLAIM + 1) * SHIM_CLAIM + SHIM_RAISED;
+  }
+  bool is_answered(unsigned i) { return head(i).answered == head(i).head - SHIM_RAISED; }
+
+ private:
+  static constexpr GuestMemory::Extent kLowPlace{GuestPhys(0x21000), 400 << 10};
+
+  template <class T>
+  T& at(std::size_t offset) {
+    // SAFETY: aligned, and inside of the region, for every caller's offset.
+    return *reinterpret_cast<T*>(bytes().data() + offset);
+  }
+  GuestMemory reach_by(Reach reach) {
+    if (reach == Reach::Mapped) return GuestMemory({{layout_.place, bytes()}, {kGateAt, gate_}});
+    return GuestMemory::by_copies(
+        {{layout_.place, layout_.bytes, std::make_shared<AliasedBytes>(bytes()), 0},
+         {kGateAt, gate_.size(), std::make_shared<AliasedBytes>(gate_), 0}});
+  }
+
+  ShimLayout layout_;
+  std::vector<std::uint64_t> words_;
+  alignas(8) std::array<std::byte, 16> gate_{};
+  GuestMemory memory_;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,69 @@
+#include "vmm/shim/shim_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "guest-shim/mailbox_abi.h"
+
+namespace ringside::vmm {
+namespace {
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
+  return (value + to - 1) / to * to;
+}
+
+ShimLayout large_layout(GuestPhys place) {
+  ShimLayout layout;
+  layout.place = place;
+  layout.page_bytes = kShimLargePage;
+  layout.table = kShimLargePage;
+  layout.slots = 2 * kShimLargePage;
+  layout.data = kLargeShimBytes - kShimLargePage;
+  layout.table_entries = kShimLargePage / sizeof(std::uint64_t);
+  layout.slots_bytes = layout.data - layout.slots;
+  layout.bytes = kLargeShimBytes;
+  return layout;
+}
+
+/// A tracepoint takes 8 bytes of a table that is 3/4 full at most, and a slot of 9 to 10 bytes: so
+/// half of the room for each.
+ShimLayout small_layout(GuestPhys place, std::uint64_t size) {
+  ShimLayout layout;
+  layout.place = place;
+  layout.page_bytes = kShimSmallPage;
+  const std::uint64_t tables = (size + kShimLargePage - 1) / kShimLargePage;
+  layout.bytes = size - tables * kShimSmallPage;
+  const std::uint64_t room = layout.bytes - SHIM_CODE_SIZE - SHIM_DATA_SIZE;
+  layout.table = SHIM_CODE_SIZE;
+  layout.slots = layout.table + room / 2 / kShimSmallPage * kShimSmallPage;
+  layout.data = layout.bytes - SHIM_DATA_SIZE;
+  layout.table_entries =
+      static_cast<std::uint32_t>((layout.slots - layout.table) / sizeof(std::uint64_t));
+  layout.slots_bytes = layout.data - layout.slots;
+  layout.page_tables = GuestPhys(place.raw() + layout.bytes);
+  return layout;
+}
+
+}  // namespace
+
+Result<ShimLayout> layout_shim(GuestMemory::Extent place) {
+  const std::uint64_t start = place.base.raw();
+  const auto fits = [&](std::uint64_t aligned, std::uint64_t least) {
+    return aligned >= start && aligned - start <= place.size &&
+           place.size - (aligned - start) >= least;
+  };
+  const std::uint64_t large = round_up(start, kShimLargePage);
+  if (fits(large, kLargeShimBytes)) return large_layout(GuestPhys(large));
+  const std::uint64_t small = round_up(start, kShimSmallPage);
+  if (!fits(small, kSmallestShimBytes)) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("the {} KiB of memory set aside at {:#x} do not hold the shim: it "
+                            "takes {} KiB or more",
+                            place.size >> 10, start, kSmallestShimBytes >> 10));
+  }
+  const std::uint64_t size = std::min(place.size - (small - start), kLargeShimBytes);
+  return small_layout(GuestPhys(small), size / kShimSmallPage * kShimSmallPage);
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,108 @@
+#include "vmm/shim/shim_region.h"
+
+#include <array>
+#include <cstring>
+
+#include "vmm/base/check.h"
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::uint64_t kGone = ~std::uint64_t{0};
+
+/// Words that the guest may be writing: each is loaded once.
+void copy_words(std::uint64_t* to, const std::uint64_t* from, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+}
+
+}  // namespace
+
+ShimRegion::ShimRegion(GuestMemory& memory, GuestPhys place, std::uint64_t size, std::uint64_t data)
+    : memory_(memory),
+      place_(place),
+      size_(size),
+      data_(data),
+      mapped_(memory.mapping(place, size).data()) {
+  CHECK(data_ % SHIM_PAGE == 0 && data_ <= size_ && size_ - data_ >= SHIM_DATA_SIZE);
+}
+
+std::uint64_t ShimRegion::load_copy(std::uint64_t offset) const {
+  // What was written before by another system call is seen by this one.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return memory_.load64(at(offset)).value_or(kGone);
+}
+
+bool ShimRegion::replace(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired) {
+  if (mapped_ == nullptr) [[unlikely]] {
+    const std::lock_guard turn(copy_turn_);
+    return replace_copy(offset, expected, desired);
+  }
+  if (ended_.load(std::memory_order_relaxed)) return false;
+  return __atomic_compare_exchange_n(word(offset), &expected, desired, /*weak=*/false,
+                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/// In its turn.
+bool ShimRegion::replace_copy(std::uint64_t offset, std::uint64_t& expected,
+                              std::uint64_t desired) {
+  if (ended_.load(std::memory_order_relaxed)) return false;
+  const std::uint64_t now = load_copy(offset);
+  if (now != expected) {
+    expected = now;
+    return false;
+  }
+  return memory_.store64(at(offset), desired);
+}
+
+bool ShimRegion::end_with(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired) {
+  const std::lock_guard turn(copy_turn_);
+  const bool done = mapped_ == nullptr ? replace_copy(offset, expected, desired)
+                                       : __atomic_compare_exchange_n(
+                                             word(offset), &expected, desired, /*weak=*/false,
+                                             __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  ended_.store(true, std::memory_order_relaxed);
+  return done;
+}
+
+bool ShimRegion::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  return offset <= size_ && bytes.size() <= size_ - offset && memory_.write(at(offset), bytes);
+}
+
+bool ShimRegion::store(std::uint64_t offset, std::uint64_t value) {
+  return offset <= size_ && size_ - offset >= sizeof value && memory_.store64(at(offset), value);
+}
+
+void ShimRegion::load_heads(std::span<std::uint64_t> out) const {
+  if (mapped_ != nullptr) [[likely]] {
+    for (unsigned i = 0; i < out.size(); ++i) out[i] = load(head_at(i));
+    return;
+  }
+  std::array<shim_head, SHIM_MAILBOXES> heads;
+  const auto wanted = std::span(heads).first(out.size());
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool read = memory_.read(at(head_at(0)), std::as_writable_bytes(wanted));
+  for (unsigned i = 0; i < out.size(); ++i) out[i] = read ? heads[i].head : kGone;
+}
+
+/// A shim that lost patience takes its request back, and the mailbox may be another trap's while we
+/// copy.
+std::optional<MailboxCopy> ShimRegion::copy_mailbox(unsigned mailbox, std::uint64_t head) const {
+  std::optional<MailboxCopy> copy(std::in_place);
+  std::uint64_t after = 0;
+  if (mapped_ == nullptr) [[unlikely]] {
+    const GuestMemory::Part parts[] = {
+        {at(head_at(mailbox)), std::as_writable_bytes(std::span(&copy->head, 1))},
+        {at(box_at(mailbox)), std::as_writable_bytes(std::span(copy->regs))},
+        {at(head_at(mailbox)), std::as_writable_bytes(std::span(&after, 1))}};
+    if (!memory_.read_each(parts)) after = ~head;
+  } else {
+    copy_words(&copy->head.head, word(head_at(mailbox)), SHIM_HEAD_SIZE / 8);
+    copy_words(copy->regs.data(), word(box_at(mailbox)), copy->regs.size());
+    std::atomic_thread_fence(std::memory_order_acquire);
+    after = load(head_at(mailbox));
+  }
+  if (copy->head.head != head || after != head) copy.reset();
+  return copy;
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,88 @@
+// The shim's region as the host reaches it: in place where guest RAM is mapped here, else by
+// copies. Words of it change at any time. What the host writes while the guest runs, it writes by
+// replace(): over what it wrote there last and nothing else, so that in memory that has become
+// another kernel's (kexec) it replaces nothing. In mapped memory that is one compare-and-swap. By
+// copies it is a look and then a write, of which end_with() makes the last one.
+// Used by SpinShim. Threads: every function from any. Fire context: yes; by copies each is a system
+// call or two.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "guest-shim/mailbox_abi.h"
+#include "vmm/guest_memory.h"
+
+namespace ringside::vmm {
+
+/// One mailbox as it was copied.
+struct MailboxCopy {
+  shim_head head;
+  std::array<std::uint64_t, SHIM_REGISTERS> regs;
+};
+
+class ShimRegion {
+ public:
+  /// `size` bytes at `place`, page-aligned; `data` is where struct shim_control lies in them.
+  ShimRegion(GuestMemory& memory, GuestPhys place, std::uint64_t size, std::uint64_t data);
+
+  GuestPhys place() const { return place_; }
+  std::uint64_t size() const { return size_; }
+  GuestMemory& memory() const { return memory_; }
+
+  bool is_mapped() const { return mapped_ != nullptr; }
+  /// Whether it begins with these words; of a mapped one.
+  bool begins_with(std::span<const std::uint64_t> words) const {
+    return std::ranges::equal(words, std::span(word(0), words.size()));
+  }
+  /// One aligned word. All ones when the memory is gone.
+  std::uint64_t load(std::uint64_t offset) const {
+    if (mapped_ != nullptr) [[likely]]
+      return __atomic_load_n(word(offset), __ATOMIC_SEQ_CST);
+    return load_copy(offset);
+  }
+  /// Writes `desired` where `expected` stands; else false, and `expected` is what stands there.
+  bool replace(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired);
+  /// The same as the last write of all: every replace() after it returns false, and so do those
+  /// that have begun.
+  bool end_with(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired);
+  /// What the guest does not reach yet.
+  [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// A word that the guest looks at once `bytes` before it are there (release).
+  [[nodiscard]] bool store(std::uint64_t offset, std::uint64_t value);
+
+  std::uint64_t head_at(unsigned mailbox) const {
+    return data_ + SHIM_HEADS + std::uint64_t{mailbox} * SHIM_HEAD_SIZE;
+  }
+  std::uint64_t box_at(unsigned mailbox) const {
+    return data_ + SHIM_BOXES + std::uint64_t{mailbox} * SHIM_BOX_SIZE;
+  }
+  /// The head words of as many mailboxes as `out` takes.
+  void load_heads(std::span<std::uint64_t> out) const;
+  /// What a trap wrote, if `head` is the mailbox's before and after the copy.
+  std::optional<MailboxCopy> copy_mailbox(unsigned mailbox, std::uint64_t head) const;
+
+ private:
+  std::uint64_t* word(std::uint64_t offset) const {
+    // SAFETY: every caller's offset is of a word in the region, which the constructor has proved to
+    // be mapped; the guest changes it at any time, hence only atomic accesses.
+    return reinterpret_cast<std::uint64_t*>(mapped_ + offset);
+  }
+  GuestPhys at(std::uint64_t offset) const { return GuestPhys(place_.raw() + offset); }
+  std::uint64_t load_copy(std::uint64_t offset) const;
+  bool replace_copy(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired);
+
+  GuestMemory& memory_;
+  GuestPhys place_;
+  std::uint64_t size_, data_;
+  std::byte* mapped_;     // null: by copies
+  std::mutex copy_turn_;  // one look and write at a time
+  std::atomic<bool> ended_{false};
+};
+
+}  // namespace ringside::vmm
