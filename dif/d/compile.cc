@@ -78,7 +78,7 @@ class Compilation {
     for (const External& external : tree_.externals) {
       if (auto* const* node = std::get_if<ClauseNode*>(&external)) TRY(add_clause(*node));
     }
-    TRY(resolver_.check_unused_pragmas());
+    TRY(resolver_.symbols().pragmas().check_unused());
     const bool has_clause = std::ranges::any_of(tree_.externals, [](const External& external) {
       return std::holds_alternative<ClauseNode*>(external);
     });
@@ -102,7 +102,7 @@ class Compilation {
       return resolver_.define_translator(**node);
     }
     if (const auto* node = std::get_if<ProviderNode*>(&external)) {
-      return resolver_.declare_provider(**node);
+      return resolver_.providers().declare(**node);
     }
     if (const auto* node = std::get_if<PragmaNode*>(&external)) return pragma(**node);
     return {};
@@ -115,7 +115,7 @@ class Compilation {
     const bool ahead = node->predicate != nullptr && resolver_.names_unknown(*node->predicate);
     const auto parts = TRY(desugar(node, desugar_tools()));
     list(parts);
-    resolver_.take_attributes();
+    resolver_.stability().take();
     if (ahead) define_variables(parts);
     const std::size_t first = program_.clauses.size();
     for (ClauseNode* part : parts) {
@@ -158,7 +158,7 @@ class Compilation {
 
   /// Libraries were left out already when what they depend on is missing; a program fails.
   Checked<void> pragma(const PragmaNode& node) {
-    if (node.directive != "depends_on") return resolver_.pragma(node);
+    if (node.directive != "depends_on") return resolver_.pragmas().read(node);
     const std::string &what = node.words[0], &name = node.words[1];
     if (node.words.size() != 2) {
       return complain("D_PRAGMA_MALFORM", node.at, "malformed #pragma D depends_on class name");
@@ -174,7 +174,7 @@ class Compilation {
     }
     const bool met = what == "module"
                          ? environment_.has_module(name)
-                         : environment_.has_provider(name) || resolver_.has_provider(name);
+                         : environment_.has_provider(name) || resolver_.providers().has(name);
     if (met) return {};
     return complain("D_PRAGMA_DEPEND", node.at,
                     fmt::format("program requires {} {}, which is not there", what, name));
@@ -237,14 +237,15 @@ class Compilation {
     for (Statement* statement : node.body) {
       Expr& expression = *statement->expression;
       const Expr& called = expression.kind == ExprKind::Assign ? *expression.b : expression;
-      if (called.kind == ExprKind::Call) TRY(resolver_.note_function(*called.text, called.at));
+      if (called.kind == ExprKind::Call)
+        TRY(resolver_.stability().note_function(*called.text, called.at));
       clause.actions.push_back(TRY(actions_.build(expression)));
     }
     if (clause.actions.size() > dif::kMostActions) {
       return complain("D_UNKNOWN", node.at,
                       fmt::format("a clause may not have more than {} actions", dif::kMostActions));
     }
-    clause.statement_attributes = resolver_.take_attributes();
+    clause.statement_attributes = resolver_.stability().take();
     program_.clauses.push_back(std::move(clause));
     return {};
   }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "dif/program/action_kind.h"
+#include "dif/program/builtin.h"
+
 namespace ringside::d {
 namespace {
 
@@ -65,6 +68,16 @@ IdentifierInfo identifier_info(std::string_view name) {
   const auto at = std::ranges::lower_bound(kIdentifiers, name, {}, &IdentifierInfo::name);
   if (at != std::end(kIdentifiers) && at->name == name) return *at;
   return {name, kStable};
+}
+
+bool is_action(std::string_view name) {
+  return dif::action_prototype(name) || dif::find_aggregating(name);
+}
+
+bool is_function_name(std::string_view name) {
+  const auto known = dif::find_subroutine(name);
+  return is_action(name) ||
+         (known && static_cast<std::uint16_t>(known->id) < dif::kFirstPrivateSubroutine);
 }
 
 std::optional<Version> parse_version(std::string_view text) {

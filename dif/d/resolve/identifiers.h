@@ -22,6 +22,11 @@ struct IdentifierInfo {
 /// Of a built-in variable, subroutine or action; Stable/Stable/Common and 1.0 for most.
 IdentifierInfo identifier_info(std::string_view name);
 
+/// The name of what stands in a clause and gives no value: an action or an aggregating function.
+bool is_action(std::string_view name);
+/// That, or the name of a subroutine of dtrace: no name for a variable.
+bool is_function_name(std::string_view name);
+
 /// "1.2" or "1.2.3"; empty when it is none.
 std::optional<Version> parse_version(std::string_view text);
 

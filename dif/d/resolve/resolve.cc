@@ -1,3 +1,4 @@
+// Expressions, in this file: the choice, constants and conditions, calls, members, casts, sizes.
 #include "dif/d/resolve/resolve.h"
 
 #include <fmt/format.h>
@@ -7,15 +8,20 @@
 
 namespace ringside::d {
 
-bool is_action(std::string_view name) {
-  return dif::action_prototype(name) || dif::find_aggregating(name);
-}
-
 Resolver::Resolver(Environment& environment, const CompileOptions& options, Arena& arena)
     : environment_(environment),
       options_(options),
       arena_(arena),
-      types_(environment.types(), options.string_size) {}
+      types_(environment.types(), options.string_size),
+      symbols_(options.version),
+      stability_(symbols_, options.attribute_minimum),
+      declared_(types_, symbols_, *this),
+      translators_(types_),
+      providers_(types_, declared_, translators_),
+      pragmas_(symbols_, declared_, providers_),
+      probes_(environment, types_),
+      rules_(types_),
+      copier_(arena) {}
 
 Checked<void> Resolver::resolve(Expr* e, std::string_view dynamic_tag) {
   TRY(resolve_dynamic(e));
@@ -51,16 +57,7 @@ Checked<void> Resolver::dispatch(Expr* e) {
     case ExprKind::Binary: return binary(e);
     case ExprKind::Assign: return assign(e);
     case ExprKind::Conditional: return conditional(e);
-    case ExprKind::Comma:
-      for (const Expr* part : {e->a, e->b}) {
-        if (part->kind == ExprKind::Call && is_action(*part->text)) {
-          return complain("D_OP_ACT", e->at, "operator , operands cannot be actions");
-        }
-      }
-      TRY(resolve(e->a));
-      TRY(resolve(e->b));
-      e->type = e->b->type;
-      return {};
+    case ExprKind::Comma: return comma(e);
     case ExprKind::Call: return call(e);
     case ExprKind::Index: return index(e);
     case ExprKind::Member:
@@ -72,6 +69,18 @@ Checked<void> Resolver::dispatch(Expr* e) {
     case ExprKind::Stringof: return string_of(e);
     case ExprKind::Xlate: return translate(e);
   }
+  return {};
+}
+
+Checked<void> Resolver::comma(Expr* e) {
+  for (const Expr* part : {e->a, e->b}) {
+    if (part->kind == ExprKind::Call && is_action(*part->text)) {
+      return complain("D_OP_ACT", e->at, "operator , operands cannot be actions");
+    }
+  }
+  TRY(resolve(e->a));
+  TRY(resolve(e->b));
+  e->type = e->b->type;
   return {};
 }
 
@@ -108,7 +117,8 @@ Checked<void> Resolver::argument(const Expr& call, std::size_t position, dif::Ar
       break;
     case dif::ArgumentKind::String:
       fits = types_.is_string_like(value.type) ||
-             (types_.is_pointer(type) && types_.is_void(types_.referent(type))) || is_null(value);
+             (types_.is_pointer(type) && types_.is_void(types_.referent(type))) ||
+             rules_.is_null(value);
       break;
   }
   if (fits) return {};
@@ -149,7 +159,7 @@ Checked<void> Resolver::call(Expr* e) {
   const std::string& text = *e->text;
   if (is_action(text)) return action(e);
   const auto known = dif::find_subroutine(text);
-  const Symbol* const other = known ? nullptr : find(Scope::Global, text);
+  const Symbol* const other = known ? nullptr : symbols_.find(Scope::Global, text);
   if (other != nullptr && other->kind == Symbol::Kind::Inline) {
     return complain("D_FUNC_IDENT", e->at, "function designator is not of function type");
   }
@@ -159,7 +169,7 @@ Checked<void> Resolver::call(Expr* e) {
   if (!known) {
     return complain("D_FUNC_UNDEF", e->at, fmt::format("undefined function name: {}", text));
   }
-  TRY(note_function(text, e->at));
+  TRY(stability_.note_function(text, e->at));
   if (known->status == dif::SubroutineStatus::Missing) {
     return complain("D_UNKNOWN", e->at, fmt::format("{}( ) {}", text, known->reason));
   }
@@ -172,59 +182,45 @@ Checked<void> Resolver::call(Expr* e) {
     TRY(resolve(e->list[i]));
     TRY(argument(*e, i, known->arguments[i]));
   }
-  Symbol* symbol = find(Scope::Global, text + "()");
-  if (symbol == nullptr) {
-    Symbol made;
-    made.kind = Symbol::Kind::Subroutine;
-    made.name = text;
-    made.subroutine = known;
-    symbols_.push_back(std::move(made));
-    symbol = &symbols_.back();
-    scopes_[0].emplace(text + "()", symbol);
-  }
-  e->symbol = symbol;
+  e->symbol = symbols_.subroutine(*known);
   e->type = builtin_type(known->result);
   return {};
+}
+
+/// The structure or union whose member e.x or e->x is.
+Checked<TypeId> Resolver::structure_of(const Expr& e) {
+  const bool arrow = e.kind == ExprKind::Arrow;
+  TypeId type = e.a->type;
+  if (arrow) {
+    const TypeId pointer = types_.decay(type);
+    if (!types_.is_pointer(pointer)) {
+      return complain("D_OP_PTR", e.at, "operator -> must be applied to a pointer");
+    }
+    type = types_.referent(pointer);
+  }
+  const std::string_view op = arrow ? "->" : ".";
+  if (!types_.is_struct(type)) {
+    return complain(
+        "D_OP_SOU", e.at,
+        fmt::format("operator {} cannot be applied to type \"{}\"; must be applied to a "
+                    "{}struct or union",
+                    op, types_.name(e.a->type), arrow ? "pointer to a " : ""));
+  }
+  type = declared_.completed(type);
+  if (types_.kind(type) != TypeKind::Forward) return type;
+  return complain("D_OP_INCOMPLETE", e.at,
+                  fmt::format("operator {} cannot be applied to a forward declaration: no {} "
+                              "definition is available",
+                              op, types_.name(type)));
 }
 
 Checked<void> Resolver::member(Expr* e) {
   TRY(resolve_dynamic(e->a));
   const bool arrow = e->kind == ExprKind::Arrow;
-  const std::string_view op = arrow ? "->" : ".";
-  TypeId type = e->a->type;
   if (e->a->translation != nullptr && e->a->translation->is_pointer == arrow) {
     return translated_member(e);
   }
-  if (arrow) {
-    const TypeId pointer = types_.decay(type);
-    if (!types_.is_pointer(pointer)) {
-      return complain("D_OP_PTR", e->at, "operator -> must be applied to a pointer");
-    }
-    type = types_.referent(pointer);
-  }
-  if (!types_.is_struct(type)) {
-    return complain(
-        "D_OP_SOU", e->at,
-        fmt::format("operator {} cannot be applied to type \"{}\"; must be applied to a "
-                    "{}struct or union",
-                    op, types_.name(e->a->type), arrow ? "pointer to a " : ""));
-  }
-  if (types_.kind(type) == TypeKind::Forward) {
-    // Declared in one module and defined in another: the definition has the same name.
-    const std::string_view name = types_.at(type).name;
-    for (const TypeKind kind : {TypeKind::Struct, TypeKind::Union}) {
-      const auto own = tags_.find({kind, std::string(name)});
-      if (own != tags_.end() && types_.kind(own->second) == kind) type = own->second;
-      const auto found = types_.graph().find(kind, name);
-      if (types_.kind(type) == TypeKind::Forward && found) type = *found;
-    }
-  }
-  if (types_.kind(type) == TypeKind::Forward) {
-    return complain("D_OP_INCOMPLETE", e->at,
-                    fmt::format("operator {} cannot be applied to a forward declaration: no {} "
-                                "definition is available",
-                                op, types_.name(type)));
-  }
+  const TypeId type = TRY(structure_of(*e));
   types_.use_layout(type);
   const auto found = types_.graph().find_member(type, *e->text);
   if (!found) {
@@ -235,16 +231,16 @@ Checked<void> Resolver::member(Expr* e) {
   e->type = found->type;
   e->is_lvalue = arrow || e->a->is_lvalue;
   const std::string_view tag = types_.at(type).name;
-  const bool own = tag.empty() || tags_.contains({types_.kind(type), std::string(tag)});
-  return own ? Checked<void>{} : note(kPrivate, types_.name(type), e->at);
+  const bool own = tag.empty() || declared_.is_own_tag(types_.kind(type), tag);
+  return own ? Checked<void>{} : stability_.note(kPrivate, types_.name(type), e->at);
 }
 
 Checked<void> Resolver::cast(Expr* e) {
-  if (e->type_name == nullptr) return fold(e);  // made by an inline
+  if (e->type_name == nullptr) return fold(types_, e);  // made by an inline
   if (e->type_name->spec->repeats) {
     return complain("D_DECL_COMBO", e->at, "invalid type combination: a word is given twice");
   }
-  const TypeId to = TRY(type_name(*e->type_name));
+  const TypeId to = TRY(declared_.type_name(*e->type_name));
   if (e->a->kind == ExprKind::KernelSymbol) {
     TRY(cast_symbol(e->a, to));
   } else {
@@ -263,13 +259,13 @@ Checked<void> Resolver::cast(Expr* e) {
                     fmt::format("invalid cast expression: \"{}\" to \"{}\"",
                                 types_.name(e->a->type), types_.name(to)));
   }
-  return fold(e);
+  return fold(types_, e);
 }
 
 Checked<void> Resolver::size_of(Expr* e) {
   TypeId type;
   if (e->kind == ExprKind::SizeofType) {
-    type = TRY(type_name(*e->type_name));
+    type = TRY(declared_.type_name(*e->type_name));
   } else {
     TRY(resolve_dynamic(e->a));
     type = e->a->type;
@@ -291,7 +287,7 @@ Checked<void> Resolver::size_of(Expr* e) {
 }
 
 Checked<void> Resolver::offset_of(Expr* e) {
-  const TypeId type = TRY(type_name(*e->type_name));
+  const TypeId type = TRY(declared_.type_name(*e->type_name));
   if (!types_.is_struct(type) || types_.size(type) == 0) {
     return complain("D_OFFSETOF_TYPE", e->at, "offsetof operand must be a struct or union type");
   }

@@ -22,43 +22,9 @@ Checked<void> no_scalar(std::string_view what, std::string_view name, const Loca
 
 }  // namespace
 
-bool is_function_name(std::string_view name) {
-  const auto known = dif::find_subroutine(name);
-  return is_action(name) ||
-         (known && static_cast<std::uint16_t>(known->id) < dif::kFirstPrivateSubroutine);
-}
-
-Symbol* Resolver::find(Scope scope, const std::string& name) {
-  const auto& table = scopes_[static_cast<std::size_t>(scope)];
-  const auto at = table.find(name);
-  if (at == table.end()) return nullptr;
-  const auto bound = bindings_.find(name);
-  const bool later = scope == Scope::Global && options_.version && bound != bindings_.end() &&
-                     bound->second > *options_.version;
-  return later ? nullptr : at->second;
-}
-
-bool Resolver::is_of_d(const std::string& name) const {
-  return (dif::find_builtin(name) || is_function_name(name)) && !is_hidden(name);
-}
-
-Checked<Symbol*> Resolver::add_variable(Scope scope, const std::string& name, const Location& at) {
-  std::uint16_t& next = next_id_[static_cast<std::size_t>(scope)];
-  if (next == UINT16_MAX) return complain("D_ID_OFLOW", at, "program has too many variables");
-  Symbol symbol;
-  symbol.name = name;
-  symbol.scope = scope;
-  symbol.id = next++;
-  if (scope == Scope::Global) bindings_.erase(name);  // of a library's, which this one hides
-  apply_pragmas(symbol);
-  symbols_.push_back(std::move(symbol));
-  scopes_[static_cast<std::size_t>(scope)].insert_or_assign(name, &symbols_.back());
-  return &symbols_.back();
-}
-
 Checked<const Symbol*> Resolver::hidden_local(const std::string& name) {
-  if (const Symbol* known = find(Scope::Clause, name)) return known;
-  Symbol* made = TRY(add_variable(Scope::Clause, name, {}));
+  if (const Symbol* known = symbols_.find(Scope::Clause, name)) return known;
+  Symbol* made = TRY(symbols_.add_variable(Scope::Clause, name, {}));
   made->type = types_.int64;
   return made;
 }
@@ -81,7 +47,7 @@ TypeId Resolver::builtin_type(dif::BuiltinType type) const {
 Checked<bool> Resolver::builtin(Expr* e) {
   const std::string& text = *e->text;
   const auto builtin = dif::find_builtin(text);
-  if (!builtin || is_hidden(text)) return false;
+  if (!builtin || symbols_.is_hidden(text)) return false;
   Symbol symbol;
   symbol.kind = Symbol::Kind::Builtin;
   symbol.name = text;
@@ -95,19 +61,32 @@ Checked<bool> Resolver::builtin(Expr* e) {
   } else if (builtin->type == dif::BuiltinType::Pointer) {
     symbol.type = types_.uint64;  // caller and ucaller are numbers
   }
-  TRY(note(symbol.attributes, text, e->at));
-  symbols_.push_back(std::move(symbol));
-  scopes_[0].emplace(text, &symbols_.back());
-  e->symbol = &symbols_.back();
+  TRY(stability_.note(symbol.attributes, text, e->at));
+  e->symbol = symbols_.add_builtin(std::move(symbol));
   e->type = e->symbol->type;
   return true;
 }
 
+/// Why a name that nothing has cannot be used.
+Checked<void> Resolver::unknown_name(const Expr& e) const {
+  const std::string& text = *e.text;
+  if (is_function_name(text) && !symbols_.is_hidden(text)) return no_scalar("function", text, e.at);
+  if (const std::string_view why = dif::absent_builtin(text); !why.empty()) {
+    return complain("D_VAR_UNSUP", e.at, fmt::format("{} {}", text, why));
+  }
+  if (std::ranges::find(first_assigned_, text) != first_assigned_.end()) {
+    return complain("D_VAR_UNDEF", e.at,
+                    fmt::format("{} has not yet been declared or assigned", text));
+  }
+  return complain("D_IDENT_UNDEF", e.at,
+                  fmt::format("failed to resolve {}: Unknown variable name", text));
+}
+
 Checked<void> Resolver::name(Expr* e) {
   const std::string& text = *e->text;
-  Symbol* const symbol = find(Scope::Global, text);
+  Symbol* const symbol = symbols_.find(Scope::Global, text);
   if (symbol != nullptr) {
-    TRY(note(symbol->attributes, text, e->at));
+    TRY(stability_.note(symbol->attributes, text, e->at));
     if (symbol->is_associative) return no_scalar("associative array", text, e->at);
     if (symbol->kind == Symbol::Kind::Inline) return inline_value(e, *symbol);
     e->symbol = symbol;
@@ -125,22 +104,10 @@ Checked<void> Resolver::name(Expr* e) {
     e->constant = 0;
     return {};
   }
-  const auto own = enumerators_.find(text);
-  const auto known =
-      own != enumerators_.end() ? std::optional(own->second) : types_.graph().find_enumerator(text);
-  if (!known) {
-    if (is_function_name(text) && !is_hidden(text)) return no_scalar("function", text, e->at);
-    if (const std::string_view why = dif::absent_builtin(text); !why.empty()) {
-      return complain("D_VAR_UNSUP", e->at, fmt::format("{} {}", text, why));
-    }
-    if (std::ranges::find(first_assigned_, text) != first_assigned_.end()) {
-      return complain("D_VAR_UNDEF", e->at,
-                      fmt::format("{} has not yet been declared or assigned", text));
-    }
-    return complain("D_IDENT_UNDEF", e->at,
-                    fmt::format("failed to resolve {}: Unknown variable name", text));
-  }
-  if (own == enumerators_.end()) TRY(note(kPrivate, text, e->at));
+  const auto own = declared_.find_enumerator(text);
+  const auto known = own ? own : types_.graph().find_enumerator(text);
+  if (!known) return unknown_name(*e);
+  if (!own) TRY(stability_.note(kPrivate, text, e->at));
   types_.use_layout(known->first);
   e->kind = ExprKind::Integer;
   e->type = types_.is_integer(known->first) ? known->first : types_.int64;
@@ -149,7 +116,7 @@ Checked<void> Resolver::name(Expr* e) {
 }
 
 Checked<void> Resolver::scoped(Expr* e) {
-  Symbol* symbol = find(e->scope, *e->text);
+  Symbol* symbol = symbols_.find(e->scope, *e->text);
   if (symbol == nullptr) {
     return complain("D_VAR_UNDEF", e->at,
                     fmt::format("{}{} has not yet been declared or assigned",
@@ -173,11 +140,11 @@ Checked<void> Resolver::kernel_symbol(Expr* e, bool address_only) {
     return complain("D_IDENT_UNDEF", e->at,
                     fmt::format("failed to resolve {}: Unknown symbol name", text));
   }
-  TRY(note(kPrivate, text, e->at));
+  TRY(stability_.note(kPrivate, text, e->at));
   used_symbols_.insert(found->module);
   e->address = found->address.raw();
   e->is_lvalue = true;
-  const Symbol* declared = find(Scope::Global, std::string(symbol));
+  const Symbol* declared = symbols_.find(Scope::Global, std::string(symbol));
   if (const auto known = externs_.find(std::string(symbol)); known != externs_.end()) {
     e->type = known->second;
   } else if (declared != nullptr && declared->is_extern) {
@@ -227,41 +194,8 @@ std::vector<dif::KernelNeed> Resolver::kernel_needs() {
 }
 
 void Resolver::enter_clause(std::vector<dif::ProbeDescription> probes) {
-  probes_ = std::move(probes);
-  signature_.reset();
+  probes_.enter(std::move(probes));
   first_assigned_.clear();
-}
-
-/// One signature for all probes of the clause, or the reason why there is none.
-Checked<ProbeSignature> Resolver::signature(const Location& at) {
-  if (signature_) return *signature_;
-  std::optional<ProbeSignature> common;
-  for (const dif::ProbeDescription& probe : probes_) {
-    ProbeSignature found = environment_.signature(probe);
-    if (found.matched == 0) continue;
-    const bool agrees =
-        !common || (common->has_types == found.has_types &&
-                    common->arguments.size() == found.arguments.size() &&
-                    std::ranges::equal(common->arguments, found.arguments,
-                                       [&](TypeId a, TypeId b) { return types_.same(a, b); }));
-    if (!agrees) {
-      signature_ =
-          complain("D_ARGS_MULTI", at,
-                   fmt::format("args[ ] may not be referenced because probe description {} "
-                               "matches an unstable set of probes",
-                               probe.to_string()));
-      return *signature_;
-    }
-    if (!common) common = std::move(found);
-  }
-  if (!common) {
-    signature_ = complain("D_ARGS_NONE", at,
-                          fmt::format("args[ ] may not be referenced because {} matches no probe",
-                                      probes_.empty() ? "" : probes_[0].to_string()));
-    return *signature_;
-  }
-  signature_ = std::move(*common);
-  return *signature_;
 }
 
 Checked<void> Resolver::args_index(Expr* e) {
@@ -275,8 +209,8 @@ Checked<void> Resolver::args_index(Expr* e) {
         "args[ ] argument #1 is incompatible with prototype: integer constant expected");
   }
   const std::uint64_t position = *e->list[0]->constant;
-  const ProbeSignature known = TRY(signature(e->at));
-  TRY(note(known.attributes.arguments, "args[ ]", e->at));
+  const ProbeSignature known = TRY(probes_.signature(e->at));
+  TRY(stability_.note(known.attributes.arguments, "args[ ]", e->at));
   if (!known.translated.empty()) return translated_argument(e, known, position);
   if (position >= known.arguments.size() || position >= dif::kMaxProbeArguments) {
     return complain("D_ARGS_IDX", e->list[0]->at,
@@ -308,14 +242,13 @@ Checked<void> Resolver::translated_argument(Expr* e, const ProbeSignature& known
   std::string_view name = wanted.type;
   const bool pointer = name.ends_with(" *");
   if (pointer) name.remove_suffix(2);
-  const auto own = typedefs_.find(std::string(name));
-  const auto type = own != typedefs_.end() ? std::optional(own->second) : types_.graph().find(name);
+  const auto type = declared_.find(std::string(name));
   Expr* native = arena_.make(Expr(*e));
   native->type = wanted.native < known.arguments.size()
                      ? types_.decay(known.arguments[wanted.native])
                      : types_.int64;
   native->address = wanted.native;
-  const Translator* translator = type ? find_translator(*type, native->type) : nullptr;
+  const Translator* translator = type ? translators_.find(*type, native->type) : nullptr;
   if (translator == nullptr) {
     if (type && !types_.is_struct(*type)) return become(e, native, *type);
     return complain("D_ARGS_XLATOR", e->at,
@@ -332,6 +265,35 @@ Checked<void> Resolver::translated_argument(Expr* e, const ProbeSignature& known
   return {};
 }
 
+/// One key. The first use of an array says what types its keys have.
+Checked<void> Resolver::key(const Expr& e, Symbol* array, std::size_t position, bool fresh) {
+  if (!types_.value_type(e.type)) {
+    return complain("D_KEY_TYPE", e.at,
+                    fmt::format("key #{} of {}[ ] has a type that cannot be a key: {}",
+                                position + 1, array->name, types_.name(e.type)));
+  }
+  if (types_.is_float(e.type)) {
+    return complain("D_PROTO_ARG", e.at,
+                    fmt::format("{}[ ] key #{} may not be of type {}", array->name, position + 1,
+                                types_.name(e.type)));
+  }
+  if (fresh) {
+    array->keys.push_back(e.type);
+    return {};
+  }
+  const TypeId expected = array->keys[position];
+  const bool fits =
+      (types_.is_integer(expected) && types_.is_integer(e.type)) ||
+      (types_.is_string_like(expected) && types_.is_string_like(e.type)) ||
+      (types_.is_pointer(expected) && (types_.is_pointer(e.type) || types_.is_integer(e.type))) ||
+      types_.same(expected, e.type);
+  if (fits) return {};
+  return complain(
+      "D_PROTO_ARG", e.at,
+      fmt::format("{}[ ] key #{} is incompatible with prototype: prototype: {}, argument: {}",
+                  array->name, position + 1, types_.name(expected), types_.name(e.type)));
+}
+
 Checked<void> Resolver::keys(Expr* e, Symbol* array) {
   for (Expr* key : e->list) TRY(resolve(key));
   const bool fresh = array->keys.empty();
@@ -341,35 +303,7 @@ Checked<void> Resolver::keys(Expr* e, Symbol* array) {
         fmt::format("{}[ ] prototype mismatch: {} key{} passed, {} expected", array->name,
                     e->list.size(), e->list.size() == 1 ? "" : "s", array->keys.size()));
   }
-  for (std::size_t i = 0; i < e->list.size(); ++i) {
-    const Expr& key = *e->list[i];
-    if (!types_.value_type(key.type)) {
-      return complain("D_KEY_TYPE", key.at,
-                      fmt::format("key #{} of {}[ ] has a type that cannot be a key: {}", i + 1,
-                                  array->name, types_.name(key.type)));
-    }
-    if (types_.is_float(key.type)) {
-      return complain("D_PROTO_ARG", key.at,
-                      fmt::format("{}[ ] key #{} may not be of type {}", array->name, i + 1,
-                                  types_.name(key.type)));
-    }
-    if (fresh) {
-      array->keys.push_back(key.type);
-      continue;
-    }
-    const TypeId expected = array->keys[i];
-    const bool fits = (types_.is_integer(expected) && types_.is_integer(key.type)) ||
-                      (types_.is_string_like(expected) && types_.is_string_like(key.type)) ||
-                      (types_.is_pointer(expected) &&
-                       (types_.is_pointer(key.type) || types_.is_integer(key.type))) ||
-                      types_.same(expected, key.type);
-    if (!fits) {
-      return complain(
-          "D_PROTO_ARG", key.at,
-          fmt::format("{}[ ] key #{} is incompatible with prototype: prototype: {}, argument: {}",
-                      array->name, i + 1, types_.name(expected), types_.name(key.type)));
-    }
-  }
+  for (std::size_t i = 0; i < e->list.size(); ++i) TRY(key(*e->list[i], array, i, fresh));
   return {};
 }
 
@@ -387,7 +321,7 @@ Checked<void> Resolver::associative_index(Expr* e, Symbol* array) {
 /// regs[n] and uregs[n]: which of them is in e->text, for the code generator.
 Checked<void> Resolver::register_index(Expr* e) {
   e->text = e->a->text;
-  TRY(note(identifier_info(*e->text).attributes, *e->text, e->a->at));
+  TRY(stability_.note(identifier_info(*e->text).attributes, *e->text, e->a->at));
   if (e->list.size() != 1) {
     return complain("D_PROTO_LEN", e->at,
                     fmt::format("{}[ ] prototype mismatch: one index is expected", *e->text));
@@ -412,14 +346,14 @@ Checked<void> Resolver::register_index(Expr* e) {
 /// name[key] of a name that nothing declared yet; reading does not declare it.
 Checked<void> Resolver::undeclared_array(const Expr& base) {
   if (base.kind == ExprKind::Scoped && base.scope == Scope::Clause &&
-      find(Scope::Clause, *base.text) == nullptr) {
+      symbols_.find(Scope::Clause, *base.text) == nullptr) {
     return complain("D_ARR_LOCAL", base.at,
                     fmt::format("clause-local variables may not be used as associative arrays: {}",
                                 *base.text));
   }
-  if (base.kind != ExprKind::Name || find(Scope::Global, *base.text) != nullptr) return {};
+  if (base.kind != ExprKind::Name || symbols_.find(Scope::Global, *base.text) != nullptr) return {};
   const std::string& text = *base.text;
-  const bool known = is_of_d(text) || enumerators_.contains(text) ||
+  const bool known = symbols_.is_of_d(text) || declared_.find_enumerator(text) ||
                      types_.graph().find_enumerator(text) || !dif::absent_builtin(text).empty() ||
                      text == "NULL";
   if (known) return {};
@@ -429,17 +363,18 @@ Checked<void> Resolver::undeclared_array(const Expr& base) {
 
 Checked<void> Resolver::index(Expr* e) {
   Expr* base = e->a;
-  if (base->kind == ExprKind::Name && *base->text == "args" && !find(Scope::Global, "args")) {
+  if (base->kind == ExprKind::Name && *base->text == "args" &&
+      !symbols_.find(Scope::Global, "args")) {
     return args_index(e);
   }
   const bool registers =
       base->kind == ExprKind::Name && (*base->text == "regs" || *base->text == "uregs");
-  if (registers && !find(Scope::Global, *base->text)) return register_index(e);
+  if (registers && !symbols_.find(Scope::Global, *base->text)) return register_index(e);
   if (base->kind == ExprKind::Name || base->kind == ExprKind::Scoped) {
     const Scope scope = base->kind == ExprKind::Name ? Scope::Global : base->scope;
-    Symbol* symbol = find(scope, *base->text);
+    Symbol* symbol = symbols_.find(scope, *base->text);
     if (symbol != nullptr && symbol->is_associative) {
-      TRY(note(symbol->attributes, symbol->name, base->at));
+      TRY(stability_.note(symbol->attributes, symbol->name, base->at));
       if (symbol->kind == Symbol::Kind::Inline) return inline_index(e, *symbol);
       return associative_index(e, symbol);
     }
@@ -453,47 +388,7 @@ Checked<void> Resolver::index(Expr* e) {
                                 named ? *base->text : std::string("array")));
   }
   TRY(resolve(e->list[0]));
-  if (types_.is_string(base->type) && types_.is_integer(e->list[0]->type)) {  // one character
-    e->type = types_.named("char");
-    e->is_lvalue = has_writable_text(*base);
-    return {};
-  }
-  const TypeId pointer = types_.decay(base->type);
-  if (!types_.is_pointer(pointer)) {
-    return complain("D_DEREF_NONPTR", e->at, "cannot dereference non-pointer type");
-  }
-  if (!types_.is_integer(e->list[0]->type)) {
-    return complain("D_OP_INCOMPAT", e->at,
-                    fmt::format("operator [ ] requires an integer index, not {}",
-                                types_.name(e->list[0]->type)));
-  }
-  const Expr& position = *e->list[0];
-  const std::uint32_t count = types_.is_array(base->type) ? types_.at(base->type).count : 0;
-  const bool arrow = base->kind == ExprKind::Arrow;
-  const bool is_member = arrow || base->kind == ExprKind::Member;
-  // C's old custom: the last array of a structure goes on as far as there is room.
-  const bool open_end =
-      is_member &&
-      types_.is_last(arrow ? types_.referent(types_.decay(base->a->type)) : base->a->type,
-                     base->member);
-  const bool bounded = count > 0 && !open_end;
-  if (bounded && position.constant && *position.constant >= count) {
-    return complain("D_ARR_BOUNDS", e->at,
-                    fmt::format("index outside array bounds: {}, max is {}",
-                                static_cast<std::int64_t>(*position.constant), count));
-  }
-  e->type = types_.referent(pointer);
-  if (types_.is_void(e->type) || types_.is_function(e->type)) {
-    return complain("D_OP_INCOMPAT", e->at,  // as p + n
-                    "operator [ ] cannot be applied to a pointer to void or a function");
-  }
-  if (types_.size(e->type) == 0) {
-    return complain(
-        "D_OP_INCOMPLETE", e->at,
-        fmt::format("operator [ ] cannot be applied to elements of type {}", types_.name(e->type)));
-  }
-  e->is_lvalue = true;
-  return {};
+  return rules_.element(e);
 }
 
 }  // namespace ringside::d

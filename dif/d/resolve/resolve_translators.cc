@@ -12,40 +12,6 @@
 #include "dif/d/syntax/nodes.h"
 
 namespace ringside::d {
-namespace {
-
-constexpr std::size_t kMaxClones = 100'000;
-
-}  // namespace
-
-/// `at` null: every node keeps its place.
-Expr* Resolver::clone(const Expr& e, const Location* at, const Bindings& bindings) {
-  if (++clones_ > kMaxClones) return nullptr;
-  if (e.kind == ExprKind::Name) {
-    const auto bound = bindings.find(*e.text);
-    if (bound != bindings.end()) return clone(*bound->second, at, {});
-  }
-  Expr* copy = arena_.make(Expr(e));
-  if (at != nullptr) copy->at = *at;
-  for (Expr** part : {&copy->a, &copy->b, &copy->c}) {
-    if (*part == nullptr) continue;
-    *part = clone(**part, at, bindings);
-    if (*part == nullptr) return nullptr;
-  }
-  for (Expr*& part : copy->list) {
-    part = clone(*part, at, bindings);
-    if (part == nullptr) return nullptr;
-  }
-  return copy;
-}
-
-Checked<Expr*> Resolver::copy(const Expr& e, const Location& at, const Bindings& bindings,
-                              std::string_view what) {
-  Expr* made = clone(e, &at, bindings);
-  if (made == nullptr) return complain("D_UNKNOWN", at, fmt::format("{} grows too large", what));
-  return made;
-}
-
 /// `value`, already resolved, as a value of `type`.
 Expr* Resolver::converted(Expr* value, TypeId type) {
   Expr* cast = make_node(arena_, ExprKind::Cast, value->at, value);
@@ -65,7 +31,7 @@ Expr* Resolver::placeholder(TypeId type, const Location& at) {
 
 /// Makes `e` stand for `value` converted to `type`.
 Checked<void> Resolver::become(Expr* e, Expr* value, TypeId type) {
-  TRY(check_assignable(*e, type, *value));
+  TRY(rules_.assignable(*e, type, *value));
   e->kind = ExprKind::Cast;
   e->type_name = nullptr;
   e->list.clear();
@@ -75,7 +41,7 @@ Checked<void> Resolver::become(Expr* e, Expr* value, TypeId type) {
   e->a = value;
   e->type = type;
   e->translation = value->translation;
-  return fold(e);
+  return fold(types_, e);
 }
 
 /// Splits a resolved expression into one that evaluates it and keeps the value (null when that is
@@ -84,7 +50,7 @@ Checked<std::pair<Expr*, Expr*>> Resolver::evaluate_once(Expr* e) {
   if (is_pure(*e) || e->translation != nullptr) return std::pair<Expr*, Expr*>(nullptr, e);
   const std::string name = fmt::format("%kept_{}", ++hidden_variables_);
   const TypeId type = types_.decay(e->type);
-  Symbol* symbol = TRY(add_variable(Scope::Clause, name, e->at));
+  Symbol* symbol = TRY(symbols_.add_variable(Scope::Clause, name, e->at));
   symbol->type = type;
   symbol->is_kept = true;
   Expr* const target = make_clause_local(arena_, arena_.make(std::string(name)), e->at);
@@ -97,7 +63,7 @@ Checked<std::pair<Expr*, Expr*>> Resolver::evaluate_once(Expr* e) {
 /// An inline can only name what was defined before it, so this ends; how much it can grow is
 /// bounded.
 Checked<void> Resolver::inline_value(Expr* e, const Symbol& symbol) {
-  Expr* value = TRY(copy(*symbol.value, e->at, {}, "inline " + symbol.name));
+  Expr* value = TRY(copier_.copy(*symbol.value, e->at, {}, "inline " + symbol.name));
   TRY(resolve_dynamic(value));
   return become(e, value, symbol.type);
 }
@@ -114,7 +80,7 @@ Checked<void> Resolver::inline_index(Expr* e, const Symbol& symbol) {
   for (std::size_t i = 0; i < e->list.size(); ++i) {
     Expr* argument = e->list[i];
     TRY(resolve(argument));
-    if (!check_assignable(*e, symbol.keys[i], *argument)) {
+    if (!rules_.assignable(*e, symbol.keys[i], *argument)) {
       return complain("D_PROTO_ARG", argument->at,
                       fmt::format("{}[ ] key #{} is incompatible with prototype: prototype: {}, "
                                   "argument: {}",
@@ -125,7 +91,7 @@ Checked<void> Resolver::inline_index(Expr* e, const Symbol& symbol) {
     if (prologue != nullptr) prologues.push_back(prologue);
     bindings.emplace(symbol.parameters[i], converted(again, symbol.keys[i]));
   }
-  Expr* value = TRY(copy(*symbol.value, e->at, bindings, "inline " + symbol.name));
+  Expr* value = TRY(copier_.copy(*symbol.value, e->at, bindings, "inline " + symbol.name));
   for (Expr* prologue : prologues) value = make_comma(arena_, e->at, prologue, value);
   TRY(resolve_dynamic(value));
   return become(e, value, symbol.type);
@@ -135,28 +101,10 @@ Checked<void> Resolver::inline_index(Expr* e, const Symbol& symbol) {
 
 Checked<void> Resolver::define_translator(const TranslatorNode& node) {
   Translator translator;
-  translator.output = TRY(type_name(*node.output));
-  translator.input = TRY(type_name(*node.input));
+  translator.output = TRY(declared_.type_name(*node.output));
+  translator.input = TRY(declared_.type_name(*node.input));
   translator.parameter = *node.input->declarators.front()->name;
-  if (!types_.is_struct(translator.output)) {
-    return complain("D_XLATE_SOU", node.at,
-                    fmt::format("translator output type must be a struct or union: {}",
-                                types_.name(translator.output)));
-  }
-  if (types_.kind(translator.output) == TypeKind::Forward) {
-    return complain(
-        "D_XLATE_SOU", node.at,
-        fmt::format("translator output type is not defined: {}", types_.name(translator.output)));
-  }
-  for (const Translator& known : translators_) {
-    if (!types_.same(known.output, translator.output) ||
-        !types_.same(known.input, translator.input)) {
-      continue;
-    }
-    return complain("D_XLATE_REDECL", node.at,
-                    fmt::format("translator from {} to {} has already been declared",
-                                types_.name(translator.input), types_.name(translator.output)));
-  }
+  TRY(translators_.check(translator, node.at));
   for (const TranslatorNode::MemberValue& member : node.members) {
     const bool twice = std::ranges::any_of(
         translator.conversions, [&](const auto& known) { return known.member == *member.name; });
@@ -164,7 +112,7 @@ Checked<void> Resolver::define_translator(const TranslatorNode& node) {
     if (twice) continue;  // the first one counts
     translator.conversions.push_back({*member.name, member.value});
   }
-  translators_.push_back(std::move(translator));
+  translators_.add(std::move(translator));
   return {};
 }
 
@@ -179,43 +127,26 @@ Checked<void> Resolver::check_conversion(const Translator& translator,
                                 types_.name(translator.output)));
   }
   const Bindings bindings{{translator.parameter, placeholder(translator.input, m.at)}};
-  Expr* value = clone(*m.value, nullptr, bindings);
+  Expr* value = copier_.clone(*m.value, nullptr, bindings);
   if (value == nullptr) return complain("D_UNKNOWN", m.at, "translator grows too large");
-  const dif::Attributes before = attributes_;
+  const dif::Attributes before = stability_.save();
   auto resolved = resolve_dynamic(value);
-  attributes_ = before;
+  stability_.restore(before);
   if (!resolved) return resolved;
-  if (check_assignable(*value, found->type, *value)) return {};
+  if (rules_.assignable(*value, found->type, *value)) return {};
   return complain("D_XLATE_INCOMPAT", m.at,
                   fmt::format("translator member {} definition uses incompatible types: \"{}\" = "
                               "\"{}\"",
                               *m.name, types_.name(found->type), types_.name(value->type)));
 }
 
-const Translator* Resolver::find_translator(TypeId output, TypeId input) const {
-  const TypeId decayed = types_.decay(input);
-  for (const Translator& translator : translators_) {
-    if (!types_.same(translator.output, output)) continue;
-    if (types_.same(translator.input, input) || types_.same(translator.input, decayed)) {
-      return &translator;
-    }
-  }
-  for (const Translator& translator : translators_) {
-    if (!types_.same(translator.output, output)) continue;
-    if (types_.is_integer(translator.input) && types_.is_integer(input)) return &translator;
-    const bool pointers = types_.is_pointer(translator.input) && types_.is_pointer(decayed);
-    if (pointers && types_.is_void(types_.referent(decayed))) return &translator;
-  }
-  return nullptr;
-}
-
 Checked<void> Resolver::translate(Expr* e) {
   if (e->type_name == nullptr) return {};  // done before
-  const TypeId output = TRY(type_name(*e->type_name));
+  const TypeId output = TRY(declared_.type_name(*e->type_name));
   const bool pointer = types_.is_pointer(types_.graph().resolve(output));
   const TypeId target = pointer ? types_.referent(output) : output;
   TRY(resolve(e->a));
-  const Translator* translator = find_translator(target, e->a->type);
+  const Translator* translator = translators_.find(target, e->a->type);
   if (translator == nullptr) {
     return complain("D_XLATE_NONE", e->at,
                     fmt::format("cannot translate from \"{}\" to \"{}\"", types_.name(e->a->type),
@@ -227,7 +158,7 @@ Checked<void> Resolver::translate(Expr* e) {
   std::tie(made.prologue, made.input) = TRY(evaluate_once(e->a));
   if (types_.is_scalar(translator->input)) {
     made.input = converted(made.input, translator->input);
-    TRY(fold(made.input));
+    TRY(fold(types_, made.input));
   }
   translations_.push_back(made);
   e->translation = &translations_.back();
@@ -248,11 +179,11 @@ Checked<void> Resolver::translated_member(Expr* e) {
                     fmt::format("translator does not define conversion for member: {}", *e->text));
   }
   const Bindings bindings{{translator.parameter, translation.input}};
-  Expr* value = TRY(copy(*conversion->value, e->at, bindings, "translator"));
+  Expr* value = TRY(copier_.copy(*conversion->value, e->at, bindings, "translator"));
   TRY(resolve_dynamic(value));
   if (translation.prologue != nullptr)
     value = make_comma(arena_, e->at, translation.prologue, value);
-  if (!check_assignable(*e, found->type, *value)) {
+  if (!rules_.assignable(*e, found->type, *value)) {
     return complain("D_XLATE_INCOMPAT", e->at,
                     fmt::format("translator member {} definition uses incompatible types: "
                                 "\"{}\" = \"{}\"",
@@ -266,7 +197,7 @@ Checked<void> Resolver::materialize(Expr* e) {
   const Translation& translation = *e->translation;
   const TypeId type = translation.translator->output;
   const std::string name = fmt::format("%translated_{}", ++hidden_variables_);
-  Symbol* symbol = TRY(add_variable(Scope::Clause, name, e->at));
+  Symbol* symbol = TRY(symbols_.add_variable(Scope::Clause, name, e->at));
   symbol->type = type;
   const Location at = e->at;
   Expr* whole = make_clause_local(arena_, arena_.make(std::string(name)), at);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "dif/d/resolve/resolve.h"
-
 namespace ringside::d {
 namespace {
 
@@ -165,6 +163,41 @@ std::string print_clause(const ClauseNode& clause) {
     result += "\t" + print_expression(*statement->expression) + ";\n";
   }
   return result + "}\n";
+}
+
+std::string_view op_text(Op op) {
+  switch (op) {
+    case Op::Mul: return "*";
+    case Op::Div: return "/";
+    case Op::Mod: return "%";
+    case Op::Add: return "+";
+    case Op::Sub: return "-";
+    case Op::Shl: return "<<";
+    case Op::Shr: return ">>";
+    case Op::Lt: return "<";
+    case Op::Le: return "<=";
+    case Op::Gt: return ">";
+    case Op::Ge: return ">=";
+    case Op::Eq: return "==";
+    case Op::Ne: return "!=";
+    case Op::BitAnd: return "&";
+    case Op::BitXor: return "^";
+    case Op::BitOr: return "|";
+    case Op::And: return "&&";
+    case Op::Xor: return "^^";
+    case Op::Or: return "||";
+    case Op::Plus: return "+";
+    case Op::Neg: return "-";
+    case Op::BitNot: return "~";
+    case Op::Not: return "!";
+    case Op::Deref: return "*";
+    case Op::AddressOf: return "&";
+    case Op::PreInc:
+    case Op::PostInc: return "++";
+    case Op::PreDec:
+    case Op::PostDec: return "--";
+  }
+  return "?";
 }
 
 }  // namespace ringside::d

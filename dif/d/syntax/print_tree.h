@@ -11,6 +11,9 @@
 
 namespace ringside::d {
 
+/// The operator as D writes it.
+std::string_view op_text(Op op);
+
 std::string print_expression(const Expr& e);
 /// "dtrace:::BEGIN\n/predicate/\n{\n\tstatement;\n}\n"
 std::string print_clause(const ClauseNode& clause);

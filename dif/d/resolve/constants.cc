@@ -1,6 +1,6 @@
 // Folding: what expressions of constants are worth. The same as DIF would make of them, in all 64
 // bits; what cuts a value cuts a constant, too.
-#include "dif/d/resolve/resolve.h"
+#include "dif/d/resolve/constants.h"
 
 namespace ringside::d {
 namespace {
@@ -39,29 +39,28 @@ std::optional<std::uint64_t> compute(Op op, std::uint64_t a, std::uint64_t b, bo
 
 }  // namespace
 
-/// Gives `e`, whose operands and type are resolved, its value when the operands have theirs.
-Checked<void> Resolver::fold(Expr* e) {
-  if (e->a == nullptr || !types_.is_scalar(e->type)) return {};
-  if (e->kind == ExprKind::Cast && e->a->constant && types_.is_scalar(e->a->type)) {
-    e->constant = types_.cast(e->a->type, e->type, *e->a->constant);
+Checked<void> fold(const Types& types, Expr* e) {
+  if (e->a == nullptr || !types.is_scalar(e->type)) return {};
+  if (e->kind == ExprKind::Cast && e->a->constant && types.is_scalar(e->a->type)) {
+    e->constant = types.cast(e->a->type, e->type, *e->a->constant);
   }
-  if (e->kind == ExprKind::Unary && e->a->constant && types_.is_integer(e->a->type)) {
+  if (e->kind == ExprKind::Unary && e->a->constant && types.is_integer(e->a->type)) {
     const std::uint64_t a = *e->a->constant;
     if (e->op == Op::Plus) e->constant = a;
     // A negative number that is written as unsigned has no bits beyond its type: -1U.
     if (e->op == Op::Neg)
-      e->constant = types_.is_signed(e->type) ? 0 - a : types_.wrap(e->type, 0 - a);
+      e->constant = types.is_signed(e->type) ? 0 - a : types.wrap(e->type, 0 - a);
     if (e->op == Op::BitNot) e->constant = ~a;
     if (e->op == Op::Not) e->constant = a == 0;
   }
-  if (e->kind != ExprKind::Binary || !e->b->constant || !types_.is_integer(e->b->type)) return {};
+  if (e->kind != ExprKind::Binary || !e->b->constant || !types.is_integer(e->b->type)) return {};
   const bool divides = e->op == Op::Div || e->op == Op::Mod;
   if (divides && *e->b->constant == 0) {
     return complain("D_DIV_ZERO", e->at, "expression contains division by zero");
   }
-  if (!e->a->constant || !types_.is_integer(e->a->type)) return {};
-  const TypeId work = e->op == Op::Shr ? e->type : types_.arithmetic(e->a->type, e->b->type);
-  e->constant = compute(e->op, *e->a->constant, *e->b->constant, types_.is_signed(work));
+  if (!e->a->constant || !types.is_integer(e->a->type)) return {};
+  const TypeId work = e->op == Op::Shr ? e->type : types.arithmetic(e->a->type, e->b->type);
+  e->constant = compute(e->op, *e->a->constant, *e->b->constant, types.is_signed(work));
   return {};
 }
 

@@ -1,0 +1,14 @@
+// Folding: what expressions of constants are worth.
+#pragma once
+
+#include "dif/d/diagnostic.h"
+#include "dif/d/resolve/types.h"
+#include "dif/d/syntax/ast.h"
+
+namespace ringside::d {
+
+/// Gives `e`, whose operands and type are resolved, its value when the operands have theirs.
+/// D_DIV_ZERO for a division by a constant 0.
+Checked<void> fold(const Types& types, Expr* e);
+
+}  // namespace ringside::d

@@ -1,0 +1,34 @@
+// Copies of expressions, with names bound to others: the values of inlines and the members of
+// translators where they are used.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "dif/d/diagnostic.h"
+#include "dif/d/syntax/ast.h"
+
+namespace ringside::d {
+
+/// What the names in a copy stand for.
+using Bindings = std::unordered_map<std::string, Expr*>;
+
+class Copier {
+ public:
+  explicit Copier(Arena& arena) : arena_(arena) {}
+
+  /// Each declaration and each clause may grow by so much again.
+  void begin_external() { nodes_ = 0; }
+  /// Null when too much has been copied. `at` null: every node keeps its place.
+  Expr* clone(const Expr& e, const Location* at, const Bindings& bindings);
+  /// The same, with a complaint in place of null: "`what` grows too large".
+  Checked<Expr*> copy(const Expr& e, const Location& at, const Bindings& bindings,
+                      std::string_view what);
+
+ private:
+  Arena& arena_;
+  std::size_t nodes_ = 0;
+};
+
+}  // namespace ringside::d

@@ -1,0 +1,40 @@
+// What operators take and what type they give. Operands are resolved before; names are not known
+// here. Each function types `e`, and gives it its value where its operands are constant.
+#pragma once
+
+#include "dif/d/diagnostic.h"
+#include "dif/d/resolve/types.h"
+#include "dif/d/syntax/ast.h"
+
+namespace ringside::d {
+
+class OperatorRules {
+ public:
+  explicit OperatorRules(const Types& types) : types_(types) {}
+
+  Checked<void> unary(Expr* e) const;  // but & and those below
+  Checked<void> step(Expr* e) const;   // ++ and --
+  Checked<void> binary(Expr* e) const;
+  Checked<void> compound(const Expr* e) const;  // a op= b: only checks
+  Checked<void> conditional(Expr* e) const;     // ?: with a condition that is not known now
+  Checked<void> element(Expr* e) const;         // a[i] of a pointer, an array or a string
+
+  /// D_OP_INCOMPAT, at `e`, unless `from` may be assigned to what has type `to`. A structure of a
+  /// variable takes 0, which frees it, where `e` is the assignment.
+  Checked<void> assignable(const Expr& e, TypeId to, const Expr& from) const;
+  /// 0 or NULL, written out.
+  bool is_null(const Expr& e) const;
+  /// Whether the string `text` is a variable's or a member's, whose characters may be written.
+  static bool has_writable_text(const Expr& text);
+
+ private:
+  Checked<void> dereference(Expr* e) const;
+  Checked<void> incompatible(const Expr* e) const;
+  Checked<void> additive(Expr* e) const;
+  Checked<void> comparison(Expr* e) const;
+  Checked<void> check_bounds(const Expr* e) const;
+
+  const Types& types_;
+};
+
+}  // namespace ringside::d

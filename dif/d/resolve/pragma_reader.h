@@ -1,0 +1,29 @@
+// `#pragma D attributes` and `#pragma D binding`. Options are the parser's, depends_on is the
+// compilation's.
+#pragma once
+
+#include "dif/d/resolve/provider_table.h"
+#include "dif/d/resolve/symbols.h"
+#include "dif/d/resolve/type_resolver.h"
+
+namespace ringside::d {
+
+class PragmaReader {
+ public:
+  PragmaReader(SymbolTable& symbols, const TypeResolver& declared, ProviderTable& providers)
+      : symbols_(symbols), declared_(declared), providers_(providers) {}
+
+  Checked<void> read(const PragmaNode& node);
+
+ private:
+  Checked<void> read_binding(const PragmaNode& node);
+  Checked<void> read_attributes(const PragmaNode& node);
+  Checked<void> read_provider(const PragmaNode& node, const dif::Attributes& attributes);
+  Checked<void> settle(const PragmaNode& node);
+
+  SymbolTable& symbols_;
+  const TypeResolver& declared_;
+  ProviderTable& providers_;
+};
+
+}  // namespace ringside::d

@@ -1,0 +1,38 @@
+// How stable the names are that a clause uses.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "dif/d/diagnostic.h"
+#include "dif/d/resolve/symbols.h"
+#include "dif/program/stability.h"
+
+namespace ringside::d {
+
+class StabilityNotes {
+ public:
+  /// `minimum`: what -x amin asks for. The symbols know which functions there are.
+  StabilityNotes(const SymbolTable& symbols, std::optional<dif::Attributes> minimum)
+      : symbols_(symbols), minimum_(minimum) {}
+
+  /// A name is used. D_ATTR_MIN where its attributes are below the minimum.
+  Checked<void> note(const dif::Attributes& attributes, std::string_view name, const Location& at);
+  /// An action, aggregating function or subroutine is used. D_FUNC_UNDEF where the program asks for
+  /// a D without it.
+  Checked<void> note_function(std::string_view name, const Location& at);
+
+  /// The least of the attributes that were noted since the last call.
+  dif::Attributes take() { return std::exchange(least_, dif::Attributes{}); }
+  /// For expressions that are only looked at: what they use does not count.
+  dif::Attributes save() const { return least_; }
+  void restore(const dif::Attributes& saved) { least_ = saved; }
+
+ private:
+  const SymbolTable& symbols_;
+  std::optional<dif::Attributes> minimum_;
+  dif::Attributes least_;
+};
+
+}  // namespace ringside::d

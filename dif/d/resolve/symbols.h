@@ -1,0 +1,73 @@
+// The names of a program: variables of the three scopes, inlines, and what of D's own it uses.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "dif/d/resolve/identifiers.h"
+#include "dif/d/resolve/interface_pragmas.h"
+#include "dif/d/syntax/ast.h"
+#include "dif/program/builtin.h"
+#include "dif/program/program.h"
+
+namespace ringside::d {
+
+/// What a name stands for.
+struct Symbol {
+  enum class Kind : std::uint8_t { Variable, Builtin, Inline, Subroutine } kind = Kind::Variable;
+  std::string name;
+  Scope scope = Scope::Global;
+  std::uint16_t id = 0;
+  TypeId type;
+  bool is_associative = false;
+  bool is_extern = false;               // declared for a kernel symbol
+  bool is_kept = false;                 // an expression's value, uncut: Resolver::evaluate_once()
+  std::vector<TypeId> keys;             // of an associative array
+  Expr* value = nullptr;                // Inline
+  std::vector<std::string> parameters;  // Inline with keys: their names
+  dif::Attributes attributes;
+  std::optional<dif::SubroutineInfo> subroutine;
+};
+
+/// Symbols live, at their addresses, as long as the table.
+class SymbolTable {
+ public:
+  /// `version`: of the D that the program asks for (-x version); empty: ours.
+  explicit SymbolTable(std::optional<Version> version) : version_(version) {}
+  SymbolTable(const SymbolTable&) = delete;
+  SymbolTable& operator=(const SymbolTable&) = delete;
+
+  /// Null also where the program asks for a D that does not have the name yet.
+  Symbol* find(Scope scope, const std::string& name);
+  /// A variable or function of the D that the program asks for: no name for a variable of its own.
+  bool is_of_d(const std::string& name) const;
+  /// A name of D that came later than the D that the program asks for.
+  bool is_hidden(std::string_view name) const;
+
+  /// A variable with an id of its own. D_ID_OFLOW when its scope has no more.
+  Checked<Symbol*> add_variable(Scope scope, const std::string& name, const Location& at);
+  void add_inline(Symbol symbol);
+  Symbol* add_builtin(Symbol symbol);
+  /// The one symbol of this subroutine.
+  Symbol* subroutine(const dif::SubroutineInfo& info);
+
+  InterfacePragmas& pragmas() { return pragmas_; }
+
+ private:
+  Symbol* keep(Symbol symbol);
+
+  std::optional<Version> version_;
+  InterfacePragmas pragmas_;
+  std::deque<Symbol> symbols_;
+  std::array<std::unordered_map<std::string, Symbol*>, 3> scopes_;
+  std::unordered_map<std::string, Symbol*> subroutines_;
+  std::array<std::uint16_t, 3> next_id_{dif::kFirstUserVariable, dif::kFirstUserVariable,
+                                        dif::kFirstUserVariable};
+};
+
+}  // namespace ringside::d

@@ -1,0 +1,42 @@
+// The translators that libraries and the program declare.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "dif/d/diagnostic.h"
+#include "dif/d/resolve/types.h"
+#include "dif/d/syntax/ast.h"
+
+namespace ringside::d {
+
+struct Translator {
+  struct Conversion {
+    std::string member;
+    Expr* value = nullptr;  // names the parameter
+  };
+  TypeId output, input;
+  std::string parameter;
+  std::vector<Conversion> conversions;
+};
+
+/// Translators live, at their addresses, as long as the table.
+class TranslatorTable {
+ public:
+  explicit TranslatorTable(const Types& types) : types_(types) {}
+
+  /// What may be declared: D_XLATE_SOU for an output that is no structure that is defined,
+  /// D_XLATE_REDECL for a second translator between the same types.
+  Checked<void> check(const Translator& translator, const Location& at) const;
+  void add(Translator translator) { translators_.push_back(std::move(translator)); }
+  /// The one for these types exactly, or one that takes any integer or a void pointer; null for
+  /// none.
+  const Translator* find(TypeId output, TypeId input) const;
+
+ private:
+  const Types& types_;
+  std::deque<Translator> translators_;
+};
+
+}  // namespace ringside::d
