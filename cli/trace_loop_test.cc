@@ -29,7 +29,7 @@ class EmptyView : public ProgramView {
   const dif::Engine* engine_;
 };
 
-/// A loop over an engine without clauses, a thread that serves it, and pipes for everything else.
+/// A loop over an engine without clauses, and pipes for everything else.
 class TraceLoopTest : public testing::Test {
  protected:
   TraceLoopTest()
@@ -37,27 +37,16 @@ class TraceLoopTest : public testing::Test {
         engine_(*dif::verify_program({}), {}, 1),
         view_(engine_),
         sink_(open_pipe()),
-        output_(*Output::create(view_, settings_, sink_)),
-        server_([this] {
-          while (!done_) {
-            engine_.serve_requests();
-            std::this_thread::yield();
-          }
-        }) {
+        output_(*Output::create(view_, settings_, sink_)) {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, control_), 0);
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, command_output_), 0);
     command_.emplace(vmm::Machine::CommandPort{control_[0], command_output_[0]});
   }
   ~TraceLoopTest() override {
-    stop_server();
     for (const int fd :
          {ends_[0], ends_[1], control_[0], control_[1], command_output_[0], command_output_[1]}) {
       close(fd);
     }
-  }
-  void stop_server() {
-    done_ = true;
-    if (server_.joinable()) server_.join();
   }
   TraceLoop::Parts parts() {
     TraceLoop::Parts parts;
@@ -90,7 +79,6 @@ class TraceLoopTest : public testing::Test {
   Output output_;
   std::optional<GuestCommand> command_;
   std::atomic<bool> done_ = false;
-  std::thread server_;
 
  private:
   int open_pipe() {
@@ -111,7 +99,6 @@ TEST_F(TraceLoopTest, TheCommandsEndEndsItWithAllItsOutput) {
   TraceLoop loop(parts());
 
   const EndReason reason = loop.run();
-  stop_server();
   loop.finish(reason);
 
   EXPECT_EQ(reason, EndReason::CommandEnded);
@@ -127,7 +114,6 @@ TEST_F(TraceLoopTest, ALineOfTheCommandWaitsForItsEnd) {
   const EndReason reason = loop.run();
   const std::string before = printed();
   put(command_output_[1], "te 1");
-  stop_server();
   loop.finish(reason);
 
   EXPECT_EQ(before, "read 3\n") << "what ringside prints here would stand inside the next line";
@@ -146,7 +132,6 @@ TEST_F(TraceLoopTest, AGuestThatWritesOnAfterTheEndDoesNotKeepIt) {
   TraceLoop loop(parts());
 
   const EndReason reason = loop.run();
-  stop_server();
   loop.finish(reason);
 
   EXPECT_EQ(reason, EndReason::CommandEnded);
@@ -175,7 +160,6 @@ TEST_F(TraceLoopTest, AKernelThatIsGoneEndsItBeforeTheNextOnesWordsAreTakenForTh
 TEST_F(TraceLoopTest, LostFiringsAreReportedOnce) {
   tracer_.lost = 2;
   TraceLoop loop(parts());
-  stop_server();
 
   testing::internal::CaptureStderr();
   loop.finish(EndReason::Exit);

@@ -173,8 +173,6 @@ class RecordingSink final : public ProbeSink {
                        guest.argument(1).value_or(~0ULL), std::string(name, length.value_or(0))});
     ++fired;
   }
-  void serve_requests() override { ++served; }
-  void stop_serving() override { stopped = true; }
   bool finished() const override { return false; }
 
   std::vector<std::uint32_t> ids() const {
@@ -185,8 +183,6 @@ class RecordingSink final : public ProbeSink {
 
   std::vector<Firing> firings;
   std::atomic<unsigned> fired = 0;  // to watch from another thread
-  unsigned served = 0;
-  bool stopped = false;
 };
 
 }  // namespace ringside::providers

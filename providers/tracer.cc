@@ -3,6 +3,7 @@
 #include "providers/tracer.h"
 
 #include <array>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -30,10 +31,10 @@ class EngineSink final : public ProbeSink {
   void fire(dif::ProbeId probe, const dif::FireRecord& record,
             const dif::GuestContext& guest) override {
     if (remembers_) last_[fired_++ % last_.size()] = probe;
+    const std::lock_guard turn(engine_->turn(record.vcpu));  // the consumer takes meanwhile
     engine_->fire(probe, record, guest);
   }
-  void serve_requests() override { engine_->serve_requests(); }
-  void stop_serving() override { engine_->stop_serving(); }
+  std::uint32_t host_vcpu() const override { return engine_->host_vcpu(); }
   bool finished() const override { return engine_->exit_status().has_value(); }
 
   std::vector<dif::ProbeId> last_firings() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 
 #include "dif/evaluate/dynamic_table.h"
@@ -48,7 +49,7 @@ std::span<std::int64_t> AggregationBuffer::words_at(std::size_t offset, const He
 
 AggregationBuffer::Slot AggregationBuffer::find_or_add(std::uint32_t aggregation,
                                                        std::span<const std::byte> key,
-                                                       std::size_t words, std::uint64_t order) {
+                                                       std::size_t words) {
   const std::uint32_t hash = hash_bytes(key, seed_ + aggregation);
   std::uint32_t& head = heads()[hash & (buckets_ - 1)];
   for (std::uint32_t link = head; link != 0;) {
@@ -67,15 +68,19 @@ AggregationBuffer::Slot AggregationBuffer::find_or_add(std::uint32_t aggregation
                  .hash = hash,
                  .aggregation = aggregation,
                  .key_size = static_cast<std::uint32_t>(key.size()),
-                 .words = static_cast<std::uint32_t>(words),
-                 .order = order};
+                 .words = static_cast<std::uint32_t>(words)};
   std::memcpy(memory_.bytes().data() + used_, &h, sizeof h);
   std::ranges::copy(key, memory_.bytes().subspan(used_ + sizeof h).begin());
   const auto slot = words_at(used_, h);
   std::ranges::fill(slot, 0);  // the arena was used before the last clear()
   head = static_cast<std::uint32_t>(used_ / 8);
+  newest_ = used_;
   used_ += size;
   return {slot, true};
+}
+
+void AggregationBuffer::set_order(std::uint64_t order) {
+  std::memcpy(memory_.bytes().data() + newest_ + offsetof(Header, order), &order, sizeof order);
 }
 
 void AggregationBuffer::for_each(const std::function<void(const Entry&)>& visit) const {

@@ -1,5 +1,5 @@
 // One half of the aggregation memory: a hash table from (aggregation, key) to words in a fixed
-// arena of aggsize bytes. The fire thread fills one half while the consumer reads and clears the
+// arena of aggsize bytes. A vCPU's firings fill one half while the consumer reads and clears the
 // other; who has which is the engine's business (collection.h).
 // Fire context: find_or_add() yes, everything else no.
 #pragma once
@@ -18,13 +18,14 @@ class AggregationBuffer {
   explicit AggregationBuffer(std::size_t size);
 
   /// Where the words of this key are; `fresh` when they were just made (and are zero). Empty when
-  /// there is no room for a new key. `order` is kept with a new key.
+  /// there is no room for a new key.
   struct Slot {
     std::span<std::int64_t> words;
     bool fresh = false;
   };
-  Slot find_or_add(std::uint32_t aggregation, std::span<const std::byte> key, std::size_t words,
-                   std::uint64_t order);
+  Slot find_or_add(std::uint32_t aggregation, std::span<const std::byte> key, std::size_t words);
+  /// Keeps a number with the key that was added last.
+  void set_order(std::uint64_t order);
 
   struct Entry {
     std::uint32_t aggregation;
@@ -60,6 +61,7 @@ class AggregationBuffer {
   std::uint32_t buckets_ = 0;
   std::uint64_t seed_;
   std::size_t used_ = 8;  // so that offset 0 can mean none
+  std::size_t newest_ = 0;
 };
 
 }  // namespace ringside::dif

@@ -20,7 +20,7 @@ void update_keys(benchmark::State& state) {
   std::uint64_t next = 0;
   for (auto _ : state) {
     const std::array<std::uint64_t, 2> key{next++ % keys * 0x9e37'79b9, 7};
-    const auto slot = buffer.find_or_add(0, std::as_bytes(std::span(key)), 1, next);
+    const auto slot = buffer.find_or_add(0, std::as_bytes(std::span(key)), 1);
     aggregate_value(count, slot.words, 0, 1, slot.fresh);
   }
 }
@@ -36,14 +36,17 @@ BENCHMARK(quantize_values);
 
 void harvest_keys(benchmark::State& state) {
   const RecordShapes shapes;
-  Collection collection({}, 1, shapes);
+  RecordBuffer records({}, BufferPolicy::Switch, shapes);
+  Collection collection({}, records);
   for (auto _ : state) {
     for (std::uint64_t key = 0; key < 10000; ++key) {
       const auto slot =
-          collection.aggregations().find_or_add(0, std::as_bytes(std::span(&key, 1)), 1, key);
+          collection.aggregations().find_or_add(0, std::as_bytes(std::span(&key, 1)), 1);
       ++slot.words[0];
     }
-    benchmark::DoNotOptimize(collection.harvest());
+    Harvest harvest;
+    collection.harvest(harvest);
+    benchmark::DoNotOptimize(harvest);
   }
   state.SetItemsProcessed(state.iterations() * 10000);
 }
@@ -70,7 +73,7 @@ void million_keys(benchmark::State& state, Update update) {
 void million_keys_aggregation(benchmark::State& state) {
   AggregationBuffer buffer(64 << 20);
   million_keys(state, [&](std::uint64_t key) {
-    const auto slot = buffer.find_or_add(0, std::as_bytes(std::span(&key, 1)), 1, key);
+    const auto slot = buffer.find_or_add(0, std::as_bytes(std::span(&key, 1)), 1);
     return static_cast<std::uint64_t>(++slot.words[0]);
   });
 }
@@ -108,7 +111,7 @@ void fill_million(benchmark::State& state, Make make) {
 void fill_million_aggregation(benchmark::State& state) {
   fill_million(state, [] {
     return [buffer = AggregationBuffer(64 << 20)](std::uint64_t key) mutable {
-      ++buffer.find_or_add(0, std::as_bytes(std::span(&key, 1)), 1, key).words[0];
+      ++buffer.find_or_add(0, std::as_bytes(std::span(&key, 1)), 1).words[0];
     };
   });
 }

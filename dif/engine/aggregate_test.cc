@@ -96,10 +96,12 @@ TEST(AggregateFunction, MergingEqualsHavingSeenAllValues) {
 TEST(AggregationBuffer, KeepsKeysOfDifferentAggregationsApart) {
   AggregationBuffer buffer(64 << 10);
   const std::uint64_t one = 1;
-  buffer.find_or_add(0, key(one), 1, 1).words[0] = 10;
-  buffer.find_or_add(1, key(one), 2, 2).words[1] = 20;
+  buffer.find_or_add(0, key(one), 1).words[0] = 10;
+  buffer.set_order(1);
+  buffer.find_or_add(1, key(one), 2).words[1] = 20;
+  buffer.set_order(2);
 
-  const auto again = buffer.find_or_add(0, key(one), 1, 3);
+  const auto again = buffer.find_or_add(0, key(one), 1);
 
   EXPECT_FALSE(again.fresh);
   EXPECT_EQ(again.words[0], 10);
@@ -111,8 +113,8 @@ TEST(AggregationBuffer, KeepsKeysOfDifferentAggregationsApart) {
 TEST(AggregationBuffer, IsFullAtItsSizeAndEmptyAfterClear) {
   AggregationBuffer buffer(4096);
   std::uint64_t added = 0;
-  while (!buffer.find_or_add(0, key(added), 1, 0).words.empty()) {
-    buffer.find_or_add(0, key(added), 1, 0).words[0] = -1;
+  while (!buffer.find_or_add(0, key(added), 1).words.empty()) {
+    buffer.find_or_add(0, key(added), 1).words[0] = -1;
     ++added;
   }
   EXPECT_EQ(added, (4096u - 8) / 48);
@@ -120,7 +122,7 @@ TEST(AggregationBuffer, IsFullAtItsSizeAndEmptyAfterClear) {
   buffer.clear();
 
   for (std::uint64_t i = 0; i < added; ++i) {
-    const auto slot = buffer.find_or_add(0, key(i), 1, 0);
+    const auto slot = buffer.find_or_add(0, key(i), 1);
     ASSERT_TRUE(slot.fresh);
     EXPECT_EQ(slot.words[0], 0) << "nothing is left of before";
   }

@@ -61,7 +61,7 @@ Result<BufferPlan> plan_buffers(const EngineOptions& options, unsigned vcpus, st
   };
   const std::uint64_t halves = options.buffer_policy == BufferPolicy::Switch ? 2 : 1;
   TRY(fit(BufferKind::Principal, plan.options.buffer_size, halves * vcpus));
-  TRY(fit(BufferKind::Aggregation, plan.options.aggregation_size, 2));
+  TRY(fit(BufferKind::Aggregation, plan.options.aggregation_size, std::uint64_t{2} * vcpus));
   TRY(fit(BufferKind::Dynamic, plan.options.dynamic_size, 1));
   TRY(fit(BufferKind::Speculation, plan.options.speculation_size,
           std::uint64_t{options.speculations} * vcpus));

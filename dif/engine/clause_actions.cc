@@ -1,5 +1,5 @@
 // What the actions of a clause do in a firing: values into the record, aggregations, speculations,
-// and the destructive ones that the fire thread carries out itself.
+// and the destructive ones that the firing thread carries out itself.
 // Fire context: yes.
 #include <algorithm>
 
@@ -54,11 +54,12 @@ Result<void, Fault> ClauseRunner::exit(Run& run, const Action& action) {
 /// Leads the record to a speculation. Without one there is nothing left to do in the clause.
 Result<ClauseRunner::Next, Fault> ClauseRunner::speculate(Run& run, const Action& action) {
   const std::uint64_t id = TRY(evaluate(run, action.arguments[0]));
-  RecordBuffer* const buffer = speculations_.speculate(id, run.record.vcpu);
+  evaluator_.access().take_program();
+  RecordBuffer* const buffer = firings_.speculations.speculate(id, vcpu_);
   if (buffer == nullptr) return Next::EndClause;
   run.data = buffer->reserve(run.ecb.info.id);
   if (run.data.data() == nullptr) {
-    run.out.drop(run.record.vcpu, DropKind::Speculation);
+    run.out.drop(DropKind::Speculation);
     return Next::EndClause;
   }
   run.buffer = buffer;
@@ -69,7 +70,8 @@ Result<ClauseRunner::Next, Fault> ClauseRunner::speculate(Run& run, const Action
 /// The argument of commit() or discard(): a speculation, or 0 for none.
 Result<std::uint64_t, Fault> ClauseRunner::speculation_to_end(Run& run, const Action& action) {
   const std::uint64_t id = TRY(evaluate(run, action.arguments[0]));
-  if (id <= speculations_.count()) return id;
+  evaluator_.access().take_program();
+  if (id <= firings_.speculations.count()) return id;
   return outside_dif(Fault{FaultKind::IllegalOperation, 0, 0});
 }
 
@@ -77,20 +79,20 @@ Result<std::uint64_t, Fault> ClauseRunner::speculation_to_end(Run& run, const Ac
 Result<ClauseRunner::Next, Fault> ClauseRunner::commit(Run& run, const Action& action) {
   const std::uint64_t id = TRY(speculation_to_end(run, action));
   const bool beside = run.ecb.commits_beside && run.buffer != nullptr;
-  if (beside) std::ranges::copy(run.data, beside_.begin());
-  speculations_.commit(id, run.record.vcpu, run.out);
+  if (beside) std::ranges::copy(run.data, beside_.bytes().begin());
+  firings_.speculations.commit(id, vcpu_, run.out);
   if (!beside) return Next::GoOn;
   run.data = run.buffer->reserve(run.ecb.info.id, run.out.room());
   if (run.data.data() == nullptr) {
-    run.out.drop_record(run.record.vcpu);
+    run.out.drop_record();
     return Next::EndClause;
   }
-  std::ranges::copy(std::span(beside_).first(run.data.size()), run.data.begin());
+  std::ranges::copy(beside_.bytes().first(run.data.size()), run.data.begin());
   return Next::GoOn;
 }
 
 Result<void, Fault> ClauseRunner::discard(Run& run, const Action& action) {
-  speculations_.discard(TRY(speculation_to_end(run, action)), run.record.vcpu);
+  firings_.speculations.discard(TRY(speculation_to_end(run, action)), vcpu_);
   return {};
 }
 
@@ -107,14 +109,13 @@ Result<void, Fault> ClauseRunner::perform(Run& run, const Action& action) {
 
 Result<void, Fault> ClauseRunner::chill(Run& run, const Action& action) {
   const std::uint64_t wanted = TRY(evaluate(run, action.arguments[0]));
-  Chilled& chilled = chilled_[run.record.vcpu];
-  if (run.record.timestamp - chilled.start >= kChillInterval) {
-    chilled = {run.record.timestamp, 0};
+  if (run.record.timestamp - chilled_.start >= kChillInterval) {
+    chilled_ = {run.record.timestamp, 0};
   }
-  if (wanted > kMostChill - chilled.spent) {
+  if (wanted > kMostChill - chilled_.spent) {
     return outside_dif(Fault{FaultKind::IllegalOperation, 0, 0});
   }
-  chilled.spent += wanted;
+  chilled_.spent += wanted;
   const auto done = guest_->wait(wanted);
   return done ? done : outside_dif(done.error());
 }
@@ -233,7 +234,7 @@ Result<void, Fault> ClauseRunner::aggregate(Run& run, const Action& action) {
     const std::uint64_t key = TRY(evaluate(run, action.arguments[next++]));
     const std::size_t nul = type.kind == ValueKind::String ? 1 : 0;
     const std::size_t most = stored_size(type, options_.string_size) + nul;
-    const auto put = put_value(type, key, std::span(key_).subspan(key_size, most));
+    const auto put = put_value(type, key, key_.bytes().subspan(key_size, most));
     if (!put) return outside_dif(put.error());
     key_size += *put;
   }
@@ -247,12 +248,14 @@ Result<void, Fault> ClauseRunner::aggregate(Run& run, const Action& action) {
   if (action.quantize_increment) {
     increment = static_cast<std::int64_t>(TRY(evaluate(run, action.arguments[next])));
   }
-  const auto slot = run.out.aggregations().find_or_add(index, std::span(key_).first(key_size),
-                                                       aggregate_words(aggregation), ++order_);
+  AggregationBuffer& buffer = run.out.aggregations();
+  const auto slot =
+      buffer.find_or_add(index, key_.bytes().first(key_size), aggregate_words(aggregation));
   if (slot.words.empty()) {
-    run.out.drop(run.record.vcpu, DropKind::Aggregation);
+    run.out.drop(DropKind::Aggregation);
     return {};
   }
+  if (slot.fresh) buffer.set_order(firings_.order.fetch_add(1, std::memory_order_relaxed) + 1);
   aggregate_value(aggregation, slot.words, value, increment, slot.fresh);
   return {};
 }

@@ -1,66 +1,68 @@
-// The fire thread's half of the engine: which clauses a probe has, and what one firing of one does.
+// The firing half of the engine: what one firing of a probe's clauses does, on one vCPU.
 // Predicate first; then each action in turn. A fault ends the clause, throws away the record that
 // it was making, is reported, and fires dtrace:::ERROR; the probe's other clauses still run.
 // Loops (Clause::repeat) are jumps back in a probe's list of clauses; each is bounded by its limit,
 // and all jumps of one firing by kMostTrips and by what the clauses cost that they lead back to.
-// clause_runner.cc: set-up, one firing, faults. clause_actions.cc: what the actions do.
+// clause_runner.cc: one firing, loops, faults. clause_actions.cc: what the actions do.
+// Threads: fire() of one runner by one thread at a time, of several runners beside each other.
 // Fire context: fire() yes; everything else no.
 #pragma once
 
+#include <array>
 #include <atomic>
-#include <deque>
 #include <limits>
 #include <optional>
 #include <vector>
 
+#include "dif/engine/enablings.h"
 #include "dif/engine/recorded_processes.h"
 #include "dif/engine/speculations.h"
 #include "dif/evaluate/collection.h"
 #include "dif/evaluate/evaluate.h"
-#include "dif/program/record_layout.h"
+#include "dif/evaluate/lazy_memory.h"
 
 namespace ringside::dif {
 
+/// What the runners of all vCPUs have in common.
+struct Firings {
+  Firings(const Program& program, const EngineOptions& options, unsigned vcpus)
+      : shared(program, options, vcpus),
+        enablings(program, options, shared.variables),
+        speculations(options, vcpus, enablings.shapes()) {}
+
+  std::optional<int> exit_status() const {
+    const std::int64_t status = exit.load(std::memory_order_acquire);
+    return status == kRunning ? std::nullopt : std::optional(static_cast<int>(status));
+  }
+
+  static constexpr std::int64_t kRunning = std::numeric_limits<std::int64_t>::min();
+
+  SharedState shared;
+  Enablings enablings;
+  Speculations speculations;
+  std::atomic<std::int64_t> exit = kRunning;
+  std::atomic<bool> ended = false;       // END has begun: nothing else fires any more
+  std::atomic<std::uint64_t> order = 0;  // keys that were added, for AggregateEntry::first_seen
+};
+
 class ClauseRunner {
  public:
-  /// `shapes` gets a row for each ECB; both must outlive this.
-  ClauseRunner(const Program& program, const EngineOptions& options, unsigned vcpus,
-               RecordShapes& shapes);
+  /// `firings` must outlive this.
+  ClauseRunner(Firings& firings, unsigned vcpu);
 
-  EcbId enable(std::uint32_t clause, ProbeId probe, const ProbeDescription& name);
-  const EcbInfo& ecb(EcbId id) const;
-  const ProbeDescription& probe_name(ProbeId probe) const;
-  void set_error_probe(ProbeId probe) { error_probe_ = probe; }
-  void set_end_probe(ProbeId probe) { end_probe_ = probe; }
-  std::optional<int> exit_status() const;
-  /// Bytes of a buffer that END's records need.
-  std::size_t end_reserve() const;
-  /// Whether an empty principal buffer has room for each record, and with Fill for all of END's.
-  bool records_fit() const;
+  /// For what was enabled since the last call.
+  void make_room();
 
+  /// `record` is of this runner's vCPU. What else must not happen beside it: enabling.
   void fire(ProbeId probe, const FireRecord& record, const GuestContext& guest, Collection& out);
-  /// Committed speculations' records that wait to be copied are copied now.
-  void copy_committed(Collection& out) { speculations_.copy_committed(out); }
   RecordedProcesses& recorded_processes() { return recorded_processes_; }
 
  private:
   friend class testing::StatePeer;
-  struct Ecb {
-    EcbInfo info;
-    const Clause* clause;
-    RecordKind kind;
-    std::uint64_t work = 0;       // what a run costs at most, in simple instructions
-    std::size_t loop_start = 0;   // of its loop: index into EnabledProbe::ecbs
-    std::size_t scratch = 0;      // in use before it ran, in a probe that loops
-    std::uint32_t trips = 0;      // of its loop, since the firing came to it
-    bool commits_beside = false;  // has both commit() and a record of its own
-    bool exits = false;           // has exit()
-  };
-  struct EnabledProbe {
-    ProbeDescription name;
-    ProbeIdentity identity;
-    std::vector<std::uint32_t> ecbs;  // indices into ecbs_
-    bool loops = false;
+  /// Of a clause in a probe's list, while the probe fires.
+  struct Round {
+    std::size_t scratch = 0;  // in use before the clause ran
+    std::uint32_t trips = 0;  // of the loop that it ends, since the firing came to it
   };
   /// One clause in one firing.
   struct Run {
@@ -85,22 +87,18 @@ class ClauseRunner {
     std::uint64_t start = 0, spent = 0;
   };
 
-  template <class Bytes>
-  std::size_t sum_over_end(Bytes bytes) const;
-  EnabledProbe& probe(ProbeId id, const ProbeDescription& name);
-  std::uint32_t add_name(const std::string& text);
-  const EnabledProbe* find(ProbeId id) const;
-
-  void clean_when_due(std::uint64_t now, Collection& out);
-  void count_drops(std::uint32_t vcpu, Collection& out);
+  void count_drops(Collection& out);
   void fire_clauses(const EnabledProbe& probe, const FireRecord& record, Collection& out);
+  std::vector<Round>& rounds() { return rounds_[in_error_ ? 1 : 0]; }
   bool jumps_back(const EnabledProbe& probe, std::size_t at, Outcome outcome);
   void end_loops_around(const EnabledProbe& probe, std::size_t at);
   Outcome run_clause(const Ecb& ecb, const FireRecord& record, Collection& out);
   Result<Outcome, Fault> run_body(Run& run);
   bool find_room(Run& run);
   void leave(std::uint64_t status);
-  bool leaving() const { return exit_.load(std::memory_order_relaxed) != kRunning; }
+  bool leaving() const {
+    return firings_.exit.load(std::memory_order_acquire) != Firings::kRunning;
+  }
   void report(const Run& run, const Fault& fault);
 
   // clause_actions.cc
@@ -131,33 +129,24 @@ class ClauseRunner {
   /// The process whose code addresses are recorded.
   Result<std::uint64_t, Fault> recorded_pid();
 
-  static constexpr std::int64_t kRunning = std::numeric_limits<std::int64_t>::min();
-
+  Firings& firings_;
+  const Enablings& enablings_;
   const Program& program_;
-  const EngineOptions options_;
-  const unsigned vcpus_;
-  RecordShapes& shapes_;
+  const EngineOptions& options_;
+  const unsigned vcpu_;
   Evaluator evaluator_;
-  Speculations speculations_;
-  std::deque<Ecb> ecbs_;
-  std::deque<EnabledProbe> probes_;
-  std::vector<std::uint32_t> probe_index_;  // by ProbeId: index into probes_ plus 1, or 0
-  std::vector<std::byte> names_;            // the Names arena
-  std::vector<std::byte> key_;              // of the aggregation that is being updated
-  std::vector<std::uint64_t> frames_;       // of the stack that is being recorded
-  std::vector<std::byte> beside_;           // a record while a commit goes before it, or no room
-  std::vector<Chilled> chilled_;            // by vCPU
-  std::uint64_t order_ = 0;                 // updates so far, for AggregateEntry::first_seen
-  std::uint64_t trips_ = 0;                 // jumps back that this firing made
-  std::uint64_t work_ = 0;                  // what its clauses so far may have cost
-  std::optional<std::uint64_t> cleaned_;    // when; empty before the first firing
-  std::optional<ProbeId> error_probe_, end_probe_;
+  LazyMemory key_;                            // of the aggregation that is being updated
+  std::vector<std::uint64_t> frames_;         // of the stack that is being recorded
+  LazyMemory beside_;                         // a record while a commit goes before it, or no room
+  std::array<std::vector<Round>, 2> rounds_;  // by place in the probe's list; and ERROR's
+  Chilled chilled_;
+  std::uint64_t trips_ = 0;  // jumps back that this firing made
+  std::uint64_t work_ = 0;   // what its clauses so far may have cost
   const EnabledProbe* current_ = nullptr;
   const GuestContext* guest_ = nullptr;
   std::uint64_t now_ = 0;  // of the firing
   RecordedProcesses recorded_processes_;
-  bool in_error_ = false, ended_ = false;
-  std::atomic<std::int64_t> exit_ = kRunning;
+  bool in_error_ = false;
 };
 
 }  // namespace ringside::dif

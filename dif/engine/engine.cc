@@ -1,16 +1,18 @@
-// The engine's two threads and the hand-over between them; the firing itself is clause_runner.cc.
+// The vCPUs' lanes and what goes on between them: taking, cleaning. One firing: clause_runner.cc.
 //
-// There are two collections. Firings fill collections[active]; the consumer owns the other one
-// from the moment a request is served until it asks again, when it has emptied it. Serving is
-// flipping `active`. Whoever turns Asked into Serving flips: the fire thread, or the consumer once
-// the fire thread has stopped; so a fire thread that stops while it is asked leaves nobody waiting.
-// Ring and fill buffers do not flip: they stay with `active` until take_quiescent().
+// Taking: `half` says which of its two collections a firing fills; each firing reads it once, in
+// its turn. After a change, a lane whose turn was free once has nobody in the old half any more.
+// Cleaning (committed and discarded speculations, erased variables) is due at cleanrate, by the
+// firings' time; the first firing that sees so cleans. It cannot wait for other vCPUs, so those
+// that fire just then are marked, and clean what is theirs when they fire next.
 #include "dif/engine/engine.h"
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "dif/engine/clause_runner.h"
+#include "dif/engine/fire_context.h"
 #include "dif/evaluate/variables.h"
 #include "dif/verify/verify.h"
 #include "vmm/base/check.h"
@@ -18,8 +20,6 @@
 namespace ringside::dif {
 
 namespace {
-
-enum class Request : std::uint32_t { Idle, Asked, Serving, Served };
 
 constexpr std::uint32_t kMostSpeculations = 1 << 16;  // each has a buffer for every vCPU
 constexpr std::uint32_t kMostSpeculationBuffers = 1 << 18;
@@ -44,52 +44,141 @@ std::uint64_t enabled_size(const Clause& clause) {
   return size;
 }
 
+/// What one vCPU's firings have for themselves.
+struct alignas(64) Lane {
+  Lane(Firings& firings, unsigned vcpu, std::array<std::span<std::byte>, 2> memory)
+      : records{buffer(firings, memory[0]), buffer(firings, memory[1])},
+        halves{Collection(firings.enablings.options(), records[0]),
+               Collection(firings.enablings.options(), records[memory[1].empty() ? 0 : 1])},
+        runner(firings, vcpu) {}
+
+  static RecordBuffer buffer(const Firings& firings, std::span<std::byte> memory) {
+    return {memory, firings.enablings.options().buffer_policy, firings.enablings.shapes()};
+  }
+
+  BriefLock turn;
+  std::atomic<bool> has_to_clean = false;
+  std::array<RecordBuffer, 2> records;  // ring and fill: the first one only
+  std::array<Collection, 2> halves;
+  ClauseRunner runner;
+};
+
 struct Engine::State {
   State(VerifiedProgram verified, const EngineOptions& wanted, unsigned vcpus)
       : program(std::move(verified)),
         plan(*plan_buffers(usable(wanted, vcpus), vcpus)),  // it lowers, so it does not fail
-        runner(program.program(), plan.options, vcpus, shapes),
-        collections{Collection(plan.options, vcpus, shapes),
-                    Collection(plan.options, vcpus, shapes)} {
+        firings(program.program(), plan.options, vcpus),
+        memory(plan.options.buffer_size * vcpus * (switches() ? 2 : 1)) {
     CHECK(check_storage(program.program(), plan.options.string_size));  // the caller's business
+    const std::size_t copies = vcpus * std::size_t{switches() ? 2U : 1U};
+    const std::size_t size = std::min(plan.options.buffer_size, memory.bytes().size() / copies);
+    for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
+      const auto first = memory.bytes().subspan(vcpu * size, size);
+      const auto second =
+          switches() ? memory.bytes().subspan((vcpus + vcpu) * size, size) : std::span<std::byte>();
+      lanes.push_back(std::make_unique<Lane>(firings, vcpu, std::array{first, second}));
+    }
   }
 
   bool switches() const { return plan.options.buffer_policy == BufferPolicy::Switch; }
 
-  /// Hands over when somebody asked and nobody else is at it.
-  void serve() {
-    Request asked = Request::Asked;
-    if (!request.compare_exchange_strong(asked, Request::Serving)) return;
-    flip();
-    if (!switches()) collections[active ^ 1].leave_records_to(collections[active]);
-    request.store(Request::Served);
-    request.notify_one();
-  }
-
-  void flip() {
-    runner.copy_committed(collections[active]);
-    active ^= 1;
-  }
-
-  Harvest harvest_inactive() {
-    Harvest harvest = collections[active ^ 1].harvest();
-    harvest.finished = runner.exit_status().has_value();
-    return harvest;
-  }
+  /// Which of a lane's collections firings fill; in its turn.
+  Collection& filled(Lane& lane) const { return lane.halves[half.load(std::memory_order_acquire)]; }
 
   void keep_room_for_end() {
-    for (Collection& collection : collections) collection.set_reserve(runner.end_reserve());
+    for (const auto& lane : lanes) {
+      for (RecordBuffer& buffer : lane->records)
+        buffer.set_reserve(firings.enablings.end_reserve());
+    }
   }
+
+  bool is_due(std::uint64_t now);
+  void clean(std::uint32_t vcpu);
+  void clean_lane(std::uint32_t vcpu);
+  void copy_committed();
+  Harvest take(bool all_records);
+
+  static constexpr std::uint64_t kNever = UINT64_MAX;
 
   VerifiedProgram program;
   BufferPlan plan;
-  RecordShapes shapes;  // by EcbId; complete before the first firing
-  ClauseRunner runner;
-  std::array<Collection, 2> collections;
-  unsigned active = 0;
-  std::atomic<Request> request = Request::Idle;
-  std::atomic<bool> stopped = false;
+  Firings firings;
+  LazyMemory memory;  // of all lanes' records
+  std::vector<std::unique_ptr<Lane>> lanes;
+  std::atomic<unsigned> half = 0;
+  std::atomic<std::uint64_t> cleaned = kNever;  // when, by the firings' time
 };
+
+/// A clock that went backward by more than the interval counts as due, too. Answers one firing
+/// only.
+bool Engine::State::is_due(std::uint64_t now) {
+  std::uint64_t last = cleaned.load(std::memory_order_relaxed);
+  if (last == kNever) {
+    cleaned.compare_exchange_strong(last, now, std::memory_order_relaxed);
+    return false;
+  }
+  const std::uint64_t since = now - last;
+  const bool backward = since > UINT64_MAX / 2;
+  if ((backward ? 0 - since : since) < plan.options.clean_interval) return false;
+  return cleaned.compare_exchange_strong(last, now, std::memory_order_relaxed);
+}
+
+/// In the vCPU's turn, before it fires.
+void Engine::State::clean(std::uint32_t vcpu) {
+  clean_lane(vcpu);
+  for (std::uint32_t other = 0; other < lanes.size(); ++other) {
+    if (other == vcpu) continue;
+    Lane& lane = *lanes[other];
+    lane.has_to_clean.store(true, std::memory_order_relaxed);
+    if (!lane.turn.try_lock()) continue;
+    const std::lock_guard turn(lane.turn, std::adopt_lock);
+    clean_lane(other);
+  }
+  const std::lock_guard program_lock(firings.shared.locks.program());
+  firings.speculations.clean();
+}
+
+/// What is the vCPU's own, in its turn.
+void Engine::State::clean_lane(std::uint32_t vcpu) {
+  Lane& lane = *lanes[vcpu];
+  lane.has_to_clean.store(false, std::memory_order_relaxed);
+  firings.shared.variables.clean(vcpu);
+  if (!firings.speculations.any_to_copy()) return;
+  const std::lock_guard program_lock(firings.shared.locks.program());
+  firings.speculations.copy_committed(vcpu, filled(lane));
+  firings.speculations.clean();
+}
+
+/// So that the consumer gets what was committed without a firing of each vCPU.
+void Engine::State::copy_committed() {
+  if (!firings.speculations.any_to_copy()) return;
+  for (std::uint32_t vcpu = 0; vcpu < lanes.size(); ++vcpu) {
+    const std::lock_guard turn(lanes[vcpu]->turn);
+    const std::lock_guard program_lock(firings.shared.locks.program());
+    firings.speculations.copy_committed(vcpu, filled(*lanes[vcpu]));
+  }
+}
+
+Harvest Engine::State::take(bool all_records) {
+  Harvest harvest;
+  copy_committed();
+  // Before the change: whoever begins after it sees the exit, too.
+  harvest.finished = firings.exit_status().has_value();
+  const unsigned old = half.load(std::memory_order_relaxed);
+  half.store(old ^ 1, std::memory_order_release);
+  std::vector<RecordBuffer*> buffers;
+  for (std::uint32_t vcpu = 0; vcpu < lanes.size(); ++vcpu) {
+    Lane& lane = *lanes[vcpu];
+    const std::lock_guard turn(lane.turn);
+    if (lane.records[0].filled()) harvest.filled.push_back(vcpu);
+    buffers.push_back(&lane.records[switches() ? old : 0]);
+  }
+  for (const auto& lane : lanes) lane->halves[old].harvest(harvest);
+  order_faults(harvest);
+  if (all_records || switches()) harvest_records(buffers, plan.options.temporal, harvest);
+  harvest.storage.resize(lanes.size());
+  return harvest;
+}
 
 Engine::Engine(VerifiedProgram program, const EngineOptions& options, unsigned vcpus)
     : state_(std::make_unique<State>(std::move(program), options, std::max(vcpus, 1u))) {}
@@ -101,7 +190,8 @@ const Program& Engine::program() const {
 }
 
 EcbId Engine::enable(std::uint32_t clause, ProbeId probe, const ProbeDescription& name) {
-  const EcbId ecb = state_->runner.enable(clause, probe, name);
+  const EcbId ecb = state_->firings.enablings.enable(clause, probe, name);
+  for (const auto& lane : state_->lanes) lane->runner.make_room();
   state_->keep_room_for_end();
   return ecb;
 }
@@ -111,66 +201,74 @@ const std::vector<LoweredBuffer>& Engine::lowered() const {
 }
 
 const EcbInfo& Engine::ecb(EcbId id) const {
-  return state_->runner.ecb(id);
+  return state_->firings.enablings.info(id);
 }
 
 bool Engine::records_fit() const {
-  return state_->runner.records_fit();
+  return state_->firings.enablings.records_fit();
 }
 
 const ProbeDescription& Engine::probe_name(ProbeId probe) const {
-  return state_->runner.probe_name(probe);
+  const EnabledProbe* const found = state_->firings.enablings.find(probe);
+  CHECK(found != nullptr);
+  return found->name;
 }
 
 void Engine::set_error_probe(ProbeId probe) {
-  state_->runner.set_error_probe(probe);
-}
-
-void Engine::fire(ProbeId probe, const FireRecord& record, const GuestContext& guest) {
-  state_->runner.fire(probe, record, guest, state_->collections[state_->active]);
-}
-
-std::optional<int> Engine::exit_status() const {
-  return state_->runner.exit_status();
+  state_->firings.enablings.set_error_probe(probe);
 }
 
 void Engine::set_end_probe(ProbeId probe) {
-  state_->runner.set_end_probe(probe);
+  state_->firings.enablings.set_end_probe(probe);
   state_->keep_room_for_end();
 }
 
+BriefLock& Engine::turn(std::uint32_t vcpu) {
+  CHECK(vcpu < state_->lanes.size());
+  return state_->lanes[vcpu]->turn;
+}
+
+void Engine::wait_for_turns() {
+  for (const auto& lane : state_->lanes) const std::lock_guard turn(lane->turn);
+}
+
+std::uint32_t Engine::host_vcpu() const {
+  const auto cpu = state_->plan.options.cpu;
+  return cpu && *cpu < state_->lanes.size() ? *cpu : 0;
+}
+
+void Engine::fire(ProbeId probe, const FireRecord& record, const GuestContext& guest) {
+  State& state = *state_;
+  const auto cpu = state.plan.options.cpu;
+  if (cpu && record.vcpu != *cpu) return;
+  CHECK(record.vcpu < state.lanes.size());
+  const FireScope scope;
+  Lane& lane = *state.lanes[record.vcpu];
+  if (state.is_due(record.timestamp)) {
+    state.clean(record.vcpu);
+  } else if (lane.has_to_clean.load(std::memory_order_relaxed)) {
+    state.clean_lane(record.vcpu);
+  }
+  lane.runner.fire(probe, record, guest, state.filled(lane));
+}
+
+std::optional<int> Engine::exit_status() const {
+  return state_->firings.exit_status();
+}
+
 std::optional<std::uint64_t> Engine::next_recorded_process() {
-  return state_->runner.recorded_processes().next();
-}
-
-void Engine::serve_requests() {
-  if (state_->request.load(std::memory_order_relaxed) == Request::Asked) state_->serve();
-}
-
-void Engine::stop_serving() {
-  state_->stopped = true;
-  state_->serve();
+  for (const auto& lane : state_->lanes) {
+    if (const auto pid = lane->runner.recorded_processes().next()) return pid;
+  }
+  return std::nullopt;
 }
 
 Harvest Engine::take() {
-  state_->request = Request::Asked;
-  if (state_->stopped) state_->serve();
-  for (Request now; (now = state_->request.load()) != Request::Served;) {
-    state_->request.wait(now);
-  }
-  state_->request = Request::Idle;
-  return state_->harvest_inactive();
+  return state_->take(false);
 }
 
 Harvest Engine::take_quiescent() {
-  State& state = *state_;
-  state.flip();
-  Harvest harvest = state.harvest_inactive();
-  // The buffers that were emptied are those that firings fill.
-  if (!state.switches()) {
-    state.collections[state.active ^ 1].leave_records_to(state.collections[state.active]);
-  }
-  return harvest;
+  return state_->take(true);
 }
 
 }  // namespace ringside::dif

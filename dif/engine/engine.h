@@ -1,10 +1,14 @@
 // The engine: evaluates the clauses of a verified program when probes fire, and keeps what they
 // produce (records, aggregations, variables, drops) until the consumer takes it.
 //
-// Threads: one thread fires at a time (a lock of whoever fires sees to that), exactly one thread
-// consumes. They meet only in take(): the consumer asks, the fire thread hands over
-// between two firings (serve_requests()), so the engine takes no lock. A fire thread that ends, the
-// last of all firings, calls stop_serving() as its last act; from then on take() helps itself.
+// Threads: vCPUs fire beside each other, one thread at a time for each: who fires on a vCPU holds
+// its turn. What a vCPU's firings have for themselves (evaluator, line caches, scratch, this->
+// variables, record and aggregation buffers, counters) needs no other lock; what all share has some
+// of its own (evaluate/shared_locks.h), which a firing takes when it comes to it.
+// Exactly one thread consumes, and stops nobody: each vCPU has two sets of buffers, take() changes
+// over to the others for all vCPUs in one store, waits until each firing that began before that is
+// over, and empties those that nobody fills any more. So it is one cut through the records of all
+// vCPUs: what happened after a firing that take() left out is left out too.
 // Fire context: fire() yes; everything else no.
 #pragma once
 
@@ -18,6 +22,7 @@
 
 #include "dif/engine/buffer_plan.h"
 #include "dif/engine/fire_record.h"
+#include "dif/evaluate/brief_lock.h"
 #include "dif/program/options.h"
 #include "dif/program/program.h"
 
@@ -97,14 +102,16 @@ struct FaultReport {
   Fault fault;
 };
 
-/// What the fire thread hands over in one exchange. Records are in firing order per vCPU; the
-/// bytes they point at belong to the Harvest.
+/// What the consumer takes at once. Records are in firing order per vCPU; the bytes they point at
+/// belong to the Harvest.
 struct Harvest {
   std::vector<std::vector<std::byte>> storage;  // one buffer per vCPU
   std::vector<Record> records;                  // merged by timestamp across vCPUs
   std::vector<FaultReport> faults;
-  std::uint64_t fault_reports_lost = 0;    // beyond what one harvest can hold
-  std::vector<AggregateEntry> aggregates;  // changes since the last harvest, to be merged
+  std::uint64_t fault_reports_lost = 0;  // beyond what one harvest can hold
+  /// Changes since the last harvest, to be merged; a key that several vCPUs had comes once for
+  /// each.
+  std::vector<AggregateEntry> aggregates;
   std::vector<std::array<std::uint64_t, kDropKinds>> drops;  // per vCPU, since the last harvest
   bool finished = false;  // exit() fired; nothing follows but END's records
   /// Fill policy: the vCPUs whose buffer is full; one is enough to end tracing everywhere.
@@ -141,7 +148,15 @@ class Engine {
   /// The probe that faults are reported through (dtrace:::ERROR), when it is enabled.
   void set_error_probe(ProbeId probe);
 
-  /// Evaluates every clause enabled on `probe`. One thread at a time.
+  /// Held by who fires on this vCPU beside other threads, around fire() and what leads to it. The
+  /// outermost lock of all that firings take.
+  BriefLock& turn(std::uint32_t vcpu);
+  /// Returns when every turn that was taken before is over.
+  void wait_for_turns();
+  /// Where what happens on no vCPU (BEGIN, END, tick) fires: 0, or the one that `cpu` chose.
+  std::uint32_t host_vcpu() const;
+
+  /// Evaluates every clause enabled on `probe`.
   void fire(ProbeId probe, const FireRecord& record, const GuestContext& guest);
   /// What exit(n) was called with, once it was; from then on fire() evaluates nothing but `END`
   /// (set_end_probe). Any thread.
@@ -152,15 +167,10 @@ class Engine {
   /// there is no other. Consumer only.
   std::optional<std::uint64_t> next_recorded_process();
 
-  /// Hands data over if the consumer asked. Fire thread, between firings; cheap when nobody asked.
-  void serve_requests();
-  /// The fire thread is about to end.
-  void stop_serving();
-  /// Asks for everything produced so far and waits until the fire thread served it, or stopped
-  /// serving. Consumer only. The records of policies ring and fill are not among it: they stay
-  /// until take_quiescent().
+  /// Everything produced so far, beside firings. Consumer only, without a turn. The records of
+  /// policies ring and fill are not among it: they stay until take_quiescent().
   Harvest take();
-  /// The same when no fire thread runs (before start, after stop).
+  /// The same with those records. Only while nobody fires.
   Harvest take_quiescent();
 
  private:

@@ -123,8 +123,7 @@ TEST_F(LoopTest, AllJumpsOfAFiringTogetherAreBounded) {
   for (const std::uint32_t clause : {0u, 0u, 1u}) engine_->enable(clause, kProbe, {});
   fire(kProbe);
 
-  EXPECT_LE(numbers(engine_->take_quiescent()).at(0),
-            static_cast<std::int64_t>(2 * kMostTrips + 2));
+  EXPECT_LE(numbers(engine_->take_quiescent()).at(0), static_cast<std::int64_t>(2 * kMostTrips + 2));
 }
 
 TEST_F(LoopTest, ExpensiveClausesEndTheirLoopEarlier) {

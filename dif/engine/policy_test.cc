@@ -1,8 +1,6 @@
 // The run-time options: what the buffer policies hand over and when, drops, sizes, cpu, temporal.
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "dif/engine/buffer_plan.h"
 #include "dif/testing/fire_fixture.h"
 
@@ -22,27 +20,14 @@ class PolicyTest : public FireFixture {
       fire(kProbe, guest_.arguments[0], vcpu);
     }
   }
-  /// What take() gives while a fire thread serves.
-  Harvest take_live() {
-    std::thread consumer;
-    std::atomic<bool> done = false;
-    Harvest harvest;
-    consumer = std::thread([&] {
-      harvest = engine_->take();
-      done = true;
-    });
-    while (!done) engine_->serve_requests();
-    consumer.join();
-    return harvest;
-  }
 };
 
 TEST_F(PolicyTest, RingRecordsAreHandedOverAtTheEndOnly) {
   start_tracing({.buffer_size = 3 * 24, .buffer_policy = BufferPolicy::Ring});
   fire_values(1, 3);
-  EXPECT_TRUE(take_live().records.empty());
+  EXPECT_TRUE(engine_->take().records.empty());
   fire_values(4, 5);
-  EXPECT_TRUE(take_live().records.empty());
+  EXPECT_TRUE(engine_->take().records.empty());
   fire(kEnd, 6);
 
   const Harvest harvest = engine_->take_quiescent();
@@ -60,9 +45,9 @@ TEST_F(PolicyTest, ARecordLargerThanTheRingIsDropped) {
 TEST_F(PolicyTest, FillSaysWhichVcpusAreFullAndEndStillFits) {
   start_tracing({.buffer_size = 5 * 24, .buffer_policy = BufferPolicy::Fill});
   fire_values(1, 2, 0);
-  EXPECT_TRUE(take_live().filled.empty());
+  EXPECT_TRUE(engine_->take().filled.empty());
   fire_values(11, 30, 1);
-  const Harvest live = take_live();
+  const Harvest live = engine_->take();
   EXPECT_EQ(live.filled, std::vector<std::uint32_t>{1});
   EXPECT_TRUE(live.records.empty());
   fire_values(3, 3, 0);
@@ -81,7 +66,7 @@ TEST_F(PolicyTest, OnlyTheChosenVcpuFires) {
   fire_values(1, 2, 0);
   fire_values(3, 4, 1);
   guest_.trapped = false;
-  fire(kEnd, 9, 0);
+  fire(kEnd, 9, engine_->host_vcpu());
 
   const Harvest harvest = engine_->take_quiescent();
 
@@ -211,16 +196,17 @@ TEST(BufferPlan, HalvesWhatTheHostHasNoRoomFor) {
 
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->options.buffer_size, 2u << 20) << "two halves for each of two vCPUs";
-  EXPECT_EQ(plan->options.aggregation_size, 4u << 20);
+  EXPECT_EQ(plan->options.aggregation_size, 2u << 20) << "the same";
   EXPECT_EQ(plan->options.speculation_size, 768u << 10);
   EXPECT_EQ(plan->lowered, (std::vector<LoweredBuffer>{{BufferKind::Principal, 2 << 20},
-                                                       {BufferKind::Aggregation, 4 << 20},
+                                                       {BufferKind::Aggregation, 2 << 20},
                                                        {BufferKind::Speculation, 768 << 10}}));
 }
 
 TEST(BufferPlan, RingsHaveNoSecondHalf) {
   EngineOptions options;
   options.buffer_policy = BufferPolicy::Ring;
+  options.aggregation_size = 2 << 20;
   const auto plan = plan_buffers(options, 2, 8 << 20);
   ASSERT_TRUE(plan);
   EXPECT_TRUE(plan->lowered.empty());

@@ -82,7 +82,7 @@ RecordBuffer* Speculations::speculate(std::uint64_t id, std::uint32_t vcpu) {
 
 void Speculations::copy(Speculation& speculation, std::uint32_t vcpu, Collection& out) {
   RecordBuffer& buffer = speculation.buffers[vcpu];
-  if (!out.records(vcpu).append(buffer, out.room())) out.drop_record(vcpu);
+  if (!out.records().append(buffer, out.room())) out.drop_record();
   buffer.clear();
 }
 
@@ -92,6 +92,7 @@ void Speculations::commit(std::uint64_t id, std::uint32_t vcpu, Collection& out)
   const bool elsewhere = found->has_others_than(vcpu);
   copy(*found, vcpu, out);
   found->state = elsewhere ? SpeculationState::CommittingMany : SpeculationState::Inactive;
+  if (elsewhere) ++to_copy_;
 }
 
 void Speculations::discard(std::uint64_t id, std::uint32_t vcpu) {
@@ -102,28 +103,21 @@ void Speculations::discard(std::uint64_t id, std::uint32_t vcpu) {
   found->state = elsewhere ? SpeculationState::Discarding : SpeculationState::Inactive;
 }
 
-void Speculations::copy_all(Speculation& speculation, Collection& out) {
-  for (std::uint32_t vcpu = 0; vcpu < speculation.buffers.size(); ++vcpu) {
-    copy(speculation, vcpu, out);
+void Speculations::copy_committed(std::uint32_t vcpu, Collection& out) {
+  for (Speculation& speculation : speculations_) {
+    if (speculation.state == SpeculationState::CommittingMany) copy(speculation, vcpu, out);
   }
 }
 
-void Speculations::copy_committed(Collection& out) {
+void Speculations::clean() {
   for (Speculation& speculation : speculations_) {
-    if (speculation.state == SpeculationState::CommittingMany) copy_all(speculation, out);
-  }
-}
-
-void Speculations::clean(Collection& out) {
-  for (Speculation& speculation : speculations_) {
-    if (speculation.state == SpeculationState::CommittingMany) {
-      copy_all(speculation, out);
-    } else if (speculation.state == SpeculationState::Discarding) {
-      for (RecordBuffer& buffer : speculation.buffers) buffer.clear();
-    } else {
-      continue;
-    }
+    const bool committing = speculation.state == SpeculationState::CommittingMany;
+    if (!committing && speculation.state != SpeculationState::Discarding) continue;
+    const auto empty = [](const RecordBuffer& buffer) { return buffer.empty(); };
+    if (committing && !std::ranges::all_of(speculation.buffers, empty)) continue;
+    for (RecordBuffer& buffer : speculation.buffers) buffer.clear();
     speculation.state = SpeculationState::Inactive;
+    if (committing) --to_copy_;
   }
 }
 

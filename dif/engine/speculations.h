@@ -2,10 +2,11 @@
 // a buffer of specsize bytes per vCPU. speculation() takes a free one, speculate() leads a clause's
 // record to it, commit() copies what it holds into the principal buffers, discard() throws it away.
 //
-// commit() copies the buffer of its own vCPU at once. Other vCPUs' buffers follow when
-// speculations are next cleaned (cleanrate); until then the speculation is busy and speculation()
-// does not give it out again. dtrace's state COMMITTING has no place here: one thread fires, so a
-// commit on the only vCPU that took part is over before anybody can ask.
+// commit() copies the buffer of its own vCPU at once. Other vCPUs' buffers follow when they are
+// next cleaned (cleanrate) or harvested; until then the speculation is busy and speculation() does
+// not give it out again. dtrace's state COMMITTING has no place here: who commits holds the program
+// lock, so a commit on the only vCPU that took part is over before anybody can ask.
+// Everything here under the program lock (shared_locks.h), but for any_to_copy().
 //
 //            speculate()            on another vCPU
 //   Active ------------> ActiveOne ----------------> ActiveMany
@@ -16,7 +17,9 @@
 // Fire context: yes, but for the constructor.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "dif/engine/record_buffer.h"
@@ -49,10 +52,12 @@ class Speculations {
   void commit(std::uint64_t id, std::uint32_t vcpu, Collection& out);
   void discard(std::uint64_t id, std::uint32_t vcpu);
 
-  /// Copies what committed speculations still hold. They stay busy.
-  void copy_committed(Collection& out);
-  /// Finishes commits and discards, so that their speculations are free again.
-  void clean(Collection& out);
+  /// Copies what committed speculations still hold of this vCPU's. They stay busy.
+  void copy_committed(std::uint32_t vcpu, Collection& out);
+  /// Whether there may be something to copy. Any thread.
+  bool any_to_copy() const { return to_copy_.load(std::memory_order_relaxed) != 0; }
+  /// Frees the speculations that were discarded, and those of which all was copied.
+  void clean();
 
   std::size_t count() const { return speculations_.size(); }
   SpeculationState state(std::uint64_t id) const;
@@ -75,11 +80,11 @@ class Speculations {
   const Speculation* find(std::uint64_t id) const;
   Speculation* find_active(std::uint64_t id);
   void copy(Speculation& speculation, std::uint32_t vcpu, Collection& out);
-  void copy_all(Speculation& speculation, Collection& out);
 
   LazyMemory memory_;
   std::vector<Speculation> speculations_;
   std::uint64_t unavailable_ = 0, busy_ = 0;
+  std::atomic<std::uint32_t> to_copy_ = 0;  // speculations in CommittingMany
 };
 
 }  // namespace ringside::dif

@@ -264,15 +264,20 @@ TEST_F(SpeculationTest, ARecordBesideACommitComesAfterIt) {
 }
 
 TEST(Speculations, StatesFollowTheVcpusThatTakePart) {
-  const RecordShapes shapes(1);
+  const RecordShapes shapes(1, RecordShape{16, 4, 4});
   Speculations speculations({.speculations = 1}, 2, shapes);
-  Collection out({}, 2, shapes);
+  std::array<std::byte, 64> memory{};
+  RecordBuffer records(memory, BufferPolicy::Switch, shapes);
+  Collection out({}, records);
   EXPECT_EQ(speculations.state(1), SpeculationState::Inactive);
   ASSERT_EQ(speculations.allocate(), 1u);
   EXPECT_EQ(speculations.state(1), SpeculationState::Active);
   EXPECT_NE(speculations.speculate(1, 1), nullptr);
   EXPECT_EQ(speculations.state(1), SpeculationState::ActiveOne);
-  EXPECT_NE(speculations.speculate(1, 1), nullptr);
+  RecordBuffer* const elsewhere = speculations.speculate(1, 1);
+  ASSERT_NE(elsewhere, nullptr);
+  ASSERT_NE(elsewhere->reserve(EcbId{0}).data(), nullptr);
+  elsewhere->commit(5);
   EXPECT_EQ(speculations.state(1), SpeculationState::ActiveOne);
   EXPECT_NE(speculations.speculate(1, 0), nullptr);
   EXPECT_EQ(speculations.state(1), SpeculationState::ActiveMany);
@@ -282,8 +287,14 @@ TEST(Speculations, StatesFollowTheVcpusThatTakePart) {
   EXPECT_EQ(speculations.state(1), SpeculationState::CommittingMany) << "too late";
   EXPECT_EQ(speculations.allocate(), 0u);
   EXPECT_EQ(speculations.take_busy(), 1u);
-  speculations.clean(out);
+  speculations.clean();
+  EXPECT_EQ(speculations.state(1), SpeculationState::CommittingMany) << "vCPU 1's are not copied";
+  EXPECT_TRUE(speculations.any_to_copy());
+  speculations.copy_committed(1, out);
+  EXPECT_FALSE(records.empty());
+  speculations.clean();
   EXPECT_EQ(speculations.state(1), SpeculationState::Inactive);
+  EXPECT_FALSE(speculations.any_to_copy());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <utility>
 
 namespace ringside::dif {
 
@@ -44,36 +45,9 @@ std::vector<Record> join_records(const std::vector<std::vector<Record>>& runs) {
 
 }  // namespace
 
-Collection::Collection(const EngineOptions& options, unsigned vcpus, const RecordShapes& shapes)
-    : policy_(options.buffer_policy),
-      temporal_(options.temporal),
-      memory_(options.buffer_size * vcpus),
-      aggregations_(options.aggregation_size),
-      drops_(vcpus) {
-  records_.reserve(vcpus);
-  const std::size_t size = std::min(options.buffer_size, memory_.bytes().size() / vcpus);
-  for (std::size_t i = 0; i < vcpus; ++i) {
-    records_.emplace_back(memory_.bytes().subspan(i * size, size), policy_, shapes);
-  }
+Collection::Collection(const EngineOptions& options, RecordBuffer& records)
+    : policy_(options.buffer_policy), records_(records), aggregations_(options.aggregation_size) {
   faults_.reserve(kMostFaults);
-  filled_.reserve(vcpus);
-}
-
-void Collection::set_reserve(std::size_t bytes) {
-  for (RecordBuffer& buffer : records_) buffer.set_reserve(bytes);
-}
-
-void Collection::note_filled(const std::vector<RecordBuffer>& buffers) {
-  filled_.clear();
-  for (std::uint32_t vcpu = 0; vcpu < buffers.size(); ++vcpu) {
-    if (buffers[vcpu].filled()) filled_.push_back(vcpu);
-  }
-}
-
-void Collection::leave_records_to(Collection& next) {
-  std::swap(memory_, next.memory_);
-  records_.swap(next.records_);
-  note_filled(next.records_);
 }
 
 void Collection::add_fault(const FaultReport& report) {
@@ -84,17 +58,7 @@ void Collection::add_fault(const FaultReport& report) {
   }
 }
 
-Harvest Collection::harvest() {
-  Harvest harvest;
-  if (filled_.empty()) note_filled(records_);
-  harvest.filled = filled_;
-  filled_.clear();
-  harvest.storage.resize(records_.size());
-  std::vector<std::vector<Record>> runs(records_.size());
-  for (std::uint32_t vcpu = 0; vcpu < records_.size(); ++vcpu) {
-    records_[vcpu].drain(vcpu, harvest.storage[vcpu], runs[vcpu]);
-  }
-  harvest.records = temporal_ ? merge_records(std::move(runs)) : join_records(runs);
+void Collection::harvest(Harvest& harvest) {
   aggregations_.for_each([&](const AggregationBuffer::Entry& entry) {
     harvest.aggregates.push_back({entry.aggregation,
                                   entry.order,
@@ -102,12 +66,23 @@ Harvest Collection::harvest() {
                                   {entry.words.begin(), entry.words.end()}});
   });
   aggregations_.clear();
-  harvest.faults.assign(faults_.begin(), faults_.end());
+  harvest.faults.insert(harvest.faults.end(), faults_.begin(), faults_.end());
   faults_.clear();
-  harvest.fault_reports_lost = std::exchange(fault_reports_lost_, 0);
-  harvest.drops = drops_;
-  std::ranges::fill(drops_, Drops::value_type{});
-  return harvest;
+  harvest.fault_reports_lost += std::exchange(fault_reports_lost_, 0);
+  harvest.drops.push_back(std::exchange(drops_, {}));
+}
+
+void harvest_records(const std::vector<RecordBuffer*>& buffers, bool temporal, Harvest& harvest) {
+  harvest.storage.resize(buffers.size());
+  std::vector<std::vector<Record>> runs(buffers.size());
+  for (std::uint32_t vcpu = 0; vcpu < buffers.size(); ++vcpu) {
+    buffers[vcpu]->drain(vcpu, harvest.storage[vcpu], runs[vcpu]);
+  }
+  harvest.records = temporal ? merge_records(std::move(runs)) : join_records(runs);
+}
+
+void order_faults(Harvest& harvest) {
+  std::ranges::stable_sort(harvest.faults, {}, &FaultReport::timestamp);
 }
 
 }  // namespace ringside::dif

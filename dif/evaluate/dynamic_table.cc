@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <mutex>
 #include <random>
 #include <utility>
 
@@ -17,6 +18,9 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 35;  // units fit 32 bits w
 constexpr std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;
 }
+/// A thread seldom has many elements, so each of the threads' parts has an eighth of the buckets.
+constexpr std::size_t kPartShare = 8;
+constexpr std::size_t kBucketShares = kPartShare + SharedLocks::kShards;
 }  // namespace
 
 std::uint64_t DynamicTable::random_seed() {
@@ -24,13 +28,22 @@ std::uint64_t DynamicTable::random_seed() {
   return static_cast<std::uint64_t>(device()) << 32 | device();
 }
 
-DynamicTable::DynamicTable(std::size_t size)
-    : capacity_(std::min(size, kMostBytes)), memory_(capacity_), seed_(random_seed()) {
+DynamicTable::DynamicTable(std::size_t size, unsigned vcpus)
+    : capacity_(std::min(size, kMostBytes)),
+      memory_(capacity_),
+      seed_(random_seed()),
+      lists_(vcpus) {
   capacity_ = std::min(capacity_, memory_.bytes().size());
-  const std::size_t wanted = std::max<std::size_t>(capacity_ / kBytesPerBucket, 16);
-  heads_ = LazyMemory(std::bit_floor(wanted) * sizeof(std::uint32_t));
-  buckets_ = static_cast<std::uint32_t>(
-      std::bit_floor(std::min(wanted, heads_.bytes().size() / sizeof(std::uint32_t))));
+  const std::size_t wanted = std::bit_floor(std::max<std::size_t>(capacity_ / kBytesPerBucket, 16));
+  heads_ = LazyMemory(wanted / kPartShare * kBucketShares * sizeof(std::uint32_t));
+  const std::size_t granted = heads_.bytes().size() / sizeof(std::uint32_t) / kBucketShares;
+  thread_buckets_ =
+      static_cast<std::uint32_t>(std::bit_floor(std::min(wanted / kPartShare, granted)));
+  buckets_ = thread_buckets_ * static_cast<std::uint32_t>(kPartShare);
+}
+
+unsigned DynamicTable::part_of(std::uint64_t thread) const {
+  return static_cast<unsigned>(mix_hash(thread, seed_) % SharedLocks::kShards);
 }
 
 std::size_t DynamicTable::class_size(std::size_t size_class) {
@@ -69,8 +82,9 @@ void DynamicTable::set_head(std::uint32_t bucket, std::uint32_t unit) {
   std::memcpy(heads_.bytes().data() + bucket * sizeof unit, &unit, sizeof unit);
 }
 
-std::uint32_t DynamicTable::lookup(std::span<const std::byte> key, std::uint32_t hash) const {
-  for (std::uint32_t unit = head(bucket_of(hash)); unit != 0;) {
+std::uint32_t DynamicTable::lookup(std::span<const std::byte> key, std::uint32_t hash,
+                                   unsigned part) const {
+  for (std::uint32_t unit = head(bucket_of(hash, part)); unit != 0;) {
     const Chunk c = chunk(unit);
     if (c.hash == hash && std::ranges::equal(key_of(unit, c), key)) return unit;
     unit = c.next;
@@ -78,42 +92,60 @@ std::uint32_t DynamicTable::lookup(std::span<const std::byte> key, std::uint32_t
   return 0;
 }
 
-std::optional<std::uint64_t> DynamicTable::find(std::span<const std::byte> key) const {
-  const std::uint32_t unit = lookup(key, hash_bytes(key, seed_));
+std::optional<std::uint64_t> DynamicTable::find(std::span<const std::byte> key,
+                                                unsigned part) const {
+  const std::uint32_t unit = lookup(key, hash_bytes(key, seed_), part);
   if (unit == 0) return std::nullopt;
   return unit * kUnit + sizeof(Chunk);
 }
 
-/// A chunk for `size` bytes with its size_class set; 0 when there is none.
-std::uint32_t DynamicTable::take_chunk(std::size_t size) {
-  const std::size_t wanted = class_of(size);
-  const std::size_t bytes = class_size(wanted);
-  if (bytes < size) return 0;
-  if (free_[wanted] == 0 && used_ + bytes <= capacity_) {
-    const auto unit = static_cast<std::uint32_t>(used_ / kUnit);
-    used_ += bytes;
-    put(unit, Chunk{.size_class = static_cast<std::uint32_t>(wanted)});
-    return unit;
-  }
-  for (std::size_t c = wanted; c < kClasses; ++c) {
-    const std::uint32_t unit = free_[c];
+/// Memory that nobody had before.
+std::uint32_t DynamicTable::take_fresh(std::size_t size_class) {
+  const std::size_t bytes = class_size(size_class);
+  std::size_t used = used_.load(std::memory_order_relaxed);
+  do {
+    if (bytes > capacity_ || used > capacity_ - bytes) return 0;
+  } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+  const auto unit = static_cast<std::uint32_t>(used / kUnit);
+  put(unit, Chunk{.size_class = static_cast<std::uint32_t>(size_class)});
+  return unit;
+}
+
+/// Memory of one of these classes that is free again.
+std::uint32_t DynamicTable::take_free(Lists& lists, std::size_t smallest, std::size_t largest) {
+  const std::lock_guard turn(lists.lock);
+  for (std::size_t c = smallest; c <= largest; ++c) {
+    const std::uint32_t unit = lists.free[c];
     if (unit == 0) continue;
-    free_[c] = chunk(unit).next;
+    lists.free[c] = chunk(unit).next;
     return unit;
   }
   return 0;
 }
 
+/// A chunk for `size` bytes with its size_class set; 0 when there is none.
+std::uint32_t DynamicTable::take_chunk(std::size_t size, unsigned vcpu) {
+  const std::size_t wanted = class_of(size);
+  if (class_size(wanted) < size) return 0;
+  if (const std::uint32_t unit = take_free(lists_[vcpu], wanted, wanted)) return unit;
+  if (const std::uint32_t unit = take_fresh(wanted)) return unit;
+  for (std::size_t n = 0; n < lists_.size(); ++n) {
+    const std::uint32_t unit = take_free(lists_[(vcpu + n) % lists_.size()], wanted, kClasses - 1);
+    if (unit != 0) return unit;
+  }
+  return 0;
+}
+
 std::optional<std::uint64_t> DynamicTable::find_or_add(std::span<const std::byte> key,
-                                                       std::size_t data_size) {
+                                                       std::size_t data_size, Place place) {
   const std::uint32_t hash = hash_bytes(key, seed_);
-  if (const std::uint32_t unit = lookup(key, hash); unit != 0) {
+  if (const std::uint32_t unit = lookup(key, hash, place.part); unit != 0) {
     return unit * kUnit + sizeof(Chunk);
   }
   const std::size_t data_room = round_up(data_size, 8);
-  const std::uint32_t unit = take_chunk(sizeof(Chunk) + data_room + key.size());
+  const std::uint32_t unit = take_chunk(sizeof(Chunk) + data_room + key.size(), place.vcpu);
   if (unit == 0) return std::nullopt;
-  const std::uint32_t bucket = bucket_of(hash);
+  const std::uint32_t bucket = bucket_of(hash, place.part);
   put(unit, Chunk{.next = head(bucket),
                   .hash = hash,
                   .key_size = static_cast<std::uint32_t>(key.size()),
@@ -126,41 +158,48 @@ std::optional<std::uint64_t> DynamicTable::find_or_add(std::span<const std::byte
   return unit * kUnit + sizeof(Chunk);
 }
 
-void DynamicTable::erase(std::span<const std::byte> key) {
+void DynamicTable::erase(std::span<const std::byte> key, Place place) {
   const std::uint32_t hash = hash_bytes(key, seed_);
   std::uint32_t before = 0;
-  for (std::uint32_t unit = head(bucket_of(hash)); unit != 0;) {
-    Chunk c = chunk(unit);
+  for (std::uint32_t unit = head(bucket_of(hash, place.part)); unit != 0;) {
+    const Chunk c = chunk(unit);
     if (c.hash != hash || !std::ranges::equal(key_of(unit, c), key)) {
       before = unit;
       unit = c.next;
       continue;
     }
     if (before == 0) {
-      set_head(bucket_of(hash), c.next);
+      set_head(bucket_of(hash, place.part), c.next);
     } else {
       Chunk previous = chunk(before);
       previous.next = c.next;
       put(before, previous);
     }
-    Chain& dirty = dirty_[c.size_class];
-    c.next = dirty.first;
-    dirty.first = unit;
-    if (dirty.last == 0) dirty.last = unit;
-    put(unit, c);
+    make_dirty(lists_[place.vcpu], unit, c);
     return;
   }
 }
 
-void DynamicTable::clean() {
+void DynamicTable::make_dirty(Lists& lists, std::uint32_t unit, Chunk erased) {
+  const std::lock_guard turn(lists.lock);
+  Chain& dirty = lists.dirty[erased.size_class];
+  erased.next = dirty.first;
+  dirty.first = unit;
+  if (dirty.last == 0) dirty.last = unit;
+  put(unit, erased);
+}
+
+void DynamicTable::clean(unsigned vcpu) {
+  Lists& lists = lists_[vcpu];
+  const std::lock_guard turn(lists.lock);
   for (std::size_t c = 0; c < kClasses; ++c) {
-    if (const Chain clean = rinsing_[c]; clean.last != 0) {
+    if (const Chain clean = lists.rinsing[c]; clean.last != 0) {
       Chunk last = chunk(clean.last);
-      last.next = free_[c];
+      last.next = lists.free[c];
       put(clean.last, last);
-      free_[c] = clean.first;
+      lists.free[c] = clean.first;
     }
-    rinsing_[c] = std::exchange(dirty_[c], {});
+    lists.rinsing[c] = std::exchange(lists.dirty[c], {});
   }
 }
 
@@ -168,8 +207,13 @@ DynamicTable::Full DynamicTable::full_because() const {
   const auto any = [](const Chains& chains) {
     return std::ranges::any_of(chains, [](const Chain& chain) { return chain.first != 0; });
   };
-  if (any(dirty_)) return Full::Dirty;
-  return any(rinsing_) ? Full::Rinsing : Full::Used;
+  Full because = Full::Used;
+  for (const Lists& lists : lists_) {
+    const std::lock_guard turn(lists.lock);
+    if (any(lists.dirty)) return Full::Dirty;
+    if (any(lists.rinsing)) because = Full::Rinsing;
+  }
+  return because;
 }
 
 }  // namespace ringside::dif

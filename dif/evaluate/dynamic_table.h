@@ -6,15 +6,25 @@
 // register. It lies on the dirty list until clean(), which moves it to the rinsing list, and the
 // next clean() makes it free. Whoever owns the table cleans it at cleanrate; clean() takes the same
 // time however much there is to clean. What a full table still waits for is full_because().
+//
+// For several vCPUs: elements lie in parts that share no bucket, so who holds a part's lock
+// (shared_locks.h) may look, add and erase in it beside others. Memory belongs to all: each vCPU
+// has lists of its own of what it erased, and takes from the others' when it finds nothing else.
+// A vCPU's lists are cleaned between two firings of its own, so that nothing is used again in the
+// firing that erased it.
 // Fire context: yes, but for the constructor.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "dif/evaluate/brief_lock.h"
 #include "dif/evaluate/lazy_memory.h"
+#include "dif/evaluate/shared_locks.h"
 
 namespace ringside::dif {
 
@@ -22,16 +32,30 @@ namespace testing {
 class StatePeer;
 }
 
+/// Where an element belongs: the table's part, and the vCPU whose lists give and take its memory.
+struct ElementPlace {
+  unsigned part = SharedLocks::kShards;  // of associative arrays
+  unsigned vcpu = 0;
+};
+
 class DynamicTable {
  public:
-  explicit DynamicTable(std::size_t size);
+  explicit DynamicTable(std::size_t size, unsigned vcpus = 1);
+
+  /// The part of associative arrays; those below it are the threads'.
+  static constexpr unsigned kArrays = SharedLocks::kShards;
+  /// Which of the threads' parts the thread's elements lie in: differs from run to run.
+  unsigned part_of(std::uint64_t thread) const;
+  using Place = ElementPlace;
 
   /// The data of the element, as an offset into arena(); empty when there is none.
-  std::optional<std::uint64_t> find(std::span<const std::byte> key) const;
+  std::optional<std::uint64_t> find(std::span<const std::byte> key, unsigned part = kArrays) const;
   /// Finds or makes the element; a new one's data is zero. Empty when the arena is full.
-  std::optional<std::uint64_t> find_or_add(std::span<const std::byte> key, std::size_t data_size);
-  void erase(std::span<const std::byte> key);
-  void clean();
+  std::optional<std::uint64_t> find_or_add(std::span<const std::byte> key, std::size_t data_size,
+                                           Place place = {});
+  void erase(std::span<const std::byte> key, Place place = {});
+  /// Of one vCPU, while none of its firings runs.
+  void clean(unsigned vcpu = 0);
 
   /// Why find_or_add() found no room.
   enum class Full : std::uint8_t {
@@ -67,25 +91,37 @@ class DynamicTable {
   };
   using Chains = std::array<Chain, kClasses>;
 
+  /// What was erased by one vCPU.
+  struct alignas(64) Lists {
+    mutable BriefLock lock;  // taken last of all
+    std::array<std::uint32_t, kClasses> free{};
+    Chains dirty{}, rinsing{};
+  };
+
   static std::size_t class_size(std::size_t size_class);
   static std::size_t class_of(std::size_t size);
   Chunk chunk(std::uint32_t unit) const;
   void put(std::uint32_t unit, const Chunk& chunk);
   std::span<const std::byte> key_of(std::uint32_t unit, const Chunk& chunk) const;
-  std::uint32_t bucket_of(std::uint32_t hash) const { return hash & (buckets_ - 1); }
+  std::uint32_t bucket_of(std::uint32_t hash, unsigned part) const {
+    if (part == kArrays) return hash & (buckets_ - 1);
+    return buckets_ + part * thread_buckets_ + (hash & (thread_buckets_ - 1));
+  }
   std::uint32_t head(std::uint32_t bucket) const;
   void set_head(std::uint32_t bucket, std::uint32_t unit);
-  std::uint32_t lookup(std::span<const std::byte> key, std::uint32_t hash) const;
-  std::uint32_t take_chunk(std::size_t size);
+  std::uint32_t lookup(std::span<const std::byte> key, std::uint32_t hash, unsigned part) const;
+  std::uint32_t take_chunk(std::size_t size, unsigned vcpu);
+  std::uint32_t take_fresh(std::size_t size_class);
+  std::uint32_t take_free(Lists& lists, std::size_t smallest, std::size_t largest);
+  void make_dirty(Lists& lists, std::uint32_t unit, Chunk erased);
 
   std::size_t capacity_;
   LazyMemory memory_;  // chunks; unit 0 stays unused, so that 0 can mean none
-  LazyMemory heads_;   // bucket heads, one u32 each
-  std::uint32_t buckets_ = 0;
+  LazyMemory heads_;   // bucket heads, one u32 each: of the arrays, then of each threads' part
+  std::uint32_t buckets_ = 0, thread_buckets_ = 0;  // of the arrays, and of one part
   std::uint64_t seed_;
-  std::size_t used_ = kUnit;  // bytes of memory_ ever handed out
-  std::array<std::uint32_t, kClasses> free_{};
-  Chains dirty_{}, rinsing_{};
+  std::atomic<std::size_t> used_ = kUnit;  // bytes of memory_ ever handed out
+  std::vector<Lists> lists_;               // by vCPU
 };
 
 }  // namespace ringside::dif

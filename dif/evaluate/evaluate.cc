@@ -43,19 +43,25 @@ std::uint64_t extend(T value) {
 
 }  // namespace
 
-Evaluator::Evaluator(const Program& program, const EngineOptions& options)
-    : memory_(options),
-      variables_(program, options, memory_),
-      builtins_(memory_),
-      subroutines_(memory_, builtins_) {
+ConstantStrings::ConstantStrings(const Program& program) {
   std::unordered_map<std::string_view, std::uint32_t> known;  // most objects have none, or the same
   for_each_difo(program, [&](const Difo& difo) {
-    const auto [at, fresh] =
-        known.emplace(difo.strings, static_cast<std::uint32_t>(constants_.size()));
-    if (fresh) constants_ += difo.strings;
-    constants_of_.emplace(&difo, at->second);
+    const auto [at, fresh] = known.emplace(difo.strings, static_cast<std::uint32_t>(text_.size()));
+    if (fresh) text_ += difo.strings;
+    begins_.emplace(&difo, at->second);
   });
-  memory_.set_constants(constants_);
+}
+
+Evaluator::Evaluator(const Program& program, const EngineOptions& options, SharedState& shared,
+                     unsigned vcpu)
+    : constants_(shared.constants),
+      access_(shared.locks),
+      memory_(options),
+      variables_(program, options, shared.variables, access_, memory_, vcpu),
+      builtins_(memory_),
+      subroutines_(memory_, builtins_) {
+  memory_.set_constants(constants_.text());
+  memory_.set_access(access_);
 }
 
 void Evaluator::begin_firing(const ProbeIdentity& probe, const FireRecord& record,
@@ -165,8 +171,7 @@ Result<std::uint64_t, Fault> Evaluator::zeroed_scratch(std::uint64_t size) {
 }
 
 std::uint64_t Evaluator::constant_string(const Difo& difo, std::uint16_t index) const {
-  const auto found = constants_of_.find(&difo);
-  return make_handle(Arena::Constants, (found == constants_of_.end() ? 0 : found->second) + index);
+  return make_handle(Arena::Constants, constants_.of(difo) + index);
 }
 
 Result<void, Fault> Evaluator::copy(std::uint64_t from, std::uint64_t size, std::uint64_t to) {

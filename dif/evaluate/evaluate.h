@@ -18,10 +18,38 @@
 
 namespace ringside::dif {
 
+/// The strings of a program's objects, in one piece: so a pointer to one outlives the object's run.
+class ConstantStrings {
+ public:
+  explicit ConstantStrings(const Program& program);
+  std::string_view text() const { return text_; }
+  /// Where an object's strings lie in text(); 0 for an object of another program.
+  std::uint32_t of(const Difo& difo) const {
+    const auto found = begins_.find(&difo);
+    return found == begins_.end() ? 0 : found->second;
+  }
+
+ private:
+  std::unordered_map<const Difo*, std::uint32_t> begins_;
+  std::string text_;
+};
+
+/// What the evaluators of all vCPUs have in common.
+struct SharedState {
+  SharedState(const Program& program, const EngineOptions& options, unsigned vcpus)
+      : constants(program), locks(vcpus), variables(program, options, vcpus) {}
+
+  const ConstantStrings constants;
+  SharedLocks locks;
+  SharedVariables variables;
+};
+
+/// One for each vCPU.
 class Evaluator {
  public:
-  /// For the objects of `program`, which the verifier accepted.
-  Evaluator(const Program& program, const EngineOptions& options);
+  /// For the objects of `program`, which the verifier accepted. `shared` must outlive this.
+  Evaluator(const Program& program, const EngineOptions& options, SharedState& shared,
+            unsigned vcpu);
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
@@ -34,10 +62,13 @@ class Evaluator {
   Result<std::uint64_t, Fault> evaluate(const Difo& difo);
 
   /// Where speculation() gets its ids.
-  void set_speculations(Speculations& speculations) { subroutines_.set_speculations(speculations); }
+  void set_speculations(Speculations& speculations) {
+    subroutines_.set_speculations(speculations, access_);
+  }
 
   Memory& memory() { return memory_; }
   Variables& variables() { return variables_; }
+  SharedAccess& access() { return access_; }
   BuiltinVariables& builtins() { return builtins_; }
 
  private:
@@ -68,9 +99,8 @@ class Evaluator {
                                     std::uint64_t value);
   std::span<const TupleValue> tuple() const { return std::span(tuple_).first(tuple_depth_); }
 
-  /// Where each object's strings lie in constants_; so a pointer to one outlives the object's run.
-  std::unordered_map<const Difo*, std::uint32_t> constants_of_;
-  std::string constants_;
+  const ConstantStrings& constants_;
+  SharedAccess access_;
   Memory memory_;
   Variables variables_;
   BuiltinVariables builtins_;

@@ -51,7 +51,9 @@ void simple_instructions(benchmark::State& state) {
   }
   text.push_back(encode_return(1));
   const Difo object = difo(text);
-  Evaluator evaluator(program({}), {});
+  const Program nothing = program({});
+  SharedState shared(nothing, {}, 1);
+  Evaluator evaluator(nothing, {}, shared, 0);
   for (auto _ : state) benchmark::DoNotOptimize(evaluator.evaluate(object));
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
 }
@@ -59,7 +61,9 @@ BENCHMARK(simple_instructions);
 
 void guest_load_in_cached_line(benchmark::State& state) {
   const Difo object = load_from(0xffff'8880'0000'1000);
-  Evaluator evaluator(program({}), {});
+  const Program nothing = program({});
+  SharedState shared(nothing, {}, 1);
+  Evaluator evaluator(nothing, {}, shared, 0);
   const FlatGuest guest;
   const FireRecord record;
   evaluator.begin_firing({}, record, guest);
@@ -75,7 +79,6 @@ void fire_program(benchmark::State& state, Program source) {
   std::uint64_t fired = 0;
   for (auto _ : state) {
     engine.fire(ProbeId{1}, record, guest);
-    engine.serve_requests();
     if (++fired % 65536 == 0) {
       state.PauseTiming();
       benchmark::DoNotOptimize(engine.take_quiescent());

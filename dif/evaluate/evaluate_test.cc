@@ -48,7 +48,9 @@ class EvaluatorTest : public ::testing::Test {
   FakeGuest guest_;
   FireRecord record_{3, 1000, 2000};
   ProbeIdentity probe_{ProbeId{42}, {}};
-  Evaluator evaluator_{program({}), {}};
+  const Program nothing_ = program({});
+  SharedState shared_{nothing_, {}, 1};
+  Evaluator evaluator_{nothing_, {}, shared_, 0};
 };
 
 TEST_F(EvaluatorTest, ArithmeticIsSixtyFourBitAndWraps) {
@@ -220,7 +222,8 @@ TEST_F(EvaluatorTest, StringsCompareByTextWhereverTheyLie) {
     object.integers = {left, 1};
     object.strings += std::string("workload") + '\0';
     const Program whole = program({clause({action(ActionKind::Evaluate, {object})})});
-    Evaluator evaluator(whole, {});
+    SharedState shared(whole, {}, 1);
+    Evaluator evaluator(whole, {}, shared, 0);
     evaluator.begin_firing(probe_, record_, guest_);
     evaluator.begin_clause(EcbId{1});
     return evaluator.evaluate(whole.clauses[0].actions[0].arguments[0]);

@@ -14,25 +14,40 @@ constexpr std::size_t round_up(std::size_t n) {
 }  // namespace
 
 Memory::Memory(const EngineOptions& options)
-    : scratch_(round_up(options.scratch_size)),
-      staging_(kStagedStrings * options.string_size),
+    : scratch_memory_(round_up(options.scratch_size)),
+      scratch_(scratch_memory_.bytes().first(
+          std::min(scratch_memory_.bytes().size(), round_up(options.scratch_size)))),
+      staging_memory_(kStagedStrings * options.string_size),
       string_size_(options.string_size) {
+  const auto staging = staging_memory_.bytes();
+  // SAFETY: char may alias.
+  staging_ = {reinterpret_cast<char*>(staging.data()),
+              std::min(staging.size(), kStagedStrings * options.string_size)};
   set_arena(Arena::Scratch, scratch_);
 }
 
-/// The D bytes from the handle to the end of its arena.
-Result<std::span<const std::byte>, Fault> Memory::state(std::uint64_t at) const {
+/// The D bytes from the handle to the end of its arena, or of the element where that has `least`
+/// of them. What vCPUs share is looked at with its lock held: an element's, from when it was looked
+/// up; one whose address comes from elsewhere may be anybody's.
+Result<std::span<const std::byte>, Fault> Memory::state(std::uint64_t at, std::size_t least) {
   const auto arena = static_cast<std::size_t>(at >> 48 & 0xff);
   const std::uint64_t offset = at & kOffsetMask;
   if (!is_handle(at) || arena >= kArenas) return raise(FaultKind::BadAddress, at);
   const auto bytes = arena == index(Arena::Constants) ? std::as_bytes(std::span(constants_))
                                                       : std::span<const std::byte>(arenas_[arena]);
   if (offset >= bytes.size()) return raise(FaultKind::BadAddress, at);
+  if (access_ == nullptr) return bytes.subspan(offset);
+  if (arena == index(Arena::Globals)) access_->take_program();
+  if (arena == index(Arena::Dynamic)) {
+    const std::uint64_t open = open_bytes(at);
+    if (open >= least && open != 0) return bytes.subspan(offset, open);
+    access_->take_everything();
+  }
   return bytes.subspan(offset);
 }
 
-Result<void, Fault> Memory::read_state(std::uint64_t at, std::span<std::byte> out) const {
-  const auto bytes = TRY(state(at));
+Result<void, Fault> Memory::read_state(std::uint64_t at, std::span<std::byte> out) {
+  const auto bytes = TRY(state(at, out.size()));
   if (bytes.size() < out.size()) return raise(FaultKind::BadAddress, at + bytes.size());
   if (out.empty()) return {};
   // Both may lie in scratch (bcopy within it).
@@ -43,7 +58,7 @@ Result<void, Fault> Memory::read_state(std::uint64_t at, std::span<std::byte> ou
 Result<std::string_view, Fault> Memory::another_string(std::uint64_t at, std::size_t limit) {
   const std::size_t most = std::min(limit, string_size_);
   if (is_handle(at)) {
-    const auto bytes = TRY(state(at));
+    const auto bytes = TRY(state(at, 1));
     // SAFETY: char may alias; the length is bounded by the arena.
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
                                 std::min(bytes.size(), most));
@@ -86,24 +101,27 @@ Result<std::uint64_t, Fault> Memory::copy_user_string(std::uint64_t at, std::siz
   return handle;
 }
 
-bool Memory::is_open(std::uint64_t at, std::uint64_t size) const {
-  return std::ranges::any_of(opened_, [&](const Opened& element) {
-    return at >= element.handle && at - element.handle <= element.size &&
-           size <= element.size - (at - element.handle);
-  });
+/// How many bytes of an opened element lie from the handle on.
+std::uint64_t Memory::open_bytes(std::uint64_t at) const {
+  for (const Opened& element : opened_) {
+    const bool inside = at >= element.handle && at - element.handle < element.size;
+    if (inside && element.gaps == gaps()) return element.size - (at - element.handle);
+  }
+  return 0;
 }
 
 Result<std::span<std::byte>, Fault> Memory::writable(std::uint64_t at, std::uint64_t size) {
   const auto arena = static_cast<Arena>(at >> 48 & 0xff);
-  const bool may =
-      is_handle(at) && (arena == Arena::Scratch || arena == Arena::Globals ||
-                        arena == Arena::Locals || (arena == Arena::Dynamic && is_open(at, size)));
+  const bool may = is_handle(at) &&
+                   (arena == Arena::Scratch || arena == Arena::Globals || arena == Arena::Locals ||
+                    (arena == Arena::Dynamic && size <= open_bytes(at)));
   if (!may) return raise(FaultKind::BadAddress, at);
   const std::uint64_t offset = at & kOffsetMask;
   const auto bytes = arenas_[index(arena)];
   if (offset > bytes.size() || size > bytes.size() - offset) {
     return raise(FaultKind::BadAddress, at);
   }
+  if (arena == Arena::Globals && access_ != nullptr) access_->take_program();
   return bytes.subspan(offset, size);
 }
 

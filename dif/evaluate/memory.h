@@ -19,7 +19,9 @@
 #include <string_view>
 #include <vector>
 
+#include "dif/evaluate/lazy_memory.h"
 #include "dif/evaluate/line_cache.h"
+#include "dif/evaluate/shared_locks.h"
 #include "dif/program/options.h"
 #include "vmm/base/fault.h"
 #include "vmm/base/result.h"
@@ -58,6 +60,9 @@ class Memory {
   /// Strings of the program; they must outlive this.
   void set_constants(std::string_view strings) { constants_ = strings; }
 
+  /// Whose locks firings take for what vCPUs share; without, nothing is shared.
+  void set_access(SharedAccess& access) { access_ = &access; }
+
   void begin_firing(const GuestReader& kernel, const GuestReader& user) {
     kernel_.begin(kernel);
     user_.begin(user);
@@ -74,10 +79,13 @@ class Memory {
     if (is_handle(at)) return read_state(at, out);
     return kernel_.read(at, out);
   }
-  Result<void, Fault> read_state(std::uint64_t at, std::span<std::byte> out) const;
+  Result<void, Fault> read_state(std::uint64_t at, std::span<std::byte> out);
   Result<void, Fault> read_user(std::uint64_t at, std::span<std::byte> out) {
     return user_.read(at, out);
   }
+
+  /// From now on what the address leads to, of D's own memory, is this firing's.
+  void take(std::uint64_t at) { (void)state(at, 1); }
 
   /// The string at `at` without its NUL, at most `limit` bytes and strsize. Valid until the next
   /// string() and, for D's own strings, until they are written.
@@ -99,7 +107,7 @@ class Memory {
   /// Lets instructions write to an element of the Dynamic arena, whose other bytes hold the table
   /// itself: until many more are opened, at most to the end of the firing.
   void open(std::uint64_t handle, std::uint64_t size) {
-    opened_[next_opened_++ % opened_.size()] = {handle, size};
+    opened_[next_opened_++ % opened_.size()] = {handle, size, gaps()};
   }
   /// The same, of scratch only: where bcopy() and copyinto() may copy to.
   Result<std::span<std::byte>, Fault> scratch(std::uint64_t at, std::uint64_t size);
@@ -115,20 +123,25 @@ class Memory {
 
  private:
   static constexpr std::size_t index(Arena arena) { return static_cast<std::size_t>(arena); }
-  Result<std::span<const std::byte>, Fault> state(std::uint64_t at) const;
-  bool is_open(std::uint64_t at, std::uint64_t size) const;
+  Result<std::span<const std::byte>, Fault> state(std::uint64_t at, std::size_t least);
+  std::uint32_t gaps() const { return access_ == nullptr ? 0 : access_->gaps(); }
+  std::uint64_t open_bytes(std::uint64_t at) const;
 
   std::array<std::span<std::byte>, kArenas> arenas_;
   std::string_view constants_;
   LineCache kernel_, user_;
-  std::vector<std::byte> scratch_;
+  SharedAccess* access_ = nullptr;
+  LazyMemory scratch_memory_;
+  std::span<std::byte> scratch_;
   std::size_t scratch_used_ = 0;
   struct Opened {
     std::uint64_t handle = 0, size = 0;
+    std::uint32_t gaps = 0;  // of the locks, when it was opened
   };
   std::array<Opened, 16> opened_;  // more than a clause's statement can have in its registers
   std::size_t next_opened_ = 0;
-  std::vector<char> staging_;
+  LazyMemory staging_memory_;
+  std::span<char> staging_;
   std::size_t staged_ = 0;
   std::size_t string_size_;
 };

@@ -39,10 +39,16 @@ Subroutines::Subroutines(Memory& memory, BuiltinVariables& builtins)
     : memory_(memory),
       builtins_(builtins),
       random_(DynamicTable::random_seed()),
-      token_text_(memory.string_size()) {}
+      token_memory_(memory.string_size()) {
+  const auto bytes = token_memory_.bytes();
+  // SAFETY: char may alias.
+  token_text_ = {reinterpret_cast<char*>(bytes.data()),
+                 std::min(bytes.size(), memory.string_size())};
+}
 
 Result<std::uint64_t, Fault> Subroutines::speculation() {
   if (speculations_ == nullptr) return raise(FaultKind::IllegalOperation);
+  access_->take_program();
   return speculations_->allocate();
 }
 

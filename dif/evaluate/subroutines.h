@@ -21,8 +21,11 @@ class Subroutines {
   /// Both must outlive this. The guest is the one of `builtins`' firing.
   Subroutines(Memory& memory, BuiltinVariables& builtins);
 
-  /// Where speculation() gets its ids; without, it is an illegal operation.
-  void set_speculations(Speculations& speculations) { speculations_ = &speculations; }
+  /// Where speculation() gets its ids, under the program lock; without, it is an illegal operation.
+  void set_speculations(Speculations& speculations, SharedAccess& access) {
+    speculations_ = &speculations;
+    access_ = &access;
+  }
 
   /// strtok() has nothing to go on with.
   void begin_firing() { token_rest_ = {}; }
@@ -93,9 +96,11 @@ class Subroutines {
   Memory& memory_;
   BuiltinVariables& builtins_;
   Speculations* speculations_ = nullptr;
+  SharedAccess* access_ = nullptr;  // with speculations_
   std::uint64_t random_;
-  std::vector<char> token_text_;  // strtok()'s own copy
-  std::string_view token_rest_;   // of it, what strtok(NULL, ...) goes on with; null: nothing
+  LazyMemory token_memory_;
+  std::span<char> token_text_;   // strtok()'s own copy
+  std::string_view token_rest_;  // of it, what strtok(NULL, ...) goes on with; null: nothing
 };
 
 }  // namespace ringside::dif

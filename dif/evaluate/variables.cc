@@ -77,42 +77,86 @@ Result<void> check_storage(const Program& program, std::uint32_t string_size) {
                           bytes, string_size, kMostStorage));
 }
 
-Variables::Variables(const Program& program, const EngineOptions& options, Memory& memory)
-    : memory_(memory),
-      string_size_(options.string_size),
-      dynamic_(options.dynamic_size),
-      key_(16 + kTupleSlots * (8 + std::max<std::size_t>(options.string_size, kLongestBytesKey))) {
-  for_each_difo(program, [this](const Difo& difo) { declare(difo); });
-  place(slots(VariableScope::Global), globals_, Arena::Globals);
-  place(slots(VariableScope::Clause), locals_, Arena::Locals);
-  memory_.set_arena(Arena::Dynamic, dynamic_.arena());
-}
-
-void Variables::declare(const Difo& difo) {
-  for (const Variable& variable : difo.variables) {
-    Slots& table = slots(variable.scope);
-    const std::size_t at = variable.id - kFirstUserVariable;
-    if (table.size() <= at) table.resize(at + 1);
-    table[at].type = variable.type;
-    table[at].has_storage = has_storage(variable);
-  }
-}
-
-void Variables::place(Slots& table, std::vector<std::byte>& storage, Arena arena) {
-  std::uint64_t used = 0;
-  for (Slot& slot : table) {
+DeclaredVariables declare_variables(const Program& program, const EngineOptions& options,
+                                    VariableScope scope) {
+  DeclaredVariables declared;
+  const Arena arena = scope == VariableScope::Global ? Arena::Globals : Arena::Locals;
+  for_each_difo(program, [&](const Difo& difo) {
+    for (const Variable& variable : difo.variables) {
+      if (variable.scope != scope) continue;
+      const std::size_t at = variable.id - kFirstUserVariable;
+      if (declared.slots.size() <= at) declared.slots.resize(at + 1);
+      declared.slots[at].type = variable.type;
+      declared.slots[at].has_storage = has_storage(variable);
+    }
+  });
+  for (VariableSlot& slot : declared.slots) {
+    slot.settled = !is_by_reference(slot.type);
     if (!slot.has_storage) continue;
-    slot.offset = used;
-    slot.value = make_handle(arena, used);  // never stored: empty, not null
-    used += place_size(slot.type, string_size_);
+    slot.offset = declared.storage;
+    slot.value = make_handle(arena, declared.storage);  // never stored: empty, not null
+    declared.storage += place_size(slot.type, options.string_size);
   }
-  storage.resize(used);
-  memory_.set_arena(arena, storage);
+  return declared;
 }
 
-std::uint64_t Variables::load(VariableScope scope, std::uint16_t id) const {
-  const Slot& slot = slots(scope)[id - kFirstUserVariable];
-  return slot.value;
+SharedVariables::SharedVariables(const Program& program, const EngineOptions& options,
+                                 unsigned vcpus)
+    : threads_(declare_variables(program, options, VariableScope::Thread).slots),
+      dynamic_(options.dynamic_size, vcpus) {
+  DeclaredVariables declared = declare_variables(program, options, VariableScope::Global);
+  globals_ = std::move(declared.slots);
+  storage_used_ = declared.storage;
+  storage_ = LazyMemory(declared.storage);
+}
+
+void SharedVariables::unsettle(std::uint16_t id) {
+  globals_[id - kFirstUserVariable].settled = false;
+}
+
+Variables::Variables(const Program& program, const EngineOptions& options, SharedVariables& shared,
+                     SharedAccess& access, Memory& memory, unsigned vcpu)
+    : shared_(shared),
+      access_(access),
+      memory_(memory),
+      vcpu_(vcpu),
+      string_size_(options.string_size),
+      key_(16 + kTupleSlots * (8 + std::max<std::size_t>(options.string_size, kLongestBytesKey))) {
+  DeclaredVariables declared = declare_variables(program, options, VariableScope::Clause);
+  locals_ = std::move(declared.slots);
+  storage_ = LazyMemory(declared.storage);
+  memory_.set_arena(Arena::Locals, storage_.bytes().first(declared.storage));
+  memory_.set_arena(Arena::Globals, shared_.storage_.bytes().first(shared_.storage_used_));
+  memory_.set_arena(Arena::Dynamic, shared_.dynamic_.arena());
+}
+
+/// Global ones are this firing's from now on.
+VariableSlot& Variables::slot_of(VariableScope scope, std::uint16_t id) {
+  if (scope == VariableScope::Clause) return locals_[id - kFirstUserVariable];
+  VariableSlot& slot = shared_.globals_[id - kFirstUserVariable];
+  if (!slot.settled) access_.take_program();
+  return slot;
+}
+
+const ValueType& Variables::type_of(VariableScope scope, std::uint16_t id) const {
+  const bool thread = scope == VariableScope::Thread;
+  return (thread ? shared_.threads_ : shared_.globals_)[id - kFirstUserVariable].type;
+}
+
+/// Where the elements of a thread or of an array lie, which are this firing's from now on.
+DynamicTable::Place Variables::take_place(VariableScope scope, std::uint64_t owner) {
+  DynamicTable::Place place{DynamicTable::kArrays, vcpu_};
+  if (scope == VariableScope::Thread) {
+    place.part = shared_.dynamic_.part_of(owner);
+    access_.take_shard(place.part);
+  } else {
+    access_.take_program();
+  }
+  return place;
+}
+
+std::uint64_t Variables::load(VariableScope scope, std::uint16_t id) {
+  return slot_of(scope, id).value;
 }
 
 /// By-reference values are copied in, so that the source may change or go.
@@ -126,7 +170,7 @@ Result<void, Fault> Variables::copy_value(const ValueType& type, std::uint64_t f
 }
 
 Result<void, Fault> Variables::store(VariableScope scope, std::uint16_t id, std::uint64_t value) {
-  Slot& slot = slots(scope)[id - kFirstUserVariable];
+  VariableSlot& slot = slot_of(scope, id);
   if (!is_by_reference(slot.type)) {
     slot.value = narrow(slot.type, value);
     return {};
@@ -136,9 +180,9 @@ Result<void, Fault> Variables::store(VariableScope scope, std::uint16_t id, std:
     return {};
   }
   const bool global = scope == VariableScope::Global;
-  auto& storage = global ? globals_ : locals_;
+  const auto storage = (global ? shared_.storage_ : storage_).bytes();
   TRY(copy_value(slot.type, value,
-                 std::span(storage).subspan(slot.offset, stored_size(slot.type, string_size_))));
+                 storage.subspan(slot.offset, stored_size(slot.type, string_size_))));
   slot.value = make_handle(global ? Arena::Globals : Arena::Locals, slot.offset);
   return {};
 }
@@ -149,7 +193,7 @@ Result<std::span<const std::byte>, Fault> Variables::make_key(VariableScope scop
                                                               std::span<const TupleValue> tuple) {
   std::size_t used = 0;
   const auto append = [&](const void* data, std::size_t size) {
-    if (size != 0) std::memcpy(key_.data() + used, data, size);
+    if (size != 0) std::memcpy(key_.bytes().data() + used, data, size);
     used += size;
   };
   const std::uint64_t identity = std::uint64_t{id} << 8 | static_cast<std::uint8_t>(scope);
@@ -176,33 +220,35 @@ Result<std::span<const std::byte>, Fault> Variables::make_key(VariableScope scop
       case ValueKind::Bytes:
         if (key.size > kLongestBytesKey) return raise(FaultKind::NoScratch);
         append(&key.size, sizeof key.size);
-        TRY(memory_.read(key.value, std::span(key_).subspan(used, key.size)));
+        TRY(memory_.read(key.value, key_.bytes().subspan(used, key.size)));
         used += key.size;
         break;
     }
   }
-  return std::span<const std::byte>(key_).first(used);
+  return std::span<const std::byte>(key_.bytes()).first(used);
 }
 
 Result<std::uint64_t, Fault> Variables::load_dynamic(VariableScope scope, std::uint16_t id,
                                                      std::uint64_t owner,
                                                      std::span<const TupleValue> tuple) {
+  const DynamicTable::Place place = take_place(scope, owner);
   const auto key = TRY(make_key(scope, id, owner, tuple));
-  const auto found = dynamic_.find(key);
+  const DynamicTable& table = shared_.dynamic_;
+  const auto found = table.find(key, place.part);
   if (!found) return 0;
-  const ValueType& type = slots(scope)[id - kFirstUserVariable].type;
+  const ValueType& type = type_of(scope, id);
   if (is_by_reference(type)) {
     const std::uint64_t handle = make_handle(Arena::Dynamic, *found);
     memory_.open(handle, stored_size(type, string_size_));
     return handle;
   }
   std::uint64_t value;
-  std::memcpy(&value, dynamic_.arena().data() + *found, sizeof value);
+  std::memcpy(&value, table.arena().data() + *found, sizeof value);
   return value;
 }
 
 void Variables::count_drop() {
-  switch (dynamic_.full_because()) {
+  switch (shared_.dynamic_.full_because()) {
     case DynamicTable::Full::Used: ++dynamic_drops_.plain; return;
     case DynamicTable::Full::Dirty: ++dynamic_drops_.dirty; return;
     case DynamicTable::Full::Rinsing: ++dynamic_drops_.rinsing; return;
@@ -212,27 +258,30 @@ void Variables::count_drop() {
 Result<void, Fault> Variables::store_dynamic(VariableScope scope, std::uint16_t id,
                                              std::uint64_t owner, std::span<const TupleValue> tuple,
                                              std::uint64_t value) {
+  if (is_handle(value)) memory_.take(value);  // no lock may be waited for once the place is known
+  const DynamicTable::Place place = take_place(scope, owner);
   const auto key = TRY(make_key(scope, id, owner, tuple));
-  const ValueType& type = slots(scope)[id - kFirstUserVariable].type;
+  DynamicTable& table = shared_.dynamic_;
+  const ValueType& type = type_of(scope, id);
   const bool by_reference = is_by_reference(type);
   if (!by_reference) value = narrow(type, value);
   if (value == 0) {
-    dynamic_.erase(key);
+    table.erase(key, place);
     return {};
   }
   const std::size_t size = by_reference ? stored_size(type, string_size_) : sizeof value;
-  const auto at = dynamic_.find_or_add(key, size);
+  const auto at = table.find_or_add(key, size, place);
   if (!at) {
     count_drop();
     return {};
   }
-  const auto data = dynamic_.arena().subspan(*at, size);
+  const auto data = table.arena().subspan(*at, size);
   if (!by_reference) {
     std::memcpy(data.data(), &value, sizeof value);
     return {};
   }
   auto copied = copy_value(type, value, data);
-  if (!copied) dynamic_.erase(key);  // half a value is none
+  if (!copied) table.erase(key, place);  // half a value is none
   return copied;
 }
 

@@ -1,6 +1,6 @@
 // User variables: global, self-> and this-> scalars, and associative arrays. Values are kept at
 // their declared size; strings and structures by value. Built-in variables: builtin_variables.h.
-// Fire context: yes, but for the constructor.
+// Fire context: yes, but for the constructors and unsettle().
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "dif/evaluate/dynamic_table.h"
 #include "dif/evaluate/memory.h"
+#include "dif/evaluate/shared_locks.h"
 #include "dif/program/options.h"
 #include "dif/program/program.h"
 
@@ -25,13 +26,60 @@ struct TupleValue {
   ValueKind kind = ValueKind::Integer;
 };
 
+/// One scalar, or what the elements of an array are like.
+struct VariableSlot {
+  ValueType type;
+  bool has_storage = false;  // by reference, in the arena of its scope
+  /// A global integer that only BEGIN and END store: in between it may be read without a lock.
+  bool settled = false;
+  std::uint64_t value = 0;   // Integer; by reference: 0 while null
+  std::uint64_t offset = 0;  // by reference: into its arena
+};
+using VariableSlots = std::vector<VariableSlot>;
+
+/// Every DIFO's variables of a scope, by id, with their places in `storage`.
+struct DeclaredVariables {
+  VariableSlots slots;
+  std::uint64_t storage = 0;  // bytes that by-reference scalars take
+};
+DeclaredVariables declare_variables(const Program& program, const EngineOptions& options,
+                                    VariableScope scope);
+
+/// What the vCPUs' firings share: global scalars, and the elements of arrays and threads. Who
+/// touches them holds their lock (shared_locks.h).
+class SharedVariables {
+ public:
+  SharedVariables(const Program& program, const EngineOptions& options, unsigned vcpus);
+  SharedVariables(const SharedVariables&) = delete;
+  SharedVariables& operator=(const SharedVariables&) = delete;
+
+  /// Some probe beside BEGIN and END stores this global. Before the first firing.
+  void unsettle(std::uint16_t id);
+  bool is_settled(std::uint16_t id) const { return globals_[id - kFirstUserVariable].settled; }
+  /// Of what one vCPU erased, while none of its firings runs: memory comes back after two of these
+  /// (dynamic_table.h).
+  void clean(unsigned vcpu) { dynamic_.clean(vcpu); }
+
+ private:
+  friend class Variables;
+  friend class testing::StatePeer;
+
+  VariableSlots globals_;
+  const VariableSlots threads_;  // types only
+  std::uint64_t storage_used_ = 0;
+  LazyMemory storage_;
+  DynamicTable dynamic_;
+};
+
+/// One vCPU's view of them, and its this-> variables.
 class Variables {
  public:
-  /// Collects what every DIFO of a verified program declares. `memory` must outlive this.
-  Variables(const Program& program, const EngineOptions& options, Memory& memory);
+  /// All must outlive this.
+  Variables(const Program& program, const EngineOptions& options, SharedVariables& shared,
+            SharedAccess& access, Memory& memory, unsigned vcpu);
 
   /// Global and this-> scalars. By-reference ones are answered with a handle; 0 is null.
-  std::uint64_t load(VariableScope scope, std::uint16_t id) const;
+  std::uint64_t load(VariableScope scope, std::uint16_t id);
   Result<void, Fault> store(VariableScope scope, std::uint16_t id, std::uint64_t value);
 
   /// Dynamic ones: self-> scalars (empty tuple, owner is the thread), and arrays. Global arrays
@@ -41,8 +89,6 @@ class Variables {
   Result<void, Fault> store_dynamic(VariableScope scope, std::uint16_t id, std::uint64_t owner,
                                     std::span<const TupleValue> tuple, std::uint64_t value);
 
-  /// Erased elements' memory comes back after two of these (dynamic_table.h).
-  void clean() { dynamic_.clean(); }
   /// Stores that found no room since the last call: where nothing was to be cleaned, where there
   /// were dirty elements, and where there were only rinsing ones.
   struct DynamicDrops {
@@ -52,18 +98,10 @@ class Variables {
 
  private:
   friend class testing::StatePeer;
-  struct Slot {
-    ValueType type;
-    bool has_storage = false;  // by reference, in the arena of its scope
-    std::uint64_t value = 0;   // Integer; by reference: 0 while null
-    std::uint64_t offset = 0;  // by reference: into its arena
-  };
-  using Slots = std::vector<Slot>;
 
-  void declare(const Difo& difo);
-  void place(Slots& slots, std::vector<std::byte>& storage, Arena arena);
-  Slots& slots(VariableScope scope) { return slots_[static_cast<std::size_t>(scope)]; }
-  const Slots& slots(VariableScope scope) const { return slots_[static_cast<std::size_t>(scope)]; }
+  VariableSlot& slot_of(VariableScope scope, std::uint16_t id);
+  const ValueType& type_of(VariableScope scope, std::uint16_t id) const;
+  DynamicTable::Place take_place(VariableScope scope, std::uint64_t owner);
   Result<void, Fault> copy_value(const ValueType& type, std::uint64_t from,
                                  std::span<std::byte> to);
   void count_drop();
@@ -71,12 +109,14 @@ class Variables {
                                                      std::uint64_t owner,
                                                      std::span<const TupleValue> tuple);
 
+  SharedVariables& shared_;
+  SharedAccess& access_;
   Memory& memory_;
-  std::uint32_t string_size_;
-  std::array<Slots, 3> slots_;
-  std::vector<std::byte> globals_, locals_;
-  DynamicTable dynamic_;
-  std::vector<std::byte> key_;
+  const unsigned vcpu_;
+  const std::uint32_t string_size_;
+  VariableSlots locals_;
+  LazyMemory storage_;  // of locals_
+  LazyMemory key_;
   DynamicDrops dynamic_drops_;
 };
 

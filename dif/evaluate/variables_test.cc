@@ -43,7 +43,11 @@ class VariablesTest : public ::testing::Test {
   FakeGuest guest_;
   EngineOptions options_{.dynamic_size = 8192};
   Memory memory_{options_};
-  Variables variables_{declaring(), options_, memory_};
+  const Program program_ = declaring();
+  SharedLocks locks_{1};
+  SharedAccess access_{locks_};
+  SharedVariables shared_{program_, options_, 1};
+  Variables variables_{program_, options_, shared_, access_, memory_, 0};
 };
 
 TEST_F(VariablesTest, IntegersAreKeptAtTheirSize) {
@@ -135,10 +139,10 @@ TEST_F(VariablesTest, NoRoomIsADropAndZeroMakesRoom) {
   set_element(kArray, {number(0)}, 0);
   set_element(kArray, {number(stored)}, 1);
   EXPECT_EQ(variables_.take_dynamic_drops().dirty, 1u) << "element 0 has not been cleaned";
-  variables_.clean();
+  shared_.clean(0);
   set_element(kArray, {number(stored)}, 1);
   EXPECT_EQ(variables_.take_dynamic_drops().rinsing, 1u);
-  variables_.clean();
+  shared_.clean(0);
   set_element(kArray, {number(stored)}, 1);
 
   const auto drops = variables_.take_dynamic_drops();

@@ -23,7 +23,7 @@ enum class BufferResize : std::uint8_t {
 struct EngineOptions {
   std::size_t buffer_size = 4 << 20;  // bufsize: bytes per vCPU
   std::size_t aggregation_size =
-      4 << 20;  // aggsize: bytes of distinct keys and values, per engine half
+      4 << 20;  // aggsize: bytes of distinct keys and values, per vCPU and half
   std::size_t dynamic_size = 1 << 20;   // dynvarsize: bytes of self-> and associative elements
   std::uint32_t string_size = 256;      // strsize: most bytes of a string, its NUL not counted
   std::size_t scratch_size = 64 << 10;  // scratch of one firing

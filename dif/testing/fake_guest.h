@@ -48,7 +48,7 @@ class FakeMemory final : public GuestReader {
   std::map<std::uint64_t, std::byte> bytes_;
 };
 
-class FakeGuest final : public GuestContext {
+class FakeGuest : public GuestContext {
  public:
   Result<std::uint64_t, Fault> variable(ContextVariable which) const override {
     ++variable_reads;

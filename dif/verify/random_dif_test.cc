@@ -80,7 +80,9 @@ TEST(RandomDif, WhatTheVerifierAcceptsRunsToAnEnd) {
   std::mt19937_64 random(20240817);
   const Difo declared = declaring();
   const EngineOptions options{.dynamic_size = 16384, .scratch_size = 8192};
-  Evaluator evaluator(program({clause({action(ActionKind::Evaluate, {declared})})}), options);
+  const Program whole = program({clause({action(ActionKind::Evaluate, {declared})})});
+  SharedState shared(whole, options, 1);
+  Evaluator evaluator(whole, options, shared, 0);
   FakeGuest guest;
   guest.kernel_memory.put(kGuestPage, std::vector<std::byte>(100, std::byte{'k'}));
   guest.user_memory.put_text(0x7f00'0000'1000, "user text");

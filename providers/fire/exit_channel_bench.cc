@@ -30,8 +30,6 @@ class EngineSink final : public ProbeSink {
             const dif::GuestContext& guest) override {
     engine_.fire(probe, record, guest);
   }
-  void serve_requests() override {}
-  void stop_serving() override {}
   bool finished() const override { return false; }
 
  private:

@@ -118,8 +118,6 @@ void FireLoop::body() {
     }
   }
   serve_late_traps();
-  const FireTurn last(*parts_.lock);
-  parts_.sink->stop_serving();
 }
 
 /// Everything that is due, with the fire lock held. Whether there was a trap.
@@ -131,7 +129,6 @@ bool FireLoop::turn(Request& request, std::uint64_t& now) {
   if (next != request) obey(next, now);
   request = next;
   if (timers_open_) run_timers(now);
-  parts_.sink->serve_requests();
   keep_alive(now);
   return busy;
 }
@@ -174,7 +171,7 @@ void FireLoop::fire_from_host(dif::ProbeId probe, std::uint64_t late) {
   host_.select(late);
   const std::uint64_t tsc = host_tsc();
   if (parts_.look_again) parts_.look_again();
-  const dif::FireRecord record{0, parts_.clock->host_time(tsc), parts_.clock->wall_of_host(tsc)};
+  const dif::FireRecord record{parts_.sink->host_vcpu(), parts_.clock->host_time(tsc), parts_.clock->wall_of_host(tsc)};
   parts_.sink->fire(probe, record, host_);
 }
 

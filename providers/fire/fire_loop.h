@@ -1,5 +1,5 @@
-// The fire thread: fires BEGIN, END, timers and the traps that it finds in mailboxes, hands data to
-// the consumer and keeps the shim's heartbeat going. All of it under the fire lock, since where
+// The fire thread: fires BEGIN, END, timers and the traps that it finds in mailboxes, and keeps the
+// shim's heartbeat going. All of it under the fire lock, since where
 // vCPUs run on threads of ours, those fire too (exit_channel.h).
 // Used by the tracer, whose calls come from the session's thread.
 // The order that the tracer keeps, and what it means:

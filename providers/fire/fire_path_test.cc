@@ -29,8 +29,6 @@ class EngineSink final : public ProbeSink {
     in_fire_context = dif::in_fire_context();
     engine_.fire(probe, record, guest);
   }
-  void serve_requests() override {}
-  void stop_serving() override {}
   bool finished() const override { return false; }
 
   bool in_fire_context = false;

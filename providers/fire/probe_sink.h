@@ -1,6 +1,6 @@
 // Where firings go: the engine in production, a recorder in tests. And what stops them.
 // Used by everything that fires: dispatcher, timers, sampler, fire loop.
-// Fire context: fire() yes; the others between firings.
+// Fire context: yes.
 #pragma once
 
 #include "dif/engine/fire_record.h"
@@ -13,10 +13,8 @@ class ProbeSink {
   virtual ~ProbeSink() = default;
   virtual void fire(dif::ProbeId probe, const dif::FireRecord& record,
                     const dif::GuestContext& guest) = 0;
-  /// Hands data to the consumer if it asked.
-  virtual void serve_requests() = 0;
-  /// The fire thread's last act.
-  virtual void stop_serving() = 0;
+  /// Where what happens on no vCPU (BEGIN, END, tick) fires.
+  virtual std::uint32_t host_vcpu() const { return 0; }
   /// exit() was called: nothing but END will be evaluated any more.
   virtual bool finished() const = 0;
 };

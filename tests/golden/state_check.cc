@@ -29,6 +29,7 @@ namespace {
 
 constexpr unsigned kFirings = 10'000, kLoopFirings = 50;
 constexpr std::uint64_t kBetween = 1'000'000;  // ns between two firings
+constexpr std::uint64_t kCleanEvery = 10;      // rounds; as cleanrate has it
 constexpr std::uint64_t kTexts = 0xffff'8880'0000'0000;
 
 class Texts final : public GuestReader {
@@ -116,28 +117,42 @@ std::string why_not(const Program& program) {
 class Instance {
  public:
   Instance(const Program& program, const EngineOptions& options)
-      : runner_(program, options, 1, shapes_), out_(options, 1, shapes_) {
+      : firings_(program, options, 1),
+        memory_(options.buffer_size),
+        records_(memory_.bytes(), options.buffer_policy, firings_.enablings.shapes()),
+        out_(options, records_),
+        runner_(firings_, 0) {
     std::map<std::string, std::uint32_t> known;
     for (std::uint32_t i = 0; i < program.clauses.size(); ++i) {
       std::string names;
       for (const ProbeDescription& probe : program.clauses[i].probes) names += probe.to_string();
       const auto [at, fresh] = known.emplace(names, static_cast<std::uint32_t>(known.size() + 1));
-      runner_.enable(i, ProbeId{at->second}, {"test", "golden", "state", names.substr(0, 60)});
+      firings_.enablings.enable(i, ProbeId{at->second},
+                                {"test", "golden", "state", names.substr(0, 60)});
     }
     probes_ = static_cast<std::uint32_t>(known.size());
+    runner_.make_room();
   }
   void fire_all(const Guest& guest, std::uint64_t round) {
+    if (round % kCleanEvery == 0) firings_.shared.variables.clean(0);
     for (std::uint32_t probe = 1; probe <= probes_; ++probe) {
       runner_.fire(ProbeId{probe}, {0, (round + 1) * kBetween, 0}, guest, out_);
     }
   }
   ClauseRunner& runner() { return runner_; }
-  Harvest harvest() { return out_.harvest(); }
+  Harvest harvest() {
+    Harvest harvest;
+    out_.harvest(harvest);
+    harvest_records({&records_}, true, harvest);
+    return harvest;
+  }
 
  private:
-  RecordShapes shapes_;
-  ClauseRunner runner_;
+  Firings firings_;
+  LazyMemory memory_;
+  RecordBuffer records_;
   Collection out_;
+  ClauseRunner runner_;
   std::uint32_t probes_ = 0;
 };
 

@@ -1,0 +1,92 @@
+// Which clauses a probe has: made while probes are enabled, only read by firings, of all vCPUs.
+// Fire context: find() and what it answers with yes; everything else no.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "dif/engine/engine.h"
+#include "dif/engine/record_buffer.h"
+#include "dif/evaluate/builtin_variables.h"
+#include "dif/evaluate/variables.h"
+#include "dif/program/record_layout.h"
+
+namespace ringside::dif {
+
+/// An enabled clause on one probe.
+struct Ecb {
+  EcbInfo info;
+  const Clause* clause;
+  RecordKind kind;
+  std::uint64_t work = 0;       // what a run costs at most, in simple instructions
+  std::size_t loop_start = 0;   // of its loop: index into EnabledProbe::ecbs
+  bool commits_beside = false;  // has both commit() and a record of its own
+  bool exits = false;           // has exit()
+};
+
+struct EnabledProbe {
+  ProbeDescription name;
+  ProbeIdentity identity;
+  std::vector<std::uint32_t> ecbs;  // indices into Enablings::ecbs
+  bool loops = false;
+  /// Its clauses, or ERROR's, come to what the program lock is for (shared_locks.h).
+  bool program_first = false;
+};
+
+class Enablings {
+ public:
+  /// All must outlive this.
+  Enablings(const Program& program, const EngineOptions& options, SharedVariables& variables);
+  Enablings(const Enablings&) = delete;
+  Enablings& operator=(const Enablings&) = delete;
+
+  EcbId enable(std::uint32_t clause, ProbeId probe, const ProbeDescription& name);
+  void set_error_probe(ProbeId probe);
+  void set_end_probe(ProbeId probe) { end_probe_ = probe; }
+
+  const Program& program() const { return program_; }
+  const EngineOptions& options() const { return options_; }
+  /// Null: nothing is enabled there.
+  const EnabledProbe* find(ProbeId id) const;
+  const EnabledProbe* error_probe() const { return error_probe_ ? find(*error_probe_) : nullptr; }
+  bool is_end(ProbeId id) const { return end_probe_ == id; }
+  const Ecb& ecb(std::uint32_t index) const { return ecbs_[index]; }
+  const EcbInfo& info(EcbId id) const;
+  const RecordShapes& shapes() const { return shapes_; }
+
+  /// What a vCPU's firings need to have room for: clauses of one probe, bytes of a record that is
+  /// made beside its buffer, and the Names arena.
+  std::size_t most_clauses() const { return most_clauses_; }
+  std::size_t largest_beside() const { return largest_beside_; }
+  std::span<std::byte> names() const { return names_; }
+
+  /// Bytes of a buffer that END's records need.
+  std::size_t end_reserve() const;
+  /// Whether an empty principal buffer has room for each record, and with Fill for all of END's.
+  bool records_fit() const;
+
+ private:
+  template <class Bytes>
+  std::size_t sum_over_end(Bytes bytes) const;
+  EnabledProbe& probe(ProbeId id, const ProbeDescription& name);
+  std::uint32_t add_name(const std::string& text);
+  void note_stores(std::uint32_t clause);
+  bool comes_to_program(const Clause& clause) const;
+  void find_program_first();
+
+  const Program& program_;
+  const EngineOptions options_;
+  SharedVariables& variables_;
+  RecordShapes shapes_;  // by EcbId
+  std::deque<Ecb> ecbs_;
+  std::deque<EnabledProbe> probes_;
+  std::vector<std::uint32_t> probe_index_;  // by ProbeId: index into probes_ plus 1, or 0
+  mutable std::vector<std::byte> names_;    // the Names arena, which nobody writes
+  std::vector<bool> stores_noted_;          // by clause
+  std::size_t most_clauses_ = 0, largest_beside_ = 0;
+  bool error_comes_ = false;  // to what the program lock is for
+  std::optional<ProbeId> error_probe_, end_probe_;
+};
+
+}  // namespace ringside::dif

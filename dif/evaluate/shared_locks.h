@@ -1,0 +1,96 @@
+// Which of D's state all vCPUs' firings share, and the locks that keep a firing whole beside
+// others.
+//
+// Of one vCPU, without a lock: the evaluator, scratch memory, line caches, this-> variables, and
+// the buffers that it fills. Shared are
+//   global variables, associative arrays, speculations   the program lock
+//   self-> variables                                     one of kShards locks, by the thread
+// A firing takes such a lock when it first comes to something that the lock is for, and keeps it to
+// its end. So to each other firings look as if they came one after the other: `x++` counts
+// exactly, and what an `if` has asked still holds in its body; what touches nothing shared waits
+// for nobody. A thread runs on one vCPU at a time, hence its lock is free unless another thread has
+// the same one, or the guest lies about its threads.
+//
+// Order: the program lock, then a shard. A firing at a probe whose clauses touch what the program
+// lock is for (`program_first`, known when they are enabled) takes that one before a shard. A
+// firing may come to shared memory unforeseen, by an address that D code kept or the guest forged:
+// then it gives its shard back and takes every lock in order; elements that it held writable are
+// not writable any more, because another vCPU may have erased them meanwhile.
+// With one vCPU nobody is beside anybody, and no lock is taken.
+// Fire context: yes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "dif/evaluate/brief_lock.h"
+
+namespace ringside::dif {
+
+class SharedLocks {
+ public:
+  static constexpr unsigned kShards = 16;
+
+  explicit SharedLocks(unsigned vcpus) : needed_(vcpus > 1) {}
+
+  /// For the consumer, between firings of its own kind. With std::lock_guard.
+  BriefLock& program() { return program_; }
+
+ private:
+  friend class SharedAccess;
+  struct alignas(64) Shard {
+    BriefLock lock;
+  };
+
+  const bool needed_;
+  alignas(64) BriefLock program_;
+  std::array<Shard, kShards> shards_;
+};
+
+/// What one vCPU's firing holds of the locks.
+class SharedAccess {
+ public:
+  explicit SharedAccess(SharedLocks& locks) : locks_(locks), needed_(locks.needed_) {}
+  SharedAccess(const SharedAccess&) = delete;
+  SharedAccess& operator=(const SharedAccess&) = delete;
+
+  /// A new firing, at a probe whose clauses are known to come to the program's state, or not.
+  void begin(bool program_first) { program_first_ = program_first; }
+  /// Gives all locks back.
+  void end() {
+    if (has_program_ || shard_ != kNone) release();
+  }
+
+  /// From here to end() the program's state, or that of the threads of a shard, is this firing's.
+  void take_program() {
+    if (needed_ && !has_program_) lock_program();
+  }
+  void take_shard(unsigned shard) {
+    if (needed_ && shard_ != shard && !has_all_) lock_shard(shard);
+  }
+  void take_everything() {
+    if (needed_ && !has_all_) lock_everything();
+  }
+  bool owns_program() const { return has_program_ || !needed_; }
+
+  /// Changes when a shard was given back before the firing's end.
+  std::uint32_t gaps() const { return gaps_; }
+
+ private:
+  static constexpr unsigned kNone = SharedLocks::kShards;
+
+  void lock_program();
+  void lock_shard(unsigned shard);
+  void lock_everything();
+  void give_back_shard();
+  void release();
+
+  SharedLocks& locks_;
+  const bool needed_;
+  bool program_first_ = false;
+  bool has_program_ = false, has_all_ = false;
+  unsigned shard_ = kNone;  // held; with has_all_ all are
+  std::uint32_t gaps_ = 0;
+};
+
+}  // namespace ringside::dif
