@@ -41,7 +41,7 @@ class FakeTracer : public providers::Tracer {
     return probes[id.value - 1];
   }
   providers::ProbeArguments arguments(const providers::Probe&) override {
-    return {arguments_known, {}, {}};
+    return {.known = arguments_known, .types = {}, .names = {}, .translated = {}};
   }
   dif::ProviderAttributes attributes(const providers::Probe&) override { return promised; }
   bool has_provider(std::string_view name) override {

@@ -31,8 +31,13 @@ std::string probe_list_details(const dif::ProbeDescription& name,
   std::string text = '\n' + attribute_lines("Probe Description Attributes", description) + '\n' +
                      attribute_lines("Argument Attributes", attributes.arguments) +
                      "\n\tArgument Types\n";
-  for (std::size_t i = 0; i < arguments.types.size(); ++i) {
-    text += fmt::format("\t\targs[{}]: {}\n", i, types.to_string(arguments.types[i]));
+  auto add = [&text, n = 0](std::string_view type) mutable {
+    text += fmt::format("\t\targs[{}]: {}\n", n++, type);
+  };
+  if (!arguments.translated.empty()) {
+    for (const auto& shown : arguments.translated) add(shown.type);
+  } else {
+    for (const TypeId type : arguments.types) add(types.to_string(type));
   }
   if (arguments.types.empty()) text += "\t\tNone\n";
   return text + '\n';

@@ -98,7 +98,9 @@ Result<std::vector<FbtProvider::Stand>> FbtProvider::entry_stands(
   const GuestVirt at = TRY(entry_of(function));
   const ProbeSite site = TRY(points().examine(at, kPolicy));
   TRY(check_entered_once(text_, kernel_.symbols(), function, at));
-  return std::vector{Stand{site, {}}};
+  Stand stand{site, {}};
+  stand.binding.plan = &kFunctionEntryArguments;
+  return std::vector{stand};
 }
 
 Result<std::vector<FbtProvider::Stand>> FbtProvider::return_stands(
@@ -111,9 +113,8 @@ Result<std::vector<FbtProvider::Stand>> FbtProvider::return_stands(
   stands.reserve(sites.size());
   for (const ReturnSite& site : sites) {
     Binding binding;
-    binding.kind = BindingKind::FunctionReturn;
-    binding.offset = site.offset;
-    binding.has_value = site.has_value;
+    binding.site = site.offset;
+    binding.plan = site.has_value ? &kFunctionReturnArguments : &kFunctionExitArguments;
     binding.condition = site.condition;
     stands.push_back({TRY(points().examine(site.address, kPolicy)), binding});
   }

@@ -188,10 +188,10 @@ TEST_F(FunctionProviders, FbtBindsEntryBehindTheNopAndReturnAtTheRet) {
 
   ASSERT_EQ(points_.bound.size(), 2u) << "enabling twice binds once";
   EXPECT_EQ(points_.bound[0].at.raw(), at.raw() + kNopSize);
-  EXPECT_EQ(points_.bound[0].binding.kind, BindingKind::FunctionEntry);
+  EXPECT_EQ(*points_.bound[0].binding.plan, kFunctionEntryArguments);
   EXPECT_EQ(points_.bound[1].at.raw(), at.raw() + kNopSize + 5);
-  EXPECT_EQ(points_.bound[1].binding.offset, kNopSize + 5);
-  EXPECT_TRUE(points_.bound[1].binding.has_value);
+  EXPECT_EQ(points_.bound[1].binding.site, kNopSize + 5);
+  EXPECT_EQ(*points_.bound[1].binding.plan, kFunctionReturnArguments);
 }
 
 TEST_F(FunctionProviders, FbtIdsLeadBackToTheirProbes) {
@@ -259,7 +259,7 @@ class SystemCalls : public FunctionProviders {
 };
 
 TEST_F(SystemCalls, AreThoseOfTheTableWithReturnsWhereTheyReturn) {
-  SyscallProvider syscall(text_, kernel_, points_, find_pt_regs(kernel_.types()));
+  SyscallProvider syscall(text_, kernel_, points_);
 
   EXPECT_EQ(listed(syscall, {"syscall", "", "", ""}),
             (Names{"read:entry", "read:return", "write:entry", "write:return", "exit:entry",
@@ -268,25 +268,26 @@ TEST_F(SystemCalls, AreThoseOfTheTableWithReturnsWhereTheyReturn) {
 }
 
 TEST_F(SystemCalls, TellWhyTheyAreRefused) {
-  SyscallProvider syscall(text_, kernel_, points_, find_pt_regs(kernel_.types()));
+  SyscallProvider syscall(text_, kernel_, points_);
 
   EXPECT_EQ(refused(syscall, {"syscall", "", "exit", ""}),
             (Names{"exit:return: it never returns"}));
 }
 
 TEST_F(SystemCalls, ReturnStandsOnTheRetsOfACallThatOnlyReturns) {
-  SyscallProvider syscall(text_, kernel_, points_, find_pt_regs(kernel_.types()));
+  SyscallProvider syscall(text_, kernel_, points_);
 
   ASSERT_TRUE(syscall.enable(find(syscall, "read", "return")));
 
   ASSERT_EQ(points_.bound.size(), 1u);
   EXPECT_EQ(points_.bound[0].at.raw(), read_.raw() + kNopSize + 5);
-  EXPECT_EQ(points_.bound[0].binding.kind, BindingKind::SyscallReturn);
+  EXPECT_EQ(*points_.bound[0].binding.plan, kSystemCallReturnArguments);
+  EXPECT_TRUE(points_.bound[0].binding.at_function_edge);
   EXPECT_EQ(points_.bound[0].binding.number, kNoNumber);
 }
 
 TEST_F(SystemCalls, ReturnOfACallThatJumpsOnStandsOnTheCommonPathForItsNumber) {
-  SyscallProvider syscall(text_, kernel_, points_, find_pt_regs(kernel_.types()));
+  SyscallProvider syscall(text_, kernel_, points_);
 
   ASSERT_TRUE(syscall.enable(find(syscall, "write", "return")));
 
@@ -294,13 +295,15 @@ TEST_F(SystemCalls, ReturnOfACallThatJumpsOnStandsOnTheCommonPathForItsNumber) {
   EXPECT_EQ(points_.bound[0].at.raw(), path_.raw() + kNopSize + 2);
   EXPECT_EQ(points_.bound[0].policy, SitePolicy::AllowNoinstr);
   EXPECT_EQ(points_.bound[0].binding.number, 1u);
-  EXPECT_EQ(points_.bound[0].binding.regs_register, 3u) << "rbx";
+  EXPECT_EQ(points_.bound[0].binding.plan->system_call_number,
+            ArgumentSource::word(&Registers::rbx, 120));
+  EXPECT_FALSE(points_.bound[0].binding.at_function_edge);
 }
 
 TEST_F(SystemCalls, ReturnsOnTheCommonPathNeedToUnderstandIt) {
   const std::uint8_t other[] = {0x90, 0x90, 0x90, 0x90};
   memory_.put(kText + (path_.raw() - read_.raw()) + kNopSize + 2, other, sizeof other);
-  SyscallProvider syscall(text_, kernel_, points_, find_pt_regs(kernel_.types()));
+  SyscallProvider syscall(text_, kernel_, points_);
 
   EXPECT_EQ(listed(syscall, {"syscall", "", "write", ""}), (Names{"write:entry"}));
 }

@@ -30,13 +30,12 @@ constexpr unsigned kKernelTries = 50;
 GuestSide::GuestSide(vmm::Machine& machine, guest_linux::Kernel& kernel)
     : machine_(machine),
       kernel_(kernel),
-      pt_regs_(find_pt_regs(kernel.types())),
       shim_([this] { return install_shim(machine_, kernel_); }),
       table_(machine, shim_, kernel),
       points_(table_),
-      trap_context_(machine.memory(), kernel, pt_regs_),
-      sample_context_(machine.memory(), kernel, pt_regs_),
-      event_context_(machine.memory(), kernel, pt_regs_),
+      trap_context_(machine.memory(), kernel),
+      sample_context_(machine.memory(), kernel),
+      event_context_(machine.memory(), kernel),
       host_reader_(machine.memory(), kernel.table()),
       dispatcher_(kernel, trap_context_, std::max(1U, machine.vcpu_count())) {
   points_.set_dispatcher(&dispatcher_);
@@ -61,8 +60,7 @@ void GuestSide::find_farewell() {
 }
 
 void GuestSide::add_providers(Registry& registry) {
-  registry.add(
-      std::make_unique<SyscallProvider>(table_.original_text(), kernel_, points_, pt_regs_));
+  registry.add(std::make_unique<SyscallProvider>(table_.original_text(), kernel_, points_));
   registry.add(std::make_unique<FbtProvider>(table_.original_text(), kernel_, points_));
 }
 

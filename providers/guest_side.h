@@ -59,7 +59,6 @@ class GuestSide final : public KernelSide {
 
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
-  const PtRegsLayout pt_regs_;
   DeferredShim shim_;
   TracepointTable table_;
   TrapPoints points_;

@@ -31,11 +31,20 @@ struct Refusal {
   std::string reason;  // "vfs_read has no ftrace site"
 };
 
-/// Types of a probe's args[]; `known` is false where only arg0..arg9 can be used.
+/// What a provider promises of a probe's arguments. Where they come from is in the probe's binding
+/// (argument_plan.h): argument n of the plan has types[n].
 struct ProbeArguments {
-  bool known = false;
+  bool known = false;  // false: only arg0..arg9 can be used
   std::vector<TypeId> types;
   std::vector<std::string> names;
+  /// How args[] looks to a program where that is not how the probe has it: args[n] is the argument
+  /// `native`, given as `type` ("psinfo_t *") by a translator of the libraries from types[native].
+  /// Empty: args[n] is argument n as it is.
+  struct Translated {
+    std::string type;
+    unsigned native = 0;
+  };
+  std::vector<Translated> translated;
 };
 
 class Provider {

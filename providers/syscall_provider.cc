@@ -22,10 +22,11 @@ constexpr dif::ProviderAttributes kAttributes{
 }  // namespace
 
 SyscallProvider::SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel,
-                                 ProbePoints& points, const PtRegsLayout& pt_regs)
+                                 ProbePoints& points)
     : EntryReturnProvider("syscall", kAttributes, points),
       kernel_(kernel),
-      pt_regs_(pt_regs),
+      layout_(find_pt_regs(kernel.types())),
+      entry_plan_(system_call_entry_plan(layout_)),
       text_(text),
       calls_(find_system_calls(text_, kernel.symbols())) {}
 
@@ -51,7 +52,7 @@ Result<SyscallProvider::Stand> SyscallProvider::entry_stand(const SystemCall& ca
   const GuestVirt at = TRY(entry_site(text_, call.function, &kernel_.symbols()));
   TRY(check_entered_once(text_, kernel_.symbols(), call.function, at));
   Stand stand{TRY(points().examine(at, SitePolicy::Normal)), {}};
-  stand.binding.kind = BindingKind::SyscallEntry;
+  stand.binding.plan = &entry_plan_;
   return stand;
 }
 
@@ -65,9 +66,18 @@ Result<std::vector<SyscallProvider::Stand>> SyscallProvider::exits(const SystemC
     const auto site = points().examine(at.address, SitePolicy::Normal);
     if (!site) return shared_exits(call);
     exits.push_back({*site, {}});
-    exits.back().binding.kind = BindingKind::SyscallReturn;
+    exits.back().binding.plan = &kSystemCallReturnArguments;
   }
   return exits;
+}
+
+void SyscallProvider::find_shared() {
+  shared_.emplace();
+  for (const SharedReturn& place : find_shared_returns(text_, kernel_.symbols(), layout_)) {
+    ArgumentPlan plan = kSystemCallReturnArguments;
+    plan.system_call_number = ArgumentSource::word(place.pt_regs, layout_.orig_ax);
+    shared_->push_back({place.address, plan});
+  }
 }
 
 Result<std::vector<SyscallProvider::Stand>> SyscallProvider::shared_exits(const SystemCall& call) {
@@ -77,16 +87,16 @@ Result<std::vector<SyscallProvider::Stand>> SyscallProvider::shared_exits(const 
   if (call.number >= kSyscallNumbers || loses_number) {
     return fail(ErrorCode::Unsupported, "its return cannot be told from others'");
   }
-  if (!shared_) shared_ = find_shared_returns(text_, kernel_.symbols(), pt_regs_);
+  if (!shared_) find_shared();
   if (shared_->empty()) {
     return fail(ErrorCode::Unsupported, "the common return path of this kernel is not understood");
   }
   std::vector<Stand> exits;
-  for (const SharedReturn& place : *shared_) {
+  for (const Shared& place : *shared_) {
     Stand exit{TRY(points().examine(place.address, SitePolicy::AllowNoinstr)), {}};
-    exit.binding.kind = BindingKind::SyscallReturn;
+    exit.binding.plan = &place.plan;
     exit.binding.number = call.number;
-    exit.binding.regs_register = place.regs_register;
+    exit.binding.at_function_edge = false;  // the frame is do_syscall_64's own
     exits.push_back(exit);
   }
   return exits;
@@ -117,7 +127,7 @@ ProbeArguments SyscallProvider::arguments(const Probe& probe) {
   if (place->end == End::Entry) return entry_arguments(calls_[place->function]);
   const auto value = kernel_.types().find("long");
   if (!value) return {};
-  return {true, {*value, *value}, {"value", "value"}};
+  return {.known = true, .types = {*value, *value}, .names = {"value", "value"}, .translated = {}};
 }
 
 }  // namespace ringside::providers

@@ -12,7 +12,6 @@
 #include <optional>
 #include <vector>
 
-#include "providers/context/linux_context.h"
 #include "providers/entry_return_provider.h"
 #include "providers/fire/binding.h"
 #include "providers/syscall_table.h"
@@ -25,8 +24,7 @@ namespace ringside::providers {
 class SyscallProvider final : public EntryReturnProvider {
  public:
   /// `text` is kernel text (and data) without breakpoints of ours. All must outlive it.
-  SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points,
-                  const PtRegsLayout& pt_regs);
+  SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points);
 
   ProbeArguments arguments(const Probe& probe) override;
 
@@ -40,13 +38,20 @@ class SyscallProvider final : public EntryReturnProvider {
   Result<Stand> entry_stand(const SystemCall& call);
   Result<std::vector<Stand>> exits(const SystemCall& call);
   Result<std::vector<Stand>> shared_exits(const SystemCall& call);
+  void find_shared();
   ProbeArguments entry_arguments(const SystemCall& call) const;
 
   guest_linux::Kernel& kernel_;
-  const PtRegsLayout pt_regs_;
+  const PtRegsLayout layout_;
+  const ArgumentPlan entry_plan_;
   const GuestReader& text_;
   std::vector<SystemCall> calls_;
-  std::optional<std::vector<SharedReturn>> shared_;  // found on first need
+  /// A place in do_syscall_64, and the plan of the probes there.
+  struct Shared {
+    GuestVirt address;
+    ArgumentPlan plan;
+  };
+  std::optional<std::vector<Shared>> shared_;  // found on first need; then stays as it is
 };
 
 }  // namespace ringside::providers

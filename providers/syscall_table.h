@@ -1,14 +1,16 @@
-// Which system calls a guest kernel has, and where all of them come back to. Names are Linux's own
+// Which system calls a guest kernel has, where they keep their arguments, and where all of them
+// come back to. Names are Linux's own
 // (those of its syscall tracepoints): the function of `openat` is __x64_sys_openat.
 // Used by the syscall provider. Reads guest text and tables; plants nothing.
 // Fire context: no.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "providers/context/linux_context.h"
+#include "providers/fire/binding.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
 
@@ -25,10 +27,23 @@ struct SystemCall {
 std::vector<SystemCall> find_system_calls(const GuestReader& kernel,
                                           const guest_linux::SymbolTable& symbols);
 
+/// Byte offsets in struct pt_regs (arch/x86/include/asm/ptrace.h).
+struct PtRegsLayout {
+  std::array<std::uint32_t, 6> arguments;  // di si dx r10 r8 r9
+  std::uint32_t ax = 0, orig_ax = 0;
+};
+
+/// From the guest's types; where they are silent, the layout that x86-64 has had in every version
+/// (r15 first, 8 bytes each), because ptrace and signal frames expose it to user programs.
+PtRegsLayout find_pt_regs(const TypeGraph& types);
+
+/// At __x64_sys_NAME, which is given the address of the caller's registers.
+ArgumentPlan system_call_entry_plan(const PtRegsLayout& layout);
+
 /// An instruction of do_syscall_64 that stores a call's result into pt_regs: rax still holds it.
 struct SharedReturn {
   GuestVirt address;
-  std::uint8_t regs_register = 0;  // holds the address of pt_regs
+  ArgumentSource::Register pt_regs = nullptr;  // which register holds their address
 };
 
 /// Every place in do_syscall_64 where the result of a call is stored to pt_regs->ax: on 6.1 the
@@ -36,6 +51,6 @@ struct SharedReturn {
 /// is answered (__x64_sys_ni_syscall). Empty when the code looks different.
 std::vector<SharedReturn> find_shared_returns(const GuestReader& kernel,
                                               const guest_linux::SymbolTable& symbols,
-                                              const PtRegsLayout& pt_regs);
+                                              const PtRegsLayout& layout);
 
 }  // namespace ringside::providers

@@ -31,6 +31,9 @@ d::ProbeSignature TracerEnvironment::signature(const dif::ProbeDescription& patt
     signature.has_types = arguments.known;
     signature.arguments = std::move(arguments.types);
     signature.argument_names = std::move(arguments.names);
+    for (auto& [type, native] : arguments.translated) {
+      signature.translated.push_back({std::move(type), native});
+    }
     signature.first = first->name;
     signature.attributes = tracer_->attributes(*first);
   }

@@ -34,6 +34,7 @@ struct ProbeSignature {
   struct Translated {
     std::string type;
     unsigned native = 0;
+    bool operator==(const Translated&) const = default;
   };
   std::vector<Translated> translated;
 };

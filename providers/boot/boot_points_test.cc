@@ -30,7 +30,7 @@ class BootPointsTest : public testing::Test {
 
   FakeMemory memory_;
   FakeFileKernel kernel_{memory_};
-  LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  LinuxContext context_{memory_.memory(), kernel_};
   BootPoints points_{kernel_};
   TrapDispatcher dispatcher_{kernel_, context_, 2};
   GuestVirt first_{0}, second_{0};

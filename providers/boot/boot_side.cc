@@ -13,12 +13,11 @@ namespace ringside::providers {
 BootSide::BootSide(vmm::Machine& machine, guest_linux::FileKernel& kernel)
     : machine_(machine),
       kernel_(kernel),
-      pt_regs_(find_pt_regs(kernel.types())),
       vcpus_(std::max(1U, machine.vcpu_count())),
       points_(kernel),
-      trap_context_(machine.memory(), kernel, pt_regs_),
-      sample_context_(machine.memory(), kernel, pt_regs_),
-      event_context_(machine.memory(), kernel, pt_regs_),
+      trap_context_(machine.memory(), kernel),
+      sample_context_(machine.memory(), kernel),
+      event_context_(machine.memory(), kernel),
       host_reader_(machine.memory(), kernel.table()),
       dispatcher_(kernel, trap_context_, vcpus_) {
   points_.set_dispatcher(&dispatcher_);
@@ -33,7 +32,7 @@ BootSide::~BootSide() {
 
 void BootSide::add_providers(Registry& registry) {
   if (kernel_.is_linux()) {
-    registry.add(std::make_unique<SyscallProvider>(kernel_.text(), kernel_, points_, pt_regs_));
+    registry.add(std::make_unique<SyscallProvider>(kernel_.text(), kernel_, points_));
   }
   registry.add(std::make_unique<FbtProvider>(kernel_.text(), kernel_, points_));
 }

@@ -56,7 +56,6 @@ class BootSide final : public KernelSide, public BreakpointSink {
 
   vmm::Machine& machine_;
   guest_linux::FileKernel& kernel_;
-  const PtRegsLayout pt_regs_;
   const unsigned vcpus_;
   BootPoints points_;
   LinuxContext trap_context_, sample_context_, event_context_;

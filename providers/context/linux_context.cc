@@ -1,4 +1,4 @@
-// In this file, top to bottom: pt_regs, the firing moment, identity, arguments. Stacks and what is
+// In this file, top to bottom: the firing moment, identity, arguments. Stacks and what is
 // done to processes: linux_stacks.cc.
 #include "providers/context/linux_context.h"
 
@@ -14,43 +14,17 @@ constexpr std::uint64_t kPhysicalMask = 0x000f'ffff'ffff'f000;  // a root's bits
 constexpr std::size_t kCommSize = 16;                           // TASK_COMM_LEN
 constexpr std::size_t kDeepestStack = 256;                      // frames that are counted
 
-/// A register by its number in an instruction's encoding.
-std::uint64_t by_number(const Registers& r, std::uint8_t number) {
-  const std::uint64_t all[] = {r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi,
-                               r.r8,  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15};
-  return all[number & 15];
-}
-
 }  // namespace
-
-PtRegsLayout find_pt_regs(const TypeGraph& types) {
-  PtRegsLayout layout{{112, 104, 96, 56, 72, 64}, 80, 120};
-  const auto regs = types.find(TypeKind::Struct, "pt_regs");
-  if (!regs) return layout;
-  const auto take = [&](std::string_view name, std::uint32_t& offset) {
-    const auto member = types.find_member(*regs, name);
-    if (member) offset = static_cast<std::uint32_t>(member->bit_offset / 8);
-  };
-  constexpr std::string_view kArguments[] = {"di", "si", "dx", "r10", "r8", "r9"};
-  for (std::size_t n = 0; n < layout.arguments.size(); ++n) {
-    take(kArguments[n], layout.arguments[n]);
-  }
-  take("ax", layout.ax);
-  take("orig_ax", layout.orig_ax);
-  return layout;
-}
 
 GuestVirt first_task(const guest_linux::Kernel& kernel) {
   const guest_linux::Symbol* symbol = kernel.symbols().find("init_task", "vmlinux");
   return symbol != nullptr ? symbol->address : GuestVirt(0);
 }
 
-LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
-                           const PtRegsLayout& pt_regs)
+LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel)
     : memory_(memory),
       kernel_(kernel),
       layout_(kernel.layout()),
-      pt_regs_(pt_regs),
       kernel_table_(kernel.table()),
       process_table_(kernel_table_),
       saved_registers_(find_saved_registers(kernel.symbols())),
@@ -82,12 +56,10 @@ void LinuxContext::follow_tables() {
   kernel_reader_.set_table(table);
 }
 
-std::optional<std::uint32_t> LinuxContext::syscall_number(std::uint8_t regs_register) const {
+std::optional<std::uint32_t> LinuxContext::system_call_number() const {
   // x32 calls carry this bit and use the same functions for most numbers.
   constexpr std::uint32_t kX32 = 0x4000'0000;
-  const auto at = GuestVirt(by_number(registers_, regs_register)).checked_add(pt_regs_.orig_ax);
-  if (!at) return std::nullopt;
-  const auto number = load<std::uint64_t>(kernel_reader_, *at);
+  const auto number = binding_.plan->system_call_number.value(moment());
   if (!number) return std::nullopt;
   return static_cast<std::uint32_t>(*number) & ~kX32;
 }
@@ -158,10 +130,10 @@ Result<std::size_t, Fault> LinuxContext::execname(std::span<char> out) const {
   return length;
 }
 
-std::uint64_t LinuxContext::error_number() const {
+Result<std::uint64_t, Fault> LinuxContext::error_number() const {
   constexpr std::uint64_t kMaxErrno = 4095;
-  if (anywhere_ || binding_.kind != BindingKind::SyscallReturn) return 0;
-  const std::uint64_t negated = 0 - registers_.rax;
+  if (anywhere_) return 0;
+  const std::uint64_t negated = 0 - TRY(binding_.plan->system_call_result.value(moment()));
   return negated <= kMaxErrno ? negated : 0;
 }
 
@@ -173,20 +145,7 @@ Result<std::uint64_t, Fault> LinuxContext::stack_word(unsigned index) const {
 
 Result<std::uint64_t, Fault> LinuxContext::argument(unsigned n) const {
   if (anywhere_) return 0;
-  switch (binding_.kind) {
-    case BindingKind::FunctionEntry:
-      if (n < 6) return registers_.call_arguments()[n];
-      return stack_word(n - 5);  // [rsp] is the return address, argument 6 follows it
-    case BindingKind::FunctionReturn:
-      if (n == 0) return binding_.offset;
-      return n == 1 && binding_.has_value ? registers_.rax : 0;
-    case BindingKind::SyscallEntry: {
-      if (n >= pt_regs_.arguments.size()) return 0;
-      return field<std::uint64_t>(GuestVirt(registers_.rdi), pt_regs_.arguments[n]);
-    }
-    case BindingKind::SyscallReturn: return n <= 1 ? registers_.rax : 0;
-  }
-  __builtin_unreachable();
+  return binding_.plan->value(n, moment());
 }
 
 }  // namespace ringside::providers

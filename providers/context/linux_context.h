@@ -1,5 +1,5 @@
 // The guest at the moment of a firing, for Linux on x86-64: identity from `current`, arguments
-// from registers, stack and pt_regs, memory through the kernel's and the process's page tables.
+// by the plan of the probe's place, memory through the kernel's and the process's page tables.
 // Used by the dispatcher (traps), and through VcpuContext by samples and events, one instance each,
 // reused for every firing under the fire lock. Every answer is hostile data: a wrong pointer is a
 // Fault, never more. Fire context: yes.
@@ -17,16 +17,6 @@
 #include "vmm/shim/shim.h"
 
 namespace ringside::providers {
-
-/// Byte offsets in struct pt_regs (arch/x86/include/asm/ptrace.h).
-struct PtRegsLayout {
-  std::array<std::uint32_t, 6> arguments;  // di si dx r10 r8 r9
-  std::uint32_t ax = 0, orig_ax = 0;
-};
-
-/// From the guest's types; where they are silent, the layout that x86-64 has had in every version
-/// (r15 first, 8 bytes each), because ptrace and signal frames expose it to user programs.
-PtRegsLayout find_pt_regs(const TypeGraph& types);
 
 /// Where the kernel's first thread is (init_task of init/init_task.c), which never ends; 0:
 /// unknown.
@@ -56,8 +46,7 @@ std::uint64_t find_saved_registers(const guest_linux::SymbolTable& symbols);
 
 class LinuxContext final : public dif::GuestContext {
  public:
-  LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
-               const PtRegsLayout& pt_regs);
+  LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel);
   LinuxContext(const LinuxContext&) = delete;
   LinuxContext& operator=(const LinuxContext&) = delete;
 
@@ -77,8 +66,8 @@ class LinuxContext final : public dif::GuestContext {
   /// any instruction, and arguments are not the guest's.
   void select_anywhere() { anywhere_ = true; }
 
-  /// The number of the system call that returns, from pt_regs; empty when it cannot be read.
-  std::optional<std::uint32_t> syscall_number(std::uint8_t regs_register) const;
+  /// The number of the system call at the selected place; empty when it cannot be read.
+  std::optional<std::uint32_t> system_call_number() const;
 
   Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override;
   Result<std::size_t, Fault> execname(std::span<char> out) const override;
@@ -118,12 +107,12 @@ class LinuxContext final : public dif::GuestContext {
   /// Whether rsp points at the return address into the caller, as at a function's ends.
   bool at_function_edge() const;
   Result<std::uint64_t, Fault> stack_word(unsigned index) const;
-  std::uint64_t error_number() const;
+  Result<std::uint64_t, Fault> error_number() const;
+  ArgumentMoment moment() const { return {registers_, kernel_reader_, binding_.site}; }
 
   vmm::GuestMemory& memory_;
   const guest_linux::Kernel& kernel_;
   const guest_linux::KernelLayout layout_;
-  const PtRegsLayout pt_regs_;
   const vmm::PageTable kernel_table_;
   vmm::PageTable process_table_;
   const std::uint64_t saved_registers_;  // find_saved_registers()

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "providers/fake_guest.h"
+#include "providers/syscall_table.h"
 
 namespace ringside::providers {
 namespace {
@@ -16,8 +17,8 @@ class Context : public ::testing::Test {
     registers_.cr3 = kRoot;
     registers_.rsp = kKernelBase + kStack;
   }
-  void begin(BindingKind kind) {
-    binding_.kind = kind;
+  void begin(const ArgumentPlan& plan) {
+    binding_.plan = &plan;
     context_.begin(registers_, kernel_address(kPercpu0));
     context_.select(binding_);
   }
@@ -25,13 +26,13 @@ class Context : public ::testing::Test {
 
   FakeMemory memory_;
   FakeKernel kernel_;
-  LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  LinuxContext context_{memory_.memory(), kernel_};
   Registers registers_;
   Binding binding_;
 };
 
 TEST_F(Context, IdentityComesFromCurrent) {
-  begin(BindingKind::FunctionEntry);
+  begin(kFunctionEntryArguments);
 
   EXPECT_EQ(value(ContextVariable::Curthread), kKernelBase + kTask);
   EXPECT_EQ(value(ContextVariable::Pid), 100u);
@@ -44,7 +45,7 @@ TEST_F(Context, IdentityComesFromCurrent) {
 }
 
 TEST_F(Context, ExecnameIsCutAtTheCallersSpace) {
-  begin(BindingKind::FunctionEntry);
+  begin(kFunctionEntryArguments);
   char four[4];
 
   EXPECT_EQ(context_.execname(four), 4u);
@@ -53,7 +54,7 @@ TEST_F(Context, ExecnameIsCutAtTheCallersSpace) {
 
 TEST_F(Context, ACommWithoutNulEndsAtItsSixteenBytes) {
   memory_.put(kTask, "0123456789abcdefXYZ", 16);
-  begin(BindingKind::FunctionEntry);
+  begin(kFunctionEntryArguments);
   char wide[64];
 
   EXPECT_EQ(context_.execname(wide), 16u);
@@ -61,7 +62,7 @@ TEST_F(Context, ACommWithoutNulEndsAtItsSixteenBytes) {
 
 TEST_F(Context, AWildCurrentIsAFaultAtItsField) {
   memory_.put64(kPercpu0, 0x1234'5678'0000);
-  begin(BindingKind::FunctionEntry);
+  begin(kFunctionEntryArguments);
 
   const auto pid = context_.variable(ContextVariable::Pid);
 
@@ -72,7 +73,7 @@ TEST_F(Context, AWildCurrentIsAFaultAtItsField) {
 
 TEST_F(Context, AFieldThatTheTypesDoNotKnowIsAFault) {
   kernel_.layout_to_change().task_comm.reset();
-  LinuxContext context(memory_.memory(), kernel_, find_pt_regs(kernel_.types()));
+  LinuxContext context(memory_.memory(), kernel_);
   context.begin(registers_, kernel_address(kPercpu0));
   char name[16];
 
@@ -88,7 +89,7 @@ TEST_F(Context, EntryArgumentsAreInRegistersThenOnTheStack) {
   memory_.put64(kStack, 0xc0de);  // the return address
   memory_.put64(kStack + 8, 16);
   memory_.put64(kStack + 32, 19);
-  begin(BindingKind::FunctionEntry);
+  begin(kFunctionEntryArguments);
 
   for (unsigned n = 0; n < 7; ++n) EXPECT_EQ(context_.argument(n), 10 + n) << n;
   EXPECT_EQ(context_.argument(9), 19u);
@@ -97,9 +98,8 @@ TEST_F(Context, EntryArgumentsAreInRegistersThenOnTheStack) {
 
 TEST_F(Context, ReturnHasItsOffsetAndValue) {
   registers_.rax = 77;
-  binding_.offset = 0x1f;
-  binding_.has_value = true;
-  begin(BindingKind::FunctionReturn);
+  binding_.site = 0x1f;
+  begin(kFunctionReturnArguments);
 
   EXPECT_EQ(context_.argument(0), 0x1fu);
   EXPECT_EQ(context_.argument(1), 77u);
@@ -111,7 +111,8 @@ TEST_F(Context, SystemCallArgumentsComeFromPtRegs) {
   registers_.rdi = kKernelBase + kRegs;
   const std::uint64_t offsets[] = {112, 104, 96, 56, 72, 64};
   for (unsigned n = 0; n < 6; ++n) memory_.put64(kRegs + offsets[n], 100 + n);
-  begin(BindingKind::SyscallEntry);
+  const ArgumentPlan plan = system_call_entry_plan(find_pt_regs(kernel_.types()));
+  begin(plan);
 
   for (unsigned n = 0; n < 6; ++n) EXPECT_EQ(context_.argument(n), 100 + n) << n;
   EXPECT_EQ(context_.argument(6), 0u);
@@ -119,7 +120,7 @@ TEST_F(Context, SystemCallArgumentsComeFromPtRegs) {
 
 TEST_F(Context, SystemCallReturnHasItsValueTwiceAndErrno) {
   registers_.rax = static_cast<std::uint64_t>(-2);
-  begin(BindingKind::SyscallReturn);
+  begin(kSystemCallReturnArguments);
 
   EXPECT_EQ(context_.argument(0), registers_.rax);
   EXPECT_EQ(context_.argument(1), registers_.rax);
@@ -128,18 +129,18 @@ TEST_F(Context, SystemCallReturnHasItsValueTwiceAndErrno) {
 
 TEST_F(Context, ErrnoIsZeroForSuccessAndForWhatIsNoError) {
   registers_.rax = 0;
-  begin(BindingKind::SyscallReturn);
+  begin(kSystemCallReturnArguments);
   EXPECT_EQ(value(ContextVariable::Errno), 0u);
 
   registers_.rax = static_cast<std::uint64_t>(-4096);  // an address from mmap may look like this
-  begin(BindingKind::SyscallReturn);
+  begin(kSystemCallReturnArguments);
   EXPECT_EQ(value(ContextVariable::Errno), 0u);
 }
 
 TEST_F(Context, AtNoProbesPlaceThereAreNoArgumentsAndNoErrno) {
   registers_.rdi = 7;
   registers_.rax = static_cast<std::uint64_t>(-2);
-  begin(BindingKind::SyscallReturn);
+  begin(kSystemCallReturnArguments);
   context_.select_anywhere();
 
   EXPECT_EQ(context_.argument(0), 0u);
@@ -150,7 +151,7 @@ TEST_F(Context, AtNoProbesPlaceThereAreNoArgumentsAndNoErrno) {
 TEST_F(Context, UserMemoryIsReadThroughTheTrapsOwnTableWhateverThePcid) {
   memory_.put64(kStack, 4711);
   registers_.cr3 = kRoot | 0x8000'0000'0000'0005;  // no-flush bit and a PCID
-  begin(BindingKind::SyscallEntry);
+  begin(kNoArguments);
 
   const auto word = load<std::uint64_t>(context_.user(), GuestVirt(kUserBase + kStack));
 
@@ -159,7 +160,7 @@ TEST_F(Context, UserMemoryIsReadThroughTheTrapsOwnTableWhateverThePcid) {
 }
 
 TEST_F(Context, KernelAddressesAreNotUserMemoryThoughTheProcessMapsThem) {
-  begin(BindingKind::SyscallEntry);
+  begin(kNoArguments);
   ASSERT_TRUE(load<std::uint64_t>(context_.kernel(), kernel_address(kStack)));
 
   const auto word = load<std::uint64_t>(context_.user(), kernel_address(kStack));

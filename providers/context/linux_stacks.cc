@@ -72,9 +72,7 @@ Result<Registers, Fault> LinuxContext::user_registers() const {
 }
 
 bool LinuxContext::at_function_edge() const {
-  // On the path that all system calls share, the frame is do_syscall_64's own.
-  return !anywhere_ &&
-         (binding_.kind != BindingKind::SyscallReturn || binding_.number == kNoNumber);
+  return !anywhere_ && binding_.at_function_edge;
 }
 
 Result<std::size_t, Fault> LinuxContext::kernel_stack(std::span<std::uint64_t> frames) const {

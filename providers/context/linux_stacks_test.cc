@@ -26,9 +26,9 @@ class Stacks : public ::testing::Test {
     registers_.cr3 = kRoot;
     registers_.rsp = kKernelBase + kStack;
   }
-  void begin(BindingKind kind) {
+  void begin(const ArgumentPlan& plan) {
     Binding binding;
-    binding.kind = kind;
+    binding.plan = &plan;
     begin(binding);
   }
   void begin(const Binding& binding) {
@@ -63,7 +63,7 @@ class Stacks : public ::testing::Test {
   FakeMemory memory_;
   FakeKernel kernel_;
   guest_linux::StackTables tables_;
-  LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  LinuxContext context_{memory_.memory(), kernel_};
   Registers registers_;
 };
 
@@ -73,9 +73,9 @@ TEST_F(Stacks, AProbeAtAFunctionsEndsBeginsWithItsCaller) {
   memory_.put64(kStack, kText + 0x100);
   memory_.put64(kStack + 0x40, 0);
   memory_.put64(kStack + 0x48, kText + 0x200);
-  for (const auto kind : {BindingKind::FunctionEntry, BindingKind::FunctionReturn,
-                          BindingKind::SyscallEntry, BindingKind::SyscallReturn}) {
-    begin(kind);
+  for (const ArgumentPlan* plan : {&kFunctionEntryArguments, &kFunctionExitArguments,
+                                   &kFunctionReturnArguments, &kSystemCallReturnArguments}) {
+    begin(*plan);
     EXPECT_EQ(stack(false), (std::vector<std::uint64_t>{kText + 0x100, kText + 0x200}));
     EXPECT_EQ(value(ContextVariable::Caller), kText + 0x100);
     EXPECT_EQ(value(ContextVariable::Stackdepth), 2u);
@@ -101,8 +101,8 @@ TEST_F(Stacks, ASampleBeginsWhereTheKernelStandsAndIsEmptyInUserMode) {
 TEST_F(Stacks, OnTheSharedReturnPathTheFrameIsTheKernelsOwn) {
   registers_.rip = kText + 0x30;
   Binding binding;
-  binding.kind = BindingKind::SyscallReturn;
   binding.number = 0;
+  binding.at_function_edge = false;
   begin(binding);
 
   EXPECT_EQ(stack(false), (std::vector<std::uint64_t>{kText + 0x30}));
@@ -112,7 +112,7 @@ TEST_F(Stacks, OnTheSharedReturnPathTheFrameIsTheKernelsOwn) {
 TEST_F(Stacks, UserRegistersAreThoseThatTheKernelSavedAtItsEntry) {
   enter_from(0x401000, 0x33, kUserBase + kUserStack, 7);
   memory_.put64(kSaved + 14 * 8, 42);  // rdi
-  begin(BindingKind::FunctionEntry);
+  begin(kFunctionEntryArguments);
 
   const auto user = context_.user_registers();
 
@@ -125,14 +125,14 @@ TEST_F(Stacks, UserRegistersAreThoseThatTheKernelSavedAtItsEntry) {
 TEST_F(Stacks, AKernelThreadHasNoUserRegistersAndNoUserStack) {
   enter_from(0x401000, 0x33, 0, 0);
   memory_.put64(kTask + kTaskMm, 0);
-  begin(BindingKind::FunctionEntry);
+  begin(kFunctionEntryArguments);
   EXPECT_EQ(context_.user_registers().error().kind, FaultKind::IllegalOperation);
   EXPECT_TRUE(stack(true).empty());
   EXPECT_EQ(value(ContextVariable::Ustackdepth), 0u);
 
   memory_.put64(kTask + kTaskMm, 1);
   enter_from(kText, 0x10, 0, 0);  // what is saved there is no user's
-  begin(BindingKind::FunctionEntry);
+  begin(kFunctionEntryArguments);
   EXPECT_EQ(context_.user_registers().error().kind, FaultKind::BadStack);
 }
 
@@ -143,7 +143,7 @@ TEST_F(Stacks, TheUsersFramePointersAreFollowedUpwardsOnly) {
   memory_.put64(kUserStack + 0x28, 0x402000);
   memory_.put64(kUserStack + 0x60, at + 0x20);  // back down: a loop
   memory_.put64(kUserStack + 0x68, 0x403000);
-  begin(BindingKind::SyscallEntry);
+  begin(kNoArguments);
 
   EXPECT_EQ(stack(true), (std::vector<std::uint64_t>{0x401000, 0x402000, 0x403000}));
   EXPECT_EQ(value(ContextVariable::Ucaller), 0x402000u);
@@ -152,7 +152,7 @@ TEST_F(Stacks, TheUsersFramePointersAreFollowedUpwardsOnly) {
 
 TEST_F(Stacks, AProcessIsItsOwnProgenyAndItsParents) {
   memory_.put64(kParent + 24, kKernelBase + kParent);
-  begin(BindingKind::FunctionEntry);
+  begin(kFunctionEntryArguments);
 
   EXPECT_EQ(context_.progeny_of(100), true);
   EXPECT_EQ(context_.progeny_of(1), true);
@@ -161,7 +161,7 @@ TEST_F(Stacks, AProcessIsItsOwnProgenyAndItsParents) {
 
 TEST_F(Stacks, WritesWhereTheProcessMayWriteItself) {
   allow_writing();
-  begin(BindingKind::FunctionEntry);
+  begin(kFunctionEntryArguments);
 
   ASSERT_TRUE(write(kUserBase + kUserStack - 2, "text"));  // across two pages
 
@@ -171,7 +171,7 @@ TEST_F(Stacks, WritesWhereTheProcessMayWriteItself) {
 
 TEST_F(Stacks, WritesAllOrNothing) {
   allow_writing(false);
-  begin(BindingKind::FunctionEntry);
+  begin(kFunctionEntryArguments);
 
   const auto done = write(kUserBase + kUserStack - 2, "text");
 
@@ -182,7 +182,7 @@ TEST_F(Stacks, WritesAllOrNothing) {
 
 TEST_F(Stacks, WritesNeitherKernelMemoryNorCodeNorPagesThatNobodyWrote) {
   allow_writing();
-  begin(BindingKind::FunctionEntry);
+  begin(kFunctionEntryArguments);
   EXPECT_FALSE(write(kKernelBase + kUserStack, "text"));
 
   memory_.put64(0x3000, 0x80 | 0x67);  // executable

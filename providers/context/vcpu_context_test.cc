@@ -40,7 +40,7 @@ class Vcpu : public ::testing::Test {
 
   FakeMemory memory_;
   FakeKernel kernel_;
-  LinuxContext linux_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  LinuxContext linux_{memory_.memory(), kernel_};
   VcpuContext with_linux_{memory_.memory(), 2, LinuxInside{kernel_, linux_}};
   VcpuContext bare_{memory_.memory(), 2, std::nullopt};
   vmm::FakeStoppedVcpu vcpu_{1};

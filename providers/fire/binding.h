@@ -1,4 +1,4 @@
-// What a probe has to do with the instruction it stands on: how its arguments are found and
+// What a probe has to do with the instruction it stands on: where its arguments come from and
 // whether it fires at all. Made by providers when a probe is enabled, used by the dispatcher.
 // Fire context: yes.
 #pragma once
@@ -6,31 +6,28 @@
 #include <cstdint>
 
 #include "dif/program/probe_description.h"
+#include "providers/context/argument_plan.h"
 #include "providers/tracepoint/tracepoint.h"
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
 
 namespace ringside::providers {
 
-enum class BindingKind : std::uint8_t {
-  FunctionEntry,   // at the function's first instruction: arguments in registers and on the stack
-  FunctionReturn,  // at a way out: arg0 is its offset, arg1 the value where there is one
-  SyscallEntry,    // at __x64_sys_NAME: rdi points at the caller's pt_regs
-  SyscallReturn,   // where rax is the system call's result
-};
-
 inline constexpr std::uint32_t kNoNumber = UINT32_MAX;
 inline constexpr std::uint32_t kSyscallNumbers = 1024;  // table size of the numbers we know
 
 struct Binding {
   dif::ProbeId probe;
-  BindingKind kind = BindingKind::FunctionEntry;
-  bool has_value = false;          // FunctionReturn: rax is the return value
-  std::uint8_t condition = 0xff;   // of a conditional jump: fires only when it is taken
-  std::uint8_t regs_register = 0;  // with `number`: the register (0 rax ... 15 r15) with pt_regs
-  std::uint32_t offset = 0;        // FunctionReturn: from the function's start
-  /// SyscallReturn on the path that all system calls share: fires for this one only.
+  std::uint32_t site = 0;         // for ArgumentSource::of_site(): a way out's offset
+  std::uint8_t condition = 0xff;  // of a conditional jump: fires only when it is taken
+  /// Whether the stack pointer leads to the return address, as at a function's first instruction
+  /// and its last: the frame to begin with is the caller's.
+  bool at_function_edge = true;
+  /// On the path that all system calls share: fires for this one only. The plan says where the
+  /// number is.
   std::uint32_t number = kNoNumber;
+  /// Outlives the dispatcher, as the provider does that it belongs to.
+  const ArgumentPlan* plan = &kNoArguments;
 };
 
 /// Where providers put their probes.

@@ -92,14 +92,10 @@ void TrapDispatcher::fire(const Binding& binding, const dif::FireRecord& record)
 
 void TrapDispatcher::fire_by_number(const DispatchTable& table, const Place& place,
                                     const dif::FireRecord& record) {
-  Binding binding = table.shared(place);
-  const auto number = context_.syscall_number(binding.regs_register);
+  context_.select(table.shared(place));
+  const auto number = context_.system_call_number();
   const auto probe = number ? table.probe_of(place, *number) : std::nullopt;
-  if (!probe) return;
-  binding.probe = *probe;
-  binding.number = static_cast<std::uint32_t>(*number);
-  context_.select(binding);
-  sink_->fire(*probe, record, context_);
+  if (probe) sink_->fire(*probe, record, context_);
 }
 
 }  // namespace ringside::providers

@@ -12,6 +12,11 @@ namespace {
 
 constexpr GuestVirt kFirst{0x1000}, kSecond{0x2000};
 
+/// The path that all system calls share, where rbx points at pt_regs.
+constexpr ArgumentPlan kSharedReturn{kSystemCallReturnArguments.arguments,
+                                     kSystemCallReturnArguments.system_call_result,
+                                     ArgumentSource::word(&Registers::rbx, 120)};
+
 class Dispatch : public ::testing::Test {
  protected:
   Dispatch() { FakeKernel::write_task(memory_); }
@@ -33,6 +38,7 @@ class Dispatch : public ::testing::Test {
   static Binding entry(std::uint32_t probe) {
     Binding binding;
     binding.probe = {probe};
+    binding.plan = &kFunctionEntryArguments;
     return binding;
   }
 
@@ -40,7 +46,7 @@ class Dispatch : public ::testing::Test {
   FakeKernel kernel_;
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
-  LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  LinuxContext context_{memory_.memory(), kernel_};
   TrapDispatcher dispatcher_{kernel_, context_, 2};
   std::uint64_t tsc_ = 0;
 };
@@ -163,9 +169,9 @@ TEST_F(Dispatch, AConditionalJumpFiresOnlyWhenItIsTaken) {
   constexpr std::uint8_t kEqual = 4;
   constexpr std::uint64_t kZeroFlag = 1 << 6;
   Binding leave = entry(10);
-  leave.kind = BindingKind::FunctionReturn;
+  leave.plan = &kFunctionExitArguments;
   leave.condition = kEqual;
-  leave.offset = 0x42;
+  leave.site = 0x42;
   dispatcher_.add(kFirst, leave);
   open();
 
@@ -180,11 +186,9 @@ TEST_F(Dispatch, AConditionalJumpFiresOnlyWhenItIsTaken) {
 }
 
 TEST_F(Dispatch, ASharedReturnFiresForTheNumberInPtRegs) {
-  constexpr std::uint8_t kRbx = 3;
   Binding read = entry(50);
-  read.kind = BindingKind::SyscallReturn;
+  read.plan = &kSharedReturn;
   read.number = 0;
-  read.regs_register = kRbx;
   Binding write = read;
   write.probe = {51};
   write.number = 1;
@@ -209,9 +213,8 @@ TEST_F(Dispatch, ASharedReturnFiresForTheNumberInPtRegs) {
 
 TEST_F(Dispatch, OneOfTheSharedReturnsGoesAndTheOthersStay) {
   Binding read = entry(50);
-  read.kind = BindingKind::SyscallReturn;
+  read.plan = &kSharedReturn;
   read.number = 0;
-  read.regs_register = 3;
   Binding write = read;
   write.probe = {51};
   write.number = 1;
@@ -234,9 +237,8 @@ TEST_F(Dispatch, OneOfTheSharedReturnsGoesAndTheOthersStay) {
 
 TEST_F(Dispatch, ASharedReturnWithAWildPointerFiresNothing) {
   Binding read = entry(50);
-  read.kind = BindingKind::SyscallReturn;
+  read.plan = &kSharedReturn;
   read.number = 0;
-  read.regs_register = 3;
   dispatcher_.add(kFirst, read);
   open();
   vmm::Trap wild = trap(0x1000);

@@ -66,7 +66,7 @@ struct Setup {
   dif::Engine engine{*dif::verify_program(just_count()), {}, 2};
   EngineSink sink{engine};
   GuestClock clock{TickRate(1'000'000'000)};
-  LinuxContext context{memory.memory(), kernel, find_pt_regs(kernel.types())};
+  LinuxContext context{memory.memory(), kernel};
   TrapDispatcher dispatcher{kernel, context, 2};
   VcpuContext event_context{memory.memory(), 2, std::nullopt};
   VmDispatcher events{event_context, 2};

@@ -72,7 +72,7 @@ class Exits : public ::testing::Test {
   FakeMachine machine_{memory_};
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
-  LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  LinuxContext context_{memory_.memory(), kernel_};
   TrapDispatcher dispatcher_{kernel_, context_, kVcpus};
   vmm::FakeVcpuExits exits_;
   FireLock lock_;

@@ -100,9 +100,9 @@ class Loop : public ::testing::Test {
   FakeShim shim_;
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
-  LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  LinuxContext context_{memory_.memory(), kernel_};
   TrapDispatcher dispatcher_{kernel_, context_, 2};
-  LinuxContext sample_linux_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  LinuxContext sample_linux_{memory_.memory(), kernel_};
   VcpuContext sample_context_{memory_.memory(), 2, LinuxInside{kernel_, sample_linux_}};
   VcpuSampler sampler_{machine_, sample_context_};
   TimerSchedule timers_{std::vector<EnabledTimer>(), true};

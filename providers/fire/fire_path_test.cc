@@ -19,7 +19,9 @@ using namespace dif::testing;
 
 constexpr dif::ProbeId kProbe{7}, kReturn{8};
 constexpr GuestVirt kPlace{0xffff'ffff'8100'0000}, kShared{0xffff'ffff'8100'1000};
-constexpr std::uint8_t kRbx = 3;
+constexpr ArgumentPlan kSharedReturn{kSystemCallReturnArguments.arguments,
+                                     kSystemCallReturnArguments.system_call_result,
+                                     ArgumentSource::word(&Registers::rbx, 120)};
 
 class EngineSink final : public ProbeSink {
  public:
@@ -57,11 +59,12 @@ class FirePath : public ::testing::Test {
       engine_.enable(0, probe, {"fbt", "vmlinux", "vfs_read", "entry"});
     }
     engine_.enable(1, kProbe, {"fbt", "vmlinux", "vfs_read", "entry"});
-    dispatcher_.add(kPlace, Binding{kProbe});
+    Binding entry{kProbe};
+    entry.plan = &kFunctionEntryArguments;
+    dispatcher_.add(kPlace, entry);
     Binding shared{kReturn};
-    shared.kind = BindingKind::SyscallReturn;
+    shared.plan = &kSharedReturn;
     shared.number = 1;
-    shared.regs_register = kRbx;
     dispatcher_.add(kShared, shared);
     dispatcher_.begin(sink_, clock_);
     dispatcher_.open();
@@ -77,7 +80,7 @@ class FirePath : public ::testing::Test {
   dif::Engine engine_;
   EngineSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
-  LinuxContext context_{memory_.memory(), kernel_, find_pt_regs(kernel_.types())};
+  LinuxContext context_{memory_.memory(), kernel_};
   TrapDispatcher dispatcher_{kernel_, context_, 2};
   vmm::Trap trap_;
 };
@@ -105,7 +108,7 @@ TEST_F(FirePath, RecordsAggregatesAndFaultsWithoutAllocating) {
 }
 
 TEST_F(FirePath, AnEventOfAVcpuAllocatesNothingEither) {
-  LinuxContext linux_context(memory_.memory(), kernel_, find_pt_regs(kernel_.types()));
+  LinuxContext linux_context(memory_.memory(), kernel_);
   VcpuContext event_context(memory_.memory(), 2, LinuxInside{kernel_, linux_context});
   VmDispatcher events(event_context, 2);
   events.lead(vmm::VcpuEvent::Kind::PortOut, std::nullopt, kProbe);

@@ -22,9 +22,10 @@ Checked<ProbeSignature> ClauseProbes::find_signature(const Location& at) const {
     ProbeSignature found = environment_.signature(probe);
     if (found.matched == 0) continue;
     const bool agrees =
-        !common || (common->has_types == found.has_types &&
-                    std::ranges::equal(common->arguments, found.arguments,
-                                       [&](TypeId a, TypeId b) { return types_.same(a, b); }));
+        !common ||
+        (common->has_types == found.has_types && common->translated == found.translated &&
+         std::ranges::equal(common->arguments, found.arguments,
+                            [&](TypeId a, TypeId b) { return types_.same(a, b); }));
     if (!agrees) {
       return complain("D_ARGS_MULTI", at,
                       fmt::format("args[ ] may not be referenced because probe description {} "

@@ -2,7 +2,6 @@
 // Fire context: yes.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 namespace ringside {
@@ -16,8 +15,15 @@ struct Registers {
   std::uint64_t cr0 = 0, cr3 = 0, cr4 = 0, efer = 0;
 
   bool in_user_mode() const { return (cs & 3) == 3; }
-  /// Integer arguments 0 to 5 of a function at its first instruction (System V AMD64 ABI 3.2.3).
-  std::array<std::uint64_t, 6> call_arguments() const { return {rdi, rsi, rdx, rcx, r8, r9}; }
 };
+
+/// A general register by its number in an instruction's encoding (0 rax, 1 rcx... 15 r15).
+constexpr std::uint64_t Registers::*register_by_encoding(unsigned number) {
+  using R = Registers;
+  constexpr std::uint64_t Registers::*kAll[] = {
+      &R::rax, &R::rcx, &R::rdx, &R::rbx, &R::rsp, &R::rbp, &R::rsi, &R::rdi,
+      &R::r8,  &R::r9,  &R::r10, &R::r11, &R::r12, &R::r13, &R::r14, &R::r15};
+  return kAll[number & 15];
+}
 
 }  // namespace ringside

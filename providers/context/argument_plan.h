@@ -1,0 +1,131 @@
+// Where the arguments of a probe come from: data that a provider supplies with each place of its
+// probe (binding.h), and that the context of a firing walks when the program asks for an argument.
+// Does not: know types. A provider promises those by Provider::arguments().
+//
+// How to add a source: one more ArgumentSource::Kind, its arm in argument_value(), and a hostile
+// case in argument_plan_test.cc.
+// Fire context: yes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "dif/program/builtin.h"
+#include "vmm/arch/x86_64/registers.h"
+#include "vmm/base/guest_reader.h"
+
+namespace ringside::providers {
+
+/// The moment that arguments are taken from. Its words are the guest's: hostile.
+struct ArgumentMoment {
+  const Registers& registers;
+  const GuestReader& kernel;  // kernel addresses, as this moment maps them
+  std::uint64_t site = 0;     // what the binding says of its place
+};
+
+/// Arguments that have to be worked out: by running a piece of the guest's code on the host, or by
+/// following its structures. One object may serve all arguments of a probe. Called in fire context.
+class ComputedArguments {
+ public:
+  virtual ~ComputedArguments() = default;
+  virtual Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const = 0;
+};
+
+/// Where one argument comes from.
+class ArgumentSource {
+ public:
+  using Register = std::uint64_t Registers::*;
+
+  /// No argument: reads as 0.
+  constexpr ArgumentSource() = default;
+  static constexpr ArgumentSource in(Register which) { return {Kind::Register, which, 0, nullptr}; }
+  /// The 8 bytes of kernel memory at the register's value plus `offset`: a word of the stack, a
+  /// member of the pt_regs that the register points at.
+  static constexpr ArgumentSource word(Register base, std::uint32_t offset) {
+    return {Kind::Word, base, offset, nullptr};
+  }
+  /// What the binding says of its place (Binding::site).
+  static constexpr ArgumentSource of_site() { return {Kind::Site, nullptr, 0, nullptr}; }
+  /// Argument `n` of `by`, which must outlive every firing.
+  static constexpr ArgumentSource computed(const ComputedArguments& by, unsigned n) {
+    return {Kind::Computed, nullptr, n, &by};
+  }
+
+  constexpr bool exists() const { return kind_ != Kind::None; }
+  constexpr bool operator==(const ArgumentSource&) const = default;
+
+  /// Fault: a word that is not mapped, or what the computation meets.
+  Result<std::uint64_t, Fault> value(const ArgumentMoment& at) const;
+
+ private:
+  enum class Kind : std::uint8_t { None, Register, Word, Site, Computed };
+  constexpr ArgumentSource(Kind kind, Register base, std::uint32_t number,
+                           const ComputedArguments* computed)
+      : kind_(kind), number_(number), register_(base), computed_(computed) {}
+
+  Kind kind_ = Kind::None;
+  std::uint32_t number_ = 0;  // Word: the offset; Computed: which argument
+  Register register_ = nullptr;
+  const ComputedArguments* computed_ = nullptr;
+};
+
+/// All that a program can ask of a probe's place. Providers keep one for each shape, not one for
+/// each probe; bindings point at it.
+struct ArgumentPlan {
+  std::array<ArgumentSource, dif::kMaxProbeArguments> arguments;  // arg0..arg9, and so args[]
+  /// The result of a system call, where the probe is at its return: what errno is made of.
+  ArgumentSource system_call_result;
+  /// Which system call it is, at a place that many of them share (Binding::number).
+  ArgumentSource system_call_number;
+
+  bool operator==(const ArgumentPlan&) const = default;
+  Result<std::uint64_t, Fault> value(unsigned n, const ArgumentMoment& at) const {
+    if (n >= arguments.size()) return 0;
+    return arguments[n].value(at);
+  }
+};
+
+/// Of a probe without arguments: all are 0.
+inline constexpr ArgumentPlan kNoArguments{};
+/// At a function's first instruction (System V AMD64 ABI 3.2.3): six registers, then the stack,
+/// where the return address comes first.
+inline constexpr ArgumentPlan kFunctionEntryArguments = [] {
+  using R = Registers;
+  constexpr ArgumentSource::Register kRegisters[] = {&R::rdi, &R::rsi, &R::rdx,
+                                                     &R::rcx, &R::r8,  &R::r9};
+  ArgumentPlan plan;
+  std::uint32_t on_stack = 0;
+  for (std::size_t n = 0; n < plan.arguments.size(); ++n) {
+    plan.arguments[n] = n < std::size(kRegisters) ? ArgumentSource::in(kRegisters[n])
+                                                  : ArgumentSource::word(&R::rsp, 8 * ++on_stack);
+  }
+  return plan;
+}();
+/// At a way out of a function: how far from its start (Binding::site), and the value where the way
+/// out is a return.
+inline constexpr ArgumentPlan kFunctionExitArguments{{ArgumentSource::of_site()}, {}, {}};
+inline constexpr ArgumentPlan kFunctionReturnArguments{
+    {ArgumentSource::of_site(), ArgumentSource::in(&Registers::rax)}, {}, {}};
+/// Where rax is a system call's result: arg0 and arg1, as dtrace has it.
+inline constexpr ArgumentPlan kSystemCallReturnArguments{
+    {ArgumentSource::in(&Registers::rax), ArgumentSource::in(&Registers::rax)},
+    ArgumentSource::in(&Registers::rax),
+    {}};
+
+inline Result<std::uint64_t, Fault> ArgumentSource::value(const ArgumentMoment& at) const {
+  switch (kind_) {
+    case Kind::None: return 0;
+    case Kind::Register: return at.registers.*register_;
+    case Kind::Word: {
+      const std::uint64_t base = at.registers.*register_;
+      const auto place = GuestVirt(base).checked_add(number_);
+      if (!place) return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, base});
+      return load<std::uint64_t>(at.kernel, *place);
+    }
+    case Kind::Site: return at.site;
+    case Kind::Computed: return computed_->argument(number_, at);
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace ringside::providers

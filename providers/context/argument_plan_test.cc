@@ -1,0 +1,107 @@
+#include "providers/context/argument_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "dif/testing/fake_guest.h"
+
+namespace ringside::providers {
+namespace {
+
+constexpr std::uint64_t kStack = 0xffff'c900'0000'1000;
+
+class Plan : public ::testing::Test {
+ protected:
+  std::uint64_t value(const ArgumentPlan& plan, unsigned n) {
+    return plan.value(n, moment()).value_or(0xdead);
+  }
+  ArgumentMoment moment() const { return {registers_, memory_, site_}; }
+
+  Registers registers_;
+  dif::testing::FakeMemory memory_;
+  std::uint64_t site_ = 0;
+};
+
+TEST_F(Plan, TheCallingConventionGivesSixRegistersThenTheStackAboveTheReturnAddress) {
+  registers_.rdi = 10, registers_.rsi = 11, registers_.rdx = 12;
+  registers_.rcx = 13, registers_.r8 = 14, registers_.r9 = 15;
+  registers_.rsp = kStack;
+  for (std::uint64_t n = 0; n < 5; ++n) memory_.put_value<std::uint64_t>(kStack + 8 * n, 15 + n);
+
+  for (unsigned n = 0; n < 10; ++n) EXPECT_EQ(value(kFunctionEntryArguments, n), 10 + n) << n;
+}
+
+TEST_F(Plan, AnArgumentThatNobodyPlannedIsZero) {
+  registers_.rax = 7;
+  for (unsigned n = 2; n < 10; ++n) EXPECT_EQ(value(kFunctionReturnArguments, n), 0u) << n;
+  EXPECT_EQ(value(kNoArguments, 0), 0u);
+  EXPECT_EQ(value(kFunctionEntryArguments, 10), 0u) << "beyond arg9";
+  EXPECT_EQ(memory_.reads, 0u);
+}
+
+TEST_F(Plan, TheSiteIsTheBindings) {
+  site_ = 0x1f;
+  registers_.rax = 7;
+
+  EXPECT_EQ(value(kFunctionExitArguments, 0), 0x1fu);
+  EXPECT_EQ(value(kFunctionExitArguments, 1), 0u) << "no value where the way out is a jump";
+  EXPECT_EQ(value(kFunctionReturnArguments, 1), 7u);
+}
+
+TEST_F(Plan, AStackWordThatIsNotMappedIsAFaultThatNamesIt) {
+  registers_.rsp = kStack;
+
+  const auto seventh = kFunctionEntryArguments.value(6, moment());
+
+  ASSERT_FALSE(seventh);
+  EXPECT_EQ(seventh.error().kind, FaultKind::BadAddress);
+  EXPECT_EQ(seventh.error().address, kStack + 8);
+}
+
+TEST_F(Plan, AWordThatIsMappedInPartIsAFaultAtItsFirstMissingByte) {
+  const ArgumentSource source = ArgumentSource::word(&Registers::rdi, 0x70);
+  registers_.rdi = kStack;
+  memory_.put_value<std::uint64_t>(kStack + 0x70, 1);
+  memory_.unmap(kStack + 0x75);
+
+  const auto word = source.value(moment());
+
+  ASSERT_FALSE(word);
+  EXPECT_EQ(word.error().address, kStack + 0x75);
+}
+
+TEST_F(Plan, ARegisterAtTheEndOfTheAddressesDoesNotWrap) {
+  registers_.rsp = UINT64_MAX - 4;
+  memory_.put_value<std::uint64_t>(3, 0x4711);  // where the sum would wrap to
+
+  const auto seventh = kFunctionEntryArguments.value(6, moment());
+
+  ASSERT_FALSE(seventh);
+  EXPECT_EQ(seventh.error().kind, FaultKind::BadAddress);
+  EXPECT_EQ(seventh.error().address, UINT64_MAX - 4);
+}
+
+/// What a provider of static tracepoints will do: work out from the registers what the guest would.
+class Difference final : public ComputedArguments {
+ public:
+  Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const override {
+    const auto low = TRY(load<std::uint32_t>(at.kernel, GuestVirt(at.registers.r13)));
+    return low - n;
+  }
+};
+
+TEST_F(Plan, AComputationSeesTheMomentAndItsFaultIsTheArguments) {
+  const Difference computation;
+  ArgumentPlan plan;
+  plan.arguments[0] = ArgumentSource::computed(computation, 2);
+  registers_.r13 = kStack;
+
+  const auto fault = plan.value(0, moment());
+  memory_.put_value<std::uint32_t>(kStack, 44);
+
+  ASSERT_FALSE(fault);
+  EXPECT_EQ(fault.error().address, kStack);
+  EXPECT_EQ(value(plan, 0), 42u);
+}
+
+}  // namespace
+}  // namespace ringside::providers
