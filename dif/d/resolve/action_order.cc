@@ -1,6 +1,5 @@
-// What may stand in one clause with speculate() and commit(): the Dynamic Tracing Guide,
-// "Speculative Tracing".
-#include "dif/d/resolve/actions.h"
+#include "dif/d/resolve/action_order.h"
+
 #include "dif/program/action_kind.h"
 #include "dif/verify/verify.h"
 
@@ -8,49 +7,48 @@ namespace ringside::d {
 
 using dif::ActionKind;
 
-Checked<void> ActionBuilder::check_order(const Expr& e, const dif::Action& action) {
+Checked<void> ActionOrder::check(const Expr& e, const dif::Action& action) {
   const auto refuse = [&](std::string_view tag, std::string_view text) {
     return complain(tag, e.at, std::string(text));
   };
   switch (action.kind) {
     case ActionKind::Commit:
-      if (order_.commits) return refuse("D_COMM_COMM", "commit( ) may not follow commit( )");
-      if (order_.records) {
+      if (commits_) return refuse("D_COMM_COMM", "commit( ) may not follow commit( )");
+      if (records_) {
         return refuse("D_COMM_DREC", "commit( ) may not follow data-recording action(s)");
       }
-      order_.commits = true;
+      commits_ = true;
       return {};
     case ActionKind::Speculate:
-      if (order_.speculates)
-        return refuse("D_SPEC_SPEC", "speculate( ) may not follow speculate( )");
-      if (order_.commits) return refuse("D_SPEC_COMM", "speculate( ) may not follow commit( )");
-      if (order_.records) {
+      if (speculates_) return refuse("D_SPEC_SPEC", "speculate( ) may not follow speculate( )");
+      if (commits_) return refuse("D_SPEC_COMM", "speculate( ) may not follow commit( )");
+      if (records_) {
         return refuse("D_SPEC_DREC", "speculate( ) may not follow data-recording action(s)");
       }
-      order_.speculates = true;
+      speculates_ = true;
       return {};
     case ActionKind::Aggregate:
-      if (order_.speculates) {
+      if (speculates_) {
         return refuse("D_AGG_SPEC", "aggregating actions may not follow speculate( )");
       }
-      if (order_.commits) {
+      if (commits_) {
         return refuse("D_AGG_COMM", "aggregating actions may not follow commit( )");
       }
-      order_.records = true;
+      records_ = true;
       return {};
     default: break;
   }
-  if (order_.speculates && dif::is_destructive(action)) {
+  if (speculates_ && dif::is_destructive(action)) {
     return refuse("D_ACT_SPEC", "destructive actions may not follow speculate( )");
   }
-  if (order_.speculates && action.kind == ActionKind::Exit) {
+  if (speculates_ && action.kind == ActionKind::Exit) {
     return refuse("D_EXIT_SPEC", "exit( ) may not follow speculate( )");
   }
   if (!dif::records_data(action.kind)) return {};
-  if (order_.commits) {
+  if (commits_) {
     return refuse("D_DREC_COMM", "data-recording actions may not follow commit( )");
   }
-  if (!order_.speculates) order_.records = true;
+  if (!speculates_) records_ = true;
   return {};
 }
 

@@ -1,9 +1,10 @@
-// What is done with an aggregation that has been made: printa(), clear(), trunc(), normalize().
+#include "dif/d/resolve/aggregation_actions.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "dif/d/resolve/actions.h"
+#include "dif/d/resolve/format_actions.h"
 
 namespace ringside::d {
 namespace {
@@ -26,9 +27,9 @@ bool fits_key(const dif::ValueType& key, const dif::Conversion& conversion) {
 
 }  // namespace
 
-Checked<std::uint32_t> ActionBuilder::known_aggregation(const Expr& call, std::size_t position,
-                                                        std::string_view argument_tag,
-                                                        std::string_view unknown_tag) {
+Checked<std::uint32_t> AggregationActions::known_aggregation(const Expr& call, std::size_t position,
+                                                             std::string_view argument_tag,
+                                                             std::string_view unknown_tag) {
   const Expr& argument = *call.list[position];
   if (argument.kind != ExprKind::Aggregation) {
     return argument_type(argument_tag, call, position, "aggregation", "expression");
@@ -37,16 +38,13 @@ Checked<std::uint32_t> ActionBuilder::known_aggregation(const Expr& call, std::s
     return argument_type(argument_tag, call, position, "aggregation without keys",
                          "aggregation with keys");
   }
-  const auto known = aggregations_.find(*argument.text);
-  if (known == aggregations_.end()) {
-    return complain(unknown_tag, argument.at,
-                    fmt::format("undefined aggregation: @{}", *argument.text));
-  }
-  return known->second;
+  if (const auto known = table_.find(*argument.text)) return *known;
+  return complain(unknown_tag, argument.at,
+                  fmt::format("undefined aggregation: @{}", *argument.text));
 }
 
-Checked<dif::Action> ActionBuilder::on_aggregation(Expr& call, dif::ActionKind kind,
-                                                   std::size_t most) {
+Checked<dif::Action> AggregationActions::on_aggregation(Expr& call, dif::ActionKind kind,
+                                                        std::size_t most) {
   struct Tags {
     dif::ActionKind kind;
     std::string_view prototype, argument, bad;
@@ -69,48 +67,46 @@ Checked<dif::Action> ActionBuilder::on_aggregation(Expr& call, dif::ActionKind k
   return action;
 }
 
-Checked<dif::Action> ActionBuilder::clear(Expr& call) {
-  return on_aggregation(call, dif::ActionKind::Clear, 1);
+Checked<dif::Action> AggregationActions::of_one(Expr& call, dif::ActionKind kind) {
+  return on_aggregation(call, kind, 1);
 }
 
-Checked<dif::Action> ActionBuilder::denormalize(Expr& call) {
-  return on_aggregation(call, dif::ActionKind::Denormalize, 1);
-}
-
-Checked<dif::Action> ActionBuilder::trunc(Expr& call) {
-  dif::Action action = TRY(on_aggregation(call, dif::ActionKind::Trunc, 2));
+Checked<dif::Action> AggregationActions::trunc(Expr& call, dif::ActionKind kind) {
+  dif::Action action = TRY(on_aggregation(call, kind, 2));
   if (call.list.size() == 2) {
     Expr& count = *call.list[1];
-    TRY(resolver_.resolve(&count));
-    if (!types_.is_scalar(count.type)) {
+    TRY(tools_.resolver.resolve(&count));
+    if (!tools_.types.is_scalar(count.type)) {
       return complain("D_TRUNC_SCALAR", count.at, "trunc( ) argument #2 must be of scalar type");
     }
-    if (count.constant && types_.is_integer(count.type)) {
+    if (count.constant && tools_.types.is_integer(count.type)) {
       action.argument = *count.constant;
       action.has_argument = true;
     } else {
-      action.arguments.push_back(TRY(CodeGenerator::integer(resolver_, count, types_.int64)));
+      action.arguments.push_back(
+          TRY(CodeGenerator::integer(tools_.resolver, count, tools_.types.int64)));
     }
   }
   return action;
 }
 
-Checked<dif::Action> ActionBuilder::normalize(Expr& call) {
-  dif::Action action = TRY(on_aggregation(call, dif::ActionKind::Normalize, 2));
+Checked<dif::Action> AggregationActions::normalize(Expr& call, dif::ActionKind kind) {
+  dif::Action action = TRY(on_aggregation(call, kind, 2));
   Expr& factor = *call.list[1];
-  TRY(resolver_.resolve(&factor));
-  if (!types_.is_scalar(factor.type)) {
+  TRY(tools_.resolver.resolve(&factor));
+  if (!tools_.types.is_scalar(factor.type)) {
     return complain("D_NORMALIZE_SCALAR", factor.at,
                     "normalize( ) argument #2 must be of scalar type");
   }
-  action.arguments.push_back(TRY(CodeGenerator::integer(resolver_, factor, types_.uint64)));
+  action.arguments.push_back(
+      TRY(CodeGenerator::integer(tools_.resolver, factor, tools_.types.uint64)));
   return action;
 }
 
-Checked<dif::Action> ActionBuilder::printa(Expr& call) {
+Checked<dif::Action> AggregationActions::printa(Expr& call, dif::ActionKind kind) {
   if (call.list.empty()) return argument_count("D_PROTO_LEN", call, "1 or more");
   dif::Action action;
-  action.kind = dif::ActionKind::Printa;
+  action.kind = kind;
   const bool formatted = call.list[0]->kind == ExprKind::String;
   if (formatted && call.list.size() < 2) {
     return argument_count("D_PRINTA_PROTO", call, "2 or more");
@@ -128,27 +124,29 @@ Checked<dif::Action> ActionBuilder::printa(Expr& call) {
 }
 
 /// Aggregations that are printed together are joined on their keys.
-Checked<void> ActionBuilder::same_keys(const Expr& e, std::uint32_t first, std::uint32_t other) {
-  const auto& a = program_.aggregations[first].keys;
-  const auto& b = program_.aggregations[other].keys;
+Checked<void> AggregationActions::same_keys(const Expr& e, std::uint32_t first,
+                                            std::uint32_t other) {
+  const auto& a = table_.at(first).keys;
+  const auto& b = table_.at(other).keys;
   if (a.size() != b.size()) {
     return complain("D_PRINTA_AGGKEY", e.at,
                     fmt::format("printa( ) aggregation @{} has {} keys, and @{} has {}", *e.text,
-                                b.size(), program_.aggregations[first].name, a.size()));
+                                b.size(), table_.at(first).name, a.size()));
   }
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i].kind == b[i].kind && a[i].size == b[i].size) continue;
     return complain("D_PRINTA_AGGPROTO", e.at,
                     fmt::format("printa( ) key #{} of aggregation @{} is of another type than that "
                                 "of @{}",
-                                i + 1, *e.text, program_.aggregations[first].name));
+                                i + 1, *e.text, table_.at(first).name));
   }
   return {};
 }
 
 /// The width or precision of a conversion is a key, too, where the format says `*`.
-Checked<void> ActionBuilder::star_key(const Expr& call, const std::vector<dif::ValueType>& keys,
-                                      std::size_t index, std::size_t number) {
+Checked<void> AggregationActions::star_key(const Expr& call,
+                                           const std::vector<dif::ValueType>& keys,
+                                           std::size_t index, std::size_t number) {
   if (index >= keys.size()) {
     return complain("D_PRINTF_DYN_PROTO", call.at,
                     fmt::format("printa( ) prototype mismatch: conversion #{} has no key for its "
@@ -162,9 +160,9 @@ Checked<void> ActionBuilder::star_key(const Expr& call, const std::vector<dif::V
                               index + 1, number));
 }
 
-Checked<void> ActionBuilder::check_printa(const Expr& call, const dif::Action& action) {
-  const auto conversions = TRY(format(*call.list[0], "printa"));
-  const auto& keys = program_.aggregations[action.aggregations[0]].keys;
+Checked<void> AggregationActions::check_printa(const Expr& call, const dif::Action& action) {
+  const auto conversions = TRY(conversions_of(*call.list[0], "printa"));
+  const auto& keys = table_.at(action.aggregations[0]).keys;
   std::size_t next = 0, number = 0;
   for (const dif::Conversion& conversion : conversions) {
     if (conversion.kind == 0) continue;

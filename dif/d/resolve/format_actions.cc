@@ -1,10 +1,8 @@
-// printf() and its kin: a format, its conversions, and an argument of a fitting type for each.
-// Conversions: Dynamic Tracing Guide, "Output Formatting".
+#include "dif/d/resolve/format_actions.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "dif/d/resolve/actions.h"
 
 namespace ringside::d {
 namespace {
@@ -45,8 +43,7 @@ bool is_stack_call(const Expr& e) {
 
 }  // namespace
 
-Checked<std::vector<dif::Conversion>> ActionBuilder::format(const Expr& text,
-                                                            std::string_view function) {
+Checked<std::vector<dif::Conversion>> conversions_of(const Expr& text, std::string_view function) {
   if (text.kind != ExprKind::String) {
     return complain("D_PRINTF_ARG_FMT", text.at,
                     fmt::format("{}( ) argument #1 is incompatible with prototype: prototype: "
@@ -62,39 +59,40 @@ Checked<std::vector<dif::Conversion>> ActionBuilder::format(const Expr& text,
   return std::move(*parsed);
 }
 
-bool ActionBuilder::fits(const Expr& e, const dif::Conversion& conversion) const {
-  const bool is_integer = types_.is_integer(e.type);
+bool FormatActions::fits(const Expr& e, const dif::Conversion& conversion) const {
+  const bool is_integer = tools_.types.is_integer(e.type);
   const bool wide = conversion.modifiers == "w";
   switch (conversion.kind) {
     case 's':
       if (wide) {
-        return types_.is_array(e.type) && types_.is_integer(types_.referent(e.type)) &&
-               types_.size(types_.referent(e.type)) == 4;
+        return tools_.types.is_array(e.type) &&
+               tools_.types.is_integer(tools_.types.referent(e.type)) &&
+               tools_.types.size(tools_.types.referent(e.type)) == 4;
       }
       [[fallthrough]];
     case 'S':
-      return !wide && (types_.is_string(e.type) ||
-                       (types_.is_array(e.type) && types_.is_string_like(e.type)));
+      return !wide && (tools_.types.is_string(e.type) ||
+                       (tools_.types.is_array(e.type) && tools_.types.is_string_like(e.type)));
     case 'a':
     case 'A':
-    case 'p': return !wide && (is_integer || types_.is_pointer(types_.decay(e.type)));
+    case 'p': return !wide && (is_integer || tools_.types.is_pointer(tools_.types.decay(e.type)));
     case 'e':
     case 'E':
     case 'f':
     case 'F':
     case 'g':
-    case 'G': return !wide && types_.is_float(e.type);
+    case 'G': return !wide && tools_.types.is_float(e.type);
     case 'I':
-      return !wide && !types_.is_float(e.type) &&
-             (is_integer || (types_.by_reference(e.type) &&
-                             (types_.size(e.type) == 4 || types_.size(e.type) == 16)));
+      return !wide && !tools_.types.is_float(e.type) &&
+             (is_integer || (tools_.types.by_reference(e.type) &&
+                             (tools_.types.size(e.type) == 4 || tools_.types.size(e.type) == 16)));
     case 'k': return false;
     case 'c': return is_integer;
     default: return !wide && is_integer;
   }
 }
 
-Checked<dif::Difo> ActionBuilder::convert(const Expr& call, Expr& argument,
+Checked<dif::Difo> FormatActions::convert(const Expr& call, Expr& argument,
                                           const dif::Conversion& conversion, std::size_t position,
                                           std::size_t number) {
   const auto refuse = [&](std::string_view passed) {
@@ -108,19 +106,19 @@ Checked<dif::Difo> ActionBuilder::convert(const Expr& call, Expr& argument,
     const bool wanted = is_stack_call(argument) ? conversion.kind == 'k'
                                                 : conversion.kind == 'a' || conversion.kind == 'A';
     if (!wanted) return refuse(is_stack_call(argument) ? "stack" : "symaddr");
-    return code_value(argument);
+    return code_.value(argument);
   }
-  TRY(resolver_.resolve(&argument));
-  if (!fits(argument, conversion)) return refuse(types_.name(argument.type));
+  TRY(tools_.resolver.resolve(&argument));
+  if (!fits(argument, conversion)) return refuse(tools_.types.name(argument.type));
   const bool text = conversion.kind == 's' || conversion.kind == 'S';
-  if (text && conversion.modifiers != "w") return CodeGenerator::string(resolver_, argument);
-  const bool address = types_.is_array(argument.type) && conversion.kind != 'I' && !text;
-  if (address) return CodeGenerator::integer(resolver_, argument, types_.uint64);
-  return CodeGenerator::value(resolver_, argument);
+  if (text && conversion.modifiers != "w") return CodeGenerator::string(tools_.resolver, argument);
+  const bool address = tools_.types.is_array(argument.type) && conversion.kind != 'I' && !text;
+  if (address) return CodeGenerator::integer(tools_.resolver, argument, tools_.types.uint64);
+  return CodeGenerator::value(tools_.resolver, argument);
 }
 
 /// The int that a '*' stands for.
-Checked<void> ActionBuilder::dynamic_width(dif::Action& action, const Expr& call,
+Checked<void> FormatActions::dynamic_width(dif::Action& action, const Expr& call,
                                            std::size_t position, std::size_t number, char kind) {
   if (position >= call.list.size()) {
     return complain("D_PRINTF_DYN_PROTO", call.at,
@@ -129,19 +127,21 @@ Checked<void> ActionBuilder::dynamic_width(dif::Action& action, const Expr& call
                                 *call.text, number, kind));
   }
   Expr& width = *call.list[position];
-  TRY(resolver_.resolve(&width));
-  if (!types_.is_integer(width.type)) {
-    return complain("D_PRINTF_DYN_TYPE", width.at,
-                    fmt::format("{}( ) argument #{} is incompatible with conversion #{} prototype: "
-                                "conversion: %*{}, prototype: int, argument: {}",
-                                *call.text, position + 1, number, kind, types_.name(width.type)));
+  TRY(tools_.resolver.resolve(&width));
+  if (!tools_.types.is_integer(width.type)) {
+    return complain(
+        "D_PRINTF_DYN_TYPE", width.at,
+        fmt::format("{}( ) argument #{} is incompatible with conversion #{} prototype: "
+                    "conversion: %*{}, prototype: int, argument: {}",
+                    *call.text, position + 1, number, kind, tools_.types.name(width.type)));
   }
-  action.arguments.push_back(TRY(CodeGenerator::integer(resolver_, width, types_.int32)));
+  action.arguments.push_back(
+      TRY(CodeGenerator::integer(tools_.resolver, width, tools_.types.int32)));
   return {};
 }
 
-Checked<dif::Action> ActionBuilder::formatted(Expr& call, dif::ActionKind kind) {
-  const auto conversions = TRY(format(*call.list[0], *call.text));
+Checked<dif::Action> FormatActions::formatted(Expr& call, dif::ActionKind kind) {
+  const auto conversions = TRY(conversions_of(*call.list[0], *call.text));
   dif::Action action;
   action.kind = kind;
   action.format = *call.list[0]->text;
@@ -181,24 +181,21 @@ Checked<dif::Action> ActionBuilder::formatted(Expr& call, dif::ActionKind kind) 
 
 /// The arguments' types for the consumer: all or, when one cannot be described, none. What has no
 /// type in D (a stack) has its form in the record.
-void ActionBuilder::describe(dif::Action& action, const Expr& call) {
+void FormatActions::describe(dif::Action& action, const Expr& call) {
   for (std::size_t i = 1; i < call.list.size(); ++i) {
     const Expr& argument = *call.list[i];
     const bool has_type = !is_code_call(argument);
-    const bool is_address = has_type && types_.is_array(argument.type) &&
+    const bool is_address = has_type && tools_.types.is_array(argument.type) &&
                             action.arguments[i - 1].result.kind == dif::ValueKind::Integer;
-    const auto shape = shapes_.add(has_type && !is_address ? argument.type : types_.uint64);
+    const auto shape =
+        tools_.shapes.add(has_type && !is_address ? argument.type : tools_.types.uint64);
     if (!shape) return action.shapes.clear();
     action.shapes.push_back(*shape);
   }
 }
 
-Checked<dif::Action> ActionBuilder::printf(Expr& call) {
-  return formatted(call, dif::ActionKind::Printf);
-}
-
 /// The empty name stands for standard output, and travels as an empty format.
-Checked<dif::Action> ActionBuilder::freopen(Expr& call) {
+Checked<dif::Action> FormatActions::freopen(Expr& call, dif::ActionKind kind) {
   const Expr* name = call.list[0];
   if (name->kind == ExprKind::String) {
     if (*name->text == ".") {
@@ -209,15 +206,11 @@ Checked<dif::Action> ActionBuilder::freopen(Expr& call) {
     if (name->text->empty()) {
       if (call.list.size() > 1) return argument_count("D_PRINTF_ARG_EXTRA", call, "1");
       dif::Action action;
-      action.kind = dif::ActionKind::Freopen;
+      action.kind = kind;
       return action;
     }
   }
-  return formatted(call, dif::ActionKind::Freopen);
-}
-
-Checked<dif::Action> ActionBuilder::system(Expr& call) {
-  return formatted(call, dif::ActionKind::System);
+  return formatted(call, kind);
 }
 
 }  // namespace ringside::d

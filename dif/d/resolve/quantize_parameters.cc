@@ -1,19 +1,19 @@
-// The parameters of lquantize() and llquantize(): which buckets there are.
+#include "dif/d/resolve/quantize_parameters.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <span>
 
-#include "dif/d/resolve/actions.h"
-
 namespace ringside::d {
 
-Checked<std::int64_t> ActionBuilder::parameter(const Expr& call, std::size_t index,
-                                               std::string_view type_tag, std::string_view what) {
-  TRY(resolver_.resolve(call.list[index]));
+Checked<std::int64_t> QuantizeParameters::parameter(const Expr& call, std::size_t index,
+                                                    std::string_view type_tag,
+                                                    std::string_view what) {
+  TRY(tools_.resolver.resolve(call.list[index]));
   const Expr& e = *call.list[index];
-  if (!types_.is_integer(e.type)) {
-    return argument_type("D_PROTO_ARG", call, index, "int", types_.name(e.type));
+  if (!tools_.types.is_integer(e.type)) {
+    return argument_type("D_PROTO_ARG", call, index, "int", tools_.types.name(e.type));
   }
   if (e.constant) return static_cast<std::int64_t>(*e.constant);
   return complain(type_tag, e.at,
@@ -21,7 +21,7 @@ Checked<std::int64_t> ActionBuilder::parameter(const Expr& call, std::size_t ind
                               index + 1, what));
 }
 
-Checked<std::uint64_t> ActionBuilder::lquantize(const Expr& call) {
+Checked<std::uint64_t> QuantizeParameters::lquantize(const Expr& call) {
   const std::int64_t base = TRY(parameter(call, 1, "D_LQUANT_BASETYPE", "base"));
   const std::int64_t limit = TRY(parameter(call, 2, "D_LQUANT_LIMTYPE", "limit"));
   const std::int64_t step =
@@ -45,11 +45,33 @@ Checked<std::uint64_t> ActionBuilder::lquantize(const Expr& call) {
          static_cast<std::uint32_t>(base);
 }
 
-Checked<std::uint64_t> ActionBuilder::llquantize(const Expr& call) {
-  const std::int64_t factor = TRY(parameter(call, 1, "D_LLQUANT_FACTORTYPE", "factor"));
-  const std::int64_t low = TRY(parameter(call, 2, "D_LLQUANT_LOWTYPE", "low magnitude"));
-  const std::int64_t high = TRY(parameter(call, 3, "D_LLQUANT_HIGHTYPE", "high magnitude"));
-  const std::int64_t steps = TRY(parameter(call, 4, "D_LLQUANT_NSTEPTYPE", "number of steps"));
+/// The greatest bucket fits into 64 bits, and each magnitude's steps fall on whole values.
+Checked<void> QuantizeParameters::check_magnitudes(const Expr& call, std::int64_t factor,
+                                                   std::int64_t high, std::int64_t steps) {
+  const auto wrong = [&](std::string_view tag, std::size_t index, std::string_view text) {
+    return complain(tag, call.list[index]->at, fmt::format("llquantize( ) {}", text));
+  };
+  std::int64_t top = 1;
+  for (std::int64_t i = 0; i <= high; ++i) {
+    if (__builtin_mul_overflow(top, factor, &top)) {
+      return wrong("D_LLQUANT_MAGTOOBIG", 3,
+                   "factor raised to the power of the high magnitude overflows 64 bits");
+    }
+  }
+  // A magnitude's steps must fall on whole values: the factor divides the steps, or the other way.
+  std::int64_t power = factor;
+  while (power < steps) power *= factor;
+  if (steps % factor != 0 || power % steps != 0) {
+    return wrong("D_LLQUANT_FACTOREVEN", 1,
+                 "factor must evenly divide the number of steps, and the steps a power of it");
+  }
+  return {};
+}
+
+/// Whether there are such buckets.
+Checked<void> QuantizeParameters::check_log_linear(const Expr& call, std::int64_t factor,
+                                                   std::int64_t low, std::int64_t high,
+                                                   std::int64_t steps) {
   const auto wrong = [&](std::string_view tag, std::size_t index, std::string_view text) {
     return complain(tag, call.list[index]->at, fmt::format("llquantize( ) {}", text));
   };
@@ -68,26 +90,21 @@ Checked<std::uint64_t> ActionBuilder::llquantize(const Expr& call) {
   if (steps < factor)
     return wrong("D_LLQUANT_FACTORNSTEPS", 4,
                  "factor must not be greater than the number of steps");
-  std::int64_t top = 1;
-  for (std::int64_t i = 0; i <= high; ++i) {
-    if (__builtin_mul_overflow(top, factor, &top)) {
-      return wrong("D_LLQUANT_MAGTOOBIG", 3,
-                   "factor raised to the power of the high magnitude overflows 64 bits");
-    }
-  }
-  // A magnitude's steps must fall on whole values: the factor divides the steps, or the other way.
-  std::int64_t power = factor;
-  while (power < steps) power *= factor;
-  if (steps % factor != 0 || power % steps != 0) {
-    return wrong("D_LLQUANT_FACTOREVEN", 1,
-                 "factor must evenly divide the number of steps, and the steps a power of it");
-  }
+  return check_magnitudes(call, factor, high, steps);
+}
+
+Checked<std::uint64_t> QuantizeParameters::llquantize(const Expr& call) {
+  const std::int64_t factor = TRY(parameter(call, 1, "D_LLQUANT_FACTORTYPE", "factor"));
+  const std::int64_t low = TRY(parameter(call, 2, "D_LLQUANT_LOWTYPE", "low magnitude"));
+  const std::int64_t high = TRY(parameter(call, 3, "D_LLQUANT_HIGHTYPE", "high magnitude"));
+  const std::int64_t steps = TRY(parameter(call, 4, "D_LLQUANT_NSTEPTYPE", "number of steps"));
+  TRY(check_log_linear(call, factor, low, high, steps));
   return static_cast<std::uint64_t>(factor) << 48 | static_cast<std::uint64_t>(low) << 32 |
          static_cast<std::uint64_t>(high) << 16 | static_cast<std::uint64_t>(steps);
 }
 
 /// Every use of an aggregation has the same buckets.
-Checked<void> ActionBuilder::same_parameters(const Expr& call, const dif::Aggregation& known,
+Checked<void> QuantizeParameters::check_same(const Expr& call, const dif::Aggregation& known,
                                              std::uint64_t parameters) {
   if (known.parameters == parameters) return {};
   struct Part {
@@ -113,10 +130,9 @@ Checked<void> ActionBuilder::same_parameters(const Expr& call, const dif::Aggreg
   for (const Part& part : parts) {
     if (value(part, known.parameters) == value(part, parameters)) continue;
     const std::size_t at = std::min(part.argument, call.list.size() - 1);
-    return complain(
-        part.tag, call.list[at]->at,
-        fmt::format("{}( ) {} (argument #{}) doesn't match its earlier use on line {}", *call.text,
-                    part.name, part.argument + 1, aggregation_lines_[aggregations_[known.name]]));
+    return complain(part.tag, call.list[at]->at,
+                    fmt::format("{}( ) {} (argument #{}) doesn't match its earlier use on line {}",
+                                *call.text, part.name, part.argument + 1, table_.line(known.name)));
   }
   return {};
 }

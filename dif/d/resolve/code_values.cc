@@ -1,9 +1,8 @@
-// Stacks and addresses of code: recorded as numbers, given their names when they are printed.
+#include "dif/d/resolve/code_values.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "dif/d/resolve/actions.h"
 
 namespace ringside::d {
 namespace {
@@ -31,7 +30,7 @@ bool is_code_call(const Expr& e) {
 }
 
 /// How many frames a stack action asks for.
-Checked<std::uint32_t> ActionBuilder::frames(const Expr& call, std::uint32_t otherwise) {
+Checked<std::uint32_t> CodeValues::frames(const Expr& call, std::uint32_t otherwise) {
   const bool kernel = *call.text == "stack";
   const std::size_t most = kernel ? 1 : 2;
   if (call.list.size() > most) {
@@ -40,10 +39,10 @@ Checked<std::uint32_t> ActionBuilder::frames(const Expr& call, std::uint32_t oth
   }
   const auto positive = [&](std::size_t i, std::string_view tag,
                             std::int64_t least) -> Checked<std::int64_t> {
-    TRY(resolver_.resolve(call.list[i]));
+    TRY(tools_.resolver.resolve(call.list[i]));
     const Expr& e = *call.list[i];
     const auto value = static_cast<std::int64_t>(e.constant.value_or(0));
-    if (e.constant && types_.is_integer(e.type) && value >= least && value <= kMostFrames)
+    if (e.constant && tools_.types.is_integer(e.type) && value >= least && value <= kMostFrames)
       return value;
     return complain(
         tag, e.at,
@@ -61,31 +60,31 @@ Checked<std::uint32_t> ActionBuilder::frames(const Expr& call, std::uint32_t oth
   return result;
 }
 
-Checked<dif::Difo> ActionBuilder::code_value(Expr& call) {
+Checked<dif::Difo> CodeValues::value(Expr& call) {
   const CodeRow& row = *std::ranges::find(kCode, std::string_view(*call.text), &CodeRow::name);
   if (row.kind == ValueKind::KernelStack || row.kind == ValueKind::UserStack) {
     const bool kernel = row.kind == ValueKind::KernelStack;
-    const CompileOptions& options = resolver_.options();
+    const CompileOptions& options = tools_.resolver.options();
     const std::uint32_t usual = kernel                   ? options.stack_frames
                                 : *call.text == "jstack" ? options.java_stack_frames
                                                          : options.user_stack_frames;
     const std::uint32_t entries = TRY(frames(call, usual)) + (kernel ? 0 : 1);
-    return CodeGenerator::nothing(resolver_, {row.kind, false, entries * 8}, call.at);
+    return CodeGenerator::nothing(tools_.resolver, {row.kind, false, entries * 8}, call.at);
   }
   Expr& address = *call.list[0];
-  TRY(resolver_.resolve(&address));
-  if (!types_.is_scalar(types_.decay(address.type))) {
-    return argument_type("D_PROTO_ARG", call, 0, "uintptr_t", types_.name(address.type));
+  TRY(tools_.resolver.resolve(&address));
+  if (!tools_.types.is_scalar(tools_.types.decay(address.type))) {
+    return argument_type("D_PROTO_ARG", call, 0, "uintptr_t", tools_.types.name(address.type));
   }
-  dif::Difo made = TRY(CodeGenerator::integer(resolver_, address, types_.uint64));
+  dif::Difo made = TRY(CodeGenerator::integer(tools_.resolver, address, tools_.types.uint64));
   made.result = {row.kind, false, row.size};
   return made;
 }
 
-Checked<dif::Action> ActionBuilder::code(Expr& call) {
+Checked<dif::Action> CodeValues::trace(Expr& call) {
   dif::Action action;
   action.kind = dif::ActionKind::Trace;
-  action.arguments.push_back(TRY(code_value(call)));
+  action.arguments.push_back(TRY(value(call)));
   return action;
 }
 

@@ -1,0 +1,27 @@
+// Stacks and addresses of code (stack(), ustack(), sym() and the like): recorded as numbers, given
+// their names when they are printed.
+#pragma once
+
+#include "dif/d/resolve/action_tools.h"
+
+namespace ringside::d {
+
+/// What may stand as a statement, a key or an argument of printf().
+bool is_code_call(const Expr& e);
+
+class CodeValues {
+ public:
+  explicit CodeValues(const ActionTools& tools) : tools_(tools) {}
+
+  /// The object of such a call.
+  Checked<dif::Difo> value(Expr& call);
+  /// The call as a statement: a Trace.
+  Checked<dif::Action> trace(Expr& call);
+
+ private:
+  Checked<std::uint32_t> frames(const Expr& call, std::uint32_t otherwise);
+
+  ActionTools tools_;
+};
+
+}  // namespace ringside::d
