@@ -25,10 +25,10 @@ class CheckLayers(unittest.TestCase):
         for path, include in (
                 ("vmm/base/a.h", '"vmm/base/b.h"'), ("vmm/base/a.h", "<vector>"),
                 ("disasm/zydis.h", "<Zydis/Zydis.h>"), ("dif/d/parse.cc", '"dif/program.h"'),
-                ("vmm/qemu/a.cc", '"vmm/machine.h"'), ("vmm/a.cc", '"vmm/qemu/a.h"'),
-                ("vmm/shim.cc", '"guest-shim/mailbox_abi.h"'), ("vmm/kvm.cc", "<linux/kvm.h>"),
+                ("vmm/qemu/a.cc", '"vmm/machine.h"'), ("vmm/kvm/a.cc", '"vmm/kvm/boot/a.h"'),
+                ("vmm/shim.cc", '"guest-shim/mailbox_abi.h"'), ("vmm/kvm/a.cc", "<linux/kvm.h>"),
                 ("vmm/linux/btf.cc", '"vmm/page_walk.h"'), ("dif/d/lexer.l", '"grammar.h"'),
-                ("providers/tracepoint/a.cc", '"providers/provider.h"'),
+                ("vmm/kvm/vcpu/a.cc", '"vmm/kvm/a.h"'), ("vmm/qemu/a.cc", '"vmm/kvm/host/a.h"'),
                 ("providers/fbt.cc", '"providers/tracepoint/tracepoint.h"'),
                 ("providers/fbt.cc", '"vmm/linux/kernel.h"'), ("cli/a.cc", '"dif/d/compile.h"'),
                 ("vmm/a_test.cc", '"tests/fakes/fake_guest.h"')):
@@ -51,7 +51,13 @@ class CheckLayers(unittest.TestCase):
                 ("vmm/linux/a.cc", '"dif/program.h"', "vmm/linux may not include dif"),
                 ("providers/a.cc", '"dif/d/compile.h"', "providers may not include dif/d"),
                 ("providers/tracepoint/a.cc", '"cli/options.h"', "may not include cli"),
-                ("cli/a.cc", "<linux/kvm.h>", "stays inside vmm"),
+                ("providers/tracepoint/a.cc", '"providers/provider.h"', "may not include providers"),
+                ("vmm/a.cc", '"vmm/qemu/a.h"', "vmm may not include vmm/qemu"),
+                ("vmm/qemu/a.cc", '"vmm/kvm/a.h"', "vmm/qemu may not include vmm/kvm"),
+                ("vmm/kvm/boot/a.cc", '"vmm/kvm/kvm_vm.h"', "boot may not include vmm/kvm"),
+                ("vmm/kvm/devices/a.cc", "<linux/kvm.h>", "stays inside vmm/kvm"),
+                ("cli/a.cc", '"vmm/kvm/kvm_machine.h"', "cli may not include vmm/kvm"),
+                ("cli/a.cc", "<linux/kvm.h>", "stays inside vmm/kvm"),
                 ("vmm/a.cc", '"machine.h"', "includes are written from the root"),
                 ("vmm/a.cc", '"images/x.h"', "is in no folder of the layer table"),
                 ("vmm/a.cc", '"tests/fakes/fake_guest.h"', "is in no folder")):
@@ -64,9 +70,11 @@ class CheckLayers(unittest.TestCase):
         with tempfile.TemporaryDirectory() as root:
             for path, include in (("disasm/inner.h", "<Zydis/Zydis.h>"),
                                   ("disasm/user.cc", '"disasm/inner.h"'),
+                                  ("vmm/kvm/host/inner.h", "<linux/kvm.h>"),
+                                  ("vmm/kvm/user.cc", '"vmm/kvm/host/inner.h"'),
                                   ("providers/user.cc", '"disasm/inner.h"')):
                 file = pathlib.Path(root, path)
-                file.parent.mkdir(exist_ok=True)
+                file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(f"#include {include}\n")
             violations, _ = check_layers.check(root)
 

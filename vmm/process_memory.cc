@@ -15,7 +15,7 @@
 #include <fstream>
 #include <string>
 
-#include "vmm/qemu/pidfd.h"
+#include "vmm/base/pidfd.h"
 
 namespace ringside::vmm {
 namespace {

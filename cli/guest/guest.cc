@@ -12,7 +12,7 @@
 #include "cli/guest/images.h"
 #include "cli/messages.h"
 #include "vmm/base/printable.h"
-#include "vmm/kernel_choice.h"
+#include "vmm/kernel_file/kernel_choice.h"
 #include "vmm/linux/kernel_arrival.h"
 #include "vmm/vcpu_exits.h"
 

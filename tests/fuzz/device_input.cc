@@ -13,7 +13,7 @@
 #include "vmm/kvm/devices/reset_control.h"
 #include "vmm/kvm/devices/testing/fakes.h"
 #include "vmm/kvm/devices/uart16550.h"
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::fuzz {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "vmm/kvm_fitness.h"
+#include "vmm/kvm/host/kvm_fitness.h"
 
 namespace ringside::vmm {
 namespace {

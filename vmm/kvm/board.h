@@ -22,9 +22,9 @@
 #include "vmm/kvm/devices/uart16550.h"
 #include "vmm/kvm/devices/virtio_mmio.h"
 #include "vmm/kvm/devices/virtio_worker.h"
-#include "vmm/kvm/host/serial_peers.h"
+#include "vmm/kvm/serial_peers.h"
 #include "vmm/kvm/kvm_guest.h"
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
 

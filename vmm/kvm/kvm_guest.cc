@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
 #include "vmm/paging.h"
 

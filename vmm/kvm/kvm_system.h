@@ -14,7 +14,7 @@
 
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
-#include "vmm/kvm/vcpu/cpuid.h"
+#include "vmm/kvm/host/cpuid.h"
 
 namespace ringside::vmm::kvm {
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
 namespace {

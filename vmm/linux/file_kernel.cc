@@ -9,7 +9,7 @@
 #include "vmm/linux/layout.h"
 #include "vmm/linux/symbols/kallsyms.h"
 #include "vmm/linux/text/boot_patches.h"
-#include "vmm/linux/text/elf_image.h"
+#include "vmm/kernel_file/elf_file.h"
 #include "vmm/linux/text/patched_sites.h"
 #include "vmm/linux/text/relocations.h"
 #include "vmm/linux/types/btf.h"
@@ -29,7 +29,7 @@ std::uint64_t moved(std::uint64_t linked, std::int64_t slide) {
 
 class FileText final : public GuestReader {
  public:
-  FileText(const ElfImage& image, Relocations relocations, std::int64_t slide)
+  FileText(const vmm::ElfFile& image, Relocations relocations, std::int64_t slide)
       : image_(&image), relocations_(std::move(relocations)), slide_(slide) {}
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
     if (image_ == nullptr) return Unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
@@ -50,7 +50,7 @@ class FileText final : public GuestReader {
   }
 
  private:
-  const ElfImage* image_;
+  const vmm::ElfFile* image_;
   Relocations relocations_;  // none where nothing moved
   const std::int64_t slide_;
 };
@@ -58,7 +58,7 @@ class FileText final : public GuestReader {
 class ElfFileKernel final : public FileKernel {
  public:
   /// `image` is that of the file.
-  ElfFileKernel(vmm::KernelFile file, ElfImage image, Relocations relocations, KernelMove move)
+  ElfFileKernel(vmm::KernelFile file, vmm::ElfFile image, Relocations relocations, KernelMove move)
       : file_(std::move(file)),
         image_(std::move(image)),
         move_(move),
@@ -147,7 +147,7 @@ class ElfFileKernel final : public FileKernel {
   Result<ImageView> table_of(const BoundedPart& part) const;
 
   std::optional<vmm::KernelFile> file_;  // until end_set_up()
-  ElfImage image_;
+  vmm::ElfFile image_;
   const KernelMove move_;
   FileText text_;
   std::string release_;  // empty: no Linux
@@ -167,12 +167,12 @@ class ElfFileKernel final : public FileKernel {
 std::vector<Symbol> ElfFileKernel::elf_symbols() {
   const auto found = image_.symbols();
   std::size_t size = 0;
-  for (const ElfImage::ElfSymbol& symbol : found) size += symbol.name.size();
+  for (const vmm::ElfFile::Symbol& symbol : found) size += symbol.name.size();
   const auto names = std::make_shared<std::string>();
   names->reserve(size);  // the symbols' names view into it, and outlive the file
   std::vector<Symbol> symbols;
   symbols.reserve(found.size());
-  for (const ElfImage::ElfSymbol& symbol : found) {
+  for (const vmm::ElfFile::Symbol& symbol : found) {
     const std::size_t at = names->size();
     *names += symbol.name;
     symbols.push_back({GuestVirt(symbol.address), symbol.size, std::string_view(*names).substr(at),
@@ -184,11 +184,11 @@ std::vector<Symbol> ElfFileKernel::elf_symbols() {
 
 /// Distributions strip the ELF table, but the kernel carries its own for its messages.
 std::optional<Kallsyms> ElfFileKernel::find_kallsyms() const {
-  const ElfImage::Section* named = image_.section(".text");
-  for (const ElfImage::Segment& text : image_.segments()) {
+  const vmm::ElfFile::Section* named = image_.section(".text");
+  for (const vmm::ElfFile::Segment& text : image_.segments()) {
     if (!text.executable || text.address < kKernelHalf) continue;
     const GuestVirt stext(named != nullptr ? named->address : text.address);
-    for (const ElfImage::Segment& holder : image_.segments()) {
+    for (const vmm::ElfFile::Segment& holder : image_.segments()) {
       auto found = scan_for_kallsyms({GuestVirt(holder.address), holder.bytes}, stext);
       if (found) return std::move(*found);
     }
@@ -214,7 +214,7 @@ Result<void> ElfFileKernel::load_symbols() {
 void ElfFileKernel::leave_out_user_programs(std::vector<Symbol>& symbols) const {
   const auto upper = [](std::uint64_t address) { return address >= kKernelHalf; };
   const auto& segments = image_.segments();
-  if (std::none_of(segments.begin(), segments.end(), [&](const ElfImage::Segment& segment) {
+  if (std::none_of(segments.begin(), segments.end(), [&](const vmm::ElfFile::Segment& segment) {
         return segment.executable && upper(segment.address);
       })) {
     return;
@@ -241,7 +241,7 @@ void ElfFileKernel::add_module(std::vector<Symbol> symbols) {
     module.text_base = GuestVirt(moved(*stext, move_.slide));
     module.text_size = *end - *stext;
   } else {
-    for (const ElfImage::Segment& segment : image_.segments()) {
+    for (const vmm::ElfFile::Segment& segment : image_.segments()) {
       if (!segment.executable) continue;
       module.text_base = GuestVirt(moved(segment.address, move_.slide));
       module.text_size = segment.size;
@@ -381,7 +381,7 @@ Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file
                                         "once it has booted, with --after-boot",
                                         file.name(), error.message));
   };
-  auto image = ElfImage::parse(bytes);
+  auto image = vmm::ElfFile::parse(bytes);
   if (!image) return blame(std::move(image).error());
   Relocations relocations;
   if (move.slide != 0) relocations = Relocations::parse(bytes, *image);

@@ -6,7 +6,7 @@
 
 #include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/text/boot_patches.h"
-#include "vmm/linux/text/elf_image.h"
+#include "vmm/kernel_file/elf_file.h"
 #include "vmm/linux/text/small_elf_for_tests.h"
 
 namespace ringside::guest_linux {
@@ -18,11 +18,11 @@ using fakes::kTextBytes;
 using fakes::kTextOffset;
 using fakes::SmallElf;
 
-TEST(ElfImage, GivesWhatTheFilePutsIntoMemory) {
+TEST(ElfFile, GivesWhatTheFilePutsIntoMemory) {
   SmallElf elf;
   elf.put_text(kText + 0x10, "text");
   const auto bytes = elf.write({});
-  const auto image = ElfImage::parse(bytes);
+  const auto image = vmm::ElfFile::parse(bytes);
   ASSERT_TRUE(image) << image.error().message;
   std::array<char, 6> read{};
 
@@ -37,28 +37,28 @@ TEST(ElfImage, GivesWhatTheFilePutsIntoMemory) {
   EXPECT_EQ(outside.error().address, kText - 1);
 }
 
-TEST(ElfImage, RefusesEveryFileThatIsCutShort) {
+TEST(ElfFile, RefusesEveryFileThatIsCutShort) {
   SmallElf elf;
   const auto whole = elf.write({{"f", kText, 4}});
 
   for (std::size_t size = 0; size < kTextOffset + kTextBytes; size += 61) {
-    EXPECT_FALSE(ElfImage::parse(std::span(whole).first(size))) << size;
+    EXPECT_FALSE(vmm::ElfFile::parse(std::span(whole).first(size))) << size;
   }
   for (std::size_t size = kTextOffset + kTextBytes; size < whole.size(); ++size) {
-    const auto image = ElfImage::parse(std::span(whole).first(size));
+    const auto image = vmm::ElfFile::parse(std::span(whole).first(size));
     ASSERT_TRUE(image);
     EXPECT_TRUE(image->symbols().empty()) << "section headers come last";
   }
 }
 
-TEST(ElfImage, SurvivesAnyByteOfItsHeaders) {
+TEST(ElfFile, SurvivesAnyByteOfItsHeaders) {
   SmallElf elf;
   const auto whole = elf.write({{"f", kText, 4}});
   for (std::size_t at = 0; at < 120; ++at) {
     for (const unsigned value : {0x00U, 0x7fU, 0x80U, 0xffU}) {
       auto bytes = whole;
       bytes[at] = static_cast<std::byte>(value);
-      const auto image = ElfImage::parse(bytes);
+      const auto image = vmm::ElfFile::parse(bytes);
       if (!image) continue;
       std::array<std::byte, 64> read;
       EXPECT_LE(image->symbols().size(), 1u);
@@ -180,7 +180,7 @@ TEST(FileKernel, TakesAProgramForTheUsersHalfForNoFunctionOfTheKernel) {
   EXPECT_EQ((*kernel)->symbols().describe(GuestVirt(0x40'0002)), "kernel`program+0x2");
 }
 
-TEST(ElfImage, ANumberThatTheAssemblerKnewIsNoSymbol) {
+TEST(ElfFile, ANumberThatTheAssemblerKnewIsNoSymbol) {
   SmallElf elf;
   const auto file = kernel_file(elf.write({{"f", kText, 4}, {"number", 512, 0, 0x10, 0xfff1}}));
   const auto kernel = kernel_from_file(file);

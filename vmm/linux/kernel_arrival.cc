@@ -32,9 +32,9 @@ struct Piece {
 };
 
 /// linux_banner: "Linux version 6.1.0-..." to its line's end (init/version.c). It names the build.
-std::optional<Piece> find_banner(const ElfImage& image) {
+std::optional<Piece> find_banner(const vmm::ElfFile& image) {
   constexpr std::string_view kStart = "Linux version ";
-  for (const ElfImage::Segment& segment : image.segments()) {
+  for (const vmm::ElfFile::Segment& segment : image.segments()) {
     // SAFETY: char may alias any bytes; the span lies inside the file.
     const std::string_view text(reinterpret_cast<const char*>(segment.bytes.data()),
                                 segment.bytes.size());
@@ -50,8 +50,8 @@ std::optional<Piece> find_banner(const ElfImage& image) {
   return std::nullopt;
 }
 
-std::optional<Piece> first_text(const ElfImage& image) {
-  for (const ElfImage::Segment& segment : image.segments()) {
+std::optional<Piece> first_text(const vmm::ElfFile& image) {
+  for (const vmm::ElfFile::Segment& segment : image.segments()) {
     if (!segment.executable || segment.address < kKernelMap) continue;
     const std::size_t size = std::min(segment.bytes.size(), kTextCompared);
     return Piece{segment.address, segment.bytes.first(size)};
@@ -69,7 +69,7 @@ bool stands_at(const GuestReader& live, const Piece& piece, std::uint64_t slide)
 
 std::optional<KernelMove> find_move(std::span<const std::byte> payload,
                                     const vmm::GuestMemory& memory, const vmm::PageTable& table) {
-  const auto image = ElfImage::parse(payload);
+  const auto image = vmm::ElfFile::parse(payload);
   if (!image) return std::nullopt;
   const auto banner = find_banner(*image);
   const auto text = first_text(*image);

@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "vmm/base/await_child.h"
-#include "vmm/qemu/pidfd.h"
+#include "vmm/base/pidfd.h"
 
 namespace ringside::vmm {
 namespace {

@@ -16,7 +16,7 @@
 #include "vmm/qemu/child_process.h"
 #include "vmm/qemu/guest_end.h"
 #include "vmm/qemu/qmp.h"
-#include "vmm/qemu/text_tail.h"
+#include "vmm/text_tail.h"
 
 namespace ringside::vmm {
 

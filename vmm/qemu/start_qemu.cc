@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "vmm/guest_file.h"
-#include "vmm/kvm_fitness.h"
+#include "vmm/kvm/host/kvm_fitness.h"
 #include "vmm/machine.h"
 #include "vmm/qemu/child_process.h"
 #include "vmm/qemu/guardian.h"

@@ -10,7 +10,7 @@
 
 #include "vmm/kvm/boot/aml.h"
 #include "vmm/kvm/boot/boot_data.h"
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "vmm/kernel_choice.h"
+#include "vmm/kernel_file/kernel_choice.h"
 #include "vmm/kernel_file/bz_image.h"
 #include "vmm/kvm/boot/boot_data.h"
-#include "vmm/kvm/boot/elf_image.h"
+#include "vmm/kvm/boot/boot_image.h"
 #include "vmm/kvm/boot/multiboot.h"
 #include "vmm/kvm/boot/placement.h"
 
@@ -55,7 +55,7 @@ Result<BootState> load_bz_image(const KernelFile& kernel, const BootRequest& req
   return state;
 }
 
-Result<BootState> load_elf(const KernelFile& kernel, const ElfImage& image,
+Result<BootState> load_elf(const KernelFile& kernel, const BootImage& image,
                            const BootRequest& request, GuestMemory& memory) {
   const bool pvh = image.pvh_entry.has_value();
   if (!pvh && kernel.format() == KernelFile::Format::Elf32) {
@@ -98,7 +98,7 @@ Result<BootState> load_kernel(const KernelFile& kernel, const BootRequest& reque
     if (header) return load_multiboot(kernel, *header, request, memory);
     return fail(ErrorCode::Invalid, fmt::format("{}: no Multiboot header", kernel.name()));
   }
-  const ElfImage image = TRY(read_elf_image(kernel.bytes(), kernel.name()));
+  const BootImage image = TRY(read_boot_image(kernel.bytes(), kernel.name()));
   if (header && !image.pvh_entry) return load_multiboot(kernel, *header, request, memory);
   return load_elf(kernel, image, request, memory);
 }

@@ -18,7 +18,7 @@
 #include "vmm/base/result.h"
 #include "vmm/guest_memory.h"
 #include "vmm/kernel_file/kernel_file.h"
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
 

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstddef>
 
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "vmm/kvm/boot/boot_data.h"
-#include "vmm/kvm/boot/elf_image.h"
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/boot_image.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -58,7 +58,7 @@ std::span<const std::byte> bytes_of(const T& value) {
 }
 
 /// The flat file's one segment, checked against the file and itself.
-Result<ElfImage> flat_image(const KernelFile& kernel, const MultibootHeader& header) {
+Result<BootImage> flat_image(const KernelFile& kernel, const MultibootHeader& header) {
   const MultibootHeader::Addresses& addresses = *header.addresses;
   const std::span<const std::byte> file = kernel.bytes();
   const auto invalid = [&](std::string_view what) {
@@ -80,7 +80,7 @@ Result<ElfImage> flat_image(const KernelFile& kernel, const MultibootHeader& hea
     memory_size = addresses.bss_end - addresses.load;
   }
   if (memory_size == 0) return invalid("nothing to load");
-  ElfImage image;
+  BootImage image;
   image.entry = addresses.entry;
   image.segments = {{addresses.load, addresses.load, memory_size, file.subspan(first, size)}};
   return image;
@@ -127,8 +127,8 @@ Result<BootState> load_multiboot(const KernelFile& kernel, const MultibootHeader
                 fmt::format("{}: its Multiboot header has flags that we do not know: {:#x}",
                             kernel.name(), unknown));
   }
-  const ElfImage image = header.addresses ? TRY(flat_image(kernel, header))
-                                          : TRY(read_elf_image(kernel.bytes(), kernel.name()));
+  const BootImage image = header.addresses ? TRY(flat_image(kernel, header))
+                                          : TRY(read_boot_image(kernel.bytes(), kernel.name()));
   TRY(check_entry(image, image.entry, kernel.name()));
   const Placement place =
       TRY(place_kernel(image.room(), request.initrd.size(), request.ram_size, kernel.name()));

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "vmm/kvm/boot/boot_data.h"
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -17,7 +17,7 @@
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
-#include "vmm/kvm/vcpu/cpuid.h"
+#include "vmm/kvm/host/cpuid.h"
 
 namespace ringside::vmm::kvm {
 

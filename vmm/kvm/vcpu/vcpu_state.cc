@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
 namespace {

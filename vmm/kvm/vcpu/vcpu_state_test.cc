@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -29,7 +29,7 @@ constexpr std::array kRelative = {
     RelativeTable{".smp_locks", 1, "lock prefix"},
 };
 
-void add_relative(const ElfImage::Section& section, std::uint8_t length, std::string_view what,
+void add_relative(const vmm::ElfFile::Section& section, std::uint8_t length, std::string_view what,
                   std::vector<Kernel::PatchedSite>& sites) {
   const std::uint64_t count = std::min<std::uint64_t>(section.bytes.size() / 4, kMaxTableEntries);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -39,7 +39,7 @@ void add_relative(const ElfImage::Section& section, std::uint8_t length, std::st
   }
 }
 
-bool add_alternatives(const ElfImage::Section& section, const TypeGraph& types,
+bool add_alternatives(const vmm::ElfFile::Section& section, const TypeGraph& types,
                       std::vector<Kernel::PatchedSite>& sites) {
   const auto type = types.find(TypeKind::Struct, "alt_instr");
   const auto length_at = offset_of(types, "alt_instr", {"instrlen"});
@@ -56,7 +56,7 @@ bool add_alternatives(const ElfImage::Section& section, const TypeGraph& types,
   return true;
 }
 
-void add_paravirt(const ElfImage::Section& section, std::vector<Kernel::PatchedSite>& sites) {
+void add_paravirt(const vmm::ElfFile::Section& section, std::vector<Kernel::PatchedSite>& sites) {
   const std::uint64_t count =
       std::min<std::uint64_t>(section.bytes.size() / kParavirtBytes, kMaxTableEntries);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -68,23 +68,23 @@ void add_paravirt(const ElfImage::Section& section, std::vector<Kernel::PatchedS
 
 }  // namespace
 
-std::optional<std::vector<Kernel::PatchedSite>> find_boot_patches(const ElfImage& image,
+std::optional<std::vector<Kernel::PatchedSite>> find_boot_patches(const vmm::ElfFile& image,
                                                                   const TypeGraph& types) {
   std::vector<Kernel::PatchedSite> sites;
-  const ElfImage::Section* alternatives = image.section(".altinstructions");
+  const vmm::ElfFile::Section* alternatives = image.section(".altinstructions");
   if (alternatives == nullptr || !add_alternatives(*alternatives, types, sites)) {
     return std::nullopt;
   }
   for (const RelativeTable& table : kRelative) {
-    const ElfImage::Section* section = image.section(table.section);
+    const vmm::ElfFile::Section* section = image.section(table.section);
     if (section != nullptr) add_relative(*section, table.length, table.what, sites);
   }
-  for (const ElfImage::Section& section : image.sections()) {
+  for (const vmm::ElfFile::Section& section : image.sections()) {
     // One section for each constant; an entry points at the operand, inside its instruction.
     if (!section.name.starts_with("runtime_")) continue;
     add_relative(section, kLongestInstruction, "runtime constant", sites);
   }
-  const ElfImage::Section* paravirt = image.section(".parainstructions");
+  const vmm::ElfFile::Section* paravirt = image.section(".parainstructions");
   if (paravirt != nullptr) add_paravirt(*paravirt, sites);
   std::sort(sites.begin(), sites.end(),
             [](const auto& a, const auto& b) { return a.address < b.address; });

@@ -16,13 +16,13 @@
 
 #include "vmm/base/c_type.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/linux/text/elf_image.h"
+#include "vmm/kernel_file/elf_file.h"
 
 namespace ringside::guest_linux {
 
 /// All of it, sorted, at its linked addresses. Empty when the file has no section names, or its
 /// types do not describe the alternatives: then any text may be patched.
-std::optional<std::vector<Kernel::PatchedSite>> find_boot_patches(const ElfImage& image,
+std::optional<std::vector<Kernel::PatchedSite>> find_boot_patches(const vmm::ElfFile& image,
                                                                   const TypeGraph& types);
 
 }  // namespace ringside::guest_linux

@@ -43,7 +43,7 @@ class BootPatches : public testing::Test {
   }
   std::optional<std::vector<Kernel::PatchedSite>> find() {
     bytes_ = elf_.write({});
-    const auto image = ElfImage::parse(bytes_);
+    const auto image = vmm::ElfFile::parse(bytes_);
     EXPECT_TRUE(image);
     return find_boot_patches(*image, types_);
   }

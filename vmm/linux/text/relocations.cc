@@ -19,9 +19,9 @@ struct Bounds {
   std::uint64_t begin = UINT64_MAX, end = 0;
 };
 
-Bounds bounds_of(const ElfImage& image) {
+Bounds bounds_of(const vmm::ElfFile& image) {
   Bounds bounds;
-  for (const ElfImage::Segment& segment : image.segments()) {
+  for (const vmm::ElfFile::Segment& segment : image.segments()) {
     if (segment.address < kKernelHalf || segment.size > UINT64_MAX - segment.address) continue;
     bounds.begin = std::min(bounds.begin, segment.address);
     bounds.end = std::max(bounds.end, segment.address + segment.size);
@@ -52,7 +52,7 @@ std::optional<Places> take_list(std::span<const std::byte>& rest, const Bounds& 
 /// Adds to every number of the list that shares a byte with the copy. A number that begins before
 /// the copy is taken from the image: what it carries into the copy depends on all of it.
 template <class Number>
-void add(const Places& places, Number delta, const ElfImage& image, std::uint64_t at,
+void add(const Places& places, Number delta, const vmm::ElfFile& image, std::uint64_t at,
          std::span<std::byte> copy) {
   const std::uint64_t first = at - std::min<std::uint64_t>(at, sizeof(Number) - 1);
   auto place = std::lower_bound(places.begin(), places.end(), first);
@@ -70,7 +70,7 @@ void add(const Places& places, Number delta, const ElfImage& image, std::uint64_
 
 }  // namespace
 
-Relocations Relocations::parse(std::span<const std::byte> payload, const ElfImage& image) {
+Relocations Relocations::parse(std::span<const std::byte> payload, const vmm::ElfFile& image) {
   const Bounds bounds = bounds_of(image);
   Relocations all;
   auto words = take_list(payload, bounds);
@@ -85,7 +85,7 @@ Relocations Relocations::parse(std::span<const std::byte> payload, const ElfImag
   return all;
 }
 
-void Relocations::apply(const ElfImage& image, std::uint64_t at, std::span<std::byte> copy,
+void Relocations::apply(const vmm::ElfFile& image, std::uint64_t at, std::span<std::byte> copy,
                         std::int64_t slide) const {
   const auto delta = static_cast<std::uint64_t>(slide);
   add<std::uint64_t>(longs_, delta, image, at, copy);

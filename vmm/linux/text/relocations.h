@@ -13,18 +13,18 @@
 #include <span>
 #include <vector>
 
-#include "vmm/linux/text/elf_image.h"
+#include "vmm/kernel_file/elf_file.h"
 
 namespace ringside::guest_linux {
 
 class Relocations {
  public:
   /// `payload` is what `image` was parsed from, with what follows it. Empty without a table.
-  static Relocations parse(std::span<const std::byte> payload, const ElfImage& image);
+  static Relocations parse(std::span<const std::byte> payload, const vmm::ElfFile& image);
 
   std::size_t size() const { return longs_.size() + inverse_.size() + words_.size(); }
   /// Changes a copy of the image's bytes at `at` as a move by `slide` changes them.
-  void apply(const ElfImage& image, std::uint64_t at, std::span<std::byte> copy,
+  void apply(const vmm::ElfFile& image, std::uint64_t at, std::span<std::byte> copy,
              std::int64_t slide) const;
 
  private:

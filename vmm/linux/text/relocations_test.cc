@@ -34,7 +34,7 @@ class Moved {
  public:
   explicit Moved(std::vector<std::byte> bytes)
       : bytes_(std::move(bytes)),
-        image_(*ElfImage::parse(bytes_)),
+        image_(*vmm::ElfFile::parse(bytes_)),
         relocations(Relocations::parse(bytes_, image_)) {}
   template <class T>
   T at(std::uint64_t address) const {
@@ -47,7 +47,7 @@ class Moved {
 
  private:
   std::vector<std::byte> bytes_;
-  ElfImage image_;
+  vmm::ElfFile image_;
 
  public:
   const Relocations relocations;

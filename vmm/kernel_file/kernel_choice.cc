@@ -1,18 +1,18 @@
-#include "vmm/kernel_choice.h"
+#include "vmm/kernel_file/kernel_choice.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "vmm/kernel_file/bz_image.h"
-#include "vmm/kvm/boot/elf_image.h"
+#include "vmm/kernel_file/elf_file.h"
 
 namespace ringside::vmm {
 namespace {
 
-bool has_pvh_note(std::span<const std::byte> elf, const std::string& name) {
-  const auto image = kvm::read_elf_image(elf, name);
-  return image && image->pvh_entry;
+bool has_pvh_note(std::span<const std::byte> elf) {
+  const auto file = ElfFile::parse(elf);
+  return file && file->pvh_entry();
 }
 
 /// Is `word` one of the words of the command line?
@@ -37,7 +37,7 @@ Result<KernelFile> open_kernel(const std::string& path, BootWay way) {
   }
   if (!packed && way == BootWay::Auto) return file;
   const auto elf = file.elf();
-  if (elf && has_pvh_note(*elf, path)) return file.elf_file();
+  if (elf && has_pvh_note(*elf)) return file.elf_file();
   if (way == BootWay::Auto) return file;
   if (!elf) return tl::make_unexpected(elf.error());
   return fail(ErrorCode::Unsupported,

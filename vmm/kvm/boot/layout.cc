@@ -1,5 +1,5 @@
 // Where RAM lies in a machine of ours, and what the guest is told of it.
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "vmm/kvm/host/serial_peers.h"
+#include "vmm/kvm/serial_peers.h"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "vmm/kernel_choice.h"
+#include "vmm/kernel_file/kernel_choice.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

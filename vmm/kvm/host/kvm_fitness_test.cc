@@ -1,4 +1,4 @@
-#include "vmm/kvm_fitness.h"
+#include "vmm/kvm/host/kvm_fitness.h"
 
 #include <gtest/gtest.h>
 

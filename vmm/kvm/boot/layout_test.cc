@@ -1,4 +1,4 @@
-#include "vmm/kvm/layout.h"
+#include "vmm/kvm/boot/layout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,4 @@
-// The program headers of an ELF kernel, 32 or 64 bits, checked against the file: what is loaded
-// where, and the entry points (System V ABI, "Program Header"; PVH: the note of Xen's type 18,
-// XEN_ELFNOTE_PHYS32_ENTRY). Used by boot.cc. Does not: load, or read sections. Fire context: no.
+// What is loaded where of a kernel that lies in segments, and its entry points. Used by boot.cc.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +13,15 @@
 
 namespace ringside::vmm::kvm {
 
-struct ElfSegment {
+struct BootSegment {
   std::uint64_t vaddr = 0, paddr = 0;
   std::uint64_t memory_size = 0;     // at least bytes.size(); the rest is zero
   std::span<const std::byte> bytes;  // in the file
 };
 
-struct ElfImage {
-  std::uint64_t entry = 0;           // guest-physical, see read_elf_image
-  std::vector<ElfSegment> segments;  // what has a size, in the file's order
+struct BootImage {
+  std::uint64_t entry = 0;           // guest-physical, see read_boot_image
+  std::vector<BootSegment> segments;  // what has a size, in the file's order
   std::optional<std::uint32_t> pvh_entry;
 
   KernelRoom room() const;
@@ -31,12 +29,12 @@ struct ElfImage {
 
 /// `file` is an ELF file for x86 of either class. An entry point that lies in a segment by its
 /// virtual address is taken as that place (kernels linked high); any other is physical already.
-/// Invalid for a file that is cut short, without segments, or with ones that overlap.
-Result<ElfImage> read_elf_image(std::span<const std::byte> file, std::string_view name);
+/// ElfFile's errors, and Invalid for segments that overlap.
+Result<BootImage> read_boot_image(std::span<const std::byte> file, std::string_view name);
 
 /// Invalid when no segment holds the entry point, so that a guest would start in nothing.
-Result<void> check_entry(const ElfImage& image, std::uint64_t entry, std::string_view name);
+Result<void> check_entry(const BootImage& image, std::uint64_t entry, std::string_view name);
 /// Copies the segments into RAM that is zero.
-Result<void> load_segments(const ElfImage& image, GuestMemory& memory);
+Result<void> load_segments(const BootImage& image, GuestMemory& memory);
 
 }  // namespace ringside::vmm::kvm

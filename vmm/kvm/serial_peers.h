@@ -22,7 +22,7 @@
 #include "vmm/kvm/devices/uart16550.h"
 #include "vmm/kvm/devices/virtio_console.h"
 #include "vmm/kvm/host/terminal.h"
-#include "vmm/qemu/text_tail.h"
+#include "vmm/text_tail.h"
 
 namespace ringside::vmm::kvm {
 

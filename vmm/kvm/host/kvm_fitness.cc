@@ -1,7 +1,7 @@
 // The trial: a vCPU in 64-bit kernel mode, one page of code, one port write at its end.
 // In this file, top to bottom: the guest code, its state, the trial (in the child), the judge.
 // KVM API: Linux Documentation/virt/kvm/api.rst.
-#include "vmm/kvm_fitness.h"
+#include "vmm/kvm/host/kvm_fitness.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,8 +22,8 @@
 
 #include "vmm/base/await_child.h"
 #include "vmm/base/unique_fd.h"
-#include "vmm/kvm/vcpu/cpuid.h"
-#include "vmm/qemu/pidfd.h"
+#include "vmm/kvm/host/cpuid.h"
+#include "vmm/base/pidfd.h"
 
 namespace ringside::vmm {
 namespace {

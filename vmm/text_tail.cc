@@ -1,4 +1,4 @@
-#include "vmm/qemu/text_tail.h"
+#include "vmm/text_tail.h"
 
 namespace ringside::vmm {
 

@@ -1,4 +1,4 @@
-#include "vmm/kvm/boot/elf_image.h"
+#include "vmm/kvm/boot/boot_image.h"
 
 #include <gtest/gtest.h>
 
@@ -10,16 +10,16 @@ namespace {
 using namespace vmm::testing;
 
 std::string refusal(const Bytes& file) {
-  const auto image = read_elf_image(file, "k");
+  const auto image = read_boot_image(file, "k");
   return image ? std::string() : image.error().message;
 }
 
-TEST(ElfImage, HasTheSegmentsOfTheFile) {
+TEST(BootImage, HasTheSegmentsOfTheFile) {
   SampleElf elf;
   elf.segments[0].memory_size = 0x5000;
   const Bytes file = sample_elf(elf);
 
-  const auto image = read_elf_image(file, "k");
+  const auto image = read_boot_image(file, "k");
 
   ASSERT_TRUE(image.has_value()) << image.error().message;
   ASSERT_EQ(image->segments.size(), 1u);
@@ -31,26 +31,26 @@ TEST(ElfImage, HasTheSegmentsOfTheFile) {
   EXPECT_FALSE(image->pvh_entry.has_value());
 }
 
-TEST(ElfImage, FindsThePvhEntryInBothClasses) {
+TEST(BootImage, FindsThePvhEntryInBothClasses) {
   for (const bool is_64 : {true, false}) {
     SampleElf elf;
     elf.is_64 = is_64;
     elf.machine = is_64 ? 62 : 3;
     elf.pvh_entry = 0x100020;
 
-    EXPECT_EQ(read_elf_image(sample_elf(elf), "k")->pvh_entry, 0x100020u);
+    EXPECT_EQ(read_boot_image(sample_elf(elf), "k")->pvh_entry, 0x100020u);
   }
 }
 
-TEST(ElfImage, AnEntryPointLinkedHighIsTheSamePlaceInPhysicalMemory) {
+TEST(BootImage, AnEntryPointLinkedHighIsTheSamePlaceInPhysicalMemory) {
   SampleElf elf;
   elf.segments[0].vaddr = 0xffff'ffff'8010'0000;
   elf.entry = 0xffff'ffff'8010'0008;
 
-  EXPECT_EQ(read_elf_image(sample_elf(elf), "k")->entry, 0x100008u);
+  EXPECT_EQ(read_boot_image(sample_elf(elf), "k")->entry, 0x100008u);
 }
 
-TEST(ElfImage, AFileThatIsCutAnywhereIsRefused) {
+TEST(BootImage, AFileThatIsCutAnywhereIsRefused) {
   SampleElf elf;
   elf.pvh_entry = 0x100020;
   const Bytes whole = sample_elf(elf);
@@ -60,7 +60,7 @@ TEST(ElfImage, AFileThatIsCutAnywhereIsRefused) {
   EXPECT_EQ(refusal(whole), "");
 }
 
-TEST(ElfImage, SegmentsMustHaveTheirBytesAndNotOverlap) {
+TEST(BootImage, SegmentsMustHaveTheirBytesAndNotOverlap) {
   SampleElf elf;
   elf.segments[0].memory_size = 8;
   EXPECT_EQ(refusal(sample_elf(elf)), "k: a segment is larger in the file than in memory");
@@ -75,7 +75,7 @@ TEST(ElfImage, SegmentsMustHaveTheirBytesAndNotOverlap) {
   EXPECT_EQ(refusal(sample_elf(none)), "k: no segment to load: is it a kernel?");
 }
 
-TEST(ElfImage, ManyProgramHeadersAreALimit) {
+TEST(BootImage, ManyProgramHeadersAreALimit) {
   SampleElf elf;
   elf.segments.assign(256, {});
   for (std::size_t i = 0; i < elf.segments.size(); ++i) elf.segments[i].paddr += i * 64;
@@ -85,7 +85,7 @@ TEST(ElfImage, ManyProgramHeadersAreALimit) {
   EXPECT_EQ(refusal(sample_elf(elf)), "k: 257 program headers are too many");
 }
 
-TEST(ElfImage, NotesWithLyingSizesEndTheSearch) {
+TEST(BootImage, NotesWithLyingSizesEndTheSearch) {
   SampleElf elf;
   elf.pvh_entry = 0x100020;
   Bytes file = sample_elf(elf);
@@ -95,7 +95,7 @@ TEST(ElfImage, NotesWithLyingSizesEndTheSearch) {
     for (const std::uint32_t size : {0u, 3u, 0x7fff'fff0u, 0xffff'ffffu}) {
       Bytes damaged = file;
       set(damaged, field, size);
-      const auto image = read_elf_image(damaged, "k");
+      const auto image = read_boot_image(damaged, "k");
       ASSERT_TRUE(image.has_value());
       if (field == note) {
         EXPECT_FALSE(image->pvh_entry.has_value()) << size;
@@ -104,9 +104,9 @@ TEST(ElfImage, NotesWithLyingSizesEndTheSearch) {
   }
 }
 
-TEST(ElfImage, AnEntryPointOutsideAllSegmentsIsRefused) {
+TEST(BootImage, AnEntryPointOutsideAllSegmentsIsRefused) {
   const Bytes file = sample_elf({});
-  const auto image = read_elf_image(file, "k");
+  const auto image = read_boot_image(file, "k");
 
   EXPECT_TRUE(check_entry(*image, 0x10003f, "k").has_value());
   EXPECT_EQ(check_entry(*image, 0x100040, "k").error().message,

@@ -1,4 +1,4 @@
-#include "vmm/kvm/vcpu/cpuid.h"
+#include "vmm/kvm/host/cpuid.h"
 
 #include <gtest/gtest.h>
 
