@@ -3,6 +3,7 @@
 
 import contextlib
 import io
+import json
 import pathlib
 import tempfile
 import unittest
@@ -10,6 +11,7 @@ import xml.etree.ElementTree
 
 import run
 import sanitizers
+import tidy
 from run import Count
 
 REPORT = """<testsuites><testsuite name="S">
@@ -84,6 +86,19 @@ class Counting(unittest.TestCase):
         self.assertEqual(sanitizers.programs(tests, "threads", "", folder), ["fire_test"])
         self.assertEqual(sanitizers.programs(tests, "unit", "", folder), ["fire_test", "d/dif_test"])
         self.assertEqual(sanitizers.programs(tests, "unit", "dif", folder), ["d/dif_test"])
+
+    def test_clang_tidy_looks_at_each_source_once_and_at_tests_when_asked(self):
+        files = ("vmm/a.cc", "vmm/a_test.cc", "vmm/a_bench.cc", "vmm/testing/b.cc", "tests/fuzz/c.cc")
+        with tempfile.TemporaryDirectory() as text:
+            folder = pathlib.Path(text)
+            entries = [{"file": str(tidy.ROOT / name), "command": f"c++ -o x -c {name}"}
+                       for name in (*files, "vmm/a.cc")]
+            entries.append({"file": str(folder / "grammar.cc"), "command": "c++"})
+            (folder / "compile_commands.json").write_text(json.dumps(entries))
+
+            self.assertEqual([*tidy.sources(folder, "", False)], ["vmm/a.cc"])
+            self.assertEqual([*tidy.sources(folder, "", True)], [*files])
+            self.assertEqual([*tidy.sources(folder, "fuzz", True)], ["tests/fuzz/c.cc"])
 
 
 if __name__ == "__main__":

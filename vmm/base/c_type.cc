@@ -420,7 +420,7 @@ class TypeGraph::Speller {
   }
 
   static std::string named(const Type& type) {
-    const std::string name(type.name);
+    std::string name(type.name);
     switch (type.kind) {
       case TypeKind::Void: return "void";
       case TypeKind::Struct: return name.empty() ? "struct {...}" : "struct " + name;

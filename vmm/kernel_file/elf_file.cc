@@ -6,6 +6,7 @@
 #include <libelf.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstring>
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr std::size_t kLongestName = 512;
 constexpr std::uint32_t kPhys32Entry = 18;
-constexpr std::string_view kXen("Xen", 4);  // with its NUL
+constexpr std::array kXen{'X', 'e', 'n', '\0'};
 
 tl::unexpected<Error> bad(std::string why) {
   return fail(ErrorCode::Invalid, std::move(why));

@@ -69,7 +69,7 @@ class KernelIdentity : public ::testing::Test {
         {.name = "vmlinux", .text_base = GuestVirt(kText + slide)},
         {symbol("__start_notes", kNotes), symbol("__stop_notes", kNotes + notes_.size()),
          symbol("__start_BTF", kTypes), symbol("__stop_BTF", kTypes + types_.size())});
-    kernel.symbols_.add_module({.name = "loop"},
+    kernel.symbols_.add_module({.name = "loop", .text_base = GuestVirt(0)},
                                {symbol("lo_open", 0xffff'ffff'c000'0000 + slide)});
     kernel.symbols_.seal();
     return identify(kernel, guest_, module);

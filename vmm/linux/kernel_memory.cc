@@ -20,7 +20,7 @@ constexpr std::uint64_t kUserHalf = 0x1000;
 
 /// The root entry that maps the kernel's image: the last of 512.
 std::optional<std::uint64_t> image_root_entry(const vmm::GuestMemory& memory, GuestPhys root) {
-  const auto at = root.checked_add(511 * 8);
+  const auto at = root.checked_add(std::uint64_t{511} * 8);
   return at ? memory.load64(*at) : std::nullopt;
 }
 

@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kStartPatience(30);  // a host that swaps takes s
 constexpr int kEndPatience = 500;                   // milliseconds
 
 /// What to tell when QEMU did not get as far as a working monitor: its own last words, if any.
-Error start_failure(ChildProcess& child, Error error) {
+Error start_failure(ChildProcess& child, const Error& error) {
   child.kill();
   child.reap();
   TextTail text(4096);

@@ -46,7 +46,7 @@ std::optional<TokenTables> token_tables_at(std::span<const std::byte> image, std
   for (std::size_t at = first; at < first + kIndexReach; at += 2) {
     if (at + kTokenIndexBytes > image.size()) return std::nullopt;
     if (!is_token_index(image, at, digits)) continue;
-    return TokenTables{digits - load_at<std::uint16_t>(image, at + '0' * 2), at};
+    return TokenTables{digits - load_at<std::uint16_t>(image, at + std::size_t{2} * '0'), at};
   }
   return std::nullopt;
 }
