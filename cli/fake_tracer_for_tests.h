@@ -49,6 +49,8 @@ class FakeTracer : public providers::Tracer {
                        [&](const providers::Probe& probe) { return probe.name.provider == name; });
   }
   Result<void> enable(const providers::Probe&) override { return {}; }
+  Result<void> add_probes(std::span<const providers::Probe>) override { return {}; }
+  Result<void> remove_probes(std::span<const providers::Probe>) override { return {}; }
   std::optional<std::string> cannot(dif::ActionKind) override { return impossible; }
   unsigned vcpu_count() const override { return 1; }
   Result<void> start(dif::Engine&) override { return {}; }

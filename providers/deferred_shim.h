@@ -60,6 +60,12 @@ class DeferredShim final : public vmm::Shim {
     if (shim_) shim_->heartbeat();
   }
   bool quiescent() const override { return !shim_ || shim_->quiescent(); }
+  vmm::TrapsUnderWay under_way() const override {
+    return shim_ ? shim_->under_way() : vmm::TrapsUnderWay();
+  }
+  bool have_answers(const vmm::TrapsUnderWay& traps) const override {
+    return !shim_ || shim_->have_answers(traps);
+  }
   vmm::ShimCounters counters() const override {
     return shim_ ? shim_->counters() : vmm::ShimCounters{};
   }

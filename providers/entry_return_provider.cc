@@ -74,12 +74,13 @@ Result<std::optional<Probe>> EntryReturnProvider::by_id(dif::ProbeId id) {
 Result<void> EntryReturnProvider::enable(const Probe& probe) {
   const auto place = place_of(probe.id);
   if (!place) return no_such_probe();
-  if (!enabled_.insert(probe.id.value).second) return {};
+  if (enabled_.contains(probe.id.value)) return {};
   std::vector<Stand> stands = TRY(take_stands(*place));
   for (Stand& stand : stands) {
     stand.binding.probe = probe.id;
     TRY(points_.bind(stand.site, stand.binding));
   }
+  enabled_.insert(probe.id.value);
   return {};
 }
 

@@ -3,11 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "providers/fbt.h"
+#include "providers/fire/host_clock.h"
 #include "providers/syscall_provider.h"
 #include "providers/tracepoint/function_sites.h"
 
@@ -17,14 +16,6 @@ namespace {
 /// A notice for each of so many changed places; more than that are summed up in one.
 constexpr std::size_t kSingleNotices = 4;
 
-/// How often the guest is stopped, and let go on for a moment, to find it while it is not changing
-/// its own text.
-constexpr unsigned kQuietTries = 2000;
-constexpr auto kQuietWait = std::chrono::milliseconds(5);
-/// A vCPU that runs a virtual machine of the guest's own shows that one's page tables. It comes
-/// back to the kernel with the next interrupt.
-constexpr unsigned kKernelTries = 50;
-
 }  // namespace
 
 GuestSide::GuestSide(vmm::Machine& machine, guest_linux::Kernel& kernel)
@@ -32,13 +23,12 @@ GuestSide::GuestSide(vmm::Machine& machine, guest_linux::Kernel& kernel)
       kernel_(kernel),
       shim_([this] { return install_shim(machine_, kernel_); }),
       table_(machine, shim_, kernel),
-      points_(table_),
       trap_context_(machine.memory(), kernel),
       sample_context_(machine.memory(), kernel),
       event_context_(machine.memory(), kernel),
       host_reader_(machine.memory(), kernel.table()),
-      dispatcher_(kernel, trap_context_, std::max(1U, machine.vcpu_count())) {
-  points_.set_dispatcher(&dispatcher_);
+      dispatcher_(kernel, trap_context_, std::max(1U, machine.vcpu_count())),
+      points_(machine, shim_, table_, dispatcher_) {
   find_farewell();
 }
 
@@ -74,18 +64,33 @@ std::optional<std::uint32_t> GuestSide::tsc_khz() const {
 
 void GuestSide::load_stack_tables() {
   stack_tables_ = guest_linux::StackTables::load(host_reader_, kernel_);
-  std::vector<guest_linux::StackTables::Moved> moved;
-  for (const auto& slot : table_.slots()) {
-    moved.push_back({slot.begin, slot.size, slot.address, slot.length});
-  }
-  stack_tables_->set_moved(std::move(moved));
+  stack_tables_->set_moved(moved());
   for (LinuxContext* context : {&trap_context_, &sample_context_, &event_context_}) {
     context->set_stack_tables(&*stack_tables_);
   }
 }
 
+std::vector<guest_linux::StackTables::Moved> GuestSide::moved() const {
+  std::vector<guest_linux::StackTables::Moved> moved;
+  for (const auto& slot : table_.slots()) {
+    moved.push_back({slot.begin, slot.size, slot.address, slot.length});
+  }
+  return moved;
+}
+
+/// Before anybody runs in a slot that is new.
+void GuestSide::refresh_moved() {
+  if (!stack_tables_ || table_.slots().size() == slots_told_) return;
+  slots_told_ = table_.slots().size();
+  auto fresh = moved();
+  const std::lock_guard turn(*lock_);
+  stack_tables_->set_moved(std::move(fresh));
+}
+
 void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) {
   dispatcher_.begin(sink, clock);
+  lock_ = parts.lock;
+  clock_ = &clock;
   if (farewell_ && table_.size() != 0) {
     const auto site = table_.examine(*farewell_);
     const auto added = site ? table_.add(*site) : tl::make_unexpected(site.error());
@@ -109,36 +114,46 @@ void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts
 Result<void> GuestSide::arm() {
   if (table_.size() == 0) return {};
   orphans_before_ = shim_.counters().orphans;
-  for (unsigned n = 0; n < kQuietTries; ++n) {
-    if (n > 0) std::this_thread::sleep_for(kQuietWait);
-    vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
-    if (n < kKernelTries && !shim_.check_mapped(paused)) continue;  // arm() says what is wrong
-    if (table_.is_text_changing(paused)) continue;
-    armed_ = true;  // even if it fails half-way: disarm() restores what was written
-    return table_.arm(paused);
+  armed_ = true;  // even if it fails half-way: disarm() restores what was written
+  return points_.arm();
+}
+
+Result<void> GuestSide::begin_to_add() {
+  if (!armed_) {
+    return fail(ErrorCode::Unsupported,
+                "no probe of the kernel's code was enabled when tracing began, so none can be now: "
+                "begin with one");
   }
-  return fail(ErrorCode::MachineGone,
-              "the guest's kernel never stops changing its own code: no probe can be placed");
+  look_again();
+  return {};
+}
+
+Result<void> GuestSide::arm_added() {
+  refresh_moved();
+  const std::uint64_t began = host_tsc();
+  auto done = points_.arm_added();
+  note_pause(began);
+  return done;
+}
+
+Result<void> GuestSide::remove(std::span<const dif::ProbeId> probes) {
+  if (!armed_) return {};
+  const std::uint64_t began = host_tsc();
+  auto done = points_.remove(probes);
+  note_pause(began);
+  return done;
+}
+
+/// The guest's TSC may have stood still for a moment since then.
+void GuestSide::note_pause(std::uint64_t began) {
+  const std::lock_guard turn(*lock_);
+  clock_->paused_between(began, host_tsc());
 }
 
 void GuestSide::disarm() {
   if (!std::exchange(armed_, false)) return;
-  Result<void> done = try_disarm();
-  // Where the guest has left its kernel it never comes back.
-  for (unsigned tries = 1; !done && !loss() && tries < kKernelTries; ++tries) {
-    if (done.error().code == ErrorCode::MachineGone) break;
-    std::this_thread::sleep_for(kQuietWait);
-    done = try_disarm();
-  }
+  const auto done = points_.disarm();
   if (!done && !loss()) notice(done.error().message);
-}
-
-Result<void> GuestSide::try_disarm() {
-  auto paused = vmm::PausedMachine::pause(machine_);
-  if (paused) return table_.disarm(*paused);
-  if (paused.error().code == ErrorCode::MachineGone) return {};  // and the int3s with it
-  return fail(paused.error().code,
-              fmt::format("the breakpoints stay in the guest: {}", paused.error().message));
 }
 
 void GuestSide::retire() {

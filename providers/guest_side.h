@@ -41,6 +41,10 @@ class GuestSide final : public KernelSide {
   void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) override;
   /// Writes every int3, in one pause. Nothing to do without trap probes.
   Result<void> arm() override;
+  Result<void> begin_to_add() override;
+  Result<void> arm_added() override;
+  void abandon_added() override { points_.abandon_added(); }
+  Result<void> remove(std::span<const dif::ProbeId> probes) override;
   void disarm() override;
   /// Gives the kernel its int3 gate back, unless an int3 of ours may still stand: the shim lets the
   /// guest pass it, the kernel's own handler would not.
@@ -52,20 +56,25 @@ class GuestSide final : public KernelSide {
 
  private:
   void load_stack_tables();
+  std::vector<guest_linux::StackTables::Moved> moved() const;
+  void refresh_moved();
+  void note_pause(std::uint64_t began);
   void find_farewell();
   void upkeep();
-  Result<void> try_disarm();
   void notice(std::string text);
 
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
   DeferredShim shim_;
   TracepointTable table_;
-  TrapPoints points_;
   LinuxContext trap_context_, sample_context_, event_context_;
   vmm::PageTableReader host_reader_;
   std::optional<guest_linux::StackTables> stack_tables_;  // only if needed
+  std::size_t slots_told_ = 0;                            // those that it knows
+  FireLock* lock_ = nullptr;                              // from prepare() on, as the clock
+  GuestClock* clock_ = nullptr;
   TrapDispatcher dispatcher_;
+  TrapPoints points_;
   std::optional<GuestVirt> farewell_;  // where the guest leaves its kernel for another one
   bool armed_ = false;
   bool retired_ = false;

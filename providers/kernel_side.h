@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,14 @@ class KernelSide {
   virtual BreakpointSink* breakpoints() { return nullptr; }
   /// From here on probes may fire, if the loop's traps are open.
   virtual Result<void> arm() = 0;
+  /// From arm() to disarm(): whether more probes can be enabled now. Then providers enable them,
+  /// and when arm_added() returns they fire; with an error none does, as after abandon_added(), and
+  /// it is as if they had never been asked for. What fires already goes on all the time.
+  virtual Result<void> begin_to_add() = 0;
+  virtual Result<void> arm_added() = 0;
+  virtual void abandon_added() = 0;
+  /// When it returns these fire no more; the others go on all the time.
+  virtual Result<void> remove(std::span<const dif::ProbeId> probes) = 0;
   /// Restores the text, in one pause; a machine that is gone needs nothing.
   virtual void disarm() = 0;
   /// The last of it, when the fire thread has ended.

@@ -76,6 +76,14 @@ class Provider {
 
   /// Prepares the probe; it fires only once the session arms and runs. Idempotent.
   virtual Result<void> enable(const Probe& probe) = 0;
+  /// Whether its probes may be enabled and disabled while tracing runs.
+  virtual bool comes_and_goes() const { return false; }
+  /// Of a provider whose probes come and go: whether this one is enabled, and that it is no more.
+  virtual bool is_enabled(dif::ProbeId id) const {
+    (void)id;
+    return false;
+  }
+  virtual void note_disabled(dif::ProbeId id) { (void)id; }
 
  protected:
   /// `name` must outlive the provider.

@@ -84,4 +84,38 @@ Result<void> Registry::enable(const Probe& probe) {
   return provider->enable(probe);
 }
 
+Result<Provider*> Registry::changeable_owner(const Probe& probe) {
+  Provider* provider = owner(probe.id);
+  if (provider == nullptr) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("no probe has the id {}; list the probes with -l", probe.id.value));
+  }
+  if (provider->comes_and_goes()) return provider;
+  return fail(ErrorCode::Unsupported,
+              fmt::format("probes of the provider {} are enabled before tracing begins, and stay "
+                          "until it ends",
+                          provider->name()));
+}
+
+Result<std::vector<Probe>> Registry::enable_more(std::span<const Probe> probes) {
+  std::vector<Probe> fresh;
+  Result<void> done;
+  for (const Probe& probe : probes) {
+    const auto provider = changeable_owner(probe);
+    if (provider && (*provider)->is_enabled(probe.id)) continue;
+    done = provider ? (*provider)->enable(probe) : tl::make_unexpected(provider.error());
+    if (!done) break;
+    fresh.push_back(probe);
+  }
+  if (done) return fresh;
+  for (const Probe& probe : fresh) owner(probe.id)->note_disabled(probe.id);
+  return tl::make_unexpected(std::move(done).error());
+}
+
+Result<void> Registry::disable(std::span<const Probe> probes) {
+  for (const Probe& probe : probes) TRY(changeable_owner(probe));
+  for (const Probe& probe : probes) owner(probe.id)->note_disabled(probe.id);
+  return {};
+}
+
 }  // namespace ringside::providers

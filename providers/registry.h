@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +37,11 @@ class Registry {
   dif::ProviderAttributes attributes(const Probe& probe);
   bool has(std::string_view provider) const;
   Result<void> enable(const Probe& probe);
+  /// While tracing runs: enables those of `probes` that are not enabled, and returns which. With an
+  /// error none of them is. Unsupported for one that can be enabled before tracing begins only.
+  Result<std::vector<Probe>> enable_more(std::span<const Probe> probes);
+  /// Notes that these are enabled no more; Unsupported, for all, where one cannot be.
+  Result<void> disable(std::span<const Probe> probes);
 
  private:
   struct Entry {
@@ -44,6 +50,7 @@ class Registry {
     std::uint32_t count = 0;
   };
   Provider* owner(dif::ProbeId id);
+  Result<Provider*> changeable_owner(const Probe& probe);
 
   std::vector<Entry> entries_;
   std::uint32_t next_id_ = 1;

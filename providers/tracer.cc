@@ -98,6 +98,8 @@ class LiveTracer final : public Tracer {
   }
   bool has_provider(std::string_view name) override { return registry_.has(name); }
   Result<void> enable(const Probe& probe) override { return registry_.enable(probe); }
+  Result<void> add_probes(std::span<const Probe> probes) override;
+  Result<void> remove_probes(std::span<const Probe> probes) override;
   std::optional<std::string> cannot(dif::ActionKind action) override {
     return machine_ ? machine_->cannot(action) : "there is no guest to do it to";
   }
@@ -195,6 +197,28 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   loop_->open_timers();
   if (held_ != nullptr && !sink_->finished()) held_->release();
   return {};
+}
+
+Result<void> LiveTracer::add_probes(std::span<const Probe> probes) {
+  if (!loop_ || !guest_) return fail(ErrorCode::Invalid, "no guest is being traced");
+  TRY(guest_->begin_to_add());
+  const auto fresh = registry_.enable_more(probes);
+  if (!fresh) {
+    guest_->abandon_added();
+    return tl::make_unexpected(fresh.error());
+  }
+  if (fresh->empty()) return {};
+  auto armed = guest_->arm_added();
+  if (!armed) TRY(registry_.disable(*fresh));
+  return armed;
+}
+
+Result<void> LiveTracer::remove_probes(std::span<const Probe> probes) {
+  if (!loop_ || !guest_) return fail(ErrorCode::Invalid, "no guest is being traced");
+  TRY(registry_.disable(probes));
+  std::vector<dif::ProbeId> ids;
+  for (const Probe& probe : probes) ids.push_back(probe.id);
+  return guest_->remove(ids);
 }
 
 /// Whoever is to be told listens before the first int3 is written.

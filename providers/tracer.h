@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,7 +58,15 @@ class Tracer {
   virtual dif::ProviderAttributes attributes(const Probe& probe) = 0;
   /// Whether there is a provider of exactly this name, with or without probes.
   virtual bool has_provider(std::string_view name) = 0;
+  /// Before start().
   virtual Result<void> enable(const Probe& probe) = 0;
+  /// From start() to stop(), while others fire: when it returns all of these fire, or, with an
+  /// error, none of them but those that did before. The engine has known their clauses since before
+  /// start(). Unsupported for probes of a provider that has all of them enabled before that.
+  virtual Result<void> add_probes(std::span<const Probe> probes) = 0;
+  /// When it returns these fire no more, and what they stood on is as it was. With an error (but
+  /// Unsupported) breakpoints may be left that fire nothing.
+  virtual Result<void> remove_probes(std::span<const Probe> probes) = 0;
 
   /// Why a program with this destructive action cannot run on this machine; empty when it can.
   /// Asked before start(), so that it is no surprise at the first firing.

@@ -1,32 +1,65 @@
-// ProbePoints over the real tracepoint table: where providers put their probes in a guest.
+// The points of a running Linux where probes stand: makes them for providers, and arms and restores
+// them, all at once or some while the others fire. Keeps the promise that no probe fires before its
+// enabling or after it, and that none is lost in it:
+//   enabling   slots and table entries are written, then the int3s, in one pause; the dispatcher's
+//              next epoch begins in that pause
+//   disabling  the next epoch begins; when nobody looks at the one before any more, the bytes are
+//              restored, in one pause; when every trap that had begun by then has its answer, the
+//              shim forgets the points
+// Used by the guest's side. Threads: the session's, beside firings.
 // Fire context: no.
 #pragma once
+
+#include <span>
+#include <vector>
 
 #include "providers/fire/binding.h"
 #include "providers/fire/dispatch.h"
 #include "providers/tracepoint/tracepoint.h"
+#include "vmm/machine.h"
+#include "vmm/shim/shim.h"
 
 namespace ringside::providers {
 
 class TrapPoints final : public ProbePoints {
  public:
-  explicit TrapPoints(TracepointTable& table) : table_(table) {}
-  /// Where bind() leads to; before the first bind().
-  void set_dispatcher(TrapDispatcher* dispatcher) { dispatcher_ = dispatcher; }
+  /// All must outlive it.
+  TrapPoints(vmm::Machine& machine, vmm::Shim& shim, TracepointTable& table,
+             TrapDispatcher& dispatcher)
+      : machine_(machine), shim_(shim), table_(table), dispatcher_(dispatcher) {}
 
   Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) override {
     return table_.examine(at, policy);
   }
   std::uint64_t generation() const override { return table_.generation(); }
-  Result<void> bind(const ProbeSite& site, const Binding& binding) override {
-    TRY(table_.add(site));
-    dispatcher_->add(site.address(), binding);
-    return {};
-  }
+  /// It fires from arm() or arm_added() on.
+  Result<void> bind(const ProbeSite& site, const Binding& binding) override;
+
+  /// Arms all, in one pause, at a moment when the guest is not changing its own text.
+  Result<void> arm();
+  /// What was bound since then stands and fires when this returns; with an error, nothing of it
+  /// does and it is forgotten. The others fire all the time.
+  Result<void> arm_added();
+  /// Forgets what was bound since arm() and not armed.
+  void abandon_added();
+  /// When it returns these probes fire no more, and no trap of theirs waits for its answer. With an
+  /// error, too; but then int3s may still stand that lead nowhere.
+  Result<void> remove(std::span<const dif::ProbeId> probes);
+  /// Restores all. Tries again for some time where a vCPU shows other page tables.
+  Result<void> disarm();
 
  private:
+  using Restore = Result<void> (TracepointTable::*)(vmm::PausedMachine&);
+
+  Result<vmm::PausedMachine> pause_while_text_is_quiet();
+  Result<vmm::TrapsUnderWay> try_restore(Restore what);
+  Result<vmm::TrapsUnderWay> restore(Restore what);
+  void release(std::span<const GuestVirt> places);
+
+  vmm::Machine& machine_;
+  vmm::Shim& shim_;
   TracepointTable& table_;
-  TrapDispatcher* dispatcher_ = nullptr;
+  TrapDispatcher& dispatcher_;
 };
 
 }  // namespace ringside::providers

@@ -65,6 +65,19 @@ Result<void> BootSide::arm() {
   return done;
 }
 
+Result<void> BootSide::begin_to_add() {
+  return fail(ErrorCode::Unsupported,
+              "the probes of a machine that is traced from its first instruction are all chosen "
+              "before it: enable them when tracing begins");
+}
+
+/// The breakpoints stay, for the plan is made; nothing fires there.
+Result<void> BootSide::remove(std::span<const dif::ProbeId> probes) {
+  dispatcher_.remove(probes);
+  dispatcher_.publish();
+  return {};
+}
+
 void BootSide::disarm() {
   if (!setter_) return;
   setter_.reset();

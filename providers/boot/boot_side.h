@@ -40,6 +40,10 @@ class BootSide final : public KernelSide, public BreakpointSink {
   void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) override;
   BreakpointSink* breakpoints() override { return this; }
   Result<void> arm() override;
+  Result<void> begin_to_add() override;
+  Result<void> arm_added() override { return {}; }
+  void abandon_added() override {}
+  Result<void> remove(std::span<const dif::ProbeId> probes) override;
   void disarm() override;
   void retire() override {}
   std::uint64_t lost_firings() const override { return 0; }

@@ -44,6 +44,8 @@ class FakeShim final : public vmm::Shim {
   }
   void heartbeat() override { ++beats; }
   bool quiescent() const override { return !raise; }
+  vmm::TrapsUnderWay under_way() const override { return {}; }
+  bool have_answers(const vmm::TrapsUnderWay&) const override { return true; }
   vmm::ShimCounters counters() const override { return {}; }
   bool contains(GuestVirt pc) const override { return pc.raw() == kInShim; }
   std::optional<Registers> waiting(GuestVirt) const override {

@@ -105,6 +105,8 @@ class FakeShim final : public vmm::Shim {
   void answer(std::uint32_t, vmm::TrapSink&) override {}
   void heartbeat() override {}
   bool quiescent() const override { return true; }
+  vmm::TrapsUnderWay under_way() const override { return {}; }
+  bool have_answers(const vmm::TrapsUnderWay&) const override { return true; }
   vmm::ShimCounters counters() const override { return {}; }
   bool contains(GuestVirt) const override { return false; }
   std::optional<Registers> waiting(GuestVirt) const override { return {}; }

@@ -419,7 +419,6 @@ void LinuxKernel::end_set_up() {
   known_btf_ = {};
   modules_ = {};
   vmlinux_sites_ = {};
-  sites_ = {};
   module_layout_.reset();
 }
 

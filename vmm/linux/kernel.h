@@ -157,8 +157,8 @@ class Kernel {
   void note_omission(std::string text);
 
   /// Gives back what only compiling and setting up probes need, which is more than all the rest:
-  /// types() has the built-in ones left (so overlays go first), prototype() and patched_sites() nothing, and the module
-  /// list is not read again.
+  /// types() has the built-in ones left (so overlays go first), prototype() nothing, and the module
+  /// list is not read again. patched_sites() stays: probes come while others fire.
   virtual void end_set_up() {}
 
  private:

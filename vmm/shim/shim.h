@@ -64,6 +64,9 @@ struct ShimCounters {
   std::uint64_t rejected = 0;  // mailboxes that named no tracepoint of ours: answered, not fired
 };
 
+/// The mailboxes whose traps had begun and had no answer, as they were at some moment.
+using TrapsUnderWay = std::vector<std::uint64_t>;
+
 /// What became of a shim in the guest's memory.
 enum class ShimFate : std::uint8_t {
   There,
@@ -85,7 +88,8 @@ class Shim {
   virtual Result<GuestVirt> allocate_slot(std::size_t size) = 0;
   /// Slot bytes; only before the table knows the slot.
   virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) = 0;
-  /// From now on an int3 at `address` resumes at `slot`.
+  /// From now on an int3 at `address` resumes at `slot`. Beside threads that poll and answer; also
+  /// for an address that was taken out, with the same slot or another one.
   virtual Result<void> add_entry(GuestVirt address, GuestVirt slot) = 0;
   /// From now on an int3 at `address` is the guest's own business: once the guest has changed the
   /// code there, the slot holds an instruction that is not there any more. Beside a fire thread
@@ -122,6 +126,10 @@ class Shim {
   virtual void heartbeat() = 0;
   /// True when no mailbox is claimed: every trap that began has been answered.
   virtual bool quiescent() const = 0;
+  /// Those that want an answer now: of a paused guest, all that began before. Any thread.
+  virtual TrapsUnderWay under_way() const = 0;
+  /// Whether each of them has had its answer, or has gone on alone, whatever came after it.
+  virtual bool have_answers(const TrapsUnderWay& traps) const = 0;
   virtual ShimCounters counters() const = 0;
   /// If `pc` lies in the shim's region: is it there at all?
   virtual bool contains(GuestVirt pc) const = 0;

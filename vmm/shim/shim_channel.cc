@@ -33,6 +33,8 @@ std::uint8_t state_of(std::uint64_t head) {
   return static_cast<std::uint8_t>(head);
 }
 
+constexpr std::uint64_t kNoClaim = 1;  // claim_of() of none
+
 std::uint64_t claim_of(std::uint64_t head) {
   return head & ~std::uint64_t{SHIM_CLAIM - 1};
 }
@@ -112,19 +114,29 @@ Result<void> SpinShim::add_entry(GuestVirt address, GuestVirt slot) {
   }
   const auto key = static_cast<std::uint32_t>(address.raw());
   std::uint32_t bucket = first_bucket(address);
-  while (table_[bucket] != 0) {
-    if (static_cast<std::uint32_t>(table_[bucket]) == key) {
-      return fail(ErrorCode::Invalid, fmt::format("{:#x} is a tracepoint already", address.raw()));
-    }
+  while (entry(bucket) != 0) {
+    if (static_cast<std::uint32_t>(entry(bucket)) == key) return put_back(bucket, address, offset);
     bucket = (bucket + 1) % layout_.table_entries;
   }
-  table_[bucket] = key | offset << 32;
+  table_[bucket].store(key | offset << 32, std::memory_order_release);
   ++entries_;
   if (slot == farewell_slot_) farewell_address_ = address;
   // The slot's bytes are there before the entry that leads to them.
-  if (!region_.store(layout_.table + std::uint64_t{8} * bucket, table_[bucket])) {
+  if (!region_.store(layout_.table + std::uint64_t{8} * bucket, entry(bucket))) {
     return region_gone();
   }
+  return {};
+}
+
+/// An entry that remove_entry() took out.
+Result<void> SpinShim::put_back(std::uint32_t bucket, GuestVirt address, std::uint64_t offset) {
+  if (fate() != ShimFate::There) return region_gone();
+  const std::uint64_t key = static_cast<std::uint32_t>(address.raw());
+  std::uint64_t expected = key;
+  if (!region_.replace(layout_.table + std::uint64_t{8} * bucket, expected, key | offset << 32)) {
+    return fail(ErrorCode::Invalid, fmt::format("{:#x} is a tracepoint already", address.raw()));
+  }
+  table_[bucket].store(key | offset << 32, std::memory_order_release);
   return {};
 }
 
@@ -132,8 +144,8 @@ std::optional<std::uint32_t> SpinShim::bucket_of(GuestVirt address) const {
   if (address.raw() < kLowestAddress) return std::nullopt;
   const auto key = static_cast<std::uint32_t>(address.raw());
   std::uint32_t bucket = first_bucket(address);
-  while (table_[bucket] != 0) {  // ends: a quarter of the buckets is always empty
-    if (static_cast<std::uint32_t>(table_[bucket]) == key) return bucket;
+  while (entry(bucket) != 0) {  // ends: a quarter of the buckets is always empty
+    if (static_cast<std::uint32_t>(entry(bucket)) == key) return bucket;
     bucket = (bucket + 1) % layout_.table_entries;
   }
   return std::nullopt;
@@ -144,7 +156,7 @@ std::optional<std::uint32_t> SpinShim::bucket_of(GuestVirt address) const {
 void SpinShim::remove_entry(GuestVirt address) {
   const auto bucket = bucket_of(address);
   if (!bucket || fate() != ShimFate::There) return;
-  std::uint64_t expected = table_[*bucket];
+  std::uint64_t expected = entry(*bucket);
   region_.replace(layout_.table + std::uint64_t{8} * *bucket, expected,
                   static_cast<std::uint32_t>(address.raw()));
 }
@@ -328,6 +340,33 @@ void SpinShim::heartbeat() {
   } else if (now - last >= kBeatsAtOnce) {
     fate_.store(ShimFate::Overwritten, std::memory_order_relaxed);
   }
+}
+
+/// A mailbox without such a trap: no claim's count has the lowest bit.
+TrapsUnderWay SpinShim::under_way() const {
+  TrapsUnderWay traps;
+  if (fate() != ShimFate::There) return traps;
+  std::array<std::uint64_t, SHIM_MAILBOXES> heads;
+  region_.load_heads(heads);
+  for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
+    traps.push_back(is_under_way(i, heads[i]) ? claim_of(heads[i]) : kNoClaim);
+  }
+  return traps;
+}
+
+bool SpinShim::have_answers(const TrapsUnderWay& traps) const {
+  if (fate() != ShimFate::There) return true;
+  std::array<std::uint64_t, SHIM_MAILBOXES> heads;
+  region_.load_heads(heads);
+  for (unsigned i = 0; i < SHIM_MAILBOXES && i < traps.size(); ++i) {
+    if (claim_of(heads[i]) == traps[i] && is_under_way(i, heads[i])) return false;
+  }
+  return true;
+}
+
+bool SpinShim::is_under_way(unsigned mailbox, std::uint64_t head) const {
+  const bool claimed = state_of(head) == SHIM_RAISED || state_of(head) == SHIM_CLAIMED;
+  return claimed && answered_[mailbox].load(std::memory_order_relaxed) != claim_of(head);
 }
 
 bool SpinShim::quiescent() const {

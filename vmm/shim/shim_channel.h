@@ -47,11 +47,15 @@ class SpinShim final : public Shim {
   void answer(std::uint32_t mailbox, TrapSink& sink) override;
   void heartbeat() override;
   bool quiescent() const override;
+  TrapsUnderWay under_way() const override;
+  bool have_answers(const TrapsUnderWay& traps) const override;
   ShimCounters counters() const override;
   bool contains(GuestVirt pc) const override;
   std::optional<Registers> waiting(GuestVirt percpu_base) const override;
 
  private:
+  Result<void> put_back(std::uint32_t bucket, GuestVirt address, std::uint64_t offset);
+  bool is_under_way(unsigned mailbox, std::uint64_t head) const;
   using HeaderWords = std::array<std::uint64_t, SHIM_HEADER_SIZE / 8>;
   std::uint64_t control(unsigned field) const { return layout_.data + field; }
   std::uint32_t first_bucket(GuestVirt address) const;
@@ -71,7 +75,11 @@ class SpinShim final : public Shim {
   std::span<const std::byte> gate_mapping_;  // changes at any time; none by copies
   HeaderWords header_{};
   mutable std::atomic<ShimFate> fate_{ShimFate::There};
-  std::vector<std::uint64_t> table_;  // what the shared table should hold
+  std::uint64_t entry(std::uint32_t bucket) const {
+    return table_[bucket].load(std::memory_order_acquire);
+  }
+  // What the shared table should hold. Threads that serve traps look, too.
+  std::vector<std::atomic<std::uint64_t>> table_;
   std::size_t entries_ = 0;
   std::size_t slot_bytes_ = 0;  // allocated so far
   std::atomic<std::uint64_t> heartbeat_{0};

@@ -626,6 +626,33 @@ TEST_P(ShimChannel, WritesTheTableThatTheShimReads) {
   EXPECT_FALSE(shim_.add_entry(GuestVirt(kText.raw() + 1), kBase)) << "no slot";
 }
 
+TEST_P(ShimChannel, ARemovedEntryIsPutBackWithAnotherSlotToo) {
+  const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
+  const auto other = shim_.allocate_slot(8);
+  ASSERT_TRUE(other);
+
+  shim_.remove_entry(kText);
+  ASSERT_TRUE(shim_.add_entry(kText, *other));
+
+  EXPECT_EQ(entry >> 32, other->raw() - kBase.raw());
+  EXPECT_FALSE(shim_.add_entry(kText, slot_)) << "it is there";
+  shim_.remove_entry(kText);
+  EXPECT_EQ(entry >> 32, 0u);
+}
+
+TEST_P(ShimChannel, KnowsWhichTrapsWaitedAtAMomentHoweverManyComeAfterThem) {
+  raise(0, kText);
+  const TrapsUnderWay first = shim_.under_way();
+  EXPECT_FALSE(shim_.have_answers(first));
+
+  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_TRUE(shim_.have_answers(first));
+  raise(0, kText, 2);
+
+  EXPECT_TRUE(shim_.have_answers(first)) << "that is another one";
+  EXPECT_FALSE(shim_.have_answers(shim_.under_way()));
+}
+
 TEST_P(ShimChannel, ARemovedEntryKeepsItsPlaceWithoutASlot) {
   const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
 

@@ -1,0 +1,120 @@
+// In this file, top to bottom: making points, arming, restoring.
+#include "providers/trap_points.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace ringside::providers {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How often the guest is stopped, and let go on for a moment, to find it while it is not changing
+/// its own text.
+constexpr unsigned kQuietTries = 2000;
+constexpr auto kQuietWait = std::chrono::milliseconds(5);
+/// A vCPU that runs a virtual machine of the guest's own shows that one's page tables. It comes
+/// back to the kernel with the next interrupt.
+constexpr unsigned kKernelTries = 50;
+/// For late traps. Who is not answered by then is known to the shim a while longer.
+constexpr auto kLateTraps = std::chrono::seconds(2);
+constexpr auto kLateWait = std::chrono::microseconds(100);
+
+}  // namespace
+
+Result<void> TrapPoints::bind(const ProbeSite& site, const Binding& binding) {
+  if (table_.is_dropped(site.address())) dispatcher_.forget(site.address());
+  TRY(table_.add(site));
+  dispatcher_.add(site.address(), binding);
+  return {};
+}
+
+Result<vmm::PausedMachine> TrapPoints::pause_while_text_is_quiet() {
+  for (unsigned n = 0; n < kQuietTries; ++n) {
+    if (n > 0) std::this_thread::sleep_for(kQuietWait);
+    vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
+    if (n < kKernelTries && !shim_.check_mapped(paused)) continue;  // arm() says what is wrong
+    if (!table_.is_text_changing(paused)) return paused;
+  }
+  return fail(ErrorCode::MachineGone,
+              "the guest's kernel never stops changing its own code: no probe can be placed");
+}
+
+Result<void> TrapPoints::arm() {
+  vmm::PausedMachine paused = TRY(pause_while_text_is_quiet());
+  return table_.arm(paused);
+}
+
+Result<void> TrapPoints::arm_added() {
+  auto paused = pause_while_text_is_quiet();
+  auto armed = paused ? table_.arm(*paused) : tl::make_unexpected(paused.error());
+  if (armed) {
+    dispatcher_.publish();
+    return {};
+  }
+  if (paused) {
+    // Before anybody can run into those that were written.
+    release(dispatcher_.abandon());
+    (void)table_.disarm_unused(*paused);
+  }
+  abandon_added();
+  return armed;
+}
+
+void TrapPoints::abandon_added() {
+  release(dispatcher_.abandon());
+  table_.park_unused();
+}
+
+void TrapPoints::release(std::span<const GuestVirt> places) {
+  for (const GuestVirt place : places) table_.release(place);
+}
+
+Result<void> TrapPoints::remove(std::span<const dif::ProbeId> probes) {
+  const std::vector<GuestVirt> places = dispatcher_.remove(probes);
+  dispatcher_.publish();
+  release(places);
+  const auto late = TRY(restore(&TracepointTable::disarm_unused));
+  const auto deadline = Clock::now() + kLateTraps;
+  while (!shim_.have_answers(late)) {
+    if (Clock::now() > deadline) return {};
+    std::this_thread::sleep_for(kLateWait);
+  }
+  table_.park_unused();
+  return {};
+}
+
+Result<void> TrapPoints::disarm() {
+  if (!table_.any_armed()) return {};
+  TRY(restore(&TracepointTable::disarm));
+  return {};
+}
+
+/// The traps that were under way then; none where the machine is gone, and the int3s with it.
+Result<vmm::TrapsUnderWay> TrapPoints::try_restore(Restore what) {
+  auto paused = vmm::PausedMachine::pause(machine_);
+  if (paused) {
+    TRY((table_.*what)(*paused));
+    return shim_.under_way();
+  }
+  if (paused.error().code == ErrorCode::MachineGone) return vmm::TrapsUnderWay();
+  return fail(paused.error().code,
+              fmt::format("the breakpoints stay in the guest: {}", paused.error().message));
+}
+
+Result<vmm::TrapsUnderWay> TrapPoints::restore(Restore what) {
+  auto done = try_restore(what);
+  for (unsigned tries = 1; !done && tries < kKernelTries; ++tries) {
+    if (done.error().code == ErrorCode::MachineGone) break;
+    // Where the guest has left its kernel it never comes back.
+    if (shim_.fate() != vmm::ShimFate::There) break;
+    std::this_thread::sleep_for(kQuietWait);
+    done = try_restore(what);
+  }
+  return done;
+}
+
+}  // namespace ringside::providers
