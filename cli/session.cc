@@ -419,16 +419,15 @@ Result<void> Session::check_destructive_actions() const {
 
 Result<int> Session::trace() {
   if (line_.task == CommandLine::Task::Save) TRY(record_kernel(*program_, guest_));
-  auto verified = dif::verify_program(std::move(*program_));
+  const std::string name = line_.dof_file.empty() ? "the program" : line_.dof_file;
+  auto verified = dif::verify_program(TRY(bind_program(*program_, guest_, *environment_, name)));
   if (!verified) return tl::make_unexpected(std::move(verified).error());
-  if (!line_.dof_file.empty()) TRY(check_kernel(verified->program(), guest_, line_.dof_file));
-  if (line_.settings.show_dif) {
-    std::fputs(dif::list_program(verified->program()).c_str(), stderr);
-  }
+  if (line_.settings.show_dif) std::fputs(dif::list_program(*program_).c_str(), stderr);
   if (line_.task == CommandLine::Task::Save) {
-    TRY(save_program(verified->program(), line_.output_file));
+    TRY(save_program(*program_, line_.output_file));
     return kExitOk;
   }
+  program_.reset();
   if (!line_.output_file.empty()) file_.emplace(TRY(Sink::append_to(line_.output_file)));
   if (line_.task == CommandLine::Task::CompileOnly) {
     if (line_.verbose) report_stability(verified->program());

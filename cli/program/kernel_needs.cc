@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "dif/bind/bind.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::cli {
@@ -31,11 +32,6 @@ std::string short_build(const std::string& build) {
   return build.substr(0, build.starts_with("names-") ? build.npos : kShown);
 }
 
-std::string_view contents(const dif::KernelNeed& need) {
-  if (need.types && need.addresses) return "structure offsets and addresses";
-  return need.types ? "structure offsets" : "addresses";
-}
-
 }  // namespace
 
 Result<void> record_kernel(dif::Program& program, const Guest& guest) {
@@ -47,61 +43,59 @@ Result<void> record_kernel(dif::Program& program, const Guest& guest) {
   });
   for (dif::KernelNeed& need : program.needs) {
     const auto identity = identify(guest, need.module);
-    if (!identity || (need.types && identity->types == 0)) {
-      return fail(ErrorCode::Unsupported,
-                  fmt::format("the program cannot be saved: it contains {} of {}, which cannot be "
-                              "told from others; load the module again, or run it at once",
-                              contents(need), need.module));
+    if (!identity || identity->types == 0) {
+      return fail(
+          ErrorCode::Unsupported,
+          fmt::format("the program cannot be saved: it contains {} of {}, which has no name, "
+                      "and that module's types cannot be told from others; load it again, "
+                      "or run the program at once",
+                      need.type, need.module));
     }
     need.release = guest.kernel->release();
     need.build = identity->build;
     need.types_hash = identity->types;
-    need.place = identity->place;
   }
   return {};
 }
 
 Result<void> check_need(const dif::KernelNeed& need, const std::string& release,
                         const std::optional<KernelPartIdentity>& now, const std::string& name) {
-  const bool is_module = need.module != "vmlinux";
   if (!now) {
     return refuse(name, fmt::format("Linux {} with the module {}, which is not loaded in the Linux "
                                     "{} here: load it, or compile the program again here",
                                     need.release, need.module, release));
   }
-  const bool same_types = !need.types || need.types_hash == now->types;
-  const bool same_build = !need.addresses || need.build == now->build;
-  if (!same_types || !same_build) {
-    const std::string of = is_module ? fmt::format(" of its module {}", need.module) : "";
-    return refuse(name, fmt::format("Linux {} (build {}) and contains {}{}; Linux {} (build {}) "
-                                    "runs here: compile the program again here",
-                                    need.release, short_build(need.build), contents(need), of,
-                                    release, short_build(now->build)));
-  }
-  if (!need.addresses || need.place == now->place) return {};
-  if (is_module) {
-    return refuse(name, fmt::format("a boot of Linux {} that had the module {} elsewhere, and "
-                                    "contains addresses in it: compile the program again here",
-                                    need.release, need.module));
-  }
+  if (need.types_hash == now->types) return {};
+  const std::string of = need.module != "vmlinux" ? " of its module " + need.module : "";
   return refuse(name,
-                fmt::format("another boot of Linux {} and contains addresses; that kernel lay "
-                            "at {:#x}, the one here lies at {:#x} (KASLR): compile the "
-                            "program again here, or boot with nokaslr",
-                            need.release, need.place, now->place));
+                fmt::format("Linux {} (build {}) and contains {}{}, which has no name to find "
+                            "it by in the Linux {} (build {}) here: compile the program again "
+                            "here",
+                            need.release, short_build(need.build), need.type, of, release,
+                            short_build(now->build)));
 }
 
-Result<void> check_kernel(const dif::Program& program, const Guest& guest,
-                          const std::string& name) {
+Result<dif::Program> bind_program(const dif::Program& program, const Guest& guest,
+                                  d::Environment& environment, const std::string& name) {
+  if (guest.kernel == nullptr && !program.kernel_names.empty()) {
+    return refuse(name, fmt::format("a kernel that has {}, but there is no guest: name one with "
+                                    "--image or --kernel",
+                                    dif::describe(program.kernel_names[0])));
+  }
   for (const dif::KernelNeed& need : program.needs) {
     if (guest.kernel == nullptr) {
-      return refuse(name, fmt::format("Linux {} and contains {} of {}, but there is no guest: name "
-                                      "one with --image or --kernel",
-                                      need.release, contents(need), need.module));
+      return refuse(name, fmt::format("Linux {}, but there is no guest: name one with --image or "
+                                      "--kernel",
+                                      need.release));
     }
     TRY(check_need(need, std::string(guest.kernel->release()), identify(guest, need.module), name));
   }
-  return {};
+  auto bound = dif::bind(program, environment);
+  if (bound) return bound;
+  const std::string here =
+      guest.kernel != nullptr ? fmt::format(" on Linux {}", guest.kernel->release()) : "";
+  return fail(bound.error().code,
+              fmt::format("{} cannot run{}: {}", name, here, bound.error().message));
 }
 
 }  // namespace ringside::cli

@@ -66,7 +66,8 @@ class Compilation {
       for (const External& external : library->externals) TRY(declare(external));
     }
     // What a library defines counts where the program uses it, and is resolved again there.
-    resolver_.forget_kernel_uses();
+    resolver_.types().forget_layouts();
+    resolver_.namer().forget();
     for (const External& external : tree_.externals) TRY(declare(external));
     return {};
   }
@@ -85,7 +86,8 @@ class Compilation {
     if (!has_clause && !options_.allow_empty) {
       return complain("D_EMPTY", {}, "empty D program translation unit");
     }
-    program_.needs = resolver_.kernel_needs();
+    program_.kernel_names = resolver_.namer().take_names();
+    program_.needs = resolver_.namer().needs();
     return Compiled{std::move(program_), std::move(listing_)};
   }
 
@@ -246,6 +248,7 @@ class Compilation {
                       fmt::format("a clause may not have more than {} actions", dif::kMostActions));
     }
     clause.statement_attributes = resolver_.stability().take();
+    clause.argument_types = resolver_.take_argument_types();
     program_.clauses.push_back(std::move(clause));
     return {};
   }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dif/bind/kernel_names.h"
 #include "dif/d/diagnostic.h"
 #include "dif/program/program.h"
 #include "vmm/base/address.h"
@@ -39,23 +40,21 @@ struct ProbeSignature {
   std::vector<Translated> translated;
 };
 
-struct KernelVariable {
-  std::string module;  // that it is in: "vmlinux"
-  GuestVirt address;
-  std::optional<TypeId> type;  // unknown for most: BTF has per-cpu variables only
-};
+using dif::KernelVariable;
 
 /// The world around a program, as the session sees it. All answers may come from a hostile guest.
-class Environment {
+class Environment : public dif::KernelNames {
  public:
-  virtual ~Environment() = default;
   virtual TypeGraph& types() = 0;
+  const TypeGraph& kernel_types() override { return types(); }
+  Argument argument(const dif::ProbeDescription& pattern, unsigned n) override {
+    const ProbeSignature found = signature(pattern);
+    Argument result{found.matched, std::nullopt};
+    if (n < found.arguments.size()) result.type = found.arguments[n];
+    return result;
+  }
   /// For `#pragma D depends_on`, and to know which libraries can be used.
   virtual bool has_provider(std::string_view name) {
-    (void)name;
-    return false;
-  }
-  virtual bool has_module(std::string_view name) {
     (void)name;
     return false;
   }
@@ -70,14 +69,6 @@ class Environment {
     (void)pattern;
     return {};
   }
-  /// The part of the guest's kernel ("vmlinux" or a module) whose own type this is; empty for D's.
-  virtual std::string type_module(TypeId id) {
-    (void)id;
-    return {};
-  }
-  /// `symbol` or module`symbol of the guest kernel.
-  virtual std::optional<KernelVariable> kernel_variable(std::string_view module,
-                                                        std::string_view name) = 0;
 };
 
 /// A D library: parsed before the program, left out silently when what it depends on is not there.
@@ -119,7 +110,8 @@ struct Compiled {
   std::string desugared;  // its clauses as D, without if, else and loops
 };
 
-/// Compiles one program. Its `needs` say what of which part of the kernel it contains, no more.
+/// Compiles one program. What of the kernel it contains stands in it by name (kernel_names), so it
+/// runs where bind() (dif/bind/bind.h) finds that; types without a name are its `needs`.
 Result<Compiled, Diagnostic> compile(std::string_view source, const CompileOptions& options,
                                      Environment& environment);
 

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "dif/bind/bind.h"
 #include "dif/d/testing/program_runner.h"
 #include "dif/verify/verify.h"
 
@@ -85,7 +86,9 @@ TEST(DamagedPrograms, AreCompiledOrRefused) {
       continue;
     }
     ++compiled;
-    const auto verified = dif::verify_program(std::move(program->program));
+    auto bound = dif::bind(program->program, kernel);
+    ASSERT_TRUE(bound) << source << "\n" << bound.error().message;
+    const auto verified = dif::verify_program(std::move(*bound));
     EXPECT_TRUE(verified) << source << "\n" << verified.error().message;
   }
   EXPECT_GT(compiled, 100) << "the damage is too great to test anything";

@@ -41,12 +41,16 @@ enum class Table : std::uint8_t {
   Members,
   Enumerators,
   Needs,
+  Relocations,
+  KernelNames,
+  ArgumentTypes,
 };
-inline constexpr std::size_t kTables = 16;
+inline constexpr std::size_t kTables = 19;
 /// Section types: published ones where DTrace has such a table.
 inline constexpr std::array<std::uint32_t, kTables> kSectionTypes = {
-    8,  7,         19,        9,         6,         4,         5,         3,
-    14, kOurs + 1, kOurs + 2, kOurs + 3, kOurs + 4, kOurs + 5, kOurs + 6, kOurs + 7};
+    8,         7,         19,        9,         6,         4,         5,
+    3,         14,        kOurs + 1, kOurs + 2, kOurs + 3, kOurs + 4, kOurs + 5,
+    kOurs + 6, kOurs + 7, 10,        kOurs + 8, kOurs + 9};
 
 using Option = std::pair<std::string, std::string>;
 using Enumerator = std::pair<std::string, std::int64_t>;
@@ -81,6 +85,13 @@ void transfer(A& a, Variable& variable) {
 }
 
 template <class A>
+void transfer(A& a, Relocation& relocation) {
+  a.choice(relocation.place, Relocation::Place::Variable);
+  a.number(relocation.index);
+  a.number(relocation.name);
+}
+
+template <class A>
 void transfer(A& a, Difo& difo) {
   a.list(Table::Words, difo.text);
   a.list(Table::Integers, difo.integers);
@@ -88,6 +99,7 @@ void transfer(A& a, Difo& difo) {
   a.list(Table::Variables, difo.variables);
   transfer(a, difo.result);
   a.number(difo.destructive);
+  a.list(Table::Relocations, difo.relocations);
 }
 
 template <class A>
@@ -119,6 +131,12 @@ void transfer(A& a, Attributes& attributes) {
 }
 
 template <class A>
+void transfer(A& a, ArgumentType& argument) {
+  a.number(argument.index);
+  a.text(argument.type);
+}
+
+template <class A>
 void transfer(A& a, Clause& clause) {
   a.list(Table::Probes, clause.probes);
   a.at_most_one(Table::Objects, clause.predicate);
@@ -134,6 +152,7 @@ void transfer(A& a, Clause& clause) {
   a.number(clause.line);
   transfer(a, clause.description_attributes);
   transfer(a, clause.statement_attributes);
+  a.list(Table::ArgumentTypes, clause.argument_types);
 }
 
 template <class A>
@@ -175,17 +194,33 @@ void transfer(A& a, TypeShape& shape) {
   a.number(shape.count);
   a.list(Table::Members, shape.members);
   a.list(Table::Enumerators, shape.enumerators);
+  bool is_named = shape.kernel_name.has_value();
+  a.number(is_named);
+  std::uint32_t name = shape.kernel_name.value_or(0);
+  a.number(name);
+  if (is_named) shape.kernel_name = name;
 }
 
 template <class A>
 void transfer(A& a, KernelNeed& need) {
   a.text(need.module);
-  a.number(need.types);
-  a.number(need.addresses);
+  a.text(need.type);
   a.text(need.release);
   a.text(need.build);
   a.number(need.types_hash);
-  a.number(need.place);
+}
+
+template <class A>
+void transfer(A& a, KernelName& name) {
+  a.choice(name.kind, KernelName::Kind::Enumerator);
+  a.text(name.module);
+  a.text(name.name);
+  a.text(name.path);
+  a.text(name.type);
+  a.number(name.value);
+  a.number(name.fixed);
+  a.number(name.unit);
+  a.number(name.line);
 }
 
 /// The tables that nothing refers to are the program itself.
@@ -196,6 +231,7 @@ void transfer_program(A& a, Program& program, std::vector<Option>& options) {
   a.all(Table::Aggregations, program.aggregations);
   a.all(Table::Shapes, program.shapes);
   a.all(Table::Needs, program.needs);
+  a.all(Table::KernelNames, program.kernel_names);
 }
 
 /// Bytes of one entry of each table; 1 for Strings.

@@ -26,6 +26,7 @@ class RandomProgram {
     fill(program.shapes, [this] { return shape(); });
     for (std::size_t i = pick(4); i > 0; --i) program.options[text()] = text();
     fill(program.needs, [this] { return need(); });
+    fill(program.kernel_names, [this] { return kernel_name(); });
     return program;
   }
 
@@ -60,6 +61,10 @@ class RandomProgram {
     });
     made.result = type();
     made.destructive = flag();
+    fill(made.relocations, [this] {
+      return Relocation{choice(Relocation::Place::Variable), static_cast<std::uint32_t>(number()),
+                        static_cast<std::uint32_t>(number())};
+    });
     return made;
   }
   Action action() {
@@ -91,6 +96,9 @@ class RandomProgram {
     made.line = static_cast<int>(number());
     made.description_attributes = attributes();
     made.statement_attributes = attributes();
+    fill(made.argument_types, [this] {
+      return ArgumentType{static_cast<std::uint32_t>(number()), text()};
+    });
     return made;
   }
   Aggregation aggregation() {
@@ -113,10 +121,22 @@ class RandomProgram {
                                static_cast<std::uint32_t>(number())};
     });
     fill(made.enumerators, [this] { return std::pair(text(), std::int64_t(number())); });
+    if (flag()) made.kernel_name = static_cast<std::uint32_t>(number());
     return made;
   }
 
-  KernelNeed need() { return {text(), flag(), flag(), text(), text(), number(), number()}; }
+  KernelNeed need() { return {text(), text(), text(), text(), number()}; }
+  KernelName kernel_name() {
+    return {choice(KernelName::Kind::Enumerator),
+            text(),
+            text(),
+            text(),
+            text(),
+            number(),
+            flag(),
+            static_cast<std::uint8_t>(number()),
+            static_cast<std::int32_t>(number())};
+  }
 
   std::mt19937_64 random_;
 };
@@ -197,7 +217,7 @@ TEST(Dof, RefusesAHeaderThatIsNotIts) {
   EXPECT_EQ(with(20, 7), "DOF: headers of another size");
   EXPECT_EQ(with(28, 255), "DOF: the section headers are truncated");
   bytes.push_back(std::byte{0});
-  EXPECT_EQ(refusal(bytes), "DOF: 849 bytes where the header says 848");
+  EXPECT_EQ(refusal(bytes), "DOF: 961 bytes where the header says 960");
 }
 
 TEST(Dof, RefusesSectionsThatCannotBe) {

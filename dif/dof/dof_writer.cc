@@ -151,7 +151,10 @@ std::array<std::uint32_t, kTables> entry_sizes() {
           entry_size<TypeShape>(),
           entry_size<TypeShape::Member>(),
           entry_size<Enumerator>(),
-          entry_size<KernelNeed>()};
+          entry_size<KernelNeed>(),
+          entry_size<Relocation>(),
+          entry_size<KernelName>(),
+          entry_size<ArgumentType>()};
 }
 
 }  // namespace dof

@@ -193,9 +193,50 @@ void list_variables(const Difo& difo, Output out) {
   }
 }
 
+std::string_view name_kind(KernelName::Kind kind) {
+  switch (kind) {
+    case KernelName::Kind::Symbol: return "symbol";
+    case KernelName::Kind::Size: return "sizeof";
+    case KernelName::Kind::Member: return "offsetof";
+    case KernelName::Kind::BitOffset: return "bitoffset";
+    case KernelName::Kind::BitUnit: return "bitunit";
+    case KernelName::Kind::BitsAbove: return "bitsabove";
+    case KernelName::Kind::BitsUnused: return "bitsunused";
+    case KernelName::Kind::Enumerator: return "enumerator";
+  }
+  return "???";
+}
+
+std::string name_text(const KernelName& name) {
+  if (name.kind == KernelName::Kind::Symbol || name.kind == KernelName::Kind::Enumerator) {
+    return fmt::format("{}`{}", name.module, name.name);
+  }
+  return name.path.empty() ? name.name : fmt::format("{}, {}", name.name, name.path);
+}
+
+/// What bind() fills in, in the columns of the listing's other tables.
+void list_relocations(const Difo& difo, const std::vector<KernelName>& names, Output out) {
+  if (difo.relocations.empty()) return;
+  fmt::format_to(out, "\n{:<16} {:<10} {}\n", "RELOCATION", "KIND", "NAME");
+  for (const Relocation& relocation : difo.relocations) {
+    const std::string place = relocation.place == Relocation::Place::Result ? "DIFO returns"
+                              : relocation.place == Relocation::Place::Variable
+                                  ? relocation.index < difo.variables.size()
+                                        ? difo.variables[relocation.index].name
+                                        : "???"
+                                  : fmt::format("DT_INTEGER[{}]", relocation.index);
+    if (relocation.name >= names.size()) {
+      fmt::format_to(out, "{:<16} ???\n", place);
+      continue;
+    }
+    const KernelName& name = names[relocation.name];
+    fmt::format_to(out, "{:<16} {:<10} {}\n", place, name_kind(name.kind), name_text(name));
+  }
+}
+
 }  // namespace
 
-std::string list_difo(const Difo& difo) {
+std::string list_difo(const Difo& difo, const std::vector<KernelName>& names) {
   std::string text;
   const Output out(text);
   fmt::format_to(out, "DIFO returns {}\n{:<3} {:<8}    {}\n", type_text(difo.result), "OFF",
@@ -215,6 +256,7 @@ std::string list_difo(const Difo& difo) {
     }
   }
   list_variables(difo, out);
+  list_relocations(difo, names, out);
   return text;
 }
 
@@ -229,12 +271,12 @@ std::string list_program(const Program& program) {
     }
     if (clause.predicate) {
       fmt::format_to(out, "\nClause {} ({}), predicate: {}", c + 1, probes,
-                     list_difo(*clause.predicate));
+                     list_difo(*clause.predicate, program.kernel_names));
     }
     for (std::size_t a = 0; a < clause.actions.size(); ++a) {
       for (const Difo& difo : clause.actions[a].arguments) {
         fmt::format_to(out, "\nClause {} ({}), action {}: {}", c + 1, probes, a + 1,
-                       list_difo(difo));
+                       list_difo(difo, program.kernel_names));
       }
     }
     if (clause.repeat) {

@@ -65,12 +65,58 @@ inline constexpr std::uint16_t kFirstUserVariable = 0x500;
 inline constexpr unsigned kRegisters = 8;   // r0 always reads 0
 inline constexpr unsigned kTupleSlots = 8;  // keys of one associative array or arguments of a call
 
+/// Something of a kernel that a program contains by its name, because each kernel has its own value
+/// for it, and each boot its own addresses. bind() (dif/bind/bind.h) finds the values.
+struct KernelName {
+  enum class Kind : std::uint8_t {
+    Symbol,      // the address of a variable or function
+    Size,        // bytes of a type
+    Member,      // a member's offset in bytes
+    BitOffset,   // a bit-field's offset in bits
+    BitUnit,     // the offset in bytes of the aligned `unit` bytes that hold a bit-field
+    BitsAbove,   // 64 less the field's bits and those below it in its unit
+    BitsUnused,  // 64 less the field's bits
+    Enumerator,
+  };
+  Kind kind = Kind::Symbol;
+  std::string module;  // whose it is: "vmlinux"
+  /// A symbol, an enumerator, or a type: "struct task_struct", "union x", "enum x", a typedef's
+  /// name, and "vmlinux`init_task" for the type of that variable.
+  std::string name;
+  /// The way from that type on: members, and '*' for what a pointer points at and for an array's
+  /// elements, with dots between: "pids.*.first". Offsets count from the last '*', or from a '&',
+  /// which stands where the code has the address of what lies before it.
+  std::string path;
+  /// What the code takes a symbol or member for, as type_text() spells it (dif/bind/c_types.h);
+  /// empty: it does not matter.
+  std::string type;
+  std::uint64_t value = 0;  // where it was compiled; of a symbol 0
+  bool fixed = false;       // the code is right for that value only
+  std::uint8_t unit = 0;    // 1, 2, 4, 8
+  std::int32_t line = 0;    // of the source that names it first; 0: unknown
+  bool operator==(const KernelName&) const = default;
+};
+
+/// A place of an object that is filled in when the program is bound.
+struct Relocation {
+  enum class Place : std::uint8_t {
+    Integer,   // an entry of the integer table
+    Result,    // the size of the result, which is Bytes
+    Variable,  // the size of a variable, which is Bytes
+  };
+  Place place = Place::Integer;
+  std::uint32_t index = 0;  // of the integer or variable
+  std::uint32_t name = 0;   // index into Program::kernel_names
+  bool operator==(const Relocation&) const = default;
+};
+
 /// A DIF object: one expression's code with its constant tables.
 struct Difo {
   std::vector<std::uint32_t> text;      // instruction words; the last is ret
   std::vector<std::uint64_t> integers;  // setx
   std::string strings;                  // sets: NUL-terminated strings by offset; [0] is NUL
   std::vector<Variable> variables;      // every user variable that the text names
+  std::vector<Relocation> relocations;  // none once bound
   ValueType result;
   bool destructive = false;  // set by the verifier's rules: copyout, stga...
   bool operator==(const Difo&) const = default;
@@ -114,6 +160,8 @@ struct TypeShape {
   std::uint32_t element = 0, count = 0;
   std::vector<Member> members;
   std::vector<std::pair<std::string, std::int64_t>> enumerators;
+  /// The name (KernelName::Kind::Size) of the kernel's type that this is; bind() makes it anew.
+  std::optional<std::uint32_t> kernel_name;
   bool operator==(const TypeShape&) const = default;
 };
 
@@ -143,6 +191,13 @@ struct Repeat {
 };
 inline constexpr std::uint64_t kMostTrips = 1 << 20;
 
+/// What a clause takes args[index] for, as type_text() spells it.
+struct ArgumentType {
+  std::uint32_t index = 0;
+  std::string type;
+  bool operator==(const ArgumentType&) const = default;
+};
+
 /// One clause: probe descriptions, predicate, actions. No actions: dtrace's default action.
 struct Clause {
   std::vector<ProbeDescription> probes;
@@ -155,19 +210,19 @@ struct Clause {
   std::string source_name;  // for messages
   int line = 0;
   Attributes description_attributes, statement_attributes;
+  std::vector<ArgumentType> argument_types;  // of args[] that it uses; none once bound
   bool operator==(const Clause&) const = default;
 };
 
-/// What a program contains of one part of the guest's kernel, and so where it can run. The compiler
-/// says which part and what; who saves the program adds what that part is told by
-/// (vmm/linux/kernel_identity.h).
+/// A part of the guest's kernel ("vmlinux" or a module) whose types a program contains without a
+/// name to find them by in another: it runs where that part has the same types. Who saves the
+/// program adds what they are told by (vmm/linux/kernel_identity.h).
 struct KernelNeed {
-  std::string module;      // "vmlinux" or a module's name
-  bool types = false;      // offsets and sizes of its structures, its enumerators, its prototypes
-  bool addresses = false;  // of its symbols, in one boot
-  std::string release;     // of the kernel: "6.1.0-56-cloud-amd64"
+  std::string module;
+  std::string type;     // one that has no name, as C spells it
+  std::string release;  // of the kernel: "6.1.0-56-cloud-amd64"
   std::string build;
-  std::uint64_t types_hash = 0, place = 0;
+  std::uint64_t types_hash = 0;
   bool operator==(const KernelNeed&) const = default;
 };
 
@@ -176,7 +231,9 @@ struct Program {
   std::vector<Aggregation> aggregations;
   std::vector<TypeShape> shapes;
   std::map<std::string, std::string> options;  // from #pragma D option; the value may be empty
-  std::vector<KernelNeed> needs;               // empty: it runs with any kernel, and without one
+  /// What bind() finds; empty once bound, and of a program that contains nothing of a kernel.
+  std::vector<KernelName> kernel_names;
+  std::vector<KernelNeed> needs;
   bool operator==(const Program&) const = default;
 };
 

@@ -241,11 +241,19 @@ Result<void> check_needs(const Program& program) {
   };
   if (program.needs.size() > kMostNeeds) return invalid("there are too many needs of the kernel");
   for (const KernelNeed& need : program.needs) {
-    if (!shows(need.module) || !shows(need.release) || !shows(need.build)) {
+    if (!shows(need.module) || !shows(need.type) || !shows(need.release) || !shows(need.build)) {
       return invalid("a need of the kernel has no such name");
     }
   }
   return {};
+}
+
+/// Nothing is left for bind() to fill in, so what is checked here is what runs.
+Result<void> check_bound(const Program& program) {
+  bool relocations = false;
+  for_each_difo(program, [&](const Difo& difo) { relocations |= !difo.relocations.empty(); });
+  if (program.kernel_names.empty() && !relocations) return {};
+  return invalid("the program is not bound to a kernel");
 }
 
 Result<void> in_context(Result<void> result, std::size_t clause, std::string_view where) {
@@ -346,6 +354,7 @@ Result<VerifiedProgram> verify_program(Program program) {
     if (clause.repeat) TRY(check_loop(*clause.repeat, alike, i, loops));
   }
   TRY(check_needs(program));
+  TRY(check_bound(program));
   TRY(check_storage(program, EngineOptions().string_size));
   return VerifiedProgram(std::move(program));
 }

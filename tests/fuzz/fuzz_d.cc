@@ -1,8 +1,10 @@
-// Any bytes as a script: compiled or refused, never a crash. What compiles is verified, and is the
-// same program after a trip through DOF. Fire context: no.
+// Any bytes as a script: compiled or refused, never a crash. What compiles can be bound to the
+// kernel that it was compiled with, passes the verifier, and is the same program after a trip
+// through DOF. Fire context: no.
 #include <cstdint>
 #include <string_view>
 
+#include "dif/bind/bind.h"
 #include "dif/d/testing/program_runner.h"
 #include "dif/dof/dof.h"
 #include "vmm/base/check.h"
@@ -20,11 +22,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto program = d::compile(source, options, kernel);
   if (!program) return 0;
 
-  const auto verified = dif::verify_program(std::move(program->program));
-  CHECK(verified);
-  const auto bytes = dif::write_dof(verified->program());
+  auto bound = dif::bind(program->program, kernel);
+  CHECK(bound);
+  CHECK(dif::verify_program(std::move(*bound)));
+  const auto bytes = dif::write_dof(program->program);
   if (bytes.empty()) return 0;
   const auto read = dif::read_dof(bytes);
-  CHECK(read && *read == verified->program());
+  CHECK(read && *read == program->program);
   return 0;
 }

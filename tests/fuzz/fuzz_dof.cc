@@ -1,8 +1,10 @@
 // Any bytes as DOF: refused with a reason, or a program that is the same after another trip, and
-// that the verifier has an opinion of. Fire context: no.
+// that binding to a kernel, and then the verifier, have an opinion of. Fire context: no.
 #include <cstdint>
 #include <span>
 
+#include "dif/bind/bind.h"
+#include "dif/d/testing/program_runner.h"
 #include "dif/dof/dof.h"
 #include "dif/program/listing.h"
 #include "dif/verify/verify.h"
@@ -21,6 +23,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     CHECK(again && *again == *program);
   }
   CHECK(list_program(*program).size() < std::size_t{1} << 30);
-  (void)verify_program(std::move(*program));
+  static ringside::d::FakeKernel kernel;
+  auto bound = bind(*program, kernel);
+  if (!bound) {
+    CHECK(!bound.error().message.empty());
+    return 0;
+  }
+  CHECK(bound->kernel_names.empty());
+  (void)verify_program(std::move(*bound));
   return 0;
 }

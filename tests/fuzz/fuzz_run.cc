@@ -6,6 +6,7 @@
 #include <random>
 #include <span>
 
+#include "dif/bind/bind.h"
 #include "dif/d/testing/program_runner.h"
 #include "dif/dof/dof.h"
 #include "dif/engine/engine.h"
@@ -122,7 +123,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (dif::Clause& clause : program->clauses) {
     if (clause.repeat && clause.repeat->limit > kMostLoopTrips) return 0;
   }
-  auto verified = dif::verify_program(std::move(*program));
+  static d::FakeKernel kernel;
+  auto bound = dif::bind(*program, kernel);
+  if (!bound) return 0;
+  auto verified = dif::verify_program(std::move(*bound));
   if (verified) run(std::move(*verified));
   return 0;
 }

@@ -32,6 +32,8 @@ constexpr const char* kPrograms[] = {
     "BEGIN { trace(strtoll(\"0x1f\", 16)); trace(index(\"abc\", \"c\")); trace(rand() % 2); }",
     "struct s { int a; char b[4]; }; struct s v; BEGIN { v.a = 1; print(v); trace(sizeof(v)); }",
     "BEGIN { *(int *)0; } ERROR { trace(arg4); }",
+    "fbt::vfs_read:entry { print(*args[1]); this->t = *curthread; trace(this->t.balance);"
+    " trace(curthread->file->f_pos + sizeof(struct file) * TASK_DEAD); trace(`init_task.pid); }",
 };
 
 }  // namespace

@@ -30,7 +30,6 @@ class Hash {
     add(std::as_bytes(std::span(text)));
     add(std::as_bytes(std::span("\0", 1)));
   }
-  void add(std::uint64_t number) { add(std::as_bytes(std::span(&number, 1))); }
   std::uint64_t value() const { return value_; }
 
  private:
@@ -107,18 +106,16 @@ std::optional<KernelPartIdentity> identify(Kernel& kernel, const GuestReader& me
   const auto modules = symbols.modules();
   const auto found = std::ranges::find(modules, module, &Module::name);
   if (found == modules.end()) return std::nullopt;
-  Hash names, addresses;
+  Hash names;
   for (const Symbol& symbol : symbols.symbols()) {
     if (symbol.module != found - modules.begin()) continue;
     names.add(symbol.name);
-    addresses.add(symbol.address.raw());
   }
-  KernelPartIdentity identity{fmt::format("names-{:016x}", names.value()), 0, addresses.value()};
+  KernelPartIdentity identity{fmt::format("names-{:016x}", names.value()), 0};
   if (found != modules.begin()) {
     identity.types = module_types(kernel, memory, module);
     return identity;
   }
-  identity.place = found->text_base.raw();
   identity.types =
       hash_of_types(between(symbols, memory, "__start_BTF", "__stop_BTF", kMaxBtfBytes));
   const std::string id =

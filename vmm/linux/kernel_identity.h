@@ -1,9 +1,8 @@
-// What tells one build of a kernel from another, and one boot from the next: for programs that were
-// compiled against one and are to run with another.
-// Sources: vmlinux's ELF notes (__start_notes to __stop_notes; NT_GNU_BUILD_ID of the ELF-64 note
-// format), which the running kernel keeps in its memory; VMCOREINFO's BUILD-ID is garbage in some
-// releases (5.15.168, 6.1.113, 6.6.55 and others). BTF: vmm/linux/types/btf.h.
-// Fire context: no.
+// What tells one build of a kernel from another: for programs that were compiled against one and
+// are to run with another. Sources: vmlinux's ELF notes (__start_notes to __stop_notes;
+// NT_GNU_BUILD_ID of the ELF-64 note format), which the running kernel keeps in its memory;
+// VMCOREINFO's BUILD-ID is garbage in some releases (5.15.168, 6.1.113, 6.6.55 and others). BTF:
+// vmm/linux/types/btf.h. Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,6 @@ struct KernelPartIdentity {
   /// of all symbols' names.
   std::string build;
   std::uint64_t types = 0;  // hash of the BTF: equal bytes are equal layouts; 0 without
-  std::uint64_t place = 0;  // vmlinux: where its text begins; a module: hash of symbols' addresses
 };
 
 /// Of "vmlinux" or of a module; empty when no such part is there. `memory` reads the kernel's, as

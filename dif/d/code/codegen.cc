@@ -21,7 +21,7 @@ Checked<dif::Difo> CodeGenerator::value(Resolver& resolver, const Expr& e) {
     generator.out_.emit(Opcode::Allocs, reg, 0, reg);
     generator.out_.place(there);
   }
-  return generator.out_.finish(reg, type, e.at);
+  return generator.out_.finish(reg, type, e.at, generator.size_name(type, e));
 }
 
 Checked<dif::Difo> CodeGenerator::string(Resolver& resolver, const Expr& e) {
@@ -59,6 +59,19 @@ Checked<unsigned> CodeGenerator::constant(std::uint64_t value, const Location& a
   return reg;
 }
 
+Checked<unsigned> CodeGenerator::constant(std::uint64_t value, KernelName name,
+                                          const Location& at) {
+  if (!name) return constant(value, at);
+  const unsigned reg = TRY(out_.allocate(at));
+  out_.set_named(*name, value, reg);
+  return reg;
+}
+
+CodeGenerator::KernelName CodeGenerator::size_name(const dif::ValueType& type, const Expr& e) {
+  if (type.kind != dif::ValueKind::Bytes) return std::nullopt;
+  return resolver_.namer().size(e);
+}
+
 /// Makes the low bits of `reg`, as many as `type` has, the whole truth.
 Checked<void> CodeGenerator::extend(unsigned reg, TypeId type, const Location& at) {
   const std::uint64_t size = types_.size(type);
@@ -88,7 +101,9 @@ bool CodeGenerator::fits(const Expr& e) const {
 
 /// The value of `e` as a variable of type `to` would hold it.
 Checked<unsigned> CodeGenerator::fitted(const Expr& e, TypeId to) {
-  if (e.constant && types_.is_scalar(to)) return constant(types_.wrap(to, *e.constant), e.at);
+  if (e.constant && !e.late && types_.is_scalar(to)) {
+    return constant(types_.wrap(to, *e.constant), e.at);
+  }
   const unsigned reg = TRY(evaluate(e));
   if (!fits(e) || types_.cast_cuts(e.type, to)) TRY(extend(reg, to, e.at));
   return reg;
@@ -99,7 +114,7 @@ Checked<unsigned> CodeGenerator::fitted(const Expr& e, TypeId to) {
 Checked<void> CodeGenerator::compare(const Expr& e, bool when, Label to) {
   const TypeId a = types_.decay(e.a->type), b = types_.decay(e.b->type);
   // NULL is no string: it is compared by its address.
-  const bool null = e.a->constant == 0U || e.b->constant == 0U;
+  const bool null = is_zero(*e.a) || is_zero(*e.b);
   const bool strings = !null && (types_.is_string(a) || types_.is_string(b));
   const bool integers = types_.is_integer(a) && types_.is_integer(b);
   const TypeId work = integers ? types_.arithmetic(a, b) : types_.uint64;
@@ -128,7 +143,7 @@ Checked<void> CodeGenerator::compare(const Expr& e, bool when, Label to) {
 
 /// Goes to `to` when the truth of `e` is `when`; goes on otherwise.
 Checked<void> CodeGenerator::jump(const Expr& e, bool when, Label to) {
-  if (e.constant) {
+  if (e.constant && !e.late) {
     if ((*e.constant != 0) == when) out_.branch(Opcode::Ba, to);
     return {};
   }
@@ -185,7 +200,14 @@ Checked<unsigned> CodeGenerator::conditional(const Expr& e) {
 
 // Operators
 
-Checked<void> CodeGenerator::scale(unsigned reg, std::uint64_t size, const Location& at) {
+Checked<void> CodeGenerator::scale(unsigned reg, std::uint64_t size, KernelName name,
+                                   const Location& at) {
+  if (name) {
+    const unsigned factor = TRY(constant(size, name, at));
+    out_.emit(Opcode::Mul, reg, factor, reg);
+    out_.release(factor);
+    return {};
+  }
   if (size <= 1) return {};
   const bool power = std::has_single_bit(size);
   const unsigned factor =
@@ -195,17 +217,18 @@ Checked<void> CodeGenerator::scale(unsigned reg, std::uint64_t size, const Locat
   return {};
 }
 
-/// pointer + integer, pointer - integer, pointer - pointer.
-Checked<unsigned> CodeGenerator::pointer_step(Op op, unsigned left, TypeId pointer,
+/// pointer + integer, pointer - integer, pointer - pointer, where `left` has the first one's value.
+Checked<unsigned> CodeGenerator::pointer_step(Op op, unsigned left, const Expr& pointer,
                                               const Expr& right) {
-  const std::uint64_t size = types_.size(types_.referent(pointer));
+  const std::uint64_t size = types_.measure(types_.referent(types_.decay(pointer.type)));
+  const KernelName name = resolver_.namer().element_size(pointer);
   const bool difference = !types_.is_integer(right.type);
   const unsigned other = TRY(evaluate(right));
-  if (!difference) TRY(scale(other, size, right.at));
+  if (!difference) TRY(scale(other, size, name, right.at));
   out_.emit(op == Op::Sub ? Opcode::Sub : Opcode::Add, left, other, left);
   out_.release(other);
-  if (difference && size > 1) {
-    const unsigned divisor = TRY(constant(size, right.at));
+  if (difference && (size > 1 || name)) {
+    const unsigned divisor = TRY(constant(size, name, right.at));
     out_.emit(Opcode::Sdiv, left, divisor, left);
     out_.release(divisor);
   }
@@ -247,10 +270,11 @@ Checked<unsigned> CodeGenerator::binary(const Expr& e) {
     return truth(e);
   }
   const TypeId a = types_.decay(e.a->type), b = types_.decay(e.b->type);
-  if (types_.is_pointer(a)) return pointer_step(e.op, TRY(evaluate(*e.a)), a, *e.b);
+  if (types_.is_pointer(a)) return pointer_step(e.op, TRY(evaluate(*e.a)), *e.a, *e.b);
   if (types_.is_pointer(b)) {  // integer + pointer
     const unsigned offset = TRY(evaluate(*e.a));
-    TRY(scale(offset, types_.size(types_.referent(b)), e.at));
+    TRY(scale(offset, types_.measure(types_.referent(b)), resolver_.namer().element_size(*e.b),
+              e.at));
     const unsigned base = TRY(evaluate(*e.b));
     out_.emit(Opcode::Add, offset, base, offset);
     out_.release(base);
@@ -288,7 +312,7 @@ Checked<unsigned> CodeGenerator::cast(const Expr& e) {
 }
 
 Checked<unsigned> CodeGenerator::evaluate(const Expr& e) {
-  if (e.constant) return constant(*e.constant, e.at);
+  if (e.constant && !e.late) return constant(*e.constant, e.at);
   switch (e.kind) {
     case ExprKind::String: {
       const unsigned reg = TRY(out_.allocate(e.at));
@@ -313,6 +337,15 @@ Checked<unsigned> CodeGenerator::evaluate(const Expr& e) {
       return complain("D_SYNTAX", e.at, "an aggregation may not be used in an expression");
     case ExprKind::Cast: return cast(e);
     case ExprKind::Stringof: return evaluate(*e.a);
+    case ExprKind::SizeofType:
+    case ExprKind::SizeofExpr:
+    case ExprKind::Offsetof:
+      return constant(e.constant.value_or(0), resolver_.namer().late_constant(e), e.at);
+    case ExprKind::Name:
+      if (e.late) {
+        return constant(e.constant.value_or(0), resolver_.namer().late_constant(e), e.at);
+      }
+      return load(e);
     default: return load(e);
   }
 }

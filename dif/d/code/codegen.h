@@ -11,6 +11,14 @@
 
 namespace ringside::d {
 
+/// The aligned unit of memory that holds a bit-field.
+struct BitUnit {
+  std::uint64_t byte = 0;  // offset from the start of the struct
+  unsigned size = 8;
+  unsigned shift = 0;  // of the field's lowest bit
+};
+std::optional<BitUnit> bit_unit(const FoundMember& member);
+
 class CodeGenerator {
  public:
   explicit CodeGenerator(Resolver& resolver)
@@ -44,16 +52,28 @@ class CodeGenerator {
   Checked<unsigned> conditional(const Expr& e);
   Checked<unsigned> cast(const Expr& e);
   Checked<unsigned> combine(Op op, unsigned left, TypeId type, const Expr& right);
-  Checked<unsigned> pointer_step(Op op, unsigned left, TypeId pointer, const Expr& right);
+  Checked<unsigned> pointer_step(Op op, unsigned left, const Expr& pointer, const Expr& right);
+  static bool is_zero(const Expr& e) { return e.constant == 0U && !e.late; }
   Checked<void> extend(unsigned reg, TypeId type, const Location& at);
-  Checked<void> scale(unsigned reg, std::uint64_t size, const Location& at);
+  using KernelName = std::optional<KernelNamer::Index>;
+  /// `size` bytes, or what the kernel says that the name is worth.
+  Checked<void> scale(unsigned reg, std::uint64_t size, KernelName name, const Location& at);
   Checked<unsigned> constant(std::uint64_t value, const Location& at);
+  Checked<unsigned> constant(std::uint64_t value, KernelName name, const Location& at);
+  /// The size of e's value, where the kernel says it.
+  KernelName size_name(const dif::ValueType& type, const Expr& e);
 
   // codegen_memory.cc: variables, guest memory, calls
   enum class Use : std::uint8_t { Read, Write };
   Checked<unsigned> address(const Expr& e, Use use = Use::Read);
   Checked<unsigned> made(const Expr& e);
   Checked<void> add_offset(unsigned reg, std::uint64_t offset, const Location& at);
+  std::optional<BitUnit> unit_of(const Expr& e);
+  KernelName bits_name(const Expr& e, KernelNamer::Kind kind, std::uint64_t value,
+                       const BitUnit& unit);
+  unsigned skipped_bits(const Expr& e);
+  Checked<unsigned> member_address(const Expr& e, Use use);
+  Checked<unsigned> pointed(const Expr& pointer, Use use);
   Checked<unsigned> string_length(unsigned value, const Location& at);
   Checked<unsigned> load(const Expr& e);
   Checked<unsigned> load_at(const Expr& e, unsigned address);
@@ -81,19 +101,12 @@ class CodeGenerator {
   std::vector<Slot> key_slots(const Expr& e) const;
   Checked<void> push_keys(const Expr& e, const Registers* keys);
   dif::Variable variable(const Symbol& symbol) const;
+  void emit_variable(Opcode op, const Symbol& symbol, unsigned rd, const Location& at);
   Checked<dif::Variable> spill_slot(unsigned number);
 
   Resolver& resolver_;
   Types& types_;
   Emitter out_;
 };
-
-/// The aligned unit of memory that holds a bit-field.
-struct BitUnit {
-  std::uint64_t byte = 0;  // offset from the start of the struct
-  unsigned size = 8;
-  unsigned shift = 0;  // of the field's lowest bit
-};
-std::optional<BitUnit> bit_unit(const FoundMember& member);
 
 }  // namespace ringside::d

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "dif/d/code/codegen.h"
 #include "dif/d/resolve/purity.h"
@@ -55,6 +56,20 @@ std::optional<BitUnit> bit_unit(const FoundMember& member) {
   return std::nullopt;
 }
 
+/// In an object of the kernel's the unit has the size of the field's type, as every kernel's
+/// compiler lays it out, and its offset counts from where the named path begins.
+std::optional<BitUnit> CodeGenerator::unit_of(const Expr& e) {
+  const auto path = resolver_.namer().path(e);
+  if (!path) return bit_unit(e.member);
+  const FoundMember whole{e.type, path->bit_offset, e.member.bit_width};
+  const std::uint64_t size = types_.measure(e.type);
+  if (size == 0 || size > 8 || !std::has_single_bit(size)) return bit_unit(whole);
+  const std::uint64_t start = path->bit_offset / (size * 8);
+  const std::uint64_t shift = path->bit_offset - start * size * 8;
+  if (shift + e.member.bit_width > size * 8) return bit_unit(whole);
+  return BitUnit{start * size, static_cast<unsigned>(size), static_cast<unsigned>(shift)};
+}
+
 // Memory
 
 Checked<void> CodeGenerator::add_offset(unsigned reg, std::uint64_t offset, const Location& at) {
@@ -65,28 +80,60 @@ Checked<void> CodeGenerator::add_offset(unsigned reg, std::uint64_t offset, cons
   return {};
 }
 
-/// Where an lvalue in memory, or a by-reference value, lies. Of a bit-field: its unit. With
-/// Use::Write, a D variable that it is a part of is there afterwards.
-Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
-  if (e.kind == ExprKind::KernelSymbol) return constant(e.address, e.at);
-  const auto pointed = [&](const Expr& pointer) {
-    const bool in_place = types_.is_array(pointer.type) || types_.is_string(pointer.type);
-    return in_place ? address(pointer, use) : evaluate(pointer);
-  };
-  if (e.kind == ExprKind::Unary && e.op == Op::Deref) return pointed(*e.a);
-  if (is_member(e)) {
-    const unsigned reg = TRY(e.kind == ExprKind::Arrow ? pointed(*e.a) : address(*e.a, use));
-    std::uint64_t offset = e.member.bit_offset / 8;
-    if (e.member.bit_width != 0) {
-      if (const auto unit = bit_unit(e.member)) offset = unit->byte;
-    }
+/// One value of a bit-field of the kernel's; nothing of another's.
+CodeGenerator::KernelName CodeGenerator::bits_name(const Expr& e, KernelNamer::Kind kind,
+                                                   std::uint64_t value, const BitUnit& unit) {
+  const auto path = resolver_.namer().path(e);
+  if (!path) return std::nullopt;
+  const bool whole = kind == KernelNamer::Kind::BitOffset;
+  return resolver_.namer().member(*path, e, kind, whole ? path->bit_offset : value, unit.size);
+}
+
+/// Where a member lies; of a bit-field its unit.
+Checked<unsigned> CodeGenerator::member_address(const Expr& e, Use use) {
+  const auto path = resolver_.namer().path(e);
+  const Expr& first = path ? *path->first : e;
+  const unsigned reg =
+      TRY(first.kind == ExprKind::Arrow ? pointed(*first.a, use) : address(*first.a, use));
+  std::uint64_t offset = (path ? path->bit_offset : e.member.bit_offset) / 8;
+  const auto unit = e.member.bit_width != 0 ? unit_of(e) : std::nullopt;
+  if (unit) offset = unit->byte;
+  if (!path) {
     TRY(add_offset(reg, offset, e.at));
     return reg;
   }
+  KernelName name;
+  if (e.member.bit_width == 0) {
+    name = resolver_.namer().member(*path, e, KernelNamer::Kind::Member, offset);
+  } else if (unit) {
+    name = bits_name(e, KernelNamer::Kind::BitUnit, offset, *unit);
+  } else {  // its bytes are read one by one, as they lie here
+    (void)bits_name(e, KernelNamer::Kind::BitOffset, 0, {});
+    TRY(add_offset(reg, offset, e.at));
+    return reg;
+  }
+  const unsigned amount = TRY(constant(offset, name, e.at));
+  out_.emit(Opcode::Add, reg, amount, reg);
+  out_.release(amount);
+  return reg;
+}
+
+/// Where lies what a pointer points at, or an array or string itself.
+Checked<unsigned> CodeGenerator::pointed(const Expr& pointer, Use use) {
+  const bool in_place = types_.is_array(pointer.type) || types_.is_string(pointer.type);
+  return in_place ? address(pointer, use) : evaluate(pointer);
+}
+
+/// Where an lvalue in memory, or a by-reference value, lies. Of a bit-field: its unit. With
+/// Use::Write, a D variable that it is a part of is there afterwards.
+Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
+  if (e.kind == ExprKind::KernelSymbol) return constant(0, resolver_.namer().symbol(e), e.at);
+  if (e.kind == ExprKind::Unary && e.op == Op::Deref) return pointed(*e.a, use);
+  if (is_member(e)) return member_address(e, use);
   if (e.kind == ExprKind::Index && e.symbol == nullptr && e.a->type.value != 0) {
-    const unsigned base = TRY(pointed(*e.a));
+    const unsigned base = TRY(pointed(*e.a, use));
     const unsigned index = TRY(evaluate(*e.list[0]));
-    TRY(scale(index, types_.size(e.type), e.at));
+    TRY(scale(index, types_.measure(e.type), resolver_.namer().element_size(*e.a), e.at));
     out_.emit(Opcode::Add, base, index, base);
     out_.release(index);
     return base;
@@ -105,7 +152,8 @@ Checked<unsigned> CodeGenerator::made(const Expr& e) {
   const Label there = out_.label();
   out_.emit(Opcode::Tst, reg);
   out_.branch(Opcode::Bne, there);
-  const unsigned zeroes = TRY(constant(types_.size(e.type), e.at));
+  const unsigned zeroes =
+      TRY(constant(types_.measure(e.type), resolver_.namer().size(e.type, e.at), e.at));
   out_.emit(Opcode::Allocs, zeroes, 0, zeroes);
   TRY(store_symbol(e, zeroes, keys));
   const unsigned stored = TRY(load_symbol(e, keys));
@@ -150,13 +198,16 @@ Checked<unsigned> CodeGenerator::load(const Expr& e) {
 Checked<unsigned> CodeGenerator::load_at(const Expr& e, unsigned address) {
   if (!types_.is_scalar(e.type)) TRY(resolver_.value_type(e));
   if (is_member(e) && e.member.bit_width != 0) {
-    const auto unit = bit_unit(e.member);
+    const auto unit = unit_of(e);
     if (!unit) return load_spread(e, address);
     const unsigned width = e.member.bit_width;
     out_.emit(load_opcode(unit->size, false), address, 0, address);
-    const unsigned bits = TRY(constant(64 - unit->shift - width, e.at));
+    const unsigned above = 64 - unit->shift - width, unused = 64 - width;
+    const unsigned bits =
+        TRY(constant(above, bits_name(e, KernelNamer::Kind::BitsAbove, above, *unit), e.at));
     out_.emit(Opcode::Sll, address, bits, address);
-    out_.set_integer(64 - width, bits);
+    const KernelName name = bits_name(e, KernelNamer::Kind::BitsUnused, unused, *unit);
+    name ? out_.set_named(*name, unused, bits) : out_.set_integer(unused, bits);
     out_.emit(types_.is_signed(e.type) ? Opcode::Sra : Opcode::Srl, address, bits, address);
     out_.release(bits);
     return address;
@@ -184,7 +235,8 @@ Checked<void> CodeGenerator::store_at(const Expr& e, unsigned address, unsigned 
   if (is_member(e) && e.member.bit_width != 0) return store_bits(e, address, value);
   if (types_.by_reference(e.type)) {
     const unsigned size = TRY(types_.is_string(e.type) ? string_length(value, e.at)
-                                                       : constant(types_.size(e.type), e.at));
+                                                       : constant(types_.measure(e.type),
+                                                                  resolver_.namer().size(e), e.at));
     out_.emit(Opcode::Copys, value, size, address);
     out_.release(size);
     return {};
@@ -194,8 +246,10 @@ Checked<void> CodeGenerator::store_at(const Expr& e, unsigned address, unsigned 
 }
 
 Checked<void> CodeGenerator::store_bits(const Expr& e, unsigned address, unsigned value) {
-  const auto unit = bit_unit(e.member);
+  const auto unit = unit_of(e);
   if (!unit) return store_spread(e, address, value);
+  // The masks are for this place of the field only.
+  (void)bits_name(e, KernelNamer::Kind::BitOffset, 0, *unit);
   const unsigned width = e.member.bit_width;
   const std::uint64_t mask = width == 64 ? UINT64_MAX : (std::uint64_t{1} << width) - 1;
   const unsigned field = TRY(constant(mask, e.at));
@@ -211,10 +265,16 @@ Checked<void> CodeGenerator::store_bits(const Expr& e, unsigned address, unsigne
   return {};
 }
 
+/// Of the byte that member_address() finds.
+unsigned CodeGenerator::skipped_bits(const Expr& e) {
+  const auto path = resolver_.namer().path(e);
+  return static_cast<unsigned>((path ? path->bit_offset : e.member.bit_offset) % 8);
+}
+
 /// A bit-field that no aligned word holds (of a packed struct), byte by byte.
 Checked<unsigned> CodeGenerator::load_spread(const Expr& e, unsigned address) {
   const unsigned width = e.member.bit_width;
-  const unsigned skip = static_cast<unsigned>(e.member.bit_offset % 8);
+  const unsigned skip = skipped_bits(e);
   const unsigned result = TRY(constant(0, e.at));
   const unsigned part = TRY(out_.allocate(e.at));
   const unsigned amount = TRY(out_.allocate(e.at));
@@ -236,7 +296,7 @@ Checked<unsigned> CodeGenerator::load_spread(const Expr& e, unsigned address) {
 
 Checked<void> CodeGenerator::store_spread(const Expr& e, unsigned address, unsigned value) {
   const unsigned width = e.member.bit_width;
-  const unsigned skip = static_cast<unsigned>(e.member.bit_offset % 8);
+  const unsigned skip = skipped_bits(e);
   const unsigned at = TRY(out_.allocate(e.at));
   const unsigned byte = TRY(out_.allocate(e.at));
   const unsigned part = TRY(out_.allocate(e.at));
@@ -277,6 +337,13 @@ dif::Variable CodeGenerator::variable(const Symbol& symbol) const {
   return result;
 }
 
+void CodeGenerator::emit_variable(Opcode op, const Symbol& symbol, unsigned rd,
+                                  const Location& at) {
+  const dif::Variable made = variable(symbol);
+  const bool in_memory = made.type.kind == dif::ValueKind::Bytes;
+  out_.variable(op, made, in_memory ? resolver_.namer().size(symbol.type, at) : std::nullopt, rd);
+}
+
 /// The clause-local variable that stands in for a register. All objects share them: none holds a
 /// value from one object to the next.
 Checked<dif::Variable> CodeGenerator::spill_slot(unsigned number) {
@@ -293,7 +360,7 @@ Checked<unsigned> CodeGenerator::load_symbol(const Expr& e, const Registers* key
                     : thread                        ? Opcode::Ldts
                     : symbol.scope == Scope::Clause ? Opcode::Ldls
                                                     : Opcode::Ldgs;
-  out_.variable(op, variable(symbol), reg);
+  emit_variable(op, symbol, reg, e.at);
   return reg;
 }
 
@@ -305,7 +372,7 @@ Checked<void> CodeGenerator::store_symbol(const Expr& e, unsigned value, const R
                     : thread                        ? Opcode::Stts
                     : symbol.scope == Scope::Clause ? Opcode::Stls
                                                     : Opcode::Stgs;
-  out_.variable(op, variable(symbol), value);
+  emit_variable(op, symbol, value, e.at);
   return {};
 }
 
@@ -314,7 +381,7 @@ Checked<void> CodeGenerator::store_symbol(const Expr& e, unsigned value, const R
 Checked<unsigned> CodeGenerator::assign(const Expr& e) {
   const Expr& target = *e.a;
   if (e.compound) return read_modify_write(target, e, false);
-  const bool frees = types_.by_reference(target.type) && e.b->constant == 0U;
+  const bool frees = types_.by_reference(target.type) && is_zero(*e.b);
   const unsigned value = TRY(frees ? constant(0, e.at) : evaluate(*e.b));
   if (target.symbol != nullptr) {
     TRY(store_symbol(target, value));
@@ -359,7 +426,7 @@ Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Exp
   const Op op = !steps ? e.op : e.op == Op::PreInc || e.op == Op::PostInc ? Op::Add : Op::Sub;
   const Expr& right = steps ? one : *e.b;
   if (types_.is_pointer(target.type)) {
-    value = TRY(pointer_step(op, value, target.type, right));
+    value = TRY(pointer_step(op, value, target, right));
   } else {
     value = TRY(combine(op, value, target.type, right));
   }
@@ -384,7 +451,8 @@ Checked<void> CodeGenerator::push(const Slot& slot, unsigned reg) {
   } else if (types_.is_scalar(slot.type)) {
     out_.push(Opcode::Pushtv, dif::TupleType::Value, 0, reg);
   } else {
-    const unsigned size = TRY(constant(types_.size(slot.type), slot.value->at));
+    const unsigned size = TRY(
+        constant(types_.measure(slot.type), resolver_.namer().size(*slot.value), slot.value->at));
     out_.push(Opcode::Pushtr, dif::TupleType::Value, size, reg);
     out_.release(size);
   }
@@ -437,7 +505,7 @@ Checked<unsigned> CodeGenerator::call(const Expr& e) {
   const dif::SubroutineInfo& info = *e.symbol->subroutine;
   std::vector<Slot> slots;
   for (std::size_t i = 0; i < e.list.size(); ++i) {
-    const bool null_string = e.list[i]->constant == 0U;
+    const bool null_string = is_zero(*e.list[i]);
     const bool as_string = info.arguments[i] == dif::ArgumentKind::String && !null_string;
     const bool pointer = info.arguments[i] != dif::ArgumentKind::Integer;
     slots.push_back({e.list[i], pointer ? types_.uint64 : types_.int64, as_string});

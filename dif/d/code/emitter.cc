@@ -33,11 +33,16 @@ void Emitter::push(Opcode op, dif::TupleType type, unsigned size, unsigned value
   emit(op, static_cast<unsigned>(type), size, value);
 }
 
-void Emitter::variable(Opcode op, const dif::Variable& variable, unsigned rd) {
+void Emitter::variable(Opcode op, const dif::Variable& variable, std::optional<std::uint32_t> size,
+                       unsigned rd) {
   const bool known = std::ranges::any_of(difo_.variables, [&](const dif::Variable& v) {
     return v.scope == variable.scope && v.id == variable.id;
   });
-  if (!known && variable.id >= dif::kFirstUserVariable) difo_.variables.push_back(variable);
+  if (!known && variable.id >= dif::kFirstUserVariable) {
+    const auto index = static_cast<std::uint32_t>(difo_.variables.size());
+    if (size) difo_.relocations.push_back({dif::Relocation::Place::Variable, index, *size});
+    difo_.variables.push_back(variable);
+  }
   indexed(op, variable.id, rd);
 }
 
@@ -45,6 +50,16 @@ void Emitter::set_integer(std::uint64_t value, unsigned rd) {
   if (value == 0) return emit(Opcode::Mov, 0, 0, rd);
   const auto [at, fresh] = integers_.emplace(value, difo_.integers.size());
   if (fresh) difo_.integers.push_back(value);
+  indexed(Opcode::Setx, at->second, rd);
+}
+
+void Emitter::set_named(std::uint32_t name, std::uint64_t value, unsigned rd) {
+  const auto [at, fresh] = named_.emplace(name, difo_.integers.size());
+  if (fresh) {
+    difo_.relocations.push_back(
+        {dif::Relocation::Place::Integer, static_cast<std::uint32_t>(difo_.integers.size()), name});
+    difo_.integers.push_back(value);
+  }
   indexed(Opcode::Setx, at->second, rd);
 }
 
@@ -71,7 +86,8 @@ void Emitter::place(Label label) {
   labels_[label.index] = static_cast<std::uint32_t>(text_.size());
 }
 
-Checked<dif::Difo> Emitter::finish(unsigned reg, const dif::ValueType& result, const Location& at) {
+Checked<dif::Difo> Emitter::finish(unsigned reg, const dif::ValueType& result, const Location& at,
+                                   std::optional<std::uint32_t> size) {
   emit(Opcode::Ret, 0, 0, reg);
   TRY(lower(text_, labels_, registers_, slots_, difo_));
   if (difo_.text.size() > kMaxText || difo_.integers.size() > kMaxTable ||
@@ -79,6 +95,7 @@ Checked<dif::Difo> Emitter::finish(unsigned reg, const dif::ValueType& result, c
     return complain("D_UNKNOWN", at, "expression is too large");
   }
   if (difo_.strings.empty()) difo_.strings.push_back('\0');
+  if (size) difo_.relocations.push_back({dif::Relocation::Place::Result, 0, *size});
   difo_.result = result;
   return std::move(difo_);
 }

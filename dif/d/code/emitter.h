@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -37,16 +38,21 @@ class Emitter {
   void emit(Opcode op, unsigned r1 = 0, unsigned r2 = 0, unsigned rd = 0);
   void indexed(Opcode op, unsigned index, unsigned rd);
   void push(Opcode op, dif::TupleType type, unsigned size, unsigned value);
-  void variable(Opcode op, const dif::Variable& variable, unsigned rd);
+  /// `size` names the size of what the variable holds, where the kernel says it.
+  void variable(Opcode op, const dif::Variable& variable, std::optional<std::uint32_t> size,
+                unsigned rd);
   void set_integer(std::uint64_t value, unsigned rd);
+  /// A value of the kernel's, by its index in Program::kernel_names; `value` where it was compiled.
+  void set_named(std::uint32_t name, std::uint64_t value, unsigned rd);
   void set_string(std::string_view text, unsigned rd);
 
   Label label();
   void branch(Opcode op, Label to);
   void place(Label label);
 
-  /// Ends the object with `ret reg`.
-  Checked<dif::Difo> finish(unsigned reg, const dif::ValueType& result, const Location& at);
+  /// Ends the object with `ret reg`. `size` names the size of the result, as for variables.
+  Checked<dif::Difo> finish(unsigned reg, const dif::ValueType& result, const Location& at,
+                            std::optional<std::uint32_t> size = std::nullopt);
 
  private:
   const unsigned registers_;
@@ -55,6 +61,7 @@ class Emitter {
   std::vector<WideInsn> text_;
   dif::Difo difo_;
   std::unordered_map<std::uint64_t, unsigned> integers_;
+  std::unordered_map<std::uint32_t, unsigned> named_;
   std::unordered_map<std::string, unsigned> strings_;
   std::vector<std::uint32_t> labels_;  // where they were placed
 };

@@ -2,9 +2,9 @@
 // arguments.
 #pragma once
 
+#include "dif/bind/shape_table.h"
 #include "dif/d/code/codegen.h"
 #include "dif/d/resolve/resolve.h"
-#include "dif/d/resolve/shapes.h"
 #include "dif/program/program.h"
 
 namespace ringside::d {
@@ -14,7 +14,14 @@ struct ActionTools {
   Resolver& resolver;
   Types& types;
   dif::Program& program;
-  ShapeTable& shapes;
+  dif::ShapeTable& shapes;
+
+  /// The shape of what `e` is worth, by name where it is the kernel's; empty as in ShapeTable.
+  std::optional<std::uint32_t> shape_of(const Expr& e) const {
+    const auto shape = shapes.add(e.type);
+    if (shape) resolver.namer().name_shapes(e, *shape, program.shapes);
+    return shape;
+  }
 };
 
 /// The call has too few or too many arguments.

@@ -18,7 +18,7 @@ class ActionBuilder {
  public:
   /// Both must outlive this. Aggregations and shapes go into the program.
   ActionBuilder(Resolver& resolver, dif::Program& program)
-      : shapes_(resolver.types(), program),
+      : shapes_(resolver.types().graph(), resolver.options().string_size, program.shapes),
         tools_{resolver, resolver.types(), program, shapes_},
         table_(program),
         families_(tools_, table_),
@@ -53,7 +53,7 @@ class ActionBuilder {
 
   Checked<dif::Action> statement(Expr& e);
 
-  ShapeTable shapes_;
+  dif::ShapeTable shapes_;
   ActionTools tools_;
   AggregationTable table_;
   Families families_;

@@ -32,6 +32,8 @@ Checked<dif::Difo> Aggregating::key(Expr& e, const dif::ValueType* expected) {
   }
   if (expected == nullptr || expected->kind != dif::ValueKind::Integer ||
       !tools_.types.is_scalar(e.type)) {
+    // Its size is the aggregation's, too.
+    if (tools_.types.by_reference(e.type)) tools_.resolver.namer().fix_size(e);
     return CodeGenerator::value(tools_.resolver, e);
   }
   const std::uint32_t size = expected->size;

@@ -79,8 +79,9 @@ Checked<dif::Action> AggregationActions::trunc(Expr& call, dif::ActionKind kind)
     if (!tools_.types.is_scalar(count.type)) {
       return complain("D_TRUNC_SCALAR", count.at, "trunc( ) argument #2 must be of scalar type");
     }
-    if (count.constant && tools_.types.is_integer(count.type)) {
-      action.argument = *count.constant;
+    if (const auto known = tools_.resolver.known(count);
+        known && tools_.types.is_integer(count.type)) {
+      action.argument = *known;
       action.has_argument = true;
     } else {
       action.arguments.push_back(

@@ -44,6 +44,7 @@ Checked<void> fold(const Types& types, Expr* e) {
   if (e->kind == ExprKind::Cast && e->a->constant && types.is_scalar(e->a->type)) {
     e->constant = types.cast(e->a->type, e->type, *e->a->constant);
   }
+  e->late = e->a->late;
   if (e->kind == ExprKind::Unary && e->a->constant && types.is_integer(e->a->type)) {
     const std::uint64_t a = *e->a->constant;
     if (e->op == Op::Plus) e->constant = a;
@@ -61,6 +62,7 @@ Checked<void> fold(const Types& types, Expr* e) {
   if (!e->a->constant || !types.is_integer(e->a->type)) return {};
   const TypeId work = e->op == Op::Shr ? e->type : types.arithmetic(e->a->type, e->b->type);
   e->constant = compute(e->op, *e->a->constant, *e->b->constant, types.is_signed(work));
+  e->late = e->a->late || e->b->late;
   return {};
 }
 

@@ -83,7 +83,7 @@ Checked<TypeId> TypeResolver::array_type(TypeId base, const Declarator& declarat
   }
   const std::int64_t count =
       step.count != nullptr ? TRY(array_count(declarator, step, unsized)) : 0;
-  const std::uint64_t size = types_.size(base);
+  const std::uint64_t size = types_.measure(base);
   constexpr std::uint64_t kMost = std::uint64_t{1} << 28;  // bit offsets are 32 bits
   if (count > INT32_MAX || (size != 0 && static_cast<std::uint64_t>(count) > kMost / size)) {
     return complain("D_DECL_ARRBIG", declarator.at, "array is too big");

@@ -187,8 +187,8 @@ void FormatActions::describe(dif::Action& action, const Expr& call) {
     const bool has_type = !is_code_call(argument);
     const bool is_address = has_type && tools_.types.is_array(argument.type) &&
                             action.arguments[i - 1].result.kind == dif::ValueKind::Integer;
-    const auto shape =
-        tools_.shapes.add(has_type && !is_address ? argument.type : tools_.types.uint64);
+    const auto shape = has_type && !is_address ? tools_.shape_of(argument)
+                                               : tools_.shapes.add(tools_.types.uint64);
     if (!shape) return action.shapes.clear();
     action.shapes.push_back(*shape);
   }

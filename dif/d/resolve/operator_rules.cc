@@ -72,7 +72,7 @@ Checked<void> OperatorRules::step(Expr* e) const {
                       fmt::format("operator {} cannot be applied to a pointer to {}",
                                   op_text(e->op), types_.name(pointed)));
     }
-    if (types_.size(pointed) == 0) {
+    if (types_.measure(pointed) == 0) {
       return complain(
           "D_OP_INCOMPLETE", e->at,
           fmt::format("operator {} cannot step over {}", op_text(e->op), types_.name(a->type)));
@@ -84,7 +84,7 @@ Checked<void> OperatorRules::step(Expr* e) const {
 
 /// 0 or NULL, written out.
 bool OperatorRules::is_null(const Expr& e) const {
-  return e.constant == 0U && (types_.is_integer(e.type) || types_.is_pointer(e.type));
+  return e.constant == 0U && !e.late && (types_.is_integer(e.type) || types_.is_pointer(e.type));
 }
 
 Checked<void> OperatorRules::incompatible(const Expr* e) const {
@@ -108,7 +108,7 @@ Checked<void> OperatorRules::additive(Expr* e) const {
   }
   const TypeId pointed = types_.referent(left ? a : b);
   if (types_.is_void(pointed)) return incompatible(e);
-  if (types_.size(pointed) == 0) {
+  if (types_.measure(pointed) == 0) {
     return complain("D_OP_INCOMPLETE", e->at,
                     fmt::format("operator {} cannot be applied to a pointer to {}", op_text(e->op),
                                 types_.name(pointed)));
@@ -213,7 +213,7 @@ Checked<void> OperatorRules::compound(const Expr* e) const {
                     fmt::format("operator {}= requires operands of {} type", op_text(e->op),
                                 arithmetic ? "arithmetic" : "integral"));
   }
-  if (pointer && types_.size(types_.referent(to)) == 0) {
+  if (pointer && types_.measure(types_.referent(to)) == 0) {
     return complain(
         types_.is_void(types_.referent(to)) ? "D_OP_VFPTR" : "D_OP_INCOMPLETE", e->at,
         fmt::format("operator {}= cannot step over {}", op_text(e->op), types_.name(to)));
@@ -294,7 +294,7 @@ Checked<void> OperatorRules::element(Expr* e) const {
     return complain("D_OP_INCOMPAT", e->at,  // as p + n
                     "operator [ ] cannot be applied to a pointer to void or a function");
   }
-  if (types_.size(e->type) == 0) {
+  if (types_.measure(e->type) == 0) {
     return complain(
         "D_OP_INCOMPLETE", e->at,
         fmt::format("operator [ ] cannot be applied to elements of type {}", types_.name(e->type)));

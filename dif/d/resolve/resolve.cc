@@ -21,7 +21,8 @@ Resolver::Resolver(Environment& environment, const CompileOptions& options, Aren
       pragmas_(symbols_, declared_, providers_),
       probes_(environment, types_),
       rules_(types_),
-      copier_(arena) {}
+      copier_(arena),
+      namer_(types_, environment) {}
 
 Checked<void> Resolver::resolve(Expr* e, std::string_view dynamic_tag) {
   TRY(resolve_dynamic(e));
@@ -40,6 +41,7 @@ Checked<void> Resolver::resolve_dynamic(Expr* e) {
   ++depth_;
   // A node may be resolved twice (x++ types its operand first); names must not be declared anew.
   e->constant = e->kind == ExprKind::Integer ? e->constant : std::nullopt;
+  e->late = false;
   auto result = dispatch(e);
   --depth_;
   return result;
@@ -89,7 +91,12 @@ Checked<std::int64_t> Resolver::constant(Expr* e, std::string_view what, std::st
   if (!e->constant || !types_.is_integer(e->type)) {
     return complain(tag, e->at, fmt::format("{} must be an integer constant", what));
   }
-  return static_cast<std::int64_t>(*e->constant);
+  return static_cast<std::int64_t>(*known(*e));
+}
+
+std::optional<std::uint64_t> Resolver::known(const Expr& e) {
+  if (e.constant) namer_.fix(e);
+  return e.constant;
 }
 
 Checked<void> Resolver::condition(Expr* e) {
@@ -221,13 +228,13 @@ Checked<void> Resolver::member(Expr* e) {
     return translated_member(e);
   }
   const TypeId type = TRY(structure_of(*e));
-  types_.use_layout(type);
   const auto found = types_.graph().find_member(type, *e->text);
   if (!found) {
     return complain("D_TYPE_MEMBER", e->at,
                     fmt::format("{} is not a member of {}", *e->text, types_.name(type)));
   }
   e->member = *found;
+  e->container = type;
   e->type = found->type;
   e->is_lvalue = arrow || e->a->is_lvalue;
   const std::string_view tag = types_.at(type).name;
@@ -274,7 +281,11 @@ Checked<void> Resolver::size_of(Expr* e) {
       return complain("D_SIZEOF_BITFIELD", e->at, "cannot apply sizeof to a bit-field");
     }
   }
-  std::uint64_t size = types_.is_function(type) ? 0 : types_.size(type);
+  e->container = type;
+  e->late = namer_.is_late_size(*e);
+  std::uint64_t size = types_.is_function(type) ? 0
+                       : e->late                ? types_.measure(type)
+                                                : types_.size(type);
   if (e->kind == ExprKind::SizeofExpr && e->a->kind == ExprKind::String)
     size = e->a->text->size() + 1;
   if (size == 0) {
@@ -288,10 +299,11 @@ Checked<void> Resolver::size_of(Expr* e) {
 
 Checked<void> Resolver::offset_of(Expr* e) {
   const TypeId type = TRY(declared_.type_name(*e->type_name));
-  if (!types_.is_struct(type) || types_.size(type) == 0) {
+  if (!types_.is_struct(type) || types_.measure(type) == 0) {
     return complain("D_OFFSETOF_TYPE", e->at, "offsetof operand must be a struct or union type");
   }
-  types_.use_layout(type);
+  e->container = type;
+  e->late = namer_.is_kernel_type(types_.graph().resolve(type));
   const auto found = types_.graph().find_member(type, *e->text);
   if (!found) {
     return complain("D_UNKNOWN", e->at,

@@ -11,7 +11,7 @@
 #pragma once
 
 #include <deque>
-#include <set>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -21,6 +21,7 @@
 #include "dif/d/resolve/clause_probes.h"
 #include "dif/d/resolve/constants.h"
 #include "dif/d/resolve/copier.h"
+#include "dif/d/resolve/kernel_namer.h"
 #include "dif/d/resolve/operator_rules.h"
 #include "dif/d/resolve/pragma_reader.h"
 #include "dif/d/resolve/provider_table.h"
@@ -84,9 +85,12 @@ class Resolver final : public ConstantEvaluator {
 
   /// From here on, @name can be named.
   void declare_aggregation(const std::string& name) { aggregations_.insert(name); }
-  /// What of the guest's kernel went into what was resolved since forget_kernel_uses().
-  std::vector<dif::KernelNeed> kernel_needs();
-  void forget_kernel_uses();
+  /// Names for what of the guest's kernel goes into the program.
+  KernelNamer& namer() { return namer_; }
+  /// What args[] were taken for since it was last asked.
+  std::vector<dif::ArgumentType> take_argument_types();
+  /// The value of a resolved constant that decides what is compiled: fixed, where it is a kernel's.
+  std::optional<std::uint64_t> known(const Expr& e);
 
  private:
   // resolve.cc
@@ -120,6 +124,7 @@ class Resolver final : public ConstantEvaluator {
   Checked<void> index(Expr* e);
   Checked<void> undeclared_array(const Expr& base);
   Checked<void> args_index(Expr* e);
+  void use_argument(const ProbeSignature& known, std::uint64_t position);
   Checked<void> register_index(Expr* e);
   Checked<void> translated_argument(Expr* e, const ProbeSignature& known, std::uint64_t position);
   Checked<void> associative_index(Expr* e, Symbol* array);
@@ -166,10 +171,11 @@ class Resolver final : public ConstantEvaluator {
   ClauseProbes probes_;
   OperatorRules rules_;
   Copier copier_;
+  KernelNamer namer_;
   std::unordered_set<std::string> aggregations_;     // that were assigned
   std::unordered_map<std::string, TypeId> externs_;  // arrays of the kernel, of unknown length
   std::deque<Translation> translations_;
-  std::set<std::string> used_symbols_, used_prototypes_;  // the modules whose they are
+  std::map<std::uint32_t, std::string> used_arguments_;  // args[]: as type_text() spells them
   std::vector<std::string_view> first_assigned_;  // names that = was to declare in this clause
   std::size_t hidden_variables_ = 0;
   int depth_ = 0;  // of resolve_dynamic() in itself

@@ -159,6 +159,7 @@ Checked<void> Resolver::check_inline(const InlineNode& node, Symbol& symbol) {
   if (!value->constant || !types_.is_integer(value->type) || !types_.is_integer(symbol.type)) {
     return {};
   }
+  if (value->late) return {};
   // A number from now on: what names it need not go through all that this one names.
   Expr number;
   number.at = value->at;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dif/bind/c_types.h"
 #include "dif/d/resolve/resolve.h"
 
 namespace ringside::d {
@@ -108,8 +109,9 @@ Checked<void> Resolver::name(Expr* e) {
   const auto known = own ? own : types_.graph().find_enumerator(text);
   if (!known) return unknown_name(*e);
   if (!own) TRY(stability_.note(kPrivate, text, e->at));
-  types_.use_layout(known->first);
-  e->kind = ExprKind::Integer;
+  e->container = types_.graph().resolve(known->first);
+  e->late = !own && namer_.is_kernel_type(e->container);
+  if (!e->late) e->kind = ExprKind::Integer;
   e->type = types_.is_integer(known->first) ? known->first : types_.int64;
   e->constant = static_cast<std::uint64_t>(known->second);
   return {};
@@ -141,8 +143,8 @@ Checked<void> Resolver::kernel_symbol(Expr* e, bool address_only) {
                     fmt::format("failed to resolve {}: Unknown symbol name", text));
   }
   TRY(stability_.note(kPrivate, text, e->at));
-  used_symbols_.insert(found->module);
-  e->address = found->address.raw();
+  e->module = arena_.make(std::string(found->module));
+  e->container = {};
   e->is_lvalue = true;
   const Symbol* declared = symbols_.find(Scope::Global, std::string(symbol));
   if (const auto known = externs_.find(std::string(symbol)); known != externs_.end()) {
@@ -151,6 +153,7 @@ Checked<void> Resolver::kernel_symbol(Expr* e, bool address_only) {
     e->type = declared->type;
   } else if (found->type) {
     e->type = *found->type;
+    e->container = e->type;
   } else if (address_only) {
     e->type = TypeId{};
   } else {
@@ -171,24 +174,10 @@ Checked<void> Resolver::cast_symbol(Expr* e, TypeId to) {
   return {};
 }
 
-void Resolver::forget_kernel_uses() {
-  types_.forget_layouts();
-  used_symbols_.clear();
-  used_prototypes_.clear();
-}
-
-std::vector<dif::KernelNeed> Resolver::kernel_needs() {
-  std::map<std::string, dif::KernelNeed> needs;
-  for (const std::string& module : used_symbols_) needs[module].addresses = true;
-  for (const std::string& module : used_prototypes_) needs[module].types = true;
-  for (const TypeId type : types_.used_layouts()) {
-    needs[environment_.type_module(type)].types = true;
-  }
-  needs.erase("");  // D's own
-  std::vector<dif::KernelNeed> result;
-  for (auto& [module, need] : needs) {
-    need.module = module;
-    result.push_back(std::move(need));
+std::vector<dif::ArgumentType> Resolver::take_argument_types() {
+  std::vector<dif::ArgumentType> result;
+  for (auto& [index, type] : std::exchange(used_arguments_, {})) {
+    result.push_back({index, std::move(type)});
   }
   return result;
 }
@@ -203,12 +192,13 @@ Checked<void> Resolver::args_index(Expr* e) {
     return complain("D_PROTO_LEN", e->at, "args[ ] prototype mismatch: one index is expected");
   }
   TRY(resolve(e->list[0]));
-  if (!e->list[0]->constant || !types_.is_integer(e->list[0]->type)) {
+  const auto index = known(*e->list[0]);
+  if (!index || !types_.is_integer(e->list[0]->type)) {
     return complain(
         "D_PROTO_ARG", e->list[0]->at,
         "args[ ] argument #1 is incompatible with prototype: integer constant expected");
   }
-  const std::uint64_t position = *e->list[0]->constant;
+  const std::uint64_t position = *index;
   const ProbeSignature known = TRY(probes_.signature(e->at));
   TRY(stability_.note(known.attributes.arguments, "args[ ]", e->at));
   if (!known.translated.empty()) return translated_argument(e, known, position);
@@ -218,7 +208,6 @@ Checked<void> Resolver::args_index(Expr* e) {
                                 static_cast<std::int64_t>(position), known.first.to_string(),
                                 known.has_types ? "" : ": no types are known, use arg0 to arg9"));
   }
-  used_prototypes_.insert(known.first.module);
   e->type = types_.decay(known.arguments[position]);
   if (!types_.is_scalar(e->type)) {
     return complain(
@@ -227,7 +216,15 @@ Checked<void> Resolver::args_index(Expr* e) {
   }
   e->symbol = nullptr;
   e->address = position;
+  use_argument(known, position);
   return {};
+}
+
+/// Another kernel's probe may pass something else there.
+void Resolver::use_argument(const ProbeSignature& known, std::uint64_t position) {
+  if (position >= known.arguments.size()) return;
+  used_arguments_.insert_or_assign(static_cast<std::uint32_t>(position),
+                                   dif::type_text(types_.graph(), known.arguments[position]));
 }
 
 /// args[n] as the provider presents it: `n`'s native argument, through a library's translator.
@@ -248,6 +245,7 @@ Checked<void> Resolver::translated_argument(Expr* e, const ProbeSignature& known
                      ? types_.decay(known.arguments[wanted.native])
                      : types_.int64;
   native->address = wanted.native;
+  use_argument(known, wanted.native);
   const Translator* translator = type ? translators_.find(*type, native->type) : nullptr;
   if (translator == nullptr) {
     if (type && !types_.is_struct(*type)) return become(e, native, *type);

@@ -192,8 +192,8 @@ Checked<void> Resolver::binary(Expr* e) {
 
 Checked<void> Resolver::conditional(Expr* e) {
   TRY(condition(e->a));
-  if (e->a->constant) {  // the other side need not mean anything
-    const Expr taken = *e->a->constant != 0 ? *e->b : *e->c;
+  if (const auto which = known(*e->a)) {  // the other side need not mean anything
+    const Expr taken = *which != 0 ? *e->b : *e->c;
     *e = taken;
     return resolve_dynamic(e);
   }

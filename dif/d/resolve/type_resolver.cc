@@ -78,7 +78,10 @@ Checked<TypeId> TypeResolver::base_type(const TypeSpec& spec) {
   if (spec.base == Base::Double) return types_.named("double");
   if (spec.base == Base::String) return types_.string;
   if (spec.base != Base::Named) return TypeId{};
-  if (const auto found = find(*spec.name)) return *found;
+  if (const auto found = find(*spec.name)) {
+    types_.use_typedef(*found);
+    return *found;
+  }
   return complain("D_SYNTAX", spec.at, fmt::format("\"{}\" is not the name of a type", *spec.name));
 }
 

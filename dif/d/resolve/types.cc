@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dif/bind/c_types.h"
+
 namespace ringside::d {
 
 Types::Types(TypeGraph& graph, std::uint32_t string_size)
@@ -31,9 +33,7 @@ bool Types::is_struct(TypeId id) const {
 }
 
 bool Types::is_character(TypeId id) const {
-  const Type& type = at(id);
-  if (type.kind != TypeKind::Integer || type.size != 1) return false;
-  return type.is_char || type.name.ends_with("char");  // BTF often leaves the mark out
+  return dif::is_character(graph_, id);
 }
 
 bool Types::is_string_like(TypeId id) const {
@@ -50,25 +50,23 @@ bool Types::is_last(TypeId structure, const FoundMember& member) const {
 void Types::use_layout(TypeId id) const {
   const TypeId type = graph_.resolve(id);
   const TypeKind what = graph_[type].kind;
-  const bool has_one =
-      what == TypeKind::Struct || what == TypeKind::Union || what == TypeKind::Enum;
-  if (has_one) used_layouts_.insert(type);
+  const bool has_one = what == TypeKind::Struct || what == TypeKind::Union;
+  if (has_one) used_layouts_.insert(id);
+}
+
+void Types::use_typedef(TypeId id) const {
+  if (graph_[id].kind == TypeKind::Typedef && is_integer(id)) used_layouts_.insert(id);
 }
 
 std::uint64_t Types::size(TypeId id) const {
-  if (is_struct(id)) use_layout(id);
-  if (is_pointer(id)) return 8;
-  if (is_string(id)) return string_size_;
-  if (!is_array(id)) return graph_.size_of(id);
-  // The graph does not know how long strings are.
-  std::uint64_t count = 1;
-  for (int depth = 0; depth < 64 && is_array(id); ++depth) {
-    if (__builtin_mul_overflow(count, std::uint64_t{at(id).count}, &count)) return 0;
-    id = referent(id);
-  }
-  std::uint64_t bytes = 0;
-  const std::uint64_t element = is_array(id) ? 0 : size(id);
-  return __builtin_mul_overflow(count, element, &bytes) ? 0 : bytes;
+  TypeId element = id;
+  for (int depth = 0; depth < 64 && is_array(element); ++depth) element = referent(element);
+  use_layout(element);
+  return measure(id);
+}
+
+std::uint64_t Types::measure(TypeId id) const {
+  return dif::value_size(graph_, id, string_size_);
 }
 
 TypeId Types::decay(TypeId id) const {
@@ -133,7 +131,7 @@ std::uint64_t Types::wrap(TypeId id, std::uint64_t value) const {
 std::optional<dif::ValueType> Types::value_type(TypeId id) const {
   if (is_string(id)) return dif::ValueType{dif::ValueKind::String, false, 0};
   if (is_pointer(id)) return dif::ValueType{dif::ValueKind::Integer, false, 8};
-  const std::uint64_t bytes = size(id);
+  const std::uint64_t bytes = measure(id);
   if (is_integer(id)) {
     return dif::ValueType{dif::ValueKind::Integer, is_signed(id),
                           static_cast<std::uint32_t>(bytes)};

@@ -46,12 +46,16 @@ class Types {
 
   /// Takes note that what is compiled contains how a structure or enum is laid out.
   void use_layout(TypeId id) const;
+  /// That it declares or casts with the name of a number's type.
+  void use_typedef(TypeId id) const;
   /// Of which types that is so, since forget_layouts(), in the order of their ids.
   const std::set<TypeId>& used_layouts() const { return used_layouts_; }
   void forget_layouts() { used_layouts_.clear(); }
 
   /// Bytes; 0 when incomplete. A string has strsize bytes. A use of the layout.
   std::uint64_t size(TypeId id) const;
+  /// The same, for who names the size for other kernels (kernel_namer.h) or compiles nothing of it.
+  std::uint64_t measure(TypeId id) const;
   /// The type of an array used as a value: a pointer to its elements.
   TypeId decay(TypeId id) const;
   /// What a pointer or array points at.
@@ -76,7 +80,8 @@ class Types {
   /// The bits of `value` as a register holds a value of integer type `id`.
   std::uint64_t wrap(TypeId id, std::uint64_t value) const;
 
-  /// Empty for void, functions and incomplete types.
+  /// Empty for void, functions and incomplete types. Whose size it contains is the caller's to
+  /// name.
   std::optional<dif::ValueType> value_type(TypeId id) const;
 
   TypeId named(std::string_view plain) const { return graph_.find(plain).value_or(TypeId{}); }

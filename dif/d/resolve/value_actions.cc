@@ -46,7 +46,7 @@ Checked<dif::Action> ValueActions::trace(Expr& call, ActionKind) {
   dif::Action action;
   action.kind = ActionKind::Trace;
   action.arguments.push_back(TRY(CodeGenerator::value(tools_.resolver, value)));
-  if (const auto shape = is_code_call(value) ? std::nullopt : tools_.shapes.add(value.type)) {
+  if (const auto shape = is_code_call(value) ? std::nullopt : tools_.shape_of(value)) {
     action.shapes = {*shape};
   }
   return action;
@@ -55,7 +55,7 @@ Checked<dif::Action> ValueActions::trace(Expr& call, ActionKind) {
 Checked<dif::Action> ValueActions::print(Expr& call, ActionKind) {
   Expr& value = *call.list[0];
   TRY(recordable(value, "print", "D_PRINT"));
-  const auto shape = tools_.shapes.add(value.type);
+  const auto shape = tools_.shape_of(value);
   if (!shape) {
     return complain("D_UNKNOWN", value.at,
                     fmt::format("print( ) cannot describe {}: it is nested too deep or has too "
@@ -81,7 +81,7 @@ Checked<dif::Action> ValueActions::tracemem(Expr& call, ActionKind) {
   if (!tools_.types.is_integer(most.type)) {
     return argument_type("D_PROTO_ARG", call, 1, "size_t", tools_.types.name(most.type));
   }
-  const auto size = static_cast<std::int64_t>(most.constant.value_or(0));
+  const auto size = static_cast<std::int64_t>(tools_.resolver.known(most).value_or(0));
   if (size <= 0 || size > dif::kMostRecordBytes) {
     return complain(
         "D_TRACEMEM_SIZE", most.at,

@@ -161,10 +161,14 @@ struct Expr {
   // Filled by resolve.cc.
   TypeId type;
   std::optional<std::uint64_t> constant;  // an integer known now: 64 bits, whatever `type` holds
+  bool late = false;  // and of the kernel that it is compiled for: another one has its own
   bool is_lvalue = false;
-  Symbol* symbol = nullptr;                  // Name, Scoped, Call, Index of an associative array
-  FoundMember member = {};                   // Member, Arrow
-  std::uint64_t address = 0;                 // KernelSymbol, args[]
+  Symbol* symbol = nullptr;   // Name, Scoped, Call, Index of an associative array
+  FoundMember member = {};    // Member, Arrow
+  TypeId container;           // Member, Arrow, Offsetof: the structure. Sizeof: what is measured.
+                              // Name of an enumerator: the enum. KernelSymbol: its type where the
+                              // kernel says it
+  std::uint64_t address = 0;  // KernelSymbol, args[]
   const Translation* translation = nullptr;  // the value exists only member by member
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dif/bind/bind.h"
+
 namespace ringside::d {
 
 FakeKernel::FakeKernel() : first_own_(types_.size()) {
@@ -154,8 +156,13 @@ Outcome run(std::string_view source, const CompileOptions& options, int firings)
     out.tagged = render(compiled.error(), true);
     return out;
   }
-  out.program = compiled->program;
-  auto verified = dif::verify_program(std::move(compiled->program));
+  out.program = std::move(compiled->program);
+  auto bound = dif::bind(out.program, kernel);
+  if (!bound) {
+    out.error = "binding: " + bound.error().message;
+    return out;
+  }
+  auto verified = dif::verify_program(std::move(*bound));
   if (!verified) {
     out.error = "verifier: " + verified.error().message;
     return out;

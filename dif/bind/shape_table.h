@@ -1,20 +1,24 @@
-// Types as a dif::Program carries them for the consumer, made from the compiler's type graph.
-// What a pointer points at is known by name only, so every shape is finite.
+// Types as a Program carries them for the consumer (TypeShape), made from a type graph: by the
+// compiler from its own, by bind() from a kernel's. What a pointer points at is known by name only,
+// so every shape is finite.
 // Fire context: no.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
-#include "dif/d/resolve/types.h"
 #include "dif/program/program.h"
+#include "vmm/base/c_type.h"
 
-namespace ringside::d {
+namespace ringside::dif {
 
 class ShapeTable {
  public:
-  ShapeTable(const Types& types, dif::Program& program) : types_(types), program_(program) {}
+  /// Appends to `shapes`. `string_size` is strsize, the size of every D string.
+  ShapeTable(const TypeGraph& graph, std::uint32_t string_size, std::vector<TypeShape>& shapes)
+      : graph_(graph), string_size_(string_size), shapes_(shapes) {}
 
   /// The index of the shape of a value of type `id`; empty when the type is nested too deep or has
   /// too many parts for a program to carry.
@@ -29,12 +33,13 @@ class ShapeTable {
 
   std::optional<std::uint32_t> add(TypeId id, unsigned depth);
   std::optional<std::uint32_t> leaf(TypeId id);
-  bool fill(dif::TypeShape& shape, TypeId resolved, unsigned depth);
+  bool fill(TypeShape& shape, TypeId resolved, unsigned depth);
 
-  const Types& types_;
-  dif::Program& program_;
+  const TypeGraph& graph_;
+  const std::uint32_t string_size_;
+  std::vector<TypeShape>& shapes_;
   std::unordered_map<std::uint32_t, std::uint32_t> known_, leaves_;
   unsigned left_ = kMostNew;
 };
 
-}  // namespace ringside::d
+}  // namespace ringside::dif

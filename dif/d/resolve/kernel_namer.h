@@ -1,0 +1,96 @@
+// Names for what a program contains of the guest's kernel, so that it can be bound to another one,
+// or to the next boot: which type, member, symbol or enumerator an offset, size or address is of.
+// The code generator asks for them; what is used where the value itself decides what is compiled
+// (an array's length, a key's size) is noted as fixed by the resolver.
+// Does not: look anything up again; that is bind()'s (dif/bind).
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "dif/d/compile.h"
+#include "dif/d/resolve/types.h"
+#include "dif/d/syntax/ast.h"
+#include "dif/program/program.h"
+
+namespace ringside::d {
+
+class KernelNamer {
+ public:
+  using Kind = dif::KernelName::Kind;
+  using Index = std::uint32_t;  // into Program::kernel_names
+
+  KernelNamer(const Types& types, Environment& environment)
+      : types_(types), environment_(environment) {}
+
+  /// The members that an access goes through inside one object of the kernel's: a.b.c.
+  struct MemberPath {
+    const Expr* first = nullptr;  // the access that begins the path
+    std::string module, name, path;
+    std::uint64_t bit_offset = 0;  // from the object's beginning
+  };
+  /// Empty when the object is none of the kernel's, or has no name.
+  std::optional<MemberPath> path(const Expr& access);
+  Index member(const MemberPath& path, const Expr& access, Kind kind, std::uint64_t value,
+               unsigned unit = 0);
+  Index symbol(const Expr& e);
+  /// Of sizeof, offsetof and an enumerator whose Expr::late is set.
+  std::optional<Index> late_constant(const Expr& e);
+
+  /// The size of e's value, of what a pointer or array points at, of a variable of the type; empty
+  /// when it is the same everywhere.
+  std::optional<Index> size(const Expr& e);
+  std::optional<Index> element_size(const Expr& pointer);
+  std::optional<Index> size(TypeId type, const Location& at);
+
+  /// What is compiled depends on the value, of every late constant in `e`, or on its size.
+  void fix(const Expr& e);
+  void fix_size(const Expr& e);
+  /// Gives the shapes of the kernel's types in `shape`, which is of a value of `e`, their names.
+  void name_shapes(const Expr& e, Index shape, std::vector<dif::TypeShape>& shapes);
+
+  /// Whether a resolved sizeof, with what it measures in `container`, has another value elsewhere.
+  bool is_late_size(const Expr& e) const {
+    return depends(e.container) || (e.kind == ExprKind::SizeofExpr && of_value(*e.a));
+  }
+  bool is_kernel_type(TypeId id) const { return !environment_.type_module(id).empty(); }
+  /// What a library brought along counts where the program uses it.
+  void forget();
+  /// Everything since then; with the sizes that the types were asked for unseen.
+  std::vector<dif::KernelName> take_names();
+  /// What has no name, for each module one.
+  std::vector<dif::KernelNeed> needs() const;
+
+ private:
+  struct TypeName {
+    std::string module, name, path;
+  };
+  std::optional<TypeName> of_type(TypeId id) const;
+  std::optional<TypeName> of_value(const Expr& e) const;
+  std::optional<TypeName> of_element(const Expr& pointer) const;
+  static TypeName below(TypeName name, std::string_view step);
+  bool depends(TypeId type) const;
+  std::optional<Index> named_size(TypeId type, std::optional<TypeName> name, const Location& at);
+  Index add(dif::KernelName name, const Location& at);
+  void note_unnamed(TypeId type);
+  void fix_typedef(TypeId id);
+  void name_shape(TypeId type, std::optional<TypeName> name, Index shape, const Location& at,
+                  std::vector<dif::TypeShape>& shapes);
+
+  const Types& types_;
+  Environment& environment_;
+  std::vector<dif::KernelName> names_;
+  using Key = std::tuple<Kind, std::string, std::string, std::string, std::string, unsigned>;
+  std::map<Key, Index> known_;
+  std::map<std::string, std::string> unnamed_;  // by module: a type, as C spells it
+  std::set<Index> seen_shapes_;
+};
+
+}  // namespace ringside::d
