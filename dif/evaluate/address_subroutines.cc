@@ -74,7 +74,8 @@ bool carries_ipv4(const Inet6& address) {
   return group(address, 6) != 0 || group(address, 7) > 1;
 }
 
-/// RFC 5952; addresses that carry an IPv4 one end in its dotted form.
+/// RFC 5952; addresses that carry an IPv4 one end in its dotted form. Not by libc's inet_ntop():
+/// it writes ::0.0.0.4, which D prints so, as ::4.
 void put_inet6(ShortText& out, const Inet6& address) {
   ZeroRun zeros = longest_zero_run(address);
   const bool embedded = carries_ipv4(address);

@@ -1,7 +1,7 @@
-// The hash of keys in the dynamic variable and aggregation tables: quick on the short keys that
-// firings have. Guests choose keys, so every step multiplies by the seed, which differs in every
-// run: a factor that the guest could cancel would let it prepare keys that all collide. Chains are
-// bounded by the tables' sizes in any case.
+// The hash of keys in the tables of dynamic variables and aggregations. Guests choose keys, so each
+// step multiplies by the seed, which differs in every run: a factor that the guest could cancel
+// would let it prepare keys that all collide. Chains are bounded by the tables' sizes in any case.
+// Not libhighwayhash: on keys of 8 to 32 bytes it takes 3 to 4 times as long.
 // Fire context: yes.
 #pragma once
 
