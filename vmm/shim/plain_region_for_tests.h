@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -73,9 +74,14 @@ class PlainRegion {
   /// The mailbox's next claim, with an address and nothing else new.
   void raise(unsigned i, GuestVirt address) {
     head(i).address = address.raw();
-    head(i).head = (head(i).head / SHIM_CLAIM + 1) * SHIM_CLAIM + SHIM_RAISED;
+    const std::uint64_t claim = (head(i).head / SHIM_CLAIM + 1) * SHIM_CLAIM;
+    std::atomic_ref(head(i).head).store(claim + SHIM_RAISED, std::memory_order_release);
   }
-  bool is_answered(unsigned i) { return head(i).answered == head(i).head - SHIM_RAISED; }
+  /// For the thread that raised it.
+  bool is_answered(unsigned i) {
+    const std::atomic_ref answered(head(i).answered);
+    return answered.load(std::memory_order_acquire) == head(i).head - SHIM_RAISED;
+  }
 
  private:
   static constexpr GuestMemory::Extent kLowPlace{GuestPhys(0x21000), 400 << 10};
