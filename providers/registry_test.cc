@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
 #include "providers/builtin.h"
 #include "providers/profile.h"
 
@@ -130,6 +135,81 @@ TEST(Registry, EnablingAnUnknownIdIsAnError) {
 
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::NotFound);
+}
+
+/// Three probes that come and go, of which the last cannot be enabled.
+class Switches final : public Provider {
+ public:
+  Switches() : Provider("switch", {}) {}
+  std::uint32_t id_count() const override { return 3; }
+  Probe at(std::uint32_t index) const { return {id_at(index), {"switch", "", "", "probe"}}; }
+  Result<void> provide(const dif::ProbeDescription&, const Visitor& visit) override {
+    for (std::uint32_t index = 0; index < id_count(); ++index) visit(at(index));
+    return {};
+  }
+  Result<std::optional<Probe>> by_id(dif::ProbeId) override { return std::optional<Probe>(); }
+  ProbeArguments arguments(const Probe&) override { return {}; }
+  Result<void> enable(const Probe& probe) override {
+    if (probe.id == at(2).id) return fail(ErrorCode::Unsupported, "this one cannot be");
+    on.insert(probe.id);
+    return {};
+  }
+  bool comes_and_goes() const override { return true; }
+  bool is_enabled(dif::ProbeId id) const override { return on.contains(id); }
+  void note_disabled(dif::ProbeId id) override { on.erase(id); }
+
+  std::set<dif::ProbeId> on;
+};
+
+struct SwitchedProviders : HostProviders {
+  SwitchedProviders() {
+    auto added = std::make_unique<Switches>();
+    switches = added.get();
+    registry.add(std::move(added));
+  }
+  Switches* switches;
+};
+
+TEST(Registry, WhileTracingRunsOnlyThoseAreEnabledThatAreNotYet) {
+  SwitchedProviders host;
+  const std::vector<Probe> both{host.switches->at(0), host.switches->at(1)};
+  ASSERT_TRUE(host.registry.enable(both[0]));
+
+  const auto fresh = host.registry.enable_more(both);
+
+  ASSERT_TRUE(fresh);
+  ASSERT_EQ(fresh->size(), 1u);
+  EXPECT_EQ((*fresh)[0].id, both[1].id);
+  EXPECT_TRUE(host.registry.disable(both));
+  EXPECT_TRUE(host.switches->on.empty());
+}
+
+TEST(Registry, WhileTracingRunsAllAreEnabledOrNone) {
+  SwitchedProviders host;
+  const Probe before = host.switches->at(0);
+  ASSERT_TRUE(host.registry.enable(before));
+
+  const std::vector<Probe> all{before, host.switches->at(1), host.switches->at(2)};
+  EXPECT_FALSE(host.registry.enable_more(all));
+
+  EXPECT_EQ(host.switches->on, std::set{before.id}) << "as it was";
+}
+
+TEST(Registry, ProbesOfOtherProvidersAreNotChangedWhileTracingRuns) {
+  SwitchedProviders host;
+  const std::vector<Probe> probes{host.switches->at(0), {{1}, {"dtrace", "", "", "BEGIN"}}};
+
+  const auto fresh = host.registry.enable_more(probes);
+
+  ASSERT_FALSE(fresh);
+  EXPECT_EQ(fresh.error().code, ErrorCode::Unsupported);
+  EXPECT_EQ(fresh.error().message,
+            "probes of the provider dtrace are enabled before tracing begins, and stay until it "
+            "ends");
+  EXPECT_TRUE(host.switches->on.empty());
+  ASSERT_TRUE(host.registry.enable(probes[0]));
+  EXPECT_FALSE(host.registry.disable(probes));
+  EXPECT_TRUE(host.switches->is_enabled(probes[0].id)) << "none of them";
 }
 
 }  // namespace
