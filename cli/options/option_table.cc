@@ -298,15 +298,16 @@ constexpr unsigned sources(std::initializer_list<OptionSource> list) {
   return all;
 }
 
-using enum OptionSource;
+using From = OptionSource;
 // A compile-time option may be set while tracing, as dtrace has it, and has no effect then.
-constexpr unsigned kAnyTime = sources({CommandLine, Program, SavedProgram, Setopt});
+constexpr unsigned kAnyTime =
+    sources({From::CommandLine, From::Program, From::SavedProgram, From::Setopt});
 /// Not once tracing is on.
-constexpr unsigned kBefore = sources({CommandLine, Program, SavedProgram});
+constexpr unsigned kBefore = sources({From::CommandLine, From::Program, From::SavedProgram});
 /// When a program is read, these have done their work: for the guest, the preprocessor, the
 /// libraries.
-constexpr unsigned kFirst = sources({CommandLine});
-constexpr unsigned kFirstOrLater = sources({CommandLine, Setopt});
+constexpr unsigned kFirst = sources({From::CommandLine});
+constexpr unsigned kFirstOrLater = sources({From::CommandLine, From::Setopt});
 
 constexpr OptionRow kRows[]{
     // Compile time.

@@ -202,7 +202,7 @@ KvmFitness check_kvm(const char* device) {
   if (shared == MAP_FAILED) {
     return {false, fmt::format("KVM was not tried: {}", std::strerror(errno))};
   }
-  const KvmFitness verdict = judge(device, static_cast<std::uint8_t*>(shared));
+  KvmFitness verdict = judge(device, static_cast<std::uint8_t*>(shared));
   munmap(shared, kMemory);
   return verdict;
 }
