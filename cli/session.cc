@@ -159,6 +159,7 @@ Result<void> Session::attach() {
   const Clock::time_point began = Clock::now();
   providers::TracerOptions options;
   options.channel = line_.settings.channel;
+  options.poll_threads = line_.settings.poll_threads;
   options.held = guest_.held;
   tracer_ = TRY(providers::Tracer::attach(guest_.machine.get(), guest_.kernel.get(), options));
   environment_.emplace(*tracer_, guest_.kernel.get(),

@@ -49,7 +49,9 @@ class DeferredShim final : public vmm::Shim {
   Result<void> retire(vmm::PausedMachine& machine) override {
     return shim_ ? shim_->retire(machine) : Result<void>();
   }
-  unsigned poll(vmm::TrapSink& sink) override { return shim_ ? shim_->poll(sink) : 0; }
+  unsigned poll_share(vmm::TrapSink& sink, vmm::PollShare share) override {
+    return shim_ ? shim_->poll_share(sink, share) : 0;
+  }
   void set_doorbell(std::uint16_t port) override {
     if (shim_) shim_->set_doorbell(port);
   }

@@ -165,8 +165,13 @@ struct Firing {
 
 class RecordingSink final : public ProbeSink {
  public:
+  dif::BriefLock& turn(std::uint32_t vcpu) override { return turns_.at(vcpu); }
+  void wait_for_turns() override {
+    for (dif::BriefLock& turn : turns_) const std::lock_guard waited(turn);
+  }
   void fire(dif::ProbeId probe, const dif::FireRecord& record,
             const dif::GuestContext& guest) override {
+    const std::lock_guard one_vector(lock_);
     char name[16];
     const auto length = guest.execname(name);
     firings.push_back({probe, record, guest.argument(0).value_or(~0ULL),
@@ -183,6 +188,10 @@ class RecordingSink final : public ProbeSink {
 
   std::vector<Firing> firings;
   std::atomic<unsigned> fired = 0;  // to watch from another thread
+
+ private:
+  std::array<dif::BriefLock, 256> turns_;
+  std::mutex lock_;
 };
 
 }  // namespace ringside::providers

@@ -23,11 +23,9 @@ GuestSide::GuestSide(vmm::Machine& machine, guest_linux::Kernel& kernel)
       kernel_(kernel),
       shim_([this] { return install_shim(machine_, kernel_); }),
       table_(machine, shim_, kernel),
-      trap_context_(machine.memory(), kernel),
-      sample_context_(machine.memory(), kernel),
-      event_context_(machine.memory(), kernel),
+      contexts_(std::max(1U, machine.vcpu_count()), machine.memory(), kernel),
       host_reader_(machine.memory(), kernel.table()),
-      dispatcher_(kernel, trap_context_, std::max(1U, machine.vcpu_count())),
+      dispatcher_(kernel, contexts_),
       points_(machine, shim_, table_, dispatcher_) {
   find_farewell();
 }
@@ -65,8 +63,8 @@ std::optional<std::uint32_t> GuestSide::tsc_khz() const {
 void GuestSide::load_stack_tables() {
   stack_tables_ = guest_linux::StackTables::load(host_reader_, kernel_);
   stack_tables_->set_moved(moved());
-  for (LinuxContext* context : {&trap_context_, &sample_context_, &event_context_}) {
-    context->set_stack_tables(&*stack_tables_);
+  for (LinuxContext& context : contexts_) {
+    context.set_stack_tables(&*stack_tables_);
   }
 }
 
@@ -78,18 +76,20 @@ std::vector<guest_linux::StackTables::Moved> GuestSide::moved() const {
   return moved;
 }
 
-/// Before anybody runs in a slot that is new.
+/// Before anybody runs in a slot that is new. No firing may follow a stack meanwhile, hence in all
+/// turns at once.
 void GuestSide::refresh_moved() {
   if (!stack_tables_ || table_.slots().size() == slots_told_) return;
   slots_told_ = table_.slots().size();
   auto fresh = moved();
-  const std::lock_guard turn(*lock_);
+  std::vector<std::unique_lock<dif::BriefLock>> turns;
+  for (unsigned vcpu = 0; vcpu < contexts_.size(); ++vcpu) turns.emplace_back(sink_->turn(vcpu));
   stack_tables_->set_moved(std::move(fresh));
 }
 
 void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) {
   dispatcher_.begin(sink, clock);
-  lock_ = parts.lock;
+  sink_ = &sink;
   clock_ = &clock;
   if (farewell_ && table_.size() != 0) {
     const auto site = table_.examine(*farewell_);
@@ -99,8 +99,8 @@ void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts
     }
   }
   if (stacks) load_stack_tables();
-  for (LinuxContext* context : {&trap_context_, &sample_context_, &event_context_}) {
-    context->set_shim(shim_.installed());
+  for (LinuxContext& context : contexts_) {
+    context.set_shim(shim_.installed());
   }
   parts.kernel = &host_reader_;
   parts.first_task = first_task(kernel_);
@@ -146,7 +146,6 @@ Result<void> GuestSide::remove(std::span<const dif::ProbeId> probes) {
 
 /// The guest's TSC may have stood still for a moment since then.
 void GuestSide::note_pause(std::uint64_t began) {
-  const std::lock_guard turn(*lock_);
   clock_->paused_between(began, host_tsc());
 }
 

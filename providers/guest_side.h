@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "providers/context/linux_context.h"
-#include "providers/context/vcpu_context.h"
+#include "providers/context/linux_contexts.h"
+#include "providers/context/vcpu_contexts.h"
 #include "providers/deferred_shim.h"
 #include "providers/fire/dispatch.h"
 #include "providers/fire/fire_loop.h"
@@ -33,8 +33,7 @@ class GuestSide final : public KernelSide {
   GuestSide& operator=(const GuestSide&) = delete;
 
   void add_providers(Registry& registry) override;
-  LinuxInside inside_samples() override { return {kernel_, sample_context_}; }
-  LinuxInside inside_events() override { return {kernel_, event_context_}; }
+  LinuxGuest inside() override { return {kernel_, contexts_}; }
   std::optional<std::uint32_t> tsc_khz() const override;
 
   void look_again() override { table_.look_again(); }
@@ -67,11 +66,11 @@ class GuestSide final : public KernelSide {
   guest_linux::Kernel& kernel_;
   DeferredShim shim_;
   TracepointTable table_;
-  LinuxContext trap_context_, sample_context_, event_context_;
+  LinuxContexts contexts_;
   vmm::PageTableReader host_reader_;
   std::optional<guest_linux::StackTables> stack_tables_;  // only if needed
   std::size_t slots_told_ = 0;                            // those that it knows
-  FireLock* lock_ = nullptr;                              // from prepare() on, as the clock
+  ProbeSink* sink_ = nullptr;                             // from prepare() on, as the clock
   GuestClock* clock_ = nullptr;
   TrapDispatcher dispatcher_;
   TrapPoints points_;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "providers/context/vcpu_context.h"
+#include "providers/context/vcpu_contexts.h"
 #include "providers/fire/exit_channel.h"
 #include "providers/fire/fire_loop.h"
 #include "providers/registry.h"
@@ -25,8 +25,7 @@ class KernelSide {
   /// The providers of this kernel, in the order of their ids.
   virtual void add_providers(Registry& registry) = 0;
   /// What the machine's side looks at the guest with.
-  virtual LinuxInside inside_samples() = 0;
-  virtual LinuxInside inside_events() = 0;
+  virtual LinuxGuest inside() = 0;
   /// The guest kernel's own idea of the TSC's rate, where it has one by now.
   virtual std::optional<std::uint32_t> tsc_khz() const = 0;
 

@@ -12,16 +12,16 @@
 
 namespace ringside::providers {
 
-MachineSide::MachineSide(vmm::Machine& machine, FireLock& lock, Channel channel,
-                         const Inside& inside)
+MachineSide::MachineSide(vmm::Machine& machine, Channel channel,
+                         const std::optional<LinuxGuest>& inside)
     : machine_(machine),
       channel_(channel),
       vcpus_(std::max(1U, machine.vcpu_count())),
-      sample_context_(machine.memory(), vcpus_, inside.samples),
-      event_context_(machine.memory(), vcpus_, inside.events),
-      sampler_(machine, sample_context_),
-      events_(event_context_, vcpus_) {
-  if (vmm::VcpuExits* exits = machine.exits()) exits_.emplace(*exits, lock);
+      sample_contexts_(machine.memory(), vcpus_, inside),
+      event_contexts_(machine.memory(), vcpus_, inside),
+      sampler_(machine, sample_contexts_),
+      events_(event_contexts_) {
+  if (vmm::VcpuExits* exits = machine.exits()) exits_.emplace(*exits);
   CHECK(channel != Channel::Auto && (exits_ || channel != Channel::Exit));
 }
 

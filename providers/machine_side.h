@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "providers/context/vcpu_context.h"
+#include "providers/context/vcpu_contexts.h"
 #include "providers/fire/channel.h"
 #include "providers/fire/exit_channel.h"
 #include "providers/fire/fire_loop.h"
@@ -21,13 +21,9 @@ namespace ringside::providers {
 
 class MachineSide {
  public:
-  /// Contexts for samples and for events; none where no Linux is known.
-  struct Inside {
-    std::optional<LinuxInside> samples, events;
-  };
-
-  /// `channel` is not Auto, and Exit only where machine.exits() is there. All must outlive this.
-  MachineSide(vmm::Machine& machine, FireLock& lock, Channel channel, const Inside& inside);
+  /// `inside`: none where no Linux is known. `channel` is not Auto, and Exit only where
+  /// machine.exits() is there. All must outlive this.
+  MachineSide(vmm::Machine& machine, Channel channel, const std::optional<LinuxGuest>& inside);
   MachineSide(const MachineSide&) = delete;
   MachineSide& operator=(const MachineSide&) = delete;
 
@@ -56,7 +52,7 @@ class MachineSide {
   const Channel channel_;
   const unsigned vcpus_;
   const TypeGraph standard_types_;
-  VcpuContext sample_context_, event_context_;
+  VcpuContexts sample_contexts_, event_contexts_;
   VcpuSampler sampler_;
   VmDispatcher events_;
   std::optional<ExitChannel> exits_;

@@ -2,8 +2,9 @@
 // it is made of, attaching, start, stop.
 #include "providers/tracer.h"
 
+#include <algorithm>
 #include <array>
-#include <mutex>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -27,36 +28,61 @@ namespace {
 class EngineSink final : public ProbeSink {
  public:
   /// `remembers`: for last_firings().
-  EngineSink(dif::Engine& engine, bool remembers) : engine_(&engine), remembers_(remembers) {}
+  EngineSink(dif::Engine& engine, bool remembers, unsigned vcpus)
+      : engine_(&engine), remembers_(remembers), lately_(vcpus) {}
+  dif::BriefLock& turn(std::uint32_t vcpu) override { return engine_->turn(vcpu); }
+  void wait_for_turns() override { engine_->wait_for_turns(); }
   void fire(dif::ProbeId probe, const dif::FireRecord& record,
             const dif::GuestContext& guest) override {
-    if (remembers_) last_[fired_++ % last_.size()] = probe;
-    const std::lock_guard turn(engine_->turn(record.vcpu));  // the consumer takes meanwhile
+    if (remembers_) lately_[record.vcpu].add({record.timestamp, probe});
     engine_->fire(probe, record, guest);
   }
   std::uint32_t host_vcpu() const override { return engine_->host_vcpu(); }
   bool finished() const override { return engine_->exit_status().has_value(); }
 
   std::vector<dif::ProbeId> last_firings() const {
+    std::vector<Fired> all;
+    for (const Lately& lately : lately_) lately.append_to(all);
+    std::ranges::stable_sort(all, std::ranges::greater(), &Fired::time);
     std::vector<dif::ProbeId> firings;
-    for (std::uint64_t n = fired_; n > 0 && firings.size() < last_.size(); --n) {
-      firings.push_back(last_[(n - 1) % last_.size()]);
+    for (const Fired& fired : std::span(all).first(std::min(all.size(), kRemembered))) {
+      firings.push_back(fired.probe);
     }
     return firings;
   }
 
  private:
+  static constexpr std::size_t kRemembered = 8;
+  struct Fired {
+    std::uint64_t time = 0;
+    dif::ProbeId probe;
+  };
+  /// Of one vCPU, in its turn.
+  class alignas(64) Lately {
+   public:
+    void add(const Fired& fired) { last_[count_++ % kRemembered] = fired; }
+    void append_to(std::vector<Fired>& all) const {
+      const std::uint64_t kept = std::min<std::uint64_t>(count_, kRemembered);
+      for (std::uint64_t n = 1; n <= kept; ++n) all.push_back(last_[(count_ - n) % kRemembered]);
+    }
+
+   private:
+    std::array<Fired, kRemembered> last_{};
+    std::uint64_t count_ = 0;
+  };
+
   dif::Engine* engine_;
   const bool remembers_;
-  std::array<dif::ProbeId, 8> last_{};
-  std::uint64_t fired_ = 0;
+  std::vector<Lately> lately_;
 };
 
 class LiveTracer final : public Tracer {
  public:
   LiveTracer(vmm::Machine* machine, guest_linux::Kernel* kernel, Channel channel,
-             guest_linux::FileKernel* held)
-      : held_(held != nullptr ? machine : nullptr) {
+             const TracerOptions& options)
+      : poll_threads_(std::max(1U, options.poll_threads)),
+        held_(options.held != nullptr ? machine : nullptr) {
+    guest_linux::FileKernel* const held = options.held;
     auto builtin = std::make_unique<BuiltinProvider>();
     auto profile = std::make_unique<ProfileProvider>();
     builtin_ = builtin.get();
@@ -71,12 +97,9 @@ class LiveTracer final : public Tracer {
     // After those: what it publishes grows on demand, up to the end of a range.
     registry_.add(std::move(profile));
     if (machine == nullptr) return;
-    MachineSide::Inside inside;
-    if (guest_) {
-      inside.samples.emplace(guest_->inside_samples());
-      inside.events.emplace(guest_->inside_events());
-    }
-    machine_ = std::make_unique<MachineSide>(*machine, lock_, channel, inside);
+    std::optional<LinuxGuest> inside;
+    if (guest_) inside.emplace(guest_->inside());
+    machine_ = std::make_unique<MachineSide>(*machine, channel, inside);
     machine_->add_providers(registry_, kernel != nullptr ? &kernel->types() : nullptr);
   }
   ~LiveTracer() override { stop(); }
@@ -136,7 +159,7 @@ class LiveTracer final : public Tracer {
   Registry registry_;
   BuiltinProvider* builtin_;
   ProfileProvider* profile_;
-  FireLock lock_;
+  const unsigned poll_threads_;
   vmm::Machine* held_;                    // until start() lets it begin; else null
   std::unique_ptr<KernelSide> guest_;     // null where no kernel is known
   std::unique_ptr<MachineSide> machine_;  // null for the machine `none`
@@ -153,7 +176,7 @@ class LiveTracer final : public Tracer {
 
 FireLoopParts LiveTracer::loop_parts() {
   FireLoopParts parts;
-  parts.lock = &lock_;
+  parts.poll_threads = poll_threads_;
   parts.sink = &*sink_;
   parts.clock = &*clock_;
   parts.timers = &*timers_;
@@ -169,7 +192,7 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   if (const auto end = builtin_->end()) engine.set_end_probe(*end);
   if (!engine.records_fit()) return fail(ErrorCode::Limit, "Enabling exceeds size of buffer");
   const auto guest_khz = guest_ ? guest_->tsc_khz() : std::nullopt;
-  sink_.emplace(engine, machine_ && machine_->exit_channel() != nullptr);
+  sink_.emplace(engine, machine_ && machine_->exit_channel() != nullptr, vcpu_count());
   const std::uint64_t host_hertz = calibration_.hertz();
   clock_.emplace(TickRate(choose_hertz(host_hertz, guest_khz)), host_hertz);
   timers_.emplace(profile_->enabled(), machine_ != nullptr);
@@ -251,8 +274,7 @@ Result<std::unique_ptr<Tracer>> Tracer::attach(vmm::Machine* machine, guest_linu
     CHECK(machine != nullptr && machine->exits() != nullptr);
     kernel = options.held;
   }
-  return std::unique_ptr<Tracer>(
-      std::make_unique<LiveTracer>(machine, kernel, channel, options.held));
+  return std::unique_ptr<Tracer>(std::make_unique<LiveTracer>(machine, kernel, channel, options));
 }
 
 }  // namespace ringside::providers

@@ -5,7 +5,7 @@
 // program -> start(engine): fires BEGIN, arms everything in one pause, runs the fire thread
 // -> stop(): no more firings, END fires, text restored, fire thread joined.
 // Threads: all calls from the session's thread; firing happens on the tracer's own, and on those of
-// vCPUs that run in this process, one firing at a time (fire_lock.h).
+// vCPUs that run in this process, on several vCPUs at once (dif/engine/engine.h).
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,8 @@ namespace ringside::providers {
 
 struct TracerOptions {
   Channel channel = Channel::Auto;
+  unsigned poll_threads =
+      1;  // that look at mailboxes, on the channel spin; at most kMostPollThreads
   /// The kernel of a machine of our own that is held before its first instruction: then it is
   /// traced from there, and start() lets the machine begin once BEGIN has fired and the probes
   /// stand. Takes the place of `kernel`.

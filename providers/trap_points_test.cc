@@ -12,7 +12,6 @@
 #include <unordered_map>
 
 #include "providers/fake_guest.h"
-#include "providers/fire/fire_lock.h"
 #include "vmm/linux/text/kprobe_fakes_for_tests.h"
 
 namespace ringside::providers {
@@ -115,7 +114,7 @@ class TableShim final : public vmm::Shim {
   void activate() override {}
   void deactivate() override {}
   Result<void> retire(vmm::PausedMachine&) override { return {}; }
-  unsigned poll(vmm::TrapSink&) override { return 0; }
+  unsigned poll_share(vmm::TrapSink&, vmm::PollShare) override { return 0; }
   void set_doorbell(std::uint16_t) override {}
   void answer(std::uint32_t, vmm::TrapSink&) override {}
   void heartbeat() override {}
@@ -134,6 +133,10 @@ class TableShim final : public vmm::Shim {
 /// How often each probe fired on each vCPU.
 class CountingSink final : public ProbeSink {
  public:
+  dif::BriefLock& turn(std::uint32_t vcpu) override { return turns_.at(vcpu); }
+  void wait_for_turns() override {
+    for (dif::BriefLock& turn : turns_) const std::lock_guard waited(turn);
+  }
   void fire(dif::ProbeId probe, const dif::FireRecord& record, const dif::GuestContext&) override {
     ++fired[probe.value][record.vcpu];
   }
@@ -141,6 +144,9 @@ class CountingSink final : public ProbeSink {
   std::uint64_t of(std::uint32_t probe) const { return fired[probe][0] + fired[probe][1]; }
 
   std::array<std::array<std::atomic<std::uint64_t>, kVcpus>, 4> fired{};
+
+ private:
+  std::array<dif::BriefLock, kVcpus> turns_;
 };
 
 constexpr dif::ProbeId kAlways{1}, kSometimes{2}, kToo{3};
@@ -207,10 +213,7 @@ class PointsThatComeAndGo : public ::testing::Test {
       trap.address = at;
       trap.percpu_base = kernel_address(vcpu == 0 ? kPercpu0 : kPercpu1);
       trap.registers.cr3 = kRoot;
-      {
-        const std::lock_guard turn(lock_);
-        dispatcher_.on_trap(trap);
-      }
+      dispatcher_.on_trap(trap);
       shim_.release(vcpu);
       return true;
     }
@@ -221,11 +224,10 @@ class PointsThatComeAndGo : public ::testing::Test {
   TableShim shim_;
   CountingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
-  LinuxContext context_{machine_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, context_, kVcpus};
+  LinuxContexts contexts_{kVcpus, machine_.memory(), kernel_};
+  TrapDispatcher dispatcher_{kernel_, contexts_};
   std::optional<TracepointTable> table_;
   std::optional<TrapPoints> points_;
-  FireLock lock_;
   std::atomic<unsigned> turn_ = 0;
 };
 

@@ -63,8 +63,8 @@ class Vm : public ::testing::Test {
   FakeMemory memory_;
   TypeGraph types_;
   vmm::FakeVcpuExits exits_;
-  VcpuContext context_{memory_.memory(), 2, std::nullopt};
-  VmDispatcher dispatcher_{context_, 2};
+  VcpuContexts contexts_{memory_.memory(), 2, std::nullopt};
+  VmDispatcher dispatcher_{contexts_};
   VmProvider provider_{&exits_, types_, dispatcher_};
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
@@ -127,7 +127,7 @@ TEST_F(Vm, RefusesWhatTheHostCannotTell) {
 }
 
 TEST_F(Vm, OfAMachineInAnotherProcessRefusesAll) {
-  VmDispatcher dispatcher(context_, 2);
+  VmDispatcher dispatcher(contexts_);
   VmProvider none(nullptr, types_, dispatcher);
   none.set_first_id(1);
 
@@ -182,7 +182,7 @@ TEST_F(Vm, AnExitFiresTheProbeOfItsReason) {
   const auto id = [this](const char* text) { return found(text)[0].id.value; };
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{id("vm::exit:io"), id("vm::exit:other"),
                                                      id("vm::exit:other")}));
-  EXPECT_EQ(context_.argument(2), UINT32_MAX) << "the reason";
+  EXPECT_EQ(contexts_[1].argument(2), UINT32_MAX) << "the reason";
 }
 
 TEST_F(Vm, NothingFiresBeforeTheBeginningOrAfterTheEnd) {

@@ -5,7 +5,7 @@ _ringside_x_options="aggpercpu= agghist aggpack aggrate= aggsize= aggsortkey agg
   cleanrate= core cpp cppargs= cpphdrs cpppath= cpu= ctypes= debug debugassert defaultargs define=
   destructive disasm= droptags dtypes= dynvarsize= empty encoding= errtags evaltime= flowindent incdir=
   iregs= jstackframes= jstackstrsize= kdefs knodefs late= lazyload ldpath= libdir= linkmode= linknommap
-  linktype= lockmem= maxframes= nolibs noresolve nspec= oformat= pgmax= preallocate= printsize= pspec
+  linktype= lockmem= maxframes= nolibs noresolve nspec= oformat= pgmax= pollthreads= preallocate= printsize= pspec
   quiet quietresize rawbytes scratchsize= setenv= specsize= stackframes= stackindent= statusrate= stdc=
   strip strsize= switchrate= syslibdir= temporal tree= tregs= udefs undef= unodefs unsetenv=
   ustackframes= verbose version= zdefs"

@@ -406,6 +406,10 @@ constexpr OptionRow kRows[]{
      [](Settings& s, View v) {
        return set_number(s.engine.speculations, v, 0, kMostSpeculations);
      }},
+    {"pollthreads", kFirst,
+     [](Settings& s, View v) {
+       return set_number(s.poll_threads, v, 1, providers::kMostPollThreads);
+     }},
     {"printsize", kBefore, [](Settings& s, View v) { return set_size(s.print_size, v); }},
     {"quietresize", kBefore, flag<&Settings::quiet_resize>},
     {"scratchsize", kBefore,

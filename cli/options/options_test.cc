@@ -183,6 +183,11 @@ TEST(CommandLine, TheChannelAndTheKernelsArgumentsAreOptions) {
 
   ASSERT_TRUE(line && !wrong);
   EXPECT_EQ(line->settings.channel, providers::Channel::Exit);
+  EXPECT_EQ(line->settings.poll_threads, 1u);
+  EXPECT_EQ(parse({"-x", "pollthreads=3", "-l"})->settings.poll_threads, 3u);
+  for (const char* const none : {"pollthreads=0", "pollthreads=65", "pollthreads=all"}) {
+    EXPECT_FALSE(parse({"-x", none, "-l"})) << none;
+  }
   EXPECT_EQ(line->settings.boot_arguments, "a=1 b");
 }
 

@@ -66,6 +66,7 @@ struct Settings {
   // Fixed once tracing starts.
   bool destructive = false;                               // -w
   providers::Channel channel = providers::Channel::Auto;  // channel: how traps reach us
+  std::uint32_t poll_threads = 1;                         // pollthreads: that look for traps
   std::string boot_arguments;                             // bootargs: added to the kernel's
   dif::EngineOptions engine;
   bool quiet_resize = false;                 // quietresize: no word about it

@@ -63,6 +63,7 @@ The machine (none: only probes that need no guest):
   --keep            leave the guest running (qemu)
   -x bootargs=STRING                 as --append
   -x channel=auto|spin|exit          how traps reach ringside
+  -x pollthreads=N                   threads that look for traps (1), on the channel spin
 With --machine kvm, our own VMM, a guest is traced from its first instruction; with -c or
 --after-boot once it has booted:
   --disk FILE[,ro]  a raw file as a virtio disk; may be given several times

@@ -7,7 +7,6 @@
 namespace ringside::providers {
 namespace {
 
-
 constexpr std::uint64_t kNop = FakeFileKernel::kNop;
 
 class BootPointsTest : public testing::Test {
@@ -30,9 +29,9 @@ class BootPointsTest : public testing::Test {
 
   FakeMemory memory_;
   FakeFileKernel kernel_{memory_};
-  LinuxContext context_{memory_.memory(), kernel_};
+  LinuxContexts contexts_{2, memory_.memory(), kernel_};
   BootPoints points_{kernel_};
-  TrapDispatcher dispatcher_{kernel_, context_, 2};
+  TrapDispatcher dispatcher_{kernel_, contexts_};
   GuestVirt first_{0}, second_{0};
 };
 

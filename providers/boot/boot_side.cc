@@ -15,14 +15,12 @@ BootSide::BootSide(vmm::Machine& machine, guest_linux::FileKernel& kernel)
       kernel_(kernel),
       vcpus_(std::max(1U, machine.vcpu_count())),
       points_(kernel),
-      trap_context_(machine.memory(), kernel),
-      sample_context_(machine.memory(), kernel),
-      event_context_(machine.memory(), kernel),
+      contexts_(vcpus_, machine.memory(), kernel),
       host_reader_(machine.memory(), kernel.table()),
-      dispatcher_(kernel, trap_context_, vcpus_) {
+      dispatcher_(kernel, contexts_) {
   points_.set_dispatcher(&dispatcher_);
-  for (LinuxContext* context : {&trap_context_, &sample_context_, &event_context_}) {
-    context->follow_vcpus();
+  for (LinuxContext& context : contexts_) {
+    context.follow_vcpus();
   }
 }
 
@@ -41,8 +39,8 @@ void BootSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts,
   dispatcher_.begin(sink, clock);
   if (stacks) {
     stack_tables_ = guest_linux::StackTables::load(kernel_.text(), kernel_);
-    for (LinuxContext* context : {&trap_context_, &sample_context_, &event_context_}) {
-      context->set_stack_tables(&*stack_tables_);
+    for (LinuxContext& context : contexts_) {
+      context.set_stack_tables(&*stack_tables_);
     }
   }
   parts.kernel = &host_reader_;
@@ -79,8 +77,11 @@ Result<void> BootSide::remove(std::span<const dif::ProbeId> probes) {
 }
 
 void BootSide::disarm() {
-  if (!setter_) return;
-  setter_.reset();
+  {
+    const std::lock_guard stepping(steps_lock_);
+    if (!setter_) return;
+    setter_.reset();
+  }
   auto paused = vmm::PausedMachine::pause(machine_);
   if (!paused) return;  // gone, and the breakpoints with it
   if (const auto done = machine_.exits()->set_breakpoints(*paused, {}, {}); !done) {
@@ -90,6 +91,7 @@ void BootSide::disarm() {
 
 void BootSide::on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) {
   if (points_.has_point(address)) fire(vcpu, address);
+  const std::lock_guard stepping(steps_lock_);
   if (dispatcher_.is_open() && setter_) advance(vcpu, address);
 }
 

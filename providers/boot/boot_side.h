@@ -15,7 +15,7 @@
 #include "providers/boot/boot_plan.h"
 #include "providers/boot/boot_points.h"
 #include "providers/boot/breakpoint_setter.h"
-#include "providers/context/linux_context.h"
+#include "providers/context/linux_contexts.h"
 #include "providers/fire/dispatch.h"
 #include "providers/kernel_side.h"
 #include "vmm/linux/file_kernel.h"
@@ -33,8 +33,7 @@ class BootSide final : public KernelSide, public BreakpointSink {
   BootSide& operator=(const BootSide&) = delete;
 
   void add_providers(Registry& registry) override;
-  LinuxInside inside_samples() override { return {kernel_, sample_context_}; }
-  LinuxInside inside_events() override { return {kernel_, event_context_}; }
+  LinuxGuest inside() override { return {kernel_, contexts_}; }
   std::optional<std::uint32_t> tsc_khz() const override { return std::nullopt; }
 
   void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) override;
@@ -62,11 +61,13 @@ class BootSide final : public KernelSide, public BreakpointSink {
   guest_linux::FileKernel& kernel_;
   const unsigned vcpus_;
   BootPoints points_;
-  LinuxContext trap_context_, sample_context_, event_context_;
+  LinuxContexts contexts_;
   vmm::PageTableReader host_reader_;
   std::optional<guest_linux::StackTables> stack_tables_;  // only if needed
   TrapDispatcher dispatcher_;
-  std::optional<BootPlan> plan_;  // under the fire lock, once armed
+  // One vCPU at a time makes a step of the plan; others that come to one wait outside the guest.
+  std::mutex steps_lock_;
+  std::optional<BootPlan> plan_;  // under steps_lock_, once armed, as what follows
   bool told_ = false;             // why not all breakpoints of another kernel stand
   // While armed. The vCPUs' while the dispatcher is open, then the session's, which takes it away.
   std::unique_ptr<BreakpointSetter> setter_;

@@ -1,7 +1,7 @@
 // Changes the machine's breakpoints for a vCPU's thread, which may not pause the machine itself
-// (fire_lock.h): a thread of its own does it while the vCPU waits, outside the guest and thus
+// (BootSide's steps): a thread of its own does it while the vCPU waits, outside the guest and thus
 // paused.
-// Used by the boot side. Threads: set() on one vCPU's thread at a time, under the fire lock.
+// Used by the boot side. Threads: set() on one vCPU's thread at a time.
 // Fire context: no.
 #pragma once
 

@@ -1,8 +1,8 @@
 // The guest at the moment of a firing, for Linux on x86-64: identity from `current`, arguments
 // by the plan of the probe's place, memory through the kernel's and the process's page tables.
-// Used by the dispatcher (traps), and through VcpuContext by samples and events, one instance each,
-// reused for every firing under the fire lock. Every answer is hostile data: a wrong pointer is a
-// Fault, never more. Fire context: yes.
+// Used by the dispatcher (traps), and through VcpuContext by samples and events; one instance for
+// each vCPU, reused for every firing in its turn (linux_contexts.h). Every answer is hostile data:
+// a wrong pointer is a Fault, never more. Fire context: yes.
 #pragma once
 
 #include <array>

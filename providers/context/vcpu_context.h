@@ -3,7 +3,7 @@
 // up, else of a bare machine; which of the two is found out, and registers are fetched, only when
 // the program asks for what needs them, because events come by the hundred thousand and most
 // programs only count them.
-// Used by the sampler and the vm provider, one instance each, reused under the fire lock.
+// Used by the sampler and the vm provider, one instance each for each vCPU (vcpu_contexts.h).
 // Fire context: yes.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace ringside::providers {
 /// The Linux in a machine, as far as firing contexts need it; both outlive whoever has it.
 struct LinuxInside {
   const guest_linux::Kernel& kernel;
-  LinuxContext& context;  // not shared with anybody else
+  LinuxContext& context;  // the vCPU's
 };
 
 class VcpuContext final : public dif::GuestContext {

@@ -16,6 +16,9 @@ enum class Channel : std::uint8_t {
   Exit,
 };
 
+/// That look for traps on the channel spin: as many as there are mailboxes.
+inline constexpr unsigned kMostPollThreads = 64;
+
 /// What a machine gives to choose from.
 struct ChannelChoice {
   bool has_exits = false;    // vCPUs run on threads of this process

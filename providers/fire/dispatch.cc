@@ -1,6 +1,7 @@
 #include "providers/fire/dispatch.h"
 
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "dif/engine/fire_context.h"
@@ -9,12 +10,12 @@
 
 namespace ringside::providers {
 
-TrapDispatcher::TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContext& context,
-                               unsigned vcpus)
-    : kernel_(kernel),
-      context_(context),
-      vcpus_(vcpus),
-      tables_(std::make_unique<const DispatchTable>()) {}
+TrapDispatcher::TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContexts& contexts)
+    : kernel_(kernel), contexts_(contexts), tables_(std::make_unique<const DispatchTable>()) {}
+
+DispatchCounters TrapDispatcher::counters() const {
+  return {closed_.load(), no_point_.load(), unknown_cpu_.load()};
+}
 
 std::vector<GuestVirt> TrapDispatcher::remove(std::span<const dif::ProbeId> probes) {
   next_.removed.insert(next_.removed.end(), probes.begin(), probes.end());
@@ -46,8 +47,8 @@ void TrapDispatcher::on_trap(const vmm::Trap& trap) {
   const Place* const place = place_of(*table, trap);
   if (place == nullptr) return;
   const auto cpu = kernel_.cpu_of(trap.percpu_base);
-  if (!cpu || *cpu >= vcpus_) {
-    ++counters_.unknown_cpu;
+  if (!cpu || *cpu >= contexts_.size()) {
+    unknown_cpu_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   serve(*table, *place, trap, *cpu);
@@ -63,11 +64,11 @@ void TrapDispatcher::on_stop(const vmm::Trap& trap, std::uint32_t cpu) {
 const DispatchTable::Place* TrapDispatcher::place_of(const DispatchTable& table,
                                                      const vmm::Trap& trap) {
   if (!is_open()) {
-    ++counters_.closed;
+    closed_.fetch_add(1, std::memory_order_relaxed);
     return nullptr;
   }
   const Place* const place = table.find(trap.address);
-  if (place == nullptr) ++counters_.no_point;
+  if (place == nullptr) no_point_.fetch_add(1, std::memory_order_relaxed);
   return place;
 }
 
@@ -75,27 +76,34 @@ void TrapDispatcher::serve(const DispatchTable& table, const Place& place, const
                            std::uint32_t cpu) {
   const std::uint64_t tsc = host_tsc();
   const std::uint64_t time = clock_->trap_time(trap.tsc, tsc);
-  context_.begin(trap.registers, trap.percpu_base);
   const dif::FireRecord record{cpu, time, clock_->wall_of_host(tsc)};
-  for (const Binding& binding : table.bindings(place)) fire(binding, record);
-  if (place.by_number >= 0) fire_by_number(table, place, record);
-}
-
-void TrapDispatcher::fire(const Binding& binding, const dif::FireRecord& record) {
-  const bool conditional = binding.condition != 0xff;
-  if (conditional && !disasm::condition_holds(binding.condition, context_.registers()->rflags)) {
+  const std::lock_guard turn(sink_->turn(cpu));
+  if (!is_open()) {  // closed while we waited
+    closed_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  context_.select(binding);
-  sink_->fire(binding.probe, record, context_);
+  LinuxContext& context = contexts_[cpu];
+  context.begin(trap.registers, trap.percpu_base);
+  for (const Binding& binding : table.bindings(place)) fire(binding, record, context);
+  if (place.by_number >= 0) fire_by_number(table, place, record, context);
+}
+
+void TrapDispatcher::fire(const Binding& binding, const dif::FireRecord& record,
+                          LinuxContext& context) {
+  const bool conditional = binding.condition != 0xff;
+  if (conditional && !disasm::condition_holds(binding.condition, context.registers()->rflags)) {
+    return;
+  }
+  context.select(binding);
+  sink_->fire(binding.probe, record, context);
 }
 
 void TrapDispatcher::fire_by_number(const DispatchTable& table, const Place& place,
-                                    const dif::FireRecord& record) {
-  context_.select(table.shared(place));
-  const auto number = context_.system_call_number();
+                                    const dif::FireRecord& record, LinuxContext& context) {
+  context.select(table.shared(place));
+  const auto number = context.system_call_number();
   const auto probe = number ? table.probe_of(place, *number) : std::nullopt;
-  if (probe) sink_->fire(*probe, record, context_);
+  if (probe) sink_->fire(*probe, record, context);
 }
 
 }  // namespace ringside::providers

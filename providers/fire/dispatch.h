@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "providers/context/linux_context.h"
+#include "providers/context/linux_contexts.h"
 #include "providers/fire/binding.h"
 #include "providers/fire/dispatch_table.h"
 #include "providers/fire/epochs.h"
@@ -34,7 +34,8 @@ struct DispatchCounters {
 
 class TrapDispatcher final : public vmm::TrapSink, public FireGate {
  public:
-  TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContext& context, unsigned vcpus);
+  /// `contexts` by the CPU that the guest says it is.
+  TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContexts& contexts);
 
   /// From the next epoch on, traps at `at` lead to this binding, too.
   void add(GuestVirt at, const Binding& binding) { next_.added.push_back({at, binding}); }
@@ -55,12 +56,11 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   void close() override { open_.store(false, std::memory_order_release); }
   bool is_open() const { return open_.load(std::memory_order_acquire); }
 
-  /// Under the fire lock: on the fire thread, or on that of the vCPU that rang.
+  /// On a thread that polls, or on that of the vCPU that rang.
   void on_trap(const vmm::Trap& trap) override;
   /// The same for a vCPU that stands still without the shim and is known to be this CPU.
   void on_stop(const vmm::Trap& trap, std::uint32_t cpu);
-  /// Under the fire lock.
-  const DispatchCounters& counters() const { return counters_; }
+  DispatchCounters counters() const;
 
  private:
   using Place = DispatchTable::Place;
@@ -68,19 +68,18 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   const Place* place_of(const DispatchTable& table, const vmm::Trap& trap);
   void serve(const DispatchTable& table, const Place& place, const vmm::Trap& trap,
              std::uint32_t cpu);
-  void fire(const Binding& binding, const dif::FireRecord& record);
-  void fire_by_number(const DispatchTable& table, const Place& place,
-                      const dif::FireRecord& record);
+  void fire(const Binding& binding, const dif::FireRecord& record, LinuxContext& context);
+  void fire_by_number(const DispatchTable& table, const Place& place, const dif::FireRecord& record,
+                      LinuxContext& context);
 
   const guest_linux::Kernel& kernel_;
-  LinuxContext& context_;
-  const unsigned vcpus_;
+  LinuxContexts& contexts_;
   ProbeSink* sink_ = nullptr;
   GuestClock* clock_ = nullptr;
   std::atomic<bool> open_ = false;
   Epochs<DispatchTable> tables_;
   DispatchTable::Change next_;
-  DispatchCounters counters_;
+  std::atomic<std::uint64_t> closed_ = 0, no_point_ = 0, unknown_cpu_ = 0;
 };
 
 }  // namespace ringside::providers

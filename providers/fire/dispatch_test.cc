@@ -46,8 +46,8 @@ class Dispatch : public ::testing::Test {
   FakeKernel kernel_;
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
-  LinuxContext context_{memory_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, context_, 2};
+  LinuxContexts contexts_{2, memory_.memory(), kernel_};
+  TrapDispatcher dispatcher_{kernel_, contexts_};
   std::uint64_t tsc_ = 0;
 };
 

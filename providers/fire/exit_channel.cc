@@ -1,54 +1,32 @@
 #include "providers/fire/exit_channel.h"
 
-#include <mutex>
-
 namespace ringside::providers {
-
-void ExitChannel::set_traps(vmm::Shim* shim, vmm::TrapSink* sink) {
-  const std::lock_guard turn(lock_);
-  shim_ = shim;
-  traps_ = sink;
-  if (open_ && shim_ != nullptr) shim_->set_doorbell(vmm::VcpuExits::kDoorbellPort);
-}
-
-void ExitChannel::set_breakpoints(BreakpointSink* sink) {
-  const std::lock_guard turn(lock_);
-  breakpoints_ = sink;
-}
 
 void ExitChannel::open(vmm::PausedMachine& machine) {
   exits_.set_sink(machine, this);
-  open_ = true;
   if (shim_ != nullptr) shim_->set_doorbell(vmm::VcpuExits::kDoorbellPort);
 }
 
 void ExitChannel::close(vmm::PausedMachine& machine) {
   // Those that rang and were not heard wait in their mailboxes, where the fire thread finds them.
   if (shim_ != nullptr) shim_->set_doorbell(0);
-  open_ = false;
   exits_.set_sink(machine, nullptr);
 }
 
 void ExitChannel::on_doorbell(vmm::StoppedVcpu&, std::uint32_t value) {
-  const std::lock_guard turn(lock_);
   if (shim_ != nullptr) shim_->answer(value, *traps_);
 }
 
 void ExitChannel::on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) {
-  const std::lock_guard turn(lock_);
   if (breakpoints_ != nullptr) breakpoints_->on_breakpoint(vcpu, address);
 }
 
 void ExitChannel::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
-  if (events_ == nullptr || !events_->wants(event)) return;
-  const std::lock_guard turn(lock_);
-  events_->on_event(vcpu, event);
+  if (events_ != nullptr && events_->wants(event)) events_->on_event(vcpu, event);
 }
 
 void ExitChannel::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
-  if (samples_ == nullptr) return;
-  const std::lock_guard turn(lock_);
-  samples_->on_sample(vcpu, tag);
+  if (samples_ != nullptr) samples_->on_sample(vcpu, tag);
 }
 
 }  // namespace ringside::providers

@@ -1,21 +1,19 @@
 // What a machine of our own tells from its vCPUs' threads, led to those who fire: traps that rang,
-// breakpoints without guest code, samples, events that only the host sees. Each under the fire
-// lock, so that nobody behind this needs to know about threads. Used by the tracer where
-// Machine::exits() is there. Does not: decide what is told (VcpuExits). Threads: the ExitSink's
-// calls on vCPUs' threads, the others on the session's. Fire context: begins here, once the lock is
-// held.
+// breakpoints without guest code, samples, events that only the host sees. Several at once: whoever
+// fires takes the vCPU's turn. Used by the tracer where Machine::exits() is there. Does not: decide
+// what is told (VcpuExits). Threads: the ExitSink's calls on vCPUs' threads, the others on the
+// session's. Fire context: begins here.
 #pragma once
 
 #include <cstdint>
 
-#include "providers/fire/fire_lock.h"
 #include "vmm/shim/shim.h"
 #include "vmm/vcpu_exits.h"
 
 namespace ringside::providers {
 
-/// Takes breakpoints of ours. Under the fire lock, on the vCPU's thread; it must not pause the
-/// machine. Fire context: yes.
+/// Takes breakpoints of ours, on the vCPU's thread; it must not pause the machine. Fire context:
+/// yes.
 class BreakpointSink {
  public:
   virtual ~BreakpointSink() = default;
@@ -33,21 +31,20 @@ class SampleSink {
 class VcpuEventSink {
  public:
   virtual ~VcpuEventSink() = default;
-  /// Whether on_event() has anything to do. On any thread, without the lock.
+  /// Whether on_event() has anything to do.
   virtual bool wants(const vmm::VcpuEvent& event) const = 0;
   virtual void on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) = 0;
 };
 
 class ExitChannel final : public vmm::ExitSink {
  public:
-  ExitChannel(vmm::VcpuExits& exits, FireLock& lock) : exits_(exits), lock_(lock) {}
+  explicit ExitChannel(vmm::VcpuExits& exits) : exits_(exits) {}
   ExitChannel(const ExitChannel&) = delete;
   ExitChannel& operator=(const ExitChannel&) = delete;
 
-  /// Where things lead; null: nowhere. Traps and breakpoints also while open. When one returns, no
-  /// call of the former one is under way; so not under the fire lock. The others: while not open.
-  void set_traps(vmm::Shim* shim, vmm::TrapSink* sink);
-  void set_breakpoints(BreakpointSink* sink);
+  /// Where things lead; null: nowhere. While not open.
+  void set_traps(vmm::Shim* shim, vmm::TrapSink* sink) { shim_ = shim, traps_ = sink; }
+  void set_breakpoints(BreakpointSink* sink) { breakpoints_ = sink; }
   void set_events(VcpuEventSink* sink) { events_ = sink; }
   void set_samples(SampleSink* sink) { samples_ = sink; }
   /// Whether there is anything to be told.
@@ -56,7 +53,8 @@ class ExitChannel final : public vmm::ExitSink {
   }
 
   vmm::VcpuExits& exits() { return exits_; }
-  /// From now on the machine tells us; until close(). Idempotent both.
+  /// From now on the machine tells us; until close(), which waits for calls under way, hence in
+  /// nobody's turn. Idempotent both.
   void open(vmm::PausedMachine& machine);
   void close(vmm::PausedMachine& machine);
 
@@ -67,11 +65,9 @@ class ExitChannel final : public vmm::ExitSink {
 
  private:
   vmm::VcpuExits& exits_;
-  FireLock& lock_;
   vmm::Shim* shim_ = nullptr;
   vmm::TrapSink* traps_ = nullptr;  // with shim_
   BreakpointSink* breakpoints_ = nullptr;
-  bool open_ = false;
   VcpuEventSink* events_ = nullptr;
   SampleSink* samples_ = nullptr;
 };

@@ -1,7 +1,8 @@
 // What the exit channel costs on the host, from the ring to the answer, with `@ = count()`; a vm
-// event with the same program; and the fire lock alone.
+// event with the same program; and a turn alone.
 #include <benchmark/benchmark.h>
 
+#include <memory>
 #include <mutex>
 
 #include "dif/engine/engine.h"
@@ -26,6 +27,8 @@ constexpr dif::ProbeId kTrap{7}, kPort{8};
 class EngineSink final : public ProbeSink {
  public:
   explicit EngineSink(dif::Engine& engine) : engine_(engine) {}
+  dif::BriefLock& turn(std::uint32_t vcpu) override { return engine_.turn(vcpu); }
+  void wait_for_turns() override { engine_.wait_for_turns(); }
   void fire(dif::ProbeId probe, const dif::FireRecord& record,
             const dif::GuestContext& guest) override {
     engine_.fire(probe, record, guest);
@@ -54,8 +57,10 @@ struct Setup {
     events.open();
     channel.set_traps(&shim, &dispatcher);
     channel.set_events(&events);
-    region.head(0).percpu = kKernelBase + kPercpu0;
-    region.head(0).cr3 = kRoot;
+    for (const unsigned vcpu : {0U, 1U}) {
+      region.head(vcpu).percpu = kKernelBase + (vcpu == 0 ? kPercpu0 : kPercpu1);
+      region.head(vcpu).cr3 = kRoot;
+    }
   }
 
   vmm::PlainRegion region;
@@ -66,13 +71,12 @@ struct Setup {
   dif::Engine engine{*dif::verify_program(just_count()), {}, 2};
   EngineSink sink{engine};
   GuestClock clock{TickRate(1'000'000'000)};
-  LinuxContext context{memory.memory(), kernel};
-  TrapDispatcher dispatcher{kernel, context, 2};
-  VcpuContext event_context{memory.memory(), 2, std::nullopt};
-  VmDispatcher events{event_context, 2};
+  LinuxContexts contexts{2, memory.memory(), kernel};
+  TrapDispatcher dispatcher{kernel, contexts};
+  VcpuContexts event_contexts{memory.memory(), 2, std::nullopt};
+  VmDispatcher events{event_contexts};
   vmm::FakeVcpuExits exits;
-  FireLock lock;
-  ExitChannel channel{exits, lock};
+  ExitChannel channel{exits};
   vmm::FakeStoppedVcpu vcpu;
 };
 
@@ -86,6 +90,24 @@ void doorbell_to_answer(benchmark::State& state) {
 }
 BENCHMARK(doorbell_to_answer);
 
+/// Each vCPU rings on a thread of its own; with `one_lock`, as if firings took turns.
+void doorbells(benchmark::State& state, bool one_lock) {
+  static std::unique_ptr<Setup> setup;
+  static dif::BriefLock lock;
+  const auto index = static_cast<unsigned>(state.thread_index());
+  if (index == 0) setup = std::make_unique<Setup>();
+  vmm::FakeStoppedVcpu self(index);
+  for (auto _ : state) {
+    setup->region.raise(index, kPlace);
+    std::unique_lock<dif::BriefLock> turn;
+    if (one_lock) turn = std::unique_lock(lock);
+    setup->channel.on_doorbell(self, index);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK_CAPTURE(doorbells, beside, false)->Threads(1)->Threads(2)->UseRealTime();
+BENCHMARK_CAPTURE(doorbells, in_turns, true)->Threads(1)->Threads(2)->UseRealTime();
+
 void event_counted(benchmark::State& state) {
   Setup setup;
   for (auto _ : state) {
@@ -96,7 +118,7 @@ void event_counted(benchmark::State& state) {
 BENCHMARK(event_counted);
 
 void uncontended_lock(benchmark::State& state) {
-  FireLock lock;
+  dif::BriefLock lock;
   for (auto _ : state) const std::lock_guard turn(lock);
 }
 BENCHMARK(uncontended_lock);

@@ -1,14 +1,8 @@
-// The fire thread. In this file, top to bottom: the thread's own set-up, the calls of the session's
-// thread, the loop, firing, resting.
+// The fire thread. In this file, top to bottom: the calls of the session's thread, the loop,
+// firing, resting.
 #include "providers/fire/fire_loop.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
-
+#include <mutex>
 #include <utility>
 
 #include "providers/fire/dispatch.h"
@@ -18,31 +12,10 @@
 namespace ringside::providers {
 namespace {
 
-constexpr int kPriority = -10;                        // nice
 constexpr std::uint64_t kHeartbeatEvery = 1'000'000;  // ns; the shim waits 100 times as long
 constexpr std::uint64_t kUpkeepEvery = 1'000'000'000;
 constexpr std::uint64_t kQuietFor = 2'000'000;       // finish(): no trap for so long
 constexpr std::uint64_t kDrainAtMost = 200'000'000;  // finish(): give up after
-
-void sleep_ns(std::uint64_t duration) {
-  const timespec rest{static_cast<time_t>(duration / 1'000'000'000),
-                      static_cast<long>(duration % 1'000'000'000)};
-  ::clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, nullptr);
-}
-
-/// Signals belong to the session's thread; a thread inherits the mask of its creator.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -59,17 +32,19 @@ FireLoop::~FireLoop() {
 }
 
 void FireLoop::start() {
-  {
-    const AllSignalsBlocked blocked;
-    thread_ = std::thread([this] { body(); });
-  }
+  thread_ = start_firing_thread("ringside-fire", [this] { body(); });
   wait_for(Stage::Begun);
 }
 
 void FireLoop::open_traps() {
   if (parts_.dispatcher != nullptr) parts_.dispatcher->open();
   for (FireGate* gate : parts_.gates) gate->open();
-  if (parts_.shim != nullptr) parts_.shim->activate();
+  if (parts_.shim == nullptr) return;
+  for (unsigned n = 1; n < own_share().count; ++n) {
+    const vmm::PollShare share{n, own_share().count};
+    pollers_.push_back(std::make_unique<Poller>(*parts_.shim, *parts_.dispatcher, share));
+  }
+  parts_.shim->activate();
 }
 
 void FireLoop::open_timers() {
@@ -82,6 +57,7 @@ void FireLoop::close() {
 }
 
 void FireLoop::finish() {
+  pollers_.clear();  // what comes now the fire thread finds
   request_.store(Request::Finish, std::memory_order_release);
   thread_.join();
 }
@@ -96,16 +72,8 @@ void FireLoop::reach(Stage stage) {
 }
 
 void FireLoop::body() {
-  pthread_setname_np(pthread_self(), "ringside-fire");
-  prctl(PR_SET_TIMERSLACK, 1UL);  // the default rounds short sleeps up by 50 us
-  // A vCPU that waits for us burns its time slice in the shim, so we go first where both want the
-  // same host CPU. Not being allowed to costs speed only.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kPriority);
-  {
-    const FireTurn turn(*parts_.lock);
-    parts_.clock->set_wall(host_tsc(), realtime_ns());
-    if (parts_.begin) fire_from_host(*parts_.begin);
-  }
+  parts_.clock->set_wall(host_tsc(), realtime_ns());
+  if (parts_.begin) fire_from_host(*parts_.begin);
   reach(Stage::Begun);
 
   Request request = Request::Wait;
@@ -120,10 +88,9 @@ void FireLoop::body() {
   serve_late_traps();
 }
 
-/// Everything that is due, with the fire lock held. Whether there was a trap.
+/// Everything that is due. Whether there was a trap.
 bool FireLoop::turn(Request& request, std::uint64_t& now) {
-  const FireTurn turn(*parts_.lock);
-  const bool busy = pass();
+  const bool busy = pass(own_share());
   now = monotonic_ns();
   const Request next = request_.load(std::memory_order_acquire);
   if (next != request) obey(next, now);
@@ -133,8 +100,12 @@ bool FireLoop::turn(Request& request, std::uint64_t& now) {
   return busy;
 }
 
-bool FireLoop::pass() {
-  return parts_.shim != nullptr && parts_.shim->poll(*parts_.dispatcher) != 0;
+vmm::PollShare FireLoop::own_share() const {
+  return {0, parts_.traps_ring ? 1 : parts_.poll_threads};
+}
+
+bool FireLoop::pass(vmm::PollShare share) {
+  return parts_.shim != nullptr && parts_.shim->poll_share(*parts_.dispatcher, share) != 0;
 }
 
 void FireLoop::obey(Request request, std::uint64_t now) {
@@ -146,6 +117,7 @@ void FireLoop::obey(Request request, std::uint64_t now) {
     timers_open_ = false;
     if (parts_.dispatcher != nullptr) parts_.dispatcher->close();
     for (FireGate* gate : parts_.gates) gate->close();
+    parts_.sink->wait_for_turns();  // firings under way are over, and END is the last one
     if (parts_.shim != nullptr) parts_.shim->deactivate();
     if (parts_.end) fire_from_host(*parts_.end);
     reach(Stage::Closed);
@@ -171,7 +143,9 @@ void FireLoop::fire_from_host(dif::ProbeId probe, std::uint64_t late) {
   host_.select(late);
   const std::uint64_t tsc = host_tsc();
   if (parts_.look_again) parts_.look_again();
-  const dif::FireRecord record{parts_.sink->host_vcpu(), parts_.clock->host_time(tsc), parts_.clock->wall_of_host(tsc)};
+  const std::uint32_t vcpu = parts_.sink->host_vcpu();
+  const dif::FireRecord record{vcpu, parts_.clock->host_time(tsc), parts_.clock->wall_of_host(tsc)};
+  const std::lock_guard turn(parts_.sink->turn(vcpu));
   parts_.sink->fire(probe, record, host_);
 }
 
@@ -191,18 +165,13 @@ void FireLoop::rest(std::uint64_t now) {
   }
 }
 
-bool FireLoop::locked_pass() {
-  const FireTurn turn(*parts_.lock);
-  return pass();
-}
-
 void FireLoop::serve_late_traps() {
   if (parts_.shim == nullptr) return;
   const std::uint64_t begun = monotonic_ns();
   std::uint64_t last_seen = begun;
   for (std::uint64_t now = begun; now - begun < kDrainAtMost; now = monotonic_ns()) {
     keep_alive(now);
-    if (locked_pass() || !parts_.shim->quiescent()) last_seen = now;
+    if (pass({}) || !parts_.shim->quiescent()) last_seen = now;
     if (now - last_seen >= kQuietFor) return;
     sleep_ns(IdleWait::kFirstPause);
   }

@@ -1,6 +1,6 @@
 // The fire thread: fires BEGIN, END, timers and the traps that it finds in mailboxes, and keeps the
-// shim's heartbeat going. All of it under the fire lock, since where
-// vCPUs run on threads of ours, those fire too (exit_channel.h).
+// shim's heartbeat going. Other threads fire beside it: pollers (poller.h), and where vCPUs run on
+// threads of ours, those (exit_channel.h).
 // Used by the tracer, whose calls come from the session's thread.
 // The order that the tracer keeps, and what it means:
 //   start()        BEGIN has fired when it returns; traps still pass without firing
@@ -16,14 +16,15 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "providers/context/host_context.h"
-#include "providers/fire/fire_lock.h"
 #include "providers/fire/guest_clock.h"
 #include "providers/fire/idle_wait.h"
+#include "providers/fire/poller.h"
 #include "providers/fire/probe_sink.h"
 #include "providers/fire/timers.h"
 #include "vmm/page_walk.h"
@@ -36,7 +37,6 @@ class VcpuSampler;
 
 /// What the loop works on. All of it outlives the loop; null where there is no guest or no trap.
 struct FireLoopParts {
-  FireLock* lock = nullptr;
   ProbeSink* sink = nullptr;
   GuestClock* clock = nullptr;
   TimerSchedule* timers = nullptr;
@@ -47,6 +47,7 @@ struct FireLoopParts {
   vmm::Shim* shim = nullptr;
   TrapDispatcher* dispatcher = nullptr;  // with `shim`
   bool traps_ring = false;               // vCPUs' own threads answer; polling is for what they miss
+  unsigned poll_threads = 1;             // with this one; where traps do not ring
   std::vector<FireGate*> gates;          // of what fires elsewhere
   VcpuSampler* sampler = nullptr;
   std::function<void()> upkeep;  // each second, between firings
@@ -71,8 +72,8 @@ class FireLoop {
 
   void body();
   bool turn(Request& request, std::uint64_t& now);
-  bool pass();
-  bool locked_pass();
+  bool pass(vmm::PollShare share);
+  vmm::PollShare own_share() const;
   void run_timers(std::uint64_t now);
   /// `late`: of a timer, ns.
   void fire_from_host(dif::ProbeId probe, std::uint64_t late = 0);
@@ -92,6 +93,7 @@ class FireLoop {
   std::atomic<Request> request_ = Request::Wait;
   std::atomic<Stage> stage_ = Stage::Starting;
   std::thread thread_;
+  std::vector<std::unique_ptr<Poller>> pollers_;
 };
 
 }  // namespace ringside::providers

@@ -14,7 +14,7 @@
 namespace ringside::providers {
 namespace {
 
-/// Raises one trap in each poll while `raise` is set. Called by the fire thread.
+/// Raises one trap in each poll while `raise` is set. Called by threads that poll.
 class FakeShim final : public vmm::Shim {
  public:
   Result<GuestVirt> allocate_slot(std::size_t) override { return GuestVirt(0); }
@@ -27,7 +27,8 @@ class FakeShim final : public vmm::Shim {
   void activate() override { active = true; }
   void deactivate() override { active = false; }
   Result<void> retire(vmm::PausedMachine&) override { return {}; }
-  unsigned poll(vmm::TrapSink& sink) override {
+  unsigned poll_share(vmm::TrapSink& sink, vmm::PollShare share) override {
+    shares |= 1U << share.index;
     if (!raise) return 0;
     vmm::Trap trap;
     trap.address = GuestVirt(0x1000);
@@ -57,6 +58,7 @@ class FakeShim final : public vmm::Shim {
 
   std::atomic<bool> raise = false, active = false;
   std::atomic<unsigned> polled = 0, beats = 0;
+  std::atomic<unsigned> shares = 0;  // that were polled, bit n: the one of index n
   std::atomic<std::uint32_t> doorbell = 0, answered = UINT32_MAX;
 };
 
@@ -76,7 +78,6 @@ class Loop : public ::testing::Test {
     FakeKernel::write_task(memory_);
     dispatcher_.add(GuestVirt(0x1000), Binding{{kEntry}});
     dispatcher_.begin(sink_, clock_);
-    parts_.lock = &lock_;
     parts_.sink = &sink_;
     parts_.clock = &clock_;
     parts_.begin = dif::ProbeId{1};
@@ -95,18 +96,16 @@ class Loop : public ::testing::Test {
   }
   static constexpr std::uint32_t kEntry = 100;
 
-  FireLock lock_;
   FakeMemory memory_;
   FakeKernel kernel_;
   FakeMachine machine_{memory_};
   FakeShim shim_;
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
-  LinuxContext context_{memory_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, context_, 2};
-  LinuxContext sample_linux_{memory_.memory(), kernel_};
-  VcpuContext sample_context_{memory_.memory(), 2, LinuxInside{kernel_, sample_linux_}};
-  VcpuSampler sampler_{machine_, sample_context_};
+  LinuxContexts contexts_{2, memory_.memory(), kernel_};
+  TrapDispatcher dispatcher_{kernel_, contexts_};
+  VcpuContexts sample_contexts_{memory_.memory(), 2, LinuxGuest{kernel_, contexts_}};
+  VcpuSampler sampler_{machine_, sample_contexts_};
   TimerSchedule timers_{std::vector<EnabledTimer>(), true};
   FireLoopParts parts_;
 };
@@ -181,6 +180,43 @@ TEST_F(Loop, TrapsFireBetweenOpenAndCloseOnly) {
   EXPECT_EQ(sink_.ids().back(), 2u);
   EXPECT_EQ(sink_.ids()[1], kEntry);
   EXPECT_GT(shim_.beats, 0u);
+}
+
+TEST_F(Loop, SeveralThreadsPollUntilTracingEnds) {
+  with_guest();
+  parts_.poll_threads = 3;
+  FireLoop loop(parts_);
+  loop.start();
+  shim_.raise = true;
+
+  loop.open_traps();
+  ASSERT_TRUE(eventually([&] { return shim_.shares == 0b111; }));
+  const unsigned opened = sink_.fired;
+  ASSERT_TRUE(eventually([&] { return sink_.fired > opened + 100; }));
+  loop.close();
+  const unsigned fired = sink_.fired;
+  const unsigned closed = shim_.polled;
+  ASSERT_TRUE(eventually([&] { return shim_.polled > closed + 10; }));
+  shim_.raise = false;
+  loop.finish();
+
+  EXPECT_EQ(sink_.fired, fired) << "END was the last one";
+  EXPECT_EQ(sink_.ids().back(), 2u);
+}
+
+TEST_F(Loop, WhereTrapsRingOneThreadIsEnough) {
+  with_guest();
+  parts_.traps_ring = true;
+  parts_.poll_threads = 3;
+  FireLoop loop(parts_);
+  loop.start();
+  loop.open_traps();
+
+  ASSERT_TRUE(eventually([&] { return shim_.beats > 2; }));
+  loop.close();
+  loop.finish();
+
+  EXPECT_EQ(shim_.shares, 1u);
 }
 
 TEST_F(Loop, FinishGivesUpOnAGuestThatNeverGetsQuiet) {

@@ -26,6 +26,8 @@ constexpr ArgumentPlan kSharedReturn{kSystemCallReturnArguments.arguments,
 class EngineSink final : public ProbeSink {
  public:
   explicit EngineSink(dif::Engine& engine) : engine_(engine) {}
+  dif::BriefLock& turn(std::uint32_t vcpu) override { return engine_.turn(vcpu); }
+  void wait_for_turns() override { engine_.wait_for_turns(); }
   void fire(dif::ProbeId probe, const dif::FireRecord& record,
             const dif::GuestContext& guest) override {
     in_fire_context = dif::in_fire_context();
@@ -80,8 +82,8 @@ class FirePath : public ::testing::Test {
   dif::Engine engine_;
   EngineSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
-  LinuxContext context_{memory_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, context_, 2};
+  LinuxContexts contexts_{2, memory_.memory(), kernel_};
+  TrapDispatcher dispatcher_{kernel_, contexts_};
   vmm::Trap trap_;
 };
 
@@ -108,9 +110,9 @@ TEST_F(FirePath, RecordsAggregatesAndFaultsWithoutAllocating) {
 }
 
 TEST_F(FirePath, AnEventOfAVcpuAllocatesNothingEither) {
-  LinuxContext linux_context(memory_.memory(), kernel_);
-  VcpuContext event_context(memory_.memory(), 2, LinuxInside{kernel_, linux_context});
-  VmDispatcher events(event_context, 2);
+  LinuxContexts linux_contexts(2, memory_.memory(), kernel_);
+  VcpuContexts event_contexts(memory_.memory(), 2, LinuxGuest{kernel_, linux_contexts});
+  VmDispatcher events(event_contexts);
   events.lead(vmm::VcpuEvent::Kind::PortOut, std::nullopt, kProbe);
   events.seal(sink_, clock_);
   events.open();

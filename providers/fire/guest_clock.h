@@ -13,12 +13,17 @@
 // not believed, and the host's time is taken. When several traps agree on such a difference the TSC
 // has been set: the time line goes on where it is, at the new difference. So no guest moves the
 // line by more than kBelievedSeconds, ever, and none stops it. Pure: the caller reads the TSCs.
+// Threads: any. What most traps ask is answered without a lock: only a trap that changes the line
+// takes one, and a reader that comes in between looks once more.
 // Fire context: yes.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>
+
+#include "dif/evaluate/brief_lock.h"
 
 namespace ringside::providers {
 
@@ -74,23 +79,50 @@ class GuestClock {
   const TickRate& rate() const { return rate_; }
 
  private:
+  struct Line {
+    bool has_offset = false;
+    bool doubts = false;       // the last trap was not believed
+    std::uint64_t offset = 0;  // estimate of guest - host; wraps
+    std::uint64_t base = 0;  // guest ticks minus this are the time line's; fixed at the first trap
+  };
+  struct Wall {
+    std::uint64_t tsc = 0;
+    std::int64_t time = 0;
+  };
+  /// A value that one thread changes, under lock_, and any reads meanwhile: half of the old and
+  /// half of the new one is never answered.
+  template <class T>
+  class Published {
+   public:
+    T read(dif::BriefLock& lock) const;
+    /// Under the lock.
+    T read_alone() const;
+    void write(const T& value);
+
+   private:
+    static constexpr std::size_t kWords = (sizeof(T) + 7) / 8;
+    using Words = std::array<std::uint64_t, kWords>;
+
+    std::atomic<std::uint64_t> version_ = 0;  // odd: one is being written
+    std::array<std::atomic<std::uint64_t>, kWords> words_{};
+  };
+
   std::uint64_t guest_ticks(std::uint64_t host_tsc) const;
-  std::uint64_t time_at(std::uint64_t ticks) const;
-  bool believes(std::uint64_t seen) const;
+  std::uint64_t time_at(const Line& line, std::uint64_t ticks) const;
+  bool believes(const Line& line, std::uint64_t seen) const;
   bool agrees_again(std::uint64_t seen);
+  std::uint64_t learn(std::uint64_t guest_tsc, std::uint64_t host_ticks);
 
   TickRate rate_;
   TickRate host_rate_;
   std::int64_t believed_;  // guest ticks
-  bool has_offset_ = false;
-  std::uint64_t offset_ = 0;  // estimate of guest - host; wraps
-  std::uint64_t base_ = 0;    // guest ticks minus this are the time line's; fixed at the first trap
-  unsigned agreeing_ = 0;     // traps in a row that were not believed, but are like candidate_
-  std::uint64_t candidate_ = 0;  // guest - host, by the last of them
+  Published<Line> line_;
+  Published<Wall> wall_;
   std::atomic<std::uint64_t> disbelieved_{0};
+  mutable dif::BriefLock lock_;  // for what follows, and to write what is published
+  unsigned agreeing_ = 0;        // traps in a row that were not believed, but are like candidate_
+  std::uint64_t candidate_ = 0;  // guest - host, by the last of them
   std::uint64_t last_host_time_ = 0;
-  std::uint64_t wall_tsc_ = 0;
-  std::int64_t wall_ = 0;
 };
 
 }  // namespace ringside::providers

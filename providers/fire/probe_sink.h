@@ -4,6 +4,7 @@
 #pragma once
 
 #include "dif/engine/fire_record.h"
+#include "dif/evaluate/brief_lock.h"
 #include "dif/program/probe_description.h"
 
 namespace ringside::providers {
@@ -11,6 +12,11 @@ namespace ringside::providers {
 class ProbeSink {
  public:
   virtual ~ProbeSink() = default;
+  /// Held by whoever fires on this vCPU, from before it looks at gates and contexts.
+  virtual dif::BriefLock& turn(std::uint32_t vcpu) = 0;
+  /// Returns when every turn that was taken before is over.
+  virtual void wait_for_turns() = 0;
+  /// In the turn of the record's vCPU.
   virtual void fire(dif::ProbeId probe, const dif::FireRecord& record,
                     const dif::GuestContext& guest) = 0;
   /// Where what happens on no vCPU (BEGIN, END, tick) fires.
@@ -20,7 +26,7 @@ class ProbeSink {
 };
 
 /// What lets firings through only while tracing runs: nothing fires before open() or after close().
-/// Any thread; close() under the fire lock, so that a firing under way is over when it returns.
+/// Looked at in a turn: who closes it and then waits for turns knows that firings are over.
 class FireGate {
  public:
   virtual ~FireGate() = default;

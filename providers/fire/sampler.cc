@@ -1,6 +1,8 @@
 #include "providers/fire/sampler.h"
 
 #include <algorithm>
+#include <mutex>
+#include <span>
 
 #include "dif/engine/fire_context.h"
 #include "providers/fire/host_clock.h"
@@ -36,9 +38,13 @@ void VcpuSampler::sample(dif::ProbeId probe, std::uint64_t late, ProbeSink& sink
 }
 
 void VcpuSampler::kick(dif::ProbeId probe, std::uint64_t late) {
-  ++last_;
-  asked_[last_ % kKept] = {probe, late, host_tsc()};
-  exits_->sample(last_);
+  std::uint64_t tag = 0;
+  {
+    const std::lock_guard asking(asked_lock_);
+    tag = ++last_;
+    asked_[tag % kKept] = {probe, late, host_tsc()};
+  }
+  exits_->sample(tag);
 }
 
 /// Whether the same probe was asked for once more: then the later one is the sample.
@@ -49,16 +55,26 @@ bool VcpuSampler::asked_again(dif::ProbeId probe, std::uint64_t after, std::uint
   return false;
 }
 
+VcpuSampler::Due VcpuSampler::take_due(unsigned vcpu, std::uint64_t tag) {
+  Due due;
+  const std::lock_guard looking(asked_lock_);
+  if (tag > last_) return due;
+  const std::uint64_t oldest = last_ < kKept ? 1 : last_ - kKept + 1;
+  const std::uint64_t first = std::max(answered_[vcpu] + 1, oldest);
+  answered_[vcpu] = std::max(answered_[vcpu], tag);
+  for (std::uint64_t one = first; one <= tag; ++one) {
+    const Asked& asked = asked_[one % kKept];
+    if (!asked_again(asked.probe, one, tag)) due.asked[due.count++] = asked;
+  }
+  return due;
+}
+
 void VcpuSampler::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
   const dif::FireScope scope;
   const unsigned index = vcpu.index();
-  if (!open_.load(std::memory_order_acquire) || index >= answered_.size() || tag > last_) return;
-  const std::uint64_t oldest = last_ < kKept ? 1 : last_ - kKept + 1;
-  const std::uint64_t first = std::max(answered_[index] + 1, oldest);
-  answered_[index] = std::max(answered_[index], tag);
-  for (std::uint64_t one = first; one <= tag; ++one) {
-    const Asked& asked = asked_[one % kKept];
-    if (asked_again(asked.probe, one, tag)) continue;
+  if (!open_.load(std::memory_order_acquire) || index >= answered_.size()) return;
+  const Due due = take_due(index, tag);
+  for (const Asked& asked : std::span(due.asked).first(due.count)) {
     const std::uint64_t tsc = host_tsc();
     const std::uint64_t waited = tsc > asked.host_tsc ? tsc - asked.host_tsc : 0;
     const Moment moment{asked.late + clock_->rate().nanoseconds(waited),
@@ -69,14 +85,17 @@ void VcpuSampler::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
 
 void VcpuSampler::fire(dif::ProbeId probe, ProbeSink& sink, const Registers& registers,
                        unsigned vcpu, const Moment& moment) {
-  const CpuPlace place = context_.locate(registers, vcpu);
+  const CpuPlace place = contexts_.locate(registers, vcpu);
   Registers seen = registers;
   if (shim_ != nullptr && shim_->contains(GuestVirt(registers.rip))) {
     if (const auto interrupted = shim_->waiting(place.percpu_base)) seen = *interrupted;
   }
   const bool user = seen.in_user_mode();
-  context_.begin(seen, place, {user ? 0 : seen.rip, user ? seen.rip : 0, moment.late});
-  sink.fire(probe, {place.cpu, moment.time, moment.wall}, context_);
+  const std::lock_guard turn(sink.turn(place.cpu));
+  if (exits_ != nullptr && !open_.load(std::memory_order_acquire)) return;
+  VcpuContext& context = contexts_[place.cpu];
+  context.begin(seen, place, {user ? 0 : seen.rip, user ? seen.rip : 0, moment.late});
+  sink.fire(probe, {place.cpu, moment.time, moment.wall}, context);
 }
 
 }  // namespace ringside::providers

@@ -4,7 +4,7 @@
 // kicking, where vCPUs run on threads of this process: each is brought out of the guest by itself,
 // fires on its own thread, and goes on; nobody waits for anybody. Either way the vCPU stands still
 // while it fires, so that pid, execname and memory are those of the very moment. Fire context: yes,
-// but for the pause itself (a request to the machine's owner, under the fire lock).
+// but for the pause itself (a request to the machine's owner, in nobody's turn).
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "providers/context/vcpu_context.h"
+#include "providers/context/vcpu_contexts.h"
 #include "providers/fire/exit_channel.h"
 #include "providers/fire/guest_clock.h"
 #include "providers/fire/probe_sink.h"
@@ -23,7 +23,8 @@ namespace ringside::providers {
 
 class VcpuSampler final : public SampleSink, public FireGate {
  public:
-  VcpuSampler(vmm::Machine& machine, VcpuContext& context) : machine_(machine), context_(context) {}
+  VcpuSampler(vmm::Machine& machine, VcpuContexts& contexts)
+      : machine_(machine), contexts_(contexts) {}
 
   /// A vCPU that waits in the shim is reported where it was interrupted.
   void set_shim(const vmm::Shim* shim) { shim_ = shim; }
@@ -33,7 +34,7 @@ class VcpuSampler final : public SampleSink, public FireGate {
   /// arg0 is the kernel's pc or 0, arg1 the user's or 0, arg2 is `late`: how many ns after its
   /// time. Fire thread.
   void sample(dif::ProbeId probe, std::uint64_t late, ProbeSink& sink, GuestClock& clock);
-  /// A vCPU came out for a sample. Under the fire lock.
+  /// A vCPU came out for a sample. On its thread.
   void on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) override;
   void open() override { open_.store(true, std::memory_order_release); }
   void close() override { open_.store(false, std::memory_order_release); }
@@ -54,21 +55,28 @@ class VcpuSampler final : public SampleSink, public FireGate {
     std::uint64_t late, time;
     std::int64_t wall;
   };
+  /// Samples that a vCPU answers at once, the earliest first.
+  struct Due {
+    std::array<Asked, kKept> asked;
+    std::size_t count = 0;
+  };
   void kick(dif::ProbeId probe, std::uint64_t late);
+  Due take_due(unsigned vcpu, std::uint64_t tag);
   bool asked_again(dif::ProbeId probe, std::uint64_t after, std::uint64_t last) const;
   void fire(dif::ProbeId probe, ProbeSink& sink, const Registers& registers, unsigned vcpu,
             const Moment& moment);
 
   vmm::Machine& machine_;
-  VcpuContext& context_;
+  VcpuContexts& contexts_;
   const vmm::Shim* shim_ = nullptr;
   bool gave_up_ = false;
 
-  // By kicking; under the fire lock.
+  // By kicking.
   vmm::VcpuExits* exits_ = nullptr;
   ProbeSink* sink_ = nullptr;
   GuestClock* clock_ = nullptr;
   std::atomic<bool> open_ = false;
+  dif::BriefLock asked_lock_;            // for what follows: who asks, and vCPUs
   std::uint64_t last_ = 0;               // the tag that was asked for last; the first one is 1
   std::array<Asked, kKept> asked_;       // by tag
   std::vector<std::uint64_t> answered_;  // by vCPU: the last tag

@@ -1,6 +1,7 @@
 #include "providers/fire/vm_dispatch.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "dif/engine/fire_context.h"
 #include "providers/fire/host_clock.h"
@@ -48,16 +49,18 @@ dif::ProbeId VmDispatcher::probe_of(const vmm::VcpuEvent& event) const {
 
 void VmDispatcher::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
   const dif::FireScope scope;
-  if (!open_.load(std::memory_order_acquire)) return;
   const dif::ProbeId probe = probe_of(event);
   const std::uint32_t index = vcpu.index();
-  if (probe == kNone || index >= vcpus_) return;
+  if (probe == kNone || index >= contexts_.size()) return;
   VcpuContext::Arguments arguments = event.values;
   if (event.kind == Kind::Exit) arguments[2] = event.reason;
   const std::uint64_t tsc = host_tsc();
   const std::uint64_t time = clock_->trap_time(vcpu.guest_tsc(), tsc);
-  context_.begin(vcpu, arguments);
-  sink_->fire(probe, {index, time, clock_->wall_of_host(tsc)}, context_);
+  const std::lock_guard turn(sink_->turn(index));
+  if (!open_.load(std::memory_order_acquire)) return;
+  VcpuContext& context = contexts_[index];
+  context.begin(vcpu, arguments);
+  sink_->fire(probe, {index, time, clock_->wall_of_host(tsc)}, context);
 }
 
 }  // namespace ringside::providers

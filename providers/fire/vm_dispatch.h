@@ -1,6 +1,6 @@
 // Leads what the host sees of a vCPU (an exit, a port, an MSR) to the probe of the provider `vm`
 // that stands for it. At most one probe for each kind of event, and for exits one for each reason.
-// Under the fire lock, as all that fires. Nothing fires before open() or after close().
+// In the vCPU's turn, as all that fires. Nothing fires before open() or after close().
 // Fire context: on_event() and wants() yes; everything else no.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "providers/context/vcpu_context.h"
+#include "providers/context/vcpu_contexts.h"
 #include "providers/fire/exit_channel.h"
 #include "providers/fire/guest_clock.h"
 #include "providers/fire/probe_sink.h"
@@ -21,7 +21,7 @@ class VmDispatcher final : public VcpuEventSink, public FireGate {
   /// Exits for larger reasons than these are led to "other".
   static constexpr std::uint32_t kReasons = 64;
 
-  VmDispatcher(VcpuContext& context, unsigned vcpus) : context_(context), vcpus_(vcpus) {}
+  explicit VmDispatcher(VcpuContexts& contexts) : contexts_(contexts) {}
 
   /// Before seal(). `reason`: of an exit; empty for the probe of all reasons without one of their
   /// own (`named` says which have one).
@@ -44,8 +44,7 @@ class VmDispatcher final : public VcpuEventSink, public FireGate {
   static constexpr dif::ProbeId kNone{0};
   dif::ProbeId probe_of(const vmm::VcpuEvent& event) const;
 
-  VcpuContext& context_;
-  const unsigned vcpus_;
+  VcpuContexts& contexts_;
   ProbeSink* sink_ = nullptr;
   GuestClock* clock_ = nullptr;
   std::atomic<bool> open_ = false;

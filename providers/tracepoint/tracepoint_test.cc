@@ -100,7 +100,7 @@ class FakeShim final : public vmm::Shim {
   void activate() override {}
   void deactivate() override {}
   Result<void> retire(vmm::PausedMachine&) override { return {}; }
-  unsigned poll(vmm::TrapSink&) override { return 0; }
+  unsigned poll_share(vmm::TrapSink&, vmm::PollShare) override { return 0; }
   void set_doorbell(std::uint16_t) override {}
   void answer(std::uint32_t, vmm::TrapSink&) override {}
   void heartbeat() override {}

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <deque>
 
 #include "vmm/linux/layout.h"
 #include "vmm/linux/symbols/kallsyms.h"
@@ -108,14 +110,15 @@ class ElfFileKernel final : public FileKernel {
   std::optional<TypeId> prototype(const Symbol& function) const override {
     return btf_.prototype(function.name);
   }
-  std::span<const std::uint64_t> percpu_bases() const override { return percpu_; }
+  std::span<const std::uint64_t> percpu_bases() const override { return *percpu_.load(); }
   std::optional<std::uint16_t> module_of(TypeId type) const override {
     return btf_.has(type) ? std::optional<std::uint16_t>(0) : std::nullopt;
   }
   std::optional<std::uint32_t> cpu_of(GuestVirt percpu_base) const override {
-    const auto found = std::find(percpu_.begin(), percpu_.end(), percpu_base.raw());
-    if (found == percpu_.end()) return std::nullopt;
-    return static_cast<std::uint32_t>(found - percpu_.begin());
+    const auto bases = percpu_bases();
+    const auto found = std::find(bases.begin(), bases.end(), percpu_base.raw());
+    if (found == bases.end()) return std::nullopt;
+    return static_cast<std::uint32_t>(found - bases.begin());
   }
   bool learn_cpus(const GuestReader& live) override;
   Result<GuestVirt, Fault> current_task(const GuestReader& kernel,
@@ -158,7 +161,9 @@ class ElfFileKernel final : public FileKernel {
   Btf btf_;
   KernelLayout layout_;
   std::optional<std::uint64_t> current_offset_;
-  std::vector<std::uint64_t> percpu_;
+  // What was learned, each time: firings on other vCPUs may still look at the one before.
+  std::deque<std::vector<std::uint64_t>> learned_{1};
+  std::atomic<const std::vector<std::uint64_t>*> percpu_ = &learned_.front();
   std::vector<AddressRange> forbidden_;
   std::vector<PatchedSite> sites_;
   std::optional<std::vector<PatchedSite>> boot_patches_;
@@ -267,7 +272,7 @@ bool ElfFileKernel::learn_cpus(const GuestReader& live) {
   if (!cpus || *cpus == 0 || *cpus > kMaxCpus) return false;
   std::vector<std::uint64_t> bases(*cpus);
   if (!live.read(offsets->address, std::as_writable_bytes(std::span(bases)))) return false;
-  percpu_ = std::move(bases);
+  percpu_.store(&learned_.emplace_back(std::move(bases)));
   return true;
 }
 

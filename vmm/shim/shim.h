@@ -11,9 +11,9 @@
 // into words that the guest may reach only over what it wrote there last (ShimRegion), and stops
 // for good once it is not (fate()). The guest leaves through a tracepoint (farewell()), and what
 // answers that one is the last write. Fire context: poll(), answer(), heartbeat(), fate(),
-// waiting() and contains() yes; everything else no. Threads: poll() on one, answer() on any beside
-// it; heartbeat(), set_doorbell(), counters(), fate(), waiting() and remove_entry() on any; table
-// and slots otherwise change only while nobody polls or answers.
+// waiting() and contains() yes; everything else no. Threads: poll() and answer() on any, beside
+// each other; heartbeat(), set_doorbell(), counters(), fate(), waiting() and remove_entry() on any;
+// table and slots otherwise change only while nobody polls or answers.
 #pragma once
 
 #include <cstdint>
@@ -74,6 +74,11 @@ enum class ShimFate : std::uint8_t {
   Overwritten,  // what we wrote is not there any more
 };
 
+/// Every `count`-th mailbox, from `index` on.
+struct PollShare {
+  unsigned index = 0, count = 1;
+};
+
 class Shim {
  public:
   /// Puts the shim into `place`, as shim_layout.h says, and points IDT[3] at it. The machine's
@@ -116,8 +121,11 @@ class Shim {
   /// Slots stay mapped for ever, because a task may be inside one.
   virtual Result<void> retire(PausedMachine& machine) = 0;
 
-  /// Serves every raised mailbox once; returns how many. Fire thread.
-  virtual unsigned poll(TrapSink& sink) = 0;
+  /// Serves every raised mailbox of a share once; returns how many. On several threads, one for
+  /// each share.
+  virtual unsigned poll_share(TrapSink& sink, PollShare share) = 0;
+  /// The same of all mailboxes.
+  unsigned poll(TrapSink& sink) { return poll_share(sink, PollShare{}); }
   /// From now on traps ring at `port`; 0: no more. Nothing changes for those that rang before.
   virtual void set_doorbell(std::uint16_t port) = 0;
   /// Serves one mailbox if it is raised. `mailbox` is what the guest wrote to the port: any number.

@@ -39,6 +39,11 @@ std::uint64_t claim_of(std::uint64_t head) {
   return head & ~std::uint64_t{SHIM_CLAIM - 1};
 }
 
+/// Claims of a mailbox count up, and wrap. A guest that lets them go back waits in vain.
+bool is_later(std::uint64_t claim, std::uint64_t than) {
+  return static_cast<std::int64_t>(claim - than) > 0;
+}
+
 Registers registers_of(const MailboxCopy& box) {
   const auto& regs = box.regs;
   Registers out;
@@ -270,15 +275,23 @@ Result<void> SpinShim::retire(PausedMachine& machine) {
   return {};
 }
 
-unsigned SpinShim::poll(TrapSink& sink) {
+void SpinShim::look_up_to(unsigned limit) {
+  unsigned now = scan_limit_.load(std::memory_order_relaxed);
+  while (now < limit && !scan_limit_.compare_exchange_weak(now, limit, std::memory_order_relaxed)) {
+  }
+}
+
+unsigned SpinShim::poll_share(TrapSink& sink, PollShare share) {
   if (fate_.load(std::memory_order_relaxed) != ShimFate::There) return 0;
-  const unsigned limit = ++polls_ % kFullScanEvery == 0 ? SHIM_MAILBOXES : scan_limit_;
+  const unsigned polls = polls_[share.index].fetch_add(1, std::memory_order_relaxed);
+  const unsigned usual = scan_limit_.load(std::memory_order_relaxed);
+  const unsigned limit = polls % kFullScanEvery == kFullScanEvery - 1 ? SHIM_MAILBOXES : usual;
   std::array<std::uint64_t, SHIM_MAILBOXES> heads;
   region_.load_heads(std::span(heads).first(limit));
   unsigned served = 0;
-  for (unsigned i = 0; i < limit; ++i) {
+  for (unsigned i = share.index; i < limit; i += share.count) {
     if (!wants_answer(i, heads[i])) continue;
-    scan_limit_ = std::max(scan_limit_, i + 1);
+    if (i >= usual) look_up_to(i + 1);
     serve(i, heads[i], sink);
     ++served;
   }
@@ -299,19 +312,19 @@ void SpinShim::answer(std::uint32_t mailbox, TrapSink& sink) {
 
 bool SpinShim::wants_answer(unsigned mailbox, std::uint64_t head) const {
   return state_of(head) == SHIM_RAISED &&
-         taken_[mailbox].load(std::memory_order_relaxed) != claim_of(head);
+         is_later(claim_of(head), taken_[mailbox].load(std::memory_order_relaxed));
 }
 
 void SpinShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
   const auto box = region_.copy_mailbox(mailbox, head);
   if (!box) return;  // the trap has gone on alone and is counted; what came after it is raised anew
   if (fate() != ShimFate::There) return;
+  // Another thread may serve it, or have served it and later ones while we copied.
   std::uint64_t before = taken_[mailbox].load(std::memory_order_relaxed);
-  if (before == claim_of(head) ||
+  if (!is_later(claim_of(head), before) ||
       !taken_[mailbox].compare_exchange_strong(before, claim_of(head))) {
-    return;  // another thread serves it
+    return;
   }
-  std::uint64_t answered = answered_[mailbox].load(std::memory_order_relaxed);
   const GuestVirt address(box->head.address);
   if (knows(address)) {
     sink.on_trap(Trap{address, box->head.tsc, GuestVirt(box->head.percpu), registers_of(*box)});
@@ -321,12 +334,14 @@ void SpinShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
   // A guest that gave up on us meanwhile has counted an orphan, and compares with a later claim: no
   // other trap in the same mailbox takes this answer for its own.
   const std::uint64_t at = region_.head_at(mailbox) + SHIM_HEAD_ANSWERED;
+  // Another thread serves a later one, so nobody waits for this answer any more.
+  if (taken_[mailbox].load() != claim_of(head)) return;
+  // Noted before it is written: the guest's next claim may be another thread's at once.
+  std::uint64_t answered = answered_[mailbox].exchange(claim_of(head));
   if (farewell_address_ == address) {
     region_.end_with(at, answered, claim_of(head));
     fate_.store(ShimFate::GuestLeft, std::memory_order_relaxed);
-  } else if (region_.replace(at, answered, claim_of(head))) {
-    answered_[mailbox].store(claim_of(head), std::memory_order_relaxed);
-  } else {
+  } else if (!region_.replace(at, answered, claim_of(head))) {
     answered_[mailbox].store(answered, std::memory_order_relaxed);
   }
 }

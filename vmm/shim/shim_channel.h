@@ -42,7 +42,7 @@ class SpinShim final : public Shim {
   void activate() override;
   void deactivate() override;
   Result<void> retire(PausedMachine& machine) override;
-  unsigned poll(TrapSink& sink) override;
+  unsigned poll_share(TrapSink& sink, PollShare share) override;
   void set_doorbell(std::uint16_t port) override;
   void answer(std::uint32_t mailbox, TrapSink& sink) override;
   void heartbeat() override;
@@ -63,6 +63,7 @@ class SpinShim final : public Shim {
   bool knows(GuestVirt address) const { return bucket_of(address).has_value(); }
   void serve(unsigned mailbox, std::uint64_t head, TrapSink& sink);
   bool wants_answer(unsigned mailbox, std::uint64_t head) const;
+  void look_up_to(unsigned limit);
   bool has_header() const;
   ShimFate look() const;
   ShimFate look_by_copies() const;
@@ -91,8 +92,8 @@ class SpinShim final : public Shim {
   std::optional<GuestVirt> farewell_slot_, farewell_address_;
   mutable std::mutex counters_lock_;
   mutable ShimCounters last_counters_;
-  unsigned scan_limit_;  // mailboxes that poll() looks at every time
-  unsigned polls_ = 0;
+  std::atomic<unsigned> scan_limit_;  // mailboxes that polling looks at every time
+  std::array<std::atomic<unsigned>, SHIM_MAILBOXES> polls_{};  // by index of the share
 };
 
 }  // namespace ringside::vmm

@@ -1,0 +1,41 @@
+// The contexts of firings at no instruction of ours, one for each vCPU, used in its turn. The
+// sampler and the vm provider have a set each. Fire context: operator[] and locate() yes.
+#pragma once
+
+#include <deque>
+#include <optional>
+
+#include "providers/context/linux_contexts.h"
+#include "providers/context/vcpu_context.h"
+
+namespace ringside::providers {
+
+/// The Linux in a machine, as far as firing contexts need it; both outlive whoever has it.
+struct LinuxGuest {
+  const guest_linux::Kernel& kernel;
+  LinuxContexts& contexts;  // by vCPU
+};
+
+class VcpuContexts {
+ public:
+  VcpuContexts(const vmm::GuestMemory& memory, unsigned vcpus,
+               const std::optional<LinuxGuest>& guest) {
+    for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
+      std::optional<LinuxInside> inside;
+      if (guest) inside.emplace(LinuxInside{guest->kernel, guest->contexts[vcpu]});
+      contexts_.emplace_back(memory, vcpus, inside);
+    }
+  }
+
+  VcpuContext& operator[](std::uint32_t vcpu) { return contexts_[vcpu]; }
+  unsigned size() const { return static_cast<unsigned>(contexts_.size()); }
+  /// Which CPU the guest calls this vCPU; below size().
+  CpuPlace locate(const Registers& registers, unsigned vcpu) const {
+    return contexts_[vcpu].locate(registers, vcpu);
+  }
+
+ private:
+  std::deque<VcpuContext> contexts_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,206 @@
+// The way from mailboxes to the engine on several threads at once: vCPUs that ring, threads that
+// poll, a consumer that takes, timers of the host, and a clock that all of them ask.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "dif/engine/engine.h"
+#include "dif/testing/make_dif.h"
+#include "dif/verify/verify.h"
+#include "providers/fake_guest.h"
+#include "providers/fire/dispatch.h"
+#include "providers/fire/exit_channel.h"
+#include "providers/fire/poller.h"
+#include "vmm/fake_vcpu_exits_for_tests.h"
+#include "vmm/shim/plain_region_for_tests.h"
+#include "vmm/shim/shim_channel.h"
+
+namespace ringside::providers {
+namespace {
+
+using namespace dif::testing;
+
+constexpr GuestVirt kPlace{0xffff'ffff'8100'0000};
+constexpr dif::ProbeId kTrap{1};
+constexpr unsigned kVcpus = 2;
+constexpr std::uint64_t kTraps = 1000;
+
+class EngineSink final : public ProbeSink {
+ public:
+  explicit EngineSink(dif::Engine& engine) : engine_(engine) {}
+  dif::BriefLock& turn(std::uint32_t vcpu) override { return engine_.turn(vcpu); }
+  void wait_for_turns() override { engine_.wait_for_turns(); }
+  void fire(dif::ProbeId probe, const dif::FireRecord& record,
+            const dif::GuestContext& guest) override {
+    engine_.fire(probe, record, guest);
+  }
+  bool finished() const override { return false; }
+
+ private:
+  dif::Engine& engine_;
+};
+
+/// `@[execname] = count(); trace(timestamp)`.
+dif::Program counting() {
+  dif::Program source = count_by_execname();
+  source.clauses.push_back(
+      clause({action(dif::ActionKind::Trace, {builtin(dif::Builtin::Timestamp)})}));
+  return source;
+}
+
+class ParallelFire : public ::testing::Test {
+ protected:
+  ParallelFire() {
+    FakeKernel::write_task(memory_);
+    EXPECT_TRUE(shim_.add_entry(kPlace, *shim_.allocate_slot(8)));
+    engine_.enable(0, kTrap, {"fbt", "vmlinux", "f", "entry"});
+    engine_.enable(1, kTrap, {"fbt", "vmlinux", "f", "entry"});
+    dispatcher_.add(kPlace, Binding{kTrap});
+    dispatcher_.begin(sink_, clock_);
+    dispatcher_.open();
+    channel_.set_traps(&shim_, &dispatcher_);
+    for (unsigned vcpu = 0; vcpu < kVcpus; ++vcpu) {
+      region_.head(vcpu).percpu = kKernelBase + (vcpu == 0 ? kPercpu0 : kPercpu1);
+      region_.head(vcpu).cr3 = kRoot;
+    }
+  }
+  void add(const dif::Harvest& harvest) {
+    records_ += harvest.records.size();
+    for (const dif::AggregateEntry& entry : harvest.aggregates) {
+      counted_ += static_cast<std::uint64_t>(entry.words[0]);
+    }
+    for (const auto& drops : harvest.drops) {
+      for (const std::uint64_t drop : drops) EXPECT_EQ(drop, 0u);
+    }
+    EXPECT_TRUE(harvest.faults.empty());
+  }
+  /// Each vCPU traps kTraps times and waits for the answer, as `answer` has it, while the consumer
+  /// takes and the clock is told of pauses.
+  template <class Answer>
+  void run(Answer answer) {
+    std::atomic<unsigned> running = kVcpus;
+    std::latch all_there(kVcpus);
+    std::vector<std::thread> vcpus;
+    for (unsigned index = 0; index < kVcpus; ++index) {
+      vcpus.emplace_back([&, index] {
+        std::minstd_rand random(index + 1);
+        vmm::FakeStoppedVcpu self(index);
+        all_there.arrive_and_wait();
+        for (std::uint64_t n = 1; n <= kTraps; ++n) {
+          region_.raise(index, kPlace);
+          answer(self);
+          while (!region_.is_answered(index)) std::this_thread::yield();
+          if (random() % 16 == 0) std::this_thread::yield();
+        }
+        --running;
+      });
+    }
+    for (std::uint64_t n = 1; running != 0; ++n) {
+      add(engine_.take());
+      clock_.set_wall(n, static_cast<std::int64_t>(n));
+      clock_.paused_between(n, n + 1);
+      shim_.heartbeat();
+    }
+    for (std::thread& vcpu : vcpus) vcpu.join();
+    add(engine_.take());
+  }
+
+  vmm::PlainRegion region_;
+  vmm::SpinShim shim_{region_.memory(), region_.layout(), GuestVirt(0xffff'ffff'9f00'0000), kVcpus,
+                      vmm::PlainRegion::gate()};
+  FakeMemory memory_;
+  FakeKernel kernel_;
+  dif::Engine engine_{*dif::verify_program(counting()), {}, kVcpus};
+  EngineSink sink_{engine_};
+  GuestClock clock_{TickRate(1'000'000'000)};
+  LinuxContexts contexts_{kVcpus, memory_.memory(), kernel_};
+  TrapDispatcher dispatcher_{kernel_, contexts_};
+  vmm::FakeVcpuExits exits_;
+  ExitChannel channel_{exits_};
+  std::uint64_t records_ = 0, counted_ = 0;
+};
+
+TEST_F(ParallelFire, EveryRingFiresOnceOnItsVcpusThread) {
+  run([&](vmm::FakeStoppedVcpu& self) { channel_.on_doorbell(self, self.index()); });
+
+  EXPECT_EQ(counted_, kVcpus * kTraps);
+  EXPECT_EQ(records_, kVcpus * kTraps);
+}
+
+TEST_F(ParallelFire, EveryTrapFiresOnceHoweverManyThreadsPoll) {
+  {
+    const Poller first(shim_, dispatcher_, {0, 2}), second(shim_, dispatcher_, {1, 2});
+    // Somebody else looks at everything, as where a bell was not heard.
+    const Poller both(shim_, dispatcher_, {});
+    run([](vmm::FakeStoppedVcpu&) {});
+  }
+
+  EXPECT_EQ(counted_, kVcpus * kTraps);
+  EXPECT_EQ(records_, kVcpus * kTraps);
+}
+
+TEST_F(ParallelFire, NothingFiresOnceTheGateIsClosedAndTurnsAreOver) {
+  std::atomic<bool> closed = false;
+  std::thread closing([&] {
+    while (dispatcher_.counters().closed == 0 && shim_.counters().firings < kTraps) {
+      std::this_thread::yield();
+    }
+    dispatcher_.close();
+    sink_.wait_for_turns();
+    add(engine_.take());
+    closed = true;
+  });
+  {
+    const Poller poller(shim_, dispatcher_, {});
+    std::uint64_t after = 0;
+    for (std::uint64_t n = 0; n < kTraps * 2; ++n) {
+      if (closed) ++after;
+      region_.raise(n % kVcpus, kPlace);
+      while (!region_.is_answered(n % kVcpus)) std::this_thread::yield();
+    }
+    closing.join();
+    EXPECT_GE(dispatcher_.counters().closed, after);
+  }
+  const std::uint64_t fired = counted_;
+  add(engine_.take());
+
+  EXPECT_EQ(counted_, fired);
+  EXPECT_EQ(fired + dispatcher_.counters().closed, kTraps * 2);
+}
+
+/// A torn line would give times that no firing can have.
+TEST(GuestClockThreads, ATimeIsNeverMadeOfTwoLines) {
+  constexpr std::uint64_t kOffset = 1'000'000'000;
+  GuestClock clock{TickRate(1'000'000'000)};
+  std::atomic<std::uint64_t> now = 1'000'000;
+  (void)clock.trap_time(now + kOffset, now);
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> readers;
+  for (int reader = 0; reader < 3; ++reader) {
+    readers.emplace_back([&] {
+      while (!stop) {
+        const std::uint64_t host = now;
+        const std::uint64_t time = clock.trap_time(host + kOffset, host + 100);
+        EXPECT_EQ(time, host) << "of the guest's own TSC, whatever the estimate is";
+        EXPECT_GE(clock.wall_of_host(host + (std::uint64_t{1} << 40)), 1 << 20);
+      }
+    });
+  }
+  for (int n = 0; n < 5'000; ++n) {
+    now.fetch_add(10);
+    clock.paused_between(now, now + 5);
+    (void)clock.host_time(now);
+    clock.set_wall(now, 1 << 20);
+    if (n % 64 == 0) std::this_thread::yield();
+  }
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+}
+
+}  // namespace
+}  // namespace ringside::providers

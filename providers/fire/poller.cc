@@ -1,0 +1,76 @@
+#include "providers/fire/poller.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "providers/fire/idle_wait.h"
+
+namespace ringside::providers {
+namespace {
+
+constexpr int kPriority = -10;  // nice
+
+/// Signals belong to the session's thread; a thread inherits the mask of its creator.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+std::thread start_firing_thread(const char* name, std::function<void()> body) {
+  const AllSignalsBlocked blocked;
+  return std::thread([name, body = std::move(body)] {
+    pthread_setname_np(pthread_self(), name);
+    prctl(PR_SET_TIMERSLACK, 1UL);  // the default rounds short sleeps up by 50 us
+    // A vCPU that waits for us burns its time slice in the shim, so we go first where both want the
+    // same host CPU. Not being allowed to costs speed only.
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kPriority);
+    body();
+  });
+}
+
+void sleep_ns(std::uint64_t duration) {
+  const timespec rest{static_cast<time_t>(duration / 1'000'000'000),
+                      static_cast<long>(duration % 1'000'000'000)};
+  ::clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, nullptr);
+}
+
+Poller::Poller(vmm::Shim& shim, vmm::TrapSink& sink, vmm::PollShare share)
+    : shim_(shim), sink_(sink), share_(share) {
+  thread_ = start_firing_thread("ringside-poll", [this] { body(); });
+}
+
+Poller::~Poller() {
+  stop_.store(true, std::memory_order_release);
+  thread_.join();
+}
+
+void Poller::body() {
+  IdleWait wait;
+  while (!stop_.load(std::memory_order_acquire)) {
+    if (shim_.poll_share(sink_, share_) != 0) {
+      wait.busy();
+    } else if (const std::uint64_t pause = wait.idle(UINT64_MAX); pause != 0) {
+      sleep_ns(pause);
+    } else {
+      __builtin_ia32_pause();
+    }
+  }
+}
+
+}  // namespace ringside::providers

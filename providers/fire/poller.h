@@ -1,0 +1,38 @@
+// A thread that answers traps of its share of the mailboxes, beside the fire thread, which has the
+// first share. More of them serve more vCPUs at once, and each takes a host CPU while it spins.
+// Used by the fire loop. Fire context: the thread's body.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "vmm/shim/shim.h"
+
+namespace ringside::providers {
+
+/// A thread that vCPUs wait for: no signals, short sleeps that are short, and before others where
+/// the host allows it. `name` has at most 15 characters.
+std::thread start_firing_thread(const char* name, std::function<void()> body);
+/// Exactly, as far as the host can.
+void sleep_ns(std::uint64_t duration);
+
+class Poller {
+ public:
+  /// Both must outlive it. Runs until it is destroyed.
+  Poller(vmm::Shim& shim, vmm::TrapSink& sink, vmm::PollShare share);
+  ~Poller();
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+ private:
+  void body();
+
+  vmm::Shim& shim_;
+  vmm::TrapSink& sink_;
+  const vmm::PollShare share_;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace ringside::providers
