@@ -141,7 +141,11 @@ std::optional<KernelNamer::MemberPath> KernelNamer::path(const Expr& access) {
 
 KernelNamer::Index KernelNamer::member(const MemberPath& path, const Expr& access, Kind kind,
                                        std::uint64_t value, unsigned unit) {
-  dif::KernelName name{.kind = kind, .module = path.module, .name = path.name, .path = path.path};
+  dif::KernelName name;
+  name.kind = kind;
+  name.module = path.module;
+  name.name = path.name;
+  name.path = path.path;
   name.type = dif::type_text(types_.graph(), access.type);
   if (kind == Kind::BitOffset) name.type += ':' + std::to_string(access.member.bit_width);
   name.value = value;
@@ -152,7 +156,9 @@ KernelNamer::Index KernelNamer::member(const MemberPath& path, const Expr& acces
 }
 
 KernelNamer::Index KernelNamer::symbol(const Expr& e) {
-  dif::KernelName name{.kind = Kind::Symbol, .module = *e.module};
+  dif::KernelName name;
+  name.kind = Kind::Symbol;
+  name.module = *e.module;
   name.name = e.text->substr(e.text->rfind('`') + 1);
   if (e.container != TypeId{}) name.type = dif::type_text(types_.graph(), e.container);
   return add(std::move(name), e.at);
@@ -196,7 +202,9 @@ void KernelNamer::fix(const Expr& e) {
 void KernelNamer::fix_typedef(TypeId id) {
   const std::string module = environment_.type_module(id);
   if (module.empty()) return;
-  dif::KernelName name{.kind = Kind::Size, .module = module};
+  dif::KernelName name;
+  name.kind = Kind::Size;
+  name.module = module;
   name.name = types_.graph()[id].name;
   name.type = dif::type_text(types_.graph(), id);
   name.value = types_.measure(id);
@@ -212,6 +220,7 @@ std::optional<KernelNamer::Index> KernelNamer::named_size(TypeId type, std::opti
                 .module = std::move(name->module),
                 .name = std::move(name->name),
                 .path = std::move(name->path),
+                .type = {},
                 .value = types_.measure(type)},
                at);
   }
@@ -290,7 +299,8 @@ std::vector<dif::KernelName> KernelNamer::take_names() {
 
 std::vector<dif::KernelNeed> KernelNamer::needs() const {
   std::vector<dif::KernelNeed> result;
-  for (const auto& [module, type] : unnamed_) result.push_back({.module = module, .type = type});
+  for (const auto& [module, type] : unnamed_)
+    result.push_back({.module = module, .type = type, .release = {}, .build = {}});
   return result;
 }
 
