@@ -348,7 +348,7 @@ int Session::end_status(EndReason reason) {
 void Session::report_death() const {
   if (guest_.machine->exits() == nullptr) return;
   // The first line has been told with the end itself.
-  const std::string words = guest_.machine->last_words();
+  const std::string words = guest_.machine->status().last_words();
   const std::size_t rest = words.find('\n');
   if (rest != std::string::npos) say(words.substr(rest + 1));
   std::string names;

@@ -75,7 +75,7 @@ void TraceLoop::sleep_until(Clock::time_point time) {
   const bool has_command = parts_.command != nullptr;
   std::vector<pollfd> fds{
       {parts_.signals->fd(), POLLIN, 0},
-      {parts_.machine != nullptr ? parts_.machine->state_event_fd() : -1, POLLIN, 0},
+      {parts_.machine != nullptr ? parts_.machine->status().event_fd() : -1, POLLIN, 0},
       {has_command ? parts_.command->control_fd() : -1, POLLIN, 0},
       {has_command && command_output_open_ ? parts_.command->output_fd() : -1, POLLIN, 0},
       {parts_.watched_fd, 0, 0},

@@ -40,7 +40,7 @@ class TraceLoopTest : public testing::Test {
         output_(*Output::create(view_, settings_, sink_)) {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, control_), 0);
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, command_output_), 0);
-    command_.emplace(vmm::Machine::CommandPort{control_[0], command_output_[0]});
+    command_.emplace(vmm::CommandPort{control_[0], command_output_[0]});
   }
   ~TraceLoopTest() override {
     for (const int fd :

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "vmm/linux/low_memory.h"
+
 namespace ringside::providers {
 namespace {
 
@@ -62,15 +64,12 @@ Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, guest_linux:
 
 Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine,
                                                 guest_linux::Kernel& kernel) {
-  const auto place = machine.reserved_memory();
-  if (!place) {
-    return fail(ErrorCode::Unsupported,
-                "cannot trap in this guest: no memory was reserved for the shim when it started; "
-                "let ringside start the machine");
-  }
+  const auto set_aside = machine.reserved_memory();
+  const vmm::GuestMemory::Extent place =
+      set_aside ? *set_aside : TRY(guest_linux::find_low_memory(machine.memory(), kernel));
   const vmm::ShimKernelFacts facts = TRY(find_shim_facts(machine, kernel));
   vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine));
-  return vmm::Shim::install(paused, *place, facts);
+  return vmm::Shim::install(paused, place, facts);
 }
 
 Result<vmm::Shim*> DeferredShim::shim() {

@@ -83,7 +83,8 @@ class DeferredShim final : public vmm::Shim {
   std::unique_ptr<vmm::Shim> shim_;
 };
 
-/// Pauses the machine and installs the real shim in its reserved memory.
+/// Pauses the machine and installs the real shim: in the memory that was set
+/// aside at start, else in the first megabyte.
 Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine, guest_linux::Kernel& kernel);
 
 }  // namespace ringside::providers

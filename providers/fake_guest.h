@@ -130,7 +130,7 @@ class FakeKernel final : public guest_linux::Kernel {
 class FakeMachine final : public vmm::InertMachine {
  public:
   explicit FakeMachine(FakeMemory& memory) : memory_(memory) {}
-  unsigned vcpu_count() const override { return static_cast<unsigned>(vcpus.size()); }
+  unsigned count() const override { return static_cast<unsigned>(vcpus.size()); }
   vmm::GuestMemory& memory() override { return memory_.memory(); }
 
   std::vector<Registers> vcpus = std::vector<Registers>(2);
@@ -139,18 +139,18 @@ class FakeMachine final : public vmm::InertMachine {
   bool paused = false;
 
  protected:
-  Result<void> pause_vcpus() override {
+  Result<void> pause() override {
     ++pauses;
     if (dead) return fail(ErrorCode::MachineGone, "the fake machine is gone");
     if (asleep) return fail(ErrorCode::Io, "the fake machine sleeps");
     paused = true;
     return {};
   }
-  Result<void> resume_vcpus() override {
+  Result<void> resume() override {
     paused = false;
     return {};
   }
-  Result<Registers> read_registers(unsigned vcpu) override { return vcpus[vcpu]; }
+  Result<Registers> registers(unsigned vcpu) override { return vcpus[vcpu]; }
 
  private:
   FakeMemory& memory_;

@@ -218,7 +218,7 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
     }
   }
   loop_->open_timers();
-  if (held_ != nullptr && !sink_->finished()) held_->release();
+  if (held_ != nullptr && !sink_->finished()) held_->vcpus().release();
   return {};
 }
 

@@ -22,7 +22,7 @@ constexpr std::uint64_t kPc = 0x10'2030;
 
 class OwnMachine final : public vmm::InertMachine {
  public:
-  unsigned vcpu_count() const override { return 2; }
+  unsigned count() const override { return 2; }
   vmm::GuestMemory& memory() override { return memory_.memory(); }
   vmm::VcpuExits* exits() override { return &fake; }
 
@@ -30,7 +30,7 @@ class OwnMachine final : public vmm::InertMachine {
   unsigned pauses = 0;
 
  protected:
-  Result<void> pause_vcpus() override {
+  Result<void> pause() override {
     ++pauses;
     return {};
   }

@@ -29,7 +29,7 @@ const GuestVirt kSteady = kernel_address(kText), kSwitched = kernel_address(kTex
 class RunningMachine final : public vmm::InertMachine {
  public:
   RunningMachine() : text(memory_) {}
-  unsigned vcpu_count() const override { return kVcpus; }
+  unsigned count() const override { return kVcpus; }
   vmm::GuestMemory& memory() override { return memory_.memory(); }
 
   /// In the guest until it is destroyed.
@@ -52,20 +52,20 @@ class RunningMachine final : public vmm::InertMachine {
   std::optional<GuestVirt> refused;
 
  protected:
-  Result<void> pause_vcpus() override {
+  Result<void> pause() override {
     ++wanted_;
     running_.lock();
     return {};
   }
-  Result<void> resume_vcpus() override {
+  Result<void> resume() override {
     running_.unlock();
     --wanted_;
     return {};
   }
-  Result<void> write_code_bytes(std::span<const vmm::CodeWrite> bytes) override {
+  Result<void> write(std::span<const vmm::CodeWrite> bytes) override {
     for (const vmm::CodeWrite& write : bytes) {
-      if (write.at == refused) return fail(ErrorCode::Invalid, "refused");
-      memory_.put(write.at.raw() - kKernelBase, &write.byte, 1);
+      if (kernel_address(write.at.raw()) == refused) return fail(ErrorCode::Invalid, "refused");
+      memory_.put(write.at.raw(), &write.byte, 1);
       ++writes;
     }
     return {};

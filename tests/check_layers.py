@@ -10,6 +10,7 @@ import re
 import sys
 
 ABI = "guest-shim/mailbox_abi.h"
+LAUNCHERS = ("vmm/kvm/start_kvm.h", "vmm/qemu/start_qemu.h")
 
 # folder: what its files may include besides the folder itself; a folder here means that folder
 # without those below it that have a row of their own.
@@ -29,7 +30,7 @@ LAYERS = {
     "vmm/linux": ("vmm", "vmm/kernel_file", "vmm/base"),
     "providers": ("providers/tracepoint", "vmm", "vmm/linux", "vmm/base", "dif", "disasm", ABI),
     "providers/tracepoint": ("vmm", "vmm/linux", "vmm/base", "disasm"),
-    "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/base", "dif", "dif/d", "disasm", ABI),
+    "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/base", "dif", "dif/d", "disasm", ABI, *LAUNCHERS),
 }
 
 # System headers that only these folders may know. A header that includes one is private to them.

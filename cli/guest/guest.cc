@@ -52,7 +52,7 @@ class Startup {
 
 Result<bool> Startup::sleep(int fd, Clock::duration time) {
   std::array<pollfd, 3> fds{
-      {{signals_->fd(), POLLIN, 0}, {machine_->state_event_fd(), POLLIN, 0}, {fd, POLLIN, 0}}};
+      {{signals_->fd(), POLLIN, 0}, {machine_->status().event_fd(), POLLIN, 0}, {fd, POLLIN, 0}}};
   const std::int64_t limit = std::chrono::ceil<milliseconds>(time).count();
   ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(limit, 0)));
   if (signals_->take()) return fail(ErrorCode::Io, "interrupted before tracing began");
@@ -79,7 +79,7 @@ Result<GuestMessage> Startup::wait_message(GuestCommand& command, GuestMessage::
                   fmt::format("the guest does not answer ({} in {} minutes); the last line of its "
                               "console: {}",
                               what, std::chrono::duration_cast<std::chrono::minutes>(limit).count(),
-                              printable(machine_->console_tail())));
+                              printable(machine_->status().console_tail())));
     }
     if (TRY(sleep(command.control_fd(), left))) TRY(command.read_control());
   }
@@ -104,7 +104,7 @@ Result<std::unique_ptr<guest_linux::Kernel>> Startup::wait_kernel() {
 
 Result<guest_linux::KernelArrival::Arrived> Startup::wait_arrival(const vmm::KernelFile& file) {
   const auto arrival = TRY(guest_linux::KernelArrival::watch(*machine_));
-  machine_->release();
+  machine_->vcpus().release();
   const Clock::time_point deadline = Clock::now() + kBootLimit;
   do {
     if (TRY(sleep(arrival->fd(), deadline - Clock::now()))) return arrival->take(file);
@@ -115,48 +115,46 @@ Result<guest_linux::KernelArrival::Arrived> Startup::wait_arrival(const vmm::Ker
                           file.name()));
 }
 
-Result<vmm::MachineConfig> machine_config(const CommandLine& line) {
-  vmm::MachineConfig config = line.machine.config;
-  if (!line.machine.image.empty()) {
-    const Image image = TRY(find_image(line.machine.image, image_folders()));
-    config.kernel = image.kernel;
-    config.initrd = image.initrd;
+/// What the command line asks for, with the image's files and our own ears for news.
+Result<MachineOptions> machine_options(const CommandLine& line) {
+  MachineOptions machine = line.machine;
+  if (!machine.image.empty()) {
+    const Image image = TRY(find_image(machine.image, image_folders()));
+    machine.guest.kernel = image.kernel;
+    machine.guest.initrd = image.initrd;
   }
   if (!line.settings.boot_arguments.empty()) {
-    if (!config.append.empty()) config.append += ' ';
-    config.append += line.settings.boot_arguments;
+    if (!machine.guest.append.empty()) machine.guest.append += ' ';
+    machine.guest.append += line.settings.boot_arguments;
   }
-  if (!line.settings.quiet) config.progress = [](std::string_view news) { say(news); };
-  config.warn = [](std::string_view news) { say(news); };
-  return config;
+  if (!line.settings.quiet) machine.guest.progress = [](std::string_view news) { say(news); };
+  machine.kvm.warn = [](std::string_view news) { say(news); };
+  return machine;
 }
 
-Result<void> bring_up(Guest& guest, const CommandLine& line, Signals& signals) {
+Result<void> bring_up(Guest& guest, vmm::CommandPort fds, const CommandLine& line,
+                      Signals& signals) {
   Startup startup(*guest.machine, signals);
-  std::optional<GuestCommand> port;
-  if (const auto fds = guest.machine->command_port()) port.emplace(*fds);
-  if (!line.commands.empty() && !port) {
-    return fail(ErrorCode::Unsupported, "-c: this machine has no command port");
-  }
+  GuestCommand port(fds);
   // Another's initrd need not know the port, so it is waited for only where it is needed or ours.
-  if (port && (!line.machine.image.empty() || !line.commands.empty())) {
-    TRY(startup.wait_message(*port, GuestMessage::Kind::Ready, kBootLimit, "no 'ready'"));
+  if (!line.machine.image.empty() || !line.commands.empty()) {
+    TRY(startup.wait_message(port, GuestMessage::Kind::Ready, kBootLimit, "no 'ready'"));
   }
   guest.kernel = TRY(startup.wait_kernel());
   guest.discovery = startup.discovery();
   if (line.commands.empty()) return {};
-  TRY(port->request(line.commands.front()));
+  TRY(port.request(line.commands.front()));
   const GuestMessage answer =
-      TRY(startup.wait_message(*port, GuestMessage::Kind::Pid, kAnswerLimit, "no 'pid'"));
+      TRY(startup.wait_message(port, GuestMessage::Kind::Pid, kAnswerLimit, "no 'pid'"));
   guest.target = answer.number;
-  guest.command = std::move(port);
+  guest.command.emplace(std::move(port));
   return {};
 }
 
 }  // namespace
 
 bool await_end(vmm::Machine& machine) {
-  pollfd event{machine.state_event_fd(), POLLIN, 0};
+  pollfd event{machine.status().event_fd(), POLLIN, 0};
   if (machine.state() == vmm::MachineState::Running) ::poll(&event, 1, kEndPatience);
   return machine.state() != vmm::MachineState::Running;
 }
@@ -170,8 +168,9 @@ std::string describe_end(vmm::Machine& machine) {
     case vmm::MachineState::Panicked: text = "the guest panicked"; break;
     case vmm::MachineState::Died: text = fmt::format("{} died", machine.kind()); break;
   }
-  if (const std::string cause = machine.cause_of_death(); !cause.empty()) text += ": " + cause;
-  std::string tail = machine.console_tail();
+  if (const std::string cause = machine.status().cause_of_death(); !cause.empty())
+    text += ": " + cause;
+  std::string tail = machine.status().console_tail();
   while (!tail.empty() && (tail.back() == '\n' || tail.back() == '\r')) tail.pop_back();
   std::size_t start = tail.find_last_of('\n');
   // Behind a panic's reason come a backtrace and more.
@@ -187,16 +186,22 @@ std::string describe_end(vmm::Machine& machine) {
 
 namespace {
 
-Result<std::unique_ptr<vmm::Machine>> start_in_qemu(const vmm::MachineConfig& config) {
-  auto machine = vmm::start_qemu(config);
-  if (machine) return machine;
-  const Error& error = machine.error();
+Result<vmm::StartedGuest> start_in_qemu(const MachineOptions& machine) {
+  vmm::QemuConfig config = machine.qemu;
+  switch (machine.choice) {
+    case MachineChoice::QemuKvm: config.accelerator = vmm::AcceleratorChoice::Kvm; break;
+    case MachineChoice::Qemu: config.accelerator = vmm::AcceleratorChoice::Tcg; break;
+    default: config.accelerator = vmm::AcceleratorChoice::Auto;
+  }
+  auto started = vmm::start_qemu(machine.guest, config);
+  if (started) return started;
+  const Error& error = started.error();
   // QEMU's own words about a bad kernel do not say which file they mean.
   const bool nameless = error.message.find("kernel header") != std::string::npos &&
-                        error.message.find(config.kernel) == std::string::npos;
+                        error.message.find(machine.guest.kernel) == std::string::npos;
   if (!nameless) return tl::make_unexpected(error);
   return fail(error.code, fmt::format("{}: {} is no kernel; give a bzImage, as in /boot/vmlinuz-*",
-                                      error.message, config.kernel));
+                                      error.message, machine.guest.kernel));
 }
 
 /// Whatever was noticed first (a port that closed) is less than what became of the machine.
@@ -208,15 +213,15 @@ Error with_end(Error error, vmm::Machine& machine) {
 }
 
 /// A machine that waits before its first instruction, and its kernel by its file.
-Result<Guest> hold_guest(vmm::MachineConfig config, Signals& signals) {
+Result<Guest> hold_guest(MachineOptions machine, Signals& signals) {
   Guest guest;
-  const auto file =
-      std::make_shared<const vmm::KernelFile>(TRY(vmm::open_kernel(config.kernel, config.boot)));
-  config.kernel_file = file;
-  config.hold = true;
-  guest.machine = TRY(vmm::start_kvm(config));
+  const auto file = std::make_shared<const vmm::KernelFile>(
+      TRY(vmm::open_kernel(machine.guest.kernel, machine.kvm.boot)));
+  machine.kvm.kernel_file = file;
+  machine.kvm.hold = true;
+  guest.machine = TRY(vmm::start_kvm(machine.guest, machine.kvm)).machine;
   guest_linux::KernelMove move;
-  if (vmm::moves_itself(*file, config.append)) {
+  if (vmm::moves_itself(*file, machine.guest.append)) {
     if (const auto why = guest.machine->exits()->cannot(vmm::VcpuEvent::Kind::MsrWrite)) {
       return fail(ErrorCode::Unsupported,
                   fmt::format("a kernel that moves itself cannot be followed: {}; give it "
@@ -239,13 +244,15 @@ Result<Guest> hold_guest(vmm::MachineConfig config, Signals& signals) {
 }  // namespace
 
 Result<Guest> start_guest(const CommandLine& line, Signals& signals) {
-  const vmm::MachineConfig config = TRY(machine_config(line));
-  if (line.from_start()) return hold_guest(config, signals);
-  const bool ours = config.choice == vmm::MachineChoice::Kvm;
+  const MachineOptions machine = TRY(machine_options(line));
+  if (line.from_start()) return hold_guest(machine, signals);
+  const bool ours = machine.choice == MachineChoice::Kvm;
   Guest guest;
-  guest.machine = TRY(ours ? vmm::start_kvm(config) : start_in_qemu(config));
+  vmm::StartedGuest started =
+      TRY(ours ? vmm::start_kvm(machine.guest, machine.kvm) : start_in_qemu(machine));
+  guest.machine = std::move(started.machine);
   if (!line.settings.quiet && isatty(STDERR_FILENO) != 0) say("waiting for the guest to boot");
-  if (auto up = bring_up(guest, line, signals); !up) {
+  if (auto up = bring_up(guest, started.command_port, line, signals); !up) {
     Error error = with_end(std::move(up).error(), *guest.machine);
     guest.machine->shut_down();
     return tl::make_unexpected(std::move(error));

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "vmm/base/result.h"
-#include "vmm/machine.h"
+#include "vmm/guest_config.h"
 
 namespace ringside::cli {
 
@@ -29,7 +29,7 @@ std::optional<GuestMessage> parse_guest_line(std::string_view line);
 
 class GuestCommand {
  public:
-  explicit GuestCommand(vmm::Machine::CommandPort port) : port_(port) {}
+  explicit GuestCommand(vmm::CommandPort port) : port_(port) {}
 
   int control_fd() const { return port_.control; }
   int output_fd() const { return port_.output; }
@@ -49,7 +49,7 @@ class GuestCommand {
  private:
   Result<void> send(std::string_view line);
 
-  vmm::Machine::CommandPort port_;
+  vmm::CommandPort port_;
   std::string received_;
 };
 

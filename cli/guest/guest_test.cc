@@ -25,8 +25,8 @@ class EndedMachine : public vmm::InertMachine {
     eventfd_write(event_.get(), 1);
   }
   vmm::GuestMemory& memory() override { return memory_; }
-  MachineState state() override { return state_; }
-  int state_event_fd() const override { return event_.get(); }
+  MachineState state() const override { return state_; }
+  int event_fd() const override { return event_.get(); }
   std::string console_tail() const override { return console; }
   std::string cause_of_death() const override { return cause; }
 

@@ -60,15 +60,15 @@ constexpr const char* kLetters = "-:3:6:aAb:Bc:CdD:ef:FGhHi:I:lL:m:n:o:Op:P:qs:S
 
 constexpr unsigned kMaxCpus = 64;
 
-Result<void> set_machine(vmm::MachineConfig& config, std::string_view choice) {
+Result<void> set_machine(MachineOptions& machine, std::string_view choice) {
   if (choice == "auto") {
-    config.choice = vmm::MachineChoice::Auto;
+    machine.choice = MachineChoice::Auto;
   } else if (choice == "kvm") {
-    config.choice = vmm::MachineChoice::Kvm;
+    machine.choice = MachineChoice::Kvm;
   } else if (choice == "qemu-kvm") {
-    config.choice = vmm::MachineChoice::QemuKvm;
+    machine.choice = MachineChoice::QemuKvm;
   } else if (choice == "qemu") {
-    config.choice = vmm::MachineChoice::Qemu;
+    machine.choice = MachineChoice::Qemu;
   } else {
     return fail(ErrorCode::Usage,
                 fmt::format("--machine {}: it is one of auto, kvm, qemu and qemu-kvm", choice));
@@ -76,7 +76,7 @@ Result<void> set_machine(vmm::MachineConfig& config, std::string_view choice) {
   return {};
 }
 
-Result<void> set_boot(vmm::MachineConfig& config, std::string_view way) {
+Result<void> set_boot(vmm::KvmConfig& config, std::string_view way) {
   if (way == "auto") {
     config.boot = vmm::BootWay::Auto;
   } else if (way == "pvh") {
@@ -91,7 +91,7 @@ Result<void> set_boot(vmm::MachineConfig& config, std::string_view way) {
 }
 
 /// FILE or FILE,ro.
-Result<void> add_disk(vmm::MachineConfig& config, std::string_view argument) {
+Result<void> add_disk(vmm::KvmConfig& config, std::string_view argument) {
   constexpr std::string_view kReadOnly = ",ro";
   vmm::DiskConfig disk;
   disk.read_only = argument.ends_with(kReadOnly);
@@ -102,7 +102,7 @@ Result<void> add_disk(vmm::MachineConfig& config, std::string_view argument) {
   return {};
 }
 
-Result<void> set_cpus(vmm::MachineConfig& config, std::string_view text) {
+Result<void> set_cpus(vmm::GuestConfig& config, std::string_view text) {
   const auto cpus = parse_number(text);
   if (!cpus || *cpus < 1 || *cpus > kMaxCpus) {
     return fail(ErrorCode::Usage, fmt::format("--cpus {}: a number from 1 to {}", text, kMaxCpus));
@@ -111,7 +111,7 @@ Result<void> set_cpus(vmm::MachineConfig& config, std::string_view text) {
   return {};
 }
 
-Result<void> set_memory(vmm::MachineConfig& config, std::string_view text) {
+Result<void> set_memory(vmm::GuestConfig& config, std::string_view text) {
   constexpr std::uint64_t kLeast = 256 << 20;  // vmm's own limit
   const auto bytes = parse_size(text);
   if (!bytes || *bytes < kLeast || *bytes % (1 << 20) != 0) {
@@ -141,23 +141,23 @@ Result<void> set_libxo(Settings& settings, std::string_view words) {
 }
 
 Result<void> long_option(CommandLine& line, int which, std::string argument) {
-  vmm::MachineConfig& config = line.machine.config;
+  MachineOptions& machine = line.machine;
   switch (which) {
-    case Image: line.machine.image = std::move(argument); return {};
-    case Kernel: config.kernel = std::move(argument); return {};
-    case Initrd: config.initrd = std::move(argument); return {};
-    case Append: config.append = std::move(argument); return {};
-    case Cpus: return set_cpus(config, argument);
-    case Memory: return set_memory(config, argument);
-    case Machine: return set_machine(config, argument);
-    case Keep: config.keep = true; return {};
-    case Qemu: config.qemu = std::move(argument); return {};
+    case Image: machine.image = std::move(argument); return {};
+    case Kernel: machine.guest.kernel = std::move(argument); return {};
+    case Initrd: machine.guest.initrd = std::move(argument); return {};
+    case Append: machine.guest.append = std::move(argument); return {};
+    case Cpus: return set_cpus(machine.guest, argument);
+    case Memory: return set_memory(machine.guest, argument);
+    case Machine: return set_machine(machine, argument);
+    case Keep: machine.qemu.keep = true; return {};
+    case Qemu: machine.qemu.program = std::move(argument); return {};
     case Libxo: return set_libxo(line.settings, argument);
-    case Disk: return add_disk(config, argument);
-    case Console: config.terminal = true; return {};
-    case Boot: return set_boot(config, argument);
-    case AfterBoot: line.machine.after_boot = true; return {};
-    case KvmDevice: config.kvm_device = std::move(argument); return {};
+    case Disk: return add_disk(machine.kvm, argument);
+    case Console: machine.kvm.terminal = true; return {};
+    case Boot: return set_boot(machine.kvm, argument);
+    case AfterBoot: machine.after_boot = true; return {};
+    case KvmDevice: machine.kvm.device = std::move(argument); return {};
     default: line.task = CommandLine::Task::Help; return {};
   }
 }
@@ -278,34 +278,32 @@ Result<void> one_option(CommandLine& line, int letter, const char* word) {
 
 /// What only the machine of our own can do, and what only QEMU can.
 Result<void> check_kind(const MachineOptions& machine) {
-  const vmm::MachineConfig& config = machine.config;
-  if (config.choice == vmm::MachineChoice::Kvm) {
-    if (!config.keep) return {};
+  if (machine.choice == MachineChoice::Kvm) {
+    if (!machine.qemu.keep) return {};
     return fail(ErrorCode::Unsupported,
                 "--keep: a guest of --machine kvm lives in ringside itself; let it run on with "
                 "--machine qemu");
   }
-  const vmm::MachineConfig plain;
+  const vmm::KvmConfig plain;
   std::string_view option;
-  if (!config.disks.empty()) option = "--disk";
-  if (config.terminal) option = "--console";
-  if (config.boot != plain.boot) option = "--boot";
+  if (!machine.kvm.disks.empty()) option = "--disk";
+  if (machine.kvm.terminal) option = "--console";
+  if (machine.kvm.boot != plain.boot) option = "--boot";
   if (machine.after_boot) option = "--after-boot";
-  if (config.kvm_device != plain.kvm_device) option = "--kvm-device";
+  if (machine.kvm.device != plain.device) option = "--kvm-device";
   if (option.empty()) return {};
   return fail(ErrorCode::Usage, fmt::format("{} needs --machine kvm", option));
 }
 
 /// Rules between options that are about the machine.
 Result<void> check_machine(const MachineOptions& machine) {
-  const vmm::MachineConfig& config = machine.config;
-  if (!machine.image.empty() && !config.kernel.empty()) {
+  if (!machine.image.empty() && !machine.guest.kernel.empty()) {
     return fail(ErrorCode::Usage, "--image and --kernel exclude each other");
   }
-  if (!config.initrd.empty() && config.kernel.empty()) {
+  if (!machine.guest.initrd.empty() && machine.guest.kernel.empty()) {
     return fail(ErrorCode::Usage, "--initrd needs --kernel");
   }
-  if (config.choice == vmm::MachineChoice::Kvm && !machine.wanted()) {
+  if (machine.choice == MachineChoice::Kvm && !machine.wanted()) {
     return fail(ErrorCode::Usage, "--machine kvm needs --kernel or --image");
   }
   return check_kind(machine);

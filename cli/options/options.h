@@ -9,7 +9,9 @@
 
 #include "cli/options/settings.h"
 #include "vmm/base/result.h"
-#include "vmm/machine.h"
+#include "vmm/guest_config.h"
+#include "vmm/kvm/start_kvm.h"
+#include "vmm/qemu/start_qemu.h"
 
 namespace ringside::cli {
 
@@ -20,14 +22,25 @@ struct ProgramSource {
   std::string text;  // Script: the file's name; else a description, maybe with predicate and clause
 };
 
+/// Which launcher starts the machine, and by what it runs.
+enum class MachineChoice : std::uint8_t {
+  Auto,     // QEMU with KVM where it is fit, else with TCG
+  QemuKvm,  // QEMU with KVM, or an error that says why not
+  Qemu,     // QEMU with its own translator (TCG)
+  Kvm,      // our own VMM, or an error that says why not
+};
+
 struct MachineOptions {
   std::string image;  // --image; found by images.h
-  vmm::MachineConfig config;
+  MachineChoice choice = MachineChoice::Auto;
+  vmm::GuestConfig guest;
+  vmm::QemuConfig qemu;  // the accelerator follows from `choice`
+  vmm::KvmConfig kvm;
   bool after_boot = false;  // --after-boot
 
-  bool wanted() const { return !image.empty() || !config.kernel.empty(); }
+  bool wanted() const { return !image.empty() || !guest.kernel.empty(); }
   /// What records call the machine: its image, else its kernel; empty where there is none.
-  const std::string& name() const { return image.empty() ? config.kernel : image; }
+  const std::string& name() const { return image.empty() ? guest.kernel : image; }
 };
 
 struct CommandLine {
@@ -54,8 +67,7 @@ struct CommandLine {
 
   /// Whether the guest is traced from its first instruction, not once it has booted.
   bool from_start() const {
-    return machine.config.choice == vmm::MachineChoice::Kvm && commands.empty() &&
-           !machine.after_boot;
+    return machine.choice == MachineChoice::Kvm && commands.empty() && !machine.after_boot;
   }
 };
 

@@ -50,14 +50,14 @@ TEST(CommandLine, ReadsTheMachine) {
              "--machine", "qemu", "--keep", "-n", "BEGIN", "-c", "ls /"});
 
   ASSERT_TRUE(line) << line.error().message;
-  const vmm::MachineConfig& config = line->machine.config;
-  EXPECT_EQ(config.kernel, "k");
-  EXPECT_EQ(config.initrd, "i");
-  EXPECT_EQ(config.append, "quiet");
-  EXPECT_EQ(config.vcpus, 2u);
-  EXPECT_EQ(config.memory, std::uint64_t{1} << 30);
-  EXPECT_EQ(config.choice, vmm::MachineChoice::Qemu);
-  EXPECT_TRUE(config.keep);
+  const MachineOptions& machine = line->machine;
+  EXPECT_EQ(machine.guest.kernel, "k");
+  EXPECT_EQ(machine.guest.initrd, "i");
+  EXPECT_EQ(machine.guest.append, "quiet");
+  EXPECT_EQ(machine.guest.vcpus, 2u);
+  EXPECT_EQ(machine.guest.memory, std::uint64_t{1} << 30);
+  EXPECT_EQ(machine.choice, MachineChoice::Qemu);
+  EXPECT_TRUE(machine.qemu.keep);
   EXPECT_EQ(line->commands, std::vector<std::string>{"ls /"});
 }
 
@@ -156,14 +156,14 @@ TEST(CommandLine, OurOwnMachineIsTracedFromItsFirstInstructionUnlessACommandIsGi
   ASSERT_TRUE(first && command && later && qemu);
   EXPECT_TRUE(first->from_start());
   EXPECT_FALSE(command->from_start() || later->from_start() || qemu->from_start());
-  const vmm::MachineConfig& config = first->machine.config;
-  EXPECT_EQ(config.choice, vmm::MachineChoice::Kvm);
-  EXPECT_EQ(config.boot, vmm::BootWay::BzImage);
-  EXPECT_TRUE(config.terminal);
-  ASSERT_EQ(config.disks.size(), 2u);
-  EXPECT_EQ(config.disks[0].path, "a");
-  EXPECT_TRUE(config.disks[0].read_only && !config.disks[1].read_only);
-  EXPECT_EQ(qemu->machine.config.choice, vmm::MachineChoice::QemuKvm);
+  const MachineOptions& machine = first->machine;
+  EXPECT_EQ(machine.choice, MachineChoice::Kvm);
+  EXPECT_EQ(machine.kvm.boot, vmm::BootWay::BzImage);
+  EXPECT_TRUE(machine.kvm.terminal);
+  ASSERT_EQ(machine.kvm.disks.size(), 2u);
+  EXPECT_EQ(machine.kvm.disks[0].path, "a");
+  EXPECT_TRUE(machine.kvm.disks[0].read_only && !machine.kvm.disks[1].read_only);
+  EXPECT_EQ(qemu->machine.choice, MachineChoice::QemuKvm);
 }
 
 TEST(CommandLine, WhatOneKindOfMachineCannotDoNamesTheOther) {

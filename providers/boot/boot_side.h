@@ -26,7 +26,7 @@ namespace ringside::providers {
 
 class BootSide final : public KernelSide, public BreakpointSink {
  public:
-  /// `machine` has exits() and was made with MachineConfig::hold.
+  /// `machine` has exits() and was made with KvmConfig::hold.
   BootSide(vmm::Machine& machine, guest_linux::FileKernel& kernel);
   ~BootSide() override;
   BootSide(const BootSide&) = delete;

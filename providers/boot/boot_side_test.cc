@@ -16,7 +16,7 @@ constexpr std::uint64_t kNop = FakeFileKernel::kNop;
 class HeldMachine final : public vmm::InertMachine {
  public:
   explicit HeldMachine(FakeMemory& memory) : memory_(memory) {}
-  unsigned vcpu_count() const override { return 2; }
+  unsigned count() const override { return 2; }
   vmm::GuestMemory& memory() override { return memory_.memory(); }
   vmm::VcpuExits* exits() override { return &fake; }
   vmm::FakeVcpuExits fake;

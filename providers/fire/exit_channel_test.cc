@@ -145,7 +145,7 @@ TEST_F(Exits, AnEventThatNobodyWantsIsNotToldOf) {
 class ThreadedMachine final : public vmm::InertMachine {
  public:
   explicit ThreadedMachine(FakeMemory& memory) : memory_(memory) {}
-  unsigned vcpu_count() const override { return 2; }
+  unsigned count() const override { return 2; }
   vmm::GuestMemory& memory() override { return memory_.memory(); }
 
   void enter() {
@@ -160,13 +160,13 @@ class ThreadedMachine final : public vmm::InertMachine {
   }
 
  protected:
-  Result<void> pause_vcpus() override {
+  Result<void> pause() override {
     std::unique_lock lock(mutex_);
     ++pauses_;
     changed_.wait(lock, [this] { return inside_ == 0; });
     return {};
   }
-  Result<void> resume_vcpus() override {
+  Result<void> resume() override {
     const std::lock_guard lock(mutex_);
     --pauses_;
     changed_.notify_all();

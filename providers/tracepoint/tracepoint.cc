@@ -53,12 +53,14 @@ tl::unexpected<Error> refuse(GuestVirt address, std::string_view why) {
 struct TracepointTable::State final : OriginalText::Ours {
   State(vmm::Machine& of, vmm::Shim& with, Kernel& knows)
       : shim(with),
+        table(knows.table()),
         live(of.memory(), knows.table()),
         watched(of.memory(), knows.table()),
         text(live, *this, knows),
         examiner(text, knows) {}
 
   vmm::Shim& shim;
+  const vmm::PageTable table;  // the kernel's own, whatever a stopped vCPU is in
   std::mutex lock;  // of what drop_changed() looks at: points, by_address, changed, watched
   std::vector<TracepointTable::Slot> slots;
   std::deque<Point> points;  // by TracepointId; one function's follow each other as a rule
@@ -97,7 +99,7 @@ struct TracepointTable::State final : OriginalText::Ours {
   }
   Result<GuestVirt> make_slot(const ProbeSite& site);
   Result<void> revive(Point& point, const ProbeSite& site);
-  std::vector<std::uint32_t> choose_to_arm(std::vector<vmm::CodeWrite>& writes);
+  std::vector<std::uint32_t> choose_to_arm(std::vector<vmm::VirtualCodeWrite>& writes);
   void drop_changed(std::vector<GuestVirt>& gone);
   template <class Wanted>
   Result<void> restore(vmm::PausedMachine& machine, const Wanted& wanted);
@@ -195,7 +197,7 @@ std::span<const TracepointTable::Slot> TracepointTable::slots() const {
 
 /// Those that are used and not armed, less those that cannot be, which are dropped.
 std::vector<std::uint32_t> TracepointTable::State::choose_to_arm(
-    std::vector<vmm::CodeWrite>& writes) {
+    std::vector<vmm::VirtualCodeWrite>& writes) {
   std::vector<std::uint32_t> arming;
   ExaminedText function;  // of the point before: one look serves all points of a function
   bool unchanged = false;
@@ -224,7 +226,7 @@ Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
   TRY(s.shim.check_mapped(machine));
   look_again();
   TRY(s.text.trouble());
-  std::vector<vmm::CodeWrite> writes;
+  std::vector<vmm::VirtualCodeWrite> writes;
   std::vector<std::uint32_t> arming = s.choose_to_arm(writes);
   for (const std::uint32_t id : arming) s.points[id].stage = Stage::Armed;
   const auto address_of = [&s](std::uint32_t id) { return s.points[id].address(); };
@@ -232,7 +234,7 @@ Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
   const auto before = static_cast<std::ptrdiff_t>(s.by_address.size());
   s.by_address.insert(s.by_address.end(), arming.begin(), arming.end());
   std::ranges::inplace_merge(s.by_address, s.by_address.begin() + before, {}, address_of);
-  TRY(machine.write_code(writes));
+  TRY(machine.write_code(s.table, writes));
   s.watched.forget();
   for (const std::uint32_t id : arming) {
     if (s.live_byte(s.points[id].address()) == kInt3) continue;
@@ -263,13 +265,13 @@ template <class Wanted>
 Result<void> TracepointTable::State::restore(vmm::PausedMachine& machine, const Wanted& wanted) {
   TRY(shim.check_mapped(machine));
   drop_changed(changed);
-  std::vector<vmm::CodeWrite> writes;
+  std::vector<vmm::VirtualCodeWrite> writes;
   for (const std::uint32_t id : by_address) {
     const Point& point = points[id];
     if (!wanted(point)) continue;
     writes.push_back({point.address(), std::to_integer<std::uint8_t>(point.original())});
   }
-  auto written = writes.empty() ? Result<void>() : machine.write_code(writes);
+  auto written = writes.empty() ? Result<void>() : machine.write_code(table, writes);
   // By what lies there, not by the machine's word: the shim has to stay for any byte that is left.
   std::size_t left = 0;
   std::erase_if(by_address, [&](std::uint32_t id) {

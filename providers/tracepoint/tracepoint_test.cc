@@ -53,10 +53,11 @@ class FakeMachine final : public vmm::InertMachine {
   bool lies = false;                 // says that it wrote, and does not
 
  protected:
-  Result<void> write_code_bytes(std::span<const vmm::CodeWrite> writes) override {
+  Result<void> write(std::span<const vmm::CodeWrite> writes) override {
     for (const auto& write : writes) {
-      if (write.at == refused || lies) continue;
-      ram_[kTextPhys.raw() + write.at.raw() - kText.raw()] = std::byte{write.byte};
+      const GuestVirt at(write.at.raw() - kTextPhys.raw() + kText.raw());
+      if (at == refused || lies) continue;
+      ram_[write.at.raw()] = std::byte{write.byte};
     }
     write_calls.push_back(writes.size());
     if (refused) return fail(ErrorCode::Invalid, "refused");

@@ -88,7 +88,7 @@ std::size_t request(GdbRemote& stub, unsigned what) {
     case 3: return granted(stub.read_registers(number));
     default: {
       std::vector<CodeWrite> writes(number * std::size_t{4});
-      for (std::size_t n = 0; n < writes.size(); ++n) writes[n] = {GuestVirt(n), 0xcc};
+      for (std::size_t n = 0; n < writes.size(); ++n) writes[n] = {GuestPhys(n), 0xcc};
       return granted(stub.write_bytes(writes));
     }
   }
@@ -129,7 +129,7 @@ std::vector<std::byte> gdbstub_input(const std::vector<std::uint8_t>& requests,
 
 std::vector<std::vector<std::byte>> gdbstub_inputs() {
   const std::string registers(1216, '7');
-  const std::vector<std::string> writes(8 + 1, "OK");
+  const std::vector<std::string> writes(8 + 2, "OK");
   return {gdbstub_input({0, 1, 3, 2}, {"+", "T05thread:01;", "T02thread:01;", "OK", registers}),
           gdbstub_input({1, 8, 13}, {"+$T", "+02#", "+b6", "OK", registers, "E01", registers}),
           gdbstub_input({14}, writes),

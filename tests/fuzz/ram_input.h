@@ -41,7 +41,7 @@ class InputMachine final : public vmm::InertMachine {
   vmm::GuestMemory& memory() override { return memory_; }
 
  protected:
-  Result<Registers> read_registers(unsigned) override {
+  Result<Registers> registers(unsigned) override {
     Registers registers;
     registers.cr3 = cr3_;
     return registers;

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "vmm/base/printable.h"
+#include "vmm/qemu/start_qemu.h"
 
 namespace ringside::live {
 namespace {
@@ -33,14 +34,13 @@ Result<cli::Image> find_live_image(std::string_view name) {
 }
 
 Result<std::unique_ptr<LiveGuest>> LiveGuest::boot(const cli::Image& image, unsigned vcpus) {
-  vmm::MachineConfig config;
+  vmm::GuestConfig config;
   config.kernel = image.kernel;
   config.initrd = image.initrd;
   config.vcpus = vcpus;
-  auto machine = TRY(vmm::start_qemu(config));
-  const auto port = machine->command_port();
-  if (!port) return fail(ErrorCode::Unsupported, "the machine has no command port");
-  std::unique_ptr<LiveGuest> guest(new LiveGuest(std::move(machine), cli::GuestCommand(*port)));
+  auto started = TRY(vmm::start_qemu(config, {}));
+  std::unique_ptr<LiveGuest> guest(
+      new LiveGuest(std::move(started.machine), cli::GuestCommand(started.command_port)));
   TRY(guest->wait_for(Kind::Ready));
   TRY(guest->find_kernel());
   return guest;
@@ -70,12 +70,12 @@ Result<cli::GuestMessage> LiveGuest::wait_for(Kind wanted) {
     }
     std::array<pollfd, 3> fds{{{port_.control_fd(), POLLIN, 0},
                                {port_.output_fd(), POLLIN, 0},
-                               {machine_->state_event_fd(), POLLIN, 0}}};
+                               {machine_->status().event_fd(), POLLIN, 0}}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0 || ::poll(fds.data(), fds.size(), static_cast<int>(left.count())) == 0 ||
         machine_->state() != vmm::MachineState::Running) {
-      return fail(ErrorCode::MachineGone,
-                  "no answer; the guest's console: " + printable(machine_->console_tail()));
+      return fail(ErrorCode::MachineGone, "no answer; the guest's console: " +
+                                              printable(machine_->status().console_tail()));
     }
     if (fds[1].revents != 0) port_.read_output(output_);
     if (fds[0].revents != 0) TRY(port_.read_control());

@@ -34,7 +34,7 @@ class HostileQemu(unittest.TestCase):
                            "is none; start it anew")
 
     def test_a_stub_that_refuses_is_told(self):
-        self.check("refuses", "QEMU could not write guest code at 0x[0-9a-f]+: not mapped")
+        self.check("refuses", "QEMU could not write guest code at 0x[0-9a-f]+")
 
     def test_a_stub_that_talks_nonsense_is_given_up(self):
         self.check("nonsense", "QEMU's gdbstub sent a packet with a wrong checksum; this QEMU was "

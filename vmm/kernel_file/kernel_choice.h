@@ -5,13 +5,22 @@
 // Fire context: no.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "vmm/base/result.h"
 #include "vmm/kernel_file/kernel_file.h"
-#include "vmm/machine.h"
 
 namespace ringside::vmm {
+
+/// How the kvm machine starts a kernel file.
+enum class BootWay : std::uint8_t {
+  // By a PVH note where there is one, also that of the vmlinux in a bzImage; else as it is.
+  Auto,
+  Pvh,      // by its PVH note, or an error
+  BzImage,  // by Linux's 64-bit boot protocol, or an error: the kernel unpacks and moves itself
+};
 
 /// The file to start: `path` itself, or the vmlinux that was in it, under the same name.
 /// Unsupported where `way` is not possible, with the one that is; else KernelFile::open's errors.

@@ -22,7 +22,7 @@ void Board::Pin::set(const InterruptLine* who, bool level) {
 }
 
 Result<std::unique_ptr<Board>> Board::create(KvmGuest& guest, SerialPeers& peers,
-                                             const MachineConfig& config) {
+                                             const KvmConfig& config) {
   std::unique_ptr<Board> board(new Board(guest, peers, config));
   TRY(board->add_ports());
   TRY(board->add_disks(config.disks));
@@ -33,7 +33,7 @@ Result<std::unique_ptr<Board>> Board::create(KvmGuest& guest, SerialPeers& peers
   return board;
 }
 
-Board::Board(KvmGuest& guest, SerialPeers& peers, const MachineConfig& config)
+Board::Board(KvmGuest& guest, SerialPeers& peers, const KvmConfig& config)
     : guest_(guest),
       warn_(config.warn),
       keyboard_(guest.fate()),

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vmm/kvm/boot/layout.h"
 #include "vmm/kvm/devices/acpi_pm.h"
 #include "vmm/kvm/devices/cmos.h"
 #include "vmm/kvm/devices/i8042.h"
@@ -22,9 +23,9 @@
 #include "vmm/kvm/devices/uart16550.h"
 #include "vmm/kvm/devices/virtio_mmio.h"
 #include "vmm/kvm/devices/virtio_worker.h"
-#include "vmm/kvm/serial_peers.h"
 #include "vmm/kvm/kvm_guest.h"
-#include "vmm/kvm/boot/layout.h"
+#include "vmm/kvm/serial_peers.h"
+#include "vmm/kvm/start_kvm.h"
 
 namespace ringside::vmm::kvm {
 
@@ -32,7 +33,7 @@ class Board {
  public:
   /// Puts everything on the guest's buses; the guest has not started, and outlives the board.
   static Result<std::unique_ptr<Board>> create(KvmGuest& guest, SerialPeers& peers,
-                                               const MachineConfig& config);
+                                               const KvmConfig& config);
   ~Board();
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
@@ -70,7 +71,7 @@ class Board {
     std::unique_ptr<VirtioMmio> transport;
   };
 
-  Board(KvmGuest& guest, SerialPeers& peers, const MachineConfig& config);
+  Board(KvmGuest& guest, SerialPeers& peers, const KvmConfig& config);
   InterruptLine& line(std::uint32_t gsi);
   Result<void> add_ports();
   Result<void> add_disks(const std::vector<DiskConfig>& disks);

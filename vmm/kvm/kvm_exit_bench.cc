@@ -148,11 +148,12 @@ class CuriousSink final : public CountingSink {
 Result<double> time_ours(std::uint16_t port, std::uint32_t exits, CountingSink& sink,
                          bool with_events) {
   const MiniKernel kernel(code_for(port, exits));
-  MachineConfig config;
-  config.kernel = kernel.path();
-  config.memory = 32 << 20;
+  GuestConfig guest;
+  guest.kernel = kernel.path();
+  guest.memory = 32 << 20;
+  KvmConfig config;
   config.hold = true;
-  const auto machine = TRY(KvmMachine::create(config));
+  const auto machine = TRY(KvmMachine::create(guest, config));
   {
     auto paused = TRY(PausedMachine::pause(*machine));
     machine->exits()->set_sink(paused, &sink);
@@ -160,15 +161,15 @@ Result<double> time_ours(std::uint16_t port, std::uint32_t exits, CountingSink& 
     wanted.kinds[static_cast<std::size_t>(VcpuEvent::Kind::PortOut)] = with_events;
     TRY(machine->exits()->want(paused, wanted));
   }
-  machine->release();
-  if (!becomes_readable(machine->state_event_fd())) {
+  machine->vcpus().release();
+  if (!becomes_readable(machine->status().event_fd())) {
     return fail(ErrorCode::Io, "the guest does not end");
   }
   if (!with_events) sink.watch.end();
   machine->shut_down();
   if (sink.watch.count() == exits) return sink.watch.ns_each();
   return fail(ErrorCode::Io, fmt::format("{} exits, not {}: {}", sink.watch.count(), exits,
-                                         machine->last_words()));
+                                         machine->status().last_words()));
 }
 
 struct Kind {

@@ -232,8 +232,8 @@ TEST_F(KvmLiveExits, AGuestWritesToTheConsoleAndPowersOff) {
   boot(CODE_OF(guest_hello));
 
   EXPECT_EQ(await_end(), MachineState::PoweredOff);
-  EXPECT_EQ(machine().console_tail(), "hello from the guest\n");
-  EXPECT_EQ(machine().last_words(), "");
+  EXPECT_EQ(machine().status().console_tail(), "hello from the guest\n");
+  EXPECT_EQ(machine().status().last_words(), "");
 }
 
 TEST_F(KvmLiveExits, WhatTheSecondConsoleSaysIsSeenToo) {
@@ -241,7 +241,7 @@ TEST_F(KvmLiveExits, WhatTheSecondConsoleSaysIsSeenToo) {
 
   EXPECT_EQ(await_end(), MachineState::PoweredOff);
   EXPECT_EQ(word(0x400), 3u) << "a console";
-  EXPECT_EQ(machine().console_tail(), "hvc0\n");
+  EXPECT_EQ(machine().status().console_tail(), "hvc0\n");
 }
 
 TEST_F(KvmLiveExits, PortsOfEverySizeAndStringsReachTheDevices) {
@@ -253,7 +253,7 @@ TEST_F(KvmLiveExits, PortsOfEverySizeAndStringsReachTheDevices) {
   EXPECT_EQ(word(16) & 0xffff'ffff, 0xffff'ffffu);
   EXPECT_EQ(word(24) & 0xff, 0x80u) << "the clock's battery";
   EXPECT_EQ(word(32), 0x5a5a'5a5au) << "the serial port's scratch register, four times";
-  EXPECT_EQ(machine().console_tail(), "string");
+  EXPECT_EQ(machine().status().console_tail(), "string");
 }
 
 TEST_F(KvmLiveExits, MemoryOutsideRamReachesTheDevices) {
@@ -267,14 +267,13 @@ TEST_F(KvmLiveExits, MemoryOutsideRamReachesTheDevices) {
 
 TEST_F(KvmLiveExits, TheCommandPortCarriesBytesBothWays) {
   boot(CODE_OF(guest_echoes));
-  const auto port = machine().command_port();
-  ASSERT_TRUE(port);
+  const CommandPort port = machine().command_port();
 
-  ASSERT_EQ(write(port->control, "there and back\n", 15), 15);
+  ASSERT_EQ(write(port.control, "there and back\n", 15), 15);
 
   std::string back;
   char byte = 0;
-  while (back.size() < 15 && becomes_readable(port->output) && read(port->output, &byte, 1) == 1) {
+  while (back.size() < 15 && becomes_readable(port.output) && read(port.output, &byte, 1) == 1) {
     back += byte;
   }
   EXPECT_EQ(back, "there and back\n");
@@ -338,7 +337,7 @@ TEST_F(KvmLiveExits, AccessesOfModelSpecificRegistersAreToldAndDone) {
     GTEST_SKIP() << refusal();
   }
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
   const auto reads = sink().of(Kind::MsrRead), writes = sink().of(Kind::MsrWrite);
   ASSERT_EQ(writes.size(), 1u);
   EXPECT_EQ(writes[0].values[0], 0xc000'0100u);
@@ -352,13 +351,13 @@ TEST_F(KvmLiveExits, AccessesOfModelSpecificRegistersAreToldAndDone) {
 
 TEST_F(KvmLiveExits, TheTscIsAdjustedAlsoWhereAccessesAreTold) {
   boot(CODE_OF(guest_adjusts_tsc));
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
   if (word(0) != 1) GTEST_SKIP() << "a KVM that moves no TSC, whoever asks";
   if (!boot_with_sink(CODE_OF(guest_adjusts_tsc), {Kind::MsrRead, Kind::MsrWrite})) {
     GTEST_SKIP() << refusal();
   }
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
   EXPECT_EQ(word(0), 1u);
 }
 
@@ -376,7 +375,7 @@ TEST_F(KvmLiveExits, WrittenPagesAreTold) {
 TEST_F(KvmLiveExits, EveryCpuidIsToldWhereItStands) {
   if (!boot_with_sink(CODE_OF(guest_asks_cpuid), {Kind::Cpuid})) GTEST_SKIP() << refusal();
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
   const auto told = sink().of(Kind::Cpuid);
   ASSERT_EQ(told.size(), 200u);
   for (const VcpuEvent& cpuid : told) {
@@ -391,7 +390,7 @@ TEST_F(KvmLiveExits, EveryCpuidIsToldWhereItStands) {
 TEST_F(KvmLiveExits, EveryHaltIsToldOnceWithItsTime) {
   if (!boot_with_sink(CODE_OF(guest_halts), {Kind::Hlt})) GTEST_SKIP() << refusal();
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
   EXPECT_EQ(word(0), 20u) << "the timer";
   const auto told = sink().of(Kind::Hlt);
   ASSERT_EQ(told.size(), 20u);

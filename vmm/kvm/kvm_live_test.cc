@@ -107,7 +107,7 @@ TEST_F(KvmLive, AHeldGuestBeginsWithItsRelease) {
   }
   EXPECT_EQ(word(0), 0u);
 
-  machine().release();
+  machine().vcpus().release();
 
   await_word(0);
 }
@@ -122,10 +122,10 @@ TEST_F(KvmLive, CodeWrittenWhilePausedIsExecuted) {
     const std::uint8_t dec_and_back[] = {0x48, 0xff, 0x0f, 0xeb, 0xfb};  // dec [rdi]; jmp
     const std::uint64_t loop = find(CODE_OF(guest_counts), {0x48, 0xff, 0x07});
     for (std::uint64_t i = 0; i < std::size(dec_and_back); ++i) {
-      writes.push_back({GuestVirt(loop + i), dec_and_back[i]});
+      writes.push_back({GuestPhys(loop + i), dec_and_back[i]});  // mapped one to one
     }
     ASSERT_TRUE(paused->write_code(writes));
-    EXPECT_FALSE(paused->write_code(std::vector<CodeWrite>{{GuestVirt(0x7fff'0000'0000), 0}}));
+    EXPECT_FALSE(paused->write_code(std::vector<CodeWrite>{{GuestPhys(0x7fff'0000'0000), 0}}));
   }
   const std::uint64_t start = word(0);
   while (word(0) == start) std::this_thread::yield();
@@ -136,15 +136,15 @@ TEST_F(KvmLive, TheSecondVcpuStartsWithInitAndSipi) {
   vcpus(2);
   boot(CODE_OF(guest_two_vcpus));
 
-  EXPECT_EQ(await_end(), MachineState::PoweredOff) << machine().last_words();
+  EXPECT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
 }
 
 TEST_F(KvmLive, ATripleFaultLeavesItsState) {
   boot(CODE_OF(guest_triple_fault));
 
   EXPECT_EQ(await_end(), MachineState::Died);
-  const std::string words = machine().last_words();
-  EXPECT_EQ(machine().cause_of_death().rfind("triple fault on vCPU 0", 0), 0u) << words;
+  const std::string words = machine().status().last_words();
+  EXPECT_EQ(machine().status().cause_of_death().rfind("triple fault on vCPU 0", 0), 0u) << words;
   const bool kept = words.find("rbx 1122334455667788") != std::string::npos;
   const bool lost = words.find("keeps no state") != std::string::npos;
   EXPECT_TRUE(kept || lost) << words;
@@ -157,8 +157,8 @@ TEST_F(KvmLive, EveryWayToEndIsToldApart) {
   EXPECT_EQ(await_end(), MachineState::Rebooted);
   boot(CODE_OF(guest_panics));
   EXPECT_EQ(await_end(), MachineState::Panicked);
-  EXPECT_TRUE(machine().last_words().starts_with("on vCPU 0\nrip 00000000001000"))
-      << machine().last_words();
+  EXPECT_TRUE(machine().status().last_words().starts_with("on vCPU 0\nrip 00000000001000"))
+      << machine().status().last_words();
   EXPECT_FALSE(PausedMachine::pause(machine()));
 }
 
@@ -181,7 +181,7 @@ TEST_F(KvmLive, ShuttingDownEndsAGuestThatSpins) {
   machine().shut_down();
 
   EXPECT_NE(machine().state(), MachineState::Running);
-  EXPECT_TRUE(becomes_readable(machine().state_event_fd(), 1));
+  EXPECT_TRUE(becomes_readable(machine().status().event_fd(), 1));
 }
 
 TEST_F(KvmLive, ASampleShowsAVcpuWhereItRuns) {

@@ -11,13 +11,13 @@
 #include "vmm/kvm/board.h"
 #include "vmm/kvm/boot/acpi_tables.h"
 #include "vmm/kvm/boot/boot.h"
-#include "vmm/kvm/serial_peers.h"
+#include "vmm/kvm/boot/layout.h"
+#include "vmm/kvm/host/kvm_fitness.h"
 #include "vmm/kvm/initrd_file.h"
 #include "vmm/kvm/kvm_exits.h"
 #include "vmm/kvm/kvm_guest.h"
 #include "vmm/kvm/kvm_system.h"
-#include "vmm/kvm/boot/layout.h"
-#include "vmm/kvm/host/kvm_fitness.h"
+#include "vmm/kvm/serial_peers.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -52,9 +52,9 @@ bool is_linux(BootProtocol protocol) {
 }
 
 /// A KVM that emulates kernel mode runs a test kernel of some thousand instructions, never Linux.
-Result<void> check_fitness(const MachineConfig& config, BootProtocol protocol) {
+Result<void> check_fitness(const KvmConfig& config, BootProtocol protocol) {
   if (!is_linux(protocol)) return {};
-  const KvmFitness fitness = check_kvm(config.kvm_device.c_str());
+  const KvmFitness fitness = check_kvm(config.device.c_str());
   if (fitness.fit) return {};
   return fail(ErrorCode::Unsupported,
               fmt::format("KVM cannot be used: {}; try --machine qemu", fitness.reason));
@@ -62,20 +62,24 @@ Result<void> check_fitness(const MachineConfig& config, BootProtocol protocol) {
 
 }  // namespace
 
-class KvmMachine::Impl {
+/// The parts of the machine but its memory: the guest has them all.
+class KvmMachine::Impl final : public Vcpus, public CodeWriter, public MachineStatus {
  public:
-  static Result<std::unique_ptr<Impl>> create(const MachineConfig& config);
-  ~Impl() { shut_down(); }
+  static Result<std::unique_ptr<Impl>> create(const GuestConfig& guest, const KvmConfig& config);
+  ~Impl() override { shut_down(); }
 
   KvmGuest& guest() { return *guest_; }
   SerialPeers& peers() { return *peers_; }
   KvmExits& exits() { return exits_; }
-  GuestFate& fate() { return guest_->fate(); }
-
-  MachineState state();
-  void release();
   void shut_down();
-  Result<void> check_alive();
+
+  unsigned count() const override { return guest_->vcpu_count(); }
+  void release() override;
+  MachineState state() const override;
+  int event_fd() const override { return guest_->fate().event_fd(); }
+  std::string console_tail() const override { return peers_->console_tail(); }
+  std::string cause_of_death() const override;
+  std::string last_words() const override;
 
  private:
   Impl(KvmSystem system, std::unique_ptr<KvmGuest> guest, std::unique_ptr<SerialPeers> peers)
@@ -83,7 +87,12 @@ class KvmMachine::Impl {
         guest_(std::move(guest)),
         peers_(std::move(peers)),
         exits_(system_, *guest_) {}
-  Result<BootState> load(const MachineConfig& config);
+  Result<BootState> load(const GuestConfig& guest, const KvmConfig& config);
+  Result<void> check_alive() const;
+  Result<void> pause() override;
+  Result<void> resume() override;
+  Result<Registers> registers(unsigned vcpu) override;
+  Result<void> write(std::span<const CodeWrite> writes) override;
 
   KvmSystem system_;
   std::unique_ptr<KvmGuest> guest_;
@@ -94,40 +103,52 @@ class KvmMachine::Impl {
   bool held_ = true;
 };
 
-Result<std::unique_ptr<KvmMachine::Impl>> KvmMachine::Impl::create(const MachineConfig& config) {
-  KvmSystem system = TRY(KvmSystem::open(config.kvm_device));
-  TRY(check_vcpus(system, config.vcpus));
-  auto guest = TRY(KvmGuest::create(system, config.vcpus, config.memory));
+Result<std::unique_ptr<KvmMachine::Impl>> KvmMachine::Impl::create(const GuestConfig& guest,
+                                                                   const KvmConfig& config) {
+  KvmSystem system = TRY(KvmSystem::open(config.device));
+  TRY(check_vcpus(system, guest.vcpus));
+  auto made = TRY(KvmGuest::create(system, guest.vcpus, guest.memory));
   auto peers = TRY(SerialPeers::create(config.terminal));
-  std::unique_ptr<Impl> impl(new Impl(std::move(system), std::move(guest), std::move(peers)));
+  std::unique_ptr<Impl> impl(new Impl(std::move(system), std::move(made), std::move(peers)));
   impl->board_ = TRY(Board::create(*impl->guest_, *impl->peers_, config));
-  const BootState boot = TRY(impl->load(config));
+  const BootState boot = TRY(impl->load(guest, config));
   TRY(check_fitness(config, boot.protocol));
-  const bool typed_to_hvc0 = reads_hvc0(kernel_command_line(config.append));
+  const bool typed_to_hvc0 = reads_hvc0(kernel_command_line(guest.append));
   TRY(impl->peers_->start(impl->board_->peer_ports(typed_to_hvc0)));
   TRY(impl->guest_->start(boot));
   if (!config.hold) impl->release();
   return impl;
 }
 
-Result<BootState> KvmMachine::Impl::load(const MachineConfig& config) {
+Result<BootState> KvmMachine::Impl::load(const GuestConfig& guest, const KvmConfig& config) {
   const KernelFile kernel =
-      config.kernel_file ? *config.kernel_file : TRY(open_kernel(config.kernel, config.boot));
-  const InitrdFile initrd = TRY(InitrdFile::open(config.initrd));
+      config.kernel_file ? *config.kernel_file : TRY(open_kernel(guest.kernel, config.boot));
+  const InitrdFile initrd = TRY(InitrdFile::open(guest.initrd));
   BootRequest request;
-  request.rsdp = TRY(write_acpi_tables(guest_->memory(), {config.vcpus, board_->virtio_count()}));
+  request.rsdp = TRY(write_acpi_tables(guest_->memory(), {guest.vcpus, board_->virtio_count()}));
   request.initrd = initrd.bytes();
-  request.command_line = kernel_command_line(config.append);
-  request.ram_size = config.memory;
+  request.command_line = kernel_command_line(guest.append);
+  request.ram_size = guest.memory;
   return load_kernel(kernel, request, guest_->memory());
 }
 
 /// A kernel that panics resets the machine as a reboot does; only its console tells them apart.
-MachineState KvmMachine::Impl::state() {
-  const MachineState state = fate().state();
+MachineState KvmMachine::Impl::state() const {
+  const MachineState state = guest_->fate().state();
   if (state != MachineState::Rebooted) return state;
   const bool panic = peers_->console_tail().find("Kernel panic - not syncing") != std::string::npos;
   return panic ? MachineState::Panicked : state;
+}
+
+std::string KvmMachine::Impl::cause_of_death() const {
+  const std::string words = last_words();
+  return words.substr(0, words.find('\n'));
+}
+
+std::string KvmMachine::Impl::last_words() const {
+  const MachineState now = state();
+  const bool bad = now == MachineState::Died || now == MachineState::Panicked;
+  return bad ? guest_->fate().last_words() : std::string();
 }
 
 void KvmMachine::Impl::release() {
@@ -136,103 +157,84 @@ void KvmMachine::Impl::release() {
 }
 
 void KvmMachine::Impl::shut_down() {
-  fate().end(MachineState::Died, {});  // for a guest that has not ended by itself
+  guest_->fate().end(MachineState::Died, {});  // for a guest that has not ended by itself
   guest_->stop();
   peers_->stop();
 }
 
-Result<void> KvmMachine::Impl::check_alive() {
-  if (fate().state() == MachineState::Running) return {};
+Result<void> KvmMachine::Impl::check_alive() const {
+  if (guest_->fate().state() == MachineState::Running) return {};
   return fail(ErrorCode::MachineGone, "the guest has ended");
+}
+
+Result<void> KvmMachine::Impl::pause() {
+  TRY(check_alive());
+  guest_->pause();
+  return {};
+}
+
+Result<void> KvmMachine::Impl::resume() {
+  guest_->resume();
+  return check_alive();
+}
+
+Result<Registers> KvmMachine::Impl::registers(unsigned vcpu) {
+  TRY(check_alive());
+  return guest_->registers(vcpu);
+}
+
+Result<void> KvmMachine::Impl::write(std::span<const CodeWrite> writes) {
+  TRY(check_alive());
+  std::optional<GuestPhys> lost;
+  for (const CodeWrite& write : writes) {
+    const auto byte = std::byte{write.byte};
+    if (!guest_->memory().write(write.at, std::span(&byte, 1)) && !lost) lost = write.at;
+  }
+  if (!lost) return {};
+  return fail(ErrorCode::Invalid,
+              fmt::format("there is no code to write at {:#x}: no memory is there", lost->raw()));
 }
 
 KvmMachine::KvmMachine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 KvmMachine::~KvmMachine() = default;
 
-Result<std::unique_ptr<KvmMachine>> KvmMachine::create(const MachineConfig& config) {
-  auto impl = TRY(Impl::create(config));
+Result<std::unique_ptr<KvmMachine>> KvmMachine::create(const GuestConfig& guest,
+                                                       const KvmConfig& config) {
+  auto impl = TRY(Impl::create(guest, config));
   return std::unique_ptr<KvmMachine>(new KvmMachine(std::move(impl)));
-}
-
-unsigned KvmMachine::vcpu_count() const {
-  return impl_->guest().vcpu_count();
 }
 
 GuestMemory& KvmMachine::memory() {
   return impl_->guest().memory();
 }
 
+Vcpus& KvmMachine::vcpus() {
+  return *impl_;
+}
+
+CodeWriter& KvmMachine::code() {
+  return *impl_;
+}
+
+MachineStatus& KvmMachine::status() {
+  return *impl_;
+}
+
 std::optional<GuestMemory::Extent> KvmMachine::reserved_memory() const {
   return shim_memory(impl_->guest().memory().size());
-}
-
-MachineState KvmMachine::state() {
-  return impl_->state();
-}
-
-int KvmMachine::state_event_fd() const {
-  return impl_->fate().event_fd();
-}
-
-std::string KvmMachine::console_tail() const {
-  return impl_->peers().console_tail();
-}
-
-std::string KvmMachine::cause_of_death() const {
-  const std::string words = last_words();
-  return words.substr(0, words.find('\n'));
-}
-
-std::string KvmMachine::last_words() const {
-  const MachineState state = impl_->state();
-  const bool bad = state == MachineState::Died || state == MachineState::Panicked;
-  return bad ? impl_->fate().last_words() : std::string();
-}
-
-std::optional<Machine::CommandPort> KvmMachine::command_port() {
-  return CommandPort{impl_->peers().control(), impl_->peers().command_output()};
 }
 
 VcpuExits* KvmMachine::exits() {
   return &impl_->exits();
 }
 
-void KvmMachine::release() {
-  impl_->release();
-}
-
 void KvmMachine::shut_down() {
   impl_->shut_down();
 }
 
-Result<void> KvmMachine::pause_vcpus() {
-  TRY(impl_->check_alive());
-  impl_->guest().pause();
-  return {};
-}
-
-Result<void> KvmMachine::resume_vcpus() {
-  impl_->guest().resume();
-  return impl_->check_alive();
-}
-
-Result<Registers> KvmMachine::read_registers(unsigned vcpu) {
-  TRY(impl_->check_alive());
-  return impl_->guest().registers(vcpu);
-}
-
-Result<void> KvmMachine::write_code_bytes(std::span<const CodeWrite> writes) {
-  TRY(impl_->check_alive());
-  for (const CodeWrite& write : writes) {
-    const auto where = impl_->guest().locate(write.at);
-    const auto byte = std::byte{write.byte};
-    if (!where || !memory().write(*where, std::span(&byte, 1))) {
-      return fail(ErrorCode::Invalid,
-                  fmt::format("there is no code to write at {:#x}", write.at.raw()));
-    }
-  }
-  return {};
+CommandPort KvmMachine::command_port() const {
+  return {impl_->peers().control(), impl_->peers().command_output()};
 }
 
 }  // namespace ringside::vmm::kvm

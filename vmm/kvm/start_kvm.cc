@@ -1,7 +1,8 @@
 // From what the user asked for to a machine of our own: the checks that need neither KVM nor files;
 // the others are where what they check is opened.
+#include "vmm/kvm/start_kvm.h"
+
 #include "vmm/kvm/kvm_machine.h"
-#include "vmm/machine.h"
 #include "vmm/shared_ram.h"
 
 namespace ringside::vmm {
@@ -11,16 +12,12 @@ constexpr std::uint64_t kSmallestRam = 16 << 20;  // a kernel for teaching; Linu
 
 }  // namespace
 
-Result<std::unique_ptr<Machine>> start_kvm(const MachineConfig& config) {
-  if (config.keep) {
-    return fail(ErrorCode::Unsupported,
-                "a machine of --machine kvm lives in this process and ends with it; to keep a "
-                "guest, take --machine qemu or qemu-kvm");
-  }
-  TRY(check_ram_size(config.memory, host_memory(), kSmallestRam));
-  auto machine = TRY(kvm::KvmMachine::create(config));
-  if (config.progress) config.progress("starting our own VMM with KVM");
-  return machine;
+Result<StartedGuest> start_kvm(const GuestConfig& guest, const KvmConfig& config) {
+  TRY(check_ram_size(guest.memory, host_memory(), kSmallestRam));
+  auto machine = TRY(kvm::KvmMachine::create(guest, config));
+  if (guest.progress) guest.progress("starting our own VMM with KVM");
+  const CommandPort port = machine->command_port();
+  return StartedGuest{std::move(machine), port};
 }
 
 }  // namespace ringside::vmm

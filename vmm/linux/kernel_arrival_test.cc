@@ -67,13 +67,13 @@ class MovedKernel final : public vmm::InertMachine {
   bool gone = false;
 
  private:
-  Result<void> pause_vcpus() override {
+  Result<void> pause() override {
     before_pause();
     if (gone) return fail(ErrorCode::MachineGone, "the guest has ended");
     ++pauses;
     return {};
   }
-  Result<void> resume_vcpus() override {
+  Result<void> resume() override {
     ++resumed;
     return {};
   }

@@ -50,11 +50,11 @@ class FakeMachine final : public vmm::InertMachine {
   int pauses = 0;
 
  protected:
-  Result<void> pause_vcpus() override {
+  Result<void> pause() override {
     ++pauses;
     return {};
   }
-  Result<Registers> read_registers(unsigned) override {
+  Result<Registers> registers(unsigned) override {
     Registers registers;
     registers.cr3 = cr3;
     return registers;

@@ -227,11 +227,30 @@ Result<Registers> GdbRemote::read_registers(unsigned vcpu) {
   return decode_registers(answer);
 }
 
-Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes) {
+/// QEMU's own extension (docs/system/gdb.rst): whether addresses of `m` and `M` are physical. It
+/// holds for all who ever connect to the stub.
+Result<void> GdbRemote::set_physical(bool physical) {
   std::string request;
-  append_packet(request, "Hg1");  // vCPU 0: the only one that surely has a kernel page table
+  append_packet(request, physical ? "Qqemu.PhyMemMode:1" : "Qqemu.PhyMemMode:0");
   TRY(socket_.send(request, deadline()));
-  TRY(expect_ok());
+  const std::string answer = TRY(next_answer(deadline()));
+  if (answer == "OK") return {};
+  return fail(ErrorCode::Unsupported,
+              fmt::format("QEMU's gdbstub cannot write physical memory ({:.20}): take QEMU 4.2 or "
+                          "later",
+                          printable(answer)));
+}
+
+Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes) {
+  TRY(set_physical(true));
+  const Result<void> written = write_all(writes);
+  const Result<void> restored = in_step_ ? set_physical(false) : Result<void>();
+  TRY(written);
+  return restored;
+}
+
+Result<void> GdbRemote::write_all(std::span<const CodeWrite> writes) {
+  std::string request;
   std::optional<std::uint64_t> refused;
   std::size_t sent = 0;
   // For all of them: a stub that takes its time for each would keep us for hours.
@@ -250,7 +269,7 @@ Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes) {
   }
   if (refused) {
     return fail(ErrorCode::Invalid,
-                fmt::format("QEMU could not write guest code at {:#x}: not mapped", *refused));
+                fmt::format("QEMU could not write guest code at {:#x}", *refused));
   }
   return {};
 }

@@ -1,9 +1,9 @@
 // The gdb remote protocol as QEMU's gdbstub speaks it: stop, go on, registers, and code bytes
 // that the translator must notice. Protocol: "Debugging with GDB", appendix E (Remote Protocol).
-// Used by QemuMachine only. QEMU 7.2 and 10.0 have neither `X` packets nor QStartNoAckMode; a '$'
+// Used by QemuVcpus only. QEMU 7.2 and 10.0 have neither `X` packets nor QStartNoAckMode; a '$'
 // acknowledges the answer before it, so requests can be pipelined and no '+' is ever sent (any
 // byte that reaches the stub while the guest runs would stop it).
-// Does not: lock (QemuMachine does), set breakpoints, or run single steps.
+// Does not: lock (QemuVcpus does), set breakpoints, or run single steps.
 // Fire context: no.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "vmm/arch/x86_64/registers.h"
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
-#include "vmm/machine.h"
+#include "vmm/code_writer.h"
 #include "vmm/qemu/peer_socket.h"
 
 namespace ringside::vmm {
@@ -47,8 +47,9 @@ class GdbRemote {
 
   /// vCPU numbers count from 0.
   Result<Registers> read_registers(unsigned vcpu);
-  /// Writes through vCPU 0's page table. All writes are tried; the error names the first address
-  /// that the stub refused.
+  /// Writes physical memory. All writes are tried; the error names the first address that the stub
+  /// refused. One that is no RAM QEMU does not refuse, so look what stands there afterwards.
+  /// Unsupported, and nothing was written, where the stub cannot (QEMU before 4.2).
   Result<void> write_bytes(std::span<const CodeWrite> writes);
 
  private:
@@ -61,6 +62,8 @@ class GdbRemote {
   Result<void> await_stop();
   Result<void> stop_or_learn_why_not();
   Result<void> expect_ok();
+  Result<void> set_physical(bool physical);
+  Result<void> write_all(std::span<const CodeWrite> writes);
 
   PeerSocket socket_;
   std::chrono::milliseconds patience_;

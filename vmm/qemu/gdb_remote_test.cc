@@ -190,17 +190,39 @@ TEST(GdbRemote, WritesEveryByteWithABoundedNumberInFlight) {
   });
   std::vector<CodeWrite> writes;
   for (std::size_t i = 0; i < kWrites; ++i) {
-    writes.push_back({GuestVirt(0xffffffff81000000 + i), static_cast<std::uint8_t>(i)});
+    writes.push_back({GuestPhys(0xffffffff81000000 + i), static_cast<std::uint8_t>(i)});
   }
   {
     GdbRemote gdb(stub.client());
     ASSERT_TRUE(gdb.write_bytes(writes));
     EXPECT_TRUE(gdb.write_bytes({}));
   }
-  while (seen.size() < kWrites + 2) std::this_thread::yield();
-  EXPECT_EQ(seen[0], "Hg1");
+  while (seen.size() < kWrites + 4) std::this_thread::yield();
+  EXPECT_EQ(seen[0], "Qqemu.PhyMemMode:1");
   EXPECT_EQ(seen[1], "Mffffffff81000000,1:00");
   EXPECT_EQ(seen[kWrites], "Mffffffff810003e7,1:e7");
+  EXPECT_EQ(seen[kWrites + 1], "Qqemu.PhyMemMode:0") << "another debugger would be surprised";
+}
+
+TEST(GdbRemote, WritesNothingByAStubThatKnowsNoPhysicalMemory) {
+  std::vector<std::string> seen;
+  FakePeer stub([&](FakePeer& peer) {
+    seen.push_back(peer.receive_packet());
+    peer.send(gdb_packet(""));
+    seen.push_back(peer.receive_packet());
+  });
+  {
+    GdbRemote gdb(stub.client());
+    const CodeWrite write{GuestPhys(0x1000), 0xcc};
+
+    const auto written = gdb.write_bytes({&write, 1});
+
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, ErrorCode::Unsupported);
+    EXPECT_TRUE(gdb.in_step());
+  }
+  while (seen.size() < 2) std::this_thread::yield();
+  EXPECT_EQ(seen[1], "");
 }
 
 TEST(GdbRemote, ARefusalDoesNotSteerTheTerminal) {
@@ -228,10 +250,12 @@ TEST(GdbRemote, NamesTheFirstRefusedByteAndWritesTheOthers) {
         ++taken;
         peer.send(gdb_packet(i == 150 || i == 160 ? "E14" : "OK"));
       }
+      peer.receive_packet();
+      peer.send(gdb_packet("OK"));
     });
     GdbRemote gdb(stub.client());
     std::vector<CodeWrite> writes;
-    for (unsigned i = 0; i < 200; ++i) writes.push_back({GuestVirt(0x1000 + i), 0xcc});
+    for (unsigned i = 0; i < 200; ++i) writes.push_back({GuestPhys(0x1000 + i), 0xcc});
 
     const auto done = gdb.write_bytes(writes);
 
@@ -275,7 +299,7 @@ TEST(GdbRemote, GivesUpOnAStubThatTakesItsTimeForEachByte) {
     }
   });
   GdbRemote gdb(stub.client(), std::chrono::milliseconds(200));
-  const std::vector<CodeWrite> writes(kWrites, CodeWrite{GuestVirt(0x1000), 0xcc});
+  const std::vector<CodeWrite> writes(kWrites, CodeWrite{GuestPhys(0x1000), 0xcc});
 
   const auto written = gdb.write_bytes(writes);
 

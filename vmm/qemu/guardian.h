@@ -1,6 +1,6 @@
 // A small process beside a guest that is kept: when we die, in whatever moment, it lets the guest
 // run on. Without it a SIGKILL in the middle of a pause would leave the guest stopped for ever.
-// Used by start_qemu with MachineConfig::keep. Does not: end with the guest's pause when we only
+// Used by start_qemu with QemuConfig::keep. Does not: end with the guest's pause when we only
 // hang, or touch the guest while we live. It never outlives us by more than a moment.
 // Fire context: no.
 #pragma once

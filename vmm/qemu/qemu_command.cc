@@ -33,12 +33,12 @@ std::vector<RamPiece> pc_ram(std::uint64_t size) {
   return {{GuestPhys(0), 0, kLow}, {GuestPhys(kHigh), kLow, size - kLow}};
 }
 
-std::vector<std::string> qemu_arguments(const MachineConfig& config, Accelerator accelerator,
-                                        const QemuDescriptors& fds) {
+std::vector<std::string> qemu_arguments(const GuestConfig& guest, const QemuConfig& config,
+                                        Accelerator accelerator, const QemuDescriptors& fds) {
   std::vector<std::string> arguments{
-      config.qemu, "-accel", accelerator == Accelerator::Kvm ? "kvm" : "tcg,thread=multi", "-cpu",
-      cpu_model(accelerator), "-smp", fmt::format("{}", config.vcpus), "-m",
-      fmt::format("{}M", config.memory >> 20), "-nodefaults", "-no-user-config", "-display", "none",
+      config.program, "-accel", accelerator == Accelerator::Kvm ? "kvm" : "tcg,thread=multi",
+      "-cpu", cpu_model(accelerator), "-smp", fmt::format("{}", guest.vcpus), "-m",
+      fmt::format("{}M", guest.memory >> 20), "-nodefaults", "-no-user-config", "-display", "none",
       "-no-reboot", "-S",
       // Devices are what a guest breaks out through. A QEMU without seccomp refuses this, in its
       // own words, and we go no further.
@@ -46,7 +46,7 @@ std::vector<std::string> qemu_arguments(const MachineConfig& config, Accelerator
       // Shared, so that we see the guest's memory; by descriptor, so that no file has a name.
       "-object",
       fmt::format("memory-backend-file,id=ram,size={},mem-path=/proc/self/fd/{},share=on",
-                  config.memory, fds.ram),
+                  guest.memory, fds.ram),
       "-machine", "pc,memory-backend=ram"};
   // Not "gdb": the monitor's own gdbserver command wants that name, in a machine that was kept.
   const std::pair<const char*, int> channels[] = {{"monitor", fds.monitor},
@@ -60,9 +60,9 @@ std::vector<std::string> qemu_arguments(const MachineConfig& config, Accelerator
   arguments.insert(arguments.end(),
                    {"-mon", "chardev=monitor,mode=control", "-gdb", "chardev:debugger", "-serial",
                     "chardev:console", "-serial", "chardev:control", "-serial", "chardev:output"});
-  arguments.insert(arguments.end(), {"-kernel", config.kernel});
-  if (!config.initrd.empty()) arguments.insert(arguments.end(), {"-initrd", config.initrd});
-  arguments.insert(arguments.end(), {"-append", kernel_command_line(config.append)});
+  arguments.insert(arguments.end(), {"-kernel", guest.kernel});
+  if (!guest.initrd.empty()) arguments.insert(arguments.end(), {"-initrd", guest.initrd});
+  arguments.insert(arguments.end(), {"-append", kernel_command_line(guest.append)});
   return arguments;
 }
 

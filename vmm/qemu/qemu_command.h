@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "vmm/guest_config.h"
 #include "vmm/guest_memory.h"
-#include "vmm/machine.h"
+#include "vmm/qemu/start_qemu.h"
 #include "vmm/shared_ram.h"
 
 namespace ringside::vmm {
@@ -29,8 +30,8 @@ inline constexpr GuestMemory::Extent kReservedMemory{GuestPhys(0x600'0000), 16 <
 /// the PCI hole and puts the rest at 4 GiB (QEMU 7.2 and 10.0, hw/i386/pc_piix.c).
 std::vector<RamPiece> pc_ram(std::uint64_t size);
 
-/// Argument 0 is config.qemu. The machine starts stopped, for the gdbstub to let it go.
-std::vector<std::string> qemu_arguments(const MachineConfig& config, Accelerator accelerator,
-                                        const QemuDescriptors& fds);
+/// Argument 0 is config.program. The machine starts stopped, for the gdbstub to let it go.
+std::vector<std::string> qemu_arguments(const GuestConfig& guest, const QemuConfig& config,
+                                        Accelerator accelerator, const QemuDescriptors& fds);
 
 }  // namespace ringside::vmm

@@ -9,8 +9,8 @@ namespace {
 
 constexpr QemuDescriptors kFds{10, 11, 12, 13, 14, 15};
 
-MachineConfig small_config() {
-  MachineConfig config;
+GuestConfig small_config() {
+  GuestConfig config;
   config.kernel = "/k/vmlinuz,odd";
   config.initrd = "/k/initrd";
   config.vcpus = 2;
@@ -29,7 +29,7 @@ bool has(const std::vector<std::string>& arguments, std::string_view wanted) {
 }
 
 TEST(QemuCommand, DescribesTheMachine) {
-  const auto arguments = qemu_arguments(small_config(), Accelerator::Tcg, kFds);
+  const auto arguments = qemu_arguments(small_config(), {}, Accelerator::Tcg, kFds);
 
   EXPECT_EQ(arguments[0], "qemu-system-x86_64");
   EXPECT_EQ(value_of(arguments, "-accel"), "tcg,thread=multi");
@@ -46,13 +46,13 @@ TEST(QemuCommand, DescribesTheMachine) {
   EXPECT_EQ(value_of(arguments, "-sandbox"),
             "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
   EXPECT_EQ(value_of(arguments, "-cpu"), "max,-cx16");
-  const auto with_kvm = qemu_arguments(small_config(), Accelerator::Kvm, kFds);
+  const auto with_kvm = qemu_arguments(small_config(), {}, Accelerator::Kvm, kFds);
   EXPECT_EQ(value_of(with_kvm, "-accel"), "kvm");
   EXPECT_EQ(value_of(with_kvm, "-cpu"), "max");
 }
 
 TEST(QemuCommand, ConnectsEverythingByInheritedDescriptors) {
-  const auto arguments = qemu_arguments(small_config(), Accelerator::Tcg, kFds);
+  const auto arguments = qemu_arguments(small_config(), {}, Accelerator::Tcg, kFds);
 
   for (const char* channel :
        {"socket,id=monitor,fd=11", "socket,id=debugger,fd=12", "socket,id=console,fd=13",
@@ -67,11 +67,11 @@ TEST(QemuCommand, ConnectsEverythingByInheritedDescriptors) {
 }
 
 TEST(QemuCommand, ReservesTheShimsMemoryBeforeTheUsersWords) {
-  MachineConfig config = small_config();
+  GuestConfig config = small_config();
   config.initrd.clear();
   config.append = "loglevel=7 x='a b'";
 
-  const auto arguments = qemu_arguments(config, Accelerator::Tcg, kFds);
+  const auto arguments = qemu_arguments(config, {}, Accelerator::Tcg, kFds);
 
   EXPECT_EQ(value_of(arguments, "-append"),
             "console=ttyS0 panic=-1 quiet no_timer_check memmap=16M$0x6000000 loglevel=7 x='a b'");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "vmm/qemu/fake_peer.h"
+#include "vmm/qemu/start_qemu.h"
 
 namespace ringside::vmm {
 namespace {
@@ -60,8 +61,6 @@ class FakeQemu {
         }) {}
 
   std::unique_ptr<QemuMachine> machine() {
-    MachineConfig config;
-    config.vcpus = 2;
     auto ram = SharedRam::create(256 << 20);
     auto child =
         ChildProcess::spawn("/bin/sleep", {"sleep", "1000"}, {}, ChildLife::EndsWithParent);
@@ -71,10 +70,8 @@ class FakeQemu {
     links.monitor = monitor_.client();
     links.gdb = stub_.client();
     socket_pair(links.console, console_);
-    socket_pair(links.control, control_);
-    socket_pair(links.output, output_);
-    auto machine = QemuMachine::take_over(config, Accelerator::Tcg, std::move(*ram),
-                                          std::move(*child), std::move(links));
+    auto machine = QemuMachine::take_over(2, Accelerator::Tcg, std::move(*ram), std::move(*child),
+                                          std::move(links));
     if (!machine) {
       ADD_FAILURE() << machine.error().message;
       return nullptr;
@@ -84,17 +81,16 @@ class FakeQemu {
   int pauses() const { return pauses_; }
   pid_t pid() const { return pid_; }
   int console() const { return console_.get(); }
-  int control() const { return control_.get(); }
 
  private:
   std::atomic<int> pauses_{0};
   pid_t pid_ = 0;
-  UniqueFd console_, control_, output_;
+  UniqueFd console_;
   FakePeer monitor_, stub_;
 };
 
-bool ends(const Machine& machine) {
-  pollfd entry{machine.state_event_fd(), POLLIN, 0};
+bool ends(Machine& machine) {
+  pollfd entry{machine.status().event_fd(), POLLIN, 0};
   return poll(&entry, 1, 10'000) == 1;
 }
 
@@ -108,7 +104,7 @@ TEST(QemuMachine, PausesOnceForNestedPauses) {
     ASSERT_TRUE(outer && inner);
     EXPECT_TRUE(inner->registers(1));
     EXPECT_FALSE(inner->registers(2)) << "there are two";
-    const CodeWrite write{GuestVirt(0x1000), 0xcc};
+    const CodeWrite write{GuestPhys(0x1000), 0xcc};
     EXPECT_TRUE(outer->write_code({&write, 1}));
   }
   EXPECT_EQ(qemu.pauses(), 1);
@@ -125,20 +121,20 @@ TEST(QemuMachine, SeesItsProcessDie) {
 
   EXPECT_TRUE(ends(*machine));
   EXPECT_EQ(machine->state(), MachineState::Died);
-  EXPECT_EQ(machine->cause_of_death(), "signal 9 (Killed)");
+  EXPECT_EQ(machine->status().cause_of_death(), "signal 9 (Killed)");
   const auto paused = PausedMachine::pause(*machine);
   ASSERT_FALSE(paused);
   EXPECT_EQ(paused.error().code, ErrorCode::MachineGone);
 }
 
 TEST(QemuMachine, SurvivesAStubThatGoesInTheMiddleOfAPause) {
-  FakeQemu qemu(/*stub_limit=*/4);  // ?, c, the interrupt, Hg1; then the connection closes
+  FakeQemu qemu(/*stub_limit=*/4);  // ?, c, the interrupt, PhyMemMode; then the connection closes
   auto machine = qemu.machine();
   ASSERT_TRUE(machine);
   {
     auto paused = PausedMachine::pause(*machine);
     ASSERT_TRUE(paused);
-    const std::vector<CodeWrite> writes(500, CodeWrite{GuestVirt(0x1000), 0xcc});
+    const std::vector<CodeWrite> writes(500, CodeWrite{GuestPhys(0x1000), 0xcc});
 
     const auto written = paused->write_code(writes);
 
@@ -162,8 +158,9 @@ TEST(QemuMachine, JudgesTheEndByEventAndConsole) {
 
   EXPECT_TRUE(ends(*machine));
   EXPECT_EQ(machine->state(), MachineState::Panicked);
-  EXPECT_EQ(machine->cause_of_death(), "") << "of QEMU, which did as it was told";
-  EXPECT_EQ(machine->console_tail(), "?[1mKernel panic - not syncing: Attempted to kill init!\n");
+  EXPECT_EQ(machine->status().cause_of_death(), "") << "of QEMU, which did as it was told";
+  EXPECT_EQ(machine->status().console_tail(),
+            "?[1mKernel panic - not syncing: Attempted to kill init!\n");
 }
 
 TEST(QemuMachine, EndsAGuestThatQemuCannotRunOn) {
@@ -185,21 +182,7 @@ TEST(QemuMachine, NeverLetsTheConsoleFillUp) {
     ASSERT_EQ(send(qemu.console(), (line + "\n").data(), 1024, 0), 1024);
   }
 
-  EXPECT_LE(machine->console_tail().size(), 64u << 10);
-}
-
-TEST(QemuMachine, ConnectsTheCommandPort) {
-  FakeQemu qemu;
-  auto machine = qemu.machine();
-  ASSERT_TRUE(machine);
-  const auto port = machine->command_port();
-  ASSERT_TRUE(port);
-  char got = 0;
-
-  ASSERT_EQ(write(port->control, "x", 1), 1);
-
-  EXPECT_EQ(read(qemu.control(), &got, 1), 1);
-  EXPECT_EQ(got, 'x');
+  EXPECT_LE(machine->status().console_tail().size(), 64u << 10);
 }
 
 TEST(QemuMachine, ShutsDownBesideAMonitorThatNeverStopsTalking) {
@@ -240,16 +223,18 @@ TEST(QemuMachine, ShutsDownMoreThanOnce) {
   EXPECT_NE(machine->state(), MachineState::Running);
 }
 
-MachineConfig bootable() {
-  MachineConfig config;
-  config.choice = MachineChoice::Qemu;
-  config.kernel = "/etc/passwd";  // any file that can be read
-  return config;
+GuestConfig bootable() {
+  GuestConfig guest;
+  guest.kernel = "/etc/passwd";  // any file that can be read
+  return guest;
 }
 
-std::string start_error(const MachineConfig& config) {
-  const auto machine = start_qemu(config);
-  return machine ? "started" : machine.error().message;
+std::string start_error(const GuestConfig& guest, std::string program = QemuConfig().program) {
+  QemuConfig config;
+  config.accelerator = AcceleratorChoice::Tcg;
+  config.program = std::move(program);
+  const auto started = start_qemu(guest, config);
+  return started ? "started" : started.error().message;
 }
 
 TEST(StartQemu, SaysWhatIsWrongInOneLine) {
@@ -257,7 +242,7 @@ TEST(StartQemu, SaysWhatIsWrongInOneLine) {
       "; give --kernel a bzImage (/boot/vmlinuz-*) or a vmlinux that you may read";
   const std::string initrd_words =
       "; give --initrd a file that you may read, or leave it away for a kernel that needs none";
-  MachineConfig config = bootable();
+  GuestConfig config = bootable();
   config.kernel = "/no/such/kernel";
   EXPECT_EQ(
       start_error(config),
@@ -268,11 +253,9 @@ TEST(StartQemu, SaysWhatIsWrongInOneLine) {
       start_error(config),
       "cannot read the guest's initrd /no/such/initrd: No such file or directory" + initrd_words);
   config = bootable();
-  config.qemu = "no-such-qemu";
-  EXPECT_EQ(start_error(config),
+  EXPECT_EQ(start_error(config, "no-such-qemu"),
             "no program no-such-qemu: apt-get install qemu-system-x86, or name a QEMU with --qemu");
-  config.qemu = "/tmp";
-  EXPECT_TRUE(start_error(config).starts_with("no program /tmp: ")) << "a folder";
+  EXPECT_TRUE(start_error(config, "/tmp").starts_with("no program /tmp: ")) << "a folder";
   config = bootable();
   config.kernel = "/tmp";
   EXPECT_EQ(start_error(config),
@@ -290,14 +273,12 @@ TEST(StartQemu, SaysWhatIsWrongInOneLine) {
 }
 
 TEST(StartQemu, PassesOnTheLastWordsOfAQemuThatEndsAtOnce) {
-  MachineConfig config = bootable();
-  config.qemu = "/bin/false";
+  GuestConfig config = bootable();
   EXPECT_EQ(
-      start_error(config),
+      start_error(config, "/bin/false"),
       "QEMU's monitor closed the connection; is --qemu a QEMU for x86-64 (qemu-system-x86_64)?");
 
-  config.qemu = "/bin/ls";  // complains about the options
-  const std::string error = start_error(config);
+  const std::string error = start_error(config, "/bin/ls");  // complains about the options
 
   EXPECT_TRUE(error.starts_with("QEMU did not start: ")) << error;
   EXPECT_EQ(error.find('\n'), std::string::npos);

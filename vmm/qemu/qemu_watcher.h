@@ -12,7 +12,7 @@
 
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
-#include "vmm/machine.h"
+#include "vmm/machine_status.h"
 #include "vmm/qemu/child_process.h"
 #include "vmm/qemu/guest_end.h"
 #include "vmm/qemu/qmp.h"
@@ -20,11 +20,11 @@
 
 namespace ringside::vmm {
 
-class QemuWatcher {
+class QemuWatcher final : public MachineStatus {
  public:
   /// `child` must outlive the watcher.
   QemuWatcher(ChildProcess& child, QmpClient monitor, UniqueFd console);
-  ~QemuWatcher() { stop(); }
+  ~QemuWatcher() override { stop(); }
   QemuWatcher(const QemuWatcher&) = delete;
   QemuWatcher& operator=(const QemuWatcher&) = delete;
 
@@ -34,11 +34,10 @@ class QemuWatcher {
   /// Waits until QEMU has ended and its end has been judged and reaped.
   void await_end();
 
-  MachineState state() const { return state_.load(std::memory_order_acquire); }
-  int event_fd() const { return state_event_.get(); }
-  std::string console_tail() const;
-  /// Machine::cause_of_death.
-  std::string cause_of_death() const;
+  MachineState state() const override { return state_.load(std::memory_order_acquire); }
+  int event_fd() const override { return state_event_.get(); }
+  std::string console_tail() const override;
+  std::string cause_of_death() const override;
   /// Tells a stop that we caused from one that QEMU was forced to.
   void set_paused_by_us(bool paused) { paused_by_us_.store(paused, std::memory_order_release); }
 

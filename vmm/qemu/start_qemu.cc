@@ -1,5 +1,7 @@
 // From what the user asked for to a running QEMU: checks with one-line messages, KVM or TCG, the
 // descriptors, the process.
+#include "vmm/qemu/start_qemu.h"
+
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,7 +13,6 @@
 
 #include "vmm/guest_file.h"
 #include "vmm/kvm/host/kvm_fitness.h"
-#include "vmm/machine.h"
 #include "vmm/qemu/child_process.h"
 #include "vmm/qemu/guardian.h"
 #include "vmm/qemu/qemu_command.h"
@@ -33,7 +34,7 @@ Result<void> check_readable(GuestFile which, const std::string& path) {
   return Unexpected<Error>(unreadable(which, path, errno));
 }
 
-Result<void> check_config(const MachineConfig& config) {
+Result<void> check_guest(const GuestConfig& config) {
   if (config.vcpus == 0) return fail(ErrorCode::Usage, "a guest needs a CPU or more");
   TRY(check_ram_size(config.memory, host_memory(), kSmallestRam));
   TRY(check_readable(GuestFile::Kernel, config.kernel));
@@ -46,11 +47,11 @@ struct Choice {
   std::string news;
 };
 
-Result<Choice> choose(MachineChoice wanted) {
-  if (wanted == MachineChoice::Qemu) return Choice{Accelerator::Tcg, "starting QEMU with TCG"};
+Result<Choice> choose(AcceleratorChoice wanted) {
+  if (wanted == AcceleratorChoice::Tcg) return Choice{Accelerator::Tcg, "starting QEMU with TCG"};
   const KvmFitness kvm = check_kvm();
   if (kvm.fit) return Choice{Accelerator::Kvm, "starting QEMU with KVM"};
-  if (wanted == MachineChoice::QemuKvm) {
+  if (wanted == AcceleratorChoice::Kvm) {
     return fail(ErrorCode::Unsupported,
                 fmt::format("KVM cannot be used: {}; try --machine qemu", kvm.reason));
   }
@@ -70,49 +71,55 @@ Result<UniqueFd> connect(UniqueFd& ours) {
 struct Started {
   ChildProcess child;
   QemuMachine::Links links;
+  UniqueFd control, output;  // of the command port
 };
 
 /// QEMU's ends are closed here on return: a QEMU that ends must be seen as end of file.
-Result<Started> start(const MachineConfig& config, const std::string& program,
-                      Accelerator accelerator, const SharedRam& ram) {
+Result<Started> start(const GuestConfig& guest, const QemuConfig& config,
+                      const std::string& program, Accelerator accelerator, const SharedRam& ram) {
   QemuMachine::Links links;
+  UniqueFd our_control, our_output;
   const UniqueFd monitor = TRY(connect(links.monitor)), gdb = TRY(connect(links.gdb)),
-                 console = TRY(connect(links.console)), control = TRY(connect(links.control)),
-                 output = TRY(connect(links.output));
+                 console = TRY(connect(links.console)), control = TRY(connect(our_control)),
+                 output = TRY(connect(our_output));
   const QemuDescriptors fds{ram.fd(),      monitor.get(), gdb.get(),
                             console.get(), control.get(), output.get()};
   // Before QEMU, so that no moment is without it. Ours alone: QEMU does not inherit its end.
   if (config.keep) links.guardian.emplace(TRY(Guardian::start(links.gdb.get())));
   const int inherited[] = {fds.ram, fds.monitor, fds.gdb, fds.console, fds.control, fds.output};
   ChildProcess child =
-      TRY(ChildProcess::spawn(program, qemu_arguments(config, accelerator, fds), inherited,
+      TRY(ChildProcess::spawn(program, qemu_arguments(guest, config, accelerator, fds), inherited,
                               config.keep ? ChildLife::OutlivesParent : ChildLife::EndsWithParent));
-  return Started{std::move(child), std::move(links)};
+  return Started{std::move(child), std::move(links), std::move(our_control), std::move(our_output)};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Machine>> start_qemu(const MachineConfig& config) {
-  TRY(check_config(config));
-  const auto program = find_program(config.qemu);
+Result<StartedGuest> start_qemu(const GuestConfig& guest, const QemuConfig& config) {
+  TRY(check_guest(guest));
+  const auto program = find_program(config.program);
   if (!program) {
     return fail(
         ErrorCode::NotFound,
         fmt::format("no program {}: apt-get install qemu-system-x86, or name a QEMU with --qemu",
-                    config.qemu));
+                    config.program));
   }
   const auto tell = [&](const std::string& line) {
-    if (config.progress) config.progress(line);
+    if (guest.progress) guest.progress(line);
   };
-  const Choice choice = TRY(choose(config.choice));
+  const Choice choice = TRY(choose(config.accelerator));
   tell(choice.news);
 
-  SharedRam ram = TRY(SharedRam::create(config.memory));
-  Started started = TRY(start(config, *program, choice.accelerator, ram));
+  SharedRam ram = TRY(SharedRam::create(guest.memory));
+  Started started = TRY(start(guest, config, *program, choice.accelerator, ram));
   if (config.keep)
     tell(fmt::format("the guest will stay: QEMU is process {}", started.child.pid()));
-  return QemuMachine::take_over(config, choice.accelerator, std::move(ram),
-                                std::move(started.child), std::move(started.links));
+  auto machine = TRY(QemuMachine::take_over(guest.vcpus, choice.accelerator, std::move(ram),
+                                            std::move(started.child), std::move(started.links)));
+  const CommandPort port{started.control.get(), started.output.get()};
+  machine->keep_open(std::move(started.control));
+  machine->keep_open(std::move(started.output));
+  return StartedGuest{std::move(machine), port};
 }
 
 }  // namespace ringside::vmm

@@ -10,10 +10,12 @@
 // kernel's RAM. So the host looks whether the region is still the shim's before each write, writes
 // into words that the guest may reach only over what it wrote there last (ShimRegion), and stops
 // for good once it is not (fate()). The guest leaves through a tracepoint (farewell()), and what
-// answers that one is the last write. Fire context: poll(), answer(), heartbeat(), fate(),
-// waiting() and contains() yes; everything else no. Threads: poll() and answer() on any, beside
-// each other; heartbeat(), set_doorbell(), counters(), fate(), waiting() and remove_entry() on any;
-// table and slots otherwise change only while nobody polls or answers.
+// answers that one is the last write.
+//
+// Fire context: poll(), answer(), heartbeat(), fate(), waiting() and contains() yes; everything
+// else no. Threads: poll() and answer() on any, beside each other; heartbeat(), set_doorbell(),
+// counters(), fate(), waiting() and remove_entry() on any; slots and entries are added by one at a
+// time, beside all of those.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ constexpr unsigned kFullScanEvery = 64;
 constexpr std::uint64_t kLowestAddress = 0xffff'ffff'8000'0000;
 
 tl::unexpected<Error> region_gone() {
-  return fail(ErrorCode::MachineGone, "the guest's memory cannot be written any more");
+  return fail(ErrorCode::MachineGone, "the shim is not in the guest's memory any more");
 }
 
 std::uint8_t state_of(std::uint64_t head) {
@@ -100,7 +100,9 @@ Result<void> SpinShim::write_slot(GuestVirt slot, std::span<const std::byte> cod
   if (offset > slot_bytes_ || code.size() > slot_bytes_ - offset) {
     return fail(ErrorCode::Invalid, fmt::format("{:#x} is no slot", slot.raw()));
   }
-  if (!region_.write(layout_.slots + offset, code)) return region_gone();
+  if (fate() != ShimFate::There || !region_.write(layout_.slots + offset, code)) {
+    return region_gone();
+  }
   return {};
 }
 
@@ -127,7 +129,9 @@ Result<void> SpinShim::add_entry(GuestVirt address, GuestVirt slot) {
   ++entries_;
   if (slot == farewell_slot_) farewell_address_ = address;
   // The slot's bytes are there before the entry that leads to them.
-  if (!region_.store(layout_.table + std::uint64_t{8} * bucket, entry(bucket))) {
+  std::uint64_t empty = 0;
+  if (fate() != ShimFate::There ||
+      !region_.replace(layout_.table + std::uint64_t{8} * bucket, empty, entry(bucket))) {
     return region_gone();
   }
   return {};

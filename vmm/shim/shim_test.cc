@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -37,9 +38,9 @@ class FakeGuest final : public InertMachine {
     put64(kPud.raw() + 8 * 510, kPmd.raw() | 3);
     put64(kPmd.raw() + 8 * 8, kImagePhys.raw() | 0x83);
     set_gate(kHandler, 0x8e00);
-    registers.efer = 0xd01;
-    registers.cr0 = 0x80050033;
-    registers.cr3 = kRoot.raw();
+    first.efer = 0xd01;
+    first.cr0 = 0x80050033;
+    first.cr3 = kRoot.raw();
   }
   FakeGuest(const FakeGuest&) = delete;
   FakeGuest& operator=(const FakeGuest&) = delete;
@@ -70,17 +71,15 @@ class FakeGuest final : public InertMachine {
   std::uint64_t pmd(unsigned index) const { return get64(kPmd.raw() + 8 * index); }
   std::span<std::byte> ram() { return ram_; }
 
-  unsigned vcpu_count() const override { return vcpus; }
+  unsigned count() const override { return vcpus; }
   GuestMemory& memory() override { return memory_; }
 
   unsigned vcpus = 2;
-  Registers registers;
+  Registers first;
   Registers others;  // of all vCPUs but 0: not started
 
  protected:
-  Result<Registers> read_registers(unsigned vcpu) override {
-    return vcpu == 0 ? registers : others;
-  }
+  Result<Registers> registers(unsigned vcpu) override { return vcpu == 0 ? first : others; }
 
  private:
   static std::uint64_t gate_at() { return kImagePhys.raw() + 0x1000 + 3 * 16; }
@@ -131,7 +130,7 @@ TEST(ShimInstall, MapsTextWithoutWriteAndDataWithoutExecute) {
 
 TEST(ShimInstall, LeavesNoExecuteOutWhereTheCpuDoesNotKnowIt) {
   FakeGuest guest;
-  guest.registers.efer = 0x501;
+  guest.first.efer = 0x501;
 
   ASSERT_TRUE(install(guest));
 
@@ -189,9 +188,9 @@ TEST(ShimInstall, RefusesGuestsThatItWouldBreak) {
   isolated.page_table_isolation = true;
   expect_refused(guest, isolated, "--append pti=off");
 
-  guest.registers.cr4 = std::uint64_t{1} << 32;
+  guest.first.cr4 = std::uint64_t{1} << 32;
   expect_refused(guest, facts(), "FRED");
-  guest.registers.cr4 = 0;
+  guest.first.cr4 = 0;
 
   guest.set_gate(kHandler, 0x8e03);
   expect_refused(guest, facts(), "IST 3");
@@ -338,7 +337,7 @@ void start_another_kernel(FakeGuest& guest) {
   for (unsigned i = 0; i < 512; ++i) {
     guest.put64(kOther.raw() + 0x2000 + 8 * i, (i % 16) * 2 * kMiB | 0x83);
   }
-  guest.registers.cr3 = kOther.raw();
+  guest.first.cr3 = kOther.raw();
 }
 
 TEST(ShimInstall, RetireWritesNothingIntoAnotherKernel) {
@@ -364,7 +363,7 @@ TEST(ShimInstall, ADoubtMakesAllVcpusCount) {
   ASSERT_TRUE(shim);
   auto paused = PausedMachine::pause(guest);
   ASSERT_TRUE(paused);
-  guest.others = guest.registers;
+  guest.others = guest.first;
   guest.others.cr3 = 0x20000;
   EXPECT_TRUE((*shim)->check_mapped(*paused)) << "a virtual machine in the guest, say";
   std::memset(guest.ram().data() + kPlace.raw() + 16, 0, 8);
@@ -372,7 +371,7 @@ TEST(ShimInstall, ADoubtMakesAllVcpusCount) {
   EXPECT_FALSE((*shim)->check_mapped(*paused));
   std::memcpy(guest.ram().data() + kPlace.raw() + 16, &kHandler, 8);
   EXPECT_FALSE((*shim)->check_mapped(*paused)) << "vCPU 1 may run another kernel";
-  guest.others.cr3 = guest.registers.cr3;
+  guest.others.cr3 = guest.first.cr3;
   EXPECT_TRUE((*shim)->check_mapped(*paused)) << "text may be restored where all is as it was";
 }
 
@@ -713,6 +712,9 @@ void expect_left_alone(SpinShim& shim, std::span<const std::byte> region, TrapSi
   shim.answer(0, sink);
   shim.set_doorbell(0x5244);
   shim.remove_entry(kText);
+  const auto slot = shim.allocate_slot(8);
+  EXPECT_FALSE(slot && shim.write_slot(*slot, std::array{std::byte{0x90}}));
+  EXPECT_FALSE(slot && shim.add_entry(GuestVirt(kText.raw() + 0x200), *slot));
   shim.activate();
   shim.deactivate();
 

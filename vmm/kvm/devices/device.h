@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-#include "vmm/machine.h"
+#include "vmm/machine_status.h"
 
 namespace ringside::vmm::kvm {
 

@@ -11,7 +11,7 @@
 
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
-#include "vmm/machine.h"
+#include "vmm/kvm/devices/disk_config.h"
 
 namespace ringside::vmm::kvm {
 

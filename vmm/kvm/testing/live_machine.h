@@ -80,7 +80,7 @@ class LiveTest : public testing::Test {
   }
   void TearDown() override { machine_.reset(); }
 
-  void vcpus(unsigned count) { config_.vcpus = count; }
+  void vcpus(unsigned count) { guest_.vcpus = count; }
   void hold() { config_.hold = true; }
   void terminal() { config_.terminal = true; }
 
@@ -88,9 +88,9 @@ class LiveTest : public testing::Test {
     machine_.reset();
     const MiniKernel kernel(code);
     ASSERT_TRUE(kernel.ok());
-    config_.kernel = kernel.path();
-    config_.memory = 32 << 20;
-    auto machine = KvmMachine::create(config_);
+    guest_.kernel = kernel.path();
+    guest_.memory = 32 << 20;
+    auto machine = KvmMachine::create(guest_, config_);
     ASSERT_TRUE(machine) << machine.error().message;
     machine_ = std::move(*machine);
   }
@@ -104,7 +104,7 @@ class LiveTest : public testing::Test {
     boot(code);
     if (!machine_) return false;
     if (!listen(kinds, breakpoints, loaded_at)) return false;
-    machine_->release();
+    machine_->vcpus().release();
     return true;
   }
   bool listen(std::initializer_list<VcpuEvent::Kind> kinds,
@@ -126,7 +126,7 @@ class LiveTest : public testing::Test {
   }
 
   MachineState await_end() {
-    EXPECT_TRUE(becomes_readable(machine_->state_event_fd())) << "the guest does not end";
+    EXPECT_TRUE(becomes_readable(machine_->status().event_fd())) << "the guest does not end";
     const MachineState state = machine_->state();
     machine_->shut_down();  // so that no vCPU is inside the sink any more
     return state;
@@ -162,7 +162,8 @@ class LiveTest : public testing::Test {
  private:
   RecordingSink sink_;
   std::string warnings_;
-  MachineConfig config_;
+  GuestConfig guest_;
+  KvmConfig config_;
   std::unique_ptr<KvmMachine> machine_;
   std::string refusal_;
 };

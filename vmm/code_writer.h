@@ -1,0 +1,38 @@
+// A part of a machine: writing code that it may have run before, which a translator must be told of
+// (QEMU's TCG sees no write through a mapping of its RAM). Addresses are physical, so that it does
+// not matter which page table a stopped vCPU is in; PausedMachine translates virtual ones.
+// Used through PausedMachine (vmm/machine.h), which proves that nobody runs. Threads: any.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "vmm/base/address.h"
+#include "vmm/base/result.h"
+
+namespace ringside::vmm {
+
+/// A new byte of code.
+struct CodeWrite {
+  GuestPhys at;
+  std::uint8_t byte = 0;
+};
+
+/// The same by a virtual address: it means something only with a page table.
+struct VirtualCodeWrite {
+  GuestVirt at;
+  std::uint8_t byte = 0;
+};
+
+class CodeWriter {
+ public:
+  virtual ~CodeWriter() = default;
+
+ protected:
+  friend class PausedMachine;
+  /// All writes are tried; the error names the first address that was refused.
+  virtual Result<void> write(std::span<const CodeWrite> writes) = 0;
+};
+
+}  // namespace ringside::vmm

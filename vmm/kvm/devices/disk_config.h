@@ -1,0 +1,14 @@
+// A disk as whoever starts a guest asks for it. Fire context: no.
+#pragma once
+
+#include <string>
+
+namespace ringside::vmm {
+
+/// A raw file as a virtio block device.
+struct DiskConfig {
+  std::string path;
+  bool read_only = false;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,54 @@
+// The vCPUs of a QEMU, by its gdbstub: pausing, registers, and code, which the translator must be
+// told of. Two of QemuMachine's parts.
+// Lock: one for a request to the gdbstub at a time; no other lock is taken under it.
+// Threads: every function from any. Pauses of several threads nest. Fire context: no.
+#pragma once
+
+#include <mutex>
+
+#include "vmm/code_writer.h"
+#include "vmm/qemu/child_process.h"
+#include "vmm/qemu/gdb_remote.h"
+#include "vmm/qemu/qemu_watcher.h"
+#include "vmm/vcpus.h"
+
+namespace ringside::vmm {
+
+class QemuVcpus final : public Vcpus, public CodeWriter {
+ public:
+  /// What is told apart when QEMU hangs: a guest that ends with us is ended, one that shall stay
+  /// may stand still.
+  enum class Life : std::uint8_t { EndsWithUs, Stays };
+
+  /// `gdb` is the stub of a QEMU that waits at its first instruction. The others must outlive this.
+  QemuVcpus(unsigned count, UniqueFd gdb, ChildProcess& child, QemuWatcher& watcher)
+      : count_(count), child_(child), watcher_(watcher), gdb_(std::move(gdb)) {}
+
+  /// Lets the guest go.
+  Result<void> start();
+  void set_life(Life life) { life_ = life; }
+  /// Turns away from a guest that stays: it runs, and QEMU has read that.
+  void let_go();
+
+  unsigned count() const override { return count_; }
+
+ private:
+  Result<void> pause() override;
+  Result<void> resume() override;
+  Result<Registers> registers(unsigned vcpu) override;
+  Result<void> write(std::span<const CodeWrite> writes) override;
+  Result<void> check_alive();
+  template <class T>
+  Result<T> judge(Result<T> answer);
+
+  const unsigned count_;
+  Life life_ = Life::EndsWithUs;
+  ChildProcess& child_;
+  QemuWatcher& watcher_;
+  std::mutex mutex_;
+  GdbRemote gdb_;
+  unsigned pauses_ = 0;       // PausedMachines alive
+  bool out_of_step_ = false;  // a request failed half-way: later answers cannot be told apart
+};
+
+}  // namespace ringside::vmm

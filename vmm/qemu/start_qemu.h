@@ -1,0 +1,34 @@
+// The launcher of QEMU: from what the user asked for to a machine in a QEMU process of ours.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "vmm/base/result.h"
+#include "vmm/guest_config.h"
+
+namespace ringside::vmm {
+
+/// What runs the guest's code.
+enum class AcceleratorChoice : std::uint8_t {
+  Auto,  // KVM where the host's is fit, else QEMU's own translator (TCG)
+  Kvm,   // or an error that says why not
+  Tcg,
+};
+
+struct QemuConfig {
+  AcceleratorChoice accelerator = AcceleratorChoice::Auto;
+  bool keep = false;                           // the guest outlives us, even a SIGKILL
+  std::string program = "qemu-system-x86_64";  // the binary, by name or path
+};
+
+/// Starts QEMU with KVM where the host's KVM can run a stock kernel, else with TCG, and says which
+/// through `progress`. Returns once QEMU runs; the guest has only just begun to boot.
+/// Call it on the main thread: without `keep` the kernel kills QEMU when the thread that started it
+/// ends, whatever ends it. With `keep` QEMU stays, even if we are killed, and so that the guest
+/// runs on then, a small process of ours stays beside it until we end; have one thread when you
+/// call.
+Result<StartedGuest> start_qemu(const GuestConfig& guest, const QemuConfig& config);
+
+}  // namespace ringside::vmm

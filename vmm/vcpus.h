@@ -1,0 +1,28 @@
+// A part of a machine: its vCPUs, which can be counted, stopped and looked at. Who stops them takes
+// a PausedMachine (vmm/machine.h), which alone calls the rest.
+// Threads: every function from any. Pauses nest, in one thread or several. Fire context: no.
+#pragma once
+
+#include "vmm/arch/x86_64/registers.h"
+#include "vmm/base/result.h"
+
+namespace ringside::vmm {
+
+class Vcpus {
+ public:
+  virtual ~Vcpus() = default;
+  virtual unsigned count() const = 0;
+  /// Lets them begin, where whoever started the machine holds them before their first instruction
+  /// (KvmConfig::hold); else nothing.
+  virtual void release() {}
+
+ protected:
+  friend class PausedMachine;
+  /// Returns once every vCPU stands still.
+  virtual Result<void> pause() = 0;
+  virtual Result<void> resume() = 0;
+  /// While paused.
+  virtual Result<Registers> registers(unsigned vcpu) = 0;
+};
+
+}  // namespace ringside::vmm
