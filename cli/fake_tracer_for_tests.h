@@ -1,5 +1,4 @@
 // A tracer without providers: the test says which probes there are. Tests of cli only.
-// Fire context: no.
 #pragma once
 
 #include <algorithm>

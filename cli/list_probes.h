@@ -1,5 +1,4 @@
 // -l: prints the probes that a program's descriptions match, or all.
-// Fire context: no.
 #pragma once
 
 #include "cli/output/sink.h"

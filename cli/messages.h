@@ -1,6 +1,5 @@
 // Lines for the user on stderr: our prefix where dtrace prints its own, and dtrace's words for
 // drops and faults.
-// Fire context: no.
 #pragma once
 
 #include <array>

@@ -1,6 +1,5 @@
 // What -l prints: probes with their ids, and with -v their stability and the types of their
 // arguments.
-// Fire context: no.
 #pragma once
 
 #include <string>

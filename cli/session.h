@@ -1,6 +1,5 @@
 // One run of the command: attach, compile, enable, trace, print, and take everything down again.
 // Does not: know the back ends or the providers.
-// Fire context: no.
 #pragma once
 
 #include "cli/options/options.h"

@@ -1,5 +1,4 @@
 // SIGINT, SIGTERM and SIGHUP as a descriptor for the session's poll loop.
-// Fire context: no.
 #pragma once
 
 #include "vmm/base/result.h"

@@ -1,7 +1,6 @@
 // Tracing from the moment the probes are armed to its end: sleeps in poll(), takes what the engine
 // produced at switchrate, passes the guest command's output on, and knows why it ends.
 // Does not: compile, enable, start or shut down machines (session.h).
-// Fire context: no.
 #pragma once
 
 #include <chrono>

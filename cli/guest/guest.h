@@ -1,5 +1,4 @@
 // The guest of a session: the machine started, the kernel inside found, the command port ready.
-// Fire context: no.
 #pragma once
 
 #include <chrono>

@@ -2,7 +2,6 @@
 // The guest is hostile: lines are bounded, numbers parsed strictly, and who waits for an answer
 // sets the limit of time.
 // Does not: wait. The session's poll loop says when the descriptors are readable.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

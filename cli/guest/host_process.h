@@ -2,7 +2,6 @@
 // before its first instruction until tracing is on.
 // Threads: all calls from the thread that created it (ptrace's rule).
 // Does not: look into the processes.
-// Fire context: no.
 #pragma once
 
 #include <sys/types.h>

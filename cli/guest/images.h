@@ -1,5 +1,4 @@
 // Where the guests that images/build made are found by name.
-// Fire context: no.
 #pragma once
 
 #include <string>

@@ -1,7 +1,6 @@
 // system(): runs a command of the D program in the host's shell and waits for it.
 // Does not: read its output. Signals that end tracing reach the command as well; they are not
 // blocked in it, though they are in us.
-// Fire context: no.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
 // A program that the command runs on the host for itself: a shell, the C preprocessor.
 // Does not: wait for it (vmm/base/await_child.h). -c's command is another matter: host_process.h.
-// Fire context: no.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,4 @@
 // What -x bufresize says about buffers that the host has no room for (dif/engine/buffer_plan.h).
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // What the compiler is told of the command line.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -75,7 +75,7 @@ TEST(Manual, HasEveryVariableAndSubroutineOfD) {
 
   std::set<std::string> names;
 #define DIF_BUILTIN(name, id, text, type) names.insert(text);
-#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, reason) \
+#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, changes, call, reason) \
   if (std::string_view(reason).empty()) names.insert(text);
 #include "dif/program/builtin.def"
   for (int n = 1; n < 9; ++n) names.erase("arg" + std::to_string(n));  // "arg0 to arg9"

@@ -1,6 +1,5 @@
 // dtrace's options by name: who may set each (so when) and how its value is read. -x, pragmas,
 // saved programs and setopt() all go through this table (settings.cc).
-// Fire context: no.
 #pragma once
 
 #include <span>

@@ -1,6 +1,5 @@
 // The command line: dtrace(1)'s letters and the machine's long options, parsed into plain data.
 // Does not: open files, look for images, or start anything.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // Sizes and rates as dtrace's options write them. Used by the option table and the command line.
-// Fire context: no.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,5 @@
 // Settings: what -x, #pragma D option, setopt() and DTRACE_OPT_ variables can set, in one table.
 // Does not: know the command line's own letters (options.h).
-// Fire context: no.
 #pragma once
 
 #include <array>

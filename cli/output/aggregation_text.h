@@ -1,6 +1,5 @@
 // Aggregations as dtrace prints them without a format: a line a key with its values, bars for
 // distributions, histograms of scalars (agghist) and packed distributions (aggpack).
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 // The consumer's side of aggregations: changes from the engine merged, cleared, truncated,
 // normalized, joined by key and sorted for printing.
 // Does not: print rows (output.h), draw bars (distribution.h).
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

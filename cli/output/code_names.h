@@ -1,7 +1,6 @@
 // How addresses in the guest's code get names: what the printers ask, and what they make of the
 // answer. Used by everything that prints stacks, symbols and modules.
 // Does not: know where names come from (the session's view of a program answers).
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // The bars of quantize(), lquantize() and llquantize(), and of scalars under agghist, drawn as
 // dtrace draws them; aggpack's one-line form; aggzoom's scale.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

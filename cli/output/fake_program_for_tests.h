@@ -1,5 +1,4 @@
 // A program without an engine, and an output over a pipe, for tests of what is printed.
-// Fire context: no.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,7 +1,6 @@
 // The consumer: turns what the engine hands over into dtrace's output, record by record, and into
 // lines for stderr. As text here (and in output_actions.cc), as documents in structured_output.h.
 // Does not: own descriptors or decide when to print (session.h).
-// Fire context: no.
 #pragma once
 
 #include <array>

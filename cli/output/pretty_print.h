@@ -1,7 +1,6 @@
 // print(): a value with its type, structures member by member, from the shapes that the compiler
 // left in the program. docs/output.md says what it looks like.
 // Does not: read the guest. Only what was recorded is printed, so pointers stay numbers.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

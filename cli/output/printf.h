@@ -1,7 +1,6 @@
 // printf() and printa() formats at print time: a parsed format and values to text.
 // Used by output.cc. Does not: check argument types; the compiler did. Values that do not fit their
 // conversion all the same print as something harmless.
-// Fire context: no.
 #pragma once
 
 #include <span>

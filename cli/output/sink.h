@@ -1,6 +1,5 @@
 // Where output goes: text gathered in memory, written to a descriptor in one piece.
 // Does not: format. A reader that went away (EPIPE) closes the sink instead of failing the trace.
-// Fire context: no.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
 // What -v says of a program's stability, and with -l of a probe's, in dtrace's layout.
-// Fire context: no.
 #pragma once
 
 #include <string>

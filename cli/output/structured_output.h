@@ -2,7 +2,6 @@
 // at which it fired, its machine, vCPU and probe; drops, faults and aggregations as records of
 // pseudo-probes. docs/output.md describes it, docs/output-schema.json is its schema.
 // Does not: know how a record is written down (structured_writer.h).
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,6 @@
 // CSV. A record is a tree of named fields, lists and scalars, in order.
 // Does not: know what records mean. Any string makes a valid document: bytes that are no UTF-8, and
 // characters that a format cannot hold, become U+FFFD.
-// Fire context: no.
 #pragma once
 
 #include <memory>

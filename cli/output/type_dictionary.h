@@ -1,7 +1,6 @@
 // The types that a program declares, as text: what -x ctypes and -x dtypes write. docs/dtrace.md
 // says what it looks like. Used by the session.
 // Does not: list the types that were there before the program (built-in, or of the guest's BTF).
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

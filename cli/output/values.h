@@ -1,6 +1,5 @@
 // Recorded values as text: the columns of trace() and of aggregation keys, hex dumps, stacks.
 // Everything appends to the caller's text, so that printing a record allocates nothing.
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

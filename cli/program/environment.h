@@ -1,5 +1,4 @@
 // The compiler's view of the world: a tracer's probes and a guest kernel's types and symbols.
-// Fire context: no.
 #pragma once
 
 #include <map>

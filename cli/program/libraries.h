@@ -1,6 +1,5 @@
 // D libraries: the *.d files that the compiler reads before a program.
 // Does not: parse them, or decide which can be used (the compiler does).
-// Fire context: no.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
 // -C: runs the system's C preprocessor over a D program, with dtrace's own definitions.
 // Does not: understand line markers; they stay in the text (sources.h).
-// Fire context: no.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
 // Programs that `compile` wrote and `run` reads (DOF, dif/dof/dof.h).
 // Does not: verify them; whoever runs one does.
-// Fire context: no.
 #pragma once
 
 #include <string>

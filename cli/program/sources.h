@@ -3,7 +3,6 @@
 // belongs to which program and file (it takes cpp's line markers away), so that messages speak of
 // the user's own text.
 // Does not: parse D beyond finding where a description ends and what a comment is.
-// Fire context: no.
 #pragma once
 
 #include <string>

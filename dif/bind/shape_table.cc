@@ -24,7 +24,7 @@ ShapeKind shape_kind(TypeKind kind) {
 
 }  // namespace
 
-/// What a pointer points at: its name, and what it is when that takes no more shapes.
+/// The type that a pointer points at: its name, and its kind when that takes no more shapes.
 std::optional<std::uint32_t> ShapeTable::leaf(TypeId id) {
   if (const auto at = leaves_.find(id.value); at != leaves_.end()) return at->second;
   if (left_-- == 0) return std::nullopt;

@@ -60,7 +60,7 @@ class Compilation {
         resolver_(environment, options, tree.arena),
         actions_(resolver_, program_) {}
 
-  /// What is no clause: those come when all is read. `libraries` come first.
+  /// Declares all but the clauses, which come when everything is read. `libraries` come first.
   Checked<void> declare_all(const std::vector<const Tree*>& libraries) {
     for (const Tree* library : libraries) {
       for (const External& external : library->externals) TRY(declare(external));
@@ -182,7 +182,7 @@ class Compilation {
                     fmt::format("program requires {} {}, which is not there", what, name));
   }
 
-  /// What the parts of the description that are given promise, over all descriptions.
+  /// The least that providers promise for the parts that the descriptions give.
   dif::Attributes description_attributes(const std::vector<dif::ProbeDescription>& probes) {
     dif::Attributes result;
     for (const dif::ProbeDescription& probe : probes) {
@@ -286,7 +286,7 @@ Checked<Compiled> compile_all(std::string_view source, CompileOptions& options,
   const auto parsed = parse(source, 0, options, environment.types(), type_names, program);
   Compilation compilation(program, options, environment);
   if (parsed) return compilation.run(in_order);
-  // What is wrong with a declaration that was read before comes first.
+  // Complaints about declarations that were read before come first.
   TRY(compilation.declare_all(in_order));
   return tl::make_unexpected(parsed.error());
 }

@@ -1,7 +1,6 @@
 // The D compiler's front door: source text and the world it is compiled in, to a dif::Program.
 // Grammar and semantics: the published Dynamic Tracing Guide, illumos's dialect.
 // Touches no guest and no files.
-// Fire context: no.
 #pragma once
 
 #include <array>
@@ -22,7 +21,7 @@
 
 namespace ringside::d {
 
-/// What is known of the probes that a description matches.
+/// The probes that a description matches, and their arguments.
 struct ProbeSignature {
   std::size_t matched = 0;
   bool has_types = false;         // false: args[] cannot be used, arg0..9 can
@@ -30,7 +29,7 @@ struct ProbeSignature {
   std::vector<std::string> argument_names;
   dif::ProbeDescription first;         // that probe's full name
   dif::ProviderAttributes attributes;  // of that probe's provider
-  /// How args[] looks to a program when that is not how the probe passes it: args[n] is the
+  /// args[] as a program sees it, where the probe passes something else: args[n] is the
   /// argument `native` of `arguments`, translated to `type` ("bufinfo_t *", of a D library).
   struct Translated {
     std::string type;
@@ -64,7 +63,7 @@ class Environment : public dif::KernelNames {
     (void)id;
     return {};
   }
-  /// Why nothing matches, in words for the user; empty when there is no more to say than that.
+  /// The reason why nothing matches, in words for the user; empty when there is none to tell.
   virtual std::string why_no_match(const dif::ProbeDescription& pattern) {
     (void)pattern;
     return {};

@@ -14,7 +14,7 @@ using Kind = Statement::Kind;
 bool holds(const std::vector<Statement*>& body, Kind kind) {
   return std::ranges::any_of(body, [&](const Statement* s) {
     if (s->kind == kind) return true;
-    // What leaves or continues an inner loop is no business of this one.
+    // break and continue of an inner loop are no business of this one.
     return s->kind == Kind::If && (holds(s->then_body, kind) || holds(s->else_body, kind));
   });
 }

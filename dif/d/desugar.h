@@ -1,7 +1,6 @@
 // if, else, for and while, which DIF has no clauses for: a clause that holds them becomes several
 // clauses with predicates on hidden this-> variables, as dtrace does it for if and else; a loop is
 // clauses that the firing goes back to, a bounded number of times (docs/loops.md).
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace ringside::d {
 
-/// What desugaring asks the rest of the compiler.
+/// Desugaring needs these of the rest of the compiler.
 struct DesugarTools {
   Arena& arena;
   TypeId integer;          // C's int
@@ -27,8 +26,8 @@ struct DesugarTools {
 /// counts `first` from the first of these clauses. The error is that of a loop without a bound.
 Checked<std::vector<ClauseNode*>> desugar(ClauseNode* clause, const DesugarTools& tools);
 
-/// How often the body of a for loop runs, when it counts a variable from one constant to another
-/// in constant steps and its body leaves the variable alone; else empty.
+/// The number of times that the body of a for loop runs, when it counts a variable from one
+/// constant to another in constant steps and its body leaves the variable alone; else empty.
 std::optional<std::uint64_t> proven_trips(const Statement& loop, const DesugarTools& tools);
 
 }  // namespace ringside::d

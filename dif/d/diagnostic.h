@@ -1,6 +1,5 @@
 // One complaint about a D program: dtrace's tag, the text, and where. Every phase of the compiler
 // returns it; the command makes a message of it (cli/program/sources.h). Prints nothing itself.
-// Fire context: no.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ std::array<std::string_view, 5> words_of(std::string_view line) {
   return words;
 }
 
-/// Found without parsing, because a library can only be parsed behind those that it depends on.
+/// Found without parsing, because a library can only be parsed after those that it depends on.
 std::vector<Dependency> dependencies_of(std::string_view text) {
   std::vector<Dependency> result;
   for (int number = 1; !text.empty(); ++number) {
@@ -42,7 +42,7 @@ std::vector<Dependency> dependencies_of(std::string_view text) {
   return result;
 }
 
-/// What depends_on calls a library: its file, without the folder.
+/// The name of a library for depends_on: its file, without the folder.
 std::string_view file_name(const LibrarySource& library) {
   return std::string_view(library.name).substr(library.name.find_last_of('/') + 1);
 }

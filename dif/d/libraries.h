@@ -1,5 +1,4 @@
 // Which D libraries a program gets, and in what order. Used by compile.cc; reads no files.
-// Fire context: no.
 #pragma once
 
 #include <vector>
@@ -9,7 +8,7 @@
 
 namespace ringside::d {
 
-/// Indices of the libraries whose `#pragma D depends_on` lines are all met, each behind those that
+/// Indices of the libraries whose `#pragma D depends_on` lines are all met, each after those that
 /// it depends on. Complains about libraries that depend on each other in a circle.
 Checked<std::vector<std::size_t>> library_order(const std::vector<LibrarySource>& libraries,
                                                 Environment& environment);

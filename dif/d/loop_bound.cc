@@ -1,5 +1,5 @@
-// How often a counting loop runs. Being wrong would do no harm: the firing goes round no more often
-// than this says, whatever the variable holds by then.
+// The number of trips of a counting loop. Being wrong would do no harm: the firing goes round no
+// more often than this says, whatever the variable holds by then.
 #include <algorithm>
 
 #include "dif/d/desugar.h"

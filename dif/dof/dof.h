@@ -2,7 +2,6 @@
 // it). Written by `compile -o`, read before a program runs elsewhere. A file's bytes are hostile:
 // read_dof() answers with a program whose every index was checked against its table and whose every
 // enumerator exists; what the program means is for verify_program().
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

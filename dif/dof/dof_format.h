@@ -1,8 +1,7 @@
-// What writer and reader of DOF share: the container's layout, and one description of each part of
-// a Program (transfer()) that both walk, so that they cannot disagree.
-// Source of the container: DTrace's published object format (ident, header and section headers as
-// in ELF; the numbers of the published section types). The entries are ours: docs/dof.md.
-// Fire context: no.
+// Shared by the writer and the reader of DOF: the container's layout, and one description of each
+// part of a Program (transfer()) that both walk, so that they cannot disagree. Source of the
+// container: DTrace's published object format (ident, header and section headers as in ELF; the
+// numbers of the published section types). The entries are ours: docs/dof.md.
 #pragma once
 
 #include <array>

@@ -19,7 +19,7 @@ void append(std::vector<std::byte>& out, T value) {
   }
 }
 
-/// How long an entry is: what transfer() would write of one.
+/// Measures an entry: the number of bytes that transfer() would write.
 class Ruler {
  public:
   template <class T>

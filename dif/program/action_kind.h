@@ -8,7 +8,7 @@
 
 namespace ringside::dif {
 
-/// What an action does when its probe fires. Its arguments (Action::arguments and so on):
+/// The actions of D, by what they do when a probe fires. [n] is Action::arguments[n]:
 ///   Trace, Exit, Raise, Chill   [0]: the value, status, signal, or ns that the vCPU waits
 ///   Print                       [0]; shapes[0] is its type. Structs and arrays travel as Bytes
 ///   Printf, System, Freopen     format; the arguments of its conversions
@@ -34,7 +34,7 @@ enum class AggregateFunction : std::uint8_t {
 #include "dif/program/actions.def"
 };
 
-/// What makes an action destructive.
+/// The reason why an action is destructive.
 enum class Changes : std::uint8_t {
   Nothing,  // it is not
   Host,     // files and processes of the host
@@ -42,7 +42,7 @@ enum class Changes : std::uint8_t {
   Time,     // the vCPU stands still for longer
 };
 
-/// What the record of a firing holds of an action. D calls all but Nothing data-recording actions.
+/// The action's part of a firing's record. D calls all but Nothing data-recording actions.
 enum class RecordedData : std::uint8_t {
   Nothing,    // what there is to do is done in the firing
   Values,     // the arguments; the consumer does the rest
@@ -77,8 +77,8 @@ struct AggregatingInfo {
 const AggregatingInfo& aggregating_info(AggregateFunction function);
 std::optional<AggregatingInfo> find_aggregating(std::string_view name);
 
-/// How many arguments the prototype of `name` takes, an action or what records addresses of code;
-/// empty for any other name.
+/// The numbers of arguments that an action takes. Empty unless `name` is an action or a function
+/// that records addresses of code.
 struct Prototype {
   std::uint8_t least, most;
 };

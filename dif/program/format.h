@@ -1,6 +1,5 @@
 // printf formats as D knows them: one parser for the compiler (which checks the arguments) and
 // the consumer (which prints). Conversions and flags: Dynamic Tracing Guide, "Output Formatting".
-// Fire context: no.
 #pragma once
 
 #include <optional>

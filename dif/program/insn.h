@@ -21,7 +21,7 @@ enum class Opcode : std::uint8_t {
 #undef DIF_OP
 };
 
-/// Where an instruction's operands lie. Fields that a form does not name must be zero.
+/// The places of an instruction's operands. Fields that a form does not name must be zero.
 enum class Form : std::uint8_t {
   Rrr,            // r1, r2, rd
   Rr,             // r1, rd
@@ -44,7 +44,7 @@ enum class Form : std::uint8_t {
   Translate,      // index, rd
 };
 
-/// What pushtr and pushtv say of the value they push.
+/// The kind of a value that pushtr or pushtv pushes.
 enum class TupleType : std::uint8_t {
   Value = 0,   // pushtv: 64 bits (r2 is r0); pushtr: r2 bytes by reference
   String = 1,  // pushtr only: NUL-terminated, at most strsize bytes (r2 is r0)

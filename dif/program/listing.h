@@ -1,5 +1,4 @@
 // DIF as text, in the shape of dtrace -S: offset, word, instruction, what its index stands for.
-// Fire context: no.
 #pragma once
 
 #include <string>

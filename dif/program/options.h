@@ -7,14 +7,14 @@
 
 namespace ringside::dif {
 
-/// What a full principal buffer does (Dynamic Tracing Guide, "Buffers and Buffering").
+/// Policies for a principal buffer that is full (Dynamic Tracing Guide, "Buffers and Buffering").
 enum class BufferPolicy : std::uint8_t {
   Switch,  // two halves; what does not fit is dropped and counted
   Ring,    // the oldest records give way; read when tracing ends
   Fill,    // the first record that does not fit ends tracing; read when tracing ends
 };
 
-/// What happens when the host has no room for a buffer (bufresize).
+/// Policies for a buffer that the host has no room for (bufresize).
 enum class BufferResize : std::uint8_t {
   Auto,    // its size is halved until there is
   Manual,  // tracing does not start

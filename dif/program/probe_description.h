@@ -1,5 +1,4 @@
 // A probe's four-part name, and the pattern form of it that D programs and -l use.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the D compiler produces and the engine runs: clauses with their DIF objects, and the
-// tables they refer to. Plain data: no guest, no files, no D syntax.
+// Programs, as the D compiler makes them and the engine runs them: clauses with their DIF objects,
+// and the tables that they refer to. Plain data: no guest, no files, no D syntax.
 // Sources: the published DIF instruction set and DIFO parts (see dif/program/opcodes.def).
 // Fire context: read only.
 #pragma once
@@ -24,7 +24,7 @@ enum class ValueKind : std::uint8_t {
   String,   // by reference, at most strsize bytes; NUL-terminated where it is shorter
   Bytes,    // `size` bytes by reference (a struct, an array, copyin's result)
   Void,
-  // What the guest's code addresses become. The object's value is the address where it has one
+  // Addresses of the guest's code. The object's value is the address where it has one
   // (sym, mod, usym, umod, uaddr); stacks have no code: the engine asks the firing's context.
   KernelStack,   // size / 8 frames, innermost first, each 8 bytes; unused ones are 0
   UserStack,     // the process id, then size / 8 - 1 frames, likewise
@@ -35,7 +35,7 @@ enum class ValueKind : std::uint8_t {
   UserAddress,   // 16 bytes: uaddr()
 };
 
-/// Addresses of a process's code, behind its id.
+/// The id of a process, then addresses of its code.
 constexpr bool is_user_code(ValueKind kind) {
   return kind == ValueKind::UserStack || kind == ValueKind::UserSymbol ||
          kind == ValueKind::UserModule || kind == ValueKind::UserAddress;

@@ -1,4 +1,4 @@
-// Where the values that a clause records lie in its record.
+// The layout of a clause's record: the place of each value that it records.
 // Fire context: no (computed once when a clause is enabled).
 #pragma once
 

@@ -1,7 +1,6 @@
 // Interface stability: how much one may rely on a name, on the meaning of its data, and how far the
 // interface reaches, as the Dynamic Tracing Guide ("Stability") defines them. Providers declare
 // theirs, the compiler computes those of clauses, -v shows them.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +44,7 @@ std::string to_string(const Attributes& attributes);
 /// The same read back, any case; empty when it is none.
 std::optional<Attributes> parse_attributes(std::string_view text);
 
-/// What a provider promises of its probes: of each part of the name and of args[].
+/// A provider's promises: for each part of its probes' names, and for args[].
 struct ProviderAttributes {
   Attributes provider, module, function, name, arguments;
 };

@@ -1,6 +1,5 @@
 // Whether a program ever follows the guest's kernel stack: what that takes (tables of many
 // megabytes) is not loaded for a program that does not. The same for processes' addresses.
-// Fire context: no.
 #pragma once
 
 #include "dif/program/program.h"

@@ -1,5 +1,5 @@
 // The verifier: the only way to a VerifiedProgram, whatever the source of the DIF.
-// Its rules stand at the heads of verify.cc (objects) and verify_program.cc. Fire context: no.
+// Its rules stand at the heads of verify.cc (objects) and verify_program.cc.
 #pragma once
 
 #include <string_view>

@@ -184,7 +184,7 @@ bool fills_the_record(ActionKind kind) {
   return records_data(kind) || kind == ActionKind::Aggregate || kind == ActionKind::Commit;
 }
 
-/// What the rest of a clause does goes to one speculation, chosen before anything is recorded.
+/// The rest of a clause goes to one speculation, chosen before anything is recorded.
 Result<void> check_speculation(const Clause& clause) {
   bool records = false, chosen = false;
   for (const Action& action : clause.actions) {

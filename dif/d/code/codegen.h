@@ -3,7 +3,6 @@
 // Values: a register holds the 64 bits of an integer, or the address of a by-reference value.
 // Operators work on all 64 bits. Loads extend from the type's size; what stores a value, a variable
 // or a record, cuts it to its own size; so do keys and some casts (Types::cast_cuts()).
-// Fire context: no.
 #pragma once
 
 #include "dif/d/code/emitter.h"

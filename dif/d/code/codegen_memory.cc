@@ -220,7 +220,7 @@ Checked<unsigned> CodeGenerator::load_at(const Expr& e, unsigned address) {
   return address;
 }
 
-/// Bytes of the string at `value` with its NUL: behind it may lie what is not the string's.
+/// Bytes of the string at `value` with its NUL: the bytes after that need not be the string's.
 Checked<unsigned> CodeGenerator::string_length(unsigned value, const Location& at) {
   const unsigned size = TRY(out_.allocate(at));
   out_.emit(Opcode::Flushts);

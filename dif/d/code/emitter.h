@@ -1,5 +1,4 @@
 // Builds one DIF object: registers, forward labels, constant tables. Knows nothing of D.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

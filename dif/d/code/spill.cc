@@ -9,7 +9,7 @@ namespace {
 using dif::Form;
 using dif::Opcode;
 
-/// What an instruction does with each of its fields.
+/// The use that an instruction makes of each of its fields.
 struct Roles {
   bool reads_r1 = false, reads_r2 = false, reads_rd = false, writes_rd = false;
 };

@@ -1,7 +1,6 @@
 // DIF as the code generator writes it, with as many registers as an expression needs, and its
 // translation to those that there are: the others live in hidden clause-local variables.
 // Knows nothing of D.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What may stand in one clause with speculate() and commit(): the Dynamic Tracing Guide,
+// The rules for clauses with speculate() and commit(): the Dynamic Tracing Guide,
 // "Speculative Tracing".
 #pragma once
 

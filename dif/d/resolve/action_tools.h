@@ -1,5 +1,4 @@
-// What the builders of actions have in common: what they work with, and dtrace's complaints about
-// arguments.
+// Shared by the builders of actions: their tools, and dtrace's complaints about arguments.
 #pragma once
 
 #include "dif/bind/shape_table.h"

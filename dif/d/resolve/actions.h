@@ -36,7 +36,7 @@ class ActionBuilder {
   Checked<dif::Action> build(Expr& statement);
 
  private:
-  /// What actions.def has in its column `build` is a member of one of these.
+  /// The column `build` of actions.def names members of these.
   struct Families {
     Families(const ActionTools& tools, const AggregationTable& table)
         : values(tools), formats(tools), aggregations(tools, table), code(tools) {}

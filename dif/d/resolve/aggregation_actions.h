@@ -1,4 +1,4 @@
-// What is done with an aggregation that has been made: printa(), clear(), trunc(), normalize().
+// Actions on an aggregation that has been made: printa(), clear(), trunc(), normalize().
 #pragma once
 
 #include <vector>

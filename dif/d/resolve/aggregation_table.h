@@ -18,7 +18,7 @@ class AggregationTable {
   const dif::Aggregation& at(std::uint32_t index) const { return program_.aggregations[index]; }
   /// Adds one that is not there. `line`: of the assignment that makes it.
   std::uint32_t add(dif::Aggregation aggregation, int line);
-  /// Where it was made.
+  /// The line of the assignment that made it.
   int line(const std::string& name) const { return known_.at(name).line; }
 
  private:

@@ -29,7 +29,7 @@ bool is_code_call(const Expr& e) {
          std::ranges::find(kCode, std::string_view(*e.text), &CodeRow::name) != std::end(kCode);
 }
 
-/// How many frames a stack action asks for.
+/// The number of frames that a stack action asks for.
 Checked<std::uint32_t> CodeValues::frames(const Expr& call, std::uint32_t otherwise) {
   const bool kernel = *call.text == "stack";
   const std::size_t most = kernel ? 1 : 2;

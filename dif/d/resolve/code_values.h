@@ -6,7 +6,7 @@
 
 namespace ringside::d {
 
-/// What may stand as a statement, a key or an argument of printf().
+/// Whether `e` is such a call. It may be a statement, a key or an argument of printf().
 bool is_code_call(const Expr& e);
 
 class CodeValues {

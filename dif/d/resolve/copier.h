@@ -11,7 +11,7 @@
 
 namespace ringside::d {
 
-/// What the names in a copy stand for.
+/// Names, and the expressions that replace them.
 using Bindings = std::unordered_map<std::string, Expr*>;
 
 class Copier {

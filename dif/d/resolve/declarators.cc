@@ -51,7 +51,7 @@ Checked<TypeId> TypeResolver::function_type(TypeId result, const Derivation& ste
   return types_.graph().add_function(result, parameters, step.variadic);
 }
 
-/// How many elements, where the array says so.
+/// The number of elements, where the array gives it.
 Checked<std::int64_t> TypeResolver::array_count(const Declarator& declarator,
                                                 const Derivation& step, Unsized unsized) {
   constexpr std::string_view kWhat =

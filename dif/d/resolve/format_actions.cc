@@ -7,7 +7,7 @@
 namespace ringside::d {
 namespace {
 
-/// What an argument must be, by conversion, in dtrace's words.
+/// dtrace's words for the argument that a conversion takes.
 struct Prototype {
   std::string_view kinds;
   bool wide;

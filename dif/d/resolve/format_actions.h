@@ -10,7 +10,7 @@
 
 namespace ringside::d {
 
-/// What the format `text` of `function` consists of. Complains unless it is a string constant.
+/// The conversions of the format `text` of `function`. Complains unless it is a string constant.
 Checked<std::vector<dif::Conversion>> conversions_of(const Expr& text, std::string_view function);
 
 /// The functions that actions.def names as formats.NAME.

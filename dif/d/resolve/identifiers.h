@@ -1,6 +1,5 @@
-// What is documented of D's built-in names besides their types: stability, and the version of D
-// that brought them. Used by the resolver for -x version, -x amin and clauses' attributes.
-// Fire context: no.
+// D's built-in names: their stability as it is documented, and the version of D that brought them.
+// Used by the resolver for -x version, -x amin and clauses' attributes.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
-// What operators take and what type they give. Operands are resolved before; names are not known
-// here. Each function types `e`, and gives it its value where its operands are constant.
+// The rules of operators: the types that they take and give. Operands are resolved before; names
+// are not known here. Each function types `e`, and gives it its value where its operands are
+// constant.
 #pragma once
 
 #include "dif/d/diagnostic.h"

@@ -1,7 +1,6 @@
 // Which expressions may be evaluated twice where the script has them once: code for assignments
 // and translators repeats parts of them. Used by codegen_memory.cc and resolve_translators.cc.
 // Does not: ask whether repeating is cheap.
-// Fire context: no.
 #pragma once
 
 #include <algorithm>

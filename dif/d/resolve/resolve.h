@@ -80,7 +80,7 @@ class Resolver final : public ConstantEvaluator {
   void define(Expr* e);
   /// A 64-bit clause-local variable with a name that no program can write.
   Checked<const Symbol*> hidden_local(const std::string& name);
-  /// How a value of e's type travels; complains about types that cannot.
+  /// The form in which a value of e's type is recorded; complains about types that have none.
   Checked<dif::ValueType> value_type(const Expr& e) const;
 
   /// From here on, @name can be named.

@@ -68,7 +68,7 @@ Checked<bool> Resolver::builtin(Expr* e) {
   return true;
 }
 
-/// Why a name that nothing has cannot be used.
+/// Complains about a name that nothing has.
 Checked<void> Resolver::unknown_name(const Expr& e) const {
   const std::string& text = *e.text;
   if (is_function_name(text) && !symbols_.is_hidden(text)) return no_scalar("function", text, e.at);

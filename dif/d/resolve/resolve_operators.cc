@@ -12,7 +12,7 @@ namespace ringside::d {
 
 namespace {
 
-/// Where a name that is written to lives.
+/// The scope of a name that is written to.
 Scope variable_scope(const Expr& named) {
   return named.kind == ExprKind::Name ? Scope::Global : named.scope;
 }

@@ -2,7 +2,7 @@
 // copies of an expression with names bound to what they are given.
 //
 // A translated value exists only member by member: Expr::translation says how each is computed.
-// Where the whole of it is wanted, its members are computed into a hidden clause-local structure.
+// When the whole of it is wanted, its members are computed into a hidden clause-local structure.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How stable the names are that a clause uses.
+// The stability of the names that a clause uses.
 #pragma once
 
 #include <optional>

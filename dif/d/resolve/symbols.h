@@ -17,7 +17,7 @@
 
 namespace ringside::d {
 
-/// What a name stands for.
+/// The thing that a name stands for.
 struct Symbol {
   enum class Kind : std::uint8_t { Variable, Builtin, Inline, Subroutine } kind = Kind::Variable;
   std::string name;

@@ -26,7 +26,7 @@ class TranslatorTable {
  public:
   explicit TranslatorTable(const Types& types) : types_(types) {}
 
-  /// What may be declared: D_XLATE_SOU for an output that is no structure that is defined,
+  /// Whether it may be declared: D_XLATE_SOU unless the output is a structure that is defined,
   /// D_XLATE_REDECL for a second translator between the same types.
   Checked<void> check(const Translator& translator, const Location& at) const;
   void add(Translator translator) { translators_.push_back(std::move(translator)); }

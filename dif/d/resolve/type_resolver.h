@@ -33,8 +33,8 @@ class TypeResolver {
 
   enum class Unsized : std::uint8_t { Refused, Allowed };  // int x[]
 
-  /// What the words before the declarators name. A structure or enumeration that they define is
-  /// added once, however often this is asked.
+  /// The type that the words before the declarators name. A structure or enumeration that they
+  /// define is added once, however often this is asked.
   Checked<TypeId> spec_type(TypeSpec& spec);
   /// Applies the declarator's derivations to `base`. The keys of an associative array are left for
   /// key_types(), where they are allowed.

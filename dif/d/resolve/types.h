@@ -1,6 +1,5 @@
 // What D's rules ask about C types: classes, sizes, promotions, compatibility, and how a value of
 // a type travels through DIF. A thin view of a TypeGraph; adds nothing to it but pointers.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +57,7 @@ class Types {
   std::uint64_t measure(TypeId id) const;
   /// The type of an array used as a value: a pointer to its elements.
   TypeId decay(TypeId id) const;
-  /// What a pointer or array points at.
+  /// The type that a pointer or array points at.
   TypeId referent(TypeId id) const { return at(id).target; }
   /// Whether no member of the structure or union begins after this one of its own.
   bool is_last(TypeId structure, const FoundMember& member) const;

@@ -2,7 +2,6 @@
 // fills in types and symbols, codegen.cc reads it.
 // Nodes are plain data, linked by pointers into the arena; every node knows its depth, so that a
 // hostile program meets a limit instead of the end of the stack.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +78,7 @@ enum class Scope : std::uint8_t { Global, Thread, Clause };
 
 struct Expr;
 struct TypeSpec;
-struct Symbol;                    // resolve.h
+struct Symbol;                    // symbols.h
 struct Translation;               // resolve.h
 using Text = const std::string*;  // owned by the arena
 using ExprList = std::vector<Expr*>;
@@ -235,7 +234,7 @@ struct ProviderNode {
   std::vector<Probe> probes = {};
 };
 
-/// #pragma D attributes, binding, depends_on: the words behind, for resolve_pragmas.cc.
+/// #pragma D attributes, binding, depends_on, and the words after that.
 struct PragmaNode {
   Location at;
   std::string_view directive;  // a literal
@@ -268,7 +267,7 @@ class Arena {
       pools_;
 };
 
-/// What the parser hands on.
+/// The result of parsing.
 struct Tree {
   Arena arena;
   std::vector<External> externals;  // in source order

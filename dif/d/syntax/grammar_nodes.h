@@ -1,7 +1,6 @@
-// What the grammar's actions share: nodes of the tree from the pieces that a rule has. Used by
+// Shared by the grammar's actions: they make nodes of the tree from the pieces of a rule. Used by
 // grammar.y only.
 // Does not: judge what was built; that is resolve.cc's.
-// Fire context: no.
 #pragma once
 
 #include <algorithm>

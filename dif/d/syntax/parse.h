@@ -1,6 +1,5 @@
 // Source text to syntax tree. Used by compile.cc; knows names of types only as far as the grammar
 // needs them.
-// Fire context: no.
 #pragma once
 
 #include <string>

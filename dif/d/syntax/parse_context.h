@@ -1,6 +1,5 @@
-// What lexer and grammar share while they read one program. Only lexer.l, grammar.y and
+// The state that lexer and grammar share while they read one program. Only lexer.l, grammar.y and
 // parse*.cc include it.
-// Fire context: no.
 #pragma once
 
 #include <set>

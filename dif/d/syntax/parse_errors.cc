@@ -1,5 +1,5 @@
 // Syntax errors in words. Bison only knows the token that does not fit; where a type is unknown,
-// its name reads like a variable's, and what does not fit comes behind it.
+// its name reads like a variable's, and the token that does not fit comes after it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class Backward {
     return found;
   }
 
-  /// What stands here is the start of a declaration, parameter or statement.
+  /// Whether this is the start of a declaration, parameter or statement.
   bool at_start() {
     trim();
     return text_.empty() || std::string_view(";{}(,").find(text_.back()) != std::string_view::npos;
@@ -46,14 +46,14 @@ class Backward {
   std::string_view text_;
 };
 
-/// What may stand before a type in its declaration.
+/// Words that may stand before a type in its declaration.
 bool is_storage_or_qualifier(std::string_view word) {
   constexpr std::string_view kWords[] = {"self",     "this",  "extern",   "static", "auto",
                                          "register", "const", "volatile", "typedef"};
   return std::ranges::find(kWords, word) != std::end(kWords);
 }
 
-/// `text` goes on with a declarator: stars, a name, and what may come behind one.
+/// `text` goes on with a declarator: stars, a name, and what may follow one.
 bool declares(std::string_view text) {
   const std::size_t name = std::min(text.find_first_not_of("* \t\r\n\v\f"), text.size());
   text.remove_prefix(name);

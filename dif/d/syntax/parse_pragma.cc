@@ -1,4 +1,4 @@
-// Lines that begin with #: what the preprocessor left behind (#line, #ident, #error, markers), and
+// Lines that begin with #: those of the preprocessor (#line, #ident, #error, markers), and
 // the compiler's own #pragma D.
 #include <fmt/format.h>
 

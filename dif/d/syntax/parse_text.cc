@@ -1,4 +1,4 @@
-// What the text of a token means: numbers, characters, strings and macros.
+// The values of tokens: numbers, characters, strings and macros.
 #include <fmt/format.h>
 
 #include <algorithm>

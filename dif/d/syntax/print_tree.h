@@ -1,7 +1,6 @@
 // A syntax tree as D text again: what a program looks like when its conditions and loops have been
 // taken apart. For users who wonder (-d); nothing reads it back. Prints trees that have not been
 // resolved, which is when they still look like the source.
-// Fire context: no.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
 // What this machine's C compiler says, for tests that compare D with C.
 // Does not: know D.
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
 // For the compiler's tests: a small made-up kernel to compile against, and a way to fire what was
 // compiled and look at the values it recorded.
-// Fire context: no.
 #pragma once
 
 #include <cstring>
