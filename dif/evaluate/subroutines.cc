@@ -46,7 +46,7 @@ Subroutines::Subroutines(Memory& memory, BuiltinVariables& builtins)
                  std::min(bytes.size(), memory.string_size())};
 }
 
-Result<std::uint64_t, Fault> Subroutines::speculation() {
+Result<std::uint64_t, Fault> Subroutines::speculation(Arguments) {
   if (speculations_ == nullptr) return raise(FaultKind::IllegalOperation);
   access_->take_program();
   return speculations_->allocate();
@@ -56,69 +56,39 @@ Result<std::uint64_t, Fault> Subroutines::call(Subroutine which, Arguments a) {
   const SubroutineInfo& info = subroutine_info(which);
   if (a.size() < info.least || a.size() > info.most) return raise(FaultKind::IllegalOperation);
   memory_.release_staging();
-  switch (which) {  // no default: -Wswitch names the subroutine we forgot
-    case Subroutine::Rand: return random();
-    case Subroutine::Copyin: return copyin(a);
-    case Subroutine::Copyinstr: return copyinstr(a);
-    case Subroutine::Strlen: return strlen(a);
-    case Subroutine::Alloca: return zeroed(memory_, a[0].value);
-    case Subroutine::Bcopy: return bcopy(a);
-    case Subroutine::Copyinto: return copyinto(a);
-    case Subroutine::Strjoin: return strjoin(a);
-    case Subroutine::Lltostr: return lltostr(a);
-    case Subroutine::Basename: return basename(a);
-    case Subroutine::Dirname: return dirname(a);
-    case Subroutine::Cleanpath: return cleanpath(a);
-    case Subroutine::Strchr: return strchr(a);
-    case Subroutine::Strrchr: return strrchr(a);
-    case Subroutine::Strstr: return strstr(a);
-    case Subroutine::Strtok: return strtok(a);
-    case Subroutine::Substr: return substr(a);
-    case Subroutine::Index: return index(a);
-    case Subroutine::Rindex: return rindex(a);
-    case Subroutine::Htons:
-    case Subroutine::Ntohs: return __builtin_bswap16(static_cast<std::uint16_t>(a[0].value));
-    case Subroutine::Htonl:
-    case Subroutine::Ntohl: return __builtin_bswap32(static_cast<std::uint32_t>(a[0].value));
-    case Subroutine::Htonll:
-    case Subroutine::Ntohll: return __builtin_bswap64(a[0].value);
-    case Subroutine::InetNtoa: return inet_ntoa(a);
-    case Subroutine::Toupper: return change_case(a, 'a', 'z');
-    case Subroutine::Tolower: return change_case(a, 'A', 'Z');
-    case Subroutine::Strtoll: return strtoll(a);
-    case Subroutine::MutexOwned: return mutex_owned(a);
-    case Subroutine::MutexOwner: return mutex_owner(a);
-    case Subroutine::MutexAdaptive: return mutex_type(a, true);
-    case Subroutine::MutexSpin: return mutex_type(a, false);
-    case Subroutine::RwReadHeld: return rw_read_held(a);
-    case Subroutine::RwWriteHeld: return rw_write_held(a);
-    case Subroutine::RwIswriter: return rw_iswriter(a);
-    case Subroutine::Progenyof: return progenyof(a);
-    case Subroutine::Copyout: return copyout(a);
-    case Subroutine::Copyoutstr: return copyoutstr(a);
-    case Subroutine::Getmajor: return getmajor(a);
-    case Subroutine::Getminor: return getminor(a);
-    case Subroutine::InetNtop: return inet_ntop(a);
-    case Subroutine::InetNtoa6: return inet_ntoa6(a);
-    case Subroutine::LinkNtop: return link_ntop(a);
-    case Subroutine::Json: return json(a);
-    case Subroutine::Memstr: return memstr(a);
-    case Subroutine::Speculation: return speculation();
-    case Subroutine::Msgdsize:
-    case Subroutine::Msgsize:
-    case Subroutine::DdiPathname:
-    case Subroutine::Getf:
-    case Subroutine::DPath:
-    case Subroutine::Memref:
-    case Subroutine::SxShared:
-    case Subroutine::SxExclusive:
-    case Subroutine::SxIsexclusive: break;  // Missing: refused by the verifier
+  switch (which) {
+// clang-format off
+#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, changes, call, reason) \
+    case Subroutine::name: return call(a);
+#include "dif/program/builtin.def"
+    // clang-format on
   }
   return raise(FaultKind::IllegalOperation);
 }
 
+/// The verifier refuses programs that call it.
+Result<std::uint64_t, Fault> Subroutines::missing(Arguments) {
+  return raise(FaultKind::IllegalOperation);
+}
+
+Result<std::uint64_t, Fault> Subroutines::allocate(Arguments a) {
+  return zeroed(memory_, a[0].value);
+}
+
+Result<std::uint64_t, Fault> Subroutines::swap16(Arguments a) {
+  return __builtin_bswap16(static_cast<std::uint16_t>(a[0].value));
+}
+
+Result<std::uint64_t, Fault> Subroutines::swap32(Arguments a) {
+  return __builtin_bswap32(static_cast<std::uint32_t>(a[0].value));
+}
+
+Result<std::uint64_t, Fault> Subroutines::swap64(Arguments a) {
+  return __builtin_bswap64(a[0].value);
+}
+
 /// D types rand() as int.
-Result<std::uint64_t, Fault> Subroutines::random() {
+Result<std::uint64_t, Fault> Subroutines::rand(Arguments) {
   random_ += 0x9e37'79b9'7f4a'7c15;
   const auto value = static_cast<std::int32_t>(mix_hash(random_, random_ >> 32));
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));

@@ -38,9 +38,15 @@ class Subroutines {
   using Arguments = std::span<const TupleValue>;
   using Answer = Result<std::uint64_t, Fault>;
 
+  // The functions that builtin.def names in its column `call`, by file.
   // subroutines.cc
-  Answer random();
-  Answer speculation();
+  Answer rand(Arguments a);
+  Answer speculation(Arguments a);
+  Answer missing(Arguments a);
+  Answer allocate(Arguments a);
+  Answer swap16(Arguments a);
+  Answer swap32(Arguments a);
+  Answer swap64(Arguments a);
   Answer bcopy(Arguments a);
   Answer lltostr(Arguments a);
   Answer strtoll(Arguments a);
@@ -51,10 +57,10 @@ class Subroutines {
   Answer copyout(Arguments a);
   Answer copyoutstr(Arguments a);
   Answer progenyof(Arguments a);
-  Answer lock_word(const TupleValue& lock);
   Answer mutex_owner(Arguments a);
   Answer mutex_owned(Arguments a);
-  Answer mutex_type(Arguments a, bool adaptive);
+  Answer mutex_type_adaptive(Arguments a) { return mutex_type(a, true); }
+  Answer mutex_type_spin(Arguments a) { return mutex_type(a, false); }
   Answer rw_read_held(Arguments a);
   Answer rw_write_held(Arguments a);
   Answer rw_iswriter(Arguments a);
@@ -67,7 +73,6 @@ class Subroutines {
   Answer link_ntop(Arguments a);
   // json_subroutine.cc
   Answer json(Arguments a);
-  Answer unescaped(std::string_view inside);
   // string_subroutines.cc
   Answer strlen(Arguments a);
   Answer strjoin(Arguments a);
@@ -78,12 +83,18 @@ class Subroutines {
   Answer substr(Arguments a);
   Answer index(Arguments a);
   Answer rindex(Arguments a);
-  Answer change_case(Arguments a, char first, char last);
+  Answer toupper(Arguments a) { return change_case(a, 'a', 'z'); }
+  Answer tolower(Arguments a) { return change_case(a, 'A', 'Z'); }
   Answer memstr(Arguments a);
   // path_subroutines.cc
   Answer basename(Arguments a);
   Answer dirname(Arguments a);
   Answer cleanpath(Arguments a);
+
+  Answer mutex_type(Arguments a, bool adaptive);
+  Answer lock_word(const TupleValue& lock);
+  Answer change_case(Arguments a, char first, char last);
+  Answer unescaped(std::string_view inside);
 
   Result<std::string_view, Fault> text(const TupleValue& argument) {
     return memory_.another_string(argument.value, memory_.string_size());

@@ -15,16 +15,13 @@ constexpr BuiltinArrayInfo kArrays[] = {
     {kArgsArray, "args"}, {kRegsArray, "regs"}, {kUregsArray, "uregs"}};
 
 constexpr SubroutineInfo kSubroutineTable[] = {
-#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, why)            \
-  {Subroutine::name,                                                                    \
-   text,                                                                                \
-   BuiltinType::result,                                                                 \
-   least,                                                                               \
-   most,                                                                                \
-   {ArgumentKind::a1, ArgumentKind::a2, ArgumentKind::a3},                              \
-   std::string_view(why).empty() ? SubroutineStatus::Works : SubroutineStatus::Missing, \
-   why},
+// clang-format off
+#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, changes, call, why) \
+  {Subroutine::name, text, BuiltinType::result, least, most,                               \
+   {ArgumentKind::a1, ArgumentKind::a2, ArgumentKind::a3}, Changes::changes,               \
+   std::string_view(why).empty() ? SubroutineStatus::Works : SubroutineStatus::Missing, why},
 #include "dif/program/builtin.def"
+    // clang-format on
 };
 constexpr bool ids_are_positions() {
   for (std::size_t i = 0; i < std::size(kSubroutineTable); ++i) {

@@ -12,6 +12,8 @@
 #include <optional>
 #include <string_view>
 
+#include "dif/program/action_kind.h"
+
 namespace ringside::dif {
 
 /// Array built-ins, for ldga. args[n] has the type that the probe says; arg0..arg9 are Builtin.
@@ -60,7 +62,8 @@ enum class Builtin : std::uint16_t {
 };
 
 enum class Subroutine : std::uint16_t {
-#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, reason) name = id,
+#define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, changes, call, reason) \
+  name = id,
 #include "dif/program/builtin.def"
 };
 /// From here on the numbers are ours.
@@ -93,6 +96,7 @@ struct SubroutineInfo {
   BuiltinType result;
   std::uint8_t least, most;  // how many arguments
   std::array<ArgumentKind, 3> arguments;
+  Changes changes;  // Nothing or Guest, which is destructive
   SubroutineStatus status;
   /// Missing: why, as what follows "NAME() " in a message.
   std::string_view reason;
@@ -108,8 +112,8 @@ std::optional<BuiltinArrayInfo> find_builtin_array(std::string_view name);
 std::optional<BuiltinArrayInfo> find_builtin_array(std::uint8_t id);
 
 std::optional<BuiltinInfo> find_builtin(std::string_view name);
-/// Why a variable that other systems' dtrace has does not exist here, as what follows its name in a
-/// message; empty for any other name.
+/// The reason why a variable of another system's dtrace does not exist here, worded to follow its
+/// name in a message; empty for any other name.
 std::string_view absent_builtin(std::string_view name);
 std::optional<BuiltinInfo> find_builtin(std::uint16_t id);
 std::optional<SubroutineInfo> find_subroutine(std::string_view name);

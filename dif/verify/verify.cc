@@ -268,9 +268,9 @@ bool changes_the_guest(const Difo& difo) {
   return std::ranges::any_of(difo.text, [](std::uint32_t word) {
     const Insn in{word};
     if (in.op() == Opcode::Stga) return true;
-    const auto called = static_cast<Subroutine>(in.index());
-    return in.op() == Opcode::Call &&
-           (called == Subroutine::Copyout || called == Subroutine::Copyoutstr);
+    if (in.op() != Opcode::Call) return false;
+    const auto called = find_subroutine(in.index());
+    return called && called->changes != Changes::Nothing;
   });
 }
 
