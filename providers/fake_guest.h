@@ -117,7 +117,7 @@ class FakeKernel final : public guest_linux::Kernel {
   std::span<const PatchedSite> patched_sites() const override { return {}; }
 
   std::vector<std::pair<std::string, TypeId>> prototypes;
-  mutable unsigned current_reads = 0;
+  mutable std::atomic<unsigned> current_reads = 0;
 
  private:
   vmm::PageTable table_{GuestPhys(kRoot), 4, 0};

@@ -73,7 +73,8 @@ class PlainRegion {
 
   /// The mailbox's next claim, with an address and nothing else new.
   void raise(unsigned i, GuestVirt address) {
-    head(i).address = address.raw();
+    // A host that polls may look at a claim that it copies too late.
+    std::atomic_ref(head(i).address).store(address.raw(), std::memory_order_relaxed);
     const std::uint64_t claim = (head(i).head / SHIM_CLAIM + 1) * SHIM_CLAIM;
     std::atomic_ref(head(i).head).store(claim + SHIM_RAISED, std::memory_order_release);
   }
