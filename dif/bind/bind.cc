@@ -146,13 +146,14 @@ class Finder {
     }
     const Found found = TRY(follow(name));
     TRY(check_type(name, found));
-    if (is_bit_kind(name.kind) != (found.bit_width != 0) && name.kind != Kind::Size) {
+    if (name.kind == Kind::Size) return size_of(name, found);
+    if (name.kind == Kind::Elements) return elements(name, found);
+    if (is_bit_kind(name.kind) != (found.bit_width != 0)) {
       return refuse(ErrorCode::Unsupported,
                     "{} is {} bit-field in this kernel: compile the program again here",
                     describe(name), found.bit_width != 0 ? "a" : "no");
     }
     switch (name.kind) {
-      case Kind::Size: return size_of(name, found);
       case Kind::Member: return found.bit_offset / 8;
       case Kind::BitOffset: return found.bit_offset;
       default: return bits(name, found);
@@ -163,6 +164,19 @@ class Finder {
     const std::uint64_t size = value_size(kernel_.kernel_types(), found.type, 0);
     if (size > 0 || name.value == 0) return size;
     return refuse(ErrorCode::NotFound, "{} has no size in this kernel", describe(name));
+  }
+
+  /// An array without a length goes on as far as there is room.
+  Result<std::uint64_t> elements(const KernelName& name, const Found& found) {
+    const TypeGraph& types = kernel_.kernel_types();
+    const Type& type = types[types.resolve(found.type)];
+    if (type.kind != TypeKind::Array) {
+      return refuse(ErrorCode::Unsupported, "{} is no array in this kernel", describe(name));
+    }
+    if (type.count == 0 || type.count >= name.value) return type.count;
+    return refuse(ErrorCode::Unsupported,
+                  "{} has {} elements in this kernel, and the code takes number {}", describe(name),
+                  type.count, name.value - 1);
   }
 
   /// Of a field in its aligned unit of memory.

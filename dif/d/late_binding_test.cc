@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <random>
 
 #include "dif/bind/bind.h"
 #include "dif/d/testing/program_runner.h"
@@ -287,6 +288,26 @@ TEST(LateBinding, WhatTheCodeDependsOnIsRefusedWhereItDiffers) {
             std::string::npos);
 }
 
+TEST(LateBinding, ElementsThatAreNotThereAreRefused) {
+  Layout brief = kNew;
+  brief.name_length = 4;
+  EXPECT_EQ(refusal(compiled("trace(args[0]->name[1] + args[0]->name[3]);"), brief), "");
+  EXPECT_EQ(
+      refusal(compiled("trace(args[0]->name[1] + args[0]->name[9]);"), brief),
+      "line 1: member name of struct worker has 4 elements in this kernel, and the code takes "
+      "number 9");
+}
+
+/// An anonymous structure that a variable of D's points at: nothing leads to it by name.
+TEST(LateBinding, WhatHasNoNameNeedsTheSameTypes) {
+  const dif::Program program = compiled("this->p = &args[0]->inner; trace(this->p->y);");
+  ASSERT_EQ(program.needs.size(), 1u);
+  EXPECT_EQ(program.needs[0].module, "vmlinux");
+  EXPECT_NE(program.needs[0].type.find("struct"), std::string::npos);
+  EXPECT_EQ(fired(program, kOld), "6");
+  EXPECT_TRUE(compiled("trace((&args[0]->inner)->y);").needs.empty());
+}
+
 TEST(LateBinding, AFieldThatNoUnitHoldsIsRefused) {
   Layout packed = kNew;
   packed.level = 64 * 8 + 29;
@@ -299,6 +320,33 @@ TEST(LateBinding, NothingUnboundIsVerified) {
   const auto verified = dif::verify_program(compiled("trace(args[0]->age);"));
   ASSERT_FALSE(verified);
   EXPECT_EQ(verified.error().message, "the program is not bound to a kernel");
+}
+
+TEST(LateBinding, DamageIsRefusedOrHarmless) {
+  std::mt19937_64 random(20'261'122);
+  const auto bytes = dif::write_dof(compiled(
+      "this->w = *args[0]; print(*args[0]); trace(args[0]->level + BUSY * sizeof(struct desk));"
+      " trace(`pool[1].age);"));
+  Kernel kernel(kNew);
+  std::size_t bound_ones = 0, verified_ones = 0;
+  for (int round = 0; round < 4000; ++round) {
+    auto damaged = bytes;
+    for (int change = 0; change < 2; ++change) {
+      damaged[random() % damaged.size()] = static_cast<std::byte>(random());
+    }
+    const auto read = dif::read_dof(damaged);
+    if (!read) continue;
+    auto bound = dif::bind(*read, kernel);
+    if (!bound) {
+      EXPECT_FALSE(bound.error().message.empty());
+      continue;
+    }
+    ++bound_ones;
+    EXPECT_TRUE(bound->kernel_names.empty());
+    if (dif::verify_program(std::move(*bound))) ++verified_ones;
+  }
+  EXPECT_GT(bound_ones, 100u);
+  EXPECT_GT(verified_ones, 100u);
 }
 
 TEST(LateBinding, TablesThatMakeNoSenseAreRefused) {

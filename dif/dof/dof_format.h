@@ -211,7 +211,7 @@ void transfer(A& a, KernelNeed& need) {
 
 template <class A>
 void transfer(A& a, KernelName& name) {
-  a.choice(name.kind, KernelName::Kind::Enumerator);
+  a.choice(name.kind, KernelName::Kind::Elements);
   a.text(name.module);
   a.text(name.name);
   a.text(name.path);

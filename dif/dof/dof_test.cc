@@ -127,7 +127,7 @@ class RandomProgram {
 
   KernelNeed need() { return {text(), text(), text(), text(), number()}; }
   KernelName kernel_name() {
-    return {choice(KernelName::Kind::Enumerator),
+    return {choice(KernelName::Kind::Elements),
             text(),
             text(),
             text(),

@@ -203,6 +203,7 @@ std::string_view name_kind(KernelName::Kind kind) {
     case KernelName::Kind::BitsAbove: return "bitsabove";
     case KernelName::Kind::BitsUnused: return "bitsunused";
     case KernelName::Kind::Enumerator: return "enumerator";
+    case KernelName::Kind::Elements: return "elements";
   }
   return "???";
 }

@@ -81,5 +81,25 @@ TEST(Listing, SaysWhereEachObjectBelongs) {
   EXPECT_NE(text.find("Clause 1 (fbt::vfs_read:entry), action 1: DIFO"), std::string::npos);
 }
 
+TEST(Listing, RelocationsComeLast) {
+  Difo object = builtin(Builtin::Pid);
+  object.integers = {0x5d8};
+  object.result = {ValueKind::Bytes, false, 64};
+  object.relocations = {{Relocation::Place::Integer, 0, 1},
+                        {Relocation::Place::Result, 0, 0},
+                        {Relocation::Place::Integer, 0, 9}};
+  const std::vector<KernelName> names = {
+      {.kind = KernelName::Kind::Size, .module = "vmlinux", .name = "struct cred"},
+      {.kind = KernelName::Kind::Member, .name = "struct task_struct", .path = "cred"}};
+
+  const std::string text = list_difo(object, names);
+
+  EXPECT_EQ(text.substr(text.find("RELOCATION")),
+            "RELOCATION       KIND       NAME\n"
+            "DT_INTEGER[0]    offsetof   struct task_struct, cred\n"
+            "DIFO returns     sizeof     struct cred\n"
+            "DT_INTEGER[0]    ???\n");
+}
+
 }  // namespace
 }  // namespace ringside::dif

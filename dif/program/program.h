@@ -77,20 +77,21 @@ struct KernelName {
     BitsAbove,   // 64 less the field's bits and those below it in its unit
     BitsUnused,  // 64 less the field's bits
     Enumerator,
+    Elements,  // those of an array; only checked: there are at least `value`
   };
   Kind kind = Kind::Symbol;
-  std::string module;  // whose it is: "vmlinux"
+  std::string module = {};  // whose it is: "vmlinux"
   /// A symbol, an enumerator, or a type: "struct task_struct", "union x", "enum x", a typedef's
   /// name, and "vmlinux`init_task" for the type of that variable.
-  std::string name;
+  std::string name = {};
   /// The way from that type on: members, and '*' for what a pointer points at and for an array's
   /// elements, with dots between: "pids.*.first". Offsets count from the last '*', or from a '&',
   /// which stands where the code has the address of what lies before it.
-  std::string path;
+  std::string path = {};
   /// What the code takes a symbol or member for, as type_text() spells it (dif/bind/c_types.h);
   /// empty: it does not matter.
-  std::string type;
-  std::uint64_t value = 0;  // where it was compiled; of a symbol 0
+  std::string type = {};
+  std::uint64_t value = 0;  // where it was compiled; of a symbol 0; of Elements what is needed
   bool fixed = false;       // the code is right for that value only
   std::uint8_t unit = 0;    // 1, 2, 4, 8
   std::int32_t line = 0;    // of the source that names it first; 0: unknown
@@ -218,10 +219,10 @@ struct Clause {
 /// name to find them by in another: it runs where that part has the same types. Who saves the
 /// program adds what they are told by (vmm/linux/kernel_identity.h).
 struct KernelNeed {
-  std::string module;
-  std::string type;     // one that has no name, as C spells it
-  std::string release;  // of the kernel: "6.1.0-56-cloud-amd64"
-  std::string build;
+  std::string module = {};
+  std::string type = {};     // one that has no name, as C spells it
+  std::string release = {};  // of the kernel: "6.1.0-56-cloud-amd64"
+  std::string build = {};
   std::uint64_t types_hash = 0;
   bool operator==(const KernelNeed&) const = default;
 };

@@ -132,7 +132,9 @@ Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
   if (is_member(e)) return member_address(e, use);
   if (e.kind == ExprKind::Index && e.symbol == nullptr && e.a->type.value != 0) {
     const unsigned base = TRY(pointed(*e.a, use));
-    const unsigned index = TRY(evaluate(*e.list[0]));
+    const Expr& position = *e.list[0];
+    if (position.constant) resolver_.namer().need_element(*e.a, *position.constant);
+    const unsigned index = TRY(evaluate(position));
     TRY(scale(index, types_.measure(e.type), resolver_.namer().element_size(*e.a), e.at));
     out_.emit(Opcode::Add, base, index, base);
     out_.release(index);

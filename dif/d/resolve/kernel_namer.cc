@@ -1,6 +1,8 @@
 // In this file, top to bottom: names of types, of members and constants, of sizes, of shapes.
 #include "dif/d/resolve/kernel_namer.h"
 
+#include <algorithm>
+
 #include "dif/bind/c_types.h"
 
 namespace ringside::d {
@@ -246,6 +248,18 @@ std::optional<KernelNamer::Index> KernelNamer::element_size(const Expr& pointer)
   const TypeId element = types_.referent(types_.decay(pointer.type));
   if (!types_.is_struct(element) && !types_.is_array(element)) return {};
   return named_size(element, of_element(pointer), pointer.at);
+}
+
+void KernelNamer::need_element(const Expr& array, std::uint64_t position) {
+  if (!types_.is_array(array.type) || position >= types_.at(array.type).count) return;
+  auto of = of_value(array);
+  if (!of) return;
+  dif::KernelName& name = names_[add({.kind = Kind::Elements,
+                                      .module = std::move(of->module),
+                                      .name = std::move(of->name),
+                                      .path = std::move(of->path)},
+                                     array.at)];
+  name.value = std::max(name.value, position + 1);
 }
 
 void KernelNamer::fix_size(const Expr& e) {

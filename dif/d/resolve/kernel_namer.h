@@ -50,6 +50,8 @@ class KernelNamer {
   std::optional<Index> element_size(const Expr& pointer);
   std::optional<Index> size(TypeId type, const Location& at);
 
+  /// The code takes element `position` of an array, whose length `array` has where it is compiled.
+  void need_element(const Expr& array, std::uint64_t position);
   /// What is compiled depends on the value, of every late constant in `e`, or on its size.
   void fix(const Expr& e);
   void fix_size(const Expr& e);

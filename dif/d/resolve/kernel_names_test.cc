@@ -19,9 +19,9 @@ constexpr std::string_view kLibrary =
 
 std::string one(const dif::KernelName& name) {
   using Kind = dif::KernelName::Kind;
-  const std::string_view kinds[] = {"symbol", "sizeof",    "offsetof",   "bitoffset",
-                                    "unit",   "bitsabove", "bitsunused", "enumerator"};
-  static_assert(static_cast<int>(Kind::Enumerator) == 7);
+  const std::string_view kinds[] = {"symbol",    "sizeof",     "offsetof",   "bitoffset", "unit",
+                                    "bitsabove", "bitsunused", "enumerator", "elements"};
+  static_assert(static_cast<int>(Kind::Elements) == 8);
   EXPECT_EQ(name.module, "vmlinux");
   return fmt::format("{}{} {}{}{}", name.fixed ? "fixed " : "",
                      kinds[static_cast<std::size_t>(name.kind)], name.name,
@@ -74,6 +74,8 @@ TEST(KernelNames, MembersAreNamedByTheirTypeAndWhatTheyAre) {
             "offsetof struct file,low: short; offsetof struct task_struct,file: struct file *")
       << "through an anonymous member";
   EXPECT_EQ(names(clause("trace(curthread->counts[2]);")),
+            "elements struct task_struct,counts; offsetof struct task_struct,counts: int []");
+  EXPECT_EQ(names(clause("trace(curthread->counts[arg0]);")),
             "offsetof struct task_struct,counts: int []");
   EXPECT_EQ(names(clause("trace(offsetof(struct file, f_pos));")), "offsetof struct file,f_pos");
 }

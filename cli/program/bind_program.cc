@@ -1,4 +1,4 @@
-#include "cli/program/kernel_needs.h"
+#include "cli/program/bind_program.h"
 
 #include <fmt/format.h>
 
