@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "cli/guest/guest.h"
 #include "cli/guest/host_process.h"
@@ -23,6 +24,7 @@
 #include "cli/options/compile_options.h"
 #include "cli/output/output.h"
 #include "cli/output/stability_report.h"
+#include "cli/output/target_view.h"
 #include "cli/output/type_dictionary.h"
 #include "cli/program/bind_program.h"
 #include "cli/program/environment.h"
@@ -30,6 +32,7 @@
 #include "cli/program/saved_program.h"
 #include "cli/program/sources.h"
 #include "cli/signals.h"
+#include "cli/target_end.h"
 #include "cli/trace_loop.h"
 #include "dif/d/compile.h"
 #include "dif/d/resolve/system_types.h"
@@ -37,101 +40,87 @@
 #include "dif/evaluate/variables.h"
 #include "dif/program/action_kind.h"
 #include "dif/program/listing.h"
-#include "dif/verify/stack_use.h"
 #include "dif/verify/verify.h"
-#include "providers/tracer.h"
-#include "vmm/linux/processes/user_names.h"
+#include "providers/target.h"
 
 namespace ringside::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The engine's tables as the output wants them.
-class EngineView : public ProgramView {
- public:
-  EngineView(const dif::Engine& engine, const Guest& guest, guest_linux::UserNames* user_names,
-             std::string machine)
-      : engine_(&engine),
-        kernel_(guest.kernel.get()),
-        user_names_(user_names),
-        target_(static_cast<std::uint64_t>(guest.target)),
-        machine_(std::move(machine)) {}
-  std::string machine() const override { return machine_; }
-  const dif::Program& program() const override { return engine_->program(); }
-  const dif::EcbInfo& ecb(dif::EcbId id) const override { return engine_->ecb(id); }
-  const dif::ProbeDescription& probe_name(dif::ProbeId probe) const override {
-    return engine_->probe_name(probe);
-  }
-  std::string describe(GuestVirt address) const override {
-    return kernel_ != nullptr ? kernel_->symbols().describe(address)
-                              : fmt::format("0x{:x}", address.raw());
-  }
-  /// Process 0 (of %A, which is given a bare address) is the session's own.
-  std::string describe_user(std::uint64_t pid, GuestVirt address) const override {
-    return user_names_ != nullptr ? user_names_->describe(pid != 0 ? pid : target_, address)
-                                  : ProgramView::describe_user(pid, address);
-  }
-
- private:
-  const dif::Engine* engine_;
-  const guest_linux::Kernel* kernel_;
-  guest_linux::UserNames* user_names_;
-  const std::uint64_t target_;
-  const std::string machine_;
+/// A target and what the session has to do with it.
+struct Subject {
+  std::unique_ptr<providers::Target> target;
+  std::unique_ptr<vmm::PausedMachine> paused_at_arrival;  // until its probes stand
+  std::optional<GuestCommand> command;                    // -c in the guest
+  std::int64_t process = 0;                               // $target; 0 for none
+  std::optional<TracerEnvironment> environment;           // while programs are compiled and enabled
+  std::optional<dif::Program> program;                    // until it is bound
+  std::optional<TargetView> view;
 };
 
 class Session {
  public:
   Session(CommandLine line, Signals signals)
-      : line_(std::move(line)), signals_(std::move(signals)), stdout_(STDOUT_FILENO) {}
-  ~Session();
+      : line_(std::move(line)),
+        signals_(std::move(signals)),
+        clock_(std::make_shared<providers::TscCalibration>()),
+        stdout_(STDOUT_FILENO) {}
 
   Result<int> run();
 
  private:
   Result<void> attach();
+  Result<void> attach_to(Guest guest);
   void tell_omissions();
   Result<void> start_processes();
   Result<void> compile();
-  Result<void> write_types(TypeId first);
+  Result<d::Compiled> compile_for(Subject& subject, const std::vector<d::LibrarySource>& libraries);
+  Result<void> write_types(const TypeGraph& types, TypeId first);
   Result<void> load();
   std::string label(std::size_t program) const;
   std::size_t program_count() const { return std::max<std::size_t>(sources_.program_count(), 1); }
+  Result<int> list();
 
   Result<int> trace();
-  Result<void> fit_buffers(const dif::Program& program);
-  Result<void> check_destructive_actions() const;
-  Result<void> enable_all();
-  void announce(const std::vector<std::size_t>& matched) const;
+  Result<dif::VerifiedProgram> bound_program(Subject& subject);
+  Result<void> save();
+  Result<void> bind(Subject& subject);
+  Result<dif::EngineOptions> fitted_buffers(const Subject& subject, const dif::Program& program);
+  Result<void> check_destructive_actions(const Subject& subject) const;
+  Result<void> enable_all(Subject& subject);
+  void announce(const Subject& subject, const std::vector<std::size_t>& matched) const;
   void report_stability(const dif::Program& program);
   Result<int> trace_armed(Output& output);
+  Result<void> start_all(TraceLoop& loop);
   void end_set_up();
-  int end_status(EndReason reason);
-  void report_death() const;
-  TraceLoop::Parts loop_parts(Output& output);
+  int end_status(TraceLoop& loop, EndReason reason);
+  std::optional<int> exit_status() const;
   void report_time(std::string_view what, Clock::time_point since) const;
   Sink& sink() { return file_ ? *file_ : stdout_; }
 
+  /// What a line about this target begins with: "NAME: " where there are several.
+  std::string line_start(const Subject& subject) const {
+    return subjects_.size() > 1 ? subject.target->name() + ": " : std::string();
+  }
+  void say_of(const Subject& subject, const std::string& text) const {
+    say(line_start(subject) + text);
+  }
+  template <class T>
+  Result<T> named(const Subject& subject, Result<T> result) const {
+    if (!result) result.error().message = line_start(subject) + result.error().message;
+    return result;
+  }
+
   CommandLine line_;
   Signals signals_;
+  std::shared_ptr<providers::TscCalibration> clock_;  // of all targets
   Sink stdout_;
   std::optional<Sink> file_;  // -o
-  Guest guest_;
   HostProcesses processes_;
-  std::unique_ptr<providers::Tracer> tracer_;
-  std::optional<TracerEnvironment> environment_;
+  std::vector<Subject> subjects_;
   Sources sources_;
-  std::optional<dif::Program> program_;
-  std::unique_ptr<dif::Engine> engine_;
-  std::unique_ptr<guest_linux::UserNames> user_names_;  // null without a Linux that can tell them,
-                                                        // and with noresolve
 };
-
-Session::~Session() {
-  if (tracer_) tracer_->stop();
-  if (guest_.machine) guest_.machine->shut_down();
-}
 
 void Session::report_time(std::string_view what, Clock::time_point since) const {
   if (!line_.settings.debug) return;
@@ -139,40 +128,57 @@ void Session::report_time(std::string_view what, Clock::time_point since) const 
   say(fmt::format("{} in {:.1f} ms", what, spent.count()));
 }
 
-std::string kernel_name(const Guest& guest) {
-  const std::string_view release = guest.kernel->release();
+std::string kernel_name(const guest_linux::Kernel& kernel) {
+  const std::string_view release = kernel.release();
   return release.empty() ? "a kernel" : fmt::format("Linux {}", release);
 }
 
 Result<void> Session::attach() {
-  if (line_.machine.wanted()) {
-    const Clock::time_point began = Clock::now();
-    guest_ = TRY(start_guest(line_, signals_));
-    report_time(
-        fmt::format("{} on {} with {} vCPUs is {}", kernel_name(guest_), guest_.machine->kind(),
-                    guest_.machine->vcpu_count(), guest_.held != nullptr ? "held" : "up"),
-        began);
-    report_time("symbols and types known", Clock::now() - guest_.discovery);
-  } else {
+  if (line_.machines.empty()) {
     TRY(start_processes());
+    return attach_to({});
   }
+  const Clock::time_point began = Clock::now();
+  std::vector<Guest> guests = TRY(start_guests(line_, signals_));
+  for (const Guest& guest : guests) {
+    const vmm::Machine& machine = *guest.traced.machine;
+    report_time(fmt::format("{} on {} with {} vCPUs is {}", kernel_name(*guest.traced.kernel),
+                            machine.kind(), machine.vcpu_count(),
+                            guest.traced.held != nullptr ? "held" : "up"),
+                began);
+    report_time("symbols and types known", Clock::now() - guest.discovery);
+  }
+  for (Guest& guest : guests) TRY(attach_to(std::move(guest)));
+  tell_omissions();
+  return {};
+}
+
+Result<void> Session::attach_to(Guest guest) {
   const Clock::time_point began = Clock::now();
   providers::TracerOptions options;
   options.channel = line_.settings.channel;
   options.poll_threads = line_.settings.poll_threads;
-  options.held = guest_.held;
-  tracer_ = TRY(providers::Tracer::attach(guest_.machine.get(), guest_.kernel.get(), options));
-  environment_.emplace(*tracer_, guest_.kernel.get(),
-                       guest_.machine ? &guest_.machine->memory() : nullptr);
+  options.calibration = clock_;
+  Subject& subject = subjects_.emplace_back();
+  subject.command = std::move(guest.command);
+  subject.paused_at_arrival = std::move(guest.paused_at_arrival);
+  subject.process = guest.traced.machine ? guest.command_pid : processes_.target();
+  subject.target = TRY(providers::Target::attach(std::move(guest.traced), options));
+  const providers::Target& target = *subject.target;
+  subject.environment.emplace(target.tracer(), target.kernel(),
+                              target.machine() != nullptr ? &target.machine()->memory() : nullptr);
   report_time("attached", began);
-  tell_omissions();
   return {};
 }
 
 /// What of a guest that shows too much is left out, once.
 void Session::tell_omissions() {
-  if (!guest_.kernel) return;
-  for (const std::string& omission : guest_.kernel->take_omissions()) say(omission);
+  for (const Subject& subject : subjects_) {
+    if (subject.target->kernel() == nullptr) continue;
+    for (const std::string& omission : subject.target->kernel()->take_omissions()) {
+      say_of(subject, omission);
+    }
+  }
 }
 
 /// -c and -p on this host, before any thread of ours runs.
@@ -187,30 +193,41 @@ Result<void> Session::start_processes() {
 Result<void> Session::compile() {
   sources_ =
       TRY(Sources::load(line_.programs, line_.settings.preprocessor, line_.settings.error_tags));
-  auto libraries = TRY(load_libraries(line_.settings, own_library_folder()));
-  const std::int64_t target = guest_.target != 0 ? guest_.target : processes_.target();
-  const d::CompileOptions options =
-      compile_options(line_, sources_.label(0), target, std::move(libraries));
-  const Clock::time_point began = Clock::now();
-  d::add_system_types(environment_->types());
-  const TypeId first_of_program = environment_->types().next_id();
-  auto compiled = d::compile(sources_.text(), options, *environment_);
-  if (!compiled) {
-    return fail(ErrorCode::Compile, sources_.explain(compiled.error(), line_.settings.error_tags));
+  const auto libraries = TRY(load_libraries(line_.settings, own_library_folder()));
+  for (Subject& subject : subjects_) {
+    const bool first = &subject == &subjects_.front();
+    d::add_system_types(subject.environment->types());
+    const TypeId first_of_program = subject.environment->types().next_id();
+    auto compiled = TRY(compile_for(subject, libraries));
+    if (first && line_.settings.show_desugared) {
+      stdout_.write(compiled.desugared);
+      stdout_.flush();
+    }
+    subject.program = std::move(compiled.program);
+    if (first) TRY(write_types(subject.environment->types(), first_of_program));
   }
-  if (line_.settings.show_desugared) {
-    stdout_.write(compiled->desugared);
-    stdout_.flush();
+  return {};
+}
+
+/// Types and addresses are each kernel's own, so each target has a compilation of its own.
+Result<d::Compiled> Session::compile_for(Subject& subject,
+                                         const std::vector<d::LibrarySource>& libraries) {
+  const d::CompileOptions options =
+      compile_options(line_, sources_.label(0), subject.process, libraries);
+  const Clock::time_point began = Clock::now();
+  auto compiled = d::compile(sources_.text(), options, *subject.environment);
+  if (!compiled) {
+    return fail(
+        ErrorCode::Compile,
+        line_start(subject) + sources_.explain(compiled.error(), line_.settings.error_tags));
   }
   report_time("compiled", began);
-  program_ = std::move(compiled->program);
-  return write_types(first_of_program);
+  return std::move(*compiled);
 }
 
 /// -x ctypes and -x dtypes: the types from number `first` on.
-Result<void> Session::write_types(TypeId first) {
+Result<void> Session::write_types(const TypeGraph& types, TypeId first) {
   const Settings& settings = line_.settings;
-  const TypeGraph& types = environment_->types();
   if (!settings.c_dictionary.empty()) {
     TRY(write_dictionary(settings.c_dictionary, c_dictionary(types, first)));
   }
@@ -223,8 +240,8 @@ Result<void> Session::write_types(TypeId first) {
 
 /// A program that was compiled before: its options, then as if it had been compiled now.
 Result<void> Session::load() {
-  program_ = TRY(load_program(line_.dof_file));
-  for (const auto& [name, value] : program_->options) {
+  for (Subject& subject : subjects_) subject.program = TRY(load_program(line_.dof_file));
+  for (const auto& [name, value] : subjects_.front().program->options) {
     auto done = apply_option(line_.settings, name, value, OptionSource::SavedProgram);
     if (!done) {
       return fail(done.error().code, fmt::format("{}: failed to set option '{}': {}",
@@ -239,46 +256,30 @@ std::string Session::label(std::size_t program) const {
                                 : fmt::format("program '{}'", line_.dof_file);
 }
 
-/// Enables every clause on every probe that it matches, in the program's order.
-Result<void> Session::enable_all() {
+Result<void> Session::enable_all(Subject& subject) {
+  using Matching = providers::Target::Matching;
   const Clock::time_point began = Clock::now();
-  std::uint64_t taken = 0;
-  std::vector<std::size_t> matched(program_count());
-  const auto& clauses = engine_->program().clauses;
-  for (std::uint32_t i = 0; i < clauses.size(); ++i) {
-    for (const dif::ProbeDescription& pattern : clauses[i].probes) {
-      std::vector<providers::Probe> probes;
-      TRY(tracer_->for_each_probe(pattern,
-                                  [&](const providers::Probe& probe) { probes.push_back(probe); }));
-      // The compiler has seen to this, but perhaps on another machine.
-      if (probes.empty() && !line_.settings.zero_matches && !line_.dof_file.empty()) {
-        return fail(ErrorCode::NotFound,
-                    fmt::format("could not enable tracing: {} does not match any probes",
-                                pattern.to_string()));
-      }
-      taken += probes.size() * dif::enabled_size(clauses[i]);
-      if (taken > dif::kMostEnabled) {
-        return fail(ErrorCode::Limit,
-                    fmt::format("could not enable tracing: too many clauses on too many probes, at "
-                                "{}; trace fewer of them at once",
-                                pattern.to_string()));
-      }
-      for (const providers::Probe& probe : probes) {
-        TRY(tracer_->enable(probe));
-        engine_->enable(i, probe.id, probe.name);
-      }
-      matched[sources_.program_of(clauses[i].line)] += probes.size();
-    }
+  // The compiler has seen to it that all match, but perhaps on another machine.
+  const bool optional = line_.settings.zero_matches || line_.dof_file.empty();
+  auto matched = subject.target->enable_all(optional ? Matching::Optional : Matching::Required);
+  if (!matched) {
+    return fail(matched.error().code, "could not enable tracing: " + matched.error().message);
   }
   report_time("enabled", began);
-  announce(matched);
+  std::vector<std::size_t> by_program(program_count());
+  const auto& clauses = subject.target->program().clauses;
+  for (std::size_t i = 0; i < clauses.size(); ++i) {
+    by_program[sources_.program_of(clauses[i].line)] += (*matched)[i];
+  }
+  announce(subject, by_program);
   return {};
 }
 
-void Session::announce(const std::vector<std::size_t>& matched) const {
+void Session::announce(const Subject& subject, const std::vector<std::size_t>& matched) const {
   if (line_.settings.quiet) return;
   for (std::size_t i = 0; i < matched.size(); ++i) {
-    say(fmt::format("{} matched {} probe{}", label(i), matched[i], matched[i] == 1 ? "" : "s"));
+    say_of(subject,
+           fmt::format("{} matched {} probe{}", label(i), matched[i], matched[i] == 1 ? "" : "s"));
   }
 }
 
@@ -305,89 +306,81 @@ void Session::report_stability(const dif::Program& program) {
   sink().flush();
 }
 
-TraceLoop::Parts Session::loop_parts(Output& output) {
-  TraceLoop::Parts parts;
-  parts.engine = engine_.get();
-  parts.tracer = tracer_.get();
-  parts.output = &output;
-  parts.settings = &line_.settings;
-  parts.signals = &signals_;
-  parts.trace_sink = &sink();
-  parts.command_sink = &stdout_;
-  parts.watched_fd = file_ ? -1 : STDOUT_FILENO;
-  parts.machine = guest_.machine.get();
-  parts.command = guest_.command ? &*guest_.command : nullptr;
-  parts.processes = &processes_;
-  if (dif::records_user_code(engine_->program())) parts.user_names = user_names_.get();
-  return parts;
+std::optional<int> Session::exit_status() const {
+  for (const Subject& subject : subjects_) {
+    if (const auto status = subject.target->engine().exit_status()) return status;
+  }
+  return std::nullopt;
 }
 
 /// The exit status for how tracing ended; tells what the user has to know of it.
-int Session::end_status(EndReason reason) {
+int Session::end_status(TraceLoop& loop, EndReason reason) {
   if (!sink().problem().empty()) {
     say(fmt::format("cannot write output: {}", sink().problem()));
     return kExitFailure;
   }
-  if (reason == EndReason::MachineEnded) {
-    await_end(*guest_.machine);
-    // A guest that was run for its boot's sake may end when it has booted.
-    const bool fine =
-        guest_.held != nullptr && guest_.machine->state() == vmm::MachineState::PoweredOff;
-    say("tracing ended: " + describe_end(*guest_.machine));
-    if (!fine) report_death();
-    return fine ? engine_->exit_status().value_or(kExitOk) : kExitFailure;
+  const bool machine_ended = reason == EndReason::MachineEnded;
+  if (machine_ended || reason == EndReason::KernelGone) {
+    tell_end(loop.last_target(), reason);
+    const bool fine = machine_ended && ended_well(loop.last_target().target());
+    if (!fine) return kExitFailure;
   }
-  if (reason == EndReason::KernelGone) {
-    say("tracing ended: " + tracer_->loss().value_or("the guest's kernel is gone"));
-    return kExitFailure;
-  }
-  return engine_->exit_status().value_or(kExitOk);
-}
-
-/// What a machine whose vCPUs we run knows of its own end, and what fired last before it.
-void Session::report_death() const {
-  if (guest_.machine->exits() == nullptr) return;
-  // The first line has been told with the end itself.
-  const std::string words = guest_.machine->status().last_words();
-  const std::size_t rest = words.find('\n');
-  if (rest != std::string::npos) say(words.substr(rest + 1));
-  std::string names;
-  for (const dif::ProbeId probe : tracer_->last_firings()) {
-    names += (names.empty() ? "" : ", ") + engine_->probe_name(probe).to_string();
-  }
-  if (!names.empty()) say("the last probes that fired, the very last first: " + names);
+  // Whoever waited for all of several has not got what he asked for.
+  return exit_status().value_or(loop.lost_target() ? kExitFailure : kExitOk);
 }
 
 /// Nothing will be compiled or enabled any more.
 void Session::end_set_up() {
   tell_omissions();
-  environment_.reset();
-  if (guest_.kernel) guest_.kernel->end_set_up();
+  for (Subject& subject : subjects_) {
+    subject.environment.reset();
+    subject.target->end_set_up();
+  }
   malloc_trim(0);
 }
 
-Result<int> Session::trace_armed(Output& output) {
-  TraceLoop loop(loop_parts(output));
+/// Probes stand when it returns; all of them, or the error says why not.
+Result<void> Session::start_all(TraceLoop& loop) {
   const Clock::time_point began = Clock::now();
-  if (auto started = tracer_->start(*engine_); !started) {
+  for (const Subject& subject : subjects_) {
+    auto started = subject.target->start();
+    if (started) continue;
     // BEGIN may have printed something already, unless its records were refused.
-    if (engine_->records_fit()) loop.finish(EndReason::Exit);
-    return fail(started.error().code, "could not enable tracing: " + started.error().message);
+    if (subject.target->engine().records_fit()) loop.finish(EndReason::Exit);
+    return fail(started.error().code, fmt::format("{}could not enable tracing: {}",
+                                                  line_start(subject), started.error().message));
   }
   report_time("armed", began);
+  return {};
+}
+
+Result<int> Session::trace_armed(Output& output) {
+  std::vector<WatchedTarget> targets;
+  for (Subject& subject : subjects_) {
+    targets.emplace_back(*subject.target, subject.command ? &*subject.command : nullptr, stdout_);
+  }
+  TraceLoop loop(std::move(targets), processes_, output, line_.settings, signals_,
+                 {sink(), file_ ? -1 : STDOUT_FILENO}, *clock_, tell_end);
+  TRY(start_all(loop));
   end_set_up();
-  if (!engine_->exit_status()) guest_.standstill.reset();
-  EndReason reason = EndReason::MachineEnded;
+  if (!exit_status()) {
+    for (Subject& subject : subjects_) subject.paused_at_arrival.reset();
+  }
   processes_.go();
-  if (!guest_.command || guest_.command->go()) reason = loop.run();
+  // One that cannot be told to go has ended, which the loop sees.
+  for (Subject& subject : subjects_) {
+    if (subject.command) (void)subject.command->go();
+  }
+  const EndReason reason = loop.run();
   loop.finish(reason);
-  return end_status(reason);
+  return end_status(loop, reason);
 }
 
 /// -x bufresize and -x cpu, once it is known how many CPUs there are.
-Result<void> Session::fit_buffers(const dif::Program& program) {
-  dif::EngineOptions& options = line_.settings.engine;
-  const unsigned vcpus = tracer_->vcpu_count();
+Result<dif::EngineOptions> Session::fitted_buffers(const Subject& subject,
+                                                   const dif::Program& program) {
+  dif::EngineOptions options = line_.settings.engine;
+  const unsigned vcpus = subject.target->tracer().vcpu_count();
   if (options.cpu && *options.cpu >= vcpus) {
     return fail(ErrorCode::Usage, fmt::format("could not enable tracing: there is no CPU {}; the "
                                               "last one is {}",
@@ -400,17 +393,18 @@ Result<void> Session::fit_buffers(const dif::Program& program) {
                 fmt::format("could not enable tracing: {}", std::strerror(ENOMEM)));
   }
   options = plan->options;
-  if (line_.settings.quiet || line_.settings.quiet_resize) return {};
-  for (const dif::LoweredBuffer& buffer : plan->lowered) say(lowered_text(buffer));
-  return {};
+  options.machine = subject.target->name();
+  if (line_.settings.quiet || line_.settings.quiet_resize) return options;
+  for (const dif::LoweredBuffer& buffer : plan->lowered) say_of(subject, lowered_text(buffer));
+  return options;
 }
 
 /// Refuses what the machine cannot do before tracing starts, not at the first firing.
-Result<void> Session::check_destructive_actions() const {
-  for (const dif::Clause& clause : engine_->program().clauses) {
+Result<void> Session::check_destructive_actions(const Subject& subject) const {
+  for (const dif::Clause& clause : subject.target->program().clauses) {
     for (const dif::Action& action : clause.actions) {
       if (dif::action_info(action.kind).changes != dif::Changes::Guest) continue;
-      if (const auto why = tracer_->cannot(action.kind)) {
+      if (const auto why = subject.target->tracer().cannot(action.kind)) {
         return fail(ErrorCode::Unsupported, "could not enable tracing: " + *why);
       }
     }
@@ -418,41 +412,74 @@ Result<void> Session::check_destructive_actions() const {
   return {};
 }
 
-Result<int> Session::trace() {
-  if (line_.task == CommandLine::Task::Save) TRY(record_kernel(*program_, guest_));
+/// The subject's program with everything of its kernel in it that it names, fit to run.
+Result<dif::VerifiedProgram> Session::bound_program(Subject& subject) {
   const std::string name = line_.dof_file.empty() ? "the program" : line_.dof_file;
-  auto verified = dif::verify_program(TRY(bind_program(*program_, guest_, *environment_, name)));
-  if (!verified) return tl::make_unexpected(std::move(verified).error());
-  if (line_.settings.show_dif) std::fputs(dif::list_program(*program_).c_str(), stderr);
-  if (line_.task == CommandLine::Task::Save) {
-    TRY(save_program(*program_, line_.output_file));
-    return kExitOk;
-  }
-  program_.reset();
-  if (!line_.output_file.empty()) file_.emplace(TRY(Sink::append_to(line_.output_file)));
+  return dif::verify_program(
+      TRY(bind_program(*subject.program, *subject.target, *subject.environment, name)));
+}
+
+Result<void> Session::save() {
+  Subject& subject = subjects_.front();
+  TRY(record_kernel(*subject.program, *subject.target));
+  TRY(bound_program(subject));
+  if (line_.settings.show_dif) std::fputs(dif::list_program(*subject.program).c_str(), stderr);
+  return save_program(*subject.program, line_.output_file);
+}
+
+/// From the subject's program to a target that is bound, unless it is only to be compiled.
+Result<void> Session::bind(Subject& subject) {
+  auto verified = TRY(bound_program(subject));
+  if (line_.settings.show_dif) std::fputs(dif::list_program(*subject.program).c_str(), stderr);
+  subject.program.reset();
+  const dif::Program& program = verified.program();
   if (line_.task == CommandLine::Task::CompileOnly) {
-    if (line_.verbose) report_stability(verified->program());
-    return kExitOk;
+    if (line_.verbose && &subject == &subjects_.front()) report_stability(program);
+    return {};
   }
-  if (!line_.settings.destructive && dif::is_destructive(verified->program())) {
+  if (!line_.settings.destructive && dif::is_destructive(program)) {
     return fail(ErrorCode::Unsupported,
                 "could not enable tracing: Destructive actions not allowed");
   }
-  TRY(fit_buffers(verified->program()));
-  engine_ = std::make_unique<dif::Engine>(std::move(*verified), line_.settings.engine,
-                                          tracer_->vcpu_count());
-  if (guest_.kernel && !line_.settings.raw_user_addresses) {
-    user_names_ = guest_linux::UserNames::create(guest_.machine->memory(), *guest_.kernel);
+  using Names = providers::Target::ProcessNames;
+  const dif::EngineOptions options = TRY(fitted_buffers(subject, program));
+  subject.target->bind(std::move(verified), options,
+                       line_.settings.raw_user_addresses ? Names::Raw : Names::LookedUp);
+  subject.view.emplace(*subject.target, subject.process);
+  return {};
+}
+
+Result<int> Session::trace() {
+  if (line_.task == CommandLine::Task::Save) {
+    TRY(save());
+    return kExitOk;
   }
-  const EngineView view(*engine_, guest_, user_names_.get(), line_.machine.name());
-  Output output = TRY(Output::create(view, line_.settings, sink()));
-  TRY(check_destructive_actions());
-  TRY(enable_all());
-  if (line_.verbose) report_stability(engine_->program());
-  if (engine_->program().clauses.empty()) {
-    return fail(ErrorCode::NotFound, "no probes matched");
+  if (!line_.output_file.empty()) file_.emplace(TRY(Sink::append_to(line_.output_file)));
+  for (Subject& subject : subjects_) TRY(named(subject, bind(subject)));
+  if (line_.task == CommandLine::Task::CompileOnly) return kExitOk;
+  std::vector<const ProgramView*> views;
+  for (const Subject& subject : subjects_) views.push_back(&*subject.view);
+  Output output = TRY(Output::create(views, line_.settings, sink()));
+  for (Subject& subject : subjects_) {
+    TRY(named(subject, check_destructive_actions(subject)));
+    TRY(named(subject, enable_all(subject)));
   }
+  const dif::Program& program = subjects_.front().target->program();
+  if (line_.verbose) report_stability(program);
+  if (program.clauses.empty()) return fail(ErrorCode::NotFound, "no probes matched");
   return trace_armed(output);
+}
+
+Result<int> Session::list() {
+  bool all = true;
+  for (Subject& subject : subjects_) {
+    if (subjects_.size() > 1) stdout_.write(subject.target->name() + ":\n");
+    const bool found =
+        TRY(list_probes(subject.program ? &*subject.program : nullptr, subject.target->tracer(),
+                        *subject.environment, stdout_, line_.verbose));
+    all = all && found;
+  }
+  return all ? kExitOk : kExitFailure;
 }
 
 Result<int> Session::run() {
@@ -461,10 +488,7 @@ Result<int> Session::run() {
   TRY(attach());
   if (!line_.programs.empty()) TRY(compile());
   if (!line_.dof_file.empty()) TRY(load());
-  if (line_.task != CommandLine::Task::List) return trace();
-  const bool all = TRY(list_probes(program_ ? &*program_ : nullptr, *tracer_, *environment_,
-                                   stdout_, line_.verbose));
-  return all ? kExitOk : kExitFailure;
+  return line_.task == CommandLine::Task::List ? list() : trace();
 }
 
 }  // namespace

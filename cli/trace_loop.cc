@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "cli/messages.h"
 
@@ -19,170 +19,208 @@ using std::chrono::nanoseconds;
 constexpr milliseconds kExitCheck{50};
 // A process that ends sooner after its first record is not known by name.
 constexpr milliseconds kProcessLook{2};
-// A guest can have processes that are slow to look at, and ever new ones.
-constexpr milliseconds kMostLooking{20};
 // Rates of dtrace scripts can be absurdly high, and 0 means as often as can be; the guest would pay
 // for each exchange.
 constexpr nanoseconds kShortestInterval = milliseconds(1);
-// What a command that has ended left behind fits into sockets and a pipe or two. Whoever writes on
-// in the guest after it must not keep us.
-constexpr unsigned kMostLastOutputs = 64;  // of up to 1 MiB each
-// A serial line brings a command's line in pieces, and a busy host lets time pass between them. A
-// line that is not ended for so long, or that is longer, is passed on as it is.
-constexpr milliseconds kLinePatience{500};
-constexpr std::size_t kLongestHeldLine = 4096;
 
 }  // namespace
 
+TraceLoop::TraceLoop(std::vector<WatchedTarget> targets, HostProcesses& processes, Output& output,
+                     const Settings& settings, Signals& signals, Streams streams,
+                     providers::TscCalibration& clock, TellEnd tell_end)
+    : targets_(std::move(targets)),
+      ended_(targets_.size()),
+      live_(targets_.size()),
+      processes_(processes),
+      output_(output),
+      settings_(settings),
+      signals_(signals),
+      streams_(streams),
+      clock_(clock),
+      tell_end_(std::move(tell_end)) {
+  for (WatchedTarget& each : targets_) {
+    if (several()) each.set_line_start(each.target().name() + ": ");
+  }
+}
+
+template <class Do>
+void TraceLoop::for_each_live(Do action) {
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    if (!ended_[i]) action(i, targets_[i]);
+  }
+}
+
 EndReason TraceLoop::run() {
   Clock::time_point next_harvest = Clock::now();
-  Clock::time_point next_status = Clock::now() + parts_.settings->status_interval;
+  Clock::time_point next_status = Clock::now() + settings_.status_interval;
   for (;;) {
-    if (parts_.engine->exit_status()) {
+    if (any_exited()) {
       harvest();  // END finds its buffer empty
       return EndReason::Exit;
     }
     const Clock::time_point now = Clock::now();
     if (now >= next_harvest) {
       harvest();
-      const Settings& settings = *parts_.settings;
-      next_harvest = now + std::max(std::min(settings.switch_interval, settings.aggregate_interval),
-                                    kShortestInterval);
+      next_harvest =
+          now + std::max(std::min(settings_.switch_interval, settings_.aggregate_interval),
+                         kShortestInterval);
     }
     if (now >= next_status) {
       report_drops();
-      next_status = now + std::max(parts_.settings->status_interval, kShortestInterval);
+      next_status = now + std::max(settings_.status_interval, kShortestInterval);
     }
     if (buffer_full_) return EndReason::BufferFull;
-    if (parts_.trace_sink->closed() || output_hung_up_) return EndReason::OutputClosed;
-    const milliseconds nap = parts_.user_names != nullptr ? kProcessLook : kExitCheck;
+    if (streams_.trace.closed() || output_hung_up_) return EndReason::OutputClosed;
+    const milliseconds nap = records_processes() ? kProcessLook : kExitCheck;
     sleep_until(std::min({next_harvest, next_status, now + nap}));
-    look_at_processes();
+    for_each_live([](std::size_t, WatchedTarget& each) { each.look_at_processes(); });
     if (signal_came_) return EndReason::Signal;
     if (processes_ended()) return EndReason::CommandEnded;
-    pass_output();
-    // The other kernel knows nothing of the command.
-    if (parts_.tracer->loss()) return EndReason::KernelGone;
-    // The command's end before the machine's: `poweroff` as a command ends both.
-    if (const auto end = handle_control()) return *end;
-    if (parts_.machine != nullptr && parts_.machine->state() != vmm::MachineState::Running) {
-      return EndReason::MachineEnded;
-    }
+    if (const auto end = end_of_targets()) return *end;
   }
+}
+
+bool TraceLoop::any_exited() {
+  return std::ranges::any_of(targets_, [](WatchedTarget& each) {
+    return each.target().engine().exit_status().has_value();
+  });
+}
+
+bool TraceLoop::records_processes() const {
+  return std::ranges::any_of(targets_, &WatchedTarget::records_processes);
 }
 
 void TraceLoop::sleep_until(Clock::time_point time) {
-  const bool has_command = parts_.command != nullptr;
-  std::vector<pollfd> fds{
-      {parts_.signals->fd(), POLLIN, 0},
-      {parts_.machine != nullptr ? parts_.machine->status().event_fd() : -1, POLLIN, 0},
-      {has_command ? parts_.command->control_fd() : -1, POLLIN, 0},
-      {has_command && command_output_open_ ? parts_.command->output_fd() : -1, POLLIN, 0},
-      {parts_.watched_fd, 0, 0},
-  };
-  if (parts_.processes != nullptr) {
-    for (const int fd : parts_.processes->live_fds()) fds.push_back({fd, POLLIN, 0});
-  }
+  constexpr std::size_t kOwn = 2;
+  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}, {streams_.watched_fd, 0, 0}};
+  for_each_live([&](std::size_t, WatchedTarget& each) { each.add_events(fds); });
+  for (const int fd : processes_.live_fds()) fds.push_back({fd, POLLIN, 0});
   const auto left = std::chrono::ceil<milliseconds>(time - Clock::now()).count();
   ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));
-  signal_came_ = parts_.signals->take();
-  control_ready_ = fds[2].revents != 0;
-  output_hung_up_ = (fds[4].revents & (POLLERR | POLLHUP)) != 0;
+  signal_came_ = signals_.take();
+  output_hung_up_ = (fds[1].revents & (POLLERR | POLLHUP)) != 0;
+  std::size_t at = kOwn;
+  for_each_live([&](std::size_t, WatchedTarget& each) {
+    each.take_events(fds, std::exchange(at, at + WatchedTarget::kEvents));
+  });
 }
 
 bool TraceLoop::processes_ended() {
-  if (parts_.processes == nullptr || parts_.processes->empty()) return false;
-  for (const std::string& line : parts_.processes->take_ended()) {
-    if (!parts_.settings->quiet) say(line);
+  if (processes_.empty()) return false;
+  for (const std::string& line : processes_.take_ended()) {
+    if (!settings_.quiet) say(line);
   }
-  return !parts_.processes->any_live();
+  return !processes_.any_live();
 }
 
+/// The guests' commands end tracing together, as several -c do. A machine that ends takes its
+/// target out, the last one ends tracing.
+std::optional<EndReason> TraceLoop::end_of_targets() {
+  std::size_t commands = 0, commands_ended = 0;
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    if (ended_[i]) continue;
+    targets_[i].pass_output();
+    const auto end = targets_[i].end();
+    if (end && *end != EndReason::CommandEnded) {
+      last_ = i;
+      if (live_ == 1) return end;
+      end_target(i, *end);
+      continue;
+    }
+    if (targets_[i].has_command()) ++commands;
+    if (end) ++commands_ended;
+  }
+  if (commands != 0 && commands == commands_ended) return EndReason::CommandEnded;
+  return std::nullopt;
+}
+
+void TraceLoop::end_target(std::size_t index, EndReason reason) {
+  WatchedTarget& target = targets_[index];
+  target.target().tracer().stop();
+  target.pass_last_output(WatchedTarget::Command::Ended);
+  const auto filled = take_last(index);
+  output_.print_until(clock_.now());
+  output_.leave(index);
+  streams_.trace.flush();
+  say_messages();
+  target.say_notices();
+  say_filled(target, filled);
+  tell_end_(target, reason);
+  ended_[index] = true;
+  --live_;
+}
+
+/// What fired after the first target was asked may have come before something that the others have
+/// not handed over yet, so it waits for the next time.
 void TraceLoop::harvest() {
-  const dif::Harvest harvest = parts_.engine->take();
-  buffer_full_ = !harvest.filled.empty();
-  parts_.output->consume(harvest);
-  parts_.trace_sink->flush();
-  for (const std::string& line : parts_.output->take_messages()) say(line);
-  for (const std::string& line : parts_.tracer->take_notices()) say(line);
+  if (!several()) {
+    const dif::Harvest harvest = targets_.front().target().engine().take();
+    buffer_full_ = !harvest.filled.empty();
+    output_.consume(harvest);
+  } else {
+    const std::uint64_t asked = clock_.now();
+    for_each_live([this](std::size_t i, WatchedTarget& each) {
+      dif::Harvest harvest = each.target().engine().take();
+      buffer_full_ |= !harvest.filled.empty();
+      output_.add(i, std::move(harvest));
+    });
+    output_.print_until(asked);
+  }
+  streams_.trace.flush();
+  say_messages();
+  for_each_live([](std::size_t, WatchedTarget& each) { each.say_notices(); });
+}
+
+void TraceLoop::say_messages() {
+  for (const std::string& line : output_.take_messages()) say(line);
 }
 
 void TraceLoop::report_drops() {
-  for (const std::string& line : parts_.output->take_drops()) say(line);
-  const std::uint64_t lost = parts_.tracer->lost_firings();
-  if (lost > lost_reported_) {
-    const std::uint64_t more = lost - lost_reported_;
-    say(fmt::format("{} drop{}: the guest went on alone because the host did not answer in time",
-                    more, more == 1 ? "" : "s"));
-    lost_reported_ = lost;
+  for (const std::string& line : output_.take_drops()) say(line);
+  for (WatchedTarget& each : targets_) each.say_losses();
+}
+
+/// Everything that is left of a target whose tracer has stopped; the CPUs whose buffers are full.
+std::vector<std::uint32_t> TraceLoop::take_last(std::size_t index) {
+  dif::Harvest last = targets_[index].target().engine().take_quiescent();
+  std::vector<std::uint32_t> filled = last.filled;
+  if (several()) {
+    output_.add(index, std::move(last));
+  } else {
+    output_.consume(last);
   }
+  return filled;
 }
 
-void TraceLoop::look_at_processes() {
-  if (parts_.user_names == nullptr) return;
-  const Clock::time_point end = Clock::now() + kMostLooking;
-  while (const auto pid = parts_.engine->next_recorded_process()) {
-    parts_.user_names->look_at(*pid);
-    if (Clock::now() >= end) return;
-  }
-}
-
-bool TraceLoop::pass_output() {
-  if (parts_.command == nullptr || !command_output_open_) return false;
-  const std::size_t held = command_line_.size();
-  command_output_open_ = parts_.command->read_output(command_line_);
-  const bool came = command_line_.size() > held;
-  const Clock::time_point now = Clock::now();
-  if (came) command_wrote_ = now;
-  const std::size_t whole = command_line_.rfind('\n') + 1;  // 0 when there is none
-  const bool wait = command_output_open_ && now - command_wrote_ < kLinePatience &&
-                    command_line_.size() - whole <= kLongestHeldLine;
-  write_command_output(wait ? whole : command_line_.size());
-  return came;
-}
-
-void TraceLoop::write_command_output(std::size_t size) {
-  if (size == 0) return;
-  parts_.command_sink->write(std::string_view(command_line_).substr(0, size));
-  parts_.command_sink->flush();
-  command_line_.erase(0, size);
-}
-
-std::optional<EndReason> TraceLoop::handle_control() {
-  if (parts_.command == nullptr || !control_ready_) return std::nullopt;
-  if (!parts_.command->read_control()) return EndReason::MachineEnded;
-  for (;;) {
-    const auto message = parts_.command->next_message();
-    if (!message) {
-      say(message.error().message);
-      return EndReason::CommandEnded;
-    }
-    if (!*message) return std::nullopt;
-    if ((*message)->kind == GuestMessage::Kind::Error) say("the guest: " + (*message)->text);
-    if ((*message)->kind == GuestMessage::Kind::Exit) return EndReason::CommandEnded;
+void TraceLoop::say_filled(const WatchedTarget& target, const std::vector<std::uint32_t>& cpus) {
+  for (const std::uint32_t cpu : cpus) {
+    target.say(
+        fmt::format("the buffer of CPU {} is full, which ends tracing (bufpolicy=fill)", cpu));
   }
 }
 
 void TraceLoop::finish(EndReason reason) {
   // Whoever interrupts a second time wants no more waiting.
-  parts_.signals->restore_defaults();
-  parts_.tracer->stop();
+  signals_.restore_defaults();
+  for_each_live([](std::size_t, WatchedTarget& each) { each.target().tracer().stop(); });
   // What has ended says no more, so all of it can be had, unless the guest lies about the end.
   const bool ended = reason == EndReason::CommandEnded || reason == EndReason::MachineEnded ||
                      reason == EndReason::KernelGone;
-  for (unsigned passes = 0; pass_output() && ended && passes < kMostLastOutputs;) ++passes;
-  write_command_output(command_line_.size());
-  const bool text = parts_.settings->format == OutputFormat::Text;
-  if (reason == EndReason::Signal && text) parts_.trace_sink->write("\n");
-  const dif::Harvest last = parts_.engine->take_quiescent();
-  parts_.output->consume(last);
-  parts_.output->finish();
-  parts_.trace_sink->flush();
-  for (const std::string& line : parts_.output->take_messages()) say(line);
-  for (const std::string& line : parts_.tracer->take_notices()) say(line);
-  for (const std::uint32_t cpu : last.filled) {
-    say(fmt::format("the buffer of CPU {} is full, which ends tracing (bufpolicy=fill)", cpu));
-  }
+  for_each_live([&](std::size_t, WatchedTarget& each) {
+    each.pass_last_output(ended ? WatchedTarget::Command::Ended : WatchedTarget::Command::RunsOn);
+  });
+  const bool text = settings_.format == OutputFormat::Text;
+  if (reason == EndReason::Signal && text) streams_.trace.write("\n");
+  std::vector<std::vector<std::uint32_t>> filled(targets_.size());
+  for_each_live([&](std::size_t i, WatchedTarget&) { filled[i] = take_last(i); });
+  output_.print_until(UINT64_MAX);
+  output_.finish();
+  streams_.trace.flush();
+  say_messages();
+  for_each_live([&](std::size_t i, WatchedTarget& each) {
+    each.say_notices();
+    say_filled(each, filled[i]);
+  });
   report_drops();
 }
 

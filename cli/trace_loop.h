@@ -1,80 +1,81 @@
-// Tracing from the moment the probes are armed to its end: sleeps in poll(), takes what the engine
-// produced at switchrate, passes the guest command's output on, and knows why it ends.
+// Tracing from the moment the probes are armed to its end: sleeps in poll(), takes what the engines
+// of all targets produced at switchrate, passes the guests' commands' output on, and knows why it
+// ends. A target that ends by itself leaves; the others are traced on.
 // Does not: compile, enable, start or shut down machines (session.h).
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <vector>
 
-#include "cli/guest/guest_command.h"
 #include "cli/guest/host_process.h"
 #include "cli/output/output.h"
 #include "cli/output/sink.h"
 #include "cli/signals.h"
-#include "dif/engine/engine.h"
-#include "providers/tracer.h"
-#include "vmm/linux/processes/user_names.h"
-#include "vmm/machine.h"
+#include "cli/watched_target.h"
+#include "providers/fire/host_clock.h"
 
 namespace ringside::cli {
 
-enum class EndReason : std::uint8_t {
-  Exit,
-  BufferFull,  // bufpolicy=fill
-  Signal,
-  CommandEnded,
-  MachineEnded,
-  KernelGone,  // the machine runs on, without what was traced
-  OutputClosed,
-};
-
 class TraceLoop {
  public:
-  struct Parts {
-    dif::Engine* engine = nullptr;
-    providers::Tracer* tracer = nullptr;
-    Output* output = nullptr;
-    Settings* settings = nullptr;
-    Signals* signals = nullptr;
-    Sink* trace_sink = nullptr;
-    Sink* command_sink = nullptr;        // the same as trace_sink without -o
-    int watched_fd = -1;                 // stdout: its reader may go away while nothing is printed
-    vmm::Machine* machine = nullptr;     // null for none
-    GuestCommand* command = nullptr;     // null without -c in a guest
-    HostProcesses* processes = nullptr;  // -c and -p on this host; may be null
-    /// Who has to look at processes while they live; null where none are recorded.
-    guest_linux::UserNames* user_names = nullptr;
+  struct Streams {
+    Sink& trace;
+    int watched_fd;  // stdout, whose reader may go away while nothing is printed; -1: no matter
   };
-  explicit TraceLoop(const Parts& parts) : parts_(parts) {}
+  /// Says what became of a target that ended, MachineEnded or KernelGone, while others go on.
+  using TellEnd = std::function<void(WatchedTarget& target, EndReason reason)>;
 
-  /// Until something ends it. The probes are armed; the guest's command has been let go.
+  /// Output's targets are the same in the same order. With several `clock` is their tracers'. All
+  /// must outlive the loop.
+  TraceLoop(std::vector<WatchedTarget> targets, HostProcesses& processes, Output& output,
+            const Settings& settings, Signals& signals, Streams streams,
+            providers::TscCalibration& clock, TellEnd tell_end);
+
+  /// Until something ends it. The probes are armed; the guests' commands have been let go. When the
+  /// machines end, it is the last one's end; last_target() says whose.
   EndReason run();
-  /// Stops the tracer and prints all that is left: END's records, aggregations, drops.
+  /// Stops the tracers and prints all that is left: END's records, aggregations, drops.
   void finish(EndReason reason);
+
+  /// The one that end came from, where run() ended with the last machine.
+  WatchedTarget& last_target() { return targets_[last_]; }
+  /// Whether any target ended before the session did.
+  bool lost_target() const { return live_ < targets_.size(); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  bool several() const { return targets_.size() > 1; }
+  template <class Do>
+  void for_each_live(Do action);
+  bool any_exited();
+  bool records_processes() const;
   void harvest();
   void report_drops();
   void sleep_until(Clock::time_point time);
   /// True once every process that tracing waits for has ended.
   bool processes_ended();
-  std::optional<EndReason> handle_control();
-  /// Passes on what the guest's command wrote, by whole lines, so that no line of ours gets into
-  /// one of its own. False when nothing new came.
-  bool pass_output();
-  void write_command_output(std::size_t size);
-  void look_at_processes();
+  std::optional<EndReason> end_of_targets();
+  void end_target(std::size_t index, EndReason reason);
+  std::vector<std::uint32_t> take_last(std::size_t index);
+  static void say_filled(const WatchedTarget& target, const std::vector<std::uint32_t>& cpus);
+  void say_messages();
 
-  Parts parts_;
-  bool signal_came_ = false, output_hung_up_ = false, control_ready_ = false;
-  bool buffer_full_ = false;
-  bool command_output_open_ = true;
-  std::string command_line_;  // of the guest's command, not ended yet
-  Clock::time_point command_wrote_;
-  std::uint64_t lost_reported_ = 0;
+  std::vector<WatchedTarget> targets_;
+  std::vector<bool> ended_;  // by target
+  std::size_t live_, last_ = 0;
+  HostProcesses& processes_;
+  Output& output_;
+  const Settings& settings_;
+  Signals& signals_;
+  Streams streams_;
+  providers::TscCalibration& clock_;
+  TellEnd tell_end_;
+  bool signal_came_ = false, output_hung_up_ = false, buffer_full_ = false;
 };
 
 }  // namespace ringside::cli

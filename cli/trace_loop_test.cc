@@ -7,40 +7,62 @@
 
 #include <atomic>
 #include <csignal>
-#include <thread>
+#include <deque>
+#include <memory>
 
 #include "cli/fake_tracer_for_tests.h"
+#include "cli/output/target_view.h"
+#include "dif/testing/fake_guest.h"
+#include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"
+#include "vmm/inert_machine_for_tests.h"
 
 namespace ringside::cli {
 namespace {
 
-class EmptyView : public ProgramView {
- public:
-  explicit EmptyView(const dif::Engine& engine) : engine_(&engine) {}
-  const dif::Program& program() const override { return engine_->program(); }
-  const dif::EcbInfo& ecb(dif::EcbId id) const override { return engine_->ecb(id); }
-  const dif::ProbeDescription& probe_name(dif::ProbeId probe) const override {
-    return engine_->probe_name(probe);
+/// A target without probes, whose tracer is the test's.
+struct FakeTarget {
+  explicit FakeTarget(std::string name, std::unique_ptr<vmm::Machine> machine = nullptr)
+      : tracer(new FakeTracer),
+        target({std::move(name), std::move(machine), nullptr},
+               std::unique_ptr<FakeTracer>(tracer)) {
+    target.bind(*dif::verify_program(program()), {}, providers::Target::ProcessNames::Raw);
+    view.emplace(target, 0);
   }
-  std::string describe(GuestVirt) const override { return "?"; }
+  /// A clause that calls exit(status).
+  static dif::Program program() {
+    using dif::testing::action, dif::testing::clause, dif::testing::constant;
+    dif::Program program;
+    program.clauses = {clause({action(dif::ActionKind::Exit, {constant(3)})})};
+    return program;
+  }
 
- private:
-  const dif::Engine* engine_;
+  FakeTracer* tracer;
+  providers::Target target;
+  std::optional<TargetView> view;
 };
 
-/// A loop over an engine without clauses, and pipes for everything else.
+/// A machine that has ended, or will.
+class MortalMachine : public vmm::InertMachine {
+ public:
+  vmm::GuestMemory& memory() override { return memory_; }
+  vmm::MachineState state() const override { return state_; }
+  void end() { state_ = vmm::MachineState::Panicked; }
+
+ private:
+  vmm::GuestMemory memory_;
+  std::atomic<vmm::MachineState> state_ = vmm::MachineState::Running;
+};
+
+/// A loop over targets without probes, and pipes for everything else. One target, unless the test
+/// adds another.
 class TraceLoopTest : public testing::Test {
  protected:
-  TraceLoopTest()
-      : signals_(*Signals::block()),
-        engine_(*dif::verify_program({}), {}, 1),
-        view_(engine_),
-        sink_(open_pipe()),
-        output_(*Output::create(view_, settings_, sink_)) {
+  TraceLoopTest() : signals_(*Signals::block()), sink_(open_pipe()) {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, control_), 0);
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, command_output_), 0);
     command_.emplace(vmm::CommandPort{control_[0], command_output_[0]});
+    add("first");
   }
   ~TraceLoopTest() override {
     for (const int fd :
@@ -48,17 +70,22 @@ class TraceLoopTest : public testing::Test {
       close(fd);
     }
   }
-  TraceLoop::Parts parts() {
-    TraceLoop::Parts parts;
-    parts.engine = &engine_;
-    parts.tracer = &tracer_;
-    parts.output = &output_;
-    parts.settings = &settings_;
-    parts.signals = &signals_;
-    parts.trace_sink = parts.command_sink = &sink_;
-    parts.watched_fd = ends_[1];
-    parts.command = &*command_;
-    return parts;
+  FakeTarget& add(std::string name, std::unique_ptr<vmm::Machine> machine = nullptr) {
+    return targets_.emplace_back(std::move(name), std::move(machine));
+  }
+  /// The first target has the command.
+  TraceLoop loop() {
+    std::vector<const ProgramView*> views;
+    std::vector<WatchedTarget> watched;
+    for (FakeTarget& each : targets_) {
+      views.push_back(&*each.view);
+      watched.emplace_back(each.target, watched.empty() ? &*command_ : nullptr, sink_);
+    }
+    output_.emplace(*Output::create(views, settings_, sink_));
+    return TraceLoop(std::move(watched), processes_, *output_, settings_, signals_,
+                     {sink_, ends_[1]}, clock_, [this](WatchedTarget& target, EndReason reason) {
+                       left_.emplace_back(target.target().name(), reason);
+                     });
   }
   static void put(int fd, std::string_view text) {
     ASSERT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -71,14 +98,14 @@ class TraceLoopTest : public testing::Test {
 
   Signals signals_;
   Settings settings_;
-  FakeTracer tracer_;
-  dif::Engine engine_;
-  EmptyView view_;
+  HostProcesses processes_;
+  providers::TscCalibration clock_;
+  std::deque<FakeTarget> targets_;
   int ends_[2] = {-1, -1}, control_[2] = {-1, -1}, command_output_[2] = {-1, -1};
   Sink sink_;
-  Output output_;
+  std::optional<Output> output_;
   std::optional<GuestCommand> command_;
-  std::atomic<bool> done_ = false;
+  std::vector<std::pair<std::string, EndReason>> left_;
 
  private:
   int open_pipe() {
@@ -90,26 +117,26 @@ class TraceLoopTest : public testing::Test {
 TEST_F(TraceLoopTest, ASignalEndsIt) {
   kill(getpid(), SIGTERM);
 
-  EXPECT_EQ(TraceLoop(parts()).run(), EndReason::Signal);
+  EXPECT_EQ(loop().run(), EndReason::Signal);
 }
 
 TEST_F(TraceLoopTest, TheCommandsEndEndsItWithAllItsOutput) {
   put(command_output_[1], "hello\n");
   put(control_[1], "exit 3\n");
-  TraceLoop loop(parts());
+  TraceLoop loop = this->loop();
 
   const EndReason reason = loop.run();
   loop.finish(reason);
 
   EXPECT_EQ(reason, EndReason::CommandEnded);
-  EXPECT_TRUE(tracer_.stopped);
+  EXPECT_TRUE(targets_.front().tracer->stopped);
   EXPECT_EQ(printed(), "hello\n\n");
 }
 
 TEST_F(TraceLoopTest, ALineOfTheCommandWaitsForItsEnd) {
   put(command_output_[1], "read 3\nwri");
   put(control_[1], "exit 0\n");
-  TraceLoop loop(parts());
+  TraceLoop loop = this->loop();
 
   const EndReason reason = loop.run();
   const std::string before = printed();
@@ -129,7 +156,7 @@ TEST_F(TraceLoopTest, AGuestThatWritesOnAfterTheEndDoesNotKeepIt) {
   const int sink = open("/dev/null", O_WRONLY);
   ASSERT_EQ(dup2(sink, ends_[1]), ends_[1]);
   close(sink);
-  TraceLoop loop(parts());
+  TraceLoop loop = this->loop();
 
   const EndReason reason = loop.run();
   loop.finish(reason);
@@ -141,25 +168,25 @@ TEST_F(TraceLoopTest, AReaderThatGoesAwayEndsIt) {
   close(ends_[0]);
   ends_[0] = -1;
 
-  EXPECT_EQ(TraceLoop(parts()).run(), EndReason::OutputClosed);
+  EXPECT_EQ(loop().run(), EndReason::OutputClosed);
 }
 
 TEST_F(TraceLoopTest, AClosedCommandPortMeansTheMachineEnded) {
   shutdown(control_[1], SHUT_RDWR);
 
-  EXPECT_EQ(TraceLoop(parts()).run(), EndReason::MachineEnded);
+  EXPECT_EQ(loop().run(), EndReason::MachineEnded);
 }
 
 TEST_F(TraceLoopTest, AKernelThatIsGoneEndsItBeforeTheNextOnesWordsAreTakenForTheCommands) {
-  tracer_.kernel_gone = "the guest has started another kernel";
+  targets_.front().tracer->kernel_gone = "the guest has started another kernel";
   put(control_[1], "ready\n");
 
-  EXPECT_EQ(TraceLoop(parts()).run(), EndReason::KernelGone);
+  EXPECT_EQ(loop().run(), EndReason::KernelGone);
 }
 
 TEST_F(TraceLoopTest, LostFiringsAreReportedOnce) {
-  tracer_.lost = 2;
-  TraceLoop loop(parts());
+  targets_.front().tracer->lost = 2;
+  TraceLoop loop = this->loop();
 
   testing::internal::CaptureStderr();
   loop.finish(EndReason::Exit);
@@ -167,6 +194,66 @@ TEST_F(TraceLoopTest, LostFiringsAreReportedOnce) {
 
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "ringside: 2 drops: the guest went on alone because the host did not answer in time\n");
+}
+
+TEST_F(TraceLoopTest, AMachineThatEndsLeavesTheOthersToGoOn) {
+  auto machine = std::make_unique<MortalMachine>();
+  machine->end();
+  FakeTarget& second = add("second", std::move(machine));
+  put(command_output_[1], "hello\n");
+  put(control_[1], "exit 0\n");
+  TraceLoop loop = this->loop();
+
+  const EndReason reason = loop.run();
+
+  EXPECT_EQ(reason, EndReason::CommandEnded) << "the first one's";
+  EXPECT_EQ(left_, (std::vector{std::pair(std::string("second"), EndReason::MachineEnded)}));
+  EXPECT_TRUE(second.tracer->stopped);
+  EXPECT_FALSE(targets_.front().tracer->stopped);
+  EXPECT_TRUE(loop.lost_target());
+}
+
+TEST_F(TraceLoopTest, TheLastMachinesEndEndsIt) {
+  targets_.clear();
+  for (const char* name : {"first", "second"}) {
+    auto machine = std::make_unique<MortalMachine>();
+    machine->end();
+    add(name, std::move(machine));
+  }
+  TraceLoop loop = this->loop();
+
+  EXPECT_EQ(loop.run(), EndReason::MachineEnded);
+  EXPECT_EQ(left_, (std::vector{std::pair(std::string("first"), EndReason::MachineEnded)}));
+  EXPECT_EQ(loop.last_target().target().name(), "second");
+}
+
+TEST_F(TraceLoopTest, ExitOnOneTargetEndsAll) {
+  FakeTarget& second = add("second");
+  second.target.engine().enable(0, dif::ProbeId{1}, {"fbt", "", "f", "entry"});
+  dif::testing::FakeGuest guest;
+  second.target.engine().fire(dif::ProbeId{1}, {0, 0, 0}, guest);
+  TraceLoop loop = this->loop();
+
+  const EndReason reason = loop.run();
+  loop.finish(reason);
+
+  EXPECT_EQ(reason, EndReason::Exit);
+  EXPECT_TRUE(targets_.front().tracer->stopped && second.tracer->stopped);
+}
+
+TEST_F(TraceLoopTest, WithSeveralTargetsLinesNameTheMachine) {
+  FakeTarget& second = add("second");
+  second.tracer->lost = 1;
+  second.tracer->notices = {"the guest changed its code"};
+  TraceLoop loop = this->loop();
+
+  testing::internal::CaptureStderr();
+  loop.finish(EndReason::Exit);
+
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ringside: second: the guest changed its code\n"
+            "ringside: second: 1 drop: the guest went on alone because the host did not answer in "
+            "time\n");
 }
 
 }  // namespace

@@ -80,7 +80,9 @@ class LiveTracer final : public Tracer {
  public:
   LiveTracer(vmm::Machine* machine, guest_linux::Kernel* kernel, Channel channel,
              const TracerOptions& options)
-      : poll_threads_(std::max(1U, options.poll_threads)),
+      : calibration_(options.calibration != nullptr ? options.calibration
+                                                    : std::make_shared<TscCalibration>()),
+        poll_threads_(std::max(1U, options.poll_threads)),
         held_(options.held != nullptr ? machine : nullptr) {
     guest_linux::FileKernel* const held = options.held;
     auto builtin = std::make_unique<BuiltinProvider>();
@@ -155,7 +157,7 @@ class LiveTracer final : public Tracer {
   FireLoopParts loop_parts();
   Result<void> arm();
 
-  TscCalibration calibration_;
+  const std::shared_ptr<TscCalibration> calibration_;
   Registry registry_;
   BuiltinProvider* builtin_;
   ProfileProvider* profile_;
@@ -193,7 +195,7 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   if (!engine.records_fit()) return fail(ErrorCode::Limit, "Enabling exceeds size of buffer");
   const auto guest_khz = guest_ ? guest_->tsc_khz() : std::nullopt;
   sink_.emplace(engine, machine_ && machine_->exit_channel() != nullptr, vcpu_count());
-  const std::uint64_t host_hertz = calibration_.hertz();
+  const std::uint64_t host_hertz = calibration_->hertz();
   clock_.emplace(TickRate(choose_hertz(host_hertz, guest_khz)), host_hertz);
   timers_.emplace(profile_->enabled(), machine_ != nullptr);
 

@@ -21,6 +21,7 @@
 #include "dif/engine/fire_record.h"
 #include "dif/program/stability.h"
 #include "providers/fire/channel.h"
+#include "providers/fire/host_clock.h"
 #include "providers/provider.h"
 #include "vmm/linux/file_kernel.h"
 #include "vmm/linux/kernel.h"
@@ -36,6 +37,8 @@ struct TracerOptions {
   /// traced from there, and start() lets the machine begin once BEGIN has fired and the probes
   /// stand. Takes the place of `kernel`.
   guest_linux::FileKernel* held = nullptr;
+  /// What tracers whose times are compared have in common; null: one of its own.
+  std::shared_ptr<TscCalibration> calibration = nullptr;
 };
 
 class Tracer {

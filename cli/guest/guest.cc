@@ -115,9 +115,13 @@ Result<guest_linux::KernelArrival::Arrived> Startup::wait_arrival(const vmm::Ker
                           file.name()));
 }
 
+/// "NAME: " where there is more than one machine.
+std::string line_start(const CommandLine& line, const MachineOptions& machine) {
+  return line.machines.size() > 1 ? machine.name + ": " : std::string();
+}
+
 /// What the command line asks for, with the image's files and our own ears for news.
-Result<MachineOptions> machine_options(const CommandLine& line) {
-  MachineOptions machine = line.machine;
+Result<MachineOptions> with_files(const CommandLine& line, MachineOptions machine) {
   if (!machine.image.empty()) {
     const Image image = TRY(find_image(machine.image, image_folders()));
     machine.guest.kernel = image.kernel;
@@ -127,26 +131,29 @@ Result<MachineOptions> machine_options(const CommandLine& line) {
     if (!machine.guest.append.empty()) machine.guest.append += ' ';
     machine.guest.append += line.settings.boot_arguments;
   }
-  if (!line.settings.quiet) machine.guest.progress = [](std::string_view news) { say(news); };
-  machine.kvm.warn = [](std::string_view news) { say(news); };
+  const auto tell = [start = line_start(line, machine)](std::string_view news) {
+    say(start + std::string(news));
+  };
+  if (!line.settings.quiet) machine.guest.progress = tell;
+  machine.kvm.warn = tell;
   return machine;
 }
 
 Result<void> bring_up(Guest& guest, vmm::CommandPort fds, const CommandLine& line,
-                      Signals& signals) {
-  Startup startup(*guest.machine, signals);
+                      const MachineOptions& options, Signals& signals) {
+  Startup startup(*guest.traced.machine, signals);
   GuestCommand port(fds);
   // Another's initrd need not know the port, so it is waited for only where it is needed or ours.
-  if (!line.machine.image.empty() || !line.commands.empty()) {
+  if (!options.image.empty() || !line.commands.empty()) {
     TRY(startup.wait_message(port, GuestMessage::Kind::Ready, kBootLimit, "no 'ready'"));
   }
-  guest.kernel = TRY(startup.wait_kernel());
+  guest.traced.kernel = TRY(startup.wait_kernel());
   guest.discovery = startup.discovery();
   if (line.commands.empty()) return {};
   TRY(port.request(line.commands.front()));
   const GuestMessage answer =
       TRY(startup.wait_message(port, GuestMessage::Kind::Pid, kAnswerLimit, "no 'pid'"));
-  guest.target = answer.number;
+  guest.command_pid = answer.number;
   guest.command.emplace(std::move(port));
   return {};
 }
@@ -213,51 +220,81 @@ Error with_end(Error error, vmm::Machine& machine) {
 }
 
 /// A machine that waits before its first instruction, and its kernel by its file.
-Result<Guest> hold_guest(MachineOptions machine, Signals& signals) {
-  Guest guest;
+Result<void> hold(Guest& guest, MachineOptions options, Signals& signals) {
   const auto file = std::make_shared<const vmm::KernelFile>(
-      TRY(vmm::open_kernel(machine.guest.kernel, machine.kvm.boot)));
-  machine.kvm.kernel_file = file;
-  machine.kvm.hold = true;
-  guest.machine = TRY(vmm::start_kvm(machine.guest, machine.kvm)).machine;
+      TRY(vmm::open_kernel(options.guest.kernel, options.kvm.boot)));
+  options.kvm.kernel_file = file;
+  options.kvm.hold = true;
+  guest.traced.machine = TRY(vmm::start_kvm(options.guest, options.kvm)).machine;
+  vmm::Machine& machine = *guest.traced.machine;
   guest_linux::KernelMove move;
-  if (vmm::moves_itself(*file, machine.guest.append)) {
-    if (const auto why = guest.machine->exits()->cannot(vmm::VcpuEvent::Kind::MsrWrite)) {
+  if (vmm::moves_itself(*file, options.guest.append)) {
+    if (const auto why = machine.exits()->cannot(vmm::VcpuEvent::Kind::MsrWrite)) {
       return fail(ErrorCode::Unsupported,
                   fmt::format("a kernel that moves itself cannot be followed: {}; give it "
                               "-x bootargs=nokaslr",
                               *why));
     }
-    auto arrived = Startup(*guest.machine, signals).wait_arrival(*file);
-    if (!arrived) return tl::unexpected(with_end(std::move(arrived).error(), *guest.machine));
-    guest.standstill = std::make_unique<vmm::PausedMachine>(std::move(arrived->paused));
+    auto arrived = Startup(machine, signals).wait_arrival(*file);
+    if (!arrived) return tl::unexpected(with_end(std::move(arrived).error(), machine));
+    guest.paused_at_arrival = std::make_unique<vmm::PausedMachine>(std::move(arrived->paused));
     move = arrived->move;
   }
   const auto began = Clock::now();
   auto kernel = TRY(guest_linux::kernel_from_file(*file, move));
   guest.discovery = Clock::now() - began;
-  guest.held = kernel.get();
-  guest.kernel = std::move(kernel);
-  return guest;
+  guest.traced.held = kernel.get();
+  guest.traced.kernel = std::move(kernel);
+  return {};
+}
+
+/// Every machine begins to boot before one is waited for.
+Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Signals& signals) {
+  const auto named = [&line](Error error, const MachineOptions& machine) {
+    error.message = line_start(line, machine) + error.message;
+    return tl::make_unexpected(std::move(error));
+  };
+  std::vector<vmm::CommandPort> ports;
+  for (const MachineOptions& machine : line.machines) {
+    Guest& guest = guests.emplace_back();
+    guest.traced.name = machine.name;
+    auto options = with_files(line, machine);
+    if (!options) return named(std::move(options).error(), machine);
+    if (line.from_start()) {
+      if (auto held = hold(guest, std::move(*options), signals); !held) {
+        return named(std::move(held).error(), machine);
+      }
+      continue;
+    }
+    auto started = options->choice == MachineChoice::Kvm
+                       ? vmm::start_kvm(options->guest, options->kvm)
+                       : start_in_qemu(*options);
+    if (!started) return named(std::move(started).error(), machine);
+    guest.traced.machine = std::move(started->machine);
+    ports.push_back(started->command_port);
+  }
+  if (line.from_start()) return {};
+  if (!line.settings.quiet && isatty(STDERR_FILENO) != 0) say("waiting for the guest to boot");
+  for (std::size_t i = 0; i < guests.size(); ++i) {
+    if (auto up = bring_up(guests[i], ports[i], line, line.machines[i], signals); !up) {
+      return named(with_end(std::move(up).error(), *guests[i].traced.machine), line.machines[i]);
+    }
+  }
+  return {};
 }
 
 }  // namespace
 
-Result<Guest> start_guest(const CommandLine& line, Signals& signals) {
-  const MachineOptions machine = TRY(machine_options(line));
-  if (line.from_start()) return hold_guest(machine, signals);
-  const bool ours = machine.choice == MachineChoice::Kvm;
-  Guest guest;
-  vmm::StartedGuest started =
-      TRY(ours ? vmm::start_kvm(machine.guest, machine.kvm) : start_in_qemu(machine));
-  guest.machine = std::move(started.machine);
-  if (!line.settings.quiet && isatty(STDERR_FILENO) != 0) say("waiting for the guest to boot");
-  if (auto up = bring_up(guest, started.command_port, line, signals); !up) {
-    Error error = with_end(std::move(up).error(), *guest.machine);
-    guest.machine->shut_down();
-    return tl::make_unexpected(std::move(error));
+Result<std::vector<Guest>> start_guests(const CommandLine& line, Signals& signals) {
+  std::vector<Guest> guests;
+  if (auto started = start_all(guests, line, signals); !started) {
+    for (Guest& guest : guests) {
+      guest.paused_at_arrival.reset();
+      if (guest.traced.machine) guest.traced.machine->shut_down();
+    }
+    return tl::make_unexpected(std::move(started).error());
   }
-  return guest;
+  return guests;
 }
 
 }  // namespace ringside::cli

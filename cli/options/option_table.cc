@@ -386,6 +386,7 @@ constexpr OptionRow kRows[]{
     {"strip", kAnyTime, as_it_is},
     {"unodefs", kAnyTime, as_it_is},
     // Run time.
+    {"aggmerge", kBefore, flag<&Settings::merge_aggregations>},
     {"aggsize", kBefore,
      [](Settings& s, View v) { return set_size(s.engine.aggregation_size, v); }},
     {"bootargs", kFirst, add_boot_arguments},

@@ -10,6 +10,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "cli/options/machine_list.h"
 #include "cli/options/quantities.h"
 
 namespace ringside::cli {
@@ -58,8 +59,6 @@ const std::array<option, 17> kLongOptions{{
 // ":": a missing argument is told apart from an unknown letter.
 constexpr const char* kLetters = "-:3:6:aAb:Bc:CdD:ef:FGhHi:I:lL:m:n:o:Op:P:qs:SU:vVwx:X:Z";
 
-constexpr unsigned kMaxCpus = 64;
-
 Result<void> set_machine(MachineOptions& machine, std::string_view choice) {
   if (choice == "auto") {
     machine.choice = MachineChoice::Auto;
@@ -102,26 +101,6 @@ Result<void> add_disk(vmm::KvmConfig& config, std::string_view argument) {
   return {};
 }
 
-Result<void> set_cpus(vmm::GuestConfig& config, std::string_view text) {
-  const auto cpus = parse_number(text);
-  if (!cpus || *cpus < 1 || *cpus > kMaxCpus) {
-    return fail(ErrorCode::Usage, fmt::format("--cpus {}: a number from 1 to {}", text, kMaxCpus));
-  }
-  config.vcpus = static_cast<unsigned>(*cpus);
-  return {};
-}
-
-Result<void> set_memory(vmm::GuestConfig& config, std::string_view text) {
-  constexpr std::uint64_t kLeast = 256 << 20;  // vmm's own limit
-  const auto bytes = parse_size(text);
-  if (!bytes || *bytes < kLeast || *bytes % (1 << 20) != 0) {
-    return fail(ErrorCode::Usage,
-                fmt::format("--memory {}: a size of 256m or more, in whole megabytes", text));
-  }
-  config.memory = *bytes;
-  return {};
-}
-
 /// FreeBSD's: a list of libxo's words, of which those that name a format can be had here.
 Result<void> set_libxo(Settings& settings, std::string_view words) {
   while (!words.empty()) {
@@ -141,10 +120,10 @@ Result<void> set_libxo(Settings& settings, std::string_view words) {
 }
 
 Result<void> long_option(CommandLine& line, int which, std::string argument) {
-  MachineOptions& machine = line.machine;
+  MachineOptions& machine = line.common;
   switch (which) {
-    case Image: machine.image = std::move(argument); return {};
-    case Kernel: machine.guest.kernel = std::move(argument); return {};
+    case Image: line.machines.emplace_back().image = std::move(argument); return {};
+    case Kernel: line.machines.emplace_back().guest.kernel = std::move(argument); return {};
     case Initrd: machine.guest.initrd = std::move(argument); return {};
     case Append: machine.guest.append = std::move(argument); return {};
     case Cpus: return set_cpus(machine.guest, argument);
@@ -276,49 +255,17 @@ Result<void> one_option(CommandLine& line, int letter, const char* word) {
   return short_option(line, letter, std::move(argument));
 }
 
-/// What only the machine of our own can do, and what only QEMU can.
-Result<void> check_kind(const MachineOptions& machine) {
-  if (machine.choice == MachineChoice::Kvm) {
-    if (!machine.qemu.keep) return {};
-    return fail(ErrorCode::Unsupported,
-                "--keep: a guest of --machine kvm lives in ringside itself; let it run on with "
-                "--machine qemu");
-  }
-  const vmm::KvmConfig plain;
-  std::string_view option;
-  if (!machine.kvm.disks.empty()) option = "--disk";
-  if (machine.kvm.terminal) option = "--console";
-  if (machine.kvm.boot != plain.boot) option = "--boot";
-  if (machine.after_boot) option = "--after-boot";
-  if (machine.kvm.device != plain.device) option = "--kvm-device";
-  if (option.empty()) return {};
-  return fail(ErrorCode::Usage, fmt::format("{} needs --machine kvm", option));
-}
-
-/// Rules between options that are about the machine.
-Result<void> check_machine(const MachineOptions& machine) {
-  if (!machine.image.empty() && !machine.guest.kernel.empty()) {
-    return fail(ErrorCode::Usage, "--image and --kernel exclude each other");
-  }
-  if (!machine.guest.initrd.empty() && machine.guest.kernel.empty()) {
-    return fail(ErrorCode::Usage, "--initrd needs --kernel");
-  }
-  if (machine.choice == MachineChoice::Kvm && !machine.wanted()) {
-    return fail(ErrorCode::Usage, "--machine kvm needs --kernel or --image");
-  }
-  return check_kind(machine);
-}
-
 /// Rules between options.
 Result<void> check(const CommandLine& line) {
   using Task = CommandLine::Task;
   if (line.task == Task::Version || line.task == Task::Help) return {};
-  TRY(check_machine(line.machine));
-  if (line.machine.wanted() && line.commands.size() > 1) {
+  TRY(check_machines(line));
+  const bool guests = !line.machines.empty();
+  if (guests && line.commands.size() > 1) {
     return fail(ErrorCode::Unsupported,
                 "a guest takes one -c; put several commands into one: -c 'a & b'");
   }
-  if (line.machine.wanted() && !line.processes.empty()) {
+  if (guests && !line.processes.empty()) {
     return fail(ErrorCode::Unsupported,
                 "-p names a process of this host; in a guest compare pid in a predicate");
   }
@@ -395,6 +342,7 @@ Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Setti
   for (int at = optind; at < count; ++at) {
     line.arguments.emplace_back(words[static_cast<std::size_t>(at)]);
   }
+  TRY(complete_machines(line));
   TRY(check(line));
   return line;
 }

@@ -36,10 +36,9 @@ struct MachineOptions {
   vmm::QemuConfig qemu;  // the accelerator follows from `choice`
   vmm::KvmConfig kvm;
   bool after_boot = false;  // --after-boot
-
-  bool wanted() const { return !image.empty() || !guest.kernel.empty(); }
-  /// What records call the machine: its image, else its kernel; empty where there is none.
-  const std::string& name() const { return image.empty() ? guest.kernel : image; }
+  /// What records and messages call the machine, and vmname is: its own name=, else its image, else
+  /// its kernel; the second one of a name ends with "-2".
+  std::string name;
 };
 
 struct CommandLine {
@@ -60,13 +59,14 @@ struct CommandLine {
   Settings settings;
   bool verbose = false;  // -v: stability and argument types
   std::string output_file;
-  std::vector<std::string> commands;    // -c
-  std::vector<std::int64_t> processes;  // -p
-  MachineOptions machine;
+  std::vector<std::string> commands;     // -c
+  std::vector<std::int64_t> processes;   // -p
+  MachineOptions common;                 // what all machines have, but for their own suboptions
+  std::vector<MachineOptions> machines;  // one for each --image and --kernel, in their order
 
-  /// Whether the guest is traced from its first instruction, not once it has booted.
+  /// Whether guests are traced from their first instruction, not once they have booted.
   bool from_start() const {
-    return machine.choice == MachineChoice::Kvm && commands.empty() && !machine.after_boot;
+    return common.choice == MachineChoice::Kvm && commands.empty() && !common.after_boot;
   }
 };
 

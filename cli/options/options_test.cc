@@ -50,7 +50,7 @@ TEST(CommandLine, ReadsTheMachine) {
              "--machine", "qemu", "--keep", "-n", "BEGIN", "-c", "ls /"});
 
   ASSERT_TRUE(line) << line.error().message;
-  const MachineOptions& machine = line->machine;
+  const MachineOptions& machine = line->machines.front();
   EXPECT_EQ(machine.guest.kernel, "k");
   EXPECT_EQ(machine.guest.initrd, "i");
   EXPECT_EQ(machine.guest.append, "quiet");
@@ -59,6 +59,41 @@ TEST(CommandLine, ReadsTheMachine) {
   EXPECT_EQ(machine.choice, MachineChoice::Qemu);
   EXPECT_TRUE(machine.qemu.keep);
   EXPECT_EQ(line->commands, std::vector<std::string>{"ls /"});
+}
+
+TEST(CommandLine, EachImageAndEachKernelIsAMachineOfItsOwn) {
+  const auto line =
+      parse({"--image", "a,name=web,cpus=4", "--cpus", "2", "--memory", "1g", "--kernel",
+             "k,,1,initrd=own", "--image", "a", "--initrd", "i", "--image", "a", "-n", "BEGIN"});
+
+  ASSERT_TRUE(line) << line.error().message;
+  ASSERT_EQ(line->machines.size(), 4u);
+  const auto& machines = line->machines;
+  EXPECT_EQ(machines[0].image, "a");
+  EXPECT_EQ(machines[0].name, "web");
+  EXPECT_EQ(machines[0].guest.vcpus, 4u);
+  EXPECT_EQ(machines[1].guest.kernel, "k,1");
+  EXPECT_EQ(machines[1].name, "k,1");
+  EXPECT_EQ(machines[1].guest.vcpus, 2u) << "what is said of all stands anywhere";
+  EXPECT_EQ(machines[1].guest.initrd, "own");
+  EXPECT_EQ(machines[2].name, "a");
+  EXPECT_EQ(machines[3].name, "a-2");
+  for (const auto& each : machines) EXPECT_EQ(each.guest.memory, std::uint64_t{1} << 30);
+}
+
+TEST(CommandLine, WhatTwoMachinesCannotShareIsRefused) {
+  const auto refusal = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--kernel", "a", "--kernel", "b", "-n", "BEGIN"});
+    const auto line = parse(std::move(words));
+    return line ? std::string() : line.error().message;
+  };
+
+  EXPECT_EQ(refusal({"--keep"}), "--keep: only one machine can be left running");
+  EXPECT_EQ(refusal({"--machine", "kvm", "--console"}),
+            "--console: there is one terminal, for one machine");
+  EXPECT_EQ(refusal({"--machine", "kvm", "--disk", "d"}),
+            "--disk d: two machines would write to it; give --disk d,ro");
+  EXPECT_EQ(refusal({"--machine", "kvm", "--disk", "d,ro"}), "");
 }
 
 TEST(CommandLine, OneLineForEachMistake) {
@@ -74,7 +109,12 @@ TEST(CommandLine, OneLineForEachMistake) {
        "--memory 64m: a size of 256m or more, in whole megabytes"},
       {{"--memory", "300000001", "-n", "BEGIN"},
        "--memory 300000001: a size of 256m or more, in whole megabytes"},
-      {{"--image", "a", "--kernel", "b", "-n", "BEGIN"}, "--image and --kernel exclude each other"},
+      {{"--image", "a,cpu=2", "-n", "BEGIN"},
+       "--image cpu=2: after the first comma stand name=NAME, cpus=N, memory=SIZE, initrd=FILE or "
+       "append=STRING"},
+      {{"--image", "a,initrd=b", "-n", "BEGIN"}, "--image: an image has an initrd of its own"},
+      {{"--image", ",cpus=2", "-n", "BEGIN"}, "--image: name one"},
+      {{"--image", "a,name=x", "--image", "b,name=x", "-n", "BEGIN"}, "two machines are named x"},
       {{"compile", "-n", "BEGIN"}, "compile: name the file to write with -o"},
       {{"run"}, "run: name the file that compile wrote"},
       {{}, "no probes specified"},
@@ -156,14 +196,14 @@ TEST(CommandLine, OurOwnMachineIsTracedFromItsFirstInstructionUnlessACommandIsGi
   ASSERT_TRUE(first && command && later && qemu);
   EXPECT_TRUE(first->from_start());
   EXPECT_FALSE(command->from_start() || later->from_start() || qemu->from_start());
-  const MachineOptions& machine = first->machine;
+  const MachineOptions& machine = first->machines.front();
   EXPECT_EQ(machine.choice, MachineChoice::Kvm);
   EXPECT_EQ(machine.kvm.boot, vmm::BootWay::BzImage);
   EXPECT_TRUE(machine.kvm.terminal);
   ASSERT_EQ(machine.kvm.disks.size(), 2u);
   EXPECT_EQ(machine.kvm.disks[0].path, "a");
   EXPECT_TRUE(machine.kvm.disks[0].read_only && !machine.kvm.disks[1].read_only);
-  EXPECT_EQ(qemu->machine.choice, MachineChoice::QemuKvm);
+  EXPECT_EQ(qemu->machines.front().choice, MachineChoice::QemuKvm);
 }
 
 TEST(CommandLine, WhatOneKindOfMachineCannotDoNamesTheOther) {

@@ -71,6 +71,7 @@ struct Settings {
   bool quiet_resize = false;                 // quietresize: no word about it
   OutputFormat format = OutputFormat::Text;  // oformat
   bool print_all_aggregations = false;       // -O
+  bool merge_aggregations = false;           // aggmerge: those of several machines are one
   bool raw_user_addresses = false;           // noresolve
   bool testing = false;                      // _DTRACE_TESTING: no CPU and ID columns
   // May change at any time.

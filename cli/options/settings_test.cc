@@ -145,7 +145,7 @@ TEST(Option, EveryOneOfDtracesIsKnownOnce) {
     EXPECT_TRUE(names.insert(option.name).second) << option.name;
     EXPECT_FALSE(option.reason.empty());
   }
-  for (const char* const ours : {"bootargs", "channel", "pollthreads"}) {
+  for (const char* const ours : {"aggmerge", "bootargs", "channel", "pollthreads"}) {
     EXPECT_EQ(names.erase(ours), 1u) << ours;
   }
   EXPECT_EQ(names.size(), 97u);

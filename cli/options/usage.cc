@@ -57,7 +57,8 @@ How:
   -32 -64 -a -A -B are dtrace's; each works here or says why it cannot
 
 The machine (none: only probes that need no guest):
-  --image NAME      a guest that images/build made
+  --image NAME      a guest that images/build made; each --image or --kernel is one more machine,
+                    and behind a comma what is its own: NAME,name=web,cpus=2,memory=1g
   --kernel FILE [--initrd FILE] [--append STRING]
   --cpus N  --memory SIZE  --machine auto|kvm|qemu|qemu-kvm  --qemu PATH
   --keep            leave the guest running (qemu)

@@ -35,8 +35,9 @@ class FakeProgram : public ProgramView {
   std::string describe(GuestVirt at) const override {
     return at.raw() == 0x10 ? "vmlinux`f+0x10" : "vmlinux`f";
   }
-  std::string machine() const override { return "guest"; }
+  std::string machine() const override { return name; }
   dif::Program& mutable_program() { return program_; }
+  std::string name = "guest";
 
   /// Adds a clause; returns the id of its ECB. Fields follow one another in the record.
   dif::EcbId add(dif::ProbeDescription name, std::vector<Action> actions,

@@ -17,10 +17,29 @@ constexpr std::size_t kFlowStep = 2;
 constexpr std::size_t kDeepestFlow = 200;  // unmatched entries would indent for ever
 constexpr std::size_t kNameWidth = 32, kFlowWidth = 41;
 constexpr std::size_t kCpuWidth = 3, kIdWidth = 6;
+constexpr std::string_view kMachine = "MACHINE";  // the column that several machines have
 
 bool has_format(const dif::Action& action) {
   return dif::action_info(action.kind).records == dif::RecordedData::Formatted &&
          !action.format.empty();
+}
+
+/// Whether values of this kind are addresses of code.
+bool names_code(dif::ValueKind kind) {
+  switch (kind) {
+    case dif::ValueKind::Integer:
+    case dif::ValueKind::String:
+    case dif::ValueKind::Bytes:
+    case dif::ValueKind::Void: return false;
+    case dif::ValueKind::KernelStack:
+    case dif::ValueKind::UserStack:
+    case dif::ValueKind::KernelSymbol:
+    case dif::ValueKind::KernelModule:
+    case dif::ValueKind::UserSymbol:
+    case dif::ValueKind::UserModule:
+    case dif::ValueKind::UserAddress: return true;
+  }
+  return true;
 }
 
 /// "entry", or a provider's own "method-entry".
@@ -31,14 +50,20 @@ bool names_end(std::string_view name, std::string_view word) {
 
 }  // namespace
 
-Output::Output(const ProgramView& view, Settings& settings, Sink& sink)
-    : view_(&view),
-      settings_(&settings),
-      sink_(&sink),
-      aggregations_(view.program().aggregations, &view),
-      printed_(view.program().aggregations.size()) {
+Output::Source::Source(const ProgramView& program)
+    : view(&program),
+      aggregations(program.program().aggregations, &program),
+      printed(program.program().aggregations.size()) {}
+
+Output::Output(std::span<const ProgramView* const> views, Settings& settings, Sink& sink)
+    : settings_(&settings), sink_(&sink), merge_(views.size()), machine_width_(kMachine.size()) {
+  for (const ProgramView* view : views) {
+    sources_.push_back(std::make_unique<Source>(*view));
+    machine_width_ = std::max(machine_width_, view->machine().size());
+  }
+  source_ = sources_.front().get();
   if (settings.format != OutputFormat::Text) {
-    structured_ = std::make_unique<StructuredOutput>(settings.format, view, sink);
+    structured_ = std::make_unique<StructuredOutput>(settings.format, view(), sink);
   }
 }
 
@@ -46,14 +71,21 @@ Output::~Output() = default;
 Output::Output(Output&&) noexcept = default;
 
 Result<Output> Output::create(const ProgramView& view, Settings& settings, Sink& sink) {
-  Output output(view, settings, sink);
-  TRY(output.parse_formats());
+  const ProgramView* const only = &view;
+  return create(std::span(&only, 1), settings, sink);
+}
+
+Result<Output> Output::create(std::span<const ProgramView* const> views, Settings& settings,
+                              Sink& sink) {
+  Output output(views, settings, sink);
+  for (const auto& source : output.sources_) TRY(output.parse_formats(*source));
+  if (settings.merge_aggregations && output.several()) TRY(output.merge_aggregations());
   return output;
 }
 
-Result<void> Output::parse_formats() {
-  for (const dif::Clause& clause : view_->program().clauses) {
-    auto& formats = formats_.emplace_back(clause.actions.size());
+Result<void> Output::parse_formats(Source& source) {
+  for (const dif::Clause& clause : source.view->program().clauses) {
+    auto& formats = source.formats.emplace_back(clause.actions.size());
     for (std::size_t i = 0; i < clause.actions.size(); ++i) {
       if (!has_format(clause.actions[i])) continue;
       auto format = Format::parse(clause.actions[i].format);
@@ -67,20 +99,43 @@ Result<void> Output::parse_formats() {
   return {};
 }
 
+/// An address is another one on another machine, so what has one in its key stays apart.
+Result<void> Output::merge_aggregations() {
+  const auto& first = view().program().aggregations;
+  for (const auto& source : sources_) {
+    if (source->view->program().aggregations == first) continue;
+    return fail(ErrorCode::Invalid,
+                fmt::format("aggmerge: the aggregations on {} and {} differ in their keys or "
+                            "parameters; leave the option away",
+                            view().machine(), source->view->machine()));
+  }
+  for (const dif::Aggregation& each : first) {
+    merged_.push_back(std::ranges::none_of(
+        each.keys, [](const dif::ValueType& key) { return names_code(key.kind); }));
+  }
+  merged_aggregations_.emplace(first);
+  return {};
+}
+
+std::string Output::told(std::string line) const {
+  return several() ? view().machine() + ": " + line : line;
+}
+
 const Output::Plan& Output::plan(dif::EcbId id) {
-  if (plans_.size() <= id.value) plans_.resize(std::size_t{id.value} + 1);
-  std::unique_ptr<Plan>& plan = plans_[id.value];
+  auto& plans = source_->plans;
+  if (plans.size() <= id.value) plans.resize(std::size_t{id.value} + 1);
+  std::unique_ptr<Plan>& plan = plans[id.value];
   if (plan) return *plan;
   plan = std::make_unique<Plan>();
-  const dif::EcbInfo& ecb = view_->ecb(id);
+  const dif::EcbInfo& ecb = view().ecb(id);
   plan->probe = ecb.probe;
-  plan->name = &view_->probe_name(ecb.probe);
+  plan->name = &view().probe_name(ecb.probe);
   plan->label = plan->name->function + ':' + plan->name->name;
-  const auto& actions = view_->program().clauses[ecb.clause].actions;
+  const auto& actions = view().program().clauses[ecb.clause].actions;
   for (std::size_t i = 0; i < actions.size(); ++i) {
     Step& step = plan->steps.emplace_back();
     step.action = &actions[i];
-    const auto& format = formats_[ecb.clause][i];
+    const auto& format = source_->formats[ecb.clause][i];
     step.format = format ? &*format : nullptr;
     for (const dif::RecordField& field : ecb.fields) {
       if (field.action == i) step.fields.push_back(field);
@@ -90,33 +145,63 @@ const Output::Plan& Output::plan(dif::EcbId id) {
 }
 
 void Output::consume(const dif::Harvest& harvest) {
-  aggregations_.merge(harvest.aggregates);
+  source_->aggregations.merge(harvest.aggregates);
   for (std::size_t i = 0; i < harvest.records.size(); ++i) print_record(harvest, i);
+  write_faults(harvest);
+  write_drops(harvest);
+}
+
+void Output::add(std::size_t target, dif::Harvest harvest) {
+  source_ = sources_[target].get();
+  for (const dif::AggregateEntry& change : harvest.aggregates) {
+    aggregations(change.aggregation).merge(std::span(&change, 1));
+  }
+  write_faults(harvest);
+  write_drops(harvest);
+  merge_.add(target, std::move(harvest));
+}
+
+void Output::print_until(std::uint64_t timestamp) {
+  merge_.visit_until(timestamp,
+                     [this](std::size_t target, const dif::Harvest& harvest, std::size_t index) {
+                       source_ = sources_[target].get();
+                       print_record(harvest, index);
+                     });
+}
+
+void Output::leave(std::size_t target) {
+  sources_[target]->left = true;
+}
+
+void Output::write_faults(const dif::Harvest& harvest) {
+  if (structured_) structured_->select(view());
   for (const dif::FaultReport& report : harvest.faults) {
     const Plan& failed = plan(report.ecb);
-    messages_.push_back(fault_message(report, failed.probe, *failed.name));
+    messages_.push_back(told(fault_message(report, failed.probe, *failed.name)));
     if (structured_) {
       structured_->fault({report.timestamp, report.vcpu, failed.probe.value, failed.name}, report,
                          messages_.back());
     }
   }
-  write_drops(harvest);
 }
 
 void Output::write_drops(const dif::Harvest& harvest) {
-  if (drops_.size() < harvest.drops.size()) drops_.resize(harvest.drops.size());
-  if (all_drops_.size() < harvest.drops.size()) all_drops_.resize(harvest.drops.size());
+  if (structured_) structured_->select(view());
+  auto& drops = source_->drops;
+  auto& all_drops = source_->all_drops;
+  if (drops.size() < harvest.drops.size()) drops.resize(harvest.drops.size());
+  if (all_drops.size() < harvest.drops.size()) all_drops.resize(harvest.drops.size());
   for (std::size_t cpu = 0; cpu < harvest.drops.size(); ++cpu) {
     for (std::size_t index = 0; index < dif::kDropKinds; ++index) {
       const std::uint64_t count = harvest.drops[cpu][index];
       if (count == 0) continue;
-      drops_[cpu][index] += count;
-      all_drops_[cpu][index] += count;
+      drops[cpu][index] += count;
+      all_drops[cpu][index] += count;
       const auto kind = static_cast<dif::DropKind>(index);
       const auto number = static_cast<unsigned>(cpu);
       if (structured_) {
-        structured_->drop({number, kind, count, all_drops_[cpu][index],
-                           drop_text(kind, count, number, settings_->drop_tags)});
+        structured_->drop({number, kind, count, all_drops[cpu][index],
+                           told(drop_text(kind, count, number, settings_->drop_tags))});
       }
     }
   }
@@ -135,8 +220,10 @@ std::span<const Value> Output::values_of(const Step& step, Bytes data) {
 void Output::print_record(const dif::Harvest& harvest, std::size_t index) {
   const dif::Record& record = harvest.records[index];
   const Plan& enabled = plan(record.ecb);
+  plan_ = &enabled;
   text_.clear();
   if (structured_) {
+    structured_->select(view());
     structured_->begin({record.timestamp, record.vcpu, enabled.probe.value, enabled.name});
     for (const Step& step : enabled.steps) act(step, values_of(step, record.data));
     structured_->end();
@@ -154,6 +241,10 @@ void Output::start_row(const dif::Harvest& harvest, std::size_t index, const Pla
   const Settings& settings = *settings_;
   const bool columns = !settings.testing;  // of CPU and ID
   if (!std::exchange(header_done_, true)) {
+    if (columns && several() && (settings.flow_indent || !settings.quiet)) {
+      append_left(text_, kMachine, machine_width_);
+      text_ += ' ';
+    }
     if (settings.flow_indent) {
       text_ += columns ? "CPU " : "";
       append_left(text_, "FUNCTION", kFlowWidth);
@@ -166,6 +257,10 @@ void Output::start_row(const dif::Harvest& harvest, std::size_t index, const Pla
   }
   const unsigned cpu = harvest.records[index].vcpu;
   if (!settings.flow_indent && settings.quiet) return;
+  if (columns && several()) {
+    append_left(text_, view().machine(), machine_width_);
+    text_ += ' ';
+  }
   if (columns) {
     append_padded_number(text_, cpu, kCpuWidth);
     text_ += ' ';
@@ -182,8 +277,9 @@ void Output::start_row(const dif::Harvest& harvest, std::size_t index, const Pla
 /// A call's several clauses make one arrow: the first at its entry, the last at its return.
 Output::Flow Output::flow_of(const dif::Harvest& harvest, std::size_t index, const Plan& plan) {
   const dif::Record& record = harvest.records[index];
-  if (flows_.size() <= record.vcpu) flows_.resize(std::size_t{record.vcpu} + 1);
-  const dif::EcbId last = std::exchange(flows_[record.vcpu].last, record.ecb);
+  auto& flows = source_->flows;
+  if (flows.size() <= record.vcpu) flows.resize(std::size_t{record.vcpu} + 1);
+  const dif::EcbId last = std::exchange(flows[record.vcpu].last, record.ecb);
   const auto same_probe = [&](dif::EcbId other) {
     return other != record.ecb && this->plan(other).probe == plan.probe;
   };
@@ -199,7 +295,7 @@ Output::Flow Output::flow_of(const dif::Harvest& harvest, std::size_t index, con
 
 /// "-> f" on entry and "<- f" on return ("=>" and "<=" for system calls), indented by depth.
 void Output::append_flow_name(const Plan& plan, Flow flow, unsigned cpu) {
-  std::size_t& depth = flows_[cpu].depth;
+  std::size_t& depth = source_->flows[cpu].depth;
   const bool is_syscall = plan.name->provider == "syscall";
   if (flow == Flow::Return && depth >= kFlowStep) depth -= kFlowStep;
   const std::size_t start = text_.size();
@@ -240,21 +336,29 @@ std::vector<std::string> Output::take_messages() {
 
 std::vector<std::string> Output::take_drops() {
   std::vector<std::string> lines;
+  for (const auto& source : sources_) {
+    source_ = source.get();
+    append_drops(lines);
+  }
+  return lines;
+}
+
+void Output::append_drops(std::vector<std::string>& lines) {
   for (std::size_t index = 0; index < dif::kDropKinds; ++index) {
     const auto kind = static_cast<dif::DropKind>(index);
     std::uint64_t together = 0;
-    for (std::size_t cpu = 0; cpu < drops_.size(); ++cpu) {
-      const std::uint64_t count = std::exchange(drops_[cpu][index], 0);
+    for (std::size_t cpu = 0; cpu < source_->drops.size(); ++cpu) {
+      const std::uint64_t count = std::exchange(source_->drops[cpu][index], 0);
       if (is_per_cpu(kind) && count > 0) {
-        lines.push_back(drop_text(kind, count, static_cast<unsigned>(cpu), settings_->drop_tags));
+        lines.push_back(
+            told(drop_text(kind, count, static_cast<unsigned>(cpu), settings_->drop_tags)));
       }
       together += count;
     }
     if (!is_per_cpu(kind) && together > 0) {
-      lines.push_back(drop_text(kind, together, 0, settings_->drop_tags));
+      lines.push_back(told(drop_text(kind, together, 0, settings_->drop_tags)));
     }
   }
-  return lines;
 }
 
 }  // namespace ringside::cli

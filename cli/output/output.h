@@ -1,5 +1,7 @@
-// The consumer: turns what the engine hands over into dtrace's output, record by record, and into
-// lines for stderr. As text here (and in output_actions.cc), as documents in structured_output.h.
+// The consumer: turns what the engines of one or several targets hand over into dtrace's output,
+// record by record, and into lines for stderr. As text here (and in output_actions.cc), as
+// documents in structured_output.h. With several targets rows and lines name the machine, and each
+// has aggregations of its own, unless aggmerge makes them one.
 // Does not: own descriptors or decide when to print (session.h).
 #pragma once
 
@@ -7,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +17,7 @@
 #include "cli/output/aggregations.h"
 #include "cli/output/code_names.h"
 #include "cli/output/printf.h"
+#include "cli/output/record_merge.h"
 #include "cli/output/sink.h"
 #include "dif/engine/engine.h"
 
@@ -27,7 +31,7 @@ class ProgramView : public CodeNames {
   virtual const dif::Program& program() const = 0;
   virtual const dif::EcbInfo& ecb(dif::EcbId id) const = 0;
   virtual const dif::ProbeDescription& probe_name(dif::ProbeId probe) const = 0;
-  /// The machine's name, for structured records; empty when there is none.
+  /// The machine's name; empty when there is none.
   virtual std::string machine() const { return {}; }
 };
 
@@ -36,12 +40,21 @@ class Output {
   /// Parses every format of the program. `settings` may change under setopt(). All references must
   /// outlive the output.
   static Result<Output> create(const ProgramView& view, Settings& settings, Sink& sink);
+  /// One view for each target. Invalid where aggmerge cannot be: the aggregations differ.
+  static Result<Output> create(std::span<const ProgramView* const> views, Settings& settings,
+                               Sink& sink);
   ~Output();
   Output(Output&&) noexcept;
   Output& operator=(Output&&) = delete;
 
-  /// Prints the records; remembers aggregations, drops and faults.
+  /// The only target's: prints the records; remembers aggregations, drops and faults.
   void consume(const dif::Harvest& harvest);
+  /// The same of one of several, by its view's index, but that the records wait for print_until().
+  void add(std::size_t target, dif::Harvest harvest);
+  /// Prints those that fired at this time or before, of all targets in the order of their firing.
+  void print_until(std::uint64_t timestamp);
+  /// Nothing more will come of this target; what was added has been printed.
+  void leave(std::size_t target);
   /// What dtrace prints last: an empty line, then every aggregation that printa() never printed.
   /// Ends a structured document.
   void finish();
@@ -52,7 +65,7 @@ class Output {
   std::vector<std::string> take_drops();
 
  private:
-  Output(const ProgramView& view, Settings& settings, Sink& sink);
+  Output(std::span<const ProgramView* const> views, Settings& settings, Sink& sink);
 
   using Action = dif::Action;
 
@@ -74,20 +87,48 @@ class Output {
     dif::EcbId last;
   };
 
-  Result<void> parse_formats();
+  /// What is kept of each target.
+  struct Source {
+    explicit Source(const ProgramView& program);
+    const ProgramView* view;
+    std::vector<std::vector<std::optional<Format>>> formats;  // by clause and action
+    std::vector<std::unique_ptr<Plan>> plans;                 // by EcbId
+    Aggregations aggregations;
+    std::vector<bool> printed;   // by aggregation: printa() has printed it
+    std::vector<CpuFlow> flows;  // by CPU: flowindent's columns
+    std::vector<std::array<std::uint64_t, dif::kDropKinds>> drops;  // by CPU, not yet taken
+    std::vector<std::array<std::uint64_t, dif::kDropKinds>> all_drops;
+    bool left = false;
+  };
+
+  Result<void> parse_formats(Source& source);
+  Result<void> merge_aggregations();
+  bool several() const { return sources_.size() > 1; }
+  /// A line about the target that is printed now.
+  std::string told(std::string line) const;
   const Plan& plan(dif::EcbId id);
+  const ProgramView& view() const { return *source_->view; }
 
   void print_record(const dif::Harvest& harvest, std::size_t index);
   void start_row(const dif::Harvest& harvest, std::size_t index, const Plan& plan);
   Flow flow_of(const dif::Harvest& harvest, std::size_t index, const Plan& plan);
   void append_flow_name(const Plan& plan, Flow flow, unsigned cpu);
+  void write_faults(const dif::Harvest& harvest);
   void write_drops(const dif::Harvest& harvest);
+  void append_drops(std::vector<std::string>& lines);
   std::span<const Value> values_of(const Step& step, Bytes data);
 
   // output_actions.cc
   void act(const Step& step, std::span<const Value> values);
   void append_formatted(std::string& out, const Step& step, std::span<const Value> values);
+  bool is_merged(std::uint32_t aggregation) const {
+    return aggregation < merged_.size() && merged_[aggregation];
+  }
+  bool acts_for_another(const Action& action) const;
+  Aggregations& aggregations(std::uint32_t aggregation);
+  void mark_printed(std::uint32_t aggregation);
   void finish_aggregations();
+  void finish_aggregation(std::uint32_t aggregation);
   // The functions that actions.def names.
   void show_nothing(const Step& step, std::span<const Value> values);
   void tell_exit(const Step& step, std::span<const Value> values);
@@ -104,22 +145,23 @@ class Output {
   void reopen(const Step& step, std::span<const Value> values);
   void run_command(const Step& step, std::span<const Value> values);
 
-  const ProgramView* view_;
   Settings* settings_;
   Sink* sink_;
-  std::unique_ptr<StructuredOutput> structured_;             // null for text
-  std::vector<std::vector<std::optional<Format>>> formats_;  // by clause and action
-  std::vector<std::unique_ptr<Plan>> plans_;                 // by EcbId
-  Aggregations aggregations_;
-  std::vector<bool> printed_;   // by aggregation: printa() has printed it
-  std::vector<CpuFlow> flows_;  // by CPU: flowindent's columns
+  std::vector<std::unique_ptr<Source>> sources_;  // by target; never empty
+  Source* source_;                                // of what is printed now
+  const Plan* plan_ = nullptr;                    // the same
+  RecordMerge merge_;
+  std::size_t machine_width_;  // columns of the longest machine's name
+  // With aggmerge: which aggregations are all targets' together, and they; the first source's
+  // `printed` counts for them.
+  std::vector<bool> merged_;
+  std::optional<Aggregations> merged_aggregations_;
+  std::unique_ptr<StructuredOutput> structured_;  // null for text
   bool header_done_ = false;
   std::string text_;            // of the record that is being printed
   std::size_t line_ended_ = 0;  // how long text_ was when print() ended its line
   std::vector<Value> values_;   // of the action that is being printed
   std::vector<std::string> messages_;
-  std::vector<std::array<std::uint64_t, dif::kDropKinds>> drops_;  // by CPU, not yet taken
-  std::vector<std::array<std::uint64_t, dif::kDropKinds>> all_drops_;
 };
 
 }  // namespace ringside::cli

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "cli/guest/shell.h"
 #include "cli/output/aggregation_text.h"
 #include "cli/output/output.h"
@@ -14,6 +16,7 @@ namespace ringside::cli {
 using dif::ActionKind;
 
 void Output::act(const Step& step, std::span<const Value> values) {
+  if (acts_for_another(*step.action)) return;
   switch (step.action->kind) {
 // clang-format off
 #define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
@@ -34,7 +37,7 @@ void Output::tell_exit(const Step&, std::span<const Value> values) {
 
 void Output::print_value(const Step& step, std::span<const Value> values) {
   if (values.empty()) return;
-  const auto& shapes = view_->program().shapes;
+  const auto& shapes = view().program().shapes;
   const auto& known = step.action->shapes;
   const bool shaped = !known.empty() && known[0] < shapes.size();
   Value value = values[0];
@@ -47,12 +50,12 @@ void Output::print_value(const Step& step, std::span<const Value> values) {
   }
   if (step.action->kind == ActionKind::Trace) {
     const ColumnStyle style{settings_->quiet, settings_->raw_bytes, 33, settings_->stack_indent};
-    return append_column(text_, value, style, *view_);
+    return append_column(text_, value, style, view());
   }
   if (shaped) {
-    append_print(text_, shapes, known[0], value.bytes, *view_);
+    append_print(text_, shapes, known[0], value.bytes, view());
   } else {
-    append_print(text_, value, *view_);
+    append_print(text_, value, view());
   }
   text_ += '\n';
   line_ended_ = text_.size();
@@ -71,7 +74,7 @@ void Output::print_memory(const Step& step, std::span<const Value> values) {
 
 /// What the action's format makes of the values; nothing without a format.
 void Output::append_formatted(std::string& out, const Step& step, std::span<const Value> values) {
-  if (step.format != nullptr) step.format->print(out, values, {}, *view_);
+  if (step.format != nullptr) step.format->print(out, values, {}, view());
 }
 
 void Output::print_formatted(const Step& step, std::span<const Value> values) {
@@ -81,35 +84,57 @@ void Output::print_formatted(const Step& step, std::span<const Value> values) {
   structured_->message(std::string_view(text_).substr(before));
   const auto& known = step.action->shapes;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const bool shaped = i < known.size() && known[i] < view_->program().shapes.size();
+    const bool shaped = i < known.size() && known[i] < view().program().shapes.size();
     structured_->value(values[i], shaped ? std::optional(known[i]) : std::nullopt);
   }
 }
 
+/// BEGIN, END and tick- fire once for each target. What they do to an aggregation that all targets
+/// share is done once: for the first target that is still there.
+bool Output::acts_for_another(const Action& action) const {
+  if (!merged_aggregations_ || action.aggregations.empty()) return false;
+  if (!is_merged(action.aggregations.front())) return false;
+  const dif::ProbeDescription& probe = *plan_->name;
+  const bool fires_on_each = (probe.provider == "dtrace" && probe.name != "ERROR") ||
+                             (probe.provider == "profile" && probe.name.starts_with("tick-"));
+  const auto first =
+      std::ranges::find(sources_, false, [](const auto& each) { return each->left; });
+  return fires_on_each && first != sources_.end() && first->get() != source_;
+}
+
+Aggregations& Output::aggregations(std::uint32_t aggregation) {
+  return is_merged(aggregation) ? *merged_aggregations_ : source_->aggregations;
+}
+
+void Output::mark_printed(std::uint32_t aggregation) {
+  auto& printed = is_merged(aggregation) ? sources_.front()->printed : source_->printed;
+  if (aggregation < printed.size()) printed[aggregation] = true;
+}
+
 void Output::clear(const Step& step, std::span<const Value>) {
-  for (const std::uint32_t each : step.action->aggregations) aggregations_.clear(each);
+  for (const std::uint32_t each : step.action->aggregations) aggregations(each).clear(each);
 }
 
 void Output::trunc(const Step& step, std::span<const Value> values) {
   std::optional<std::int64_t> keep;
   if (step.action->has_argument) keep = static_cast<std::int64_t>(step.action->argument);
   if (!values.empty()) keep = integer_value(values[0]);
-  for (const std::uint32_t each : step.action->aggregations) aggregations_.trunc(each, keep);
+  for (const std::uint32_t each : step.action->aggregations) aggregations(each).trunc(each, keep);
 }
 
 void Output::denormalize(const Step& step, std::span<const Value>) {
-  for (const std::uint32_t each : step.action->aggregations) aggregations_.normalize(each, 1);
+  for (const std::uint32_t each : step.action->aggregations) aggregations(each).normalize(each, 1);
 }
 
 void Output::normalize(const Step& step, std::span<const Value> values) {
   const std::int64_t factor =
       values.empty() ? static_cast<std::int64_t>(step.action->argument) : integer_value(values[0]);
   if (factor == 0) {
-    messages_.emplace_back("normalize(): the factor is 0, so it was ignored");
+    messages_.push_back(told("normalize(): the factor is 0, so it was ignored"));
     return;
   }
   for (const std::uint32_t each : step.action->aggregations) {
-    aggregations_.normalize(each, factor);
+    aggregations(each).normalize(each, factor);
   }
 }
 
@@ -117,36 +142,59 @@ void Output::print_aggregations(const Step& step, std::span<const Value>) {
   const auto& wanted = step.action->aggregations;
   for (const std::uint32_t each : wanted) {
     // What had nothing to print yet is still printed at the end.
-    if (each < printed_.size() && !aggregations_.empty(each)) printed_[each] = true;
+    if (!aggregations(each).empty(each)) mark_printed(each);
   }
   const std::size_t before = text_.size();
+  // Those of one printa() have the same keys, so they are merged or apart together.
+  const Aggregations& table = aggregations(wanted.empty() ? 0 : wanted.front());
   if (step.format == nullptr) {
     if (!structured_) {
       text_ += '\n';
-      append_aggregations(text_, aggregations_, wanted, *settings_, *view_);
+      append_aggregations(text_, table, wanted, *settings_, view());
     }
   } else {
-    for (const auto& row : aggregations_.rows(wanted, *settings_)) {
-      step.format->print(text_, row.keys, row.values, *view_, bar_style(*settings_));
+    for (const auto& row : table.rows(wanted, *settings_)) {
+      step.format->print(text_, row.keys, row.values, view(), bar_style(*settings_));
     }
   }
   if (!structured_) return;
   if (step.format != nullptr) structured_->message(std::string_view(text_).substr(before));
   for (const std::uint32_t each : wanted) {
-    structured_->aggregation(each, aggregations_.rows(std::span(&each, 1), *settings_));
+    structured_->aggregation(each, table.rows(std::span(&each, 1), *settings_));
   }
 }
 
+/// Each target's own below its machine's name, then those of all.
 void Output::finish_aggregations() {
-  const auto count = static_cast<std::uint32_t>(printed_.size());
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t each = settings_->sort_reversed ? count - 1 - i : i;
-    if (printed_[each] && !settings_->print_all_aggregations) continue;
-    if (!structured_) {
-      append_aggregations(text_, aggregations_, std::span(&each, 1), *settings_, *view_);
-    } else if (!aggregations_.empty(each)) {
-      structured_->last_aggregation(each, aggregations_.rows(std::span(&each, 1), *settings_));
+  const auto count = static_cast<std::uint32_t>(source_->printed.size());
+  const auto visit = [&](bool merged) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t each = settings_->sort_reversed ? count - 1 - i : i;
+      if (is_merged(each) == merged) finish_aggregation(each);
     }
+  };
+  for (const auto& source : sources_) {
+    source_ = source.get();
+    if (structured_) structured_->select(view());
+    const std::size_t before = text_.size();
+    visit(false);
+    if (several() && text_.size() > before) text_.insert(before, view().machine() + ":\n");
+    if (structured_) structured_->write_last_aggregations();
+  }
+  source_ = sources_.front().get();
+  if (!merged_aggregations_) return;
+  if (structured_) structured_->select_all();
+  visit(true);
+  if (structured_) structured_->write_last_aggregations();
+}
+
+void Output::finish_aggregation(std::uint32_t aggregation) {
+  if (source_->printed[aggregation] && !settings_->print_all_aggregations) return;
+  const Aggregations& table = aggregations(aggregation);
+  if (!structured_) {
+    append_aggregations(text_, table, std::span(&aggregation, 1), *settings_, view());
+  } else if (!table.empty(aggregation)) {
+    structured_->last_aggregation(aggregation, table.rows(std::span(&aggregation, 1), *settings_));
   }
 }
 
@@ -161,8 +209,8 @@ void Output::set_option(const Step& step, std::span<const Value> computed) {
   if (value.empty()) value = "1";
   const auto done = apply_option(*settings_, name, value, OptionSource::Setopt);
   if (done) return;
-  messages_.push_back(fmt::format("couldn't set option \"{}\" to \"{}\": {}", quoted(name),
-                                  quoted(value), done.error().message));
+  messages_.push_back(told(fmt::format("couldn't set option \"{}\" to \"{}\": {}", quoted(name),
+                                       quoted(value), done.error().message)));
 }
 
 void Output::truncate_output(const Step&, std::span<const Value>) {
@@ -179,7 +227,7 @@ void Output::reopen(const Step& step, std::span<const Value> values) {
   sink_->write(std::exchange(text_, {}));
   if (path.empty()) return sink_->restore();
   const auto done = sink_->redirect(path);
-  if (!done) messages_.push_back("freopen(): " + done.error().message);
+  if (!done) messages_.push_back(told("freopen(): " + done.error().message));
 }
 
 /// The command's output stands where the record stands, so ours goes out first.
@@ -195,7 +243,7 @@ void Output::run_command(const Step& step, std::span<const Value> values) {
   }
   sink_->flush();
   const auto done = run_in_shell(command, output_fd);
-  if (!done) messages_.push_back("system(): " + done.error().message);
+  if (!done) messages_.push_back(told("system(): " + done.error().message));
 }
 
 }  // namespace ringside::cli

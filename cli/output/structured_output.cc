@@ -217,8 +217,9 @@ Tree aggregation_tree(const dif::Aggregation& aggregation,
 }  // namespace
 
 struct StructuredOutput::State {
-  const ProgramView& view;
+  const ProgramView* view;
   std::unique_ptr<RecordWriter> writer;
+  bool names_machine = true;
   Tree record;
   Tree last = Tree::array();  // aggregations of the end
   std::uint64_t latest = 0;   // the latest firing, for what has no time of its own
@@ -226,7 +227,7 @@ struct StructuredOutput::State {
   Tree head(const Origin& origin) {
     latest = std::max(latest, origin.timestamp);
     Tree tree = {{"timestamp", origin.timestamp}};
-    const std::string machine = view.machine();
+    const std::string machine = names_machine ? view->machine() : std::string();
     if (!machine.empty()) tree["machine"] = valid_utf8(machine);
     tree["cpu"] = origin.vcpu;
     tree["id"] = origin.probe;
@@ -245,9 +246,18 @@ struct StructuredOutput::State {
 };
 
 StructuredOutput::StructuredOutput(OutputFormat format, const ProgramView& view, Sink& sink)
-    : state_(new State{view, make_record_writer(format, sink), {}}) {}
+    : state_(new State{&view, make_record_writer(format, sink)}) {}
 
 StructuredOutput::~StructuredOutput() = default;
+
+void StructuredOutput::select(const ProgramView& view) {
+  state_->view = &view;
+  state_->names_machine = true;
+}
+
+void StructuredOutput::select_all() {
+  state_->names_machine = false;
+}
 
 void StructuredOutput::begin(const Origin& origin) {
   state_->record = state_->head(origin);
@@ -259,7 +269,7 @@ void StructuredOutput::end() {
 }
 
 void StructuredOutput::value(const Value& value, std::optional<std::uint32_t> shape) {
-  const auto& shapes = state_->view.program().shapes;
+  const auto& shapes = state_->view->program().shapes;
   const bool shaped = shape && *shape < shapes.size();
   if (shaped && field_name(value.type.kind) == "value") {
     const TypeShape& type = shapes[*shape];
@@ -268,7 +278,7 @@ void StructuredOutput::value(const Value& value, std::optional<std::uint32_t> sh
   }
   Tree item = Tree::object();
   if (field_name(value.type.kind) == "value") item["type"] = type_name(value.type);
-  item[std::string(field_name(value.type.kind))] = plain_value(value, state_->view);
+  item[std::string(field_name(value.type.kind))] = plain_value(value, *state_->view);
   if (is_user_code(value.type.kind)) item["pid"] = word_at(value.bytes, 0);
   state_->add(std::move(item));
 }
@@ -283,9 +293,9 @@ void StructuredOutput::memory(Bytes bytes) {
 
 void StructuredOutput::aggregation(std::uint32_t index,
                                    const std::vector<Aggregations::Row>& rows) {
-  const auto& aggregations = state_->view.program().aggregations;
+  const auto& aggregations = state_->view->program().aggregations;
   if (index < aggregations.size()) {
-    state_->add(aggregation_tree(aggregations[index], rows, state_->view));
+    state_->add(aggregation_tree(aggregations[index], rows, *state_->view));
   }
 }
 
@@ -321,17 +331,19 @@ void StructuredOutput::drop(const Drop& drop) {
 
 void StructuredOutput::last_aggregation(std::uint32_t index,
                                         const std::vector<Aggregations::Row>& rows) {
-  const auto& aggregations = state_->view.program().aggregations;
+  const auto& aggregations = state_->view->program().aggregations;
   if (index >= aggregations.size()) return;
-  state_->last.push_back(aggregation_tree(aggregations[index], rows, state_->view));
+  state_->last.push_back(aggregation_tree(aggregations[index], rows, *state_->view));
+}
+
+void StructuredOutput::write_last_aggregations() {
+  if (state_->last.empty()) return;
+  Tree tree = state_->internal("AGGREGATIONS", 0);
+  tree["output"] = std::exchange(state_->last, Tree::array());
+  state_->writer->record(tree);
 }
 
 void StructuredOutput::finish() {
-  if (!state_->last.empty()) {
-    Tree tree = state_->internal("AGGREGATIONS", 0);
-    tree["output"] = std::exchange(state_->last, Tree::array());
-    state_->writer->record(tree);
-  }
   state_->writer->finish();
 }
 

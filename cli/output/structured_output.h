@@ -23,6 +23,7 @@ class ProgramView;
 
 class StructuredOutput {
  public:
+  /// Records are this program's until select().
   StructuredOutput(OutputFormat format, const ProgramView& view, Sink& sink);
   ~StructuredOutput();
   StructuredOutput(const StructuredOutput&) = delete;
@@ -42,6 +43,11 @@ class StructuredOutput {
     std::string message;
   };
 
+  /// From here on records are of this program and its machine; of all machines, which have the same
+  /// aggregations.
+  void select(const ProgramView& view);
+  void select_all();
+
   /// One record: begin(), then what its actions recorded in their order, then end().
   void begin(const Origin& origin);
   void value(const Value& value, std::optional<std::uint32_t> shape);
@@ -56,8 +62,9 @@ class StructuredOutput {
   /// Records of their own.
   void fault(const Origin& origin, const dif::FaultReport& report, std::string_view message);
   void drop(const Drop& drop);
-  /// An aggregation at the end of tracing; all of them share one record.
+  /// An aggregation at the end of tracing; all of a machine share one record.
   void last_aggregation(std::uint32_t index, const std::vector<Aggregations::Row>& rows);
+  void write_last_aggregations();
   /// The document's end.
   void finish();
 

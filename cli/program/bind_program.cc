@@ -14,12 +14,13 @@ namespace {
 
 using guest_linux::KernelPartIdentity;
 
-std::optional<KernelPartIdentity> identify(const Guest& guest, const std::string& module) {
-  if (guest.held != nullptr) {
-    return guest_linux::identify(*guest.kernel, guest.held->text(), module);
+std::optional<KernelPartIdentity> identify(const providers::Target& target,
+                                           const std::string& module) {
+  if (target.held_kernel() != nullptr) {
+    return guest_linux::identify(*target.kernel(), target.held_kernel()->text(), module);
   }
-  const vmm::PageTableReader memory(guest.machine->memory(), guest.kernel->table());
-  return guest_linux::identify(*guest.kernel, memory, module);
+  const vmm::PageTableReader memory(target.machine()->memory(), target.kernel()->table());
+  return guest_linux::identify(*target.kernel(), memory, module);
 }
 
 tl::unexpected<Error> refuse(const std::string& name, const std::string& why) {
@@ -34,15 +35,15 @@ std::string short_build(const std::string& build) {
 
 }  // namespace
 
-Result<void> record_kernel(dif::Program& program, const Guest& guest) {
+Result<void> record_kernel(dif::Program& program, const providers::Target& target) {
   // The arguments of probes like vm's have D's own types, whatever module the probes name.
   std::erase_if(program.needs, [&](const dif::KernelNeed& need) {
-    if (guest.kernel == nullptr) return true;
-    const auto modules = guest.kernel->symbols().modules();
+    if (target.kernel() == nullptr) return true;
+    const auto modules = target.kernel()->symbols().modules();
     return std::ranges::find(modules, need.module, &guest_linux::Module::name) == modules.end();
   });
   for (dif::KernelNeed& need : program.needs) {
-    const auto identity = identify(guest, need.module);
+    const auto identity = identify(target, need.module);
     if (!identity || identity->types == 0) {
       return fail(
           ErrorCode::Unsupported,
@@ -51,7 +52,7 @@ Result<void> record_kernel(dif::Program& program, const Guest& guest) {
                       "or run the program at once",
                       need.type, need.module));
     }
-    need.release = guest.kernel->release();
+    need.release = target.kernel()->release();
     need.build = identity->build;
     need.types_hash = identity->types;
   }
@@ -75,25 +76,26 @@ Result<void> check_need(const dif::KernelNeed& need, const std::string& release,
                             short_build(now->build)));
 }
 
-Result<dif::Program> bind_program(const dif::Program& program, const Guest& guest,
+Result<dif::Program> bind_program(const dif::Program& program, const providers::Target& target,
                                   d::Environment& environment, const std::string& name) {
-  if (guest.kernel == nullptr && !program.kernel_names.empty()) {
+  if (target.kernel() == nullptr && !program.kernel_names.empty()) {
     return refuse(name, fmt::format("a kernel that has {}, but there is no guest: name one with "
                                     "--image or --kernel",
                                     dif::describe(program.kernel_names[0])));
   }
   for (const dif::KernelNeed& need : program.needs) {
-    if (guest.kernel == nullptr) {
+    if (target.kernel() == nullptr) {
       return refuse(name, fmt::format("Linux {}, but there is no guest: name one with --image or "
                                       "--kernel",
                                       need.release));
     }
-    TRY(check_need(need, std::string(guest.kernel->release()), identify(guest, need.module), name));
+    TRY(check_need(need, std::string(target.kernel()->release()), identify(target, need.module),
+                   name));
   }
   auto bound = dif::bind(program, environment);
   if (bound) return bound;
   const std::string here =
-      guest.kernel != nullptr ? fmt::format(" on Linux {}", guest.kernel->release()) : "";
+      target.kernel() != nullptr ? fmt::format(" on Linux {}", target.kernel()->release()) : "";
   return fail(bound.error().code,
               fmt::format("{} cannot run{}: {}", name, here, bound.error().message));
 }

@@ -6,20 +6,20 @@
 #include <optional>
 #include <string>
 
-#include "cli/guest/guest.h"
 #include "dif/d/compile.h"
 #include "dif/program/program.h"
+#include "providers/target.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel_identity.h"
 
 namespace ringside::cli {
 
-/// Writes into the needs of a program that was compiled against this guest what tells its kernel
+/// Writes into the needs of a program that was compiled against this target what tells its kernel
 /// from others.
-Result<void> record_kernel(dif::Program& program, const Guest& guest);
+Result<void> record_kernel(dif::Program& program, const providers::Target& target);
 /// `name` is the program's, for the error, which says in one line what this kernel lacks, and what
 /// to do.
-Result<dif::Program> bind_program(const dif::Program& program, const Guest& guest,
+Result<dif::Program> bind_program(const dif::Program& program, const providers::Target& target,
                                   d::Environment& environment, const std::string& name);
 /// Refuses where one need is not met: `release` is that of the kernel that runs, `now` what it is
 /// told by, empty when it has no such module.

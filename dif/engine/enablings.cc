@@ -68,6 +68,7 @@ Enablings::Enablings(const Program& program, const EngineOptions& options,
       variables_(variables),
       shapes_(1),
       names_(1),
+      machine_name_(add_name(options.machine)),
       stores_noted_(program.clauses.size()) {}
 
 std::uint32_t Enablings::add_name(const std::string& text) {
@@ -90,7 +91,7 @@ EnabledProbe& Enablings::probe(ProbeId id, const ProbeDescription& name) {
   if (index == 0) {
     EnabledProbe fresh{name, {id, {}}, {}};
     fresh.identity.names = {add_name(name.provider), add_name(name.module), add_name(name.function),
-                            add_name(name.name)};
+                            add_name(name.name), machine_name_};
     probes_.push_back(std::move(fresh));
     index = static_cast<std::uint32_t>(probes_.size());
   }

@@ -83,6 +83,7 @@ class Enablings {
   std::deque<EnabledProbe> probes_;
   std::vector<std::uint32_t> probe_index_;  // by ProbeId: index into probes_ plus 1, or 0
   mutable std::vector<std::byte> names_;    // the Names arena, which nobody writes
+  std::uint32_t machine_name_ = 0;          // vmname, there
   std::vector<bool> stores_noted_;          // by clause
   std::size_t most_clauses_ = 0, largest_beside_ = 0;
   bool error_comes_ = false;  // to what the program lock is for

@@ -158,6 +158,7 @@ Result<std::uint64_t, Fault> BuiltinVariables::load(std::uint16_t id) {
     case Builtin::Gid: return static_cast<std::uint32_t>(TRY(context(ContextVariable::Gid)));
     case Builtin::Errno: return context_int(ContextVariable::Errno);
     case Builtin::Cpu: return record_->vcpu;
+    case Builtin::Vmname: return name(4);
   }
   return raise(FaultKind::IllegalOperation);
 }

@@ -15,7 +15,7 @@ namespace ringside::dif {
 /// A probe as its clauses see it: where its names lie in the Names arena.
 struct ProbeIdentity {
   ProbeId id;
-  std::array<std::uint32_t, 4> names{};  // provider, module, function, name
+  std::array<std::uint32_t, 5> names{};  // provider, module, function, name; the machine's
 };
 
 using ProbeArgumentValues = std::array<std::uint64_t, kMaxProbeArguments>;

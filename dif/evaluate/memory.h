@@ -38,7 +38,7 @@ enum class Arena : std::uint8_t {
   Globals,    // by-reference global variables
   Locals,     // by-reference this-> variables
   Dynamic,    // by-reference self-> variables and elements of associative arrays
-  Names,      // probeprov, probemod, probefunc, probename
+  Names,      // probeprov, probemod, probefunc, probename, vmname
   Context,    // execname
 };
 inline constexpr std::size_t kArenas = 7;

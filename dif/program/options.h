@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace ringside::dif {
 
@@ -21,6 +22,7 @@ enum class BufferResize : std::uint8_t {
 };
 
 struct EngineOptions {
+  std::string machine = {};           // vmname: what the machine is called; empty without one
   std::size_t buffer_size = 4 << 20;  // bufsize: bytes per vCPU
   std::size_t aggregation_size =
       4 << 20;  // aggsize: bytes of distinct keys and values, per vCPU and half

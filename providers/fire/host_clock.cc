@@ -30,7 +30,12 @@ std::int64_t realtime_ns() {
 
 TscCalibration::TscCalibration() : tsc_(host_tsc()), time_(monotonic_ns()) {}
 
-std::uint64_t TscCalibration::hertz() const {
+std::uint64_t TscCalibration::now() {
+  return TickRate(hertz()).nanoseconds(host_tsc());
+}
+
+std::uint64_t TscCalibration::hertz() {
+  if (hertz_ != 0) return hertz_;
   constexpr std::uint64_t kShortest = 10'000'000;  // ns
   std::uint64_t elapsed = monotonic_ns() - time_;
   while (elapsed < kShortest) {
@@ -41,7 +46,8 @@ std::uint64_t TscCalibration::hertz() const {
   // Read in the same order as in the constructor, so that the calls' own cost cancels.
   const std::uint64_t tsc = host_tsc();
   elapsed = std::max<std::uint64_t>(monotonic_ns() - time_, 1);
-  return static_cast<std::uint64_t>(static_cast<Uint128>(tsc - tsc_) * 1'000'000'000 / elapsed);
+  hertz_ = static_cast<std::uint64_t>(static_cast<Uint128>(tsc - tsc_) * 1'000'000'000 / elapsed);
+  return hertz_;
 }
 
 }  // namespace ringside::providers

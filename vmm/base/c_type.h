@@ -1,8 +1,8 @@
 // The graph of C types that D programs see: filled from the guest's BTF (vmm/linux/types/btf.h) and
-// with the built-in LP64 types. A program's own declarations (dif/d) go into an overlay, a graph on top
-// of the kernel's, which nobody but the kernel changes: so any number of programs share it.
-// It stores and finds types; it knows neither BTF's encoding nor D's rules.
-// Fire context: no (types are used by the compiler and the consumer only).
+// with the built-in LP64 types. A program's own declarations (dif/d) go into an overlay, a graph on
+// top of the kernel's, which nobody but the kernel changes: so any number of programs share it. It
+// stores and finds types; it knows neither BTF's encoding nor D's rules. Fire context: no (types
+// are used by the compiler and the consumer only).
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,165 @@
+// In this file, top to bottom: suboptions, names, rules.
+#include "cli/options/machine_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/options/quantities.h"
+
+namespace ringside::cli {
+namespace {
+
+constexpr unsigned kMaxCpus = 64;
+
+/// Words between single commas, as QEMU parts its suboptions.
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> words(1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool comma = text[i] == ',';
+    const bool twice = comma && i + 1 < text.size() && text[i + 1] == ',';
+    if (comma && !twice) {
+      words.emplace_back();
+      continue;
+    }
+    words.back() += text[i];
+    if (twice) ++i;
+  }
+  return words;
+}
+
+Result<void> set_own(MachineOptions& machine, std::string_view option, const std::string& word) {
+  const std::size_t equals = word.find('=');
+  const std::string_view name = std::string_view(word).substr(0, equals);
+  const std::string value = equals == word.npos ? std::string() : word.substr(equals + 1);
+  if (!value.empty()) {
+    if (name == "cpus") return set_cpus(machine.guest, value);
+    if (name == "memory") return set_memory(machine.guest, value);
+    if (name == "name") return machine.name = value, Result<void>();
+    if (name == "append") return machine.guest.append = value, Result<void>();
+    if (name == "initrd") return machine.guest.initrd = value, Result<void>();
+  }
+  return fail(ErrorCode::Usage,
+              fmt::format("{} {}: after the first comma stand name=NAME, cpus=N, memory=SIZE, "
+                          "initrd=FILE or append=STRING",
+                          option, word));
+}
+
+Result<MachineOptions> completed(const MachineOptions& given, const MachineOptions& common) {
+  MachineOptions machine = common;
+  const bool is_image = !given.image.empty();
+  const std::vector<std::string> words = split(is_image ? given.image : given.guest.kernel);
+  const std::string_view option = is_image ? "--image" : "--kernel";
+  if (words.front().empty()) return fail(ErrorCode::Usage, fmt::format("{}: name one", option));
+  (is_image ? machine.image : machine.guest.kernel) = words.front();
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (is_image && words[i].starts_with("initrd=")) {
+      return fail(ErrorCode::Usage, "--image: an image has an initrd of its own");
+    }
+    TRY(set_own(machine, option, words[i]));
+  }
+  return machine;
+}
+
+Result<void> name_machines(std::vector<MachineOptions>& machines) {
+  const auto taken = [&machines](const std::string& name) {
+    return std::ranges::count(machines, name, &MachineOptions::name);
+  };
+  for (const MachineOptions& machine : machines) {
+    if (machine.name.empty() || taken(machine.name) == 1) continue;
+    return fail(ErrorCode::Usage, fmt::format("two machines are named {}", machine.name));
+  }
+  for (MachineOptions& machine : machines) {
+    if (!machine.name.empty()) continue;
+    const std::string& first = machine.image.empty() ? machine.guest.kernel : machine.image;
+    std::string name = first;
+    for (unsigned n = 2; taken(name) != 0; ++n) name = fmt::format("{}-{}", first, n);
+    machine.name = std::move(name);
+  }
+  return {};
+}
+
+/// What only the machine of our own can do, and what only QEMU can.
+Result<void> check_kind(const MachineOptions& machine) {
+  if (machine.choice == MachineChoice::Kvm) {
+    if (!machine.qemu.keep) return {};
+    return fail(ErrorCode::Unsupported,
+                "--keep: a guest of --machine kvm lives in ringside itself; let it run on with "
+                "--machine qemu");
+  }
+  const vmm::KvmConfig plain;
+  std::string_view option;
+  if (!machine.kvm.disks.empty()) option = "--disk";
+  if (machine.kvm.terminal) option = "--console";
+  if (machine.kvm.boot != plain.boot) option = "--boot";
+  if (machine.after_boot) option = "--after-boot";
+  if (machine.kvm.device != plain.device) option = "--kvm-device";
+  if (option.empty()) return {};
+  return fail(ErrorCode::Usage, fmt::format("{} needs --machine kvm", option));
+}
+
+/// What two machines cannot share.
+Result<void> check_shared(const MachineOptions& common) {
+  if (common.qemu.keep) {
+    return fail(ErrorCode::Unsupported, "--keep: only one machine can be left running");
+  }
+  if (common.kvm.terminal) {
+    return fail(ErrorCode::Unsupported, "--console: there is one terminal, for one machine");
+  }
+  for (const vmm::DiskConfig& disk : common.kvm.disks) {
+    if (disk.read_only) continue;
+    return fail(ErrorCode::Unsupported,
+                fmt::format("--disk {}: two machines would write to it; give --disk {},ro",
+                            disk.path, disk.path));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> set_cpus(vmm::GuestConfig& config, std::string_view text) {
+  const auto cpus = parse_number(text);
+  if (!cpus || *cpus < 1 || *cpus > kMaxCpus) {
+    return fail(ErrorCode::Usage, fmt::format("--cpus {}: a number from 1 to {}", text, kMaxCpus));
+  }
+  config.vcpus = static_cast<unsigned>(*cpus);
+  return {};
+}
+
+Result<void> set_memory(vmm::GuestConfig& config, std::string_view text) {
+  constexpr std::uint64_t kLeast = 256 << 20;  // vmm's own limit
+  const auto bytes = parse_size(text);
+  if (!bytes || *bytes < kLeast || *bytes % (1 << 20) != 0) {
+    return fail(ErrorCode::Usage,
+                fmt::format("--memory {}: a size of 256m or more, in whole megabytes", text));
+  }
+  config.memory = *bytes;
+  return {};
+}
+
+Result<void> complete_machines(CommandLine& line) {
+  for (MachineOptions& machine : line.machines) machine = TRY(completed(machine, line.common));
+  return name_machines(line.machines);
+}
+
+Result<void> check_machines(const CommandLine& line) {
+  if (!line.common.guest.initrd.empty() &&
+      std::ranges::none_of(line.machines, [](const auto& each) { return each.image.empty(); })) {
+    return fail(ErrorCode::Usage, "--initrd needs --kernel");
+  }
+  if (line.common.choice == MachineChoice::Kvm && line.machines.empty()) {
+    return fail(ErrorCode::Usage, "--machine kvm needs --kernel or --image");
+  }
+  if (line.machines.size() > 1) {
+    TRY(check_shared(line.common));
+    if (line.task == CommandLine::Task::Save) {
+      return fail(ErrorCode::Unsupported, "compile: name one machine, whose kernel it is for");
+    }
+  }
+  return check_kind(line.common);
+}
+
+}  // namespace ringside::cli

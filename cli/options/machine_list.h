@@ -1,0 +1,25 @@
+// The machines of a command line: what --image and --kernel say of each, what the other options say
+// of all, and which of it goes together. Used by the parser of the command line.
+// Does not: look for images or files.
+// Fire context: no.
+#pragma once
+
+#include <string_view>
+
+#include "cli/options/options.h"
+#include "vmm/base/result.h"
+
+namespace ringside::cli {
+
+Result<void> set_cpus(vmm::GuestConfig& config, std::string_view text);
+Result<void> set_memory(vmm::GuestConfig& config, std::string_view text);
+
+/// Makes each of line.machines whole once all options were read: so far its image or kernel is the
+/// option's argument, FILE[,name=NAME][,cpus=N][,memory=SIZE][,initrd=FILE][,append=STRING], where
+/// two commas stand for one. What it does not say for itself is line.common's.
+Result<void> complete_machines(CommandLine& line);
+
+/// Rules between options about machines.
+Result<void> check_machines(const CommandLine& line);
+
+}  // namespace ringside::cli

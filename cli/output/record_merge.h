@@ -1,0 +1,57 @@
+// The records of several targets in the order of their firing. Each target's come sorted, a harvest
+// at a time; one that was taken later may hold what fired before the end of another target's, so
+// records wait until every target has been asked after they fired.
+// Used by Output where there is more than one target.
+// Fire context: no.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "dif/engine/engine.h"
+
+namespace ringside::cli {
+
+class RecordMerge {
+ public:
+  explicit RecordMerge(std::size_t targets) : queues_(targets) {}
+
+  void add(std::size_t target, dif::Harvest harvest) {
+    if (!harvest.records.empty()) queues_[target].push_back({std::move(harvest)});
+  }
+
+  /// Calls visit(target, harvest, index of the record) for all that fired at `until` or before, and
+  /// forgets them. Of two that fired at the same time the first target's comes first.
+  template <class Visit>
+  void visit_until(std::uint64_t until, Visit visit) {
+    for (;;) {
+      std::size_t earliest = queues_.size();
+      for (std::size_t i = 0; i < queues_.size(); ++i) {
+        if (queues_[i].empty() || time_of(queues_[i]) > until) continue;
+        if (earliest == queues_.size() || time_of(queues_[i]) < time_of(queues_[earliest])) {
+          earliest = i;
+        }
+      }
+      if (earliest == queues_.size()) return;
+      Queued& first = queues_[earliest].front();
+      visit(earliest, first.harvest, first.next);
+      if (++first.next == first.harvest.records.size()) queues_[earliest].pop_front();
+    }
+  }
+
+ private:
+  struct Queued {
+    dif::Harvest harvest;
+    std::size_t next = 0;
+  };
+  static std::uint64_t time_of(const std::deque<Queued>& queue) {
+    return queue.front().harvest.records[queue.front().next].timestamp;
+  }
+
+  std::vector<std::deque<Queued>> queues_;
+};
+
+}  // namespace ringside::cli

@@ -1,0 +1,33 @@
+// A bound target as the output wants it: its program, its probes' names and its code's names.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/output/output.h"
+#include "providers/target.h"
+
+namespace ringside::cli {
+
+class TargetView : public ProgramView {
+ public:
+  /// `process` is the session's own ($target), 0 for none: whose code a bare address of %A is in.
+  TargetView(const providers::Target& target, std::int64_t process)
+      : target_(&target), process_(static_cast<std::uint64_t>(process)) {}
+
+  std::string machine() const override { return target_->name(); }
+  const dif::Program& program() const override { return target_->program(); }
+  const dif::EcbInfo& ecb(dif::EcbId id) const override { return target_->engine().ecb(id); }
+  const dif::ProbeDescription& probe_name(dif::ProbeId probe) const override {
+    return target_->engine().probe_name(probe);
+  }
+  std::string describe(GuestVirt address) const override;
+  std::string describe_user(std::uint64_t pid, GuestVirt address) const override;
+
+ private:
+  const providers::Target* target_;
+  std::uint64_t process_;
+};
+
+}  // namespace ringside::cli

@@ -1,0 +1,43 @@
+#include "cli/target_end.h"
+
+#include <string>
+
+#include "cli/guest/guest.h"
+
+namespace ringside::cli {
+namespace {
+
+/// What a machine whose vCPUs we run knows of its own end, and what fired last before it.
+void report_death(const WatchedTarget& watched, const providers::Target& target) {
+  if (target.machine()->exits() == nullptr) return;
+  // The first line has been told with the end itself.
+  const std::string words = target.machine()->status().last_words();
+  const std::size_t rest = words.find('\n');
+  if (rest != std::string::npos) watched.say(words.substr(rest + 1));
+  std::string names;
+  for (const dif::ProbeId probe : target.tracer().last_firings()) {
+    names += (names.empty() ? "" : ", ") + target.engine().probe_name(probe).to_string();
+  }
+  if (!names.empty()) watched.say("the last probes that fired, the very last first: " + names);
+}
+
+}  // namespace
+
+bool ended_well(const providers::Target& target) {
+  return target.held_kernel() != nullptr &&
+         target.machine()->state() == vmm::MachineState::PoweredOff;
+}
+
+void tell_end(WatchedTarget& watched, EndReason reason) {
+  const providers::Target& target = watched.target();
+  if (reason == EndReason::KernelGone) {
+    return watched.say("tracing ended: " +
+                       target.tracer().loss().value_or("the guest's kernel is gone"));
+  }
+  await_end(*target.machine());
+  const bool fine = ended_well(target);
+  watched.say("tracing ended: " + describe_end(*target.machine()));
+  if (!fine) report_death(watched, target);
+}
+
+}  // namespace ringside::cli

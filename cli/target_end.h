@@ -1,0 +1,16 @@
+// What the user is told of a target that has ended by itself: its machine ended, or its kernel is
+// gone. Fire context: no.
+#pragma once
+
+#include "cli/watched_target.h"
+#include "providers/target.h"
+
+namespace ringside::cli {
+
+/// Whether a guest that was run for its boot's sake has ended when it had booted.
+bool ended_well(const providers::Target& target);
+/// Tells why on stderr, and after a death what is known of it. `reason` is MachineEnded or
+/// KernelGone.
+void tell_end(WatchedTarget& watched, EndReason reason);
+
+}  // namespace ringside::cli

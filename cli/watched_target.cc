@@ -1,0 +1,125 @@
+#include "cli/watched_target.h"
+
+#include <fmt/format.h>
+
+#include "cli/messages.h"
+#include "dif/verify/stack_use.h"
+
+namespace ringside::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A guest can have processes that are slow to look at, and ever new ones.
+constexpr milliseconds kMostLooking{20};
+// What a command that has ended left behind fits into sockets and a pipe or two. Whoever writes on
+// in the guest after it must not keep us.
+constexpr unsigned kMostLastOutputs = 64;  // of up to 1 MiB each
+// A serial line brings a command's line in pieces, and a busy host lets time pass between them. A
+// line that is not ended for so long, or that is longer, is passed on as it is.
+constexpr milliseconds kLinePatience{500};
+constexpr std::size_t kLongestHeldLine = 4096;
+
+}  // namespace
+
+WatchedTarget::WatchedTarget(providers::Target& target, GuestCommand* command, Sink& command_sink)
+    : target_(&target),
+      command_(command),
+      command_sink_(&command_sink),
+      records_processes_(target.user_names() != nullptr &&
+                         dif::records_user_code(target.program())) {}
+
+void WatchedTarget::say(std::string_view text) const {
+  cli::say(line_start_ + std::string(text));
+}
+
+void WatchedTarget::add_events(std::vector<pollfd>& fds) const {
+  vmm::Machine* const machine = target_->machine();
+  const bool has_command = command_ != nullptr;
+  fds.push_back({machine != nullptr ? machine->status().event_fd() : -1, POLLIN, 0});
+  fds.push_back({has_command ? command_->control_fd() : -1, POLLIN, 0});
+  fds.push_back({has_command && command_output_open_ ? command_->output_fd() : -1, POLLIN, 0});
+}
+
+void WatchedTarget::take_events(const std::vector<pollfd>& fds, std::size_t at) {
+  control_ready_ = fds[at + 1].revents != 0;
+}
+
+void WatchedTarget::look_at_processes() {
+  if (!records_processes_) return;
+  const Clock::time_point end = Clock::now() + kMostLooking;
+  while (const auto pid = target_->engine().next_recorded_process()) {
+    target_->user_names()->look_at(*pid);
+    if (Clock::now() >= end) return;
+  }
+}
+
+bool WatchedTarget::pass_output() {
+  if (command_ == nullptr || !command_output_open_) return false;
+  const std::size_t held = command_line_.size();
+  command_output_open_ = command_->read_output(command_line_);
+  const bool came = command_line_.size() > held;
+  const Clock::time_point now = Clock::now();
+  if (came) command_wrote_ = now;
+  const std::size_t whole = command_line_.rfind('\n') + 1;  // 0 when there is none
+  const bool wait = command_output_open_ && now - command_wrote_ < kLinePatience &&
+                    command_line_.size() - whole <= kLongestHeldLine;
+  write_command_output(wait ? whole : command_line_.size());
+  return came;
+}
+
+void WatchedTarget::pass_last_output(Command command) {
+  const bool ended = command == Command::Ended;
+  for (unsigned passes = 0; pass_output() && ended && passes < kMostLastOutputs;) ++passes;
+  write_command_output(command_line_.size());
+}
+
+void WatchedTarget::write_command_output(std::size_t size) {
+  if (size == 0) return;
+  command_sink_->write(std::string_view(command_line_).substr(0, size));
+  command_sink_->flush();
+  command_line_.erase(0, size);
+}
+
+std::optional<EndReason> WatchedTarget::end() {
+  // The other kernel knows nothing of the command.
+  if (target_->tracer().loss()) return EndReason::KernelGone;
+  // The command's end before the machine's: `poweroff` as a command ends both.
+  if (const auto end = take_control()) return end;
+  vmm::Machine* const machine = target_->machine();
+  if (machine != nullptr && machine->state() != vmm::MachineState::Running) {
+    return EndReason::MachineEnded;
+  }
+  return std::nullopt;
+}
+
+std::optional<EndReason> WatchedTarget::take_control() {
+  if (command_ended_) return EndReason::CommandEnded;
+  if (command_ == nullptr || !control_ready_) return std::nullopt;
+  if (!command_->read_control()) return EndReason::MachineEnded;
+  for (;;) {
+    const auto message = command_->next_message();
+    if (!message) say(message.error().message);
+    if (message && !*message) return std::nullopt;
+    if (message && (*message)->kind == GuestMessage::Kind::Error) {
+      say("the guest: " + (*message)->text);
+    }
+    command_ended_ = !message || (*message)->kind == GuestMessage::Kind::Exit;
+    if (command_ended_) return EndReason::CommandEnded;
+  }
+}
+
+void WatchedTarget::say_notices() {
+  for (const std::string& line : target_->tracer().take_notices()) say(line);
+}
+
+void WatchedTarget::say_losses() {
+  const std::uint64_t lost = target_->tracer().lost_firings();
+  if (lost <= losses_told_) return;
+  const std::uint64_t more = lost - losses_told_;
+  say(fmt::format("{} drop{}: the guest went on alone because the host did not answer in time",
+                  more, more == 1 ? "" : "s"));
+  losses_told_ = lost;
+}
+
+}  // namespace ringside::cli

@@ -1,0 +1,65 @@
+#include "providers/target.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "dif/verify/verify.h"
+#include "vmm/base/check.h"
+
+namespace ringside::providers {
+
+Result<std::unique_ptr<Target>> Target::attach(TracedMachine traced, TracerOptions options) {
+  options.held = traced.held;
+  auto tracer = TRY(Tracer::attach(traced.machine.get(), traced.kernel.get(), options));
+  return std::make_unique<Target>(std::move(traced), std::move(tracer));
+}
+
+Target::~Target() {
+  tracer_->stop();
+  if (traced_.machine) traced_.machine->shut_down();
+}
+
+void Target::bind(dif::VerifiedProgram program, const dif::EngineOptions& options,
+                  ProcessNames names) {
+  CHECK(engine_ == nullptr);
+  engine_ = std::make_unique<dif::Engine>(std::move(program), options, tracer_->vcpu_count());
+  if (traced_.kernel && names == ProcessNames::LookedUp) {
+    user_names_ = guest_linux::UserNames::create(traced_.machine->memory(), *traced_.kernel);
+  }
+}
+
+Result<std::vector<std::size_t>> Target::enable_all(Matching matching) {
+  std::uint64_t taken = 0;
+  const auto& clauses = program().clauses;
+  std::vector<std::size_t> matched(clauses.size());
+  for (std::uint32_t i = 0; i < clauses.size(); ++i) {
+    for (const dif::ProbeDescription& pattern : clauses[i].probes) {
+      std::vector<Probe> probes;
+      TRY(tracer_->for_each_probe(pattern,
+                                  [&probes](const Probe& probe) { probes.push_back(probe); }));
+      if (probes.empty() && matching == Matching::Required) {
+        return fail(ErrorCode::NotFound,
+                    fmt::format("{} does not match any probes", pattern.to_string()));
+      }
+      taken += probes.size() * dif::enabled_size(clauses[i]);
+      if (taken > dif::kMostEnabled) {
+        return fail(ErrorCode::Limit, fmt::format("too many clauses on too many probes, at {}; "
+                                                  "trace fewer of them at once",
+                                                  pattern.to_string()));
+      }
+      for (const Probe& probe : probes) {
+        TRY(tracer_->enable(probe));
+        engine_->enable(i, probe.id, probe.name);
+      }
+      matched[i] += probes.size();
+    }
+  }
+  return matched;
+}
+
+void Target::end_set_up() {
+  if (traced_.kernel) traced_.kernel->end_set_up();
+}
+
+}  // namespace ringside::providers

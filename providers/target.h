@@ -1,0 +1,79 @@
+// A target: a machine that is traced, the kernel in it, the tracer over both, and, from bind() on,
+// the program that is bound to that kernel, the engine that evaluates it and the names of the code
+// of its processes. Or no machine: then there is what fires without one.
+// A session has any number of targets and one consumer. Targets share nothing that fires: each has
+// its own engine, so D's variables are each machine's own, and its own fire thread. Their
+// timestamps are of one time line, the host's (TracerOptions::calibration).
+// Threads: the session's. Does not: start machines, compile, or print.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dif/engine/engine.h"
+#include "providers/tracer.h"
+#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/linux/processes/user_names.h"
+#include "vmm/machine.h"
+
+namespace ringside::providers {
+
+/// A machine that runs, or that is held before its first instruction, and what is known of it.
+struct TracedMachine {
+  std::string name;                             // what records and messages call it
+  std::unique_ptr<vmm::Machine> machine;        // null: none
+  std::unique_ptr<guest_linux::Kernel> kernel;  // null where no Linux is known in it
+  guest_linux::FileKernel* held = nullptr;      // the same kernel, in a machine that is held
+};
+
+class Target {
+ public:
+  enum class ProcessNames : std::uint8_t { LookedUp, Raw };
+
+  /// Unsupported when the machine has no such channel.
+  static Result<std::unique_ptr<Target>> attach(TracedMachine traced, TracerOptions options);
+  Target(TracedMachine traced, std::unique_ptr<Tracer> tracer)
+      : traced_(std::move(traced)), tracer_(std::move(tracer)) {}
+  /// Stops tracing and shuts the machine down.
+  ~Target();
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+
+  /// Empty without a machine.
+  const std::string& name() const { return traced_.name; }
+  vmm::Machine* machine() const { return traced_.machine.get(); }
+  guest_linux::Kernel* kernel() const { return traced_.kernel.get(); }
+  guest_linux::FileKernel* held_kernel() const { return traced_.held; }
+  Tracer& tracer() const { return *tracer_; }
+
+  /// Gives the target its program and makes the engine. Once.
+  void bind(dif::VerifiedProgram program, const dif::EngineOptions& options, ProcessNames names);
+  /// Enables every clause on every probe that it matches, in the program's order; how many each
+  /// clause has matched. Limit when that is too much at once; NotFound for a description that
+  /// matches nothing, where `must_match`.
+  enum class Matching : std::uint8_t { Optional, Required };
+  Result<std::vector<std::size_t>> enable_all(Matching matching);
+
+  /// These from bind() on.
+  dif::Engine& engine() const { return *engine_; }
+  const dif::Program& program() const { return engine_->program(); }
+  /// Null without a Linux that can tell them, and with ProcessNames::Raw.
+  guest_linux::UserNames* user_names() const { return user_names_.get(); }
+
+  Result<void> start() { return tracer_->start(*engine_); }
+  /// Gives back what only compiling and enabling need; overlays of the kernel's types are gone.
+  void end_set_up();
+
+ private:
+  TracedMachine traced_;
+  std::unique_ptr<Tracer> tracer_;
+  std::unique_ptr<dif::Engine> engine_;
+  std::unique_ptr<guest_linux::UserNames> user_names_;
+};
+
+}  // namespace ringside::providers
