@@ -220,7 +220,7 @@ struct StructuredOutput::State {
   const ProgramView* view;
   std::unique_ptr<RecordWriter> writer;
   bool names_machine = true;
-  Tree record;
+  Tree record = nullptr;
   Tree last = Tree::array();  // aggregations of the end
   std::uint64_t latest = 0;   // the latest firing, for what has no time of its own
 
