@@ -76,6 +76,20 @@ TEST(Translator, EvaluatesItsInputOnce) {
   EXPECT_EQ(number(out, 1), 4);
 }
 
+TEST(Translator, GivesAProbesArgumentAsItsProviderPromisesIt) {
+  const Outcome out =
+      run("struct buf { int number; string name; };\n"
+          "translator struct buf < struct task_struct *t > {\n"
+          "  number = t->pid; name = stringof(t->comm); };\n"
+          "io:::start { trace(args[0]->number); trace(args[0]->name); this->one = args[0]->number;"
+          " trace(this->one + args[0]->number); trace(arg1); }");
+
+  EXPECT_EQ(number(out, 0), 4711) << "args[0] is made of arg1";
+  EXPECT_EQ(text(out, 1), "swapper/0");
+  EXPECT_EQ(number(out, 2), 9422);
+  EXPECT_EQ(number(out, 3), static_cast<std::int64_t>(kTask));
+}
+
 TEST(Translator, WorksBehindAnInline) {
   const Outcome out = run(kInfo +
                           "inline struct info *me = xlate <struct info *> (curthread);\n"

@@ -5,6 +5,7 @@
 
 #include "dif/bind/c_types.h"
 #include "dif/d/resolve/resolve.h"
+#include "dif/d/syntax/nodes.h"
 
 namespace ringside::d {
 namespace {
@@ -201,7 +202,13 @@ Checked<void> Resolver::args_index(Expr* e) {
   const std::uint64_t position = *index;
   const ProbeSignature known = TRY(probes_.signature(e->at));
   TRY(stability_.note(known.attributes.arguments, "args[ ]", e->at));
-  if (!known.translated.empty()) return translated_argument(e, known, position);
+  if (!known.translated.empty() && !e->is_native) return translated_argument(e, known, position);
+  e->symbol = nullptr;
+  e->address = position;
+  if (e->is_native && position >= known.arguments.size()) {  // the provider knows no type of it
+    e->type = types_.int64;
+    return {};
+  }
   if (position >= known.arguments.size() || position >= dif::kMaxProbeArguments) {
     return complain("D_ARGS_IDX", e->list[0]->at,
                     fmt::format("index {} is out of range for {} args[ ]{}",
@@ -214,8 +221,6 @@ Checked<void> Resolver::args_index(Expr* e) {
         "D_ARGS_TYPE", e->at,
         fmt::format("args[{}] of type {} is not supported yet", position, types_.name(e->type)));
   }
-  e->symbol = nullptr;
-  e->address = position;
   use_argument(known, position);
   return {};
 }
@@ -239,13 +244,14 @@ Checked<void> Resolver::translated_argument(Expr* e, const ProbeSignature& known
   std::string_view name = wanted.type;
   const bool pointer = name.ends_with(" *");
   if (pointer) name.remove_suffix(2);
-  const auto type = declared_.find(std::string(name));
+  const std::optional<TypeId> type = declared_.find_named(name);
   Expr* native = arena_.make(Expr(*e));
-  native->type = wanted.native < known.arguments.size()
-                     ? types_.decay(known.arguments[wanted.native])
-                     : types_.int64;
-  native->address = wanted.native;
-  use_argument(known, wanted.native);
+  native->is_native = true;
+  Expr* index = make_node(arena_, ExprKind::Integer, e->at);
+  index->type = types_.int64;
+  index->constant = wanted.native;
+  native->list = {index};
+  TRY(args_index(native));
   const Translator* translator = type ? translators_.find(*type, native->type) : nullptr;
   if (translator == nullptr) {
     if (type && !types_.is_struct(*type)) return become(e, native, *type);

@@ -219,6 +219,15 @@ std::optional<TypeId> TypeResolver::find(const std::string& name) const {
   return own != typedefs_.end() ? std::optional(own->second) : types_.graph().find(name);
 }
 
+std::optional<TypeId> TypeResolver::find_named(std::string_view name) const {
+  constexpr std::string_view kStruct = "struct ";
+  if (!name.starts_with(kStruct)) return find(std::string(name));
+  const std::string tag(name.substr(kStruct.size()));
+  const auto own = tags_.find({TypeKind::Struct, tag});
+  return own != tags_.end() ? std::optional(own->second)
+                            : types_.graph().find(TypeKind::Struct, tag);
+}
+
 std::optional<std::pair<TypeId, std::int64_t>> TypeResolver::find_enumerator(
     const std::string& name) const {
   const auto own = enumerators_.find(name);

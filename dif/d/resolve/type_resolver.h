@@ -49,6 +49,8 @@ class TypeResolver {
   bool is_typedef(const std::string& name) const { return typedefs_.contains(name); }
   /// The program's own type of this name, else the guest's.
   std::optional<TypeId> find(const std::string& name) const;
+  /// The same of a name as a provider writes it, which may be "struct name".
+  std::optional<TypeId> find_named(std::string_view name) const;
   /// The program's own enumerator: its type and value.
   std::optional<std::pair<TypeId, std::int64_t>> find_enumerator(const std::string& name) const;
   bool is_own_tag(TypeKind kind, std::string_view name) const {
