@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::disasm {
 namespace {
 
@@ -26,7 +28,7 @@ class Capstone {
     if (insn_ == nullptr) return nullptr;
     // SAFETY: bytes are bytes; Capstone only names them differently.
     const auto* code = reinterpret_cast<const std::uint8_t*>(bytes.data());
-    std::size_t size = std::min<std::size_t>(bytes.size(), 15);
+    std::size_t size = std::min(bytes.size(), arch::kLongestInstruction);
     std::uint64_t at = address.raw();
     return cs_disasm_iter(handle_, &code, &size, &at, insn_) ? insn_ : nullptr;
   }

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
 
@@ -27,26 +28,20 @@ enum class Flow : std::uint8_t {
   Other,            // iret, sysret, syscall, int n: not displaceable
 };
 
-/// In bytes (Intel SDM volume 2, 2.3.11).
-inline constexpr std::size_t kLongestInstruction = 15;
-
 struct Instruction {
   std::uint8_t length = 0;
   Flow flow = Flow::Next;
   GuestVirt target;               // Call, Jump, ConditionalJump; TableJump: of the table
-  std::uint8_t condition = 0xff;  // ConditionalJump by jcc: the low nibble of the opcode; else 0xff
+  /// Of a ConditionalJump by jcc; jrcxz and loop depend on no flags.
+  arch::Condition condition = arch::kNoCondition;
   bool rip_relative = false;
   bool loads_idt = false;  // lidt: from here on another interrupt table serves
   bool loads_gs = false;   // the base of GS changes: a load of the selector, swapgs, wrgsbase
 };
 
-/// Decodes the instruction at the start of `bytes` (at most 15 are looked at), as if it lay at
+/// Decodes the instruction at the start of `bytes` (at most kLongestInstruction are looked at), as if it lay at
 /// `address`. Empty when it does not decode.
 std::optional<Instruction> decode(std::span<const std::byte> bytes, GuestVirt address);
-
-/// True when a jcc with this condition nibble would be taken under `rflags`
-/// (Intel SDM volume 1, appendix B).
-bool condition_holds(std::uint8_t condition, std::uint64_t rflags);
 
 /// Rewrites the instruction so that it does the same when it runs at `slot` instead of `from`,
 /// followed by a jump back to the next one where it can fall through. At most kMaxSlotBytes.

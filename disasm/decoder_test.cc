@@ -38,7 +38,7 @@ TEST(Decode, GivesTheConditionOfBothJccForms) {
 
   const Instruction jrcxz = decoded({0xe3, 0x02});
   EXPECT_EQ(jrcxz.flow, Flow::ConditionalJump);
-  EXPECT_EQ(jrcxz.condition, 0xff);
+  EXPECT_EQ(jrcxz.condition, arch::kNoCondition);
   EXPECT_EQ(jrcxz.target.raw(), kAt.raw() + 4);
 }
 
@@ -101,14 +101,14 @@ TEST(ConditionHolds, FollowsTheManualForAllSixteen) {
   for (std::uint8_t pair = 0; pair < 8; ++pair) {
     const auto even = static_cast<std::uint8_t>(2 * pair);
     const auto odd = static_cast<std::uint8_t>(even + 1);
-    EXPECT_TRUE(condition_holds(even, even_true[pair])) << int(even);
-    EXPECT_FALSE(condition_holds(odd, even_true[pair])) << int(odd);
-    EXPECT_FALSE(condition_holds(even, 0)) << int(even);
-    EXPECT_TRUE(condition_holds(odd, 0)) << int(odd);
+    EXPECT_TRUE(arch::condition_holds(even, even_true[pair])) << int(even);
+    EXPECT_FALSE(arch::condition_holds(odd, even_true[pair])) << int(odd);
+    EXPECT_FALSE(arch::condition_holds(even, 0)) << int(even);
+    EXPECT_TRUE(arch::condition_holds(odd, 0)) << int(odd);
   }
-  EXPECT_TRUE(condition_holds(6, kCarry)) << "be";
-  EXPECT_FALSE(condition_holds(12, kSign | kOverflow)) << "l";
-  EXPECT_TRUE(condition_holds(14, kOverflow)) << "le";
+  EXPECT_TRUE(arch::condition_holds(6, kCarry)) << "be";
+  EXPECT_FALSE(arch::condition_holds(12, kSign | kOverflow)) << "l";
+  EXPECT_TRUE(arch::condition_holds(14, kOverflow)) << "le";
 }
 
 TEST(ToText, IsIntelSyntax) {

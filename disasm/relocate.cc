@@ -122,7 +122,7 @@ Result<void> emit_copy(Emitter& out, std::span<const std::byte> bytes,
 
 Result<void> emit_conditional(Emitter& out, const ZydisDecodedInstruction& in,
                               const Instruction& facts, GuestVirt next) {
-  if (facts.condition != 0xff) {
+  if (facts.condition != arch::kNoCondition) {
     out.byte(0x0f);
     out.byte(0x80u | facts.condition);
     TRY(out.rel32(facts.target));

@@ -61,11 +61,11 @@ Flow flow_of(const ZydisDecodedInstruction& in) {
   }
 }
 
-/// The low nibble of a jcc's opcode (70..7f, 0f 80..8f); 0xff for jrcxz and loop.
-std::uint8_t condition_of(const ZydisDecodedInstruction& in) {
+/// The low nibble of a jcc's opcode (70..7f, 0f 80..8f); none for jrcxz and loop.
+arch::Condition condition_of(const ZydisDecodedInstruction& in) {
   const bool short_form = in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (in.opcode & 0xf0) == 0x70;
   const bool long_form = in.opcode_map == ZYDIS_OPCODE_MAP_0F && (in.opcode & 0xf0) == 0x80;
-  return short_form || long_form ? in.opcode & 0x0f : 0xff;
+  return short_form || long_form ? in.opcode & 0x0f : arch::kNoCondition;
 }
 
 bool loads_gs(const ZydisDecodedInstruction& in) {
@@ -92,7 +92,7 @@ std::optional<ZydisDecodedInstruction> decode_raw(std::span<const std::byte> byt
   }();
   ZydisDecodedInstruction in;
   if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, nullptr, bytes.data(),
-                                                  std::min<std::size_t>(bytes.size(), 15), &in))) {
+                                                  std::min(bytes.size(), arch::kLongestInstruction), &in))) {
     return std::nullopt;
   }
   return in;
@@ -122,24 +122,6 @@ std::optional<Instruction> decode(std::span<const std::byte> bytes, GuestVirt ad
   const auto raw = decode_raw(bytes);
   if (!raw) return std::nullopt;
   return summarize(*raw, address);
-}
-
-bool condition_holds(std::uint8_t condition, std::uint64_t rflags) {
-  const auto flag = [rflags](unsigned bit) { return (rflags >> bit & 1) != 0; };
-  const bool carry = flag(0), parity = flag(2), zero = flag(6), sign = flag(7), overflow = flag(11);
-  const bool even_nibble = [&] {
-    switch (condition >> 1 & 7) {
-      case 0: return overflow;
-      case 1: return carry;
-      case 2: return zero;
-      case 3: return carry || zero;
-      case 4: return sign;
-      case 5: return parity;
-      case 6: return sign != overflow;
-      default: return zero || sign != overflow;
-    }
-  }();
-  return even_nibble != ((condition & 1) != 0);
 }
 
 }  // namespace ringside::disasm

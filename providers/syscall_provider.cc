@@ -75,7 +75,7 @@ void SyscallProvider::find_shared() {
   shared_.emplace();
   for (const SharedReturn& place : find_shared_returns(text_, kernel_.symbols(), layout_)) {
     ArgumentPlan plan = kSystemCallReturnArguments;
-    plan.system_call_number = ArgumentSource::word(place.pt_regs, layout_.orig_ax);
+    plan.system_call_number = ArgumentSource::word(place.pt_regs, layout_.number);
     shared_->push_back({place.address, plan});
   }
 }

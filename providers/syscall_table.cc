@@ -68,26 +68,29 @@ std::vector<SystemCall> find_system_calls(const GuestReader& kernel,
 }
 
 PtRegsLayout find_pt_regs(const TypeGraph& types) {
-  PtRegsLayout layout{{112, 104, 96, 56, 72, 64}, 80, 120};
   const auto regs = types.find(TypeKind::Struct, "pt_regs");
-  if (!regs) return layout;
-  const auto take = [&](std::string_view name, std::uint32_t& offset) {
-    const auto member = types.find_member(*regs, name);
-    if (member) offset = static_cast<std::uint32_t>(member->bit_offset / 8);
+  const auto offset = [&](std::string_view name, std::size_t word) {
+    const auto member = regs ? types.find_member(*regs, name) : std::nullopt;
+    return static_cast<std::uint32_t>(member ? member->bit_offset / 8
+                                             : word * sizeof(std::uint64_t));
   };
-  constexpr std::string_view kArguments[] = {"di", "si", "dx", "r10", "r8", "r9"};
+  const auto of = [&](arch::Register which) {
+    const arch::SavedWord& saved = arch::saved_word(which);
+    return offset(saved.member, saved.word);
+  };
+  PtRegsLayout layout{};
   for (std::size_t n = 0; n < layout.arguments.size(); ++n) {
-    take(kArguments[n], layout.arguments[n]);
+    layout.arguments[n] = of(arch::kSystemCallArguments[n]);
   }
-  take("ax", layout.ax);
-  take("orig_ax", layout.orig_ax);
+  layout.result = of(arch::kSystemCallResult);
+  layout.number = offset(arch::kSavedNumberName, arch::kSavedNumber);
   return layout;
 }
 
 ArgumentPlan system_call_entry_plan(const PtRegsLayout& layout) {
   ArgumentPlan plan;
   for (std::size_t n = 0; n < layout.arguments.size(); ++n) {
-    plan.arguments[n] = ArgumentSource::word(&Registers::rdi, layout.arguments[n]);
+    plan.arguments[n] = ArgumentSource::word(arch::kArgumentRegisters[0], layout.arguments[n]);
   }
   return plan;
 }
@@ -110,8 +113,8 @@ std::vector<SharedReturn> find_shared_returns(const GuestReader& kernel,
     const GuestVirt address(function->address.raw() + at);
     const auto instruction = disasm::decode(std::span(text).subspan(at), address);
     if (!instruction || instruction->length == 0) break;
-    const auto holder = store_of_rax(all.subspan(at), layout.ax);
-    if (after_call && holder) found.push_back({address, register_by_encoding(*holder)});
+    const auto holder = store_of_rax(all.subspan(at), layout.result);
+    if (after_call && holder) found.push_back({address, arch::kByEncoding[*holder]});
     // A patched call through a thunk is followed by the nops that fill its old length.
     const bool filler =
         after_call && !holder && instruction->flow == disasm::Flow::Next &&

@@ -29,12 +29,12 @@ std::vector<SystemCall> find_system_calls(const GuestReader& kernel,
 
 /// Byte offsets in struct pt_regs (arch/x86/include/asm/ptrace.h).
 struct PtRegsLayout {
-  std::array<std::uint32_t, 6> arguments;  // di si dx r10 r8 r9
-  std::uint32_t ax = 0, orig_ax = 0;
+  std::array<std::uint32_t, arch::kSystemCallArguments.size()> arguments;
+  std::uint32_t result = 0, number = 0;  // ax, orig_ax
 };
 
 /// From the guest's types; where they are silent, the layout that x86-64 has had in every version
-/// (r15 first, 8 bytes each), because ptrace and signal frames expose it to user programs.
+/// (arch::SavedRegisters), because ptrace and signal frames expose it to user programs.
 PtRegsLayout find_pt_regs(const TypeGraph& types);
 
 /// At __x64_sys_NAME, which is given the address of the caller's registers.
@@ -43,7 +43,7 @@ ArgumentPlan system_call_entry_plan(const PtRegsLayout& layout);
 /// An instruction of do_syscall_64 that stores a call's result into pt_regs: rax still holds it.
 struct SharedReturn {
   GuestVirt address;
-  ArgumentSource::Register pt_regs = nullptr;  // which register holds their address
+  arch::Register pt_regs = nullptr;  // which register holds their address
 };
 
 /// Every place in do_syscall_64 where the result of a call is stored to pt_regs->ax: on 6.1 the

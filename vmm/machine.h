@@ -16,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-#include "vmm/arch/x86_64/registers.h"
+#include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
 #include "vmm/code_writer.h"

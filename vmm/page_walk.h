@@ -1,5 +1,5 @@
-// The page walk: GuestVirt to GuestPhys for x86-64 four- and five-level tables, and GuestReader
-// over it. Intel SDM volume 3A, 4.5.
+// The page walk: GuestVirt to GuestPhys by the page tables in a guest's memory (their form:
+// vmm/arch), and GuestReader over it.
 // Guarantees: at most five reads, each entry copied once and then decoded; never caches across
 // firings, because the guest may remap between two; reading checks no permissions (a tracer may
 // read what the guest CPU may not). Fire context: yes.
@@ -10,23 +10,14 @@
 #include <optional>
 #include <span>
 
+#include "vmm/arch/arch.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/guest_memory.h"
 
 namespace ringside::vmm {
 
-/// A page table: where its root lies and how many levels it has.
-struct PageTable {
-  GuestPhys root;
-  unsigned levels = 4;                // 4 or 5
-  std::uint64_t encryption_mask = 0;  // SME's C bit, cleared from entries; 0 when unused
-};
-
-struct Translation {
-  GuestPhys address;            // of the byte asked for
-  std::uint64_t page_size = 0;  // 4 KiB, 2 MiB or 1 GiB
-  std::uint64_t page_base = 0;  // virtual address of the page's start
-};
+using arch::PageTable;
+using arch::Translation;
 
 /// Empty when an entry is not present or lies outside RAM.
 std::optional<Translation> translate(const GuestMemory& memory, const PageTable& table,

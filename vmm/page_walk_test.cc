@@ -1,4 +1,5 @@
 #include "vmm/page_walk.h"
+#include "vmm/arch/arch.h"
 
 #include <gtest/gtest.h>
 
@@ -6,12 +7,11 @@
 #include <random>
 #include <vector>
 
-#include "vmm/paging.h"
 
 namespace ringside::vmm {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kPage = arch::kPageSize;
 constexpr std::uint64_t kRam = 4 << 20;
 constexpr std::uint64_t kKernel = 0xffff'ffff'8100'0000;
 constexpr std::uint64_t kPresent = 3, kLarge = 0x80;
@@ -260,15 +260,15 @@ TEST(PageTableReader, KeepsNothingOfAnotherTable) {
 
 TEST(PageTableOf, TellsTheLevelsAndThatThereIsNone) {
   Registers r;
-  EXPECT_FALSE(pages(r));
-  EXPECT_FALSE(in_long_mode(r));
+  EXPECT_FALSE(arch::pages(r));
+  EXPECT_FALSE(arch::in_long_mode(r));
   r.cr0 = 0x8000'0001, r.efer = 0x500, r.cr3 = 0x1234'5018;
-  EXPECT_TRUE(pages(r));
-  EXPECT_TRUE(in_long_mode(r));
-  EXPECT_EQ(page_table_of(r).root.raw(), 0x1234'5000u);
-  EXPECT_EQ(page_table_of(r).levels, 4u);
+  EXPECT_TRUE(arch::pages(r));
+  EXPECT_TRUE(arch::in_long_mode(r));
+  EXPECT_EQ(arch::page_table_of(r).root.raw(), 0x1234'5000u);
+  EXPECT_EQ(arch::page_table_of(r).levels, 4u);
   r.cr4 = 0x1000;
-  EXPECT_EQ(page_table_of(r).levels, 5u);
+  EXPECT_EQ(arch::page_table_of(r).levels, 5u);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "dif/d/compile.h"
 #include "providers/tracer.h"
+#include "vmm/arch/arch.h"
 #include "vmm/linux/kernel.h"
 
 namespace ringside::cli {
@@ -22,6 +23,7 @@ class TracerEnvironment : public d::Environment {
         memory_(memory),
         types_(kernel != nullptr ? TypeGraph(&kernel->types()) : TypeGraph()) {}
 
+  std::uint64_t register_indices() const override { return arch::kByDNumber.size(); }
   TypeGraph& types() override { return types_; }
   bool has_provider(std::string_view name) override { return tracer_->has_provider(name); }
   bool has_module(std::string_view name) override;

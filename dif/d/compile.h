@@ -57,6 +57,8 @@ class Environment : public dif::KernelNames {
     (void)name;
     return false;
   }
+  /// How many indices regs[] and uregs[] have.
+  virtual std::uint64_t register_indices() const { return 0; }
   virtual ProbeSignature signature(const dif::ProbeDescription& pattern) = 0;
   /// The full name of the probe with this number; empty when there is none.
   virtual std::optional<dif::ProbeDescription> probe_by_id(dif::ProbeId id) {

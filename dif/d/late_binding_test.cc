@@ -121,7 +121,6 @@ class Guest final : public dif::GuestContext {
   Result<std::uint64_t, Fault> argument(unsigned) const override { return kWorker; }
   const GuestReader& kernel() const override { return memory_; }
   const GuestReader& user() const override { return memory_; }
-  const Registers* registers() const override { return nullptr; }
 
  private:
   struct Memory final : GuestReader {

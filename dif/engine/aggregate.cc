@@ -7,6 +7,7 @@
 
 #include "dif/evaluate/dynamic_table.h"
 #include "dif/evaluate/hash.h"
+#include "vmm/base/align.h"
 
 namespace ringside::dif {
 
@@ -14,9 +15,7 @@ namespace {
 constexpr std::size_t kBytesPerBucket = 32;               // more buckets than small elements
 constexpr std::size_t kMostBytes = std::size_t{1} << 34;  // links are 32 bits of 8-byte units
 
-constexpr std::size_t round_up(std::size_t n) {
-  return (n + 7) & ~std::size_t{7};
-}
+constexpr std::size_t kWord = 8;
 }  // namespace
 
 AggregationBuffer::AggregationBuffer(std::size_t size)
@@ -42,7 +41,7 @@ AggregationBuffer::Header AggregationBuffer::header(std::size_t offset) const {
 }
 
 std::span<std::int64_t> AggregationBuffer::words_at(std::size_t offset, const Header& h) const {
-  std::byte* const at = memory_.bytes().data() + offset + sizeof(Header) + round_up(h.key_size);
+  std::byte* const at = memory_.bytes().data() + offset + sizeof(Header) + round_up(h.key_size, kWord);
   // SAFETY: 8-aligned, inside the arena, and only ever written as these words.
   return {reinterpret_cast<std::int64_t*>(at), h.words};
 }
@@ -62,7 +61,7 @@ AggregationBuffer::Slot AggregationBuffer::find_or_add(std::uint32_t aggregation
     }
     link = h.next;
   }
-  const std::size_t size = sizeof(Header) + round_up(key.size()) + words * sizeof(std::int64_t);
+  const std::size_t size = sizeof(Header) + round_up(key.size(), kWord) + words * sizeof(std::int64_t);
   if (used_ + size > capacity_) return {};
   const Header h{.next = head,
                  .hash = hash,
@@ -88,7 +87,7 @@ void AggregationBuffer::for_each(const std::function<void(const Entry&)>& visit)
     const Header h = header(at);
     const auto key = memory_.bytes().subspan(at + sizeof h, h.key_size);
     visit({h.aggregation, h.order, key, words_at(at, h)});
-    at += sizeof h + round_up(h.key_size) + h.words * sizeof(std::int64_t);
+    at += sizeof h + round_up(h.key_size, kWord) + h.words * sizeof(std::int64_t);
   }
 }
 
@@ -96,7 +95,7 @@ void AggregationBuffer::clear() {
   for (std::size_t at = 8; at < used_;) {
     const Header h = header(at);
     heads()[h.hash & (buckets_ - 1)] = 0;
-    at += sizeof h + round_up(h.key_size) + h.words * sizeof(std::int64_t);
+    at += sizeof h + round_up(h.key_size, kWord) + h.words * sizeof(std::int64_t);
   }
   used_ = 8;
 }

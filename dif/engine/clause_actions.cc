@@ -15,9 +15,6 @@ namespace {
 constexpr std::uint64_t kChillInterval = 1'000'000'000;
 constexpr std::uint64_t kMostChill = 500'000'000;
 
-/// Of CR3: they say how a page table is used, not which one it is.
-constexpr unsigned kLowBits = 13;
-
 /// A fault outside DIF has no offset in it.
 tl::unexpected<Fault> outside_dif(Fault fault) {
   fault.pc = kNoPc;
@@ -220,9 +217,7 @@ Result<std::size_t, Fault> ClauseRunner::put_stack(ValueKind kind, std::span<std
 Result<std::uint64_t, Fault> ClauseRunner::recorded_pid() {
   const std::uint64_t pid = TRY(guest_->variable(ContextVariable::Pid));
   // The host's own firings are in no process of the guest.
-  if (const Registers* registers = guest_->registers()) {
-    recorded_processes_.note(pid, registers->cr3 >> kLowBits, now_);
-  }
+  if (guest_->is_on_vcpu()) recorded_processes_.note(pid, guest_->address_space(), now_);
   return pid;
 }
 

@@ -10,7 +10,6 @@
 
 #include "dif/program/action_kind.h"
 #include "dif/program/probe_description.h"
-#include "vmm/arch/x86_64/registers.h"
 #include "vmm/base/guest_reader.h"
 
 namespace ringside::dif {
@@ -32,6 +31,19 @@ enum class ContextVariable : std::uint8_t {
   Vtimestamp,  // ns that current has run
 };
 
+/// What D asks of a lock of the guest's kernel.
+enum class LockFact : std::uint8_t {
+  Owner,     // of a mutex: its holder, an address as curthread's; 0 when it is free
+  Adaptive,  // of a mutex: 1 when a waiter sleeps
+  Spins,     // of a mutex: 1 when a waiter spins
+  ReadHeld,  // of a reader/writer lock: 1 when readers hold it
+  WriteHeld,
+  HasWriter,  // held or wanted by a writer
+};
+
+/// Whose registers: regs[] or uregs[].
+enum class RegisterSet : std::uint8_t { AtProbe, OfProcess };
+
 /// The guest at the moment of a firing. Implementations read guest memory by copy; every answer
 /// is hostile data.
 class GuestContext {
@@ -42,16 +54,23 @@ class GuestContext {
   virtual Result<std::size_t, Fault> execname(std::span<char> out) const = 0;
   /// Argument n (0..9 as arg0..arg9 or args[]) of the probe that fires.
   virtual Result<std::uint64_t, Fault> argument(unsigned n) const = 0;
-  virtual const GuestReader& kernel() const = 0;   // kernel addresses: init_top_pgt
-  virtual const GuestReader& user() const = 0;     // user addresses: the trap's CR3
-  virtual const Registers* registers() const = 0;  // null where the host fires the probe
+  virtual const GuestReader& kernel() const = 0;  // kernel addresses
+  virtual const GuestReader& user() const = 0;    // user addresses, of the process that runs
+  /// Whether a vCPU stands still for this firing; false where the host fires the probe.
+  virtual bool is_on_vcpu() const { return false; }
 
-  /// The process's registers: the trap's own where it came from user mode, else those that the
-  /// kernel saved when it was entered.
-  virtual Result<Registers, Fault> user_registers() const {
-    const Registers* trapped = registers();
-    if (trapped != nullptr && trapped->in_user_mode()) return *trapped;
+  /// regs[n] and uregs[n], n as D numbers the registers of the guest's architecture. Fault: none has
+  /// this number, or the firing does not have it.
+  virtual Result<std::uint64_t, Fault> machine_register(RegisterSet set, std::uint64_t n) const {
+    (void)set, (void)n;
     return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
+  }
+  /// Any number that tells the address space of the process that runs from others.
+  virtual std::uint64_t address_space() const { return 0; }
+  /// Fault: there is no memory where the lock should be.
+  virtual Result<std::uint64_t, Fault> lock(LockFact which, GuestVirt at) const {
+    (void)which;
+    return tl::unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
   }
 
   /// Code addresses from the innermost frame outward; how many were found, at most frames.size().

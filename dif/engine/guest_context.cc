@@ -49,8 +49,6 @@ class NoGuestContext final : public GuestContext {
   Result<std::uint64_t, Fault> argument(unsigned) const override { return 0; }
   const GuestReader& kernel() const override { return memory_; }
   const GuestReader& user() const override { return memory_; }
-  const Registers* registers() const override { return nullptr; }
-  Result<Registers, Fault> user_registers() const override { return Registers{}; }
 
  private:
   NoMemory memory_;

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 
+#include "vmm/base/align.h"
+
 namespace ringside::dif {
 
 namespace {
 constexpr std::uint32_t kWord = sizeof(std::uint32_t);
 constexpr std::size_t kMostAligned = 8;
-
-constexpr std::size_t round_up(std::size_t n, std::size_t to) {
-  return (n + to - 1) / to * to;
-}
 
 std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {
   std::uint32_t word;

@@ -2,43 +2,6 @@
 
 namespace ringside::dif {
 
-namespace {
-
-/// What a trap keeps of one register; null for what it does not.
-std::uint64_t Registers::*const kRegisterFields[] = {
-    &Registers::r15,
-    &Registers::r14,
-    &Registers::r13,
-    &Registers::r12,
-    &Registers::r11,
-    &Registers::r10,
-    &Registers::r9,
-    &Registers::r8,
-    &Registers::rdi,
-    &Registers::rsi,
-    &Registers::rbp,
-    &Registers::rbx,
-    &Registers::rdx,
-    &Registers::rcx,
-    &Registers::rax,
-    nullptr,  // trapno
-    nullptr,
-    &Registers::rip,
-    &Registers::cs,
-    &Registers::rflags,  // err
-    &Registers::rsp,
-    &Registers::ss,
-    nullptr,
-    nullptr,  // fs, gs
-    nullptr,
-    nullptr,
-    &Registers::fs_base,
-    &Registers::gs_base,  // es, ds
-};
-static_assert(std::size(kRegisterFields) == std::size_t{1} + std::size_t(RegisterIndex::Gsbase));
-
-}  // namespace
-
 BuiltinVariables::BuiltinVariables(Memory& memory) {
   memory.set_arena(Arena::Context, execname_);
 }
@@ -103,13 +66,8 @@ Result<std::uint64_t, Fault> BuiltinVariables::argument(std::uint64_t n) {
 
 Result<std::uint64_t, Fault> BuiltinVariables::machine_register(std::uint8_t array,
                                                                 std::uint64_t n) {
-  if (n >= std::size(kRegisterFields) || kRegisterFields[n] == nullptr) {
-    return raise(FaultKind::IllegalOperation);
-  }
-  if (array == kUregsArray) return TRY(guest_->user_registers()).*kRegisterFields[n];
-  const Registers* registers = guest_->registers();
-  if (registers == nullptr) return raise(FaultKind::IllegalOperation);
-  return registers->*kRegisterFields[n];
+  const RegisterSet set = array == kUregsArray ? RegisterSet::OfProcess : RegisterSet::AtProbe;
+  return guest_->machine_register(set, n);
 }
 
 Result<std::uint64_t, Fault> BuiltinVariables::owner() {

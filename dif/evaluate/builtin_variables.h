@@ -36,6 +36,9 @@ class BuiltinVariables {
   Result<std::uint64_t, Fault> argument(std::uint64_t n);
   /// regs[n] and uregs[n]; an illegal operation where the firing has no such register.
   Result<std::uint64_t, Fault> machine_register(std::uint8_t array, std::uint64_t n);
+  Result<std::uint64_t, Fault> lock(LockFact which, std::uint64_t at) const {
+    return guest_->lock(which, GuestVirt(at));
+  }
   Result<bool, Fault> progeny_of(std::int64_t pid) const { return guest_->progeny_of(pid); }
   Result<void, Fault> write_user(std::uint64_t at, std::span<const std::byte> bytes) const {
     return guest_->write_user(GuestVirt{at}, bytes);

@@ -8,16 +8,13 @@
 #include <utility>
 
 #include "dif/evaluate/hash.h"
+#include "vmm/base/align.h"
 
 namespace ringside::dif {
 
 namespace {
 constexpr std::size_t kBytesPerBucket = 32;               // more buckets than small elements
 constexpr std::size_t kMostBytes = std::size_t{1} << 35;  // units fit 32 bits with room to spare
-
-constexpr std::size_t round_up(std::size_t n, std::size_t to) {
-  return (n + to - 1) / to * to;
-}
 /// A thread seldom has many elements, so each of the threads' parts has an eighth of the buckets.
 constexpr std::size_t kPartShare = 8;
 constexpr std::size_t kBucketShares = kPartShare + SharedLocks::kShards;

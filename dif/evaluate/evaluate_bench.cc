@@ -35,7 +35,6 @@ class FlatGuest final : public GuestContext {
   Result<std::uint64_t, Fault> argument(unsigned n) const override { return n; }
   const GuestReader& kernel() const override { return memory_; }
   const GuestReader& user() const override { return memory_; }
-  const Registers* registers() const override { return nullptr; }
 
  private:
   FlatMemory memory_;

@@ -270,25 +270,18 @@ TEST_F(EvaluatorTest, ArgsBeyondTheTenthAreIllegal) {
   EXPECT_EQ(run(object).error().kind, FaultKind::IllegalOperation);
 }
 
-TEST_F(EvaluatorTest, RegistersComeFromTheTrap) {
-  guest_.trapped = true;
-  guest_.trap_registers.rip = 0x1234;
-  guest_.trap_registers.cs = 0x33;
-  guest_.trap_registers.gs_base = 7;
-  const auto load = [&](std::uint8_t array, RegisterIndex index) {
+TEST_F(EvaluatorTest, RegistersAreTheContextsByTheirNumbers) {
+  guest_.registers = {{{RegisterSet::AtProbe, 17}, 0x1234}, {{RegisterSet::OfProcess, 27}, 7}};
+  const auto load = [&](std::uint8_t array, std::uint64_t number) {
     Difo object = difo(
         {encode_indexed(Opcode::Setx, 0, 1), encode(Opcode::Ldga, array, 1, 2), encode_return(2)});
-    object.integers = {static_cast<std::uint64_t>(index)};
+    object.integers = {number};
     return run(object);
   };
-  EXPECT_EQ(load(kRegsArray, RegisterIndex::Rip), 0x1234u);
-  EXPECT_EQ(load(kUregsArray, RegisterIndex::Gsbase), 7u);
-  EXPECT_EQ(load(kRegsArray, RegisterIndex::Trapno).error().kind, FaultKind::IllegalOperation);
-  EXPECT_FALSE(load(kRegsArray, static_cast<RegisterIndex>(28)));
-  guest_.trap_registers.cs = 0x10;
-  EXPECT_FALSE(load(kUregsArray, RegisterIndex::Rip)) << "those are the kernel's";
-  guest_.trapped = false;
-  EXPECT_FALSE(load(kRegsArray, RegisterIndex::Rip)) << "the host fired";
+  EXPECT_EQ(load(kRegsArray, 17), 0x1234u);
+  EXPECT_EQ(load(kUregsArray, 27), 7u);
+  EXPECT_EQ(load(kUregsArray, 17).error().kind, FaultKind::IllegalOperation);
+  EXPECT_EQ(load(kRegsArray, UINT64_MAX).error().kind, FaultKind::IllegalOperation);
 }
 
 TEST_F(EvaluatorTest, AThreadHasItsName) {
@@ -312,7 +305,9 @@ TEST(NoGuest, ShowsTheTracerItselfAndFaultsOnReads) {
 
   EXPECT_EQ(none.variable(ContextVariable::Pid), static_cast<std::uint64_t>(::getpid()));
   EXPECT_EQ(none.variable(ContextVariable::Curthread), 0u);
-  EXPECT_EQ(none.user_registers().value().rip, 0u);
+  EXPECT_FALSE(none.is_on_vcpu());
+  EXPECT_FALSE(none.machine_register(RegisterSet::OfProcess, 0));
+  EXPECT_EQ(none.lock(LockFact::Owner, GuestVirt(16)).error().address, 16u);
   EXPECT_EQ(std::string_view(name.data(), none.execname(name).value()), "ringside");
   EXPECT_EQ(load<std::uint64_t>(none.kernel(), GuestVirt(16)).error().address, 16u);
 }

@@ -1,23 +1,10 @@
 // The subroutines about the guest: its processes' memory, who descends from whom, its locks and
 // its device numbers.
-//
-// Locks: struct mutex and struct rw_semaphore of Linux without PREEMPT_RT. Only their first words
-// are looked at, which have stood still for long:
-//   struct mutex          owner at 0 (4.10 to 6.12): the holder's task_struct, flags in bits 0..2
-//   struct rw_semaphore   count at 0 (5.3 to 6.12): bit 0 a writer holds it, bit 1 somebody waits,
-//                         bits 8..62 how many readers hold it
-#include <array>
-
 #include "dif/evaluate/subroutines.h"
 
 namespace ringside::dif {
 
 namespace {
-
-constexpr std::uint64_t kMutexFlags = 0x7;
-constexpr std::uint64_t kWriterLocked = 1 << 0, kSomebodyWaits = 1 << 1;
-constexpr unsigned kReaderShift = 8;
-constexpr std::uint64_t kReaders = (UINT64_MAX >> 1) >> kReaderShift;
 
 // include/linux/kdev_t.h: the kernel's own dev_t. What user space sees is packed differently.
 constexpr unsigned kMinorBits = 20;
@@ -72,41 +59,10 @@ Result<std::uint64_t, Fault> Subroutines::progenyof(Arguments a) {
   return descends ? 1 : 0;
 }
 
-Result<std::uint64_t, Fault> Subroutines::lock_word(const TupleValue& lock) {
-  std::uint64_t word = 0;
-  TRY(memory_.read(lock.value, std::as_writable_bytes(std::span(&word, 1))));
-  return word;
-}
-
-Result<std::uint64_t, Fault> Subroutines::mutex_owner(Arguments a) {
-  return TRY(lock_word(a[0])) & ~kMutexFlags;
-}
-
 Result<std::uint64_t, Fault> Subroutines::mutex_owned(Arguments a) {
-  const std::uint64_t owner = TRY(mutex_owner(a));
+  const std::uint64_t owner = TRY(lock(LockFact::Owner, a));
   const std::uint64_t current = TRY(builtins_.load(static_cast<std::uint16_t>(Builtin::Curthread)));
   return owner != 0 && owner == current ? 1 : 0;
-}
-
-/// Every struct mutex sleeps, after spinning while its owner runs: adaptive. Spin locks have
-/// another type.
-Result<std::uint64_t, Fault> Subroutines::mutex_type(Arguments a, bool adaptive) {
-  TRY(lock_word(a[0]));
-  return adaptive ? 1 : 0;
-}
-
-Result<std::uint64_t, Fault> Subroutines::rw_read_held(Arguments a) {
-  const std::uint64_t count = TRY(lock_word(a[0]));
-  return (count & kWriterLocked) == 0 && (count >> kReaderShift & kReaders) != 0 ? 1 : 0;
-}
-
-Result<std::uint64_t, Fault> Subroutines::rw_write_held(Arguments a) {
-  return TRY(lock_word(a[0])) & kWriterLocked;
-}
-
-/// Held or wanted by a writer. A reader only waits behind a writer, so a waiter means one.
-Result<std::uint64_t, Fault> Subroutines::rw_iswriter(Arguments a) {
-  return (TRY(lock_word(a[0])) & (kWriterLocked | kSomebodyWaits)) != 0 ? 1 : 0;
 }
 
 Result<std::uint64_t, Fault> Subroutines::getmajor(Arguments a) {

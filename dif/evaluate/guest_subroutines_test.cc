@@ -12,49 +12,35 @@ using testing::SubroutineTest;
 
 constexpr std::uint64_t kLock = kKernel + 0x100;
 
-class LockTest : public SubroutineTest {
- protected:
-  void set(std::uint64_t word) { guest_.kernel_memory.put_value(kLock, word); }
-  std::int64_t ask(Subroutine which) { return as_number(which, {number(std::int64_t(kLock))}); }
-};
-
-TEST_F(LockTest, AMutexNamesItsOwnerWithoutTheFlags) {
-  guest_.set(ContextVariable::Curthread, kKernel);
-  set(kKernel | 5);
-  EXPECT_EQ(static_cast<std::uint64_t>(ask(Subroutine::MutexOwner)), kKernel);
-  EXPECT_EQ(ask(Subroutine::MutexOwned), 1);
-  set((kKernel + 64) | 1);
-  EXPECT_EQ(ask(Subroutine::MutexOwned), 0) << "another task has it";
-  set(0);
-  EXPECT_EQ(ask(Subroutine::MutexOwner), 0);
+TEST_F(SubroutineTest, LocksAreWhatTheContextSaysOfThem) {
+  const auto ask = [&](Subroutine which) {
+    return as_number(which, {number(std::int64_t(kLock))});
+  };
+  guest_.locks = {{{LockFact::Owner, kLock}, 5},     {{LockFact::Adaptive, kLock}, 1},
+                  {{LockFact::Spins, kLock}, 0},     {{LockFact::ReadHeld, kLock}, 1},
+                  {{LockFact::WriteHeld, kLock}, 0}, {{LockFact::HasWriter, kLock}, 1}};
+  EXPECT_EQ(ask(Subroutine::MutexOwner), 5);
   EXPECT_EQ(ask(Subroutine::MutexAdaptive), 1);
   EXPECT_EQ(ask(Subroutine::MutexSpin), 0);
+  EXPECT_EQ(ask(Subroutine::RwReadHeld), 1);
+  EXPECT_EQ(ask(Subroutine::RwWriteHeld), 0);
+  EXPECT_EQ(ask(Subroutine::RwIswriter), 1);
+  EXPECT_EQ(call(Subroutine::MutexOwner, {number(0)}).error().kind, FaultKind::BadAddress);
 }
 
-TEST_F(LockTest, AnIdleMutexIsNotOwnedByTheIdleTask) {
+TEST_F(SubroutineTest, AMutexIsOwnedByWhoRuns) {
+  guest_.set(ContextVariable::Curthread, kKernel);
+  guest_.locks[{LockFact::Owner, kLock}] = kKernel;
+  guest_.locks[{LockFact::Owner, kLock + 8}] = kKernel + 64;
+  EXPECT_EQ(as_number(Subroutine::MutexOwned, {number(std::int64_t(kLock))}), 1);
+  EXPECT_EQ(as_number(Subroutine::MutexOwned, {number(std::int64_t(kLock + 8))}), 0);
+  EXPECT_EQ(call(Subroutine::MutexOwned, {number(0)}).error().kind, FaultKind::BadAddress);
+}
+
+TEST_F(SubroutineTest, AFreeMutexIsNotOwnedByTheIdleTask) {
   guest_.set(ContextVariable::Curthread, 0);
-  set(0);
-  EXPECT_EQ(ask(Subroutine::MutexOwned), 0);
-}
-
-TEST_F(LockTest, AReaderWriterSemaphoreSaysWhoHoldsIt) {
-  const auto expect = [&](std::uint64_t count, int read, int write, int is_writer) {
-    set(count);
-    EXPECT_EQ(ask(Subroutine::RwReadHeld), read) << count;
-    EXPECT_EQ(ask(Subroutine::RwWriteHeld), write) << count;
-    EXPECT_EQ(ask(Subroutine::RwIswriter), is_writer) << count;
-  };
-  expect(0, 0, 0, 0);
-  expect(1, 0, 1, 1);
-  expect(3 << 8, 1, 0, 0);
-  expect(3 << 8 | 2, 1, 0, 1);
-}
-
-TEST_F(LockTest, ALockThatIsNotThereFaults) {
-  for (const Subroutine which : {Subroutine::MutexOwned, Subroutine::MutexSpin,
-                                 Subroutine::RwReadHeld, Subroutine::RwIswriter}) {
-    EXPECT_EQ(call(which, {number(0)}).error().kind, FaultKind::BadAddress);
-  }
+  guest_.locks[{LockFact::Owner, kLock}] = 0;
+  EXPECT_EQ(as_number(Subroutine::MutexOwned, {number(std::int64_t(kLock))}), 0);
 }
 
 TEST_F(SubroutineTest, DeviceNumbersAreTheKernelsOwn) {

@@ -10,7 +10,7 @@ namespace ringside::dif {
 
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLeast = 4096;
 constexpr std::size_t kMost = std::size_t{1} << 46;  // half of what user space can address
 
 void* map(std::size_t size) {
@@ -29,13 +29,13 @@ bool LazyMemory::is_possible(std::size_t size) {
 }
 
 LazyMemory::LazyMemory(std::size_t size) {
-  for (size = std::clamp(size, kPage, kMost);; size = std::max(size / 2, kPage)) {
+  for (size = std::clamp(size, kLeast, kMost);; size = std::max(size / 2, kLeast)) {
     void* const at = map(size);
     if (at != MAP_FAILED) {
       bytes_ = {static_cast<std::byte*>(at), size};
       return;
     }
-    CHECK(size > kPage);  // not even a page: as good as bad_alloc
+    CHECK(size > kLeast);  // not even that little: as good as bad_alloc
   }
 }
 

@@ -57,13 +57,14 @@ class Subroutines {
   Answer copyout(Arguments a);
   Answer copyoutstr(Arguments a);
   Answer progenyof(Arguments a);
-  Answer mutex_owner(Arguments a);
+  Answer lock(LockFact which, Arguments a) const { return builtins_.lock(which, a[0].value); }
   Answer mutex_owned(Arguments a);
-  Answer mutex_type_adaptive(Arguments a) { return mutex_type(a, true); }
-  Answer mutex_type_spin(Arguments a) { return mutex_type(a, false); }
-  Answer rw_read_held(Arguments a);
-  Answer rw_write_held(Arguments a);
-  Answer rw_iswriter(Arguments a);
+  Answer mutex_owner(Arguments a) { return lock(LockFact::Owner, a); }
+  Answer mutex_type_adaptive(Arguments a) { return lock(LockFact::Adaptive, a); }
+  Answer mutex_type_spin(Arguments a) { return lock(LockFact::Spins, a); }
+  Answer rw_read_held(Arguments a) { return lock(LockFact::ReadHeld, a); }
+  Answer rw_write_held(Arguments a) { return lock(LockFact::WriteHeld, a); }
+  Answer rw_iswriter(Arguments a) { return lock(LockFact::HasWriter, a); }
   Answer getmajor(Arguments a);
   Answer getminor(Arguments a);
   // address_subroutines.cc

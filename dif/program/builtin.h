@@ -17,43 +17,10 @@
 namespace ringside::dif {
 
 /// Array built-ins, for ldga. args[n] has the type that the probe says; arg0..arg9 are Builtin.
-/// regs[] are the registers at the probe, uregs[] those of the process; both are indexed by
-/// RegisterIndex and hold uint64_t.
+/// regs[] are the registers at the probe, uregs[] those of the process; both are indexed as
+/// the guest's architecture numbers them for D (R_RAX and others of its library) and hold uint64_t.
 inline constexpr std::uint8_t kArgsArray = 0x00, kRegsArray = 0x01, kUregsArray = 0x02;
 inline constexpr unsigned kMaxProbeArguments = 10;
-
-/// regs[], uregs[]: the order of amd64's register set as the System V ABI supplement of Solaris
-/// publishes it (REG_R15 = 0 ... REG_GSBASE = 27). What a trap does not keep cannot be read.
-enum class RegisterIndex : std::uint8_t {
-  R15,
-  R14,
-  R13,
-  R12,
-  R11,
-  R10,
-  R9,
-  R8,
-  Rdi,
-  Rsi,
-  Rbp,
-  Rbx,
-  Rdx,
-  Rcx,
-  Rax,
-  Trapno,
-  Err,
-  Rip,
-  Cs,
-  Rfl,
-  Rsp,
-  Ss,
-  Fs,
-  Gs,
-  Es,
-  Ds,
-  Fsbase,
-  Gsbase,
-};
 
 /// Scalar built-ins, for ldgs.
 enum class Builtin : std::uint16_t {

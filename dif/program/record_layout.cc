@@ -4,6 +4,7 @@
 
 #include "dif/evaluate/variables.h"
 #include "dif/program/action_kind.h"
+#include "vmm/base/align.h"
 
 namespace ringside::dif {
 
@@ -38,10 +39,6 @@ RecordKind kind_of(const Clause& clause) {
   if (std::ranges::any_of(clause.actions, is_speculate)) return RecordKind::Speculative;
   const bool records = clause.actions.empty() || std::ranges::any_of(clause.actions, is_recorded);
   return records ? RecordKind::Principal : RecordKind::None;
-}
-
-constexpr std::uint32_t round_up(std::uint32_t n, std::uint32_t to) {
-  return (n + to - 1) / to * to;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dif/engine/fire_record.h"
@@ -63,7 +64,18 @@ class FakeGuest : public GuestContext {
   Result<std::uint64_t, Fault> argument(unsigned n) const override { return arguments[n]; }
   const GuestReader& kernel() const override { return kernel_memory; }
   const GuestReader& user() const override { return user_memory; }
-  const Registers* registers() const override { return trapped ? &trap_registers : nullptr; }
+  bool is_on_vcpu() const override { return trapped; }
+  Result<std::uint64_t, Fault> machine_register(RegisterSet set, std::uint64_t n) const override {
+    const auto found = registers.find({set, n});
+    if (found != registers.end()) return found->second;
+    return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
+  }
+  std::uint64_t address_space() const override { return space; }
+  Result<std::uint64_t, Fault> lock(LockFact which, GuestVirt at) const override {
+    const auto found = locks.find({which, at.raw()});
+    if (found != locks.end()) return found->second;
+    return tl::unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
+  }
   Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override {
     return copy_frames(kernel_frames, frames);
   }
@@ -89,7 +101,9 @@ class FakeGuest : public GuestContext {
   std::string command = "workload";
   std::vector<std::uint64_t> kernel_frames, user_frames;
   bool trapped = false;  // else the host fires
-  Registers trap_registers{};
+  std::map<std::pair<RegisterSet, std::uint64_t>, std::uint64_t> registers;  // by D's number
+  std::map<std::pair<LockFact, std::uint64_t>, std::uint64_t> locks;         // by address
+  std::uint64_t space = 0;
   mutable unsigned variable_reads = 0, execname_reads = 0;
   mutable std::array<std::pair<ActionKind, std::uint64_t>, 8> performed{};
   mutable std::size_t performed_count = 0;

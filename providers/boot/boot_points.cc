@@ -8,6 +8,7 @@
 
 #include "disasm/decoder.h"
 #include "providers/tracepoint/function_sites.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::providers {
 namespace {
@@ -19,7 +20,7 @@ tl::unexpected<Error> refuse(GuestVirt at, std::string_view why) {
               fmt::format("no probe can stand at {:#x}: {}", at.raw(), why));
 }
 
-using InstructionBytes = std::array<std::byte, disasm::kLongestInstruction>;
+using InstructionBytes = std::array<std::byte, arch::kLongestInstruction>;
 
 /// The bytes of the instruction at `at`, in `room`; none where the file has none that decodes.
 std::span<const std::byte> instruction_at(const GuestReader& text, GuestVirt at,

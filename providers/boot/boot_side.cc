@@ -6,7 +6,7 @@
 
 #include "providers/fbt.h"
 #include "providers/syscall_provider.h"
-#include "vmm/paging.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::providers {
 
@@ -128,13 +128,13 @@ void BootSide::advance(vmm::StoppedVcpu& vcpu, GuestVirt address) {
 std::optional<std::uint32_t> BootSide::system_state(const Registers& registers) const {
   const guest_linux::Symbol* const variable = kernel_.symbols().find("system_state");
   if (variable == nullptr) return std::nullopt;
-  const vmm::PageTableReader live(machine_.memory(), vmm::page_table_of(registers));
+  const vmm::PageTableReader live(machine_.memory(), arch::page_table_of(registers));
   const auto state = load<std::uint32_t>(live, variable->address);
   return state ? std::optional(*state) : std::nullopt;
 }
 
 void BootSide::learn_cpus(const Registers& registers) {
-  const vmm::PageTableReader live(machine_.memory(), vmm::page_table_of(registers));
+  const vmm::PageTableReader live(machine_.memory(), arch::page_table_of(registers));
   kernel_.learn_cpus(live);
 }
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "dif/program/builtin.h"
-#include "vmm/arch/x86_64/registers.h"
+#include "vmm/arch/arch.h"
 #include "vmm/base/guest_reader.h"
 
 namespace ringside::providers {
@@ -34,7 +34,7 @@ class ComputedArguments {
 /// Where one argument comes from.
 class ArgumentSource {
  public:
-  using Register = std::uint64_t Registers::*;
+  using Register = arch::Register;
 
   /// No argument: reads as 0.
   constexpr ArgumentSource() = default;
@@ -87,17 +87,18 @@ struct ArgumentPlan {
 
 /// Of a probe without arguments: all are 0.
 inline constexpr ArgumentPlan kNoArguments{};
-/// At a function's first instruction (System V AMD64 ABI 3.2.3): six registers, then the stack,
-/// where the return address comes first.
+/// At a function's first instruction: in registers, then on the stack.
 inline constexpr ArgumentPlan kFunctionEntryArguments = [] {
-  using R = Registers;
-  constexpr ArgumentSource::Register kRegisters[] = {&R::rdi, &R::rsi, &R::rdx,
-                                                     &R::rcx, &R::r8,  &R::r9};
+  constexpr auto& kRegisters = arch::kArgumentRegisters;
   ArgumentPlan plan;
-  std::uint32_t on_stack = 0;
+  std::uint32_t on_stack = arch::kFirstStackArgument;
   for (std::size_t n = 0; n < plan.arguments.size(); ++n) {
-    plan.arguments[n] = n < std::size(kRegisters) ? ArgumentSource::in(kRegisters[n])
-                                                  : ArgumentSource::word(&R::rsp, 8 * ++on_stack);
+    if (n < kRegisters.size()) {
+      plan.arguments[n] = ArgumentSource::in(kRegisters[n]);
+    } else {
+      plan.arguments[n] = ArgumentSource::word(arch::kStackPointer, on_stack);
+      on_stack += arch::kStackWord;
+    }
   }
   return plan;
 }();
@@ -105,11 +106,11 @@ inline constexpr ArgumentPlan kFunctionEntryArguments = [] {
 /// out is a return.
 inline constexpr ArgumentPlan kFunctionExitArguments{{ArgumentSource::of_site()}, {}, {}};
 inline constexpr ArgumentPlan kFunctionReturnArguments{
-    {ArgumentSource::of_site(), ArgumentSource::in(&Registers::rax)}, {}, {}};
-/// Where rax is a system call's result: arg0 and arg1, as dtrace has it.
+    {ArgumentSource::of_site(), ArgumentSource::in(arch::kReturnRegister)}, {}, {}};
+/// Where the return register has a system call's result: arg0 and arg1, as dtrace has it.
 inline constexpr ArgumentPlan kSystemCallReturnArguments{
-    {ArgumentSource::in(&Registers::rax), ArgumentSource::in(&Registers::rax)},
-    ArgumentSource::in(&Registers::rax),
+    {ArgumentSource::in(arch::kReturnRegister), ArgumentSource::in(arch::kReturnRegister)},
+    ArgumentSource::in(arch::kReturnRegister),
     {}};
 
 inline Result<std::uint64_t, Fault> ArgumentSource::value(const ArgumentMoment& at) const {

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "providers/context/frame_pointers.h"
-#include "vmm/paging.h"
+#include "providers/context/registers_for_d.h"
 
 namespace ringside::providers {
 namespace {
@@ -13,13 +13,13 @@ constexpr std::size_t kDeepestStack = 256;  // frames that are counted
 }  // namespace
 
 void BareContext::Memory::set(const Registers& registers) {
-  if (!vmm::pages(registers)) {
+  if (!arch::pages(registers)) {
     paging_ = Paging::Off;
-  } else if (!vmm::in_long_mode(registers)) {
+  } else if (!arch::in_long_mode(registers)) {
     paging_ = Paging::Other;
   } else {
     paging_ = Paging::Long;
-    paged_.set_table(vmm::page_table_of(registers));
+    paged_.set_table(arch::page_table_of(registers));
   }
 }
 
@@ -34,9 +34,21 @@ void BareContext::begin(const Registers& registers) {
   memory_.set(registers);
 }
 
+Result<std::uint64_t, Fault> BareContext::machine_register(dif::RegisterSet set,
+                                                           std::uint64_t n) const {
+  if (set == dif::RegisterSet::OfProcess && !registers_.in_user_mode()) {
+    return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
+  }
+  return register_for_d(registers_, n);
+}
+
+std::uint64_t BareContext::address_space() const {
+  return arch::page_table_of(registers_).root.raw();
+}
+
 std::size_t BareContext::stack(std::span<std::uint64_t> frames) const {
   // Frames of 16- and 32-bit code are of another size.
-  const bool wide = vmm::in_long_mode(registers_);
+  const bool wide = arch::in_long_mode(registers_);
   return follow_frame_pointers(memory_, registers_, frames.first(wide ? frames.size() : 1));
 }
 

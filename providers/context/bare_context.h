@@ -24,7 +24,11 @@ class BareContext final : public dif::GuestContext {
   Result<std::uint64_t, Fault> argument(unsigned) const override { return 0; }
   const GuestReader& kernel() const override { return memory_; }
   const GuestReader& user() const override { return memory_; }
-  const Registers* registers() const override { return &registers_; }
+  bool is_on_vcpu() const override { return true; }
+  Result<std::uint64_t, Fault> machine_register(dif::RegisterSet set,
+                                                std::uint64_t n) const override;
+  std::uint64_t address_space() const override;
+  const Registers& registers() const { return registers_; }
   Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override;
   Result<std::size_t, Fault> user_stack(std::span<std::uint64_t> frames) const override;
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "vmm/arch/x86_64/registers.h"
+#include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/linux/kernel.h"
 

@@ -8,6 +8,7 @@
 
 #include "dif/engine/fire_record.h"
 #include "providers/context/host_ancestors.h"
+#include "providers/context/linux_locks.h"
 
 namespace ringside::providers {
 
@@ -40,8 +41,10 @@ class HostContext final : public dif::GuestContext {
     return std::ranges::find(ancestors_, pid) != ancestors_.end();
   }
   const GuestReader& kernel() const override { return *kernel_; }
+  Result<std::uint64_t, Fault> lock(dif::LockFact which, GuestVirt at) const override {
+    return lock_of_linux(*kernel_, which, at);
+  }
   const GuestReader& user() const override { return identity_->user(); }
-  const Registers* registers() const override { return nullptr; }
 
  private:
   const dif::GuestContext* identity_;

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "vmm/paging.h"
+#include "providers/context/registers_for_d.h"
 
 namespace ringside::providers {
 namespace {
 
-constexpr std::uint64_t kPhysicalMask = 0x000f'ffff'ffff'f000;  // a root's bits in CR3
 constexpr std::size_t kCommSize = 16;                           // TASK_COMM_LEN
 constexpr std::size_t kDeepestStack = 256;                      // frames that are counted
 
@@ -39,20 +38,21 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {
   kernel_reader_.forget();
   // With page-table isolation CR3 may be the user's half of the pair (bit 12 set): it maps all of
   // the process, which is what we read through it. The low bits are the PCID.
-  process_table_.root = GuestPhys(registers.cr3 & kPhysicalMask & ~kernel_table_.encryption_mask);
+  const std::uint64_t root = arch::page_table_of(registers).root.raw();
+  process_table_.root = GuestPhys(root & ~kernel_table_.encryption_mask);
   if (follows_vcpus_) follow_tables();
   process_reader_.set_table(process_table_);  // forgets the last firing's translations
 }
 
 void LinuxContext::follow_tables() {
-  vmm::PageTable table = kernel_table_;
-  table.levels = vmm::page_table_of(registers_).levels;
+  arch::PageTable table = kernel_table_;
+  table.levels = arch::page_table_of(registers_).levels;
   process_table_.levels = table.levels;
   // In user mode it may be the user's half, but then the kernel has long had its own table.
   const bool has_own = layout_.task_comm.has_value();
   if (!registers_.in_user_mode() || !has_own) table.root = process_table_.root;
   // Without paging there are no tables: a root that is nowhere makes every read a fault.
-  if (!vmm::pages(registers_)) table.root = GuestPhys(kPhysicalMask);
+  if (!arch::pages(registers_)) table.root = arch::kNoRoot;
   kernel_reader_.set_table(table);
 }
 
@@ -141,6 +141,17 @@ Result<std::uint64_t, Fault> LinuxContext::stack_word(unsigned index) const {
   const auto at = GuestVirt(registers_.rsp).checked_add(std::uint64_t{index} * 8);
   if (!at) return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, registers_.rsp});
   return load<std::uint64_t>(kernel_reader_, *at);
+}
+
+Result<std::uint64_t, Fault> LinuxContext::machine_register(dif::RegisterSet set,
+                                                            std::uint64_t n) const {
+  if (set == dif::RegisterSet::AtProbe) return register_for_d(registers_, n);
+  return register_for_d(TRY(user_registers()), n);
+}
+
+std::uint64_t LinuxContext::address_space() const {
+  // With page-table isolation, both tables of a process are one space: they lie side by side.
+  return arch::page_table_of(registers_).root.raw() >> (arch::kPageShift + 1);
 }
 
 Result<std::uint64_t, Fault> LinuxContext::argument(unsigned n) const {

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "dif/engine/fire_record.h"
+#include "providers/context/linux_locks.h"
 #include "providers/fire/binding.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/stacks/orc.h"
@@ -29,7 +30,7 @@ class UserHalfReader final : public GuestReader {
   explicit UserHalfReader(const GuestReader& process) : process_(process) {}
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
     // A read that begins below ends in the addresses between the halves, which nothing maps.
-    if (at.raw() >> 63 != 0) {
+    if (arch::in_kernel_half(at)) {
       return Unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
     }
     return process_.read(at, out);
@@ -74,9 +75,18 @@ class LinuxContext final : public dif::GuestContext {
   Result<std::uint64_t, Fault> argument(unsigned n) const override;
   const GuestReader& kernel() const override { return kernel_reader_; }
   const GuestReader& user() const override { return user_half_; }
-  const Registers* registers() const override { return &registers_; }
-  /// Fault: a kernel thread, which has none, or a stack without an entry from user mode.
-  Result<Registers, Fault> user_registers() const override;
+  bool is_on_vcpu() const override { return true; }
+  Result<std::uint64_t, Fault> machine_register(dif::RegisterSet set,
+                                                std::uint64_t n) const override;
+  std::uint64_t address_space() const override;
+  Result<std::uint64_t, Fault> lock(dif::LockFact which, GuestVirt at) const override {
+    return lock_of_linux(kernel_reader_, which, at);
+  }
+  const Registers& registers() const { return registers_; }
+  /// The process's: the trap's own where it came from user mode, else those that the kernel saved
+  /// when it was entered. Fault: a kernel thread, which has none, or a stack without an entry from
+  /// user mode.
+  Result<Registers, Fault> user_registers() const;
   Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override;
   /// By frame pointers: programs built without them show their first frame, and what happens to
   /// lie where rbp points.
@@ -113,8 +123,8 @@ class LinuxContext final : public dif::GuestContext {
   vmm::GuestMemory& memory_;
   const guest_linux::Kernel& kernel_;
   const guest_linux::KernelLayout layout_;
-  const vmm::PageTable kernel_table_;
-  vmm::PageTable process_table_;
+  const arch::PageTable kernel_table_;
+  arch::PageTable process_table_;
   const std::uint64_t saved_registers_;  // find_saved_registers()
   vmm::PageTableReader kernel_reader_;
   vmm::PageTableReader process_reader_;

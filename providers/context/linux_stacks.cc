@@ -1,6 +1,5 @@
 // The part of LinuxContext that follows stacks and reaches into the process. In this file, top to
 // bottom: the user's registers, stacks, callers, descent, writing, waiting.
-// Layouts: struct pt_regs as ptrace shows it to user programs, the same in every version.
 #include <time.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include "providers/context/frame_pointers.h"
 #include "providers/context/linux_context.h"
 #include "providers/fire/host_clock.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::providers {
 namespace {
@@ -16,22 +16,8 @@ namespace {
 constexpr std::uint64_t kUsualStack = 16 << 10;  // THREAD_SIZE without KASAN
 constexpr std::uint64_t kLargestStack = 1 << 20;
 constexpr std::uint64_t kUser64 = 0x33;  // __USER_CS
-constexpr std::uint64_t kPage = 4096;
+using arch::kPageSize;
 constexpr unsigned kMostAncestors = 1024;
-
-/// struct pt_regs: r15 r14 r13 r12 bp bx r11 r10 r9 r8 ax cx dx si di orig_ax ip cs flags sp ss.
-using SavedRegisters = std::array<std::uint64_t, 21>;
-
-Registers unpack(const SavedRegisters& saved) {
-  Registers r;
-  r.r15 = saved[0], r.r14 = saved[1], r.r13 = saved[2], r.r12 = saved[3];
-  r.rbp = saved[4], r.rbx = saved[5], r.r11 = saved[6], r.r10 = saved[7];
-  r.r9 = saved[8], r.r8 = saved[9], r.rax = saved[10], r.rcx = saved[11];
-  r.rdx = saved[12], r.rsi = saved[13], r.rdi = saved[14];
-  r.rip = saved[16], r.cs = saved[17] & 0xffff, r.rflags = saved[18];
-  r.rsp = saved[19], r.ss = saved[20] & 0xffff;
-  return r;
-}
 
 constexpr Fault bad_address(std::uint64_t at) {
   return Fault{FaultKind::BadAddress, 0, at};
@@ -46,12 +32,12 @@ std::uint64_t find_saved_registers(const guest_linux::SymbolTable& symbols) {
     const auto* high = symbols.find(end, "vmlinux");
     if (low == nullptr || high == nullptr || high->address <= low->address) return;
     const std::uint64_t bytes = high->address.raw() - low->address.raw();
-    if (bytes >= kPage && bytes <= kLargestStack && bytes % kPage == 0) size = bytes;
+    if (bytes >= kPageSize && bytes <= kLargestStack && bytes % kPageSize == 0) size = bytes;
   };
   between("__start_init_task", "__end_init_task");    // 4.16 to 6.9
   between("__start_init_stack", "__end_init_stack");  // since 6.10
   const bool built_for_fred = symbols.find("asm_fred_entrypoint_user", "vmlinux") != nullptr;
-  return size - (built_for_fred ? 16 : 0) - sizeof(SavedRegisters);
+  return size - (built_for_fred ? 16 : 0) - sizeof(arch::SavedRegisters);
 }
 
 Result<Registers, Fault> LinuxContext::user_registers() const {
@@ -64,7 +50,7 @@ Result<Registers, Fault> LinuxContext::user_registers() const {
   const GuestVirt stack(TRY(field<std::uint64_t>(task, layout_.task_stack)));
   const auto at = stack.checked_add(saved_registers_);
   if (!at) return tl::make_unexpected(bad_address(stack.raw()));
-  Registers user = unpack(TRY(load<SavedRegisters>(kernel_reader_, *at)));
+  Registers user = arch::unsave(TRY(load<arch::SavedRegisters>(kernel_reader_, *at)));
   if (!user.in_user_mode()) return tl::make_unexpected(Fault{FaultKind::BadStack, 0, at->raw()});
   user.cr0 = registers_.cr0, user.cr3 = registers_.cr3, user.cr4 = registers_.cr4;
   user.efer = registers_.efer;
@@ -121,8 +107,8 @@ Result<void, Fault> LinuxContext::write_user(GuestVirt at, std::span<const std::
   for (const bool writing : {false, true}) {
     auto rest = bytes;
     for (std::uint64_t to = at.raw(); !rest.empty();) {
-      const std::size_t length = std::min<std::size_t>(rest.size(), kPage - to % kPage);
-      const auto place = to >> 63 != 0
+      const std::size_t length = std::min<std::size_t>(rest.size(), arch::left_in_page(to));
+      const auto place = arch::in_kernel_half(GuestVirt(to))
                              ? std::nullopt
                              : vmm::translate_writable(memory_, process_table_, GuestVirt(to));
       if (!place) return tl::make_unexpected(bad_address(to));

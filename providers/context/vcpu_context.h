@@ -52,8 +52,17 @@ class VcpuContext final : public dif::GuestContext {
   }
   const GuestReader& kernel() const override { return kernel_reader_; }
   const GuestReader& user() const override { return user_reader_; }
-  const Registers* registers() const override { return guest().registers(); }
-  Result<Registers, Fault> user_registers() const override { return guest().user_registers(); }
+  bool is_on_vcpu() const override { return true; }
+  Result<std::uint64_t, Fault> machine_register(dif::RegisterSet set,
+                                                std::uint64_t n) const override {
+    return guest().machine_register(set, n);
+  }
+  std::uint64_t address_space() const override { return guest().address_space(); }
+  Result<std::uint64_t, Fault> lock(dif::LockFact which, GuestVirt at) const override {
+    // Also of a Linux that has not set up this CPU yet.
+    if (kernel_ != nullptr) return lock_of_linux(kernel_reader_, which, at);
+    return guest().lock(which, at);
+  }
   Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override {
     return guest().kernel_stack(frames);
   }

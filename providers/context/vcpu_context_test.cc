@@ -90,7 +90,7 @@ TEST_F(Vcpu, OfAnUnknownKernelHasAddressesButNoIdentity) {
   EXPECT_EQ(name(bare_), "");
   EXPECT_EQ(bare_.variable(ContextVariable::Pid), 0u);
   EXPECT_EQ(bare_.variable(ContextVariable::Curthread), 0u);
-  EXPECT_EQ(bare_.registers()->rip, 0x4711u);
+  EXPECT_EQ(bare_.machine_register(dif::RegisterSet::AtProbe, 17), 0x4711u);
   EXPECT_EQ(frames(bare_, false), (std::vector<std::uint64_t>{0x4711, 0x1111, 0x2222}));
   EXPECT_TRUE(frames(bare_, true).empty());
   EXPECT_EQ(bare_.variable(ContextVariable::Caller), 0x1111u);

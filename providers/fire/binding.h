@@ -8,6 +8,7 @@
 #include "dif/program/probe_description.h"
 #include "providers/context/argument_plan.h"
 #include "providers/tracepoint/tracepoint.h"
+#include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
 
@@ -19,7 +20,7 @@ inline constexpr std::uint32_t kSyscallNumbers = 1024;  // table size of the num
 struct Binding {
   dif::ProbeId probe;
   std::uint32_t site = 0;         // for ArgumentSource::of_site(): a way out's offset
-  std::uint8_t condition = 0xff;  // of a conditional jump: fires only when it is taken
+  arch::Condition condition = arch::kNoCondition;  // of a jump: fires only when it is taken
   /// Whether the stack pointer leads to the return address, as at a function's first instruction
   /// and its last: the frame to begin with is the caller's.
   bool at_function_edge = true;

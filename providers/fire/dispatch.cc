@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "dif/engine/fire_context.h"
-#include "disasm/decoder.h"
 #include "providers/fire/host_clock.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::providers {
 
@@ -90,10 +90,7 @@ void TrapDispatcher::serve(const DispatchTable& table, const Place& place, const
 
 void TrapDispatcher::fire(const Binding& binding, const dif::FireRecord& record,
                           LinuxContext& context) {
-  const bool conditional = binding.condition != 0xff;
-  if (conditional && !disasm::condition_holds(binding.condition, context.registers()->rflags)) {
-    return;
-  }
+  if (!arch::condition_holds(binding.condition, context.registers().rflags)) return;
   context.select(binding);
   sink_->fire(binding.probe, record, context);
 }

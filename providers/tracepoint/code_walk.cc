@@ -7,6 +7,7 @@
 #include <array>
 
 #include "providers/tracepoint/function_sites.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::providers {
 namespace {
@@ -18,7 +19,7 @@ using guest_linux::Symbol;
 // The windows of 6.1 and 6.12 have some 1,500 instructions in 40 functions, six calls deep.
 constexpr unsigned kMaxSteps = 50'000;
 constexpr unsigned kMaxDepth = 64;
-constexpr std::byte kInt3{0xcc};
+constexpr std::byte kInt3 = arch::kBreakpoint;
 
 tl::unexpected<Error> cannot_follow(GuestVirt at, const Kernel& kernel, std::string_view why) {
   return fail(ErrorCode::Unsupported, fmt::format("{} at {}", why, kernel.symbols().describe(at)));
@@ -115,7 +116,7 @@ Result<void> CodeWalk::step(Step step, Path& path) {
   if (function == nullptr) return cannot_follow(step.at, kernel_, "code outside the kernel's text");
   if (++steps_ > kMaxSteps)
     return cannot_follow(step.at, kernel_, "more code than can be followed");
-  std::array<std::byte, disasm::kLongestInstruction> bytes{};
+  std::array<std::byte, arch::kLongestInstruction> bytes{};
   const std::size_t size = read_available(text_, step.at, bytes);
   const auto in = disasm::decode(std::span(bytes).first(size), step.at);
   if (!in) return cannot_follow(step.at, kernel_, "code that does not decode");

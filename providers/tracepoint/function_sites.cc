@@ -10,6 +10,7 @@
 
 #include "providers/tracepoint/text_sweep.h"
 #include "vmm/base/bytes.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::providers {
 
@@ -78,7 +79,7 @@ bool is_ftrace_site(const GuestReader& text, std::span<const std::byte> bytes, G
   constexpr std::uint8_t kNop[] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
   if (starts_with(bytes, kNop)) return true;
   if (symbols == nullptr || bytes.size() < kFtraceBytes) return false;
-  if (bytes[0] != std::byte{0xcc}) return is_ftrace_call(text, bytes, at, *symbols);
+  if (bytes[0] != arch::kBreakpoint) return is_ftrace_call(text, bytes, at, *symbols);
   // While ftrace rewrites it, an int3 of its own stands on the first byte.
   std::array<std::byte, kFtraceBytes> site;
   std::copy_n(bytes.begin(), site.size(), site.begin());
@@ -196,7 +197,7 @@ class FunctionSweep {
         return;
       case Flow::ConditionalJump:
         // jrcxz and loop reach 127 bytes: they do not leave functions.
-        if (in.condition != 0xff && leaves(in.target)) {
+        if (in.condition != arch::kNoCondition && leaves(in.target)) {
           add(here, ends_in_return(in.target), in.condition);
         }
         return;
@@ -325,7 +326,7 @@ Result<GuestVirt> entry_site(const GuestReader& text, const Symbol& function,
   if (!site) {
     return fail(ErrorCode::Unsupported, fmt::format("{} has no ftrace site", function.name));
   }
-  std::array<std::byte, 15> bytes;
+  std::array<std::byte, arch::kLongestInstruction> bytes;
   const std::size_t size = read_available(text, site->end, bytes);
   const auto in = disasm::decode(std::span(bytes).first(size), site->end);
   const std::uint64_t offset = site->end.raw() - function.address.raw();

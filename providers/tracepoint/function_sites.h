@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "disasm/decoder.h"
+#include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
@@ -23,7 +24,7 @@ struct ReturnSite {
   GuestVirt address;
   std::uint32_t offset = 0;       // from the function's start: arg0 of fbt's return
   bool has_value = false;         // a ret: arg1 is the return value (rax)
-  std::uint8_t condition = 0xff;  // a jcc that leaves: fires only when condition_holds()
+  arch::Condition condition = arch::kNoCondition;  // a jcc that leaves: fires when it holds
 };
 
 /// Copies what can be read from `at` on, up to out.size() bytes; returns how many.

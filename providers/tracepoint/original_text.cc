@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::providers {
 namespace {
 
@@ -13,7 +15,7 @@ using guest_linux::Kernel;
 using guest_linux::kKprobeBytes;
 using guest_linux::Kprobe;
 
-constexpr std::byte kInt3{0xcc};
+constexpr std::byte kInt3 = arch::kBreakpoint;
 /// The guest goes on while its kprobes are read; a list that changes is read again.
 constexpr unsigned kListReadings = 20;
 /// How often, in all, we wait for a place that the guest is patching: it takes microseconds there,

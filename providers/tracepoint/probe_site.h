@@ -13,6 +13,7 @@
 #include <span>
 
 #include "disasm/decoder.h"
+#include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/base/check.h"
 
@@ -53,7 +54,7 @@ class ProbeSite {
 
   GuestVirt address_;
   ExaminedText text_;
-  std::array<std::byte, disasm::kLongestInstruction> instruction_{};
+  std::array<std::byte, arch::kLongestInstruction> instruction_{};
   std::uint8_t length_;
   std::uint8_t displaced_size_ = 0;
   SitePolicy policy_;

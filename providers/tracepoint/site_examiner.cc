@@ -8,12 +8,13 @@
 
 #include "providers/tracepoint/function_sites.h"
 #include "providers/tracepoint/text_sweep.h"
+#include "vmm/arch/arch.h"
 #include "vmm/base/check.h"
 
 namespace ringside::providers {
 namespace {
 
-using disasm::kLongestInstruction;
+using arch::kLongestInstruction;
 using guest_linux::Kernel;
 using guest_linux::Symbol;
 

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::providers {
 namespace {
 
 using disasm::Flow;
 
-constexpr std::byte kInt3{0xcc};
+constexpr std::byte kInt3 = arch::kBreakpoint;
 constexpr std::uint64_t kFunctionAlignment = 16;
 
 }  // namespace

@@ -15,14 +15,15 @@
 #include "providers/tracepoint/original_text.h"
 #include "providers/tracepoint/site_examiner.h"
 #include "vmm/base/check.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::providers {
 namespace {
 
 using guest_linux::Kernel;
 
-constexpr std::byte kInt3{0xcc};
-using disasm::kLongestInstruction;
+constexpr std::byte kInt3 = arch::kBreakpoint;
+using arch::kLongestInstruction;
 
 enum class Stage : std::uint8_t {
   Prepared,  // slot and table entry are there, the text is untouched

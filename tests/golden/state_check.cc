@@ -69,7 +69,6 @@ class Guest final : public GuestContext {
   Result<std::uint64_t, Fault> argument(unsigned n) const override { return n == 0 ? text_ : n; }
   const GuestReader& kernel() const override { return texts; }
   const GuestReader& user() const override { return texts; }
-  const Registers* registers() const override { return nullptr; }
 
   Texts texts;
 

@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "vmm/kernel_file/unpack.h"
+#include "vmm/base/align.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -51,9 +52,7 @@ std::optional<std::size_t> hex_field(std::string_view header, std::size_t index)
   return value;
 }
 
-constexpr std::size_t round_up(std::size_t value) {
-  return (value + 3) & ~std::size_t{3};
-}
+constexpr std::size_t kStep = 4;  // what each part is padded to
 
 /// From header to header, up to the trailer, which need not be there.
 Part read_cpio(Bytes bytes) {
@@ -66,10 +65,10 @@ Part read_cpio(Bytes bytes) {
     const std::string_view header = file.substr(at, kHeader);
     const auto size = hex_field(header, 6), name_size = hex_field(header, 11);
     if (!size || !name_size) return kUnknown;
-    const std::size_t name = at + kHeader, data = round_up(name + *name_size);
+    const std::size_t name = at + kHeader, data = round_up(name + *name_size, kStep);
     if (*name_size > file.size() - name) return kCutOff;
     if (*size != 0 && (data > file.size() || *size > file.size() - data)) return kCutOff;
-    at = std::min(round_up(data + *size), file.size());  // zero bytes up to there may be missing
+    at = std::min(round_up(data + *size, kStep), file.size());  // zero bytes up to there may be missing
     if (file.substr(name).starts_with("TRAILER!!!")) break;
   }
   return whole(at);

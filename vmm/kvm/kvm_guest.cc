@@ -6,7 +6,7 @@
 
 #include "vmm/kvm/boot/layout.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
-#include "vmm/paging.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -65,8 +65,8 @@ Result<void> KvmGuest::log_dirty_pages(bool log) {
 
 std::optional<GuestPhys> KvmGuest::dirty_page(std::uint32_t slot, std::uint64_t page) const {
   const auto pieces = place_ram(ram_.size());
-  if (slot >= pieces.size() || page >= pieces[slot].size / 4096) return std::nullopt;
-  return GuestPhys(pieces[slot].base.raw() + page * 4096);
+  if (slot >= pieces.size() || page >= pieces[slot].size / arch::kPageSize) return std::nullopt;
+  return pieces[slot].base.checked_add(page * arch::kPageSize);
 }
 
 Result<void> KvmGuest::add_vcpus(const KvmSystem& system, unsigned count) {
@@ -126,7 +126,7 @@ std::optional<GuestPhys> KvmGuest::locate(GuestVirt at,
   for (const auto& vcpu : vcpus_) {
     auto registers = vcpu->kvm().registers();
     if (!registers) continue;
-    if (!pages(*registers)) {
+    if (!arch::pages(*registers)) {
       one_to_one = true;
       continue;
     }

@@ -15,13 +15,14 @@
 #include "vmm/linux/text/patched_sites.h"
 #include "vmm/linux/text/relocations.h"
 #include "vmm/linux/types/btf.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::guest_linux {
 
 namespace {
 
 constexpr std::uint64_t kKernelHalf = 1ULL << 63;
-constexpr std::uint64_t kPage = 4096;
+using arch::kPageSize;
 constexpr std::uint32_t kMaxCpus = 256;  // cpu_of() looks at all of them
 
 /// Where `linked` runs. What lies below the kernel's half are per-CPU offsets, which do not move.
@@ -299,7 +300,7 @@ void ElfFileKernel::set_table() {
   const Symbol* root = find("init_top_pgt");
   const auto physical = root != nullptr ? loaded_at(root->address) : std::nullopt;
   // Nowhere in RAM, so that reads through it fail, where the page table is not known.
-  table_.root = physical && is_linux() ? *physical : GuestPhys(UINT64_MAX - kPage + 1);
+  table_.root = physical && is_linux() ? *physical : arch::kNoRoot;
   const Symbol* fourth = find("level4_kernel_pgt");
   if (fourth != nullptr) fourth_level_ = loaded_at(fourth->address);
 }
@@ -307,10 +308,10 @@ void ElfFileKernel::set_table() {
 /// The image is mapped by the last entry, which __startup_64() points at level4_kernel_pgt or, with
 /// four levels, at level3_kernel_pgt (arch/x86/kernel/head64.c, 4.14 and later).
 vmm::PageTable ElfFileKernel::table_in(const vmm::GuestMemory& memory) const {
-  constexpr std::uint64_t kLastEntry = kPage - 8, kAddress = 0x000f'ffff'ffff'f000;
+  constexpr std::uint64_t kLastEntry = kPageSize - 8;
   vmm::PageTable table = table_;
   const auto entry = memory.load64(GuestPhys(table.root.raw() + kLastEntry));
-  if (entry && fourth_level_ == GuestPhys(*entry & kAddress)) table.levels = 5;
+  if (entry && fourth_level_ == GuestPhys(*entry & arch::pte::kAddress)) table.levels = 5;
   return table;
 }
 

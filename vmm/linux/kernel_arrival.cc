@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "vmm/linux/text/relocations.h"
-#include "vmm/paging.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -123,7 +123,7 @@ void KernelArrival::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event
   if (registers.rip < kKernelMap) return;
   std::unique_lock lock(mutex_);
   if (over_ || table_) return;
-  table_ = vmm::page_table_of(registers);
+  table_ = arch::page_table_of(registers);
   eventfd_write(event_.get(), 1);
   changed_.wait(lock, [this] { return over_; });
 }

@@ -10,13 +10,15 @@
 #include <cstring>
 #include <span>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::guest_linux {
 
 namespace {
 
 constexpr std::string_view kFirstKey = "OSRELEASE=";
-constexpr std::size_t kPage = 4096;
-constexpr std::size_t kMaxText = kPage;  // VMCOREINFO_BYTES is one page in every kernel
+using arch::kPageSize;
+constexpr std::size_t kMaxText = kPageSize;  // VMCOREINFO_BYTES is one page in every kernel
 constexpr std::size_t kNoteHeader = 24;  // ELF note: 3 words, name padded to 12
 
 template <class Number>
@@ -87,10 +89,10 @@ std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
   const auto consider = [&](GuestPhys page, std::size_t skip) {
     std::array<char, kMaxText> text{};
     // A note's text may run into the next page, which need not be RAM: take what there is.
-    const std::size_t in_page = kPage - skip;
+    const std::size_t in_page = kPageSize - skip;
     const std::span bytes = std::as_writable_bytes(std::span(text));
     if (!memory.read(GuestPhys(page.raw() + skip), bytes.first(in_page))) return;
-    if (skip > 0 && !memory.read(GuestPhys(page.raw() + kPage), bytes.subspan(in_page))) {
+    if (skip > 0 && !memory.read(GuestPhys(page.raw() + kPageSize), bytes.subspan(in_page))) {
       std::fill(text.begin() + static_cast<std::ptrdiff_t>(in_page), text.end(), '\0');
     }
     auto info = VmcoreInfo::parse(std::string_view(text.data(), text.size()));
@@ -100,7 +102,7 @@ std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
     }
   };
   for (const auto& extent : memory.present_extents()) {
-    for (std::uint64_t at = 0; at + kPage <= extent.size; at += kPage) {
+    for (std::uint64_t at = 0; at + kPageSize <= extent.size; at += kPageSize) {
       std::array<char, kNoteHeader> head{};
       const GuestPhys page(extent.base.raw() + at);
       if (!memory.read(page, std::as_writable_bytes(std::span(head)))) continue;

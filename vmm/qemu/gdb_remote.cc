@@ -73,23 +73,15 @@ Result<Registers> decode_registers(std::string_view hex) {
     raw[i] = static_cast<std::uint8_t>(high << 4 | low);
   }
   const std::span<const std::uint8_t> bytes(raw);
-  const auto u64 = [&](std::size_t at) { return little_endian(bytes.subspan(at, 8)); };
-  const auto u32 = [&](std::size_t at) { return little_endian(bytes.subspan(at, 4)); };
+  const auto value = [&](std::size_t at, std::size_t size) {
+    return little_endian(bytes.subspan(at, size));
+  };
   Registers r;
-  std::uint64_t* const general[] = {&r.rax, &r.rbx, &r.rcx, &r.rdx, &r.rsi, &r.rdi, &r.rbp, &r.rsp,
-                                    &r.r8,  &r.r9,  &r.r10, &r.r11, &r.r12, &r.r13, &r.r14, &r.r15};
-  for (std::size_t i = 0; i < std::size(general); ++i) *general[i] = u64(8 * i);
-  r.rip = u64(128);
-  r.rflags = u32(136);
-  r.cs = u32(140);
-  r.ss = u32(144);
-  r.fs_base = u64(164);
-  r.gs_base = u64(172);
-  r.kernel_gs_base = u64(180);
-  r.cr0 = u64(188);
-  r.cr3 = u64(204);
-  r.cr4 = u64(212);
-  r.efer = u64(228);
+#define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) r.field = value(gdb, b);
+#define ARCH_SEGMENT(field, D, n, saved, w, gdb, b, kvm) r.field = value(gdb, b);
+#define ARCH_BASE(field, D, n, gdb, b, kvm) r.field = value(gdb, b);
+#define ARCH_CONTROL(field, gdb, b, kvm) r.field = value(gdb, b);
+#include "vmm/arch/x86_64/registers.def"
   return r;
 }
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "vmm/arch/x86_64/registers.h"
+#include "vmm/arch/arch.h"
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/code_writer.h"

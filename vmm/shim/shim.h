@@ -24,7 +24,7 @@
 #include <span>
 #include <vector>
 
-#include "vmm/arch/x86_64/registers.h"
+#include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
 #include "vmm/machine.h"

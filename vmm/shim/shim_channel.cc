@@ -9,7 +9,7 @@
 #include <initializer_list>
 
 #include "vmm/base/check.h"
-#include "vmm/paging.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::vmm {
 namespace {
@@ -45,14 +45,10 @@ bool is_later(std::uint64_t claim, std::uint64_t than) {
 }
 
 Registers registers_of(const MailboxCopy& box) {
-  const auto& regs = box.regs;
+  static_assert(SHIM_RAX == 0 && SHIM_R15 == 15 && SHIM_REGISTERS == arch::kByEncoding.size(),
+                "the mailbox has them in the order of their encoding");
   Registers out;
-  out.rax = regs[SHIM_RAX], out.rbx = regs[SHIM_RBX], out.rcx = regs[SHIM_RCX];
-  out.rdx = regs[SHIM_RDX], out.rsi = regs[SHIM_RSI], out.rdi = regs[SHIM_RDI];
-  out.rbp = regs[SHIM_RBP], out.rsp = regs[SHIM_RSP];
-  out.r8 = regs[SHIM_R8], out.r9 = regs[SHIM_R9], out.r10 = regs[SHIM_R10];
-  out.r11 = regs[SHIM_R11], out.r12 = regs[SHIM_R12], out.r13 = regs[SHIM_R13];
-  out.r14 = regs[SHIM_R14], out.r15 = regs[SHIM_R15];
+  for (std::size_t n = 0; n < SHIM_REGISTERS; ++n) out.*arch::kByEncoding[n] = box.regs[n];
   out.rip = box.head.address;
   out.rflags = box.head.rflags;
   out.cs = box.head.segments & 0xffff;
@@ -234,9 +230,9 @@ Result<void> SpinShim::check_mapped(PausedMachine& machine) const {
   const unsigned vcpus = fate() == ShimFate::There ? 1 : machine.vcpu_count();
   for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
     const Registers registers = TRY(machine.registers(vcpu));
-    const bool paged = pages(registers) && in_long_mode(registers);
+    const bool paged = arch::pages(registers) && arch::in_long_mode(registers);
     if (!paged && vcpu != 0) continue;  // it was never started, or waits to be
-    const auto at = paged ? translate(machine.memory(), page_table_of(registers), base_)
+    const auto at = paged ? translate(machine.memory(), arch::page_table_of(registers), base_)
                           : std::optional<Translation>();
     if (!at || at->address != layout_.place || !has_header()) {
       return fail(

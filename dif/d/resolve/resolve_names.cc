@@ -10,9 +10,6 @@
 namespace ringside::d {
 namespace {
 
-constexpr std::uint64_t kRegisterIndices =
-    static_cast<std::uint64_t>(dif::RegisterIndex::Gsbase) + 1;
-
 std::string_view scope_prefix(Scope scope) {
   return scope == Scope::Thread ? "self->" : scope == Scope::Clause ? "this->" : "";
 }
@@ -338,7 +335,7 @@ Checked<void> Resolver::register_index(Expr* e) {
         fmt::format("{}[ ] argument #1 is incompatible with prototype: integer expected",
                     *e->text));
   }
-  if (index.constant && *index.constant >= kRegisterIndices) {
+  if (index.constant && *index.constant >= environment_.register_indices()) {
     return complain("D_REGS_IDX", index.at,
                     fmt::format("index {} is out of range for {}[ ]",
                                 static_cast<std::int64_t>(*index.constant), *e->text));

@@ -22,6 +22,7 @@ class FakeKernel final : public Environment {
   FakeKernel();
   TypeGraph& types() override { return types_; }
   ProbeSignature signature(const dif::ProbeDescription& pattern) override;
+  std::uint64_t register_indices() const override { return 28; }
   std::string type_module(TypeId id) override;
   std::optional<KernelVariable> kernel_variable(std::string_view module,
                                                 std::string_view name) override;
@@ -49,7 +50,6 @@ class FakeGuest final : public dif::GuestContext {
   Result<std::uint64_t, Fault> argument(unsigned n) const override;
   const GuestReader& kernel() const override { return kernel_; }
   const GuestReader& user() const override { return user_; }
-  const Registers* registers() const override { return nullptr; }
 
  private:
   struct Memory final : GuestReader {

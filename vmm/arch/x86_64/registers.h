@@ -1,29 +1,68 @@
-// A snapshot of one x86-64 vCPU's registers, as named fields. Values come from the guest: hostile.
+// A snapshot of one x86-64 vCPU's registers, as named fields, and their numbers elsewhere. The
+// table is registers.def. Values come from the guest: hostile.
 // Fire context: yes.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
-namespace ringside {
+namespace ringside::arch {
 
 struct Registers {
-  std::uint64_t rax = 0, rbx = 0, rcx = 0, rdx = 0, rsi = 0, rdi = 0, rbp = 0, rsp = 0;
-  std::uint64_t r8 = 0, r9 = 0, r10 = 0, r11 = 0, r12 = 0, r13 = 0, r14 = 0, r15 = 0;
-  std::uint64_t rip = 0, rflags = 0;
-  std::uint64_t cs = 0, ss = 0;
-  std::uint64_t fs_base = 0, gs_base = 0, kernel_gs_base = 0;
-  std::uint64_t cr0 = 0, cr3 = 0, cr4 = 0, efer = 0;
+#define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) std::uint64_t field = 0;
+#define ARCH_SEGMENT(field, D, n, saved, w, gdb, b, kvm) std::uint64_t field = 0;
+#define ARCH_BASE(field, D, n, gdb, b, kvm) std::uint64_t field = 0;
+#define ARCH_CONTROL(field, gdb, b, kvm) std::uint64_t field = 0;
+#include "vmm/arch/x86_64/registers.def"
 
-  bool in_user_mode() const { return (cs & 3) == 3; }
+  bool in_user_mode() const {
+    return (cs & 3) == 3;
+  }
+  bool operator==(const Registers&) const = default;
 };
 
-/// A general register by its number in an instruction's encoding (0 rax, 1 rcx... 15 r15).
-constexpr std::uint64_t Registers::*register_by_encoding(unsigned number) {
-  using R = Registers;
-  constexpr std::uint64_t Registers::*kAll[] = {
-      &R::rax, &R::rcx, &R::rdx, &R::rbx, &R::rsp, &R::rbp, &R::rsi, &R::rdi,
-      &R::r8,  &R::r9,  &R::r10, &R::r11, &R::r12, &R::r13, &R::r14, &R::r15};
-  return kAll[number & 15];
-}
+/// One of the registers; null where a numbering has a number for which there is none.
+using Register = std::uint64_t Registers::*;
 
-}  // namespace ringside
+inline constexpr Register kStackPointer = &Registers::rsp;
+inline constexpr Register kFramePointer = &Registers::rbp;
+inline constexpr Register kProgramCounter = &Registers::rip;
+
+namespace detail {
+inline constexpr unsigned kNone = UINT32_MAX;
+
+template <std::size_t kCount>
+struct Numbering {
+  std::array<Register, kCount> registers{};
+  constexpr void set(unsigned number, Register which) {
+    if (number != kNone) registers.at(number) = which;  // no number beyond the table compiles
+  }
+};
+}  // namespace detail
+
+/// By their numbers in instructions: 0 is rax, 1 is rcx... 15 is r15.
+inline constexpr std::array<Register, 16> kByEncoding = [] {
+  using detail::kNone;
+  detail::Numbering<16> by;
+#define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) by.set(code, &Registers::field);
+#include "vmm/arch/x86_64/registers.def"
+  return by.registers;
+}();
+
+/// By their indices in D's regs[] and uregs[]; null for what a trap does not keep.
+inline constexpr std::array<Register, 28> kByDNumber = [] {
+  detail::Numbering<28> by;
+#define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) by.set(n, &Registers::field);
+#define ARCH_SEGMENT(field, D, n, saved, w, gdb, b, kvm) by.set(n, &Registers::field);
+#define ARCH_BASE(field, D, n, gdb, b, kvm) by.set(n, &Registers::field);
+#define ARCH_UNKEPT(D, n) by.set(n, nullptr);
+#include "vmm/arch/x86_64/registers.def"
+  return by.registers;
+}();
+
+}  // namespace ringside::arch
+
+namespace ringside {
+using arch::Registers;  // every layer above speaks of them
+}

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 
+#include "vmm/arch/arch.h"
 #include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
@@ -18,9 +19,8 @@ constexpr std::uint64_t kFlatCode64 = 0x00af'9b00'0000'ffff;
 constexpr std::uint64_t kFlatData = 0x00cf'9300'0000'ffff;
 static_assert(kBootGdt + 4 * sizeof(std::uint64_t) <= kBootIdt);
 
-constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kPresentWritable = 3;
-constexpr std::uint64_t kLargePage = 0x80;
+using arch::kPageSize;
+constexpr std::uint64_t kPresentWritable = arch::pte::kPresent | arch::pte::kWritable;
 constexpr unsigned kDirectories = 4;  // 1 GiB each
 
 struct HvmStartInfo {
@@ -86,18 +86,19 @@ Result<void> write_gdt(GuestMemory& memory, BootState::Mode mode) {
 
 Result<void> write_identity_map(GuestMemory& memory) {
   std::array<std::uint64_t, 512> table{};
-  table[0] = (kBootTables + kPage) | kPresentWritable;
+  table[0] = (kBootTables + kPageSize) | kPresentWritable;
   TRY(put(memory, kBootTables, std::as_bytes(std::span(table)), "page tables"));
   for (unsigned i = 0; i < kDirectories; ++i)
-    table[i] = (kBootTables + (2 + i) * kPage) | kPresentWritable;
-  TRY(put(memory, kBootTables + kPage, std::as_bytes(std::span(table)), "page tables"));
+    table[i] = (kBootTables + (2 + i) * kPageSize) | kPresentWritable;
+  TRY(put(memory, kBootTables + kPageSize, std::as_bytes(std::span(table)), "page tables"));
   std::uint64_t address = 0;
   for (unsigned i = 0; i < kDirectories; ++i) {
     for (std::uint64_t& entry : table) {
-      entry = address | kLargePage | kPresentWritable;
-      address += 2 << 20;
+      entry = address | arch::pte::kLarge | kPresentWritable;
+      address += arch::kLargePageSize;
     }
-    TRY(put(memory, kBootTables + (2 + i) * kPage, std::as_bytes(std::span(table)), "page tables"));
+    TRY(put(memory, kBootTables + (2 + i) * kPageSize, std::as_bytes(std::span(table)),
+            "page tables"));
   }
   return {};
 }

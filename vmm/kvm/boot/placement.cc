@@ -5,12 +5,14 @@
 
 #include <algorithm>
 
+#include "vmm/arch/arch.h"
+#include "vmm/base/align.h"
 #include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
+using arch::kPageSize;
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kMemoryStep = 64 * kMiB;
 constexpr std::uint64_t kLeastMemory = 256 * kMiB;  // what the command line takes at least
@@ -18,7 +20,7 @@ constexpr std::uint64_t kLeastMemory = 256 * kMiB;  // what the command line tak
 class FreeRam {
  public:
   explicit FreeRam(std::uint64_t ram_size) {
-    const std::uint64_t end = std::min(ram_size, kHoleStart) & ~(kPage - 1);
+    const std::uint64_t end = round_down(std::min(ram_size, kHoleStart), kPageSize);
     if (end > kKernelStart) pieces_.push_back({kKernelStart, end});
     if (const auto shim = shim_memory(ram_size)) take(shim->base.raw(), shim->size);
   }
@@ -37,7 +39,7 @@ class FreeRam {
   }
   std::optional<std::uint64_t> take_lowest(std::uint64_t size, std::uint64_t alignment) {
     for (const Piece& piece : pieces_) {
-      const std::uint64_t base = (piece.start + alignment - 1) / alignment * alignment;
+      const std::uint64_t base = round_up(piece.start, alignment);
       if (take(base, size)) return base;
     }
     return std::nullopt;
@@ -47,7 +49,7 @@ class FreeRam {
     for (std::size_t i = pieces_.size(); i-- > 0;) {
       const std::uint64_t end = std::min(pieces_[i].end, limit);
       if (end < pieces_[i].start || size > end - pieces_[i].start) continue;
-      const std::uint64_t base = (end - size) & ~(kPage - 1);
+      const std::uint64_t base = round_down(end - size, kPageSize);
       if (base >= pieces_[i].start && take(base, size)) return base;
     }
     return std::nullopt;

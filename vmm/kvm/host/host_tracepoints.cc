@@ -1,5 +1,6 @@
 // In this file: formats and records (pure), the host's tracepoints, one vCPU's events, time.
 #include "vmm/kvm/host/host_tracepoints.h"
+#include "vmm/arch/arch.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,7 +21,8 @@ namespace {
 
 using Kind = VcpuEvent::Kind;
 
-constexpr std::size_t kPage = 4096, kRing = 8 * kPage;  // some 300 records; each is read at once
+using arch::kPageSize;  // the host's: KVM runs guests of its own architecture
+constexpr std::size_t kRing = 8 * kPageSize;  // some 300 records; each is read at once
 
 // KVM_ISA_VMX and KVM_ISA_SVM (arch/x86/kvm/trace.h); EXIT_REASON_HLT and SVM_EXIT_HLT
 // (arch/x86/include/uapi/asm/{vmx,svm}.h).
@@ -191,14 +193,14 @@ Result<void> VcpuTracepoints::add(std::uint32_t id, const char* filter, int tid,
 }
 
 Result<void> VcpuTracepoints::map(int fd) {
-  void* at = mmap(nullptr, kPage + kRing, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* at = mmap(nullptr, kPageSize + kRing, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) {
     return fail(ErrorCode::Io,
                 fmt::format("cannot map the ring of KVM's tracepoints: {}", std::strerror(errno)));
   }
-  mapping_ = {static_cast<std::byte*>(at), kPage + kRing};
+  mapping_ = {static_cast<std::byte*>(at), kPageSize + kRing};
   // SAFETY: man perf_event_open, "MMAP layout": the page of control data, then the ring.
-  ring_.emplace(*static_cast<perf_event_mmap_page*>(at), mapping_.subspan(kPage));
+  ring_.emplace(*static_cast<perf_event_mmap_page*>(at), mapping_.subspan(kPageSize));
   return {};
 }
 

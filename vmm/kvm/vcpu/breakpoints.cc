@@ -7,10 +7,12 @@
 #include <mutex>
 #include <utility>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::array kInt3{std::byte{0xcc}};
+constexpr std::array kInt3{arch::kBreakpoint};
 constexpr std::array kPortWrite{std::byte{0xe6}, std::byte{Breakpoints::kTrapPort}};
 constexpr unsigned kRegisters = 4;
 

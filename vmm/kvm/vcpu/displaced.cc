@@ -4,11 +4,14 @@
 #include <bit>
 #include <cstring>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint64_t kCarry = 1, kParity = 4, kAdjust = 16, kZero = 64, kSign = 128;
-constexpr std::uint64_t kTrap = 1 << 8, kOverflow = 1 << 11, kResume = 1 << 16, kVm = 1 << 17;
+using arch::kCarryFlag, arch::kParityFlag, arch::kZeroFlag, arch::kSignFlag, arch::kOverflowFlag;
+constexpr std::uint64_t kAdjustFlag = 1 << 4, kTrapFlag = 1 << 8, kResumeFlag = 1 << 16,
+                        kVmFlag = 1 << 17;
 
 /// Bytes that read as 0 behind the end, which no instruction here begins with.
 class Code {
@@ -29,9 +32,7 @@ class Code {
 };
 
 std::uint64_t& register_of(Registers& r, unsigned number) {
-  std::uint64_t* const all[16] = {&r.rax, &r.rcx, &r.rdx, &r.rbx, &r.rsp, &r.rbp, &r.rsi, &r.rdi,
-                                  &r.r8,  &r.r9,  &r.r10, &r.r11, &r.r12, &r.r13, &r.r14, &r.r15};
-  return *all[number & 15];
+  return r.*arch::kByEncoding[number % arch::kByEncoding.size()];
 }
 
 Displaced advance(Registers& r, std::size_t length) {
@@ -66,13 +67,13 @@ std::uint64_t flags_of(std::uint64_t flags, std::uint64_t a, std::uint64_t b, st
   const std::uint64_t carries =
       subtract ? (~a & b) | (~(a ^ b) & result) : (a & b) | ((a | b) & ~result);
   const std::uint64_t overflow = subtract ? (a ^ b) & (a ^ result) : ~(a ^ b) & (a ^ result);
-  flags &= ~(kCarry | kParity | kAdjust | kZero | kSign | kOverflow);
-  if (carries >> 63 != 0) flags |= kCarry;
-  if (std::popcount(result & 0xff) % 2 == 0) flags |= kParity;
-  if ((carries >> 3 & 1) != 0) flags |= kAdjust;
-  if (result == 0) flags |= kZero;
-  if (result >> 63 != 0) flags |= kSign;
-  if (overflow >> 63 != 0) flags |= kOverflow;
+  flags &= ~(kCarryFlag | kParityFlag | kAdjustFlag | kZeroFlag | kSignFlag | kOverflowFlag);
+  if (carries >> 63 != 0) flags |= kCarryFlag;
+  if (std::popcount(result & 0xff) % 2 == 0) flags |= kParityFlag;
+  if ((carries >> 3 & 1) != 0) flags |= kAdjustFlag;
+  if (result == 0) flags |= kZeroFlag;
+  if (result >> 63 != 0) flags |= kSignFlag;
+  if (overflow >> 63 != 0) flags |= kOverflowFlag;
   return flags;
 }
 
@@ -117,7 +118,7 @@ Displaced with_rex(const Code& code, Registers& r, StackAccess& stack) {
 Displaced execute_displaced(std::span<const std::byte> bytes, Registers& r, StackAccess& stack) {
   const Code code(bytes);
   // A guest that steps itself must get its trap.
-  if (bytes.empty() || (r.rflags & kTrap) != 0) return Displaced::NotSimple;
+  if (bytes.empty() || (r.rflags & kTrapFlag) != 0) return Displaced::NotSimple;
   if (const std::size_t length = nop_length(code); length != 0 && code.has(length)) {
     return advance(r, length);
   }
@@ -127,7 +128,7 @@ Displaced execute_displaced(std::span<const std::byte> bytes, Registers& r, Stac
   }
   if (opcode >= 0x40 && opcode < 0x50) return with_rex(code, r, stack);
   if (opcode == 0x9c) {  // pushfq; a single step would push its own trap flag
-    return push(r, r.rflags & ~(kResume | kVm), stack) ? advance(r, 1) : Displaced::NotSimple;
+    return push(r, r.rflags & ~(kResumeFlag | kVmFlag), stack) ? advance(r, 1) : Displaced::NotSimple;
   }
   if (opcode == 0xc3) {
     const auto target = stack.load(GuestVirt(r.rsp));

@@ -11,7 +11,7 @@
 #include <optional>
 #include <span>
 
-#include "vmm/arch/x86_64/registers.h"
+#include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 
 namespace ringside::vmm::kvm {

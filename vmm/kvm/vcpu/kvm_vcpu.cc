@@ -8,6 +8,7 @@
 
 #include "vmm/kvm/kvm_system.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -30,7 +31,7 @@ Result<KvmVcpu> KvmVcpu::map(UniqueFd fd, std::size_t run_size, std::uint32_t di
   KvmVcpu vcpu(std::move(fd), static_cast<kvm_run*>(run), run_size, {});
   if (dirty_ring_size == 0) return vcpu;
   void* ring = mmap(nullptr, dirty_ring_size * sizeof(kvm_dirty_gfn), PROT_READ | PROT_WRITE,
-                    MAP_SHARED, vcpu.fd_.get(), KVM_DIRTY_LOG_PAGE_OFFSET * 4096);
+                    MAP_SHARED, vcpu.fd_.get(), KVM_DIRTY_LOG_PAGE_OFFSET * arch::kPageSize);
   if (ring == MAP_FAILED) return Unexpected<Error>(kvm_error("mapping a ring of dirty pages"));
   // SAFETY: api.rst, 8.29: the ring is an array of kvm_dirty_gfn of the size we asked for.
   vcpu.ring_ = {static_cast<kvm_dirty_gfn*>(ring), dirty_ring_size};

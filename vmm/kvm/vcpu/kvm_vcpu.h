@@ -13,7 +13,7 @@
 #include <optional>
 #include <span>
 
-#include "vmm/arch/x86_64/registers.h"
+#include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"

@@ -17,7 +17,7 @@
 #include "vmm/kvm/host/sandbox.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
 #include "vmm/page_walk.h"
-#include "vmm/paging.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -251,15 +251,15 @@ void Vcpu::on_system_event() {
 void Vcpu::on_internal_error() {
   const kvm_run& state = kvm_.state();
   const GuestVirt at(state.s.regs.regs.rip);
-  std::array<std::byte, 15> code{};
+  std::array<std::byte, arch::kLongestInstruction> code{};
   const std::size_t length = read_code(at, code);
   const bool emulation = state.internal.suberror == KVM_INTERNAL_ERROR_EMULATION;
   if (emulation && length != 0) {
     // What KVM stumbled over may have been a byte of ours that is gone by now.
     const bool was_int3 = state.emulation_failure.ndata >= 4 &&
                           (state.emulation_failure.flags & 1) != 0 &&
-                          state.emulation_failure.insn_bytes[0] == 0xcc;
-    if (code[0] == std::byte{0xcc} || was_int3) return on_int3(at);
+                          std::byte{state.emulation_failure.insn_bytes[0]} == arch::kBreakpoint;
+    if (code[0] == arch::kBreakpoint || was_int3) return on_int3(at);
   }
   std::string bytes;
   for (const std::byte byte : std::span(code).first(length)) {
@@ -403,9 +403,9 @@ std::uint64_t Vcpu::guest_tsc() const {
 }
 
 std::optional<GuestPhys> Vcpu::locate(const Registers& registers, GuestVirt at) const {
-  if (!pages(registers)) return GuestPhys(at.raw());
-  if (!in_long_mode(registers)) return kvm_.translate(at);  // 32-bit page tables: KVM walks them
-  const auto found = translate(shared_.memory, page_table_of(registers), at);
+  if (!arch::pages(registers)) return GuestPhys(at.raw());
+  if (!arch::in_long_mode(registers)) return kvm_.translate(at);  // 32-bit page tables: KVM walks them
+  const auto found = translate(shared_.memory, arch::page_table_of(registers), at);
   if (!found) return std::nullopt;
   return found->address;
 }

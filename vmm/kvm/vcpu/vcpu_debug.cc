@@ -14,14 +14,15 @@
 #include "vmm/kvm/vcpu/displaced.h"
 #include "vmm/kvm/vcpu/vcpu.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::vmm::kvm {
 namespace {
 
 constexpr std::uint8_t kDebugVector = 1, kBreakpointVector = 3;
 constexpr std::uint64_t kDr6Registers = 0xf;
-constexpr std::byte kInt3{0xcc};
-constexpr std::size_t kLongestInstruction = 15;
+using arch::kBreakpoint;
+using arch::kLongestInstruction;
 
 /// A string instruction with a repeat prefix: one single step executes one round of it.
 bool repeats(std::span<const std::byte> code) {
@@ -65,7 +66,7 @@ class Vcpu::Stack final : public StackAccess {
   /// Only a word that crosses no page, and not in user memory, which may be one that a write must
   /// first copy.
   std::optional<GuestPhys> whole(GuestVirt at) const {
-    if (at.raw() % 4096 > 4096 - 8 || registers_.in_user_mode()) return std::nullopt;
+    if (arch::left_in_page(at.raw()) < sizeof(std::uint64_t) || registers_.in_user_mode()) return std::nullopt;
     return vcpu_.locate(registers_, at);
   }
   Vcpu& vcpu_;
@@ -84,7 +85,7 @@ std::size_t Vcpu::read_code(GuestVirt at, std::span<std::byte> code) const {
   std::size_t done = 0;
   while (done < code.size()) {
     const GuestVirt next(at.raw() + done);
-    const std::size_t length = std::min<std::size_t>(code.size() - done, 4096 - next.raw() % 4096);
+    const std::size_t length = std::min<std::size_t>(code.size() - done, arch::left_in_page(next.raw()));
     const auto where = locate(registers, next);
     if (!where || !shared_.memory.read(*where, code.subspan(done, length))) break;
     done += length;
@@ -121,7 +122,7 @@ void Vcpu::on_int3(GuestVirt at) {
     return execute_under(*site, at);
   }
   // Taken out after the vCPU ran into it: nothing to do but to go on.
-  if (read_code(at, now) == now.size() && now[0] != kInt3) return;
+  if (read_code(at, now) == now.size() && now[0] != kBreakpoint) return;
   give_back_breakpoint();
 }
 
@@ -236,7 +237,7 @@ void Vcpu::step_from(GuestVirt at) {
     }
     if (state.exit_reason == KVM_EXIT_DEBUG || state.exit_reason == KVM_EXIT_INTERNAL_ERROR) {
       std::array<std::byte, 1> now{};
-      const bool int3 = read_code(GuestVirt(state.s.regs.regs.rip), now) == 1 && now[0] == kInt3;
+      const bool int3 = read_code(GuestVirt(state.s.regs.regs.rip), now) == 1 && now[0] == kBreakpoint;
       // The guest's own int3 stood under ours; or the next one, which will be met again.
       if (int3 && here) return give_back_breakpoint();
       if (int3) return;

@@ -66,24 +66,18 @@ kvm_regs start_regs(const BootState& boot) {
 
 Registers to_registers(const kvm_regs& regs, const kvm_sregs& sregs, std::uint64_t kernel_gs_base) {
   Registers r;
-  r.rax = regs.rax, r.rbx = regs.rbx, r.rcx = regs.rcx, r.rdx = regs.rdx;
-  r.rsi = regs.rsi, r.rdi = regs.rdi, r.rbp = regs.rbp, r.rsp = regs.rsp;
-  r.r8 = regs.r8, r.r9 = regs.r9, r.r10 = regs.r10, r.r11 = regs.r11;
-  r.r12 = regs.r12, r.r13 = regs.r13, r.r14 = regs.r14, r.r15 = regs.r15;
-  r.rip = regs.rip, r.rflags = regs.rflags;
-  r.cs = sregs.cs.selector, r.ss = sregs.ss.selector;
-  r.fs_base = sregs.fs.base, r.gs_base = sregs.gs.base, r.kernel_gs_base = kernel_gs_base;
-  r.cr0 = sregs.cr0, r.cr3 = sregs.cr3, r.cr4 = sregs.cr4, r.efer = sregs.efer;
+#define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) r.field = regs.field;
+#define ARCH_SEGMENT(field, D, n, saved, w, gdb, b, kvm) r.field = kvm;
+#define ARCH_BASE(field, D, n, gdb, b, kvm) r.field = kvm;
+#define ARCH_CONTROL(field, gdb, b, kvm) r.field = kvm;
+#include "vmm/arch/x86_64/registers.def"
   return r;
 }
 
 kvm_regs to_kvm_regs(const Registers& r) {
   kvm_regs regs{};
-  regs.rax = r.rax, regs.rbx = r.rbx, regs.rcx = r.rcx, regs.rdx = r.rdx;
-  regs.rsi = r.rsi, regs.rdi = r.rdi, regs.rbp = r.rbp, regs.rsp = r.rsp;
-  regs.r8 = r.r8, regs.r9 = r.r9, regs.r10 = r.r10, regs.r11 = r.r11;
-  regs.r12 = r.r12, regs.r13 = r.r13, regs.r14 = r.r14, regs.r15 = r.r15;
-  regs.rip = r.rip, regs.rflags = r.rflags;
+#define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) regs.field = r.field;
+#include "vmm/arch/x86_64/registers.def"
   return regs;
 }
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "vmm/arch/x86_64/registers.h"
+#include "vmm/arch/arch.h"
 #include "vmm/kvm/boot/boot.h"
 
 namespace ringside::vmm::kvm {

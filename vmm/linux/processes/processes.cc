@@ -10,6 +10,7 @@
 
 #include "vmm/base/bytes.h"
 #include "vmm/linux/layout.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::size_t kMaxMappings = 1 << 16;  // vm.max_map_count is 65530
 constexpr unsigned kMaxNodes = 1 << 15;
 constexpr unsigned kMaxDepth = 16;
 constexpr std::uint64_t kNodeBytes = 256;
-constexpr std::uint64_t kPage = 4096;
+using arch::kPageSize;
 constexpr std::uint64_t kUserEnd = std::uint64_t{1} << 56;  // five levels
 constexpr std::uint32_t kMaxName = 255;                     // NAME_MAX
 
@@ -136,7 +137,7 @@ class MappingWalk {
 
  private:
   void add(std::uint64_t pointer, std::uint64_t low, std::uint64_t last) {
-    if (pointer < kPage || (pointer & 3) != 0) return;  // nothing there, or the tree's own mark
+    if (pointer < kPageSize || (pointer & 3) != 0) return;  // nothing there, or the tree's own mark
     const GuestVirt area(pointer);
     const auto begin = load_field<std::uint64_t>(kernel_, area, layout_.area_begin);
     const auto end = load_field<std::uint64_t>(kernel_, area, layout_.area_end);
@@ -146,7 +147,7 @@ class MappingWalk {
     // What was freed and is used for another one meanwhile does not lie where the tree has it.
     if (*begin < low || *begin >= *end || *end - 1 > last || *end > kUserEnd) return;
     if (*file == 0 && (*begin != vdso_ || vdso_ == 0)) return;
-    mappings.push_back({GuestVirt(*begin), GuestVirt(*end), *offset * kPage, GuestVirt(*file)});
+    mappings.push_back({GuestVirt(*begin), GuestVirt(*end), *offset * kPageSize, GuestVirt(*file)});
   }
 
   const GuestReader& kernel_;
@@ -160,7 +161,7 @@ class MappingWalk {
 std::vector<FileMapping> list_file_mappings(const GuestReader& kernel, const ProcessLayout& layout,
                                             GuestVirt mm) {
   const auto root = load_field<std::uint64_t>(kernel, mm, layout.mm_root);
-  if (!root || *root < kPage || (*root & 3) != 2) return {};  // not a node
+  if (!root || *root < kPageSize || (*root & 3) != 2) return {};  // not a node
   std::uint64_t vdso = 0;
   if (layout.mm_vdso) vdso = load_field<std::uint64_t>(kernel, mm, *layout.mm_vdso).value_or(0);
   MappingWalk walk(kernel, layout, vdso);

@@ -11,11 +11,12 @@
 #include <tuple>
 
 #include "vmm/base/bytes.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+using arch::kPageSize;
 constexpr std::size_t kMaxSegments = 64;
 constexpr std::uint64_t kMaxImage = std::uint64_t{4} << 30;
 constexpr std::uint64_t kMaxDynamic = 16 << 10;
@@ -31,7 +32,7 @@ bool is_elf64(const Elf64_Ehdr& header) {
          header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == ELFDATA2LSB &&
          (header.e_type == ET_EXEC || header.e_type == ET_DYN) &&
          header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phnum <= kMaxSegments &&
-         header.e_phoff <= kPage - header.e_phnum * sizeof(Elf64_Phdr);
+         header.e_phoff <= kPageSize - header.e_phnum * sizeof(Elf64_Phdr);
 }
 
 }  // namespace
@@ -39,7 +40,7 @@ bool is_elf64(const Elf64_Ehdr& header) {
 std::optional<UserElf> UserElf::read(const GuestReader& process, GuestVirt begin) {
   UserElf elf;
   elf.begin = begin;
-  elf.page.resize(kPage);
+  elf.page.resize(kPageSize);
   if (!process.read(begin, std::as_writable_bytes(std::span(elf.page)))) return std::nullopt;
   const auto page = std::as_bytes(std::span(elf.page));
   const auto header = load_at<Elf64_Ehdr>(page, 0);
@@ -92,7 +93,7 @@ class DynamicSymbols::Reader {
   void fill(std::uint64_t at, std::span<std::byte> out) {
     while (!out.empty()) {
       const std::uint64_t from = elf_.begin.raw() + at;
-      const std::size_t length = std::min<std::size_t>(out.size(), kPage - from % kPage);
+      const std::size_t length = std::min<std::size_t>(out.size(), arch::left_in_page(from));
       if (at >= elf_.size || length > elf_.size - at ||
           !process_.read(GuestVirt(from), out.first(length))) {
         std::ranges::fill(out.first(length), std::byte{0});

@@ -22,7 +22,7 @@
 #include <span>
 #include <vector>
 
-#include "vmm/arch/x86_64/registers.h"
+#include "vmm/arch/arch.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/kernel.h"

@@ -2,6 +2,7 @@
 // arch/x86/kernel/unwind_orc.c). In this file, top to bottom: reading registers, a step, the walk.
 #include <array>
 
+#include "vmm/arch/arch.h"
 #include "vmm/linux/stacks/orc.h"
 
 namespace ringside::guest_linux {
@@ -11,19 +12,18 @@ namespace {
 using Base = OrcEntry::Base;
 using Kind = OrcEntry::Kind;
 
-/// struct pt_regs, in words: r15 first, as ptrace shows it to user programs in every version.
-using SavedRegisters = std::array<std::uint64_t, 21>;
-constexpr std::size_t kR13 = 2, kBp = 4, kR10 = 7, kAx = 10, kDx = 12, kDi = 14, kIp = 16;
-/// What the CPU itself pushes: ip, cs, flags, sp, ss.
-using InterruptFrame = std::array<std::uint64_t, 5>;
+using arch::InterruptFrame;
+using arch::SavedRegisters;
+
+constexpr std::size_t word_of(arch::Register which) {
+  return arch::saved_word(which).word;
+}
+constexpr std::size_t kR13 = word_of(&Registers::r13), kBp = word_of(&Registers::rbp),
+                      kR10 = word_of(&Registers::r10), kAx = word_of(&Registers::rax),
+                      kDx = word_of(&Registers::rdx), kDi = word_of(&Registers::rdi);
 
 bool is_user(std::uint64_t cs) {
   return (cs & 3) == 3;
-}
-
-SavedRegisters saved(const Registers& r) {
-  return {r.r15, r.r14, r.r13, r.r12, r.rbp, r.rbx, r.r11, r.r10,    r.r9,  r.r8, r.rax,
-          r.rcx, r.rdx, r.rsi, r.rdi, 0,     r.rip, r.cs,  r.rflags, r.rsp, r.ss};
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ class StackWalk {
         sp_(from.rsp),
         bp_(from.rbp),
         ip_(tables.original(from.rip)) {
-    registers_ = saved(from);
+    registers_ = arch::save(from);
     have_registers_ = true;
     interrupted_ = true;
   }
@@ -113,20 +113,20 @@ class StackWalk {
 
   bool take_registers(std::uint64_t at) {
     const auto all = ringside::load<SavedRegisters>(stack_, GuestVirt(at));
-    if (!all || is_user((*all)[kIp + 1])) return false;
+    if (!all || is_user((*all)[word_of(&Registers::cs)])) return false;
     registers_ = *all;
     have_registers_ = true;
-    ip_ = tables_.original(registers_[kIp]);
-    sp_ = registers_[kIp + 3];
+    ip_ = tables_.original(registers_[word_of(&Registers::rip)]);
+    sp_ = registers_[word_of(&Registers::rsp)];
     return true;
   }
 
   /// The other registers are as they were: nobody has touched them yet.
   bool take_interrupt_frame(std::uint64_t at) {
     const auto frame = ringside::load<InterruptFrame>(stack_, GuestVirt(at));
-    if (!frame || is_user((*frame)[1])) return false;
-    ip_ = tables_.original((*frame)[0]);
-    sp_ = (*frame)[3];
+    if (!frame || is_user(frame->cs)) return false;
+    ip_ = tables_.original(frame->ip);
+    sp_ = frame->sp;
     return true;
   }
 

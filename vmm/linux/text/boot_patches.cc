@@ -6,13 +6,14 @@
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/text/patched_sites.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::guest_linux {
 
 namespace {
 
 constexpr std::uint64_t kParavirtBytes = 16;
-constexpr std::uint8_t kLongestInstruction = 15;
+using arch::kLongestInstruction;
 
 struct RelativeTable {
   std::string_view section;

@@ -6,12 +6,13 @@
 #include <string_view>
 
 #include "vmm/linux/layout.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::guest_linux {
 
 namespace {
 
-constexpr std::byte kInt3{0xcc}, kJump{0xe9};
+constexpr std::byte kInt3 = arch::kBreakpoint, kJump{0xe9};
 constexpr std::uint64_t kLists = 64;          // KPROBE_TABLE_SIZE
 constexpr std::size_t kMaxKprobes = 1 << 17;  // more than all functions there are
 constexpr std::uint32_t kGone = 1;            // KPROBE_FLAG_GONE: its module was unloaded

@@ -1,0 +1,147 @@
+// Page tables of four and five levels: entries, sizes, which table a vCPU's registers name, and the
+// walk over any memory that 8 bytes can be loaded from.
+// Intel SDM volume 3A, 2.5, 4.5.4 and 4.5.5 (tables 4-14 to 4-20); AMD64 volume 2, 5.3 and 5.4.
+// Fire context: yes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "vmm/arch/x86_64/registers.h"
+#include "vmm/base/address.h"
+
+namespace ringside::arch {
+
+inline constexpr unsigned kPageShift = 12;
+inline constexpr std::uint64_t kPageSize = std::uint64_t{1} << kPageShift;
+/// What one entry of level 2 maps as a large page.
+inline constexpr std::uint64_t kLargePageSize = 2 << 20;
+
+/// Bits of a page-table entry.
+namespace pte {
+inline constexpr std::uint64_t kPresent = 1 << 0, kWritable = 1 << 1, kUser = 1 << 2;
+inline constexpr std::uint64_t kAccessed = 1 << 5;
+inline constexpr std::uint64_t kDirty = 1 << 6;  // in a leaf
+inline constexpr std::uint64_t kLarge = 1 << 7;  // PS; in an entry of level 1 the bit is PAT
+inline constexpr std::uint64_t kGlobal = 1 << 8;
+inline constexpr std::uint64_t kLargePat = 1 << 12;  // in a large entry: no part of the address
+inline constexpr std::uint64_t kAddress = 0x000f'ffff'ffff'f000;  // bits 12 to 51
+inline constexpr std::uint64_t kNoExecute = std::uint64_t{1} << 63;
+}  // namespace pte
+
+/// A page table: where its root lies and how many levels it has.
+struct PageTable {
+  GuestPhys root;
+  unsigned levels = 4;                // 4 or 5
+  std::uint64_t encryption_mask = 0;  // SME's C bit, cleared from entries; 0 when unused
+};
+
+/// Whether the vCPU pages at all (CR0.PG).
+inline bool pages(const Registers& registers) {
+  return (registers.cr0 >> 31 & 1) != 0;
+}
+
+/// Whether it is in long mode (EFER.LMA), where the tables have four or five levels.
+inline bool in_long_mode(const Registers& registers) {
+  return (registers.efer >> 10 & 1) != 0;
+}
+
+/// Of a vCPU that pages in long mode: CR3 less PCID and flags, and the levels by CR4.LA57.
+inline PageTable page_table_of(const Registers& registers) {
+  const unsigned levels = (registers.cr4 >> 12 & 1) != 0 ? 5 : 4;
+  return {GuestPhys(registers.cr3 & pte::kAddress), levels, 0};
+}
+
+/// A root at which no memory can be: every walk from it ends at once.
+inline constexpr GuestPhys kNoRoot{pte::kAddress};
+
+/// The upper half is the kernel's, the lower half the process's.
+constexpr bool in_kernel_half(GuestVirt at) {
+  return at.raw() >> 63 != 0;
+}
+
+/// How many bytes from `at` on lie in its page.
+constexpr std::uint64_t left_in_page(std::uint64_t at) {
+  return kPageSize - at % kPageSize;
+}
+
+/// Where a walk ended.
+struct PageEntry {
+  GuestPhys at;
+  std::uint64_t value = 0;
+  unsigned level = 0;        // 1: PTE, 2: PMD, 3: PUD...
+  std::uint64_t rights = 0;  // bits that this entry and all above it have
+};
+
+struct Translation {
+  GuestPhys address;            // of the byte asked for
+  std::uint64_t page_size = 0;  // 4 KiB, 2 MiB or 1 GiB
+  std::uint64_t page_base = 0;  // virtual address of the page's start
+};
+
+namespace detail {
+constexpr unsigned shift_of(unsigned level) {
+  return kPageShift + 9 * (level - 1);
+}
+
+/// The upper bits must repeat the highest translated bit.
+constexpr bool canonical(std::uint64_t at, unsigned levels) {
+  const unsigned unused = 64 - shift_of(levels + 1);
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(at << unused) >> unused) == at;
+}
+}  // namespace detail
+
+/// Follows tables from the root until the entry of `last` level, or an earlier large page; the
+/// entry returned has been read once and may be anything when it is of level `last`.
+/// `load64(GuestPhys)` gives one optional entry, in one access.
+template <class Load64>
+std::optional<PageEntry> walk(const Load64& load64, const PageTable& table, GuestVirt virt,
+                              unsigned last) {
+  const std::uint64_t at = virt.raw();
+  if ((table.levels != 4 && table.levels != 5) || !detail::canonical(at, table.levels)) {
+    return std::nullopt;
+  }
+  std::uint64_t base = table.root.raw() & pte::kAddress;
+  std::uint64_t rights = ~std::uint64_t{0};
+  for (unsigned level = table.levels;; --level) {
+    const std::uint64_t index = at >> detail::shift_of(level) & 511;
+    const GuestPhys entry_at(base + index * sizeof(std::uint64_t));
+    const auto loaded = load64(entry_at);
+    if (!loaded) return std::nullopt;
+    const std::uint64_t entry = *loaded & ~table.encryption_mask;
+    const bool large = (entry & pte::kLarge) != 0 && level > 1;
+    rights &= entry;
+    if (level == last || (large && (entry & pte::kPresent) != 0)) {
+      return PageEntry{entry_at, entry, level, rights};
+    }
+    if ((entry & pte::kPresent) == 0) return std::nullopt;
+    base = entry & pte::kAddress;
+  }
+}
+
+/// What a leaf translates `at` to. An entry with a reserved bit set faults in hardware, so here it
+/// translates nothing.
+constexpr std::optional<Translation> translation(const std::optional<PageEntry>& found,
+                                                 GuestVirt at) {
+  constexpr unsigned kLargestLeaf = 3;  // 1 GiB pages; PS is reserved above
+  if (!found || (found->value & pte::kPresent) == 0 || found->level > kLargestLeaf) {
+    return std::nullopt;
+  }
+  const std::uint64_t size = std::uint64_t{1} << detail::shift_of(found->level);
+  std::uint64_t base = found->value & pte::kAddress;
+  if (found->level > 1) base &= ~pte::kLargePat;
+  if (base % size != 0) return std::nullopt;  // reserved bits of a large entry
+  const std::uint64_t offset = at.raw() & (size - 1);
+  return Translation{GuestPhys(base + offset), size, at.raw() - offset};
+}
+
+/// Whether a user program may write data there: every entry on the way is writable and the user's,
+/// the page is no code, and it has been written before, so that the guest's kernel knows it as
+/// changed.
+constexpr bool is_users_data(const PageEntry& leaf) {
+  constexpr std::uint64_t kRights = pte::kPresent | pte::kWritable | pte::kUser;
+  return (leaf.rights & kRights) == kRights && (leaf.value & pte::kDirty) != 0 &&
+         (leaf.value & pte::kNoExecute) != 0;
+}
+
+}  // namespace ringside::arch

@@ -1,0 +1,66 @@
+// Where Linux keeps the registers of whoever it has interrupted: struct pt_regs, as ptrace and
+// signal frames show it to user programs, hence the same in every version; and what a system call
+// is given in them. Table: registers.def.
+// Fire context: yes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "vmm/arch/x86_64/registers.h"
+
+namespace ringside::arch {
+
+/// struct pt_regs, word for word: r15 first, ss last.
+using SavedRegisters = std::array<std::uint64_t, 21>;
+
+/// The number of the system call, which no register keeps.
+inline constexpr std::size_t kSavedNumber = 15;  // orig_ax
+inline constexpr std::string_view kSavedNumberName = "orig_ax";
+
+/// Which word of SavedRegisters a register is in.
+struct SavedWord {
+  Register which = nullptr;
+  std::string_view member;  // its name in struct pt_regs
+  std::size_t word = 0;
+};
+inline constexpr std::array kSavedWords = {
+#define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) SavedWord{&Registers::field, #saved, w},
+#define ARCH_SEGMENT(field, D, n, saved, w, gdb, b, kvm) SavedWord{&Registers::field, #saved, w},
+#include "vmm/arch/x86_64/registers.def"
+};
+static_assert(kSavedWords.size() + 1 == std::tuple_size_v<SavedRegisters>, "and orig_ax");
+
+/// Where `which` is saved; for a register that is in kSavedWords.
+constexpr const SavedWord& saved_word(Register which) {
+  for (const SavedWord& saved : kSavedWords) {
+    if (saved.which == which) return saved;
+  }
+  return kSavedWords.front();
+}
+
+/// The registers that the 6 arguments of a system call are in, and that of its number and result
+/// (entry_SYSCALL_64 in arch/x86/entry/entry_64.S).
+inline constexpr std::array<Register, 6> kSystemCallArguments = {&Registers::rdi, &Registers::rsi,
+                                                                 &Registers::rdx, &Registers::r10,
+                                                                 &Registers::r8,  &Registers::r9};
+inline constexpr Register kSystemCallResult = &Registers::rax;
+
+inline SavedRegisters save(const Registers& r) {
+  SavedRegisters words{};
+  for (const SavedWord& saved : kSavedWords) words[saved.word] = r.*saved.which;
+  return words;
+}
+
+/// Only what struct pt_regs has. Of a segment register the CPU pushes 16 bits; what lies above them
+/// is no part of it (FRED puts other things there).
+inline Registers unsave(const SavedRegisters& words) {
+  Registers r;
+  for (const SavedWord& saved : kSavedWords) r.*saved.which = words[saved.word];
+  r.cs &= 0xffff;
+  r.ss &= 0xffff;
+  return r;
+}
+
+}  // namespace ringside::arch
