@@ -30,7 +30,7 @@ CrossCheck cross_check(std::span<const std::byte> text, GuestVirt address) {
   std::size_t at = 0;
   while (at < text.size()) {
     const auto rest = text.subspan(at);
-    const GuestVirt here(address.raw() + at);
+    const GuestVirt here = address.wrapping_add(at);
     const auto ours = decode(rest, here);
     const auto theirs = capstone_length(rest, here);
     if (ours && theirs) {

@@ -31,7 +31,7 @@ enum class Flow : std::uint8_t {
 struct Instruction {
   std::uint8_t length = 0;
   Flow flow = Flow::Next;
-  GuestVirt target;               // Call, Jump, ConditionalJump; TableJump: of the table
+  GuestVirt target;  // Call, Jump, ConditionalJump; TableJump: of the table
   /// Of a ConditionalJump by jcc; jrcxz and loop depend on no flags.
   arch::Condition condition = arch::kNoCondition;
   bool rip_relative = false;
@@ -39,8 +39,8 @@ struct Instruction {
   bool loads_gs = false;   // the base of GS changes: a load of the selector, swapgs, wrgsbase
 };
 
-/// Decodes the instruction at the start of `bytes` (at most kLongestInstruction are looked at), as if it lay at
-/// `address`. Empty when it does not decode.
+/// Decodes the instruction at the start of `bytes` (at most kLongestInstruction are looked at), as
+/// if it lay at `address`. Empty when it does not decode.
 std::optional<Instruction> decode(std::span<const std::byte> bytes, GuestVirt address);
 
 /// Rewrites the instruction so that it does the same when it runs at `slot` instead of `from`,

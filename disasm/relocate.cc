@@ -63,8 +63,8 @@ class Emitter {
   }
   /// A rel32 that reaches `target` when `trailing` more bytes of the instruction follow it.
   Result<void> rel32(GuestVirt target, unsigned trailing = 0) {
-    const std::uint64_t next = slot_.raw() + code_.size() + 4 + trailing;
-    const auto distance = static_cast<std::int64_t>(target.raw() - next);
+    const GuestVirt next = slot_.wrapping_add(code_.size() + 4 + trailing);
+    const auto distance = static_cast<std::int64_t>(target.offset_from(next));
     if (distance != static_cast<std::int32_t>(distance)) {
       return fail(ErrorCode::Unsupported,
                   fmt::format("{:#x} is more than 2 GiB from its slot", target.raw()));
@@ -113,7 +113,7 @@ Result<void> emit_copy(Emitter& out, std::span<const std::byte> bytes,
   }
   if (in.address_width != 64) return fail(ErrorCode::Unsupported, "an eip-relative operand");
   const unsigned at = in.raw.disp.offset;
-  const GuestVirt operand(next.raw() + static_cast<std::uint64_t>(in.raw.disp.value));
+  const GuestVirt operand = next.wrapping_add(static_cast<std::uint64_t>(in.raw.disp.value));
   out.bytes(all.first(at));
   TRY(out.rel32(operand, in.length - at - 4));
   out.bytes(all.subspan(at + 4));
@@ -187,7 +187,7 @@ Result<std::vector<std::byte>> relocate(std::span<const std::byte> bytes, GuestV
     return fail(ErrorCode::Unsupported, "a branch with an operand-size prefix");
   }
   Emitter out(slot);
-  TRY(emit(out, bytes, *in, facts, GuestVirt(from.raw() + in->length)));
+  TRY(emit(out, bytes, *in, facts, from.wrapping_add(in->length)));
   return out.take();
 }
 

@@ -92,7 +92,8 @@ std::optional<ZydisDecodedInstruction> decode_raw(std::span<const std::byte> byt
   }();
   ZydisDecodedInstruction in;
   if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, nullptr, bytes.data(),
-                                                  std::min(bytes.size(), arch::kLongestInstruction), &in))) {
+                                                  std::min(bytes.size(), arch::kLongestInstruction),
+                                                  &in))) {
     return std::nullopt;
   }
   return in;
@@ -105,9 +106,8 @@ Instruction summarize(const ZydisDecodedInstruction& raw, GuestVirt address) {
   out.rip_relative = (raw.attributes & ZYDIS_ATTRIB_HAS_MODRM) != 0 && raw.raw.modrm.mod == 0 &&
                      raw.raw.modrm.rm == 5 && raw.raw.disp.size == 32;
   if (out.flow == Flow::Call || out.flow == Flow::Jump || out.flow == Flow::ConditionalJump) {
-    // Addresses wrap on a real CPU too.
     out.target =
-        GuestVirt(address.raw() + raw.length + static_cast<std::uint64_t>(raw.raw.imm[0].value.s));
+        address.wrapping_add(raw.length + static_cast<std::uint64_t>(raw.raw.imm[0].value.s));
   }
   if (out.flow == Flow::TableJump) {
     out.target = GuestVirt(static_cast<std::uint64_t>(raw.raw.disp.value));

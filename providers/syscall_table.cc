@@ -110,7 +110,7 @@ std::vector<SharedReturn> find_shared_returns(const GuestReader& kernel,
   std::vector<SharedReturn> found;
   bool after_call = false;
   for (std::size_t at = 0; at < text.size();) {
-    const GuestVirt address(function->address.raw() + at);
+    const GuestVirt address = function->address.wrapping_add(at);
     const auto instruction = disasm::decode(std::span(text).subspan(at), address);
     if (!instruction || instruction->length == 0) break;
     const auto holder = store_of_rax(all.subspan(at), layout.result);

@@ -7,30 +7,28 @@
 #include <array>
 #include <utility>
 
+#include "vmm/arch/arch.h"
+#include "vmm/base/align.h"
 #include "vmm/base/check.h"
 #include "vmm/file_memory.h"
 
 namespace ringside::vmm {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-
-std::uint64_t page_down(std::uint64_t value) {
-  return value & ~(kPage - 1);
-}
+using arch::kPageSize;
 
 /// Adds [start, end) of a region's bytes, widened to whole pages, joined to the last extent when
 /// they touch.
 void add_extent(std::vector<GuestMemory::Extent>& extents, GuestPhys base, std::uint64_t size,
                 std::uint64_t start, std::uint64_t end) {
-  start = page_down(start);
-  end = end > size - std::min(size, kPage) ? size : page_down(end + kPage - 1);
+  start = round_down(start, kPageSize);
+  end = end > size - std::min(size, kPageSize) ? size : round_up(end, kPageSize);
   if (start >= end) return;
-  const std::uint64_t from = base.raw() + start;
-  if (!extents.empty() && extents.back().base.raw() + extents.back().size == from) {
+  const GuestPhys from = base.wrapping_add(start);
+  if (!extents.empty() && extents.back().base.wrapping_add(extents.back().size) == from) {
     extents.back().size += end - start;
   } else {
-    extents.push_back({GuestPhys(from), end - start});
+    extents.push_back({from, end - start});
   }
 }
 
@@ -92,7 +90,7 @@ bool GuestMemory::read_long_way(GuestPhys at, std::span<std::byte> out) const {
       if (!backing->copied->read(std::span(&part, 1))) return false;
     }
     out = out.subspan(length);
-    at = GuestPhys(at.raw() + length);  // cannot wrap: the region's end does not
+    at = at.wrapping_add(length);  // cannot wrap: the region's end does not
   }
   return true;
 }
@@ -122,7 +120,7 @@ bool GuestMemory::write(GuestPhys at, std::span<const std::byte> bytes) {
     const std::size_t length = run_length(probe, left);
     if (length == 0) return false;
     left -= length;
-    probe = GuestPhys(probe.raw() + length);
+    probe = probe.wrapping_add(length);
   }
   while (!bytes.empty()) {
     const std::size_t length = run_length(at, bytes.size());
@@ -134,7 +132,7 @@ bool GuestMemory::write(GuestPhys at, std::span<const std::byte> bytes) {
       return false;
     }
     bytes = bytes.subspan(length);
-    at = GuestPhys(at.raw() + length);
+    at = at.wrapping_add(length);
   }
   return true;
 }

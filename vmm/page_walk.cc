@@ -49,7 +49,7 @@ Result<void, Fault> PageTableReader::read(GuestVirt at, std::span<std::byte> out
   const std::uint64_t offset = at.raw() % kPageSize;
   if (out.size() <= kPageSize - offset) [[likely]] {  // nearly every load lies in one page
     const auto page = lookup(at.raw() - offset);
-    if (page && memory_->read(GuestPhys(page->raw() + offset), out)) [[likely]]
+    if (page && memory_->read(page->wrapping_add(offset), out)) [[likely]]
       return {};
   }
   return read_pieces(at, out);
@@ -64,10 +64,10 @@ Result<void, Fault> PageTableReader::read_pieces(GuestVirt at, std::span<std::by
     const std::size_t length = std::min<std::size_t>(out.size(), kPageSize - offset);
     const auto page = lookup(from - offset);
     if (!page) return Unexpected<Fault>(Fault{FaultKind::BadAddress, 0, from});
-    const GuestPhys piece(page->raw() + offset);
+    const GuestPhys piece = page->wrapping_add(offset);
     if (!memory_->read(piece, out.first(length))) {
       std::size_t good = 0;
-      while (good < length && memory_->read(GuestPhys(piece.raw() + good), out.subspan(good, 1))) {
+      while (good < length && memory_->read(piece.wrapping_add(good), out.subspan(good, 1))) {
         ++good;
       }
       if (good < length) return Unexpected<Fault>(Fault{FaultKind::BadAddress, 0, from + good});

@@ -1,5 +1,4 @@
 #include "vmm/page_walk.h"
-#include "vmm/arch/arch.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "vmm/arch/arch.h"
 
 namespace ringside::vmm {
 namespace {

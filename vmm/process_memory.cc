@@ -15,12 +15,14 @@
 #include <fstream>
 #include <string>
 
+#include "vmm/arch/arch.h"
+#include "vmm/base/align.h"
 #include "vmm/base/pidfd.h"
 
 namespace ringside::vmm {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
+using arch::kPageSize;                  // of /proc/PID/pagemap, too
 constexpr std::size_t kMostParts = 64;  // of one system call
 
 // Documentation/admin-guide/mm/pagemap.rst.
@@ -106,15 +108,15 @@ std::vector<ByteExtent> ProcessMemory::extents(ByteExtent of) const {
   std::vector<ByteExtent> found;
   std::array<std::uint64_t, 4096> entries;
   const std::uint64_t end = of.offset + of.size;
-  for (std::uint64_t at = of.offset / kPage * kPage; at < end;) {
+  for (std::uint64_t at = round_down(of.offset, kPageSize); at < end;) {
     const std::size_t wanted =
-        std::min<std::uint64_t>(entries.size(), (end - at + kPage - 1) / kPage);
+        std::min<std::uint64_t>(entries.size(), round_up(end - at, kPageSize) / kPageSize);
     const ssize_t got = pread(pagemap_.get(), entries.data(), wanted * sizeof entries[0],
-                              static_cast<off_t>(at / kPage * sizeof entries[0]));
+                              static_cast<off_t>(at / kPageSize * sizeof entries[0]));
     if (got != static_cast<ssize_t>(wanted * sizeof entries[0])) return {of};
-    for (std::size_t i = 0; i < wanted; ++i, at += kPage) {
+    for (std::size_t i = 0; i < wanted; ++i, at += kPageSize) {
       if ((entries[i] & (kPresent | kSwapped)) == 0) continue;
-      const std::uint64_t from = std::max(at, of.offset), to = std::min(at + kPage, end);
+      const std::uint64_t from = std::max(at, of.offset), to = std::min(at + kPageSize, end);
       if (!found.empty() && found.back().offset + found.back().size == from) {
         found.back().size += to - from;
       } else {

@@ -41,7 +41,8 @@ AggregationBuffer::Header AggregationBuffer::header(std::size_t offset) const {
 }
 
 std::span<std::int64_t> AggregationBuffer::words_at(std::size_t offset, const Header& h) const {
-  std::byte* const at = memory_.bytes().data() + offset + sizeof(Header) + round_up(h.key_size, kWord);
+  std::byte* const at =
+      memory_.bytes().data() + offset + sizeof(Header) + round_up(h.key_size, kWord);
   // SAFETY: 8-aligned, inside the arena, and only ever written as these words.
   return {reinterpret_cast<std::int64_t*>(at), h.words};
 }
@@ -61,7 +62,8 @@ AggregationBuffer::Slot AggregationBuffer::find_or_add(std::uint32_t aggregation
     }
     link = h.next;
   }
-  const std::size_t size = sizeof(Header) + round_up(key.size(), kWord) + words * sizeof(std::int64_t);
+  const std::size_t size =
+      sizeof(Header) + round_up(key.size(), kWord) + words * sizeof(std::int64_t);
   if (used_ + size > capacity_) return {};
   const Header h{.next = head,
                  .hash = hash,

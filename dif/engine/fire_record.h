@@ -59,8 +59,8 @@ class GuestContext {
   /// Whether a vCPU stands still for this firing; false where the host fires the probe.
   virtual bool is_on_vcpu() const { return false; }
 
-  /// regs[n] and uregs[n], n as D numbers the registers of the guest's architecture. Fault: none has
-  /// this number, or the firing does not have it.
+  /// regs[n] and uregs[n], n as D numbers the registers of the guest's architecture. Fault: none
+  /// has this number, or the firing does not have it.
   virtual Result<std::uint64_t, Fault> machine_register(RegisterSet set, std::uint64_t n) const {
     (void)set, (void)n;
     return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});

@@ -96,7 +96,8 @@ Result<std::uint64_t, Fault> Memory::copy_user_string(std::uint64_t at, std::siz
     }
   }
   out[length] = std::byte{0};
-  scratch_used_ = (handle & kOffsetMask) + round_up(length + 1, kWord);  // gives back what was not needed
+  scratch_used_ =
+      (handle & kOffsetMask) + round_up(length + 1, kWord);  // gives back what was not needed
   return handle;
 }
 

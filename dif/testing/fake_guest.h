@@ -100,7 +100,7 @@ class FakeGuest : public GuestContext {
   std::array<std::uint64_t, 10> arguments{};
   std::string command = "workload";
   std::vector<std::uint64_t> kernel_frames, user_frames;
-  bool trapped = false;  // else the host fires
+  bool trapped = false;                                                      // else the host fires
   std::map<std::pair<RegisterSet, std::uint64_t>, std::uint64_t> registers;  // by D's number
   std::map<std::pair<LockFact, std::uint64_t>, std::uint64_t> locks;         // by address
   std::uint64_t space = 0;

@@ -1,5 +1,5 @@
-// Following a stack by frame pointers (arch::FrameRecord). Code built without them shows its first frame, and what
-// happens to lie where rbp points. Bounded by `frames`, and by going upward only.
+// Following a stack by frame pointers (arch::FrameRecord). Code built without them shows its first
+// frame, and what happens to lie where rbp points. Bounded by `frames`, and by going upward only.
 // Fire context: yes.
 #pragma once
 

@@ -10,8 +10,8 @@
 namespace ringside::providers {
 namespace {
 
-constexpr std::size_t kCommSize = 16;                           // TASK_COMM_LEN
-constexpr std::size_t kDeepestStack = 256;                      // frames that are counted
+constexpr std::size_t kCommSize = 16;       // TASK_COMM_LEN
+constexpr std::size_t kDeepestStack = 256;  // frames that are counted
 
 }  // namespace
 

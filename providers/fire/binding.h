@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kSyscallNumbers = 1024;  // table size of the num
 
 struct Binding {
   dif::ProbeId probe;
-  std::uint32_t site = 0;         // for ArgumentSource::of_site(): a way out's offset
+  std::uint32_t site = 0;  // for ArgumentSource::of_site(): a way out's offset
   arch::Condition condition = arch::kNoCondition;  // of a jump: fires only when it is taken
   /// Whether the stack pointer leads to the return address, as at a function's first instruction
   /// and its last: the frame to begin with is the caller's.

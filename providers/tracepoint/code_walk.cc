@@ -81,7 +81,7 @@ Result<void> CodeWalk::check_indirect(Step step) const {
 }
 
 Result<void> CodeWalk::follow_call(const disasm::Instruction& in, Step step, Path& path) {
-  const Step next{GuestVirt(step.at.raw() + in.length), step.trusted, step.indirect};
+  const Step next{step.at.wrapping_add(in.length), step.trusted, step.indirect};
   const Symbol* caller = function_at(step.at);
   const auto ftrace = ftrace_site(text_, *caller, &kernel_.symbols());
   if (ftrace && ftrace->begin == step.at) {
@@ -132,7 +132,7 @@ Result<void> CodeWalk::step(Step step, Path& path) {
     TRY(follow_jump(*other, {step.at, step.trusted, Indirect::EndsPath}, path));
   }
 
-  const Step next{GuestVirt(step.at.raw() + in->length), step.trusted, step.indirect};
+  const Step next{step.at.wrapping_add(in->length), step.trusted, step.indirect};
   switch (in->flow) {
     case Flow::Call: return follow_call(*in, step, path);
     case Flow::IndirectCall: return check_indirect(step);

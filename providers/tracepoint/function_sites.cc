@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "providers/tracepoint/text_sweep.h"
-#include "vmm/base/bytes.h"
 #include "vmm/arch/arch.h"
+#include "vmm/base/bytes.h"
 
 namespace ringside::providers {
 
@@ -175,7 +175,7 @@ class FunctionSweep {
   /// Where a table ends nobody says: at the first entry that is no place of this function.
   bool table_leads_to_watched(GuestVirt table) const {
     for (std::size_t n = 0; n < kMaxTable; ++n) {
-      const auto place = ringside::load<std::uint64_t>(text_, GuestVirt(table.raw() + 8 * n));
+      const auto place = ringside::load<std::uint64_t>(text_, table.wrapping_add(8 * n));
       if (!place || !is_inside(GuestVirt(*place))) return false;
       if (*place == watched_.raw()) return true;
     }
@@ -262,9 +262,9 @@ bool may_jump_to(std::span<const std::byte> bytes, GuestVirt start, GuestVirt ta
   const auto near_jump = [&](std::size_t i) {
     if (i + 4 >= bytes.size()) return false;
     const auto distance = static_cast<std::uint64_t>(load_at<std::int32_t>(bytes, i + 1));
-    const GuestVirt to(start.raw() + i + 5 + distance);
+    const GuestVirt to = start.wrapping_add(i + 5 + distance);
     if (to == target) return true;
-    if (to >= start && to.raw() - start.raw() < bytes.size()) return false;
+    if (to.is_in(start, bytes.size())) return false;
     const Symbol* symbol = symbols.at(to);
     return symbol != nullptr && !owner_of_cold_part(symbol->name).empty();
   };
@@ -273,8 +273,7 @@ bool may_jump_to(std::span<const std::byte> bytes, GuestVirt start, GuestVirt ta
       case Maybe::Nothing: break;
       case Maybe::ShortJump: {
         const auto distance = static_cast<std::int8_t>(bytes[i + 1]);
-        const std::uint64_t to = start.raw() + i + 2 + static_cast<std::uint64_t>(distance);
-        if (to == target.raw()) return true;
+        if (start.wrapping_add(i + 2 + static_cast<std::uint64_t>(distance)) == target) return true;
         break;
       }
       case Maybe::NearCondition:
@@ -314,10 +313,10 @@ std::optional<FtraceSite> ftrace_site(const GuestReader& text, const Symbol& fun
   GuestVirt at = function.address;
   if (is_landing_pad(rest)) {
     rest = rest.subspan(kLandingPadBytes);
-    at = GuestVirt(at.raw() + kLandingPadBytes);
+    at = at.wrapping_add(kLandingPadBytes);
   }
   if (!is_ftrace_site(text, rest, at, symbols)) return std::nullopt;
-  return FtraceSite{at, GuestVirt(at.raw() + kFtraceBytes)};
+  return FtraceSite{at, at.wrapping_add(kFtraceBytes)};
 }
 
 Result<GuestVirt> entry_site(const GuestReader& text, const Symbol& function,

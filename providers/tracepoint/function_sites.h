@@ -22,8 +22,8 @@ namespace ringside::providers {
 /// One way out of a function.
 struct ReturnSite {
   GuestVirt address;
-  std::uint32_t offset = 0;       // from the function's start: arg0 of fbt's return
-  bool has_value = false;         // a ret: arg1 is the return value (rax)
+  std::uint32_t offset = 0;  // from the function's start: arg0 of fbt's return
+  bool has_value = false;    // a ret: arg1 is the return value (rax)
   arch::Condition condition = arch::kNoCondition;  // a jcc that leaves: fires when it holds
 };
 

@@ -51,7 +51,7 @@ Result<void, Fault> OriginalText::read(GuestVirt at, std::span<std::byte> out) c
   }
   for (std::size_t i = 0; i < copied.size(); ++i) {
     if (copied[i] != kInt3) continue;
-    if (const auto below = ours_.below(GuestVirt(at.raw() + i))) copied[i] = *below;
+    if (const auto below = ours_.below(at.wrapping_add(i))) copied[i] = *below;
   }
   remove_kprobes(at, copied);
   return done;
@@ -77,18 +77,18 @@ std::vector<Kprobe>::const_iterator OriginalText::first_reaching(GuestVirt at) c
 
 bool OriginalText::has_kprobe(GuestVirt at, std::size_t size) const {
   const auto kprobe = first_reaching(at);
-  return kprobe != kprobes_.end() && kprobe->address.raw() < at.raw() + size;
+  // first_reaching() has begun before `at`, where a kprobe's own bytes still reach into the range.
+  return kprobe != kprobes_.end() && (kprobe->address < at || kprobe->address.is_in(at, size));
 }
 
 void OriginalText::remove_kprobes(GuestVirt at, std::span<std::byte> copied) const {
-  const std::uint64_t end = at.raw() + copied.size();
   for (auto kprobe = first_reaching(at); kprobe != kprobes_.end(); ++kprobe) {
-    if (kprobe->address.raw() >= end) break;
+    if (kprobe->address >= at && !kprobe->address.is_in(at, copied.size())) break;
     guest_linux::KprobeBytes now;
     if (!live_.read(kprobe->address, now)) continue;
     const auto original = kprobe->original(now);
     for (std::size_t i = 0; i < original.size(); ++i) {
-      const std::uint64_t index = kprobe->address.raw() + i - at.raw();  // wraps below `at`
+      const std::uint64_t index = kprobe->address.wrapping_add(i).offset_from(at);
       // What our own int3s replaced is there already.
       if (index < copied.size() && original[i] != now[i]) copied[index] = original[i];
     }

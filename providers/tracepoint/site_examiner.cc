@@ -114,8 +114,9 @@ Result<std::span<const std::byte>> SiteExaminer::instruction_at(GuestVirt addres
   }
   const bool known = boundary_.function == function.address && boundary_.at <= address;
   const GuestVirt from = known ? boundary_.at : begin;
-  const std::uint64_t to = function.address.raw() + function.size;  // the symbol covers address
-  buffer_.resize(std::min<std::uint64_t>(to, address.raw() + kLongestInstruction) - from.raw());
+  // The symbol covers the address.
+  const std::uint64_t to_end = function.size - from.offset_from(function.address);
+  buffer_.resize(std::min(to_end, address.offset_from(from) + kLongestInstruction));
   if (!text_.read(from, buffer_)) return refuse(address, "its text cannot be read");
 
   TextSweep sweep(buffer_, from, TextSweep::Reach::NotToTheEnd);

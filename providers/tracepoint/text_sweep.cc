@@ -28,7 +28,7 @@ bool TextSweep::is_padding() const {
           std::find_if(rest.begin(), rest.end(), [](std::byte b) { return b != kInt3; });
       if (end == rest.end()) return reach_ == Reach::ToTheEnd;
       const auto size = static_cast<std::uint64_t>(end - rest.begin());
-      return size > 1 && (here().raw() + size) % kFunctionAlignment == 0;
+      return size > 1 && here().wrapping_add(size).raw() % kFunctionAlignment == 0;
     }
     case Flow::Jump:
     case Flow::IndirectJump:

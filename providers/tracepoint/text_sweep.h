@@ -20,7 +20,7 @@ class TextSweep {
       : bytes_(bytes), start_(start), reach_(reach) {}
 
   /// Where the next instruction begins.
-  GuestVirt here() const { return GuestVirt(start_.raw() + at_); }
+  GuestVirt here() const { return start_.wrapping_add(at_); }
   bool is_done() const { return at_ >= bytes_.size(); }
   /// The instruction at here(), and a step behind it.
   /// Error (Unsupported): it does not decode, or an int3 covers it.

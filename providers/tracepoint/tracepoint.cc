@@ -14,8 +14,8 @@
 #include "providers/tracepoint/address_index.h"
 #include "providers/tracepoint/original_text.h"
 #include "providers/tracepoint/site_examiner.h"
-#include "vmm/base/check.h"
 #include "vmm/arch/arch.h"
+#include "vmm/base/check.h"
 
 namespace ringside::providers {
 namespace {
@@ -126,7 +126,7 @@ Result<GuestVirt> TracepointTable::State::make_slot(const ProbeSite& site) {
   if (farewell == address) code = shim.farewell(address);
   const GuestVirt slot = TRY(shim.allocate_slot(code.size() + site.displaced_size()));
   if (!code.empty()) code = shim.farewell(slot);
-  const GuestVirt begin(slot.raw() + code.size());
+  const GuestVirt begin = slot.wrapping_add(code.size());
   const auto moved = disasm::relocate(site.instruction(), address, begin);
   if (!moved) return refuse(address, moved.error().message);
   CHECK(moved->size() == site.displaced_size());

@@ -152,12 +152,12 @@ Result<void> Search::read_text() {
 /// The instruction of the function that covers `byte`.
 std::optional<Search::Placed> Search::instruction_over(const Symbol& function,
                                                        GuestVirt byte) const {
-  if (function.address < base_ || byte.raw() - base_.raw() >= image_.size()) return std::nullopt;
+  if (function.address < base_ || !byte.is_in(base_, image_.size())) return std::nullopt;
   const auto bytes = std::span(image_).subspan(function.address.raw() - base_.raw());
   const std::uint64_t goal = byte.raw() - function.address.raw();
   std::size_t offset = 0;
   while (offset < bytes.size()) {
-    const GuestVirt here(function.address.raw() + offset);
+    const GuestVirt here = function.address.wrapping_add(offset);
     const auto in = disasm::decode(bytes.subspan(offset), here);
     if (!in) return std::nullopt;
     offset += in->length;
@@ -185,7 +185,7 @@ bool may_switch(const std::byte* bytes) {
 Result<void> Search::find_switches() {
   constexpr std::size_t kLooksAt = 3;
   for (std::size_t i = 0; i + kLooksAt <= image_.size(); ++i) {
-    if (may_switch(&image_[i])) TRY(follow_switch(GuestVirt(base_.raw() + i)));
+    if (may_switch(&image_[i])) TRY(follow_switch(base_.wrapping_add(i)));
   }
   return {};
 }
@@ -198,7 +198,7 @@ Result<void> Search::follow_switch(GuestVirt byte) {
   const disasm::Instruction& in = found->instruction;
   if (!in.loads_idt && !in.loads_gs) return {};
   refuse(function->address, kSwitches);
-  const GuestVirt next(found->at.raw() + in.length);
+  const GuestVirt next = found->at.wrapping_add(in.length);
   if (in.loads_idt) return go_on_behind(*function, next);
   TRY(walk_.from(next, Indirect::EndsPath));
   note_walked(kSwitches);
@@ -220,16 +220,17 @@ std::vector<GuestVirt> Search::callers_of(const std::set<GuestVirt>& functions) 
   constexpr std::size_t kLength = 5;
   std::vector<GuestVirt> callers;
   if (functions.empty()) return callers;
-  const std::uint64_t lowest = functions.begin()->raw();
-  const std::uint64_t reach = functions.rbegin()->raw() - lowest;
+  const GuestVirt lowest = *functions.begin();
+  const std::uint64_t reach = functions.rbegin()->offset_from(lowest);
   for (std::size_t i = 0; i + kLength <= image_.size(); ++i) {
     if ((image_[i] & std::byte{0xfe}) != std::byte{0xe8}) continue;
     std::int32_t distance;
     std::memcpy(&distance, &image_[i + 1], sizeof distance);
-    const std::uint64_t at = base_.raw() + i;
-    const std::uint64_t target = at + kLength + static_cast<std::uint64_t>(std::int64_t{distance});
-    if (target - lowest > reach || !functions.contains(GuestVirt(target))) continue;
-    callers.emplace_back(at);
+    const GuestVirt at = base_.wrapping_add(i);
+    const GuestVirt target =
+        at.wrapping_add(kLength + static_cast<std::uint64_t>(std::int64_t{distance}));
+    if (target.offset_from(lowest) > reach || !functions.contains(target)) continue;
+    callers.push_back(at);
   }
   return callers;
 }
@@ -256,7 +257,7 @@ Result<void> Search::follow_caller(GuestVirt at) {
   const auto found = instruction_over(*function, at);
   if (!found || found->at != at) return {};
   const disasm::Instruction& in = found->instruction;
-  if (in.flow == Flow::Call) return go_on_behind(*function, GuestVirt(at.raw() + in.length));
+  if (in.flow == Flow::Call) return go_on_behind(*function, at.wrapping_add(in.length));
   if (in.flow != Flow::Jump) return {};
   refuse(function->address, kSwitches);
   if (!loads_serving_table(function->name)) openers_.insert(function->address);

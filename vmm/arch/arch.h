@@ -1,5 +1,5 @@
-// The architecture of the guests: all that the rest of the host asks of it, in one namespace. Whoever
-// needs a piece may include that piece alone.
+// The architecture of the guests: all that the rest of the host asks of it, in one namespace.
+// Whoever needs a piece may include that piece alone.
 //
 // A second architecture supplies the same names, in a folder of its own beside x86_64/:
 //   registers.def, registers.h   Registers; which is the stack pointer, the frame pointer, the

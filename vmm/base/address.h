@@ -22,6 +22,13 @@ class Address {
   constexpr std::optional<Address> checked_add(std::uint64_t n) const {
     return n <= UINT64_MAX - raw_ ? std::optional(Address(raw_ + n)) : std::nullopt;
   }
+  /// The sum as a CPU makes it, which wraps: where the guest's code goes on or jumps to, and places
+  /// of a range that was checked before. Reading there is safe whatever it is.
+  constexpr Address wrapping_add(std::uint64_t n) const { return Address(raw_ + n); }
+  /// How far it lies above `base`; below, a number beyond any size.
+  constexpr std::uint64_t offset_from(Address base) const { return raw_ - base.raw_; }
+  /// Whether it is one of the `size` bytes from `base` on, which may end at the last address.
+  constexpr bool is_in(Address base, std::uint64_t size) const { return offset_from(base) < size; }
 
  private:
   std::uint64_t raw_ = 0;

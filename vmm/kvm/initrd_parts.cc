@@ -20,8 +20,8 @@
 #include <optional>
 #include <string_view>
 
-#include "vmm/kernel_file/unpack.h"
 #include "vmm/base/align.h"
+#include "vmm/kernel_file/unpack.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -68,7 +68,8 @@ Part read_cpio(Bytes bytes) {
     const std::size_t name = at + kHeader, data = round_up(name + *name_size, kStep);
     if (*name_size > file.size() - name) return kCutOff;
     if (*size != 0 && (data > file.size() || *size > file.size() - data)) return kCutOff;
-    at = std::min(round_up(data + *size, kStep), file.size());  // zero bytes up to there may be missing
+    at = std::min(round_up(data + *size, kStep),
+                  file.size());  // zero bytes up to there may be missing
     if (file.substr(name).starts_with("TRAILER!!!")) break;
   }
   return whole(at);

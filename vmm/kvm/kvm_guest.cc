@@ -4,9 +4,9 @@
 
 #include <utility>
 
+#include "vmm/arch/arch.h"
 #include "vmm/kvm/boot/layout.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
-#include "vmm/arch/arch.h"
 
 namespace ringside::vmm::kvm {
 namespace {

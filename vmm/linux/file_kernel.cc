@@ -8,6 +8,7 @@
 #include <atomic>
 #include <deque>
 
+#include "vmm/arch/arch.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/symbols/kallsyms.h"
 #include "vmm/linux/text/boot_patches.h"
@@ -15,7 +16,6 @@
 #include "vmm/linux/text/patched_sites.h"
 #include "vmm/linux/text/relocations.h"
 #include "vmm/linux/types/btf.h"
-#include "vmm/arch/arch.h"
 
 namespace ringside::guest_linux {
 
@@ -79,7 +79,8 @@ class ElfFileKernel final : public FileKernel {
     const Symbol* current = hot != nullptr ? hot : find("current_task");
     if (current != nullptr) {
       const auto member = offset_of(types_, "pcpu_hot", {"current_task"});
-      current_offset_ = current->address.raw() + (hot != nullptr ? member.value_or(0) : 0);
+      current_offset_ =
+          current->address.wrapping_add(hot != nullptr ? member.value_or(0) : 0).raw();
     }
     return {};
   }
@@ -126,7 +127,7 @@ class ElfFileKernel final : public FileKernel {
                                         GuestVirt percpu_base) const override {
     if (!current_offset_) return Unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
     // Before the per-CPU areas are set up, the base leads to the one that the image carries.
-    const GuestVirt at(percpu_base.raw() + *current_offset_);
+    const GuestVirt at = percpu_base.wrapping_add(*current_offset_);
     return GuestVirt(TRY(load<std::uint64_t>(kernel, at)));
   }
   Result<bool> refresh_modules() override { return false; }
@@ -310,7 +311,7 @@ void ElfFileKernel::set_table() {
 vmm::PageTable ElfFileKernel::table_in(const vmm::GuestMemory& memory) const {
   constexpr std::uint64_t kLastEntry = kPageSize - 8;
   vmm::PageTable table = table_;
-  const auto entry = memory.load64(GuestPhys(table.root.raw() + kLastEntry));
+  const auto entry = memory.load64(table.root.wrapping_add(kLastEntry));
   if (entry && fourth_level_ == GuestPhys(*entry & arch::pte::kAddress)) table.levels = 5;
   return table;
 }
@@ -351,8 +352,7 @@ Result<void> ElfFileKernel::load_types() {
 Result<void> ElfFileKernel::load_text() {
   forbidden_ = TRY(forbidden_ranges(symbols_, InitText::Allowed));
   const Module& vmlinux = symbols_.modules()[0];
-  const TextBounds bounds{
-      &text_, {vmlinux.text_base, GuestVirt(vmlinux.text_base.raw() + vmlinux.text_size)}};
+  const TextBounds bounds{&text_, AddressRange::of(vmlinux.text_base, vmlinux.text_size)};
   const ImageView labels = TRY(table_of(kJumpLabels));
   const ImageView calls = TRY(table_of(kStaticCalls));
   collect_jump_labels(labels, bounds, sites_);

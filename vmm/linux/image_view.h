@@ -17,7 +17,7 @@ struct ImageView {
   GuestVirt base;
   std::span<const std::byte> bytes;
 
-  GuestVirt end() const { return GuestVirt(base.raw() + bytes.size()); }
+  GuestVirt end() const { return base.wrapping_add(bytes.size()); }
 
   /// Where `at` lies in `bytes`; empty when it is outside.
   std::optional<std::size_t> index_of(GuestVirt at) const {

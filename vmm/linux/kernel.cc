@@ -59,7 +59,8 @@ Result<std::vector<std::byte>> copy_tables(const KernelMemory& memory, const Kal
   const auto include = [&](std::optional<GuestVirt> at, std::uint64_t size) {
     if (!at) return;
     low = std::min(low, at->raw());
-    high = std::max(high, at->raw() + size);
+    // Beyond the last address it is in no image: the copy is refused.
+    high = std::max(high, at->checked_add(size).value_or(GuestVirt(UINT64_MAX)).raw());
   };
   include(keys.token_table, kTokenTableBytes);
   include(keys.token_index, kTokenIndexBytes);
@@ -195,7 +196,7 @@ class LinuxKernel final : public Kernel {
   Result<GuestVirt, Fault> current_task(const GuestReader& kernel,
                                         GuestVirt percpu_base) const override {
     // Wraps on purpose: since 6.15 the symbol is an ordinary address and the base a difference.
-    const GuestVirt at(percpu_base.raw() + current_offset_);
+    const GuestVirt at = percpu_base.wrapping_add(current_offset_);
     return GuestVirt(TRY(load<std::uint64_t>(kernel, at)));
   }
 
@@ -291,7 +292,7 @@ Result<void> LinuxKernel::load_percpu() {
   }
   std::sort(cpu_by_base_.begin(), cpu_by_base_.end());
   const auto member = offset_of(types_, "pcpu_hot", {"current_task"});
-  current_offset_ = current->address.raw() + (hot != nullptr ? member.value_or(0) : 0);
+  current_offset_ = current->address.wrapping_add(hot != nullptr ? member.value_or(0) : 0).raw();
   return {};
 }
 
@@ -299,8 +300,7 @@ Result<void> LinuxKernel::load_text() {
   vmlinux_forbidden_ = TRY(forbidden_ranges(symbols_));
   const Module& vmlinux = symbols_.modules()[0];
   const auto reader = memory_.reader();
-  const TextBounds bounds{
-      &reader, {vmlinux.text_base, GuestVirt(vmlinux.text_base.raw() + vmlinux.text_size)}};
+  const TextBounds bounds{&reader, AddressRange::of(vmlinux.text_base, vmlinux.text_size)};
   const auto labels = TRY(table_of(memory_, symbols_, kJumpLabels));
   const auto calls = TRY(table_of(memory_, symbols_, kStaticCalls));
   const auto exceptions = TRY(table_of(memory_, symbols_, kExceptionTable));
@@ -345,8 +345,7 @@ void LinuxKernel::load_module(const ModuleHead& head, std::span<const ModuleBtf>
                     "probes",
                     head.name));
   }
-  const TextBounds bounds{&reader,
-                          {head.text_base, GuestVirt(head.text_base.raw() + head.text_size)}};
+  const TextBounds bounds{&reader, AddressRange::of(head.text_base, head.text_size)};
   collect_static_call_trampolines(module.symbols.symbols, bounds, module.sites);
   for (const ModuleBtf& btf : btfs) {
     if (btf.module != head.address) continue;
@@ -429,7 +428,7 @@ void LinuxKernel::gather_sites() {
     sites_.insert(sites_.end(), module.sites.begin(), module.sites.end());
     const ModuleHead& head = module.head;
     if (module.sites_known || head.text_size == 0) continue;
-    forbidden_.push_back({head.text_base, GuestVirt(head.text_base.raw() + head.text_size)});
+    forbidden_.push_back(AddressRange::of(head.text_base, head.text_size));
   }
   std::sort(sites_.begin(), sites_.end(),
             [](const PatchedSite& a, const PatchedSite& b) { return a.address < b.address; });
@@ -442,8 +441,9 @@ const Kernel::PatchedSite* Kernel::site_in(std::span<const PatchedSite> sites, G
   constexpr std::uint64_t kLongestSite = 255;
   const GuestVirt lowest(at.raw() - std::min(at.raw(), kLongestSite));
   for (const PatchedSite& site : sites_from(sites, lowest)) {
-    if (site.address.raw() >= at.raw() + length) break;
-    if (site.address.raw() + std::max<std::uint64_t>(site.length, 1) > at.raw()) return &site;
+    if (site.address >= at && !site.address.is_in(at, length)) break;
+    const std::uint64_t bytes = std::max<std::uint64_t>(site.length, 1);
+    if (site.address >= at || at.is_in(site.address, bytes)) return &site;
   }
   return nullptr;
 }

@@ -128,6 +128,10 @@ class Kernel {
 
   struct AddressRange {
     GuestVirt begin, end;
+    /// The `size` bytes from `begin` on, as far as there are addresses: sizes come from the guest.
+    static AddressRange of(GuestVirt begin, std::uint64_t size) {
+      return {begin, begin.checked_add(size).value_or(GuestVirt(UINT64_MAX))};
+    }
     bool contains(GuestVirt at) const { return begin <= at && at < end; }
   };
   /// Text that must not carry an int3: entry text, .noinstr.text, the int3 path, init text.

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "vmm/linux/text/relocations.h"
 #include "vmm/arch/arch.h"
+#include "vmm/linux/text/relocations.h"
 
 namespace ringside::guest_linux {
 namespace {

@@ -69,7 +69,8 @@ bool KernelMemory::is_consistent() const {
 
 Result<std::vector<std::byte>> KernelMemory::copy_image(GuestVirt from, std::uint64_t size) const {
   const auto start = image_address(from);
-  if (!start || size > kMaxCopy || !image_address(GuestVirt(from.raw() + size))) {
+  const auto end = from.checked_add(size);
+  if (!start || size > kMaxCopy || !end || !image_address(*end)) {
     return fail(ErrorCode::Invalid,
                 fmt::format("{} bytes at {:#x} are not in the kernel's image", size, from.raw()));
   }

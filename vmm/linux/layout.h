@@ -26,7 +26,7 @@ KernelLayout read_layout(const TypeGraph& types);
 /// unreadable.
 template <class T>
 Result<T, Fault> load_field(const GuestReader& kernel, GuestVirt structure, std::uint64_t offset) {
-  return load<T>(kernel, GuestVirt(structure.raw() + offset));
+  return load<T>(kernel, structure.wrapping_add(offset));
 }
 
 }  // namespace ringside::guest_linux

@@ -221,8 +221,7 @@ ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout&
 bool read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
                        const ModuleHead& module, std::vector<Kernel::PatchedSite>& sites,
                        ModuleBudget& budget) {
-  const TextBounds bounds{&kernel,
-                          {module.text_base, GuestVirt(module.text_base.raw() + module.text_size)}};
+  const TextBounds bounds{&kernel, Kernel::AddressRange::of(module.text_base, module.text_size)};
   const auto collect = [&](const std::optional<ModuleLayout::Table>& table,
                            std::uint64_t entry_bytes, auto collector) {
     if (!table) return true;  // this kernel's modules have none

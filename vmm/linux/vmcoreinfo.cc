@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kFirstKey = "OSRELEASE=";
 using arch::kPageSize;
 constexpr std::size_t kMaxText = kPageSize;  // VMCOREINFO_BYTES is one page in every kernel
-constexpr std::size_t kNoteHeader = 24;  // ELF note: 3 words, name padded to 12
+constexpr std::size_t kNoteHeader = 24;      // ELF note: 3 words, name padded to 12
 
 template <class Number>
 std::optional<Number> parse_number(std::string_view text, int base) {
@@ -91,8 +91,8 @@ std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
     // A note's text may run into the next page, which need not be RAM: take what there is.
     const std::size_t in_page = kPageSize - skip;
     const std::span bytes = std::as_writable_bytes(std::span(text));
-    if (!memory.read(GuestPhys(page.raw() + skip), bytes.first(in_page))) return;
-    if (skip > 0 && !memory.read(GuestPhys(page.raw() + kPageSize), bytes.subspan(in_page))) {
+    if (!memory.read(page.wrapping_add(skip), bytes.first(in_page))) return;
+    if (skip > 0 && !memory.read(page.wrapping_add(kPageSize), bytes.subspan(in_page))) {
       std::fill(text.begin() + static_cast<std::ptrdiff_t>(in_page), text.end(), '\0');
     }
     auto info = VmcoreInfo::parse(std::string_view(text.data(), text.size()));
@@ -104,7 +104,7 @@ std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
   for (const auto& extent : memory.present_extents()) {
     for (std::uint64_t at = 0; at + kPageSize <= extent.size; at += kPageSize) {
       std::array<char, kNoteHeader> head{};
-      const GuestPhys page(extent.base.raw() + at);
+      const GuestPhys page = extent.base.wrapping_add(at);
       if (!memory.read(page, std::as_writable_bytes(std::span(head)))) continue;
       if (std::string_view(head.data(), head.size()).starts_with(kFirstKey)) consider(page, 0);
       if (is_note(head)) consider(page, kNoteHeader);

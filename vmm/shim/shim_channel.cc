@@ -8,8 +8,8 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "vmm/base/check.h"
 #include "vmm/arch/arch.h"
+#include "vmm/base/check.h"
 
 namespace ringside::vmm {
 namespace {
@@ -86,7 +86,7 @@ Result<GuestVirt> SpinShim::allocate_slot(std::size_t size) {
         fmt::format("the {} KiB for displaced instructions are used up: enable fewer probes",
                     layout_.slots_bytes >> 10));
   }
-  const GuestVirt slot(base_.raw() + layout_.slots + slot_bytes_);
+  const GuestVirt slot = base_.wrapping_add(layout_.slots + slot_bytes_);
   slot_bytes_ += size;
   return slot;
 }
@@ -173,8 +173,8 @@ std::vector<std::byte> SpinShim::farewell(GuestVirt slot) {
   const auto move = [&](std::initializer_list<unsigned char> opcode, unsigned field,
                         std::uint32_t value) {
     for (const unsigned char byte : opcode) code.push_back(std::byte{byte});
-    const std::uint64_t end = slot.raw() + code.size() + 2 * sizeof(std::uint32_t);
-    const std::uint64_t to = base_.raw() + control(field);
+    const std::uint64_t end = slot.wrapping_add(code.size() + 2 * sizeof(std::uint32_t)).raw();
+    const std::uint64_t to = base_.wrapping_add(control(field)).raw();
     const std::uint32_t operands[] = {static_cast<std::uint32_t>(to - end), value};
     const auto bytes = std::as_bytes(std::span(operands));
     code.insert(code.end(), bytes.begin(), bytes.end());
@@ -207,7 +207,7 @@ ShimFate SpinShim::look_by_copies() const {
   HeaderWords header;
   std::array<std::byte, sizeof gate_.ours> gate;
   const GuestMemory::Part parts[] = {
-      {GuestPhys(layout_.place.raw() + layout_.data), std::as_writable_bytes(std::span(words))},
+      {layout_.place.wrapping_add(layout_.data), std::as_writable_bytes(std::span(words))},
       {layout_.place, std::as_writable_bytes(std::span(header))},
       {gate_.at, gate}};
   if (!region_.memory().read_each(parts)) return ShimFate::Overwritten;

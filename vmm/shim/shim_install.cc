@@ -7,39 +7,19 @@
 #include <cstring>
 #include <vector>
 
+#include "vmm/arch/arch.h"
+#include "vmm/base/align.h"
 #include "vmm/shim/shim_channel.h"
 
 namespace ringside::vmm {
 namespace {
 
+namespace pte = arch::pte;
 constexpr std::uint64_t kLargePage = kShimLargePage;
-
-// Page-table entries, Intel SDM volume 3A, 4.5.
-constexpr std::uint64_t kPresent = 1, kWritable = 2, kAccessed = 0x20, kDirty = 0x40, kLarge = 0x80,
-                        kGlobal = 0x100, kNoExecute = std::uint64_t{1} << 63;
 
 constexpr std::uint64_t kCr4Fred = std::uint64_t{1} << 32;
 constexpr std::uint64_t kEferNoExecute = std::uint64_t{1} << 11;
-constexpr unsigned kBreakpointVector = 3;
-
-/// A 64-bit gate, Intel SDM volume 3A, figure 6-8.
-struct Gate {
-  std::uint16_t offset_low, selector, attributes, offset_middle;
-  std::uint32_t offset_high, reserved;
-
-  GuestVirt handler() const {
-    return GuestVirt(offset_low | std::uint64_t{offset_middle} << 16 |
-                     std::uint64_t{offset_high} << 32);
-  }
-  void set_handler(GuestVirt to) {
-    offset_low = static_cast<std::uint16_t>(to.raw());
-    offset_middle = static_cast<std::uint16_t>(to.raw() >> 16);
-    offset_high = static_cast<std::uint32_t>(to.raw() >> 32);
-  }
-  unsigned stack_table() const { return attributes & 7; }
-  bool is_interrupt_gate() const { return (attributes >> 8 & 0x9f) == 0x8e; }  // present, type 14
-};
-static_assert(sizeof(Gate) == 16);
+using arch::Gate, arch::kBreakpointVector;
 
 Result<shim_header> check_image() {
   shim_header header{};
@@ -78,14 +58,14 @@ Result<void> check_cpu(const PausedMachine& machine, const Registers& registers,
 
 /// True when the handler lies in a region that carries the shim's magic.
 bool leads_to_a_shim(const GuestMemory& memory, const PageTable& table, GuestVirt handler) {
-  const auto start = translate(memory, table, GuestVirt(handler.raw() & ~(kLargePage - 1)));
+  const auto start = translate(memory, table, GuestVirt(round_down(handler.raw(), kLargePage)));
   const auto magic = start ? memory.load64(start->address) : std::nullopt;
   return magic && static_cast<std::uint32_t>(*magic) == SHIM_MAGIC;
 }
 
 Result<SavedGate> read_gate(const GuestMemory& memory, const ShimKernelFacts& facts) {
   const auto at = translate(memory, facts.kernel_table,
-                            GuestVirt(facts.idt.raw() + kBreakpointVector * sizeof(Gate)));
+                            facts.idt.wrapping_add(kBreakpointVector * sizeof(Gate)));
   SavedGate saved;
   if (!at || !memory.read(at->address, saved.bytes)) {
     return fail(ErrorCode::Invalid,
@@ -120,7 +100,7 @@ std::optional<GuestVirt> find_free_run(const GuestMemory& memory, const PageTabl
   for (std::uint64_t at = from; at < to && at >= from; at += kLargePage) {
     const auto entry = entry_address(memory, table, GuestVirt(at), 2);
     const auto value = entry ? memory.load64(*entry) : std::nullopt;
-    run = value && (*value & kPresent) == 0 ? run + 1 : 0;
+    run = value && (*value & pte::kPresent) == 0 ? run + 1 : 0;
     if (run == wanted) return GuestVirt(at - (wanted - 1) * kLargePage);
   }
   return std::nullopt;
@@ -129,7 +109,7 @@ std::optional<GuestVirt> find_free_run(const GuestMemory& memory, const PageTabl
 Result<GuestVirt> find_virtual_home(const GuestMemory& memory, const ShimKernelFacts& facts,
                                     const ShimLayout& layout) {
   const std::uint64_t start = facts.image_region_start.raw(), end = facts.image_region_end.raw();
-  const std::uint64_t after_image = (facts.image_end.raw() + kLargePage - 1) & ~(kLargePage - 1);
+  const std::uint64_t after_image = round_up(facts.image_end.raw(), kLargePage);
   if (start % kLargePage != 0 || end <= start || after_image < start ||
       end - start > std::uint64_t{4} << 30) {
     return fail(ErrorCode::Invalid,
@@ -150,9 +130,10 @@ Result<GuestVirt> find_virtual_home(const GuestMemory& memory, const ShimKernelF
 
 /// The entry that maps the page at `offset`, of whatever size.
 std::uint64_t page_entry(const ShimLayout& layout, std::uint64_t offset, bool no_execute) {
-  std::uint64_t value = (layout.place.raw() + offset) | kPresent | kAccessed | kDirty | kGlobal;
-  if (layout.page_bytes == kLargePage) value |= kLarge;
-  if (layout.is_data(offset)) value |= kWritable | (no_execute ? kNoExecute : 0);
+  std::uint64_t value = layout.place.wrapping_add(offset).raw() | pte::kPresent | pte::kAccessed |
+                        pte::kDirty | pte::kGlobal;
+  if (layout.page_bytes == kLargePage) value |= pte::kLarge;
+  if (layout.is_data(offset)) value |= pte::kWritable | (no_execute ? pte::kNoExecute : 0);
   return value;
 }
 
@@ -172,11 +153,12 @@ Result<void> map_region(GuestMemory& memory, const ShimKernelFacts& facts, Guest
     return fail(ErrorCode::Io, "the shim's page tables cannot be written");
   }
   for (std::uint64_t n = 0; n < layout.directories(); ++n) {
-    const std::uint64_t table = layout.page_tables.raw() + n * kShimSmallPage;
-    const std::uint64_t value = large ? page_entry(layout, n * kLargePage, no_execute)
-                                      : table | kPresent | kWritable | kAccessed | kDirty;
+    const std::uint64_t table = layout.page_tables.wrapping_add(n * kShimSmallPage).raw();
+    const std::uint64_t value =
+        large ? page_entry(layout, n * kLargePage, no_execute)
+              : table | pte::kPresent | pte::kWritable | pte::kAccessed | pte::kDirty;
     const auto entry =
-        entry_address(memory, facts.kernel_table, GuestVirt(home.raw() + n * kLargePage), 2);
+        entry_address(memory, facts.kernel_table, home.wrapping_add(n * kLargePage), 2);
     if (!entry || !memory.store64(*entry, value)) {
       return fail(ErrorCode::Io, "the guest's page table changed under the installer");
     }
@@ -188,13 +170,13 @@ shim_header header_for(shim_header header, const ShimKernelFacts& facts, GuestVi
                        const ShimLayout& layout) {
   header.original = facts.int3_handler.raw();
   header.this_cpu_off = facts.this_cpu_off;
-  header.data = home.raw() + layout.data;
-  header.table = home.raw() + layout.table;
+  header.data = home.wrapping_add(layout.data).raw();
+  header.table = home.wrapping_add(layout.table).raw();
   header.table_entries = layout.table_entries;
   header.page_bytes = static_cast<std::uint32_t>(layout.page_bytes);
   header.base = home.raw();
   header.region_bytes = layout.bytes;
-  header.slots = home.raw() + layout.slots;
+  header.slots = home.wrapping_add(layout.slots).raw();
   header.slots_bytes = layout.slots_bytes;
   return header;
 }
@@ -203,7 +185,7 @@ bool clear(GuestMemory& memory, GuestPhys at, std::uint64_t size) {
   const std::vector<std::byte> zeros(std::min<std::uint64_t>(size, 1 << 20));
   for (std::uint64_t done = 0; done < size; done += zeros.size()) {
     const auto now = std::span(zeros).first(std::min<std::uint64_t>(zeros.size(), size - done));
-    if (!memory.write(GuestPhys(at.raw() + done), now)) return false;
+    if (!memory.write(at.wrapping_add(done), now)) return false;
   }
   return true;
 }
@@ -211,11 +193,10 @@ bool clear(GuestMemory& memory, GuestPhys at, std::uint64_t size) {
 /// Code and header in place, table and data empty. Slots are written before they are reachable.
 Result<void> fill_region(GuestMemory& memory, const shim_header& header, const ShimLayout& layout) {
   const GuestPhys place = layout.place;
-  const bool filled =
-      clear(memory, place, layout.slots) &&
-      clear(memory, GuestPhys(place.raw() + layout.data), layout.bytes - layout.data) &&
-      memory.write(place, std::as_bytes(std::span(shim_image, shim_image_size))) &&
-      memory.write(place, std::as_bytes(std::span(&header, 1)));
+  const bool filled = clear(memory, place, layout.slots) &&
+                      clear(memory, place.wrapping_add(layout.data), layout.bytes - layout.data) &&
+                      memory.write(place, std::as_bytes(std::span(shim_image, shim_image_size))) &&
+                      memory.write(place, std::as_bytes(std::span(&header, 1)));
   if (filled) return {};
   return fail(ErrorCode::Io, "the memory set aside for the shim cannot be written");
 }
@@ -251,7 +232,7 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
 
   Gate gate;
   std::memcpy(&gate, saved.bytes.data(), sizeof gate);
-  gate.set_handler(GuestVirt(home.raw() + header.entry));
+  gate.set_handler(home.wrapping_add(header.entry));
   std::memcpy(saved.ours.data(), &gate, sizeof gate);
 
   TRY(fill_region(memory, header_for(header, facts, home, layout), layout));

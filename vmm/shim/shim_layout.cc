@@ -5,13 +5,10 @@
 #include <algorithm>
 
 #include "guest-shim/mailbox_abi.h"
+#include "vmm/base/align.h"
 
 namespace ringside::vmm {
 namespace {
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
-  return (value + to - 1) / to * to;
-}
 
 ShimLayout large_layout(GuestPhys place) {
   ShimLayout layout;
@@ -32,16 +29,16 @@ ShimLayout small_layout(GuestPhys place, std::uint64_t size) {
   ShimLayout layout;
   layout.place = place;
   layout.page_bytes = kShimSmallPage;
-  const std::uint64_t tables = (size + kShimLargePage - 1) / kShimLargePage;
+  const std::uint64_t tables = round_up(size, kShimLargePage) / kShimLargePage;
   layout.bytes = size - tables * kShimSmallPage;
   const std::uint64_t room = layout.bytes - SHIM_CODE_SIZE - SHIM_DATA_SIZE;
   layout.table = SHIM_CODE_SIZE;
-  layout.slots = layout.table + room / 2 / kShimSmallPage * kShimSmallPage;
+  layout.slots = layout.table + round_down(room / 2, kShimSmallPage);
   layout.data = layout.bytes - SHIM_DATA_SIZE;
   layout.table_entries =
       static_cast<std::uint32_t>((layout.slots - layout.table) / sizeof(std::uint64_t));
   layout.slots_bytes = layout.data - layout.slots;
-  layout.page_tables = GuestPhys(place.raw() + layout.bytes);
+  layout.page_tables = place.wrapping_add(layout.bytes);
   return layout;
 }
 
@@ -63,7 +60,7 @@ Result<ShimLayout> layout_shim(GuestMemory::Extent place) {
                             place.size >> 10, start, kSmallestShimBytes >> 10));
   }
   const std::uint64_t size = std::min(place.size - (small - start), kLargeShimBytes);
-  return small_layout(GuestPhys(small), size / kShimSmallPage * kShimSmallPage);
+  return small_layout(GuestPhys(small), round_down(size, kShimSmallPage));
 }
 
 }  // namespace ringside::vmm

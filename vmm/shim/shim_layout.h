@@ -8,12 +8,14 @@
 
 #include <cstdint>
 
+#include "vmm/arch/arch.h"
 #include "vmm/base/result.h"
 #include "vmm/guest_memory.h"
 
 namespace ringside::vmm {
 
-inline constexpr std::uint64_t kShimSmallPage = 4 << 10, kShimLargePage = 2 << 20;
+inline constexpr std::uint64_t kShimSmallPage = arch::kPageSize,
+                               kShimLargePage = arch::kLargePageSize;
 /// What large pages map: a table for 196,608 tracepoints, and 10 MiB of slots.
 inline constexpr std::uint64_t kLargeShimBytes = 16 << 20;
 /// Less is refused: it would hold some hundred tracepoints.

@@ -73,7 +73,7 @@ class ShimRegion {
     // be mapped; the guest changes it at any time, hence only atomic accesses.
     return reinterpret_cast<std::uint64_t*>(mapped_ + offset);
   }
-  GuestPhys at(std::uint64_t offset) const { return GuestPhys(place_.raw() + offset); }
+  GuestPhys at(std::uint64_t offset) const { return place_.wrapping_add(offset); }
   std::uint64_t load_copy(std::uint64_t offset) const;
   bool replace_copy(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired);
 

@@ -1,6 +1,5 @@
 // In this file: formats and records (pure), the host's tracepoints, one vCPU's events, time.
 #include "vmm/kvm/host/host_tracepoints.h"
-#include "vmm/arch/arch.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,12 +15,14 @@
 #include <cstring>
 #include <utility>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::vmm::kvm {
 namespace {
 
 using Kind = VcpuEvent::Kind;
 
-using arch::kPageSize;  // the host's: KVM runs guests of its own architecture
+using arch::kPageSize;                        // the host's: KVM runs guests of its own architecture
 constexpr std::size_t kRing = 8 * kPageSize;  // some 300 records; each is read at once
 
 // KVM_ISA_VMX and KVM_ISA_SVM (arch/x86/kvm/trace.h); EXIT_REASON_HLT and SVM_EXIT_HLT

@@ -76,7 +76,7 @@ void Breakpoints::exchange(const Patch& patch, std::span<const std::byte> expect
 
 bool Breakpoints::read(GuestVirt at, const Locate& locate, std::span<std::byte> code) const {
   for (std::size_t i = 0; i < code.size(); ++i) {
-    const auto where = locate(GuestVirt(at.raw() + i));
+    const auto where = locate(at.wrapping_add(i));
     if (!where || !memory_.read(*where, code.subspan(i, 1))) return false;
   }
   return true;
@@ -88,7 +88,7 @@ std::optional<Breakpoints::Patch> Breakpoints::prepare(GuestVirt at, const Locat
   const auto size = trap().size();
   if (!read(at, locate, std::span(code).first(size))) return std::nullopt;
   Patch patch;
-  for (std::size_t i = 0; i < size; ++i) patch.where[i] = *locate(GuestVirt(at.raw() + i));
+  for (std::size_t i = 0; i < size; ++i) patch.where[i] = *locate(at.wrapping_add(i));
   const auto before = bytes_.find(at);
   const bool ours = before != bytes_.end() && before->second.where == patch.where &&
                     std::equal(trap().begin(), trap().end(), code.begin());
@@ -165,10 +165,10 @@ void Breakpoints::hide(GuestVirt at, std::span<std::byte> code) const {
   for (auto patch = bytes_.lower_bound(GuestVirt(at.raw() - std::min<std::uint64_t>(at.raw(), 1)));
        patch != bytes_.end(); ++patch) {
     for (std::size_t i = 0; i < ours.size(); ++i) {
-      const std::uint64_t offset = patch->first.raw() + i - at.raw();  // huge when before `at`
+      const std::uint64_t offset = patch->first.wrapping_add(i).offset_from(at);
       if (offset < code.size() && code[offset] == ours[i]) code[offset] = patch->second.original[i];
     }
-    if (patch->first.raw() >= at.raw() + code.size()) return;
+    if (patch->first >= at && !patch->first.is_in(at, code.size())) return;
   }
 }
 

@@ -128,7 +128,8 @@ Displaced execute_displaced(std::span<const std::byte> bytes, Registers& r, Stac
   }
   if (opcode >= 0x40 && opcode < 0x50) return with_rex(code, r, stack);
   if (opcode == 0x9c) {  // pushfq; a single step would push its own trap flag
-    return push(r, r.rflags & ~(kResumeFlag | kVmFlag), stack) ? advance(r, 1) : Displaced::NotSimple;
+    return push(r, r.rflags & ~(kResumeFlag | kVmFlag), stack) ? advance(r, 1)
+                                                               : Displaced::NotSimple;
   }
   if (opcode == 0xc3) {
     const auto target = stack.load(GuestVirt(r.rsp));

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "vmm/arch/arch.h"
 #include "vmm/kvm/kvm_system.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
-#include "vmm/arch/arch.h"
 
 namespace ringside::vmm::kvm {
 namespace {

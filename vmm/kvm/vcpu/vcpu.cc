@@ -13,11 +13,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "vmm/arch/arch.h"
 #include "vmm/kvm/devices/little_endian.h"
 #include "vmm/kvm/host/sandbox.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
 #include "vmm/page_walk.h"
-#include "vmm/arch/arch.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -404,7 +404,8 @@ std::uint64_t Vcpu::guest_tsc() const {
 
 std::optional<GuestPhys> Vcpu::locate(const Registers& registers, GuestVirt at) const {
   if (!arch::pages(registers)) return GuestPhys(at.raw());
-  if (!arch::in_long_mode(registers)) return kvm_.translate(at);  // 32-bit page tables: KVM walks them
+  if (!arch::in_long_mode(registers))
+    return kvm_.translate(at);  // 32-bit page tables: KVM walks them
   const auto found = translate(shared_.memory, arch::page_table_of(registers), at);
   if (!found) return std::nullopt;
   return found->address;

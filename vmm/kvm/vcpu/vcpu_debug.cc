@@ -11,10 +11,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "vmm/arch/arch.h"
 #include "vmm/kvm/vcpu/displaced.h"
 #include "vmm/kvm/vcpu/vcpu.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
-#include "vmm/arch/arch.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -66,7 +66,8 @@ class Vcpu::Stack final : public StackAccess {
   /// Only a word that crosses no page, and not in user memory, which may be one that a write must
   /// first copy.
   std::optional<GuestPhys> whole(GuestVirt at) const {
-    if (arch::left_in_page(at.raw()) < sizeof(std::uint64_t) || registers_.in_user_mode()) return std::nullopt;
+    if (arch::left_in_page(at.raw()) < sizeof(std::uint64_t) || registers_.in_user_mode())
+      return std::nullopt;
     return vcpu_.locate(registers_, at);
   }
   Vcpu& vcpu_;
@@ -84,8 +85,9 @@ std::size_t Vcpu::read_code(GuestVirt at, std::span<std::byte> code) const {
   const Registers registers = to_registers(now.regs, now.sregs, 0);
   std::size_t done = 0;
   while (done < code.size()) {
-    const GuestVirt next(at.raw() + done);
-    const std::size_t length = std::min<std::size_t>(code.size() - done, arch::left_in_page(next.raw()));
+    const GuestVirt next = at.wrapping_add(done);
+    const std::size_t length =
+        std::min<std::size_t>(code.size() - done, arch::left_in_page(next.raw()));
     const auto where = locate(registers, next);
     if (!where || !shared_.memory.read(*where, code.subspan(done, length))) break;
     done += length;
@@ -179,11 +181,11 @@ void Vcpu::fire(GuestVirt at) {
 /// first if that is one byte long.
 void Vcpu::execute_under(GuestVirt site, GuestVirt rip, std::uint64_t offset) {
   const kvm_run& state = kvm_.state();
-  GuestVirt at(rip.raw() + offset);
+  GuestVirt at = rip.wrapping_add(offset);
   do {
     if (!execute_simply(site, at, offset)) step_alone(site, at);
     offset = 1;
-    at = GuestVirt(rip.raw() + offset);
+    at = rip.wrapping_add(offset);
   } while (shared_.breakpoints.by_port() && state.s.regs.regs.rip == at.raw() &&
            shared_.breakpoints.find(site) == Breakpoints::Found::Byte && !shared_.gate.stopping());
 }
@@ -194,7 +196,7 @@ bool Vcpu::execute_simply(GuestVirt site, GuestVirt at, std::uint64_t offset) {
   if (!in_64_bit_mode(now.sregs)) return false;
   std::array<std::byte, kLongestInstruction> code{};
   const std::size_t length = read_code(at, code);
-  shared_.breakpoints.hide(GuestVirt(site.raw() + offset), std::span(code).first(length));
+  shared_.breakpoints.hide(site.wrapping_add(offset), std::span(code).first(length));
   Registers registers = to_registers(now.regs, now.sregs, 0);
   Stack stack(*this, registers);
   const Displaced done = execute_displaced(std::span(code).first(length), registers, stack);
@@ -237,7 +239,8 @@ void Vcpu::step_from(GuestVirt at) {
     }
     if (state.exit_reason == KVM_EXIT_DEBUG || state.exit_reason == KVM_EXIT_INTERNAL_ERROR) {
       std::array<std::byte, 1> now{};
-      const bool int3 = read_code(GuestVirt(state.s.regs.regs.rip), now) == 1 && now[0] == kBreakpoint;
+      const bool int3 =
+          read_code(GuestVirt(state.s.regs.regs.rip), now) == 1 && now[0] == kBreakpoint;
       // The guest's own int3 stood under ours; or the next one, which will be met again.
       if (int3 && here) return give_back_breakpoint();
       if (int3) return;

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <array>
 
+#include "vmm/arch/arch.h"
 #include "vmm/base/bytes.h"
 #include "vmm/linux/layout.h"
-#include "vmm/arch/arch.h"
 
 namespace ringside::guest_linux {
 namespace {

@@ -10,8 +10,8 @@
 #include <span>
 #include <tuple>
 
-#include "vmm/base/bytes.h"
 #include "vmm/arch/arch.h"
+#include "vmm/base/bytes.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -92,10 +92,9 @@ class DynamicSymbols::Reader {
   /// Copies what is there, page by page; the rest is zero.
   void fill(std::uint64_t at, std::span<std::byte> out) {
     while (!out.empty()) {
-      const std::uint64_t from = elf_.begin.raw() + at;
-      const std::size_t length = std::min<std::size_t>(out.size(), arch::left_in_page(from));
-      if (at >= elf_.size || length > elf_.size - at ||
-          !process_.read(GuestVirt(from), out.first(length))) {
+      const GuestVirt from = elf_.begin.wrapping_add(at);
+      const std::size_t length = std::min<std::size_t>(out.size(), arch::left_in_page(from.raw()));
+      if (at >= elf_.size || length > elf_.size - at || !process_.read(from, out.first(length))) {
         std::ranges::fill(out.first(length), std::byte{0});
         whole_ = false;
       }

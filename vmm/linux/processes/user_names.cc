@@ -115,7 +115,7 @@ std::vector<UserNames::Module> UserNames::modules_of(const GuestReader& kernel,
     Module module{file_name(kernel, layout_, first.file), first.begin, first.end, nullptr};
     std::optional<UserElf> elf;
     if (first.offset == 0 && process != nullptr) elf = UserElf::read(*process, first.begin);
-    const GuestVirt image_end(first.begin.raw() + (elf ? elf->size : 0));
+    const GuestVirt image_end = first.begin.checked_add(elf ? elf->size : 0).value_or(first.begin);
     while (++n < mappings.size() && mappings[n].file == first.file &&
            (mappings[n].offset > mappings[n - 1].offset || mappings[n].begin < image_end)) {
       module.end = mappings[n].end;

@@ -107,7 +107,7 @@ void StackTables::add(Kernel::AddressRange text, const ImageView& addresses,
   for (std::size_t n = 0; n < count; ++n) {
     const auto place = static_cast<std::uint64_t>(
         std::int64_t{load_at<std::int32_t>(addresses.bytes, n * kOrcAddressBytes)});
-    const GuestVirt pc(addresses.base.raw() + n * kOrcAddressBytes + place);
+    const GuestVirt pc = addresses.base.wrapping_add(n * kOrcAddressBytes + place);
     if (!text.contains(pc)) continue;  // init text, freed long ago
     rows.push_back(
         {static_cast<std::uint32_t>(pc.raw() - text.begin.raw()),
@@ -150,7 +150,7 @@ std::uint64_t StackTables::original(std::uint64_t pc) const {
   const Moved& moved = *std::prev(after);
   const std::uint64_t offset = pc - moved.begin.raw();
   if (offset >= moved.size) return pc;
-  return moved.original.raw() + (offset == 0 ? 0 : moved.length);
+  return moved.original.wrapping_add(offset == 0 ? 0 : moved.length).raw();
 }
 
 std::size_t StackTables::entry_count() const {

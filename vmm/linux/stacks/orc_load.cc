@@ -32,8 +32,7 @@ void add_vmlinux(const GuestReader& reader, Kernel& kernel, StackTables& tables,
                  ModuleBudget& budget) {
   const SymbolTable& symbols = kernel.symbols();
   const Module& vmlinux = symbols.modules()[0];
-  const Kernel::AddressRange text{vmlinux.text_base,
-                                  GuestVirt(vmlinux.text_base.raw() + vmlinux.text_size)};
+  const auto text = Kernel::AddressRange::of(vmlinux.text_base, vmlinux.text_size);
   const auto symbol = [&](std::string_view name) { return symbols.find(name, "vmlinux"); };
   const Symbol* addresses = symbol("__start_orc_unwind_ip");
   const Symbol* stop = symbol("__stop_orc_unwind_ip");
@@ -66,8 +65,7 @@ void add_modules(const GuestReader& reader, Kernel& kernel, StackTables& tables,
       return load_field<std::uint64_t>(reader, head.address, *offset).value_or(0);
     };
     const std::uint64_t count = word(count_at) & UINT32_MAX;
-    const Kernel::AddressRange text{head.text_base,
-                                    GuestVirt(head.text_base.raw() + head.text_size)};
+    const auto text = Kernel::AddressRange::of(head.text_base, head.text_size);
     const bool fits = add_table(reader, tables, text, GuestVirt(word(addresses_at)),
                                 GuestVirt(word(entries_at)), count, budget);
     if (!fits) {

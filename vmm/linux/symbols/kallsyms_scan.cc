@@ -87,7 +87,7 @@ std::optional<NamesTable> find_names(std::span<const std::byte> image, std::size
 /// Every place where the addresses may lie relative to the tables found, tried in turn.
 Result<Kallsyms> decode_around(const ImageView& image, const TokenTables& tokens,
                                const NamesTable& names, GuestVirt stext) {
-  const auto at = [&](std::size_t offset) { return GuestVirt(image.base.raw() + offset); };
+  const auto at = [&](std::size_t offset) { return image.base.wrapping_add(offset); };
   const KallsymsKeys common{.names = at(names.names),
                             .token_table = at(tokens.table),
                             .token_index = at(tokens.index),

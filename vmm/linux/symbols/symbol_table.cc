@@ -69,7 +69,7 @@ void SymbolTable::fill_sizes() {
     Symbol& symbol = symbols_[i];
     const std::uint64_t at = symbol.address.raw();
     const Module& module = modules_[symbol.module];
-    const std::uint64_t text_end = module.text_base.raw() + module.text_size;
+    const std::uint64_t text_end = module.text_base.wrapping_add(module.text_size).raw();
     // A module's text may lie above its data, so its end bounds only what starts inside it.
     std::uint64_t end = next[symbol.module];
     if (module.has_text_at(symbol.address)) end = std::min(end, text_end);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "vmm/arch/arch.h"
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/text/patched_sites.h"
-#include "vmm/arch/arch.h"
 
 namespace ringside::guest_linux {
 

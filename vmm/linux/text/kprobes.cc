@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "vmm/linux/layout.h"
 #include "vmm/arch/arch.h"
+#include "vmm/linux/layout.h"
 
 namespace ringside::guest_linux {
 
@@ -53,7 +53,7 @@ KprobeTable::KprobeTable(const SymbolTable& symbols, const TypeGraph& types)
   if (!owner) owner = offset_of(types, "mutex", {"rtmutex", "owner"});  // PREEMPT_RT
   for (const std::string_view name : {"text_mutex", "kprobe_mutex"}) {
     const Symbol* lock = symbols.find(name, "vmlinux");
-    if (lock != nullptr && owner) lock_owners_.push_back(GuestVirt(lock->address.raw() + *owner));
+    if (lock != nullptr && owner) lock_owners_.push_back(lock->address.wrapping_add(*owner));
   }
 }
 

@@ -22,7 +22,7 @@ void for_each_target(const ImageView& table, std::uint64_t entry_bytes, const Te
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t at = i * entry_bytes;
     const std::int64_t offset = load_at<std::int32_t>(table.bytes, at);
-    const GuestVirt target(table.base.raw() + at + static_cast<std::uint64_t>(offset));
+    const GuestVirt target = table.base.wrapping_add(at + static_cast<std::uint64_t>(offset));
     if (offset != 0 && bounds.text.contains(target)) found(target, at);
   }
 }
@@ -61,7 +61,7 @@ void collect_jump_labels(const ImageView& table, const TextBounds& bounds,
     const std::uint8_t length = opcode == 0xeb || opcode == 0x66 ? 2 : 5;
     const std::uint64_t second = entry + sizeof(std::int32_t);
     const std::int64_t offset = load_at<std::int32_t>(table.bytes, second);
-    const GuestVirt target(table.base.raw() + second + static_cast<std::uint64_t>(offset));
+    const GuestVirt target = table.base.wrapping_add(second + static_cast<std::uint64_t>(offset));
     sites.push_back({at, length, "jump label", target});
   });
 }
