@@ -7,7 +7,7 @@
 namespace ringside::dif {
 
 namespace {
-constexpr std::uint32_t kWord = sizeof(std::uint32_t);
+constexpr std::uint32_t kGapStep = sizeof(std::uint32_t);  // a gap is filled word by word
 constexpr std::size_t kMostAligned = 8;
 
 std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {
@@ -56,7 +56,7 @@ std::optional<std::size_t> RecordBuffer::place_in_ring(std::size_t at, std::size
 /// Past the record, or the gap's word, at `at`.
 std::size_t RecordBuffer::next_record(std::span<const std::byte> bytes, std::size_t at) const {
   const std::uint32_t ecb = word_at(bytes, at);
-  return at + (ecb == 0 ? kWord : (*shapes_)[ecb].size);
+  return at + (ecb == 0 ? kGapStep : (*shapes_)[ecb].size);
 }
 
 void RecordBuffer::fill_gap(std::size_t end) {
