@@ -10,7 +10,7 @@ programs that boot a guest, `vm` the unittest classes of tests/vm/, which boot g
 another, `nested` those of tests/nested/, which share one machine with KVM.
 
 With --sanitize NAME: the suites that sanitizers.py lists for it, from a build folder of their own,
-which is made and kept up to date. With --ci: everything, then clang-tidy (tidy.py), then what
+which is made and kept up to date. With --nightly: everything, then clang-tidy (tidy.py), then what
 every sanitizer watches.
 """
 
@@ -222,8 +222,7 @@ def parse_options():
     parser.add_argument("-k", metavar="PATTERN", help="run only tests whose name has this in it")
     parser.add_argument("--sanitize", choices=tuple(sanitizers.SANITIZERS), metavar="NAME",
                         help="build with a sanitizer, address or thread, and run what it watches")
-    parser.add_argument("--ci", action="store_true", help="also clang-tidy and the sanitizers")
-    parser.add_argument("--nightly", action="store_true", help="--ci, and clang-tidy over the tests, too")
+    parser.add_argument("--nightly", action="store_true", help="also clang-tidy and the sanitizers")
     parser.add_argument("--qemu", metavar="PATH",
                         help="the vm suite's QEMU, as tests/vm/qemu10 prints it")
     return parser.parse_args()
@@ -243,8 +242,8 @@ def main():
         total = run_sanitized(options.sanitize, build, options.suite, options.k)
     else:
         total = run_suites(suites, options.suite or suites)
-    if options.ci or options.nightly:
-        more = {"tidy": lambda: Count(*tidy.run(build.resolve(), options.k or "", options.nightly))}
+    if options.nightly:
+        more = {"tidy": lambda: Count(*tidy.run(build.resolve(), options.k or ""))}
         for name in sanitizers.SANITIZERS:
             more[name] = lambda name=name: run_sanitized(name, build, None, options.k)
         total.add(run_suites(more, more))
