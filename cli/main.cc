@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "cli/messages.h"
@@ -46,6 +49,20 @@ void take_little_memory() {
   _exit(ringside::cli::kExitFailure);
 }
 
+/// The same for std::thread, which throws where the host has no room for one. What ends here is not
+/// unwound: destructors would wait for threads that never began.
+[[noreturn]] void end_without_threads() {
+  try {
+    if (std::current_exception()) std::rethrow_exception(std::current_exception());
+  } catch (const std::system_error& error) {
+    ringside::cli::say("no thread can be started: " + error.code().message());
+    _exit(ringside::cli::kExitFailure);
+  } catch (...) {
+    // A mistake of ours: the core says which.
+  }
+  std::abort();
+}
+
 ringside::Result<ringside::cli::CommandLine> read_command_line(std::vector<std::string> words) {
   std::vector<std::string> environment;
   for (char** variable = environ; *variable != nullptr; ++variable)
@@ -64,6 +81,7 @@ int main(int argc, char** argv) {
   fill_standard_descriptors();
   take_little_memory();
   std::set_new_handler(end_without_memory);
+  std::set_terminate(end_without_threads);
   if (argc > 0) cli::set_program_name(argv[0]);
 
   auto line = read_command_line(std::vector<std::string>(argv, argv + argc));
