@@ -1,7 +1,6 @@
 // In this file, top to bottom: cpio, what is packed with lengths, what has to be unpacked, the row.
 // Formats: buffer-format.rst (cpio "newc"); The .xz File Format 1.1.0, 2.1.2.4 (the footer's magic
 // bytes); RFC 8878 (zstd); lz4_Frame_format.md, "Legacy frame".
-// Not by libarchive: it does not say where in its input a stream ended, and the next part begins there.
 #include "vmm/kvm/initrd_parts.h"
 
 #include <bzlib.h>
