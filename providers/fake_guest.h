@@ -15,6 +15,7 @@
 
 #include "providers/fire/probe_sink.h"
 #include "vmm/inert_machine_for_tests.h"
+#include "vmm/linux/inert_kernel_for_tests.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/shim/shim.h"
 
@@ -57,9 +58,9 @@ inline GuestVirt kernel_address(std::uint64_t physical) {
   return GuestVirt(kKernelBase + physical);
 }
 
-class FakeKernel final : public guest_linux::Kernel {
+class FakeKernel final : public guest_linux::InertKernel {
  public:
-  FakeKernel() {
+  FakeKernel() : InertKernel(GuestPhys(kRoot)) {
     layout_.task_comm = 0;
     layout_.task_pid = 16;
     layout_.task_tgid = 20;
@@ -87,12 +88,8 @@ class FakeKernel final : public guest_linux::Kernel {
   }
 
   std::string_view release() const override { return "6.1.0-fake"; }
-  const vmm::PageTable& table() const override { return table_; }
-  const guest_linux::SymbolTable& symbols() const override { return symbols_; }
   guest_linux::SymbolTable& symbols_to_fill() { return symbols_; }
-  const TypeGraph& types() const override { return types_; }
   TypeGraph& own_types() { return types_; }
-  const guest_linux::KernelLayout& layout() const override { return layout_; }
   guest_linux::KernelLayout& layout_to_change() { return layout_; }
   std::optional<TypeId> prototype(const guest_linux::Symbol& function) const override {
     for (const auto& [name, type] : prototypes) {
@@ -112,18 +109,11 @@ class FakeKernel final : public guest_linux::Kernel {
     ++current_reads;
     return GuestVirt(TRY(load<std::uint64_t>(kernel, percpu_base)));
   }
-  Result<bool> refresh_modules() override { return false; }
-  std::span<const AddressRange> forbidden_text() const override { return {}; }
-  std::span<const PatchedSite> patched_sites() const override { return {}; }
 
   std::vector<std::pair<std::string, TypeId>> prototypes;
   mutable std::atomic<unsigned> current_reads = 0;
 
  private:
-  vmm::PageTable table_{GuestPhys(kRoot), 4, 0};
-  guest_linux::SymbolTable symbols_;
-  TypeGraph types_;
-  guest_linux::KernelLayout layout_;
   std::vector<std::uint64_t> bases_{kKernelBase + kPercpu0, kKernelBase + kPercpu1};
 };
 

@@ -11,10 +11,10 @@
 #include "dif/verify/stack_use.h"
 #include "providers/boot/boot_side.h"
 #include "providers/builtin.h"
+#include "providers/fire/engine_sink.h"
 #include "providers/fire/fire_loop.h"
 #include "providers/fire/guest_clock.h"
 #include "providers/fire/host_clock.h"
-#include "providers/fire/probe_sink.h"
 #include "providers/fire/timers.h"
 #include "providers/guest_side.h"
 #include "providers/machine_side.h"
@@ -25,20 +25,17 @@
 namespace ringside::providers {
 namespace {
 
-class EngineSink final : public ProbeSink {
+/// Remembers what fired last.
+class RememberingSink final : public EngineSink {
  public:
   /// `remembers`: for last_firings().
-  EngineSink(dif::Engine& engine, bool remembers, unsigned vcpus)
-      : engine_(&engine), remembers_(remembers), lately_(vcpus) {}
-  dif::BriefLock& turn(std::uint32_t vcpu) override { return engine_->turn(vcpu); }
-  void wait_for_turns() override { engine_->wait_for_turns(); }
+  RememberingSink(dif::Engine& engine, bool remembers, unsigned vcpus)
+      : EngineSink(engine), remembers_(remembers), lately_(vcpus) {}
   void fire(dif::ProbeId probe, const dif::FireRecord& record,
             const dif::GuestContext& guest) override {
     if (remembers_) lately_[record.vcpu].add({record.timestamp, probe});
-    engine_->fire(probe, record, guest);
+    EngineSink::fire(probe, record, guest);
   }
-  std::uint32_t host_vcpu() const override { return engine_->host_vcpu(); }
-  bool finished() const override { return engine_->exit_status().has_value(); }
 
   std::vector<dif::ProbeId> last_firings() const {
     std::vector<Fired> all;
@@ -71,7 +68,6 @@ class EngineSink final : public ProbeSink {
     std::uint64_t count_ = 0;
   };
 
-  dif::Engine* engine_;
   const bool remembers_;
   std::vector<Lately> lately_;
 };
@@ -170,7 +166,7 @@ class LiveTracer final : public Tracer {
   bool told_of_clock_ = false;
   // Made by start(); the loop last, so that its thread ends before what it
   // works on.
-  std::optional<EngineSink> sink_;
+  std::optional<RememberingSink> sink_;
   std::optional<GuestClock> clock_;
   std::optional<TimerSchedule> timers_;
   std::unique_ptr<FireLoop> loop_;

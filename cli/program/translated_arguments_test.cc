@@ -16,6 +16,7 @@
 #include "dif/verify/verify.h"
 #include "providers/fake_guest.h"
 #include "providers/fire/dispatch.h"
+#include "providers/fire/engine_sink.h"
 
 namespace ringside::cli {
 namespace {
@@ -87,21 +88,6 @@ class ProcTracer final : public FakeTracer {
 
  private:
   Provider& provider_;
-};
-
-class EngineSink final : public ProbeSink {
- public:
-  explicit EngineSink(dif::Engine& engine) : engine_(engine) {}
-  void fire(dif::ProbeId probe, const dif::FireRecord& record,
-            const dif::GuestContext& guest) override {
-    engine_.fire(probe, record, guest);
-  }
-  dif::BriefLock& turn(std::uint32_t vcpu) override { return engine_.turn(vcpu); }
-  void wait_for_turns() override { engine_.wait_for_turns(); }
-  bool finished() const override { return false; }
-
- private:
-  dif::Engine& engine_;
 };
 
 std::string library_text(const std::string& name) {

@@ -9,6 +9,7 @@
 #include "dif/verify/verify.h"
 #include "providers/fake_guest.h"
 #include "providers/fire/dispatch.h"
+#include "providers/fire/engine_sink.h"
 #include "providers/fire/vm_dispatch.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
 
@@ -23,22 +24,16 @@ constexpr ArgumentPlan kSharedReturn{kSystemCallReturnArguments.arguments,
                                      kSystemCallReturnArguments.system_call_result,
                                      ArgumentSource::word(&Registers::rbx, 120)};
 
-class EngineSink final : public ProbeSink {
+class WatchingSink final : public EngineSink {
  public:
-  explicit EngineSink(dif::Engine& engine) : engine_(engine) {}
-  dif::BriefLock& turn(std::uint32_t vcpu) override { return engine_.turn(vcpu); }
-  void wait_for_turns() override { engine_.wait_for_turns(); }
+  using EngineSink::EngineSink;
   void fire(dif::ProbeId probe, const dif::FireRecord& record,
             const dif::GuestContext& guest) override {
     in_fire_context = dif::in_fire_context();
-    engine_.fire(probe, record, guest);
+    EngineSink::fire(probe, record, guest);
   }
-  bool finished() const override { return false; }
 
   bool in_fire_context = false;
-
- private:
-  dif::Engine& engine_;
 };
 
 dif::Program everything_of_a_trap() {
@@ -80,7 +75,7 @@ class FirePath : public ::testing::Test {
   FakeMemory memory_;
   FakeKernel kernel_;
   dif::Engine engine_;
-  EngineSink sink_;
+  WatchingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContexts contexts_{2, memory_.memory(), kernel_};
   TrapDispatcher dispatcher_{kernel_, contexts_};

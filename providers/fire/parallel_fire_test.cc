@@ -14,6 +14,7 @@
 #include "dif/verify/verify.h"
 #include "providers/fake_guest.h"
 #include "providers/fire/dispatch.h"
+#include "providers/fire/engine_sink.h"
 #include "providers/fire/exit_channel.h"
 #include "providers/fire/poller.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
@@ -29,21 +30,6 @@ constexpr GuestVirt kPlace{0xffff'ffff'8100'0000};
 constexpr dif::ProbeId kTrap{1};
 constexpr unsigned kVcpus = 2;
 constexpr std::uint64_t kTraps = 1000;
-
-class EngineSink final : public ProbeSink {
- public:
-  explicit EngineSink(dif::Engine& engine) : engine_(engine) {}
-  dif::BriefLock& turn(std::uint32_t vcpu) override { return engine_.turn(vcpu); }
-  void wait_for_turns() override { engine_.wait_for_turns(); }
-  void fire(dif::ProbeId probe, const dif::FireRecord& record,
-            const dif::GuestContext& guest) override {
-    engine_.fire(probe, record, guest);
-  }
-  bool finished() const override { return false; }
-
- private:
-  dif::Engine& engine_;
-};
 
 /// `@[execname] = count(); trace(timestamp)`.
 dif::Program counting() {

@@ -8,6 +8,7 @@
 
 #include "disasm/code_for_tests.h"
 #include "vmm/inert_machine_for_tests.h"
+#include "vmm/linux/inert_kernel_for_tests.h"
 #include "vmm/linux/text/kprobe_fakes_for_tests.h"
 
 namespace ringside::providers {
@@ -121,20 +122,9 @@ class FakeShim final : public vmm::Shim {
   std::uint64_t used_ = 0;
 };
 
-class FakeKernel : public guest_linux::Kernel {
+class FakeKernel : public guest_linux::InertKernel {
  public:
-  std::string_view release() const override { return "6.1.0"; }
-  const vmm::PageTable& table() const override { return table_; }
-  const guest_linux::SymbolTable& symbols() const override { return symbols_; }
-  const TypeGraph& types() const override { return types_; }
-  const guest_linux::KernelLayout& layout() const override { return layout_; }
-  std::optional<TypeId> prototype(const Symbol&) const override { return {}; }
-  std::span<const std::uint64_t> percpu_bases() const override { return {}; }
-  std::optional<std::uint32_t> cpu_of(GuestVirt) const override { return {}; }
-  Result<GuestVirt, Fault> current_task(const GuestReader&, GuestVirt) const override {
-    return GuestVirt();
-  }
-  Result<bool> refresh_modules() override { return false; }
+  FakeKernel() : InertKernel(kRoot) {}
   std::span<const AddressRange> forbidden_text() const override { return forbidden; }
   std::span<const PatchedSite> patched_sites() const override { return patched; }
 
@@ -152,12 +142,6 @@ class FakeKernel : public guest_linux::Kernel {
 
   std::vector<AddressRange> forbidden;
   std::vector<PatchedSite> patched;
-
- private:
-  vmm::PageTable table_{kRoot, 4, 0};
-  guest_linux::SymbolTable symbols_;
-  TypeGraph types_;
-  guest_linux::KernelLayout layout_;
 };
 
 struct NamedKernel : FakeKernel {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "disasm/code_for_tests.h"
+#include "vmm/linux/inert_kernel_for_tests.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::providers {
@@ -21,7 +22,7 @@ constexpr std::uint64_t kTextSize = 0x2000;
 constexpr auto kNop = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 
 /// A kernel of functions 256 bytes apart, int3 where nothing was put, that is its own text.
-class FakeKernel final : public guest_linux::Kernel, public GuestReader {
+class FakeKernel final : public guest_linux::InertKernel, public GuestReader {
  public:
   /// A function at the next place; returns its address.
   GuestVirt function(const char* name) {
@@ -68,18 +69,7 @@ class FakeKernel final : public guest_linux::Kernel, public GuestReader {
     return {};
   }
 
-  std::string_view release() const override { return "6.1.0"; }
-  const vmm::PageTable& table() const override { return table_; }
-  const guest_linux::SymbolTable& symbols() const override { return symbols_; }
-  const TypeGraph& types() const override { return types_; }
-  const guest_linux::KernelLayout& layout() const override { return layout_; }
-  std::optional<TypeId> prototype(const Symbol&) const override { return {}; }
   std::span<const std::uint64_t> percpu_bases() const override { return percpu; }
-  std::optional<std::uint32_t> cpu_of(GuestVirt) const override { return {}; }
-  Result<GuestVirt, Fault> current_task(const GuestReader&, GuestVirt) const override {
-    return GuestVirt();
-  }
-  Result<bool> refresh_modules() override { return false; }
   std::span<const AddressRange> forbidden_text() const override { return forbidden; }
   std::span<const PatchedSite> patched_sites() const override { return patched; }
 
@@ -91,10 +81,6 @@ class FakeKernel final : public guest_linux::Kernel, public GuestReader {
   std::vector<std::byte> text_ = std::vector<std::byte>(kTextSize, std::byte{0xcc});
   std::vector<Symbol> functions_;
   std::uint64_t end_ = kBase;
-  vmm::PageTable table_{GuestPhys(0), 4, 0};
-  guest_linux::SymbolTable symbols_;
-  TypeGraph types_;
-  guest_linux::KernelLayout layout_;
 };
 
 constexpr const char* kComesUp = "it runs before a CPU that comes up can take a breakpoint";

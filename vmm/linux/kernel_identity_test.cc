@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "vmm/linux/fakes_for_tests.h"
+#include "vmm/linux/inert_kernel_for_tests.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -12,29 +13,9 @@ namespace {
 constexpr std::uint64_t kText = 0xffff'ffff'8100'0000, kNotes = 0xffff'ffff'8200'0000,
                         kTypes = 0xffff'ffff'8300'0000;
 
-class FakeKernel final : public Kernel {
+class FakeKernel final : public InertKernel {
  public:
-  std::string_view release() const override { return "6.1.0"; }
-  const vmm::PageTable& table() const override { return table_; }
-  const SymbolTable& symbols() const override { return symbols_; }
-  const TypeGraph& types() const override { return types_; }
-  const KernelLayout& layout() const override { return layout_; }
-  std::optional<TypeId> prototype(const Symbol&) const override { return {}; }
-  std::span<const std::uint64_t> percpu_bases() const override { return {}; }
-  std::optional<std::uint32_t> cpu_of(GuestVirt) const override { return {}; }
-  Result<GuestVirt, Fault> current_task(const GuestReader&, GuestVirt) const override {
-    return GuestVirt(0);
-  }
-  Result<bool> refresh_modules() override { return false; }
-  std::span<const AddressRange> forbidden_text() const override { return {}; }
-  std::span<const PatchedSite> patched_sites() const override { return {}; }
-
-  SymbolTable symbols_;
-
- private:
-  vmm::PageTable table_{GuestPhys(0), 4, 0};
-  TypeGraph types_;
-  KernelLayout layout_;
+  using InertKernel::symbols_;
 };
 
 std::vector<std::byte> note(std::uint32_t type, std::string_view name,

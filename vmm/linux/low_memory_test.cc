@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "vmm/linux/inert_kernel_for_tests.h"
+
 namespace ringside::guest_linux {
 namespace {
 
@@ -17,9 +19,9 @@ constexpr std::uint64_t kHeaderVariable = kText + 0x4000, kArrayVariable = kText
 constexpr std::uint64_t kPages = kText + 0x10000, kPageSize = 64;
 constexpr unsigned kReservedBit = 10;
 
-class LowKernel final : public Kernel {
+class LowKernel final : public InertKernel {
  public:
-  LowKernel() : memory({{GuestPhys(0), ram}}) {
+  LowKernel() : InertKernel(kRoot), memory({{GuestPhys(0), ram}}) {
     put64(kRoot.raw() + 8 * 511, kPud.raw() | 3);
     put64(kPud.raw() + 8 * 510, kPmd.raw() | 3);
     put64(kPmd.raw() + 8 * 0, 0x83);  // the first 2 MiB, for the trampoline
@@ -56,29 +58,8 @@ class LowKernel final : public Kernel {
           ~(std::uint64_t{1} << kReservedBit) | (std::uint64_t{reserved} << kReservedBit));
   }
 
-  std::string_view release() const override { return "6.1.0"; }
-  const vmm::PageTable& table() const override { return table_; }
-  const SymbolTable& symbols() const override { return symbols_; }
-  const TypeGraph& types() const override { return types_; }
-  const KernelLayout& layout() const override { return layout_; }
-  std::optional<TypeId> prototype(const Symbol&) const override { return {}; }
-  std::span<const std::uint64_t> percpu_bases() const override { return {}; }
-  std::optional<std::uint32_t> cpu_of(GuestVirt) const override { return {}; }
-  Result<GuestVirt, Fault> current_task(const GuestReader&, GuestVirt) const override {
-    return GuestVirt(0);
-  }
-  Result<bool> refresh_modules() override { return false; }
-  std::span<const AddressRange> forbidden_text() const override { return {}; }
-  std::span<const PatchedSite> patched_sites() const override { return {}; }
-
   std::vector<std::byte> ram = std::vector<std::byte>(kRam);
   vmm::GuestMemory memory;
-
- private:
-  vmm::PageTable table_{kRoot, 4, 0};
-  SymbolTable symbols_;
-  TypeGraph types_;
-  KernelLayout layout_;
 };
 
 TEST(LowMemory, IsAllThatIsZeroBelowTheTrampoline) {
