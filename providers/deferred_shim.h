@@ -36,7 +36,7 @@ class DeferredShim final : public vmm::Shim {
   std::vector<std::byte> farewell(GuestVirt slot) override {
     return shim_ ? shim_->farewell(slot) : std::vector<std::byte>();
   }
-  vmm::ShimFate fate() const override { return shim_ ? shim_->fate() : vmm::ShimFate::There; }
+  vmm::ShimState state() const override { return shim_ ? shim_->state() : vmm::ShimState::There; }
   Result<void> check_mapped(vmm::PausedMachine& machine) const override {
     return shim_ ? shim_->check_mapped(machine) : Result<void>();
   }

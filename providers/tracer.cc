@@ -9,17 +9,17 @@
 #include <utility>
 
 #include "dif/verify/stack_use.h"
-#include "providers/boot/boot_side.h"
+#include "providers/boot/boot_tracer.h"
 #include "providers/builtin.h"
 #include "providers/fire/engine_sink.h"
 #include "providers/fire/fire_loop.h"
 #include "providers/fire/guest_clock.h"
 #include "providers/fire/host_clock.h"
 #include "providers/fire/timers.h"
-#include "providers/guest_side.h"
-#include "providers/machine_side.h"
+#include "providers/machine_tracer.h"
 #include "providers/profile.h"
 #include "providers/registry.h"
+#include "providers/running_kernel_tracer.h"
 #include "vmm/base/check.h"
 
 namespace ringside::providers {
@@ -87,9 +87,9 @@ class LiveTracer final : public Tracer {
     profile_ = profile.get();
     registry_.add(std::move(builtin));
     if (held != nullptr) {
-      guest_ = std::make_unique<BootSide>(*machine, *held);
+      guest_ = std::make_unique<BootTracer>(*machine, *held);
     } else if (machine != nullptr && kernel != nullptr) {
-      guest_ = std::make_unique<GuestSide>(*machine, *kernel);
+      guest_ = std::make_unique<RunningKernelTracer>(*machine, *kernel);
     }
     if (guest_) guest_->add_providers(registry_);
     // After those: what it publishes grows on demand, up to the end of a range.
@@ -97,7 +97,7 @@ class LiveTracer final : public Tracer {
     if (machine == nullptr) return;
     std::optional<LinuxGuest> inside;
     if (guest_) inside.emplace(guest_->inside());
-    machine_ = std::make_unique<MachineSide>(*machine, channel, inside);
+    machine_ = std::make_unique<MachineTracer>(*machine, channel, inside);
     machine_->add_providers(registry_, kernel != nullptr ? &kernel->types() : nullptr);
   }
   ~LiveTracer() override { stop(); }
@@ -158,9 +158,9 @@ class LiveTracer final : public Tracer {
   BuiltinProvider* builtin_;
   ProfileProvider* profile_;
   const unsigned poll_threads_;
-  vmm::Machine* held_;                    // until start() lets it begin; else null
-  std::unique_ptr<KernelSide> guest_;     // null where no kernel is known
-  std::unique_ptr<MachineSide> machine_;  // null for the machine `none`
+  vmm::Machine* held_;                      // until start() lets it begin; else null
+  std::unique_ptr<KernelTracer> guest_;     // null where no kernel is known
+  std::unique_ptr<MachineTracer> machine_;  // null for the machine `none`
 
   bool started_ = false;
   bool told_of_clock_ = false;

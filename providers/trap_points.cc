@@ -110,7 +110,7 @@ Result<vmm::TrapsUnderWay> TrapPoints::restore(Restore what) {
   for (unsigned tries = 1; !done && tries < kKernelTries; ++tries) {
     if (done.error().code == ErrorCode::MachineGone) break;
     // Where the guest has left its kernel it never comes back.
-    if (shim_.fate() != vmm::ShimFate::There) break;
+    if (shim_.state() != vmm::ShimState::There) break;
     std::this_thread::sleep_for(kQuietWait);
     done = try_restore(what);
   }

@@ -109,7 +109,7 @@ class TableShim final : public vmm::Shim {
   }
 
   std::vector<std::byte> farewell(GuestVirt) override { return {}; }
-  vmm::ShimFate fate() const override { return vmm::ShimFate::There; }
+  vmm::ShimState state() const override { return vmm::ShimState::There; }
   Result<void> check_mapped(vmm::PausedMachine&) const override { return {}; }
   void activate() override {}
   void deactivate() override {}

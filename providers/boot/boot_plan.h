@@ -12,7 +12,7 @@
 // (its system_state) until that is enough. Registers are for the beginning only: a guest may want
 // its own, and a processor that QEMU translates overlooks one when an interrupt comes just there.
 // Another kernel tells nothing: all at once, else the first four, and again at each hit.
-// Used by the boot side. Pure. Fire context: no.
+// Used by the boot tracer. Pure. Fire context: no.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // ProbePoints over breakpoints that need no guest code (vmm/vcpu_exits.h): for
 // a kernel that is traced from its first instruction, and for kernels that are no Linux. Knows when
 // each may stand: a Linux rewrites parts of its text while it boots, and frees its init text later.
-// Used by the boot side. Does not: set breakpoints.
+// Used by the boot tracer. Does not: set breakpoints.
 // Fire context: has_point() yes; everything else no.
 #pragma once
 

@@ -1,8 +1,7 @@
 // Changes the machine's breakpoints for a vCPU's thread, which may not pause the machine itself
-// (BootSide's steps): a thread of its own does it while the vCPU waits, outside the guest and thus
-// paused.
-// Used by the boot side. Threads: set() on one vCPU's thread at a time.
-// Fire context: no.
+// (BootTracer's steps): a thread of its own does it while the vCPU waits, outside the guest and
+// thus paused. Used by the boot tracer. Threads: set() on one vCPU's thread at a time. Fire
+// context: no.
 #pragma once
 
 #include <condition_variable>

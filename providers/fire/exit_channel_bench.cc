@@ -14,8 +14,8 @@
 #include "providers/fire/exit_channel.h"
 #include "providers/fire/vm_dispatch.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
+#include "vmm/shim/installed_shim.h"
 #include "vmm/shim/plain_region_for_tests.h"
-#include "vmm/shim/shim_channel.h"
 
 namespace ringside::providers {
 namespace {
@@ -50,8 +50,8 @@ struct Setup {
   }
 
   vmm::PlainRegion region;
-  vmm::SpinShim shim{region.memory(), region.layout(), GuestVirt(0xffff'ffff'9f00'0000), 1,
-                     vmm::PlainRegion::gate()};
+  vmm::InstalledShim shim{region.memory(), region.layout(), GuestVirt(0xffff'ffff'9f00'0000), 1,
+                          vmm::PlainRegion::gate()};
   FakeMemory memory;
   FakeKernel kernel;
   dif::Engine engine{*dif::verify_program(just_count()), {}, 2};

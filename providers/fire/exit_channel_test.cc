@@ -15,8 +15,8 @@
 #include "providers/fire/dispatch.h"
 #include "providers/fire/sampler.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
+#include "vmm/shim/installed_shim.h"
 #include "vmm/shim/plain_region_for_tests.h"
-#include "vmm/shim/shim_channel.h"
 
 namespace ringside::providers {
 namespace {
@@ -66,7 +66,7 @@ class Exits : public ::testing::Test {
   }
 
   vmm::PlainRegion region_;
-  vmm::SpinShim shim_;
+  vmm::InstalledShim shim_;
   FakeMemory memory_;
   FakeKernel kernel_;
   FakeMachine machine_{memory_};

@@ -22,7 +22,7 @@ class FakeShim final : public vmm::Shim {
   Result<void> add_entry(GuestVirt, GuestVirt) override { return {}; }
   void remove_entry(GuestVirt) override {}
   std::vector<std::byte> farewell(GuestVirt) override { return {}; }
-  vmm::ShimFate fate() const override { return vmm::ShimFate::There; }
+  vmm::ShimState state() const override { return vmm::ShimState::There; }
   Result<void> check_mapped(vmm::PausedMachine&) const override { return {}; }
   void activate() override { active = true; }
   void deactivate() override { active = false; }

@@ -18,8 +18,8 @@
 #include "providers/fire/exit_channel.h"
 #include "providers/fire/poller.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
+#include "vmm/shim/installed_shim.h"
 #include "vmm/shim/plain_region_for_tests.h"
-#include "vmm/shim/shim_channel.h"
 
 namespace ringside::providers {
 namespace {
@@ -97,8 +97,8 @@ class ParallelFire : public ::testing::Test {
   }
 
   vmm::PlainRegion region_;
-  vmm::SpinShim shim_{region_.memory(), region_.layout(), GuestVirt(0xffff'ffff'9f00'0000), kVcpus,
-                      vmm::PlainRegion::gate()};
+  vmm::InstalledShim shim_{region_.memory(), region_.layout(), GuestVirt(0xffff'ffff'9f00'0000),
+                           kVcpus, vmm::PlainRegion::gate()};
   FakeMemory memory_;
   FakeKernel kernel_;
   dif::Engine engine_{*dif::verify_program(counting()), {}, kVcpus};

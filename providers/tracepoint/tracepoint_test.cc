@@ -94,7 +94,7 @@ class FakeShim final : public vmm::Shim {
   std::vector<std::byte> farewell(GuestVirt slot) override {
     return {std::byte{0x90}, static_cast<std::byte>(slot.raw())};
   }
-  vmm::ShimFate fate() const override { return vmm::ShimFate::There; }
+  vmm::ShimState state() const override { return vmm::ShimState::There; }
   Result<void> check_mapped(vmm::PausedMachine&) const override {
     if (!mapped) return fail(ErrorCode::Invalid, "another kernel");
     return {};

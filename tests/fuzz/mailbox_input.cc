@@ -109,7 +109,7 @@ class SharedData final : public TrapSink {
   std::array<std::byte, kShared> before_;
 };
 
-void set_up(SpinShim& shim) {
+void set_up(InstalledShim& shim) {
   for (unsigned n = 0; n < kTracepoints; n += 2) {
     const auto slot = shim.allocate_slot(32);
     CHECK(slot && shim.write_slot(*slot, std::array{std::byte{0x90}}));
@@ -118,7 +118,7 @@ void set_up(SpinShim& shim) {
   shim.activate();
 }
 
-void ask(const SpinShim& shim, Word percpu) {
+void ask(const InstalledShim& shim, Word percpu) {
   (void)shim.quiescent();
   (void)shim.counters();
   CHECK(!shim.contains(GuestVirt(kBase.raw() - 1)));
@@ -126,7 +126,7 @@ void ask(const SpinShim& shim, Word percpu) {
   CHECK(!registers || registers->gs_base == percpu);
 }
 
-void host_step(SpinShim& shim, SharedData& data, Script& script) {
+void host_step(InstalledShim& shim, SharedData& data, Script& script) {
   const auto what = script.take<std::uint8_t>();
   switch (what % 8) {
     case 0: data.step(); break;
@@ -141,7 +141,7 @@ void host_step(SpinShim& shim, SharedData& data, Script& script) {
 }
 
 /// A guest that scribbles over everything that it may write, while the host looks and answers.
-void race(SpinShim& shim, SharedData& data, std::span<std::byte> boxes,
+void race(InstalledShim& shim, SharedData& data, std::span<std::byte> boxes,
           std::span<const std::byte> noise) {
   constexpr unsigned kLooks = 32;
   std::atomic<bool> over = noise.empty();
@@ -172,8 +172,8 @@ std::size_t serve_mailboxes(std::span<const std::byte> input) {
   Script script(input);
   PlainRegion region(script.take<std::uint8_t>() % 2 == 0 ? Reach::Mapped : Reach::Copied);
   std::memcpy(region.bytes().data(), shim_image, shim_image_size);
-  SpinShim shim(region.memory(), region.layout(), kBase, 1 + script.take<std::uint8_t>() % 4,
-                PlainRegion::gate());
+  InstalledShim shim(region.memory(), region.layout(), kBase, 1 + script.take<std::uint8_t>() % 4,
+                     PlainRegion::gate());
   set_up(shim);
   const auto bytes = region.bytes().subspan(region.layout().data);
   SharedData data(bytes, script);

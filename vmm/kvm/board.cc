@@ -36,10 +36,10 @@ Result<std::unique_ptr<Board>> Board::create(KvmGuest& guest, SerialPeers& peers
 Board::Board(KvmGuest& guest, SerialPeers& peers, const KvmConfig& config)
     : guest_(guest),
       warn_(config.warn),
-      keyboard_(guest.fate()),
-      power_(line(kSci), guest.fate()),
-      pvpanic_(guest.fate()),
-      reset_(guest.fate()) {
+      keyboard_(guest.guest_end()),
+      power_(line(kSci), guest.guest_end()),
+      pvpanic_(guest.guest_end()),
+      reset_(guest.guest_end()) {
   for (std::size_t port = 0; port < kSerialPorts.size(); ++port) {
     serial_.emplace_back(line(kSerialPorts[port].gsi), peers.output(port), peers.room());
   }

@@ -24,28 +24,29 @@ void set_start_msrs(KvmVcpu& vcpu) {
 Result<std::unique_ptr<KvmGuest>> KvmGuest::create(const KvmSystem& system, unsigned vcpus,
                                                    std::uint64_t memory) {
   prepare_kicks();
-  const TrapHabits habits = TRY(try_traps(system));
+  const TrapBehavior trap_behavior = TRY(try_traps(system));
   SharedRam ram = TRY(SharedRam::create(memory));
   KvmVm vm = TRY(KvmVm::create(system, KvmVm::Chips::InKernel));
-  std::unique_ptr<KvmGuest> guest(new KvmGuest(std::move(vm), std::move(ram), vcpus, habits));
-  guest->fate_ = TRY(GuestFate::create([gate = &guest->gate_] { gate->stop(); },
-                                       [] {
-                                         const Vcpu* const here = Vcpu::current();
-                                         return here != nullptr ? here->scene() : std::string();
-                                       }));
+  std::unique_ptr<KvmGuest> guest(
+      new KvmGuest(std::move(vm), std::move(ram), vcpus, trap_behavior));
+  guest->guest_end_ = TRY(GuestEnd::create([gate = &guest->gate_] { gate->stop(); },
+                                           [] {
+                                             const Vcpu* const here = Vcpu::current();
+                                             return here != nullptr ? here->scene() : std::string();
+                                           }));
   TRY(guest->add_memory(false));
   TRY(guest->add_vcpus(system, vcpus));
   return guest;
 }
 
-KvmGuest::KvmGuest(KvmVm vm, SharedRam ram, unsigned vcpus, TrapHabits habits)
+KvmGuest::KvmGuest(KvmVm vm, SharedRam ram, unsigned vcpus, TrapBehavior trap_behavior)
     : ram_(std::move(ram)),
       vm_(std::move(vm)),
       memory_(ram_.guest_memory(place_ram(ram_.size()))),
       gate_(vcpus, [this](unsigned vcpu) { vcpus_[vcpu]->kick(); }),
       tap_(vcpus),
-      breakpoints_(memory_, habits),
-      habits_(habits) {}
+      breakpoints_(memory_, trap_behavior),
+      trap_behavior_(trap_behavior) {}
 
 KvmGuest::~KvmGuest() {
   stop();
@@ -70,8 +71,8 @@ std::optional<GuestPhys> KvmGuest::dirty_page(std::uint32_t slot, std::uint64_t 
 }
 
 Result<void> KvmGuest::add_vcpus(const KvmSystem& system, unsigned count) {
-  shared_.reset(new VcpuShared{gate_, ports_, mmio_, memory_, tap_, breakpoints_, *fate_});
-  shared_->habits = habits_;
+  shared_.reset(new VcpuShared{gate_, ports_, mmio_, memory_, tap_, breakpoints_, *guest_end_});
+  shared_->trap_behavior = trap_behavior_;
   shared_->can_block_irqs = (system.check(KVM_CAP_SET_GUEST_DEBUG2) & KVM_GUESTDBG_BLOCKIRQ) != 0;
   shared_->reset_dirty_ring = [this] { vm_.reset_dirty_rings(); };
   shared_->dirty_page = [this](std::uint32_t slot, std::uint64_t page) {

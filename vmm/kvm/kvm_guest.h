@@ -12,7 +12,7 @@
 #include "vmm/guest_memory.h"
 #include "vmm/kvm/boot/boot.h"
 #include "vmm/kvm/devices/bus.h"
-#include "vmm/kvm/guest_fate.h"
+#include "vmm/kvm/guest_end.h"
 #include "vmm/kvm/kvm_system.h"
 #include "vmm/kvm/kvm_vm.h"
 #include "vmm/kvm/vcpu/exit_tap.h"
@@ -36,7 +36,7 @@ class KvmGuest {
   GuestMemory& memory() { return memory_; }
   Bus& ports() { return ports_; }
   Bus& mmio() { return mmio_; }
-  GuestFate& fate() { return *fate_; }
+  GuestEnd& guest_end() { return *guest_end_; }
   Gate& gate() { return gate_; }
   ExitTap& tap() { return tap_; }
   Breakpoints& breakpoints() { return breakpoints_; }
@@ -54,7 +54,7 @@ class KvmGuest {
   /// Ends the vCPUs' threads; not from one of them.
   void stop();
 
-  const TrapHabits& habits() const { return habits_; }
+  const TrapBehavior& trap_behavior() const { return trap_behavior_; }
 
   // While paused.
   Result<Registers> registers(unsigned vcpu) const;
@@ -63,7 +63,7 @@ class KvmGuest {
   std::optional<GuestPhys> locate(GuestVirt at, const VcpuExits::LoadedAt& loaded_at = {}) const;
 
  private:
-  KvmGuest(KvmVm vm, SharedRam ram, unsigned vcpus, TrapHabits habits);
+  KvmGuest(KvmVm vm, SharedRam ram, unsigned vcpus, TrapBehavior trap_behavior);
   Result<void> add_memory(bool log_dirty);
   Result<void> add_vcpus(const KvmSystem& system, unsigned count);
   std::optional<GuestPhys> dirty_page(std::uint32_t slot, std::uint64_t page) const;
@@ -73,10 +73,10 @@ class KvmGuest {
   GuestMemory memory_;
   Bus ports_, mmio_;
   Gate gate_;
-  std::unique_ptr<GuestFate> fate_;
+  std::unique_ptr<GuestEnd> guest_end_;
   ExitTap tap_;
   Breakpoints breakpoints_;
-  const TrapHabits habits_;
+  const TrapBehavior trap_behavior_;
   std::unique_ptr<VcpuShared> shared_;
   std::vector<std::unique_ptr<Vcpu>> vcpus_;
 };

@@ -76,7 +76,7 @@ class KvmMachine::Impl final : public Vcpus, public CodeWriter, public MachineSt
   unsigned count() const override { return guest_->vcpu_count(); }
   void release() override;
   MachineState state() const override;
-  int event_fd() const override { return guest_->fate().event_fd(); }
+  int event_fd() const override { return guest_->guest_end().event_fd(); }
   std::string console_tail() const override { return peers_->console_tail(); }
   std::string cause_of_death() const override;
   std::string last_words() const override;
@@ -134,7 +134,7 @@ Result<BootState> KvmMachine::Impl::load(const GuestConfig& guest, const KvmConf
 
 /// A kernel that panics resets the machine as a reboot does; only its console tells them apart.
 MachineState KvmMachine::Impl::state() const {
-  const MachineState state = guest_->fate().state();
+  const MachineState state = guest_->guest_end().state();
   if (state != MachineState::Rebooted) return state;
   const bool panic = peers_->console_tail().find("Kernel panic - not syncing") != std::string::npos;
   return panic ? MachineState::Panicked : state;
@@ -148,7 +148,7 @@ std::string KvmMachine::Impl::cause_of_death() const {
 std::string KvmMachine::Impl::last_words() const {
   const MachineState now = state();
   const bool bad = now == MachineState::Died || now == MachineState::Panicked;
-  return bad ? guest_->fate().last_words() : std::string();
+  return bad ? guest_->guest_end().last_words() : std::string();
 }
 
 void KvmMachine::Impl::release() {
@@ -157,13 +157,13 @@ void KvmMachine::Impl::release() {
 }
 
 void KvmMachine::Impl::shut_down() {
-  guest_->fate().end(MachineState::Died, {});  // for a guest that has not ended by itself
+  guest_->guest_end().record(MachineState::Died, {});  // for a guest that has not ended by itself
   guest_->stop();
   peers_->stop();
 }
 
 Result<void> KvmMachine::Impl::check_alive() const {
-  if (guest_->fate().state() == MachineState::Running) return {};
+  if (guest_->guest_end().state() == MachineState::Running) return {};
   return fail(ErrorCode::MachineGone, "the guest has ended");
 }
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "guest-shim/mailbox_abi.h"
-#include "vmm/shim/shim_channel.h"
+#include "vmm/shim/installed_shim.h"
 
 namespace ringside::vmm {
 

@@ -9,12 +9,12 @@
 // A guest can leave its kernel for another one without a reset (kexec), and then the region is that
 // kernel's RAM. So the host looks whether the region is still the shim's before each write, writes
 // into words that the guest may reach only over what it wrote there last (ShimRegion), and stops
-// for good once it is not (fate()). The guest leaves through a tracepoint (farewell()), and what
+// for good once it is not (state()). The guest leaves through a tracepoint (farewell()), and what
 // answers that one is the last write.
 //
-// Fire context: poll(), answer(), heartbeat(), fate(), waiting() and contains() yes; everything
+// Fire context: poll(), answer(), heartbeat(), state(), waiting() and contains() yes; everything
 // else no. Threads: poll() and answer() on any, beside each other; heartbeat(), set_doorbell(),
-// counters(), fate(), waiting() and remove_entry() on any; slots and entries are added by one at a
+// counters(), state(), waiting() and remove_entry() on any; slots and entries are added by one at a
 // time, beside all of those.
 #pragma once
 
@@ -70,7 +70,7 @@ struct ShimCounters {
 using TrapsUnderWay = std::vector<std::uint64_t>;
 
 /// What became of a shim in the guest's memory.
-enum class ShimFate : std::uint8_t {
+enum class ShimState : std::uint8_t {
   There,
   GuestLeft,    // the guest has started another kernel
   Overwritten,  // what we wrote is not there any more
@@ -108,7 +108,7 @@ class Shim {
   /// flag.
   virtual std::vector<std::byte> farewell(GuestVirt slot) = 0;
   /// Leaving There is for ever, and from then on nothing of the region is written.
-  virtual ShimFate fate() const = 0;
+  virtual ShimState state() const = 0;
   /// Invalid unless the guest runs the kernel that the shim was put into: its page tables lead to
   /// the shim. Asked of vCPU 0, through which text is written, and of all once there is doubt.
   virtual Result<void> check_mapped(PausedMachine& machine) const = 0;

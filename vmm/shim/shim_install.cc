@@ -9,7 +9,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
-#include "vmm/shim/shim_channel.h"
+#include "vmm/shim/installed_shim.h"
 
 namespace ringside::vmm {
 namespace {
@@ -240,7 +240,7 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   if (!memory.write(saved.at, saved.ours)) {
     return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");
   }
-  return std::make_unique<SpinShim>(memory, layout, home, machine.vcpu_count(), saved);
+  return std::make_unique<InstalledShim>(memory, layout, home, machine.vcpu_count(), saved);
 }
 
 }  // namespace ringside::vmm

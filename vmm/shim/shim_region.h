@@ -3,8 +3,8 @@
 // replace(): over what it wrote there last and nothing else, so that in memory that has become
 // another kernel's (kexec) it replaces nothing. In mapped memory that is one compare-and-swap. By
 // copies it is a look and then a write, of which end_with() makes the last one.
-// Used by SpinShim. Threads: every function from any. Fire context: yes; by copies each is a system
-// call or two.
+// Used by InstalledShim. Threads: every function from any. Fire context: yes; by copies each is a
+// system call or two.
 #pragma once
 
 #include <algorithm>

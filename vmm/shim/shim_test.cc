@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "vmm/inert_machine_for_tests.h"
+#include "vmm/shim/installed_shim.h"
 #include "vmm/shim/plain_region_for_tests.h"
-#include "vmm/shim/shim_channel.h"
 
 namespace ringside::vmm {
 namespace {
@@ -411,7 +411,7 @@ class ShimChannel : public testing::TestWithParam<Reach> {
   }
 
   PlainRegion region_;
-  SpinShim shim_;
+  InstalledShim shim_;
   GuestVirt slot_;
   Recorder sink_;
 };
@@ -592,8 +592,8 @@ class PageThatActs {
 TEST(ShimChannelCopy, FiresNoTrapWhoseMailboxChangesWhileItIsCopied) {
   FakeGuest guest;
   const ShimLayout layout = *layout_shim(kLow);
-  SpinShim shim(guest.memory(), layout, GuestVirt(0xffffffff9f000000), 1,
-                {.at = GuestPhys(0x10000), .bytes = {}, .ours = {}});
+  InstalledShim shim(guest.memory(), layout, GuestVirt(0xffffffff9f000000), 1,
+                     {.at = GuestPhys(0x10000), .bytes = {}, .ours = {}});
   ASSERT_TRUE(shim.add_entry(kText, *shim.allocate_slot(8)));
   std::byte* data = guest.ram().data() + layout.place.raw() + layout.data;
   auto& head = *reinterpret_cast<shim_head*>(data + SHIM_HEADS);
@@ -703,7 +703,7 @@ TEST_P(ShimChannel, StartsInactiveAndBeatsForward) {
 }
 
 /// After it, nothing of the region may change whatever is asked of the shim.
-void expect_left_alone(SpinShim& shim, std::span<const std::byte> region, TrapSink& sink) {
+void expect_left_alone(InstalledShim& shim, std::span<const std::byte> region, TrapSink& sink) {
   const std::vector<std::byte> before(region.begin(), region.end());
   const ShimCounters counted = shim.counters();
 
@@ -726,16 +726,16 @@ void expect_left_alone(SpinShim& shim, std::span<const std::byte> region, TrapSi
 
 TEST_P(ShimChannel, WritesNothingOnceTheGuestHasLeftItsKernel) {
   shim_.activate();
-  EXPECT_EQ(shim_.fate(), ShimFate::There);
+  EXPECT_EQ(shim_.state(), ShimState::There);
   raise(0, kText);
   control().left = 1;
 
   expect_left_alone(shim_, bytes(), sink_);
 
   EXPECT_TRUE(sink_.traps.empty());
-  EXPECT_EQ(shim_.fate(), ShimFate::GuestLeft);
+  EXPECT_EQ(shim_.state(), ShimState::GuestLeft);
   control().left = 0;
-  EXPECT_EQ(shim_.fate(), ShimFate::GuestLeft) << "for ever";
+  EXPECT_EQ(shim_.state(), ShimState::GuestLeft) << "for ever";
 }
 
 TEST_P(ShimChannel, WritesNothingIntoMemoryThatIsSomebodyElsesNow) {
@@ -745,14 +745,14 @@ TEST_P(ShimChannel, WritesNothingIntoMemoryThatIsSomebodyElsesNow) {
   for (const auto& [at, size] : changes) {
     PlainRegion region(GetParam());
     const auto all = region.bytes();
-    SpinShim shim(region.memory(), region.layout(), kBase, 2, PlainRegion::gate());
+    InstalledShim shim(region.memory(), region.layout(), kBase, 2, PlainRegion::gate());
     ASSERT_TRUE(shim.add_entry(kText, *shim.allocate_slot(8)));
     shim.activate();
     std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(at), size, std::byte{0x5a});
 
     expect_left_alone(shim, all, sink_);
 
-    EXPECT_EQ(shim.fate(), ShimFate::Overwritten) << at;
+    EXPECT_EQ(shim.state(), ShimState::Overwritten) << at;
   }
 }
 
@@ -763,7 +763,7 @@ TEST_P(ShimChannel, AHeartbeatReplacesNothingButTheLastOne) {
   shim_.heartbeat();
 
   EXPECT_EQ(shared.heartbeat, 0x1234567812345678u);
-  EXPECT_EQ(shim_.fate(), ShimFate::Overwritten);
+  EXPECT_EQ(shim_.state(), ShimState::Overwritten);
 }
 
 TEST_P(ShimChannel, CountsNothingOfWhatLiesThereAfterwards) {
@@ -803,7 +803,7 @@ TEST_P(ShimChannel, TheTrapThatLeavesTheKernelHasTheLastWrite) {
 
   EXPECT_EQ(sink_.traps.size(), 1u) << "it fires";
   EXPECT_TRUE(region_.is_answered(0));
-  EXPECT_EQ(shim_.fate(), ShimFate::GuestLeft) << "though the guest has not said so yet";
+  EXPECT_EQ(shim_.state(), ShimState::GuestLeft) << "though the guest has not said so yet";
   raise(1, kText);
   expect_left_alone(shim_, bytes(), sink_);
 }
@@ -813,7 +813,7 @@ TEST_P(ShimChannel, AnAddressThatIsNoTracepointIsNoFarewell) {
 
   EXPECT_EQ(shim_.poll(sink_), 1u);
 
-  EXPECT_EQ(shim_.fate(), ShimFate::There);
+  EXPECT_EQ(shim_.state(), ShimState::There);
 }
 
 TEST_P(ShimChannel, IsQuiescentWhenNothingWaits) {

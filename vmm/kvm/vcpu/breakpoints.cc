@@ -108,7 +108,7 @@ Result<void> Breakpoints::replace(std::span<const GuestVirt> addresses, const Lo
     return patch.has_value();
   };
   BreakpointPlan plan =
-      TRY(plan_breakpoints(addresses, takes_bytes, habits_.watches ? kRegisters : 0));
+      TRY(plan_breakpoints(addresses, takes_bytes, trap_behavior_.watches ? kRegisters : 0));
   for (const auto& [at, patch] : bytes_) exchange(patch, trap(), patch.original);
   for (const auto& [at, patch] : bytes) exchange(patch, patch.original, trap());
   bytes_ = std::move(bytes);

@@ -57,9 +57,10 @@ class Breakpoints {
   /// the guest as well: for who comes to it alone (split_at).
   static constexpr std::uint8_t kTrapPort = 0xee;
 
-  Breakpoints(GuestMemory& memory, TrapHabits habits) : memory_(memory), habits_(habits) {}
+  Breakpoints(GuestMemory& memory, TrapBehavior trap_behavior)
+      : memory_(memory), trap_behavior_(trap_behavior) {}
 
-  bool by_port() const { return habits_.route == TrapRoute::ToGuest; }
+  bool by_port() const { return trap_behavior_.route == TrapRoute::ToGuest; }
   /// The machine is paused. `locate` translates by the page tables in use. On failure nothing has
   /// changed.
   Result<void> replace(std::span<const GuestVirt> addresses, const Locate& locate);
@@ -94,7 +95,7 @@ class Breakpoints {
   std::optional<Patch> prepare(GuestVirt at, const Locate& locate) const;
 
   GuestMemory& memory_;
-  const TrapHabits habits_;
+  const TrapBehavior trap_behavior_;
   mutable std::shared_mutex mutex_;
   std::map<GuestVirt, Patch> bytes_;
   std::vector<GuestVirt> watched_;

@@ -55,27 +55,27 @@ bool run_on(KvmVcpu& vcpu) {
   return error == 0;
 }
 
-TrapHabits judge(KvmVcpu& vcpu) {
-  TrapHabits habits;
+TrapBehavior judge(KvmVcpu& vcpu) {
+  TrapBehavior trap_behavior;
   const kvm_run& state = vcpu.state();
-  if (!run_on(vcpu) || state.exit_reason != KVM_EXIT_IO) return habits;
-  habits.rip_after_out = state.s.regs.regs.rip != kCode;
-  if (!vcpu.set_debug(kWatch, {kNop}, kFirstRegister) || !run_on(vcpu)) return habits;
-  habits.watches = state.exit_reason == KVM_EXIT_DEBUG;
-  if (!vcpu.set_debug(kIntercept, {}, 0)) return habits;
-  if (habits.watches && !run_on(vcpu)) return habits;  // to the second out
-  if (!run_on(vcpu)) return habits;
-  if (state.exit_reason == KVM_EXIT_DEBUG) habits.route = TrapRoute::Intercepted;
+  if (!run_on(vcpu) || state.exit_reason != KVM_EXIT_IO) return trap_behavior;
+  trap_behavior.rip_after_out = state.s.regs.regs.rip != kCode;
+  if (!vcpu.set_debug(kWatch, {kNop}, kFirstRegister) || !run_on(vcpu)) return trap_behavior;
+  trap_behavior.watches = state.exit_reason == KVM_EXIT_DEBUG;
+  if (!vcpu.set_debug(kIntercept, {}, 0)) return trap_behavior;
+  if (trap_behavior.watches && !run_on(vcpu)) return trap_behavior;  // to the second out
+  if (!run_on(vcpu)) return trap_behavior;
+  if (state.exit_reason == KVM_EXIT_DEBUG) trap_behavior.route = TrapRoute::Intercepted;
   if (state.exit_reason == KVM_EXIT_INTERNAL_ERROR &&
       state.internal.suberror == KVM_INTERNAL_ERROR_EMULATION) {
-    habits.route = TrapRoute::Emulated;
+    trap_behavior.route = TrapRoute::Emulated;
   }
-  return habits;  // else: shut down, for want of an IDT
+  return trap_behavior;  // else: shut down, for want of an IDT
 }
 
 }  // namespace
 
-Result<TrapHabits> try_traps(const KvmSystem& system) {
+Result<TrapBehavior> try_traps(const KvmSystem& system) {
   TrialMemory memory;
   if (!memory.ok()) return Unexpected<Error>(kvm_error("mapping a page"));
   fill(memory.bytes());

@@ -18,12 +18,12 @@ enum class TrapRoute : std::uint8_t {
   ToGuest,      // into the guest's own IDT: an SVM that QEMU's TCG translates (7.2, 10.0)
 };
 
-struct TrapHabits {
+struct TrapBehavior {
   TrapRoute route = TrapRoute::ToGuest;
   bool watches = false;        // KVM_GUESTDBG_USE_HW_BP works; not under QEMU 7.2's TCG
   bool rip_after_out = false;  // a port exit's rip is behind the instruction, not at it
 };
 
-Result<TrapHabits> try_traps(const KvmSystem& system);
+Result<TrapBehavior> try_traps(const KvmSystem& system);
 
 }  // namespace ringside::vmm::kvm

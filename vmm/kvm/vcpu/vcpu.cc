@@ -97,8 +97,8 @@ void Vcpu::run() {
     if (error == 0) {
       handle_exit();
     } else if (error != EINTR && error != EAGAIN) {
-      shared_.fate.end(MachineState::Died,
-                       fmt::format("KVM_RUN failed on vCPU {}: {}", index_, std::strerror(error)));
+      shared_.guest_end.record(MachineState::Died, fmt::format("KVM_RUN failed on vCPU {}: {}",
+                                                               index_, std::strerror(error)));
     } else {
       tell_exit(KVM_EXIT_INTR);
     }
@@ -222,7 +222,7 @@ void Vcpu::on_shutdown() {
   // Linux's reboot=t: a table without a single gate, on purpose (arch/x86/kernel/idt.c,
   // idt_invalidate).
   if (sregs.idt.base == 0 && sregs.idt.limit == 0) {
-    return shared_.fate.end(MachineState::Rebooted, {});
+    return shared_.guest_end.record(MachineState::Rebooted, {});
   }
   // An SVM's state is undefined after it, so KVM makes it that of a reset.
   const bool lost = regs.rip == 0xfff0 && sregs.cs.selector == 0xf000;
@@ -232,7 +232,7 @@ void Vcpu::on_shutdown() {
                       "{:016x}  cr3 {:016x}",
                       last_rip_, last_cr3_)
                 : fmt::format("\n{}", describe(regs, sregs));
-  shared_.fate.end(MachineState::Died, std::move(words));
+  shared_.guest_end.record(MachineState::Died, std::move(words));
 }
 
 std::string Vcpu::scene() const {
@@ -242,9 +242,9 @@ std::string Vcpu::scene() const {
 
 void Vcpu::on_system_event() {
   switch (kvm_.state().system_event.type) {
-    case KVM_SYSTEM_EVENT_SHUTDOWN: return shared_.fate.guest_ended(MachineState::PoweredOff);
-    case KVM_SYSTEM_EVENT_RESET: return shared_.fate.guest_ended(MachineState::Rebooted);
-    default: return shared_.fate.guest_ended(MachineState::Panicked);
+    case KVM_SYSTEM_EVENT_SHUTDOWN: return shared_.guest_end.guest_ended(MachineState::PoweredOff);
+    case KVM_SYSTEM_EVENT_RESET: return shared_.guest_end.guest_ended(MachineState::Rebooted);
+    default: return shared_.guest_end.guest_ended(MachineState::Panicked);
   }
 }
 
@@ -265,7 +265,7 @@ void Vcpu::on_internal_error() {
   for (const std::byte byte : std::span(code).first(length)) {
     bytes += fmt::format(" {:02x}", std::to_integer<unsigned>(byte));
   }
-  shared_.fate.end(
+  shared_.guest_end.record(
       MachineState::Died,
       fmt::format("this host's KVM cannot go on with vCPU {} (error {}); code at rip:{}"
                   "\n{}",
@@ -281,9 +281,9 @@ void Vcpu::on_unknown() {
     what = fmt::format("KVM could not enter the guest (hardware's reason {:#x})",
                        std::uint64_t{state.fail_entry.hardware_entry_failure_reason});
   }
-  shared_.fate.end(MachineState::Died,
-                   fmt::format("{}, vCPU {}\n{}", what, index_,
-                               describe(state.s.regs.regs, state.s.regs.sregs)));
+  shared_.guest_end.record(MachineState::Died,
+                           fmt::format("{}, vCPU {}\n{}", what, index_,
+                                       describe(state.s.regs.regs, state.s.regs.sregs)));
 }
 
 /// api.rst, 8.29: entries from next_dirty_ on whose flag says dirty are ours to take.
@@ -368,7 +368,7 @@ const Registers& Vcpu::registers() {
 std::uint64_t Vcpu::instruction_start(const Registers& registers) const {
   const kvm_run& state = const_cast<Vcpu*>(this)->kvm_.state();
   const std::uint64_t rip = registers.rip;
-  if (!shared_.habits.rip_after_out || state.exit_reason != KVM_EXIT_IO ||
+  if (!shared_.trap_behavior.rip_after_out || state.exit_reason != KVM_EXIT_IO ||
       state.io.direction != KVM_EXIT_IO_OUT) {
     return rip;
   }

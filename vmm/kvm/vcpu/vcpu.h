@@ -16,7 +16,7 @@
 
 #include "vmm/guest_memory.h"
 #include "vmm/kvm/devices/bus.h"
-#include "vmm/kvm/guest_fate.h"
+#include "vmm/kvm/guest_end.h"
 #include "vmm/kvm/host/host_tracepoints.h"
 #include "vmm/kvm/vcpu/breakpoints.h"
 #include "vmm/kvm/vcpu/exit_tap.h"
@@ -34,8 +34,8 @@ struct VcpuShared {
   GuestMemory& memory;
   ExitTap& tap;
   Breakpoints& breakpoints;
-  GuestFate& fate;
-  TrapHabits habits{};
+  GuestEnd& guest_end;
+  TrapBehavior trap_behavior{};
   bool can_block_irqs = false;               // KVM_GUESTDBG_BLOCKIRQ
   std::function<void()> reset_dirty_ring{};  // KVM_RESET_DIRTY_RINGS
   std::function<std::optional<GuestPhys>(std::uint32_t slot, std::uint64_t page)> dirty_page{};

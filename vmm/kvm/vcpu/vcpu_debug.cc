@@ -76,7 +76,7 @@ class Vcpu::Stack final : public StackAccess {
 
 /// A call on KVM that only a bug or a broken host lets fail: the guest cannot go on rightly.
 void Vcpu::must(const Result<void>& done) {
-  if (!done) shared_.fate.end(MachineState::Died, done.error().message);
+  if (!done) shared_.guest_end.record(MachineState::Died, done.error().message);
 }
 
 /// As many bytes at `at` as can be read, ours included.
@@ -265,7 +265,7 @@ void Vcpu::inject(std::uint8_t vector) {
 
 /// A #BP for the guest, rip at its int3.
 void Vcpu::give_back_breakpoint() {
-  if (shared_.habits.route == TrapRoute::Emulated) {
+  if (shared_.trap_behavior.route == TrapRoute::Emulated) {
     kvm_regs regs = kvm_.state().s.regs.regs;
     regs.rip += 1;
     must(kvm_.set_regs(regs));

@@ -1,4 +1,4 @@
-// The kernel's side of a machine that is traced from its first instruction: the kernel is known
+// The part of the tracer for a kernel that is traced from its first instruction: it is known
 // from its file, its probes are breakpoints that need no guest code, and they fire on the vCPUs'
 // threads. A firing's CPU is the vCPU's index until the kernel has numbered its CPUs.
 // Used by the tracer alone. Threads: the session's, but for on_breakpoint() (vCPUs', under the fire
@@ -17,20 +17,20 @@
 #include "providers/boot/breakpoint_setter.h"
 #include "providers/context/linux_contexts.h"
 #include "providers/fire/dispatch.h"
-#include "providers/kernel_side.h"
+#include "providers/kernel_tracer.h"
 #include "vmm/linux/file_kernel.h"
 #include "vmm/linux/stacks/orc.h"
 #include "vmm/machine.h"
 
 namespace ringside::providers {
 
-class BootSide final : public KernelSide, public BreakpointSink {
+class BootTracer final : public KernelTracer, public BreakpointSink {
  public:
   /// `machine` has exits() and was made with KvmConfig::hold.
-  BootSide(vmm::Machine& machine, guest_linux::FileKernel& kernel);
-  ~BootSide() override;
-  BootSide(const BootSide&) = delete;
-  BootSide& operator=(const BootSide&) = delete;
+  BootTracer(vmm::Machine& machine, guest_linux::FileKernel& kernel);
+  ~BootTracer() override;
+  BootTracer(const BootTracer&) = delete;
+  BootTracer& operator=(const BootTracer&) = delete;
 
   void add_providers(Registry& registry) override;
   LinuxGuest inside() override { return {kernel_, contexts_}; }

@@ -1,4 +1,4 @@
-#include "providers/guest_side.h"
+#include "providers/running_kernel_tracer.h"
 
 #include <fmt/core.h>
 
@@ -18,7 +18,7 @@ constexpr std::size_t kSingleNotices = 4;
 
 }  // namespace
 
-GuestSide::GuestSide(vmm::Machine& machine, guest_linux::Kernel& kernel)
+RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Kernel& kernel)
     : machine_(machine),
       kernel_(kernel),
       shim_([this] { return install_shim(machine_, kernel_); }),
@@ -30,14 +30,14 @@ GuestSide::GuestSide(vmm::Machine& machine, guest_linux::Kernel& kernel)
   find_farewell();
 }
 
-GuestSide::~GuestSide() {
+RunningKernelTracer::~RunningKernelTracer() {
   retire();
 }
 
 /// Every way into another kernel without a reset goes through machine_kexec(), also a crash's
 /// (arch/x86/kernel/machine_kexec_64.c, since 2.6.13): the other vCPUs are stopped by then, and
 /// this one still has its interrupt table.
-void GuestSide::find_farewell() {
+void RunningKernelTracer::find_farewell() {
   const guest_linux::Symbol* symbol = kernel_.symbols().find("machine_kexec", "vmlinux");
   if (symbol == nullptr) return;  // a kernel without kexec
   const auto site = entry_site(table_.original_text(), *symbol, &kernel_.symbols());
@@ -47,12 +47,12 @@ void GuestSide::find_farewell() {
   table_.set_farewell(*site);
 }
 
-void GuestSide::add_providers(Registry& registry) {
+void RunningKernelTracer::add_providers(Registry& registry) {
   registry.add(std::make_unique<SyscallProvider>(table_.original_text(), kernel_, points_));
   registry.add(std::make_unique<FbtProvider>(table_.original_text(), kernel_, points_));
 }
 
-std::optional<std::uint32_t> GuestSide::tsc_khz() const {
+std::optional<std::uint32_t> RunningKernelTracer::tsc_khz() const {
   const guest_linux::Symbol* symbol = kernel_.symbols().find("tsc_khz", "vmlinux");
   if (symbol == nullptr) return std::nullopt;
   const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
@@ -60,7 +60,7 @@ std::optional<std::uint32_t> GuestSide::tsc_khz() const {
   return khz ? std::optional(*khz) : std::nullopt;
 }
 
-void GuestSide::load_stack_tables() {
+void RunningKernelTracer::load_stack_tables() {
   stack_tables_ = guest_linux::StackTables::load(host_reader_, kernel_);
   stack_tables_->set_moved(moved());
   for (LinuxContext& context : contexts_) {
@@ -68,7 +68,7 @@ void GuestSide::load_stack_tables() {
   }
 }
 
-std::vector<guest_linux::StackTables::Moved> GuestSide::moved() const {
+std::vector<guest_linux::StackTables::Moved> RunningKernelTracer::moved() const {
   std::vector<guest_linux::StackTables::Moved> moved;
   for (const auto& slot : table_.slots()) {
     moved.push_back({slot.begin, slot.size, slot.address, slot.length});
@@ -78,7 +78,7 @@ std::vector<guest_linux::StackTables::Moved> GuestSide::moved() const {
 
 /// Before anybody runs in a slot that is new. No firing may follow a stack meanwhile, hence in all
 /// turns at once.
-void GuestSide::refresh_moved() {
+void RunningKernelTracer::refresh_moved() {
   if (!stack_tables_ || table_.slots().size() == slots_told_) return;
   slots_told_ = table_.slots().size();
   auto fresh = moved();
@@ -87,7 +87,8 @@ void GuestSide::refresh_moved() {
   stack_tables_->set_moved(std::move(fresh));
 }
 
-void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) {
+void RunningKernelTracer::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts,
+                                  bool stacks) {
   dispatcher_.begin(sink, clock);
   sink_ = &sink;
   clock_ = &clock;
@@ -111,14 +112,14 @@ void GuestSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts
   parts.upkeep = [this] { upkeep(); };
 }
 
-Result<void> GuestSide::arm() {
+Result<void> RunningKernelTracer::arm() {
   if (table_.size() == 0) return {};
   orphans_before_ = shim_.counters().orphans;
   armed_ = true;  // even if it fails half-way: disarm() restores what was written
   return points_.arm();
 }
 
-Result<void> GuestSide::begin_to_add() {
+Result<void> RunningKernelTracer::begin_to_add() {
   if (!armed_) {
     return fail(ErrorCode::Unsupported,
                 "no probe of the kernel's code was enabled when tracing began, so none can be now: "
@@ -128,7 +129,7 @@ Result<void> GuestSide::begin_to_add() {
   return {};
 }
 
-Result<void> GuestSide::arm_added() {
+Result<void> RunningKernelTracer::arm_added() {
   refresh_moved();
   const std::uint64_t began = host_tsc();
   auto done = points_.arm_added();
@@ -136,7 +137,7 @@ Result<void> GuestSide::arm_added() {
   return done;
 }
 
-Result<void> GuestSide::remove(std::span<const dif::ProbeId> probes) {
+Result<void> RunningKernelTracer::remove(std::span<const dif::ProbeId> probes) {
   if (!armed_) return {};
   const std::uint64_t began = host_tsc();
   auto done = points_.remove(probes);
@@ -145,52 +146,52 @@ Result<void> GuestSide::remove(std::span<const dif::ProbeId> probes) {
 }
 
 /// The guest's TSC may have stood still for a moment since then.
-void GuestSide::note_pause(std::uint64_t began) {
+void RunningKernelTracer::note_pause(std::uint64_t began) {
   clock_->paused_between(began, host_tsc());
 }
 
-void GuestSide::disarm() {
+void RunningKernelTracer::disarm() {
   if (!std::exchange(armed_, false)) return;
   const auto done = points_.disarm();
   if (!done && !loss()) notice(done.error().message);
 }
 
-void GuestSide::retire() {
+void RunningKernelTracer::retire() {
   if (shim_.installed() == nullptr || table_.any_armed() || std::exchange(retired_, true)) return;
   auto paused = vmm::PausedMachine::pause(machine_);
   if (!paused) return;
   if (const auto done = shim_.retire(*paused); !done) notice(done.error().message);
 }
 
-std::optional<std::string> GuestSide::loss() const {
-  switch (shim_.fate()) {
-    case vmm::ShimFate::There: return std::nullopt;
-    case vmm::ShimFate::GuestLeft:
+std::optional<std::string> RunningKernelTracer::loss() const {
+  switch (shim_.state()) {
+    case vmm::ShimState::There: return std::nullopt;
+    case vmm::ShimState::GuestLeft:
       return "the guest has started another kernel (kexec), which is not traced";
-    case vmm::ShimFate::Overwritten: break;
+    case vmm::ShimState::Overwritten: break;
   }
   return "the guest has overwritten the shim; if it has started another kernel, that one is not "
          "traced";
 }
 
-std::uint64_t GuestSide::lost_firings() const {
+std::uint64_t RunningKernelTracer::lost_firings() const {
   return shim_.counters().orphans - orphans_before_;
 }
 
-void GuestSide::upkeep() {
-  if (shim_.fate() != vmm::ShimFate::There) return;  // that text is another kernel's
+void RunningKernelTracer::upkeep() {
+  if (shim_.state() != vmm::ShimState::There) return;  // that text is another kernel's
   std::vector<GuestVirt> changed = table_.drop_changed();
   if (changed.empty()) return;
   const std::lock_guard lock(notices_lock_);
   changed_.insert(changed_.end(), changed.begin(), changed.end());
 }
 
-void GuestSide::notice(std::string text) {
+void RunningKernelTracer::notice(std::string text) {
   const std::lock_guard lock(notices_lock_);
   notices_.push_back(std::move(text));
 }
 
-std::vector<std::string> GuestSide::take_notices() {
+std::vector<std::string> RunningKernelTracer::take_notices() {
   std::vector<GuestVirt> changed;
   std::vector<std::string> notices;
   {

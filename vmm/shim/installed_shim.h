@@ -25,19 +25,19 @@ struct SavedGate {
   std::array<std::byte, 16> ours{};
 };
 
-class SpinShim final : public Shim {
+class InstalledShim final : public Shim {
  public:
   /// The region is laid out as `layout` says, with the image and its header in place and everything
   /// from the table on zero, and mapped in the guest at `base`.
-  SpinShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsigned vcpus,
-           SavedGate gate);
+  InstalledShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsigned vcpus,
+                SavedGate gate);
 
   Result<GuestVirt> allocate_slot(std::size_t size) override;
   Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
   void remove_entry(GuestVirt address) override;
   std::vector<std::byte> farewell(GuestVirt slot) override;
-  ShimFate fate() const override;
+  ShimState state() const override;
   Result<void> check_mapped(PausedMachine& machine) const override;
   void activate() override;
   void deactivate() override;
@@ -65,8 +65,8 @@ class SpinShim final : public Shim {
   bool wants_answer(unsigned mailbox, std::uint64_t head) const;
   void look_up_to(unsigned limit);
   bool has_header() const;
-  ShimFate look() const;
-  ShimFate look_by_copies() const;
+  ShimState look() const;
+  ShimState look_by_copies() const;
   ShimCounters sum_counters() const;
 
   const ShimLayout layout_;
@@ -75,7 +75,7 @@ class SpinShim final : public Shim {
   SavedGate gate_;
   std::span<const std::byte> gate_mapping_;  // changes at any time; none by copies
   HeaderWords header_{};
-  mutable std::atomic<ShimFate> fate_{ShimFate::There};
+  mutable std::atomic<ShimState> state_{ShimState::There};
   std::uint64_t entry(std::uint32_t bucket) const {
     return table_[bucket].load(std::memory_order_acquire);
   }

@@ -1,4 +1,4 @@
-#include "providers/machine_side.h"
+#include "providers/machine_tracer.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 
 namespace ringside::providers {
 
-MachineSide::MachineSide(vmm::Machine& machine, Channel channel,
-                         const std::optional<LinuxGuest>& inside)
+MachineTracer::MachineTracer(vmm::Machine& machine, Channel channel,
+                             const std::optional<LinuxGuest>& inside)
     : machine_(machine),
       channel_(channel),
       vcpus_(std::max(1U, machine.vcpu_count())),
@@ -25,12 +25,12 @@ MachineSide::MachineSide(vmm::Machine& machine, Channel channel,
   CHECK(channel != Channel::Auto && (exits_ || channel != Channel::Exit));
 }
 
-void MachineSide::add_providers(Registry& registry, const TypeGraph* types) {
+void MachineTracer::add_providers(Registry& registry, const TypeGraph* types) {
   registry.add(std::make_unique<VmProvider>(machine_.exits(),
                                             types != nullptr ? *types : standard_types_, events_));
 }
 
-std::optional<std::string> MachineSide::cannot(dif::ActionKind action) const {
+std::optional<std::string> MachineTracer::cannot(dif::ActionKind action) const {
   using dif::ActionKind;
   switch (action) {
     case ActionKind::Breakpoint:
@@ -44,7 +44,7 @@ std::optional<std::string> MachineSide::cannot(dif::ActionKind action) const {
   }
 }
 
-void MachineSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts) {
+void MachineTracer::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts) {
   sampler_.set_shim(parts.shim);
   parts.sampler = &sampler_;
   events_.seal(sink, clock);
@@ -64,7 +64,7 @@ void MachineSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& par
   }
 }
 
-Result<void> MachineSide::open() {
+Result<void> MachineTracer::open() {
   if (!exits_ || !exits_->is_needed()) return {};
   vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
   open_ = true;  // even if it fails half-way
@@ -73,7 +73,7 @@ Result<void> MachineSide::open() {
   return exits_->exits().want(paused, events_.wanted());
 }
 
-void MachineSide::close() {
+void MachineTracer::close() {
   if (!std::exchange(open_, false)) return;
   auto paused = vmm::PausedMachine::pause(machine_);
   if (!paused) return;
@@ -82,7 +82,7 @@ void MachineSide::close() {
   exits_->close(*paused);
 }
 
-std::optional<std::string> MachineSide::take_losses() {
+std::optional<std::string> MachineTracer::take_losses() {
   const std::uint64_t lost = exits_ ? exits_->exits().lost_events() : 0;
   if (lost == losses_told_) return std::nullopt;
   const std::uint64_t more = lost - std::exchange(losses_told_, lost);

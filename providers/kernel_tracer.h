@@ -1,8 +1,8 @@
-// The tracer's half that knows the kernel in the machine: what stands on its text, and what must be
-// done to the guest at start and stop. Two kinds: guest_side.h for a Linux that runs, by a shim
-// inside it; boot_side.h for a kernel that is held before its first instruction, by breakpoints.
-// Used by the tracer alone. Threads: the session's, unless said otherwise.
-// Fire context: no.
+// The part of the tracer that knows the kernel in the machine: what stands on its text, and what
+// must be done to the guest at start and stop. Two kinds: running_kernel_tracer.h for a Linux that
+// runs, by a shim inside it; boot_tracer.h for a kernel that is held before its first instruction,
+// by breakpoints. Used by the tracer alone. Threads: the session's, unless said otherwise. Fire
+// context: no.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@
 
 namespace ringside::providers {
 
-class KernelSide {
+class KernelTracer {
  public:
-  virtual ~KernelSide() = default;
+  virtual ~KernelTracer() = default;
 
   /// The providers of this kernel, in the order of their ids.
   virtual void add_providers(Registry& registry) = 0;
-  /// What the machine's side looks at the guest with.
+  /// For the machine tracer, which looks at the guest with it.
   virtual LinuxGuest inside() = 0;
   /// The guest kernel's own idea of the TSC's rate, where it has one by now.
   virtual std::optional<std::uint32_t> tsc_khz() const = 0;

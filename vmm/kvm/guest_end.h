@@ -1,4 +1,4 @@
-// How the guest ended, if it has: told once, by whoever sees it first (a device, a vCPU, we
+// How the guest ended, if it has: recorded once, by whoever sees it first (a device, a vCPU, we
 // ourselves), with a few lines for the user where there is more to say than the state.
 // Used by vCPUs, devices and kvm_machine. Threads: any.
 // Fire context: no.
@@ -16,15 +16,15 @@
 
 namespace ringside::vmm::kvm {
 
-class GuestFate final : public MachineEvents {
+class GuestEnd final : public MachineEvents {
  public:
   /// `stop` keeps the vCPUs out of the guest from then on; called once, on the thread of the news.
   /// `scene`: last words for what a device has seen, on the thread of the vCPU that made it see it.
-  static Result<std::unique_ptr<GuestFate>> create(std::function<void()> stop,
-                                                   std::function<std::string()> scene);
+  static Result<std::unique_ptr<GuestEnd>> create(std::function<void()> stop,
+                                                  std::function<std::string()> scene);
 
-  void guest_ended(MachineState how) override { end(how, scene_()); }
-  void end(MachineState how, std::string last_words);
+  void guest_ended(MachineState how) override { record(how, scene_()); }
+  void record(MachineState how, std::string last_words);
 
   MachineState state() const { return state_.load(std::memory_order_acquire); }
   /// Readable for ever once the state is no longer Running.
@@ -32,7 +32,7 @@ class GuestFate final : public MachineEvents {
   std::string last_words() const;
 
  private:
-  GuestFate(std::function<void()> stop, std::function<std::string()> scene, UniqueFd event)
+  GuestEnd(std::function<void()> stop, std::function<std::string()> scene, UniqueFd event)
       : stop_(std::move(stop)), scene_(std::move(scene)), event_(std::move(event)) {}
 
   const std::function<void()> stop_;

@@ -1,4 +1,4 @@
-#include "vmm/kvm/guest_fate.h"
+#include "vmm/kvm/guest_end.h"
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
@@ -9,17 +9,17 @@
 
 namespace ringside::vmm::kvm {
 
-Result<std::unique_ptr<GuestFate>> GuestFate::create(std::function<void()> stop,
-                                                     std::function<std::string()> scene) {
+Result<std::unique_ptr<GuestEnd>> GuestEnd::create(std::function<void()> stop,
+                                                   std::function<std::string()> scene) {
   UniqueFd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event) {
     return fail(ErrorCode::Io, fmt::format("cannot make an event: {}", std::strerror(errno)));
   }
-  return std::unique_ptr<GuestFate>(
-      new GuestFate(std::move(stop), std::move(scene), std::move(event)));
+  return std::unique_ptr<GuestEnd>(
+      new GuestEnd(std::move(stop), std::move(scene), std::move(event)));
 }
 
-void GuestFate::end(MachineState how, std::string last_words) {
+void GuestEnd::record(MachineState how, std::string last_words) {
   {
     const std::lock_guard lock(mutex_);
     if (state() != MachineState::Running) return;
@@ -30,7 +30,7 @@ void GuestFate::end(MachineState how, std::string last_words) {
   eventfd_write(event_.get(), 1);
 }
 
-std::string GuestFate::last_words() const {
+std::string GuestEnd::last_words() const {
   const std::lock_guard lock(mutex_);
   return last_words_;
 }

@@ -1,6 +1,6 @@
 // In this file, top to bottom: table and slots, whether the shim is still there,
 // switching on and off, serving traps, counters and the profiler's questions.
-#include "vmm/shim/shim_channel.h"
+#include "vmm/shim/installed_shim.h"
 
 #include <fmt/format.h>
 
@@ -60,8 +60,8 @@ Registers registers_of(const MailboxCopy& box) {
 
 }  // namespace
 
-SpinShim::SpinShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsigned vcpus,
-                   SavedGate gate)
+InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base,
+                             unsigned vcpus, SavedGate gate)
     : layout_(layout),
       region_(memory, layout.place, layout.bytes, layout.data),
       base_(base),
@@ -74,12 +74,12 @@ SpinShim::SpinShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base
   heartbeat();
 }
 
-std::uint32_t SpinShim::first_bucket(GuestVirt address) const {
+std::uint32_t InstalledShim::first_bucket(GuestVirt address) const {
   const std::uint32_t hash = static_cast<std::uint32_t>(address.raw()) * SHIM_HASH;
   return static_cast<std::uint32_t>(std::uint64_t{hash} * layout_.table_entries >> 32);
 }
 
-Result<GuestVirt> SpinShim::allocate_slot(std::size_t size) {
+Result<GuestVirt> InstalledShim::allocate_slot(std::size_t size) {
   if (size > layout_.slots_bytes - slot_bytes_) {
     return fail(
         ErrorCode::Limit,
@@ -91,18 +91,18 @@ Result<GuestVirt> SpinShim::allocate_slot(std::size_t size) {
   return slot;
 }
 
-Result<void> SpinShim::write_slot(GuestVirt slot, std::span<const std::byte> code) {
+Result<void> InstalledShim::write_slot(GuestVirt slot, std::span<const std::byte> code) {
   const std::uint64_t offset = slot.raw() - base_.raw() - layout_.slots;
   if (offset > slot_bytes_ || code.size() > slot_bytes_ - offset) {
     return fail(ErrorCode::Invalid, fmt::format("{:#x} is no slot", slot.raw()));
   }
-  if (fate() != ShimFate::There || !region_.write(layout_.slots + offset, code)) {
+  if (state() != ShimState::There || !region_.write(layout_.slots + offset, code)) {
     return region_gone();
   }
   return {};
 }
 
-Result<void> SpinShim::add_entry(GuestVirt address, GuestVirt slot) {
+Result<void> InstalledShim::add_entry(GuestVirt address, GuestVirt slot) {
   const std::uint64_t offset = slot.raw() - base_.raw();
   if (address.raw() < kLowestAddress || offset < layout_.slots ||
       offset >= layout_.slots + slot_bytes_) {
@@ -126,7 +126,7 @@ Result<void> SpinShim::add_entry(GuestVirt address, GuestVirt slot) {
   if (slot == farewell_slot_) farewell_address_ = address;
   // The slot's bytes are there before the entry that leads to them.
   std::uint64_t empty = 0;
-  if (fate() != ShimFate::There ||
+  if (state() != ShimState::There ||
       !region_.replace(layout_.table + std::uint64_t{8} * bucket, empty, entry(bucket))) {
     return region_gone();
   }
@@ -134,8 +134,9 @@ Result<void> SpinShim::add_entry(GuestVirt address, GuestVirt slot) {
 }
 
 /// An entry that remove_entry() took out.
-Result<void> SpinShim::put_back(std::uint32_t bucket, GuestVirt address, std::uint64_t offset) {
-  if (fate() != ShimFate::There) return region_gone();
+Result<void> InstalledShim::put_back(std::uint32_t bucket, GuestVirt address,
+                                     std::uint64_t offset) {
+  if (state() != ShimState::There) return region_gone();
   const std::uint64_t key = static_cast<std::uint32_t>(address.raw());
   std::uint64_t expected = key;
   if (!region_.replace(layout_.table + std::uint64_t{8} * bucket, expected, key | offset << 32)) {
@@ -145,7 +146,7 @@ Result<void> SpinShim::put_back(std::uint32_t bucket, GuestVirt address, std::ui
   return {};
 }
 
-std::optional<std::uint32_t> SpinShim::bucket_of(GuestVirt address) const {
+std::optional<std::uint32_t> InstalledShim::bucket_of(GuestVirt address) const {
   if (address.raw() < kLowestAddress) return std::nullopt;
   const auto key = static_cast<std::uint32_t>(address.raw());
   std::uint32_t bucket = first_bucket(address);
@@ -158,15 +159,15 @@ std::optional<std::uint32_t> SpinShim::bucket_of(GuestVirt address) const {
 
 /// Only the shared word changes: our own copy must stay as it is beside a thread that polls, and a
 /// trap that looked its slot up before still waits for an answer.
-void SpinShim::remove_entry(GuestVirt address) {
+void InstalledShim::remove_entry(GuestVirt address) {
   const auto bucket = bucket_of(address);
-  if (!bucket || fate() != ShimFate::There) return;
+  if (!bucket || state() != ShimState::There) return;
   std::uint64_t expected = entry(*bucket);
   region_.replace(layout_.table + std::uint64_t{8} * *bucket, expected,
                   static_cast<std::uint32_t>(address.raw()));
 }
 
-std::vector<std::byte> SpinShim::farewell(GuestVirt slot) {
+std::vector<std::byte> InstalledShim::farewell(GuestVirt slot) {
   farewell_slot_ = slot;
   std::vector<std::byte> code;
   // C7 /0: mov imm32 to memory at rip + disp32, from the instruction's end; REX.W for 64 bits.
@@ -184,7 +185,7 @@ std::vector<std::byte> SpinShim::farewell(GuestVirt slot) {
   return code;
 }
 
-bool SpinShim::has_header() const {
+bool InstalledShim::has_header() const {
   HeaderWords now;
   return region_.memory().read(layout_.place, std::as_writable_bytes(std::span(now))) &&
          now == header_;
@@ -192,17 +193,17 @@ bool SpinShim::has_header() const {
 
 /// The memory of a kernel that the guest has left keeps what was in it for a while, hence the
 /// guest's own word first.
-ShimFate SpinShim::look() const {
+ShimState InstalledShim::look() const {
   if (!region_.is_mapped()) return look_by_copies();
   const std::uint64_t left = region_.load(control(SHIM_CONTROL_LEFT));
-  if (left == 1) return ShimFate::GuestLeft;
+  if (left == 1) return ShimState::GuestLeft;
   const bool ours = left == 0 && region_.load(control(SHIM_CONTROL_PATIENCE)) == kPatienceTicks &&
                     std::ranges::equal(gate_mapping_, gate_.ours) && region_.begins_with(header_);
-  return ours ? ShimFate::There : ShimFate::Overwritten;
+  return ours ? ShimState::There : ShimState::Overwritten;
 }
 
 /// All of it by one call.
-ShimFate SpinShim::look_by_copies() const {
+ShimState InstalledShim::look_by_copies() const {
   std::array<std::uint64_t, (SHIM_CONTROL_LEFT + 8) / 8> words;
   HeaderWords header;
   std::array<std::byte, sizeof gate_.ours> gate;
@@ -210,24 +211,24 @@ ShimFate SpinShim::look_by_copies() const {
       {layout_.place.wrapping_add(layout_.data), std::as_writable_bytes(std::span(words))},
       {layout_.place, std::as_writable_bytes(std::span(header))},
       {gate_.at, gate}};
-  if (!region_.memory().read_each(parts)) return ShimFate::Overwritten;
+  if (!region_.memory().read_each(parts)) return ShimState::Overwritten;
   const std::uint64_t left = words[SHIM_CONTROL_LEFT / 8];
-  if (left == 1) return ShimFate::GuestLeft;
+  if (left == 1) return ShimState::GuestLeft;
   const bool ours = left == 0 && words[SHIM_CONTROL_PATIENCE / 8] == kPatienceTicks &&
                     gate == gate_.ours && header == header_;
-  return ours ? ShimFate::There : ShimFate::Overwritten;
+  return ours ? ShimState::There : ShimState::Overwritten;
 }
 
-ShimFate SpinShim::fate() const {
-  const ShimFate known = fate_.load(std::memory_order_relaxed);
-  if (known != ShimFate::There) return known;
-  const ShimFate now = look();
-  if (now != ShimFate::There) fate_.store(now, std::memory_order_relaxed);
+ShimState InstalledShim::state() const {
+  const ShimState known = state_.load(std::memory_order_relaxed);
+  if (known != ShimState::There) return known;
+  const ShimState now = look();
+  if (now != ShimState::There) state_.store(now, std::memory_order_relaxed);
   return now;
 }
 
-Result<void> SpinShim::check_mapped(PausedMachine& machine) const {
-  const unsigned vcpus = fate() == ShimFate::There ? 1 : machine.vcpu_count();
+Result<void> InstalledShim::check_mapped(PausedMachine& machine) const {
+  const unsigned vcpus = state() == ShimState::There ? 1 : machine.vcpu_count();
   for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
     const Registers registers = TRY(machine.registers(vcpu));
     const bool paged = arch::pages(registers) && arch::in_long_mode(registers);
@@ -245,22 +246,22 @@ Result<void> SpinShim::check_mapped(PausedMachine& machine) const {
   return {};
 }
 
-void SpinShim::activate() {
+void InstalledShim::activate() {
   heartbeat();
-  if (fate() != ShimFate::There) return;
+  if (state() != ShimState::There) return;
   std::uint64_t expected = 0;
   region_.replace(control(SHIM_CONTROL_ACTIVE), expected, 1);
 }
 
-void SpinShim::deactivate() {
-  if (fate() != ShimFate::There) return;
+void InstalledShim::deactivate() {
+  if (state() != ShimState::There) return;
   std::uint64_t expected = 1;
   // Sequentially consistent with the loads of quiescent(): a trap whose claim those do not see has
   // not read `active` yet, and will read 0.
   region_.replace(control(SHIM_CONTROL_ACTIVE), expected, 0);
 }
 
-Result<void> SpinShim::retire(PausedMachine& machine) {
+Result<void> InstalledShim::retire(PausedMachine& machine) {
   deactivate();
   TRY(check_mapped(machine));
   // Where the gate lay may be something else by now, after a kexec say.
@@ -275,14 +276,14 @@ Result<void> SpinShim::retire(PausedMachine& machine) {
   return {};
 }
 
-void SpinShim::look_up_to(unsigned limit) {
+void InstalledShim::look_up_to(unsigned limit) {
   unsigned now = scan_limit_.load(std::memory_order_relaxed);
   while (now < limit && !scan_limit_.compare_exchange_weak(now, limit, std::memory_order_relaxed)) {
   }
 }
 
-unsigned SpinShim::poll_share(TrapSink& sink, PollShare share) {
-  if (fate_.load(std::memory_order_relaxed) != ShimFate::There) return 0;
+unsigned InstalledShim::poll_share(TrapSink& sink, PollShare share) {
+  if (state_.load(std::memory_order_relaxed) != ShimState::There) return 0;
   const unsigned polls = polls_[share.index].fetch_add(1, std::memory_order_relaxed);
   const unsigned usual = scan_limit_.load(std::memory_order_relaxed);
   const unsigned limit = polls % kFullScanEvery == kFullScanEvery - 1 ? SHIM_MAILBOXES : usual;
@@ -298,27 +299,27 @@ unsigned SpinShim::poll_share(TrapSink& sink, PollShare share) {
   return served;
 }
 
-void SpinShim::set_doorbell(std::uint16_t port) {
-  if (fate() != ShimFate::There) return;
+void InstalledShim::set_doorbell(std::uint16_t port) {
+  if (state() != ShimState::There) return;
   std::uint64_t expected = doorbell_.exchange(port);
   region_.replace(control(SHIM_CONTROL_DOORBELL), expected, port);
 }
 
-void SpinShim::answer(std::uint32_t mailbox, TrapSink& sink) {
+void InstalledShim::answer(std::uint32_t mailbox, TrapSink& sink) {
   if (mailbox >= SHIM_MAILBOXES) return;
   const std::uint64_t head = region_.load(region_.head_at(mailbox));
   if (wants_answer(mailbox, head)) serve(mailbox, head, sink);
 }
 
-bool SpinShim::wants_answer(unsigned mailbox, std::uint64_t head) const {
+bool InstalledShim::wants_answer(unsigned mailbox, std::uint64_t head) const {
   return state_of(head) == SHIM_RAISED &&
          is_later(claim_of(head), taken_[mailbox].load(std::memory_order_relaxed));
 }
 
-void SpinShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
+void InstalledShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
   const auto box = region_.copy_mailbox(mailbox, head);
   if (!box) return;  // the trap has gone on alone and is counted; what came after it is raised anew
-  if (fate() != ShimFate::There) return;
+  if (state() != ShimState::There) return;
   // Another thread may serve it, or have served it and later ones while we copied.
   std::uint64_t before = taken_[mailbox].load(std::memory_order_relaxed);
   if (!is_later(claim_of(head), before) ||
@@ -340,27 +341,27 @@ void SpinShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
   std::uint64_t answered = answered_[mailbox].exchange(claim_of(head));
   if (farewell_address_ == address) {
     region_.end_with(at, answered, claim_of(head));
-    fate_.store(ShimFate::GuestLeft, std::memory_order_relaxed);
+    state_.store(ShimState::GuestLeft, std::memory_order_relaxed);
   } else if (!region_.replace(at, answered, claim_of(head))) {
     answered_[mailbox].store(answered, std::memory_order_relaxed);
   }
 }
 
-void SpinShim::heartbeat() {
-  if (fate() != ShimFate::There) return;
+void InstalledShim::heartbeat() {
+  if (state() != ShimState::There) return;
   const std::uint64_t last = heartbeat_.load(std::memory_order_relaxed);
   std::uint64_t now = last;
   if (region_.replace(control(SHIM_CONTROL_HEARTBEAT), now, last + 1)) {
     heartbeat_.store(last + 1, std::memory_order_relaxed);
   } else if (now - last >= kBeatsAtOnce) {
-    fate_.store(ShimFate::Overwritten, std::memory_order_relaxed);
+    state_.store(ShimState::Overwritten, std::memory_order_relaxed);
   }
 }
 
 /// A mailbox without such a trap: no claim's count has the lowest bit.
-TrapsUnderWay SpinShim::under_way() const {
+TrapsUnderWay InstalledShim::under_way() const {
   TrapsUnderWay traps;
-  if (fate() != ShimFate::There) return traps;
+  if (state() != ShimState::There) return traps;
   std::array<std::uint64_t, SHIM_MAILBOXES> heads;
   region_.load_heads(heads);
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
@@ -369,8 +370,8 @@ TrapsUnderWay SpinShim::under_way() const {
   return traps;
 }
 
-bool SpinShim::have_answers(const TrapsUnderWay& traps) const {
-  if (fate() != ShimFate::There) return true;
+bool InstalledShim::have_answers(const TrapsUnderWay& traps) const {
+  if (state() != ShimState::There) return true;
   std::array<std::uint64_t, SHIM_MAILBOXES> heads;
   region_.load_heads(heads);
   for (unsigned i = 0; i < SHIM_MAILBOXES && i < traps.size(); ++i) {
@@ -379,13 +380,13 @@ bool SpinShim::have_answers(const TrapsUnderWay& traps) const {
   return true;
 }
 
-bool SpinShim::is_under_way(unsigned mailbox, std::uint64_t head) const {
+bool InstalledShim::is_under_way(unsigned mailbox, std::uint64_t head) const {
   const bool claimed = state_of(head) == SHIM_RAISED || state_of(head) == SHIM_CLAIMED;
   return claimed && answered_[mailbox].load(std::memory_order_relaxed) != claim_of(head);
 }
 
-bool SpinShim::quiescent() const {
-  if (fate() != ShimFate::There) return true;
+bool InstalledShim::quiescent() const {
+  if (state() != ShimState::There) return true;
   std::array<std::uint64_t, SHIM_MAILBOXES> heads;
   region_.load_heads(heads);
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
@@ -396,15 +397,15 @@ bool SpinShim::quiescent() const {
   return true;
 }
 
-ShimCounters SpinShim::counters() const {
+ShimCounters InstalledShim::counters() const {
   const ShimCounters now = sum_counters();
   const std::lock_guard lock(counters_lock_);
   // Looked at after the words were read: of another kernel's memory none counts.
-  if (fate() == ShimFate::There) last_counters_ = now;
+  if (state() == ShimState::There) last_counters_ = now;
   return last_counters_;
 }
 
-ShimCounters SpinShim::sum_counters() const {
+ShimCounters InstalledShim::sum_counters() const {
   ShimCounters sum;
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
     sum.firings += region_.load(region_.head_at(i)) / SHIM_CLAIM;
@@ -419,12 +420,12 @@ ShimCounters SpinShim::sum_counters() const {
   return sum;
 }
 
-bool SpinShim::contains(GuestVirt pc) const {
+bool InstalledShim::contains(GuestVirt pc) const {
   return pc >= base_ && pc.raw() - base_.raw() < layout_.bytes;
 }
 
-std::optional<Registers> SpinShim::waiting(GuestVirt percpu_base) const {
-  if (fate() != ShimFate::There) return std::nullopt;
+std::optional<Registers> InstalledShim::waiting(GuestVirt percpu_base) const {
+  if (state() != ShimState::There) return std::nullopt;
   std::array<std::uint64_t, SHIM_MAILBOXES> heads;
   region_.load_heads(heads);
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {

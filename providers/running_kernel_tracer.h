@@ -1,4 +1,4 @@
-// The tracer's half that exists only where there is a Linux guest: shim, tracepoints, dispatcher,
+// The part of the tracer for a Linux that runs: shim, tracepoints, dispatcher,
 // the providers that stand on instructions, and what must be done to the guest at start and stop.
 // Used by the tracer alone. Threads: the session's, except upkeep() and the dispatcher (fire
 // thread, see fire_loop.h).
@@ -16,7 +16,7 @@
 #include "providers/deferred_shim.h"
 #include "providers/fire/dispatch.h"
 #include "providers/fire/fire_loop.h"
-#include "providers/kernel_side.h"
+#include "providers/kernel_tracer.h"
 #include "providers/registry.h"
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/trap_points.h"
@@ -25,12 +25,12 @@
 
 namespace ringside::providers {
 
-class GuestSide final : public KernelSide {
+class RunningKernelTracer final : public KernelTracer {
  public:
-  GuestSide(vmm::Machine& machine, guest_linux::Kernel& kernel);
-  ~GuestSide() override;
-  GuestSide(const GuestSide&) = delete;
-  GuestSide& operator=(const GuestSide&) = delete;
+  RunningKernelTracer(vmm::Machine& machine, guest_linux::Kernel& kernel);
+  ~RunningKernelTracer() override;
+  RunningKernelTracer(const RunningKernelTracer&) = delete;
+  RunningKernelTracer& operator=(const RunningKernelTracer&) = delete;
 
   void add_providers(Registry& registry) override;
   LinuxGuest inside() override { return {kernel_, contexts_}; }

@@ -1,8 +1,7 @@
-// The tracer's half that exists wherever there is a machine, with or without a Linux in it: samples
-// of its vCPUs, the exit channel, and the provider `vm`. What stands on a Linux kernel's text is
-// guest_side.h.
-// Used by the tracer alone. Threads: the session's.
-// Fire context: no.
+// The part of the tracer that exists wherever there is a machine, with or without a Linux in it:
+// samples of its vCPUs, the exit channel, and the provider `vm`. What stands on a Linux kernel's
+// text is running_kernel_tracer.h. Used by the tracer alone. Threads: the session's. Fire context:
+// no.
 #pragma once
 
 #include <optional>
@@ -19,13 +18,13 @@
 
 namespace ringside::providers {
 
-class MachineSide {
+class MachineTracer {
  public:
   /// `inside`: none where no Linux is known. `channel` is not Auto, and Exit only where
   /// machine.exits() is there. All must outlive this.
-  MachineSide(vmm::Machine& machine, Channel channel, const std::optional<LinuxGuest>& inside);
-  MachineSide(const MachineSide&) = delete;
-  MachineSide& operator=(const MachineSide&) = delete;
+  MachineTracer(vmm::Machine& machine, Channel channel, const std::optional<LinuxGuest>& inside);
+  MachineTracer(const MachineTracer&) = delete;
+  MachineTracer& operator=(const MachineTracer&) = delete;
 
   /// The provider `vm`. Types of its args[] are looked up in `types`, or where it is null among
   /// those that every TypeGraph begins with, under the same ids.
@@ -37,8 +36,8 @@ class MachineSide {
   /// Null where the vCPUs run in another process.
   ExitChannel* exit_channel() { return exits_ ? &*exits_ : nullptr; }
 
-  /// Ties everything to the engine and the clock, and gives the loop its parts. After the guest
-  /// side has put in its own: where traps ring, those parts' shim is what they ring for.
+  /// Ties everything to the engine and the clock, and gives the loop its parts. After the kernel
+  /// tracer has put in its own: where traps ring, those parts' shim is what they ring for.
   void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts);
   /// From now on the machine tells what was enabled; nothing to do when nothing was.
   Result<void> open();

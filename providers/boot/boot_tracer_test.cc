@@ -1,5 +1,5 @@
 // What stands and fires while a fake kernel boots: the test is the vCPU that hits breakpoints.
-#include "providers/boot/boot_side.h"
+#include "providers/boot/boot_tracer.h"
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class Boot : public testing::Test {
       kernel_.function(name);
     }
     kernel_.seal();
-    side_ = std::make_unique<BootSide>(machine_, kernel_);
+    side_ = std::make_unique<BootTracer>(machine_, kernel_);
     side_->add_providers(registry_);
   }
   GuestVirt entry(std::string_view name) const {
@@ -71,7 +71,7 @@ class Boot : public testing::Test {
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
   FireLoopParts parts_;
-  std::unique_ptr<BootSide> side_;
+  std::unique_ptr<BootTracer> side_;
 };
 
 TEST_F(Boot, FiresWithTheVcpusNumberUntilCpusAreKnown) {

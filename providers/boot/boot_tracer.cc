@@ -1,5 +1,5 @@
 // In this file, top to bottom: set-up, start and stop, breakpoints.
-#include "providers/boot/boot_side.h"
+#include "providers/boot/boot_tracer.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace ringside::providers {
 
-BootSide::BootSide(vmm::Machine& machine, guest_linux::FileKernel& kernel)
+BootTracer::BootTracer(vmm::Machine& machine, guest_linux::FileKernel& kernel)
     : machine_(machine),
       kernel_(kernel),
       vcpus_(std::max(1U, machine.vcpu_count())),
@@ -24,18 +24,18 @@ BootSide::BootSide(vmm::Machine& machine, guest_linux::FileKernel& kernel)
   }
 }
 
-BootSide::~BootSide() {
+BootTracer::~BootTracer() {
   disarm();
 }
 
-void BootSide::add_providers(Registry& registry) {
+void BootTracer::add_providers(Registry& registry) {
   if (kernel_.is_linux()) {
     registry.add(std::make_unique<SyscallProvider>(kernel_.text(), kernel_, points_));
   }
   registry.add(std::make_unique<FbtProvider>(kernel_.text(), kernel_, points_));
 }
 
-void BootSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) {
+void BootTracer::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) {
   dispatcher_.begin(sink, clock);
   if (stacks) {
     stack_tables_ = guest_linux::StackTables::load(kernel_.text(), kernel_);
@@ -49,7 +49,7 @@ void BootSide::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts,
   parts.gates.push_back(&dispatcher_);
 }
 
-Result<void> BootSide::arm() {
+Result<void> BootTracer::arm() {
   plan_.emplace(points_.points(), BootPlan::find_markers(points_));
   if (auto text = plan_->notice()) notice(std::move(*text));
   vmm::VcpuExits::LoadedAt loaded_at;
@@ -63,20 +63,20 @@ Result<void> BootSide::arm() {
   return done;
 }
 
-Result<void> BootSide::begin_to_add() {
+Result<void> BootTracer::begin_to_add() {
   return fail(ErrorCode::Unsupported,
               "the probes of a machine that is traced from its first instruction are all chosen "
               "before it: enable them when tracing begins");
 }
 
 /// The breakpoints stay, for the plan is made; nothing fires there.
-Result<void> BootSide::remove(std::span<const dif::ProbeId> probes) {
+Result<void> BootTracer::remove(std::span<const dif::ProbeId> probes) {
   dispatcher_.remove(probes);
   dispatcher_.publish();
   return {};
 }
 
-void BootSide::disarm() {
+void BootTracer::disarm() {
   {
     const std::lock_guard stepping(steps_lock_);
     if (!setter_) return;
@@ -89,13 +89,13 @@ void BootSide::disarm() {
   }
 }
 
-void BootSide::on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) {
+void BootTracer::on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) {
   if (points_.has_point(address)) fire(vcpu, address);
   const std::lock_guard stepping(steps_lock_);
   if (dispatcher_.is_open() && setter_) advance(vcpu, address);
 }
 
-void BootSide::fire(vmm::StoppedVcpu& vcpu, GuestVirt address) {
+void BootTracer::fire(vmm::StoppedVcpu& vcpu, GuestVirt address) {
   vmm::Trap trap;
   trap.address = address;
   trap.tsc = vcpu.guest_tsc();
@@ -106,7 +106,7 @@ void BootSide::fire(vmm::StoppedVcpu& vcpu, GuestVirt address) {
   if (cpu < vcpus_) dispatcher_.on_stop(trap, cpu);
 }
 
-void BootSide::advance(vmm::StoppedVcpu& vcpu, GuestVirt address) {
+void BootTracer::advance(vmm::StoppedVcpu& vcpu, GuestVirt address) {
   const bool asks = plan_->asks_system_state();
   const auto step =
       plan_->at(address, asks ? system_state(vcpu.registers()) : std::optional<std::uint32_t>());
@@ -125,7 +125,7 @@ void BootSide::advance(vmm::StoppedVcpu& vcpu, GuestVirt address) {
   plan_->made(*step, wanted);
 }
 
-std::optional<std::uint32_t> BootSide::system_state(const Registers& registers) const {
+std::optional<std::uint32_t> BootTracer::system_state(const Registers& registers) const {
   const guest_linux::Symbol* const variable = kernel_.symbols().find("system_state");
   if (variable == nullptr) return std::nullopt;
   const vmm::PageTableReader live(machine_.memory(), arch::page_table_of(registers));
@@ -133,17 +133,17 @@ std::optional<std::uint32_t> BootSide::system_state(const Registers& registers) 
   return state ? std::optional(*state) : std::nullopt;
 }
 
-void BootSide::learn_cpus(const Registers& registers) {
+void BootTracer::learn_cpus(const Registers& registers) {
   const vmm::PageTableReader live(machine_.memory(), arch::page_table_of(registers));
   kernel_.learn_cpus(live);
 }
 
-void BootSide::notice(std::string text) {
+void BootTracer::notice(std::string text) {
   const std::lock_guard lock(notices_lock_);
   notices_.push_back(std::move(text));
 }
 
-std::vector<std::string> BootSide::take_notices() {
+std::vector<std::string> BootTracer::take_notices() {
   const std::lock_guard lock(notices_lock_);
   return std::exchange(notices_, {});
 }
