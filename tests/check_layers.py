@@ -11,6 +11,7 @@ import sys
 
 ABI = "guest-shim/mailbox_abi.h"
 LAUNCHERS = ("vmm/kvm/start_kvm.h", "vmm/qemu/start_qemu.h")
+ATTACHERS = ("vmm/attach/attach.h", "vmm/attach/attach_target.h", "vmm/attach/host_vms.h")
 
 # folder: what its files may include besides the folder itself; a folder here means that folder
 # without those below it that have a row of their own.
@@ -29,15 +30,16 @@ LAYERS = {
     "vmm/kvm/devices": ("vmm", "vmm/kvm/host", "vmm/base", "vmm/arch"),
     "vmm/kvm/host": ("vmm", "vmm/base", "vmm/arch"),
     "vmm/linux": ("vmm", "vmm/kernel_file", "vmm/base", "vmm/arch"),
+    "vmm/attach": ("vmm", "vmm/linux", "vmm/qemu", "vmm/base", "vmm/arch"),
     "providers": ("providers/tracepoint", "vmm", "vmm/linux", "vmm/base", "vmm/arch", "dif", "disasm", ABI),
     "providers/tracepoint": ("vmm", "vmm/linux", "vmm/base", "vmm/arch", "disasm"),
-    "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/base", "vmm/arch", "dif", "dif/d", "disasm", ABI, *LAUNCHERS),
+    "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/base", "vmm/arch", "dif", "dif/d", "disasm", ABI, *LAUNCHERS, *ATTACHERS),
 }
 
 # System headers that only these folders may know. A header that includes one is private to them.
 FOREIGN = (
     (re.compile(r"(Zydis|Zycore|capstone)/"), ("disasm",)),
-    (re.compile(r"linux/kvm\.h"), ("vmm/kvm", "vmm/kvm/host")),
+    (re.compile(r"linux/kvm\.h"), ("vmm/kvm", "vmm/kvm/host", "vmm/attach")),
     (re.compile(r"(libelf|gelf|archive|archive_entry)\.h"), ("vmm/kernel_file",)),
 )
 

@@ -1,0 +1,26 @@
+// Attaching: a machine of something that runs already and that someone else started. The back ends
+// are chosen by what the target is: a process (process_machine.h), a QMP socket, a libvirt domain.
+// "How to add a back end": a kind of AttachTarget, and a function here that makes a Machine of it
+// whose shut_down() turns away and never ends what we did not start.
+// Does not: look for Linux more than it needs to be sure of the machine's memory, install anything.
+// Fire context: no.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "vmm/attach/attach_target.h"
+#include "vmm/machine.h"
+
+namespace ringside::vmm {
+
+struct AttachedMachine {
+  std::unique_ptr<Machine> machine;
+  std::string name;  // what its owner calls it, else after its program and process
+};
+
+/// Everything is asked and proven before anything of the target is touched: an error leaves it as
+/// it was, and is one line that says what is missing.
+Result<AttachedMachine> attach(const AttachTarget& target);
+
+}  // namespace ringside::vmm
