@@ -28,6 +28,12 @@ constexpr dif::ProviderAttributes kAttributes{
     .arguments = {Evolving, Evolving, Common},
 };
 
+/// arg0 and arg1 are the kernel's pc and the user's, one of them 0; arg2 is how late it is (ns).
+constexpr ArgumentPlan kSampleArguments = arguments_from(
+    {ArgumentSource::kernel_pc(), ArgumentSource::user_pc(), ArgumentSource::fact(0)});
+/// A tick happens on no CPU, so it has arg2 only.
+constexpr ArgumentPlan kTickArguments = arguments_from({{}, {}, ArgumentSource::fact(0)});
+
 /// Whether the pattern asks for a timer by its whole name.
 bool names_one(const dif::ProbeDescription& pattern) {
   return pattern.module.empty() && pattern.function.empty() && !dif::is_glob(pattern.name);
@@ -94,7 +100,8 @@ Result<void> ProfileProvider::enable(const Probe& probe) {
   const bool already = std::any_of(enabled_.begin(), enabled_.end(),
                                    [&](const EnabledTimer& one) { return one.probe == probe.id; });
   const TimerName& timer = published_[*index].timer;
-  if (!already) enabled_.push_back({probe.id, timer.kind, timer.interval});
+  const ArgumentPlan& plan = timer.kind == TimerKind::Profile ? kSampleArguments : kTickArguments;
+  if (!already) enabled_.push_back({probe.id, timer.kind, timer.interval, &plan});
   return {};
 }
 

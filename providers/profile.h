@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "providers/context/argument_plan.h"
 #include "providers/provider.h"
 #include "providers/timer_name.h"
 
@@ -18,7 +19,8 @@ namespace ringside::providers {
 struct EnabledTimer {
   dif::ProbeId probe;
   TimerKind kind = TimerKind::Tick;
-  std::uint64_t interval = 0;  // ns
+  std::uint64_t interval = 0;                // ns
+  const ArgumentPlan* plan = &kNoArguments;  // fact 0 is by how many ns it is late
 };
 
 class ProfileProvider final : public Provider {

@@ -79,7 +79,7 @@ class LiveTracer final : public Tracer {
       : calibration_(options.calibration != nullptr ? options.calibration
                                                     : std::make_shared<TscCalibration>()),
         poll_threads_(std::max(1U, options.poll_threads)),
-        held_(options.held != nullptr ? machine : nullptr) {
+        held_machine_(options.held != nullptr ? machine : nullptr) {
     guest_linux::FileKernel* const held = options.held;
     auto builtin = std::make_unique<BuiltinProvider>();
     auto profile = std::make_unique<ProfileProvider>();
@@ -87,29 +87,29 @@ class LiveTracer final : public Tracer {
     profile_ = profile.get();
     registry_.add(std::move(builtin));
     if (held != nullptr) {
-      guest_ = std::make_unique<BootTracer>(*machine, *held);
+      kernel_tracer_ = std::make_unique<BootTracer>(*machine, *held);
     } else if (machine != nullptr && kernel != nullptr) {
-      guest_ = std::make_unique<RunningKernelTracer>(*machine, *kernel);
+      kernel_tracer_ = std::make_unique<RunningKernelTracer>(*machine, *kernel);
     }
-    if (guest_) guest_->add_providers(registry_);
+    if (kernel_tracer_) kernel_tracer_->add_providers(registry_);
     // After those: what it publishes grows on demand, up to the end of a range.
     registry_.add(std::move(profile));
     if (machine == nullptr) return;
     std::optional<LinuxGuest> inside;
-    if (guest_) inside.emplace(guest_->inside());
-    machine_ = std::make_unique<MachineTracer>(*machine, channel, inside);
-    machine_->add_providers(registry_, kernel != nullptr ? &kernel->types() : nullptr);
+    if (kernel_tracer_) inside.emplace(kernel_tracer_->inside());
+    machine_tracer_ = std::make_unique<MachineTracer>(*machine, channel, inside);
+    machine_tracer_->add_providers(registry_, kernel != nullptr ? &kernel->types() : nullptr);
   }
   ~LiveTracer() override { stop(); }
 
   Result<void> for_each_probe(const dif::ProbeDescription& pattern,
                               const std::function<void(const Probe&)>& visit) override {
-    if (guest_) guest_->look_again();
+    if (kernel_tracer_) kernel_tracer_->look_again();
     return registry_.for_each(pattern, visit);
   }
   Result<void> refusals(const dif::ProbeDescription& pattern,
                         const std::function<void(const Refusal&)>& visit) override {
-    if (guest_) guest_->look_again();
+    if (kernel_tracer_) kernel_tracer_->look_again();
     return registry_.refusals(pattern, visit);
   }
   Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) override { return registry_.by_id(id); }
@@ -122,24 +122,30 @@ class LiveTracer final : public Tracer {
   Result<void> add_probes(std::span<const Probe> probes) override;
   Result<void> remove_probes(std::span<const Probe> probes) override;
   std::optional<std::string> cannot(dif::ActionKind action) override {
-    return machine_ ? machine_->cannot(action) : "there is no guest to do it to";
+    return machine_tracer_ ? machine_tracer_->cannot(action) : "there is no guest to do it to";
   }
-  unsigned vcpu_count() const override { return machine_ ? machine_->vcpu_count() : 1; }
-  Channel channel() const override { return machine_ ? machine_->channel() : Channel::Spin; }
+  unsigned vcpu_count() const override {
+    return machine_tracer_ ? machine_tracer_->vcpu_count() : 1;
+  }
+  Channel channel() const override {
+    return machine_tracer_ ? machine_tracer_->channel() : Channel::Spin;
+  }
 
   Result<void> start(dif::Engine& engine) override;
   void stop() override;
   std::optional<std::string> loss() const override {
-    return guest_ ? guest_->loss() : std::nullopt;
+    return kernel_tracer_ ? kernel_tracer_->loss() : std::nullopt;
   }
-  std::uint64_t lost_firings() const override { return guest_ ? guest_->lost_firings() : 0; }
+  std::uint64_t lost_firings() const override {
+    return kernel_tracer_ ? kernel_tracer_->lost_firings() : 0;
+  }
   std::vector<dif::ProbeId> last_firings() const override {
     return sink_ ? sink_->last_firings() : std::vector<dif::ProbeId>();
   }
   std::vector<std::string> take_notices() override {
-    auto notices = guest_ ? guest_->take_notices() : std::vector<std::string>();
-    if (machine_) {
-      if (auto losses = machine_->take_losses()) notices.push_back(std::move(*losses));
+    auto notices = kernel_tracer_ ? kernel_tracer_->take_notices() : std::vector<std::string>();
+    if (machine_tracer_) {
+      if (auto losses = machine_tracer_->take_losses()) notices.push_back(std::move(*losses));
     }
     if (clock_ && clock_->disbelieved() != 0 && !std::exchange(told_of_clock_, true)) {
       notices.push_back(
@@ -158,9 +164,9 @@ class LiveTracer final : public Tracer {
   BuiltinProvider* builtin_;
   ProfileProvider* profile_;
   const unsigned poll_threads_;
-  vmm::Machine* held_;                      // until start() lets it begin; else null
-  std::unique_ptr<KernelTracer> guest_;     // null where no kernel is known
-  std::unique_ptr<MachineTracer> machine_;  // null for the machine `none`
+  vmm::Machine* held_machine_;                     // until start() lets it begin; else null
+  std::unique_ptr<KernelTracer> kernel_tracer_;    // null where no kernel is known
+  std::unique_ptr<MachineTracer> machine_tracer_;  // null for the machine `none`
 
   bool started_ = false;
   bool told_of_clock_ = false;
@@ -189,26 +195,27 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   if (const auto error = builtin_->error()) engine.set_error_probe(*error);
   if (const auto end = builtin_->end()) engine.set_end_probe(*end);
   if (!engine.records_fit()) return fail(ErrorCode::Limit, "Enabling exceeds size of buffer");
-  const auto guest_khz = guest_ ? guest_->tsc_khz() : std::nullopt;
-  sink_.emplace(engine, machine_ && machine_->exit_channel() != nullptr, vcpu_count());
+  const auto guest_khz = kernel_tracer_ ? kernel_tracer_->tsc_khz() : std::nullopt;
+  sink_.emplace(engine, machine_tracer_ && machine_tracer_->exit_channel() != nullptr,
+                vcpu_count());
   const std::uint64_t host_hertz = calibration_->hertz();
   clock_.emplace(TickRate(choose_hertz(host_hertz, guest_khz)), host_hertz);
-  timers_.emplace(profile_->enabled(), machine_ != nullptr);
+  timers_.emplace(profile_->enabled(), machine_tracer_ != nullptr);
 
   FireLoopParts parts = loop_parts();
-  if (guest_) {
-    guest_->prepare(*sink_, *clock_, parts, dif::uses_kernel_stack(engine.program()));
+  if (kernel_tracer_) {
+    kernel_tracer_->prepare(*sink_, *clock_, parts, dif::uses_kernel_stack(engine.program()));
   }
-  if (machine_) {
-    if (guest_ && guest_->breakpoints() != nullptr) {
-      machine_->exit_channel()->set_breakpoints(guest_->breakpoints());
+  if (machine_tracer_) {
+    if (kernel_tracer_ && kernel_tracer_->breakpoints() != nullptr) {
+      machine_tracer_->exit_channel()->set_breakpoints(kernel_tracer_->breakpoints());
     }
-    machine_->prepare(*sink_, *clock_, parts);
+    machine_tracer_->prepare(*sink_, *clock_, parts);
   }
   loop_ = std::make_unique<FireLoop>(std::move(parts));
   loop_->start();
   // BEGIN may have called exit(): then there is nothing to arm for.
-  if (machine_ && !sink_->finished()) {
+  if (machine_tracer_ && !sink_->finished()) {
     loop_->open_traps();
     if (auto armed = arm(); !armed) {
       stop();
@@ -216,47 +223,47 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
     }
   }
   loop_->open_timers();
-  if (held_ != nullptr && !sink_->finished()) held_->vcpus().release();
+  if (held_machine_ != nullptr && !sink_->finished()) held_machine_->vcpus().release();
   return {};
 }
 
 Result<void> LiveTracer::add_probes(std::span<const Probe> probes) {
-  if (!loop_ || !guest_) return fail(ErrorCode::Invalid, "no guest is being traced");
-  TRY(guest_->begin_to_add());
+  if (!loop_ || !kernel_tracer_) return fail(ErrorCode::Invalid, "no guest is being traced");
+  TRY(kernel_tracer_->begin_to_add());
   const auto fresh = registry_.enable_more(probes);
   if (!fresh) {
-    guest_->abandon_added();
+    kernel_tracer_->abandon_added();
     return tl::make_unexpected(fresh.error());
   }
   if (fresh->empty()) return {};
-  auto armed = guest_->arm_added();
+  auto armed = kernel_tracer_->arm_added();
   if (!armed) TRY(registry_.disable(*fresh));
   return armed;
 }
 
 Result<void> LiveTracer::remove_probes(std::span<const Probe> probes) {
-  if (!loop_ || !guest_) return fail(ErrorCode::Invalid, "no guest is being traced");
+  if (!loop_ || !kernel_tracer_) return fail(ErrorCode::Invalid, "no guest is being traced");
   TRY(registry_.disable(probes));
   std::vector<dif::ProbeId> ids;
   for (const Probe& probe : probes) ids.push_back(probe.id);
-  return guest_->remove(ids);
+  return kernel_tracer_->remove(ids);
 }
 
 /// Whoever is to be told listens before the first int3 is written.
 Result<void> LiveTracer::arm() {
-  TRY(machine_->open());
-  if (guest_) TRY(guest_->arm());
+  TRY(machine_tracer_->open());
+  if (kernel_tracer_) TRY(kernel_tracer_->arm());
   return {};
 }
 
 void LiveTracer::stop() {
   if (!loop_) return;
   loop_->close();
-  if (guest_) guest_->disarm();
-  if (machine_) machine_->close();
+  if (kernel_tracer_) kernel_tracer_->disarm();
+  if (machine_tracer_) machine_tracer_->close();
   loop_->finish();
   loop_.reset();
-  if (guest_) guest_->retire();
+  if (kernel_tracer_) kernel_tracer_->retire();
 }
 
 }  // namespace

@@ -35,6 +35,12 @@ struct Row {
   std::span<const Argument> arguments;
 };
 
+/// The values of an event are in the order of its probe's arguments.
+constexpr ArgumentPlan kValues = facts_as_arguments(VmDispatcher::kReasonFact);
+constexpr ArgumentPlan kExitArguments =
+    arguments_from({ArgumentSource::fact(0), ArgumentSource::fact(1),
+                    ArgumentSource::fact(VmDispatcher::kReasonFact)});
+
 /// Ids follow this order, then kReasons'.
 constexpr Row kRows[] = {
     {"pio", "in", Kind::PortIn, kPort},          {"pio", "out", Kind::PortOut, kPort},
@@ -174,7 +180,7 @@ Result<void> VmProvider::enable(const Probe& probe) {
   const bool exit = *index >= kFirstReason;
   dispatcher_.lead(kind_of(*index),
                    exit ? std::optional(kReasons[*index - kFirstReason].number) : std::nullopt,
-                   probe.id);
+                   probe.id, kind_of(*index) == Kind::Exit ? kExitArguments : kValues);
   return {};
 }
 

@@ -1,5 +1,7 @@
-// Where the arguments of a probe come from: data that a provider supplies with each place of its
-// probe (binding.h), and that the context of a firing walks when the program asks for an argument.
+// Where the arguments of a probe come from: data that a provider supplies with its probe (with each
+// place of it, binding.h; with a timer, profile.h; with an event, vm_dispatch.h), and that the
+// context of a firing walks when the program asks for an argument. Only dtrace:::ERROR has none:
+// the engine fires it inside another firing, with the fault's own words.
 // Does not: know types. A provider promises those by Provider::arguments().
 //
 // How to add a source: one more ArgumentSource::Kind, its arm in argument_value(), and a hostile
@@ -9,6 +11,8 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 
 #include "dif/program/builtin.h"
 #include "vmm/arch/arch.h"
@@ -19,9 +23,13 @@ namespace ringside::providers {
 /// The moment that arguments are taken from. Its words are the guest's: hostile.
 struct ArgumentMoment {
   const Registers& registers;
-  const GuestReader& kernel;  // kernel addresses, as this moment maps them
-  std::uint64_t site = 0;     // what the binding says of its place
+  const GuestReader& kernel;               // kernel addresses, as this moment maps them
+  std::uint64_t site = 0;                  // what the binding says of its place
+  std::span<const std::uint64_t> facts{};  // what the host knows of the firing (HostFacts)
 };
+
+/// What the host itself knows of a firing: an event's values, or by how many ns a timer is late.
+using HostFacts = std::array<std::uint64_t, 7>;
 
 /// Arguments that have to be worked out: by running a piece of the guest's code on the host, or by
 /// following its structures. One object may serve all arguments of a probe. Called in fire context.
@@ -46,25 +54,36 @@ class ArgumentSource {
   }
   /// What the binding says of its place (Binding::site).
   static constexpr ArgumentSource of_site() { return {Kind::Site, nullptr, 0, nullptr}; }
+  /// Word `n` of what the host knows of the firing; 0 where it knows less.
+  static constexpr ArgumentSource fact(std::uint32_t n) {
+    return {Kind::Fact, nullptr, n, nullptr};
+  }
+  /// The program counter where the vCPU is in the kernel, else 0; and the same for user mode.
+  static constexpr ArgumentSource kernel_pc() { return {Kind::KernelPc, nullptr, 0, nullptr}; }
+  static constexpr ArgumentSource user_pc() { return {Kind::UserPc, nullptr, 0, nullptr}; }
   /// Argument `n` of `by`, which must outlive every firing.
   static constexpr ArgumentSource computed(const ComputedArguments& by, unsigned n) {
     return {Kind::Computed, nullptr, n, &by};
   }
 
   constexpr bool exists() const { return kind_ != Kind::None; }
+  /// Whether it is read from a vCPU: from its registers, or from memory by them.
+  constexpr bool needs_vcpu() const {
+    return kind_ != Kind::None && kind_ != Kind::Site && kind_ != Kind::Fact;
+  }
   constexpr bool operator==(const ArgumentSource&) const = default;
 
   /// Fault: a word that is not mapped, or what the computation meets.
   Result<std::uint64_t, Fault> value(const ArgumentMoment& at) const;
 
  private:
-  enum class Kind : std::uint8_t { None, Register, Word, Site, Computed };
+  enum class Kind : std::uint8_t { None, Register, Word, Site, Fact, KernelPc, UserPc, Computed };
   constexpr ArgumentSource(Kind kind, Register base, std::uint32_t number,
                            const ComputedArguments* computed)
       : kind_(kind), number_(number), register_(base), computed_(computed) {}
 
   Kind kind_ = Kind::None;
-  std::uint32_t number_ = 0;  // Word: the offset; Computed: which argument
+  std::uint32_t number_ = 0;  // Word: the offset; Fact: which; Computed: which argument
   Register register_ = nullptr;
   const ComputedArguments* computed_ = nullptr;
 };
@@ -83,10 +102,24 @@ struct ArgumentPlan {
     if (n >= arguments.size()) return 0;
     return arguments[n].value(at);
   }
+  bool needs_vcpu(unsigned n) const { return n < arguments.size() && arguments[n].needs_vcpu(); }
 };
 
 /// Of a probe without arguments: all are 0.
 inline constexpr ArgumentPlan kNoArguments{};
+/// arg0 and what follows; the others are 0.
+constexpr ArgumentPlan arguments_from(std::initializer_list<ArgumentSource> sources) {
+  ArgumentPlan plan;
+  std::size_t n = 0;
+  for (const ArgumentSource& source : sources) plan.arguments[n++] = source;
+  return plan;
+}
+/// What the host knows, word by word.
+constexpr ArgumentPlan facts_as_arguments(std::uint32_t count) {
+  ArgumentPlan plan;
+  for (std::uint32_t n = 0; n < count; ++n) plan.arguments[n] = ArgumentSource::fact(n);
+  return plan;
+}
 /// At a function's first instruction: in registers, then on the stack.
 inline constexpr ArgumentPlan kFunctionEntryArguments = [] {
   constexpr auto& kRegisters = arch::kArgumentRegisters;
@@ -124,6 +157,10 @@ inline Result<std::uint64_t, Fault> ArgumentSource::value(const ArgumentMoment& 
       return load<std::uint64_t>(at.kernel, *place);
     }
     case Kind::Site: return at.site;
+    case Kind::Fact: return number_ < at.facts.size() ? at.facts[number_] : 0;
+    case Kind::KernelPc:
+      return at.registers.in_user_mode() ? 0 : at.registers.*arch::kProgramCounter;
+    case Kind::UserPc: return at.registers.in_user_mode() ? at.registers.*arch::kProgramCounter : 0;
     case Kind::Computed: return computed_->argument(number_, at);
   }
   __builtin_unreachable();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "dif/testing/fake_guest.h"
 
 namespace ringside::providers {
@@ -14,11 +16,12 @@ class Plan : public ::testing::Test {
   std::uint64_t value(const ArgumentPlan& plan, unsigned n) {
     return plan.value(n, moment()).value_or(0xdead);
   }
-  ArgumentMoment moment() const { return {registers_, memory_, site_}; }
+  ArgumentMoment moment() const { return {registers_, memory_, site_, facts_}; }
 
   Registers registers_;
   dif::testing::FakeMemory memory_;
   std::uint64_t site_ = 0;
+  std::vector<std::uint64_t> facts_;
 };
 
 TEST_F(Plan, TheCallingConventionGivesSixRegistersThenTheStackAboveTheReturnAddress) {
@@ -45,6 +48,30 @@ TEST_F(Plan, TheSiteIsTheBindings) {
   EXPECT_EQ(value(kFunctionExitArguments, 0), 0x1fu);
   EXPECT_EQ(value(kFunctionExitArguments, 1), 0u) << "no value where the way out is a jump";
   EXPECT_EQ(value(kFunctionReturnArguments, 1), 7u);
+}
+
+TEST_F(Plan, TheHostsFactsAreWordByWordAndZeroBeyondTheLast) {
+  constexpr ArgumentPlan kThree = facts_as_arguments(3);
+  facts_ = {10, 11};
+
+  EXPECT_EQ(value(kThree, 0), 10u);
+  EXPECT_EQ(value(kThree, 1), 11u);
+  EXPECT_EQ(value(kThree, 2), 0u) << "the host knows two";
+  EXPECT_FALSE(kThree.needs_vcpu(1));
+  EXPECT_FALSE(kThree.needs_vcpu(9));
+  EXPECT_TRUE(kFunctionReturnArguments.needs_vcpu(1));
+}
+
+TEST_F(Plan, TheProgramCounterIsTheKernelsOrTheUsers) {
+  constexpr ArgumentPlan kPlan =
+      arguments_from({ArgumentSource::kernel_pc(), ArgumentSource::user_pc()});
+  registers_.rip = 0x4711;
+  EXPECT_EQ(value(kPlan, 0), 0x4711u);
+  EXPECT_EQ(value(kPlan, 1), 0u);
+
+  registers_.cs = 0x33;
+  EXPECT_EQ(value(kPlan, 0), 0u);
+  EXPECT_EQ(value(kPlan, 1), 0x4711u);
 }
 
 TEST_F(Plan, AStackWordThatIsNotMappedIsAFaultThatNamesIt) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "dif/engine/fire_record.h"
+#include "providers/context/argument_plan.h"
 #include "providers/context/host_ancestors.h"
 #include "providers/context/linux_locks.h"
 
@@ -22,8 +23,12 @@ class HostContext final : public dif::GuestContext {
         first_task_(first_task),
         ancestors_(host_ancestors()) {}
 
-  /// A new firing: by how many ns a timer is late, 0 where none is due.
-  void select(std::uint64_t late) { late_ = late; }
+  /// A new firing moment. `plan`, which must outlive it, says what the arguments are; registers
+  /// are those of no CPU, all 0.
+  void begin(const ArgumentPlan& plan, const HostFacts& facts) {
+    plan_ = &plan;
+    facts_ = facts;
+  }
 
   Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override {
     if (which == dif::ContextVariable::Curthread) return first_task_.raw();
@@ -32,10 +37,9 @@ class HostContext final : public dif::GuestContext {
   Result<std::size_t, Fault> execname(std::span<char> out) const override {
     return identity_->execname(out);
   }
-  /// arg0 and arg1 are a sample's kernel and user pc: of no CPU, 0. arg2 is how late it is.
   Result<std::uint64_t, Fault> argument(unsigned n) const override {
-    if (n == 2) return late_;
-    return identity_->argument(n);
+    static constexpr Registers kOfNoCpu{};
+    return plan_->value(n, {kOfNoCpu, *kernel_, 0, facts_});
   }
   Result<bool, Fault> progeny_of(std::int64_t pid) const override {
     return std::ranges::find(ancestors_, pid) != ancestors_.end();
@@ -51,7 +55,8 @@ class HostContext final : public dif::GuestContext {
   const GuestReader* kernel_;
   GuestVirt first_task_;
   std::vector<pid_t> ancestors_;  // with the tracer itself
-  std::uint64_t late_ = 0;
+  const ArgumentPlan* plan_ = &kNoArguments;
+  HostFacts facts_{};
 };
 
 }  // namespace ringside::providers

@@ -16,14 +16,16 @@ CpuPlace VcpuContext::locate(const Registers& registers, unsigned vcpu) const {
   return locate_cpu(*kernel_, registers, vcpu, vcpus_);
 }
 
-void VcpuContext::begin(const Registers& registers, const CpuPlace& place,
-                        const Arguments& arguments) {
-  arguments_ = arguments;
+void VcpuContext::begin(const Registers& registers, const CpuPlace& place, const ArgumentPlan& plan,
+                        const HostFacts& facts) {
+  plan_ = &plan;
+  facts_ = facts;
   settle(registers, place);
 }
 
-void VcpuContext::begin(vmm::StoppedVcpu& vcpu, const Arguments& arguments) {
-  arguments_ = arguments;
+void VcpuContext::begin(vmm::StoppedVcpu& vcpu, const ArgumentPlan& plan, const HostFacts& facts) {
+  plan_ = &plan;
+  facts_ = facts;
   guest_ = nullptr;
   stopped_ = &vcpu;
 }
@@ -38,10 +40,20 @@ void VcpuContext::settle(const Registers& registers, const CpuPlace& place) cons
     linux_->begin(registers, place.percpu_base);
     linux_->select_anywhere();
     guest_ = linux_;
+    registers_ = &linux_->registers();
   } else {
     bare_.begin(registers);
     guest_ = &bare_;
+    registers_ = &bare_.registers();
   }
+}
+
+Result<std::uint64_t, Fault> VcpuContext::argument(unsigned n) const {
+  static constexpr Registers kNoRegisters{};
+  // The vCPU is looked at only for what is its own.
+  if (!plan_->needs_vcpu(n)) return plan_->value(n, {kNoRegisters, kernel_reader_, 0, facts_});
+  const GuestReader& memory = guest().kernel();
+  return plan_->value(n, {*registers_, memory, 0, facts_});
 }
 
 Result<void, Fault> VcpuContext::wait(std::uint64_t nanoseconds) const {

@@ -7,9 +7,10 @@
 // Fire context: yes.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 
+#include "providers/context/argument_plan.h"
 #include "providers/context/bare_context.h"
 #include "providers/context/cpu_place.h"
 #include "providers/context/linux_context.h"
@@ -25,9 +26,6 @@ struct LinuxInside {
 
 class VcpuContext final : public dif::GuestContext {
  public:
-  static constexpr std::size_t kArguments = 6;
-  using Arguments = std::array<std::uint64_t, kArguments>;
-
   VcpuContext(const vmm::GuestMemory& memory, unsigned vcpus,
               const std::optional<LinuxInside>& inside);
   VcpuContext(const VcpuContext&) = delete;
@@ -36,10 +34,12 @@ class VcpuContext final : public dif::GuestContext {
   /// Which CPU the guest calls this vCPU.
   CpuPlace locate(const Registers& registers, unsigned vcpu) const;
 
-  /// A new firing moment, of registers at hand.
-  void begin(const Registers& registers, const CpuPlace& place, const Arguments& arguments);
+  /// A new firing moment, of registers at hand. `plan`, which must outlive the firing, says what
+  /// the arguments are.
+  void begin(const Registers& registers, const CpuPlace& place, const ArgumentPlan& plan,
+             const HostFacts& facts);
   /// A new firing moment, of a vCPU that stands still until the firing is over.
-  void begin(vmm::StoppedVcpu& vcpu, const Arguments& arguments);
+  void begin(vmm::StoppedVcpu& vcpu, const ArgumentPlan& plan, const HostFacts& facts);
 
   Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override {
     return guest().variable(which);
@@ -47,9 +47,7 @@ class VcpuContext final : public dif::GuestContext {
   Result<std::size_t, Fault> execname(std::span<char> out) const override {
     return guest().execname(out);
   }
-  Result<std::uint64_t, Fault> argument(unsigned n) const override {
-    return n < kArguments ? arguments_[n] : 0;
-  }
+  Result<std::uint64_t, Fault> argument(unsigned n) const override;
   const GuestReader& kernel() const override { return kernel_reader_; }
   const GuestReader& user() const override { return user_reader_; }
   bool is_on_vcpu() const override { return true; }
@@ -105,8 +103,10 @@ class VcpuContext final : public dif::GuestContext {
   LinuxContext* const linux_;
   mutable BareContext bare_;
   mutable const dif::GuestContext* guest_ = nullptr;
-  vmm::StoppedVcpu* stopped_ = nullptr;  // while guest_ is null
-  Arguments arguments_{};
+  mutable const Registers* registers_ = nullptr;  // with guest_
+  vmm::StoppedVcpu* stopped_ = nullptr;           // while guest_ is null
+  const ArgumentPlan* plan_ = &kNoArguments;
+  HostFacts facts_{};
   const Reader kernel_reader_{*this, &dif::GuestContext::kernel};
   const Reader user_reader_{*this, &dif::GuestContext::user};
 };

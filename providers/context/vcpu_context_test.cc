@@ -10,6 +10,7 @@ namespace {
 
 using dif::ContextVariable;
 
+constexpr ArgumentPlan kThree = facts_as_arguments(3);
 constexpr std::uint64_t kPaging = std::uint64_t{1} << 31, kLongMode = 0x500;
 
 class Vcpu : public ::testing::Test {
@@ -47,10 +48,10 @@ class Vcpu : public ::testing::Test {
 };
 
 TEST_F(Vcpu, RegistersAreFetchedOnlyWhenTheyAreNeededAndThenOnce) {
-  with_linux_.begin(vcpu_, {1, 2, 3});
+  with_linux_.begin(vcpu_, kThree, {1, 2, 3, 4});
   EXPECT_EQ(with_linux_.argument(0), 1u);
   EXPECT_EQ(with_linux_.argument(2), 3u);
-  EXPECT_EQ(with_linux_.argument(6), 0u);
+  EXPECT_EQ(with_linux_.argument(3), 0u) << "the plan has three";
   static_cast<void>(with_linux_.kernel());
   static_cast<void>(with_linux_.user());
   EXPECT_EQ(vcpu_.fetched, 0u);
@@ -62,11 +63,28 @@ TEST_F(Vcpu, RegistersAreFetchedOnlyWhenTheyAreNeededAndThenOnce) {
   EXPECT_EQ(kernel_.current_reads, 1u);
 }
 
+TEST_F(Vcpu, ArgumentsThatAreTheVcpusAreReadFromItsRegistersAndMemory) {
+  constexpr ArgumentPlan kPlan =
+      arguments_from({ArgumentSource::kernel_pc(), ArgumentSource::user_pc(),
+                      ArgumentSource::fact(0), ArgumentSource::word(&Registers::rsp, 8)});
+  for (VcpuContext* context : {&with_linux_, &bare_}) {
+    context->begin(vcpu_, kPlan, {17});
+    EXPECT_EQ(context->argument(0), 0x4711u);
+    EXPECT_EQ(context->argument(1), 0u);
+    EXPECT_EQ(context->argument(2), 17u);
+    EXPECT_EQ(context->argument(3), 0x1111u);
+  }
+  vcpu_.state.cs = 0x33;
+  bare_.begin(vcpu_, kPlan, {17});
+  EXPECT_EQ(bare_.argument(0), 0u);
+  EXPECT_EQ(bare_.argument(1), 0x4711u);
+}
+
 TEST_F(Vcpu, EachMomentIsItsOwn) {
-  with_linux_.begin(vcpu_, {});
+  with_linux_.begin(vcpu_, kNoArguments, {});
   EXPECT_EQ(with_linux_.variable(ContextVariable::Tid), 101u);
   memory_.put32(kTask + 16, 102);
-  with_linux_.begin(vcpu_, {});
+  with_linux_.begin(vcpu_, kNoArguments, {});
 
   EXPECT_EQ(with_linux_.variable(ContextVariable::Tid), 102u);
   EXPECT_EQ(vcpu_.fetched, 2u);
@@ -85,7 +103,7 @@ TEST_F(Vcpu, ItsCpuIsFoundByEitherGsBase) {
 }
 
 TEST_F(Vcpu, OfAnUnknownKernelHasAddressesButNoIdentity) {
-  bare_.begin(vcpu_, {});
+  bare_.begin(vcpu_, kNoArguments, {});
 
   EXPECT_EQ(name(bare_), "");
   EXPECT_EQ(bare_.variable(ContextVariable::Pid), 0u);
@@ -102,7 +120,7 @@ TEST_F(Vcpu, InUserModeTheStackIsTheUsers) {
   vcpu_.state.cs = 0x33;
   vcpu_.state.rsp = vcpu_.state.rbp = kUserBase + kStack;
   memory_.put64(kStack, kUserBase + kStack + 0x20);
-  bare_.begin(vcpu_, {});
+  bare_.begin(vcpu_, kNoArguments, {});
 
   EXPECT_TRUE(frames(bare_, false).empty());
   EXPECT_EQ(frames(bare_, true), (std::vector<std::uint64_t>{0x4711, 0x1111, 0x2222}));
@@ -112,7 +130,7 @@ TEST_F(Vcpu, InUserModeTheStackIsTheUsers) {
 TEST_F(Vcpu, BeforePagingAddressesArePhysicalAndFramesAreNotFollowed) {
   vcpu_.state.cr0 = vcpu_.state.efer = 0;
   vcpu_.state.rsp = vcpu_.state.rbp = kStack;
-  bare_.begin(vcpu_, {});
+  bare_.begin(vcpu_, kNoArguments, {});
 
   EXPECT_EQ(load<std::uint64_t>(bare_.kernel(), GuestVirt(kStack + 8)), 0x1111u);
   EXPECT_FALSE(load<std::uint64_t>(bare_.kernel(), GuestVirt(kGuestBytes - 4)));
@@ -121,7 +139,7 @@ TEST_F(Vcpu, BeforePagingAddressesArePhysicalAndFramesAreNotFollowed) {
 
 TEST_F(Vcpu, MemoryBehind32BitPagingIsAFault) {
   vcpu_.state.efer = 0;
-  bare_.begin(vcpu_, {});
+  bare_.begin(vcpu_, kNoArguments, {});
 
   const auto read = load<std::uint64_t>(bare_.kernel(), GuestVirt(kStack));
 
@@ -133,7 +151,7 @@ TEST_F(Vcpu, MemoryBehind32BitPagingIsAFault) {
 TEST_F(Vcpu, RegistersThatLieOnlyMakeFaults) {
   for (const std::uint64_t lie : {UINT64_MAX, std::uint64_t{1} << 63, kGuestBytes - 8}) {
     vcpu_.state.cr3 = vcpu_.state.rbp = vcpu_.state.cr4 = lie;
-    bare_.begin(vcpu_, {});
+    bare_.begin(vcpu_, kNoArguments, {});
     EXPECT_FALSE(load<std::uint64_t>(bare_.kernel(), GuestVirt(lie)));
     EXPECT_EQ(frames(bare_, false).size(), 1u);
   }

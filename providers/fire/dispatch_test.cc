@@ -41,6 +41,20 @@ class Dispatch : public ::testing::Test {
     binding.plan = &kFunctionEntryArguments;
     return binding;
   }
+  /// The return of this system call, on the path that all of them share.
+  static Binding shared_return(std::uint32_t probe, std::uint32_t number) {
+    Binding binding = entry(probe);
+    binding.plan = &kSharedReturn;
+    binding.number = number;
+    return binding;
+  }
+  /// A vCPU comes to that path's end, at kFirst, after a system call of this number.
+  void returns(std::uint64_t number) {
+    vmm::Trap at_store = trap(0x1000);
+    at_store.registers.rbx = kKernelBase + kRegs;
+    memory_.put64(kRegs + 120, number);
+    dispatcher_.on_trap(at_store);
+  }
 
   FakeMemory memory_;
   FakeKernel kernel_;
@@ -186,21 +200,9 @@ TEST_F(Dispatch, AConditionalJumpFiresOnlyWhenItIsTaken) {
 }
 
 TEST_F(Dispatch, ASharedReturnFiresForTheNumberInPtRegs) {
-  Binding read = entry(50);
-  read.plan = &kSharedReturn;
-  read.number = 0;
-  Binding write = read;
-  write.probe = {51};
-  write.number = 1;
-  dispatcher_.add(kFirst, read);
-  dispatcher_.add(kFirst, write);
+  dispatcher_.add(kFirst, shared_return(50, 0));
+  dispatcher_.add(kFirst, shared_return(51, 1));
   open();
-  const auto returns = [&](std::uint64_t number) {
-    vmm::Trap at_store = trap(0x1000);
-    at_store.registers.rbx = kKernelBase + kRegs;
-    memory_.put64(kRegs + 120, number);
-    dispatcher_.on_trap(at_store);
-  };
 
   returns(1);
   returns(2);
@@ -212,34 +214,21 @@ TEST_F(Dispatch, ASharedReturnFiresForTheNumberInPtRegs) {
 }
 
 TEST_F(Dispatch, OneOfTheSharedReturnsGoesAndTheOthersStay) {
-  Binding read = entry(50);
-  read.plan = &kSharedReturn;
-  read.number = 0;
-  Binding write = read;
-  write.probe = {51};
-  write.number = 1;
-  dispatcher_.add(kFirst, read);
-  dispatcher_.add(kFirst, write);
+  dispatcher_.add(kFirst, shared_return(50, 0));
+  dispatcher_.add(kFirst, shared_return(51, 1));
   open();
   const std::vector removed{dif::ProbeId{50}};
 
   EXPECT_EQ(dispatcher_.remove(removed), std::vector{kFirst});
   dispatcher_.publish();
-  vmm::Trap at_store = trap(0x1000);
-  at_store.registers.rbx = kKernelBase + kRegs;
-  for (const std::uint64_t number : {0, 1}) {
-    memory_.put64(kRegs + 120, number);
-    dispatcher_.on_trap(at_store);
-  }
+  returns(0);
+  returns(1);
 
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{51}));
 }
 
 TEST_F(Dispatch, ASharedReturnWithAWildPointerFiresNothing) {
-  Binding read = entry(50);
-  read.plan = &kSharedReturn;
-  read.number = 0;
-  dispatcher_.add(kFirst, read);
+  dispatcher_.add(kFirst, shared_return(50, 0));
   open();
   vmm::Trap wild = trap(0x1000);
   wild.registers.rbx = UINT64_MAX - 4;

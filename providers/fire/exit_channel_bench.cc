@@ -38,7 +38,7 @@ struct Setup {
     dispatcher.add(kPlace, Binding{kTrap});
     dispatcher.begin(sink, clock);
     dispatcher.open();
-    events.lead(vmm::VcpuEvent::Kind::PortOut, std::nullopt, kPort);
+    events.lead(vmm::VcpuEvent::Kind::PortOut, std::nullopt, kPort, kNoArguments);
     events.seal(sink, clock);
     events.open();
     channel.set_traps(&shim, &dispatcher);

@@ -200,7 +200,7 @@ TEST_F(Exits, TwoVcpusRingWhileTheFireThreadStopsTheMachineAgainAndAgain) {
     });
   }
   for (unsigned n = 0; n < kSamples; ++n) {
-    sampler.sample({1}, 0, sink_, clock_);
+    sampler.sample({.probe = {1}, .kind = TimerKind::Profile}, 0, sink_, clock_);
     shim_.poll(dispatcher_);
     shim_.heartbeat();
   }

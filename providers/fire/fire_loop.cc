@@ -73,7 +73,7 @@ void FireLoop::reach(Stage stage) {
 
 void FireLoop::body() {
   parts_.clock->set_wall(host_tsc(), realtime_ns());
-  if (parts_.begin) fire_from_host(*parts_.begin);
+  if (parts_.begin) fire_from_host(*parts_.begin, kNoArguments, {});
   reach(Stage::Begun);
 
   Request request = Request::Wait;
@@ -119,7 +119,7 @@ void FireLoop::obey(Request request, std::uint64_t now) {
     for (FireGate* gate : parts_.gates) gate->close();
     parts_.sink->wait_for_turns();  // firings under way are over, and END is the last one
     if (parts_.shim != nullptr) parts_.shim->deactivate();
-    if (parts_.end) fire_from_host(*parts_.end);
+    if (parts_.end) fire_from_host(*parts_.end, kNoArguments, {});
     reach(Stage::Closed);
   }
 }
@@ -127,9 +127,9 @@ void FireLoop::obey(Request request, std::uint64_t now) {
 void FireLoop::run_timers(std::uint64_t now) {
   parts_.timers->run(now, [this](const EnabledTimer& timer, std::uint64_t late) {
     if (timer.kind == TimerKind::Profile && parts_.sampler != nullptr) {
-      parts_.sampler->sample(timer.probe, late, *parts_.sink, *parts_.clock);
+      parts_.sampler->sample(timer, late, *parts_.sink, *parts_.clock);
     } else {
-      fire_from_host(timer.probe, late);
+      fire_from_host(timer.probe, *timer.plan, {late});
     }
   });
   if (parts_.upkeep && now - last_upkeep_ >= kUpkeepEvery) {
@@ -139,8 +139,9 @@ void FireLoop::run_timers(std::uint64_t now) {
   }
 }
 
-void FireLoop::fire_from_host(dif::ProbeId probe, std::uint64_t late) {
-  host_.select(late);
+void FireLoop::fire_from_host(dif::ProbeId probe, const ArgumentPlan& plan,
+                              const HostFacts& facts) {
+  host_.begin(plan, facts);
   const std::uint64_t tsc = host_tsc();
   if (parts_.look_again) parts_.look_again();
   const std::uint32_t vcpu = parts_.sink->host_vcpu();

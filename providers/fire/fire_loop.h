@@ -75,8 +75,7 @@ class FireLoop {
   bool pass(vmm::PollShare share);
   vmm::PollShare own_share() const;
   void run_timers(std::uint64_t now);
-  /// `late`: of a timer, ns.
-  void fire_from_host(dif::ProbeId probe, std::uint64_t late = 0);
+  void fire_from_host(dif::ProbeId probe, const ArgumentPlan& plan, const HostFacts& facts);
   void keep_alive(std::uint64_t now);
   void rest(std::uint64_t now);
   void obey(Request request, std::uint64_t now);

@@ -72,6 +72,13 @@ bool eventually(const std::function<bool()>& done) {
   return true;
 }
 
+constexpr ArgumentPlan kPcs = arguments_from(
+    {ArgumentSource::kernel_pc(), ArgumentSource::user_pc(), ArgumentSource::fact(0)});
+EnabledTimer profile(std::uint32_t probe) {
+  return {dif::ProbeId{probe}, TimerKind::Profile, kShortestInterval, &kPcs};
+}
+const EnabledTimer kProfile = profile(9);
+
 class Loop : public ::testing::Test {
  protected:
   Loop() {
@@ -115,6 +122,17 @@ TEST(HostContext, CurrentIsTheGuestsFirstThreadAndTheRestTheTracersOwn) {
 
   EXPECT_EQ(host.variable(dif::ContextVariable::Curthread), 0x1234u);
   EXPECT_EQ(host.variable(dif::ContextVariable::Pid), static_cast<std::uint64_t>(::getpid()));
+}
+
+TEST(HostContext, OfATimersArgumentsHasWhatNoCpuIsNeededFor) {
+  HostContext host(nullptr, GuestVirt(0));
+
+  host.begin(kPcs, {17});
+  EXPECT_EQ(host.argument(0), 0u);
+  EXPECT_EQ(host.argument(1), 0u);
+  EXPECT_EQ(host.argument(2), 17u);
+  host.begin(kNoArguments, {});
+  EXPECT_EQ(host.argument(2), 0u);
 }
 
 TEST(HostContext, CurrentDescendsFromItselfAndFromAllBeforeIt) {
@@ -241,7 +259,7 @@ TEST_F(Loop, AProfileTimerSamplesEveryVcpuWhileTheMachineStands) {
   machine_.vcpus[1].kernel_gs_base = kKernelBase + kPercpu0;
   sampler_.set_shim(&shim_);
 
-  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.sample(kProfile, 17, sink_, clock_);
 
   ASSERT_EQ(sink_.firings.size(), 2u);
   EXPECT_EQ(sink_.firings[0].record.vcpu, 1u);
@@ -259,21 +277,21 @@ TEST_F(Loop, AKickedVcpuAnswersForAllThatItMissedButForEachProbeOnce) {
   vmm::FakeStoppedVcpu vcpu(1);
   vcpu.state.rip = 0x7777;
   sampler_.kick_by(exits, sink_, clock_);
-  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.sample(kProfile, 17, sink_, clock_);
   sampler_.on_sample(vcpu, exits.sampled);
   EXPECT_TRUE(sink_.firings.empty()) << "not open";
   sampler_.open();
 
-  sampler_.sample({9}, 17, sink_, clock_);
-  sampler_.sample({8}, 17, sink_, clock_);
-  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.sample(kProfile, 17, sink_, clock_);
+  sampler_.sample(profile(8), 17, sink_, clock_);
+  sampler_.sample(kProfile, 17, sink_, clock_);
   sampler_.on_sample(vcpu, exits.sampled);
   sampler_.on_sample(vcpu, exits.sampled);
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{8, 9}));
   EXPECT_EQ(sink_.firings[0].arg0, 0x7777u);
   EXPECT_EQ(machine_.pauses, 0u);
 
-  for (std::uint32_t n = 0; n < 100; ++n) sampler_.sample({n}, 0, sink_, clock_);
+  for (std::uint32_t n = 0; n < 100; ++n) sampler_.sample(profile(n), 0, sink_, clock_);
   sampler_.on_sample(vcpu, exits.sampled);
   EXPECT_EQ(sink_.firings.size(), 2u + 16u) << "older ones are forgotten";
   vmm::FakeStoppedVcpu beyond(2);
@@ -285,8 +303,8 @@ TEST_F(Loop, AKickedVcpuAnswersForAllThatItMissedButForEachProbeOnce) {
 TEST_F(Loop, ADeadMachineIsSampledOnlyOnce) {
   machine_.dead = true;
 
-  sampler_.sample({9}, 17, sink_, clock_);
-  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.sample(kProfile, 17, sink_, clock_);
+  sampler_.sample(kProfile, 17, sink_, clock_);
 
   EXPECT_TRUE(sink_.firings.empty());
   EXPECT_TRUE(sampler_.gave_up());
@@ -295,12 +313,12 @@ TEST_F(Loop, ADeadMachineIsSampledOnlyOnce) {
 
 TEST_F(Loop, AMachineThatSleepsIsSampledAgainOnceItIsAwake) {
   machine_.asleep = true;
-  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.sample(kProfile, 17, sink_, clock_);
   EXPECT_TRUE(sink_.firings.empty());
   EXPECT_FALSE(sampler_.gave_up());
   machine_.asleep = false;
 
-  sampler_.sample({9}, 17, sink_, clock_);
+  sampler_.sample(kProfile, 17, sink_, clock_);
 
   EXPECT_EQ(sink_.firings.size(), 2u);
 }

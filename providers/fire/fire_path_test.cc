@@ -24,6 +24,8 @@ constexpr ArgumentPlan kSharedReturn{kSystemCallReturnArguments.arguments,
                                      kSystemCallReturnArguments.system_call_result,
                                      ArgumentSource::word(&Registers::rbx, 120)};
 
+constexpr ArgumentPlan kValues = facts_as_arguments(4);
+
 class WatchingSink final : public EngineSink {
  public:
   using EngineSink::EngineSink;
@@ -108,7 +110,7 @@ TEST_F(FirePath, AnEventOfAVcpuAllocatesNothingEither) {
   LinuxContexts linux_contexts(2, memory_.memory(), kernel_);
   VcpuContexts event_contexts(memory_.memory(), 2, LinuxGuest{kernel_, linux_contexts});
   VmDispatcher events(event_contexts);
-  events.lead(vmm::VcpuEvent::Kind::PortOut, std::nullopt, kProbe);
+  events.lead(vmm::VcpuEvent::Kind::PortOut, std::nullopt, kProbe, kValues);
   events.seal(sink_, clock_);
   events.open();
   vmm::FakeStoppedVcpu vcpu(1);

@@ -16,9 +16,9 @@ void VcpuSampler::kick_by(vmm::VcpuExits& exits, ProbeSink& sink, GuestClock& cl
   answered_.assign(machine_.vcpu_count(), 0);
 }
 
-void VcpuSampler::sample(dif::ProbeId probe, std::uint64_t late, ProbeSink& sink,
+void VcpuSampler::sample(const EnabledTimer& timer, std::uint64_t late, ProbeSink& sink,
                          GuestClock& clock) {
-  if (exits_ != nullptr) return kick(probe, late);
+  if (exits_ != nullptr) return kick(timer, late);
   if (gave_up_) return;
   const std::uint64_t before = host_tsc();
   const Moment moment{late, clock.host_time(before), clock.wall_of_host(before)};
@@ -31,18 +31,18 @@ void VcpuSampler::sample(dif::ProbeId probe, std::uint64_t late, ProbeSink& sink
     }
     for (unsigned vcpu = 0; vcpu < paused->vcpu_count(); ++vcpu) {
       const auto registers = paused->registers(vcpu);
-      if (registers) fire(probe, sink, *registers, vcpu, moment);
+      if (registers) fire(timer, sink, *registers, vcpu, moment);
     }
   }
   clock.paused_between(before, host_tsc());
 }
 
-void VcpuSampler::kick(dif::ProbeId probe, std::uint64_t late) {
+void VcpuSampler::kick(const EnabledTimer& timer, std::uint64_t late) {
   std::uint64_t tag = 0;
   {
     const std::lock_guard asking(asked_lock_);
     tag = ++last_;
-    asked_[tag % kKept] = {probe, late, host_tsc()};
+    asked_[tag % kKept] = {timer, late, host_tsc()};
   }
   exits_->sample(tag);
 }
@@ -50,7 +50,7 @@ void VcpuSampler::kick(dif::ProbeId probe, std::uint64_t late) {
 /// Whether the same probe was asked for once more: then the later one is the sample.
 bool VcpuSampler::asked_again(dif::ProbeId probe, std::uint64_t after, std::uint64_t last) const {
   for (std::uint64_t tag = after + 1; tag <= last; ++tag) {
-    if (asked_[tag % kKept].probe == probe) return true;
+    if (asked_[tag % kKept].timer.probe == probe) return true;
   }
   return false;
 }
@@ -64,7 +64,7 @@ VcpuSampler::Due VcpuSampler::take_due(unsigned vcpu, std::uint64_t tag) {
   answered_[vcpu] = std::max(answered_[vcpu], tag);
   for (std::uint64_t one = first; one <= tag; ++one) {
     const Asked& asked = asked_[one % kKept];
-    if (!asked_again(asked.probe, one, tag)) due.asked[due.count++] = asked;
+    if (!asked_again(asked.timer.probe, one, tag)) due.asked[due.count++] = asked;
   }
   return due;
 }
@@ -79,23 +79,22 @@ void VcpuSampler::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
     const std::uint64_t waited = tsc > asked.host_tsc ? tsc - asked.host_tsc : 0;
     const Moment moment{asked.late + clock_->rate().nanoseconds(waited),
                         clock_->trap_time(vcpu.guest_tsc(), tsc), clock_->wall_of_host(tsc)};
-    fire(asked.probe, *sink_, vcpu.registers(), index, moment);
+    fire(asked.timer, *sink_, vcpu.registers(), index, moment);
   }
 }
 
-void VcpuSampler::fire(dif::ProbeId probe, ProbeSink& sink, const Registers& registers,
+void VcpuSampler::fire(const EnabledTimer& timer, ProbeSink& sink, const Registers& registers,
                        unsigned vcpu, const Moment& moment) {
   const CpuPlace place = contexts_.locate(registers, vcpu);
   Registers seen = registers;
   if (shim_ != nullptr && shim_->contains(GuestVirt(registers.rip))) {
     if (const auto interrupted = shim_->waiting(place.percpu_base)) seen = *interrupted;
   }
-  const bool user = seen.in_user_mode();
   const std::lock_guard turn(sink.turn(place.cpu));
   if (exits_ != nullptr && !open_.load(std::memory_order_acquire)) return;
   VcpuContext& context = contexts_[place.cpu];
-  context.begin(seen, place, {user ? 0 : seen.rip, user ? seen.rip : 0, moment.late});
-  sink.fire(probe, {place.cpu, moment.time, moment.wall}, context);
+  context.begin(seen, place, *timer.plan, {moment.late});
+  sink.fire(timer.probe, {place.cpu, moment.time, moment.wall}, context);
 }
 
 }  // namespace ringside::providers

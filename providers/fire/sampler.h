@@ -16,6 +16,7 @@
 #include "providers/fire/exit_channel.h"
 #include "providers/fire/guest_clock.h"
 #include "providers/fire/probe_sink.h"
+#include "providers/profile.h"
 #include "vmm/machine.h"
 #include "vmm/shim/shim.h"
 
@@ -31,9 +32,8 @@ class VcpuSampler final : public SampleSink, public FireGate {
   /// From now on samples are made by kicking, and fire between open() and close().
   void kick_by(vmm::VcpuExits& exits, ProbeSink& sink, GuestClock& clock);
 
-  /// arg0 is the kernel's pc or 0, arg1 the user's or 0, arg2 is `late`: how many ns after its
-  /// time. Fire thread.
-  void sample(dif::ProbeId probe, std::uint64_t late, ProbeSink& sink, GuestClock& clock);
+  /// `late`: how many ns after its time. Fire thread.
+  void sample(const EnabledTimer& timer, std::uint64_t late, ProbeSink& sink, GuestClock& clock);
   /// A vCPU came out for a sample. On its thread.
   void on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) override;
   void open() override { open_.store(true, std::memory_order_release); }
@@ -47,7 +47,7 @@ class VcpuSampler final : public SampleSink, public FireGate {
   static constexpr std::uint64_t kKept = 16;
 
   struct Asked {
-    dif::ProbeId probe;
+    EnabledTimer timer;
     std::uint64_t late = 0;      // ns, when it was asked for
     std::uint64_t host_tsc = 0;  // of that moment
   };
@@ -60,10 +60,10 @@ class VcpuSampler final : public SampleSink, public FireGate {
     std::array<Asked, kKept> asked;
     std::size_t count = 0;
   };
-  void kick(dif::ProbeId probe, std::uint64_t late);
+  void kick(const EnabledTimer& timer, std::uint64_t late);
   Due take_due(unsigned vcpu, std::uint64_t tag);
   bool asked_again(dif::ProbeId probe, std::uint64_t after, std::uint64_t last) const;
-  void fire(dif::ProbeId probe, ProbeSink& sink, const Registers& registers, unsigned vcpu,
+  void fire(const EnabledTimer& timer, ProbeSink& sink, const Registers& registers, unsigned vcpu,
             const Moment& moment);
 
   vmm::Machine& machine_;

@@ -12,6 +12,7 @@ namespace {
 
 using Kind = vmm::VcpuEvent::Kind;
 
+static_assert(std::tuple_size_v<decltype(vmm::VcpuEvent::values)> == VmDispatcher::kReasonFact);
 static_assert(static_cast<std::size_t>(Kind::Dirty) + 1 == vmm::VcpuEvent::kKinds);
 
 std::size_t index_of(Kind kind) {
@@ -25,9 +26,11 @@ void VmDispatcher::name_reason(std::uint32_t reason) {
   named_[reason] = true;
 }
 
-void VmDispatcher::lead(Kind kind, std::optional<std::uint32_t> reason, dif::ProbeId probe) {
+void VmDispatcher::lead(Kind kind, std::optional<std::uint32_t> reason, dif::ProbeId probe,
+                        const ArgumentPlan& plan) {
   CHECK(!reason || *reason < kReasons);
   wanted_.kinds[index_of(kind)] = true;
+  plans_[index_of(kind)] = &plan;
   (reason ? by_reason_[*reason] : by_kind_[index_of(kind)]) = probe;
 }
 
@@ -52,14 +55,15 @@ void VmDispatcher::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event)
   const dif::ProbeId probe = probe_of(event);
   const std::uint32_t index = vcpu.index();
   if (probe == kNone || index >= contexts_.size()) return;
-  VcpuContext::Arguments arguments = event.values;
-  if (event.kind == Kind::Exit) arguments[2] = event.reason;
+  HostFacts facts;
+  std::ranges::copy(event.values, facts.begin());
+  facts[kReasonFact] = event.reason;
   const std::uint64_t tsc = host_tsc();
   const std::uint64_t time = clock_->trap_time(vcpu.guest_tsc(), tsc);
   const std::lock_guard turn(sink_->turn(index));
   if (!open_.load(std::memory_order_acquire)) return;
   VcpuContext& context = contexts_[index];
-  context.begin(vcpu, arguments);
+  context.begin(vcpu, *plans_[index_of(event.kind)], facts);
   sink_->fire(probe, {index, time, clock_->wall_of_host(tsc)}, context);
 }
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 
 #include "providers/context/vcpu_contexts.h"
 #include "providers/fire/exit_channel.h"
@@ -23,9 +24,14 @@ class VmDispatcher final : public VcpuEventSink, public FireGate {
 
   explicit VmDispatcher(VcpuContexts& contexts) : contexts_(contexts) {}
 
+  /// Of an event's facts, the reason of an exit; before it come the event's values.
+  static constexpr std::uint32_t kReasonFact = std::tuple_size_v<HostFacts> - 1;
+
   /// Before seal(). `reason`: of an exit; empty for the probe of all reasons without one of their
-  /// own (`named` says which have one).
-  void lead(vmm::VcpuEvent::Kind kind, std::optional<std::uint32_t> reason, dif::ProbeId probe);
+  /// own (name_reason() says which have one). `plan` says what the arguments of all probes of this
+  /// kind are; it must outlive the dispatcher.
+  void lead(vmm::VcpuEvent::Kind kind, std::optional<std::uint32_t> reason, dif::ProbeId probe,
+            const ArgumentPlan& plan);
   /// Says that exits for this reason have a probe of their own, enabled or not.
   void name_reason(std::uint32_t reason);
   /// Where firings go and what time they get. Once, before open().
@@ -49,7 +55,8 @@ class VmDispatcher final : public VcpuEventSink, public FireGate {
   GuestClock* clock_ = nullptr;
   std::atomic<bool> open_ = false;
   vmm::VcpuExits::Wanted wanted_;
-  std::array<dif::ProbeId, vmm::VcpuEvent::kKinds> by_kind_ = {};  // Exit: of any other reason
+  std::array<dif::ProbeId, vmm::VcpuEvent::kKinds> by_kind_ = {};       // Exit: of any other reason
+  std::array<const ArgumentPlan*, vmm::VcpuEvent::kKinds> plans_ = {};  // where a probe is led to
   std::array<dif::ProbeId, kReasons> by_reason_ = {};
   std::array<bool, kReasons> named_ = {};
 };
