@@ -95,10 +95,8 @@ bool GuestMemory::read_long_way(GuestPhys at, std::span<std::byte> out) const {
   return true;
 }
 
-std::optional<std::uint64_t> GuestMemory::load64_long_way(GuestPhys at) const {
-  std::uint64_t value = 0;
-  if (!read_long_way(at, std::as_writable_bytes(std::span(&value, 1)))) return std::nullopt;
-  return value;
+bool GuestMemory::read_long_way(GuestPhys at, std::uint64_t& out) const {
+  return read_long_way(at, std::as_writable_bytes(std::span(&out, 1)));
 }
 
 bool GuestMemory::read_each(std::span<const Part> parts) const {

@@ -66,8 +66,12 @@ class GuestMemory {
     const Backing* backing = find(at, sizeof(std::uint64_t));
     if (backing == nullptr || at.raw() % sizeof(std::uint64_t) != 0) [[unlikely]]
       return std::nullopt;
-    if (backing->mapped == nullptr) [[unlikely]]
-      return load64_long_way(at);
+    if (backing->mapped == nullptr) [[unlikely]] {
+      // By reference, because an optional that another function answers with lies in memory, and
+      // then the one below does, too: a page walk would take four times as long.
+      std::uint64_t copy = 0;
+      return read_long_way(at, copy) ? std::optional(copy) : std::nullopt;
+    }
     // SAFETY: find() proved that the 8 bytes lie in the region, whose host base is page-aligned as
     // the guest's is. The guest may write at any time, hence one atomic access and never a second.
     const auto* entry =
@@ -112,7 +116,7 @@ class GuestMemory {
   }
   std::size_t run_length(GuestPhys at, std::size_t wanted) const;
   bool read_long_way(GuestPhys at, std::span<std::byte> out) const;
-  std::optional<std::uint64_t> load64_long_way(GuestPhys at) const;
+  bool read_long_way(GuestPhys at, std::uint64_t& out) const;
 
   std::vector<Backing> backings_;  // in order of their bases
 };

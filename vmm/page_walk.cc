@@ -38,10 +38,10 @@ std::optional<GuestPhys> entry_address(const GuestMemory& memory, const PageTabl
 
 std::optional<GuestPhys> PageTableReader::lookup(std::uint64_t page) const {
   Cached& cached = cache_[(page / kPageSize) % kCached];
-  if (cached.page == page) return GuestPhys(cached.physical);
+  if (cached.tag == (page | firing_)) return GuestPhys(cached.physical);
   const auto found = translate(*memory_, table_, GuestVirt(page));
   if (!found) return std::nullopt;
-  cached = {page, found->address.raw()};
+  cached = {page | firing_, found->address.raw()};
   return found->address;
 }
 
@@ -85,7 +85,10 @@ void PageTableReader::set_table(PageTable table) {
 }
 
 void PageTableReader::forget() const {
+  if (++firing_ <= kLastFiring) [[likely]]
+    return;
   cache_.fill({});
+  firing_ = 1;
 }
 
 }  // namespace ringside::vmm

@@ -47,10 +47,11 @@ class PageTableReader final : public GuestReader {
   /// One 4 KiB piece of a translation, whatever the size of its page: direct-mapped, so that a hit
   /// costs one comparison.
   struct Cached {
-    std::uint64_t page = 1;      // virtual address of the piece; 1: empty (no piece starts there)
+    std::uint64_t tag = 0;       // virtual address of the piece | the firing it was walked in
     std::uint64_t physical = 0;  // guest-physical address of the piece
   };
-  static constexpr unsigned kCached = 16;  // a power of two
+  static constexpr unsigned kCached = 16;                      // a power of two
+  static constexpr std::uint64_t kLastFiring = (1 << 12) - 1;  // as much as a page's address leaves
 
   /// Where the 4 KiB piece that starts at `page` lies.
   std::optional<GuestPhys> lookup(std::uint64_t page) const;
@@ -59,6 +60,7 @@ class PageTableReader final : public GuestReader {
   const GuestMemory* memory_;
   PageTable table_;
   mutable std::array<Cached, kCached> cache_;
+  mutable std::uint64_t firing_ = 1;  // to kLastFiring; 0 is in the tags of what is empty
 };
 
 }  // namespace ringside::vmm

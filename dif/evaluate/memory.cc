@@ -103,7 +103,7 @@ Result<std::uint64_t, Fault> Memory::copy_user_string(std::uint64_t at, std::siz
 
 /// How many bytes of an opened element lie from the handle on.
 std::uint64_t Memory::open_bytes(std::uint64_t at) const {
-  for (const Opened& element : opened_) {
+  for (const Opened& element : std::span(opened_).first(std::min(open_count_, opened_.size()))) {
     const bool inside = at >= element.handle && at - element.handle < element.size;
     if (inside && element.gaps == gaps()) return element.size - (at - element.handle);
   }

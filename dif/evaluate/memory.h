@@ -67,7 +67,7 @@ class Memory {
     kernel_.begin(kernel);
     user_.begin(user);
     scratch_used_ = 0;
-    opened_ = {};
+    open_count_ = 0;
   }
   void begin_clause() { scratch_used_ = 0; }
   /// For loops: how much scratch is in use, and back to that.
@@ -107,7 +107,7 @@ class Memory {
   /// Lets instructions write to an element of the Dynamic arena, whose other bytes hold the table
   /// itself: until many more are opened, at most to the end of the firing.
   void open(std::uint64_t handle, std::uint64_t size) {
-    opened_[next_opened_++ % opened_.size()] = {handle, size, gaps()};
+    opened_[open_count_++ % opened_.size()] = {handle, size, gaps()};
   }
   /// The same, of scratch only: where bcopy() and copyinto() may copy to.
   Result<std::span<std::byte>, Fault> scratch(std::uint64_t at, std::uint64_t size);
@@ -139,7 +139,7 @@ class Memory {
     std::uint32_t gaps = 0;  // of the locks, when it was opened
   };
   std::array<Opened, 16> opened_;  // more than a clause's statement can have in its registers
-  std::size_t next_opened_ = 0;
+  std::size_t open_count_ = 0;     // in this firing
   LazyMemory staging_memory_;
   std::span<char> staging_;
   std::size_t staged_ = 0;

@@ -11,7 +11,10 @@
 namespace ringside::providers {
 
 TrapDispatcher::TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContexts& contexts)
-    : kernel_(kernel), contexts_(contexts), tables_(std::make_unique<const DispatchTable>()) {}
+    : kernel_(kernel),
+      contexts_(contexts),
+      table_(std::make_unique<const DispatchTable>()),
+      current_(table_.get()) {}
 
 DispatchCounters TrapDispatcher::counters() const {
   return {closed_.load(), no_point_.load(), unknown_cpu_.load()};
@@ -19,7 +22,7 @@ DispatchCounters TrapDispatcher::counters() const {
 
 std::vector<GuestVirt> TrapDispatcher::remove(std::span<const dif::ProbeId> probes) {
   next_.removed.insert(next_.removed.end(), probes.begin(), probes.end());
-  return tables_.current().places_of(probes);
+  return table_->places_of(probes);
 }
 
 std::vector<GuestVirt> TrapDispatcher::abandon() {
@@ -30,9 +33,10 @@ std::vector<GuestVirt> TrapDispatcher::abandon() {
 }
 
 void TrapDispatcher::publish() {
-  auto table = std::make_unique<const DispatchTable>(tables_.current(), next_);
+  const auto former = std::exchange(table_, std::make_unique<const DispatchTable>(*table_, next_));
   next_ = {};
-  tables_.publish(std::move(table));
+  current_.store(table_.get(), std::memory_order_release);
+  if (sink_ != nullptr) sink_->wait_for_turns();  // else nothing fires yet
 }
 
 void TrapDispatcher::begin(ProbeSink& sink, GuestClock& clock) {
@@ -43,49 +47,43 @@ void TrapDispatcher::begin(ProbeSink& sink, GuestClock& clock) {
 
 void TrapDispatcher::on_trap(const vmm::Trap& trap) {
   const dif::FireScope scope;
-  const auto table = tables_.pin();
-  const Place* const place = place_of(*table, trap);
-  if (place == nullptr) return;
+  if (is_closed()) return;
   const auto cpu = kernel_.cpu_of(trap.percpu_base);
   if (!cpu || *cpu >= contexts_.size()) {
     unknown_cpu_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  serve(*table, *place, trap, *cpu);
+  serve(trap, *cpu);
 }
 
 void TrapDispatcher::on_stop(const vmm::Trap& trap, std::uint32_t cpu) {
   const dif::FireScope scope;
-  const auto table = tables_.pin();
-  if (const Place* const place = place_of(*table, trap)) serve(*table, *place, trap, cpu);
+  if (!is_closed()) serve(trap, cpu);
 }
 
-/// Counts the trap if it fires nothing.
-const DispatchTable::Place* TrapDispatcher::place_of(const DispatchTable& table,
-                                                     const vmm::Trap& trap) {
-  if (!is_open()) {
-    closed_.fetch_add(1, std::memory_order_relaxed);
-    return nullptr;
-  }
-  const Place* const place = table.find(trap.address);
-  if (place == nullptr) no_point_.fetch_add(1, std::memory_order_relaxed);
-  return place;
+/// Counts the trap if so.
+bool TrapDispatcher::is_closed() {
+  if (is_open()) return false;
+  closed_.fetch_add(1, std::memory_order_relaxed);
+  return true;
 }
 
-void TrapDispatcher::serve(const DispatchTable& table, const Place& place, const vmm::Trap& trap,
-                           std::uint32_t cpu) {
+void TrapDispatcher::serve(const vmm::Trap& trap, std::uint32_t cpu) {
   const std::uint64_t tsc = host_tsc();
   const std::uint64_t time = clock_->trap_time(trap.tsc, tsc);
   const dif::FireRecord record{cpu, time, clock_->wall_of_host(tsc)};
   const std::lock_guard turn(sink_->turn(cpu));
-  if (!is_open()) {  // closed while we waited
-    closed_.fetch_add(1, std::memory_order_relaxed);
+  if (is_closed()) return;  // while we waited
+  const DispatchTable& table = *current_.load(std::memory_order_acquire);
+  const Place* const place = table.find(trap.address);
+  if (place == nullptr) {
+    no_point_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   LinuxContext& context = contexts_[cpu];
   context.begin(trap.registers, trap.percpu_base);
-  for (const Binding& binding : table.bindings(place)) fire(binding, record, context);
-  if (place.by_number >= 0) fire_by_number(table, place, record, context);
+  for (const Binding& binding : table.bindings(*place)) fire(binding, record, context);
+  if (place->by_number >= 0) fire_by_number(table, *place, record, context);
 }
 
 void TrapDispatcher::fire(const Binding& binding, const dif::FireRecord& record,

@@ -1,23 +1,23 @@
 // The dispatcher: leads a trap to every probe that stands there, in the order of enabling.
 // Which those are is an epoch: a table (dispatch_table.h) that is made aside, takes the place of
-// the one before at once, and never changes. add() and remove() collect what the next one has
-// different, publish() makes it. Two more gates keep the promise about when probes fire: nothing
-// fires before open() or after close(). A trap that fires nothing is only answered, and the shim
-// lets the guest go on.
-// Does not: arm text, or decide where a probe may stand.
-// Threads: firings on any, beside the others, which one thread at a time calls.
-// Fire context: on_trap() and on_stop() yes; everything else no.
+// the one before at once, and never changes. A firing looks at it in its vCPU's turn, so once each
+// turn was free nobody looks at the one before any more. add() and remove() collect what the next
+// one has different, publish() makes it. Two more gates keep the promise about when probes fire:
+// nothing fires before open() or after close(). A trap that fires nothing is only answered, and the
+// shim lets the guest go on. Does not: arm text, or decide where a probe may stand. Threads:
+// firings on any, beside the others, which one thread at a time calls. Fire context: on_trap() and
+// on_stop() yes; everything else no.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "providers/context/linux_contexts.h"
 #include "providers/fire/binding.h"
 #include "providers/fire/dispatch_table.h"
-#include "providers/fire/epochs.h"
 #include "providers/fire/guest_clock.h"
 #include "providers/fire/probe_sink.h"
 #include "vmm/linux/kernel.h"
@@ -47,7 +47,7 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   /// The next epoch is to be as this one is; returns an address for each binding that was added.
   std::vector<GuestVirt> abandon();
   /// The next epoch begins. When it returns, no firing of the one before is under way; so not in
-  /// fire context.
+  /// a turn.
   void publish();
   /// Says where firings go and what time they get, and publishes. Once, before open().
   void begin(ProbeSink& sink, GuestClock& clock);
@@ -65,9 +65,8 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
  private:
   using Place = DispatchTable::Place;
 
-  const Place* place_of(const DispatchTable& table, const vmm::Trap& trap);
-  void serve(const DispatchTable& table, const Place& place, const vmm::Trap& trap,
-             std::uint32_t cpu);
+  bool is_closed();
+  void serve(const vmm::Trap& trap, std::uint32_t cpu);
   void fire(const Binding& binding, const dif::FireRecord& record, LinuxContext& context);
   void fire_by_number(const DispatchTable& table, const Place& place, const dif::FireRecord& record,
                       LinuxContext& context);
@@ -77,7 +76,8 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   ProbeSink* sink_ = nullptr;
   GuestClock* clock_ = nullptr;
   std::atomic<bool> open_ = false;
-  Epochs<DispatchTable> tables_;
+  std::unique_ptr<const DispatchTable> table_;  // the epoch's
+  std::atomic<const DispatchTable*> current_;   // the same, for firings
   DispatchTable::Change next_;
   std::atomic<std::uint64_t> closed_ = 0, no_point_ = 0, unknown_cpu_ = 0;
 };

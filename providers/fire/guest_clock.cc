@@ -1,7 +1,6 @@
 #include "providers/fire/guest_clock.h"
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 
 namespace ringside::providers {
@@ -32,11 +31,9 @@ constexpr unsigned kLooks = 64;
 
 template <class T>
 T GuestClock::Published<T>::read_alone() const {
-  Words words;
-  for (std::size_t n = 0; n < kWords; ++n) words[n] = words_[n].load(std::memory_order_acquire);
-  T value;
-  std::memcpy(static_cast<void*>(&value), words.data(), sizeof value);
-  return value;
+  return std::apply(
+      [](const auto&... words) { return T::of({words.load(std::memory_order_acquire)...}); },
+      words_);
 }
 
 template <class T>
@@ -53,8 +50,7 @@ T GuestClock::Published<T>::read(dif::BriefLock& lock) const {
 
 template <class T>
 void GuestClock::Published<T>::write(const T& value) {
-  Words words{};
-  std::memcpy(words.data(), &value, sizeof value);
+  const typename T::Words words = value.words();
   version_.fetch_add(1, std::memory_order_relaxed);
   // Releasing each word keeps it behind the odd version.
   for (std::size_t n = 0; n < kWords; ++n) words_[n].store(words[n], std::memory_order_release);
@@ -88,7 +84,7 @@ std::uint64_t GuestClock::trap_time(std::uint64_t guest_tsc, std::uint64_t host_
   const std::uint64_t seen = guest_tsc - host_ticks;
   const Line line = line_.read(lock_);
   const bool later = static_cast<std::int64_t>(seen - line.offset) <= 0;
-  if (line.has_offset && !line.doubts && later && believes(line, seen)) {
+  if (line.trust == Trust::Believed && later && believes(line, seen)) {
     return time_at(line, guest_tsc);
   }
   return learn(guest_tsc, host_ticks);
@@ -100,8 +96,7 @@ std::uint64_t GuestClock::learn(std::uint64_t guest_tsc, std::uint64_t host_tick
   Line line = line_.read_alone();
   const std::uint64_t seen = guest_tsc - host_ticks;
   std::uint64_t ticks = guest_tsc;
-  if (!line.has_offset) {
-    line.has_offset = true;
+  if (line.trust == Trust::Unknown) {
     line.offset = seen;
     line.base = seen;  // so the time line goes on where host_time() left it
   } else if (believes(line, seen)) {
@@ -117,7 +112,7 @@ std::uint64_t GuestClock::learn(std::uint64_t guest_tsc, std::uint64_t host_tick
       ticks = host_ticks + line.offset;
     }
   }
-  line.doubts = agreeing_ != 0;
+  line.trust = agreeing_ == 0 ? Trust::Believed : Trust::Doubted;
   line_.write(line);
   return time_at(line, ticks);
 }
@@ -132,7 +127,7 @@ std::uint64_t GuestClock::host_time(std::uint64_t host_tsc) {
 void GuestClock::paused_between(std::uint64_t before_tsc, std::uint64_t after_tsc) {
   const std::lock_guard writing(lock_);
   Line line = line_.read_alone();
-  if (!line.has_offset || after_tsc <= before_tsc) return;
+  if (line.trust == Trust::Unknown || after_tsc <= before_tsc) return;
   line.offset -= guest_ticks(after_tsc) - guest_ticks(before_tsc);
   line_.write(line);
 }

@@ -22,6 +22,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 
 #include "dif/evaluate/brief_lock.h"
 
@@ -79,13 +80,25 @@ class GuestClock {
   const TickRate& rate() const { return rate_; }
 
  private:
+  enum class Trust : std::uint64_t {
+    Unknown,  // there was no trap yet
+    Believed,
+    Doubted,  // the last trap was not believed
+  };
   struct Line {
-    bool has_offset = false;
-    bool doubts = false;       // the last trap was not believed
+    using Words = std::array<std::uint64_t, 3>;
+    static Line of(const Words& words) { return {Trust{words[0]}, words[1], words[2]}; }
+    Words words() const { return {static_cast<std::uint64_t>(trust), offset, base}; }
+
+    Trust trust{};
     std::uint64_t offset = 0;  // estimate of guest - host; wraps
     std::uint64_t base = 0;  // guest ticks minus this are the time line's; fixed at the first trap
   };
   struct Wall {
+    using Words = std::array<std::uint64_t, 2>;
+    static Wall of(const Words& words) { return {words[0], static_cast<std::int64_t>(words[1])}; }
+    Words words() const { return {tsc, static_cast<std::uint64_t>(time)}; }
+
     std::uint64_t tsc = 0;
     std::int64_t time = 0;
   };
@@ -100,8 +113,7 @@ class GuestClock {
     void write(const T& value);
 
    private:
-    static constexpr std::size_t kWords = (sizeof(T) + 7) / 8;
-    using Words = std::array<std::uint64_t, kWords>;
+    static constexpr std::size_t kWords = std::tuple_size_v<typename T::Words>;
 
     std::atomic<std::uint64_t> version_ = 0;  // odd: one is being written
     std::array<std::atomic<std::uint64_t>, kWords> words_{};

@@ -198,7 +198,8 @@ ShimState InstalledShim::look() const {
   const std::uint64_t left = region_.load(control(SHIM_CONTROL_LEFT));
   if (left == 1) return ShimState::GuestLeft;
   const bool ours = left == 0 && region_.load(control(SHIM_CONTROL_PATIENCE)) == kPatienceTicks &&
-                    std::ranges::equal(gate_mapping_, gate_.ours) && region_.begins_with(header_);
+                    std::memcmp(gate_mapping_.data(), gate_.ours.data(), sizeof gate_.ours) == 0 &&
+                    region_.begins_with(header_);
   return ours ? ShimState::There : ShimState::Overwritten;
 }
 
@@ -317,8 +318,9 @@ bool InstalledShim::wants_answer(unsigned mailbox, std::uint64_t head) const {
 }
 
 void InstalledShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
-  const auto box = region_.copy_mailbox(mailbox, head);
-  if (!box) return;  // the trap has gone on alone and is counted; what came after it is raised anew
+  MailboxCopy box;
+  // Else the trap has gone on alone and is counted; what came after it is raised anew.
+  if (!region_.copy_mailbox(mailbox, head, box)) return;
   if (state() != ShimState::There) return;
   // Another thread may serve it, or have served it and later ones while we copied.
   std::uint64_t before = taken_[mailbox].load(std::memory_order_relaxed);
@@ -326,9 +328,9 @@ void InstalledShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) 
       !taken_[mailbox].compare_exchange_strong(before, claim_of(head))) {
     return;
   }
-  const GuestVirt address(box->head.address);
+  const GuestVirt address(box.head.address);
   if (knows(address)) {
-    sink.on_trap(Trap{address, box->head.tsc, GuestVirt(box->head.percpu), registers_of(*box)});
+    sink.on_trap(Trap{address, box.head.tsc, GuestVirt(box.head.percpu), registers_of(box)});
   } else {
     rejected_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -338,7 +340,8 @@ void InstalledShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) 
   // Another thread serves a later one, so nobody waits for this answer any more.
   if (taken_[mailbox].load() != claim_of(head)) return;
   // Noted before it is written: the guest's next claim may be another thread's at once.
-  std::uint64_t answered = answered_[mailbox].exchange(claim_of(head));
+  std::uint64_t answered = answered_[mailbox].load(std::memory_order_relaxed);
+  answered_[mailbox].store(claim_of(head), std::memory_order_relaxed);
   if (farewell_address_ == address) {
     region_.end_with(at, answered, claim_of(head));
     state_.store(ShimState::GuestLeft, std::memory_order_relaxed);
@@ -430,9 +433,10 @@ std::optional<Registers> InstalledShim::waiting(GuestVirt percpu_base) const {
   region_.load_heads(heads);
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
     if (state_of(heads[i]) != SHIM_RAISED) continue;
-    const auto box = region_.copy_mailbox(i, heads[i]);
-    if (box && box->head.percpu == percpu_base.raw() && knows(GuestVirt(box->head.address))) {
-      return registers_of(*box);
+    MailboxCopy box;
+    const bool copied = region_.copy_mailbox(i, heads[i], box);
+    if (copied && box.head.percpu == percpu_base.raw() && knows(GuestVirt(box.head.address))) {
+      return registers_of(box);
     }
   }
   return std::nullopt;

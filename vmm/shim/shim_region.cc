@@ -11,8 +11,10 @@ namespace {
 constexpr std::uint64_t kGone = ~std::uint64_t{0};
 
 /// Words that the guest may be writing: each is loaded once.
-void copy_words(std::uint64_t* to, const std::uint64_t* from, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+template <std::size_t kWords>
+void copy_words(std::uint64_t* to, const std::uint64_t* from) {
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < kWords; ++i) to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
 }
 
 }  // namespace
@@ -86,23 +88,21 @@ void ShimRegion::load_heads(std::span<std::uint64_t> out) const {
 
 /// A shim that lost patience takes its request back, and the mailbox may be another trap's while we
 /// copy.
-std::optional<MailboxCopy> ShimRegion::copy_mailbox(unsigned mailbox, std::uint64_t head) const {
-  std::optional<MailboxCopy> copy(std::in_place);
+bool ShimRegion::copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& copy) const {
   std::uint64_t after = 0;
   if (mapped_ == nullptr) [[unlikely]] {
     const GuestMemory::Part parts[] = {
-        {at(head_at(mailbox)), std::as_writable_bytes(std::span(&copy->head, 1))},
-        {at(box_at(mailbox)), std::as_writable_bytes(std::span(copy->regs))},
+        {at(head_at(mailbox)), std::as_writable_bytes(std::span(&copy.head, 1))},
+        {at(box_at(mailbox)), std::as_writable_bytes(std::span(copy.regs))},
         {at(head_at(mailbox)), std::as_writable_bytes(std::span(&after, 1))}};
-    if (!memory_.read_each(parts)) after = ~head;
+    if (!memory_.read_each(parts)) return false;
   } else {
-    copy_words(&copy->head.head, word(head_at(mailbox)), SHIM_HEAD_SIZE / 8);
-    copy_words(copy->regs.data(), word(box_at(mailbox)), copy->regs.size());
+    copy_words<SHIM_HEAD_SIZE / 8>(&copy.head.head, word(head_at(mailbox)));
+    copy_words<SHIM_REGISTERS>(copy.regs.data(), word(box_at(mailbox)));
     std::atomic_thread_fence(std::memory_order_acquire);
     after = load(head_at(mailbox));
   }
-  if (copy->head.head != head || after != head) copy.reset();
-  return copy;
+  return copy.head.head == head && after == head;
 }
 
 }  // namespace ringside::vmm

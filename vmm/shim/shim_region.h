@@ -37,8 +37,11 @@ class ShimRegion {
 
   bool is_mapped() const { return mapped_ != nullptr; }
   /// Whether it begins with these words; of a mapped one.
-  bool begins_with(std::span<const std::uint64_t> words) const {
-    return std::ranges::equal(words, std::span(word(0), words.size()));
+  template <std::size_t kWords>
+  bool begins_with(const std::array<std::uint64_t, kWords>& words) const {
+    std::uint64_t different = 0;
+    for (std::size_t n = 0; n < kWords; ++n) different |= load(n * sizeof words[n]) ^ words[n];
+    return different == 0;
   }
   /// One aligned word. All ones when the memory is gone.
   std::uint64_t load(std::uint64_t offset) const {
@@ -64,8 +67,8 @@ class ShimRegion {
   }
   /// The head words of as many mailboxes as `out` takes.
   void load_heads(std::span<std::uint64_t> out) const;
-  /// What a trap wrote, if `head` is the mailbox's before and after the copy.
-  std::optional<MailboxCopy> copy_mailbox(unsigned mailbox, std::uint64_t head) const;
+  /// Copies what a trap wrote. False unless `head` is the mailbox's before and after that.
+  [[nodiscard]] bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& copy) const;
 
  private:
   std::uint64_t* word(std::uint64_t offset) const {
