@@ -85,6 +85,10 @@ Result<void> name_machines(std::vector<MachineOptions>& machines) {
 /// What only the machine of our own can do, and what only QEMU can.
 Result<void> check_kind(const MachineOptions& machine) {
   if (machine.choice == MachineChoice::Kvm) {
+    if (machine.qemu.as_is) {
+      return fail(ErrorCode::Unsupported,
+                  "--as-is: our own VMM always sets memory aside for the stub; use --machine qemu");
+    }
     if (!machine.qemu.keep) return {};
     return fail(ErrorCode::Unsupported,
                 "--keep: a guest of --machine kvm lives in ringside itself; let it run on with "

@@ -33,9 +33,10 @@ enum LongOption : int {
   Boot,
   AfterBoot,
   KvmDevice,
+  AsIs,
 };
 
-const std::array<option, 17> kLongOptions{{
+const std::array<option, 18> kLongOptions{{
     {"image", required_argument, nullptr, Image},
     {"kernel", required_argument, nullptr, Kernel},
     {"initrd", required_argument, nullptr, Initrd},
@@ -52,6 +53,7 @@ const std::array<option, 17> kLongOptions{{
     {"boot", required_argument, nullptr, Boot},
     {"after-boot", no_argument, nullptr, AfterBoot},
     {"kvm-device", required_argument, nullptr, KvmDevice},
+    {"as-is", no_argument, nullptr, AsIs},
     {nullptr, 0, nullptr, 0},
 }};
 
@@ -130,6 +132,7 @@ Result<void> long_option(CommandLine& line, int which, std::string argument) {
     case Memory: return set_memory(machine.guest, argument);
     case Machine: return set_machine(machine, argument);
     case Keep: machine.qemu.keep = true; return {};
+    case AsIs: machine.qemu.as_is = true; return {};
     case Qemu: machine.qemu.program = std::move(argument); return {};
     case Libxo: return set_libxo(line.settings, argument);
     case Disk: return add_disk(machine.kvm, argument);

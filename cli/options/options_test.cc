@@ -47,7 +47,7 @@ TEST(CommandLine, LettersCanBeJoined) {
 TEST(CommandLine, ReadsTheMachine) {
   const auto line =
       parse({"--kernel", "k", "--initrd=i", "--append", "quiet", "--cpus", "2", "--memory", "1g",
-             "--machine", "qemu", "--keep", "-n", "BEGIN", "-c", "ls /"});
+             "--machine", "qemu", "--keep", "--as-is", "-n", "BEGIN", "-c", "ls /"});
 
   ASSERT_TRUE(line) << line.error().message;
   const MachineOptions& machine = line->machines.front();
@@ -57,7 +57,7 @@ TEST(CommandLine, ReadsTheMachine) {
   EXPECT_EQ(machine.guest.vcpus, 2u);
   EXPECT_EQ(machine.guest.memory, std::uint64_t{1} << 30);
   EXPECT_EQ(machine.choice, MachineChoice::Qemu);
-  EXPECT_TRUE(machine.qemu.keep);
+  EXPECT_TRUE(machine.qemu.keep && machine.qemu.as_is);
   EXPECT_EQ(line->commands, std::vector<std::string>{"ls /"});
 }
 
@@ -209,9 +209,11 @@ TEST(CommandLine, OurOwnMachineIsTracedFromItsFirstInstructionUnlessACommandIsGi
 TEST(CommandLine, WhatOneKindOfMachineCannotDoNamesTheOther) {
   const auto disk = parse({"--kernel", "k", "--disk", "d", "-n", "BEGIN"});
   const auto keep = parse({"--machine", "kvm", "--kernel", "k", "--keep", "-n", "BEGIN"});
+  const auto as_is = parse({"--machine", "kvm", "--kernel", "k", "--as-is", "-n", "BEGIN"});
   const auto nothing = parse({"--machine", "kvm", "-n", "BEGIN"});
 
-  ASSERT_TRUE(!disk && !keep && !nothing);
+  ASSERT_TRUE(!disk && !keep && !as_is && !nothing);
+  EXPECT_NE(as_is.error().message.find("--machine qemu"), std::string::npos);
   EXPECT_EQ(disk.error().message, "--disk needs --machine kvm");
   EXPECT_NE(keep.error().message.find("--machine qemu"), std::string::npos);
   EXPECT_NE(nothing.error().message.find("--kernel"), std::string::npos);

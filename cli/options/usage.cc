@@ -62,6 +62,7 @@ The machine (none: only probes that need no guest):
   --kernel FILE [--initrd FILE] [--append STRING]
   --cpus N  --memory SIZE  --machine auto|kvm|qemu|qemu-kvm  --qemu PATH
   --keep            leave the guest running (qemu)
+  --as-is           set no memory aside in the guest: the stub goes where it finds room (qemu)
   -x bootargs=STRING                 as --append
   -x channel=auto|spin|exit          how traps reach ringside
   -x pollthreads=N                   threads that look for traps (1), on the channel spin

@@ -10,9 +10,12 @@ namespace {
 
 /// panic=-1: reboot at once, which -no-reboot turns into the end of QEMU. no_timer_check: on a
 /// loaded host the timer test of a translated kernel fails and panics.
-std::string kernel_command_line(const std::string& append) {
-  std::string line = fmt::format("console=ttyS0 panic=-1 quiet no_timer_check memmap={}M${:#x}",
-                                 kReservedMemory.size >> 20, kReservedMemory.base.raw());
+std::string kernel_command_line(const std::string& append, bool as_is) {
+  std::string line = "console=ttyS0 panic=-1 quiet no_timer_check";
+  if (!as_is) {
+    line +=
+        fmt::format(" memmap={}M${:#x}", kReservedMemory.size >> 20, kReservedMemory.base.raw());
+  }
   if (!append.empty()) line += " " + append;
   return line;
 }
@@ -62,7 +65,7 @@ std::vector<std::string> qemu_arguments(const GuestConfig& guest, const QemuConf
                     "chardev:console", "-serial", "chardev:control", "-serial", "chardev:output"});
   arguments.insert(arguments.end(), {"-kernel", guest.kernel});
   if (!guest.initrd.empty()) arguments.insert(arguments.end(), {"-initrd", guest.initrd});
-  arguments.insert(arguments.end(), {"-append", kernel_command_line(guest.append)});
+  arguments.insert(arguments.end(), {"-append", kernel_command_line(guest.append, config.as_is)});
   return arguments;
 }
 

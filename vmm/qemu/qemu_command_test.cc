@@ -80,6 +80,15 @@ TEST(QemuCommand, ReservesTheShimsMemoryBeforeTheUsersWords) {
   EXPECT_EQ(kReservedMemory.size, 16u << 20);
 }
 
+TEST(QemuCommand, SetsNothingAsideInAGuestAsItIs) {
+  QemuConfig config;
+  config.as_is = true;
+
+  const auto arguments = qemu_arguments(small_config(), config, Accelerator::Tcg, kFds);
+
+  EXPECT_EQ(value_of(arguments, "-append").find("memmap"), std::string::npos);
+}
+
 TEST(PcRam, SplitsAtThreeGibFromThreeAndAHalfOn) {
   constexpr std::uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
   for (const std::uint64_t size : {256 * kMiB, 3 * kGiB, 0xe000'0000 - kMiB}) {

@@ -27,6 +27,7 @@ Error start_failure(ChildProcess& child, const Error& error) {
 QemuMachine::QemuMachine(unsigned vcpus, Accelerator accelerator, SharedRam ram, ChildProcess child,
                          QmpClient monitor, Links links)
     : accelerator_(accelerator),
+      as_is_(links.as_is),
       ram_(std::move(ram)),
       memory_(ram_.guest_memory(pc_ram(ram_.size()))),
       child_(std::move(child)),

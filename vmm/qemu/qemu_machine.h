@@ -25,6 +25,7 @@ class QemuMachine final : public Machine {
   struct Links {
     UniqueFd monitor, gdb, console;
     std::optional<Guardian> guardian;  // of a guest that is kept
+    bool as_is = false;                // nothing was set aside in it
   };
   /// Takes over a QEMU that waits at its first instruction (-S) and lets the guest go.
   static Result<std::unique_ptr<QemuMachine>> take_over(unsigned vcpus, Accelerator accelerator,
@@ -37,7 +38,9 @@ class QemuMachine final : public Machine {
   Vcpus& vcpus() override { return vcpus_; }
   CodeWriter& code() override { return vcpus_; }
   MachineStatus& status() override { return watcher_; }
-  std::optional<GuestMemory::Extent> reserved_memory() const override { return kReservedMemory; }
+  std::optional<GuestMemory::Extent> reserved_memory() const override {
+    return as_is_ ? std::nullopt : std::optional(kReservedMemory);
+  }
   /// Of a guest that is kept (it has a guardian): lets it run on and turns away from it.
   void shut_down() override;
 
@@ -50,6 +53,7 @@ class QemuMachine final : public Machine {
               QmpClient monitor, Links links);
 
   const Accelerator accelerator_;
+  const bool as_is_;
   bool keep_ = false;  // set once all has started: a half-started guest is never kept
   SharedRam ram_;
   GuestMemory memory_;

@@ -78,6 +78,7 @@ struct Started {
 Result<Started> start(const GuestConfig& guest, const QemuConfig& config,
                       const std::string& program, Accelerator accelerator, const SharedRam& ram) {
   QemuMachine::Links links;
+  links.as_is = config.as_is;
   UniqueFd our_control, our_output;
   const UniqueFd monitor = TRY(connect(links.monitor)), gdb = TRY(connect(links.gdb)),
                  console = TRY(connect(links.console)), control = TRY(connect(our_control)),

@@ -20,6 +20,7 @@ enum class AcceleratorChoice : std::uint8_t {
 struct QemuConfig {
   AcceleratorChoice accelerator = AcceleratorChoice::Auto;
   bool keep = false;                           // the guest outlives us, even a SIGKILL
+  bool as_is = false;                          // nothing is set aside in it for the shim
   std::string program = "qemu-system-x86_64";  // the binary, by name or path
 };
 
