@@ -2,12 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "dif/verify/verify.h"
 #include "vmm/base/check.h"
 
 namespace ringside::providers {
+namespace {
+
+std::size_t count_different(std::vector<dif::ProbeId> ids) {
+  std::ranges::sort(ids);
+  const auto repeated = std::ranges::unique(ids);
+  return ids.size() - repeated.size();
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Target>> Target::attach(TracedMachine traced, TracerOptions options) {
   options.held = traced.held;
@@ -29,8 +39,22 @@ void Target::bind(dif::VerifiedProgram program, const dif::EngineOptions& option
   }
 }
 
+/// Of a limit that is met: how much of the program is within it.
+Error Target::beyond(const Error& limit, const std::vector<dif::ProbeId>& enabled) {
+  std::vector<dif::ProbeId> asked;
+  for (const dif::Clause& clause : program().clauses) {
+    for (const dif::ProbeDescription& pattern : clause.probes) {
+      (void)tracer_->for_each_probe(pattern,
+                                    [&asked](const Probe& probe) { asked.push_back(probe.id); });
+    }
+  }
+  return {limit.code, fmt::format("{} probes fit, {} asked: {}", count_different(enabled),
+                                  count_different(asked), limit.message)};
+}
+
 Result<std::vector<std::size_t>> Target::enable_all(Matching matching) {
   std::uint64_t taken = 0;
+  std::vector<dif::ProbeId> enabled;
   const auto& clauses = program().clauses;
   std::vector<std::size_t> matched(clauses.size());
   for (std::uint32_t i = 0; i < clauses.size(); ++i) {
@@ -49,7 +73,11 @@ Result<std::vector<std::size_t>> Target::enable_all(Matching matching) {
                                                   pattern.to_string()));
       }
       for (const Probe& probe : probes) {
-        TRY(tracer_->enable(probe));
+        auto done = tracer_->enable(probe);
+        if (!done && done.error().code == ErrorCode::Limit)
+          done.error() = beyond(done.error(), enabled);
+        TRY(done);
+        enabled.push_back(probe.id);
         engine_->enable(i, probe.id, probe.name);
       }
       matched[i] += probes.size();

@@ -54,8 +54,8 @@ class Target {
   /// Gives the target its program and makes the engine. Once.
   void bind(dif::VerifiedProgram program, const dif::EngineOptions& options, ProcessNames names);
   /// Enables every clause on every probe that it matches, in the program's order; how many each
-  /// clause has matched. Limit when that is too much at once; NotFound for a description that
-  /// matches nothing, where `must_match`.
+  /// clause has matched. Limit, with how many would fit, when that is too much at once; NotFound
+  /// for a description that matches nothing, where `must_match`.
   enum class Matching : std::uint8_t { Optional, Required };
   Result<std::vector<std::size_t>> enable_all(Matching matching);
 
@@ -70,6 +70,8 @@ class Target {
   void end_set_up();
 
  private:
+  Error beyond(const Error& limit, const std::vector<dif::ProbeId>& enabled);
+
   TracedMachine traced_;
   std::unique_ptr<Tracer> tracer_;
   std::unique_ptr<dif::Engine> engine_;
