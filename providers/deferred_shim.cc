@@ -16,6 +16,9 @@ constexpr std::uint64_t kImageRegion = 0xffff'ffff'8000'0000;  // __START_KERNEL
 constexpr std::uint64_t kModulesNear = kImageRegion + (512ULL << 20);
 constexpr std::uint64_t kModulesFar = kImageRegion + (1024ULL << 20);
 constexpr std::uint64_t kRoomWanted = 64 << 20;
+/// CPU_ENTRY_AREA_RO_IDT: where every CPU's IDTR points, also in the user half
+/// (arch/x86/include/asm/cpu_entry_area.h, 4.15 and later).
+constexpr GuestVirt kIdtOfCpus{0xffff'fe00'0000'0000};
 
 Result<GuestVirt> symbol(const guest_linux::Kernel& kernel, std::string_view name) {
   const guest_linux::Symbol* found = kernel.symbols().find(name, "vmlinux");
@@ -57,6 +60,7 @@ Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, guest_linux:
   facts.image_region_end = GuestVirt(fits_near ? kModulesNear : kModulesFar);
   facts.this_cpu_off = TRY(symbol(kernel, "this_cpu_off")).raw();
   facts.idt = TRY(symbol(kernel, "idt_table"));
+  facts.idt_of_cpus = kIdtOfCpus;
   facts.int3_handler = TRY(symbol(kernel, "asm_exc_int3"));
   facts.page_table_isolation = TRY(page_table_isolation(machine, kernel));
   return facts;

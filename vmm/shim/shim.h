@@ -53,7 +53,8 @@ struct ShimKernelFacts {
   GuestVirt image_region_start, image_region_end;  // 0xffffffff80000000 and the modules' start
   GuestVirt image_end;                             // _end of the running kernel
   std::uint64_t this_cpu_off = 0;                  // per-cpu offset of this_cpu_off, for %gs:
-  GuestVirt idt;                                   // symbol idt_table, which every CPU uses
+  GuestVirt idt;                                   // symbol idt_table, which every CPU uses,
+  GuestVirt idt_of_cpus;                           // at this address, in the user half too
   GuestVirt int3_handler;                          // symbol asm_exc_int3: what gate 3 must point to
   bool page_table_isolation = false;               // X86_FEATURE_PTI, from boot_cpu_data
 };
@@ -85,8 +86,8 @@ class Shim {
  public:
   /// Puts the shim into `place`, as shim_layout.h says, and points IDT[3] at it. The machine's
   /// memory may be mapped here or not. Refuses (Unsupported), with the way out, a guest with FRED,
-  /// with page-table isolation, with a gate that uses an IST, with no free PMDs, or one that
-  /// carries a shim already. Not active yet.
+  /// with a gate that uses an IST, with no free PMDs, with user page tables that are not Linux's,
+  /// or one that carries a shim already. Not active yet.
   static Result<std::unique_ptr<Shim>> install(PausedMachine& machine, GuestMemory::Extent place,
                                                const ShimKernelFacts& facts);
   virtual ~Shim() = default;

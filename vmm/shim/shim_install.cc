@@ -1,5 +1,5 @@
 // Putting the shim into a guest. In this file, top to bottom: checks of our own image, of the CPU
-// and of the gate, the search for free page-table entries, filling the region, install().
+// and of the gate, filling the region, install().
 // Nothing in the guest changes before every check has passed.
 #include <fmt/format.h>
 
@@ -10,11 +10,11 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
 #include "vmm/shim/installed_shim.h"
+#include "vmm/shim/shim_mapping.h"
 
 namespace ringside::vmm {
 namespace {
 
-namespace pte = arch::pte;
 constexpr std::uint64_t kLargePage = kShimLargePage;
 
 constexpr std::uint64_t kCr4Fred = std::uint64_t{1} << 32;
@@ -37,17 +37,11 @@ Result<shim_header> check_image() {
   return header;
 }
 
-Result<void> check_cpu(const PausedMachine& machine, const Registers& registers,
-                       const ShimKernelFacts& facts) {
+Result<void> check_cpu(const PausedMachine& machine, const Registers& registers) {
   if ((registers.cr4 & kCr4Fred) != 0) {
     return fail(ErrorCode::Unsupported,
                 "the guest takes its events by FRED, which has no interrupt table to hook: "
                 "start it with --append fred=off");
-  }
-  if (facts.page_table_isolation) {
-    return fail(ErrorCode::Unsupported,
-                "the guest isolates its page tables (PTI), which hides the shim from user "
-                "mode's traps: start it with --append pti=off");
   }
   if (machine.vcpu_count() >= SHIM_MAILBOXES) {
     return fail(ErrorCode::Unsupported, fmt::format("{} vCPUs: at most {} can be traced",
@@ -91,79 +85,6 @@ Result<SavedGate> read_gate(const GuestMemory& memory, const ShimKernelFacts& fa
                             gate.stack_table()));
   }
   return saved;
-}
-
-/// A run of `wanted` not-present PMD entries in [from, to). Empty when there is none.
-std::optional<GuestVirt> find_free_run(const GuestMemory& memory, const PageTable& table,
-                                       std::uint64_t from, std::uint64_t to, std::uint64_t wanted) {
-  std::uint64_t run = 0;
-  for (std::uint64_t at = from; at < to && at >= from; at += kLargePage) {
-    const auto entry = entry_address(memory, table, GuestVirt(at), 2);
-    const auto value = entry ? memory.load64(*entry) : std::nullopt;
-    run = value && (*value & pte::kPresent) == 0 ? run + 1 : 0;
-    if (run == wanted) return GuestVirt(at - (wanted - 1) * kLargePage);
-  }
-  return std::nullopt;
-}
-
-Result<GuestVirt> find_virtual_home(const GuestMemory& memory, const ShimKernelFacts& facts,
-                                    const ShimLayout& layout) {
-  const std::uint64_t start = facts.image_region_start.raw(), end = facts.image_region_end.raw();
-  const std::uint64_t after_image = round_up(facts.image_end.raw(), kLargePage);
-  if (start % kLargePage != 0 || end <= start || after_image < start ||
-      end - start > std::uint64_t{4} << 30) {
-    return fail(ErrorCode::Invalid,
-                fmt::format("the kernel image's region {:#x}..{:#x} makes no sense", start, end));
-  }
-  const std::uint64_t wanted = layout.directories();
-  const auto above = find_free_run(memory, facts.kernel_table, after_image, end, wanted);
-  const auto home =
-      above ? above
-            : find_free_run(memory, facts.kernel_table, start, std::min(after_image, end), wanted);
-  if (!home) {
-    return fail(ErrorCode::Unsupported,
-                fmt::format("no {} MiB of free addresses beside the kernel image",
-                            wanted * kLargePage >> 20));
-  }
-  return *home;
-}
-
-/// The entry that maps the page at `offset`, of whatever size.
-std::uint64_t page_entry(const ShimLayout& layout, std::uint64_t offset, bool no_execute) {
-  std::uint64_t value = layout.place.wrapping_add(offset).raw() | pte::kPresent | pte::kAccessed |
-                        pte::kDirty | pte::kGlobal;
-  if (layout.page_bytes == kLargePage) value |= pte::kLarge;
-  if (layout.is_data(offset)) value |= pte::kWritable | (no_execute ? pte::kNoExecute : 0);
-  return value;
-}
-
-/// Fills the page tables of small pages. Nothing leads to them yet.
-bool fill_page_tables(GuestMemory& memory, const ShimLayout& layout, bool no_execute) {
-  std::vector<std::uint64_t> entries(layout.directories() * (kLargePage / layout.page_bytes));
-  for (std::uint64_t offset = 0; offset < layout.bytes; offset += layout.page_bytes) {
-    entries[offset / layout.page_bytes] = page_entry(layout, offset, no_execute);
-  }
-  return memory.write(layout.page_tables, std::as_bytes(std::span(entries)));
-}
-
-Result<void> map_region(GuestMemory& memory, const ShimKernelFacts& facts, GuestVirt home,
-                        const ShimLayout& layout, bool no_execute) {
-  const bool large = layout.page_bytes == kLargePage;
-  if (!large && !fill_page_tables(memory, layout, no_execute)) {
-    return fail(ErrorCode::Io, "the shim's page tables cannot be written");
-  }
-  for (std::uint64_t n = 0; n < layout.directories(); ++n) {
-    const std::uint64_t table = layout.page_tables.wrapping_add(n * kShimSmallPage).raw();
-    const std::uint64_t value =
-        large ? page_entry(layout, n * kLargePage, no_execute)
-              : table | pte::kPresent | pte::kWritable | pte::kAccessed | pte::kDirty;
-    const auto entry =
-        entry_address(memory, facts.kernel_table, home.wrapping_add(n * kLargePage), 2);
-    if (!entry || !memory.store64(*entry, value)) {
-      return fail(ErrorCode::Io, "the guest's page table changed under the installer");
-    }
-  }
-  return {};
 }
 
 shim_header header_for(shim_header header, const ShimKernelFacts& facts, GuestVirt home,
@@ -225,10 +146,11 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   GuestMemory& memory = machine.memory();
   const shim_header header = TRY(check_image());
   const Registers registers = TRY(machine.registers(0));
-  TRY(check_cpu(machine, registers, facts));
+  TRY(check_cpu(machine, registers));
   SavedGate saved = TRY(read_gate(memory, facts));
   const ShimLayout layout = TRY(take_place(memory, place));
-  const GuestVirt home = TRY(find_virtual_home(memory, facts, layout));
+  const ShimMapping mapping = TRY(ShimMapping::find(memory, facts, layout));
+  const GuestVirt home = mapping.home();
 
   Gate gate;
   std::memcpy(&gate, saved.bytes.data(), sizeof gate);
@@ -236,7 +158,7 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   std::memcpy(saved.ours.data(), &gate, sizeof gate);
 
   TRY(fill_region(memory, header_for(header, facts, home, layout), layout));
-  TRY(map_region(memory, facts, home, layout, (registers.efer & kEferNoExecute) != 0));
+  TRY(mapping.write(memory, (registers.efer & kEferNoExecute) != 0));
   if (!memory.write(saved.at, saved.ours)) {
     return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");
   }

@@ -30,7 +30,7 @@ ShimLayout small_layout(GuestPhys place, std::uint64_t size) {
   layout.place = place;
   layout.page_bytes = kShimSmallPage;
   const std::uint64_t tables = round_up(size, kShimLargePage) / kShimLargePage;
-  layout.bytes = size - tables * kShimSmallPage;
+  layout.bytes = size - (tables + 1) * kShimSmallPage;
   const std::uint64_t room = layout.bytes - SHIM_CODE_SIZE - SHIM_DATA_SIZE;
   layout.table = SHIM_CODE_SIZE;
   layout.slots = layout.table + round_down(room / 2, kShimSmallPage);
@@ -39,6 +39,7 @@ ShimLayout small_layout(GuestPhys place, std::uint64_t size) {
       static_cast<std::uint32_t>((layout.slots - layout.table) / sizeof(std::uint64_t));
   layout.slots_bytes = layout.data - layout.slots;
   layout.page_tables = place.wrapping_add(layout.bytes);
+  layout.user_page_table = layout.page_tables.wrapping_add(layout.directories() * kShimSmallPage);
   return layout;
 }
 

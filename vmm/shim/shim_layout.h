@@ -27,14 +27,15 @@ struct ShimLayout {
   std::uint64_t table = 0, slots = 0, data = 0;  // offsets from the header
   std::uint32_t table_entries = 0;
   std::uint64_t slots_bytes = 0;
-  std::uint64_t bytes = 0;  // from the header to the data's end, whole pages
-  GuestPhys page_tables;    // of small pages: behind it, one page for 2 MiB each
+  std::uint64_t bytes = 0;    // from the header to the data's end, whole pages
+  GuestPhys page_tables;      // of small pages: behind it, one page for 2 MiB each
+  GuestPhys user_page_table;  // behind those, for a guest that isolates its page tables
 
   /// How many entries of the kernel's page middle directories map it.
   std::uint64_t directories() const { return (bytes + kShimLargePage - 1) / kShimLargePage; }
   /// With what lies behind it.
   std::uint64_t taken() const {
-    return page_bytes == kShimSmallPage ? bytes + directories() * kShimSmallPage : bytes;
+    return page_bytes == kShimSmallPage ? bytes + (directories() + 1) * kShimSmallPage : bytes;
   }
   /// Above this, open addressing makes long walks inside the guest.
   std::size_t most_tracepoints() const { return std::size_t{table_entries} / 4 * 3; }

@@ -24,6 +24,7 @@ constexpr GuestVirt kImage{0xffffffff81000000};
 constexpr GuestVirt kIdt{kImage.raw() + 0x1000};
 constexpr GuestVirt kHandler{kImage.raw() + 0x2000};
 constexpr GuestPhys kRoot{0x1000}, kPud{0x2000}, kPmd{0x3000}, kImagePhys{2 * kMiB};
+constexpr GuestPhys kIsolatedRoot{0x8000}, kUserPmd{0xb000};
 constexpr GuestPhys kPlace{32 * kMiB};
 constexpr GuestVirt kText{kImage.raw() + 0x3000};
 
@@ -71,6 +72,22 @@ class FakeGuest final : public InertMachine {
   std::uint64_t pmd(unsigned index) const { return get64(kPmd.raw() + 8 * index); }
   std::span<std::byte> ram() { return ram_; }
 
+  /// Isolates the page tables as Linux does: the user half maps the image's page with the handler
+  /// and the interrupt table, which the CPUs know by another address. See isolated_facts().
+  void isolate() {
+    put64(kIsolatedRoot.raw() + 8 * 511, kPud.raw() | 3);
+    const std::uint64_t user = kIsolatedRoot.raw() + 0x1000;
+    put64(user + 8 * 511, (user + 0x1000) | 3);
+    put64(user + 0x1000 + 8 * 510, kUserPmd.raw() | 3);
+    put64(kUserPmd.raw() + 8 * 8, kImagePhys.raw() | 0x83);
+    put64(user + 8 * 508, (user + 0x3000) | 3);
+    put64(user + 0x3000, (user + 0x4000) | 3);
+    put64(user + 0x4000, (user + 0x5000) | 3);
+    put64(user + 0x5000, (kImagePhys.raw() + 0x1000) | 1);
+    first.cr3 = user;  // in user mode
+  }
+  std::uint64_t user_pmd(unsigned index) const { return get64(kUserPmd.raw() + 8 * index); }
+
   unsigned count() const override { return vcpus; }
   GuestMemory& memory() override { return memory_; }
 
@@ -96,6 +113,14 @@ ShimKernelFacts facts() {
   out.this_cpu_off = 0x1fb88;
   out.idt = kIdt;
   out.int3_handler = kHandler;
+  return out;
+}
+
+ShimKernelFacts isolated_facts() {
+  ShimKernelFacts out = facts();
+  out.kernel_table.root = kIsolatedRoot;
+  out.idt_of_cpus = GuestVirt(0xfffffe0000000000);
+  out.page_table_isolation = true;
   return out;
 }
 
@@ -184,10 +209,6 @@ TEST(ShimInstall, RefusesWhenNoRunOfEntriesIsFree) {
 
 TEST(ShimInstall, RefusesGuestsThatItWouldBreak) {
   FakeGuest guest;
-  ShimKernelFacts isolated = facts();
-  isolated.page_table_isolation = true;
-  expect_refused(guest, isolated, "--append pti=off");
-
   guest.first.cr4 = std::uint64_t{1} << 32;
   expect_refused(guest, facts(), "FRED");
   guest.first.cr4 = 0;
@@ -231,7 +252,7 @@ TEST(ShimInstall, FitsIntoTheFirstMegabyteBySmallPages) {
   std::memcpy(&header, guest.ram().data() + kLow.base.raw(), sizeof header);
   EXPECT_EQ(header.page_bytes, 4096u);
   EXPECT_EQ(header.base, 0xffffffff81200000u);
-  EXPECT_EQ(header.region_bytes, (400u << 10) - 4096) << "the last page is the page table";
+  EXPECT_EQ(header.region_bytes, (400u << 10) - 2 * 4096) << "the last pages are page tables";
   EXPECT_EQ(header.data, header.base + header.region_bytes - SHIM_DATA_SIZE);
   EXPECT_GT(header.table_entries / 4 * 3, 15'000u);
   EXPECT_EQ(header.slots, header.table + header.table_entries * 8u);
@@ -250,6 +271,78 @@ TEST(ShimInstall, FitsIntoTheFirstMegabyteBySmallPages) {
   }
 }
 
+TEST(ShimInstall, GivesTheUserHalfItsFirstPageAndNothingElse) {
+  FakeGuest guest;
+  guest.isolate();
+
+  const auto shim = install(guest, isolated_facts(), kLow);
+
+  ASSERT_TRUE(shim) << shim.error().message;
+  shim_header header;
+  std::memcpy(&header, guest.ram().data() + kLow.base.raw(), sizeof header);
+  const std::uint64_t table = kLow.base.raw() + header.region_bytes;
+  EXPECT_EQ(guest.pmd(9), table | 0x63);
+  EXPECT_EQ(guest.get64(table), kLow.base.raw() | 0x61) << "not global";
+  const std::uint64_t user_table = table + 4096;
+  EXPECT_EQ(guest.user_pmd(9), user_table | 0x21) << "not the user's, not to be written";
+  EXPECT_EQ(guest.get64(user_table), kLow.base.raw() | 0x61);
+  for (unsigned n = 1; n < 512; ++n) EXPECT_EQ(guest.get64(user_table + 8 * n), 0u) << n;
+  auto paused = PausedMachine::pause(guest);
+  ASSERT_TRUE(paused);
+  EXPECT_TRUE((*shim)->check_mapped(*paused)) << "vCPU 0 is in user mode";
+}
+
+TEST(ShimInstall, GivesTheUserHalfALargePageWhereAllOfItIsOurs) {
+  FakeGuest guest;
+  guest.isolate();
+
+  ASSERT_TRUE(install(guest, isolated_facts()));
+
+  EXPECT_EQ(guest.pmd(9), kPlace.raw() | 0xe1);
+  EXPECT_EQ(guest.user_pmd(9), kPlace.raw() | 0xe1);
+  EXPECT_EQ(guest.user_pmd(10), 0u);
+}
+
+TEST(ShimInstall, GoesWhereBothHalvesAreFree) {
+  FakeGuest guest;
+  guest.isolate();
+  guest.put64(kUserPmd.raw() + 8 * 9, 0x83);
+
+  ASSERT_TRUE(install(guest, isolated_facts()));
+
+  EXPECT_EQ(guest.pmd(9), 0u);
+  EXPECT_EQ(guest.user_pmd(9), 0x83u);
+  EXPECT_EQ(guest.pmd(10), guest.user_pmd(10));
+}
+
+TEST(ShimInstall, FindsUserTablesThatTheCpusFlagDoesNotTellOf) {
+  FakeGuest guest;
+  guest.isolate();
+  ShimKernelFacts silent = isolated_facts();
+  silent.page_table_isolation = false;
+
+  ASSERT_TRUE(install(guest, silent));
+
+  EXPECT_NE(guest.user_pmd(9), 0u);
+}
+
+TEST(ShimInstall, RefusesAnIsolationThatIsNotLinuxs) {
+  FakeGuest plain;
+  ShimKernelFacts claimed = facts();
+  claimed.page_table_isolation = true;
+  expect_refused(plain, claimed, "not where Linux has them");
+
+  FakeGuest elsewhere;
+  elsewhere.isolate();
+  elsewhere.put64(kIsolatedRoot.raw() + 0x6000, (kImagePhys.raw() + 0x5000) | 1);
+  expect_refused(elsewhere, isolated_facts(), "do not map its interrupt table");
+
+  FakeGuest shared;
+  shared.isolate();
+  shared.put64(kIsolatedRoot.raw() + 0x2000 + 8 * 510, kPmd.raw() | 3);
+  expect_refused(shared, isolated_facts(), "the kernel's own tables");
+}
+
 TEST(ShimInstall, UsesAllOfALargePlaceThatIsNotAligned) {
   FakeGuest guest;
   const GuestMemory::Extent place{GuestPhys(kPlace.raw() + 4096), 15 * kMiB};
@@ -260,7 +353,8 @@ TEST(ShimInstall, UsesAllOfALargePlaceThatIsNotAligned) {
   shim_header header;
   std::memcpy(&header, guest.ram().data() + place.base.raw(), sizeof header);
   EXPECT_EQ(header.page_bytes, 4096u);
-  EXPECT_EQ(header.region_bytes, 15 * kMiB - 8 * 4096) << "a page table for each 2 MiB";
+  EXPECT_EQ(header.region_bytes, 15 * kMiB - 9 * 4096)
+      << "a page table for each 2 MiB, and the user's";
   for (unsigned n = 0; n < 8; ++n) {
     const std::uint64_t table = place.base.raw() + header.region_bytes + n * 4096;
     EXPECT_EQ(guest.pmd(9 + n), table | 0x63) << n;

@@ -1,0 +1,124 @@
+"""Guests in which nothing was set aside for the stub, as somebody else has started them.
+
+The stub goes to the first megabyte. With page-table isolation or without, whoever uses breakpoints
+in the guest gets each of them as before, and ours are counted exactly.
+"""
+
+import contextlib
+import functools
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import ringside
+from guest import images_folder
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "images"))
+
+from initramfs import Archive  # noqa: E402
+
+TROUBLE = r"BUG|Oops|WARNING|Call Trace|int3:|general protection|double fault|stack guard"
+# A loaded host may let a vCPU wait for half a minute.
+PATIENT = "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1"
+ROUNDS = 300
+READS = 2000
+# The guest's own word that it isolates.
+ISOLATED = "grep -o -w -m1 pti /proc/cpuinfo; dmesg | grep -o 'isolation: enabled'"
+COUNT = ('syscall::read:entry /execname == "workload"/ { @["calls"] = count(); }'
+         ' fbt::vfs_read:entry /execname == "workload"/ { @["entries"] = count(); }'
+         ' fbt::vfs_read:return /execname == "workload"/ { @["returns"] = count(); }')
+COMMAND = (f"{{ breakpoints {ROUNDS}; echo status $?; }} >/tmp/theirs &"
+           f" workload --reads {READS}; wait; workload --reads {READS}; cat /tmp/theirs;"
+           f" echo '<dm''esg>'; {ISOLATED}; dmesg; echo '</dm''esg>'")
+
+
+@functools.cache
+def breakpoints_program():
+    """The bytes of breakpoints.c's static program."""
+    source = pathlib.Path(__file__).with_name("breakpoints.c")
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "breakpoints"
+        subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-static", "-o", program, source],
+                       check=True)
+        return program.read_bytes()
+
+
+@contextlib.contextmanager
+def image_with_breakpoints(image):
+    """The environment in which `image` has the program, too."""
+    with tempfile.TemporaryDirectory(prefix="ringside-as-is-") as folder:
+        made = pathlib.Path(folder) / image
+        made.mkdir()
+        original = images_folder().resolve() / image
+        for path in original.iterdir():
+            if path.name != "initrd":
+                (made / path.name).symlink_to(path)
+        archive = Archive()
+        archive.file("bin/breakpoints", breakpoints_program(), 0o755)
+        (made / "initrd").write_bytes((original / "initrd").read_bytes() + archive.bytes())
+        yield {"RINGSIDE_IMAGES": folder}
+
+
+class AsItIs(unittest.TestCase):
+    def trace(self, image, cpus, append):
+        environment = self.enterContext(image_with_breakpoints(image))
+        outcome = ringside.run(COUNT, image=image, cpus=cpus, command=COMMAND,
+                               options=["-q", "--as-is", "--append", f"{PATIENT} {append}"],
+                               environment=environment)
+        self.assertEqual(outcome.status, 0, outcome)
+        return outcome
+
+    def check(self, outcome):
+        counts = outcome.counts()
+        # Each run of the workload reports its own.
+        self.assertEqual(counts["read"], READS, outcome)
+        for name in ("calls", "entries", "returns"):
+            self.assertEqual(counts[name], 2 * READS, outcome)
+        self.assertEqual((counts["traps"], counts["steps"], counts["wrong"]),
+                         (2 * ROUNDS, ROUNDS, 0), outcome)
+        self.assertEqual(counts["status"], 0, outcome)
+        self.assertNotRegex(outcome.section("dmesg").stdout, TROUBLE)
+
+    def check_isolated(self, append):
+        for image, cpus in [("debian-6.1", 1), ("debian-6.12", 2), ("debian-6.1", 4)]:
+            with self.subTest(image=image, cpus=cpus):
+                outcome = self.trace(image, cpus, f"pti=on {append}")
+
+                self.check(outcome)
+                self.assertIn("pti\nisolation: enabled\n", outcome.stdout)
+
+    def test_breakpoints_in_the_guest_go_on_as_before(self):
+        for image, cpus in [("debian-6.1", 2), ("debian-6.12", 4)]:
+            with self.subTest(image=image, cpus=cpus):
+                self.check(self.trace(image, cpus, "pti=off"))
+
+    def test_page_tables_may_be_isolated(self):
+        self.check_isolated("no5lvl")
+
+    def test_isolated_page_tables_may_have_five_levels(self):
+        self.check_isolated("")
+
+    def test_isolation_does_no_harm_where_memory_was_set_aside(self):
+        environment = self.enterContext(image_with_breakpoints("debian-6.1"))
+
+        outcome = ringside.run(COUNT, image="debian-6.1", cpus=2, command=COMMAND,
+                               options=["-q", "--append", f"{PATIENT} pti=on"],
+                               environment=environment)
+
+        self.check(outcome)
+
+    def test_what_does_not_fit_is_told_before_anything_stands(self):
+        outcome = ringside.run("fbt::: { @ = count(); }", image="debian-6.1",
+                               options=["-q", "--as-is"])
+
+        self.assertEqual(outcome.status, 1, outcome)
+        fit, asked = re.search(r"could not enable tracing: (\d+) probes fit, (\d+) asked: ",
+                               outcome.stderr).groups()
+        self.assertTrue(15_000 < int(fit) < 30_000 < int(asked), outcome)
+
+
+if __name__ == "__main__":
+    unittest.main()
