@@ -100,7 +100,7 @@ bool GuestMemory::read_long_way(GuestPhys at, std::uint64_t& out) const {
 }
 
 bool GuestMemory::read_each(std::span<const Part> parts) const {
-  std::array<CopyPart, 16> copies;
+  std::array<CopyPart, 64> copies;
   const Backing* first = parts.empty() ? nullptr : find(parts[0].at, parts[0].out.size());
   bool in_one = first != nullptr && first->mapped == nullptr && parts.size() <= copies.size();
   for (std::size_t i = 0; in_one && i < parts.size(); ++i) {

@@ -84,9 +84,10 @@ bool ProcessMemory::write(std::uint64_t offset, std::span<const std::byte> bytes
   return put >= 0 && static_cast<std::size_t>(put) == bytes.size();
 }
 
-/// Whether /proc/PID/maps has all of it as memory that only writing makes: there, a page that is
-/// absent is zero. Layout: proc(5).
-bool ProcessMemory::is_private_anonymous(ByteExtent of) const {
+/// Whether /proc/PID/maps has all of it as memory of which only pages that pagemap shows need
+/// looking at: memory without a file, where any other page is zero, and shared memory, where
+/// reading any other would make it. Layout: proc(5).
+bool ProcessMemory::tells_pages(ByteExtent of) const {
   std::ifstream maps(fmt::format("/proc/{}/maps", pid_));
   std::uint64_t reached = of.offset;
   for (std::string line; std::getline(maps, line) && reached < of.offset + of.size;) {
@@ -97,14 +98,14 @@ bool ProcessMemory::is_private_anonymous(ByteExtent of) const {
       return false;
     }
     if (end <= reached) continue;
-    if (begin > reached || sharing != 'p' || inode != 0) return false;
+    if (begin > reached || (sharing == 'p' && inode != 0)) return false;
     reached = end;
   }
   return reached >= of.offset + of.size;
 }
 
 std::vector<ByteExtent> ProcessMemory::extents(ByteExtent of) const {
-  if (!pagemap_ || of.size == 0 || !is_private_anonymous(of)) return {of};
+  if (!pagemap_ || of.size == 0 || !tells_pages(of)) return {of};
   std::vector<ByteExtent> found;
   std::array<std::uint64_t, 4096> entries;
   const std::uint64_t end = of.offset + of.size;

@@ -25,13 +25,14 @@ class ProcessMemory final : public CopiedBytes {
   [[nodiscard]] bool read(std::span<const CopyPart> parts) const override;
   /// False once the process has ended, also when another one has its number by now.
   [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> bytes) override;
-  /// By /proc/PID/pagemap, for private anonymous memory; a mapped file may hold data in every page.
+  /// By /proc/PID/pagemap. Of shared memory that is what the process itself has touched: to read
+  /// more would use the host's memory up. A file that is mapped privately may hold data anywhere.
   std::vector<ByteExtent> extents(ByteExtent of) const override;
 
  private:
   ProcessMemory(pid_t pid, UniqueFd process, UniqueFd pagemap)
       : pid_(pid), process_(std::move(process)), pagemap_(std::move(pagemap)) {}
-  bool is_private_anonymous(ByteExtent of) const;
+  bool tells_pages(ByteExtent of) const;
 
   pid_t pid_;
   UniqueFd process_;  // a pidfd

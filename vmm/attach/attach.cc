@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "vmm/attach/process_machine.h"
+
 namespace ringside::vmm {
 namespace {
 
 Result<AttachedMachine> attach_to(const ProcessTarget& target) {
-  return fail(ErrorCode::Unsupported,
-              fmt::format("process {} cannot be attached to by this version", target.pid));
+  auto machine = TRY(ProcessMachine::attach(target.pid));
+  std::string name = machine->name();
+  return AttachedMachine{std::move(machine), std::move(name)};
 }
 
 Result<AttachedMachine> attach_to(const QmpTarget& target) {

@@ -45,9 +45,9 @@ TEST(AttachTarget, ADomainIsNamedAloneOrWithItsConnection) {
 }
 
 TEST(AttachTarget, WhatNamesNothingIsRefusedWithTheFormsThatThereAre) {
-  for (const char* text : {"", "pid:", "pid:0", "pid:-3", "pid:12x", "pid:99999999999", "qmp:",
-                           "qemu:///system", "qemu:///system?name=", "qemu:///system?name=%4",
-                           "qemu:///system?name=a&uuid=b"}) {
+  for (const char* text :
+       {"", "pid:", "pid:0", "pid:-3", "pid:12x", "pid:99999999999", "qmp:", "qemu:///system",
+        "qemu:///system?name=", "qemu:///system?name=%4", "qemu:///system?name=a&uuid=b"}) {
     const auto target = parse_attach_target(text);
 
     ASSERT_FALSE(target.has_value()) << text;

@@ -26,19 +26,19 @@ std::optional<std::uint64_t> image_root_entry(const vmm::GuestMemory& memory, Gu
 
 }  // namespace
 
-std::optional<GuestPhys> KernelMemory::image_address(GuestVirt at) const {
+std::optional<GuestPhys> KernelMemory::image_address(const VmcoreInfo& info, GuestVirt at) {
+  constexpr std::int64_t kHighest = std::int64_t{1} << 52;  // bits of a physical address
+  const std::int64_t phys_base = info.number("phys_base").value_or(0);
+  if (phys_base > kHighest || phys_base < -kHighest) return std::nullopt;
   if (at.raw() < kImageMap || at.raw() - kImageMap >= kImageMapSize) return std::nullopt;
   // phys_base is negative when KASLR put the image lower than linked; the sum must not be.
-  const std::int64_t physical = static_cast<std::int64_t>(at.raw() - kImageMap) + phys_base_;
+  const std::int64_t physical = static_cast<std::int64_t>(at.raw() - kImageMap) + phys_base;
   if (physical < 0) return std::nullopt;
   return GuestPhys(static_cast<std::uint64_t>(physical));
 }
 
 std::optional<KernelMemory> KernelMemory::bind(const vmm::GuestMemory& memory, VmcoreInfo info) {
   KernelMemory bound(memory, std::move(info));
-  bound.phys_base_ = bound.info_.number("phys_base").value_or(0);
-  constexpr std::int64_t kHighest = std::int64_t{1} << 52;  // bits of a physical address
-  if (bound.phys_base_ > kHighest || bound.phys_base_ < -kHighest) return std::nullopt;
   const auto root = bound.image_address(*bound.info_.symbol("swapper_pg_dir"));
   if (!root) return std::nullopt;
   bound.table_.root = *root;

@@ -29,6 +29,9 @@ class KernelMemory {
   /// A reader of kernel virtual memory through the page table.
   vmm::PageTableReader reader() const { return {*memory_, table_}; }
 
+  /// Where an address of the kernel's image lies by what `info` says, without a page walk; empty
+  /// for any other address.
+  static std::optional<GuestPhys> image_address(const VmcoreInfo& info, GuestVirt at);
   /// A copy of [from, from + size) of the kernel's image in one go, without page walks.
   Result<std::vector<std::byte>> copy_image(GuestVirt from, std::uint64_t size) const;
   /// The whole image from _stext on, as far as it is mapped and at most kMaxCopy; pages that are
@@ -39,12 +42,11 @@ class KernelMemory {
   KernelMemory(const vmm::GuestMemory& memory, VmcoreInfo info)
       : memory_(&memory), info_(std::move(info)) {}
 
-  std::optional<GuestPhys> image_address(GuestVirt at) const;
+  std::optional<GuestPhys> image_address(GuestVirt at) const { return image_address(info_, at); }
   bool is_consistent() const;
 
   const vmm::GuestMemory* memory_;
   VmcoreInfo info_;
-  std::int64_t phys_base_ = 0;
   vmm::PageTable table_;
 };
 

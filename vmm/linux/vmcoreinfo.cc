@@ -33,6 +33,28 @@ bool is_printable(char c) {
   return c == '\n' || (c >= 0x20 && c < 0x7f);
 }
 
+/// How many pages begin, read together: where RAM is not mapped, each read is a system call.
+class PageHeads {
+ public:
+  static constexpr std::size_t kMost = 64;
+
+  /// What cannot be read is zeros.
+  void read(const vmm::GuestMemory& memory, GuestPhys first, std::size_t pages) {
+    std::array<vmm::GuestMemory::Part, kMost> parts;
+    for (std::size_t i = 0; i < pages; ++i) {
+      parts[i] = {first.wrapping_add(i * kPageSize), std::as_writable_bytes(std::span(heads_[i]))};
+    }
+    if (memory.read_each(std::span(parts).first(pages))) return;
+    for (std::size_t i = 0; i < pages; ++i) {
+      if (!memory.read(parts[i].at, parts[i].out)) heads_[i] = {};
+    }
+  }
+  std::span<const char> operator[](std::size_t page) const { return heads_[page]; }
+
+ private:
+  std::array<std::array<char, kNoteHeader>, kMost> heads_{};
+};
+
 bool is_note(std::span<const char> head) {
   std::uint32_t name_size = 0;
   std::memcpy(&name_size, head.data(), sizeof name_size);
@@ -101,14 +123,19 @@ std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
       found.push_back(std::move(*info));
     }
   };
+  PageHeads heads;
   for (const auto& extent : memory.present_extents()) {
-    for (std::uint64_t at = 0; at + kPageSize <= extent.size; at += kPageSize) {
-      std::array<char, kNoteHeader> head{};
-      const GuestPhys page = extent.base.wrapping_add(at);
-      if (!memory.read(page, std::as_writable_bytes(std::span(head)))) continue;
-      if (std::string_view(head.data(), head.size()).starts_with(kFirstKey)) consider(page, 0);
-      if (is_note(head)) consider(page, kNoteHeader);
-      if (found.size() >= kMostVmcoreInfos) return found;
+    for (std::uint64_t at = 0; at + kPageSize <= extent.size;) {
+      const std::size_t pages =
+          std::min<std::uint64_t>(PageHeads::kMost, (extent.size - at) / kPageSize);
+      heads.read(memory, extent.base.wrapping_add(at), pages);
+      for (std::size_t i = 0; i < pages; ++i, at += kPageSize) {
+        const std::span<const char> head = heads[i];
+        const GuestPhys page = extent.base.wrapping_add(at);
+        if (std::string_view(head.data(), head.size()).starts_with(kFirstKey)) consider(page, 0);
+        if (is_note(head)) consider(page, kNoteHeader);
+        if (found.size() >= kMostVmcoreInfos) return found;
+      }
     }
   }
   return found;

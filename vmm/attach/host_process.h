@@ -1,0 +1,87 @@
+// A process of this host as /proc tells of it: who it is, what it maps, its threads and
+// descriptors. Everything here is read anew with each call and may have changed since. The names in
+// it are the process's own choice. Layouts: proc(5). Used by whoever looks for virtual machines on
+// this host. Does not: read its memory (vmm/process_memory.h), stop it. Fire context: no.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vmm/base/result.h"
+
+namespace ringside::vmm {
+
+/// A line of /proc/PID/maps.
+struct MemoryMapping {
+  std::uint64_t begin = 0, end = 0;  // addresses in the process
+  std::uint64_t offset = 0;          // in the file behind it
+  std::uint64_t device = 0;          // as st_dev has it
+  std::uint64_t inode = 0;           // 0: none
+  bool readable = false, writable = false, shared = false;
+  std::string name;
+
+  std::uint64_t size() const { return end - begin; }
+};
+
+/// Empty for what is no such line.
+std::optional<MemoryMapping> parse_mapping(const std::string& line);
+
+class HostProcess {
+ public:
+  /// `proc` is another folder in tests.
+  explicit HostProcess(pid_t pid, std::string proc = "/proc") : pid_(pid), proc_(std::move(proc)) {}
+  /// All that run, in order of their numbers.
+  static std::vector<HostProcess> all(const std::string& proc = "/proc");
+
+  pid_t pid() const { return pid_; }
+  bool exists() const;
+  /// What tells it from an earlier process of the same number: clock ticks from boot to its start.
+  std::optional<std::uint64_t> start_time() const;
+  /// The program's file name without folders, else what the process calls itself.
+  std::string program() const;
+  std::string comm() const;
+  std::vector<std::string> command_line() const;
+  /// R, S, D, T...; ' ' when nobody knows.
+  char state() const { return state_of(pid_); }
+  char state_of(pid_t thread) const;
+  std::optional<uid_t> user() const;
+
+  /// Io, with the reason, where we may not see them.
+  Result<std::vector<MemoryMapping>> mappings() const;
+  std::vector<pid_t> threads() const;
+  /// Who traces the thread; 0: nobody.
+  pid_t tracer_of(pid_t thread) const;
+  /// The system call that the thread waits in.
+  struct SystemCall {
+    std::int64_t number = -1;
+    std::uint64_t first = 0, second = 0;  // arguments
+  };
+  enum class Activity : std::uint8_t { Unknown, Running, InSystemCall };
+  struct ThreadActivity {
+    Activity activity = Activity::Unknown;
+    SystemCall call;
+  };
+  ThreadActivity activity_of(pid_t thread) const;
+
+  struct Descriptor {
+    int number = -1;
+    std::string target;  // what /proc/PID/fd/N leads to
+  };
+  /// Io where we may not see them.
+  Result<std::vector<Descriptor>> descriptors() const;
+  std::string target_of(int descriptor) const;
+  /// The path of something in its folder.
+  std::string path(const std::string& name) const;
+
+ private:
+  std::string status_field(const std::string& file, const std::string& key) const;
+
+  pid_t pid_;
+  std::string proc_;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,36 @@
+// Proof that a layout of RAM is the right one, before anything is written by it: what lies all over
+// memory refers to each other by addresses, and all of it is found where the layout says.
+//   - the list of all tasks, whose nodes lie all over RAM, closes, and each node points back;
+//   - the trampoline of real mode lies in the first megabyte, knows its own address, and its page
+//     directory maps what the kernel's does (the task list alone says nothing of low memory);
+//   - above 4 GiB lies a task or a page table that this layout leads to.
+// Everything is the guest's and may change or lie meanwhile: bounded.
+// Fire context: no.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "vmm/base/result.h"
+#include "vmm/guest_memory.h"
+#include "vmm/linux/kernel_memory.h"
+
+namespace ringside::vmm {
+
+/// What the kernel says of its memory.
+struct KernelOutline {
+  std::uint64_t end = 0;         // of RAM: one more than its last guest-physical address
+  std::uint64_t direct_map = 0;  // where the kernel maps all RAM
+  GuestVirt init_task;
+  GuestVirt real_mode_header;  // the pointer to it
+};
+
+/// Unsupported when this kernel does not say, naming what is missing.
+Result<KernelOutline> read_outline(const guest_linux::KernelMemory& kernel);
+
+/// `kernel` is bound to the memory that is to be proven. Unsupported says what is not so.
+Result<void> prove_ram(const GuestMemory& memory, const guest_linux::KernelMemory& kernel,
+                       const KernelOutline& outline);
+
+}  // namespace ringside::vmm

@@ -1,0 +1,59 @@
+// Stops threads of another process by ptrace(2): seized, interrupted, and let go again, never
+// longer attached than one stop, because whoever is attached would have to pass on every signal.
+// The process need not know, and goes on by itself if we die: what ptrace holds hangs on one
+// thread of ours (its rule), which exists for that and dies with us. Used by ProcessVcpus and where
+// vCPU threads are looked for. Does not: know what the threads do.
+// Threads: one caller at a time. Fire context: no.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "vmm/base/result.h"
+
+namespace ringside::vmm {
+
+class ThreadStopper {
+ public:
+  ThreadStopper() = default;
+  ~ThreadStopper();
+  ThreadStopper(const ThreadStopper&) = delete;
+  ThreadStopper& operator=(const ThreadStopper&) = delete;
+
+  /// Returns once all stand still; on failure none does on our account. MachineGone when one has
+  /// ended, Io with the reason when one may not be stopped or does not stop.
+  Result<void> stop(std::span<const pid_t> threads);
+  /// All go on, as they were: what was stopped by a signal stays so. Idempotent.
+  void let_go();
+  /// The registers of a thread that is stopped, by its place in stop()'s list; empty once it is
+  /// gone.
+  std::optional<user_regs_struct> registers(std::size_t thread);
+
+ private:
+  struct Stopped {
+    pid_t thread = 0;
+    int signal = 0;  // that was on its way to it, and is handed back
+  };
+  void run();
+  void call(std::function<void()> job);
+  void end_thread();
+  Result<void> stop_here(std::span<const pid_t> threads);
+  void let_go_here();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> job_;  // what the thread is to do; empty: nothing
+  bool ending_ = false;
+  std::thread thread_;
+  std::vector<Stopped> stopped_;  // the thread's, while a job runs
+};
+
+}  // namespace ringside::vmm
