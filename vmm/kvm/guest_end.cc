@@ -5,18 +5,13 @@
 
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 namespace ringside::vmm::kvm {
 
-Result<std::unique_ptr<GuestEnd>> GuestEnd::create(std::function<void()> stop,
-                                                   std::function<std::string()> scene) {
+Result<UniqueFd> GuestEnd::make_event() {
   UniqueFd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event) {
-    return fail(ErrorCode::Io, fmt::format("cannot make an event: {}", std::strerror(errno)));
-  }
-  return std::unique_ptr<GuestEnd>(
-      new GuestEnd(std::move(stop), std::move(scene), std::move(event)));
+  if (event) return event;
+  return fail(ErrorCode::Io, fmt::format("cannot make an event: {}", std::strerror(errno)));
 }
 
 void GuestEnd::record(MachineState how, std::string last_words) {

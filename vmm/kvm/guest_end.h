@@ -1,14 +1,13 @@
 // How the guest ended, if it has: recorded once, by whoever sees it first (a device, a vCPU, we
 // ourselves), with a few lines for the user where there is more to say than the state.
 // Used by vCPUs, devices and kvm_machine. Threads: any.
-// Fire context: no.
 #pragma once
 
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
@@ -18,13 +17,22 @@ namespace ringside::vmm::kvm {
 
 class GuestEnd final : public MachineEvents {
  public:
-  /// `stop` keeps the vCPUs out of the guest from then on; called once, on the thread of the news.
-  /// `scene`: last words for what a device has seen, on the thread of the vCPU that made it see it.
-  static Result<std::unique_ptr<GuestEnd>> create(std::function<void()> stop,
-                                                  std::function<std::string()> scene);
+  /// `event`: of make_event(). `stop` keeps the vCPUs out of the guest from then on; called once,
+  /// on the thread that records the end. `scene` gives the last words for an end that a device
+  /// sees; called on the thread of the access.
+  GuestEnd(UniqueFd event, std::function<void()> stop, std::function<std::string()> scene)
+      : stop_(std::move(stop)), scene_(std::move(scene)), event_(std::move(event)) {}
+  /// A file that becomes readable when the guest ends; Io when the host gives none.
+  static Result<UniqueFd> make_event();
 
   void guest_ended(MachineState how) override { record(how, scene_()); }
+  /// The first call wins. `last_words`: lines for the user, the cause first; may be empty.
   void record(MachineState how, std::string last_words);
+  /// For a call on KVM that only a bug or a broken host lets fail: the guest cannot go on rightly.
+  void die_of(const Error& error) { record(MachineState::Died, error.message); }
+  void die_unless(const Result<void>& done) {
+    if (!done) die_of(done.error());
+  }
 
   MachineState state() const { return state_.load(std::memory_order_acquire); }
   /// Readable for ever once the state is no longer Running.
@@ -32,9 +40,6 @@ class GuestEnd final : public MachineEvents {
   std::string last_words() const;
 
  private:
-  GuestEnd(std::function<void()> stop, std::function<std::string()> scene, UniqueFd event)
-      : stop_(std::move(stop)), scene_(std::move(scene)), event_(std::move(event)) {}
-
   const std::function<void()> stop_;
   const std::function<std::string()> scene_;
   const UniqueFd event_;

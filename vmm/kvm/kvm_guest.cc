@@ -19,6 +19,28 @@ void set_start_msrs(KvmVcpu& vcpu) {
   vcpu.set_msr(kMtrrDefault, kMtrrOnWriteBack);
 }
 
+Result<std::vector<KvmVcpu>> make_vcpus(const KvmSystem& system, const KvmVm& vm, unsigned count) {
+  const auto supported = TRY(system.supported_cpuid());
+  const bool tsc_deadline = system.check(KVM_CAP_TSC_DEADLINE_TIMER) > 0;
+  std::vector<KvmVcpu> vcpus;
+  vcpus.reserve(count);
+  for (unsigned index = 0; index < count; ++index) {
+    KvmVcpu vcpu = TRY(vm.create_vcpu(system, index));
+    CpuidTable table = *supported;
+    fit_cpuid(table, {index, count, tsc_deadline});
+    TRY(vcpu.set_cpuid(table));
+    set_start_msrs(vcpu);
+    vcpus.push_back(std::move(vcpu));
+  }
+  return vcpus;
+}
+
+/// Last words for an end that a device sees: where the vCPU is that made it see it.
+std::string scene_here() {
+  const Vcpu* const here = Vcpu::current();
+  return here != nullptr ? here->scene() : std::string();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<KvmGuest>> KvmGuest::create(const KvmSystem& system, unsigned vcpus,
@@ -27,68 +49,33 @@ Result<std::unique_ptr<KvmGuest>> KvmGuest::create(const KvmSystem& system, unsi
   const TrapBehavior trap_behavior = TRY(try_traps(system));
   SharedRam ram = TRY(SharedRam::create(memory));
   KvmVm vm = TRY(KvmVm::create(system, KvmVm::Chips::InKernel));
-  std::unique_ptr<KvmGuest> guest(
-      new KvmGuest(std::move(vm), std::move(ram), vcpus, trap_behavior));
-  guest->guest_end_ = TRY(GuestEnd::create([gate = &guest->gate_] { gate->stop(); },
-                                           [] {
-                                             const Vcpu* const here = Vcpu::current();
-                                             return here != nullptr ? here->scene() : std::string();
-                                           }));
-  TRY(guest->add_memory(false));
-  TRY(guest->add_vcpus(system, vcpus));
-  return guest;
+  TRY(RamSlots(memory).set(vm, ram, false));
+  std::vector<KvmVcpu> made = TRY(make_vcpus(system, vm, vcpus));
+  UniqueFd end_event = TRY(GuestEnd::make_event());
+  return std::unique_ptr<KvmGuest>(new KvmGuest(std::move(vm), std::move(ram), std::move(made),
+                                                trap_behavior, std::move(end_event)));
 }
 
-KvmGuest::KvmGuest(KvmVm vm, SharedRam ram, unsigned vcpus, TrapBehavior trap_behavior)
+KvmGuest::KvmGuest(KvmVm vm, SharedRam ram, std::vector<KvmVcpu> vcpus, TrapBehavior trap_behavior,
+                   UniqueFd end_event)
     : ram_(std::move(ram)),
       vm_(std::move(vm)),
+      ram_slots_(ram_.size()),
       memory_(ram_.guest_memory(place_ram(ram_.size()))),
-      gate_(vcpus, [this](unsigned vcpu) { vcpus_[vcpu]->kick(); }),
-      tap_(vcpus),
-      breakpoints_(memory_, trap_behavior),
-      trap_behavior_(trap_behavior) {}
+      gate_(static_cast<unsigned>(vcpus.size()), [this](unsigned vcpu) { vcpus_[vcpu]->kick(); }),
+      guest_end_(
+          std::move(end_event), [this] { gate_.stop(); }, scene_here),
+      tap_(static_cast<unsigned>(vcpus.size())),
+      breakpoints_(memory_, trap_behavior) {
+  const VcpuShared shared{gate_,        ports_,     mmio_, memory_,    tap_,
+                          breakpoints_, guest_end_, vm_,   ram_slots_, trap_behavior};
+  for (unsigned index = 0; index < vcpus.size(); ++index) {
+    vcpus_.push_back(std::make_unique<Vcpu>(index, std::move(vcpus[index]), shared));
+  }
+}
 
 KvmGuest::~KvmGuest() {
   stop();
-}
-
-Result<void> KvmGuest::add_memory(bool log_dirty) {
-  std::uint32_t slot = 0;
-  for (const RamPiece& piece : place_ram(ram_.size())) {
-    TRY(vm_.set_memory(slot++, piece.base, ram_.bytes_of(piece), log_dirty));
-  }
-  return {};
-}
-
-Result<void> KvmGuest::log_dirty_pages(bool log) {
-  return add_memory(log);
-}
-
-std::optional<GuestPhys> KvmGuest::dirty_page(std::uint32_t slot, std::uint64_t page) const {
-  const auto pieces = place_ram(ram_.size());
-  if (slot >= pieces.size() || page >= pieces[slot].size / arch::kPageSize) return std::nullopt;
-  return pieces[slot].base.checked_add(page * arch::kPageSize);
-}
-
-Result<void> KvmGuest::add_vcpus(const KvmSystem& system, unsigned count) {
-  shared_.reset(new VcpuShared{gate_, ports_, mmio_, memory_, tap_, breakpoints_, *guest_end_});
-  shared_->trap_behavior = trap_behavior_;
-  shared_->can_block_irqs = (system.check(KVM_CAP_SET_GUEST_DEBUG2) & KVM_GUESTDBG_BLOCKIRQ) != 0;
-  shared_->reset_dirty_ring = [this] { vm_.reset_dirty_rings(); };
-  shared_->dirty_page = [this](std::uint32_t slot, std::uint64_t page) {
-    return dirty_page(slot, page);
-  };
-  const auto supported = TRY(system.supported_cpuid());
-  const bool tsc_deadline = system.check(KVM_CAP_TSC_DEADLINE_TIMER) > 0;
-  for (unsigned index = 0; index < count; ++index) {
-    KvmVcpu kvm = TRY(vm_.create_vcpu(system, index));
-    CpuidTable table = *supported;
-    fit_cpuid(table, {index, count, tsc_deadline});
-    TRY(kvm.set_cpuid(table));
-    set_start_msrs(kvm);
-    vcpus_.push_back(std::make_unique<Vcpu>(index, std::move(kvm), *shared_));
-  }
-  return {};
 }
 
 Result<void> KvmGuest::start(const BootState& boot) {

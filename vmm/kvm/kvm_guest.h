@@ -1,8 +1,7 @@
 // A guest without devices: KVM's VM, RAM, the vCPUs with their threads, two empty buses. Whoever
 // puts devices on the buses makes a machine of it (kvm_machine).
 // Life: create() -> devices on the buses, kernel in memory() -> start(): the vCPUs wait at the
-// gate, paused once -> resume() -> stop(). Threads: create to start on one; then any. Fire context:
-// memory() yes, the rest no.
+// gate, paused once -> resume() -> stop(). Threads: create to start on one; then any.
 #pragma once
 
 #include <memory>
@@ -15,6 +14,7 @@
 #include "vmm/kvm/guest_end.h"
 #include "vmm/kvm/kvm_system.h"
 #include "vmm/kvm/kvm_vm.h"
+#include "vmm/kvm/ram_slots.h"
 #include "vmm/kvm/vcpu/exit_tap.h"
 #include "vmm/kvm/vcpu/gate.h"
 #include "vmm/kvm/vcpu/vcpu.h"
@@ -26,6 +26,7 @@ namespace ringside::vmm::kvm {
 
 class KvmGuest {
  public:
+  /// `memory`: bytes of RAM, placed as boot/layout.h says. Io, naming the call, where KVM refuses.
   static Result<std::unique_ptr<KvmGuest>> create(const KvmSystem& system, unsigned vcpus,
                                                   std::uint64_t memory);
   ~KvmGuest();
@@ -36,7 +37,7 @@ class KvmGuest {
   GuestMemory& memory() { return memory_; }
   Bus& ports() { return ports_; }
   Bus& mmio() { return mmio_; }
-  GuestEnd& guest_end() { return *guest_end_; }
+  GuestEnd& guest_end() { return guest_end_; }
   Gate& gate() { return gate_; }
   ExitTap& tap() { return tap_; }
   Breakpoints& breakpoints() { return breakpoints_; }
@@ -44,8 +45,8 @@ class KvmGuest {
   const KvmVm& vm() const { return vm_; }
   /// A pin of the interrupt controllers; told as an event where that is wanted.
   void set_line(std::uint32_t gsi, bool level);
-  /// Which pages vCPUs write from now on goes to their rings, or no longer.
-  Result<void> log_dirty_pages(bool log);
+  /// From now on each page that a vCPU writes is an event (VcpuEvent::Kind::Dirty), or no longer.
+  Result<void> log_dirty_pages(bool log) { return ram_slots_.set(vm_, ram_, log); }
 
   /// vCPU 0 at `boot`; the others wait for INIT and SIPI, as on a PC.
   Result<void> start(const BootState& boot);
@@ -54,8 +55,6 @@ class KvmGuest {
   /// Ends the vCPUs' threads; not from one of them.
   void stop();
 
-  const TrapBehavior& trap_behavior() const { return trap_behavior_; }
-
   // While paused.
   Result<Registers> registers(unsigned vcpu) const;
   /// By the page tables of any vCPU, those of vCPU 0 first; else as it was loaded; else one to one,
@@ -63,21 +62,18 @@ class KvmGuest {
   std::optional<GuestPhys> locate(GuestVirt at, const VcpuExits::LoadedAt& loaded_at = {}) const;
 
  private:
-  KvmGuest(KvmVm vm, SharedRam ram, unsigned vcpus, TrapBehavior trap_behavior);
-  Result<void> add_memory(bool log_dirty);
-  Result<void> add_vcpus(const KvmSystem& system, unsigned count);
-  std::optional<GuestPhys> dirty_page(std::uint32_t slot, std::uint64_t page) const;
+  KvmGuest(KvmVm vm, SharedRam ram, std::vector<KvmVcpu> vcpus, TrapBehavior trap_behavior,
+           UniqueFd end_event);
 
-  SharedRam ram_;  // before vm_: KVM maps it
-  KvmVm vm_;
+  const SharedRam ram_;  // before vm_: KVM maps it
+  const KvmVm vm_;
+  const RamSlots ram_slots_;
   GuestMemory memory_;
   Bus ports_, mmio_;
   Gate gate_;
-  std::unique_ptr<GuestEnd> guest_end_;
+  GuestEnd guest_end_;
   ExitTap tap_;
   Breakpoints breakpoints_;
-  const TrapBehavior trap_behavior_;
-  std::unique_ptr<VcpuShared> shared_;
   std::vector<std::unique_ptr<Vcpu>> vcpus_;
 };
 

@@ -60,6 +60,21 @@ Result<void> check_fitness(const KvmConfig& config, BootProtocol protocol) {
               fmt::format("KVM cannot be used: {}; try --machine qemu", fitness.reason));
 }
 
+/// Puts the kernel, its initrd and the tables of a board with that many virtio devices into
+/// `memory`; how vCPU 0 starts it.
+Result<BootState> load(const GuestConfig& guest, const KvmConfig& config, unsigned virtio_count,
+                       GuestMemory& memory) {
+  const KernelFile kernel =
+      config.kernel_file ? *config.kernel_file : TRY(open_kernel(guest.kernel, config.boot));
+  const InitrdFile initrd = TRY(InitrdFile::open(guest.initrd));
+  BootRequest request;
+  request.rsdp = TRY(write_acpi_tables(memory, {guest.vcpus, virtio_count}));
+  request.initrd = initrd.bytes();
+  request.command_line = kernel_command_line(guest.append);
+  request.ram_size = guest.memory;
+  return load_kernel(kernel, request, memory);
+}
+
 }  // namespace
 
 /// The parts of the machine but its memory: the guest has them all.
@@ -82,22 +97,23 @@ class KvmMachine::Impl final : public Vcpus, public CodeWriter, public MachineSt
   std::string last_words() const override;
 
  private:
-  Impl(KvmSystem system, std::unique_ptr<KvmGuest> guest, std::unique_ptr<SerialPeers> peers)
+  Impl(KvmSystem system, std::unique_ptr<KvmGuest> guest, std::unique_ptr<SerialPeers> peers,
+       std::unique_ptr<Board> board)
       : system_(std::move(system)),
         guest_(std::move(guest)),
         peers_(std::move(peers)),
+        board_(std::move(board)),
         exits_(system_, *guest_) {}
-  Result<BootState> load(const GuestConfig& guest, const KvmConfig& config);
   Result<void> check_alive() const;
   Result<void> pause() override;
   Result<void> resume() override;
   Result<Registers> registers(unsigned vcpu) override;
   Result<void> write(std::span<const CodeWrite> writes) override;
 
-  KvmSystem system_;
-  std::unique_ptr<KvmGuest> guest_;
-  std::unique_ptr<SerialPeers> peers_;
-  std::unique_ptr<Board> board_;
+  const KvmSystem system_;
+  const std::unique_ptr<KvmGuest> guest_;
+  const std::unique_ptr<SerialPeers> peers_;
+  const std::unique_ptr<Board> board_;
   KvmExits exits_;
   std::mutex mutex_;
   bool held_ = true;
@@ -109,27 +125,16 @@ Result<std::unique_ptr<KvmMachine::Impl>> KvmMachine::Impl::create(const GuestCo
   TRY(check_vcpus(system, guest.vcpus));
   auto made = TRY(KvmGuest::create(system, guest.vcpus, guest.memory));
   auto peers = TRY(SerialPeers::create(config.terminal));
-  std::unique_ptr<Impl> impl(new Impl(std::move(system), std::move(made), std::move(peers)));
-  impl->board_ = TRY(Board::create(*impl->guest_, *impl->peers_, config));
-  const BootState boot = TRY(impl->load(guest, config));
+  auto board = TRY(Board::create(*made, *peers, config));
+  const BootState boot = TRY(load(guest, config, board->virtio_count(), made->memory()));
   TRY(check_fitness(config, boot.protocol));
+  std::unique_ptr<Impl> impl(
+      new Impl(std::move(system), std::move(made), std::move(peers), std::move(board)));
   const bool typed_to_hvc0 = reads_hvc0(kernel_command_line(guest.append));
   TRY(impl->peers_->start(impl->board_->peer_ports(typed_to_hvc0)));
   TRY(impl->guest_->start(boot));
   if (!config.hold) impl->release();
   return impl;
-}
-
-Result<BootState> KvmMachine::Impl::load(const GuestConfig& guest, const KvmConfig& config) {
-  const KernelFile kernel =
-      config.kernel_file ? *config.kernel_file : TRY(open_kernel(guest.kernel, config.boot));
-  const InitrdFile initrd = TRY(InitrdFile::open(guest.initrd));
-  BootRequest request;
-  request.rsdp = TRY(write_acpi_tables(guest_->memory(), {guest.vcpus, board_->virtio_count()}));
-  request.initrd = initrd.bytes();
-  request.command_line = kernel_command_line(guest.append);
-  request.ram_size = guest.memory;
-  return load_kernel(kernel, request, guest_->memory());
 }
 
 /// A kernel that panics resets the machine as a reboot does; only its console tells them apart.

@@ -97,26 +97,35 @@ class HostTracepoints {
   std::optional<std::string> no_cpuid_, no_halts_;
 };
 
-/// The events of one vCPU.
-class VcpuTracepoints {
+/// Where the events of one vCPU come from: the host's tracepoints, or a test.
+class HostEventSource {
  public:
-  struct Wanted {
-    bool cpuid = false, halts = false;
-  };
-  /// For the thread `tid` of this process, which gets `signal`.
-  static Result<std::unique_ptr<VcpuTracepoints>> open(const HostFormats& formats, Wanted wanted,
-                                                       int tid, int signal);
-  ~VcpuTracepoints();
-  VcpuTracepoints(const VcpuTracepoints&) = delete;
-  VcpuTracepoints& operator=(const VcpuTracepoints&) = delete;
-
+  virtual ~HostEventSource() = default;
   struct Vcpu {
     bool kicked = false;                    // somebody made it leave the guest
     const std::function<bool()> is_halted;  // by its KVM state; asked when that matters
   };
-  /// Appends what has come to `events`.
-  void drain(std::vector<HostEvent>& events, const Vcpu& vcpu);
-  std::uint64_t lost() const { return ring_->lost(); }
+  /// Appends what has come since the last call to `events`, oldest first. On the vCPU's thread.
+  virtual void drain(std::vector<HostEvent>& events, const Vcpu& vcpu) = 0;
+  /// Events that the host dropped for want of room. Only grows. Any thread.
+  virtual std::uint64_t lost() const = 0;
+};
+
+/// The events of one vCPU.
+class VcpuTracepoints final : public HostEventSource {
+ public:
+  struct Wanted {
+    bool cpuid = false, halts = false;
+  };
+  /// For the thread `tid` of this process, which gets `signal` when there is something to drain.
+  static Result<std::unique_ptr<VcpuTracepoints>> open(const HostFormats& formats, Wanted wanted,
+                                                       int tid, int signal);
+  ~VcpuTracepoints() override;
+  VcpuTracepoints(const VcpuTracepoints&) = delete;
+  VcpuTracepoints& operator=(const VcpuTracepoints&) = delete;
+
+  void drain(std::vector<HostEvent>& events, const Vcpu& vcpu) override;
+  std::uint64_t lost() const override { return ring_->lost(); }
 
  private:
   explicit VcpuTracepoints(const HostFormats& formats) : decoder_(formats) {}

@@ -27,6 +27,7 @@
 #include "vmm/base/result.h"
 #include "vmm/guest_memory.h"
 #include "vmm/kvm/vcpu/trap_route.h"
+#include "vmm/kvm/vcpu/vcpu_calls.h"
 
 namespace ringside::vmm::kvm {
 
@@ -41,13 +42,6 @@ Result<BreakpointPlan> plan_breakpoints(std::span<const GuestVirt> addresses,
                                         unsigned free_registers);
 /// Whether a port write may stand over `code`, the instruction's bytes and what follows.
 bool takes_port_write(std::span<const std::byte> code);
-
-/// What a vCPU's KVM_SET_GUEST_DEBUG is to say.
-struct DebugSetup {
-  std::uint32_t control = 0;
-  std::array<std::uint64_t, 4> addresses{};
-  std::uint64_t dr7 = 0;
-};
 
 class Breakpoints {
  public:

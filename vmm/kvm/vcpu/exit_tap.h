@@ -25,6 +25,10 @@ class ExitTap {
     wanted_.store(bits, std::memory_order_relaxed);
   }
   SinkSlot& slot() { return slot_; }
+  /// On the vCPU's thread; nothing where nobody listens.
+  void tell(StoppedVcpu& vcpu, const VcpuEvent& event) {
+    slot_.with(vcpu.index(), [&](ExitSink& sink) { sink.on_event(vcpu, event); });
+  }
 
  private:
   SinkSlot slot_;

@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -99,11 +100,6 @@ std::optional<std::uint64_t> KvmVcpu::msr(std::uint32_t index) const {
   return one.entry.data;
 }
 
-std::uint64_t KvmVcpu::kernel_gs_base() const {
-  constexpr std::uint32_t kKernelGsBase = 0xc000'0102;
-  return msr(kKernelGsBase).value_or(0);
-}
-
 bool KvmVcpu::set_msr(std::uint32_t index, std::uint64_t value) {
   OneMsr one;
   one.entry.index = index;
@@ -134,12 +130,11 @@ bool KvmVcpu::is_halted() const {
   return ioctl(fd_.get(), KVM_GET_MP_STATE, &mp) == 0 && mp.mp_state == KVM_MP_STATE_HALTED;
 }
 
-Result<void> KvmVcpu::set_debug(std::uint32_t control,
-                                const std::array<std::uint64_t, 4>& addresses, std::uint64_t dr7) {
+Result<void> KvmVcpu::set_debug(const DebugSetup& setup) {
   kvm_guest_debug debug{};
-  debug.control = control;
-  for (std::size_t i = 0; i < addresses.size(); ++i) debug.arch.debugreg[i] = addresses[i];
-  debug.arch.debugreg[7] = dr7;
+  debug.control = setup.control;
+  std::ranges::copy(setup.addresses, std::begin(debug.arch.debugreg));
+  debug.arch.debugreg[7] = setup.dr7;
   TRY(kvm_call(fd_.get(), KVM_SET_GUEST_DEBUG, "KVM_SET_GUEST_DEBUG", &debug));
   return {};
 }
@@ -174,7 +169,7 @@ std::optional<GuestPhys> KvmVcpu::translate(GuestVirt at) const {
 Result<Registers> KvmVcpu::registers() const {
   const kvm_regs regs = TRY(this->regs());
   const kvm_sregs sregs = TRY(this->sregs());
-  return to_registers(regs, sregs, kernel_gs_base());
+  return to_registers(regs, sregs, vmm::kvm::kernel_gs_base(*this));
 }
 
 }  // namespace ringside::vmm::kvm

@@ -7,7 +7,6 @@
 
 #include <linux/kvm.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,10 +17,11 @@
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/kvm/host/cpuid.h"
+#include "vmm/kvm/vcpu/vcpu_calls.h"
 
 namespace ringside::vmm::kvm {
 
-class KvmVcpu {
+class KvmVcpu final : public VcpuCalls {
  public:
   /// Takes the descriptor; maps `run_size` bytes of struct kvm_run and, if there is one, the ring.
   static Result<KvmVcpu> map(UniqueFd fd, std::size_t run_size, std::uint32_t dirty_ring_size);
@@ -29,9 +29,20 @@ class KvmVcpu {
   KvmVcpu& operator=(KvmVcpu&&) = delete;
   ~KvmVcpu();
 
-  /// KVM_RUN: 0 with an exit in state(), else errno (EINTR: kicked).
-  int run();
-  kvm_run& state() { return *run_; }
+  // VcpuCalls
+  int run() override;
+  kvm_run& state() override { return *run_; }
+  Result<void> set_regs(const kvm_regs& regs) override;
+  Result<kvm_vcpu_events> events() const override;
+  Result<void> set_events(const kvm_vcpu_events& events) override;
+  Result<void> set_mp_state(std::uint32_t state) override;
+  Result<void> set_debug(const DebugSetup& setup) override;
+  Result<void> set_guest_dr6(std::uint64_t value) override;
+  std::optional<std::uint64_t> msr(std::uint32_t index) const override;
+  bool set_msr(std::uint32_t index, std::uint64_t value) override;
+  std::optional<std::uint64_t> tsc_offset() const override;
+  std::optional<GuestPhys> translate(GuestVirt at) const override;
+
   /// The bytes of a port exit's accesses; empty when KVM's numbers leave the area.
   std::span<std::byte> port_data();
   /// The registers that KVM left in state() at the last exit; true after share_registers().
@@ -40,30 +51,10 @@ class KvmVcpu {
 
   Result<void> set_cpuid(const CpuidTable& table);
   Result<kvm_regs> regs() const;
-  Result<void> set_regs(const kvm_regs& regs);
   Result<kvm_sregs> sregs() const;
   Result<void> set_sregs(const kvm_sregs& sregs);
-  std::optional<std::uint64_t> msr(std::uint32_t index) const;
-  /// False when KVM does not take the register or the value.
-  bool set_msr(std::uint32_t index, std::uint64_t value);
-  /// IA32_KERNEL_GS_BASE, which swapgs exchanges; 0 where KVM does not tell.
-  std::uint64_t kernel_gs_base() const;
-  Result<kvm_vcpu_events> events() const;
-  Result<void> set_events(const kvm_vcpu_events& events);
-  Result<void> set_mp_state(std::uint32_t state);
   /// It waits in a hlt; false where KVM does not say.
   bool is_halted() const;
-  /// KVM_GUESTDBG_*, and what DR0 to DR3 and DR7 hold for us, not for the guest.
-  Result<void> set_debug(std::uint32_t control, const std::array<std::uint64_t, 4>& addresses,
-                         std::uint64_t dr7);
-  /// The guest's own DR6, before a #DB goes to it.
-  Result<void> set_guest_dr6(std::uint64_t value);
-  /// What KVM adds to the host's TSC for this vCPU; empty where it does not tell (before 5.16).
-  std::optional<std::uint64_t> tsc_offset() const;
-
-  /// By the vCPU's page tables, of whatever kind; empty where nothing is mapped.
-  std::optional<GuestPhys> translate(GuestVirt at) const;
-
   /// All of them, as `Registers` has them.
   Result<Registers> registers() const;
 

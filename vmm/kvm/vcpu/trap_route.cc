@@ -55,14 +55,15 @@ bool run_on(KvmVcpu& vcpu) {
   return error == 0;
 }
 
-TrapBehavior judge(KvmVcpu& vcpu) {
+TrapBehavior judge(KvmVcpu& vcpu, bool can_block_irqs) {
   TrapBehavior trap_behavior;
+  trap_behavior.can_block_irqs = can_block_irqs;
   const kvm_run& state = vcpu.state();
   if (!run_on(vcpu) || state.exit_reason != KVM_EXIT_IO) return trap_behavior;
   trap_behavior.rip_after_out = state.s.regs.regs.rip != kCode;
-  if (!vcpu.set_debug(kWatch, {kNop}, kFirstRegister) || !run_on(vcpu)) return trap_behavior;
+  if (!vcpu.set_debug({kWatch, {kNop}, kFirstRegister}) || !run_on(vcpu)) return trap_behavior;
   trap_behavior.watches = state.exit_reason == KVM_EXIT_DEBUG;
-  if (!vcpu.set_debug(kIntercept, {}, 0)) return trap_behavior;
+  if (!vcpu.set_debug({kIntercept, {}, 0})) return trap_behavior;
   if (trap_behavior.watches && !run_on(vcpu)) return trap_behavior;  // to the second out
   if (!run_on(vcpu)) return trap_behavior;
   if (state.exit_reason == KVM_EXIT_DEBUG) trap_behavior.route = TrapRoute::Intercepted;
@@ -92,7 +93,7 @@ Result<TrapBehavior> try_traps(const KvmSystem& system) {
   TRY(vcpu.set_sregs(start_sregs(reset, boot)));
   TRY(vcpu.set_regs(start_regs(boot)));
   vcpu.share_registers();
-  return judge(vcpu);
+  return judge(vcpu, (system.check(KVM_CAP_SET_GUEST_DEBUG2) & KVM_GUESTDBG_BLOCKIRQ) != 0);
 }
 
 }  // namespace ringside::vmm::kvm

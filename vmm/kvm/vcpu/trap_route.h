@@ -20,8 +20,9 @@ enum class TrapRoute : std::uint8_t {
 
 struct TrapBehavior {
   TrapRoute route = TrapRoute::ToGuest;
-  bool watches = false;        // KVM_GUESTDBG_USE_HW_BP works; not under QEMU 7.2's TCG
-  bool rip_after_out = false;  // a port exit's rip is behind the instruction, not at it
+  bool watches = false;         // KVM_GUESTDBG_USE_HW_BP works; not under QEMU 7.2's TCG
+  bool rip_after_out = false;   // a port exit's rip is after the instruction, not at it
+  bool can_block_irqs = false;  // KVM_GUESTDBG_BLOCKIRQ works
 };
 
 Result<TrapBehavior> try_traps(const KvmSystem& system);

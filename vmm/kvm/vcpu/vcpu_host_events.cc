@@ -1,62 +1,40 @@
-// A vCPU and what KVM's tracepoints tell of it: events of the kinds Cpuid and Hlt.
-#include <array>
+#include "vmm/kvm/vcpu/vcpu_host_events.h"
 
-#include "vmm/kvm/vcpu/vcpu.h"
+#include <array>
+#include <utility>
 
 namespace ringside::vmm::kvm {
 
-using Kind = VcpuEvent::Kind;
-
-int Vcpu::tid() const {
-  tid_.wait(0);
-  return tid_.load(std::memory_order_acquire);
+void VcpuHostEvents::listen(std::unique_ptr<HostEventSource> source) {
+  const std::lock_guard lock(mutex_);
+  if (source_) lost_before_ += source_->lost();
+  source_ = std::move(source);
 }
 
-void Vcpu::listen_to_host(std::unique_ptr<VcpuTracepoints> points) {
-  const std::lock_guard lock(host_mutex_);
-  if (host_) lost_ += host_->lost();
-  host_ = std::move(points);
+std::uint64_t VcpuHostEvents::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_before_ + (source_ ? source_->lost() : 0);
 }
 
-std::uint64_t Vcpu::lost_events() const {
-  const std::lock_guard lock(host_mutex_);
-  return lost_ + (host_ ? host_->lost() : 0);
-}
-
-/// Between KVM_RUN and the exit that it brought: what is told here was before that.
-void Vcpu::tell_host_events() {
-  host_events_.clear();
+void VcpuHostEvents::take(
+    const HostEventSource::Vcpu& vcpu,
+    const std::function<void(std::uint64_t host_tsc, const VcpuEvent& event)>& tell) {
+  taken_.clear();
   {
-    const std::lock_guard lock(host_mutex_);
-    if (!host_) return;
-    const bool kicked = __atomic_load_n(&kvm_.state().immediate_exit, __ATOMIC_SEQ_CST) != 0;
-    host_->drain(host_events_, {kicked, [this] { return kvm_.is_halted(); }});
+    const std::lock_guard lock(mutex_);
+    if (!source_) return;
+    source_->drain(taken_, vcpu);
   }
-  if (host_events_.empty()) return;
-  const std::uint64_t left = left_tsc_;
+  if (taken_.empty()) return;
   const TscOfTime::Moment now = TscOfTime::now();
-  for (const HostEvent& event : host_events_) {
-    if (!wants(event.event.kind)) continue;
-    left_tsc_ = tsc_of_time_.at(event.time, now);
-    step_back_to(event.event.kind);
-    tell(event.event);
-  }
-  left_tsc_ = left;
-  registers_.reset();
+  for (const HostEvent& event : taken_) tell(tsc_of_time_.at(event.time, now), event.event);
 }
 
-/// KVM has moved rip behind the cpuid or the hlt, if nothing else has been executed since.
-void Vcpu::step_back_to(Kind kind) {
-  constexpr std::array kCpuid{std::byte{0x0f}, std::byte{0xa2}};
-  constexpr std::array kHlt{std::byte{0xf4}};
-  const std::span<const std::byte> wanted =
-      kind == Kind::Cpuid ? std::span<const std::byte>(kCpuid) : kHlt;
-  registers_.reset();
-  const GuestVirt before(registers().rip - wanted.size());
-  std::array<std::byte, 2> code{};
-  const auto found = std::span(code).first(wanted.size());
-  if (read_code(before, found) != wanted.size()) return;
-  if (std::equal(found.begin(), found.end(), wanted.begin())) registers_->rip = before.raw();
+std::span<const std::byte> instruction_of(VcpuEvent::Kind kind) {
+  static constexpr std::array kCpuid{std::byte{0x0f}, std::byte{0xa2}};
+  static constexpr std::array kHlt{std::byte{0xf4}};
+  if (kind == VcpuEvent::Kind::Cpuid) return kCpuid;
+  return kHlt;
 }
 
 }  // namespace ringside::vmm::kvm

@@ -1,0 +1,23 @@
+#include "vmm/kvm/interrupt_pins.h"
+
+namespace ringside::vmm::kvm {
+
+void InterruptPins::Pin::set(const InterruptLine* who, bool level) {
+  // Held during the call, so that two devices' changes are told in their order.
+  const std::lock_guard lock(mutex_);
+  const bool before = !pulling_.empty();
+  if (level)
+    pulling_.insert(who);
+  else
+    pulling_.erase(who);
+  if (pulling_.empty() == before) pins_.set_pin_(gsi_, !pulling_.empty());
+}
+
+InterruptLine& InterruptPins::line(std::uint32_t gsi) {
+  for (Pin& pin : pins_) {
+    if (pin.gsi() == gsi) return lines_.emplace_back(pin);
+  }
+  return lines_.emplace_back(pins_.emplace_back(*this, gsi));
+}
+
+}  // namespace ringside::vmm::kvm
