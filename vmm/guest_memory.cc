@@ -54,6 +54,7 @@ GuestMemory::GuestMemory(std::vector<Backing> backings) : backings_(std::move(ba
 GuestMemory::GuestMemory(const std::vector<Region>& regions)
     : GuestMemory([&] {
         std::vector<Backing> backings;
+        backings.reserve(regions.size());
         for (const Region& region : regions) {
           backings.push_back({region.base, region.bytes.size(), region.bytes.data(), region.fd,
                               region.fd_offset, nullptr});

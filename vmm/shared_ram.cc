@@ -68,7 +68,7 @@ GuestMemory SharedRam::guest_memory(std::span<const RamPiece> pieces) const {
   for (const RamPiece& piece : pieces) {
     regions.push_back({piece.base, bytes_of(piece), fd_.get(), piece.file_offset});
   }
-  return GuestMemory(std::move(regions));
+  return GuestMemory(regions);
 }
 
 }  // namespace ringside::vmm

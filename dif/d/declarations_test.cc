@@ -179,7 +179,7 @@ TEST(Variables, OfFloatingPointTypesCanBeDeclaredCopiedAndPrinted) {
 }
 
 TEST(Variables, OfFloatingPointTypesAreNotComputedWith) {
-  const std::pair<std::string, std::string> kCases[] = {
+  const std::pair<std::string, std::string> cases[] = {
       {"d + 1", "D_OP_INCOMPAT"},
       {"1 - d", "D_OP_INCOMPAT"},
       {"d + d", "D_OP_INCOMPAT"},
@@ -214,7 +214,7 @@ TEST(Variables, OfFloatingPointTypesAreNotComputedWith) {
       {"stringof(d)", "D_STRINGOF_TYPE"},
       {"strjoin(d, \"x\")", "D_PROTO_ARG"},
   };
-  for (const auto& [expression, tag] : kCases) {
+  for (const auto& [expression, tag] : cases) {
     const std::string error = error_of("float f; double d; int i; BEGIN { " + expression + "; }");
     EXPECT_NE(error.find("[" + tag + "]"), std::string::npos) << expression << ": " << error;
   }

@@ -82,7 +82,7 @@ TEST_F(FireTest, CountsByStringKey) {
   ASSERT_EQ(harvest.aggregates.size(), 2u);
   const auto& first = harvest.aggregates[0];
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(first.key.data()), first.key.size()),
-            std::string("workload", 9));
+            std::string("workload\0", 9));
   EXPECT_EQ(first.words, std::vector<std::int64_t>{3});
   EXPECT_EQ(harvest.aggregates[1].words, std::vector<std::int64_t>{1});
   EXPECT_LT(first.first_seen, harvest.aggregates[1].first_seen);

@@ -236,7 +236,7 @@ Result<void> GdbRemote::set_physical(bool physical) {
 Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes) {
   TRY(set_physical(true));
   const Result<void> written = write_all(writes);
-  const Result<void> restored = in_step_ ? set_physical(false) : Result<void>();
+  Result<void> restored = in_step_ ? set_physical(false) : Result<void>();
   TRY(written);
   return restored;
 }

@@ -91,6 +91,7 @@ struct Wrong {
   const char* rule;  // what broken_rule() begins with
   void (*offer)(FakeDriver& driver);
 };
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name.
 void PrintTo(const Wrong& wrong, std::ostream* out) {
   *out << wrong.what;
 }

@@ -18,7 +18,7 @@ class TemporaryDisk {
  public:
   explicit TemporaryDisk(std::string_view content)
       : path_(testing::TempDir() + "disk-" + std::to_string(::getpid()) + "-" +
-              std::to_string(++number_)) {
+              std::to_string(next_number())) {
     std::ofstream(path_, std::ios::binary) << content;
   }
   ~TemporaryDisk() { std::filesystem::remove(path_); }
@@ -29,7 +29,11 @@ class TemporaryDisk {
   }
 
  private:
-  static inline int number_ = 0;
+  static int next_number() {
+    static int last = 0;
+    return ++last;
+  }
+
   std::string path_;
 };
 
