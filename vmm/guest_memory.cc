@@ -51,20 +51,15 @@ GuestMemory::GuestMemory(std::vector<Backing> backings) : backings_(std::move(ba
   }
 }
 
-GuestMemory::GuestMemory(const std::vector<Region>& regions)
-    : GuestMemory([&] {
-        std::vector<Backing> backings;
-        backings.reserve(regions.size());
-        for (const Region& region : regions) {
-          backings.push_back({region.base, region.bytes.size(), region.bytes.data(), region.fd,
-                              region.fd_offset, nullptr});
-        }
-        return backings;
-      }()) {}
-
-GuestMemory GuestMemory::by_copies(const std::vector<CopiedRegion>& regions) {
+GuestMemory GuestMemory::of(const std::vector<Region>& mapped,
+                            const std::vector<CopiedRegion>& copied) {
   std::vector<Backing> backings;
-  for (const CopiedRegion& region : regions) {
+  backings.reserve(mapped.size() + copied.size());
+  for (const Region& region : mapped) {
+    backings.push_back({region.base, region.bytes.size(), region.bytes.data(), region.fd,
+                        region.fd_offset, nullptr});
+  }
+  for (const CopiedRegion& region : copied) {
     CHECK(region.bytes != nullptr);
     backings.push_back({region.base, region.size, nullptr, -1, region.offset, region.bytes});
   }

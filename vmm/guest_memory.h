@@ -40,8 +40,12 @@ class GuestMemory {
   };
 
   GuestMemory() = default;
-  explicit GuestMemory(const std::vector<Region>& regions);
-  static GuestMemory by_copies(const std::vector<CopiedRegion>& regions);
+  explicit GuestMemory(const std::vector<Region>& regions) : GuestMemory(of(regions, {})) {}
+  static GuestMemory by_copies(const std::vector<CopiedRegion>& regions) {
+    return of(std::vector<Region>(), regions);
+  }
+  /// Both kinds in one guest.
+  static GuestMemory of(const std::vector<Region>& mapped, const std::vector<CopiedRegion>& copied);
 
   /// Copies out.size() bytes; false when any byte lies outside RAM (then `out` is unspecified).
   [[nodiscard]] bool read(GuestPhys at, std::span<std::byte> out) const {

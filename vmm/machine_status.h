@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace ringside::vmm {
 
@@ -29,6 +31,11 @@ class MachineStatus {
   virtual std::string cause_of_death() const { return {}; }
   /// More than one line of the same where there is more: the state of the vCPU that died.
   virtual std::string last_words() const { return {}; }
+  /// What the owner of a machine that is not ours did to it since the last call, a line each: it
+  /// was paused, it goes on.
+  virtual std::vector<std::string> take_news() { return {}; }
+  /// Why we have to turn away from a machine that is still Running, at once: it moves elsewhere.
+  virtual std::optional<std::string> must_leave() const { return std::nullopt; }
 };
 
 }  // namespace ringside::vmm

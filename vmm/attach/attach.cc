@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "vmm/attach/monitor_socket.h"
+#include "vmm/attach/monitored_machine.h"
 #include "vmm/attach/process_machine.h"
 
 namespace ringside::vmm {
@@ -16,8 +18,15 @@ Result<AttachedMachine> attach_to(const ProcessTarget& target) {
 }
 
 Result<AttachedMachine> attach_to(const QmpTarget& target) {
-  return fail(ErrorCode::Unsupported,
-              fmt::format("{}: this version attaches to no QMP socket", target.path));
+  auto socket = TRY(MonitorSocket::connect(target.path));
+  MonitoredMachine::Access access{nullptr, socket->pid(), socket->fd()};
+  access.monitor = std::move(socket);
+  auto machine = MonitoredMachine::attach(std::move(access));
+  if (!machine) {
+    return fail(machine.error().code, fmt::format("{}: {}", target.path, machine.error().message));
+  }
+  std::string name = (*machine)->name();
+  return AttachedMachine{std::move(*machine), std::move(name)};
 }
 
 Result<AttachedMachine> attach_to(const DomainTarget& target) {

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -64,6 +66,25 @@ class FakePeer {
       if (got <= 0) return std::move(pending_);
       pending_.append(chunk.data(), static_cast<std::size_t>(got));
     }
+  }
+  /// The descriptor that comes with the next byte, which is kept; none when none comes.
+  UniqueFd receive_descriptor() {
+    char byte;
+    iovec one{&byte, 1};
+    int fd = -1;
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> control{};
+    msghdr message{};
+    message.msg_iov = &one;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    if (recvmsg(own_.get(), &message, MSG_CMSG_CLOEXEC) != 1) return {};
+    pending_ += byte;
+    const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
+      std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    }
+    return UniqueFd(fd);
   }
   /// One gdb packet's payload, without the frame; "\x03" for an interrupt; empty at the end.
   std::string receive_packet() {

@@ -202,6 +202,17 @@ Result<void> GdbRemote::resume() {
   return socket_.send(request, deadline());
 }
 
+Result<void> GdbRemote::forget_stops() {
+  for (unsigned reads = 0; reads < kMaxStrayStops; ++reads) {
+    const auto more = socket_.receive_now(pending_);
+    pending_.clear();
+    consumed_ = 0;
+    if (!more) return out_of_step<void>(Unexpected<Error>(more.error()));
+    if (!*more) return {};
+  }
+  return out_of_step<void>(fail(ErrorCode::Invalid, "QEMU's gdbstub does not stop talking"));
+}
+
 void GdbRemote::await_taken() {
   // A peer that has gone or hangs takes nothing any more, and nobody could act on that.
   (void)vmm::await_taken(socket_.fd(), static_cast<int>(patience_.count()));

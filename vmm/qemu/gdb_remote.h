@@ -40,6 +40,9 @@ class GdbRemote {
   Result<void> resume();
   /// False once an answer was missing or made no sense: later ones cannot be told apart.
   bool in_step() const { return in_step_; }
+  /// Forgets stops that the stub has told unasked, because somebody else stopped the machine. Only
+  /// between requests. Io when it says more than any stub does.
+  Result<void> forget_stops();
   /// Waits until the stub has read what was sent. Before hanging up on a guest that shall run on.
   void await_taken();
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "vmm/qemu/fake_peer.h"
@@ -316,6 +318,25 @@ TEST(GdbRemote, GivesUpOnAStubThatSaysNothing) {
 
   ASSERT_FALSE(paused);
   EXPECT_EQ(paused.error().code, ErrorCode::MachineGone);
+}
+
+TEST(GdbRemote, ForgetsStopsThatSomebodyElseCaused) {
+  std::atomic<bool> sent{false};
+  FakePeer stub([&](FakePeer& peer) {
+    for (int i = 0; i < 100; ++i) peer.send(kStopped);
+    sent = true;
+    peer.receive_packet();
+    peer.send("+" + gdb_packet("OK"));
+    peer.receive_packet();
+    peer.send("+" + gdb_packet(counted_registers()));
+    peer.receive_until("never sent");
+  });
+  GdbRemote gdb(stub.client());
+  while (!sent) std::this_thread::yield();
+
+  ASSERT_TRUE(gdb.forget_stops());
+
+  EXPECT_TRUE(gdb.read_registers(0));
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
-// A small process beside a guest that is kept: when we die, in whatever moment, it lets the guest
-// run on. Without it a SIGKILL in the middle of a pause would leave the guest stopped for ever.
-// Used by start_qemu with QemuConfig::keep. Does not: end with the guest's pause when we only
-// hang, or touch the guest while we live. It never outlives us by more than a moment.
-// Fire context: no.
+// A small process beside a guest that outlives us, one that is kept or one that is not ours: when
+// we die, in whatever moment, it lets the guest run on. Without it a SIGKILL in the middle of a
+// pause would leave the guest stopped for ever. Used by start_qemu with QemuConfig::keep, and for
+// attached machines. Does not: end with the guest's pause when we only hang, or touch the guest
+// while we live. It never outlives us by more than a moment. Fire context: no.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <utility>
 
 #include "vmm/base/result.h"
@@ -16,22 +17,28 @@ namespace ringside::vmm {
 
 class Guardian {
  public:
-  /// Forks the process; it shares `gdb`, our end of the gdbstub's connection, until it ends. Call
-  /// it while the process has one thread.
-  static Result<Guardian> start(int gdb);
+  /// What the guest is let go through. A debugger's guest is let go whenever we die; a monitor's
+  /// from hold() to let_be(), since its owner may have stopped it, too.
+  enum class Peer : std::uint8_t { Debugger, Monitor };
+  /// Forks the process; it shares `connection`, our end to the gdbstub or the monitor, until it
+  /// ends. Safe in whatever thread: it makes only calls that are.
+  static Result<Guardian> start(int connection, Peer peer = Peer::Debugger);
   Guardian(Guardian&& other) noexcept
       : pid_(std::exchange(other.pid_, 0)), life_(std::move(other.life_)) {}
   Guardian& operator=(Guardian&&) = delete;
   ~Guardian() { release(); }
 
+  void hold() { send_word('h'); }
+  void let_be() { send_word('l'); }
   /// Sends it home: it ends at once and leaves the guest alone. Idempotent.
   void release();
 
  private:
   Guardian(pid_t pid, UniqueFd life) : pid_(pid), life_(std::move(life)) {}
+  void send_word(char word);
 
   pid_t pid_;      // 0: released
-  UniqueFd life_;  // a socket that closes with us; a byte in it is the release
+  UniqueFd life_;  // a socket that closes with us; a byte in it is an order
 };
 
 }  // namespace ringside::vmm

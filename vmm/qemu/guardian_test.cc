@@ -56,6 +56,33 @@ TEST(Guardian, LetsTheGuestGoOnWhenItsMasterIsKilled) {
   EXPECT_TRUE(WIFSIGNALED(status));
 }
 
+/// What a monitor's guardian says once its master, who gave it these orders, was killed.
+std::string said_after(const std::string& orders) {
+  Sockets sockets;
+  const pid_t master = fork();
+  if (master == 0) {
+    sockets.stub.reset();
+    auto guardian = Guardian::start(sockets.ours.get(), Guardian::Peer::Monitor);
+    for (const char order : orders) {
+      if (order == 'h') guardian->hold();
+      if (order == 'l') guardian->let_be();
+    }
+    raise(SIGKILL);
+    _exit(guardian ? 0 : 1);
+  }
+  sockets.ours.reset();
+  const std::string said = read_to_end(sockets.stub.get());
+  EXPECT_EQ(waitpid(master, nullptr, 0), master);
+  return said;
+}
+
+TEST(Guardian, LetsAMonitorsGuestGoOnlyFromAPauseOfOurs) {
+  EXPECT_EQ(said_after(""), "");
+  EXPECT_EQ(said_after("h"), "\xff\n{\"execute\": \"cont\"}\n");
+  EXPECT_EQ(said_after("hl"), "");
+  EXPECT_EQ(said_after("hlh"), "\xff\n{\"execute\": \"cont\"}\n");
+}
+
 TEST(Guardian, GoesHomeWithoutAWordWhenReleased) {
   Sockets sockets;
   auto guardian = Guardian::start(sockets.ours.get());

@@ -23,6 +23,8 @@ class PeerSocket {
   int fd() const { return fd_.get(); }
   /// Error MachineGone when the peer has gone or does not take the bytes in time.
   Result<void> send(std::string_view bytes, Deadline deadline);
+  /// The same over a Unix socket, with a copy of a descriptor at the first byte (SCM_RIGHTS).
+  Result<void> send_descriptor(int descriptor, std::string_view bytes, Deadline deadline);
   /// Appends at least one byte to `into`. Error MachineGone as above.
   Result<void> receive(std::string& into, Deadline deadline);
   /// Appends what is there, without waiting; false when nothing was.

@@ -10,7 +10,7 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::size_t kMaxLine = 1 << 20;
+constexpr std::size_t kMaxLine = 8 << 20;  // the memory map of a guest with hundreds of devices
 constexpr unsigned kMaxReads = 64;
 constexpr std::size_t kMaxEvents = 256;  // older ones are dropped: only the last say what became
 
@@ -25,8 +25,9 @@ std::string json_text(const nlohmann::json& object, std::string_view key) {
 
 /// The next whole line as an object; empty when none has arrived.
 Result<std::optional<nlohmann::json>> QmpClient::next_message() {
-  const std::size_t end = pending_.find('\n');
+  const std::size_t end = pending_.find('\n', searched_);
   if (end == std::string::npos) {
+    searched_ = pending_.size();
     if (pending_.size() > kMaxLine) {
       return fail(ErrorCode::Invalid, "QEMU's monitor sent a line without an end");
     }
@@ -36,6 +37,7 @@ Result<std::optional<nlohmann::json>> QmpClient::next_message() {
                                        pending_.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
                                        /*allow_exceptions=*/false);
   pending_.erase(0, end + 1);
+  searched_ = 0;
   if (!message.is_object()) {
     return fail(ErrorCode::Invalid, "QEMU's monitor sent something that is no JSON object");
   }
@@ -71,17 +73,39 @@ Result<void> QmpClient::handshake(std::chrono::milliseconds patience) {
   return {};
 }
 
-Result<nlohmann::json> QmpClient::execute(std::string_view command,
+/// One line, with the next number.
+std::string QmpClient::request(std::string_view command, const nlohmann::json& arguments) {
+  const std::uint64_t id = ++last_id_;
+  if (arguments.empty()) return fmt::format("{{\"execute\": \"{}\", \"id\": {}}}\n", command, id);
+  return fmt::format("{{\"execute\": \"{}\", \"arguments\": {}, \"id\": {}}}\n", command,
+                     arguments.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), id);
+}
+
+Result<nlohmann::json> QmpClient::execute(std::string_view command, const nlohmann::json& arguments,
                                           std::chrono::milliseconds patience) {
   const Deadline deadline = std::chrono::steady_clock::now() + patience;
-  const std::uint64_t id = ++last_id_;
-  TRY(socket_.send(fmt::format("{{\"execute\": \"{}\", \"id\": {}}}\n", command, id), deadline));
+  TRY(socket_.send(request(command, arguments), deadline));
+  return await_answer(command, deadline);
+}
+
+Result<void> QmpClient::pass_descriptor(std::string_view name, int descriptor,
+                                        std::chrono::milliseconds patience) {
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  const std::string line = request("getfd", {{"fdname", std::string(name)}});
+  TRY(socket_.send_descriptor(descriptor, line, deadline));
+  TRY(await_answer("getfd", deadline));
+  return {};
+}
+
+/// The answer to the last request.
+Result<nlohmann::json> QmpClient::await_answer(std::string_view command, Deadline deadline) {
   for (;;) {
     auto message = TRY(await_message(deadline));
     if (keep_if_event(message)) continue;
     // An answer without our id means that QEMU could not even parse the request.
     const auto answered = message.find("id");
-    if (answered != message.end() && *answered != id) continue;  // to a request given up earlier
+    if (answered != message.end() && *answered != last_id_)
+      continue;  // to a request given up earlier
     const auto error = message.find("error");
     if (error != message.end()) {
       return fail(ErrorCode::Invalid, fmt::format("QEMU refused {}: {:.200}", command,

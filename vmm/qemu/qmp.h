@@ -33,7 +33,14 @@ class QmpClient {
   /// Takes the greeting and enters command mode, after which events arrive.
   Result<void> handshake(std::chrono::milliseconds patience);
   /// The answer's "return" value. Error Invalid with QEMU's own words when it refused.
-  Result<nlohmann::json> execute(std::string_view command, std::chrono::milliseconds patience);
+  Result<nlohmann::json> execute(std::string_view command, std::chrono::milliseconds patience) {
+    return execute(command, nlohmann::json::object(), patience);
+  }
+  Result<nlohmann::json> execute(std::string_view command, const nlohmann::json& arguments,
+                                 std::chrono::milliseconds patience);
+  /// Gives QEMU a copy of a descriptor, which it knows as `name` from then on (its `getfd`).
+  Result<void> pass_descriptor(std::string_view name, int descriptor,
+                               std::chrono::milliseconds patience);
   /// Takes in what has arrived, without waiting; of a QEMU that never stops, as much as fits
   /// between two looks at other things. Error MachineGone when QEMU has closed.
   Result<void> take_in();
@@ -43,10 +50,13 @@ class QmpClient {
  private:
   Result<std::optional<nlohmann::json>> next_message();
   Result<nlohmann::json> await_message(Deadline deadline);
+  std::string request(std::string_view command, const nlohmann::json& arguments);
+  Result<nlohmann::json> await_answer(std::string_view command, Deadline deadline);
   bool keep_if_event(nlohmann::json& message);
 
   PeerSocket socket_;
   std::string pending_;
+  std::size_t searched_ = 0;  // of pending_: no line ends before
   std::deque<QmpEvent> events_;
   std::uint64_t last_id_ = 0;
 };

@@ -106,7 +106,7 @@ TEST(Qmp, SurvivesHostileAnswers) {
   EXPECT_EQ(handshake_against("[1]\n"), ErrorCode::Invalid);
   EXPECT_EQ(handshake_against("{\"event\": \"STOP\"}\n"), ErrorCode::Invalid) << "no greeting";
   EXPECT_EQ(handshake_against("{\"QMP\": \"\xff\xfe\"}\n"), ErrorCode::Invalid) << "no UTF-8";
-  EXPECT_EQ(handshake_against(std::string(3 << 20, '[')), ErrorCode::Invalid) << "no line end";
+  EXPECT_EQ(handshake_against(std::string(9 << 20, '[')), ErrorCode::Invalid) << "no line end";
   EXPECT_EQ(handshake_against(std::string(100'000, '[') + "\n"), ErrorCode::Invalid) << "too deep";
   EXPECT_EQ(handshake_against(std::string(kGreeting) + "{\"id\": 1}\n"), ErrorCode::Invalid);
   EXPECT_EQ(handshake_against(std::string(kGreeting) + "{\"error\": 3, \"id\": 1}\n"),
@@ -144,6 +144,35 @@ TEST(Qmp, GivesUpOnAPeerThatSaysNothing) {
 
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::MachineGone);
+}
+
+TEST(Qmp, SendsArgumentsAndDescriptors) {
+  std::string with_arguments, with_descriptor;
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(pipe(ends), 0);
+  const UniqueFd reads(ends[0]);
+  UniqueFd writes(ends[1]);
+  FakePeer qemu([&](FakePeer& peer) {
+    with_arguments = peer.receive_until("\n");
+    peer.send("{\"return\": {}, \"id\": 1}\r\n");
+    const UniqueFd passed = peer.receive_descriptor();
+    with_descriptor = peer.receive_until("\n");
+    EXPECT_EQ(write(passed.get(), "x", 1), 1);
+    peer.send("{\"return\": {}, \"id\": 2}\r\n");
+  });
+  QmpClient qmp(qemu.client());
+
+  const auto executed = qmp.execute("go", {{"to", "a\nb\xff"}}, kPatience);
+  const auto passed = qmp.pass_descriptor("it", writes.get(), kPatience);
+  writes.reset();
+
+  ASSERT_TRUE(executed && passed);
+  EXPECT_EQ(with_arguments,
+            "{\"execute\": \"go\", \"arguments\": {\"to\":\"a\\nb\\ufffd\"}, \"id\": 1}\n");
+  EXPECT_EQ(with_descriptor,
+            "{\"execute\": \"getfd\", \"arguments\": {\"fdname\":\"it\"}, \"id\": 2}\n");
+  char byte = 0;
+  EXPECT_EQ(read(reads.get(), &byte, 1), 1) << "it was the same pipe";
 }
 
 TEST(Qmp, ReadsTextMembersOnly) {

@@ -1,0 +1,41 @@
+// The monitor of a QEMU that someone else started, whichever way leads to it: its own socket
+// (monitor_socket.h) or libvirt (libvirt_monitor.h). Commands and events are those of QMP (QEMU
+// docs: interop/qemu-qmp-ref). Answers are hostile: whoever asks checks what came.
+// Used by the parts of MonitoredMachine. Threads: every function from any.
+// Fire context: no.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vmm/base/result.h"
+#include "vmm/qemu/qmp.h"
+
+namespace ringside::vmm {
+
+class Monitor {
+ public:
+  virtual ~Monitor() = default;
+
+  /// The answer's "return" value. Invalid with QEMU's own words when it refused, MachineGone when
+  /// nobody answers any more.
+  virtual Result<nlohmann::json> execute(std::string_view command,
+                                         const nlohmann::json& arguments) = 0;
+  Result<nlohmann::json> execute(std::string_view command) {
+    return execute(command, nlohmann::json::object());
+  }
+  /// Gives QEMU a copy of a descriptor, which it knows as `name` from then on.
+  virtual Result<void> pass_descriptor(std::string_view name, int descriptor) = 0;
+  /// What QEMU's human monitor prints for a line.
+  Result<std::string> human(std::string_view line);
+
+  /// Readable when take_events() may have something.
+  virtual int event_fd() const = 0;
+  /// The events that have arrived, the oldest first: at least those that QEMU sent before the last
+  /// answer. MachineGone when there will be no more.
+  virtual Result<std::vector<QmpEvent>> take_events() = 0;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,71 @@
+// The RAM of a guest in a QEMU process that someone else started: found by what its monitor says,
+// each address of it proved by the process's own mappings. It is mapped here too where it is a
+// file that nobody can shrink; else it is copied, from the file or out of the process.
+// Used by MonitoredMachine. Does not: pause, or believe the monitor about any process but its own.
+// Lock: one, for looking at what is plugged in; commands are sent under it.
+// Fire context: memory() yes, the rest no.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "vmm/attach/memory_map.h"
+#include "vmm/attach/monitor.h"
+#include "vmm/attach/plugged_memory.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/guest_memory.h"
+
+namespace ringside::vmm {
+
+class ProcessMemory;
+
+class MonitoredRam {
+ public:
+  /// `pid`: the process whose memory it is, from somebody we believe. `monitor` must outlive this.
+  static Result<std::unique_ptr<MonitoredRam>> find(Monitor& monitor, pid_t pid);
+  ~MonitoredRam();
+  MonitoredRam(const MonitoredRam&) = delete;
+  MonitoredRam& operator=(const MonitoredRam&) = delete;
+
+  GuestMemory& memory() { return memory_; }
+  /// Readable when it is time to look again; -1 when nothing can be plugged in.
+  int plug_event_fd() const { return plugged_ ? plugged_->event_fd() : -1; }
+  /// Asks what is plugged in now. After an error nothing of it can be read.
+  Result<void> look_again();
+
+ private:
+  struct HostPiece : MappedPiece {
+    std::uint64_t host = 0;
+  };
+  struct Backed {
+    std::vector<GuestMemory::Region> mapped;
+    std::vector<GuestMemory::CopiedRegion> copied;
+  };
+
+  MonitoredRam(Monitor& monitor, pid_t pid) : monitor_(monitor), pid_(pid) {}
+  Result<void> set_up();
+  Result<std::vector<HostPiece>> locate();
+  Result<void> check_mapped(const std::vector<HostPiece>& pieces) const;
+  Result<void> back(const HostPiece& piece, Backed& backed);
+  Result<void> check_window(const MemoryMap& map) const;
+  bool is_pluggable(const MappedPiece& piece) const;
+  Result<void> set_plugged(const std::vector<HostPiece>& pieces);
+
+  Monitor& monitor_;
+  const pid_t pid_;
+  std::shared_ptr<ProcessMemory> process_;
+  std::vector<UniqueFd> files_;
+  std::vector<std::span<std::byte>> mappings_;
+  std::optional<GuestMemory::Extent> plug_window_;
+  std::shared_ptr<PluggedMemory> plugged_;
+  std::mutex mutex_;
+  GuestMemory memory_;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,208 @@
+// In this file, top to bottom: the thread, events, stopping and letting go.
+#include "vmm/attach/monitored_status.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "vmm/base/pidfd.h"
+#include "vmm/base/printable.h"
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::size_t kMostNews = 64;  // an owner that stops and starts it all day
+constexpr int kChorePause = 100;       // milliseconds; a chore that comes again at once can wait
+
+void raise_event(const UniqueFd& event) {
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full; then it is readable already.
+  (void)!write(event.get(), &one, sizeof one);
+}
+
+}  // namespace
+
+Result<void> MonitoredStatus::start(pid_t pid) {
+  process_ = open_pidfd(pid);
+  state_event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  stop_event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!process_ || !state_event_ || !stop_event_) {
+    return fail(ErrorCode::Io,
+                fmt::format("cannot watch process {}: {}", pid, std::strerror(errno)));
+  }
+  // The thread inherits a full signal mask: signals are the main thread's business.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return {};
+}
+
+void MonitoredStatus::stop() {
+  if (!thread_.joinable()) return;
+  raise_event(stop_event_);
+  thread_.join();
+}
+
+void MonitoredStatus::run() {
+  while (state() == MachineState::Running) {
+    pollfd entries[] = {{stop_event_.get(), POLLIN, 0},
+                        {process_.get(), POLLIN, 0},
+                        {monitor_.event_fd(), POLLIN, 0},
+                        {chore_.event_fd, POLLIN, 0}};
+    if (poll(entries, std::size(entries), -1) < 0) continue;  // EINTR
+    if (entries[0].revents != 0) return;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto followed = catch_up();
+      if (entries[1].revents != 0) {
+        end(end_.judge({}), "its QEMU has ended");
+      } else if (!followed) {
+        // A QEMU that ends closes its monitor first.
+        pollfd ended{process_.get(), POLLIN, 0};
+        const bool gone = poll(&ended, 1, 1000) > 0;
+        end(end_.judge({}), gone ? "its QEMU has ended" : followed.error().message);
+      }
+    }
+    if (entries[3].revents == 0) continue;
+    if (const auto looked = chore_.look(); !looked) tell(looked.error().message);
+    if (poll(entries, 1, kChorePause) > 0) return;
+  }
+}
+
+std::string MonitoredStatus::cause_of_death() const {
+  const std::lock_guard lock(text_mutex_);
+  return state() == MachineState::Died ? cause_ : std::string();
+}
+
+std::vector<std::string> MonitoredStatus::take_news() {
+  const std::lock_guard lock(text_mutex_);
+  return std::exchange(news_, {});
+}
+
+std::optional<std::string> MonitoredStatus::must_leave() const {
+  const std::lock_guard lock(text_mutex_);
+  return leave_;
+}
+
+void MonitoredStatus::tell(std::string news) {
+  const std::lock_guard lock(text_mutex_);
+  if (news_.size() < kMostNews) news_.push_back(std::move(news));
+}
+
+/// The first end is the one that counts.
+void MonitoredStatus::end(MachineState state, std::string cause) {
+  if (state_.load(std::memory_order_relaxed) != MachineState::Running) return;
+  {
+    const std::lock_guard lock(text_mutex_);
+    cause_ = std::move(cause);
+  }
+  state_.store(state, std::memory_order_release);
+  raise_event(state_event_);
+}
+
+/// Notes what has happened so far. The caller has the lock.
+Result<void> MonitoredStatus::catch_up() {
+  for (const QmpEvent& event : TRY(monitor_.take_events())) note(event);
+  return {};
+}
+
+/// QEMU docs: interop/qemu-qmp-ref, "VM run state", "Migration".
+void MonitoredStatus::note(const QmpEvent& event) {
+  end_.note(event);
+  if (event.name == "STOP") return note_stop();
+  if (event.name == "RESUME") return note_resume();
+  if (event.name == "MIGRATION") return note_migration(event);
+  if (event.name == "SUSPEND") return tell("the guest sleeps (suspended to RAM): tracing waits");
+  if (event.name == "WAKEUP") return tell("the guest woke up");
+  if (event.name == "GUEST_PANICKED") return end(MachineState::Panicked, "the guest panicked");
+  if (event.name == "SUSPEND_DISK") return end(MachineState::PoweredOff, "suspended to disk");
+  if (event.name == "RESET") return end(MachineState::Rebooted, "reset");
+  if (event.name == "SHUTDOWN") {
+    const std::string reason = printable(json_text(event.data, "reason")).substr(0, 40);
+    end(end_.judge({}), fmt::format("its owner ended it ({})", reason));
+  }
+}
+
+void MonitoredStatus::note_stop() {
+  if (std::exchange(our_stop_, false)) return;
+  const auto answer = monitor_.execute("query-status");
+  const std::string status = answer ? json_text(*answer, "status") : "";
+  if (status == "paused") return tell("its owner has paused it: tracing waits");
+  tell(fmt::format("QEMU has stopped it ({:.40}): tracing waits", printable(status)));
+}
+
+void MonitoredStatus::note_resume() {
+  if (std::exchange(our_resume_, false)) return;
+  if (held_) broken_ = true;
+  tell("it runs again");
+}
+
+/// Our bytes are in its RAM, and its new place has no host for them.
+void MonitoredStatus::note_migration(const QmpEvent& event) {
+  const std::string status = json_text(event.data, "status");
+  if (status != "setup" && status != "active") return;
+  {
+    const std::lock_guard lock(text_mutex_);
+    if (leave_) return;
+    leave_ = "its owner saves it, or moves it to another host";
+  }
+  raise_event(state_event_);
+}
+
+Result<MonitoredStatus::Stopped> MonitoredStatus::stop_guest(const std::function<void()>& before) {
+  const std::lock_guard lock(mutex_);
+  TRY(catch_up());
+  if (state() != MachineState::Running) {
+    return fail(ErrorCode::MachineGone, "the guest has ended");
+  }
+  const nlohmann::json answer = TRY(monitor_.execute("query-status"));
+  const std::string status = json_text(answer, "status");
+  if (status == "suspended") {
+    return fail(ErrorCode::Io, "the guest does not run: it sleeps (suspended to RAM)");
+  }
+  broken_ = false;
+  Stopped stopped = Stopped::Before;
+  if (status == "running") {
+    before();
+    our_stop_ = true;
+    TRY(monitor_.execute("stop"));
+    stopped = Stopped::ByUs;
+  }
+  TRY(catch_up());
+  // No event of ours: its owner was quicker, and is not to find it running.
+  if (std::exchange(our_stop_, false)) stopped = Stopped::Before;
+  if (state() != MachineState::Running) {
+    // It runs something else by now, or is about to.
+    if (stopped == Stopped::ByUs) (void)monitor_.execute("cont");
+    return fail(ErrorCode::MachineGone, "the guest has ended");
+  }
+  held_ = true;
+  return stopped;
+}
+
+Result<void> MonitoredStatus::let_guest_go() {
+  const std::lock_guard lock(mutex_);
+  held_ = false;
+  our_resume_ = !broken_;
+  const auto gone = monitor_.execute("cont");
+  const auto followed = catch_up();
+  our_resume_ = false;
+  TRY(gone);
+  return followed;
+}
+
+Result<void> MonitoredStatus::check_still_stopped() {
+  const std::lock_guard lock(mutex_);
+  TRY(catch_up());
+  if (!broken_) return {};
+  return fail(ErrorCode::Io, "the guest's owner let it run while it was paused for us");
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,90 @@
+// What becomes of a guest whose QEMU someone else started, and who lets it run: follows the
+// monitor's events, tells stops of the owner's from ours, and notices the end. Owns the thread that
+// does so. One of MonitoredMachine's parts.
+// Lock: mutex_, held while a command that changes whether the guest runs is under way; the
+// monitor's own lock is taken under it. Threads: every function from any, start() and stop() from
+// one. Fire context: no.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "vmm/attach/monitor.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/machine_status.h"
+#include "vmm/qemu/guest_end.h"
+
+namespace ringside::vmm {
+
+class MonitoredStatus final : public MachineStatus {
+ public:
+  /// Something of the machine's that is to be looked at again when `event_fd` is readable.
+  struct Chore {
+    int event_fd = -1;
+    std::function<Result<void>()> look;
+  };
+
+  /// `monitor` and what `chore` uses must outlive this.
+  MonitoredStatus(Monitor& monitor, Chore chore) : monitor_(monitor), chore_(std::move(chore)) {}
+  ~MonitoredStatus() override { stop(); }
+  MonitoredStatus(const MonitoredStatus&) = delete;
+  MonitoredStatus& operator=(const MonitoredStatus&) = delete;
+
+  /// `pid`: the process whose end is the machine's.
+  Result<void> start(pid_t pid);
+  void stop();
+
+  MachineState state() const override { return state_.load(std::memory_order_acquire); }
+  int event_fd() const override { return state_event_.get(); }
+  std::string console_tail() const override { return {}; }
+  std::string cause_of_death() const override;
+  std::vector<std::string> take_news() override;
+  std::optional<std::string> must_leave() const override;
+
+  // For the vCPUs, which count pauses:
+
+  /// Whether we stopped it, or found it stopped.
+  enum class Stopped : std::uint8_t { ByUs, Before };
+  /// Returns once no vCPU runs. `before` is called when it is certain that we are going to stop it.
+  Result<Stopped> stop_guest(const std::function<void()>& before);
+  /// After a stop_guest() that gave ByUs.
+  Result<void> let_guest_go();
+  /// Io when the owner let the guest run while it was stopped for us.
+  Result<void> check_still_stopped();
+
+ private:
+  void run();
+  Result<void> catch_up();
+  void note(const QmpEvent& event);
+  void note_stop();
+  void note_resume();
+  void note_migration(const QmpEvent& event);
+  void end(MachineState state, std::string cause);
+  void tell(std::string news);
+
+  Monitor& monitor_;
+  const Chore chore_;
+  UniqueFd process_, state_event_, stop_event_;
+  std::atomic<MachineState> state_{MachineState::Running};
+  std::thread thread_;
+
+  std::mutex mutex_;
+  GuestEnd end_;
+  bool our_stop_ = false, our_resume_ = false;  // the next such event is ours
+  bool held_ = false;                           // from stop_guest() to let_guest_go()
+  bool broken_ = false;                         // it ran although it was held
+
+  mutable std::mutex text_mutex_;  // no other lock is taken under it
+  std::vector<std::string> news_;
+  std::string cause_;
+  std::optional<std::string> leave_;
+};
+
+}  // namespace ringside::vmm

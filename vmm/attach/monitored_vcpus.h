@@ -1,0 +1,61 @@
+// The vCPUs of a QEMU that someone else started: stopped and let go by its monitor, looked at
+// through a gdbstub that we let it open to us over a descriptor, and its code, which a translator
+// must be told of through the same. Two of MonitoredMachine's parts.
+// Lock: one for all; the status's and the monitor's are taken under it.
+// Threads: every function from any. Pauses of several threads nest. Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "vmm/attach/monitor.h"
+#include "vmm/attach/monitored_status.h"
+#include "vmm/code_writer.h"
+#include "vmm/guest_memory.h"
+#include "vmm/qemu/gdb_remote.h"
+#include "vmm/qemu/guardian.h"
+#include "vmm/qemu/qemu_command.h"
+#include "vmm/vcpus.h"
+
+namespace ringside::vmm {
+
+class MonitoredVcpus final : public Vcpus, public CodeWriter {
+ public:
+  struct Parts {
+    Monitor& monitor;
+    MonitoredStatus& status;
+    GuestMemory& memory;
+  };
+  /// What `parts` names must outlive this. `guardian` lets the guest go when we die in a pause.
+  MonitoredVcpus(unsigned count, Accelerator accelerator, Parts parts,
+                 std::optional<Guardian> guardian)
+      : count_(count), accelerator_(accelerator), parts_(parts), guardian_(std::move(guardian)) {}
+
+  /// Io, naming who has it, when QEMU's one gdbstub belongs to somebody.
+  static Result<void> check_debugger_free(Monitor& monitor);
+  /// Lets the guest go if we stopped it, and takes our gdbstub away. Idempotent.
+  void turn_away();
+
+  unsigned count() const override { return count_; }
+
+ private:
+  Result<void> pause() override;
+  Result<void> resume() override;
+  Result<Registers> registers(unsigned vcpu) override;
+  Result<void> write(std::span<const CodeWrite> writes) override;
+  Result<void> open_debugger();
+  Result<void> write_directly(std::span<const CodeWrite> writes);
+  Result<void> let_go();
+
+  const unsigned count_;
+  const Accelerator accelerator_;
+  Parts parts_;
+  std::optional<Guardian> guardian_;
+  std::mutex mutex_;
+  std::optional<GdbRemote> gdb_;
+  unsigned pauses_ = 0;  // PausedMachines alive
+  bool stopped_by_us_ = false, turned_away_ = false;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,23 @@
+// Who else is connected to a listening Unix socket, as the kernel has it (sock_diag(7)).
+// Used for messages only: what is found may have changed by the time it is read.
+// Fire context: no.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ringside::vmm {
+
+struct SocketHolder {
+  pid_t pid = 0;
+  std::string program;  // its name, printable
+};
+
+/// Another process that is connected to the socket which lies in the file `inode`; of several,
+/// one. Empty when there is none that we may see.
+std::optional<SocketHolder> find_socket_holder(std::uint64_t inode);
+
+}  // namespace ringside::vmm
