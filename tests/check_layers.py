@@ -40,6 +40,7 @@ LAYERS = {
 FOREIGN = (
     (re.compile(r"(Zydis|Zycore|capstone)/"), ("disasm",)),
     (re.compile(r"linux/kvm\.h"), ("vmm/kvm", "vmm/kvm/host", "vmm/attach")),
+    (re.compile(r"libvirt/"), ("vmm/attach",)),
     (re.compile(r"(libelf|gelf|archive|archive_entry)\.h"), ("vmm/kernel_file",)),
 )
 

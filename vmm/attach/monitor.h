@@ -33,9 +33,10 @@ class Monitor {
 
   /// Readable when take_events() may have something.
   virtual int event_fd() const = 0;
-  /// The events that have arrived, the oldest first: at least those that QEMU sent before the last
-  /// answer. MachineGone when there will be no more.
+  /// The events that have arrived, the oldest first. MachineGone when there will be no more.
   virtual Result<std::vector<QmpEvent>> take_events() = 0;
+  /// Whether those are among them that QEMU sent before its last answer.
+  virtual bool events_are_in_order() const { return true; }
 };
 
 }  // namespace ringside::vmm

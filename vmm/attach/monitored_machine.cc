@@ -129,7 +129,8 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access
   MonitoredRam& ram = *machine->ram_;
   std::optional<Guardian> guardian;
   if (access.guarded_socket >= 0) {
-    guardian.emplace(TRY(Guardian::start(access.guarded_socket, Guardian::Peer::Monitor)));
+    guardian.emplace(
+        TRY(Guardian::start(access.guarded_socket, Guardian::Peer::Monitor, Guardian::When::Held)));
   }
   machine->status_ = std::make_unique<MonitoredStatus>(
       monitor, MonitoredStatus::Chore{ram.plug_event_fd(), [&ram] { return ram.look_again(); }});

@@ -25,7 +25,7 @@ class MonitoredMachine final : public Machine {
   struct Access {
     std::unique_ptr<Monitor> monitor;
     pid_t pid = 0;
-    int guarded_socket = -1;  // the monitor's, which a guardian may use after our death; -1: none
+    int guarded_socket = -1;  // the monitor's, for a guardian after our death; -1: not ours
   };
   static Result<std::unique_ptr<MonitoredMachine>> attach(Access access);
   ~MonitoredMachine() override { shut_down(); }

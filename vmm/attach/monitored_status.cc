@@ -177,7 +177,7 @@ Result<MonitoredStatus::Stopped> MonitoredStatus::stop_guest(const std::function
   }
   TRY(catch_up());
   // No event of ours: its owner was quicker, and is not to find it running.
-  if (std::exchange(our_stop_, false)) stopped = Stopped::Before;
+  if (monitor_.events_are_in_order() && std::exchange(our_stop_, false)) stopped = Stopped::Before;
   if (state() != MachineState::Running) {
     // It runs something else by now, or is about to.
     if (stopped == Stopped::ByUs) (void)monitor_.execute("cont");
@@ -193,7 +193,7 @@ Result<void> MonitoredStatus::let_guest_go() {
   our_resume_ = !broken_;
   const auto gone = monitor_.execute("cont");
   const auto followed = catch_up();
-  our_resume_ = false;
+  if (monitor_.events_are_in_order()) our_resume_ = false;
   TRY(gone);
   return followed;
 }

@@ -72,9 +72,16 @@ Result<void> MonitoredVcpus::open_debugger() {
          {"data",
           {{"addr", {{"type", "fd"}, {"data", {{"str", kDebugger}}}}}, {"server", false}}}}}}));
   const std::string said = TRY(monitor.human(fmt::format("gdbserver chardev:{}", kDebugger)));
+  const int debugger = ours.get();
   gdb_.emplace(std::move(ours));
   const auto attached = gdb_->attach();
-  if (attached) return {};
+  if (attached && guardian_) return {};
+  if (attached) {
+    guardian_.emplace(
+        TRY(Guardian::start(debugger, Guardian::Peer::Debugger, Guardian::When::Held)));
+    if (stopped_by_us_) guardian_->hold();
+    return {};
+  }
   gdb_.reset();
   return fail(attached.error().code, fmt::format("QEMU gives us no gdbserver: {} ({:.100})",
                                                  attached.error().message, printable(said)));

@@ -27,7 +27,8 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
     MonitoredStatus& status;
     GuestMemory& memory;
   };
-  /// What `parts` names must outlive this. `guardian` lets the guest go when we die in a pause.
+  /// What `parts` names must outlive this. `guardian` lets the guest go when we die in a pause;
+  /// without one that is done through the gdbstub, once that is open.
   MonitoredVcpus(unsigned count, Accelerator accelerator, Parts parts,
                  std::optional<Guardian> guardian)
       : count_(count), accelerator_(accelerator), parts_(parts), guardian_(std::move(guardian)) {}

@@ -59,7 +59,7 @@ bool obey(int life, bool holds) {
   }
 }
 
-[[noreturn]] void guard(int connection, int life, Guardian::Peer peer) {
+[[noreturn]] void guard(int connection, int life, Guardian::Peer peer, Guardian::When when) {
   setsid();  // the terminal's signals are not for us
   sigset_t all;
   sigfillset(&all);
@@ -73,7 +73,7 @@ bool obey(int life, bool holds) {
   }
   close_range(static_cast<unsigned>(high) + 1, ~0U, 0);
   const bool debugger = peer == Guardian::Peer::Debugger;
-  if (obey(life, debugger)) {
+  if (obey(life, when == Guardian::When::Always)) {
     let_guest_go_on(connection, debugger ? kDebuggerGoOn : kMonitorGoOn);
   }
   _exit(0);
@@ -81,7 +81,7 @@ bool obey(int life, bool holds) {
 
 }  // namespace
 
-Result<Guardian> Guardian::start(int connection, Peer peer) {
+Result<Guardian> Guardian::start(int connection, Peer peer, When when) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return fail(ErrorCode::Io, fmt::format("cannot make a socket: {}", std::strerror(errno)));
@@ -93,7 +93,7 @@ Result<Guardian> Guardian::start(int connection, Peer peer) {
     return fail(ErrorCode::Io,
                 fmt::format("cannot start the guest's guardian: {}", std::strerror(errno)));
   }
-  if (pid == 0) guard(connection, theirs.get(), peer);
+  if (pid == 0) guard(connection, theirs.get(), peer, when);
   return Guardian(pid, std::move(ours));
 }
 

@@ -17,12 +17,15 @@ namespace ringside::vmm {
 
 class Guardian {
  public:
-  /// What the guest is let go through. A debugger's guest is let go whenever we die; a monitor's
-  /// from hold() to let_be(), since its owner may have stopped it, too.
+  /// What the guest is let go through.
   enum class Peer : std::uint8_t { Debugger, Monitor };
+  /// A guest of ours is let go whenever we die; another's from hold() to let_be(), since its owner
+  /// may have stopped it, too.
+  enum class When : std::uint8_t { Always, Held };
   /// Forks the process; it shares `connection`, our end to the gdbstub or the monitor, until it
   /// ends. Safe in whatever thread: it makes only calls that are.
-  static Result<Guardian> start(int connection, Peer peer = Peer::Debugger);
+  static Result<Guardian> start(int connection, Peer peer = Peer::Debugger,
+                                When when = When::Always);
   Guardian(Guardian&& other) noexcept
       : pid_(std::exchange(other.pid_, 0)), life_(std::move(other.life_)) {}
   Guardian& operator=(Guardian&&) = delete;

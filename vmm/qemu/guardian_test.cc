@@ -62,7 +62,8 @@ std::string said_after(const std::string& orders) {
   const pid_t master = fork();
   if (master == 0) {
     sockets.stub.reset();
-    auto guardian = Guardian::start(sockets.ours.get(), Guardian::Peer::Monitor);
+    auto guardian =
+        Guardian::start(sockets.ours.get(), Guardian::Peer::Monitor, Guardian::When::Held);
     for (const char order : orders) {
       if (order == 'h') guardian->hold();
       if (order == 'l') guardian->let_be();
