@@ -320,7 +320,7 @@ int Session::end_status(TraceLoop& loop, EndReason reason) {
     return kExitFailure;
   }
   const bool machine_ended = reason == EndReason::MachineEnded;
-  if (machine_ended || reason == EndReason::KernelGone) {
+  if (machine_ended || reason == EndReason::MachineLeft || reason == EndReason::KernelGone) {
     tell_end(loop.last_target(), reason);
     const bool fine = machine_ended && ended_well(loop.last_target().target());
     if (!fine) return kExitFailure;

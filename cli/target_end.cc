@@ -34,6 +34,9 @@ void tell_end(WatchedTarget& watched, EndReason reason) {
     return watched.say("tracing ended: " +
                        target.tracer().loss().value_or("the guest's kernel is gone"));
   }
+  if (reason == EndReason::MachineLeft) {
+    return watched.say("tracing ended: " + target.machine()->status().must_leave().value_or(""));
+  }
   await_end(*target.machine());
   const bool fine = ended_well(target);
   watched.say("tracing ended: " + describe_end(*target.machine()));

@@ -1,5 +1,5 @@
-// What the user is told of a target that has ended by itself: its machine ended, or its kernel is
-// gone. Fire context: no.
+// What the user is told of a target that has ended by itself: its machine ended or moves elsewhere,
+// or its kernel is gone. Fire context: no.
 #pragma once
 
 #include "cli/watched_target.h"
@@ -9,8 +9,8 @@ namespace ringside::cli {
 
 /// Whether a guest that was run for its boot's sake has ended when it had booted.
 bool ended_well(const providers::Target& target);
-/// Tells why on stderr, and after a death what is known of it. `reason` is MachineEnded or
-/// KernelGone.
+/// Tells why on stderr, and after a death what is known of it. `reason` is MachineEnded,
+/// MachineLeft or KernelGone.
 void tell_end(WatchedTarget& watched, EndReason reason);
 
 }  // namespace ringside::cli

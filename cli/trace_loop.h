@@ -26,7 +26,8 @@ class TraceLoop {
     Sink& trace;
     int watched_fd;  // stdout, whose reader may go away while nothing is printed; -1: no matter
   };
-  /// Says what became of a target that ended, MachineEnded or KernelGone, while others go on.
+  /// Says what became of a target that ended, MachineEnded, MachineLeft or KernelGone, while others
+  /// go on.
   using TellEnd = std::function<void(WatchedTarget& target, EndReason reason)>;
 
   /// Output's targets are the same in the same order. With several `clock` is their tracers'. All

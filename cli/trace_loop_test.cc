@@ -48,6 +48,11 @@ class MortalMachine : public vmm::InertMachine {
   vmm::GuestMemory& memory() override { return memory_; }
   vmm::MachineState state() const override { return state_; }
   void end() { state_ = vmm::MachineState::Panicked; }
+  std::vector<std::string> take_news() override { return std::exchange(news, {}); }
+  std::optional<std::string> must_leave() const override { return leave; }
+
+  std::vector<std::string> news;
+  std::optional<std::string> leave;
 
  private:
   vmm::GuestMemory memory_;
@@ -225,6 +230,33 @@ TEST_F(TraceLoopTest, TheLastMachinesEndEndsIt) {
   EXPECT_EQ(loop.run(), EndReason::MachineEnded);
   EXPECT_EQ(left_, (std::vector{std::pair(std::string("first"), EndReason::MachineEnded)}));
   EXPECT_EQ(loop.last_target().target().name(), "second");
+}
+
+TEST_F(TraceLoopTest, AMachineThatMovesIsTurnedAwayFromWhileItRuns) {
+  auto machine = std::make_unique<MortalMachine>();
+  machine->leave = "its owner moves it";
+  FakeTarget& second = add("second", std::move(machine));
+  put(control_[1], "exit 0\n");
+  TraceLoop loop = this->loop();
+
+  EXPECT_EQ(loop.run(), EndReason::CommandEnded) << "the first one's";
+
+  EXPECT_EQ(left_, (std::vector{std::pair(std::string("second"), EndReason::MachineLeft)}));
+  EXPECT_TRUE(second.tracer->stopped) << "what is in it is taken out";
+}
+
+TEST_F(TraceLoopTest, SaysWhatAMachinesOwnerDidToIt) {
+  targets_.clear();
+  auto machine = std::make_unique<MortalMachine>();
+  machine->news = {"its owner has paused it", "it runs again"};
+  add("first", std::move(machine));
+  TraceLoop loop = this->loop();
+
+  testing::internal::CaptureStderr();
+  loop.finish(EndReason::Exit);
+
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ringside: its owner has paused it\nringside: it runs again\n");
 }
 
 TEST_F(TraceLoopTest, ExitOnOneTargetEndsAll) {

@@ -90,6 +90,7 @@ std::optional<EndReason> WatchedTarget::end() {
   if (machine != nullptr && machine->state() != vmm::MachineState::Running) {
     return EndReason::MachineEnded;
   }
+  if (machine != nullptr && machine->status().must_leave()) return EndReason::MachineLeft;
   return std::nullopt;
 }
 
@@ -111,6 +112,9 @@ std::optional<EndReason> WatchedTarget::take_control() {
 
 void WatchedTarget::say_notices() {
   for (const std::string& line : target_->tracer().take_notices()) say(line);
+  vmm::Machine* const machine = target_->machine();
+  if (machine == nullptr) return;
+  for (const std::string& line : machine->status().take_news()) say(line);
 }
 
 void WatchedTarget::say_losses() {

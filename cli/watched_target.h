@@ -26,7 +26,8 @@ enum class EndReason : std::uint8_t {
   Signal,
   CommandEnded,
   MachineEnded,
-  KernelGone,  // the machine runs on, without what was traced
+  KernelGone,   // the machine runs on, without what was traced
+  MachineLeft,  // it runs on and had to be turned away from
   OutputClosed,
 };
 
@@ -58,7 +59,7 @@ class WatchedTarget {
   void look_at_processes();
   bool records_processes() const { return records_processes_; }
 
-  /// KernelGone, CommandEnded or MachineEnded, once it is so.
+  /// KernelGone, CommandEnded, MachineEnded or MachineLeft, once it is so.
   std::optional<EndReason> end();
 
   void say_notices();
