@@ -19,7 +19,6 @@ using guest_linux::Symbol;
 // The windows of 6.1 and 6.12 have some 1,500 instructions in 40 functions, six calls deep.
 constexpr unsigned kMaxSteps = 50'000;
 constexpr unsigned kMaxDepth = 64;
-constexpr std::byte kInt3 = arch::kBreakpoint;
 
 tl::unexpected<Error> cannot_follow(GuestVirt at, const Kernel& kernel, std::string_view why) {
   return fail(ErrorCode::Unsupported, fmt::format("{} at {}", why, kernel.symbols().describe(at)));
@@ -120,7 +119,7 @@ Result<void> CodeWalk::step(Step step, Path& path) {
   const std::size_t size = read_available(text_, step.at, bytes);
   const auto in = disasm::decode(std::span(bytes).first(size), step.at);
   if (!in) return cannot_follow(step.at, kernel_, "code that does not decode");
-  if (bytes[0] == kInt3 && step.indirect == Indirect::Fails) {
+  if (bytes[0] == arch::kBreakpoint && step.indirect == Indirect::Fails) {
     return cannot_follow(step.at, kernel_, "a breakpoint of the guest's own");
   }
   functions_.insert(function->address);

@@ -15,7 +15,6 @@ using guest_linux::Kernel;
 using guest_linux::kKprobeBytes;
 using guest_linux::Kprobe;
 
-constexpr std::byte kInt3 = arch::kBreakpoint;
 /// The guest goes on while its kprobes are read; a list that changes is read again.
 constexpr unsigned kListReadings = 20;
 /// How often, in all, we wait for a place that the guest is patching: it takes microseconds there,
@@ -50,7 +49,7 @@ Result<void, Fault> OriginalText::read(GuestVirt at, std::span<std::byte> out) c
     copied = out.first(copy(at, out, done));
   }
   for (std::size_t i = 0; i < copied.size(); ++i) {
-    if (copied[i] != kInt3) continue;
+    if (copied[i] != arch::kBreakpoint) continue;
     if (const auto below = ours_.below(at.wrapping_add(i))) copied[i] = *below;
   }
   remove_kprobes(at, copied);
@@ -101,7 +100,7 @@ bool OriginalText::is_being_patched(GuestVirt at, std::span<const std::byte> cop
     const std::uint64_t offset = site.address.raw() - at.raw();
     if (offset >= copied.size()) break;
     const bool is_rewritten = site.length > 1;  // not one of the exception table
-    if (is_rewritten && copied[offset] == kInt3) return true;
+    if (is_rewritten && copied[offset] == arch::kBreakpoint) return true;
   }
   return false;
 }

@@ -18,12 +18,12 @@ using arch::kLongestInstruction;
 using guest_linux::Kernel;
 using guest_linux::Symbol;
 
+}  // namespace
+
 tl::unexpected<Error> refuse(GuestVirt address, std::string_view why) {
   return fail(ErrorCode::Unsupported,
               fmt::format("no probe can stand at {:#x}: {}", address.raw(), why));
 }
-
-}  // namespace
 
 void SiteExaminer::forget() {
   boundary_ = {};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "providers/tracepoint/function_sites.h"
@@ -16,6 +17,9 @@
 #include "vmm/linux/kernel.h"
 
 namespace ringside::providers {
+
+/// The error (Unsupported) of a place that no probe can have.
+tl::unexpected<Error> refuse(GuestVirt address, std::string_view why);
 
 class SiteExaminer {
  public:

@@ -11,7 +11,6 @@ namespace {
 
 using disasm::Flow;
 
-constexpr std::byte kInt3 = arch::kBreakpoint;
 constexpr std::uint64_t kFunctionAlignment = 16;
 
 }  // namespace
@@ -24,8 +23,8 @@ bool TextSweep::is_padding() const {
     case Flow::IndirectCall: {
       // Behind a call that never returns: up to the function's end, or to whatever is aligned next.
       const auto rest = bytes_.subspan(at_);
-      const auto end =
-          std::find_if(rest.begin(), rest.end(), [](std::byte b) { return b != kInt3; });
+      const auto end = std::find_if(rest.begin(), rest.end(),
+                                    [](std::byte b) { return b != arch::kBreakpoint; });
       if (end == rest.end()) return reach_ == Reach::ToTheEnd;
       const auto size = static_cast<std::uint64_t>(end - rest.begin());
       return size > 1 && here().wrapping_add(size).raw() % kFunctionAlignment == 0;
@@ -41,7 +40,7 @@ bool TextSweep::is_padding() const {
 }
 
 Result<disasm::Instruction> TextSweep::next() {
-  if (bytes_[at_] == kInt3 && !is_padding()) {
+  if (bytes_[at_] == arch::kBreakpoint && !is_padding()) {
     return fail(ErrorCode::Unsupported,
                 fmt::format("an int3 stands at {:#x}, and what it may have replaced is not known",
                             here().raw()));

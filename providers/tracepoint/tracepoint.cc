@@ -22,7 +22,6 @@ namespace {
 
 using guest_linux::Kernel;
 
-constexpr std::byte kInt3 = arch::kBreakpoint;
 using arch::kLongestInstruction;
 
 enum class Stage : std::uint8_t {
@@ -43,11 +42,6 @@ struct Point {
   std::uint32_t users = 0;
   std::atomic<Stage> stage = Stage::Prepared;  // changed by the fire thread, too
 };
-
-tl::unexpected<Error> refuse(GuestVirt address, std::string_view why) {
-  return fail(ErrorCode::Unsupported,
-              fmt::format("no probe can stand at {:#x}: {}", address.raw(), why));
-}
 
 }  // namespace
 
@@ -215,7 +209,7 @@ std::vector<std::uint32_t> TracepointTable::State::choose_to_arm(
       drop(point, changed);
       continue;
     }
-    writes.push_back({point.address(), std::to_integer<std::uint8_t>(kInt3)});
+    writes.push_back({point.address(), std::to_integer<std::uint8_t>(arch::kBreakpoint)});
     arming.push_back(id);
   }
   return arming;
@@ -238,7 +232,7 @@ Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
   TRY(machine.write_code(s.table, writes));
   s.watched.forget();
   for (const std::uint32_t id : arming) {
-    if (s.live_byte(s.points[id].address()) == kInt3) continue;
+    if (s.live_byte(s.points[id].address()) == arch::kBreakpoint) continue;
     return fail(ErrorCode::MachineGone,
                 fmt::format("the machine says that it wrote a breakpoint at {:#x}, and there is "
                             "none; start it anew, and do not trust it",
@@ -278,7 +272,7 @@ Result<void> TracepointTable::State::restore(vmm::PausedMachine& machine, const 
   std::erase_if(by_address, [&](std::uint32_t id) {
     Point& point = points[id];
     if (!wanted(point)) return false;
-    const bool restored = live_byte(point.address()) != kInt3;
+    const bool restored = live_byte(point.address()) != arch::kBreakpoint;
     if (restored) point.stage = Stage::Retired;
     left += restored ? 0 : 1;
     return restored;
@@ -328,7 +322,7 @@ void TracepointTable::State::drop_changed(std::vector<GuestVirt>& gone) {
   // In the order of addresses, so that the reader's kept translations serve whole pages.
   std::erase_if(by_address, [&](std::uint32_t id) {
     Point& point = points[id];
-    if (live_byte(point.address()) == kInt3) return false;
+    if (live_byte(point.address()) == arch::kBreakpoint) return false;
     drop(point, gone);
     return true;
   });

@@ -9,10 +9,10 @@
 #include <deque>
 
 #include "vmm/arch/arch.h"
+#include "vmm/kernel_file/elf_file.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/symbols/kallsyms.h"
 #include "vmm/linux/text/boot_patches.h"
-#include "vmm/kernel_file/elf_file.h"
 #include "vmm/linux/text/patched_sites.h"
 #include "vmm/linux/text/relocations.h"
 #include "vmm/linux/types/btf.h"
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t kKernelHalf = 1ULL << 63;
 using arch::kPageSize;
-constexpr std::uint32_t kMaxCpus = 256;  // cpu_of() looks at all of them
+constexpr std::uint32_t kMostCpus = 256;  // cpu_of() looks at all of them
 
 /// Where `linked` runs. What lies below the kernel's half are per-CPU offsets, which do not move.
 std::uint64_t moved(std::uint64_t linked, std::int64_t slide) {
@@ -271,7 +271,7 @@ bool ElfFileKernel::learn_cpus(const GuestReader& live) {
   const Symbol* offsets = find("__per_cpu_offset");
   if (!is_linux() || count == nullptr || offsets == nullptr) return false;
   const auto cpus = load<std::uint32_t>(live, count->address);
-  if (!cpus || *cpus == 0 || *cpus > kMaxCpus) return false;
+  if (!cpus || *cpus == 0 || *cpus > kMostCpus) return false;
   std::vector<std::uint64_t> bases(*cpus);
   if (!live.read(offsets->address, std::as_writable_bytes(std::span(bases)))) return false;
   percpu_.store(&learned_.emplace_back(std::move(bases)));

@@ -18,8 +18,6 @@
 namespace ringside::guest_linux {
 namespace {
 
-using Kind = vmm::VcpuEvent::Kind;
-
 constexpr std::uint64_t kKernelMap = 0xffff'ffff'8000'0000;  // __START_KERNEL_map
 constexpr std::uint64_t kFarthest = 1ULL << 30;              // KERNEL_IMAGE_SIZE with KASLR
 constexpr std::uint64_t kStep = 2ULL << 20;                  // least CONFIG_PHYSICAL_ALIGN
@@ -103,7 +101,7 @@ Result<std::unique_ptr<KernelArrival>> KernelArrival::watch(vmm::Machine& machin
 Result<void> KernelArrival::listen() {
   vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
   vmm::VcpuExits::Wanted wanted;
-  wanted.kinds[static_cast<std::size_t>(Kind::MsrWrite)] = true;
+  wanted.kinds[static_cast<std::size_t>(vmm::VcpuEvent::Kind::MsrWrite)] = true;
   TRY(machine_.exits()->want(paused, wanted));
   listening_ = true;
   machine_.exits()->set_sink(paused, this);
@@ -118,7 +116,7 @@ KernelArrival::~KernelArrival() {
 
 /// Outside of the guest it stays, as if paused, until somebody has paused it.
 void KernelArrival::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
-  if (event.kind != Kind::MsrWrite) return;
+  if (event.kind != vmm::VcpuEvent::Kind::MsrWrite) return;
   const Registers& registers = vcpu.registers();
   if (registers.rip < kKernelMap) return;
   std::unique_lock lock(mutex_);

@@ -5,7 +5,7 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint64_t kData = 0, kCommand = 4;
+constexpr std::uint64_t kDataPort = 0, kCommandPort = 4;
 
 enum Status : std::uint8_t { kOutputFull = 0x01, kLastWasCommand = 0x08, kTimeOut = 0x40 };
 
@@ -30,8 +30,8 @@ constexpr std::uint8_t kDeviceTimedOut = 0xfe;  // what the controller answers i
 
 std::uint8_t I8042::read_byte(std::uint64_t offset) {
   const std::scoped_lock lock(mutex_);
-  if (offset == kCommand) return status_;
-  if (offset != kData) return 0xff;
+  if (offset == kCommandPort) return status_;
+  if (offset != kDataPort) return 0xff;
   status_ &= static_cast<std::uint8_t>(~(kOutputFull | kTimeOut));
   return output_;
 }
@@ -40,8 +40,8 @@ void I8042::write_byte(std::uint64_t offset, std::uint8_t value) {
   bool reset = false;
   {
     const std::scoped_lock lock(mutex_);
-    if (offset == kCommand) reset = command(value);
-    if (offset == kData) reset = data(value);
+    if (offset == kCommandPort) reset = command(value);
+    if (offset == kDataPort) reset = data(value);
   }
   if (reset) events_.guest_ended(MachineState::Rebooted);
 }

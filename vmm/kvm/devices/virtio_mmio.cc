@@ -49,7 +49,7 @@ constexpr std::uint32_t kNeedsReset = 64;  // the device's bit
 enum Cause : std::uint32_t { kUsedBuffers = 1, kConfigChanged = 2 };
 
 // Section 6.
-constexpr std::uint64_t kIndirect = std::uint64_t{1} << 28;
+constexpr std::uint64_t kIndirectDescriptors = std::uint64_t{1} << 28;
 constexpr std::uint64_t kEventIndex = std::uint64_t{1} << 29;
 constexpr std::uint64_t kVersion1 = std::uint64_t{1} << 32;
 
@@ -107,7 +107,7 @@ void VirtioMmio::write(std::uint64_t offset, std::span<const std::byte> data) {
 }
 
 std::uint64_t VirtioMmio::offered() const {
-  return device_.features() | kVersion1 | kIndirect | kEventIndex;
+  return device_.features() | kVersion1 | kIndirectDescriptors | kEventIndex;
 }
 
 VirtioMmio::QueueSetUp* VirtioMmio::selected() {

@@ -24,7 +24,7 @@ constexpr std::uint64_t kMaxSymbols = 1 << 18;
 constexpr std::uint64_t kMaxBuckets = 1 << 18;
 constexpr std::uint64_t kMaxBloom = 1 << 18;
 constexpr std::uint64_t kMaxStrings = 32 << 20;
-constexpr std::size_t kMaxName = 4096;
+constexpr std::size_t kMaxSymbolName = 4096;
 constexpr std::size_t kMostNested = 64;  // symbols inside others that are looked at
 
 bool is_elf64(const Elf64_Ehdr& header) {
@@ -167,7 +167,7 @@ class DynamicSymbols::Reader {
     if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS) return;
     const std::uint64_t distance = symbol.st_value + elf_.bias - elf_.begin.raw();
     if (distance >= elf_.size || symbol.st_name >= to.names_.size()) return;
-    const auto name = std::string_view(to.names_).substr(symbol.st_name, kMaxName);
+    const auto name = std::string_view(to.names_).substr(symbol.st_name, kMaxSymbolName);
     const std::size_t length = name.find('\0');
     const auto text = name.substr(0, length);
     const auto plain = [](char c) { return c > ' ' && c < 0x7f && c != '`'; };

@@ -10,7 +10,7 @@
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::size_t kMaxProcesses = 4096;
+constexpr std::size_t kMostNamed = 4096;
 constexpr std::size_t kMaxPrograms = 4;  // of one process
 constexpr std::size_t kMaxModules = 4096;
 constexpr std::size_t kMaxTableBytes = 256 << 20;
@@ -75,7 +75,7 @@ const UserNames::Module* UserNames::find(std::uint64_t pid, GuestVirt address) c
 UserNames::Process& UserNames::process(std::uint64_t pid) {
   const auto known = processes_.find(pid);
   if (known != processes_.end()) return known->second;
-  if (processes_.size() >= kMaxProcesses) {
+  if (processes_.size() >= kMostNamed) {
     processes_.erase(std::ranges::min_element(processes_, {},
                                               [](const auto& each) { return each.second.looked; }));
   }

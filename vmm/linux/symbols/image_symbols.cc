@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "vmm/linux/symbols/kallsyms_names.h"
+
 namespace ringside::guest_linux {
 namespace {
 
 constexpr std::uint64_t kTokenTableBytes = 64 << 10;  // u16 offsets reach no further
-constexpr std::uint64_t kTokenIndexBytes = 512;
 
 std::optional<KallsymsKeys> keys_of(const VmcoreInfo& info) {
   const auto names = info.symbol("kallsyms_names");

@@ -3,11 +3,14 @@
 // Fire context: no.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 
 namespace ringside::guest_linux {
+
+inline constexpr std::size_t kTokenIndexBytes = 512;  // a u16 for each of 256 tokens
 
 enum class LengthForm : std::uint8_t { OneByte, TwoBytes };
 

@@ -19,9 +19,8 @@ constexpr std::uint32_t kMinScanned = 10'000;  // fewer symbols has no kernel wo
 constexpr std::uint32_t kMaxScanned = 1'000'000;
 constexpr std::uint64_t kNameBudget = 1ULL << 26;  // names looked at over all candidates
 constexpr std::size_t kMaxTokenTables = 64;        // places that look like one
-constexpr std::size_t kTokenIndexBytes = 512;
-constexpr std::size_t kIndexReach = 4096;      // the index lies this close behind the table
-constexpr std::size_t kNamesReach = 16 << 20;  // and the names this close before it
+constexpr std::size_t kIndexReach = 4096;          // the index lies this close behind the table
+constexpr std::size_t kNamesReach = 16 << 20;      // and the names this close before it
 // A literal ends with a NUL of its own, the last of the twenty bytes.
 constexpr std::string_view kDigits("0\0001\0002\0003\0004\0005\0006\0007\0008\0009\0", 20);
 
