@@ -16,6 +16,7 @@
 #include "cli/messages.h"
 #include "cli/options/options.h"
 #include "cli/session.h"
+#include "cli/vms.h"
 
 namespace {
 
@@ -100,5 +101,6 @@ int main(int argc, char** argv) {
                 cli::language_version_text().c_str());
     return cli::kExitOk;
   }
+  if (line->task == Task::ListVms) return cli::list_vms(line->settings.format);
   return cli::run_session(std::move(*line));
 }

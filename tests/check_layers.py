@@ -30,7 +30,7 @@ LAYERS = {
     "vmm/kvm/devices": ("vmm", "vmm/kvm/host", "vmm/base", "vmm/arch"),
     "vmm/kvm/host": ("vmm", "vmm/base", "vmm/arch"),
     "vmm/linux": ("vmm", "vmm/kernel_file", "vmm/base", "vmm/arch"),
-    "vmm/attach": ("vmm", "vmm/linux", "vmm/qemu", "vmm/base", "vmm/arch"),
+    "vmm/attach": ("vmm", "vmm/linux", "vmm/qemu", "vmm/base", "vmm/arch", ABI),
     "providers": ("providers/tracepoint", "vmm", "vmm/linux", "vmm/base", "vmm/arch", "dif", "disasm", ABI),
     "providers/tracepoint": ("vmm", "vmm/linux", "vmm/base", "vmm/arch", "disasm"),
     "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/base", "vmm/arch", "dif", "dif/d", "disasm", ABI, *LAUNCHERS, *ATTACHERS),

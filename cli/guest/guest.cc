@@ -11,6 +11,7 @@
 
 #include "cli/guest/images.h"
 #include "cli/messages.h"
+#include "vmm/attach/attach.h"
 #include "vmm/base/printable.h"
 #include "vmm/kernel_file/kernel_choice.h"
 #include "vmm/linux/kernel_arrival.h"
@@ -117,7 +118,8 @@ Result<guest_linux::KernelArrival::Arrived> Startup::wait_arrival(const vmm::Ker
 
 /// "NAME: " where there is more than one machine.
 std::string line_start(const CommandLine& line, const MachineOptions& machine) {
-  return line.machines.size() > 1 ? machine.name + ": " : std::string();
+  if (line.machines.size() <= 1) return {};
+  return (machine.name.empty() ? machine.attach->text : machine.name) + ": ";
 }
 
 /// What the command line asks for, with the image's files and our own ears for news.
@@ -248,16 +250,59 @@ Result<void> hold(Guest& guest, MachineOptions options, Signals& signals) {
   return {};
 }
 
+/// What its owner calls a machine, told from others of that name as those on the command line are.
+std::string free_name(const std::string& wanted, const std::vector<Guest>& guests,
+                      const CommandLine& line) {
+  const auto taken = [&](const std::string& name) {
+    return std::ranges::any_of(guests,
+                               [&](const Guest& each) { return each.traced.name == name; }) ||
+           std::ranges::any_of(line.machines, [&](const auto& each) { return each.name == name; });
+  };
+  std::string name = wanted;
+  for (unsigned n = 2; taken(name); ++n) name = fmt::format("{}-{}", wanted, n);
+  return name;
+}
+
+/// A machine that runs already, and the kernel in it, which must have booted.
+Result<void> attach_to(Guest& guest, const MachineOptions& options,
+                       const std::vector<Guest>& guests, const CommandLine& line) {
+  auto attached = TRY(vmm::attach(*options.attach));
+  if (guest.traced.name.empty()) guest.traced.name = free_name(attached.name, guests, line);
+  guest.traced.machine = std::move(attached.machine);
+  const auto began = Clock::now();
+  guest.traced.kernel = TRY(guest_linux::Kernel::discover(*guest.traced.machine));
+  guest.discovery = Clock::now() - began;
+  return {};
+}
+
+/// Those that run already come first: what is wrong with one is known before others are started.
+Result<void> attach_all(std::vector<Guest>& guests, const CommandLine& line) {
+  for (std::size_t i = 0; i < guests.size(); ++i) {
+    const MachineOptions& machine = line.machines[i];
+    if (!machine.attach) continue;
+    auto done = attach_to(guests[i], machine, guests, line);
+    if (done) continue;
+    done.error().message = line_start(line, machine) + done.error().message;
+    return done;
+  }
+  return {};
+}
+
 /// Every machine begins to boot before one is waited for.
 Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Signals& signals) {
   const auto named = [&line](Error error, const MachineOptions& machine) {
     error.message = line_start(line, machine) + error.message;
     return tl::make_unexpected(std::move(error));
   };
-  std::vector<vmm::CommandPort> ports;
   for (const MachineOptions& machine : line.machines) {
-    Guest& guest = guests.emplace_back();
-    guest.traced.name = machine.name;
+    guests.emplace_back().traced.name = machine.name;
+  }
+  TRY(attach_all(guests, line));
+  std::vector<vmm::CommandPort> ports(guests.size());
+  for (std::size_t i = 0; i < guests.size(); ++i) {
+    const MachineOptions& machine = line.machines[i];
+    Guest& guest = guests[i];
+    if (machine.attach) continue;
     auto options = with_files(line, machine);
     if (!options) return named(std::move(options).error(), machine);
     if (line.from_start()) {
@@ -271,11 +316,13 @@ Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Sign
                        : start_in_qemu(*options);
     if (!started) return named(std::move(started).error(), machine);
     guest.traced.machine = std::move(started->machine);
-    ports.push_back(started->command_port);
+    ports[i] = started->command_port;
   }
-  if (line.from_start()) return {};
+  const auto is_attached = [](const MachineOptions& machine) { return machine.attach.has_value(); };
+  if (line.from_start() || std::ranges::all_of(line.machines, is_attached)) return {};
   if (!line.settings.quiet && isatty(STDERR_FILENO) != 0) say("waiting for the guest to boot");
   for (std::size_t i = 0; i < guests.size(); ++i) {
+    if (line.machines[i].attach) continue;
     if (auto up = bring_up(guests[i], ports[i], line, line.machines[i], signals); !up) {
       return named(with_end(std::move(up).error(), *guests[i].traced.machine), line.machines[i]);
     }

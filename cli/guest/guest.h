@@ -25,7 +25,7 @@ struct Guest {
   std::int64_t command_pid = 0;                     // of the command, which waits
 };
 
-/// Starts the line's machines, which boot at the same time, and waits until the kernel of each
+/// Starts or attaches to the line's machines; those of ours boot at the same time, and waits until the kernel of each
 /// runs, and until -c's command waits to go in each; or, to trace them from their first
 /// instruction, holds them there; one that moves itself (KASLR), at its first instructions at its
 /// own addresses. A signal ends the wait with an error.

@@ -48,7 +48,23 @@ Result<void> set_own(MachineOptions& machine, std::string_view option, const std
                           option, word));
 }
 
+/// TARGET[,name=NAME].
+Result<MachineOptions> completed_target(const std::string& text) {
+  MachineOptions machine;
+  const std::vector<std::string> words = split(text);
+  machine.attach = TRY(vmm::parse_attach_target(words.front()));
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (!words[i].starts_with("name=")) {
+      return fail(ErrorCode::Usage,
+                  fmt::format("--attach {}: after the comma stands name=NAME", words[i]));
+    }
+    TRY(set_own(machine, "--attach", words[i]));
+  }
+  return machine;
+}
+
 Result<MachineOptions> completed(const MachineOptions& given, const MachineOptions& common) {
+  if (given.attach) return completed_target(given.attach->text);
   MachineOptions machine = common;
   const bool is_image = !given.image.empty();
   const std::vector<std::string> words = split(is_image ? given.image : given.guest.kernel);
@@ -73,7 +89,7 @@ Result<void> name_machines(std::vector<MachineOptions>& machines) {
     return fail(ErrorCode::Usage, fmt::format("two machines are named {}", machine.name));
   }
   for (MachineOptions& machine : machines) {
-    if (!machine.name.empty()) continue;
+    if (!machine.name.empty() || machine.attach) continue;
     const std::string& first = machine.image.empty() ? machine.guest.kernel : machine.image;
     std::string name = first;
     for (unsigned n = 2; taken(name) != 0; ++n) name = fmt::format("{}-{}", first, n);
@@ -103,6 +119,31 @@ Result<void> check_kind(const MachineOptions& machine) {
   if (machine.kvm.device != plain.device) option = "--kvm-device";
   if (option.empty()) return {};
   return fail(ErrorCode::Usage, fmt::format("{} needs --machine kvm", option));
+}
+
+/// What is said of machines that ringside starts has no meaning for those that run already.
+Result<void> check_attached(const CommandLine& line) {
+  const auto is_attached = [](const MachineOptions& machine) { return machine.attach.has_value(); };
+  if (std::ranges::none_of(line.machines, is_attached)) return {};
+  if (!line.commands.empty()) {
+    return fail(ErrorCode::Unsupported,
+                "-c: a command can be run in a guest of ringside's own images, not in a machine "
+                "that runs already");
+  }
+  if (!std::ranges::all_of(line.machines, is_attached)) return {};
+  const MachineOptions plain;
+  const MachineOptions& common = line.common;
+  std::string_view option;
+  if (common.guest.vcpus != plain.guest.vcpus) option = "--cpus";
+  if (common.guest.memory != plain.guest.memory) option = "--memory";
+  if (!common.guest.append.empty() || !line.settings.boot_arguments.empty()) option = "--append";
+  if (!common.guest.initrd.empty()) option = "--initrd";
+  if (common.choice != plain.choice) option = "--machine";
+  if (common.qemu.keep) option = "--keep";
+  if (common.qemu.program != plain.qemu.program) option = "--qemu";
+  if (option.empty()) return {};
+  return fail(ErrorCode::Usage,
+              fmt::format("{} is for machines that ringside starts, not for --attach", option));
 }
 
 /// What two machines cannot share.
@@ -150,6 +191,7 @@ Result<void> complete_machines(CommandLine& line) {
 }
 
 Result<void> check_machines(const CommandLine& line) {
+  TRY(check_attached(line));
   if (!line.common.guest.initrd.empty() &&
       std::ranges::none_of(line.machines, [](const auto& each) { return each.image.empty(); })) {
     return fail(ErrorCode::Usage, "--initrd needs --kernel");

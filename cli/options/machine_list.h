@@ -14,9 +14,10 @@ namespace ringside::cli {
 Result<void> set_cpus(vmm::GuestConfig& config, std::string_view text);
 Result<void> set_memory(vmm::GuestConfig& config, std::string_view text);
 
-/// Makes each of line.machines whole once all options were read: so far its image or kernel is the
-/// option's argument, FILE[,name=NAME][,cpus=N][,memory=SIZE][,initrd=FILE][,append=STRING], where
-/// two commas stand for one. What it does not say for itself is line.common's.
+/// Makes each of line.machines whole once all options were read: so far its image, kernel or target
+/// is the option's argument, FILE[,name=NAME][,cpus=N][,memory=SIZE][,initrd=FILE][,append=STRING],
+/// where two commas stand for one. What it does not say for itself is line.common's. For --attach
+/// that is TARGET[,name=NAME].
 Result<void> complete_machines(CommandLine& line);
 
 /// Rules between options about machines.

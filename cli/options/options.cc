@@ -34,9 +34,10 @@ enum LongOption : int {
   AfterBoot,
   KvmDevice,
   AsIs,
+  Attach,
 };
 
-const std::array<option, 18> kLongOptions{{
+const std::array<option, 19> kLongOptions{{
     {"image", required_argument, nullptr, Image},
     {"kernel", required_argument, nullptr, Kernel},
     {"initrd", required_argument, nullptr, Initrd},
@@ -53,6 +54,7 @@ const std::array<option, 18> kLongOptions{{
     {"boot", required_argument, nullptr, Boot},
     {"after-boot", no_argument, nullptr, AfterBoot},
     {"kvm-device", required_argument, nullptr, KvmDevice},
+    {"attach", required_argument, nullptr, Attach},
     {"as-is", no_argument, nullptr, AsIs},
     {nullptr, 0, nullptr, 0},
 }};
@@ -126,6 +128,7 @@ Result<void> long_option(CommandLine& line, int which, std::string argument) {
   switch (which) {
     case Image: line.machines.emplace_back().image = std::move(argument); return {};
     case Kernel: line.machines.emplace_back().guest.kernel = std::move(argument); return {};
+    case Attach: line.machines.emplace_back().attach = {std::move(argument), {}}; return {};
     case Initrd: machine.guest.initrd = std::move(argument); return {};
     case Append: machine.guest.append = std::move(argument); return {};
     case Cpus: return set_cpus(machine.guest, argument);
@@ -258,6 +261,16 @@ Result<void> one_option(CommandLine& line, int letter, const char* word) {
   return short_option(line, letter, std::move(argument));
 }
 
+/// `vms` takes nothing but a form of its output.
+Result<void> check_list_of_vms(const CommandLine& line) {
+  if (!line.programs.empty() || !line.machines.empty() || !line.arguments.empty()) {
+    return fail(ErrorCode::Usage, "vms: it lists this host's machines, and takes -O json only");
+  }
+  const OutputFormat format = line.settings.format;
+  if (format == OutputFormat::Text || format == OutputFormat::Json) return {};
+  return fail(ErrorCode::Unsupported, "vms: it is printed as text or with -O json");
+}
+
 /// Rules between options.
 Result<void> check(const CommandLine& line) {
   using Task = CommandLine::Task;
@@ -284,6 +297,7 @@ Result<void> check(const CommandLine& line) {
   if (!line.dof_file.empty() && !line.programs.empty()) {
     return fail(ErrorCode::Usage, "run: the program is in the file; it takes no other");
   }
+  if (line.task == Task::ListVms) return check_list_of_vms(line);
   const bool needs_program = line.task != Task::List && line.task != Task::CompileOnly;
   if (line.programs.empty() && line.dof_file.empty() && needs_program) {
     return fail(ErrorCode::NotFound, "no probes specified");
@@ -291,11 +305,15 @@ Result<void> check(const CommandLine& line) {
   return {};
 }
 
-/// `compile` and `run` before the options; the number of words that they take.
+/// `compile`, `run` and `vms` before the options; the number of words that they take.
 Result<std::size_t> sub_command(CommandLine& line, const std::vector<std::string>& words) {
   if (words.size() < 2) return 0;
   if (words[1] == "compile") {
     line.task = CommandLine::Task::Save;
+    return 1;
+  }
+  if (words[1] == "vms") {
+    line.task = CommandLine::Task::ListVms;
     return 1;
   }
   if (words[1] != "run") return 0;

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/options/settings.h"
+#include "vmm/attach/attach_target.h"
 #include "vmm/base/result.h"
 #include "vmm/guest_config.h"
 #include "vmm/kvm/start_kvm.h"
@@ -30,14 +32,16 @@ enum class MachineChoice : std::uint8_t {
 };
 
 struct MachineOptions {
-  std::string image;  // --image; found by images.h
+  std::string image;                        // --image; found by images.h
+  std::optional<vmm::AttachTarget> attach;  // --attach: one that runs already, instead of the rest
   MachineChoice choice = MachineChoice::Auto;
   vmm::GuestConfig guest;
   vmm::QemuConfig qemu;  // the accelerator follows from `choice`
   vmm::KvmConfig kvm;
   bool after_boot = false;  // --after-boot
   /// What records and messages call the machine, and vmname is: its own name=, else its image, else
-  /// its kernel; the second one of a name ends with "-2".
+  /// its kernel; the second one of a name ends with "-2". Empty for one to attach to that says
+  /// none: then it is what its owner calls it.
   std::string name;
 };
 
@@ -49,6 +53,7 @@ struct CommandLine {
     Save,     // `compile`: write DOF
     Header,   // -h
     Objects,  // -G
+    ListVms,  // `vms`
     Version,
     Help,
   };
@@ -62,7 +67,7 @@ struct CommandLine {
   std::vector<std::string> commands;     // -c
   std::vector<std::int64_t> processes;   // -p
   MachineOptions common;                 // what all machines have, but for their own suboptions
-  std::vector<MachineOptions> machines;  // one for each --image and --kernel, in their order
+  std::vector<MachineOptions> machines;  // one for each --image, --kernel and --attach, in order
 
   /// Whether guests are traced from their first instruction, not once they have booted.
   bool from_start() const {

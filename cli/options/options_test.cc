@@ -260,5 +260,57 @@ TEST(CommandLine, ListAndVersionNeedNoProgram) {
   EXPECT_EQ(parse({"--help"})->task, Task::Help);
 }
 
+TEST(Options, MachinesThatRunAreAttachedToBesideOnesThatAreStarted) {
+  const auto line = parse({"--attach", "pid:12", "--image", "a", "--attach",
+                           "qemu:///system?name=web1,name=w", "--cpus", "2", "-n", "BEGIN"});
+
+  ASSERT_TRUE(line.has_value()) << line.error().message;
+  ASSERT_EQ(line->machines.size(), 3u);
+  ASSERT_TRUE(line->machines[0].attach.has_value());
+  EXPECT_EQ(std::get<vmm::ProcessTarget>(line->machines[0].attach->where).pid, 12);
+  EXPECT_EQ(line->machines[0].name, "")
+      << "its owner's name for it is found when it is attached to";
+  EXPECT_FALSE(line->machines[1].attach.has_value());
+  EXPECT_EQ(line->machines[1].guest.vcpus, 2u);
+  EXPECT_EQ(std::get<vmm::DomainTarget>(line->machines[2].attach->where).domain, "web1");
+  EXPECT_EQ(line->machines[2].name, "w");
+}
+
+TEST(Options, WhatIsSaidOfMachinesToStartIsRefusedForOnesThatRun) {
+  struct Case {
+    std::vector<std::string> words;
+    std::string message;
+  };
+  const Case cases[] = {
+      {{"--attach", "pid:x", "-n", "BEGIN"}, "--attach pid:x: that is no process number"},
+      {{"--attach", "pid:1,cpus=2", "-n", "BEGIN"}, "after the comma stands name=NAME"},
+      {{"--attach", "pid:1", "--cpus", "2", "-n", "BEGIN"}, "--cpus is for machines that ringside"},
+      {{"--attach", "pid:1", "--memory", "1g", "-n", "BEGIN"}, "--memory is for machines"},
+      {{"--attach", "pid:1", "--keep", "-n", "BEGIN"}, "--keep is for machines"},
+      {{"--attach", "pid:1", "-x", "bootargs=x", "-n", "BEGIN"}, "--append is for machines"},
+      {{"--attach", "pid:1", "-c", "ls", "-n", "BEGIN"}, "-c: a command can be run in a guest of"},
+      {{"--attach", "pid:1,name=a", "--attach", "pid:2,name=a", "-n", "BEGIN"},
+       "two machines are named a"},
+  };
+  for (const Case& each : cases) {
+    const auto line = parse(each.words);
+
+    ASSERT_FALSE(line.has_value()) << each.message;
+    EXPECT_NE(line.error().message.find(each.message), std::string::npos) << line.error().message;
+  }
+}
+
+TEST(Options, VmsTakesAFormAndNothingElse) {
+  const auto plain = parse({"vms"});
+  const auto json = parse({"vms", "-O", "json"});
+
+  ASSERT_TRUE(plain.has_value() && json.has_value());
+  EXPECT_EQ(plain->task, CommandLine::Task::ListVms);
+  EXPECT_EQ(json->settings.format, OutputFormat::Json);
+  EXPECT_EQ(parse({"vms", "-n", "BEGIN"}).error().code, ErrorCode::Usage);
+  EXPECT_EQ(parse({"vms", "all"}).error().code, ErrorCode::Usage);
+  EXPECT_EQ(parse({"vms", "-O", "xml"}).error().code, ErrorCode::Unsupported);
+}
+
 }  // namespace
 }  // namespace ringside::cli

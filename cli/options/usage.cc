@@ -12,7 +12,8 @@ namespace {
 constexpr std::string_view kSynopsis =
     "[-32|-64] [-aABCdeFGhHlOqSvVwZ] [-b bufsz] [-c cmd] [-D name[=def]]\n"
     "\t[-I path] [-L path] [-o output] [-p pid] [-s script] [-U name]\n"
-    "\t[-x opt[=val]] [-X a|c|s|t] [--image name | --kernel file] [--help]\n"
+    "\t[-x opt[=val]] [-X a|c|s|t] [--image name | --kernel file | --attach target]\n"
+    "\t[--help]\n"
     "\n"
     "\t[-P provider %]\n"
     "\t[-m [ provider: ] module %]\n"
@@ -60,6 +61,8 @@ The machine (none: only probes that need no guest):
   --image NAME      a guest that images/build made; each --image or --kernel is one more machine,
                     and behind a comma what is its own: NAME,name=web,cpus=2,memory=1g
   --kernel FILE [--initrd FILE] [--append STRING]
+  --attach TARGET   a machine that runs already, for any number of which it may be given: pid:N,
+                    qmp:PATH, a libvirt domain; ,name=NAME behind it. It is left as it was found
   --cpus N  --memory SIZE  --machine auto|kvm|qemu|qemu-kvm  --qemu PATH
   --keep            leave the guest running (qemu)
   --as-is           set no memory aside in the guest: the stub goes where it finds room (qemu)
@@ -72,6 +75,9 @@ With --machine kvm, our own VMM, a guest is traced from its first instruction; w
   --console         the terminal is the guest's console; Ctrl-A x ends it
   --boot auto|pvh|bzimage            how a kernel file is started
   --kvm-device PATH                  instead of /dev/kvm
+
+Machines of this host:
+  vms [-O json]     list what there is to attach to
 
 Programs compiled before:
   compile -o FILE [options]   compile and verify, and write FILE (DOF) instead of tracing

@@ -6,7 +6,8 @@ is the image `nested-6.1` and is driven through its command port (images/README.
 Does not: know D.
 
 In level 1: /ringside/ringside with its lib/, /ringside/images/ with the images that ringside boots,
-/ringside/tests/ with GoogleTest programs. Only /tmp keeps what is written.
+/ringside/tests/ with GoogleTest programs, /ringside/qemu/ with a QEMU and its firmware. Only /tmp
+keeps what is written.
 """
 
 import atexit
@@ -29,6 +30,10 @@ import guest  # noqa: E402
 
 IMAGE = "nested-6.1"
 GUEST_IMAGES = ("debian-6.1", "debian-6.12")
+# What runs VMs of others in level 1, by -accel kvm.
+QEMUS = ("qemu-system-x86_64", "qemu-system-x86_64-microvm")
+FIRMWARE = ("/usr/share/seabios/bios-256k.bin", "/usr/share/qemu/linuxboot_dma.bin",
+            "/usr/share/qemu/kvmvapic.bin", "/usr/share/qemu/bios-microvm.bin")
 # SVM as kvm_amd wants it; cx16 is off as in guest.CPU.
 CPU = "EPYC,+svm,+npt,-cx16"
 MEMORY = 2048  # MiB: the payload is in it twice while level 1 boots
@@ -151,6 +156,10 @@ def test_payload():
         payload.file(guest.images_folder() / name, f"ringside/images/{name}")
     for name, path in kvm_programs().items():
         payload.program(path, f"ringside/tests/{name}")
+    for name in QEMUS:
+        payload.program(f"/usr/bin/{name}", f"ringside/qemu/{name}")
+    for path in FIRMWARE:
+        payload.file(path, f"ringside/qemu/{pathlib.Path(path).name}")
     return payload
 
 

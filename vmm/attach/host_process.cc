@@ -155,6 +155,10 @@ std::vector<std::string> HostProcess::command_line() const {
   return words;
 }
 
+std::string HostProcess::folder() const {
+  return link_target(path("cwd"));
+}
+
 std::string HostProcess::status_field(const std::string& file, const std::string& key) const {
   std::istringstream lines(read_whole(path(file)).value_or(""));
   for (std::string line; std::getline(lines, line);) {

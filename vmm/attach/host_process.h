@@ -45,6 +45,8 @@ class HostProcess {
   std::string program() const;
   std::string comm() const;
   std::vector<std::string> command_line() const;
+  /// The one it works in; empty where we may not see it.
+  std::string folder() const;
   /// R, S, D, T...; ' ' when nobody knows.
   char state() const { return state_of(pid_); }
   char state_of(pid_t thread) const;

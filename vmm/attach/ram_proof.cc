@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "vmm/base/guest_reader.h"
@@ -155,9 +156,14 @@ Result<KernelOutline> read_outline(const guest_linux::KernelMemory& kernel) {
     }
     return std::nullopt;
   };
+  // Not by the page tables: some of them may lie in memory that has no place yet.
   const auto value = [&](std::optional<GuestVirt> at) -> std::optional<std::uint64_t> {
-    const auto loaded = at ? load<std::uint64_t>(kernel.reader(), *at) : Unexpected<Fault>(Fault{});
-    return loaded ? std::optional(*loaded) : std::nullopt;
+    if (!at) return std::nullopt;
+    const auto bytes = kernel.copy_image(*at, sizeof(std::uint64_t));
+    if (!bytes) return std::nullopt;
+    std::uint64_t loaded = 0;
+    std::memcpy(&loaded, bytes->data(), sizeof loaded);
+    return loaded;
   };
   const auto frames = value(address("max_pfn"));
   const auto task = address("init_task");

@@ -1,0 +1,33 @@
+// The virtual machines of this host, whoever started them, as far as we may see them: what each one
+// is, and whether it can be attached to. Looking changes nothing: no thread is stopped, no monitor
+// is asked. Used by the command (ringside vms).
+// Fire context: no.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ringside::vmm {
+
+struct HostVm {
+  std::string name;  // as attach() would call it
+  pid_t pid = 0;
+  std::string vmm;                      // the program: "qemu", "firecracker"...
+  std::string accelerator;              // "kvm", or "tcg" where QEMU translates
+  std::string state;                    // "running", "paused", "stopped" by a signal; "unknown"
+  std::optional<unsigned> vcpus;        // empty: nobody tells
+  std::optional<std::uint64_t> memory;  // bytes, the same
+  std::string kernel;                   // its release, from the guest's memory; empty: none seen
+  std::string ours;                     // what is in it: "traced by process N"; empty: nothing
+  std::string target;                   // what --attach takes; empty: cannot be attached to
+  std::string obstacle;                 // then why, one line
+};
+
+/// In order of their processes' numbers. `proc` is another folder in tests.
+std::vector<HostVm> list_host_vms(const std::string& proc = "/proc");
+
+}  // namespace ringside::vmm
