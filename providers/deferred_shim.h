@@ -49,6 +49,12 @@ class DeferredShim final : public vmm::Shim {
   Result<void> retire(vmm::PausedMachine& machine) override {
     return shim_ ? shim_->retire(machine) : Result<void>();
   }
+  Result<void> remove(vmm::PausedMachine& machine) override {
+    return shim_ ? shim_->remove(machine) : Result<void>();
+  }
+  vmm::ShimPlace place() const override {
+    return shim_ ? shim_->place() : vmm::ShimPlace{GuestVirt(0), 0};
+  }
   unsigned poll_share(vmm::TrapSink& sink, vmm::PollShare share) override {
     return shim_ ? shim_->poll_share(sink, share) : 0;
   }

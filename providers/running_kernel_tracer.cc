@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "providers/fbt.h"
@@ -15,6 +17,9 @@ namespace {
 
 /// A notice for each of so many changed places; more than that are summed up in one.
 constexpr std::size_t kSingleNotices = 4;
+/// How often it is looked whether somebody is still inside of the stub.
+constexpr unsigned kLeaveTries = 100;
+constexpr auto kLeaveWait = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -107,6 +112,8 @@ void RunningKernelTracer::prepare(ProbeSink& sink, GuestClock& clock, FireLoopPa
   parts.first_task = first_task(kernel_);
   parts.look_again = [this] { host_reader_.forget(); };
   if (table_.size() == 0) return;
+  // What it does not know by now it will not know at the end either, and then says so.
+  if (auto prepared = guest_linux::Occupants::prepare(kernel_)) occupants_ = std::move(*prepared);
   parts.shim = shim_.installed();
   parts.dispatcher = &dispatcher_;
   parts.upkeep = [this] { upkeep(); };
@@ -158,14 +165,43 @@ void RunningKernelTracer::disarm() {
 
 void RunningKernelTracer::retire() {
   if (shim_.installed() == nullptr || table_.any_armed() || std::exchange(retired_, true)) return;
-  auto paused = vmm::PausedMachine::pause(machine_);
-  if (!paused) return;
-  if (const auto done = shim_.retire(*paused); !done) notice(done.error().message);
+  {
+    auto paused = vmm::PausedMachine::pause(machine_);
+    if (!paused) return;
+    if (const auto done = shim_.retire(*paused); !done) return notice(done.error().message);
+  }
+  if (auto stays = leave(); !stays) {
+    notice(fmt::format("the stub stays in {} pages of the guest's memory, and does nothing: {}",
+                       shim_.place().bytes / arch::kPageSize, stays.error().message));
+  }
+}
+
+/// Whoever is inside is let go on for a moment, several times.
+Result<void> RunningKernelTracer::leave() {
+  if (!occupants_) occupants_ = TRY(guest_linux::Occupants::prepare(kernel_));
+  const vmm::ShimPlace place = shim_.place();
+  const auto code = guest_linux::Kernel::AddressRange::of(place.base, place.bytes);
+  Result<void> stays;
+  for (unsigned n = 0; n < kLeaveTries; ++n) {
+    if (n > 0) std::this_thread::sleep_for(kLeaveWait);
+    auto paused = vmm::PausedMachine::pause(machine_);
+    if (!paused) {
+      const bool ended = paused.error().code == ErrorCode::MachineGone;
+      return ended ? Result<void>() : tl::make_unexpected(paused.error());
+    }
+    host_reader_.forget();
+    const auto inside = occupants_->find(*paused, host_reader_, kernel_, code);
+    if (inside && !*inside) return shim_.remove(*paused);
+    stays = inside ? fail(ErrorCode::Invalid, fmt::format("{} is inside", **inside))
+                   : tl::make_unexpected(inside.error());
+  }
+  return stays;
 }
 
 std::optional<std::string> RunningKernelTracer::loss() const {
   switch (shim_.state()) {
-    case vmm::ShimState::There: return std::nullopt;
+    case vmm::ShimState::There:
+    case vmm::ShimState::Retired: return std::nullopt;
     case vmm::ShimState::GuestLeft:
       return "the guest has started another kernel (kexec), which is not traced";
     case vmm::ShimState::Overwritten: break;

@@ -21,6 +21,7 @@
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/trap_points.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/stacks/occupants.h"
 #include "vmm/machine.h"
 
 namespace ringside::providers {
@@ -45,8 +46,8 @@ class RunningKernelTracer final : public KernelTracer {
   void abandon_added() override { points_.abandon_added(); }
   Result<void> remove(std::span<const dif::ProbeId> probes) override;
   void disarm() override;
-  /// Gives the kernel its int3 gate back, unless an int3 of ours may still stand: the shim lets the
-  /// guest pass it, the kernel's own handler would not.
+  /// Gives the kernel its int3 gate back and takes the shim out of the guest, unless an int3 of
+  /// ours may still stand: the shim lets the guest pass it, the kernel's own handler would not.
   void retire() override;
 
   std::optional<std::string> loss() const override;
@@ -61,6 +62,7 @@ class RunningKernelTracer final : public KernelTracer {
   void find_farewell();
   void upkeep();
   void notice(std::string text);
+  Result<void> leave();
 
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
@@ -75,6 +77,7 @@ class RunningKernelTracer final : public KernelTracer {
   TrapDispatcher dispatcher_;
   TrapPoints points_;
   std::optional<GuestVirt> farewell_;  // where the guest leaves its kernel for another one
+  std::optional<guest_linux::Occupants> occupants_;
   bool armed_ = false;
   bool retired_ = false;
   std::uint64_t orphans_before_ = 0;

@@ -114,6 +114,8 @@ class TableShim final : public vmm::Shim {
   void activate() override {}
   void deactivate() override {}
   Result<void> retire(vmm::PausedMachine&) override { return {}; }
+  Result<void> remove(vmm::PausedMachine&) override { return {}; }
+  vmm::ShimPlace place() const override { return {GuestVirt(0), 0}; }
   unsigned poll_share(vmm::TrapSink&, vmm::PollShare) override { return 0; }
   void set_doorbell(std::uint16_t) override {}
   void answer(std::uint32_t, vmm::TrapSink&) override {}

@@ -9,14 +9,12 @@
 #include "providers/context/linux_context.h"
 #include "providers/fire/host_clock.h"
 #include "vmm/arch/arch.h"
+#include "vmm/linux/stacks/stack_size.h"
 
 namespace ringside::providers {
 namespace {
 
-constexpr std::uint64_t kUsualStack = 16 << 10;  // THREAD_SIZE without KASAN
-constexpr std::uint64_t kLargestStack = 1 << 20;
 constexpr std::uint64_t kUser64 = 0x33;  // __USER_CS
-using arch::kPageSize;
 constexpr unsigned kMostAncestors = 1024;
 
 constexpr Fault bad_address(std::uint64_t at) {
@@ -26,16 +24,7 @@ constexpr Fault bad_address(std::uint64_t at) {
 }  // namespace
 
 std::uint64_t find_saved_registers(const guest_linux::SymbolTable& symbols) {
-  std::uint64_t size = kUsualStack;
-  const auto between = [&](std::string_view start, std::string_view end) {
-    const auto* low = symbols.find(start, "vmlinux");
-    const auto* high = symbols.find(end, "vmlinux");
-    if (low == nullptr || high == nullptr || high->address <= low->address) return;
-    const std::uint64_t bytes = high->address.raw() - low->address.raw();
-    if (bytes >= kPageSize && bytes <= kLargestStack && bytes % kPageSize == 0) size = bytes;
-  };
-  between("__start_init_task", "__end_init_task");    // 4.16 to 6.9
-  between("__start_init_stack", "__end_init_stack");  // since 6.10
+  const std::uint64_t size = guest_linux::kernel_stack_bytes(symbols);
   const bool built_for_fred = symbols.find("asm_fred_entrypoint_user", "vmlinux") != nullptr;
   return size - (built_for_fred ? 16 : 0) - sizeof(arch::SavedRegisters);
 }

@@ -27,6 +27,8 @@ class FakeShim final : public vmm::Shim {
   void activate() override { active = true; }
   void deactivate() override { active = false; }
   Result<void> retire(vmm::PausedMachine&) override { return {}; }
+  Result<void> remove(vmm::PausedMachine&) override { return {}; }
+  vmm::ShimPlace place() const override { return {GuestVirt(0), 0}; }
   unsigned poll_share(vmm::TrapSink& sink, vmm::PollShare share) override {
     shares |= 1U << share.index;
     if (!raise) return 0;

@@ -102,6 +102,8 @@ class FakeShim final : public vmm::Shim {
   void activate() override {}
   void deactivate() override {}
   Result<void> retire(vmm::PausedMachine&) override { return {}; }
+  Result<void> remove(vmm::PausedMachine&) override { return {}; }
+  vmm::ShimPlace place() const override { return {GuestVirt(0), 0}; }
   unsigned poll_share(vmm::TrapSink&, vmm::PollShare) override { return 0; }
   void set_doorbell(std::uint16_t) override {}
   void answer(std::uint32_t, vmm::TrapSink&) override {}

@@ -33,12 +33,16 @@ Result<cli::Image> find_live_image(std::string_view name) {
   return cli::find_image(name, folders);
 }
 
-Result<std::unique_ptr<LiveGuest>> LiveGuest::boot(const cli::Image& image, unsigned vcpus) {
+Result<std::unique_ptr<LiveGuest>> LiveGuest::boot(const cli::Image& image, unsigned vcpus,
+                                                   const LiveSettings& settings) {
   vmm::GuestConfig config;
   config.kernel = image.kernel;
   config.initrd = image.initrd;
   config.vcpus = vcpus;
-  auto started = TRY(vmm::start_qemu(config, {}));
+  config.append = settings.append;
+  vmm::QemuConfig qemu;
+  qemu.as_is = settings.as_is;
+  auto started = TRY(vmm::start_qemu(config, qemu));
   std::unique_ptr<LiveGuest> guest(
       new LiveGuest(std::move(started.machine), cli::GuestCommand(started.command_port)));
   TRY(guest->wait_for(Kind::Ready));

@@ -22,10 +22,16 @@ namespace ringside::live {
 /// program lies in. NotFound: build it with images/build.
 Result<cli::Image> find_live_image(std::string_view name);
 
+struct LiveSettings {
+  std::string append;  // to the kernel's command line
+  bool as_is = false;  // with nothing set aside for the shim
+};
+
 class LiveGuest {
  public:
   /// Returns once the command port is ready and the running kernel was found in memory.
-  static Result<std::unique_ptr<LiveGuest>> boot(const cli::Image& image, unsigned vcpus);
+  static Result<std::unique_ptr<LiveGuest>> boot(const cli::Image& image, unsigned vcpus,
+                                                 const LiveSettings& settings = {});
   LiveGuest(const LiveGuest&) = delete;
   LiveGuest& operator=(const LiveGuest&) = delete;
   ~LiveGuest() { machine_->shut_down(); }

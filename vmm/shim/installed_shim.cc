@@ -61,11 +61,12 @@ Registers registers_of(const MailboxCopy& box) {
 }  // namespace
 
 InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base,
-                             unsigned vcpus, SavedGate gate)
+                             unsigned vcpus, SavedGate gate, std::optional<ShimMapping> mapping)
     : layout_(layout),
       region_(memory, layout.place, layout.bytes, layout.data),
       base_(base),
       gate_(gate),
+      mapping_(std::move(mapping)),
       gate_mapping_(memory.mapping(gate.at, gate.ours.size())),
       table_(layout.table_entries),
       scan_limit_(std::clamp(vcpus, 1u, SHIM_MAILBOXES)) {
@@ -229,7 +230,9 @@ ShimState InstalledShim::state() const {
 }
 
 Result<void> InstalledShim::check_mapped(PausedMachine& machine) const {
-  const unsigned vcpus = state() == ShimState::There ? 1 : machine.vcpu_count();
+  const ShimState now = state();
+  const bool sure = now == ShimState::There || now == ShimState::Retired;
+  const unsigned vcpus = sure ? 1 : machine.vcpu_count();
   for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
     const Registers registers = TRY(machine.registers(vcpu));
     const bool paged = arch::pages(registers) && arch::in_long_mode(registers);
@@ -274,6 +277,24 @@ Result<void> InstalledShim::retire(PausedMachine& machine) {
   if (!machine.memory().write(gate_.at, gate_.bytes)) {
     return fail(ErrorCode::Io, "the guest's interrupt table is not in its memory any more");
   }
+  (void)counters();  // the last ones
+  state_.store(ShimState::Retired, std::memory_order_relaxed);
+  return {};
+}
+
+Result<void> InstalledShim::remove(PausedMachine& machine) {
+  if (!mapping_ || state() != ShimState::Retired) {
+    return fail(ErrorCode::Invalid, "the shim is still in use");
+  }
+  TRY(check_mapped(machine));
+  GuestMemory& memory = machine.memory();
+  TRY(mapping_->clear(memory));
+  const auto clear = [&](std::uint64_t from, std::uint64_t to) {
+    return clear_memory(memory, layout_.place.wrapping_add(from), to - from);
+  };
+  const bool cleared =
+      clear(0, layout_.slots + slot_bytes_) && clear(layout_.data, layout_.taken());
+  if (!cleared) return fail(ErrorCode::Io, "the shim's memory cannot be written");
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/shim/shim.h"
 #include "vmm/shim/shim_layout.h"
+#include "vmm/shim/shim_mapping.h"
 #include "vmm/shim/shim_region.h"
 
 namespace ringside::vmm {
@@ -29,8 +30,9 @@ class InstalledShim final : public Shim {
  public:
   /// The region is laid out as `layout` says, with the image and its header in place and everything
   /// from the table on zero, and mapped in the guest at `base`.
+  /// Without a mapping it cannot be removed.
   InstalledShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsigned vcpus,
-                SavedGate gate);
+                SavedGate gate, std::optional<ShimMapping> mapping = std::nullopt);
 
   Result<GuestVirt> allocate_slot(std::size_t size) override;
   Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
@@ -42,6 +44,8 @@ class InstalledShim final : public Shim {
   void activate() override;
   void deactivate() override;
   Result<void> retire(PausedMachine& machine) override;
+  Result<void> remove(PausedMachine& machine) override;
+  ShimPlace place() const override { return {base_, layout_.bytes}; }
   unsigned poll_share(TrapSink& sink, PollShare share) override;
   void set_doorbell(std::uint16_t port) override;
   void answer(std::uint32_t mailbox, TrapSink& sink) override;
@@ -73,6 +77,7 @@ class InstalledShim final : public Shim {
   mutable ShimRegion region_;
   GuestVirt base_;
   SavedGate gate_;
+  std::optional<ShimMapping> mapping_;
   std::span<const std::byte> gate_mapping_;  // changes at any time; none by copies
   HeaderWords header_{};
   mutable std::atomic<ShimState> state_{ShimState::There};

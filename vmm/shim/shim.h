@@ -75,6 +75,13 @@ enum class ShimState : std::uint8_t {
   There,
   GuestLeft,    // the guest has started another kernel
   Overwritten,  // what we wrote is not there any more
+  Retired,      // by retire()
+};
+
+/// Where a shim lies in the guest's addresses.
+struct ShimPlace {
+  GuestVirt base;
+  std::uint64_t bytes = 0;
 };
 
 /// Every `count`-th mailbox, from `index` on.
@@ -121,8 +128,13 @@ class Shim {
   virtual void deactivate() = 0;
   /// Deactivates and gives IDT[3] back to the kernel, after every tracepoint is disarmed; a gate
   /// that the guest has changed meanwhile, or that is another kernel's, is left alone (Invalid).
-  /// Slots stay mapped for ever, because a task may be inside one.
+  /// Slots stay mapped, because a task may be inside one.
   virtual Result<void> retire(PausedMachine& machine) = 0;
+  /// After retire(), once nobody in the guest is inside (vmm/linux/stacks/occupants.h): takes it
+  /// out of the guest's page tables and leaves zeros. Invalid where the guest has changed what led
+  /// to it; then nothing is changed.
+  virtual Result<void> remove(PausedMachine& machine) = 0;
+  virtual ShimPlace place() const = 0;
 
   /// Serves every raised mailbox of a share once; returns how many. On several threads, one for
   /// each share.

@@ -102,22 +102,14 @@ shim_header header_for(shim_header header, const ShimKernelFacts& facts, GuestVi
   return header;
 }
 
-bool clear(GuestMemory& memory, GuestPhys at, std::uint64_t size) {
-  const std::vector<std::byte> zeros(std::min<std::uint64_t>(size, 1 << 20));
-  for (std::uint64_t done = 0; done < size; done += zeros.size()) {
-    const auto now = std::span(zeros).first(std::min<std::uint64_t>(zeros.size(), size - done));
-    if (!memory.write(at.wrapping_add(done), now)) return false;
-  }
-  return true;
-}
-
 /// Code and header in place, table and data empty. Slots are written before they are reachable.
 Result<void> fill_region(GuestMemory& memory, const shim_header& header, const ShimLayout& layout) {
   const GuestPhys place = layout.place;
-  const bool filled = clear(memory, place, layout.slots) &&
-                      clear(memory, place.wrapping_add(layout.data), layout.bytes - layout.data) &&
-                      memory.write(place, std::as_bytes(std::span(shim_image, shim_image_size))) &&
-                      memory.write(place, std::as_bytes(std::span(&header, 1)));
+  const bool filled =
+      clear_memory(memory, place, layout.slots) &&
+      clear_memory(memory, place.wrapping_add(layout.data), layout.bytes - layout.data) &&
+      memory.write(place, std::as_bytes(std::span(shim_image, shim_image_size))) &&
+      memory.write(place, std::as_bytes(std::span(&header, 1)));
   if (filled) return {};
   return fail(ErrorCode::Io, "the memory set aside for the shim cannot be written");
 }
@@ -149,7 +141,7 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   TRY(check_cpu(machine, registers));
   SavedGate saved = TRY(read_gate(memory, facts));
   const ShimLayout layout = TRY(take_place(memory, place));
-  const ShimMapping mapping = TRY(ShimMapping::find(memory, facts, layout));
+  ShimMapping mapping = TRY(ShimMapping::find(memory, facts, layout));
   const GuestVirt home = mapping.home();
 
   Gate gate;
@@ -162,7 +154,8 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   if (!memory.write(saved.at, saved.ours)) {
     return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");
   }
-  return std::make_unique<InstalledShim>(memory, layout, home, machine.vcpu_count(), saved);
+  return std::make_unique<InstalledShim>(memory, layout, home, machine.vcpu_count(), saved,
+                                         mapping);
 }
 
 }  // namespace ringside::vmm

@@ -74,6 +74,15 @@ std::optional<GuestVirt> find_free_run(const GuestMemory& memory, const PageTabl
   return std::nullopt;
 }
 
+/// Where the search begins. What was set aside at start is the only place that its guest ever has.
+/// Of the first megabyte another part may be free the next time, and a TLB may still hold what was
+/// mapped the last time (the header says more).
+std::uint64_t start_of(const ShimLayout& layout, std::uint64_t from, std::uint64_t to) {
+  if (layout.page_bytes == kLargePage || from >= to) return from;
+  const std::uint64_t choice = (layout.place.raw() + layout.bytes) / arch::kPageSize;
+  return from + choice % ((to - from) / kLargePage) * kLargePage;
+}
+
 Result<GuestVirt> find_home(const GuestMemory& memory, const ShimKernelFacts& facts,
                             const std::optional<PageTable>& user, const ShimLayout& layout) {
   const std::uint64_t start = facts.image_region_start.raw(), end = facts.image_region_end.raw();
@@ -87,8 +96,10 @@ Result<GuestVirt> find_home(const GuestMemory& memory, const ShimKernelFacts& fa
   const auto search = [&](std::uint64_t from, std::uint64_t to) {
     return find_free_run(memory, facts.kernel_table, user, from, to, wanted);
   };
-  const auto above = search(after_image, end);
-  const auto home = above ? above : search(start, std::min(after_image, end));
+  const std::uint64_t first = std::min(start_of(layout, after_image, end), end);
+  auto home = search(first, end);
+  if (!home) home = search(after_image, end);
+  if (!home) home = search(start, std::min(after_image, end));
   if (home) return *home;
   return fail(ErrorCode::Unsupported, fmt::format("no {} MiB of free addresses beside the kernel "
                                                   "image",
@@ -111,54 +122,81 @@ Result<ShimMapping> ShimMapping::find(const GuestMemory& memory, const ShimKerne
 /// The entry that maps the page at `offset`, of whatever size. A global one would outlive the
 /// change to the user's tables in the TLB, and let user programs of a processor that needs
 /// isolation (Meltdown) read the region.
-std::uint64_t ShimMapping::page_entry(std::uint64_t offset, bool no_execute) const {
+std::uint64_t ShimMapping::page_entry(std::uint64_t offset) const {
   std::uint64_t value = layout_.place.wrapping_add(offset).raw() | pte::kPresent | pte::kAccessed |
                         pte::kDirty | (is_isolated() ? 0 : pte::kGlobal);
   if (layout_.page_bytes == kLargePage) value |= pte::kLarge;
-  if (layout_.is_data(offset)) value |= pte::kWritable | (no_execute ? pte::kNoExecute : 0);
+  if (layout_.is_data(offset)) value |= pte::kWritable | (no_execute_ ? pte::kNoExecute : 0);
   return value;
 }
 
 /// Fills the page tables of small pages. Nothing leads to them yet.
-bool ShimMapping::fill_page_tables(GuestMemory& memory, bool no_execute) const {
+bool ShimMapping::fill_page_tables(GuestMemory& memory) const {
   std::vector<std::uint64_t> entries(layout_.directories() * (kLargePage / layout_.page_bytes));
   for (std::uint64_t offset = 0; offset < layout_.bytes; offset += layout_.page_bytes) {
-    entries[offset / layout_.page_bytes] = page_entry(offset, no_execute);
+    entries[offset / layout_.page_bytes] = page_entry(offset);
   }
   return memory.write(layout_.page_tables, std::as_bytes(std::span(entries)));
 }
 
-/// The first page and nothing else: of small pages by a page table of its own, since what lies
-/// beside it is not ours to show.
-bool ShimMapping::write_for_user(GuestMemory& memory) const {
-  const auto entry = entry_address(memory, *user_, home_, kDirectory);
-  if (!entry) return false;
-  const std::uint64_t page = page_entry(0, false);
-  if (layout_.page_bytes == kLargePage) return memory.store64(*entry, page);
+/// The first page and nothing else: by a page table of its own, since what lies beside it is not
+/// ours to show.
+bool ShimMapping::fill_user_page_table(GuestMemory& memory) const {
   std::vector<std::uint64_t> entries(arch::kPageSize / sizeof(std::uint64_t));
-  entries[0] = page;
-  return memory.write(layout_.user_page_table, std::as_bytes(std::span(entries))) &&
-         memory.store64(*entry, layout_.user_page_table.raw() | pte::kPresent | pte::kAccessed);
+  entries[0] = page_entry(0);
+  return memory.write(layout_.user_page_table, std::as_bytes(std::span(entries)));
 }
 
-Result<void> ShimMapping::write(GuestMemory& memory, bool no_execute) const {
+/// The entries of page middle directories that lead here, where they belong; the user's last. Empty
+/// when the guest's tables do not reach that far any more.
+std::optional<std::vector<ShimMapping::Entry>> ShimMapping::entries(
+    const GuestMemory& memory) const {
   const bool large = layout_.page_bytes == kLargePage;
-  if (!large && !fill_page_tables(memory, no_execute)) {
+  std::vector<Entry> all;
+  for (std::uint64_t n = 0; n < layout_.directories(); ++n) {
+    const auto at = entry_address(memory, kernel_, home_.wrapping_add(n * kLargePage), kDirectory);
+    if (!at) return std::nullopt;
+    const std::uint64_t table = layout_.page_tables.wrapping_add(n * kShimSmallPage).raw();
+    all.push_back(
+        {*at, large ? page_entry(n * kLargePage)
+                    : table | pte::kPresent | pte::kWritable | pte::kAccessed | pte::kDirty});
+  }
+  if (!user_) return all;
+  const auto at = entry_address(memory, *user_, home_, kDirectory);
+  if (!at) return std::nullopt;
+  const std::uint64_t table = layout_.user_page_table.raw();
+  all.push_back({*at, large ? page_entry(0) : table | pte::kPresent | pte::kAccessed});
+  return all;
+}
+
+Result<void> ShimMapping::write(GuestMemory& memory, bool no_execute) {
+  no_execute_ = no_execute;
+  const bool small = layout_.page_bytes != kLargePage;
+  if (small && !(fill_page_tables(memory) && (!user_ || fill_user_page_table(memory)))) {
     return fail(ErrorCode::Io, "the shim's page tables cannot be written");
   }
-  for (std::uint64_t n = 0; n < layout_.directories(); ++n) {
-    const std::uint64_t table = layout_.page_tables.wrapping_add(n * kShimSmallPage).raw();
-    const std::uint64_t value =
-        large ? page_entry(n * kLargePage, no_execute)
-              : table | pte::kPresent | pte::kWritable | pte::kAccessed | pte::kDirty;
-    const auto entry =
-        entry_address(memory, kernel_, home_.wrapping_add(n * kLargePage), kDirectory);
-    if (!entry || !memory.store64(*entry, value)) {
-      return fail(ErrorCode::Io, "the guest's page table changed under the installer");
+  const auto all = entries(memory);
+  for (std::size_t n = 0; all && n < all->size(); ++n) {
+    if (!memory.store64((*all)[n].at, (*all)[n].value)) {
+      return fail(ErrorCode::Io, "the guest's page tables cannot be written");
     }
   }
-  if (user_ && !write_for_user(memory)) {
-    return fail(ErrorCode::Io, "the guest's user page table changed under the installer");
+  if (all) return {};
+  return fail(ErrorCode::Io, "the guest's page table changed under the installer");
+}
+
+Result<void> ShimMapping::clear(GuestMemory& memory) const {
+  const auto all = entries(memory);
+  const auto is_ours = [&memory](const Entry& entry) {
+    return memory.load64(entry.at) == entry.value;
+  };
+  if (!all || !std::ranges::all_of(*all, is_ours)) {
+    return fail(ErrorCode::Invalid, "the guest has changed its page tables where the shim is");
+  }
+  for (const Entry& entry : *all) {
+    if (!memory.store64(entry.at, 0)) {
+      return fail(ErrorCode::Io, "the guest's page tables cannot be written");
+    }
   }
   return {};
 }

@@ -1,7 +1,9 @@
 #include "vmm/shim/shim_region.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "vmm/base/check.h"
 
@@ -18,6 +20,15 @@ void copy_words(std::uint64_t* to, const std::uint64_t* from) {
 }
 
 }  // namespace
+
+bool clear_memory(GuestMemory& memory, GuestPhys at, std::uint64_t size) {
+  const std::vector<std::byte> zeros(std::min<std::uint64_t>(size, 1 << 20));
+  for (std::uint64_t done = 0; done < size; done += zeros.size()) {
+    const auto now = std::span(zeros).first(std::min<std::uint64_t>(zeros.size(), size - done));
+    if (!memory.write(at.wrapping_add(done), now)) return false;
+  }
+  return true;
+}
 
 ShimRegion::ShimRegion(GuestMemory& memory, GuestPhys place, std::uint64_t size, std::uint64_t data)
     : memory_(memory),

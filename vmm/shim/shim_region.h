@@ -26,6 +26,9 @@ struct MailboxCopy {
   std::array<std::uint64_t, SHIM_REGISTERS> regs;
 };
 
+/// Writes zeros. False when not all of it is RAM.
+[[nodiscard]] bool clear_memory(GuestMemory& memory, GuestPhys at, std::uint64_t size);
+
 class ShimRegion {
  public:
   /// `size` bytes at `place`, page-aligned; `data` is where struct shim_control lies in them.

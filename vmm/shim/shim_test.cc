@@ -242,6 +242,18 @@ TEST(ShimInstall, RefusesASecondShim) {
 /// In the first megabyte, where nothing is aligned to anything but pages.
 constexpr GuestMemory::Extent kLow{GuestPhys(0x21000), 400 << 10};
 
+/// The number of the directory's entry that leads to it.
+unsigned home_of(const shim_header& header) {
+  EXPECT_GE(header.base, 0xffffffff81200000u) << "behind the image";
+  return static_cast<unsigned>((header.base - 0xffffffff80000000) / (2 * kMiB));
+}
+
+shim_header header_at(FakeGuest& guest, GuestPhys place) {
+  shim_header header;
+  std::memcpy(&header, guest.ram().data() + place.raw(), sizeof header);
+  return header;
+}
+
 TEST(ShimInstall, FitsIntoTheFirstMegabyteBySmallPages) {
   FakeGuest guest;
 
@@ -251,15 +263,14 @@ TEST(ShimInstall, FitsIntoTheFirstMegabyteBySmallPages) {
   shim_header header;
   std::memcpy(&header, guest.ram().data() + kLow.base.raw(), sizeof header);
   EXPECT_EQ(header.page_bytes, 4096u);
-  EXPECT_EQ(header.base, 0xffffffff81200000u);
   EXPECT_EQ(header.region_bytes, (400u << 10) - 2 * 4096) << "the last pages are page tables";
   EXPECT_EQ(header.data, header.base + header.region_bytes - SHIM_DATA_SIZE);
   EXPECT_GT(header.table_entries / 4 * 3, 15'000u);
   EXPECT_EQ(header.slots, header.table + header.table_entries * 8u);
   EXPECT_EQ(header.slots + header.slots_bytes, header.data);
   const std::uint64_t table = kLow.base.raw() + header.region_bytes;
-  EXPECT_EQ(guest.pmd(9), table | 0x63);
-  EXPECT_EQ(guest.pmd(10), 0u);
+  EXPECT_EQ(guest.pmd(home_of(header)), table | 0x63);
+  EXPECT_EQ(guest.pmd(home_of(header) + 1), 0u);
   constexpr std::uint64_t kTextEntry = 0x161, kDataEntry = 0x163 | std::uint64_t{1} << 63;
   const std::uint64_t pages = header.region_bytes / 4096, data = pages - SHIM_DATA_SIZE / 4096;
   for (std::uint64_t page = 0; page < 512; ++page) {
@@ -281,10 +292,11 @@ TEST(ShimInstall, GivesTheUserHalfItsFirstPageAndNothingElse) {
   shim_header header;
   std::memcpy(&header, guest.ram().data() + kLow.base.raw(), sizeof header);
   const std::uint64_t table = kLow.base.raw() + header.region_bytes;
-  EXPECT_EQ(guest.pmd(9), table | 0x63);
+  EXPECT_EQ(guest.pmd(home_of(header)), table | 0x63);
   EXPECT_EQ(guest.get64(table), kLow.base.raw() | 0x61) << "not global";
   const std::uint64_t user_table = table + 4096;
-  EXPECT_EQ(guest.user_pmd(9), user_table | 0x21) << "not the user's, not to be written";
+  EXPECT_EQ(guest.user_pmd(home_of(header)), user_table | 0x21)
+      << "not the user's, not to be written";
   EXPECT_EQ(guest.get64(user_table), kLow.base.raw() | 0x61);
   for (unsigned n = 1; n < 512; ++n) EXPECT_EQ(guest.get64(user_table + 8 * n), 0u) << n;
   auto paused = PausedMachine::pause(guest);
@@ -357,7 +369,7 @@ TEST(ShimInstall, UsesAllOfALargePlaceThatIsNotAligned) {
       << "a page table for each 2 MiB, and the user's";
   for (unsigned n = 0; n < 8; ++n) {
     const std::uint64_t table = place.base.raw() + header.region_bytes + n * 4096;
-    EXPECT_EQ(guest.pmd(9 + n), table | 0x63) << n;
+    EXPECT_EQ(guest.pmd(home_of(header) + n), table | 0x63) << n;
     EXPECT_EQ(guest.get64(table) & 0xfffffffff000, place.base.raw() + n * 2 * kMiB) << n;
   }
 }
@@ -370,7 +382,7 @@ TEST(ShimInstall, WorksByCopies) {
   auto shim = install(guest, facts(), kLow);
 
   ASSERT_TRUE(shim) << shim.error().message;
-  EXPECT_EQ(guest.gate_handler().raw() >> 12, 0xffffffff81200000 >> 12);
+  EXPECT_EQ(guest.gate_handler().raw() >> 12, header_at(guest, kLow.base).base >> 12);
   auto paused = PausedMachine::pause(guest);
   ASSERT_TRUE(paused);
   EXPECT_TRUE((*shim)->check_mapped(*paused));
@@ -407,6 +419,66 @@ TEST(ShimInstall, RetireGivesTheGateBack) {
   EXPECT_EQ(guest.gate_handler(), kHandler);
   EXPECT_NE(guest.pmd(9), 0u) << "slots stay mapped";
   EXPECT_FALSE(install(guest)) << "its place is not used twice";
+}
+
+/// All of RAM but where the test's vCPUs write.
+std::vector<std::byte> image_of(FakeGuest& guest) {
+  return {guest.ram().begin(), guest.ram().end()};
+}
+
+TEST(ShimInstall, RemoveLeavesEveryByteAsItWas) {
+  for (const GuestMemory::Extent place : {kLow, GuestMemory::Extent{kPlace, 16 * kMiB}}) {
+    for (const bool isolated : {false, true}) {
+      FakeGuest guest;
+      if (isolated) guest.isolate();
+      const auto before = image_of(guest);
+      auto shim = install(guest, isolated ? isolated_facts() : facts(), place);
+      ASSERT_TRUE(shim) << shim.error().message;
+      const auto slot = (*shim)->allocate_slot(8);
+      const std::array code = {std::byte{0x90}, std::byte{0xc3}};
+      ASSERT_TRUE((*shim)->write_slot(*slot, code) && (*shim)->add_entry(kText, *slot));
+      auto paused = PausedMachine::pause(guest);
+      ASSERT_TRUE(paused);
+      EXPECT_FALSE((*shim)->remove(*paused)) << "the gate leads to it";
+      ASSERT_TRUE((*shim)->retire(*paused));
+      EXPECT_EQ((*shim)->state(), ShimState::Retired);
+
+      const auto removed = (*shim)->remove(*paused);
+
+      ASSERT_TRUE(removed) << removed.error().message;
+      EXPECT_TRUE(image_of(guest) == before);
+      EXPECT_TRUE(install(guest, isolated ? isolated_facts() : facts(), place)) << "and again";
+    }
+  }
+}
+
+TEST(ShimInstall, RemoveChangesNothingWhereTheGuestHasChangedItsTables) {
+  FakeGuest guest;
+  auto shim = install(guest, facts(), kLow);
+  ASSERT_TRUE(shim);
+  auto paused = PausedMachine::pause(guest);
+  ASSERT_TRUE(paused && (*shim)->retire(*paused));
+  const unsigned home = home_of(header_at(guest, kLow.base));
+  guest.put64(kPmd.raw() + 8 * home, guest.pmd(home) | 4);  // the user's, too
+  const auto before = image_of(guest);
+
+  const auto removed = (*shim)->remove(*paused);
+
+  ASSERT_FALSE(removed);
+  EXPECT_NE(removed.error().message.find("page tables"), std::string::npos);
+  EXPECT_TRUE(image_of(guest) == before);
+}
+
+TEST(ShimInstall, APlaceHasItsOwnAddresses) {
+  FakeGuest one, same, other;
+  constexpr GuestMemory::Extent kLower{GuestPhys(0x11000), 300 << 10};
+  ASSERT_TRUE(install(one, facts(), kLow) && install(same, facts(), kLow));
+  ASSERT_TRUE(install(other, facts(), kLower));
+
+  const std::uint64_t base = header_at(one, kLow.base).base;
+
+  EXPECT_EQ(header_at(same, kLow.base).base, base);
+  EXPECT_NE(header_at(other, kLower.base).base, base) << "a TLB may hold what was there before";
 }
 
 TEST(ShimInstall, RetireLeavesAGateAloneThatIsNotOursAnyMore) {

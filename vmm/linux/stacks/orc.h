@@ -26,6 +26,7 @@
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/modules.h"
 
 namespace ringside::guest_linux {
 
@@ -62,10 +63,21 @@ struct OrcEntry {
 std::optional<OrcForm> recognize_orc(std::span<const std::byte> entries);
 OrcEntry decode_orc(std::span<const std::byte, kOrcEntryBytes> bytes, OrcForm form);
 
+/// Where a module's tables are, by the kernel's own types.
+struct OrcLayout {
+  std::optional<ModuleLayout> module;
+  std::optional<std::uint32_t> count, addresses, entries;
+
+  static OrcLayout from(const TypeGraph& types);
+};
+
 class StackTables {
  public:
   /// The tables of the running kernel and of the modules that it has now.
-  static StackTables load(const GuestReader& reader, Kernel& kernel);
+  static StackTables load(const GuestReader& reader, Kernel& kernel) {
+    return load(reader, kernel, OrcLayout::from(kernel.types()));
+  }
+  static StackTables load(const GuestReader& reader, Kernel& kernel, const OrcLayout& layout);
 
   /// Adds the text of one module (or vmlinux). Without entries its frames are walked by frame
   /// pointers. `addresses` is a copy of orc_unwind_ip at its own address.
@@ -97,6 +109,10 @@ class StackTables {
   /// many. A frame that cannot be followed ends the walk.
   std::size_t unwind(const GuestReader& stack, const Registers& from, Start start,
                      std::span<std::uint64_t> frames) const;
+  /// Whether such a walk comes through code in `range`, moved text being where it is. Empty when it
+  /// does not get to the entry from user mode, nor to where a thread of the kernel begins.
+  std::optional<bool> passes(const GuestReader& stack, const Registers& from, Start start,
+                             Kernel::AddressRange range) const;
 
  private:
   struct Section {

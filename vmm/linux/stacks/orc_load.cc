@@ -48,26 +48,21 @@ void add_vmlinux(const GuestReader& reader, Kernel& kernel, StackTables& tables,
   }
 }
 
-void add_modules(const GuestReader& reader, Kernel& kernel, StackTables& tables,
-                 ModuleBudget& budget) {
-  const TypeGraph& types = kernel.types();
-  const auto layout = ModuleLayout::from(types);
+void add_modules(const GuestReader& reader, Kernel& kernel, const OrcLayout& layout,
+                 StackTables& tables, ModuleBudget& budget) {
   const Symbol* list = kernel.symbols().find("modules", "vmlinux");
-  if (!layout || list == nullptr) return;
-  const auto heads = list_modules(reader, *layout, list->address);
+  if (!layout.module || list == nullptr) return;
+  const auto heads = list_modules(reader, *layout.module, list->address);
   if (!heads) return;
-  const auto count_at = offset_of(types, "module", {"arch", "num_orcs"});
-  const auto addresses_at = offset_of(types, "module", {"arch", "orc_unwind_ip"});
-  const auto entries_at = offset_of(types, "module", {"arch", "orc_unwind"});
   for (const ModuleHead& head : *heads) {
     const auto word = [&](std::optional<std::uint32_t> offset) -> std::uint64_t {
       if (!offset) return 0;
       return load_field<std::uint64_t>(reader, head.address, *offset).value_or(0);
     };
-    const std::uint64_t count = word(count_at) & UINT32_MAX;
+    const std::uint64_t count = word(layout.count) & UINT32_MAX;
     const auto text = Kernel::AddressRange::of(head.text_base, head.text_size);
-    const bool fits = add_table(reader, tables, text, GuestVirt(word(addresses_at)),
-                                GuestVirt(word(entries_at)), count, budget);
+    const bool fits = add_table(reader, tables, text, GuestVirt(word(layout.addresses)),
+                                GuestVirt(word(layout.entries)), count, budget);
     if (!fits) {
       kernel.note_omission("module " + head.name +
                            ": its unwinding table is too large, so stacks may be short");
@@ -77,11 +72,17 @@ void add_modules(const GuestReader& reader, Kernel& kernel, StackTables& tables,
 
 }  // namespace
 
-StackTables StackTables::load(const GuestReader& reader, Kernel& kernel) {
+OrcLayout OrcLayout::from(const TypeGraph& types) {
+  return {ModuleLayout::from(types), offset_of(types, "module", {"arch", "num_orcs"}),
+          offset_of(types, "module", {"arch", "orc_unwind_ip"}),
+          offset_of(types, "module", {"arch", "orc_unwind"})};
+}
+
+StackTables StackTables::load(const GuestReader& reader, Kernel& kernel, const OrcLayout& layout) {
   StackTables tables;
   ModuleBudget budget;
   if (!kernel.symbols().modules().empty()) add_vmlinux(reader, kernel, tables, budget);
-  add_modules(reader, kernel, tables, budget);
+  add_modules(reader, kernel, layout, tables, budget);
   tables.seal();
   return tables;
 }

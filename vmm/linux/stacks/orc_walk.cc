@@ -22,6 +22,9 @@ constexpr std::size_t kR13 = word_of(&Registers::r13), kBp = word_of(&Registers:
                       kR10 = word_of(&Registers::r10), kAx = word_of(&Registers::rax),
                       kDx = word_of(&Registers::rdx), kDi = word_of(&Registers::rdi);
 
+/// More frames than a stack has room for.
+constexpr std::size_t kMostSteps = 4096;
+
 bool is_user(std::uint64_t cs) {
   return (cs & 3) == 3;
 }
@@ -42,6 +45,8 @@ class StackWalk {
   }
 
   std::uint64_t ip() const { return ip_; }
+  /// Where step() has returned false: at the stack's own end, not because it could not go on.
+  bool is_at_end() const { return at_end_; }
 
   /// rsp points at the return address.
   bool step_to_caller() { return finish_call(sp_ + 8); }
@@ -49,6 +54,7 @@ class StackWalk {
   bool step() {
     // A return address is behind the call, which may be the last instruction of its function.
     const auto entry = tables_.find(interrupted_ ? ip_ : ip_ - 1);
+    at_end_ = entry && entry->kind == Kind::End;
     if (!entry || entry->kind == Kind::Undefined || entry->kind == Kind::End) return false;
     const auto frame = frame_end(*entry);
     if (!frame) return false;
@@ -113,7 +119,8 @@ class StackWalk {
 
   bool take_registers(std::uint64_t at) {
     const auto all = ringside::load<SavedRegisters>(stack_, GuestVirt(at));
-    if (!all || is_user((*all)[word_of(&Registers::cs)])) return false;
+    at_end_ = all && is_user((*all)[word_of(&Registers::cs)]);
+    if (!all || at_end_) return false;
     registers_ = *all;
     have_registers_ = true;
     ip_ = tables_.original(registers_[word_of(&Registers::rip)]);
@@ -124,7 +131,8 @@ class StackWalk {
   /// The other registers are as they were: nobody has touched them yet.
   bool take_interrupt_frame(std::uint64_t at) {
     const auto frame = ringside::load<InterruptFrame>(stack_, GuestVirt(at));
-    if (!frame || is_user(frame->cs)) return false;
+    at_end_ = frame && is_user(frame->cs);
+    if (!frame || at_end_) return false;
     ip_ = tables_.original(frame->ip);
     sp_ = frame->sp;
     return true;
@@ -149,6 +157,7 @@ class StackWalk {
   SavedRegisters registers_;
   bool have_registers_;
   bool interrupted_;  // ip_ has not been executed yet
+  bool at_end_ = false;
 };
 
 std::size_t StackTables::unwind(const GuestReader& stack, const Registers& from, Start start,
@@ -161,6 +170,18 @@ std::size_t StackTables::unwind(const GuestReader& stack, const Registers& from,
     if (!walk.step()) break;
   }
   return count;
+}
+
+std::optional<bool> StackTables::passes(const GuestReader& stack, const Registers& from,
+                                        Start start, Kernel::AddressRange range) const {
+  StackWalk walk(*this, stack, from);
+  if (start == Start::Caller && !walk.step_to_caller()) return std::nullopt;
+  for (std::size_t steps = 0; steps < kMostSteps; ++steps) {
+    if (range.contains(GuestVirt(walk.ip()))) return true;
+    if (walk.step()) continue;
+    return walk.is_at_end() ? std::optional(false) : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 }  // namespace ringside::guest_linux

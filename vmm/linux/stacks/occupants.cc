@@ -1,0 +1,235 @@
+// In this file, top to bottom: offsets, all tasks, the stacks of tasks, vCPUs.
+#include "vmm/linux/stacks/occupants.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "vmm/arch/arch.h"
+#include "vmm/base/printable.h"
+#include "vmm/linux/layout.h"
+#include "vmm/linux/stacks/stack_size.h"
+
+namespace ringside::guest_linux {
+namespace {
+
+constexpr std::size_t kMostTasks = 1 << 17;
+constexpr std::size_t kNameBytes = 16;  // TASK_COMM_LEN
+
+tl::unexpected<Error> unclear(std::string what) {
+  return fail(ErrorCode::Invalid, std::move(what));
+}
+
+}  // namespace
+
+Result<OccupantLayout> OccupantLayout::from(const TypeGraph& types) {
+  OccupantLayout layout{};
+  std::string missing;
+  const auto take = [&](std::uint32_t& offset, std::string_view structure,
+                        std::initializer_list<std::string_view> path) {
+    const auto found = offset_of(types, structure, path);
+    if (!found) missing = fmt::format("{}.{}", structure, fmt::join(path, "."));
+    offset = found.value_or(0);
+  };
+  take(layout.task_tasks, "task_struct", {"tasks"});
+  take(layout.task_signal, "task_struct", {"signal"});
+  take(layout.task_thread_node, "task_struct", {"thread_node"});
+  take(layout.task_stack, "task_struct", {"stack"});
+  take(layout.task_sp, "task_struct", {"thread", "sp"});
+  take(layout.task_pid, "task_struct", {"pid"});
+  take(layout.task_comm, "task_struct", {"comm"});
+  take(layout.task_on_cpu, "task_struct", {"on_cpu"});
+  take(layout.task_on_rq, "task_struct", {"on_rq"});
+  take(layout.signal_thread_head, "signal_struct", {"thread_head"});
+  take(layout.rq_running, "rq", {"nr_running"});
+  take(layout.rq_current, "rq", {"curr"});
+  take(layout.rq_idle, "rq", {"idle"});
+  take(layout.frame_bp, "inactive_task_frame", {"bp"});
+  take(layout.frame_return, "inactive_task_frame", {"ret_addr"});
+  if (missing.empty()) return layout;
+  return fail(ErrorCode::Unsupported,
+              fmt::format("the stacks of the guest's tasks cannot be looked at: its types lack {}",
+                          missing));
+}
+
+Result<Occupants> Occupants::prepare(const Kernel& kernel) {
+  Occupants made;
+  made.layout_ = TRY(OccupantLayout::from(kernel.types()));
+  const Symbol* first = kernel.symbols().find("init_task", "vmlinux");
+  const Symbol* queues = kernel.symbols().find("runqueues", "vmlinux");
+  if (first == nullptr || queues == nullptr) {
+    return fail(
+        ErrorCode::Unsupported,
+        "the stacks of the guest's tasks cannot be looked at: it has no symbol init_task or "
+        "runqueues");
+  }
+  made.orc_ = OrcLayout::from(kernel.types());
+  made.stack_bytes_ = kernel_stack_bytes(kernel.symbols());
+  made.init_task_ = first->address;
+  made.run_queues_ = queues->address.raw();
+  return made;
+}
+
+/// One look at one moment.
+class Occupants::Look {
+ public:
+  Look(Occupants& of, vmm::PausedMachine& machine, const GuestReader& reader, Kernel& kernel,
+       Kernel::AddressRange code)
+      : of_(of),
+        layout_(of.layout_),
+        machine_(machine),
+        reader_(reader),
+        kernel_(kernel),
+        code_(code) {}
+
+  using Finding = Result<std::optional<std::string>>;
+
+  Finding run() {
+    TRY(read_queues());
+    TRY(list_tasks());
+    if (running_ > queued_) return unclear("a task that is ending is in no list");
+    for (const Task& task : tasks_) {
+      const auto inside = TRY(look_at(task));
+      if (inside) return name_of(task);
+    }
+    for (unsigned vcpu = 0; vcpu < machine_.vcpu_count(); ++vcpu) {
+      const auto inside = TRY(look_at_vcpu(vcpu));
+      if (inside) return fmt::format("vCPU {}", vcpu);
+    }
+    return std::optional<std::string>();
+  }
+
+ private:
+  template <class T>
+  Result<T> field(GuestVirt structure, std::uint64_t offset) const {
+    const auto value = load_field<T>(reader_, structure, offset);
+    if (value) return *value;
+    return unclear(fmt::format("the guest's memory at {:#x} cannot be read", structure.raw()));
+  }
+  bool leads_inside(std::uint64_t word) const { return code_.contains(GuestVirt(word)); }
+
+  Result<void> read_queues() {
+    for (const std::uint64_t base : kernel_.percpu_bases()) {
+      const GuestVirt queue(base + of_.run_queues_);
+      running_ += TRY(field<std::uint32_t>(queue, layout_.rq_running));
+      current_.insert(TRY(field<std::uint64_t>(queue, layout_.rq_current)));
+      idle_.insert(TRY(field<std::uint64_t>(queue, layout_.rq_idle)));
+    }
+    return {};
+  }
+
+  Result<void> list_tasks() {
+    GuestVirt leader = of_.init_task_;
+    do {
+      TRY(add_threads(leader));
+      const auto next = TRY(field<std::uint64_t>(leader, layout_.task_tasks));
+      leader = GuestVirt(next - layout_.task_tasks);
+    } while (leader != of_.init_task_);
+    for (const std::uint64_t idle : idle_) {
+      if (idle != 0 && GuestVirt(idle) != of_.init_task_) TRY(add(GuestVirt(idle)));
+    }
+    return {};
+  }
+
+  Result<void> add_threads(GuestVirt leader) {
+    const auto signal = TRY(field<std::uint64_t>(leader, layout_.task_signal));
+    const std::uint64_t head = signal + layout_.signal_thread_head;
+    std::uint64_t node = TRY(field<std::uint64_t>(GuestVirt(head), 0));
+    if (node == head) return add(leader);  // the first task of all
+    for (; node != head; node = TRY(field<std::uint64_t>(GuestVirt(node), 0))) {
+      TRY(add(GuestVirt(node - layout_.task_thread_node)));
+    }
+    return {};
+  }
+
+  Result<void> add(GuestVirt address) {
+    if (tasks_.size() == kMostTasks) return unclear("the guest's list of tasks has no end");
+    Task task{.address = address};
+    task.stack = TRY(field<std::uint64_t>(address, layout_.task_stack));
+    task.sp = TRY(field<std::uint64_t>(address, layout_.task_sp));
+    task.on_cpu = TRY(field<std::uint32_t>(address, layout_.task_on_cpu)) != 0;
+    task.queued = TRY(field<std::uint32_t>(address, layout_.task_on_rq)) != 0;
+    task.current = current_.contains(address.raw());
+    task.idle = idle_.contains(address.raw());
+    if (task.queued && !task.idle) ++queued_;
+    tasks_.push_back(task);
+    return {};
+  }
+
+  std::string name_of(const Task& task) const {
+    std::array<char, kNameBytes> comm{};
+    const auto pid = load_field<std::int32_t>(reader_, task.address, layout_.task_pid);
+    (void)reader_.read(task.address.wrapping_add(layout_.task_comm),
+                       std::as_writable_bytes(std::span(comm)));
+    const std::string_view name(comm.data(), comm.size());
+    return fmt::format("task {} ({})", pid.value_or(0), printable(name.substr(0, name.find('\0'))));
+  }
+
+  /// Whether a word of the stack from `sp` up leads inside.
+  Result<bool> has_word(const Task& task, std::uint64_t sp) const {
+    std::vector<std::uint64_t> words((task.stack + of_.stack_bytes_ - sp) / 8);
+    if (!reader_.read(GuestVirt(sp), std::as_writable_bytes(std::span(words)))) {
+      return unclear(fmt::format("the stack of {} cannot be read", name_of(task)));
+    }
+    return std::ranges::any_of(words, [this](std::uint64_t word) { return leads_inside(word); });
+  }
+  bool is_on_stack(const Task& task, std::uint64_t sp) const {
+    return task.stack != 0 && sp % 8 == 0 && sp >= task.stack && sp - task.stack < of_.stack_bytes_;
+  }
+
+  const StackTables& tables() {
+    if (!of_.tables_) of_.tables_ = StackTables::load(reader_, kernel_, of_.orc_);
+    return *of_.tables_;
+  }
+
+  /// By the unwinder; where it cannot tell, yes.
+  Result<bool> look_at(const Task& task) {
+    if (task.stack == 0) return false;  // it has ended, and waits for its parent
+    if (task.current) return false;     // its vCPU tells
+    if (task.on_cpu && !task.idle) return unclear("a vCPU changes from a task to the next");
+    if (!is_on_stack(task, task.sp)) {
+      return unclear(fmt::format("{} does not stand on its stack", name_of(task)));
+    }
+    if (!TRY(has_word(task, task.sp))) return false;
+    Registers asleep;
+    asleep.rsp = task.sp + layout_.frame_return;
+    asleep.rbp = load<std::uint64_t>(reader_, GuestVirt(task.sp + layout_.frame_bp)).value_or(0);
+    return tables().passes(reader_, asleep, StackTables::Start::Caller, code_).value_or(true);
+  }
+
+  Result<bool> look_at_vcpu(unsigned vcpu) {
+    const Registers registers = TRY(machine_.registers(vcpu));
+    if (!arch::pages(registers) || !arch::in_long_mode(registers)) return false;  // not started
+    if (registers.in_user_mode()) return false;
+    if (leads_inside(registers.rip)) return true;
+    for (const Task& task : tasks_) {
+      if (!task.current || !is_on_stack(task, registers.rsp)) continue;
+      if (!TRY(has_word(task, registers.rsp))) return false;
+    }
+    // On a stack of interrupts, which leads to others.
+    const auto passes = tables().passes(reader_, registers, StackTables::Start::Here, code_);
+    if (!passes) return unclear(fmt::format("the stack of vCPU {} cannot be followed", vcpu));
+    return *passes;
+  }
+
+  Occupants& of_;
+  const OccupantLayout& layout_;
+  vmm::PausedMachine& machine_;
+  const GuestReader& reader_;
+  Kernel& kernel_;
+  const Kernel::AddressRange code_;
+  std::vector<Task> tasks_;
+  std::unordered_set<std::uint64_t> current_, idle_;
+  std::uint64_t running_ = 0, queued_ = 0;
+};
+
+Result<std::optional<std::string>> Occupants::find(vmm::PausedMachine& machine,
+                                                   const GuestReader& reader, Kernel& kernel,
+                                                   Kernel::AddressRange code) {
+  return Look(*this, machine, reader, kernel, code).run();
+}
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,62 @@
+// Who of a paused guest may be in the middle of a piece of its code: a vCPU, or a task that sleeps
+// or was preempted there and will go on. For code that is to be taken away.
+// Every stack is looked at whole: where no word of it leads into the code, nobody can return there.
+// A word that does may be left over from an earlier call, which the unwinder decides; what it
+// cannot decide counts as inside. That all tasks are known is proved by the run queues: they have
+// no more runnable tasks than the lists that were followed.
+// Layouts come from the kernel's own types: task_struct, signal_struct, rq, inactive_task_frame.
+// Used by who takes the shim out of a guest. Hostile input: lists are bounded and may not close.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vmm/base/guest_reader.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/linux/stacks/orc.h"
+#include "vmm/machine.h"
+
+namespace ringside::guest_linux {
+
+/// Byte offsets in the kernel's structures.
+struct OccupantLayout {
+  std::uint32_t task_tasks, task_signal, task_thread_node, task_stack, task_sp, task_pid, task_comm,
+      task_on_cpu, task_on_rq;
+  std::uint32_t signal_thread_head;
+  std::uint32_t rq_running, rq_current, rq_idle;
+  std::uint32_t frame_bp, frame_return;  // of what a task that does not run has left on its stack
+
+  /// Unsupported, naming what the kernel's types do not describe.
+  static Result<OccupantLayout> from(const TypeGraph& types);
+};
+
+class Occupants {
+ public:
+  /// Looks up what it needs, as long as set-up lasts. Unsupported when the kernel lacks it.
+  static Result<Occupants> prepare(const Kernel& kernel);
+
+  /// Who may be inside, in words: "task 12 (dd)", "vCPU 0". Empty: nobody is. With an error it
+  /// cannot be told now; a moment later it may be.
+  Result<std::optional<std::string>> find(vmm::PausedMachine& machine, const GuestReader& reader,
+                                          Kernel& kernel, Kernel::AddressRange code);
+
+ private:
+  struct Task {
+    GuestVirt address;
+    std::uint64_t stack = 0, sp = 0;
+    bool on_cpu = false, queued = false, current = false, idle = false;
+  };
+  class Look;
+
+  OccupantLayout layout_;
+  OrcLayout orc_;
+  GuestVirt init_task_{0};
+  std::uint64_t stack_bytes_ = 0;      // of a task's stack
+  std::uint64_t run_queues_ = 0;       // offset in a CPU's own data
+  std::optional<StackTables> tables_;  // read when first needed: they are large
+};
+
+}  // namespace ringside::guest_linux
