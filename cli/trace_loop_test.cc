@@ -232,6 +232,19 @@ TEST_F(TraceLoopTest, TheLastMachinesEndEndsIt) {
   EXPECT_EQ(loop.last_target().target().name(), "second");
 }
 
+TEST_F(TraceLoopTest, AMachineWhoseMemoryWentIsNotTakenForAKernelThatDid) {
+  auto machine = std::make_unique<MortalMachine>();  // no byte of it can be read
+  machine->end();
+  FakeTarget& second = add("second", std::move(machine));
+  second.tracer->kernel_gone = "the guest has overwritten the shim";
+  put(control_[1], "exit 0\n");
+  TraceLoop loop = this->loop();
+
+  EXPECT_EQ(loop.run(), EndReason::CommandEnded);
+
+  EXPECT_EQ(left_, (std::vector{std::pair(std::string("second"), EndReason::MachineEnded)}));
+}
+
 TEST_F(TraceLoopTest, AMachineThatMovesIsTurnedAwayFromWhileItRuns) {
   auto machine = std::make_unique<MortalMachine>();
   machine->leave = "its owner moves it";

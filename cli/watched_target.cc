@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <span>
+
+#include "cli/guest/guest.h"
 #include "cli/messages.h"
 #include "dif/verify/stack_use.h"
 
@@ -83,7 +87,8 @@ void WatchedTarget::write_command_output(std::size_t size) {
 
 std::optional<EndReason> WatchedTarget::end() {
   // The other kernel knows nothing of the command.
-  if (target_->tracer().loss()) return EndReason::KernelGone;
+  if (target_->tracer().loss())
+    return loses_memory() ? EndReason::MachineEnded : EndReason::KernelGone;
   // The command's end before the machine's: `poweroff` as a command ends both.
   if (const auto end = take_control()) return end;
   vmm::Machine* const machine = target_->machine();
@@ -92,6 +97,16 @@ std::optional<EndReason> WatchedTarget::end() {
   }
   if (machine != nullptr && machine->status().must_leave()) return EndReason::MachineLeft;
   return std::nullopt;
+}
+
+/// Whether it was not the kernel that went: a process that ends takes its memory along a moment
+/// before it can be seen to end.
+bool WatchedTarget::loses_memory() {
+  vmm::Machine* const machine = target_->machine();
+  std::byte first{};
+  if (machine == nullptr || machine->memory().read(GuestPhys(0), std::span(&first, 1)))
+    return false;
+  return await_end(*machine);
 }
 
 std::optional<EndReason> WatchedTarget::take_control() {

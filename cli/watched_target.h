@@ -69,6 +69,7 @@ class WatchedTarget {
  private:
   using Clock = std::chrono::steady_clock;
 
+  bool loses_memory();
   std::optional<EndReason> take_control();
   void write_command_output(std::size_t size);
 

@@ -132,8 +132,7 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access
     guardian.emplace(
         TRY(Guardian::start(access.guarded_socket, Guardian::Peer::Monitor, Guardian::When::Held)));
   }
-  machine->status_ = std::make_unique<MonitoredStatus>(
-      monitor, MonitoredStatus::Chore{ram.plug_event_fd(), [&ram] { return ram.look_again(); }});
+  machine->status_ = std::make_unique<MonitoredStatus>(monitor, ram);
   machine->vcpus_ = std::make_unique<MonitoredVcpus>(
       vcpus, machine->accelerator_, MonitoredVcpus::Parts{monitor, *machine->status_, ram.memory()},
       std::move(guardian));

@@ -170,6 +170,53 @@ TEST(MonitoredMachine, SurvivesRamThatItsOwnerShrinks) {
   EXPECT_FALSE(memory.write(GuestPhys(0x5000), std::span(&byte, 1)));
 }
 
+TEST(MonitoredMachine, FollowsMemoryThatIsPluggedInAndOut) {
+  FakeMonitor qemu;
+  constexpr std::uint64_t kPlace = 0x1'4000'0000;
+  qemu.say("hmp info mtree",
+           "  0000000140000000-000000017fffffff (prio 0, i/o): device-memory\r\n");
+  const auto host = static_cast<void*>(qemu.ram());
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  GuestMemory& memory = machine->machine->memory();
+  std::byte byte{};
+  EXPECT_FALSE(memory.read(GuestPhys(kPlace), std::span(&byte, 1)));
+  void* const more =
+      mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(more, MAP_FAILED);
+  *static_cast<char*>(more) = 5;
+  const auto look = [&](const std::string& name, const std::string& line) {
+    qemu.say("query-memdev",
+             json::array({{{"id", "pc.ram"}, {"size", FakeMonitor::kLow + FakeMonitor::kHigh}},
+                          {{"id", "dimm"}, {"size", 1 << 20}}}));
+    qemu.say("hmp info mtree -f", FakeMonitor::tree() + line);
+    qemu.send_event_now(name);
+  };
+  qemu.answer("hmp gpa2hva", [&](const json& line) {
+    const std::uint64_t at = std::stoull(line.get<std::string>().substr(8), nullptr, 16);
+    const bool plugged = at >= kPlace;
+    const std::uint64_t address =
+        plugged
+            ? reinterpret_cast<std::uint64_t>(more) + (at - kPlace)
+            : reinterpret_cast<std::uint64_t>(host) +
+                  (at < FakeMonitor::kHighBase ? at
+                                               : at - FakeMonitor::kHighBase + FakeMonitor::kLow);
+    std::array<char, 100> text;
+    std::snprintf(text.data(), text.size(), "Host virtual address for 0x0 (%s) is 0x%zx\r\n",
+                  plugged ? "dimm" : "pc.ram", std::size_t{address});
+    return json(text.data());
+  });
+
+  look("ACPI_DEVICE_OST", "  0000000140000000-00000001400fffff (prio 0, ram): dimm\r\n");
+
+  EXPECT_TRUE(comes_true([&] { return memory.read(GuestPhys(kPlace), std::span(&byte, 1)); }));
+  EXPECT_EQ(byte, std::byte{5});
+  EXPECT_FALSE(memory.read(GuestPhys(kPlace + (1 << 20)), std::span(&byte, 1)));
+  look("DEVICE_DELETED", "");
+  EXPECT_TRUE(comes_true([&] { return !memory.read(GuestPhys(kPlace), std::span(&byte, 1)); }));
+  munmap(more, 1 << 20);
+}
+
 TEST(MonitoredMachine, StopsOnceForNestedPausesAndLetsGoOnce) {
   FakeMonitor qemu;
   const auto machine = attach_to(qemu);

@@ -36,6 +36,10 @@ class MonitoredRam {
   GuestMemory& memory() { return memory_; }
   /// Readable when it is time to look again; -1 when nothing can be plugged in.
   int plug_event_fd() const { return plugged_ ? plugged_->event_fd() : -1; }
+  /// Makes plug_event_fd() readable.
+  void ask_for_look() const {
+    if (plugged_) plugged_->ask_for_look();
+  }
   /// Asks what is plugged in now. After an error nothing of it can be read.
   Result<void> look_again();
 

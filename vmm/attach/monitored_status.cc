@@ -17,7 +17,7 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kMostNews = 64;  // an owner that stops and starts it all day
-constexpr int kChorePause = 100;       // milliseconds; a chore that comes again at once can wait
+constexpr int kLookPause = 100;        // milliseconds; who asks again at once can wait
 
 void raise_event(const UniqueFd& event) {
   const std::uint64_t one = 1;
@@ -55,7 +55,7 @@ void MonitoredStatus::run() {
     pollfd entries[] = {{stop_event_.get(), POLLIN, 0},
                         {process_.get(), POLLIN, 0},
                         {monitor_.event_fd(), POLLIN, 0},
-                        {chore_.event_fd, POLLIN, 0}};
+                        {ram_.plug_event_fd(), POLLIN, 0}};
     if (poll(entries, std::size(entries), -1) < 0) continue;  // EINTR
     if (entries[0].revents != 0) return;
     {
@@ -71,8 +71,8 @@ void MonitoredStatus::run() {
       }
     }
     if (entries[3].revents == 0) continue;
-    if (const auto looked = chore_.look(); !looked) tell(looked.error().message);
-    if (poll(entries, 1, kChorePause) > 0) return;
+    if (const auto looked = ram_.look_again(); !looked) tell(looked.error().message);
+    if (poll(entries, 1, kLookPause) > 0) return;
   }
 }
 
@@ -113,7 +113,7 @@ Result<void> MonitoredStatus::catch_up() {
   return {};
 }
 
-/// QEMU docs: interop/qemu-qmp-ref, "VM run state", "Migration".
+/// QEMU docs: interop/qemu-qmp-ref, "VM run state", "Migration", "Machines".
 void MonitoredStatus::note(const QmpEvent& event) {
   end_.note(event);
   if (event.name == "STOP") return note_stop();
@@ -124,6 +124,11 @@ void MonitoredStatus::note(const QmpEvent& event) {
   if (event.name == "GUEST_PANICKED") return end(MachineState::Panicked, "the guest panicked");
   if (event.name == "SUSPEND_DISK") return end(MachineState::PoweredOff, "suspended to disk");
   if (event.name == "RESET") return end(MachineState::Rebooted, "reset");
+  // The guest's kernel has taken or given back memory, and uses it next.
+  if (event.name == "ACPI_DEVICE_OST" || event.name == "DEVICE_DELETED" ||
+      event.name == "MEMORY_DEVICE_SIZE_CHANGE") {
+    return ram_.ask_for_look();
+  }
   if (event.name == "SHUTDOWN") {
     const std::string reason = printable(json_text(event.data, "reason")).substr(0, 40);
     end(end_.judge({}), fmt::format("its owner ended it ({})", reason));

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "vmm/attach/monitor.h"
+#include "vmm/attach/monitored_ram.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/machine_status.h"
 #include "vmm/qemu/guest_end.h"
@@ -25,14 +26,8 @@ namespace ringside::vmm {
 
 class MonitoredStatus final : public MachineStatus {
  public:
-  /// Something of the machine's that is to be looked at again when `event_fd` is readable.
-  struct Chore {
-    int event_fd = -1;
-    std::function<Result<void>()> look;
-  };
-
-  /// `monitor` and what `chore` uses must outlive this.
-  MonitoredStatus(Monitor& monitor, Chore chore) : monitor_(monitor), chore_(std::move(chore)) {}
+  /// `monitor` and `ram` must outlive this. What is plugged into `ram` is looked at in time.
+  MonitoredStatus(Monitor& monitor, MonitoredRam& ram) : monitor_(monitor), ram_(ram) {}
   ~MonitoredStatus() override { stop(); }
   MonitoredStatus(const MonitoredStatus&) = delete;
   MonitoredStatus& operator=(const MonitoredStatus&) = delete;
@@ -70,7 +65,7 @@ class MonitoredStatus final : public MachineStatus {
   void tell(std::string news);
 
   Monitor& monitor_;
-  const Chore chore_;
+  MonitoredRam& ram_;
   UniqueFd process_, state_event_, stop_event_;
   std::atomic<MachineState> state_{MachineState::Running};
   std::thread thread_;

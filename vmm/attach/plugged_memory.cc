@@ -41,11 +41,14 @@ std::uint64_t PluggedMemory::host_address(std::uint64_t offset, std::size_t size
     const std::uint64_t into = offset - block.base;  // huge when `offset` lies below
     if (into < block.size && size <= block.size - into) return block.host + into;
   }
-  if (!missed_.exchange(true, std::memory_order_acq_rel)) {
-    const std::uint64_t one = 1;
-    (void)!::write(missed_event_.get(), &one, sizeof one);  // cannot be full: it was just cleared
-  }
+  ask_for_look();
   return 0;
+}
+
+void PluggedMemory::ask_for_look() const {
+  if (missed_.exchange(true, std::memory_order_acq_rel)) return;
+  const std::uint64_t one = 1;
+  (void)!::write(missed_event_.get(), &one, sizeof one);  // cannot be full: it was just cleared
 }
 
 bool PluggedMemory::read(std::span<const CopyPart> parts) const {

@@ -29,8 +29,9 @@ class PluggedMemory final : public CopiedBytes {
   /// What is plugged in now: blocks that do not overlap, in order. False once it has changed more
   /// often than any machine's owner would change it; then nothing is plugged in any more.
   [[nodiscard]] bool set(std::vector<Block> blocks);
-  /// Readable when somebody looked where nothing is known to be; set() clears it.
+  /// Readable when somebody looked where nothing is known to be, or asked; set() clears it.
   int event_fd() const { return missed_event_.get(); }
+  void ask_for_look() const;
 
   /// Offsets are guest-physical addresses.
   [[nodiscard]] bool read(std::span<const CopyPart> parts) const override;

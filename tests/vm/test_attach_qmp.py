@@ -1,0 +1,327 @@
+"""Guests that the test starts as any operator would, attached to by their QEMU's QMP socket.
+
+What their owner does meanwhile comes over a second QMP socket. Truth is the workload's own word, and
+what QEMU says of its guest.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import guest
+import ringside
+
+READS = 3000
+COUNT = 'syscall::read:entry /execname == "workload"/ { @["reads"] = count(); }'
+OPENED = ('syscall::openat:entry /execname == "workload"/ { @[copyinstr(arg1)] = count(); }')
+GIB = 1 << 30
+
+
+class Owner:
+    """The monitor that the machine's owner uses."""
+
+    def __init__(self, path):
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(ringside.PATIENCE)
+        self._socket.connect(str(path))
+        self._file = self._socket.makefile("rw")
+        self._file.readline()
+        self.ask("qmp_capabilities")
+
+    def close(self):
+        """Hangs up."""
+        self._file.close()
+        self._socket.close()
+
+    def ask(self, command, **arguments):
+        """What QEMU returns for a command."""
+        self._file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self._file.flush()
+        while True:
+            message = json.loads(self._file.readline())
+            if "error" in message:
+                raise AssertionError(f"{command}: {message['error']}")
+            if "return" in message:
+                return message["return"]
+
+    def human(self, line):
+        """What the human monitor prints for a line."""
+        return self.ask("human-monitor-command", **{"command-line": line})
+
+    def status(self):
+        """running, paused, ..."""
+        return self.ask("query-status")["status"]
+
+    def chardevs(self):
+        """The labels of the machine's character devices, without those QEMU numbers itself."""
+        return {each["label"] for each in self.ask("query-chardev")
+                if not each["label"].startswith("#")}
+
+
+class Machine:
+    """A guest with two QMP sockets: one for us, one for its owner."""
+
+    def __init__(self, image="debian-6.1", cpus=1, memory=512, options=(), append=""):
+        self._stack = contextlib.ExitStack()
+        folder = pathlib.Path(self._stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="ringside-owner-")))
+        self.path = folder / "qmp"
+        sockets = []
+        for name in ("qmp", "owner"):
+            sockets += ["-qmp", f"unix:{folder / name},server=on,wait=off"]
+        self._guest = guest.Guest(image, cpus, memory, [*sockets, *options], append=append)
+        self._folder = folder
+
+    def __enter__(self):
+        self.port = self._stack.enter_context(self._guest)
+        self.owner = Owner(self._folder / "owner")
+        self._stack.callback(self.owner.close)
+        self.chardevs = self.owner.chardevs()
+        return self
+
+    def __exit__(self, *unused):
+        self._stack.close()
+
+    def trace(self, program, options=()):
+        """A ringside that traces it, in the background."""
+        return ringside.Run(program, machine=False,
+                            options=["--attach", f"qmp:{self.path}", *options])
+
+
+def memfd(mib):
+    """RAM that QEMU shares."""
+    return ["-object", f"memory-backend-memfd,id=mem,size={mib}M,share=on",
+            "-machine", "pc,memory-backend=mem"]
+
+
+def started(running):
+    """Waits until tracing has begun: the program's BEGIN has printed."""
+    running.read_until(lambda text: "tracing\n" in text)
+
+
+def begin(program):
+    """The program, which says when it traces."""
+    return 'BEGIN { printf("tracing\\n"); } ' + program
+
+
+def end(running):
+    """Ctrl-C, and what came of it."""
+    running.process.send_signal(signal.SIGINT)
+    return running.finish()
+
+
+class Case(unittest.TestCase):
+    """What the tests have in common."""
+
+    def check_left_alone(self, machine, status="running"):
+        """As it was found: it runs or does not, and nothing of ours is plugged into it."""
+        self.assertEqual(machine.owner.status(), status)
+        self.assertEqual(machine.owner.chardevs(), machine.chardevs)
+
+    def check_counts(self, machine, opened=OPENED, reads=READS):
+        """Counts of a workload are exact."""
+        with machine.trace(begin(f"{COUNT} {opened}"), ["-q"]) as running:
+            started(running)
+            status, said = machine.port.run(f"workload --reads {reads}")
+            outcome = end(running)
+        self.assertEqual((status, outcome.status, outcome.stderr), (0, 0, ""), outcome)
+        truth = ringside.Outcome(0, said.decode(), "").counts()
+        counts = outcome.counts()
+        self.assertEqual(counts.pop("reads"), truth["read"], outcome)
+        self.assertEqual(sum(counts.values()), truth["openat"], outcome)
+        self.check_left_alone(machine)
+
+
+class Memory(Case):
+    """RAM of every kind."""
+
+    def test_counts_are_exact_wherever_ram_lies(self):
+        with tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="owners-ram-") as ram:
+            kinds = {
+                "private": ("debian-6.1", 1, 512, []),
+                "memfd": ("debian-6.12", 2, 512, memfd(512)),
+                "file, q35": ("debian-6.12", 1, 512, [
+                    "-object", f"memory-backend-file,id=mem,size=512M,mem-path={ram.name},share=on",
+                    "-machine", "q35,memory-backend=mem"]),
+                "above 4 GiB": ("debian-6.1", 2, 6144, []),
+                "two nodes": ("debian-6.12", 2, 512, [
+                    "-object", "memory-backend-ram,id=m0,size=256M",
+                    "-object", "memory-backend-memfd,id=m1,size=256M,share=on",
+                    "-numa", "node,memdev=m0,cpus=0", "-numa", "node,memdev=m1,cpus=1"]),
+            }
+            for kind, (image, cpus, memory, options) in kinds.items():
+                with self.subTest(kind), Machine(image, cpus, memory, options) as machine:
+                    self.check_counts(machine)
+                    self.check_counts(machine)  # and again
+
+    def test_memory_that_is_plugged_in_while_we_trace(self):
+        options = ["-m", "512,slots=2,maxmem=2G"]
+        with Machine("debian-6.12", 1, 512, options) as machine:
+            with machine.trace(begin(f"{COUNT} {OPENED}"), ["-q"]) as running:
+                started(running)
+                machine.owner.ask("object-add", **{"qom-type": "memory-backend-ram", "id": "more",
+                                                   "size": GIB})
+                machine.owner.ask("device_add", driver="pc-dimm", id="dimm", memdev="more")
+                # The kernel takes it before what it had, which lies below 4 GiB.
+                status, said = machine.port.run(
+                    "for i in 1 2 3 4 5 6 7 8 9; do grep -lq offline "
+                    "/sys/devices/system/memory/memory*/state && break; sleep 1; done; "
+                    "for b in /sys/devices/system/memory/memory*/state; do "
+                    "echo online_kernel > $b 2>/dev/null; done; "
+                    f"grep -i memtotal /proc/meminfo; workload --reads {READS}")
+                outcome = end(running)
+        self.assertEqual((status, outcome.status), (0, 0), outcome)
+        text = said.decode()
+        self.assertGreater(int(re.search(r"MemTotal: +(\d+)", text)[1]) << 10, GIB, text)
+        truth = ringside.Outcome(0, text, "").counts()
+        counts = outcome.counts()
+        self.assertEqual(outcome.stderr, "")
+        self.assertEqual(counts.pop("reads"), truth["read"], outcome)
+        self.assertEqual(sum(counts.values()), truth["openat"], outcome)
+
+
+class Owners(Case):
+    """What the machine's owner does while we are in it."""
+
+    def test_a_machine_that_was_paused_stays_so(self):
+        with Machine() as machine:
+            machine.owner.ask("stop")
+            outcome = ringside.run("BEGIN { exit(0); } fbt::vfs_read:entry { @ = count(); }",
+                                   machine=False, options=["--attach", f"qmp:{machine.path}"])
+            self.assertEqual(outcome.status, 0, outcome)
+            self.check_left_alone(machine, "paused")
+            machine.owner.ask("cont")
+            self.check_counts(machine)
+
+    def test_pauses_and_ends_of_tracing_leave_a_machine_that_goes_on(self):
+        with Machine(cpus=2) as machine:
+            with machine.trace(begin(COUNT), ["-q"]) as running:
+                started(running)
+                machine.owner.ask("stop")
+                time.sleep(1.5)  # a look at what there is, at switchrate
+                machine.owner.ask("cont")
+                status, said = machine.port.run(f"workload --reads {READS}")
+                outcome = end(running)
+            self.assertEqual((status, outcome.status), (0, 0), outcome)
+            self.assertEqual(outcome.counts()["reads"],
+                             ringside.Outcome(0, said.decode(), "").counts()["read"])
+            self.assertEqual(outcome.stderr.splitlines(),
+                             ["ringside: its owner has paused it: tracing waits",
+                              "ringside: it runs again"])
+            self.check_left_alone(machine)
+
+    def test_ends_of_the_machine(self):
+        ends = {"system_reset": "the guest rebooted",
+                "quit": "attached qemu (TCG) died: its owner ended it (host-qmp-quit)"}
+        for command, words in ends.items():
+            with self.subTest(command), Machine(options=["-action", "reboot=reset"]) as machine:
+                with machine.trace(begin(COUNT), ["-q"]) as running:
+                    started(running)
+                    machine.owner.ask(command)
+                    outcome = running.finish()
+                self.assertEqual(outcome.status, 1, outcome)
+                self.assertEqual(outcome.stderr.splitlines()[-1],
+                                 f"ringside: tracing ended: {words}", outcome)
+
+    def test_a_machine_that_is_saved_is_left_first(self):
+        with Machine() as machine, tempfile.NamedTemporaryFile() as saved:
+            machine.owner.ask("migrate-set-capabilities",
+                              capabilities=[{"capability": "events", "state": True}])
+            # Slow enough that there is a way out of it.
+            machine.owner.ask("migrate-set-parameters", **{"max-bandwidth": 4 << 20})
+            with machine.trace(begin(COUNT), ["-q"]) as running:
+                started(running)
+                machine.owner.ask("migrate", uri=f"exec:cat > {saved.name}")
+                outcome = running.finish()
+            self.assertEqual(outcome.stderr.splitlines()[-1],
+                             "ringside: tracing ended: its owner saves it, or moves it to another host",
+                             outcome)
+            self.check_left_alone(machine)
+            machine.owner.ask("migrate_cancel")
+            status, _ = machine.port.run("workload --reads 10")
+            self.assertEqual(status, 0)
+
+    def test_a_killed_ringside_leaves_a_machine_that_runs(self):
+        with Machine(cpus=2) as machine:
+            status = set()
+            for hundredths in range(0, 60, 6):
+                with machine.trace(begin("fbt:::entry { @ = count(); }")) as running:
+                    time.sleep(hundredths / 100)
+                    # Wherever it is: it stops the machine several times on its way.
+                    running.process.kill()
+                    running.process.wait()
+                    ringside.wait_for_end(running.mark)
+                status.add(machine.owner.status())
+                self.assertEqual(machine.port.run("workload --reads 10")[0], 0)
+            self.assertEqual(status, {"running"})
+            self.check_counts(machine)
+
+
+class Refusals(Case):
+    """One line, before anything is touched."""
+
+    def refusal(self, path):
+        """What is said of a socket that cannot be attached to."""
+        outcome = ringside.run("BEGIN { exit(0); }", machine=False, options=["--attach", f"qmp:{path}"])
+        self.assertEqual((outcome.status, outcome.stdout), (1, ""), outcome)
+        lines = outcome.stderr.splitlines()
+        self.assertEqual(len(lines), 1, outcome)
+        return lines[0]
+
+    def test_no_socket(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertIn("No such file", self.refusal(f"{folder}/none"))
+
+    def test_a_human_monitor(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.qemu(folder, ["-monitor", f"unix:{folder}/hmp,server=on,wait=off"]):
+                self.assertIn("is no QMP socket", self.refusal(f"{folder}/hmp"))
+
+    def test_what_waits_for_a_guest(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.qemu(folder, ["-incoming", "defer"]):
+                self.assertIn("it waits for a guest that comes from another host",
+                              self.refusal(f"{folder}/qmp"))
+            with self.qemu(folder, ["-S"]):
+                self.assertIn("its guest has not been started", self.refusal(f"{folder}/qmp"))
+
+    def test_a_gdbserver_of_the_owners_is_left_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.qemu(folder, ["-gdb", f"unix:{folder}/gdb,server=on,wait=off"]):
+                self.assertIn("its gdbserver is its owner's", self.refusal(f"{folder}/qmp"))
+
+    def test_a_second_ringside_is_told_of_the_first(self):
+        with Machine() as machine, machine.trace(begin(COUNT)) as running:
+            started(running)
+            line = self.refusal(machine.path)
+            self.assertIn(f"process {running.process.pid} (ringside)", line)
+            self.assertEqual(end(running).status, 0)
+
+    @contextlib.contextmanager
+    def qemu(self, folder, options):
+        """A QEMU without a guest's system."""
+        pathlib.Path(f"{folder}/qmp").unlink(missing_ok=True)
+        words = [os.environ.get("RINGSIDE_QEMU", "qemu-system-x86_64"), "-accel", "tcg", "-m", "64",
+                 "-nodefaults", "-display", "none",
+                 "-qmp", f"unix:{folder}/qmp,server=on,wait=off", *options]
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL,
+                              preexec_fn=guest.end_with_parent) as process:
+            try:
+                deadline = time.monotonic() + guest.PATIENCE
+                while not os.path.exists(f"{folder}/qmp") and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                yield
+            finally:
+                process.kill()
+
+
+if __name__ == "__main__":
+    unittest.main()
