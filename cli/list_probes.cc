@@ -50,9 +50,9 @@ Result<bool> Lister::list(const dif::ProbeDescription& pattern) {
 
 }  // namespace
 
-Result<bool> list_probes(const dif::Program* program, providers::Tracer& tracer,
+Result<bool> list_probes(const dif::Program* program, const providers::Target& target,
                          TracerEnvironment& environment, Sink& sink, bool verbose) {
-  Lister lister(tracer, environment, sink, verbose);
+  Lister lister(target.tracer(), environment, sink, verbose);
   sink.write(probe_list_header());
   bool all = true;
   if (program == nullptr) {
@@ -60,6 +60,7 @@ Result<bool> list_probes(const dif::Program* program, providers::Tracer& tracer,
   } else {
     for (const dif::Clause& clause : program->clauses) {
       for (const dif::ProbeDescription& pattern : clause.probes) {
+        if (!dif::is_for(pattern, target.name())) continue;
         const bool matched = TRY(lister.list(pattern));
         all = all && matched;
       }

@@ -4,13 +4,14 @@
 #include "cli/output/sink.h"
 #include "cli/program/environment.h"
 #include "dif/program/program.h"
-#include "providers/tracer.h"
+#include "providers/target.h"
 #include "vmm/base/result.h"
 
 namespace ringside::cli {
 
-/// `program` is null for all probes. False when a description matched nothing, which was said.
-Result<bool> list_probes(const dif::Program* program, providers::Tracer& tracer,
+/// Those of the target; `program` is null for all probes. False when a description that is for this
+/// machine matched nothing, which was said.
+Result<bool> list_probes(const dif::Program* program, const providers::Target& target,
                          TracerEnvironment& environment, Sink& sink, bool verbose);
 
 }  // namespace ringside::cli

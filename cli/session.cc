@@ -29,6 +29,7 @@
 #include "cli/program/bind_program.h"
 #include "cli/program/environment.h"
 #include "cli/program/libraries.h"
+#include "cli/program/machines_environment.h"
 #include "cli/program/saved_program.h"
 #include "cli/program/sources.h"
 #include "cli/signals.h"
@@ -54,9 +55,15 @@ struct Subject {
   std::unique_ptr<vmm::PausedMachine> paused_at_arrival;  // until its probes stand
   std::optional<GuestCommand> command;                    // -c in the guest
   std::int64_t process = 0;                               // $target; 0 for none
-  std::optional<TracerEnvironment> environment;           // while programs are compiled and enabled
-  std::optional<dif::Program> program;                    // until it is bound
+  std::int32_t number = 0;                                // vmid
+  std::optional<TracerEnvironment> environment;           // while programs are bound and enabled
   std::optional<TargetView> view;
+};
+
+/// One of the programs on one machine.
+struct ProgramMatches {
+  std::size_t probes = 0;
+  bool is_here = false, is_elsewhere = false;  // it has clauses for this machine, or for others
 };
 
 class Session {
@@ -72,14 +79,16 @@ class Session {
  private:
   Result<void> attach();
   Result<void> attach_to(Guest guest);
+  void know_machines();
   void tell_omissions();
   Result<void> start_processes();
   Result<void> compile();
-  Result<d::Compiled> compile_for(Subject& subject, const std::vector<d::LibrarySource>& libraries);
+  Result<d::Compiled> compile_with(const std::vector<d::LibrarySource>& libraries);
   Result<void> write_types(const TypeGraph& types, TypeId first);
   Result<void> load();
   std::string label(std::size_t program) const;
   std::size_t program_count() const { return std::max<std::size_t>(sources_.program_count(), 1); }
+  bool machines_are_there();
   Result<int> list();
 
   Result<int> trace();
@@ -89,7 +98,7 @@ class Session {
   Result<dif::EngineOptions> fitted_buffers(const Subject& subject, const dif::Program& program);
   Result<void> check_destructive_actions(const Subject& subject) const;
   Result<void> enable_all(Subject& subject);
-  void announce(const Subject& subject, const std::vector<std::size_t>& matched) const;
+  void announce(const Subject& subject, const std::vector<ProgramMatches>& matched) const;
   void report_stability(const dif::Program& program);
   Result<int> trace_armed(Output& output);
   Result<void> start_all(TraceLoop& loop);
@@ -119,6 +128,8 @@ class Session {
   std::optional<Sink> file_;  // -o
   HostProcesses processes_;
   std::vector<Subject> subjects_;
+  std::optional<MachinesEnvironment> environment_;  // of all subjects, as long as they have theirs
+  std::optional<dif::Program> program_;             // for all subjects, until it is bound
   Sources sources_;
 };
 
@@ -153,20 +164,31 @@ Result<void> Session::attach() {
   return {};
 }
 
+void Session::know_machines() {
+  std::vector<MachinesEnvironment::Machine> machines;
+  for (Subject& subject : subjects_) {
+    machines.push_back({subject.target->name(), &*subject.environment});
+  }
+  environment_.emplace(std::move(machines));
+}
+
 Result<void> Session::attach_to(Guest guest) {
   const Clock::time_point began = Clock::now();
   providers::TracerOptions options;
   options.channel = line_.settings.channel;
   options.poll_threads = line_.settings.poll_threads;
   options.calibration = clock_;
+  const auto number = static_cast<std::int32_t>(subjects_.size());
   Subject& subject = subjects_.emplace_back();
+  subject.number = number;
   subject.command = std::move(guest.command);
   subject.paused_at_arrival = std::move(guest.paused_at_arrival);
   subject.process = guest.traced.machine ? guest.command_pid : processes_.target();
   subject.target = TRY(providers::Target::attach(std::move(guest.traced), options));
   const providers::Target& target = *subject.target;
   subject.environment.emplace(target.tracer(), target.kernel(),
-                              target.machine() != nullptr ? &target.machine()->memory() : nullptr);
+                              target.machine() != nullptr ? &target.machine()->memory() : nullptr,
+                              subject.process);
   report_time("attached", began);
   return {};
 }
@@ -194,32 +216,28 @@ Result<void> Session::compile() {
   sources_ =
       TRY(Sources::load(line_.programs, line_.settings.preprocessor, line_.settings.error_tags));
   const auto libraries = TRY(load_libraries(line_.settings, own_library_folder()));
-  for (Subject& subject : subjects_) {
-    const bool first = &subject == &subjects_.front();
-    d::add_system_types(subject.environment->types());
-    const TypeId first_of_program = subject.environment->types().next_id();
-    auto compiled = TRY(compile_for(subject, libraries));
-    if (first && line_.settings.show_desugared) {
-      stdout_.write(compiled.desugared);
-      stdout_.flush();
-    }
-    subject.program = std::move(compiled.program);
-    if (first) TRY(write_types(subject.environment->types(), first_of_program));
+  TypeGraph& types = environment_->types();
+  d::add_system_types(types);
+  const TypeId first_of_program = types.next_id();
+  auto compiled = TRY(compile_with(libraries));
+  if (line_.settings.show_desugared) {
+    stdout_.write(compiled.desugared);
+    stdout_.flush();
   }
-  return {};
+  program_ = std::move(compiled.program);
+  if (subjects_.size() > 1) TRY(record_kernel(*program_, *subjects_.front().target));
+  return write_types(types, first_of_program);
 }
 
-/// Types and addresses are each kernel's own, so each target has a compilation of its own.
-Result<d::Compiled> Session::compile_for(Subject& subject,
-                                         const std::vector<d::LibrarySource>& libraries) {
-  const d::CompileOptions options =
-      compile_options(line_, sources_.label(0), subject.process, libraries);
+/// Once, with the first machine's kernel: what it contains of a kernel it contains by name.
+Result<d::Compiled> Session::compile_with(const std::vector<d::LibrarySource>& libraries) {
+  std::vector<std::int64_t> processes;
+  for (const Subject& subject : subjects_) processes.push_back(subject.process);
+  const d::CompileOptions options = compile_options(line_, sources_.label(0), processes, libraries);
   const Clock::time_point began = Clock::now();
-  auto compiled = d::compile(sources_.text(), options, *subject.environment);
+  auto compiled = d::compile(sources_.text(), options, *environment_);
   if (!compiled) {
-    return fail(
-        ErrorCode::Compile,
-        line_start(subject) + sources_.explain(compiled.error(), line_.settings.error_tags));
+    return fail(ErrorCode::Compile, sources_.explain(compiled.error(), line_.settings.error_tags));
   }
   report_time("compiled", began);
   return std::move(*compiled);
@@ -240,12 +258,22 @@ Result<void> Session::write_types(const TypeGraph& types, TypeId first) {
 
 /// A program that was compiled before: its options, then as if it had been compiled now.
 Result<void> Session::load() {
-  for (Subject& subject : subjects_) subject.program = TRY(load_program(line_.dof_file));
-  for (const auto& [name, value] : subjects_.front().program->options) {
+  program_ = TRY(load_program(line_.dof_file));
+  for (const auto& [name, value] : program_->options) {
     auto done = apply_option(line_.settings, name, value, OptionSource::SavedProgram);
     if (!done) {
       return fail(done.error().code, fmt::format("{}: failed to set option '{}': {}",
                                                  line_.dof_file, name, done.error().message));
+    }
+  }
+  if (line_.settings.zero_matches || line_.task == CommandLine::Task::List) return {};
+  for (const dif::Clause& clause : program_->clauses) {
+    for (const dif::ProbeDescription& probe : clause.probes) {
+      const std::string why = environment_->why_no_machine(probe);
+      if (why.empty()) continue;
+      return fail(ErrorCode::NotFound,
+                  fmt::format("could not enable tracing: {} does not match any probes: {}",
+                              probe.to_string(), why));
     }
   }
   return {};
@@ -266,20 +294,23 @@ Result<void> Session::enable_all(Subject& subject) {
     return fail(matched.error().code, "could not enable tracing: " + matched.error().message);
   }
   report_time("enabled", began);
-  std::vector<std::size_t> by_program(program_count());
+  std::vector<ProgramMatches> by_program(program_count());
   const auto& clauses = subject.target->program().clauses;
   for (std::size_t i = 0; i < clauses.size(); ++i) {
-    by_program[sources_.program_of(clauses[i].line)] += (*matched)[i];
+    ProgramMatches& program = by_program[sources_.program_of(clauses[i].line)];
+    program.probes += (*matched)[i];
+    (clauses[i].probes.empty() ? program.is_elsewhere : program.is_here) = true;
   }
   announce(subject, by_program);
   return {};
 }
 
-void Session::announce(const Subject& subject, const std::vector<std::size_t>& matched) const {
+void Session::announce(const Subject& subject, const std::vector<ProgramMatches>& matched) const {
   if (line_.settings.quiet) return;
   for (std::size_t i = 0; i < matched.size(); ++i) {
-    say_of(subject,
-           fmt::format("{} matched {} probe{}", label(i), matched[i], matched[i] == 1 ? "" : "s"));
+    if (matched[i].is_elsewhere && !matched[i].is_here) continue;
+    say_of(subject, fmt::format("{} matched {} probe{}", label(i), matched[i].probes,
+                                matched[i].probes == 1 ? "" : "s"));
   }
 }
 
@@ -332,6 +363,7 @@ int Session::end_status(TraceLoop& loop, EndReason reason) {
 /// Nothing will be compiled or enabled any more.
 void Session::end_set_up() {
   tell_omissions();
+  environment_.reset();
   for (Subject& subject : subjects_) {
     subject.environment.reset();
     subject.target->end_set_up();
@@ -394,6 +426,9 @@ Result<dif::EngineOptions> Session::fitted_buffers(const Subject& subject,
   }
   options = plan->options;
   options.machine = subject.target->name();
+  options.machine_number = subject.number;
+  const vmm::Machine* const machine = subject.target->machine();
+  options.machine_process = machine != nullptr ? machine->host_process() : 0;
   if (line_.settings.quiet || line_.settings.quiet_resize) return options;
   for (const dif::LoweredBuffer& buffer : plan->lowered) say_of(subject, lowered_text(buffer));
   return options;
@@ -412,26 +447,26 @@ Result<void> Session::check_destructive_actions(const Subject& subject) const {
   return {};
 }
 
-/// The subject's program with everything of its kernel in it that it names, fit to run.
+/// The program with everything of the subject's kernel in it that it names, fit to run.
 Result<dif::VerifiedProgram> Session::bound_program(Subject& subject) {
   const std::string name = line_.dof_file.empty() ? "the program" : line_.dof_file;
+  const bool is_first = &subject == &subjects_.front() && line_.dof_file.empty();
   return dif::verify_program(
-      TRY(bind_program(*subject.program, *subject.target, *subject.environment, name)));
+      TRY(bind_program(*program_, *subject.target, *subject.environment, name,
+                       is_first ? CompiledFor::ThisKernel : CompiledFor::Any)));
 }
 
 Result<void> Session::save() {
   Subject& subject = subjects_.front();
-  TRY(record_kernel(*subject.program, *subject.target));
+  TRY(record_kernel(*program_, *subject.target));
   TRY(bound_program(subject));
-  if (line_.settings.show_dif) std::fputs(dif::list_program(*subject.program).c_str(), stderr);
-  return save_program(*subject.program, line_.output_file);
+  if (line_.settings.show_dif) std::fputs(dif::list_program(*program_).c_str(), stderr);
+  return save_program(*program_, line_.output_file);
 }
 
-/// From the subject's program to a target that is bound, unless it is only to be compiled.
+/// From the program to a target that is bound to it, unless it is only to be compiled.
 Result<void> Session::bind(Subject& subject) {
   auto verified = TRY(bound_program(subject));
-  if (line_.settings.show_dif) std::fputs(dif::list_program(*subject.program).c_str(), stderr);
-  subject.program.reset();
   const dif::Program& program = verified.program();
   if (line_.task == CommandLine::Task::CompileOnly) {
     if (line_.verbose && &subject == &subjects_.front()) report_stability(program);
@@ -455,7 +490,9 @@ Result<int> Session::trace() {
     return kExitOk;
   }
   if (!line_.output_file.empty()) file_.emplace(TRY(Sink::append_to(line_.output_file)));
+  if (line_.settings.show_dif) std::fputs(dif::list_program(*program_).c_str(), stderr);
   for (Subject& subject : subjects_) TRY(named(subject, bind(subject)));
+  program_.reset();
   if (line_.task == CommandLine::Task::CompileOnly) return kExitOk;
   std::vector<const ProgramView*> views;
   for (const Subject& subject : subjects_) views.push_back(&*subject.view);
@@ -470,13 +507,27 @@ Result<int> Session::trace() {
   return trace_armed(output);
 }
 
-Result<int> Session::list() {
+/// Whether each description is for a machine that is there; says which is not.
+bool Session::machines_are_there() {
   bool all = true;
+  for (const dif::Clause& clause : program_ ? program_->clauses : std::vector<dif::Clause>()) {
+    for (const dif::ProbeDescription& pattern : clause.probes) {
+      const std::string why = environment_->why_no_machine(pattern);
+      if (why.empty()) continue;
+      say(fmt::format("failed to match {}: No probe matches description ({})", pattern.to_string(),
+                      why));
+      all = false;
+    }
+  }
+  return all;
+}
+
+Result<int> Session::list() {
+  bool all = machines_are_there();
   for (Subject& subject : subjects_) {
     if (subjects_.size() > 1) stdout_.write(subject.target->name() + ":\n");
-    const bool found =
-        TRY(list_probes(subject.program ? &*subject.program : nullptr, subject.target->tracer(),
-                        *subject.environment, stdout_, line_.verbose));
+    const bool found = TRY(list_probes(program_ ? &*program_ : nullptr, *subject.target,
+                                       *subject.environment, stdout_, line_.verbose));
     all = all && found;
   }
   return all ? kExitOk : kExitFailure;
@@ -486,6 +537,7 @@ Result<int> Session::run() {
   const bool nothing = line_.programs.empty() && line_.dof_file.empty();
   if (nothing && line_.task == CommandLine::Task::CompileOnly) return kExitOk;
   TRY(attach());
+  know_machines();
   if (!line_.programs.empty()) TRY(compile());
   if (!line_.dof_file.empty()) TRY(load());
   return line_.task == CommandLine::Task::List ? list() : trace();

@@ -10,6 +10,8 @@
 // is gone. Fire context: memory() yes; all else no.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -34,6 +36,8 @@ class Machine {
   virtual ~Machine() = default;
 
   virtual std::string_view kind() const = 0;  // "qemu (TCG)", "qemu (KVM)"
+  /// The host's process that runs the guest; 0 where there is none.
+  virtual pid_t host_process() const { return 0; }
   virtual GuestMemory& memory() = 0;
   virtual Vcpus& vcpus() = 0;
   const Vcpus& vcpus() const { return const_cast<Machine*>(this)->vcpus(); }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "cli/messages.h"
 
@@ -31,7 +32,8 @@ void take_settings(d::CompileOptions& options, const CommandLine& line) {
 
 }  // namespace
 
-d::CompileOptions compile_options(CommandLine& line, std::string name, std::int64_t target,
+d::CompileOptions compile_options(CommandLine& line, std::string name,
+                                  const std::vector<std::int64_t>& targets,
                                   std::vector<d::LibrarySource> libraries) {
   d::CompileOptions options;
   std::string script = program_path();
@@ -56,7 +58,9 @@ d::CompileOptions compile_options(CommandLine& line, std::string name, std::int6
                     // Linux has neither projects nor tasks; illumos's system project and task.
                     {"projid", 0},
                     {"taskid", 0}};
-  if (target != 0) options.macros["target"] = target;
+  if (!targets.empty() && targets.front() != 0) options.macros["target"] = targets.front();
+  options.target_differs =
+      std::ranges::adjacent_find(targets, std::not_equal_to()) != targets.end();
   options.libraries = std::move(libraries);
   take_settings(options, line);
   options.set_option = [&line](std::string_view name, std::string_view value,

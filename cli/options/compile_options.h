@@ -10,10 +10,11 @@
 
 namespace ringside::cli {
 
-/// `target` is $target, 0 for none; `name` is what the compiler's messages call the programs.
-/// Options that a program sets (`#pragma D option`) are set in `line`, which must stay until the
-/// program is compiled.
-d::CompileOptions compile_options(CommandLine& line, std::string name, std::int64_t target,
+/// `targets` is $target on each machine, 0 for none; `name` is what the compiler's messages call
+/// the programs. Options that a program sets (`#pragma D option`) are set in `line`, which must
+/// stay until the program is compiled.
+d::CompileOptions compile_options(CommandLine& line, std::string name,
+                                  const std::vector<std::int64_t>& targets,
                                   std::vector<d::LibrarySource> libraries);
 
 }  // namespace ringside::cli

@@ -13,7 +13,7 @@ class PragmaOptions : public testing::Test {
   /// The compiler's complaint, without its excerpt; empty when there is none.
   std::string compile(const std::string& source) {
     d::FakeKernel kernel;
-    const auto compiled = d::compile(source, compile_options(line_, "test", 0, {}), kernel);
+    const auto compiled = d::compile(source, compile_options(line_, "test", {}, {}), kernel);
     if (!compiled) return std::string(compiled.error().tag) + ": " + compiled.error().text;
     options_ = compiled->program.options;
     desugared_ = compiled->desugared;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,12 @@ namespace ringside::cli {
 namespace {
 
 constexpr unsigned kMaxCpus = 64;
+
+/// What a description's machine field can hold, less what is a pattern's.
+bool is_name_character(char c) {
+  const bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  return is_word || std::string_view("_-.+@%").find(c) != std::string_view::npos;
+}
 
 /// Words between single commas, as QEMU parts its suboptions.
 std::vector<std::string> split(std::string_view text) {
@@ -31,6 +38,17 @@ std::vector<std::string> split(std::string_view text) {
   return words;
 }
 
+Result<void> set_name(MachineOptions& machine, const std::string& name) {
+  if (!std::ranges::all_of(name, is_name_character)) {
+    return fail(ErrorCode::Usage,
+                fmt::format("name={}: a machine's name, which stands in probe descriptions, is of "
+                            "letters, digits and _ - . + @ %",
+                            name));
+  }
+  machine.name = name;
+  return {};
+}
+
 Result<void> set_own(MachineOptions& machine, std::string_view option, const std::string& word) {
   const std::size_t equals = word.find('=');
   const std::string_view name = std::string_view(word).substr(0, equals);
@@ -38,7 +56,7 @@ Result<void> set_own(MachineOptions& machine, std::string_view option, const std
   if (!value.empty()) {
     if (name == "cpus") return set_cpus(machine.guest, value);
     if (name == "memory") return set_memory(machine.guest, value);
-    if (name == "name") return machine.name = value, Result<void>();
+    if (name == "name") return set_name(machine, value);
     if (name == "append") return machine.guest.append = value, Result<void>();
     if (name == "initrd") return machine.guest.initrd = value, Result<void>();
   }
@@ -80,6 +98,14 @@ Result<MachineOptions> completed(const MachineOptions& given, const MachineOptio
   return machine;
 }
 
+/// Fit for a probe description: the image's, or the kernel file's last part.
+std::string default_name(const MachineOptions& machine) {
+  std::string name = machine.image;
+  if (name.empty()) name = machine.guest.kernel.substr(machine.guest.kernel.rfind('/') + 1);
+  std::ranges::replace_if(name, std::not_fn(is_name_character), '_');
+  return name;
+}
+
 Result<void> name_machines(std::vector<MachineOptions>& machines) {
   const auto taken = [&machines](const std::string& name) {
     return std::ranges::count(machines, name, &MachineOptions::name);
@@ -90,7 +116,7 @@ Result<void> name_machines(std::vector<MachineOptions>& machines) {
   }
   for (MachineOptions& machine : machines) {
     if (!machine.name.empty() || machine.attach) continue;
-    const std::string& first = machine.image.empty() ? machine.guest.kernel : machine.image;
+    const std::string first = default_name(machine);
     std::string name = first;
     for (unsigned n = 2; taken(name) != 0; ++n) name = fmt::format("{}-{}", first, n);
     machine.name = std::move(name);

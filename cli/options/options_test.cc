@@ -73,7 +73,7 @@ TEST(CommandLine, EachImageAndEachKernelIsAMachineOfItsOwn) {
   EXPECT_EQ(machines[0].name, "web");
   EXPECT_EQ(machines[0].guest.vcpus, 4u);
   EXPECT_EQ(machines[1].guest.kernel, "k,1");
-  EXPECT_EQ(machines[1].name, "k,1");
+  EXPECT_EQ(machines[1].name, "k_1");
   EXPECT_EQ(machines[1].guest.vcpus, 2u) << "what is said of all stands anywhere";
   EXPECT_EQ(machines[1].guest.initrd, "own");
   EXPECT_EQ(machines[2].name, "a");

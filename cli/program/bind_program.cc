@@ -47,9 +47,9 @@ Result<void> record_kernel(dif::Program& program, const providers::Target& targe
     if (!identity || identity->types == 0) {
       return fail(
           ErrorCode::Unsupported,
-          fmt::format("the program cannot be saved: it contains {} of {}, which has no name, "
-                      "and that module's types cannot be told from others; load it again, "
-                      "or run the program at once",
+          fmt::format("the program is for this kernel only: it contains {} of {}, which has no "
+                      "name, and that module's types cannot be told from others; load it again, "
+                      "or run the program at once, on this machine only",
                       need.type, need.module));
     }
     need.release = target.kernel()->release();
@@ -77,13 +77,15 @@ Result<void> check_need(const dif::KernelNeed& need, const std::string& release,
 }
 
 Result<dif::Program> bind_program(const dif::Program& program, const providers::Target& target,
-                                  d::Environment& environment, const std::string& name) {
+                                  d::Environment& environment, const std::string& name,
+                                  CompiledFor kernel) {
   if (target.kernel() == nullptr && !program.kernel_names.empty()) {
     return refuse(name, fmt::format("a kernel that has {}, but there is no guest: name one with "
                                     "--image or --kernel",
                                     dif::describe(program.kernel_names[0])));
   }
   for (const dif::KernelNeed& need : program.needs) {
+    if (kernel == CompiledFor::ThisKernel) break;
     if (target.kernel() == nullptr) {
       return refuse(name, fmt::format("Linux {}, but there is no guest: name one with --image or "
                                       "--kernel",
@@ -92,7 +94,7 @@ Result<dif::Program> bind_program(const dif::Program& program, const providers::
     TRY(check_need(need, std::string(target.kernel()->release()), identify(target, need.module),
                    name));
   }
-  auto bound = dif::bind(program, environment);
+  auto bound = dif::bind(program, environment, target.name());
   if (bound) return bound;
   const std::string here =
       target.kernel() != nullptr ? fmt::format(" on Linux {}", target.kernel()->release()) : "";

@@ -3,6 +3,7 @@
 // types of the part of the kernel that they are of.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -17,10 +18,13 @@ namespace ringside::cli {
 /// Writes into the needs of a program that was compiled against this target what tells its kernel
 /// from others.
 Result<void> record_kernel(dif::Program& program, const providers::Target& target);
+/// Where a program was compiled: with the kernel that it is bound to, or perhaps with another one.
+enum class CompiledFor : std::uint8_t { ThisKernel, Any };
 /// `name` is the program's, for the error, which says in one line what this kernel lacks, and what
 /// to do.
 Result<dif::Program> bind_program(const dif::Program& program, const providers::Target& target,
-                                  d::Environment& environment, const std::string& name);
+                                  d::Environment& environment, const std::string& name,
+                                  CompiledFor kernel);
 /// Refuses where one need is not met: `release` is that of the kernel that runs, `now` what it is
 /// told by, empty when it has no such module.
 Result<void> check_need(const dif::KernelNeed& need, const std::string& release,

@@ -1,6 +1,7 @@
 // The compiler's view of the world: a tracer's probes and a guest kernel's types and symbols.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,11 +17,13 @@ namespace ringside::cli {
 class TracerEnvironment : public d::Environment {
  public:
   /// `kernel` and its guest's memory are null without a guest; all must outlive this object.
+  /// `process` is $target there, 0 for none.
   TracerEnvironment(providers::Tracer& tracer, const guest_linux::Kernel* kernel,
-                    const vmm::GuestMemory* memory = nullptr)
+                    const vmm::GuestMemory* memory = nullptr, std::int64_t process = 0)
       : tracer_(&tracer),
         kernel_(kernel),
         memory_(memory),
+        process_(process),
         types_(kernel != nullptr ? TypeGraph(&kernel->types()) : TypeGraph()) {}
 
   std::uint64_t register_indices() const override { return arch::kByDNumber.size(); }
@@ -34,11 +37,13 @@ class TracerEnvironment : public d::Environment {
   std::string type_module(TypeId id) override;
   std::optional<d::KernelVariable> kernel_variable(std::string_view module,
                                                    std::string_view name) override;
+  std::int64_t process() override { return process_; }
 
  private:
   providers::Tracer* tracer_;
   const guest_linux::Kernel* kernel_;
   const vmm::GuestMemory* memory_;
+  std::int64_t process_;
   TypeGraph types_;  // what the program adds to the kernel's, if there is one
   std::map<std::string, d::ProbeSignature> signatures_;
 };

@@ -32,14 +32,16 @@ std::string_view description_part(std::string_view text) {
   return text.substr(0, std::min(text.find_first_of("/{"), text.size()));
 }
 
-/// A description of -P, -m or -f as the four fields of -n; empty when it has too many fields.
+/// A description of -P, -m or -f as the four fields of -n, or five where it has a machine before
+/// its own; empty when it has too many fields.
 std::optional<std::string> widened(std::string_view description, ProgramSource::Kind kind) {
   const int position = kind == ProgramSource::Kind::Provider ? 0
                        : kind == ProgramSource::Kind::Module ? 1
                                                              : 2;
   const auto colons = static_cast<int>(std::count(description.begin(), description.end(), ':'));
-  if (colons > position || description.empty()) return std::nullopt;
-  return std::string(static_cast<std::size_t>(position - colons), ':') + std::string(description) +
+  if (colons > position + 1 || description.empty()) return std::nullopt;
+  const int missing = std::max(0, position - colons);
+  return std::string(static_cast<std::size_t>(missing), ':') + std::string(description) +
          std::string(static_cast<std::size_t>(3 - position), ':');
 }
 

@@ -47,15 +47,30 @@ TEST(Sources, DescriptionsAreWidenedToNames) {
 }
 
 TEST(Sources, TooManyFieldsAndIdsOfOtherThanProbesAreErrors) {
-  EXPECT_EQ(load({{Kind::Provider, "a:b"}}).error().message,
-            "invalid probe specifier a:b: invalid probe description \"a:b\": Overspecified probe "
-            "description");
+  EXPECT_EQ(
+      load({{Kind::Provider, "a:b:c"}}).error().message,
+      "invalid probe specifier a:b:c: invalid probe description \"a:b:c\": Overspecified probe "
+      "description");
   EXPECT_EQ(load({{Kind::Module, "8"}}).error().message,
             "invalid probe specifier 8: probe identifier 8 not permitted when specifying modules");
   EXPECT_EQ(load({{Kind::Script, "/nonesuch.d"}}).error().message,
             "failed to open script /nonesuch.d: No such file or directory");
   EXPECT_EQ(load({{Kind::Script, "/tmp"}}).error().message,
             "failed to open script /tmp: Is a directory");
+}
+
+TEST(Sources, OneFieldMoreIsTheMachine) {
+  const auto sources = load({{Kind::Provider, "web:syscall"},
+                             {Kind::Module, "web*:fbt:loop"},
+                             {Kind::Function, "web:::vfs_read"},
+                             {Kind::Name, ":syscall::read:entry"}});
+
+  ASSERT_TRUE(sources) << sources.error().message;
+  EXPECT_EQ(sources->text(),
+            "web:syscall:::  {}\n"
+            "web*:fbt:loop::  {}\n"
+            "web:::vfs_read:  {}\n"
+            ":syscall::read:entry {}\n");
 }
 
 TEST(Sources, LabelsAreTheDescriptionOnly) {

@@ -1,4 +1,5 @@
-// In this file, top to bottom: messages, finding one name, filling in the values.
+// In this file, top to bottom: messages, finding one name, what one machine needs, filling in the
+// values.
 #include "dif/bind/bind.h"
 
 #include <fmt/format.h>
@@ -138,6 +139,7 @@ class Finder {
   }
 
   Result<std::uint64_t> value_of(const KernelName& name) {
+    if (name.kind == Kind::Process) return static_cast<std::uint64_t>(kernel_.process());
     if (name.kind == Kind::Enumerator) return enumerator(name);
     if (name.kind == Kind::Symbol) {
       const KernelVariable found = TRY(variable(name.module, name.name));
@@ -197,22 +199,47 @@ class Finder {
   KernelNames& kernel_;
 };
 
+/// Leaves a clause what of it is for one machine.
+void restrict_to(std::string_view machine, Clause& clause) {
+  if (clause.probes.empty()) return;
+  std::erase_if(clause.probes,
+                [&](const ProbeDescription& probe) { return !is_for(probe, machine); });
+  if (!clause.probes.empty()) return;
+  clause.predicate.reset();
+  clause.actions.clear();
+  clause.argument_types.clear();
+  clause.names.clear();
+}
+
+/// Marks a shape and those that it is made of.
+void mark_shape(const std::vector<TypeShape>& shapes, std::uint32_t first,
+                std::vector<bool>& marked) {
+  std::vector<std::uint32_t> rest = {first};
+  while (!rest.empty()) {
+    const std::uint32_t index = rest.back();
+    rest.pop_back();
+    if (index >= shapes.size() || marked[index]) continue;  // the verifier complains of the first
+    marked[index] = true;
+    rest.push_back(shapes[index].element);
+    for (const TypeShape::Member& member : shapes[index].members) rest.push_back(member.shape);
+  }
+}
+
 class Binder {
  public:
-  Binder(const Program& program, KernelNames& kernel)
-      : program_(program), kernel_(kernel), finder_(kernel) {}
+  Binder(const Program& program, KernelNames& kernel, std::string_view machine)
+      : program_(program), kernel_(kernel), machine_(machine), finder_(kernel) {}
 
   Result<Program> run() {
     TRY(check_names());
-    for (const KernelName& name : program_.kernel_names) {
-      auto value = finder_.value(name);
-      if (!value) return at_line(name.line, std::move(value).error());
-      values_.push_back(*value);
-    }
     Program bound = program_;
+    for (Clause& clause : bound.clauses) restrict_to(machine_, clause);
+    shown_ = shown_shapes(bound);
+    TRY(find_values(bound));
     for (Clause& clause : bound.clauses) {
       TRY(check_arguments(clause));
       clause.argument_types.clear();
+      clause.names.clear();
       if (clause.predicate) TRY(fill(*clause.predicate));
       for (Action& action : clause.actions) {
         for (Difo& difo : action.arguments) TRY(fill(difo));
@@ -227,6 +254,49 @@ class Binder {
   static tl::unexpected<Error> at_line(std::int32_t line, Error error) {
     if (line > 0) error.message = fmt::format("line {}: {}", line, error.message);
     return tl::make_unexpected(std::move(error));
+  }
+
+  static std::vector<bool> shown_shapes(const Program& bound) {
+    std::vector<bool> shown(bound.shapes.size());
+    for (const Clause& clause : bound.clauses) {
+      for (const Action& action : clause.actions) {
+        for (const std::uint32_t shape : action.shapes) mark_shape(bound.shapes, shape, shown);
+      }
+    }
+    return shown;
+  }
+
+  /// The names that this machine needs: those of its clauses, of the types that they show, and of
+  /// no clause.
+  std::vector<bool> needed_names(const Program& bound) const {
+    std::vector<bool> needed(program_.kernel_names.size(), true);
+    const auto mark = [&needed](const std::vector<Clause>& clauses, bool value) {
+      for (const Clause& clause : clauses) {
+        for (const std::uint32_t name : clause.names) {
+          if (name < needed.size()) needed[name] = value;
+        }
+      }
+    };
+    mark(program_.clauses, false);
+    mark(bound.clauses, true);
+    for (std::size_t i = 0; i < shown_.size(); ++i) {
+      const auto name = bound.shapes[i].kernel_name;
+      if (shown_[i] && name && *name < needed.size()) needed[*name] = true;
+    }
+    return needed;
+  }
+
+  Result<void> find_values(const Program& bound) {
+    const std::vector<bool> needed = needed_names(bound);
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+      values_.emplace_back();
+      if (!needed[i]) continue;
+      const KernelName& name = program_.kernel_names[i];
+      auto value = finder_.value(name);
+      if (!value) return at_line(name.line, std::move(value).error());
+      values_.back() = *value;
+    }
+    return {};
   }
 
   /// They are looked up and shown.
@@ -273,8 +343,8 @@ class Binder {
                       relocation.place == Relocation::Place::Integer ? "integer" : "variable",
                       relocation.index, relocation.name);
       };
-      if (relocation.name >= values_.size()) return wrong();
-      const std::uint64_t value = values_[relocation.name];
+      if (relocation.name >= values_.size() || !values_[relocation.name]) return wrong();
+      const std::uint64_t value = *values_[relocation.name];
       if (relocation.place == Relocation::Place::Integer) {
         if (relocation.index >= difo.integers.size()) return wrong();
         difo.integers[relocation.index] = value;
@@ -302,6 +372,10 @@ class Binder {
     for (std::size_t i = 0; i < program_.shapes.size(); ++i) {
       const auto index = program_.shapes[i].kernel_name;
       if (!index) continue;
+      if (!shown_[i]) {
+        shapes[i].kernel_name.reset();
+        continue;
+      }
       if (*index >= values_.size()) {
         return refuse(ErrorCode::Invalid, "shape {} has no such name of the kernel: {}", i, *index);
       }
@@ -323,8 +397,10 @@ class Binder {
 
   const Program& program_;
   KernelNames& kernel_;
+  const std::string_view machine_;
   Finder finder_;
-  std::vector<std::uint64_t> values_;  // of the program's names
+  std::vector<bool> shown_;                           // the shapes that this machine's clauses use
+  std::vector<std::optional<std::uint64_t>> values_;  // of the names that it needs
 };
 
 }  // namespace
@@ -335,8 +411,8 @@ std::string describe(const KernelName& name) {
   return fmt::format("member {} of {}", name.path, name.name);
 }
 
-Result<Program> bind(const Program& program, KernelNames& kernel) {
-  return Binder(program, kernel).run();
+Result<Program> bind(const Program& program, KernelNames& kernel, std::string_view machine) {
+  return Binder(program, kernel, machine).run();
 }
 
 }  // namespace ringside::dif

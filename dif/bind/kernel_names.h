@@ -43,6 +43,8 @@ class KernelNames {
     std::optional<TypeId> type;  // of the first one's args[n]; empty: it has none
   };
   virtual Argument argument(const ProbeDescription& pattern, unsigned n) = 0;
+  /// $target of the machine; 0 for none.
+  virtual std::int64_t process() { return 0; }
 };
 
 }  // namespace ringside::dif

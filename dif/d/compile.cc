@@ -20,7 +20,8 @@
 namespace ringside::d {
 namespace {
 
-/// Splits a description at its colons and aligns the fields as the specifier says.
+/// Splits a description at its colons and aligns the fields as the specifier says. A fifth one,
+/// before dtrace's four, says on which machines.
 Checked<dif::ProbeDescription> describe(const ProbePattern& pattern,
                                         CompileOptions::Specifier specifier) {
   std::vector<std::string> fields(1);
@@ -34,18 +35,24 @@ Checked<dif::ProbeDescription> describe(const ProbePattern& pattern,
       fields.back() += c;
     }
   }
+  constexpr std::size_t kMost = 5;
   std::size_t last = 3;  // where the rightmost field goes
   if (specifier == CompileOptions::Specifier::Function) last = 2;
   if (specifier == CompileOptions::Specifier::Module) last = 1;
   if (specifier == CompileOptions::Specifier::Provider) last = 0;
-  if (fields.size() > 4) {
+  if (fields.size() > kMost) {
     return complain("D_PDESC_INVAL", pattern.at,
-                    fmt::format("invalid probe description \"{}\": it has more than four fields",
+                    fmt::format("invalid probe description \"{}\": it has more than four fields, "
+                                "and one before them for the machine",
                                 *pattern.text));
+  }
+  dif::ProbeDescription result;
+  if (fields.size() == kMost) {
+    result.machine = std::move(fields.front());
+    fields.erase(fields.begin());
   }
   // A full description is one whatever the option's name.
   const std::size_t first = fields.size() > last + 1 ? 0 : last + 1 - fields.size();
-  dif::ProbeDescription result;
   std::string* const places[] = {&result.provider, &result.module, &result.function, &result.name};
   for (std::size_t i = 0; i < fields.size(); ++i) *places[first + i] = std::move(fields[i]);
   return result;
@@ -69,6 +76,7 @@ class Compilation {
     resolver_.types().forget_layouts();
     resolver_.namer().forget();
     for (const External& external : tree_.externals) TRY(declare(external));
+    resolver_.namer().note_for_all();
     return {};
   }
 
@@ -114,6 +122,7 @@ class Compilation {
     resolver_.begin_external();
     const auto probes = TRY(this->probes(*node));
     resolver_.enter_clause(probes);
+    resolver_.types().forget_layouts();
     const bool ahead = node->predicate != nullptr && resolver_.names_unknown(*node->predicate);
     const auto parts = TRY(desugar(node, desugar_tools()));
     list(parts);
@@ -217,8 +226,9 @@ class Compilation {
       result.push_back(TRY(is_number && !pattern.text->empty()
                                ? numbered(pattern)
                                : describe(pattern, options_.specifier)));
-      if (options_.allow_zero_matches || environment_.signature(result.back()).matched > 0)
-        continue;
+      if (options_.allow_zero_matches) continue;
+      const ProbeSignature found = environment_.signature(result.back());
+      if (found.matched > 0 && found.is_everywhere) continue;
       const std::string why = environment_.why_no_match(result.back());
       return complain("D_PDESC_ZERO", pattern.at,
                       fmt::format("probe description {} does not match any probes{}{}",
@@ -249,6 +259,7 @@ class Compilation {
     }
     clause.statement_attributes = resolver_.stability().take();
     clause.argument_types = resolver_.take_argument_types();
+    clause.names = resolver_.namer().take_used();
     program_.clauses.push_back(std::move(clause));
     return {};
   }

@@ -24,6 +24,7 @@ namespace ringside::d {
 /// The probes that a description matches, and their arguments.
 struct ProbeSignature {
   std::size_t matched = 0;
+  bool is_everywhere = true;      // of several machines that the description is for, on each
   bool has_types = false;         // false: args[] cannot be used, arg0..9 can
   std::vector<TypeId> arguments;  // of the first probe that matched
   std::vector<std::string> argument_names;
@@ -82,6 +83,7 @@ struct CompileOptions {
   std::string source_name;                     // for messages: "-n 'BEGIN...'" or a file name
   std::vector<std::string> macro_arguments;    // $0 is the script, $1...
   std::map<std::string, std::int64_t> macros;  // pid, target, uid, gid, ppid, ...
+  bool target_differs = false;                 // $target is each machine's own, known to bind()
   bool default_arguments = false;              // -x defaultargs
   bool unused_arguments = false;               // -x argref: no D_MACRO_UNUSED
   bool allow_zero_matches = false;             // -Z

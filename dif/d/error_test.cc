@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"BEGIN { trace(99999999999999999999); }", "[D_INT_OFLOW] line 1: "},
         Case{"nosuch:::probe { }",
              "[D_PDESC_ZERO] line 1: probe description nosuch:::probe does not match any probes\n"},
-        Case{"a:b:c:d:e { }", "[D_PDESC_INVAL] line 1: "}, Case{"", "[D_EMPTY] line 1: "},
+        Case{"a:b:c:d:e:f { }", "[D_PDESC_INVAL] line 1: "}, Case{"", "[D_EMPTY] line 1: "},
         Case{"/* nothing */", "[D_EMPTY] line 1: "},
         Case{"BEGIN { trace(1 / 0); }",
              "[D_DIV_ZERO] line 1: expression contains division by zero\n"},
@@ -156,8 +156,8 @@ TEST(Diagnostics, OfUnknownTypesNameThem) {
 
 TEST(Diagnostics, OfOtherSyntaxStayAsTheyAre) {
   for (const char* source :
-       {"BEGIN { trace(x) trace(2); }", "BEGIN { if x; }",
-        "typedef int foo bar;", "int x y;", "BEGIN { x = 1 2; }", "BEGIN { = }"}) {
+       {"BEGIN { trace(x) trace(2); }", "BEGIN { if x; }", "typedef int foo bar;", "int x y;",
+        "BEGIN { x = 1 2; }", "BEGIN { = }"}) {
     EXPECT_NE(error_of(source).find("syntax error near \""), std::string::npos) << source << "\n"
                                                                                 << error_of(source);
   }

@@ -27,6 +27,7 @@ struct Layout {
   std::int64_t busy = 2;
   std::uint64_t symbol = kPool;
   std::string_view number_type = "long";
+  std::int64_t process = 42;
   bool has_age = true, has_busy = true, has_pool = true;
 };
 const Layout kOld;
@@ -43,6 +44,7 @@ const Layout kNew = [] {
   made.level_width = 7;
   made.desk_size = 40;
   made.number = 32;
+  made.process = 4;
   made.busy = 9;
   made.symbol = kPool + 0x40;
   return made;
@@ -91,6 +93,7 @@ class Kernel final : public Environment {
     if (name != "pool" || !layout_.has_pool) return std::nullopt;
     return KernelVariable{"vmlinux", GuestVirt(layout_.symbol), pool_};
   }
+  std::int64_t process() override { return layout_.process; }
 
  private:
   const Layout layout_;
@@ -313,6 +316,89 @@ TEST(LateBinding, AFieldThatNoUnitHoldsIsRefused) {
   EXPECT_EQ(refusal(compiled("trace(args[0]->level);"), packed),
             "line 1: no 4 aligned bytes hold member level of struct worker in this kernel: compile "
             "the program again here");
+}
+
+dif::Program compiled_whole(std::string_view text) {
+  Kernel kernel(kOld);
+  auto program = compile(text, {}, kernel);
+  EXPECT_TRUE(program) << program.error().text;
+  return program ? std::move(program->program) : dif::Program();
+}
+
+std::string refusal_on(std::string_view machine, const dif::Program& program) {
+  Layout poor = kNew;
+  poor.has_age = poor.has_busy = false;
+  Kernel kernel(poor);
+  const auto bound = dif::bind(program, kernel, machine);
+  return bound ? "" : bound.error().message;
+}
+
+TEST(LateBinding, AMachineNeedsWhatItsOwnClausesName) {
+  const dif::Program program = compiled_whole(
+      "old:fbt::work:entry { trace(((struct worker *)arg0)->age); }\n"
+      "old:fbt::work:entry, n*:fbt::work:entry { print(*(struct desk *)arg0); }");
+  Kernel kernel(kNew);
+
+  EXPECT_EQ(refusal_on("new", program), "");
+  EXPECT_EQ(refusal_on("old", program), "line 1: struct worker has no member age in this kernel");
+  const auto bound = dif::bind(program, kernel, "new");
+  ASSERT_TRUE(bound);
+  EXPECT_TRUE(bound->clauses[0].probes.empty());
+  EXPECT_TRUE(bound->clauses[0].actions.empty());
+  ASSERT_EQ(bound->clauses[1].probes.size(), 1u);
+  EXPECT_EQ(bound->clauses[1].probes[0].machine, "n*");
+  EXPECT_EQ(bound->shapes[bound->clauses[1].actions[0].shapes[0]].size, 40u);
+  EXPECT_TRUE(dif::verify_program(*bound));
+}
+
+/// Which clause names a thing first does not matter.
+TEST(LateBinding, WhatTwoClausesNameIsNeededByBoth) {
+  const dif::Program program = compiled_whole(
+      "old:fbt::work:entry { trace(BUSY); print(*(struct worker *)arg0); }\n"
+      "new:fbt::work:entry { print(*(struct worker *)arg0); trace(BUSY); }");
+
+  EXPECT_EQ(refusal_on("new", program), "line 1: this kernel has no enumerator BUSY");
+  EXPECT_EQ(refusal_on("third", program), "");
+}
+
+TEST(LateBinding, WhatDeclarationsNeedAllMachinesNeed) {
+  const dif::Program program = compiled_whole(
+      "struct mine { struct desk d; int x; };\n"
+      "old:fbt::work:entry { trace(((struct mine *)arg0)->x); }");
+
+  EXPECT_EQ(refusal_on("new", program),
+            "line 1: struct desk: its size is 40 here and 16 where the program was compiled, and "
+            "the code depends on that: compile it again here");
+}
+
+/// A file that lists no name for its clause is not believed.
+TEST(LateBinding, ANameThatNoClauseOfTheMachineListsHasNoValue) {
+  dif::Program program =
+      compiled_whole("old:fbt::work:entry { trace(BUSY); } new:fbt::work:entry { trace(BUSY); }");
+  program.clauses[1].names.clear();
+
+  EXPECT_NE(refusal_on("new", program).find("which is not there"), std::string::npos);
+}
+
+std::string fired_with_target(const std::string& body, const Layout& layout) {
+  CompileOptions options;
+  options.macros["target"] = kOld.process;
+  options.target_differs = true;
+  Kernel kernel(kOld);
+  const auto program = compile("fbt::work:entry { " + body + " }", options, kernel);
+  return program ? fired(program->program, layout) : std::string(program.error().tag);
+}
+
+TEST(LateBinding, TheTargetIsEachMachinesOwn) {
+  for (const Layout& layout : {kOld, kNew}) {
+    const std::string own = std::to_string(layout.process);
+    EXPECT_EQ(fired_with_target("trace($target); trace(-$target);", layout), own + " -" + own);
+    EXPECT_EQ(fired_with_target("trace($target == 42);", layout), layout.process == 42 ? "1" : "0");
+  }
+  EXPECT_EQ(fired_with_target("trace($$target);", kOld), "D_MACRO_UNDEF");
+  EXPECT_EQ(fired_with_target("tracemem(arg0, $target);", kNew),
+            "line 1: $target: its value is 4 here and 42 where the program was compiled, and the "
+            "code depends on that: compile it again here");
 }
 
 TEST(LateBinding, NothingUnboundIsVerified) {

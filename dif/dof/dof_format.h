@@ -20,7 +20,7 @@ inline constexpr std::uint8_t kModelLp64 = 2, kLittleEndian = 1, kVersion = 2, k
 inline constexpr std::size_t kIdentBytes = 16, kHeaderBytes = 64, kSectionHeaderBytes = 32;
 inline constexpr std::uint32_t kLoadable = 1;        // section flag
 inline constexpr std::uint32_t kOurs = 0x5253'0000;  // private section types
-inline constexpr std::uint32_t kFormat = 5;          // of the entries; in the header's flags
+inline constexpr std::uint32_t kFormat = 6;          // of the entries; in the header's flags
 
 /// The tables of a program, one section each, in file order.
 enum class Table : std::uint8_t {
@@ -107,6 +107,7 @@ void transfer(A& a, ProbeDescription& probe) {
   a.text(probe.module);
   a.text(probe.function);
   a.text(probe.name);
+  a.text(probe.machine);
 }
 
 template <class A>
@@ -152,6 +153,7 @@ void transfer(A& a, Clause& clause) {
   transfer(a, clause.description_attributes);
   transfer(a, clause.statement_attributes);
   a.list(Table::ArgumentTypes, clause.argument_types);
+  a.list(Table::Indices, clause.names);
 }
 
 template <class A>

@@ -217,7 +217,7 @@ TEST(Dof, RefusesAHeaderThatIsNotIts) {
   EXPECT_EQ(with(20, 7), "DOF: headers of another size");
   EXPECT_EQ(with(28, 255), "DOF: the section headers are truncated");
   bytes.push_back(std::byte{0});
-  EXPECT_EQ(refusal(bytes), "DOF: 961 bytes where the header says 960");
+  EXPECT_EQ(refusal(bytes), "DOF: 977 bytes where the header says 976");
 }
 
 TEST(Dof, RefusesSectionsThatCannotBe) {

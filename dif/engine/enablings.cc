@@ -92,6 +92,8 @@ EnabledProbe& Enablings::probe(ProbeId id, const ProbeDescription& name) {
     EnabledProbe fresh{name, {id, {}}, {}};
     fresh.identity.names = {add_name(name.provider), add_name(name.module), add_name(name.function),
                             add_name(name.name), machine_name_};
+    fresh.identity.machine_number = options_.machine_number;
+    fresh.identity.machine_process = options_.machine_process;
     probes_.push_back(std::move(fresh));
     index = static_cast<std::uint32_t>(probes_.size());
   }

@@ -117,6 +117,8 @@ Result<std::uint64_t, Fault> BuiltinVariables::load(std::uint16_t id) {
     case Builtin::Errno: return context_int(ContextVariable::Errno);
     case Builtin::Cpu: return record_->vcpu;
     case Builtin::Vmname: return name(4);
+    case Builtin::Vmid: return static_cast<std::uint64_t>(probe_.machine_number);
+    case Builtin::Vmpid: return static_cast<std::uint64_t>(probe_.machine_process);
   }
   return raise(FaultKind::IllegalOperation);
 }

@@ -16,6 +16,7 @@ namespace ringside::dif {
 struct ProbeIdentity {
   ProbeId id;
   std::array<std::uint32_t, 5> names{};  // provider, module, function, name; the machine's
+  std::int32_t machine_number = 0, machine_process = 0;
 };
 
 using ProbeArgumentValues = std::array<std::uint64_t, kMaxProbeArguments>;

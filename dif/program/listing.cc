@@ -204,6 +204,7 @@ std::string_view name_kind(KernelName::Kind kind) {
     case KernelName::Kind::BitsUnused: return "bitsunused";
     case KernelName::Kind::Enumerator: return "enumerator";
     case KernelName::Kind::Elements: return "elements";
+    case KernelName::Kind::Process: return "process";
   }
   return "???";
 }

@@ -23,6 +23,8 @@ enum class BufferResize : std::uint8_t {
 
 struct EngineOptions {
   std::string machine = {};           // vmname: what the machine is called; empty without one
+  std::int32_t machine_number = 0;    // vmid: in the order in which they were named
+  std::int32_t machine_process = 0;   // vmpid: the host's process that runs it; 0 for none
   std::size_t buffer_size = 4 << 20;  // bufsize: bytes per vCPU
   std::size_t aggregation_size =
       4 << 20;  // aggsize: bytes of distinct keys and values, per vCPU and half

@@ -96,4 +96,8 @@ bool matches(const ProbeDescription& pattern, const ProbeDescription& probe) {
          field_matches(pattern.function, probe.function) && field_matches(pattern.name, probe.name);
 }
 
+bool is_for(const ProbeDescription& pattern, std::string_view machine) {
+  return field_matches(pattern.machine, machine);
+}
+
 }  // namespace ringside::dif

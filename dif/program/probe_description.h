@@ -1,4 +1,5 @@
-// A probe's four-part name, and the pattern form of it that D programs and -l use.
+// A probe's four-part name, and the pattern form of it that D programs and -l use, which may say
+// before the four parts on which machines.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,17 @@ struct ProbeId {
   auto operator<=>(const ProbeId&) const = default;
 };
 
-/// provider:module:function:name. In a pattern, an empty field matches anything, and fields may
-/// use the shell's * ? [] (with ! for a complement) and backslash.
+/// [machine:]provider:module:function:name. In a pattern, an empty field matches anything, and
+/// fields may use the shell's * ? [] (with ! for a complement) and backslash.
 struct ProbeDescription {
   std::string provider, module, function, name;
+  std::string machine = {};  // of patterns only: a probe's name is its machine's own
 
   bool operator==(const ProbeDescription&) const = default;
-  std::string to_string() const { return provider + ':' + module + ':' + function + ':' + name; }
+  std::string to_string() const {
+    std::string text = provider + ':' + module + ':' + function + ':' + name;
+    return machine.empty() ? text : machine + ':' + text;
+  }
 };
 
 /// True when `text` matches the one-field pattern. Time at most pattern length times text length.
@@ -28,7 +33,9 @@ bool glob_match(std::string_view pattern, std::string_view text);
 bool is_glob(std::string_view pattern);
 /// One field of a description: an empty pattern matches anything.
 bool field_matches(std::string_view pattern, std::string_view text);
-/// All four fields match.
+/// All four fields match; the machine is for who has several to ask (is_for()).
 bool matches(const ProbeDescription& pattern, const ProbeDescription& probe);
+/// Whether the pattern is about probes of the machine of this name.
+bool is_for(const ProbeDescription& pattern, std::string_view machine);
 
 }  // namespace ringside::dif

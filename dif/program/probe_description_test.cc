@@ -61,5 +61,18 @@ TEST(ProbeDescription, EmptyFieldsOfThePatternMatchAnything) {
   EXPECT_EQ(probe.to_string(), "fbt:vmlinux:vfs_read:entry");
 }
 
+TEST(ProbeDescription, TheMachineIsAPatternBeforeTheFourFields) {
+  const ProbeDescription every{"fbt", "", "vfs_*", "entry"};
+  ProbeDescription some = every;
+  some.machine = "web*";
+
+  EXPECT_EQ(some.to_string(), "web*:fbt::vfs_*:entry");
+  EXPECT_TRUE(is_for(every, "db"));
+  EXPECT_TRUE(is_for(every, "")) << "without a machine";
+  EXPECT_TRUE(is_for(some, "web1"));
+  EXPECT_FALSE(is_for(some, "db"));
+  EXPECT_FALSE(is_for(some, ""));
+}
+
 }  // namespace
 }  // namespace ringside::dif

@@ -78,6 +78,7 @@ struct KernelName {
     BitsUnused,  // 64 less the field's bits
     Enumerator,
     Elements,  // those of an array; only checked: there are at least `value`
+    Process,   // $target: each machine's own, so no kernel's; never in a saved program
   };
   Kind kind = Kind::Symbol;
   std::string module = {};  // whose it is: "vmlinux"
@@ -212,6 +213,9 @@ struct Clause {
   int line = 0;
   Attributes description_attributes, statement_attributes;
   std::vector<ArgumentType> argument_types;  // of args[] that it uses; none once bound
+  /// Which of Program::kernel_names its code needs; none once bound. What no clause lists, all
+  /// need.
+  std::vector<std::uint32_t> names;
   bool operator==(const Clause&) const = default;
 };
 

@@ -213,7 +213,7 @@ TEST_P(LiveShim, EveryCallIsOneTrap) {
   }
   const auto* qemu = dynamic_cast<vmm::QemuMachine*>(&guest_->machine());
   ASSERT_NE(qemu, nullptr);
-  auto memory = copied_memory(qemu->pid(), guest_->machine().memory().size());
+  auto memory = copied_memory(qemu->host_process(), guest_->machine().memory().size());
   ASSERT_TRUE(memory) << memory.error().message;
   CopiedMachine machine(guest_->machine(), std::move(*memory));
   ASSERT_TRUE(machine.memory().mapping(GuestPhys(0), 8).empty());

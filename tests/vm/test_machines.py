@@ -1,7 +1,10 @@
 """Several machines at once: one program, one output, exact counts of each."""
 
+import collections
 import json
+import os
 import re
+import signal
 import unittest
 
 import ringside
@@ -70,6 +73,118 @@ class Machines(unittest.TestCase):
         self.assertEqual(outcome.status, 1, outcome)
         self.assertIn("ringside: web: tracing ended: the guest powered itself off", outcome.stderr)
         self.assertEqual(outcome.counts(), {"debian-6.12": 1300}, outcome)
+
+    def test_a_machine_field_chooses_the_machine(self):
+        own = '/pid == $target && execname == "workload"/'
+        outcome = run(f'web:{CLAUSE} {{ @a["web", vmid] = count(); }}'
+                      f' debian*:syscall::read:entry {own} {{ @a["glob", vmid] = count(); }}'
+                      f' :syscall::read:entry {own} {{ @a["every", vmid] = count(); }}'
+                      ' web:dtrace:::BEGIN, *:dtrace:::END'
+                      ' { printf("%s %s\\n", vmname, probename); }',
+                      "-q", "-x", "aggmerge",
+                      command=READS.replace("workload", "exec workload"))
+
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual({key: value for key, value in outcome.counts().items() if " " in key},
+                         {"web 0": 700, "glob 1": 1300, "every 0": 700, "every 1": 1300}, outcome)
+        self.assertEqual(sorted(re.findall("^.* (?:BEGIN|END)$", outcome.stdout, re.MULTILINE)),
+                         ["debian-6.12 END", "web BEGIN", "web END"], outcome)
+
+    def test_a_kernel_needs_what_its_own_clauses_name(self):
+        lacking = "fbt::vfs_read:entry { trace(args[0]->f_inode->i_atime.tv_sec); }"
+        both = run(lacking, "-e")
+        one = run(f"web:{lacking} web:fbt::generic_file_splice_read:entry,"
+                  " debian*:fbt::mnt_idmap_get:entry { }", "-e")
+
+        self.assertEqual((both.status, one.status), (1, 0), f"{both}{one}")
+        self.assertRegex(both.stderr, r"ringside: debian-6\.12: the program cannot run on Linux "
+                         r"6\.12\S*: line 1: struct inode has no member i_atime\.tv_sec")
+
+    def test_a_type_without_a_name_is_one_kernels(self):
+        program = ("BEGIN { this->p = &curthread->restart_block.nanosleep;"
+                   " trace(this->p->expires); exit(0); }")
+        here = ringside.run(program)
+        both = run(program, "-e")
+
+        self.assertEqual((here.status, both.status), (0, 1), f"{here}{both}")
+        self.assertRegex(both.stderr, r"debian-6\.12: the program was compiled for Linux 6\.1\.\S+ "
+                         r"\(build \w+\) and contains struct .*, which has no name")
+
+    def test_what_is_not_there_is_told_with_the_machine(self):
+        for description, word in (
+                ("web9:syscall::read:entry",
+                 "there is no machine web9; there are web and debian-6.12"),
+                ("fbt::mnt_idmap_get:entry", "web has none"),
+                ("debian*:fbt::generic_file_splice_read:entry", "debian-6.12 has none")):
+            outcome = run(description, "-e")
+            self.assertEqual(outcome.status, 1, outcome)
+            self.assertIn(f"probe description {description} does not match any probes: {word}",
+                          outcome.stderr)
+
+    def test_a_listing_is_of_the_machines_that_are_asked_for(self):
+        outcome = run("debian*:fbt:vmlinux:vfs_read:", "-l")
+        nowhere = run("web9:fbt:vmlinux:vfs_read:", "-l")
+
+        self.assertEqual((outcome.status, nowhere.status), (0, 1), f"{outcome}{nowhere}")
+        web, other = outcome.stdout.split("debian-6.12:\n")
+        self.assertEqual((web.count("vfs_read"), other.count("vfs_read")), (0, 2), outcome)
+        self.assertIn("there is no machine web9; there are web and debian-6.12", nowhere.stderr)
+
+    def test_machines_have_the_processes_of_the_host_that_run_them(self):
+        with ringside.Run('tick-1s { printf("vm %s %d %d\\n", vmname, vmid, vmpid); }',
+                          machine=False, options=(*TWO, "-q")) as running:
+            text = running.read_until(lambda text: "vm web " in text and "vm debian" in text)
+            pids = {name: int(pid) for name, pid in re.findall(r"^vm (\S+) \d (\d+)$", text,
+                                                               re.MULTILINE)}
+            self.assertEqual(sorted(pids.values()), sorted(running.qemu()))
+            running.process.send_signal(signal.SIGINT)
+            outcome = running.finish()
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual(set(re.findall(r"^vm (\S+ \d) ", text + outcome.stdout, re.MULTILINE)),
+                         {"web 0", "debian-6.12 1"})
+
+
+class OneOfSeveral(unittest.TestCase):
+    """What becomes of one machine is not the others' business."""
+
+    def test_one_dies_one_stands_still_and_the_third_goes_on(self):
+        machines = [word for name in ("dying", "still", "well")
+                    for word in ("--image", "debian-6.1,name=" + name)]
+        program = (f"{CLAUSE} {{ n[vmname]++; }}"
+                   ' syscall::getppid:entry /execname == "workload"/'
+                   ' { printf("round %s %d %d\\n", vmname, n[vmname], vmpid); }'
+                   ' END { printf("end %s\\n", vmname); }')
+        with ringside.Run(program, machine=False, options=(*machines, "-q"),
+                          command="while :; do workload --reads 100 --getppid 1 >/dev/null; done"
+                          ) as running:
+            def rounds(text):
+                return collections.Counter(re.findall(r"^round (\w+) ", text, re.MULTILINE))
+
+            def more(name, since, count=5):
+                return lambda text: rounds(text)[name] >= rounds(since)[name] + count
+
+            text = running.read_until(lambda text: len(rounds(text)) == 3)
+            pids = dict(re.findall(r"^round (\w+) \d+ (\d+)$", text, re.MULTILINE))
+            os.kill(int(pids["still"]), signal.SIGSTOP)
+            text = running.read_until(more("well", text))
+            os.kill(int(pids["dying"]), signal.SIGKILL)
+            text = running.read_until(lambda text: "end dying\n" in text)
+            text = running.read_until(more("well", text))
+            self.assertNotIn("end still", text)
+            os.kill(int(pids["still"]), signal.SIGCONT)
+            text = running.read_until(more("still", text))
+            running.process.send_signal(signal.SIGINT)
+            outcome = running.finish()
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertRegex(outcome.stderr, r"ringside: dying: tracing ended: qemu \(.*\) died")
+        text += outcome.stdout
+        for name in ("dying", "still", "well"):
+            reads = [int(count)
+                     for count in re.findall(rf"^round {name} (\d+) ", text, re.MULTILINE)]
+            self.assertEqual(reads, [100 * (i + 1) for i in range(len(reads))], name)
+        self.assertEqual(sorted(re.findall("^end (.*)$", text, re.MULTILINE)),
+                         ["dying", "still", "well"])
 
 
 if __name__ == "__main__":

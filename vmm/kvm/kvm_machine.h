@@ -7,6 +7,8 @@
 // Fire context: memory() yes, the rest no.
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,6 +28,7 @@ class KvmMachine final : public Machine {
   ~KvmMachine() override;
 
   std::string_view kind() const override { return "kvm"; }
+  pid_t host_process() const override { return getpid(); }
   GuestMemory& memory() override;
   Vcpus& vcpus() override;
   CodeWriter& code() override;

@@ -34,6 +34,7 @@ class QemuMachine final : public Machine {
   ~QemuMachine() override { shut_down(); }
 
   std::string_view kind() const override;
+  pid_t host_process() const override { return child_.pid(); }
   GuestMemory& memory() override { return memory_; }
   Vcpus& vcpus() override { return vcpus_; }
   CodeWriter& code() override { return vcpus_; }
@@ -46,7 +47,6 @@ class QemuMachine final : public Machine {
 
   /// What else the launcher wants to live as long.
   void keep_open(UniqueFd fd) { kept_open_.push_back(std::move(fd)); }
-  pid_t pid() const { return child_.pid(); }
 
  private:
   QemuMachine(unsigned vcpus, Accelerator accelerator, SharedRam ram, ChildProcess child,

@@ -340,6 +340,7 @@ Checked<unsigned> CodeGenerator::evaluate(const Expr& e) {
     case ExprKind::SizeofType:
     case ExprKind::SizeofExpr:
     case ExprKind::Offsetof:
+    case ExprKind::Integer:
       return constant(e.constant.value_or(0), resolver_.namer().late_constant(e), e.at);
     case ExprKind::Name:
       if (e.late) {

@@ -58,7 +58,9 @@ constexpr IdentifierInfo kIdentifiers[] = {
     {"uregs", kIsa},
     {"ustackdepth", kStable, {1, 2, 0}},
     {"usym", kStable, {1, 2, 0}},
+    {"vmid", kEvolving},
     {"vmname", kEvolving},
+    {"vmpid", kEvolving},
     {"vmregs", kIsa, {1, 7, 0}},
 };
 

@@ -2,6 +2,7 @@
 #include "dif/d/resolve/kernel_namer.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "dif/bind/c_types.h"
 
@@ -108,6 +109,7 @@ KernelNamer::Index KernelNamer::add(dif::KernelName name, const Location& at) {
     name.line = at.file == 0 ? at.line : 0;
     names_.push_back(std::move(name));
   }
+  used_.insert(known->second);
   return known->second;
 }
 
@@ -169,6 +171,11 @@ KernelNamer::Index KernelNamer::symbol(const Expr& e) {
 std::optional<KernelNamer::Index> KernelNamer::late_constant(const Expr& e) {
   dif::KernelName name;
   name.value = e.constant.value_or(0);
+  if (e.kind == ExprKind::Integer) {
+    name.kind = Kind::Process;
+    name.name = "$target";
+    return add(std::move(name), e.at);
+  }
   if (e.kind == ExprKind::Name) {
     name.kind = Kind::Enumerator;
     name.module = environment_.type_module(e.container);
@@ -189,8 +196,9 @@ std::optional<KernelNamer::Index> KernelNamer::late_constant(const Expr& e) {
 
 void KernelNamer::fix(const Expr& e) {
   if (!e.late) return;
-  const bool leaf = e.kind == ExprKind::Name || e.kind == ExprKind::SizeofType ||
-                    e.kind == ExprKind::SizeofExpr || e.kind == ExprKind::Offsetof;
+  const bool leaf = e.kind == ExprKind::Integer || e.kind == ExprKind::Name ||
+                    e.kind == ExprKind::SizeofType || e.kind == ExprKind::SizeofExpr ||
+                    e.kind == ExprKind::Offsetof;
   if (leaf) {
     if (const auto index = late_constant(e)) names_[*index].fixed = true;
     return;
@@ -300,14 +308,35 @@ void KernelNamer::forget() {
   names_.clear();
   known_.clear();
   unnamed_.clear();
+  used_.clear();
+  for_all_.clear();
 }
 
-std::vector<dif::KernelName> KernelNamer::take_names() {
+/// Sizes that the types were asked for unseen.
+void KernelNamer::fix_layouts() {
   for (const TypeId type : types_.used_layouts()) {
     if (types_.is_integer(type)) fix_typedef(type);
     if (!depends(type)) continue;
     if (const auto index = named_size(type, of_type(type), {})) names_[*index].fixed = true;
   }
+}
+
+void KernelNamer::note_for_all() {
+  fix_layouts();
+  for_all_.merge(used_);
+  used_.clear();
+}
+
+std::vector<KernelNamer::Index> KernelNamer::take_used() {
+  fix_layouts();
+  std::vector<Index> used;
+  std::ranges::set_difference(used_, for_all_, std::back_inserter(used));
+  used_.clear();
+  return used;
+}
+
+std::vector<dif::KernelName> KernelNamer::take_names() {
+  fix_layouts();
   return std::move(names_);
 }
 

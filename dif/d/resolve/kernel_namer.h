@@ -41,7 +41,7 @@ class KernelNamer {
   Index member(const MemberPath& path, const Expr& access, Kind kind, std::uint64_t value,
                unsigned unit = 0);
   Index symbol(const Expr& e);
-  /// Of sizeof, offsetof and an enumerator whose Expr::late is set.
+  /// Of sizeof, offsetof, an enumerator and $target whose Expr::late is set.
   std::optional<Index> late_constant(const Expr& e);
 
   /// The size of e's value, of what a pointer or array points at, of a variable of the type; empty
@@ -63,9 +63,14 @@ class KernelNamer {
     return depends(e.container) || (e.kind == ExprKind::SizeofExpr && of_value(*e.a));
   }
   bool is_kernel_type(TypeId id) const { return !environment_.type_module(id).empty(); }
+  /// The names that were asked for since the last call are those of declarations, so whatever
+  /// clauses a machine has, it needs them.
+  void note_for_all();
+  /// The others that were asked for since the last call: a clause's.
+  std::vector<Index> take_used();
   /// What a library brought along counts where the program uses it.
   void forget();
-  /// Everything since then; with the sizes that the types were asked for unseen.
+  /// Everything since then.
   std::vector<dif::KernelName> take_names();
   /// What has no name, for each module one.
   std::vector<dif::KernelNeed> needs() const;
@@ -83,6 +88,7 @@ class KernelNamer {
   Index add(dif::KernelName name, const Location& at);
   void note_unnamed(TypeId type);
   void fix_typedef(TypeId id);
+  void fix_layouts();
   void name_shape(TypeId type, std::optional<TypeName> name, Index shape, const Location& at,
                   std::vector<dif::TypeShape>& shapes);
 
@@ -93,6 +99,7 @@ class KernelNamer {
   std::map<Key, Index> known_;
   std::map<std::string, std::string> unnamed_;  // by module: a type, as C spells it
   std::set<Index> seen_shapes_;
+  std::set<Index> used_, for_all_;
 };
 
 }  // namespace ringside::d

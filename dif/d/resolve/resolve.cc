@@ -41,7 +41,7 @@ Checked<void> Resolver::resolve_dynamic(Expr* e) {
   ++depth_;
   // A node may be resolved twice (x++ types its operand first); names must not be declared anew.
   e->constant = e->kind == ExprKind::Integer ? e->constant : std::nullopt;
-  e->late = false;
+  e->late = e->is_own;
   auto result = dispatch(e);
   --depth_;
   return result;

@@ -160,7 +160,8 @@ struct Expr {
   // Filled by resolve.cc.
   TypeId type;
   std::optional<std::uint64_t> constant;  // an integer known now: 64 bits, whatever `type` holds
-  bool late = false;  // and of the kernel that it is compiled for: another one has its own
+  bool late = false;    // and of the kernel that it is compiled for: another one has its own
+  bool is_own = false;  // Integer: $target where each machine has another one
   bool is_lvalue = false;
   Symbol* symbol = nullptr;   // Name, Scoped, Call, Index of an associative array
   FoundMember member = {};    // Member, Arrow
@@ -168,7 +169,7 @@ struct Expr {
                               // Name of an enumerator: the enum. KernelSymbol: its type where the
                               // kernel says it
   std::uint64_t address = 0;  // KernelSymbol, args[]
-  bool is_native = false;  // args[n] as the probe has it: what a translated one is made of
+  bool is_native = false;     // args[n] as the probe has it: what a translated one is made of
   const Translation* translation = nullptr;  // the value exists only member by member
 };
 

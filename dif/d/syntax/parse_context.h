@@ -79,9 +79,11 @@ class ParseContext {
   Text pattern(std::string_view text);
   struct Macro {  // what $name stands for
     bool is_string = false;
+    bool is_own = false;  // each machine has its own: `text` is the first one's
     std::string text;
   };
   std::optional<Macro> macro(std::string_view name);
+  void stop_at_own_text(std::string_view name);
   void check_unused_arguments();
 
   // Nodes, with the nesting limit.

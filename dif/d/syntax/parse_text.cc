@@ -157,6 +157,13 @@ void take_as_string(ParseContext::Macro& macro) {
 
 }  // namespace
 
+/// A text is part of the one program for all machines.
+void ParseContext::stop_at_own_text(std::string_view name) {
+  stop("D_MACRO_UNDEF", token,
+       fmt::format("macro variable ${} is another number on each machine, so it can be no text",
+                   name));
+}
+
 std::optional<ParseContext::Macro> ParseContext::macro(std::string_view name) {
   Macro result;
   name.remove_prefix(1);
@@ -189,7 +196,10 @@ std::optional<ParseContext::Macro> ParseContext::macro(std::string_view name) {
     return std::nullopt;
   }
   result.text = std::to_string(found->second);
-  return result;
+  result.is_own = name == "target" && options.target_differs;
+  if (!result.is_own || !result.is_string) return result;
+  stop_at_own_text(name);
+  return std::nullopt;
 }
 
 Text ParseContext::pattern(std::string_view raw) {
@@ -210,6 +220,10 @@ Text ParseContext::pattern(std::string_view raw) {
       }
       const auto expanded = macro(name);
       if (!expanded) return nullptr;
+      if (expanded->is_own) {
+        stop_at_own_text(name.substr(1));
+        return nullptr;
+      }
       out += expanded->text;
     } else {
       end = std::min(raw.find('$'), raw.size());
