@@ -1,6 +1,6 @@
-// The board: which devices a machine of ours has, at which addresses of layout.h, on which
-// interrupt lines. The only place that knows all devices.
-// Used by kvm_machine. How to add a device: devices/device.h.
+// The board: the devices of a machine of ours, at their addresses in layout.h and on their
+// interrupt lines. The only place that knows all devices. Used by kvm_machine. How to add a device:
+// devices/device.h.
 #pragma once
 
 #include <deque>

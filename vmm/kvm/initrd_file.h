@@ -1,6 +1,5 @@
-// The initrd, mapped for the time of loading it. Says when the file ends too early
-// (initrd_parts.h).
-// Used by kvm_machine. Fire context: no.
+// The initrd, mapped while it is loaded. Refuses a file that ends too early (initrd_parts.h).
+// Used by kvm_machine.
 #pragma once
 
 #include <cstddef>

@@ -51,7 +51,7 @@ std::optional<std::size_t> hex_field(std::string_view header, std::size_t index)
   return value;
 }
 
-constexpr std::size_t kStep = 4;  // what each part is padded to
+constexpr std::size_t kStep = 4;  // each part is padded to a multiple of it
 
 /// From header to header, up to the trailer, which need not be there.
 Part read_cpio(Bytes bytes) {

@@ -1,10 +1,10 @@
-// Whether an initrd is whole: it is a row of parts, each a cpio archive or something packed, with
-// zero bytes between them (Linux Documentation/driver-api/early-userspace/buffer-format.rst). Each
-// part is followed to its end: by its headers where they give lengths (cpio, zstd, lz4), by
-// unpacking it to nowhere where they do not (gzip, bzip2, lzma, and xz unless its footer is there).
-// Only what certainly goes on behind the file's end counts: the kernel judges all else.
-// Used by InitrdFile. Does not: check sums, or what is in the archives.
-// The bytes are a file of the user's: bounded, no trust in any size. Fire context: no.
+// Tells whether an initrd is whole. It consists of parts, each a cpio archive or a packed stream,
+// with zero bytes between them (Linux Documentation/driver-api/early-userspace/buffer-format.rst).
+// Each part is followed to its end: by its headers where they give lengths (cpio, zstd, lz4), else
+// by unpacking it without keeping the output (gzip, bzip2, lzma, and xz without its footer). An
+// initrd is cut off only if a part certainly continues after the file's end; the kernel judges all
+// else. Used by InitrdFile. Does not: check sums, or look into the archives. The bytes are a file
+// of the user's: bounded, no trust in any size.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace ringside::vmm::kvm {
 
-/// Whether its last part ends before it should. Takes as long as unpacking, at most 1 GiB of it.
+/// Whether the last part ends too early. Takes as long as unpacking does, of at most 1 GiB.
 bool is_cut_off(std::span<const std::byte> initrd);
 
 }  // namespace ringside::vmm::kvm

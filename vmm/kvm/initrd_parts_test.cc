@@ -40,7 +40,7 @@ std::string pack(const std::string& text, std::string_view packing) {
   Bytes bytes(text.size());
   std::memcpy(bytes.data(), text.data(), text.size());
   const Bytes done = packed(bytes, packing);
-  // All but gzip have a kernel's size behind them, which an initrd has not.
+  // A kernel's payload ends with its size (but for gzip), an initrd does not.
   const std::size_t size = done.size() - (packing == "gzip" ? 0 : 4);
   return {reinterpret_cast<const char*>(done.data()), size};
 }
@@ -49,7 +49,7 @@ TEST(InitrdParts, ACpioArchiveIsCutOffWithinAMember) {
   const std::string init = member("init", "#!/bin/sh\n"), file = init + kTrailer;
   EXPECT_FALSE(cut_off(file));
   for (std::size_t size = 1; size < file.size(); ++size) {
-    // The zero bytes behind a name or data are no loss, and the trailer may be missing.
+    // The zero bytes after a name or data are no loss, and the trailer may be missing.
     const bool good = (size >= init.size() - 2 && size <= init.size()) || size >= file.size() - 3;
     EXPECT_EQ(cut_off(file.substr(0, size)), !good) << size << " of " << file.size();
   }

@@ -1,4 +1,4 @@
-// What an exit costs on this host's KVM, the machine's own part beside the least there can be:
+// Measures what an exit costs on this host's KVM, the machine's own part beside the least possible:
 //   kvm_exit_bench [EXITS [ROUNDS]]
 // A guest writes a port EXITS times; measured is from the first exit to the last. By turns:
 // - bare: KVM_RUN in a loop that looks at the exit's reason and port, with and without KVM

@@ -1,5 +1,4 @@
-// VcpuExits (vmm/vcpu_exits.h) for a KvmGuest: who listens, which events, which breakpoints.
-// Fire context: no.
+// VcpuExits (vmm/vcpu_exits.h) of a KvmGuest: sets its sink, its events and its breakpoints.
 #pragma once
 
 #include <mutex>
@@ -29,7 +28,7 @@ class KvmExits final : public VcpuExits {
   KvmGuest& guest_;
   const bool filters_msrs_;
   mutable std::mutex host_mutex_;
-  mutable HostTracepoints host_;  // looks when it is first asked
+  mutable HostTracepoints host_;  // looks at the host when first asked
   Wanted wanted_;
 };
 

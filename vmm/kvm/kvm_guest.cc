@@ -11,7 +11,7 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-/// What firmware leaves in the model-specific registers; a KVM that lacks one has nothing to set.
+/// Sets the model-specific registers as firmware leaves them. A KVM that lacks one needs none.
 void set_start_msrs(KvmVcpu& vcpu) {
   constexpr std::uint32_t kMiscEnable = 0x1a0, kMtrrDefault = 0x2ff;
   constexpr std::uint64_t kFastStrings = 1, kMtrrOnWriteBack = 0xc06;

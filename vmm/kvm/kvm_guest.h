@@ -1,7 +1,7 @@
-// A guest without devices: KVM's VM, RAM, the vCPUs with their threads, two empty buses. Whoever
-// puts devices on the buses makes a machine of it (kvm_machine).
-// Life: create() -> devices on the buses, kernel in memory() -> start(): the vCPUs wait at the
-// gate, paused once -> resume() -> stop(). Threads: create to start on one; then any.
+// A guest without devices: KVM's VM, RAM, the vCPUs with their threads, two empty buses. With
+// devices on the buses it becomes a machine (board, kvm_machine). Life: create() -> devices on the
+// buses, kernel in memory() -> start(): the vCPUs wait at the gate, paused once -> resume() ->
+// stop(). Threads: create to start on one; then any.
 #pragma once
 
 #include <memory>
@@ -43,22 +43,24 @@ class KvmGuest {
   Breakpoints& breakpoints() { return breakpoints_; }
   std::span<const std::unique_ptr<Vcpu>> vcpus() const { return vcpus_; }
   const KvmVm& vm() const { return vm_; }
-  /// A pin of the interrupt controllers; told as an event where that is wanted.
+  /// Sets the pin `gsi` of the interrupt controllers, and makes an event of it if one is wanted.
+  /// Any thread.
   void set_line(std::uint32_t gsi, bool level);
   /// From now on each page that a vCPU writes is an event (VcpuEvent::Kind::Dirty), or no longer.
   Result<void> log_dirty_pages(bool log) { return ram_slots_.set(vm_, ram_, log); }
 
-  /// vCPU 0 at `boot`; the others wait for INIT and SIPI, as on a PC.
+  /// Starts the vCPUs' threads: vCPU 0 at `boot`, the others wait for INIT and SIPI, as on a PC.
+  /// All wait at the gate until resume().
   Result<void> start(const BootState& boot);
   void pause() { gate_.pause(); }
   void resume() { gate_.resume(); }
-  /// Ends the vCPUs' threads; not from one of them.
+  /// Ends the vCPUs' threads. Not from one of them; may be called again.
   void stop();
 
   // While paused.
   Result<Registers> registers(unsigned vcpu) const;
-  /// By the page tables of any vCPU, those of vCPU 0 first; else as it was loaded; else one to one,
-  /// if a vCPU does not page.
+  /// The physical address of `at`: by the page tables of any vCPU, those of vCPU 0 first; else
+  /// where `loaded_at` (may be empty) says; else the same number, if a vCPU does not page.
   std::optional<GuestPhys> locate(GuestVirt at, const VcpuExits::LoadedAt& loaded_at = {}) const;
 
  private:

@@ -32,8 +32,8 @@ MINI_GUEST(guest_calls, R"(
   ret
 )");
 
-/// Comes to 2: from elsewhere, as who was interrupted behind the push does, then three times by 1:.
-MINI_GUEST(guest_jumps_behind_a_push, R"(
+/// Comes to 2: from elsewhere, like a vCPU that was interrupted after the push, then thrice by 1:.
+MINI_GUEST(guest_jumps_past_a_push, R"(
   mov rsp, 0x180000
   mov rdi, 0x200000
   mov edx, 0xee
@@ -198,7 +198,7 @@ TEST_F(KvmLiveTraps, ABreakpointAtTheFirstInstructionIsSeen) {
 }
 
 TEST_F(KvmLiveTraps, WhoComesToTheInstructionBehindAShortOneFindsItWhole) {
-  const auto code = CODE_OF(guest_jumps_behind_a_push);
+  const auto code = CODE_OF(guest_jumps_past_a_push);
   const std::uint64_t push = find(code, {0x51, 0xff, 0x07});
   ASSERT_TRUE(boot_with_sink(code, {}, {GuestVirt(push)})) << refusal();
 

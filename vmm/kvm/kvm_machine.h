@@ -1,6 +1,6 @@
-// The machine of our own: a small VMM on linux/kvm.h. One thread a vCPU, one for what comes in from
-// outside (console, disks). Made by start_kvm (vmm/kvm/start_kvm.h).
-// Life: created and loaded -> vCPUs wait at the first instruction -> release() -> the guest runs
+// The machine of our own VMM, on linux/kvm.h. Each vCPU has a thread, each virtio device another,
+// the serial ports one. Made by start_kvm (vmm/kvm/start_kvm.h). Life: created and loaded -> vCPUs
+// wait at the first instruction -> release() -> the guest runs
 // -> it ends by itself, or shut_down().
 // Threads: every function may be called from any thread. A vCPU that handles an exit counts as
 // paused: it does not enter the guest again before the last PausedMachine is gone.
@@ -23,6 +23,7 @@ namespace ringside::vmm::kvm {
 
 class KvmMachine final : public Machine {
  public:
+  /// The errors are those of start_kvm().
   static Result<std::unique_ptr<KvmMachine>> create(const GuestConfig& guest,
                                                     const KvmConfig& config);
   ~KvmMachine() override;

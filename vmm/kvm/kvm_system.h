@@ -1,9 +1,7 @@
-// /dev/kvm: is it there, may we, and can it do what we need? Each answer that is no is one line
-// that says what to do.
-// Used by start_kvm, kvm_vm and the trap trial. Does not: judge whether kernel code runs at a
-// useful speed (vmm/kvm_fitness does).
+// /dev/kvm: opens it and asks what it can do. Each error is one line that says what to do.
+// Used by kvm_machine, kvm_vm and the trap trial. Does not: judge whether kernel code runs at a
+// useful speed (kvm_fitness does).
 // KVM API: Linux Documentation/virt/kvm/api.rst, as everything in this folder.
-// Fire context: no.
 #pragma once
 
 #include <sys/ioctl.h>
@@ -20,13 +18,16 @@ namespace ringside::vmm::kvm {
 
 class KvmSystem {
  public:
+  /// NotFound, Io (not permitted), or Unsupported (another API, a missing capability), with the way
+  /// out.
   static Result<KvmSystem> open(const std::string& device);
 
   int fd() const { return fd_.get(); }
-  /// KVM_CHECK_EXTENSION: 0 when it is not there.
+  /// KVM_CHECK_EXTENSION of a KVM_CAP_*: 0 when it is not there.
   int check(int capability) const;
   /// The size of a vCPU's shared area: struct kvm_run, port data, coalesced accesses.
   std::size_t run_size() const { return run_size_; }
+  /// vCPUs that a VM may have.
   unsigned most_vcpus() const;
   Result<std::unique_ptr<CpuidTable>> supported_cpuid() const;
 
@@ -44,7 +45,7 @@ Result<void> check_capabilities(const std::function<int(int)>& check);
 /// "KVM_CREATE_VM failed: No space left on device", from errno.
 Error kvm_error(std::string_view call);
 
-/// What an ioctl answers, or the error that names it.
+/// The answer of an ioctl, or an Io error that names it.
 template <class T>
 Result<int> kvm_call(int fd, unsigned long request, std::string_view name, T argument) {
   const int answer = ioctl(fd, request, argument);

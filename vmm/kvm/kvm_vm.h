@@ -1,7 +1,6 @@
-// One virtual machine of KVM: interrupt controllers, timer, memory slots, and what makes its vCPUs.
-// A thin owner of the descriptor; the order of the calls is in create().
-// Used by kvm_guest and the trap trial. Threads: set_line may be called from any.
-// Fire context: no.
+// One virtual machine of KVM: interrupt controllers, timer, memory slots; it also makes the vCPUs.
+// A thin owner of the descriptor; the order of the calls is in create(). Used by kvm_guest and the
+// trap trial. Threads: set_line may be called from any.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +19,19 @@ class KvmVm {
   static Result<KvmVm> create(const KvmSystem& system, Chips chips);
 
   int fd() const { return fd_.get(); }
-  /// Slot `slot`: `bytes` of our memory at `base`; says it again to change `log_dirty`.
+  /// Makes `bytes` of our memory the RAM at `base`, as slot number `slot`; they must outlive the
+  /// VM. `log_dirty`: pages that vCPUs write go to their rings. Called again to change that.
   Result<void> set_memory(std::uint32_t slot, GuestPhys base, std::span<std::byte> bytes,
                           bool log_dirty = false) const;
   Result<void> set_line(std::uint32_t gsi, bool level) const;
-  /// What vCPUs took out of their rings of dirty pages is watched again.
+  /// Pages that were taken out of the rings of dirty pages are watched again.
   void reset_dirty_rings() const;
-  /// A guest's 4-byte write at `at`, of whatever value, makes `event` readable and is no exit.
+  /// From now on a 4-byte write of the guest at `at`, of any value, is no exit but makes the
+  /// eventfd `event` readable.
   Result<void> notify_by_event(std::uint64_t at, int event) const;
   /// KVM_ENABLE_CAP with one argument.
   Result<void> enable(std::uint32_t capability, std::uint64_t argument, const char* name) const;
-  /// Its CPUID must be set before it runs.
+  /// Set its CPUID before it runs.
   Result<KvmVcpu> create_vcpu(const KvmSystem& system, unsigned index) const;
   /// Entries of each vCPU's ring of dirty pages; 0 where this KVM has none.
   std::uint32_t dirty_ring_size() const { return dirty_ring_size_; }

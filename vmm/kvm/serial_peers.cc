@@ -66,7 +66,7 @@ std::size_t SerialPeers::show(std::span<const std::byte> bytes) {
     const std::lock_guard lock(tail_mutex_);
     tail_.append(text);
   }
-  // What the user's terminal does not take is lost to it, not to the guest.
+  // Output that the user's terminal does not take is dropped; the guest does not wait for it.
   if (terminal_ && write(STDERR_FILENO, text.data(), text.size()) < 0) return bytes.size();
   return bytes.size();
 }
@@ -128,7 +128,7 @@ std::size_t SerialPeers::receive(std::size_t port, std::span<const std::byte> by
   return ports_.uarts[port]->receive(bytes);
 }
 
-/// What waited goes in as far as there is room now.
+/// Gives the port the input that waited, as far as it has room now.
 void SerialPeers::feed(std::size_t port) {
   auto& waiting = peers_[port].waiting;
   if (waiting.empty()) return;

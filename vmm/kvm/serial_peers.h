@@ -1,12 +1,12 @@
-// What stands at the other end of the guest's serial ports, and the thread that carries input in:
-//   ttyS0  the console: its last lines are kept, and with a terminal they go to stderr while what
-//          is typed on stdin comes in; Ctrl-A x there ends us as SIGINT does (terminal.h)
-//   hvc0   a second console: what it says goes where ttyS0's words go; it gets what is typed, in
-//          place of ttyS0, if the kernel's command line makes it the main console
+// The other ends of the guest's serial ports, and the thread that feeds input into the ports:
+//   ttyS0  the console. Its last lines are kept. With a terminal its output goes to stderr, and
+//   stdin
+//          is its input; Ctrl-A x there ends us as SIGINT does (terminal.h)
+//   hvc0   a second console, with the same output. It gets the input in place of ttyS0 if the
+//          kernel's command line makes it the main console
 //   ttyS1, ttyS2  a socket each, for the command port (images/README.md)
 // A socket that nobody empties stops the guest's writer, nothing else.
 // Used by board and kvm_machine. Lock: tail_mutex_, for copies only; a UART may be locked above it.
-// Fire context: no.
 #pragma once
 
 #include <array>
@@ -30,27 +30,29 @@ class SerialPeers {
  public:
   static constexpr std::size_t kPorts = 3;
 
+  /// `terminal`: stdin and stderr are the console's. Io when the host gives no descriptors.
   static Result<std::unique_ptr<SerialPeers>> create(bool terminal);
   ~SerialPeers() { stop(); }
   SerialPeers(const SerialPeers&) = delete;
   SerialPeers& operator=(const SerialPeers&) = delete;
 
-  // For the UART of port `port`.
-  Uart16550::Output output(std::size_t port);
+  // Callbacks for the devices, which this object must outlive.
+  Uart16550::Output output(std::size_t port);  // `port`: 0 is ttyS0
   VirtioConsole::Output console_output();
   std::function<void()> room();
 
   struct Ports {
     std::array<Uart16550*, kPorts> uarts{};
-    VirtioConsole* typed = nullptr;  // what is typed goes there; null: to ttyS0
+    VirtioConsole* typed = nullptr;  // gets the keyboard's input; null: ttyS0 does
   };
   /// Starts the thread, in the sandbox (sandbox.h). The ports must outlive it: stop() first.
   Result<void> start(const Ports& ports);
   void stop();
 
-  /// Our ends of ttyS1 and ttyS2.
+  /// Our ends of ttyS1 and ttyS2; they stay owned by this object.
   int control() const { return peers_[1].ours.get(); }
   int command_output() const { return peers_[2].ours.get(); }
+  /// The last lines of the console. Any thread.
   std::string console_tail() const;
 
  private:

@@ -1,5 +1,5 @@
-// From what the user asked for to a machine of our own: the checks that need neither KVM nor files;
-// the others are where what they check is opened.
+// The launcher's own checks are those that need neither KVM nor files. The others are made where
+// the thing that they check is opened.
 #include "vmm/kvm/start_kvm.h"
 
 #include "vmm/kvm/kvm_machine.h"

@@ -1,5 +1,4 @@
-// The launcher of our own VMM: from what the user asked for to a machine in this process.
-// Fire context: no.
+// The launcher of our own VMM: makes a machine in this process.
 #pragma once
 
 #include <functional>
@@ -18,18 +17,18 @@ namespace ringside::vmm {
 struct KvmConfig {
   std::vector<DiskConfig> disks;
   BootWay boot = BootWay::Auto;
-  /// The guest's kernel as open_kernel() has read it, where somebody needed it before.
+  /// The guest's kernel, if open_kernel() has been called for it already; null otherwise.
   std::shared_ptr<const KernelFile> kernel_file;
   bool hold = false;  // the vCPUs wait for Vcpus::release()
-  /// One line of what goes wrong in a guest that goes on; called on any thread.
+  /// Gets one line about something that went wrong while the guest goes on. Called on any thread.
   std::function<void(std::string_view)> warn;
   bool terminal = false;  // stdin goes to the guest's console, which goes to stderr
   std::string device = "/dev/kvm";
 };
 
-/// Boots the kernel (bzImage, vmlinux, Multiboot or plain ELF) on our own VMM under KVM. One line
-/// that says what to do where KVM is absent, not permitted, lacks a capability (by name), or cannot
-/// run kernel code here, and for bad kernels, initrds and disks.
+/// Boots the kernel (bzImage, vmlinux, Multiboot or plain ELF) on our own VMM under KVM. The error
+/// is one line that says what to do: KVM is absent, not permitted, lacks a capability (by name) or
+/// cannot run kernel code here; a kernel, initrd or disk is bad.
 Result<StartedGuest> start_kvm(const GuestConfig& guest, const KvmConfig& config);
 
 }  // namespace ringside::vmm

@@ -137,7 +137,7 @@ Table make_fadt(U64 facs, U64 dsdt) {
   fadt.set(109, kBootFlags);
   fadt.set(112, kFlags);
   set_port(fadt, 116, kReset, 8, 1);
-  fadt.set(128, U8{6});  // what to write there
+  fadt.set(128, U8{6});  // RESET_VALUE: written there to reset
   set_port(fadt, 148, kPm1Event, 32, 2);
   set_port(fadt, 172, kPm1Control, 16, 2);
   set_port(fadt, 208, kPmTimer, 32, 3);

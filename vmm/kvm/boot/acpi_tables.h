@@ -2,7 +2,6 @@
 // ports, the virtio-mmio devices (_HID LNRO0005), the power button's and S5's objects, pvpanic.
 // Advanced Configuration and Power Interface Specification 6.4: 5.2 (tables), 20 (AML).
 // Pure but for the RAM it fills. Used by the board.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ struct AcpiConfig {
   unsigned virtio_devices = 0;  // at layout.h's places, in order
 };
 
-/// Writes them at kAcpiTables; returns where the RSDP is. Limit when they do not fit.
+/// Writes the tables at kAcpiTables and returns the RSDP's address. Limit when they do not fit.
 Result<GuestPhys> write_acpi_tables(GuestMemory& memory, const AcpiConfig& config);
 
 }  // namespace ringside::vmm::kvm

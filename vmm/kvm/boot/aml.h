@@ -2,7 +2,7 @@
 //   device("COM1", {name("_HID", eisa_id("PNP0501")), name("_CRS", resources({io(0x3f8, 8)}))})
 // Only the terms that our DSDT needs. Advanced Configuration and Power Interface Specification 6.4:
 // 20.2 (encoding), 6.4 (resource descriptors), 19.3.4 (EISA identifiers).
-// Used by acpi_tables.cc. Fire context: no.
+// Used by acpi_tables.cc.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What boot protocols leave in the first megabyte for a kernel to find, each at its place in
-// layout.h. Used by boot.cc and multiboot.cc. All write plain RAM and fail only where there is
-// none. Fire context: no.
+// Writes the data that boot protocols put into the first megabyte for the kernel, each at its place
+// in layout.h. Used by boot.cc and multiboot.cc. All write plain RAM and fail only where there is
+// none.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace ringside::vmm::kvm {
 
-/// Copies `bytes` there; Limit, with `what` in the message, when there is no RAM.
+/// Copies `bytes` to `at`. Limit when there is no RAM; `what` names the bytes in the message.
 Result<void> put(GuestMemory& memory, std::uint64_t at, std::span<const std::byte> bytes,
                  std::string_view what);
 
-/// The command line with its NUL at kCommandLine. Limit when it has more than `most` characters (or
-/// than fit there), Invalid when it holds a NUL.
+/// Puts the command line with a NUL at kCommandLine. Limit when it has more than `most` characters
+/// (or than fit there), Invalid when it holds a NUL.
 Result<void> write_command_line(GuestMemory& memory, const std::string& text, std::uint64_t most);
 
 /// The table at kBootGdt that goes with a mode: flat code at selector 0x10, flat data at 0x18.
@@ -27,7 +27,7 @@ Result<void> write_gdt(GuestMemory& memory, BootState::Mode mode);
 /// Long mode's page tables at kBootTables: the first 4 GiB as they are, in 2 MiB pages, writable.
 Result<void> write_identity_map(GuestMemory& memory);
 
-/// What every protocol wants: command line, initrd, and the tables of the mode it starts in.
+/// Writes what all protocols share: command line, initrd at `initrd`, the tables of the start mode.
 Result<void> write_common(GuestMemory& memory, const BootRequest& request, GuestPhys initrd,
                           std::uint64_t most_command_line, BootState::Mode mode);
 

@@ -1,4 +1,4 @@
-// What is loaded where of a kernel that lies in segments, and its entry points. Used by boot.cc.
+// A kernel that is loaded by segments: where each goes, and the entry points. Used by boot.cc.
 #pragma once
 
 #include <cstddef>
@@ -20,19 +20,20 @@ struct BootSegment {
 };
 
 struct BootImage {
-  std::uint64_t entry = 0;           // guest-physical, see read_boot_image
-  std::vector<BootSegment> segments;  // what has a size, in the file's order
+  std::uint64_t entry = 0;            // guest-physical, see read_boot_image
+  std::vector<BootSegment> segments;  // without empty ones, in the file's order
   std::optional<std::uint32_t> pvh_entry;
 
   KernelRoom room() const;
 };
 
-/// `file` is an ELF file for x86 of either class. An entry point that lies in a segment by its
-/// virtual address is taken as that place (kernels linked high); any other is physical already.
-/// ElfFile's errors, and Invalid for segments that overlap.
+/// `file`: an ELF file for x86 of either class, which must outlive the result; `name` is for
+/// messages. An entry point that is a virtual address of a segment is translated (kernels linked
+/// high); any other is physical already. The errors of ElfFile, and Invalid for segments that
+/// overlap.
 Result<BootImage> read_boot_image(std::span<const std::byte> file, std::string_view name);
 
-/// Invalid when no segment holds the entry point, so that a guest would start in nothing.
+/// Invalid when no segment holds the entry point.
 Result<void> check_entry(const BootImage& image, std::uint64_t entry, std::string_view name);
 /// Copies the segments into RAM that is zero.
 Result<void> load_segments(const BootImage& image, GuestMemory& memory);

@@ -50,10 +50,10 @@ class Boot : public ::testing::Test {
   std::uint32_t u32(std::uint64_t address) const { return at<std::uint32_t>(address); }
   std::uint64_t u64(std::uint64_t address) const { return at<std::uint64_t>(address); }
   std::string text_at(std::uint64_t address) const {
-    // SAFETY: char may alias; RAM is zero behind every text that is looked at.
+    // SAFETY: char may alias; RAM is zero after every text that is read.
     return std::string(reinterpret_cast<const char*>(&ram_[address]));
   }
-  /// The whole initrd, with nothing behind it.
+  /// The whole initrd, with nothing after it.
   bool has_initrd_at(std::uint64_t address) const {
     return std::equal(initrd_.begin(), initrd_.end(), ram_.begin() + std::ptrdiff_t(address)) &&
            (address + initrd_.size() == kRam || ram_[address + initrd_.size()] == std::byte{0});
@@ -349,9 +349,9 @@ TEST_F(Boot, AFlatKernelsAddressesMustFitItsFile) {
   };
   const std::string start = "k: Multiboot header: ";
   EXPECT_EQ(refusal(with(0, 0x100020)),
-            start + "the load address lies before the file's start or behind the header");
+            start + "the load address lies before the file's start or after the header");
   EXPECT_EQ(refusal(with(1, 0x100020)),
-            start + "the load address lies before the file's start or behind the header");
+            start + "the load address lies before the file's start or after the header");
   EXPECT_EQ(refusal(with(2, 0xfffff)), start + "it ends before it starts");
   EXPECT_EQ(refusal(with(2, 0x100041)), start + "the file is cut short");
   EXPECT_EQ(refusal(with(3, 0x100020)), start + "the bss ends before the data");

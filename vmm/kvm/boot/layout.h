@@ -1,6 +1,5 @@
-// Where things are in a machine of ours: guest-physical addresses, ports, interrupt lines. The one
-// place for such numbers: ACPI tables, boot parameters and the board all read it.
-// Fire context: no.
+// The layout of a machine of ours: guest-physical addresses, ports, interrupt lines. The one place
+// for such numbers: ACPI tables, boot parameters and the board all read it.
 #pragma once
 
 #include <array>
@@ -13,7 +12,7 @@
 
 namespace ringside::vmm::kvm {
 
-// RAM: from 0 up to the hole, and what does not fit there from 4 GiB on.
+// RAM: from 0 up to the hole; the rest from 4 GiB on.
 inline constexpr std::uint64_t kHoleStart = 0xc000'0000;  // 3 GiB
 inline constexpr std::uint64_t kHighRam = 0x1'0000'0000;  // 4 GiB
 
@@ -31,7 +30,7 @@ inline constexpr std::uint64_t kAcpiTables = 0xe0000;  // RSDP first; up to 1 Mi
 inline constexpr std::uint64_t kAcpiEnd = 0x10'0000;
 inline constexpr std::uint64_t kKernelStart = 0x10'0000;
 
-/// For the shim: e820 calls it reserved. As the qemu machine has it.
+/// For the shim: e820 calls it reserved. The same place as in the qemu machine.
 inline constexpr GuestMemory::Extent kShimMemory{GuestPhys(0x600'0000), 16 << 20};
 
 // The hole.
@@ -61,7 +60,7 @@ inline constexpr std::uint16_t kPmTimer = 0x608;     // ACPI PM_TMR_BLK, 4 ports
 inline constexpr std::uint32_t kSci = 9;             // GSI of ACPI's interrupt
 inline constexpr std::uint16_t kReset = 0xcf9;       // reset control register, also in the FADT
 
-/// The pieces of RAM of a machine with `size` bytes, as one file holds them in order.
+/// The pieces of RAM of a machine with `size` bytes; they follow each other in one memory file.
 std::vector<RamPiece> place_ram(std::uint64_t size);
 
 /// kShimMemory where `ram_size` bytes of RAM hold all of it; empty in a smaller machine.
@@ -72,8 +71,8 @@ struct E820Entry {
   std::uint64_t base = 0, size = 0;
   E820Type type = E820Type::Ram;
 };
-/// What the guest is told of its memory, in ascending order: RAM without the shim's part; the
-/// EBDA's place, the ACPI tables and the shim's part as reserved.
+/// The memory map that the guest gets, in ascending order: RAM without the shim's part; the EBDA's
+/// place, the ACPI tables and the shim's part as reserved.
 std::vector<E820Entry> memory_map(std::uint64_t ram_size);
 
 }  // namespace ringside::vmm::kvm

@@ -66,7 +66,7 @@ Result<BootImage> flat_image(const KernelFile& kernel, const MultibootHeader& he
   };
   const std::uint64_t before = std::uint64_t{addresses.header} - addresses.load;
   if (addresses.header < addresses.load || before > header.at)
-    return invalid("the load address lies before the file's start or behind the header");
+    return invalid("the load address lies before the file's start or after the header");
   const std::uint64_t first = header.at - before;
   std::uint64_t size = file.size() - first;
   if (addresses.load_end != 0) {
@@ -128,7 +128,7 @@ Result<BootState> load_multiboot(const KernelFile& kernel, const MultibootHeader
                             kernel.name(), unknown));
   }
   const BootImage image = header.addresses ? TRY(flat_image(kernel, header))
-                                          : TRY(read_boot_image(kernel.bytes(), kernel.name()));
+                                           : TRY(read_boot_image(kernel.bytes(), kernel.name()));
   TRY(check_entry(image, image.entry, kernel.name()));
   const Placement place =
       TRY(place_kernel(image.room(), request.initrd.size(), request.ram_size, kernel.name()));

@@ -1,5 +1,5 @@
 // Boots a kernel with a Multiboot 1 header: an ELF image of either class, or a flat file that gives
-// its addresses. The initrd is its first module. Used by boot.cc. Fire context: no.
+// its addresses. The initrd is its first module. Used by boot.cc.
 #pragma once
 
 #include "vmm/base/result.h"
@@ -10,7 +10,7 @@
 
 namespace ringside::vmm::kvm {
 
-/// As load_kernel. Unsupported for a header that asks for what we do not know or a video mode.
+/// As load_kernel. Unsupported for a header that asks for a video mode or a feature we do not know.
 Result<BootState> load_multiboot(const KernelFile& kernel, const MultibootHeader& header,
                                  const BootRequest& request, GuestMemory& memory);
 

@@ -15,7 +15,7 @@ namespace {
 using arch::kPageSize;
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kMemoryStep = 64 * kMiB;
-constexpr std::uint64_t kLeastMemory = 256 * kMiB;  // what the command line takes at least
+constexpr std::uint64_t kLeastMemory = 256 * kMiB;  // the least --memory
 
 class FreeRam {
  public:

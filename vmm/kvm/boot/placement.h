@@ -1,5 +1,5 @@
-// Where a kernel and its initrd go in RAM below the hole: free of what else lies there, and of each
-// other. Used by boot.cc. Pure: writes nothing. Fire context: no.
+// Chooses places for a kernel and its initrd in RAM below the hole, clear of everything else there.
+// Used by boot.cc. Pure: writes nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 
 namespace ringside::vmm::kvm {
 
-/// What a kernel wants. Either pieces at addresses of its own (ELF), or one that may move
-/// (bzImage).
+/// The room that a kernel needs: pieces at fixed addresses (ELF), or one that may move (bzImage).
 struct KernelRoom {
   std::vector<GuestMemory::Extent> pieces;
-  std::uint64_t alignment = 0;  // not 0: the only piece may go to any multiple of this instead
+  std::uint64_t alignment = 0;            // not 0: the only piece may go to any multiple of it
   std::uint64_t initrd_end = UINT64_MAX;  // the initrd ends here or lower
 };
 
 struct Placement {
   GuestPhys kernel;  // of the first piece
-  GuestPhys initrd;  // page-aligned, as high as can be; 0 without one
+  GuestPhys initrd;  // page-aligned, as high as possible; 0 without one
 };
 
-/// Invalid when a piece lies where no amount of RAM puts any, or where RAM serves something else;
-/// Limit when there is too little, with the --memory that would do. `name`: the kernel's.
+/// Sizes in bytes; `name` is the kernel's, for messages. Invalid when a piece lies where a machine
+/// never has RAM, or where RAM is used for something else. Limit when there is too little RAM, with
+/// the --memory that would do.
 Result<Placement> place_kernel(const KernelRoom& room, std::uint64_t initrd_size,
                                std::uint64_t ram_size, std::string_view name);
 

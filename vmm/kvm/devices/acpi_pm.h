@@ -1,10 +1,9 @@
 // ACPI's fixed hardware: the PM1 event and control registers and the power management timer.
 // Advanced Configuration and Power Interface Specification 6.4, 4.8.2.1 (PM timer), 4.8.3.1 (PM1
 // event), 4.8.3.2 (PM1 control). Offsets are those of the ports from kPm1Event on.
-// A sleep is always power-off: S5 is the only state that the machine's DSDT declares, so SLP_TYP
-// says nothing more. The power button raises the SCI when the guest has enabled it.
+// Every sleep powers off: S5 is the only state that the machine's DSDT declares, so SLP_TYP is not
+// looked at. The power button raises the SCI when the guest has enabled it.
 // Does not: report the timer's overflow (TMR_STS), which would need a thread; nor SMIs, GPEs.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

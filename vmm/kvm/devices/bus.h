@@ -1,7 +1,6 @@
 // An address space of devices: the 64 KiB of I/O ports, or guest-physical memory outside RAM. Finds
 // the device for an access; an access that no device answers reads as all ones, as on a PC.
 // Set up before vCPUs run, unchanged afterwards, so that look-up needs no lock.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +14,10 @@ namespace ringside::vmm::kvm {
 
 class Bus {
  public:
-  /// [base, base + size) is the device's. Invalid when it is empty, wraps or overlaps another's.
+  /// Gives [base, base + size) to `device`, which must outlive the bus. Invalid when the range is
+  /// empty, wraps or overlaps another.
   Result<void> add(std::uint64_t base, std::uint64_t size, Device& device);
-  /// `data` is 1, 2, 4 or 8 bytes; an access that straddles a range's end is nobody's.
+  /// `data` is 1, 2, 4 or 8 bytes. No device answers an access across a range's end.
   void read(std::uint64_t address, std::span<std::byte> data) const;
   void write(std::uint64_t address, std::span<const std::byte> data) const;
 

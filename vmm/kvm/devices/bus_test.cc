@@ -52,7 +52,7 @@ TEST(Bus, ReadsAsAllOnesWhereNobodyIs) {
 
   EXPECT_EQ(read(bus, 0xff, 1), 0xffu);
   EXPECT_EQ(read(bus, 0xff, 2), 0xffffu) << "half before the range";
-  EXPECT_EQ(read(bus, 0x103, 2), 0xffffu) << "half behind it";
+  EXPECT_EQ(read(bus, 0x103, 2), 0xffffu) << "half after it";
   EXPECT_EQ(read(bus, 0x104, 4), 0xffff'ffffu);
   bus.write(0x103, std::array<std::byte, 2>{});
   EXPECT_EQ(device.written, 0u);

@@ -1,6 +1,5 @@
-// A device whose registers are one byte wide. A wider access of such a port is, as on a PC's bus,
-// one access for every byte, from the lowest port up.
-// Fire context: no.
+// A device whose registers are one byte wide. A wider access is split into one access a byte, from
+// the lowest port up, as on a PC's bus.
 #pragma once
 
 #include "vmm/kvm/devices/device.h"

@@ -11,8 +11,8 @@ constexpr std::uint8_t bcd(std::int64_t value) {
   return static_cast<std::uint8_t>(((value / 10 % 10) << 4) | (value % 10));
 }
 
-/// What the clock's own registers hold; empty for those that are RAM. Not by gmtime_r, which reads
-/// the host's time zone from a file: the sandbox of a vCPU's thread lets no file be opened.
+/// The value of one of the clock's registers; empty for those that are RAM. Not by gmtime_r, which
+/// reads the host's time zone from a file: the sandbox of a vCPU's thread lets no file be opened.
 std::optional<std::uint8_t> clock_register(std::uint8_t index, std::time_t now) {
   using namespace std::chrono;
   const auto moment = system_clock::from_time_t(now);

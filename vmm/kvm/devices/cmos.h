@@ -1,10 +1,9 @@
 // The CMOS RAM and real-time clock: Motorola MC146818A data sheet (1984), "address map" and
 // "registers". Two ports: index (bit 7, the NMI mask, is ignored) and data.
-// Time is the host's, UTC, in BCD and 24-hour mode, read anew with every byte: a driver compares
-// the seconds before and after, as the data sheet asks. The century is where PCs have it, at 0x32.
-// Does not: let the guest set the time or the mode, nor raise interrupts (alarm, periodic, update).
-// Memory sizes are not here: e820 tells them.
-// Fire context: no.
+// The time is the host's, UTC, in BCD and 24-hour mode, read anew for each byte: a driver compares
+// the seconds before and after, as the data sheet demands. The century is at 0x32, as in PCs.
+// Does not: let the guest set the time or the mode, raise interrupts (alarm, periodic, update), or
+// tell memory sizes (e820 does).
 #pragma once
 
 #include <array>

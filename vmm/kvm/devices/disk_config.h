@@ -1,4 +1,4 @@
-// A disk as whoever starts a guest asks for it. Fire context: no.
+// The configuration of a guest's disk.
 #pragma once
 
 #include <string>

@@ -1,8 +1,7 @@
 // A raw disk image or block device: opened, locked and checked, then read and written in place.
-// Who else may have it open meanwhile: disk_lock.h.
-// Does not: know image formats, but for their magic numbers, so as to refuse them with a way out.
+// disk_lock.h says who else may have it open meanwhile.
+// Does not: read image formats. It knows their magic numbers, to refuse them with a way out.
 // Threads: any, after open().
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +27,11 @@ class DiskFile {
   int fd() const { return fd_.get(); }
 
   using Pieces = std::span<const std::span<std::byte>>;
-  /// All of `pieces` in turn from byte `offset` on; false when the host could not.
+  /// Fills or writes all of `pieces`, in order, from byte `offset` of the disk on. False when the
+  /// host failed; some of them may have been filled or written.
   bool read(std::uint64_t offset, Pieces pieces) const;
   bool write(std::uint64_t offset, Pieces pieces) const;
-  /// What was written is on the disk.
+  /// Returns when all earlier writes are on the disk; false when the host failed.
   bool flush() const;
 
  private:

@@ -53,7 +53,7 @@ int take_record_locks(int fd, bool read_only) {
   for (const Bytes& bytes : kReaders) {
     if (const int error = take(fd, F_RDLCK, bytes)) return error;
   }
-  // Looked at behind our own locks, as QEMU does it: of two at once, one sees the other.
+  // After our own locks are taken, as QEMU does it: of two at once, one sees the other.
   for (const Bytes& bytes : kAgainstReaders) {
     if (is_locked(fd, bytes)) return EAGAIN;
   }

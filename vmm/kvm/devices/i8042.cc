@@ -24,7 +24,7 @@ enum Command : std::uint8_t {
 
 constexpr std::uint8_t kNotReset = 0x01;        // of the output port and of pulses
 constexpr std::uint8_t kClockStuckLow = 0x01;   // an interface test's answer: nothing is connected
-constexpr std::uint8_t kDeviceTimedOut = 0xfe;  // what the controller answers in a device's place
+constexpr std::uint8_t kDeviceTimedOut = 0xfe;  // the answer for a device that is not there
 
 }  // namespace
 

@@ -2,9 +2,8 @@
 // 8042 as in the IBM PS/2 Hardware Interface Technical Reference ("keyboard and auxiliary device
 // controller"): self-tests, command byte, output port, and the pulse that resets the machine.
 // Offsets from port 0x60: data at 0, status and commands at 4; those between are other devices'.
-// A command is done at once, so the input buffer is never full and no driver waits. No interrupt:
-// a driver that finds no device at a port's interface test enables none.
-// Fire context: no.
+// A command is executed at once, so the input buffer is never full and no driver waits. It raises
+// no interrupt: a driver whose interface test finds no device enables none.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ class I8042 final : public ByteDevice {
   std::uint8_t read_byte(std::uint64_t offset) override;
   void write_byte(std::uint64_t offset, std::uint8_t value) override;
   void answer(std::uint8_t value);
-  /// Whether the guest thereby resets the machine.
+  /// Both: whether the guest resets the machine by it.
   bool command(std::uint8_t value);
   bool data(std::uint8_t value);
 

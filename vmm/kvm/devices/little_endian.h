@@ -1,5 +1,5 @@
-// Register values as the bytes of an access, and back: x86 and virtio are little-endian, and so is
-// the host. Used by the devices. Fire context: no.
+// Converts register values to the bytes of an access, and back: x86 and virtio are little-endian,
+// and so is the host. Used by the devices.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,6 @@
-// pvpanic: how a guest's kernel says that it panicked. QEMU, docs/specs/pvpanic.rst: one port; a
-// read gives the supported events, a write tells one: bit 0 "panicked", bit 1 "panicked, and the
-// guest handles it" (a crash kernel runs next; the host leaves the guest alone).
-// Fire context: no.
+// pvpanic: the device by which a guest's kernel reports a panic. QEMU, docs/specs/pvpanic.rst: one
+// port. A read tells the supported events, a write reports one: bit 0 "panicked", bit 1 "panicked,
+// and the guest handles it" (a crash kernel runs next; the host leaves the guest alone).
 #pragma once
 
 #include <cstdint>

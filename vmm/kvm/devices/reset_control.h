@@ -2,7 +2,6 @@
 // Configuration and Power Interface Specification 6.4, 4.8.3.6; bits as in the Intel 82371AB
 // (PIIX4) data sheet): setting bit 2 resets, bit 1 chooses a hard or a soft reset.
 // One port. Both resets end the guest as rebooted.
-// Fire context: no.
 #pragma once
 
 #include <atomic>

@@ -124,7 +124,7 @@ std::uint8_t Uart16550::read_line_status() {
   return status;
 }
 
-/// What MSR's high half is now: the other end's lines, which are always on, or our own in loopback.
+/// The high half of MSR: the other end's lines, which are always on, or our own in loopback.
 std::uint8_t Uart16550::modem_lines() const {
   if ((modem_control_ & kMcrLoop) == 0) return kMsrCts | kMsrDsr | kMsrDcd;
   std::uint8_t lines = 0;

@@ -1,12 +1,11 @@
 // A serial port: the PC16550D UART (National Semiconductor PC16550D data sheet, June 1995; register
 // numbers below are those of its table II, behaviour of section 8). Eight one-byte ports.
-// Sent bytes go to a sink at once; what the sink does not take waits in the 16-byte transmit FIFO
-// with THRE clear, so that a guest's writer sleeps as it would on a slow line. Received bytes wait
-// in a bounded queue behind the receive FIFO, so nothing is lost that receive() took.
-// Does not: keep the line's speed, or have parity, framing errors, breaks and DMA. INTR is not
-// gated by OUT2: that is a PC's wiring, not this chip's.
-// Threads: any. The sink and `room` are called with the port locked: they must not call it back.
-// Fire context: no.
+// Sent bytes go to a sink at once. Bytes that the sink does not take wait in the 16-byte transmit
+// FIFO with THRE clear, so that a guest's writer sleeps as on a slow line. Received bytes wait in a
+// bounded queue before they enter the receive FIFO, so no byte that receive() took is lost. Does
+// not: keep the line's speed, or have parity, framing errors, breaks and DMA. INTR is not gated by
+// OUT2: that is a PC's wiring, not this chip's. Threads: any. The sink and `room` are called with
+// the port locked: they must not call it back.
 #pragma once
 
 #include <array>
@@ -26,13 +25,14 @@ class Uart16550 final : public ByteDevice {
   static constexpr std::size_t kFifo = 16;
   static constexpr std::size_t kQueue = 4096;
 
-  /// Takes bytes of the guest; says how many. Of those it leaves it is told again by output_ready.
+  /// Gets bytes of the guest; returns how many of them it takes. output_ready() offers it the rest.
   using Output = std::function<std::size_t(std::span<const std::byte>)>;
 
-  /// `room` is called when the guest made room after a receive() that could not take everything.
+  /// `line` must outlive the port. `room` is called when there is room again after a receive() that
+  /// did not take everything.
   Uart16550(InterruptLine& line, Output output, std::function<void()> room = {});
 
-  /// Input for the guest; how many bytes of it were taken.
+  /// Input for the guest; returns how many bytes were taken.
   std::size_t receive(std::span<const std::byte> bytes);
   /// The sink may take bytes again.
   void output_ready();
@@ -65,8 +65,8 @@ class Uart16550 final : public ByteDevice {
   std::deque<std::byte> queue_;     // received, not yet in the FIFO; at most kQueue
   std::deque<std::byte> received_;  // the receive FIFO; at most kFifo
   std::deque<std::byte> sending_;   // the transmit FIFO; at most kFifo
-  bool wanted_room_ = false;        // receive() left something behind
-  bool empty_unseen_ = false;       // THRE became set and IIR has not told so yet
+  bool wanted_room_ = false;        // receive() did not take everything
+  bool empty_unseen_ = false;       // THRE became set and IIR has not reported it yet
   bool overrun_ = false;            // LSR's OE: only in loopback, where nobody waits for room
 
   std::uint8_t interrupt_enable_ = 0, fifo_control_ = 0, line_control_ = 0, modem_control_ = 0;

@@ -1,10 +1,8 @@
 // A disk: the virtio block device (VIRTIO Version 1.2, section 5.2) over a raw file. Reads, writes,
 // flushes and tells its id. Data moves between the file and guest memory without a copy of ours.
-// One queue; a request is done before the next is taken, on the device's worker
-// (virtio_worker.h): the page cache answers most at once, and requests to a slow disk are as large
-// as the guest's block layer makes them.
+// One queue. The device's worker (virtio_worker.h) finishes a request before it takes the next: the
+// page cache answers most at once, and the guest's block layer makes large requests to a slow disk.
 // Does not: discard, write zeroes, or let the guest switch the cache mode.
-// Fire context: no.
 #pragma once
 
 #include <array>
@@ -22,7 +20,7 @@ class VirtioBlock final : public VirtioDevice {
   static constexpr std::uint32_t kMostPieces = kQueueSize - 2;  // a request's header and status
   static constexpr std::uint32_t kLargestPiece = 64 << 10;
 
-  /// `serial` is what the guest reads as the disk's id; its first 20 bytes.
+  /// `serial`: the disk's id for the guest, cut to 20 bytes.
   VirtioBlock(DiskFile file, std::string serial);
 
   std::uint32_t id() const override { return 2; }

@@ -1,4 +1,4 @@
-// What a disk request costs without KVM: rings by the book in RAM of ours, a file in /dev/shm, and
+// Measures a disk request without KVM: rings by the book in RAM of ours, a file in /dev/shm, and
 // either the notifying thread that serves the queue or the disk's worker, to which it hands over.
 // Arguments: bytes a request, requests a notification.
 #include <benchmark/benchmark.h>

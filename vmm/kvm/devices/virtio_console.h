@@ -1,9 +1,8 @@
 // A console of one port, the guest's hvc0: the virtio console device (VIRTIO Version 1.2, section
 // 5.3) without its multiport feature. Queue 0 carries input, queue 1 output.
-// Output that the sink does not take stays on the queue, input that the guest has no buffers for
-// waits in a bounded queue: as in uart16550.h, whose sink and `room` these are.
+// Output that the sink does not take stays on the queue; input that the guest has no buffers for
+// waits in a bounded queue. The sink and `room` are those of uart16550.h.
 // Threads: any. The sink and `room` are called with the device locked: they must not call it back.
-// Fire context: no.
 #pragma once
 
 #include <array>
@@ -18,14 +17,14 @@ namespace ringside::vmm::kvm {
 class VirtioConsole final : public VirtioDevice {
  public:
   static constexpr std::size_t kQueue = 4096;
-  /// Of one chain's output, what lies beyond is dropped: Linux sends 32 KiB at most.
+  /// Bytes of one chain's output; more is dropped. Linux sends 32 KiB at most.
   static constexpr std::size_t kMostOutput = 1 << 20;
 
   using Output = std::function<std::size_t(std::span<const std::byte>)>;
 
   explicit VirtioConsole(Output output, std::function<void()> room = {});
 
-  /// Input for the guest; how many bytes of it were taken.
+  /// Input for the guest; returns how many bytes were taken.
   std::size_t receive(std::span<const std::byte> bytes);
   /// The sink may take bytes again.
   void output_ready();

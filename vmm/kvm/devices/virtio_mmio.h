@@ -5,10 +5,9 @@
 // Does not: have shared memory regions, queue reset, or a configuration that changes (so
 // ConfigGeneration stays 0).
 // A notification goes to `kick` when there is one (virtio_worker.h), else the vCPU that wrote it
-// serves a part of the queue. A driver that breaks a rule is asked to reset the device (2.1.2), and
-// `complain` is told which rule, once in the device's life: few drivers look, and those that do not
-// wait for ever. A vCPU whose write to QueueNotify does not leave the kernel
-// (KVM_IOEVENTFD on kQueueNotify) makes no difference. Fire context: no.
+// serves a part of the queue. KVM may catch writes to kQueueNotify itself (KVM_IOEVENTFD).
+// A driver that breaks a rule is asked to reset the device (2.1.2). `complain` is told the rule,
+// once in the device's life, because a driver that does not look waits for ever.
 #pragma once
 
 #include <array>
@@ -28,7 +27,8 @@ class VirtioMmio final : public Device, private VirtioSignals {
   static constexpr std::uint64_t kSize = 0x200;  // of the register block
   static constexpr std::uint64_t kQueueNotify = 0x050;
 
-  /// `complain` is called on the thread that found the rule broken, with the device locked.
+  /// References must outlive the transport. `complain` is called on the thread that found the rule
+  /// broken, with the device locked; broken_rule is as Virtqueue::broken_rule().
   VirtioMmio(InterruptLine& line, GuestMemory& memory, VirtioDevice& device,
              std::function<void(unsigned queue)> kick = {},
              std::function<void(std::string_view broken_rule)> complain = {});

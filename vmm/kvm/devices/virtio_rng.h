@@ -1,5 +1,4 @@
 // The entropy device (VIRTIO Version 1.2, section 5.4): random bytes of the host's getrandom(2).
-// Fire context: no.
 #pragma once
 
 #include <array>
@@ -11,7 +10,7 @@ namespace ringside::vmm::kvm {
 
 class VirtioRng final : public VirtioDevice {
  public:
-  /// The most bytes for one request; a driver that wants more asks again.
+  /// Bytes for one request at most; a driver that wants more asks again.
   static constexpr std::size_t kMost = 4096;
 
   std::uint32_t id() const override { return 4; }

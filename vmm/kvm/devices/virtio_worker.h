@@ -1,8 +1,7 @@
-// The thread of one virtio device: waits for notifications on an eventfd and serves the device's
-// queues, so that a vCPU goes on while its disk works. Made before the guest runs, ends with it.
+// The thread of one virtio device. It waits for notifications on an eventfd and serves the device's
+// queues, so that a vCPU goes on while its disk works. Made before the guest runs, ends after it.
 // An eventfd and not a condition variable: KVM can write it itself (KVM_IOEVENTFD), without the
 // vCPU leaving the kernel.
-// Fire context: no.
 #pragma once
 
 #include <atomic>
@@ -18,14 +17,14 @@ namespace ringside::vmm::kvm {
 
 class VirtioWorker {
  public:
-  /// Its thread begins, in the sandbox (sandbox.h). Io when there is no descriptor left. `device`
-  /// must outlive the worker.
+  /// Starts the thread, in the sandbox (sandbox.h). `device` must outlive the worker. Io when the
+  /// host has no descriptor or thread left.
   static Result<std::unique_ptr<VirtioWorker>> create(VirtioDevice& device);
   ~VirtioWorker();
 
-  /// Something may be on one of the device's queues. Cheap: one write.
+  /// Makes the thread look at the device's queues. Cheap: one write.
   void kick();
-  /// What kick() writes.
+  /// The eventfd that kick() writes; stays the worker's.
   int event_fd() const { return event_.get(); }
 
  private:

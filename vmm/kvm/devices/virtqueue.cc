@@ -102,7 +102,7 @@ std::optional<Virtqueue> Virtqueue::create(GuestMemory& memory, const Place& pla
 
 bool Virtqueue::pop(DescriptorChain& chain) {
   if (broken()) return false;
-  // Acquire: what the driver wrote before it raised the index is seen behind this load.
+  // Acquire: loads after this one see all that the driver wrote before it raised the index.
   const std::uint16_t index = load16(available_, kIndex, __ATOMIC_ACQUIRE);
   const auto waiting = static_cast<std::uint16_t>(index - next_available_);
   if (waiting == 0) return false;
@@ -138,7 +138,7 @@ std::optional<Virtqueue::Descriptor> Virtqueue::descriptor(std::uint16_t index,
 std::optional<std::span<const std::byte>> Virtqueue::inner_table(const Descriptor& descriptor) {
   const std::uint32_t length = descriptor.length;
   if ((descriptor.flags & kNext) != 0) {
-    breaks("a chain that goes on behind an indirect table");
+    breaks("a chain that goes on after an indirect table");
   } else if (length == 0 || length % kDescriptorSize != 0 || length / kDescriptorSize > size_) {
     breaks("an indirect table of a wrong size");
   } else {
@@ -177,9 +177,9 @@ bool Virtqueue::collect(std::uint16_t index, DescriptorChain& chain) {
 
 bool Virtqueue::add_piece(const Descriptor& descriptor, DescriptorChain& chain) {
   const bool writes = (descriptor.flags & kWrite) != 0;
-  // Section 2.7.4.2: what the device writes comes behind all that it reads.
+  // Section 2.7.4.2: buffers that the device writes come after all that it reads.
   if (!writes && !chain.writable.empty()) {
-    return breaks("a buffer to be read behind one to be written");
+    return breaks("a buffer to be read after one to be written");
   }
   if (descriptor.length == 0) return true;
   const auto piece = memory_->mapping(GuestPhys(descriptor.address), descriptor.length);
@@ -210,12 +210,12 @@ bool Virtqueue::interrupt_wanted() {
     return (load16(available_, kFlags, __ATOMIC_RELAXED) & kSuppress) == 0;
   }
   const std::uint16_t event = load16(available_, kRing + size_ * std::size_t{2}, __ATOMIC_RELAXED);
-  const auto behind = static_cast<std::uint16_t>(next_used_ - event - 1);
-  return behind < static_cast<std::uint16_t>(next_used_ - before);
+  const auto distance = static_cast<std::uint16_t>(next_used_ - event - 1);
+  return distance < static_cast<std::uint16_t>(next_used_ - before);
 }
 
 void Virtqueue::disable_notifications() {
-  // With avail_event, the index that stands there is behind us already.
+  // With avail_event, the index that is there has passed already.
   if (!event_index_) store16(used_, kFlags, kSuppress, __ATOMIC_RELAXED);
 }
 

@@ -1,11 +1,11 @@
 // A split virtqueue, the device's end: Virtual I/O Device (VIRTIO) Version 1.2, section 2.7, with
 // indirect descriptors (2.7.5.3) and, when negotiated, used_event and avail_event (2.7.10).
-// Every index, address and length is the guest's, and may change under us: each is loaded once and
-// checked; a chain is at most the queue's size long. A queue whose driver broke a rule is broken():
-// it gives nothing more, and the device asks for a reset.
+// Every index, address and length comes from the guest and may change at any time: each is loaded
+// once and checked; a chain is at most as long as the queue. A queue whose driver broke a rule is
+// broken(): it gives nothing more, and the device asks for a reset.
 // The rings are shared with vCPUs that run: indexes are loaded with acquire and stored with
-// release, and a full fence lies between what one side publishes and the flag of the other it then
-// reads. Threads: one at a time; the device locks. Used by the virtio devices. Fire context: no.
+// release, and there is a full fence between publishing and reading the other side's flag.
+// Threads: one at a time; the device locks. Used by the virtio devices.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace ringside::vmm::kvm {
 
-/// A request: pieces of guest memory, in place. Their bytes may change while one looks at them.
+/// A request: pieces of guest memory, in place. Their bytes may change at any time.
 struct DescriptorChain {
   using Pieces = std::vector<std::span<std::byte>>;
   std::uint16_t head = 0;
@@ -27,13 +27,13 @@ struct DescriptorChain {
   std::size_t readable_size = 0, writable_size = 0;  // at most 4 GiB - 1 together
 };
 
-/// Copies what lies `offset` bytes into `pieces`; how many bytes there were, at most out.size().
+/// Copies from `offset` bytes into `pieces` on; returns how many bytes, at most out.size().
 std::size_t copy_from(const DescriptorChain::Pieces& pieces, std::size_t offset,
                       std::span<std::byte> out);
-/// Copies `bytes` to `offset` bytes into `pieces`; how many fitted.
+/// Copies `bytes` to `offset` bytes into `pieces`; returns how many fitted.
 std::size_t copy_to(const DescriptorChain::Pieces& pieces, std::size_t offset,
                     std::span<const std::byte> bytes);
-/// `size` bytes of `pieces` from `offset` on, all of which exist.
+/// The part [offset, offset + size) of `pieces`; all of it must exist.
 DescriptorChain::Pieces slice(const DescriptorChain::Pieces& pieces, std::size_t offset,
                               std::size_t size);
 
@@ -48,21 +48,22 @@ class Virtqueue {
   static std::optional<Virtqueue> create(GuestMemory& memory, const Place& place, bool event_index);
 
   std::uint16_t size() const { return size_; }
-  /// The driver broke the rules; until the queue is made anew there are no more chains.
+  /// Whether the driver broke a rule. Then pop() gives nothing more; only a new queue does.
   bool broken() const { return !broken_rule_.empty(); }
-  /// What was wrong, in words that follow "the driver gave it"; empty while nothing is.
+  /// The broken rule, in words that follow "the driver gave it"; empty while none is.
   std::string_view broken_rule() const { return broken_rule_; }
 
   /// Takes the next chain; false when there is none.
   bool pop(DescriptorChain& chain);
-  /// Gives a chain back, with as many bytes written from the start of its writable part.
+  /// Gives the chain that begins at `head` back. `written`: bytes, from the start of its writable
+  /// part.
   void push(std::uint16_t head, std::uint32_t written);
-  /// Whether the driver wants an interrupt for what was pushed since the last call.
+  /// Whether the driver wants an interrupt for the chains that were pushed since the last call.
   bool interrupt_wanted();
 
-  /// The driver need not notify us: we look by ourselves.
+  /// Tells the driver not to notify us; we look by ourselves.
   void disable_notifications();
-  /// The driver notifies us again; true when chains came meanwhile, of which nobody will tell.
+  /// Tells the driver to notify us again. True when chains came meanwhile, without a notification.
   bool enable_notifications();
 
  private:

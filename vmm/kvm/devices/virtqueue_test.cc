@@ -85,7 +85,7 @@ TEST_F(Queue, TakesATableAsLongAsTheQueue) {
   EXPECT_TRUE(queue_.broken());
 }
 
-// What a hostile or broken driver does: each breaks the queue, which then gives nothing more.
+// Hostile or broken drivers: each breaks the queue, which then gives nothing more.
 struct Wrong {
   const char* what;
   const char* rule;  // what broken_rule() begins with
@@ -146,11 +146,11 @@ INSTANTIATE_TEST_SUITE_P(
               [](FakeDriver& d) {
                 d.offer(0, {{kData, UINT32_MAX}});
               }},
-        Wrong{"reading behind writing", "a buffer to be read behind",
+        Wrong{"reading after writing", "a buffer to be read after",
               [](FakeDriver& d) {
                 d.offer(0, {{kData, 1, kWrite}, {kData, 1}});
               }},
-        Wrong{"a table and a next", "a chain that goes on behind",
+        Wrong{"a table and a next", "a chain that goes on after",
               [](FakeDriver& d) {
                 d.offer(0, {{kData, 16, kIndirect}, {kData, 1}});
               }},
@@ -234,7 +234,7 @@ TEST(VirtqueueEvents, InterruptsWhenTheUsedIndexPassesTheDriversMark) {
   queue.push(0, 0);
   EXPECT_TRUE(queue.interrupt_wanted());
   queue.push(0, 0);
-  EXPECT_FALSE(queue.interrupt_wanted()) << "the mark is behind";
+  EXPECT_FALSE(queue.interrupt_wanted()) << "the mark has passed";
 }
 
 TEST(VirtqueueEvents, AsksForANotificationAtTheNextChain) {

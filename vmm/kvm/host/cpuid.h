@@ -1,8 +1,7 @@
-// What the guest's CPUs say of themselves: KVM's table of what it can do, fitted to one vCPU.
+// The CPUID of the guest's CPUs: KVM's table of its own abilities, fitted to one vCPU.
 // Used by kvm_system (asks), kvm_guest (fits and sets) and the fitness trial. Pure.
 // Intel SDM volume 2A, CPUID; AMD APM volume 3, appendix E; Linux
 // Documentation/virt/kvm/x86/cpuid.rst for the leaves from 0x40000000 on.
-// Fire context: no.
 #pragma once
 
 #include <linux/kvm.h>
@@ -39,9 +38,9 @@ struct CpuidPlan {
   bool tsc_deadline = false;  // KVM_CAP_TSC_DEADLINE_TIMER
 };
 
-/// Makes KVM's table one vCPU's. What KVM_GET_SUPPORTED_CPUID leaves to us: the hypervisor bit
-/// (without it a guest sees no kvm-clock), the TSC deadline timer, APIC ids and the topology, which
-/// would otherwise be the host's.
+/// Turns KVM's table into that of one vCPU. KVM_GET_SUPPORTED_CPUID leaves to us: the hypervisor
+/// bit (without it a guest sees no kvm-clock), the TSC deadline timer, APIC ids and the topology,
+/// which would otherwise be the host's.
 void fit_cpuid(CpuidTable& table, const CpuidPlan& plan);
 
 }  // namespace ringside::vmm::kvm

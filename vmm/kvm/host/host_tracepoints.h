@@ -1,17 +1,17 @@
-// What KVM does with a guest without leaving the kernel, told by tracepoints of the host's kernel:
+// Events that KVM handles in the kernel, without an exit, learned from the host's tracepoints:
 //   kvm:kvm_cpuid         the guest executed cpuid
 //   kvm:kvm_exit          filtered to hlt: the guest halted
 //   kvm:kvm_vcpu_wakeup   the host thread slept for it; `ns`
 // Each vCPU's thread has its own events, in one ring, by perf_event_open(2). A cpuid, and the end
 // of a halt, signal the thread, which leaves KVM_RUN before the guest's next instruction: so the
-// guest's registers are those of that moment, and nothing is late. That exit is one that tracing
-// causes; vm::exit:intr sees it.
-// A halt is told when it ends: at a wakeup, unless that was a kick of ours in the middle of it,
-// which leaves the vCPU halting. One that finds its interrupt pending sleeps 0 ns, and is told with
-// the next exit, wherever that is. Versions: the fields were there, by these names, before
-// Linux 5.10; `index` (the subleaf) came with 5.7, `isa` is older. A format that lacks one is
-// refused by name. Used by kvm_exits (opens) and vcpu (drains, on its thread). Fire context:
-// drain() and finish() are before it, on the same thread.
+// guest's registers are those of that moment. Tracing itself causes that exit; vm::exit:intr sees
+// it.
+// A halt is told when it ends: at a wakeup, unless a kick of ours caused that one and the vCPU goes
+// on halting. A halt that finds its interrupt pending sleeps 0 ns, and is told with the next exit.
+// Versions: the fields have these names since before Linux 5.10 (`index`, the subleaf, since 5.7).
+// A format that lacks one is refused by name.
+// Used by kvm_exits (opens) and vcpu (drains, on its thread).
+// Fire context: no; drain() runs before it, on the same thread.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ struct HostEvent {
   VcpuEvent event;
 };
 
-/// The formats of the three, as the host has them.
+/// The formats of the three tracepoints on this host.
 struct HostFormats {
   struct Cpuid {
     std::uint32_t id = 0;
@@ -55,7 +55,7 @@ struct HostFormats {
 Result<HostFormats::Cpuid> parse_cpuid_format(std::string_view format);
 Result<HostFormats::Wakeup> parse_wakeup_format(std::string_view format);
 
-/// Makes events of raw records. Pure.
+/// Turns raw records into events. Pure.
 class HostEventDecoder {
  public:
   using Tell = std::function<void(const HostEvent&)>;
@@ -63,11 +63,11 @@ class HostEventDecoder {
   explicit HostEventDecoder(const HostFormats& formats) : formats_(formats) {}
 
   void take(std::uint64_t time, std::span<const std::byte> raw, const Tell& tell);
-  /// A halt has begun of which no end was told.
+  /// Whether a halt has begun whose end was not told yet.
   bool halting() const { return halt_.has_value(); }
   /// Whether a wakeup has come since the last question.
   bool take_wakeup() { return std::exchange(woken_, false); }
-  /// The vCPU is known to be running again.
+  /// Ends the halt: the vCPU is known to run again.
   void finish(const Tell& tell);
 
  private:
@@ -84,7 +84,8 @@ class HostTracepoints {
  public:
   static constexpr const char* kTracefs = "/sys/kernel/tracing";
 
-  /// Looks at the first call and remembers. Why events of that kind, Cpuid or Hlt, cannot be had.
+  /// Why this host cannot tell events of that kind (Cpuid or Hlt); empty when it can. The first
+  /// call looks at the host.
   std::optional<std::string> cannot(VcpuEvent::Kind kind);
   const HostFormats& formats() const { return formats_; }
 
@@ -138,8 +139,8 @@ class VcpuTracepoints final : public HostEventSource {
   HostEventDecoder decoder_;
 };
 
-/// The host's TSC at a time of CLOCK_MONOTONIC_RAW: by what both were when it was made, and are
-/// now. Good for times between the two.
+/// Converts times of CLOCK_MONOTONIC_RAW to the host's TSC, by comparing both clocks when it was
+/// made and now. Good for times between those two moments.
 class TscOfTime {
  public:
   struct Moment {

@@ -2,7 +2,7 @@
 // page (linux/perf_event.h, struct perf_event_mmap_page; man perf_event_open). Events sampled with
 // PERF_SAMPLE_TIME | PERF_SAMPLE_RAW, nothing else.
 // Used by host_tracepoints. One reader at a time. Does not: own the mapping.
-// Fire context: no (but allocates nothing).
+// Fire context: no; it allocates nothing, though.
 #pragma once
 
 #include <linux/perf_event.h>
@@ -23,11 +23,11 @@ class PerfRing {
 
   struct Sample {
     std::uint64_t time = 0;
-    std::span<const std::byte> raw;  // valid until the next call; what is too long is cut
+    std::span<const std::byte> raw;  // valid until the next call; cut when too long
   };
-  /// The next sample, if there is one; records of other kinds are passed over.
+  /// The next sample, if there is one; skips records of other kinds.
   std::optional<Sample> next();
-  /// Samples that found no room, as far as the kernel has said so.
+  /// Samples that found no room, as far as the kernel has reported them. Only grows.
   std::uint64_t lost() const { return lost_; }
 
  private:

@@ -22,7 +22,7 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-// Whatever their arguments: what works on open descriptors, on this process's memory and time.
+// Allowed with any arguments: calls on open descriptors, on this process's memory, and on time.
 constexpr std::array kAllowed = {
     SCMP_SYS(read),
     SCMP_SYS(write),

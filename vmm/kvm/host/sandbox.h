@@ -1,19 +1,17 @@
-// The sandbox of the VMM's own threads: those that run the guest or serve its devices, and so are
-// the first that a guest could mislead. Such a thread has no capabilities, no new privileges, and a
-// seccomp filter: ioctls of KVM, reading and writing on descriptors that are open, memory that is
-// not executable, waiting, clocks, signals within this process, its end. Opening a file fails with
-// EACCES. Starting a process or a thread, making a socket, tracing, and all else, ends the process
-// by SIGSYS, with one line on stderr that has the call's number.
-// What it protects: a guest that makes a device write where it should not cannot, by a system call
-// of these threads, reach files, processes or the network that the machine does not have open.
-// What it does not: the session's other threads share the address space, and keep their rights
-// (-w runs commands, -o and freopen() open files, kernels and modules are read at any time), so
-// who can write any memory of the process and waits for another thread to use it gets past. Give
-// ringside a user of its own, with access to /dev/kvm and the disks only, for what that would need.
-// Used by vcpu, serial_peers, virtio_worker, on a machine that is set up: what a thread needs is
-// open. D programs that fire on a vCPU's thread need no more than that.
+// The sandbox of the threads that run the guest or serve its devices, because they are the first
+// that a guest could mislead. Such a thread has no capabilities, gains no privileges, and has a
+// seccomp filter. It may use ioctls of KVM, read and write on open descriptors, map memory that is
+// not executable, wait, read clocks, signal this process, and end. Opening a file fails with
+// EACCES. Anything else (starting a process or a thread, making a socket, tracing) ends the process
+// by SIGSYS, with one line on stderr that has the call's number. It protects files, processes and
+// the network that the machine has not open from a guest that makes a device write where it should
+// not. It does not protect from a guest that can write any memory of the process and waits for
+// another thread to use it: the session's other threads share the address space and keep their
+// rights (-w runs commands, -o and freopen() open files, kernels and modules are read at any time).
+// Against that, run ringside as a user of its own that has access to /dev/kvm and the disks only.
+// Used by vcpu, serial_peers, virtio_worker, after all that their threads need is open. D programs
+// that fire on a vCPU's thread need no more.
 // Seccomp, capabilities: Linux Documentation/userspace-api/seccomp_filter.rst, capset(2).
-// Fire context: no.
 #pragma once
 
 #include <functional>
@@ -24,17 +22,17 @@
 
 namespace ringside::vmm::kvm {
 
-/// Puts the calling thread into the sandbox, for ever. Unsupported, in one line, where the kernel
-/// does not take the filter; then the thread may have lost its capabilities already. Wants SIGSYS
-/// unblocked, else the line on stderr is missing.
+/// Puts the calling thread into the sandbox, for ever. Unsupported where the kernel does not take
+/// the filter; the thread may have lost its capabilities then. SIGSYS must not be blocked, else the
+/// line on stderr is missing.
 Result<void> enter_sandbox();
 
 struct ThreadConfig {
   std::string name;  // at most 15 bytes
-  int signal = 0;    // the one signal that it takes beside SIGSYS; the others are the main thread's
+  int signal = 0;    // the one signal that it receives beside SIGSYS; 0: none
 };
-/// A thread that runs `body` in the sandbox; its error when it could not get in, and then `body`
-/// has not begun. Returns when one or the other is known.
+/// Starts a thread that runs `body` in the sandbox. Returns when it is in, or with the error of
+/// enter_sandbox(), and then `body` does not run. The caller joins the thread.
 Result<std::thread> start_sandboxed(const ThreadConfig& config, std::function<void()> body);
 
 }  // namespace ringside::vmm::kvm

@@ -39,7 +39,7 @@ void run_inside(std::function<void()> deed) {
   thread->join();
 }
 
-/// The number that a line of /proc/.../status has behind `name`.
+/// The number that a line of /proc/.../status has after `name`.
 std::string status_of(const std::string& task, const std::string& name) {
   std::ifstream status(task + "/status");
   for (std::string line; std::getline(status, line);) {

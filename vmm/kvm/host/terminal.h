@@ -1,7 +1,6 @@
-// The user's terminal as the guest's console: every key goes to the guest, Ctrl-C too, but for
-// Ctrl-A, which begins a command of ours (the keys are those of QEMU's -nographic).
+// The user's terminal as the guest's console: every key goes to the guest, Ctrl-C too. Only Ctrl-A
+// begins a command of ours; the keys are those of QEMU's -nographic.
 // Used by serial_peers. Does not: read or show anything.
-// Fire context: no.
 #pragma once
 
 #include <termios.h>
@@ -14,7 +13,7 @@
 
 namespace ringside::vmm::kvm {
 
-/// Sorts what is typed.
+/// Separates the guest's input from commands of ours.
 class TerminalKeys {
  public:
   static constexpr std::string_view kHelp =
@@ -22,9 +21,10 @@ class TerminalKeys {
       "guest\r\n";
 
   struct Typed {
-    std::vector<std::byte> guests;  // what it gets
+    std::vector<std::byte> guests;  // input for the guest
     bool help = false, end = false;
   };
+  /// A command may be split over two calls.
   Typed take(std::span<const std::byte> keys);
 
  private:
@@ -34,7 +34,8 @@ class TerminalKeys {
 /// While one lives, the terminal passes each key on at once and shows nothing by itself.
 class RawTerminal {
  public:
-  /// Null when `fd` is no terminal, or ours while another process group is in front.
+  /// Null when `fd` is no terminal, or another process group is its foreground. `fd` stays the
+  /// caller's.
   static std::unique_ptr<RawTerminal> make(int fd);
   RawTerminal(const RawTerminal&) = delete;
   RawTerminal& operator=(const RawTerminal&) = delete;

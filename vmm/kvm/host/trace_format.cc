@@ -8,7 +8,7 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-/// The number behind the first `key` of `text`.
+/// The number after the first `key` of `text`.
 std::optional<std::uint32_t> number_after(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return std::nullopt;

@@ -1,7 +1,8 @@
 // The layout of a host tracepoint's record, from its format file in tracefs (Linux
 // Documentation/trace/events.rst, section 2). The host's kernel writes it; it is not hostile, but
 // fields come and go with versions.
-// Used by host_tracepoints. Pure. Fire context: no (but read() yes).
+// Used by host_tracepoints. Pure.
+// Fire context: read() yes, the rest no.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The fixture of tests on a real /dev/kvm: boots mini guests, listens, waits. Skips where KVM
-// cannot be opened. Not linked into the product. Fire context: no.
+// cannot be opened. Not linked into the product.
 #pragma once
 
 #include <gtest/gtest.h>

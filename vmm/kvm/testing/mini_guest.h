@@ -1,6 +1,6 @@
 // Guests of some dozen instructions for tests on a real /dev/kvm: assembled with the test program,
 // wrapped into an ELF file, booted as a plain ELF64 kernel at 1 MiB (vmm/kvm/boot/boot.h).
-// Not linked into the product. Fire context: no.
+// Not linked into the product.
 #pragma once
 
 #include <elf.h>
@@ -37,7 +37,7 @@ namespace ringside::vmm::kvm {
   "mov dword ptr [rdi + 0x310], 0x01000000\n mov dword ptr [rdi + 0x300], 0x4500\n" \
   "mov dword ptr [rdi + 0x310], 0x01000000\n mov dword ptr [rdi + 0x300], 0x4608\n"
 
-/// What guests end with: ACPI's power-off.
+/// Ends the guest: ACPI's power-off.
 #define MINI_GUEST_POWER_OFF "mov dx, 0x604\n mov ax, 0x2000\n out dx, ax\n 99: jmp 99b\n"
 
 inline constexpr std::uint64_t kGuestCode = 0x10'0000;

@@ -28,7 +28,7 @@ bool BreakpointExits::on_internal_error() {
   if (state.internal.suberror != KVM_INTERNAL_ERROR_EMULATION) return false;
   std::array<std::byte, 1> now{};
   if (exit_.read_code(exit_.rip(), now) != now.size()) return false;
-  // What KVM stumbled over may have been a byte of ours that is gone by now.
+  // KVM may have stumbled over a byte of ours that is gone by now.
   const auto& failure = state.emulation_failure;
   const bool was_int3 = failure.ndata >= 4 && (failure.flags & 1) != 0 &&
                         std::byte{failure.insn_bytes[0]} == arch::kBreakpoint;
@@ -54,7 +54,7 @@ bool BreakpointExits::on_port() {
   if (io.direction != KVM_EXIT_IO_OUT || io.size != 1 || !breakpoints_.by_port()) return false;
   const GuestVirt at = exit_.instruction_start();
   if (const auto site = breakpoints_.split_at(at)) {
-    // What stood there is executed as if nothing had happened.
+    // The guest's own instruction is executed as if nothing had happened.
     step_over_.execute_second_byte(*site);
     return true;
   }

@@ -1,15 +1,16 @@
-// The breakpoints of a machine: which are bytes in the guest's RAM, which stand in the debug
-// registers, and what each vCPU's KVM_SET_GUEST_DEBUG must say for them. The bytes are
-//   int3, where KVM intercepts it (or trips over it, TrapRoute::Emulated)
-//   out kTrapPort, al, where an int3 would go to the guest's own IDT: two bytes, so not over an
-//         instruction of one byte that ends its block, unless padding follows. Who was behind such
-//         an instruction meanwhile comes to the second byte: split_at()
-// The debug registers take what is not mapped yet, and what two bytes do not fit. None of it needs
-// an IDT, paging or any code of the guest's.
+// The breakpoints of a machine: bytes in the guest's RAM, or addresses in the debug registers.
+// Tells the arguments of each vCPU's KVM_SET_GUEST_DEBUG. The bytes are
+//   int3, where KVM intercepts it (or stumbles over it, TrapRoute::Emulated)
+//   out kTrapPort, al, where an int3 would go to the guest's own IDT. It is two bytes long, so it
+//         does not replace an instruction of one byte that ends its block, unless padding follows.
+//         A vCPU that stood between the two bytes comes to the second one alone: split_at()
+// The debug registers take addresses that are not mapped yet, and instructions that two bytes do
+// not fit. Neither needs an IDT, paging or code in the guest.
 // A rejected design: int3 with a debug register on the guest's own handler. It needs an IDT that
-// stands still, and debug registers, which QEMU 7.2's TCG does not load for a guest.
-// Written while the machine is paused; read by vCPUs that handle an exit, which may be at the same
-// time, hence the lock. A vCPU that wants to be alone (gate.h) takes that before this lock.
+// never changes, and debug registers, which QEMU 7.2's TCG does not load for a guest.
+// Threads: replace() while the machine is paused; the rest on vCPUs that handle an exit, which may
+// happen at the same time, hence the lock. A vCPU that wants the guest for itself (gate.h) gets
+// that before it takes this lock.
 // Fire context: hide() and find() yes, the rest no.
 #pragma once
 
@@ -31,53 +32,57 @@
 
 namespace ringside::vmm::kvm {
 
-/// Which breakpoints become bytes and which are watched. Pure.
+/// Decides which breakpoints become bytes and which are watched by debug registers. Pure.
 struct BreakpointPlan {
   std::vector<GuestVirt> bytes;
   std::vector<GuestVirt> watched;
 };
-/// `takes_bytes`: mapped, and our bytes fit. Invalid or Limit as VcpuExits::set_breakpoints says.
+/// `takes_bytes`: whether an address is mapped and our bytes fit there. `free_registers`: how many
+/// addresses can be watched. Invalid or Limit as VcpuExits::set_breakpoints says.
 Result<BreakpointPlan> plan_breakpoints(std::span<const GuestVirt> addresses,
                                         const std::function<bool(GuestVirt)>& takes_bytes,
                                         unsigned free_registers);
-/// Whether a port write may stand over `code`, the instruction's bytes and what follows.
+/// Whether a port write may replace the start of `code`, which is an instruction and what follows
+/// it.
 bool takes_port_write(std::span<const std::byte> code);
 
 class Breakpoints {
  public:
   using Locate = std::function<std::optional<GuestPhys>(GuestVirt)>;
 
-  /// A port that no device in KVM has. The byte is also an instruction, out dx, al, which leaves
-  /// the guest as well: for who comes to it alone (split_at).
+  /// A port that no device in KVM has. As a byte it is also an instruction, out dx, al, which
+  /// leaves the guest as well: a vCPU that comes to the second byte alone executes it (split_at).
   static constexpr std::uint8_t kTrapPort = 0xee;
 
   Breakpoints(GuestMemory& memory, TrapBehavior trap_behavior)
       : memory_(memory), trap_behavior_(trap_behavior) {}
 
+  /// Whether the bytes are port writes, not int3.
   bool by_port() const { return trap_behavior_.route == TrapRoute::ToGuest; }
-  /// The machine is paused. `locate` translates by the page tables in use. On failure nothing has
-  /// changed.
+  /// Replaces all breakpoints. The machine is paused. `locate` translates by the page tables in
+  /// use. Invalid or Limit as VcpuExits::set_breakpoints says; then nothing has changed.
   Result<void> replace(std::span<const GuestVirt> addresses, const Locate& locate);
 
   enum class Found : std::uint8_t { Nothing, Byte, Watched };
   Found find(GuestVirt at) const;
-  /// The breakpoint whose bytes a vCPU ran into at `rip`: the one there, else the one that `locate`
-  /// shows to be there under another address, as code is that runs before it is mapped.
+  /// The breakpoint whose bytes a vCPU ran into at `rip`: one at that address, else one at another
+  /// address of the same memory by `locate` (code that runs before it is mapped).
   std::optional<GuestVirt> met_at(GuestVirt rip, const Locate& locate) const;
-  /// The breakpoint of two bytes whose second one stands at `rip`. A vCPU comes there when it stood
-  /// behind an instruction of one byte, or was interrupted there, before the bytes were put over
-  /// it.
+  /// The breakpoint of two bytes whose second byte is at `rip`. A vCPU comes there alone if it
+  /// stood there, after an instruction of one byte, when the bytes were written.
   std::optional<GuestVirt> split_at(GuestVirt rip) const;
+  /// The debug setup of every vCPU for these breakpoints.
   DebugSetup setup() const;
 
-  /// Takes our bytes out of `code`, which was read at `at`.
+  /// Replaces our bytes in `code`, which was read from `at` on, by the guest's own.
   void hide(GuestVirt at, std::span<std::byte> code) const;
-  /// Puts back what stood at `at` and, in restore(), our byte again. For a vCPU that is alone.
+  /// lift() takes the bytes of the breakpoint at `at` out of memory, restore() puts them back. The
+  /// calling vCPU has the guest for itself (Gate::begin_alone).
   void lift(GuestVirt at);
   void restore(GuestVirt at);
 
  private:
-  /// What stands in RAM: ours, and what was there before. One byte or two.
+  /// One or two bytes in RAM: where they are, and what was there before.
   struct Patch {
     std::array<GuestPhys, 2> where;  // two bytes may lie in two pages
     std::array<std::byte, 2> original{};

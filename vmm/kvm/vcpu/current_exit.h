@@ -1,7 +1,8 @@
 // The exit that a vCPU is at: its registers, its time and the code around it. Registers are
 // converted and the guest's TSC is computed when first asked for, once an exit.
-// Used by the classes that handle exits, and by sinks as their StoppedVcpu. Threads: the vCPU's
-// own. Fire context: yes.
+// Used by the classes that handle exits, and by sinks as their StoppedVcpu.
+// Threads: the vCPU's own.
+// Fire context: yes.
 #pragma once
 
 #include <cstddef>

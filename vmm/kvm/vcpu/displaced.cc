@@ -13,7 +13,7 @@ using arch::kCarryFlag, arch::kParityFlag, arch::kZeroFlag, arch::kSignFlag, arc
 constexpr std::uint64_t kAdjustFlag = 1 << 4, kTrapFlag = 1 << 8, kResumeFlag = 1 << 16,
                         kVmFlag = 1 << 17;
 
-/// Bytes that read as 0 behind the end, which no instruction here begins with.
+/// Bytes that read as 0 after the end; no instruction here begins with 0.
 class Code {
  public:
   explicit Code(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -1,8 +1,7 @@
-// Executes the instruction that stands under a breakpoint, where it is one of the few that most
-// functions begin with; anything else the caller lets the vCPU do itself, by a single step with the
-// others held, which costs a hundred times as much.
-// Pure over the registers and the guest's memory. 64-bit mode only.
-// Intel SDM volume 2 for the encodings, volume 1, 3.4.3.1 for the flags.
+// Executes the instruction under a breakpoint on a vCPU's registers, if it is one of the few that
+// most functions begin with. For any other the caller single-steps the vCPU while the others are
+// held, which costs a hundred times as much. Pure over the registers and the stack. 64-bit mode
+// only. Intel SDM volume 2 for the encodings, volume 1, 3.4.3.1 for the flags.
 // Fire context: yes.
 #pragma once
 
@@ -16,7 +15,7 @@
 
 namespace ringside::vmm::kvm {
 
-/// The guest's memory as the instruction would see it.
+/// The stack as the instruction would see it. Both functions fail where it would fault.
 class StackAccess {
  public:
   virtual ~StackAccess() = default;
@@ -26,11 +25,12 @@ class StackAccess {
 
 enum class Displaced : std::uint8_t {
   Done,       // `registers` are those after it
-  Halts,      // it was hlt: rip is behind it, the vCPU is to wait for an interrupt
+  Halts,      // it was hlt: rip is after it, the vCPU has to wait for an interrupt
   NotSimple,  // nothing has changed
 };
 
-/// `code`: the instruction's bytes and what follows, as far as they could be read.
+/// `code`: the instruction's bytes and what follows, as far as they could be read. Changes
+/// `registers` and the stack as the instruction does.
 Displaced execute_displaced(std::span<const std::byte> code, Registers& registers,
                             StackAccess& stack);
 

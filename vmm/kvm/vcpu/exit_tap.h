@@ -1,6 +1,7 @@
-// Where exits are told to the machine's sink: who listens, and which events it wants. Asking
-// whether an event is wanted is one relaxed load, so making none costs nothing.
-// Used by vcpu (tells) and kvm_exits (sets). Fire context: yes.
+// The way from vCPUs to the machine's sink: the sink itself, and which events it wants. Asking
+// whether an event is wanted is one relaxed load, so events that nobody wants cost nothing.
+// Used by vcpu (tells) and kvm_exits (sets).
+// Fire context: yes.
 #pragma once
 
 #include <atomic>

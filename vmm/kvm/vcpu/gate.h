@@ -1,9 +1,9 @@
-// The gate between our vCPU threads and the guest: a vCPU enters only while nobody holds the
-// machine. Pauses nest; one vCPU at a time may have the guest for itself for a moment (to execute
-// what stands under a breakpoint).
-// The way in and out costs two atomic accesses and no lock while nothing is held: each vCPU says
-// that it is inside and then looks whether the gate is closed; whoever closes it closes first and
-// then looks who is inside. One of the two sees the other (sequential consistency).
+// The gate between vCPU threads and the guest: a vCPU enters only while nobody pauses the machine.
+// Pauses nest. One vCPU at a time may have the guest for itself for a moment, to execute the
+// instruction under a breakpoint. Without a pause, the way in and out costs two atomic accesses
+// each and no lock: a vCPU first says that it is inside and then looks whether the gate is closed;
+// a pause first closes the gate and then looks who is inside. One of the two sees the other
+// (sequential consistency).
 // Used by vcpu and kvm_guest. Knows no KVM.
 // Fire context: no.
 #pragma once
@@ -19,13 +19,13 @@ namespace ringside::vmm::kvm {
 
 class Gate {
  public:
-  /// `kick` makes a vCPU that is inside, or about to be, come out soon; called with the lock held.
+  /// `kick` makes the vCPU of that number come out soon, even if it is just entering. It is called
+  /// with the gate's lock held.
   Gate(unsigned vcpus, std::function<void(unsigned)> kick);
 
   // On vCPU threads.
-  /// Waits until the vCPU may run the guest; false when the machine stops. `before` is run when the
-  /// vCPU is counted as inside, before it looks whether it may be: what a kick must not come
-  /// before.
+  /// Waits until the vCPU may run the guest; false when the machine stops. `before` runs before the
+  /// vCPU counts as inside and can be kicked: there it forgets earlier kicks.
   template <class Before>
   bool enter(unsigned vcpu, Before before) {
     before();
@@ -39,13 +39,14 @@ class Gate {
     if (closed_.load(std::memory_order_seq_cst)) [[unlikely]]
       tell();
   }
-  /// From outside the guest: waits until no vCPU and no pause is in the way; others stay out until
-  /// end_alone. False when the machine stops. Between the two, enter() admits this vCPU at once.
+  /// From outside the guest: waits until every vCPU is out and no pause holds; the others stay out
+  /// until end_alone(). Meanwhile enter() admits this vCPU at once. False when the machine stops.
   bool begin_alone(unsigned vcpu);
   void end_alone();
 
   // From any thread.
-  /// Returns when no vCPU is inside. One that handles an exit is not, and does not get in.
+  /// Returns when no vCPU is inside. A vCPU that handles an exit is outside, and does not get in
+  /// until as many calls of resume() as of pause().
   void pause();
   void resume();
   /// For ever: every vCPU comes out and none gets in.

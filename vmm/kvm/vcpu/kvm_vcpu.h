@@ -1,4 +1,4 @@
-// One vCPU of KVM: its descriptor, the area that KVM shares with us, and the calls on it by name.
+// One vCPU of KVM: its descriptor, the area that KVM shares with us, and the calls on it.
 // Threads: run() on the vCPU's own thread; the rest from any thread while the vCPU is out of
 // KVM_RUN (KVM makes whoever asks wait until then).
 // Does not: know threads, exits' meaning or other vCPUs.
@@ -43,17 +43,18 @@ class KvmVcpu final : public VcpuCalls {
   std::optional<std::uint64_t> tsc_offset() const override;
   std::optional<GuestPhys> translate(GuestVirt at) const override;
 
-  /// The bytes of a port exit's accesses; empty when KVM's numbers leave the area.
+  /// The bytes of a port exit's accesses, in the shared area; empty when they would leave it.
   std::span<std::byte> port_data();
-  /// The registers that KVM left in state() at the last exit; true after share_registers().
+  /// From now on KVM copies general and system registers into state() at each exit.
   void share_registers();
+  /// Shared with KVM; empty where this KVM has none.
   std::span<kvm_dirty_gfn> dirty_ring() { return ring_; }
 
   Result<void> set_cpuid(const CpuidTable& table);
   Result<kvm_regs> regs() const;
   Result<kvm_sregs> sregs() const;
   Result<void> set_sregs(const kvm_sregs& sregs);
-  /// It waits in a hlt; false where KVM does not say.
+  /// Whether it waits in a hlt; false where KVM does not tell.
   bool is_halted() const;
   /// All of them, as `Registers` has them.
   Result<Registers> registers() const;

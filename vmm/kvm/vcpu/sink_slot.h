@@ -1,7 +1,6 @@
-// Where the one ExitSink of a machine is kept. A vCPU that handles an exit counts as paused, so it
-// may be inside the sink while another thread takes the sink away: set() returns only when nobody
-// is inside the old one any more, and then it may be destroyed.
-// The same idea as Gate's: each vCPU says that it looks, then looks.
+// Holds the one ExitSink of a machine. A vCPU that handles an exit counts as paused, so it may be
+// in the sink while another thread replaces it: set() returns only when no vCPU is in the old sink
+// any more, which may then be destroyed. The idea is Gate's: a vCPU says that it looks, then looks.
 // Fire context: with() yes, set() no.
 #pragma once
 
@@ -19,7 +18,7 @@ class SinkSlot {
 
   explicit SinkSlot(unsigned vcpus) : vcpus_(vcpus), busy_(std::make_unique<Busy[]>(vcpus)) {}
 
-  /// On the thread of `vcpu`: calls with the sink; false when there is none. May nest.
+  /// On the thread of `vcpu`: calls `call` with the sink; false when there is none. May nest.
   template <class Call>
   bool with(unsigned vcpu, Call call) {
     std::atomic<unsigned>& depth = busy_[vcpu].depth;
@@ -30,7 +29,7 @@ class SinkSlot {
     return sink != nullptr;
   }
 
-  /// `caller`: the vCPU on whose thread this is, which may be inside.
+  /// Null: no sink. `caller`: the vCPU whose thread calls this, if any; it may be in the sink.
   void set(ExitSink* sink, unsigned caller = kNoVcpu) {
     sink_.store(sink, std::memory_order_seq_cst);
     for (unsigned vcpu = 0; vcpu < vcpus_; ++vcpu) {

@@ -17,7 +17,7 @@ namespace ringside::vmm::kvm {
 
 class StepOver {
  public:
-  /// What it works with; all must outlive it.
+  /// The parts that it works with; all must outlive it.
   struct Parts {
     VcpuCalls& kvm;
     const VcpuMemory& memory;
@@ -32,14 +32,14 @@ class StepOver {
   StepOver(const Parts& parts, bool can_block_irqs)
       : parts_(parts), can_block_irqs_(can_block_irqs) {}
 
-  /// Executes what stands under the breakpoint `site`, which the vCPU met at `rip`: there, or at
-  /// another address of the same code. A port write covers two bytes, which may be two
-  /// instructions: when the first is one byte long, the second is executed, too.
+  /// Executes the instruction under the breakpoint `site`, which the vCPU met at `rip`: the same
+  /// address, or another one of the same code. A port write covers two bytes: if the first
+  /// instruction is one byte long, the second one is executed, too.
   void execute(GuestVirt site, GuestVirt rip) { execute_from(site, rip, 0); }
   /// The same for a vCPU that came to the breakpoint's second byte.
   void execute_second_byte(GuestVirt site) { execute_from(site, site, 1); }
 
-  /// Takes back a port exit whose `out` is at `at`: the vCPU goes on there, and executes what is
+  /// Takes back a port exit whose `out` is at `at`: the vCPU goes on at `at`, with the code that is
   /// there by then.
   void take_back_out(GuestVirt at);
 

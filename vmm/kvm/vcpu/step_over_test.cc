@@ -25,7 +25,8 @@ class StepOverTest : public testing::Test {
   void set_breakpoints(std::vector<GuestVirt> sites) {
     ASSERT_TRUE(breakpoints_.replace(sites, [](GuestVirt at) { return GuestPhys(at.raw()); }));
   }
-  /// What a single step of the guest does: rip moves on, and what stands at the site is seen.
+  /// A single step of the guest: rip moves on; `seen_` keeps the byte that is at the site
+  /// meanwhile.
   std::function<int(kvm_run&)> step_to(std::uint64_t rip) {
     return [this, rip](kvm_run& area) {
       seen_ = fakes_.byte(kSite.raw());

@@ -1,8 +1,6 @@
-// What this host's KVM does with an int3 of the guest, whether the debug registers watch a guest,
-// and where rip stands at a port exit: tried once, with a guest of seven bytes, because no
-// capability tells it.
-// Used by kvm_guest. Does not: need kernel code to run at a useful speed.
-// Fire context: no.
+// How this host's KVM treats a guest's int3, whether debug registers watch a guest, and where rip
+// is at a port exit. A guest of seven bytes tries it once, because no capability tells it. Used by
+// kvm_guest. Does not: need kernel code to run at a useful speed.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +23,7 @@ struct TrapBehavior {
   bool can_block_irqs = false;  // KVM_GUESTDBG_BLOCKIRQ works
 };
 
+/// Makes a small VM and runs it. Io, naming the call, where KVM refuses.
 Result<TrapBehavior> try_traps(const KvmSystem& system);
 
 }  // namespace ringside::vmm::kvm

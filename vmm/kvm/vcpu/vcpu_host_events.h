@@ -1,5 +1,5 @@
-// What KVM did for a vCPU without leaving the kernel, as events of its thread (kinds Cpuid and
-// Hlt). Threads: listen() and lost() any; take() the vCPU's.
+// Events that KVM handled for a vCPU in the kernel (kinds Cpuid and Hlt), for the vCPU's thread.
+// Threads: listen() and lost() any; take() the vCPU's.
 #pragma once
 
 #include <atomic>

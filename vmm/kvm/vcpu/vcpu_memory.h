@@ -1,6 +1,6 @@
 // Guest memory as one vCPU sees it: through its page tables, or one to one where it does not page.
-// Used by the classes that handle exits. Threads: the vCPU's own, or any while it is out of
-// KVM_RUN. Fire context: yes.
+// Used by the classes that handle exits. Threads: any while the vCPU is out of KVM_RUN.
+// Fire context: yes.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,6 @@
 // A virtio driver for tests: RAM of a few pages with one queue's rings in it, by the book (VIRTIO
 // Version 1.2, section 2.7), and the registers' dance that brings a device up (section 3.1.1).
 // Writes RAM directly, as a vCPU does, so that a test can also break any rule.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

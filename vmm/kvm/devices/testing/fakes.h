@@ -1,5 +1,5 @@
-// What devices talk to, for their tests: an interrupt line that remembers, events that are counted,
-// and accesses as one call. Fire context: no.
+// Fakes for tests of devices: an interrupt line that counts, a machine that keeps events, and
+// accesses as one call.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// A disk's file for the time of a test, and what opening one says. Fire context: no.
+// A disk's file for the time of a test, and what opening one says.
 #pragma once
 
 #include <gtest/gtest.h>
