@@ -2,8 +2,8 @@
  * uses. C11 and C++; fixed widths; every field names its writer. Compiled, with its asserts, on
  * both sides. Bump SHIM_VERSION on any change; the host refuses a shim image that differs.
  *
- * The parts of the region, each at a page's start; where they lie and how large the table and the
- * slots are, the header says (vmm/shim/ decides it):
+ * The parts of the region, each at a page's start. The header tells their addresses and sizes,
+ * which vmm/shim/ decides:
  *
  *   code    struct shim_header, instructions       read + execute; SHIM_CODE_SIZE
  *   table   table_entries of 8 bytes               read + execute; the host writes it
@@ -11,8 +11,8 @@
  *   data    struct shim_control, heads, boxes      read + write, no execute; SHIM_DATA_SIZE
  *
  * No word is written by both sides in turn, so the host needs no compare-and-swap and may reach the
- * region by copies, in this order: it reads a head before the box, and looks at the head once more
- * after it; it writes `answered` alone, and last.
+ * region by copies. It must read a head before the box and again after it, and write `answered`
+ * alone and last.
  */
 #ifndef GUEST_SHIM_MAILBOX_ABI_H
 #define GUEST_SHIM_MAILBOX_ABI_H
@@ -41,9 +41,9 @@
 
 /* The table is open-addressed: its first entry for an address is
  * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32, then linear. An entry
- * is key | slot offset << 32, with the offset from the header; key 0 is empty. Entries stay for
- * ever, so that walks stay whole; one with slot offset 0 was taken out: an int3 there is not ours
- * any more, and where there is none, a trap that began before resumes at the address itself. */
+ * is key | slot offset << 32, with the offset from the header; key 0 is empty. Entries are never
+ * removed, so that no walk breaks off. One with slot offset 0 was taken out: an int3 there is not
+ * ours any more; if there is none, a trap that began before resumes at the address itself. */
 #define SHIM_HASH SHIM_U(0x9e3779b1)
 
 /* The state byte of a head. */

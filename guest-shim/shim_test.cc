@@ -99,7 +99,7 @@ std::uint64_t address_of(const void* what) {
 }
 
 void put_jump_to_slot_end(unsigned char* at) {
-  const unsigned char jump[] = {0xff, 0x25, 0, 0, 0, 0};  // to the address behind it
+  const unsigned char jump[] = {0xff, 0x25, 0, 0, 0, 0};  // to the address after it
   const auto target = reinterpret_cast<std::uint64_t>(&shim_test_slot);
   std::memcpy(at, jump, sizeof jump);
   std::memcpy(at + sizeof jump, &target, sizeof target);

@@ -1,6 +1,6 @@
-// What the tests and benchmarks of vmm/linux build guests from: a sparse virtual memory, a writer
+// Parts of fake guests for the tests and benchmarks of vmm/linux: a sparse virtual memory, a writer
 // of kallsyms tables in every form that kernels have used, and a writer of BTF.
-// Not linked into the product. Fire context: no.
+// Not linked into the product.
 #pragma once
 
 #include <algorithm>

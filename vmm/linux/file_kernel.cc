@@ -158,12 +158,12 @@ class ElfFileKernel final : public FileKernel {
   std::string release_;  // empty: no Linux
   SymbolTable symbols_;
   vmm::PageTable table_;
-  std::optional<GuestPhys> fourth_level_;  // what a table of five levels has below its root
+  std::optional<GuestPhys> fourth_level_;  // the table below the root of five levels
   TypeGraph types_;
   Btf btf_;
   KernelLayout layout_;
   std::optional<std::uint64_t> current_offset_;
-  // What was learned, each time: firings on other vCPUs may still look at the one before.
+  // Each table that was learned: firings on other vCPUs may still use an earlier one.
   std::deque<std::vector<std::uint64_t>> learned_{1};
   std::atomic<const std::vector<std::uint64_t>*> percpu_ = &learned_.front();
   std::vector<AddressRange> forbidden_;

@@ -1,7 +1,6 @@
 // A private copy of a piece of the kernel's image, addressed by the guest's virtual addresses.
-// Used by the pure decoders (kallsyms, BTF, patched sites), so that they work on bytes that no
-// guest can change under them and can be tested without one. Every access is bounds-checked.
-// Fire context: no.
+// Every access is bounds-checked. Used by the pure decoders (kallsyms, BTF, patched sites): no
+// guest changes the bytes while they decode, and they can be tested without a guest.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +18,14 @@ struct ImageView {
 
   GuestVirt end() const { return base.wrapping_add(bytes.size()); }
 
-  /// Where `at` lies in `bytes`; empty when it is outside.
+  /// The index of `at` in `bytes`; empty when it is outside.
   std::optional<std::size_t> index_of(GuestVirt at) const {
     const std::uint64_t index = at.raw() - base.raw();  // wraps to a huge number below base
     if (index >= bytes.size()) return std::nullopt;
     return static_cast<std::size_t>(index);
   }
 
-  /// [at, at + size); empty when not all of it is here.
+  /// The bytes [at, at + size); empty unless all of them are here.
   std::optional<std::span<const std::byte>> slice(GuestVirt at, std::uint64_t size) const {
     const auto index = index_of(at);
     if (!index || size > bytes.size() - *index) return std::nullopt;

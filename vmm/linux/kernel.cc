@@ -20,7 +20,7 @@ namespace ringside::guest_linux {
 
 namespace {
 
-constexpr std::uint32_t kMaxCpus = 8192;              // NR_CPUS on x86-64
+constexpr std::uint32_t kMaxCpus = 8192;      // NR_CPUS on x86-64
 constexpr std::uint32_t kFirstLateState = 2;  // BOOTING and SCHEDULING are 0 and 1 in every kernel
 
 Error not_yet() {
@@ -77,7 +77,7 @@ struct LoadedModule {
   std::size_t btf_bytes = 0;
 };
 
-/// What a module that is known already goes on taking.
+/// Takes from the budget the share of a module that is known already.
 void charge(const LoadedModule& module, ModuleBudget& budget) {
   const auto names = module.symbols.names ? module.symbols.names->size() : 0;
   budget.symbols -= std::min<std::uint64_t>(budget.symbols, module.symbols.symbols.size());

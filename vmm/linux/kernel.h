@@ -1,6 +1,6 @@
-// What the host knows of the Linux inside: release, symbols, types, modules, per-CPU data and
-// current. Found in guest memory alone. All of it is hostile: bounded walks, sizes checked, cycles
-// ended.
+// The Linux kernel of a guest, as the host knows it: release, symbols, types, modules, per-CPU data
+// and `current`, all found in guest memory. All of it is hostile: walks are bounded, sizes checked,
+// cycles ended.
 // Fire context: current_task(), cpu_of() and the readers; everything else no.
 #pragma once
 
@@ -26,7 +26,7 @@ namespace ringside::guest_linux {
 
 struct Symbol {
   GuestVirt address;
-  std::uint64_t size = 0;    // to the next symbol of its section or module; 0 unknown
+  std::uint64_t size = 0;    // bytes to the next symbol of its section or module; 0: unknown
   std::string_view name;     // owned by the table
   char type = '?';           // nm's letter: t T w W text; d D b B r R data; a A absolute
   std::uint16_t module = 0;  // index into SymbolTable::modules(); 0 is vmlinux
@@ -50,15 +50,16 @@ class SymbolTable {
   /// Sorted by address; __pfx_ symbols are left out.
   std::span<const Symbol> symbols() const { return symbols_; }
   std::span<const Module> modules() const { return modules_; }
-  /// First symbol of that name; vmlinux before modules unless `module` names one.
+  /// The first symbol of that name, in vmlinux before modules, or in `module` if it is not empty;
+  /// null when there is none.
   const Symbol* find(std::string_view name, std::string_view module = {}) const;
-  /// The symbol that covers `address`.
+  /// The symbol that covers `address`; null when none does.
   const Symbol* at(GuestVirt address) const;
   /// "mod`name+0x10", "mod`name" or "0x..." as dtrace prints code addresses.
   std::string describe(GuestVirt address) const;
 
-  /// Kernels other than Linux may run in the lower half, where Linux's per-CPU offsets are no
-  /// addresses. Before seal().
+  /// Takes symbols of the lower half as addresses, for kernels other than Linux, whose symbols
+  /// there are per-CPU offsets. Call it before seal().
   void accept_low_addresses() { lowest_ = 1; }
   void add_module(Module module, std::vector<Symbol> symbols);
   /// Sorts, fills sizes and builds the index; after the last add_module().
@@ -72,7 +73,7 @@ class SymbolTable {
   void fill_sizes();
   void build_index();
 
-  std::uint64_t lowest_ = std::uint64_t{1} << 63;  // what lies below is no address
+  std::uint64_t lowest_ = std::uint64_t{1} << 63;  // values below it are no addresses
   std::vector<Symbol> symbols_;
   std::vector<Module> modules_;
   std::deque<std::string> blobs_;  // a deque: short strings must not move
@@ -81,8 +82,8 @@ class SymbolTable {
   std::vector<std::uint32_t> next_same_;  // the next one of the same name, by symbol
 };
 
-/// Offsets of the structures that built-in variables and the installer need, from BTF.
-/// An empty one was not in the guest's types: what needs it is refused by name.
+/// Offsets in structures, in bytes, from BTF, for built-in variables and the installer. A member
+/// that the guest's types lack is empty; a program that needs it is refused, by name.
 struct KernelLayout {
   std::optional<std::uint32_t> task_comm, task_pid, task_tgid, task_real_parent, task_cred,
       task_sum_exec_runtime, task_mm, task_stack;
@@ -100,35 +101,37 @@ class Kernel {
 
   virtual std::string_view release() const = 0;     // "6.1.0-56-cloud-amd64"
   virtual const vmm::PageTable& table() const = 0;  // init_top_pgt
-  /// table() with as many levels as it has by now: a kernel that boots finds out its processor's.
+  /// table() with the levels that it has by now: a kernel switches to five while it boots if its
+  /// processor has them.
   virtual vmm::PageTable table_in(const vmm::GuestMemory&) const { return table(); }
   virtual const SymbolTable& symbols() const = 0;
-  /// The kernel's and its modules' types. A program's own go into an overlay of it.
+  /// The types of the kernel and its modules. A program's own types go into an overlay of it.
   virtual const TypeGraph& types() const = 0;
   virtual const KernelLayout& layout() const = 0;
-  /// The prototype (TypeKind::Function) of a function, by symbol.
+  /// The prototype (TypeKind::Function) of a function; empty when BTF has none.
   virtual std::optional<TypeId> prototype(const Symbol& function) const = 0;
 
-  /// The module (index into SymbolTable::modules()) whose own type this is; empty for the built-in
-  /// ones and those of overlays.
+  /// The module (index into SymbolTable::modules()) that defines the type; empty for built-in types
+  /// and those of overlays.
   virtual std::optional<std::uint16_t> module_of(TypeId type) const {
     (void)type;
     return {};
   }
 
-  /// Per-CPU base of each CPU (__per_cpu_offset).
+  /// The per-CPU base of each CPU (__per_cpu_offset), by CPU number.
   virtual std::span<const std::uint64_t> percpu_bases() const = 0;
-  /// The CPU that this per-cpu base belongs to.
+  /// The CPU that this per-CPU base belongs to; empty for no CPU's.
   virtual std::optional<std::uint32_t> cpu_of(GuestVirt percpu_base) const = 0;
-  /// `current` of a CPU, read now.
+  /// `current` of the CPU with this per-CPU base: a struct task_struct. Read now, through `kernel`.
   virtual Result<GuestVirt, Fault> current_task(const GuestReader& kernel,
                                                 GuestVirt percpu_base) const = 0;
-  /// Reads the module list again; true when it changed (symbols() and types() are then new).
+  /// Reads the module list again; true when it changed. symbols() and types() are new then, and
+  /// pointers into the old ones dangle.
   virtual Result<bool> refresh_modules() = 0;
 
   struct AddressRange {
     GuestVirt begin, end;
-    /// The `size` bytes from `begin` on, as far as there are addresses: sizes come from the guest.
+    /// The `size` bytes from `begin` on, cut at the highest address: sizes come from the guest.
     static AddressRange of(GuestVirt begin, std::uint64_t size) {
       return {begin, begin.checked_add(size).value_or(GuestVirt(UINT64_MAX))};
     }
@@ -136,33 +139,35 @@ class Kernel {
   };
   /// Text that must not carry an int3: entry text, .noinstr.text, the int3 path, init text.
   virtual std::span<const AddressRange> forbidden_text() const = 0;
-  /// Addresses of instructions with an exception-table entry, and of bytes that the kernel patches
-  /// itself (jump labels, static calls), sorted; each with what it is, for messages.
+  /// A place in the text that the kernel patches itself (jump labels, static calls), or an
+  /// instruction whose fault it looks up by address (exception table).
   struct PatchedSite {
     GuestVirt address;
     std::uint8_t length = 0;  // bytes from address on
     std::string_view what;    // "jump label", "static call", "exception table"
-    GuestVirt target{};       // of a jump label: where it leads when it jumps
+    GuestVirt target{};       // of a jump label: where it jumps to when it is on
   };
+  /// All of them, sorted by address.
   virtual std::span<const PatchedSite> patched_sites() const = 0;
-  /// Those of a table so sorted that begin at `at` or behind it.
+  /// The sites of a sorted table from `at` on.
   static std::span<const PatchedSite> sites_from(std::span<const PatchedSite> sites, GuestVirt at) {
     const auto first = std::ranges::lower_bound(sites, at, {}, &PatchedSite::address);
     return sites.subspan(static_cast<std::size_t>(first - sites.begin()));
   }
-  /// The first of them that shares a byte with [at, at + length); null when none does.
+  /// The first site of a sorted table that shares a byte with [at, at + length); null when none
+  /// does.
   static const PatchedSite* site_in(std::span<const PatchedSite> sites, GuestVirt at,
                                     std::size_t length);
 
-  /// What of the guest's was left out because it would take too much of our memory, a line for the
-  /// user each; empty from then on.
+  /// Lines for the user, each about a table of the guest that was left out because it would take
+  /// too much of our memory. Each is returned once.
   std::vector<std::string> take_omissions() { return std::exchange(omissions_, {}); }
-  /// For who reads the guest's tables. The same text is told once, and only so many are.
+  /// Adds such a line. The same text is kept once, and their number is bounded.
   void note_omission(std::string text);
 
-  /// Gives back what only compiling and setting up probes need, which is more than all the rest:
-  /// types() has the built-in ones left (so overlays go first), prototype() nothing, and the module
-  /// list is not read again. patched_sites() stays: probes come while others fire.
+  /// Frees the memory that only compiling and setting up probes need, which is most of it. After it
+  /// types() has only the built-in types (destroy overlays first), prototype() finds nothing, and
+  /// the module list is not read again. patched_sites() stays: probes may come while others fire.
   virtual void end_set_up() {}
 
  private:

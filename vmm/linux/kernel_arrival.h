@@ -1,11 +1,11 @@
-// Notices where a kernel that unpacks and moves itself has gone (KASLR): the decompressor tells
-// nobody. Its first write to a model-specific register at its own addresses (GS_BASE or EFER, at
-// the end of arch/x86/kernel/head_64.S, before any C runs there) finds the vCPU at its new place;
-// the kernel's banner and first page of text, looked for through that vCPU's page tables, say
-// which. Used where a machine is held before it begins. Needs a host that can tell writes of MSRs.
-// Does not: hold the machine at its start, or wait (there is a descriptor to poll).
-// Threads: watch(), take() and the end on one thread; the ExitSink's calls on vCPUs'.
-// Fire context: no.
+// Finds the place that a kernel which unpacks and moves itself has moved to (KASLR); the
+// decompressor tells nobody. The kernel's first write to a model-specific register at its own
+// addresses (GS_BASE or EFER, at the end of arch/x86/kernel/head_64.S, before any C runs there)
+// shows that it is at its new place. Its banner and its first page of text, searched for through
+// that vCPU's page tables, tell the place. Used where a machine is held before it begins. Needs a
+// host that tells writes of MSRs as events. Does not: hold the machine at its start, or wait (there
+// is a descriptor to poll). Threads: watch(), take() and the destructor on one thread; the
+// ExitSink's calls on vCPUs'.
 #pragma once
 
 #include <condition_variable>
@@ -14,37 +14,38 @@
 #include <optional>
 
 #include "vmm/base/unique_fd.h"
+#include "vmm/kernel_file/elf_file.h"
 #include "vmm/kernel_file/kernel_file.h"
 #include "vmm/linux/file_kernel.h"
-#include "vmm/kernel_file/elf_file.h"
 #include "vmm/machine.h"
 #include "vmm/page_walk.h"
 #include "vmm/vcpu_exits.h"
 
 namespace ringside::guest_linux {
 
-/// Where the kernel of a file runs, by a page table that maps it; empty when it is nowhere.
-/// `payload` is what KernelFile::elf() gives.
+/// How far the kernel of a file has moved, by a page table that maps it; empty when it is not
+/// there. `payload`: the result of KernelFile::elf().
 std::optional<KernelMove> find_move(std::span<const std::byte> payload,
                                     const vmm::GuestMemory& memory, const vmm::PageTable& table);
 
 class KernelArrival final : public vmm::ExitSink {
  public:
-  /// Listens to a machine with exits() that has not begun. Nobody else may until take() or the end.
+  /// Becomes the sink of a machine with exits() that has not begun; it is until take() or its end.
+  /// `machine` must outlive it. Unsupported where the host does not tell writes of MSRs.
   static Result<std::unique_ptr<KernelArrival>> watch(vmm::Machine& machine);
   ~KernelArrival() override;
   KernelArrival(const KernelArrival&) = delete;
   KernelArrival& operator=(const KernelArrival&) = delete;
 
-  /// Readable once the kernel has arrived.
+  /// Readable once the kernel has arrived; stays this object's.
   int fd() const { return event_.get(); }
 
   struct Arrived {
     KernelMove move;
-    vmm::PausedMachine paused;  // the kernel stands where it has arrived while this lives
+    vmm::PausedMachine paused;  // while it lives, the kernel stands where it arrived
   };
-  /// When fd() is readable; ends the listening. NotFound, with the way out, when what has arrived
-  /// is not the kernel of `file`.
+  /// Call it when fd() is readable. Ends the listening. NotFound, with the way out, when the kernel
+  /// that arrived is not that of `file`.
   Result<Arrived> take(const vmm::KernelFile& file);
 
   void on_doorbell(vmm::StoppedVcpu&, std::uint32_t) override {}

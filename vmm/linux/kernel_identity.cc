@@ -36,7 +36,7 @@ class Hash {
   std::uint64_t value_ = 0xcbf2'9ce4'8422'2325;
 };
 
-/// What lies between two symbols of vmlinux; nothing when that is not all there.
+/// A copy of the bytes between two symbols of vmlinux; empty when they cannot all be read.
 std::vector<std::byte> between(const SymbolTable& symbols, const GuestReader& memory,
                                std::string_view start, std::string_view stop, std::uint64_t most) {
   const Symbol* begin = symbols.find(start, "vmlinux");

@@ -1,8 +1,8 @@
-// What tells one build of a kernel from another: for programs that were compiled against one and
-// are to run with another. Sources: vmlinux's ELF notes (__start_notes to __stop_notes;
+// Identifies the build of a kernel, for programs that were compiled against one and run on another.
+// Sources: vmlinux's ELF notes (__start_notes to __stop_notes;
 // NT_GNU_BUILD_ID of the ELF-64 note format), which the running kernel keeps in its memory;
 // VMCOREINFO's BUILD-ID is garbage in some releases (5.15.168, 6.1.113, 6.6.55 and others). BTF:
-// vmm/linux/types/btf.h. Fire context: no.
+// vmm/linux/types/btf.h.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct KernelPartIdentity {
   std::uint64_t types = 0;  // hash of the BTF: equal bytes are equal layouts; 0 without
 };
 
-/// Of "vmlinux" or of a module; empty when no such part is there. `memory` reads the kernel's, as
-/// long as set-up lasts. What cannot be read counts as not there.
+/// The identity of "vmlinux" or of a module; empty when there is no such part. Only before
+/// end_set_up(). `memory` reads the kernel's memory; notes that cannot be read count as missing.
 std::optional<KernelPartIdentity> identify(Kernel& kernel, const GuestReader& memory,
                                            std::string_view module);
 

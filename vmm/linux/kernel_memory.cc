@@ -1,6 +1,5 @@
 // Binding a VMCOREINFO to memory. In this file: address arithmetic, the checks, copies, the choice
 // among several.
-// Fire context: no.
 #include "vmm/linux/kernel_memory.h"
 
 #include <fmt/format.h>

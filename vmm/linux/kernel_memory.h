@@ -1,8 +1,9 @@
 // The kernel's half of a guest's memory: its image, which is physically contiguous, and the page
-// table that maps everything else. Made from a VMCOREINFO only if that describes what is really
-// there: the text may be a forgery of a guest's user, so the page table must map the image where
-// the text says, and the kernel's own release string must be read through it.
-// Used by Kernel. Always init_top_pgt: a CR3 sampled from a CPU may be freed under the reader.
+// table that maps everything else. It is made from a VMCOREINFO, which a guest's user may have
+// forged: the page table must map the image where the text says, and the kernel's own release
+// string must be readable through it. The page table is always init_top_pgt: the guest may free one
+// that a CPU's CR3 names at any time.
+// Used by Kernel.
 // Fire context: no.
 #pragma once
 
@@ -16,7 +17,7 @@
 
 namespace ringside::guest_linux {
 
-/// More than this is never copied out of a guest at once.
+/// The most bytes that are copied out of a guest at once.
 inline constexpr std::uint64_t kMaxCopy = 128 << 20;
 
 class KernelMemory {
@@ -29,10 +30,10 @@ class KernelMemory {
   /// A reader of kernel virtual memory through the page table.
   vmm::PageTableReader reader() const { return {*memory_, table_}; }
 
-  /// Where an address of the kernel's image lies by what `info` says, without a page walk; empty
+  /// The physical address of a place in the kernel's image, by `info`, without a page walk; empty
   /// for any other address.
   static std::optional<GuestPhys> image_address(const VmcoreInfo& info, GuestVirt at);
-  /// A copy of [from, from + size) of the kernel's image in one go, without page walks.
+  /// A copy of [from, from + size) of the kernel's image, in one piece, without page walks.
   Result<std::vector<std::byte>> copy_image(GuestVirt from, std::uint64_t size) const;
   /// The whole image from _stext on, as far as it is mapped and at most kMaxCopy; pages that are
   /// missing in between (freed init memory) are zero.
@@ -50,9 +51,9 @@ class KernelMemory {
   vmm::PageTable table_;
 };
 
-/// The running kernel's memory. Where several descriptions are consistent (a guest's user can forge
-/// page tables too), the one whose kernel half a vCPU's CR3 shares is taken. NotFound when there is
-/// none yet; Invalid when several remain.
+/// Finds the running kernel's memory. If several descriptions are consistent (a guest's user can
+/// forge page tables, too), only those count whose kernel half a vCPU's CR3 shares. NotFound when
+/// there is none yet; Invalid when several remain.
 Result<KernelMemory> find_kernel_memory(vmm::Machine& machine);
 
 }  // namespace ringside::guest_linux

@@ -1,7 +1,6 @@
-// Offsets in the kernel's structures by name, from its own types, and what lies there.
-// Used by Kernel, the module list and the processes. Never built in: they differ by version and
-// configuration.
-// Fire context: no.
+// Finds offsets in the kernel's structures by name, in its own types, and loads fields. No offset
+// is built in: they differ by version and configuration. Used by Kernel, the module list and the
+// processes.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,8 @@
-// Memory below the first megabyte that a running Linux never uses, for the shim of a machine where
-// nobody set memory aside. Linux has kept all of the first megabyte for itself since 5.13 and uses
-// little of it: the trampoline of its real mode, and what the firmware left.
-// Nothing is taken on trust: every page is RAM, is reserved as the kernel's own struct page says
-// (its allocator never hands it out), is all zeros, and lies below the trampoline.
-// Used by who installs the shim. Does not: write anything.
-// Fire context: no.
+// Finds memory in the first megabyte that a running Linux never uses, for the shim of a machine
+// where no memory was set aside. Since 5.13 Linux reserves all of the first megabyte and uses
+// little of it: the real-mode trampoline and the firmware's data. Everything is checked: a page is
+// RAM, its struct page says that it is reserved (so the allocator never hands it out), it is all
+// zeros, and it lies below the trampoline. Used to install the shim. Does not: write anything.
 #pragma once
 
 #include "vmm/base/result.h"

@@ -1,7 +1,5 @@
 // Reading the module list. In this file, top to bottom: offsets, the list walk, heads, symbols,
-// tables, BTF.
-// Guarantees: every count from the guest is capped before memory is taken for it.
-// Fire context: no.
+// tables, BTF. Guarantees: every count from the guest is capped before memory is taken for it.
 #include "vmm/linux/modules.h"
 
 #include <algorithm>

@@ -20,9 +20,8 @@ namespace ringside::guest_linux {
 inline constexpr std::size_t kMaxModules = 4096;
 inline constexpr std::uint32_t kMaxModuleSymbols = 1 << 20;
 
-/// What all modules together may take of our memory. A list of modules that all name the same large
-/// table would take each one's limit thousands of times. Debian's modules, all loaded, take a
-/// tenth.
+/// The memory that all modules together may take of ours: a hostile list of thousands of modules
+/// that all name the same large table must not multiply it. All of Debian's modules take a tenth.
 struct ModuleBudget {
   std::uint64_t symbols = 1 << 20;
   std::uint64_t name_bytes = 64 << 20;
@@ -30,7 +29,7 @@ struct ModuleBudget {
   std::uint64_t btf_bytes = 32 << 20;
   std::uint64_t orc_entries = 8 << 20;
 
-  /// Takes `wanted` of what is left of one of them; false, and nothing is taken, when it is more.
+  /// Takes `wanted` from `left`; false, and takes nothing, when there is less.
   static bool take(std::uint64_t& left, std::uint64_t wanted) {
     if (wanted > left) return false;
     left -= wanted;
@@ -58,7 +57,7 @@ struct ModuleLayout {
   static std::optional<ModuleLayout> from(const TypeGraph& types);
 };
 
-/// What tells a module from every other one, cheap to read: enough to see that the list changed.
+/// The facts that identify a module and are cheap to read, to see whether the list changed.
 struct ModuleHead {
   GuestVirt address;  // of struct module
   std::string name;
@@ -70,30 +69,31 @@ struct ModuleHead {
 struct ModuleSymbols {
   std::shared_ptr<const std::string> names;  // the symbols' names view into it
   std::vector<Symbol> symbols;               // in the module's own order
-  bool left_out = false;
+  bool left_out = false;                     // they were more than the budget has left
 };
 
 /// The modules that are loaded and live, in list order. Invalid when the list cannot be walked.
 Result<std::vector<ModuleHead>> list_modules(const GuestReader& kernel, const ModuleLayout& layout,
                                              GuestVirt modules);
 
-/// The module's symbols as /proc/kallsyms shows them, but for names that are not printable; empty
-/// when they cannot be read, and when they are more than is left: then `left_out` says so.
+/// The module's symbols as /proc/kallsyms shows them, without names that are not printable. Empty
+/// when they cannot be read, or are more than `budget` has left.
 ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout& layout,
                                   const ModuleHead& module, ModuleBudget& budget);
 
-/// Appends the addresses that the kernel patches or looks up inside the module's text. False when a
-/// table that the module has cannot be read whole or is more than is left: then nothing may be
+/// Appends the places in the module's text that the kernel patches or looks up. False when one of
+/// the module's tables cannot be read whole, or is more than `budget` has left: then nothing may be
 /// written to its text.
 [[nodiscard]] bool read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
                                      const ModuleHead& module,
                                      std::vector<Kernel::PatchedSite>& sites, ModuleBudget& budget);
 
-/// A module's split BTF by the address of its struct module.
+/// The split BTF of a module.
 struct ModuleBtf {
-  GuestVirt module;
-  std::shared_ptr<const std::vector<std::byte>> bytes;  // null: left out, for want of room
+  GuestVirt module;                                     // its struct module
+  std::shared_ptr<const std::vector<std::byte>> bytes;  // null: more than the budget has left
 };
+/// All that `btf_modules`, the kernel's list of that name, has.
 std::vector<ModuleBtf> read_module_btf(const GuestReader& kernel, const ModuleLayout& layout,
                                        GuestVirt btf_modules, ModuleBudget& budget);
 

@@ -225,7 +225,7 @@ TEST_F(ModuleTables, JumpLabelsOfTheModuleAreSites) {
   EXPECT_EQ(sites[0].address.raw(), kText + 0x20);
 }
 
-/// What lies in the tables of one module counts for all that name the same.
+/// The entries of one module's tables count for every module that names the same tables.
 TEST_F(ModuleTables, SymbolsOfAllModulesTogetherHaveABudget) {
   budget.symbols = 10;
 

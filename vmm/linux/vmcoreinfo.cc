@@ -1,7 +1,6 @@
 // Finding and parsing VMCOREINFO. In this file: the text, then the scan.
 // Guarantees: at most two pages are read for a page whose start looks right; nothing is trusted
 // beyond its syntax.
-// Fire context: no.
 #include "vmm/linux/vmcoreinfo.h"
 
 #include <algorithm>
@@ -38,7 +37,7 @@ class PageHeads {
  public:
   static constexpr std::size_t kMost = 64;
 
-  /// What cannot be read is zeros.
+  /// Bytes that cannot be read are zero.
   void read(const vmm::GuestMemory& memory, GuestPhys first, std::size_t pages) {
     std::array<vmm::GuestMemory::Part, kMost> parts;
     for (std::size_t i = 0; i < pages; ++i) {

@@ -1,9 +1,8 @@
-// VMCOREINFO: the text in which a Linux kernel tells a crash tool where things are. Every running
-// kernel that can kexec holds it in its RAM, at the start of a page (kernel/vmcore_info.c, before
-// 6.9 kernel/crash_core.c; x86-64 keys in arch/x86/kernel/vmcore_info_64.c).
-// Used by Kernel::discover. It finds and parses; whether a copy is the running kernel's own or was
-// forged by a guest's user is decided by VmcoreInfo's user (kernel_memory.h).
-// Fire context: no.
+// VMCOREINFO: the text that tells crash tools the addresses and offsets of a Linux kernel. Every
+// running kernel that can kexec has it in its RAM, at the start of a page (kernel/vmcore_info.c,
+// before 6.9 kernel/crash_core.c; x86-64 keys in arch/x86/kernel/vmcore_info_64.c).
+// Used by Kernel::discover. Does not: tell the running kernel's own text from one that a guest's
+// user forged (kernel_memory.h does).
 #pragma once
 
 #include <cstdint>
@@ -40,10 +39,10 @@ class VmcoreInfo {
   std::string release_;
 };
 
-/// Every distinct VMCOREINFO at a page start of RAM that was ever written, as plain text or as an
-/// ELF note (12-byte header, "VMCOREINFO" padded to 12, then the text), in address order; at most
-/// kMostVmcoreInfos of those that `wanted` accepts. A guest can fill its RAM with forgeries, so
-/// what is kept, and compared with what comes after, must stay small.
+/// Every distinct VMCOREINFO that `wanted` accepts, in address order, at most kMostVmcoreInfos.
+/// Looks at the page starts of RAM that was ever written, for plain text and for an ELF note
+/// (12-byte header, "VMCOREINFO" padded to 12, then the text). The limit is for a guest that fills
+/// its RAM with forgeries: each one found is compared with all that are kept.
 inline constexpr std::size_t kMostVmcoreInfos = 8;
 using VmcoreInfoFilter = std::function<bool(const VmcoreInfo&)>;
 std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,

@@ -1,7 +1,6 @@
 // The shim's region in plain memory, where a test plays the guest; mapped, or reached by copies as
 // a machine's that another process has. Used by the tests of this folder and of those above it. Not
 // linked into the product.
-// Fire context: no.
 #pragma once
 
 #include <algorithm>

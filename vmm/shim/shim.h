@@ -1,16 +1,15 @@
 // The host's end of the shim: installs it in a guest, owns its table and slots, and serves its
 // mailboxes. Layout: guest-shim/mailbox_abi.h. Everything read from the region is hostile: copied
 // once, the copy validated, the copy used.
-// Two channels lead here. Spin: the host looks at all mailboxes again and again (poll). Exit: the
+// There are two channels. Spin: the host looks at all mailboxes again and again (poll). Exit: the
 // shim writes the index of its mailbox to a port, which stops the vCPU, and the vCPU's own thread
-// answers that mailbox (answer). The shim waits in the same way in both, so polling a guest that
-// rings does no harm: whoever comes first answers.
-// Does not: decode instructions, know probes, or decide where a tracepoint may stand.
-// A guest can leave its kernel for another one without a reset (kexec), and then the region is that
-// kernel's RAM. So the host looks whether the region is still the shim's before each write, writes
-// into words that the guest may reach only over what it wrote there last (ShimRegion), and stops
-// for good once it is not (state()). The guest leaves through a tracepoint (farewell()), and what
-// answers that one is the last write.
+// answers that mailbox (answer). The shim waits in the same way in both, so both may be used at
+// once: the first to come answers. Does not: decode instructions, know probes, or decide where a
+// tracepoint may stand. A guest can leave its kernel for another one without a reset (kexec), and
+// then the region is that kernel's RAM. So before each write the host looks whether the region is
+// still the shim's, and stops for good once it is not (state()). Words that the guest may reach are
+// written only over the value that the host wrote last (ShimRegion). The guest leaves through a
+// tracepoint (farewell()); the answer to that one is the last write.
 //
 // Fire context: poll(), answer(), heartbeat(), state(), waiting() and contains() yes; everything
 // else no. Threads: poll() and answer() on any, beside each other; heartbeat(), set_doorbell(),
@@ -36,7 +35,7 @@ namespace ringside::vmm {
 struct Trap {
   GuestVirt address;      // of the int3: a tracepoint that the table knows
   std::uint64_t tsc = 0;  // the guest's, at entry to the shim
-  GuestVirt percpu_base;  // as the guest said: compare before use
+  GuestVirt percpu_base;  // the guest's word: compare before use
   Registers registers;    // as they were before the int3; rip is `address`
 };
 
@@ -47,7 +46,7 @@ class TrapSink {
   virtual void on_trap(const Trap& trap) = 0;
 };
 
-/// What the installer must know of the kernel; from vmm/linux.
+/// The facts about the kernel that the installer needs; vmm/linux finds them.
 struct ShimKernelFacts {
   PageTable kernel_table;                          // init_top_pgt
   GuestVirt image_region_start, image_region_end;  // 0xffffffff80000000 and the modules' start
@@ -67,14 +66,14 @@ struct ShimCounters {
   std::uint64_t rejected = 0;  // mailboxes that named no tracepoint of ours: answered, not fired
 };
 
-/// The mailboxes whose traps had begun and had no answer, as they were at some moment.
+/// A snapshot of the mailboxes whose traps had begun and had no answer.
 using TrapsUnderWay = std::vector<std::uint64_t>;
 
-/// What became of a shim in the guest's memory.
+/// The state of a shim in the guest's memory.
 enum class ShimState : std::uint8_t {
   There,
   GuestLeft,    // the guest has started another kernel
-  Overwritten,  // what we wrote is not there any more
+  Overwritten,  // something else is in the region
   Retired,      // by retire()
 };
 
@@ -99,23 +98,23 @@ class Shim {
                                                const ShimKernelFacts& facts);
   virtual ~Shim() = default;
 
-  /// Where `size` bytes of slot space lie in the guest. Never reused while the machine runs.
+  /// Takes `size` bytes of slot space; returns their address in the guest. Limit when there is none
+  /// left. Slot space is never reused while the machine runs.
   virtual Result<GuestVirt> allocate_slot(std::size_t size) = 0;
-  /// Slot bytes; only before the table knows the slot.
+  /// Fills a slot; only before an entry leads to it.
   virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) = 0;
-  /// From now on an int3 at `address` resumes at `slot`. Beside threads that poll and answer; also
-  /// for an address that was taken out, with the same slot or another one.
+  /// From now on an int3 at `address` resumes at `slot`. Others may poll and answer meanwhile. The
+  /// address may be one that was taken out, with the same slot or another one.
   virtual Result<void> add_entry(GuestVirt address, GuestVirt slot) = 0;
-  /// From now on an int3 at `address` is the guest's own business: once the guest has changed the
-  /// code there, the slot holds an instruction that is not there any more. Beside a fire thread
-  /// too.
+  /// From now on an int3 at `address` goes to the guest's own handler. For code that the guest has
+  /// changed, whose slot holds an old instruction. Others may poll and answer meanwhile.
   virtual void remove_entry(GuestVirt address) = 0;
 
   /// Code for the beginning of a slot at `slot`, before its instruction: tells us that the guest
   /// leaves its kernel, and lets all traps from then on resume at once. Touches no register or
   /// flag.
   virtual std::vector<std::byte> farewell(GuestVirt slot) = 0;
-  /// Leaving There is for ever, and from then on nothing of the region is written.
+  /// A state other than There is final; nothing is written to the region from then on.
   virtual ShimState state() const = 0;
   /// Invalid unless the guest runs the kernel that the shim was put into: its page tables lead to
   /// the shim. Asked of vCPU 0, through which text is written, and of all once there is doubt.
@@ -123,8 +122,8 @@ class Shim {
 
   /// From now on traps wait for the host (heartbeat included); before, they resume unfired.
   virtual void activate() = 0;
-  /// From now on traps resume at once, unfired and not counted as lost. Those that began before
-  /// still want an answer: poll() until quiescent().
+  /// From now on traps resume at once, unfired and not counted as lost. Traps that began before
+  /// still need an answer: poll() until quiescent().
   virtual void deactivate() = 0;
   /// Deactivates and gives IDT[3] back to the kernel, after every tracepoint is disarmed; a gate
   /// that the guest has changed meanwhile, or that is another kernel's, is left alone (Invalid).
@@ -141,22 +140,24 @@ class Shim {
   virtual unsigned poll_share(TrapSink& sink, PollShare share) = 0;
   /// The same of all mailboxes.
   unsigned poll(TrapSink& sink) { return poll_share(sink, PollShare{}); }
-  /// From now on traps ring at `port`; 0: no more. Nothing changes for those that rang before.
+  /// From now on traps ring at `port`; 0: they do not. Traps that rang before are not affected.
   virtual void set_doorbell(std::uint16_t port) = 0;
-  /// Serves one mailbox if it is raised. `mailbox` is what the guest wrote to the port: any number.
+  /// Serves one mailbox if it is raised. `mailbox`: the guest wrote it to the port; may be any
+  /// number.
   virtual void answer(std::uint32_t mailbox, TrapSink& sink) = 0;
   /// Tells the shim that the host lives; at least every 100 ms while tracepoints are armed.
   virtual void heartbeat() = 0;
   /// True when no mailbox is claimed: every trap that began has been answered.
   virtual bool quiescent() const = 0;
-  /// Those that want an answer now: of a paused guest, all that began before. Any thread.
+  /// The traps that need an answer now; of a paused guest, all that began before. Any thread.
   virtual TrapsUnderWay under_way() const = 0;
-  /// Whether each of them has had its answer, or has gone on alone, whatever came after it.
+  /// Whether each of them has its answer or has gone on without one.
   virtual bool have_answers(const TrapsUnderWay& traps) const = 0;
   virtual ShimCounters counters() const = 0;
-  /// If `pc` lies in the shim's region: is it there at all?
+  /// Whether `pc` lies in the shim's region.
   virtual bool contains(GuestVirt pc) const = 0;
-  /// The interrupted registers of the vCPU with this per-cpu base, if it waits in the shim now.
+  /// The registers at the int3 of the CPU with this per-CPU base; empty unless it waits in the
+  /// shim.
   virtual std::optional<Registers> waiting(GuestVirt percpu_base) const = 0;
 };
 

@@ -1,9 +1,10 @@
-// Where the parts of the shim's region lie, for a place of a given size: in the same order and at
-// the same distances in guest-physical memory and in the guest's addresses.
-// Two forms. With 2 MiB aligned and enough for the largest, large pages map it. Else 4 KiB pages
-// do, whose page tables lie in the place, behind the region: so it also fits into the first
-// megabyte. Pure. Used by the installer and the channel. Fire context: layout() no; the struct's
-// values yes.
+// The layout of the shim's region in a place of a given size. Its parts have the same order and the
+// same distances in guest-physical memory and in the guest's addresses.
+// There are two forms. A place that is 2 MiB aligned and large enough is mapped by large pages. Any
+// other is mapped by 4 KiB pages, whose page tables follow the region in the place, so that it fits
+// into the first megabyte, too.
+// Pure. Used by the installer and the channel.
+// Fire context: the struct's values yes, layout_shim() no.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@ namespace ringside::vmm {
 
 inline constexpr std::uint64_t kShimSmallPage = arch::kPageSize,
                                kShimLargePage = arch::kLargePageSize;
-/// What large pages map: a table for 196,608 tracepoints, and 10 MiB of slots.
+/// The size of the form with large pages: a table for 196,608 tracepoints, and 10 MiB of slots.
 inline constexpr std::uint64_t kLargeShimBytes = 16 << 20;
-/// Less is refused: it would hold some hundred tracepoints.
+/// Smaller places are refused: they would hold some hundred tracepoints.
 inline constexpr std::uint64_t kSmallestShimBytes = 64 << 10;
 
 struct ShimLayout {
@@ -28,22 +29,22 @@ struct ShimLayout {
   std::uint32_t table_entries = 0;
   std::uint64_t slots_bytes = 0;
   std::uint64_t bytes = 0;    // from the header to the data's end, whole pages
-  GuestPhys page_tables;      // of small pages: behind it, one page for 2 MiB each
-  GuestPhys user_page_table;  // behind those, for a guest that isolates its page tables
+  GuestPhys page_tables;      // of small pages: after the region, one page for 2 MiB each
+  GuestPhys user_page_table;  // after those, for a guest that isolates its page tables
 
   /// How many entries of the kernel's page middle directories map it.
   std::uint64_t directories() const { return (bytes + kShimLargePage - 1) / kShimLargePage; }
-  /// With what lies behind it.
+  /// Bytes of the region with the page tables that follow it.
   std::uint64_t taken() const {
     return page_bytes == kShimSmallPage ? bytes + (directories() + 1) * kShimSmallPage : bytes;
   }
-  /// Above this, open addressing makes long walks inside the guest.
+  /// With more, open addressing would make long walks in the guest.
   std::size_t most_tracepoints() const { return std::size_t{table_entries} / 4 * 3; }
-  /// Whether the page at `offset` is written by the guest, and then never executed.
+  /// Whether the page at `offset` is data, which the guest writes and never executes.
   bool is_data(std::uint64_t offset) const { return offset + page_bytes > data; }
 };
 
-/// The region in `place`. Unsupported, with its size, when that is too small.
+/// The layout in `place`. Unsupported, with the size that is needed, when that is too small.
 Result<ShimLayout> layout_shim(GuestMemory::Extent place);
 
 }  // namespace ringside::vmm

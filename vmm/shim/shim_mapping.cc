@@ -15,7 +15,7 @@ namespace {
 namespace pte = arch::pte;
 
 constexpr std::uint64_t kLargePage = kShimLargePage;
-/// The user half's root lies behind the kernel's (PTI_PGTABLE_SWITCH_BIT,
+/// The user half's root follows the kernel's (PTI_PGTABLE_SWITCH_BIT,
 /// arch/x86/include/asm/pgtable.h).
 constexpr std::uint64_t kUserHalf = arch::kPageSize;
 constexpr unsigned kDirectory = 2;  // level

@@ -1,12 +1,12 @@
-// Where the shim stands in the guest's page tables: free entries for it, and writing them.
-// Under page-table isolation (X86_FEATURE_PTI) a breakpoint of a user program is taken on the
-// user's page tables, which map little of the kernel: there the shim's first page is mapped too,
-// which a trap from user mode runs through on its way to the kernel's own handler. One entry in the
-// user half's page middle directory does that for all processes, since they share all below their
-// roots (arch/x86/mm/pti.c, 4.15 and later).
-// Used by the installer. Entries come only where there were none, so no TLB holds an old one. When
-// they go, a TLB may hold them for a while: nothing leads there any more, and what is mapped there
-// later is the same, for a place has its own addresses.
+// Maps the shim in the guest's page tables: finds free entries for it and writes them.
+// Under page-table isolation (X86_FEATURE_PTI) a user program's breakpoint enters the kernel on the
+// user's page tables, which map little of the kernel. The shim's first page is mapped there, too,
+// because such a trap passes through it on its way to the kernel's own handler. One entry in the
+// user half's page middle directory serves all processes: they share all tables below their roots
+// (arch/x86/mm/pti.c, 4.15 and later).
+// Used by the installer. Entries are added only where there were none, so no TLB holds an old one.
+// After they are taken out, a TLB may hold them for a while: nothing leads there any more, and what
+// is mapped there later is the same, for a place has its own addresses.
 // Fire context: no.
 #pragma once
 
@@ -23,17 +23,18 @@ namespace ringside::vmm {
 
 class ShimMapping {
  public:
-  /// Where it could stand; looks, and writes nothing. Unsupported, with the way out, where no
-  /// entries are free or isolation does not look as it does in Linux.
+  /// Finds a place for it in the page tables; writes nothing. Unsupported, with the way out, where
+  /// no entries are free, or the user's page tables are not those of Linux.
   static Result<ShimMapping> find(const GuestMemory& memory, const ShimKernelFacts& facts,
                                   const ShimLayout& layout);
 
+  /// The address of the shim's header in the guest.
   GuestVirt home() const { return home_; }
   bool is_isolated() const { return user_.has_value(); }
-  /// Writes page tables and the entries that lead to them. The region has been filled.
+  /// Writes page tables and the entries that lead to them. Fill the region before.
   Result<void> write(GuestMemory& memory, bool no_execute);
-  /// Takes the entries out again. Invalid, and nothing is changed, where they are not what was
-  /// written. The page tables that they led to are left.
+  /// Takes the entries out again. Invalid, and nothing is changed, when they are not those that
+  /// write() wrote. The page tables that they led to stay.
   Result<void> clear(GuestMemory& memory) const;
 
  private:

@@ -40,7 +40,7 @@ ShimRegion::ShimRegion(GuestMemory& memory, GuestPhys place, std::uint64_t size,
 }
 
 std::uint64_t ShimRegion::load_copy(std::uint64_t offset) const {
-  // What was written before by another system call is seen by this one.
+  // This system call sees the writes of earlier ones.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return memory_.load64(at(offset)).value_or(kGone);
 }

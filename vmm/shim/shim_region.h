@@ -1,10 +1,11 @@
-// The shim's region as the host reaches it: in place where guest RAM is mapped here, else by
-// copies. Words of it change at any time. What the host writes while the guest runs, it writes by
-// replace(): over what it wrote there last and nothing else, so that in memory that has become
-// another kernel's (kexec) it replaces nothing. In mapped memory that is one compare-and-swap. By
-// copies it is a look and then a write, of which end_with() makes the last one.
-// Used by InstalledShim. Threads: every function from any. Fire context: yes; by copies each is a
-// system call or two.
+// The host's access to the shim's region: in place where guest RAM is mapped here, else by copies.
+// The guest changes words of it at any time. While the guest runs the host writes only by
+// replace(), which writes over the value that the host wrote last and over nothing else: in memory
+// that has become another kernel's (kexec) it writes nothing. In mapped memory that is one
+// compare-and-swap. By copies it is a read and then a write; end_with() makes the last one.
+// Used by InstalledShim.
+// Threads: every function from any.
+// Fire context: yes; by copies each is a system call or two.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +32,8 @@ struct MailboxCopy {
 
 class ShimRegion {
  public:
-  /// `size` bytes at `place`, page-aligned; `data` is where struct shim_control lies in them.
+  /// `size` bytes at `place`, page-aligned; `data`: the offset of struct shim_control. `memory`
+  /// must outlive it.
   ShimRegion(GuestMemory& memory, GuestPhys place, std::uint64_t size, std::uint64_t data);
 
   GuestPhys place() const { return place_; }
@@ -39,7 +41,7 @@ class ShimRegion {
   GuestMemory& memory() const { return memory_; }
 
   bool is_mapped() const { return mapped_ != nullptr; }
-  /// Whether it begins with these words; of a mapped one.
+  /// Whether the region begins with these words. Only where is_mapped().
   template <std::size_t kWords>
   bool begins_with(const std::array<std::uint64_t, kWords>& words) const {
     std::uint64_t different = 0;
@@ -52,14 +54,15 @@ class ShimRegion {
       return __atomic_load_n(word(offset), __ATOMIC_SEQ_CST);
     return load_copy(offset);
   }
-  /// Writes `desired` where `expected` stands; else false, and `expected` is what stands there.
+  /// Writes `desired` if the word at `offset` is `expected`. Otherwise false, and `expected`
+  /// becomes that word.
   bool replace(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired);
   /// The same as the last write of all: every replace() after it returns false, and so do those
   /// that have begun.
   bool end_with(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired);
-  /// What the guest does not reach yet.
+  /// Writes bytes that the guest does not reach yet; false when the memory is gone.
   [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// A word that the guest looks at once `bytes` before it are there (release).
+  /// Writes a word that makes earlier writes visible to the guest (release).
   [[nodiscard]] bool store(std::uint64_t offset, std::uint64_t value);
 
   std::uint64_t head_at(unsigned mailbox) const {
@@ -70,7 +73,7 @@ class ShimRegion {
   }
   /// The head words of as many mailboxes as `out` takes.
   void load_heads(std::span<std::uint64_t> out) const;
-  /// Copies what a trap wrote. False unless `head` is the mailbox's before and after that.
+  /// Copies the mailbox of a trap. False unless its head word is `head` before and after the copy.
   [[nodiscard]] bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& copy) const;
 
  private:

@@ -144,7 +144,7 @@ class MappingWalk {
     const auto offset = load_field<std::uint64_t>(kernel_, area, layout_.area_offset);
     const auto file = load_field<std::uint64_t>(kernel_, area, layout_.area_file);
     if (!begin || !end || !offset || !file) return;
-    // What was freed and is used for another one meanwhile does not lie where the tree has it.
+    // A mapping that was freed and is used for another one lies outside the tree's range for it.
     if (*begin < low || *begin >= *end || *end - 1 > last || *end > kUserEnd) return;
     if (*file == 0 && (*begin != vdso_ || vdso_ == 0)) return;
     mappings.push_back({GuestVirt(*begin), GuestVirt(*end), *offset * kPageSize, GuestVirt(*file)});

@@ -1,10 +1,11 @@
-// Processes of the guest as its kernel knows them: where a process's memory is described, which
-// files it has mapped, and what those are called.
-// Used by UserNames. Layouts come from the kernel's own types: task_struct, mm_struct, file,
-// dentry, vm_area_struct, and the maple tree that holds its mappings since 6.1
-// (include/linux/maple_tree.h). Does not: look into the process's own memory (user_elf.h). Hostile
-// input, and the guest runs while it is read: walks are bounded, ranges only narrow, what does not
-// fit is left out. Fire context: no.
+// Processes of the guest as its kernel knows them: their page tables, and the files that they have
+// mapped, with names. Layouts come from the kernel's own types: task_struct, mm_struct, file,
+// dentry, vm_area_struct, and the maple tree of a process's mappings (include/linux/maple_tree.h,
+// since 6.1).
+// Used by UserNames. Does not: look into the process's own memory (user_elf.h).
+// Hostile input, and the guest runs meanwhile: walks are bounded, ranges only narrow, and entries
+// that contradict their node are skipped.
+// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ struct ProcessMemory {
   bool operator==(const ProcessMemory&) const = default;
 };
 
-/// Of the process with this id (tgid); empty when there is none, or it has no memory (a kernel
-/// thread, one that has ended).
+/// The memory of the process `pid` (a tgid); empty when there is none, or it has no memory (a
+/// kernel thread, one that has ended). `init_task`: the symbol, where the list of tasks begins.
 std::optional<ProcessMemory> find_process(const GuestReader& kernel, const ProcessLayout& layout,
                                           GuestVirt init_task, std::uint64_t pid);
 
@@ -51,12 +52,12 @@ struct FileMapping {
   GuestVirt file;            // struct file; 0: the vdso
 };
 
-/// In the order of addresses; as many as can be read.
+/// The file mappings of a struct mm_struct, in the order of addresses, as many as can be read.
 std::vector<FileMapping> list_file_mappings(const GuestReader& kernel, const ProcessLayout& layout,
                                             GuestVirt mm);
 
-/// The last part of the file's path, "[vdso]" for the vdso; what is not printable becomes '?'.
-/// Empty when it cannot be read.
+/// The last part of the path of a struct file, "[vdso]" for the vdso. Bytes that do not print
+/// become '?'. Empty when it cannot be read.
 std::string file_name(const GuestReader& kernel, const ProcessLayout& layout, GuestVirt file);
 
 }  // namespace ringside::guest_linux

@@ -1,6 +1,6 @@
 // Processes for tests: a kernel's list of tasks with their mappings in a maple tree, and a shared
 // library as the loader leaves it in memory.
-// Not linked into the product. Fire context: no.
+// Not linked into the product.
 #pragma once
 
 #include <elf.h>
@@ -191,7 +191,7 @@ class SmallLibrary {
   static constexpr std::uint64_t kSymbols = 0x1000, kHash = 0x2000, kStrings = 0x3000,
                                  kDynamic = 0x4000, kSize = 0x6000;
 
-  /// What the image's own addresses begin with: 0, or the place it was linked for.
+  /// The first of the image's own addresses: 0, or the place that it was linked for.
   std::uint64_t linked_at = 0;
   bool gnu_hash = true;
   bool relocated = true;  // the loader has put addresses of memory into the dynamic section

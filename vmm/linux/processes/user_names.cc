@@ -91,7 +91,7 @@ void UserNames::look_at(std::uint64_t pid) {
   const auto memory = find_process(*access_.kernel(), layout_, init_task_, pid);
   std::vector<Module> modules;
   if (memory) modules = modules_of(*access_.kernel(), *memory);
-  // What was read while the process ended or ran another program may be anybody's.
+  // If the process ended or ran another program meanwhile, the pages may be anybody's.
   const bool lives = memory && find_process(*access_.kernel(), layout_, init_task_, pid) == memory;
   Process& known = process(pid);
   known.looked = Clock::now();

@@ -1,9 +1,9 @@
-// Names of code and data in the guest's processes, "module`symbol+0x10": which file a process has
-// mapped at an address (processes.h), and which of its dynamic symbols lies there (user_elf.h).
-// Used by the consumer when it prints. The guest runs meanwhile, and processes come and go: what
-// was known of one when it was looked at last is kept, for when it has ended. Bounded: by
-// processes, and by the bytes of symbols; tables of the same file are shared. Threads: one. Fire
-// context: no.
+// Names of code and data in the guest's processes, "module`symbol+0x10": the file that a process
+// has mapped at an address (processes.h), and the dynamic symbol of that file (user_elf.h). The
+// guest runs meanwhile and processes end, so the last look at each process is kept. The number of
+// processes and the bytes of symbols are bounded; tables of the same file are shared.
+// Used by the consumer when it prints. Threads: one.
+// Fire context: no.
 #pragma once
 
 #include <chrono>
@@ -26,20 +26,20 @@ namespace ringside::guest_linux {
 
 class UserNames {
  public:
-  /// How to read a guest: its kernel, and the process whose page table lies at a kernel address
-  /// (null: it cannot be).
+  /// Makes readers of the kernel's memory, and of the process whose page table is at a kernel
+  /// address (null when it cannot be read).
   struct Access {
     std::function<std::unique_ptr<GuestReader>()> kernel;
     std::function<std::unique_ptr<GuestReader>(GuestVirt page_table)> process;
   };
   using Clock = std::chrono::steady_clock;
 
-  /// Null where the kernel's types or symbols do not say how it keeps processes. Both must outlive
-  /// the names.
+  /// Null where the kernel's types or symbols do not describe its processes. Both must outlive the
+  /// result.
   static std::unique_ptr<UserNames> create(const vmm::GuestMemory& memory, Kernel& kernel);
-  /// describe() looks at a process again when it did so `fresh` ago; where an address is in no file
-  /// that it knows, after a hundredth of that. One look reads symbols of a fourth of `most_bytes`;
-  /// when all take more than that, the next look forgets all processes.
+  /// A look at a process is good for `fresh`; for an address in no known file, for a hundredth of
+  /// that. `most_bytes`: of symbols in all. One look reads a fourth of it at most; when all take
+  /// more, the next look forgets all processes.
   UserNames(Access access, const ProcessLayout& layout, GuestVirt init_task, Clock::duration fresh,
             std::size_t most_bytes)
       : access_(std::move(access)),
@@ -48,8 +48,8 @@ class UserNames {
         fresh_(fresh),
         most_bytes_(most_bytes) {}
 
-  /// "module`symbol+0x10", "module`symbol"; "module`0x4a5b3c", the address, where the symbol is not
-  /// known; "0x4a5b3c" where no file is mapped or the process is unknown.
+  /// "module`symbol+0x10" or "module`symbol"; "module`0x4a5b3c" (the address) without a symbol;
+  /// "0x4a5b3c" where no file is mapped or the process is unknown.
   std::string describe(std::uint64_t pid, GuestVirt address);
   /// Looks at the process now, if it lives.
   void look_at(std::uint64_t pid);
@@ -71,7 +71,7 @@ class UserNames {
   };
 
   std::vector<Module> modules_of(const GuestReader& kernel, const ProcessMemory& memory);
-  /// `budget`: bytes of symbols that may be read yet, less what was.
+  /// Takes the bytes that it reads from `budget`.
   const DynamicSymbols* symbols_of(const GuestReader& process, const UserElf& elf,
                                    std::size_t& budget);
   Process& process(std::uint64_t pid);

@@ -31,7 +31,7 @@ constexpr std::array<Kind, 4> kKindsBefore64 = {
     Kind::PartialRegisters,
 };
 
-/// What the kernel assumes where it knows nothing: push %rbp; mov %rsp,%rbp.
+/// The frame that the kernel assumes where it knows nothing: push %rbp; mov %rsp,%rbp.
 constexpr OrcEntry kFramePointer{
     .sp_offset = 16, .bp_offset = -16, .sp = Base::Bp, .bp = Base::PreviousSp, .kind = Kind::Call};
 

@@ -1,5 +1,5 @@
-// Kernel stacks: the ORC tables of the kernel and its modules (arch/x86/include/asm/orc_types.h),
-// copied once, and the walk over a stack in guest memory that they describe
+// Kernel stacks: walks a stack in guest memory by the ORC tables of the kernel and its modules
+// (arch/x86/include/asm/orc_types.h), which are copied once
 // (Documentation/arch/x86/orc-unwinder.rst; arch/x86/kernel/unwind_orc.c).
 //   __start_orc_unwind_ip[]  s32: pc = address of the entry itself + value, sorted by pc
 //   __start_orc_unwind[]     s16 sp_offset, s16 bp_offset, u16 flags; for a module both arrays are
@@ -9,11 +9,11 @@
 //           6.3          type 8-9, signal 10, end 11
 //           6.4 to 7.0   type 8-10 {undefined, end, call, regs, partial regs}, signal 11
 //           since 7.1    the same with other numbers for registers
-// Which form a table has is seen from its entries, never from a version.
-// A kernel without ORC (CONFIG_UNWINDER_FRAME_POINTER) is walked by frame pointers, as is a module
-// that carries no tables.
-// Used by the contexts of firings. Hostile input: tables are copied and sorted here; a walk makes
-// at most one step for each frame asked for, and every word is read by copy.
+// The entries themselves tell the form of a table, never the kernel's version. Frames of a kernel
+// without ORC (CONFIG_UNWINDER_FRAME_POINTER), and of a module without tables, are walked by frame
+// pointers.
+// Used by the contexts of firings. Hostile input: tables are copied and sorted; a walk makes at
+// most one step for each frame that is wanted, and every word is read by copy.
 // Fire context: unwind() and is_text() yes; loading no.
 #pragma once
 
@@ -32,16 +32,16 @@ namespace ringside::guest_linux {
 
 inline constexpr std::uint64_t kOrcEntryBytes = 6;
 inline constexpr std::uint64_t kOrcAddressBytes = 4;
-/// More entries than this no kernel has; Debian's 6.12 has 700,000.
+/// A limit that no kernel comes near: Debian's 6.12 has 700,000.
 inline constexpr std::uint64_t kMaxOrcEntries = 8 << 20;
 
 enum class OrcForm : std::uint8_t { Before63, In63, Since64, Since71 };
 
-/// How the frame of a piece of text is laid out; the same for every OrcForm.
+/// The layout of the frame at a piece of text; the same for every OrcForm.
 struct OrcEntry {
   enum class Base : std::uint8_t {
     Undefined,
-    PreviousSp,  // of bp only: the frame's own end
+    PreviousSp,  // of bp only: the end of the frame
     Sp,
     Bp,
     SpIndirect,  // the word at sp, plus the offset
@@ -56,10 +56,10 @@ struct OrcEntry {
   std::int16_t sp_offset = 0, bp_offset = 0;
   Base sp = Base::Undefined, bp = Base::Undefined;
   Kind kind = Kind::Undefined;
-  bool is_signal = false;  // the frame below was interrupted here, not called from here
+  bool is_signal = false;  // the caller's frame was interrupted; it called nothing
 };
 
-/// The form that most of the entries make sense in; empty for a table of nonsense.
+/// The form in which most of the entries make sense; empty when there is none.
 std::optional<OrcForm> recognize_orc(std::span<const std::byte> entries);
 OrcEntry decode_orc(std::span<const std::byte, kOrcEntryBytes> bytes, OrcForm form);
 
@@ -79,34 +79,34 @@ class StackTables {
   }
   static StackTables load(const GuestReader& reader, Kernel& kernel, const OrcLayout& layout);
 
-  /// Adds the text of one module (or vmlinux). Without entries its frames are walked by frame
-  /// pointers. `addresses` is a copy of orc_unwind_ip at its own address.
+  /// Adds the text of one module (or vmlinux). `addresses`: a copy of orc_unwind_ip at its own
+  /// address; `entries`: one of orc_unwind, which may be empty (frame pointers are used then).
   void add(Kernel::AddressRange text, const ImageView& addresses,
            std::span<const std::byte> entries);
-  /// After the last add().
+  /// Sorts; call it after the last add().
   void seal();
 
-  /// A piece of text that runs elsewhere: the instruction at `original`, `length` bytes long, in
-  /// [begin, begin + size), which ends with a jump to what follows it.
+  /// A copy of one instruction that runs elsewhere: that at `original`, `length` bytes long, runs
+  /// in [begin, begin + size), which ends with a jump to the next instruction.
   struct Moved {
     GuestVirt begin;
     std::uint32_t size = 0;
     GuestVirt original;
     std::uint8_t length = 0;
   };
-  /// A frame in one of these is shown and followed as one of the original.
+  /// A frame in one of these is shown and walked as if it were at the original.
   void set_moved(std::vector<Moved> moved);
 
   bool is_text(std::uint64_t pc) const { return section_of(pc) != nullptr; }
   std::size_t entry_count() const;
 
-  /// Where a walk begins.
+  /// The place where a walk begins.
   enum class Start : std::uint8_t {
     Here,    // the first frame is rip
     Caller,  // rsp points at a return address: a function's first instruction or its last
   };
-  /// Code addresses from the innermost frame outward, up to the entry from user mode; returns how
-  /// many. A frame that cannot be followed ends the walk.
+  /// Fills `frames` with code addresses from the innermost frame outward, up to the entry from user
+  /// mode; returns how many. A frame that cannot be walked ends it.
   std::size_t unwind(const GuestReader& stack, const Registers& from, Start start,
                      std::span<std::uint64_t> frames) const;
   /// Whether such a walk comes through code in `range`, moved text being where it is. Empty when it
@@ -123,7 +123,7 @@ class StackTables {
   const Section* section_of(std::uint64_t pc) const;
   std::optional<OrcEntry> find(std::uint64_t pc) const;
 
-  /// `pc`, or what it stands for in moved text.
+  /// `pc`, or the original's address if it lies in moved text.
   std::uint64_t original(std::uint64_t pc) const;
 
   friend class StackWalk;

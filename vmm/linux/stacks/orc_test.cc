@@ -70,7 +70,7 @@ TEST_F(Walk, ACallThatEndsItsFunctionBelongsToIt) {
   const auto tables =
       Orc().at(0x100, kCall, kSp, 8).at(0x200, kCall, kSp, 32).at(0x300, kEnd, 0, 0).tables();
   registers_.rsp = kStack;
-  put(0, kText + 0x200);  // behind the last call of the function at 0x100, which never returns
+  put(0, kText + 0x200);  // after the last call of the function at 0x100, which never returns
   put(8, kText + 0x300 + 1);
 
   EXPECT_EQ(frames(tables, Caller), (Frames{0x200, 0x301}));
@@ -131,7 +131,7 @@ TEST_F(Walk, AStackThatWasSwitchedIsFollowedThroughItsTop) {
   put(0, kStack + 0x100);  // the other stack
   put(0x100, kText + 0x210);
 
-  EXPECT_EQ(frames(tables, Here), (Frames{0x110, 0x210})) << "r10 is not known behind a call";
+  EXPECT_EQ(frames(tables, Here), (Frames{0x110, 0x210})) << "r10 is not known after a call";
 }
 
 TEST_F(Walk, AStackThatTheGuestForgedEndsTheWalk) {
@@ -173,7 +173,7 @@ TEST_F(Walk, AFrameInMovedTextIsShownWhereItCameFrom) {
 
   registers_.rip = kSlot;  // before the instruction that grows the frame
   EXPECT_EQ(frames(tables, Here, 2), (Frames{0x100, 0x210}));
-  registers_.rip = kSlot + 4;  // behind it
+  registers_.rip = kSlot + 4;  // after it
   EXPECT_EQ(frames(tables, Here, 2), (Frames{0x104, 0x220}));
   registers_.rip = kSlot + 9;
   EXPECT_TRUE(frames(tables, Here).empty());

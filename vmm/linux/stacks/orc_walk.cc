@@ -52,7 +52,7 @@ class StackWalk {
   bool step_to_caller() { return finish_call(sp_ + 8); }
 
   bool step() {
-    // A return address is behind the call, which may be the last instruction of its function.
+    // A return address is after the call, which may be the last instruction of its function.
     const auto entry = tables_.find(interrupted_ ? ip_ : ip_ - 1);
     at_end_ = entry && entry->kind == Kind::End;
     if (!entry || entry->kind == Kind::Undefined || entry->kind == Kind::End) return false;
@@ -85,7 +85,7 @@ class StackWalk {
     return have_registers_ ? std::optional(registers_[index]) : std::nullopt;
   }
 
-  /// The stack pointer behind the frame.
+  /// The stack pointer after the frame is left.
   std::optional<std::uint64_t> frame_end(const OrcEntry& entry) const {
     const auto offset = static_cast<std::uint64_t>(std::int64_t{entry.sp_offset});
     const auto plus_offset = [&](std::optional<std::uint64_t> base) {

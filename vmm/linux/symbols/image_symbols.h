@@ -1,7 +1,6 @@
-// The symbols of the kernel whose memory this is: its own table, found in its image by what
-// VMCOREINFO says (6.0 and later) or by its shape. Used by Kernel::discover, and by who must know a
-// few symbols before all of the guest's memory is known.
-// Fire context: no.
+// Reads a kernel's own symbol table out of its image. VMCOREINFO tells its place (6.0 and later),
+// or it is found by its shape. Used by Kernel::discover, and where a few symbols are needed before
+// that.
 #pragma once
 
 #include <string_view>
@@ -12,7 +11,8 @@
 
 namespace ringside::guest_linux {
 
-/// What a kernel that ringside cannot see into lacks, and what to do.
+/// The error Unsupported for a kernel that ringside cannot see into. `what`: a verb phrase, "has
+/// no symbol table". `option`: the option of a kernel's configuration that gives it.
 Error lacks(const KernelMemory& memory, std::string_view what, std::string_view option);
 
 Result<Kallsyms> read_kallsyms(const KernelMemory& memory);

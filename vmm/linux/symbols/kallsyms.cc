@@ -1,6 +1,6 @@
 // Decoding kallsyms. In this file, top to bottom: names' lengths, tokens, names, addresses, the
 // whole. Guarantees: linear in the table's size; the expanded names are bounded; nothing outside
-// the copied image is read. Fire context: no.
+// the copied image is read.
 #include "vmm/linux/symbols/kallsyms.h"
 
 #include <fmt/format.h>
@@ -73,7 +73,7 @@ std::optional<Tokens> read_tokens(const ImageView& image, const KallsymsKeys& ke
 }
 
 /// Nothing in the image says whether lengths may take two bytes (6.1): measure both ways and keep
-/// the one behind which the markers lie.
+/// the one that the markers follow.
 std::optional<LengthForm> choose_form(std::span<const std::byte> names, std::uint32_t count) {
   std::uint64_t budget = 2 * std::uint64_t{count} + 2;
   const auto two = measure_names(names, count, LengthForm::TwoBytes, budget);
@@ -105,7 +105,7 @@ bool expand_names(std::span<const std::byte> names, LengthForm form, const Token
     for (const std::byte code : names.subspan(at + head.bytes, head.tokens)) {
       const std::string_view token = tokens.text[static_cast<std::size_t>(code)];
       if (token.size() <= kShortToken) {
-        // Copies past the token's end; the slack behind `total` makes room for the last one.
+        // Copies past the token's end; the slack after `total` makes room for the last one.
         std::memcpy(to, tokens.head[static_cast<std::size_t>(code)].data(), kShortToken);
       } else {
         std::memcpy(to, token.data(), token.size());

@@ -10,10 +10,9 @@
 //                   base + offset; "absolute percpu" (x86 SMP before 6.15): offset >= 0 is the
 //                   address itself, else base - 1 - offset; place-relative (since 7.0): the
 //                   address of the offset itself plus the offset
-// Which form a table has is decided by decoding _stext each way, never by the version.
-// Used by Kernel::discover. Pure: no guest, no files. Hostile input: bounded, never trusted;
-// what is not printable in a name becomes '?'.
-// Fire context: no.
+// The form of a table is found by decoding _stext in each form, never by the kernel's version.
+// Used by Kernel::discover. Pure: no guest, no files. Hostile input: bounded, never trusted; bytes
+// of a name that do not print become '?'.
 #pragma once
 
 #include <optional>
@@ -33,8 +32,8 @@ enum class AddressEncoding : std::uint8_t {
   PlaceRelative,   // &offsets[i] + s32
 };
 
-/// Where the tables lie. `addresses` holds either form; `relative_base` only where the kernel has
-/// one. From VMCOREINFO (6.0 and later, and backports), or from find_kallsyms().
+/// The addresses of the tables, from VMCOREINFO (6.0 and later, and backports) or by their shape. A
+/// kernel has either `offsets` or `addresses64`; some have no `relative_base`.
 struct KallsymsKeys {
   GuestVirt names, token_table, token_index;
   std::uint32_t count = 0;
@@ -47,7 +46,7 @@ struct Kallsyms {
   AddressEncoding encoding = AddressEncoding::BaseRelative;
 };
 
-/// Fewer symbols than this is no kernel, more is no table.
+/// A table with fewer or more symbols is no kernel's.
 inline constexpr std::uint32_t kMinSymbols = 64;
 inline constexpr std::uint32_t kMaxSymbols = 1 << 22;
 
@@ -55,8 +54,8 @@ inline constexpr std::uint32_t kMaxSymbols = 1 << 22;
 /// malformed, or no address encoding puts `_stext` at `stext`.
 Result<Kallsyms> decode_kallsyms(const ImageView& image, const KallsymsKeys& keys, GuestVirt stext);
 
-/// Finds the tables in a copy of the whole image by their shape, for kernels whose VMCOREINFO does
-/// not name them (before 6.0), and decodes them.
+/// Finds the tables in a copy of the whole image by their shape and decodes them, for kernels whose
+/// VMCOREINFO does not name them (before 6.0). Errors as decode_kallsyms().
 Result<Kallsyms> scan_for_kallsyms(const ImageView& image, GuestVirt stext);
 
 }  // namespace ringside::guest_linux

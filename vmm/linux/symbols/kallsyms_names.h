@@ -1,6 +1,5 @@
-// The names table of kallsyms as the decoder and the fallback scan both read it: how long each
-// name is, and how one knows that a table ended where it should. Layout: kallsyms.h.
-// Fire context: no.
+// The names table of kallsyms, for the decoder and the scan: the length of each name, and the check
+// that a table ends where it should. Layout: kallsyms.h.
 #pragma once
 
 #include <cstddef>
@@ -37,12 +36,13 @@ struct NamesExtent {
   std::size_t at_256 = 0;  // where symbol 256 starts
 };
 
-/// Walks `count` names; takes the steps from `budget` and gives up when it is spent.
+/// Walks `count` names. Each step takes one from `budget`; empty when that is spent or a name is
+/// bad.
 std::optional<NamesExtent> measure_names(std::span<const std::byte> names, std::uint32_t count,
                                          LengthForm form, std::uint64_t& budget);
 
-/// Whether the markers follow at one of the alignments that kernels use: the table's own checksum.
-/// Says nothing for 256 symbols or fewer.
+/// Whether the markers follow the table at one of the alignments that kernels use, which proves its
+/// end. It proves nothing for 256 symbols or fewer.
 bool markers_follow(std::span<const std::byte> names, const NamesExtent& extent);
 
 }  // namespace ringside::guest_linux

@@ -1,9 +1,8 @@
 // Finding kallsyms by its shape, in kernels whose VMCOREINFO does not say where it lies.
 // In this file, top to bottom: the token tables, the names table, the address tables.
 // The shape: ten tokens "0".."9" are always there and adjacent; the token index repeats their
-// offsets; the names table lies below and its markers right behind it.
+// offsets; the names table lies below, and its markers follow it at once.
 // Guarantees: a bounded number of steps, whatever the image holds.
-// Fire context: no.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -19,7 +18,7 @@ constexpr std::uint32_t kMinScanned = 10'000;  // fewer symbols has no kernel wo
 constexpr std::uint32_t kMaxScanned = 1'000'000;
 constexpr std::uint64_t kNameBudget = 1ULL << 26;  // names looked at over all candidates
 constexpr std::size_t kMaxTokenTables = 64;        // places that look like one
-constexpr std::size_t kIndexReach = 4096;          // the index lies this close behind the table
+constexpr std::size_t kIndexReach = 4096;          // the index lies this close after the table
 constexpr std::size_t kNamesReach = 16 << 20;      // and the names this close before it
 // A literal ends with a NUL of its own, the last of the twenty bytes.
 constexpr std::string_view kDigits("0\0001\0002\0003\0004\0005\0006\0007\0008\0009\0", 20);
@@ -106,11 +105,11 @@ Result<Kallsyms> decode_around(const ImageView& image, const TokenTables& tokens
     tries.push_back(common);
     tries.back().addresses64 = at(names.num_syms - wide);
   }
-  for (const std::size_t alignment : {4, 8}) {  // since: behind the token index
-    const std::size_t behind = (tokens.index + kTokenIndexBytes + alignment - 1) & ~(alignment - 1);
+  for (const std::size_t alignment : {4, 8}) {  // since: after the token index
+    const std::size_t after = (tokens.index + kTokenIndexBytes + alignment - 1) & ~(alignment - 1);
     tries.push_back(common);
-    tries.back().offsets = at(behind);
-    tries.back().relative_base = at((behind + std::size_t{names.count} * 4 + 7) & ~std::size_t{7});
+    tries.back().offsets = at(after);
+    tries.back().relative_base = at((after + std::size_t{names.count} * 4 + 7) & ~std::size_t{7});
   }
   for (const KallsymsKeys& keys : tries) {
     if (auto decoded = decode_kallsyms(image, keys, stext)) return decoded;

@@ -1,7 +1,7 @@
-// An index from names to positions in somebody's array, built once for some 10^5 names: one flat
-// table, where std::unordered_map's node each would cost most of the time to attach.
-// Used by SymbolTable and the prototypes of BTF. It stores no names: the caller says what the name
-// at a position is.
+// An index from names to positions in an array of the caller's, built once for some 10^5 names. It
+// is one flat table: the nodes of a std::unordered_map would take most of the time to attach. It
+// stores no names; the caller's `name_at(position)` returns the name at a position.
+// Used by SymbolTable and the prototypes of BTF.
 // Fire context: find yes.
 #pragma once
 
@@ -18,14 +18,13 @@ class NameIndex {
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
-  /// Empties the index and makes room for `names` different ones, at most three quarters of the
-  /// slots.
+  /// Empties the index and makes room for `names` different names.
   void reset(std::size_t names) {
     slots_.assign(std::bit_ceil(names + names / 3 + 2), Slot{0, kNone});
   }
 
-  /// The position kept for `name`, to be read or set; kNone when new. Valid until the next call.
-  /// At most as many different names as reset() was told.
+  /// The position of `name`, which may be set through the reference; kNone for a new name. Valid
+  /// until the next call. For at most as many different names as reset() got.
   template <class NameAt>
   std::uint32_t& operator()(std::string_view name, NameAt name_at) {
     const auto hash = static_cast<std::uint32_t>(hash_name(name));

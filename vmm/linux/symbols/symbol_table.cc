@@ -49,7 +49,7 @@ void SymbolTable::seal() {
 }
 
 void SymbolTable::sort_by_address() {
-  // vmlinux comes first and sorted; modules lie behind it, so only their part needs sorting.
+  // vmlinux comes first and sorted; modules follow it, so only their part needs sorting.
   const auto by_address = [](const Symbol& a, const Symbol& b) { return a.address < b.address; };
   const auto sorted_end = std::is_sorted_until(symbols_.begin(), symbols_.end(), by_address);
   if (sorted_end == symbols_.end()) return;

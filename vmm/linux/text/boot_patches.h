@@ -6,21 +6,20 @@
 //   .retpoline_sites .return_sites .call_sites .ibt_endbr_seal .smp_locks, runtime_*
 //                       s32 each, relative to itself
 // (arch/x86/include/asm/alternative.h, paravirt_types.h, runtime-const.h; arch/x86/kernel/
-// vmlinux.lds.S.) An int3 there would be read as an instruction, warned about, and overwritten.
+// vmlinux.lds.S.) The kernel would take an int3 there for its own text, warn, and overwrite it.
 // Used by the kernel from a file. Pure. Hostile input: sizes are checked, counts bounded.
-// Fire context: no.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "vmm/base/c_type.h"
-#include "vmm/linux/kernel.h"
 #include "vmm/kernel_file/elf_file.h"
+#include "vmm/linux/kernel.h"
 
 namespace ringside::guest_linux {
 
-/// All of it, sorted, at its linked addresses. Empty when the file has no section names, or its
+/// All such text, sorted, at its linked addresses. Empty when the file has no section names, or its
 /// types do not describe the alternatives: then any text may be patched.
 std::optional<std::vector<Kernel::PatchedSite>> find_boot_patches(const vmm::ElfFile& image,
                                                                   const TypeGraph& types);

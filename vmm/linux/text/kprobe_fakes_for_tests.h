@@ -1,5 +1,5 @@
 // Kprobes of a fake guest: the types that describe them, and their structures in its memory.
-// Not linked into the product. Fire context: no.
+// Not linked into the product.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ struct FakeKprobe {
 
   std::uint64_t node() const { return at + kOptimizedAt + kNodeAt; }
 
-  /// Through `put(address, value)`. The copy of the instruction lies behind the structure.
+  /// Through `put(address, value)`. The copy of the instruction follows the structure.
   template <class Put>
   void write(Put put) const {
     const std::uint64_t kprobe = at + kOptimizedAt;

@@ -1,16 +1,16 @@
-// The guest's own kprobes: what stood in its text before it put a breakpoint or a jump there. And
-// whether it is changing its text right now. Sources (kernel/kprobes.c, kernel/locking/mutex.c):
+// The guest's own kprobes: the instructions that its breakpoints and jumps have replaced. Also
+// tells whether the guest is changing its text right now. Sources (kernel/kprobes.c,
+// kernel/locking/mutex.c):
 //   kprobe_table: 64 struct hlist_head, each a list of struct kprobe by `hlist`; with `addr`, the
 //     first byte of the original instruction as `opcode`, a copy of the instruction in
 //     `ainsn.insn`, and `flags`. One entry an address: where several kprobes share one, their
 //     aggregate.
 //   struct optimized_kprobe {kp, optinsn}: where a jump (e9 rel32) to `optinsn.insn` has taken the
-//     breakpoint's place, `optinsn.copied_insn` has the four bytes behind the first.
-//   text_mutex, kprobe_mutex: held by whoever changes kernel text (jump labels, static calls,
-//     ftrace, kprobes, BPF); `owner` is 0 but for three flags while nobody does.
+//     breakpoint's place, `optinsn.copied_insn` has the four bytes after the first.
+//   text_mutex, kprobe_mutex: held while kernel text is changed (jump labels, static calls, ftrace,
+//     kprobes, BPF); otherwise `owner` is 0 apart from three flags.
 // Offsets are the guest's own types'. Used by the tracepoint table.
 // Hostile input: the lists may be cyclic, endless or torn by a change under way; walks are bounded.
-// Fire context: no.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@
 
 namespace ringside::guest_linux {
 
-/// What kprobes may have rewritten: the jump's opcode and its distance.
+/// The bytes that a kprobe may have rewritten: a jump's opcode and its distance.
 inline constexpr std::size_t kKprobeBytes = 5;
 using KprobeBytes = std::array<std::byte, kKprobeBytes>;
 
@@ -35,26 +35,26 @@ struct Kprobe {
   std::byte opcode{};  // the first byte of the original instruction
   /// Only of a kprobe that is optimised or about to be.
   struct Jump {
-    std::array<std::byte, 4> distance{};  // as the jump has it, behind its opcode
-    std::array<std::byte, 4> original{};  // what stood there before the jump
+    std::array<std::byte, 4> distance{};  // the four bytes after the jump's opcode
+    std::array<std::byte, 4> original{};  // the guest's bytes at their place
   };
   std::optional<Jump> jump;
 
-  /// The bytes from `address` on as they are without the kprobe, given those that stand there now.
+  /// The bytes from `address` on without the kprobe; `now`: those that are there now.
   KprobeBytes original(const KprobeBytes& now) const;
 };
 
 class KprobeTable {
  public:
-  /// Of a kernel without kprobes there is none, and read() finds none.
+  /// For a kernel without kprobes read() finds none.
   KprobeTable(const SymbolTable& symbols, const TypeGraph& types);
 
   /// Every kprobe that may have changed text, sorted by address. Invalid when the lists cannot be
   /// walked, or when the kernel's types do not describe them.
   Result<std::vector<Kprobe>> read(const GuestReader& kernel) const;
 
-  /// Whether the guest is about to change its text, or a kprobe; false of a kernel that has no such
-  /// locks. Good while the machine is paused.
+  /// Whether the guest is changing its text or a kprobe; false for a kernel without such locks. The
+  /// answer holds while the machine is paused.
   bool is_changing(const GuestReader& kernel) const;
 
  private:

@@ -29,7 +29,7 @@ void for_each_target(const ImageView& table, std::uint64_t entry_bytes, const Te
 
 std::array<std::uint8_t, 2> bytes_at(const TextBounds& bounds, GuestVirt at) {
   std::array<std::uint8_t, 2> bytes{};
-  // What cannot be read stays zero, for which the callers assume the longest form.
+  // Bytes that cannot be read stay zero, for which the callers assume the longest form.
   if (!bounds.reader->read(at, std::as_writable_bytes(std::span(bytes)))) bytes = {};
   return bytes;
 }

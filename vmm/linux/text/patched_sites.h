@@ -1,13 +1,14 @@
-// Where the kernel's text is not ours to touch: bytes that the kernel rewrites itself, and
-// instructions whose faults it looks up by address. Read from its own tables:
+// The places in the kernel's text that we must not change: bytes that the kernel rewrites itself,
+// and instructions whose faults it looks up by address. From its own tables:
 //   struct jump_entry        { s32 code, target; long key; }  16 bytes, code relative to itself
 //   struct static_call_site  { s32 addr, key; }                8 bytes, addr relative to itself
 //   struct exception_table_entry { s32 insn, fixup, data; }   12 bytes, insn relative to itself
 // (x86-64: jump labels since 4.19, static calls since 5.10, exception table since 5.7... data
-// names the handler). Used by Kernel, for vmlinux and for each module.
-// A part that a kernel has but that cannot be found or read is an error: nothing may be probed as
-// if it were not there. Hostile input: entries that do not point into text are left out (init text
-// is freed). Fire context: no.
+// names the handler). A table that the kernel has but that cannot be found or read is an error: its
+// places must not be probed.
+// Used by Kernel, for vmlinux and for each module. Hostile input: entries that do not point into
+// text are skipped (init text is freed).
+// Fire context: no.
 #pragma once
 
 #include <optional>
@@ -24,7 +25,7 @@ namespace ringside::guest_linux {
 inline constexpr std::uint64_t kJumpEntryBytes = 16;
 inline constexpr std::uint64_t kStaticCallSiteBytes = 8;
 inline constexpr std::uint64_t kExceptionEntryBytes = 12;
-/// More entries than this no kernel has; 6.12 has 9,000 jump labels.
+/// A limit that no kernel comes near: 6.12 has 9,000 jump labels.
 inline constexpr std::uint64_t kMaxTableEntries = 1 << 20;
 
 /// The text that the entries must point into, and a reader of its bytes.
@@ -33,8 +34,8 @@ struct TextBounds {
   Kernel::AddressRange text;
 };
 
-/// Each appends the sites of one table, given as a copy at its own address; a rest that is no whole
-/// entry is ignored.
+/// Each appends the sites of one table. `table`: a copy of it at its own address; bytes after the
+/// last whole entry are ignored.
 void collect_jump_labels(const ImageView& table, const TextBounds& bounds,
                          std::vector<Kernel::PatchedSite>& sites);
 void collect_static_calls(const ImageView& table, const TextBounds& bounds,
@@ -46,8 +47,9 @@ void collect_exceptions(const ImageView& table, const TextBounds& bounds,
 void collect_static_call_trampolines(std::span<const Symbol> symbols, const TextBounds& bounds,
                                      std::vector<Kernel::PatchedSite>& sites);
 
-/// What lies between two symbols of vmlinux. A kernel that has the symbol `shown_by` has it: so a
-/// kernel too old for it is told from one whose symbol table says less than it should.
+/// A part of vmlinux between the symbols `begin` and `end`. A kernel with the symbol `shown_by` has
+/// the part; this tells a kernel that is too old for it from one whose symbol table lacks its
+/// bounds.
 struct BoundedPart {
   std::string_view begin, end, shown_by;
   std::string_view what;  // for messages
@@ -61,12 +63,12 @@ inline constexpr BoundedPart kStaticCalls{"__start_static_call_sites", "__stop_s
 inline constexpr BoundedPart kExceptionTable{"__start___ex_table", "__stop___ex_table",
                                              "search_exception_tables", "exception table"};
 
-/// Where the part lies; empty when this kernel has none.
-/// Error (Unsupported): it has one, but its symbols do not say where.
+/// The addresses of the part; empty when this kernel has none. Unsupported when it has one, but no
+/// symbols that tell where.
 Result<std::optional<Kernel::AddressRange>> find_part(const SymbolTable& symbols,
                                                       const BoundedPart& part);
 
-/// Init text is freed once the kernel has booted; before that it is text like any other.
+/// Whether init text counts as forbidden: it is freed once the kernel has booted.
 enum class InitText : std::uint8_t { Forbidden, Allowed };
 
 /// Ranges of vmlinux text that must not carry an int3, in order; errors as above.

@@ -70,9 +70,9 @@ TEST_F(PatchedSites, ExceptionEntriesNameTheirInstruction) {
 }
 
 TEST_F(PatchedSites, EntriesOutsideTextClearedOnesAndHalfOnesAreLeftOut) {
-  add_relative(kText + 0x1000);  // just behind the end
+  add_relative(kText + 0x1000);  // just after the end
   table.add(std::int32_t{0});
-  table.add(std::int64_t{0});  // what the kernel leaves of a site in init text
+  table.add(std::int64_t{0});  // the kernel leaves this of a site in init text
   add_relative(kText + 0x10);  // cut short
 
   collect_static_calls(view(), bounds, sites);

@@ -15,7 +15,7 @@ using fakes::SmallElf;
 
 constexpr std::int64_t kSlide = 0x1240'0000;
 
-/// An ELF image with the lists behind it, each after its 0.
+/// An ELF image and the lists that follow it, each after its 0.
 std::vector<std::byte> payload(const std::vector<std::vector<std::uint64_t>>& lists,
                                std::string_view text = "") {
   SmallElf elf;

@@ -1,5 +1,5 @@
 // Writes a small ELF executable, such as the tests of vmm/linux take for a kernel.
-// Not linked into the product. Fire context: no.
+// Not linked into the product.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 // starts), ids, conversion by kind, functions.
 // Guarantees: linear in the blob's size; the graph is touched only once the outline is sound, so
 // every conversion reads inside the type section.
-// Fire context: no.
 #include "vmm/linux/types/btf.h"
 
 #include <fmt/format.h>
@@ -57,7 +56,7 @@ struct Record {
   bool flag() const { return (info >> 31) != 0; }
 };
 
-/// Bytes behind the record; empty for a kind that we do not know, and so cannot step over.
+/// Bytes after the record; empty for a kind that we do not know, and so cannot step over.
 std::optional<std::size_t> tail_bytes(const Record& record) {
   const std::size_t length = record.length();
   switch (record.kind()) {
@@ -220,7 +219,7 @@ class BtfReader {
     return same ? found : std::nullopt;
   }
 
-  /// What a type tag (__user, __rcu) stands in front of; the tag itself is of no use to D.
+  /// The type that a type tag (__user, __rcu) refers to; the tag itself is of no use to D.
   TypeId untagged(std::size_t i) const {
     const std::uint32_t base = base_count();
     for (unsigned step = 0; step < kMaxTagChain; ++step) {
@@ -240,7 +239,7 @@ class BtfReader {
     std::uint32_t bits = 0;
   };
 
-  /// The word behind an INT: encoding 24-27 (1 signed, 2 char, 4 bool), offset 16-23, bits 0-7.
+  /// The word after an INT: encoding 24-27 (1 signed, 2 char, 4 bool), offset 16-23, bits 0-7.
   Integer integer_at(std::size_t i) const {
     const auto word = load_at<std::uint32_t>(types_, starts_[i] + kTypeBytes);
     const std::uint32_t encoding = (word >> 24) & 0xf;

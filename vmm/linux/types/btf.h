@@ -2,9 +2,8 @@
 // version 1), read into a TypeGraph. vmlinux's lies between __start_BTF and __stop_BTF; a module's
 // is "split": its type ids and string offsets continue where vmlinux's end.
 // Used by Kernel. Pure: works on copied bytes. Hostile input: every id, offset and count is
-// checked; what is wrong becomes void or is left out, names are cut at 512 characters and what is
-// not printable in them becomes '?'; cycles are left to TypeGraph's bounded walks. Fire context:
-// no.
+// checked. A type that is wrong becomes void or is left out. Names are cut at 512 characters, and
+// bytes that do not print become '?'. TypeGraph's bounded walks deal with cycles.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +18,16 @@
 
 namespace ringside::guest_linux {
 
-/// More than this no kernel or module carries: 6.12's is 4.7 MB.
+/// A limit that no kernel or module comes near: 6.12's BTF has 4.7 MB.
 inline constexpr std::size_t kMaxBtfBytes = 64 << 20;
 
 /// One BTF blob's types after they went into a TypeGraph: what a split BTF needs of its base, and
 /// the functions' prototypes.
 class Btf {
  public:
-  /// Adds all types of `blob` to `graph`, with a copy of its strings. `base` is vmlinux's for a
-  /// module and must outlive the call only, as the blob. Invalid when the header or the type
-  /// section's outline is malformed; then the graph is unchanged.
+  /// Adds all types of `blob` to `graph`, which keeps a copy of its strings. `base`: vmlinux's for
+  /// a module, null for vmlinux. `blob` and `base` are needed only during the call. Invalid when
+  /// the header or the outline of the type section is malformed; then the graph is unchanged.
   static Result<Btf> read(std::span<const std::byte> blob, const Btf* base, TypeGraph& graph);
 
   /// Whether the type in the graph is one that this blob added.

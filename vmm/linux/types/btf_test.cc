@@ -129,7 +129,7 @@ TEST(Btf, TagsOfClangsLeaveEveryTypeItsId) {
   EXPECT_EQ(graph.to_string(*btf->prototype("function")), "long (struct outer *, struct inner *)");
 }
 
-/// A tag before and behind what it tags, for every kind that can be tagged, and what follows.
+/// A tag before and after its type, for every kind that can be tagged, and what follows.
 TEST(Btf, ATagOfAnyTypeShiftsNoOther) {
   TypeGraph graph;
   BtfWriter btf;

@@ -21,8 +21,6 @@
 //         function");
 //   long function(struct outer *o, struct inner tag("rcu") *i) { return i->first + later.last +
 //         latest.first + variable.two->first; }
-//
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
