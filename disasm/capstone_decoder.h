@@ -1,6 +1,5 @@
 // A second decoder, by Capstone, that shares no code with the first. Used by tests and
 // cross_check.cc; not linked into the product.
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

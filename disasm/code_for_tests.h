@@ -1,5 +1,4 @@
 // Instructions as bytes, for tests of this folder and of what decodes with it.
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 namespace ringside::disasm {
 namespace {
 
-/// 0f b9, behind any prefixes.
+/// 0f b9, after any prefixes.
 bool is_ud1(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i + 1 < bytes.size(); ++i) {
     if (bytes[i] == std::byte{0x0f}) return bytes[i + 1] == std::byte{0xb9};

@@ -1,7 +1,6 @@
 // Two decoders over the same text: a wrong length would put a breakpoint into the middle of an
 // instruction, so Zydis and Capstone must agree. Used by tests, over the host's own text and over
 // the whole text of a live guest kernel; not linked into the product.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

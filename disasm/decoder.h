@@ -1,4 +1,5 @@
-// What the rest of ringside needs to know of an x86-64 instruction, without any decoder's types.
+// Decodes x86-64 instructions, and moves one to another place: the facts that the rest of ringside
+// needs, without any decoder's types.
 // Used by providers. Zydis stays inside zydis_decoder.{h,cc} and relocate.cc.
 // Fire context: no.
 #pragma once
@@ -24,7 +25,7 @@ enum class Flow : std::uint8_t {
   TableJump,        // jmp [table + index * 8]: stays inside the function
   ConditionalJump,  // jcc, jrcxz, loop: target
   Return,           // ret, ret imm16
-  Stop,             // ud2, hlt-like ends, int3
+  Stop,             // ud2, int3: nothing runs after it
   Other,            // iret, sysret, syscall, int n: not displaceable
 };
 
@@ -35,17 +36,17 @@ struct Instruction {
   /// Of a ConditionalJump by jcc; jrcxz and loop depend on no flags.
   arch::Condition condition = arch::kNoCondition;
   bool rip_relative = false;
-  bool loads_idt = false;  // lidt: from here on another interrupt table serves
-  bool loads_gs = false;   // the base of GS changes: a load of the selector, swapgs, wrgsbase
+  bool loads_idt = false;  // lidt: changes the interrupt table
+  bool loads_gs = false;   // changes the base of GS: a load of the selector, swapgs, wrgsbase
 };
 
 /// Decodes the instruction at the start of `bytes` (at most kLongestInstruction are looked at), as
 /// if it lay at `address`. Empty when it does not decode.
 std::optional<Instruction> decode(std::span<const std::byte> bytes, GuestVirt address);
 
-/// Rewrites the instruction so that it does the same when it runs at `slot` instead of `from`,
-/// followed by a jump back to the next one where it can fall through. At most kMaxSlotBytes.
-/// Errors (Unsupported) say why an instruction cannot be displaced.
+/// Code for `slot` that does what the instruction at the start of `bytes` does at `from`, and then
+/// jumps back to the next instruction if it can fall through. At most kMaxSlotBytes bytes.
+/// Unsupported, with the reason, for an instruction that cannot be displaced.
 inline constexpr std::size_t kMaxSlotBytes = 32;
 Result<std::vector<std::byte>> relocate(std::span<const std::byte> bytes, GuestVirt from,
                                         GuestVirt slot);

@@ -3,7 +3,6 @@
 // kind of instruction, relocate().
 // The size of the result does not depend on where the slot lies (every jump has 32 bits), so a
 // caller may relocate once to learn the size and again for the final place.
-// Fire context: no.
 #include <fmt/format.h>
 
 #include <cstring>

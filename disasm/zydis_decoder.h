@@ -1,6 +1,5 @@
 // The one Zydis call that disasm's own sources share. Only zydis_decoder.cc and relocate.cc may
 // include this; no other header mentions a decoder's types.
-// Fire context: no.
 #pragma once
 
 #include <Zydis/Zydis.h>
@@ -17,7 +16,7 @@ namespace ringside::disasm {
 /// positions are all in `raw`.
 std::optional<ZydisDecodedInstruction> decode_raw(std::span<const std::byte> bytes);
 
-/// What the rest of ringside needs to know of it.
+/// The neutral form of a decoded instruction that lies at `address`.
 Instruction summarize(const ZydisDecodedInstruction& raw, GuestVirt address);
 
 }  // namespace ringside::disasm

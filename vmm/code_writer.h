@@ -1,6 +1,7 @@
-// A part of a machine: writing code that it may have run before, which a translator must be told of
-// (QEMU's TCG sees no write through a mapping of its RAM). Addresses are physical, so that it does
-// not matter which page table a stopped vCPU is in; PausedMachine translates virtual ones.
+// A part of a machine: writes code that the guest may have executed before. A translator has to be
+// told of such a write: QEMU's TCG does not notice one through a mapping of its RAM. Addresses are
+// physical, so that a stopped vCPU's page table does not matter; PausedMachine translates virtual
+// ones.
 // Used through PausedMachine (vmm/machine.h), which proves that nobody runs. Threads: any.
 // Fire context: no.
 #pragma once

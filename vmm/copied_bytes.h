@@ -1,7 +1,7 @@
 // Bytes that are not mapped in this process and can only be copied from and to: another process's
 // memory (process_memory.h), a file (file_memory.h). GuestMemory makes guest RAM of them.
-// Threads: every function from any thread. Fire context: read() and write(), which are system calls
-// that do not wait, yes; extents() no.
+// Threads: any.
+// Fire context: read() and write() yes (system calls that do not wait); extents() no.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace ringside::vmm {
 
-/// A copy that is wanted: `out.size()` bytes from `offset` on.
+/// One copy: out.size() bytes from `offset` on go into `out`.
 struct CopyPart {
   std::uint64_t offset = 0;
   std::span<std::byte> out;
@@ -26,12 +26,12 @@ struct ByteExtent {
 class CopiedBytes {
  public:
   virtual ~CopiedBytes() = default;
-  /// Makes the copies one after another; false when any byte of any could not be had, and then what
-  /// `out` holds is unspecified.
+  /// Makes the copies in order. False when a byte of any of them could not be read; then the
+  /// contents of every `out` are unspecified.
   [[nodiscard]] virtual bool read(std::span<const CopyPart> parts) const = 0;
-  /// All bytes in one go; false when any could not be written (some may have been).
+  /// False when a byte could not be written; others may have been.
   [[nodiscard]] virtual bool write(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
-  /// The parts of `of` that may hold something else than zeros, in order, without looking at them.
+  /// The parts of `of` that may hold anything but zeros, in order. Does not read them.
   virtual std::vector<ByteExtent> extents(ByteExtent of) const = 0;
 };
 

@@ -56,7 +56,7 @@ class Child {
 
   pid_t pid() const { return pid_; }
   std::uint64_t start() const { return address_of(bytes_); }
-  /// What the child sees at the begin of page 9.
+  /// The word that the child has at the start of page 9.
   int look() {
     EXPECT_EQ(::write(ask_.get(), "?", 1), 1);
     return answer();

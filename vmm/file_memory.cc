@@ -10,7 +10,7 @@
 namespace ringside::vmm {
 namespace {
 
-/// What an off_t holds is the largest that a file can be.
+/// No file is larger than an off_t can say.
 bool in_a_file(std::uint64_t offset, std::uint64_t size) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
   return size <= kMost && offset <= kMost - size;

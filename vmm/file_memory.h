@@ -1,5 +1,5 @@
-// A file as memory that is copied from and to: a raw image of guest RAM, of any kind that pread()
-// knows. Used where GuestMemory is made. Does not: map it, know where in the guest it belongs.
+// A file as memory: a raw image of guest RAM, copied by pread() and pwrite().
+// Used where GuestMemory is made. Does not: map the file, know where in the guest it belongs.
 // Fire context: as CopiedBytes.
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace ringside::vmm {
 
-/// The parts of a file that are no holes, by SEEK_DATA; all of `of` where the file system cannot
-/// tell.
+/// The parts of `of` that are no holes of the file, by SEEK_DATA; all of `of` where the file system
+/// cannot tell.
 std::vector<ByteExtent> data_extents(int fd, ByteExtent of);
 
 class FileMemory final : public CopiedBytes {
  public:
-  /// Offsets are the file's.
+  /// Offsets are those of the file.
   explicit FileMemory(UniqueFd fd) : fd_(std::move(fd)) {}
 
   [[nodiscard]] bool read(std::span<const CopyPart> parts) const override;
-  /// False for a file that was opened for reading only, and behind its end: it never grows.
+  /// False for a file that was opened for reading only, and past its end: it never grows.
   [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> bytes) override;
   std::vector<ByteExtent> extents(ByteExtent of) const override {
     return data_extents(fd_.get(), of);

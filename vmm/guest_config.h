@@ -1,7 +1,5 @@
-// What whoever starts a guest says of it, whichever launcher starts it; what only one of them knows
-// is in that one's own configuration (vmm/qemu/start_qemu.h, vmm/kvm/start_kvm.h). And what a
-// launcher gives back: the machine, and beside it the guest's command port.
-// Fire context: no.
+// The configuration of a guest that every launcher understands, and a launcher's result. Options of
+// one launcher are in its own configuration (vmm/qemu/start_qemu.h, vmm/kvm/start_kvm.h).
 #pragma once
 
 #include <cstdint>
@@ -22,9 +20,9 @@ struct GuestConfig {
   std::function<void(std::string_view)> progress;  // one line of news for the user
 };
 
-/// Two byte streams to the command port of our images (images/README.md), which other guests need
-/// not know. Both ends stay owned by the machine; they are blocking, so poll before reading. Output
-/// that nobody reads stops the process in the guest that writes it, nothing else.
+/// Two byte streams to the command port of our images (images/README.md); other guests ignore them.
+/// The machine owns both descriptors. They block, so poll before reading. Output that nobody reads
+/// stops the process in the guest that writes it, nothing else.
 struct CommandPort {
   int control = -1;  // requests and answers, one line each
   int output = -1;   // the command's stdout and stderr
@@ -32,7 +30,7 @@ struct CommandPort {
 
 struct StartedGuest {
   std::unique_ptr<Machine> machine;
-  CommandPort command_port;  // as long as the machine
+  CommandPort command_port;  // valid as long as the machine
 };
 
 }  // namespace ringside::vmm

@@ -1,5 +1,4 @@
-// Words for a kernel or initrd that cannot be read, the same for all machines.
-// Fire context: no.
+// The error for a kernel or initrd that cannot be read, the same for all machines.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,8 @@ namespace ringside::vmm {
 
 enum class GuestFile : std::uint8_t { Kernel, Initrd };
 
-/// The file, the reason (errno's value), and the way out. NotFound when there is none, else Io.
+/// Names the file, the reason and the way out. `reason` is an errno. NotFound when there is no such
+/// file, else Io.
 Error unreadable(GuestFile which, const std::string& path, int reason);
 
 }  // namespace ringside::vmm

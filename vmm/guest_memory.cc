@@ -32,7 +32,7 @@ void add_extent(std::vector<GuestMemory::Extent>& extents, GuestPhys base, std::
   }
 }
 
-/// What `copied` or `fd` says of [offset, offset + size).
+/// The extents of [offset, offset + size) that `copied` or `fd` tells.
 std::vector<ByteExtent> extents_of(const CopiedBytes* copied, int fd, ByteExtent of) {
   if (copied != nullptr) return copied->extents(of);
   return fd < 0 ? std::vector{of} : data_extents(fd, of);

@@ -1,7 +1,6 @@
-// Guest-physical memory: what backs each range of it, and copies out of it and into it. Backing is
-// either memory that is mapped in this process, or bytes that are copied through another
-// (vmm/copied_bytes.h); who reads and writes need not know which. Every access is a copy. Reads
-// that leave RAM fail (the guest chooses the addresses).
+// Guest-physical memory, read and written by copies. Each range is backed either by memory that is
+// mapped in this process, or by bytes that can only be copied (vmm/copied_bytes.h); callers need
+// not know which. Accesses outside RAM fail: the guest chooses the addresses.
 // Used by everything that looks at a guest. Does not: translate virtual addresses (page_walk), own
 // mapped RAM.
 // Fire context: read, read_each, write, load64, store64 and is_ram yes.
@@ -23,15 +22,15 @@ namespace ringside::vmm {
 
 class GuestMemory {
  public:
-  /// `base` up to base + bytes.size() of guest-physical space is `bytes` of host memory, which
-  /// must outlive this object. Regions must not overlap.
+  /// Guest-physical [base, base + bytes.size()) is the host memory `bytes`, which must outlive the
+  /// GuestMemory. Regions must not overlap.
   struct Region {
     GuestPhys base;
     std::span<std::byte> bytes;
-    int fd = -1;  // the file behind the mapping, for present_extents; -1: none
-    std::uint64_t fd_offset = 0;
+    int fd = -1;                  // the mapped file, for present_extents(); -1: none
+    std::uint64_t fd_offset = 0;  // of bytes[0] in it
   };
-  /// `base` up to base + size is what lies from `offset` on in `bytes`.
+  /// Guest-physical [base, base + size) is [offset, offset + size) of `bytes`.
   struct CopiedRegion {
     GuestPhys base;
     std::uint64_t size = 0;
@@ -62,8 +61,10 @@ class GuestMemory {
     GuestPhys at;
     std::span<std::byte> out;
   };
-  /// Several copies, in this order: one system call where all lie in the same copied region.
+  /// Several copies, in this order; false when one fails. One system call where all lie in the same
+  /// copied region.
   [[nodiscard]] bool read_each(std::span<const Part> parts) const;
+  /// False when any byte lies outside RAM or cannot be written; others may have been written.
   [[nodiscard]] bool write(GuestPhys at, std::span<const std::byte> bytes);
   /// One aligned 8-byte load in a single access, for page-table entries.
   std::optional<std::uint64_t> load64(GuestPhys at) const {
@@ -82,21 +83,24 @@ class GuestMemory {
         reinterpret_cast<const std::uint64_t*>(backing->mapped + (at.raw() - backing->base.raw()));
     return __atomic_load_n(entry, __ATOMIC_RELAXED);
   }
+  /// The same as a store; false outside RAM and at an address that is not aligned.
   [[nodiscard]] bool store64(GuestPhys at, std::uint64_t value);
-  /// Whether [at, at + size) is all of it in one region.
+  /// Whether all of [at, at + size) lies in one region.
   bool is_ram(GuestPhys at, std::size_t size) const { return find(at, size) != nullptr; }
   /// The bytes of [at, at + size) in place, for memory that we share with the guest on purpose
-  /// (the shim's region, a virtqueue's rings); empty when it is not all in one region, or is not
-  /// mapped in this process. Whoever takes it must treat every load as hostile and changing.
+  /// (the shim's region, a virtqueue's rings). Empty when they do not lie in one region, or are not
+  /// mapped in this process. The guest may change them between any two loads.
   std::span<std::byte> mapping(GuestPhys at, std::size_t size);
 
   struct Extent {
     GuestPhys base;
     std::uint64_t size = 0;
   };
-  /// The parts of RAM that were ever written, page-aligned: SEEK_DATA on the file, so that a scan
-  /// does not allocate the holes (4 s against 12 ms for 512 MiB). All of RAM where nobody can tell.
+  /// The parts of RAM that were ever written, page-aligned, in order. Found by SEEK_DATA on the
+  /// mapped file, so that a scan does not allocate its holes (4 s against 12 ms for 512 MiB). All
+  /// of RAM where nobody can tell.
   std::vector<Extent> present_extents() const;
+  /// Bytes of RAM in all.
   std::uint64_t size() const;
 
  private:

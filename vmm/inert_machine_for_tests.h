@@ -2,7 +2,6 @@
 // above derive from, so that each overrides only what its test looks at. Not linked into the
 // product.
 // Does not: own the RAM, count pauses, write code.
-// Fire context: no.
 #pragma once
 
 #include <string>
@@ -20,7 +19,7 @@ class InertMachine : public Machine, private Vcpus, private CodeWriter, private 
   void shut_down() override {}
 
  protected:
-  // What a fake overrides.
+  // Fakes override these.
   unsigned count() const override { return 1; }
   MachineState state() const override { return MachineState::Running; }
   int event_fd() const override { return -1; }

@@ -1,13 +1,13 @@
-// A machine: a virtual machine that we can see into and whose code we can change. It is parts, each
-// with an interface of its own: guest memory (vmm/guest_memory.h), vCPUs (vmm/vcpus.h), code
-// writing (vmm/code_writer.h), and what became of the guest (vmm/machine_status.h). A machine of
-// several back ends takes each part from the one that has it. Back ends: vmm/qemu/ (QEMU that we
-// start), vmm/kvm/ (our own VMM). "No guest" is a null pointer at higher levels. "How to add a back
-// end": give the parts, and a Machine that names them; nothing above vmm may know which one it is.
-// Whoever starts machines does it in a launcher, with a configuration of its own
-// (vmm/guest_config.h), and none of that is here. Threads: every function may be called from any
-// thread. Pauses nest, in one thread or several: the guest runs again when the last PausedMachine
-// is gone. Fire context: memory() yes; all else no.
+// A machine: a virtual machine that we can see into and whose code we can change. It has four
+// parts, each with an interface of its own: guest memory (vmm/guest_memory.h), vCPUs (vmm/vcpus.h),
+// code writing (vmm/code_writer.h), and the guest's state (vmm/machine_status.h). A part may come
+// from another back end than the next one. "No guest" is a null pointer at higher levels.
+// How to add a back end: implement the parts, and a Machine that hands them out; nothing above vmm
+// may know which back end it is. Launchers start machines, each with a configuration of its own
+// (vmm/guest_config.h); nothing of that is here.
+// Threads: every function may be called from any thread. Pauses nest, in one thread or several: the
+// guest runs again when the last PausedMachine is gone.
+// Fire context: memory() yes; all else no.
 #pragma once
 
 #include <sys/types.h>
@@ -35,24 +35,26 @@ class Machine {
  public:
   virtual ~Machine() = default;
 
-  virtual std::string_view kind() const = 0;  // "qemu (TCG)", "qemu (KVM)"
+  /// The back end, for messages: "qemu (TCG)", "qemu (KVM)", "kvm".
+  virtual std::string_view kind() const = 0;
   /// The host's process that runs the guest; 0 where there is none.
   virtual pid_t host_process() const { return 0; }
+  // The parts live as long as the machine.
   virtual GuestMemory& memory() = 0;
   virtual Vcpus& vcpus() = 0;
   const Vcpus& vcpus() const { return const_cast<Machine*>(this)->vcpus(); }
   virtual CodeWriter& code() = 0;
   virtual MachineStatus& status() = 0;
   const MachineStatus& status() const { return const_cast<Machine*>(this)->status(); }
-  /// What a machine whose vCPUs run in this process offers (vmm/vcpu_exits.h); null elsewhere.
+  /// The exits of a machine whose vCPUs run in this process; null for any other.
   virtual VcpuExits* exits() { return nullptr; }
-  /// Where start-up reserved RAM that the guest leaves alone, for the shim; empty when nowhere.
+  /// RAM that the launcher set aside for the shim and the guest leaves alone; empty when none was.
   virtual std::optional<GuestMemory::Extent> reserved_memory() const { return std::nullopt; }
-  /// Ends the guest and everything that was started for it; of one that is to be kept, turns away
-  /// and lets it run. Idempotent; a pause under way in another thread fails.
+  /// Ends the guest and everything that was started for it. A guest that is to be kept runs on, and
+  /// the machine lets go of it. May be called again; a pause in another thread fails.
   virtual void shut_down() = 0;
 
-  // The two that everybody asks.
+  // Shorthands.
   unsigned vcpu_count() const { return vcpus().count(); }
   MachineState state() const { return status().state(); }
 };
@@ -61,6 +63,8 @@ class Machine {
 /// or page tables, or that read registers, take one, so the compiler checks that rule.
 class PausedMachine {
  public:
+  /// Waits until every vCPU stands still. `machine` must outlive the pause. MachineGone when the
+  /// guest has ended, or a back end's own error.
   static Result<PausedMachine> pause(Machine& machine);
   PausedMachine(PausedMachine&& other) noexcept
       : machine_(std::exchange(other.machine_, nullptr)) {}
@@ -69,14 +73,16 @@ class PausedMachine {
   ~PausedMachine();
 
   GuestMemory& memory() { return machine_->memory(); }
+  /// `vcpu` counts from 0; NotFound when there is none of that number.
   Result<Registers> registers(unsigned vcpu) { return machine_->vcpus().registers(vcpu); }
   unsigned vcpu_count() const { return machine_->vcpu_count(); }
-  /// Writes code that may have run before (CodeWriter).
+  /// Writes code that the guest may have executed before. All writes are tried; the error names the
+  /// first address that was refused.
   Result<void> write_code(std::span<const CodeWrite> writes) {
     return machine_->code().write(writes);
   }
-  /// The same where `table` has it. What it does not map is left out, and the error names it
-  /// (Invalid); the others are written.
+  /// The same by virtual addresses, through `table`. An address that it does not map is skipped,
+  /// and the error (Invalid) names it; the others are written.
   Result<void> write_code(const PageTable& table, std::span<const VirtualCodeWrite> writes);
 
  private:

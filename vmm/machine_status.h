@@ -1,5 +1,6 @@
-// A part of a machine: what became of its guest, and what is to be said about it.
-// Threads: every function from any. Fire context: no.
+// A part of a machine: whether its guest runs or how it ended, with words for the user.
+// Threads: every function from any.
+// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +15,23 @@ enum class MachineState : std::uint8_t {
   PoweredOff,  // the guest ended by its own wish
   Rebooted,    // the guest reset itself
   Panicked,    // the guest's kernel panicked
-  Died,        // the process behind the machine is gone
+  Died,        // the process that ran the machine is gone, or the machine could not go on
 };
 
 class MachineStatus {
  public:
   virtual ~MachineStatus() = default;
-  /// What became of the guest so far; does not block. Leaving Running is for ever.
+  /// Does not block. A state other than Running is final.
   virtual MachineState state() const = 0;
-  /// Readable when state() may have changed; -1 when the machine has no such event.
+  /// A descriptor that is readable when state() may have changed; -1 when the machine has none. The
+  /// machine keeps it.
   virtual int event_fd() const = 0;
   /// The last lines of the guest's console, for messages.
   virtual std::string console_tail() const = 0;
-  /// How the process behind a machine that Died ended, and its own last line; empty otherwise, or
-  /// where there is no such process.
+  /// Why a machine Died, in one line: how its process ended, with that process's own last line.
+  /// Empty in other states, and where nothing is known.
   virtual std::string cause_of_death() const { return {}; }
-  /// More than one line of the same where there is more: the state of the vCPU that died.
+  /// cause_of_death() and, in further lines, the state of the vCPU that died, where it is known.
   virtual std::string last_words() const { return {}; }
   /// What the owner of a machine that is not ours did to it since the last call, a line each: it
   /// was paused, it goes on.

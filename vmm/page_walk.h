@@ -1,8 +1,9 @@
 // The page walk: GuestVirt to GuestPhys by the page tables in a guest's memory (their form:
 // vmm/arch), and GuestReader over it.
-// Guarantees: at most five reads, each entry copied once and then decoded; never caches across
-// firings, because the guest may remap between two; reading checks no permissions (a tracer may
-// read what the guest CPU may not). Fire context: yes.
+// Guarantees: at most five loads; each entry is copied once and then decoded. Nothing is cached
+// across firings, because the guest may remap between two. Reading checks no permissions: a tracer
+// may read what the guest's CPU may not.
+// Fire context: yes.
 #pragma once
 
 #include <array>
@@ -32,9 +33,8 @@ std::optional<Translation> translate_writable(const GuestMemory& memory, const P
 std::optional<GuestPhys> entry_address(const GuestMemory& memory, const PageTable& table,
                                        GuestVirt at, unsigned level);
 
-/// Reads virtual memory through one page table. `forget()` drops the translations kept for the
-/// current firing; call it when a new firing starts. Translations are kept in the reader, so each
-/// thread needs its own.
+/// Reads virtual memory through one page table. It keeps the translations of the current firing, so
+/// each thread needs its own; call forget() when a new firing starts.
 class PageTableReader final : public GuestReader {
  public:
   PageTableReader(const GuestMemory& memory, PageTable table) : memory_(&memory), table_(table) {}

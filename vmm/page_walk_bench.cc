@@ -1,4 +1,4 @@
-// What one guest read costs: the walk alone, a first read of a firing (walk + copy), and a
+// Measures one guest read: the walk alone, a first read of a firing (walk + copy), and a
 // second read of the same page.
 #include <benchmark/benchmark.h>
 

@@ -1,6 +1,6 @@
-// What only a machine whose vCPUs run on threads of this process can offer: breakpoints without any
-// guest code, an answer on the vCPU's own thread, and every exit as an event. vmm/kvm/ implements
-// VcpuExits; providers/ implement ExitSink. A machine in another process (QEMU) has none.
+// The exits of vCPUs that run on threads of this process. They allow breakpoints without any guest
+// code, an answer on the vCPU's own thread, and an event for every exit. vmm/kvm implements
+// VcpuExits; providers implement ExitSink. A machine in another process (QEMU) has neither.
 // Threads: the sink is called on vCPU threads, several at once; whoever needs one at a time locks.
 // Fire context: the sink's functions yes; VcpuExits' no.
 #pragma once
@@ -20,20 +20,22 @@ namespace ringside::vmm {
 
 class PausedMachine;
 
-/// One vCPU that stands still because it left the guest. Valid during the sink's call only.
+/// One vCPU that stands still because it left the guest. Valid only during the sink's call.
 class StoppedVcpu {
  public:
   virtual ~StoppedVcpu() = default;
   virtual unsigned index() const = 0;
-  /// As of the exit; rip is at the instruction that caused it where the exit is about one
-  /// (breakpoint, port, MSR), on every host. Fetched when first asked for. kernel_gs_base is 0
-  /// in kernel mode with a GS base in the kernel's half: then that one is the CPU's.
+  /// The registers at the exit. rip is at the instruction that caused it (breakpoint, port, MSR),
+  /// on every host. Fetched when first asked for. kernel_gs_base is 0 in kernel mode while gs_base
+  /// lies in the kernel's half: then gs_base is the CPU's own.
   virtual const Registers& registers() = 0;
-  /// The guest's TSC at the exit: the host's when the thread came back, plus the guest's offset.
+  /// The guest's TSC at the exit: the host's TSC when the thread came back, plus the guest's
+  /// offset.
   virtual std::uint64_t guest_tsc() const = 0;
 };
 
-/// What the host alone sees. Values, in order, are those of the vm provider's probes (docs/vmm.md).
+/// Something that only the host sees. `values` are, in order, the arguments of the vm provider's
+/// probes (docs/vmm.md).
 struct VcpuEvent {
   enum class Kind : std::uint8_t {
     Exit,       // values: ns in the guest before it, ns outside before that; `reason` says which
@@ -57,13 +59,14 @@ struct VcpuEvent {
 class ExitSink {
  public:
   virtual ~ExitSink() = default;
-  /// The shim rang: `value` is what it wrote to the doorbell port (the mailbox's index). Hostile.
+  /// The shim rang. `value` was written to the doorbell port: a mailbox's index, hostile.
   virtual void on_doorbell(StoppedVcpu& vcpu, std::uint32_t value) = 0;
-  /// A breakpoint of ours. When it returns the vCPU executes the instruction that stands there.
-  /// rip is another than `address` where the guest runs the code at another one: its physical.
+  /// The vCPU met our breakpoint at `address`. After the call it executes the instruction there.
+  /// rip differs from `address` while the guest runs that code at another one (its physical
+  /// address).
   virtual void on_breakpoint(StoppedVcpu& vcpu, GuestVirt address) = 0;
   virtual void on_event(StoppedVcpu& vcpu, const VcpuEvent& event) = 0;
-  /// What VcpuExits::sample asked for.
+  /// The answer to VcpuExits::sample(tag).
   virtual void on_sample(StoppedVcpu& /*vcpu*/, std::uint64_t /*tag*/) {}
 };
 
@@ -71,38 +74,41 @@ class VcpuExits {
  public:
   virtual ~VcpuExits() = default;
 
-  /// The port that rings; the shim's control block carries it to the guest.
+  /// The port of the doorbell; the shim's control block carries its number to the guest.
   static constexpr std::uint16_t kDoorbellPort = 0x5244;
 
-  /// Null: nobody. The sink must outlive its registration.
+  /// Replaces the sink; null: none. Returns when no vCPU is in the old one any more, which must
+  /// live until then.
   virtual void set_sink(PausedMachine& machine, ExitSink* sink) = 0;
 
   struct Wanted {
     std::array<bool, VcpuEvent::kKinds> kinds{};  // by VcpuEvent::Kind
   };
-  /// Which events are made; making none costs nothing. Unsupported, naming what is missing, where
-  /// the host cannot tell one of them.
+  /// Chooses which events the sink gets. Unsupported, with the host's missing feature, when it
+  /// cannot tell one of them; then nothing changes. An event that is not wanted costs nothing.
   virtual Result<void> want(PausedMachine& machine, const Wanted& wanted) = 0;
   /// Why this host cannot tell events of that kind; empty when it can.
   virtual std::optional<std::string> cannot(VcpuEvent::Kind kind) const = 0;
 
-  /// Where the kernel file's loader put what is linked at an address; empty where it put nothing.
+  /// The physical address where the boot loader put the code of a linked address; empty for none.
   using LoadedAt = std::function<std::optional<GuestPhys>(GuestVirt)>;
 
   /// Replaces the breakpoints by these (none: removes them). They need no guest code, no IDT and no
-  /// paging. What no page table maps yet, and what our bytes do not fit, the four debug registers
-  /// watch: Limit, with the way out, when that is more, and Invalid where they do not work. With
-  /// `loaded_at` bytes stand where the loader put the code, too, and are met at its physical
-  /// address before the guest pages; for kernels that do not rewrite their text meanwhile.
+  /// paging. Addresses that no page table maps yet, and instructions that our bytes do not fit, are
+  /// left to the four debug registers: Limit, with the way out, when they are more than four, and
+  /// Invalid on a host where debug registers do not work. On failure nothing has changed.
+  /// `loaded_at` (may be empty): bytes are also put where the loader has put the code, and are met
+  /// there at physical addresses before the guest pages. Only for kernels that do not rewrite their
+  /// text meanwhile.
   virtual Result<void> set_breakpoints(PausedMachine& machine, std::span<const GuestVirt> addresses,
                                        const LoadedAt& loaded_at) = 0;
 
-  /// Kicks every vCPU out of the guest for a look: each calls on_sample with `tag` on its own
-  /// thread, where it was, and goes on; nobody waits for anybody. Returns at once. A vCPU that has
-  /// not come to it by the next call answers once, with the newer tag.
+  /// Makes every vCPU leave the guest and call on_sample(tag) on its own thread, then go on.
+  /// Returns at once; vCPUs do not wait for each other. A vCPU that has not answered by the next
+  /// call answers once, with the newer tag.
   virtual void sample(std::uint64_t tag) = 0;
 
-  /// Events that happened and were not told, because too many came at once. Only grows.
+  /// Events that the sink did not get, because too many came at once. Only grows.
   virtual std::uint64_t lost_events() const { return 0; }
 };
 

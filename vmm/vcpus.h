@@ -1,6 +1,7 @@
-// A part of a machine: its vCPUs, which can be counted, stopped and looked at. Who stops them takes
-// a PausedMachine (vmm/machine.h), which alone calls the rest.
-// Threads: every function from any. Pauses nest, in one thread or several. Fire context: no.
+// A part of a machine: its vCPUs, which can be counted, stopped and looked at. Only PausedMachine
+// (vmm/machine.h) stops them and reads their registers.
+// Threads: every function from any. Pauses nest, in one thread or several.
+// Fire context: no.
 #pragma once
 
 #include "vmm/arch/x86_64/registers.h"
@@ -12,8 +13,8 @@ class Vcpus {
  public:
   virtual ~Vcpus() = default;
   virtual unsigned count() const = 0;
-  /// Lets them begin, where whoever started the machine holds them before their first instruction
-  /// (KvmConfig::hold); else nothing.
+  /// Lets vCPUs begin that the launcher holds before their first instruction (KvmConfig::hold).
+  /// Otherwise it does nothing.
   virtual void release() {}
 
  protected:
@@ -21,7 +22,7 @@ class Vcpus {
   /// Returns once every vCPU stands still.
   virtual Result<void> pause() = 0;
   virtual Result<void> resume() = 0;
-  /// While paused.
+  /// While paused. `vcpu` counts from 0.
   virtual Result<Registers> registers(unsigned vcpu) = 0;
 };
 

@@ -1,20 +1,21 @@
-// The architecture of the guests: all that the rest of the host asks of it, in one namespace.
-// Whoever needs a piece may include that piece alone.
+// The architecture of the guests: all that the rest of the host needs of it, in one namespace. A
+// file that needs one piece may include that piece alone.
 //
 // A second architecture supplies the same names, in a folder of its own beside x86_64/:
 //   registers.def, registers.h   Registers; which is the stack pointer, the frame pointer, the
 //                                program counter; their numbers in instructions and for D
 //   calling_convention.h         which registers carry arguments and results, what a frame holds
 //   instructions.h               the breakpoint's bytes, the longest instruction, conditions
-//   interrupts.h                 where a breakpoint leads, and what the CPU keeps of who ran
+//   interrupts.h                 the interrupt table, and what the CPU saves when it takes a trap
 //   paging.h                     the page size, entries, which table is in use, the walk
 //   pt_regs.h                    how Linux saves registers, and what a system call is given
 //   regs.d.in                    R_RAX and others: D's names for the indices of regs[]
 // It also supplies what is made of instructions and devices: a decoder (disasm), a stub
 // (guest-shim), the unwinding of kernel stacks (vmm/linux/stacks), the state of a vCPU (vmm/kvm).
-// The asserts below say what everybody relies on.
+// The asserts below state what the callers rely on.
 //
-// Does not: read memory, or know a machine. Fire context: yes.
+// Does not: read memory, or know a machine.
+// Fire context: yes.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,4 @@
-// waitpid() without its loop. Used wherever a child process is waited for by its pid.
-// Fire context: no.
+// waitpid() that signals do not interrupt. Used wherever a child process is waited for by its pid.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,7 @@
-// Numbers and structures out of bytes that somebody else wrote (files, tables, records): by copy,
-// so nothing need be aligned; little-endian, as the host.
-// Used by whoever decodes. Fire context: yes.
+// Takes numbers and structures out of bytes that somebody else wrote (files, tables, records). It
+// copies, so nothing need be aligned. Little-endian, as the host.
+// Used by all decoders.
+// Fire context: yes.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,6 @@
 // The graph of C types: storage, the built-in LP64 types, names, and questions about types.
 // In this file, top to bottom: built-in types, adding, the name index, questions, C spelling.
 // Guarantees: every walk over types is bounded, because a hostile guest's BTF may hold cycles.
-// Fire context: no.
 #include "vmm/base/c_type.h"
 
 #include <algorithm>
@@ -94,7 +93,7 @@ struct BuiltInTypedef {
   std::string_view target;
 };
 
-// What the published D language defines for LP64, and Linux's own names for kernel and user ids.
+// The names that the published D language defines for LP64, and Linux's names of ids.
 constexpr std::array kBuiltInTypedefs = {
     BuiltInTypedef{"int8_t", "signed char"},
     BuiltInTypedef{"int16_t", "short"},

@@ -1,8 +1,8 @@
-// The graph of C types that D programs see: filled from the guest's BTF (vmm/linux/types/btf.h) and
-// with the built-in LP64 types. A program's own declarations (dif/d) go into an overlay, a graph on
-// top of the kernel's, which nobody but the kernel changes: so any number of programs share it. It
-// stores and finds types; it knows neither BTF's encoding nor D's rules. Fire context: no (types
-// are used by the compiler and the consumer only).
+// The graph of C types that D programs see: the built-in LP64 types and those of the guest's BTF
+// (vmm/linux/types/btf.h). A program's own declarations (dif/d) go into an overlay, a graph on top
+// of the kernel's, so that any number of programs share the kernel's. It stores and finds types; it
+// knows neither BTF's encoding nor D's rules.
+// Fire context: no: only the compiler and the consumer use types.
 #pragma once
 
 #include <cstdint>
@@ -86,8 +86,8 @@ class TypeGraph {
   /// Holds void (id 0) and the LP64 integer, floating and D `string` types with their typedefs
   /// (int8_t ... uintptr_t, size_t, pid_t...).
   TypeGraph();
-  /// An overlay: finds what it does not have itself in `base`, which must outlive it and be no
-  /// overlay. The base may grow meanwhile, but not lose types.
+  /// An overlay: looks up in `base` what it does not have itself. `base` must outlive it and be no
+  /// overlay. The base may gain types meanwhile, but not lose any.
   explicit TypeGraph(const TypeGraph* base);
   TypeGraph(const TypeGraph&) = delete;
   TypeGraph& operator=(const TypeGraph&) = delete;
@@ -99,8 +99,8 @@ class TypeGraph {
   }
   /// Types in all, a base's included.
   std::size_t size() const { return types_.size() + (base_ != nullptr ? base_->size() : 0); }
-  /// What the next type will be numbered. An overlay's own types are those from next_id() as it was
-  /// when it was made.
+  /// The number that the next type will get. An overlay's own types begin at the next_id() that it
+  /// had when it was made.
   TypeId next_id() const { return {first_ + static_cast<std::uint32_t>(types_.size())}; }
   std::span<const Member> members(TypeId id) const;
   std::span<const Enumerator> enumerators(TypeId id) const;
@@ -147,7 +147,7 @@ class TypeGraph {
 
   /// Strips typedefs and qualifiers; bounded, so a cycle in hostile BTF ends at void.
   TypeId resolve(TypeId id) const;
-  /// Size in bytes behind typedefs and qualifiers; 0 when incomplete.
+  /// Size in bytes of the type under typedefs and qualifiers; 0 when incomplete.
   std::uint64_t size_of(TypeId id) const;
   std::optional<FoundMember> find_member(TypeId id, std::string_view name) const;
   /// C spelling: "struct task_struct *", "unsigned int [4]", "int (*)(void *, ...)".

@@ -26,7 +26,7 @@ enum class FaultKind : std::uint32_t {
 struct Fault {
   FaultKind kind = FaultKind::Unknown;
   std::uint32_t pc = 0;       // offset in the DIF text, in bytes
-  std::uint64_t address = 0;  // the first byte that could not be read, where one is to blame
+  std::uint64_t address = 0;  // of the first byte that could not be read, for faults of memory
 };
 static_assert(sizeof(Fault) == 16 && std::is_trivially_copyable_v<Fault>);
 

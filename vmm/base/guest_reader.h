@@ -1,5 +1,5 @@
-// The one safe way to read guest virtual memory: by copy, bound to one page table.
-// A GuestReader is already bound to (machine, page table), so no call site can mix address spaces.
+// The one safe way to read guest virtual memory: by copy. A GuestReader is bound to one machine and
+// one page table, so no call site can mix address spaces.
 // Fire context: yes.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A keyed hash of names, for tables whose names a guest chooses: without the key a hostile guest
-// could pick names that all collide and make a lookup table's filling take for ever.
+// A keyed hash of names, for tables whose names a guest chooses. Without the key a hostile guest
+// could choose names that all collide, and filling a table would take for ever.
 // Used by TypeGraph and the kernel's symbol tables. Not a cryptographic hash.
 // Fire context: yes.
 #pragma once

@@ -1,6 +1,5 @@
 // The pidfd system calls (Linux 5.3). glibc 2.36 declares them without extern "C", so that C++
 // programs do not link.
-// Fire context: no.
 #pragma once
 
 #include <signal.h>

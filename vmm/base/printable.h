@@ -1,5 +1,5 @@
-// Text that a guest or a QEMU chose, as part of a message of ours: nothing in it may steer the
-// user's terminal. Fire context: no.
+// Makes text that a guest or a QEMU chose safe for a message of ours: it must not steer the user's
+// terminal.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace ringside {
 
-/// Of a name: no blank either.
+/// A character that a name may have: printable ASCII, no blank.
 constexpr bool is_name_character(char c) {
   return c > 0x20 && c < 0x7f;
 }

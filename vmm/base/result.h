@@ -12,7 +12,7 @@ enum class ErrorCode {
   Usage,        // the user asked for something that does not exist; exit status 2
   Unsupported,  // valid, but not something this version can do
   NotFound,     // a file, symbol, probe or type is not there
-  Invalid,      // what was read does not have the shape it must have (often: hostile)
+  Invalid,      // input does not have the shape it must have (often: hostile)
   Io,           // a system call or a peer failed
   MachineGone,  // the virtual machine ended, crashed or stopped answering
   Limit,        // a resource or table is full

@@ -1,4 +1,4 @@
-// UniqueFd owns a file descriptor and closes it once. Fire context: no.
+// UniqueFd owns a file descriptor and closes it once.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Text of unknown origin (scripts, guests): where its UTF-8 characters end, and how to show it.
+// UTF-8 in text of unknown origin (scripts, guests): finds characters, and makes text safe to show.
 // Fire context: no.
 #pragma once
 
@@ -8,12 +8,12 @@
 
 namespace ringside {
 
-/// The length of the UTF-8 character at the start of `text`, which is not empty; 0 when what
-/// stands there is none.
+/// The length in bytes of the UTF-8 character at the start of `text`, which is not empty; 0 when no
+/// valid character starts there.
 std::size_t character_length(std::string_view text);
 
-/// `text` as it may go to a terminal: bytes of control characters other than tab and newline, and
-/// those of no character, as \xNN.
+/// `text` for a terminal: control characters other than tab and newline, and bytes that are no part
+/// of a character, become \xNN.
 std::string terminal_text(std::string_view text);
 
 }  // namespace ringside

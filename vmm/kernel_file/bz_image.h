@@ -1,7 +1,7 @@
-// What a bzImage says of itself: the setup header of Linux's boot protocol for x86
+// Reads a bzImage: the setup header of Linux's boot protocol for x86
 // (Documentation/arch/x86/boot.rst, read for 2.12 and later: Linux 3.8 on), and its parts.
 // Used by KernelFile (the packed ELF image) and vmm/kvm/boot (how to start it).
-// Does not: load or unpack anything. Fire context: no.
+// Does not: load or unpack anything.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +24,16 @@ struct BzImage {
   std::uint32_t init_size = 0;        // bytes from the load address on that the kernel works in
   /// The setup header as it is in the file, from kSetupHeader on: it goes into the zero page.
   std::span<const std::byte> header;
-  std::span<const std::byte> protected_mode;  // what is loaded
+  std::span<const std::byte> protected_mode;  // the part that is loaded
   std::span<const std::byte> payload;         // the packed ELF image, empty when there is none
 };
 
 inline constexpr std::size_t kSetupHeader = 0x1f1;
 
-/// Has it the magic number of a bzImage?
+/// Whether it has the magic number of a bzImage.
 bool is_bz_image(std::span<const std::byte> file);
-/// Invalid when a part lies outside the file (`name` in the message): it is cut short.
+/// The parts lie in `file`, which must outlive the result. Invalid when one lies outside of it: the
+/// file, called `name` in messages, is cut short.
 Result<BzImage> read_bz_image(std::span<const std::byte> file, std::string_view name);
 
 }  // namespace ringside::vmm

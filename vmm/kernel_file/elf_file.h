@@ -1,10 +1,9 @@
-// An ELF executable as bytes: its segments, sections, symbols and PVH entry, and reads of what it
-// puts into memory. libelf reads the tables; classes 32 and 64, little-endian.
-// Used by who boots a file and by who reads its symbols. Pure. The file is a user's and may be
-// anything: every offset, size and count is checked, and names are bounded.
-// Does not: read ELF files of the guest's processes, of which a few pages are there
-// (vmm/linux/processes/user_elf.h): libelf wants whole files.
-// Fire context: no.
+// An ELF executable as bytes: its segments, sections, symbols, PVH entry, and the memory that it
+// fills. libelf reads the tables; classes 32 and 64, little-endian.
+// Used to boot a file and to read its symbols. Pure. The file is a user's and may be anything:
+// every offset, size and count is checked, and names are bounded. Does not: read ELF files of the
+// guest's processes (vmm/linux/processes/user_elf.h). Only some pages of those are in memory, and
+// libelf needs whole files.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +22,16 @@ namespace ringside::vmm {
 
 class ElfFile {
  public:
-  /// More than this no kernel has.
+  /// Limits; no kernel comes near them.
   static constexpr std::size_t kMaxSegments = 256, kMaxSections = 8192, kMaxSymbols = 1 << 22;
 
-  /// Invalid, with what is wrong, when `bytes` are no ELF executable with segments to load, all of
-  /// which the file holds. The bytes must outlive the result.
+  /// `bytes` must outlive the result. Invalid, with the reason, unless they are an ELF executable
+  /// that holds all its segments.
   static Result<ElfFile> parse(std::span<const std::byte> bytes);
 
   struct Segment {
     std::uint64_t address = 0, physical = 0;  // of its first byte
-    std::uint64_t size = 0;                   // in memory; what the file lacks of it is zero
+    std::uint64_t size = 0;                   // in memory; zero after the bytes of the file
     std::span<const std::byte> bytes;         // in the file, at most `size`
     bool executable = false;
   };
@@ -48,7 +47,7 @@ class ElfFile {
     char type = '?';  // nm's letter
   };
 
-  /// As the header has it: an address of either kind.
+  /// e_entry: a virtual or a physical address, as the kernel's linker script chose.
   std::uint64_t entry() const { return entry_; }
   /// The physical address where a PVH loader starts the kernel: the note of Xen's type 18,
   /// XEN_ELFNOTE_PHYS32_ENTRY.
@@ -60,13 +59,14 @@ class ElfFile {
   /// Functions, data and labels of the symbol table; empty when the file was stripped.
   std::vector<Symbol> symbols() const;
 
-  /// Copies what the file puts at [at, at + out.size()). Empty gaps are not readable.
+  /// Copies the bytes that the file puts at [at, at + out.size()), zeros of a segment's end
+  /// included. BadAddress, at the first byte outside all segments.
   Result<void, Fault> read(std::uint64_t at, std::span<std::byte> out) const;
-  /// The same in place, if one segment's bytes in the file hold it all.
+  /// The same in place; empty unless the bytes of one segment in the file hold all of it.
   std::optional<std::span<const std::byte>> bytes_at(std::uint64_t at, std::uint64_t size) const;
-  /// From here on the bytes need not outlive this object, which keeps the segments' addresses only.
+  /// Keeps only the addresses of the segments; the bytes may go from here on.
   void forget_bytes();
-  /// Where the loader puts what is linked at `address`.
+  /// The physical address where the loader puts the code or data linked at `address`.
   std::optional<std::uint64_t> physical(std::uint64_t address) const;
 
  private:

@@ -1,8 +1,7 @@
-// Which kernel a file is started as. A bzImage can unpack and move itself, or the vmlinux inside it
-// is started directly by its PVH note: no decompressor, no move, so its symbols are right as they
-// are and its first instruction comes half a second earlier.
-// Used by the kvm machine, and by who wants the same kernel's symbols.
-// Fire context: no.
+// Chooses how a kernel file is started. A bzImage unpacks and moves itself, or the vmlinux inside
+// it is started directly by its PVH note. Then nothing is unpacked in the guest and nothing moves:
+// its symbols are right as they are, and its first instruction comes half a second earlier. Used by
+// the kvm machine, and by readers of the same kernel's symbols.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +15,19 @@ namespace ringside::vmm {
 
 /// How the kvm machine starts a kernel file.
 enum class BootWay : std::uint8_t {
-  // By a PVH note where there is one, also that of the vmlinux in a bzImage; else as it is.
+  // By a PVH note where there is one (of the file, or of the vmlinux in a bzImage); else as it is.
   Auto,
   Pvh,      // by its PVH note, or an error
   BzImage,  // by Linux's 64-bit boot protocol, or an error: the kernel unpacks and moves itself
 };
 
-/// The file to start: `path` itself, or the vmlinux that was in it, under the same name.
-/// Unsupported where `way` is not possible, with the one that is; else KernelFile::open's errors.
+/// The file to start: `path` itself, or the vmlinux inside it, under the same name. Unsupported
+/// when the file does not allow `way`, with a way that it allows; else the errors of
+/// KernelFile::open.
 Result<KernelFile> open_kernel(const std::string& path, BootWay way);
 
-/// Whether that file may come to run elsewhere than it was linked (KASLR): a bzImage that was built
-/// for it and is not told `nokaslr`.
+/// Whether the kernel may run at another place than it was linked for (KASLR): a bzImage that was
+/// built for that, unless its command line says `nokaslr`.
 bool moves_itself(const KernelFile& file, std::string_view command_line);
 
 }  // namespace ringside::vmm

@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::uint64_t kMostFile = std::uint64_t{2} << 30;  // vmlinux with all its DWARF fits
 
-/// What has its place in the file, and what the file is then.
+/// A magic number at its place in a file, and the kind of file that has it.
 struct Signature {
   std::size_t at;
   std::string_view bytes, what;

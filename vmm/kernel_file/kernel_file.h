@@ -1,8 +1,8 @@
 // A kernel file on the host: a bzImage, an ELF image (vmlinux, a kernel for teaching), or a flat
-// file with a Multiboot header. Says which it is, and gives the ELF image inside a bzImage, which
-// carries its symbols, types and code. Files come from the user, so they may be anything: sizes are
-// checked, unpacking is bounded. Used by vmm/kvm/boot (what to load) and vmm/linux (symbols before
-// the guest knows them). Fire context: no.
+// file with a Multiboot header. Tells which it is, and unpacks the ELF image in a bzImage, which
+// has the symbols, types and code. Files come from the user and may be anything: sizes are checked,
+// unpacking is bounded.
+// Used by vmm/kvm/boot (what to load) and vmm/linux (symbols before the guest runs).
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ class KernelFile {
   /// Flat: a Multiboot header gives the addresses (a.out kludge), and there is no ELF in it.
   enum class Format : std::uint8_t { BzImage, Elf64, Elf32, Flat };
 
-  /// Maps the file, so that a vmlinux with all its DWARF costs only what is looked at. It must not
-  /// be shortened while this object or a copy lives (a new file under its name is fine).
-  /// NotFound, or Invalid for what is no x86 kernel, with what it is instead as far as one can tell
+  /// Maps the file, so that of a vmlinux with its DWARF only the parts that are used cost memory.
+  /// The file must not be shortened while this object or a copy lives; a new file under its name is
+  /// fine. NotFound, or Invalid for a file that is no x86 kernel, which says what it seems to be
   /// ("a kernel for arm64").
   static Result<KernelFile> open(const std::string& path);
   /// The same for bytes in memory, named `name` in messages.
@@ -33,11 +33,11 @@ class KernelFile {
   Format format() const { return format_; }
   const std::string& name() const { return name_; }
   std::span<const std::byte> bytes() const { return bytes_; }
-  /// The ELF image: the file itself, or what the bzImage's payload holds (gzip, xz, zstd, lz4,
-  /// lzma, bzip2; 0.1 s for Debian's 6.1 (lz4), 0.4 s for 6.12 (zstd), kept). The image in a
-  /// bzImage is stripped, so its symbols are kallsyms, and the kernel's relocations follow it.
-  /// Unsupported for a packing that we cannot read and for a flat file. Not from two threads at
-  /// once.
+  /// The ELF image: the file itself, or the unpacked payload of a bzImage (gzip, xz, zstd, lz4,
+  /// lzma, bzip2), which this object keeps: 0.1 s for Debian's 6.1 (lz4), 0.4 s for 6.12 (zstd).
+  /// The image in a bzImage is stripped, so its symbols are kallsyms, and the kernel's relocations
+  /// follow it. Unsupported for a packing that we cannot read and for a flat file. One thread at a
+  /// time.
   Result<std::span<const std::byte>> elf() const;
   /// elf() as a kernel file of its own, under the same name and without a copy. Errors as elf().
   Result<KernelFile> elf_file() const;

@@ -1,6 +1,6 @@
 // The header by which a kernel says that it follows Multiboot 1 (Multiboot Specification 0.6.96,
 // 3.1): three words in the first 8 KiB of the file, and perhaps addresses.
-// Used by KernelFile (is it a kernel?) and vmm/kvm/boot. Fire context: no.
+// Used by KernelFile (is it a kernel?) and vmm/kvm/boot.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace ringside::vmm {
 struct MultibootHeader {
   std::size_t at = 0;  // in the file
   std::uint32_t flags = 0;
-  /// Where the parts of the file go, when it says so itself (flag 16); guest-physical.
+  /// Guest-physical addresses of the file's parts, when the header has them (flag 16).
   struct Addresses {
     std::uint32_t header = 0;    // of this header
     std::uint32_t load = 0;      // of the first byte that is loaded
@@ -24,7 +24,7 @@ struct MultibootHeader {
   std::optional<Addresses> addresses;
 };
 
-/// The first one with a right checksum.
+/// The first header with a right checksum; empty when there is none.
 std::optional<MultibootHeader> find_multiboot_header(std::span<const std::byte> file);
 
 }  // namespace ringside::vmm

@@ -54,7 +54,7 @@ std::optional<std::size_t> run_lzma(lzma_stream& stream, Bytes packed, Buffer ou
   lzma_ret end = lzma_code(&stream, LZMA_RUN);
   const std::size_t size = stream.total_out;
   std::uint8_t spare = 0;
-  if (end == LZMA_OK && stream.avail_out == 0) {  // the end may come behind the last byte
+  if (end == LZMA_OK && stream.avail_out == 0) {  // the end may come after the last byte
     stream.next_out = &spare;
     stream.avail_out = 1;
     end = lzma_code(&stream, LZMA_RUN);

@@ -1,8 +1,7 @@
-// Unpacks what a bzImage's payload is: one stream of gzip, xz, lzma, zstd, lz4 (legacy frame) or
-// bzip2, whose last four bytes are the unpacked size, little-endian (gzip's own trailer, for the
-// others added by the kernel's build: scripts/Makefile.lib, size_append).
-// Used by KernelFile. The bytes come from a file of the user's: bounded, no trust in any size.
-// Fire context: no.
+// Unpacks the payload of a bzImage: one stream of gzip, xz, lzma, zstd, lz4 (legacy frame) or
+// bzip2. Its last four bytes are the unpacked size, little-endian: gzip's own trailer, or added by
+// the kernel's build (scripts/Makefile.lib, size_append). Used by KernelFile. The bytes come from a
+// file of the user's: bounded, no trust in any size.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +14,10 @@
 
 namespace ringside::vmm {
 
-/// More than this no kernel is; a payload that says so is refused.
+/// A payload that claims more bytes than this is refused; no kernel is so large.
 inline constexpr std::uint64_t kMostUnpacked = std::uint64_t{1} << 30;
 
-/// "gzip", "xz" and so on by the first bytes; empty for what is none of them.
+/// "gzip", "xz" and so on, by the first bytes; empty when they are none of these.
 std::string_view packing_of(std::span<const std::byte> bytes);
 
 /// Unsupported for a packing we cannot read (LZO), Invalid for damaged or cut data.

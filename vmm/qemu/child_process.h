@@ -1,7 +1,6 @@
-// A program that we start: found by name, given exactly the descriptors it needs, watched through
-// a pidfd (no SIGCHLD handler), killed with us unless it is meant to outlive us.
-// Does not: talk to it, or read its standard error beyond handing out the pipe.
-// Fire context: no.
+// A program that we start: found by name, given only the descriptors that it needs, watched through
+// a pidfd (no SIGCHLD handler), and killed when we end unless it is to outlive us.
+// Does not: talk to it, or read its standard error.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +15,7 @@
 
 namespace ringside::vmm {
 
-/// Where `name` lies: itself when it contains a slash, else the first match in $PATH.
+/// The path of a program: `name` itself when it contains a slash, else the first match in $PATH.
 std::optional<std::string> find_program(const std::string& name);
 
 enum class ChildLife {
@@ -27,9 +26,10 @@ enum class ChildLife {
 class ChildProcess {
  public:
   /// Runs `path` with `arguments` (argument 0 included) in a session of its own, so that the
-  /// terminal's SIGINT does not reach it; standard input and output are /dev/null, standard error
-  /// is a pipe to us, and of all other descriptors only `inherited` stay open, under their numbers.
-  /// With EndsWithParent the *thread* that calls this is the parent: call it on the main thread.
+  /// terminal's SIGINT does not reach it. Its standard input and output are /dev/null, its standard
+  /// error is a pipe to us. Of our other descriptors only `inherited` stay open in it, under their
+  /// numbers. With EndsWithParent the parent is the *thread* that calls this: call it on the main
+  /// thread. Io when it cannot be started.
   static Result<ChildProcess> spawn(const std::string& path,
                                     const std::vector<std::string>& arguments,
                                     std::span<const int> inherited, ChildLife life);
@@ -43,7 +43,7 @@ class ChildProcess {
   void kill();
   /// Waits for the end and reaps. Idempotent.
   void reap();
-  /// "exit status 1", "signal 9 (Killed)"; empty before reap(), and when the end went unseen.
+  /// "exit status 1", "signal 9 (Killed)"; empty before reap(), and when somebody else reaped it.
   const std::string& ended_how() const { return ended_how_; }
 
  private:

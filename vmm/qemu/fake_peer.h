@@ -1,5 +1,4 @@
 // For tests: the other end of a socket pair, played by a function in a thread of its own.
-// Fire context: no.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -173,7 +173,7 @@ Result<void> GdbRemote::pause() {
 
 /// QEMU's stub ignores an interrupt while the machine does not run, but answers requests. While it
 /// runs, it takes the first byte of a request for an interrupt, and skips the rest of that request.
-/// So of two in one piece the second is answered in any case, behind the stop if there was one.
+/// So of two in one piece the second is answered in any case, after the stop if there was one.
 Result<void> GdbRemote::stop_or_learn_why_not() {
   std::string request;
   append_packet(request, "Hg1");

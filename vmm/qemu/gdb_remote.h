@@ -1,10 +1,9 @@
-// The gdb remote protocol as QEMU's gdbstub speaks it: stop, go on, registers, and code bytes
-// that the translator must notice. Protocol: "Debugging with GDB", appendix E (Remote Protocol).
-// Used by QemuVcpus only. QEMU 7.2 and 10.0 have neither `X` packets nor QStartNoAckMode; a '$'
-// acknowledges the answer before it, so requests can be pipelined and no '+' is ever sent (any
-// byte that reaches the stub while the guest runs would stop it).
-// Does not: lock (QemuVcpus does), set breakpoints, or run single steps.
-// Fire context: no.
+// A client of QEMU's gdbstub: stops the guest and lets it go on, reads registers, and writes code
+// bytes, which the translator notices that way. Protocol: "Debugging with GDB", appendix E (Remote
+// Protocol). QEMU 7.2 and 10.0 have neither `X` packets nor QStartNoAckMode. To them a '$'
+// acknowledges the answer before it, so requests can be pipelined. We never send a '+': any byte
+// that reaches the stub while the guest runs stops the guest. Used by QemuVcpus only. Does not:
+// lock (QemuVcpus does), set breakpoints, or run single steps.
 #pragma once
 
 #include <chrono>
@@ -23,27 +22,29 @@ namespace ringside::vmm {
 /// Decodes the answer to `g` for x86-64, as hexadecimal text. Layout: QEMU's i386-64bit core
 /// registers, little endian: 16 general registers in gdb's order, rip at byte 128, eflags 136, six
 /// selectors of 4 bytes from 140, fs/gs/kernel-gs base from 164, cr0 188, cr2, cr3 204, cr4 212,
-/// cr8, efer 228; the floating-point registers behind them are ignored.
+/// cr8, efer 228; the floating-point registers after them are ignored. Invalid for anything else.
 Result<Registers> decode_registers(std::string_view hex);
 
 class GdbRemote {
  public:
-  /// `patience`: how long a request may take, some more for each byte of write_bytes; a loaded host
-  /// is slow, a dead peer says nothing.
+  /// `patience`: how long a request may take; write_bytes adds some for each byte. It tells a dead
+  /// stub from a loaded host.
   explicit GdbRemote(UniqueFd fd, std::chrono::milliseconds patience = std::chrono::seconds(20));
 
-  /// Says hello to a stub whose machine has not started yet.
+  /// Connects to the stub of a machine that has not started yet.
   Result<void> attach();
-  /// Returns once every vCPU stands still. Io, and still in step: the machine does not run, since
-  /// the guest sleeps (ACPI's S3) or QEMU has stopped it; it may wake up at any moment.
+  /// Returns once every vCPU stands still. Io with in_step(): the machine does not run, because the
+  /// guest sleeps (ACPI's S3) or QEMU has stopped it; it may wake up at any moment.
   Result<void> pause();
   Result<void> resume();
-  /// False once an answer was missing or made no sense: later ones cannot be told apart.
+  /// False once an answer was missing or made no sense: then no later answer can be matched with
+  /// its request, and every call fails.
   bool in_step() const { return in_step_; }
-  /// Forgets stops that the stub has told unasked, because somebody else stopped the machine. Only
-  /// between requests. Io when it says more than any stub does.
+  /// Forgets stops that the stub reported unasked, because somebody else stopped the machine. Only
+  /// between requests. Io when it reports more than any stub does.
   Result<void> forget_stops();
-  /// Waits until the stub has read what was sent. Before hanging up on a guest that shall run on.
+  /// Waits until the stub has read all that we sent. Call it before closing, for a guest that is to
+  /// run on.
   void await_taken();
 
   // Only while paused:
@@ -51,8 +52,8 @@ class GdbRemote {
   /// vCPU numbers count from 0.
   Result<Registers> read_registers(unsigned vcpu);
   /// Writes physical memory. All writes are tried; the error names the first address that the stub
-  /// refused. One that is no RAM QEMU does not refuse, so look what stands there afterwards.
-  /// Unsupported, and nothing was written, where the stub cannot (QEMU before 4.2).
+  /// refused. QEMU accepts addresses outside RAM, so read the bytes back. Unsupported, with nothing
+  /// written, where the stub cannot (QEMU before 4.2).
   Result<void> write_bytes(std::span<const CodeWrite> writes);
 
  private:

@@ -267,7 +267,7 @@ TEST(GdbRemote, NamesTheFirstRefusedByteAndWritesTheOthers) {
   EXPECT_EQ(taken, 200u);
 }
 
-/// What pause() makes of a stub that answers with `bytes` and then closes.
+/// The result of pause() with a stub that answers with `bytes` and then closes.
 ErrorCode pause_against(const std::string& bytes) {
   FakePeer stub([&](FakePeer& peer) {
     peer.receive_packet();

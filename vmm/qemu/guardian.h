@@ -1,8 +1,8 @@
-// A small process beside a guest that outlives us, one that is kept or one that is not ours: when
-// we die, in whatever moment, it lets the guest run on. Without it a SIGKILL in the middle of a
-// pause would leave the guest stopped for ever. Used by start_qemu with QemuConfig::keep, and for
-// attached machines. Does not: end with the guest's pause when we only hang, or touch the guest
-// while we live. It never outlives us by more than a moment. Fire context: no.
+// A small process that guards a guest which outlives us, one that is kept or one that is not ours:
+// when we die, at whatever moment, it lets the guest run on. Without it a SIGKILL in the middle of
+// a pause would leave the guest stopped for ever. It ends right after us. Used by start_qemu with
+// QemuConfig::keep, and for attached machines. Does not: touch the guest while we live, even if we
+// hang.
 #pragma once
 
 #include <sys/types.h>
@@ -33,7 +33,7 @@ class Guardian {
 
   void hold() { send_word('h'); }
   void let_be() { send_word('l'); }
-  /// Sends it home: it ends at once and leaves the guest alone. Idempotent.
+  /// Ends the process, which leaves the guest alone. May be called again.
   void release();
 
  private:
@@ -41,7 +41,7 @@ class Guardian {
   void send_word(char word);
 
   pid_t pid_;      // 0: released
-  UniqueFd life_;  // a socket that closes with us; a byte in it is an order
+  UniqueFd life_;  // a socket that closes when we end; a byte in it is an order
 };
 
 }  // namespace ringside::vmm

@@ -1,6 +1,5 @@
-// What became of a guest: gathered from QEMU's events, judged once QEMU has ended.
+// How a guest ended: gathered from QEMU's events, judged once QEMU has ended.
 // Pure. Used by QemuWatcher.
-// Fire context: no.
 #pragma once
 
 #include <string>
@@ -15,8 +14,9 @@ class GuestEnd {
  public:
   /// Remembers what matters of one event (QEMU docs: interop/qemu-qmp-ref, "SHUTDOWN").
   void note(const QmpEvent& event);
-  /// A kernel that panics resets the machine just as a reboot does; only its console tells them
-  /// apart. A guest that prints a panic's first line and reboots is taken at its word.
+  /// `console`: the last of the guest's console. A kernel that panics resets the machine just as a
+  /// reboot does; only the console tells them apart. A guest that prints the first line of a panic
+  /// and reboots counts as panicked.
   MachineState judge(std::string_view console) const;
 
  private:

@@ -1,7 +1,5 @@
-// One connected stream socket to QEMU, with deadlines: what qmp and gdb_remote send and receive
-// through. Never blocks past its deadline, never raises SIGPIPE.
-// Does not: frame messages, or lock (one thread at a time).
-// Fire context: no.
+// A connected stream socket to QEMU, for qmp and gdb_remote. It never blocks past a deadline and
+// never raises SIGPIPE. Does not: frame messages, or lock (one thread at a time).
 #pragma once
 
 #include <chrono>
@@ -17,19 +15,19 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 class PeerSocket {
  public:
-  /// `name` is what messages call the peer: "QEMU's monitor".
+  /// `name`: of the peer, in messages: "QEMU's monitor".
   PeerSocket(UniqueFd fd, std::string_view name) : fd_(std::move(fd)), name_(name) {}
 
   int fd() const { return fd_.get(); }
-  /// Error MachineGone when the peer has gone or does not take the bytes in time.
+  /// MachineGone when the peer has gone or does not take the bytes in time.
   Result<void> send(std::string_view bytes, Deadline deadline);
   /// The same over a Unix socket, with a copy of a descriptor at the first byte (SCM_RIGHTS).
   Result<void> send_descriptor(int descriptor, std::string_view bytes, Deadline deadline);
-  /// Appends at least one byte to `into`. Error MachineGone as above.
+  /// Appends at least one byte to `into`. MachineGone when none comes in time.
   Result<void> receive(std::string& into, Deadline deadline);
-  /// Appends what is there, without waiting; false when nothing was.
+  /// Appends the bytes that have arrived, without waiting; false when there were none.
   Result<bool> receive_now(std::string& into);
-  /// Until poll(2) sees one of `events`. Error MachineGone when it does not in time.
+  /// Waits until poll(2) sees one of `events`. MachineGone when it does not in time.
   Result<void> wait_for(short events, Deadline deadline);
 
  private:
@@ -37,9 +35,9 @@ class PeerSocket {
   std::string name_;
 };
 
-/// Waits until the peer of a Unix socket has read all that was sent: one that sees the hang-up
-/// first may never look at the rest (QEMU does not). False when it has not by then, or is gone.
-/// Async-signal-safe.
+/// Waits until the peer of a Unix socket has read all that was sent. A peer that sees the hang-up
+/// first may never read the rest (QEMU does not). False when it has not read it in time, or is
+/// gone. Async-signal-safe.
 bool await_taken(int socket, int milliseconds);
 
 }  // namespace ringside::vmm

@@ -1,6 +1,5 @@
-// QEMU's command line: from what the user asked for and the descriptors QEMU inherits.
+// Makes QEMU's command line of the configuration and the descriptors that QEMU inherits.
 // Pure. Used by start_qemu. Does not: look at the host.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@ namespace ringside::vmm {
 
 enum class Accelerator : std::uint8_t { Tcg, Kvm };
 
-/// QEMU's ends of what connects us; each is an open descriptor that the QEMU process inherits.
+/// QEMU's ends of the connections to us: open descriptors that the QEMU process inherits.
 struct QemuDescriptors {
   int ram = -1;  // the memory file
   int monitor = -1, gdb = -1;
@@ -30,7 +29,7 @@ inline constexpr GuestMemory::Extent kReservedMemory{GuestPhys(0x600'0000), 16 <
 /// the PCI hole and puts the rest at 4 GiB (QEMU 7.2 and 10.0, hw/i386/pc_piix.c).
 std::vector<RamPiece> pc_ram(std::uint64_t size);
 
-/// Argument 0 is config.program. The machine starts stopped, for the gdbstub to let it go.
+/// Argument 0 is config.program. The machine starts stopped; the gdbstub lets it go.
 std::vector<std::string> qemu_arguments(const GuestConfig& guest, const QemuConfig& config,
                                         Accelerator accelerator, const QemuDescriptors& fds);
 

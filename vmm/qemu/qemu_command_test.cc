@@ -18,7 +18,7 @@ GuestConfig small_config() {
   return config;
 }
 
-/// The argument behind the first `option`; empty when it is not there.
+/// The argument after the first `option`; empty when it is not there.
 std::string value_of(const std::vector<std::string>& arguments, std::string_view option) {
   const auto at = std::find(arguments.begin(), arguments.end(), option);
   return at == arguments.end() || at + 1 == arguments.end() ? std::string() : *(at + 1);

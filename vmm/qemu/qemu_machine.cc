@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::chrono::seconds kStartPatience(30);  // a host that swaps takes seconds to start QEMU
 
-/// What to tell when QEMU did not get as far as a working monitor: its own last words, if any.
+/// The error for a QEMU that ended before its monitor worked: with its own last words, if any.
 Error start_failure(ChildProcess& child, const Error& error) {
   child.kill();
   child.reap();

@@ -1,8 +1,8 @@
 // The QEMU back end: a machine in a QEMU process that we started, seen through a shared memory
 // file, its monitor and its gdbstub. Made by start_qemu (vmm/qemu/start_qemu.h). The parts: RAM
 // that is mapped here too, QemuVcpus, QemuWatcher. Threads: every function may be called from any
-// thread. Does not: attach to a QEMU that somebody else started. Fire context: memory() yes, the
-// rest no.
+// thread. Does not: attach to a QEMU that somebody else started.
+// Fire context: memory() yes, the rest no.
 #pragma once
 
 #include <memory>
@@ -21,11 +21,11 @@ namespace ringside::vmm {
 
 class QemuMachine final : public Machine {
  public:
-  /// Our ends of what connects us to the QEMU process.
+  /// Our ends of the connections to the QEMU process.
   struct Links {
     UniqueFd monitor, gdb, console;
     std::optional<Guardian> guardian;  // of a guest that is kept
-    bool as_is = false;                // nothing was set aside in it
+    bool as_is = false;                // no RAM was set aside in it
   };
   /// Takes over a QEMU that waits at its first instruction (-S) and lets the guest go.
   static Result<std::unique_ptr<QemuMachine>> take_over(unsigned vcpus, Accelerator accelerator,
@@ -42,10 +42,10 @@ class QemuMachine final : public Machine {
   std::optional<GuestMemory::Extent> reserved_memory() const override {
     return as_is_ ? std::nullopt : std::optional(kReservedMemory);
   }
-  /// Of a guest that is kept (it has a guardian): lets it run on and turns away from it.
+  /// A guest that is kept (it has a guardian) runs on, and we disconnect from it.
   void shut_down() override;
 
-  /// What else the launcher wants to live as long.
+  /// Keeps `fd` open as long as the machine lives.
   void keep_open(UniqueFd fd) { kept_open_.push_back(std::move(fd)); }
 
  private:

@@ -1,7 +1,7 @@
-// The vCPUs of a QEMU, by its gdbstub: pausing, registers, and code, which the translator must be
-// told of. Two of QemuMachine's parts.
+// The vCPUs of a QEMU and the writing of code, both through its gdbstub, because the translator has
+// to be told of code. Two of QemuMachine's parts.
 // Lock: one for a request to the gdbstub at a time; no other lock is taken under it.
-// Threads: every function from any. Pauses of several threads nest. Fire context: no.
+// Threads: every function from any. Pauses of several threads nest.
 #pragma once
 
 #include <mutex>
@@ -16,18 +16,19 @@ namespace ringside::vmm {
 
 class QemuVcpus final : public Vcpus, public CodeWriter {
  public:
-  /// What is told apart when QEMU hangs: a guest that ends with us is ended, one that shall stay
-  /// may stand still.
+  /// Decides what happens when QEMU does not answer: a guest that ends with us is ended; one that
+  /// is to stay may stand still.
   enum class Life : std::uint8_t { EndsWithUs, Stays };
 
-  /// `gdb` is the stub of a QEMU that waits at its first instruction. The others must outlive this.
+  /// `gdb`: connected to the stub of a QEMU that waits at its first instruction. `child` and
+  /// `watcher` must outlive this.
   QemuVcpus(unsigned count, UniqueFd gdb, ChildProcess& child, QemuWatcher& watcher)
       : count_(count), child_(child), watcher_(watcher), gdb_(std::move(gdb)) {}
 
   /// Lets the guest go.
   Result<void> start();
   void set_life(Life life) { life_ = life; }
-  /// Turns away from a guest that stays: it runs, and QEMU has read that.
+  /// Disconnects from a guest that stays: makes sure that it runs, and that QEMU has read so.
   void let_go();
 
   unsigned count() const override { return count_; }

@@ -1,8 +1,6 @@
-// The thread that keeps a QEMU alive and watched: empties the guest's console and QEMU's standard
-// error (a full socket would stall the guest), follows QEMU's events, and notices its end.
-// Used by QemuMachine. All public functions may be called from any thread, start() and stop() from
-// one. Lock: text_mutex_, held for copies only.
-// Fire context: no.
+// The thread that watches a QEMU: reads the guest's console and QEMU's standard error (a full
+// socket would stall the guest), follows QEMU's events, and notices its end. Used by QemuMachine.
+// Threads: start() and stop() on one, all else on any. Lock: text_mutex_, held for copies only.
 #pragma once
 
 #include <atomic>
@@ -28,6 +26,7 @@ class QemuWatcher final : public MachineStatus {
   QemuWatcher(const QemuWatcher&) = delete;
   QemuWatcher& operator=(const QemuWatcher&) = delete;
 
+  /// Starts the thread. Io when the host gives no descriptor or thread.
   Result<void> start();
   /// Ends the thread, whether QEMU has ended or not. Idempotent.
   void stop();
@@ -38,7 +37,8 @@ class QemuWatcher final : public MachineStatus {
   int event_fd() const override { return state_event_.get(); }
   std::string console_tail() const override;
   std::string cause_of_death() const override;
-  /// Tells a stop that we caused from one that QEMU was forced to.
+  /// While set, a stop that QEMU reports is a pause of ours. Of any other the watcher asks QEMU
+  /// why.
   void set_paused_by_us(bool paused) { paused_by_us_.store(paused, std::memory_order_release); }
 
  private:

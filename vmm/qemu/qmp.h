@@ -1,7 +1,6 @@
 // A client of QMP, QEMU's monitor protocol (QEMU docs: interop/qmp-spec): one JSON object a line,
 // events between the answers. Answers are checked for size and shape; a wrong one is an Error.
 // Used by QemuWatcher and the start of a machine. Does not: lock (one thread at a time).
-// Fire context: no.
 #pragma once
 
 #include <chrono>
@@ -30,9 +29,10 @@ class QmpClient {
   explicit QmpClient(UniqueFd fd) : socket_(std::move(fd), "QEMU's monitor") {}
 
   int fd() const { return socket_.fd(); }
-  /// Takes the greeting and enters command mode, after which events arrive.
+  /// Reads the greeting and enters command mode; from then on events arrive.
   Result<void> handshake(std::chrono::milliseconds patience);
-  /// The answer's "return" value. Error Invalid with QEMU's own words when it refused.
+  /// The "return" value of the answer. Invalid, with QEMU's own words, when it refused; MachineGone
+  /// when there is no answer in time.
   Result<nlohmann::json> execute(std::string_view command, std::chrono::milliseconds patience) {
     return execute(command, nlohmann::json::object(), patience);
   }
@@ -41,8 +41,8 @@ class QmpClient {
   /// Gives QEMU a copy of a descriptor, which it knows as `name` from then on (its `getfd`).
   Result<void> pass_descriptor(std::string_view name, int descriptor,
                                std::chrono::milliseconds patience);
-  /// Takes in what has arrived, without waiting; of a QEMU that never stops, as much as fits
-  /// between two looks at other things. Error MachineGone when QEMU has closed.
+  /// Reads the messages that have arrived, without waiting. A bounded number, for a QEMU that never
+  /// stops sending. MachineGone when QEMU has closed.
   Result<void> take_in();
   /// The oldest event not yet taken.
   std::optional<QmpEvent> next_event();

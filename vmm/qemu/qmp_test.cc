@@ -87,7 +87,7 @@ TEST(Qmp, ARefusalDoesNotSteerTheTerminal) {
   EXPECT_EQ(answer.error().message, "QEMU refused frobnicate: ?[2J?fake: all is well");
 }
 
-/// What a handshake makes of a peer that sends `bytes` and then closes.
+/// The result of a handshake with a peer that sends `bytes` and then closes.
 ErrorCode handshake_against(const std::string& bytes) {
   FakePeer qemu([&](FakePeer& peer) {
     peer.send(bytes);

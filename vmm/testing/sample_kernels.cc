@@ -172,7 +172,7 @@ Bytes sample_flat_kernel() {
 }
 
 Bytes sample_bz_image(const SampleBzImage& image) {
-  constexpr std::uint32_t kSectors = 1, kPayloadAt = 0x240;  // behind the 64-bit entry point
+  constexpr std::uint32_t kSectors = 1, kPayloadAt = 0x240;  // after the 64-bit entry point
   Bytes file((kSectors + 1) * 512 + kPayloadAt, std::byte{0});
   file.insert(file.end(), image.payload.begin(), image.payload.end());
   file.resize((file.size() + 15) / 16 * 16);

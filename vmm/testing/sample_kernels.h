@@ -1,5 +1,5 @@
 // Small kernel files made in memory: ELF of both classes, flat Multiboot, bzImages with a payload.
-// Used by unit tests and as the first inputs of the fuzz targets. Fire context: no.
+// Used by unit tests and as the first inputs of the fuzz targets.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ inline constexpr Register kReturnRegister = &Registers::rax;
 inline constexpr std::uint32_t kStackWord = 8;
 inline constexpr std::uint32_t kFirstStackArgument = kStackWord;
 
-/// What a frame pointer leads to: the frame pointer of the frame below, then the return address.
+/// A frame pointer points to this: the caller's frame pointer, then the return address.
 struct FrameRecord {
   std::uint64_t frame_pointer, return_address;
 };

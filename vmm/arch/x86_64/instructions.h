@@ -1,4 +1,4 @@
-// What can be said of instructions without decoding them. Decoding is disasm's.
+// Facts about instructions that need no decoder. Decoding is in disasm.
 // Fire context: yes.
 #pragma once
 
@@ -11,14 +11,14 @@ namespace ringside::arch {
 /// In bytes (Intel SDM volume 2, 2.3.11).
 inline constexpr std::size_t kLongestInstruction = 15;
 
-/// int3: traps to vector 3 with rip behind it.
+/// int3: traps to vector 3, with rip after it.
 inline constexpr std::byte kBreakpoint{0xcc};
 inline constexpr unsigned kBreakpointVector = 3;
 
 /// When a conditional jump is taken: the low four bits of its opcode (Intel SDM volume 1, appendix
 /// B).
 using Condition = std::uint8_t;
-/// Of an instruction that depends on no flags.
+/// The condition of an instruction that depends on no flags.
 inline constexpr Condition kNoCondition = 0xff;
 
 /// The flags that conditions are made of, as bits of rflags.

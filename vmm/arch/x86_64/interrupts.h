@@ -30,7 +30,7 @@ struct Gate {
 };
 static_assert(sizeof(Gate) == 16);
 
-/// What the CPU pushes on an interrupt or trap, in the order of addresses.
+/// The words that the CPU pushes on an interrupt or trap, lowest address first.
 struct InterruptFrame {
   std::uint64_t ip, cs, flags, sp, ss;
 };

@@ -14,7 +14,7 @@ namespace ringside::arch {
 
 inline constexpr unsigned kPageShift = 12;
 inline constexpr std::uint64_t kPageSize = std::uint64_t{1} << kPageShift;
-/// What one entry of level 2 maps as a large page.
+/// The size of the large page that an entry of level 2 maps.
 inline constexpr std::uint64_t kLargePageSize = 2 << 20;
 
 /// Bits of a page-table entry.
@@ -46,7 +46,8 @@ inline bool in_long_mode(const Registers& registers) {
   return (registers.efer >> 10 & 1) != 0;
 }
 
-/// Of a vCPU that pages in long mode: CR3 less PCID and flags, and the levels by CR4.LA57.
+/// The page table of a vCPU that pages in long mode: CR3 without PCID and flags; CR4.LA57 tells the
+/// levels.
 inline PageTable page_table_of(const Registers& registers) {
   const unsigned levels = (registers.cr4 >> 12 & 1) != 0 ? 5 : 4;
   return {GuestPhys(registers.cr3 & pte::kAddress), levels, 0};
@@ -91,9 +92,9 @@ constexpr bool canonical(std::uint64_t at, unsigned levels) {
 }
 }  // namespace detail
 
-/// Follows tables from the root until the entry of `last` level, or an earlier large page; the
-/// entry returned has been read once and may be anything when it is of level `last`.
-/// `load64(GuestPhys)` gives one optional entry, in one access.
+/// Follows the tables from the root to the entry of level `last`, or to an earlier large page. An
+/// entry of level `last` is returned whatever it holds. Each entry is loaded once, by
+/// `load64(GuestPhys)`, which returns an optional word. Empty when a table on the way is not there.
 template <class Load64>
 std::optional<PageEntry> walk(const Load64& load64, const PageTable& table, GuestVirt virt,
                               unsigned last) {
@@ -119,8 +120,8 @@ std::optional<PageEntry> walk(const Load64& load64, const PageTable& table, Gues
   }
 }
 
-/// What a leaf translates `at` to. An entry with a reserved bit set faults in hardware, so here it
-/// translates nothing.
+/// The translation of `at` by the leaf that walk() found; empty when that is not present. An entry
+/// with a reserved bit set faults in hardware, so it translates nothing.
 constexpr std::optional<Translation> translation(const std::optional<PageEntry>& found,
                                                  GuestVirt at) {
   constexpr unsigned kLargestLeaf = 3;  // 1 GiB pages; PS is reserved above

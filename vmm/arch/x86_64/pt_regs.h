@@ -1,6 +1,6 @@
-// Where Linux keeps the registers of whoever it has interrupted: struct pt_regs, as ptrace and
-// signal frames show it to user programs, hence the same in every version; and what a system call
-// is given in them. Table: registers.def.
+// struct pt_regs, where Linux keeps the registers of the code that it interrupted, and the
+// registers that a system call takes its arguments in. ptrace and signal frames show the structure
+// to user programs, so it is the same in every version. Table: registers.def.
 // Fire context: yes.
 #pragma once
 
@@ -53,8 +53,8 @@ inline SavedRegisters save(const Registers& r) {
   return words;
 }
 
-/// Only what struct pt_regs has. Of a segment register the CPU pushes 16 bits; what lies above them
-/// is no part of it (FRED puts other things there).
+/// Fills only the registers that struct pt_regs has. Of a segment register the low 16 bits count:
+/// the CPU pushes no more, and FRED puts other things above them.
 inline Registers unsave(const SavedRegisters& words) {
   Registers r;
   for (const SavedWord& saved : kSavedWords) r.*saved.which = words[saved.word];
