@@ -1,0 +1,185 @@
+"""A libvirtd of the test's own: Debian's program, without root's rights, systemd, or any folder but one.
+
+libvirtd serves its user's session there. It would serve the whole system if it saw that it is root's, so
+then it runs in a user namespace where it is not. Used by test_attach_libvirt.py. Run as a program, it
+starts a command as the parent of all that come of it: libvirt waits for a QEMU to be reaped, which the
+process 1 of a container may do late or never.
+"""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import guest
+
+PROGRAM = "/usr/sbin/libvirtd"
+LIBC = ctypes.CDLL(None)
+DOMAIN = """<domain type='qemu'><name>{name}</name><memory unit='MiB'>{memory}</memory>
+ {backing}<vcpu>{cpus}</vcpu>
+ <os><type arch='x86_64' machine='pc'>hvm</type><kernel>{files}/vmlinuz</kernel>
+  <initrd>{files}/initrd</initrd><cmdline>{append}</cmdline></os>
+ <features><acpi/><apic/></features>
+ <cpu mode='maximum'><feature policy='disable' name='cx16'/></cpu>
+ <devices><emulator>{qemu}</emulator>
+  <serial type='file'><source path='{folder}/console'/><target port='0'/></serial>
+  <serial type='unix'><source mode='connect' path='{folder}/control'/><target port='1'/></serial>
+  <serial type='unix'><source mode='connect' path='{folder}/output'/><target port='2'/></serial>
+  <memballoon model='none'/></devices></domain>
+"""
+SHARED = "<memoryBacking><source type='memfd'/><access mode='shared'/></memoryBacking>"
+
+
+def missing():
+    """Why there is no libvirt to test with; empty when there is."""
+    if not os.access(PROGRAM, os.X_OK) or not shutil.which("virsh"):
+        return "no libvirtd or no virsh: tests/setup installs them"
+    if os.geteuid() == 0 and subprocess.run([*unprivileged(), "true"], check=False,
+                                            capture_output=True).returncode:
+        return "root may not make user namespaces here, and libvirtd would serve the whole system"
+    return ""
+
+
+def unprivileged():
+    """What a command starts with to see itself as another than root."""
+    return ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if os.geteuid() == 0 else []
+
+
+class Domain:
+    """A running domain and its command port."""
+
+    def __init__(self, libvirt, name, image, cpus=1, memory=512, backing=""):
+        self.libvirt, self.name = libvirt, name
+        self.folder = libvirt.folder / name
+        self.folder.mkdir()
+        self._listeners = {}
+        for end in ("control", "output"):
+            self._listeners[end] = socket.socket(socket.AF_UNIX)
+            self._listeners[end].bind(str(self.folder / end))
+            self._listeners[end].listen(1)
+        qemu = shutil.which(os.environ.get("RINGSIDE_QEMU", "qemu-system-x86_64"))
+        (self.folder / "xml").write_text(DOMAIN.format(
+            name=name, image=image, cpus=cpus, memory=memory, backing=backing, qemu=qemu,
+            append=guest.APPEND, folder=self.folder, files=guest.images_folder().resolve() / image))
+        self.port = None
+
+    def connect(self):
+        """Takes the command port of the QEMU that comes up."""
+        if self.port:
+            self.port.close()
+        sockets = {}
+        for end, listener in self._listeners.items():
+            listener.settimeout(guest.PATIENCE)
+            sockets[end] = listener.accept()[0]
+        self.port = guest.CommandPort(**sockets, explain=self._explain)
+
+    def start(self):
+        """Creates it and waits until it has booted."""
+        self.libvirt.virsh("create", self.folder / "xml")
+        self.connect()
+        self.port.expect("ready")
+        return self
+
+    def close(self):
+        """Ends it."""
+        self.libvirt.virsh("destroy", self.name, check=False)
+        for listener in self._listeners.values():
+            listener.close()
+        if self.port:
+            self.port.close()
+
+    def state(self):
+        """running, paused, ..."""
+        return self.libvirt.virsh("domstate", self.name).strip()
+
+    def _explain(self):
+        console = self.folder / "console"
+        return console.read_bytes()[-16000:].decode(errors="replace") if console.exists() else ""
+
+
+class Libvirt:
+    """The daemon; a context manager."""
+
+    def __init__(self):
+        self._stack = contextlib.ExitStack()
+        self.folder = pathlib.Path(self._stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="ringside-lv-", ignore_cleanup_errors=True)))
+        self._environment = dict(os.environ, HOME=str(self.folder), PYTHONDONTWRITEBYTECODE="1")
+        for kind in ("RUNTIME_DIR", "CONFIG_HOME", "CACHE_HOME", "DATA_HOME", "STATE_HOME"):
+            folder = self.folder / kind[0].lower()
+            folder.mkdir(exist_ok=True)
+            self._environment[f"XDG_{kind}"] = str(folder)
+        self.socket = self.folder / "r/libvirt/libvirt-sock"
+        self.uri = f"qemu:///session?socket={self.socket}"
+
+    def __enter__(self):
+        log = open(self.folder / "log", "wb")
+        process = subprocess.Popen(
+            [sys.executable, __file__, *unprivileged(), PROGRAM], env=self._environment,
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=guest.end_with_parent)
+        log.close()
+
+        def end():
+            process.terminate()
+            process.wait()
+
+        self._stack.callback(end)
+        deadline = time.monotonic() + guest.PATIENCE
+        while self.virsh("list", check=False) is None:
+            if process.poll() is not None or time.monotonic() > deadline:
+                said = (self.folder / "log").read_text(errors="replace")
+                self._stack.close()
+                raise AssertionError(f"libvirtd does not come up: {said}")
+            time.sleep(0.1)
+        return self
+
+    def __exit__(self, *unused):
+        self._stack.close()
+
+    def virsh(self, *words, check=True):
+        """What virsh prints; with check=False None when it fails."""
+        done = subprocess.run(["virsh", "-q", "-c", self.uri, *map(str, words)], text=True,
+                              capture_output=True, check=False, env=self._environment,
+                              timeout=guest.PATIENCE)
+        if done.returncode == 0:
+            return done.stdout
+        if check:
+            raise AssertionError(f"virsh {words}: {done.stderr}")
+        return None
+
+    def domain(self, name, image, **settings):
+        """A domain that has booted; it ends with the daemon."""
+        domain = Domain(self, name, image, **settings)
+        self._stack.callback(domain.close)
+        return domain.start()
+
+
+def children():
+    """This process's children's pids."""
+    return [int(pid) for pid in
+            pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+
+
+def reap(command):
+    """Runs a command, reaps all that comes of it, and ends all of that with it."""
+    PR_SET_CHILD_SUBREAPER = 36
+    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    process = subprocess.Popen(command)
+    signal.signal(signal.SIGTERM, lambda *unused: process.terminate())
+    while os.waitpid(-1, 0)[0] != process.pid:
+        pass
+    while left := children():
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(-1, 0)
+
+
+if __name__ == "__main__":
+    reap(sys.argv[1:])

@@ -1,0 +1,110 @@
+"""Guests that libvirt started, attached to by their domains: what virsh does to them meanwhile."""
+
+import re
+import time
+import unittest
+
+import libvirt
+import ringside
+from test_attach_qmp import COUNT, OPENED, READS, begin, end, started
+
+REASON = libvirt.missing()
+
+
+def attach(target, program, **settings):
+    """A ringside that traces a domain, in the background."""
+    return ringside.Run(program, machine=False, options=["--attach", target, "-q"], **settings)
+
+
+@unittest.skipIf(REASON, REASON)
+class Domains(unittest.TestCase):
+    """One daemon for all of them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.libvirt = cls.enterClassContext(libvirt.Libvirt())
+
+    def target(self, name):
+        """A domain as --attach has it."""
+        return f"{self.libvirt.uri}&name={name}"
+
+    def check_counts(self, domain, target, **settings):
+        """Counts of a workload are exact, and the domain goes on."""
+        with attach(target, begin(f"{COUNT} {OPENED}"), **settings) as running:
+            started(running)
+            status, said = domain.port.run(f"workload --reads {READS}")
+            outcome = end(running)
+        self.assertEqual((status, outcome.status, outcome.stderr), (0, 0, ""), outcome)
+        truth = ringside.Outcome(0, said.decode(), "").counts()
+        counts = outcome.counts()
+        self.assertEqual(counts.pop("reads"), truth["read"], outcome)
+        self.assertEqual(sum(counts.values()), truth["openat"], outcome)
+        self.assertEqual(domain.state(), "running")
+
+    def test_counts_are_exact_by_name_and_by_uuid(self):
+        one = self.libvirt.domain("one", "debian-6.1", cpus=2)
+        two = self.libvirt.domain("two", "debian-6.12", backing=libvirt.SHARED)
+        uuid = self.libvirt.virsh("domuuid", "two").strip()
+        self.check_counts(one, self.target("one"))
+        self.check_counts(two, f"{self.libvirt.uri}&uuid={uuid}")
+        chosen = {"LIBVIRT_DEFAULT_URI": self.libvirt.uri}
+        self.check_counts(one, "one", environment=chosen)
+        self.check_counts(two, uuid, environment=chosen)
+
+    def test_what_virsh_does_to_a_domain_is_told(self):
+        domain = self.libvirt.domain("three", "debian-6.1")
+        with attach(self.target("three"), begin(COUNT)) as running:
+            started(running)
+            self.libvirt.virsh("suspend", "three")
+            time.sleep(1.5)  # a look at what there is, at switchrate
+            self.libvirt.virsh("resume", "three")
+            status, said = domain.port.run(f"workload --reads {READS}")
+            outcome = end(running)
+        self.assertEqual((status, outcome.status), (0, 0), outcome)
+        self.assertEqual(outcome.counts()["reads"],
+                         ringside.Outcome(0, said.decode(), "").counts()["read"])
+        self.assertEqual(outcome.stderr.splitlines(),
+                         ["ringside: its owner has paused it: tracing waits",
+                          "ringside: it runs again"])
+        with attach(self.target("three"), begin(COUNT)) as running:
+            started(running)
+            self.libvirt.virsh("reset", "three")
+            outcome = running.finish()
+        self.assertEqual(outcome.stderr.splitlines()[-1],
+                         "ringside: tracing ended: the guest rebooted", outcome)
+        domain.port.expect("ready")
+        with attach(self.target("three"), begin(COUNT)) as running:
+            started(running)
+            self.libvirt.virsh("destroy", "three")
+            outcome = running.finish()
+        self.assertRegex(outcome.stderr.splitlines()[-1],
+                         r"^ringside: tracing ended: attached qemu \(TCG\) died: its ", outcome)
+
+    def test_a_domain_that_is_paused_stays_so(self):
+        domain = self.libvirt.domain("four", "debian-6.1")
+        self.libvirt.virsh("suspend", "four")
+        outcome = ringside.run("BEGIN { exit(0); } fbt::vfs_read:entry { @ = count(); }",
+                               machine=False, options=["--attach", self.target("four")])
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual(domain.state(), "paused")
+        self.libvirt.virsh("resume", "four")
+        self.check_counts(domain, self.target("four"))
+
+    def test_refusals_are_one_line(self):
+        off = libvirt.Domain(self.libvirt, "off", "debian-6.1")
+        self.libvirt.virsh("define", off.folder / "xml")
+        for target, words in {
+                self.target("nobody"): "has no domain 'nobody'",
+                self.target("off"): "domain off is shut off",
+                "qemu:///session?socket=/nowhere&name=one": "cannot be connected to: Failed",
+        }.items():
+            with self.subTest(target):
+                outcome = ringside.run("BEGIN { exit(0); }", machine=False,
+                                       options=["--attach", target])
+                self.assertEqual((outcome.status, outcome.stdout), (1, ""), outcome)
+                self.assertEqual(len(outcome.stderr.splitlines()), 1, outcome)
+                self.assertTrue(re.search(re.escape(words), outcome.stderr), outcome)
+
+
+if __name__ == "__main__":
+    unittest.main()
