@@ -44,7 +44,7 @@ std::uint64_t host_memory() {
 
 Result<SharedRam> SharedRam::create(std::uint64_t size) {
   UniqueFd fd(memfd_create("ringside-guest-ram", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  // Sealed for whoever inherits the file: a QEMU that its guest has taken over could shrink it, and
+  // Sealed, because QEMU inherits the file: one that its guest has taken over could shrink it, and
   // our next look at the guest would be a SIGBUS.
   if (!fd || ftruncate(fd.get(), static_cast<off_t>(size)) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {

@@ -1,7 +1,7 @@
 // The exits of vCPUs that run on threads of this process. They allow breakpoints without any guest
 // code, an answer on the vCPU's own thread, and an event for every exit. vmm/kvm implements
 // VcpuExits; providers implement ExitSink. A machine in another process (QEMU) has neither.
-// Threads: the sink is called on vCPU threads, several at once; whoever needs one at a time locks.
+// Threads: the sink is called on vCPU threads, several at once; it locks where it must.
 // Fire context: the sink's functions yes; VcpuExits' no.
 #pragma once
 

@@ -29,8 +29,8 @@ tl::unexpected<Error> cut_short(std::span<const std::byte> bytes) {
 
 std::shared_ptr<Elf> open_elf(std::span<const std::byte> bytes) {
   if (elf_version(EV_CURRENT) == EV_NONE) return nullptr;
-  // SAFETY: char may alias any bytes. libelf takes a pointer to what may change, and changes nothing
-  // in a file that is not updated.
+  // SAFETY: char may alias any bytes. libelf takes a pointer to what may change, and changes
+  // nothing in a file that is not updated.
   auto* image = const_cast<char*>(reinterpret_cast<const char*>(bytes.data()));
   return {elf_memory(image, bytes.size()), [](Elf* elf) { elf_end(elf); }};
 }
@@ -81,8 +81,8 @@ Result<void> ElfFile::read_segments() {
       return bad("a segment is larger in the file than in memory");
     }
     if (program.p_memsz > UINT64_MAX - program.p_vaddr) return bad("an ELF segment wraps around");
-    segments_.push_back({program.p_vaddr, program.p_paddr, program.p_memsz, bytes,
-                         (program.p_flags & PF_X) != 0});
+    segments_.push_back(
+        {program.p_vaddr, program.p_paddr, program.p_memsz, bytes, (program.p_flags & PF_X) != 0});
   }
   if (segments_.empty()) return bad("no segment to load: is it a kernel?");
   return {};
@@ -113,9 +113,9 @@ std::optional<std::uint32_t> ElfFile::pvh_entry() const {
     if (gelf_getphdr(elf_.get(), static_cast<int>(i), &program) == nullptr) break;
     const auto bytes = part(program.p_offset, program.p_filesz);
     if (program.p_type != PT_NOTE || bytes.empty()) continue;
-    Elf_Data* data = elf_getdata_rawchunk(elf_.get(), static_cast<std::int64_t>(program.p_offset),
-                                          bytes.size(),
-                                          program.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+    Elf_Data* data =
+        elf_getdata_rawchunk(elf_.get(), static_cast<std::int64_t>(program.p_offset), bytes.size(),
+                             program.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
     if (data == nullptr) continue;
     GElf_Nhdr note;
     std::size_t name = 0, value = 0;
@@ -155,7 +155,7 @@ char ElfFile::letter(std::uint8_t info, std::uint16_t section) const {
       type = 'r';
     }
   }
-  // A bare label may stand before data or in 16-bit code: no function, unless it says so.
+  // A label without a type may precede data or 16-bit code, so it does not count as a function.
   if (type == 't' && GELF_ST_TYPE(info) == STT_NOTYPE) return 'n';
   const unsigned binding = GELF_ST_BIND(info);
   if (binding == STB_WEAK) return type == 't' ? 'W' : 'V';
@@ -213,7 +213,7 @@ Result<void, Fault> ElfFile::read(std::uint64_t at, std::span<std::byte> out) co
 }
 
 std::optional<std::span<const std::byte>> ElfFile::bytes_at(std::uint64_t at,
-                                                             std::uint64_t size) const {
+                                                            std::uint64_t size) const {
   const Segment* segment = segment_of(at);
   if (segment == nullptr) return std::nullopt;
   const std::uint64_t offset = at - segment->address;

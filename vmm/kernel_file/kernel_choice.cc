@@ -15,7 +15,7 @@ bool has_pvh_note(std::span<const std::byte> elf) {
   return file && file->pvh_entry();
 }
 
-/// Is `word` one of the words of the command line?
+/// Whether `word` is one of the words of the command line.
 bool has_word(std::string_view text, std::string_view word) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());

@@ -21,7 +21,7 @@ namespace {
 using Bytes = std::span<const std::byte>;
 using Buffer = std::span<std::byte>;
 
-/// Fills as much of `out` as the stream holds. How many bytes it were; empty for bad data.
+/// Unpacks the stream into `out`; returns how many bytes, or empty for bad data.
 using Unpacker = std::optional<std::size_t> (*)(Bytes packed, Buffer out);
 
 // The libraries take bytes of their own type. SAFETY (both): unsigned char and char may alias.

@@ -1,6 +1,6 @@
-// How the guest ended, if it has: recorded once, by whoever sees it first (a device, a vCPU, we
-// ourselves), with a few lines for the user where there is more to say than the state.
-// Used by vCPUs, devices and kvm_machine. Threads: any.
+// How the guest ended, if it has. The first to see the end (a device, a vCPU, we ourselves) records
+// it, once, with a few lines for the user if there is more to say than the state. Used by vCPUs,
+// devices and kvm_machine. Threads: any.
 #pragma once
 
 #include <atomic>

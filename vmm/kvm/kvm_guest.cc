@@ -35,7 +35,7 @@ Result<std::vector<KvmVcpu>> make_vcpus(const KvmSystem& system, const KvmVm& vm
   return vcpus;
 }
 
-/// Last words for an end that a device sees: where the vCPU is that made it see it.
+/// Last words for an end that a device sees: the state of the vCPU that accessed the device.
 std::string scene_here() {
   const Vcpu* const here = Vcpu::current();
   return here != nullptr ? here->scene() : std::string();

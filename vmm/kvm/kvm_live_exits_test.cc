@@ -1,4 +1,4 @@
-// Our VMM on a real /dev/kvm: what leaves the guest, to devices and to whoever wants to be told.
+// Our VMM on a real /dev/kvm: exits, as they reach devices and sinks.
 // Where it passes and skips: kvm_live_test.cc.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The machine: a guest, its board, its kernel. In this file: making it, what Machine asks.
+// The machine: a guest, its board, its kernel. In this file: making it, Machine's functions.
 #include "vmm/kvm/kvm_machine.h"
 
 #include <fmt/format.h>
@@ -60,8 +60,8 @@ Result<void> check_fitness(const KvmConfig& config, BootProtocol protocol) {
               fmt::format("KVM cannot be used: {}; try --machine qemu", fitness.reason));
 }
 
-/// Puts the kernel, its initrd and the tables of a board with that many virtio devices into
-/// `memory`; how vCPU 0 starts it.
+/// Puts the kernel, its initrd and the ACPI tables of a board with that many virtio devices into
+/// `memory`. Returns the state in which vCPU 0 starts.
 Result<BootState> load(const GuestConfig& guest, const KvmConfig& config, unsigned virtio_count,
                        GuestMemory& memory) {
   const KernelFile kernel =
@@ -77,7 +77,7 @@ Result<BootState> load(const GuestConfig& guest, const KvmConfig& config, unsign
 
 }  // namespace
 
-/// The parts of the machine but its memory: the guest has them all.
+/// The parts of the machine, apart from its memory, which the guest has.
 class KvmMachine::Impl final : public Vcpus, public CodeWriter, public MachineStatus {
  public:
   static Result<std::unique_ptr<Impl>> create(const GuestConfig& guest, const KvmConfig& config);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kDirtyRing = 4096;  // entries of 16 bytes: 64 KiB a vCPU
 
-/// Must come before the first vCPU. A KVM without it can do all but the event Dirty.
+/// Before the first vCPU. Without a ring only the event Dirty is missing.
 std::uint32_t enable_dirty_ring(const KvmSystem& system, int vm) {
   constexpr std::uint32_t kBytes = kDirtyRing * sizeof(kvm_dirty_gfn);
   // The one with explicit ordering first: it is what KVM calls the ring since Linux 6.1.
@@ -38,7 +38,8 @@ Result<int> create_vm(const KvmSystem& system) {
   return fd;
 }
 
-/// struct kvm_irq_routing with its entries; not itself for the reason of CpuidTable.
+/// struct kvm_irq_routing with its entries. Not that struct itself, for the reason that CpuidTable
+/// has.
 struct Routes {
   static constexpr std::uint32_t kPins = 24;  // of the IO-APIC; the two PICs have the first 16
   std::uint32_t count = 0, flags = 0;

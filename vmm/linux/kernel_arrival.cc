@@ -110,11 +110,11 @@ Result<void> KernelArrival::listen() {
 
 KernelArrival::~KernelArrival() {
   let_go();
-  // A machine that ended is still told to us by threads that come to their end.
+  // Threads of a machine that has ended may still tell us of it.
   if (listening_ && !stop_listening()) machine_.shut_down();
 }
 
-/// Outside of the guest it stays, as if paused, until somebody has paused it.
+/// Keeps the vCPU out of the guest, as if paused, until the machine is paused.
 void KernelArrival::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
   if (event.kind != vmm::VcpuEvent::Kind::MsrWrite) return;
   const Registers& registers = vcpu.registers();

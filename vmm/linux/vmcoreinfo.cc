@@ -32,7 +32,7 @@ bool is_printable(char c) {
   return c == '\n' || (c >= 0x20 && c < 0x7f);
 }
 
-/// How many pages begin, read together: where RAM is not mapped, each read is a system call.
+/// Page starts that are read together: where RAM is not mapped, each read is a system call.
 class PageHeads {
  public:
   static constexpr std::size_t kMost = 64;

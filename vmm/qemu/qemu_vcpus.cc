@@ -41,7 +41,7 @@ Result<T> QemuVcpus::judge(Result<T> answer) {
     error.message +=
         "; this QEMU was ended, with its guest: try again, or name another with --qemu";
     child_.kill();
-    poll(&ended, 1, kEndPatience);  // so that state() tells whoever sees our error
+    poll(&ended, 1, kEndPatience);  // so that state() tells why when a caller sees our error
   }
   return Unexpected<Error>(std::move(error));
 }

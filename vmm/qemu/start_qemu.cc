@@ -1,5 +1,5 @@
-// From what the user asked for to a running QEMU: checks with one-line messages, KVM or TCG, the
-// descriptors, the process.
+// Starting QEMU: checks with one-line messages, the choice of KVM or TCG, the descriptors, the
+// process.
 #include "vmm/qemu/start_qemu.h"
 
 #include <fmt/format.h>

@@ -109,7 +109,7 @@ void set_port(Table& table, std::size_t at, U16 port, U8 bits, U8 access) {
   table.set(at + 4, U64{port});
 }
 
-/// 5.2.9: the fixed hardware. It has it (no HW_REDUCED): without, Linux drops the ISA interrupts.
+/// 5.2.9: the fixed hardware, which the board has: with HW_REDUCED Linux drops the ISA interrupts.
 Table make_fadt(U64 facs, U64 dsdt) {
   constexpr U32 kFlags = 1 << 0      // WBINVD works
                          | 1 << 2    // C1 on all processors
@@ -154,7 +154,7 @@ Table make_facs() {
   return facs;
 }
 
-/// 5.2.11.1: what is there, in AML.
+/// 5.2.11.1: the devices, in AML.
 Table make_dsdt(unsigned virtio_devices) {
   using namespace aml;
   std::vector<Code> devices;
@@ -182,7 +182,7 @@ Table make_dsdt(unsigned virtio_devices) {
   return dsdt;
 }
 
-/// 5.2.5.3: where it all begins.
+/// 5.2.5.3: the root, which leads to the other tables.
 Table make_rsdp(U64 xsdt) {
   Table rsdp(36);
   rsdp.set_text(0, "RSD PTR ");

@@ -1,4 +1,4 @@
-// Where RAM lies in a machine of ours, and what the guest is told of it.
+// The places of RAM in a machine of ours, and the memory map that the guest gets.
 #include "vmm/kvm/boot/layout.h"
 
 #include <algorithm>

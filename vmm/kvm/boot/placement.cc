@@ -1,4 +1,4 @@
-// The free pieces of low RAM, and what is taken from them.
+// Keeps the free pieces of low RAM, and takes room from them.
 #include "vmm/kvm/boot/placement.h"
 
 #include <fmt/format.h>
@@ -81,7 +81,7 @@ std::optional<Placement> try_place(const KernelRoom& room, std::uint64_t initrd_
   return placement;
 }
 
-/// Can the piece be where it wants to be, given enough RAM?
+/// Whether the piece can be at its address, given enough RAM.
 Result<void> check_piece(const GuestMemory::Extent& piece, std::string_view name) {
   const std::uint64_t base = piece.base.raw();
   const auto invalid = [&](std::string_view why) {

@@ -17,13 +17,13 @@ struct Bytes {
 };
 constexpr Bytes kWhole{0, 0};
 
-// QEMU's permissions: 0 to read, 1 to write, 3 to resize; 2 and 4 harm nobody.
+// QEMU's permissions: 0 to read, 1 to write, 3 to resize; 2 and 4 do not matter here.
 constexpr off_t kUses = 100, kForbids = 200;
 /// A reader uses 0 and forbids 1 and 3. The bytes of other permissions stay free, those of no
 /// meaning are for programs that lock all of a file.
 constexpr std::array kReaders{Bytes{0, kUses + 1}, Bytes{kForbids + 1, 1}, Bytes{kForbids + 3, 1},
                               Bytes{kForbids + 100, 0}};
-/// Any lock on these says that somebody writes, or lets nobody read.
+/// A lock on one of these means that somebody writes, or forbids others to read.
 constexpr std::array kAgainstReaders{Bytes{kUses + 1, 1}, Bytes{kUses + 3, 1}, Bytes{kForbids, 1}};
 
 struct flock record(short type, Bytes bytes) {
@@ -67,7 +67,7 @@ bool take_flock(int fd, bool read_only) {
   };
   if (read_only) return take(LOCK_SH);
   if (take(LOCK_EX)) return true;
-  // A moment after a block device was written, udev has a shared lock while it looks what is there.
+  // Right after a write to a block device udev holds a shared lock for a moment, to look at it.
   struct stat status {};
   return ::fstat(fd, &status) == 0 && S_ISBLK(status.st_mode) && take(LOCK_SH);
 }

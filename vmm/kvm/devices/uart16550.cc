@@ -146,8 +146,8 @@ std::uint8_t Uart16550::pending() const {
   constexpr std::array<std::uint8_t, 4> kTriggers{1, 4, 8, 14};
   if ((interrupt_enable_ & kIerLine) != 0 && overrun_) return kIirLine;
   if ((interrupt_enable_ & kIerData) != 0 && !received_.empty()) {
-    // Below the trigger level a 16550 waits for four characters' time. Nothing more is on its way
-    // here, since all that came is in the FIFO: the time-out is at once.
+    // Below the trigger level a 16550 waits for the time of four characters. Here all input is in
+    // the FIFO already, so the time-out comes at once.
     const bool reached = received_.size() >= kTriggers[fifo_control_ >> 6];
     return depth() == 1 || reached ? kIirData : kIirTimeout;
   }

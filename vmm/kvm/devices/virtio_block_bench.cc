@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t kFileSize = 64 << 20;
 constexpr std::uint32_t kIn = 0, kOut = 1;
 
-/// A file that is there, all of it, and gone afterwards.
+/// A file without holes, deleted afterwards.
 class SharedMemoryFile {
  public:
   SharedMemoryFile() : path_("/dev/shm/virtio_block_bench-" + std::to_string(::getpid())) {

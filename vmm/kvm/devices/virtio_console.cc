@@ -56,7 +56,7 @@ std::uint32_t VirtioConsole::give_input(const DescriptorChain& chain) {
   return static_cast<std::uint32_t>(size);
 }
 
-/// Whether all of the chain was sent; else it goes on where it stopped, next time.
+/// Whether all of the chain was sent; if not, the next call continues where this one stopped.
 bool VirtioConsole::send(const DescriptorChain& chain) {
   const std::size_t end = std::min(chain.readable_size, kMostOutput);
   std::array<std::byte, 4096> bytes;

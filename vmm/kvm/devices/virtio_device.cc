@@ -38,7 +38,7 @@ void VirtioDevice::serve(unsigned index) {
   if (queue == nullptr) return;
   queue->disable_notifications();
   DescriptorChain chain;
-  // A driver can add chains as fast as we take them, but whoever called us has other duties.
+  // A driver can add chains as fast as we take them, but the caller has other duties.
   unsigned budget = 2u * queue->size();
   bool more = true;
   for (; more && budget > 0 && wants(index) && !stopping_; --budget) {

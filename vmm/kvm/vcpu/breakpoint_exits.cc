@@ -84,7 +84,7 @@ void BreakpointExits::call_sink(GuestVirt site) {
   tap_.slot().with(exit_.index(), [&](ExitSink& sink) { sink.on_breakpoint(exit_, site); });
 }
 
-/// The breakpoint that the vCPU, whose rip is there, has met.
+/// The breakpoint that a vCPU at `rip` has met.
 std::optional<GuestVirt> BreakpointExits::met_at(GuestVirt rip) const {
   return breakpoints_.met_at(rip, [this](GuestVirt at) { return exit_.locate(at); });
 }

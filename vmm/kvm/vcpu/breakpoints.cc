@@ -60,7 +60,7 @@ std::span<const std::byte> Breakpoints::trap() const {
   return kInt3;
 }
 
-/// Only over `expected`: a guest that has written new code there keeps it.
+/// Writes only over `expected`, so that a guest that has written new code there keeps it.
 void Breakpoints::exchange(const Patch& patch, std::span<const std::byte> expected,
                            std::span<const std::byte> value) {
   const std::size_t size = trap().size();
@@ -82,7 +82,7 @@ bool Breakpoints::read(GuestVirt at, const Locate& locate, std::span<std::byte> 
   return true;
 }
 
-/// Empty where our bytes cannot stand. What stood there before ours is what counts.
+/// Empty where our bytes do not fit. The guest's own bytes decide that, not ours over them.
 std::optional<Breakpoints::Patch> Breakpoints::prepare(GuestVirt at, const Locate& locate) const {
   std::array<std::byte, 2> code{};
   const auto size = trap().size();

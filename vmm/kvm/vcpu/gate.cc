@@ -24,7 +24,7 @@ bool Gate::enter_slowly(unsigned vcpu, const std::function<void()>& before) {
   changed_.notify_all();
   changed_.wait(lock, [&] { return stopping() || may_enter(vcpu); });
   if (stopping()) return false;
-  // Under the lock, so whoever closes the gate next sees the flag and kicks.
+  // Under the lock, so that the next one to close the gate sees the flag and kicks.
   before();
   inside_[vcpu].flag.store(true, std::memory_order_seq_cst);
   return true;
@@ -70,7 +70,7 @@ void Gate::end_alone() {
 void Gate::pause() {
   std::unique_lock lock(mutex_);
   ++pauses_;
-  // Not while one vCPU is alone inside: its moment is short, and it must come to its end.
+  // Not while one vCPU is alone inside: it is soon done, and must not be stopped half-way.
   changed_.wait(lock, [&] { return !alone_; });
   close_and_kick();
   changed_.wait(lock, [&] { return !anyone_inside(); });

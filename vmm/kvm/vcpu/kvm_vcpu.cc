@@ -14,7 +14,7 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-/// struct kvm_msrs with one entry; not itself for the reason of CpuidTable.
+/// struct kvm_msrs with one entry. Not that struct itself, for the reason that CpuidTable has.
 struct OneMsr {
   std::uint32_t count = 1, padding = 0;
   kvm_msr_entry entry{};

@@ -1,6 +1,6 @@
 // One vCPU of KVM: its descriptor, the area that KVM shares with us, and the calls on it.
 // Threads: run() on the vCPU's own thread; the rest from any thread while the vCPU is out of
-// KVM_RUN (KVM makes whoever asks wait until then).
+// KVM_RUN (KVM makes callers wait until then).
 // Does not: know threads, exits' meaning or other vCPUs.
 // Fire context: the getters yes (one system call each), the rest no.
 #pragma once

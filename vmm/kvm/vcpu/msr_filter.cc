@@ -10,7 +10,7 @@ namespace {
 
 /// Of the first base, not filtered.
 constexpr std::uint32_t kTsc = 0x10, kTscAdjust = 0x3b;
-/// Where registers live: Intel's and AMD's architectural ones, Hyper-V's, KVM's own, AMD's two.
+/// The ranges of registers: Intel's and AMD's architectural ones, Hyper-V's, KVM's own, AMD's two.
 constexpr std::uint32_t kBases[] = {0, 0x4000'0000, 0x4b56'4d00, 0xc000'0000, 0xc001'0000};
 
 }  // namespace
@@ -22,7 +22,7 @@ Result<void> filter_msrs(const KvmVm& vm, const MsrFilter& filter) {
   TRY(vm.enable(KVM_CAP_X86_USER_SPACE_MSR, flags != 0 ? KVM_MSR_EXIT_REASON_FILTER : 0,
                 "KVM_CAP_X86_USER_SPACE_MSR"));
 
-  // A range says of which direction it speaks; what none speaks of is allowed.
+  // A range has flags for the accesses that it filters; KVM allows accesses that no range filters.
   constexpr std::size_t kBytes = KVM_MSR_FILTER_MAX_BITMAP_SIZE;
   std::array<std::uint8_t, kBytes> denied{}, all_but_tsc{};
   for (const std::uint32_t left : {kTsc, kTscAdjust}) {

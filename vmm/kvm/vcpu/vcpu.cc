@@ -203,7 +203,8 @@ void Vcpu::tell_exit(std::uint32_t reason) {
   shared_.tap.tell(exit_, {Kind::Exit, reason, {times_.inside(), times_.outside()}});
 }
 
-/// Between KVM_RUN and the exit that it brought: what is told here was before that.
+/// Runs after KVM_RUN and before its exit is handled, because these events happened before the
+/// exit.
 void Vcpu::tell_host_events() {
   const bool kicked = __atomic_load_n(&kvm_.state().immediate_exit, __ATOMIC_SEQ_CST) != 0;
   host_.take({kicked, [this] { return kvm_.is_halted(); }},

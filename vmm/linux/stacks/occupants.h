@@ -1,11 +1,11 @@
-// Who of a paused guest may be in the middle of a piece of its code: a vCPU, or a task that sleeps
-// or was preempted there and will go on. For code that is to be taken away.
-// Every stack is looked at whole: where no word of it leads into the code, nobody can return there.
-// A word that does may be left over from an earlier call, which the unwinder decides; what it
-// cannot decide counts as inside. That all tasks are known is proved by the run queues: they have
-// no more runnable tasks than the lists that were followed.
+// Finds out whether anything in a paused guest is in the middle of a piece of code: a vCPU, or a
+// task that sleeps or was preempted there and will go on. For code that is to be taken away. All
+// words of each stack are read: if none leads into the code, nothing can return there. A word that
+// does may be left over from an earlier call; the unwinder decides, and in doubt the task counts as
+// inside. The run queues prove that all tasks are known: they have no more runnable tasks than the
+// lists that were followed.
 // Layouts come from the kernel's own types: task_struct, signal_struct, rq, inactive_task_frame.
-// Used by who takes the shim out of a guest. Hostile input: lists are bounded and may not close.
+// Used to take the shim out of a guest. Hostile input: lists are bounded and may not close.
 // Fire context: no.
 #pragma once
 
@@ -29,17 +29,17 @@ struct OccupantLayout {
   std::uint32_t rq_running, rq_current, rq_idle;
   std::uint32_t frame_bp, frame_return;  // of what a task that does not run has left on its stack
 
-  /// Unsupported, naming what the kernel's types do not describe.
+  /// Unsupported, naming the structure or member that the kernel's types lack.
   static Result<OccupantLayout> from(const TypeGraph& types);
 };
 
 class Occupants {
  public:
-  /// Looks up what it needs, as long as set-up lasts. Unsupported when the kernel lacks it.
+  /// Only before Kernel::end_set_up(). Unsupported when the kernel lacks types or symbols for it.
   static Result<Occupants> prepare(const Kernel& kernel);
 
-  /// Who may be inside, in words: "task 12 (dd)", "vCPU 0". Empty: nobody is. With an error it
-  /// cannot be told now; a moment later it may be.
+  /// The first one that may be inside `code`, in words: "task 12 (dd)", "vCPU 0". Empty: nothing
+  /// is. An error means that it cannot be told now; a moment later it may be.
   Result<std::optional<std::string>> find(vmm::PausedMachine& machine, const GuestReader& reader,
                                           Kernel& kernel, Kernel::AddressRange code);
 

@@ -45,7 +45,7 @@ class StackWalk {
   }
 
   std::uint64_t ip() const { return ip_; }
-  /// Where step() has returned false: at the stack's own end, not because it could not go on.
+  /// After step() has returned false: whether it reached the end of the stack.
   bool is_at_end() const { return at_end_; }
 
   /// rsp points at the return address.

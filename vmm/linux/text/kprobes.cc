@@ -107,7 +107,7 @@ Result<void> KprobeTable::add(const GuestReader& kernel, GuestVirt kprobe,
   const auto copy = load_field<std::uint64_t>(kernel, kprobe, layout_->copy);
   if (!flags || !address || !opcode || !copy) return damaged();
   if ((*flags & (kGone | kOnFtrace)) != 0) return {};
-  // The copy that the kernel executes says the same, or these are no kprobes as we know them.
+  // The copy that the kernel executes must agree, or these are no kprobes as we know them.
   const auto first = ringside::load<std::byte>(kernel, GuestVirt(*copy));
   if (!first || *first != *opcode || *opcode == kInt3) return damaged();
 

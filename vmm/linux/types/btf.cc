@@ -208,7 +208,7 @@ class BtfReader {
     }
   }
 
-  /// `int` is one type, whether D or the kernel says it.
+  /// D's `int` and the kernel's are one type.
   std::optional<TypeId> built_in_integer(const Record& record, std::size_t i) const {
     const auto found = graph_.find(string(record.name));
     if (!found) return std::nullopt;
