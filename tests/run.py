@@ -7,11 +7,12 @@ there are any. The exit status is 0 only when something ran and nothing failed.
 Suites: `unit` is everything that meson knows and that needs no guest (GoogleTest cases are counted
 one by one), `golden` the scripts of tests/golden/ with what they must print, `live` meson's
 programs that boot a guest, `vm` the unittest classes of tests/vm/, which boot guests one after
-another, `nested` those of tests/nested/, which share one machine with KVM.
+another, `nested` those of tests/nested/, which share one machine with KVM. The last two run at the
+same time: each leaves processors idle most of the while.
 
 With --sanitize NAME: the suites that sanitizers.py lists for it, from a build folder of their own,
-which is made and kept up to date. With --nightly: everything, then clang-tidy (tidy.py), then what
-every sanitizer watches.
+which is made and kept up to date. With --ci: everything, then clang-tidy (tidy.py) over the program
+and what the address sanitizer watches; with --nightly clang-tidy over every source and every sanitizer.
 """
 
 import argparse
@@ -56,6 +57,13 @@ class Count:
     def __str__(self):
         skipped = f", {self.skipped} skipped" if self.skipped else ""
         return f"{self.passed} passed, {self.failed} failed{skipped}"
+
+
+def read_count(text):
+    """The Count whose text is the last line; one failure where that line says none."""
+    lines = text.splitlines()
+    words = re.fullmatch(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?", lines[-1] if lines else "")
+    return Count(*(int(word or 0) for word in words.groups())) if words else Count(failed=1)
 
 
 def count_gtest(report):
@@ -191,6 +199,15 @@ def run_golden(build, pattern):
     return count
 
 
+def start_suite(name, pattern):
+    """Starts a suite in a process of its own; returns what waits for its end and counts."""
+    # A suite of which the pattern is in no name fails nothing, but ends with a status.
+    process = subprocess.Popen([sys.executable, "-B", __file__, "--suite", name,
+                                *(("-k", pattern) if pattern else ())],
+                               stdout=subprocess.PIPE, text=True)
+    return lambda: read_count(process.communicate()[0])
+
+
 def run_suites(suites, names):
     """Runs the named suites of a table; returns what came of all of them."""
     total = Count()
@@ -222,7 +239,10 @@ def parse_options():
     parser.add_argument("-k", metavar="PATTERN", help="run only tests whose name has this in it")
     parser.add_argument("--sanitize", choices=tuple(sanitizers.SANITIZERS), metavar="NAME",
                         help="build with a sanitizer, address or thread, and run what it watches")
-    parser.add_argument("--nightly", action="store_true", help="also clang-tidy and the sanitizers")
+    parser.add_argument("--ci", action="store_true",
+                        help="also clang-tidy over the program, and the address sanitizer")
+    parser.add_argument("--nightly", action="store_true",
+                        help="also clang-tidy over every source, and all sanitizers")
     parser.add_argument("--qemu", metavar="PATH",
                         help="the vm suite's QEMU, as tests/vm/qemu10 prints it")
     return parser.parse_args()
@@ -233,18 +253,26 @@ def main():
     if options.qemu:
         os.environ["RINGSIDE_QEMU"] = options.qemu
     build = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
+
+    def vm():
+        if "nested" in names:
+            suites["nested"] = start_suite("nested", options.k)
+        return run_vm(HERE / "vm", options.k)
+
     suites = {"unit": lambda: run_meson(build, options.k, ("--no-suite", "live")),
               "golden": lambda: run_golden(build, options.k),
               "live": lambda: run_meson(build, options.k, ("--suite", "live")),
-              "vm": lambda: run_vm(HERE / "vm", options.k),
+              "vm": vm,
               "nested": lambda: run_vm(HERE / "nested", options.k)}
+    names = [name for name in suites if name in (options.suite or suites)]
     if options.sanitize:
         total = run_sanitized(options.sanitize, build, options.suite, options.k)
     else:
-        total = run_suites(suites, options.suite or suites)
-    if options.nightly:
-        more = {"tidy": lambda: Count(*tidy.run(build.resolve(), options.k or ""))}
-        for name in sanitizers.SANITIZERS:
+        total = run_suites(suites, names)
+    if options.ci or options.nightly:
+        watched = sanitizers.SANITIZERS if options.nightly else ("address",)
+        more = {"tidy": lambda: Count(*tidy.run(build.resolve(), options.k or "", not options.nightly))}
+        for name in watched:
             more[name] = lambda name=name: run_sanitized(name, build, None, options.k)
         total.add(run_suites(more, more))
     if total.passed + total.failed == 0:

@@ -76,6 +76,12 @@ class Counting(unittest.TestCase):
         self.assertEqual(str(Count(3, 0)), "3 passed, 0 failed")
         self.assertEqual(str(Count(3, 1, 2)), "3 passed, 1 failed, 2 skipped")
 
+    def test_the_last_line_is_read_as_it_is_written(self):
+        for count in (Count(3, 0), Count(3, 1, 2)):
+            self.assertEqual(run.read_count(f"more\n{count}\n"), count)
+        self.assertEqual(run.read_count(""), Count(failed=1))
+        self.assertEqual(run.read_count("3 passed, 0 failed\nTraceback"), Count(failed=1))
+
     def test_a_sanitizer_builds_the_programs_of_its_suite_only(self):
         def test(name, program, *suites):
             return {"name": name, "cmd": [program], "suite": [f"ringside:{s}" for s in suites]}
@@ -91,14 +97,22 @@ class Counting(unittest.TestCase):
         files = ("vmm/a.cc", "vmm/a_test.cc", "vmm/a_bench.cc", "vmm/testing/b.cc", "tests/fuzz/c.cc")
         with tempfile.TemporaryDirectory() as text:
             folder = pathlib.Path(text)
-            entries = [{"file": str(tidy.ROOT / name), "command": f"c++ -o x -c {name}"}
-                       for name in (*files, "vmm/a.cc")]
+            united = folder / "lib-unity0.cpp"
+            united.write_text("".join(f"#include<{tidy.ROOT / name}>\n" for name in ("dif/d.cc", "dif/e.cc")))
+            entries = [{"file": str(path), "command": f"c++ -o x -c {path}"}
+                       for path in (*(tidy.ROOT / name for name in files), tidy.ROOT / "vmm/a.cc", united)]
             entries.append({"file": str(folder / "grammar.cc"), "command": "c++"})
             (folder / "compile_commands.json").write_text(json.dumps(entries))
 
-            self.assertEqual([*tidy.sources(folder, "")], [*files])
-            self.assertEqual([*tidy.sources(folder, "fuzz")], ["tests/fuzz/c.cc"])
-            self.assertEqual([name for name in files if not tidy.checks_of(name)], ["vmm/a.cc"])
+            def names(*selection):
+                return [unit.names for unit in tidy.units(folder, *selection)]
+
+            self.assertEqual(names(""), [*((name,) for name in files), ("dif/d.cc", "dif/e.cc")])
+            self.assertEqual(names("fuzz"), [("tests/fuzz/c.cc",)])
+            self.assertEqual(names("dif/e"), [("dif/d.cc", "dif/e.cc")])
+            self.assertEqual(names("", True), [("vmm/a.cc",), ("dif/d.cc", "dif/e.cc")])
+            self.assertEqual([unit.names for unit in tidy.units(folder, "vmm/") if not unit.checks],
+                             [("vmm/a.cc",)])
 
 
 if __name__ == "__main__":

@@ -117,8 +117,8 @@ Result<void> Output::merge_aggregations() {
   return {};
 }
 
-std::string Output::told(std::string line) const {
-  return several() ? view().machine() + ": " + line : line;
+std::string Output::told(std::string_view line) const {
+  return several() ? fmt::format("{}: {}", view().machine(), line) : std::string(line);
 }
 
 const Output::Plan& Output::plan(dif::EcbId id) {

@@ -105,7 +105,7 @@ class Output {
   Result<void> merge_aggregations();
   bool several() const { return sources_.size() > 1; }
   /// A line about the target that is printed now.
-  std::string told(std::string line) const;
+  std::string told(std::string_view line) const;
   const Plan& plan(dif::EcbId id);
   const ProgramView& view() const { return *source_->view; }
 
