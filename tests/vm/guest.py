@@ -124,7 +124,9 @@ class Guest:
     """One running QEMU; a context manager that gives its command port and ends it."""
 
     def __init__(self, image, cpus=1, memory=512, options=(), *, cpu=CPU, initrd=None,
-                 append="", qemu=None):
+                 append="", qemu=None, boots=True):
+        """With boots=False it comes from somewhere with its system in it (-incoming)."""
+        self._boots = boots
         self._folder = tempfile.TemporaryDirectory(prefix="ringside-guest-")
         folder = pathlib.Path(self._folder.name)
         self._listeners = {}
@@ -153,7 +155,8 @@ class Guest:
                 listener.settimeout(PATIENCE)
                 sockets[name] = listener.accept()[0]
             self._port = CommandPort(**sockets, explain=self._explain)
-            self._port.expect("ready")
+            if self._boots:
+                self._port.expect("ready")
         except BaseException:
             self._close()
             raise

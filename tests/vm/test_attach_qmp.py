@@ -69,7 +69,7 @@ class Owner:
 class Machine:
     """A guest with two QMP sockets: one for us, one for its owner."""
 
-    def __init__(self, image="debian-6.1", cpus=1, memory=512, options=(), append=""):
+    def __init__(self, image="debian-6.1", cpus=1, memory=512, options=(), boots=True):
         self._stack = contextlib.ExitStack()
         folder = pathlib.Path(self._stack.enter_context(
             tempfile.TemporaryDirectory(prefix="ringside-owner-")))
@@ -77,7 +77,7 @@ class Machine:
         sockets = []
         for name in ("qmp", "owner"):
             sockets += ["-qmp", f"unix:{folder / name},server=on,wait=off"]
-        self._guest = guest.Guest(image, cpus, memory, [*sockets, *options], append=append)
+        self._guest = guest.Guest(image, cpus, memory, [*sockets, *options], boots=boots)
         self._folder = folder
 
     def __enter__(self):
@@ -248,6 +248,27 @@ class Owners(Case):
             machine.owner.ask("migrate_cancel")
             status, _ = machine.port.run("workload --reads 10")
             self.assertEqual(status, 0)
+
+    def test_a_guest_that_is_saved_with_our_breakpoints_goes_on_elsewhere(self):
+        with tempfile.NamedTemporaryFile() as saved:
+            with Machine("debian-6.12", cpus=2) as machine:
+                with machine.trace(begin("fbt::vfs_*:entry { @ = count(); }")) as running:
+                    started(running)
+                    self.assertEqual(machine.port.run("workload --reads 100")[0], 0)
+                    running.process.kill()
+                machine.owner.ask("stop")
+                machine.owner.ask("migrate", uri=f"exec:cat > {saved.name}")
+                while (state := machine.owner.ask("query-migrate").get("status")) != "completed":
+                    self.assertNotEqual(state, "failed")
+                    time.sleep(0.1)
+            options = ["-incoming", f"exec:cat {saved.name}"]
+            with Machine("debian-6.12", cpus=2, options=options, boots=False) as machine:
+                while machine.owner.status() in ("inmigrate", "restore-vm"):
+                    time.sleep(0.1)
+                machine.owner.ask("cont")
+                status, said = machine.port.run(f"workload --reads {READS}")
+                self.assertEqual(status, 0)
+                self.assertIn(f"read {READS}\n", said.decode())
 
     def test_a_killed_ringside_leaves_a_machine_that_runs(self):
         with Machine(cpus=2) as machine:

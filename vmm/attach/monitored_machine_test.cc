@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -168,6 +169,28 @@ TEST(MonitoredMachine, SurvivesRamThatItsOwnerShrinks) {
 
   EXPECT_FALSE(memory.read(GuestPhys(0x5000), std::span(&byte, 1)));
   EXPECT_FALSE(memory.write(GuestPhys(0x5000), std::span(&byte, 1)));
+}
+
+TEST(MonitoredMachine, SeesPagesThatABalloonTookAsZeros) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  GuestMemory& memory = machine->machine->memory();
+  std::byte byte{7};
+  ASSERT_TRUE(memory.write(GuestPhys(0x400000), std::span(&byte, 1)));
+  const auto holds = [&](std::uint64_t at) {
+    const auto present = memory.present_extents();
+    return std::ranges::any_of(present, [&](const GuestMemory::Extent& extent) {
+      return GuestPhys(at).is_in(extent.base, extent.size);
+    });
+  };
+  ASSERT_TRUE(holds(0x400000));
+
+  ASSERT_EQ(madvise(qemu.ram() + 0x200000, 4 << 20, MADV_DONTNEED), 0);
+
+  EXPECT_FALSE(holds(0x400000)) << "nothing is there to be scanned";
+  EXPECT_TRUE(memory.read(GuestPhys(0x400000), std::span(&byte, 1)));
+  EXPECT_EQ(byte, std::byte{0});
 }
 
 TEST(MonitoredMachine, FollowsMemoryThatIsPluggedInAndOut) {
