@@ -53,4 +53,18 @@ Result<void> BuiltinProvider::enable(const Probe& probe) {
   return {};
 }
 
+bool BuiltinProvider::is_enabled(dif::ProbeId id) const {
+  const auto index = index_of(id);
+  return index && enabled_[*index];
+}
+
+void BuiltinProvider::note_disabled(dif::ProbeId id) {
+  if (const auto index = index_of(id)) enabled_[*index] = false;
+}
+
+std::optional<std::string> BuiltinProvider::why_fixed(dif::ProbeId id) const {
+  if (index_of(id) != kBegin) return std::nullopt;
+  return "BEGIN fires once, when tracing begins: it is enabled before that, or not at all";
+}
+
 }  // namespace ringside::providers

@@ -1,6 +1,5 @@
 // The provider `dtrace`: BEGIN, END and ERROR. The fire loop fires BEGIN and END; the engine fires
 // ERROR itself. Ids are always 1, 2 and 3, as users of dtrace expect.
-// Fire context: no.
 #pragma once
 
 #include <array>
@@ -19,14 +18,21 @@ class BuiltinProvider final : public Provider {
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
   Result<void> enable(const Probe& probe) override;
+  bool is_enabled(dif::ProbeId id) const override;
+  void note_disabled(dif::ProbeId id) override;
+  /// BEGIN fires when tracing begins, and only then.
+  std::optional<std::string> why_fixed(dif::ProbeId id) const override;
 
   /// Empty while nobody enabled them.
-  std::optional<dif::ProbeId> begin() const { return enabled_id(0); }
-  std::optional<dif::ProbeId> end() const { return enabled_id(1); }
-  std::optional<dif::ProbeId> error() const { return enabled_id(2); }
+  std::optional<dif::ProbeId> begin() const { return enabled_id(kBegin); }
+  std::optional<dif::ProbeId> end() const { return enabled_id(kEnd); }
+  bool error_is_enabled() const { return enabled_[kError]; }
+  /// Enabled or not.
+  dif::ProbeId end_id() const { return id_at(kEnd); }
+  dif::ProbeId error_id() const { return id_at(kError); }
 
  private:
-  static constexpr std::uint32_t kProbes = 3;
+  enum : std::uint32_t { kBegin, kEnd, kError, kProbes };
   std::optional<dif::ProbeId> enabled_id(std::uint32_t index) const;
   Probe probe(std::uint32_t index) const;
 

@@ -25,7 +25,6 @@ class EntryReturnProvider : public Provider {
   Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) final;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) final;
   Result<void> enable(const Probe& probe) final;
-  bool comes_and_goes() const final { return true; }
   bool is_enabled(dif::ProbeId id) const final { return enabled_.contains(id.value); }
   void note_disabled(dif::ProbeId id) final { enabled_.erase(id.value); }
 

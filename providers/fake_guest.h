@@ -4,6 +4,7 @@
 // Used by this folder's tests; not linked into the product. Fire context: no.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <deque>
@@ -176,12 +177,42 @@ class RecordingSink final : public ProbeSink {
     return ids;
   }
 
+  /// From another thread, too.
+  std::size_t fired_of(dif::ProbeId probe) {
+    const std::lock_guard looking(lock_);
+    return static_cast<std::size_t>(std::ranges::count(firings, probe, &Firing::probe));
+  }
+
   std::vector<Firing> firings;
   std::atomic<unsigned> fired = 0;  // to watch from another thread
 
  private:
   std::array<dif::BriefLock, 256> turns_;
   std::mutex lock_;
+};
+
+/// Counts how often each probe fired on each of two vCPUs; probes are told apart by 6 bits.
+class CountingSink final : public ProbeSink {
+ public:
+  dif::BriefLock& turn(std::uint32_t vcpu) override { return turns_.at(vcpu); }
+  void wait_for_turns() override {
+    for (dif::BriefLock& turn : turns_) const std::lock_guard waited(turn);
+  }
+  void fire(dif::ProbeId probe, const dif::FireRecord& record, const dif::GuestContext&) override {
+    ++fired_.at(probe.value % kProbes)[record.vcpu];
+  }
+  bool finished() const override { return false; }
+
+  std::uint64_t of(dif::ProbeId probe, unsigned vcpu) const {
+    return fired_.at(probe.value % kProbes)[vcpu];
+  }
+  std::uint64_t of(dif::ProbeId probe) const { return of(probe, 0) + of(probe, 1); }
+
+ private:
+  static constexpr std::uint32_t kProbes = 64;
+  static constexpr unsigned kVcpus = 2;
+  std::array<dif::BriefLock, kVcpus> turns_;
+  std::array<std::array<std::atomic<std::uint64_t>, kVcpus>, kProbes> fired_{};
 };
 
 }  // namespace ringside::providers

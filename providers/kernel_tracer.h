@@ -1,22 +1,59 @@
 // The part of the tracer that knows the kernel in the machine: what stands on its text, and what
 // must be done to the guest at start and stop. Two kinds: running_kernel_tracer.h for a Linux that
 // runs, by a shim inside it; boot_tracer.h for a kernel that is held before its first instruction,
-// by breakpoints. Used by the tracer alone. Threads: the session's, unless said otherwise. Fire
-// context: no.
+// by breakpoints.
+// Each is two objects. The tracer is there from the beginning and publishes probes; begin() makes
+// the trace, which has what fires and exists while tracing runs. Used by the tracer (tracer.cc)
+// alone. Threads: the session's, unless said otherwise.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "providers/context/host_context.h"
 #include "providers/context/vcpu_contexts.h"
 #include "providers/fire/exit_channel.h"
-#include "providers/fire/fire_loop.h"
+#include "providers/fire/guest_clock.h"
+#include "providers/fire/probe_sink.h"
+#include "providers/fire/shim_traps.h"
 #include "providers/registry.h"
 
 namespace ringside::providers {
+
+/// What a kernel's trace has for the others that fire. It belongs to the trace.
+struct KernelTraps {
+  HostView view;
+  LinuxGuest inside;                      // for what fires on its vCPUs at no instruction of ours
+  std::optional<ShimTraps> shim{};        // none: nothing of it traps by a shim
+  BreakpointSink* breakpoints = nullptr;  // null: there are none without guest code
+  std::vector<FireGate*> gates{};         // open while its probes fire
+  std::function<void()> upkeep{};         // each second, on the fire thread; empty: nothing to do
+};
+
+class KernelTrace {
+ public:
+  virtual ~KernelTrace() = default;
+  virtual KernelTraps traps() = 0;
+
+  /// From here on the probes that were enabled fire, while their gates are open.
+  virtual Result<void> arm() = 0;
+  /// Those that providers have enabled since arm(): when it returns they fire; with an error none
+  /// of them does, as after abandon_added(), and it is as if they had never been asked for. Those
+  /// that fire already go on all the time.
+  virtual Result<void> arm_added() = 0;
+  virtual void abandon_added() = 0;
+  /// When it returns these fire no more; the others go on all the time.
+  virtual Result<void> remove(std::span<const dif::ProbeId> probes) = 0;
+  /// Restores the text, in one pause; a machine that is gone needs nothing. Idempotent.
+  virtual void disarm() = 0;
+  /// Traps since arm() that the shim had to let pass.
+  virtual std::uint64_t lost_firings() const = 0;
+};
 
 class KernelTracer {
  public:
@@ -24,37 +61,22 @@ class KernelTracer {
 
   /// The providers of this kernel, in the order of their ids.
   virtual void add_providers(Registry& registry) = 0;
-  /// For the machine tracer, which looks at the guest with it.
-  virtual LinuxGuest inside() = 0;
   /// The guest kernel's own idea of the TSC's rate, where it has one by now.
   virtual std::optional<std::uint32_t> tsc_khz() const = 0;
-
   /// Before probes are looked up: the guest may have changed its text since the last time.
   virtual void look_again() {}
 
-  /// Ties everything to the engine and the clock, and gives the loop its parts. `stacks`: a firing
-  /// may follow the kernel's stack.
-  virtual void prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts, bool stacks) = 0;
-  /// Where breakpoints without guest code lead; null: nowhere. After prepare().
-  virtual BreakpointSink* breakpoints() { return nullptr; }
-  /// From here on probes may fire, if the loop's traps are open.
-  virtual Result<void> arm() = 0;
-  /// From arm() to disarm(): whether more probes can be enabled now. Then providers enable them,
-  /// and when arm_added() returns they fire; with an error none does, as after abandon_added(), and
-  /// it is as if they had never been asked for. What fires already goes on all the time.
-  virtual Result<void> begin_to_add() = 0;
-  virtual Result<void> arm_added() = 0;
-  virtual void abandon_added() = 0;
-  /// When it returns these fire no more; the others go on all the time.
-  virtual Result<void> remove(std::span<const dif::ProbeId> probes) = 0;
-  /// Restores the text, in one pause; a machine that is gone needs nothing.
-  virtual void disarm() = 0;
-  /// The last of it, when the fire thread has ended.
-  virtual void retire() = 0;
+  /// Whether a firing may follow the kernel's stack.
+  enum class Stacks : std::uint8_t { Unused, Followed };
+  /// Firings go to `sink` and get their time from `clock`. Both, and this, must outlive the trace.
+  /// Once.
+  virtual std::unique_ptr<KernelTrace> begin(ProbeSink& sink, GuestClock& clock, Stacks stacks) = 0;
+  /// After the fire thread has ended, and the trace is disarmed: gives the guest back what else was
+  /// taken of it.
+  virtual void retire() {}
 
   /// Why nothing can be traced any more, though the machine runs on; empty while all is well.
   virtual std::optional<std::string> loss() const { return std::nullopt; }
-  virtual std::uint64_t lost_firings() const = 0;
   virtual std::vector<std::string> take_notices() = 0;
 };
 

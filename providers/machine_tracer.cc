@@ -1,3 +1,4 @@
+// In this file, top to bottom: the tracer, the trace.
 #include "providers/machine_tracer.h"
 
 #include <fmt/format.h>
@@ -6,28 +7,49 @@
 #include <memory>
 #include <utility>
 
-#include "providers/fire/dispatch.h"
-#include "providers/vm_provider.h"
 #include "vmm/base/check.h"
 
 namespace ringside::providers {
+namespace {
 
-MachineTracer::MachineTracer(vmm::Machine& machine, Channel channel,
-                             const std::optional<LinuxGuest>& inside)
-    : machine_(machine),
-      channel_(channel),
-      vcpus_(std::max(1U, machine.vcpu_count())),
-      sample_contexts_(machine.memory(), vcpus_, inside),
-      event_contexts_(machine.memory(), vcpus_, inside),
-      sampler_(machine, sample_contexts_),
-      events_(event_contexts_) {
-  if (vmm::VcpuExits* exits = machine.exits()) exits_.emplace(*exits);
-  CHECK(channel != Channel::Auto && (exits_ || channel != Channel::Exit));
+using Wanted = vmm::VcpuExits::Wanted;
+
+std::optional<LinuxGuest> inside(const std::optional<KernelTraps>& kernel) {
+  if (!kernel) return std::nullopt;
+  return std::optional<LinuxGuest>(std::in_place, kernel->inside);
 }
 
-void MachineTracer::add_providers(Registry& registry, const TypeGraph* types) {
-  registry.add(std::make_unique<VmProvider>(machine_.exits(),
-                                            types != nullptr ? *types : standard_types_, events_));
+bool is_any(const Wanted& wanted) {
+  return std::ranges::find(wanted.kinds, true) != wanted.kinds.end();
+}
+
+Wanted both(Wanted wanted, const Wanted& more) {
+  for (std::size_t kind = 0; kind < wanted.kinds.size(); ++kind) {
+    wanted.kinds[kind] |= more.kinds[kind];
+  }
+  return wanted;
+}
+
+VmProvider* publish_vm(vmm::Machine& machine, Registry& registry, const TypeGraph& types) {
+  auto made = std::make_unique<VmProvider>(machine.exits(), types);
+  VmProvider* const vm = made.get();
+  registry.add(std::move(made));
+  return vm;
+}
+
+unsigned vcpus_of(const vmm::Machine& machine) {
+  return std::max(1U, machine.vcpu_count());
+}
+
+}  // namespace
+
+MachineTracer::MachineTracer(vmm::Machine& machine, Channel channel, Registry& registry,
+                             const TypeGraph* types)
+    : machine_(machine),
+      channel_(channel),
+      vcpus_(vcpus_of(machine)),
+      vm_(publish_vm(machine, registry, types != nullptr ? *types : standard_types_)) {
+  CHECK(channel != Channel::Auto && (has_exits() || channel != Channel::Exit));
 }
 
 std::optional<std::string> MachineTracer::cannot(dif::ActionKind action) const {
@@ -44,50 +66,69 @@ std::optional<std::string> MachineTracer::cannot(dif::ActionKind action) const {
   }
 }
 
-void MachineTracer::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts) {
-  sampler_.set_shim(parts.shim);
-  parts.sampler = &sampler_;
-  events_.seal(sink, clock);
-  if (!exits_) return;
-  if (events_.wants_any()) {
-    exits_->set_events(&events_);
-    parts.gates.push_back(&events_);
-  }
-  if (parts.timers->has_samples()) {
-    sampler_.kick_by(exits_->exits(), sink, clock);
-    exits_->set_samples(&sampler_);
-    parts.gates.push_back(&sampler_);
-  }
-  if (channel_ == Channel::Exit && parts.shim != nullptr) {
-    exits_->set_traps(parts.shim, parts.dispatcher);
-    parts.traps_ring = true;
-  }
-}
-
-Result<void> MachineTracer::open() {
-  if (!exits_ || !exits_->is_needed()) return {};
-  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
-  open_ = true;  // even if it fails half-way
-  exits_->open(paused);
-  if (!events_.wants_any()) return {};
-  return exits_->exits().want(paused, events_.wanted());
-}
-
-void MachineTracer::close() {
-  if (!std::exchange(open_, false)) return;
-  auto paused = vmm::PausedMachine::pause(machine_);
-  if (!paused) return;
-  // Nothing that was wanted can be missing now, so this cannot fail.
-  if (events_.wants_any()) (void)exits_->exits().want(*paused, {});
-  exits_->close(*paused);
+std::unique_ptr<MachineTrace> MachineTracer::begin(ProbeSink& sink, GuestClock& clock,
+                                                   const std::optional<KernelTraps>& kernel) {
+  return std::make_unique<MachineTrace>(machine_, channel_, sink, clock, kernel, enabled_events());
 }
 
 std::optional<std::string> MachineTracer::take_losses() {
-  const std::uint64_t lost = exits_ ? exits_->exits().lost_events() : 0;
+  const std::uint64_t lost = has_exits() ? machine_.exits()->lost_events() : 0;
   if (lost == losses_told_) return std::nullopt;
   const std::uint64_t more = lost - std::exchange(losses_told_, lost);
   return fmt::format("{} drop{}: too many events of the provider vm at once", more,
                      more == 1 ? "" : "s");
+}
+
+MachineTrace::MachineTrace(vmm::Machine& machine, Channel channel, ProbeSink& sink,
+                           GuestClock& clock, const std::optional<KernelTraps>& kernel,
+                           const EventTable& first)
+    : machine_(machine),
+      exits_(machine.exits()),
+      traps_ring_(channel == Channel::Exit && kernel && kernel->shim),
+      has_breakpoints_(kernel && kernel->breakpoints != nullptr),
+      sample_contexts_(machine.memory(), vcpus_of(machine), inside(kernel)),
+      event_contexts_(machine.memory(), vcpus_of(machine), inside(kernel)),
+      sampler_(machine, sample_contexts_, sink, clock,
+               kernel && kernel->shim ? &kernel->shim->shim : nullptr, exits_),
+      events_(event_contexts_, sink, clock, VmProvider::plans(), first) {
+  if (exits_ == nullptr) return;
+  ExitRoutes routes{.events = &events_, .samples = &sampler_};
+  if (traps_ring_) routes.traps.emplace(*kernel->shim);
+  if (has_breakpoints_) routes.breakpoints = kernel->breakpoints;
+  channel_.emplace(*exits_, routes);
+}
+
+Result<void> MachineTrace::want(vmm::PausedMachine& machine, const Wanted& wanted) {
+  if (wanted.kinds == wanted_.kinds) return {};
+  TRY(exits_->want(machine, wanted));
+  wanted_ = wanted;
+  return {};
+}
+
+Result<void> MachineTrace::listen(const MachineWants& wants) {
+  if (!channel_) return {};
+  const Wanted wanted = both(wanted_, wants.events.wanted());
+  const bool needed = traps_ring_ || has_breakpoints_ || wants.samples || is_any(wanted);
+  if (!needed || (open_ && wanted.kinds == wanted_.kinds)) return {};
+  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
+  if (!std::exchange(open_, true)) channel_->open(paused);
+  return want(paused, wanted);
+}
+
+Result<void> MachineTrace::stop_listening() {
+  const Wanted wanted = events_.table().wanted();
+  if (!open_ || wanted.kinds == wanted_.kinds) return {};
+  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
+  return want(paused, wanted);
+}
+
+void MachineTrace::close() {
+  if (!std::exchange(open_, false)) return;
+  auto paused = vmm::PausedMachine::pause(machine_);
+  if (!paused) return;
+  // Nothing that was wanted can be missing now, so this cannot fail.
+  (void)want(*paused, {});
+  channel_->close(*paused);
 }
 
 }  // namespace ringside::providers

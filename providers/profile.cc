@@ -97,12 +97,23 @@ ProbeArguments ProfileProvider::arguments(const Probe&) {
 Result<void> ProfileProvider::enable(const Probe& probe) {
   const auto index = index_of(probe.id);
   if (!index || *index >= published_.size()) return no_such_probe();
-  const bool already = std::any_of(enabled_.begin(), enabled_.end(),
-                                   [&](const EnabledTimer& one) { return one.probe == probe.id; });
+  if (is_enabled(probe.id)) return {};
   const TimerName& timer = published_[*index].timer;
   const ArgumentPlan& plan = timer.kind == TimerKind::Profile ? kSampleArguments : kTickArguments;
-  if (!already) enabled_.push_back({probe.id, timer.kind, timer.interval, &plan});
+  enabled_.push_back({probe.id, timer.kind, timer.interval, &plan});
   return {};
+}
+
+bool ProfileProvider::is_enabled(dif::ProbeId id) const {
+  return std::ranges::find(enabled_, id, &EnabledTimer::probe) != enabled_.end();
+}
+
+void ProfileProvider::note_disabled(dif::ProbeId id) {
+  std::erase_if(enabled_, [&](const EnabledTimer& timer) { return timer.probe == id; });
+}
+
+bool ProfileProvider::has_samples() const {
+  return std::ranges::find(enabled_, TimerKind::Profile, &EnabledTimer::kind) != enabled_.end();
 }
 
 }  // namespace ringside::providers

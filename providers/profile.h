@@ -34,9 +34,13 @@ class ProfileProvider final : public Provider {
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
   Result<void> enable(const Probe& probe) override;
+  bool is_enabled(dif::ProbeId id) const override;
+  void note_disabled(dif::ProbeId id) override;
 
   /// In the order of enabling.
   const std::vector<EnabledTimer>& enabled() const { return enabled_; }
+  /// Whether any of them is a profile-N.
+  bool has_samples() const;
 
  private:
   static constexpr std::uint32_t kMostProbes = 4096;

@@ -74,16 +74,16 @@ class Provider {
   virtual Result<std::optional<Probe>> by_id(dif::ProbeId id) = 0;
   virtual ProbeArguments arguments(const Probe& probe) = 0;
 
-  /// Prepares the probe; it fires only once the session arms and runs. Idempotent.
+  /// Prepares the probe; the tracer sees to it that it fires. Idempotent.
   virtual Result<void> enable(const Probe& probe) = 0;
-  /// Whether its probes may be enabled and disabled while tracing runs.
-  virtual bool comes_and_goes() const { return false; }
-  /// Of a provider whose probes come and go: whether this one is enabled, and that it is no more.
-  virtual bool is_enabled(dif::ProbeId id) const {
+  virtual bool is_enabled(dif::ProbeId id) const = 0;
+  /// The tracer sees to it that the probe fires no more.
+  virtual void note_disabled(dif::ProbeId id) = 0;
+  /// Why this probe cannot be enabled or disabled while tracing runs; empty when it can.
+  virtual std::optional<std::string> why_fixed(dif::ProbeId id) const {
     (void)id;
-    return false;
+    return std::nullopt;
   }
-  virtual void note_disabled(dif::ProbeId id) { (void)id; }
 
  protected:
   /// `name` must outlive the provider.

@@ -90,11 +90,10 @@ Result<Provider*> Registry::changeable_owner(const Probe& probe) {
     return fail(ErrorCode::NotFound,
                 fmt::format("no probe has the id {}; list the probes with -l", probe.id.value));
   }
-  if (provider->comes_and_goes()) return provider;
-  return fail(ErrorCode::Unsupported,
-              fmt::format("probes of the provider {} are enabled before tracing begins, and stay "
-                          "until it ends",
-                          provider->name()));
+  if (auto why = provider->why_fixed(probe.id)) {
+    return fail(ErrorCode::Unsupported, std::move(*why));
+  }
+  return provider;
 }
 
 Result<std::vector<Probe>> Registry::enable_more(std::span<const Probe> probes) {

@@ -38,7 +38,8 @@ class Registry {
   bool has(std::string_view provider) const;
   Result<void> enable(const Probe& probe);
   /// While tracing runs: enables those of `probes` that are not enabled, and returns which. With an
-  /// error none of them is. Unsupported for one that can be enabled before tracing begins only.
+  /// error none of them is. Unsupported, with the reason, for one that can only be enabled before
+  /// tracing begins.
   Result<std::vector<Probe>> enable_more(std::span<const Probe> probes);
   /// Notes that these are enabled no more; Unsupported, for all, where one cannot be.
   Result<void> disable(std::span<const Probe> probes);

@@ -154,7 +154,6 @@ class Switches final : public Provider {
     on.insert(probe.id);
     return {};
   }
-  bool comes_and_goes() const override { return true; }
   bool is_enabled(dif::ProbeId id) const override { return on.contains(id); }
   void note_disabled(dif::ProbeId id) override { on.erase(id); }
 
@@ -195,7 +194,7 @@ TEST(Registry, WhileTracingRunsAllAreEnabledOrNone) {
   EXPECT_EQ(host.switches->on, std::set{before.id}) << "as it was";
 }
 
-TEST(Registry, ProbesOfOtherProvidersAreNotChangedWhileTracingRuns) {
+TEST(Registry, BeginIsNotChangedWhileTracingRuns) {
   SwitchedProviders host;
   const std::vector<Probe> probes{host.switches->at(0), {{1}, {"dtrace", "", "", "BEGIN"}}};
 
@@ -204,12 +203,26 @@ TEST(Registry, ProbesOfOtherProvidersAreNotChangedWhileTracingRuns) {
   ASSERT_FALSE(fresh);
   EXPECT_EQ(fresh.error().code, ErrorCode::Unsupported);
   EXPECT_EQ(fresh.error().message,
-            "probes of the provider dtrace are enabled before tracing begins, and stay until it "
-            "ends");
+            "BEGIN fires once, when tracing begins: it is enabled before that, or not at all");
   EXPECT_TRUE(host.switches->on.empty());
   ASSERT_TRUE(host.registry.enable(probes[0]));
   EXPECT_FALSE(host.registry.disable(probes));
   EXPECT_TRUE(host.switches->is_enabled(probes[0].id)) << "none of them";
+}
+
+TEST(Registry, WhileTracingRunsTimersAndEndComeAndGo) {
+  HostProviders host;
+  std::vector<Probe> probes = host.matching({"profile", "", "", "profile-97"});
+  probes.push_back({{2}, {"dtrace", "", "", "END"}});
+
+  ASSERT_TRUE(host.registry.enable_more(probes));
+  EXPECT_EQ(host.builtin->end(), dif::ProbeId{2});
+  EXPECT_TRUE(host.profile->has_samples());
+  ASSERT_TRUE(host.registry.disable(probes));
+
+  EXPECT_FALSE(host.builtin->end());
+  EXPECT_TRUE(host.profile->enabled().empty());
+  EXPECT_FALSE(host.profile->has_samples());
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// In this file, top to bottom: the trace of a running kernel; its tracer: set-up, the end, notices.
 #include "providers/running_kernel_tracer.h"
 
 #include <fmt/core.h>
@@ -7,13 +8,16 @@
 #include <thread>
 #include <utility>
 
+#include "providers/context/linux_contexts.h"
 #include "providers/fbt.h"
+#include "providers/fire/dispatch.h"
 #include "providers/fire/host_clock.h"
 #include "providers/syscall_provider.h"
-#include "providers/tracepoint/function_sites.h"
 
 namespace ringside::providers {
 namespace {
+
+using guest_linux::StackTables;
 
 /// A notice for each of so many changed places; more than that are summed up in one.
 constexpr std::size_t kSingleNotices = 4;
@@ -21,35 +25,128 @@ constexpr std::size_t kSingleNotices = 4;
 constexpr unsigned kLeaveTries = 100;
 constexpr auto kLeaveWait = std::chrono::milliseconds(10);
 
+std::vector<StackTables::Moved> moved_by(const TracepointTable& table) {
+  std::vector<StackTables::Moved> moved;
+  for (const auto& slot : table.slots()) {
+    moved.push_back({slot.begin, slot.size, slot.address, slot.length});
+  }
+  return moved;
+}
+
 }  // namespace
+
+/// Threads: the session's, but for upkeep() (the fire thread's) and the dispatcher.
+class RunningKernelTracer::Trace final : public KernelTrace {
+ public:
+  Trace(RunningKernelTracer& tracer, ProbeSink& sink, GuestClock& clock, Stacks stacks)
+      : tracer_(tracer),
+        sink_(sink),
+        clock_(clock),
+        host_reader_(tracer.machine_.memory(), tracer.kernel_.table()),
+        stack_tables_(load_stack_tables(stacks)),
+        contexts_(std::max(1U, tracer.machine_.vcpu_count()), tracer.machine_.memory(),
+                  tracer.kernel_,
+                  LinuxContextParts{.stack_tables = stack_tables_ ? &*stack_tables_ : nullptr,
+                                    .shim = tracer.shim_.installed()}),
+        dispatcher_(tracer.kernel_, contexts_, sink, clock, tracer.points_.take_first()) {}
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+  ~Trace() override { disarm(); }
+
+  KernelTraps traps() override {
+    KernelTraps traps{
+        .view = {&host_reader_, first_task(tracer_.kernel_), [this] { host_reader_.forget(); }},
+        .inside = {tracer_.kernel_, contexts_}};
+    if (tracer_.table_.size() == 0) return traps;
+    traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), dispatcher_});
+    traps.gates.push_back(&dispatcher_);
+    traps.upkeep = [this] { upkeep(); };
+    return traps;
+  }
+
+  Result<void> arm() override {
+    if (tracer_.table_.size() == 0) return {};
+    orphans_before_ = tracer_.shim_.counters().orphans;
+    armed_ = true;  // even if it fails half-way: disarm() restores what was written
+    return tracer_.points_.arm();
+  }
+  Result<void> arm_added() override {
+    refresh_moved();
+    return in_a_pause([this] { return tracer_.points_.arm_added(dispatcher_); });
+  }
+  void abandon_added() override { tracer_.points_.abandon_added(); }
+  Result<void> remove(std::span<const dif::ProbeId> probes) override {
+    return in_a_pause([&] { return tracer_.points_.remove(dispatcher_, probes); });
+  }
+  void disarm() override {
+    if (!std::exchange(armed_, false)) return;
+    const auto done = tracer_.points_.disarm();
+    if (!done && !tracer_.loss()) tracer_.notice(done.error().message);
+  }
+  std::uint64_t lost_firings() const override {
+    return tracer_.shim_.counters().orphans - orphans_before_;
+  }
+
+ private:
+  std::optional<StackTables> load_stack_tables(Stacks stacks) {
+    if (stacks == Stacks::Unused) return std::nullopt;
+    std::optional<StackTables> tables = StackTables::load(host_reader_, tracer_.kernel_);
+    tables->set_moved(moved_by(tracer_.table_));
+    slots_told_ = tracer_.table_.slots().size();
+    return tables;
+  }
+
+  /// Before anybody runs in a slot that is new. No firing may follow a stack meanwhile, hence in
+  /// all turns at once.
+  void refresh_moved() {
+    const std::size_t slots = tracer_.table_.slots().size();
+    if (!stack_tables_ || slots == std::exchange(slots_told_, slots)) return;
+    auto fresh = moved_by(tracer_.table_);
+    std::vector<std::unique_lock<dif::BriefLock>> turns;
+    for (unsigned vcpu = 0; vcpu < contexts_.size(); ++vcpu) turns.emplace_back(sink_.turn(vcpu));
+    stack_tables_->set_moved(std::move(fresh));
+  }
+
+  /// The guest's TSC may have stood still for a moment.
+  template <class Change>
+  Result<void> in_a_pause(Change change) {
+    if (!armed_) return {};
+    const std::uint64_t began = host_tsc();
+    auto done = change();
+    clock_.paused_between(began, host_tsc());
+    return done;
+  }
+
+  void upkeep() {
+    if (tracer_.shim_.state() != vmm::ShimState::There) return;  // that text is another kernel's
+    tracer_.note_changed(tracer_.table_.drop_changed());
+  }
+
+  RunningKernelTracer& tracer_;
+  ProbeSink& sink_;
+  GuestClock& clock_;
+  std::size_t slots_told_ = 0;  // to the stack tables
+  vmm::PageTableReader host_reader_;
+  std::optional<StackTables> stack_tables_;  // only if a stack may be followed
+  LinuxContexts contexts_;
+  TrapDispatcher dispatcher_;
+  bool armed_ = false;
+  std::uint64_t orphans_before_ = 0;
+};
 
 RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Kernel& kernel)
     : machine_(machine),
       kernel_(kernel),
       shim_([this] { return install_shim(machine_, kernel_); }),
       table_(machine, shim_, kernel),
-      contexts_(std::max(1U, machine.vcpu_count()), machine.memory(), kernel),
-      host_reader_(machine.memory(), kernel.table()),
-      dispatcher_(kernel, contexts_),
-      points_(machine, shim_, table_, dispatcher_) {
-  find_farewell();
+      points_(machine, shim_, table_) {
+  if (const auto& farewell = table_.farewell(); !farewell) {
+    notice("a start of another kernel (kexec) is noticed late: " + farewell.error().message);
+  }
 }
 
 RunningKernelTracer::~RunningKernelTracer() {
   retire();
-}
-
-/// Every way into another kernel without a reset goes through machine_kexec(), also a crash's
-/// (arch/x86/kernel/machine_kexec_64.c, since 2.6.13): the other vCPUs are stopped by then, and
-/// this one still has its interrupt table.
-void RunningKernelTracer::find_farewell() {
-  const guest_linux::Symbol* symbol = kernel_.symbols().find("machine_kexec", "vmlinux");
-  if (symbol == nullptr) return;  // a kernel without kexec
-  const auto site = entry_site(table_.original_text(), *symbol, &kernel_.symbols());
-  if (!site)
-    return notice("a start of another kernel (kexec) is noticed late: " + site.error().message);
-  farewell_ = *site;
-  table_.set_farewell(*site);
 }
 
 void RunningKernelTracer::add_providers(Registry& registry) {
@@ -65,102 +162,22 @@ std::optional<std::uint32_t> RunningKernelTracer::tsc_khz() const {
   return khz ? std::optional(*khz) : std::nullopt;
 }
 
-void RunningKernelTracer::load_stack_tables() {
-  stack_tables_ = guest_linux::StackTables::load(host_reader_, kernel_);
-  stack_tables_->set_moved(moved());
-  for (LinuxContext& context : contexts_) {
-    context.set_stack_tables(&*stack_tables_);
-  }
-}
-
-std::vector<guest_linux::StackTables::Moved> RunningKernelTracer::moved() const {
-  std::vector<guest_linux::StackTables::Moved> moved;
-  for (const auto& slot : table_.slots()) {
-    moved.push_back({slot.begin, slot.size, slot.address, slot.length});
-  }
-  return moved;
-}
-
-/// Before anybody runs in a slot that is new. No firing may follow a stack meanwhile, hence in all
-/// turns at once.
-void RunningKernelTracer::refresh_moved() {
-  if (!stack_tables_ || table_.slots().size() == slots_told_) return;
-  slots_told_ = table_.slots().size();
-  auto fresh = moved();
-  std::vector<std::unique_lock<dif::BriefLock>> turns;
-  for (unsigned vcpu = 0; vcpu < contexts_.size(); ++vcpu) turns.emplace_back(sink_->turn(vcpu));
-  stack_tables_->set_moved(std::move(fresh));
-}
-
-void RunningKernelTracer::prepare(ProbeSink& sink, GuestClock& clock, FireLoopParts& parts,
-                                  bool stacks) {
-  dispatcher_.begin(sink, clock);
-  sink_ = &sink;
-  clock_ = &clock;
-  if (farewell_ && table_.size() != 0) {
-    const auto site = table_.examine(*farewell_);
+std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestClock& clock,
+                                                        Stacks stacks) {
+  const auto& farewell = table_.farewell();
+  const bool traps = table_.size() != 0;
+  if (traps && farewell && *farewell) {
+    const auto site = table_.examine(**farewell);
     const auto added = site ? table_.add(*site) : tl::make_unexpected(site.error());
     if (!added) {
       notice("a start of another kernel (kexec) is noticed late: " + added.error().message);
     }
   }
-  if (stacks) load_stack_tables();
-  for (LinuxContext& context : contexts_) {
-    context.set_shim(shim_.installed());
+  if (traps) {
+    // What it does not know by now it will not know at the end either, and then says so.
+    if (auto prepared = guest_linux::Occupants::prepare(kernel_)) occupants_ = std::move(*prepared);
   }
-  parts.kernel = &host_reader_;
-  parts.first_task = first_task(kernel_);
-  parts.look_again = [this] { host_reader_.forget(); };
-  if (table_.size() == 0) return;
-  // What it does not know by now it will not know at the end either, and then says so.
-  if (auto prepared = guest_linux::Occupants::prepare(kernel_)) occupants_ = std::move(*prepared);
-  parts.shim = shim_.installed();
-  parts.dispatcher = &dispatcher_;
-  parts.upkeep = [this] { upkeep(); };
-}
-
-Result<void> RunningKernelTracer::arm() {
-  if (table_.size() == 0) return {};
-  orphans_before_ = shim_.counters().orphans;
-  armed_ = true;  // even if it fails half-way: disarm() restores what was written
-  return points_.arm();
-}
-
-Result<void> RunningKernelTracer::begin_to_add() {
-  if (!armed_) {
-    return fail(ErrorCode::Unsupported,
-                "no probe of the kernel's code was enabled when tracing began, so none can be now: "
-                "begin with one");
-  }
-  look_again();
-  return {};
-}
-
-Result<void> RunningKernelTracer::arm_added() {
-  refresh_moved();
-  const std::uint64_t began = host_tsc();
-  auto done = points_.arm_added();
-  note_pause(began);
-  return done;
-}
-
-Result<void> RunningKernelTracer::remove(std::span<const dif::ProbeId> probes) {
-  if (!armed_) return {};
-  const std::uint64_t began = host_tsc();
-  auto done = points_.remove(probes);
-  note_pause(began);
-  return done;
-}
-
-/// The guest's TSC may have stood still for a moment since then.
-void RunningKernelTracer::note_pause(std::uint64_t began) {
-  clock_->paused_between(began, host_tsc());
-}
-
-void RunningKernelTracer::disarm() {
-  if (!std::exchange(armed_, false)) return;
-  const auto done = points_.disarm();
-  if (!done && !loss()) notice(done.error().message);
+  return std::make_unique<Trace>(*this, sink, clock, stacks);
 }
 
 void RunningKernelTracer::retire() {
@@ -189,8 +206,8 @@ Result<void> RunningKernelTracer::leave() {
       const bool ended = paused.error().code == ErrorCode::MachineGone;
       return ended ? Result<void>() : tl::make_unexpected(paused.error());
     }
-    host_reader_.forget();
-    const auto inside = occupants_->find(*paused, host_reader_, kernel_, code);
+    const vmm::PageTableReader now(machine_.memory(), kernel_.table());
+    const auto inside = occupants_->find(*paused, now, kernel_, code);
     if (inside && !*inside) return shim_.remove(*paused);
     stays = inside ? fail(ErrorCode::Invalid, fmt::format("{} is inside", **inside))
                    : tl::make_unexpected(inside.error());
@@ -210,21 +227,15 @@ std::optional<std::string> RunningKernelTracer::loss() const {
          "traced";
 }
 
-std::uint64_t RunningKernelTracer::lost_firings() const {
-  return shim_.counters().orphans - orphans_before_;
-}
-
-void RunningKernelTracer::upkeep() {
-  if (shim_.state() != vmm::ShimState::There) return;  // that text is another kernel's
-  std::vector<GuestVirt> changed = table_.drop_changed();
-  if (changed.empty()) return;
-  const std::lock_guard lock(notices_lock_);
-  changed_.insert(changed_.end(), changed.begin(), changed.end());
-}
-
 void RunningKernelTracer::notice(std::string text) {
   const std::lock_guard lock(notices_lock_);
   notices_.push_back(std::move(text));
+}
+
+void RunningKernelTracer::note_changed(const std::vector<GuestVirt>& places) {
+  if (places.empty()) return;
+  const std::lock_guard lock(notices_lock_);
+  changed_.insert(changed_.end(), places.begin(), places.end());
 }
 
 std::vector<std::string> RunningKernelTracer::take_notices() {
@@ -235,7 +246,7 @@ std::vector<std::string> RunningKernelTracer::take_notices() {
     changed.swap(changed_);
     notices.swap(notices_);
   }
-  // Named here and not in upkeep(): the symbols belong to the session's thread.
+  // Named here and not when they were noted: the symbols belong to the session's thread.
   const std::size_t singly = changed.size() <= kSingleNotices ? changed.size() : 1;
   for (std::size_t n = 0; n < singly; ++n) {
     notices.push_back(fmt::format("the guest changed its code at {}; the probe there is gone",

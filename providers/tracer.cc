@@ -1,5 +1,5 @@
-// The tracer over one machine, or over none. In this file, top to bottom: what
-// it is made of, attaching, start, stop.
+// The tracer over one machine, or over none. In this file, top to bottom: what it is made of,
+// attaching, start, coming and going, stop.
 #include "providers/tracer.h"
 
 #include <algorithm>
@@ -15,7 +15,6 @@
 #include "providers/fire/fire_loop.h"
 #include "providers/fire/guest_clock.h"
 #include "providers/fire/host_clock.h"
-#include "providers/fire/timers.h"
 #include "providers/machine_tracer.h"
 #include "providers/profile.h"
 #include "providers/registry.h"
@@ -72,6 +71,15 @@ class RememberingSink final : public EngineSink {
   std::vector<Lately> lately_;
 };
 
+/// What exists while tracing runs, and each thing after what it works on.
+struct Trace {
+  std::unique_ptr<RememberingSink> sink;
+  std::unique_ptr<GuestClock> clock;
+  std::unique_ptr<KernelTrace> kernel;    // null where no kernel is known
+  std::unique_ptr<MachineTrace> machine;  // null for the machine `none`
+  std::unique_ptr<FireLoop> loop;
+};
+
 class LiveTracer final : public Tracer {
  public:
   LiveTracer(vmm::Machine* machine, guest_linux::Kernel* kernel, Channel channel,
@@ -95,10 +103,8 @@ class LiveTracer final : public Tracer {
     // After those: what it publishes grows on demand, up to the end of a range.
     registry_.add(std::move(profile));
     if (machine == nullptr) return;
-    std::optional<LinuxGuest> inside;
-    if (kernel_tracer_) inside.emplace(kernel_tracer_->inside());
-    machine_tracer_ = std::make_unique<MachineTracer>(*machine, channel, inside);
-    machine_tracer_->add_providers(registry_, kernel != nullptr ? &kernel->types() : nullptr);
+    machine_tracer_ = std::make_unique<MachineTracer>(
+        *machine, channel, registry_, kernel != nullptr ? &kernel->types() : nullptr);
   }
   ~LiveTracer() override { stop(); }
 
@@ -137,17 +143,17 @@ class LiveTracer final : public Tracer {
     return kernel_tracer_ ? kernel_tracer_->loss() : std::nullopt;
   }
   std::uint64_t lost_firings() const override {
-    return kernel_tracer_ ? kernel_tracer_->lost_firings() : 0;
+    return trace_ && trace_->kernel ? trace_->kernel->lost_firings() : 0;
   }
   std::vector<dif::ProbeId> last_firings() const override {
-    return sink_ ? sink_->last_firings() : std::vector<dif::ProbeId>();
+    return trace_ ? trace_->sink->last_firings() : std::vector<dif::ProbeId>();
   }
   std::vector<std::string> take_notices() override {
     auto notices = kernel_tracer_ ? kernel_tracer_->take_notices() : std::vector<std::string>();
     if (machine_tracer_) {
       if (auto losses = machine_tracer_->take_losses()) notices.push_back(std::move(*losses));
     }
-    if (clock_ && clock_->disbelieved() != 0 && !std::exchange(told_of_clock_, true)) {
+    if (trace_ && trace_->clock->disbelieved() != 0 && !std::exchange(told_of_clock_, true)) {
       notices.push_back(
           "the guest has set its clock, or lies about it: timestamps go on by the "
           "host's");
@@ -156,8 +162,14 @@ class LiveTracer final : public Tracer {
   }
 
  private:
-  FireLoopParts loop_parts();
+  Trace make_trace(dif::Engine& engine);
+  FireLoopParts loop_parts(const Trace& trace, std::optional<KernelTraps>&& kernel) const;
+  MachineWants wants() const {
+    return {machine_tracer_->enabled_events(), profile_->has_samples()};
+  }
   Result<void> arm();
+  Result<void> arm_added();
+  void let_host_probes_fire();
 
   const std::shared_ptr<TscCalibration> calibration_;
   Registry registry_;
@@ -168,101 +180,140 @@ class LiveTracer final : public Tracer {
   std::unique_ptr<KernelTracer> kernel_tracer_;    // null where no kernel is known
   std::unique_ptr<MachineTracer> machine_tracer_;  // null for the machine `none`
 
-  bool started_ = false;
   bool told_of_clock_ = false;
-  // Made by start(); the loop last, so that its thread ends before what it
-  // works on.
-  std::optional<RememberingSink> sink_;
-  std::optional<GuestClock> clock_;
-  std::optional<TimerSchedule> timers_;
-  std::unique_ptr<FireLoop> loop_;
+  dif::Engine* engine_ = nullptr;  // with trace_
+  std::optional<Trace> trace_;     // from start() on; its loop until stop()
 };
 
-FireLoopParts LiveTracer::loop_parts() {
-  FireLoopParts parts;
-  parts.poll_threads = poll_threads_;
-  parts.sink = &*sink_;
-  parts.clock = &*clock_;
-  parts.timers = &*timers_;
-  parts.begin = builtin_->begin();
-  parts.end = builtin_->end();
+Trace LiveTracer::make_trace(dif::Engine& engine) {
+  Trace trace;
+  const auto guest_khz = kernel_tracer_ ? kernel_tracer_->tsc_khz() : std::nullopt;
+  const std::uint64_t host_hertz = calibration_->hertz();
+  trace.sink = std::make_unique<RememberingSink>(
+      engine, machine_tracer_ && machine_tracer_->has_exits(), vcpu_count());
+  trace.clock =
+      std::make_unique<GuestClock>(TickRate(choose_hertz(host_hertz, guest_khz)), host_hertz);
+  std::optional<KernelTraps> kernel;
+  if (kernel_tracer_) {
+    using Stacks = KernelTracer::Stacks;
+    const bool stacks = dif::uses_kernel_stack(engine.program());
+    trace.kernel = kernel_tracer_->begin(*trace.sink, *trace.clock,
+                                         stacks ? Stacks::Followed : Stacks::Unused);
+    kernel.emplace(trace.kernel->traps());
+  }
+  if (machine_tracer_) {
+    trace.machine = machine_tracer_->begin(*trace.sink, *trace.clock, kernel);
+  }
+  trace.loop = std::make_unique<FireLoop>(loop_parts(trace, std::move(kernel)));
+  return trace;
+}
+
+FireLoopParts LiveTracer::loop_parts(const Trace& trace,
+                                     std::optional<KernelTraps>&& kernel) const {
+  FireLoopParts parts{.sink = *trace.sink,
+                      .clock = *trace.clock,
+                      .begin = builtin_->begin(),
+                      .end = builtin_->end(),
+                      .timers = profile_->enabled(),
+                      .poll_threads = poll_threads_};
+  if (kernel) {
+    parts.view = std::move(kernel->view);
+    if (kernel->shim) parts.traps.emplace(*kernel->shim);
+    parts.gates = std::move(kernel->gates);
+    parts.upkeep = std::move(kernel->upkeep);
+  }
+  if (trace.machine) {
+    parts.traps_ring = trace.machine->traps_ring();
+    for (FireGate* gate : trace.machine->gates()) parts.gates.push_back(gate);
+    parts.sampler = &trace.machine->sampler();
+  }
   return parts;
 }
 
 Result<void> LiveTracer::start(dif::Engine& engine) {
-  CHECK(!started_);
-  started_ = true;
-  if (const auto error = builtin_->error()) engine.set_error_probe(*error);
-  if (const auto end = builtin_->end()) engine.set_end_probe(*end);
+  CHECK(!trace_);
+  // Enabled or not: they may be while tracing runs, and the engine must know them before.
+  engine.set_end_probe(builtin_->end_id());
+  engine.set_error_probe(builtin_->error_id());
+  if (!builtin_->error_is_enabled()) engine.mute_error_probe();
   if (!engine.records_fit()) return fail(ErrorCode::Limit, "Enabling exceeds size of buffer");
-  const auto guest_khz = kernel_tracer_ ? kernel_tracer_->tsc_khz() : std::nullopt;
-  sink_.emplace(engine, machine_tracer_ && machine_tracer_->exit_channel() != nullptr,
-                vcpu_count());
-  const std::uint64_t host_hertz = calibration_->hertz();
-  clock_.emplace(TickRate(choose_hertz(host_hertz, guest_khz)), host_hertz);
-  timers_.emplace(profile_->enabled(), machine_tracer_ != nullptr);
-
-  FireLoopParts parts = loop_parts();
-  if (kernel_tracer_) {
-    kernel_tracer_->prepare(*sink_, *clock_, parts, dif::uses_kernel_stack(engine.program()));
-  }
-  if (machine_tracer_) {
-    if (kernel_tracer_ && kernel_tracer_->breakpoints() != nullptr) {
-      machine_tracer_->exit_channel()->set_breakpoints(kernel_tracer_->breakpoints());
-    }
-    machine_tracer_->prepare(*sink_, *clock_, parts);
-  }
-  loop_ = std::make_unique<FireLoop>(std::move(parts));
-  loop_->start();
+  engine_ = &engine;
+  trace_.emplace(make_trace(engine));
+  trace_->loop->start();
   // BEGIN may have called exit(): then there is nothing to arm for.
-  if (machine_tracer_ && !sink_->finished()) {
-    loop_->open_traps();
+  const bool goes_on = !trace_->sink->finished();
+  if (machine_tracer_ && goes_on) {
+    trace_->loop->open_traps();
     if (auto armed = arm(); !armed) {
       stop();
       return armed;
     }
   }
-  loop_->open_timers();
-  if (held_machine_ != nullptr && !sink_->finished()) held_machine_->vcpus().release();
+  trace_->loop->open_timers();
+  if (held_machine_ != nullptr && goes_on) held_machine_->vcpus().release();
   return {};
-}
-
-Result<void> LiveTracer::add_probes(std::span<const Probe> probes) {
-  if (!loop_ || !kernel_tracer_) return fail(ErrorCode::Invalid, "no guest is being traced");
-  TRY(kernel_tracer_->begin_to_add());
-  const auto fresh = registry_.enable_more(probes);
-  if (!fresh) {
-    kernel_tracer_->abandon_added();
-    return tl::make_unexpected(fresh.error());
-  }
-  if (fresh->empty()) return {};
-  auto armed = kernel_tracer_->arm_added();
-  if (!armed) TRY(registry_.disable(*fresh));
-  return armed;
-}
-
-Result<void> LiveTracer::remove_probes(std::span<const Probe> probes) {
-  if (!loop_ || !kernel_tracer_) return fail(ErrorCode::Invalid, "no guest is being traced");
-  TRY(registry_.disable(probes));
-  std::vector<dif::ProbeId> ids;
-  for (const Probe& probe : probes) ids.push_back(probe.id);
-  return kernel_tracer_->remove(ids);
 }
 
 /// Whoever is to be told listens before the first int3 is written.
 Result<void> LiveTracer::arm() {
-  TRY(machine_tracer_->open());
-  if (kernel_tracer_) TRY(kernel_tracer_->arm());
+  TRY(trace_->machine->listen(wants()));
+  if (trace_->kernel) TRY(trace_->kernel->arm());
   return {};
 }
 
+Result<void> LiveTracer::add_probes(std::span<const Probe> probes) {
+  if (!trace_ || !trace_->loop) return fail(ErrorCode::Invalid, "nothing is being traced");
+  if (kernel_tracer_) kernel_tracer_->look_again();
+  const auto fresh = registry_.enable_more(probes);
+  auto armed = fresh ? arm_added() : tl::make_unexpected(fresh.error());
+  if (armed) {
+    let_host_probes_fire();
+    return {};
+  }
+  if (trace_->kernel) trace_->kernel->abandon_added();
+  if (fresh) TRY(registry_.disable(*fresh));
+  return armed;
+}
+
+/// All that can fail. What the host fires comes after it, which cannot.
+Result<void> LiveTracer::arm_added() {
+  if (trace_->machine) TRY(trace_->machine->listen(wants()));
+  if (trace_->kernel) TRY(trace_->kernel->arm_added());
+  return {};
+}
+
+/// From now on timers, events, END and ERROR fire where they are enabled, and nowhere else.
+void LiveTracer::let_host_probes_fire() {
+  trace_->loop->set_timers(profile_->enabled());
+  trace_->loop->set_end(builtin_->end());
+  if (builtin_->error_is_enabled()) {
+    engine_->unmute_error_probe();
+  } else {
+    engine_->mute_error_probe();
+  }
+  if (trace_->machine) trace_->machine->lead(machine_tracer_->enabled_events());
+}
+
+Result<void> LiveTracer::remove_probes(std::span<const Probe> probes) {
+  if (!trace_ || !trace_->loop) return fail(ErrorCode::Invalid, "nothing is being traced");
+  TRY(registry_.disable(probes));
+  std::vector<dif::ProbeId> ids;
+  for (const Probe& probe : probes) ids.push_back(probe.id);
+  let_host_probes_fire();
+  if (trace_->machine) trace_->machine->sampler().forget(ids);
+  trace_->sink->wait_for_turns();
+  auto done = trace_->kernel ? trace_->kernel->remove(ids) : Result<void>();
+  if (trace_->machine) TRY(trace_->machine->stop_listening());
+  return done;
+}
+
 void LiveTracer::stop() {
-  if (!loop_) return;
-  loop_->close();
-  if (kernel_tracer_) kernel_tracer_->disarm();
-  if (machine_tracer_) machine_tracer_->close();
-  loop_->finish();
-  loop_.reset();
+  if (!trace_ || !trace_->loop) return;
+  trace_->loop->close();
+  if (trace_->kernel) trace_->kernel->disarm();
+  if (trace_->machine) trace_->machine->close();
+  trace_->loop->finish();
+  trace_->loop.reset();
   if (kernel_tracer_) kernel_tracer_->retire();
 }
 

@@ -66,11 +66,14 @@ class Tracer {
   /// Before start().
   virtual Result<void> enable(const Probe& probe) = 0;
   /// From start() to stop(), while others fire: when it returns all of these fire, or, with an
-  /// error, none of them but those that did before. The engine has known their clauses since before
-  /// start(). Unsupported for probes of a provider that has all of them enabled before that.
+  /// error, none of them but those that did before. A timer that is added begins then. The engine
+  /// has known their clauses since before start(). Unsupported for what can only be enabled before
+  /// that: BEGIN, the first probe of a running kernel's code, all of a kernel's that is traced from
+  /// its first instruction.
   virtual Result<void> add_probes(std::span<const Probe> probes) = 0;
   /// When it returns these fire no more, and what they stood on is as it was. With an error (but
-  /// Unsupported) breakpoints may be left that fire nothing.
+  /// Unsupported) breakpoints may be left that fire nothing, or the machine goes on telling events
+  /// that do.
   virtual Result<void> remove_probes(std::span<const Probe> probes) = 0;
 
   /// Why a program with this destructive action cannot run on this machine; empty when it can.

@@ -26,10 +26,20 @@ constexpr auto kLateWait = std::chrono::microseconds(100);
 }  // namespace
 
 Result<void> TrapPoints::bind(const ProbeSite& site, const Binding& binding) {
-  if (table_.is_dropped(site.address())) dispatcher_.forget(site.address());
+  if (is_without_) {
+    return fail(ErrorCode::Unsupported,
+                "no probe of the kernel's code was enabled when tracing began, so none can be now: "
+                "begin with one");
+  }
+  if (table_.is_dropped(site.address())) bound_.lost.push_back(site.address());
   TRY(table_.add(site));
-  dispatcher_.add(site.address(), binding);
+  bound_.added.push_back({site.address(), binding});
   return {};
+}
+
+DispatchTable::Change TrapPoints::take_first() {
+  is_without_ = table_.size() == 0;
+  return std::exchange(bound_, {});
 }
 
 Result<vmm::PausedMachine> TrapPoints::pause_while_text_is_quiet() {
@@ -48,16 +58,17 @@ Result<void> TrapPoints::arm() {
   return table_.arm(paused);
 }
 
-Result<void> TrapPoints::arm_added() {
+Result<void> TrapPoints::arm_added(TrapDispatcher& dispatcher) {
+  if (bound_.added.empty()) return {};
   auto paused = pause_while_text_is_quiet();
   auto armed = paused ? table_.arm(*paused) : tl::make_unexpected(paused.error());
   if (armed) {
-    dispatcher_.publish();
+    dispatcher.publish(std::exchange(bound_, {}));
     return {};
   }
   if (paused) {
     // Before anybody can run into those that were written.
-    release(dispatcher_.abandon());
+    release_bound();
     (void)table_.disarm_unused(*paused);
   }
   abandon_added();
@@ -65,17 +76,22 @@ Result<void> TrapPoints::arm_added() {
 }
 
 void TrapPoints::abandon_added() {
-  release(dispatcher_.abandon());
+  release_bound();
   table_.park_unused();
+}
+
+void TrapPoints::release_bound() {
+  for (const auto& lead : std::exchange(bound_, {}).added) table_.release(lead.at);
 }
 
 void TrapPoints::release(std::span<const GuestVirt> places) {
   for (const GuestVirt place : places) table_.release(place);
 }
 
-Result<void> TrapPoints::remove(std::span<const dif::ProbeId> probes) {
-  const std::vector<GuestVirt> places = dispatcher_.remove(probes);
-  dispatcher_.publish();
+Result<void> TrapPoints::remove(TrapDispatcher& dispatcher, std::span<const dif::ProbeId> probes) {
+  const std::vector<GuestVirt> places = dispatcher.places_of(probes);
+  if (places.empty()) return {};
+  dispatcher.publish({.removed = {probes.begin(), probes.end()}});
   release(places);
   const auto late = TRY(restore(&TracepointTable::disarm_unused));
   const auto deadline = Clock::now() + kLateTraps;

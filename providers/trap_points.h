@@ -6,8 +6,7 @@
 //   disabling  the next epoch begins; when nobody looks at the one before any more, the bytes are
 //              restored, in one pause; when every trap that had begun by then has its answer, the
 //              shim forgets the points
-// Used by the guest's side. Threads: the session's, beside firings.
-// Fire context: no.
+// Used by the tracer of a running kernel. Threads: the session's, beside firings.
 #pragma once
 
 #include <span>
@@ -24,27 +23,29 @@ namespace ringside::providers {
 class TrapPoints final : public ProbePoints {
  public:
   /// All must outlive it.
-  TrapPoints(vmm::Machine& machine, vmm::Shim& shim, TracepointTable& table,
-             TrapDispatcher& dispatcher)
-      : machine_(machine), shim_(shim), table_(table), dispatcher_(dispatcher) {}
+  TrapPoints(vmm::Machine& machine, vmm::Shim& shim, TracepointTable& table)
+      : machine_(machine), shim_(shim), table_(table) {}
 
   Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) override {
     return table_.examine(at, policy);
   }
   std::uint64_t generation() const override { return table_.generation(); }
-  /// It fires from arm() or arm_added() on.
+  /// It fires from arm() or arm_added() on. Unsupported once tracing has begun without any point:
+  /// then nobody listens to the shim.
   Result<void> bind(const ProbeSite& site, const Binding& binding) override;
 
+  /// Tracing begins: what was bound so far, for the dispatcher's first epoch.
+  DispatchTable::Change take_first();
   /// Arms all, in one pause, at a moment when the guest is not changing its own text.
   Result<void> arm();
   /// What was bound since then stands and fires when this returns; with an error, nothing of it
   /// does and it is forgotten. The others fire all the time.
-  Result<void> arm_added();
-  /// Forgets what was bound since arm() and not armed.
+  Result<void> arm_added(TrapDispatcher& dispatcher);
+  /// Forgets what was bound since then and not armed.
   void abandon_added();
   /// When it returns these probes fire no more, and no trap of theirs waits for its answer. With an
   /// error, too; but then int3s may still stand that lead nowhere.
-  Result<void> remove(std::span<const dif::ProbeId> probes);
+  Result<void> remove(TrapDispatcher& dispatcher, std::span<const dif::ProbeId> probes);
   /// Restores all. Tries again for some time where a vCPU shows other page tables.
   Result<void> disarm();
 
@@ -55,11 +56,13 @@ class TrapPoints final : public ProbePoints {
   Result<vmm::TrapsUnderWay> try_restore(Restore what);
   Result<vmm::TrapsUnderWay> restore(Restore what);
   void release(std::span<const GuestVirt> places);
+  void release_bound();
 
   vmm::Machine& machine_;
   vmm::Shim& shim_;
   TracepointTable& table_;
-  TrapDispatcher& dispatcher_;
+  DispatchTable::Change bound_;  // and not armed yet
+  bool is_without_ = false;      // tracing has begun without any point
 };
 
 }  // namespace ringside::providers

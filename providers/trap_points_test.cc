@@ -132,25 +132,6 @@ class TableShim final : public vmm::Shim {
   std::array<std::atomic<std::uint64_t>, kVcpus> claims_{};  // even: a trap waits
 };
 
-/// How often each probe fired on each vCPU.
-class CountingSink final : public ProbeSink {
- public:
-  dif::BriefLock& turn(std::uint32_t vcpu) override { return turns_.at(vcpu); }
-  void wait_for_turns() override {
-    for (dif::BriefLock& turn : turns_) const std::lock_guard waited(turn);
-  }
-  void fire(dif::ProbeId probe, const dif::FireRecord& record, const dif::GuestContext&) override {
-    ++fired[probe.value][record.vcpu];
-  }
-  bool finished() const override { return false; }
-  std::uint64_t of(std::uint32_t probe) const { return fired[probe][0] + fired[probe][1]; }
-
-  std::array<std::array<std::atomic<std::uint64_t>, kVcpus>, 4> fired{};
-
- private:
-  std::array<dif::BriefLock, kVcpus> turns_;
-};
-
 constexpr dif::ProbeId kAlways{1}, kSometimes{2}, kToo{3};
 
 class PointsThatComeAndGo : public ::testing::Test {
@@ -169,9 +150,9 @@ class PointsThatComeAndGo : public ::testing::Test {
     symbols.seal();
     guest_linux::fakes::add_kprobe_types(kernel_.own_types());
     table_.emplace(machine_, shim_, kernel_);
-    points_.emplace(machine_, shim_, *table_, dispatcher_);
+    points_.emplace(machine_, shim_, *table_);
     bind(kSteady, kAlways);
-    dispatcher_.begin(sink_, clock_);
+    dispatcher_.publish(points_->take_first());
     dispatcher_.open();
     EXPECT_TRUE(points_->arm());
   }
@@ -184,10 +165,12 @@ class PointsThatComeAndGo : public ::testing::Test {
   }
   void add(GuestVirt at, dif::ProbeId probe) {
     bind(at, probe);
-    const auto armed = points_->arm_added();
+    const auto armed = points_->arm_added(dispatcher_);
     ASSERT_TRUE(armed) << armed.error().message;
   }
-  void remove(dif::ProbeId probe) { ASSERT_TRUE(points_->remove(std::span(&probe, 1))); }
+  void remove(dif::ProbeId probe) {
+    ASSERT_TRUE(points_->remove(dispatcher_, std::span(&probe, 1)));
+  }
   std::uint8_t byte_at(GuestVirt at) {
     std::byte byte{};
     EXPECT_TRUE(machine_.memory().read(GuestPhys(at.raw() - kKernelBase), std::span(&byte, 1)));
@@ -227,7 +210,7 @@ class PointsThatComeAndGo : public ::testing::Test {
   CountingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContexts contexts_{kVcpus, machine_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, contexts_};
+  TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_};
   std::optional<TracepointTable> table_;
   std::optional<TrapPoints> points_;
   std::atomic<unsigned> turn_ = 0;
@@ -242,8 +225,8 @@ TEST_F(PointsThatComeAndGo, FireFromAddingToRemoving) {
   EXPECT_TRUE(execute(0, kSwitched));
   EXPECT_TRUE(execute(1, kSteady));
 
-  EXPECT_EQ(sink_.of(kSometimes.value), 1u);
-  EXPECT_EQ(sink_.of(kAlways.value), 2u);
+  EXPECT_EQ(sink_.of(kSometimes), 1u);
+  EXPECT_EQ(sink_.of(kAlways), 2u);
   EXPECT_EQ(byte_at(kSwitched), 0x55);
   EXPECT_EQ(byte_at(kSteady), 0xcc);
   EXPECT_FALSE(shim_.knows(kSwitched));
@@ -259,26 +242,26 @@ TEST_F(PointsThatComeAndGo, OneThatProbesShareStaysUntilTheLastGoes) {
   EXPECT_EQ(machine_.writes, writes);
   remove(kToo);
 
-  EXPECT_EQ(sink_.of(kSometimes.value), 0u);
-  EXPECT_EQ(sink_.of(kToo.value), 1u);
+  EXPECT_EQ(sink_.of(kSometimes), 0u);
+  EXPECT_EQ(sink_.of(kToo), 1u);
   EXPECT_EQ(byte_at(kSwitched), 0x55);
 }
 
 TEST_F(PointsThatComeAndGo, AreForgottenWhereTheyCannotBeArmed) {
   bind(kSwitched, kSometimes);
   machine_.refused = kSwitched;
-  EXPECT_FALSE(points_->arm_added());
+  EXPECT_FALSE(points_->arm_added(dispatcher_));
   machine_.refused.reset();
 
   EXPECT_TRUE(execute(0, kSwitched));
   EXPECT_TRUE(execute(0, kSteady));
-  EXPECT_EQ(sink_.of(kSometimes.value), 0u);
-  EXPECT_EQ(sink_.of(kAlways.value), 1u);
+  EXPECT_EQ(sink_.of(kSometimes), 0u);
+  EXPECT_EQ(sink_.of(kAlways), 1u);
   EXPECT_FALSE(shim_.knows(kSwitched));
 
   add(kSwitched, kSometimes);
   EXPECT_TRUE(execute(0, kSwitched));
-  EXPECT_EQ(sink_.of(kSometimes.value), 1u);
+  EXPECT_EQ(sink_.of(kSometimes), 1u);
 }
 
 TEST_F(PointsThatComeAndGo, OfTextThatTheGuestHasChangedOnlyTheNewOnesFire) {
@@ -291,8 +274,8 @@ TEST_F(PointsThatComeAndGo, OfTextThatTheGuestHasChangedOnlyTheNewOnesFire) {
   add(kSwitched, kToo);
   EXPECT_TRUE(execute(0, kSwitched));
 
-  EXPECT_EQ(sink_.of(kSometimes.value), 0u);
-  EXPECT_EQ(sink_.of(kToo.value), 1u);
+  EXPECT_EQ(sink_.of(kSometimes), 0u);
+  EXPECT_EQ(sink_.of(kToo), 1u);
   remove(kSometimes);
   EXPECT_EQ(byte_at(kSwitched), 0xcc) << "it has no share in that one";
 }
@@ -309,7 +292,7 @@ TEST_F(PointsThatComeAndGo, LoseNothingAndFireNowhereElseUnderVcpusThatRun) {
   for (unsigned vcpu = 0; vcpu < kVcpus; ++vcpu) {
     vcpus.emplace_back([&, vcpu] {
       while (!ended) {
-        const auto fired = [&] { return sink_.fired[kSometimes.value][vcpu].load(); };
+        const auto fired = [&] { return sink_.of(kSometimes, vcpu); };
         const unsigned before = phase;
         const std::uint64_t count = fired();
         if (!execute(vcpu, kSwitched) || !execute(vcpu, kSteady)) ++wrong[vcpu];
@@ -344,7 +327,7 @@ TEST_F(PointsThatComeAndGo, LoseNothingAndFireNowhereElseUnderVcpusThatRun) {
   for (unsigned vcpu = 0; vcpu < kVcpus; ++vcpu) {
     EXPECT_EQ(wrong[vcpu], 0u) << "vCPU " << vcpu;
     EXPECT_GT(inside[vcpu], 0u) << "vCPU " << vcpu;
-    EXPECT_EQ(sink_.fired[kAlways.value][vcpu], rounds[vcpu]) << "vCPU " << vcpu;
+    EXPECT_EQ(sink_.of(kAlways, vcpu), rounds[vcpu]) << "vCPU " << vcpu;
   }
   EXPECT_TRUE(points_->disarm());
   EXPECT_EQ(byte_at(kSteady), 0x55);

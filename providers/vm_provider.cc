@@ -12,6 +12,7 @@ namespace {
 
 using Kind = vmm::VcpuEvent::Kind;
 
+/// The values of an event are in the order of its probe's arguments.
 struct Argument {
   std::string_view type, name;
 };
@@ -34,12 +35,6 @@ struct Row {
   Kind kind;
   std::span<const Argument> arguments;
 };
-
-/// The values of an event are in the order of its probe's arguments.
-constexpr ArgumentPlan kValues = facts_as_arguments(VmDispatcher::kReasonFact);
-constexpr ArgumentPlan kExitArguments =
-    arguments_from({ArgumentSource::fact(0), ArgumentSource::fact(1),
-                    ArgumentSource::fact(VmDispatcher::kReasonFact)});
 
 /// Ids follow this order, then kReasons'.
 constexpr Row kRows[] = {
@@ -110,11 +105,8 @@ std::span<const Argument> arguments_of(std::uint32_t index) {
 
 }  // namespace
 
-VmProvider::VmProvider(const vmm::VcpuExits* exits, const TypeGraph& types,
-                       VmDispatcher& dispatcher)
-    : Provider("vm", kAttributes), exits_(exits), types_(types), dispatcher_(dispatcher) {
-  for (const Reason& reason : kReasons) dispatcher_.name_reason(reason.number);
-}
+VmProvider::VmProvider(const vmm::VcpuExits* exits, const TypeGraph& types)
+    : Provider("vm", kAttributes), exits_(exits), types_(types) {}
 
 std::uint32_t VmProvider::id_count() const {
   return kProbes;
@@ -177,11 +169,37 @@ Result<void> VmProvider::enable(const Probe& probe) {
   const auto index = index_of(probe.id);
   if (!index) return no_such_probe();
   if (const auto reason = why_not(*index)) return fail(ErrorCode::Unsupported, *reason);
-  const bool exit = *index >= kFirstReason;
-  dispatcher_.lead(kind_of(*index),
-                   exit ? std::optional(kReasons[*index - kFirstReason].number) : std::nullopt,
-                   probe.id, kind_of(*index) == Kind::Exit ? kExitArguments : kValues);
+  enabled_.insert(probe.id.value);
   return {};
+}
+
+/// Exits for a reason without a probe of its own are the probe's of all others; those with one are
+/// its alone, enabled or not.
+EventTable VmProvider::enabled() const {
+  EventTable table;
+  const auto probe_at = [this](std::uint32_t index) {
+    return is_enabled(id_at(index)) ? id_at(index) : dif::ProbeId();
+  };
+  for (std::uint32_t index = 0; index < kFirstReason; ++index) {
+    table.by_kind[static_cast<std::size_t>(kRows[index].kind)] = probe_at(index);
+  }
+  table.by_reason.fill(table.by_kind[static_cast<std::size_t>(Kind::Exit)]);
+  for (std::uint32_t n = 0; n < std::size(kReasons); ++n) {
+    table.by_reason[kReasons[n].number] = probe_at(kFirstReason + n);
+  }
+  return table;
+}
+
+const EventPlans& VmProvider::plans() {
+  static constexpr EventPlans kPlans = [] {
+    EventPlans plans;
+    plans.fill(facts_as_arguments(VmDispatcher::kReasonFact));
+    plans[static_cast<std::size_t>(Kind::Exit)] =
+        arguments_from({ArgumentSource::fact(0), ArgumentSource::fact(1),
+                        ArgumentSource::fact(VmDispatcher::kReasonFact)});
+    return plans;
+  }();
+  return kPlans;
 }
 
 }  // namespace ringside::providers

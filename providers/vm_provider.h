@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
+#include <unordered_set>
 
 #include "providers/fire/vm_dispatch.h"
 #include "providers/provider.h"
@@ -21,8 +21,8 @@ namespace ringside::providers {
 class VmProvider final : public Provider {
  public:
   /// `exits` is null where the vCPUs run in another process: then every probe is refused. Types of
-  /// args[] are looked up in `types`. All must outlive the provider.
-  VmProvider(const vmm::VcpuExits* exits, const TypeGraph& types, VmDispatcher& dispatcher);
+  /// args[] are looked up in `types`. Both must outlive the provider.
+  VmProvider(const vmm::VcpuExits* exits, const TypeGraph& types);
 
   std::uint32_t id_count() const override;
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
@@ -30,6 +30,13 @@ class VmProvider final : public Provider {
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
   Result<void> enable(const Probe& probe) override;
+  bool is_enabled(dif::ProbeId id) const override { return enabled_.contains(id.value); }
+  void note_disabled(dif::ProbeId id) override { enabled_.erase(id.value); }
+
+  /// Which events the enabled probes want.
+  EventTable enabled() const;
+  /// Where the arguments of its probes come from.
+  static const EventPlans& plans();
 
  private:
   Probe probe(std::uint32_t index) const;
@@ -38,7 +45,7 @@ class VmProvider final : public Provider {
 
   const vmm::VcpuExits* exits_;
   const TypeGraph& types_;
-  VmDispatcher& dispatcher_;
+  std::unordered_set<std::uint32_t> enabled_;
 };
 
 }  // namespace ringside::providers

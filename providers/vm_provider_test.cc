@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
+#include <thread>
+
 #include "providers/fake_guest.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
 
@@ -55,8 +59,10 @@ class Vm : public ::testing::Test {
     return all;
   }
   void tell(const vmm::VcpuEvent& event) { dispatcher_.on_event(vcpu_, event); }
+  /// What is enabled by now fires.
+  void lead() { dispatcher_.lead(provider_.enabled()); }
   void run() {
-    dispatcher_.seal(sink_, clock_);
+    lead();
     dispatcher_.open();
   }
 
@@ -64,10 +70,10 @@ class Vm : public ::testing::Test {
   TypeGraph types_;
   vmm::FakeVcpuExits exits_;
   VcpuContexts contexts_{memory_.memory(), 2, std::nullopt};
-  VmDispatcher dispatcher_{contexts_};
-  VmProvider provider_{&exits_, types_, dispatcher_};
+  VmProvider provider_{&exits_, types_};
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
+  VmDispatcher dispatcher_{contexts_, sink_, clock_, VmProvider::plans(), {}};
   vmm::FakeStoppedVcpu vcpu_{1};
 };
 
@@ -127,8 +133,7 @@ TEST_F(Vm, RefusesWhatTheHostCannotTell) {
 }
 
 TEST_F(Vm, OfAMachineInAnotherProcessRefusesAll) {
-  VmDispatcher dispatcher(contexts_);
-  VmProvider none(nullptr, types_, dispatcher);
+  VmProvider none(nullptr, types_);
   none.set_first_id(1);
 
   EXPECT_TRUE(found(none, "vm:::").empty());
@@ -139,15 +144,16 @@ TEST_F(Vm, OfAMachineInAnotherProcessRefusesAll) {
 }
 
 TEST_F(Vm, WantsOnlyTheKindsThatAreEnabled) {
-  EXPECT_FALSE(dispatcher_.wants_any());
+  EXPECT_EQ(provider_.enabled(), EventTable());
 
   enable("vm::exit:io");
   enable("vm::msr:");
 
   unsigned wanted = 0;
-  for (const bool kind : dispatcher_.wanted().kinds) wanted += kind ? 1 : 0;
+  const auto kinds = provider_.enabled().wanted().kinds;
+  for (const bool kind : kinds) wanted += kind ? 1 : 0;
   EXPECT_EQ(wanted, 3u);
-  EXPECT_TRUE(dispatcher_.wanted().kinds[static_cast<std::size_t>(Kind::MsrWrite)]);
+  EXPECT_TRUE(kinds[static_cast<std::size_t>(Kind::MsrWrite)]);
 }
 
 TEST_F(Vm, AnEventFiresItsProbeWithItsValuesOnItsVcpu) {
@@ -187,7 +193,7 @@ TEST_F(Vm, AnExitFiresTheProbeOfItsReason) {
 
 TEST_F(Vm, NothingFiresBeforeTheBeginningOrAfterTheEnd) {
   enable("vm::hlt");
-  dispatcher_.seal(sink_, clock_);
+  lead();
   const vmm::VcpuEvent event{Kind::Hlt, 0, {100}};
 
   tell(event);
@@ -197,6 +203,62 @@ TEST_F(Vm, NothingFiresBeforeTheBeginningOrAfterTheEnd) {
   tell(event);
 
   EXPECT_EQ(sink_.firings.size(), 1u);
+}
+
+/// A vCPU counts what its event fired while it knows whether the probe was enabled all the time.
+TEST_F(Vm, ProbesThatComeAndGoLoseNothingAndFireNowhereElseUnderVcpusThatRun) {
+  constexpr unsigned kCycles = 2000, kVcpus = 2;
+  enable("vm::pio:in");
+  run();
+  const Probe switched = found("vm::pio:out")[0];
+  const Probe steady = found("vm::pio:in")[0];
+  CountingSink counts;
+  VmDispatcher dispatcher(contexts_, counts, clock_, VmProvider::plans(), provider_.enabled());
+  dispatcher.open();
+  // Even: off, 2 more: on; odd: on the way.
+  std::atomic<unsigned> phase = 0;
+  std::atomic<bool> ended = false;
+  std::array<std::atomic<std::uint64_t>, kVcpus> rounds{}, wrong{}, inside{};
+  std::vector<std::thread> vcpus;
+  for (unsigned index = 0; index < kVcpus; ++index) {
+    vcpus.emplace_back([&, index] {
+      vmm::FakeStoppedVcpu vcpu(index);
+      while (!ended) {
+        const unsigned before = phase;
+        const std::uint64_t count = counts.of(switched.id, index);
+        dispatcher.on_event(vcpu, {Kind::PortOut, 0, {1}});
+        dispatcher.on_event(vcpu, {Kind::PortIn, 0, {1}});
+        const std::uint64_t more = counts.of(switched.id, index) - count;
+        const bool known = before == phase && before % 2 == 0;
+        const bool on = before % 4 == 2;
+        if (known ? more != (on ? 1 : 0) : more > 1) ++wrong[index];
+        if (known && on) ++inside[index];
+        ++rounds[index];
+      }
+    });
+  }
+  for (unsigned n = 0; n < kCycles; ++n) {
+    ++phase;
+    ASSERT_TRUE(provider_.enable(switched));
+    dispatcher.lead(provider_.enabled());
+    ++phase;
+    const std::array begun{rounds[0].load(), rounds[1].load()};
+    while (n % 8 == 0 && (rounds[0] < begun[0] + 2 || rounds[1] < begun[1] + 2)) {
+      std::this_thread::yield();
+    }
+    ++phase;
+    provider_.note_disabled(switched.id);
+    dispatcher.lead(provider_.enabled());
+    ++phase;
+  }
+  ended = true;
+  for (std::thread& vcpu : vcpus) vcpu.join();
+
+  for (unsigned index = 0; index < kVcpus; ++index) {
+    EXPECT_EQ(wrong[index], 0u) << "vCPU " << index;
+    EXPECT_GT(inside[index], 0u) << "vCPU " << index;
+    EXPECT_EQ(counts.of(steady.id, index), rounds[index]) << "vCPU " << index;
+  }
 }
 
 TEST_F(Vm, EventsThatMakeNoSenseFireNothing) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/fake_tracer_for_tests.h"
@@ -57,6 +58,8 @@ class ProcProvider final : public Provider {
     binding.plan = &plan_;
     return points_.bind(TRY(points_.examine(kPlace, SitePolicy::Normal)), binding);
   }
+  bool is_enabled(dif::ProbeId) const override { return false; }
+  void note_disabled(dif::ProbeId) override {}
 
  private:
   static Probe create() { return {kCreate, {"proc", "", "", "create"}}; }
@@ -73,11 +76,11 @@ class OnePoint final : public ProbePoints {
     return proven(at, kNop, policy);
   }
   Result<void> bind(const ProbeSite& site, const Binding& binding) override {
-    dispatcher->add(site.address(), binding);
+    bound.push_back({site.address(), binding});
     return {};
   }
 
-  TrapDispatcher* dispatcher = nullptr;
+  std::vector<DispatchTable::Lead> bound;
 };
 
 class ProcTracer final : public FakeTracer {
@@ -118,7 +121,6 @@ class TranslatedArguments : public ::testing::Test {
                               {"real_parent", types.pointer_to(parent), 24 * 8, 0}};
     const TypeId task = types.add_struct(TypeKind::Struct, "task_struct", 64, members);
     types.index(task);
-    points_.dispatcher = &dispatcher_;
     options_.libraries = {{"procfs.d", library_text("procfs.d")}, {"proc_test.d", kTranslator}};
   }
   auto compile(std::string_view source) { return d::compile(source, options_, environment_); }
@@ -146,14 +148,15 @@ class TranslatedArguments : public ::testing::Test {
     engine.enable(0, kCreate, {"proc", "", "", "create"});
     EXPECT_TRUE(tracer_.enable(tracer_.probes[0]));
     EngineSink sink(engine);
-    dispatcher_.begin(sink, clock_);
-    dispatcher_.open();
+    TrapDispatcher dispatcher(kernel_, contexts_, sink, clock_,
+                              {.added = std::exchange(points_.bound, {})});
+    dispatcher.open();
     vmm::Trap trap;
     trap.address = kPlace;
     trap.percpu_base = kernel_address(kPercpu0);
     trap.registers.cr3 = kRoot;
     trap.registers.rsp = rsp;
-    dispatcher_.on_trap(trap);
+    dispatcher.on_trap(trap);
     return read(engine);
   }
   static Fired read(dif::Engine& engine) {
@@ -180,7 +183,6 @@ class TranslatedArguments : public ::testing::Test {
   ProcTracer tracer_{provider_};
   TracerEnvironment environment_{tracer_, &kernel_};
   LinuxContexts contexts_{2, memory_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, contexts_};
   GuestClock clock_{TickRate(1'000'000'000)};
   d::CompileOptions options_;
 };

@@ -2,6 +2,7 @@
 // Fire context: find() and what it answers with yes; everything else no.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <optional>
 #include <vector>
@@ -43,13 +44,18 @@ class Enablings {
 
   EcbId enable(std::uint32_t clause, ProbeId probe, const ProbeDescription& name);
   void set_error_probe(ProbeId probe);
+  void let_error_fire(bool fires) { error_fires_.store(fires, std::memory_order_relaxed); }
   void set_end_probe(ProbeId probe) { end_probe_ = probe; }
 
   const Program& program() const { return program_; }
   const EngineOptions& options() const { return options_; }
   /// Null: nothing is enabled there.
   const EnabledProbe* find(ProbeId id) const;
-  const EnabledProbe* error_probe() const { return error_probe_ ? find(*error_probe_) : nullptr; }
+  /// Null: faults fire nothing.
+  const EnabledProbe* error_probe() const {
+    return error_probe_ && error_fires_.load(std::memory_order_relaxed) ? find(*error_probe_)
+                                                                        : nullptr;
+  }
   bool is_end(ProbeId id) const { return end_probe_ == id; }
   const Ecb& ecb(std::uint32_t index) const { return ecbs_[index]; }
   const EcbInfo& info(EcbId id) const;
@@ -88,6 +94,7 @@ class Enablings {
   std::size_t most_clauses_ = 0, largest_beside_ = 0;
   bool error_comes_ = false;  // to what the program lock is for
   std::optional<ProbeId> error_probe_, end_probe_;
+  std::atomic<bool> error_fires_ = true;  // changed while others fire
 };
 
 }  // namespace ringside::dif

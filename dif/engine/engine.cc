@@ -218,6 +218,14 @@ void Engine::set_error_probe(ProbeId probe) {
   state_->firings.enablings.set_error_probe(probe);
 }
 
+void Engine::unmute_error_probe() {
+  state_->firings.enablings.let_error_fire(true);
+}
+
+void Engine::mute_error_probe() {
+  state_->firings.enablings.let_error_fire(false);
+}
+
 void Engine::set_end_probe(ProbeId probe) {
   state_->firings.enablings.set_end_probe(probe);
   state_->keep_room_for_end();

@@ -145,8 +145,12 @@ class Engine {
   /// Whether every record that its ECBs make can lie in a principal buffer at all, and with Fill
   /// all of END's at once. One that cannot is dropped whenever it would be made.
   bool records_fit() const;
-  /// The probe that faults are reported through (dtrace:::ERROR), when it is enabled.
+  /// The probe that faults are reported through (dtrace:::ERROR). Before fire() is first called.
   void set_error_probe(ProbeId probe);
+  /// Whether faults are reported through it; they are, unless it was muted. Beside firings: the
+  /// turns that are taken after this see it.
+  void unmute_error_probe();
+  void mute_error_probe();
 
   /// Held by who fires on this vCPU beside other threads, around fire() and what leads to it. The
   /// outermost lock of all that firings take.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 #include "disasm/decoder.h"
 #include "providers/tracepoint/function_sites.h"
@@ -60,6 +61,11 @@ bool BootPoints::is_patched_at_boot(GuestVirt at, std::size_t length) const {
 }
 
 Result<void> BootPoints::bind(const ProbeSite& site, const Binding& binding) {
+  if (is_complete_) {
+    return fail(ErrorCode::Unsupported,
+                "the probes of a machine that is traced from its first instruction are all chosen "
+                "before it: enable them when tracing begins");
+  }
   const GuestVirt at = site.address();
   if (!index_.find(at)) {
     const auto init = kernel_.init_text();
@@ -68,8 +74,13 @@ Result<void> BootPoints::bind(const ProbeSite& site, const Binding& binding) {
         {at, is_patched_at_boot(at, site.instruction().size()), init && init->contains(at)});
     index_.insert(at, id);
   }
-  dispatcher_->add(at, binding);
+  bound_.added.push_back({at, binding});
   return {};
+}
+
+DispatchTable::Change BootPoints::take_bound() {
+  is_complete_ = true;
+  return std::exchange(bound_, {});
 }
 
 std::optional<GuestVirt> BootPoints::marker(std::string_view function) const {

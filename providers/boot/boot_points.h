@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "providers/fire/binding.h"
-#include "providers/fire/dispatch.h"
+#include "providers/fire/dispatch_table.h"
 #include "providers/tracepoint/address_index.h"
 #include "vmm/linux/file_kernel.h"
 
@@ -19,13 +19,14 @@ namespace ringside::providers {
 class BootPoints final : public ProbePoints {
  public:
   explicit BootPoints(const guest_linux::FileKernel& kernel) : kernel_(kernel) {}
-  /// Where bind() leads to; before the first bind().
-  void set_dispatcher(TrapDispatcher* dispatcher) { dispatcher_ = dispatcher; }
 
   /// Refuses text in which the guest cannot take an exception, which it must on hosts whose KVM
   /// does not see int3, and text that the kernel patches again and again.
   Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) override;
+  /// Unsupported once tracing has begun.
   Result<void> bind(const ProbeSite& site, const Binding& binding) override;
+  /// Tracing begins: what was bound, for the dispatcher's first epoch.
+  DispatchTable::Change take_bound();
   /// Other kernels have no ftrace: their functions begin where they begin.
   bool needs_ftrace_site() const override { return kernel_.is_linux(); }
   /// Whether a probe stands there. Fire context.
@@ -47,7 +48,8 @@ class BootPoints final : public ProbePoints {
   bool is_patched_at_boot(GuestVirt at, std::size_t length) const;
 
   const guest_linux::FileKernel& kernel_;
-  TrapDispatcher* dispatcher_ = nullptr;
+  DispatchTable::Change bound_;
+  bool is_complete_ = false;
   std::vector<Point> points_;
   AddressIndex index_;
 };

@@ -15,7 +15,6 @@ class BootPointsTest : public testing::Test {
     first_ = kernel_.function("first");
     second_ = kernel_.function("second");
     kernel_.seal();
-    points_.set_dispatcher(&dispatcher_);
   }
   static GuestVirt entry(GuestVirt function) { return GuestVirt(function.raw() + kNop); }
   Result<ProbeSite> check(GuestVirt at) { return points_.examine(at, SitePolicy::Normal); }
@@ -29,9 +28,7 @@ class BootPointsTest : public testing::Test {
 
   FakeMemory memory_;
   FakeFileKernel kernel_{memory_};
-  LinuxContexts contexts_{2, memory_.memory(), kernel_};
   BootPoints points_{kernel_};
-  TrapDispatcher dispatcher_{kernel_, contexts_};
   GuestVirt first_{0}, second_{0};
 };
 
@@ -71,6 +68,19 @@ TEST_F(BootPointsTest, KnowWhenEachMayStand) {
   EXPECT_TRUE(!points[1].patched_at_boot && points[1].is_init);
   EXPECT_TRUE(points_.has_point(entry(first_)));
   EXPECT_FALSE(points_.has_point(first_));
+}
+
+TEST_F(BootPointsTest, AreAllChosenBeforeTracingBegins) {
+  ASSERT_TRUE(bind(entry(second_), {dif::ProbeId{7}}));
+
+  const DispatchTable::Change first = points_.take_bound();
+
+  ASSERT_EQ(first.added.size(), 1u);
+  EXPECT_EQ(first.added[0].at, entry(second_));
+  EXPECT_EQ(first.added[0].binding.probe, dif::ProbeId{7});
+  const auto late = bind(entry(first_), {dif::ProbeId{8}});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::Unsupported);
 }
 
 TEST_F(BootPointsTest, WaitForEveryPatchWhereNoneIsKnown) {

@@ -33,8 +33,7 @@ class Boot : public testing::Test {
       kernel_.function(name);
     }
     kernel_.seal();
-    side_ = std::make_unique<BootTracer>(machine_, kernel_);
-    side_->add_providers(registry_);
+    tracer_.add_providers(registry_);
   }
   GuestVirt entry(std::string_view name) const {
     return GuestVirt(kernel_.symbols().find(name)->address.raw() + kNop);
@@ -47,9 +46,9 @@ class Boot : public testing::Test {
     ASSERT_TRUE(registry_.enable(*found));
   }
   void arm() {
-    side_->prepare(sink_, clock_, parts_, false);
-    for (FireGate* gate : parts_.gates) gate->open();
-    ASSERT_TRUE(side_->arm());
+    trace_ = tracer_.begin(sink_, clock_, KernelTracer::Stacks::Unused);
+    for (FireGate* gate : trace_->traps().gates) gate->open();
+    ASSERT_TRUE(trace_->arm());
   }
   void hit(std::string_view name, unsigned index = 0, std::uint64_t gs_base = 0) {
     vmm::FakeStoppedVcpu vcpu(index);
@@ -57,7 +56,7 @@ class Boot : public testing::Test {
     vcpu.state.cr3 = kRoot;
     vcpu.state.gs_base = gs_base;
     vcpu.state.rdi = 42;
-    side_->on_breakpoint(vcpu, entry(name));
+    trace_->traps().breakpoints->on_breakpoint(vcpu, entry(name));
   }
   bool stands(std::string_view name) const {
     const auto& all = machine_.fake.breakpoints;
@@ -70,8 +69,8 @@ class Boot : public testing::Test {
   Registry registry_;
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
-  FireLoopParts parts_;
-  std::unique_ptr<BootTracer> side_;
+  BootTracer tracer_{machine_, kernel_};
+  std::unique_ptr<KernelTrace> trace_;
 };
 
 TEST_F(Boot, FiresWithTheVcpusNumberUntilCpusAreKnown) {
@@ -115,7 +114,7 @@ TEST_F(Boot, ManyPlacesStandStepByStep) {
   arm();
 
   EXPECT_TRUE(stands("three") && !stands("four") && stands("x86_64_start_kernel"));
-  const auto notices = side_->take_notices();
+  const auto notices = tracer_.take_notices();
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_EQ(notices[0].find("5 places are probed"), 0u);
 
@@ -133,10 +132,10 @@ TEST_F(Boot, OnlyAnotherKernelHasBreakpointsWhereItWasLoaded) {
   enable("one");
   arm();
   EXPECT_FALSE(machine_.fake.loaded_at) << "a Linux rewrites its text";
-  side_->disarm();
+  trace_->disarm();
 
   kernel_.linux = false;
-  ASSERT_TRUE(side_->arm());
+  ASSERT_TRUE(trace_->arm());
 
   ASSERT_TRUE(machine_.fake.loaded_at);
   EXPECT_EQ(machine_.fake.loaded_at(kernel_address(0x1234)), GuestPhys(0x1234));
@@ -146,8 +145,9 @@ TEST_F(Boot, TheHostsProbesReadThroughAsManyLevelsAsTheGuestHas) {
   enable("one");
   arm();
   const auto reads = [&] {
-    parts_.look_again();
-    return load<std::uint64_t>(*parts_.kernel, kernel_address(kTask)).has_value();
+    const HostView view = trace_->traps().view;
+    view.look_again();
+    return load<std::uint64_t>(*view.kernel, kernel_address(kTask)).has_value();
   };
 
   EXPECT_TRUE(reads());
@@ -158,7 +158,7 @@ TEST_F(Boot, TheHostsProbesReadThroughAsManyLevelsAsTheGuestHas) {
 TEST_F(Boot, NothingIsSetAnyMoreWhenTracingStops) {
   for (const char* name : {"one", "two", "three", "four", "five"}) enable(name);
   arm();
-  for (FireGate* gate : parts_.gates) gate->close();
+  for (FireGate* gate : trace_->traps().gates) gate->close();
 
   hit("rest_init");
 
@@ -169,7 +169,7 @@ TEST_F(Boot, LeavesNoBreakpointBehind) {
   enable("one");
   arm();
 
-  side_->disarm();
+  trace_->disarm();
 
   EXPECT_TRUE(machine_.fake.breakpoints.empty());
 }

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 #include "dif/engine/fire_record.h"
 #include "providers/context/argument_plan.h"
@@ -12,6 +14,13 @@
 #include "providers/context/linux_locks.h"
 
 namespace ringside::providers {
+
+/// What a firing that the host makes sees of a guest.
+struct HostView {
+  const GuestReader* kernel = nullptr;  // kernel addresses; null: there is no guest
+  GuestVirt first_task{0};              // init_task; 0 where it is unknown
+  std::function<void()> look_again{};   // before a firing that reads through `kernel`
+};
 
 class HostContext final : public dif::GuestContext {
  public:

@@ -20,9 +20,11 @@ GuestVirt first_task(const guest_linux::Kernel& kernel) {
   return symbol != nullptr ? symbol->address : GuestVirt(0);
 }
 
-LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel)
+LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
+                           const LinuxContextParts& parts)
     : memory_(memory),
       kernel_(kernel),
+      parts_(parts),
       layout_(kernel.layout()),
       kernel_table_(kernel.table()),
       process_table_(kernel_table_),
@@ -40,7 +42,7 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {
   // the process, which is what we read through it. The low bits are the PCID.
   const std::uint64_t root = arch::page_table_of(registers).root.raw();
   process_table_.root = GuestPhys(root & ~kernel_table_.encryption_mask);
-  if (follows_vcpus_) follow_tables();
+  if (parts_.follows_vcpus) follow_tables();
   process_reader_.set_table(process_table_);  // forgets the last firing's translations
 }
 
@@ -88,7 +90,7 @@ Result<std::uint64_t, Fault> LinuxContext::parent_pid() const {
 
 Result<std::uint64_t, Fault> LinuxContext::variable(dif::ContextVariable which) const {
   auto value = known_variable(which);
-  if (value || !follows_vcpus_) return value;
+  if (value || !parts_.follows_vcpus) return value;
   return 0;
 }
 
@@ -121,7 +123,7 @@ Result<std::uint64_t, Fault> LinuxContext::known_variable(dif::ContextVariable w
 
 Result<std::size_t, Fault> LinuxContext::execname(std::span<char> out) const {
   using Comm = std::array<char, kCommSize>;
-  if (follows_vcpus_ && !known_variable(dif::ContextVariable::Tid)) return 0;
+  if (parts_.follows_vcpus && !known_variable(dif::ContextVariable::Tid)) return 0;
   const GuestVirt task = TRY(current());
   const Comm comm = TRY(field<Comm>(task, layout_.task_comm));
   const auto end = std::find(comm.begin(), comm.end(), '\0');

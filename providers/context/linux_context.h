@@ -45,19 +45,21 @@ class UserHalfReader final : public GuestReader {
 /// less two words where the kernel is built for FRED (since 6.9).
 std::uint64_t find_saved_registers(const guest_linux::SymbolTable& symbols);
 
+/// What a context has beside the kernel; all of it must outlive the context.
+struct LinuxContextParts {
+  const guest_linux::StackTables* stack_tables = nullptr;  // null: kernel stacks are empty
+  vmm::Shim* shim = nullptr;  // whose vCPUs stand still while a firing waits; null: it has none
+  /// Of a kernel that is watched while it boots, or is none of Linux: memory is what the vCPU
+  /// itself maps, and where there are no tasks yet, identities are 0 and execname is empty.
+  bool follows_vcpus = false;
+};
+
 class LinuxContext final : public dif::GuestContext {
  public:
-  LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel);
+  LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
+               const LinuxContextParts& parts = {});
   LinuxContext(const LinuxContext&) = delete;
   LinuxContext& operator=(const LinuxContext&) = delete;
-
-  /// What kernel stacks are followed with; without it they are empty. Must outlive the context.
-  void set_stack_tables(const guest_linux::StackTables* tables) { stack_tables_ = tables; }
-  /// For a kernel that is watched while it boots, or is none of Linux: its memory is what the vCPU
-  /// itself maps, and where there are no tasks yet, identities are 0 and execname is empty.
-  void follow_vcpus() { follows_vcpus_ = true; }
-  /// Whose vCPUs stand still while a firing waits.
-  void set_shim(vmm::Shim* shim) { shim_ = shim; }
 
   /// A new firing moment: forgets everything known of the last one.
   void begin(const Registers& registers, GuestVirt percpu_base);
@@ -122,6 +124,7 @@ class LinuxContext final : public dif::GuestContext {
 
   vmm::GuestMemory& memory_;
   const guest_linux::Kernel& kernel_;
+  const LinuxContextParts parts_;
   const guest_linux::KernelLayout layout_;
   const arch::PageTable kernel_table_;
   arch::PageTable process_table_;
@@ -134,10 +137,7 @@ class LinuxContext final : public dif::GuestContext {
   GuestVirt percpu_base_;
   Binding binding_;
   bool anywhere_ = false;
-  bool follows_vcpus_ = false;
   mutable std::optional<GuestVirt> current_;
-  const guest_linux::StackTables* stack_tables_ = nullptr;
-  vmm::Shim* shim_ = nullptr;
 };
 
 }  // namespace ringside::providers

@@ -11,7 +11,7 @@ namespace ringside::providers {
 
 class LinuxContexts {
  public:
-  /// `parts` is what each LinuxContext is made of.
+  /// `parts` are what each LinuxContext is made of.
   template <class... Parts>
   explicit LinuxContexts(unsigned vcpus, Parts&&... parts) {
     for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) contexts_.emplace_back(parts...);

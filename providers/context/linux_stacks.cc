@@ -52,9 +52,9 @@ bool LinuxContext::at_function_edge() const {
 
 Result<std::size_t, Fault> LinuxContext::kernel_stack(std::span<std::uint64_t> frames) const {
   using Start = guest_linux::StackTables::Start;
-  if (stack_tables_ == nullptr || registers_.in_user_mode()) return 0;
+  if (parts_.stack_tables == nullptr || registers_.in_user_mode()) return 0;
   const Start start = at_function_edge() ? Start::Caller : Start::Here;
-  return stack_tables_->unwind(kernel_reader_, registers_, start, frames);
+  return parts_.stack_tables->unwind(kernel_reader_, registers_, start, frames);
 }
 
 Result<std::uint64_t, Fault> LinuxContext::caller() const {
@@ -118,7 +118,7 @@ Result<void, Fault> LinuxContext::wait(std::uint64_t nanoseconds) const {
   for (std::uint64_t now = monotonic_ns(); now < end; now = monotonic_ns()) {
     const timespec rest{0, static_cast<long>(std::min(kSlice, end - now))};
     ::clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, nullptr);
-    if (shim_ != nullptr) shim_->heartbeat();
+    if (parts_.shim != nullptr) parts_.shim->heartbeat();
   }
   return {};
 }

@@ -22,7 +22,6 @@ class Stacks : public ::testing::Test {
     memory_.put64(kTask + kTaskStack, kKernelBase + kStackBottom);
     tables_.add({GuestVirt(kText), GuestVirt(kText + 0x1000)}, {}, {});
     tables_.seal();
-    context_.set_stack_tables(&tables_);
     registers_.cr3 = kRoot;
     registers_.rsp = kKernelBase + kStack;
   }
@@ -63,7 +62,7 @@ class Stacks : public ::testing::Test {
   FakeMemory memory_;
   FakeKernel kernel_;
   guest_linux::StackTables tables_;
-  LinuxContext context_{memory_.memory(), kernel_};
+  LinuxContext context_{memory_.memory(), kernel_, {.stack_tables = &tables_}};
   Registers registers_;
 };
 

@@ -10,39 +10,24 @@
 
 namespace ringside::providers {
 
-TrapDispatcher::TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContexts& contexts)
+TrapDispatcher::TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContexts& contexts,
+                               ProbeSink& sink, GuestClock& clock,
+                               const DispatchTable::Change& first)
     : kernel_(kernel),
       contexts_(contexts),
-      table_(std::make_unique<const DispatchTable>()),
+      sink_(sink),
+      clock_(clock),
+      table_(std::make_unique<const DispatchTable>(DispatchTable(), first)),
       current_(table_.get()) {}
 
 DispatchCounters TrapDispatcher::counters() const {
   return {closed_.load(), no_point_.load(), unknown_cpu_.load()};
 }
 
-std::vector<GuestVirt> TrapDispatcher::remove(std::span<const dif::ProbeId> probes) {
-  next_.removed.insert(next_.removed.end(), probes.begin(), probes.end());
-  return table_->places_of(probes);
-}
-
-std::vector<GuestVirt> TrapDispatcher::abandon() {
-  std::vector<GuestVirt> places;
-  for (const DispatchTable::Lead& lead : next_.added) places.push_back(lead.at);
-  next_ = {};
-  return places;
-}
-
-void TrapDispatcher::publish() {
-  const auto former = std::exchange(table_, std::make_unique<const DispatchTable>(*table_, next_));
-  next_ = {};
+void TrapDispatcher::publish(const DispatchTable::Change& change) {
+  const auto former = std::exchange(table_, std::make_unique<const DispatchTable>(*table_, change));
   current_.store(table_.get(), std::memory_order_release);
-  if (sink_ != nullptr) sink_->wait_for_turns();  // else nothing fires yet
-}
-
-void TrapDispatcher::begin(ProbeSink& sink, GuestClock& clock) {
-  sink_ = &sink;
-  clock_ = &clock;
-  publish();
+  sink_.wait_for_turns();
 }
 
 void TrapDispatcher::on_trap(const vmm::Trap& trap) {
@@ -70,9 +55,9 @@ bool TrapDispatcher::is_closed() {
 
 void TrapDispatcher::serve(const vmm::Trap& trap, std::uint32_t cpu) {
   const std::uint64_t tsc = host_tsc();
-  const std::uint64_t time = clock_->trap_time(trap.tsc, tsc);
-  const dif::FireRecord record{cpu, time, clock_->wall_of_host(tsc)};
-  const std::lock_guard turn(sink_->turn(cpu));
+  const std::uint64_t time = clock_.trap_time(trap.tsc, tsc);
+  const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc)};
+  const std::lock_guard turn(sink_.turn(cpu));
   if (is_closed()) return;  // while we waited
   const DispatchTable& table = *current_.load(std::memory_order_acquire);
   const Place* const place = table.find(trap.address);
@@ -90,7 +75,7 @@ void TrapDispatcher::fire(const Binding& binding, const dif::FireRecord& record,
                           LinuxContext& context) {
   if (!arch::condition_holds(binding.condition, context.registers().rflags)) return;
   context.select(binding);
-  sink_->fire(binding.probe, record, context);
+  sink_.fire(binding.probe, record, context);
 }
 
 void TrapDispatcher::fire_by_number(const DispatchTable& table, const Place& place,
@@ -98,7 +83,7 @@ void TrapDispatcher::fire_by_number(const DispatchTable& table, const Place& pla
   context.select(table.shared(place));
   const auto number = context.system_call_number();
   const auto probe = number ? table.probe_of(place, *number) : std::nullopt;
-  if (probe) sink_->fire(*probe, record, context);
+  if (probe) sink_.fire(*probe, record, context);
 }
 
 }  // namespace ringside::providers

@@ -1,12 +1,12 @@
 // The dispatcher: leads a trap to every probe that stands there, in the order of enabling.
 // Which those are is an epoch: a table (dispatch_table.h) that is made aside, takes the place of
 // the one before at once, and never changes. A firing looks at it in its vCPU's turn, so once each
-// turn was free nobody looks at the one before any more. add() and remove() collect what the next
-// one has different, publish() makes it. Two more gates keep the promise about when probes fire:
-// nothing fires before open() or after close(). A trap that fires nothing is only answered, and the
-// shim lets the guest go on. Does not: arm text, or decide where a probe may stand. Threads:
-// firings on any, beside the others, which one thread at a time calls. Fire context: on_trap() and
-// on_stop() yes; everything else no.
+// turn was free nobody looks at the one before any more. A gate keeps the promise about when probes
+// fire: nothing fires before open() or after close(). A trap that fires nothing is only answered,
+// and the shim lets the guest go on.
+// Does not: arm text, or decide where a probe may stand.
+// Threads: firings on any, beside the others, which one thread at a time calls.
+// Fire context: on_trap() and on_stop() yes; everything else no.
 #pragma once
 
 #include <atomic>
@@ -34,23 +34,18 @@ struct DispatchCounters {
 
 class TrapDispatcher final : public vmm::TrapSink, public FireGate {
  public:
-  /// `contexts` by the CPU that the guest says it is.
-  TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContexts& contexts);
+  /// `contexts` by the CPU that the guest says it is; firings go to `sink` and get their time from
+  /// `clock`. All must outlive it. `first` is what fires in the first epoch.
+  TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContexts& contexts, ProbeSink& sink,
+                 GuestClock& clock, const DispatchTable::Change& first = {});
 
-  /// From the next epoch on, traps at `at` lead to this binding, too.
-  void add(GuestVirt at, const Binding& binding) { next_.added.push_back({at, binding}); }
-  /// From the next epoch on, these probes fire nowhere. Returns an address for each binding that
-  /// they have now.
-  std::vector<GuestVirt> remove(std::span<const dif::ProbeId> probes);
-  /// From the next epoch on, of those that are bound now nothing fires at `at`.
-  void forget(GuestVirt at) { next_.lost.push_back(at); }
-  /// The next epoch is to be as this one is; returns an address for each binding that was added.
-  std::vector<GuestVirt> abandon();
-  /// The next epoch begins. When it returns, no firing of the one before is under way; so not in
-  /// a turn.
-  void publish();
-  /// Says where firings go and what time they get, and publishes. Once, before open().
-  void begin(ProbeSink& sink, GuestClock& clock);
+  /// The next epoch begins, which is this one with a change. When it returns, no firing of the one
+  /// before is under way; so not in a turn.
+  void publish(const DispatchTable::Change& change);
+  /// An address for each binding that these probes have in this epoch.
+  std::vector<GuestVirt> places_of(std::span<const dif::ProbeId> probes) const {
+    return table_->places_of(probes);
+  }
 
   void open() override { open_.store(true, std::memory_order_release); }
   void close() override { open_.store(false, std::memory_order_release); }
@@ -73,12 +68,11 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
 
   const guest_linux::Kernel& kernel_;
   LinuxContexts& contexts_;
-  ProbeSink* sink_ = nullptr;
-  GuestClock* clock_ = nullptr;
+  ProbeSink& sink_;
+  GuestClock& clock_;
   std::atomic<bool> open_ = false;
   std::unique_ptr<const DispatchTable> table_;  // the epoch's
   std::atomic<const DispatchTable*> current_;   // the same, for firings
-  DispatchTable::Change next_;
   std::atomic<std::uint64_t> closed_ = 0, no_point_ = 0, unknown_cpu_ = 0;
 };
 

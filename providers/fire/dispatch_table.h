@@ -24,9 +24,9 @@ class DispatchTable {
   };
   /// What makes the next table of one: leads go before others come.
   struct Change {
-    std::vector<GuestVirt> lost;        // all that fires at these addresses goes
-    std::vector<dif::ProbeId> removed;  // all leads of these probes go
-    std::vector<Lead> added;            // at one address they fire in this order, after the others
+    std::vector<GuestVirt> lost{};        // all that fires at these addresses goes
+    std::vector<dif::ProbeId> removed{};  // all leads of these probes go
+    std::vector<Lead> added{};  // at one address they fire in this order, after the others
   };
   /// Bindings of one address: [first, first + count), and, for the path that all system calls
   /// share, a table by number (they fire after the others).

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "providers/fake_guest.h"
@@ -20,8 +20,11 @@ constexpr ArgumentPlan kSharedReturn{kSystemCallReturnArguments.arguments,
 class Dispatch : public ::testing::Test {
  protected:
   Dispatch() { FakeKernel::write_task(memory_); }
+  /// From the next epoch on.
+  void add(GuestVirt at, const Binding& binding) { next_.added.push_back({at, binding}); }
+  void publish() { dispatcher_.publish(std::exchange(next_, {})); }
   void open() {
-    dispatcher_.begin(sink_, clock_);
+    publish();
     dispatcher_.open();
   }
   vmm::Trap trap(std::uint64_t address, std::uint64_t percpu = kPercpu0) {
@@ -61,14 +64,15 @@ class Dispatch : public ::testing::Test {
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContexts contexts_{2, memory_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, contexts_};
+  TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_};
+  DispatchTable::Change next_;
   std::uint64_t tsc_ = 0;
 };
 
 TEST_F(Dispatch, ProbesAtOnePlaceFireInTheOrderOfEnabling) {
-  dispatcher_.add(kFirst, entry(20));
-  dispatcher_.add(kSecond, entry(30));
-  dispatcher_.add(kFirst, entry(10));
+  add(kFirst, entry(20));
+  add(kSecond, entry(30));
+  add(kFirst, entry(10));
   open();
 
   dispatcher_.on_trap(trap(0x1000));
@@ -80,8 +84,8 @@ TEST_F(Dispatch, ProbesAtOnePlaceFireInTheOrderOfEnabling) {
 }
 
 TEST_F(Dispatch, NothingFiresBeforeOpenOrAfterClose) {
-  dispatcher_.add(kFirst, entry(10));
-  dispatcher_.begin(sink_, clock_);
+  add(kFirst, entry(10));
+  publish();
 
   dispatcher_.on_trap(trap(0x1000));
   dispatcher_.open();
@@ -94,7 +98,7 @@ TEST_F(Dispatch, NothingFiresBeforeOpenOrAfterClose) {
 }
 
 TEST_F(Dispatch, ATrapWhereNoProbeStandsOnlyCounts) {
-  dispatcher_.add(kFirst, entry(10));
+  add(kFirst, entry(10));
   open();
 
   dispatcher_.on_trap(trap(0x3000));
@@ -104,15 +108,15 @@ TEST_F(Dispatch, ATrapWhereNoProbeStandsOnlyCounts) {
 }
 
 TEST_F(Dispatch, WhatIsAddedFiresFromTheNextEpochOnAfterTheOthers) {
-  dispatcher_.add(kFirst, entry(10));
+  add(kFirst, entry(10));
   open();
-  dispatcher_.add(kFirst, entry(5));
-  dispatcher_.add(kSecond, entry(20));
+  add(kFirst, entry(5));
+  add(kSecond, entry(20));
   dispatcher_.on_trap(trap(0x1000));
   dispatcher_.on_trap(trap(0x2000));
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10})) << "not before";
 
-  dispatcher_.publish();
+  publish();
   dispatcher_.on_trap(trap(0x1000));
   dispatcher_.on_trap(trap(0x2000));
 
@@ -120,47 +124,37 @@ TEST_F(Dispatch, WhatIsAddedFiresFromTheNextEpochOnAfterTheOthers) {
 }
 
 TEST_F(Dispatch, WhatIsRemovedFiresNoMoreAndTheOthersDo) {
-  dispatcher_.add(kFirst, entry(10));
-  dispatcher_.add(kFirst, entry(20));
-  dispatcher_.add(kSecond, entry(20));
+  add(kFirst, entry(10));
+  add(kFirst, entry(20));
+  add(kSecond, entry(20));
   open();
   const std::vector removed{dif::ProbeId{20}};
 
-  EXPECT_EQ(dispatcher_.remove(removed), (std::vector{kFirst, kSecond}));
-  dispatcher_.publish();
+  EXPECT_EQ(dispatcher_.places_of(removed), (std::vector{kFirst, kSecond}));
+  next_.removed = removed;
+  publish();
   dispatcher_.on_trap(trap(0x1000));
   dispatcher_.on_trap(trap(0x2000));
 
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10}));
   EXPECT_EQ(dispatcher_.counters().no_point, 1u);
-  EXPECT_TRUE(dispatcher_.remove(removed).empty());
-}
-
-TEST_F(Dispatch, WhatIsAbandonedNeverFires) {
-  open();
-  dispatcher_.add(kFirst, entry(10));
-
-  EXPECT_EQ(dispatcher_.abandon(), std::vector{kFirst});
-  dispatcher_.publish();
-  dispatcher_.on_trap(trap(0x1000));
-
-  EXPECT_TRUE(sink_.firings.empty());
+  EXPECT_TRUE(dispatcher_.places_of(removed).empty());
 }
 
 TEST_F(Dispatch, APlaceThatIsForgottenFiresOnlyWhatIsAddedThen) {
-  dispatcher_.add(kFirst, entry(10));
+  add(kFirst, entry(10));
   open();
 
-  dispatcher_.forget(kFirst);
-  dispatcher_.add(kFirst, entry(20));
-  dispatcher_.publish();
+  next_.lost.push_back(kFirst);
+  add(kFirst, entry(20));
+  publish();
   dispatcher_.on_trap(trap(0x1000));
 
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{20}));
 }
 
 TEST_F(Dispatch, AnUnknownPerCpuBaseFiresNothing) {
-  dispatcher_.add(kFirst, entry(10));
+  add(kFirst, entry(10));
   open();
 
   dispatcher_.on_trap(trap(0x1000, 0x77000));
@@ -170,7 +164,7 @@ TEST_F(Dispatch, AnUnknownPerCpuBaseFiresNothing) {
 }
 
 TEST_F(Dispatch, TheCpuIsTheOneWhosePerCpuBaseTheGuestHas) {
-  dispatcher_.add(kFirst, entry(10));
+  add(kFirst, entry(10));
   open();
 
   dispatcher_.on_trap(trap(0x1000, kPercpu1));
@@ -186,7 +180,7 @@ TEST_F(Dispatch, AConditionalJumpFiresOnlyWhenItIsTaken) {
   leave.plan = &kFunctionExitArguments;
   leave.condition = kEqual;
   leave.site = 0x42;
-  dispatcher_.add(kFirst, leave);
+  add(kFirst, leave);
   open();
 
   vmm::Trap taken = trap(0x1000), passed = trap(0x1000);
@@ -200,8 +194,8 @@ TEST_F(Dispatch, AConditionalJumpFiresOnlyWhenItIsTaken) {
 }
 
 TEST_F(Dispatch, ASharedReturnFiresForTheNumberInPtRegs) {
-  dispatcher_.add(kFirst, shared_return(50, 0));
-  dispatcher_.add(kFirst, shared_return(51, 1));
+  add(kFirst, shared_return(50, 0));
+  add(kFirst, shared_return(51, 1));
   open();
 
   returns(1);
@@ -214,13 +208,14 @@ TEST_F(Dispatch, ASharedReturnFiresForTheNumberInPtRegs) {
 }
 
 TEST_F(Dispatch, OneOfTheSharedReturnsGoesAndTheOthersStay) {
-  dispatcher_.add(kFirst, shared_return(50, 0));
-  dispatcher_.add(kFirst, shared_return(51, 1));
+  add(kFirst, shared_return(50, 0));
+  add(kFirst, shared_return(51, 1));
   open();
   const std::vector removed{dif::ProbeId{50}};
 
-  EXPECT_EQ(dispatcher_.remove(removed), std::vector{kFirst});
-  dispatcher_.publish();
+  EXPECT_EQ(dispatcher_.places_of(removed), std::vector{kFirst});
+  next_.removed = removed;
+  publish();
   returns(0);
   returns(1);
 
@@ -228,7 +223,7 @@ TEST_F(Dispatch, OneOfTheSharedReturnsGoesAndTheOthersStay) {
 }
 
 TEST_F(Dispatch, ASharedReturnWithAWildPointerFiresNothing) {
-  dispatcher_.add(kFirst, shared_return(50, 0));
+  add(kFirst, shared_return(50, 0));
   open();
   vmm::Trap wild = trap(0x1000);
   wild.registers.rbx = UINT64_MAX - 4;

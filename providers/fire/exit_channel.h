@@ -6,8 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
-#include "vmm/shim/shim.h"
+#include "providers/fire/shim_traps.h"
 #include "vmm/vcpu_exits.h"
 
 namespace ringside::providers {
@@ -36,23 +37,21 @@ class VcpuEventSink {
   virtual void on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) = 0;
 };
 
+/// Where the channel leads; null: nowhere. All must outlive the channel.
+struct ExitRoutes {
+  std::optional<ShimTraps> traps{};  // that ring
+  BreakpointSink* breakpoints = nullptr;
+  VcpuEventSink* events = nullptr;
+  SampleSink* samples = nullptr;
+};
+
 class ExitChannel final : public vmm::ExitSink {
  public:
-  explicit ExitChannel(vmm::VcpuExits& exits) : exits_(exits) {}
+  /// `exits` must outlive it.
+  ExitChannel(vmm::VcpuExits& exits, const ExitRoutes& routes) : exits_(exits), routes_(routes) {}
   ExitChannel(const ExitChannel&) = delete;
   ExitChannel& operator=(const ExitChannel&) = delete;
 
-  /// Where things lead; null: nowhere. While not open.
-  void set_traps(vmm::Shim* shim, vmm::TrapSink* sink) { shim_ = shim, traps_ = sink; }
-  void set_breakpoints(BreakpointSink* sink) { breakpoints_ = sink; }
-  void set_events(VcpuEventSink* sink) { events_ = sink; }
-  void set_samples(SampleSink* sink) { samples_ = sink; }
-  /// Whether there is anything to be told.
-  bool is_needed() const {
-    return shim_ != nullptr || breakpoints_ != nullptr || events_ != nullptr || samples_ != nullptr;
-  }
-
-  vmm::VcpuExits& exits() { return exits_; }
   /// From now on the machine tells us; until close(), which waits for calls under way, hence in
   /// nobody's turn. Idempotent both.
   void open(vmm::PausedMachine& machine);
@@ -65,11 +64,7 @@ class ExitChannel final : public vmm::ExitSink {
 
  private:
   vmm::VcpuExits& exits_;
-  vmm::Shim* shim_ = nullptr;
-  vmm::TrapSink* traps_ = nullptr;  // with shim_
-  BreakpointSink* breakpoints_ = nullptr;
-  VcpuEventSink* events_ = nullptr;
-  SampleSink* samples_ = nullptr;
+  const ExitRoutes routes_;
 };
 
 }  // namespace ringside::providers

@@ -12,7 +12,7 @@
 #include "providers/fire/dispatch.h"
 #include "providers/fire/engine_sink.h"
 #include "providers/fire/exit_channel.h"
-#include "providers/fire/vm_dispatch.h"
+#include "providers/vm_provider.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
 #include "vmm/shim/installed_shim.h"
 #include "vmm/shim/plain_region_for_tests.h"
@@ -30,19 +30,19 @@ dif::Program just_count() {
                  {dif::Aggregation{"", dif::AggregateFunction::Count, {}, 0}});
 }
 
+EventTable just_ports() {
+  EventTable table;
+  table.by_kind[static_cast<std::size_t>(vmm::VcpuEvent::Kind::PortOut)] = kPort;
+  return table;
+}
+
 struct Setup {
   Setup() {
     FakeKernel::write_task(memory);
     (void)shim.add_entry(kPlace, *shim.allocate_slot(8));
     for (const dif::ProbeId probe : {kTrap, kPort}) engine.enable(0, probe, {"p", "", "", "n"});
-    dispatcher.add(kPlace, Binding{kTrap});
-    dispatcher.begin(sink, clock);
     dispatcher.open();
-    events.lead(vmm::VcpuEvent::Kind::PortOut, std::nullopt, kPort, kNoArguments);
-    events.seal(sink, clock);
     events.open();
-    channel.set_traps(&shim, &dispatcher);
-    channel.set_events(&events);
     for (const unsigned vcpu : {0U, 1U}) {
       region.head(vcpu).percpu = kKernelBase + (vcpu == 0 ? kPercpu0 : kPercpu1);
       region.head(vcpu).cr3 = kRoot;
@@ -58,11 +58,11 @@ struct Setup {
   EngineSink sink{engine};
   GuestClock clock{TickRate(1'000'000'000)};
   LinuxContexts contexts{2, memory.memory(), kernel};
-  TrapDispatcher dispatcher{kernel, contexts};
+  TrapDispatcher dispatcher{kernel, contexts, sink, clock, {.added = {{kPlace, {kTrap}}}}};
   VcpuContexts event_contexts{memory.memory(), 2, std::nullopt};
-  VmDispatcher events{event_contexts};
+  VmDispatcher events{event_contexts, sink, clock, VmProvider::plans(), just_ports()};
   vmm::FakeVcpuExits exits;
-  ExitChannel channel{exits};
+  ExitChannel channel{exits, {.traps = ShimTraps{shim, dispatcher}, .events = &events}};
   vmm::FakeStoppedVcpu vcpu;
 };
 

@@ -47,10 +47,7 @@ class Exits : public ::testing::Test {
               vmm::PlainRegion::gate()) {
     FakeKernel::write_task(memory_);
     EXPECT_TRUE(shim_.add_entry(kPlace, *shim_.allocate_slot(8)));
-    dispatcher_.add(kPlace, Binding{{kProbe}});
-    dispatcher_.begin(sink_, clock_);
     dispatcher_.open();
-    channel_.set_traps(&shim_, &dispatcher_);
   }
   const shim_control& control() { return region_.control(); }
   void raise(unsigned i) {
@@ -73,9 +70,9 @@ class Exits : public ::testing::Test {
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContexts contexts_{kVcpus, memory_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, contexts_};
+  TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_, {.added = {{kPlace, {{kProbe}}}}}};
   vmm::FakeVcpuExits exits_;
-  ExitChannel channel_{exits_};
+  ExitChannel channel_{exits_, {.traps = ShimTraps{shim_, dispatcher_}}};
   vmm::FakeStoppedVcpu vcpu_;
 };
 
@@ -121,11 +118,11 @@ TEST_F(Exits, BreakpointsAndEventsGoWhereTheyAreWanted) {
   Events events;
   channel_.on_breakpoint(vcpu_, kPlace);
   channel_.on_event(vcpu_, {});
-  channel_.set_breakpoints(&breakpoints);
-  channel_.set_events(&events);
+  ExitChannel channel(exits_, {.breakpoints = &breakpoints, .events = &events});
 
-  channel_.on_breakpoint(vcpu_, kPlace);
-  channel_.on_event(vcpu_, {.kind = vmm::VcpuEvent::Kind::PortOut});
+  channel.on_breakpoint(vcpu_, kPlace);
+  channel.on_event(vcpu_, {.kind = vmm::VcpuEvent::Kind::PortOut});
+  channel.on_doorbell(vcpu_, 1);
 
   EXPECT_EQ(breakpoints.seen, std::vector<GuestVirt>{kPlace});
   EXPECT_EQ(events.seen, 1u);
@@ -133,9 +130,9 @@ TEST_F(Exits, BreakpointsAndEventsGoWhereTheyAreWanted) {
 
 TEST_F(Exits, AnEventThatNobodyWantsIsNotToldOf) {
   Events events;
-  channel_.set_events(&events);
+  ExitChannel channel(exits_, {.events = &events});
 
-  channel_.on_event(vcpu_, {.kind = vmm::VcpuEvent::Kind::PortIn});
+  channel.on_event(vcpu_, {.kind = vmm::VcpuEvent::Kind::PortIn});
 
   EXPECT_EQ(events.seen, 0u);
 }
@@ -184,8 +181,7 @@ TEST_F(Exits, TwoVcpusRingWhileTheFireThreadStopsTheMachineAgainAndAgain) {
   constexpr unsigned kTraps = 2000, kSamples = 300;
   ThreadedMachine machine(memory_);
   VcpuContexts sample_contexts(memory_.memory(), kVcpus, std::nullopt);
-  VcpuSampler sampler(machine, sample_contexts);
-  sampler.set_shim(&shim_);
+  VcpuSampler sampler(machine, sample_contexts, sink_, clock_, &shim_, nullptr);
   std::vector<std::thread> threads;
   for (unsigned index = 0; index < kVcpus; ++index) {
     threads.emplace_back([&, index] {
@@ -200,7 +196,7 @@ TEST_F(Exits, TwoVcpusRingWhileTheFireThreadStopsTheMachineAgainAndAgain) {
     });
   }
   for (unsigned n = 0; n < kSamples; ++n) {
-    sampler.sample({.probe = {1}, .kind = TimerKind::Profile}, 0, sink_, clock_);
+    sampler.sample({.probe = {1}, .kind = TimerKind::Profile}, 0);
     shim_.poll(dispatcher_);
     shim_.heartbeat();
   }

@@ -5,13 +5,13 @@
 #include <mutex>
 #include <utility>
 
-#include "providers/fire/dispatch.h"
 #include "providers/fire/host_clock.h"
 #include "providers/fire/sampler.h"
 
 namespace ringside::providers {
 namespace {
 
+constexpr dif::ProbeId kNoProbe{0};
 constexpr std::uint64_t kHeartbeatEvery = 1'000'000;  // ns; the shim waits 100 times as long
 constexpr std::uint64_t kUpkeepEvery = 1'000'000'000;
 constexpr std::uint64_t kQuietFor = 2'000'000;       // finish(): no trap for so long
@@ -22,8 +22,11 @@ constexpr std::uint64_t kDrainAtMost = 200'000'000;  // finish(): give up after
 FireLoop::FireLoop(FireLoopParts parts)
     // Without traps to look for, nothing comes unannounced, so there is nothing to spin for.
     : parts_(std::move(parts)),
-      host_(parts_.kernel, parts_.first_task),
-      wait_(parts_.shim != nullptr && !parts_.traps_ring ? IdleWait::kSpins : 0) {}
+      host_(parts_.view.kernel, parts_.view.first_task),
+      timers_(parts_.timers, parts_.sampler != nullptr ? TimerSchedule::Samples::Pause
+                                                       : TimerSchedule::Samples::Free),
+      end_(parts_.end.value_or(kNoProbe)),
+      wait_(parts_.traps && !parts_.traps_ring ? IdleWait::kSpins : 0) {}
 
 FireLoop::~FireLoop() {
   if (!thread_.joinable()) return;
@@ -37,18 +40,28 @@ void FireLoop::start() {
 }
 
 void FireLoop::open_traps() {
-  if (parts_.dispatcher != nullptr) parts_.dispatcher->open();
   for (FireGate* gate : parts_.gates) gate->open();
-  if (parts_.shim == nullptr) return;
+  if (!parts_.traps) return;
   for (unsigned n = 1; n < own_share().count; ++n) {
     const vmm::PollShare share{n, own_share().count};
-    pollers_.push_back(std::make_unique<Poller>(*parts_.shim, *parts_.dispatcher, share));
+    pollers_.push_back(std::make_unique<Poller>(parts_.traps->shim, parts_.traps->sink, share));
   }
-  parts_.shim->activate();
+  parts_.traps->shim.activate();
 }
 
 void FireLoop::open_timers() {
   request_.store(Request::RunTimers, std::memory_order_release);
+}
+
+void FireLoop::set_timers(std::span<const EnabledTimer> timers) {
+  if (timers_.has_just(timers)) return;
+  TimerSchedule next(timers, timers_);
+  next_timers_.store(&next, std::memory_order_release);
+  next_timers_.wait(&next, std::memory_order_acquire);
+}  // what is in `next` now is the former schedule
+
+void FireLoop::set_end(std::optional<dif::ProbeId> end) {
+  end_.store(end.value_or(kNoProbe), std::memory_order_release);
 }
 
 void FireLoop::close() {
@@ -72,7 +85,7 @@ void FireLoop::reach(Stage stage) {
 }
 
 void FireLoop::body() {
-  parts_.clock->set_wall(host_tsc(), realtime_ns());
+  parts_.clock.set_wall(host_tsc(), realtime_ns());
   if (parts_.begin) fire_from_host(*parts_.begin, kNoArguments, {});
   reach(Stage::Begun);
 
@@ -95,9 +108,18 @@ bool FireLoop::turn(Request& request, std::uint64_t& now) {
   const Request next = request_.load(std::memory_order_acquire);
   if (next != request) obey(next, now);
   request = next;
+  if (next_timers_.load(std::memory_order_relaxed) != nullptr) change_timers(now);
   if (timers_open_) run_timers(now);
   keep_alive(now);
   return busy;
+}
+
+void FireLoop::change_timers(std::uint64_t now) {
+  TimerSchedule& next = *next_timers_.load(std::memory_order_acquire);
+  if (timers_open_) next.take_over(timers_, now);
+  std::swap(timers_, next);
+  next_timers_.store(nullptr, std::memory_order_release);
+  next_timers_.notify_one();
 }
 
 vmm::PollShare FireLoop::own_share() const {
@@ -105,29 +127,29 @@ vmm::PollShare FireLoop::own_share() const {
 }
 
 bool FireLoop::pass(vmm::PollShare share) {
-  return parts_.shim != nullptr && parts_.shim->poll_share(*parts_.dispatcher, share) != 0;
+  return parts_.traps && parts_.traps->shim.poll_share(parts_.traps->sink, share) != 0;
 }
 
 void FireLoop::obey(Request request, std::uint64_t now) {
   if (request == Request::RunTimers) {
     timers_open_ = true;
     last_upkeep_ = now;
-    parts_.timers->open(now);
+    timers_.open(now);
   } else if (stage_.load() != Stage::Closed) {
     timers_open_ = false;
-    if (parts_.dispatcher != nullptr) parts_.dispatcher->close();
     for (FireGate* gate : parts_.gates) gate->close();
-    parts_.sink->wait_for_turns();  // firings under way are over, and END is the last one
-    if (parts_.shim != nullptr) parts_.shim->deactivate();
-    if (parts_.end) fire_from_host(*parts_.end, kNoArguments, {});
+    parts_.sink.wait_for_turns();  // firings under way are over, and END is the last one
+    if (parts_.traps) parts_.traps->shim.deactivate();
+    const dif::ProbeId end = end_.load(std::memory_order_acquire);
+    if (end != kNoProbe) fire_from_host(end, kNoArguments, {});
     reach(Stage::Closed);
   }
 }
 
 void FireLoop::run_timers(std::uint64_t now) {
-  parts_.timers->run(now, [this](const EnabledTimer& timer, std::uint64_t late) {
+  timers_.run(now, [this](const EnabledTimer& timer, std::uint64_t late) {
     if (timer.kind == TimerKind::Profile && parts_.sampler != nullptr) {
-      parts_.sampler->sample(timer, late, *parts_.sink, *parts_.clock);
+      parts_.sampler->sample(timer, late);
     } else {
       fire_from_host(timer.probe, *timer.plan, {late});
     }
@@ -135,7 +157,7 @@ void FireLoop::run_timers(std::uint64_t now) {
   if (parts_.upkeep && now - last_upkeep_ >= kUpkeepEvery) {
     last_upkeep_ = now;
     parts_.upkeep();
-    parts_.clock->set_wall(host_tsc(), realtime_ns());
+    parts_.clock.set_wall(host_tsc(), realtime_ns());
   }
 }
 
@@ -143,21 +165,21 @@ void FireLoop::fire_from_host(dif::ProbeId probe, const ArgumentPlan& plan,
                               const HostFacts& facts) {
   host_.begin(plan, facts);
   const std::uint64_t tsc = host_tsc();
-  if (parts_.look_again) parts_.look_again();
-  const std::uint32_t vcpu = parts_.sink->host_vcpu();
-  const dif::FireRecord record{vcpu, parts_.clock->host_time(tsc), parts_.clock->wall_of_host(tsc)};
-  const std::lock_guard turn(parts_.sink->turn(vcpu));
-  parts_.sink->fire(probe, record, host_);
+  if (parts_.view.look_again) parts_.view.look_again();
+  const std::uint32_t vcpu = parts_.sink.host_vcpu();
+  const dif::FireRecord record{vcpu, parts_.clock.host_time(tsc), parts_.clock.wall_of_host(tsc)};
+  const std::lock_guard turn(parts_.sink.turn(vcpu));
+  parts_.sink.fire(probe, record, host_);
 }
 
 void FireLoop::keep_alive(std::uint64_t now) {
-  if (parts_.shim == nullptr || now - last_heartbeat_ < kHeartbeatEvery) return;
+  if (!parts_.traps || now - last_heartbeat_ < kHeartbeatEvery) return;
   last_heartbeat_ = now;
-  parts_.shim->heartbeat();
+  parts_.traps->shim.heartbeat();
 }
 
 void FireLoop::rest(std::uint64_t now) {
-  const std::uint64_t deadline = timers_open_ ? parts_.timers->next_deadline() : UINT64_MAX;
+  const std::uint64_t deadline = timers_open_ ? timers_.next_deadline() : UINT64_MAX;
   const std::uint64_t pause = wait_.idle(deadline > now ? deadline - now : 0);
   if (pause == 0) {
     __builtin_ia32_pause();
@@ -167,12 +189,12 @@ void FireLoop::rest(std::uint64_t now) {
 }
 
 void FireLoop::serve_late_traps() {
-  if (parts_.shim == nullptr) return;
+  if (!parts_.traps) return;
   const std::uint64_t begun = monotonic_ns();
   std::uint64_t last_seen = begun;
   for (std::uint64_t now = begun; now - begun < kDrainAtMost; now = monotonic_ns()) {
     keep_alive(now);
-    if (pass({}) || !parts_.shim->quiescent()) last_seen = now;
+    if (pass({}) || !parts_.traps->shim.quiescent()) last_seen = now;
     if (now - last_seen >= kQuietFor) return;
     sleep_ns(IdleWait::kFirstPause);
   }

@@ -5,7 +5,8 @@
 // The order that the tracer keeps, and what it means:
 //   start()        BEGIN has fired when it returns; traps still pass without firing
 //   open_traps()   from now on traps fire (before the first int3 is written: none is lost)
-//   open_timers()  from now on timers fire and upkeep runs
+//   open_timers()  from now on timers fire and upkeep runs; set_timers() and set_end() may change
+//                  which, before it or after it
 //   close()        when it returns END has fired; later traps are answered without firing, later
 //                  events and breakpoints pass
 //   finish()       serves late traps until the shim is quiet (bounded), then ends the thread
@@ -18,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -26,31 +28,26 @@
 #include "providers/fire/idle_wait.h"
 #include "providers/fire/poller.h"
 #include "providers/fire/probe_sink.h"
+#include "providers/fire/shim_traps.h"
 #include "providers/fire/timers.h"
-#include "vmm/page_walk.h"
-#include "vmm/shim/shim.h"
 
 namespace ringside::providers {
 
-class TrapDispatcher;
 class VcpuSampler;
 
-/// What the loop works on. All of it outlives the loop; null where there is no guest or no trap.
+/// What the loop works on. All of it outlives the loop.
 struct FireLoopParts {
-  ProbeSink* sink = nullptr;
-  GuestClock* clock = nullptr;
-  TimerSchedule* timers = nullptr;
-  std::optional<dif::ProbeId> begin, end;
-  const GuestReader* kernel = nullptr;
-  GuestVirt first_task{0};             // init_task, where `kernel` is a Linux's
-  std::function<void()> look_again{};  // before a firing that reads through `kernel`
-  vmm::Shim* shim = nullptr;
-  TrapDispatcher* dispatcher = nullptr;  // with `shim`
-  bool traps_ring = false;               // vCPUs' own threads answer; polling is for what they miss
-  unsigned poll_threads = 1;             // with this one; where traps do not ring
-  std::vector<FireGate*> gates;          // of what fires elsewhere
-  VcpuSampler* sampler = nullptr;
-  std::function<void()> upkeep;  // each second, between firings
+  ProbeSink& sink;
+  GuestClock& clock;
+  HostView view{};                         // of the guest, for what fires on none of its vCPUs
+  std::optional<dif::ProbeId> begin, end;  // empty: not enabled
+  std::vector<EnabledTimer> timers{};      // from the beginning on
+  std::optional<ShimTraps> traps{};        // none: nothing traps by a shim
+  bool traps_ring = false;         // vCPUs' own threads answer; polling is for what they miss
+  unsigned poll_threads = 1;       // with this one; where traps do not ring
+  std::vector<FireGate*> gates{};  // of what fires elsewhere
+  VcpuSampler* sampler = nullptr;  // null: there is no machine, and profile-N is as tick-N
+  std::function<void()> upkeep{};  // each second, between firings
 };
 
 class FireLoop {
@@ -63,6 +60,11 @@ class FireLoop {
   void start();
   void open_traps();
   void open_timers();
+  /// From now on these are the timers; those that were there before keep their phase, the others
+  /// begin. When it returns no other one fires on this thread any more.
+  void set_timers(std::span<const EnabledTimer> timers);
+  /// Whether, and as which probe, END fires.
+  void set_end(std::optional<dif::ProbeId> end);
   void close();
   void finish();
 
@@ -72,6 +74,7 @@ class FireLoop {
 
   void body();
   bool turn(Request& request, std::uint64_t& now);
+  void change_timers(std::uint64_t now);
   bool pass(vmm::PollShare share);
   vmm::PollShare own_share() const;
   void run_timers(std::uint64_t now);
@@ -83,8 +86,11 @@ class FireLoop {
   void wait_for(Stage stage);
   void reach(Stage stage);
 
-  FireLoopParts parts_;
+  const FireLoopParts parts_;
   HostContext host_;
+  TimerSchedule timers_;
+  std::atomic<TimerSchedule*> next_timers_ = nullptr;  // the session's, until they are taken over
+  std::atomic<dif::ProbeId> end_;                      // id 0: none
   IdleWait wait_;
   bool timers_open_ = false;
   std::uint64_t last_heartbeat_ = 0;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <thread>
 
 #include "providers/fake_guest.h"
 #include "providers/fire/dispatch.h"
@@ -80,28 +81,27 @@ EnabledTimer profile(std::uint32_t probe) {
   return {dif::ProbeId{probe}, TimerKind::Profile, kShortestInterval, &kPcs};
 }
 const EnabledTimer kProfile = profile(9);
+EnabledTimer tick(std::uint32_t probe) {
+  return {dif::ProbeId{probe}, TimerKind::Tick, kShortestInterval, &kNoArguments};
+}
 
 class Loop : public ::testing::Test {
  protected:
-  Loop() {
-    FakeKernel::write_task(memory_);
-    dispatcher_.add(GuestVirt(0x1000), Binding{{kEntry}});
-    dispatcher_.begin(sink_, clock_);
-    parts_.sink = &sink_;
-    parts_.clock = &clock_;
-    parts_.begin = dif::ProbeId{1};
-    parts_.end = dif::ProbeId{2};
+  Loop() { FakeKernel::write_task(memory_); }
+  FireLoopParts parts() {
+    return {.sink = sink_, .clock = clock_, .begin = dif::ProbeId{1}, .end = dif::ProbeId{2}};
   }
-  void with_timers(std::vector<EnabledTimer> timers) {
-    timers_ = TimerSchedule(timers, true);
-    parts_.timers = &timers_;
+  FireLoopParts parts_with_timers(std::vector<EnabledTimer> timers) {
+    FireLoopParts made = parts();
+    made.timers = std::move(timers);
+    return made;
   }
-  void with_guest() {
-    parts_.timers = &timers_;
-    parts_.shim = &shim_;
-    parts_.dispatcher = &dispatcher_;
-    parts_.sampler = &sampler_;
-    sampler_.set_shim(&shim_);
+  FireLoopParts parts_with_guest() {
+    FireLoopParts made = parts();
+    made.traps.emplace(ShimTraps{shim_, dispatcher_});
+    made.gates = {&dispatcher_};
+    made.sampler = &sampler_;
+    return made;
   }
   static constexpr std::uint32_t kEntry = 100;
 
@@ -112,11 +112,10 @@ class Loop : public ::testing::Test {
   RecordingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContexts contexts_{2, memory_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, contexts_};
+  TrapDispatcher dispatcher_{
+      kernel_, contexts_, sink_, clock_, {.added = {{GuestVirt(0x1000), {{kEntry}}}}}};
   VcpuContexts sample_contexts_{memory_.memory(), 2, LinuxGuest{kernel_, contexts_}};
-  VcpuSampler sampler_{machine_, sample_contexts_};
-  TimerSchedule timers_{std::vector<EnabledTimer>(), true};
-  FireLoopParts parts_;
+  VcpuSampler sampler_{machine_, sample_contexts_, sink_, clock_, &shim_, nullptr};
 };
 
 TEST(HostContext, CurrentIsTheGuestsFirstThreadAndTheRestTheTracersOwn) {
@@ -147,8 +146,7 @@ TEST(HostContext, CurrentDescendsFromItselfAndFromAllBeforeIt) {
 }
 
 TEST_F(Loop, BeginFiresFirstAndEndLast) {
-  with_timers({{dif::ProbeId{7}, TimerKind::Tick, kShortestInterval}});
-  FireLoop loop(parts_);
+  FireLoop loop(parts_with_timers({tick(7)}));
 
   loop.start();
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{1}));
@@ -166,18 +164,68 @@ TEST_F(Loop, BeginFiresFirstAndEndLast) {
 }
 
 TEST_F(Loop, DestroyingARunningLoopStillFiresEnd) {
-  with_timers({});
   {
-    FireLoop loop(parts_);
+    FireLoop loop(parts());
     loop.start();
   }
 
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{1, 2}));
 }
 
+TEST_F(Loop, TimersComeAndGoWhileAnotherFires) {
+  FireLoop loop(parts_with_timers({tick(7)}));
+  loop.start();
+  loop.open_timers();
+  const std::vector both{tick(7), tick(8)};
+  std::size_t added = 0;
+  for (unsigned n = 0; n < 50; ++n) {
+    loop.set_timers(both);
+    if (n % 10 == 0) {
+      ASSERT_TRUE(eventually([&] { return sink_.fired_of({8}) > added; })) << "round " << n;
+    }
+    loop.set_timers(std::vector{tick(7)});
+    added = sink_.fired_of({8});
+    const std::size_t steady = sink_.fired_of({7});
+    ASSERT_TRUE(eventually([&] { return sink_.fired_of({7}) > steady; })) << "round " << n;
+    ASSERT_EQ(sink_.fired_of({8}), added) << "round " << n;
+  }
+  loop.set_timers({});
+  const unsigned fired = sink_.fired;
+  loop.close();
+  loop.finish();
+
+  EXPECT_EQ(sink_.fired, fired + 1) << "END alone";
+}
+
+TEST_F(Loop, TimersThatComeBeforeTheBeginningFireFromItOn) {
+  FireLoop loop(parts_with_timers({}));
+  loop.start();
+  loop.set_timers(std::vector{tick(7)});
+  EXPECT_EQ(sink_.ids(), std::vector<std::uint32_t>{1});
+
+  loop.open_timers();
+
+  EXPECT_TRUE(eventually([&] { return sink_.fired_of({7}) > 0; }));
+}
+
+TEST_F(Loop, EndFiresIfItIsEnabledInTheEnd) {
+  {
+    FireLoop loop(parts());
+    loop.start();
+    loop.set_end({});
+  }
+  EXPECT_EQ(sink_.ids(), std::vector<std::uint32_t>{1});
+  {
+    FireLoop loop(parts());
+    loop.start();
+    loop.set_end({});
+    loop.set_end(dif::ProbeId{2});
+  }
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{1, 1, 2}));
+}
+
 TEST_F(Loop, TrapsFireBetweenOpenAndCloseOnly) {
-  with_guest();
-  FireLoop loop(parts_);
+  FireLoop loop(parts_with_guest());
   shim_.raise = true;
   loop.start();
   ASSERT_TRUE(eventually([&] { return shim_.polled > 10; }));
@@ -203,9 +251,9 @@ TEST_F(Loop, TrapsFireBetweenOpenAndCloseOnly) {
 }
 
 TEST_F(Loop, SeveralThreadsPollUntilTracingEnds) {
-  with_guest();
-  parts_.poll_threads = 3;
-  FireLoop loop(parts_);
+  FireLoopParts made = parts_with_guest();
+  made.poll_threads = 3;
+  FireLoop loop(std::move(made));
   loop.start();
   shim_.raise = true;
 
@@ -225,10 +273,10 @@ TEST_F(Loop, SeveralThreadsPollUntilTracingEnds) {
 }
 
 TEST_F(Loop, WhereTrapsRingOneThreadIsEnough) {
-  with_guest();
-  parts_.traps_ring = true;
-  parts_.poll_threads = 3;
-  FireLoop loop(parts_);
+  FireLoopParts made = parts_with_guest();
+  made.traps_ring = true;
+  made.poll_threads = 3;
+  FireLoop loop(std::move(made));
   loop.start();
   loop.open_traps();
 
@@ -240,8 +288,7 @@ TEST_F(Loop, WhereTrapsRingOneThreadIsEnough) {
 }
 
 TEST_F(Loop, FinishGivesUpOnAGuestThatNeverGetsQuiet) {
-  with_guest();
-  FireLoop loop(parts_);
+  FireLoop loop(parts_with_guest());
   loop.start();
   shim_.raise = true;
   loop.close();
@@ -259,9 +306,8 @@ TEST_F(Loop, AProfileTimerSamplesEveryVcpuWhileTheMachineStands) {
   machine_.vcpus[1].rip = 0x7777;
   machine_.vcpus[1].cs = 0x33;
   machine_.vcpus[1].kernel_gs_base = kKernelBase + kPercpu0;
-  sampler_.set_shim(&shim_);
 
-  sampler_.sample(kProfile, 17, sink_, clock_);
+  sampler_.sample(kProfile, 17);
 
   ASSERT_EQ(sink_.firings.size(), 2u);
   EXPECT_EQ(sink_.firings[0].record.vcpu, 1u);
@@ -278,35 +324,87 @@ TEST_F(Loop, AKickedVcpuAnswersForAllThatItMissedButForEachProbeOnce) {
   vmm::FakeVcpuExits exits;
   vmm::FakeStoppedVcpu vcpu(1);
   vcpu.state.rip = 0x7777;
-  sampler_.kick_by(exits, sink_, clock_);
-  sampler_.sample(kProfile, 17, sink_, clock_);
-  sampler_.on_sample(vcpu, exits.sampled);
+  VcpuSampler sampler(machine_, sample_contexts_, sink_, clock_, &shim_, &exits);
+  sampler.sample(kProfile, 17);
+  sampler.on_sample(vcpu, exits.sampled);
   EXPECT_TRUE(sink_.firings.empty()) << "not open";
-  sampler_.open();
+  sampler.open();
 
-  sampler_.sample(kProfile, 17, sink_, clock_);
-  sampler_.sample(profile(8), 17, sink_, clock_);
-  sampler_.sample(kProfile, 17, sink_, clock_);
-  sampler_.on_sample(vcpu, exits.sampled);
-  sampler_.on_sample(vcpu, exits.sampled);
+  sampler.sample(kProfile, 17);
+  sampler.sample(profile(8), 17);
+  sampler.sample(kProfile, 17);
+  sampler.on_sample(vcpu, exits.sampled);
+  sampler.on_sample(vcpu, exits.sampled);
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{8, 9}));
   EXPECT_EQ(sink_.firings[0].arg0, 0x7777u);
   EXPECT_EQ(machine_.pauses, 0u);
 
-  for (std::uint32_t n = 0; n < 100; ++n) sampler_.sample(profile(n), 0, sink_, clock_);
-  sampler_.on_sample(vcpu, exits.sampled);
+  for (std::uint32_t n = 0; n < 100; ++n) sampler.sample(profile(n), 0);
+  sampler.on_sample(vcpu, exits.sampled);
   EXPECT_EQ(sink_.firings.size(), 2u + 16u) << "older ones are forgotten";
   vmm::FakeStoppedVcpu beyond(2);
-  sampler_.on_sample(beyond, exits.sampled);
-  sampler_.on_sample(vcpu, exits.sampled + 1);
+  sampler.on_sample(beyond, exits.sampled);
+  sampler.on_sample(vcpu, exits.sampled + 1);
   EXPECT_EQ(sink_.firings.size(), 18u);
+}
+
+TEST_F(Loop, AProbeThatIsForgottenFiresForNoSampleThatWasAskedBefore) {
+  vmm::FakeVcpuExits exits;
+  vmm::FakeStoppedVcpu vcpu(1);
+  VcpuSampler sampler(machine_, sample_contexts_, sink_, clock_, &shim_, &exits);
+  sampler.open();
+  sampler.sample(kProfile, 0);
+  sampler.sample(profile(8), 0);
+
+  sampler.forget(std::vector{kProfile.probe});
+  sampler.on_sample(vcpu, exits.sampled);
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{8}));
+
+  sampler.sample(kProfile, 0);
+  sampler.on_sample(vcpu, exits.sampled);
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{8, 9})) << "it came back";
+}
+
+/// As vCPUs do it: each answers the newest tag, at any time, on its own thread.
+TEST_F(Loop, SamplesOfAProbeThatComesAndGoesFireNowhereElse) {
+  constexpr unsigned kCycles = 500, kVcpus = 2;
+  vmm::FakeVcpuExits exits;
+  VcpuSampler sampler(machine_, sample_contexts_, sink_, clock_, &shim_, &exits);
+  sampler.open();
+  std::atomic<bool> ended = false;
+  std::vector<std::thread> vcpus;
+  for (unsigned index = 0; index < kVcpus; ++index) {
+    vcpus.emplace_back([&, index] {
+      vmm::FakeStoppedVcpu vcpu(index);
+      vcpu.state.gs_base = kKernelBase + (index == 0 ? kPercpu0 : kPercpu1);
+      while (!ended) sampler.on_sample(vcpu, exits.sampled);
+    });
+  }
+  for (unsigned n = 0; n < kCycles && !HasFailure(); ++n) {
+    const std::size_t before = sink_.fired_of(kProfile.probe);
+    sampler.sample(kProfile, 0);
+    if (n % 2 == 0) {
+      EXPECT_TRUE(eventually([&] { return sink_.fired_of(kProfile.probe) == before + kVcpus; }))
+          << "in cycle " << n << ": each vCPU once";
+    }
+    sampler.forget(std::vector{kProfile.probe});
+    const std::size_t fired = sink_.fired_of(kProfile.probe);
+    sampler.sample(profile(8), 0);
+    const std::size_t other = sink_.fired_of({8});
+    if (n % 8 == 0) {
+      EXPECT_TRUE(eventually([&] { return sink_.fired_of({8}) > other; })) << "in cycle " << n;
+    }
+    EXPECT_EQ(sink_.fired_of(kProfile.probe), fired) << "in cycle " << n;
+  }
+  ended = true;
+  for (std::thread& vcpu : vcpus) vcpu.join();
 }
 
 TEST_F(Loop, ADeadMachineIsSampledOnlyOnce) {
   machine_.dead = true;
 
-  sampler_.sample(kProfile, 17, sink_, clock_);
-  sampler_.sample(kProfile, 17, sink_, clock_);
+  sampler_.sample(kProfile, 17);
+  sampler_.sample(kProfile, 17);
 
   EXPECT_TRUE(sink_.firings.empty());
   EXPECT_TRUE(sampler_.gave_up());
@@ -315,12 +413,12 @@ TEST_F(Loop, ADeadMachineIsSampledOnlyOnce) {
 
 TEST_F(Loop, AMachineThatSleepsIsSampledAgainOnceItIsAwake) {
   machine_.asleep = true;
-  sampler_.sample(kProfile, 17, sink_, clock_);
+  sampler_.sample(kProfile, 17);
   EXPECT_TRUE(sink_.firings.empty());
   EXPECT_FALSE(sampler_.gave_up());
   machine_.asleep = false;
 
-  sampler_.sample(kProfile, 17, sink_, clock_);
+  sampler_.sample(kProfile, 17);
 
   EXPECT_EQ(sink_.firings.size(), 2u);
 }

@@ -10,7 +10,7 @@
 #include "providers/fake_guest.h"
 #include "providers/fire/dispatch.h"
 #include "providers/fire/engine_sink.h"
-#include "providers/fire/vm_dispatch.h"
+#include "providers/vm_provider.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
 
 namespace ringside::providers {
@@ -23,8 +23,6 @@ constexpr GuestVirt kPlace{0xffff'ffff'8100'0000}, kShared{0xffff'ffff'8100'1000
 constexpr ArgumentPlan kSharedReturn{kSystemCallReturnArguments.arguments,
                                      kSystemCallReturnArguments.system_call_result,
                                      ArgumentSource::word(&Registers::rbx, 120)};
-
-constexpr ArgumentPlan kValues = facts_as_arguments(4);
 
 class WatchingSink final : public EngineSink {
  public:
@@ -60,12 +58,10 @@ class FirePath : public ::testing::Test {
     engine_.enable(1, kProbe, {"fbt", "vmlinux", "vfs_read", "entry"});
     Binding entry{kProbe};
     entry.plan = &kFunctionEntryArguments;
-    dispatcher_.add(kPlace, entry);
     Binding shared{kReturn};
     shared.plan = &kSharedReturn;
     shared.number = 1;
-    dispatcher_.add(kShared, shared);
-    dispatcher_.begin(sink_, clock_);
+    dispatcher_.publish({.added = {{kPlace, entry}, {kShared, shared}}});
     dispatcher_.open();
     trap_.address = kPlace;
     trap_.percpu_base = kernel_address(kPercpu1);
@@ -80,7 +76,7 @@ class FirePath : public ::testing::Test {
   WatchingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContexts contexts_{2, memory_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, contexts_};
+  TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_};
   vmm::Trap trap_;
 };
 
@@ -109,9 +105,9 @@ TEST_F(FirePath, RecordsAggregatesAndFaultsWithoutAllocating) {
 TEST_F(FirePath, AnEventOfAVcpuAllocatesNothingEither) {
   LinuxContexts linux_contexts(2, memory_.memory(), kernel_);
   VcpuContexts event_contexts(memory_.memory(), 2, LinuxGuest{kernel_, linux_contexts});
-  VmDispatcher events(event_contexts);
-  events.lead(vmm::VcpuEvent::Kind::PortOut, std::nullopt, kProbe, kValues);
-  events.seal(sink_, clock_);
+  EventTable table;
+  table.by_kind[static_cast<std::size_t>(vmm::VcpuEvent::Kind::PortOut)] = kProbe;
+  VmDispatcher events(event_contexts, sink_, clock_, VmProvider::plans(), table);
   events.open();
   vmm::FakeStoppedVcpu vcpu(1);
   vcpu.state.cr3 = kRoot;

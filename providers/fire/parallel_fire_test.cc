@@ -46,10 +46,7 @@ class ParallelFire : public ::testing::Test {
     EXPECT_TRUE(shim_.add_entry(kPlace, *shim_.allocate_slot(8)));
     engine_.enable(0, kTrap, {"fbt", "vmlinux", "f", "entry"});
     engine_.enable(1, kTrap, {"fbt", "vmlinux", "f", "entry"});
-    dispatcher_.add(kPlace, Binding{kTrap});
-    dispatcher_.begin(sink_, clock_);
     dispatcher_.open();
-    channel_.set_traps(&shim_, &dispatcher_);
     for (unsigned vcpu = 0; vcpu < kVcpus; ++vcpu) {
       region_.head(vcpu).percpu = kKernelBase + (vcpu == 0 ? kPercpu0 : kPercpu1);
       region_.head(vcpu).cr3 = kRoot;
@@ -105,9 +102,9 @@ class ParallelFire : public ::testing::Test {
   EngineSink sink_{engine_};
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContexts contexts_{kVcpus, memory_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, contexts_};
+  TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_, {.added = {{kPlace, {kTrap}}}}};
   vmm::FakeVcpuExits exits_;
-  ExitChannel channel_{exits_};
+  ExitChannel channel_{exits_, {.traps = ShimTraps{shim_, dispatcher_}}};
   std::uint64_t records_ = 0, counted_ = 0;
 };
 

@@ -9,19 +9,21 @@
 
 namespace ringside::providers {
 
-void VcpuSampler::kick_by(vmm::VcpuExits& exits, ProbeSink& sink, GuestClock& clock) {
-  exits_ = &exits;
-  sink_ = &sink;
-  clock_ = &clock;
-  answered_.assign(machine_.vcpu_count(), 0);
-}
+VcpuSampler::VcpuSampler(vmm::Machine& machine, VcpuContexts& contexts, ProbeSink& sink,
+                         GuestClock& clock, const vmm::Shim* shim, vmm::VcpuExits* exits)
+    : machine_(machine),
+      contexts_(contexts),
+      sink_(sink),
+      clock_(clock),
+      shim_(shim),
+      exits_(exits),
+      answered_(machine.vcpu_count()) {}
 
-void VcpuSampler::sample(const EnabledTimer& timer, std::uint64_t late, ProbeSink& sink,
-                         GuestClock& clock) {
+void VcpuSampler::sample(const EnabledTimer& timer, std::uint64_t late) {
   if (exits_ != nullptr) return kick(timer, late);
   if (gave_up_) return;
   const std::uint64_t before = host_tsc();
-  const Moment moment{late, clock.host_time(before), clock.wall_of_host(before)};
+  const Moment moment{late, clock_.host_time(before), clock_.wall_of_host(before)};
   {
     auto paused = vmm::PausedMachine::pause(machine_);
     if (!paused) {
@@ -31,10 +33,13 @@ void VcpuSampler::sample(const EnabledTimer& timer, std::uint64_t late, ProbeSin
     }
     for (unsigned vcpu = 0; vcpu < paused->vcpu_count(); ++vcpu) {
       const auto registers = paused->registers(vcpu);
-      if (registers) fire(timer, sink, *registers, vcpu, moment);
+      if (!registers) continue;
+      const Seen seen = look_at(*registers, vcpu);
+      const std::lock_guard turn(sink_.turn(seen.place.cpu));
+      fire(timer, seen, moment);
     }
   }
-  clock.paused_between(before, host_tsc());
+  clock_.paused_between(before, host_tsc());
 }
 
 void VcpuSampler::kick(const EnabledTimer& timer, std::uint64_t late) {
@@ -45,6 +50,16 @@ void VcpuSampler::kick(const EnabledTimer& timer, std::uint64_t late) {
     asked_[tag % kKept] = {timer, late, host_tsc()};
   }
   exits_->sample(tag);
+}
+
+void VcpuSampler::forget(std::span<const dif::ProbeId> probes) {
+  {
+    const std::lock_guard forgetting(asked_lock_);
+    for (Asked& asked : asked_) {
+      if (std::ranges::find(probes, asked.timer.probe) != probes.end()) asked = {};
+    }
+  }
+  sink_.wait_for_turns();
 }
 
 /// Whether the same probe was asked for once more: then the later one is the sample.
@@ -64,37 +79,45 @@ VcpuSampler::Due VcpuSampler::take_due(unsigned vcpu, std::uint64_t tag) {
   answered_[vcpu] = std::max(answered_[vcpu], tag);
   for (std::uint64_t one = first; one <= tag; ++one) {
     const Asked& asked = asked_[one % kKept];
-    if (!asked_again(asked.timer.probe, one, tag)) due.asked[due.count++] = asked;
+    if (asked.timer.probe.value == 0 || asked_again(asked.timer.probe, one, tag)) continue;
+    due.asked[due.count++] = asked;
   }
   return due;
 }
 
+/// What is due is looked up in the turn: so who forgets a probe and then waits for turns knows that
+/// it fires no more.
 void VcpuSampler::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
   const dif::FireScope scope;
   const unsigned index = vcpu.index();
-  if (!open_.load(std::memory_order_acquire) || index >= answered_.size()) return;
+  if (index >= answered_.size()) return;
+  const Seen seen = look_at(vcpu.registers(), index);
+  const std::lock_guard turn(sink_.turn(seen.place.cpu));
+  if (!open_.load(std::memory_order_acquire)) return;
   const Due due = take_due(index, tag);
   for (const Asked& asked : std::span(due.asked).first(due.count)) {
     const std::uint64_t tsc = host_tsc();
     const std::uint64_t waited = tsc > asked.host_tsc ? tsc - asked.host_tsc : 0;
-    const Moment moment{asked.late + clock_->rate().nanoseconds(waited),
-                        clock_->trap_time(vcpu.guest_tsc(), tsc), clock_->wall_of_host(tsc)};
-    fire(asked.timer, *sink_, vcpu.registers(), index, moment);
+    const Moment moment{asked.late + clock_.rate().nanoseconds(waited),
+                        clock_.trap_time(vcpu.guest_tsc(), tsc), clock_.wall_of_host(tsc)};
+    fire(asked.timer, seen, moment);
   }
 }
 
-void VcpuSampler::fire(const EnabledTimer& timer, ProbeSink& sink, const Registers& registers,
-                       unsigned vcpu, const Moment& moment) {
-  const CpuPlace place = contexts_.locate(registers, vcpu);
-  Registers seen = registers;
+VcpuSampler::Seen VcpuSampler::look_at(const Registers& registers, unsigned vcpu) const {
+  Seen seen{registers, contexts_.locate(registers, vcpu)};
   if (shim_ != nullptr && shim_->contains(GuestVirt(registers.rip))) {
-    if (const auto interrupted = shim_->waiting(place.percpu_base)) seen = *interrupted;
+    if (const auto interrupted = shim_->waiting(seen.place.percpu_base)) {
+      seen.registers = *interrupted;
+    }
   }
-  const std::lock_guard turn(sink.turn(place.cpu));
-  if (exits_ != nullptr && !open_.load(std::memory_order_acquire)) return;
-  VcpuContext& context = contexts_[place.cpu];
-  context.begin(seen, place, *timer.plan, {moment.late});
-  sink.fire(timer.probe, {place.cpu, moment.time, moment.wall}, context);
+  return seen;
+}
+
+void VcpuSampler::fire(const EnabledTimer& timer, const Seen& seen, const Moment& moment) {
+  VcpuContext& context = contexts_[seen.place.cpu];
+  context.begin(seen.registers, seen.place, *timer.plan, {moment.late});
+  sink_.fire(timer.probe, {seen.place.cpu, moment.time, moment.wall}, context);
 }
 
 }  // namespace ringside::providers

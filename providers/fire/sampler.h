@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "providers/context/vcpu_contexts.h"
@@ -24,16 +25,17 @@ namespace ringside::providers {
 
 class VcpuSampler final : public SampleSink, public FireGate {
  public:
-  VcpuSampler(vmm::Machine& machine, VcpuContexts& contexts)
-      : machine_(machine), contexts_(contexts) {}
-
-  /// A vCPU that waits in the shim is reported where it was interrupted.
-  void set_shim(const vmm::Shim* shim) { shim_ = shim; }
-  /// From now on samples are made by kicking, and fire between open() and close().
-  void kick_by(vmm::VcpuExits& exits, ProbeSink& sink, GuestClock& clock);
+  /// Firings go to `sink` and get their time from `clock`. A vCPU that waits in `shim` is reported
+  /// where it was interrupted; null: there is none. `exits` kicks vCPUs, and then samples fire
+  /// between open() and close(); null: samples are made by pausing. All must outlive it.
+  VcpuSampler(vmm::Machine& machine, VcpuContexts& contexts, ProbeSink& sink, GuestClock& clock,
+              const vmm::Shim* shim, vmm::VcpuExits* exits);
 
   /// `late`: how many ns after its time. Fire thread.
-  void sample(const EnabledTimer& timer, std::uint64_t late, ProbeSink& sink, GuestClock& clock);
+  void sample(const EnabledTimer& timer, std::uint64_t late);
+  /// Samples that were asked for these probes and have not fired yet never will. When it returns no
+  /// firing of theirs is under way; so in nobody's turn.
+  void forget(std::span<const dif::ProbeId> probes);
   /// A vCPU came out for a sample. On its thread.
   void on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) override;
   void open() override { open_.store(true, std::memory_order_release); }
@@ -63,22 +65,27 @@ class VcpuSampler final : public SampleSink, public FireGate {
   void kick(const EnabledTimer& timer, std::uint64_t late);
   Due take_due(unsigned vcpu, std::uint64_t tag);
   bool asked_again(dif::ProbeId probe, std::uint64_t after, std::uint64_t last) const;
-  void fire(const EnabledTimer& timer, ProbeSink& sink, const Registers& registers, unsigned vcpu,
-            const Moment& moment);
+  /// Of a vCPU that stands still, in its turn.
+  struct Seen {
+    Registers registers;
+    CpuPlace place;
+  };
+  Seen look_at(const Registers& registers, unsigned vcpu) const;
+  void fire(const EnabledTimer& timer, const Seen& seen, const Moment& moment);
 
   vmm::Machine& machine_;
   VcpuContexts& contexts_;
-  const vmm::Shim* shim_ = nullptr;
+  ProbeSink& sink_;
+  GuestClock& clock_;
+  const vmm::Shim* const shim_;
+  vmm::VcpuExits* const exits_;
   bool gave_up_ = false;
 
   // By kicking.
-  vmm::VcpuExits* exits_ = nullptr;
-  ProbeSink* sink_ = nullptr;
-  GuestClock* clock_ = nullptr;
   std::atomic<bool> open_ = false;
-  dif::BriefLock asked_lock_;            // for what follows: who asks, and vCPUs
+  dif::BriefLock asked_lock_;            // for what follows: who asks, and vCPUs in their turns
   std::uint64_t last_ = 0;               // the tag that was asked for last; the first one is 1
-  std::array<Asked, kKept> asked_;       // by tag
+  std::array<Asked, kKept> asked_;       // by tag; probe 0: forgotten
   std::vector<std::uint64_t> answered_;  // by vCPU: the last tag
 };
 

@@ -1,6 +1,7 @@
 #include "providers/fire/timers.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace ringside::providers {
 namespace {
@@ -12,14 +13,37 @@ std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-TimerSchedule::TimerSchedule(std::span<const EnabledTimer> timers, bool samples_pause)
-    : samples_pause_(samples_pause) {
-  for (const EnabledTimer& timer : timers) entries_.push_back({timer, UINT64_MAX});
+TimerSchedule::TimerSchedule(std::span<const EnabledTimer> timers, Samples samples)
+    : samples_(samples) {
+  for (const EnabledTimer& timer : timers) entries_.push_back({.timer = timer});
 }
 
-bool TimerSchedule::has_samples() const {
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [](const Entry& entry) { return entry.timer.kind == TimerKind::Profile; });
+/// Of `former` only what never changes is looked at: another thread may run it.
+TimerSchedule::TimerSchedule(std::span<const EnabledTimer> timers, const TimerSchedule& former)
+    : TimerSchedule(timers, former.samples_) {
+  std::unordered_map<std::uint32_t, std::size_t> known;
+  for (std::size_t n = 0; n < former.entries_.size(); ++n) {
+    known.emplace(former.entries_[n].timer.probe.value, n);
+  }
+  for (Entry& entry : entries_) {
+    const auto found = known.find(entry.timer.probe.value);
+    if (found != known.end()) entry.former = found->second;
+  }
+}
+
+void TimerSchedule::take_over(const TimerSchedule& former, std::uint64_t now) {
+  for (Entry& entry : entries_) {
+    entry.deadline = entry.former < former.entries_.size()
+                         ? former.entries_[entry.former].deadline
+                         : saturating_sum(now, entry.timer.interval);
+  }
+  find_next();
+}
+
+bool TimerSchedule::has_just(std::span<const EnabledTimer> timers) const {
+  return std::ranges::equal(
+      entries_, timers, {}, [](const Entry& entry) { return entry.timer.probe; },
+      &EnabledTimer::probe);
 }
 
 void TimerSchedule::open(std::uint64_t now) {
@@ -28,7 +52,7 @@ void TimerSchedule::open(std::uint64_t now) {
 }
 
 void TimerSchedule::advance(Entry& entry, std::uint64_t now) const {
-  const bool pauses = samples_pause_ && entry.timer.kind == TimerKind::Profile;
+  const bool pauses = samples_ == Samples::Pause && entry.timer.kind == TimerKind::Profile;
   if (!pauses && now - entry.deadline <= kMadeUpFor) {
     entry.deadline = saturating_sum(entry.deadline, entry.timer.interval);
     return;

@@ -21,13 +21,19 @@ class TimerSchedule {
   /// So many firings at most in one run(), since guests may wait meanwhile.
   static constexpr unsigned kMostAtOnce = 64;
 
-  /// `samples_pause`: profile-N costs the machine a pause.
-  TimerSchedule(std::span<const EnabledTimer> timers, bool samples_pause);
+  /// What a sample costs the machine.
+  enum class Samples : std::uint8_t { Free, Pause };
+  TimerSchedule(std::span<const EnabledTimer> timers, Samples samples);
+  /// Takes the place of `former`, by take_over().
+  TimerSchedule(std::span<const EnabledTimer> timers, const TimerSchedule& former);
 
   /// Starts every timer: the first deadline is one interval after `now` (ns, any origin).
   void open(std::uint64_t now);
-  /// Whether any timer is a profile-N.
-  bool has_samples() const;
+  /// The same for those that `former`, which it was made with and which is open, does not have; the
+  /// others go on where they are there.
+  void take_over(const TimerSchedule& former, std::uint64_t now);
+  /// In their order.
+  bool has_just(std::span<const EnabledTimer> timers) const;
   /// The earliest deadline; UINT64_MAX before open() and without timers.
   std::uint64_t next_deadline() const { return next_; }
 
@@ -47,6 +53,7 @@ class TimerSchedule {
   struct Entry {
     EnabledTimer timer;
     std::uint64_t deadline = UINT64_MAX;
+    std::size_t former = SIZE_MAX;  // its index in the schedule before this one, where it was in it
   };
   void advance(Entry& entry, std::uint64_t now) const;
   void find_next();
@@ -54,7 +61,7 @@ class TimerSchedule {
   std::vector<Entry> entries_;
   std::uint64_t next_ = UINT64_MAX;
   std::size_t earliest_ = 0;  // whose deadline next_ is
-  bool samples_pause_;
+  Samples samples_;
 };
 
 }  // namespace ringside::providers

@@ -5,7 +5,6 @@
 
 #include "dif/engine/fire_context.h"
 #include "providers/fire/host_clock.h"
-#include "vmm/base/check.h"
 
 namespace ringside::providers {
 namespace {
@@ -21,50 +20,62 @@ std::size_t index_of(Kind kind) {
 
 }  // namespace
 
-void VmDispatcher::name_reason(std::uint32_t reason) {
-  CHECK(reason < kReasons);
-  named_[reason] = true;
+vmm::VcpuExits::Wanted EventTable::wanted() const {
+  vmm::VcpuExits::Wanted wanted;
+  for (std::size_t kind = 0; kind < by_kind.size(); ++kind) {
+    wanted.kinds[kind] = by_kind[kind].value != 0;
+  }
+  wanted.kinds[index_of(Kind::Exit)] |=
+      std::ranges::any_of(by_reason, [](dif::ProbeId probe) { return probe.value != 0; });
+  return wanted;
 }
 
-void VmDispatcher::lead(Kind kind, std::optional<std::uint32_t> reason, dif::ProbeId probe,
-                        const ArgumentPlan& plan) {
-  CHECK(!reason || *reason < kReasons);
-  wanted_.kinds[index_of(kind)] = true;
-  plans_[index_of(kind)] = &plan;
-  (reason ? by_reason_[*reason] : by_kind_[index_of(kind)]) = probe;
+VmDispatcher::VmDispatcher(VcpuContexts& contexts, ProbeSink& sink, GuestClock& clock,
+                           const EventPlans& plans, const EventTable& first)
+    : contexts_(contexts), sink_(sink), clock_(clock), plans_(plans), table_(first) {
+  store(first);
 }
 
-void VmDispatcher::seal(ProbeSink& sink, GuestClock& clock) {
-  sink_ = &sink;
-  clock_ = &clock;
+void VmDispatcher::store(const EventTable& table) {
+  table_ = table;
+  for (std::size_t n = 0; n < by_kind_.size(); ++n) {
+    by_kind_[n].store(table.by_kind[n], std::memory_order_relaxed);
+  }
+  for (std::size_t n = 0; n < by_reason_.size(); ++n) {
+    by_reason_[n].store(table.by_reason[n], std::memory_order_relaxed);
+  }
 }
 
-bool VmDispatcher::wants_any() const {
-  return std::find(wanted_.kinds.begin(), wanted_.kinds.end(), true) != wanted_.kinds.end();
+/// Turns that begin after the wait see the new words: they are taken and given up in order.
+void VmDispatcher::lead(const EventTable& table) {
+  if (table == table_) return;
+  store(table);
+  sink_.wait_for_turns();
 }
 
 dif::ProbeId VmDispatcher::probe_of(const vmm::VcpuEvent& event) const {
   const std::size_t kind = index_of(event.kind);
   if (kind >= by_kind_.size()) return kNone;
-  const bool own = event.kind == Kind::Exit && event.reason < kReasons && named_[event.reason];
-  return own ? by_reason_[event.reason] : by_kind_[kind];
+  const bool by_reason = event.kind == Kind::Exit && event.reason < by_reason_.size();
+  return (by_reason ? by_reason_[event.reason] : by_kind_[kind]).load(std::memory_order_relaxed);
 }
 
 void VmDispatcher::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
   const dif::FireScope scope;
-  const dif::ProbeId probe = probe_of(event);
   const std::uint32_t index = vcpu.index();
-  if (probe == kNone || index >= contexts_.size()) return;
+  if (index >= contexts_.size()) return;
   HostFacts facts;
   std::ranges::copy(event.values, facts.begin());
   facts[kReasonFact] = event.reason;
   const std::uint64_t tsc = host_tsc();
-  const std::uint64_t time = clock_->trap_time(vcpu.guest_tsc(), tsc);
-  const std::lock_guard turn(sink_->turn(index));
+  const std::uint64_t time = clock_.trap_time(vcpu.guest_tsc(), tsc);
+  const std::lock_guard turn(sink_.turn(index));
   if (!open_.load(std::memory_order_acquire)) return;
+  const dif::ProbeId probe = probe_of(event);
+  if (probe == kNone) return;
   VcpuContext& context = contexts_[index];
-  context.begin(vcpu, *plans_[index_of(event.kind)], facts);
-  sink_->fire(probe, {index, time, clock_->wall_of_host(tsc)}, context);
+  context.begin(vcpu, plans_[index_of(event.kind)], facts);
+  sink_.fire(probe, {index, time, clock_.wall_of_host(tsc)}, context);
 }
 
 }  // namespace ringside::providers

@@ -1,7 +1,8 @@
 // Leads what the host sees of a vCPU (an exit, a port, an MSR) to the probe of the provider `vm`
 // that stands for it. At most one probe for each kind of event, and for exits one for each reason.
-// In the vCPU's turn, as all that fires. Nothing fires before open() or after close().
-// Fire context: on_event() and wants() yes; everything else no.
+// Which those are may change while events come: that is looked up in the vCPU's turn, in which all
+// fires, so nothing fires what it was once lead() has returned. Nothing fires before open() or
+// after close(). Fire context: on_event() and wants() yes; everything else no.
 #pragma once
 
 #include <array>
@@ -17,29 +18,36 @@
 
 namespace ringside::providers {
 
-class VmDispatcher final : public VcpuEventSink, public FireGate {
- public:
+/// Which probe an event fires; id 0: none.
+struct EventTable {
   /// Exits for larger reasons than these are led to "other".
   static constexpr std::uint32_t kReasons = 64;
 
-  explicit VmDispatcher(VcpuContexts& contexts) : contexts_(contexts) {}
+  std::array<dif::ProbeId, vmm::VcpuEvent::kKinds> by_kind{};  // Exit: for larger reasons
+  std::array<dif::ProbeId, kReasons> by_reason{};              // Exit
 
+  bool operator==(const EventTable&) const = default;
+  /// Which kinds of events any probe wants.
+  vmm::VcpuExits::Wanted wanted() const;
+  bool wants_any() const { return *this != EventTable(); }
+};
+
+/// What the arguments of the probes of each kind are.
+using EventPlans = std::array<ArgumentPlan, vmm::VcpuEvent::kKinds>;
+
+class VmDispatcher final : public VcpuEventSink, public FireGate {
+ public:
   /// Of an event's facts, the reason of an exit; before it come the event's values.
   static constexpr std::uint32_t kReasonFact = std::tuple_size_v<HostFacts> - 1;
 
-  /// Before seal(). `reason`: of an exit; empty for the probe of all reasons without one of their
-  /// own (name_reason() says which have one). `plan` says what the arguments of all probes of this
-  /// kind are; it must outlive the dispatcher.
-  void lead(vmm::VcpuEvent::Kind kind, std::optional<std::uint32_t> reason, dif::ProbeId probe,
-            const ArgumentPlan& plan);
-  /// Says that exits for this reason have a probe of their own, enabled or not.
-  void name_reason(std::uint32_t reason);
-  /// Where firings go and what time they get. Once, before open().
-  void seal(ProbeSink& sink, GuestClock& clock);
+  /// Firings go to `sink` and get their time from `clock`. All but `first` must outlive it.
+  VmDispatcher(VcpuContexts& contexts, ProbeSink& sink, GuestClock& clock, const EventPlans& plans,
+               const EventTable& first);
 
-  /// Which kinds of events any probe wants.
-  const vmm::VcpuExits::Wanted& wanted() const { return wanted_; }
-  bool wants_any() const;
+  /// From now on events fire these probes and no others. When it returns, no firing of another one
+  /// is under way; so in nobody's turn. One thread at a time.
+  void lead(const EventTable& table);
+  const EventTable& table() const { return table_; }
 
   void open() override { open_.store(true, std::memory_order_release); }
   void close() override { open_.store(false, std::memory_order_release); }
@@ -49,16 +57,16 @@ class VmDispatcher final : public VcpuEventSink, public FireGate {
  private:
   static constexpr dif::ProbeId kNone{0};
   dif::ProbeId probe_of(const vmm::VcpuEvent& event) const;
+  void store(const EventTable& table);
 
   VcpuContexts& contexts_;
-  ProbeSink* sink_ = nullptr;
-  GuestClock* clock_ = nullptr;
+  ProbeSink& sink_;
+  GuestClock& clock_;
+  const EventPlans& plans_;
   std::atomic<bool> open_ = false;
-  vmm::VcpuExits::Wanted wanted_;
-  std::array<dif::ProbeId, vmm::VcpuEvent::kKinds> by_kind_ = {};       // Exit: of any other reason
-  std::array<const ArgumentPlan*, vmm::VcpuEvent::kKinds> plans_ = {};  // where a probe is led to
-  std::array<dif::ProbeId, kReasons> by_reason_ = {};
-  std::array<bool, kReasons> named_ = {};
+  EventTable table_;  // as lead() was told, for who calls it
+  std::array<std::atomic<dif::ProbeId>, vmm::VcpuEvent::kKinds> by_kind_ = {};
+  std::array<std::atomic<dif::ProbeId>, EventTable::kReasons> by_reason_ = {};
 };
 
 }  // namespace ringside::providers

@@ -23,9 +23,11 @@ tl::unexpected<Error> refuse(GuestVirt address, std::string_view why);
 
 class SiteExaminer {
  public:
-  /// Both must outlive it.
-  SiteExaminer(const OriginalText& text, const guest_linux::Kernel& kernel)
-      : text_(text), kernel_(kernel) {}
+  /// `text` and `kernel` must outlive it. `farewell` is the very beginning of the function that
+  /// gives up the kernel's interrupt table: there the kernel still has it.
+  SiteExaminer(const OriginalText& text, const guest_linux::Kernel& kernel,
+               std::optional<GuestVirt> farewell)
+      : text_(text), kernel_(kernel), farewell_(farewell) {}
 
   /// Finds what runs before the kernel can take an int3, which takes some time: in it, kprobes of
   /// the guest come and go. False when that is known already.
@@ -34,8 +36,6 @@ class SiteExaminer {
   Result<ProbeSite> examine(GuestVirt address, SitePolicy policy);
   /// Text may have changed since the last call.
   void forget();
-  /// At its very beginning, the function that gives up the kernel's interrupt table still has it.
-  void set_farewell(GuestVirt address) { farewell_ = address; }
 
   /// Whether the function still is what it was, but for what the kernel rewrites all the time.
   bool is_unchanged(const ExaminedText& text) const;
@@ -60,7 +60,7 @@ class SiteExaminer {
 
   const OriginalText& text_;
   const guest_linux::Kernel& kernel_;
-  std::optional<GuestVirt> farewell_;
+  const std::optional<GuestVirt> farewell_;
   Boundary boundary_;
   ExaminedText last_;
   mutable std::vector<std::byte> buffer_;

@@ -12,6 +12,7 @@
 
 #include "disasm/decoder.h"
 #include "providers/tracepoint/address_index.h"
+#include "providers/tracepoint/function_sites.h"
 #include "providers/tracepoint/original_text.h"
 #include "providers/tracepoint/site_examiner.h"
 #include "vmm/arch/arch.h"
@@ -43,6 +44,16 @@ struct Point {
   std::atomic<Stage> stage = Stage::Prepared;  // changed by the fire thread, too
 };
 
+/// Every way into another kernel without a reset goes through machine_kexec(), also a crash's
+/// (arch/x86/kernel/machine_kexec_64.c, since 2.6.13): the other vCPUs are stopped by then, and
+/// this one still has its interrupt table.
+Result<std::optional<GuestVirt>> find_farewell(const GuestReader& text,
+                                               const guest_linux::SymbolTable& symbols) {
+  const guest_linux::Symbol* const function = symbols.find("machine_kexec", "vmlinux");
+  if (function == nullptr) return std::nullopt;  // a kernel without kexec
+  return TRY(entry_site(text, *function, &symbols));
+}
+
 }  // namespace
 
 struct TracepointTable::State final : OriginalText::Ours {
@@ -52,7 +63,8 @@ struct TracepointTable::State final : OriginalText::Ours {
         live(of.memory(), knows.table()),
         watched(of.memory(), knows.table()),
         text(live, *this, knows),
-        examiner(text, knows) {}
+        farewell(find_farewell(text, knows.symbols())),
+        examiner(text, knows, farewell.value_or(std::nullopt)) {}
 
   vmm::Shim& shim;
   const vmm::PageTable table;  // the kernel's own, whatever a stopped vCPU is in
@@ -63,10 +75,10 @@ struct TracepointTable::State final : OriginalText::Ours {
   vmm::PageTableReader live;
   vmm::PageTableReader watched;
   OriginalText text;
+  const Result<std::optional<GuestVirt>> farewell;
   SiteExaminer examiner;
   std::vector<std::uint32_t> by_address;  // armed points, in the order of their addresses
   std::vector<GuestVirt> changed;         // found by arm() and disarm(), not yet reported
-  std::optional<GuestVirt> farewell;
   std::uint64_t generation = 0;
 
   std::optional<std::byte> below(GuestVirt at) const override {
@@ -117,7 +129,7 @@ Result<ProbeSite> TracepointTable::examine(GuestVirt address, SitePolicy policy)
 Result<GuestVirt> TracepointTable::State::make_slot(const ProbeSite& site) {
   const GuestVirt address = site.address();
   std::vector<std::byte> code;
-  if (farewell == address) code = shim.farewell(address);
+  if (farewell && *farewell == address) code = shim.farewell(address);
   const GuestVirt slot = TRY(shim.allocate_slot(code.size() + site.displaced_size()));
   if (!code.empty()) code = shim.farewell(slot);
   const GuestVirt begin = slot.wrapping_add(code.size());
@@ -177,9 +189,8 @@ bool TracepointTable::is_dropped(GuestVirt address) const {
   return id && state_->points[*id].stage == Stage::Dropped;
 }
 
-void TracepointTable::set_farewell(GuestVirt address) {
-  state_->farewell = address;
-  state_->examiner.set_farewell(address);
+const Result<std::optional<GuestVirt>>& TracepointTable::farewell() const {
+  return state_->farewell;
 }
 
 std::size_t TracepointTable::size() const {

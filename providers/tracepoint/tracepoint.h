@@ -47,9 +47,10 @@ class TracepointTable {
   void release(GuestVirt address);
   /// Whether there is a tracepoint at `address` that the guest has changed its text under.
   bool is_dropped(GuestVirt address) const;
-  /// A tracepoint at `address` also tells the shim, before its instruction runs and whoever
-  /// listens, that the guest leaves its kernel there (Shim::farewell). Before it is examined.
-  void set_farewell(GuestVirt address);
+  /// Where the guest leaves its kernel for another one; empty for a kernel that cannot, and an
+  /// error where no tracepoint can stand there. A tracepoint at this address also tells the shim
+  /// that the guest leaves (Shim::farewell), before its instruction runs and whoever listens.
+  const Result<std::optional<GuestVirt>>& farewell() const;
   std::size_t size() const;
   /// Where the displaced instructions run: slot, its size, the instruction's own place and length.
   struct Slot {

@@ -580,11 +580,24 @@ TEST_F(Tracepoints, AreNotWrittenIntoAnotherKernel) {
   EXPECT_TRUE(shim_.entries.contains(at(0x005)));
 }
 
-TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
-  table_.set_farewell(at(0x006));
-  ASSERT_TRUE(add(at(0x005)) && add(at(0x006)));
+/// A kernel with machine_kexec: ftrace nop, lea rax [rip], ret.
+struct KexecKernel : FakeKernel {
+  KexecKernel() { name({{0x000, "f"}, {0x140, "machine_kexec"}, {0x200, "end"}}); }
+};
 
-  const GuestVirt slot = shim_.entries.at(at(0x006));
+TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
+  machine_.put(0x140, code({0x0f, 0x1f, 0x44, 0, 0, 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0xc3}));
+  KexecKernel kernel;
+  TracepointTable table(machine_, shim_, kernel);
+  ASSERT_TRUE(table.farewell());
+  ASSERT_EQ(*table.farewell(), at(0x145)) << "after its ftrace site";
+  for (const GuestVirt place : {at(0x005), at(0x145)}) {
+    const auto site = table.examine(place);
+    ASSERT_TRUE(site) << site.error().message;
+    ASSERT_TRUE(table.add(*site));
+  }
+
+  const GuestVirt slot = shim_.entries.at(at(0x145));
   const auto& code = shim_.slots.at(slot);
 
   ASSERT_EQ(code.size(), 2u + 7 + 5) << "what the shim says, lea, jmp rel32";
@@ -592,10 +605,15 @@ TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
   EXPECT_EQ(code[2], std::byte{0x48});
   std::int32_t displacement;
   std::memcpy(&displacement, code.data() + 5, sizeof displacement);
-  EXPECT_EQ(slot.raw() + 9 + static_cast<std::uint64_t>(displacement), at(0x00d).raw())
-      << "the instruction is displaced to where it is, behind that";
-  EXPECT_EQ(table_.slots()[1].begin.raw(), slot.raw() + 2);
+  EXPECT_EQ(slot.raw() + 9 + static_cast<std::uint64_t>(displacement), at(0x14c).raw())
+      << "the instruction is displaced to where it is, after that";
+  EXPECT_EQ(table.slots()[1].begin.raw(), slot.raw() + 2);
   EXPECT_EQ(shim_.slots.at(shim_.entries.at(at(0x005))).size(), 6u) << "the others as ever";
+}
+
+TEST_F(Tracepoints, KnowNoFarewellOfAKernelThatCannotStartAnother) {
+  ASSERT_TRUE(table_.farewell());
+  EXPECT_FALSE(*table_.farewell());
 }
 
 TEST_F(Tracepoints, ComeAndGoOneByOneWhileTheOthersStay) {

@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cstring>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "dif/testing/make_dif.h"
@@ -153,6 +155,62 @@ TEST_P(ComeAndGo, FiresExactlyInsideItsEnabling) {
   EXPECT_EQ(tracer_->lost_firings(), 0u);
   for (const std::string& notice : tracer_->take_notices()) ADD_FAILURE() << notice;
   EXPECT_EQ(ask("dmesg | grep -iE 'bug|warn|oops|stall|int3|unable|fault|traps:'; true"), "");
+}
+
+/// Timers switch a thousand times beside a probe of the kernel's code that counts all the time:
+/// `tick` on the fire thread, `profile` by samples that pause the guest, which are fewer.
+TEST_P(ComeAndGo, TimersFireInsideTheirEnablingOnly) {
+  constexpr unsigned kSampledEvery = 20;
+  for (const Probe& probe : find(kSteady, {"syscall", "", "getppid", "entry"})) {
+    ASSERT_TRUE(tracer_->enable(probe));
+  }
+  const std::vector<Probe> ticks = find(kHot, {"profile", "", "", "tick-5000"});
+  const std::vector<Probe> samples = find(kStepped, {"profile", "", "", "profile-499"});
+  const std::vector<Probe> begin = find(kHot, {"dtrace", "", "", "BEGIN"});
+  ASSERT_TRUE(tracer_->start(*engine_));
+  const auto late = tracer_->add_probes(begin);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::Unsupported);
+  ask("touch /tmp/go; (while [ -e /tmp/go ]; do"
+      " workload --getppid " +
+      std::to_string(kCallsARound) +
+      "; echo round >>/tmp/rounds; done; touch /tmp/over) </dev/null >/dev/null 2>&1 &");
+
+  const auto fires_more = [this](std::uint32_t clause, std::uint64_t before) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (count(clause) == before) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  };
+  for (unsigned n = 0; n < kCycles && !HasFailure(); ++n) {
+    const bool sampled = n % kSampledEvery == 0;
+    std::vector<Probe> switched = ticks;
+    if (sampled) switched.insert(switched.end(), samples.begin(), samples.end());
+    const std::uint64_t ticked = count(kHot), seen = count(kStepped);
+    const auto added = tracer_->add_probes(switched);
+    ASSERT_TRUE(added) << added.error().message;
+    EXPECT_TRUE(!sampled || fires_more(kStepped, seen)) << "in cycle " << n;
+    EXPECT_TRUE(n % kStepEvery != 0 || fires_more(kHot, ticked)) << "in cycle " << n;
+    const auto removed = tracer_->remove_probes(switched);
+    ASSERT_TRUE(removed) << removed.error().message;
+
+    const std::uint64_t hot = count(kHot), sum = count(kStepped);
+    if (n % kStepEvery == 0) step();
+    EXPECT_EQ(count(kHot), hot) << "in cycle " << n << ": it was disabled";
+    EXPECT_EQ(count(kStepped), sum) << "in cycle " << n << ": it was disabled";
+  }
+  ask("rm /tmp/go; until [ -e /tmp/over ]; do usleep 10000; done");
+  const std::uint64_t rounds = std::stoull(ask("wc -l </tmp/rounds"));
+  tracer_->stop();
+  merge(engine_->take_quiescent());
+
+  std::cout << fmt::format("{} rounds, {} ticks, {} samples\n", rounds, count(kHot),
+                           count(kStepped));
+  EXPECT_EQ(counts_[kSteady]["workload"], rounds * kCallsARound);
+  EXPECT_EQ(tracer_->lost_firings(), 0u);
+  for (const std::string& notice : tracer_->take_notices()) ADD_FAILURE() << notice;
 }
 
 INSTANTIATE_TEST_SUITE_P(Guests, ComeAndGo,

@@ -1,0 +1,62 @@
+// What fires while a kernel is traced from its first instruction: breakpoints, on the vCPUs'
+// threads. A firing's CPU is the vCPU's index until the kernel has numbered its CPUs. Made by the
+// boot tracer. Threads: the session's, but for on_breakpoint() (vCPUs', several at once).
+// Fire context: the firing in on_breakpoint() begins its own; everything else no.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "providers/boot/boot_plan.h"
+#include "providers/boot/boot_tracer.h"
+#include "providers/boot/breakpoint_setter.h"
+#include "providers/context/linux_contexts.h"
+#include "providers/fire/dispatch.h"
+#include "vmm/linux/stacks/orc.h"
+
+namespace ringside::providers {
+
+class BootTrace final : public KernelTrace, public BreakpointSink {
+ public:
+  /// All must outlive it.
+  BootTrace(BootTracer& tracer, ProbeSink& sink, GuestClock& clock, KernelTracer::Stacks stacks);
+  ~BootTrace() override;
+  BootTrace(const BootTrace&) = delete;
+  BootTrace& operator=(const BootTrace&) = delete;
+
+  KernelTraps traps() override;
+  Result<void> arm() override;
+  /// Nothing can have been added: BootPoints refuses it.
+  Result<void> arm_added() override { return {}; }
+  void abandon_added() override {}
+  /// The breakpoints stay, for the plan is made; nothing fires there.
+  Result<void> remove(std::span<const dif::ProbeId> probes) override;
+  void disarm() override;
+  std::uint64_t lost_firings() const override { return 0; }
+
+  void on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) override;
+
+ private:
+  void fire(vmm::StoppedVcpu& vcpu, GuestVirt address);
+  void advance(vmm::StoppedVcpu& vcpu, GuestVirt address);
+  std::optional<std::uint32_t> system_state(const Registers& registers) const;
+  void learn_cpus(const Registers& registers);
+
+  BootTracer& tracer_;
+  vmm::Machine& machine_;
+  guest_linux::FileKernel& kernel_;
+  const unsigned vcpus_;
+  vmm::PageTableReader host_reader_;
+  std::optional<guest_linux::StackTables> stack_tables_;  // only if a stack may be followed
+  LinuxContexts contexts_;
+  TrapDispatcher dispatcher_;
+  // One vCPU at a time makes a step of the plan; others that come to one wait outside the guest.
+  std::mutex steps_lock_;
+  std::optional<BootPlan> plan_;  // under steps_lock_, once armed, as what follows
+  bool told_ = false;             // why not all breakpoints of another kernel stand
+  // While armed. The vCPUs' while the dispatcher is open, then the session's, which takes it away.
+  std::unique_ptr<BreakpointSetter> setter_;
+};
+
+}  // namespace ringside::providers
