@@ -61,7 +61,7 @@ class FakeVcpuCalls final : public VcpuCalls {
     return true;
   }
   std::optional<std::uint64_t> tsc_offset() const override { return offset; }
-  std::optional<GuestPhys> translate(GuestVirt) const override { return std::nullopt; }
+  std::optional<GuestPhys> translate(GuestVirt) const override { return translated; }
 
   kvm_run area{};
   kvm_regs regs{};  // as last set
@@ -70,6 +70,7 @@ class FakeVcpuCalls final : public VcpuCalls {
   std::vector<std::uint64_t> ran_with_rip;
   std::map<std::uint32_t, std::uint64_t> msrs;
   std::optional<std::uint64_t> offset = 0;
+  std::optional<GuestPhys> translated;
   std::optional<std::uint32_t> mp_state;
   std::optional<std::uint64_t> dr6;
   bool refuses = false;
