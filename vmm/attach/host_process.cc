@@ -124,16 +124,20 @@ bool HostProcess::exists() const {
   return ::access(path("stat").c_str(), F_OK) == 0;
 }
 
-std::optional<std::uint64_t> HostProcess::start_time() const {
-  const std::string stat = read_whole(path("stat")).value_or("");
-  // The name in parentheses is the process's own choice; field 22 is the 20th behind it.
+std::optional<std::uint64_t> HostProcess::stat_field(const std::string& file, int number) const {
+  const std::string stat = read_whole(path(file)).value_or("");
+  // The name in parentheses, field 2, is the process's own choice.
   const std::size_t name_end = stat.rfind(')');
   if (name_end == stat.npos) return std::nullopt;
   std::istringstream fields(stat.substr(name_end + 1));
   std::string skipped;
-  for (int i = 0; i < 19; ++i) fields >> skipped;
-  std::uint64_t ticks = 0;
-  return fields >> ticks ? std::optional(ticks) : std::nullopt;
+  for (int i = 3; i < number; ++i) fields >> skipped;
+  std::uint64_t value = 0;
+  return fields >> value ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::uint64_t> HostProcess::start_time() const {
+  return stat_field("stat", 22);
 }
 
 std::string HostProcess::comm() const {
@@ -198,7 +202,13 @@ Result<std::vector<MemoryMapping>> HostProcess::mappings() const {
 }
 
 std::vector<pid_t> HostProcess::threads() const {
-  return numbered_entries(path("task")).value_or(std::vector<pid_t>());
+  // include/linux/sched.h: PF_IO_WORKER, PF_USER_WORKER, PF_KTHREAD.
+  constexpr std::uint64_t kWorker = 0x10 | 0x4000 | 0x20'0000;
+  std::vector<pid_t> threads = numbered_entries(path("task")).value_or(std::vector<pid_t>());
+  std::erase_if(threads, [this](pid_t thread) {
+    return (stat_field(fmt::format("task/{}/stat", thread), 9).value_or(0) & kWorker) != 0;
+  });
+  return threads;
 }
 
 pid_t HostProcess::tracer_of(pid_t thread) const {

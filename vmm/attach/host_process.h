@@ -54,6 +54,9 @@ class HostProcess {
 
   /// Io, with the reason, where we may not see them.
   Result<std::vector<MemoryMapping>> mappings() const;
+  /// Those that run its program: the kernel's own workers, which it counts among a process's
+  /// threads and which show the system call that made them as theirs (KVM has one, since 6.14 made
+  /// by the first KVM_RUN), are left out.
   std::vector<pid_t> threads() const;
   /// Who traces the thread; 0: nobody.
   pid_t tracer_of(pid_t thread) const;
@@ -81,6 +84,8 @@ class HostProcess {
 
  private:
   std::string status_field(const std::string& file, const std::string& key) const;
+  /// Field `number` of a stat file; empty when it is not there.
+  std::optional<std::uint64_t> stat_field(const std::string& file, int number) const;
 
   pid_t pid_;
   std::string proc_;

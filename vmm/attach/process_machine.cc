@@ -60,7 +60,7 @@ Result<std::unique_ptr<ProcessMachine>> ProcessMachine::attach(pid_t pid) {
     return tl::make_unexpected(std::move(found).error());
   }
   std::unique_ptr<ProcessMachine> machine(
-      new ProcessMachine(std::move(lock), std::move(pidfd), std::move(ram)));
+      new ProcessMachine(pid, std::move(lock), std::move(pidfd), std::move(ram)));
   machine->memory_ = machine->ram_.make(found->places);
   const auto memory = machine->ram_.process_memory();
   machine->vcpus_ = TRY(ProcessVcpus::open(process, memory, machine->memory_));

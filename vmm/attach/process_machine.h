@@ -31,6 +31,7 @@ class ProcessMachine final : public Machine, private MachineStatus {
   GuestMemory& memory() override { return memory_; }
   Vcpus& vcpus() override { return *vcpus_; }
   CodeWriter& code() override { return *vcpus_; }
+  pid_t host_process() const override { return pid_; }
   MachineStatus& status() override { return *this; }
   /// Turns away: nothing of it is ours.
   void shut_down() override {}
@@ -40,14 +41,15 @@ class ProcessMachine final : public Machine, private MachineStatus {
   const std::string& release() const { return release_; }
 
  private:
-  ProcessMachine(AttachLock lock, UniqueFd process, RamBacking ram)
-      : lock_(std::move(lock)), process_(std::move(process)), ram_(std::move(ram)) {}
+  ProcessMachine(pid_t pid, AttachLock lock, UniqueFd process, RamBacking ram)
+      : pid_(pid), lock_(std::move(lock)), process_(std::move(process)), ram_(std::move(ram)) {}
 
   MachineState state() const override;
   int event_fd() const override { return process_.get(); }
   std::string console_tail() const override { return {}; }
   std::string cause_of_death() const override;
 
+  const pid_t pid_;
   AttachLock lock_;
   UniqueFd process_;  // a pidfd
   RamBacking ram_;

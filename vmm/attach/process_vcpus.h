@@ -48,6 +48,9 @@ class ProcessVcpus final : public Vcpus, public CodeWriter {
   Result<void> stop_all();
   void ask_for_registers();
   void take_wish_back();
+  /// Of a thread that is stopped; empty when it shows none.
+  std::optional<Registers> stored_registers(std::size_t vcpu);
+  bool all_show_registers();
 
   HostProcess process_;
   std::shared_ptr<CopiedBytes> memory_;

@@ -79,14 +79,17 @@ Result<void> ThreadStopper::stop_here(std::span<const pid_t> threads) {
     }
   }
   if (!failure) return {};
-  let_go_here();
+  (void)let_go_here();  // our thread ends anyway
   return tl::make_unexpected(std::move(*failure));
 }
 
-void ThreadStopper::let_go_here() {
-  // One that cannot be detached from has ended.
-  for (const Stopped& each : stopped_) trace(PTRACE_DETACH, each.thread, each.signal);
+bool ThreadStopper::let_go_here() {
+  bool all = true;
+  for (const Stopped& each : stopped_) {
+    all = trace(PTRACE_DETACH, each.thread, each.signal) == 0 && all;
+  }
   stopped_.clear();
+  return all;
 }
 
 Result<void> ThreadStopper::stop(std::span<const pid_t> threads) {
@@ -98,7 +101,12 @@ Result<void> ThreadStopper::stop(std::span<const pid_t> threads) {
 }
 
 void ThreadStopper::let_go() {
-  if (thread_.joinable()) call([this] { let_go_here(); });
+  if (!thread_.joinable()) return;
+  bool all = true;
+  call([&] { all = let_go_here(); });
+  // One that was killed meanwhile stays a zombie of ours, and its process with it, until our own
+  // thread ends.
+  if (!all) end_thread();
 }
 
 std::optional<user_regs_struct> ThreadStopper::registers(std::size_t thread) {

@@ -46,7 +46,7 @@ class ThreadStopper {
   void call(std::function<void()> job);
   void end_thread();
   Result<void> stop_here(std::span<const pid_t> threads);
-  void let_go_here();
+  bool let_go_here();
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -154,8 +154,7 @@ VmmProgram describe_program(const std::string& program, const Words& words, pid_
 }
 
 VmmProgram describe_program(const HostProcess& process) {
-  VmmProgram found =
-      describe_program(process.program(), process.command_line(), process.pid());
+  VmmProgram found = describe_program(process.program(), process.command_line(), process.pid());
   // The path means something in its folder, not in ours.
   if (!found.qmp_path.empty() && !found.qmp_path.starts_with('/')) {
     const std::string folder = process.folder();

@@ -1,0 +1,213 @@
+"""VMs that somebody else started, attached to by their processes: QEMU without a monitor and our own
+VMM, each a stranger's process beside ringside, under a genuine KVM."""
+
+import json
+import re
+import unittest
+
+import nested
+
+RINGSIDE = "/ringside/ringside"
+# Shell functions in level 1. A guest reads numbers from its console and answers each, N, with N
+# reads of 7 bytes, which nobody else makes, and "done N".
+LIBRARY = r"""
+cd /tmp
+R=/ringside/ringside
+qemu() {  # NAME IMAGE PROGRAM ARGUMENTS...: a QEMU with a guest
+    name=$1 image=/ringside/images/$2 program=/ringside/qemu/$3
+    shift 3
+    rm -f $name.in $name.out $name.txt
+    mkfifo $name.in $name.out
+    : >$name.txt
+    setsid cat $name.out >>$name.txt &
+    setsid sh -c "exec 3>$name.in; exec sleep 100000" &
+    echo $! >$name.feeder
+    loop='while read n; do case $n in [1-9]*) dd if=/dev/zero of=/dev/null bs=7 count=$n 2>/dev/null; echo done $n;; esac; done'
+    setsid $program -L /ringside/qemu -name $name -accel kvm -nodefaults -no-user-config -display none \
+        -chardev pipe,id=c,path=/tmp/$name -serial chardev:c -kernel $image/vmlinuz \
+        -initrd $image/initrd -append "console=ttyS0 quiet panic=-1 no_timer_check rdinit=/bin/sh -- -c \"mount -t devtmpfs d /dev; exec </dev/ttyS0 >/dev/ttyS0 2>&1; stty -echo -icrnl; echo up; $loop\"" \
+        "$@" >$name.log 2>&1 </dev/null &
+    echo $! >$name.pid
+    until grep -q up $name.txt; do kill -0 $(cat $name.pid) || { cat $name.log; exit 9; }; sleep 0.5; done
+}
+own() {  # NAME IMAGE CPUS: our own VMM with a guest
+    name=$1
+    rm -f $name.in $name.txt
+    mkfifo $name.in
+    : >$name.txt
+    setsid sh -c "exec 3>$name.in; exec sleep 100000" &
+    echo $! >$name.feeder
+    loop='while read n <&4; do case $n in [1-9]*) dd if=/dev/zero of=/dev/null bs=7 count=$n 2>/dev/null; echo done $n >/dev/hvc0;; esac; done'
+    setsid $R --machine kvm --image $2 --cpus $3 --console -x bootargs=console=hvc0 -qn 'BEGIN { }' \
+        -c "exec 4</dev/hvc0; stty -echo -icrnl <&4; echo up >/dev/hvc0; $loop" <$name.in >$name.log 2>>$name.txt &
+    echo $! >$name.pid
+    until grep -q up $name.txt; do kill -0 $(cat $name.pid) || { cat $name.log $name.txt; exit 9; }; sleep 0.5; done
+}
+attach() {  # TRACE PROGRAM TARGETS...: a ringside that has armed its probes
+    trace=$1 program=$2
+    shift 2
+    rm -f $trace.out $trace.err
+    : >$trace.err
+    $R "$@" -x debug -qn "$program" >$trace.out 2>>$trace.err &
+    echo $! >$trace.pid
+    until grep -q armed $trace.err; do kill -0 $(cat $trace.pid) || { cat $trace.err; exit 8; }; sleep 0.2; done
+}
+work() {  # NAME N: N reads of the guest's, to their end
+    before=$(grep -c "done $2" $1.txt)
+    echo $2 >$1.in
+    until [ $(grep -c "done $2" $1.txt) -gt $before ]; do kill -0 $(cat $1.pid) || exit 7; sleep 0.2; done
+}
+detach() {  # TRACE: its end and its output
+    kill -INT $(cat $1.pid)
+    wait $(cat $1.pid) || { cat $1.err; exit 6; }
+    cat $1.out
+}
+gone() {  # NAME: ends a VM
+    kill -9 $(cat $1.pid) $(cat $1.feeder)
+    while kill -0 $(cat $1.pid) 2>/dev/null && ! grep -q '^State:.Z' /proc/$(cat $1.pid)/status; do sleep 0.2; done
+}
+"""
+COUNT = ('fbt::vfs_read:entry /arg2 == 7/ { self->in = 1; @in = count(); }'
+         ' fbt::vfs_read:return /self->in/ { self->in = 0; @out = count(); }'
+         ' END { printa("<reads %@d>\\n", @in); printa("<returns %@d>\\n", @out); }')
+# What stands in the text of vfs_read and in the kernel's gate for breakpoints.
+BYTES = ('BEGIN { printf("<%x %x %x>\\n", *(uint64_t *)&`vfs_read, *((uint64_t *)&`vfs_read + 1),'
+         ' *((uint64_t *)&`idt_table + 6)); exit(0); }')
+PC = "qemu-system-x86_64 -M pc"
+MICROVM = "qemu-system-x86_64-microvm -M microvm"
+
+
+class Attached(nested.TestCase):
+    def shell(self, script, status=0):
+        """The outcome of a script with the functions above."""
+        return self.run_in_level1(f"{LIBRARY}\n{script}", status=status)
+
+    def tearDown(self):
+        if not nested.level1().lost:
+            self.shell("for f in *.pid *.feeder; do [ -e $f ] && kill -9 $(cat $f) 2>/dev/null; done;"
+                       " rm -f *.pid *.feeder; true")
+
+    def check_exact(self, start):
+        """Twice in a row every read is counted, and in between nothing is left in text and gate."""
+        outcome = self.shell(f"""
+            {start}
+            t=pid:$(cat vm.pid)
+            $R --attach $t -qn '{BYTES}' >before
+            for n in 3000 500; do
+                attach trace '{COUNT}' --attach $t
+                work vm $n
+                detach trace
+                $R --attach $t -qn '{BYTES}' >after
+                cmp before after || exit 5
+            done
+            cat before
+            work vm 9
+            $R vms -O json""")
+
+        self.assertEqual(re.findall(r"<(\w+) (\d+)>", outcome.stdout),
+                         [("reads", "3000"), ("returns", "3000"), ("reads", "500"),
+                          ("returns", "500")], outcome)
+        self.assertRegex(outcome.stdout, r"<[0-9a-f]+ [0-9a-f]+ [0-9a-f]+>", outcome)
+        self.assertIn('"ours": null', outcome.stdout, outcome)
+
+    def test_qemu_with_a_pc(self):
+        self.check_exact(f"qemu vm debian-6.1 {PC} -m 512")
+
+    def test_qemu_with_a_pc_whose_memory_reaches_above_4_gib(self):
+        self.check_exact("echo 1 >/proc/sys/vm/overcommit_memory;"
+                         f" qemu vm debian-6.12 {PC} -m 5120")
+
+    def test_qemu_with_a_microvm_of_two_cpus(self):
+        self.check_exact(f"qemu vm debian-6.12 {MICROVM} -smp 2 -m 400")
+
+    def test_qemu_whose_memory_is_a_file(self):
+        self.check_exact(f"qemu vm debian-6.1 {PC} -smp 2 -m 384"
+                         " -object memory-backend-memfd,id=m,size=384M -machine memory-backend=m")
+
+    def test_our_own_vmm_with_two_cpus(self):
+        self.check_exact("own vm debian-6.1 2")
+
+    def test_two_machines_under_one_program(self):
+        outcome = self.shell(f"""
+            qemu one debian-6.1 {PC} -m 384
+            qemu two debian-6.12 {PC} -m 384
+            $R vms -O json
+            attach trace 'fbt::vfs_read:entry /arg2 == 7/ {{ @[vmname] = count(); }}
+                END {{ printa("<%s %@d>\\n", @); }}' \\
+                --attach pid:$(cat one.pid) --attach pid:$(cat two.pid),name=second
+            work one 300
+            work two 400
+            detach trace""")
+
+        vms = json.JSONDecoder().raw_decode(outcome.stdout[outcome.stdout.index("["):])[0]
+        self.assertEqual([(vm["name"], vm["vmm"], vm["accelerator"], vm["state"], vm["vcpus"],
+                           vm["ours"], vm["attach"]) for vm in vms],
+                         [(name, "qemu", "kvm", "running", 1, None, f"pid:{vm['pid']}")
+                          for name, vm in zip(("one", "two"), vms)], outcome)
+        self.assertRegex(vms[0]["kernel"], r"^6\.1\.")
+        self.assertRegex(vms[1]["kernel"], r"^6\.12\.")
+        self.assertEqual(sorted(set(re.findall(r"<(\w+) (\d+)>", outcome.stdout))),
+                         [("one", "300"), ("second", "400")], outcome)
+
+    def test_registers_are_read_in_pauses(self):
+        outcome = self.shell(f"""
+            qemu vm debian-6.1 {PC} -smp 2 -m 384
+            attach trace 'profile-97 {{ @[cpu, execname] = count(); }}
+                END {{ printa("<%d %s %@d>\\n", @); }}' --attach pid:$(cat vm.pid)
+            echo 3000000 >vm.in
+            sleep 3
+            detach trace""")
+
+        samples = re.findall(r"<(\d) (\S+) (\d+)>", outcome.stdout)
+        self.assertEqual({cpu for cpu, _, _ in samples}, {"0", "1"}, outcome)
+        self.assertIn("dd", {name for _, name, _ in samples}, outcome)
+
+    def test_a_guest_goes_on_when_ringside_is_killed(self):
+        self.shell(f"""
+            qemu vm debian-6.1 {PC} -smp 2 -m 384
+            attach trace '{COUNT} profile-997 {{ }}' --attach pid:$(cat vm.pid)
+            work vm 100
+            kill -9 $(cat trace.pid)
+            wait $(cat trace.pid)
+            work vm 2000""")
+
+    def test_the_end_of_a_machine_ends_tracing(self):
+        outcome = self.shell(f"""
+            qemu vm debian-6.1 {PC} -m 384
+            attach trace '{COUNT}' --attach pid:$(cat vm.pid)
+            work vm 100
+            gone vm
+            wait $(cat trace.pid)
+            echo "<status $?>"
+            cat trace.out trace.err""")
+
+        self.assertEqual(re.findall(r"<(\w+) (\d+)>", outcome.stdout),
+                         [("status", "1"), ("reads", "100"), ("returns", "100")], outcome)
+        self.assertIn("qemu (KVM) died: its process has ended", outcome.stdout, outcome)
+
+    def test_what_is_not_fit_is_refused_in_one_line(self):
+        outcome = self.shell(f"""
+            qemu vm debian-6.1 {PC} -m 384
+            p=$(cat vm.pid)
+            refused() {{ $R --attach $1 -n 'BEGIN {{ exit(0); }}' 2>&1 && exit 4; }}
+            refused pid:999999
+            refused pid:1
+            attach first 'tick-1s {{ }}' --attach pid:$p
+            refused pid:$p
+            detach first
+            kill -STOP $p
+            refused pid:$p
+            kill -CONT $p
+            mkdir -p /etc
+            echo other:x:1234:1234::/:/bin/sh >/etc/passwd
+            su other -s /bin/sh -c "$R --attach pid:$p -n 'BEGIN {{ exit(0); }}'" 2>&1
+            work vm 9""")
+
+        for words in ("there is no process 999999", r"process 1 \(.*\) runs no virtual machine",
+                      r"is already attached to by process \d+ \(ringside\)", "is stopped",
+                      "it is user .*; be that user or root"):
+            self.assertRegex(outcome.stdout, words, outcome)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,92 @@
+#include "vmm/attach/host_vms.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "vmm/attach/fake_proc_for_tests.h"
+
+namespace ringside::vmm {
+namespace {
+
+// No process of this host: what is not in the folder cannot be looked into.
+constexpr pid_t kPid = 0x7fff'fff0;
+
+class HostVms : public testing::Test {
+ protected:
+  void program(pid_t pid, const std::string& path, const std::string& words) const {
+    proc_.link(pid, "exe", path);
+    std::string text = words + ' ';
+    std::ranges::replace(text, ' ', '\0');
+    proc_.file(pid, "cmdline", text);
+    proc_.file(pid, fmt::format("task/{}/status", pid), "State:\tS (sleeping)\n");
+    proc_.file(pid, "status", "Uid:\t64055\t64055\t64055\t64055\n");
+  }
+  FakeProc proc_;
+};
+
+TEST_F(HostVms, ProcessesThatRunNoGuestAreLeftOut) {
+  program(kPid, "/usr/bin/qemu-img", "qemu-img create");
+  proc_.link(kPid, "fd/0", "/dev/null");
+
+  EXPECT_TRUE(list_host_vms(proc_.root()).empty());
+  EXPECT_TRUE(list_host_vms(proc_.root() + "/none").empty());
+}
+
+TEST_F(HostVms, ATranslatingQemuIsAttachedToByItsMonitor) {
+  program(kPid, "/usr/bin/qemu-system-x86_64",
+          "qemu-system-x86_64 -name web1 -smp 2 -m 1G -qmp unix:run/web1.qmp,server=on");
+  proc_.link(kPid, "cwd", "/srv");
+  proc_.link(kPid, "fd/0", "/dev/null");
+
+  const auto vms = list_host_vms(proc_.root());
+
+  ASSERT_EQ(vms.size(), 1u);
+  EXPECT_EQ(vms[0].name, "web1");
+  EXPECT_EQ(vms[0].accelerator, "tcg");
+  EXPECT_EQ(vms[0].vcpus, 2u);
+  EXPECT_EQ(vms[0].memory, std::uint64_t{1} << 30);
+  EXPECT_EQ(vms[0].target, "qmp:/srv/run/web1.qmp");
+  EXPECT_EQ(vms[0].obstacle, "");
+}
+
+TEST_F(HostVms, ATranslatingQemuWithoutAMonitorSaysSo) {
+  program(kPid, "/usr/bin/qemu-system-x86_64", "qemu-system-x86_64");
+  proc_.link(kPid, "fd/0", "/dev/null");
+
+  const auto vms = list_host_vms(proc_.root());
+
+  ASSERT_EQ(vms.size(), 1u);
+  EXPECT_EQ(vms[0].target, "");
+  EXPECT_NE(vms[0].obstacle.find("takes its monitor"), std::string::npos) << vms[0].obstacle;
+}
+
+TEST_F(HostVms, AVmThatWeMayNotLookIntoIsThereWithTheReason) {
+  program(kPid, "/usr/bin/firecracker", "firecracker --id fn-1");
+  proc_.link(kPid, "fd/8", "anon_inode:kvm-vcpu:0");
+  proc_.link(kPid, "fd/9", "anon_inode:kvm-vcpu:1");
+
+  const auto vms = list_host_vms(proc_.root());
+
+  ASSERT_EQ(vms.size(), 1u);
+  EXPECT_EQ(vms[0].name, "fn-1");
+  EXPECT_EQ(vms[0].vmm, "firecracker");
+  EXPECT_EQ(vms[0].accelerator, "kvm");
+  EXPECT_EQ(vms[0].vcpus, 2u);
+  EXPECT_EQ(vms[0].state, "paused") << "none of its threads is in KVM";
+  EXPECT_EQ(vms[0].target, "");
+  EXPECT_NE(vms[0].obstacle.find("is not for us"), std::string::npos) << vms[0].obstacle;
+}
+
+TEST_F(HostVms, AGuestRunsWhenAThreadIsInKvm) {
+  program(kPid, "/usr/bin/firecracker", "firecracker");
+  proc_.link(kPid, "fd/8", "anon_inode:kvm-vcpu:0");
+  proc_.thread(kPid, kPid, "16 0x8 0xae80 0x0 0x0 0x0 0x0 0x7ffd 0x7f12");
+  EXPECT_EQ(list_host_vms(proc_.root()).front().state, "running");
+
+  proc_.file(kPid, fmt::format("task/{}/status", kPid), "State:\tT (stopped)\n");
+  EXPECT_EQ(list_host_vms(proc_.root()).front().state, "stopped");
+}
+
+}  // namespace
+}  // namespace ringside::vmm
