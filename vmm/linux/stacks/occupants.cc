@@ -17,7 +17,7 @@ namespace ringside::guest_linux {
 namespace {
 
 constexpr std::size_t kMostTasks = 1 << 17;
-constexpr std::size_t kNameBytes = 16;  // TASK_COMM_LEN
+constexpr std::size_t kCommBytes = 16;  // TASK_COMM_LEN
 
 tl::unexpected<Error> unclear(std::string what) {
   return fail(ErrorCode::Invalid, std::move(what));
@@ -160,7 +160,7 @@ class Occupants::Look {
   }
 
   std::string name_of(const Task& task) const {
-    std::array<char, kNameBytes> comm{};
+    std::array<char, kCommBytes> comm{};
     const auto pid = load_field<std::int32_t>(reader_, task.address, layout_.task_pid);
     (void)reader_.read(task.address.wrapping_add(layout_.task_comm),
                        std::as_writable_bytes(std::span(comm)));
