@@ -14,8 +14,8 @@
 
 namespace ringside::providers {
 
-/// What the installer must know of this kernel, from its symbols. Unsupported, naming the symbol,
-/// when one is missing.
+/// The facts of this kernel that the installer needs, from its symbols. Unsupported, naming the
+/// symbol, when one is missing.
 Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, guest_linux::Kernel& kernel);
 
 class DeferredShim final : public vmm::Shim {

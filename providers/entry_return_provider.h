@@ -1,8 +1,7 @@
-// What the providers share whose probes are the entry and the return of each of a list of functions
-// (fbt, syscall): ids, publishing, refusing, enabling. A place is examined once: what listing found
-// waits here until the probe is enabled.
+// The base of providers whose probes are the entry and the return of each of a list of functions
+// (fbt, syscall): ids, publishing, refusing, enabling. A place is examined once: the site that a
+// listing found waits here until the probe is enabled.
 // Does not: know where the probes stand.
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

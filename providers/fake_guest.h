@@ -1,7 +1,7 @@
 // A guest for unit tests: 4 MiB of memory with real page tables, a kernel with two CPUs and one
 // task, a machine that counts its pauses, a shim whose traps the test makes, a sink that remembers.
 // Kernel address kKernelBase + p is guest-physical p; so is user address kUserBase + p.
-// Used by this folder's tests; not linked into the product. Fire context: no.
+// Used by this folder's tests; not linked into the product.
 #pragma once
 
 #include <algorithm>

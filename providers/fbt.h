@@ -5,7 +5,6 @@
 // is given a return probe only when every one of its ways out can be trapped, so that each entry
 // has its return.
 // Filters by name before it decodes anything: patterns decide how much text is read.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@
 
 namespace ringside::providers {
 
-/// What a kernel's trace has for the others that fire. It belongs to the trace.
+/// A kernel's trace offers these to the others that fire. They belong to the trace.
 struct KernelTraps {
   HostView view;
   LinuxGuest inside;                      // for what fires on its vCPUs at no instruction of ours

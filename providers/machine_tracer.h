@@ -1,5 +1,5 @@
 // The part of the tracer that exists wherever there is a machine, with or without a Linux in it:
-// samples of its vCPUs, the exit channel, and the provider `vm`. What stands on a kernel's text is
+// samples of its vCPUs, the exit channel, and the provider `vm`. Probes on a kernel's text are
 // kernel_tracer.h's.
 // It is two objects, as a kernel tracer is: the tracer publishes probes, and begin() makes the
 // trace, which has what fires. Used by the tracer (tracer.cc) alone. Threads: the session's.
@@ -22,7 +22,7 @@
 
 namespace ringside::providers {
 
-/// What a machine is to tell while tracing runs.
+/// A machine is to tell these while tracing runs.
 struct MachineWants {
   EventTable events;
   bool samples = false;

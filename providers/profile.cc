@@ -10,7 +10,7 @@
 namespace ringside::providers {
 namespace {
 
-/// What dtrace publishes without being asked, in its order.
+/// dtrace publishes these without being asked, in this order.
 constexpr const char* kUsual[] = {
     "profile-97",   "profile-199",  "profile-499", "profile-997", "profile-1999",
     "profile-4001", "profile-4999", "tick-1",      "tick-10",     "tick-100",

@@ -2,7 +2,6 @@
 // rates are always published; any other is published when a program names it. As dtrace does, a
 // name that cannot be served (profile-5001) matches nothing; refusals() has the reason.
 // The fire loop owns the time: this provider only says which timers were enabled.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

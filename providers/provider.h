@@ -3,7 +3,6 @@
 //
 // How to add a provider: implement Provider; give it an id range in registry.cc; publish only what
 // is safe to enable; arm nothing before enable().
-// Fire context: no, but for what a provider hands to the dispatcher.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +30,7 @@ struct Refusal {
   std::string reason;  // "vfs_read has no ftrace site"
 };
 
-/// What a provider promises of a probe's arguments. Where they come from is in the probe's binding
+/// A provider's promise of a probe's arguments. The probe's plan says where they come from
 /// (argument_plan.h): argument n of the plan has types[n].
 struct ProbeArguments {
   bool known = false;  // false: only arg0..arg9 can be used
@@ -54,7 +53,7 @@ class Provider {
 
   virtual ~Provider() = default;
   std::string_view name() const { return name_; }
-  /// What this provider promises of all its probes (Dynamic Tracing Guide, "Stability" of each
+  /// A promise for all probes of this provider (Dynamic Tracing Guide, "Stability" of each
   /// provider).
   const dif::ProviderAttributes& attributes() const { return attributes_; }
   /// First id and how many ids this provider may use; the same for the same guest in every run.
@@ -96,7 +95,7 @@ class Provider {
     const std::uint32_t index = id.value - first_;  // wraps to a large value below first_
     return index < id_count() ? std::optional(index) : std::nullopt;
   }
-  /// What enable() answers for a probe that is not this provider's.
+  /// enable() answers this for a probe that is not this provider's.
   tl::unexpected<Error> no_such_probe() const;
 
  private:

@@ -3,7 +3,6 @@
 // it knows nothing of what a probe stands on.
 // Ids are the same for the same guest in every run, so that one from a listing can be used later:
 // ranges follow each other in the order of add(), each as long as its provider says.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

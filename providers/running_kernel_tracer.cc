@@ -174,7 +174,7 @@ std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestCl
     }
   }
   if (traps) {
-    // What it does not know by now it will not know at the end either, and then says so.
+    // If this fails it will fail at the end, too, and say why.
     if (auto prepared = guest_linux::Occupants::prepare(kernel_)) occupants_ = std::move(*prepared);
   }
   return std::make_unique<Trace>(*this, sink, clock, stacks);

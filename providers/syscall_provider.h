@@ -5,7 +5,6 @@
 // return, one for every entry: where __x64_sys_NAME leaves only by ret, on those; where it jumps
 // on to another function, in do_syscall_64 where the result is stored, for this number only.
 // A call that never returns to its caller that way (exit, exit_group) has no return probe.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,6 @@
 // come back to. Names are Linux's own
 // (those of its syscall tracepoints): the function of `openat` is __x64_sys_openat.
 // Used by the syscall provider. Reads guest text and tables; plants nothing.
-// Fire context: no.
 #pragma once
 
 #include <array>

@@ -5,7 +5,6 @@
 // its own engine, so D's variables are each machine's own, and its own fire thread. Their
 // timestamps are of one time line, the host's (TracerOptions::calibration).
 // Threads: the session's. Does not: start machines, compile, or print.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

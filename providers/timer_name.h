@@ -1,6 +1,5 @@
 // The names of the profile provider's probes: profile-97, tick-1s, tick-250ms, tick-2hz.
 // Pure: text to kind and interval. Suffixes and limits: Dynamic Tracing Guide, "profile Provider".
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -71,7 +71,7 @@ class RememberingSink final : public EngineSink {
   std::vector<Lately> lately_;
 };
 
-/// What exists while tracing runs, and each thing after what it works on.
+/// These exist while tracing runs, each after those it works on.
 struct Trace {
   std::unique_ptr<RememberingSink> sink;
   std::unique_ptr<GuestClock> clock;
@@ -275,7 +275,7 @@ Result<void> LiveTracer::add_probes(std::span<const Probe> probes) {
   return armed;
 }
 
-/// All that can fail. What the host fires comes after it, which cannot.
+/// All that can fail. Probes that the host fires are enabled after it, which cannot.
 Result<void> LiveTracer::arm_added() {
   if (trace_->machine) TRY(trace_->machine->listen(wants()));
   if (trace_->kernel) TRY(trace_->kernel->arm_added());

@@ -37,7 +37,7 @@ struct TracerOptions {
   /// traced from there, and start() lets the machine begin once BEGIN has fired and the probes
   /// stand. Takes the place of `kernel`.
   guest_linux::FileKernel* held = nullptr;
-  /// What tracers whose times are compared have in common; null: one of its own.
+  /// Shared by tracers whose times are compared; null: one of its own.
   std::shared_ptr<TscCalibration> calibration = nullptr;
 };
 
@@ -59,7 +59,7 @@ class Tracer {
                                 const std::function<void(const Refusal&)>& visit) = 0;
   virtual Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) = 0;
   virtual ProbeArguments arguments(const Probe& probe) = 0;
-  /// What the probe's provider promises of it.
+  /// Its provider's promise of the probe.
   virtual dif::ProviderAttributes attributes(const Probe& probe) = 0;
   /// Whether there is a provider of exactly this name, with or without probes.
   virtual bool has_provider(std::string_view name) = 0;

@@ -38,8 +38,8 @@ class TrapPoints final : public ProbePoints {
   DispatchTable::Change take_first();
   /// Arms all, in one pause, at a moment when the guest is not changing its own text.
   Result<void> arm();
-  /// What was bound since then stands and fires when this returns; with an error, nothing of it
-  /// does and it is forgotten. The others fire all the time.
+  /// When it returns, the points that were bound since then stand and fire; with an error, none of
+  /// them does and they are forgotten. The others fire all the time.
   Result<void> arm_added(TrapDispatcher& dispatcher);
   /// Forgets what was bound since then and not armed.
   void abandon_added();

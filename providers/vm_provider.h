@@ -4,7 +4,6 @@
 // docs/vm-provider.md.
 // The module is `vm`, too, so that names of one word (vm::cpuid) are found: in a description with
 // two colons the first word is the module.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

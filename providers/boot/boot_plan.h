@@ -12,7 +12,7 @@
 // (its system_state) until that is enough. Registers are for the beginning only: a guest may want
 // its own, and a processor that QEMU translates overlooks one when an interrupt comes just there.
 // Another kernel tells nothing: all at once, else the first four, and again at each hit.
-// Used by the boot tracer. Pure. Fire context: no.
+// Used by the boot tracer. Pure.
 #pragma once
 
 #include <array>
@@ -53,7 +53,7 @@ class BootPlan {
   /// Says that the set of start() or at() was made, or that its `instead` was.
   void made(const Step& step, bool wanted);
 
-  /// What the user has to know of it, in one line; empty when everything stands from the start.
+  /// One line for the user; empty when everything stands from the start.
   std::optional<std::string> notice() const;
 
  private:

@@ -86,7 +86,7 @@ DispatchTable::Change BootPoints::take_bound() {
 std::optional<GuestVirt> BootPoints::marker(std::string_view function) const {
   const guest_linux::Symbol* symbol = kernel_.symbols().find(function);
   if (symbol == nullptr || !symbol->is_text()) return std::nullopt;
-  // Behind the ftrace site, which the kernel compares before it patches it.
+  // After the ftrace site, which the kernel compares before it patches it.
   const auto site = entry_site(kernel_.text(), *symbol, &kernel_.symbols());
   const GuestVirt at = site ? *site : symbol->address;
   InstructionBytes room;

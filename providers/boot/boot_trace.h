@@ -1,4 +1,4 @@
-// What fires while a kernel is traced from its first instruction: breakpoints, on the vCPUs'
+// The trace of a kernel that is traced from its first instruction: breakpoints fire, on the vCPUs'
 // threads. A firing's CPU is the vCPU's index until the kernel has numbered its CPUs. Made by the
 // boot tracer. Threads: the session's, but for on_breakpoint() (vCPUs', several at once).
 // Fire context: the firing in on_breakpoint() begins its own; everything else no.

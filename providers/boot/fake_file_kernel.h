@@ -1,6 +1,6 @@
 // A kernel from a file, for unit tests: text of functions with an ftrace site each, at the
 // addresses of fake_guest.h, whose memory it shares. Used by this folder's tests; not linked into
-// the product. Fire context: no.
+// the product.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,8 @@ class FakeFileKernel final : public guest_linux::FileKernel {
   explicit FakeFileKernel(FakeMemory& memory)
       : memory_(memory), text_(memory.memory(), base_.table()) {}
 
-  /// Adds a function that returns 1 and gives its address; its entry probe stands kNop behind it.
+  /// Adds a function that returns 1 and gives its address; its entry probe stands kNop bytes after
+  /// that.
   GuestVirt function(std::string_view name) {
     static constexpr std::uint8_t kBody[] = {0x0f, 0x1f, 0x44, 0, 0, 0xb8, 1, 0, 0, 0, 0xc3};
     std::vector<std::uint8_t> code(std::begin(kBody), std::end(kBody));

@@ -28,7 +28,7 @@ struct ArgumentMoment {
   std::span<const std::uint64_t> facts{};  // what the host knows of the firing (HostFacts)
 };
 
-/// What the host itself knows of a firing: an event's values, or by how many ns a timer is late.
+/// The host's own knowledge of a firing: an event's values, or by how many ns a timer is late.
 using HostFacts = std::array<std::uint64_t, 7>;
 
 /// Arguments that have to be worked out: by running a piece of the guest's code on the host, or by
@@ -114,7 +114,7 @@ constexpr ArgumentPlan arguments_from(std::initializer_list<ArgumentSource> sour
   for (const ArgumentSource& source : sources) plan.arguments[n++] = source;
   return plan;
 }
-/// What the host knows, word by word.
+/// The host's facts, word by word.
 constexpr ArgumentPlan facts_as_arguments(std::uint32_t count) {
   ArgumentPlan plan;
   for (std::uint32_t n = 0; n < count; ++n) plan.arguments[n] = ArgumentSource::fact(n);

@@ -1,5 +1,4 @@
 // Which processes of this host ours descends from, for progenyof() in what the host fires.
-// Fire context: no.
 #pragma once
 
 #include <sys/types.h>

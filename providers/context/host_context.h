@@ -15,7 +15,7 @@
 
 namespace ringside::providers {
 
-/// What a firing that the host makes sees of a guest.
+/// The guest as a firing that the host makes sees it.
 struct HostView {
   const GuestReader* kernel = nullptr;  // kernel addresses; null: there is no guest
   GuestVirt first_task{0};              // init_task; 0 where it is unknown

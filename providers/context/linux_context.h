@@ -45,7 +45,7 @@ class UserHalfReader final : public GuestReader {
 /// less two words where the kernel is built for FRED (since 6.9).
 std::uint64_t find_saved_registers(const guest_linux::SymbolTable& symbols);
 
-/// What a context has beside the kernel; all of it must outlive the context.
+/// A context uses these beside the kernel; they must outlive it.
 struct LinuxContextParts {
   const guest_linux::StackTables* stack_tables = nullptr;  // null: kernel stacks are empty
   vmm::Shim* shim = nullptr;  // whose vCPUs stand still while a firing waits; null: it has none

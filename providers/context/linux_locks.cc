@@ -21,7 +21,7 @@ Result<std::uint64_t, Fault> lock_of_linux(const GuestReader& kernel, dif::LockF
     case dif::LockFact::ReadHeld:
       return (word & kWriterLocked) == 0 && (word >> kReaderShift & kReaders) != 0 ? 1 : 0;
     case dif::LockFact::WriteHeld: return word & kWriterLocked;
-    // A reader only waits behind a writer, so a waiter means one.
+    // A reader waits for writers only, so a waiter means one.
     case dif::LockFact::HasWriter: return (word & (kWriterLocked | kSomebodyWaits)) != 0 ? 1 : 0;
   }
   return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});

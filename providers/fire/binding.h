@@ -1,4 +1,4 @@
-// What a probe has to do with the instruction it stands on: where its arguments come from and
+// A binding says how a probe stands on an instruction: where its arguments come from and
 // whether it fires at all. Made by providers when a probe is enabled, used by the dispatcher.
 // Fire context: yes.
 #pragma once

@@ -19,7 +19,7 @@ enum class Channel : std::uint8_t {
 /// That look for traps on the channel spin: as many as there are mailboxes.
 inline constexpr unsigned kMostPollThreads = 64;
 
-/// What a machine gives to choose from.
+/// The choice depends on these.
 struct ChannelChoice {
   bool has_exits = false;    // vCPUs run on threads of this process
   unsigned vcpus = 1;        // of the machine

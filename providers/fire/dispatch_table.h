@@ -22,7 +22,7 @@ class DispatchTable {
     GuestVirt at;
     Binding binding;
   };
-  /// What makes the next table of one: leads go before others come.
+  /// The difference between one table and the next: leads go before others come.
   struct Change {
     std::vector<GuestVirt> lost{};        // all that fires at these addresses goes
     std::vector<dif::ProbeId> removed{};  // all leads of these probes go
@@ -47,7 +47,7 @@ class DispatchTable {
   std::span<const Binding> bindings(const Place& place) const {
     return std::span(bindings_).subspan(place.first, place.count);
   }
-  /// What the bindings of a place by number have in common, which is all but probe and number.
+  /// All bindings of a place by number are alike but for probe and number; this is one of them.
   const Binding& shared(const Place& place) const { return numbers(place).shared; }
   /// The probe that fires for this system call there; empty when none does.
   std::optional<dif::ProbeId> probe_of(const Place& place, std::uint64_t number) const {

@@ -1,4 +1,4 @@
-// What a machine of our own tells from its vCPUs' threads, led to those who fire: traps that rang,
+// Leads to those who fire what a machine of our own tells from its vCPUs' threads: traps that rang,
 // breakpoints without guest code, samples, events that only the host sees. Several at once: whoever
 // fires takes the vCPU's turn. Used by the tracer where Machine::exits() is there. Does not: decide
 // what is told (VcpuExits). Threads: the ExitSink's calls on vCPUs' threads, the others on the

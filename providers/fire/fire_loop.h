@@ -35,7 +35,7 @@ namespace ringside::providers {
 
 class VcpuSampler;
 
-/// What the loop works on. All of it outlives the loop.
+/// The loop works on these. All of them outlive it.
 struct FireLoopParts {
   ProbeSink& sink;
   GuestClock& clock;

@@ -13,7 +13,7 @@
 // not believed, and the host's time is taken. When several traps agree on such a difference the TSC
 // has been set: the time line goes on where it is, at the new difference. So no guest moves the
 // line by more than kBelievedSeconds, ever, and none stops it. Pure: the caller reads the TSCs.
-// Threads: any. What most traps ask is answered without a lock: only a trap that changes the line
+// Threads: any. Most traps get their time without a lock: only a trap that changes the line
 // takes one, and a reader that comes in between looks once more.
 // Fire context: yes.
 #pragma once

@@ -25,7 +25,7 @@ class ProbeSink {
   virtual bool finished() const = 0;
 };
 
-/// What lets firings through only while tracing runs: nothing fires before open() or after close().
+/// Lets firings through only while tracing runs: nothing fires before open() or after close().
 /// Looked at in a turn: who closes it and then waits for turns knows that firings are over.
 class FireGate {
  public:

@@ -85,8 +85,8 @@ VcpuSampler::Due VcpuSampler::take_due(unsigned vcpu, std::uint64_t tag) {
   return due;
 }
 
-/// What is due is looked up in the turn: so who forgets a probe and then waits for turns knows that
-/// it fires no more.
+/// The turn begins before the look at what is due: who forgets a probe and then waits for turns
+/// knows that it fires no more.
 void VcpuSampler::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
   const dif::FireScope scope;
   const unsigned index = vcpu.index();

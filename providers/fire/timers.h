@@ -21,7 +21,7 @@ class TimerSchedule {
   /// So many firings at most in one run(), since guests may wait meanwhile.
   static constexpr unsigned kMostAtOnce = 64;
 
-  /// What a sample costs the machine.
+  /// Whether a sample costs the machine a pause.
   enum class Samples : std::uint8_t { Free, Pause };
   TimerSchedule(std::span<const EnabledTimer> timers, Samples samples);
   /// Takes the place of `former`, by take_over().

@@ -32,7 +32,7 @@ struct EventTable {
   bool wants_any() const { return *this != EventTable(); }
 };
 
-/// What the arguments of the probes of each kind are.
+/// Where the arguments of the probes of each kind come from.
 using EventPlans = std::array<ArgumentPlan, vmm::VcpuEvent::kKinds>;
 
 class VmDispatcher final : public VcpuEventSink, public FireGate {

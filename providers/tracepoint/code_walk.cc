@@ -29,7 +29,7 @@ std::string_view base_name(std::string_view name) {
   return name.substr(0, name.find('.'));
 }
 
-/// A CPU that calls one of these has come to its end, or dies of the ud2 behind it when it has no
+/// A CPU that calls one of these has come to its end, or dies of the ud2 after it when it has no
 /// interrupt table; and what relocate_kernel leads to is another kernel. UBSAN's handlers say that
 /// the kernel has gone wrong there.
 bool never_comes_back(std::string_view name) {

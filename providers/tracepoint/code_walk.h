@@ -3,7 +3,6 @@
 // Reads more rather than less: every branch is taken both ways, jump labels too.
 // Hostile input: the text may be anything, so steps and depth are bounded; what cannot be followed
 // is an error, never a guess.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,8 @@ namespace ringside::providers {
 
 class CodeWalk {
  public:
-  /// What a call or jump through a register or memory does to a walk, since nobody can follow it.
-  /// PassesOn: it ends the path, but what stands behind a jump is walked too: start-up code jumps
+  /// A call or jump through a register or memory cannot be followed; this says how a walk goes on.
+  /// PassesOn: it ends the path, but the code after a jump is walked too: start-up code jumps
   /// so from where it was loaded to where it was linked.
   enum class Indirect : std::uint8_t { Fails, EndsPath, PassesOn };
   /// Whether some path comes back by `ret` before the window ended.

@@ -242,7 +242,7 @@ class FunctionSweep {
   std::vector<ReturnSite> sites_;
 };
 
-/// What a byte may be the opcode of, or the last byte of it.
+/// A byte may be the opcode of this, or the last byte of it.
 enum class Maybe : std::uint8_t { Nothing, ShortJump, NearJump, NearCondition, IndirectJump };
 constexpr auto kMaybe = [] {
   std::array<Maybe, 256> table{};
@@ -250,7 +250,7 @@ constexpr auto kMaybe = [] {
   for (unsigned i = 0xe0; i < 0xe4; ++i) table[i] = Maybe::ShortJump;  // loop, jrcxz
   table[0xeb] = Maybe::ShortJump;
   table[0xe9] = Maybe::NearJump;
-  for (unsigned i = 0x80; i < 0x90; ++i) table[i] = Maybe::NearCondition;  // behind 0f
+  for (unsigned i = 0x80; i < 0x90; ++i) table[i] = Maybe::NearCondition;  // after 0f
   table[0xff] = Maybe::IndirectJump;
   return table;
 }();

@@ -1,7 +1,6 @@
 // Where a function's entry and return tracepoints stand: entry is the first instruction
 // after the ftrace site; return is every ret and every jump that leaves the function, .cold parts
 // included. Pure: text in, sites out.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +46,7 @@ struct FtraceSite {
   GuestVirt begin, end;
 };
 
-/// The function's ftrace site: the 5-byte nop at +0, or at +4 behind endbr64 or its sealed forms
+/// The function's ftrace site: the 5-byte nop at +0, or at +4 after endbr64 or its sealed forms
 /// (6.1, 6.12, 7.2). With `symbols`, also the call that stands there while the guest traces the
 /// function itself: its target is ftrace's own, or a trampoline that no symbol covers.
 std::optional<FtraceSite> ftrace_site(const GuestReader& text, const guest_linux::Symbol& function,

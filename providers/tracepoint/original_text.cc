@@ -88,7 +88,7 @@ void OriginalText::remove_kprobes(GuestVirt at, std::span<std::byte> copied) con
     const auto original = kprobe->original(now);
     for (std::size_t i = 0; i < original.size(); ++i) {
       const std::uint64_t index = kprobe->address.wrapping_add(i).offset_from(at);
-      // What our own int3s replaced is there already.
+      // The bytes that our own int3s replaced are there already.
       if (index < copied.size() && original[i] != now[i]) copied[index] = original[i];
     }
   }

@@ -1,5 +1,5 @@
 // Kernel text as it is without breakpoints: without ours, and without the guest's own kprobes.
-// What reads text to find sites must use it: an int3 in the way would put a sweep out of step.
+// Use it wherever text is read to find sites: an int3 in the way would put a sweep out of step.
 // Used by the tracepoint table. Does not: recover what debuggers in the guest replaced.
 // Fire context: no.
 #pragma once

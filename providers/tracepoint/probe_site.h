@@ -3,7 +3,6 @@
 // Made by SiteExaminer for a running Linux and by the boot side for a kernel's file; nobody else
 // can. It stays true while the function's text is the one that was examined, which arming looks at
 // once more.
-// Fire context: no.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +22,7 @@ namespace ringside::providers {
 /// and page table are in use at that instruction (the syscall return site).
 enum class SitePolicy : std::uint8_t { Normal, AllowNoinstr };
 
-/// A function's text at the time of an examination. What was found in it is good for no other:
+/// A function's text at the time of an examination. A finding in it is good for no other:
 /// another module may lie there by now.
 struct ExaminedText {
   GuestVirt begin;

@@ -140,7 +140,7 @@ Result<void> SiteExaminer::check_patched(GuestVirt address, std::size_t length) 
 
 Result<ProbeSite> SiteExaminer::examine(GuestVirt address, SitePolicy policy) {
   const Symbol* function = kernel_.symbols().at(address);
-  // Kernels list data as text, too: 25,270 symbols of Debian's 7.2 lie behind its end.
+  // Kernels list data as text, too: 25,270 symbols of Debian's 7.2 lie beyond its end.
   const auto modules = kernel_.symbols().modules();
   if (function == nullptr || !function->is_text() ||
       !modules[function->module].has_text_at(address)) {
@@ -150,13 +150,13 @@ Result<ProbeSite> SiteExaminer::examine(GuestVirt address, SitePolicy policy) {
   if (!text_.trouble()) return refuse(address, text_.trouble().error().message);
   // At its very beginning the function that gives up the table still has it.
   if (address != farewell_) TRY(check_ready(address, *function));
-  // Sweeps begin behind the ftrace site: the guest may be rewriting it.
+  // Sweeps begin after the ftrace site: the guest may be rewriting it.
   const auto ftrace = ftrace_site(text_, *function, &kernel_.symbols());
   if (ftrace && address >= ftrace->begin && address < ftrace->end) {
     return refuse(address, "the guest's own ftrace patches it");
   }
-  const bool behind = ftrace && address >= ftrace->end;
-  const GuestVirt begin = behind ? ftrace->end : function->address;
+  const bool after = ftrace && address >= ftrace->end;
+  const GuestVirt begin = after ? ftrace->end : function->address;
   const auto bytes = TRY(instruction_at(address, *function, begin));
   TRY(check_patched(address, bytes.size()));
   if (text_.has_kprobe(address, bytes.size())) {

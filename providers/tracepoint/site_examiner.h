@@ -1,6 +1,5 @@
 // Decides where an int3 may stand in a running Linux, and makes the ProbeSite that says so.
 // Used by the tracepoint table. Does not: write anything, or find the places that providers want.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // From instruction to instruction through a piece of kernel text. Int3s are steps only where the
-// compiler puts them: behind code that does not go on, and as padding. Any other stands on an
-// instruction that is not known, and to go on behind it would be to go on inside that one.
-// Pure. Fire context: no.
+// compiler puts them: after code that does not go on, and as padding. Any other stands on an
+// instruction that is not known, and to go on after it would be to go on inside that one.
+// Pure.
 #pragma once
 
 #include <span>
@@ -22,7 +22,7 @@ class TextSweep {
   /// Where the next instruction begins.
   GuestVirt here() const { return start_.wrapping_add(at_); }
   bool is_done() const { return at_ >= bytes_.size(); }
-  /// The instruction at here(), and a step behind it.
+  /// The instruction at here(), and a step past it.
   /// Error (Unsupported): it does not decode, or an int3 covers it.
   Result<disasm::Instruction> next();
 

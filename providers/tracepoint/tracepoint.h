@@ -74,8 +74,8 @@ class TracepointTable {
   /// them. When it fails, some may have been written: disarm() restores those.
   Result<void> arm(vmm::PausedMachine& machine);
   /// Restores every armed byte that still is ours. After it, a late trap resumes without firing.
-  /// What could not be restored stays armed; all of it where the guest runs another kernel now
-  /// (Shim::check_mapped).
+  /// Those that could not be restored stay armed; all of them where the guest runs another kernel
+  /// now (Shim::check_mapped).
   Result<void> disarm(vmm::PausedMachine& machine);
   /// The same for those without users; the others stay as they are.
   Result<void> disarm_unused(vmm::PausedMachine& machine);
@@ -85,8 +85,8 @@ class TracepointTable {
   /// Whether an int3 of ours may stand in the text: then the guest cannot do without the shim.
   bool any_armed() const;
 
-  /// Kernel text as it is without our breakpoints and without the guest's kprobes. What reads text
-  /// to find sites must use it: an int3 in the way would put a sweep out of step.
+  /// Kernel text as it is without our breakpoints and without the guest's kprobes. Use it wherever
+  /// text is read to find sites: an int3 in the way would put a sweep out of step.
   const GuestReader& original_text() const;
 
   bool is_armed(TracepointId id) const;

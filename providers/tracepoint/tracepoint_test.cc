@@ -154,7 +154,7 @@ struct NamedKernel : FakeKernel {
           {0x280, "__noinstr_text_end"},
           {0x300, "garbage"},
           {0x400, "end"},
-          {0x180000, "data"},  // behind the text's end
+          {0x180000, "data"},  // beyond the text's end
           {0x180100, "data_end"}});
   }
 };

@@ -205,7 +205,7 @@ Result<void> Search::follow_switch(GuestVirt byte) {
   return {};
 }
 
-/// What runs behind a change of the table; where it comes back, its callers are in the window too.
+/// Goes on after a change of the table; where that comes back, its callers are in the window too.
 Result<void> Search::go_on_behind(const Symbol& function, GuestVirt next) {
   refuse(function.address, kSwitches);
   if (loads_serving_table(function.name)) return {};

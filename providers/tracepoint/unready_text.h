@@ -6,7 +6,6 @@
 // interrupt table or GS, everything is found that can run before the table is there that serves.
 // Used by TracepointTable. Does not: look at entry code and .noinstr.text, which the kernel itself
 // marks (Kernel::forbidden_text).
-// Fire context: no.
 #pragma once
 
 #include <cstddef>
