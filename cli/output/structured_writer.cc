@@ -1,6 +1,8 @@
 // In this file, top to bottom: UTF-8, JSON, markup and its escapes, XML, HTML, CSV, the choice.
 #include "cli/output/structured_writer.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cctype>
 
@@ -244,7 +246,8 @@ class CsvWriter final : public RecordWriter {
   static void rows(std::string& out, const std::string& origin, const std::string& path,
                    const Tree& value) {
     if (value.is_structured()) {
-      for (const auto& [key, each] : value.items()) rows(out, origin, path + '.' + key, each);
+      for (const auto& [key, each] : value.items())
+        rows(out, origin, fmt::format("{}.{}", path, key), each);
       return;
     }
     out.append(origin).append(csv_text(path)).append(",");
