@@ -8,7 +8,7 @@ constexpr const char* kNames[] = {"BEGIN", "END", "ERROR"};
 using enum dif::Stability;
 using enum dif::DependencyClass;
 
-constexpr dif::ProviderAttributes kAttributes{
+constexpr dif::ProviderAttributes kBuiltinAttributes{
     .provider = {Stable, Stable, Common},
     .module = {Private, Private, Unknown},
     .function = {Private, Private, Unknown},
@@ -18,7 +18,7 @@ constexpr dif::ProviderAttributes kAttributes{
 
 }  // namespace
 
-BuiltinProvider::BuiltinProvider() : Provider("dtrace", kAttributes) {}
+BuiltinProvider::BuiltinProvider() : Provider("dtrace", kBuiltinAttributes) {}
 
 Probe BuiltinProvider::probe(std::uint32_t index) const {
   return {id_at(index), {"dtrace", "", "", kNames[index]}};

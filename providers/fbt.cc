@@ -14,7 +14,7 @@ constexpr auto kPolicy = SitePolicy::Normal;
 using enum dif::Stability;
 using enum dif::DependencyClass;
 
-constexpr dif::ProviderAttributes kAttributes{
+constexpr dif::ProviderAttributes kFbtAttributes{
     .provider = {Evolving, Evolving, Isa},
     .module = {Private, Private, Unknown},
     .function = {Private, Private, Unknown},
@@ -37,7 +37,7 @@ bool takes_one_word(const TypeGraph& types, TypeId type) {
 }  // namespace
 
 FbtProvider::FbtProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points)
-    : EntryReturnProvider("fbt", kAttributes, points),
+    : EntryReturnProvider("fbt", kFbtAttributes, points),
       kernel_(kernel),
       text_(text),
       symbols_(kernel.symbols().symbols().size()) {}

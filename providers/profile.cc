@@ -20,7 +20,7 @@ constexpr const char* kUsual[] = {
 using enum dif::Stability;
 using enum dif::DependencyClass;
 
-constexpr dif::ProviderAttributes kAttributes{
+constexpr dif::ProviderAttributes kProfileAttributes{
     .provider = {Evolving, Evolving, Common},
     .module = {Unstable, Unstable, Unknown},
     .function = {Private, Private, Unknown},
@@ -41,7 +41,7 @@ bool names_one(const dif::ProbeDescription& pattern) {
 
 }  // namespace
 
-ProfileProvider::ProfileProvider() : Provider("profile", kAttributes) {
+ProfileProvider::ProfileProvider() : Provider("profile", kProfileAttributes) {
   for (const char* name : kUsual) publish(name);
   CHECK(published_.size() == std::size(kUsual));
 }

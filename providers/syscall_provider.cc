@@ -11,7 +11,7 @@ namespace {
 using enum dif::Stability;
 using enum dif::DependencyClass;
 
-constexpr dif::ProviderAttributes kAttributes{
+constexpr dif::ProviderAttributes kSyscallAttributes{
     .provider = {Evolving, Evolving, Common},
     .module = {Private, Private, Unknown},
     .function = {Unstable, Unstable, Isa},
@@ -23,7 +23,7 @@ constexpr dif::ProviderAttributes kAttributes{
 
 SyscallProvider::SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel,
                                  ProbePoints& points)
-    : EntryReturnProvider("syscall", kAttributes, points),
+    : EntryReturnProvider("syscall", kSyscallAttributes, points),
       kernel_(kernel),
       layout_(find_pt_regs(kernel.types())),
       entry_plan_(system_call_entry_plan(layout_)),

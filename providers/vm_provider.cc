@@ -87,7 +87,7 @@ constexpr std::uint32_t kProbes = kFirstReason + std::size(kReasons);
 using enum dif::Stability;
 using enum dif::DependencyClass;
 
-constexpr dif::ProviderAttributes kAttributes{
+constexpr dif::ProviderAttributes kVmAttributes{
     .provider = {Evolving, Evolving, Isa},
     .module = {Private, Private, Unknown},
     .function = {Evolving, Evolving, Isa},
@@ -106,7 +106,7 @@ std::span<const Argument> arguments_of(std::uint32_t index) {
 }  // namespace
 
 VmProvider::VmProvider(const vmm::VcpuExits* exits, const TypeGraph& types)
-    : Provider("vm", kAttributes), exits_(exits), types_(types) {}
+    : Provider("vm", kVmAttributes), exits_(exits), types_(types) {}
 
 std::uint32_t VmProvider::id_count() const {
   return kProbes;

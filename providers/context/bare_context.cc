@@ -8,7 +8,7 @@
 namespace ringside::providers {
 namespace {
 
-constexpr std::size_t kDeepestStack = 256;  // frames that are counted
+constexpr std::size_t kDeepestBareStack = 256;  // frames that are counted
 
 }  // namespace
 
@@ -74,7 +74,7 @@ Result<std::uint64_t, Fault> BareContext::variable(dif::ContextVariable which) c
     case ContextVariable::Stackdepth:
     case ContextVariable::Ustackdepth: {
       if (user != (which == ContextVariable::Ustackdepth)) return 0;
-      std::array<std::uint64_t, kDeepestStack> frames;
+      std::array<std::uint64_t, kDeepestBareStack> frames;
       return stack(frames);
     }
     case ContextVariable::Curthread:
