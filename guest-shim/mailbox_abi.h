@@ -7,7 +7,8 @@
  *
  *   code    struct shim_header, instructions       read + execute; SHIM_CODE_SIZE
  *   table   table_entries of 8 bytes               read + execute; the host writes it
- *   slots   displaced instructions                 read + execute; the host writes them
+ *   slots   displaced instructions, each behind    read + execute; the host writes them
+ *           the byte that its int3 has replaced
  *   data    struct shim_control, heads, boxes      read + write, no execute; SHIM_DATA_SIZE
  *
  * No word is written by both sides in turn, so the host needs no compare-and-swap and may reach the
@@ -23,7 +24,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(6)
+#define SHIM_VERSION SHIM_U(7)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -106,7 +107,11 @@ struct shim_header {
    * knows how to mend), and their table. 0: a trap from user mode is the kernel's own business. */
   uint64_t user_return;
   uint64_t user_table;
-  uint64_t reserved[3];
+  /* For the next tracer, when this one has died: the process that put it here, and when that
+   * process began (field 22 of /proc/PID/stat), which its number alone does not tell for ever. */
+  uint64_t owner;       /* host */
+  uint64_t owner_start; /* host */
+  uint64_t reserved[1];
 };
 
 /* One cache line a writer, so that no two of them fight for it. */

@@ -4,14 +4,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "providers/context/linux_contexts.h"
 #include "providers/fbt.h"
 #include "providers/fire/dispatch.h"
 #include "providers/fire/host_clock.h"
+#include "providers/leave.h"
 #include "providers/syscall_provider.h"
 
 namespace ringside::providers {
@@ -23,7 +22,6 @@ using guest_linux::StackTables;
 constexpr std::size_t kSingleNotices = 4;
 /// How often it is looked whether somebody is still inside of the stub.
 constexpr unsigned kLeaveTries = 100;
-constexpr auto kLeaveWait = std::chrono::milliseconds(10);
 
 std::vector<StackTables::Moved> moved_by(const TracepointTable& table) {
   std::vector<StackTables::Moved> moved;
@@ -193,26 +191,10 @@ void RunningKernelTracer::retire() {
   }
 }
 
-/// Whoever is inside is let go on for a moment, several times.
 Result<void> RunningKernelTracer::leave() {
   if (!occupants_) occupants_ = TRY(guest_linux::Occupants::prepare(kernel_));
-  const vmm::ShimPlace place = shim_.place();
-  const auto code = guest_linux::Kernel::AddressRange::of(place.base, place.bytes);
-  Result<void> stays;
-  for (unsigned n = 0; n < kLeaveTries; ++n) {
-    if (n > 0) std::this_thread::sleep_for(kLeaveWait);
-    auto paused = vmm::PausedMachine::pause(machine_);
-    if (!paused) {
-      const bool ended = paused.error().code == ErrorCode::MachineGone;
-      return ended ? Result<void>() : tl::make_unexpected(paused.error());
-    }
-    const vmm::PageTableReader now(machine_.memory(), kernel_.table());
-    const auto inside = occupants_->find(*paused, now, kernel_, code);
-    if (inside && !*inside) return shim_.remove(*paused);
-    stays = inside ? fail(ErrorCode::Invalid, fmt::format("{} is inside", **inside))
-                   : tl::make_unexpected(inside.error());
-  }
-  return stays;
+  return remove_when_empty(machine_, kernel_, *occupants_, shim_.place(), kLeaveTries,
+                           [this](vmm::PausedMachine& paused) { return shim_.remove(paused); });
 }
 
 std::optional<std::string> RunningKernelTracer::loss() const {

@@ -11,6 +11,7 @@
 #include "dif/verify/stack_use.h"
 #include "providers/boot/boot_tracer.h"
 #include "providers/builtin.h"
+#include "providers/clean.h"
 #include "providers/fire/engine_sink.h"
 #include "providers/fire/fire_loop.h"
 #include "providers/fire/guest_clock.h"
@@ -107,6 +108,7 @@ class LiveTracer final : public Tracer {
         *machine, channel, registry_, kernel != nullptr ? &kernel->types() : nullptr);
   }
   ~LiveTracer() override { stop(); }
+  void tell(std::optional<std::string> cleaned) { cleaned_ = std::move(cleaned); }
 
   Result<void> for_each_probe(const dif::ProbeDescription& pattern,
                               const std::function<void(const Probe&)>& visit) override {
@@ -150,6 +152,7 @@ class LiveTracer final : public Tracer {
   }
   std::vector<std::string> take_notices() override {
     auto notices = kernel_tracer_ ? kernel_tracer_->take_notices() : std::vector<std::string>();
+    if (cleaned_) notices.push_back(*std::exchange(cleaned_, std::nullopt));
     if (machine_tracer_) {
       if (auto losses = machine_tracer_->take_losses()) notices.push_back(std::move(*losses));
     }
@@ -172,6 +175,7 @@ class LiveTracer final : public Tracer {
   void let_host_probes_fire();
 
   const std::shared_ptr<TscCalibration> calibration_;
+  std::optional<std::string> cleaned_;  // what was found in the guest, until it is told
   Registry registry_;
   BuiltinProvider* builtin_;
   ProfileProvider* profile_;
@@ -330,7 +334,12 @@ Result<std::unique_ptr<Tracer>> Tracer::attach(vmm::Machine* machine, guest_linu
     CHECK(machine != nullptr && machine->exits() != nullptr);
     kernel = options.held;
   }
-  return std::unique_ptr<Tracer>(std::make_unique<LiveTracer>(machine, kernel, channel, options));
+  // Before any text is looked at: breakpoints that nobody explains are in the way of probes.
+  std::optional<std::string> cleaned;
+  if (kernel != nullptr && options.held == nullptr) cleaned = TRY(clean(*machine, *kernel));
+  auto tracer = std::make_unique<LiveTracer>(machine, kernel, channel, options);
+  tracer->tell(std::move(cleaned));
+  return tracer;
 }
 
 }  // namespace ringside::providers

@@ -130,14 +130,17 @@ Result<GuestVirt> TracepointTable::State::make_slot(const ProbeSite& site) {
   const GuestVirt address = site.address();
   std::vector<std::byte> code;
   if (farewell && *farewell == address) code = shim.farewell(address);
-  const GuestVirt slot = TRY(shim.allocate_slot(code.size() + site.displaced_size()));
+  // Before the slot is the byte that the int3 replaces: for who comes when we have died.
+  const GuestVirt place = TRY(shim.allocate_slot(1 + code.size() + site.displaced_size()));
+  const GuestVirt slot = place.wrapping_add(1);
   if (!code.empty()) code = shim.farewell(slot);
   const GuestVirt begin = slot.wrapping_add(code.size());
   const auto moved = disasm::relocate(site.instruction(), address, begin);
   if (!moved) return refuse(address, moved.error().message);
   CHECK(moved->size() == site.displaced_size());
   code.insert(code.end(), moved->begin(), moved->end());
-  TRY(shim.write_slot(slot, code));
+  code.insert(code.begin(), site.instruction().front());
+  TRY(shim.write_slot(place, code));
   slots.push_back({begin, static_cast<std::uint32_t>(moved->size()), address,
                    static_cast<std::uint8_t>(site.instruction().size())});
   return slot;

@@ -81,8 +81,10 @@ class FakeShim final : public vmm::Shim {
     used_ += size;
     return slot;
   }
-  Result<void> write_slot(GuestVirt slot, std::span<const std::byte> bytes) override {
-    slots[slot].assign(bytes.begin(), bytes.end());
+  Result<void> write_slot(GuestVirt place, std::span<const std::byte> bytes) override {
+    const GuestVirt slot(place.raw() + 1);
+    replaced[slot] = bytes.front();
+    slots[slot].assign(bytes.begin() + 1, bytes.end());
     return {};
   }
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override {
@@ -118,6 +120,7 @@ class FakeShim final : public vmm::Shim {
   bool full = false;
   bool mapped = true;
   std::map<GuestVirt, std::vector<std::byte>> slots;
+  std::map<GuestVirt, std::byte> replaced;  // what lies before each
   std::map<GuestVirt, GuestVirt> entries;
 
  private:
@@ -260,6 +263,7 @@ TEST_F(Tracepoints, PrepareTheSlotAndLeaveTheTextAlone) {
   ASSERT_EQ(slot.size(), 6u) << "push rbp, jmp rel32";
   EXPECT_EQ(slot[0], std::byte{0x55});
   EXPECT_EQ(slot[1], std::byte{0xe9});
+  EXPECT_EQ(shim_.replaced.at(shim_.entries.at(at(0x005))), std::byte{0x55}) << "for a next tracer";
   EXPECT_FALSE(table_.is_armed(*id));
 }
 

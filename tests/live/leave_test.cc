@@ -2,8 +2,12 @@
 // table, first megabyte and page tables are the same before we come and after we went.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -11,6 +15,7 @@
 
 #include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"
+#include "providers/clean.h"
 #include "providers/tracer.h"
 #include "tests/live/guest_image.h"
 #include "tests/live/live_guest.h"
@@ -165,6 +170,54 @@ TEST_P(Leave, ManyTimesUnderLoad) {
     EXPECT_EQ(seen_, once) << "the " << n << "th time";
   }
 
+  ask("rm /tmp/go; sleep 1");
+  check_same(before, look());
+  check_guest_is_well();
+}
+
+/// Traces in a process of its own, which dies without a word.
+void trace_and_die(vmm::Machine& machine, guest_linux::Kernel& kernel,
+                   const std::function<void()>& meanwhile) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto count = Count::start(machine, kernel);
+    const char armed = count ? 1 : 0;
+    if (write(ends[1], &armed, 1) == 1) pause();
+    _exit(1);
+  }
+  char armed = 0;
+  EXPECT_EQ(read(ends[0], &armed, 1), 1);
+  EXPECT_EQ(armed, 1);
+  meanwhile();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST_P(Leave, WhatADeadTracerLeftIsTakenOut) {
+  const GuestImage before = look();
+  ask(kLoad);
+  std::string refusal;
+  trace_and_die(guest_->machine(), guest_->kernel(), [&] {
+    ask("workload --getppid 500");
+    const auto refused = providers::clean(guest_->machine(), guest_->kernel());
+    if (!refused) refusal = refused.error().message;
+  });
+  EXPECT_NE(refusal.find("traces this guest already"), std::string::npos) << refusal;
+  EXPECT_FALSE(before.differences(look()).empty());
+
+  const auto cleaned = providers::clean(guest_->machine(), guest_->kernel());
+
+  ASSERT_TRUE(cleaned) << cleaned.error().message;
+  ASSERT_TRUE(*cleaned);
+  EXPECT_NE((*cleaned)->find(" breakpoints and "), std::string::npos) << **cleaned;
+  const auto again = providers::clean(guest_->machine(), guest_->kernel());
+  EXPECT_TRUE(again && !*again);
+  trace_once();
+  EXPECT_GE(seen_, kCalls);
   ask("rm /tmp/go; sleep 1");
   check_same(before, look());
   check_guest_is_well();

@@ -17,6 +17,7 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kFirst = kPage;   // page 0 is the firmware's vectors and data
 constexpr std::uint64_t kEnd = 0x9'f000;  // above it the extended BIOS data area, then no RAM
 constexpr std::uint64_t kLeast = 64 << 10;
+constexpr std::uint64_t kHighMemory = 1 << 20, kMostKept = 64 << 20;
 
 tl::unexpected<Error> unknown(std::string_view what) {
   return fail(ErrorCode::Unsupported,
@@ -102,6 +103,23 @@ Result<vmm::GuestMemory::Extent> find_low_memory(const vmm::GuestMemory& memory,
                             best.size >> 10, kLeast >> 10));
   }
   return best;
+}
+
+Result<void> check_kept(const vmm::GuestMemory& memory, const Kernel& kernel,
+                        vmm::GuestMemory::Extent extent) {
+  const vmm::PageTableReader reader(memory, kernel.table());
+  const PageFlags pages = TRY(PageFlags::find(reader, kernel));
+  const std::uint64_t end = TRY(trampoline(memory, reader, kernel));
+  const std::uint64_t first = extent.base.raw();
+  bool kept = extent.size <= kMostKept && memory.is_ram(extent.base, extent.size) &&
+              first >= kFirst && (first + extent.size <= end || first >= kHighMemory);
+  for (std::uint64_t page = first; kept && page < first + extent.size; page += kPage) {
+    kept = pages.is_reserved(reader, page);
+  }
+  if (kept) return {};
+  return fail(ErrorCode::Invalid,
+              fmt::format("the {} KiB at {:#x} are not what its kernel leaves alone",
+                          extent.size >> 10, first));
 }
 
 }  // namespace ringside::guest_linux

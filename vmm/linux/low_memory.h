@@ -17,4 +17,9 @@ namespace ringside::guest_linux {
 Result<vmm::GuestMemory::Extent> find_low_memory(const vmm::GuestMemory& memory,
                                                  const Kernel& kernel);
 
+/// Invalid unless the kernel keeps every page of `extent` from its allocator, and its real-mode
+/// trampoline is not among them: so that what an earlier tracer put there can be taken away.
+Result<void> check_kept(const vmm::GuestMemory& memory, const Kernel& kernel,
+                        vmm::GuestMemory::Extent extent);
+
 }  // namespace ringside::guest_linux

@@ -110,5 +110,22 @@ TEST(LowMemory, IsRefusedWhereTheKernelDoesNotSay) {
   EXPECT_FALSE(find_low_memory(lost.memory, lost)) << "the trampoline is nowhere";
 }
 
+TEST(LowMemory, IsKeptWhereTheKernelKeepsEveryPage) {
+  LowKernel kernel;
+  kernel.add_types();
+  const auto kept = [&kernel](std::uint64_t at, std::uint64_t size) {
+    return check_kept(kernel.memory, kernel, {GuestPhys(at), size}).has_value();
+  };
+
+  EXPECT_TRUE(kept(0x21000, 0x77000));
+  EXPECT_FALSE(kept(0x21000, 0x78000)) << "the trampoline is among them";
+  EXPECT_FALSE(kept(0, 0x1000)) << "the firmware's";
+  EXPECT_FALSE(kept(kRam - 0x1000, 0x2000)) << "no RAM";
+  EXPECT_FALSE(kept(0x21000, ~std::uint64_t{0}));
+  kernel.reserve(0x30000, false);
+  EXPECT_FALSE(kept(0x21000, 0x77000)) << "the allocator may have handed it out";
+  EXPECT_TRUE(kept(0x31000, 0x10000));
+}
+
 }  // namespace
 }  // namespace ringside::guest_linux

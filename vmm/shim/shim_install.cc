@@ -10,6 +10,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
 #include "vmm/shim/installed_shim.h"
+#include "vmm/shim/shim_image.h"
 #include "vmm/shim/shim_mapping.h"
 
 namespace ringside::vmm {
@@ -20,22 +21,6 @@ constexpr std::uint64_t kLargePage = kShimLargePage;
 constexpr std::uint64_t kCr4Fred = std::uint64_t{1} << 32;
 constexpr std::uint64_t kEferNoExecute = std::uint64_t{1} << 11;
 using arch::Gate, arch::kBreakpointVector;
-
-Result<shim_header> check_image() {
-  shim_header header{};
-  if (shim_image_size < sizeof header || shim_image_size > SHIM_CODE_SIZE) {
-    return fail(ErrorCode::Invalid, "the embedded shim has an impossible size: build again");
-  }
-  std::memcpy(&header, shim_image, sizeof header);
-  if (header.magic != SHIM_MAGIC || header.version != SHIM_VERSION ||
-      header.image_bytes != shim_image_size || header.entry >= shim_image_size) {
-    return fail(ErrorCode::Invalid,
-                fmt::format("the embedded shim is version {}, this program speaks version {}: "
-                            "build both together",
-                            header.version, SHIM_VERSION));
-  }
-  return header;
-}
 
 Result<void> check_cpu(const PausedMachine& machine, const Registers& registers) {
   if ((registers.cr4 & kCr4Fred) != 0) {
@@ -50,13 +35,6 @@ Result<void> check_cpu(const PausedMachine& machine, const Registers& registers)
   return {};
 }
 
-/// True when the handler lies in a region that carries the shim's magic.
-bool leads_to_a_shim(const GuestMemory& memory, const PageTable& table, GuestVirt handler) {
-  const auto start = translate(memory, table, GuestVirt(round_down(handler.raw(), kLargePage)));
-  const auto magic = start ? memory.load64(start->address) : std::nullopt;
-  return magic && static_cast<std::uint32_t>(*magic) == SHIM_MAGIC;
-}
-
 Result<SavedGate> read_gate(const GuestMemory& memory, const ShimKernelFacts& facts) {
   const auto at = translate(memory, facts.kernel_table,
                             facts.idt.wrapping_add(kBreakpointVector * sizeof(Gate)));
@@ -68,9 +46,9 @@ Result<SavedGate> read_gate(const GuestMemory& memory, const ShimKernelFacts& fa
   saved.at = at->address;
   Gate gate;
   std::memcpy(&gate, saved.bytes.data(), sizeof gate);
-  if (leads_to_a_shim(memory, facts.kernel_table, gate.handler())) {
+  if (is_shim_at(memory, facts.kernel_table, gate.handler())) {
     return fail(ErrorCode::Unsupported,
-                "the machine is being traced already, or was when its tracer died: boot it anew");
+                "the machine is being traced already, or was when its tracer died");
   }
   if (!gate.is_interrupt_gate() || gate.handler() != facts.int3_handler) {
     return fail(ErrorCode::Unsupported,
@@ -87,24 +65,10 @@ Result<SavedGate> read_gate(const GuestMemory& memory, const ShimKernelFacts& fa
   return saved;
 }
 
-shim_header header_for(shim_header header, const ShimKernelFacts& facts, GuestVirt home,
-                       const ShimLayout& layout) {
-  header.original = facts.int3_handler.raw();
-  header.this_cpu_off = facts.this_cpu_off;
-  header.data = home.wrapping_add(layout.data).raw();
-  header.table = home.wrapping_add(layout.table).raw();
-  header.table_entries = layout.table_entries;
-  header.page_bytes = static_cast<std::uint32_t>(layout.page_bytes);
-  header.base = home.raw();
-  header.region_bytes = layout.bytes;
-  header.slots = home.wrapping_add(layout.slots).raw();
-  header.slots_bytes = layout.slots_bytes;
-  return header;
-}
-
 /// Code and header in place, table and data empty. Slots are written before they are reachable.
 Result<void> fill_region(GuestMemory& memory, const shim_header& header, const ShimLayout& layout) {
   const GuestPhys place = layout.place;
+  const auto image = image_with(header);
   const bool filled =
       clear_memory(memory, place, layout.slots) &&
       clear_memory(memory, place.wrapping_add(layout.data), layout.bytes - layout.data) &&
@@ -125,8 +89,7 @@ Result<ShimLayout> take_place(const GuestMemory& memory, GuestMemory::Extent pla
   }
   if (static_cast<std::uint32_t>(first) == SHIM_MAGIC) {
     return fail(ErrorCode::Unsupported,
-                "the machine was traced before, and its tasks may still run in the old shim: "
-                "boot it anew");
+                "the machine was traced before, and its tasks may still run in the old shim");
   }
   return layout;
 }
@@ -136,7 +99,7 @@ Result<ShimLayout> take_place(const GuestMemory& memory, GuestMemory::Extent pla
 Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory::Extent place,
                                             const ShimKernelFacts& facts) {
   GuestMemory& memory = machine.memory();
-  const shim_header header = TRY(check_image());
+  shim_header header = TRY(read_image());
   const Registers registers = TRY(machine.registers(0));
   TRY(check_cpu(machine, registers));
   SavedGate saved = TRY(read_gate(memory, facts));
@@ -149,7 +112,11 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   gate.set_handler(home.wrapping_add(header.entry));
   std::memcpy(saved.ours.data(), &gate, sizeof gate);
 
-  TRY(fill_region(memory, header_for(header, facts, home, layout), layout));
+  const ProcessName owner = ProcessName::of_self();
+  header = complete(header, facts, home, layout);
+  header.owner = owner.pid;
+  header.owner_start = owner.start;
+  TRY(fill_region(memory, header, layout));
   TRY(mapping.write(memory, (registers.efer & kEferNoExecute) != 0));
   if (!memory.write(saved.at, saved.ours)) {
     return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");

@@ -185,12 +185,29 @@ Result<void> ShimMapping::write(GuestMemory& memory, bool no_execute) {
   return fail(ErrorCode::Io, "the guest's page table changed under the installer");
 }
 
+/// Whoever died while it wrote them has left some out.
+bool ShimMapping::are_ours(const GuestMemory& memory) const {
+  const auto all = entries(memory);
+  return all && std::ranges::all_of(*all, [&memory](const Entry& entry) {
+           const auto now = memory.load64(entry.at);
+           return now == entry.value || now == 0;
+         });
+}
+
+Result<ShimMapping> ShimMapping::find_written(const GuestMemory& memory,
+                                              const ShimKernelFacts& facts,
+                                              const ShimLayout& layout, GuestVirt home) {
+  ShimMapping found(facts.kernel_table, TRY(find_user_table(memory, facts)), home, layout);
+  for (const bool no_execute : {true, false}) {
+    found.no_execute_ = no_execute;
+    if (found.are_ours(memory)) return found;
+  }
+  return fail(ErrorCode::Invalid, "the guest's page tables lead elsewhere than it says");
+}
+
 Result<void> ShimMapping::clear(GuestMemory& memory) const {
   const auto all = entries(memory);
-  const auto is_ours = [&memory](const Entry& entry) {
-    return memory.load64(entry.at) == entry.value;
-  };
-  if (!all || !std::ranges::all_of(*all, is_ours)) {
+  if (!all || !are_ours(memory)) {
     return fail(ErrorCode::Invalid, "the guest has changed its page tables where the shim is");
   }
   for (const Entry& entry : *all) {

@@ -28,13 +28,18 @@ class ShimMapping {
   static Result<ShimMapping> find(const GuestMemory& memory, const ShimKernelFacts& facts,
                                   const ShimLayout& layout);
 
+  /// One that an earlier tracer wrote, all of it or some. Invalid when the entries there are
+  /// others.
+  static Result<ShimMapping> find_written(const GuestMemory& memory, const ShimKernelFacts& facts,
+                                          const ShimLayout& layout, GuestVirt home);
+
   /// The address of the shim's header in the guest.
   GuestVirt home() const { return home_; }
   bool is_isolated() const { return user_.has_value(); }
   /// Writes page tables and the entries that lead to them. Fill the region before.
   Result<void> write(GuestMemory& memory, bool no_execute);
-  /// Takes the entries out again. Invalid, and nothing is changed, when they are not those that
-  /// write() wrote. The page tables that they led to stay.
+  /// Takes the entries out again, those that are there. Invalid, and nothing is changed, when they
+  /// are not those that write() wrote. The page tables that they led to stay.
   Result<void> clear(GuestMemory& memory) const;
 
  private:
@@ -49,6 +54,7 @@ class ShimMapping {
     GuestPhys at;
     std::uint64_t value = 0;
   };
+  bool are_ours(const GuestMemory& memory) const;
   std::optional<std::vector<Entry>> entries(const GuestMemory& memory) const;
 
   PageTable kernel_;

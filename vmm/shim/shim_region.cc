@@ -30,6 +30,18 @@ bool clear_memory(GuestMemory& memory, GuestPhys at, std::uint64_t size) {
   return true;
 }
 
+Result<void> clear_region(GuestMemory& memory, const ShimLayout& layout, std::uint64_t slot_bytes) {
+  const auto clear = [&](std::uint64_t from, std::uint64_t to) {
+    return clear_memory(memory, layout.place.wrapping_add(from), to - from);
+  };
+  if (clear(layout.data, layout.taken()) &&
+      clear(SHIM_CODE_SIZE, layout.slots + std::min(slot_bytes, layout.slots_bytes)) &&
+      clear(0, SHIM_CODE_SIZE)) {
+    return {};
+  }
+  return fail(ErrorCode::Io, "the shim's memory cannot be written");
+}
+
 ShimRegion::ShimRegion(GuestMemory& memory, GuestPhys place, std::uint64_t size, std::uint64_t data)
     : memory_(memory),
       place_(place),

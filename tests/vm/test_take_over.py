@@ -1,0 +1,80 @@
+"""A guest whose ringside was killed in the middle: the next one finds what was left in it, says so,
+takes it out, and traces the guest as if nothing had been."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import ringside
+from test_lifecycle import wait_for_firings
+
+HOT = ('fbt:vmlinux:vfs_*:, syscall:::entry { @ = count(); }'
+       ' tick-10hz { printa("<seen> %@d\\n", @); }')
+# Calls and returns of the same function, for a while.
+BOTH = ('syscall::getppid:entry { @in = count(); } syscall::getppid:return { @out = count(); }'
+        ' tick-2s { exit(0); } END { printa("<in> %@d\\n", @in); printa("<out> %@d\\n", @out); }')
+LEFT = r"^ringside: process (\d+) has traced this guest and did not end well: (\d+) breakpoints" \
+       r" and \d+ pages of it were taken out$"
+
+
+class TakeOver(unittest.TestCase):
+    @contextlib.contextmanager
+    def killed(self, image, options):
+        """A kept guest in a storm whose ringside was killed, and its monitor's socket."""
+        with tempfile.TemporaryDirectory(prefix="ringside-take-over-") as folder:
+            wrapper = pathlib.Path(folder) / "qemu"
+            real = os.environ.get("RINGSIDE_QEMU") or shutil.which("qemu-system-x86_64")
+            wrapper.write_text(f"#!/bin/sh\nexec {shlex.quote(real)} \"$@\""
+                               ' -qmp "unix:$0.qmp,server=on,wait=off"\n')
+            wrapper.chmod(0o755)
+            with ringside.Run(HOT, image=image, cpus=2, command="workload --getppid 100"
+                              " --reads 100 --seconds 1000",
+                              options=["-q", "--keep", "--qemu", wrapper, *options]) as running:
+                wait_for_firings(running)
+                running.process.send_signal(signal.SIGKILL)
+                running.process.wait()
+                yield running, f"qmp:{wrapper}.qmp"
+
+    def attach(self, target, program):
+        done = subprocess.run([ringside.binary(), "--attach", target, "-q", "-n", program],
+                              capture_output=True, text=True, timeout=ringside.PATIENCE)
+        return ringside.Outcome(done.returncode, done.stdout, done.stderr)
+
+    def check(self, image, options):
+        with self.killed(image, options) as (running, target):
+            first = self.attach(target, BOTH)
+            second = self.attach(target, BOTH)
+
+            left = re.search(LEFT, first.stderr, re.MULTILINE)
+            self.assertTrue(left, first)
+            self.assertEqual(int(left[1]), running.process.pid)
+            self.assertGreater(int(left[2]), 300)
+            self.assertNotIn("did not end well", second.stderr)
+            for outcome in (first, second):
+                self.assertEqual(outcome.status, 0, outcome)
+                counts = outcome.counts()
+                self.assertGreater(counts["<in>"], 0, outcome)
+                # One of each vCPU's calls may be under way when tracing begins, and when it ends.
+                self.assertLessEqual(abs(counts["<in>"] - counts["<out>"]), 2, outcome)
+
+    def test_what_was_left_in_the_first_megabyte(self):
+        for image in ringside.IMAGES:
+            with self.subTest(image):
+                self.check(image, ["--as-is"])
+
+    def test_what_was_left_in_memory_that_was_set_aside(self):
+        self.check("debian-6.1", [])
+
+    def test_what_was_left_where_page_tables_are_isolated(self):
+        self.check("debian-6.12", ["--as-is", "--append", "pti=on"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,166 @@
+// In this file, top to bottom: finding a header, checking it, what it says, taking it out.
+#include "vmm/shim/shim_remains.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "vmm/arch/arch.h"
+#include "vmm/base/align.h"
+#include "vmm/shim/shim_region.h"
+
+namespace ringside::vmm {
+namespace {
+
+constexpr GuestPhys kLowEnd{0xa'0000};                         // of RAM in the first megabyte
+constexpr std::uint64_t kRegionEnds = std::uint64_t{1} << 32;  // offsets in table entries
+
+tl::unexpected<Error> not_whole(std::string_view what) {
+  return fail(ErrorCode::Unsupported,
+              fmt::format("an earlier ringside has left its stub in the guest, and it cannot be "
+                          "taken out: {}; boot the guest anew",
+                          what));
+}
+
+template <class T>
+std::optional<T> read_as(const GuestMemory& memory, GuestPhys at) {
+  T value{};
+  if (!memory.read(at, std::as_writable_bytes(std::span(&value, 1)))) return std::nullopt;
+  return value;
+}
+
+bool has_magic(const GuestMemory& memory, GuestPhys at) {
+  const auto word = memory.load64(at);
+  return word && static_cast<std::uint32_t>(*word) == SHIM_MAGIC;
+}
+
+/// A region that the page tables of the image's region lead to.
+std::optional<GuestPhys> find_mapped(const GuestMemory& memory, const ShimKernelFacts& facts) {
+  const std::uint64_t start = round_up(facts.image_end.raw(), kShimLargePage);
+  const auto search = [&](std::uint64_t from, std::uint64_t to) -> std::optional<GuestPhys> {
+    for (std::uint64_t at = from; at < to && at >= from; at += kShimLargePage) {
+      const auto found = translate(memory, facts.kernel_table, GuestVirt(at));
+      if (found && has_magic(memory, found->address)) return found->address;
+    }
+    return std::nullopt;
+  };
+  const auto above = search(start, facts.image_region_end.raw());
+  return above ? above : search(facts.image_region_start.raw(), start);
+}
+
+/// One that nothing leads to (yet, or any more).
+std::optional<GuestPhys> find_in_first_megabyte(const GuestMemory& memory) {
+  for (GuestPhys at(arch::kPageSize); at < kLowEnd; at = at.wrapping_add(arch::kPageSize)) {
+    if (has_magic(memory, at)) return at;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::optional<ShimRemains>> ShimRemains::find(const GuestMemory& memory,
+                                                     const ShimKernelFacts& facts) {
+  const auto at = translate(memory, facts.kernel_table,
+                            facts.idt.wrapping_add(arch::kBreakpointVector * sizeof(arch::Gate)));
+  const auto now = at ? read_as<arch::Gate>(memory, at->address) : std::nullopt;
+  if (!now) return fail(ErrorCode::Invalid, "the guest's interrupt table cannot be read");
+  std::optional<Gate> gate;
+  std::optional<GuestPhys> place;
+  if (is_shim_at(memory, facts.kernel_table, now->handler())) {
+    const GuestVirt base(round_down(now->handler().raw(), kShimLargePage));
+    place = translate(memory, facts.kernel_table, base)->address;
+    arch::Gate kernels = *now;
+    kernels.set_handler(facts.int3_handler);
+    if (!kernels.is_interrupt_gate() || kernels.stack_table() != 0) {
+      return not_whole("the interrupt table is not as it left it");
+    }
+    gate.emplace(Gate{.at = at->address});
+    std::memcpy(gate->kernels.data(), &kernels, sizeof kernels);
+  } else {
+    place = find_mapped(memory, facts);
+    if (!place) place = find_in_first_megabyte(memory);
+  }
+  if (!place) return std::nullopt;
+  return TRY(check(memory, facts, *place, gate));
+}
+
+Result<ShimRemains> ShimRemains::check(const GuestMemory& memory, const ShimKernelFacts& facts,
+                                       GuestPhys place, std::optional<Gate> gate) {
+  const shim_header built = TRY(read_image());
+  const auto header = read_as<shim_header>(memory, place);
+  if (!header || header->version != SHIM_VERSION) {
+    return not_whole(fmt::format("it is of another version ({}, and this is {})",
+                                 header ? header->version : 0, SHIM_VERSION));
+  }
+  const GuestVirt home(header->base);
+  const bool in_region = home >= facts.image_region_start && home < facts.image_region_end &&
+                         header->base % kShimLargePage == 0 &&
+                         header->region_bytes <= kLargeShimBytes &&
+                         header->region_bytes % arch::kPageSize == 0;
+  if (!in_region) return not_whole("its header is damaged");
+  const std::uint64_t tables = round_up(header->region_bytes, kShimLargePage) / kShimLargePage + 1;
+  const bool large = header->page_bytes == kShimLargePage;
+  const auto layout =
+      layout_shim({place, header->region_bytes + (large ? 0 : tables * arch::kPageSize)});
+  if (!layout || layout->place != place) return not_whole("its header is damaged");
+  shim_header expected = complete(built, facts, home, *layout);
+  expected.owner = header->owner;
+  expected.owner_start = header->owner_start;
+  std::vector<std::byte> image(shim_image_size);
+  if (!memory.is_ram(place, layout->taken()) || !memory.read(place, image) ||
+      image != image_with(expected)) {
+    return not_whole("its code or its header is damaged");
+  }
+  auto mapping = ShimMapping::find_written(memory, facts, *layout, home);
+  if (!mapping) return not_whole(mapping.error().message);
+  return ShimRemains(*layout, home, *mapping, gate, {header->owner, header->owner_start});
+}
+
+std::uint64_t ShimRemains::heartbeat(const GuestMemory& memory) const {
+  const GuestPhys at = layout_.place.wrapping_add(layout_.data + SHIM_CONTROL_HEARTBEAT);
+  return memory.load64(at).value_or(0);
+}
+
+std::vector<ShimRemains::Entry> ShimRemains::entries(const GuestMemory& memory) const {
+  std::vector<std::uint64_t> table(layout_.table_entries);
+  std::vector<Entry> found;
+  const GuestPhys at = layout_.place.wrapping_add(layout_.table);
+  if (!memory.read(at, std::as_writable_bytes(std::span(table)))) return found;
+  for (const std::uint64_t entry : table) {
+    const std::uint64_t offset = entry / kRegionEnds;
+    if (offset < layout_.slots || offset - layout_.slots >= layout_.slots_bytes) continue;
+    const auto key = static_cast<std::int32_t>(static_cast<std::uint32_t>(entry));
+    if (key >= 0) continue;  // no address of the top 2 GiB
+    const auto address = static_cast<std::uint64_t>(std::int64_t{key});
+    found.push_back({GuestVirt(address), home_.wrapping_add(offset)});
+  }
+  return found;
+}
+
+std::size_t ShimRemains::read_slot(const GuestMemory& memory, GuestVirt slot,
+                                   std::span<std::byte> out) const {
+  const std::uint64_t offset = slot.raw() - home_.raw();
+  if (offset < layout_.slots || offset >= layout_.data) return 0;
+  const std::size_t size = std::min<std::uint64_t>(out.size(), layout_.data - offset);
+  return memory.read(layout_.place.wrapping_add(offset), out.first(size)) ? size : 0;
+}
+
+Result<void> ShimRemains::silence(PausedMachine& machine) const {
+  const GuestPhys at = layout_.place.wrapping_add(layout_.data + SHIM_CONTROL_ACTIVE);
+  if (machine.memory().store64(at, 0)) return {};
+  return fail(ErrorCode::Io, "the old stub's memory cannot be written");
+}
+
+Result<void> ShimRemains::give_gate_back(PausedMachine& machine) const {
+  if (!gate_ || machine.memory().write(gate_->at, gate_->kernels)) return {};
+  return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");
+}
+
+Result<void> ShimRemains::remove(PausedMachine& machine) const {
+  TRY(mapping_.clear(machine.memory()));
+  return clear_region(machine.memory(), layout_, layout_.slots_bytes);
+}
+
+}  // namespace ringside::vmm

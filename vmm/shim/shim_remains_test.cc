@@ -1,0 +1,209 @@
+#include "vmm/shim/shim_remains.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "vmm/shim/fake_guest_for_tests.h"
+
+namespace ringside::vmm {
+namespace {
+
+using namespace shim_fakes;
+
+constexpr GuestVirt kOther{kText.raw() + 0x40};
+
+/// A guest whose tracer died with two tracepoints.
+class Remains : public testing::TestWithParam<bool> {
+ protected:
+  Remains() {
+    if (GetParam()) guest_.isolate();
+    facts_ = GetParam() ? isolated_facts() : facts();
+    clean_ = image_of(guest_);
+    auto shim = install(guest_, facts_, kLow);
+    EXPECT_TRUE(shim) << shim.error().message;
+    for (const GuestVirt at : {kText, kOther}) {
+      slots_.push_back(*(*shim)->allocate_slot(4));
+      const std::array code = {std::byte{0x55}, std::byte{0xe9}};
+      EXPECT_TRUE((*shim)->write_slot(slots_.back(), code));
+      EXPECT_TRUE((*shim)->add_entry(at, slots_.back()));
+    }
+    (*shim)->activate();
+  }
+  Result<std::optional<ShimRemains>> find() { return ShimRemains::find(guest_.memory(), facts_); }
+  std::string refusal() {
+    const auto found = find();
+    if (found) return "not refused";
+    return found.error().message;
+  }
+  PausedMachine paused() { return std::move(*PausedMachine::pause(guest_)); }
+  shim_header header() { return header_at(guest_, kLow.base); }
+  void put_header(const shim_header& header) {
+    std::memcpy(guest_.ram().data() + kLow.base.raw(), &header, sizeof header);
+  }
+
+  FakeGuest guest_;
+  ShimKernelFacts facts_;
+  std::vector<std::byte> clean_;
+  std::vector<GuestVirt> slots_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Isolated, Remains, testing::Bool());
+
+TEST_P(Remains, AreFoundWithAllThatTheyHold) {
+  const auto found = find();
+
+  ASSERT_TRUE(found && *found) << found.error().message;
+  const ShimRemains& remains = **found;
+  EXPECT_EQ(remains.extent().base, kLow.base);
+  EXPECT_EQ(remains.extent().size, kLow.size);
+  EXPECT_EQ(remains.place().base.raw(), header().base);
+  EXPECT_TRUE(remains.owner().is_alive()) << "this process";
+  EXPECT_GT(remains.heartbeat(guest_.memory()), 0u);
+  auto entries = remains.entries(guest_.memory());
+  ASSERT_EQ(entries.size(), 2u);
+  std::ranges::sort(entries, {}, &ShimRemains::Entry::address);
+  EXPECT_EQ(entries[0].address, kText);
+  EXPECT_EQ(entries[0].slot, slots_[0]);
+  EXPECT_EQ(entries[1].address, kOther);
+  std::array<std::byte, 2> code{};
+  EXPECT_EQ(remains.read_slot(guest_.memory(), slots_[1], code), 2u);
+  EXPECT_EQ(code[0], std::byte{0x55});
+}
+
+TEST_P(Remains, AreTakenOutToTheLastByte) {
+  const auto found = find();
+  ASSERT_TRUE(found && *found);
+  auto machine = paused();
+
+  ASSERT_TRUE((*found)->silence(machine));
+  ASSERT_TRUE((*found)->give_gate_back(machine));
+  EXPECT_EQ(guest_.gate_handler(), kHandler);
+  ASSERT_TRUE((*found)->remove(machine));
+
+  EXPECT_TRUE(image_of(guest_) == clean_);
+  EXPECT_FALSE(*find());
+}
+
+TEST_P(Remains, AreFoundWithoutTheGate) {
+  guest_.set_gate(kHandler, 0x8e00);  // it died after it had given that back
+
+  const auto found = find();
+
+  ASSERT_TRUE(found && *found);
+  auto machine = paused();
+  ASSERT_TRUE((*found)->give_gate_back(machine) && (*found)->remove(machine));
+  EXPECT_TRUE(image_of(guest_) == clean_);
+}
+
+TEST_P(Remains, AreFoundWhereNothingLeadsToThem) {
+  guest_.set_gate(kHandler, 0x8e00);
+  const unsigned home = home_of(header());
+  guest_.put64(kPmd.raw() + 8 * home, 0);  // it died while it took that out, or put it in
+  guest_.put64(kUserPmd.raw() + 8 * home, 0);
+
+  const auto found = find();
+
+  ASSERT_TRUE(found && *found);
+  auto machine = paused();
+  ASSERT_TRUE((*found)->remove(machine));
+  EXPECT_TRUE(image_of(guest_) == clean_);
+}
+
+TEST_P(Remains, OfAnotherVersionAreRefused) {
+  shim_header other = header();
+  other.version = SHIM_VERSION - 1;
+  put_header(other);
+
+  EXPECT_NE(refusal().find("another version"), std::string::npos) << refusal();
+}
+
+TEST_P(Remains, NoWordOfTheHeaderIsBelieved) {
+  const shim_header whole = header();
+  for (std::size_t word = 1; word < sizeof whole / 8; ++word) {
+    shim_header changed = whole;
+    std::uint64_t value = 0;
+    auto* const at = reinterpret_cast<std::byte*>(&changed) + 8 * word;
+    std::memcpy(&value, at, 8);
+    value ^= 0x1000;
+    std::memcpy(at, &value, 8);
+    if (changed.owner != whole.owner || changed.owner_start != whole.owner_start) continue;
+    put_header(changed);
+    EXPECT_FALSE(find()) << word;
+  }
+}
+
+TEST_P(Remains, NorIsItsCode) {
+  guest_.ram()[kLow.base.raw() + shim_image_size - 1] ^= std::byte{1};
+
+  EXPECT_NE(refusal().find("damaged"), std::string::npos) << refusal();
+}
+
+TEST_P(Remains, NorAreThePageTables) {
+  const unsigned home = home_of(header());
+  guest_.put64(kPmd.raw() + 8 * home, guest_.pmd(home) ^ 0x4);
+
+  EXPECT_NE(refusal().find("page tables"), std::string::npos) << refusal();
+}
+
+TEST_P(Remains, EntriesThatLeadOutsideAreLeftOut) {
+  const auto found = find();
+  ASSERT_TRUE(found && *found);
+  const shim_header h = header();
+  const std::uint64_t table = kLow.base.raw() + (h.table - h.base);
+  std::uint64_t bucket = 0;
+  for (const std::uint64_t entry :
+       {std::uint64_t{0x8100'1000} | std::uint64_t{8} << 32,            // the header
+        std::uint64_t{0x8100'2000} | std::uint64_t{0xffff'fff0} << 32,  // behind it
+        std::uint64_t{0x0100'3000} | (h.slots - h.base) << 32,          // not in the top 2 GiB
+        std::uint64_t{0x8100'4000}}) {                                  // taken out
+    while (guest_.get64(table + 8 * bucket) != 0) ++bucket;
+    guest_.put64(table + 8 * bucket, entry);
+  }
+
+  EXPECT_EQ((*found)->entries(guest_.memory()).size(), 2u);
+  std::array<std::byte, 8> code{};
+  EXPECT_EQ((*found)->read_slot(guest_.memory(), GuestVirt(h.base), code), 0u);
+  EXPECT_EQ((*found)->read_slot(guest_.memory(), GuestVirt(h.data - 4), code), 4u);
+}
+
+TEST(ShimRemains, AreNoneInAGuestThatWasNeverTraced) {
+  FakeGuest guest;
+
+  const auto found = ShimRemains::find(guest.memory(), facts());
+
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(*found);
+}
+
+TEST(ProcessName, TellsTheLivingFromTheDead) {
+  ProcessName self = ProcessName::of_self();
+  EXPECT_TRUE(self.is_alive());
+  ++self.start;
+  EXPECT_FALSE(self.is_alive()) << "a later process of that number";
+  EXPECT_FALSE(ProcessName{}.is_alive());
+
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const ProcessName name = ProcessName::of_self();
+    _exit(write(ends[1], &name, sizeof name) == sizeof name ? 0 : 1);
+  }
+  ProcessName name;
+  ASSERT_EQ(read(ends[0], &name, sizeof name), static_cast<ssize_t>(sizeof name));
+  EXPECT_EQ(name.pid, static_cast<std::uint64_t>(child));
+  siginfo_t ended;
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_FALSE(name.is_alive()) << "its parent has not asked for it yet";
+  waitpid(child, nullptr, 0);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+}  // namespace
+}  // namespace ringside::vmm
