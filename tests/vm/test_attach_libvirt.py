@@ -90,6 +90,35 @@ class Domains(unittest.TestCase):
         self.libvirt.virsh("resume", "four")
         self.check_counts(domain, self.target("four"))
 
+    def test_a_domain_that_is_saved_is_healthy_when_it_comes_back(self):
+        domain = self.libvirt.domain("five", "debian-6.12", cpus=2)
+        saved = domain.folder / "saved"
+        with attach(self.target("five"), begin("fbt::vfs_*:entry { @ = count(); }")) as running:
+            started(running)
+            self.assertEqual(domain.port.run("workload --reads 100")[0], 0)
+            self.libvirt.virsh("save", "five", saved)
+            outcome = running.finish()
+        self.assertIn("ringside: tracing ended: its owner saves it, or moves it to another host",
+                      outcome.stderr.splitlines(), outcome)
+        # libvirt takes no command while it saves, so what is in the guest may have come along.
+        self.libvirt.virsh("restore", saved)
+        domain.connect()
+        status, said = domain.port.run(f"workload --reads {READS}")
+        self.assertEqual(status, 0)
+        self.assertIn(f"read {READS}\n", said.decode())
+
+    def test_a_killed_ringside_leaves_a_domain_that_runs(self):
+        domain = self.libvirt.domain("six", "debian-6.1")
+        for tenths in range(0, 12, 2):
+            with attach(self.target("six"), begin("fbt:::entry { @ = count(); }")) as running:
+                time.sleep(tenths / 10)
+                # Wherever it is: it stops the domain several times on its way.
+                running.process.kill()
+                running.process.wait()
+                ringside.wait_for_end(running.mark)
+            self.assertEqual(domain.state(), "running")
+            self.assertEqual(domain.port.run("workload --reads 10")[0], 0)
+
     def test_refusals_are_one_line(self):
         off = libvirt.Domain(self.libvirt, "off", "debian-6.1")
         self.libvirt.virsh("define", off.folder / "xml")
