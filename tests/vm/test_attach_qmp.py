@@ -318,6 +318,10 @@ class Refusals(Case):
         with tempfile.TemporaryDirectory() as folder:
             with self.qemu(folder, ["-gdb", f"unix:{folder}/gdb,server=on,wait=off"]):
                 self.assertIn("its gdbserver is its owner's", self.refusal(f"{folder}/qmp"))
+            with self.qemu(folder, ["-chardev", f"socket,id=own,path={folder}/own,server=on,wait=off",
+                                    "-gdb", "chardev:own"]):
+                self.assertIn("its gdbserver is its owner's (-gdb chardev:own)",
+                              self.refusal(f"{folder}/qmp"))
 
     def test_a_second_ringside_is_told_of_the_first(self):
         with Machine() as machine, machine.trace(begin(COUNT)) as running:

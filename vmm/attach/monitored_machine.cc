@@ -105,6 +105,19 @@ Result<unsigned> count_vcpus(Monitor& monitor, const HostProcess& process) {
   return static_cast<unsigned>(vcpus.size());
 }
 
+/// A gdbserver over a character device of the owner's own looks like any other device to the
+/// monitor, and ours would take its place.
+Result<void> check_debugger(Monitor& monitor, const HostProcess& process) {
+  TRY(MonitoredVcpus::check_debugger_free(monitor));
+  const std::vector<std::string> words = process.command_line();
+  const auto option = std::ranges::find_if(
+      words, [](const std::string& word) { return word == "-gdb" || word == "--gdb"; });
+  if (option == words.end() || option + 1 == words.end() || option[1] == "none") return {};
+  return fail(ErrorCode::Io,
+              fmt::format("its gdbserver is its owner's (-gdb {:.100}), and QEMU has only one",
+                          printable(option[1])));
+}
+
 Result<std::string> find_name(Monitor& monitor, pid_t pid) {
   const nlohmann::json answer = TRY(monitor.execute("query-name"));
   const std::string name = printable(json_text(answer, "name")).substr(0, 100);
@@ -124,7 +137,7 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access
   const unsigned vcpus = TRY(count_vcpus(monitor, process));
   machine->accelerator_ = TRY(find_accelerator(monitor));
   machine->name_ = TRY(find_name(monitor, access.pid));
-  TRY(MonitoredVcpus::check_debugger_free(monitor));
+  TRY(check_debugger(monitor, process));
   machine->ram_ = TRY(MonitoredRam::find(monitor, access.pid));
   MonitoredRam& ram = *machine->ram_;
   std::optional<Guardian> guardian;
