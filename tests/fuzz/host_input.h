@@ -23,4 +23,8 @@ std::vector<std::vector<std::byte>> gdbstub_inputs();
 std::size_t talk_to_monitor(std::span<const std::byte> input);
 std::vector<std::vector<std::byte>> monitor_inputs();
 
+/// What the monitor of a QEMU that is attached to says of its guest's memory.
+std::size_t read_monitor_memory(std::span<const std::byte> input);
+std::vector<std::vector<std::byte>> memory_map_inputs();
+
 }  // namespace ringside::fuzz

@@ -87,11 +87,11 @@ class Attached(nested.TestCase):
             self.shell("for f in *.pid *.feeder; do [ -e $f ] && kill -9 $(cat $f) 2>/dev/null; done;"
                        " rm -f *.pid *.feeder; true")
 
-    def check_exact(self, start):
+    def check_exact(self, start, target="pid:$(cat vm.pid)"):
         """Twice in a row every read is counted, and in between nothing is left in text and gate."""
         outcome = self.shell(f"""
             {start}
-            t=pid:$(cat vm.pid)
+            t={target}
             $R --attach $t -qn '{BYTES}' >before
             for n in 3000 500; do
                 attach trace '{COUNT}' --attach $t
@@ -123,6 +123,10 @@ class Attached(nested.TestCase):
     def test_qemu_whose_memory_is_a_file(self):
         self.check_exact(f"qemu vm debian-6.1 {PC} -smp 2 -m 384"
                          " -object memory-backend-memfd,id=m,size=384M -machine memory-backend=m")
+
+    def test_qemu_by_its_monitor(self):
+        self.check_exact(f"qemu vm debian-6.12 {PC} -smp 2 -m 384"
+                         " -qmp unix:/tmp/vm.qmp,server=on,wait=off", "qmp:/tmp/vm.qmp")
 
     def test_our_own_vmm_with_two_cpus(self):
         self.check_exact("own vm debian-6.1 2")
