@@ -8,21 +8,15 @@
 #include "dif/engine/engine.h"
 #include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"
-#include "providers/fake_guest.h"
-#include "providers/fire/dispatch.h"
 #include "providers/fire/engine_sink.h"
-#include "providers/fire/exit_channel.h"
+#include "providers/fire/ringing_guest_for_tests.h"
 #include "providers/vm_provider.h"
-#include "vmm/fake_vcpu_exits_for_tests.h"
-#include "vmm/shim/installed_shim.h"
-#include "vmm/shim/plain_region_for_tests.h"
 
 namespace ringside::providers {
 namespace {
 
 using namespace dif::testing;
 
-constexpr GuestVirt kPlace{0xffff'ffff'8100'0000};
 constexpr dif::ProbeId kTrap{7}, kPort{8};
 
 dif::Program just_count() {
@@ -36,43 +30,31 @@ EventTable just_ports() {
   return table;
 }
 
-struct Setup {
-  Setup() {
-    FakeKernel::write_task(memory);
-    (void)shim.add_entry(kPlace, *shim.allocate_slot(8));
-    for (const dif::ProbeId probe : {kTrap, kPort}) engine.enable(0, probe, {"p", "", "", "n"});
-    dispatcher.open();
-    events.open();
-    for (const unsigned vcpu : {0U, 1U}) {
-      region.head(vcpu).percpu = kKernelBase + (vcpu == 0 ? kPercpu0 : kPercpu1);
-      region.head(vcpu).cr3 = kRoot;
-    }
-  }
+dif::Engine& with_probes(dif::Engine& engine) {
+  for (const dif::ProbeId probe : {kTrap, kPort}) engine.enable(0, probe, {"p", "", "", "n"});
+  return engine;
+}
 
-  vmm::PlainRegion region;
-  vmm::InstalledShim shim{region.memory(), region.layout(), GuestVirt(0xffff'ffff'9f00'0000), 1,
-                          vmm::PlainRegion::gate()};
-  FakeMemory memory;
-  FakeKernel kernel;
-  dif::Engine engine{*dif::verify_program(just_count()), {}, 2};
-  EngineSink sink{engine};
+struct Setup {
+  Setup() { events.open(); }
+
+  dif::Engine engine{*dif::verify_program(just_count()), {}, RingingGuest::kVcpus};
+  EngineSink sink{with_probes(engine)};
+  FakeMemory bare_memory;
   GuestClock clock{TickRate(1'000'000'000)};
-  LinuxContexts contexts{2, memory.memory(), kernel};
-  TrapDispatcher dispatcher{kernel, contexts, sink, clock, {.added = {{kPlace, {kTrap}}}}};
-  VcpuContexts event_contexts{memory.memory(), 2, std::nullopt};
+  VcpuContexts event_contexts{bare_memory.memory(), RingingGuest::kVcpus, std::nullopt};
   VmDispatcher events{event_contexts, sink, clock, VmProvider::plans(), just_ports()};
-  vmm::FakeVcpuExits exits;
-  ExitChannel channel{exits, {.traps = ShimTraps{shim, dispatcher}, .events = &events}};
+  RingingGuest guest{sink, kTrap, &events};
   vmm::FakeStoppedVcpu vcpu;
 };
 
 void doorbell_to_answer(benchmark::State& state) {
   Setup setup;
   for (auto _ : state) {
-    setup.region.raise(0, kPlace);
-    setup.channel.on_doorbell(setup.vcpu, 0);
+    setup.guest.raise(0);
+    setup.guest.channel.on_doorbell(setup.vcpu, 0);
   }
-  if (!setup.region.is_answered(0)) state.SkipWithError("not answered");
+  if (!setup.guest.region.is_answered(0)) state.SkipWithError("not answered");
 }
 BENCHMARK(doorbell_to_answer);
 
@@ -84,10 +66,10 @@ void doorbells(benchmark::State& state, bool one_lock) {
   if (index == 0) setup = std::make_unique<Setup>();
   vmm::FakeStoppedVcpu self(index);
   for (auto _ : state) {
-    setup->region.raise(index, kPlace);
+    setup->guest.raise(index);
     std::unique_lock<dif::BriefLock> turn;
     if (one_lock) turn = std::unique_lock(lock);
-    setup->channel.on_doorbell(self, index);
+    setup->guest.channel.on_doorbell(self, index);
   }
   state.SetItemsProcessed(state.iterations());
 }
@@ -97,7 +79,8 @@ BENCHMARK_CAPTURE(doorbells, in_turns, true)->Threads(1)->Threads(2)->UseRealTim
 void event_counted(benchmark::State& state) {
   Setup setup;
   for (auto _ : state) {
-    setup.channel.on_event(setup.vcpu, {vmm::VcpuEvent::Kind::PortOut, 0, {0x3f8, 1, 1, 'x'}});
+    setup.guest.channel.on_event(setup.vcpu,
+                                 {vmm::VcpuEvent::Kind::PortOut, 0, {0x3f8, 1, 1, 'x'}});
   }
   if (setup.vcpu.fetched != 0) state.SkipWithError("registers were fetched for nothing");
 }

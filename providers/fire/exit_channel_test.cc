@@ -11,17 +11,13 @@
 #include <vector>
 
 #include "guest-shim/mailbox_abi.h"
-#include "providers/fake_guest.h"
-#include "providers/fire/dispatch.h"
+#include "providers/fire/ringing_guest_for_tests.h"
 #include "providers/fire/sampler.h"
-#include "vmm/fake_vcpu_exits_for_tests.h"
-#include "vmm/shim/installed_shim.h"
-#include "vmm/shim/plain_region_for_tests.h"
 
 namespace ringside::providers {
 namespace {
 
-constexpr GuestVirt kPlace{0xffff'ffff'8100'0000};
+constexpr GuestVirt kPlace = RingingGuest::kPlace;
 constexpr std::uint32_t kProbe = 100;
 
 class Breakpoints final : public BreakpointSink {
@@ -40,46 +36,26 @@ class Events final : public VcpuEventSink {
 
 class Exits : public ::testing::Test {
  protected:
-  static constexpr unsigned kVcpus = 2;
+  static constexpr unsigned kVcpus = RingingGuest::kVcpus;
 
-  Exits()
-      : shim_(region_.memory(), region_.layout(), GuestVirt(0xffff'ffff'9f00'0000), 2,
-              vmm::PlainRegion::gate()) {
-    FakeKernel::write_task(memory_);
-    EXPECT_TRUE(shim_.add_entry(kPlace, *shim_.allocate_slot(8)));
-    dispatcher_.open();
-  }
-  const shim_control& control() { return region_.control(); }
-  void raise(unsigned i) {
-    region_.head(i).percpu = kKernelBase + (i == 0 ? kPercpu0 : kPercpu1);
-    region_.head(i).cr3 = kRoot;
-    region_.raise(i, kPlace);
-  }
-  bool is_answered(unsigned i) { return region_.is_answered(i); }
+  const shim_control& control() { return guest_.region.control(); }
+  bool is_answered(unsigned vcpu) { return guest_.region.is_answered(vcpu); }
   void open() {
     auto paused = vmm::PausedMachine::pause(machine_);
     ASSERT_TRUE(paused);
-    channel_.open(*paused);
+    guest_.channel.open(*paused);
   }
 
-  vmm::PlainRegion region_;
-  vmm::InstalledShim shim_;
-  FakeMemory memory_;
-  FakeKernel kernel_;
-  FakeMachine machine_{memory_};
   RecordingSink sink_;
-  GuestClock clock_{TickRate(1'000'000'000)};
-  LinuxContexts contexts_{kVcpus, memory_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_, {.added = {{kPlace, {{kProbe}}}}}};
-  vmm::FakeVcpuExits exits_;
-  ExitChannel channel_{exits_, {.traps = ShimTraps{shim_, dispatcher_}}};
+  RingingGuest guest_{sink_, {kProbe}};
+  FakeMachine machine_{guest_.memory};
   vmm::FakeStoppedVcpu vcpu_;
 };
 
 TEST_F(Exits, ARingFiresAndAnswersOnTheVcpusThread) {
-  raise(1);
+  guest_.raise(1);
 
-  channel_.on_doorbell(vcpu_, 1);
+  guest_.channel.on_doorbell(vcpu_, 1);
 
   EXPECT_TRUE(is_answered(1));
   ASSERT_EQ(sink_.firings.size(), 1u);
@@ -90,10 +66,10 @@ TEST_F(Exits, ARingFiresAndAnswersOnTheVcpusThread) {
 }
 
 TEST_F(Exits, RingsOfAnyValueDoNoHarm) {
-  raise(0);
+  guest_.raise(0);
 
   for (const std::uint32_t lie : {1u, 63u, 64u, 0x5244u, UINT32_MAX}) {
-    channel_.on_doorbell(vcpu_, lie);
+    guest_.channel.on_doorbell(vcpu_, lie);
   }
 
   EXPECT_TRUE(sink_.firings.empty());
@@ -104,21 +80,21 @@ TEST_F(Exits, TheGuestIsToldWhereToRingWhileTheChannelIsOpen) {
   EXPECT_EQ(control().doorbell, 0u);
   open();
   EXPECT_EQ(control().doorbell, vmm::VcpuExits::kDoorbellPort);
-  EXPECT_EQ(exits_.sink, &channel_);
+  EXPECT_EQ(guest_.exits.sink, &guest_.channel);
 
   auto paused = vmm::PausedMachine::pause(machine_);
-  channel_.close(*paused);
+  guest_.channel.close(*paused);
 
   EXPECT_EQ(control().doorbell, 0u);
-  EXPECT_EQ(exits_.sink, nullptr);
+  EXPECT_EQ(guest_.exits.sink, nullptr);
 }
 
 TEST_F(Exits, BreakpointsAndEventsGoWhereTheyAreWanted) {
   Breakpoints breakpoints;
   Events events;
-  channel_.on_breakpoint(vcpu_, kPlace);
-  channel_.on_event(vcpu_, {});
-  ExitChannel channel(exits_, {.breakpoints = &breakpoints, .events = &events});
+  guest_.channel.on_breakpoint(vcpu_, kPlace);
+  guest_.channel.on_event(vcpu_, {});
+  ExitChannel channel(guest_.exits, {.breakpoints = &breakpoints, .events = &events});
 
   channel.on_breakpoint(vcpu_, kPlace);
   channel.on_event(vcpu_, {.kind = vmm::VcpuEvent::Kind::PortOut});
@@ -130,7 +106,7 @@ TEST_F(Exits, BreakpointsAndEventsGoWhereTheyAreWanted) {
 
 TEST_F(Exits, AnEventThatNobodyWantsIsNotToldOf) {
   Events events;
-  ExitChannel channel(exits_, {.events = &events});
+  ExitChannel channel(guest_.exits, {.events = &events});
 
   channel.on_event(vcpu_, {.kind = vmm::VcpuEvent::Kind::PortIn});
 
@@ -179,26 +155,26 @@ class ThreadedMachine final : public vmm::InertMachine {
 
 TEST_F(Exits, TwoVcpusRingWhileTheFireThreadStopsTheMachineAgainAndAgain) {
   constexpr unsigned kTraps = 2000, kSamples = 300;
-  ThreadedMachine machine(memory_);
-  VcpuContexts sample_contexts(memory_.memory(), kVcpus, std::nullopt);
-  VcpuSampler sampler(machine, sample_contexts, sink_, clock_, &shim_, nullptr);
+  ThreadedMachine machine(guest_.memory);
+  VcpuContexts sample_contexts(guest_.memory.memory(), kVcpus, std::nullopt);
+  VcpuSampler sampler(machine, sample_contexts, sink_, guest_.clock, &guest_.shim, nullptr);
   std::vector<std::thread> threads;
   for (unsigned index = 0; index < kVcpus; ++index) {
     threads.emplace_back([&, index] {
       vmm::FakeStoppedVcpu self(index);
       for (unsigned n = 0; n < kTraps; ++n) {
         machine.enter();
-        raise(index);
+        guest_.raise(index);
         machine.leave();
-        channel_.on_doorbell(self, index);
+        guest_.channel.on_doorbell(self, index);
         while (!is_answered(index)) std::this_thread::yield();  // the fire thread serves it
       }
     });
   }
   for (unsigned n = 0; n < kSamples; ++n) {
     sampler.sample({.probe = {1}, .kind = TimerKind::Profile}, 0);
-    shim_.poll(dispatcher_);
-    shim_.heartbeat();
+    guest_.shim.poll(guest_.dispatcher);
+    guest_.shim.heartbeat();
   }
   for (std::thread& thread : threads) thread.join();
 

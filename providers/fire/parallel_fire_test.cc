@@ -12,23 +12,17 @@
 #include "dif/engine/engine.h"
 #include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"
-#include "providers/fake_guest.h"
-#include "providers/fire/dispatch.h"
 #include "providers/fire/engine_sink.h"
-#include "providers/fire/exit_channel.h"
 #include "providers/fire/poller.h"
-#include "vmm/fake_vcpu_exits_for_tests.h"
-#include "vmm/shim/installed_shim.h"
-#include "vmm/shim/plain_region_for_tests.h"
+#include "providers/fire/ringing_guest_for_tests.h"
 
 namespace ringside::providers {
 namespace {
 
 using namespace dif::testing;
 
-constexpr GuestVirt kPlace{0xffff'ffff'8100'0000};
 constexpr dif::ProbeId kTrap{1};
-constexpr unsigned kVcpus = 2;
+constexpr unsigned kVcpus = RingingGuest::kVcpus;
 constexpr std::uint64_t kTraps = 1000;
 
 /// `@[execname] = count(); trace(timestamp)`.
@@ -42,15 +36,8 @@ dif::Program counting() {
 class ParallelFire : public ::testing::Test {
  protected:
   ParallelFire() {
-    FakeKernel::write_task(memory_);
-    EXPECT_TRUE(shim_.add_entry(kPlace, *shim_.allocate_slot(8)));
     engine_.enable(0, kTrap, {"fbt", "vmlinux", "f", "entry"});
     engine_.enable(1, kTrap, {"fbt", "vmlinux", "f", "entry"});
-    dispatcher_.open();
-    for (unsigned vcpu = 0; vcpu < kVcpus; ++vcpu) {
-      region_.head(vcpu).percpu = kKernelBase + (vcpu == 0 ? kPercpu0 : kPercpu1);
-      region_.head(vcpu).cr3 = kRoot;
-    }
   }
   void add(const dif::Harvest& harvest) {
     records_ += harvest.records.size();
@@ -75,9 +62,9 @@ class ParallelFire : public ::testing::Test {
         vmm::FakeStoppedVcpu self(index);
         all_there.arrive_and_wait();
         for (std::uint64_t n = 1; n <= kTraps; ++n) {
-          region_.raise(index, kPlace);
+          guest_.raise(index);
           answer(self);
-          while (!region_.is_answered(index)) std::this_thread::yield();
+          while (!guest_.region.is_answered(index)) std::this_thread::yield();
           if (random() % 16 == 0) std::this_thread::yield();
         }
         --running;
@@ -85,31 +72,22 @@ class ParallelFire : public ::testing::Test {
     }
     for (std::uint64_t n = 1; running != 0; ++n) {
       add(engine_.take());
-      clock_.set_wall(n, static_cast<std::int64_t>(n));
-      clock_.paused_between(n, n + 1);
-      shim_.heartbeat();
+      guest_.clock.set_wall(n, static_cast<std::int64_t>(n));
+      guest_.clock.paused_between(n, n + 1);
+      guest_.shim.heartbeat();
     }
     for (std::thread& vcpu : vcpus) vcpu.join();
     add(engine_.take());
   }
 
-  vmm::PlainRegion region_;
-  vmm::InstalledShim shim_{region_.memory(), region_.layout(), GuestVirt(0xffff'ffff'9f00'0000),
-                           kVcpus, vmm::PlainRegion::gate()};
-  FakeMemory memory_;
-  FakeKernel kernel_;
   dif::Engine engine_{*dif::verify_program(counting()), {}, kVcpus};
   EngineSink sink_{engine_};
-  GuestClock clock_{TickRate(1'000'000'000)};
-  LinuxContexts contexts_{kVcpus, memory_.memory(), kernel_};
-  TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_, {.added = {{kPlace, {kTrap}}}}};
-  vmm::FakeVcpuExits exits_;
-  ExitChannel channel_{exits_, {.traps = ShimTraps{shim_, dispatcher_}}};
+  RingingGuest guest_{sink_, kTrap};
   std::uint64_t records_ = 0, counted_ = 0;
 };
 
 TEST_F(ParallelFire, EveryRingFiresOnceOnItsVcpusThread) {
-  run([&](vmm::FakeStoppedVcpu& self) { channel_.on_doorbell(self, self.index()); });
+  run([&](vmm::FakeStoppedVcpu& self) { guest_.channel.on_doorbell(self, self.index()); });
 
   EXPECT_EQ(counted_, kVcpus * kTraps);
   EXPECT_EQ(records_, kVcpus * kTraps);
@@ -117,9 +95,10 @@ TEST_F(ParallelFire, EveryRingFiresOnceOnItsVcpusThread) {
 
 TEST_F(ParallelFire, EveryTrapFiresOnceHoweverManyThreadsPoll) {
   {
-    const Poller first(shim_, dispatcher_, {0, 2}), second(shim_, dispatcher_, {1, 2});
+    const Poller first(guest_.shim, guest_.dispatcher, {0, 2}),
+        second(guest_.shim, guest_.dispatcher, {1, 2});
     // Somebody else looks at everything, as where a bell was not heard.
-    const Poller both(shim_, dispatcher_, {});
+    const Poller both(guest_.shim, guest_.dispatcher, {});
     run([](vmm::FakeStoppedVcpu&) {});
   }
 
@@ -130,30 +109,30 @@ TEST_F(ParallelFire, EveryTrapFiresOnceHoweverManyThreadsPoll) {
 TEST_F(ParallelFire, NothingFiresOnceTheGateIsClosedAndTurnsAreOver) {
   std::atomic<bool> closed = false;
   std::thread closing([&] {
-    while (dispatcher_.counters().closed == 0 && shim_.counters().firings < kTraps) {
+    while (guest_.dispatcher.counters().closed == 0 && guest_.shim.counters().firings < kTraps) {
       std::this_thread::yield();
     }
-    dispatcher_.close();
+    guest_.dispatcher.close();
     sink_.wait_for_turns();
     add(engine_.take());
     closed = true;
   });
   {
-    const Poller poller(shim_, dispatcher_, {});
+    const Poller poller(guest_.shim, guest_.dispatcher, {});
     std::uint64_t after = 0;
     for (std::uint64_t n = 0; n < kTraps * 2; ++n) {
       if (closed) ++after;
-      region_.raise(n % kVcpus, kPlace);
-      while (!region_.is_answered(n % kVcpus)) std::this_thread::yield();
+      guest_.raise(n % kVcpus);
+      while (!guest_.region.is_answered(n % kVcpus)) std::this_thread::yield();
     }
     closing.join();
-    EXPECT_GE(dispatcher_.counters().closed, after);
+    EXPECT_GE(guest_.dispatcher.counters().closed, after);
   }
   const std::uint64_t fired = counted_;
   add(engine_.take());
 
   EXPECT_EQ(counted_, fired);
-  EXPECT_EQ(fired + dispatcher_.counters().closed, kTraps * 2);
+  EXPECT_EQ(fired + guest_.dispatcher.counters().closed, kTraps * 2);
 }
 
 /// A torn line would give times that no firing can have.
