@@ -285,6 +285,7 @@ Result<GuestRam> find_guest_ram(const std::vector<RamCandidate>& candidates) {
   // Not guest-physical yet: each candidate at its address in the process, which is as good for
   // finding what lies at the start of some page.
   std::vector<GuestMemory::CopiedRegion> regions;
+  regions.reserve(candidates.size());
   for (const RamCandidate& each : candidates) {
     regions.push_back({GuestPhys(each.mapping.begin), each.size(), each.bytes, each.offset});
   }

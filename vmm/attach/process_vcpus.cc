@@ -36,9 +36,7 @@ bool write_value(CopiedBytes& memory, std::uint64_t at, std::uint64_t value) {
   return memory.write(at, std::as_bytes(std::span(&value, 1)));
 }
 
-Registers to_registers(const kvm_regs& regs, const kvm_sregs& sregs) {
-  // Not among what KVM stores there; 0 says that nobody knows.
-  constexpr std::uint64_t kernel_gs_base = 0;
+Registers to_registers(const kvm_regs& regs, const kvm_sregs& sregs, std::uint64_t kernel_gs_base) {
   Registers r;
 #define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) r.field = regs.field;
 #define ARCH_SEGMENT(field, D, n, saved, w, gdb, b, kvm) r.field = kvm;
@@ -138,7 +136,8 @@ std::optional<Registers> ProcessVcpus::stored_registers(std::size_t vcpu) {
       stored.regs.rflags == kNoFlags || stored.sregs.cr0 == kNoCr0) {
     return std::nullopt;
   }
-  return to_registers(stored.regs, stored.sregs);
+  // The last one is not among what KVM stores there; 0 says that nobody knows.
+  return to_registers(stored.regs, stored.sregs, 0);
 }
 
 bool ProcessVcpus::all_show_registers() {

@@ -108,7 +108,7 @@ bool is_low_memory_proven(const GuestMemory& memory, const guest_linux::KernelMe
                           const KernelOutline& outline) {
   constexpr std::uint64_t kFirstMegabyte = 1 << 20, kTextReach = 0x3000;
   constexpr std::uint64_t kChanging = 0x60;  // accessed and dirty bits
-  constexpr std::uint64_t kLastEntry = 511 * 8;
+  constexpr std::uint64_t kLastEntry = std::uint64_t{511} * 8;
   const auto pointer = load<std::uint64_t>(kernel.reader(), outline.real_mode_header);
   if (!pointer || *pointer < outline.direct_map) return false;
   const std::uint64_t header = *pointer - outline.direct_map;
