@@ -52,8 +52,13 @@ class FakeTracer : public providers::Tracer {
   Result<void> remove_probes(std::span<const providers::Probe>) override { return {}; }
   std::optional<std::string> cannot(dif::ActionKind) override { return impossible; }
   unsigned vcpu_count() const override { return 1; }
-  Result<void> start(dif::Engine&) override { return {}; }
-  void stop() override { stopped = true; }
+  Result<void> begin(dif::Engine&) override { return {}; }
+  Result<void> arm() override { return {}; }
+  void halt() override { halted = true; }
+  void stop() override {
+    if (when_stopped) when_stopped();
+    stopped = true;
+  }
   std::optional<std::string> loss() const override { return kernel_gone; }
   std::uint64_t lost_firings() const override { return lost; }
   std::vector<std::string> take_notices() override { return std::exchange(notices, {}); }
@@ -64,7 +69,8 @@ class FakeTracer : public providers::Tracer {
   dif::ProviderAttributes promised;
   std::optional<std::string> impossible;
   int lookups = 0;
-  bool stopped = false;
+  bool halted = false, stopped = false;
+  std::function<void()> when_stopped;
   std::optional<std::string> kernel_gone;
   std::uint64_t lost = 0;
   std::vector<std::string> notices;

@@ -94,7 +94,10 @@ class Session {
   Result<int> trace();
   Result<dif::VerifiedProgram> bound_program(Subject& subject);
   Result<void> save();
-  Result<void> bind(Subject& subject);
+  Result<void> bind_all();
+  Result<void> bind(Subject& subject, dif::VerifiedProgram verified, dif::GlobalsShare share);
+  Result<std::shared_ptr<dif::SharedGlobals>> shared_globals(
+      const std::vector<dif::VerifiedProgram>& programs);
   Result<dif::EngineOptions> fitted_buffers(const Subject& subject, const dif::Program& program);
   Result<void> check_destructive_actions(const Subject& subject) const;
   Result<void> enable_all(Subject& subject);
@@ -102,6 +105,7 @@ class Session {
   void report_stability(const dif::Program& program);
   Result<int> trace_armed(Output& output);
   Result<void> start_all(TraceLoop& loop);
+  Result<void> started(const Subject& subject, TraceLoop& loop, Result<void> step);
   void end_set_up();
   int end_status(TraceLoop& loop, EndReason reason);
   std::optional<int> exit_status() const;
@@ -371,19 +375,25 @@ void Session::end_set_up() {
   malloc_trim(0);
 }
 
-/// Probes stand when it returns; all of them, or the error says why not.
+/// Every BEGIN has fired before any probe stands; all stand when it returns, or the error says why
+/// not.
 Result<void> Session::start_all(TraceLoop& loop) {
   const Clock::time_point began = Clock::now();
+  for (const Subject& subject : subjects_) TRY(started(subject, loop, subject.target->begin()));
   for (const Subject& subject : subjects_) {
-    auto started = subject.target->start();
-    if (started) continue;
-    // BEGIN may have printed something already, unless its records were refused.
-    if (subject.target->engine().records_fit()) loop.finish(EndReason::Exit);
-    return fail(started.error().code, fmt::format("{}could not enable tracing: {}",
-                                                  line_start(subject), started.error().message));
+    if (subjects_.size() > 1 && exit_status()) break;  // one machine's BEGIN has ended all
+    TRY(started(subject, loop, subject.target->tracer().arm()));
   }
   report_time("armed", began);
   return {};
+}
+
+Result<void> Session::started(const Subject& subject, TraceLoop& loop, Result<void> step) {
+  if (step) return step;
+  // BEGIN may have printed something already, unless its records were refused.
+  if (subject.target->engine().records_fit()) loop.finish(EndReason::Exit);
+  return fail(step.error().code, fmt::format("{}could not enable tracing: {}", line_start(subject),
+                                             step.error().message));
 }
 
 Result<int> Session::trace_armed(Output& output) {
@@ -464,14 +474,42 @@ Result<void> Session::save() {
   return save_program(*program_, line_.output_file);
 }
 
-/// From the program to a target that is bound to it, unless it is only to be compiled.
-Result<void> Session::bind(Subject& subject) {
-  auto verified = TRY(bound_program(subject));
-  const dif::Program& program = verified.program();
+/// From the program to targets that are bound to it, unless it is only to be compiled.
+Result<void> Session::bind_all() {
+  std::vector<dif::VerifiedProgram> programs;
+  for (Subject& subject : subjects_) {
+    programs.push_back(TRY(named(subject, bound_program(subject))));
+  }
+  program_.reset();
   if (line_.task == CommandLine::Task::CompileOnly) {
-    if (line_.verbose && &subject == &subjects_.front()) report_stability(program);
+    if (line_.verbose) report_stability(programs.front().program());
     return {};
   }
+  dif::GlobalsShare share;
+  if (subjects_.size() > 1) share.globals = TRY(shared_globals(programs));
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    Subject& subject = subjects_[i];
+    TRY(named(subject, bind(subject, std::move(programs[i]), share)));
+    share.first_vcpu += subject.target->tracer().vcpu_count();
+  }
+  return {};
+}
+
+/// What the machines have in common of D's variables.
+Result<std::shared_ptr<dif::SharedGlobals>> Session::shared_globals(
+    const std::vector<dif::VerifiedProgram>& programs) {
+  std::vector<const dif::Program*> bound;
+  for (const dif::VerifiedProgram& program : programs) bound.push_back(&program.program());
+  unsigned vcpus = 0;
+  for (const Subject& subject : subjects_) vcpus += subject.target->tracer().vcpu_count();
+  auto shared = dif::share_globals(bound, line_.settings.engine, vcpus);
+  if (shared) return shared;
+  return fail(shared.error().code, "could not enable tracing: " + shared.error().message);
+}
+
+Result<void> Session::bind(Subject& subject, dif::VerifiedProgram verified,
+                           dif::GlobalsShare share) {
+  const dif::Program& program = verified.program();
   if (!line_.settings.destructive && dif::is_destructive(program)) {
     return fail(ErrorCode::Unsupported,
                 "could not enable tracing: Destructive actions not allowed");
@@ -479,7 +517,8 @@ Result<void> Session::bind(Subject& subject) {
   using Names = providers::Target::ProcessNames;
   const dif::EngineOptions options = TRY(fitted_buffers(subject, program));
   subject.target->bind(std::move(verified), options,
-                       line_.settings.raw_user_addresses ? Names::Raw : Names::LookedUp);
+                       line_.settings.raw_user_addresses ? Names::Raw : Names::LookedUp,
+                       std::move(share));
   subject.view.emplace(*subject.target, subject.process);
   return {};
 }
@@ -491,8 +530,7 @@ Result<int> Session::trace() {
   }
   if (!line_.output_file.empty()) file_.emplace(TRY(Sink::append_to(line_.output_file)));
   if (line_.settings.show_dif) std::fputs(dif::list_program(*program_).c_str(), stderr);
-  for (Subject& subject : subjects_) TRY(named(subject, bind(subject)));
-  program_.reset();
+  TRY(bind_all());
   if (line_.task == CommandLine::Task::CompileOnly) return kExitOk;
   std::vector<const ProgramView*> views;
   for (const Subject& subject : subjects_) views.push_back(&*subject.view);

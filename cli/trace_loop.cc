@@ -202,6 +202,8 @@ void TraceLoop::say_filled(const WatchedTarget& target, const std::vector<std::u
 void TraceLoop::finish(EndReason reason) {
   // Whoever interrupts a second time wants no more waiting.
   signals_.restore_defaults();
+  // No END before the last of all other firings: they share what END may sum up.
+  for_each_live([](std::size_t, WatchedTarget& each) { each.target().tracer().halt(); });
   for_each_live([](std::size_t, WatchedTarget& each) { each.target().tracer().stop(); });
   // What has ended says no more, so all of it can be had, unless the guest lies about the end.
   const bool ended = reason == EndReason::CommandEnded || reason == EndReason::MachineEnded ||

@@ -245,6 +245,19 @@ TEST_F(TraceLoopTest, AMachineWhoseMemoryWentIsNotTakenForAKernelThatDid) {
   EXPECT_EQ(left_, (std::vector{std::pair(std::string("second"), EndReason::MachineEnded)}));
 }
 
+TEST_F(TraceLoopTest, NoEndIsBeforeTheLastFiringOfAnyMachine) {
+  FakeTarget& second = add("second", std::make_unique<MortalMachine>());
+  FakeTarget& first = targets_.front();
+  bool all_halted = false;
+  first.tracer->when_stopped = [&] { all_halted = first.tracer->halted && second.tracer->halted; };
+  TraceLoop loop = this->loop();
+
+  loop.finish(EndReason::Signal);
+
+  EXPECT_TRUE(all_halted);
+  EXPECT_TRUE(second.tracer->stopped);
+}
+
 TEST_F(TraceLoopTest, AMachineThatMovesIsTurnedAwayFromWhileItRuns) {
   auto machine = std::make_unique<MortalMachine>();
   machine->leave = "its owner moves it";

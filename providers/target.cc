@@ -31,9 +31,10 @@ Target::~Target() {
 }
 
 void Target::bind(dif::VerifiedProgram program, const dif::EngineOptions& options,
-                  ProcessNames names) {
+                  ProcessNames names, dif::GlobalsShare share) {
   CHECK(engine_ == nullptr);
-  engine_ = std::make_unique<dif::Engine>(std::move(program), options, tracer_->vcpu_count());
+  engine_ = std::make_unique<dif::Engine>(std::move(program), options, tracer_->vcpu_count(),
+                                          std::move(share));
   if (traced_.kernel && names == ProcessNames::LookedUp) {
     user_names_ = guest_linux::UserNames::create(traced_.machine->memory(), *traced_.kernel);
   }

@@ -1,9 +1,9 @@
 // A target: a machine that is traced, the kernel in it, the tracer over both, and, from bind() on,
 // the program that is bound to that kernel, the engine that evaluates it and the names of the code
 // of its processes. Or no machine: then there is what fires without one.
-// A session has any number of targets and one consumer. Targets share nothing that fires: each has
-// its own engine, so D's variables are each machine's own, and its own fire thread. Their
-// timestamps are of one time line, the host's (TracerOptions::calibration).
+// A session has any number of targets and one consumer. Each has its own engine and its own fire
+// thread; what they share is D's global variables (dif/evaluate/shared_globals.h). Their timestamps
+// are of one time line, the host's (TracerOptions::calibration).
 // Threads: the session's. Does not: start machines, compile, or print.
 #pragma once
 
@@ -51,7 +51,8 @@ class Target {
   Tracer& tracer() const { return *tracer_; }
 
   /// Gives the target its program and makes the engine. Once.
-  void bind(dif::VerifiedProgram program, const dif::EngineOptions& options, ProcessNames names);
+  void bind(dif::VerifiedProgram program, const dif::EngineOptions& options, ProcessNames names,
+            dif::GlobalsShare share = {});
   /// Enables every clause on every probe that it matches, in the program's order; how many each
   /// clause has matched. Limit, with how many would fit, when that is too much at once; NotFound
   /// for a description that matches nothing, where `must_match`.
@@ -64,7 +65,7 @@ class Target {
   /// Null without a Linux that can tell them, and with ProcessNames::Raw.
   guest_linux::UserNames* user_names() const { return user_names_.get(); }
 
-  Result<void> start() { return tracer_->start(*engine_); }
+  Result<void> begin() { return tracer_->begin(*engine_); }
   /// Gives back what only compiling and enabling need; overlays of the kernel's types are gone.
   void end_set_up();
 

@@ -139,7 +139,9 @@ class LiveTracer final : public Tracer {
     return machine_tracer_ ? machine_tracer_->channel() : Channel::Spin;
   }
 
-  Result<void> start(dif::Engine& engine) override;
+  Result<void> begin(dif::Engine& engine) override;
+  Result<void> arm() override;
+  void halt() override;
   void stop() override;
   std::optional<std::string> loss() const override {
     return kernel_tracer_ ? kernel_tracer_->loss() : std::nullopt;
@@ -170,7 +172,7 @@ class LiveTracer final : public Tracer {
   MachineWants wants() const {
     return {machine_tracer_->enabled_events(), profile_->has_samples()};
   }
-  Result<void> arm();
+  Result<void> arm_probes();
   Result<void> arm_added();
   void let_host_probes_fire();
 
@@ -234,7 +236,7 @@ FireLoopParts LiveTracer::loop_parts(const Trace& trace,
   return parts;
 }
 
-Result<void> LiveTracer::start(dif::Engine& engine) {
+Result<void> LiveTracer::begin(dif::Engine& engine) {
   CHECK(!trace_);
   // Enabled or not: they may be while tracing runs, and the engine must know them before.
   engine.set_end_probe(builtin_->end_id());
@@ -244,11 +246,16 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
   engine_ = &engine;
   trace_.emplace(make_trace(engine));
   trace_->loop->start();
+  return {};
+}
+
+Result<void> LiveTracer::arm() {
+  CHECK(trace_);
   // BEGIN may have called exit(): then there is nothing to arm for.
   const bool goes_on = !trace_->sink->finished();
   if (machine_tracer_ && goes_on) {
     trace_->loop->open_traps();
-    if (auto armed = arm(); !armed) {
+    if (auto armed = arm_probes(); !armed) {
       stop();
       return armed;
     }
@@ -259,7 +266,7 @@ Result<void> LiveTracer::start(dif::Engine& engine) {
 }
 
 /// Whoever is to be told listens before the first int3 is written.
-Result<void> LiveTracer::arm() {
+Result<void> LiveTracer::arm_probes() {
   TRY(trace_->machine->listen(wants()));
   if (trace_->kernel) TRY(trace_->kernel->arm());
   return {};
@@ -309,6 +316,10 @@ Result<void> LiveTracer::remove_probes(std::span<const Probe> probes) {
   auto done = trace_->kernel ? trace_->kernel->remove(ids) : Result<void>();
   if (trace_->machine) TRY(trace_->machine->stop_listening());
   return done;
+}
+
+void LiveTracer::halt() {
+  if (trace_ && trace_->loop) trace_->loop->shut();
 }
 
 void LiveTracer::stop() {

@@ -3,9 +3,11 @@
 //
 // Life: attach() -> for_each_probe()/arguments() while compiling -> enable() for each probe of the
 // program -> start(engine): fires BEGIN, arms everything in one pause, runs the fire thread
-// -> stop(): no more firings, END fires, text restored, fire thread joined.
-// Threads: all calls from the session's thread; firing happens on the tracer's own, and on those of
-// vCPUs that run in this process, on several vCPUs at once (dif/engine/engine.h).
+// -> stop(): no more firings, END fires, text restored, fire thread joined. Who has several tracers
+// takes these in steps (begin(), arm(); halt(), stop()), so that every BEGIN is before and every
+// END after what fires on any machine. Threads: all calls from the session's thread; firing happens
+// on the tracer's own, and on those of vCPUs that run in this process, on several vCPUs at once
+// (dif/engine/engine.h).
 #pragma once
 
 #include <cstdint>
@@ -86,7 +88,16 @@ class Tracer {
   /// The channel that traps take; not Auto.
   virtual Channel channel() const { return Channel::Spin; }
 
-  virtual Result<void> start(dif::Engine& engine) = 0;
+  /// Fires BEGIN; nothing else fires yet.
+  virtual Result<void> begin(dif::Engine& engine) = 0;
+  /// After begin(), unless BEGIN has called exit(): the probes stand when it returns.
+  virtual Result<void> arm() = 0;
+  Result<void> start(dif::Engine& engine) {
+    TRY(begin(engine));
+    return arm();
+  }
+  /// After begin(): from now on nothing fires but END, which stop() does.
+  virtual void halt() = 0;
   /// Idempotent; also when the machine is gone.
   virtual void stop() = 0;
 

@@ -25,8 +25,9 @@ namespace ringside::dif {
 
 /// What the runners of all vCPUs have in common.
 struct Firings {
-  Firings(const Program& program, const EngineOptions& options, unsigned vcpus)
-      : shared(program, options, vcpus),
+  Firings(const Program& program, const EngineOptions& options, unsigned vcpus,
+          GlobalsShare share = {})
+      : shared(program, options, vcpus, std::move(share)),
         enablings(program, options, shared.variables),
         speculations(options, vcpus, enablings.shapes()) {}
 

@@ -29,7 +29,7 @@ EngineOptions usable(EngineOptions options, unsigned vcpus) {
   options.speculations = std::min(
       {options.speculations, kMostSpeculations, std::max(kMostSpeculationBuffers / vcpus, 1u)});
   options.buffer_resize = BufferResize::Auto;
-  options.string_size = std::clamp<std::uint32_t>(options.string_size, 2, 1 << 20);
+  options.string_size = usable_string_size(options.string_size);
   options.scratch_size = std::clamp<std::size_t>(
       options.scratch_size, std::size_t{8} * options.string_size, std::size_t{1} << 30);
   return options;
@@ -64,10 +64,10 @@ struct alignas(64) Lane {
 };
 
 struct Engine::State {
-  State(VerifiedProgram verified, const EngineOptions& wanted, unsigned vcpus)
+  State(VerifiedProgram verified, const EngineOptions& wanted, unsigned vcpus, GlobalsShare share)
       : program(std::move(verified)),
         plan(*plan_buffers(usable(wanted, vcpus), vcpus)),  // it lowers, so it does not fail
-        firings(program.program(), plan.options, vcpus),
+        firings(program.program(), plan.options, vcpus, std::move(share)),
         memory(plan.options.buffer_size * vcpus * (switches() ? 2 : 1)) {
     CHECK(check_storage(program.program(), plan.options.string_size));  // the caller's business
     const std::size_t copies = vcpus * std::size_t{switches() ? 2U : 1U};
@@ -142,7 +142,7 @@ void Engine::State::clean(std::uint32_t vcpu) {
 void Engine::State::clean_lane(std::uint32_t vcpu) {
   Lane& lane = *lanes[vcpu];
   lane.has_to_clean.store(false, std::memory_order_relaxed);
-  firings.shared.variables.clean(vcpu);
+  firings.shared.variables.clean(firings.shared.first_vcpu + vcpu);
   if (!firings.speculations.any_to_copy()) return;
   const std::lock_guard program_lock(firings.shared.locks.program());
   firings.speculations.copy_committed(vcpu, filled(lane));
@@ -180,8 +180,10 @@ Harvest Engine::State::take(bool all_records) {
   return harvest;
 }
 
-Engine::Engine(VerifiedProgram program, const EngineOptions& options, unsigned vcpus)
-    : state_(std::make_unique<State>(std::move(program), options, std::max(vcpus, 1u))) {}
+Engine::Engine(VerifiedProgram program, const EngineOptions& options, unsigned vcpus,
+               GlobalsShare share)
+    : state_(std::make_unique<State>(std::move(program), options, std::max(vcpus, 1u),
+                                     std::move(share))) {}
 
 Engine::~Engine() = default;
 

@@ -23,6 +23,7 @@
 #include "dif/engine/buffer_plan.h"
 #include "dif/engine/fire_record.h"
 #include "dif/evaluate/brief_lock.h"
+#include "dif/evaluate/shared_globals.h"
 #include "dif/program/options.h"
 #include "dif/program/program.h"
 
@@ -128,7 +129,9 @@ class Engine {
   /// Buffers for which the host has no room are made smaller, whatever bufresize says: call
   /// plan_buffers() first where it says manual. check_storage() must have been content with the
   /// program and the size of strings.
-  Engine(VerifiedProgram program, const EngineOptions& options, unsigned vcpus);
+  /// `share` is for engines of several machines that run one program: their globals are the same.
+  Engine(VerifiedProgram program, const EngineOptions& options, unsigned vcpus,
+         GlobalsShare share = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -7,10 +7,12 @@
 #include <atomic>
 #include <cstring>
 #include <latch>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "dif/engine/engine.h"
 #include "dif/testing/fake_guest.h"
@@ -377,6 +379,126 @@ TEST_F(ParallelTest, ExitEndsAllVcpus) {
   fire(2, kFirings + 1, FakeGuest());
   take();
   EXPECT_EQ(all_records(), before);
+}
+
+/// Engines of two machines that run one program.
+class MachinesTest : public ::testing::Test {
+ protected:
+  static constexpr unsigned kMachines = 2, kVcpusEach = 2;
+
+  void start(const Program& source, std::size_t reporting) {
+    std::vector<VerifiedProgram> programs;
+    std::vector<const Program*> bound;
+    for (unsigned i = 0; i < kMachines; ++i) {
+      auto verified = verify_program(source);
+      ASSERT_TRUE(verified) << verified.error().message;
+      programs.push_back(std::move(*verified));
+    }
+    for (const VerifiedProgram& program : programs) bound.push_back(&program.program());
+    auto globals = share_globals(bound, {}, kMachines * kVcpusEach);
+    ASSERT_TRUE(globals) << globals.error().message;
+    for (unsigned i = 0; i < kMachines; ++i) {
+      EngineOptions options;
+      options.machine_number = static_cast<std::int32_t>(i);
+      engines_.push_back(std::make_unique<Engine>(std::move(programs[i]), options, kVcpusEach,
+                                                  GlobalsShare{*globals, i * kVcpusEach}));
+      for (std::uint32_t clause = 0; clause < source.clauses.size(); ++clause) {
+        engines_[i]->enable(clause, clause < reporting ? kProbe : kReport,
+                            {"fbt", "vmlinux", "f", "entry"});
+      }
+    }
+  }
+
+  /// On a thread for each vCPU of each machine, while the consumer takes.
+  void fire_on_all() {
+    std::atomic<unsigned> running = kMachines * kVcpusEach;
+    std::vector<std::thread> threads;
+    for (unsigned machine = 0; machine < kMachines; ++machine) {
+      for (std::uint32_t vcpu = 0; vcpu < kVcpusEach; ++vcpu) {
+        threads.emplace_back([this, &running, machine, vcpu] {
+          fire_often(*engines_[machine], vcpu);
+          --running;
+        });
+      }
+    }
+    while (running != 0) {
+      for (const auto& engine : engines_) EXPECT_TRUE(engine->take().faults.empty());
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  static void fire_often(Engine& engine, std::uint32_t vcpu) {
+    YieldingGuest guest(vcpu);
+    guest.set(ContextVariable::Tid, 100 + vcpu);  // each machine has such a thread
+    for (std::uint64_t i = 1; i <= kFirings; ++i) {
+      guest.arguments[0] = i % 3;
+      const std::lock_guard turn(engine.turn(vcpu));
+      engine.fire(kProbe, FireRecord{vcpu, i, 0}, guest);
+    }
+  }
+
+  std::vector<std::int64_t> report(Engine& engine) {
+    FakeGuest guest;
+    guest.arguments[0] = 1;
+    guest.set(ContextVariable::Tid, 100);
+    engine.take();
+    engine.fire(kReport, FireRecord{0, kFirings + 1, 0}, guest);
+    const Harvest harvest = engine.take();
+    std::vector<std::int64_t> values;
+    for (const Record& record : harvest.records) {
+      std::int64_t value = 0;
+      std::memcpy(&value, record.data.data() + engine.ecb(record.ecb).fields[0].offset, 8);
+      values.push_back(value);
+    }
+    return values;
+  }
+
+  std::vector<std::unique_ptr<Engine>> engines_;
+};
+
+TEST_F(MachinesTest, GlobalsAreSharedAndThreadsVariablesAreNot) {
+  start(program({evaluating({adding(VariableScope::Global, kNumber, 1), counting_element(),
+                             adding(VariableScope::Thread, kNumber, 1)}),
+                 clause({action(ActionKind::Trace, {loading(VariableScope::Global, kNumber)})}),
+                 clause({action(ActionKind::Trace, {element()})}),
+                 clause({action(ActionKind::Trace, {loading(VariableScope::Thread, kNumber)})})}),
+        1);
+
+  fire_on_all();
+
+  constexpr std::int64_t kAll = kMachines * kVcpusEach * kFirings;
+  for (const auto& engine : engines_) {
+    EXPECT_EQ(report(*engine), (std::vector<std::int64_t>{kAll, kAll / 3, kFirings}));
+  }
+}
+
+/// Another machine may fire while the BEGIN of this one stores, so nothing is read without a lock.
+TEST_F(MachinesTest, WhatOneMachineStoresTheOthersSee) {
+  start(program({evaluating({adding(VariableScope::Global, kNumber, 7)}),
+                 clause({action(ActionKind::Trace, {loading(VariableScope::Global, kNumber)})})}),
+        1);
+  FakeGuest guest;
+
+  engines_[0]->fire(kProbe, FireRecord{0, 1, 0}, guest);
+
+  EXPECT_EQ(report(*engines_[1]), std::vector<std::int64_t>{7});
+}
+
+TEST(SharedGlobals, OnesOfDifferentSizesAreRefusedByName) {
+  Program here = program({evaluating({loading(VariableScope::Global, kNumber)})});
+  Program there = here;
+  const auto type_of = [](Program& of) -> ValueType& {
+    return of.clauses[0].actions[0].arguments[0].variables[0].type;
+  };
+  type_of(here) = {ValueKind::Bytes, false, 16};
+  type_of(there) = {ValueKind::Bytes, false, 24};
+
+  const auto shared = share_globals(std::array<const Program*, 2>{&here, &there}, {}, 2);
+
+  ASSERT_FALSE(shared);
+  EXPECT_EQ(shared.error().message,
+            "the machines share the global variable v, and it is of a type that is not as large in "
+            "each one's kernel: use self->v or a pointer");
 }
 
 }  // namespace

@@ -73,9 +73,12 @@ Result<std::uint64_t, Fault> BuiltinVariables::machine_register(std::uint8_t arr
 Result<std::uint64_t, Fault> BuiltinVariables::owner() {
   const std::uint64_t tid = TRY(context(ContextVariable::Tid));
   constexpr std::uint64_t kIdle = std::uint64_t{1} << 63;
+  // Machines may share the table that it is a key of.
+  const std::uint64_t machine = std::uint64_t{static_cast<std::uint32_t>(probe_.machine_number)}
+                                << 32;
   // The idle tasks of all vCPUs share thread id 0.
-  return static_cast<std::uint32_t>(tid) != 0 ? static_cast<std::uint32_t>(tid)
-                                              : kIdle | record_->vcpu;
+  return machine | (static_cast<std::uint32_t>(tid) != 0 ? static_cast<std::uint32_t>(tid)
+                                                         : kIdle | record_->vcpu);
 }
 
 Result<std::uint64_t, Fault> BuiltinVariables::load(std::uint16_t id) {

@@ -57,7 +57,7 @@ Evaluator::Evaluator(const Program& program, const EngineOptions& options, Share
     : constants_(shared.constants),
       access_(shared.locks),
       memory_(options),
-      variables_(program, options, shared.variables, access_, memory_, vcpu),
+      variables_(program, options, shared.variables, access_, memory_, shared.first_vcpu + vcpu),
       builtins_(memory_),
       subroutines_(memory_, builtins_) {
   memory_.set_constants(constants_.text());

@@ -11,6 +11,7 @@
 
 #include "dif/evaluate/builtin_variables.h"
 #include "dif/evaluate/memory.h"
+#include "dif/evaluate/shared_globals.h"
 #include "dif/evaluate/subroutines.h"
 #include "dif/evaluate/variables.h"
 #include "dif/program/insn.h"
@@ -36,12 +37,21 @@ class ConstantStrings {
 
 /// What the evaluators of all vCPUs have in common.
 struct SharedState {
-  SharedState(const Program& program, const EngineOptions& options, unsigned vcpus)
-      : constants(program), locks(vcpus), variables(program, options, vcpus) {}
+  SharedState(const Program& program, const EngineOptions& options, unsigned vcpus,
+              GlobalsShare share = {})
+      : constants(program),
+        globals(share.globals != nullptr
+                    ? std::move(share.globals)
+                    : std::make_shared<SharedGlobals>(program, options, vcpus)),
+        first_vcpu(share.first_vcpu),
+        locks(globals->locks),
+        variables(globals->variables) {}
 
   const ConstantStrings constants;
-  SharedLocks locks;
-  SharedVariables variables;
+  const std::shared_ptr<SharedGlobals> globals;
+  const unsigned first_vcpu;  // among those that share the globals
+  SharedLocks& locks;
+  SharedVariables& variables;
 };
 
 /// One for each vCPU.

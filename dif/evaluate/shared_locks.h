@@ -16,8 +16,8 @@
 // firing may come to shared memory unforeseen, by an address that D code kept or the guest forged:
 // then it gives its shard back and takes every lock in order; elements that it held writable are
 // not writable any more, because another vCPU may have erased them meanwhile.
-// With one vCPU nobody is beside anybody, and no lock is taken.
-// Fire context: yes.
+// With one vCPU nobody is beside anybody, and no lock is taken. Engines of several machines that
+// run one program have these locks in common (shared_globals.h). Fire context: yes.
 #pragma once
 
 #include <array>

@@ -77,21 +77,24 @@ Result<void> check_storage(const Program& program, std::uint32_t string_size) {
                           bytes, string_size, kMostStorage));
 }
 
-DeclaredVariables declare_variables(const Program& program, const EngineOptions& options,
-                                    VariableScope scope) {
+DeclaredVariables declare_variables(std::span<const Program* const> bound,
+                                    const EngineOptions& options, VariableScope scope) {
   DeclaredVariables declared;
   const Arena arena = scope == VariableScope::Global ? Arena::Globals : Arena::Locals;
-  for_each_difo(program, [&](const Difo& difo) {
-    for (const Variable& variable : difo.variables) {
-      if (variable.scope != scope) continue;
-      const std::size_t at = variable.id - kFirstUserVariable;
-      if (declared.slots.size() <= at) declared.slots.resize(at + 1);
-      declared.slots[at].type = variable.type;
-      declared.slots[at].has_storage = has_storage(variable);
-    }
-  });
+  for (const Program* const program : bound) {
+    for_each_difo(*program, [&](const Difo& difo) {
+      for (const Variable& variable : difo.variables) {
+        if (variable.scope != scope) continue;
+        const std::size_t at = variable.id - kFirstUserVariable;
+        if (declared.slots.size() <= at) declared.slots.resize(at + 1);
+        declared.slots[at].type = variable.type;
+        declared.slots[at].has_storage = has_storage(variable);
+      }
+    });
+  }
   for (VariableSlot& slot : declared.slots) {
-    slot.settled = !is_by_reference(slot.type);
+    // On another machine something may fire while this one's BEGIN stores.
+    slot.settled = bound.size() == 1 && !is_by_reference(slot.type);
     if (!slot.has_storage) continue;
     slot.offset = declared.storage;
     slot.value = make_handle(arena, declared.storage);  // never stored: empty, not null
@@ -100,11 +103,10 @@ DeclaredVariables declare_variables(const Program& program, const EngineOptions&
   return declared;
 }
 
-SharedVariables::SharedVariables(const Program& program, const EngineOptions& options,
-                                 unsigned vcpus)
-    : threads_(declare_variables(program, options, VariableScope::Thread).slots),
-      dynamic_(options.dynamic_size, vcpus) {
-  DeclaredVariables declared = declare_variables(program, options, VariableScope::Global);
+SharedVariables::SharedVariables(std::span<const Program* const> bound,
+                                 const EngineOptions& options, unsigned vcpus)
+    : dynamic_(options.dynamic_size * bound.size(), vcpus) {
+  DeclaredVariables declared = declare_variables(bound, options, VariableScope::Global);
   globals_ = std::move(declared.slots);
   storage_used_ = declared.storage;
   storage_ = LazyMemory(declared.storage);
@@ -121,8 +123,10 @@ Variables::Variables(const Program& program, const EngineOptions& options, Share
       memory_(memory),
       vcpu_(vcpu),
       string_size_(options.string_size),
+      threads_(declare_variables(std::array{&program}, options, VariableScope::Thread).slots),
       key_(16 + kTupleSlots * (8 + std::max<std::size_t>(options.string_size, kLongestBytesKey))) {
-  DeclaredVariables declared = declare_variables(program, options, VariableScope::Clause);
+  DeclaredVariables declared =
+      declare_variables(std::array{&program}, options, VariableScope::Clause);
   locals_ = std::move(declared.slots);
   storage_ = LazyMemory(declared.storage);
   memory_.set_arena(Arena::Locals, storage_.bytes().first(declared.storage));
@@ -140,7 +144,7 @@ VariableSlot& Variables::slot_of(VariableScope scope, std::uint16_t id) {
 
 const ValueType& Variables::type_of(VariableScope scope, std::uint16_t id) const {
   const bool thread = scope == VariableScope::Thread;
-  return (thread ? shared_.threads_ : shared_.globals_)[id - kFirstUserVariable].type;
+  return (thread ? threads_ : shared_.globals_)[id - kFirstUserVariable].type;
 }
 
 /// Where the elements of a thread or of an array lie, which are this firing's from now on.

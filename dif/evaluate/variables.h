@@ -3,6 +3,7 @@
 // Fire context: yes, but for the constructors and unsettle().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -37,19 +38,24 @@ struct VariableSlot {
 };
 using VariableSlots = std::vector<VariableSlot>;
 
-/// Every DIFO's variables of a scope, by id, with their places in `storage`.
+/// The variables of a scope of every DIFO of one program, as it is bound to each machine, by id,
+/// with their places in `storage`.
 struct DeclaredVariables {
   VariableSlots slots;
   std::uint64_t storage = 0;  // bytes that by-reference scalars take
 };
-DeclaredVariables declare_variables(const Program& program, const EngineOptions& options,
-                                    VariableScope scope);
+DeclaredVariables declare_variables(std::span<const Program* const> bound,
+                                    const EngineOptions& options, VariableScope scope);
 
 /// What the vCPUs' firings share: global scalars, and the elements of arrays and threads. Who
 /// touches them holds their lock (shared_locks.h).
 class SharedVariables {
  public:
-  SharedVariables(const Program& program, const EngineOptions& options, unsigned vcpus);
+  SharedVariables(const Program& program, const EngineOptions& options, unsigned vcpus)
+      : SharedVariables(std::array{&program}, options, vcpus) {}
+  /// Of one program, bound to several machines; of all their vCPUs. Each machine has dynvarsize.
+  SharedVariables(std::span<const Program* const> bound, const EngineOptions& options,
+                  unsigned vcpus);
   SharedVariables(const SharedVariables&) = delete;
   SharedVariables& operator=(const SharedVariables&) = delete;
 
@@ -65,7 +71,6 @@ class SharedVariables {
   friend class testing::StatePeer;
 
   VariableSlots globals_;
-  const VariableSlots threads_;  // types only
   std::uint64_t storage_used_ = 0;
   LazyMemory storage_;
   DynamicTable dynamic_;
@@ -114,6 +119,7 @@ class Variables {
   Memory& memory_;
   const unsigned vcpu_;
   const std::uint32_t string_size_;
+  const VariableSlots threads_;  // types only
   VariableSlots locals_;
   LazyMemory storage_;  // of locals_
   LazyMemory key_;

@@ -1,6 +1,7 @@
 // The engine's run-time options, with dtrace's defaults; cli fills them in. Fire context: no.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -40,5 +41,10 @@ struct EngineOptions {
   bool temporal = true;  // records of all vCPUs in the order of their firing
   BufferResize buffer_resize = BufferResize::Auto;  // bufresize
 };
+
+/// strsize as the engine uses it, whatever was asked for.
+inline std::uint32_t usable_string_size(std::uint32_t wanted) {
+  return std::clamp<std::uint32_t>(wanted, 2, 1 << 20);
+}
 
 }  // namespace ringside::dif

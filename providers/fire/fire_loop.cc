@@ -64,6 +64,11 @@ void FireLoop::set_end(std::optional<dif::ProbeId> end) {
   end_.store(end.value_or(kNoProbe), std::memory_order_release);
 }
 
+void FireLoop::shut() {
+  request_.store(Request::Shut, std::memory_order_release);
+  wait_for(Stage::Shut);
+}
+
 void FireLoop::close() {
   request_.store(Request::Close, std::memory_order_release);
   wait_for(Stage::Closed);
@@ -135,15 +140,21 @@ void FireLoop::obey(Request request, std::uint64_t now) {
     timers_open_ = true;
     last_upkeep_ = now;
     timers_.open(now);
-  } else if (stage_.load() != Stage::Closed) {
-    timers_open_ = false;
-    for (FireGate* gate : parts_.gates) gate->close();
-    parts_.sink.wait_for_turns();  // firings under way are over, and END is the last one
-    if (parts_.traps) parts_.traps->shim.deactivate();
-    const dif::ProbeId end = end_.load(std::memory_order_acquire);
-    if (end != kNoProbe) fire_from_host(end, kNoArguments, {});
-    reach(Stage::Closed);
+    return;
   }
+  if (stage_.load() < Stage::Shut) shut_gates();
+  if (request == Request::Shut || stage_.load() == Stage::Closed) return;
+  const dif::ProbeId end = end_.load(std::memory_order_acquire);
+  if (end != kNoProbe) fire_from_host(end, kNoArguments, {});
+  reach(Stage::Closed);
+}
+
+void FireLoop::shut_gates() {
+  timers_open_ = false;
+  for (FireGate* gate : parts_.gates) gate->close();
+  parts_.sink.wait_for_turns();  // firings under way are over, and END is the last one
+  if (parts_.traps) parts_.traps->shim.deactivate();
+  reach(Stage::Shut);
 }
 
 void FireLoop::run_timers(std::uint64_t now) {

@@ -7,8 +7,9 @@
 //   open_traps()   from now on traps fire (before the first int3 is written: none is lost)
 //   open_timers()  from now on timers fire and upkeep runs; set_timers() and set_end() may change
 //                  which, before it or after it
-//   close()        when it returns END has fired; later traps are answered without firing, later
-//                  events and breakpoints pass
+//   shut()         when it returns nothing fires any more but END; later traps are answered without
+//                  firing, later events and breakpoints pass
+//   close()        the same, and END has fired
 //   finish()       serves late traps until the shim is quiet (bounded), then ends the thread
 // Does not: arm or disarm anything.
 // Fire context: the thread's body, yes; the calls above, no.
@@ -65,12 +66,13 @@ class FireLoop {
   void set_timers(std::span<const EnabledTimer> timers);
   /// Whether, and as which probe, END fires.
   void set_end(std::optional<dif::ProbeId> end);
+  void shut();
   void close();
   void finish();
 
  private:
-  enum class Request : std::uint8_t { Wait, RunTimers, Close, Finish };
-  enum class Stage : std::uint8_t { Starting, Begun, Closed };
+  enum class Request : std::uint8_t { Wait, RunTimers, Shut, Close, Finish };
+  enum class Stage : std::uint8_t { Starting, Begun, Shut, Closed };
 
   void body();
   bool turn(Request& request, std::uint64_t& now);
@@ -82,6 +84,7 @@ class FireLoop {
   void keep_alive(std::uint64_t now);
   void rest(std::uint64_t now);
   void obey(Request request, std::uint64_t now);
+  void shut_gates();
   void serve_late_traps();
   void wait_for(Stage stage);
   void reach(Stage stage);

@@ -250,6 +250,28 @@ TEST_F(Loop, TrapsFireBetweenOpenAndCloseOnly) {
   EXPECT_GT(shim_.beats, 0u);
 }
 
+TEST_F(Loop, OnceItIsShutOnlyEndFires) {
+  FireLoop loop(parts_with_guest());
+  loop.start();
+  shim_.raise = true;
+  loop.open_traps();
+  loop.open_timers();
+  ASSERT_TRUE(eventually([&] { return sink_.fired > 10; }));
+
+  loop.shut();
+  const unsigned fired = sink_.fired;
+  const unsigned polled = shim_.polled;
+  ASSERT_TRUE(eventually([&] { return shim_.polled > polled + 10; }));
+  EXPECT_EQ(sink_.fired, fired);
+  EXPECT_NE(sink_.ids().back(), 2u) << "not yet";
+  loop.close();
+  shim_.raise = false;
+  loop.finish();
+
+  EXPECT_EQ(sink_.fired, fired + 1);
+  EXPECT_EQ(sink_.ids().back(), 2u);
+}
+
 TEST_F(Loop, SeveralThreadsPollUntilTracingEnds) {
   FireLoopParts made = parts_with_guest();
   made.poll_threads = 3;

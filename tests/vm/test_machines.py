@@ -32,14 +32,22 @@ class Machines(unittest.TestCase):
         self.assertEqual(outcome.counts(), {"web": 700, "debian-6.12": 1300, "together": 2000},
                          outcome)
 
-    def test_aggregations_and_variables_are_each_machines_own(self):
-        outcome = run(f"BEGIN {{ reads = 0; }} {CLAUSE} {{ reads++; @ = count(); }}"
-                      ' END { printf("%s: %d\\n", vmname, reads); printa("sum %@d\\n", @); }',
+    def test_aggregations_are_each_machines_own_and_globals_are_shared(self):
+        outcome = run("BEGIN { reads = 0; }"
+                      f" {CLAUSE} {{ reads++; each[vmname]++; self->own++; @ = count(); }}"
+                      " syscall::exit_group:entry /self->own/"
+                      ' { printf("thread of %s: %d\\n", vmname, self->own); }'
+                      ' END { printf("%s: %d of %d\\n", vmname, each[vmname], reads);'
+                      ' printa("sum %@d\\n", @); }',
                       "-q", command=READS)
 
         self.assertEqual(outcome.status, 0, outcome)
-        found = dict(re.findall(r"^(\S+): (\d+)\nsum \2$", outcome.stdout, re.MULTILINE))
-        self.assertEqual(found, {"web": "700", "debian-6.12": "1300"}, outcome)
+        ends = re.findall(r"^(\S+): (\d+) of (\d+)\nsum \2$", outcome.stdout, re.MULTILINE)
+        self.assertEqual(sorted(ends), [("debian-6.12", "1300", "2000"), ("web", "700", "2000")],
+                         outcome)
+        self.assertEqual(sorted(re.findall(r"^thread of (\S+): (\d+)$", outcome.stdout,
+                                           re.MULTILINE)),
+                         [("debian-6.12", "1300"), ("web", "700")], outcome)
 
     def test_records_name_their_machine_and_come_by_time(self):
         outcome = run(f"{CLAUSE} {{ trace(vmname); }}", "-x", "oformat=jsonl", command=READS)

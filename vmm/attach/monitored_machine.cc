@@ -136,6 +136,7 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access
   TRY(check_status(monitor));
   const unsigned vcpus = TRY(count_vcpus(monitor, process));
   machine->accelerator_ = TRY(find_accelerator(monitor));
+  machine->pid_ = access.pid;
   machine->name_ = TRY(find_name(monitor, access.pid));
   TRY(check_debugger(monitor, process));
   machine->ram_ = TRY(MonitoredRam::find(monitor, access.pid));

@@ -31,6 +31,7 @@ class MonitoredMachine final : public Machine {
   ~MonitoredMachine() override { shut_down(); }
 
   std::string_view kind() const override;
+  pid_t host_process() const override { return pid_; }
   GuestMemory& memory() override { return ram_->memory(); }
   Vcpus& vcpus() override { return *vcpus_; }
   CodeWriter& code() override { return *vcpus_; }
@@ -47,6 +48,7 @@ class MonitoredMachine final : public Machine {
 
   AttachLock lock_;
   std::unique_ptr<Monitor> monitor_;
+  pid_t pid_ = 0;
   std::string name_;
   Accelerator accelerator_ = Accelerator::Tcg;
   std::unique_ptr<MonitoredRam> ram_;
