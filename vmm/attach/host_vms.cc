@@ -84,19 +84,20 @@ void describe_tcg(const HostProcess& process, const VmmProgram& program, HostVm&
   vm.accelerator = "tcg";
   vm.vcpus = program.vcpus.value_or(1);  // QEMU's own default
   vm.state = is_stopped(process) ? "stopped" : "unknown";
-  vm.obstacle = look_inside(process, vm);
-  if (program.qmp_path.empty()) {
-    vm.obstacle =
-        "QEMU translates it (TCG), which takes its monitor, and no QMP socket with a "
-        "path is on its command line; is it a libvirt domain?";
-  } else {
+  (void)look_inside(process, vm);  // its monitor takes less than its memory does
+  if (!program.domain.empty()) {
+    vm.target = program.domain;
+  } else if (!program.qmp_path.empty()) {
     vm.target = "qmp:" + program.qmp_path;
-    vm.obstacle.clear();
+  } else {
+    vm.obstacle =
+        "QEMU translates it (TCG), which takes its monitor, and no QMP socket with a path is on "
+        "its command line";
   }
 }
 
-/// Whether QEMU was told to translate, as far as its command line says: then it is a machine even
-/// where its descriptors are not for us.
+/// Empty for a process that runs no guest. A QEMU runs one even where its descriptors, by which
+/// others are known, are not for us.
 std::optional<HostVm> describe(const HostProcess& process) {
   const auto descriptors = process.descriptors();
   const auto vcpus = descriptors ? vcpu_numbers(*descriptors) : std::set<unsigned>();

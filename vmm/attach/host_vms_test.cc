@@ -50,6 +50,14 @@ TEST_F(HostVms, ATranslatingQemuIsAttachedToByItsMonitor) {
   EXPECT_EQ(vms[0].obstacle, "");
 }
 
+TEST_F(HostVms, ATranslatingQemuOfLibvirtsIsAttachedToByItsDomain) {
+  program(kPid, "/usr/bin/qemu-system-x86_64",
+          "qemu-system-x86_64 -name guest=web1 -chardev socket,id=charmonitor,fd=25,server=on");
+  proc_.link(kPid, "fd/0", "/dev/null");
+
+  EXPECT_EQ(list_host_vms(proc_.root()).front().target, "web1");
+}
+
 TEST_F(HostVms, ATranslatingQemuWithoutAMonitorSaysSo) {
   program(kPid, "/usr/bin/qemu-system-x86_64", "qemu-system-x86_64");
   proc_.link(kPid, "fd/0", "/dev/null");

@@ -25,11 +25,13 @@ Result<void> check_process(const HostProcess& process) {
                   fmt::format("process {} ({}) runs no virtual machine: it has no vCPU of KVM",
                               process.pid(), process.program()));
     }
+    const std::string monitor = program.qmp_path.empty() ? "qmp:PATH" : "qmp:" + program.qmp_path;
     return fail(ErrorCode::Unsupported,
                 fmt::format("process {} is a QEMU that translates its guest (TCG), whose code "
-                            "nobody can change from outside: attach by its monitor, {}",
+                            "nobody can change from outside: attach by {}",
                             process.pid(),
-                            program.qmp_path.empty() ? "qmp:PATH" : "qmp:" + program.qmp_path));
+                            program.domain.empty() ? "its monitor, " + monitor
+                                                   : "its libvirt domain, " + program.domain));
   }
   for (const pid_t thread : process.threads()) {
     const pid_t tracer = process.tracer_of(thread);

@@ -94,6 +94,15 @@ std::string find_qmp(const Words& words) {
   return found;
 }
 
+/// Whether libvirt holds its monitor, which takes one client at a time.
+bool is_of_libvirt(const Words& words) {
+  bool found = false;
+  for_each_value(words, "chardev", [&](const std::string& device) {
+    found = found || Suboptions(device, "backend")["id"] == "charmonitor";
+  });
+  return found;
+}
+
 std::optional<std::uint64_t> parse_memory(const std::string& text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -120,7 +129,11 @@ void read_qemu(VmmProgram& found, const Words& words) {
   found.kind = VmmKind::Qemu;
   found.title = "qemu";
   found.name = Suboptions(last_value(words, "name"), "guest")["guest"];
-  found.qmp_path = find_qmp(words);
+  if (is_of_libvirt(words)) {
+    found.domain = found.name;
+  } else {
+    found.qmp_path = find_qmp(words);
+  }
   found.vcpus = parse_count(Suboptions(last_value(words, "smp"), "cpus")["cpus"]);
   found.memory = parse_memory(Suboptions(last_value(words, "m"), "size")["size"]);
 }

@@ -18,6 +18,7 @@ struct VmmProgram {
   VmmKind kind = VmmKind::Other;
   std::string title;                    // "qemu", "firecracker"...
   std::string name;                     // what the owner calls the guest, else TITLE-PID
+  std::string domain;                   // what libvirt calls it, where libvirt started it
   std::string qmp_path;                 // of a monitor's socket that QEMU listens on; empty: none
   std::optional<unsigned> vcpus;        // as QEMU was told
   std::optional<std::uint64_t> memory;  // bytes, the same

@@ -33,6 +33,18 @@ TEST(VmmProgram, AMonitorMayHaveItsSocketFromAChardev) {
   EXPECT_EQ(found.vcpus, std::nullopt);
 }
 
+TEST(VmmProgram, ADomainOfLibvirtsIsNamedAndItsMonitorIsLeftAlone) {
+  const VmmProgram found =
+      qemu({"-name", "guest=web 1,debug-threads=on", "-chardev",
+            "socket,id=charmonitor,path=/var/lib/libvirt/qemu/domain-1-web/monitor.sock,server=on",
+            "-mon", "chardev=charmonitor,id=monitor,mode=control"});
+
+  EXPECT_EQ(found.domain, "web 1");
+  EXPECT_EQ(found.name, "web_1");
+  EXPECT_EQ(found.qmp_path, "");
+  EXPECT_EQ(qemu({"-name", "web1"}).domain, "");
+}
+
 TEST(VmmProgram, AMonitorThatPeopleTypeInIsNone) {
   EXPECT_EQ(qemu({"-monitor", "unix:/run/hmp.sock,server=on"}).qmp_path, "");
   EXPECT_EQ(
