@@ -90,6 +90,7 @@ class Session {
   std::size_t program_count() const { return std::max<std::size_t>(sources_.program_count(), 1); }
   bool machines_are_there();
   Result<int> list();
+  int tell_cleaned();
 
   Result<int> trace();
   Result<dif::VerifiedProgram> bound_program(Subject& subject);
@@ -571,10 +572,21 @@ Result<int> Session::list() {
   return all ? kExitOk : kExitFailure;
 }
 
+/// `clean`: attaching has done it.
+int Session::tell_cleaned() {
+  for (const Subject& subject : subjects_) {
+    const auto notices = subject.target->tracer().take_notices();
+    for (const std::string& notice : notices) say_of(subject, notice);
+    if (notices.empty()) say_of(subject, "nothing of an earlier ringside is in the guest");
+  }
+  return kExitOk;
+}
+
 Result<int> Session::run() {
   const bool nothing = line_.programs.empty() && line_.dof_file.empty();
   if (nothing && line_.task == CommandLine::Task::CompileOnly) return kExitOk;
   TRY(attach());
+  if (line_.task == CommandLine::Task::Clean) return tell_cleaned();
   know_machines();
   if (!line_.programs.empty()) TRY(compile());
   if (!line_.dof_file.empty()) TRY(load());

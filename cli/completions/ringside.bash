@@ -41,7 +41,7 @@ _ringside() {
   else
     compopt -o filenames
     COMPREPLY=($(compgen -f -- "$word"))
-    ((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W "compile run vms" -- "$word"))
+    ((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W "clean compile run vms" -- "$word"))
   fi
   return 0
 }

@@ -298,6 +298,10 @@ Result<void> check(const CommandLine& line) {
     return fail(ErrorCode::Usage, "run: the program is in the file; it takes no other");
   }
   if (line.task == Task::ListVms) return check_list_of_vms(line);
+  if (line.task == Task::Clean) {
+    if (line.programs.empty() && line.machines.size() == 1) return {};
+    return fail(ErrorCode::Usage, "clean: it takes one machine, and no program");
+  }
   const bool needs_program = line.task != Task::List && line.task != Task::CompileOnly;
   if (line.programs.empty() && line.dof_file.empty() && needs_program) {
     return fail(ErrorCode::NotFound, "no probes specified");
@@ -305,7 +309,7 @@ Result<void> check(const CommandLine& line) {
   return {};
 }
 
-/// `compile`, `run` and `vms` before the options; the number of words that they take.
+/// `compile`, `run`, `vms` and `clean` before the options; the number of words that they take.
 Result<std::size_t> sub_command(CommandLine& line, const std::vector<std::string>& words) {
   if (words.size() < 2) return 0;
   if (words[1] == "compile") {
@@ -315,6 +319,14 @@ Result<std::size_t> sub_command(CommandLine& line, const std::vector<std::string
   if (words[1] == "vms") {
     line.task = CommandLine::Task::ListVms;
     return 1;
+  }
+  if (words[1] == "clean") {
+    if (words.size() < 3 || words[2].starts_with('-')) {
+      return fail(ErrorCode::Usage, "clean: name the machine, as behind --attach");
+    }
+    line.task = CommandLine::Task::Clean;
+    line.machines.emplace_back().attach = {words[2], {}};
+    return 2;
   }
   if (words[1] != "run") return 0;
   if (words.size() < 3 || words[2].starts_with('-')) {

@@ -54,6 +54,7 @@ struct CommandLine {
     Header,   // -h
     Objects,  // -G
     ListVms,  // `vms`
+    Clean,    // `clean`: take out what a ringside that was killed has left
     Version,
     Help,
   };

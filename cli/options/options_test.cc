@@ -312,5 +312,17 @@ TEST(Options, VmsTakesAFormAndNothingElse) {
   EXPECT_EQ(parse({"vms", "-O", "xml"}).error().code, ErrorCode::Unsupported);
 }
 
+TEST(CommandLine, CleanTakesOneMachine) {
+  const auto line = parse({"clean", "qmp:/run/web1"});
+
+  ASSERT_TRUE(line) << line.error().message;
+  EXPECT_EQ(line->task, CommandLine::Task::Clean);
+  ASSERT_EQ(line->machines.size(), 1u);
+  EXPECT_TRUE(line->machines.front().attach);
+  EXPECT_EQ(parse({"clean"}).error().message, "clean: name the machine, as behind --attach");
+  EXPECT_EQ(parse({"clean", "pid:1", "-n", "BEGIN"}).error().message,
+            "clean: it takes one machine, and no program");
+}
+
 }  // namespace
 }  // namespace ringside::cli

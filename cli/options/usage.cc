@@ -78,6 +78,7 @@ With --machine kvm, our own VMM, a guest is traced from its first instruction; w
 
 Machines of this host:
   vms [-O json]     list what there is to attach to
+  clean TARGET      take out what a ringside that was killed has left in it
 
 Programs compiled before:
   compile -o FILE [options]   compile and verify, and write FILE (DOF) instead of tracing

@@ -20,7 +20,7 @@ HOT = ('fbt:vmlinux:vfs_*:, syscall:::entry { @ = count(); }'
 # Calls and returns of the same function, for a while.
 BOTH = ('syscall::getppid:entry { @in = count(); } syscall::getppid:return { @out = count(); }'
         ' tick-2s { exit(0); } END { printa("<in> %@d\\n", @in); printa("<out> %@d\\n", @out); }')
-LEFT = r"^ringside: process (\d+) has traced this guest and did not end well: (\d+) breakpoints" \
+LEFT = r"(?m)^ringside: process (\d+) has traced this guest and did not end well: (\d+) breakpoints" \
        r" and \d+ pages of it were taken out$"
 
 
@@ -74,6 +74,16 @@ class TakeOver(unittest.TestCase):
 
     def test_what_was_left_where_page_tables_are_isolated(self):
         self.check("debian-6.12", ["--as-is", "--append", "pti=on"])
+
+    def test_clean_takes_it_out_and_says_what(self):
+        with self.killed("debian-6.1", ["--as-is"]) as (_, target):
+            said = [subprocess.run([ringside.binary(), "clean", target], capture_output=True,
+                                   text=True, timeout=ringside.PATIENCE) for _ in range(2)]
+
+        self.assertEqual([each.returncode for each in said], [0, 0], said)
+        self.assertRegex(said[0].stderr, LEFT)
+        self.assertEqual(said[1].stderr,
+                         "ringside: nothing of an earlier ringside is in the guest\n")
 
 
 if __name__ == "__main__":
