@@ -25,11 +25,11 @@ struct Guest {
   std::int64_t command_pid = 0;                     // of the command, which waits
 };
 
-/// Starts or attaches to the line's machines; those of ours boot at the same time, and waits until the kernel of each
-/// runs, and until -c's command waits to go in each; or, to trace them from their first
-/// instruction, holds them there; one that moves itself (KASLR), at its first instructions at its
-/// own addresses. A signal ends the wait with an error.
-/// Everything is shut down again on failure.
+/// Attaches to those of the line's machines that run already, and starts the others, which boot at
+/// the same time; waits until the kernel of each runs, and until -c's command waits to go in each;
+/// or, to trace them from their first instruction, holds them there; one that moves itself (KASLR),
+/// at its first instructions at its own addresses. A signal ends the wait with an error.
+/// On failure everything that was started is shut down again.
 Result<std::vector<Guest>> start_guests(const CommandLine& line, Signals& signals);
 
 /// Whether the machine has ended. Its command port and monitor close a moment before it can be
