@@ -17,6 +17,7 @@
 #include "cli/options/options.h"
 #include "cli/session.h"
 #include "cli/vms.h"
+#include "cli/why/why.h"
 
 namespace {
 
@@ -102,5 +103,6 @@ int main(int argc, char** argv) {
     return cli::kExitOk;
   }
   if (line->task == Task::ListVms) return cli::list_vms(line->settings.format);
+  if (line->task == Task::Why) return cli::run_why(*line);
   return cli::run_session(std::move(*line));
 }

@@ -31,9 +31,11 @@ LAYERS = {
     "vmm/kvm/host": ("vmm", "vmm/base", "vmm/arch"),
     "vmm/linux": ("vmm", "vmm/kernel_file", "vmm/base", "vmm/arch"),
     "vmm/attach": ("vmm", "vmm/linux", "vmm/qemu", "vmm/base", "vmm/arch", ABI),
+    "vmm/linux/health": ("vmm", "vmm/linux", "vmm/base", "vmm/arch"),
+    "vmm/saved": ("vmm", "vmm/base", "vmm/arch"),
     "providers": ("providers/tracepoint", "vmm", "vmm/linux", "vmm/base", "vmm/arch", "dif", "disasm", ABI),
     "providers/tracepoint": ("vmm", "vmm/linux", "vmm/base", "vmm/arch", "disasm"),
-    "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/base", "vmm/arch", "dif", "dif/d", "disasm", ABI, *LAUNCHERS, *ATTACHERS),
+    "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/linux/health", "vmm/saved", "vmm/base", "vmm/arch", "dif", "dif/d", "disasm", ABI, *LAUNCHERS, *ATTACHERS),
 }
 
 # System headers that only these folders may know. A header that includes one is private to them.

@@ -9,7 +9,7 @@ _ringside_x_options="aggpercpu= agghist aggmerge aggpack aggrate= aggsize= aggso
   quiet quietresize rawbytes scratchsize= setenv= specsize= stackframes= stackindent= statusrate= stdc=
   strip strsize= switchrate= syslibdir= temporal tree= tregs= udefs undef= unodefs unsetenv=
   ustackframes= verbose version= zdefs"
-_ringside_options="--after-boot --append --as-is --attach --boot --console --cpus --disk --help --image --initrd --keep
+_ringside_options="--after-boot --append --as-is --attach --boot --console --core --cpus --disk --help --image --initrd --keep
   --kernel --kvm-device --libxo --machine --memory --qemu -b -c -C -d -D -e -f -F -H -i -I -l -L -m -n -o
   -O -p -P -q -s -S -U -v -V -w -x -X -Z"
 
@@ -41,7 +41,7 @@ _ringside() {
   else
     compopt -o filenames
     COMPREPLY=($(compgen -f -- "$word"))
-    ((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W "clean compile run vms" -- "$word"))
+    ((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W "clean compile run vms why" -- "$word"))
   fi
   return 0
 }

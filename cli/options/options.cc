@@ -35,9 +35,10 @@ enum LongOption : int {
   KvmDevice,
   AsIs,
   Attach,
+  Core,
 };
 
-const std::array<option, 19> kLongOptions{{
+const std::array<option, 20> kLongOptions{{
     {"image", required_argument, nullptr, Image},
     {"kernel", required_argument, nullptr, Kernel},
     {"initrd", required_argument, nullptr, Initrd},
@@ -56,6 +57,7 @@ const std::array<option, 19> kLongOptions{{
     {"kvm-device", required_argument, nullptr, KvmDevice},
     {"attach", required_argument, nullptr, Attach},
     {"as-is", no_argument, nullptr, AsIs},
+    {"core", required_argument, nullptr, Core},
     {nullptr, 0, nullptr, 0},
 }};
 
@@ -123,6 +125,13 @@ Result<void> set_libxo(Settings& settings, std::string_view words) {
   return {};
 }
 
+Result<void> set_core(CommandLine& line, std::string path) {
+  if (path.empty()) return fail(ErrorCode::Usage, "--core: name the file");
+  if (!line.core_file.empty()) return fail(ErrorCode::Usage, "--core: one at a time");
+  line.core_file = std::move(path);
+  return {};
+}
+
 Result<void> long_option(CommandLine& line, int which, std::string argument) {
   MachineOptions& machine = line.common;
   switch (which) {
@@ -142,6 +151,7 @@ Result<void> long_option(CommandLine& line, int which, std::string argument) {
     case Console: machine.kvm.terminal = true; return {};
     case Boot: return set_boot(machine.kvm, argument);
     case AfterBoot: machine.after_boot = true; return {};
+    case Core: return set_core(line, std::move(argument));
     case KvmDevice: machine.kvm.device = std::move(argument); return {};
     default: line.task = CommandLine::Task::Help; return {};
   }
@@ -271,10 +281,30 @@ Result<void> check_list_of_vms(const CommandLine& line) {
   return fail(ErrorCode::Unsupported, "vms: it is printed as text or with -O json");
 }
 
+/// `why` looks at one guest and takes no program.
+Result<void> check_why(const CommandLine& line) {
+  const bool programs = !line.programs.empty() || !line.commands.empty() || !line.processes.empty();
+  if (programs || !line.machines.empty()) {
+    return fail(ErrorCode::Usage, "why: it takes a running machine or --core, and no program");
+  }
+  if (line.core_file.empty() ? line.arguments.size() != 1 : !line.arguments.empty()) {
+    return fail(ErrorCode::Usage,
+                "why: name one machine (pid:N, qmp:PATH, a libvirt domain), or "
+                "--core FILE");
+  }
+  const OutputFormat format = line.settings.format;
+  if (format != OutputFormat::Text && format != OutputFormat::Json &&
+      format != OutputFormat::JsonLines) {
+    return fail(ErrorCode::Unsupported, "why: its report is text, json or jsonl");
+  }
+  return {};
+}
+
 /// Rules between options.
 Result<void> check(const CommandLine& line) {
   using Task = CommandLine::Task;
   if (line.task == Task::Version || line.task == Task::Help) return {};
+  if (line.task == Task::Why) return check_why(line);
   TRY(check_machines(line));
   const bool guests = !line.machines.empty();
   if (guests && line.commands.size() > 1) {
@@ -309,7 +339,7 @@ Result<void> check(const CommandLine& line) {
   return {};
 }
 
-/// `compile`, `run`, `vms` and `clean` before the options; the number of words that they take.
+/// `compile`, `run`, `vms`, `clean` and `why` before the options; the number of words that they take.
 Result<std::size_t> sub_command(CommandLine& line, const std::vector<std::string>& words) {
   if (words.size() < 2) return 0;
   if (words[1] == "compile") {
@@ -327,6 +357,10 @@ Result<std::size_t> sub_command(CommandLine& line, const std::vector<std::string
     line.task = CommandLine::Task::Clean;
     line.machines.emplace_back().attach = {words[2], {}};
     return 2;
+  }
+  if (words[1] == "why") {
+    line.task = CommandLine::Task::Why;
+    return 1;
   }
   if (words[1] != "run") return 0;
   if (words.size() < 3 || words[2].starts_with('-')) {

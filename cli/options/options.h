@@ -55,12 +55,14 @@ struct CommandLine {
     Objects,  // -G
     ListVms,  // `vms`
     Clean,    // `clean`: take out what a ringside that was killed has left
+    Why,      // `why`: a health report
     Version,
     Help,
   };
   Task task = Task::Trace;
   std::vector<ProgramSource> programs;
   std::string dof_file;                // `run`: the program, compiled before
+  std::string core_file;               // --core: a saved guest
   std::vector<std::string> arguments;  // $1...
   Settings settings;
   bool verbose = false;  // -v: stability and argument types

@@ -27,6 +27,25 @@ TEST(CommandLine, KeepsProgramsInTheirOrder) {
   EXPECT_EQ(line->programs[5].kind, Kind::Id);
 }
 
+TEST(CommandLine, WhyTakesOneMachineOrACoreAndNoProgram) {
+  const auto core = parse({"why", "--core", "file", "-O", "json"});
+  ASSERT_TRUE(core) << core.error().message;
+  EXPECT_EQ(core->task, Task::Why);
+  EXPECT_EQ(core->core_file, "file");
+  EXPECT_EQ(core->settings.format, OutputFormat::Json);
+  const auto target = parse({"why", "pid:12"});
+  ASSERT_TRUE(target) << target.error().message;
+  EXPECT_EQ(target->arguments, std::vector<std::string>{"pid:12"});
+
+  EXPECT_FALSE(parse({"why"}));
+  EXPECT_FALSE(parse({"why", "pid:1", "pid:2"}));
+  EXPECT_FALSE(parse({"why", "--core", "file", "pid:1"}));
+  EXPECT_FALSE(parse({"why", "--core", "file", "--core", "other"}));
+  EXPECT_FALSE(parse({"why", "--core", "file", "-n", "BEGIN"}));
+  EXPECT_FALSE(parse({"why", "--image", "debian-6.1"}));
+  EXPECT_FALSE(parse({"why", "--core", "file", "-O", "xml"}));
+}
+
 TEST(CommandLine, ScriptArgumentsMayStandAnywhere) {
   const auto line = parse({"-s", "a.d", "one", "-q", "two", "--", "-three"});
 

@@ -80,6 +80,11 @@ Machines of this host:
   vms [-O json]     list what there is to attach to
   clean TARGET      take out what a ringside that was killed has left in it
 
+A guest that hangs, or was saved; nothing enters it:
+  why TARGET | why --core FILE  what its CPUs and tasks do, who waits for whom, the likely cause;
+                    TARGET: pid:N, qmp:PATH, or a libvirt domain; with -O json for programs
+  --core FILE       an ELF core (QEMU's dump-guest-memory, kdump) or a raw RAM file
+
 Programs compiled before:
   compile -o FILE [options]   compile and verify, and write FILE (DOF) instead of tracing
   run FILE [options]          load FILE, verify it again, and trace with it

@@ -87,7 +87,7 @@ void charge(const LoadedModule& module, ModuleBudget& budget) {
 
 class LinuxKernel final : public Kernel {
  public:
-  explicit LinuxKernel(KernelMemory memory) : memory_(std::move(memory)) {}
+  LinuxKernel(KernelMemory memory, Boot boot) : memory_(std::move(memory)), boot_(boot) {}
 
   Result<void> set_up() {
     TRY(load_symbols());
@@ -154,6 +154,7 @@ class LinuxKernel final : public Kernel {
   void gather_sites();
 
   KernelMemory memory_;
+  const Boot boot_;
   SymbolTable symbols_;
   std::shared_ptr<const std::string> vmlinux_names_;
   TypeGraph types_;
@@ -186,7 +187,8 @@ Result<void> LinuxKernel::load_symbols() {
         lacks(memory_, "lists only its functions as symbols", "CONFIG_KALLSYMS_ALL"));
   }
   const auto value = TRY(memory_.copy_image(state->address, sizeof(std::uint32_t)));
-  if (load_at<std::uint32_t>(value, 0) < kFirstLateState) return tl::unexpected(not_yet());
+  const bool early = load_at<std::uint32_t>(value, 0) < kFirstLateState;
+  if (early && boot_ == Boot::Finished) return tl::unexpected(not_yet());
   Module vmlinux{.name = "vmlinux", .text_base = *memory_.info().symbol("_stext")};
   const Symbol* end = named("_etext");
   if (end != nullptr && end->address > vmlinux.text_base) {
@@ -207,7 +209,8 @@ Result<void> LinuxKernel::load_types() {
   btf_ = TRY(Btf::read(blob.bytes, nullptr, types_));
   const auto running = types_.find_enumerator("SYSTEM_RUNNING");
   const auto state = image_value<std::uint32_t>(memory_, symbols_, "system_state");
-  if (!running || !state || *state != running->second) return tl::unexpected(not_yet());
+  const bool runs = running && state && *state == running->second;
+  if (!runs && boot_ == Boot::Finished) return tl::unexpected(not_yet());
   layout_ = read_layout(types_);
   module_layout_ = ModuleLayout::from(types_);
   return {};
@@ -394,8 +397,8 @@ void Kernel::note_omission(std::string text) {
   if (omitted_.size() == kMostTold) omissions_.push_back("more was left out, and is not told");
 }
 
-Result<std::unique_ptr<Kernel>> Kernel::discover(vmm::Machine& machine) {
-  auto kernel = std::make_unique<LinuxKernel>(TRY(find_kernel_memory(machine)));
+Result<std::unique_ptr<Kernel>> Kernel::discover(vmm::Machine& machine, Boot boot) {
+  auto kernel = std::make_unique<LinuxKernel>(TRY(find_kernel_memory(machine)), boot);
   TRY(kernel->set_up());
   return kernel;
 }

@@ -95,8 +95,11 @@ class Kernel {
  public:
   /// Finds the running kernel in a machine's memory. NotFound while it has not booted far enough
   /// (no VMCOREINFO yet, or system_state is not SYSTEM_RUNNING): try again later. Other errors are
-  /// final and say what this kernel lacks (BTF, kallsyms).
-  static Result<std::unique_ptr<Kernel>> discover(vmm::Machine& machine);
+  /// final and say what this kernel lacks (BTF, kallsyms). For AnyStage one that still boots, or
+  /// has halted, will do: it is looked at, not traced.
+  enum class Boot : std::uint8_t { Finished, AnyStage };
+  static Result<std::unique_ptr<Kernel>> discover(vmm::Machine& machine,
+                                                  Boot boot = Boot::Finished);
   virtual ~Kernel() = default;
 
   virtual std::string_view release() const = 0;     // "6.1.0-56-cloud-amd64"

@@ -1,0 +1,51 @@
+#include "cli/guest/saved_guest.h"
+
+#include <optional>
+#include <utility>
+
+#include "vmm/arch/arch.h"
+#include "vmm/base/guest_reader.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::cli {
+namespace {
+
+using guest_linux::Kernel;
+
+Result<std::unique_ptr<Kernel>> discover(vmm::SavedMachine& machine) {
+  return Kernel::discover(machine, Kernel::Boot::AnyStage);
+}
+
+/// Where RAM ends, by max_pfn (mm/memblock.c); empty when the kernel does not say.
+std::optional<std::uint64_t> end_of_memory(vmm::SavedMachine& machine, const Kernel& kernel) {
+  const guest_linux::Symbol* symbol = kernel.symbols().find("max_pfn", "vmlinux");
+  if (symbol == nullptr) return std::nullopt;
+  const vmm::PageTableReader reader(machine.memory(), kernel.table());
+  const auto pages = ringside::load<std::uint64_t>(reader, symbol->address);
+  return pages && *pages < UINT64_MAX >> arch::kPageShift
+             ? std::optional(*pages << arch::kPageShift)
+             : std::nullopt;
+}
+
+}  // namespace
+
+Result<SavedGuest> open_saved_guest(const std::string& path) {
+  auto machine = TRY(vmm::SavedMachine::open(path));
+  auto kernel = discover(*machine);
+  if (!machine->is_raw()) return SavedGuest{std::move(machine), std::move(kernel)};
+  for (const std::uint64_t low : machine->possible_splits()) {
+    if (kernel) break;
+    machine->split_at(low);
+    kernel = discover(*machine);
+  }
+  if (kernel) {
+    const auto low = machine->split_for(end_of_memory(*machine, **kernel).value_or(0));
+    if (low) {
+      machine->split_at(*low);
+      kernel = discover(*machine);
+    }
+  }
+  return SavedGuest{std::move(machine), std::move(kernel)};
+}
+
+}  // namespace ringside::cli

@@ -1,0 +1,82 @@
+#include "cli/why/why.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+
+#include "cli/guest/saved_guest.h"
+#include "cli/messages.h"
+#include "cli/output/sink.h"
+#include "cli/session.h"
+#include "vmm/attach/attach.h"
+#include "vmm/linux/health/health.h"
+
+namespace ringside::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A machine to look at, and what it is called.
+struct Patient {
+  std::unique_ptr<vmm::Machine> machine;
+  std::string name;
+  guest_linux::GuestLife life = guest_linux::GuestLife::Runs;
+  Result<std::unique_ptr<guest_linux::Kernel>> kernel;
+};
+
+Result<Patient> find_patient(const CommandLine& line) {
+  using guest_linux::Kernel;
+  if (!line.core_file.empty()) {
+    auto guest = TRY(open_saved_guest(line.core_file));
+    return Patient{std::move(guest.machine), line.core_file, guest_linux::GuestLife::Saved,
+                   std::move(guest.kernel)};
+  }
+  const auto target = TRY(vmm::parse_attach_target(line.arguments.front()));
+  auto attached = TRY(vmm::attach(target));
+  auto kernel = Kernel::discover(*attached.machine, Kernel::Boot::AnyStage);
+  return Patient{std::move(attached.machine), std::move(attached.name),
+                 guest_linux::GuestLife::Runs, std::move(kernel)};
+}
+
+Result<void> report(const CommandLine& line) {
+  const auto began = Clock::now();
+  const auto tell_time = [&](std::string_view what) {
+    if (!line.settings.debug) return;
+    const std::chrono::duration<double, std::milli> spent = Clock::now() - began;
+    say(fmt::format("{} after {:.1f} ms", what, spent.count()));
+  };
+  Patient patient = TRY(find_patient(line));
+  tell_time("kernel found");
+  guest_linux::Kernel* kernel = patient.kernel ? patient.kernel->get() : nullptr;
+  const std::string trouble = patient.kernel ? std::string() : patient.kernel.error().message;
+  const auto health = TRY(guest_linux::examine(*patient.machine, kernel, trouble, patient.life));
+  patient.machine->shut_down();  // turns away from one that runs
+  tell_time("examined");
+  Sink sink(STDOUT_FILENO);
+  if (!line.output_file.empty()) sink = TRY(Sink::append_to(line.output_file));
+  if (line.settings.format == OutputFormat::Text) {
+    sink.write(health_text(patient.name, health));
+  } else {
+    const int indent = line.settings.format == OutputFormat::Json ? 2 : -1;
+    sink.write(
+        health_tree(patient.name, health).dump(indent, ' ', false, Tree::error_handler_t::replace) +
+        "\n");
+  }
+  if (!sink.flush() && !sink.problem().empty()) {
+    return fail(ErrorCode::Io, "cannot write output: " + sink.problem());
+  }
+  return {};
+}
+
+}  // namespace
+
+int run_why(const CommandLine& line) {
+  const auto done = report(line);
+  if (done) return kExitOk;
+  say(done.error().message);
+  return kExitFailure;
+}
+
+}  // namespace ringside::cli

@@ -1,0 +1,402 @@
+"""Guests that hang, each in its own way, and what `ringside why` says of them.
+
+Each guest is saved by its QEMU (dump-guest-memory) once it hangs, and the core is looked at; some are
+looked at while they run as well: the report is of a guest that answers nothing. What is true of it is known from how it was made to hang.
+"""
+
+import functools
+import json
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import guest
+import ringside
+
+sys.path.append(str(ringside.ROOT / "images"))
+from initramfs import Archive  # noqa: E402
+
+CPUS = 2
+DISK = "/machine/peripheral/disk0/virtio-backend"
+MOUNT = ("for m in $(cat /modules/virtio); do insmod /modules/$m 2>/dev/null; done;"
+         " mkdir /tmp/m && until mount -t ext4 /dev/vda /tmp/m; do sleep 1; done")
+
+
+@functools.cache
+def hang_program():
+    """The bytes of hang.c's static program."""
+    source = pathlib.Path(__file__).with_name("hang.c")
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "hang"
+        subprocess.run(["cc", "-O1", "-Wall", "-Wextra", "-static", "-o", program, source], check=True)
+        return program.read_bytes()
+
+
+class Monitor:
+    """QEMU's monitor, spoken to by QMP."""
+
+    def __init__(self, path):
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(guest.PATIENCE)
+        self._socket.connect(str(path))
+        self._lines = self._socket.makefile("rw")
+        self._lines.readline()
+        self("qmp_capabilities")
+
+    def __call__(self, command, **arguments):
+        self._lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self._lines.flush()
+        while True:
+            answer = json.loads(self._lines.readline())
+            if "error" in answer:
+                raise AssertionError(f"{command}: {answer['error']['desc']}")
+            if "return" in answer:
+                return answer["return"]
+
+    def close(self):
+        self._lines.close()
+        self._socket.close()
+
+
+class Debugger:
+    """QEMU's gdbstub, as far as it is needed to change code that has run."""
+
+    def __init__(self, path):
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(guest.PATIENCE)
+        self._socket.connect(str(path))
+
+    def __call__(self, packet):
+        self.send(packet)
+        answer = b""
+        while not re.search(rb"\$([^#]*)#..$", answer):
+            answer += self._socket.recv(4096)
+        self._socket.sendall(b"+")
+        return answer
+
+    def send(self, packet):
+        self._socket.sendall(b"$%s#%02x" % (packet, sum(packet) & 255))
+
+    def close(self):
+        self._socket.close()
+
+
+class Patient:
+    """A guest that will hang; a context manager."""
+
+    def __init__(self, image, append=""):
+        self._folder = tempfile.TemporaryDirectory(prefix="ringside-why-")
+        folder = pathlib.Path(self._folder.name)
+        self.core, self._ram = folder / "core", folder / "ram"
+        disk = folder / "disk"
+        disk.touch()
+        subprocess.run(["truncate", "-s", "64M", disk], check=True)
+        subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-F", disk], check=True)
+        archive = Archive()
+        archive.file("bin/hang", hang_program(), 0o755)
+        initrd = folder / "initrd"
+        initrd.write_bytes((guest.images_folder() / image / "initrd").read_bytes() + archive.bytes())
+        self._paths = {name: folder / name for name in ("qmp", "second", "gdb")}
+        options = ["-qmp", f"unix:{folder}/qmp,server=on,wait=off",
+                   "-qmp", f"unix:{folder}/second,server=on,wait=off",
+                   "-object", f"memory-backend-file,id=ram,size=256M,mem-path={self._ram},share=on",
+                   "-machine", "pc,memory-backend=ram",
+                   "-drive", f"file={disk},if=none,id=d0,format=raw,throttling.bps-total=1000000000000",
+                   "-device", "virtio-blk-pci,drive=d0,id=disk0"]
+        self._guest = guest.Guest(image, cpus=CPUS, memory=256, options=options, initrd=initrd,
+                                  append=append)
+
+    def __enter__(self):
+        self.port = self._guest.__enter__()
+        self.monitor = Monitor(self._paths["qmp"])
+        return self
+
+    def __exit__(self, *unused):
+        self.monitor.close()
+        self._guest.__exit__(*unused)
+        self._folder.cleanup()
+
+    def do(self, command):
+        """Runs a command that must succeed."""
+        status, output = self.port.run(command)
+        if status != 0:
+            raise AssertionError(f"{command}: status {status}: {output}")
+        return output.decode()
+
+    def hang(self, command):
+        """Starts a command that will not end."""
+        self.port.start(command)
+        self.port.send("go")
+
+    def stall_disk(self):
+        """From now on the disk takes requests and does not answer them."""
+        self.monitor("block_set_io_throttle", id=DISK, bps=1, bps_rd=0, bps_wr=0, iops=0, iops_rd=0,
+                     iops_wr=0)
+
+    def lose_a_cpu(self):
+        """Makes sethostname() turn interrupts off and jump to itself."""
+        line = self.do("grep -E ' __x64_sys_sethostname$' /proc/kallsyms")
+        address = int(line.split()[0], 16)
+        self._human(f"gdbserver unix:{self._paths['gdb']},server=on,wait=off")
+        debugger = Debugger(self._paths["gdb"])
+        debugger(b"?")
+        debugger(b"M%x,3:faebfe" % address)  # cli; jmp .
+        debugger.send(b"c")
+        debugger.close()
+        self._human("gdbserver none")
+
+    def _human(self, line):
+        """A command of the monitor for people."""
+        self.monitor("human-monitor-command", **{"command-line": line})
+
+    def why(self):
+        """The report of the guest as it is now: (text, tree)."""
+        self.core.unlink(missing_ok=True)
+        self.monitor("dump-guest-memory", paging=False, protocol=f"file:{self.core}")
+        return why("--core", self.core)
+
+    def why_by_memory(self):
+        """The same by the guest's RAM alone, while it runs."""
+        return why("--core", self._ram)
+
+    def why_alive(self):
+        """The same of the machine that runs, by its monitor."""
+        return why(f"qmp:{self._paths['second']}")
+
+    def why_once(self, ready):
+        """The report once ready(tree) is true of it, or the last one: a loaded machine is slow."""
+        deadline = time.monotonic() + guest.PATIENCE
+        while not ready((report := self.why())[1]) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        return report
+
+
+def why(*target):
+    """What `why` says of a machine or a file: (text, tree)."""
+    outputs = []
+    for form in ([], ["-O", "json"]):
+        done = subprocess.run([ringside.binary(), "why", *target, *form], text=True,
+                              capture_output=True, timeout=ringside.PATIENCE, check=False)
+        if done.returncode != 0 or done.stderr:
+            raise AssertionError(f"status {done.returncode}: {done.stderr}")
+        outputs.append(done.stdout)
+    return outputs[0], json.loads(outputs[1])["why"]
+
+
+def is_first(kind):
+    """Whether a report's likeliest cause is of that kind."""
+    return lambda tree: tree["causes"][0]["kind"] == kind
+
+
+def hung(count):
+    """Whether so many tasks have waited for more than a second."""
+    return lambda tree: sum(task.get("since_ns", 0) > 1e9 for task in tree["waiting"]) >= count
+
+
+def functions(task):
+    """The functions on a task's stack, innermost first."""
+    return [frame["symbol"].split("+")[0] for frame in task.get("stack", [])]
+
+
+class Why(unittest.TestCase):
+    def on_each(self, check, append=""):
+        """Checks a guest of each image."""
+        for image in ringside.IMAGES:
+            with self.subTest(image), Patient(image, append) as patient:
+                patient.image = image
+                check(patient)
+
+    def check_common(self, patient, text, tree, kind):
+        """What is true of all of them; returns the first cause's text."""
+        release = (guest.images_folder() / patient.image / "release").read_text().strip()
+        cause = tree["causes"][0]
+        self.assertEqual(cause["kind"], kind, text)
+        # Of a machine that runs the two forms are of two moments, and times differ.
+        self.assertIn(": " + cause["text"].split(" for ")[0], text.splitlines()[0])
+        self.assertEqual(tree["release"], release)
+        self.assertEqual([cpu["cpu"] for cpu in tree["cpus"]], [*range(CPUS)], text)
+        self.assertEqual(sorted(vcpu["cpu"] for vcpu in tree["vcpus"]), [*range(CPUS)], text)
+        self.assertEqual(tree["not_known"], [], text)
+        self.assertTrue(tree["log"], text)
+        return cause["text"]
+
+    def test_an_idle_guest_is_said_to_be_well(self):
+        def check(patient):
+            tasks = int(patient.do("ls -d /proc/[0-9]*/task/* | wc -l"))
+            last = patient.do("dmesg | tail -n 1")
+            text, tree = patient.why_once(is_first("all-idle"))
+
+            self.check_common(patient, text, tree, "all-idle")
+            self.assertEqual(tree["waiting"], [], text)
+            self.assertEqual(tree["disks"], [], text)
+            # The shell and its pipeline have gone; kernel threads come and go.
+            self.assertAlmostEqual(tree["tasks"], tasks, delta=8)
+            self.assertIn(tree["log"][-1]["text"], last, text)
+            for vcpu in tree["vcpus"]:
+                self.assertTrue(vcpu["halted"] and vcpu["interrupts_on"], text)
+            _, raw = patient.why_by_memory()
+            self.assertEqual(raw["causes"], tree["causes"], "its RAM alone says the same")
+            self.assertEqual(raw["vcpus"], [])
+            text, alive = patient.why_alive()
+            self.check_common(patient, text, alive, "all-idle")
+            patient.do("true")
+
+        self.on_each(check)
+
+    def test_writers_to_a_frozen_file_system_wait_for_its_thaw(self):
+        def check(patient):
+            patient.do(f"{MOUNT} && fsfreeze --freeze /tmp/m")
+            patient.hang("echo a > /tmp/m/a & mkdir /tmp/m/b & wait")
+            text, tree = patient.why_once(hung(2))
+
+            cause = self.check_common(patient, text, tree, "frozen-filesystem")
+            self.assertIn("ext4 file system on vda is frozen", cause)
+            self.assertIn("2 tasks wait", cause)
+            self.assertEqual(tree["frozen_filesystems"], [{"device": "vda", "type": "ext4"}])
+            for task in tree["waiting"]:
+                self.assertEqual(task["waits"], {"for": "frozen-filesystem", "device": "vda",
+                                                 "function": task["waits"]["function"]}, text)
+                self.assertIn("mnt_want_write", functions(task), text)
+                self.assertGreater(task["since_ns"], 1e9, text)
+
+        self.on_each(check)
+
+    def test_a_disk_that_does_not_answer_is_found_behind_the_locks(self):
+        def check(patient):
+            patient.do(f"{MOUNT} && dd if=/dev/zero of=/tmp/m/f bs=1M count=8 2>/dev/null"
+                       " && sync && echo 3 > /proc/sys/vm/drop_caches")
+            patient.stall_disk()
+            # Two readers with one file position, which a mutex guards: the second waits for the first.
+            patient.hang("exec 3</tmp/m/f; dd <&3 bs=1M of=/dev/null & sleep 1; dd <&3 bs=1M of=/dev/null"
+                         " & wait")
+            text, tree = patient.why_once(hung(2))
+
+            cause = self.check_common(patient, text, tree, "storage")
+            self.assertIn("vda has", cause)
+            # Either may have come first; the disk may have answered a request before it stalled.
+            readers = [task for task in tree["waiting"] if task["name"] == "dd"]
+            holder, waiter = sorted(readers, key=lambda task: task["waits"]["for"])
+            self.assertEqual(holder["waits"]["for"], "io", text)
+            self.assertIn("filemap_read", functions(holder), text)
+            self.assertEqual(waiter["waits"]["lock"]["kind"], "mutex", text)
+            self.assertEqual(waiter["waits"]["lock"]["owner"], holder["pid"], text)
+            self.assertEqual([each["kind"] for each in tree["causes"]], ["storage", "lock-holder"], text)
+            disk, = tree["disks"]
+            self.assertEqual(disk["name"], "vda")
+            self.assertGreaterEqual(disk["in_flight"], 1)
+            self.assertTrue(all(request["operation"] == "read" for request in disk["requests"]), text)
+            self.assertGreater(disk["oldest_ns"], 1e9, text)
+
+        self.on_each(check)
+
+    def test_a_cpu_that_spins_with_interrupts_off_is_named_with_its_function(self):
+        def check(patient):
+            patient.lose_a_cpu()
+            patient.hang("hostname lost")
+            text, tree = patient.why_once(is_first("interrupts-off"))
+
+            cause = self.check_common(patient, text, tree, "interrupts-off")
+            self.assertIn("__x64_sys_sethostname", cause)
+            lost, = [cpu for cpu in tree["cpus"] if not cpu["idle"]]
+            vcpu, = [vcpu for vcpu in tree["vcpus"] if vcpu["cpu"] == lost["cpu"]]
+            self.assertFalse(vcpu["interrupts_on"], text)
+            self.assertEqual(lost["running"]["name"], "hostname")
+            self.assertGreater(lost["timer_overdue_ns"], 1e9, text)
+            self.assertIn("do_syscall_64", functions(lost["running"]), text)
+            text, alive = patient.why_alive()
+            self.assertEqual(self.check_common(patient, text, alive, "interrupts-off").split(" for ")[0],
+                             cause.split(" for ")[0])
+
+        self.on_each(check)
+
+    def test_a_real_time_task_that_never_sleeps_starves_others(self):
+        def check(patient):
+            patient.do("echo -1 > /proc/sys/kernel/sched_rt_runtime_us")
+            patient.hang("hang realtime 1 & hang spin 1 & wait")
+            text, tree = patient.why_once(is_first("realtime-spin"))
+
+            self.check_common(patient, text, tree, "realtime-spin")
+            running = tree["cpus"][1]["running"]
+            self.assertEqual((running["name"], running["realtime_priority"]), ("hang", 50), text)
+            self.assertGreaterEqual(tree["cpus"][1]["run_queue"], 2, text)
+
+        self.on_each(check)
+
+    def test_busy_cpus_are_named_with_who_is_on_them(self):
+        def check(patient):
+            patient.hang("hang spin 0 & hang spin 1 & wait")
+            both = ["hang", "hang"]
+            text, tree = patient.why_once(
+                lambda tree: [cpu["running"]["name"] for cpu in tree["cpus"]] == both)
+
+            self.check_common(patient, text, tree, "busy")
+            self.assertEqual([cpu["running"]["name"] for cpu in tree["cpus"]], both, text)
+            self.assertEqual([vcpu["mode"] for vcpu in tree["vcpus"]], ["user", "user"], text)
+
+        self.on_each(check)
+
+    def test_a_panic_is_told_with_its_reason(self):
+        def check(patient):
+            patient.hang("echo c > /proc/sysrq-trigger")
+            text, tree = patient.why_once(is_first("panicked"))
+
+            cause = self.check_common(patient, text, tree, "panicked")
+            self.assertIn("sysrq triggered crash", cause)
+            running = tree["cpus"][tree["panic"]["cpu"]]["running"]
+            self.assertEqual(running["name"], "sh")
+            self.assertIn("sysrq_handle_crash", functions(running), text)
+
+        self.on_each(check, "panic=0")
+
+    def test_no_memory_is_a_reason_to_panic(self):
+        def check(patient):
+            patient.do("echo 1 > /proc/sys/vm/panic_on_oom; mount -o remount,size=100% /tmp")
+            patient.hang("dd if=/dev/zero of=/tmp/all bs=1M")
+            text, tree = patient.why_once(is_first("panicked"))
+
+            cause = self.check_common(patient, text, tree, "panicked")
+            self.assertIn("Out of memory", cause)
+            memory = tree["memory_bytes"]
+            self.assertLess(memory["free"], memory["total"] / 8, text)
+            self.assertGreater(memory["shared"], memory["total"] / 2, text)
+            panicked = functions(tree["cpus"][tree["panic"]["cpu"]]["running"])
+            self.assertIn("out_of_memory", [name.removesuffix(".cold") for name in panicked], text)
+
+        self.on_each(check, "panic=0")
+
+
+class WithoutLinux(unittest.TestCase):
+    def test_a_machine_that_was_never_started_is_said_to_be(self):
+        with tempfile.TemporaryDirectory(prefix="ringside-why-") as folder:
+            process = subprocess.Popen(
+                ["qemu-system-x86_64", "-accel", "tcg", "-nodefaults", "-display", "none", "-m", "64", "-S",
+                 "-qmp", f"unix:{folder}/qmp,server=on,wait=on"],
+                preexec_fn=guest.end_with_parent)
+            try:
+                deadline = time.monotonic() + guest.PATIENCE
+                while not pathlib.Path(folder, "qmp").exists() and time.monotonic() < deadline:
+                    time.sleep(0.05)
+                monitor = Monitor(f"{folder}/qmp")
+                monitor("dump-guest-memory", paging=False, protocol=f"file:{folder}/never")
+                monitor("cont")
+                time.sleep(1)
+                monitor("stop")
+                monitor("dump-guest-memory", paging=False, protocol=f"file:{folder}/firmware")
+                monitor.close()
+            finally:
+                process.kill()
+                process.wait()
+            _, never = why("--core", f"{folder}/never")
+            text, firmware = why("--core", f"{folder}/firmware")
+
+        self.assertEqual([cause["kind"] for cause in never["causes"]], ["not-started"])
+        self.assertEqual([cause["kind"] for cause in firmware["causes"]], ["firmware"], text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,48 @@
+// The guest's own clocks as its memory shows them: the run queues' (sched_clock(), nanoseconds
+// since boot) and jiffies. Both stand still where no CPU takes timer interrupts: what is measured
+// by them is at least so long. A CPU whose next timer is overdue by the clock that the others tick
+// takes no interrupts; its run queue's clock may go on meanwhile, for others wake tasks there.
+// Source: struct rq (kernel/sched/sched.h); INITIAL_JIFFIES (include/linux/jiffies.h);
+// tick_next_period (kernel/time/tick-common.c) and hrtimer_cpu_base.expires_next
+// (include/linux/hrtimer.h), both CLOCK_MONOTONIC.
+// Used by the parts of a health report. Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "vmm/linux/health/kernel_view.h"
+
+namespace ringside::guest_linux {
+
+class Clocks {
+ public:
+  /// `view` must outlive this.
+  explicit Clocks(const KernelView& view) : view_(view) { read(); }
+  /// What they show by now.
+  void read();
+
+  /// The latest of all run queues' clocks; empty when none can be read.
+  std::optional<std::uint64_t> now() const { return now_; }
+  /// For how long a CPU that is not idle has let its timer wait; nothing where it does not.
+  std::optional<std::uint64_t> timer_overdue(std::uint32_t cpu) const;
+  /// now() - then, for times of the run queues' clocks; empty for 0 and for what lies ahead.
+  std::optional<std::uint64_t> since(std::optional<std::uint64_t> then) const;
+  /// How long ago jiffies had this value. Empty where the frequency of ticks cannot be told.
+  std::optional<std::uint64_t> since_jiffies(std::uint64_t then) const;
+  /// In ticks a second; empty when no usual one fits.
+  std::optional<unsigned> tick_frequency() const { return hz_; }
+
+ private:
+  const KernelView& view_;
+  std::vector<std::optional<std::uint64_t>> next_timers_;  // by CPU
+  std::optional<std::uint64_t> next_tick_;
+  std::optional<std::uint64_t> now_, jiffies_;
+  std::optional<unsigned> hz_;
+};
+
+/// Which of the usual frequencies lets `jiffies` have begun 300 s below zero at boot, `uptime` ago.
+std::optional<unsigned> guess_tick_frequency(std::uint64_t jiffies, std::uint64_t uptime);
+
+}  // namespace ringside::guest_linux

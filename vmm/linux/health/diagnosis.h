@@ -1,0 +1,20 @@
+// What a health report means: the likely causes of a guest that hangs, the likeliest first. Rules
+// over a report's facts, and nothing else.
+// Used by examine(). Pure. Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "vmm/linux/health/report.h"
+
+namespace ringside::guest_linux {
+
+/// Never empty.
+std::vector<Cause> diagnose(const HealthReport& report);
+
+/// "3.2 s", "120 ms".
+std::string duration_text(std::uint64_t nanoseconds);
+
+}  // namespace ringside::guest_linux

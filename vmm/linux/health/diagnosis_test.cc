@@ -1,0 +1,241 @@
+#include "vmm/linux/health/diagnosis.h"
+
+#include <gtest/gtest.h>
+
+namespace ringside::guest_linux {
+namespace {
+
+using Kind = Cause::Kind;
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+Task task(std::int64_t pid, std::string name, TaskState state = TaskState::Uninterruptible) {
+  Task made;
+  made.address = GuestVirt(0xffff'8880'0000'0000 + static_cast<std::uint64_t>(pid) * 0x1000);
+  made.pid = made.process = pid;
+  made.name = std::move(name);
+  made.state = state;
+  made.since = 5 * kSecond;
+  return made;
+}
+
+TaskReport waiter(std::int64_t pid, std::int64_t owner) {
+  TaskReport report{task(pid, "t" + std::to_string(pid)), {}, Wait()};
+  report.wait->what = Wait::For::Lock;
+  report.wait->function = "__mutex_lock";
+  report.wait->lock = GuestVirt(0xffff'8880'0000'0008);
+  report.wait->owner = owner;
+  report.wait->owner_task = task(owner, "").address;
+  return report;
+}
+
+TaskReport waiter_for_io(std::int64_t pid) {
+  TaskReport report{task(pid, "t" + std::to_string(pid)), {}, Wait()};
+  report.wait->what = Wait::For::Io;
+  report.wait->function = "folio_wait_bit_common";
+  return report;
+}
+
+CpuReport cpu(std::uint32_t number, Task running) {
+  running.is_on_cpu = true;
+  running.state = TaskState::Running;
+  running.cpu = number;
+  CpuReport report;
+  report.cpu = number;
+  report.running = TaskReport{std::move(running), {}, {}};
+  return report;
+}
+
+CpuReport idle_cpu(std::uint32_t number) {
+  CpuReport report = cpu(number, task(0, "swapper"));
+  report.is_idle = true;
+  return report;
+}
+
+VcpuReport vcpu(unsigned number, VcpuReport::Mode mode) {
+  VcpuReport report;
+  report.vcpu = number;
+  report.cpu = number;
+  report.mode = mode;
+  report.where = "some_function+0x10";
+  return report;
+}
+
+HealthReport linux_report() {
+  HealthReport report;
+  report.release = "6.1.0";
+  report.vcpus = {vcpu(0, VcpuReport::Mode::Kernel), vcpu(1, VcpuReport::Mode::Kernel)};
+  report.cpus = {idle_cpu(0), idle_cpu(1)};
+  return report;
+}
+
+Kind first_kind(const HealthReport& report) {
+  return diagnose(report).front().kind;
+}
+
+TEST(Diagnosis, AGuestWhoseCpusAreIdleAndInWhichNobodyWaitsIsWell) {
+  EXPECT_EQ(first_kind(linux_report()), Kind::AllIdle);
+}
+
+TEST(Diagnosis, WithoutLinuxTheVcpusSayHowFarItGot) {
+  HealthReport report;
+  report.kernel_trouble = "no kernel";
+  EXPECT_EQ(first_kind(report), Kind::NoLinux);
+  report.vcpus = {vcpu(0, VcpuReport::Mode::Firmware), vcpu(1, VcpuReport::Mode::Firmware)};
+  EXPECT_EQ(first_kind(report), Kind::Firmware);
+  report.vcpus[0].has_not_begun = report.vcpus[1].has_not_begun = true;
+  EXPECT_EQ(first_kind(report), Kind::NotStarted);
+  report.vcpus[0] = vcpu(0, VcpuReport::Mode::Kernel);
+  EXPECT_EQ(first_kind(report), Kind::NoLinux);
+}
+
+TEST(Diagnosis, APanicComesBeforeWhatItLeadsTo) {
+  HealthReport report = linux_report();
+  report.panic = PanicReport{1, "out of luck"};
+  report.cpus[1] = cpu(1, task(7, "sh"));
+  report.vcpus[0].interrupts_on = false;
+  const auto causes = diagnose(report);
+
+  EXPECT_EQ(causes.size(), 1u);
+  EXPECT_EQ(causes.front().text, "the kernel panicked on CPU 1: out of luck");
+}
+
+TEST(Diagnosis, InterruptsThatAreOffForAMomentAreNoCause) {
+  HealthReport report = linux_report();
+  report.cpus[1] = cpu(1, task(7, "sh"));
+  report.cpus[1].running->task.since = kSecond / 100;
+  report.vcpus[1].interrupts_on = false;
+  EXPECT_EQ(first_kind(report), Kind::Unremarkable);
+
+  report.cpus[1].timer_overdue = 3 * kSecond;
+  const auto cause = diagnose(report).front();
+
+  EXPECT_EQ(cause.kind, Kind::InterruptsOff);
+  EXPECT_EQ(cause.text,
+            "CPU 1 has run with interrupts off for 3.0 s at least: sh (pid 7) in "
+            "some_function+0x10");
+}
+
+TEST(Diagnosis, TheIdleTaskMayHaltWithInterruptsOff) {
+  HealthReport report = linux_report();
+  report.vcpus[0].interrupts_on = false;
+  report.vcpus[0].is_halted = true;
+  report.cpus[0].timer_overdue = 9 * kSecond;
+
+  EXPECT_EQ(first_kind(report), Kind::AllIdle);
+}
+
+TEST(Diagnosis, ACycleOfLocksIsToldOnceAndNotTheWaitersInFrontOfIt) {
+  HealthReport report = linux_report();
+  report.waiting = {waiter(1, 2), waiter(2, 3), waiter(3, 1), waiter(4, 1)};
+  const auto causes = diagnose(report);
+
+  ASSERT_FALSE(causes.empty());
+  EXPECT_EQ(causes[0].kind, Kind::LockCycle);
+  EXPECT_EQ(causes[0].text,
+            "tasks wait for each other's locks: t1 (pid 1) waits for 2, t2 (pid 2) waits for 3, "
+            "t3 (pid 3) waits for 1");
+  EXPECT_EQ(causes.size(), 1u);
+}
+
+TEST(Diagnosis, ATaskThatWaitsForItselfIsACycleAndOneBehindReadersIsNot) {
+  HealthReport report = linux_report();
+  report.waiting = {waiter(1, 1)};
+  EXPECT_EQ(first_kind(report), Kind::LockCycle);
+
+  report.waiting[0].wait->is_read_held = true;
+  EXPECT_EQ(first_kind(report), Kind::TasksStuck);
+}
+
+TEST(Diagnosis, AChainOfLocksLeadsToWhoHoldsTheLast) {
+  HealthReport report = linux_report();
+  report.waiting = {waiter(1, 2), waiter(2, 3), waiter_for_io(3)};
+  const auto cause = diagnose(report).front();
+
+  EXPECT_EQ(cause.kind, Kind::LockHolder);
+  EXPECT_EQ(cause.text,
+            "2 tasks wait for locks that t3 (pid 3) holds, which waits for I/O in "
+            "folio_wait_bit_common for 5.0 s");
+}
+
+TEST(Diagnosis, ADiskThatIsSlowIsNotOneThatDoesNotAnswer) {
+  HealthReport report = linux_report();
+  report.waiting = {waiter_for_io(3)};
+  report.waiting[0].task.since = kSecond / 10;
+  report.disks = {{"vda", 1, 1, kSecond / 10, {}}};
+  EXPECT_EQ(first_kind(report), Kind::AllIdle);
+
+  report.disks[0].oldest = 2 * kSecond;
+  const auto cause = diagnose(report).front();
+
+  EXPECT_EQ(cause.kind, Kind::Storage);
+  EXPECT_EQ(cause.text,
+            "storage does not answer: vda has 1 request in flight, the oldest for 2.0 s; 1 task "
+            "waits for I/O");
+}
+
+TEST(Diagnosis, AFrozenFileSystemIsACauseOnceSomebodyWaitsForIt) {
+  HealthReport report = linux_report();
+  report.frozen = {{"vda", "ext4", GuestVirt(0xffff'8880'0000'0000)}};
+  EXPECT_EQ(first_kind(report), Kind::AllIdle);
+
+  report.waiting = {waiter_for_io(3)};
+  report.waiting[0].wait->what = Wait::For::FrozenFilesystem;
+  report.waiting[0].wait->filesystem = "vda";
+
+  EXPECT_EQ(first_kind(report), Kind::FrozenFilesystem);
+}
+
+TEST(Diagnosis, ARealTimeTaskIsACauseWhereOthersStarve) {
+  HealthReport report = linux_report();
+  report.cpus[1] = cpu(1, task(7, "spinner"));
+  report.cpus[1].running->task.policy = 1;
+  EXPECT_EQ(first_kind(report), Kind::Busy);
+
+  report.starving = {{task(9, "sh", TaskState::Running), {}, {}}};
+  report.starving[0].task.cpu = 1;
+  EXPECT_EQ(first_kind(report), Kind::RealtimeSpin);
+
+  report.starving[0].task.cpu = 0;
+  EXPECT_EQ(first_kind(report), Kind::Busy);
+
+  report.cpus[1].queue_length = 3;
+  EXPECT_EQ(diagnose(report).front().text,
+            "real-time task spinner (pid 7) keeps CPU 1 for 5.0 s, and 2 tasks wait for that CPU");
+}
+
+TEST(Diagnosis, MemoryBelowTheReserveIsOutOfMemory) {
+  HealthReport report = linux_report();
+  report.memory.total = 256 << 20;
+  report.memory.free = 1 << 20;
+  report.memory.reserve = 2 << 20;
+  report.memory.oom_kills = 2;
+  const auto cause = diagnose(report).front();
+
+  EXPECT_EQ(cause.kind, Kind::OutOfMemory);
+  EXPECT_EQ(cause.text,
+            "the guest is out of memory: 1 of 256 MiB are free, 2 processes were killed for it");
+}
+
+TEST(Diagnosis, BusyCpusAreSaidToBe) {
+  HealthReport report = linux_report();
+  report.cpus = {cpu(0, task(7, "a")), cpu(1, task(8, "b"))};
+  report.vcpus[0].mode = VcpuReport::Mode::User;
+  const auto cause = diagnose(report).front();
+
+  EXPECT_EQ(cause.kind, Kind::Busy);
+  EXPECT_EQ(cause.text,
+            "all 2 CPUs are busy: a (pid 7) on CPU 0 for 5.0 s, in user mode; b (pid 8) on CPU 1 "
+            "for 5.0 s");
+}
+
+TEST(Diagnosis, AWatchdogThatNobodyTouchesIsASoftLockup) {
+  HealthReport report = linux_report();
+  report.cpus[0] = cpu(0, task(7, "a"));
+  report.cpus[0].watchdog_behind = 30 * kSecond;
+  report.watchdog_threshold = 20 * kSecond;
+
+  EXPECT_EQ(first_kind(report), Kind::SoftLockup);
+}
+
+}  // namespace
+}  // namespace ringside::guest_linux

@@ -1,0 +1,229 @@
+// In this file, top to bottom: the pause, what waits, the rest, the order of it all.
+#include "vmm/linux/health/health.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "vmm/linux/health/block_requests.h"
+#include "vmm/linux/health/diagnosis.h"
+#include "vmm/linux/health/kernel_log.h"
+#include "vmm/linux/health/kernel_state.h"
+#include "vmm/linux/health/memory_state.h"
+#include "vmm/linux/health/vcpus.h"
+#include "vmm/linux/health/waits.h"
+
+namespace ringside::guest_linux {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::size_t kLogLines = 20, kLogLookedAt = 400;
+constexpr std::size_t kMostWaiting = 256, kMostStarving = 64;
+constexpr std::uint64_t kLong = 1'000'000'000;
+constexpr std::chrono::milliseconds kSecondLook{50};
+
+class Examination {
+ public:
+  Examination(vmm::Machine& machine, Kernel& kernel, GuestLife life)
+      : machine_(machine),
+        life_(life),
+        reader_(machine.memory(), kernel.table()),
+        stacks_(StackTables::load(reader_, kernel)),
+        view_(kernel, reader_),
+        clocks_(view_),
+        tasks_(view_, clocks_, stacks_) {}
+
+  Result<HealthReport> run();
+
+ private:
+  Result<void> look_at_cpus();
+  Result<void> look_again();
+  void look_at_tasks();
+  void look_at_waiting(const Waits& waits);
+  void look_at_holders(const Waits& waits);
+  void look_at_kernel();
+  bool is_reported(GuestVirt task) const;
+
+  vmm::Machine& machine_;
+  const GuestLife life_;
+  vmm::PageTableReader reader_;
+  StackTables stacks_;
+  KernelView view_;
+  Clocks clocks_;
+  Tasks tasks_;
+  HealthReport report_;
+};
+
+/// The vCPUs of a machine, with what their registers say by themselves.
+Result<std::vector<VcpuReport>> describe_vcpus(const std::vector<Registers>& registers,
+                                               const KernelView* view) {
+  std::vector<VcpuReport> vcpus;
+  for (unsigned i = 0; i < registers.size(); ++i) {
+    vcpus.push_back(describe_vcpu(i, registers[i], view));
+  }
+  return vcpus;
+}
+
+Result<void> Examination::look_at_cpus() {
+  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
+  const auto registers = TRY(read_registers(paused));
+  reader_.forget();  // the guest may have mapped anew while it ran
+  clocks_.read();
+  report_.vcpus = TRY(describe_vcpus(registers, &view_));
+  report_.cpus = describe_cpus(view_, tasks_, registers, report_.vcpus);
+  return {};
+}
+
+bool runs_without_interrupts(const VcpuReport& vcpu) {
+  return vcpu.mode == VcpuReport::Mode::Kernel && !vcpu.interrupts_on && !vcpu.is_halted;
+}
+
+/// Every kernel has interrupts off now and then. One that takes no timer tick meanwhile has them
+/// off for good.
+Result<void> Examination::look_again() {
+  if (life_ == GuestLife::Saved || std::ranges::none_of(report_.vcpus, runs_without_interrupts)) {
+    return {};
+  }
+  const auto clock = view_.field("rq", "clock");
+  const auto clock_of = [&](const VcpuReport& vcpu) {
+    const auto queue = vcpu.cpu ? view_.percpu("runqueues", *vcpu.cpu) : std::nullopt;
+    return queue ? view_.value(*queue, clock) : std::nullopt;
+  };
+  std::vector<std::optional<std::uint64_t>> before;
+  for (const VcpuReport& vcpu : report_.vcpus) before.push_back(clock_of(vcpu));
+  const auto began = SteadyClock::now();
+  std::this_thread::sleep_for(kSecondLook);
+  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
+  const auto registers = TRY(read_registers(paused));
+  const auto apart = std::chrono::nanoseconds(SteadyClock::now() - began).count();
+  for (std::size_t i = 0; i < report_.vcpus.size() && i < registers.size(); ++i) {
+    VcpuReport& vcpu = report_.vcpus[i];
+    const VcpuReport now = describe_vcpu(vcpu.vcpu, registers[i], &view_);
+    if (!runs_without_interrupts(vcpu) || !runs_without_interrupts(now)) continue;
+    if (before[i] && before[i] == clock_of(vcpu)) {
+      vcpu.interrupts_off_for = static_cast<std::uint64_t>(apart);
+    }
+  }
+  return {};
+}
+
+bool Examination::is_reported(GuestVirt task) const {
+  const auto is_it = [&](const TaskReport& report) { return report.task.address == task; };
+  return std::ranges::any_of(report_.waiting, is_it) ||
+         std::ranges::any_of(report_.holders, is_it) ||
+         std::ranges::any_of(report_.cpus, [&](const CpuReport& cpu) {
+           return cpu.running && is_it(*cpu.running);
+         });
+}
+
+void Examination::look_at_waiting(const Waits& waits) {
+  for (const Task& task : tasks_.all()) {
+    if (task.state == TaskState::Uninterruptible && !task.is_on_cpu) {
+      report_.waiting.push_back({task, {}, {}});
+    }
+    const bool starves =
+        task.state == TaskState::Running && !task.is_on_cpu && task.since.value_or(0) >= kLong;
+    if (starves) report_.starving.push_back({task, {}, {}});
+  }
+  const auto longest_first = [](std::vector<TaskReport>& tasks, std::size_t most) {
+    std::ranges::stable_sort(tasks, std::greater<>(),
+                             [](const TaskReport& report) { return report.task.since; });
+    if (tasks.size() > most) tasks.resize(most);
+  };
+  longest_first(report_.waiting, kMostWaiting);
+  longest_first(report_.starving, kMostStarving);
+  for (TaskReport& report : report_.waiting) {
+    report.stack = tasks_.sleeping_stack(report.task);
+    report.wait = waits.find(report.task, report.stack);
+  }
+}
+
+void Examination::look_at_holders(const Waits& waits) {
+  std::vector<GuestVirt> owners;
+  for (const TaskReport& report : report_.waiting) {
+    if (report.wait && report.wait->owner != 0) owners.push_back(report.wait->owner_task);
+  }
+  for (const GuestVirt owner : owners) {
+    const Task* task = tasks_.find(owner);
+    if (task == nullptr || is_reported(owner)) continue;
+    TaskReport report{*task, {}, {}};
+    if (!task->is_on_cpu) {
+      report.stack = tasks_.sleeping_stack(*task);
+      if (task->state != TaskState::Running) report.wait = waits.find(*task, report.stack);
+    }
+    report_.holders.push_back(std::move(report));
+  }
+}
+
+void Examination::look_at_tasks() {
+  tasks_.list();
+  report_.task_count = tasks_.all().size();
+  report_.tasks_complete = tasks_.are_complete();
+  const Waits waits(view_, tasks_, report_.frozen);
+  look_at_waiting(waits);
+  look_at_holders(waits);
+}
+
+void Examination::look_at_kernel() {
+  auto log = read_kernel_log(view_, kLogLookedAt);
+  if (log) {
+    report_.panic = read_panic(view_, *log);
+    const std::size_t shown = std::min(log->size(), kLogLines);
+    report_.log.assign(log->end() - static_cast<std::ptrdiff_t>(shown), log->end());
+  } else {
+    report_.unknown.push_back(log.error().message);
+    report_.panic = read_panic(view_, {});
+  }
+  report_.load = read_load(view_);
+  report_.memory = read_memory_state(view_);
+  report_.rcu = read_rcu(view_, clocks_);
+  report_.watchdog_threshold = watchdog_threshold(view_);
+  for (CpuReport& cpu : report_.cpus) {
+    cpu.timer_overdue = clocks_.timer_overdue(cpu.cpu);
+    cpu.watchdog_behind = watchdog_behind(view_, clocks_, cpu.cpu);
+    cpu.owes_quiescent_state =
+        report_.rcu && std::ranges::find(report_.rcu->cpus, cpu.cpu) != report_.rcu->cpus.end();
+  }
+  BlockState block = read_block_requests(view_, clocks_);
+  if (!block.known) report_.unknown.emplace_back("block requests: this kernel's types do not tell");
+  report_.disks = std::move(block.disks);
+  if (!clocks_.now()) report_.unknown.emplace_back("times: the run queues' clocks cannot be read");
+  if (clocks_.now() && !clocks_.tick_frequency()) {
+    report_.unknown.emplace_back("times in jiffies: their frequency cannot be told");
+  }
+  if (!report_.tasks_complete) report_.unknown.emplace_back("tasks: their list is torn");
+}
+
+Result<HealthReport> Examination::run() {
+  report_.release = view_.kernel().release();
+  TRY(look_at_cpus());
+  TRY(look_again());
+  report_.uptime = clocks_.now();
+  report_.frozen = read_frozen_filesystems(view_);
+  look_at_tasks();
+  look_at_kernel();
+  return std::move(report_);
+}
+
+/// What registers alone can say.
+Result<HealthReport> examine_vcpus(vmm::Machine& machine, std::string trouble) {
+  HealthReport report;
+  report.kernel_trouble = std::move(trouble);
+  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine));
+  report.vcpus = TRY(describe_vcpus(TRY(read_registers(paused)), nullptr));
+  return report;
+}
+
+}  // namespace
+
+Result<HealthReport> examine(vmm::Machine& machine, Kernel* kernel, std::string trouble,
+                             GuestLife life) {
+  HealthReport report = kernel == nullptr ? TRY(examine_vcpus(machine, std::move(trouble)))
+                                          : TRY(Examination(machine, *kernel, life).run());
+  report.causes = diagnose(report);
+  return report;
+}
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,26 @@
+// A health report of a guest: what each CPU does, who waits for what and who holds it, and what the
+// kernel knows of its own troubles, with the likely cause. From memory and registers alone: nothing
+// enters the guest, and it works on one that answers nothing. Registers and the stacks of what runs
+// are read in one short pause; all else while the guest goes on, so that tasks may have moved
+// meanwhile, but not those that hang.
+// Used by the command `why`. Fire context: no.
+#pragma once
+
+#include <string>
+
+#include "vmm/linux/health/report.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/machine.h"
+
+namespace ringside::guest_linux {
+
+/// A saved guest is as it was. One that runs may be looked at twice, 50 ms apart, where a vCPU has
+/// interrupts off: whether it stays so.
+enum class GuestLife : std::uint8_t { Saved, Runs };
+
+/// `kernel` is null where no Linux was found, for the reason `trouble`. An error where the machine
+/// cannot be paused.
+Result<HealthReport> examine(vmm::Machine& machine, Kernel* kernel, std::string trouble,
+                             GuestLife life);
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,408 @@
+#include <gtest/gtest.h>
+
+#include "vmm/linux/health/block_requests.h"
+#include "vmm/linux/health/clocks.h"
+#include "vmm/linux/health/fake_kernel_for_tests.h"
+#include "vmm/linux/health/kernel_log.h"
+#include "vmm/linux/health/kernel_state.h"
+#include "vmm/linux/health/tasks.h"
+#include "vmm/linux/health/waits.h"
+
+namespace ringside::guest_linux {
+namespace {
+
+constexpr std::uint64_t kData = 0xffff'ffff'8200'0000;
+constexpr std::uint64_t kHeap = 0xffff'8880'0100'0000;
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kStackBytes = 0x4000;
+
+/// The structures that every test needs, at offsets of our own.
+class Health : public testing::Test {
+ protected:
+  Health() {
+    kernel_.structure("list_head", 16,
+                      {{"next", "unsigned long", 0}, {"prev", "unsigned long", 8}});
+    kernel_.structure("sched_info", 16,
+                      {{"last_arrival", "unsigned long", 0}, {"last_queued", "unsigned long", 8}});
+    kernel_.structure("sched_entity", 8, {{"exec_start", "unsigned long", 0}});
+    kernel_.structure("thread_struct", 8, {{"sp", "unsigned long", 0}});
+    kernel_.structure("task_struct", 256,
+                      {{"__state", "unsigned int", 0},
+                       {"pid", "int", 4},
+                       {"tgid", "int", 8},
+                       {"on_cpu", "int", 12},
+                       {"comm", "char", 16, 16},
+                       {"stack", "unsigned long", 32},
+                       {"tasks", "list_head", 40},
+                       {"signal", "unsigned long", 56},
+                       {"thread_node", "list_head", 64},
+                       {"se", "sched_entity", 80},
+                       {"sched_info", "sched_info", 88},
+                       {"thread", "thread_struct", 104},
+                       {"policy", "unsigned int", 112},
+                       {"rt_priority", "unsigned int", 116}});
+    kernel_.structure("signal_struct", 16, {{"thread_head", "list_head", 0}});
+    kernel_.structure("rq", 64, {{"clock", "unsigned long", 0}});
+    kernel_.structure("atomic_long_t", 8, {{"counter", "long", 0}});
+    kernel_.structure("mutex", 40, {{"owner", "atomic_long_t", 0}, {"wait_list", "list_head", 16}});
+    kernel_.structure("mutex_waiter", 32,
+                      {{"list", "list_head", 0}, {"task", "unsigned long", 16}});
+    kernel_.structure("rw_semaphore", 40,
+                      {{"count", "atomic_long_t", 0},
+                       {"owner", "atomic_long_t", 8},
+                       {"wait_list", "list_head", 24}});
+    kernel_.structure("rwsem_waiter", 40,
+                      {{"list", "list_head", 0}, {"task", "unsigned long", 16}});
+    kernel_.symbol("runqueues", 0, 'A');
+    kernel_.symbol("init_task", kData);
+    kernel_.symbol("jiffies_64", kData + 0x1000);
+    for (const std::uint64_t base : kernel_.bases) guest_.put(base, 100 * kSecond);
+    guest_.put(kData + 0x1000, std::uint64_t{4'294'892'296 + 100 * 250});  // HZ=250
+  }
+
+  KernelView view() { return {kernel_, guest_}; }
+
+  static std::uint64_t task_at(unsigned index) {
+    return index == 0 ? kData : kHeap + std::uint64_t{index} * 0x10000;
+  }
+  static std::uint64_t stack_at(unsigned index) { return task_at(index) + 0x4000; }
+
+  /// A task of one thread, in the list behind the one before it; `last` closes the list.
+  void put_task(unsigned index, std::uint32_t state, unsigned next) {
+    const std::uint64_t at = task_at(index), signal = at + 0x200;
+    guest_.put_bytes(at, std::vector<std::byte>(256));
+    guest_.put(at, state);
+    guest_.put(at + 4, 100 + index);
+    guest_.put(at + 8, 100 + index);
+    guest_.put_text(at + 16, "task" + std::to_string(index));
+    guest_.put(at + 32, stack_at(index));
+    guest_.put(at + 40, task_at(next) + 40);
+    guest_.put(at + 56, signal);
+    guest_.put(at + 64, signal);
+    guest_.put(signal, at + 64);
+    guest_.put(at + 80, 90 * kSecond);
+    guest_.put_bytes(stack_at(index), std::vector<std::byte>(kStackBytes));
+    guest_.put(at + 104, stack_at(index) + 0x1000);  // thread.sp
+  }
+  void list_head(std::uint64_t at, std::uint64_t next, std::uint64_t prev) {
+    guest_.put(at, next);
+    guest_.put(at + 8, prev);
+  }
+  /// A mutex that `owner` holds, and for which these tasks wait, each with its waiter on its stack.
+  void put_mutex(std::uint64_t at, unsigned owner, const std::vector<unsigned>& waiters) {
+    guest_.put(at, task_at(owner) | 1);  // MUTEX_FLAG_WAITERS
+    std::uint64_t before = at + 16;
+    for (const unsigned waiter : waiters) {
+      const std::uint64_t node = stack_at(waiter) + 0x1800;
+      guest_.put(before, node);
+      guest_.put(node + 8, before);
+      guest_.put(node + 16, task_at(waiter));
+      before = node;
+    }
+    guest_.put(before, at + 16);
+    guest_.put(at + 24, before);
+  }
+
+  fakes::HealthKernel kernel_;
+  fakes::SparseGuest guest_;
+  StackTables stacks_;
+};
+
+const std::vector<Frame> kInMutex{{0, "__schedule+0x10"},
+                                  {0, "schedule+0x5"},
+                                  {0, "__mutex_lock.constprop.0+0x20"},
+                                  {0, "do_work+0x9"}};
+
+TEST_F(Health, TimesAreMeasuredByTheLatestRunQueueAndJiffiesByTheirFrequency) {
+  kernel_.seal();
+  guest_.put(kernel_.bases[1], 60 * kSecond);
+  const KernelView view = this->view();
+  const Clocks clocks(view);
+
+  EXPECT_EQ(clocks.now(), 100 * kSecond);
+  EXPECT_EQ(clocks.tick_frequency(), 250u);
+  EXPECT_EQ(clocks.since(97 * kSecond), 3 * kSecond);
+  EXPECT_EQ(clocks.since(101 * kSecond), std::nullopt) << "the future";
+  EXPECT_EQ(clocks.since_jiffies(4'294'892'296 + 90 * 250), 10 * kSecond);
+  EXPECT_EQ(clocks.since_jiffies(5), std::nullopt) << "before the machine was up";
+}
+
+TEST_F(Health, TasksAreListedOnceEachAndAListThatRunsInCirclesEnds) {
+  kernel_.seal();
+  put_task(0, 0, 1);
+  put_task(1, 2, 2);
+  put_task(2, 0x402, 1);  // leads back into the list, not to its head
+  const KernelView view = this->view();
+  const Clocks clocks(view);
+  Tasks tasks(view, clocks, stacks_);
+  tasks.list();
+
+  ASSERT_EQ(tasks.all().size(), 2u);
+  EXPECT_FALSE(tasks.are_complete());
+  EXPECT_EQ(tasks.all()[0].state, TaskState::Uninterruptible);
+  EXPECT_EQ(tasks.all()[0].name, "task1");
+  EXPECT_EQ(tasks.all()[0].since, 10 * kSecond);
+  EXPECT_EQ(tasks.all()[1].state, TaskState::Idle) << "TASK_IDLE is no load";
+}
+
+TEST_F(Health, AMutexIsFoundByItsWaitersAndNamesItsOwner) {
+  kernel_.seal();
+  put_task(0, 0, 1);
+  put_task(1, 2, 2);
+  put_task(2, 2, 3);
+  put_task(3, 1, 0);
+  put_mutex(kHeap + 8, 3, {1, 2});
+  const KernelView view = this->view();
+  const Clocks clocks(view);
+  Tasks tasks(view, clocks, stacks_);
+  tasks.list();
+  const std::vector<FilesystemReport> none;
+  const Waits waits(view, tasks, none);
+
+  EXPECT_TRUE(tasks.are_complete());
+  for (const unsigned waiter : {1U, 2U}) {
+    const Wait wait = waits.find(*tasks.find(GuestVirt(task_at(waiter))), kInMutex);
+    EXPECT_EQ(wait.what, Wait::For::Lock);
+    EXPECT_EQ(wait.lock, GuestVirt(kHeap + 8));
+    EXPECT_EQ(wait.owner, 103);
+    EXPECT_EQ(wait.function, "__mutex_lock.constprop.0");
+  }
+}
+
+TEST_F(Health, ARwSemaphoresWriterIsItsOwnerAndAReaderIsOneOfSome) {
+  kernel_.seal();
+  put_task(0, 0, 1);
+  put_task(1, 2, 2);
+  put_task(2, 1, 0);
+  constexpr std::uint64_t kLock = kHeap + 0x100;
+  const std::uint64_t node = stack_at(1) + 0x1800;
+  guest_.put(kLock + 8, task_at(2));
+  list_head(kLock + 24, node, node);
+  list_head(node, kLock + 24, kLock + 24);
+  guest_.put(node + 16, task_at(1));
+  const KernelView view = this->view();
+  const Clocks clocks(view);
+  Tasks tasks(view, clocks, stacks_);
+  tasks.list();
+  const std::vector<FilesystemReport> none;
+  const Waits waits(view, tasks, none);
+  const std::vector<Frame> stack{{0, "schedule+0x5"}, {0, "rwsem_down_write_slowpath+0x20"}};
+  const Task& task = *tasks.find(GuestVirt(task_at(1)));
+
+  const Wait behind_writer = waits.find(task, stack);
+  guest_.put(kLock + 8, task_at(2) | 1);  // RWSEM_READER_OWNED
+  const Wait behind_readers = waits.find(task, stack);
+
+  EXPECT_EQ(behind_writer.lock, GuestVirt(kLock));
+  EXPECT_EQ(behind_writer.lock_kind, LockKind::RwSemaphore);
+  EXPECT_EQ(behind_writer.owner, 102);
+  EXPECT_FALSE(behind_writer.is_read_held);
+  EXPECT_EQ(behind_readers.owner, 102);
+  EXPECT_TRUE(behind_readers.is_read_held);
+}
+
+TEST_F(Health, ALockIsNotBelievedWhereItsListIsTornOrItsOwnerIsNobody) {
+  kernel_.seal();
+  put_task(0, 0, 1);
+  put_task(1, 2, 0);
+  put_mutex(kHeap + 8, 3, {1});  // task 3 does not exist
+  const KernelView view = this->view();
+  const Clocks clocks(view);
+  Tasks tasks(view, clocks, stacks_);
+  tasks.list();
+  const std::vector<FilesystemReport> none;
+  const Waits waits(view, tasks, none);
+  const Task& task = *tasks.find(GuestVirt(task_at(1)));
+
+  EXPECT_EQ(waits.find(task, kInMutex).lock, GuestVirt(kHeap + 8));
+  EXPECT_EQ(waits.find(task, kInMutex).owner, 0);
+  guest_.put(kHeap + 24, std::uint64_t{0});  // wait_list.prev leads elsewhere
+  guest_.put(kHeap + 8 + 16, stack_at(1) + 0x1000);
+  EXPECT_EQ(waits.find(task, kInMutex).lock, GuestVirt(0));
+}
+
+TEST_F(Health, WithoutALocksFunctionInTheStackTheWaitIsForWhatTheStackSays) {
+  kernel_.seal();
+  put_task(0, 0, 1);
+  put_task(1, 2, 0);
+  const KernelView view = this->view();
+  const Clocks clocks(view);
+  Tasks tasks(view, clocks, stacks_);
+  tasks.list();
+  const std::vector<FilesystemReport> none;
+  const Waits waits(view, tasks, none);
+  const Task& task = *tasks.find(GuestVirt(task_at(1)));
+
+  EXPECT_EQ(
+      waits.find(task, {{0, "schedule+0x5"}, {0, "io_schedule+0x5"}, {0, "folio_wait_bit+1"}}).what,
+      Wait::For::Io);
+  EXPECT_EQ(waits.find(task, {{0, "schedule_timeout+0x5"}, {0, "wait_for_completion+1"}}).what,
+            Wait::For::Completion);
+  EXPECT_EQ(waits.find(task, {}).what, Wait::For::Unknown);
+}
+
+/// A log of 8 descriptors and 256 bytes of text.
+class Log : public Health {
+ protected:
+  Log() {
+    kernel_.structure("prb_data_blk_lpos", 16,
+                      {{"begin", "unsigned long", 0}, {"next", "unsigned long", 8}});
+    kernel_.structure(
+        "prb_desc", 24,
+        {{"state_var", "atomic_long_t", 0}, {"text_blk_lpos", "prb_data_blk_lpos", 8}});
+    kernel_.structure("printk_info", 24,
+                      {{"ts_nsec", "unsigned long", 0}, {"text_len", "unsigned short", 8}});
+    kernel_.structure("prb_desc_ring", 40,
+                      {{"count_bits", "unsigned int", 0},
+                       {"descs", "unsigned long", 8},
+                       {"infos", "unsigned long", 16},
+                       {"head_id", "atomic_long_t", 24},
+                       {"tail_id", "atomic_long_t", 32}});
+    kernel_.structure("prb_data_ring", 16,
+                      {{"size_bits", "unsigned int", 0}, {"data", "unsigned long", 8}});
+    kernel_.structure("printk_ringbuffer", 56,
+                      {{"desc_ring", "prb_desc_ring", 0}, {"text_data_ring", "prb_data_ring", 40}});
+    kernel_.symbol("prb", kData + 0x2000);
+    kernel_.seal();
+    guest_.put(kData + 0x2000, kRing);
+    guest_.put(kRing, 3U);
+    guest_.put(kRing + 8, kDescriptors);
+    guest_.put(kRing + 16, kInfos);
+    guest_.put(kRing + 40, 8U);
+    guest_.put(kRing + 48, kTexts);
+    guest_.put_bytes(kDescriptors, std::vector<std::byte>(8 * 24));
+    guest_.put_bytes(kInfos, std::vector<std::byte>(8 * 24));
+    guest_.put_bytes(kTexts, std::vector<std::byte>(256));
+    set_ids(0, 0);
+  }
+  void set_ids(std::uint64_t tail, std::uint64_t head) {
+    guest_.put(kRing + 24, head);
+    guest_.put(kRing + 32, tail);
+  }
+  void put_line(std::uint64_t id, std::string_view text, std::uint64_t begin, std::uint64_t next,
+                std::uint64_t state = 2) {
+    const std::uint64_t descriptor = kDescriptors + id % 8 * 24;
+    guest_.put(descriptor, state << 62 | id);
+    guest_.put(descriptor + 8, begin);
+    guest_.put(descriptor + 16, next);
+    guest_.put(kInfos + id % 8 * 24, id * 1000);
+    guest_.put(kInfos + id % 8 * 24 + 8, static_cast<std::uint16_t>(text.size()));
+    const bool wraps = begin / 256 != next / 256;
+    const std::uint64_t at = kTexts + (wraps ? 0 : begin % 256);
+    guest_.put(at, id);
+    guest_.put_bytes(at + 8, std::as_bytes(std::span(text.data(), text.size())));
+  }
+  std::vector<std::string> texts(std::size_t most) {
+    const KernelView view = this->view();
+    std::vector<std::string> found;
+    const auto lines = read_kernel_log(view, most);
+    if (!lines) return {lines.error().message};
+    for (const LogLine& line : *lines) found.push_back(line.text);
+    return found;
+  }
+  static constexpr std::uint64_t kRing = kData + 0x2100, kDescriptors = kData + 0x3000,
+                                 kInfos = kData + 0x3400, kTexts = kData + 0x3800;
+};
+
+using Texts = std::vector<std::string>;
+
+TEST_F(Log, ItsLastLinesComeOldestFirstAlsoAcrossItsEnd) {
+  put_line(11, "too old", 200, 216);
+  put_line(12, "first", 216, 232);
+  put_line(13, "wrapped to the start", 232, 256 + 32);
+  put_line(14, "two\nlines", 256 + 32, 256 + 56);
+  set_ids(11, 14);
+
+  EXPECT_EQ(texts(4), (Texts{"first", "wrapped to the start", "two", "lines"}));
+}
+
+TEST_F(Log, LinesThatAreWrittenOrGoneAreLeftOutAndTextIsPrintable) {
+  put_line(1, "gone", 0, 16, 3);
+  put_line(2, "\x1b[31mred\x07", 16, 40);
+  put_line(3, "being written", 40, 64, 0);
+  put_line(4, "", 1, 1);  // no text: an odd position
+  set_ids(1, 4);
+
+  EXPECT_EQ(texts(10), (Texts{"?[31mred?"}));
+}
+
+TEST_F(Log, ALogOfNonsenseEnds) {
+  set_ids(5, 1ULL << 61);
+  EXPECT_TRUE(texts(10).empty());
+  guest_.put(kRing, 63U);
+  EXPECT_EQ(texts(10), (Texts{"the kernel log makes no sense"}));
+}
+
+TEST_F(Health, AnRcuGracePeriodNamesTheCpusThatItWaitsFor) {
+  kernel_.structure("rcu_node", 48,
+                    {{"qsmask", "unsigned long", 0},
+                     {"grplo", "int", 8},
+                     {"grphi", "int", 12},
+                     {"level", "unsigned char", 16},
+                     {"gp_tasks", "unsigned long", 24}});
+  kernel_.structure("rcu_state", 256,
+                    {{"node", "rcu_node", 0, 2},
+                     {"gp_seq", "unsigned long", 200},
+                     {"gp_start", "unsigned long", 208}});
+  kernel_.symbol("rcu_state", kData + 0x5000);
+  kernel_.seal();
+  guest_.put_bytes(kData + 0x5000, std::vector<std::byte>(256));
+  guest_.put(kData + 0x5000 + 200, std::uint64_t{5});
+  guest_.put(kData + 0x5000 + 208, std::uint64_t{4'294'892'296 + 88 * 250});
+  guest_.put(kData + 0x5000, std::uint64_t{1});  // the root: its bits are nodes, not CPUs
+  const std::uint64_t leaf = kData + 0x5000 + 48;
+  guest_.put(leaf, std::uint64_t{0b110});  // CPU 2 does not exist
+  guest_.put(leaf + 12, 63);
+  guest_.put(leaf + 16, std::uint8_t{1});
+  const KernelView view = this->view();
+  const auto rcu = read_rcu(view, Clocks(view));
+
+  ASSERT_TRUE(rcu.has_value());
+  EXPECT_TRUE(rcu->in_grace_period);
+  EXPECT_EQ(rcu->age, 12 * kSecond);
+  EXPECT_EQ(rcu->cpus, std::vector<std::uint32_t>{1});
+}
+
+TEST_F(Health, APanicsReasonIsTheLogsAndNotItsTrailer) {
+  kernel_.symbol("panic_cpu", kData + 0x6000);
+  kernel_.seal();
+  const std::vector<LogLine> log{{1, 0, "Kernel panic - not syncing: sysrq triggered crash"},
+                                 {2, 0, "---[ end Kernel panic - not syncing: other ]---"}};
+  guest_.put(kData + 0x6000, std::int32_t{-1});
+  EXPECT_FALSE(read_panic(view(), log).has_value());
+
+  guest_.put(kData + 0x6000, std::int32_t{1});
+  const auto panic = read_panic(view(), log);
+
+  ASSERT_TRUE(panic.has_value());
+  EXPECT_EQ(panic->cpu, 1u);
+  EXPECT_EQ(panic->reason, "sysrq triggered crash");
+}
+
+TEST_F(Health, AKernelThatLacksStructuresIsSaidToAndNothingIsMadeUp) {
+  kernel_.seal();
+  const KernelView view = this->view();
+  const Clocks clocks(view);
+
+  EXPECT_FALSE(read_block_requests(view, clocks).known);
+  EXPECT_FALSE(read_rcu(view, clocks).has_value());
+  EXPECT_FALSE(read_panic(view, {}).has_value());
+  EXPECT_FALSE(read_kernel_log(view, 10).has_value());
+  EXPECT_TRUE(read_frozen_filesystems(view).empty());
+  EXPECT_FALSE(read_load(view).has_value());
+}
+
+TEST(TickFrequency, IsTheUsualOneThatFitsTheUptime) {
+  const auto jiffies = [](unsigned hz, unsigned seconds) {
+    return std::uint64_t{static_cast<std::uint32_t>(-300 * static_cast<int>(hz))} +
+           std::uint64_t{hz} * seconds;
+  };
+  for (const unsigned hz : {100U, 250U, 300U, 1000U}) {
+    EXPECT_EQ(guess_tick_frequency(jiffies(hz, 5), 5 * kSecond), hz);
+    EXPECT_EQ(guess_tick_frequency(jiffies(hz, 100'000), 100'000 * kSecond), hz);
+  }
+  EXPECT_EQ(guess_tick_frequency(12345, 5 * kSecond), std::nullopt);
+}
+
+}  // namespace
+}  // namespace ringside::guest_linux

@@ -1,0 +1,118 @@
+#include "vmm/linux/health/kernel_state.h"
+
+#include <algorithm>
+
+namespace ringside::guest_linux {
+namespace {
+
+constexpr std::size_t kMostFilesystems = 65536;
+constexpr std::uint32_t kMostRcuNodes = 4096;
+
+}  // namespace
+
+std::optional<PanicReport> read_panic(const KernelView& view, const std::vector<LogLine>& log) {
+  const auto cpu = view.variable<std::int32_t>("panic_cpu");
+  if (!cpu || *cpu < 0) return std::nullopt;  // PANIC_CPU_INVALID is -1
+  PanicReport panic{static_cast<std::uint32_t>(*cpu), {}};
+  constexpr std::string_view kWords = "Kernel panic - not syncing: ";
+  for (const LogLine& line : log) {
+    const std::size_t at = line.text.find(kWords);
+    if (at == std::string::npos || line.text.starts_with("---[")) continue;
+    panic.reason = line.text.substr(at + kWords.size());
+  }
+  return panic;
+}
+
+std::optional<RcuReport> read_rcu(const KernelView& view, const Clocks& clocks) {
+  const auto state = view.symbol("rcu_state");
+  const auto nodes = view.field("rcu_state", "node");
+  const auto count = view.length_of("rcu_state", "node");
+  const std::uint64_t size = view.size_of("rcu_node");
+  const auto sequence =
+      state ? view.value(*state, view.field("rcu_state", "gp_seq")) : std::nullopt;
+  if (!sequence || !nodes || !count || size == 0) return std::nullopt;
+  RcuReport rcu;
+  rcu.in_grace_period = (*sequence & 3) != 0;  // RCU_SEQ_STATE_MASK
+  if (!rcu.in_grace_period) return rcu;
+  if (const auto start = view.value(*state, view.field("rcu_state", "gp_start"))) {
+    rcu.age = clocks.since_jiffies(*start);
+  }
+  const auto mask = view.field("rcu_node", "qsmask"), low = view.field("rcu_node", "grplo"),
+             high = view.field("rcu_node", "grphi"), tasks = view.field("rcu_node", "gp_tasks"),
+             level = view.field("rcu_node", "level");
+  std::uint64_t deepest = 0;
+  const auto node_at = [&](std::uint32_t i) {
+    return state->wrapping_add(nodes->offset + std::uint64_t{i} * size);
+  };
+  const std::uint32_t looked_at = std::min(*count, kMostRcuNodes);
+  for (std::uint32_t i = 0; i < looked_at; ++i) {
+    deepest = std::max(deepest, view.value(node_at(i), level).value_or(0));
+  }
+  for (std::uint32_t i = 0; i < looked_at; ++i) {
+    const GuestVirt node = node_at(i);
+    if (view.value(node, level).value_or(0) != deepest) continue;
+    rcu.waits_for_tasks = rcu.waits_for_tasks || view.pointer(node, tasks).has_value();
+    const std::uint64_t waited = view.value(node, mask).value_or(0);
+    const std::uint64_t first = view.value(node, low).value_or(0);
+    const std::uint64_t last = view.value(node, high).value_or(0);
+    for (std::uint64_t bit = 0; bit < 64 && bit <= last - first; ++bit) {
+      if ((waited >> bit & 1) != 0 && first + bit < view.cpu_count()) {
+        rcu.cpus.push_back(static_cast<std::uint32_t>(first + bit));
+      }
+    }
+  }
+  return rcu;
+}
+
+std::optional<std::uint64_t> watchdog_behind(const KernelView& view, const Clocks& clocks,
+                                             std::uint32_t cpu) {
+  const auto at = view.percpu("watchdog_touch_ts", cpu);
+  const auto touched = at ? view.load<std::uint64_t>(*at) : std::nullopt;
+  // 0 and the largest number mean that it begins anew.
+  if (!touched || *touched == 0 || *touched >> 33 != 0) return std::nullopt;
+  return clocks.since(*touched << 30);
+}
+
+std::optional<std::uint64_t> watchdog_threshold(const KernelView& view) {
+  const auto enabled = view.variable<std::int32_t>("watchdog_user_enabled");
+  const auto soft = view.variable<std::int32_t>("watchdog_softlockup_user_enabled");
+  const auto threshold = view.variable<std::int32_t>("watchdog_thresh");
+  if (!threshold || *threshold <= 0 || enabled == 0 || soft == 0) return std::nullopt;
+  return std::uint64_t{2'000'000'000} * static_cast<std::uint64_t>(*threshold);
+}
+
+std::vector<FilesystemReport> read_frozen_filesystems(const KernelView& view) {
+  constexpr std::uint64_t kComplete = 4;  // SB_FREEZE_COMPLETE; smaller ones are on the way there
+  std::vector<FilesystemReport> frozen;
+  const auto list = view.symbol("super_blocks");
+  const auto link = view.field("super_block", "s_list");
+  const auto state = view.field("super_block", "s_writers.frozen");
+  const auto device = view.field("super_block", "s_id");
+  const auto type = view.field("super_block", "s_type");
+  const auto type_name = view.field("file_system_type", "name");
+  if (!list || !link || !state || !device) return frozen;
+  view.walk_list(*list, kMostFilesystems, [&](GuestVirt node) {
+    const GuestVirt at(node.raw() - link->offset);
+    const std::uint64_t stage = view.value(at, state).value_or(0);
+    if (stage == 0 || stage > kComplete) return true;
+    FilesystemReport report{view.text(at.wrapping_add(device->offset), 32), {}, at};
+    const auto kind = view.pointer(at, type);
+    const auto name = kind ? view.pointer(*kind, type_name) : std::nullopt;
+    if (name) report.type = view.text(*name, 32);
+    frozen.push_back(std::move(report));
+    return true;
+  });
+  return frozen;
+}
+
+std::optional<std::array<double, 3>> read_load(const KernelView& view) {
+  const auto averages = view.variable<std::array<std::uint64_t, 3>>("avenrun");
+  if (!averages) return std::nullopt;
+  std::array<double, 3> load{};
+  for (std::size_t i = 0; i < load.size(); ++i) {
+    load[i] = static_cast<double>((*averages)[i]) / (1 << 11);
+  }
+  return load;
+}
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,30 @@
+// What the kernel knows of its own troubles: a panic, RCU's grace period, soft lockups, frozen file
+// systems, load.
+// Source: panic_cpu (kernel/panic.c); rcu_state (kernel/rcu/tree.h); watchdog_touch_ts, in units of
+// 2^30 ns (kernel/watchdog.c); super_blocks and s_writers.frozen (include/linux/fs.h); avenrun,
+// with 11 bits of fraction (kernel/sched/loadavg.c). Used by examine(). Hostile input: bounded.
+// Fire context: no.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "vmm/linux/health/clocks.h"
+#include "vmm/linux/health/kernel_view.h"
+#include "vmm/linux/health/report.h"
+
+namespace ringside::guest_linux {
+
+/// `log` is where the reason stands.
+std::optional<PanicReport> read_panic(const KernelView& view, const std::vector<LogLine>& log);
+std::optional<RcuReport> read_rcu(const KernelView& view, const Clocks& clocks);
+/// How long ago the soft-lockup watchdog of a CPU last ran; empty where it does not watch.
+std::optional<std::uint64_t> watchdog_behind(const KernelView& view, const Clocks& clocks,
+                                             std::uint32_t cpu);
+/// After what time the kernel calls it a soft lockup; empty when it does not watch.
+std::optional<std::uint64_t> watchdog_threshold(const KernelView& view);
+std::vector<FilesystemReport> read_frozen_filesystems(const KernelView& view);
+std::optional<std::array<double, 3>> read_load(const KernelView& view);
+
+}  // namespace ringside::guest_linux

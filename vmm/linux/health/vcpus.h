@@ -1,0 +1,25 @@
+// What a guest's vCPUs do: where each is, with interrupts on or off, which of Linux's CPUs it is,
+// and what that CPU runs, with its stack.
+// Source: struct rq (kernel/sched/sched.h); the Intel SDM for what a vCPU is in after reset.
+// Used by examine(), in a pause. Fire context: no.
+#pragma once
+
+#include <vector>
+
+#include "vmm/linux/health/tasks.h"
+#include "vmm/machine.h"
+
+namespace ringside::guest_linux {
+
+/// By its registers alone; `view` is null without a Linux.
+VcpuReport describe_vcpu(unsigned vcpu, const Registers& registers, const KernelView* view);
+
+/// All vCPUs that tell their registers. NotFound never: a saved guest may have none.
+Result<std::vector<Registers>> read_registers(vmm::PausedMachine& machine);
+
+/// Every CPU that is online or that a vCPU is; fills the CPU of each of `vcpus` as well.
+std::vector<CpuReport> describe_cpus(const KernelView& view, const Tasks& tasks,
+                                     const std::vector<Registers>& registers,
+                                     std::vector<VcpuReport>& vcpus);
+
+}  // namespace ringside::guest_linux

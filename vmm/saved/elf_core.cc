@@ -1,0 +1,236 @@
+// In this file, top to bottom: reading the file, the notes, the segments.
+#include "vmm/saved/elf_core.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "vmm/base/align.h"
+#include "vmm/base/bytes.h"
+#include "vmm/saved/elf_notes.h"
+
+namespace ringside::vmm {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr std::uint64_t kPage = 4096;
+
+bool read_at(int fd, std::uint64_t offset, std::span<std::byte> out) {
+  while (!out.empty()) {
+    const ssize_t got = pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got <= 0) return false;
+    offset += static_cast<std::uint64_t>(got);
+    out = out.subspan(static_cast<std::size_t>(got));
+  }
+  return true;
+}
+
+template <class T>
+std::optional<T> read_one(int fd, std::uint64_t offset) {
+  T value;
+  if (!read_at(fd, offset, std::as_writable_bytes(std::span(&value, 1)))) return std::nullopt;
+  return value;
+}
+
+/// NT_PRSTATUS: what every vCPU has.
+std::optional<Registers> status_registers(Bytes note) {
+  using namespace core_notes;
+  if (note.size() < kPrStatusBytes) return std::nullopt;
+  Registers registers;
+  for (std::size_t i = 0; i < kUserRegisters.size(); ++i) {
+    const arch::Register which = kUserRegisters[i];
+    if (which != nullptr) {
+      registers.*which = load_at<std::uint64_t>(note, kPrStatusRegisters + i * 8);
+    }
+  }
+  return registers;
+}
+
+std::optional<Registers> qemu_registers(Bytes note) {
+  using namespace core_notes;
+  if (note.size() < kQemuKernelGs || load_at<std::uint32_t>(note, 0) != kQemuVersion) {
+    return std::nullopt;
+  }
+  Registers registers;
+  for (std::size_t i = 0; i < kQemuOrder.size(); ++i) {
+    registers.*kQemuOrder[i] = load_at<std::uint64_t>(note, kQemuRegisters + i * 8);
+  }
+  const auto segment = [&](QemuSegment which) { return kQemuSegments + which * kSegmentBytes; };
+  registers.cs = load_at<std::uint32_t>(note, segment(Cs));
+  registers.ss = load_at<std::uint32_t>(note, segment(Ss));
+  registers.fs_base = load_at<std::uint64_t>(note, segment(Fs) + kSegmentBase);
+  registers.gs_base = load_at<std::uint64_t>(note, segment(Gs) + kSegmentBase);
+  registers.cr0 = load_at<std::uint64_t>(note, kQemuControl);
+  registers.cr3 = load_at<std::uint64_t>(note, kQemuControl + std::size_t{3} * 8);
+  registers.cr4 = load_at<std::uint64_t>(note, kQemuControl + std::size_t{4} * 8);
+  registers.kernel_gs_base = load_within<std::uint64_t>(note, kQemuKernelGs).value_or(0);
+  // The note has no EFER. With paging in 64-bit mode LME and LMA are set: CR4.PAE and a flag of CS.
+  constexpr std::uint64_t kLongMode = 1 << 8 | 1 << 10;
+  constexpr std::uint32_t kLongCode = 1 << 21;  // as in a descriptor's upper half
+  const bool wide = (load_at<std::uint32_t>(note, segment(Cs) + 8) & kLongCode) != 0;
+  if (arch::pages(registers) && (wide || registers.rip >> 32 != 0)) registers.efer = kLongMode;
+  return registers;
+}
+
+class CoreReader {
+ public:
+  CoreReader(int fd, std::uint64_t size) : fd_(fd), size_(size) {}
+
+  Result<ElfCore> read() {
+    TRY(read_header());
+    for (const Elf64_Phdr& header : headers_) {
+      if (header.p_type == PT_NOTE) TRY(read_notes(header));
+    }
+    const bool all = core_.vcpus.empty() || core_.vcpus.size() == by_qemu_.size();
+    if (all && !by_qemu_.empty()) {
+      core_.vcpus = std::move(by_qemu_);
+      core_.has_control_registers = true;
+    }
+    take_segments();
+    if (core_.segments.empty()) {
+      return fail(ErrorCode::Invalid, "it is an ELF core without any memory");
+    }
+    return std::move(core_);
+  }
+
+ private:
+  Result<void> read_header();
+  template <class Header, class Segment, class Section>
+  Result<void> read_headers();
+  Result<void> read_notes(const Elf64_Phdr& header);
+  void take_note(std::uint32_t type, std::string_view name, Bytes bytes);
+  void take_segments();
+
+  int fd_;
+  std::uint64_t size_;
+  std::vector<Elf64_Phdr> headers_;
+  ElfCore core_;
+  std::vector<Registers> by_qemu_;
+};
+
+Result<void> CoreReader::read_header() {
+  const auto ident = read_one<std::array<unsigned char, EI_NIDENT>>(fd_, 0);
+  if (!ident || (*ident)[EI_DATA] != ELFDATA2LSB) {
+    return fail(ErrorCode::Unsupported, "it is an ELF file, but not of an x86-64 machine");
+  }
+  if ((*ident)[EI_CLASS] == ELFCLASS32) return read_headers<Elf32_Ehdr, Elf32_Phdr, Elf32_Shdr>();
+  return read_headers<Elf64_Ehdr, Elf64_Phdr, Elf64_Shdr>();
+}
+
+template <class Header, class Segment, class Section>
+Result<void> CoreReader::read_headers() {
+  const auto header = read_one<Header>(fd_, 0);
+  if (!header || (header->e_machine != EM_X86_64 && header->e_machine != EM_386)) {
+    return fail(ErrorCode::Unsupported, "it is an ELF file, but not of an x86-64 machine");
+  }
+  if (header->e_type != ET_CORE) {
+    return fail(ErrorCode::Invalid, "it is an ELF file, but no core");
+  }
+  std::uint64_t count = header->e_phnum;
+  if (count == PN_XNUM) {  // the number is in the first section header
+    const auto section = read_one<Section>(fd_, header->e_shoff);
+    count = section ? section->sh_info : 0;
+  }
+  if (count == 0 || count > ElfCore::kMaxSegments || header->e_phentsize != sizeof(Segment)) {
+    return fail(ErrorCode::Invalid, "its ELF header is damaged");
+  }
+  std::vector<Segment> segments(count);
+  if (header->e_phoff > size_ ||
+      !read_at(fd_, header->e_phoff, std::as_writable_bytes(std::span(segments)))) {
+    return fail(ErrorCode::Invalid, "it ends within its ELF headers");
+  }
+  for (const Segment& segment : segments) {
+    Elf64_Phdr& wide = headers_.emplace_back();
+    wide.p_type = segment.p_type;
+    wide.p_offset = segment.p_offset;
+    wide.p_paddr = segment.p_paddr;
+    wide.p_filesz = segment.p_filesz;
+  }
+  return {};
+}
+
+Result<void> CoreReader::read_notes(const Elf64_Phdr& header) {
+  if (header.p_filesz > ElfCore::kMaxNoteBytes || header.p_offset > size_ ||
+      header.p_filesz > size_ - header.p_offset) {
+    return fail(ErrorCode::Invalid, "it ends within its ELF notes");
+  }
+  std::vector<std::byte> bytes(header.p_filesz);
+  if (!read_at(fd_, header.p_offset, bytes)) {
+    return fail(ErrorCode::Io, "its ELF notes cannot be read");
+  }
+  Bytes rest(bytes);
+  while (rest.size() >= sizeof(Elf64_Nhdr)) {
+    const auto note = load_at<Elf64_Nhdr>(rest, 0);
+    rest = rest.subspan(sizeof(Elf64_Nhdr));
+    const std::uint64_t name = round_up(std::uint64_t{note.n_namesz}, 4U);
+    const std::uint64_t description = round_up(std::uint64_t{note.n_descsz}, 4U);
+    if (name > rest.size() || note.n_descsz > rest.size() - name) break;
+    // SAFETY: char may alias any bytes; the length was checked.
+    const std::string_view text(reinterpret_cast<const char*>(rest.data()), note.n_namesz);
+    take_note(note.n_type, text.substr(0, text.find('\0')), rest.subspan(name, note.n_descsz));
+    rest = rest.subspan(std::min<std::uint64_t>(name + description, rest.size()));
+  }
+  return {};
+}
+
+void CoreReader::take_note(std::uint32_t type, std::string_view name, Bytes bytes) {
+  if (name == "CORE" && type == NT_PRSTATUS && core_.vcpus.size() < ElfCore::kMaxVcpus) {
+    if (const auto registers = status_registers(bytes)) core_.vcpus.push_back(*registers);
+  }
+  if (name == "QEMU" && type == 0 && by_qemu_.size() < ElfCore::kMaxVcpus) {
+    if (const auto registers = qemu_registers(bytes)) by_qemu_.push_back(*registers);
+  }
+}
+
+/// Whole pages, each once: a kdump names the kernel's image a second time.
+void CoreReader::take_segments() {
+  std::vector<ElfCore::Segment> found;
+  for (const Elf64_Phdr& header : headers_) {
+    if (header.p_type != PT_LOAD || header.p_offset >= size_ || header.p_paddr % kPage != 0)
+      continue;
+    const std::uint64_t there = std::min(header.p_filesz, size_ - header.p_offset);
+    const std::uint64_t size = round_down(there, kPage);
+    if (size == 0 || !GuestPhys(header.p_paddr).checked_add(size)) continue;
+    found.push_back({GuestPhys(header.p_paddr), size, header.p_offset});
+  }
+  std::ranges::stable_sort(found, {}, &ElfCore::Segment::base);
+  for (ElfCore::Segment segment : found) {
+    if (!core_.segments.empty()) {
+      ElfCore::Segment& last = core_.segments.back();
+      const std::uint64_t end = last.base.raw() + last.size;
+      if (segment.base.raw() < end) {
+        const std::uint64_t known = std::min(end - segment.base.raw(), segment.size);
+        segment = {segment.base.wrapping_add(known), segment.size - known, segment.offset + known};
+      }
+      if (segment.size == 0) continue;
+      if (segment.base.raw() == end && segment.offset == last.offset + last.size) {
+        last.size += segment.size;
+        continue;
+      }
+    }
+    core_.segments.push_back(segment);
+  }
+}
+
+}  // namespace
+
+bool ElfCore::is_elf(const std::vector<std::byte>& start) {
+  return start.size() >= SELFMAG && std::memcmp(start.data(), ELFMAG, SELFMAG) == 0;
+}
+
+Result<ElfCore> ElfCore::read(int fd) {
+  struct stat info;
+  if (fstat(fd, &info) != 0 || info.st_size < 0) return fail(ErrorCode::Io, "it cannot be read");
+  return CoreReader(fd, static_cast<std::uint64_t>(info.st_size)).read();
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,45 @@
+// An ELF core of a machine: which of its guest-physical memory lies where in the file, and what its
+// vCPUs' registers were. Written by QEMU's dump-guest-memory, by kexec's crash kernel (kdump:
+// /proc/vmcore, `makedumpfile -E`) and by write_elf_core() (core_writer.h).
+//   header           class 64; QEMU writes class 32 where vCPU 0 is not in long mode
+//   program headers  PT_LOAD: p_paddr is guest-physical; PT_NOTE: the notes
+//   NT_PRSTATUS      "CORE", one a vCPU, in order: struct elf_prstatus of x86-64, registers at 112
+//                    in the order of user_regs_struct (arch/x86/include/asm/user_64.h)
+//   "QEMU", type 0   one a vCPU, in the same order: QEMUCPUState of QEMU's
+//                    target/i386/arch_dump.c, version 1, with the control registers
+// Used by SavedMachine. The file is a user's and may be anything: sizes are checked, loops bounded.
+// Does not: know what the memory holds. Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "vmm/arch/arch.h"
+#include "vmm/base/address.h"
+#include "vmm/base/result.h"
+
+namespace ringside::vmm {
+
+struct ElfCore {
+  /// More than these no machine has.
+  static constexpr std::size_t kMaxSegments = 65536, kMaxVcpus = 8192, kMaxNoteBytes = 64 << 20;
+
+  /// [base, base + size) of guest-physical memory lies from `offset` on in the file.
+  struct Segment {
+    GuestPhys base;
+    std::uint64_t size = 0;
+    std::uint64_t offset = 0;
+  };
+  std::vector<Segment> segments;  // by base; they do not overlap
+  std::vector<Registers> vcpus;   // empty: the core says nothing of them that is understood
+  /// Of all vCPUs the control registers and segment bases are known, which NT_PRSTATUS lacks.
+  bool has_control_registers = false;
+
+  static constexpr std::size_t kMagicBytes = 16;
+  /// Whether a file that begins so is an ELF file of any kind.
+  static bool is_elf(const std::vector<std::byte>& start);
+  /// Invalid, with what is wrong, for an ELF file that is no core of an x86-64 machine.
+  static Result<ElfCore> read(int fd);
+};
+
+}  // namespace ringside::vmm
