@@ -18,6 +18,7 @@
 
 #include "cli/guest/guest.h"
 #include "cli/guest/host_process.h"
+#include "cli/guest/saved_guest.h"
 #include "cli/list_probes.h"
 #include "cli/messages.h"
 #include "cli/options/buffer_sizes.h"
@@ -78,6 +79,7 @@ class Session {
 
  private:
   Result<void> attach();
+  Result<void> attach_saved();
   Result<void> attach_to(Guest guest);
   void know_machines();
   void tell_omissions();
@@ -149,7 +151,24 @@ std::string kernel_name(const guest_linux::Kernel& kernel) {
   return release.empty() ? "a kernel" : fmt::format("Linux {}", release);
 }
 
+/// --core: nothing is started, and nothing but dtrace's probes fires.
+Result<void> Session::attach_saved() {
+  SavedGuest saved = TRY(open_saved_guest(line_.core_file));
+  if (!saved.kernel) {
+    Error error = std::move(saved.kernel).error();
+    error.message = line_.core_file + ": " + error.message;
+    return tl::make_unexpected(std::move(error));
+  }
+  Guest guest;
+  guest.traced.name = line_.core_file;
+  guest.traced.machine = std::move(saved.machine);
+  guest.traced.kernel = std::move(*saved.kernel);
+  guest.traced.saved = true;
+  return attach_to(std::move(guest));
+}
+
 Result<void> Session::attach() {
+  if (!line_.core_file.empty()) return attach_saved();
   if (line_.machines.empty()) {
     TRY(start_processes());
     return attach_to({});

@@ -21,6 +21,7 @@ std::size_t count_different(std::vector<dif::ProbeId> ids) {
 
 Result<std::unique_ptr<Target>> Target::attach(TracedMachine traced, TracerOptions options) {
   options.held = traced.held;
+  options.saved = traced.saved;
   auto tracer = TRY(Tracer::attach(traced.machine.get(), traced.kernel.get(), options));
   return std::make_unique<Target>(std::move(traced), std::move(tracer));
 }

@@ -28,6 +28,7 @@ struct TracedMachine {
   std::unique_ptr<vmm::Machine> machine;        // null: none
   std::unique_ptr<guest_linux::Kernel> kernel;  // null where no Linux is known in it
   guest_linux::FileKernel* held = nullptr;      // the same kernel, in a machine that is held
+  bool saved = false;                           // it stands still for ever (vmm/saved)
 };
 
 class Target {

@@ -95,6 +95,11 @@ class LiveTracer final : public Tracer {
     builtin_ = builtin.get();
     profile_ = profile.get();
     registry_.add(std::move(builtin));
+    if (options.saved) {
+      see_saved(*machine, *kernel);
+      unpublished_ = std::move(profile);
+      return;
+    }
     if (held != nullptr) {
       kernel_tracer_ = std::make_unique<BootTracer>(*machine, *held);
     } else if (machine != nullptr && kernel != nullptr) {
@@ -118,6 +123,10 @@ class LiveTracer final : public Tracer {
   Result<void> refusals(const dif::ProbeDescription& pattern,
                         const std::function<void(const Refusal&)>& visit) override {
     if (kernel_tracer_) kernel_tracer_->look_again();
+    if (saved_) {
+      visit({pattern, "a saved guest does not run, so only dtrace's probes fire"});
+      return {};
+    }
     return registry_.refusals(pattern, visit);
   }
   Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) override { return registry_.by_id(id); }
@@ -130,6 +139,7 @@ class LiveTracer final : public Tracer {
   Result<void> add_probes(std::span<const Probe> probes) override;
   Result<void> remove_probes(std::span<const Probe> probes) override;
   std::optional<std::string> cannot(dif::ActionKind action) override {
+    if (saved_) return "a saved guest is not changed";
     return machine_tracer_ ? machine_tracer_->cannot(action) : "there is no guest to do it to";
   }
   unsigned vcpu_count() const override {
@@ -168,6 +178,13 @@ class LiveTracer final : public Tracer {
 
  private:
   Trace make_trace(dif::Engine& engine);
+  /// curthread is what the first CPU ran.
+  void see_saved(vmm::Machine& machine, guest_linux::Kernel& kernel) {
+    saved_.emplace(machine.memory(), kernel.table());
+    const auto bases = kernel.percpu_bases();
+    if (bases.empty()) return;
+    saved_task_ = kernel.current_task(*saved_, GuestVirt(bases.front())).value_or(GuestVirt());
+  }
   FireLoopParts loop_parts(const Trace& trace, std::optional<KernelTraps>&& kernel) const;
   MachineWants wants() const {
     return {machine_tracer_->enabled_events(), profile_->has_samples()};
@@ -181,6 +198,9 @@ class LiveTracer final : public Tracer {
   Registry registry_;
   BuiltinProvider* builtin_;
   ProfileProvider* profile_;
+  std::unique_ptr<ProfileProvider> unpublished_;  // of a saved guest, for which no time passes
+  std::optional<vmm::PageTableReader> saved_;     // reads a saved guest; empty: it runs
+  GuestVirt saved_task_;                          // what its first CPU ran
   const unsigned poll_threads_;
   vmm::Machine* held_machine_;                     // until start() lets it begin; else null
   std::unique_ptr<KernelTracer> kernel_tracer_;    // null where no kernel is known
@@ -222,6 +242,7 @@ FireLoopParts LiveTracer::loop_parts(const Trace& trace,
                       .end = builtin_->end(),
                       .timers = profile_->enabled(),
                       .poll_threads = poll_threads_};
+  if (saved_) parts.view = {&*saved_, saved_task_, {}};
   if (kernel) {
     parts.view = std::move(kernel->view);
     if (kernel->shim) parts.traps.emplace(*kernel->shim);

@@ -39,6 +39,8 @@ struct TracerOptions {
   /// traced from there, and start() lets the machine begin once BEGIN has fired and the probes
   /// stand. Takes the place of `kernel`.
   guest_linux::FileKernel* held = nullptr;
+  /// The machine was saved and never runs: BEGIN, END and ERROR fire, and read what it holds.
+  bool saved = false;
   /// Shared by tracers whose times are compared; null: one of its own.
   std::shared_ptr<TscCalibration> calibration = nullptr;
 };

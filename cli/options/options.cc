@@ -306,6 +306,11 @@ Result<void> check(const CommandLine& line) {
   if (line.task == Task::Version || line.task == Task::Help) return {};
   if (line.task == Task::Why) return check_why(line);
   TRY(check_machines(line));
+  const bool runs = !line.machines.empty() || !line.commands.empty() || !line.processes.empty();
+  if (!line.core_file.empty() && runs) {
+    return fail(ErrorCode::Unsupported,
+                "--core: a saved guest stands alone and runs nothing: no other machine, -c or -p");
+  }
   const bool guests = !line.machines.empty();
   if (guests && line.commands.size() > 1) {
     return fail(ErrorCode::Unsupported,

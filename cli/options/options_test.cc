@@ -46,6 +46,14 @@ TEST(CommandLine, WhyTakesOneMachineOrACoreAndNoProgram) {
   EXPECT_FALSE(parse({"why", "--core", "file", "-O", "xml"}));
 }
 
+TEST(CommandLine, ASavedGuestStandsAlone) {
+  EXPECT_TRUE(parse({"--core", "file", "-n", "BEGIN"}));
+
+  EXPECT_FALSE(parse({"--core", "file", "-n", "BEGIN", "--image", "debian-6.1"}));
+  EXPECT_FALSE(parse({"--core", "file", "-n", "BEGIN", "-c", "true"}));
+  EXPECT_FALSE(parse({"--core", "file", "-n", "BEGIN", "-p", "1"}));
+}
+
 TEST(CommandLine, ScriptArgumentsMayStandAnywhere) {
   const auto line = parse({"-s", "a.d", "one", "-q", "two", "--", "-three"});
 

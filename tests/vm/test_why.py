@@ -225,6 +225,21 @@ class Why(unittest.TestCase):
         self.assertTrue(tree["log"], text)
         return cause["text"]
 
+    def check_program(self, patient, tree):
+        """D over the core: types, symbols and curthread are the saved guest's; nothing else fires."""
+        def run(program):
+            return subprocess.run([ringside.binary(), "--core", patient.core, "-qn", program], text=True,
+                                  capture_output=True, timeout=ringside.PATIENCE, check=False)
+        said = run('BEGIN { printf("%s %d %s", stringof(curthread->comm), curthread->pid,'
+                   " stringof(`init_task.comm)); exit(0); }")
+        first = tree["cpus"][0]["running"]
+        self.assertEqual((said.returncode, said.stderr), (0, ""))
+        self.assertEqual(said.stdout.strip(), f"{first['name']} {first['pid']} swapper/0")
+        for probe in ("fbt::vfs_read:entry", "tick-1s", "syscall:::entry"):
+            refused = run(probe)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("a saved guest does not run", refused.stderr)
+
     def test_an_idle_guest_is_said_to_be_well(self):
         def check(patient):
             tasks = int(patient.do("ls -d /proc/[0-9]*/task/* | wc -l"))
@@ -305,6 +320,7 @@ class Why(unittest.TestCase):
             lost, = [cpu for cpu in tree["cpus"] if not cpu["idle"]]
             vcpu, = [vcpu for vcpu in tree["vcpus"] if vcpu["cpu"] == lost["cpu"]]
             self.assertFalse(vcpu["interrupts_on"], text)
+            self.check_program(patient, tree)
             self.assertEqual(lost["running"]["name"], "hostname")
             self.assertGreater(lost["timer_overdue_ns"], 1e9, text)
             self.assertIn("do_syscall_64", functions(lost["running"]), text)
