@@ -25,7 +25,7 @@ constexpr std::uint64_t kEndOfMemory = std::uint64_t{1} << 52;  // what page tab
 constexpr std::size_t kMostBackends = 1024, kMostPieces = 1024, kMostLines = 1 << 20;
 constexpr std::size_t kAddressDigits = 16;
 
-auto refuse(std::string why) {
+auto refuse(const std::string& why) {
   return fail(ErrorCode::Invalid,
               "QEMU's description of the guest's memory makes no sense: " + why);
 }

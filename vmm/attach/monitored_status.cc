@@ -197,7 +197,7 @@ Result<void> MonitoredStatus::let_guest_go() {
   held_ = false;
   our_resume_ = !broken_;
   const auto gone = monitor_.execute("cont");
-  const auto followed = catch_up();
+  auto followed = catch_up();
   if (monitor_.events_are_in_order()) our_resume_ = false;
   TRY(gone);
   return followed;
