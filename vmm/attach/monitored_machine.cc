@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "vmm/attach/host_process.h"
 #include "vmm/base/printable.h"
@@ -113,6 +114,11 @@ Result<void> check_debugger(Monitor& monitor, const HostProcess& process) {
   const auto option = std::ranges::find_if(
       words, [](const std::string& word) { return word == "-gdb" || word == "--gdb"; });
   if (option == words.end() || option + 1 == words.end() || option[1] == "none") return {};
+  constexpr std::string_view kDevice = "chardev:";
+  if (option[1].starts_with(kDevice) &&
+      TRY(MonitoredVcpus::is_out_of_reach(monitor, option[1].substr(kDevice.size())))) {
+    return {};
+  }
   return fail(ErrorCode::Io,
               fmt::format("its gdbserver is its owner's (-gdb {:.100}), and QEMU has only one",
                           printable(option[1])));

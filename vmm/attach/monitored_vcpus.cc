@@ -40,6 +40,11 @@ Result<void> remove_leftover(Monitor& monitor) {
 
 }  // namespace
 
+Result<bool> MonitoredVcpus::is_out_of_reach(Monitor& monitor, std::string_view label) {
+  const auto device = TRY(find_device(monitor, label));
+  return !device || device->starts_with("disconnected:fd:");
+}
+
 Result<void> MonitoredVcpus::check_debugger_free(Monitor& monitor) {
   const auto foreign = TRY(find_device(monitor, kForeignDebugger));
   if (!foreign) return {};

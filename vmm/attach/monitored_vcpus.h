@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 #include "vmm/attach/monitor.h"
 #include "vmm/attach/monitored_status.h"
@@ -35,6 +36,10 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
 
   /// Io, naming who has it, when QEMU's one gdbstub belongs to somebody.
   static Result<void> check_debugger_free(Monitor& monitor);
+  /// Whether nobody can use this character device any more: it was a descriptor whose other end is
+  /// gone, as of a QEMU that a ringside has started and kept, or an earlier gdbserver took its
+  /// place.
+  static Result<bool> is_out_of_reach(Monitor& monitor, std::string_view label);
   /// Lets the guest go if we stopped it, and takes our gdbstub away. Idempotent.
   void turn_away();
 
