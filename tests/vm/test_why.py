@@ -133,6 +133,14 @@ class Patient:
         self.port.start(command)
         self.port.send("go")
 
+    def why_hung(self, count):
+        """The report once so many tasks hang. A QEMU that saves its guest first lets it have what its
+        disks hold back, so this is waited for in the RAM of the guest that runs."""
+        deadline = time.monotonic() + guest.PATIENCE
+        while not hung(count)(self.why_by_memory()[1]) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        return self.why()
+
     def stall_disk(self):
         """From now on the disk takes requests and does not answer them."""
         self.monitor("block_set_io_throttle", id=DISK, bps=1, bps_rd=0, bps_wr=0, iops=0, iops_rd=0,
@@ -267,7 +275,7 @@ class Why(unittest.TestCase):
         def check(patient):
             patient.do(f"{MOUNT} && fsfreeze --freeze /tmp/m")
             patient.hang("echo a > /tmp/m/a & mkdir /tmp/m/b & wait")
-            text, tree = patient.why_once(hung(2))
+            text, tree = patient.why_hung(2)
 
             cause = self.check_common(patient, text, tree, "frozen-filesystem")
             self.assertIn("ext4 file system on vda is frozen", cause)
@@ -289,7 +297,7 @@ class Why(unittest.TestCase):
             # Two readers with one file position, which a mutex guards: the second waits for the first.
             patient.hang("exec 3</tmp/m/f; dd <&3 bs=1M of=/dev/null & sleep 1; dd <&3 bs=1M of=/dev/null"
                          " & wait")
-            text, tree = patient.why_once(hung(2))
+            text, tree = patient.why_hung(2)
 
             cause = self.check_common(patient, text, tree, "storage")
             self.assertIn("vda has", cause)
