@@ -81,7 +81,7 @@ class Finder {
     return refuse(ErrorCode::NotFound, "{} has no member {} in this kernel", name.name, name.path);
   }
 
-  /// The same part of the kernel; what was a module may be built in elsewhere.
+  /// The same part of the kernel; a module of one kernel may be built in elsewhere.
   bool same_module(const std::string& wanted, const std::string& found) {
     return wanted == found || (found == "vmlinux" && !kernel_.has_module(wanted));
   }
@@ -360,7 +360,7 @@ class Binder {
     return {};
   }
 
-  /// What stands for a type of the kernel becomes that type as this kernel has it.
+  /// Each shape that stands for a type of the kernel becomes that type as this kernel has it.
   Result<void> fill_shapes(std::vector<TypeShape>& shapes) {
     const auto named = std::ranges::count_if(
         program_.shapes, [](const TypeShape& shape) { return shape.kernel_name.has_value(); });

@@ -2,7 +2,6 @@
 // kernel and each boot has its own values for those names. bind() makes the program for one of
 // them. The same compiled program can be bound to any number of kernels.
 // A program's bytes may be hostile, and so may the kernel: the verifier comes after binding.
-// Fire context: no.
 #pragma once
 
 #include <string_view>

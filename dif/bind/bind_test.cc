@@ -1,5 +1,5 @@
-// Texts of types, and binding without a compiler. What compiled programs do when they are bound is
-// in dif/d/late_binding_test.cc.
+// Texts of types, and binding without a compiler. dif/d/late_binding_test.cc tests compiled
+// programs that are bound.
 #include "dif/bind/bind.h"
 
 #include <gtest/gtest.h>

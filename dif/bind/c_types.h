@@ -1,6 +1,6 @@
-// What compiling and binding ask alike about C types: sizes, characters, and what two kernels'
-// types must have in common for the same code to serve both. Used by dif/d and by this folder.
-// Fire context: no.
+// Questions about C types that compiling and binding share: sizes, characters, and the properties
+// that two kernels' types must have in common for the same code to serve both. Used by dif/d and by
+// this folder.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ bool is_character(const TypeGraph& graph, TypeId id);
 /// As the definition with the same name, where `id` is a struct or union that is declared only:
 /// modules declare what another part of the kernel defines.
 TypeId defined(const TypeGraph& graph, TypeId id);
-/// What code that works with a value of this type relies on, spelled as C, without typedefs: kind,
-/// size and sign of numbers, and the names of what pointers point at. Arrays have no length, as
-/// neither elements nor their addresses depend on it: "unsigned int", "struct file *", "char []".
-/// Text is text, though Linux has had unsigned characters since 6.2: what a pointer or array of
-/// plain characters holds is "char".
+/// The properties that code relies on when it works with a value of this type, spelled as C,
+/// without typedefs: kind, size and sign of numbers, and the names of what pointers point at.
+/// Arrays have no length, as neither elements nor their addresses depend on it: "unsigned int",
+/// "struct file *", "char []". Text is text, though Linux has had unsigned characters since 6.2: a
+/// pointer or array of plain characters holds "char".
 std::string type_text(const TypeGraph& graph, TypeId id);
 
 }  // namespace ringside::dif

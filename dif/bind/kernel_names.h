@@ -1,6 +1,6 @@
-// What binding asks of a kernel: an abstract answer to names. The session's implementation asks the
-// guest; tests have small made-up kernels. All answers may come from a hostile guest.
-// Fire context: no.
+// The questions that binding asks of a kernel: an abstract answer to names. The session's
+// implementation asks the guest; tests have small made-up kernels. All answers may come from a
+// hostile guest.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Types as a Program carries them for the consumer (TypeShape), made from a type graph: by the
-// compiler from its own, by bind() from a kernel's. What a pointer points at is known by name only,
-// so every shape is finite.
+// compiler from its own, by bind() from a kernel's. The type that a pointer points at is known by
+// name only, so every shape is finite.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What actions and aggregations refuse, each under dtrace's tag.
+// Errors of actions and aggregations, each under dtrace's tag.
 #include <gtest/gtest.h>
 
 #include "dif/d/testing/program_runner.h"

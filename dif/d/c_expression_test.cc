@@ -150,7 +150,7 @@ class Generator {
     }
   }
 
-  /// What trace() is given, and what is recorded: all bits, or those that the type has.
+  /// The argument of trace(), and the value that is recorded: all bits, or those that the type has.
   Both any() {
     const Both e = below(5) == 0 ? change() : expression(1 + static_cast<int>(below(kDepth)));
     if (below(2) == 0) return {"(long long)" + e.d, e.c, e.type};
@@ -242,7 +242,7 @@ Program generate(unsigned seed, std::size_t count) {
   return program;
 }
 
-/// What C says, in order; empty when there is no compiler.
+/// The values that C computes, in order; empty when there is no compiler.
 std::vector<std::int64_t> ask_c(const Program& program) {
   std::ostringstream c;
   c << "#include <stdio.h>\ntypedef long long L;\ntypedef unsigned long long U;\nL now, was;\n"

@@ -150,7 +150,7 @@ std::string with_variable(const std::string& text, std::string_view variable) {
   return result;
 }
 
-/// What C says about all programs, one after another; empty when there is no compiler.
+/// The values that C computes for all programs, one after another; empty when there is no compiler.
 std::vector<std::int64_t> ask_c(const std::vector<Program>& programs) {
   std::ostringstream c;
   c << "#include <stdio.h>\n#include <stddef.h>\n" << kEnum;

@@ -72,7 +72,7 @@ class Compilation {
     for (const Tree* library : libraries) {
       for (const External& external : library->externals) TRY(declare(external));
     }
-    // What a library defines counts where the program uses it, and is resolved again there.
+    // A library's definitions count where the program uses them, and are resolved again there.
     resolver_.types().forget_layouts();
     resolver_.namer().forget();
     for (const External& external : tree_.externals) TRY(declare(external));

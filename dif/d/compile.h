@@ -75,7 +75,7 @@ class Environment : public dif::KernelNames {
 
 /// A D library: parsed before the program, left out silently when what it depends on is not there.
 struct LibrarySource {
-  std::string name;  // "procfs.d": what `depends_on library` names
+  std::string name;  // "procfs.d", as `depends_on library` names it
   std::string text;
 };
 
@@ -113,8 +113,8 @@ struct Compiled {
   std::string desugared;  // its clauses as D, without if, else and loops
 };
 
-/// Compiles one program. What of the kernel it contains stands in it by name (kernel_names), so it
-/// runs where bind() (dif/bind/bind.h) finds that; types without a name are its `needs`.
+/// Compiles one program. Parts of the kernel stand in the program by name (kernel_names), so it
+/// runs where bind() (dif/bind/bind.h) finds them; types without a name are its `needs`.
 Result<Compiled, Diagnostic> compile(std::string_view source, const CompileOptions& options,
                                      Environment& environment);
 

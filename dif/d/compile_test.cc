@@ -1,4 +1,4 @@
-// Programs, compiled and fired: what they record is what D says they record.
+// Programs, compiled and fired: they record the values that D says they record.
 #include "dif/d/compile.h"
 
 #include <gtest/gtest.h>

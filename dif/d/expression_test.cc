@@ -19,7 +19,7 @@ struct Integer {
   std::int64_t number() const { return static_cast<std::int64_t>(bits); }
 };
 
-/// What a variable or a record of the type keeps of the bits.
+/// The part of the bits that a variable or a record of the type keeps.
 Integer stored(std::uint64_t bits, int size, bool is_signed) {
   const int unused = 64 - size * 8;
   const std::uint64_t top = bits << unused;

@@ -160,7 +160,7 @@ std::string refusal(const dif::Program& program, const Layout& layout) {
   return bound ? "" : bound.error().message;
 }
 
-/// What its first firing records as numbers, or "why not".
+/// The numbers that its first firing records, or the message of the error that refuses it.
 std::string fired(const dif::Program& program, const Layout& layout) {
   Kernel kernel(layout);
   auto bound = dif::bind(program, kernel);
@@ -186,7 +186,7 @@ std::string fired(const dif::Program& program, const Layout& layout) {
   return text;
 }
 
-/// What the program does on the kernel that it was compiled with, and on the other.
+/// The results of the program on the kernel that it was compiled with, and on the other.
 std::string both(const std::string& body) {
   const dif::Program program = compiled(body);
   return fired(program, kOld) + " / " + fired(program, kNew);

@@ -39,7 +39,7 @@ bool changes(const std::vector<Statement*>& body, const Expr& variable) {
   });
 }
 
-/// What `e` adds to `variable`: x++, x -= 2, x = x + 3.
+/// The amount that `e` adds to `variable`: x++, x -= 2, x = x + 3.
 std::optional<std::int64_t> increment(Expr* e, const Expr& variable, const DesugarTools& tools) {
   if (e == nullptr || !is_variable(e->a) || !same_variable(*e->a, variable)) return std::nullopt;
   if (is_step(*e)) return e->op == Op::PreInc || e->op == Op::PostInc ? 1 : -1;

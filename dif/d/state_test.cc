@@ -1,5 +1,5 @@
-// What a clause keeps is as good after 10,000 firings as after one: by-reference values of every
-// kind of variable, keys and translated structures, from the guest's memory and from D's.
+// Values that a clause keeps are as good after 10,000 firings as after one: by-reference values of
+// every kind of variable, keys and translated structures, from the guest's memory and from D's.
 #include <gtest/gtest.h>
 
 #include "dif/d/testing/program_runner.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kFirings = 10'000;
 
-/// What the last firing of `body` traced; the clause runs kFirings times.
+/// The values that the last firing of `body` traced; the clause runs kFirings times.
 std::vector<Recorded> last_of(const std::string& declarations, const std::string& body) {
   const Outcome out =
       run(declarations + "long n; fbt::vfs_read:entry { n++; " + body +

@@ -1,8 +1,8 @@
 // Resolved expressions to DIF. One CodeGenerator makes one object.
 //
 // Values: a register holds the 64 bits of an integer, or the address of a by-reference value.
-// Operators work on all 64 bits. Loads extend from the type's size; what stores a value, a variable
-// or a record, cuts it to its own size; so do keys and some casts (Types::cast_cuts()).
+// Operators work on all 64 bits. Loads extend from the type's size; a variable or a record cuts the
+// value that it stores to its own size; so do keys and some casts (Types::cast_cuts()).
 #pragma once
 
 #include "dif/d/code/emitter.h"

@@ -146,7 +146,7 @@ Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
 }
 
 /// The storage of a variable that is held by reference. One that nobody assigned to yet, or that
-/// was freed, comes to be, with zeroes in it; where there is no room, what is written is lost.
+/// was freed, comes to be, with zeroes in it; where there is no room, the value written is lost.
 Checked<unsigned> CodeGenerator::made(const Expr& e) {
   Registers waiting;
   const Registers* keys = TRY(keep_impure_keys(e, waiting));

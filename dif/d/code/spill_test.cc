@@ -59,7 +59,7 @@ TEST(Spill, NothingIsSpilledThatFits) {
   EXPECT_EQ(variables.size(), 1U) << "x alone";
 }
 
-/// What a program records with all registers, and with few.
+/// Compares the records of a program with all registers and with few.
 class Spilled : public testing::TestWithParam<const char*> {};
 
 TEST_P(Spilled, MeansTheSameWithFewRegisters) {

@@ -1,4 +1,4 @@
-/* What the ERROR probe's arg4 says. */
+/* The values of the ERROR probe's arg4. */
 inline int DTRACEFLT_UNKNOWN = 0;
 inline int DTRACEFLT_BADADDR = 1;
 inline int DTRACEFLT_BADALIGN = 2;

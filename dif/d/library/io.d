@@ -1,4 +1,4 @@
-/* What files, devices and blocks on their way look like to D. */
+/* Files, devices and blocks on their way, as D sees them. */
 inline int B_WRITE = 0x000001;
 inline int B_READ = 0x000000;
 inline int B_ERROR = 0x000004;

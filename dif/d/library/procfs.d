@@ -1,7 +1,7 @@
 /*
- * What a process and a thread look like to D, whatever the guest's kernel calls it. The
- * translators for Linux are in procfs_linux.d; without a kernel's types procfs_plain.d says what
- * the built-in variables know.
+ * A process and a thread as D sees them, whatever the guest's kernel calls them. The translators
+ * for Linux are in procfs_linux.d; without a kernel's types procfs_plain.d says what the built-in
+ * variables know.
  */
 inline char SSLEEP = 1;
 inline char SRUN = 2;

@@ -1,6 +1,6 @@
 /*
  * The current process by the built-in variables alone, where procfs_linux.d is left out: the
- * tracer, which runs. What only its kernel knows is 0.
+ * tracer, which runs. Members that only its kernel knows are 0.
  */
 #pragma D depends_on library procfs.d
 

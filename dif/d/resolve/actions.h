@@ -26,11 +26,11 @@ class ActionBuilder {
   ActionBuilder(const ActionBuilder&) = delete;
   ActionBuilder& operator=(const ActionBuilder&) = delete;
 
-  /// A new clause begins: what may follow what is counted anew.
+  /// A new clause begins: the order of its actions is checked anew.
   void enter_clause() { order_ = {}; }
   /// Types all that the statement names, and counts the arguments of what it calls. To be called
-  /// for all statements of a clause, in order, before build(): what is wrong with the names of any
-  /// is told before what is wrong with an action.
+  /// for all statements of a clause, in order, before build(): errors in the names of any come
+  /// before errors in an action.
   Checked<void> prepare(Expr& statement);
   /// The action of one statement that has been prepared.
   Checked<dif::Action> build(Expr& statement);

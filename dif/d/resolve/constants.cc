@@ -1,5 +1,5 @@
-// Folding: what expressions of constants are worth. The same as DIF would make of them, in all 64
-// bits; what cuts a value cuts a constant, too.
+// Folding: the values of expressions of constants. The same as DIF would make of them, in all 64
+// bits; a type that cuts a value cuts a constant, too.
 #include "dif/d/resolve/constants.h"
 
 namespace ringside::d {

@@ -1,4 +1,4 @@
-// Folding: what expressions of constants are worth.
+// Folding: the values of expressions of constants.
 #pragma once
 
 #include "dif/d/diagnostic.h"

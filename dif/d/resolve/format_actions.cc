@@ -179,8 +179,8 @@ Checked<dif::Action> FormatActions::formatted(Expr& call, dif::ActionKind kind) 
   return action;
 }
 
-/// The arguments' types for the consumer: all or, when one cannot be described, none. What has no
-/// type in D (a stack) has its form in the record.
+/// The arguments' types for the consumer: all or, when one cannot be described, none. An argument
+/// without a type in D (a stack) has its form in the record.
 void FormatActions::describe(dif::Action& action, const Expr& call) {
   for (std::size_t i = 1; i < call.list.size(); ++i) {
     const Expr& argument = *call.list[i];

@@ -1,5 +1,5 @@
-// What `#pragma D attributes` and `#pragma D binding` say of names: how stable they are, and since
-// which version of D they are there. A pragma may come before or after its name.
+// The statements of `#pragma D attributes` and `#pragma D binding` about names: how stable they
+// are, and since which version of D they are there. A pragma may come before or after its name.
 #pragma once
 
 #include <map>

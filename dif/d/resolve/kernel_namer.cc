@@ -208,7 +208,8 @@ void KernelNamer::fix(const Expr& e) {
   }
 }
 
-/// A number's type by the kernel's name for it: what a declaration or cast makes of it stays.
+/// Notes a number's type by the kernel's name for it, as fixed: a declaration or cast keeps the
+/// size that it was compiled with.
 void KernelNamer::fix_typedef(TypeId id) {
   const std::string module = environment_.type_module(id);
   if (module.empty()) return;

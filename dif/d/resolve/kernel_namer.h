@@ -1,9 +1,8 @@
 // Names for what a program contains of the guest's kernel, so that it can be bound to another one,
 // or to the next boot: which type, member, symbol or enumerator an offset, size or address is of.
-// The code generator asks for them; what is used where the value itself decides what is compiled
-// (an array's length, a key's size) is noted as fixed by the resolver.
+// The code generator asks for them; the resolver notes as fixed each value that itself decides what
+// is compiled (an array's length, a key's size).
 // Does not: look anything up again; that is bind()'s (dif/bind).
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +51,7 @@ class KernelNamer {
 
   /// The code takes element `position` of an array, whose length `array` has where it is compiled.
   void need_element(const Expr& array, std::uint64_t position);
-  /// What is compiled depends on the value, of every late constant in `e`, or on its size.
+  /// The code depends on the value of every late constant in `e`, or on the size of `e`.
   void fix(const Expr& e);
   void fix_size(const Expr& e);
   /// Gives the shapes of the kernel's types in `shape`, which is of a value of `e`, their names.
@@ -68,11 +67,11 @@ class KernelNamer {
   void note_for_all();
   /// The others that were asked for since the last call: a clause's.
   std::vector<Index> take_used();
-  /// What a library brought along counts where the program uses it.
+  /// Drops the names that a library brought along: they count where the program uses them.
   void forget();
-  /// Everything since then.
+  /// All names since then.
   std::vector<dif::KernelName> take_names();
-  /// What has no name, for each module one.
+  /// For each module, one of its types without a name.
   std::vector<dif::KernelNeed> needs() const;
 
  private:

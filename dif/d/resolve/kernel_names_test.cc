@@ -1,5 +1,5 @@
-// What of the guest's kernel a program contains by name (Program::kernel_names): exactly what went
-// into its own clauses and declarations, through libraries, too.
+// The parts of the guest's kernel that a program contains by name (Program::kernel_names): exactly
+// those that went into its own clauses and declarations, through libraries, too.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

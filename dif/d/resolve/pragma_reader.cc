@@ -83,7 +83,7 @@ Checked<void> PragmaReader::settle(const PragmaNode& node) {
                     fmt::format("#pragma {} cannot modify entity defined outside program scope",
                                 node.directive));
   }
-  // Types can be named as well; what they promise stays.
+  // Types can be named as well; their attributes stay.
   if (declared_.find(name)) pragmas.drop(name);
   return {};
 }

@@ -2,8 +2,8 @@
 // symbol that it names. D's variables are declared by their first assignment, so clauses are
 // resolved in program order.
 //
-// Resolver walks expressions. What it goes by has classes of its own: the program's names
-// (symbols.h), its types (type_resolver.h), translators (translator_table.h), what operators take
+// Resolver walks expressions. Its tools are classes of their own: the program's names (symbols.h),
+// its types (type_resolver.h), translators (translator_table.h), what operators take
 // (operator_rules.h), the clause's probes (clause_probes.h), and how stable all that is
 // (stability_notes.h). Its files: resolve.cc (calls, members, casts), resolve_names.cc,
 // resolve_operators.cc (operators that name, declare or write variables), resolve_declarations.cc
@@ -64,7 +64,8 @@ class Resolver final : public ConstantEvaluator {
   /// Sets the probes that args[] is typed by, until the next call.
   void enter_clause(std::vector<dif::ProbeDescription> probes);
 
-  /// Types `e` and everything below it. What xlate<T *> gives has no value: D_CG_DYN, or the tag.
+  /// Types `e` and everything below it. The result of xlate<T *> has no value: D_CG_DYN, or the
+  /// tag.
   Checked<void> resolve(Expr* e, std::string_view dynamic_tag = "D_CG_DYN");
   /// The same, but leaves e->translation set for a caller that looks at it.
   Checked<void> resolve_dynamic(Expr* e);
@@ -87,7 +88,7 @@ class Resolver final : public ConstantEvaluator {
   void declare_aggregation(const std::string& name) { aggregations_.insert(name); }
   /// Names for what of the guest's kernel goes into the program.
   KernelNamer& namer() { return namer_; }
-  /// What args[] were taken for since it was last asked.
+  /// The types that args[] were taken for since the last call.
   std::vector<dif::ArgumentType> take_argument_types();
   /// The value of a resolved constant that decides what is compiled: fixed, where it is a kernel's.
   std::optional<std::uint64_t> known(const Expr& e);

@@ -160,7 +160,7 @@ Checked<void> Resolver::check_inline(const InlineNode& node, Symbol& symbol) {
     return {};
   }
   if (value->late) return {};
-  // A number from now on: what names it need not go through all that this one names.
+  // A number from now on: an expression that names it need not go through all that this one names.
   Expr number;
   number.at = value->at;
   number.type = symbol.type;

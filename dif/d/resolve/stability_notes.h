@@ -13,7 +13,7 @@ namespace ringside::d {
 
 class StabilityNotes {
  public:
-  /// `minimum`: what -x amin asks for. The symbols know which functions there are.
+  /// `minimum`: the attributes that -x amin asks for. The symbols know which functions there are.
   StabilityNotes(const SymbolTable& symbols, std::optional<dif::Attributes> minimum)
       : symbols_(symbols), minimum_(minimum) {}
 
@@ -25,7 +25,7 @@ class StabilityNotes {
 
   /// The least of the attributes that were noted since the last call.
   dif::Attributes take() { return std::exchange(least_, dif::Attributes{}); }
-  /// For expressions that are only looked at: what they use does not count.
+  /// For expressions that are only looked at: the names in them do not count.
   dif::Attributes save() const { return least_; }
   void restore(const dif::Attributes& saved) { least_ = saved; }
 

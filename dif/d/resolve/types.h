@@ -1,4 +1,4 @@
-// What D's rules ask about C types: classes, sizes, promotions, compatibility, and how a value of
+// C types as D's rules see them: classes, sizes, promotions, compatibility, and how a value of
 // a type travels through DIF. A thin view of a TypeGraph; adds nothing to it but pointers.
 #pragma once
 
@@ -32,7 +32,7 @@ class Types {
   bool is_string(TypeId id) const { return kind(id) == TypeKind::String; }
   bool is_void(TypeId id) const { return kind(id) == TypeKind::Void; }
   bool is_character(TypeId id) const;
-  /// string, char *, char []: what can be used where a string is wanted.
+  /// string, char *, char []: the types that can be used where a string is wanted.
   bool is_string_like(TypeId id) const;
   bool is_float(TypeId id) const { return kind(id) == TypeKind::Float; }
   /// Values of the type are handled by address: strings, structs, arrays, and floating-point ones,

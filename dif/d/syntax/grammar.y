@@ -1,5 +1,5 @@
 // The grammar of D: the whole language as the Dynamic Tracing Guide gives it. Actions only build
-// the tree; what a construct means, and what is not supported, is decided in resolve.cc.
+// the tree; resolve.cc decides what a construct means and what is not supported.
 
 %code requires {
 #include "dif/d/syntax/ast.h"
@@ -508,7 +508,7 @@ void ringside_d_error(Location* at, void*, ParseContext& context, const char*) {
 
 }  // namespace
 
-// What bison calls for a token that does not fit.
+// Bison calls this for a token that does not fit.
 int yyreport_syntax_error(const yypcontext_t* state, void*, ParseContext& context) {
   yysymbol_kind_t expected[YYNTOKENS];
   const int count = yypcontext_expected_tokens(state, expected, YYNTOKENS);

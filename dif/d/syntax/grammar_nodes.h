@@ -60,7 +60,7 @@ inline Statement* if_statement(ParseContext& context, Expr* condition,
   return make(context, std::move(node));
 }
 
-/// for and while; what is not there is null.
+/// for and while; a missing part is null.
 inline Statement* loop(ParseContext& context, Statement parts,
                        const std::vector<Statement*>& body) {
   parts.kind = Statement::Kind::Loop;

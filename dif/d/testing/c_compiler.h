@@ -1,4 +1,4 @@
-// What this machine's C compiler says, for tests that compare D with C.
+// The answers of this machine's C compiler, for tests that compare D with C.
 // Does not: know D.
 #pragma once
 
