@@ -51,8 +51,8 @@ void take_little_memory() {
   _exit(ringside::cli::kExitFailure);
 }
 
-/// The same for std::thread, which throws where the host has no room for one. What ends here is not
-/// unwound: destructors would wait for threads that never began.
+/// The same for std::thread, which throws where the host has no room for one. Nothing is unwound
+/// here: destructors would wait for threads that never began.
 [[noreturn]] void end_without_threads() {
   try {
     if (std::current_exception()) std::rethrow_exception(std::current_exception());

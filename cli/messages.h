@@ -15,7 +15,7 @@ namespace ringside::cli {
 /// link named dtrace speaks as dtrace. `path` is argv[0]; before any thread is started.
 void set_program_name(std::string_view path);
 std::string program_name();
-/// What the command was called by, with its folders: $$0 without a script.
+/// The name that the command was called by, with its folders: $$0 without a script.
 const std::string& program_path();
 
 /// Writes one line with the program's name in front to stderr.

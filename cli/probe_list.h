@@ -1,5 +1,5 @@
-// What -l prints: probes with their ids, and with -v their stability and the types of their
-// arguments.
+// Printing of probe lists for -l: probes with their ids, and with -v their stability and the types
+// of their arguments.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ namespace ringside::cli {
 std::string probe_list_header();
 /// One probe's line.
 std::string probe_list_line(const providers::Probe& probe);
-/// What -v adds below the line: stability and argument types, in dtrace's layout.
+/// The lines that -v adds below a probe's line: stability and argument types, in dtrace's layout.
 std::string probe_list_details(const dif::ProbeDescription& name,
                                const dif::ProviderAttributes& attributes,
                                const providers::ProbeArguments& arguments, const TypeGraph& types);
 
-/// What -v adds below the probes: those that the guest's text has, but that cannot be probed. One
-/// indented line each, without an id, so that none looks like a probe. Empty for none.
+/// The lines that -v adds below the probes: those that the guest's text has, but that cannot be
+/// probed. One indented line each, without an id, so that none looks like a probe. Empty for none.
 std::string refusal_list(const std::vector<providers::Refusal>& refusals);
 
 }  // namespace ringside::cli

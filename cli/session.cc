@@ -115,7 +115,7 @@ class Session {
   void report_time(std::string_view what, Clock::time_point since) const;
   Sink& sink() { return file_ ? *file_ : stdout_; }
 
-  /// What a line about this target begins with: "NAME: " where there are several.
+  /// The beginning of a line about this target: "NAME: " where there are several.
   std::string line_start(const Subject& subject) const {
     return subjects_.size() > 1 ? subject.target->name() + ": " : std::string();
   }
@@ -217,7 +217,7 @@ Result<void> Session::attach_to(Guest guest) {
   return {};
 }
 
-/// What of a guest that shows too much is left out, once.
+/// Tells, once, which parts are left out of a guest that shows too much.
 void Session::tell_omissions() {
   for (const Subject& subject : subjects_) {
     if (subject.target->kernel() == nullptr) continue;
@@ -338,7 +338,7 @@ void Session::announce(const Subject& subject, const std::vector<ProgramMatches>
   }
 }
 
-/// What -v says of each program, of all its clauses together.
+/// Prints the stability of each program for -v, of all its clauses together.
 void Session::report_stability(const dif::Program& program) {
   struct Least {
     dif::Attributes description, statements;
@@ -515,7 +515,7 @@ Result<void> Session::bind_all() {
   return {};
 }
 
-/// What the machines have in common of D's variables.
+/// The D variables that the machines have in common.
 Result<std::shared_ptr<dif::SharedGlobals>> Session::shared_globals(
     const std::vector<dif::VerifiedProgram>& programs) {
   std::vector<const dif::Program*> bound;

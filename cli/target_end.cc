@@ -7,7 +7,7 @@
 namespace ringside::cli {
 namespace {
 
-/// What a machine whose vCPUs we run knows of its own end, and what fired last before it.
+/// Tells what a machine whose vCPUs we run knows of its own end, and what fired last before it.
 void report_death(const WatchedTarget& watched, const providers::Target& target) {
   if (target.machine()->exits() == nullptr) return;
   // The first line has been told with the end itself.

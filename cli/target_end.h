@@ -1,5 +1,5 @@
-// What the user is told of a target that has ended by itself: its machine ended or moves elsewhere,
-// or its kernel is gone. Fire context: no.
+// Messages about a target that has ended by itself: its machine ended or moves elsewhere, or its
+// kernel is gone.
 #pragma once
 
 #include "cli/watched_target.h"

@@ -150,7 +150,7 @@ void TraceLoop::end_target(std::size_t index, EndReason reason) {
   --live_;
 }
 
-/// What fired after the first target was asked may have come before something that the others have
+/// A firing after the first target was asked may have come before something that the others have
 /// not handed over yet, so it waits for the next time.
 void TraceLoop::harvest() {
   if (!several()) {
@@ -205,7 +205,8 @@ void TraceLoop::finish(EndReason reason) {
   // No END before the last of all other firings: they share what END may sum up.
   for_each_live([](std::size_t, WatchedTarget& each) { each.target().tracer().halt(); });
   for_each_live([](std::size_t, WatchedTarget& each) { each.target().tracer().stop(); });
-  // What has ended says no more, so all of it can be had, unless the guest lies about the end.
+  // A command or guest that has ended says no more, so all its output can be had, unless the guest
+  // lies about the end.
   const bool ended = reason == EndReason::CommandEnded || reason == EndReason::MachineEnded ||
                      reason == EndReason::KernelGone;
   for_each_live([&](std::size_t, WatchedTarget& each) {

@@ -23,7 +23,7 @@ std::string or_dash(std::string text) {
 std::string size_text(std::uint64_t bytes) {
   constexpr std::uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
   if (bytes >= kGiB && bytes % kGiB == 0) return fmt::format("{}G", bytes / kGiB);
-  // What the guest knows of may end a few pages below its machine's size.
+  // The memory that the guest knows of may end a few pages below its machine's size.
   return fmt::format("{}M", (bytes + kMiB - 1) / kMiB);
 }
 

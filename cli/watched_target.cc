@@ -16,8 +16,8 @@ using std::chrono::milliseconds;
 
 // A guest can have processes that are slow to look at, and ever new ones.
 constexpr milliseconds kMostLooking{20};
-// What a command that has ended left behind fits into sockets and a pipe or two. Whoever writes on
-// in the guest after it must not keep us.
+// The last output of a command that has ended fits into sockets and a pipe or two. Whoever writes
+// on in the guest after it must not keep us.
 constexpr unsigned kMostLastOutputs = 64;  // of up to 1 MiB each
 // A serial line brings a command's line in pieces, and a busy host lets time pass between them. A
 // line that is not ended for so long, or that is longer, is passed on as it is.

@@ -1,7 +1,6 @@
 // One target while it is traced, as the trace loop sees it: what its guest's command writes and
 // says, whether it has come to an end of its own, and what there is to tell of it.
 // Used by the trace loop. Does not: wait, or print records.
-// Fire context: no.
 #pragma once
 
 #include <poll.h>
@@ -43,7 +42,8 @@ class WatchedTarget {
   void set_line_start(std::string text) { line_start_ = std::move(text); }
   void say(std::string_view text) const;
 
-  /// What wakes a sleep up, appended; take_events() looks at the same ones, which begin at `at`.
+  /// Appends the events that wake a sleep up; take_events() looks at the same ones, which begin at
+  /// `at`.
   void add_events(std::vector<pollfd>& fds) const;
   void take_events(const std::vector<pollfd>& fds, std::size_t at);
   static constexpr std::size_t kEvents = 3;

@@ -122,7 +122,7 @@ std::string line_start(const CommandLine& line, const MachineOptions& machine) {
   return (machine.name.empty() ? machine.attach->text : machine.name) + ": ";
 }
 
-/// What the command line asks for, with the image's files and our own ears for news.
+/// The machine as the command line asks for it, with the image's files and our own ears for news.
 Result<MachineOptions> with_files(const CommandLine& line, MachineOptions machine) {
   if (!machine.image.empty()) {
     const Image image = TRY(find_image(machine.image, image_folders()));
@@ -182,7 +182,7 @@ std::string describe_end(vmm::Machine& machine) {
   std::string tail = machine.status().console_tail();
   while (!tail.empty() && (tail.back() == '\n' || tail.back() == '\r')) tail.pop_back();
   std::size_t start = tail.find_last_of('\n');
-  // Behind a panic's reason come a backtrace and more.
+  // A backtrace and more follow a panic's reason.
   const std::size_t panic = tail.rfind("Kernel panic");
   if (machine.state() == vmm::MachineState::Panicked && panic != std::string::npos) {
     tail.erase(std::min(tail.find_first_of("\r\n", panic), tail.size()));
@@ -250,7 +250,8 @@ Result<void> hold(Guest& guest, MachineOptions options, Signals& signals) {
   return {};
 }
 
-/// What its owner calls a machine, told from others of that name as those on the command line are.
+/// The owner's name for a machine; a number tells it from others of that name, as it does for those
+/// on the command line.
 std::string free_name(const std::string& wanted, const std::vector<Guest>& guests,
                       const CommandLine& line) {
   const auto taken = [&](const std::string& name) {

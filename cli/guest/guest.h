@@ -35,7 +35,7 @@ Result<std::vector<Guest>> start_guests(const CommandLine& line, Signals& signal
 /// Whether the machine has ended. Its command port and monitor close a moment before it can be
 /// seen to end, so whoever sees one of those waits here for that moment, 2 seconds at most.
 bool await_end(vmm::Machine& machine);
-/// What became of a machine that ended, for the user: one line with the console's last words.
+/// The end of a machine in words for the user: one line with the console's last words.
 std::string describe_end(vmm::Machine& machine);
 
 }  // namespace ringside::cli

@@ -18,7 +18,7 @@ constexpr std::size_t kLongestCommand = 16383;  // images/README.md
 constexpr int kSendLimit = 10'000;              // ms for the guest to take one request
 constexpr int kMostReads = 256;  // of 4 KiB at once: a chatty command must not hold us
 
-/// The number behind `word` and a blank, if that is the whole line and it lies in [least, most].
+/// The number after `word` and a blank, if that is the whole line and it lies in [least, most].
 std::optional<std::int64_t> number_after(std::string_view line, std::string_view word,
                                          std::int64_t least, std::int64_t most) {
   if (!line.starts_with(word)) return std::nullopt;

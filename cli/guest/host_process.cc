@@ -45,7 +45,7 @@ UniqueFd open_process(pid_t pid) {
   _exit(127);
 }
 
-/// What the child's exec failed with; 0 when it did not.
+/// The errno of the child's exec; 0 when it did not fail.
 int exec_problem(int fd) {
   int problem = 0;
   return ::read(fd, &problem, sizeof problem) == static_cast<ssize_t>(sizeof problem) ? problem : 0;
@@ -86,7 +86,7 @@ Result<std::vector<std::string>> split_command(std::string_view command) {
 HostProcesses::~HostProcesses() {
   for (Process& process : processes_) {
     if (!process.ours || process.ended) continue;
-    // What was started for the trace ends with it.
+    // A process that was started for the trace ends with it.
     kill(process.pid, SIGKILL);
     await_child(process.pid);
   }

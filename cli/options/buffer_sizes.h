@@ -1,4 +1,4 @@
-// What -x bufresize says about buffers that the host has no room for (dif/engine/buffer_plan.h).
+// Messages of -x bufresize about buffers that the host has no room for (dif/engine/buffer_plan.h).
 #pragma once
 
 #include <cstdint>

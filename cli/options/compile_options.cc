@@ -11,7 +11,7 @@ namespace ringside::cli {
 
 namespace {
 
-/// What of the settings is the compiler's, again after each that a program sets.
+/// Takes the compiler's part of the settings, again after each that a program sets.
 void take_settings(d::CompileOptions& options, const CommandLine& line) {
   const Settings& settings = line.settings;
   options.default_arguments = settings.default_arguments;

@@ -1,4 +1,4 @@
-// What the compiler is told of the command line.
+// The compiler's options, made from the command line.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned kMaxCpus = 64;
 
-/// What a description's machine field can hold, less what is a pattern's.
+/// Whether a description's machine field can hold `c`, and `c` is no pattern's.
 bool is_name_character(char c) {
   const bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   return is_word || std::string_view("_-.+@%").find(c) != std::string_view::npos;
@@ -124,7 +124,7 @@ Result<void> name_machines(std::vector<MachineOptions>& machines) {
   return {};
 }
 
-/// What only the machine of our own can do, and what only QEMU can.
+/// Refuses options of our own VMM for a QEMU, and QEMU's options for our own VMM.
 Result<void> check_kind(const MachineOptions& machine) {
   if (machine.choice == MachineChoice::Kvm) {
     if (machine.qemu.as_is) {
@@ -147,7 +147,7 @@ Result<void> check_kind(const MachineOptions& machine) {
   return fail(ErrorCode::Usage, fmt::format("{} needs --machine kvm", option));
 }
 
-/// What is said of machines that ringside starts has no meaning for those that run already.
+/// Options about machines that ringside starts have no meaning for those that run already.
 Result<void> check_attached(const CommandLine& line) {
   const auto is_attached = [](const MachineOptions& machine) { return machine.attach.has_value(); };
   if (std::ranges::none_of(line.machines, is_attached)) return {};
@@ -172,7 +172,7 @@ Result<void> check_attached(const CommandLine& line) {
               fmt::format("{} is for machines that ringside starts, not for --attach", option));
 }
 
-/// What two machines cannot share.
+/// Refuses options that two machines cannot share.
 Result<void> check_shared(const MachineOptions& common) {
   if (common.qemu.keep) {
     return fail(ErrorCode::Unsupported, "--keep: only one machine can be left running");

@@ -1,7 +1,6 @@
 // The machines of a command line: what --image and --kernel say of each, what the other options say
 // of all, and which of it goes together. Used by the parser of the command line.
 // Does not: look for images or files.
-// Fire context: no.
 #pragma once
 
 #include <string_view>
@@ -16,8 +15,8 @@ Result<void> set_memory(vmm::GuestConfig& config, std::string_view text);
 
 /// Makes each of line.machines whole once all options were read: so far its image, kernel or target
 /// is the option's argument, FILE[,name=NAME][,cpus=N][,memory=SIZE][,initrd=FILE][,append=STRING],
-/// where two commas stand for one. What it does not say for itself is line.common's. For --attach
-/// that is TARGET[,name=NAME].
+/// where two commas stand for one. Settings that it leaves out are line.common's. For --attach the
+/// argument is TARGET[,name=NAME].
 Result<void> complete_machines(CommandLine& line);
 
 /// Rules between options about machines.

@@ -271,7 +271,7 @@ Result<void> set_tree(Settings& settings, View value) {
   return {};
 }
 
-/// What chooses between ways to link, of which there is one here.
+/// An option that chooses between ways to link, of which there is one here.
 Result<void> one_of(std::initializer_list<View> words, View value) {
   return std::find(words.begin(), words.end(), value) != words.end() ? Result<void>() : bad_value();
 }
@@ -286,7 +286,7 @@ Result<void> any_text(Settings&, View value) {
   return set_text(ignored, value);
 }
 
-/// What asks for what is so anyway.
+/// An option that asks for what is so anyway.
 Result<void> as_it_is(Settings&, View value) {
   bool ignored = false;
   return set_compiler_flag(ignored, value);

@@ -39,7 +39,7 @@ struct MachineOptions {
   vmm::QemuConfig qemu;  // the accelerator follows from `choice`
   vmm::KvmConfig kvm;
   bool after_boot = false;  // --after-boot
-  /// What records and messages call the machine, and vmname is: its own name=, else its image, else
+  /// The machine's name in records and messages, and in vmname: its own name=, else its image, else
   /// its kernel; the second one of a name ends with "-2". Empty for one to attach to that says
   /// none: then it is what its owner calls it.
   std::string name;
@@ -86,7 +86,7 @@ Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Setti
 /// DTRACE_OPT_<NAME>=VALUE, DTRACE_DEBUG and _DTRACE_TESTING out of "NAME=VALUE" strings.
 Result<void> apply_environment(Settings& settings, const std::vector<std::string>& environment);
 
-/// What bad usage is answered with, and what --help prints.
+/// usage_text() is the answer to bad usage; --help prints help_text().
 std::string usage_text();
 std::string help_text();
 

@@ -20,7 +20,7 @@ constexpr int kKeyWidth = 50;
 constexpr std::size_t kValueWidth = 16;
 constexpr std::size_t kLeastKeyWidth = 16;
 
-/// What is left of a stack on one line.
+/// A stack on one line: its frames with blanks between them.
 std::string frames_text(const Value& stack, const CodeNames& names) {
   std::string lines, text;
   append_stack(lines, stack, 0, 0, names);

@@ -17,7 +17,7 @@
 
 namespace ringside::cli {
 
-/// What one key has collected; `words` as dif::AggregateEntry says.
+/// The value that one key has collected; `words` as dif::AggregateEntry says.
 struct AggregateValue {
   const dif::Aggregation* definition = nullptr;
   std::span<const std::int64_t> words;
@@ -45,8 +45,8 @@ class Aggregations {
   void clear(std::uint32_t aggregation);
   /// Keeps the `keep` largest values, the smallest -keep when negative, nothing when empty.
   void trunc(std::uint32_t aggregation, std::optional<std::int64_t> keep);
-  /// What the keys of now show is divided by `factor`, which is not 0. Keys that come later are
-  /// not normalized, as in dtrace.
+  /// Divides the values that the keys of now show by `factor`, which is not 0. Keys that come later
+  /// are not normalized, as in dtrace.
   void normalize(std::uint32_t aggregation, std::int64_t factor);
 
   /// One key with its value in each of the aggregations asked for. Spans live until the next

@@ -39,7 +39,7 @@ inline BarStyle bar_style(const Settings& settings) {
   return {settings.aggregation_zoom, settings.utf8};
 }
 
-/// What the bars of one distribution are drawn against.
+/// The scale that the bars of one distribution are drawn against.
 struct BarScale {
   double total = 0;
   bool positives = false, negatives = false;
@@ -58,9 +58,8 @@ void append_histogram_header(std::string& out, std::size_t key_width);
 /// One cell of aggpack's line: how much `count` is of `total`.
 void append_packed_cell(std::string& out, std::int64_t count, double total, bool utf8);
 
-/// What distributions are sorted by: the sum over all buckets of value times count, where what
-/// lies beyond lquantize()'s range counts as one more than its end. In dtrace's own precision, 64
-/// bits.
+/// The sum that distributions are sorted by: over all buckets, value times count, where values
+/// beyond lquantize()'s range count as one more than its end. In dtrace's own precision, 64 bits.
 long double distribution_total(const dif::Aggregation& aggregation,
                                std::span<const std::int64_t> words);
 

@@ -1,5 +1,5 @@
 // The consumer. In this file, top to bottom: set-up, one harvest, one record, the start of a row
-// and flowindent, the end, messages. What actions do: output_actions.cc.
+// and flowindent, the end, messages. The actions: output_actions.cc.
 #include "cli/output/output.h"
 
 #include <fmt/format.h>

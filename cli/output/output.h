@@ -25,7 +25,7 @@ namespace ringside::cli {
 
 class StructuredOutput;
 
-/// What printing must know of a running program; the engine's tables, or a test's.
+/// The facts that printing needs of a running program: the engine's tables, or a test's.
 class ProgramView : public CodeNames {
  public:
   virtual const dif::Program& program() const = 0;
@@ -55,7 +55,7 @@ class Output {
   void print_until(std::uint64_t timestamp);
   /// Nothing more will come of this target; what was added has been printed.
   void leave(std::size_t target);
-  /// What dtrace prints last: an empty line, then every aggregation that printa() never printed.
+  /// Prints dtrace's last lines: an empty line, then every aggregation that printa() never printed.
   /// Ends a structured document.
   void finish();
 
@@ -87,7 +87,7 @@ class Output {
     dif::EcbId last;
   };
 
-  /// What is kept of each target.
+  /// The state that is kept of each target.
   struct Source {
     explicit Source(const ProgramView& program);
     const ProgramView* view;

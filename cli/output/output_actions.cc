@@ -1,5 +1,5 @@
-// What each action of a record prints or does. In this file, top to bottom: the choice, values,
-// formats, aggregations, options, files and commands.
+// The actions of a record: each prints something or does something. In this file, top to bottom:
+// the choice, values, formats, aggregations, options, files and commands.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -72,7 +72,7 @@ void Output::print_memory(const Step& step, std::span<const Value> values) {
   append_hex_dump(text_, bytes);
 }
 
-/// What the action's format makes of the values; nothing without a format.
+/// Appends the values as the action's format prints them; nothing without a format.
 void Output::append_formatted(std::string& out, const Step& step, std::span<const Value> values) {
   if (step.format != nullptr) step.format->print(out, values, {}, view());
 }
@@ -89,8 +89,8 @@ void Output::print_formatted(const Step& step, std::span<const Value> values) {
   }
 }
 
-/// BEGIN, END and tick- fire once for each target. What they do to an aggregation that all targets
-/// share is done once: for the first target that is still there.
+/// BEGIN, END and tick- fire once for each target. Their actions on an aggregation that all targets
+/// share are done once: for the first target that is still there.
 bool Output::acts_for_another(const Action& action) const {
   if (!merged_aggregations_ || action.aggregations.empty()) return false;
   if (!is_merged(action.aggregations.front())) return false;
@@ -141,7 +141,7 @@ void Output::normalize(const Step& step, std::span<const Value> values) {
 void Output::print_aggregations(const Step& step, std::span<const Value>) {
   const auto& wanted = step.action->aggregations;
   for (const std::uint32_t each : wanted) {
-    // What had nothing to print yet is still printed at the end.
+    // An aggregation that had nothing to print yet is still printed at the end.
     if (!aggregations(each).empty(each)) mark_printed(each);
   }
   const std::size_t before = text_.size();
@@ -198,7 +198,7 @@ void Output::finish_aggregation(std::uint32_t aggregation) {
   }
 }
 
-/// What is no constant was computed when the probe fired: the name, the value, or both.
+/// `computed` has the parts that are no constants, as of the firing: the name, the value, or both.
 void Output::set_option(const Step& step, std::span<const Value> computed) {
   std::string name = step.action->format, value = step.action->text;
   for (std::string* part : {&name, &value}) {

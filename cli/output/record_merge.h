@@ -2,7 +2,6 @@
 // at a time; one that was taken later may hold what fired before the end of another target's, so
 // records wait until every target has been asked after they fired.
 // Used by Output where there is more than one target.
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

@@ -22,8 +22,8 @@ class Sink {
   /// that was not the reader's own wish.
   bool flush();
   bool closed() const { return closed_; }
-  /// freopen(): what is written from now on is appended to the file at `path`. What was gathered
-  /// goes to where it was meant to go.
+  /// freopen(): text that is written from now on is appended to the file at `path`. Text gathered
+  /// so far goes to where it was meant to go.
   Result<void> redirect(const std::string& path);
   /// freopen(""): back to the first descriptor.
   void restore();

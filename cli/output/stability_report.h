@@ -1,4 +1,4 @@
-// What -v says of a program's stability, and with -l of a probe's, in dtrace's layout.
+// The report of -v on a program's stability, and with -l on a probe's, in dtrace's layout.
 #pragma once
 
 #include <string>

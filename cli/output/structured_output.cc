@@ -41,7 +41,7 @@ Tree number(std::uint64_t bits, bool is_signed) {
   return bits;
 }
 
-/// Trees of values whose types have shapes. What was not recorded is null.
+/// Trees of values whose types have shapes. Values that were not recorded are null.
 class ShapeTree {
  public:
   explicit ShapeTree(const std::vector<TypeShape>& shapes) : shapes_(shapes) {}

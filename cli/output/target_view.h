@@ -1,5 +1,4 @@
 // A bound target as the output wants it: its program, its probes' names and its code's names.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

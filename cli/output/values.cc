@@ -47,7 +47,7 @@ std::int64_t column_value(const Value& value) {
 
 void append_bytes_column(std::string& out, const Value& value, const ColumnStyle& style) {
   const std::string_view text = text_value(value.bytes);
-  // The bytes behind a string's NUL are whatever the buffer held; they are no part of it.
+  // The bytes after a string's NUL are whatever the buffer held; they are no part of it.
   const bool printable = value.type.kind == ValueKind::String
                              ? looks_like_text(value.bytes.first(text.size()))
                              : looks_like_text(value.bytes);

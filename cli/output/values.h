@@ -38,7 +38,8 @@ struct CodeAddress {
   GuestVirt address{0};
 };
 CodeAddress code_address(const Value& value);
-/// What sym(), mod(), usym(), umod() and uaddr() print; for any other kind, the address described.
+/// The text that sym(), mod(), usym(), umod() and uaddr() print; for any other kind, the address
+/// described.
 std::string code_text(const Value& value, const CodeNames& names);
 
 struct ColumnStyle {

@@ -27,7 +27,7 @@ tl::unexpected<Error> refuse(const std::string& name, const std::string& why) {
   return fail(ErrorCode::Unsupported, fmt::format("{} was compiled for {}", name, why));
 }
 
-/// What kernels of one release are told apart by, as short as people write it.
+/// The build, which tells kernels of one release apart, as short as people write it.
 std::string short_build(const std::string& build) {
   constexpr std::size_t kShown = 12;
   return build.substr(0, build.starts_with("names-") ? build.npos : kShown);

@@ -1,6 +1,6 @@
-// Making a compiled program, perhaps a saved one, the program of the kernel that runs here. What it
-// contains of a kernel it contains by name (dif/bind/bind.h); types without a name are told by all
-// types of the part of the kernel that they are of.
+// Making a compiled program, perhaps a saved one, the program of the kernel that runs here. It
+// refers to parts of a kernel by name (dif/bind/bind.h); types without a name are told by all types
+// of the part of the kernel that they are of.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,7 @@ std::optional<dif::ProbeDescription> TracerEnvironment::probe_by_id(dif::ProbeId
 std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern) {
   std::optional<providers::Refusal> first;
   std::size_t more = 0;
-  // What cannot be looked at now has no reason to tell.
+  // Probes that cannot be looked at now have no reason to tell.
   (void)tracer_->refusals(pattern, [&](const providers::Refusal& refusal) {
     if (first) ++more;
     if (!first) first = refusal;

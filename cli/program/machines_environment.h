@@ -1,7 +1,6 @@
 // The compiler's view of several machines: one program is compiled for all. Its types, symbols and
 // modules are the first machine's; what differs on another one, binding finds out
 // (bind_program.h). Probes are looked for on every machine that a description is for.
-// Fire context: no.
 #pragma once
 
 #include <map>

@@ -49,7 +49,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-/// What is wrong with one of the descriptions of -P, -m or -f, or its four fields.
+/// The four fields of a description of -P, -m or -f; the error says what is wrong with it.
 tl::expected<std::string, std::string> one_description(std::string_view text,
                                                        ProgramSource::Kind kind) {
   using Kind = ProgramSource::Kind;
@@ -253,7 +253,7 @@ std::string Sources::place(const d::Location& at) const {
                               : fmt::format("\"{}\", line {}", stretch.file, number);
 }
 
-/// What dtrace calls the part of a description that `before` ends in; empty for the description.
+/// dtrace's name for the part of a description that `before` ends in; empty for the description.
 std::string_view Sources::region(std::string_view before) {
   int braces = 0;
   bool predicate = false;

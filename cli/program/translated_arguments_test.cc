@@ -128,7 +128,8 @@ class TranslatedArguments : public ::testing::Test {
     const auto program = compile(source);
     return program ? "(none)" : program.error().tag;
   }
-  /// What one firing of the program records, and how many faults it has. The task lies at rsp + 8.
+  /// The fields that one firing of the program records, and the number of its faults. The task lies
+  /// at rsp + 8.
   struct Fired {
     std::vector<std::string> fields;
     std::size_t faults = 0;

@@ -86,7 +86,7 @@ std::string since_text(const Task& task) {
   return task.since ? " for " + duration_text(*task.since) : std::string();
 }
 
-/// What a vCPU is at by its registers.
+/// The place that a vCPU is at by its registers.
 std::string vcpu_text(const VcpuReport& vcpu) {
   using Mode = VcpuReport::Mode;
   switch (vcpu.mode) {
