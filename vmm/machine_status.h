@@ -33,8 +33,8 @@ class MachineStatus {
   virtual std::string cause_of_death() const { return {}; }
   /// cause_of_death() and, in further lines, the state of the vCPU that died, where it is known.
   virtual std::string last_words() const { return {}; }
-  /// What the owner of a machine that is not ours did to it since the last call, a line each: it
-  /// was paused, it goes on.
+  /// The owner's actions on a machine that is not ours since the last call, a line each: it was
+  /// paused, it goes on.
   virtual std::vector<std::string> take_news() { return {}; }
   /// Why we have to turn away from a machine that is still Running, at once: it moves elsewhere.
   virtual std::optional<std::string> must_leave() const { return std::nullopt; }

@@ -3,7 +3,6 @@
 // "How to add a back end": a kind of AttachTarget, and a function here that makes a Machine of it
 // whose shut_down() turns away and never ends what we did not start.
 // Does not: look for Linux more than it needs to be sure of the machine's memory, install anything.
-// Fire context: no.
 #pragma once
 
 #include <memory>

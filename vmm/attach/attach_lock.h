@@ -1,7 +1,6 @@
 // One ringside at a time sees into a machine: a name that the kernel takes back when its holder
 // dies, and that tells who holds it. Everybody who attaches to the process takes it first, by
 // whichever way.
-// Fire context: no.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,5 @@
-// What --attach names: a machine that someone else started. Used by the command line and attach()
-// (attach.h). Pure: whether there is such a machine is found out when it is attached to.
-// Fire context: no.
+// The target of --attach: a machine that someone else started. Used by the command line and
+// attach() (attach.h). Pure: whether there is such a machine is found out when it is attached to.
 #pragma once
 
 #include <sys/types.h>

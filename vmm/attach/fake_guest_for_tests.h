@@ -1,6 +1,5 @@
 // A process's memory with a guest's RAM in it, for tests of who looks for that: pages exist where
 // something was put, and hold what find_guest_ram needs of a Linux. Not linked into the product.
-// Fire context: no.
 #pragma once
 
 #include <fmt/format.h>
@@ -86,7 +85,7 @@ class FakeLinux {
   }
   void set_end(std::uint64_t pfn) { put64(image_ + kMaxPfn, pfn); }
 
-  /// VMCOREINFO, with more lines behind it.
+  /// VMCOREINFO, with more lines after it.
   void write_info(std::string_view more = "") {
     const auto at = [](std::uint64_t offset) { return kStext + offset; };
     std::string text = fmt::format(

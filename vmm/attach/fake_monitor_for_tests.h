@@ -1,7 +1,7 @@
 // For tests: a QEMU's monitor, played in this process. Its guest's RAM is memory of this process,
-// which is therefore the QEMU that the kernel names. What it answers can be changed, to play a
+// which is therefore the QEMU that the kernel names. A test can change its answers, to play a
 // hostile one. Not linked into the product.
-// Threads: say() and send_event() before or while it serves. Fire context: no.
+// Threads: say() and send_event() before or while it serves.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -59,7 +59,8 @@ class FakeMonitor {
   std::byte* ram() { return ram_; }
 
   using Answer = std::function<nlohmann::json(const nlohmann::json& arguments)>;
-  /// What it returns for a command, or for a line of the human monitor ("hmp gpa2hva"): its value.
+  /// Sets the value that it returns for a command, or for a line of the human monitor ("hmp
+  /// gpa2hva").
   void say(const std::string& command, nlohmann::json value) {
     answer(command, [value = std::move(value)](const auto&) { return value; });
   }

@@ -1,5 +1,5 @@
 // A folder with the form of /proc, for tests of who reads that: processes with files and links that
-// a test writes. Not linked into the product. Fire context: no.
+// a test writes. Not linked into the product.
 #pragma once
 
 #include <fmt/format.h>

@@ -4,10 +4,9 @@
 // writes to the wrong place destroys a machine.
 // The guest says it, so it may lie: what it can reach by that are other bytes of the very mapping
 // that it was found in, or of one as large as it says of its own memory.
-// Known layouts: one mapping, with RAM from 4 GiB on behind RAM from 0 on (QEMU, our own VMM); a
+// Known layouts: one mapping, with RAM from 4 GiB on after RAM from 0 on (QEMU, our own VMM); a
 // mapping for each part (Firecracker, Cloud Hypervisor, crosvm); one mapping with a gap (kvmtool).
 // Pure over the copies that it is given. Does not: know how they are made (ram_backing.h), write.
-// Fire context: no.
 #pragma once
 
 #include <memory>

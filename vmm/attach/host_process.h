@@ -1,7 +1,7 @@
 // A process of this host as /proc tells of it: who it is, what it maps, its threads and
 // descriptors. Everything here is read anew with each call and may have changed since. The names in
 // it are the process's own choice. Layouts: proc(5). Used by whoever looks for virtual machines on
-// this host. Does not: read its memory (vmm/process_memory.h), stop it. Fire context: no.
+// this host. Does not: read its memory (vmm/process_memory.h), stop it.
 #pragma once
 
 #include <sys/types.h>
@@ -39,7 +39,7 @@ class HostProcess {
 
   pid_t pid() const { return pid_; }
   bool exists() const;
-  /// What tells it from an earlier process of the same number: clock ticks from boot to its start.
+  /// Clock ticks from boot to its start, which tell it from an earlier process of the same number.
   std::optional<std::uint64_t> start_time() const;
   /// The program's file name without folders, else what the process calls itself.
   std::string program() const;

@@ -54,7 +54,7 @@ std::string state_of_kvm(const HostProcess& process) {
   return "paused";
 }
 
-/// What its memory tells; the reason where it tells nothing.
+/// Adds the facts that its memory tells; returns the reason where it tells nothing.
 std::string look_inside(const HostProcess& process, HostVm& vm) {
   auto ram = RamBacking::open(process);
   if (!ram) return ram.error().message;

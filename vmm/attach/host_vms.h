@@ -1,7 +1,6 @@
 // The virtual machines of this host, whoever started them, as far as we may see them: what each one
 // is, and whether it can be attached to. Looking changes nothing: no thread is stopped, no monitor
 // is asked. Used by the command (ringside vms).
-// Fire context: no.
 #pragma once
 
 #include <sys/types.h>

@@ -2,7 +2,7 @@
 // needs no libvirt, and neither does a host that has none. And the thread that runs libvirt's
 // events, one for the process. Used by LibvirtMonitor only. Reference: libvirt's API documentation,
 // libvirt-domain and libvirt-qemu; versions 8.2 (descriptors with monitor commands) and later.
-// Threads: open() any; what is loaded is thread-safe by itself. Fire context: no.
+// Threads: open() any; what is loaded is thread-safe by itself.
 #pragma once
 
 #include <libvirt/libvirt-qemu.h>
@@ -50,7 +50,7 @@ class LibvirtApi {
   LibvirtApi(const LibvirtApi&) = delete;
   LibvirtApi& operator=(const LibvirtApi&) = delete;
 
-  /// What libvirt says of this thread's last error, printable and in one line.
+  /// libvirt's words on this thread's last error, printable and in one line.
   std::string last_error() const;
 
 #define RINGSIDE_MEMBER(name) decltype(&::name) name = nullptr;

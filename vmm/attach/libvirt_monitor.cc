@@ -161,8 +161,8 @@ const std::string& LibvirtMonitor::name() const {
   return domain_->name;
 }
 
-/// libvirt gives each QEMU its domain's UUID on the command line. What a QEMU says of its own
-/// process is not asked: it could name another's.
+/// libvirt gives each QEMU its domain's UUID on the command line. A QEMU is not asked for its own
+/// process: it could name another's.
 Result<pid_t> LibvirtMonitor::find_process() const {
   std::optional<pid_t> found;
   for (const HostProcess& process : HostProcess::all()) {

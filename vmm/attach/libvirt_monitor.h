@@ -1,7 +1,7 @@
 // A QEMU's monitor through libvirt, which owns the socket: commands as monitor commands of the
 // domain, events as libvirt passes them on. libvirt notes in the domain's log that somebody sent
 // such commands ("tainted: custom-monitor"), and shows the domain as paused where we pause it.
-// Lock: one, for a command at a time; no other lock is taken under it. Fire context: no.
+// Lock: one, for a command at a time; no other lock is taken under it.
 #pragma once
 
 #include <sys/types.h>

@@ -76,7 +76,7 @@ std::optional<RegionLine> parse_region(std::string_view line) {
                     line.substr(close + 3)};
 }
 
-/// The offset behind a backend's name; empty when `rest` is about another region.
+/// The offset after a backend's name; empty when `rest` is about another region.
 std::optional<std::uint64_t> offset_in(std::string_view rest, std::string_view backend) {
   if (!take(rest, backend)) return std::nullopt;
   if (rest.empty()) return 0;

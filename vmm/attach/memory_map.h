@@ -2,7 +2,6 @@
 // (query-memdev), and which part of which the guest sees where (`info mtree -f`). Pure, and hostile
 // input: what does not fit together is refused, all of it.
 // Used by QemuRam. Does not: know host addresses.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

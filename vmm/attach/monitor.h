@@ -2,7 +2,6 @@
 // (monitor_socket.h) or libvirt (libvirt_monitor.h). Commands and events are those of QMP (QEMU
 // docs: interop/qemu-qmp-ref). Answers are hostile: whoever asks checks what came.
 // Used by the parts of MonitoredMachine. Threads: every function from any.
-// Fire context: no.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -28,7 +27,7 @@ class Monitor {
   }
   /// Gives QEMU a copy of a descriptor, which it knows as `name` from then on.
   virtual Result<void> pass_descriptor(std::string_view name, int descriptor) = 0;
-  /// What QEMU's human monitor prints for a line.
+  /// The text that QEMU's human monitor prints for a line.
   Result<std::string> human(std::string_view line);
 
   /// Readable when take_events() may have something.

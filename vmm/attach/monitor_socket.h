@@ -1,5 +1,5 @@
 // A QEMU's monitor by its QMP socket. Such a socket has one client at a time.
-// Lock: one, for a command at a time; no other lock is taken under it. Fire context: no.
+// Lock: one, for a command at a time; no other lock is taken under it.
 #pragma once
 
 #include <sys/types.h>

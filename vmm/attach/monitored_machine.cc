@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kMostVcpus = 4096;
 
-/// What QEMU says of its guest's state (QEMU docs: interop/qemu-qmp-ref, RunState), where there is
-/// no guest that we could trace.
+/// A guest's state as QEMU names it (QEMU docs: interop/qemu-qmp-ref, RunState), where there is no
+/// guest that we could trace.
 struct Refusal {
   const char* status;
   const char* why;

@@ -25,7 +25,7 @@ Result<AttachedMachine> attach_to(const FakeMonitor& qemu) {
   return attach({"", QmpTarget{qemu.path()}});
 }
 
-/// What is told instead of attaching; "" when it does.
+/// The message when attaching is refused; "" when it is not.
 std::string refusal(const std::string& command, const json& answer) {
   FakeMonitor qemu;
   qemu.say(command, answer);

@@ -1,9 +1,9 @@
-// What becomes of a guest whose QEMU someone else started, and who lets it run: follows the
-// monitor's events, tells stops of the owner's from ours, and notices the end. Owns the thread that
-// does so. One of MonitoredMachine's parts.
+// The state of a guest whose QEMU someone else started, and who lets it run: follows the monitor's
+// events, tells stops of the owner's from ours, and notices the end. Owns the thread that does so.
+// One of MonitoredMachine's parts.
 // Lock: mutex_, held while a command that changes whether the guest runs is under way; the
 // monitor's own lock is taken under it. Threads: every function from any, start() and stop() from
-// one. Fire context: no.
+// one.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,7 @@ namespace ringside::vmm {
 
 class MonitoredStatus final : public MachineStatus {
  public:
-  /// `monitor` and `ram` must outlive this. What is plugged into `ram` is looked at in time.
+  /// `monitor` and `ram` must outlive this. Memory that is plugged into `ram` is looked at in time.
   MonitoredStatus(Monitor& monitor, MonitoredRam& ram) : monitor_(monitor), ram_(ram) {}
   ~MonitoredStatus() override { stop(); }
   MonitoredStatus(const MonitoredStatus&) = delete;

@@ -2,7 +2,7 @@
 // through a gdbstub that we let it open to us over a descriptor, and its code, which a translator
 // must be told of through the same. Two of MonitoredMachine's parts.
 // Lock: one for all; the status's and the monitor's are taken under it.
-// Threads: every function from any. Pauses of several threads nest. Fire context: no.
+// Threads: every function from any. Pauses of several threads nest.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
     MonitoredStatus& status;
     GuestMemory& memory;
   };
-  /// What `parts` names must outlive this. `guardian` lets the guest go when we die in a pause;
-  /// without one that is done through the gdbstub, once that is open.
+  /// The objects that `parts` names must outlive this. `guardian` lets the guest go when we die in
+  /// a pause; without one that is done through the gdbstub, once that is open.
   MonitoredVcpus(unsigned count, Accelerator accelerator, Parts parts,
                  std::optional<Guardian> guardian)
       : count_(count), accelerator_(accelerator), parts_(parts), guardian_(std::move(guardian)) {}

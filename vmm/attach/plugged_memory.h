@@ -26,8 +26,9 @@ class PluggedMemory final : public CopiedBytes {
 
   explicit PluggedMemory(std::shared_ptr<CopiedBytes> process);
 
-  /// What is plugged in now: blocks that do not overlap, in order. False once it has changed more
-  /// often than any machine's owner would change it; then nothing is plugged in any more.
+  /// Sets the memory that is plugged in now: blocks that do not overlap, in order. False once it
+  /// has changed more often than any machine's owner would change it; then nothing is plugged in
+  /// any more.
   [[nodiscard]] bool set(std::vector<Block> blocks);
   /// Readable when somebody looked where nothing is known to be, or asked; set() clears it.
   int event_fd() const { return missed_event_.get(); }

@@ -1,6 +1,5 @@
 // Why another process is not for us: which of the kernel's rules says no (ptrace(2), "Ptrace access
 // mode checking"), and what the user can do. Used where a process could not be looked into.
-// Fire context: no.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +12,7 @@
 
 namespace ringside::vmm {
 
-/// What the rules look at.
+/// The facts that the rules look at.
 struct AccessFacts {
   pid_t pid = 0;
   uid_t our_user = 0;

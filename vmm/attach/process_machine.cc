@@ -13,7 +13,7 @@
 namespace ringside::vmm {
 namespace {
 
-/// What is wrong with the process before its memory is looked at.
+/// Checks the process before its memory is looked at; the error says what is wrong.
 Result<void> check_process(const HostProcess& process) {
   if (!process.exists()) return tl::make_unexpected(explain_no_access(process));
   const auto descriptors = process.descriptors();

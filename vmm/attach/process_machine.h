@@ -1,6 +1,6 @@
 // A machine in a process that someone else started, any that runs its guest by KVM: it is not asked
 // and need not know. The parts: RAM as the process maps it (ram_backing.h), ProcessVcpus, and a
-// pidfd that says when it has ended. What happens to its guest meanwhile nobody tells: one that
+// pidfd that says when it has ended. Nobody tells what happens to its guest meanwhile: one that
 // resets itself is noticed by its memory, above.
 // Writes go around KVM's dirty log, so a migration or snapshot that runs meanwhile may miss them or
 // take them along.

@@ -62,9 +62,10 @@ ProcessVcpus::~ProcessVcpus() {
   stopper_.let_go();
 }
 
-/// What KVM_RUN's next return stores. A process may ask for registers itself, so bits are only
-/// added; what it does not ask for it does not read, so there stands a mark until KVM has stored
-/// something: a thread that is stopped twice in a row has not been in KVM_RUN in between.
+/// Asks for the registers that KVM_RUN's next return stores. A process may ask for registers
+/// itself, so bits are only added; it does not read what it does not ask for, so a mark stands
+/// there until KVM has stored something: a thread that is stopped twice in a row has not been in
+/// KVM_RUN in between.
 void ProcessVcpus::ask_for_registers() {
   asked_.assign(threads_.size(), 0);
   for (std::size_t i = 0; i < threads_.size(); ++i) {

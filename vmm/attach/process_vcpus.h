@@ -5,7 +5,7 @@
 // process like any other, so that a pause asks from outside and takes its wish back. A thread that
 // was not in KVM_RUN when it stopped has no registers to show.
 // Code is written directly: a processor sees what is written to memory, as KVM does.
-// Threads: every function from any. Fire context: no.
+// Threads: every function from any.
 #pragma once
 
 #include <atomic>

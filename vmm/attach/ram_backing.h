@@ -2,7 +2,6 @@
 // memory (memfd, /dev/shm) is opened by the process's own descriptor, and mapped here where it can
 // never shrink, which would kill us; everything else is copied out of the process and into it.
 // Used by ProcessMachine and the list of VMs. Does not: know where RAM lies (guest_ram.h).
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,6 @@
 //     directory maps what the kernel's does (the task list alone says nothing of low memory);
 //   - above 4 GiB lies a task or a page table that this layout leads to.
 // Everything is the guest's and may change or lie meanwhile: bounded.
-// Fire context: no.
 #pragma once
 
 #include <functional>
@@ -18,7 +17,7 @@
 
 namespace ringside::vmm {
 
-/// What the kernel says of its memory.
+/// The kernel's own account of its memory.
 struct KernelOutline {
   std::uint64_t end = 0;         // of RAM: one more than its last guest-physical address
   std::uint64_t direct_map = 0;  // where the kernel maps all RAM

@@ -1,6 +1,5 @@
 // Who else is connected to a listening Unix socket, as the kernel has it (sock_diag(7)).
 // Used for messages only: what is found may have changed by the time it is read.
-// Fire context: no.
 #pragma once
 
 #include <sys/types.h>

@@ -3,7 +3,7 @@
 // The process need not know, and goes on by itself if we die: what ptrace holds hangs on one
 // thread of ours (its rule), which exists for that and dies with us. Used by ProcessVcpus and where
 // vCPU threads are looked for. Does not: know what the threads do.
-// Threads: one caller at a time. Fire context: no.
+// Threads: one caller at a time.
 #pragma once
 
 #include <sys/types.h>

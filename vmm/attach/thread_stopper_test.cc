@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What the process under test and we share.
+/// The memory that the process under test and we share.
 struct Shared {
   std::array<std::atomic<pid_t>, 2> threads{};
   std::array<std::atomic<std::uint64_t>, 2> counts{};

@@ -1,6 +1,6 @@
 // The vCPU threads of a process that runs a guest by KVM. Nobody tells which they are, and their
 // names say nothing: a vCPU is a descriptor, anon_inode:kvm-vcpu:N, and its thread is the one that
-// sits in ioctl(KVM_RUN) on it. Used by ProcessVcpus and the list of VMs. Fire context: no.
+// sits in ioctl(KVM_RUN) on it. Used by ProcessVcpus and the list of VMs.
 #pragma once
 
 #include <sys/types.h>

@@ -51,7 +51,7 @@ class Suboptions {
   std::vector<std::pair<std::string, std::string>> values_;
 };
 
-/// Calls `each` with what stands behind each of these options; they begin with one dash or two.
+/// Calls `each` with the word after each of these options; they begin with one dash or two.
 void for_each_value(const Words& words, std::string_view option,
                     const std::function<void(const std::string&)>& each) {
   for (std::size_t i = 1; i + 1 < words.size(); ++i) {

@@ -17,7 +17,7 @@ namespace ringside::vmm {
 
 class Guardian {
  public:
-  /// What the guest is let go through.
+  /// The peer that the guest is let go through.
   enum class Peer : std::uint8_t { Debugger, Monitor };
   /// A guest of ours is let go whenever we die; another's from hold() to let_be(), since its owner
   /// may have stopped it, too.

@@ -56,7 +56,7 @@ TEST(Guardian, LetsTheGuestGoOnWhenItsMasterIsKilled) {
   EXPECT_TRUE(WIFSIGNALED(status));
 }
 
-/// What a monitor's guardian says once its master, who gave it these orders, was killed.
+/// The words that a monitor's guardian says once its master, who gave it these orders, was killed.
 std::string said_after(const std::string& orders) {
   Sockets sockets;
   const pid_t master = fork();

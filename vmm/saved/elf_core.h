@@ -8,7 +8,7 @@
 //   "QEMU", type 0   one a vCPU, in the same order: QEMUCPUState of QEMU's
 //                    target/i386/arch_dump.c, version 1, with the control registers
 // Used by SavedMachine. The file is a user's and may be anything: sizes are checked, loops bounded.
-// Does not: know what the memory holds. Fire context: no.
+// Does not: know what the memory holds.
 #pragma once
 
 #include <cstdint>

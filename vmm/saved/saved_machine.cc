@@ -21,7 +21,7 @@ constexpr std::uint64_t kPage = 4096, kFourGib = std::uint64_t{4} << 30;
 /// Less than this no Linux runs in.
 constexpr std::uint64_t kLeastRaw = 8 << 20;
 
-/// What other ways to save a guest begin with, and what to do about each.
+/// The first bytes of files from other ways to save a guest, and what to do about each.
 struct OtherForm {
   std::string_view magic, what;
 };
