@@ -7,7 +7,7 @@
  *
  *   code    struct shim_header, instructions       read + execute; SHIM_CODE_SIZE
  *   table   table_entries of 8 bytes               read + execute; the host writes it
- *   slots   displaced instructions, each behind    read + execute; the host writes them
+ *   slots   displaced instructions, each after     read + execute; the host writes them
  *           the byte that its int3 has replaced
  *   data    struct shim_control, heads, boxes      read + write, no execute; SHIM_DATA_SIZE
  *

@@ -11,7 +11,7 @@
  */
 #include "guest-shim/mailbox_abi.h"
 
-/* What the CPU pushed, above our four saved registers. */
+/* The stack: our four saved registers, and above them the frame that the CPU pushed. */
 #define SAVED_RBX 0
 #define SAVED_RDX 8
 #define SAVED_RCX 16

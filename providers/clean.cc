@@ -116,7 +116,7 @@ class Breakpoints {
     if (!is_text(entry.address)) return std::nullopt;
     std::array<std::byte, arch::kLongestInstruction> text{};
     std::size_t size = text.size();
-    // The page behind it need not be there.
+    // The page after it need not be there.
     if (!reader.read(entry.address, text)) {
       size = std::min(size, std::size_t{arch::left_in_page(entry.address.raw())});
       if (!reader.read(entry.address, std::span(text).first(size))) return std::nullopt;

@@ -22,8 +22,9 @@ constexpr dif::ProviderAttributes kFbtAttributes{
     .arguments = {Private, Private, Isa},
 };
 
-/// Whether a value of this type is passed as one word, so that arg<n> is the n-th parameter. What
-/// is not (a structure, a floating number, __int128) has no type here, nor have those after it.
+/// Whether a value of this type is passed as one word, so that arg<n> is the n-th parameter. A
+/// parameter that is not (a structure, a floating number, __int128) has no type here, nor have
+/// those after it.
 bool takes_one_word(const TypeGraph& types, TypeId type) {
   const Type& plain = types[types.resolve(type)];
   switch (plain.kind) {

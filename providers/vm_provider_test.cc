@@ -29,7 +29,7 @@ class Vm : public ::testing::Test {
  protected:
   Vm() { provider_.set_first_id(1000); }
 
-  /// What the provider publishes for a description as users write it.
+  /// The probes that the provider publishes for a description as users write it.
   std::vector<Probe> found(const std::string& text) { return found(provider_, text); }
   static std::vector<Probe> found(VmProvider& provider, const std::string& text) {
     std::vector<Probe> probes;
@@ -59,7 +59,7 @@ class Vm : public ::testing::Test {
     return all;
   }
   void tell(const vmm::VcpuEvent& event) { dispatcher_.on_event(vcpu_, event); }
-  /// What is enabled by now fires.
+  /// The probes that are enabled by now fire.
   void lead() { dispatcher_.lead(provider_.enabled()); }
   void run() {
     lead();

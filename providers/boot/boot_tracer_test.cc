@@ -1,4 +1,5 @@
-// What stands and fires while a fake kernel boots: the test is the vCPU that hits breakpoints.
+// The probes that stand and fire while a fake kernel boots: the test is the vCPU that hits
+// breakpoints.
 #include "providers/boot/boot_tracer.h"
 
 #include <gtest/gtest.h>

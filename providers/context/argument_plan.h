@@ -52,7 +52,7 @@ class ArgumentSource {
   static constexpr ArgumentSource word(Register base, std::uint32_t offset) {
     return {Kind::Word, base, offset, nullptr};
   }
-  /// What the binding says of its place (Binding::site).
+  /// The value that the binding holds for its place (Binding::site).
   static constexpr ArgumentSource of_site() { return {Kind::Site, nullptr, 0, nullptr}; }
   /// Word `n` of what the host knows of the firing; 0 where it knows less.
   static constexpr ArgumentSource fact(std::uint32_t n) {

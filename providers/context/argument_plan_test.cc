@@ -107,7 +107,8 @@ TEST_F(Plan, ARegisterAtTheEndOfTheAddressesDoesNotWrap) {
   EXPECT_EQ(seventh.error().address, UINT64_MAX - 4);
 }
 
-/// What a provider of static tracepoints will do: work out from the registers what the guest would.
+/// Does as a provider of static tracepoints will: works out from the registers what the guest
+/// would.
 class Difference final : public ComputedArguments {
  public:
   Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const override {

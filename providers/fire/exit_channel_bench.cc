@@ -1,5 +1,5 @@
-// What the exit channel costs on the host, from the ring to the answer, with `@ = count()`; a vm
-// event with the same program; and a turn alone.
+// The costs on the host of the exit channel, from the ring to the answer, with `@ = count()`; of a
+// vm event with the same program; and of a turn alone.
 #include <benchmark/benchmark.h>
 
 #include <memory>

@@ -40,7 +40,7 @@ template <class T>
 T GuestClock::Published<T>::read(dif::BriefLock& lock) const {
   for (unsigned n = 0; n < kLooks; ++n) {
     const std::uint64_t before = version_.load(std::memory_order_acquire);
-    const T value = read_alone();  // acquiring each word keeps the second look behind it
+    const T value = read_alone();  // acquiring each word keeps the second look after it
     if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) return value;
     __builtin_ia32_pause();
   }
@@ -52,7 +52,7 @@ template <class T>
 void GuestClock::Published<T>::write(const T& value) {
   const typename T::Words words = value.words();
   version_.fetch_add(1, std::memory_order_relaxed);
-  // Releasing each word keeps it behind the odd version.
+  // Releasing each word keeps it after the odd version.
   for (std::size_t n = 0; n < kWords; ++n) words_[n].store(words[n], std::memory_order_release);
   version_.fetch_add(1, std::memory_order_release);
 }

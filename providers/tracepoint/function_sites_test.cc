@@ -26,7 +26,7 @@ class Text final : public GuestReader {
     std::copy(what.begin(), what.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
     return *this;
   }
-  /// A rel32 at `offset` + `skip` that reaches `target` when the instruction ends behind it.
+  /// A rel32 at `offset` + `skip` that reaches `target` when the instruction ends after it.
   Text& put_branch(std::uint64_t offset, std::initializer_list<int> opcode, std::uint64_t target) {
     put(offset, code(opcode));
     const auto distance = static_cast<std::int32_t>(target - (offset + opcode.size() + 4));

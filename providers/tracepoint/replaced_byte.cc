@@ -11,7 +11,7 @@ namespace {
 
 using Code = std::span<const std::byte>;
 
-/// What Shim::farewell() puts before the instruction: two moves of 11 bytes.
+/// Shim::farewell() puts so many bytes before the instruction: two moves of 11 bytes.
 constexpr std::size_t kFarewell = 22;
 
 bool is_in_slot(Code instruction, GuestVirt address, Code code, GuestVirt slot) {

@@ -1,5 +1,5 @@
-// What an int3 of a tracer that died has replaced: the byte before the slot says it, and the slot
-// proves it. Used by who takes a guest over. Pure; hostile input. Fire context: no.
+// The byte that an int3 of a tracer that died has replaced: it is kept before the slot, and the
+// slot proves it. Used by who takes a guest over. Pure; hostile input. Fire context: no.
 #pragma once
 
 #include <cstddef>

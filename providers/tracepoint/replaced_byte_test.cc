@@ -18,7 +18,7 @@ Bytes bytes(std::initializer_list<unsigned> list) {
   return made;
 }
 
-/// What stands at kAt while an int3 is in it, and something else behind it.
+/// The instruction at kAt while an int3 is in it, and something else after it.
 Bytes armed(Bytes instruction) {
   instruction[0] = std::byte{0xcc};
   for (const unsigned behind : {0x48, 0x89, 0xe5, 0x41, 0x57, 0x90, 0x90}) {
@@ -81,7 +81,7 @@ TEST(Replaced, IsNothingThatTheSlotDoesNotProve) {
   ASSERT_TRUE(find_replaced(text, kAt, byte, code, kSlot));
 
   Bytes changed = text;
-  changed[2] = std::byte{0x0f};  // the guest has changed its code behind the int3
+  changed[2] = std::byte{0x0f};  // the guest has changed its code after the int3
   EXPECT_FALSE(find_replaced(changed, kAt, byte, code, kSlot));
   EXPECT_FALSE(find_replaced(text, GuestVirt(kAt.raw() + 1), byte, code, kSlot))
       << "leads back elsewhere";

@@ -410,7 +410,7 @@ TEST_F(Tracepoints, AreArmedThoughAKprobeHasGone) {
 TEST_F(Tracepoints, AreNotArmedInAFunctionThatIsAnother) {
   const auto id = add(at(0x00d));
   ASSERT_TRUE(id);
-  machine_.put(0x005, code({0x53}));  // push rbx: the ret behind it is what it was
+  machine_.put(0x005, code({0x53}));  // push rbx: the ret after it is what it was
 
   arm();
 
@@ -693,7 +693,7 @@ TEST_F(Tracepoints, BeginAnewWithASlotOfTheirOwnWhereTheGuestHasChangedTheText) 
 TEST_F(Tracepoints, AreRefusedWhereTheTextIsNotThatOfTheTracepointThatStands) {
   ASSERT_TRUE(add(at(0x006)));
   arm();
-  machine_.put(0x008, code({0x0d}));  // another operand behind our int3
+  machine_.put(0x008, code({0x0d}));  // another operand after our int3
   table_.look_again();
 
   EXPECT_FALSE(add(at(0x006)));

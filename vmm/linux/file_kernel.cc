@@ -25,7 +25,7 @@ constexpr std::uint64_t kKernelHalf = 1ULL << 63;
 using arch::kPageSize;
 constexpr std::uint32_t kMostCpus = 256;  // cpu_of() looks at all of them
 
-/// Where `linked` runs. What lies below the kernel's half are per-CPU offsets, which do not move.
+/// Where `linked` runs. Values below the kernel's half are per-CPU offsets, which do not move.
 std::uint64_t moved(std::uint64_t linked, std::int64_t slide) {
   return linked < kKernelHalf ? linked : linked + static_cast<std::uint64_t>(slide);
 }

@@ -1,5 +1,5 @@
 // A guest for the tests of the shim: RAM with page tables that map one large page of kernel image,
-// and a machine around it. Not linked into the product. Fire context: no.
+// and a machine around it. Not linked into the product.
 #pragma once
 
 #include <gtest/gtest.h>

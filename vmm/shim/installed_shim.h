@@ -84,7 +84,7 @@ class InstalledShim final : public Shim {
   std::uint64_t entry(std::uint32_t bucket) const {
     return table_[bucket].load(std::memory_order_acquire);
   }
-  // What the shared table should hold. Threads that serve traps look, too.
+  // The words that the shared table should hold. Threads that serve traps look, too.
   std::vector<std::atomic<std::uint64_t>> table_;
   std::size_t entries_ = 0;
   std::size_t slot_bytes_ = 0;  // allocated so far

@@ -74,9 +74,9 @@ std::optional<GuestVirt> find_free_run(const GuestMemory& memory, const PageTabl
   return std::nullopt;
 }
 
-/// Where the search begins. What was set aside at start is the only place that its guest ever has.
-/// Of the first megabyte another part may be free the next time, and a TLB may still hold what was
-/// mapped the last time (the header says more).
+/// Where the search begins. A place that was set aside at start is the only one that its guest ever
+/// has. Of the first megabyte another part may be free the next time, and a TLB may still hold what
+/// was mapped the last time (the header says more).
 std::uint64_t start_of(const ShimLayout& layout, std::uint64_t from, std::uint64_t to) {
   if (layout.page_bytes == kLargePage || from >= to) return from;
   const std::uint64_t choice = (layout.place.raw() + layout.bytes) / arch::kPageSize;

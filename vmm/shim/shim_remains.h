@@ -1,4 +1,4 @@
-// What a tracer that has died left of its shim in a guest: found again, checked, and taken out.
+// The shim that a tracer that has died left in a guest: found again, checked, and taken out.
 // It is found by where the guest's breakpoints lead, by the page tables beside the kernel's image,
 // and by its header in the first megabyte. Nothing of it is believed: every word of the header is
 // what this program would have put there, but for who did; so is the code, and so are the entries
@@ -37,9 +37,9 @@ class ShimRemains {
   struct Entry {
     GuestVirt address, slot;
   };
-  /// What its table has, of this kernel's region: copied, and inside of its parts.
+  /// The entries of its table, of this kernel's region: copied, and inside of its parts.
   std::vector<Entry> entries(const GuestMemory& memory) const;
-  /// As much as there is behind `slot`, up to out.size(); returns how much.
+  /// As much as there is from `slot` on, up to out.size(); returns how much.
   std::size_t read_slot(const GuestMemory& memory, GuestVirt slot, std::span<std::byte> out) const;
 
   /// From now on its traps resume at once, unfired.

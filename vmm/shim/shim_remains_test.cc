@@ -158,7 +158,7 @@ TEST_P(Remains, EntriesThatLeadOutsideAreLeftOut) {
   std::uint64_t bucket = 0;
   for (const std::uint64_t entry :
        {std::uint64_t{0x8100'1000} | std::uint64_t{8} << 32,            // the header
-        std::uint64_t{0x8100'2000} | std::uint64_t{0xffff'fff0} << 32,  // behind it
+        std::uint64_t{0x8100'2000} | std::uint64_t{0xffff'fff0} << 32,  // after it
         std::uint64_t{0x0100'3000} | (h.slots - h.base) << 32,          // not in the top 2 GiB
         std::uint64_t{0x8100'4000}}) {                                  // taken out
     while (guest_.get64(table + 8 * bucket) != 0) ++bucket;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostDevices = 8192, kMostQueues = 256, kMostTags = 16384, kMostShown = 8;
 constexpr std::size_t kDiskNameBytes = 32;
-/// What all disks together may be read for: a guest can make many queues of many tags.
+/// The budget of all disks together: a guest can make many queues of many tags.
 constexpr std::size_t kMostRead = 1 << 18;
 
 /// REQ_OP_* (include/linux/blk_types.h), the low 8 bits of cmd_flags.

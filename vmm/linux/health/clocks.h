@@ -5,7 +5,7 @@
 // Source: struct rq (kernel/sched/sched.h); INITIAL_JIFFIES (include/linux/jiffies.h);
 // tick_next_period (kernel/time/tick-common.c) and hrtimer_cpu_base.expires_next
 // (include/linux/hrtimer.h), both CLOCK_MONOTONIC.
-// Used by the parts of a health report. Fire context: no.
+// Used by the parts of a health report.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Clocks {
  public:
   /// `view` must outlive this.
   explicit Clocks(const KernelView& view) : view_(view) { read(); }
-  /// What they show by now.
+  /// Reads what they show by now.
   void read();
 
   /// The latest of all run queues' clocks; empty when none can be read.

@@ -1,6 +1,6 @@
-// What a health report means: the likely causes of a guest that hangs, the likeliest first. Rules
-// over a report's facts, and nothing else.
-// Used by examine(). Pure. Fire context: no.
+// The meaning of a health report: the likely causes of a guest that hangs, the likeliest first.
+// Rules over a report's facts, and nothing else.
+// Used by examine(). Pure.
 #pragma once
 
 #include <cstdint>

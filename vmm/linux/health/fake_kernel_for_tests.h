@@ -1,7 +1,6 @@
 // A guest for the tests of health reports: sparse kernel memory and a kernel whose types, symbols
 // and CPUs the test makes. Structures are declared as they are used, with the members that a real
 // kernel has. Not linked into the product.
-// Fire context: no.
 #pragma once
 
 #include <initializer_list>

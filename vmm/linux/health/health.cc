@@ -207,7 +207,7 @@ Result<HealthReport> Examination::run() {
   return std::move(report_);
 }
 
-/// What registers alone can say.
+/// The report that registers alone allow.
 Result<HealthReport> examine_vcpus(vmm::Machine& machine, std::string trouble) {
   HealthReport report;
   report.kernel_trouble = std::move(trouble);

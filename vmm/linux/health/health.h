@@ -3,7 +3,7 @@
 // enters the guest, and it works on one that answers nothing. Registers and the stacks of what runs
 // are read in one short pause; all else while the guest goes on, so that tasks may have moved
 // meanwhile, but not those that hang.
-// Used by the command `why`. Fire context: no.
+// Used by the command `why`.
 #pragma once
 
 #include <string>

@@ -67,7 +67,7 @@ class Health : public testing::Test {
   }
   static std::uint64_t stack_at(unsigned index) { return task_at(index) + 0x4000; }
 
-  /// A task of one thread, in the list behind the one before it; `last` closes the list.
+  /// A task of one thread, in the list after the previous one; `last` closes the list.
   void put_task(unsigned index, std::uint32_t state, unsigned next) {
     const std::uint64_t at = task_at(index), signal = at + 0x200;
     guest_.put_bytes(at, std::vector<std::byte>(256));

@@ -6,7 +6,7 @@
 //   text         2^size_bits bytes; a block is the id in 8 bytes, then the text; a position counts
 //                on for ever, its place is its low bits; where a block would leave the end it lies
 //                at the start instead; an odd position means that there is no text
-// Used by examine(). Hostile input: bounded, printable. Fire context: no.
+// Used by examine(). Hostile input: bounded, printable.
 #pragma once
 
 #include <vector>

@@ -1,9 +1,8 @@
-// What the kernel knows of its own troubles: a panic, RCU's grace period, soft lockups, frozen file
-// systems, load.
+// The kernel's own knowledge of its troubles: a panic, RCU's grace period, soft lockups, frozen
+// file systems, load.
 // Source: panic_cpu (kernel/panic.c); rcu_state (kernel/rcu/tree.h); watchdog_touch_ts, in units of
 // 2^30 ns (kernel/watchdog.c); super_blocks and s_writers.frozen (include/linux/fs.h); avenrun,
 // with 11 bits of fraction (kernel/sched/loadavg.c). Used by examine(). Hostile input: bounded.
-// Fire context: no.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // The kernel's structures read by their names: fields by its own types, variables by its symbols,
-// per-CPU data by its bases. What this kernel does not have, or what cannot be read, is empty, and
-// who asks says so instead of guessing.
+// per-CPU data by its bases. A value that this kernel does not have, or that cannot be read, is
+// empty, and who asks says so instead of guessing.
 // Used by the parts of a health report. Hostile input: everything is a copy; texts become
-// printable. Fire context: no.
+// printable.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ class KernelView {
   std::optional<std::uint32_t> length_of(std::string_view structure, std::string_view member) const;
   std::optional<std::int64_t> enumerator(std::string_view name) const;
 
-  /// What the field of the structure at `structure` holds; signed ones are extended.
+  /// The value of the field of the structure at `structure`; signed ones are extended.
   std::optional<std::uint64_t> value(GuestVirt structure, const std::optional<Field>& field) const;
   std::optional<GuestVirt> pointer(GuestVirt structure, const std::optional<Field>& field) const;
   template <class T>
@@ -71,7 +71,7 @@ class KernelView {
   std::uint32_t cpu_count() const {
     return static_cast<std::uint32_t>(kernel_.percpu_bases().size());
   }
-  /// "vfs_read+0x10", with the module behind it where it is one: "lo_ioctl+0x4 [loop]".
+  /// "vfs_read+0x10", with the module after it where it is one: "lo_ioctl+0x4 [loop]".
   std::string code_name(std::uint64_t address) const;
 
   /// Calls `each` with every node of a circular list but its head, at most `most` of them; false

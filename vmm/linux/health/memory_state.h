@@ -3,8 +3,8 @@
 // Source: vm_zone_stat and vm_node_stat (mm/vmstat.c), counted in pages (and slabs in bytes), by
 // the enumerators of zone_stat_item and node_stat_item (include/linux/mmzone.h); vm_event_states,
 // one a CPU, by vm_event_item; psi_system (kernel/sched/psi.c), whose averages are fixed-point with
-// 11 bits. What CPUs have counted and not added up yet is missing, 125 pages a CPU at most. Used by
-// examine(). Fire context: no.
+// 11 bits. Counts that CPUs have not added up yet are missing, 125 pages a CPU at most. Used by
+// examine().
 #pragma once
 
 #include "vmm/linux/health/kernel_view.h"

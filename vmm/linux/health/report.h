@@ -1,6 +1,6 @@
-// What a health report says of a guest: plain data, as it was read; what could not be told is
-// empty. Made by examine() (health.h), judged by diagnose() (diagnosis.h), printed by the command
-// `why`. All times are nanoseconds, all texts are printable. Fire context: no.
+// The health report of a guest: plain data, as it was read; what could not be told is empty.
+// Made by examine() (health.h), judged by diagnose() (diagnosis.h), printed by the command `why`.
+// All times are nanoseconds, all texts are printable.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace ringside::guest_linux {
 
 struct Frame {
   std::uint64_t address = 0;
-  std::string text;  // "mutex_lock+0x31", with the module behind it
+  std::string text;  // "mutex_lock+0x31", with the module after it
 };
 
 enum class TaskState : std::uint8_t {
@@ -50,7 +50,7 @@ struct Task {
 
 enum class LockKind : std::uint8_t { Mutex, RwSemaphore, PercpuRwSemaphore };
 
-/// What a task waits for.
+/// A task's wait: for which thing, and who holds it.
 struct Wait {
   enum class For : std::uint8_t {
     Unknown,
@@ -98,7 +98,7 @@ struct VcpuReport {
   std::uint64_t rip = 0;
   std::string where;  // the kernel function at rip
   bool interrupts_on = true;
-  bool is_halted = false;  // behind a HLT instruction
+  bool is_halted = false;  // after a HLT instruction
   bool has_not_begun = false;
   /// It was seen twice at the same work with interrupts off, so far apart.
   std::optional<std::uint64_t> interrupts_off_for;

@@ -15,8 +15,8 @@ constexpr std::uint64_t kKernelThread = 0x20'0000;  // PF_KTHREAD
 constexpr std::uint64_t kUsualStack = 16 << 10;     // THREAD_SIZE without KASAN
 constexpr std::size_t kNameBytes = 16;
 
-/// What __switch_to_asm() leaves at the saved stack pointer: r15, r14, r13, r12, rbx, rbp, the
-/// return address.
+/// __switch_to_asm() leaves these words at the saved stack pointer: r15, r14, r13, r12, rbx, rbp,
+/// the return address.
 constexpr std::size_t kSavedWords = 7, kSavedBx = 4, kSavedBp = 5, kSavedReturn = 6;
 
 }  // namespace

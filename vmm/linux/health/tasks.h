@@ -3,7 +3,6 @@
 // lists init_task.tasks and signal->thread_head; struct inactive_task_frame
 // (arch/x86/include/asm/switch_to.h), which is what a task that does not run has left on its stack.
 // Used by examine(). Hostile input: lists are bounded and may close early, each task counts once.
-// Fire context: no.
 #pragma once
 
 #include <optional>

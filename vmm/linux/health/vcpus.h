@@ -1,7 +1,7 @@
-// What a guest's vCPUs do: where each is, with interrupts on or off, which of Linux's CPUs it is,
-// and what that CPU runs, with its stack.
+// The state of a guest's vCPUs: where each is, with interrupts on or off, which of Linux's CPUs it
+// is, and what that CPU runs, with its stack.
 // Source: struct rq (kernel/sched/sched.h); the Intel SDM for what a vCPU is in after reset.
-// Used by examine(), in a pause. Fire context: no.
+// Used by examine(), in a pause.
 #pragma once
 
 #include <vector>

@@ -23,7 +23,7 @@ bool has_frame(const std::vector<Frame>& stack, std::string_view start) {
       stack, [&](const Frame& frame) { return function_of(frame).starts_with(start); });
 }
 
-/// What a function that a task sleeps in waits for, other than a lock.
+/// The purpose, other than a lock, for which the functions on a task's stack wait.
 Wait::For purpose_of(const std::vector<Frame>& stack, bool for_io) {
   // Innermost first: a write-back that waits for a lock waits for the lock.
   for (const Frame& frame : stack) {
@@ -134,8 +134,8 @@ Waits::Words Waits::stack_of(const Task& task) const {
   return stack;
 }
 
-/// What the kernel itself has written down. The two low bits of `blocker` are the kind of lock
-/// (include/linux/hung_task.h): 0 a mutex, 2 and 3 a rw-semaphore.
+/// The lock that the kernel itself has written down. The two low bits of `blocker` are the kind of
+/// lock (include/linux/hung_task.h): 0 a mutex, 2 and 3 a rw-semaphore.
 std::optional<GuestVirt> Waits::told_lock(const Task& task, const Shape& shape) const {
   constexpr std::uint64_t kKind = 3;
   if (const auto told = view_.value(task.address, blocker_); told && *told != 0) {
@@ -204,7 +204,7 @@ void Waits::name_lock(Wait& wait) const {
   const Symbol* symbol = view_.kernel().symbols().at(wait.lock);
   if (symbol == nullptr || symbol->is_text()) return;
   const std::uint64_t offset = wait.lock.offset_from(symbol->address);
-  // Locks that were allocated lie behind no symbol of theirs.
+  // Locks that were allocated lie after no symbol of theirs.
   if (symbol->size == 0 || offset >= symbol->size) return;
   wait.lock_name =
       offset == 0 ? std::string(symbol->name) : fmt::format("{}+{:#x}", symbol->name, offset);

@@ -1,4 +1,4 @@
-// What a task that sleeps in the kernel waits for, and who holds it.
+// The waits of tasks that sleep in the kernel: what each waits for, and who holds it.
 // A lock is found by what the waiter itself has on its stack: a struct mutex_waiter or rwsem_waiter
 // (kernel/locking/mutex.h, rwsem.c), or for a per-CPU rw-semaphore a wait_queue_entry
 // (kernel/locking/percpu-rwsem.c), is linked with the other waiters' into the list of the lock. The
@@ -7,7 +7,7 @@
 // kernels say it themselves: task_struct's blocker (6.16) or blocked_on.
 // Owners: mutex.owner and rw_semaphore.owner, whose low bits are flags.
 // Used by examine(). Hostile input: lists are bounded, a lock is believed only when its list closes
-// and its owner is a task. Fire context: no.
+// and its owner is a task.
 #pragma once
 
 #include <optional>
