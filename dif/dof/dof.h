@@ -1,7 +1,7 @@
 // Compiled programs as files: DOF, the container that DTrace publishes (docs/dof.md says what is in
 // it). Written by `compile -o`, read before a program runs elsewhere. A file's bytes are hostile:
 // read_dof() answers with a program whose every index was checked against its table and whose every
-// enumerator exists; what the program means is for verify_program().
+// enumerator exists; verify_program() checks what the program means.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the actions beyond printf() and aggregations leave behind: stacks and symbols as fields and
+// The results of actions other than printf() and aggregations: stacks and symbols as fields and
 // keys, tracemem of a dynamic size, and the actions that change the guest.
 #include <gtest/gtest.h>
 

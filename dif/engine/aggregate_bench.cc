@@ -1,4 +1,4 @@
-// What the aggregation and dynamic variable tables cost: per update by number of keys, per
+// The cost of the aggregation and dynamic variable tables: per update by number of keys, per
 // harvested key, and with a million keys beside std::unordered_map in the same run.
 #include <benchmark/benchmark.h>
 
@@ -61,7 +61,7 @@ constexpr std::uint64_t key_of(std::uint64_t n) {
   return n ^ n >> 31;
 }
 
-/// What one update costs once a million keys are there. `update` answers with the key's value, and
+/// The cost of one update once a million keys are there. `update` answers with the key's value, and
 /// each key depends on the value before: a firing does not overlap with the next one's lookups.
 template <class Update>
 void million_keys(benchmark::State& state, Update update) {
@@ -98,7 +98,7 @@ void million_keys_unordered_map(benchmark::State& state) {
 }
 BENCHMARK(million_keys_unordered_map);
 
-/// What filling costs, from nothing.
+/// The cost of filling, from nothing.
 template <class Make>
 void fill_million(benchmark::State& state, Make make) {
   for (auto _ : state) {

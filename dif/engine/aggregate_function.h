@@ -1,5 +1,5 @@
-// What the aggregating functions keep per key and how they take in a value: the layout of
-// AggregateEntry::words, shared by the firing side (aggregate.h) and the consumer, which merges
+// The words that the aggregating functions keep per key, and how they take in a value: the layout
+// of AggregateEntry::words, shared by the firing side (aggregate.h) and the consumer, which merges
 // and prints. Buckets are those that DTrace documents.
 // Fire context: aggregate_value() yes, everything else as well but not needed there.
 #pragma once

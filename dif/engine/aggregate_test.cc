@@ -11,7 +11,7 @@ std::span<const std::byte> key(const std::uint64_t& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-/// What the function keeps of these values.
+/// The words that the function keeps of these values.
 std::vector<std::int64_t> keep(Aggregation aggregation, std::vector<std::int64_t> values) {
   std::vector<std::int64_t> words(aggregate_words(aggregation));
   bool fresh = true;

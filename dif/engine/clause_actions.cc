@@ -1,5 +1,5 @@
-// What the actions of a clause do in a firing: values into the record, aggregations, speculations,
-// and the destructive ones that the firing thread carries out itself.
+// The actions of a clause, carried out in a firing: values into the record, aggregations,
+// speculations, and the destructive ones that the firing thread carries out itself.
 // Fire context: yes.
 #include <algorithm>
 
@@ -72,7 +72,7 @@ Result<std::uint64_t, Fault> ClauseRunner::speculation_to_end(Run& run, const Ac
   return outside_dif(Fault{FaultKind::IllegalOperation, 0, 0});
 }
 
-/// What is committed goes before the record that the clause itself is making, if it makes one.
+/// The committed records go before the record that the clause itself is making, if it makes one.
 Result<ClauseRunner::Next, Fault> ClauseRunner::commit(Run& run, const Action& action) {
   const std::uint64_t id = TRY(speculation_to_end(run, action));
   const bool beside = run.ecb.commits_beside && run.buffer != nullptr;

@@ -109,14 +109,14 @@ void ClauseRunner::fire_clauses(const EnabledProbe& probe, const FireRecord& rec
     const Outcome outcome = run_clause(ecb, record, out);
     work_ += ecb.work;
     if (!probe.loops || !jumps_back(probe, at, outcome)) continue;
-    // What a round made in scratch memory ends with it, so that many rounds do not run out.
+    // Scratch memory of a round ends with it, so that many rounds do not run out.
     evaluator_.memory().free_scratch(rounds[ecb.loop_start].scratch);
     at = ecb.loop_start - 1;  // ++ undoes the -1
   }
 }
 
-/// What the clause at `at` ended with decides about its loop, if it ends one, and a fault about
-/// all loops that it is in.
+/// Whether the loop that the clause at `at` ends, if any, goes round again, by the outcome of that
+/// clause. A fault ends all loops that it is in.
 bool ClauseRunner::jumps_back(const EnabledProbe& probe, std::size_t at, Outcome outcome) {
   if (outcome == Outcome::Faulted) end_loops_around(probe, at);
   const Ecb& ecb = enablings_.ecb(probe.ecbs[at]);

@@ -1,9 +1,9 @@
-// The firing half of the engine: what one firing of a probe's clauses does, on one vCPU.
+// The firing half of the engine: carries out one firing of a probe's clauses, on one vCPU.
 // Predicate first; then each action in turn. A fault ends the clause, throws away the record that
 // it was making, is reported, and fires dtrace:::ERROR; the probe's other clauses still run.
 // Loops (Clause::repeat) are jumps back in a probe's list of clauses; each is bounded by its limit,
 // and all jumps of one firing by kMostTrips and by what the clauses cost that they lead back to.
-// clause_runner.cc: one firing, loops, faults. clause_actions.cc: what the actions do.
+// clause_runner.cc: one firing, loops, faults. clause_actions.cc: the actions.
 // Threads: fire() of one runner by one thread at a time, of several runners beside each other.
 // Fire context: fire() yes; everything else no.
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace ringside::dif {
 
-/// What the runners of all vCPUs have in common.
+/// The state that the runners of all vCPUs have in common.
 struct Firings {
   Firings(const Program& program, const EngineOptions& options, unsigned vcpus,
           GlobalsShare share = {})
@@ -54,7 +54,7 @@ class ClauseRunner {
   /// For what was enabled since the last call.
   void make_room();
 
-  /// `record` is of this runner's vCPU. What else must not happen beside it: enabling.
+  /// `record` is of this runner's vCPU. Nobody may enable clauses beside it.
   void fire(ProbeId probe, const FireRecord& record, const GuestContext& guest, Collection& out);
   RecordedProcesses& recorded_processes() { return recorded_processes_; }
 
@@ -81,7 +81,7 @@ class ClauseRunner {
     Done,
     Faulted,
   };
-  /// What follows an action that did not fault.
+  /// The next step after an action that did not fault.
   enum class Next : std::uint8_t { GoOn, EndClause };
   /// chill() of one vCPU in the interval that began at `start`.
   struct Chilled {
@@ -119,7 +119,7 @@ class ClauseRunner {
   Result<void, Fault> record_arguments(Run& run, const Action& action);
   Result<void, Fault> record_tracemem(Run& run, const Action& action);
   Result<void, Fault> aggregate(Run& run, const Action& action);
-  // What they have in common.
+  // Parts that they have in common.
   Result<std::uint64_t, Fault> speculation_to_end(Run& run, const Action& action);
   Result<std::uint64_t, Fault> evaluate(Run& run, const Difo& difo);
   Result<std::span<std::byte>, Fault> next_field(Run& run);

@@ -1,4 +1,5 @@
-// In this file, top to bottom: what a clause costs and touches, names, enabling, END's records.
+// In this file, top to bottom: the cost of a clause and the state that it touches, names, enabling,
+// END's records.
 #include "dif/engine/enablings.h"
 
 #include <algorithm>
@@ -11,7 +12,8 @@ namespace ringside::dif {
 
 namespace {
 
-/// What one run of the object may cost, in simple instructions: calls and strings go over strings.
+/// The most that one run of the object may cost, in simple instructions: calls and strings go over
+/// strings.
 std::uint64_t work_of(const Difo& difo, std::uint64_t over_strings) {
   std::uint64_t work = difo.text.size();
   for (const std::uint32_t word : difo.text) {

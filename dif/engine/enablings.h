@@ -61,8 +61,8 @@ class Enablings {
   const EcbInfo& info(EcbId id) const;
   const RecordShapes& shapes() const { return shapes_; }
 
-  /// What a vCPU's firings need to have room for: clauses of one probe, bytes of a record that is
-  /// made beside its buffer, and the Names arena.
+  /// The room that a vCPU's firings need: clauses of one probe, bytes of a record that is made
+  /// beside its buffer, and the Names arena.
   std::size_t most_clauses() const { return most_clauses_; }
   std::size_t largest_beside() const { return largest_beside_; }
   std::span<std::byte> names() const { return names_; }

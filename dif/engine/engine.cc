@@ -44,7 +44,7 @@ std::uint64_t enabled_size(const Clause& clause) {
   return size;
 }
 
-/// What one vCPU's firings have for themselves.
+/// The state that one vCPU's firings have for themselves.
 struct alignas(64) Lane {
   Lane(Firings& firings, unsigned vcpu, std::array<std::span<std::byte>, 2> memory)
       : records{buffer(firings, memory[0]), buffer(firings, memory[1])},
@@ -138,7 +138,7 @@ void Engine::State::clean(std::uint32_t vcpu) {
   firings.speculations.clean();
 }
 
-/// What is the vCPU's own, in its turn.
+/// Cleans the vCPU's own state, in its turn.
 void Engine::State::clean_lane(std::uint32_t vcpu) {
   Lane& lane = *lanes[vcpu];
   lane.has_to_clean.store(false, std::memory_order_relaxed);

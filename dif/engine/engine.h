@@ -2,13 +2,14 @@
 // produce (records, aggregations, variables, drops) until the consumer takes it.
 //
 // Threads: vCPUs fire beside each other, one thread at a time for each: who fires on a vCPU holds
-// its turn. What a vCPU's firings have for themselves (evaluator, line caches, scratch, this->
-// variables, record and aggregation buffers, counters) needs no other lock; what all share has some
-// of its own (evaluate/shared_locks.h), which a firing takes when it comes to it.
+// its turn. The state that a vCPU's firings have for themselves (evaluator, line caches, scratch,
+// this-> variables, record and aggregation buffers, counters) needs no other lock; the state that
+// all share has some of its own (evaluate/shared_locks.h), which a firing takes when it comes to
+// it.
 // Exactly one thread consumes, and stops nobody: each vCPU has two sets of buffers, take() changes
 // over to the others for all vCPUs in one store, waits until each firing that began before that is
 // over, and empties those that nobody fills any more. So it is one cut through the records of all
-// vCPUs: what happened after a firing that take() left out is left out too.
+// vCPUs: a take() that leaves a firing out also leaves out all that happened after it.
 // Fire context: fire() yes; everything else no.
 #pragma once
 
@@ -57,7 +58,7 @@ struct RecordField {
   ValueType type;
 };
 
-/// An enabled clause on one probe: what the consumer needs to print its records.
+/// An enabled clause on one probe, with all that the consumer needs to print its records.
 struct EcbInfo {
   EcbId id;
   std::uint32_t clause = 0;  // index into Program::clauses
@@ -103,8 +104,8 @@ struct FaultReport {
   Fault fault;
 };
 
-/// What the consumer takes at once. Records are in firing order per vCPU; the bytes they point at
-/// belong to the Harvest.
+/// All that the consumer takes at once. Records are in firing order per vCPU; the bytes they point
+/// at belong to the Harvest.
 struct Harvest {
   std::vector<std::vector<std::byte>> storage;  // one buffer per vCPU
   std::vector<Record> records;                  // merged by timestamp across vCPUs
@@ -119,8 +120,8 @@ struct Harvest {
   std::vector<std::uint32_t> filled;
 };
 
-/// What enabling a clause on one probe takes: a place for the pair, and for each value that it
-/// records. All clauses on all their probes together may take kMostEnabled, some 300 MB.
+/// The places that enabling a clause on one probe takes: one for the pair, and one for each value
+/// that it records. All clauses on all their probes together may take kMostEnabled, some 300 MB.
 std::uint64_t enabled_size(const Clause& clause);
 inline constexpr std::uint64_t kMostEnabled = 8 << 20;
 
@@ -165,7 +166,7 @@ class Engine {
 
   /// Evaluates every clause enabled on `probe`.
   void fire(ProbeId probe, const FireRecord& record, const GuestContext& guest);
-  /// What exit(n) was called with, once it was; from then on fire() evaluates nothing but `END`
+  /// The argument of exit(n), once it was called; from then on fire() evaluates nothing but `END`
   /// (set_end_probe). Any thread.
   std::optional<int> exit_status() const;
   void set_end_probe(ProbeId probe);

@@ -1,4 +1,4 @@
-// Fire context. What firings do beside each other: parallel_test.cc.
+// Fire context. parallel_test.cc tests firings beside each other.
 #include "dif/engine/fire_context.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What a firing brings to the evaluator: which probe, where and when, its arguments, and a way to
-// look at the guest as it stands at that moment.
+// The data that a firing brings to the evaluator: which probe, where and when, its arguments, and a
+// way to look at the guest as it stands at that moment.
 // Fire context: yes.
 #pragma once
 
@@ -31,7 +31,7 @@ enum class ContextVariable : std::uint8_t {
   Vtimestamp,  // ns that current has run
 };
 
-/// What D asks of a lock of the guest's kernel.
+/// The facts that D asks about a lock of the guest's kernel.
 enum class LockFact : std::uint8_t {
   Owner,     // of a mutex: its holder, an address as curthread's; 0 when it is free
   Adaptive,  // of a mutex: 1 when a waiter sleeps

@@ -1,5 +1,5 @@
-// What one firing does: records, aggregations, faults, exit. The binary's operator new aborts when
-// it is used during a firing, so every test here is also a test that firing does not allocate.
+// One firing: records, aggregations, faults, exit. The binary's operator new aborts when it is used
+// during a firing, so every test here is also a test that firing does not allocate.
 #include <gtest/gtest.h>
 
 #include "dif/testing/fire_fixture.h"

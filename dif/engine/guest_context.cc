@@ -1,5 +1,4 @@
-// The context of firings that have no guest behind them, and what contexts do unless they know
-// better.
+// The context of firings that have no guest behind them, and the defaults of all contexts.
 #include <unistd.h>
 
 #include <algorithm>

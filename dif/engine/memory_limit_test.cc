@@ -1,5 +1,5 @@
-// What a saved program may ask for: read, verified and fired in little address space (ulimit -v),
-// a hostile one ends in an error or in drops and faults, never for want of memory.
+// Limits on the memory that a saved program may ask for: read, verified and fired in little address
+// space (ulimit -v), a hostile one ends in an error or in drops and faults, never for want of it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

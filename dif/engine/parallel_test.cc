@@ -157,7 +157,7 @@ class ParallelTest : public ::testing::Test {
     }
     faults_ += harvest.faults.size() + harvest.fault_reports_lost;
   }
-  /// What kReport's clauses trace.
+  /// The values that kReport's clauses trace.
   std::vector<std::int64_t> report(const FakeGuest& guest) {
     take();
     fire(0, last_[0] + 1, guest, kReport);

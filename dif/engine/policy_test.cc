@@ -1,4 +1,5 @@
-// The run-time options: what the buffer policies hand over and when, drops, sizes, cpu, temporal.
+// The run-time options: the records that the buffer policies hand over and when, drops, sizes, cpu,
+// temporal.
 #include <gtest/gtest.h>
 
 #include "dif/engine/buffer_plan.h"

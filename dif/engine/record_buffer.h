@@ -2,7 +2,7 @@
 // as dtrace documents them, so that bufsize and specsize mean what they mean there: a header of 12
 // bytes (EPID, timestamp), then the data; each record begins where its most aligned field asks for,
 // and gaps are filled with words that are no EPID (0).
-// What a full buffer does is its policy's business (options.h); whoever reserves counts the drop.
+// The policy decides what a full buffer does (options.h); whoever reserves counts the drop.
 // Fire context: yes, but for the constructor and drain().
 #pragma once
 
@@ -19,7 +19,7 @@ namespace ringside::dif {
 
 inline constexpr std::uint32_t kRecordHeaderSize = 12;
 
-/// What the records of one ECB occupy.
+/// The room that the records of one ECB occupy.
 struct RecordShape {
   std::uint32_t size = kRecordHeaderSize;  // with the header, a multiple of 4
   std::uint32_t data_size = 0;

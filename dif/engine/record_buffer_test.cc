@@ -1,4 +1,4 @@
-// What the buffer policies keep, to the byte.
+// The records that the buffer policies keep, to the byte.
 #include "dif/engine/record_buffer.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Which processes' code addresses were recorded lately, so that whoever will print them can look at
 // a process while it lives: the firing side notes, the consumer asks.
 // A process is told at its first record, then after pauses that double (8 ms, 16 ms... 1 s), as
-// long as it goes on being recorded: what it maps changes most when it is young. One that runs
+// long as it goes on being recorded: its mappings change most when it is young. One that runs
 // another program, in another address space, begins anew. Threads: one notes, one asks. No lock;
 // where there is no room, a process is told later or never. Fire context: note() yes; next() no.
 #pragma once

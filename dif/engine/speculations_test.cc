@@ -20,8 +20,8 @@ Difo speculation() {
 
 class SpeculationTest : public FireFixture {
  protected:
-  /// What probes do: kBegin takes a speculation and traces its id; probe 10 speculates a trace of
-  /// arg1 in speculation arg0; 11 commits arg0, 12 discards it.
+  /// Starts with these probes: kBegin takes a speculation and traces its id; probe 10 speculates a
+  /// trace of arg1 in speculation arg0; 11 commits arg0, 12 discards it.
   void start_speculating(EngineOptions options = {}) {
     options.clean_interval = kClean;
     const Difo id = builtin(Builtin::Arg0), value = builtin(Builtin::Arg1);

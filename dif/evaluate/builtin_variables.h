@@ -1,4 +1,4 @@
-// What the built-in variables are worth in the firing that runs. Each that needs the guest is
+// The values of the built-in variables in the firing that runs. Each that needs the guest is
 // asked for at most once per firing. Fire context: yes.
 #pragma once
 

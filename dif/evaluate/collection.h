@@ -1,8 +1,8 @@
-// What one vCPU's firings produce. Each vCPU has two of these: one that its firings fill, and one
+// The output of one vCPU's firings. Each vCPU has two of these: one that its firings fill, and one
 // that the consumer empties. Record buffers of policy Switch change hands with them; those of ring
 // and fill stay with the firings until tracing has ended.
-// Fire context: the members that clause_runner.cc uses yes; construction and what `harvest` is in
-// the name of no.
+// Fire context: the members that clause_runner.cc uses yes; construction and members with `harvest`
+// in their names no.
 #pragma once
 
 #include <array>

@@ -5,7 +5,7 @@
 // An erased element's memory is not used again at once: a firing may still hold its address in a
 // register. It lies on the dirty list until clean(), which moves it to the rinsing list, and the
 // next clean() makes it free. Whoever owns the table cleans it at cleanrate; clean() takes the same
-// time however much there is to clean. What a full table still waits for is full_because().
+// time however much there is to clean. full_because() says what a full table still waits for.
 //
 // For several vCPUs: elements lie in parts that share no bucket, so who holds a part's lock
 // (shared_locks.h) may look, add and erase in it beside others. Memory belongs to all: each vCPU
@@ -91,7 +91,7 @@ class DynamicTable {
   };
   using Chains = std::array<Chain, kClasses>;
 
-  /// What was erased by one vCPU.
+  /// The memory of elements that one vCPU erased.
   struct alignas(64) Lists {
     mutable BriefLock lock;  // taken last of all
     std::array<std::uint32_t, kClasses> free{};

@@ -11,7 +11,7 @@
 namespace ringside::dif {
 namespace {
 
-/// What erase() gave up is free after two passes.
+/// Memory that erase() gave up is free after two passes.
 void clean_all(DynamicTable& table) {
   table.clean();
   table.clean();

@@ -35,7 +35,7 @@ class ConstantStrings {
   std::string text_;
 };
 
-/// What the evaluators of all vCPUs have in common.
+/// The state that the evaluators of all vCPUs have in common.
 struct SharedState {
   SharedState(const Program& program, const EngineOptions& options, unsigned vcpus,
               GlobalsShare share = {})
@@ -82,7 +82,7 @@ class Evaluator {
   BuiltinVariables& builtins() { return builtins_; }
 
  private:
-  /// What compare and test leave behind for the branches.
+  /// The result of a compare or test, for the branches after it.
   struct ConditionCodes {
     bool negative = false, zero = false, overflow = false, carry = false;
   };

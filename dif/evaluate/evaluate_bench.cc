@@ -1,4 +1,4 @@
-// What evaluation costs: simple instructions, a guest load, and a whole firing of
+// The cost of evaluation: simple instructions, a guest load, and a whole firing of
 // @[execname] = count().
 #include <benchmark/benchmark.h>
 

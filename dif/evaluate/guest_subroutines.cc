@@ -6,7 +6,7 @@ namespace ringside::dif {
 
 namespace {
 
-// include/linux/kdev_t.h: the kernel's own dev_t. What user space sees is packed differently.
+// include/linux/kdev_t.h: the kernel's own dev_t. User space sees it packed differently.
 constexpr unsigned kMinorBits = 20;
 
 }  // namespace

@@ -1,9 +1,9 @@
 // json(document, path): one element of a JSON text. The path is that of JavaScript: names with
-// dots between them and indices in brackets, "a.b[2].c" or "[0]"; an index may stand behind a dot,
-// too: "a.b.2.c" or "0". A string's text comes without
-// quotes and with its escapes resolved; numbers, true, false, null, objects and arrays as they are
-// written. What is not there, and text that is no JSON as far as it must be read, is NULL.
-// Only what stands before the element is read, once, and nothing is allocated but the answer.
+// dots between them and indices in brackets, "a.b[2].c" or "[0]"; an index may stand after a dot,
+// too: "a.b.2.c" or "0". A string's text comes without quotes and with its escapes resolved;
+// numbers, true, false, null, objects and arrays as they are written. The answer is NULL for an
+// element that is not there, and for text that is no JSON as far as it must be read. Only the text
+// before the element is read, once, and nothing is allocated but the answer.
 #include <array>
 #include <optional>
 
@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kDeepest = 128;  // of brackets that are skipped over
 
-/// The name of an object's member, or the index of an array's element: what it is depends on what
-/// it is looked for in.
+/// The name of an object's member, or the index of an array's element: which of them depends on the
+/// value that it is looked for in.
 struct Step {
   std::string_view text;
   bool in_brackets = false;
@@ -246,7 +246,7 @@ Result<std::uint64_t, Fault> Subroutines::json(Arguments a) {
   return unescaped(found.substr(1, found.size() - 2));
 }
 
-/// What is resolved is never longer than what is written.
+/// Resolved text is never longer than the text as written.
 Result<std::uint64_t, Fault> Subroutines::unescaped(std::string_view inside) {
   const std::uint64_t handle = TRY(memory_.allocate(inside.size() + 1));
   const auto out = TRY(memory_.scratch(handle, inside.size() + 1));

@@ -1,5 +1,5 @@
-// What a clause sees of guest memory: a firing reads each 64-byte line of the guest once and then
-// keeps looking at that copy, so what was checked is what is used, whatever other vCPUs write
+// Guest memory as a clause sees it: a firing reads each 64-byte line of the guest once and then
+// keeps looking at that copy, so D uses the bytes that it checked, whatever other vCPUs write
 // meanwhile. Direct-mapped and small: two lines that collide are re-read.
 // Does not know D's own memory (memory.h). Fire context: yes.
 #pragma once

@@ -26,8 +26,8 @@ Memory::Memory(const EngineOptions& options)
 }
 
 /// The D bytes from the handle to the end of its arena, or of the element where that has `least`
-/// of them. What vCPUs share is looked at with its lock held: an element's, from when it was looked
-/// up; one whose address comes from elsewhere may be anybody's.
+/// of them. Memory that vCPUs share is looked at with its lock held: an element's, from when it was
+/// looked up; one whose address comes from elsewhere may be anybody's.
 Result<std::span<const std::byte>, Fault> Memory::state(std::uint64_t at, std::size_t least) {
   const auto arena = static_cast<std::size_t>(at >> 48 & 0xff);
   const std::uint64_t offset = at & kOffsetMask;

@@ -26,7 +26,7 @@ struct SharedGlobals {
   SharedVariables variables;
 };
 
-/// What one engine has of them: from `first_vcpu` on, the vCPUs are its own.
+/// The share of one engine in them: from `first_vcpu` on, the vCPUs are its own.
 struct GlobalsShare {
   std::shared_ptr<SharedGlobals> globals = nullptr;  // null: the engine makes its own
   unsigned first_vcpu = 0;

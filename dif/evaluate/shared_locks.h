@@ -7,9 +7,9 @@
 //   self-> variables                                     one of kShards locks, by the thread
 // A firing takes such a lock when it first comes to something that the lock is for, and keeps it to
 // its end. So to each other firings look as if they came one after the other: `x++` counts
-// exactly, and what an `if` has asked still holds in its body; what touches nothing shared waits
-// for nobody. A thread runs on one vCPU at a time, hence its lock is free unless another thread has
-// the same one, or the guest lies about its threads.
+// exactly, and the condition of an `if` still holds in its body; a firing that touches nothing
+// shared waits for nobody. A thread runs on one vCPU at a time, hence its lock is free unless
+// another thread has the same one, or the guest lies about its threads.
 //
 // Order: the program lock, then a shard. A firing at a probe whose clauses touch what the program
 // lock is for (`program_first`, known when they are enabled) takes that one before a shard. A
@@ -47,7 +47,7 @@ class SharedLocks {
   std::array<Shard, kShards> shards_;
 };
 
-/// What one vCPU's firing holds of the locks.
+/// The locks that one vCPU's firing holds.
 class SharedAccess {
  public:
   explicit SharedAccess(SharedLocks& locks) : locks_(locks), needed_(locks.needed_) {}

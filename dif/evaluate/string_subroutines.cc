@@ -89,7 +89,7 @@ Result<std::uint64_t, Fault> Subroutines::substr(Arguments a) {
   std::int64_t count = a.size() > 2 ? position(a[2].value) : length;
   if (from < 0) {
     from += length;
-    // What lies before the string is cut off, as long as something of the string is left.
+    // The part before the string is cut off, as long as something of the string is left.
     const bool reaches = a.size() <= 2 || count + from > 0;
     if (from < 0 && reaches) {
       count = a.size() > 2 ? count + from : count;

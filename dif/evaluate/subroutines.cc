@@ -26,7 +26,7 @@ std::optional<unsigned> digit_value(char c) {
   return std::nullopt;
 }
 
-/// What an earlier clause left in scratch is nobody's to see.
+/// Zeroed, because nobody may see bytes that an earlier clause left in scratch.
 Result<std::uint64_t, Fault> zeroed(Memory& memory, std::uint64_t size) {
   const std::uint64_t handle = TRY(memory.allocate(size));
   if (size != 0) std::ranges::fill(TRY(memory.writable(handle, size)), std::byte{0});

@@ -112,7 +112,7 @@ class Subroutines {
   std::uint64_t random_;
   LazyMemory token_memory_;
   std::span<char> token_text_;   // strtok()'s own copy
-  std::string_view token_rest_;  // of it, what strtok(NULL, ...) goes on with; null: nothing
+  std::string_view token_rest_;  // its part that strtok(NULL, ...) goes on with; null: nothing
 };
 
 }  // namespace ringside::dif

@@ -47,8 +47,8 @@ struct DeclaredVariables {
 DeclaredVariables declare_variables(std::span<const Program* const> bound,
                                     const EngineOptions& options, VariableScope scope);
 
-/// What the vCPUs' firings share: global scalars, and the elements of arrays and threads. Who
-/// touches them holds their lock (shared_locks.h).
+/// The variables that the vCPUs' firings share: global scalars, and the elements of arrays and
+/// threads. Who touches them holds their lock (shared_locks.h).
 class SharedVariables {
  public:
   SharedVariables(const Program& program, const EngineOptions& options, unsigned vcpus)
@@ -128,8 +128,8 @@ class Variables {
 
 /// Bytes that a value of this type occupies.
 std::uint32_t stored_size(const ValueType& type, std::uint32_t string_size);
-/// Global and this-> variables by reference have their place from the start. What they take in
-/// total, with strings of `string_size` bytes, may not be more than kMostStorage: Limit.
+/// Global and this-> variables by reference have their place from the start. Together, with strings
+/// of `string_size` bytes, they may not take more than kMostStorage: Limit.
 inline constexpr std::uint64_t kMostStorage = 64 << 20;
 Result<void> check_storage(const Program& program, std::uint32_t string_size);
 /// `value` cut to the type's size and extended by its sign, as a register holds it.

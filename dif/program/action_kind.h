@@ -18,10 +18,10 @@ namespace ringside::dif {
 ///   Aggregate                   aggregations[0]; the keys, then the value (count() has none)
 ///   Clear, Denormalize          aggregations[0]
 ///   Normalize                   aggregations[0]; [0]: the factor
-///   Trunc                       aggregations[0]; how many to keep (signed): [0], `argument`, or
-///   none Evaluate                    [0]: evaluated for its side effects Setopt format: the name;
-///   text: the value; what is empty may be an argument Speculate, Commit, Discard  [0]: the
-///   speculation
+///   Trunc                       aggregations[0]; number to keep (signed): [0], `argument`, none
+///   Evaluate                    [0]: evaluated for its side effects
+///   Setopt                      format: the name; text: the value; empty: it may be an argument
+///   Speculate, Commit, Discard  [0]: the speculation
 enum class ActionKind : std::uint8_t {
 #define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
   kind,

@@ -1,4 +1,4 @@
-// Built-in variables and subroutines by name and by number: what the compiler needs to type and
+// Built-in variables and subroutines by name and by number: all that the compiler needs to type and
 // emit them, the verifier to check them and the listing to name them. Their work is done in
 // builtin_variables.cc and subroutines.cc. The table is builtin.def.
 //
@@ -69,8 +69,8 @@ struct SubroutineInfo {
   std::string_view reason;
 };
 
-/// args, regs, uregs: arrays that ldga reads. What args holds depends on the probe, the elements of
-/// the others are uint64_t.
+/// args, regs, uregs: arrays that ldga reads. The contents of args depend on the probe, the
+/// elements of the others are uint64_t.
 struct BuiltinArrayInfo {
   std::uint8_t id;
   std::string_view name;

@@ -216,7 +216,7 @@ std::string name_text(const KernelName& name) {
   return name.path.empty() ? name.name : fmt::format("{}, {}", name.name, name.path);
 }
 
-/// What bind() fills in, in the columns of the listing's other tables.
+/// The places that bind() fills in, in the columns of the listing's other tables.
 void list_relocations(const Difo& difo, const std::vector<KernelName>& names, Output out) {
   if (difo.relocations.empty()) return;
   fmt::format_to(out, "\n{:<16} {:<10} {}\n", "RELOCATION", "KIND", "NAME");

@@ -10,7 +10,7 @@ namespace ringside::dif {
 
 /// One object: "OFF OPCODE      INSTRUCTION", a line for each word, then its variables. Words that
 /// are no instructions are shown as such, so that unverified objects can be listed.
-/// What bind() is to fill in comes last, by the program's `names`.
+/// The places that bind() is to fill in come last, by the program's `names`.
 std::string list_difo(const Difo& difo, const std::vector<KernelName>& names = {});
 /// Every object of the program, each under a line saying where it belongs.
 std::string list_program(const Program& program);

@@ -11,7 +11,7 @@ namespace ringside::dif {
 
 /// Policies for a principal buffer that is full (Dynamic Tracing Guide, "Buffers and Buffering").
 enum class BufferPolicy : std::uint8_t {
-  Switch,  // two halves; what does not fit is dropped and counted
+  Switch,  // two halves; a record that does not fit is dropped and counted
   Ring,    // the oldest records give way; read when tracing ends
   Fill,    // the first record that does not fit ends tracing; read when tracing ends
 };
@@ -23,7 +23,7 @@ enum class BufferResize : std::uint8_t {
 };
 
 struct EngineOptions {
-  std::string machine = {};           // vmname: what the machine is called; empty without one
+  std::string machine = {};           // vmname: the name of the machine; empty without one
   std::int32_t machine_number = 0;    // vmid: in the order in which they were named
   std::int32_t machine_process = 0;   // vmpid: the host's process that runs it; 0 for none
   std::size_t buffer_size = 4 << 20;  // bufsize: bytes per vCPU

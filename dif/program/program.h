@@ -89,8 +89,8 @@ struct KernelName {
   /// elements, with dots between: "pids.*.first". Offsets count from the last '*', or from a '&',
   /// which stands where the code has the address of what lies before it.
   std::string path = {};
-  /// What the code takes a symbol or member for, as type_text() spells it (dif/bind/c_types.h);
-  /// empty: it does not matter.
+  /// The type that the code takes a symbol or member for, as type_text() spells it
+  /// (dif/bind/c_types.h); empty: it does not matter.
   std::string type = {};
   std::uint64_t value = 0;  // where it was compiled; of a symbol 0; of Elements what is needed
   bool fixed = false;       // the code is right for that value only
@@ -140,7 +140,7 @@ struct TypeShape {
     Void,
     Integer,
     Float,
-    Pointer,  // element: what it points at
+    Pointer,  // element: the type that it points at
     Array,    // element, count
     Struct,   // members
     Union,    // members
@@ -171,7 +171,7 @@ struct Action {
   ActionKind kind = ActionKind::Trace;
   std::vector<Difo> arguments;  // evaluated left to right; which there are: ActionKind
   std::string format;           // Printf, Printa: checked against the arguments; Setopt's name
-  std::string text;             // Setopt's value; what is empty may be an argument
+  std::string text;             // Setopt's value; empty: the value may be an argument
   std::vector<std::uint32_t> aggregations;  // indices into Program::aggregations
   std::uint64_t argument = 0;
   bool has_argument = false;
@@ -193,7 +193,7 @@ struct Repeat {
 };
 inline constexpr std::uint64_t kMostTrips = 1 << 20;
 
-/// What a clause takes args[index] for, as type_text() spells it.
+/// The type that a clause takes args[index] for, as type_text() spells it.
 struct ArgumentType {
   std::uint32_t index = 0;
   std::string type;
@@ -206,15 +206,15 @@ struct Clause {
   std::optional<Difo> predicate;
   std::vector<Action> actions;
   std::optional<Repeat> repeat;
-  /// A further part of the source clause that the clause before is of (if, loops): what that one
-  /// made in scratch memory stays.
+  /// A further part of the source clause that the clause before is of (if, loops): the scratch
+  /// memory of that one stays.
   bool continues = false;
   std::string source_name;  // for messages
   int line = 0;
   Attributes description_attributes, statement_attributes;
   std::vector<ArgumentType> argument_types;  // of args[] that it uses; none once bound
-  /// Which of Program::kernel_names its code needs; none once bound. What no clause lists, all
-  /// need.
+  /// Which of Program::kernel_names its code needs; none once bound. All clauses need a name that
+  /// no clause lists.
   std::vector<std::uint32_t> names;
   bool operator==(const Clause&) const = default;
 };
@@ -236,7 +236,8 @@ struct Program {
   std::vector<Aggregation> aggregations;
   std::vector<TypeShape> shapes;
   std::map<std::string, std::string> options;  // from #pragma D option; the value may be empty
-  /// What bind() finds; empty once bound, and of a program that contains nothing of a kernel.
+  /// The names that bind() finds; empty once bound, and of a program that contains nothing of a
+  /// kernel.
   std::vector<KernelName> kernel_names;
   std::vector<KernelNeed> needs;
   bool operator==(const Program&) const = default;

@@ -1,5 +1,4 @@
 // A test fixture with an engine, a fake guest, and short ways to fire and to look at records.
-// Fire context: no.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Short ways to make DIF objects, clauses and programs in tests and benches. Fire context: no.
+// Short ways to make DIF objects, clauses and programs in tests and benches.
 #pragma once
 
 #include <initializer_list>

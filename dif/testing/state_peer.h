@@ -1,5 +1,5 @@
-// For tests: what D sees of the past, and nothing else. Copies the variables of one firing vCPU
-// into another of the same program, and compares them. Fire context: no.
+// The past as D sees it, and nothing else, for tests. Copies the variables of one firing vCPU into
+// another of the same program, and compares them.
 #pragma once
 
 #include <algorithm>

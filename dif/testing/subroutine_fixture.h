@@ -1,4 +1,4 @@
-// For the tests of subroutines: calls one as DIF would, on a fake guest. Fire context: no.
+// For the tests of subroutines: calls one as DIF would, on a fake guest.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Random instruction words: what the verifier accepts must run to an end, whatever it computes.
-// Sanitizers make this test sharp.
+// Random instruction words: objects that the verifier accepts must run to an end, whatever they
+// compute. Sanitizers make this test sharp.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,5 +1,5 @@
-// Whether a program ever follows the guest's kernel stack: what that takes (tables of many
-// megabytes) is not loaded for a program that does not. The same for processes' addresses.
+// Whether a program ever follows the guest's kernel stack: the tables for that (many megabytes) are
+// not loaded for a program that does not. The same for processes' addresses.
 #pragma once
 
 #include "dif/program/program.h"

@@ -1,5 +1,5 @@
-// The verifier's rules for type shapes: what a consumer walks when it prints a value must exist,
-// lie inside the value, and end. Used by verify_program.cc.
+// The verifier's rules for type shapes: the parts that a consumer walks when it prints a value must
+// exist, lie inside the value, and end. Used by verify_program.cc.
 #pragma once
 
 #include "dif/program/program.h"

@@ -169,7 +169,7 @@ struct Expr {
                               // Name of an enumerator: the enum. KernelSymbol: its type where the
                               // kernel says it
   std::uint64_t address = 0;  // KernelSymbol, args[]
-  bool is_native = false;     // args[n] as the probe has it: what a translated one is made of
+  bool is_native = false;     // args[n] as the probe has it, from which a translated one is made
   const Translation* translation = nullptr;  // the value exists only member by member
 };
 

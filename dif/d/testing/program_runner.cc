@@ -172,7 +172,7 @@ Outcome run(std::string_view source, const CompileOptions& options, int firings)
   for (std::uint32_t i = 0; i < out.program.clauses.size(); ++i)
     engine.enable(i, dif::ProbeId{1}, name);
   const FakeGuest guest;
-  constexpr std::uint64_t kBetween = 1'000'000;  // ns: what is cleaned at cleanrate comes back
+  constexpr std::uint64_t kBetween = 1'000'000;  // ns: memory cleaned at cleanrate comes back
   for (int i = 0; i < firings; ++i)
     engine.fire(dif::ProbeId{1}, {0, 1000 + static_cast<unsigned>(i) * kBetween, 5}, guest);
   const dif::Harvest harvest = engine.take_quiescent();

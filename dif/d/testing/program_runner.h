@@ -30,7 +30,7 @@ class FakeKernel final : public Environment {
  private:
   TypeGraph types_;
   std::size_t first_own_,
-      end_own_ = 0;  // of the kernel's types: what a program adds is not among them
+      end_own_ = 0;  // of the kernel's types, without those that a program adds
   TypeId task_;
 };
 
