@@ -1,8 +1,7 @@
 // gdb_break: drives one breakpoint of QEMU's gdbstub as fast as it goes and counts its stops.
 // Used by compare as the yardstick for tracing through the gdbstub. One packet a firing: the
-// breakpoint stands on a no-op (the ftrace site), so `c ADDRESS` goes on behind it, without the
+// breakpoint stands on a no-op (the ftrace site), so `c ADDRESS` goes on after it, without the
 // remove, step and insert that any other instruction would need. Reads nothing from the guest.
-// Fire context: no.
 //
 //   gdb_break SOCKET ADDRESS LENGTH
 //

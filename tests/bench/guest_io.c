@@ -1,4 +1,4 @@
-// What the guest of tests/bench/nested measures from inside; runs as its first program.
+// The measurements of tests/bench/nested from inside its guest; runs as its first program.
 //   guest_io ports N           ns for one read of a port of the first serial line, which every VMM
 //                              answers itself
 //   guest_io disk PATH MIB     MiB/s in blocks of 1 MiB and requests/s in blocks of 4 KiB, read and

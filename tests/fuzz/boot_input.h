@@ -1,4 +1,4 @@
-// What both boot targets do with their bytes, and their first inputs. Fire context: no.
+// The work of both boot targets on their bytes, and their first inputs.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// What the device targets do with their bytes, and their first inputs. The bytes are a script: what
-// a guest does to one device's registers and to its own memory, and what the host does meanwhile.
-// Every script that is cut short is a script. Fire context: no.
+// The work of the device targets on their bytes, and their first inputs. The bytes are a script:
+// what a guest does to one device's registers and to its own memory, and what the host does
+// meanwhile. Every script that is cut short is a script.
 #pragma once
 
 #include <cstddef>

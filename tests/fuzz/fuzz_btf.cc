@@ -1,4 +1,4 @@
-// Any bytes as a kernel's types and a module's. Fire context: no.
+// Any bytes as a kernel's types and a module's.
 #include <cstdint>
 #include <span>
 

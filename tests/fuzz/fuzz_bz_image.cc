@@ -1,5 +1,5 @@
-// Any bytes behind the magic number of a bzImage: refused in one line, or in RAM with the entry
-// point there too; and what its payload unpacks to. Fire context: no.
+// Any bytes after the magic number of a bzImage: refused in one line, or in RAM with the entry
+// point there too; and what its payload unpacks to.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Any bytes as a script: compiled or refused, never a crash. What compiles can be bound to the
-// kernel that it was compiled with, passes the verifier, and is the same program after a trip
-// through DOF. Fire context: no.
+// Any bytes as a script: compiled or refused, never a crash. A script that compiles can be
+// bound to the kernel that it was compiled with, passes the verifier, and is the same program
+// after a trip through DOF.
 #include <cstdint>
 #include <string_view>
 

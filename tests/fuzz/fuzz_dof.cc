@@ -1,5 +1,5 @@
 // Any bytes as DOF: refused with a reason, or a program that is the same after another trip, and
-// that binding to a kernel, and then the verifier, have an opinion of. Fire context: no.
+// that binding to a kernel, and then the verifier, have an opinion of.
 #include <cstdint>
 #include <span>
 

@@ -1,5 +1,5 @@
 // Any bytes as an ELF or flat kernel: refused in one line, or in RAM with the entry point there
-// too. Fire context: no.
+// too.
 #include <cstdint>
 #include <span>
 

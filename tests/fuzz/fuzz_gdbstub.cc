@@ -1,4 +1,4 @@
-// Any bytes as what a gdbstub answers. Fire context: no.
+// Any bytes as what a gdbstub answers.
 #include <cstdint>
 #include <span>
 

@@ -1,4 +1,4 @@
-// Any bytes as a kernel's symbol tables. Fire context: no.
+// Any bytes as a kernel's symbol tables.
 #include <cstdint>
 #include <span>
 

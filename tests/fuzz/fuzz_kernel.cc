@@ -1,4 +1,4 @@
-// Any RAM as that of a whole kernel, which is discovered there. Fire context: no.
+// Any RAM as that of a whole kernel, which is discovered there.
 #include <cstdint>
 #include <span>
 

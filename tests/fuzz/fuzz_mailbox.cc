@@ -1,4 +1,4 @@
-// Any bytes as what a guest does to the mailboxes that the host serves. Fire context: no.
+// Any bytes as what a guest does to the mailboxes that the host serves.
 #include <cstdint>
 #include <span>
 

@@ -1,4 +1,4 @@
-// Any bytes as what QEMU's monitor says of its guest's memory. Fire context: no.
+// Any bytes as what QEMU's monitor says of its guest's memory.
 #include <cstdint>
 #include <span>
 

@@ -1,4 +1,4 @@
-// Any memory as a kernel's list of modules. Fire context: no.
+// Any memory as a kernel's list of modules.
 #include <cstdint>
 #include <span>
 

@@ -1,4 +1,4 @@
-// Any bytes as what QEMU's monitor says. Fire context: no.
+// Any bytes as what QEMU's monitor says.
 #include <cstdint>
 #include <span>
 

@@ -1,4 +1,4 @@
-// Any bytes as what a guest does to a PC's small port devices. Fire context: no.
+// Any bytes as what a guest does to a PC's small port devices.
 #include <cstdint>
 #include <span>
 

@@ -1,4 +1,4 @@
-// Any memory as a kernel's processes and what they have mapped. Fire context: no.
+// Any memory as a kernel's processes and what they have mapped.
 #include <cstdint>
 #include <span>
 

@@ -1,6 +1,6 @@
 // DOF that the reader and the verifier accept runs to an end, whatever it computes. The mutator
 // changes instructions and constants of a program that can be read, because blind changes to the
-// file hardly ever reach the evaluator. Fire context: no.
+// file hardly ever reach the evaluator.
 #include <cstdint>
 #include <cstring>
 #include <random>

@@ -1,4 +1,4 @@
-// Any memory as a kernel stack, walked by any ORC tables. Fire context: no.
+// Any memory as a kernel stack, walked by any ORC tables.
 #include <cstdint>
 #include <span>
 

@@ -1,4 +1,4 @@
-// Any bytes as what a guest and its terminal do to a serial port. Fire context: no.
+// Any bytes as what a guest and its terminal do to a serial port.
 #include <cstdint>
 #include <span>
 

@@ -1,4 +1,4 @@
-// Any memory as a shared library that a process has mapped. Fire context: no.
+// Any memory as a shared library that a process has mapped.
 #include <cstdint>
 #include <span>
 

@@ -1,4 +1,4 @@
-// Any bytes as what a guest and its terminal do to a virtio console. Fire context: no.
+// Any bytes as what a guest and its terminal do to a virtio console.
 #include <cstdint>
 #include <span>
 

@@ -1,4 +1,4 @@
-// Any bytes as what a guest does to a virtio entropy device and its rings. Fire context: no.
+// Any bytes as what a guest does to a virtio entropy device and its rings.
 #include <cstdint>
 #include <span>
 

@@ -1,4 +1,4 @@
-// Any RAM as one in which the running kernel describes itself. Fire context: no.
+// Any RAM as one in which the running kernel describes itself.
 #include <cstdint>
 #include <span>
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMostMapped = 64 << 20;  // of a piece
 
-/// What lies `offset` bytes into a text that goes on as it began; doubles what is there.
+/// Fills `out` from `offset` bytes into a text that goes on as it began; doubles what is there.
 void repeat(std::span<const std::byte> text, std::size_t offset, std::span<std::byte> out) {
   std::size_t done = 0;
   for (std::size_t at = offset % text.size(); done < out.size() && done < text.size(); at = 0) {

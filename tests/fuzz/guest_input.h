@@ -1,6 +1,6 @@
 // A guest's memory as a fuzz target's input says it. The input begins with pieces: bytes at an
-// address, zeroes behind them, and when they come. A parser finds what the seeds have at their
-// places, and the mutator bends pointers and counts there, so that it gets deep. Fire context: no.
+// address, zeroes after them, and when they come. A parser finds what the seeds have at their
+// places, and the mutator bends pointers and counts there, so that it gets deep.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace ringside::fuzz {
 
 inline constexpr std::size_t kMostPieces = 96;
 
-/// As it stands in an input, behind a byte that says how many there are.
+/// As it stands in an input, after a byte that says how many there are.
 struct PieceHead {
   std::uint64_t at;
   std::uint32_t size;

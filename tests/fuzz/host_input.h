@@ -1,7 +1,6 @@
-// What the targets of vmm do with their bytes, and their first inputs: the host's ends of what a
+// The work of the targets of vmm on their bytes, and their first inputs: the host's ends of what a
 // guest, or a QEMU that its guest has taken over, writes to. A CHECK fails when a message is not
-// one printable line, or what must stay ours changes. Each says how much it understood. Fire
-// context: no.
+// one printable line, or what must stay ours changes. Each says how much it understood.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +22,7 @@ std::vector<std::vector<std::byte>> gdbstub_inputs();
 std::size_t talk_to_monitor(std::span<const std::byte> input);
 std::vector<std::vector<std::byte>> monitor_inputs();
 
-/// What the monitor of a QEMU that is attached to says of its guest's memory.
+/// The answers of an attached QEMU's monitor about its guest's memory.
 std::size_t read_monitor_memory(std::span<const std::byte> input);
 std::vector<std::vector<std::byte>> memory_map_inputs();
 

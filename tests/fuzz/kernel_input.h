@@ -1,7 +1,7 @@
-// What the targets of vmm/linux do with their bytes, and their first inputs. Beside what the
+// The work of the targets of vmm/linux on their bytes, and their first inputs. Beside what the
 // sanitizers see, a CHECK fails when a result leaves the bounds that its header promises, or a
 // second look at the same memory gives another. Each says how much it understood; 0: nothing, of an
-// input that is no first one. Fire context: no.
+// input that is no first one.
 #pragma once
 
 #include <cstddef>

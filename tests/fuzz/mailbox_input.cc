@@ -58,7 +58,7 @@ class SharedData final : public TrapSink {
     put(at + SHIM_HEAD_PERCPU, 0xffff'8880'0000'0000 + mailbox * 0x1000);
     put(at, (head / SHIM_CLAIM + 1) * SHIM_CLAIM | SHIM_RAISED);
   }
-  /// What the script says that the guest does next.
+  /// Takes the guest's next step, as the script says it.
   void step() {
     const auto what = script_.take<std::uint8_t>();
     const auto number = script_.take<std::uint8_t>();

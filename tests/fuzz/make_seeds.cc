@@ -1,7 +1,7 @@
 // Writes first inputs for the fuzz targets: make_seeds FOLDER GOLDEN. D programs (ours and those of
 // the folder GOLDEN) go to FOLDER/d, what they compile to into FOLDER/dof; kernels into FOLDER/elf
 // and FOLDER/bz; what guests do to devices into FOLDER/ports, FOLDER/uart and FOLDER/virtio; what
-// guests and QEMU say into a folder for each target that reads it. Fire context: no.
+// guests and QEMU say into a folder for each target that reads it.
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -1,5 +1,5 @@
-// What a QEMU that somebody else started says of its guest's memory: each piece that we believe has
-// to lie in its backend, and no two anywhere at one place.
+// The memory map that a QEMU that somebody else started tells of its guest: each piece that we
+// believe has to lie in its backend, and no two anywhere at one place.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 // Writes modules as a kernel keeps them, for first inputs. Offsets of struct module: state 0, list
 // 8, name 24, kallsyms 80, core_layout 88, and from 104 on a pointer and a count each of jump
-// labels, static calls and exceptions. Fire context: no.
+// labels, static calls and exceptions.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct ModuleWriter {
   std::uint64_t text;    // of every module
   std::uint64_t tables;  // two KiB: what the modules point to, all the same
 
-  /// A struct module, and the next entry of the list behind it.
+  /// A struct module, and the next entry of the list after it.
   void module(std::uint64_t at, std::uint64_t next, std::string_view name) const {
     guest.put(at, std::uint32_t{0});
     guest.put(at + 8, next);
@@ -47,7 +47,7 @@ struct ModuleWriter {
     guest.put_text(strtab + 10, "__SCT__lo_release");
     guest.put_text(typetab, "?tUt");
   }
-  /// Split BTF that goes on behind a base with that many types and bytes of strings, in the list
+  /// Split BTF that goes on after a base with that many types and bytes of strings, in the list
   /// with this head.
   void types(std::uint64_t module, std::uint64_t head, std::uint32_t base_types = 0,
              std::uint32_t base_strings = 0) const {

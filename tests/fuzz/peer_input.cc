@@ -31,7 +31,7 @@ class Peer {
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     client_ = UniqueFd(ends[0]);
     own_ = UniqueFd(ends[1]);
-    // What does not fit into the socket is a peer that ends sooner.
+    // A peer whose words do not fit into the socket is one that ends sooner.
     (void)!send(own_.get(), words.data(), words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     shutdown(own_.get(), SHUT_WR);
   }

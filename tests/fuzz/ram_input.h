@@ -1,5 +1,5 @@
 // RAM in which a kernel's image lies, for targets that read all that a guest has: a machine made of
-// an input's pieces, and the writer of first inputs. Fire context: no.
+// an input's pieces, and the writer of first inputs.
 #pragma once
 
 #include <fmt/format.h>

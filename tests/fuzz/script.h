@@ -1,5 +1,5 @@
 // The bytes of a fuzz target's input, taken from the front; when they are at an end, zeroes.
-// And the other way round, for first inputs. Fire context: no.
+// And the other way round, for first inputs.
 #pragma once
 
 #include <algorithm>

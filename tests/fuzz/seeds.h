@@ -1,5 +1,5 @@
 // First inputs for the fuzz targets: D programs, and what they compile to. Used by make_seeds and
-// by seeds_test. Does not write files. Fire context: no.
+// by seeds_test. Does not write files.
 #pragma once
 
 #include <cstddef>

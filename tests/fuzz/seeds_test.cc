@@ -39,7 +39,7 @@ extern "C" int fuzz_memory_map(const std::uint8_t* data, std::size_t size);
 extern "C" std::size_t fuzz_run_mutator(std::uint8_t* data, std::size_t size, std::size_t most,
                                         unsigned seed);
 
-/// What libFuzzer brings along for a mutator of one's own: here, one byte changes.
+/// libFuzzer brings this along for a mutator of one's own: here, one byte changes.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most) {
   static std::mt19937 random(5);
   if (size > most || size == 0) return size;

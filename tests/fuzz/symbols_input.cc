@@ -65,7 +65,7 @@ void check_names(const Kallsyms& kallsyms) {
   }
 }
 
-/// What is asked of every symbol table, of some of its symbols.
+/// Every symbol table has to pass this; it asks for some of the table's symbols.
 void check_table(const SymbolTable& table) {
   constexpr std::size_t kAsked = 64;
   const auto symbols = table.symbols();

@@ -29,7 +29,7 @@ using U32 = std::uint32_t;
 
 constexpr std::uint64_t kRam = 0x1000;
 constexpr std::size_t kRamSize = 0x4000;
-constexpr std::uint64_t kData = kRam + 0x800;  // behind the rings of two queues
+constexpr std::uint64_t kData = kRam + 0x800;  // after the rings of two queues
 constexpr U16 kSize = 8;
 
 // VIRTIO 1.2, section 4.2.2.
@@ -45,7 +45,7 @@ enum Register : std::uint64_t {
   kRings = 0x80,
 };
 
-/// What a byte of the script begins.
+/// The act that a byte of the script begins.
 enum Act : U8 { kWriteRegister, kAccess, kMemory, kNotify, kBringUp, kDescribe, kOffer, kHost };
 
 class Guest {

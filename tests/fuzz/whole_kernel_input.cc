@@ -42,7 +42,7 @@ void check_text(const Kernel& kernel) {
   for (const auto& range : kernel.forbidden_text()) CHECK(range.begin < range.end);
 }
 
-/// What probes and stacks read of it later.
+/// Reads the tables that probes and stacks read later.
 std::size_t check_tables(const GuestReader& reader, Kernel& kernel) {
   const StackTables stacks = StackTables::load(reader, kernel);
   std::array<std::uint64_t, kAsked> frames{};

@@ -1,13 +1,14 @@
 // A firing knows the past by D's variables alone. For each compiled program that is named, all its
 // clauses fire 10,000 times, without exit(); then a fresh engine gets the variables as they are and
-// both fire once more. What that firing records, aggregates, reports, drops and leaves in variables
-// has to be the same: nothing that many firings use up, cut or leave behind may tell them apart.
+// both fire once more. All that this firing records, aggregates, reports, drops and leaves in
+// variables has to be the same: nothing that many firings use up, cut or leave behind may tell them
+// apart.
 //
 // The strings that the program brings along lie in the guest's memory here, so that everything goes
 // the way of what a guest has, and takes the space that is staged for it.
 //
 // Usage: state_check FILE.dof...   Prints "FILE: same", "FILE: differs: what" or "FILE: skipped:
-// why" for each; status 1 when one differs. Fire context: no.
+// why" for each; status 1 when one differs.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -97,7 +98,7 @@ void prepare(Program& program, Texts& texts) {
   }
 }
 
-/// What makes firings differ on purpose; empty for most programs.
+/// The reason why firings differ on purpose; empty for most programs.
 std::string why_not(const Program& program) {
   std::string why;
   for_each_difo(program, [&](const Difo& difo) {

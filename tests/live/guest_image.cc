@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::uint64_t kPage = arch::kPageSize;
 constexpr GuestVirt kImageRegion{0xffff'ffff'8000'0000};
-/// Behind the firmware's data, up to the extended BIOS data area.
+/// After the firmware's data, up to the extended BIOS data area.
 constexpr GuestPhys kLow{kPage};
 constexpr std::uint64_t kLowBytes = 0x9'f000 - kPage;
-/// What a CPU writes into the tables by itself.
+/// The bits that a CPU writes into the tables by itself.
 constexpr std::uint64_t kByCpu = arch::pte::kAccessed | arch::pte::kDirty;
 
 }  // namespace

@@ -1,7 +1,7 @@
-// What of a live guest must be as it was once we have left it: the kernel's text and its modules',
-// the interrupt table, the first megabyte, and the page tables of the kernel image's region, of the
-// user half too. Read by the host.
-// Used by the tests of this folder. Fire context: no.
+// The parts of a live guest that must be as they were once we have left it: the kernel's text and
+// its modules', the interrupt table, the first megabyte, and the page tables of the kernel image's
+// region, of the user half too. Read by the host.
+// Used by the tests of this folder.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ constexpr unsigned kCalls = 2000;
 constexpr unsigned kTimes = 20;
 // A loaded host may let a vCPU wait for half a minute.
 constexpr const char* kPatient = "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1 ";
-/// What calls in the guest all the time; nothing of it is a "workload".
+/// The commands that call in the guest all the time; nothing of them is a "workload".
 constexpr const char* kLoad =
     "touch /tmp/go; for n in 1 2; do (while [ -e /tmp/go ]; do"
     " dd if=/dev/zero of=/tmp/file$n bs=512 count=200; cat /proc/*/stat; done) </dev/null"

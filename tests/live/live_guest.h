@@ -1,7 +1,6 @@
 // One guest of the images, booted for a whole suite of tests, and commands run in it over its
 // command port: the guest's own word on what we read out of its memory.
 // Used by the tests of this folder only. Does not: trace anything.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What we read out of a live guest's memory, against what the guest says of itself, on one boot of
-// each kernel; and what the decoders make of the whole of its text.
+// Facts that we read out of a live guest's memory, against what the guest says of itself, on one
+// boot of each kernel; and what the decoders make of the whole of its text.
 // In this file, top to bottom: one guest a suite, symbols, types, tasks, processes, stacks,
 // the decoders.
 #include <fmt/format.h>
@@ -70,7 +70,7 @@ class LiveKernel : public testing::Test {
   guest_linux::Kernel& kernel() { return guest_->kernel(); }
   vmm::PageTableReader reader() { return {guest_->machine().memory(), kernel().table()}; }
 
-  /// What a command in the guest prints.
+  /// Runs a command in the guest; returns what it prints.
   std::string ask(const std::string& command) {
     auto said = guest_->run(command);
     EXPECT_TRUE(said) << command << ": " << said.error().message;
@@ -128,7 +128,7 @@ TYPED_TEST(LiveKernel, HasTheSymbolsThatTheGuestLists) {
   EXPECT_GT(ours.size(), 50'000u);
   EXPECT_GT(table.modules().size(), 1u) << "the image loads loop.ko";
 
-  // What the guest made at run time (trampolines, BPF) is in no table that we read.
+  // Code that the guest made at run time (trampolines, BPF) is in no table that we read.
   const std::string listing =
       R"(grep -v -e ' __pfx_' -e '\[__builtin__' -e '\[bpf\]' /proc/kallsyms | sort)";
   std::string text;
@@ -354,7 +354,7 @@ TYPED_TEST(LiveKernel, DecodersAgreeOnTheWholeText) {
     std::vector<std::byte> bytes(size);
     ASSERT_TRUE(reader.read(start, bytes)) << symbols.describe(start);
     const auto piece = disasm::cross_check(bytes, start);
-    // The last page of a module's text holds anything behind its end.
+    // The last page of a module's text holds anything after its end.
     if (symbols.describe(start).starts_with("vmlinux`")) unknown += piece.neither;
     all.add(piece);
     text += size;
@@ -510,7 +510,7 @@ TYPED_TEST(LiveKernel, NoJumpLeadsToAnEntrySite) {
   EXPECT_TRUE(refused.contains("workingset_age_nonresident"));
 }
 
-/// Functions that ftrace knows and that decode behind its site, with what happened to each.
+/// Functions that ftrace knows and that decode after its site, with what happened to each.
 struct EntryCount {
   std::size_t functions = 0, moved = 0;
   std::map<std::string, std::size_t> refused;  // by reason

@@ -1,7 +1,6 @@
 // The files that a process has mapped, as we find them in the guest's memory and as the guest lists
 // them in /proc/PID/maps: a line "begin-end offset name" each.
 // Used by live_kernel_test.cc.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

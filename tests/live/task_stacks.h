@@ -1,5 +1,5 @@
 // Kernel stacks of a live guest's sleeping tasks: as we unwind them, and as /proc/PID/stack has
-// them. Fire context: no.
+// them.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Stacks {
   std::vector<std::string> ours, theirs;
 };
 
-/// What a shell command in the guest prints.
+/// Runs a shell command in the guest; returns what it prints.
 using Ask = std::function<std::string(const std::string& command)>;
 
 /// The stacks, by pid, of tasks that were where they are before and after we looked.
