@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What images/build is made of, without the network: apt sources and the archive's layout."""
+"""The parts of images/build, without the network: apt sources and the archive's layout."""
 
 import pathlib
 import shutil

@@ -42,7 +42,7 @@ def say(text):
 
 @dataclasses.dataclass
 class Count:
-    """What came of some tests."""
+    """The outcomes of some tests."""
 
     passed: int = 0
     failed: int = 0

@@ -20,14 +20,14 @@ MOST_RANDOM_BITS = 28
 
 @dataclasses.dataclass(frozen=True)
 class Sanitizer:
-    """What is built in, which of meson's tests run, and whether the golden scripts do."""
+    """The sanitizer to build in, which of meson's tests run, and whether the golden scripts do."""
 
     compiled_in: str
     suite: str
     golden: bool
 
     def selection(self):
-        """What `meson test` is told."""
+        """The options of `meson test`."""
         words = ["--no-rebuild", "--timeout-multiplier", "10", "--suite", self.suite]
         bits = pathlib.Path("/proc/sys/vm/mmap_rnd_bits")
         if self.compiled_in == "thread" and int(bits.read_text()) > MOST_RANDOM_BITS:

@@ -4,7 +4,7 @@
 Every source of the program, its tests, benchmarks and fuzz targets, and their headers; with --program
 only the program's. Most of the program is read in large units, as large_units compiles it: that takes
 a quarter of the time.
-What was clean once is not looked at again until it changes, or a header that it includes, or
+A unit that was clean once is not looked at again until it changes, or a header that it includes, or
 .clang-tidy: the cache is ~/.cache/ringside-tidy. RINGSIDE_BUILD names another build folder. The last
 line is "N passed, N failed". Does not: format, which is .clang-format's business.
 """
@@ -54,7 +54,7 @@ def name_of(path):
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """What is compiled at once: a source, or several that meson has put into one."""
+    """The sources of one compilation: one, or several that meson has put into one."""
 
     path: pathlib.Path
     command: str
@@ -66,14 +66,14 @@ class Unit:
 
     @property
     def checks(self):
-        """What is added to the checks of .clang-tidy."""
+        """The additions to the checks of .clang-tidy."""
         if self.path.suffix == UNITED:
             return "-bugprone-suspicious-include"
         return NOT_IN_TESTS if self.is_of_tests else ""
 
 
 def units(folder, pattern, program_only=False):
-    """What shall be looked at, each source once."""
+    """The units to look at, each source once."""
     found = {}
     for entry in json.loads((folder / "compile_commands.json").read_text()):
         path = (folder / entry["file"]).resolve()
@@ -84,7 +84,7 @@ def units(folder, pattern, program_only=False):
         names = tuple(name_of(source) for source in inside
                       if source.is_relative_to(ROOT) and not source.is_relative_to(folder))
         if path.suffix == UNITED and len(names) < len(inside):
-            # What is generated has a style of its own.
+            # Generated sources have a style of their own.
             path.write_text("".join(f"#include<{ROOT / name}>\n" for name in names))
         unit = Unit(path, entry["command"], names)
         if any(pattern in name for name in names) and not (program_only and unit.is_of_tests):
@@ -93,7 +93,7 @@ def units(folder, pattern, program_only=False):
 
 
 def key_of(folder, unit):
-    """What a unit's findings depend on."""
+    """A digest of all that a unit's findings depend on."""
     command = unit.command
     words = shlex.split(command)
     words = words[:words.index("-o")]
@@ -106,7 +106,7 @@ def key_of(folder, unit):
 
 
 def tidy(folder, cache, unit):
-    """What clang-tidy finds in a unit; empty when that is nothing."""
+    """The findings of clang-tidy in a unit; empty when there are none."""
     key = key_of(folder, unit)
     if key and (cache / key).exists():
         return ""

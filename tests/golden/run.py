@@ -50,7 +50,7 @@ class Golden:
 
 @dataclasses.dataclass
 class Outcome:
-    """What came of one test: trouble is empty when it passed, skip says why it did not run."""
+    """The outcome of one test: trouble is empty when it passed, skip says why it did not run."""
 
     test: Golden
     trouble: str = ""
@@ -272,7 +272,8 @@ def save(test, ringside, folder):
 
 def check_state(build, wanted="", jobs=2):
     """Fires what each script compiles to 10,000 times (state_check.cc says what is compared);
-    returns how many passed, failed and were skipped. What does not compile is not counted."""
+    returns how many passed, failed and were skipped. A script that does not compile is not
+    counted."""
     ringside = pathlib.Path(build).resolve() / "ringside"
     checker = pathlib.Path(build).resolve() / "tests/golden/golden_state_check"
     tests, _ = collect(wanted)

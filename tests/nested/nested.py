@@ -30,7 +30,7 @@ import guest  # noqa: E402
 
 IMAGE = "nested-6.1"
 GUEST_IMAGES = ("debian-6.1", "debian-6.12")
-# What runs VMs of others in level 1, by -accel kvm.
+# These run VMs of others in level 1, by -accel kvm.
 QEMUS = ("qemu-system-x86_64", "qemu-system-x86_64-microvm")
 FIRMWARE = ("/usr/share/seabios/bios-256k.bin", "/usr/share/qemu/linuxboot_dma.bin",
             "/usr/share/qemu/kvmvapic.bin", "/usr/share/qemu/bios-microvm.bin")
@@ -65,7 +65,7 @@ def build_folder():
 
 @dataclasses.dataclass
 class Outcome:
-    """What became of one command in level 1."""
+    """The outcome of one command in level 1."""
 
     status: int
     stdout: str

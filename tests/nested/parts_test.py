@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tests/nested is made of, without a machine: the payload, reading GoogleTest's
+"""The parts of tests/nested, without a machine: the payload, reading GoogleTest's
 words and the lesson."""
 
 import os
@@ -48,7 +48,7 @@ class PayloadParts(unittest.TestCase):
 
 class OnceMore(unittest.TestCase):
     def outcome(self, *ends):
-        """What is done, and what comes of it, when the steps of a test end like this."""
+        """The steps that run, when they end like this, and the counts of errors and failures."""
         done = []
         steps = iter(ends)
 

@@ -1,4 +1,4 @@
-"""Host files for a guest, as a cpio archive that is put behind the guest's own initrd.
+"""Host files for a guest, as a cpio archive that is put after the guest's own initrd.
 
 Used by nested.py. Programs come with the shared libraries that they need and without what only a
 debugger reads. Does not: know which files a test needs.

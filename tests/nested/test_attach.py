@@ -70,7 +70,7 @@ gone() {  # NAME: ends a VM
 COUNT = ('fbt::vfs_read:entry /arg2 == 7/ { self->in = 1; @in = count(); }'
          ' fbt::vfs_read:return /self->in/ { self->in = 0; @out = count(); }'
          ' END { printa("<reads %@d>\\n", @in); printa("<returns %@d>\\n", @out); }')
-# What stands in the text of vfs_read and in the kernel's gate for breakpoints.
+# Prints the bytes in the text of vfs_read and in the kernel's gate for breakpoints.
 BYTES = ('BEGIN { printf("<%x %x %x>\\n", *(uint64_t *)&`vfs_read, *((uint64_t *)&`vfs_read + 1),'
          ' *((uint64_t *)&`idt_table + 6)); exit(0); }')
 PC = "qemu-system-x86_64 -M pc"

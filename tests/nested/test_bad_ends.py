@@ -1,5 +1,5 @@
-"""What a user sees when a guest of our own VMM ends badly, or cannot begin: the report of a triple
-fault and of a panic where KVM is kvm_amd, and an initrd that is not whole."""
+"""The user's view of a guest of our own VMM that ends badly, or cannot begin: the report of a
+triple fault and of a panic where KVM is kvm_amd, and an initrd that is not whole."""
 
 import base64
 import gzip

@@ -23,7 +23,7 @@ class Disks(nested.TestCase):
         self.run_in_level1("rm -f /tmp/one /tmp/two")
 
     def in_guest(self, options, command):
-        """What a shell command in a guest printed; it has to succeed."""
+        """Runs a shell command in a guest, which has to succeed; returns what it printed."""
         steps = " && ".join(line.strip() for line in command.strip().splitlines())
         outcome = self.run_in_level1("/ringside/ringside --machine kvm --image debian-6.1"
                                      f" {options} -qn 'BEGIN {{}}' -c '{steps} && echo all done'")

@@ -24,7 +24,7 @@ def packet(payload):
 
 
 class Gdbstub:
-    """What passes between ringside and the real stub, and what is said instead."""
+    """Passes on what ringside and the real stub say, or says something else instead."""
 
     def __init__(self, kind, client, stub):
         self._kind = kind

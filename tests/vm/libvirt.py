@@ -48,7 +48,7 @@ def missing():
 
 
 def unprivileged():
-    """What a command starts with to see itself as another than root."""
+    """The words that a command starts with to see itself as another than root."""
     return ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if os.geteuid() == 0 else []
 
 
@@ -144,7 +144,7 @@ class Libvirt:
         self._stack.close()
 
     def virsh(self, *words, check=True):
-        """What virsh prints; with check=False None when it fails."""
+        """Runs virsh; returns what it prints, with check=False None when it fails."""
         done = subprocess.run(["virsh", "-q", "-c", self.uri, *map(str, words)], text=True,
                               capture_output=True, check=False, env=self._environment,
                               timeout=guest.PATIENCE)

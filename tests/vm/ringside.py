@@ -61,7 +61,7 @@ class Leftovers(AssertionError):
 
 @dataclasses.dataclass
 class Outcome:
-    """What became of one run."""
+    """The outcome of one run."""
 
     status: int
     stdout: str
@@ -189,7 +189,7 @@ class Run:
     def finish(self, timeout=PATIENCE):
         """Waits for the end; returns the outcome after checking that nothing is left.
 
-        Its stdout begins behind what read_until() took.
+        Its stdout begins after what read_until() took.
         """
         already = len(self._read)
         while self._started_again(outcome := self._end(timeout)):
@@ -197,7 +197,7 @@ class Run:
         return dataclasses.replace(outcome, stdout=outcome.stdout[already:])
 
     def _end(self, timeout):
-        """What became of the process, with all that was read, once nothing of it is left."""
+        """The outcome of the process, with all that was read, once nothing of it is left."""
         try:
             stdout, stderr = self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:

@@ -1,7 +1,7 @@
 """Guests that the test starts as any operator would, attached to by their QEMU's QMP socket.
 
-What their owner does meanwhile comes over a second QMP socket. Truth is the workload's own word, and
-what QEMU says of its guest.
+Their owner's commands meanwhile come over a second QMP socket. Truth is the workload's own word,
+and what QEMU says of its guest.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ class Owner:
         self._socket.close()
 
     def ask(self, command, **arguments):
-        """What QEMU returns for a command."""
+        """Sends a command; returns what QEMU returns for it."""
         self._file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self._file.flush()
         while True:
@@ -53,7 +53,7 @@ class Owner:
                 return message["return"]
 
     def human(self, line):
-        """What the human monitor prints for a line."""
+        """Sends a line to the human monitor; returns what it prints."""
         return self.ask("human-monitor-command", **{"command-line": line})
 
     def status(self):
@@ -119,7 +119,7 @@ def end(running):
 
 
 class Case(unittest.TestCase):
-    """What the tests have in common."""
+    """The checks that the tests have in common."""
 
     def check_left_alone(self, machine, status="running"):
         """As it was found: it runs or does not, and nothing of ours is plugged into it."""
@@ -191,7 +191,7 @@ class Memory(Case):
 
 
 class Owners(Case):
-    """What the machine's owner does while we are in it."""
+    """The machine's owner acts while we are in it."""
 
     def test_a_machine_that_was_paused_stays_so(self):
         with Machine() as machine:
@@ -285,7 +285,7 @@ class Owners(Case):
                 status.add(machine.owner.status())
                 self.assertEqual(machine.port.run("workload --reads 10")[0], 0)
             self.assertEqual(status, {"running"})
-            # What was left in the guest may be spoken of.
+            # There may be news of what was left in the guest.
             self.check_counts(machine, news=True)
 
 
@@ -293,7 +293,7 @@ class Refusals(Case):
     """One line, before anything is touched."""
 
     def refusal(self, path):
-        """What is said of a socket that cannot be attached to."""
+        """The line about a socket that cannot be attached to."""
         outcome = ringside.run("BEGIN { exit(0); }", machine=False, options=["--attach", f"qmp:{path}"])
         self.assertEqual((outcome.status, outcome.stdout), (1, ""), outcome)
         lines = outcome.stderr.splitlines()

@@ -16,8 +16,8 @@ ALL = ("fbt:::entry, fbt:::return { @all[probename] = count(); }"
        ' END { printa("<reads> %@d\\n", @reads); }')
 WORKLOAD = "workload --reads 20 --writes 10 --getppid 50 --seconds"
 CPU = "/sys/devices/system/cpu"
-# What a healthy kernel says when it is asked for the stacks of its CPUs, and where it has to wait long
-# for each word of them: a machine with too much to do has taken 20 s.
+# A healthy kernel says this when it is asked for the stacks of its CPUs, and where it has to wait
+# long for each word of them: a machine with too much to do has taken 20 s.
 BACKTRACE = re.compile(r"NMI backtrace for cpu \d+|Call Trace:|INFO: NMI handler .* took too long.*"
                        r"|rcu: INFO: rcu_\w+ detected stalls on CPUs.*|\S+\+0x[0-9a-f]+/0x[0-9a-f]+")
 # QEMU 7.2 dies where it is to pause in the very moment in which its guest falls asleep (README, Limits).

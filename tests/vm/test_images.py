@@ -88,7 +88,7 @@ class CommandPort(unittest.TestCase):
 
 
 class Contents(unittest.TestCase):
-    """What an image must hold, for each image and with two processors."""
+    """The contents that an image must have, for each image and with two processors."""
 
     def check_image(self, image, attempts=ATTEMPTS):
         """Begins again with a guest that QEMU led into an int3 that was gone."""

@@ -22,7 +22,7 @@ from test_storm import TROUBLE, written_memory
 sys.path.append(str(ringside.ROOT / "images"))
 from initramfs import Archive  # noqa: E402
 
-# What vmm/qemu/qemu_command.h sets aside.
+# The region that vmm/qemu/qemu_command.h sets aside.
 REGION = ("6000000", "7000000")
 REGION_PAGES = 4096
 # Without KASLR, so that the new kernel itself does not lie where the shim did.
@@ -80,7 +80,7 @@ class Kexec(unittest.TestCase):
             environment={"RINGSIDE_IMAGES": str(images)}))
 
     def verdict(self, running):
-        """What the second kernel says, once it lies in the memory of the guest that was left."""
+        """The second kernel's words, once they lie in the memory of the guest that was left."""
         deadline = time.monotonic() + ringside.PATIENCE
         while time.monotonic() < deadline:
             left = running.qemu()

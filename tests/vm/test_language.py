@@ -25,7 +25,7 @@ class Language:
 
     def values(self, *expressions, clause=READ, prelude="", command="workload --reads 3 "
                "--read-size 777", options=()):
-        """What each expression is in the first firing of `clause`, as printf("%s") has it."""
+        """The value of each expression in the first firing of `clause`, as printf("%s") has it."""
         prints = "".join(f' printf("<v>\\n%{letter}\\n</v>\\n", {text});'
                          for letter, text in expressions)
         outcome = self.trace(prelude + f"{clause} {{{prints} exit(0); }}", command, *options)

@@ -153,7 +153,7 @@ class Machines(unittest.TestCase):
 
 
 class OneOfSeveral(unittest.TestCase):
-    """What becomes of one machine is not the others' business."""
+    """The fate of one machine is not the others' business."""
 
     def test_one_dies_one_stands_still_and_the_third_goes_on(self):
         machines = [word for name in ("dying", "still", "well")

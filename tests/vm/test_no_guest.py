@@ -1,4 +1,4 @@
-"""What needs no guest, and what is refused before one would start."""
+"""Commands that need no guest, and commands that are refused before one would start."""
 
 import os
 import pathlib

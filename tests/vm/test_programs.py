@@ -35,7 +35,7 @@ class Programs:
         for name in ("read", "write", "openat", "close", "lseek", "getppid", "socket", "bind",
                      "listen", "connect", "accept4"):
             self.assertEqual(counts.get(f"workload {name}"), counts[name], (name, outcome))
-        # What the C library adds is known as well: 2 threads more in each of 2 processes.
+        # The C library's own calls are known as well: 2 threads more in each of 2 processes.
         for name, count in (("clone3", 4), ("exit", 4), ("clone", 1), ("exit_group", 2)):
             self.assertEqual(counts.get(f"workload {name}"), count, (name, outcome))
 

@@ -1,6 +1,6 @@
 """Programs that were saved: compiled once, run on other boots (KASLR) and on other kernels.
 
-What a saved program prints is compared with what the same script prints when it is compiled on the
+The output of a saved program is compared with that of the same script when it is compiled on the
 kernel that it runs on, and both with what the workload is known to do.
 """
 
@@ -42,7 +42,7 @@ fbt::vfs_read:entry
     print(*args[0]);
 }
 """
-# What 6.12 lacks, or has otherwise.
+# Things that 6.12 lacks, or has otherwise.
 LACKING = {
     "member": ("fbt::vfs_read:entry\n{ trace(args[0]->f_inode->i_atime.tv_sec); }",
                r"line 2: struct inode has no member i_atime\.tv_sec in this kernel"),
@@ -59,8 +59,9 @@ WORKLOAD = "workload --reads 40"
 
 
 def told(outcome):
-    """What a run of ALL says of the kernel. Of what print() shows, the types and members: addresses,
-    counts and what is sized by the memory that is left differ from boot to boot."""
+    """The facts of the kernel that a run of ALL tells. Of what print() shows, the types and
+    members: addresses, counts and what is sized by the memory that is left differ from boot to
+    boot."""
     return re.sub(r"^( .*) = .*$", r"\1", outcome.stdout, flags=re.MULTILINE)
 
 

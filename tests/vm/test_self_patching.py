@@ -37,7 +37,7 @@ EVERYWHERE = (f"n=0; while [ $n -lt 400 ]; do echo p:ours/at$n vfs_read+$n;"
 NO_KPROBES = f"echo 0 >{TRACING}/events/ours/enable; echo >{TRACING}/kprobe_events"
 # Optimising begins some jiffies after the last change.
 OPTIMISED = ("until grep -q OPTIMIZED /sys/kernel/debug/kprobes/list; do usleep 10000; done")
-# What a restless guest does all the time, each as long as /tmp/restless is there: static keys of
+# A restless guest does this all the time, each as long as /tmp/restless is there: static keys of
 # the scheduler and of all its tracepoints, and ftrace.
 RESTLESS = {
     "keys": "echo 1 >/proc/sys/kernel/sched_schedstats; echo 0 >/proc/sys/kernel/sched_schedstats",

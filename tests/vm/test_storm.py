@@ -16,7 +16,7 @@ from test_lifecycle import wait_for_firings
 
 WORKLOAD = ("workload --reads 20 --read-sizes 16,512,4096 --writes 10 --opens 5 --getppid 50"
             " --processes 2 --threads 3")
-# What each round of each of the 6 threads makes.
+# The calls that each round of each of the 6 threads makes.
 ROUND = {"read": 20, "getppid": 50}
 HOT = ('fbt::vfs_read:entry, fbt::vfs_write:entry /execname == "workload" && arg2 > 0/'
        " { @calls[execname, probefunc] = count(); @seen = count(); }"

@@ -12,7 +12,7 @@ import guest
 
 
 def boot(cpus, arguments):
-    """What the kernel prints until it powers itself off."""
+    """Boots the kernel; returns what it prints until it powers itself off."""
     done = subprocess.run(
         [os.environ.get("RINGSIDE_QEMU", "qemu-system-x86_64"), "-accel", "tcg,thread=multi",
          "-cpu", guest.CPU, "-smp", str(cpus), "-m", "64", "-nodefaults", "-display", "none",

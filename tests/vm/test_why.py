@@ -1,7 +1,8 @@
 """Guests that hang, each in its own way, and what `ringside why` says of them.
 
-Each guest is saved by its QEMU (dump-guest-memory) once it hangs, and the core is looked at; some are
-looked at while they run as well: the report is of a guest that answers nothing. What is true of it is known from how it was made to hang.
+Each guest is saved by its QEMU (dump-guest-memory) once it hangs, and the core is looked at; some
+are looked at while they run as well: the report is of a guest that answers nothing. The truth about
+it is known from how it was made to hang.
 """
 
 import functools
@@ -185,7 +186,7 @@ class Patient:
 
 
 def why(*target):
-    """What `why` says of a machine or a file: (text, tree)."""
+    """Runs `why` on a machine or a file; returns what it says: (text, tree)."""
     outputs = []
     for form in ([], ["-O", "json"]):
         done = subprocess.run([ringside.binary(), "why", *target, *form], text=True,
@@ -220,7 +221,7 @@ class Why(unittest.TestCase):
                 check(patient)
 
     def check_common(self, patient, text, tree, kind):
-        """What is true of all of them; returns the first cause's text."""
+        """Checks what is true of all of them; returns the first cause's text."""
         release = (guest.images_folder() / patient.image / "release").read_text().strip()
         cause = tree["causes"][0]
         self.assertEqual(cause["kind"], kind, text)

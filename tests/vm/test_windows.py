@@ -20,7 +20,7 @@ import guest
 import ringside
 
 FIRST = "secondary_startup_64"
-RIP = 16 * 8  # where the `g` packet has it, behind 16 registers
+RIP = 16 * 8  # where the `g` packet has it, after 16 registers
 CPU1 = "/sys/devices/system/cpu/cpu1/online"
 HOTPLUG = f"echo 0 >{CPU1}; echo 1 >{CPU1}; cat {CPU1}"
 SLEEP = f"echo +20 >/sys/class/rtc/rtc0/wakealarm; echo mem >/sys/power/state; cat {CPU1}"
@@ -67,7 +67,7 @@ class Gdb:
         return self.receive()
 
     def monitor(self, command):
-        """What QEMU's monitor says to a command."""
+        """The answer of QEMU's monitor to a command."""
         self.send("qRcmd," + command.encode().hex())
         said = b""
         while (answer := self.receive()) != "OK":
@@ -130,7 +130,7 @@ def walk_to_table(gdb, thread, symbols, serving):
 
 
 def watch(image, command, windows):
-    """What the CPUs of a guest are in before they have their table, while a command runs."""
+    """The functions that CPUs are in before they have their table, while a guest runs a command."""
     with tempfile.TemporaryDirectory(prefix="ringside-test-") as folder:
         path = pathlib.Path(folder) / "gdb"
         options = ["-chardev", f"socket,path={path},server=on,wait=off,id=gdb",
