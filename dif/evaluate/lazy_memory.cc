@@ -3,8 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-
-#include "vmm/base/check.h"
+#include <new>
 
 namespace ringside::dif {
 
@@ -35,7 +34,7 @@ LazyMemory::LazyMemory(std::size_t size) {
       bytes_ = {static_cast<std::byte*>(at), size};
       return;
     }
-    CHECK(size > kLeast);  // not even that little: as good as bad_alloc
+    if (size == kLeast) throw std::bad_alloc();
   }
 }
 

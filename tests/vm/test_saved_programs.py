@@ -61,8 +61,8 @@ WORKLOAD = "workload --reads 40"
 def told(outcome):
     """The facts of the kernel that a run of ALL tells. Of what print() shows, the types and
     members: addresses, counts and what is sized by the memory that is left differ from boot to
-    boot."""
-    return re.sub(r"^( .*) = .*$", r"\1", outcome.stdout, flags=re.MULTILINE)
+    boot. Sorted, because the command's own output comes when it comes."""
+    return sorted(re.sub(r"^( .*) = .*$", r"\1", outcome.stdout, flags=re.MULTILINE).splitlines())
 
 
 class SavedPrograms(unittest.TestCase):

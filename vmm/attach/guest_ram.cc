@@ -227,7 +227,8 @@ class RamSearch {
     if (!kernel) return std::nullopt;
     auto found = lay_out(place, *kernel);
     if (found) return std::move(*found);
-    failure_ = std::move(found).error();
+    // Other places that look like a kernel's are most often old copies, so the first one counts.
+    if (!failure_) failure_ = std::move(found).error();
     return std::nullopt;
   }
 
@@ -257,14 +258,22 @@ class RamSearch {
 
 std::vector<MemoryMapping> ram_candidates(const std::vector<MemoryMapping>& mappings) {
   std::vector<MemoryMapping> found;
+  std::vector<MemoryMapping> run;  // neighbours of one kind
+  // RAM may be all of them, or one with a stranger as its neighbour.
+  const auto take_run = [&] {
+    if (run.size() > 1) found.insert(found.end(), run.begin(), run.end());
+    if (!run.empty()) {
+      run.front().end = run.back().end;
+      found.push_back(std::move(run.front()));
+    }
+    run.clear();
+  };
   for (const MemoryMapping& mapping : mappings) {
     if (!is_ram_like(mapping)) continue;
-    if (!found.empty() && continues(found.back(), mapping)) {
-      found.back().end = mapping.end;
-    } else {
-      found.push_back(mapping);
-    }
+    if (!run.empty() && !continues(run.back(), mapping)) take_run();
+    run.push_back(mapping);
   }
+  take_run();
   std::erase_if(found, [](const MemoryMapping& each) { return each.size() < kSmallest; });
   std::ranges::stable_sort(found, std::greater<>(), &MemoryMapping::size);
   if (found.size() > kMostCandidates) found.resize(kMostCandidates);
@@ -287,7 +296,12 @@ Result<GuestRam> find_guest_ram(const std::vector<RamCandidate>& candidates) {
   std::vector<GuestMemory::CopiedRegion> regions;
   regions.reserve(candidates.size());
   for (const RamCandidate& each : candidates) {
-    regions.push_back({GuestPhys(each.mapping.begin), each.size(), each.bytes, each.offset});
+    const GuestPhys begin(each.mapping.begin);
+    // The largest come first, and all that is left out is part of one of them.
+    const bool is_part = std::ranges::any_of(regions, [&](const GuestMemory::CopiedRegion& other) {
+      return begin >= other.base && begin.raw() - other.base.raw() < other.size;
+    });
+    if (!is_part) regions.push_back({begin, each.size(), each.bytes, each.offset});
   }
   const auto any = [](const VmcoreInfo&) { return true; };
   const auto infos = guest_linux::find_vmcoreinfo(GuestMemory::by_copies(regions), any);

@@ -31,7 +31,7 @@ struct RamCandidate {
 };
 
 /// The mappings that are large enough for a guest's RAM and can be read and written, neighbours of
-/// one kind joined, the largest first; kMostCandidates at most.
+/// one kind joined and each by itself, the largest first; kMostCandidates at most.
 inline constexpr std::size_t kMostCandidates = 64;
 std::vector<MemoryMapping> ram_candidates(const std::vector<MemoryMapping>& mappings);
 

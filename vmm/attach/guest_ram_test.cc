@@ -85,6 +85,25 @@ TEST(GuestRam, OneMappingHoldsWhatLiesBelowAndAbove4GiB) {
   }
 }
 
+TEST(GuestRam, AStrangerMayLieBelowOrAboveIt) {
+  for (const std::uint64_t image : {kImage, k4GiB + kImage}) {
+    Process process;
+    for (const MemoryMapping& each :
+         ram_candidates({mapping(kHost - 8 * kMiB, 8 * kMiB), mapping(kHost, 6 * kGiB),
+                         mapping(kHost + 6 * kGiB, 16 * kMiB)})) {
+      process.map(each.begin, each.size());
+    }
+    FakeLinux guest(*process.bytes, at_pieces, image, 7 * kGiB);
+
+    const auto found = find_guest_ram(process.candidates);
+
+    ASSERT_TRUE(found.has_value()) << found.error().message;
+    ASSERT_EQ(found->places.size(), 2u);
+    expect_place(found->places[0], 0, 3 * kGiB, 1, 0);
+    expect_place(found->places[1], k4GiB, 3 * kGiB, 1, 3 * kGiB);
+  }
+}
+
 TEST(GuestRam, EachPartMayHaveAMapping) {
   constexpr std::uint64_t kOther = 0x7e00'0000'0000;
   for (const std::uint64_t image : {kImage, k4GiB + kImage}) {
@@ -203,11 +222,11 @@ TEST(GuestRam, TheFirstMegabyteMustBeTheGuests) {
   process.map(kHost, 512 * kMiB);
   FakeLinux guest(*process.bytes, at_start, kImage, 512 * kMiB);
   guest.put64(0x9'f000 + 511 * 8, 0x1234'5021);
-  expect_refused(process, "the first megabyte does not hold");
+  expect_refused(process, "the page tables of the real-mode code at 0x9c000 are not");
   guest.write_real_mode(0x9'c000);
   ASSERT_TRUE(find_guest_ram(process.candidates).has_value());
   guest.write_real_mode(0x20'0000);
-  expect_refused(process, "the first megabyte does not hold");
+  expect_refused(process, "is not in the first megabyte");
 }
 
 TEST(GuestRam, SomethingMustLieAbove4GiB) {
@@ -221,7 +240,7 @@ TEST(GuestRam, SomethingMustLieAbove4GiB) {
   expect_refused(process, "nothing of the kernel's lies above 4 GiB");
 }
 
-TEST(RamCandidates, AreLargeWritableAndJoined) {
+TEST(RamCandidates, AreLargeAndWritableJoinedAndNot) {
   std::vector<MemoryMapping> mappings{
       mapping(0x1000'0000, 4 * kMiB),  mapping(0x1000'0000 + 4 * kMiB, 8 * kMiB),
       mapping(0x4000'0000, 4 * kMiB),  mapping(0x5000'0000, 16 * kMiB),
@@ -238,11 +257,13 @@ TEST(RamCandidates, AreLargeWritableAndJoined) {
 
   const auto found = ram_candidates(mappings);
 
-  ASSERT_EQ(found.size(), 3u);
+  ASSERT_EQ(found.size(), 4u);
   EXPECT_EQ(found[0].size(), 32 * kMiB);
   EXPECT_EQ(found[1].size(), 32 * kMiB);
   EXPECT_EQ(found[2].begin, 0x1000'0000u);
   EXPECT_EQ(found[2].size(), 12 * kMiB);
+  EXPECT_EQ(found[3].begin, 0x1000'0000u + 4 * kMiB);
+  EXPECT_EQ(found[3].size(), 8 * kMiB);
 }
 
 TEST(RamCandidates, AreNotTooMany) {

@@ -104,28 +104,34 @@ ListWalk longest_list(const GuestMemory& memory, const guest_linux::KernelMemory
 /// The kernel's header of its real-mode code (struct real_mode_header,
 /// arch/x86/include/asm/realmode.h) begins with the address of its text; trampoline_pgd is one of
 /// the words from the fifth to the eighth, by version and configuration.
-bool is_low_memory_proven(const GuestMemory& memory, const guest_linux::KernelMemory& kernel,
-                          const KernelOutline& outline) {
+Result<void> prove_low_memory(const GuestMemory& memory, const guest_linux::KernelMemory& kernel,
+                              const KernelOutline& outline) {
   constexpr std::uint64_t kFirstMegabyte = 1 << 20, kTextReach = 0x3000;
   constexpr std::uint64_t kChanging = 0x60;  // accessed and dirty bits
   constexpr std::uint64_t kLastEntry = std::uint64_t{511} * 8;
   const auto pointer = load<std::uint64_t>(kernel.reader(), outline.real_mode_header);
-  if (!pointer || *pointer < outline.direct_map) return false;
+  if (!pointer) return unproven("its kernel's pointer to the real-mode code cannot be read");
   const std::uint64_t header = *pointer - outline.direct_map;
   std::array<std::uint32_t, 8> words{};
   if (header >= kFirstMegabyte ||
       !memory.read(GuestPhys(header), std::as_writable_bytes(std::span(words)))) {
-    return false;
+    return unproven(
+        fmt::format("its kernel's real-mode code, at {:#x}, is not in the first "
+                    "megabyte",
+                    *pointer));
   }
-  if (words[0] < header || words[0] - header >= kTextReach) return false;
+  if (words[0] < header || words[0] - header >= kTextReach) {
+    return unproven(fmt::format("the kernel's real-mode code is not at {:#x}", header));
+  }
   const auto image = memory.load64(kernel.table().root.wrapping_add(kLastEntry));
-  if (!image || *image == 0) return false;
+  if (!image || *image == 0) return unproven("its kernel's page tables are not where they were");
   for (std::size_t i = 4; i < words.size(); ++i) {
     if (words[i] % kPage != 0 || words[i] >= kFirstMegabyte) continue;
     const auto entry = memory.load64(GuestPhys(words[i] + kLastEntry));
-    if (entry && (*entry & ~kChanging) == (*image & ~kChanging)) return true;
+    if (entry && (*entry & ~kChanging) == (*image & ~kChanging)) return {};
   }
-  return false;
+  return unproven(
+      fmt::format("the page tables of the real-mode code at {:#x} are not its kernel's", header));
 }
 
 /// Whether a page table above 4 GiB maps some of that memory where it lies.
@@ -188,9 +194,7 @@ Result<KernelOutline> read_outline(const guest_linux::KernelMemory& kernel) {
 
 Result<void> prove_ram(const GuestMemory& memory, const guest_linux::KernelMemory& kernel,
                        const KernelOutline& outline) {
-  if (!is_low_memory_proven(memory, kernel, outline)) {
-    return unproven("the first megabyte does not hold the kernel's real-mode code");
-  }
+  TRY(prove_low_memory(memory, kernel, outline));
   const ListWalk tasks = longest_list(memory, kernel, outline);
   if (tasks.nodes < kFewestTasks) return unproven("no list of its tasks closes");
   if (outline.end > k4GiB && tasks.high == 0 && !has_high_table(memory, kernel, outline)) {
