@@ -19,16 +19,21 @@ std::uint64_t ticks_since_boot(std::uint64_t jiffies, unsigned hz) {
 std::optional<unsigned> guess_tick_frequency(std::uint64_t jiffies, std::uint64_t uptime) {
   constexpr std::array<unsigned, 6> kUsual{100, 128, 250, 300, 512, 1000};
   std::optional<unsigned> best;
-  double least = 0.1;  // of the uptime; suspended machines have clocks that differ by more
   const double wanted = static_cast<double>(uptime) / kSecond;
+  // Ticks begin late, and some are lost: the right one may be wrong by some seconds.
+  double least = std::max(0.1 * wanted, 10.0);
+  bool is_alone = true;
   for (const unsigned hz : kUsual) {
     const double seconds = static_cast<double>(ticks_since_boot(jiffies, hz)) / hz;
-    const double error = std::fabs(seconds - wanted) / std::max(wanted, 1.0);
+    const double error = std::fabs(seconds - wanted);
+    // All are right when jiffies pass 0, 300 s after boot.
+    if (best && std::fabs(error - least) < 3) is_alone = false;
     if (error >= least) continue;
+    is_alone = !best || least - error >= 3;
     least = error;
     best = hz;
   }
-  return best;
+  return is_alone ? best : std::nullopt;
 }
 
 void Clocks::read() {

@@ -399,9 +399,13 @@ TEST(TickFrequency, IsTheUsualOneThatFitsTheUptime) {
   };
   for (const unsigned hz : {100U, 250U, 300U, 1000U}) {
     EXPECT_EQ(guess_tick_frequency(jiffies(hz, 5), 5 * kSecond), hz);
+    EXPECT_EQ(guess_tick_frequency(jiffies(hz, 1), 2 * kSecond), hz) << "ticks begin late";
     EXPECT_EQ(guess_tick_frequency(jiffies(hz, 100'000), 100'000 * kSecond), hz);
   }
   EXPECT_EQ(guess_tick_frequency(12345, 5 * kSecond), std::nullopt);
+  EXPECT_EQ(guess_tick_frequency(jiffies(250, 300), 300 * kSecond), std::nullopt)
+      << "jiffies are 0 then, whatever the frequency";
+  EXPECT_EQ(guess_tick_frequency(jiffies(250, 400), 401 * kSecond), 250U);
 }
 
 }  // namespace
