@@ -29,6 +29,9 @@ struct VirtualCodeWrite {
 class CodeWriter {
  public:
   virtual ~CodeWriter() = default;
+  /// Whether it has to write what has run before. Where a processor runs the guest, entering it
+  /// again makes it fetch what stands in memory, whoever wrote it.
+  virtual bool is_needed() const { return true; }
 
  protected:
   friend class PausedMachine;

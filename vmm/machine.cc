@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace ringside::vmm {
@@ -33,6 +34,22 @@ Result<void> PausedMachine::write_code(const PageTable& table,
   if (!lost) return {};
   return fail(ErrorCode::Invalid,
               fmt::format("there is no code to write at {:#x}: it is not mapped", lost->raw()));
+}
+
+/// A translation begins with an instruction, and each has a byte that is not 0.
+Result<void> PausedMachine::clear_code(GuestPhys at, std::uint64_t size) {
+  std::vector<std::byte> code(size);
+  if (!memory().read(at, code)) return fail(ErrorCode::Io, "code to be cleared is not in memory");
+  if (machine_->code().is_needed()) {
+    std::vector<CodeWrite> writes;
+    for (std::uint64_t n = 0; n < size; ++n) {
+      if (code[n] != std::byte{0}) writes.push_back({at.wrapping_add(n), 0});
+    }
+    if (!writes.empty()) TRY(write_code(writes));
+  }
+  std::ranges::fill(code, std::byte{0});
+  if (!memory().write(at, code)) return fail(ErrorCode::Io, "code cannot be cleared in memory");
+  return {};
 }
 
 }  // namespace ringside::vmm

@@ -81,6 +81,9 @@ class PausedMachine {
   Result<void> write_code(std::span<const CodeWrite> writes) {
     return machine_->code().write(writes);
   }
+  /// Zeros where code was that may have run: no translation of it is left, so that other code may
+  /// be written there through memory(). Io when it is not all RAM.
+  Result<void> clear_code(GuestPhys at, std::uint64_t size);
   /// The same by virtual addresses, through `table`. An address that it does not map is skipped,
   /// and the error (Invalid) names it; the others are written.
   Result<void> write_code(const PageTable& table, std::span<const VirtualCodeWrite> writes);

@@ -142,6 +142,40 @@ class Case(unittest.TestCase):
         self.check_left_alone(machine)
 
 
+class Again(Case):
+    """One trace after another: what a translator has seen of the one is not run in the next."""
+
+    def check_one(self, machine, probe, command, name):
+        """The probe's count is what the workload says of its calls of `name`."""
+        with machine.trace(begin(f'{probe} /execname == "workload"/ {{ @["n"] = count(); }}'),
+                           ["-q"]) as running:
+            started(running)
+            status, said = machine.port.run(command)
+            outcome = end(running)
+        self.assertEqual((status, outcome.status), (0, 0), (said, outcome))
+        truth = ringside.Outcome(0, said.decode(), "").counts()
+        self.assertEqual(outcome.counts()["n"], truth[name], outcome)
+
+    def test_probes_that_the_last_trace_had_not(self):
+        probes = [("fbt::__x64_sys_openat:entry", "workload --opens 20", "openat"),
+                  ("fbt::__x64_sys_getppid:entry", "workload --getppid 30", "getppid"),
+                  ("fbt::vfs_read:entry", "workload --reads 40", "read"),
+                  ("syscall::getppid:return", "workload --getppid 50", "getppid"),
+                  ("fbt::__x64_sys_lseek:entry", "workload --reads 60", "lseek")]
+        for image, cpus in (("debian-6.1", 1), ("debian-6.12", 2)):
+            with self.subTest(image), Machine(image, cpus) as machine:
+                for probe, command, name in probes:
+                    self.check_one(machine, probe, command, name)
+                # One that is killed leaves its code to who cleans it up.
+                with machine.trace(begin("fbt::do_filp_open:entry, fbt::vfs_open:entry { @ = count(); }"),
+                                   ["-q"]) as running:
+                    started(running)
+                    self.assertEqual(machine.port.run("workload --opens 9")[0], 0)
+                    running.process.kill()
+                for probe, command, name in reversed(probes):
+                    self.check_one(machine, probe, command, name)
+
+
 class Memory(Case):
     """RAM of every kind."""
 

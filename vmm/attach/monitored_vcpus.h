@@ -50,6 +50,7 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   Result<void> resume() override;
   Result<Registers> registers(unsigned vcpu) override;
   Result<void> write(std::span<const CodeWrite> writes) override;
+  bool is_needed() const override { return accelerator_ != Accelerator::Kvm; }
   Result<void> open_debugger();
   Result<void> write_directly(std::span<const CodeWrite> writes);
   Result<void> let_go();

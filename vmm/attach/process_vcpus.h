@@ -44,6 +44,7 @@ class ProcessVcpus final : public Vcpus, public CodeWriter {
   Result<void> resume() override;
   Result<Registers> registers(unsigned vcpu) override;
   Result<void> write(std::span<const CodeWrite> writes) override;
+  bool is_needed() const override { return false; }
 
   Result<void> stop_all();
   void ask_for_registers();

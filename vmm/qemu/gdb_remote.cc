@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <iterator>
 #include <optional>
 
@@ -54,6 +55,26 @@ bool is_stop(std::string_view packet) {
 
 bool is_end(std::string_view packet) {
   return !packet.empty() && (packet[0] == 'W' || packet[0] == 'X');
+}
+
+/// As many of the first ones as lie one behind the other and fit into a request (QEMU's
+/// MAX_PACKET_LENGTH is 4096).
+std::span<const CodeWrite> leading_run(std::span<const CodeWrite> writes) {
+  constexpr std::size_t kLongest = 1024;
+  std::size_t count = 1;
+  while (count < std::min(writes.size(), kLongest) &&
+         writes[count].at == writes[0].at.wrapping_add(count)) {
+    ++count;
+  }
+  return writes.first(count);
+}
+
+std::string write_request(std::span<const CodeWrite> run) {
+  std::string request = fmt::format("M{:x},{:x}:", run.front().at.raw(), run.size());
+  for (const CodeWrite& write : run) {
+    fmt::format_to(std::back_inserter(request), "{:02x}", write.byte);
+  }
+  return request;
 }
 
 }  // namespace
@@ -256,19 +277,23 @@ Result<void> GdbRemote::write_all(std::span<const CodeWrite> writes) {
   std::string request;
   std::optional<std::uint64_t> refused;
   std::size_t sent = 0;
+  std::deque<std::uint64_t> waiting;  // where each request begins that has no answer yet
   // For all of them: a stub that takes its time for each would keep us for hours.
   const Deadline until = deadline() + kPerWrite * writes.size();
-  for (std::size_t answered = 0; answered < writes.size(); ++answered) {
-    if (sent - answered <= kWindow / 2 && sent < writes.size()) {
+  while (sent < writes.size() || !waiting.empty()) {
+    if (waiting.size() <= kWindow / 2 && sent < writes.size()) {
       request.clear();
-      for (; sent < writes.size() && sent - answered < kWindow; ++sent) {
-        append_packet(request,
-                      fmt::format("M{:x},1:{:02x}", writes[sent].at.raw(), writes[sent].byte));
+      while (sent < writes.size() && waiting.size() < kWindow) {
+        const auto run = leading_run(writes.subspan(sent));
+        append_packet(request, write_request(run));
+        waiting.push_back(run.front().at.raw());
+        sent += run.size();
       }
       TRY(socket_.send(request, deadline()));
     }
     const std::string answer = TRY(next_answer(until));
-    if (answer != "OK" && !refused) refused = writes[answered].at.raw();
+    if (answer != "OK" && !refused) refused = waiting.front();
+    waiting.pop_front();
   }
   if (refused) {
     return fail(ErrorCode::Invalid,

@@ -192,7 +192,7 @@ TEST(GdbRemote, WritesEveryByteWithABoundedNumberInFlight) {
   });
   std::vector<CodeWrite> writes;
   for (std::size_t i = 0; i < kWrites; ++i) {
-    writes.push_back({GuestPhys(0xffffffff81000000 + i), static_cast<std::uint8_t>(i)});
+    writes.push_back({GuestPhys(0xffffffff81000000 + 16 * i), static_cast<std::uint8_t>(i)});
   }
   {
     GdbRemote gdb(stub.client());
@@ -202,8 +202,31 @@ TEST(GdbRemote, WritesEveryByteWithABoundedNumberInFlight) {
   while (seen.size() < kWrites + 4) std::this_thread::yield();
   EXPECT_EQ(seen[0], "Qqemu.PhyMemMode:1");
   EXPECT_EQ(seen[1], "Mffffffff81000000,1:00");
-  EXPECT_EQ(seen[kWrites], "Mffffffff810003e7,1:e7");
+  EXPECT_EQ(seen[kWrites], "Mffffffff81003e70,1:e7");
   EXPECT_EQ(seen[kWrites + 1], "Qqemu.PhyMemMode:0") << "another debugger would be surprised";
+}
+
+TEST(GdbRemote, NeighboursShareARequest) {
+  std::vector<std::string> seen;
+  FakePeer stub([&](FakePeer& peer) {
+    for (int n = 0; n < 5; ++n) {
+      seen.push_back(peer.receive_packet());
+      peer.send(gdb_packet(seen.size() == 3 ? "E14" : "OK"));
+    }
+  });
+  std::vector<CodeWrite> writes{{GuestPhys(0x10), 1}, {GuestPhys(0x11), 2}, {GuestPhys(0x13), 3}};
+  for (unsigned n = 0; n < 1025; ++n) writes.push_back({GuestPhys(0x1000 + n), 0xcc});
+
+  GdbRemote gdb(stub.client());
+  const auto written = gdb.write_bytes(writes);
+
+  ASSERT_FALSE(written);
+  EXPECT_NE(written.error().message.find("0x13"), std::string::npos) << written.error().message;
+  ASSERT_EQ(seen.size(), 5u);
+  EXPECT_EQ(seen[1], "M10,2:0102");
+  EXPECT_EQ(seen[2], "M13,1:03");
+  EXPECT_TRUE(seen[3].starts_with("M1000,400:cccc"));
+  EXPECT_EQ(seen[4], "M1400,1:cc");
 }
 
 TEST(GdbRemote, WritesNothingByAStubThatKnowsNoPhysicalMemory) {
@@ -257,12 +280,12 @@ TEST(GdbRemote, NamesTheFirstRefusedByteAndWritesTheOthers) {
     });
     GdbRemote gdb(stub.client());
     std::vector<CodeWrite> writes;
-    for (unsigned i = 0; i < 200; ++i) writes.push_back({GuestPhys(0x1000 + i), 0xcc});
+    for (unsigned i = 0; i < 200; ++i) writes.push_back({GuestPhys(0x1000 + 2 * i), 0xcc});
 
     const auto done = gdb.write_bytes(writes);
 
     ASSERT_FALSE(done);
-    EXPECT_NE(done.error().message.find("0x1096"), std::string::npos) << done.error().message;
+    EXPECT_NE(done.error().message.find("0x112c"), std::string::npos) << done.error().message;
   }
   EXPECT_EQ(taken, 200u);
 }

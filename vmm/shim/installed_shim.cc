@@ -287,15 +287,8 @@ Result<void> InstalledShim::remove(PausedMachine& machine) {
     return fail(ErrorCode::Invalid, "the shim is still in use");
   }
   TRY(check_mapped(machine));
-  GuestMemory& memory = machine.memory();
-  TRY(mapping_->clear(memory));
-  const auto clear = [&](std::uint64_t from, std::uint64_t to) {
-    return clear_memory(memory, layout_.place.wrapping_add(from), to - from);
-  };
-  const bool cleared =
-      clear(0, layout_.slots + slot_bytes_) && clear(layout_.data, layout_.taken());
-  if (!cleared) return fail(ErrorCode::Io, "the shim's memory cannot be written");
-  return {};
+  TRY(mapping_->clear(machine.memory()));
+  return clear_region(machine, layout_, slot_bytes_);
 }
 
 void InstalledShim::look_up_to(unsigned limit) {

@@ -30,12 +30,18 @@ bool clear_memory(GuestMemory& memory, GuestPhys at, std::uint64_t size) {
   return true;
 }
 
-Result<void> clear_region(GuestMemory& memory, const ShimLayout& layout, std::uint64_t slot_bytes) {
+/// The header goes last: who is killed here leaves what the next one finds.
+Result<void> clear_region(PausedMachine& machine, const ShimLayout& layout,
+                          std::uint64_t slot_bytes) {
   const auto clear = [&](std::uint64_t from, std::uint64_t to) {
-    return clear_memory(memory, layout.place.wrapping_add(from), to - from);
+    return clear_memory(machine.memory(), layout.place.wrapping_add(from), to - from);
   };
-  if (clear(layout.data, layout.taken()) &&
-      clear(SHIM_CODE_SIZE, layout.slots + std::min(slot_bytes, layout.slots_bytes)) &&
+  const auto clear_code = [&](std::uint64_t from, std::uint64_t size) {
+    return machine.clear_code(layout.place.wrapping_add(from), size);
+  };
+  TRY(clear_code(layout.slots, std::min(slot_bytes, layout.slots_bytes)));
+  TRY(clear_code(SHIM_HEADER_SIZE, SHIM_CODE_SIZE - SHIM_HEADER_SIZE));
+  if (clear(layout.data, layout.taken()) && clear(SHIM_CODE_SIZE, layout.slots) &&
       clear(0, SHIM_CODE_SIZE)) {
     return {};
   }

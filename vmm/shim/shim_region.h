@@ -18,6 +18,7 @@
 
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/guest_memory.h"
+#include "vmm/machine.h"
 #include "vmm/shim/shim_layout.h"
 
 namespace ringside::vmm {
@@ -33,7 +34,8 @@ struct MailboxCopy {
 
 /// The same of all that a region has ever held, `slot_bytes` of its slots among that; what tells it
 /// from other memory goes last.
-Result<void> clear_region(GuestMemory& memory, const ShimLayout& layout, std::uint64_t slot_bytes);
+Result<void> clear_region(PausedMachine& machine, const ShimLayout& layout,
+                          std::uint64_t slot_bytes);
 
 class ShimRegion {
  public:

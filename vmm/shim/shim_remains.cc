@@ -160,7 +160,7 @@ Result<void> ShimRemains::give_gate_back(PausedMachine& machine) const {
 
 Result<void> ShimRemains::remove(PausedMachine& machine) const {
   TRY(mapping_.clear(machine.memory()));
-  return clear_region(machine.memory(), layout_, layout_.slots_bytes);
+  return clear_region(machine, layout_, layout_.slots_bytes);
 }
 
 }  // namespace ringside::vmm
