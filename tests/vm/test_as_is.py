@@ -4,21 +4,11 @@ The stub goes to the first megabyte. With page-table isolation or without, whoev
 in the guest gets each of them as before, and ours are counted exactly.
 """
 
-import contextlib
-import functools
-import pathlib
 import re
-import subprocess
-import sys
-import tempfile
 import unittest
 
 import ringside
-from guest import images_folder
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "images"))
-
-from initramfs import Archive  # noqa: E402
+from made_images import Archive, image_with, static_program
 
 TROUBLE = r"BUG|Oops|WARNING|Call Trace|int3:|general protection|double fault|stack guard"
 # A loaded host may let a vCPU wait for half a minute.
@@ -35,36 +25,16 @@ COMMAND = (f"{{ breakpoints {ROUNDS}; echo status $?; }} >/tmp/theirs &"
            f" echo '<dm''esg>'; {ISOLATED}; dmesg; echo '</dm''esg>'")
 
 
-@functools.cache
-def breakpoints_program():
-    """The bytes of breakpoints.c's static program."""
-    source = pathlib.Path(__file__).with_name("breakpoints.c")
-    with tempfile.TemporaryDirectory() as folder:
-        program = pathlib.Path(folder) / "breakpoints"
-        subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-static", "-o", program, source],
-                       check=True)
-        return program.read_bytes()
-
-
-@contextlib.contextmanager
-def image_with_breakpoints(image):
+def with_breakpoints(image):
     """The environment in which `image` has the program, too."""
-    with tempfile.TemporaryDirectory(prefix="ringside-as-is-") as folder:
-        made = pathlib.Path(folder) / image
-        made.mkdir()
-        original = images_folder().resolve() / image
-        for path in original.iterdir():
-            if path.name != "initrd":
-                (made / path.name).symlink_to(path)
-        archive = Archive()
-        archive.file("bin/breakpoints", breakpoints_program(), 0o755)
-        (made / "initrd").write_bytes((original / "initrd").read_bytes() + archive.bytes())
-        yield {"RINGSIDE_IMAGES": folder}
+    archive = Archive()
+    archive.file("bin/breakpoints", static_program("breakpoints.c"), 0o755)
+    return image_with(image, archive)
 
 
 class AsItIs(unittest.TestCase):
     def trace(self, image, cpus, append):
-        environment = self.enterContext(image_with_breakpoints(image))
+        environment = self.enterContext(with_breakpoints(image))
         outcome = ringside.run(COUNT, image=image, cpus=cpus, command=COMMAND,
                                options=["-q", "--as-is", "--append", f"{PATIENT} {append}"],
                                environment=environment)
@@ -102,7 +72,7 @@ class AsItIs(unittest.TestCase):
         self.check_isolated("")
 
     def test_isolation_does_no_harm_where_memory_was_set_aside(self):
-        environment = self.enterContext(image_with_breakpoints("debian-6.1"))
+        environment = self.enterContext(with_breakpoints("debian-6.1"))
 
         outcome = ringside.run(COUNT, image="debian-6.1", cpus=2, command=COMMAND,
                                options=["-q", "--append", f"{PATIENT} pti=on"],

@@ -5,7 +5,6 @@ and what QEMU says of its guest.
 """
 
 import contextlib
-import json
 import os
 import pathlib
 import re
@@ -18,6 +17,7 @@ import unittest
 
 import guest
 import ringside
+from qmp import Qmp
 
 READS = 3000
 COUNT = 'syscall::read:entry /execname == "workload"/ { @["reads"] = count(); }'
@@ -25,40 +25,8 @@ OPENED = ('syscall::openat:entry /execname == "workload"/ { @[copyinstr(arg1)] =
 GIB = 1 << 30
 
 
-class Owner:
+class Owner(Qmp):
     """The monitor that the machine's owner uses."""
-
-    def __init__(self, path):
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(ringside.PATIENCE)
-        self._socket.connect(str(path))
-        self._file = self._socket.makefile("rw")
-        self._file.readline()
-        self.ask("qmp_capabilities")
-
-    def close(self):
-        """Hangs up."""
-        self._file.close()
-        self._socket.close()
-
-    def ask(self, command, **arguments):
-        """Sends a command; returns what QEMU returns for it."""
-        self._file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
-        self._file.flush()
-        while True:
-            message = json.loads(self._file.readline())
-            if "error" in message:
-                raise AssertionError(f"{command}: {message['error']}")
-            if "return" in message:
-                return message["return"]
-
-    def human(self, line):
-        """Sends a line to the human monitor; returns what it prints."""
-        return self.ask("human-monitor-command", **{"command-line": line})
-
-    def status(self):
-        """running, paused, ..."""
-        return self.ask("query-status")["status"]
 
     def chardevs(self):
         """The labels of the machine's character devices, without those QEMU numbers itself."""

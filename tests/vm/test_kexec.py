@@ -5,22 +5,14 @@ memory, fills it and watches it (kexec.c), and writes its verdict to a file, whi
 lies: in the guest's memory, as in test_storm.py.
 """
 
-import functools
-import pathlib
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
 import time
 import unittest
 
 import guest
 import ringside
+from made_images import Archive, image_with, initrd_with, static_program
 from test_storm import TROUBLE, written_memory
-
-sys.path.append(str(ringside.ROOT / "images"))
-from initramfs import Archive  # noqa: E402
 
 # The region that vmm/qemu/qemu_command.h sets aside.
 REGION = ("6000000", "7000000")
@@ -45,39 +37,26 @@ sleep 1000
 """
 
 
-@functools.cache
-def kexec_program():
-    """The bytes of kexec.c's static program."""
-    source = pathlib.Path(__file__).with_name("kexec.c")
-    with tempfile.TemporaryDirectory() as folder:
-        program = pathlib.Path(folder) / "kexec"
-        subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-static", "-o", program, source], check=True)
-        return program.read_bytes()
-
-
-def initrd_with_second_kernel(image):
-    """The image's initrd, and beside it a kernel with an initrd of its own to start."""
-    files = guest.images_folder() / image
+def with_second_kernel(image):
+    """The environment in which `image` has a kernel beside it, with an initrd of its own, to start."""
+    program = static_program("kexec.c")
     second = Archive()
     second.file("init", INIT.encode(), 0o755)
-    second.file("bin/kexec", kexec_program(), 0o755)
+    second.file("bin/kexec", program, 0o755)
     first = Archive()
-    first.file("bin/kexec", kexec_program(), 0o755)
-    first.file("kexec/vmlinuz", (files / "vmlinuz").read_bytes())
-    first.file("kexec/initrd", (files / "initrd").read_bytes() + second.bytes())
-    return (files / "initrd").read_bytes() + first.bytes()
+    first.file("bin/kexec", program, 0o755)
+    first.file("kexec/vmlinuz", (guest.images_folder() / image / "vmlinuz").read_bytes())
+    first.file("kexec/initrd", initrd_with(image, second))
+    return image_with(image, first)
 
 
 class Kexec(unittest.TestCase):
     def run_into_kexec(self, program, image, cpus, command=START):
         """A kept guest that starts its second kernel while `program` traces."""
-        images = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        files = images / image
-        shutil.copytree(guest.images_folder() / image, files, symlinks=True)
-        (files / "initrd").write_bytes(initrd_with_second_kernel(image))
+        environment = self.enterContext(with_second_kernel(image))
         return self.enterContext(ringside.Run(
             program, image=image, cpus=cpus, command=command, options=["-q", "--keep"],
-            environment={"RINGSIDE_IMAGES": str(images)}))
+            environment=environment))
 
     def verdict(self, running):
         """The second kernel's words, once they lie in the memory of the guest that was left."""

@@ -3,19 +3,12 @@
 The guest's health is its own word (dmesg), the counts are the workload's.
 """
 
-import contextlib
-import pathlib
 import re
-import sys
-import tempfile
 import unittest
 
 import ringside
 from guest import images_folder
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "images"))
-
-from initramfs import Archive  # noqa: E402
+from made_images import Archive, image_with
 
 TROUBLE = r"BUG:|Oops|WARNING:|Call Trace|int3:|general protection|ftrace failed"
 # A loaded host may let a vCPU wait for half a minute.
@@ -50,27 +43,17 @@ CALM = "rm /tmp/restless; until [ ! -e /tmp/keys -a ! -e /tmp/events -a ! -e /tm
 BY_BREAKPOINT = "echo 0 >/proc/sys/debug/kprobes-optimization"
 
 
-@contextlib.contextmanager
 def restless_image(image, loops):
     """The environment in which `image` is one that runs these commands from its boot on."""
-    with tempfile.TemporaryDirectory(prefix="ringside-restless-") as folder:
-        made = pathlib.Path(folder) / image
-        made.mkdir()
-        original = images_folder().resolve() / image
-        for path in original.iterdir():
-            if path.name != "initrd":
-                (made / path.name).symlink_to(path)
-        init = (images_folder() / "../../images/init").resolve().read_text()
-        background = "".join(
-            f"touch /tmp/{name}; (while [ -e /tmp/restless ]; do {commands}; usleep 100000; done;"
-            f" rm /tmp/{name}) >/dev/null 2>&1 &\n" for name, commands in loops.items())
-        archive = Archive()
-        archive.file("init", init.replace(
-            "exec /bin/console", "touch /tmp/restless\n" + background + "exec /bin/console")
-            .encode(), 0o755)
-        # A later file of an initrd takes the place of an earlier one.
-        (made / "initrd").write_bytes((original / "initrd").read_bytes() + archive.bytes())
-        yield {"RINGSIDE_IMAGES": folder}
+    init = (images_folder() / "../../images/init").resolve().read_text()
+    background = "".join(
+        f"touch /tmp/{name}; (while [ -e /tmp/restless ]; do {commands}; usleep 100000; done;"
+        f" rm /tmp/{name}) >/dev/null 2>&1 &\n" for name, commands in loops.items())
+    archive = Archive()
+    archive.file("init", init.replace(
+        "exec /bin/console", "touch /tmp/restless\n" + background + "exec /bin/console").encode(),
+        0o755)
+    return image_with(image, archive)
 
 
 class SelfPatching:

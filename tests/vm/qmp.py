@@ -1,11 +1,16 @@
-"""A small QMP client: one command, one answer. Used by compare; keeps no events."""
+"""A small client of QEMU's monitor (QMP): one command, one answer. Keeps no events.
+
+Used by tests that act as the owner of a machine, and by tests/bench/compare.
+"""
 
 import json
 import socket
 
+from guest import PATIENCE
 
-class QmpError(Exception):
-    """QEMU refused a command."""
+
+class QmpError(AssertionError):
+    """QEMU refused a command, or ended."""
 
 
 class Qmp:
@@ -13,19 +18,24 @@ class Qmp:
 
     def __init__(self, path):
         self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(PATIENCE)
         self._socket.connect(str(path))
         self._file = self._socket.makefile("r")
         self._file.readline()  # the greeting
-        self.command("qmp_capabilities")
+        self.ask("qmp_capabilities")
 
     def __enter__(self):
         return self
 
     def __exit__(self, *unused):
+        self.close()
+
+    def close(self):
+        """Hangs up."""
         self._file.close()
         self._socket.close()
 
-    def command(self, name, **arguments):
+    def ask(self, name, **arguments):
         """Runs one command; returns what it returned."""
         request = {"execute": name, "arguments": arguments} if arguments else {"execute": name}
         self._socket.sendall(json.dumps(request).encode() + b"\n")
@@ -39,6 +49,10 @@ class Qmp:
             if "return" in answer:
                 return answer["return"]
 
-    def monitor(self, line):
+    def human(self, line):
         """Runs a line of the human monitor; returns its text."""
-        return self.command("human-monitor-command", **{"command-line": line}).strip()
+        return self.ask("human-monitor-command", **{"command-line": line})
+
+    def status(self):
+        """running, paused, ..."""
+        return self.ask("query-status")["status"]

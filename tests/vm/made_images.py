@@ -1,0 +1,44 @@
+"""Images of the tests' own: one of images/build's with more in its initrd.
+
+An initrd may be several archives, one after another; a later file takes the place of an earlier one.
+"""
+
+import contextlib
+import functools
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from guest import ROOT, images_folder
+
+sys.path.append(str(ROOT / "images"))
+from initramfs import Archive  # noqa: E402
+
+
+@functools.cache
+def static_program(source, optimization="-O2"):
+    """The bytes of the static program that a C file beside this one makes."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "program"
+        subprocess.run(["cc", optimization, "-Wall", "-Wextra", "-static", "-o", program,
+                        pathlib.Path(__file__).with_name(source)], check=True)
+        return program.read_bytes()
+
+
+def initrd_with(image, archive):
+    """The bytes of the image's initrd, with what is in the archive."""
+    return (images_folder() / image / "initrd").read_bytes() + archive.bytes()
+
+
+@contextlib.contextmanager
+def image_with(image, archive):
+    """The environment in which `image` has what is in the archive, too."""
+    with tempfile.TemporaryDirectory(prefix="ringside-image-") as folder:
+        made = pathlib.Path(folder) / image
+        made.mkdir()
+        for path in (images_folder().resolve() / image).iterdir():
+            if path.name != "initrd":
+                (made / path.name).symlink_to(path)
+        (made / "initrd").write_bytes(initrd_with(image, archive))
+        yield {"RINGSIDE_IMAGES": folder}
