@@ -17,23 +17,22 @@ std::uint64_t ticks_since_boot(std::uint64_t jiffies, unsigned hz) {
 }  // namespace
 
 std::optional<unsigned> guess_tick_frequency(std::uint64_t jiffies, std::uint64_t uptime) {
-  constexpr std::array<unsigned, 6> kUsual{100, 128, 250, 300, 512, 1000};
-  std::optional<unsigned> best;
+  struct Guess {
+    double error;  // seconds
+    unsigned hz;
+  };
+  std::array<Guess, 6> guesses{{{0, 100}, {0, 128}, {0, 250}, {0, 300}, {0, 512}, {0, 1000}}};
   const double wanted = static_cast<double>(uptime) / kSecond;
-  // Ticks begin late, and some are lost: the right one may be wrong by some seconds.
-  double least = std::max(0.1 * wanted, 10.0);
-  bool is_alone = true;
-  for (const unsigned hz : kUsual) {
-    const double seconds = static_cast<double>(ticks_since_boot(jiffies, hz)) / hz;
-    const double error = std::fabs(seconds - wanted);
-    // All are right when jiffies pass 0, 300 s after boot.
-    if (best && std::fabs(error - least) < 3) is_alone = false;
-    if (error >= least) continue;
-    is_alone = !best || least - error >= 3;
-    least = error;
-    best = hz;
+  for (Guess& guess : guesses) {
+    const double ticks = static_cast<double>(ticks_since_boot(jiffies, guess.hz));
+    guess.error = std::fabs(ticks / guess.hz - wanted);
   }
-  return is_alone ? best : std::nullopt;
+  std::ranges::sort(guesses, {}, &Guess::error);
+  // Ticks begin late, and some are lost: the right one may be wrong by some seconds. All are right
+  // when jiffies pass 0, 300 s after boot.
+  const double most = std::max(0.1 * wanted, 10.0);
+  if (guesses[0].error >= most || guesses[1].error - guesses[0].error < 3) return std::nullopt;
+  return guesses[0].hz;
 }
 
 void Clocks::read() {
