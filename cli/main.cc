@@ -15,7 +15,7 @@
 
 #include "cli/messages.h"
 #include "cli/options/options.h"
-#include "cli/session.h"
+#include "cli/session/session.h"
 #include "cli/vms.h"
 #include "cli/why/why.h"
 

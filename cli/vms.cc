@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/messages.h"
-#include "cli/session.h"
+#include "cli/session/session.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::cli {

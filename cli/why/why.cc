@@ -9,7 +9,7 @@
 #include "cli/guest/saved_guest.h"
 #include "cli/messages.h"
 #include "cli/output/sink.h"
-#include "cli/session.h"
+#include "cli/session/session.h"
 #include "vmm/attach/attach.h"
 #include "vmm/linux/health/health.h"
 

@@ -1,4 +1,4 @@
-#include "cli/watched_target.h"
+#include "cli/session/watched_target.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/target_end.h"
+#include "cli/session/target_end.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "cli/trace_loop.h"
+#include "cli/session/trace_loop.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

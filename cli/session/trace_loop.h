@@ -14,8 +14,8 @@
 #include "cli/guest/host_process.h"
 #include "cli/output/output.h"
 #include "cli/output/sink.h"
+#include "cli/session/watched_target.h"
 #include "cli/signals.h"
-#include "cli/watched_target.h"
 #include "providers/fire/host_clock.h"
 
 namespace ringside::cli {

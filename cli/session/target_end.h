@@ -2,7 +2,7 @@
 // kernel is gone.
 #pragma once
 
-#include "cli/watched_target.h"
+#include "cli/session/watched_target.h"
 #include "providers/target.h"
 
 namespace ringside::cli {

@@ -1,4 +1,4 @@
-#include "cli/trace_loop.h"
+#include "cli/session/trace_loop.h"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -1,0 +1,30 @@
+// From a script that is compiled to targets that are bound to it: with everything of each kernel in
+// it that it names, verified, its engine and buffers ready, its probes enabled but not armed.
+#pragma once
+
+#include <vector>
+
+#include "cli/options/settings.h"
+#include "cli/session/script.h"
+#include "cli/session/subject.h"
+#include "dif/verify/verify.h"
+#include "vmm/base/result.h"
+
+namespace ringside::cli {
+
+/// The script for the subject's kernel, fit to run. The error names what this kernel lacks.
+Result<dif::VerifiedProgram> bound_program(const Script& script, const Subjects& subjects,
+                                           Subject& subject);
+/// The same for each of them, in their order.
+Result<std::vector<dif::VerifiedProgram>> bound_programs(const Script& script, Subjects& subjects);
+
+/// Gives each target its program, its engine with buffers of the settings' sizes, and, where there
+/// are several, the D variables that they share. Refuses destructive actions that are not allowed.
+Result<void> bind_targets(std::vector<dif::VerifiedProgram> programs, Subjects& subjects,
+                          const Settings& settings);
+
+/// Enables every probe that the targets' programs describe, and announces how many they are.
+/// Refuses what a machine cannot do now, not at the first firing.
+Result<void> enable_targets(const Script& script, Subjects& subjects, const Settings& settings);
+
+}  // namespace ringside::cli

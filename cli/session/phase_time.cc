@@ -1,0 +1,15 @@
+#include "cli/session/phase_time.h"
+
+#include <fmt/format.h>
+
+#include "cli/messages.h"
+
+namespace ringside::cli {
+
+void report_time(const Settings& settings, std::string_view phase, Clock::time_point since) {
+  if (!settings.debug) return;
+  const std::chrono::duration<double, std::milli> spent = Clock::now() - since;
+  say(fmt::format("{} in {:.1f} ms", phase, spent.count()));
+}
+
+}  // namespace ringside::cli

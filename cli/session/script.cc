@@ -1,0 +1,134 @@
+#include "cli/session/script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/options/compile_options.h"
+#include "cli/output/stability_report.h"
+#include "cli/output/type_dictionary.h"
+#include "cli/program/bind_program.h"
+#include "cli/program/libraries.h"
+#include "cli/program/saved_program.h"
+#include "cli/session/phase_time.h"
+#include "dif/d/resolve/system_types.h"
+
+namespace ringside::cli {
+
+Result<void> Script::make(const Subjects& subjects, MachinesEnvironment& environment,
+                          Sink& output) {
+  if (!line_.programs.empty()) TRY(compile(subjects, environment, output));
+  if (is_saved()) TRY(load(environment));
+  return {};
+}
+
+Result<void> Script::compile(const Subjects& subjects, MachinesEnvironment& environment,
+                             Sink& output) {
+  sources_ =
+      TRY(Sources::load(line_.programs, line_.settings.preprocessor, line_.settings.error_tags));
+  const auto libraries = TRY(load_libraries(line_.settings, own_library_folder()));
+  TypeGraph& types = environment.types();
+  d::add_system_types(types);
+  const TypeId first_of_program = types.next_id();
+  auto compiled = TRY(compile_with(libraries, subjects, environment));
+  if (line_.settings.show_desugared) {
+    output.write(compiled.desugared);
+    output.flush();
+  }
+  program_ = std::move(compiled.program);
+  if (subjects.several()) TRY(record_kernel_of(*subjects.front().target));
+  return write_types(types, first_of_program);
+}
+
+/// Once, with the first machine's kernel: what it contains of a kernel it contains by name.
+Result<d::Compiled> Script::compile_with(const std::vector<d::LibrarySource>& libraries,
+                                         const Subjects& subjects,
+                                         MachinesEnvironment& environment) {
+  std::vector<std::int64_t> processes;
+  for (const Subject& subject : subjects) processes.push_back(subject.process);
+  const d::CompileOptions options = compile_options(line_, sources_.label(0), processes, libraries);
+  const Clock::time_point began = Clock::now();
+  auto compiled = d::compile(sources_.text(), options, environment);
+  if (!compiled) {
+    return fail(ErrorCode::Compile, sources_.explain(compiled.error(), line_.settings.error_tags));
+  }
+  report_time(line_.settings, "compiled", began);
+  return std::move(*compiled);
+}
+
+/// -x ctypes and -x dtypes: the types from number `first` on.
+Result<void> Script::write_types(const TypeGraph& types, TypeId first) const {
+  const Settings& settings = line_.settings;
+  if (!settings.c_dictionary.empty()) {
+    TRY(write_dictionary(settings.c_dictionary, c_dictionary(types, first)));
+  }
+  if (!settings.d_dictionary.empty()) {
+    TRY(write_dictionary(settings.d_dictionary,
+                         d_dictionary(types, first, settings.engine.string_size)));
+  }
+  return {};
+}
+
+/// A program that was compiled before: its options, then as if it had been compiled now.
+Result<void> Script::load(const MachinesEnvironment& environment) {
+  program_ = TRY(load_program(line_.dof_file));
+  for (const auto& [name, value] : program_->options) {
+    auto done = apply_option(line_.settings, name, value, OptionSource::SavedProgram);
+    if (!done) {
+      return fail(done.error().code, fmt::format("{}: failed to set option '{}': {}",
+                                                 line_.dof_file, name, done.error().message));
+    }
+  }
+  if (line_.settings.zero_matches || line_.task == CommandLine::Task::List) return {};
+  for (const dif::Clause& clause : program_->clauses) {
+    for (const dif::ProbeDescription& probe : clause.probes) {
+      const std::string why = environment.why_no_machine(probe);
+      if (why.empty()) continue;
+      return fail(ErrorCode::NotFound,
+                  fmt::format("could not enable tracing: {} does not match any probes: {}",
+                              probe.to_string(), why));
+    }
+  }
+  return {};
+}
+
+Result<void> Script::record_kernel_of(const providers::Target& target) {
+  return record_kernel(*program_, target);
+}
+
+std::size_t Script::count() const {
+  return std::max<std::size_t>(sources_.program_count(), 1);
+}
+
+std::size_t Script::program_of(const dif::Clause& clause) const {
+  return sources_.program_of(clause.line);
+}
+
+std::string Script::label(std::size_t program) const {
+  return is_saved() ? fmt::format("program '{}'", line_.dof_file) : sources_.label(program);
+}
+
+std::string Script::stability(const dif::Program& program) const {
+  struct Least {
+    dif::Attributes description, statements;
+  };
+  constexpr dif::Attributes kMost{dif::Stability::Standard, dif::Stability::Standard,
+                                  dif::DependencyClass::Common};
+  std::vector<std::optional<Least>> all(count());
+  for (const dif::Clause& clause : program.clauses) {
+    auto& least = all[program_of(clause)];
+    if (!least) least = Least{kMost, kMost};
+    least->description = dif::least(least->description, clause.description_attributes);
+    least->statements = dif::least(least->statements, clause.statement_attributes);
+  }
+  std::string report;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i]) continue;
+    const std::string label = is_saved() ? "program " + line_.dof_file : sources_.report_label(i);
+    report += stability_report(label, all[i]->description, all[i]->statements);
+  }
+  return report;
+}
+
+}  // namespace ringside::cli

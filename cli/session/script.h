@@ -1,0 +1,63 @@
+// The D programs of one command line on their way from text, or from a file that they were saved
+// to, to one compiled program for all machines.
+// Does not: know targets; bind_script.h binds it to them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options/options.h"
+#include "cli/output/sink.h"
+#include "cli/program/machines_environment.h"
+#include "cli/program/sources.h"
+#include "cli/session/subject.h"
+#include "dif/d/compile.h"
+#include "dif/program/program.h"
+#include "vmm/base/result.h"
+
+namespace ringside::cli {
+
+class Script {
+ public:
+  /// Options that the programs set are set in the line's settings. The line must outlive this.
+  explicit Script(CommandLine& line) : line_(line) {}
+
+  /// Compiles, or reads the saved program; does nothing where the command line has neither. The
+  /// text of -x desugar goes to `output`.
+  Result<void> make(const Subjects& subjects, MachinesEnvironment& environment, Sink& output);
+
+  /// The program, null where there is none.
+  const dif::Program* program() const { return program_ ? &*program_ : nullptr; }
+  /// What a program needs of the kernel that it was compiled against is written into it.
+  Result<void> record_kernel_of(const providers::Target& target);
+  /// Targets are bound: it is not needed any more.
+  void release_program() { program_.reset(); }
+
+  /// How many programs it was put together from; 1 for a saved one.
+  std::size_t count() const;
+  /// Which of them a clause is of.
+  std::size_t program_of(const dif::Clause& clause) const;
+  /// "description 'BEGIN'", "script 'f.d'" or "program 'f.dof'".
+  std::string label(std::size_t program) const;
+  /// The whole of it in an error: "the program", or the file that it was saved to.
+  std::string name() const { return is_saved() ? line_.dof_file : "the program"; }
+  /// Whether it was compiled before, perhaps against another kernel.
+  bool is_saved() const { return !line_.dof_file.empty(); }
+  /// The stability of each program for -v, of all its clauses together. `program` is this one,
+  /// perhaps bound.
+  std::string stability(const dif::Program& program) const;
+
+ private:
+  Result<void> compile(const Subjects& subjects, MachinesEnvironment& environment, Sink& output);
+  Result<d::Compiled> compile_with(const std::vector<d::LibrarySource>& libraries,
+                                   const Subjects& subjects, MachinesEnvironment& environment);
+  Result<void> write_types(const TypeGraph& types, TypeId first) const;
+  Result<void> load(const MachinesEnvironment& environment);
+
+  CommandLine& line_;
+  Sources sources_;
+  std::optional<dif::Program> program_;
+};
+
+}  // namespace ringside::cli

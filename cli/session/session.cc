@@ -1,0 +1,346 @@
+// The session. In this file, top to bottom: attaching, tracing, listing, the order of it all.
+#include "cli/session/session.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cli/guest/guest.h"
+#include "cli/guest/host_process.h"
+#include "cli/guest/saved_guest.h"
+#include "cli/list_probes.h"
+#include "cli/messages.h"
+#include "cli/output/output.h"
+#include "cli/program/environment.h"
+#include "cli/program/machines_environment.h"
+#include "cli/program/saved_program.h"
+#include "cli/session/bind_script.h"
+#include "cli/session/phase_time.h"
+#include "cli/session/script.h"
+#include "cli/session/subject.h"
+#include "cli/session/target_end.h"
+#include "cli/session/trace_loop.h"
+#include "cli/signals.h"
+#include "dif/program/listing.h"
+#include "providers/target.h"
+
+namespace ringside::cli {
+namespace {
+
+class Session {
+ public:
+  Session(CommandLine line, Signals signals)
+      : line_(std::move(line)),
+        signals_(std::move(signals)),
+        clock_(std::make_shared<providers::TscCalibration>()),
+        stdout_(STDOUT_FILENO),
+        script_(line_) {}
+
+  Result<int> run();
+
+ private:
+  Result<void> attach();
+  Result<void> attach_saved();
+  Result<void> attach_to(Guest guest);
+  void know_machines();
+  void tell_omissions();
+  Result<void> start_processes();
+  bool machines_are_there();
+  Result<int> list();
+  int tell_cleaned();
+
+  Result<int> trace();
+  Result<void> save();
+  void list_instructions();
+  void report_stability(const dif::Program& program);
+  Result<int> trace_armed(Output& output);
+  Result<void> start_all(TraceLoop& loop);
+  Result<void> started(const Subject& subject, TraceLoop& loop, Result<void> step);
+  void end_set_up();
+  int end_status(TraceLoop& loop, EndReason reason);
+  Sink& sink() { return file_ ? *file_ : stdout_; }
+
+  CommandLine line_;
+  Signals signals_;
+  std::shared_ptr<providers::TscCalibration> clock_;  // of all targets
+  Sink stdout_;
+  std::optional<Sink> file_;  // -o
+  HostProcesses processes_;
+  Subjects subjects_;
+  std::optional<MachinesEnvironment> environment_;  // of all subjects, as long as they have theirs
+  Script script_;
+};
+
+std::string kernel_name(const guest_linux::Kernel& kernel) {
+  const std::string_view release = kernel.release();
+  return release.empty() ? "a kernel" : fmt::format("Linux {}", release);
+}
+
+/// --core: nothing is started, and nothing but dtrace's probes fires.
+Result<void> Session::attach_saved() {
+  SavedGuest saved = TRY(open_saved_guest(line_.core_file));
+  if (!saved.kernel) {
+    Error error = std::move(saved.kernel).error();
+    error.message = line_.core_file + ": " + error.message;
+    return tl::make_unexpected(std::move(error));
+  }
+  Guest guest;
+  guest.traced.name = line_.core_file;
+  guest.traced.machine = std::move(saved.machine);
+  guest.traced.kernel = std::move(*saved.kernel);
+  guest.traced.saved = true;
+  return attach_to(std::move(guest));
+}
+
+Result<void> Session::attach() {
+  if (!line_.core_file.empty()) return attach_saved();
+  if (line_.machines.empty()) {
+    TRY(start_processes());
+    return attach_to({});
+  }
+  const Clock::time_point began = Clock::now();
+  std::vector<Guest> guests = TRY(start_guests(line_, signals_));
+  for (const Guest& guest : guests) {
+    const vmm::Machine& machine = *guest.traced.machine;
+    report_time(line_.settings,
+                fmt::format("{} on {} with {} vCPUs is {}", kernel_name(*guest.traced.kernel),
+                            machine.kind(), machine.vcpu_count(),
+                            guest.traced.held != nullptr ? "held" : "up"),
+                began);
+    report_time(line_.settings, "symbols and types known", Clock::now() - guest.discovery);
+  }
+  for (Guest& guest : guests) TRY(attach_to(std::move(guest)));
+  tell_omissions();
+  return {};
+}
+
+void Session::know_machines() {
+  std::vector<MachinesEnvironment::Machine> machines;
+  for (Subject& subject : subjects_) {
+    machines.push_back({subject.target->name(), &*subject.environment});
+  }
+  environment_.emplace(std::move(machines));
+}
+
+Result<void> Session::attach_to(Guest guest) {
+  const Clock::time_point began = Clock::now();
+  providers::TracerOptions options;
+  options.channel = line_.settings.channel;
+  options.poll_threads = line_.settings.poll_threads;
+  options.calibration = clock_;
+  Subject& subject = subjects_.add();
+  subject.command = std::move(guest.command);
+  subject.paused_at_arrival = std::move(guest.paused_at_arrival);
+  subject.process = guest.traced.machine ? guest.command_pid : processes_.target();
+  subject.target = TRY(providers::Target::attach(std::move(guest.traced), options));
+  const providers::Target& target = *subject.target;
+  subject.environment.emplace(target.tracer(), target.kernel(),
+                              target.machine() != nullptr ? &target.machine()->memory() : nullptr,
+                              subject.process);
+  report_time(line_.settings, "attached", began);
+  return {};
+}
+
+/// Tells, once, which parts are left out of a guest that shows too much.
+void Session::tell_omissions() {
+  for (const Subject& subject : subjects_) {
+    if (subject.target->kernel() == nullptr) continue;
+    for (const std::string& omission : subject.target->kernel()->take_omissions()) {
+      subjects_.say_of(subject, omission);
+    }
+  }
+}
+
+/// -c and -p on this host, before any thread of ours runs.
+Result<void> Session::start_processes() {
+  for (const std::string& command : line_.commands) {
+    TRY(processes_.create(command, line_.settings));
+  }
+  for (const std::int64_t pid : line_.processes) TRY(processes_.grab(pid));
+  return {};
+}
+
+void Session::report_stability(const dif::Program& program) {
+  sink().write(script_.stability(program));
+  sink().flush();
+}
+
+/// The exit status for how tracing ended; tells what the user has to know of it.
+int Session::end_status(TraceLoop& loop, EndReason reason) {
+  if (!sink().problem().empty()) {
+    say(fmt::format("cannot write output: {}", sink().problem()));
+    return kExitFailure;
+  }
+  const bool machine_ended = reason == EndReason::MachineEnded;
+  if (machine_ended || reason == EndReason::MachineLeft || reason == EndReason::KernelGone) {
+    tell_end(loop.last_target(), reason);
+    const bool fine = machine_ended && ended_well(loop.last_target().target());
+    if (!fine) return kExitFailure;
+  }
+  // Whoever waited for all of several has not got what he asked for.
+  return subjects_.exit_status().value_or(loop.lost_target() ? kExitFailure : kExitOk);
+}
+
+/// Nothing will be compiled or enabled any more.
+void Session::end_set_up() {
+  tell_omissions();
+  environment_.reset();
+  for (Subject& subject : subjects_) {
+    subject.environment.reset();
+    subject.target->end_set_up();
+  }
+  malloc_trim(0);
+}
+
+/// Every BEGIN has fired before any probe stands; all stand when it returns, or the error says why
+/// not.
+Result<void> Session::start_all(TraceLoop& loop) {
+  const Clock::time_point began = Clock::now();
+  for (const Subject& subject : subjects_) TRY(started(subject, loop, subject.target->begin()));
+  for (const Subject& subject : subjects_) {
+    if (subjects_.several() && subjects_.exit_status()) break;  // one machine's BEGIN has ended all
+    TRY(started(subject, loop, subject.target->tracer().arm()));
+  }
+  report_time(line_.settings, "armed", began);
+  return {};
+}
+
+Result<void> Session::started(const Subject& subject, TraceLoop& loop, Result<void> step) {
+  if (step) return step;
+  // BEGIN may have printed something already, unless its records were refused.
+  if (subject.target->engine().records_fit()) loop.finish(EndReason::Exit);
+  return fail(step.error().code, fmt::format("{}could not enable tracing: {}",
+                                             subjects_.line_start(subject), step.error().message));
+}
+
+Result<int> Session::trace_armed(Output& output) {
+  std::vector<WatchedTarget> targets;
+  for (Subject& subject : subjects_) {
+    targets.emplace_back(*subject.target, subject.command ? &*subject.command : nullptr, stdout_);
+  }
+  TraceLoop loop(std::move(targets), processes_, output, line_.settings, signals_,
+                 {sink(), file_ ? -1 : STDOUT_FILENO}, *clock_, tell_end);
+  TRY(start_all(loop));
+  end_set_up();
+  if (!subjects_.exit_status()) {
+    for (Subject& subject : subjects_) subject.paused_at_arrival.reset();
+  }
+  processes_.go();
+  // One that cannot be told to go has ended, which the loop sees.
+  for (Subject& subject : subjects_) {
+    if (subject.command) (void)subject.command->go();
+  }
+  const EndReason reason = loop.run();
+  loop.finish(reason);
+  return end_status(loop, reason);
+}
+
+/// -S
+void Session::list_instructions() {
+  if (line_.settings.show_dif) std::fputs(dif::list_program(*script_.program()).c_str(), stderr);
+}
+
+Result<void> Session::save() {
+  Subject& subject = subjects_.front();
+  TRY(script_.record_kernel_of(*subject.target));
+  TRY(bound_program(script_, subjects_, subject));
+  list_instructions();
+  return save_program(*script_.program(), line_.output_file);
+}
+
+Result<int> Session::trace() {
+  if (line_.task == CommandLine::Task::Save) {
+    TRY(save());
+    return kExitOk;
+  }
+  if (!line_.output_file.empty()) file_.emplace(TRY(Sink::append_to(line_.output_file)));
+  list_instructions();
+  auto programs = TRY(bound_programs(script_, subjects_));
+  script_.release_program();
+  if (line_.task == CommandLine::Task::CompileOnly) {
+    if (line_.verbose) report_stability(programs.front().program());
+    return kExitOk;
+  }
+  TRY(bind_targets(std::move(programs), subjects_, line_.settings));
+  std::vector<const ProgramView*> views;
+  for (const Subject& subject : subjects_) views.push_back(&*subject.view);
+  Output output = TRY(Output::create(views, line_.settings, sink()));
+  TRY(enable_targets(script_, subjects_, line_.settings));
+  const dif::Program& program = subjects_.front().target->program();
+  if (line_.verbose) report_stability(program);
+  if (program.clauses.empty()) return fail(ErrorCode::NotFound, "no probes matched");
+  return trace_armed(output);
+}
+
+/// Whether each description is for a machine that is there; says which is not.
+bool Session::machines_are_there() {
+  bool all = true;
+  for (const dif::Clause& clause :
+       script_.program() != nullptr ? script_.program()->clauses : std::vector<dif::Clause>()) {
+    for (const dif::ProbeDescription& pattern : clause.probes) {
+      const std::string why = environment_->why_no_machine(pattern);
+      if (why.empty()) continue;
+      say(fmt::format("failed to match {}: No probe matches description ({})", pattern.to_string(),
+                      why));
+      all = false;
+    }
+  }
+  return all;
+}
+
+Result<int> Session::list() {
+  bool all = machines_are_there();
+  for (Subject& subject : subjects_) {
+    if (subjects_.several()) stdout_.write(subject.target->name() + ":\n");
+    const bool found = TRY(list_probes(script_.program(), *subject.target, *subject.environment,
+                                       stdout_, line_.verbose));
+    all = all && found;
+  }
+  return all ? kExitOk : kExitFailure;
+}
+
+/// `clean`: attaching has done it.
+int Session::tell_cleaned() {
+  for (const Subject& subject : subjects_) {
+    const auto notices = subject.target->tracer().take_notices();
+    for (const std::string& notice : notices) subjects_.say_of(subject, notice);
+    if (notices.empty())
+      subjects_.say_of(subject, "nothing of an earlier ringside is in the guest");
+  }
+  return kExitOk;
+}
+
+Result<int> Session::run() {
+  const bool nothing = line_.programs.empty() && line_.dof_file.empty();
+  if (nothing && line_.task == CommandLine::Task::CompileOnly) return kExitOk;
+  TRY(attach());
+  if (line_.task == CommandLine::Task::Clean) return tell_cleaned();
+  know_machines();
+  TRY(script_.make(subjects_, *environment_, stdout_));
+  return line_.task == CommandLine::Task::List ? list() : trace();
+}
+
+}  // namespace
+
+int run_session(CommandLine line) {
+  auto signals = Signals::block();
+  if (!signals) {
+    say(signals.error().message);
+    return kExitFailure;
+  }
+  Session session(std::move(line), std::move(*signals));
+  const auto status = session.run();
+  if (!status) {
+    say(status.error().message);
+    return kExitFailure;
+  }
+  return *status;
+}
+
+}  // namespace ringside::cli
