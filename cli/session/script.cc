@@ -12,7 +12,7 @@
 #include "cli/program/libraries.h"
 #include "cli/program/saved_program.h"
 #include "cli/session/phase_time.h"
-#include "dif/d/resolve/system_types.h"
+#include "dif/d/types/system_types.h"
 
 namespace ringside::cli {
 

@@ -9,12 +9,12 @@
 #include <deque>
 #include <unordered_set>
 
+#include "dif/d/actions/actions.h"
 #include "dif/d/desugar.h"
 #include "dif/d/libraries.h"
-#include "dif/d/resolve/actions.h"
-#include "dif/d/resolve/system_types.h"
 #include "dif/d/syntax/parse.h"
 #include "dif/d/syntax/print_tree.h"
+#include "dif/d/types/system_types.h"
 #include "dif/verify/verify.h"
 
 namespace ringside::d {

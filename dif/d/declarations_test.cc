@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "dif/d/resolve/system_types.h"
 #include "dif/d/testing/program_runner.h"
+#include "dif/d/types/system_types.h"
 
 namespace ringside::d {
 namespace {

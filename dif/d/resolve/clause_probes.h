@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dif/d/compile.h"
-#include "dif/d/resolve/types.h"
+#include "dif/d/types/types.h"
 
 namespace ringside::d {
 

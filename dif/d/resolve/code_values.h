@@ -2,7 +2,7 @@
 // their names when they are printed.
 #pragma once
 
-#include "dif/d/resolve/action_tools.h"
+#include "dif/d/actions/action_tools.h"
 
 namespace ringside::d {
 

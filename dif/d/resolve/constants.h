@@ -2,8 +2,8 @@
 #pragma once
 
 #include "dif/d/diagnostic.h"
-#include "dif/d/resolve/types.h"
 #include "dif/d/syntax/ast.h"
+#include "dif/d/types/types.h"
 
 namespace ringside::d {
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "dif/d/compile.h"
-#include "dif/d/resolve/types.h"
 #include "dif/d/syntax/ast.h"
+#include "dif/d/types/types.h"
 #include "dif/program/program.h"
 
 namespace ringside::d {

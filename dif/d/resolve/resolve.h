@@ -28,9 +28,9 @@
 #include "dif/d/resolve/stability_notes.h"
 #include "dif/d/resolve/symbols.h"
 #include "dif/d/resolve/translator_table.h"
-#include "dif/d/resolve/type_resolver.h"
-#include "dif/d/resolve/types.h"
 #include "dif/d/syntax/ast.h"
+#include "dif/d/types/type_resolver.h"
+#include "dif/d/types/types.h"
 
 namespace ringside::d {
 

@@ -1,5 +1,5 @@
 // Specifiers: the words before declarators, structures and enumerations with them.
-#include "dif/d/resolve/type_resolver.h"
+#include "dif/d/types/type_resolver.h"
 
 #include <fmt/format.h>
 

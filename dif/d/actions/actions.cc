@@ -1,4 +1,4 @@
-#include "dif/d/resolve/actions.h"
+#include "dif/d/actions/actions.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "dif/d/resolve/struct_layout.h"
+#include "dif/d/types/struct_layout.h"
 
 #include <fmt/format.h>
 

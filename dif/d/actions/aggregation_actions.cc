@@ -1,10 +1,10 @@
-#include "dif/d/resolve/aggregation_actions.h"
+#include "dif/d/actions/aggregation_actions.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "dif/d/resolve/format_actions.h"
+#include "dif/d/actions/format_actions.h"
 
 namespace ringside::d {
 namespace {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "dif/d/resolve/struct_layout.h"
 #include "dif/d/resolve/symbols.h"
-#include "dif/d/resolve/types.h"
 #include "dif/d/syntax/ast.h"
+#include "dif/d/types/struct_layout.h"
+#include "dif/d/types/types.h"
 
 namespace ringside::d {
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "dif/d/resolve/action_tools.h"
-#include "dif/d/resolve/aggregation_table.h"
+#include "dif/d/actions/action_tools.h"
+#include "dif/d/actions/aggregation_table.h"
 #include "dif/program/format.h"
 
 namespace ringside::d {

@@ -1,4 +1,4 @@
-#include "dif/d/resolve/action_order.h"
+#include "dif/d/actions/action_order.h"
 
 #include <gtest/gtest.h>
 

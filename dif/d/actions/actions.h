@@ -3,14 +3,14 @@
 // AggregationActions and CodeValues (actions by name), Aggregating (assignments to aggregations).
 #pragma once
 
-#include "dif/d/resolve/action_order.h"
-#include "dif/d/resolve/action_tools.h"
-#include "dif/d/resolve/aggregating.h"
-#include "dif/d/resolve/aggregation_actions.h"
-#include "dif/d/resolve/aggregation_table.h"
+#include "dif/d/actions/action_order.h"
+#include "dif/d/actions/action_tools.h"
+#include "dif/d/actions/aggregating.h"
+#include "dif/d/actions/aggregation_actions.h"
+#include "dif/d/actions/aggregation_table.h"
+#include "dif/d/actions/format_actions.h"
+#include "dif/d/actions/value_actions.h"
 #include "dif/d/resolve/code_values.h"
-#include "dif/d/resolve/format_actions.h"
-#include "dif/d/resolve/value_actions.h"
 
 namespace ringside::d {
 

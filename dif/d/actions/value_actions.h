@@ -2,7 +2,7 @@
 // arguments.
 #pragma once
 
-#include "dif/d/resolve/action_tools.h"
+#include "dif/d/actions/action_tools.h"
 
 namespace ringside::d {
 

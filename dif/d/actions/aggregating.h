@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "dif/d/resolve/action_tools.h"
-#include "dif/d/resolve/aggregation_table.h"
+#include "dif/d/actions/action_tools.h"
+#include "dif/d/actions/aggregation_table.h"
+#include "dif/d/actions/quantize_parameters.h"
 #include "dif/d/resolve/code_values.h"
-#include "dif/d/resolve/quantize_parameters.h"
 
 namespace ringside::d {
 

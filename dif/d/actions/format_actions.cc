@@ -1,4 +1,4 @@
-#include "dif/d/resolve/format_actions.h"
+#include "dif/d/actions/format_actions.h"
 
 #include <fmt/format.h>
 

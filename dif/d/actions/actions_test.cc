@@ -1,5 +1,5 @@
 // Actions, aggregations, options and macros: the dif::Program that comes out.
-#include "dif/d/resolve/actions.h"
+#include "dif/d/actions/actions.h"
 
 #include <gtest/gtest.h>
 

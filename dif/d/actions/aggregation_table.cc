@@ -1,4 +1,4 @@
-#include "dif/d/resolve/aggregation_table.h"
+#include "dif/d/actions/aggregation_table.h"
 
 namespace ringside::d {
 

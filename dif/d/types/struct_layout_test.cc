@@ -1,8 +1,8 @@
-#include "dif/d/resolve/struct_layout.h"
+#include "dif/d/types/struct_layout.h"
 
 #include <gtest/gtest.h>
 
-#include "dif/d/resolve/system_types.h"
+#include "dif/d/types/system_types.h"
 
 namespace ringside::d {
 namespace {

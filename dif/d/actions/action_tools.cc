@@ -1,4 +1,4 @@
-#include "dif/d/resolve/action_tools.h"
+#include "dif/d/actions/action_tools.h"
 
 #include <fmt/format.h>
 

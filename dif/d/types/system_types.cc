@@ -1,4 +1,4 @@
-#include "dif/d/resolve/system_types.h"
+#include "dif/d/types/system_types.h"
 
 #include <array>
 #include <vector>

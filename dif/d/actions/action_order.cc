@@ -1,4 +1,4 @@
-#include "dif/d/resolve/action_order.h"
+#include "dif/d/actions/action_order.h"
 
 #include "dif/program/action_kind.h"
 #include "dif/verify/verify.h"

@@ -1,8 +1,8 @@
 // The parameters of lquantize() and llquantize(): which buckets there are.
 #pragma once
 
-#include "dif/d/resolve/action_tools.h"
-#include "dif/d/resolve/aggregation_table.h"
+#include "dif/d/actions/action_tools.h"
+#include "dif/d/actions/aggregation_table.h"
 
 namespace ringside::d {
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "dif/d/resolve/type_resolver.h"
+#include "dif/d/types/type_resolver.h"
 
 namespace ringside::d {
 namespace {

@@ -1,4 +1,4 @@
-#include "dif/d/resolve/types.h"
+#include "dif/d/types/types.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "dif/d/resolve/aggregating.h"
+#include "dif/d/actions/aggregating.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "dif/d/resolve/value_actions.h"
+#include "dif/d/actions/value_actions.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "dif/d/resolve/quantize_parameters.h"
+#include "dif/d/actions/quantize_parameters.h"
 
 #include <fmt/format.h>
 

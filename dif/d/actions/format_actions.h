@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "dif/d/resolve/action_tools.h"
+#include "dif/d/actions/action_tools.h"
 #include "dif/d/resolve/code_values.h"
 #include "dif/program/format.h"
 
