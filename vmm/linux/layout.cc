@@ -1,9 +1,17 @@
 #include "vmm/linux/layout.h"
 
-namespace ringside::guest_linux {
+#include <span>
 
-std::optional<std::uint32_t> offset_of(const TypeGraph& types, std::string_view structure,
-                                       std::initializer_list<std::string_view> path) {
+namespace ringside::guest_linux {
+namespace {
+
+struct FoundPlace {
+  std::uint32_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+std::optional<FoundPlace> find_place(const TypeGraph& types, std::string_view structure,
+                                     std::initializer_list<std::string_view> path) {
   auto type = types.find(TypeKind::Struct, structure);
   std::uint64_t bits = 0;
   for (const std::string_view name : path) {
@@ -13,7 +21,30 @@ std::optional<std::uint32_t> offset_of(const TypeGraph& types, std::string_view 
     type = member->type;
   }
   if (!type || bits % 8 != 0 || bits / 8 > UINT32_MAX) return std::nullopt;
-  return static_cast<std::uint32_t>(bits / 8);
+  return FoundPlace{static_cast<std::uint32_t>(bits / 8), types.size_of(*type)};
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> offset_of(const TypeGraph& types, std::string_view structure,
+                                       std::initializer_list<std::string_view> path) {
+  const auto found = find_place(types, structure, path);
+  return found ? std::optional(found->offset) : std::nullopt;
+}
+
+std::optional<NumberPlace> number_of(const TypeGraph& types, std::string_view structure,
+                                     std::initializer_list<std::string_view> path) {
+  const auto found = find_place(types, structure, path);
+  if (!found || found->bytes == 0 || found->bytes > sizeof(std::uint64_t)) return std::nullopt;
+  return NumberPlace{found->offset, static_cast<std::uint32_t>(found->bytes)};
+}
+
+Result<std::uint64_t, Fault> load_number(const GuestReader& kernel, GuestVirt structure,
+                                         NumberPlace place) {
+  std::uint64_t number = 0;
+  const auto bytes = std::as_writable_bytes(std::span(&number, 1)).first(place.bytes);
+  TRY(kernel.read(structure.wrapping_add(place.offset), bytes));
+  return number;
 }
 
 KernelLayout read_layout(const TypeGraph& types) {

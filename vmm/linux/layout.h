@@ -19,6 +19,14 @@ namespace ringside::guest_linux {
 std::optional<std::uint32_t> offset_of(const TypeGraph& types, std::string_view structure,
                                        std::initializer_list<std::string_view> path);
 
+/// A number in a structure, of 1 to 8 bytes.
+struct NumberPlace {
+  std::uint32_t offset = 0, bytes = 0;
+};
+/// The same of a number, with its size: versions differ in that, too. Empty also when it is wider.
+std::optional<NumberPlace> number_of(const TypeGraph& types, std::string_view structure,
+                                     std::initializer_list<std::string_view> path);
+
 KernelLayout read_layout(const TypeGraph& types);
 
 /// The T at `offset` in a structure. Wraps like the guest's own arithmetic: a bad sum is merely
@@ -27,5 +35,9 @@ template <class T>
 Result<T, Fault> load_field(const GuestReader& kernel, GuestVirt structure, std::uint64_t offset) {
   return load<T>(kernel, structure.wrapping_add(offset));
 }
+
+/// The number in the structure there, unsigned.
+Result<std::uint64_t, Fault> load_number(const GuestReader& kernel, GuestVirt structure,
+                                         NumberPlace place);
 
 }  // namespace ringside::guest_linux

@@ -23,11 +23,20 @@ tl::unexpected<Error> unclear(std::string what) {
   return fail(ErrorCode::Invalid, std::move(what));
 }
 
+tl::unexpected<Error> unreadable(GuestVirt structure) {
+  return unclear(fmt::format("the guest's memory at {:#x} cannot be read", structure.raw()));
+}
+
 }  // namespace
 
 Result<OccupantLayout> OccupantLayout::from(const TypeGraph& types) {
   OccupantLayout layout{};
   std::string missing;
+  const auto take_number = [&](NumberPlace& place, std::string_view member) {
+    const auto found = number_of(types, "task_struct", {member});
+    if (!found) missing = fmt::format("task_struct.{}", member);
+    place = found.value_or(NumberPlace{});
+  };
   const auto take = [&](std::uint32_t& offset, std::string_view structure,
                         std::initializer_list<std::string_view> path) {
     const auto found = offset_of(types, structure, path);
@@ -41,8 +50,8 @@ Result<OccupantLayout> OccupantLayout::from(const TypeGraph& types) {
   take(layout.task_sp, "task_struct", {"thread", "sp"});
   take(layout.task_pid, "task_struct", {"pid"});
   take(layout.task_comm, "task_struct", {"comm"});
-  take(layout.task_on_cpu, "task_struct", {"on_cpu"});
-  take(layout.task_on_rq, "task_struct", {"on_rq"});
+  take_number(layout.task_on_cpu, "on_cpu");
+  take_number(layout.task_on_rq, "on_rq");
   take(layout.signal_thread_head, "signal_struct", {"thread_head"});
   take(layout.rq_running, "rq", {"nr_running"});
   take(layout.rq_current, "rq", {"curr"});
@@ -107,7 +116,12 @@ class Occupants::Look {
   Result<T> field(GuestVirt structure, std::uint64_t offset) const {
     const auto value = load_field<T>(reader_, structure, offset);
     if (value) return *value;
-    return unclear(fmt::format("the guest's memory at {:#x} cannot be read", structure.raw()));
+    return unreadable(structure);
+  }
+  Result<bool> is_set(GuestVirt structure, NumberPlace flag) const {
+    const auto value = load_number(reader_, structure, flag);
+    if (value) return *value != 0;
+    return unreadable(structure);
   }
   bool leads_inside(std::uint64_t word) const { return code_.contains(GuestVirt(word)); }
 
@@ -150,8 +164,8 @@ class Occupants::Look {
     Task task{.address = address};
     task.stack = TRY(field<std::uint64_t>(address, layout_.task_stack));
     task.sp = TRY(field<std::uint64_t>(address, layout_.task_sp));
-    task.on_cpu = TRY(field<std::uint32_t>(address, layout_.task_on_cpu)) != 0;
-    task.queued = TRY(field<std::uint32_t>(address, layout_.task_on_rq)) != 0;
+    task.on_cpu = TRY(is_set(address, layout_.task_on_cpu));
+    task.queued = TRY(is_set(address, layout_.task_on_rq));
     task.current = current_.contains(address.raw());
     task.idle = idle_.contains(address.raw());
     if (task.queued && !task.idle) ++queued_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "vmm/inert_machine_for_tests.h"
@@ -26,7 +27,9 @@ constexpr std::uint64_t kFunction = kText + 0x105, kBeginning = kText + 0x305;
 
 class TaskKernel final : public InertKernel {
  public:
-  TaskKernel() {
+  /// `flag`: the type of on_cpu and on_rq.
+  explicit TaskKernel(std::string_view flag = "int") {
+    const TypeId flag_type = *types_.find(flag);
     const TypeId word = *types_.find("unsigned long");
     const auto add = [&](std::string_view name, std::uint64_t size, std::vector<Member> members) {
       const TypeId id = types_.add_struct(TypeKind::Struct, name, size, members);
@@ -42,8 +45,8 @@ class TaskKernel final : public InertKernel {
          {"thread", thread, 8 * kSp, 0},
          {"pid", word, 8 * kPid, 0},
          {"comm", word, 8 * kComm, 0},
-         {"on_cpu", word, 8 * kOnCpu, 0},
-         {"on_rq", word, 8 * kOnRq, 0}});
+         {"on_cpu", flag_type, 8 * kOnCpu, 0},
+         {"on_rq", flag_type, 8 * kOnRq, 0}});
     add("signal_struct", 16, {{"thread_head", word, 0, 0}});
     add("rq", 24, {{"nr_running", word, 0, 0}, {"curr", word, 64, 0}, {"idle", word, 128, 0}});
     add("inactive_task_frame", 56, {{"bp", word, 320, 0}, {"ret_addr", word, 384, 0}});
@@ -132,16 +135,16 @@ class OccupantsTest : public testing::Test {
 
   std::string find() {
     auto paused = vmm::PausedMachine::pause(machine_);
-    auto occupants = Occupants::prepare(kernel_);
+    auto occupants = Occupants::prepare(*kernel_);
     EXPECT_TRUE(occupants) << occupants.error().message;
-    const auto found = occupants->find(*paused, guest_, kernel_,
+    const auto found = occupants->find(*paused, guest_, *kernel_,
                                        Kernel::AddressRange::of(GuestVirt(kCode), kCodeBytes));
     if (!found) return "unclear: " + found.error().message;
     return found->value_or("nobody");
   }
 
   fakes::SparseGuest guest_;
-  TaskKernel kernel_;
+  std::optional<TaskKernel> kernel_{std::in_place};
   OneVcpu machine_;
   unsigned tasks_ = 0;
 };
@@ -216,6 +219,16 @@ TEST_F(OccupantsTest, ATaskThatIsBeingSwitchedMakesItUnclear) {
   const unsigned dd = add_task("dd", 2);
   put(task(dd) + kOnCpu, 1U);
 
+  EXPECT_EQ(find(), "unclear: a vCPU changes from a task to the next");
+}
+
+TEST_F(OccupantsTest, FlagsThatAreBytesAreNoMore) {
+  kernel_.emplace("unsigned char");
+  const unsigned dd = add_task("dd", 2);
+  put(task(dd) + kOnCpu, std::array<std::uint8_t, 4>{0, 1, 1, 1});  // what lies behind it
+  EXPECT_EQ(find(), "nobody");
+
+  put(task(dd) + kOnCpu, std::uint8_t{1});
   EXPECT_EQ(find(), "unclear: a vCPU changes from a task to the next");
 }
 
