@@ -72,19 +72,28 @@ bool is_ftrace_call(const GuestReader& text, std::span<const std::byte> bytes, G
   });
 }
 
+/// The nop of five bytes. Before 5.13 there were two (ideal_nops, arch/x86/kernel/alternative.c):
+/// which, the CPU that the kernel booted on decided.
+bool is_ftrace_nop(std::span<const std::byte> bytes) {
+  constexpr std::uint8_t kNop[] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+  constexpr std::uint8_t kNopOfK8[] = {0x66, 0x66, 0x66, 0x66, 0x90};
+  return starts_with(bytes, kNop) || starts_with(bytes, kNopOfK8);
+}
+
 /// Whether these bytes are an ftrace site, as a nop, as a call, or on the way from one to the
 /// other.
 bool is_ftrace_site(const GuestReader& text, std::span<const std::byte> bytes, GuestVirt at,
                     const SymbolTable* symbols) {
-  constexpr std::uint8_t kNop[] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
-  if (starts_with(bytes, kNop)) return true;
+  if (is_ftrace_nop(bytes)) return true;
   if (symbols == nullptr || bytes.size() < kFtraceBytes) return false;
   if (bytes[0] != arch::kBreakpoint) return is_ftrace_call(text, bytes, at, *symbols);
   // While ftrace rewrites it, an int3 of its own stands on the first byte.
   std::array<std::byte, kFtraceBytes> site;
   std::copy_n(bytes.begin(), site.size(), site.begin());
-  site[0] = std::byte{kNop[0]};
-  if (starts_with(site, kNop)) return true;
+  for (const std::uint8_t first : {0x0f, 0x66}) {
+    site[0] = std::byte{first};
+    if (is_ftrace_nop(site)) return true;
+  }
   site[0] = std::byte{0xe8};
   return is_ftrace_call(text, site, at, *symbols);
 }

@@ -79,12 +79,16 @@ TEST(EntrySite, IsBehindTheFtraceNopInEveryForm) {
       .name(0x200, "sealed");
   text.put(0x300, code({0x0f, 0x1f, 0x40, 0xd6, 0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}))
       .name(0x300, "sealed_later");
-  text.name(0x400, "end");
+  text.put(0x400, code({0x66, 0x66, 0x66, 0x66, 0x90, 0x55, 0xc3})).name(0x400, "k8");
+  text.put(0x500, code({0xcc, 0x66, 0x66, 0x66, 0x90, 0x55, 0xc3})).name(0x500, "k8_rewritten");
+  text.name(0x600, "end");
 
   EXPECT_EQ(entry_site(text, text.symbol("plain"))->raw(), kBase + 5);
   EXPECT_EQ(entry_site(text, text.symbol("endbr"))->raw(), kBase + 0x109);
   EXPECT_EQ(entry_site(text, text.symbol("sealed"))->raw(), kBase + 0x209);
   EXPECT_EQ(entry_site(text, text.symbol("sealed_later"))->raw(), kBase + 0x309);
+  EXPECT_EQ(entry_site(text, text.symbol("k8"))->raw(), kBase + 0x405);
+  EXPECT_EQ(entry_site(text, text.symbol("k8_rewritten"), &text.table())->raw(), kBase + 0x505);
 }
 
 TEST(EntrySite, RefusesFunctionsWithoutOne) {

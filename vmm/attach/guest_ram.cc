@@ -27,7 +27,6 @@ constexpr std::uint64_t k4GiB = std::uint64_t{1} << 32;
 constexpr std::uint64_t kSmallest = 8 << 20;
 constexpr std::uint64_t kHighest = std::uint64_t{1} << 56;  // of a process's addresses
 constexpr std::size_t kMostAnchors = 32;
-constexpr std::size_t kUtsField = 65;  // struct new_utsname: sysname, nodename, release, ...
 
 tl::unexpected<Error> not_found(std::string_view what) {
   return fail(ErrorCode::Unsupported, std::string(what));
@@ -84,7 +83,7 @@ class AnchorSearch {
 
  private:
   static constexpr std::size_t kBatch = 64;
-  using Name = std::array<char, 3 * kUtsField>;
+  using Name = std::array<char, 3 * VmcoreInfo::kUtsField>;
 
   void search(std::size_t index) {
     const RamCandidate& candidate = (*candidates_)[index];
@@ -120,7 +119,7 @@ class AnchorSearch {
 
   bool matches(const Name& name) const {
     const std::string_view text(name.data(), name.size());
-    const std::string_view release = text.substr(2 * kUtsField);
+    const std::string_view release = text.substr(2 * VmcoreInfo::kUtsField);
     return text.starts_with(std::string_view("Linux\0", 6)) &&
            release.substr(0, release.find('\0')) == release_;
   }
@@ -211,9 +210,7 @@ class RamSearch {
 
  private:
   std::vector<ImagePlace> anchors() const {
-    const auto offset = info_->offset("uts_namespace.name").value_or(0);
-    const GuestVirt name =
-        info_->symbol("init_uts_ns")->wrapping_add(static_cast<std::uint64_t>(offset));
+    const GuestVirt name = info_->names();
     const auto at = KernelMemory::image_address(*info_, name);
     if (!at) return {};
     return AnchorSearch(*candidates_, *info_, name, *at).run();

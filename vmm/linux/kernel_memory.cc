@@ -13,7 +13,6 @@ namespace {
 constexpr std::uint64_t kImageMap = 0xffff'ffff'8000'0000;  // __START_KERNEL_map
 constexpr std::uint64_t kImageMapSize = 1 << 30;            // KERNEL_IMAGE_SIZE with KASLR
 constexpr std::uint64_t kChunk = 2 << 20;                   // the image is mapped by large pages
-constexpr std::size_t kUtsField = 65;  // struct new_utsname: sysname, nodename, release, ...
 constexpr std::uint64_t kRootMask = 0x000f'ffff'ffff'f000;  // CR3 less PCID and flags
 constexpr std::uint64_t kUserHalf = 0x1000;
 
@@ -56,11 +55,8 @@ bool KernelMemory::is_consistent() const {
   if (!maps_itself(*info_.symbol("_stext")) || !maps_itself(*info_.symbol("swapper_pg_dir"))) {
     return false;
   }
-  const std::uint64_t name =
-      static_cast<std::uint64_t>(info_.offset("uts_namespace.name").value_or(0));
-  const std::uint64_t uts = info_.symbol("init_uts_ns")->raw();
-  std::array<char, kUtsField> release{};
-  const GuestVirt at(uts + name + 2 * kUtsField);
+  std::array<char, VmcoreInfo::kUtsField> release{};
+  const GuestVirt at = info_.names().wrapping_add(2 * release.size());
   if (!reader().read(at, std::as_writable_bytes(std::span(release)))) return false;
   const std::string_view text(release.data(), release.size());
   return text.substr(0, text.find('\0')) == info_.release();

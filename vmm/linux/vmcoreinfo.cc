@@ -104,6 +104,13 @@ std::optional<std::int64_t> VmcoreInfo::offset(std::string_view name) const {
   return text ? parse_number<std::int64_t>(*text, 10) : std::nullopt;
 }
 
+GuestVirt VmcoreInfo::names() const {
+  // Before 5.11 struct uts_namespace began with a kref, and the text did not say where its name is.
+  constexpr std::int64_t kAfterKref = 4;
+  const std::int64_t name = offset("uts_namespace.name").value_or(kAfterKref);
+  return symbol("init_uts_ns")->wrapping_add(static_cast<std::uint64_t>(name));
+}
+
 std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
                                         const VmcoreInfoFilter& wanted) {
   std::vector<VmcoreInfo> found;

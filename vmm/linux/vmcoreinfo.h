@@ -31,6 +31,10 @@ class VmcoreInfo {
   /// OFFSET(name): bytes, decimal.
   std::optional<std::int64_t> offset(std::string_view name) const;
   const std::string& text() const { return text_; }
+  /// Where the kernel's names stand, each kUtsField bytes that end by a NUL: init_uts_ns.name, a
+  /// struct new_utsname. "Linux" is the first, the release the third.
+  GuestVirt names() const;
+  static constexpr std::size_t kUtsField = 65;
 
  private:
   std::optional<std::string_view> value(std::string_view kind, std::string_view name) const;

@@ -42,6 +42,17 @@ TEST(VmcoreInfo, ReadsSymbolsNumbersAndOffsets) {
   EXPECT_EQ(info->number("stext"), std::nullopt);
 }
 
+TEST(VmcoreInfo, FindsTheKernelsNamesAlsoWhereOldOnesDoNotSayWhere) {
+  const std::string offset = "OFFSET(uts_namespace.name)=0\n";
+  std::string before_5_11 = kInfo;
+  before_5_11.erase(before_5_11.find(offset), offset.size());
+  const auto info = VmcoreInfo::parse(kInfo), old = VmcoreInfo::parse(before_5_11);
+
+  ASSERT_TRUE(info && old);
+  EXPECT_EQ(info->names(), GuestVirt(0xffff'ffff'8fbf'9b60));
+  EXPECT_EQ(old->names(), GuestVirt(0xffff'ffff'8fbf'9b64));
+}
+
 TEST(VmcoreInfo, EndsAtTheFirstNul) {
   const auto info = VmcoreInfo::parse(kInfo + std::string("\0SYMBOL(late)=1\n", 16));
 
