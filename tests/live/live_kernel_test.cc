@@ -42,7 +42,7 @@ struct Debian612 {
   static constexpr const char* kImage = "debian-6.12";
 };
 
-/// Made by tests/vm/sid_image. tests/vm/test_windows.py runs what is said of its text.
+/// Made by tests/vm/suite_image. tests/vm/test_windows.py runs what is said of its text.
 struct DebianSid {
   static constexpr const char* kImage = "debian-sid";
 };

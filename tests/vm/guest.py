@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # A loaded machine under TCG has taken minutes for what takes seconds.
@@ -26,6 +27,15 @@ def images_folder():
     """Where images/build put the images."""
     build = os.environ.get("RINGSIDE_BUILD", ROOT / "build")
     return pathlib.Path(os.environ.get("RINGSIDE_IMAGES", pathlib.Path(build) / "images"))
+
+
+def suite_image(suite):
+    """The folder with the image debian-SUITE, of another Debian's kernel; skips without network."""
+    made = subprocess.run([ROOT / "tests/vm/suite_image", suite], text=True, check=False,
+                          capture_output=True)
+    if made.returncode != 0:
+        raise unittest.SkipTest(f"no kernel of Debian {suite}: {made.stderr.splitlines()[-1]}")
+    return made.stdout.strip()
 
 
 def end_with_parent():

@@ -180,11 +180,7 @@ class Windows(unittest.TestCase):
             self.check(image)
 
     def test_nor_in_debian_unstables_kernel(self):
-        made = subprocess.run([ringside.ROOT / "tests/vm/sid_image"], text=True, check=False,
-                              capture_output=True)
-        if made.returncode != 0:
-            self.skipTest("no kernel of Debian unstable: " + made.stderr.strip().splitlines()[-1])
-        folder = {"RINGSIDE_IMAGES": made.stdout.strip()}
+        folder = {"RINGSIDE_IMAGES": guest.suite_image("sid")}
         with mock.patch.dict(os.environ, folder):
             self.check("debian-sid", folder)
             live = subprocess.run(
