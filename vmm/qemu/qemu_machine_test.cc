@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <atomic>
 #include <fstream>
@@ -46,12 +47,11 @@ class FakeQemu {
   /// `stopped`: what the stub says when it is interrupted.
   explicit FakeQemu(int stub_limit = 1'000'000, std::string last_words = {}, int repeats = 1,
                     std::string stopped = kStopped)
-      : monitor_([last_words = std::move(last_words), repeats](FakePeer& peer) {
+      : monitor_([this, last_words = std::move(last_words), repeats](FakePeer& peer) {
           peer.send("{\"QMP\": {}}\r\n");
           peer.receive_until("\n");
           peer.send("{\"return\": {}, \"id\": 1}\r\n");
-          for (int n = 0; n < repeats && peer.send(last_words); ++n) {
-          }
+          for (int n = 0; n < repeats && peer.send(last_words); ++n) ++said_;
           if (!last_words.empty()) peer.receive_until("\n");
           peer.send("{\"return\": {\"status\": \"internal-error\"}, \"id\": 2}\r\n");
           peer.receive_until("end");
@@ -79,11 +79,13 @@ class FakeQemu {
     return std::move(*machine);
   }
   int pauses() const { return pauses_; }
+  /// How often the monitor has said its last words.
+  int said() const { return said_; }
   pid_t pid() const { return pid_; }
   int console() const { return console_.get(); }
 
  private:
-  std::atomic<int> pauses_{0};
+  std::atomic<int> pauses_{0}, said_{0};
   pid_t pid_ = 0;
   UniqueFd console_;
   FakePeer monitor_, stub_;
@@ -195,6 +197,22 @@ TEST(QemuMachine, ShutsDownBesideAMonitorThatNeverStopsTalking) {
   machine->shut_down();
 
   EXPECT_EQ(kill(qemu.pid(), 0), -1) << "ended and reaped";
+}
+
+TEST(QemuMachine, SeesItsProcessDieBesideAMonitorThatNeverStopsTalking) {
+  std::string flood;  // of 64 KiB
+  while (flood.size() < 64 << 10) flood += "{\"event\": \"RTC_CHANGE\"}\r\n";
+  FakeQemu qemu(1'000'000, flood, /*repeats=*/1'000'000);
+  auto machine = qemu.machine();
+  ASSERT_TRUE(machine);
+  kill(qemu.pid(), SIGKILL);
+  siginfo_t info;
+  ASSERT_EQ(waitid(P_PID, id_t(qemu.pid()), &info, WEXITED | WNOWAIT), 0) << "it is dead";
+  const int said = qemu.said();
+
+  EXPECT_TRUE(ends(*machine));
+
+  EXPECT_LE(qemu.said() - said, 32) << "it is noticed within 2 MiB of events";
 }
 
 TEST(QemuMachine, EndsAQemuWhoseStubTalksNonsense) {

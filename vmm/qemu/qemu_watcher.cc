@@ -110,13 +110,13 @@ void QemuWatcher::drain_text() {
   if (errors_open_) errors_open_ = drain_into(error_text_, child_.stderr_fd());
 }
 
-/// Until nothing is left, as a rule: what a query brought along would not wake poll again.
+/// Takes what has arrived, and no more: a monitor that talks on wakes poll again, which also looks
+/// after all else. Only what a query brought along would not, so after one it looks once more.
 void QemuWatcher::follow_monitor() {
   for (unsigned round = 0; round < kMaxRounds; ++round) {
     const auto taken = monitor_.take_in();
-    bool more = false, stopped = false;
+    bool stopped = false;
     while (const auto event = monitor_.next_event()) {
-      more = true;
       end_.note(*event);
       stopped |= event->name == "STOP";
     }
@@ -126,7 +126,7 @@ void QemuWatcher::follow_monitor() {
       if (taken.error().code != ErrorCode::MachineGone) child_.kill();
       return;
     }
-    if (!more || (stopped && !check_why_stopped())) return;
+    if (!stopped || !check_why_stopped()) return;
   }
 }
 
@@ -153,8 +153,11 @@ void QemuWatcher::finish() {
     }
   }
   if (monitor_open_) {
-    (void)monitor_.take_in();  // ends with the error that the peer has closed
-    while (const auto event = monitor_.next_event()) end_.note(*event);
+    bool open = true;  // until take_in() says that the peer has closed
+    for (unsigned round = 0; open && round < kMaxRounds; ++round) {
+      open = monitor_.take_in().has_value();
+      while (const auto event = monitor_.next_event()) end_.note(*event);
+    }
   }
   child_.reap();
   std::string console;

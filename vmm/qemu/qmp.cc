@@ -11,7 +11,7 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kMaxLine = 8 << 20;  // the memory map of a guest with hundreds of devices
-constexpr unsigned kMaxReadsOfAnswer = 64;
+constexpr unsigned kMaxReadsAtOnce = 4;
 constexpr std::size_t kMaxEvents = 256;  // older ones are dropped: only the last say what became
 
 }  // namespace
@@ -127,7 +127,7 @@ Result<void> QmpClient::take_in() {
       if (!message) break;
       keep_if_event(*message);
     }
-    if (reads == kMaxReadsOfAnswer) return {};
+    if (reads == kMaxReadsAtOnce) return {};
     const bool got = TRY(socket_.receive_now(pending_));
     if (!got) return {};
   }

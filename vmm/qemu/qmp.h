@@ -41,8 +41,9 @@ class QmpClient {
   /// Gives QEMU a copy of a descriptor, which it knows as `name` from then on (its `getfd`).
   Result<void> pass_descriptor(std::string_view name, int descriptor,
                                std::chrono::milliseconds patience);
-  /// Reads the messages that have arrived, without waiting. A bounded number, for a QEMU that never
-  /// stops sending. MachineGone when QEMU has closed.
+  /// Reads the messages that have arrived, without waiting. At most some 64 KiB, for a QEMU that
+  /// never stops sending: fd() stays readable while there is more. MachineGone when QEMU has
+  /// closed.
   Result<void> take_in();
   /// The oldest event not yet taken.
   std::optional<QmpEvent> next_event();
