@@ -37,6 +37,17 @@ class NoStart(unittest.TestCase):
 """
 
 
+class Tidying(unittest.TestCase):
+    def test_words_of_comments_do_not_count(self):
+        self.assertEqual(tidy.without_words(b"int a;  // one\n/* b */ int b;\n// two\nint c;"),
+                         b"int a;  //\n/* b */ int b;\n//\nint c;")
+
+    def test_what_clang_tidy_reads_counts(self):
+        for text in (b"int A;  // NOLINT(readability-identifier-naming)", b"// NOLINTNEXTLINE\nint A;",
+                     b'open("qmp://here", 1);'):
+            self.assertEqual(tidy.without_words(text), text)
+
+
 class Counting(unittest.TestCase):
     def meson(self, result, report=None):
         """The count of one line of meson's log, with a GoogleTest report or without."""
