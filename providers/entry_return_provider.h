@@ -38,10 +38,12 @@ class EntryReturnProvider : public Provider {
     ProbeSite site;
     Binding binding;
   };
+  /// `name` and `points` must outlive the provider.
   EntryReturnProvider(std::string_view name, const dif::ProviderAttributes& attributes,
                       ProbePoints& points)
       : Provider(name, attributes), points_(points) {}
 
+  /// How many there are; the same for the provider's whole life.
   virtual std::size_t functions() const = 0;
   /// Module and function of a probe's name.
   virtual dif::ProbeDescription function_name(std::size_t function) const = 0;

@@ -40,7 +40,8 @@ class KernelTrace {
   virtual ~KernelTrace() = default;
   virtual KernelTraps traps() = 0;
 
-  /// From here on the probes that were enabled fire, while their gates are open.
+  /// From here on the probes that were enabled fire, while their gates are open. After an error
+  /// some may stand: disarm() restores them.
   virtual Result<void> arm() = 0;
   /// Those that providers have enabled since arm(): when it returns they fire; with an error none
   /// of them does, as after abandon_added(), and it is as if they had never been asked for. Those
@@ -77,6 +78,7 @@ class KernelTracer {
 
   /// Why nothing can be traced any more, though the machine runs on; empty while all is well.
   virtual std::optional<std::string> loss() const { return std::nullopt; }
+  /// One line each, since the last call.
   virtual std::vector<std::string> take_notices() = 0;
 };
 

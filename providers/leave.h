@@ -11,9 +11,10 @@
 
 namespace ringside::providers {
 
-/// Looks so many times, 10 ms apart, while the guest runs in between; `remove` is called in the
-/// pause in which nobody was there. Invalid, with who is inside, when somebody always was. Fine
-/// when the machine has ended.
+/// Looks `tries` times, 10 ms apart, whether a vCPU or a task of the guest is inside `place`, as
+/// `occupants`, of this `kernel`, tell; the guest runs in between. `remove` is called once, in the
+/// pause in which nobody was there, and its error is the answer. Invalid, with who is inside, when
+/// somebody always was. Fine when the machine has ended.
 Result<void> remove_when_empty(vmm::Machine& machine, guest_linux::Kernel& kernel,
                                guest_linux::Occupants& occupants, vmm::ShimPlace place,
                                unsigned tries,

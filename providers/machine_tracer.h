@@ -85,6 +85,7 @@ class MachineTracer {
   /// The events that are enabled now.
   EventTable enabled_events() const { return vm_->enabled(); }
 
+  /// Parameters as MachineTrace has them. This must outlive the trace.
   std::unique_ptr<MachineTrace> begin(ProbeSink& sink, GuestClock& clock,
                                       const std::optional<KernelTraps>& kernel);
   /// A line when events were lost since the last call.

@@ -19,7 +19,7 @@ struct EnabledTimer {
   dif::ProbeId probe;
   TimerKind kind = TimerKind::Tick;
   std::uint64_t interval = 0;                // ns
-  const ArgumentPlan* plan = &kNoArguments;  // fact 0 is by how many ns it is late
+  const ArgumentPlan* plan = &kNoArguments;  // static; fact 0 is by how many ns it is late
 };
 
 class ProfileProvider final : public Provider {

@@ -57,11 +57,14 @@ class Provider {
   /// provider).
   const dif::ProviderAttributes& attributes() const { return attributes_; }
   /// First id and how many ids this provider may use; the same for the same guest in every run.
+  /// The registry sets the one and asks for the other once, when the provider is added.
   void set_first_id(std::uint32_t first) { first_ = first; }
   virtual std::uint32_t id_count() const = 0;
 
   /// Visits the published probes that match, in the order of their ids. A provider may publish a
-  /// probe because the pattern asks for it (profile-97).
+  /// probe because the pattern asks for it (profile-97). The Probe is good for the call of `visit`;
+  /// a copy of it, for as long as the provider. An error: the guest could not be read; what was
+  /// visited before it stands.
   virtual Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) = 0;
   /// Visits what matches but is refused, in the order that provide() has. Only for messages and
   /// listings: it looks at everything again. Nothing by default.
@@ -71,9 +74,12 @@ class Provider {
   }
   /// The published probe with this id; empty when the id belongs to none.
   virtual Result<std::optional<Probe>> by_id(dif::ProbeId id) = 0;
+  /// Of one of its own probes. Its types are in the kernel's graph, which outlives the provider.
   virtual ProbeArguments arguments(const Probe& probe) = 0;
 
-  /// Prepares the probe; the tracer sees to it that it fires. Idempotent.
+  /// Prepares the probe; the tracer sees to it that it fires. Idempotent. NotFound: it is not of
+  /// this provider; Unsupported, with the reason: nothing can stand there (any more); Limit: the
+  /// guest has no room for one more. After an error the probe is as it was.
   virtual Result<void> enable(const Probe& probe) = 0;
   virtual bool is_enabled(dif::ProbeId id) const = 0;
   /// The tracer sees to it that the probe fires no more.

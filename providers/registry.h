@@ -21,20 +21,26 @@ namespace ringside::providers {
 
 class Registry {
  public:
-  /// Gives the provider the next range of ids. The first id of all is 1.
+  /// Takes the provider, and gives it the next range of ids. The first id of all is 1. Before
+  /// anything else is asked.
   void add(std::unique_ptr<Provider> provider);
 
-  /// Visits every published probe that matches, in the order of ids.
+  /// Visits every published probe that matches, in the order of ids. An error is the first one of a
+  /// provider; those after it were not asked.
   Result<void> for_each(const dif::ProbeDescription& pattern, const Provider::Visitor& visit);
-  /// Visits what matches but is refused.
+  /// Visits what matches but is refused, in the same order; see Provider::refusals().
   Result<void> refusals(const dif::ProbeDescription& pattern,
                         const Provider::RefusalVisitor& visit);
+  /// Empty when no provider has published one with this id.
   Result<std::optional<Probe>> by_id(dif::ProbeId id);
   /// Unknown for a probe that no provider published.
   ProbeArguments arguments(const Probe& probe);
   /// Nothing is promised of a probe that no provider published.
   dif::ProviderAttributes attributes(const Probe& probe);
+  /// Whether there is a provider of exactly this name.
   bool has(std::string_view provider) const;
+  /// Before tracing begins. NotFound for a probe that no provider published, else as
+  /// Provider::enable().
   Result<void> enable(const Probe& probe);
   /// While tracing runs: enables those of `probes` that are not enabled, and returns which. With an
   /// error none of them is. Unsupported, with the reason, for one that can only be enabled before

@@ -35,8 +35,11 @@ class Target {
  public:
   enum class ProcessNames : std::uint8_t { LookedUp, Raw };
 
-  /// Unsupported when the machine has no such channel.
+  /// Takes machine and kernel; the tracer over them is the target's, too. `held` and `saved` of the
+  /// options are set from `traced`. Unsupported when the machine has no such channel; else as
+  /// Tracer::attach().
   static Result<std::unique_ptr<Target>> attach(TracedMachine traced, TracerOptions options);
+  /// For attach(), and for tests with a tracer of their own.
   Target(TracedMachine traced, std::unique_ptr<Tracer> tracer)
       : traced_(std::move(traced)), tracer_(std::move(tracer)) {}
   /// Stops tracing and shuts the machine down.
@@ -44,14 +47,20 @@ class Target {
   Target(const Target&) = delete;
   Target& operator=(const Target&) = delete;
 
+  // What these lead to lives as long as the target.
+
   /// Empty without a machine.
   const std::string& name() const { return traced_.name; }
+  /// Null without a machine; so is the kernel, also where no Linux is known.
   vmm::Machine* machine() const { return traced_.machine.get(); }
   guest_linux::Kernel* kernel() const { return traced_.kernel.get(); }
+  /// The same kernel, of a machine that is held before its first instruction; else null.
   guest_linux::FileKernel* held_kernel() const { return traced_.held; }
   Tracer& tracer() const { return *tracer_; }
 
-  /// Gives the target its program and makes the engine. Once.
+  /// Gives the target its program and makes the engine, with buffers for as many vCPUs as there
+  /// are. Once. `names`: whether user_names() is there. `share`: the global variables, where other
+  /// targets have them, too; by default the engine has its own.
   void bind(dif::VerifiedProgram program, const dif::EngineOptions& options, ProcessNames names,
             dif::GlobalsShare share = {});
   /// Enables every clause on every probe that it matches, in the program's order; how many each
@@ -66,6 +75,7 @@ class Target {
   /// Null without a Linux that can tell them, and with ProcessNames::Raw.
   guest_linux::UserNames* user_names() const { return user_names_.get(); }
 
+  /// Fires BEGIN; tracer().arm() is next.
   Result<void> begin() { return tracer_->begin(*engine_); }
   /// Gives back what only compiling and enabling need; overlays of the kernel's types are gone.
   void end_set_up();

@@ -61,13 +61,15 @@ class Tracer {
   /// Visits what matches but cannot be probed, with the reason. Computed when asked.
   virtual Result<void> refusals(const dif::ProbeDescription& pattern,
                                 const std::function<void(const Refusal&)>& visit) = 0;
+  /// Empty when no published probe has this id.
   virtual Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) = 0;
+  /// Unknown for a probe that was not published. Types are in the kernel's graph.
   virtual ProbeArguments arguments(const Probe& probe) = 0;
   /// Its provider's promise of the probe.
   virtual dif::ProviderAttributes attributes(const Probe& probe) = 0;
   /// Whether there is a provider of exactly this name, with or without probes.
   virtual bool has_provider(std::string_view name) = 0;
-  /// Before start().
+  /// Before start(). NotFound, Unsupported with the reason, or Limit: see Provider::enable().
   virtual Result<void> enable(const Probe& probe) = 0;
   /// From start() to stop(), while others fire: when it returns all of these fire, or, with an
   /// error, none of them but those that did before. A timer that is added begins then. The engine
@@ -90,7 +92,7 @@ class Tracer {
   /// The channel that traps take; not Auto.
   virtual Channel channel() const { return Channel::Spin; }
 
-  /// Fires BEGIN; nothing else fires yet.
+  /// Fires BEGIN; nothing else fires yet. `engine` must outlive stop(). Once.
   virtual Result<void> begin(dif::Engine& engine) = 0;
   /// After begin(), unless BEGIN has called exit(): the probes stand when it returns.
   virtual Result<void> arm() = 0;

@@ -18,6 +18,7 @@ namespace ringside::providers {
 
 class BootPoints final : public ProbePoints {
  public:
+  /// `kernel` must outlive it.
   explicit BootPoints(const guest_linux::FileKernel& kernel) : kernel_(kernel) {}
 
   /// Refuses text in which the guest cannot take an exception, which it must on hosts whose KVM

@@ -17,7 +17,7 @@ namespace ringside::providers {
 
 class BreakpointSetter {
  public:
-  /// `loaded_at` as VcpuExits::set_breakpoints takes it.
+  /// `machine` and its `exits` must outlive it. `loaded_at` as VcpuExits::set_breakpoints takes it.
   BreakpointSetter(vmm::Machine& machine, vmm::VcpuExits& exits,
                    vmm::VcpuExits::LoadedAt loaded_at);
   /// Whoever waits in set() is answered.

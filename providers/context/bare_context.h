@@ -12,6 +12,7 @@ namespace ringside::providers {
 
 class BareContext final : public dif::GuestContext {
  public:
+  /// `memory` must outlive it.
   explicit BareContext(const vmm::GuestMemory& memory) : memory_(memory) {}
   BareContext(const BareContext&) = delete;
   BareContext& operator=(const BareContext&) = delete;

@@ -56,6 +56,8 @@ struct LinuxContextParts {
 
 class LinuxContext final : public dif::GuestContext {
  public:
+  /// `memory` and `kernel` must outlive it; what is changed in `memory` is what write_user() is
+  /// asked for.
   LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
                const LinuxContextParts& parts = {});
   LinuxContext(const LinuxContext&) = delete;

@@ -26,6 +26,7 @@ struct LinuxInside {
 
 class VcpuContext final : public dif::GuestContext {
  public:
+  /// `memory` must outlive it. `vcpus`: of the machine. `inside`: empty where no Linux is known.
   VcpuContext(const vmm::GuestMemory& memory, unsigned vcpus,
               const std::optional<LinuxInside>& inside);
   VcpuContext(const VcpuContext&) = delete;
@@ -35,7 +36,7 @@ class VcpuContext final : public dif::GuestContext {
   CpuPlace locate(const Registers& registers, unsigned vcpu) const;
 
   /// A new firing moment, of registers at hand. `plan`, which must outlive the firing, says what
-  /// the arguments are.
+  /// the arguments are; the rest is copied.
   void begin(const Registers& registers, const CpuPlace& place, const ArgumentPlan& plan,
              const HostFacts& facts);
   /// A new firing moment, of a vCPU that stands still until the firing is over.

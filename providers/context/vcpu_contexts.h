@@ -18,6 +18,7 @@ struct LinuxGuest {
 
 class VcpuContexts {
  public:
+  /// One for each of `vcpus`; parameters as VcpuContext has them.
   VcpuContexts(const vmm::GuestMemory& memory, unsigned vcpus,
                const std::optional<LinuxGuest>& guest) {
     for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {

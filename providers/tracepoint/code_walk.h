@@ -27,6 +27,7 @@ class CodeWalk {
   /// Whether some path comes back by `ret` before the window ended.
   enum class Outcome : std::uint8_t { Ended, Returns };
 
+  /// `text` is kernel text without breakpoints. Both must outlive it.
   CodeWalk(const GuestReader& text, const guest_linux::Kernel& kernel)
       : text_(text), kernel_(kernel) {}
 

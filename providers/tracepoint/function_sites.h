@@ -29,7 +29,7 @@ struct ReturnSite {
 /// Copies what can be read from `at` on, up to out.size() bytes; returns how many.
 std::size_t read_available(const GuestReader& text, GuestVirt at, std::span<std::byte> out);
 
-/// All symbols that share an address: aliases.
+/// All symbols that share an address: aliases. They lie in `symbols`.
 std::span<const guest_linux::Symbol> symbols_at(const guest_linux::SymbolTable& symbols,
                                                 GuestVirt address);
 

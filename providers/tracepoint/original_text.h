@@ -21,11 +21,15 @@ class OriginalText final : public GuestReader {
   class Ours {
    public:
     virtual ~Ours() = default;
+    /// The byte that an int3 of ours at `at` has replaced; empty where none stands.
     virtual std::optional<std::byte> below(GuestVirt at) const = 0;
   };
 
+  /// `live` is the text as the guest has it now. All must outlive it.
   OriginalText(const vmm::PageTableReader& live, const Ours& ours, guest_linux::Kernel& kernel);
 
+  /// Waits, all calls together no longer than a moment, while the guest is changing what is read.
+  /// Fault: some of it is not mapped.
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override;
 
   /// Reads the guest's kprobes again; true when they are others than before.

@@ -30,6 +30,7 @@ struct TracepointId {
 
 class TracepointTable {
  public:
+  /// All must outlive it. Nothing is asked of `shim` before the first add().
   TracepointTable(vmm::Machine& machine, vmm::Shim& shim, guest_linux::Kernel& kernel);
   ~TracepointTable();
 
