@@ -7,6 +7,7 @@
 #include "vmm/attach/libvirt_monitor.h"
 #include "vmm/attach/monitor_socket.h"
 #include "vmm/attach/monitored_machine.h"
+#include "vmm/attach/observed_process.h"
 #include "vmm/attach/process_machine.h"
 
 namespace ringside::vmm {
@@ -42,10 +43,72 @@ Result<AttachedMachine> attach_to(const DomainTarget& target) {
   return attach_by(std::move(access), "domain " + name);
 }
 
+Result<ObservedMachine> look_at_process(pid_t pid) {
+  auto machine = TRY(ObservedProcess::look_at(pid));
+  ObservedMachine observed{nullptr, machine->name(), machine->standstill(), {}};
+  if (!machine->vcpu_trouble().empty())
+    observed.limits.push_back("registers: " + machine->vcpu_trouble());
+  if (!machine->ram_trouble().empty())
+    observed.limits.push_back("memory: " + machine->ram_trouble());
+  observed.machine = std::move(machine);
+  return observed;
+}
+
+Result<ObservedMachine> look_by(MonitoredMachine::Access access, const std::string& called) {
+  auto machine = MonitoredMachine::look_at(std::move(access));
+  if (!machine) {
+    return fail(machine.error().code, fmt::format("{}: {}", called, machine.error().message));
+  }
+  ObservedMachine observed{nullptr, (*machine)->name(), (*machine)->standstill(), {}};
+  if (const auto& why = (*machine)->why_not_stopped()) {
+    observed.limits.push_back("one moment for all: the guest was not stopped for this, because " +
+                              *why);
+  }
+  observed.machine = std::move(*machine);
+  return observed;
+}
+
+Result<ObservedMachine> observe(const ProcessTarget& target) {
+  return look_at_process(target.pid);
+}
+
+Result<ObservedMachine> look_by_socket(const QmpTarget& target) {
+  TRY(MonitorSocket::check_free(target.path));
+  auto monitor = TRY(MonitorSocket::connect(target.path));
+  MonitoredMachine::Access access{nullptr, monitor->pid(), monitor->fd()};
+  access.monitor = std::move(monitor);
+  return look_by(std::move(access), target.path);
+}
+
+/// Where the socket has another client, or its QEMU hangs itself, what the memory says is better
+/// than nothing.
+Result<ObservedMachine> observe(const QmpTarget& target) {
+  auto observed = look_by_socket(target);
+  if (observed || observed.error().code != ErrorCode::Io) return observed;
+  const auto listener = MonitorSocket::find_listener(target.path);
+  if (!listener) return observed;
+  auto alone = look_at_process(*listener);
+  if (!alone) return observed;
+  alone->limits.push_back("its monitor: " + observed.error().message);
+  return alone;
+}
+
+Result<ObservedMachine> observe(const DomainTarget& target) {
+  auto monitor = TRY(LibvirtMonitor::connect(target));
+  const std::string name = monitor->name();
+  MonitoredMachine::Access access{nullptr, TRY(monitor->find_process()), -1};
+  access.monitor = std::move(monitor);
+  return look_by(std::move(access), "domain " + name);
+}
+
 }  // namespace
 
 Result<AttachedMachine> attach(const AttachTarget& target) {
   return std::visit([](const auto& where) { return attach_to(where); }, target.where);
+}
+
+Result<ObservedMachine> look_at(const AttachTarget& target) {
+  return std::visit([](const auto& where) { return observe(where); }, target.where);
 }
 
 }  // namespace ringside::vmm

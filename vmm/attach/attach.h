@@ -6,7 +6,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "vmm/attach/attach_target.h"
 #include "vmm/machine.h"
@@ -18,8 +20,20 @@ struct AttachedMachine {
   std::string name;  // what its owner calls it, else after its program and process
 };
 
+/// A machine that nothing is written to. It need not run, and a part of it may be missing.
+struct ObservedMachine {
+  std::unique_ptr<Machine> machine;
+  std::string name;
+  std::optional<std::string> standstill;  // why its guest stands still; empty when it runs
+  std::vector<std::string> limits;        // what is not to be seen of it, and why, a line each
+};
+
 /// Everything is asked and proven before anything of the target is touched: an error leaves it as
 /// it was, and is one line that says what is missing.
 Result<AttachedMachine> attach(const AttachTarget& target);
+
+/// The same, for who reads only. It goes beside another ringside, beside its owner's debugger, and
+/// where a monitor's socket has another client: then by the memory of its process alone.
+Result<ObservedMachine> look_at(const AttachTarget& target);
 
 }  // namespace ringside::vmm

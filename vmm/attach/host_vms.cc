@@ -39,19 +39,9 @@ bool is_stopped(const HostProcess& process) {
   return state == 'T' || state == 't';
 }
 
-/// "paused" where no vCPU's thread is in KVM: whoever runs them holds them back.
 std::string state_of_kvm(const HostProcess& process) {
   if (is_stopped(process)) return "stopped";
-  for (const pid_t thread : process.threads()) {
-    const auto seen = process.activity_of(thread);
-    if (seen.activity == HostProcess::Activity::Running) return "running";
-    if (seen.activity == HostProcess::Activity::InSystemCall &&
-        is_kvm_run(seen.call.number, seen.call.second) &&
-        vcpu_number(process.target_of(static_cast<int>(seen.call.first)))) {
-      return "running";
-    }
-  }
-  return "paused";
+  return has_vcpu_in_kvm(process) ? "running" : "paused";
 }
 
 /// Adds the facts that its memory tells; returns the reason where it tells nothing.
@@ -84,6 +74,10 @@ void describe_tcg(const HostProcess& process, const VmmProgram& program, HostVm&
   vm.accelerator = "tcg";
   vm.vcpus = program.vcpus.value_or(1);  // QEMU's own default
   vm.state = is_stopped(process) ? "stopped" : "unknown";
+  if (const auto known = check_guest_processor(process, program); !known) {
+    vm.obstacle = known.error().message;
+    return;
+  }
   (void)look_inside(process, vm);  // its monitor takes less than its memory does
   if (!program.domain.empty()) {
     vm.target = program.domain;

@@ -69,6 +69,17 @@ TEST_F(HostVms, ATranslatingQemuWithoutAMonitorSaysSo) {
   EXPECT_NE(vms[0].obstacle.find("takes its monitor"), std::string::npos) << vms[0].obstacle;
 }
 
+TEST_F(HostVms, AGuestOfAnotherProcessorSaysSo) {
+  program(kPid, "/usr/bin/qemu-system-aarch64", "qemu-system-aarch64 -qmp unix:/run/q,server=on");
+  proc_.link(kPid, "fd/0", "/dev/null");
+
+  const auto vms = list_host_vms(proc_.root());
+
+  ASSERT_EQ(vms.size(), 1u);
+  EXPECT_EQ(vms[0].target, "");
+  EXPECT_NE(vms[0].obstacle.find("processor is aarch64"), std::string::npos) << vms[0].obstacle;
+}
+
 TEST_F(HostVms, AVmThatWeMayNotLookIntoIsThereWithTheReason) {
   program(kPid, "/usr/bin/firecracker", "firecracker --id fn-1");
   proc_.link(kPid, "fd/8", "anon_inode:kvm-vcpu:0");

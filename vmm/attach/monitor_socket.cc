@@ -54,6 +54,9 @@ Error connect_error(const std::string& path, const SocketFile& socket) {
       return {ErrorCode::Io,
               fmt::format("{} may not be connected to: be root, or user {}", path, info.st_uid)};
     }
+    case EAGAIN:
+      return {ErrorCode::Io,
+              fmt::format("{} has one client at a time, and others wait already", path)};
     default:
       return {ErrorCode::Io,
               fmt::format("{} cannot be connected to: {}", path, std::strerror(errno))};
@@ -73,6 +76,17 @@ Result<UniqueFd> connect_to(const std::string& path, const SocketFile& file) {
   return fd;
 }
 
+Result<void> check_no_client(const std::string& path, const SocketFile& file) {
+  const auto holder = find_socket_holder(file.inode);
+  if (!holder) return {};
+  const bool is_libvirts = holder->program == "libvirtd" || holder->program == "virtqemud";
+  return fail(ErrorCode::Io,
+              fmt::format("{} has one client at a time, and process {} ({}) is connected: end "
+                          "it, or give QEMU a second -qmp socket{}",
+                          path, holder->pid, holder->program,
+                          is_libvirts ? "; or name the libvirt domain" : ""));
+}
+
 /// Until something arrives. QEMU greets a client once the one before it has gone.
 Result<void> await_greeting(const std::string& path, const SocketFile& file, int fd,
                             std::chrono::milliseconds patience) {
@@ -80,15 +94,7 @@ Result<void> await_greeting(const std::string& path, const SocketFile& file, int
   for (auto waited = std::chrono::milliseconds(0); waited < patience; waited += step) {
     pollfd entry{fd, POLLIN, 0};
     if (poll(&entry, 1, static_cast<int>(step.count())) > 0) return {};
-    if (const auto holder = find_socket_holder(file.inode)) {
-      return fail(ErrorCode::Io,
-                  fmt::format("{} has one client at a time, and process {} ({}) is connected: end "
-                              "it, or give QEMU a second -qmp socket{}",
-                              path, holder->pid, holder->program,
-                              holder->program == "libvirtd" || holder->program == "virtqemud"
-                                  ? "; or name the libvirt domain"
-                                  : ""));
-    }
+    TRY(check_no_client(path, file));
   }
   return fail(ErrorCode::Io,
               fmt::format("{} says nothing: it is no QMP socket, has another client, "
@@ -125,6 +131,15 @@ Result<std::unique_ptr<MonitorSocket>> MonitorSocket::connect(const std::string&
   }
   TRY(monitor->make_events());
   return monitor;
+}
+
+Result<void> MonitorSocket::check_free(const std::string& path) {
+  return check_no_client(path, TRY(open_socket_file(path)));
+}
+
+std::optional<pid_t> MonitorSocket::find_listener(const std::string& path) {
+  const auto file = open_socket_file(path);
+  return file ? find_socket_listener(file->inode) : std::nullopt;
 }
 
 Result<void> MonitorSocket::make_events() {

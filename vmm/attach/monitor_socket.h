@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "vmm/attach/monitor.h"
@@ -20,6 +21,11 @@ class MonitorSocket final : public Monitor {
   /// `patience` is for each answer; what a silent socket's holder is asked for is a part of it.
   static Result<std::unique_ptr<MonitorSocket>> connect(
       const std::string& path, std::chrono::milliseconds patience = std::chrono::seconds(30));
+
+  /// Without connecting: Io, naming him, when there is a client already.
+  static Result<void> check_free(const std::string& path);
+  /// Without connecting: the process that listens at `path`; empty when none that we may see does.
+  static std::optional<pid_t> find_listener(const std::string& path);
 
   /// The process that listens there, as the kernel says.
   pid_t pid() const { return pid_; }

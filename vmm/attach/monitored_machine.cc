@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string_view>
 
@@ -33,14 +34,51 @@ constexpr Refusal kRefusals[] = {
     {"shutdown", "its guest has shut down"},
 };
 
-Result<void> check_status(Monitor& monitor) {
-  const nlohmann::json answer = TRY(monitor.execute("query-status"));
-  const std::string status = json_text(answer, "status");
-  const auto* refusal = std::ranges::find_if(
-      kRefusals, [&](const Refusal& refused) { return status == refused.status; });
-  if (refusal != std::end(kRefusals)) return fail(ErrorCode::Unsupported, refusal->why);
-  if (!status.empty()) return {};
+/// Why a guest stands still, for who looks at it.
+constexpr Refusal kStandstills[] = {
+    {"paused", "its owner has paused it"},
+    {"prelaunch", "its owner has not started it"},
+    {"suspended", "it sleeps (suspended to RAM) until somebody wakes it"},
+    {"io-error", "QEMU has stopped it because of an error of a disk on the host"},
+    {"internal-error", "QEMU has stopped it: the processor could not go on with it"},
+    {"guest-panicked", "QEMU has stopped it because it panicked"},
+    {"watchdog", "QEMU has stopped it: its watchdog ran out"},
+    {"debug", "its owner's debugger has stopped it"},
+    {"shutdown", "it has shut down, and its owner keeps it"},
+    {"finish-migrate", "it is moving elsewhere"},
+    {"postmigrate", "it has moved elsewhere: this is what stayed behind"},
+    {"save-vm", "it is being saved"},
+    {"restore-vm", "it is being restored"},
+};
+
+Result<std::string> ask_status(Monitor& monitor) {
+  std::string status = json_text(TRY(monitor.execute("query-status")), "status");
+  if (!status.empty()) return status;
   return fail(ErrorCode::Invalid, "QEMU's monitor does not say whether its guest runs");
+}
+
+const Refusal* find_status(std::span<const Refusal> table, std::string_view status) {
+  const auto found =
+      std::ranges::find_if(table, [&](const Refusal& each) { return status == each.status; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+Result<void> check_status(Monitor& monitor) {
+  const std::string status = TRY(ask_status(monitor));
+  const Refusal* refusal = find_status(kRefusals, status);
+  if (refusal == nullptr) return {};
+  return fail(ErrorCode::Unsupported, refusal->why);
+}
+
+/// Empty when it runs. Where there is no guest yet, nobody can look at one.
+Result<std::optional<std::string>> find_standstill(Monitor& monitor) {
+  const std::string status = TRY(ask_status(monitor));
+  if (status == "running") return std::nullopt;
+  if (const Refusal* why = find_status(kStandstills, status)) return why->why;
+  if (const Refusal* why = find_status(kRefusals, status)) {
+    return fail(ErrorCode::Unsupported, why->why);
+  }
+  return fmt::format("QEMU has stopped it ({:.40})", printable(status));
 }
 
 Result<void> check_processor(Monitor& monitor) {
@@ -51,12 +89,25 @@ Result<void> check_processor(Monitor& monitor) {
                 fmt::format("its guest's processor is {:.20}: ringside knows x86_64 only",
                             printable(processor)));
   }
-  // QEMU without SEV has no such command.
+  return {};
+}
+
+/// Confidential guests. The machine's own word is since QEMU 6.0, and for all kinds of them; one
+/// without SEV has no query-sev.
+Result<void> check_readable(Monitor& monitor) {
+  const auto refused = [](std::string_view kind) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("its guest's memory is encrypted ({:.40}): nobody can look into it",
+                            printable(kind)));
+  };
   const auto sev = monitor.execute("query-sev");
-  const bool encrypted = sev && sev->is_object() && sev->value("enabled", nlohmann::json()) == true;
-  if (!encrypted) return {};
-  return fail(ErrorCode::Unsupported,
-              "its guest's memory is encrypted (SEV): nobody can look into it");
+  if (sev && sev->is_object() && sev->value("enabled", nlohmann::json()) == true)
+    return refused("SEV");
+  const auto link = monitor.execute(
+      "qom-get", {{"path", "/machine"}, {"property", "confidential-guest-support"}});
+  if (!link || !link->is_string() || link->get<std::string>().empty()) return {};
+  const auto type = monitor.execute("qom-get", {{"path", *link}, {"property", "type"}});
+  return refused(type && type->is_string() ? type->get<std::string>() : "confidential guest");
 }
 
 Result<Accelerator> find_accelerator(Monitor& monitor) {
@@ -106,22 +157,30 @@ Result<unsigned> count_vcpus(Monitor& monitor, const HostProcess& process) {
   return static_cast<unsigned>(vcpus.size());
 }
 
-/// A gdbserver over a character device of the owner's own looks like any other device to the
-/// monitor, and ours would take its place.
-Result<void> check_debugger(Monitor& monitor, const HostProcess& process) {
-  TRY(MonitoredVcpus::check_debugger_free(monitor));
+/// What the owner has given -gdb, where that is in use: a gdbserver over a character device of his
+/// own looks like any other device to the monitor, and ours would take its place.
+Result<std::optional<std::string>> find_gdb_option(Monitor& monitor, const HostProcess& process) {
   const std::vector<std::string> words = process.command_line();
   const auto option = std::ranges::find_if(
       words, [](const std::string& word) { return word == "-gdb" || word == "--gdb"; });
-  if (option == words.end() || option + 1 == words.end() || option[1] == "none") return {};
+  if (option == words.end() || option + 1 == words.end() || option[1] == "none") {
+    return std::nullopt;
+  }
   constexpr std::string_view kDevice = "chardev:";
   if (option[1].starts_with(kDevice) &&
       TRY(MonitoredVcpus::is_out_of_reach(monitor, option[1].substr(kDevice.size())))) {
-    return {};
+    return std::nullopt;
   }
-  return fail(ErrorCode::Io,
-              fmt::format("its gdbserver is its owner's (-gdb {:.100}), and QEMU has only one",
-                          printable(option[1])));
+  return printable(option[1]);
+}
+
+Result<void> check_debugger(Monitor& monitor, const HostProcess& process) {
+  TRY(MonitoredVcpus::check_debugger_free(monitor));
+  const auto option = TRY(find_gdb_option(monitor, process));
+  if (!option) return {};
+  return fail(
+      ErrorCode::Io,
+      fmt::format("its gdbserver is its owner's (-gdb {:.100}), and QEMU has only one", *option));
 }
 
 Result<std::string> find_name(Monitor& monitor, pid_t pid) {
@@ -132,32 +191,79 @@ Result<std::string> find_name(Monitor& monitor, pid_t pid) {
 
 }  // namespace
 
-Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access) {
-  AttachLock lock = TRY(AttachLock::take(access.pid));
-  std::unique_ptr<MonitoredMachine> machine(
-      new MonitoredMachine(std::move(access.monitor), std::move(lock)));
-  Monitor& monitor = *machine->monitor_;
-  const HostProcess process(access.pid);
-  TRY(check_processor(monitor));
-  TRY(check_status(monitor));
-  const unsigned vcpus = TRY(count_vcpus(monitor, process));
-  machine->accelerator_ = TRY(find_accelerator(monitor));
-  machine->pid_ = access.pid;
-  machine->name_ = TRY(find_name(monitor, access.pid));
-  TRY(check_debugger(monitor, process));
-  machine->ram_ = TRY(MonitoredRam::find(monitor, access.pid));
-  MonitoredRam& ram = *machine->ram_;
+/// Who it is; refuses what nobody can look into.
+Result<void> MonitoredMachine::meet(const Access& access) {
+  TRY(check_processor(*monitor_));
+  TRY(check_readable(*monitor_));
+  pid_ = access.pid;
+  vcpu_count_ = TRY(count_vcpus(*monitor_, HostProcess(pid_)));
+  accelerator_ = TRY(find_accelerator(*monitor_));
+  name_ = TRY(find_name(*monitor_, pid_));
+  return {};
+}
+
+Result<void> MonitoredMachine::take_up(const Access& access, MonitoredRam::Access ram,
+                                       MonitoredVcpus::Reach reach) {
+  ram_ = TRY(MonitoredRam::find(*monitor_, pid_, ram));
   std::optional<Guardian> guardian;
-  if (access.guarded_socket >= 0) {
+  if (access.guarded_socket >= 0 && reach != MonitoredVcpus::Reach::LookWhileItRuns) {
     guardian.emplace(
         TRY(Guardian::start(access.guarded_socket, Guardian::Peer::Monitor, Guardian::When::Held)));
   }
-  machine->status_ = std::make_unique<MonitoredStatus>(monitor, ram);
-  machine->vcpus_ = std::make_unique<MonitoredVcpus>(
-      vcpus, machine->accelerator_, MonitoredVcpus::Parts{monitor, *machine->status_, ram.memory()},
+  status_ = std::make_unique<MonitoredStatus>(*monitor_, *ram_);
+  vcpus_ = std::make_unique<MonitoredVcpus>(
+      vcpu_count_, accelerator_, reach, MonitoredVcpus::Parts{*monitor_, *status_, ram_->memory()},
       std::move(guardian));
-  TRY(machine->status_->start(access.pid));
+  return status_->start(pid_);
+}
+
+Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access) {
+  AttachLock lock = TRY(AttachLock::take(access.pid));
+  std::unique_ptr<MonitoredMachine> machine(new MonitoredMachine(std::move(access.monitor)));
+  machine->lock_ = std::move(lock);
+  TRY(check_status(*machine->monitor_));
+  TRY(machine->meet(access));
+  TRY(check_debugger(*machine->monitor_, HostProcess(access.pid)));
+  TRY(machine->take_up(access, MonitoredRam::Access::Write, MonitoredVcpus::Reach::All));
   return machine;
+}
+
+Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::look_at(Access access) {
+  auto lock = AttachLock::take(access.pid);
+  if (!lock && lock.error().code != ErrorCode::Limit) return tl::make_unexpected(lock.error());
+  std::unique_ptr<MonitoredMachine> machine(new MonitoredMachine(std::move(access.monitor)));
+  if (lock) machine->lock_ = std::move(*lock);
+  machine->standstill_ = TRY(find_standstill(*machine->monitor_));
+  TRY(machine->meet(access));
+  const auto reach = TRY(machine->choose_reach(access));
+  TRY(machine->take_up(access, MonitoredRam::Access::Read, reach));
+  return machine;
+}
+
+/// One that stands still needs no stop. One that is stopped needs a guardian, by our own socket or
+/// by the gdbstub.
+Result<MonitoredVcpus::Reach> MonitoredMachine::choose_reach(const Access& access) {
+  using Reach = MonitoredVcpus::Reach;
+  if (standstill_) return Reach::LookWhileItRuns;
+  if (!lock_) {
+    const auto holder = AttachLock::holder(pid_);
+    why_not_stopped_ = fmt::format("{} is attached to it",
+                                   holder ? fmt::format("process {}", *holder) : "another process");
+    return Reach::LookWhileItRuns;
+  }
+  const HostProcess process(pid_);
+  if (TRY(MonitoredVcpus::has_foreign_debugger(*monitor_))) {
+    why_not_stopped_ = "its owner's debugger is connected and would be told";
+    return Reach::LookWhileItRuns;
+  }
+  const bool has_option = TRY(find_gdb_option(*monitor_, process)).has_value();
+  const bool is_taken = !MonitoredVcpus::check_debugger_free(*monitor_);
+  // -gdb over a device of the owner's own does not say whether anybody is connected.
+  if ((has_option && !is_taken) || (is_taken && access.guarded_socket < 0)) {
+    why_not_stopped_ = "its gdbserver is its owner's";
+    return Reach::LookWhileItRuns;
+  }
+  return Reach::Look;
 }
 
 std::string_view MonitoredMachine::kind() const {

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "vmm/attach/attach_lock.h"
@@ -28,6 +29,10 @@ class MonitoredMachine final : public Machine {
     int guarded_socket = -1;  // the monitor's, for a guardian after our death; -1: not ours
   };
   static Result<std::unique_ptr<MonitoredMachine>> attach(Access access);
+  /// To look only: nothing of it is written, so that it goes beside a tracer and a debugger, and in
+  /// states in which nothing could be traced. Nobody else's work is disturbed: where somebody would
+  /// notice, the guest is not stopped. kind() and name() as ever.
+  static Result<std::unique_ptr<MonitoredMachine>> look_at(Access access);
   ~MonitoredMachine() override { shut_down(); }
 
   std::string_view kind() const override;
@@ -41,16 +46,24 @@ class MonitoredMachine final : public Machine {
 
   /// As its owner calls it.
   const std::string& name() const { return name_; }
+  /// Of one that was looked at: why its guest stood still; empty when it ran.
+  const std::optional<std::string>& standstill() const { return standstill_; }
+  /// Of one that is looked at while it runs: why it is not stopped.
+  const std::optional<std::string>& why_not_stopped() const { return why_not_stopped_; }
 
  private:
-  MonitoredMachine(std::unique_ptr<Monitor> monitor, AttachLock lock)
-      : lock_(std::move(lock)), monitor_(std::move(monitor)) {}
+  explicit MonitoredMachine(std::unique_ptr<Monitor> monitor) : monitor_(std::move(monitor)) {}
+  Result<void> meet(const Access& access);
+  Result<void> take_up(const Access& access, MonitoredRam::Access ram, MonitoredVcpus::Reach reach);
+  Result<MonitoredVcpus::Reach> choose_reach(const Access& access);
 
-  AttachLock lock_;
+  std::optional<AttachLock> lock_;  // none: somebody else is attached, and we look
   std::unique_ptr<Monitor> monitor_;
   pid_t pid_ = 0;
   std::string name_;
+  unsigned vcpu_count_ = 0;
   Accelerator accelerator_ = Accelerator::Tcg;
+  std::optional<std::string> standstill_, why_not_stopped_;
   std::unique_ptr<MonitoredRam> ram_;
   std::unique_ptr<MonitoredStatus> status_;
   std::unique_ptr<MonitoredVcpus> vcpus_;

@@ -3,6 +3,7 @@
 #include "vmm/attach/monitored_machine.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -78,6 +79,11 @@ TEST(MonitoredMachine, RefusesWhatItCannotTrace) {
   EXPECT_TRUE(has(refusal("query-status", {{"status", "prelaunch"}}), "not been started"));
   EXPECT_TRUE(has(refusal("query-status", {{"status", "postmigrate"}}), "moved elsewhere"));
   EXPECT_TRUE(has(refusal("query-sev", {{"enabled", true}}), "SEV"));
+  FakeMonitor tdx;
+  tdx.answer("qom-get", [](const json& of) {
+    return of.value("property", "") == "type" ? "tdx-guest" : "/objects/tdx0";
+  });
+  EXPECT_TRUE(has(attach_to(tdx).error().message, "encrypted (tdx-guest)"));
   EXPECT_TRUE(
       has(refusal("query-chardev",
                   json::array({{{"label", "gdb"}, {"filename", "disconnected:tcp:::1234"}}})),
@@ -135,6 +141,151 @@ TEST(MonitoredMachine, IsOneRingsidesAtATime) {
   EXPECT_TRUE(
       has(second.error().message, "already attached to by process " + std::to_string(getpid())))
       << second.error().message;
+}
+
+Result<ObservedMachine> look_at(const FakeMonitor& qemu) {
+  return vmm::look_at({"", QmpTarget{qemu.path()}});
+}
+
+/// A vCPU in user mode at `rip`, as QEMU prints it.
+std::string printed(std::uint64_t rip) {
+  constexpr const char* kOthers[] = {"RAX", "RBX", "RCX", "RDX", "RSI", "RDI", "RBP",
+                                     "RSP", "R8 ", "R9 ", "R10", "R11", "R12", "R13",
+                                     "R14", "R15", "CR0", "CR3", "CR4", "EFER"};
+  std::string text = fmt::format("\r\nCPU#0\r\nRIP={:016x} RFL=00000202 [-------] CPL=3\r\n", rip);
+  for (const char* name : kOthers) text += fmt::format("{}=0000000000000000\r\n", name);
+  for (const char* name : {"CS", "SS", "FS", "GS"}) {
+    text += fmt::format("{} =0033 0000000000000000 ffffffff 00a0fb00 DPL=3\r\n", name);
+  }
+  return text;
+}
+
+std::uint64_t rip_of(Machine& machine) {
+  auto paused = PausedMachine::pause(machine);
+  EXPECT_TRUE(paused) << paused.error().message;
+  if (!paused) return 0;
+  const auto registers = paused->registers(0);
+  EXPECT_TRUE(registers) << registers.error().message;
+  return registers ? registers->rip : 0;
+}
+
+TEST(ObservedMachine, IsStoppedForItsRegistersAndNeedsNoDebugger) {
+  FakeMonitor qemu;
+  qemu.say("hmp info registers -a", printed(0x1234));
+  const auto machine = look_at(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+
+  EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
+
+  EXPECT_EQ(machine->name, "web1");
+  EXPECT_EQ(machine->standstill, std::nullopt);
+  EXPECT_EQ(machine->limits, Words());
+  EXPECT_EQ(qemu.taken(), Words({"stop", "cont"}));
+}
+
+TEST(ObservedMachine, CannotBeWrittenTo) {
+  for (const bool in_file : {false, true}) {
+    const UniqueFd file(memfd_create("ram", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    ASSERT_EQ(ftruncate(file.get(), FakeMonitor::kLow + FakeMonitor::kHigh), 0);
+    ASSERT_EQ(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    FakeMonitor qemu(in_file ? file.get() : -1);
+    qemu.ram()[0x5000] = std::byte{3};
+    const auto machine = look_at(qemu);
+    ASSERT_TRUE(machine) << machine.error().message;
+    GuestMemory& memory = machine->machine->memory();
+
+    std::byte byte{7};
+    EXPECT_FALSE(memory.write(GuestPhys(0x5000), std::span(&byte, 1)));
+    EXPECT_TRUE(memory.mapping(GuestPhys(0x5000), 1).empty());
+
+    EXPECT_TRUE(memory.read(GuestPhys(0x5000), std::span(&byte, 1)));
+    EXPECT_EQ(byte, std::byte{3});
+  }
+}
+
+TEST(ObservedMachine, IsNotStoppedBesideWhoIsAttached) {
+  FakeMonitor traced, qemu;
+  const auto tracer = attach_to(traced);
+  ASSERT_TRUE(tracer);
+  qemu.say("hmp info registers -a", printed(0x1234));
+
+  const auto machine = look_at(qemu);  // the same process
+
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
+  EXPECT_EQ(qemu.taken(), Words());
+  ASSERT_EQ(machine->limits.size(), 1U);
+  EXPECT_TRUE(has(machine->limits[0], "process " + std::to_string(getpid()))) << machine->limits[0];
+}
+
+TEST(ObservedMachine, IsNotStoppedWhereItsOwnersDebuggerWouldBeTold) {
+  FakeMonitor qemu;
+  qemu.say("hmp info registers -a", printed(0x1234));
+  const auto device = [](const char* file) {
+    return json::array({{{"label", "gdb"}, {"filename", file}}});
+  };
+  qemu.say("query-chardev", device("tcp:127.0.0.1:1234,server <-> 127.0.0.1:50000"));
+  {
+    const auto machine = look_at(qemu);
+    ASSERT_TRUE(machine) << machine.error().message;
+    EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
+    EXPECT_EQ(machine->limits.size(), 1U);
+  }
+  EXPECT_EQ(qemu.taken(), Words());
+
+  qemu.say("query-chardev", device("disconnected:tcp:::1234,server=on"));
+  const auto machine = look_at(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
+  EXPECT_EQ(machine->limits, Words()) << "nobody would be told";
+  EXPECT_EQ(qemu.taken(), Words({"stop", "cont"}));
+}
+
+TEST(ObservedMachine, SaysWhyItStandsStill) {
+  const auto why = [](const char* status) {
+    FakeMonitor qemu;
+    qemu.say("hmp info registers -a", printed(0x1234));
+    qemu.say("query-status", {{"status", status}});
+    const auto machine = look_at(qemu);
+    EXPECT_TRUE(machine) << machine.error().message;
+    if (!machine) return std::string();
+    EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
+    EXPECT_EQ(qemu.taken(), Words()) << status;
+    return machine->standstill.value_or("it runs");
+  };
+
+  EXPECT_TRUE(has(why("paused"), "its owner has paused it"));
+  EXPECT_TRUE(has(why("suspended"), "sleeps"));
+  EXPECT_TRUE(has(why("io-error"), "error of a disk on the host"));
+  EXPECT_TRUE(has(why("prelaunch"), "has not started it"));
+  EXPECT_TRUE(has(why("shutdown"), "has shut down"));
+  EXPECT_TRUE(has(why("colo"), "QEMU has stopped it (colo)"));
+}
+
+TEST(ObservedMachine, IsRefusedWhereThereIsNothingToLookAt) {
+  const auto refused = [](const std::string& command, const json& answer) {
+    FakeMonitor qemu;
+    qemu.say(command, answer);
+    const auto machine = look_at(qemu);
+    EXPECT_EQ(qemu.taken(), Words());
+    return machine ? std::string() : machine.error().message;
+  };
+
+  EXPECT_TRUE(has(refused("query-status", {{"status", "inmigrate"}}), "comes from another host"));
+  EXPECT_TRUE(has(refused("query-status", json::object()), "does not say whether"));
+  EXPECT_TRUE(has(refused("query-target", {{"arch", "aarch64"}}), "processor is aarch64"));
+  EXPECT_TRUE(has(refused("query-sev", {{"enabled", true}}), "encrypted (SEV)"));
+}
+
+TEST(ObservedMachine, LacksRegistersThatQemuPrintsAsNonsense) {
+  FakeMonitor qemu;
+  qemu.say("hmp info registers -a", "CPU#0\r\nno\r\n");
+  const auto machine = look_at(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+
+  auto paused = PausedMachine::pause(*machine->machine);
+  ASSERT_TRUE(paused);
+  EXPECT_FALSE(paused->registers(0));
 }
 
 TEST(MonitoredMachine, MapsRamThatNobodyCanShrink) {

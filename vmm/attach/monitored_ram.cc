@@ -15,6 +15,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/attach/host_process.h"
+#include "vmm/attach/read_only_bytes.h"
 #include "vmm/file_memory.h"
 #include "vmm/process_memory.h"
 
@@ -23,14 +24,14 @@ namespace {
 
 using arch::kPageSize;
 
-/// The mappings that hold [begin, begin + size), all of it readable and writable; none otherwise.
+/// The mappings that hold [begin, begin + size), all of it readable; none otherwise.
 std::vector<MemoryMapping> mappings_of(const std::vector<MemoryMapping>& all, std::uint64_t begin,
                                        std::uint64_t size) {
   std::vector<MemoryMapping> found;
   std::uint64_t reached = begin;
   for (const MemoryMapping& mapping : all) {
     if (mapping.end <= reached) continue;
-    if (mapping.begin > reached || !mapping.readable || !mapping.writable) return {};
+    if (mapping.begin > reached || !mapping.readable) return {};
     found.push_back(mapping);
     reached = mapping.end;
     if (reached - begin >= size) return found;
@@ -63,8 +64,10 @@ bool is_file(int fd, const FilePlace& place, std::uint64_t size) {
          place.offset <= static_cast<std::uint64_t>(info.st_size) - size;
 }
 
-/// The file as the process has it open; empty when it has it open no more, or not for us.
-UniqueFd open_file_of(const HostProcess& process, const FilePlace& place, std::uint64_t size) {
+/// The file as the process has it open; empty when it has it open no more, or not for us. `access`:
+/// O_RDWR or O_RDONLY.
+UniqueFd open_file_of(const HostProcess& process, const FilePlace& place, std::uint64_t size,
+                      int access) {
   const auto descriptors = process.descriptors();
   if (!descriptors) return {};
   for (const HostProcess::Descriptor& descriptor : *descriptors) {
@@ -75,7 +78,7 @@ UniqueFd open_file_of(const HostProcess& process, const FilePlace& place, std::u
         info.st_ino != place.inode) {
       continue;
     }
-    UniqueFd file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    UniqueFd file(open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK));
     if (file && is_file(file.get(), place, size)) return file;
   }
   return {};
@@ -95,8 +98,9 @@ bool can_be_written(int file) {
 
 }  // namespace
 
-Result<std::unique_ptr<MonitoredRam>> MonitoredRam::find(Monitor& monitor, pid_t pid) {
-  std::unique_ptr<MonitoredRam> ram(new MonitoredRam(monitor, pid));
+Result<std::unique_ptr<MonitoredRam>> MonitoredRam::find(Monitor& monitor, pid_t pid,
+                                                         Access access) {
+  std::unique_ptr<MonitoredRam> ram(new MonitoredRam(monitor, pid, access));
   TRY(ram->set_up());
   return ram;
 }
@@ -108,13 +112,20 @@ MonitoredRam::~MonitoredRam() {
 Result<void> MonitoredRam::set_up() {
   plug_window_ = TRY(read_plug_window(TRY(monitor_.human("info mtree"))));
   const std::vector<HostPiece> pieces = TRY(locate());
-  process_ = TRY(ProcessMemory::open(pid_, pieces.front().host));
+  auto opened = ProcessMemory::open(pid_, pieces.front().host);
+  if (!opened && access_ == Access::Write) return tl::make_unexpected(std::move(opened).error());
+  if (opened) process_ = std::move(*opened);
+  if (opened && access_ == Access::Read) process_ = std::make_shared<ReadOnlyBytes>(process_);
   TRY(check_mapped(pieces));
   Backed backed;
   for (const HostPiece& piece : pieces) {
-    if (!is_pluggable(piece)) TRY(back(piece, backed));
+    if (is_pluggable(piece)) continue;
+    if (TRY(back(piece, backed))) continue;
+    if (!opened) return tl::make_unexpected(std::move(opened).error());
+    backed.copied.push_back({piece.base, piece.size, process_, piece.host});
   }
   if (plug_window_) {
+    if (!opened) return tl::make_unexpected(std::move(opened).error());
     plugged_ = std::make_shared<PluggedMemory>(process_);
     backed.copied.push_back(
         {plug_window_->base, plug_window_->size, plugged_, plug_window_->base.raw()});
@@ -154,6 +165,12 @@ Result<std::vector<MonitoredRam::HostPiece>> MonitoredRam::locate() {
   return pieces;
 }
 
+/// Whether a piece of RAM can be all of these: what QEMU cannot write itself is no RAM to trace in.
+bool MonitoredRam::is_fit(const std::vector<MemoryMapping>& mappings) const {
+  return !mappings.empty() &&
+         (access_ == Access::Read || std::ranges::all_of(mappings, &MemoryMapping::writable));
+}
+
 /// Whether the process has memory there, and no two pieces the same.
 Result<void> MonitoredRam::check_mapped(const std::vector<HostPiece>& pieces) const {
   std::vector<HostPiece> by_host = pieces;
@@ -161,7 +178,7 @@ Result<void> MonitoredRam::check_mapped(const std::vector<HostPiece>& pieces) co
   const std::vector<MemoryMapping> all = TRY(HostProcess(pid_).mappings());
   for (std::size_t i = 0; i < by_host.size(); ++i) {
     const bool overlaps = i > 0 && by_host[i].host - by_host[i - 1].host < by_host[i - 1].size;
-    if (overlaps || mappings_of(all, by_host[i].host, by_host[i].size).empty()) {
+    if (overlaps || !is_fit(mappings_of(all, by_host[i].host, by_host[i].size))) {
       return fail(ErrorCode::Invalid,
                   fmt::format("process {} has no memory of its own for the guest's at {:#x}", pid_,
                               by_host[i].base.raw()));
@@ -170,32 +187,31 @@ Result<void> MonitoredRam::check_mapped(const std::vector<HostPiece>& pieces) co
   return {};
 }
 
-/// The best way to a piece of RAM.
-Result<void> MonitoredRam::back(const HostPiece& piece, Backed& backed) {
+/// The best way to a piece of RAM that is in a file; false when it is in none, or not for us. Who
+/// reads copies: a mapping that can be written is not given to him.
+Result<bool> MonitoredRam::back(const HostPiece& piece, Backed& backed) {
   const HostProcess process(pid_);
   const std::vector<MemoryMapping> all = TRY(process.mappings());
   const std::vector<MemoryMapping> mappings = mappings_of(all, piece.host, piece.size);
-  if (mappings.empty()) return fail(ErrorCode::Io, "the guest's memory went away");
-  if (const auto place = file_place(mappings, piece.host)) {
-    UniqueFd file = open_file_of(process, *place, piece.size);
-    if (file && keeps_its_size(file.get())) {
-      void* mapped = mmap(nullptr, piece.size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(),
-                          static_cast<off_t>(place->offset));
-      if (mapped != MAP_FAILED) {
-        mappings_.push_back({static_cast<std::byte*>(mapped), piece.size});
-        backed.mapped.push_back({piece.base, mappings_.back(), file.get(), place->offset});
-        files_.push_back(std::move(file));
-        return {};
-      }
-    }
-    if (file && can_be_written(file.get())) {
-      auto bytes = std::make_shared<FileMemory>(std::move(file));
-      backed.copied.push_back({piece.base, piece.size, std::move(bytes), place->offset});
-      return {};
+  if (!is_fit(mappings)) return fail(ErrorCode::Io, "the guest's memory went away");
+  const auto place = file_place(mappings, piece.host);
+  if (!place) return false;
+  const bool writes = access_ == Access::Write;
+  UniqueFd file = open_file_of(process, *place, piece.size, writes ? O_RDWR : O_RDONLY);
+  if (writes && file && keeps_its_size(file.get())) {
+    void* mapped = mmap(nullptr, piece.size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(),
+                        static_cast<off_t>(place->offset));
+    if (mapped != MAP_FAILED) {
+      mappings_.push_back({static_cast<std::byte*>(mapped), piece.size});
+      backed.mapped.push_back({piece.base, mappings_.back(), file.get(), place->offset});
+      files_.push_back(std::move(file));
+      return true;
     }
   }
-  backed.copied.push_back({piece.base, piece.size, process_, piece.host});
-  return {};
+  if (!file || (writes && !can_be_written(file.get()))) return false;
+  auto bytes = std::make_shared<FileMemory>(std::move(file));
+  backed.copied.push_back({piece.base, piece.size, std::move(bytes), place->offset});
+  return true;
 }
 
 /// A piece lies in the window or outside.

@@ -9,12 +9,14 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "vmm/attach/host_process.h"
 #include "vmm/attach/memory_map.h"
 #include "vmm/attach/monitor.h"
 #include "vmm/attach/plugged_memory.h"
@@ -23,12 +25,14 @@
 
 namespace ringside::vmm {
 
-class ProcessMemory;
-
 class MonitoredRam {
  public:
+  /// Who only reads needs less: files that are not for him to write, and where all RAM is in files,
+  /// no permission to trace the process.
+  enum class Access : std::uint8_t { Write, Read };
   /// `pid`: the process whose memory it is, from somebody we believe. `monitor` must outlive this.
-  static Result<std::unique_ptr<MonitoredRam>> find(Monitor& monitor, pid_t pid);
+  static Result<std::unique_ptr<MonitoredRam>> find(Monitor& monitor, pid_t pid,
+                                                    Access access = Access::Write);
   ~MonitoredRam();
   MonitoredRam(const MonitoredRam&) = delete;
   MonitoredRam& operator=(const MonitoredRam&) = delete;
@@ -52,18 +56,21 @@ class MonitoredRam {
     std::vector<GuestMemory::CopiedRegion> copied;
   };
 
-  MonitoredRam(Monitor& monitor, pid_t pid) : monitor_(monitor), pid_(pid) {}
+  MonitoredRam(Monitor& monitor, pid_t pid, Access access)
+      : monitor_(monitor), pid_(pid), access_(access) {}
   Result<void> set_up();
+  bool is_fit(const std::vector<MemoryMapping>& mappings) const;
   Result<std::vector<HostPiece>> locate();
   Result<void> check_mapped(const std::vector<HostPiece>& pieces) const;
-  Result<void> back(const HostPiece& piece, Backed& backed);
+  Result<bool> back(const HostPiece& piece, Backed& backed);
   Result<void> check_window(const MemoryMap& map) const;
   bool is_pluggable(const MappedPiece& piece) const;
   Result<void> set_plugged(const std::vector<HostPiece>& pieces);
 
   Monitor& monitor_;
   const pid_t pid_;
-  std::shared_ptr<ProcessMemory> process_;
+  const Access access_;
+  std::shared_ptr<CopiedBytes> process_;  // null where it is not for us and all RAM is in files
   std::vector<UniqueFd> files_;
   std::vector<std::span<std::byte>> mappings_;
   std::optional<GuestMemory::Extent> plug_window_;

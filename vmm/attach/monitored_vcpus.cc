@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "vmm/attach/register_dump.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::vmm {
@@ -55,6 +56,11 @@ Result<void> MonitoredVcpus::check_debugger_free(Monitor& monitor) {
                   *foreign));
 }
 
+Result<bool> MonitoredVcpus::has_foreign_debugger(Monitor& monitor) {
+  const auto device = TRY(find_device(monitor, kForeignDebugger));
+  return device && !device->starts_with("disconnected:");
+}
+
 /// In a pause: a debugger that comes stops the machine, which it then finds stopped.
 Result<void> MonitoredVcpus::open_debugger() {
   if (gdb_ && gdb_->in_step()) return gdb_->forget_stops();
@@ -96,7 +102,8 @@ Result<void> MonitoredVcpus::pause() {
   const std::lock_guard lock(mutex_);
   if (turned_away_)
     return fail(ErrorCode::MachineGone, "ringside has turned away from the machine");
-  if (pauses_ == 0) {
+  printed_.clear();
+  if (pauses_ == 0 && reach_ != Reach::LookWhileItRuns) {
     const auto stopped = parts_.status.stop_guest([&] {
       if (guardian_) guardian_->hold();
     });
@@ -124,9 +131,19 @@ Result<void> MonitoredVcpus::resume() {
 Result<Registers> MonitoredVcpus::registers(unsigned vcpu) {
   if (vcpu >= count_) return fail(ErrorCode::NotFound, fmt::format("there is no vCPU {}", vcpu));
   const std::lock_guard lock(mutex_);
-  TRY(parts_.status.check_still_stopped());
-  TRY(open_debugger());
+  if (reach_ != Reach::LookWhileItRuns) TRY(parts_.status.check_still_stopped());
+  // A guest that we stopped must have somebody who lets it go if we die.
+  if (reach_ == Reach::All || (stopped_by_us_ && !guardian_)) TRY(open_debugger());
+  if (reach_ != Reach::All) return printed_registers(vcpu);
   return gdb_->read_registers(vcpu);
+}
+
+/// All in one answer, so that they are as much of one moment as they can be.
+Result<Registers> MonitoredVcpus::printed_registers(unsigned vcpu) {
+  if (printed_.empty()) {
+    printed_ = TRY(read_register_dump(TRY(parts_.monitor.human("info registers -a")), count_));
+  }
+  return printed_[vcpu];
 }
 
 Result<void> MonitoredVcpus::write(std::span<const CodeWrite> writes) {

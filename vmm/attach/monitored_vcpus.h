@@ -1,6 +1,7 @@
 // The vCPUs of a QEMU that someone else started: stopped and let go by its monitor, looked at
 // through a gdbstub that we let it open to us over a descriptor, and its code, which a translator
-// must be told of through the same. Two of MonitoredMachine's parts.
+// must be told of through the same. Who only looks has their registers printed by the monitor, so
+// that he needs no gdbstub. Two of MonitoredMachine's parts.
 // Lock: one for all; the status's and the monitor's are taken under it.
 // Threads: every function from any. Pauses of several threads nest.
 #pragma once
@@ -9,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "vmm/attach/monitor.h"
 #include "vmm/attach/monitored_status.h"
@@ -28,14 +30,24 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
     MonitoredStatus& status;
     GuestMemory& memory;
   };
+  /// LookWhileItRuns: a pause stops nobody. Registers are of one moment then, a vCPU's each, and
+  /// what they lead to may have changed since.
+  enum class Reach : std::uint8_t { All, Look, LookWhileItRuns };
   /// The objects that `parts` names must outlive this. `guardian` lets the guest go when we die in
   /// a pause; without one that is done through the gdbstub, once that is open.
-  MonitoredVcpus(unsigned count, Accelerator accelerator, Parts parts,
+  MonitoredVcpus(unsigned count, Accelerator accelerator, Reach reach, Parts parts,
                  std::optional<Guardian> guardian)
-      : count_(count), accelerator_(accelerator), parts_(parts), guardian_(std::move(guardian)) {}
+      : count_(count),
+        accelerator_(accelerator),
+        reach_(reach),
+        parts_(parts),
+        guardian_(std::move(guardian)) {}
 
   /// Io, naming who has it, when QEMU's one gdbstub belongs to somebody.
   static Result<void> check_debugger_free(Monitor& monitor);
+  /// Whether somebody is connected to the gdbstub that QEMU made for its owner: he would be told of
+  /// a stop of ours.
+  static Result<bool> has_foreign_debugger(Monitor& monitor);
   /// Whether nobody can use this character device any more: it was a descriptor whose other end is
   /// gone, as of a QEMU that a ringside has started and kept, or an earlier gdbserver took its
   /// place.
@@ -52,16 +64,19 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   Result<void> write(std::span<const CodeWrite> writes) override;
   bool is_needed() const override { return accelerator_ != Accelerator::Kvm; }
   Result<void> open_debugger();
+  Result<Registers> printed_registers(unsigned vcpu);
   Result<void> write_directly(std::span<const CodeWrite> writes);
   Result<void> let_go();
 
   const unsigned count_;
   const Accelerator accelerator_;
+  const Reach reach_;
   Parts parts_;
   std::optional<Guardian> guardian_;
   std::mutex mutex_;
   std::optional<GdbRemote> gdb_;
-  unsigned pauses_ = 0;  // PausedMachines alive
+  std::vector<Registers> printed_;  // in this pause; empty: not asked for yet
+  unsigned pauses_ = 0;             // PausedMachines alive
   bool stopped_by_us_ = false, turned_away_ = false;
 };
 

@@ -20,11 +20,8 @@ Result<void> check_process(const HostProcess& process) {
   if (!descriptors) return tl::make_unexpected(explain_no_access(process));
   if (vcpu_numbers(*descriptors).empty()) {
     const VmmProgram program = describe_program(process);
-    if (program.kind != VmmKind::Qemu) {
-      return fail(ErrorCode::Unsupported,
-                  fmt::format("process {} ({}) runs no virtual machine: it has no vCPU of KVM",
-                              process.pid(), process.program()));
-    }
+    if (program.kind != VmmKind::Qemu) return tl::make_unexpected(runs_no_guest(process));
+    TRY(check_guest_processor(process, program));
     const std::string monitor = program.qmp_path.empty() ? "qmp:PATH" : "qmp:" + program.qmp_path;
     return fail(ErrorCode::Unsupported,
                 fmt::format("process {} is a QEMU that translates its guest (TCG), whose code "

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "vmm/attach/process_access.h"
+#include "vmm/attach/read_only_bytes.h"
 #include "vmm/file_memory.h"
 #include "vmm/process_memory.h"
 
@@ -22,7 +23,7 @@ namespace {
 /// descriptor of it.
 UniqueFd open_file(const HostProcess& process,
                    const std::vector<HostProcess::Descriptor>& descriptors,
-                   const MemoryMapping& mapping) {
+                   const MemoryMapping& mapping, int access) {
   if (!mapping.shared || mapping.inode == 0) return {};
   for (const HostProcess::Descriptor& descriptor : descriptors) {
     const std::string path = process.path("fd/" + std::to_string(descriptor.number));
@@ -32,7 +33,7 @@ UniqueFd open_file(const HostProcess& process,
         found.st_ino != mapping.inode || found.st_dev != mapping.device) {
       continue;
     }
-    UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    UniqueFd file(::open(path.c_str(), access | O_CLOEXEC));
     struct statfs system {};
     if (file && ::fstatfs(file.get(), &system) == 0 && system.f_type == TMPFS_MAGIC) return file;
   }
@@ -52,7 +53,7 @@ bool is_writable(int file) {
 
 }  // namespace
 
-Result<RamBacking> RamBacking::open(const HostProcess& process) {
+Result<RamBacking> RamBacking::open(const HostProcess& process, Access access) {
   auto mappings = process.mappings();
   auto descriptors = process.descriptors();
   if (!mappings || !descriptors || mappings->empty()) {
@@ -62,23 +63,31 @@ Result<RamBacking> RamBacking::open(const HostProcess& process) {
   for (const MemoryMapping& mapping : *mappings) {
     if (!mapping.readable) continue;
     auto opened = ProcessMemory::open(process.pid(), mapping.begin);
-    if (!opened) return tl::make_unexpected(explain_no_access(process));
-    backing.process_memory_ = std::move(*opened);
+    if (opened) backing.process_memory_ = std::move(*opened);
     break;
   }
-  if (!backing.process_memory_) return tl::make_unexpected(explain_no_access(process));
+  const bool writes = access == Access::Write;
+  if (!backing.process_memory_ && writes) return tl::make_unexpected(explain_no_access(process));
+  std::shared_ptr<CopiedBytes> bytes = backing.process_memory_;
+  if (bytes && !writes) bytes = std::make_shared<ReadOnlyBytes>(bytes);
   for (MemoryMapping& mapping : ram_candidates(*mappings)) {
-    RamCandidate candidate{std::move(mapping), backing.process_memory_, 0};
+    RamCandidate candidate{std::move(mapping), bytes, 0};
     candidate.offset = candidate.mapping.begin;
-    UniqueFd file = open_file(process, *descriptors, candidate.mapping);
+    UniqueFd file = open_file(process, *descriptors, candidate.mapping, writes ? O_RDWR : O_RDONLY);
     UniqueFd mappable;
-    if (file && is_writable(file.get())) {
-      if (never_shrinks(file.get())) mappable = UniqueFd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+    if (file && (!writes || is_writable(file.get()))) {
+      // What is mapped could be written to.
+      if (writes && never_shrinks(file.get()))
+        mappable = UniqueFd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
       candidate.offset = candidate.mapping.offset;
       candidate.bytes = std::make_shared<FileMemory>(std::move(file));
     }
+    if (!candidate.bytes) continue;
     backing.candidates_.push_back(std::move(candidate));
     backing.files_.push_back(std::move(mappable));
+  }
+  if (!backing.process_memory_ && backing.candidates_.empty()) {
+    return tl::make_unexpected(explain_no_access(process));
   }
   return backing;
 }

@@ -23,10 +23,16 @@ namespace {
 
 constexpr unsigned kMostMessages = 1024;  // of the dump; each holds a hundred sockets
 
-/// The inode of the peer, of a socket that was accepted where the file `inode` is bound; 0:
-/// another.
-std::uint32_t peer_of_accepted(const nlmsghdr* message, std::uint64_t inode) {
-  if (message->nlmsg_len < NLMSG_LENGTH(sizeof(unix_diag_msg))) return 0;
+/// The sockets, by their inodes, that have to do with the file where somebody listens.
+struct Sockets {
+  std::vector<std::uint32_t> peers;  // of those that were accepted there
+  std::vector<std::uint32_t> listeners;
+};
+
+/// Adds a socket of the kernel's list, if it was bound to the file `inode`, or accepted there.
+void add_socket(const nlmsghdr* message, std::uint64_t inode, Sockets& sockets) {
+  constexpr std::uint8_t kListens = 10;  // TCP_LISTEN, for Unix sockets, too
+  if (message->nlmsg_len < NLMSG_LENGTH(sizeof(unix_diag_msg))) return;
   const auto* found = static_cast<const unix_diag_msg*>(NLMSG_DATA(message));
   std::uint32_t peer = 0;
   bool bound_there = false;
@@ -43,11 +49,13 @@ std::uint32_t peer_of_accepted(const nlmsghdr* message, std::uint64_t inode) {
       std::memcpy(&peer, RTA_DATA(attribute), sizeof peer);
     }
   }
-  return bound_there ? peer : 0;
+  if (!bound_there) return;
+  if (peer != 0) sockets.peers.push_back(peer);
+  if (found->udiag_state == kListens) sockets.listeners.push_back(found->udiag_ino);
 }
 
-std::vector<std::uint32_t> peers_of_file(std::uint64_t inode) {
-  std::vector<std::uint32_t> peers;
+Sockets sockets_of_file(std::uint64_t inode) {
+  Sockets sockets;
   const UniqueFd netlink(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   struct {
     nlmsghdr header;
@@ -59,20 +67,19 @@ std::vector<std::uint32_t> peers_of_file(std::uint64_t inode) {
   ask.request.sdiag_family = AF_UNIX;
   ask.request.udiag_states = ~0U;
   ask.request.udiag_show = UDIAG_SHOW_VFS | UDIAG_SHOW_PEER;
-  if (!netlink || send(netlink.get(), &ask, sizeof ask, 0) < 0) return peers;
+  if (!netlink || send(netlink.get(), &ask, sizeof ask, 0) < 0) return sockets;
   alignas(nlmsghdr) std::array<char, 32768> buffer;
   for (unsigned messages = 0; messages < kMostMessages; ++messages) {
     auto left = recv(netlink.get(), buffer.data(), buffer.size(), 0);
-    if (left <= 0) return peers;
+    if (left <= 0) return sockets;
     // SAFETY: as above; NLMSG_OK keeps within what was received.
     for (auto* message = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(message, left);
          message = NLMSG_NEXT(message, left)) {
-      if (message->nlmsg_type != SOCK_DIAG_BY_FAMILY) return peers;  // the end, or a refusal
-      const std::uint32_t peer = peer_of_accepted(message, inode);
-      if (peer != 0) peers.push_back(peer);
+      if (message->nlmsg_type != SOCK_DIAG_BY_FAMILY) return sockets;  // the end, or a refusal
+      add_socket(message, inode, sockets);
     }
   }
-  return peers;
+  return sockets;
 }
 
 bool has_one_of(const HostProcess& process, const std::vector<std::string>& sockets) {
@@ -82,20 +89,29 @@ bool has_one_of(const HostProcess& process, const std::vector<std::string>& sock
          });
 }
 
+/// The first process but `not_this` that has one of the sockets.
+std::optional<HostProcess> find_process_with(const std::vector<std::uint32_t>& inodes,
+                                             pid_t not_this) {
+  std::vector<std::string> sockets;
+  for (const std::uint32_t inode : inodes) sockets.push_back(fmt::format("socket:[{}]", inode));
+  if (sockets.empty()) return std::nullopt;
+  for (const HostProcess& process : HostProcess::all()) {
+    if (process.pid() != not_this && has_one_of(process, sockets)) return process;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<SocketHolder> find_socket_holder(std::uint64_t inode) {
-  std::vector<std::string> sockets;
-  for (const std::uint32_t peer : peers_of_file(inode)) {
-    sockets.push_back(fmt::format("socket:[{}]", peer));
-  }
-  if (sockets.empty()) return std::nullopt;
-  for (const HostProcess& process : HostProcess::all()) {
-    if (process.pid() != getpid() && has_one_of(process, sockets)) {
-      return SocketHolder{process.pid(), printable(process.comm())};
-    }
-  }
-  return std::nullopt;
+  const auto found = find_process_with(sockets_of_file(inode).peers, getpid());
+  if (!found) return std::nullopt;
+  return SocketHolder{found->pid(), printable(found->comm())};
+}
+
+std::optional<pid_t> find_socket_listener(std::uint64_t inode) {
+  const auto found = find_process_with(sockets_of_file(inode).listeners, 0);
+  return found ? std::optional(found->pid()) : std::nullopt;
 }
 
 }  // namespace ringside::vmm

@@ -1,5 +1,6 @@
-// Who else is connected to a listening Unix socket, as the kernel has it (sock_diag(7)).
-// Used for messages only: what is found may have changed by the time it is read.
+// Who listens at a Unix socket and who else is connected to it, as the kernel has it
+// (sock_diag(7)), without connecting: that would take a place in its queue. What is found may have
+// changed by the time it is read.
 #pragma once
 
 #include <sys/types.h>
@@ -18,5 +19,7 @@ struct SocketHolder {
 /// Another process that is connected to the socket which lies in the file `inode`; of several,
 /// one. Empty when there is none that we may see.
 std::optional<SocketHolder> find_socket_holder(std::uint64_t inode);
+/// The process that listens there; empty when there is none that we may see.
+std::optional<pid_t> find_socket_listener(std::uint64_t inode);
 
 }  // namespace ringside::vmm

@@ -88,6 +88,19 @@ bool is_kvm_run(std::int64_t number, std::uint64_t command) {
   return number == __NR_ioctl && command == KVM_RUN;
 }
 
+bool has_vcpu_in_kvm(const HostProcess& process) {
+  for (const pid_t thread : process.threads()) {
+    const auto seen = process.activity_of(thread);
+    if (seen.activity == HostProcess::Activity::Running) return true;
+    if (seen.activity == HostProcess::Activity::InSystemCall &&
+        is_kvm_run(seen.call.number, seen.call.second) &&
+        vcpu_number(process.target_of(static_cast<int>(seen.call.first)))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 Result<std::vector<VcpuThread>> find_vcpu_threads(const HostProcess& process,
                                                   ThreadStopper& stopper) {
   const std::set<unsigned> wanted = vcpu_numbers(TRY(process.descriptors()));

@@ -24,6 +24,10 @@ std::set<unsigned> vcpu_numbers(const std::vector<HostProcess::Descriptor>& desc
 /// Whether a system call is ioctl(fd, KVM_RUN).
 bool is_kvm_run(std::int64_t number, std::uint64_t command);
 
+/// Whether a thread is in KVM with a vCPU, or runs and may be; false where whoever runs them holds
+/// them all back.
+bool has_vcpu_in_kvm(const HostProcess& process);
+
 struct VcpuThread {
   unsigned number = 0;  // KVM's, which is the APIC id as a rule
   pid_t thread = 0;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "vmm/base/printable.h"
+
 namespace ringside::vmm {
 namespace {
 
@@ -154,7 +156,12 @@ std::string fit_name(std::string name) {
 VmmProgram describe_program(const std::string& program, const Words& words, pid_t pid) {
   VmmProgram found;
   found.title = program;
-  if (program.starts_with("qemu-system-") || program == "qemu-kvm" || program == "kvm") {
+  constexpr std::string_view kEmulator = "qemu-system-";
+  if (program.starts_with(kEmulator)) {
+    const std::size_t end = program.find('-', kEmulator.size());
+    found.processor = program.substr(kEmulator.size(), end - kEmulator.size());
+  }
+  if (program.starts_with(kEmulator) || program == "qemu-kvm" || program == "kvm") {
     read_qemu(found, words);
   } else if (program == "firecracker") {
     found.name = last_value(words, "id");
@@ -174,6 +181,19 @@ VmmProgram describe_program(const HostProcess& process) {
     if (!folder.empty()) found.qmp_path = folder + '/' + found.qmp_path;
   }
   return found;
+}
+
+Result<void> check_guest_processor(const HostProcess& process, const VmmProgram& program) {
+  if (program.processor.empty() || program.processor == "x86_64") return {};
+  return fail(ErrorCode::Unsupported,
+              fmt::format("process {}: its guest's processor is {:.20}: ringside knows x86_64 only",
+                          process.pid(), printable(program.processor)));
+}
+
+Error runs_no_guest(const HostProcess& process) {
+  return {ErrorCode::Unsupported,
+          fmt::format("process {} ({}) runs no virtual machine: it has no vCPU of KVM",
+                      process.pid(), printable(process.program()))};
 }
 
 }  // namespace ringside::vmm

@@ -18,6 +18,7 @@ struct VmmProgram {
   VmmKind kind = VmmKind::Other;
   std::string title;                    // "qemu", "firecracker"...
   std::string name;                     // what the owner calls the guest, else TITLE-PID
+  std::string processor;                // of the guest, as a QEMU's own name has it; empty: unknown
   std::string domain;                   // what libvirt calls it, where libvirt started it
   std::string qmp_path;                 // of a monitor's socket that QEMU listens on; empty: none
   std::optional<unsigned> vcpus;        // as QEMU was told
@@ -28,5 +29,10 @@ struct VmmProgram {
 VmmProgram describe_program(const std::string& program,
                             const std::vector<std::string>& command_line, pid_t pid);
 VmmProgram describe_program(const HostProcess& process);
+
+/// Unsupported when the guest's processor is another than ours.
+Result<void> check_guest_processor(const HostProcess& process, const VmmProgram& program);
+/// For a process that runs no virtual machine.
+Error runs_no_guest(const HostProcess& process);
 
 }  // namespace ringside::vmm
