@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 struct Patient {
   std::unique_ptr<vmm::Machine> machine;
   std::string name;
-  guest_linux::GuestLife life = guest_linux::GuestLife::Runs;
+  guest_linux::Circumstances circumstances;
   Result<std::unique_ptr<guest_linux::Kernel>> kernel;
 };
 
@@ -30,14 +30,19 @@ Result<Patient> find_patient(const CommandLine& line) {
   using guest_linux::Kernel;
   if (!line.core_file.empty()) {
     auto guest = TRY(open_saved_guest(line.core_file));
-    return Patient{std::move(guest.machine), line.core_file, guest_linux::GuestLife::Saved,
+    return Patient{std::move(guest.machine),
+                   line.core_file,
+                   {guest_linux::GuestLife::Saved, {}, {}},
                    std::move(guest.kernel)};
   }
   const auto target = TRY(vmm::parse_attach_target(line.arguments.front()));
-  auto attached = TRY(vmm::attach(target));
-  auto kernel = Kernel::discover(*attached.machine, Kernel::Boot::AnyStage);
-  return Patient{std::move(attached.machine), std::move(attached.name),
-                 guest_linux::GuestLife::Runs, std::move(kernel)};
+  auto observed = TRY(vmm::look_at(target));
+  auto kernel = Kernel::discover(*observed.machine, Kernel::Boot::AnyStage);
+  return Patient{
+      std::move(observed.machine),
+      std::move(observed.name),
+      {guest_linux::GuestLife::Runs, std::move(observed.standstill), std::move(observed.limits)},
+      std::move(kernel)};
 }
 
 Result<void> report(const CommandLine& line) {
@@ -51,7 +56,8 @@ Result<void> report(const CommandLine& line) {
   tell_time("kernel found");
   guest_linux::Kernel* kernel = patient.kernel ? patient.kernel->get() : nullptr;
   const std::string trouble = patient.kernel ? std::string() : patient.kernel.error().message;
-  const auto health = TRY(guest_linux::examine(*patient.machine, kernel, trouble, patient.life));
+  const auto health =
+      TRY(guest_linux::examine(*patient.machine, kernel, trouble, patient.circumstances));
   patient.machine->shut_down();  // turns away from one that runs
   tell_time("examined");
   Sink sink(STDOUT_FILENO);

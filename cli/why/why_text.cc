@@ -191,10 +191,12 @@ void write_kernel(Writer& out, const HealthReport& report) {
                each.text);
     }
   }
-  if (!report.unknown.empty()) {
-    out.heading("Not known");
-    for (const std::string& each : report.unknown) out.line("  {}", each);
-  }
+}
+
+void write_unknown(Writer& out, const HealthReport& report) {
+  if (report.unknown.empty()) return;
+  out.heading("Not known");
+  for (const std::string& each : report.unknown) out.line("  {}", each);
 }
 
 }  // namespace
@@ -207,6 +209,7 @@ std::string health_text(const std::string& machine, const HealthReport& report) 
   }
   if (report.release.empty()) {
     write_vcpus_alone(out, report);
+    write_unknown(out, report);
     return out.take();
   }
   out.line("\nLinux {}{}; {} tasks{}", report.release,
@@ -226,6 +229,7 @@ std::string health_text(const std::string& machine, const HealthReport& report) 
   write_disks(out, report);
   write_memory(out, report.memory);
   write_kernel(out, report);
+  write_unknown(out, report);
   return out.take();
 }
 

@@ -184,8 +184,10 @@ Tree health_tree(const std::string& machine, const HealthReport& report) {
   }
   tree["vcpus"] = Tree::array();
   for (const VcpuReport& vcpu : report.vcpus) tree["vcpus"].push_back(vcpu_tree(vcpu));
+  put(tree, "stands_still", report.standstill);
   if (report.release.empty()) {
     tree["no_linux"] = report.kernel_trouble;
+    tree["not_known"] = report.unknown;
     return Tree{{"why", std::move(tree)}};
   }
   tree["release"] = report.release;

@@ -175,6 +175,10 @@ class Guest:
     def __exit__(self, *unused):
         self._close()
 
+    def pid(self):
+        """The QEMU's process."""
+        return self._process.pid
+
     def _close(self):
         self._process.kill()
         self._process.wait()

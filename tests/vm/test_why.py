@@ -8,6 +8,8 @@ it is known from how it was made to hang.
 import json
 import pathlib
 import re
+import select
+import signal
 import socket
 import subprocess
 import tempfile
@@ -41,6 +43,23 @@ class Debugger:
         self._socket.sendall(b"+")
         return answer
 
+    def ask_why_stopped(self):
+        """Takes the answer, and the news of the stop that coming here made, which is T02."""
+        self.send(b"?")
+        answer = b""
+        while not re.search(rb"\$T05[^#]*#..$", answer):
+            answer += self._socket.recv(4096)
+        self._socket.sendall(b"+")
+
+    def take_ack(self):
+        """Takes the plus sign for what was sent last."""
+        if (got := self._socket.recv(1)) != b"+":
+            raise AssertionError(f"the gdbstub says {got}")
+
+    def is_told(self):
+        """Whether something has come that was not asked for."""
+        return bool(select.select([self._socket], [], [], 1)[0])
+
     def send(self, packet):
         self._socket.sendall(b"$%s#%02x" % (packet, sum(packet) & 255))
 
@@ -63,9 +82,10 @@ class Patient:
         archive.file("bin/hang", static_program("hang.c", "-O1"), 0o755)
         initrd = folder / "initrd"
         initrd.write_bytes(initrd_with(image, archive))
-        self._paths = {name: folder / name for name in ("qmp", "second", "gdb")}
+        self._paths = {name: folder / name for name in ("qmp", "second", "third", "gdb")}
         options = ["-qmp", f"unix:{folder}/qmp,server=on,wait=off",
                    "-qmp", f"unix:{folder}/second,server=on,wait=off",
+                   "-qmp", f"unix:{folder}/third,server=on,wait=off",
                    "-object", f"memory-backend-file,id=ram,size=256M,mem-path={self._ram},share=on",
                    "-machine", "pc,memory-backend=ram",
                    "-drive", f"file={disk},if=none,id=d0,format=raw,throttling.bps-total=1000000000000",
@@ -112,13 +132,30 @@ class Patient:
         """Makes sethostname() turn interrupts off and jump to itself."""
         line = self.do("grep -E ' __x64_sys_sethostname$' /proc/kallsyms")
         address = int(line.split()[0], 16)
-        self.monitor.human(f"gdbserver unix:{self._paths['gdb']},server=on,wait=off")
-        debugger = Debugger(self._paths["gdb"])
-        debugger(b"?")
+        debugger = self.open_debugger()
         debugger(b"M%x,3:faebfe" % address)  # cli; jmp .
         debugger.send(b"c")
         debugger.close()
         self.monitor.human("gdbserver none")
+
+    def open_debugger(self):
+        """A debugger of the owner's, which has stopped the guest."""
+        self.monitor.human(f"gdbserver unix:{self._paths['gdb']},server=on,wait=off")
+        debugger = Debugger(self._paths["gdb"])
+        debugger.ask_why_stopped()
+        return debugger
+
+    def target(self, name):
+        """The target at one of the monitors' sockets."""
+        return f"qmp:{self._paths[name]}"
+
+    def pid(self):
+        """The QEMU's process."""
+        return self._guest.pid()
+
+    def status(self):
+        """running, paused, ..."""
+        return self.monitor.ask("query-status")["status"]
 
     def why(self):
         """The report of the guest as it is now: (text, tree)."""
@@ -132,7 +169,7 @@ class Patient:
 
     def why_alive(self):
         """The same of the machine that runs, by its monitor."""
-        return why(f"qmp:{self._paths['second']}")
+        return why(self.target("second"))
 
     def why_once(self, ready):
         """The report once ready(tree) is true of it, or the last one: a loaded machine is slow."""
@@ -354,6 +391,96 @@ class Why(unittest.TestCase):
             self.assertIn("out_of_memory", [name.removesuffix(".cold") for name in panicked], text)
 
         self.on_each(check, "panic=0")
+
+
+class Beside(unittest.TestCase):
+    """Guests that others look at or have stopped: nobody notices us, and what is missing is said."""
+
+    def test_owners_debuggers_and_tracers_are_not_disturbed(self):
+        for image in ringside.IMAGES:
+            with self.subTest(image), Patient(image) as patient:
+                patient.hang("hang spin 1")
+                self.check_alone(patient)
+                self.check_beside_a_debugger(patient)
+                self.check_beside_a_tracer(patient)
+                self.check_its_process_alone(patient)
+                self.check_paused(patient)
+
+    def check_spin(self, text, tree):
+        """What is true of it however it is looked at."""
+        self.assertEqual(tree["cpus"][1]["running"]["name"], "hang", text)
+        self.assertTrue(tree["log"], text)
+
+    def check_alone(self, patient):
+        text, tree = why(patient.target("second"))
+        self.check_spin(text, tree)
+        self.assertEqual(tree["not_known"], [], text)
+        self.assertEqual(sorted(vcpu["cpu"] for vcpu in tree["vcpus"]), [0, 1], text)
+        self.assertEqual(patient.status(), "running")
+
+    def check_beside_a_debugger(self, patient):
+        debugger = patient.open_debugger()
+        text, tree = why(patient.target("second"))
+        self.check_spin(text, tree)
+        self.assertEqual(tree["causes"][0]["kind"], "stopped", text)
+        debugger.send(b"c")
+        debugger.take_ack()
+        text, tree = why(patient.target("second"))
+        self.check_spin(text, tree)
+        self.assertIn("debugger is connected", " ".join(tree["not_known"]), text)
+        self.assertEqual(len(tree["vcpus"]), CPUS, text)
+        self.assertFalse(debugger.is_told(), "it sees no stop")
+        debugger.close()
+        patient.monitor.human("gdbserver none")
+
+    def check_beside_a_tracer(self, patient):
+        program = 'BEGIN { printf("tracing\\n"); } tick-10hz { @ = count(); }'
+        with ringside.Run(program, machine=False, options=["--attach", patient.target("third"), "-q"]) as run:
+            run.read_until(lambda text: "tracing\n" in text)
+            text, tree = why(patient.target("second"))
+            self.check_spin(text, tree)
+            self.assertIn(f"process {run.process.pid} is attached", " ".join(tree["not_known"]), text)
+            self.assertEqual(len(tree["vcpus"]), CPUS, text)
+            text, tree = why(patient.target("third"))
+            self.check_spin(text, tree)
+            self.assertEqual(tree["vcpus"], [], "its monitor is the tracer's")
+            self.assertIn("has one client at a time", " ".join(tree["not_known"]), text)
+            run.process.send_signal(signal.SIGINT)
+            outcome = run.finish()
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+
+    def check_its_process_alone(self, patient):
+        text, tree = why(f"pid:{patient.pid()}")
+        self.check_spin(text, tree)
+        self.assertEqual(tree["vcpus"], [], text)
+        self.assertIn("only its monitor has its registers", " ".join(tree["not_known"]), text)
+        self.assertEqual(patient.status(), "running")
+
+    def check_paused(self, patient):
+        patient.monitor.ask("stop")
+        text, tree = why(patient.target("second"))
+        self.check_spin(text, tree)
+        self.assertEqual(tree["causes"][0]["kind"], "stopped", text)
+        self.assertIn("its owner has paused it", tree["stands_still"], text)
+        self.assertEqual(len(tree["vcpus"]), CPUS, text)
+        self.assertEqual(patient.status(), "paused", "it is left so")
+        patient.monitor.ask("cont")
+
+    def test_a_guest_that_sleeps_is_said_to(self):
+        for image in ringside.IMAGES:
+            with self.subTest(image), Patient(image) as patient:
+                patient.hang("echo mem > /sys/power/state")
+                deadline = time.monotonic() + guest.PATIENCE
+                while patient.status() != "suspended" and time.monotonic() < deadline:
+                    time.sleep(0.2)
+                text, tree = why(patient.target("second"))
+                self.assertEqual(tree["causes"][0]["kind"], "stopped", text)
+                self.assertIn("sleeps", tree["stands_still"], text)
+                self.assertEqual(patient.status(), "suspended", "it is left so")
+                text, tree = why(f"pid:{patient.pid()}")
+                self.assertIn("has suspended itself", tree["stands_still"], text)
+                patient.monitor.ask("system_wakeup")
+                self.assertEqual(patient.port.finish()[0], 0)
 
 
 class WithoutLinux(unittest.TestCase):

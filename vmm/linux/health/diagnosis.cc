@@ -45,6 +45,7 @@ class Judge {
 
  private:
   void add(Kind kind, std::string text) { causes_.push_back({kind, std::move(text)}); }
+  void judge_standstill();
   void judge_without_linux();
   void judge_panic();
   void judge_interrupts();
@@ -111,6 +112,10 @@ std::string Judge::what_it_does(const TaskReport& report) const {
   return "sleeps" + place + for_time(report.task.since);
 }
 
+void Judge::judge_standstill() {
+  if (report_.standstill) add(Kind::Stopped, "the guest does not run: " + *report_.standstill);
+}
+
 void Judge::judge_without_linux() {
   const auto& vcpus = report_.vcpus;
   if (vcpus.empty()) {
@@ -139,7 +144,7 @@ void Judge::judge_panic() {
 }
 
 void Judge::judge_interrupts() {
-  if (report_.panic) return;  // which halts the others so
+  if (report_.panic || report_.standstill) return;  // a panic halts the others so
   for (const VcpuReport& vcpu : report_.vcpus) {
     const CpuReport* runs = cpu(vcpu.cpu);
     if (vcpu.mode != Mode::Kernel || vcpu.interrupts_on) continue;
@@ -293,7 +298,7 @@ void Judge::judge_rcu() {
 }
 
 void Judge::judge_busy() {
-  if (report_.panic || report_.cpus.empty()) return;
+  if (report_.panic || report_.standstill || report_.cpus.empty()) return;
   std::vector<std::string> busy;
   std::size_t long_ones = 0;
   for (const CpuReport& each : report_.cpus) {
@@ -339,6 +344,7 @@ void Judge::judge_idle() {
 }
 
 std::vector<Cause> Judge::run() {
+  judge_standstill();
   if (report_.release.empty()) {
     judge_without_linux();
     return std::move(causes_);
@@ -374,6 +380,7 @@ std::string duration_text(std::uint64_t nanoseconds) {
 
 std::string_view name_of(Cause::Kind kind) {
   switch (kind) {
+    case Kind::Stopped: return "stopped";
     case Kind::NotStarted: return "not-started";
     case Kind::Firmware: return "firmware";
     case Kind::NoLinux: return "no-linux";

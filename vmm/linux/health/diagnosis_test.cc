@@ -88,6 +88,20 @@ TEST(Diagnosis, WithoutLinuxTheVcpusSayHowFarItGot) {
   EXPECT_EQ(first_kind(report), Kind::NoLinux);
 }
 
+TEST(Diagnosis, AGuestThatDoesNotRunIsSaidToBeStoppedAndNotToSpin) {
+  HealthReport report = linux_report();
+  report.standstill = "its owner has paused it";
+  report.cpus = {cpu(0, task(7, "sh")), cpu(1, task(8, "sh"))};
+  report.vcpus[0].interrupts_on = false;
+  report.vcpus[0].interrupts_off_for = kSecond;
+
+  const auto causes = diagnose(report);
+
+  ASSERT_EQ(causes.size(), 1u);
+  EXPECT_EQ(causes[0].kind, Kind::Stopped);
+  EXPECT_EQ(causes[0].text, "the guest does not run: its owner has paused it");
+}
+
 TEST(Diagnosis, APanicComesBeforeWhatItLeadsTo) {
   HealthReport report = linux_report();
   report.panic = PanicReport{1, "out of luck"};

@@ -26,9 +26,9 @@ constexpr std::chrono::milliseconds kSecondLook{50};
 
 class Examination {
  public:
-  Examination(vmm::Machine& machine, Kernel& kernel, GuestLife life)
+  Examination(vmm::Machine& machine, Kernel& kernel, bool is_alive)
       : machine_(machine),
-        life_(life),
+        is_alive_(is_alive),
         reader_(machine.memory(), kernel.table()),
         stacks_(StackTables::load(reader_, kernel)),
         view_(kernel, reader_),
@@ -47,7 +47,7 @@ class Examination {
   bool is_reported(GuestVirt task) const;
 
   vmm::Machine& machine_;
-  const GuestLife life_;
+  const bool is_alive_;
   vmm::PageTableReader reader_;
   StackTables stacks_;
   KernelView view_;
@@ -57,21 +57,21 @@ class Examination {
 };
 
 /// The vCPUs of a machine, with what their registers say by themselves.
-Result<std::vector<VcpuReport>> describe_vcpus(const std::vector<Registers>& registers,
-                                               const KernelView* view) {
+std::vector<VcpuReport> describe_vcpus(const VcpuRegisters& registers, const KernelView* view) {
   std::vector<VcpuReport> vcpus;
-  for (unsigned i = 0; i < registers.size(); ++i) {
-    vcpus.push_back(describe_vcpu(i, registers[i], view));
+  for (const auto& [vcpu, each] : registers.known) {
+    vcpus.push_back(describe_vcpu(vcpu, each, view));
   }
   return vcpus;
 }
 
 Result<void> Examination::look_at_cpus() {
   vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
-  const auto registers = TRY(read_registers(paused));
+  const VcpuRegisters registers = read_registers(paused);
   reader_.forget();  // the guest may have mapped anew while it ran
   clocks_.read();
-  report_.vcpus = TRY(describe_vcpus(registers, &view_));
+  report_.vcpus = describe_vcpus(registers, &view_);
+  report_.unknown = registers.unknown;
   report_.cpus = describe_cpus(view_, tasks_, registers, report_.vcpus);
   return {};
 }
@@ -83,7 +83,7 @@ bool runs_without_interrupts(const VcpuReport& vcpu) {
 /// Every kernel has interrupts off now and then. One that takes no timer tick meanwhile has them
 /// off for good.
 Result<void> Examination::look_again() {
-  if (life_ == GuestLife::Saved || std::ranges::none_of(report_.vcpus, runs_without_interrupts)) {
+  if (!is_alive_ || std::ranges::none_of(report_.vcpus, runs_without_interrupts)) {
     return {};
   }
   const auto clock = view_.field("rq", "clock");
@@ -96,11 +96,13 @@ Result<void> Examination::look_again() {
   const auto began = SteadyClock::now();
   std::this_thread::sleep_for(kSecondLook);
   vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
-  const auto registers = TRY(read_registers(paused));
+  const VcpuRegisters registers = read_registers(paused);
   const auto apart = std::chrono::nanoseconds(SteadyClock::now() - began).count();
-  for (std::size_t i = 0; i < report_.vcpus.size() && i < registers.size(); ++i) {
+  for (std::size_t i = 0; i < report_.vcpus.size(); ++i) {
     VcpuReport& vcpu = report_.vcpus[i];
-    const VcpuReport now = describe_vcpu(vcpu.vcpu, registers[i], &view_);
+    const auto again = registers.known.find(vcpu.vcpu);
+    if (again == registers.known.end()) continue;
+    const VcpuReport now = describe_vcpu(vcpu.vcpu, again->second, &view_);
     if (!runs_without_interrupts(vcpu) || !runs_without_interrupts(now)) continue;
     if (before[i] && before[i] == clock_of(vcpu)) {
       vcpu.interrupts_off_for = static_cast<std::uint64_t>(apart);
@@ -176,6 +178,8 @@ void Examination::look_at_kernel() {
     report_.unknown.push_back(log.error().message);
     report_.panic = read_panic(view_, {});
   }
+  if (has_suspended(view_))
+    report_.standstill = "it has suspended itself, and sleeps or is about to";
   report_.load = read_load(view_);
   report_.memory = read_memory_state(view_);
   report_.rcu = read_rcu(view_, clocks_);
@@ -212,16 +216,22 @@ Result<HealthReport> examine_vcpus(vmm::Machine& machine, std::string trouble) {
   HealthReport report;
   report.kernel_trouble = std::move(trouble);
   vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine));
-  report.vcpus = TRY(describe_vcpus(TRY(read_registers(paused)), nullptr));
+  VcpuRegisters registers = read_registers(paused);
+  report.vcpus = describe_vcpus(registers, nullptr);
+  report.unknown = std::move(registers.unknown);
   return report;
 }
 
 }  // namespace
 
 Result<HealthReport> examine(vmm::Machine& machine, Kernel* kernel, std::string trouble,
-                             GuestLife life) {
+                             const Circumstances& circumstances) {
+  const bool is_alive = circumstances.life == GuestLife::Runs && !circumstances.standstill;
   HealthReport report = kernel == nullptr ? TRY(examine_vcpus(machine, std::move(trouble)))
-                                          : TRY(Examination(machine, *kernel, life).run());
+                                          : TRY(Examination(machine, *kernel, is_alive).run());
+  if (circumstances.standstill) report.standstill = circumstances.standstill;
+  report.unknown.insert(report.unknown.begin(), circumstances.limits.begin(),
+                        circumstances.limits.end());
   report.causes = diagnose(report);
   return report;
 }

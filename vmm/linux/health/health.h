@@ -6,7 +6,9 @@
 // Used by the command `why`.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "vmm/linux/health/report.h"
 #include "vmm/linux/kernel.h"
@@ -18,9 +20,16 @@ namespace ringside::guest_linux {
 /// interrupts off: whether it stays so.
 enum class GuestLife : std::uint8_t { Saved, Runs };
 
+/// The circumstances under which a guest is looked at.
+struct Circumstances {
+  GuestLife life = GuestLife::Runs;
+  std::optional<std::string> standstill;  // who or what has stopped it, in words
+  std::vector<std::string> limits;        // what is not to be seen of it, and why, a line each
+};
+
 /// `kernel` is null where no Linux was found, for the reason `trouble`. An error where the machine
 /// cannot be paused.
 Result<HealthReport> examine(vmm::Machine& machine, Kernel* kernel, std::string trouble,
-                             GuestLife life);
+                             const Circumstances& circumstances);
 
 }  // namespace ringside::guest_linux

@@ -23,6 +23,12 @@ std::optional<PanicReport> read_panic(const KernelView& view, const std::vector<
   return panic;
 }
 
+bool has_suspended(const KernelView& view) {
+  const auto state = view.variable<std::int32_t>("system_state");
+  const auto suspended = view.enumerator("SYSTEM_SUSPEND");
+  return state && suspended && *state == *suspended;
+}
+
 std::optional<RcuReport> read_rcu(const KernelView& view, const Clocks& clocks) {
   const auto state = view.symbol("rcu_state");
   const auto nodes = view.field("rcu_state", "node");

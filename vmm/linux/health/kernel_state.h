@@ -17,6 +17,8 @@ namespace ringside::guest_linux {
 
 /// `log` is where the reason stands.
 std::optional<PanicReport> read_panic(const KernelView& view, const std::vector<LogLine>& log);
+/// By system_state (include/linux/kernel.h): the kernel sleeps in S3 or S4, or is on its way there.
+bool has_suspended(const KernelView& view);
 std::optional<RcuReport> read_rcu(const KernelView& view, const Clocks& clocks);
 /// How long ago the soft-lockup watchdog of a CPU last ran; empty where it does not watch.
 std::optional<std::uint64_t> watchdog_behind(const KernelView& view, const Clocks& clocks,

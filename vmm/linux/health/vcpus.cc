@@ -1,5 +1,7 @@
 #include "vmm/linux/health/vcpus.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "vmm/arch/arch.h"
@@ -57,8 +59,44 @@ class CpuReader {
   std::optional<Field> current_, idle_, length_, realtime_;
 };
 
+/// The CPU whose task has these page tables (mm_struct.pgd), by its thread's own base where several
+/// threads of one process run. Low bits of CR3 are flags, and PCID's number, and bit 12 tells the
+/// user half where page tables are isolated.
+class TasksByTables {
+ public:
+  explicit TasksByTables(const KernelView& view)
+      : view_(view),
+        mm_(view.field("task_struct", "mm")),
+        root_(view.field("mm_struct", "pgd")),
+        base_(view.field("task_struct", "thread.fsbase")),
+        direct_map_(view.variable<std::uint64_t>("page_offset_base")) {}
+
+  std::optional<std::uint32_t> cpu_of(const Registers& registers,
+                                      const std::vector<CpuReport>& cpus) const {
+    constexpr std::uint64_t kTable = 0x000f'ffff'ffff'e000;
+    std::vector<std::uint32_t> all, exact;
+    for (const CpuReport& cpu : cpus) {
+      if (!cpu.running || !direct_map_) continue;
+      const GuestVirt task = cpu.running->task.address;
+      const auto mm = view_.pointer(task, mm_);
+      const auto root = mm ? view_.pointer(*mm, root_) : std::nullopt;
+      if (!root || ((root->raw() - *direct_map_) & kTable) != (registers.cr3 & kTable)) continue;
+      all.push_back(cpu.cpu);
+      if (view_.value(task, base_) == registers.fs_base) exact.push_back(cpu.cpu);
+    }
+    if (all.size() == 1) return all.front();
+    return exact.size() == 1 ? std::optional(exact.front()) : std::nullopt;
+  }
+
+ private:
+  const KernelView& view_;
+  std::optional<Field> mm_, root_, base_;
+  std::optional<std::uint64_t> direct_map_;
+};
+
 /// Linux's number of a vCPU: by the per-CPU base in one of its GS bases, else by the stack that it
-/// is on.
+/// is on, or by its page tables: in user mode and on the kernel's first instructions the kernel's
+/// base is in the other register, which not all ways to registers show.
 std::optional<std::uint32_t> cpu_of(const KernelView& view, const Tasks& tasks,
                                     const Registers& registers,
                                     const std::vector<CpuReport>& cpus) {
@@ -72,7 +110,7 @@ std::optional<std::uint32_t> cpu_of(const KernelView& view, const Tasks& tasks,
       return cpu.cpu;
     }
   }
-  return std::nullopt;
+  return TasksByTables(view).cpu_of(registers, cpus);
 }
 
 }  // namespace
@@ -91,25 +129,31 @@ VcpuReport describe_vcpu(unsigned vcpu, const Registers& registers, const Kernel
   return report;
 }
 
-Result<std::vector<Registers>> read_registers(vmm::PausedMachine& machine) {
-  std::vector<Registers> all;
+VcpuRegisters read_registers(vmm::PausedMachine& machine) {
+  VcpuRegisters found;
   for (unsigned vcpu = 0; vcpu < machine.vcpu_count(); ++vcpu) {
-    all.push_back(TRY(machine.registers(vcpu)));
+    if (const auto registers = machine.registers(vcpu)) {
+      found.known.emplace(vcpu, *registers);
+    } else {
+      found.unknown.push_back(
+          fmt::format("registers of vCPU {}: {}", vcpu, registers.error().message));
+    }
   }
-  return all;
+  return found;
 }
 
 std::vector<CpuReport> describe_cpus(const KernelView& view, const Tasks& tasks,
-                                     const std::vector<Registers>& registers,
+                                     const VcpuRegisters& registers,
                                      std::vector<VcpuReport>& vcpus) {
   const CpuReader reader(view, tasks);
   std::vector<CpuReport> cpus;
   for (std::uint32_t cpu = 0; cpu < view.cpu_count(); ++cpu) cpus.push_back(reader.read(cpu));
-  for (std::size_t i = 0; i < vcpus.size() && i < registers.size(); ++i) {
-    vcpus[i].cpu = cpu_of(view, tasks, registers[i], cpus);
-    if (!vcpus[i].cpu || vcpus[i].mode != Mode::Kernel) continue;
-    CpuReport& cpu = cpus[*vcpus[i].cpu];
-    if (cpu.running) cpu.running->stack = tasks.running_stack(registers[i]);
+  for (VcpuReport& vcpu : vcpus) {
+    const Registers& its = registers.known.at(vcpu.vcpu);
+    vcpu.cpu = cpu_of(view, tasks, its, cpus);
+    if (!vcpu.cpu || vcpu.mode != Mode::Kernel) continue;
+    CpuReport& cpu = cpus[*vcpu.cpu];
+    if (cpu.running) cpu.running->stack = tasks.running_stack(its);
   }
   std::erase_if(cpus, [&](CpuReport& cpu) {
     cpu.is_online = is_online(view, cpu.cpu);

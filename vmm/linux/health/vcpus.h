@@ -4,6 +4,8 @@
 // Used by examine(), in a pause.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "vmm/linux/health/tasks.h"
@@ -14,12 +16,15 @@ namespace ringside::guest_linux {
 /// By its registers alone; `view` is null without a Linux.
 VcpuReport describe_vcpu(unsigned vcpu, const Registers& registers, const KernelView* view);
 
-/// All vCPUs that tell their registers. NotFound never: a saved guest may have none.
-Result<std::vector<Registers>> read_registers(vmm::PausedMachine& machine);
+struct VcpuRegisters {
+  std::map<unsigned, Registers> known;  // by vCPU
+  std::vector<std::string> unknown;     // why another's are not, a line each
+};
+VcpuRegisters read_registers(vmm::PausedMachine& machine);
 
 /// Every CPU that is online or that a vCPU is; fills the CPU of each of `vcpus` as well.
 std::vector<CpuReport> describe_cpus(const KernelView& view, const Tasks& tasks,
-                                     const std::vector<Registers>& registers,
+                                     const VcpuRegisters& registers,
                                      std::vector<VcpuReport>& vcpus);
 
 }  // namespace ringside::guest_linux
