@@ -33,6 +33,7 @@ Result<bool> Lister::list(const dif::ProbeDescription& pattern) {
     if (verbose_) {
       sink_->write(probe_list_details(probe.name, tracer_->attributes(probe),
                                       tracer_->arguments(probe), environment_->types()));
+      sink_->write(probe_list_instruction(tracer_->detail(probe)));
     }
   }));
   if (verbose_) {

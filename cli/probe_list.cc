@@ -43,6 +43,10 @@ std::string probe_list_details(const dif::ProbeDescription& name,
   return text + '\n';
 }
 
+std::string probe_list_instruction(const std::string& text) {
+  return text.empty() ? std::string() : fmt::format("\tInstruction\n\t\t{}\n\n", text);
+}
+
 namespace {
 
 /// A reason without what is this one's own, its function's name and addresses, so that equal

@@ -19,6 +19,10 @@ std::string probe_list_details(const dif::ProbeDescription& name,
                                const dif::ProviderAttributes& attributes,
                                const providers::ProbeArguments& arguments, const TypeGraph& types);
 
+/// The lines that -v adds below those of a probe on one instruction: what it is. Empty for an empty
+/// text.
+std::string probe_list_instruction(const std::string& text);
+
 /// The lines that -v adds below the probes: those that the guest's text has, but that cannot be
 /// probed. One indented line each, without an id, so that none looks like a probe. Empty for none.
 std::string refusal_list(const std::vector<providers::Refusal>& refusals);

@@ -38,6 +38,11 @@ TEST(ProbeList, DetailsHaveDtracesLayout) {
   EXPECT_EQ(probe_list_details(name, attributes, {}, types), before + "\t\tNone\n\n");
 }
 
+TEST(ProbeList, AnInstructionHasLinesOfItsOwn) {
+  EXPECT_EQ(probe_list_instruction("push rbp"), "\tInstruction\n\t\tpush rbp\n\n");
+  EXPECT_EQ(probe_list_instruction(""), "");
+}
+
 TEST(ProbeList, RefusedOnesDoNotLookLikeProbes) {
   EXPECT_EQ(refusal_list({}), "");
   EXPECT_EQ(refusal_list({{{"fbt", "vmlinux", "do_idle", "entry"}, "do_idle has no ftrace site"}}),

@@ -22,7 +22,6 @@ std::string_view refusal(const ZydisDecodedInstruction& in) {
     case ZYDIS_MNEMONIC_UD2: return "the kernel looks up the address of its invalid opcode";
     case ZYDIS_MNEMONIC_ENDBR64:
     case ZYDIS_MNEMONIC_ENDBR32: return "indirect branches must land on it";
-    case ZYDIS_MNEMONIC_STI: return "interrupts stay off for one instruction after it";
     case ZYDIS_MNEMONIC_HLT:
     case ZYDIS_MNEMONIC_MONITOR:
     case ZYDIS_MNEMONIC_MONITORX:

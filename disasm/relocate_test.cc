@@ -337,7 +337,6 @@ TEST(Relocate, RefusesWithAReason) {
       {code({0x0f, 0x0b}), "invalid opcode"},
       {code({0x0f, 0xb9, 0xcc}), "invalid opcode"},
       {code({0xf3, 0x0f, 0x1e, 0xfa}), "land on it"},
-      {code({0xfb}), "one instruction after"},
       {code({0x8e, 0xd0}), "mov to ss"},
       {code({0xf4}), "wake-up"},
       {code({0x0f, 0x01, 0xc9}), "wake-up"},

@@ -113,6 +113,7 @@ Instruction summarize(const ZydisDecodedInstruction& raw, GuestVirt address) {
     out.target = GuestVirt(static_cast<std::uint64_t>(raw.raw.disp.value));
   }
   if (out.flow == Flow::ConditionalJump) out.condition = condition_of(raw);
+  out.is_sti = raw.mnemonic == ZYDIS_MNEMONIC_STI;
   out.loads_idt = raw.mnemonic == ZYDIS_MNEMONIC_LIDT;
   out.loads_gs = loads_gs(raw);
   return out;

@@ -1,10 +1,9 @@
 // In this file, top to bottom: names, filtering, sites, arguments.
 #include "providers/fbt.h"
 
-#include <fmt/core.h>
-
-#include <algorithm>
 #include <utility>
+
+#include "providers/matching_functions.h"
 
 namespace ringside::providers {
 namespace {
@@ -54,31 +53,11 @@ const guest_linux::Symbol* FbtProvider::symbol_of(Place place) const {
   return place.function < symbols.size() ? &symbols[place.function] : nullptr;
 }
 
-bool FbtProvider::wants(const Wanted& wanted, const guest_linux::Symbol& symbol) const {
-  if (!symbol.is_text() || symbol.module >= wanted.modules.size()) return false;
-  if (!wanted.modules[symbol.module]) return false;
-  const std::string& function = wanted.pattern->function;
-  if (wanted.exact) return symbol.name == function;
-  return dif::field_matches(function, symbol.name);
-}
-
 void FbtProvider::for_each_function(const dif::ProbeDescription& pattern,
                                     const std::function<void(std::size_t)>& visit) const {
-  Wanted wanted;
-  wanted.pattern = &pattern;
-  wanted.exact = !pattern.function.empty() && !dif::is_glob(pattern.function);
-  const guest_linux::SymbolTable& table = kernel_.symbols();
-  // One look into the index answers for most names that do not exist.
-  if (wanted.exact && table.find(pattern.function) == nullptr) return;
-  for (const guest_linux::Module& module : table.modules()) {
-    wanted.modules.push_back(dif::field_matches(pattern.module, module.name));
-  }
-
-  const auto symbols = table.symbols();
-  const std::size_t count = std::min(symbols_, symbols.size());
-  for (std::size_t index = 0; index < count; ++index) {
-    if (wants(wanted, symbols[index])) visit(index);
-  }
+  providers::for_each_function(kernel_.symbols(), pattern, [&](std::size_t index) {
+    if (index < symbols_) visit(index);
+  });
 }
 
 Result<std::vector<FbtProvider::Stand>> FbtProvider::find_stands(Place place) {

@@ -33,13 +33,6 @@ class FbtProvider final : public EntryReturnProvider {
                          const std::function<void(std::size_t)>& visit) const override;
   Result<std::vector<Stand>> find_stands(Place place) override;
 
-  struct Wanted {
-    std::vector<bool> modules;  // by module index
-    const dif::ProbeDescription* pattern = nullptr;
-    bool exact = false;  // the function's name has no metacharacter
-  };
-
-  bool wants(const Wanted& wanted, const guest_linux::Symbol& symbol) const;
   const guest_linux::Symbol* symbol_of(Place place) const;
   Result<GuestVirt> entry_of(const guest_linux::Symbol& function) const;
   Result<std::vector<Stand>> entry_stands(const guest_linux::Symbol& function);

@@ -62,6 +62,8 @@ class KernelTracer {
 
   /// The providers of this kernel, in the order of their ids.
   virtual void add_providers(Registry& registry) = 0;
+  /// Those that have an id for every byte of the text, so that they come after all others.
+  virtual void add_wide_providers(Registry& registry) { (void)registry; }
   /// The guest kernel's own idea of the TSC's rate, where it has one by now.
   virtual std::optional<std::uint32_t> tsc_khz() const = 0;
   /// Before probes are looked up: the guest may have changed its text since the last time.

@@ -76,6 +76,11 @@ class Provider {
   virtual Result<std::optional<Probe>> by_id(dif::ProbeId id) = 0;
   /// Of one of its own probes. Its types are in the kernel's graph, which outlives the provider.
   virtual ProbeArguments arguments(const Probe& probe) = 0;
+  /// One line on what the probe stands on, for -l -v; empty by default.
+  virtual std::string detail(const Probe& probe) {
+    (void)probe;
+    return {};
+  }
 
   /// Prepares the probe; the tracer sees to it that it fires. Idempotent. NotFound: it is not of
   /// this provider; Unsupported, with the reason: nothing can stand there (any more); Limit: the

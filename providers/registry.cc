@@ -65,6 +65,11 @@ ProbeArguments Registry::arguments(const Probe& probe) {
   return provider == nullptr ? ProbeArguments() : provider->arguments(probe);
 }
 
+std::string Registry::detail(const Probe& probe) {
+  Provider* provider = owner(probe.id);
+  return provider == nullptr ? std::string() : provider->detail(probe);
+}
+
 dif::ProviderAttributes Registry::attributes(const Probe& probe) {
   Provider* provider = owner(probe.id);
   return provider == nullptr ? nothing_promised() : provider->attributes();

@@ -35,6 +35,8 @@ class Registry {
   Result<std::optional<Probe>> by_id(dif::ProbeId id);
   /// Unknown for a probe that no provider published.
   ProbeArguments arguments(const Probe& probe);
+  /// One line on what the probe stands on; empty where its provider has none.
+  std::string detail(const Probe& probe);
   /// Nothing is promised of a probe that no provider published.
   dif::ProviderAttributes attributes(const Probe& probe);
   /// Whether there is a provider of exactly this name.

@@ -10,6 +10,7 @@
 #include "providers/fbt.h"
 #include "providers/fire/dispatch.h"
 #include "providers/fire/host_clock.h"
+#include "providers/instr.h"
 #include "providers/leave.h"
 #include "providers/syscall_provider.h"
 
@@ -150,6 +151,10 @@ RunningKernelTracer::~RunningKernelTracer() {
 void RunningKernelTracer::add_providers(Registry& registry) {
   registry.add(std::make_unique<SyscallProvider>(table_.original_text(), kernel_, points_));
   registry.add(std::make_unique<FbtProvider>(table_.original_text(), kernel_, points_));
+}
+
+void RunningKernelTracer::add_wide_providers(Registry& registry) {
+  registry.add(std::make_unique<InstrProvider>(table_.original_text(), kernel_, points_));
 }
 
 std::optional<std::uint32_t> RunningKernelTracer::tsc_khz() const {

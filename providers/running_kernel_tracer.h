@@ -29,6 +29,7 @@ class RunningKernelTracer final : public KernelTracer {
   RunningKernelTracer& operator=(const RunningKernelTracer&) = delete;
 
   void add_providers(Registry& registry) override;
+  void add_wide_providers(Registry& registry) override;
   std::optional<std::uint32_t> tsc_khz() const override;
   void look_again() override { table_.look_again(); }
   std::unique_ptr<KernelTrace> begin(ProbeSink& sink, GuestClock& clock, Stacks stacks) override;

@@ -111,6 +111,7 @@ class LiveTracer final : public Tracer {
     if (machine == nullptr) return;
     machine_tracer_ = std::make_unique<MachineTracer>(
         *machine, channel, registry_, kernel != nullptr ? &kernel->types() : nullptr);
+    if (kernel_tracer_) kernel_tracer_->add_wide_providers(registry_);
   }
   ~LiveTracer() override { stop(); }
   void tell(std::optional<std::string> cleaned) { cleaned_ = std::move(cleaned); }
@@ -131,6 +132,7 @@ class LiveTracer final : public Tracer {
   }
   Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) override { return registry_.by_id(id); }
   ProbeArguments arguments(const Probe& probe) override { return registry_.arguments(probe); }
+  std::string detail(const Probe& probe) override { return registry_.detail(probe); }
   dif::ProviderAttributes attributes(const Probe& probe) override {
     return registry_.attributes(probe);
   }

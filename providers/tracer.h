@@ -65,6 +65,11 @@ class Tracer {
   virtual Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) = 0;
   /// Unknown for a probe that was not published. Types are in the kernel's graph.
   virtual ProbeArguments arguments(const Probe& probe) = 0;
+  /// One line on what the probe stands on; empty where there is none to say.
+  virtual std::string detail(const Probe& probe) {
+    (void)probe;
+    return {};
+  }
   /// Its provider's promise of the probe.
   virtual dif::ProviderAttributes attributes(const Probe& probe) = 0;
   /// Whether there is a provider of exactly this name, with or without probes.

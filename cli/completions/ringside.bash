@@ -31,7 +31,7 @@ _ringside() {
     --boot) COMPREPLY=($(compgen -W "auto pvh bzimage" -- "$word")); return ;;
     -O | --libxo) COMPREPLY=($(compgen -W "json jsonl xml html csv" -- "$word")); return ;;
     -X) COMPREPLY=($(compgen -W "a c s t" -- "$word")); return ;;
-    -P) COMPREPLY=($(compgen -W "dtrace fbt profile syscall vm" -- "$word")); return ;;
+    -P) COMPREPLY=($(compgen -W "dtrace fbt instr profile syscall vm" -- "$word")); return ;;
     --image) COMPREPLY=($(compgen -W "$(_ringside_images "$1")" -- "$word")); return ;;
     -I | -L) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
     -b | -c | -D | -f | -i | -m | -n | -p | -U | --append | --cpus | --memory) return ;;

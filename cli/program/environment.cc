@@ -58,7 +58,8 @@ std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern
     const std::string others = more > 0 ? fmt::format(" (and {} more; see -l -v)", more) : "";
     return fmt::format("{} cannot be probed: {}{}", first->name.to_string(), first->reason, others);
   }
-  const bool of_guest = pattern.provider == "fbt" || pattern.provider == "syscall";
+  const bool of_guest = pattern.provider == "fbt" || pattern.provider == "instr" ||
+                        pattern.provider == "syscall";
   if (kernel_ == nullptr && of_guest) return "there is no guest; name one with --image or --kernel";
   return {};
 }

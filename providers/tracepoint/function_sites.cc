@@ -36,6 +36,16 @@ bool is_return_thunk(std::string_view name) {
   return name.ends_with("return_thunk");
 }
 
+std::string_view owner_of_cold_part(std::string_view name) {
+  constexpr std::string_view kCold = ".cold";
+  const auto at = name.rfind(kCold);
+  if (at == std::string_view::npos) return {};
+  const std::string_view tail = name.substr(at + kCold.size());
+  const bool numbered = tail.size() > 1 && tail[0] == '.' &&
+                        tail.find_first_not_of("0123456789", 1) == std::string_view::npos;
+  return tail.empty() || numbered ? name.substr(0, at) : std::string_view{};
+}
+
 namespace {
 
 constexpr std::size_t kLandingPadBytes = 4;
@@ -96,17 +106,6 @@ bool is_ftrace_site(const GuestReader& text, std::span<const std::byte> bytes, G
   }
   site[0] = std::byte{0xe8};
   return is_ftrace_call(text, site, at, *symbols);
-}
-
-/// "foo" for foo.cold and foo.cold.12; empty for everything else.
-std::string_view owner_of_cold_part(std::string_view name) {
-  constexpr std::string_view kCold = ".cold";
-  const auto at = name.rfind(kCold);
-  if (at == std::string_view::npos) return {};
-  const std::string_view tail = name.substr(at + kCold.size());
-  const bool numbered = tail.size() > 1 && tail[0] == '.' &&
-                        tail.find_first_not_of("0123456789", 1) == std::string_view::npos;
-  return tail.empty() || numbered ? name.substr(0, at) : std::string_view{};
 }
 
 /// True when `part` is a .cold part of the function that starts at `function`, under any alias.

@@ -37,6 +37,9 @@ std::span<const guest_linux::Symbol> symbols_at(const guest_linux::SymbolTable& 
 /// srso_return_thunk, retbleed_return_thunk, its_return_thunk...
 bool is_return_thunk(std::string_view name);
 
+/// "foo" for foo.cold and foo.cold.12; empty for everything else.
+std::string_view owner_of_cold_part(std::string_view name);
+
 /// Longer than any function of Linux; symbols without a neighbour may claim more.
 inline constexpr std::uint64_t kMaxFunction = 1 << 20;
 

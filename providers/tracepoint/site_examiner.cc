@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "providers/tracepoint/function_sites.h"
@@ -138,6 +139,31 @@ Result<void> SiteExaminer::check_patched(GuestVirt address, std::size_t length) 
   return refuse(address, fmt::format("{}, which the kernel handles by its address", site->what));
 }
 
+/// A kernel that came up with one CPU has made its lock prefixes ones that say nothing, and makes
+/// them locks again, where it finds those bytes, before a second CPU comes
+/// (alternatives_enable_smp of arch/x86/kernel/alternative.c).
+Result<void> SiteExaminer::check_lock(GuestVirt address,
+                                      std::span<const std::byte> instruction) const {
+  constexpr std::byte kNoLock{0x3e};  // the prefix DS
+  if (instruction.front() != kNoLock || kernel_.percpu_bases().size() <= 1) return {};
+  const auto in = disasm::decode(instruction, address);
+  if (in && in->flow != disasm::Flow::Next) return {};  // a hint of a jump, or notrack
+  return refuse(address, "the kernel makes it a locked one when another CPU comes");
+}
+
+/// sti holds interrupts off for one more instruction, which is the jump back when it runs in a
+/// slot. That matters to those that must not be apart from it (hlt, mwait, the ways out of the
+/// kernel), and none of them can be displaced.
+Result<void> SiteExaminer::check_after_sti(GuestVirt address, const Symbol& function) const {
+  const GuestVirt next = address.wrapping_add(1);
+  std::array<std::byte, kLongestInstruction> bytes;
+  const std::uint64_t left = function.size - next.offset_from(function.address);
+  const auto code = std::span(bytes).first(std::min<std::uint64_t>(bytes.size(), left));
+  const auto known = std::span<const std::byte>(code).first(read_available(text_, next, code));
+  if (!known.empty() && disasm::relocate(known, next, next)) return {};
+  return refuse(address, "interrupts stay off until the instruction after it has run");
+}
+
 Result<ProbeSite> SiteExaminer::examine(GuestVirt address, SitePolicy policy) {
   const Symbol* function = kernel_.symbols().at(address);
   // Kernels list data as text, too: 25,270 symbols of Debian's 7.2 lie beyond its end.
@@ -159,6 +185,8 @@ Result<ProbeSite> SiteExaminer::examine(GuestVirt address, SitePolicy policy) {
   const GuestVirt begin = after ? ftrace->end : function->address;
   const auto bytes = TRY(instruction_at(address, *function, begin));
   TRY(check_patched(address, bytes.size()));
+  TRY(check_lock(address, bytes));
+  if (disasm::decode(bytes, address)->is_sti) TRY(check_after_sti(address, *function));
   if (text_.has_kprobe(address, bytes.size())) {
     return refuse(address, "a kprobe of the guest's own stands there, or right before it");
   }

@@ -44,6 +44,8 @@ class SiteExaminer {
                             SitePolicy policy) const;
   Result<void> check_ready(GuestVirt address, const guest_linux::Symbol& function) const;
   Result<void> check_patched(GuestVirt address, std::size_t length) const;
+  Result<void> check_lock(GuestVirt address, std::span<const std::byte> instruction) const;
+  Result<void> check_after_sti(GuestVirt address, const guest_linux::Symbol& function) const;
   Result<std::span<const std::byte>> instruction_at(GuestVirt address,
                                                     const guest_linux::Symbol& function,
                                                     GuestVirt begin);

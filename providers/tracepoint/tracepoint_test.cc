@@ -132,6 +132,7 @@ class FakeKernel : public guest_linux::InertKernel {
   FakeKernel() : InertKernel(kRoot) {}
   std::span<const AddressRange> forbidden_text() const override { return forbidden; }
   std::span<const PatchedSite> patched_sites() const override { return patched; }
+  std::span<const std::uint64_t> percpu_bases() const override { return bases; }
 
   void name(std::vector<std::pair<std::uint64_t, const char*>> names) {
     std::vector<Symbol> all;
@@ -147,6 +148,7 @@ class FakeKernel : public guest_linux::InertKernel {
 
   std::vector<AddressRange> forbidden;
   std::vector<PatchedSite> patched;
+  std::vector<std::uint64_t> bases;
 };
 
 struct NamedKernel : FakeKernel {
@@ -243,6 +245,24 @@ TEST_F(Tracepoints, StandOnlyWhereItIsSafe) {
   EXPECT_TRUE(has(0x300, "does not decode"));
   EXPECT_TRUE(has(0x500000, "not in the kernel's text"));
   EXPECT_TRUE(has(0x180005, "not in the kernel's text")) << "data that is listed as text";
+}
+
+TEST_F(Tracepoints, StandOnStiUnlessWhatFollowsMustNotBeApartFromIt) {
+  machine_.put(0x100, code({0xfb, 0x90, 0xfb, 0xf4, 0xc3}));  // sti; nop; sti; hlt; ret
+
+  EXPECT_EQ(reason(0x100), "allowed");
+  EXPECT_EQ(reason(0x101), "allowed");
+  EXPECT_NE(reason(0x102).find("interrupts stay off"), std::string::npos) << reason(0x102);
+  EXPECT_NE(reason(0x103).find("wake-up"), std::string::npos) << reason(0x103);
+}
+
+TEST_F(Tracepoints, StandOnNoLockPrefixThatTheKernelMayBringBack) {
+  machine_.put(0x100, code({0x3e, 0xff, 0x00, 0x3e, 0x74, 0x00, 0xc3}));  // ds incl; jz, likely
+
+  EXPECT_EQ(reason(0x100), "allowed") << "there is one CPU, and never another one";
+  kernel_.bases = {0, 0x1000};
+  EXPECT_NE(reason(0x100).find("another CPU"), std::string::npos) << reason(0x100);
+  EXPECT_EQ(reason(0x103), "allowed");
 }
 
 TEST_F(Tracepoints, MayStandInNoinstrOnlyForThoseWhoKnow) {

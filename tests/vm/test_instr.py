@@ -1,0 +1,159 @@
+"""Probes on every instruction of functions: each firing is one pass, and the arguments are true.
+
+What enters an instruction leaves the one before it, or jumps there; so the counts of a function's
+instructions, with what its jumps say of themselves, have to agree to the last one.
+"""
+
+import collections
+import re
+import unittest
+
+import ringside
+
+# Of a function: how often each instruction ran, and where its jumps led.
+COUNTS = """
+instr:vmlinux:%(function)s: /execname == "workload"/
+{ @n[probefunc, probename, arg0 - (uint64_t)&`%(function)s] = count(); }
+instr:vmlinux:%(function)s:jcc-* /execname == "workload"/
+{ @jumps[probefunc, probename, arg2 - (uint64_t)&`%(function)s, arg1] = count(); }
+instr:vmlinux:%(function)s:jmp-* /execname == "workload"/
+{ @jumps[probefunc, probename, arg1 - (uint64_t)&`%(function)s, 1] = count(); }
+fbt:vmlinux:%(function)s:entry, fbt:vmlinux:%(function)s:return /execname == "workload"/
+{ @ends[probefunc, probename] = count(); }
+"""
+# Straight-line code and branches, no static key and no fault that is mended.
+FUNCTIONS = ("vfs_read", "rw_verify_area", "ksys_read", "vfs_write", "ksys_write")
+
+
+class Flow:
+    """What a trace has counted of one function."""
+
+    def __init__(self, outcome, function):
+        self.count = {}  # by offset
+        self.kind = {}
+        self.jumps = collections.Counter()  # taken, by (from, to)
+        self.not_taken = collections.Counter()
+        for words in map(str.split, outcome.stdout.splitlines()):
+            if len(words) < 4 or words[0] != function:
+                continue
+            kind, offset = words[1].split("-")
+            offset = int(offset, 16)
+            if len(words) == 4:
+                assert int(words[2]) == offset, words
+                self.count[offset] = int(words[3])
+                self.kind[offset] = kind
+            elif words[3] == "1":
+                self.jumps[offset, int(words[2])] += int(words[4])
+            else:
+                self.not_taken[offset] += int(words[4])
+
+    def complaints(self, entries):
+        """What does not add up, one line each."""
+        lines = []
+        offsets = sorted(self.count)
+        expected = collections.Counter({offsets[0]: entries})
+        for (_, to), times in self.jumps.items():
+            expected[to] += times
+        for here, following in zip(offsets, offsets[1:]):
+            if self.kind[here] == "jcc":
+                expected[following] += self.not_taken[here]
+            elif self.kind[here] not in ("jmp", "ret"):
+                expected[following] += self.count[here]
+        for offset in offsets:
+            if self.count[offset] != expected[offset]:
+                lines.append(f"{self.kind[offset]}-{offset:x}: {self.count[offset]} times,"
+                             f" but {expected[offset]} lead there")
+        return lines
+
+
+class Instructions:
+    """The tests; the classes at the end say on which guest."""
+
+    image = ""
+    cpus = 0
+    first_push = ""  # of vfs_read
+
+    def trace(self, program, command, *options):
+        outcome = ringside.run(program, image=self.image, cpus=self.cpus, command=command,
+                               options=options)
+        self.assertEqual(outcome.status, 0, outcome)
+        return outcome
+
+    def test_what_enters_an_instruction_leaves_another(self):
+        outcome = self.trace("".join(COUNTS % {"function": name} for name in FUNCTIONS),
+                             "workload --reads 300 --writes 50 --read-sizes 16,512 --opens 20"
+                             " --processes 2 --threads 2")
+
+        counts = outcome.counts()
+        self.assertGreaterEqual(counts["vfs_read entry"], counts["read"], outcome)
+        for function in FUNCTIONS:
+            flow = Flow(outcome, function)
+            entries = counts[f"{function} entry"]
+            self.assertEqual(entries, counts[f"{function} return"], outcome)
+            self.assertGreater(len(flow.count), 15, outcome)
+            self.assertEqual(flow.complaints(entries), [], (function, outcome))
+
+    def test_probes_of_one_address_fire_in_the_order_of_enabling(self):
+        names = ("fbt::vfs_read:entry", "instr:vmlinux:vfs_read:other-0")
+        for first, second in (names, names[::-1]):
+            with self.subTest(first):
+                outcome = self.trace(
+                    f'{first} /execname == "workload"/ {{ printf("<1>"); }}'
+                    f' {second} /execname == "workload"/ {{ printf("<2>"); }}',
+                    "workload --reads 50", "-q")
+                order = re.findall(r"<\d>", outcome.stdout)
+                self.assertEqual(order, ["<1>", "<2>"] * (len(order) // 2), outcome)
+                self.assertGreaterEqual(len(order), 100, outcome)
+
+    def test_arguments_say_what_the_instruction_does(self):
+        # The callee's own entry tells where the call leads; the stack pointer where a push stores.
+        outcome = self.trace(
+            'instr:vmlinux:ksys_read:call-* /execname == "workload"/'
+            ' { self->target = arg1; self->back = arg0; }'
+            ' fbt::vfs_read:entry /self->target/'
+            ' { @[self->target == (uint64_t)&`vfs_read ? "<right>" : "<wrong>"] = count();'
+            "   @[caller > self->back && caller <= self->back + 7 ? \"<back>\" : \"<lost>\"]"
+            " = count(); }"
+            f' instr:vmlinux:vfs_read:{self.first_push} /execname == "workload"/'
+            ' { @[arg1 == regs[R_RSP] - 8 ? "<push>" : "<else>"] = count();'
+            '   @[arg2 == 8 && arg0 == regs[R_RIP] ? "<size>" : "<other>"] = count(); }',
+            "workload --reads 200", "-q")
+
+        counts = outcome.counts()
+        calls = counts["<right>"]
+        self.assertGreaterEqual(calls, counts["read"], outcome)
+        for name in ("<back>", "<push>", "<size>"):
+            self.assertEqual(counts[name], calls, outcome)
+        for name in ("<wrong>", "<lost>", "<else>", "<other>"):
+            self.assertNotIn(name, counts, outcome)
+
+
+class On61(Instructions, unittest.TestCase):
+    image, cpus, first_push = "debian-6.1", 2, "store-5"
+
+
+class On612(Instructions, unittest.TestCase):
+    image, cpus, first_push = "debian-6.12", 2, "store-9"  # behind a landing pad
+
+
+class Refusals(unittest.TestCase):
+    """What cannot be probed is said in one line."""
+
+    def refusal(self, description):
+        outcome = ringside.run(f"{description} {{ }}", command="true")
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertEqual(outcome.stdout, "", outcome)
+        lines = [line for line in outcome.stderr.splitlines() if "cannot be probed" in line]
+        self.assertEqual(len(lines), 1, outcome)
+        return lines[0]
+
+    def test_say_why(self):
+        for description, why in (
+                ("instr:vmlinux:vfs_read:store-6", "it lies inside the instruction store-5"),
+                ("instr:vmlinux:vfs_read:load-5", "the instruction there is store-5"),
+                ("instr:vmlinux:jiffies:load-0", "jiffies is data"),
+                ("instr:vmlinux:vfs_read:entry", "CLASS-OFFSET"),
+                ("instr:vmlinux:memset:ret-0", "memset has no ftrace site"),
+                ("instr:::", "matches more than 140000 instructions; name a module")):
+            with self.subTest(description):
+                self.assertIn(why, self.refusal(description))
