@@ -39,6 +39,12 @@ bool never_comes_back(std::string_view name) {
          name.starts_with("__ubsan_handle_");
 }
 
+/// What a kernel that preempts itself calls when it gives up a lock: it returns at once while
+/// interrupts are off, as they are wherever no interrupt table is there to take them.
+bool returns_at_once(std::string_view name) {
+  return name == "preempt_schedule" || name == "preempt_schedule_notrace";
+}
+
 /// __x86_indirect_thunk_rax, __x86_indirect_thunk_array... which stand for a jump through it.
 bool is_indirect_thunk(std::string_view name) {
   return name.starts_with("__x86_indirect_") && name.find("thunk") != std::string_view::npos;
@@ -89,6 +95,11 @@ Result<void> CodeWalk::follow_call(const disasm::Instruction& in, Step step, Pat
   }
   if (has_name(in.target, never_comes_back)) return {};
   if (has_name(in.target, is_indirect_thunk)) return check_indirect(step);
+  if (has_name(in.target, returns_at_once)) {
+    functions_.insert(in.target);
+    path.open.push_back(next);
+    return {};
+  }
   const auto outcome =
       TRY(walk({in.target, has_name(caller->address, loads_serving_table), step.indirect}));
   if (outcome == Outcome::Returns) path.open.push_back(next);
@@ -102,6 +113,11 @@ Result<void> CodeWalk::follow_jump(GuestVirt target, Step step, Path& path) {
   }
   if (has_name(target, never_comes_back)) return {};
   if (has_name(target, is_indirect_thunk)) return check_indirect(step);
+  if (has_name(target, returns_at_once)) {
+    functions_.insert(target);
+    path.outcome = Outcome::Returns;
+    return {};
+  }
   const Symbol* from = function_at(step.at);
   const Symbol* to = function_at(target);
   const bool stays = to != nullptr && from->address == to->address;

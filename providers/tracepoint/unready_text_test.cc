@@ -169,6 +169,24 @@ TEST_F(ComingUp, DoesNotFollowTheEndOfTheGuest) {
   EXPECT_EQ(kernel_.reason(print), "");
 }
 
+TEST_F(ComingUp, TakesItThatNobodyIsPreemptedThere) {
+  const GuestVirt schedule = kernel_.function("__schedule");
+  kernel_.put({0xff, 0xe0});  // jmp rax: nobody can tell where it leads
+  const GuestVirt preempt = kernel_.function("preempt_schedule");
+  kernel_.call(schedule).ret();
+  const GuestVirt unlock = kernel_.function("unlock");
+  kernel_.call(preempt).jump(preempt);
+  const GuestVirt later = kernel_.function("later");
+  kernel_.ret();
+  // Where a branch that cannot be followed is an error.
+  kernel_.function("restore_processor_state");
+  kernel_.call(unlock).call(later).ret();
+
+  EXPECT_EQ(kernel_.reason(schedule), "");
+  EXPECT_EQ(kernel_.reason(preempt), kWakesUp);
+  EXPECT_EQ(kernel_.reason(later), kWakesUp);
+}
+
 TEST_F(ComingUp, RefusesEverythingWhenABranchCannotBeFollowed) {
   kernel_.function("common_startup_64");
   kernel_.call(before_);
