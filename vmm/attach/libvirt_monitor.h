@@ -36,6 +36,8 @@ class LibvirtMonitor final : public Monitor {
   int event_fd() const override { return arrived_; }
   Result<std::vector<QmpEvent>> take_events() override;
   bool events_are_in_order() const override { return false; }
+  /// libvirt has QEMU tell it.
+  bool tells_of_migration() const override { return true; }
 
  private:
   struct Domain;

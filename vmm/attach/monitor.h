@@ -36,6 +36,8 @@ class Monitor {
   virtual Result<std::vector<QmpEvent>> take_events() = 0;
   /// Whether those are among them that QEMU sent before its last answer.
   virtual bool events_are_in_order() const { return true; }
+  /// Whether there is an event when its owner begins to save the machine, or to move it.
+  virtual bool tells_of_migration() const { return false; }
 };
 
 }  // namespace ringside::vmm

@@ -32,6 +32,7 @@ constexpr Refusal kRefusals[] = {
     {"postmigrate", "its guest has moved elsewhere"},
     {"finish-migrate", "its guest is moving elsewhere"},
     {"shutdown", "its guest has shut down"},
+    {"suspended", "its guest sleeps (suspended to RAM): attach when it is awake"},
 };
 
 /// Why a guest stands still, for who looks at it.
@@ -66,8 +67,13 @@ const Refusal* find_status(std::span<const Refusal> table, std::string_view stat
 Result<void> check_status(Monitor& monitor) {
   const std::string status = TRY(ask_status(monitor));
   const Refusal* refusal = find_status(kRefusals, status);
-  if (refusal == nullptr) return {};
-  return fail(ErrorCode::Unsupported, refusal->why);
+  if (refusal != nullptr) return fail(ErrorCode::Unsupported, refusal->why);
+  const auto migration = monitor.execute("query-migrate");
+  if (migration && MonitoredStatus::is_under_way(json_text(*migration, "status"))) {
+    return fail(ErrorCode::Unsupported,
+                "its owner saves it, or moves it to another host: attach when that is over");
+  }
+  return {};
 }
 
 /// Empty when it runs. Where there is no guest yet, nobody can look at one.

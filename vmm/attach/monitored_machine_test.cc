@@ -78,6 +78,8 @@ TEST(MonitoredMachine, RefusesWhatItCannotTrace) {
   EXPECT_TRUE(has(refusal("query-status", {{"status", "inmigrate"}}), "comes from another host"));
   EXPECT_TRUE(has(refusal("query-status", {{"status", "prelaunch"}}), "not been started"));
   EXPECT_TRUE(has(refusal("query-status", {{"status", "postmigrate"}}), "moved elsewhere"));
+  EXPECT_TRUE(has(refusal("query-status", {{"status", "suspended"}}), "its guest sleeps"));
+  EXPECT_TRUE(has(refusal("query-migrate", {{"status", "active"}}), "saves it, or moves it"));
   EXPECT_TRUE(has(refusal("query-sev", {{"enabled", true}}), "SEV"));
   FakeMonitor tdx;
   tdx.answer("qom-get", [](const json& of) {
@@ -514,6 +516,31 @@ TEST(MonitoredMachine, MustBeLeftWhenItMoves) {
   EXPECT_TRUE(comes_true([&] { return status.must_leave().has_value(); }));
   EXPECT_EQ(status.state(), MachineState::Running) << "what is in it can still be taken out";
   EXPECT_TRUE(PausedMachine::pause(*machine->machine));
+}
+
+TEST(MonitoredMachine, IsAskedWhetherItMoves) {
+  FakeMonitor qemu;
+  qemu.say("query-migrate", json::object());
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+
+  qemu.say("query-migrate", {{"status", "active"}});  // and no event: its owner wants none
+
+  const MachineStatus& status = machine->machine->status();
+  EXPECT_TRUE(comes_true([&] { return status.must_leave().has_value(); }));
+}
+
+TEST(MonitoredMachine, HasMovedWhereItStandsStillForThat) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+
+  qemu.say("query-status", {{"status", "postmigrate"}});
+  qemu.send_event_now("STOP");
+
+  MachineStatus& status = machine->machine->status();
+  ASSERT_TRUE(comes_true([&] { return status.must_leave().has_value(); }));
+  EXPECT_TRUE(has(*status.must_leave(), "breakpoints of ours went along")) << *status.must_leave();
 }
 
 TEST(MonitoredMachine, EndsWithItsGuest) {

@@ -6,8 +6,10 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "vmm/base/pidfd.h"
@@ -18,6 +20,9 @@ namespace {
 
 constexpr std::size_t kMostNews = 64;  // an owner that stops and starts it all day
 constexpr int kLookPause = 100;        // milliseconds; who asks again at once can wait
+/// Milliseconds. QEMU tells of a migration only where its owner has set the capability `events`. A
+/// machine that is copied in less time is gone before anybody could leave it.
+constexpr int kMigrationLook = 500;
 
 void raise_event(const UniqueFd& event) {
   const std::uint64_t one = 1;
@@ -51,15 +56,18 @@ void MonitoredStatus::stop() {
 }
 
 void MonitoredStatus::run() {
+  const int look_every = monitor_.tells_of_migration() ? -1 : kMigrationLook;
   while (state() == MachineState::Running) {
     pollfd entries[] = {{stop_event_.get(), POLLIN, 0},
                         {process_.get(), POLLIN, 0},
                         {monitor_.event_fd(), POLLIN, 0},
                         {ram_.plug_event_fd(), POLLIN, 0}};
-    if (poll(entries, std::size(entries), -1) < 0) continue;  // EINTR
+    const int ready = poll(entries, std::size(entries), look_every);
+    if (ready < 0) continue;  // EINTR
     if (entries[0].revents != 0) return;
     {
       const std::lock_guard lock(mutex_);
+      if (ready == 0) look_for_migration();
       const auto followed = catch_up();
       if (entries[1].revents != 0) {
         end(end_.judge({}), "its QEMU has ended");
@@ -118,7 +126,7 @@ void MonitoredStatus::note(const QmpEvent& event) {
   end_.note(event);
   if (event.name == "STOP") return note_stop();
   if (event.name == "RESUME") return note_resume();
-  if (event.name == "MIGRATION") return note_migration(event);
+  if (event.name == "MIGRATION") return note_migration(json_text(event.data, "status"));
   if (event.name == "SUSPEND") return tell("the guest sleeps (suspended to RAM): tracing waits");
   if (event.name == "WAKEUP") return tell("the guest woke up");
   if (event.name == "GUEST_PANICKED") return end(MachineState::Panicked, "the guest panicked");
@@ -139,6 +147,12 @@ void MonitoredStatus::note_stop() {
   if (std::exchange(our_stop_, false)) return;
   const auto answer = monitor_.execute("query-status");
   const std::string status = answer ? json_text(*answer, "status") : "";
+  // What is still to be copied is sent now, or was: nothing that we restore goes with it.
+  if (status == "finish-migrate" || status == "postmigrate") {
+    return leave(
+        "its owner has saved it, or moved it to another host; breakpoints of ours went along, "
+        "which `ringside clean` takes out there");
+  }
   if (status == "paused") return tell("its owner has paused it: tracing waits");
   tell(fmt::format("QEMU has stopped it ({:.40}): tracing waits", printable(status)));
 }
@@ -149,14 +163,27 @@ void MonitoredStatus::note_resume() {
   tell("it runs again");
 }
 
+bool MonitoredStatus::is_under_way(std::string_view migration) {
+  constexpr std::string_view kNot[] = {"", "none", "completed", "failed", "cancelled"};
+  return std::ranges::find(kNot, migration) == std::end(kNot);
+}
+
 /// Our bytes are in its RAM, and its new place has no host for them.
-void MonitoredStatus::note_migration(const QmpEvent& event) {
-  const std::string status = json_text(event.data, "status");
-  if (status != "setup" && status != "active") return;
+void MonitoredStatus::note_migration(std::string_view status) {
+  if (is_under_way(status)) leave("its owner saves it, or moves it to another host");
+}
+
+void MonitoredStatus::look_for_migration() {
+  if (const auto answer = monitor_.execute("query-migrate")) {
+    note_migration(json_text(*answer, "status"));
+  }
+}
+
+void MonitoredStatus::leave(std::string why) {
   {
     const std::lock_guard lock(text_mutex_);
     if (leave_) return;
-    leave_ = "its owner saves it, or moves it to another host";
+    leave_ = std::move(why);
   }
   raise_event(state_event_);
 }

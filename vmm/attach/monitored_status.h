@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -31,6 +32,10 @@ class MonitoredStatus final : public MachineStatus {
   ~MonitoredStatus() override { stop(); }
   MonitoredStatus(const MonitoredStatus&) = delete;
   MonitoredStatus& operator=(const MonitoredStatus&) = delete;
+
+  /// Whether a migration of that state (QEMU docs: interop/qemu-qmp-ref, MigrationStatus) is under
+  /// way: not before it, nor after it.
+  static bool is_under_way(std::string_view migration);
 
   /// `pid`: the process whose end is the machine's.
   Result<void> start(pid_t pid);
@@ -60,9 +65,11 @@ class MonitoredStatus final : public MachineStatus {
   void note(const QmpEvent& event);
   void note_stop();
   void note_resume();
-  void note_migration(const QmpEvent& event);
+  void note_migration(std::string_view status);
+  void look_for_migration();
   void end(MachineState state, std::string cause);
   void tell(std::string news);
+  void leave(std::string why);
 
   Monitor& monitor_;
   MonitoredRam& ram_;
