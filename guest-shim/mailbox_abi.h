@@ -24,7 +24,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(7)
+#define SHIM_VERSION SHIM_U(8)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -108,10 +108,12 @@ struct shim_header {
   uint64_t user_return;
   uint64_t user_table;
   /* For the next tracer, when this one has died: the process that put it here, and when that
-   * process began (field 22 of /proc/PID/stat), which its number alone does not tell for ever. */
-  uint64_t owner;       /* host */
+   * process began (field 22 of /proc/PID/stat), which its number alone does not tell for ever. The
+   * same of the process that ran the machine: a guest that was moved brings its memory to another
+   * one, which the first tracer does not trace. */
+  uint64_t owner;       /* host; 0: nobody's any more, and nobody but who sleeps there needs it */
   uint64_t owner_start; /* host */
-  uint64_t reserved[1];
+  uint64_t machine;     /* host: number | start << 22; 0: not known */
 };
 
 /* One cache line a writer, so that no two of them fight for it. */

@@ -29,11 +29,12 @@ constexpr auto kHeartbeats = std::chrono::milliseconds(300);
 constexpr unsigned kTextTries = 2000;
 constexpr auto kTextWait = std::chrono::milliseconds(5);
 /// A trap that its host has not answered goes on alone after 3 s.
-constexpr unsigned kTriesToLeave = 1500;
+constexpr LeaveTries kTriesToLeave{.anywhere = 1500, .in_slots = 20};
 constexpr std::size_t kLongestSlot = disasm::kMaxSlotBytes + 22;  // with a farewell before it
 
 Result<void> check_dead(vmm::Machine& machine, const ShimRemains& remains) {
-  if (remains.owner().is_alive()) {
+  if (remains.is_retired()) return {};
+  if (remains.is_in_use_by(machine.host_process())) {
     return fail(ErrorCode::Unsupported,
                 fmt::format("process {} traces this guest already", remains.owner().pid));
   }
@@ -135,15 +136,29 @@ class Breakpoints {
   const guest_linux::KprobeTable kprobes_;
 };
 
+/// What nobody can be in.
+Result<std::optional<std::string>> take_away(vmm::Machine& machine, const ShimRemains& remains) {
+  auto paused = TRY(vmm::PausedMachine::pause(machine));
+  TRY(remains.remove(paused));
+  return fmt::format(
+      "{} pages of an earlier ringside, to which nothing in the guest led, were "
+      "taken out",
+      remains.extent().size / arch::kPageSize);
+}
+
 }  // namespace
 
-Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Kernel& kernel) {
+Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Kernel& kernel,
+                                         Occupied occupied) {
   const auto facts = find_shim_facts(machine, kernel);
   if (!facts) return std::nullopt;  // nothing of ours can be in such a guest
   const auto remains = TRY(ShimRemains::find(machine.memory(), *facts));
   if (!remains) return std::nullopt;
-  TRY(guest_linux::check_kept(machine.memory(), kernel, remains->extent()));
+  const auto kept = guest_linux::check_kept(machine.memory(), kernel, remains->extent());
+  if (remains->is_out_of_reach() && !kept) return std::nullopt;  // it is the guest's own by now
+  TRY(kept);
   TRY(check_dead(machine, *remains));
+  if (remains->is_out_of_reach()) return take_away(machine, *remains);
   auto occupants = TRY(guest_linux::Occupants::prepare(kernel));
   const std::size_t restored = TRY(Breakpoints(machine, kernel, *remains).restore());
   const std::uint64_t pages = remains->extent().size / arch::kPageSize;
@@ -151,10 +166,16 @@ Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Ker
       remove_when_empty(machine, kernel, occupants, remains->place(), kTriesToLeave,
                         [&remains](vmm::PausedMachine& paused) { return remains->remove(paused); });
   if (!removed) {
-    return fail(removed.error().code,
-                fmt::format("the stub of an earlier ringside stays in {} pages of the guest's "
-                            "memory, and does nothing: {}; try again later",
-                            pages, removed.error().message));
+    std::string stays = fmt::format(
+        "the stub of an earlier ringside stays in {} pages of the guest's memory, and does "
+        "nothing: {}",
+        pages, removed.error().message);
+    if (occupied == Occupied::IsUsedAgain) return stays + "; it is used again";
+    return fail(removed.error().code, stays + "; try again later");
+  }
+  if (remains->is_retired()) {
+    return fmt::format(
+        "the stub that an earlier ringside had to leave here was taken out: {} pages", pages);
   }
   return fmt::format(
       "process {} has traced this guest and did not end well: {} breakpoints and {} "

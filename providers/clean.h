@@ -3,6 +3,7 @@
 // Used before a guest is traced, and by whoever wants nothing else.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -12,9 +13,14 @@
 
 namespace ringside::providers {
 
+/// A stub that somebody is inside of stays. That is an error (Invalid) for who wants it to go, and
+/// not for who uses it again (leave.h).
+enum class Occupied : std::uint8_t { IsAnError, IsUsedAgain };
+
 /// Returns a line for the user that says what was found and done; empty when there was nothing.
 /// Unsupported, naming it, when the one who put it there lives, and where what is there is not
-/// proved to be ours to change: then nothing was written. Invalid when some of it has to stay.
-Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Kernel& kernel);
+/// proved to be ours to change: then nothing was written. Invalid when breakpoints have to stay.
+Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Kernel& kernel,
+                                         Occupied occupied = Occupied::IsAnError);
 
 }  // namespace ringside::providers

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "providers/leave.h"
 #include "vmm/linux/low_memory.h"
 
 namespace ringside::providers {
@@ -68,10 +69,11 @@ Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, guest_linux:
 
 Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine,
                                                 guest_linux::Kernel& kernel) {
+  const vmm::ShimKernelFacts facts = TRY(find_shim_facts(machine, kernel));
+  if (auto kept = TRY(take_over_kept(machine, kernel, facts))) return kept;
   const auto set_aside = machine.reserved_memory();
   const vmm::GuestMemory::Extent place =
       set_aside ? *set_aside : TRY(guest_linux::find_low_memory(machine.memory(), kernel));
-  const vmm::ShimKernelFacts facts = TRY(find_shim_facts(machine, kernel));
   vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine));
   return vmm::Shim::install(paused, place, facts);
 }

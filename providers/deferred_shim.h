@@ -52,9 +52,7 @@ class DeferredShim final : public vmm::Shim {
   Result<void> remove(vmm::PausedMachine& machine) override {
     return shim_ ? shim_->remove(machine) : Result<void>();
   }
-  vmm::ShimPlace place() const override {
-    return shim_ ? shim_->place() : vmm::ShimPlace{GuestVirt(0), 0};
-  }
+  vmm::ShimPlace place() const override { return shim_ ? shim_->place() : vmm::ShimPlace(); }
   unsigned poll_share(vmm::TrapSink& sink, vmm::PollShare share) override {
     return shim_ ? shim_->poll_share(sink, share) : 0;
   }
@@ -89,8 +87,8 @@ class DeferredShim final : public vmm::Shim {
   std::unique_ptr<vmm::Shim> shim_;
 };
 
-/// Pauses the machine and installs the real shim: in the memory that was set
-/// aside at start, else in the first megabyte.
+/// Pauses the machine and installs the real shim: where an earlier one had to stay, else in the
+/// memory that was set aside at start, else in the first megabyte.
 Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine, guest_linux::Kernel& kernel);
 
 }  // namespace ringside::providers

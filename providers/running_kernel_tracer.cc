@@ -22,7 +22,7 @@ using guest_linux::StackTables;
 /// A notice for each of so many changed places; more than that are summed up in one.
 constexpr std::size_t kSingleNotices = 4;
 /// How often it is looked whether somebody is still inside of the stub.
-constexpr unsigned kLeaveTries = 100;
+constexpr LeaveTries kLeaveTries{.anywhere = 100, .in_slots = 100};
 
 std::vector<StackTables::Moved> moved_by(const TracepointTable& table) {
   std::vector<StackTables::Moved> moved;
@@ -191,7 +191,8 @@ void RunningKernelTracer::retire() {
     if (const auto done = shim_.retire(*paused); !done) return notice(done.error().message);
   }
   if (auto stays = leave(); !stays) {
-    notice(fmt::format("the stub stays in {} pages of the guest's memory, and does nothing: {}",
+    notice(fmt::format("the stub stays in {} pages of the guest's memory, and does nothing: {}; "
+                       "the next ringside uses it again, or takes it out",
                        shim_.place().bytes / arch::kPageSize, stays.error().message));
   }
 }

@@ -370,7 +370,10 @@ Result<std::unique_ptr<Tracer>> Tracer::attach(vmm::Machine* machine, guest_linu
   }
   // Before any text is looked at: breakpoints that nobody explains are in the way of probes.
   std::optional<std::string> cleaned;
-  if (kernel != nullptr && options.held == nullptr) cleaned = TRY(clean(*machine, *kernel));
+  if (kernel != nullptr && options.held == nullptr && !options.saved) {
+    const Occupied occupied = options.only_to_clean ? Occupied::IsAnError : Occupied::IsUsedAgain;
+    cleaned = TRY(clean(*machine, *kernel, occupied));
+  }
   auto tracer = std::make_unique<LiveTracer>(machine, kernel, channel, options);
   tracer->tell(std::move(cleaned));
   return tracer;

@@ -41,6 +41,9 @@ struct TracerOptions {
   guest_linux::FileKernel* held = nullptr;
   /// The machine was saved and never runs: BEGIN, END and ERROR fire, and read what it holds.
   bool saved = false;
+  /// A stub that an earlier tracer left is an error when it cannot be taken out, and is not used
+  /// again.
+  bool only_to_clean = false;
   /// Shared by tracers whose times are compared; null: one of its own.
   std::shared_ptr<TscCalibration> calibration = nullptr;
 };

@@ -73,6 +73,7 @@ class PausedMachine {
   ~PausedMachine();
 
   GuestMemory& memory() { return machine_->memory(); }
+  pid_t host_process() const { return machine_->host_process(); }
   /// `vcpu` counts from 0; NotFound when there is none of that number.
   Result<Registers> registers(unsigned vcpu) { return machine_->vcpus().registers(vcpu); }
   unsigned vcpu_count() const { return machine_->vcpu_count(); }

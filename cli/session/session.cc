@@ -131,6 +131,7 @@ void Session::know_machines() {
 Result<void> Session::attach_to(Guest guest) {
   const Clock::time_point began = Clock::now();
   providers::TracerOptions options;
+  options.only_to_clean = line_.task == CommandLine::Task::Clean;
   options.channel = line_.settings.channel;
   options.poll_threads = line_.settings.poll_threads;
   options.calibration = clock_;

@@ -6,12 +6,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"
@@ -26,7 +32,8 @@ namespace {
 using namespace dif::testing;
 
 constexpr unsigned kCalls = 2000;
-constexpr unsigned kTimes = 20;
+constexpr unsigned kWarmUps = 3, kTimes = 20, kTimesAgain = 6;
+constexpr std::uint64_t kNoiseKib = 4096;  // what the load and the allocators take now and then
 // A loaded host may let a vCPU wait for half a minute.
 constexpr const char* kPatient = "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1 ";
 /// The commands that call in the guest all the time; nothing of them is a "workload".
@@ -41,6 +48,12 @@ struct Guest {
   const char* append;
   bool as_is;
 };
+
+/// RINGSIDE_TIMES asks for more.
+unsigned how_often() {
+  const char* const wanted = std::getenv("RINGSIDE_TIMES");
+  return wanted == nullptr ? kTimes : static_cast<unsigned>(std::atoi(wanted));
+}
 
 std::string name_of(const testing::TestParamInfo<Guest>& info) {
   const auto& guest = info.param;
@@ -67,7 +80,7 @@ class Count {
   /// Ends it; how often a program called.
   std::uint64_t stop(std::string_view program) {
     tracer_->stop();
-    for (const std::string& notice : tracer_->take_notices()) ADD_FAILURE() << notice;
+    notices = tracer_->take_notices();
     EXPECT_EQ(tracer_->lost_firings(), 0u);
     const dif::Harvest harvest = engine_.take_quiescent();
     std::uint64_t sum = 0;
@@ -80,6 +93,8 @@ class Count {
     }
     return sum;
   }
+
+  std::vector<std::string> notices;  // once it has ended
 
  private:
   explicit Count(std::unique_ptr<providers::Tracer> tracer)
@@ -131,6 +146,12 @@ class Leave : public testing::TestWithParam<Guest> {
     ASSERT_TRUE(count) << count.error().message;
     call();
     seen_ = (*count)->stop("workload");
+    notices_ = (*count)->notices;
+  }
+  /// The same where nothing is to be told of.
+  void trace_quietly() {
+    trace_once();
+    for (const std::string& notice : notices_) ADD_FAILURE() << notice;
   }
   /// The workload's own report says that it has called so often.
   void call() {
@@ -146,6 +167,7 @@ class Leave : public testing::TestWithParam<Guest> {
 
   std::unique_ptr<LiveGuest> guest_;
   std::uint64_t seen_ = 0;
+  std::vector<std::string> notices_;
 };
 
 TEST_P(Leave, NothingIsLeftBehind) {
@@ -157,38 +179,74 @@ TEST_P(Leave, NothingIsLeftBehind) {
     call();
     EXPECT_FALSE(before.differences(look()).empty()) << "the comparison sees what we write";
     EXPECT_GE((*count)->stop("workload"), kCalls);
+    for (const std::string& notice : (*count)->notices) ADD_FAILURE() << notice;
   }
 
   check_same(before, look());
   check_guest_is_well();
 }
 
+/// What must not grow by tracing, of the guest and of both processes.
+struct Footprint {
+  std::uint64_t guest_slab = 0, our_memory = 0;  // KiB
+  std::size_t our_files = 0, qemu_files = 0;
+};
+
+std::size_t files_of(pid_t pid) {
+  const std::filesystem::directory_iterator files(fmt::format("/proc/{}/fd", pid));
+  return static_cast<std::size_t>(std::ranges::distance(files));
+}
+
+std::uint64_t kib_of(const std::string& text, std::string_view name) {
+  const std::size_t at = text.find(name);
+  return at == std::string::npos ? 0 : std::stoull(text.substr(at + name.size()));
+}
+
 TEST_P(Leave, ManyTimesUnderLoad) {
   const GuestImage before = look();
+  const auto footprint = [this] {
+    std::ifstream status("/proc/self/status");
+    const std::string text{std::istreambuf_iterator<char>(status), {}};
+    return Footprint{.guest_slab = kib_of(ask("cat /proc/meminfo"), "SUnreclaim:"),
+                     .our_memory = kib_of(text, "VmRSS:"),
+                     .our_files = files_of(getpid()),
+                     .qemu_files = files_of(guest_->machine().host_process())};
+  };
   ask(kLoad);
-  trace_once();
+  for (unsigned n = 0; n < kWarmUps; ++n) trace_quietly();
   const std::uint64_t once = seen_;
   EXPECT_GE(once, kCalls);
+  const Footprint first = footprint();
 
-  for (unsigned n = 1; n < kTimes && !HasFailure(); ++n) {
-    trace_once();
+  const unsigned times = how_often();
+  for (unsigned n = 0; n < times && !HasFailure(); ++n) {
+    trace_quietly();
     EXPECT_EQ(seen_, once) << "the " << n << "th time";
   }
 
+  const Footprint last = footprint();
+  std::cout << fmt::format(
+      "{} times: the guest's slab {} to {} KiB, our memory {} to {} KiB, our files {} to {}, "
+      "QEMU's "
+      "{} to {}\n",
+      times, first.guest_slab, last.guest_slab, first.our_memory, last.our_memory, first.our_files,
+      last.our_files, first.qemu_files, last.qemu_files);
+  EXPECT_EQ(last.our_files, first.our_files);
+  EXPECT_EQ(last.qemu_files, first.qemu_files);
+  EXPECT_LT(last.our_memory, first.our_memory + kNoiseKib);
+  EXPECT_LT(last.guest_slab, first.guest_slab + kNoiseKib);
   ask("rm /tmp/go; sleep 1");
   check_same(before, look());
   check_guest_is_well();
 }
 
 /// Traces in a process of its own, which dies without a word.
-void trace_and_die(vmm::Machine& machine, guest_linux::Kernel& kernel,
-                   const std::function<void()>& meanwhile) {
+void trace_and_die(const std::function<bool()>& start, const std::function<void()>& meanwhile) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const pid_t child = fork();
   if (child == 0) {
-    const auto count = Count::start(machine, kernel);
-    const char armed = count ? 1 : 0;
+    const char armed = start() ? 1 : 0;
     if (write(ends[1], &armed, 1) == 1) pause();
     _exit(1);
   }
@@ -206,7 +264,13 @@ TEST_P(Leave, WhatADeadTracerLeftIsTakenOut) {
   const GuestImage before = look();
   ask(kLoad);
   std::string refusal;
-  trace_and_die(guest_->machine(), guest_->kernel(), [&] {
+  std::unique_ptr<Count> count;
+  const auto start = [&] {
+    auto started = Count::start(guest_->machine(), guest_->kernel());
+    if (started) count = std::move(*started);
+    return started.has_value();
+  };
+  trace_and_die(start, [&] {
     ask("workload --getppid 500");
     const auto refused = providers::clean(guest_->machine(), guest_->kernel());
     if (!refused) refusal = refused.error().message;
@@ -221,7 +285,7 @@ TEST_P(Leave, WhatADeadTracerLeftIsTakenOut) {
   EXPECT_NE((*cleaned)->find(" breakpoints and "), std::string::npos) << **cleaned;
   const auto again = providers::clean(guest_->machine(), guest_->kernel());
   EXPECT_TRUE(again && !*again);
-  trace_once();
+  trace_quietly();
   EXPECT_GE(seen_, kCalls);
   ask("rm /tmp/go; sleep 1");
   check_same(before, look());
@@ -234,6 +298,106 @@ INSTANTIATE_TEST_SUITE_P(Guests, Leave,
                                          Guest{"debian-6.1", 2, "", false},
                                          Guest{"debian-6.12", 1, "", true},
                                          Guest{"debian-6.12", 4, "pti=on no5lvl", true}),
+                         name_of);
+
+/// A kernel that preempts its own code: a task loses its CPU inside of a slot, as a rule, since
+/// what interrupts it had to wait while it was in the shim. Others of more weight keep it away from
+/// then on, until they are stopped.
+class LeavePreempted : public Leave {
+ protected:
+  void SetUp() override {
+    Leave::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    ask("cd /proc/sys/kernel; if [ -e sched_autogroup_enabled ]; then echo 0 > "
+        "sched_autogroup_enabled; fi; for n in 1 2 3; do setsid taskset 2 sh -c 'kill -STOP $$; "
+        "while :; do :; done' </dev/null"
+        " >/dev/null 2>&1 & echo $! >> /tmp/others; renice -n -20 -p $! >/dev/null; done;"
+        " setsid taskset 2 workload --getppid 1000 --seconds 3000 </dev/null >/dev/null 2>&1 &"
+        " echo $! > /tmp/one; renice -n 19 -p $! >/dev/null; sleep 1");
+  }
+  void keep_it_away() { ask("kill -CONT $(cat /tmp/others); sleep 1"); }
+  void let_it_go() { ask("kill -STOP $(cat /tmp/others); sleep 1"); }
+  bool told(std::string_view what) const {
+    return std::ranges::any_of(notices_, [what](const std::string& notice) {
+      return notice.find(what) != std::string::npos;
+    });
+  }
+  /// As trace_once(), on the CPU that is not in use.
+  void trace_beside(const char* command = "taskset 1 workload --getppid 2000") {
+    auto count = Count::start(guest_->machine(), guest_->kernel());
+    ASSERT_TRUE(count) << count.error().message;
+    ask(command);
+    seen_ = (*count)->stop("workload");
+    notices_ = (*count)->notices;
+  }
+  /// Traces until a task is inside at the end, by the words that tell of it.
+  void trace_until(std::string_view words, const std::function<void()>& trace) {
+    for (unsigned n = 0; n < kTriesToPreempt; ++n) {
+      trace();
+      if (told(words)) return;
+      let_it_go();
+    }
+    FAIL() << "it never was in a slot when it lost its CPU";
+  }
+  void check_left_as_before(const GuestImage& before) {
+    ask("kill -9 $(cat /tmp/others /tmp/one); sleep 1");
+    check_same(before, look());
+    check_guest_is_well();
+  }
+
+  static constexpr unsigned kTriesToPreempt = 40;
+};
+
+TEST_P(LeavePreempted, TheStubIsUsedAgainAsLongAsATaskIsInside) {
+  const GuestImage before = look();
+  trace_until("the stub stays in",
+              [this] { trace_beside("kill -CONT $(cat /tmp/others); sleep 1"); });
+  ASSERT_FALSE(HasFatalFailure());
+  std::cout << notices_.back() << '\n';
+  const auto cleaned = providers::clean(guest_->machine(), guest_->kernel());
+  ASSERT_FALSE(cleaned);
+  EXPECT_NE(cleaned.error().message.find("(workload) is inside"), std::string::npos)
+      << cleaned.error().message;
+
+  for (unsigned n = 0; n < kTimesAgain && !HasFailure(); ++n) {
+    trace_beside();
+    EXPECT_GE(seen_, kCalls);
+    EXPECT_TRUE(told("it is used again") && told("the stub stays in"))
+        << testing::PrintToString(notices_);
+  }
+  let_it_go();
+  trace_beside();
+
+  EXPECT_GE(seen_, kCalls);
+  EXPECT_TRUE(told("had to leave here was taken out")) << testing::PrintToString(notices_);
+  EXPECT_FALSE(told("the stub stays in"));
+  check_left_as_before(before);
+}
+
+TEST_P(LeavePreempted, SoIsThatOfADeadTracer) {
+  const GuestImage before = look();
+  trace_until("it is used again", [this] {
+    std::unique_ptr<Count> count;
+    const auto start = [&] {
+      auto started = Count::start(guest_->machine(), guest_->kernel());
+      if (started) count = std::move(*started);
+      return started.has_value();
+    };
+    trace_and_die(start, [this] { keep_it_away(); });
+    trace_beside();
+  });
+  ASSERT_FALSE(HasFatalFailure());
+  EXPECT_GE(seen_, kCalls);
+
+  let_it_go();
+  const auto cleaned = providers::clean(guest_->machine(), guest_->kernel());
+  ASSERT_TRUE(cleaned) << cleaned.error().message;
+  check_left_as_before(before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Guests, LeavePreempted,
+                         testing::Values(Guest{"debian-6.12", 2, "preempt=full", true},
+                                         Guest{"debian-6.12", 2, "preempt=full pti=on", false}),
                          name_of);
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <initializer_list>
 
@@ -61,7 +62,8 @@ Registers registers_of(const MailboxCopy& box) {
 }  // namespace
 
 InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base,
-                             unsigned vcpus, SavedGate gate, std::optional<ShimMapping> mapping)
+                             unsigned vcpus, SavedGate gate, std::optional<ShimMapping> mapping,
+                             std::vector<OccupiedSlots> occupied)
     : layout_(layout),
       region_(memory, layout.place, layout.bytes, layout.data),
       base_(base),
@@ -69,6 +71,7 @@ InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, Gues
       mapping_(std::move(mapping)),
       gate_mapping_(memory.mapping(gate.at, gate.ours.size())),
       table_(layout.table_entries),
+      occupied_(std::move(occupied)),
       scan_limit_(std::clamp(vcpus, 1u, SHIM_MAILBOXES)) {
   (void)memory.read(layout.place, std::as_writable_bytes(std::span(header_)));
   (void)region_.store(control(SHIM_CONTROL_PATIENCE), kPatienceTicks);
@@ -81,15 +84,18 @@ std::uint32_t InstalledShim::first_bucket(GuestVirt address) const {
 }
 
 Result<GuestVirt> InstalledShim::allocate_slot(std::size_t size) {
-  if (size > layout_.slots_bytes - slot_bytes_) {
+  std::uint64_t begin = slot_bytes_;
+  for (const OccupiedSlots& part : occupied_) {
+    if (part.begin < begin + size && part.end > begin) begin = part.end;
+  }
+  if (begin > layout_.slots_bytes || size > layout_.slots_bytes - begin) {
     return fail(
         ErrorCode::Limit,
         fmt::format("the {} KiB for displaced instructions are used up: enable fewer probes",
                     layout_.slots_bytes >> 10));
   }
-  const GuestVirt slot = base_.wrapping_add(layout_.slots + slot_bytes_);
-  slot_bytes_ += size;
-  return slot;
+  slot_bytes_ = begin + size;
+  return base_.wrapping_add(layout_.slots + begin);
 }
 
 Result<void> InstalledShim::write_slot(GuestVirt slot, std::span<const std::byte> code) {
@@ -279,7 +285,16 @@ Result<void> InstalledShim::retire(PausedMachine& machine) {
   }
   (void)counters();  // the last ones
   state_.store(ShimState::Retired, std::memory_order_relaxed);
+  give_up_ownership();
   return {};
+}
+
+/// For the next tracer, should it have to stay: we may live on.
+void InstalledShim::give_up_ownership() {
+  for (const std::uint64_t field :
+       {offsetof(shim_header, owner), offsetof(shim_header, owner_start)}) {
+    if (region_.store(field, 0)) header_[field / sizeof(std::uint64_t)] = 0;
+  }
 }
 
 Result<void> InstalledShim::remove(PausedMachine& machine) {
@@ -288,7 +303,8 @@ Result<void> InstalledShim::remove(PausedMachine& machine) {
   }
   TRY(check_mapped(machine));
   TRY(mapping_->clear(machine.memory()));
-  return clear_region(machine, layout_, slot_bytes_);
+  const std::uint64_t occupied = occupied_.empty() ? 0 : occupied_.back().end;
+  return clear_region(machine, layout_, std::max<std::uint64_t>(slot_bytes_, occupied));
 }
 
 void InstalledShim::look_up_to(unsigned limit) {

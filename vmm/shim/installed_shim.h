@@ -26,13 +26,20 @@ struct SavedGate {
   std::array<std::byte, 16> ours{};
 };
 
+/// A part of the slots that somebody was inside of when the shim was taken over: offsets from the
+/// first slot.
+struct OccupiedSlots {
+  std::uint64_t begin = 0, end = 0;
+};
+
 class InstalledShim final : public Shim {
  public:
   /// The region is laid out as `layout` says, with the image and its header in place and everything
-  /// from the table on zero, and mapped in the guest at `base`.
+  /// from the table on zero but for `occupied`, by address; and mapped in the guest at `base`.
   /// Without a mapping it cannot be removed.
   InstalledShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsigned vcpus,
-                SavedGate gate, std::optional<ShimMapping> mapping = std::nullopt);
+                SavedGate gate, std::optional<ShimMapping> mapping = std::nullopt,
+                std::vector<OccupiedSlots> occupied = {});
 
   Result<GuestVirt> allocate_slot(std::size_t size) override;
   Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
@@ -45,7 +52,7 @@ class InstalledShim final : public Shim {
   void deactivate() override;
   Result<void> retire(PausedMachine& machine) override;
   Result<void> remove(PausedMachine& machine) override;
-  ShimPlace place() const override { return {base_, layout_.bytes}; }
+  ShimPlace place() const override { return layout_.place_at(base_); }
   unsigned poll_share(TrapSink& sink, PollShare share) override;
   void set_doorbell(std::uint16_t port) override;
   void answer(std::uint32_t mailbox, TrapSink& sink) override;
@@ -69,6 +76,7 @@ class InstalledShim final : public Shim {
   bool wants_answer(unsigned mailbox, std::uint64_t head) const;
   void look_up_to(unsigned limit);
   bool has_header() const;
+  void give_up_ownership();
   ShimState look() const;
   ShimState look_by_copies() const;
   ShimCounters sum_counters() const;
@@ -87,7 +95,8 @@ class InstalledShim final : public Shim {
   // The words that the shared table should hold. Threads that serve traps look, too.
   std::vector<std::atomic<std::uint64_t>> table_;
   std::size_t entries_ = 0;
-  std::size_t slot_bytes_ = 0;  // allocated so far
+  const std::vector<OccupiedSlots> occupied_;
+  std::size_t slot_bytes_ = 0;  // allocated so far, up to here
   std::atomic<std::uint64_t> heartbeat_{0};
   std::atomic<std::uint64_t> doorbell_{0};
   std::atomic<std::uint64_t> rejected_{0};

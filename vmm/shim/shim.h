@@ -28,6 +28,7 @@
 #include "vmm/base/result.h"
 #include "vmm/machine.h"
 #include "vmm/page_walk.h"
+#include "vmm/shim/shim_layout.h"
 
 namespace ringside::vmm {
 
@@ -77,12 +78,6 @@ enum class ShimState : std::uint8_t {
   Retired,      // by retire()
 };
 
-/// Where a shim lies in the guest's addresses.
-struct ShimPlace {
-  GuestVirt base;
-  std::uint64_t bytes = 0;
-};
-
 /// Every `count`-th mailbox, from `index` on.
 struct PollShare {
   unsigned index = 0, count = 1;
@@ -99,7 +94,8 @@ class Shim {
   virtual ~Shim() = default;
 
   /// Takes `size` bytes of slot space; returns their address in the guest. Limit when there is none
-  /// left. Slot space is never reused while the machine runs.
+  /// left. Slot space is never reused while one tracer has the shim, nor is what somebody was
+  /// inside of when it got it.
   virtual Result<GuestVirt> allocate_slot(std::size_t size) = 0;
   /// Fills a slot; only before an entry leads to it.
   virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) = 0;

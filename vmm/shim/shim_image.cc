@@ -15,6 +15,9 @@
 namespace ringside::vmm {
 namespace {
 
+/// Process numbers are below 2^22 (PID_MAX_LIMIT, include/linux/threads.h).
+constexpr unsigned kPidBits = 22;
+
 /// Field 22 of /proc/PID/stat; 0 when there is no such process, or it has ended. The second field,
 /// its name, ends with the last parenthesis.
 std::uint64_t start_of(std::uint64_t pid) {
@@ -80,8 +83,16 @@ bool is_shim_at(const GuestMemory& memory, const PageTable& table, GuestVirt han
 }
 
 ProcessName ProcessName::of_self() {
-  const auto pid = static_cast<std::uint64_t>(getpid());
-  return {pid, start_of(pid)};
+  return of(getpid());
+}
+
+ProcessName ProcessName::of(pid_t pid) {
+  const auto number = static_cast<std::uint64_t>(pid);
+  return {number, number == 0 ? 0 : start_of(number)};
+}
+
+std::uint64_t ProcessName::word() const {
+  return start == 0 ? 0 : pid | start << kPidBits;
 }
 
 bool ProcessName::is_alive() const {

@@ -1,6 +1,8 @@
 // The embedded shim as it is put into a guest, and its header. Fire context: no.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <vector>
 
@@ -29,8 +31,12 @@ struct ProcessName {
   std::uint64_t pid = 0, start = 0;
 
   static ProcessName of_self();
+  /// Of a process of that number now; `start` is 0 when there is none.
+  static ProcessName of(pid_t pid);
   /// Whether it lives; of one that cannot be looked at, no.
   bool is_alive() const;
+  /// Both in one word, as shim_header::machine has it; 0 when there is none.
+  std::uint64_t word() const;
 };
 
 }  // namespace ringside::vmm

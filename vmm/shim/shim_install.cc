@@ -1,5 +1,5 @@
 // Putting the shim into a guest. In this file, top to bottom: checks of our own image, of the CPU
-// and of the gate, filling the region, install().
+// and of the gate, filling the region, install(); one that is there already, take_over().
 // Nothing in the guest changes before every check has passed.
 #include <fmt/format.h>
 
@@ -12,6 +12,8 @@
 #include "vmm/shim/installed_shim.h"
 #include "vmm/shim/shim_image.h"
 #include "vmm/shim/shim_mapping.h"
+#include "vmm/shim/shim_region.h"
+#include "vmm/shim/shim_remains.h"
 
 namespace ringside::vmm {
 namespace {
@@ -94,6 +96,64 @@ Result<ShimLayout> take_place(const GuestMemory& memory, GuestMemory::Extent pla
   return layout;
 }
 
+void lead_to(SavedGate& gate, GuestVirt handler) {
+  Gate ours;
+  std::memcpy(&ours, gate.bytes.data(), sizeof ours);
+  ours.set_handler(handler);
+  std::memcpy(gate.ours.data(), &ours, sizeof ours);
+}
+
+void own(shim_header& header, const PausedMachine& machine) {
+  const ProcessName owner = ProcessName::of_self();
+  header.owner = owner.pid;
+  header.owner_start = owner.start;
+  header.machine = ProcessName::of(machine.host_process()).word();
+}
+
+/// Maps what was filled, and lets breakpoints lead there.
+Result<void> open(GuestMemory& memory, const Registers& registers, ShimMapping& mapping,
+                  const SavedGate& gate) {
+  TRY(mapping.write(memory, (registers.efer & kEferNoExecute) != 0));
+  if (memory.write(gate.at, gate.ours)) return {};
+  return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");
+}
+
+/// A slot has less than so many bytes, before a place in it and behind one.
+constexpr std::uint64_t kSlotReach = 64;
+
+/// The slots around the places, by address; those that touch are one. Empty when a place is in no
+/// slot.
+std::optional<std::vector<OccupiedSlots>> slots_around(std::span<const GuestVirt> places,
+                                                       const ShimPlace& shim) {
+  std::vector<OccupiedSlots> parts;
+  for (const GuestVirt place : places) {
+    if (!shim.has_slot_at(place)) return std::nullopt;
+    const std::uint64_t at = place.raw() - shim.slots.raw();
+    parts.push_back({at - std::min(at, kSlotReach), std::min(at + kSlotReach, shim.slots_bytes)});
+  }
+  std::ranges::sort(parts, {}, &OccupiedSlots::begin);
+  std::vector<OccupiedSlots> joined;
+  for (const OccupiedSlots& part : parts) {
+    if (!joined.empty() && part.begin <= joined.back().end) {
+      joined.back().end = std::max(joined.back().end, part.end);
+    } else {
+      joined.push_back(part);
+    }
+  }
+  return joined;
+}
+
+Result<void> clear_other_slots(PausedMachine& machine, const ShimLayout& layout,
+                               std::span<const OccupiedSlots> occupied) {
+  const GuestPhys slots = layout.place.wrapping_add(layout.slots);
+  std::uint64_t from = 0;
+  for (const OccupiedSlots& part : occupied) {
+    TRY(machine.clear_code(slots.wrapping_add(from), part.begin - from));
+    from = part.end;
+  }
+  return machine.clear_code(slots.wrapping_add(from), layout.slots_bytes - from);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory::Extent place,
@@ -107,22 +167,44 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   ShimMapping mapping = TRY(ShimMapping::find(memory, facts, layout));
   const GuestVirt home = mapping.home();
 
-  Gate gate;
-  std::memcpy(&gate, saved.bytes.data(), sizeof gate);
-  gate.set_handler(home.wrapping_add(header.entry));
-  std::memcpy(saved.ours.data(), &gate, sizeof gate);
-
-  const ProcessName owner = ProcessName::of_self();
+  lead_to(saved, home.wrapping_add(header.entry));
   header = complete(header, facts, home, layout);
-  header.owner = owner.pid;
-  header.owner_start = owner.start;
+  own(header, machine);
   TRY(fill_region(memory, header, layout));
-  TRY(mapping.write(memory, (registers.efer & kEferNoExecute) != 0));
-  if (!memory.write(saved.at, saved.ours)) {
-    return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");
-  }
+  TRY(open(memory, registers, mapping, saved));
   return std::make_unique<InstalledShim>(memory, layout, home, machine.vcpu_count(), saved,
                                          mapping);
+}
+
+/// The code in the region is ours to the byte, and tasks may return through the slots that stay, so
+/// nothing of either is written anew. The header goes last: who is killed here leaves what the next
+/// one finds.
+Result<std::unique_ptr<Shim>> ShimRemains::take_over(PausedMachine& machine,
+                                                     const ShimKernelFacts& facts,
+                                                     std::span<const GuestVirt> places) const {
+  GuestMemory& memory = machine.memory();
+  shim_header header = TRY(read_image());
+  const Registers registers = TRY(machine.registers(0));
+  TRY(check_cpu(machine, registers));
+  SavedGate saved = TRY(read_gate(memory, facts));
+  if (!mapping_) return fail(ErrorCode::Invalid, "nothing leads to the old stub any more");
+  auto occupied = slots_around(places, place());
+  if (!occupied) return fail(ErrorCode::Invalid, "somebody is in the stub's own code");
+
+  lead_to(saved, home_.wrapping_add(header.entry));
+  header = complete(header, facts, home_, layout_);
+  own(header, machine);
+  TRY(clear_other_slots(machine, layout_, *occupied));
+  const bool filled = clear_memory(memory, layout_.place.wrapping_add(layout_.table),
+                                   layout_.slots - layout_.table) &&
+                      clear_memory(memory, layout_.place.wrapping_add(layout_.data),
+                                   layout_.bytes - layout_.data) &&
+                      memory.write(layout_.place, std::as_bytes(std::span(&header, 1)));
+  if (!filled) return fail(ErrorCode::Io, "the old stub's memory cannot be written");
+  ShimMapping mapping = *mapping_;
+  TRY(open(memory, registers, mapping, saved));
+  return std::make_unique<InstalledShim>(memory, layout_, home_, machine.vcpu_count(), saved,
+                                         mapping, std::move(*occupied));
 }
 
 }  // namespace ringside::vmm

@@ -22,6 +22,18 @@ inline constexpr std::uint64_t kLargeShimBytes = 16 << 20;
 /// Smaller places are refused: they would hold some hundred tracepoints.
 inline constexpr std::uint64_t kSmallestShimBytes = 64 << 10;
 
+/// Where a shim lies in the guest's addresses, and the slots in it.
+struct ShimPlace {
+  GuestVirt base{};
+  std::uint64_t bytes = 0;
+  GuestVirt slots{};
+  std::uint64_t slots_bytes = 0;
+
+  bool has_slot_at(GuestVirt at) const {
+    return at >= slots && at.raw() - slots.raw() < slots_bytes;
+  }
+};
+
 struct ShimLayout {
   GuestPhys place;                               // of the header
   std::uint64_t page_bytes = 0;                  // of the pages that map it
@@ -40,6 +52,10 @@ struct ShimLayout {
   }
   /// With more, open addressing would make long walks in the guest.
   std::size_t most_tracepoints() const { return std::size_t{table_entries} / 4 * 3; }
+  /// Where it lies once it is mapped at `home`.
+  ShimPlace place_at(GuestVirt home) const {
+    return {home, bytes, home.wrapping_add(slots), slots_bytes};
+  }
   /// Whether the page at `offset` is data, which the guest writes and never executes.
   bool is_data(std::uint64_t offset) const { return offset + page_bytes > data; }
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 
 #include "vmm/arch/arch.h"
@@ -58,6 +59,43 @@ std::optional<GuestPhys> find_in_first_megabyte(const GuestMemory& memory) {
   return std::nullopt;
 }
 
+struct Proven {
+  ShimLayout layout;
+  shim_header header;
+};
+
+/// Of one at `place` whose header says what ours would say with these facts, and whose code is
+/// ours.
+Result<Proven> prove(const GuestMemory& memory, const ShimKernelFacts& facts, GuestPhys place) {
+  const shim_header built = TRY(read_image());
+  const auto header = read_as<shim_header>(memory, place);
+  if (!header || header->version != SHIM_VERSION) {
+    return not_whole(fmt::format("it is of another version ({}, and this is {})",
+                                 header ? header->version : 0, SHIM_VERSION));
+  }
+  const GuestVirt home(header->base);
+  const bool in_region = home >= facts.image_region_start && home < facts.image_region_end &&
+                         header->base % kShimLargePage == 0 &&
+                         header->region_bytes <= kLargeShimBytes &&
+                         header->region_bytes % arch::kPageSize == 0;
+  if (!in_region) return not_whole("its header is damaged");
+  const std::uint64_t tables = round_up(header->region_bytes, kShimLargePage) / kShimLargePage + 1;
+  const bool large = header->page_bytes == kShimLargePage;
+  const auto layout =
+      layout_shim({place, header->region_bytes + (large ? 0 : tables * arch::kPageSize)});
+  if (!layout || layout->place != place) return not_whole("its header is damaged");
+  shim_header expected = complete(built, facts, home, *layout);
+  expected.owner = header->owner;
+  expected.owner_start = header->owner_start;
+  expected.machine = header->machine;
+  std::vector<std::byte> image(shim_image_size);
+  if (!memory.is_ram(place, layout->taken()) || !memory.read(place, image) ||
+      image != image_with(expected)) {
+    return not_whole("its code or its header is damaged");
+  }
+  return Proven{*layout, *header};
+}
+
 }  // namespace
 
 Result<std::optional<ShimRemains>> ShimRemains::find(const GuestMemory& memory,
@@ -80,42 +118,42 @@ Result<std::optional<ShimRemains>> ShimRemains::find(const GuestMemory& memory,
     std::memcpy(gate->kernels.data(), &kernels, sizeof kernels);
   } else {
     place = find_mapped(memory, facts);
-    if (!place) place = find_in_first_megabyte(memory);
   }
-  if (!place) return std::nullopt;
+  if (!place) return find_out_of_reach(memory, facts);
   return TRY(check(memory, facts, *place, gate));
+}
+
+/// What is not whole does no harm there, and is nobody's business.
+std::optional<ShimRemains> ShimRemains::find_out_of_reach(const GuestMemory& memory,
+                                                          const ShimKernelFacts& facts) {
+  const auto place = find_in_first_megabyte(memory);
+  const auto header = place ? read_as<shim_header>(memory, *place) : std::nullopt;
+  if (!header) return std::nullopt;
+  ShimKernelFacts then = facts;  // another kernel's may have been others
+  then.int3_handler = GuestVirt(header->original);
+  then.this_cpu_off = header->this_cpu_off;
+  const auto proven = prove(memory, then, *place);
+  if (!proven) return std::nullopt;
+  const GuestVirt home(proven->header.base);
+  const auto mapping = ShimMapping::find_written(memory, facts, proven->layout, home);
+  ShimRemains found(proven->layout, home, mapping ? std::optional(*mapping) : std::nullopt,
+                    std::nullopt, proven->header);
+  found.out_of_reach_ = true;
+  return found;
 }
 
 Result<ShimRemains> ShimRemains::check(const GuestMemory& memory, const ShimKernelFacts& facts,
                                        GuestPhys place, std::optional<Gate> gate) {
-  const shim_header built = TRY(read_image());
-  const auto header = read_as<shim_header>(memory, place);
-  if (!header || header->version != SHIM_VERSION) {
-    return not_whole(fmt::format("it is of another version ({}, and this is {})",
-                                 header ? header->version : 0, SHIM_VERSION));
-  }
-  const GuestVirt home(header->base);
-  const bool in_region = home >= facts.image_region_start && home < facts.image_region_end &&
-                         header->base % kShimLargePage == 0 &&
-                         header->region_bytes <= kLargeShimBytes &&
-                         header->region_bytes % arch::kPageSize == 0;
-  if (!in_region) return not_whole("its header is damaged");
-  const std::uint64_t tables = round_up(header->region_bytes, kShimLargePage) / kShimLargePage + 1;
-  const bool large = header->page_bytes == kShimLargePage;
-  const auto layout =
-      layout_shim({place, header->region_bytes + (large ? 0 : tables * arch::kPageSize)});
-  if (!layout || layout->place != place) return not_whole("its header is damaged");
-  shim_header expected = complete(built, facts, home, *layout);
-  expected.owner = header->owner;
-  expected.owner_start = header->owner_start;
-  std::vector<std::byte> image(shim_image_size);
-  if (!memory.is_ram(place, layout->taken()) || !memory.read(place, image) ||
-      image != image_with(expected)) {
-    return not_whole("its code or its header is damaged");
-  }
-  auto mapping = ShimMapping::find_written(memory, facts, *layout, home);
+  const Proven proven = TRY(prove(memory, facts, place));
+  const GuestVirt home(proven.header.base);
+  auto mapping = ShimMapping::find_written(memory, facts, proven.layout, home);
   if (!mapping) return not_whole(mapping.error().message);
-  return ShimRemains(*layout, home, *mapping, gate, {header->owner, header->owner_start});
+  return ShimRemains(proven.layout, home, *mapping, gate, proven.header);
+}
+
+bool ShimRemains::is_in_use_by(pid_t process) const {
+  const std::uint64_t machine = ProcessName::of(process).word();
+  return owner_.is_alive() && (machine_ == 0 || machine == 0 || machine_ == machine);
 }
 
 std::uint64_t ShimRemains::heartbeat(const GuestMemory& memory) const {
@@ -154,12 +192,18 @@ Result<void> ShimRemains::silence(PausedMachine& machine) const {
 }
 
 Result<void> ShimRemains::give_gate_back(PausedMachine& machine) const {
-  if (!gate_ || machine.memory().write(gate_->at, gate_->kernels)) return {};
-  return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");
+  if (gate_ && !machine.memory().write(gate_->at, gate_->kernels)) {
+    return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");
+  }
+  const std::array<std::uint64_t, 2> nobody{};
+  static_assert(offsetof(shim_header, owner_start) == offsetof(shim_header, owner) + 8);
+  const GuestPhys owner = layout_.place.wrapping_add(offsetof(shim_header, owner));
+  if (machine.memory().write(owner, std::as_bytes(std::span(nobody)))) return {};
+  return fail(ErrorCode::Io, "the old stub's memory cannot be written");
 }
 
 Result<void> ShimRemains::remove(PausedMachine& machine) const {
-  TRY(mapping_.clear(machine.memory()));
+  if (mapping_) TRY(mapping_->clear(machine.memory()));
   return clear_region(machine, layout_, layout_.slots_bytes);
 }
 

@@ -4,11 +4,14 @@
 // what this program would have put there, but for who did; so is the code, and so are the entries
 // of the page tables. Whether the memory is the shim's to clear only the guest's kernel can tell
 // (vmm/linux/low_memory.h), and so with what is to be restored in its text (providers).
+// One that had to stay, because a task sleeps in a slot, serves the next tracer (take_over).
 // Used by who takes a guest over. Does not: know instructions. Fire context: no.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "vmm/machine.h"
@@ -28,9 +31,18 @@ class ShimRemains {
 
   /// All the guest's memory that it takes.
   GuestMemory::Extent extent() const { return {layout_.place, layout_.taken()}; }
-  ShimPlace place() const { return {home_, layout_.bytes}; }
+  ShimPlace place() const { return layout_.place_at(home_); }
   /// Who put it there.
   const ProcessName& owner() const { return owner_; }
+  /// Whether its tracer lives and traces this machine, which `process` runs; not one that its guest
+  /// was moved away from.
+  bool is_in_use_by(pid_t process) const;
+  /// Whether its tracer has ended well, and somebody may be inside: no breakpoint is left, and the
+  /// gate is the kernel's.
+  bool is_retired() const { return owner_.pid == 0 && !gate_ && !out_of_reach_; }
+  /// Whether nothing of this kernel leads to it: its tracer died while it came or went, or the
+  /// guest has started another kernel since. Nobody is inside, and no breakpoint of it stands.
+  bool is_out_of_reach() const { return out_of_reach_; }
   /// Counts up while its tracer lives.
   std::uint64_t heartbeat(const GuestMemory& memory) const;
 
@@ -44,28 +56,43 @@ class ShimRemains {
 
   /// From now on its traps resume at once, unfired.
   Result<void> silence(PausedMachine& machine) const;
-  /// Once no int3 of it is left: the guest's breakpoints lead to its own kernel again.
+  /// Once no int3 of it is left: the guest's breakpoints lead to its own kernel again, and it is
+  /// nobody's.
   Result<void> give_gate_back(PausedMachine& machine) const;
   /// After that, once nobody is inside: no trace of it is left.
   Result<void> remove(PausedMachine& machine) const;
+  /// Or while somebody is inside, of slots only: it is ours from now on, as if it had been
+  /// installed. `places`: all that those who are inside stand at and return to; slots there stay as
+  /// they are. Invalid when one of them is no slot. Else refuses what Shim::install() refuses.
+  Result<std::unique_ptr<Shim>> take_over(PausedMachine& machine, const ShimKernelFacts& facts,
+                                          std::span<const GuestVirt> places) const;
 
  private:
   struct Gate {
     GuestPhys at;
     std::array<std::byte, 16> kernels{};
   };
-  ShimRemains(const ShimLayout& layout, GuestVirt home, const ShimMapping& mapping,
-              std::optional<Gate> gate, const ProcessName& owner)
-      : layout_(layout), home_(home), mapping_(mapping), gate_(gate), owner_(owner) {}
+  ShimRemains(const ShimLayout& layout, GuestVirt home, std::optional<ShimMapping> mapping,
+              std::optional<Gate> gate, const shim_header& header)
+      : layout_(layout),
+        home_(home),
+        mapping_(mapping),
+        gate_(gate),
+        owner_{header.owner, header.owner_start},
+        machine_(header.machine) {}
 
   static Result<ShimRemains> check(const GuestMemory& memory, const ShimKernelFacts& facts,
                                    GuestPhys place, std::optional<Gate> gate);
+  static std::optional<ShimRemains> find_out_of_reach(const GuestMemory& memory,
+                                                      const ShimKernelFacts& facts);
 
   ShimLayout layout_;
   GuestVirt home_;
-  ShimMapping mapping_;
-  std::optional<Gate> gate_;  // where it leads here
+  std::optional<ShimMapping> mapping_;  // none may be there of what is out of reach
+  std::optional<Gate> gate_;            // where it leads here
+  bool out_of_reach_ = false;
   ProcessName owner_;
+  std::uint64_t machine_;  // ProcessName::word() of the process that ran the guest
 };
 
 }  // namespace ringside::vmm

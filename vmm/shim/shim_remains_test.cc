@@ -109,9 +109,46 @@ TEST_P(Remains, AreFoundWhereNothingLeadsToThem) {
   const auto found = find();
 
   ASSERT_TRUE(found && *found);
+  EXPECT_TRUE((*found)->is_out_of_reach());
   auto machine = paused();
   ASSERT_TRUE((*found)->remove(machine));
   EXPECT_TRUE(image_of(guest_) == clean_);
+}
+
+TEST_P(Remains, AreFoundInTheMemoryOfAnotherKernel) {
+  guest_.set_gate(kHandler, 0x8e00);
+  const unsigned home = home_of(header());
+  guest_.put64(kPmd.raw() + 8 * home, 0x1e3);  // it has something of its own there
+  guest_.put64(kUserPmd.raw() + 8 * home, 0);
+  shim_header other = header();
+  other.original += 0x20'0000;
+  put_header(other);
+
+  const auto found = find();
+
+  ASSERT_TRUE(found && *found) << found.error().message;
+  EXPECT_TRUE((*found)->is_out_of_reach());
+  EXPECT_FALSE((*found)->is_retired());
+  auto machine = paused();
+  EXPECT_FALSE((*found)->take_over(machine, facts_, {}));
+  ASSERT_TRUE((*found)->remove(machine));
+  EXPECT_EQ(guest_.pmd(home), 0x1e3u);
+  EXPECT_FALSE(*find());
+}
+
+TEST_P(Remains, ThatNothingLeadsToAndThatAreNotOursAreNone) {
+  guest_.set_gate(kHandler, 0x8e00);
+  const unsigned home = home_of(header());
+  guest_.put64(kPmd.raw() + 8 * home, 0);
+  guest_.put64(kUserPmd.raw() + 8 * home, 0);
+  shim_header other = header();
+  other.version = SHIM_VERSION - 1;
+  put_header(other);
+
+  const auto found = find();
+
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_FALSE(*found);
 }
 
 TEST_P(Remains, OfAnotherVersionAreRefused) {
@@ -131,7 +168,10 @@ TEST_P(Remains, NoWordOfTheHeaderIsBelieved) {
     std::memcpy(&value, at, 8);
     value ^= 0x1000;
     std::memcpy(at, &value, 8);
-    if (changed.owner != whole.owner || changed.owner_start != whole.owner_start) continue;
+    if (changed.owner != whole.owner || changed.owner_start != whole.owner_start ||
+        changed.machine != whole.machine) {
+      continue;
+    }
     put_header(changed);
     EXPECT_FALSE(find()) << word;
   }
@@ -169,6 +209,86 @@ TEST_P(Remains, EntriesThatLeadOutsideAreLeftOut) {
   std::array<std::byte, 8> code{};
   EXPECT_EQ((*found)->read_slot(guest_.memory(), GuestVirt(h.base), code), 0u);
   EXPECT_EQ((*found)->read_slot(guest_.memory(), GuestVirt(h.data - 4), code), 4u);
+}
+
+TEST_P(Remains, OfAMachineThatTheirTracerDoesNotTraceAreNobodys) {
+  const auto in_use = [this](std::uint64_t machine) {
+    shim_header changed = header();
+    changed.machine = machine;
+    put_header(changed);
+    return (*find())->is_in_use_by(getpid());
+  };
+
+  EXPECT_TRUE(in_use(ProcessName::of_self().word()));
+  EXPECT_TRUE(in_use(0)) << "it cannot be known";
+  EXPECT_FALSE(in_use(ProcessName{1, 1}.word())) << "the guest was moved here from that one";
+}
+
+TEST_P(Remains, ThatSomebodyIsInsideOfServeTheNextTracer) {
+  {
+    auto machine = paused();
+    ASSERT_TRUE((*find())->silence(machine) && (*find())->give_gate_back(machine));
+  }
+  const auto found = find();
+  ASSERT_TRUE(found && *found);
+  EXPECT_TRUE((*found)->is_retired());
+  const shim_header old = header();
+  const std::uint64_t slot = kLow.base.raw() + (slots_[1].raw() - old.base);
+  auto machine = paused();
+
+  const std::array inside = {slots_[1].wrapping_add(1)};
+  auto shim = (*found)->take_over(machine, facts_, inside);
+
+  ASSERT_TRUE(shim) << shim.error().message;
+  EXPECT_EQ(guest_.gate_handler(), GuestVirt(old.base + old.entry));
+  EXPECT_EQ(header().owner, static_cast<std::uint64_t>(getpid()));
+  EXPECT_EQ(header().machine, 0u) << "no process runs this one";
+  EXPECT_EQ(guest_.ram()[slot], std::byte{0x55}) << "where somebody is";
+  EXPECT_TRUE((*found)->entries(guest_.memory()).empty());
+  EXPECT_FALSE((*find())->is_retired());
+  // Slots come behind the one that stays, and are as good as any.
+  for (unsigned n = 0; n < 20; ++n) {
+    const auto next = (*shim)->allocate_slot(10);
+    ASSERT_TRUE(next);
+    EXPECT_GT(next->raw(), inside[0].raw());
+    EXPECT_TRUE((*shim)->add_entry(kText.wrapping_add(16 * n), *next));
+  }
+  EXPECT_EQ((*shim)->counters().firings, 0u);
+  ASSERT_TRUE((*shim)->retire(machine));
+  EXPECT_TRUE((*find())->is_retired());
+  ASSERT_TRUE((*shim)->remove(machine));
+  EXPECT_TRUE(image_of(guest_) == clean_);
+}
+
+TEST_P(Remains, AreNotTakenOverWhereSomebodyIsInTheCode) {
+  auto machine = paused();
+  ASSERT_TRUE((*find())->give_gate_back(machine));
+  const auto found = find();
+  const auto before = image_of(guest_);
+  const shim_header h = header();
+
+  for (const std::uint64_t place : {h.base + h.entry, h.slots - 1, h.data}) {
+    const std::array places = {slots_[0], GuestVirt(place)};
+    EXPECT_FALSE((*found)->take_over(machine, facts_, places));
+  }
+
+  EXPECT_TRUE(image_of(guest_) == before);
+}
+
+TEST_P(Remains, OnesThatLieFarApartLeaveRoomBetween) {
+  const shim_header h = header();
+  auto machine = paused();
+  ASSERT_TRUE((*find())->give_gate_back(machine));
+  const GuestVirt far(h.slots + 0x1000);
+
+  auto shim = (*find())->take_over(machine, facts_, std::array{far, far, GuestVirt(h.slots)});
+
+  ASSERT_TRUE(shim) << shim.error().message;
+  std::vector<GuestVirt> got;
+  while (got.empty() || got.back() < far) got.push_back(*(*shim)->allocate_slot(100));
+  EXPECT_EQ(got.front(), GuestVirt(h.slots + 64));
+  EXPECT_LE(got[got.size() - 2].raw() + 100, far.raw() - 64);
+  EXPECT_EQ(got.back().raw(), far.raw() + 64);
 }
 
 TEST(ShimRemains, AreNoneInAGuestThatWasNeverTraced) {

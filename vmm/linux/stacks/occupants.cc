@@ -17,6 +17,7 @@ namespace ringside::guest_linux {
 namespace {
 
 constexpr std::size_t kMostTasks = 1 << 17;
+constexpr std::size_t kMostOccupants = 1024;
 constexpr std::size_t kCommBytes = 16;  // TASK_COMM_LEN
 
 tl::unexpected<Error> unclear(std::string what) {
@@ -94,24 +95,26 @@ class Occupants::Look {
         kernel_(kernel),
         code_(code) {}
 
-  using Finding = Result<std::optional<std::string>>;
-
-  Finding run() {
+  Result<std::vector<Occupant>> run() {
     TRY(read_queues());
     TRY(list_tasks());
     if (running_ > queued_) return unclear("a task that is ending is in no list");
+    std::vector<Occupant> found;
     for (const Task& task : tasks_) {
-      const auto inside = TRY(look_at(task));
-      if (inside) return name_of(task);
+      const Places inside = TRY(look_at(task));
+      if (!inside.empty()) found.push_back({name_of(task), inside});
+      if (found.size() > kMostOccupants) return unclear("too many tasks may be inside");
     }
     for (unsigned vcpu = 0; vcpu < machine_.vcpu_count(); ++vcpu) {
-      const auto inside = TRY(look_at_vcpu(vcpu));
-      if (inside) return fmt::format("vCPU {}", vcpu);
+      const Places inside = TRY(look_at_vcpu(vcpu));
+      if (!inside.empty()) found.push_back({fmt::format("vCPU {}", vcpu), inside});
     }
-    return std::optional<std::string>();
+    return found;
   }
 
  private:
+  using Places = std::vector<GuestVirt>;
+
   template <class T>
   Result<T> field(GuestVirt structure, std::uint64_t offset) const {
     const auto value = load_field<T>(reader_, structure, offset);
@@ -182,13 +185,17 @@ class Occupants::Look {
     return fmt::format("task {} ({})", pid.value_or(0), printable(name.substr(0, name.find('\0'))));
   }
 
-  /// Whether a word of the stack from `sp` up leads inside.
-  Result<bool> has_word(const Task& task, std::uint64_t sp) const {
+  /// The words of the stack from `sp` up that lead inside.
+  Result<Places> words_inside(const Task& task, std::uint64_t sp) const {
     std::vector<std::uint64_t> words((task.stack + of_.stack_bytes_ - sp) / 8);
     if (!reader_.read(GuestVirt(sp), std::as_writable_bytes(std::span(words)))) {
       return unclear(fmt::format("the stack of {} cannot be read", name_of(task)));
     }
-    return std::ranges::any_of(words, [this](std::uint64_t word) { return leads_inside(word); });
+    Places inside;
+    for (const std::uint64_t word : words) {
+      if (leads_inside(word)) inside.emplace_back(word);
+    }
+    return inside;
   }
   bool is_on_stack(const Task& task, std::uint64_t sp) const {
     return task.stack != 0 && sp % 8 == 0 && sp >= task.stack && sp - task.stack < of_.stack_bytes_;
@@ -199,34 +206,40 @@ class Occupants::Look {
     return *of_.tables_;
   }
 
-  /// By the unwinder; where it cannot tell, yes.
-  Result<bool> look_at(const Task& task) {
-    if (task.stack == 0) return false;  // it has ended, and waits for its parent
-    if (task.current) return false;     // its vCPU tells
+  /// By the unwinder; where it cannot tell, all that may be.
+  Result<Places> look_at(const Task& task) {
+    if (task.stack == 0) return Places();  // it has ended, and waits for its parent
+    if (task.current) return Places();     // its vCPU tells
     if (task.on_cpu && !task.idle) return unclear("a vCPU changes from a task to the next");
     if (!is_on_stack(task, task.sp)) {
       return unclear(fmt::format("{} does not stand on its stack", name_of(task)));
     }
-    if (!TRY(has_word(task, task.sp))) return false;
+    Places inside = TRY(words_inside(task, task.sp));
+    if (inside.empty()) return inside;
     Registers asleep;
     asleep.rsp = task.sp + layout_.frame_return;
     asleep.rbp = load<std::uint64_t>(reader_, GuestVirt(task.sp + layout_.frame_bp)).value_or(0);
-    return tables().passes(reader_, asleep, StackTables::Start::Caller, code_).value_or(true);
+    const auto passes = tables().passes(reader_, asleep, StackTables::Start::Caller, code_);
+    return passes.value_or(true) ? inside : Places();
   }
 
-  Result<bool> look_at_vcpu(unsigned vcpu) {
+  Result<Places> look_at_vcpu(unsigned vcpu) {
     const Registers registers = TRY(machine_.registers(vcpu));
-    if (!arch::pages(registers) || !arch::in_long_mode(registers)) return false;  // not started
-    if (registers.in_user_mode()) return false;
-    if (leads_inside(registers.rip)) return true;
+    if (!arch::pages(registers) || !arch::in_long_mode(registers)) return Places();  // not started
+    if (registers.in_user_mode()) return Places();
+    std::optional<Places> inside;
     for (const Task& task : tasks_) {
       if (!task.current || !is_on_stack(task, registers.rsp)) continue;
-      if (!TRY(has_word(task, registers.rsp))) return false;
+      inside = TRY(words_inside(task, registers.rsp));
     }
+    if (inside && leads_inside(registers.rip)) inside->emplace_back(registers.rip);
+    if (inside && inside->empty()) return *inside;
     // On a stack of interrupts, which leads to others.
     const auto passes = tables().passes(reader_, registers, StackTables::Start::Here, code_);
     if (!passes) return unclear(fmt::format("the stack of vCPU {} cannot be followed", vcpu));
-    return *passes;
+    if (!*passes) return Places();
+    if (!inside) return unclear(fmt::format("vCPU {} is inside", vcpu));
+    return *inside;
   }
 
   Occupants& of_;
@@ -240,9 +253,9 @@ class Occupants::Look {
   std::uint64_t running_ = 0, queued_ = 0;
 };
 
-Result<std::optional<std::string>> Occupants::find(vmm::PausedMachine& machine,
-                                                   const GuestReader& reader, Kernel& kernel,
-                                                   Kernel::AddressRange code) {
+Result<std::vector<Occupant>> Occupants::find(vmm::PausedMachine& machine,
+                                              const GuestReader& reader, Kernel& kernel,
+                                              Kernel::AddressRange code) {
   return Look(*this, machine, reader, kernel, code).run();
 }
 

@@ -34,15 +34,22 @@ struct OccupantLayout {
   static Result<OccupantLayout> from(const TypeGraph& types);
 };
 
+/// Somebody that may be inside, and the addresses there that it stands at or returns to: at least
+/// those, for words that earlier calls have left count as well.
+struct Occupant {
+  std::string name;  // "task 12 (dd)", "vCPU 0"
+  std::vector<GuestVirt> places;
+};
+
 class Occupants {
  public:
   /// Only before Kernel::end_set_up(). Unsupported when the kernel lacks types or symbols for it.
   static Result<Occupants> prepare(const Kernel& kernel);
 
-  /// The first one that may be inside `code`, in words: "task 12 (dd)", "vCPU 0". Empty: nothing
-  /// is. An error means that it cannot be told now; a moment later it may be.
-  Result<std::optional<std::string>> find(vmm::PausedMachine& machine, const GuestReader& reader,
-                                          Kernel& kernel, Kernel::AddressRange code);
+  /// All that may be inside `code`. An error means that it cannot be told now; a moment later it
+  /// may be.
+  Result<std::vector<Occupant>> find(vmm::PausedMachine& machine, const GuestReader& reader,
+                                     Kernel& kernel, Kernel::AddressRange code);
 
  private:
   struct Task {

@@ -133,14 +133,17 @@ class OccupantsTest : public testing::Test {
   }
   std::uint64_t frame(unsigned n) const { return stack(n) + 0x3e00 + 56; }
 
-  std::string find() {
+  Result<std::vector<Occupant>> find_all() {
     auto paused = vmm::PausedMachine::pause(machine_);
     auto occupants = Occupants::prepare(*kernel_);
     EXPECT_TRUE(occupants) << occupants.error().message;
-    const auto found = occupants->find(*paused, guest_, *kernel_,
-                                       Kernel::AddressRange::of(GuestVirt(kCode), kCodeBytes));
+    return occupants->find(*paused, guest_, *kernel_,
+                           Kernel::AddressRange::of(GuestVirt(kCode), kCodeBytes));
+  }
+  std::string find() {
+    const auto found = find_all();
     if (!found) return "unclear: " + found.error().message;
-    return found->value_or("nobody");
+    return found->empty() ? "nobody" : found->front().name;
   }
 
   fakes::SparseGuest guest_;
@@ -162,6 +165,24 @@ TEST_F(OccupantsTest, ATaskThatReturnsThereIsNamed) {
   put(frame(dd) + 24, kCode + 0x100);
 
   EXPECT_EQ(find(), "task 22 (dd)");
+}
+
+TEST_F(OccupantsTest, AllAreFoundWithTheirPlaces) {
+  const unsigned dd = add_task("dd", 22), cat = add_task("cat", 23);
+  put(frame(dd) + 24, kCode + 0x100);
+  put(frame(cat), kCode + 0x300);  // may be left over
+  put(frame(cat) + 24, kCode + 0x200);
+  machine_.vcpu.rip = kCode + 5;
+
+  const auto found = find_all();
+
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->size(), 3u);
+  using Places = std::vector<GuestVirt>;
+  EXPECT_EQ((*found)[0].places, Places{GuestVirt(kCode + 0x100)});
+  EXPECT_EQ((*found)[1].name, "task 23 (cat)");
+  EXPECT_EQ((*found)[1].places, (Places{GuestVirt(kCode + 0x300), GuestVirt(kCode + 0x200)}));
+  EXPECT_EQ((*found)[2].places, Places{GuestVirt(kCode + 5)});
 }
 
 TEST_F(OccupantsTest, SoIsAnotherThreadOfAProcess) {
