@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "vmm/base/printable.h"
+#include "vmm/linux/processes/task_list.h"
 
 namespace ringside::guest_linux {
 
@@ -137,14 +138,7 @@ std::string KernelView::code_name(std::uint64_t address) const {
 
 bool KernelView::walk_list(GuestVirt head, std::size_t most,
                            const std::function<bool(GuestVirt)>& each) const {
-  auto node = load<std::uint64_t>(head);
-  for (std::size_t i = 0; i < most; ++i) {
-    if (!node || *node == 0) return false;
-    if (*node == head.raw()) return true;
-    if (!each(GuestVirt(*node))) return false;
-    node = load<std::uint64_t>(GuestVirt(*node));
-  }
-  return false;
+  return guest_linux::walk_list(reader_, head, most, each) == ListEnd::Whole;
 }
 
 }  // namespace ringside::guest_linux

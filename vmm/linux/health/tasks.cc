@@ -54,9 +54,8 @@ Tasks::Tasks(const KernelView& view, const Clocks& clocks, const StackTables& st
   last_queued_ = task("sched_info.last_queued");
   exec_start_ = task("se.exec_start");
   signal_ = task("signal");
-  thread_node_ = task("thread_node");
   next_ = task("tasks");
-  thread_head_ = view.field("signal_struct", "thread_head");
+  list_ = TaskListLayout::from(view.types());
   oom_mm_ = view.field("signal_struct", "oom_mm");
   const std::uint64_t size = view.size_of("thread_union");
   stack_bytes_ = size >= 4096 && size <= 1 << 20 ? size : kUsualStack;
@@ -128,14 +127,13 @@ void Tasks::add(GuestVirt address) {
 
 void Tasks::add_threads(GuestVirt leader) {
   add(leader);
-  const auto signal = view_.pointer(leader, signal_);
-  if (!signal || !thread_head_ || !thread_node_) return;
-  const GuestVirt head = signal->wrapping_add(thread_head_->offset);
-  const bool closed = view_.walk_list(head, kMost, [&](GuestVirt node) {
-    add(GuestVirt(node.raw() - thread_node_->offset));
-    return tasks_.size() < kMost;
+  if (!list_) return;
+  const auto end = walk_threads(view_.reader(), *list_, leader, steps_left_, [&](GuestVirt task) {
+    --steps_left_;
+    add(task);
+    return tasks_.size() < kMost && steps_left_ > 0;
   });
-  complete_ = complete_ && closed;
+  complete_ = complete_ && end == ListEnd::Whole;
 }
 
 void Tasks::list() {
@@ -144,13 +142,12 @@ void Tasks::list() {
     complete_ = false;
     return;
   }
-  const GuestVirt head = init->wrapping_add(next_->offset);
-  std::size_t leaders = 0;
-  const bool closed = view_.walk_list(head, kMost, [&](GuestVirt node) {
-    add_threads(GuestVirt(node.raw() - next_->offset));
-    return tasks_.size() < kMost && ++leaders < kMost;
-  });
-  complete_ = complete_ && closed;
+  const auto end =
+      walk_processes(view_.reader(), next_->offset, *init, kMost, [&](GuestVirt leader) {
+        add_threads(leader);
+        return tasks_.size() < kMost && steps_left_ > 0;
+      });
+  complete_ = complete_ && end == ListEnd::Whole;
 }
 
 std::optional<GuestVirt> Tasks::saved_stack_pointer(const Task& task) const {

@@ -13,6 +13,7 @@
 #include "vmm/linux/health/clocks.h"
 #include "vmm/linux/health/kernel_view.h"
 #include "vmm/linux/health/report.h"
+#include "vmm/linux/processes/task_list.h"
 #include "vmm/linux/stacks/orc.h"
 
 namespace ringside::guest_linux {
@@ -55,12 +56,15 @@ class Tasks {
   const Clocks& clocks_;
   const StackTables& stacks_;
   std::optional<Field> pid_, tgid_, comm_, state_, exit_state_, flags_, on_cpu_, stack_, saved_sp_,
-      io_wait_, policy_, priority_, cpu_, last_arrival_, last_queued_, exec_start_, signal_,
-      thread_head_, thread_node_, next_, oom_mm_;
+      io_wait_, policy_, priority_, cpu_, last_arrival_, last_queued_, exec_start_, signal_, next_,
+      oom_mm_;
+  std::optional<TaskListLayout> list_;
   std::uint64_t stack_bytes_;
   std::vector<Task> tasks_;
   std::unordered_map<std::uint64_t, std::size_t> by_address_;
   bool complete_ = true;
+  /// Of all walks together: each of many processes may have the same threads, without end.
+  std::size_t steps_left_ = 2 * kMost;
 };
 
 }  // namespace ringside::guest_linux

@@ -11,6 +11,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/bytes.h"
 #include "vmm/linux/layout.h"
+#include "vmm/linux/processes/task_list.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -82,22 +83,18 @@ std::optional<ProcessLayout> ProcessLayout::from(const TypeGraph& types) {
 
 std::optional<ProcessMemory> find_process(const GuestReader& kernel, const ProcessLayout& layout,
                                           GuestVirt init_task, std::uint64_t pid) {
-  GuestVirt task = init_task;
-  for (unsigned n = 0; n < kMaxProcesses; ++n) {
-    const auto next = load_field<std::uint64_t>(kernel, task, layout.task_tasks);
-    if (!next) return std::nullopt;
-    task = GuestVirt(*next - layout.task_tasks);
-    if (task == init_task) return std::nullopt;
-    const auto id = load_field<std::uint32_t>(kernel, task, layout.task_tgid);
-    if (!id) return std::nullopt;
-    if (*id != pid) continue;
-    const auto mm = load_field<std::uint64_t>(kernel, task, layout.task_mm);
-    if (!mm || *mm == 0) return std::nullopt;
-    const auto table = load_field<std::uint64_t>(kernel, GuestVirt(*mm), layout.mm_pgd);
-    if (!table) return std::nullopt;
-    return ProcessMemory{task, GuestVirt(*mm), GuestVirt(*table)};
-  }
-  return std::nullopt;
+  std::optional<GuestVirt> task;
+  (void)walk_processes(kernel, layout.task_tasks, init_task, kMaxProcesses, [&](GuestVirt each) {
+    const auto id = load_field<std::uint32_t>(kernel, each, layout.task_tgid);
+    if (id && *id == pid) task = each;
+    return id && *id != pid;
+  });
+  if (!task) return std::nullopt;
+  const auto mm = load_field<std::uint64_t>(kernel, *task, layout.task_mm);
+  if (!mm || *mm == 0) return std::nullopt;
+  const auto table = load_field<std::uint64_t>(kernel, GuestVirt(*mm), layout.mm_pgd);
+  if (!table) return std::nullopt;
+  return ProcessMemory{*task, GuestVirt(*mm), GuestVirt(*table)};
 }
 
 namespace {

@@ -44,16 +44,16 @@ Result<OccupantLayout> OccupantLayout::from(const TypeGraph& types) {
     if (!found) missing = fmt::format("{}.{}", structure, fmt::join(path, "."));
     offset = found.value_or(0);
   };
-  take(layout.task_tasks, "task_struct", {"tasks"});
-  take(layout.task_signal, "task_struct", {"signal"});
-  take(layout.task_thread_node, "task_struct", {"thread_node"});
+  take(layout.list.task_tasks, "task_struct", {"tasks"});
+  take(layout.list.task_signal, "task_struct", {"signal"});
+  take(layout.list.task_thread_node, "task_struct", {"thread_node"});
   take(layout.task_stack, "task_struct", {"stack"});
   take(layout.task_sp, "task_struct", {"thread", "sp"});
   take(layout.task_pid, "task_struct", {"pid"});
   take(layout.task_comm, "task_struct", {"comm"});
   take_number(layout.task_on_cpu, "on_cpu");
   take_number(layout.task_on_rq, "on_rq");
-  take(layout.signal_thread_head, "signal_struct", {"thread_head"});
+  take(layout.list.signal_thread_head, "signal_struct", {"thread_head"});
   take(layout.rq_running, "rq", {"nr_running"});
   take(layout.rq_current, "rq", {"curr"});
   take(layout.rq_idle, "rq", {"idle"});
@@ -139,12 +139,15 @@ class Occupants::Look {
   }
 
   Result<void> list_tasks() {
-    GuestVirt leader = of_.init_task_;
-    do {
-      TRY(add_threads(leader));
-      const auto next = TRY(field<std::uint64_t>(leader, layout_.task_tasks));
-      leader = GuestVirt(next - layout_.task_tasks);
-    } while (leader != of_.init_task_);
+    TRY(add(of_.init_task_));
+    Result<void> added;
+    const auto end = walk_processes(reader_, layout_.list.task_tasks, of_.init_task_, kMostTasks,
+                                    [&](GuestVirt leader) {
+                                      added = add_threads(leader);
+                                      return added.has_value();
+                                    });
+    TRY(added);
+    TRY(check_whole(end));
     for (const std::uint64_t idle : idle_) {
       if (idle != 0 && GuestVirt(idle) != of_.init_task_) TRY(add(GuestVirt(idle)));
     }
@@ -152,14 +155,21 @@ class Occupants::Look {
   }
 
   Result<void> add_threads(GuestVirt leader) {
-    const auto signal = TRY(field<std::uint64_t>(leader, layout_.task_signal));
-    const std::uint64_t head = signal + layout_.signal_thread_head;
-    std::uint64_t node = TRY(field<std::uint64_t>(GuestVirt(head), 0));
-    if (node == head) return add(leader);  // the first task of all
-    for (; node != head; node = TRY(field<std::uint64_t>(GuestVirt(node), 0))) {
-      TRY(add(GuestVirt(node - layout_.task_thread_node)));
-    }
-    return {};
+    Result<void> added;
+    const std::size_t before = tasks_.size();
+    const auto end = walk_threads(reader_, layout_.list, leader, kMostTasks, [&](GuestVirt task) {
+      added = add(task);
+      return added.has_value();
+    });
+    TRY(added);
+    TRY(check_whole(end));
+    return tasks_.size() == before ? add(leader) : Result<void>();
+  }
+
+  static Result<void> check_whole(ListEnd end) {
+    if (end == ListEnd::Whole) return {};
+    return unclear(end == ListEnd::Endless ? "the guest's list of tasks has no end"
+                                           : "the guest's list of tasks cannot be read");
   }
 
   Result<void> add(GuestVirt address) {

@@ -17,6 +17,7 @@
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/layout.h"
+#include "vmm/linux/processes/task_list.h"
 #include "vmm/linux/stacks/orc.h"
 #include "vmm/machine.h"
 
@@ -24,9 +25,9 @@ namespace ringside::guest_linux {
 
 /// Byte offsets in the kernel's structures.
 struct OccupantLayout {
-  std::uint32_t task_tasks, task_signal, task_thread_node, task_stack, task_sp, task_pid, task_comm;
+  TaskListLayout list;
+  std::uint32_t task_stack, task_sp, task_pid, task_comm;
   NumberPlace task_on_cpu, task_on_rq;  // int; of 7.2 a byte
-  std::uint32_t signal_thread_head;
   std::uint32_t rq_running, rq_current, rq_idle;
   std::uint32_t frame_bp, frame_return;  // of what a task that does not run has left on its stack
 
