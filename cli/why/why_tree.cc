@@ -132,6 +132,8 @@ Tree memory_tree(const MemoryReport& memory) {
   put(tree, "swap_total", memory.swap_total);
   put(tree, "swap_free", memory.swap_free);
   put(tree, "oom_kills", memory.oom_kills);
+  if (!memory.last_killed.empty()) tree["last_killed"] = memory.last_killed;
+  put(tree, "last_kill_age_ns", memory.last_kill_age);
   put(tree, "pressure_percent", memory.pressure);
   return tree;
 }

@@ -70,7 +70,7 @@ class Debugger:
 class Patient:
     """A guest that will hang; a context manager."""
 
-    def __init__(self, image, append=""):
+    def __init__(self, image, append="", cpus=CPUS):
         self._folder = tempfile.TemporaryDirectory(prefix="ringside-why-")
         folder = pathlib.Path(self._folder.name)
         self.core, self._ram = folder / "core", folder / "ram"
@@ -90,7 +90,7 @@ class Patient:
                    "-machine", "pc,memory-backend=ram",
                    "-drive", f"file={disk},if=none,id=d0,format=raw,throttling.bps-total=1000000000000",
                    "-device", "virtio-blk-pci,drive=d0,id=disk0"]
-        self._guest = guest.Guest(image, cpus=CPUS, memory=256, options=options, initrd=initrd,
+        self._guest = guest.Guest(image, cpus=cpus, memory=256, options=options, initrd=initrd,
                                   append=append)
 
     def __enter__(self):
@@ -128,12 +128,12 @@ class Patient:
         self.monitor.ask("block_set_io_throttle", id=DISK, bps=1, bps_rd=0, bps_wr=0, iops=0, iops_rd=0,
                      iops_wr=0)
 
-    def lose_a_cpu(self):
-        """Makes sethostname() turn interrupts off and jump to itself."""
+    def lose_a_cpu(self, code=b"faebfe"):
+        """Makes sethostname() turn interrupts off (cli) and jump to itself, or what the code says."""
         line = self.do("grep -E ' __x64_sys_sethostname$' /proc/kallsyms")
         address = int(line.split()[0], 16)
         debugger = self.open_debugger()
-        debugger(b"M%x,3:faebfe" % address)  # cli; jmp .
+        debugger(b"M%x,%x:%s" % (address, len(code) // 2, code))
         debugger.send(b"c")
         debugger.close()
         self.monitor.human("gdbserver none")
@@ -393,6 +393,97 @@ class Why(unittest.TestCase):
         self.on_each(check, "panic=0")
 
 
+class Alive(unittest.TestCase):
+    """Hangs of guests that are looked at while they run, with one to four vCPUs."""
+
+    def on_each(self, check, append=""):
+        """Checks a guest of each image, which have one and four vCPUs."""
+        for image, cpus in zip(ringside.IMAGES, (1, 4)):
+            with self.subTest(image), Patient(image, append, cpus) as patient:
+                check(patient)
+
+    def why_once(self, patient, ready):
+        """The report once ready(tree), or the last one."""
+        deadline = time.monotonic() + guest.PATIENCE
+        while not ready((report := patient.why_alive())[1]) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        self.assertTrue(ready(report[1]), report[0])
+        self.assertEqual(report[1]["not_known"], [], report[0])
+        return report
+
+    def test_memory_that_runs_out_again_and_again(self):
+        def check(patient):
+            patient.hang("hang eat 0")
+            text, tree = self.why_once(patient, lambda tree: is_first("out-of-memory")(tree)
+                                       and tree["memory_bytes"].get("last_killed"))
+            self.assertRegex(tree["memory_bytes"]["last_killed"], r"^hang \(pid \d+\)$", text)
+            self.assertGreaterEqual(tree["memory_bytes"]["oom_kills"], 1, text)
+
+        self.on_each(check)
+
+    def test_a_rw_semaphore_that_a_sleeping_reader_holds(self):
+        def check(patient):
+            patient.do(f"{MOUNT} && dd if=/dev/zero of=/tmp/m/f bs=1M count=8 2>/dev/null")
+            patient.stall_disk()
+            patient.hang("sync & sleep 2; mount -o remount,ro /tmp/m & wait")
+            blocked = lambda tree: [task for task in tree["waiting"] if task["name"] == "mount"  # noqa: E731
+                                    and task.get("since_ns", 0) > 1e9]
+            text, tree = self.why_once(patient, blocked)
+            waiter, = blocked(tree)
+            lock = waiter["waits"]["lock"]
+            self.assertEqual((lock["kind"], lock["held_by_readers"]), ("rw_semaphore", True), text)
+            holder, = [task for task in tree["waiting"] if task["pid"] == lock["owner"]]
+            self.assertEqual(holder["name"], "sync", text)
+            self.assertIn("iterate_supers", functions(holder), text)
+            said, = [cause["text"] for cause in tree["causes"] if cause["kind"] == "lock-holder"]
+            self.assertIn(f"sync (pid {holder['pid']}) holds", said, text)
+
+        self.on_each(check)
+
+    def test_a_task_that_waits_for_another_on_no_lock(self):
+        def check(patient):
+            patient.hang("hang vfork 0")
+            text, tree = self.why_once(patient, is_first("tasks-stuck"))
+            waiter, = tree["waiting"]
+            self.assertEqual(waiter["waits"], {"for": "completion", "function": waiter["waits"]["function"]})
+            self.assertNotIn("wait_for", waiter["waits"]["function"], text)
+            self.assertIn("kernel_clone", functions(waiter), text)
+            self.assertGreater(waiter["since_ns"], 1e9, text)
+
+        self.on_each(check)
+
+    def test_kernel_code_that_lets_nobody_else_run(self):
+        def check(patient):
+            patient.lose_a_cpu(b"ebfe")  # jmp .
+            patient.hang("hostname lost")
+            text, tree = self.why_once(
+                patient, lambda tree: tree["causes"][0]["kind"] in ("kernel-spin", "soft-lockup"))
+            self.assertIn("__x64_sys_sethostname", tree["causes"][0]["text"], text)
+            self.assertIn("hostname (pid", tree["causes"][0]["text"], text)
+
+        # Of one vCPU nobody would be left to time it.
+        for image in ringside.IMAGES:
+            with self.subTest(image), Patient(image, cpus=3) as patient:
+                check(patient)
+
+    def test_a_crowd_that_wants_to_run(self):
+        def check(patient):
+            patient.hang("hang bomb 100")
+            text, tree = self.why_once(patient, lambda tree: sum(cpu["run_queue"] for cpu in tree["cpus"]) >= 100)
+            self.assertEqual(tree["causes"][0]["kind"], "busy", text)
+            self.assertIn("tasks want to run", tree["causes"][0]["text"], text)
+
+        self.on_each(check)
+
+    def test_a_thousand_tasks_are_all_seen(self):
+        def check(patient):
+            patient.hang("hang crowd 1000")
+            text, tree = self.why_once(patient, lambda tree: tree["tasks"] >= 1001)
+            self.assertEqual(tree["waiting"], [], text)
+
+        self.on_each(check)
+
+
 class Beside(unittest.TestCase):
     """Guests that others look at or have stopped: nobody notices us, and what is missing is said."""
 
@@ -484,6 +575,40 @@ class Beside(unittest.TestCase):
 
 
 class WithoutLinux(unittest.TestCase):
+    def test_a_guest_in_its_firmware_is_looked_at_and_profiled(self):
+        with tempfile.TemporaryDirectory(prefix="ringside-why-") as folder:
+            path = pathlib.Path(folder, "qmp")
+            process = subprocess.Popen(
+                ["qemu-system-x86_64", "-accel", "tcg", "-nodefaults", "-display", "none", "-m", "64", "-smp", "2",
+                 "-qmp", f"unix:{path},server=on,wait=off"], preexec_fn=guest.end_with_parent)
+            try:
+                deadline = time.monotonic() + guest.PATIENCE
+                while not path.exists() and time.monotonic() < deadline:
+                    time.sleep(0.05)
+                time.sleep(1)
+                text, tree = why(f"qmp:{path}")
+                self.assertEqual([cause["kind"] for cause in tree["causes"]], ["firmware"], text)
+                self.assertEqual([vcpu["mode"] for vcpu in tree["vcpus"]], ["firmware"] * 2, text)
+                alone = subprocess.run([ringside.binary(), "why", f"pid:{process.pid}"], text=True,
+                                       capture_output=True, timeout=ringside.PATIENCE, check=False)
+                self.assertEqual((alone.returncode, alone.stdout), (1, ""))
+                self.assertIn("no Linux is to be seen in its guest", alone.stderr)
+                profiled = self.attach(path, "profile-97 /cpu == 0/ { @ = count(); } tick-2s { exit(0); }")
+                self.assertEqual(profiled.returncode, 0, profiled.stderr)
+                self.assertGreater(int(profiled.stdout), 0)
+                self.assertIn("only probes that need no Linux (dtrace, profile)", profiled.stderr)
+                refused = self.attach(path, "fbt::vfs_read:entry { }")
+                self.assertEqual(refused.returncode, 1)
+                self.assertIn("no Linux that runs was found in the guest", refused.stderr)
+            finally:
+                process.kill()
+                process.wait()
+
+    def attach(self, path, program):
+        """The outcome of a program on what runs there."""
+        return subprocess.run([ringside.binary(), "--attach", f"qmp:{path}", "-qn", program], text=True,
+                              capture_output=True, timeout=ringside.PATIENCE, check=False)
+
     def test_a_machine_that_was_never_started_is_said_to_be(self):
         with tempfile.TemporaryDirectory(prefix="ringside-why-") as folder:
             process = subprocess.Popen(

@@ -20,6 +20,10 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kLong = kSecond;
 constexpr std::uint64_t kLongRealtime = kSecond / 10;
 constexpr std::uint64_t kLongGracePeriod = 10 * kSecond;
+/// A kill so short ago is of what ails the guest now.
+constexpr std::uint64_t kRecentKill = 10 * kSecond;
+/// So many tasks a CPU are told of; more than that many no run queue has.
+constexpr std::uint64_t kCrowd = 4, kMostQueued = 1 << 22;
 
 std::string name_of_task(const Task& task) {
   return fmt::format("{} (pid {})", task.name, task.pid);
@@ -55,6 +59,8 @@ class Judge {
   void judge_lock_holders();
   void judge_memory();
   void judge_soft_lockups();
+  void judge_kernel_spin();
+  std::string where_is(const CpuReport& runs) const;
   void judge_realtime();
   void judge_rcu();
   void judge_busy();
@@ -107,6 +113,7 @@ std::string Judge::what_it_does(const TaskReport& report) const {
     case Wait::For::Memory: return "waits for memory" + place;
     case Wait::For::Lock: return "waits for a lock" + place + for_time(report.task.since);
     case Wait::For::Completion:
+      return "waits for another task or a device" + place + for_time(report.task.since);
     case Wait::For::Unknown: break;
   }
   return "sleeps" + place + for_time(report.task.since);
@@ -240,7 +247,8 @@ void Judge::judge_memory() {
       report_.waiting, [](const TaskReport& each) { return each.task.is_oom_victim; });
   const bool low = memory.free && memory.reserve && *memory.free < *memory.reserve;
   const std::size_t waiting = count_waits(Wait::For::Memory);
-  if (victim == report_.waiting.end() && waiting == 0 && !low) return;
+  const bool killed = memory.last_kill_age.value_or(UINT64_MAX) < kRecentKill;
+  if (victim == report_.waiting.end() && waiting == 0 && !low && !killed) return;
   std::string text = "the guest is out of memory";
   if (memory.free && memory.total) {
     text += fmt::format(": {} of {} MiB are free", *memory.free >> 20, *memory.total >> 20);
@@ -248,6 +256,10 @@ void Judge::judge_memory() {
   if (memory.oom_kills.value_or(0) != 0) {
     text +=
         fmt::format(", {} were killed for it", counted(*memory.oom_kills, "process", "processes"));
+  }
+  if (killed) {
+    text += fmt::format(", the last, {}, {} ago", memory.last_killed,
+                        duration_text(*memory.last_kill_age));
   }
   if (waiting != 0)
     text += fmt::format(", {} for it", counted(waiting, "task waits", "tasks wait"));
@@ -262,9 +274,41 @@ void Judge::judge_soft_lockups() {
   for (const CpuReport& each : report_.cpus) {
     if (each.is_idle || !each.running) continue;
     if (each.watchdog_behind.value_or(0) < *report_.watchdog_threshold) continue;
-    add(Kind::SoftLockup,
-        fmt::format("CPU {} has let nobody else run for {}: {}", each.cpu,
-                    duration_text(*each.watchdog_behind), name_of_task(each.running->task)));
+    add(Kind::SoftLockup, fmt::format("CPU {} has let nobody else run for {}: {}{}", each.cpu,
+                                      duration_text(*each.watchdog_behind),
+                                      name_of_task(each.running->task), where_is(each)));
+  }
+}
+
+/// " in FUNCTION" of a CPU that runs kernel code.
+std::string Judge::where_is(const CpuReport& runs) const {
+  for (const VcpuReport& vcpu : report_.vcpus) {
+    if (vcpu.cpu == runs.cpu && vcpu.mode == Mode::Kernel && !vcpu.where.empty()) {
+      return " in " + vcpu.where;
+    }
+  }
+  return {};
+}
+
+/// One that takes interrupts and still gives up its CPU to nobody, before the watchdog says so:
+/// what runs in user mode is preempted.
+void Judge::judge_kernel_spin() {
+  if (report_.panic || report_.standstill) return;
+  for (const CpuReport& each : report_.cpus) {
+    if (each.is_idle || !each.running || each.running->task.is_realtime()) continue;
+    const std::string where = where_is(each);
+    if (where.empty() || each.running->task.since.value_or(0) < kLong) continue;
+    const bool told = std::ranges::any_of(causes_, [](const Cause& cause) {
+      return cause.kind == Kind::SoftLockup || cause.kind == Kind::InterruptsOff;
+    });
+    const auto starving = std::ranges::count_if(
+        report_.starving, [&](const TaskReport& task) { return task.task.cpu == each.cpu; });
+    if (told || starving == 0) continue;
+    add(Kind::KernelSpin,
+        fmt::format("{} does not leave CPU {}{}{}, and {} for that CPU",
+                    name_of_task(each.running->task), each.cpu, for_time(each.running->task.since),
+                    where,
+                    counted(static_cast<std::size_t>(starving), "task waits", "tasks wait")));
   }
 }
 
@@ -317,7 +361,14 @@ void Judge::judge_busy() {
   const std::string whole = report_.cpus.size() == 1 ? std::string("the CPU is")
                             : all                    ? fmt::format("all {} CPUs are", busy.size())
                                   : fmt::format("{} of {} CPUs", busy.size(), report_.cpus.size());
-  add(Kind::Busy, fmt::format("{} busy: {}", whole, fmt::join(busy, "; ")));
+  std::uint64_t queued = 0;
+  for (const CpuReport& each : report_.cpus) {
+    queued += std::min<std::uint64_t>(each.queue_length.value_or(0), kMostQueued);
+  }
+  const bool is_crowded = all && queued >= kCrowd * busy.size();
+  add(Kind::Busy, fmt::format("{} busy{}: {}", whole,
+                              is_crowded ? fmt::format(", and {} tasks want to run", queued) : "",
+                              fmt::join(busy, "; ")));
 }
 
 void Judge::judge_stuck() {
@@ -357,6 +408,7 @@ std::vector<Cause> Judge::run() {
   judge_memory();
   judge_realtime();
   judge_soft_lockups();
+  judge_kernel_spin();
   judge_lock_holders();
   judge_rcu();
   judge_busy();
@@ -392,6 +444,7 @@ std::string_view name_of(Cause::Kind kind) {
     case Kind::LockHolder: return "lock-holder";
     case Kind::OutOfMemory: return "out-of-memory";
     case Kind::SoftLockup: return "soft-lockup";
+    case Kind::KernelSpin: return "kernel-spin";
     case Kind::RealtimeSpin: return "realtime-spin";
     case Kind::RcuStall: return "rcu-stall";
     case Kind::Busy: return "busy";

@@ -230,6 +230,51 @@ TEST(Diagnosis, MemoryBelowTheReserveIsOutOfMemory) {
             "the guest is out of memory: 1 of 256 MiB are free, 2 processes were killed for it");
 }
 
+TEST(Diagnosis, AGuestThatKillsAgainAndAgainIsOutOfMemory) {
+  HealthReport report = linux_report();
+  report.memory.total = 256 << 20;
+  report.memory.free = 100 << 20;
+  report.memory.reserve = 2 << 20;
+  report.memory.oom_kills = 4;
+  report.memory.last_killed = "eater (pid 9)";
+  report.memory.last_kill_age = 2 * kSecond;
+  const auto cause = diagnose(report).front();
+
+  EXPECT_EQ(cause.kind, Kind::OutOfMemory);
+  EXPECT_EQ(cause.text,
+            "the guest is out of memory: 100 of 256 MiB are free, 4 processes were killed for it, "
+            "the last, eater (pid 9), 2.0 s ago");
+  report.memory.last_kill_age = 60 * kSecond;
+  EXPECT_EQ(first_kind(report), Kind::AllIdle) << "that has helped";
+}
+
+TEST(Diagnosis, KernelCodeThatLetsNobodyElseRunIsNamed) {
+  HealthReport report = linux_report();
+  report.cpus[0] = cpu(0, task(7, "a"));
+  EXPECT_EQ(first_kind(report), Kind::Busy) << "nobody wants that CPU";
+  report.starving = {{task(9, "sh", TaskState::Running), {}, {}}};
+  report.starving[0].task.cpu = 0;
+
+  const auto cause = diagnose(report).front();
+
+  EXPECT_EQ(cause.kind, Kind::KernelSpin);
+  EXPECT_EQ(cause.text,
+            "a (pid 7) does not leave CPU 0 for 5.0 s in some_function+0x10, and 1 task waits for "
+            "that CPU");
+  report.vcpus[0].mode = VcpuReport::Mode::User;
+  EXPECT_EQ(first_kind(report), Kind::Busy);
+}
+
+TEST(Diagnosis, ACrowdThatWantsToRunIsCounted) {
+  HealthReport report = linux_report();
+  report.cpus = {cpu(0, task(7, "a")), cpu(1, task(8, "b"))};
+  report.cpus[0].queue_length = 200;
+  report.cpus[1].queue_length = 100;
+
+  EXPECT_TRUE(diagnose(report).front().text.starts_with(
+      "all 2 CPUs are busy, and 300 tasks want to run: a (pid 7)"));
+}
+
 TEST(Diagnosis, BusyCpusAreSaidToBe) {
   HealthReport report = linux_report();
   report.cpus = {cpu(0, task(7, "a")), cpu(1, task(8, "b"))};

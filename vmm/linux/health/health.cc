@@ -169,9 +169,11 @@ void Examination::look_at_tasks() {
 }
 
 void Examination::look_at_kernel() {
+  report_.memory = read_memory_state(view_);
   auto log = read_kernel_log(view_, kLogLookedAt);
   if (log) {
     report_.panic = read_panic(view_, *log);
+    read_last_kill(*log, clocks_.now(), report_.memory);
     const std::size_t shown = std::min(log->size(), kLogLines);
     report_.log.assign(log->end() - static_cast<std::ptrdiff_t>(shown), log->end());
   } else {
@@ -181,7 +183,6 @@ void Examination::look_at_kernel() {
   if (has_suspended(view_))
     report_.standstill = "it has suspended itself, and sleeps or is about to";
   report_.load = read_load(view_);
-  report_.memory = read_memory_state(view_);
   report_.rcu = read_rcu(view_, clocks_);
   report_.watchdog_threshold = watchdog_threshold(view_);
   for (CpuReport& cpu : report_.cpus) {

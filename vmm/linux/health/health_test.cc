@@ -113,6 +113,56 @@ const std::vector<Frame> kInMutex{{0, "__schedule+0x10"},
                                   {0, "__mutex_lock.constprop.0+0x20"},
                                   {0, "do_work+0x9"}};
 
+/// Counts what is read.
+class CountingReader final : public GuestReader {
+ public:
+  explicit CountingReader(const GuestReader& guest) : guest_(guest) {}
+  Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
+    ++reads;
+    return guest_.read(at, out);
+  }
+  mutable std::size_t reads = 0;
+
+ private:
+  const GuestReader& guest_;
+};
+
+TEST_F(Health, ManyProcessesWithTheSameEndlessThreadsTakeNoLongerThanOne) {
+  constexpr unsigned kProcesses = 200;
+  for (unsigned i = 0; i <= kProcesses; ++i) put_task(i, 1, i == kProcesses ? 0 : i + 1);
+  // Each one's threads lead into the first one's, which lead to each other.
+  for (unsigned i = 1; i <= kProcesses; ++i) guest_.put(task_at(i) + 0x200, task_at(1) + 64);
+  guest_.put(task_at(1) + 64, task_at(2) + 64);
+  guest_.put(task_at(2) + 64, task_at(1) + 64);
+  kernel_.seal();
+  const CountingReader reader(guest_);
+  const KernelView view(kernel_, reader);
+  const Clocks clocks(view);
+  Tasks tasks(view, clocks, stacks_);
+
+  tasks.list();
+
+  EXPECT_FALSE(tasks.are_complete());
+  EXPECT_LT(reader.reads, 8 * Tasks::kMost);
+}
+
+TEST(LastKill, IsTheLogsLastOneOfTheWholeGuest) {
+  const std::vector<LogLine> log{
+      {5 * kSecond, 3, "Out of memory: Killed process 12 (dd) total-vm:1kB, anon-rss:1kB"},
+      {6 * kSecond, 3, "Memory cgroup out of memory: Killed process 13 (no) total-vm:1kB"},
+      {7 * kSecond, 3, "Out of memory: Killed process 14 (a (b) total-vm:1kB"},
+      {8 * kSecond, 3, "Out of memory: Killed process 15"},
+      {8 * kSecond, 3, "Out of memory: Killed process ) 1"}};
+  MemoryReport memory;
+
+  read_last_kill(log, 10 * kSecond, memory);
+
+  EXPECT_EQ(memory.last_killed, "a (b (pid 14)");
+  EXPECT_EQ(memory.last_kill_age, 3 * kSecond);
+  read_last_kill(log, 6 * kSecond, memory);
+  EXPECT_EQ(memory.last_kill_age, std::nullopt) << "it lies ahead";
+}
+
 TEST_F(Health, TimesAreMeasuredByTheLatestRunQueueAndJiffiesByTheirFrequency) {
   kernel_.seal();
   guest_.put(kernel_.bases[1], 60 * kSecond);

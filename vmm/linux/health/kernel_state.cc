@@ -1,5 +1,7 @@
 #include "vmm/linux/health/kernel_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace ringside::guest_linux {
@@ -21,6 +23,23 @@ std::optional<PanicReport> read_panic(const KernelView& view, const std::vector<
     panic.reason = line.text.substr(at + kWords.size());
   }
   return panic;
+}
+
+/// The words are those of __oom_kill_process() (mm/oom_kill.c), 5.0 to 7.2; a memory cgroup's kill
+/// is none of the whole guest's.
+void read_last_kill(const std::vector<LogLine>& log, std::optional<std::uint64_t> now,
+                    MemoryReport& memory) {
+  constexpr std::string_view kWords = "Out of memory: Killed process ";
+  for (const LogLine& line : log) {
+    if (!line.text.starts_with(kWords)) continue;
+    const std::string_view rest = std::string_view(line.text).substr(kWords.size());
+    const std::size_t pid_end = rest.find(' '), name_end = rest.find(") ");
+    if (pid_end == rest.npos || name_end == rest.npos || name_end <= pid_end + 2) continue;
+    memory.last_killed = fmt::format(
+        "{} (pid {})", rest.substr(pid_end + 2, name_end - pid_end - 2), rest.substr(0, pid_end));
+    memory.last_kill_age.reset();
+    if (now && line.time <= *now) memory.last_kill_age = *now - line.time;
+  }
 }
 
 bool has_suspended(const KernelView& view) {

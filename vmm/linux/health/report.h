@@ -119,6 +119,8 @@ struct MemoryReport {  // bytes
   std::optional<std::uint64_t> total, free, page_cache, anonymous, shared, dirty, writeback,
       unreclaimable_slab, swap_total, swap_free, reserve;
   std::optional<std::uint64_t> oom_kills;
+  std::string last_killed;  // "dd (pid 12)", by the log's last lines; empty: nobody
+  std::optional<std::uint64_t> last_kill_age;
   std::optional<double> pressure;  // percent of the last 10 s in which all work waited for memory
 };
 
@@ -162,6 +164,7 @@ struct Cause {
     LockHolder,
     OutOfMemory,
     SoftLockup,
+    KernelSpin,
     RealtimeSpin,
     RcuStall,
     Busy,

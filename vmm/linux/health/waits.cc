@@ -66,8 +66,12 @@ const Frame* sleeping_frame(const std::vector<Frame>& stack) {
                                                         "__switch_to_asm",
                                                         "schedule_timeout_uninterruptible",
                                                         "preempt_schedule_irq"};
-  const auto found = std::ranges::find_if(
-      stack, [&](const Frame& frame) { return !is_one_of(function_of(frame), kScheduler); });
+  const auto found = std::ranges::find_if(stack, [&](const Frame& frame) {
+    const std::string_view name = function_of(frame);
+    // Who waits for a completion says nothing; who called that does.
+    return !is_one_of(name, kScheduler) && !name.starts_with("__wait_for_common") &&
+           !name.starts_with("wait_for_completion");
+  });
   return found == stack.end() ? nullptr : &*found;
 }
 
