@@ -271,7 +271,16 @@ Result<void> attach_to(Guest& guest, const MachineOptions& options,
   if (guest.traced.name.empty()) guest.traced.name = free_name(attached.name, guests, line);
   guest.traced.machine = std::move(attached.machine);
   const auto began = Clock::now();
-  guest.traced.kernel = TRY(guest_linux::Kernel::discover(*guest.traced.machine));
+  auto kernel = guest_linux::Kernel::discover(*guest.traced.machine);
+  if (kernel) {
+    guest.traced.kernel = std::move(*kernel);
+  } else if (guest.traced.machine->state() == vmm::MachineState::Running &&
+             line.task != CommandLine::Task::Clean) {
+    say(fmt::format("{}: only probes that need no Linux (dtrace, profile): {}",
+                    guest.traced.name, kernel.error().message));
+  } else {
+    return tl::unexpected(std::move(kernel).error());
+  }
   guest.discovery = Clock::now() - began;
   return {};
 }

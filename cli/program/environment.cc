@@ -60,8 +60,9 @@ std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern
   }
   const bool of_guest = pattern.provider == "fbt" || pattern.provider == "instr" ||
                         pattern.provider == "syscall";
-  if (kernel_ == nullptr && of_guest) return "there is no guest; name one with --image or --kernel";
-  return {};
+  if (kernel_ != nullptr || !of_guest) return {};
+  return memory_ == nullptr ? "there is no guest; name one with --image or --kernel"
+                            : "no Linux that runs was found in the guest";
 }
 
 std::string TracerEnvironment::type_module(TypeId id) {

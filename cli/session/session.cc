@@ -77,8 +77,9 @@ class Session {
   Script script_;
 };
 
-std::string kernel_name(const guest_linux::Kernel& kernel) {
-  const std::string_view release = kernel.release();
+std::string kernel_name(const guest_linux::Kernel* kernel) {
+  if (kernel == nullptr) return "something that is no Linux";
+  const std::string_view release = kernel->release();
   return release.empty() ? "a kernel" : fmt::format("Linux {}", release);
 }
 
@@ -109,7 +110,7 @@ Result<void> Session::attach() {
   for (const Guest& guest : guests) {
     const vmm::Machine& machine = *guest.traced.machine;
     report_time(line_.settings,
-                fmt::format("{} on {} with {} vCPUs is {}", kernel_name(*guest.traced.kernel),
+                fmt::format("{} on {} with {} vCPUs is {}", kernel_name(guest.traced.kernel.get()),
                             machine.kind(), machine.vcpu_count(),
                             guest.traced.held != nullptr ? "held" : "up"),
                 began);
