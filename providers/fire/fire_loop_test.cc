@@ -67,7 +67,7 @@ class FakeShim final : public vmm::Shim {
 
 /// Waits for what the fire thread does; a broken loop fails the test instead of hanging it.
 bool eventually(const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(5);
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::yield();

@@ -127,7 +127,7 @@ class Arrival : public testing::Test {
   }
   void await_arrival() const {
     pollfd wanted{arrival_->fd(), POLLIN, 0};
-    ASSERT_EQ(::poll(&wanted, 1, 10'000), 1);
+    ASSERT_EQ(::poll(&wanted, 1, 600'000), 1);
   }
 
   MovedKernel machine_;

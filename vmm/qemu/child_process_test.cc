@@ -14,7 +14,7 @@ namespace {
 
 bool ends(const ChildProcess& child) {
   pollfd entry{child.pidfd(), POLLIN, 0};
-  return poll(&entry, 1, 10'000) == 1;
+  return poll(&entry, 1, 600'000) == 1;
 }
 
 std::string errors_of(const ChildProcess& child) {

@@ -39,6 +39,8 @@ class FakePeer {
 
   /// The end that the code under test gets.
   UniqueFd client() { return std::move(client_); }
+  /// Waits until the part has returned; all that it did is seen then.
+  void await_end() { thread_.join(); }
 
   // For the part:
 

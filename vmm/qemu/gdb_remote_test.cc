@@ -199,7 +199,8 @@ TEST(GdbRemote, WritesEveryByteWithABoundedNumberInFlight) {
     ASSERT_TRUE(gdb.write_bytes(writes));
     EXPECT_TRUE(gdb.write_bytes({}));
   }
-  while (seen.size() < kWrites + 4) std::this_thread::yield();
+  stub.await_end();
+  ASSERT_EQ(seen.size(), kWrites + 4);
   EXPECT_EQ(seen[0], "Qqemu.PhyMemMode:1");
   EXPECT_EQ(seen[1], "Mffffffff81000000,1:00");
   EXPECT_EQ(seen[kWrites], "Mffffffff81003e70,1:e7");
@@ -246,7 +247,8 @@ TEST(GdbRemote, WritesNothingByAStubThatKnowsNoPhysicalMemory) {
     EXPECT_EQ(written.error().code, ErrorCode::Unsupported);
     EXPECT_TRUE(gdb.in_step());
   }
-  while (seen.size() < 2) std::this_thread::yield();
+  stub.await_end();
+  ASSERT_EQ(seen.size(), 2U);
   EXPECT_EQ(seen[1], "");
 }
 
