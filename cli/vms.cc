@@ -16,7 +16,7 @@ namespace {
 
 using Row = std::array<std::string, 10>;
 
-std::string or_dash(std::string text) {
+std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : printable(text);
 }
 

@@ -13,8 +13,7 @@ namespace {
 
 std::size_t count_different(std::vector<dif::ProbeId> ids) {
   std::ranges::sort(ids);
-  const auto repeated = std::ranges::unique(ids);
-  return ids.size() - repeated.size();
+  return static_cast<std::size_t>(std::unique(ids.begin(), ids.end()) - ids.begin());
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ Result<std::shared_ptr<dif::SharedGlobals>> shared_globals(
     const std::vector<dif::VerifiedProgram>& programs, const Subjects& subjects,
     const Settings& settings) {
   std::vector<const dif::Program*> bound;
+  bound.reserve(programs.size());
   for (const dif::VerifiedProgram& program : programs) bound.push_back(&program.program());
   unsigned vcpus = 0;
   for (const Subject& subject : subjects) vcpus += subject.target->tracer().vcpu_count();
