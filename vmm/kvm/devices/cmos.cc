@@ -1,11 +1,15 @@
 #include "vmm/kvm/devices/cmos.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
 
 namespace ringside::vmm::kvm {
 namespace {
+
+// The clock has four digits for the year; these are 1970-01-01 and the end of 9999-12-31.
+constexpr std::time_t kFirstMoment = 0, kLastMoment = 253'402'300'799;
 
 constexpr std::uint8_t bcd(std::int64_t value) {
   return static_cast<std::uint8_t>(((value / 10 % 10) << 4) | (value % 10));
@@ -15,10 +19,11 @@ constexpr std::uint8_t bcd(std::int64_t value) {
 /// reads the host's time zone from a file: the sandbox of a vCPU's thread lets no file be opened.
 std::optional<std::uint8_t> clock_register(std::uint8_t index, std::time_t now) {
   using namespace std::chrono;
-  const auto moment = system_clock::from_time_t(now);
+  // In seconds: nanoseconds since the epoch overflow in 2262.
+  const sys_seconds moment(seconds(std::clamp(now, kFirstMoment, kLastMoment)));
   const auto day = floor<days>(moment);
   const year_month_day date(day);
-  const hh_mm_ss time(floor<seconds>(moment - day));
+  const hh_mm_ss time(moment - day);
   const int year = static_cast<int>(date.year());
   switch (index) {
     case 0x00: return bcd(time.seconds().count());

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "vmm/kvm/devices/testing/fakes.h"
 
 namespace ringside::vmm::kvm {
@@ -23,6 +25,23 @@ TEST(Cmos, TellsTheHostsTimeInBcd) {
   EXPECT_EQ(at(cmos, 0x08), 0x02u);
   EXPECT_EQ(at(cmos, 0x09), 0x24u);
   EXPECT_EQ(at(cmos, 0x32), 0x20u);
+}
+
+TEST(Cmos, ShowsYearsOfFourDigitsOnly) {
+  std::time_t now = 10'000'000'000;  // 2286-11-20 17:46:40 UTC
+  Cmos cmos([&now] { return now; });
+  EXPECT_EQ(at(cmos, 0x32), 0x22u);
+  EXPECT_EQ(at(cmos, 0x09), 0x86u);
+  EXPECT_EQ(at(cmos, 0x02), 0x46u);
+
+  now = std::numeric_limits<std::time_t>::max();
+  EXPECT_EQ(at(cmos, 0x32), 0x99u);
+  EXPECT_EQ(at(cmos, 0x09), 0x99u);
+  EXPECT_EQ(at(cmos, 0x00), 0x59u);
+
+  now = std::numeric_limits<std::time_t>::min();
+  EXPECT_EQ(at(cmos, 0x32), 0x19u);
+  EXPECT_EQ(at(cmos, 0x09), 0x70u);
 }
 
 TEST(Cmos, IsNeverBusyAndHasAGoodBattery) {
