@@ -11,8 +11,9 @@ another, `nested` those of tests/nested/, which share one machine with KVM. The 
 same time: each leaves processors idle most of the while.
 
 With --sanitize NAME: the suites that sanitizers.py lists for it, from a build folder of their own,
-which is made and kept up to date. With --ci: everything, then clang-tidy (tidy.py) over the program
-and what the address sanitizer watches; with --nightly clang-tidy over every source and every sanitizer.
+which is made and kept up to date. With --ci: everything, clang-tidy (tidy.py) over the program beside
+the guests, and then what the address sanitizer watches; with --nightly clang-tidy over every source and
+every sanitizer.
 """
 
 import argparse
@@ -30,9 +31,9 @@ import unittest
 import xml.etree.ElementTree
 
 import sanitizers
-import tidy
 
 HERE = pathlib.Path(__file__).resolve().parent
+SUITES = ("unit", "golden", "live", "vm", "nested")
 ROOT = HERE.parent
 
 
@@ -199,11 +200,11 @@ def run_golden(build, pattern):
     return count
 
 
-def start_suite(name, pattern):
-    """Starts a suite in a process of its own; returns what waits for its end and counts."""
+def start(script, pattern, *options, nice=0):
+    """Starts one of our scripts in a process of its own; returns what waits for its end and counts."""
     # A suite of which the pattern is in no name fails nothing, but ends with a status.
-    process = subprocess.Popen([sys.executable, "-B", __file__, "--suite", name,
-                                *(("-k", pattern) if pattern else ())],
+    process = subprocess.Popen(["nice", "-n", str(nice), sys.executable, "-B", HERE / script,
+                                *options, *(("-k", pattern) if pattern else ())],
                                stdout=subprocess.PIPE, text=True)
     return lambda: read_count(process.communicate()[0])
 
@@ -234,13 +235,13 @@ def run_sanitized(name, build, wanted, pattern):
 
 def parse_options():
     parser = argparse.ArgumentParser(description="Runs the tests and counts them.")
-    parser.add_argument("--suite", choices=("unit", "golden", "live", "vm", "nested"),
+    parser.add_argument("--suite", choices=SUITES,
                         action="append", help="run only this suite")
     parser.add_argument("-k", metavar="PATTERN", help="run only tests whose name has this in it")
     parser.add_argument("--sanitize", choices=tuple(sanitizers.SANITIZERS), metavar="NAME",
                         help="build with a sanitizer, address or thread, and run what it watches")
     parser.add_argument("--ci", action="store_true",
-                        help="also clang-tidy over the program, and the address sanitizer")
+                        help="also clang-tidy over the program, beside the guests, and the address sanitizer")
     parser.add_argument("--nightly", action="store_true",
                         help="also clang-tidy over every source, and all sanitizers")
     parser.add_argument("--qemu", metavar="PATH",
@@ -254,9 +255,15 @@ def main():
         os.environ["RINGSIDE_QEMU"] = options.qemu
     build = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
 
+    def start_tidy():
+        # Beside guests it takes the processors that they leave idle, and no other.
+        return start("tidy.py", options.k, *(() if options.nightly else ("--program",)), nice=19)
+
     def vm():
         if "nested" in names:
-            suites["nested"] = start_suite("nested", options.k)
+            suites["nested"] = start("run.py", options.k, "--suite", "nested")
+        if "tidy" in names:
+            suites["tidy"] = start_tidy()
         return run_vm(HERE / "vm", options.k)
 
     suites = {"unit": lambda: run_meson(build, options.k, ("--no-suite", "live")),
@@ -265,16 +272,15 @@ def main():
               "vm": vm,
               "nested": lambda: run_vm(HERE / "nested", options.k)}
     names = [name for name in suites if name in (options.suite or suites)]
+    if options.ci or options.nightly:
+        suites["tidy"] = lambda: start_tidy()()
+        for name in sanitizers.SANITIZERS if options.nightly else ("address",):
+            suites[name] = lambda name=name: run_sanitized(name, build, None, options.k)
+        names += [name for name in suites if name not in SUITES]
     if options.sanitize:
         total = run_sanitized(options.sanitize, build, options.suite, options.k)
     else:
         total = run_suites(suites, names)
-    if options.ci or options.nightly:
-        watched = sanitizers.SANITIZERS if options.nightly else ("address",)
-        more = {"tidy": lambda: Count(*tidy.run(build.resolve(), options.k or "", not options.nightly))}
-        for name in watched:
-            more[name] = lambda name=name: run_sanitized(name, build, None, options.k)
-        total.add(run_suites(more, more))
     if total.passed + total.failed == 0:
         say("run: nothing ran")
     print(total, flush=True)

@@ -8,6 +8,7 @@ import pathlib
 import tempfile
 import unittest
 import xml.etree.ElementTree
+from unittest import mock
 
 import run
 import sanitizers
@@ -92,6 +93,38 @@ class Counting(unittest.TestCase):
             self.assertEqual(run.read_count(f"more\n{count}\n"), count)
         self.assertEqual(run.read_count(""), Count(failed=1))
         self.assertEqual(run.read_count("3 passed, 0 failed\nTraceback"), Count(failed=1))
+
+    def test_which_suites_run(self):
+        plain = ["meson", "golden", "meson", "start run.py", "vm"]
+        self.assertEqual(self.ran(), plain)
+        checked = ["meson", "golden", "meson", "start run.py", "start tidy.py --program", "vm"]
+        self.assertEqual(self.ran("--ci"), [*checked, "sanitized address"])
+        self.assertEqual(self.ran("--nightly"), [*plain[:-1], "start tidy.py", "vm", "sanitized address",
+                                                 "sanitized thread"])
+        self.assertEqual(self.ran("--suite", "unit"), ["meson"])
+        self.assertEqual(self.ran("--ci", "--suite", "unit"),
+                         ["meson", "start tidy.py --program", "sanitized address"])
+
+    def ran(self, *options):
+        """What main() runs and starts, in this order, when each of it counts one test."""
+        done = []
+
+        def fake(name, result=Count(passed=1)):
+            def call(*args, **_):
+                words = [word for word in args if name in ("start", "sanitized") and isinstance(word, str)]
+                done.append(" ".join([name, *(word for word in words if word not in ("--suite", "nested"))]))
+                return result
+            return call
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(mock.patch("sys.argv", ["run.py", *options]))
+            for name in ("meson", "golden", "vm", "sanitized"):
+                stack.enter_context(mock.patch(f"run.run_{name}", fake(name)))
+            stack.enter_context(mock.patch("run.start", fake("start", lambda: Count(passed=1))))
+            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            output = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+            self.assertEqual(run.main(), 0)
+        self.assertEqual(output.getvalue(), f"{len(done)} passed, 0 failed\n")
+        return done
 
     def test_a_sanitizer_builds_the_programs_of_its_suite_only(self):
         def test(name, program, *suites):
