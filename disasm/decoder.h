@@ -36,7 +36,7 @@ struct Instruction {
   /// Of a ConditionalJump by jcc; jrcxz and loop depend on no flags.
   arch::Condition condition = arch::kNoCondition;
   bool rip_relative = false;
-  bool is_sti = false;        // interrupts stay off for one more instruction
+  bool is_sti = false;     // interrupts stay off for one more instruction
   bool loads_idt = false;  // lidt: changes the interrupt table
   bool loads_gs = false;   // changes the base of GS: a load of the selector, swapgs, wrgsbase
 };
@@ -48,7 +48,8 @@ std::optional<Instruction> decode(std::span<const std::byte> bytes, GuestVirt ad
 /// Code for `slot` that does what the instruction at the start of `bytes` does at `from`, and then
 /// jumps back to the next instruction if it can fall through. At most kMaxSlotBytes bytes.
 /// After a displaced sti, interrupts come one instruction earlier than in its place, which is for
-/// the caller to look at. Unsupported, with the reason, for an instruction that cannot be displaced.
+/// the caller to look at. Unsupported, with the reason, for an instruction that cannot be
+/// displaced.
 inline constexpr std::size_t kMaxSlotBytes = 32;
 Result<std::vector<std::byte>> relocate(std::span<const std::byte> bytes, GuestVirt from,
                                         GuestVirt slot);

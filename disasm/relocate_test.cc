@@ -12,72 +12,7 @@
 #include "disasm/capstone_decoder.h"
 #include "disasm/code_for_tests.h"
 #include "disasm/decoder.h"
-
-// The registers on the way in and out, in x86's numbering; [16] is rflags.
-extern "C" {
-std::uint64_t relocate_test_in[17], relocate_test_out[17];
-std::uint64_t relocate_test_entry, relocate_test_where, relocate_test_stack;
-void relocate_test_run();
-void relocate_test_next();
-void relocate_test_taken();
-}
-
-// relocate_test_run loads the registers and jumps to the entry; the code under test ends at
-// relocate_test_next or relocate_test_taken, which note which it was and store the registers.
-asm(R"(
-  .text
-  .globl relocate_test_run, relocate_test_next, relocate_test_taken
-relocate_test_run:
-  push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq
-  mov %rsp, relocate_test_stack(%rip)
-  mov relocate_test_in + 8 * 4(%rip), %rsp
-  pushq relocate_test_in + 8 * 16(%rip)
-  popfq
-  mov relocate_test_in + 8 * 0(%rip), %rax
-  mov relocate_test_in + 8 * 1(%rip), %rcx
-  mov relocate_test_in + 8 * 2(%rip), %rdx
-  mov relocate_test_in + 8 * 3(%rip), %rbx
-  mov relocate_test_in + 8 * 5(%rip), %rbp
-  mov relocate_test_in + 8 * 6(%rip), %rsi
-  mov relocate_test_in + 8 * 7(%rip), %rdi
-  mov relocate_test_in + 8 * 8(%rip), %r8
-  mov relocate_test_in + 8 * 9(%rip), %r9
-  mov relocate_test_in + 8 * 10(%rip), %r10
-  mov relocate_test_in + 8 * 11(%rip), %r11
-  mov relocate_test_in + 8 * 12(%rip), %r12
-  mov relocate_test_in + 8 * 13(%rip), %r13
-  mov relocate_test_in + 8 * 14(%rip), %r14
-  mov relocate_test_in + 8 * 15(%rip), %r15
-  jmp *relocate_test_entry(%rip)
-relocate_test_next:
-  movq $1, relocate_test_where(%rip)
-  jmp 1f
-relocate_test_taken:
-  movq $2, relocate_test_where(%rip)
-1:
-  mov %rax, relocate_test_out + 8 * 0(%rip)
-  mov %rcx, relocate_test_out + 8 * 1(%rip)
-  mov %rdx, relocate_test_out + 8 * 2(%rip)
-  mov %rbx, relocate_test_out + 8 * 3(%rip)
-  mov %rsp, relocate_test_out + 8 * 4(%rip)
-  mov %rbp, relocate_test_out + 8 * 5(%rip)
-  mov %rsi, relocate_test_out + 8 * 6(%rip)
-  mov %rdi, relocate_test_out + 8 * 7(%rip)
-  mov %r8, relocate_test_out + 8 * 8(%rip)
-  mov %r9, relocate_test_out + 8 * 9(%rip)
-  mov %r10, relocate_test_out + 8 * 10(%rip)
-  mov %r11, relocate_test_out + 8 * 11(%rip)
-  mov %r12, relocate_test_out + 8 * 12(%rip)
-  mov %r13, relocate_test_out + 8 * 13(%rip)
-  mov %r14, relocate_test_out + 8 * 14(%rip)
-  mov %r15, relocate_test_out + 8 * 15(%rip)
-  mov relocate_test_stack(%rip), %rsp
-  pushfq
-  popq relocate_test_out + 8 * 16(%rip)
-  popfq
-  pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx
-  ret
-)");
+#include "disasm/native_run_for_tests.h"
 
 namespace ringside::disasm {
 namespace {
@@ -154,12 +89,12 @@ void prepare(Arena& arena, Operands operands) {
 Outcome run(Arena& arena, GuestVirt entry, const std::array<std::uint64_t, 17>& in,
             Operands operands) {
   prepare(arena, operands);
-  std::copy(in.begin(), in.end(), relocate_test_in);
-  relocate_test_entry = entry.raw();
-  relocate_test_run();
+  std::copy(in.begin(), in.end(), native_run_in);
+  native_run_entry = entry.raw();
+  native_run();
   Outcome out;
-  std::copy(std::begin(relocate_test_out), std::end(relocate_test_out), out.registers.begin());
-  out.where = relocate_test_where;
+  std::copy(std::begin(native_run_out), std::end(native_run_out), out.registers.begin());
+  out.where = native_run_where;
   out.memory = arena.memory();
   // Below the stack pointer lies what the harness itself left there.
   const std::size_t red = Arena::kStack - Arena::kWord;
@@ -248,8 +183,8 @@ void place(Arena& arena, Form& form) {
     std::memcpy(form.bytes.data() + form.displacement, &distance, 4);
   }
   arena.put(Arena::kCode, form.bytes);
-  arena.put_exit(Arena::kCode + form.bytes.size(), relocate_test_next);
-  arena.put_exit(Arena::kTarget, relocate_test_taken);
+  arena.put_exit(Arena::kCode + form.bytes.size(), native_run_next);
+  arena.put_exit(Arena::kTarget, native_run_taken);
   const auto slot = relocate(form.bytes, arena.at(Arena::kCode), arena.at(Arena::kSlotAt));
   ASSERT_TRUE(slot) << form.name << ": " << slot.error().message;
   ASSERT_LE(slot->size(), kMaxSlotBytes);
