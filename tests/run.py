@@ -229,6 +229,7 @@ def run_sanitized(name, build, wanted, pattern):
     except subprocess.CalledProcessError as error:
         say(f"run: {error}: see above")
         return Count(failed=1)
+    sanitizers.settle_addresses()
     return run_suites({"unit": lambda: run_meson(folder, pattern, sanitizer.selection()),
                        "golden": lambda: run_golden(folder, pattern)}, names)
 

@@ -137,6 +137,14 @@ class Counting(unittest.TestCase):
         self.assertEqual(sanitizers.programs(tests, "unit", "", folder), ["fire_test", "d/dif_test"])
         self.assertEqual(sanitizers.programs(tests, "unit", "dif", folder), ["d/dif_test"])
 
+    def test_a_sanitizer_is_given_addresses_that_are_not_too_random(self):
+        for bits, asked in ((28, []), (32, [mock.call(sanitizers.ADDR_NO_RANDOMIZE)])):
+            with tempfile.TemporaryDirectory() as folder, mock.patch("ctypes.CDLL") as libc:
+                path = pathlib.Path(folder, "mmap_rnd_bits")
+                path.write_text(f"{bits}\n")
+                sanitizers.settle_addresses(path)
+            self.assertEqual(libc.return_value.personality.call_args_list, asked)
+
     def test_clang_tidy_looks_at_each_source_once_and_at_tests_less_strictly(self):
         files = ("vmm/a.cc", "vmm/a_test.cc", "vmm/a_bench.cc", "vmm/testing/b.cc", "tests/fuzz/c.cc")
         with tempfile.TemporaryDirectory() as text:
