@@ -1,0 +1,240 @@
+"""What ends a trace of a machine that someone else started, at the worst moment: its owner moves it,
+resets it or ends it, its guest starts another kernel, ringside is killed. The guest goes on, nothing of
+ours is written where it does not belong, and the next ringside finds a guest like any other.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+import guest
+import ringside
+from made_images import Archive, image_with, initrd_with, static_program
+from qmp import QmpError
+from test_attach_qmp import Case, Machine, READS, begin, started
+from test_kexec import START
+from test_storm import TROUBLE
+from test_take_over import LEFT
+
+# About as many as fit into the first megabyte.
+ALL = "fbt::[a-k]*:entry { @ = count(); }"
+# What a guest still starts another kernel with in good time, on a host that is busy.
+SOME = "fbt::vfs_*:, fbt::*kexec*:, syscall::: { @ = count(); }"
+# What keeps a guest busy from now on; nothing of it is a "workload".
+LOAD = ("touch /tmp/go; for n in 1 2; do (while [ -e /tmp/go ]; do dd if=/dev/zero of=/tmp/file$n bs=512"
+        " count=200; cat /proc/*/stat; done) </dev/null >/dev/null 2>&1 & done")
+MOVED = "its owner saves it, or moves it to another host"
+GONE = "its owner has saved it, or moved it to another host; breakpoints of ours went along"
+KILLS = 20
+
+
+def clean(machine):
+    """`ringside clean`: its status and what it says."""
+    done = subprocess.run([ringside.binary(), "clean", f"qmp:{machine.path}"], capture_output=True,
+                          text=True, timeout=ringside.PATIENCE)
+    return ringside.Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def patient(image="debian-6.1", **settings):
+    """A machine whose kernel does not complain of a host that lets it wait."""
+    append = "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1 " + settings.pop("append", "")
+    return Machine(image, cpus=2, append=append, **settings)
+
+
+class EndCase(Case):
+    """The checks that the tests have in common."""
+
+    def check_well(self, machine):
+        """It works, its kernel has complained of nothing, and a trace sees all of it."""
+        status, said = machine.port.run("workload --reads 100; dmesg | tail -c 6000")
+        self.assertEqual(status, 0)
+        self.assertIsNone(TROUBLE.search(said.decode(errors="replace")), said)
+        self.check_counts(machine, news=True)
+
+
+class Moves(EndCase):
+    """Migrations of an owner who has not asked QEMU for events."""
+
+    def finish_moving(self, machine):
+        """Waits for the end of its migration."""
+        while (state := machine.owner.ask("query-migrate").get("status")) != "completed":
+            self.assertNotIn(state, ("failed", "cancelled"))
+            time.sleep(0.1)
+
+    def test_a_machine_that_begins_to_move_is_left(self):
+        with patient() as machine, tempfile.NamedTemporaryFile() as saved:
+            machine.owner.ask("migrate-set-parameters", **{"max-bandwidth": 4 << 20})
+            with machine.trace(begin(ALL), ["-q"]) as running:
+                started(running)
+                machine.owner.ask("migrate", uri=f"exec:cat > {saved.name}")
+                outcome = running.finish()
+            self.assertEqual(outcome.stderr.splitlines()[-1],
+                             f"ringside: tracing ended: {MOVED}", outcome)
+            refused = ringside.run("BEGIN { exit(0); }", machine=False,
+                                   options=["--attach", f"qmp:{machine.path}"])
+            self.assertIn(f"{MOVED}: attach when that is over", refused.stderr)
+            machine.owner.ask("migrate_cancel")
+            while machine.owner.ask("query-migrate")["status"] == "cancelling":
+                time.sleep(0.05)
+            self.assertIn("nothing of an earlier ringside", clean(machine).stderr)
+            self.check_well(machine)
+
+    def test_a_guest_that_moved_too_fast_is_cleaned_where_it_arrives(self):
+        for image in ringside.IMAGES:
+            with self.subTest(image):
+                self.check_fast_move(image)
+
+    def check_fast_move(self, image):
+        with tempfile.TemporaryDirectory() as folder:
+            where = f"unix:{folder}/way"
+            with patient(image) as source, \
+                    patient(image, options=["-incoming", where], boots=False) as target, \
+                    source.trace(begin("fbt::vfs_*: { @ = count(); }"), ["-q"]) as running:
+                started(running)
+                self.assertEqual(source.port.run(LOAD)[0], 0)
+                # It sees nothing of what happens next, and lives.
+                running.process.send_signal(signal.SIGSTOP)
+                source.owner.ask("migrate-set-parameters", **{"max-bandwidth": 1 << 34})
+                source.owner.ask("migrate", uri=where)
+                self.finish_moving(source)
+                while target.owner.status() != "running":
+                    time.sleep(0.05)
+                status, said = target.port.run(f"rm /tmp/go; workload --reads {READS}")
+                self.assertEqual(status, 0)
+                self.assertIn(f"read {READS}\n", said.decode())
+
+                cleaned = clean(target)
+
+                self.assertEqual(cleaned.status, 0, cleaned)
+                self.assertRegex(cleaned.stderr, LEFT)
+                self.check_well(target)
+                running.process.send_signal(signal.SIGCONT)
+                outcome = running.finish()
+                self.assertIn(f"ringside: tracing ended: {GONE}", outcome.stderr, outcome)
+                self.assertEqual(source.owner.status(), "postmigrate")
+                self.check_well(target)
+                # And back where it was, if its owner thinks better of it. Who stood still inside of
+                # the stub has kept it there.
+                source.owner.ask("cont")
+                self.assertEqual(clean(source).status, 0)
+                self.assertIn("nothing of an earlier ringside", clean(source).stderr)
+
+
+class Ends(EndCase):
+    """The guest's kernel ends in the middle of a storm."""
+
+    def test_a_reset(self):
+        for image in ringside.IMAGES:
+            with self.subTest(image), \
+                    patient(image, options=["-action", "reboot=reset"]) as machine:
+                with machine.trace(begin(ALL), ["-q"]) as running:
+                    started(running)
+                    self.assertEqual(machine.port.run(LOAD)[0], 0)
+                    machine.owner.ask("system_reset")
+                    outcome = running.finish()
+                self.assertEqual((outcome.status, outcome.stderr.splitlines()[-1]),
+                                 (1, "ringside: tracing ended: the guest rebooted"), outcome)
+                machine.port.expect("ready")
+                self.check_well(machine)
+
+    def test_quit(self):
+        with patient() as machine:
+            with machine.trace(begin(ALL), ["-q"]) as running:
+                started(running)
+                self.assertEqual(machine.port.run(LOAD)[0], 0)
+                try:
+                    machine.owner.ask("quit")
+                except (QmpError, ConnectionError):
+                    pass  # it has no time for an answer
+                outcome = running.finish()
+            self.assertEqual((outcome.status, outcome.stderr.splitlines()[-1]),
+                             (1, "ringside: tracing ended: attached qemu (TCG) died: its owner ended "
+                                 "it (host-qmp-quit)"), outcome)
+
+    def test_another_kernel(self):
+        program = static_program("kexec.c")
+        for image in ringside.IMAGES:
+            second = Archive()
+            second.file("bin/kexec", program, 0o755)
+            first = Archive()
+            first.file("bin/kexec", program, 0o755)
+            kernel = guest.images_folder() / image / "vmlinuz"
+            first.file("kexec/vmlinuz", kernel.read_bytes())
+            first.file("kexec/initrd", initrd_with(image, second))
+            with self.subTest(image), image_with(image, first) as environment:
+                with mock.patch.dict(os.environ, environment):
+                    self.check_kexec(image)
+
+    def check_kexec(self, image):
+        with patient(image) as machine:
+            with machine.trace(begin(SOME), ["-q"]) as running:
+                started(running)
+                machine.port.start(START.replace("nokaslr", ""))
+                machine.port.send("go")
+                outcome = running.finish()
+            self.assertEqual((outcome.status, outcome.stderr),
+                             (1, "ringside: tracing ended: the guest has started another kernel "
+                                 "(kexec), which is not traced\n"), outcome)
+            machine.port.expect("ready")
+            status, said = machine.port.run("kexec watch 2 1000 a0000")
+            self.assertEqual(status, 0, said)
+            self.assertIn("changed 0\n", said.decode())
+            self.check_left_alone(machine)
+            self.check_well(machine)
+
+
+class Kills(EndCase):
+    """Of ringside, at moments that nobody has chosen."""
+
+    def test_kills_at_any_moment(self):
+        with patient("debian-6.12", append="preempt=full") as machine:
+            self.assertEqual(machine.port.run(LOAD)[0], 0)
+            seed = random.randrange(1 << 32)
+            chance = random.Random(seed)
+            for n in range(KILLS):
+                with self.subTest(n, seed=seed):
+                    with machine.trace(begin("fbt::vfs_*:, fbt::*page*:, syscall::: { @ = count(); }"),
+                                       ["-q"]) as running:
+                        if chance.random() < 0.7:
+                            started(running)
+                        time.sleep(chance.uniform(0, 0.8))
+                        running.process.kill()
+                        running.process.wait()
+                        ringside.wait_for_end(running.mark)
+                    self.assertEqual(machine.owner.status(), "running")
+                    if n % 2 == 0:
+                        cleaned = clean(machine)
+                        self.assertEqual(cleaned.status, 0, cleaned)
+                    else:
+                        self.check_counts(machine, news=True)
+            self.assertEqual(machine.port.run("rm /tmp/go")[0], 0)
+            self.check_well(machine)
+            self.assertIn("nothing of an earlier ringside", clean(machine).stderr)
+
+
+class Sleep(EndCase):
+    """A guest that is suspended to RAM."""
+
+    def test_a_guest_that_sleeps_is_refused_by_that_name(self):
+        with patient("debian-6.12") as machine:
+            machine.port.start("echo mem >/sys/power/state")
+            machine.port.send("go")
+            while machine.owner.status() != "suspended":
+                time.sleep(0.05)
+            refused = ringside.run("BEGIN { exit(0); }", machine=False,
+                                   options=["--attach", f"qmp:{machine.path}"])
+            self.assertEqual(refused.status, 1)
+            self.assertRegex(refused.stderr, r"^ringside: \S+: its guest sleeps \(suspended to RAM\): "
+                                             r"attach when it is awake\n$")
+            machine.owner.ask("system_wakeup")
+            self.assertEqual(machine.port.finish()[0], 0)
+            self.check_counts(machine)
+
+
+if __name__ == "__main__":
+    unittest.main()
