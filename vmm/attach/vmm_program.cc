@@ -157,7 +157,10 @@ VmmProgram describe_program(const std::string& program, const Words& words, pid_
   VmmProgram found;
   found.title = program;
   constexpr std::string_view kEmulator = "qemu-system-";
-  if (program.starts_with(kEmulator)) {
+  // Of a process that is not for us only this much of the name is to be seen (TASK_COMM_LEN).
+  constexpr std::size_t kCut = 15;
+  const bool is_whole = program.size() != kCut || program == "qemu-system-arm";
+  if (program.starts_with(kEmulator) && is_whole) {
     const std::size_t end = program.find('-', kEmulator.size());
     found.processor = program.substr(kEmulator.size(), end - kEmulator.size());
   }

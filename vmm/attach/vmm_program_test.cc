@@ -22,6 +22,19 @@ TEST(VmmProgram, AQemuIsAskedByItsOptions) {
   EXPECT_EQ(found.qmp_path, "/run/a,b.sock");
 }
 
+TEST(VmmProgram, AnEmulatorsNameTellsTheProcessorUnlessItIsCutOff) {
+  const auto processor = [](const char* program) {
+    return describe_program(program, {program}, 7).processor;
+  };
+
+  EXPECT_EQ(processor("qemu-system-x86_64"), "x86_64");
+  EXPECT_EQ(processor("qemu-system-x86_64-microvm"), "x86_64");
+  EXPECT_EQ(processor("qemu-system-aarch64"), "aarch64");
+  EXPECT_EQ(processor("qemu-system-arm"), "arm");
+  EXPECT_EQ(processor("qemu-system-x86"), "");
+  EXPECT_EQ(processor("qemu-kvm"), "");
+}
+
 TEST(VmmProgram, AMonitorMayHaveItsSocketFromAChardev) {
   const VmmProgram found = qemu({"-chardev", "socket,id=other,path=/no", "-chardev",
                                  "socket,id=mon0,path=/run/m.sock,server=on", "-mon",
