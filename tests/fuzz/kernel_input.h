@@ -38,6 +38,10 @@ Inputs module_inputs();
 std::size_t walk_stack(std::span<const std::byte> input);
 Inputs stack_inputs();
 
+/// Tasks, locks, the log, disks and RCU, as a health report reads them, and its diagnosis.
+std::size_t read_health(std::span<const std::byte> input);
+Inputs health_inputs();
+
 /// Tasks, their mappings, and the names of what they have mapped.
 std::size_t read_processes(std::span<const std::byte> input);
 Inputs process_inputs();

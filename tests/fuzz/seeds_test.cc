@@ -30,6 +30,7 @@ extern "C" int fuzz_kallsyms(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_btf(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_modules(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_stack(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_health(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_processes(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_user_elf(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_mailbox(const std::uint8_t* data, std::size_t size);
@@ -147,6 +148,7 @@ TEST(FuzzTargets, TakeWholeAndBentKernelMemory) {
   bend(fuzz_btf, read_btf, btf_inputs());
   bend(fuzz_modules, read_modules, module_inputs());
   bend(fuzz_stack, walk_stack, stack_inputs());
+  bend(fuzz_health, read_health, health_inputs());
 }
 
 TEST(FuzzTargets, TakeWholeAndBentProcesses) {

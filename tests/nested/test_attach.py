@@ -166,6 +166,40 @@ class Attached(nested.TestCase):
         self.assertEqual({cpu for cpu, _, _ in samples}, {"0", "1"}, outcome)
         self.assertIn("dd", {name for _, name, _ in samples}, outcome)
 
+    def check_why(self, start):
+        """A guest that spins is looked at by its process, also when it is stopped and beside a tracer."""
+        outcome = self.shell(f"""
+            {start}
+            echo 99999999 >vm.in
+            sleep 2
+            say() {{ echo "<$1>"; $R why pid:$(cat vm.pid) -O jsonl || exit 4; }}
+            say alone
+            kill -STOP $(cat vm.pid)
+            say stopped
+            kill -CONT $(cat vm.pid)
+            attach trace 'tick-10hz {{ }}' --attach pid:$(cat vm.pid)
+            say traced
+            detach trace""")
+
+        said = re.findall(r"^<(\w+)>\n(\{.*\})$", outcome.stdout, re.MULTILINE)
+        trees = {name: json.loads(tree)["why"] for name, tree in said}
+        self.assertEqual(set(trees), {"alone", "stopped", "traced"}, outcome)
+        for name, tree in trees.items():
+            running = [cpu["running"]["name"] for cpu in tree["cpus"]]
+            self.assertIn("dd", running, (name, outcome))
+        alone = trees["alone"]
+        self.assertEqual(alone["not_known"], [], outcome)
+        self.assertEqual(sorted(vcpu["cpu"] for vcpu in alone["vcpus"]),
+                         [cpu["cpu"] for cpu in alone["cpus"]], outcome)
+        self.assertEqual(trees["stopped"]["causes"][0]["kind"], "stopped", outcome)
+        self.assertIn("one at a time", " ".join(trees["traced"]["not_known"]), outcome)
+
+    def test_why_of_a_qemu(self):
+        self.check_why(f"qemu vm debian-6.12 {PC} -smp 2 -m 384")
+
+    def test_why_of_our_own_vmm(self):
+        self.check_why("own vm debian-6.1 1")
+
     def test_a_guest_goes_on_when_ringside_is_killed(self):
         self.shell(f"""
             qemu vm debian-6.1 {PC} -smp 2 -m 384

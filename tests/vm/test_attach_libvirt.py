@@ -7,6 +7,7 @@ import unittest
 import libvirt
 import ringside
 from test_attach_qmp import COUNT, OPENED, READS, begin, end, started
+from test_why import why
 
 REASON = libvirt.missing()
 
@@ -118,6 +119,28 @@ class Domains(unittest.TestCase):
                 ringside.wait_for_end(running.mark)
             self.assertEqual(domain.state(), "running")
             self.assertEqual(domain.port.run("workload --reads 10")[0], 0)
+
+    def test_why_a_domain_hangs_is_told_beside_virsh(self):
+        domain = self.libvirt.domain("why", "debian-6.12", cpus=2)
+        domain.port.start("while :; do :; done")
+        domain.port.send("go")
+        text, tree = why(self.target("why"))
+        self.assertEqual(tree["not_known"], [], text)
+        self.assertEqual(sorted(vcpu["cpu"] for vcpu in tree["vcpus"]), [0, 1], text)
+        self.assertIn("sh", [cpu["running"]["name"] for cpu in tree["cpus"]], text)
+        self.assertEqual(domain.state(), "running")
+        self.libvirt.virsh("suspend", "why")
+        text, tree = why(self.target("why"))
+        self.assertEqual(tree["causes"][0]["kind"], "stopped", text)
+        self.assertEqual(domain.state(), "paused", "it is left so")
+        self.libvirt.virsh("resume", "why")
+        with attach(self.target("why"), begin("tick-10hz { @ = count(); }")) as running:
+            started(running)
+            text, tree = why(self.target("why"))
+            self.assertIn(f"process {running.process.pid} is attached", " ".join(tree["not_known"]), text)
+            self.assertEqual(len(tree["vcpus"]), 2, text)
+            outcome = end(running)
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
 
     def test_refusals_are_one_line(self):
         off = libvirt.Domain(self.libvirt, "off", "debian-6.1")
