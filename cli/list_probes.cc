@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
 #include <vector>
 
 #include "cli/messages.h"
@@ -10,10 +11,22 @@
 namespace ringside::cli {
 namespace {
 
+std::string machine_column(const ListLayout& layout, std::string_view text) {
+  return layout.width == 0 ? "" : fmt::format("{:<{}} ", text, layout.width);
+}
+
 class Lister {
  public:
-  Lister(providers::Tracer& tracer, TracerEnvironment& environment, Sink& sink, bool verbose)
-      : tracer_(&tracer), environment_(&environment), sink_(&sink), verbose_(verbose) {}
+  Lister(const providers::Target& target, TracerEnvironment& environment, Sink& sink,
+         const ListLayout& layout)
+      : tracer_(&target.tracer()),
+        environment_(&environment),
+        sink_(&sink),
+        verbose_(layout.verbose) {
+    if (layout.width == 0) return;
+    machine_ = machine_column(layout, target.name());
+    line_start_ = target.name() + ": ";
+  }
 
   /// False when nothing matched, which was said.
   Result<bool> list(const dif::ProbeDescription& pattern);
@@ -23,13 +36,14 @@ class Lister {
   TracerEnvironment* environment_;
   Sink* sink_;
   bool verbose_;
+  std::string machine_, line_start_;  // of rows, and of messages
 };
 
 Result<bool> Lister::list(const dif::ProbeDescription& pattern) {
   bool any = false;
   TRY(tracer_->for_each_probe(pattern, [&](const providers::Probe& probe) {
     any = true;
-    sink_->write(probe_list_line(probe));
+    sink_->write(machine_ + probe_list_line(probe));
     if (verbose_) {
       sink_->write(probe_list_details(probe.name, tracer_->attributes(probe),
                                       tracer_->arguments(probe), environment_->types()));
@@ -44,17 +58,20 @@ Result<bool> Lister::list(const dif::ProbeDescription& pattern) {
   if (any) return true;
   sink_->flush();
   const std::string why = environment_->why_no_match(pattern);
-  say(fmt::format("failed to match {}: No probe matches description{}", pattern.to_string(),
-                  why.empty() ? "" : " (" + why + ")"));
+  say(fmt::format("{}failed to match {}: No probe matches description{}", line_start_,
+                  pattern.to_string(), why.empty() ? "" : " (" + why + ")"));
   return false;
 }
 
 }  // namespace
 
+void list_header(const ListLayout& layout, Sink& sink) {
+  sink.write(machine_column(layout, "MACHINE") + probe_list_header());
+}
+
 Result<bool> list_probes(const dif::Program* program, const providers::Target& target,
-                         TracerEnvironment& environment, Sink& sink, bool verbose) {
-  Lister lister(target.tracer(), environment, sink, verbose);
-  sink.write(probe_list_header());
+                         TracerEnvironment& environment, Sink& sink, const ListLayout& layout) {
+  Lister lister(target, environment, sink, layout);
   bool all = true;
   if (program == nullptr) {
     all = TRY(lister.list({}));

@@ -5,9 +5,11 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -298,10 +300,15 @@ bool Session::machines_are_there() {
 
 Result<int> Session::list() {
   bool all = machines_are_there();
+  ListLayout layout{.verbose = line_.verbose};
+  if (subjects_.several()) layout.width = std::string_view("MACHINE").size();
+  for (const Subject& subject : subjects_) {
+    if (subjects_.several()) layout.width = std::max(layout.width, subject.target->name().size());
+  }
+  list_header(layout, stdout_);
   for (Subject& subject : subjects_) {
-    if (subjects_.several()) stdout_.write(subject.target->name() + ":\n");
-    const bool found = TRY(list_probes(script_.program(), *subject.target, *subject.environment,
-                                       stdout_, line_.verbose));
+    const bool found =
+        TRY(list_probes(script_.program(), *subject.target, *subject.environment, stdout_, layout));
     all = all && found;
   }
   return all ? kExitOk : kExitFailure;

@@ -134,9 +134,19 @@ class Machines(unittest.TestCase):
         nowhere = run("web9:fbt:vmlinux:vfs_read:", "-l")
 
         self.assertEqual((outcome.status, nowhere.status), (0, 1), f"{outcome}{nowhere}")
-        web, other = outcome.stdout.split("debian-6.12:\n")
-        self.assertEqual((web.count("vfs_read"), other.count("vfs_read")), (0, 2), outcome)
+        header, *rows = (line.split() for line in outcome.stdout.splitlines())
+        self.assertEqual(header, ["MACHINE", "ID", "PROVIDER", "MODULE", "FUNCTION", "NAME"])
+        self.assertEqual([[row[0], *row[2:]] for row in rows],
+                         [["debian-6.12", "fbt", "vmlinux", "vfs_read", name]
+                          for name in ("entry", "return")], outcome)
         self.assertIn("there is no machine web9; there are web and debian-6.12", nowhere.stderr)
+
+    def test_a_machine_where_nothing_matches_is_named(self):
+        outcome = run("fbt::mnt_idmap_get:entry", "-l")
+
+        self.assertEqual((outcome.status, outcome.stdout.count("mnt_idmap_get")), (1, 1), outcome)
+        self.assertIn("ringside: web: failed to match fbt::mnt_idmap_get:entry: No probe matches",
+                      outcome.stderr)
 
     def test_machines_have_the_processes_of_the_host_that_run_them(self):
         with ringside.Run('tick-1s { printf("vm %s %d %d\\n", vmname, vmid, vmpid); }',
