@@ -40,7 +40,6 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   Trace(RunningKernelTracer& tracer, ProbeSink& sink, GuestClock& clock, Stacks stacks)
       : tracer_(tracer),
         sink_(sink),
-        clock_(clock),
         host_reader_(tracer.machine_.memory(), tracer.kernel_.table()),
         stack_tables_(load_stack_tables(stacks)),
         contexts_(std::max(1U, tracer.machine_.vcpu_count()), tracer.machine_.memory(),
@@ -71,11 +70,11 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   }
   Result<void> arm_added() override {
     refresh_moved();
-    return in_a_pause([this] { return tracer_.points_.arm_added(dispatcher_); });
+    return armed_ ? tracer_.points_.arm_added(dispatcher_) : Result<void>();
   }
   void abandon_added() override { tracer_.points_.abandon_added(); }
   Result<void> remove(std::span<const dif::ProbeId> probes) override {
-    return in_a_pause([&] { return tracer_.points_.remove(dispatcher_, probes); });
+    return armed_ ? tracer_.points_.remove(dispatcher_, probes) : Result<void>();
   }
   void disarm() override {
     if (!std::exchange(armed_, false)) return;
@@ -106,16 +105,6 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     stack_tables_->set_moved(std::move(fresh));
   }
 
-  /// The guest's TSC may have stood still for a moment.
-  template <class Change>
-  Result<void> in_a_pause(Change change) {
-    if (!armed_) return {};
-    const std::uint64_t began = host_tsc();
-    auto done = change();
-    clock_.paused_between(began, host_tsc());
-    return done;
-  }
-
   void upkeep() {
     if (tracer_.shim_.state() != vmm::ShimState::There) return;  // that text is another kernel's
     tracer_.note_changed(tracer_.table_.drop_changed());
@@ -123,7 +112,6 @@ class RunningKernelTracer::Trace final : public KernelTrace {
 
   RunningKernelTracer& tracer_;
   ProbeSink& sink_;
-  GuestClock& clock_;
   std::size_t slots_told_ = 0;  // to the stack tables
   vmm::PageTableReader host_reader_;
   std::optional<StackTables> stack_tables_;  // only if a stack may be followed

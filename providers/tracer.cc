@@ -88,6 +88,7 @@ class LiveTracer final : public Tracer {
       : calibration_(options.calibration != nullptr ? options.calibration
                                                     : std::make_shared<TscCalibration>()),
         poll_threads_(std::max(1U, options.poll_threads)),
+        machine_(machine),
         held_machine_(options.held != nullptr ? machine : nullptr) {
     guest_linux::FileKernel* const held = options.held;
     auto builtin = std::make_unique<BuiltinProvider>();
@@ -164,6 +165,7 @@ class LiveTracer final : public Tracer {
   std::vector<dif::ProbeId> last_firings() const override {
     return trace_ ? trace_->sink->last_firings() : std::vector<dif::ProbeId>();
   }
+  std::string clock() const override { return trace_ ? describe(*trace_->clock) : std::string(); }
   std::vector<std::string> take_notices() override {
     auto notices = kernel_tracer_ ? kernel_tracer_->take_notices() : std::vector<std::string>();
     if (cleaned_) notices.push_back(*std::exchange(cleaned_, std::nullopt));
@@ -204,6 +206,7 @@ class LiveTracer final : public Tracer {
   std::optional<vmm::PageTableReader> saved_;     // reads a saved guest; empty: it runs
   GuestVirt saved_task_;                          // what its first CPU ran
   const unsigned poll_threads_;
+  vmm::Machine* machine_;                          // null for the machine `none`
   vmm::Machine* held_machine_;                     // until start() lets it begin; else null
   std::unique_ptr<KernelTracer> kernel_tracer_;    // null where no kernel is known
   std::unique_ptr<MachineTracer> machine_tracer_;  // null for the machine `none`
@@ -216,11 +219,12 @@ class LiveTracer final : public Tracer {
 Trace LiveTracer::make_trace(dif::Engine& engine) {
   Trace trace;
   const auto guest_khz = kernel_tracer_ ? kernel_tracer_->tsc_khz() : std::nullopt;
-  const std::uint64_t host_hertz = calibration_->hertz();
   trace.sink = std::make_unique<RememberingSink>(
       engine, machine_tracer_ && machine_tracer_->has_exits(), vcpu_count());
-  trace.clock =
-      std::make_unique<GuestClock>(TickRate(choose_hertz(host_hertz, guest_khz)), host_hertz);
+  trace.clock = std::make_unique<GuestClock>(
+      TickRate(calibration_->hertz()),
+      GuestClock::Of{machine_ != nullptr ? &machine_->stops() : nullptr, vcpu_count(),
+                     host_tsc(), plausible_hertz(guest_khz)});
   std::optional<KernelTraps> kernel;
   if (kernel_tracer_) {
     using Stacks = KernelTracer::Stacks;

@@ -119,6 +119,9 @@ class Tracer {
 
   /// Firings that the shim had to let pass since start because we did not answer in time.
   virtual std::uint64_t lost_firings() const = 0;
+  /// How the guest's TSC is led to the host's time, and how wrong that is at most, in one line for
+  /// the user.
+  virtual std::string clock() const { return {}; }
   /// The probes that fired last, the very last one first; kept only where vCPUs run on threads of
   /// this process. After stop().
   virtual std::vector<dif::ProbeId> last_firings() const { return {}; }

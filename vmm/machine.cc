@@ -4,18 +4,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
+
+#include "vmm/base/host_tsc.h"
 
 namespace ringside::vmm {
 
 Result<PausedMachine> PausedMachine::pause(Machine& machine) {
-  TRY(machine.vcpus().pause());
+  machine.stops().begin(host_tsc());
+  if (auto paused = machine.vcpus().pause(); !paused) {
+    machine.stops().end(host_tsc());
+    return tl::make_unexpected(std::move(paused).error());
+  }
   return PausedMachine(&machine);
 }
 
 PausedMachine::~PausedMachine() {
   // A machine that cannot resume has ended; state() says so, and nobody could act on it here.
-  if (machine_ != nullptr) (void)machine_->vcpus().resume();
+  if (machine_ == nullptr) return;
+  (void)machine_->vcpus().resume();
+  machine_->stops().end(host_tsc());
 }
 
 Result<void> PausedMachine::write_code(const PageTable& table,

@@ -51,6 +51,22 @@ class SmallMachine final : public InertMachine {
   GuestMemory memory_{{{GuestPhys(0), ram_}}};
 };
 
+TEST(Standstill, CountsStopsThatOverlapOnce) {
+  Standstill standstill;
+  standstill.begin(1'000);
+  standstill.begin(1'500);
+  EXPECT_EQ(standstill.ticks(1'600), 600U);
+  standstill.end(1'700);
+  EXPECT_EQ(standstill.version(), 1U);
+  standstill.end(2'000);
+
+  EXPECT_EQ(standstill.version(), 2U);
+  EXPECT_EQ(standstill.ticks(9'000), 1'000U);
+  standstill.end(9'000);  // of none
+  standstill.begin(10'000);
+  EXPECT_EQ(standstill.ticks(10'001), 1'001U);
+}
+
 TEST(PausedMachine, PausesAsLongAsItLives) {
   SmallMachine machine;
   {
@@ -58,6 +74,7 @@ TEST(PausedMachine, PausesAsLongAsItLives) {
     ASSERT_TRUE(outer);
     const auto inner = PausedMachine::pause(machine);
     EXPECT_EQ(machine.pauses, 2);
+    EXPECT_EQ(machine.stops().version(), 1U);
   }
   EXPECT_EQ(machine.pauses, 0);
 }

@@ -60,6 +60,7 @@ class Session {
   Result<int> trace();
   Result<void> save();
   void list_instructions();
+  void report_clocks() const;
   void report_stability(const dif::Program& program);
   Result<int> trace_armed(Output& output);
   Result<void> start_all(TraceLoop& loop);
@@ -242,7 +243,18 @@ Result<int> Session::trace_armed(Output& output) {
   }
   const EndReason reason = loop.run();
   loop.finish(reason);
+  report_clocks();
   return end_status(loop, reason);
+}
+
+/// For -v.
+void Session::report_clocks() const {
+  if (!line_.verbose) return;
+  for (const Subject& subject : subjects_) {
+    if (subject.target->machine() != nullptr) {
+      subjects_.say_of(subject, subject.target->tracer().clock());
+    }
+  }
 }
 
 /// -S

@@ -55,7 +55,7 @@ bool TrapDispatcher::is_closed() {
 
 void TrapDispatcher::serve(const vmm::Trap& trap, std::uint32_t cpu) {
   const std::uint64_t tsc = host_tsc();
-  const std::uint64_t time = clock_.trap_time(trap.tsc, tsc);
+  const std::uint64_t time = clock_.trap_time(trap.tsc, tsc, cpu);
   const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc)};
   const std::lock_guard turn(sink_.turn(cpu));
   if (is_closed()) return;  // while we waited

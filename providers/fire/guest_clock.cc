@@ -1,7 +1,10 @@
 #include "providers/fire/guest_clock.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 namespace ringside::providers {
 
@@ -10,20 +13,13 @@ TickRate::TickRate(std::uint64_t hertz)
       multiplier_(
           static_cast<std::uint64_t>((static_cast<Uint128>(1'000'000'000) << 32) / hertz_)) {}
 
-std::uint64_t choose_hertz(std::uint64_t host_hertz, std::optional<std::uint32_t> guest_khz) {
-  constexpr std::uint64_t kSlowest = 100'000'000, kFastest = 20'000'000'000;
-  if (!guest_khz) return host_hertz;
-  const std::uint64_t guest_hertz = std::uint64_t{*guest_khz} * 1000;
-  if (guest_hertz < kSlowest || guest_hertz > kFastest) return host_hertz;
-  const std::uint64_t apart =
-      guest_hertz > host_hertz ? guest_hertz - host_hertz : host_hertz - guest_hertz;
-  return apart > host_hertz / 10 ? guest_hertz : host_hertz;
-}
-
-std::uint64_t GuestClock::guest_ticks(std::uint64_t host_tsc) const {
-  if (rate_.hertz() == host_rate_.hertz()) return host_tsc;
-  return static_cast<std::uint64_t>(static_cast<Uint128>(host_tsc) * rate_.hertz() /
-                                    host_rate_.hertz());
+GuestClock::GuestClock(TickRate host, const Of& of)
+    : rate_(host),
+      believed_(static_cast<std::int64_t>(rate_.hertz() * kBelievedSeconds)),
+      scale_(host.hertz(), of.hertz),
+      standstill_(of.standstill),
+      looked_(of.vcpus) {
+  for (auto& looked : looked_) looked.store(of.now, std::memory_order_relaxed);
 }
 
 /// A writer that lost its CPU is waited for, at its lock, after so many looks.
@@ -57,19 +53,17 @@ void GuestClock::Published<T>::write(const T& value) {
   version_.fetch_add(1, std::memory_order_release);
 }
 
-/// The time line at `ticks` of the guest; it has no time before 0.
+/// The time line at `ticks` of the guest, in the host's; it has no time before 0.
 std::uint64_t GuestClock::time_at(const Line& line, std::uint64_t ticks) const {
   const std::uint64_t since = ticks - line.base;
   return static_cast<std::int64_t>(since) < 0 ? 0 : rate_.nanoseconds(since);
 }
 
 /// Behind the estimate by a late look, or ahead of it because all looks so far were late, or
-/// because a pause has lowered it by too much: never ahead of the line as the first trap has set
-/// it.
+/// because its TSC has gone on in stops: never ahead of what the first trap has shown.
 bool GuestClock::believes(const Line& line, std::uint64_t seen) const {
-  const auto ahead = static_cast<std::int64_t>(seen - line.offset);
-  const auto shift = static_cast<std::int64_t>(line.offset - line.base);  // below 0 by pauses
-  return ahead >= -believed_ && ahead <= believed_ - shift;
+  return static_cast<std::int64_t>(seen - line.offset) >= -believed_ &&
+         static_cast<std::int64_t>(seen - line.believed) <= 0;
 }
 
 bool GuestClock::agrees_again(std::uint64_t seen) {
@@ -79,37 +73,61 @@ bool GuestClock::agrees_again(std::uint64_t seen) {
   return agreeing_ == kAgreeing;
 }
 
-std::uint64_t GuestClock::trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc) {
-  const std::uint64_t host_ticks = guest_ticks(host_tsc);
-  const std::uint64_t seen = guest_tsc - host_ticks;
-  const Line line = line_.read(lock_);
-  const bool later = static_cast<std::int64_t>(seen - line.offset) <= 0;
-  if (line.trust == Trust::Believed && later && believes(line, seen)) {
-    return time_at(line, guest_tsc);
+std::uint64_t GuestClock::trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc,
+                                    std::uint32_t vcpu) {
+  Look look{guest_tsc, host_tsc};
+  if (vcpu < looked_.size()) {
+    const std::uint64_t before = looked_[vcpu].exchange(look.host, std::memory_order_relaxed);
+    if (before != 0) look.before = before;
   }
-  return learn(guest_tsc, host_ticks);
+  return time_of(look);
+}
+
+std::uint64_t GuestClock::time_of(Look look) {
+  const Line line = line_.read(lock_);
+  look.guest = scale_.host_ticks(look.guest_tsc, line.guests);
+  return is_settled(line, look) ? time_at(line, look.guest) : learn(look);
+}
+
+/// Whether the look says nothing new about the line.
+bool GuestClock::is_settled(const Line& line, const Look& look) const {
+  if (line.trust != Trust::Believed || line.base != line.offset) return false;
+  // A stop that is under way gets longer.
+  if (line.stops % 2 != 0) return false;
+  if (standstill_ != nullptr && standstill_->version() != line.stops) return false;
+  if (look.before && static_cast<std::int64_t>(look.shows_at_most() - line.most) < 0) return false;
+  const std::uint64_t seen = look.shows();
+  return static_cast<std::int64_t>(seen - line.offset) <= 0 && believes(line, seen);
 }
 
 /// The time of a trap that has something to say about the line.
-std::uint64_t GuestClock::learn(std::uint64_t guest_tsc, std::uint64_t host_ticks) {
+std::uint64_t GuestClock::learn(Look look) {
   const std::lock_guard writing(lock_);
   Line line = line_.read_alone();
-  const std::uint64_t seen = guest_tsc - host_ticks;
-  std::uint64_t ticks = guest_tsc;
+  look.guest = scale_.host_ticks(look.guest_tsc, line.guests);
+  notice_stops(line, look);
+  notice_rate(line, look);
+  notice_gap(line, look);
+  const std::uint64_t seen = look.shows();
+  std::uint64_t ticks = look.guest;
   if (line.trust == Trust::Unknown) {
-    line.offset = seen;
+    begin(line, look);
     line.base = seen;  // so the time line goes on where host_time() left it
   } else if (believes(line, seen)) {
     agreeing_ = 0;
-    if (static_cast<std::int64_t>(seen - line.offset) > 0) line.offset = seen;
+    if (line.base == line.offset) followed_ = look.host;
+    improve(line, look);
+    follow(line, look.host);
   } else {
     disbelieved_.fetch_add(1, std::memory_order_relaxed);
     if (agrees_again(seen)) {
       agreeing_ = 0;
-      line.base += seen - line.offset;
-      line.offset = seen;
+      const std::uint64_t late = line.offset - line.base;
+      scale_.forget();
+      begin(line, look);
+      line.base = seen - late;
     } else {
-      ticks = host_ticks + line.offset;
+      ticks = look.host + line.offset;
     }
   }
   line.trust = agreeing_ == 0 ? Trust::Believed : Trust::Doubted;
@@ -117,19 +135,93 @@ std::uint64_t GuestClock::learn(std::uint64_t guest_tsc, std::uint64_t host_tick
   return time_at(line, ticks);
 }
 
+/// What one look shows, and nothing else is known.
+void GuestClock::begin(Line& line, const Look& look) const {
+  line.offset = look.shows();
+  line.believed = line.offset + static_cast<std::uint64_t>(believed_);
+  line.most = line.believed;
+  if (!look.before) return;
+  const std::uint64_t most = look.shows_at_most();
+  if (static_cast<std::int64_t>(most - line.offset) >= 0 &&
+      static_cast<std::int64_t>(most - line.most) < 0) {
+    line.most = most;
+  }
+}
+
+void GuestClock::stand_still(Line& line, std::uint64_t ticks) {
+  scale_.forget();
+  line.offset -= ticks;
+  line.base -= ticks;
+  fresh_ = true;
+}
+
+/// Those that we are told of.
+void GuestClock::notice_stops(Line& line, const Look& look) {
+  if (standstill_ == nullptr) return;
+  line.stops = standstill_->version();
+  const std::uint64_t stood = standstill_->ticks(look.host);
+  if (stood > stood_ && line.trust != Trust::Unknown) stand_still(line, stood - stood_);
+  stood_ = stood;
+}
+
+/// A stop that nobody tells of shows by a vCPU's second trap after it, which seems to come before
+/// the host has looked at the first.
+void GuestClock::notice_gap(Line& line, const Look& look) {
+  if (!look.before || line.trust == Trust::Unknown) return;
+  const auto lacking = static_cast<std::int64_t>(line.offset - look.shows_at_most());
+  const std::int64_t tolerated = believed_ / 5000;  // 1 ms
+  if (lacking <= tolerated || lacking > believed_) return;
+  scale_.forget();
+  line.base = line.offset = look.shows();
+  line.most = look.shows_at_most();
+}
+
+void GuestClock::notice_rate(Line& line, Look& look) {
+  if (!look.before || !scale_.refutes({look.guest_tsc, *look.before, look.host}, line.guests)) {
+    return;
+  }
+  using Rate = TscScale::Rate;
+  line.guests = line.guests == Rate::Hosts ? Rate::Guests : Rate::Hosts;
+  look.guest = scale_.host_ticks(look.guest_tsc, line.guests);
+  scale_.forget();
+  begin(line, look);
+  line.base = line.offset;
+}
+
+/// From below and from above.
+void GuestClock::improve(Line& line, const Look& look) {
+  const std::uint64_t seen = look.shows();
+  if (static_cast<std::int64_t>(seen - line.offset) > 0) {
+    line.offset = seen;
+    if (std::exchange(fresh_, false)) line.base = seen;
+  }
+  if (!look.before) return;
+  const std::uint64_t most = look.shows_at_most();
+  if (static_cast<std::int64_t>(most - line.most) < 0) line.most = most;
+  if (static_cast<std::int64_t>(line.most - line.offset) < 0) line.most = line.offset;
+}
+
+/// The line comes nearer the estimate.
+void GuestClock::follow(Line& line, std::uint64_t host) {
+  const std::uint64_t late = line.offset - line.base;
+  const auto since = static_cast<std::int64_t>(host - std::exchange(followed_, host));
+  const auto far = static_cast<std::uint64_t>(believed_) / 500;  // 10 ms
+  const std::uint64_t step = since > 0 ? static_cast<std::uint64_t>(since) / 500 : 0;
+  line.base += late > far ? late : std::min(late, step);
+}
+
+std::optional<ClockAccuracy> GuestClock::accuracy() const {
+  const Line line = line_.read(lock_);
+  if (line.trust == Trust::Unknown) return std::nullopt;
+  return ClockAccuracy{scale_.factor(line.guests), static_cast<std::int64_t>(line.offset),
+                       rate_.nanoseconds(line.most - line.base)};
+}
+
 std::uint64_t GuestClock::host_time(std::uint64_t host_tsc) {
   const std::lock_guard writing(lock_);
   const Line line = line_.read_alone();
-  last_host_time_ = std::max(last_host_time_, time_at(line, guest_ticks(host_tsc) + line.offset));
+  last_host_time_ = std::max(last_host_time_, time_at(line, host_tsc + line.offset));
   return last_host_time_;
-}
-
-void GuestClock::paused_between(std::uint64_t before_tsc, std::uint64_t after_tsc) {
-  const std::lock_guard writing(lock_);
-  Line line = line_.read_alone();
-  if (line.trust == Trust::Unknown || after_tsc <= before_tsc) return;
-  line.offset -= guest_ticks(after_tsc) - guest_ticks(before_tsc);
-  line_.write(line);
 }
 
 void GuestClock::set_wall(std::uint64_t host_tsc, std::int64_t realtime) {
@@ -141,7 +233,18 @@ std::int64_t GuestClock::wall_of_host(std::uint64_t host_tsc) const {
   const Wall wall = wall_.read(lock_);
   // The host's TSCs of one machine may differ by a hair between its CPUs.
   if (host_tsc < wall.tsc) return wall.time;
-  return wall.time + static_cast<std::int64_t>(host_rate_.nanoseconds(host_tsc - wall.tsc));
+  return wall.time + static_cast<std::int64_t>(rate_.nanoseconds(host_tsc - wall.tsc));
+}
+
+std::string describe(const GuestClock& clock) {
+  const auto accuracy = clock.accuracy();
+  if (!accuracy) return "timestamps are the host's: nothing of the guest's had one";
+  const std::string factor =
+      accuracy->factor == 1 ? "" : fmt::format(" / {:.6f}", accuracy->factor);
+  const auto offset = static_cast<std::uint64_t>(accuracy->offset);
+  return fmt::format("timestamps are at most {:.1f} us late: the guest's TSC{} is the host's {} {}",
+                     static_cast<double>(accuracy->late_at_most) / 1000, factor,
+                     accuracy->offset < 0 ? '-' : '+', accuracy->offset < 0 ? 0 - offset : offset);
 }
 
 }  // namespace ringside::providers

@@ -1,13 +1,20 @@
-// The clock of a trace: one time line, in nanoseconds, for traps (stamped with the guest's TSC at
-// entry to the shim) and for what the host fires itself (BEGIN, END, timers).
+// The clock of a machine: one time line, in nanoseconds of the host, for traps (stamped with the
+// guest's TSC at entry to the shim) and for what the host fires itself (BEGIN, END, timers). The
+// lines of several machines are the same one, as far as accuracy() says.
 //
-// Facts it rests on: under TCG and KVM the guest's TSC runs at the rate of the host's, with an
-// offset fixed when the machine started; while the machine is paused it may stand still. So
+// Facts it rests on: under TCG and KVM the guest's TSC runs at the rate of the host's, or at
+// another that is known (tsc_scale.h), with an offset that stays while the machine runs; while it
+// stands still its TSC may stand still, too. So, in the host's ticks,
 //   guest = host + offset, and each trap shows guest - host <= offset (the host looks later).
-// The largest such difference since the last pause is the best estimate, and never too high; a
-// pause lowers it by at most its own length. Thus a time the host makes is never later than the
-// guest's true one, never earlier than a trap already seen, and never runs backwards.
-// Trap times depend on the guest's TSC alone: waiting for the host does not bend them.
+// The largest such difference since the last stop is the best estimate, and never too high; a stop
+// lowers it by at most its own length. From above the offset is known by traps of one vCPU: a trap
+// comes after the host has looked at the one before.
+// Trap times depend on the guest's TSC alone: waiting for the host does not bend them. But the
+// first looks of all were late, and so are the times that the line has after them, until the
+// estimate gets better. The line then follows it: slowly, so that intervals stay right to a part in
+// 500, or at once where it is far away or the machine has just stood still. It never runs
+// backwards for what the host makes, nor for the traps of one vCPU.
+// Time goes on while the machine stands still, as it does for everybody else.
 // The guest's TSC comes out of its memory and may be forged, or the guest has set it
 // (IA32_TSC_ADJUST, S3): what lies further from the host's own time than a late look explains is
 // not believed, and the host's time is taken. When several traps agree on such a difference the TSC
@@ -22,13 +29,15 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "dif/evaluate/brief_lock.h"
+#include "providers/fire/tsc_scale.h"
+#include "vmm/standstill.h"
 
 namespace ringside::providers {
-
-__extension__ using Uint128 = unsigned __int128;
 
 /// Ticks to nanoseconds by one multiplication.
 class TickRate {
@@ -45,10 +54,12 @@ class TickRate {
   std::uint64_t multiplier_;  // ns per tick, scaled by 2^32
 };
 
-/// The rate to use: the host's own calibration, unless the guest kernel's tsc_khz is plausible and
-/// more than a tenth away from it (a hypervisor that scales the TSC). The guest's calibration of a
-/// slow machine is often some percent off, so closer values are not believed.
-std::uint64_t choose_hertz(std::uint64_t host_hertz, std::optional<std::uint32_t> guest_khz);
+/// The offset as far as it is known, and what that makes of times.
+struct ClockAccuracy {
+  double factor = 1;               // the guest's ticks for one of the host's
+  std::int64_t offset = 0;         // guest's TSC / factor - host's
+  std::uint64_t late_at_most = 0;  // ns, of a trap's time; never early
+};
 
 class GuestClock {
  public:
@@ -57,19 +68,27 @@ class GuestClock {
   /// So many traps, one after the other, show that the TSC was set.
   static constexpr unsigned kAgreeing = 3;
 
-  explicit GuestClock(TickRate rate) : GuestClock(rate, rate.hertz()) {}
-  /// Where the guest's TSC does not run at the host's rate.
-  GuestClock(TickRate guest, std::uint64_t host_hertz)
-      : rate_(guest),
-        host_rate_(host_hertz),
-        believed_(static_cast<std::int64_t>(rate_.hertz() * kBelievedSeconds)) {}
+  /// The machine that the clock is for.
+  struct Of {
+    const vmm::Standstill* standstill = nullptr;  // null: it never stands still
+    unsigned vcpus = 0;     // of how many the order of traps is known; the others' is not looked at
+    std::uint64_t now = 0;  // the host's TSC before any of them trapped
+    std::optional<std::uint64_t> hertz{};  // of its TSC, as the guest believes
+  };
+
+  /// `host` is the rate of the host's TSC. `of.standstill` must outlive this.
+  explicit GuestClock(TickRate host) : GuestClock(host, {}) {}
+  GuestClock(TickRate host, const Of& of);
 
   /// The time of a trap. `host_tsc` is read after the trap was seen.
-  std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc);
+  std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc) {
+    return time_of({guest_tsc, host_tsc});
+  }
+  /// The same of a trap whose vCPU stands still until the host has looked at it; its next one comes
+  /// after that.
+  std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc, std::uint32_t vcpu);
   /// The time of a firing that the host makes now.
   std::uint64_t host_time(std::uint64_t host_tsc);
-  /// The machine was paused somewhere within these host times and runs again.
-  void paused_between(std::uint64_t before_tsc, std::uint64_t after_tsc);
 
   /// Ties walltimestamp to the time line: at `host_tsc` it was `realtime` (ns since the epoch).
   void set_wall(std::uint64_t host_tsc, std::int64_t realtime);
@@ -77,6 +96,8 @@ class GuestClock {
 
   /// Traps whose TSC was not believed. On any thread.
   std::uint64_t disbelieved() const { return disbelieved_.load(std::memory_order_relaxed); }
+  /// Empty before the first trap.
+  std::optional<ClockAccuracy> accuracy() const;
   const TickRate& rate() const { return rate_; }
 
  private:
@@ -86,13 +107,37 @@ class GuestClock {
     Doubted,  // the last trap was not believed
   };
   struct Line {
-    using Words = std::array<std::uint64_t, 3>;
-    static Line of(const Words& words) { return {Trust{words[0]}, words[1], words[2]}; }
-    Words words() const { return {static_cast<std::uint64_t>(trust), offset, base}; }
+    using Words = std::array<std::uint64_t, 7>;
+    static Line of(const Words& words) {
+      return {Trust{words[0]}, TscScale::Rate{words[1]}, words[2], words[3], words[4], words[5],
+              words[6]};
+    }
+    Words words() const {
+      return {static_cast<std::uint64_t>(trust),
+              static_cast<std::uint64_t>(guests),
+              offset,
+              base,
+              most,
+              believed,
+              stops};
+    }
 
     Trust trust{};
-    std::uint64_t offset = 0;  // estimate of guest - host; wraps
-    std::uint64_t base = 0;  // guest ticks minus this are the time line's; fixed at the first trap
+    TscScale::Rate guests{};     // of the guest's TSC; all that follows is in the host's ticks
+    std::uint64_t offset = 0;    // estimate of guest - host, never too high; wraps, as all do
+    std::uint64_t base = 0;      // guest - this is the time line's; at most the offset
+    std::uint64_t most = 0;      // guest - host is at most this
+    std::uint64_t believed = 0;  // no trap that shows more is believed
+    std::uint64_t stops = 0;     // the version of the standstill that the line has in it, if even
+  };
+  /// A look at a trap.
+  struct Look {
+    std::uint64_t guest_tsc = 0, host = 0;
+    std::optional<std::uint64_t> before{};  // the host's at the look at that vCPU's last one
+    std::uint64_t guest = 0;                // in the host's ticks
+
+    std::uint64_t shows() const { return guest - host; }
+    std::uint64_t shows_at_most() const { return guest - *before; }
   };
   struct Wall {
     using Words = std::array<std::uint64_t, 2>;
@@ -119,22 +164,38 @@ class GuestClock {
     std::array<std::atomic<std::uint64_t>, kWords> words_{};
   };
 
-  std::uint64_t guest_ticks(std::uint64_t host_tsc) const;
+  std::uint64_t time_of(Look look);
   std::uint64_t time_at(const Line& line, std::uint64_t ticks) const;
   bool believes(const Line& line, std::uint64_t seen) const;
   bool agrees_again(std::uint64_t seen);
-  std::uint64_t learn(std::uint64_t guest_tsc, std::uint64_t host_ticks);
+  bool is_settled(const Line& line, const Look& look) const;
+  std::uint64_t learn(Look look);
+  void begin(Line& line, const Look& look) const;
+  void stand_still(Line& line, std::uint64_t ticks);
+  void notice_stops(Line& line, const Look& look);
+  void notice_rate(Line& line, Look& look);
+  void notice_gap(Line& line, const Look& look);
+  void improve(Line& line, const Look& look);
+  void follow(Line& line, std::uint64_t host);
 
   TickRate rate_;
-  TickRate host_rate_;
-  std::int64_t believed_;  // guest ticks
+  std::int64_t believed_;  // ticks
+  TscScale scale_;
+  const vmm::Standstill* standstill_;
+  std::vector<std::atomic<std::uint64_t>> looked_;  // by vCPU: the host's TSC; 0 for never
   Published<Line> line_;
   Published<Wall> wall_;
   std::atomic<std::uint64_t> disbelieved_{0};
   mutable dif::BriefLock lock_;  // for what follows, and to write what is published
   unsigned agreeing_ = 0;        // traps in a row that were not believed, but are like candidate_
   std::uint64_t candidate_ = 0;  // guest - host, by the last of them
+  std::uint64_t stood_ = 0;      // of the standstill, what the line has in it
+  bool fresh_ = false;           // no trap since the last stop has shown where the line is now
+  std::uint64_t followed_ = 0;   // the host's TSC when the base came nearer the offset
   std::uint64_t last_host_time_ = 0;
 };
+
+/// In one line for the user.
+std::string describe(const GuestClock& clock);
 
 }  // namespace ringside::providers

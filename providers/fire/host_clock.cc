@@ -1,7 +1,6 @@
 #include "providers/fire/host_clock.h"
 
 #include <time.h>
-#include <x86intrin.h>
 
 #include <algorithm>
 
@@ -18,9 +17,6 @@ std::int64_t read_clock(clockid_t clock) {
 
 }  // namespace
 
-std::uint64_t host_tsc() {
-  return __rdtsc();
-}
 std::uint64_t monotonic_ns() {
   return static_cast<std::uint64_t>(read_clock(CLOCK_MONOTONIC));
 }

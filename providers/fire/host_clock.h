@@ -4,9 +4,10 @@
 
 #include <cstdint>
 
+#include "vmm/base/host_tsc.h"
+
 namespace ringside::providers {
 
-std::uint64_t host_tsc();
 std::uint64_t monotonic_ns();
 std::int64_t realtime_ns();
 

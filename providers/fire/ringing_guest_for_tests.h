@@ -39,7 +39,8 @@ struct RingingGuest {
                           kVcpus, vmm::PlainRegion::gate()};
   FakeMemory memory;
   FakeKernel kernel;
-  GuestClock clock{TickRate(1'000'000'000)};
+  vmm::Standstill standstill;
+  GuestClock clock{TickRate(1'000'000'000), {&standstill, kVcpus, 1}};
   LinuxContexts contexts{kVcpus, memory.memory(), kernel};
   TrapDispatcher dispatcher;
   vmm::FakeVcpuExits exits;

@@ -39,7 +39,6 @@ void VcpuSampler::sample(const EnabledTimer& timer, std::uint64_t late) {
       fire(timer, seen, moment);
     }
   }
-  clock_.paused_between(before, host_tsc());
 }
 
 void VcpuSampler::kick(const EnabledTimer& timer, std::uint64_t late) {

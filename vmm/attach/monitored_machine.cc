@@ -216,7 +216,7 @@ Result<void> MonitoredMachine::take_up(const Access& access, MonitoredRam::Acces
     guardian.emplace(
         TRY(Guardian::start(access.guarded_socket, Guardian::Peer::Monitor, Guardian::When::Held)));
   }
-  status_ = std::make_unique<MonitoredStatus>(*monitor_, *ram_);
+  status_ = std::make_unique<MonitoredStatus>(*monitor_, *ram_, stops());
   vcpus_ = std::make_unique<MonitoredVcpus>(
       vcpu_count_, accelerator_, reach, MonitoredVcpus::Parts{*monitor_, *status_, ram_->memory()},
       std::move(guardian));

@@ -15,6 +15,7 @@
 
 #include "vmm/attach/attach.h"
 #include "vmm/attach/fake_monitor_for_tests.h"
+#include "vmm/base/host_tsc.h"
 
 namespace ringside::vmm {
 namespace {
@@ -472,9 +473,13 @@ TEST(MonitoredMachine, TellsWhatTheOwnerDoes) {
   MachineStatus& status = machine->machine->status();
   std::vector<std::string> news;
 
+  const Standstill& standstill = machine->machine->stops();
   qemu.set_running(false);
   qemu.send_event_now("STOP");
+  EXPECT_TRUE(comes_true([&] { return standstill.version() == 1; })) << "it stands";
   qemu.send_event_now("RESUME");
+  EXPECT_TRUE(comes_true([&] { return standstill.version() == 2; })) << "and runs";
+  EXPECT_NE(standstill.ticks(host_tsc()), 0U);
   qemu.send_event_now("SUSPEND");
   qemu.send_event_now("WAKEUP");
 
@@ -486,6 +491,20 @@ TEST(MonitoredMachine, TellsWhatTheOwnerDoes) {
             (Words{"its owner has paused it: tracing waits", "it runs again",
                    "the guest sleeps (suspended to RAM): tracing waits", "the guest woke up"}));
   EXPECT_EQ(status.state(), MachineState::Running);
+}
+
+TEST(MonitoredMachine, StandsStillForAsLongAsItsOwnerHasStoppedIt) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  const Standstill& standstill = machine->machine->stops();
+  qemu.set_running(false);  // and we have not heard of it
+
+  ASSERT_TRUE(PausedMachine::pause(*machine->machine));
+
+  EXPECT_EQ(standstill.version(), 1U) << "our pause is over, and it still stands";
+  qemu.send_event_now("RESUME");
+  EXPECT_TRUE(comes_true([&] { return standstill.version() == 2; }));
 }
 
 TEST(MonitoredMachine, NoticesThatItRanInAPause) {

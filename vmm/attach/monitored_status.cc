@@ -12,6 +12,7 @@
 #include <iterator>
 #include <utility>
 
+#include "vmm/base/host_tsc.h"
 #include "vmm/base/pidfd.h"
 #include "vmm/base/printable.h"
 
@@ -19,7 +20,9 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kMostNews = 64;  // an owner that stops and starts it all day
-constexpr int kLookPause = 100;        // milliseconds; who asks again at once can wait
+/// Ticks of the host's TSC, more than a second: so old the news of a stop may be.
+constexpr std::uint64_t kNewsAge = 5'000'000'000;
+constexpr int kLookPause = 100;  // milliseconds; who asks again at once can wait
 /// Milliseconds. QEMU tells of a migration only where its owner has set the capability `events`. A
 /// machine that is copied in less time is gone before anybody could leave it.
 constexpr int kMigrationLook = 500;
@@ -145,6 +148,7 @@ void MonitoredStatus::note(const QmpEvent& event) {
 
 void MonitoredStatus::note_stop() {
   if (std::exchange(our_stop_, false)) return;
+  note_owners_stop();
   const auto answer = monitor_.execute("query-status");
   const std::string status = answer ? json_text(*answer, "status") : "";
   // What is still to be copied is sent now, or was: nothing that we restore goes with it.
@@ -157,8 +161,16 @@ void MonitoredStatus::note_stop() {
   tell(fmt::format("QEMU has stopped it ({:.40}): tracing waits", printable(status)));
 }
 
+/// The word of it may come late, and too long a stop does no harm.
+void MonitoredStatus::note_owners_stop() {
+  if (std::exchange(stopped_by_owner_, true)) return;
+  const std::uint64_t now = host_tsc();
+  standstill_.begin(now > kNewsAge ? now - kNewsAge : 1);
+}
+
 void MonitoredStatus::note_resume() {
   if (std::exchange(our_resume_, false)) return;
+  if (std::exchange(stopped_by_owner_, false)) standstill_.end(host_tsc());
   if (held_) broken_ = true;
   tell("it runs again");
 }
@@ -215,6 +227,7 @@ Result<MonitoredStatus::Stopped> MonitoredStatus::stop_guest(const std::function
     if (stopped == Stopped::ByUs) (void)monitor_.execute("cont");
     return fail(ErrorCode::MachineGone, "the guest has ended");
   }
+  if (stopped == Stopped::Before) note_owners_stop();
   held_ = true;
   return stopped;
 }

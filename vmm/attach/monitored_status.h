@@ -22,13 +22,16 @@
 #include "vmm/base/unique_fd.h"
 #include "vmm/machine_status.h"
 #include "vmm/qemu/guest_end.h"
+#include "vmm/standstill.h"
 
 namespace ringside::vmm {
 
 class MonitoredStatus final : public MachineStatus {
  public:
-  /// `monitor` and `ram` must outlive this. Memory that is plugged into `ram` is looked at in time.
-  MonitoredStatus(Monitor& monitor, MonitoredRam& ram) : monitor_(monitor), ram_(ram) {}
+  /// All must outlive this. Memory that is plugged into `ram` is looked at in time, and
+  /// `standstill` is told of its owner's stops.
+  MonitoredStatus(Monitor& monitor, MonitoredRam& ram, Standstill& standstill)
+      : monitor_(monitor), ram_(ram), standstill_(standstill) {}
   ~MonitoredStatus() override { stop(); }
   MonitoredStatus(const MonitoredStatus&) = delete;
   MonitoredStatus& operator=(const MonitoredStatus&) = delete;
@@ -65,6 +68,7 @@ class MonitoredStatus final : public MachineStatus {
   void note(const QmpEvent& event);
   void note_stop();
   void note_resume();
+  void note_owners_stop();
   void note_migration(std::string_view status);
   void look_for_migration();
   void end(MachineState state, std::string cause);
@@ -73,12 +77,14 @@ class MonitoredStatus final : public MachineStatus {
 
   Monitor& monitor_;
   MonitoredRam& ram_;
+  Standstill& standstill_;
   UniqueFd process_, state_event_, stop_event_;
   std::atomic<MachineState> state_{MachineState::Running};
   std::thread thread_;
 
   std::mutex mutex_;
   GuestEnd end_;
+  bool stopped_by_owner_ = false;               // as standstill_ knows
   bool our_stop_ = false, our_resume_ = false;  // the next such event is ours
   bool held_ = false;                           // from stop_guest() to let_guest_go()
   bool broken_ = false;                         // it ran although it was held

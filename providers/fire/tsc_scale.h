@@ -1,0 +1,53 @@
+// How fast a guest's TSC runs: as the host's, or, where a hypervisor scales it, as the guest's
+// kernel believes. That one is often some percent off where the guest was busy when it measured, so
+// traps decide: between two of them some time has passed on the host, at least and at most.
+// Pure: the caller reads the TSCs. Threads: host_ticks() any, the rest one at a time.
+// Fire context: yes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace ringside::providers {
+
+__extension__ using Uint128 = unsigned __int128;
+
+/// What the guest's kernel says of its TSC (tsc_khz), unless that is no TSC's rate.
+std::optional<std::uint64_t> plausible_hertz(std::optional<std::uint32_t> guest_khz);
+
+class TscScale {
+ public:
+  enum class Rate : std::uint64_t { Hosts, Guests };
+
+  TscScale(std::uint64_t host_hertz, std::optional<std::uint64_t> guest_hertz)
+      : host_hertz_(host_hertz), guest_hertz_(guest_hertz) {}
+
+  /// Ticks of a TSC of this rate in those of the host's.
+  std::uint64_t host_ticks(std::uint64_t ticks, Rate rate) const {
+    if (rate == Rate::Hosts) return ticks;
+    return static_cast<std::uint64_t>(static_cast<Uint128>(ticks) * host_hertz_ / *guest_hertz_);
+  }
+  /// The guest's ticks for one of the host's.
+  double factor(Rate rate) const {
+    if (rate == Rate::Hosts) return 1;
+    return static_cast<double>(*guest_hertz_) / static_cast<double>(host_hertz_);
+  }
+
+  /// A trap by the guest's TSC, which was between two of the host's.
+  struct Trap {
+    std::uint64_t guest = 0, after = 0, before = 0;
+  };
+  /// Whether the trap shows that the TSC cannot have this rate, but the other one.
+  bool refutes(const Trap& trap, Rate rate);
+  /// It may have been set, or have stood still: what has been seen by now says nothing any more.
+  void forget() { since_.reset(); }
+
+ private:
+  bool fits(const Trap& trap, Rate rate) const;
+
+  std::uint64_t host_hertz_;
+  std::optional<std::uint64_t> guest_hertz_;
+  std::optional<Trap> since_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,197 @@
+"""Many guests that the test starts as any operator would, attached to by one ringside at once.
+
+Truth is the workload's own word, each guest's, and the host's clock.
+"""
+
+import concurrent.futures
+import contextlib
+import os
+import re
+import signal
+import time
+import unittest
+
+import ringside
+from test_attach_qmp import Machine
+
+CLAUSE = 'syscall::read:entry /execname == "workload"/'
+BEGIN = 'BEGIN { printf("tracing %s %d\\n", vmname, vmpid); }'
+# Small enough for eight at once.
+SMALLEST = {"debian-6.1": 128, "debian-6.12": 192}
+
+
+class Machines:
+    """Guests by their names; a context manager."""
+
+    def __init__(self, images):
+        """`images` by the machines' names."""
+        self._stack = contextlib.ExitStack()
+        self.by_name = {
+            name: Machine(image, memory=SMALLEST[image],
+                          options=["-name", name, "-action", "reboot=reset"])
+            for name, image in images.items()}
+
+    def __enter__(self):
+        self._for_each(lambda machine: self._stack.enter_context(machine), self.by_name)
+        return self
+
+    def __exit__(self, *unused):
+        self._stack.close()
+
+    def __getitem__(self, name):
+        return self.by_name[name]
+
+    def _for_each(self, action, names):
+        """At the same time; the outcomes by name."""
+        with concurrent.futures.ThreadPoolExecutor(len(self.by_name)) as pool:
+            started = {name: pool.submit(action, self.by_name[name]) for name in names}
+            return {name: one.result() for name, one in started.items()}
+
+    def read(self, reads):
+        """Runs workloads at the same time, by name with how many reads; what they say they did."""
+        def run(name):
+            status, said = self.by_name[name].port.run(f"workload --reads {reads[name]}")
+            assert status == 0, said
+            return ringside.Outcome(0, said.decode(), "").counts()["read"]
+        with concurrent.futures.ThreadPoolExecutor(len(self.by_name)) as pool:
+            return dict(zip(reads, pool.map(run, reads)))
+
+    def trace(self, program, *options):
+        """A ringside that traces all of them, in the background."""
+        targets = [word for machine in self.by_name.values()
+                   for word in ("--attach", f"qmp:{machine.path}")]
+        return ringside.Run(f"{BEGIN} {program}", machine=False, options=[*targets, "-q", *options])
+
+    def processes(self, running):
+        """Waits until tracing has begun; the processes that run the machines, by name."""
+        text = running.read_until(lambda text: text.count("tracing ") == len(self.by_name))
+        return {name: int(pid) for name, pid in re.findall(r"^tracing (\S+) (\d+)$", text,
+                                                           re.MULTILINE)}
+
+
+def end(running):
+    """Ctrl-C, and what came of it."""
+    running.process.send_signal(signal.SIGINT)
+    return running.finish()
+
+
+class Eight(unittest.TestCase):
+    """One vCPU each, six with Linux 6.1 and two with 6.12."""
+
+    def test_counts_are_exact_on_each_of_eight(self):
+        names = [f"vm{number}" for number in range(8)]
+        images = {name: "debian-6.12" if name in names[6:] else "debian-6.1" for name in names}
+        program = (f"BEGIN {{ reads = 0; }} {CLAUSE} {{ reads++; each[vmid]++; self->own++;"
+                   " @[vmname] = count(); @all[\"all\"] = count(); }"
+                   " syscall::exit_group:entry /self->own/"
+                   ' { printf("thread of %s %d\\n", vmname, self->own); }'
+                   " vm6:fbt:vmlinux:vfs_read:entry /execname == \"workload\"/"
+                   " { @one[\"here alone\"] = count(); }"
+                   ' END { printf("machine %s %d of %d\\n", vmname, each[vmid], reads); }')
+        with Machines(images) as machines, machines.trace(program, "-x", "aggmerge") as running:
+            processes = machines.processes(running)
+            did = machines.read({name: 500 + 10 * number for number, name in enumerate(names)})
+            outcome = end(running)
+
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual(len(set(processes.values())), 8)
+        together = sum(did.values())
+        counts = outcome.counts()
+        self.assertEqual({name: counts.get(name) for name in names}, did, outcome)
+        self.assertEqual(counts["all"], together, outcome)
+        self.assertEqual(counts["here alone"], did["vm6"], outcome)
+        for name in names:
+            self.assertEqual(counts[f"thread of {name}"], did[name], outcome)
+            self.assertEqual(counts[f"machine {name} {did[name]} of"], together, outcome)
+
+
+class Fates(unittest.TestCase):
+    """What becomes of one machine is not the others' business."""
+
+    def test_machines_that_end_pause_or_reboot_stop_no_other(self):
+        names = ("quits", "killed", "resets", "pauses", "well")
+        program = f'{CLAUSE} {{ @[vmname] = count(); }} END {{ printf("end %s\\n", vmname); }}'
+        with Machines(dict.fromkeys(names, "debian-6.1")) as machines:
+            with machines.trace(program) as running:
+                processes = machines.processes(running)
+                did = machines.read({name: 200 + 10 * n for n, name in enumerate(names)})
+                machines["pauses"].owner.ask("stop")
+                paused = time.monotonic()
+                machines["quits"].owner.ask("quit")
+                os.kill(processes["killed"], signal.SIGKILL)
+                machines["resets"].owner.ask("system_reset")
+                running.read_until(lambda text: text.count("\nend ") == 3)
+                more = machines.read({"well": 300})
+                # Longer than any delay that a clock would take for one.
+                time.sleep(max(0, paused + 6 - time.monotonic()))
+                machines["pauses"].owner.ask("cont")
+                more |= machines.read({"pauses": 400})
+                more["well"] += machines.read({"well": 500})["well"]
+                outcome = end(running)
+
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertEqual(outcome.counts(),
+                         {name: did[name] + more.get(name, 0) for name in names}, outcome)
+        died = "tracing ended: attached qemu (TCG) died: "
+        self.assertEqual(sorted(outcome.stderr.splitlines()), sorted([
+            "ringside: pauses: its owner has paused it: tracing waits",
+            "ringside: pauses: it runs again",
+            f"ringside: quits: {died}its owner ended it (host-qmp-quit)",
+            f"ringside: killed: {died}its QEMU has ended",
+            "ringside: resets: tracing ended: the guest rebooted"]), outcome)
+
+
+class OneClock(unittest.TestCase):
+    """Time is the host's on every machine."""
+
+    ROUNDS = 6
+
+    def test_firings_come_in_the_order_of_what_caused_them(self):
+        program = ('syscall::getppid:entry /execname == "workload"/'
+                   ' { printf("at %s %d\\n", vmname, timestamp); }')
+        triggers = []  # (machine, nanoseconds before, after)
+        with Machines({"one": "debian-6.1", "two": "debian-6.12"}) as machines:
+            def trigger(name):
+                before = time.monotonic_ns()
+                self.assertEqual(machines[name].port.run("workload --getppid 1")[0], 0)
+                triggers.append((name, before, time.monotonic_ns()))
+
+            with machines.trace(program, "-v") as running:
+                machines.processes(running)
+                for pause in (0, 1, 7):  # less and more than any trap is late
+                    machines["one"].owner.ask("stop")
+                    trigger("two")
+                    time.sleep(pause)
+                    trigger("two")
+                    machines["one"].owner.ask("cont")
+                    for _ in range(self.ROUNDS):
+                        trigger("one")
+                        trigger("two")
+                outcome = end(running)
+
+        self.assertEqual(outcome.status, 0, outcome)
+        fired = [(name, int(at)) for name, at in re.findall(r"^at (\w+) (\d+)$", outcome.stdout,
+                                                            re.MULTILINE)]
+        self.assertEqual([name for name, _ in fired], [name for name, _, _ in triggers], outcome)
+        times = [at for _, at in fired]
+        self.assertEqual(times, sorted(times), outcome)
+        late = {name: float(us) * 1e3 for name, us in re.findall(
+            r"^ringside: (\w+): timestamps are at most ([\d.]+) us late", outcome.stderr,
+            re.MULTILINE)}
+        self.assertEqual(set(late), {"one", "two"}, outcome)
+        self.assertNotIn("set its clock", outcome.stderr)
+        self.check_intervals(fired, triggers, max(late.values()))
+
+    def check_intervals(self, fired, triggers, late):
+        """Each is right to the time that a trigger takes and what is said of the error."""
+        # The clock's line begins at another moment than ours, and has a rate that was measured in
+        # milliseconds.
+        first, (_, before, after) = fired[0][1], triggers[0]
+        for (_, at), (_, from_, to) in zip(fired[1:], triggers[1:]):
+            slack = late + 1e-3 * (to - before)
+            self.assertGreaterEqual(at - first, from_ - after - slack)
+            self.assertLessEqual(at - first, to - before + slack)
+
+
+if __name__ == "__main__":
+    unittest.main()
