@@ -143,7 +143,10 @@ Result<void> Session::attach_to(Guest guest) {
   subject.command = std::move(guest.command);
   subject.paused_at_arrival = std::move(guest.paused_at_arrival);
   subject.process = guest.traced.machine ? guest.command_pid : processes_.target();
-  subject.target = TRY(providers::Target::attach(std::move(guest.traced), options));
+  const std::string whose = line_.machines.size() > 1 ? guest.traced.name + ": " : std::string();
+  auto attached = providers::Target::attach(std::move(guest.traced), options);
+  if (!attached) return fail(attached.error().code, whose + attached.error().message);
+  subject.target = std::move(*attached);
   const providers::Target& target = *subject.target;
   subject.environment.emplace(target.tracer(), target.kernel(),
                               target.machine() != nullptr ? &target.machine()->memory() : nullptr,

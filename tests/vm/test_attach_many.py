@@ -5,6 +5,7 @@ Truth is the workload's own word, each guest's, and the host's clock.
 
 import concurrent.futures
 import contextlib
+import json
 import os
 import re
 import signal
@@ -23,12 +24,13 @@ SMALLEST = {"debian-6.1": 128, "debian-6.12": 192}
 class Machines:
     """Guests by their names; a context manager."""
 
-    def __init__(self, images):
-        """`images` by the machines' names."""
+    def __init__(self, images, names=None):
+        """`images` by the machines' names; `names` are those that QEMU gets instead."""
         self._stack = contextlib.ExitStack()
         self.by_name = {
             name: Machine(image, memory=SMALLEST[image],
-                          options=["-name", name, "-action", "reboot=reset"])
+                          options=["-name", (names or {}).get(name, name),
+                                   "-action", "reboot=reset"])
             for name, image in images.items()}
 
     def __enter__(self):
@@ -56,11 +58,18 @@ class Machines:
         with concurrent.futures.ThreadPoolExecutor(len(self.by_name)) as pool:
             return dict(zip(reads, pool.map(run, reads)))
 
+    def _targets(self):
+        return [word for machine in self.by_name.values()
+                for word in ("--attach", f"qmp:{machine.path}")]
+
+    def run(self, *options):
+        """A ringside with all of them, to its end."""
+        return ringside.run(machine=False, options=[*self._targets(), *options])
+
     def trace(self, program, *options):
         """A ringside that traces all of them, in the background."""
-        targets = [word for machine in self.by_name.values()
-                   for word in ("--attach", f"qmp:{machine.path}")]
-        return ringside.Run(f"{BEGIN} {program}", machine=False, options=[*targets, "-q", *options])
+        return ringside.Run(f"{BEGIN} {program}", machine=False,
+                            options=[*self._targets(), "-q", *options])
 
     def processes(self, running):
         """Waits until tracing has begun; the processes that run the machines, by name."""
@@ -139,6 +148,44 @@ class Fates(unittest.TestCase):
             f"ringside: quits: {died}its owner ended it (host-qmp-quit)",
             f"ringside: killed: {died}its QEMU has ended",
             "ringside: resets: tracing ended: the guest rebooted"]), outcome)
+
+
+class Names(unittest.TestCase):
+    """Whose is what: names, columns, and what an action does in the guest that fired."""
+
+    def test_two_of_one_name_are_told_apart(self):
+        program = ('syscall::getppid:entry /execname == "workload"/ { printf("at %s\\n", vmname); }'
+                   ' web-2:syscall::getppid:entry /execname == "workload"/ { @ = count(); }')
+        with Machines({"web": "debian-6.1", "other": "debian-6.12"},
+                      names={"other": "web"}) as machines:
+            with machines.trace(program) as running:
+                processes = machines.processes(running)
+                self.assertEqual(set(processes), {"web", "web-2"})
+                for name in ("web", "other"):
+                    self.assertEqual(machines[name].port.run("workload --getppid 2")[0], 0)
+                outcome = end(running)
+            listed = machines.run("-l", "-n", "*-2:syscall::getppid:entry")
+            records = machines.run("-O", "jsonl", "-n", "BEGIN { trace(vmid); exit(0); }")
+            nowhere = machines.run("-n", "db*:syscall::getppid:entry")
+            refused = [machines.run(*options) for options in (
+                ("-x", "channel=exit", "-n", "BEGIN { exit(0); }"),
+                ("-x", "cpu=1", "-n", "BEGIN { exit(0); }"),
+                ("-w", "-n", "web-2:syscall::getppid:entry { stop(); }"))]
+
+        self.assertEqual(re.findall("^at (.*)$", outcome.stdout, re.MULTILINE),
+                         ["web", "web", "web-2", "web-2"], outcome)
+        self.assertEqual([line.split()[0] for line in listed.stdout.splitlines()],
+                         ["MACHINE", "web-2"], listed)
+        self.assertEqual({record["machine"]: record["output"][0]["value"]
+                          for record in map(json.loads, records.stdout.splitlines())
+                          if record["name"] == "BEGIN"}, {"web": 0, "web-2": 1}, records)
+        self.assertEqual((nowhere.status, nowhere.stdout), (1, ""), nowhere)
+        self.assertIn("there is no machine db*; there are web and web-2", nowhere.stderr)
+        self.assertEqual([(each.status, each.stdout) for each in refused], [(1, "")] * 3)
+        channel, cpu, stop = (each.stderr.splitlines()[-1] for each in refused)
+        self.assertRegex(channel, r"^ringside: web: this machine's vCPUs run in another process")
+        self.assertRegex(cpu, r"^ringside: web: could not enable tracing: there is no CPU 1")
+        self.assertRegex(stop, r"^ringside: web-2: could not enable tracing: signals to the guest")
 
 
 class OneClock(unittest.TestCase):
