@@ -68,7 +68,7 @@ InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, Gues
       region_(memory, layout.place, layout.bytes, layout.data),
       base_(base),
       gate_(gate),
-      mapping_(std::move(mapping)),
+      mapping_(mapping),
       gate_mapping_(memory.mapping(gate.at, gate.ours.size())),
       table_(layout.table_entries),
       occupied_(std::move(occupied)),
