@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::string_view, kInstructionClasses> kNames = {
     "string", "lock", "call", "ret", "jmp", "jcc", "sti", "cli", "store", "load", "other"};
 
-/// An instruction with its operands. Null for registers that are no 32 or 64 bits wide.
+/// An instruction with its operands.
 struct Decoded {
   ZydisDecodedInstruction in;
   std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
@@ -35,13 +35,13 @@ std::optional<Decoded> decode_all(std::span<const std::byte> bytes) {
   return ZYAN_SUCCESS(status) ? std::optional(out) : std::nullopt;
 }
 
-/// Null for a register that no trap keeps.
+/// Null for a register that no trap keeps, or that is a part of one.
 arch::Register register_of(ZydisRegister which) {
   if (which == ZYDIS_REGISTER_FS) return &Registers::fs_base;
   if (which == ZYDIS_REGISTER_GS) return &Registers::gs_base;
   const auto width = ZydisRegisterGetClass(which);
   if (width != ZYDIS_REGCLASS_GPR64 && width != ZYDIS_REGCLASS_GPR32) return nullptr;
-  const auto id = static_cast<std::size_t>(ZydisRegisterGetId(which));
+  const auto id = static_cast<std::uint8_t>(ZydisRegisterGetId(which));  // of none: the largest
   return id < arch::kByEncoding.size() ? arch::kByEncoding[id] : nullptr;
 }
 

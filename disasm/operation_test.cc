@@ -17,8 +17,8 @@ struct Form {
   const char* text;
   InstructionClass kind;
 };
-void PrintTo(const Form& form, std::ostream* out) {
-  *out << form.text;
+std::ostream& operator<<(std::ostream& out, const Form& form) {
+  return out << form.text;
 }
 
 class Forms : public testing::TestWithParam<Form> {};
