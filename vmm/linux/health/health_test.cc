@@ -6,6 +6,7 @@
 #include "vmm/linux/health/kernel_log.h"
 #include "vmm/linux/health/kernel_state.h"
 #include "vmm/linux/health/tasks.h"
+#include "vmm/linux/health/vcpus.h"
 #include "vmm/linux/health/waits.h"
 
 namespace ringside::guest_linux {
@@ -144,6 +145,54 @@ TEST_F(Health, ManyProcessesWithTheSameEndlessThreadsTakeNoLongerThanOne) {
 
   EXPECT_FALSE(tasks.are_complete());
   EXPECT_LT(reader.reads, 8 * Tasks::kMost);
+}
+
+TEST_F(Health, AVcpuInUserModeIsTheCpuWhosePageTablesItHas) {
+  constexpr std::uint64_t kDirectMap = 0xffff'8880'0000'0000, kRoot = 0x7'4000, kMm = kHeap + 0x40;
+  fakes::HealthKernel kernel;
+  kernel.structure("thread_struct", 16,
+                   {{"sp", "unsigned long", 0}, {"fsbase", "unsigned long", 8}});
+  kernel.structure("task_struct", 256,
+                   {{"pid", "int", 4},
+                    {"tgid", "int", 8},
+                    {"comm", "char", 16, 16},
+                    {"mm", "unsigned long", 128},
+                    {"thread", "thread_struct", 104}});
+  kernel.structure("mm_struct", 8, {{"pgd", "unsigned long", 0}});
+  kernel.structure("rq", 64, {{"curr", "unsigned long", 8}, {"idle", "unsigned long", 16}});
+  kernel.symbol("page_offset_base", kData + 0x1100);
+  kernel.symbol("runqueues", 0, 'A');
+  kernel.seal();
+  guest_.put(kData + 0x1100, kDirectMap);
+  guest_.put(kMm, kDirectMap + kRoot);
+  for (unsigned cpu = 0; cpu < 2; ++cpu) {
+    put_task(cpu + 1, 0, 0);
+    guest_.put(task_at(cpu + 1) + 128, kMm);  // threads of one process
+    guest_.put(task_at(cpu + 1) + 112, std::uint64_t{0x1000} + cpu);
+    guest_.put(kernel.bases[cpu] + 8, task_at(cpu + 1));
+    guest_.put(kernel.bases[cpu] + 16, task_at(0));
+  }
+  const KernelView view(kernel, guest_);
+  const Clocks clocks(view);
+  const Tasks tasks(view, clocks, stacks_);
+  VcpuRegisters registers;
+  for (unsigned vcpu = 0; vcpu < 3; ++vcpu) {
+    Registers& its = registers.known[vcpu];
+    its.cs = 0x33;
+    its.rsp = 0x7ffd'0000'0000;
+    its.cr3 = kRoot | 0x1005;           // the user half, and PCID's number
+    its.fs_base = 0x1000 + (1 - vcpu);  // crosswise; the third is nobody's
+  }
+  std::vector<VcpuReport> vcpus;
+  for (const auto& [vcpu, its] : registers.known) {
+    vcpus.push_back(describe_vcpu(vcpu, its, &view));
+  }
+
+  (void)describe_cpus(view, tasks, registers, vcpus);
+
+  EXPECT_EQ(vcpus[0].cpu, 1u);
+  EXPECT_EQ(vcpus[1].cpu, 0u);
+  EXPECT_EQ(vcpus[2].cpu, std::nullopt);
 }
 
 TEST(LastKill, IsTheLogsLastOneOfTheWholeGuest) {
