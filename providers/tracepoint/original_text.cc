@@ -48,7 +48,7 @@ Result<void, Fault> OriginalText::read(GuestVirt at, std::span<std::byte> out) c
     std::this_thread::sleep_for(kWait);
     copied = out.first(copy(at, out, done));
   }
-  for (std::size_t i = 0; i < copied.size(); ++i) {
+  for (std::size_t i = 0; ours_.are_there() && i < copied.size(); ++i) {
     if (copied[i] != arch::kBreakpoint) continue;
     if (const auto below = ours_.below(at.wrapping_add(i))) copied[i] = *below;
   }

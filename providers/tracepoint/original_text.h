@@ -21,6 +21,8 @@ class OriginalText final : public GuestReader {
   class Ours {
    public:
     virtual ~Ours() = default;
+    /// Whether there can be any: to ask for each byte of all text takes long.
+    virtual bool are_there() const = 0;
     /// The byte that an int3 of ours at `at` has replaced; empty where none stands.
     virtual std::optional<std::byte> below(GuestVirt at) const = 0;
   };

@@ -81,6 +81,7 @@ struct TracepointTable::State final : OriginalText::Ours {
   std::vector<GuestVirt> changed;         // found by arm() and disarm(), not yet reported
   std::uint64_t generation = 0;
 
+  bool are_there() const override { return !points.empty(); }
   std::optional<std::byte> below(GuestVirt at) const override {
     const auto id = index.find(at);
     if (!id || points[*id].stage != Stage::Armed) return std::nullopt;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "disasm/decoder.h"
@@ -166,13 +167,44 @@ std::optional<Search::Placed> Search::instruction_over(const Symbol& function,
   return std::nullopt;
 }
 
-/// Whether the three bytes can be of lidt [mem], swapgs, mov gs, pop gs, lgs, wrgsbase (Intel SDM
-/// volume 2).
+/// The places of two bytes in a text, in order. Of 20 million bytes few are one of them, and two
+/// searches for one byte each take a tenth of the time that a look at every byte takes.
+class PlacesOf {
+ public:
+  PlacesOf(std::byte one, std::byte other, std::span<const std::byte> text)
+      : text_(text), bytes_{one, other}, next_{find(one, 0), find(other, 0)} {}
+
+  /// The text's size when there are no more.
+  std::size_t next() {
+    const std::size_t place = std::min(next_[0], next_[1]);
+    const std::size_t n = next_[0] == place ? 0 : 1;
+    if (place < text_.size()) next_[n] = find(bytes_[n], place + 1);
+    return place;
+  }
+
+ private:
+  std::size_t find(std::byte byte, std::size_t from) const {
+    if (from >= text_.size()) return text_.size();  // memchr() may not be given a null pointer
+    const void* const found =
+        std::memchr(text_.data() + from, std::to_integer<int>(byte), text_.size() - from);
+    if (found == nullptr) return text_.size();
+    return static_cast<std::size_t>(static_cast<const std::byte*>(found) - text_.data());
+  }
+
+  std::span<const std::byte> text_;
+  std::array<std::byte, 2> bytes_;
+  std::array<std::size_t, 2> next_;
+};
+
+/// What the instructions of may_switch() begin with.
+constexpr std::byte kTwoByteOpcode{0x0f}, kMoveToSegment{0x8e};
+
+/// Whether the three bytes, which begin with one of those, can be of lidt [mem], swapgs, mov gs,
+/// pop gs, lgs, wrgsbase (Intel SDM volume 2).
 bool may_switch(const std::byte* bytes) {
   const auto byte = [bytes](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
-  if (byte(0) == 0x8e) return (byte(1) >> 3 & 7) == 5;
-  if (byte(0) != 0x0f) return false;
   const unsigned reg = byte(2) >> 3 & 7, mod = byte(2) >> 6;
+  if (bytes[0] == kMoveToSegment) return (byte(1) >> 3 & 7) == 5;
   switch (byte(1)) {
     case 0x01: return (reg == 3 && mod != 3) || byte(2) == 0xf8;
     case 0xa9:
@@ -184,7 +216,8 @@ bool may_switch(const std::byte* bytes) {
 
 Result<void> Search::find_switches() {
   constexpr std::size_t kLooksAt = 3;
-  for (std::size_t i = 0; i + kLooksAt <= image_.size(); ++i) {
+  PlacesOf places(kTwoByteOpcode, kMoveToSegment, image_);
+  for (std::size_t i = places.next(); i + kLooksAt <= image_.size(); i = places.next()) {
     if (may_switch(&image_[i])) TRY(follow_switch(base_.wrapping_add(i)));
   }
   return {};
@@ -217,13 +250,14 @@ Result<void> Search::go_on_behind(const Symbol& function, GuestVirt next) {
 
 /// Where a call or jmp rel32 may lead to one of these functions.
 std::vector<GuestVirt> Search::callers_of(const std::set<GuestVirt>& functions) const {
+  constexpr std::byte kCall{0xe8}, kJump{0xe9};
   constexpr std::size_t kLength = 5;
   std::vector<GuestVirt> callers;
   if (functions.empty()) return callers;
   const GuestVirt lowest = *functions.begin();
   const std::uint64_t reach = functions.rbegin()->offset_from(lowest);
-  for (std::size_t i = 0; i + kLength <= image_.size(); ++i) {
-    if ((image_[i] & std::byte{0xfe}) != std::byte{0xe8}) continue;
+  PlacesOf places(kCall, kJump, image_);
+  for (std::size_t i = places.next(); i + kLength <= image_.size(); i = places.next()) {
     std::int32_t distance;
     std::memcpy(&distance, &image_[i + 1], sizeof distance);
     const GuestVirt at = base_.wrapping_add(i);
