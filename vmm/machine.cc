@@ -4,16 +4,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
 #include "vmm/base/host_tsc.h"
 
 namespace ringside::vmm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
 
 Result<PausedMachine> PausedMachine::pause(Machine& machine) {
+  Vcpus& vcpus = machine.vcpus();
   machine.stops().begin(host_tsc());
-  if (auto paused = machine.vcpus().pause(); !paused) {
+  vcpus.log_.begin(Clock::now());
+  if (auto paused = vcpus.pause(); !paused) {
+    vcpus.log_.end(Clock::now());
     machine.stops().end(host_tsc());
     return tl::make_unexpected(std::move(paused).error());
   }
@@ -24,6 +33,7 @@ PausedMachine::~PausedMachine() {
   // A machine that cannot resume has ended; state() says so, and nobody could act on it here.
   if (machine_ == nullptr) return;
   (void)machine_->vcpus().resume();
+  machine_->vcpus().log_.end(Clock::now());
   machine_->stops().end(host_tsc());
 }
 

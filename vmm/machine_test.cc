@@ -75,8 +75,10 @@ TEST(PausedMachine, PausesAsLongAsItLives) {
     const auto inner = PausedMachine::pause(machine);
     EXPECT_EQ(machine.pauses, 2);
     EXPECT_EQ(machine.stops().version(), 1U);
+    EXPECT_EQ(machine.vcpus().pauses().count, 0U);
   }
   EXPECT_EQ(machine.pauses, 0);
+  EXPECT_EQ(machine.vcpus().pauses().count, 1U);
 }
 
 TEST(PausedMachine, WritesCodeWhereTheGivenTableHasIt) {

@@ -6,6 +6,7 @@
 
 #include "vmm/arch/x86_64/registers.h"
 #include "vmm/base/result.h"
+#include "vmm/pauses.h"
 
 namespace ringside::vmm {
 
@@ -16,6 +17,8 @@ class Vcpus {
   /// Lets vCPUs begin that the launcher holds before their first instruction (KvmConfig::hold).
   /// Otherwise it does nothing.
   virtual void release() {}
+  /// How long it has been made to stand still by PausedMachine.
+  Pauses pauses() const { return log_.pauses(); }
 
  protected:
   friend class PausedMachine;
@@ -24,6 +27,9 @@ class Vcpus {
   virtual Result<void> resume() = 0;
   /// While paused. `vcpu` counts from 0.
   virtual Result<Registers> registers(unsigned vcpu) = 0;
+
+ private:
+  PauseLog log_;
 };
 
 }  // namespace ringside::vmm

@@ -12,4 +12,13 @@ void report_time(const Settings& settings, std::string_view phase, Clock::time_p
   say(fmt::format("{} in {:.1f} ms", phase, spent.count()));
 }
 
+void report_pauses(const Settings& settings, const Subjects& subjects) {
+  if (!settings.debug) return;
+  for (const Subject& subject : subjects) {
+    const vmm::Machine* const machine = subject.target->machine();
+    if (machine == nullptr) continue;
+    subjects.say_of(subject, "the guest stood still " + machine->vcpus().pauses().describe());
+  }
+}
+
 }  // namespace ringside::cli

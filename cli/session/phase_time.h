@@ -1,10 +1,11 @@
-// How long each phase of a run takes, for -x debug.
+// How long each phase of a run takes and what of it the guests feel, for -x debug.
 #pragma once
 
 #include <chrono>
 #include <string_view>
 
 #include "cli/options/settings.h"
+#include "cli/session/subject.h"
 
 namespace ringside::cli {
 
@@ -12,5 +13,7 @@ using Clock = std::chrono::steady_clock;
 
 /// Says on stderr how long ago `since` was, under -x debug: "compiled in 1.5 ms".
 void report_time(const Settings& settings, std::string_view phase, Clock::time_point since);
+/// Says of each machine how often and how long it has been made to stand still until now.
+void report_pauses(const Settings& settings, const Subjects& subjects);
 
 }  // namespace ringside::cli

@@ -216,6 +216,7 @@ Result<void> Session::start_all(TraceLoop& loop) {
     TRY(started(subject, loop, subject.target->tracer().arm()));
   }
   report_time(line_.settings, "armed", began);
+  report_pauses(line_.settings, subjects_);
   return {};
 }
 
@@ -245,7 +246,10 @@ Result<int> Session::trace_armed(Output& output) {
     if (subject.command) (void)subject.command->go();
   }
   const EndReason reason = loop.run();
+  const Clock::time_point ended = Clock::now();
   loop.finish(reason);
+  report_time(line_.settings, "left", ended);
+  report_pauses(line_.settings, subjects_);
   report_clocks();
   return end_status(loop, reason);
 }

@@ -112,6 +112,29 @@ class Case(unittest.TestCase):
         self.check_left_alone(machine)
 
 
+class Debug(Case):
+    """What -x debug tells of an attach."""
+
+    def test_how_long_the_guest_stood_still(self):
+        """Once armed, and once left; the second takes the first in."""
+        with Machine() as machine:
+            with machine.trace(begin("fbt::vfs_read:entry { }"), ["-q", "-x", "debug"]) as running:
+                started(running)
+                outcome = end(running)
+            self.assertEqual(outcome.status, 0, outcome)
+            told = re.findall(r"^ringside: the guest stood still (\d+) times, for ([\d.]+) ms in all, "
+                              r"for ([\d.]+) ms at the longest$", outcome.stderr, re.M)
+            self.assertEqual(len(told), 2, outcome)
+            (armed, left) = [(int(count), float(total), float(longest))
+                             for count, total, longest in told]
+            self.assertGreaterEqual(armed[0], 2, outcome)  # for the stub, and for the probe
+            self.assertGreater(left[0], armed[0], outcome)
+            for count, total, longest in (armed, left):
+                self.assertLessEqual(longest, total, outcome)
+                self.assertLessEqual(total, count * longest + 0.1, outcome)
+            self.check_left_alone(machine)
+
+
 class Again(Case):
     """One trace after another: what a translator has seen of the one is not run in the next."""
 
