@@ -108,6 +108,29 @@ TEST(ProcessMemory, IsAnothersAndNotOurs) {
   EXPECT_EQ(memory.load64(GuestPhys(9 * kPage)), 0x1111111111111121u);
 }
 
+TEST(ProcessMemory, IsReadAndWrittenAlikeInFewBytesAndInMany) {
+  Child child;
+  auto opened = ProcessMemory::open(child.pid(), child.start());
+  ASSERT_TRUE(opened) << opened.error().message;
+  auto memory = GuestMemory::by_copies({{GuestPhys(0), kSize, std::move(*opened), child.start()}});
+  const std::vector<std::byte> pages(3 * kPage, std::byte{9});
+
+  ASSERT_TRUE(memory.write(GuestPhys(4 * kPage), pages));
+
+  std::vector<std::byte> many(5 * kPage), few(16), also(16);
+  ASSERT_TRUE(memory.read(GuestPhys(3 * kPage), many));
+  ASSERT_TRUE(memory.read(GuestPhys(7 * kPage - 8), few));
+  ASSERT_TRUE(memory.read_each(std::array{GuestMemory::Part{GuestPhys(4 * kPage - 8), few},
+                                          GuestMemory::Part{GuestPhys(7 * kPage - 8), also}}));
+  for (std::size_t i = 0; i < many.size(); ++i) {
+    EXPECT_EQ(many[i], std::byte{i / kPage >= 1 && i / kPage < 4 ? 9 : 0}) << i;
+  }
+  for (std::size_t i = 0; i < few.size(); ++i) {
+    EXPECT_EQ(few[i], std::byte{i < 8 ? 0 : 9}) << i;
+    EXPECT_EQ(also[i], std::byte{i < 8 ? 9 : 0}) << i;
+  }
+}
+
 TEST(ProcessMemory, IsNotMappedHere) {
   Child child;
   auto opened = ProcessMemory::open(child.pid(), child.start());

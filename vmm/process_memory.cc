@@ -43,6 +43,12 @@ bool read_some(pid_t pid, std::span<const CopyPart> parts) {
   return got >= 0 && static_cast<std::size_t>(got) == wanted;
 }
 
+/// By its pidfd: the number of a process that has ended is given to others.
+bool has_ended(int process) {
+  pollfd ended{process, POLLIN, 0};
+  return poll(&ended, 1, 0) != 0;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ProcessMemory>> ProcessMemory::open(pid_t pid, std::uint64_t somewhere) {
@@ -59,12 +65,22 @@ Result<std::unique_ptr<ProcessMemory>> ProcessMemory::open(pid_t pid, std::uint6
                             "kernel.yama.ptrace_scope at 0, or have CAP_SYS_PTRACE",
                             pid, std::strerror(errno)));
   }
+  UniqueFd memory(::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC));
+  if (has_ended(process.get())) {
+    return fail(ErrorCode::NotFound, fmt::format("process {} has ended", pid));
+  }
   UniqueFd pagemap(::open(fmt::format("/proc/{}/pagemap", pid).c_str(), O_RDONLY | O_CLOEXEC));
   return std::unique_ptr<ProcessMemory>(
-      new ProcessMemory(pid, std::move(process), std::move(pagemap)));
+      new ProcessMemory(pid, std::move(process), std::move(memory), std::move(pagemap)));
 }
 
 bool ProcessMemory::read(std::span<const CopyPart> parts) const {
+  if (parts.size() == 1 && by_file(parts[0].out.size())) {
+    const std::span<std::byte> out = parts[0].out;
+    const ssize_t got =
+        pread(memory_.get(), out.data(), out.size(), static_cast<off_t>(parts[0].offset));
+    return got >= 0 && static_cast<std::size_t>(got) == out.size();
+  }
   while (!parts.empty()) {
     const std::size_t now = std::min(parts.size(), kMostParts);
     if (!read_some(pid_, parts.first(now))) return false;
@@ -74,9 +90,12 @@ bool ProcessMemory::read(std::span<const CopyPart> parts) const {
 }
 
 bool ProcessMemory::write(std::uint64_t offset, std::span<const std::byte> bytes) {
-  // The number of a process that has ended is given to others.
-  pollfd ended{process_.get(), POLLIN, 0};
-  if (poll(&ended, 1, 0) != 0) return false;
+  if (by_file(bytes.size())) {
+    const ssize_t put =
+        pwrite(memory_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    return put >= 0 && static_cast<std::size_t>(put) == bytes.size();
+  }
+  if (has_ended(process_.get())) return false;
   // SAFETY: read only; iovec has no form for that. The other address the kernel checks.
   const iovec here{const_cast<std::byte*>(bytes.data()), bytes.size()};
   const iovec there{reinterpret_cast<void*>(offset), bytes.size()};

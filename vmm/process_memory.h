@@ -1,6 +1,7 @@
 // Another process's memory: the RAM of a VMM that does not share it with us. Copied by
 // process_vm_readv(2) and process_vm_writev(2), which demand the same user and Yama's permission,
-// or CAP_SYS_PTRACE. A copy of a page under userfaultfd waits until that page is served.
+// or CAP_SYS_PTRACE; a few bytes by /proc/PID/mem, which demands the same and takes two thirds of
+// their time. A copy of a page under userfaultfd waits until that page is served.
 // Used where GuestMemory is made. Does not: stop the process, know where its guest's RAM lies.
 // Fire context: as CopiedBytes.
 #pragma once
@@ -30,12 +31,20 @@ class ProcessMemory final : public CopiedBytes {
   std::vector<ByteExtent> extents(ByteExtent of) const override;
 
  private:
-  ProcessMemory(pid_t pid, UniqueFd process, UniqueFd pagemap)
-      : pid_(pid), process_(std::move(process)), pagemap_(std::move(pagemap)) {}
+  /// The kernel copies what is read by the file twice.
+  static constexpr std::size_t kFewBytes = 4096;
+
+  ProcessMemory(pid_t pid, UniqueFd process, UniqueFd memory, UniqueFd pagemap)
+      : pid_(pid),
+        process_(std::move(process)),
+        memory_(std::move(memory)),
+        pagemap_(std::move(pagemap)) {}
+  bool by_file(std::size_t size) const { return memory_ && size <= kFewBytes; }
   bool tells_pages(ByteExtent of) const;
 
   pid_t pid_;
   UniqueFd process_;  // a pidfd
+  UniqueFd memory_;   // /proc/PID/mem: of this process, whoever has its number later
   UniqueFd pagemap_;  // none where the kernel has none or refuses it
 };
 

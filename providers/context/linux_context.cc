@@ -29,7 +29,7 @@ LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& 
       kernel_table_(kernel.table()),
       process_table_(kernel_table_),
       saved_registers_(find_saved_registers(kernel.symbols())),
-      kernel_reader_(memory, kernel_table_),
+      kernel_reader_(memory, kernel_table_, guest_linux::find_linear_map(memory, kernel)),
       process_reader_(memory, kernel_table_) {}
 
 void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {

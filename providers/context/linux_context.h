@@ -13,6 +13,7 @@
 #include "providers/context/linux_locks.h"
 #include "providers/fire/binding.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/linear_map.h"
 #include "vmm/linux/stacks/orc.h"
 #include "vmm/page_walk.h"
 #include "vmm/shim/shim.h"
@@ -131,7 +132,7 @@ class LinuxContext final : public dif::GuestContext {
   const arch::PageTable kernel_table_;
   arch::PageTable process_table_;
   const std::uint64_t saved_registers_;  // find_saved_registers()
-  vmm::PageTableReader kernel_reader_;
+  guest_linux::LinearMapReader kernel_reader_;
   vmm::PageTableReader process_reader_;
   const UserHalfReader user_half_{process_reader_};
 

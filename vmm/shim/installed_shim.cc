@@ -210,21 +210,45 @@ ShimState InstalledShim::look() const {
   return ours ? ShimState::There : ShimState::Overwritten;
 }
 
-/// All of it by one call.
-ShimState InstalledShim::look_by_copies() const {
+/// What look() looks at, to be read by one call.
+struct InstalledShim::CopiedLook {
   std::array<std::uint64_t, (SHIM_CONTROL_LEFT + 8) / 8> words;
   HeaderWords header;
   std::array<std::byte, sizeof gate_.ours> gate;
-  const GuestMemory::Part parts[] = {
-      {layout_.place.wrapping_add(layout_.data), std::as_writable_bytes(std::span(words))},
-      {layout_.place, std::as_writable_bytes(std::span(header))},
-      {gate_.at, gate}};
-  if (!region_.memory().read_each(parts)) return ShimState::Overwritten;
-  const std::uint64_t left = words[SHIM_CONTROL_LEFT / 8];
+
+  std::array<GuestMemory::Part, 3> parts(const ShimLayout& layout, GuestPhys gate_at) {
+    return {{{layout.place.wrapping_add(layout.data), std::as_writable_bytes(std::span(words))},
+             {layout.place, std::as_writable_bytes(std::span(header))},
+             {gate_at, gate}}};
+  }
+};
+
+ShimState InstalledShim::look_by_copies() const {
+  CopiedLook look;
+  if (!region_.memory().read_each(look.parts(layout_, gate_.at))) return ShimState::Overwritten;
+  return verdict(look);
+}
+
+ShimState InstalledShim::verdict(const CopiedLook& look) const {
+  const std::uint64_t left = look.words[SHIM_CONTROL_LEFT / 8];
   if (left == 1) return ShimState::GuestLeft;
-  const bool ours = left == 0 && words[SHIM_CONTROL_PATIENCE / 8] == kPatienceTicks &&
-                    gate == gate_.ours && header == header_;
+  const bool ours = left == 0 && look.words[SHIM_CONTROL_PATIENCE / 8] == kPatienceTicks &&
+                    look.gate == gate_.ours && look.header == header_;
   return ours ? ShimState::There : ShimState::Overwritten;
+}
+
+/// Copies the mailbox of a trap and looks whether the shim is still there: by copies, each call
+/// takes longer than all the rest of a firing.
+bool InstalledShim::copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& box) const {
+  if (region_.is_mapped()) {
+    return region_.copy_mailbox(mailbox, head, box) && state() == ShimState::There;
+  }
+  if (state_.load(std::memory_order_relaxed) != ShimState::There) return false;
+  CopiedLook look;
+  if (!region_.copy_mailbox(mailbox, head, box, look.parts(layout_, gate_.at))) return false;
+  const ShimState now = verdict(look);
+  if (now != ShimState::There) state_.store(now, std::memory_order_relaxed);
+  return now == ShimState::There;
 }
 
 ShimState InstalledShim::state() const {
@@ -350,8 +374,7 @@ bool InstalledShim::wants_answer(unsigned mailbox, std::uint64_t head) const {
 void InstalledShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
   MailboxCopy box;
   // Else the trap has gone on alone and is counted; what came after it is raised anew.
-  if (!region_.copy_mailbox(mailbox, head, box)) return;
-  if (state() != ShimState::There) return;
+  if (!copy_mailbox(mailbox, head, box)) return;
   // Another thread may serve it, or have served it and later ones while we copied.
   std::uint64_t before = taken_[mailbox].load(std::memory_order_relaxed);
   if (!is_later(claim_of(head), before) ||

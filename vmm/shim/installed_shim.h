@@ -78,7 +78,10 @@ class InstalledShim final : public Shim {
   bool has_header() const;
   void give_up_ownership();
   ShimState look() const;
+  struct CopiedLook;
   ShimState look_by_copies() const;
+  ShimState verdict(const CopiedLook& look) const;
+  bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& box) const;
   ShimCounters sum_counters() const;
 
   const ShimLayout layout_;

@@ -117,14 +117,17 @@ void ShimRegion::load_heads(std::span<std::uint64_t> out) const {
 
 /// A shim that lost patience takes its request back, and the mailbox may be another trap's while we
 /// copy.
-bool ShimRegion::copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& copy) const {
+bool ShimRegion::copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& copy,
+                              std::span<const GuestMemory::Part> also) const {
   std::uint64_t after = 0;
   if (mapped_ == nullptr) [[unlikely]] {
-    const GuestMemory::Part parts[] = {
-        {at(head_at(mailbox)), std::as_writable_bytes(std::span(&copy.head, 1))},
-        {at(box_at(mailbox)), std::as_writable_bytes(std::span(copy.regs))},
-        {at(head_at(mailbox)), std::as_writable_bytes(std::span(&after, 1))}};
-    if (!memory_.read_each(parts)) return false;
+    std::array<GuestMemory::Part, 3 + kMostAlso> parts = {
+        {{at(head_at(mailbox)), std::as_writable_bytes(std::span(&copy.head, 1))},
+         {at(box_at(mailbox)), std::as_writable_bytes(std::span(copy.regs))},
+         {at(head_at(mailbox)), std::as_writable_bytes(std::span(&after, 1))}}};
+    CHECK(also.size() <= kMostAlso);
+    std::ranges::copy(also, parts.begin() + 3);
+    if (!memory_.read_each(std::span(parts).first(3 + also.size()))) return false;
   } else {
     copy_words<SHIM_HEAD_SIZE / 8>(&copy.head.head, word(head_at(mailbox)));
     copy_words<SHIM_REGISTERS>(copy.regs.data(), word(box_at(mailbox)));

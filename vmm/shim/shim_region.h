@@ -81,7 +81,10 @@ class ShimRegion {
   /// The head words of as many mailboxes as `out` takes.
   void load_heads(std::span<std::uint64_t> out) const;
   /// Copies the mailbox of a trap. False unless its head word is `head` before and after the copy.
-  [[nodiscard]] bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& copy) const;
+  /// By copies, `also` is read by the same call.
+  [[nodiscard]] bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& copy,
+                                  std::span<const GuestMemory::Part> also = {}) const;
+  static constexpr std::size_t kMostAlso = 5;
 
  private:
   std::uint64_t* word(std::uint64_t offset) const {
