@@ -62,6 +62,7 @@ std::optional<std::string> MachineTracer::cannot(dif::ActionKind action) const {
       return "the guest cannot be made to panic from outside without harm to it";
     case ActionKind::Stop:
     case ActionKind::Raise: return "signals to the guest's processes cannot be sent from outside";
+    case ActionKind::Snapshot: return std::nullopt;
     default: return "it is unknown";
   }
 }

@@ -76,8 +76,9 @@ class RememberingSink final : public EngineSink {
 struct Trace {
   std::unique_ptr<RememberingSink> sink;
   std::unique_ptr<GuestClock> clock;
-  std::unique_ptr<KernelTrace> kernel;    // null where no kernel is known
-  std::unique_ptr<MachineTrace> machine;  // null for the machine `none`
+  std::unique_ptr<Standstill> standstill;  // null for the machine `none`, and a saved one
+  std::unique_ptr<KernelTrace> kernel;     // null where no kernel is known
+  std::unique_ptr<MachineTrace> machine;   // null for the machine `none`
   std::unique_ptr<FireLoop> loop;
 };
 
@@ -142,7 +143,7 @@ class LiveTracer final : public Tracer {
   Result<void> add_probes(std::span<const Probe> probes) override;
   Result<void> remove_probes(std::span<const Probe> probes) override;
   std::optional<std::string> cannot(dif::ActionKind action) override {
-    if (saved_) return "a saved guest is not changed";
+    if (saved_) return "a saved guest is not changed, and is in a file already";
     return machine_tracer_ ? machine_tracer_->cannot(action) : "there is no guest to do it to";
   }
   unsigned vcpu_count() const override {
@@ -156,6 +157,7 @@ class LiveTracer final : public Tracer {
   Result<void> arm() override;
   void halt() override;
   void stop() override;
+  Standstill* standstill() override { return trace_ ? trace_->standstill.get() : nullptr; }
   std::optional<std::string> loss() const override {
     return kernel_tracer_ ? kernel_tracer_->loss() : std::nullopt;
   }
@@ -223,8 +225,8 @@ Trace LiveTracer::make_trace(dif::Engine& engine) {
       engine, machine_tracer_ && machine_tracer_->has_exits(), vcpu_count());
   trace.clock = std::make_unique<GuestClock>(
       TickRate(calibration_->hertz()),
-      GuestClock::Of{machine_ != nullptr ? &machine_->stops() : nullptr, vcpu_count(),
-                     host_tsc(), plausible_hertz(guest_khz)});
+      GuestClock::Of{machine_ != nullptr ? &machine_->stops() : nullptr, vcpu_count(), host_tsc(),
+                     plausible_hertz(guest_khz)});
   std::optional<KernelTraps> kernel;
   if (kernel_tracer_) {
     using Stacks = KernelTracer::Stacks;
@@ -234,6 +236,9 @@ Trace LiveTracer::make_trace(dif::Engine& engine) {
     kernel.emplace(trace.kernel->traps());
   }
   if (machine_tracer_) {
+    trace.standstill = std::make_unique<Standstill>(
+        *machine_, vcpu_count(), kernel && kernel->shim ? &kernel->shim->shim : nullptr);
+    trace.sink->set_standstill(*trace.standstill);
     trace.machine = machine_tracer_->begin(*trace.sink, *trace.clock, kernel);
   }
   trace.loop = std::make_unique<FireLoop>(loop_parts(trace, std::move(kernel)));
@@ -352,6 +357,7 @@ void LiveTracer::halt() {
 void LiveTracer::stop() {
   if (!trace_ || !trace_->loop) return;
   trace_->loop->close();
+  if (trace_->standstill) trace_->standstill->end();
   if (trace_->kernel) trace_->kernel->disarm();
   if (trace_->machine) trace_->machine->close();
   trace_->loop->finish();

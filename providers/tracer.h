@@ -24,6 +24,7 @@
 #include "dif/program/stability.h"
 #include "providers/fire/channel.h"
 #include "providers/fire/host_clock.h"
+#include "providers/fire/standstill.h"
 #include "providers/provider.h"
 #include "vmm/linux/file_kernel.h"
 #include "vmm/linux/kernel.h"
@@ -112,6 +113,10 @@ class Tracer {
   virtual void halt() = 0;
   /// Idempotent; also when the machine is gone.
   virtual void stop() = 0;
+
+  /// snapshot(): the machine may stand still for who prints the records. Null without a machine,
+  /// and before begin().
+  virtual Standstill* standstill() { return nullptr; }
 
   /// Why nothing of the guest can be traced any more, though the machine runs on: its kernel is
   /// gone. For ever; empty while all is well.

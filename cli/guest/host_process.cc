@@ -32,8 +32,9 @@ UniqueFd open_process(pid_t pid) {
   // SAFETY: exec does not write to the words; its type is older than const.
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  // The session blocks signals and ignores SIGPIPE; the command must not.
+  // The session blocks signals and ignores two; the command must not.
   std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

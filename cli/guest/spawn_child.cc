@@ -14,12 +14,13 @@ class SpawnPlan {
   SpawnPlan(int input, int output) {
     posix_spawnattr_init(&attributes_);
     posix_spawn_file_actions_init(&actions_);
-    sigset_t none, broken_pipe;
+    sigset_t none, ignored;
     sigemptyset(&none);
-    sigemptyset(&broken_pipe);
-    sigaddset(&broken_pipe, SIGPIPE);
+    sigemptyset(&ignored);
+    sigaddset(&ignored, SIGPIPE);
+    sigaddset(&ignored, SIGXFSZ);
     posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &broken_pipe);
+    posix_spawnattr_setsigdefault(&attributes_, &ignored);
     posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     pass(input, STDIN_FILENO);
     pass(output, STDOUT_FILENO);

@@ -37,7 +37,13 @@ class FakeProgram : public ProgramView {
   }
   std::string machine() const override { return name; }
   dif::Program& mutable_program() { return program_; }
+  Result<std::string> snapshot(const std::string& path) const override {
+    snapshots.push_back(path);
+    if (snapshots.size() > 1) return fail(ErrorCode::Io, path + " is there already");
+    return path + ": all of it";
+  }
   std::string name = "guest";
+  mutable std::vector<std::string> snapshots;
 
   /// Adds a clause; returns the id of its ECB. Fields follow one another in the record.
   dif::EcbId add(dif::ProbeDescription name, std::vector<Action> actions,

@@ -33,6 +33,10 @@ class ProgramView : public CodeNames {
   virtual const dif::ProbeDescription& probe_name(dif::ProbeId probe) const = 0;
   /// The machine's name; empty when there is none.
   virtual std::string machine() const { return {}; }
+  /// snapshot(): writes the machine's memory to this file of the host; what there is to say of it.
+  virtual Result<std::string> snapshot(const std::string& path) const {
+    return fail(ErrorCode::Unsupported, "there is no machine to write to " + path);
+  }
 };
 
 class Output {
@@ -144,6 +148,7 @@ class Output {
   void truncate_output(const Step& step, std::span<const Value> values);
   void reopen(const Step& step, std::span<const Value> values);
   void run_command(const Step& step, std::span<const Value> values);
+  void write_snapshot(const Step& step, std::span<const Value> values);
 
   Settings* settings_;
   Sink* sink_;

@@ -246,4 +246,22 @@ void Output::run_command(const Step& step, std::span<const Value> values) {
   if (!done) messages_.push_back(told("system(): " + done.error().message));
 }
 
+/// It may take a while, so what was printed before can be seen meanwhile.
+void Output::write_snapshot(const Step& step, std::span<const Value> values) {
+  std::string path;
+  append_formatted(path, step, values);
+  if (structured_) {
+    structured_->note("snapshot", path);
+  } else {
+    sink_->write(std::exchange(text_, {}));
+    sink_->flush();
+  }
+  const auto done = view().snapshot(path);
+  if (!done) {
+    messages_.push_back(told("snapshot(): " + done.error().message));
+  } else if (!settings_->quiet) {
+    messages_.push_back(told(*done));
+  }
+}
+
 }  // namespace ringside::cli

@@ -305,6 +305,20 @@ TEST_F(OutputTest, FreopenSendsWhatFollowsToAFile) {
   unlink(path);
 }
 
+TEST_F(OutputTest, SnapshotWritesTheFileThatItsFormatNames) {
+  Action snapshot = action(ActionKind::Snapshot);
+  snapshot.format = "/tmp/%d.core";
+  const auto ecb = program_.add({"dtrace", "", "", "BEGIN"}, {snapshot}, {{0, 0, 0, 4, kInt}});
+
+  fire(ecb, 7);
+  fire(ecb, 8);
+
+  EXPECT_EQ(program_.snapshots, (std::vector<std::string>{"/tmp/7.core", "/tmp/8.core"}));
+  EXPECT_EQ(output().take_messages(),
+            (std::vector<std::string>{"/tmp/7.core: all of it",
+                                      "snapshot(): /tmp/8.core is there already"}));
+}
+
 TEST_F(OutputTest, FreopenThatFailsIsAMessage) {
   settings_.quiet = true;
   Action to_file = action(ActionKind::Freopen);

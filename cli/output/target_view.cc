@@ -2,7 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "cli/guest/snapshot.h"
+
 namespace ringside::cli {
+
+Result<std::string> TargetView::snapshot(const std::string& path) const {
+  return write_snapshot(*target_, path);
+}
 
 std::string TargetView::describe(GuestVirt address) const {
   const guest_linux::Kernel* const kernel = target_->kernel();

@@ -21,6 +21,7 @@ class TargetView : public ProgramView {
   const dif::ProbeDescription& probe_name(dif::ProbeId probe) const override {
     return target_->engine().probe_name(probe);
   }
+  Result<std::string> snapshot(const std::string& path) const override;
   std::string describe(GuestVirt address) const override;
   std::string describe_user(std::uint64_t pid, GuestVirt address) const override;
 

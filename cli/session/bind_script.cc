@@ -75,12 +75,18 @@ Result<void> bind(const Subjects& subjects, Subject& subject, dif::VerifiedProgr
   return {};
 }
 
-Result<void> check_destructive_actions(const Subject& subject) {
+Result<void> check_destructive_actions(const Subject& subject, const Settings& settings) {
   for (const dif::Clause& clause : subject.target->program().clauses) {
     for (const dif::Action& action : clause.actions) {
       if (dif::action_info(action.kind).changes != dif::Changes::Guest) continue;
       if (const auto why = subject.target->tracer().cannot(action.kind)) {
         return fail(ErrorCode::Unsupported, "could not enable tracing: " + *why);
+      }
+      const bool at_end = settings.engine.buffer_policy != dif::BufferPolicy::Switch;
+      if (action.kind == dif::ActionKind::Snapshot && at_end) {
+        return fail(ErrorCode::Unsupported,
+                    "could not enable tracing: snapshot() acts when its record is read, which "
+                    "bufpolicy=ring and fill put off to the end: use bufpolicy=switch");
       }
     }
   }
@@ -156,7 +162,7 @@ Result<void> bind_targets(std::vector<dif::VerifiedProgram> programs, Subjects& 
 
 Result<void> enable_targets(const Script& script, Subjects& subjects, const Settings& settings) {
   for (Subject& subject : subjects) {
-    TRY(subjects.named(subject, check_destructive_actions(subject)));
+    TRY(subjects.named(subject, check_destructive_actions(subject, settings)));
     TRY(subjects.named(subject, enable(script, subjects, subject, settings)));
   }
   return {};

@@ -30,6 +30,7 @@ TraceLoop::TraceLoop(std::vector<WatchedTarget> targets, HostProcesses& processe
                      providers::TscCalibration& clock, TellEnd tell_end)
     : targets_(std::move(targets)),
       ended_(targets_.size()),
+      kept_(targets_.size()),
       live_(targets_.size()),
       processes_(processes),
       output_(output),
@@ -59,7 +60,7 @@ EndReason TraceLoop::run() {
       return EndReason::Exit;
     }
     const Clock::time_point now = Clock::now();
-    if (now >= next_harvest) {
+    if (now >= next_harvest || any_kept()) {
       harvest();
       next_harvest =
           now + std::max(std::min(settings_.switch_interval, settings_.aggregate_interval),
@@ -150,9 +151,26 @@ void TraceLoop::end_target(std::size_t index, EndReason reason) {
   --live_;
 }
 
+bool TraceLoop::any_kept() {
+  bool any = false;
+  for_each_live([&](std::size_t i, WatchedTarget& each) {
+    kept_[i] = std::max(kept_[i], each.take_kept());
+    any |= kept_[i] != 0;
+  });
+  return any;
+}
+
 /// A firing after the first target was asked may have come before something that the others have
-/// not handed over yet, so it waits for the next time.
+/// not handed over yet, so it waits for the next time. Who waits for a record that is printed now
+/// goes on.
 void TraceLoop::harvest() {
+  any_kept();
+  print_taken();
+  for_each_live(
+      [this](std::size_t i, WatchedTarget& each) { each.let_go(std::exchange(kept_[i], 0)); });
+}
+
+void TraceLoop::print_taken() {
   if (!several()) {
     const dif::Harvest harvest = targets_.front().target().engine().take();
     buffer_full_ = !harvest.filled.empty();
@@ -204,6 +222,7 @@ void TraceLoop::finish(EndReason reason) {
   signals_.restore_defaults();
   // No END before the last of all other firings: they share what END may sum up.
   for_each_live([](std::size_t, WatchedTarget& each) { each.target().tracer().halt(); });
+  if (any_kept()) harvest();
   for_each_live([](std::size_t, WatchedTarget& each) { each.target().tracer().stop(); });
   // A command or guest that has ended says no more, so all its output can be had, unless the guest
   // lies about the end.

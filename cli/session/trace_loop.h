@@ -55,7 +55,9 @@ class TraceLoop {
   void for_each_live(Do action);
   bool any_exited();
   bool records_processes() const;
+  bool any_kept();
   void harvest();
+  void print_taken();
   void report_drops();
   void sleep_until(Clock::time_point time);
   /// True once every process that tracing waits for has ended.
@@ -67,7 +69,8 @@ class TraceLoop {
   void say_messages();
 
   std::vector<WatchedTarget> targets_;
-  std::vector<bool> ended_;  // by target
+  std::vector<bool> ended_;          // by target
+  std::vector<std::uint64_t> kept_;  // by target: whose firings wait, as take_kept() told
   std::size_t live_, last_ = 0;
   HostProcesses& processes_;
   Output& output_;

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <deque>
 #include <memory>
+#include <thread>
 
 #include "cli/fake_tracer_for_tests.h"
 #include "cli/output/target_view.h"
@@ -57,6 +58,21 @@ class MortalMachine : public vmm::InertMachine {
  private:
   vmm::GuestMemory memory_;
   std::atomic<vmm::MachineState> state_ = vmm::MachineState::Running;
+};
+
+/// A machine that ends the session when it goes on after a pause.
+class PausedMachine final : public vmm::InertMachine {
+ public:
+  vmm::GuestMemory& memory() override { return memory_; }
+  Result<void> resume() override {
+    went_on = true;
+    kill(getpid(), SIGINT);
+    return {};
+  }
+  std::atomic<bool> went_on = false;
+
+ private:
+  vmm::GuestMemory memory_;
 };
 
 /// A loop over targets without probes, and pipes for everything else. One target, unless the test
@@ -312,6 +328,23 @@ TEST_F(TraceLoopTest, WithSeveralTargetsLinesNameTheMachine) {
             "ringside: second: the guest changed its code\n"
             "ringside: second: 1 drop: the guest went on alone because the host did not answer in "
             "time\n");
+}
+
+TEST_F(TraceLoopTest, AFiringThatWaitsForItsRecordIsLetGo) {
+  PausedMachine machine;
+  providers::Standstill standstill(machine, 1, nullptr);
+  targets_.front().tracer->kept = &standstill;
+  settings_.switch_interval = settings_.aggregate_interval = std::chrono::hours(1);
+  TraceLoop looped = loop();
+  std::thread firing([&] {
+    standstill.ask(0, {0, GuestVirt(0), {}});
+    standstill.settle(0);
+  });
+
+  EXPECT_EQ(looped.run(), EndReason::Signal);
+
+  firing.join();
+  EXPECT_TRUE(machine.went_on);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class WatchedTarget {
   /// `at`.
   void add_events(std::vector<pollfd>& fds) const;
   void take_events(const std::vector<pollfd>& fds, std::size_t at);
-  static constexpr std::size_t kEvents = 3;
+  static constexpr std::size_t kEvents = 4;
 
   /// Passes on what the guest's command wrote, by whole lines, so that no line of ours gets into
   /// one of its own. False when nothing new came.
@@ -54,6 +54,10 @@ class WatchedTarget {
   /// The same, all of it. Of a command that has `ended` also what is still on its way.
   enum class Command : std::uint8_t { RunsOn, Ended };
   void pass_last_output(Command command);
+
+  /// Whether a firing waits for its record to be printed; what let_go() takes. 0: none does.
+  std::uint64_t take_kept();
+  void let_go(std::uint64_t kept);
 
   /// Looks at the processes of which code was recorded, while they live.
   void look_at_processes();

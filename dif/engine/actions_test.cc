@@ -171,6 +171,18 @@ TEST_F(ActionsTest, WhatTheMachineDoesReachesItInOrderAndLeavesNoRecord) {
   EXPECT_TRUE(engine_->take_quiescent().records.empty());
 }
 
+TEST_F(ActionsTest, SnapshotKeepsTheVcpuUntilItsRecordIsRead) {
+  Action snapshot = action(ActionKind::Snapshot, {constant(5)});
+  snapshot.format = "%d.core";
+  start(program({clause({snapshot})}), {kProbe});
+  fire(kProbe);
+
+  EXPECT_EQ(guest_.kept, 1u);
+  const Harvest harvest = engine_->take_quiescent();
+  ASSERT_EQ(harvest.records.size(), 1u);
+  EXPECT_EQ(number(harvest.records[0], 0), 5);
+}
+
 TEST_F(ActionsTest, WhatTheMachineCannotDoIsAFault) {
   auto verified = verify_program(program({clause({action(ActionKind::Stop, {})})}));
   ASSERT_TRUE(verified);

@@ -117,6 +117,13 @@ Result<void, Fault> ClauseRunner::chill(Run& run, const Action& action) {
   return done ? done : outside_dif(done.error());
 }
 
+/// The consumer writes the file, by the record.
+Result<void, Fault> ClauseRunner::snapshot(Run& run, const Action& action) {
+  TRY(record_arguments(run, action));
+  const auto kept = guest_->keep_still();
+  return kept ? kept : outside_dif(kept.error());
+}
+
 /// Evaluates one argument, which for reports is an action of its own. A stack has no code: the
 /// guest has it.
 Result<std::uint64_t, Fault> ClauseRunner::evaluate(Run& run, const Difo& difo) {

@@ -116,6 +116,7 @@ class ClauseRunner {
   Result<void, Fault> discard(Run& run, const Action& action);
   Result<void, Fault> perform(Run& run, const Action& action);
   Result<void, Fault> chill(Run& run, const Action& action);
+  Result<void, Fault> snapshot(Run& run, const Action& action);
   Result<void, Fault> record_arguments(Run& run, const Action& action);
   Result<void, Fault> record_tracemem(Run& run, const Action& action);
   Result<void, Fault> aggregate(Run& run, const Action& action);

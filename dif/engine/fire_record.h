@@ -99,6 +99,11 @@ class GuestContext {
     (void)action, (void)argument;
     return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
   }
+  /// snapshot(): once this firing is over, its vCPU does not go on before the consumer has seen the
+  /// record. Nothing to do where the host fires. A Fault where no machine can be kept.
+  virtual Result<void, Fault> keep_still() const {
+    return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
+  }
   /// chill(): keeps the vCPU, which stands still while we are here, for so many ns (at most
   /// 500 ms; the engine sees to that). Where a guest waits for us, somebody has to keep it waiting.
   virtual Result<void, Fault> wait(std::uint64_t nanoseconds) const;

@@ -11,7 +11,8 @@ namespace ringside::dif {
 /// The actions of D, by what they do when a probe fires. [n] is Action::arguments[n]:
 ///   Trace, Exit, Raise, Chill   [0]: the value, status, signal, or ns that the vCPU waits
 ///   Print                       [0]; shapes[0] is its type. Structs and arrays travel as Bytes
-///   Printf, System, Freopen     format; the arguments of its conversions
+///   Printf, System, Freopen, Snapshot
+///                               format; the arguments of its conversions
 ///   Printa                      format (may be empty); aggregations
 ///   Tracemem                    [0]: the address; argument: the size
 ///   TracememDynamic             [0]: the address, [1]: how many bytes, at most `argument`
@@ -38,7 +39,7 @@ enum class AggregateFunction : std::uint8_t {
 enum class Changes : std::uint8_t {
   Nothing,  // it is not
   Host,     // files and processes of the host
-  Guest,    // GuestContext::perform(), which not each machine can do
+  Guest,    // GuestContext::perform() or keep_still(), which not each machine can do
   Time,     // the vCPU stands still for longer
 };
 

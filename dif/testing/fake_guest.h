@@ -71,6 +71,10 @@ class FakeGuest : public GuestContext {
     return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
   }
   std::uint64_t address_space() const override { return space; }
+  Result<void, Fault> keep_still() const override {
+    ++kept;
+    return {};
+  }
   Result<std::uint64_t, Fault> lock(LockFact which, GuestVirt at) const override {
     const auto found = locks.find({which, at.raw()});
     if (found != locks.end()) return found->second;
@@ -107,6 +111,7 @@ class FakeGuest : public GuestContext {
   mutable unsigned variable_reads = 0, execname_reads = 0;
   mutable std::array<std::pair<ActionKind, std::uint64_t>, 8> performed{};
   mutable std::size_t performed_count = 0;
+  mutable unsigned kept = 0;
   mutable std::uint64_t waited = 0;  // ns of chill()
 
  private:

@@ -81,7 +81,7 @@ void BootTrace::fire(vmm::StoppedVcpu& vcpu, GuestVirt address) {
   trap.percpu_base = GuestVirt(trap.registers.gs_base);
   const auto known = kernel_.cpu_of(trap.percpu_base);
   const std::uint32_t cpu = known && *known < vcpus_ ? *known : vcpu.index();
-  if (cpu < vcpus_) dispatcher_.on_stop(trap, cpu);
+  if (cpu < vcpus_) dispatcher_.on_stop(trap, vcpu.index(), cpu);
 }
 
 void BootTrace::advance(vmm::StoppedVcpu& vcpu, GuestVirt address) {

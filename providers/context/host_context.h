@@ -58,6 +58,8 @@ class HostContext final : public dif::GuestContext {
     return lock_of_linux(*kernel_, which, at);
   }
   const GuestReader& user() const override { return identity_->user(); }
+  /// No vCPU waits for this firing.
+  Result<void, Fault> keep_still() const override { return {}; }
 
  private:
   const dif::GuestContext* identity_;

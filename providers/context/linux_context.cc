@@ -36,6 +36,7 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {
   registers_ = registers;
   percpu_base_ = percpu_base;
   anywhere_ = false;
+  keeps_still_ = false;
   current_.reset();
   kernel_reader_.forget();
   // With page-table isolation CR3 may be the user's half of the pair (bit 12 set): it maps all of

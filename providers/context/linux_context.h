@@ -100,6 +100,12 @@ class LinuxContext final : public dif::GuestContext {
   /// Fault: a page that is absent, read-only, code, or was never written.
   Result<void, Fault> write_user(GuestVirt at, std::span<const std::byte> bytes) const override;
   Result<void, Fault> wait(std::uint64_t nanoseconds) const override;
+  Result<void, Fault> keep_still() const override {
+    keeps_still_ = true;
+    return {};
+  }
+  /// Whether the moment's firings wanted that.
+  bool keeps_still() const { return keeps_still_; }
 
  private:
   Result<GuestVirt, Fault> current() const;
@@ -140,6 +146,7 @@ class LinuxContext final : public dif::GuestContext {
   GuestVirt percpu_base_;
   Binding binding_;
   bool anywhere_ = false;
+  mutable bool keeps_still_ = false;
   mutable std::optional<GuestVirt> current_;
 };
 

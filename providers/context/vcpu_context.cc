@@ -20,12 +20,14 @@ void VcpuContext::begin(const Registers& registers, const CpuPlace& place, const
                         const HostFacts& facts) {
   plan_ = &plan;
   facts_ = facts;
+  keeps_still_ = false;
   settle(registers, place);
 }
 
 void VcpuContext::begin(vmm::StoppedVcpu& vcpu, const ArgumentPlan& plan, const HostFacts& facts) {
   plan_ = &plan;
   facts_ = facts;
+  keeps_still_ = false;
   guest_ = nullptr;
   stopped_ = &vcpu;
 }

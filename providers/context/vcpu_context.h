@@ -75,6 +75,12 @@ class VcpuContext final : public dif::GuestContext {
     return guest().write_user(at, bytes);
   }
   Result<void, Fault> wait(std::uint64_t nanoseconds) const override;
+  Result<void, Fault> keep_still() const override {
+    keeps_still_ = true;
+    return {};
+  }
+  /// Whether the moment's firings wanted that.
+  bool keeps_still() const { return keeps_still_; }
 
  private:
   /// Memory that is looked for only when it is read.
@@ -108,6 +114,7 @@ class VcpuContext final : public dif::GuestContext {
   vmm::StoppedVcpu* stopped_ = nullptr;           // while guest_ is null
   const ArgumentPlan* plan_ = &kNoArguments;
   HostFacts facts_{};
+  mutable bool keeps_still_ = false;
   const Reader kernel_reader_{*this, &dif::GuestContext::kernel};
   const Reader user_reader_{*this, &dif::GuestContext::user};
 };

@@ -2,10 +2,12 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "dif/engine/fire_context.h"
 #include "providers/fire/host_clock.h"
+#include "providers/fire/standstill.h"
 #include "vmm/arch/arch.h"
 
 namespace ringside::providers {
@@ -31,19 +33,21 @@ void TrapDispatcher::publish(const DispatchTable::Change& change) {
 }
 
 void TrapDispatcher::on_trap(const vmm::Trap& trap) {
-  const dif::FireScope scope;
   if (is_closed()) return;
   const auto cpu = kernel_.cpu_of(trap.percpu_base);
   if (!cpu || *cpu >= contexts_.size()) {
     unknown_cpu_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  serve(trap, *cpu);
+  on_cpu(trap, {std::nullopt, trap.percpu_base, trap.registers}, *cpu);
 }
 
-void TrapDispatcher::on_stop(const vmm::Trap& trap, std::uint32_t cpu) {
-  const dif::FireScope scope;
-  if (!is_closed()) serve(trap, cpu);
+void TrapDispatcher::on_stop(const vmm::Trap& trap, unsigned vcpu, std::uint32_t cpu) {
+  if (!is_closed()) on_cpu(trap, {vcpu, trap.percpu_base, trap.registers}, cpu);
+}
+
+void TrapDispatcher::on_cpu(const vmm::Trap& trap, const KeptVcpu& here, std::uint32_t cpu) {
+  if (serve(trap, here, cpu) == Then::KeepStill) sink_.settle(cpu);
 }
 
 /// Counts the trap if so.
@@ -53,22 +57,27 @@ bool TrapDispatcher::is_closed() {
   return true;
 }
 
-void TrapDispatcher::serve(const vmm::Trap& trap, std::uint32_t cpu) {
+TrapDispatcher::Then TrapDispatcher::serve(const vmm::Trap& trap, const KeptVcpu& here,
+                                           std::uint32_t cpu) {
+  const dif::FireScope scope;
   const std::uint64_t tsc = host_tsc();
   const std::uint64_t time = clock_.trap_time(trap.tsc, tsc, cpu);
   const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc)};
   const std::lock_guard turn(sink_.turn(cpu));
-  if (is_closed()) return;  // while we waited
+  if (is_closed()) return Then::GoOn;  // while we waited
   const DispatchTable& table = *current_.load(std::memory_order_acquire);
   const Place* const place = table.find(trap.address);
   if (place == nullptr) {
     no_point_.fetch_add(1, std::memory_order_relaxed);
-    return;
+    return Then::GoOn;
   }
   LinuxContext& context = contexts_[cpu];
   context.begin(trap.registers, trap.percpu_base);
   for (const Binding& binding : table.bindings(*place)) fire(binding, record, context);
   if (place->by_number >= 0) fire_by_number(table, *place, record, context);
+  if (!context.keeps_still()) return Then::GoOn;
+  sink_.keep(cpu, here);
+  return Then::KeepStill;
 }
 
 void TrapDispatcher::fire(const Binding& binding, const dif::FireRecord& record,

@@ -54,14 +54,16 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   /// On a thread that polls, or on that of the vCPU that rang.
   void on_trap(const vmm::Trap& trap) override;
   /// The same for a vCPU that stands still without the shim and is known to be this CPU.
-  void on_stop(const vmm::Trap& trap, std::uint32_t cpu);
+  void on_stop(const vmm::Trap& trap, unsigned vcpu, std::uint32_t cpu);
   DispatchCounters counters() const;
 
  private:
   using Place = DispatchTable::Place;
 
   bool is_closed();
-  void serve(const vmm::Trap& trap, std::uint32_t cpu);
+  enum class Then : std::uint8_t { GoOn, KeepStill };
+  void on_cpu(const vmm::Trap& trap, const KeptVcpu& here, std::uint32_t cpu);
+  Then serve(const vmm::Trap& trap, const KeptVcpu& here, std::uint32_t cpu);
   void fire(const Binding& binding, const dif::FireRecord& record, LinuxContext& context);
   void fire_by_number(const DispatchTable& table, const Place& place, const dif::FireRecord& record,
                       LinuxContext& context);

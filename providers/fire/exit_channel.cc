@@ -1,5 +1,7 @@
 #include "providers/fire/exit_channel.h"
 
+#include "providers/fire/standstill.h"
+
 namespace ringside::providers {
 
 void ExitChannel::open(vmm::PausedMachine& machine) {
@@ -14,19 +16,23 @@ void ExitChannel::close(vmm::PausedMachine& machine) {
 }
 
 void ExitChannel::on_doorbell(vmm::StoppedVcpu&, std::uint32_t value) {
+  const Standstill::VcpuThread handling;
   if (routes_.traps) routes_.traps->shim.answer(value, routes_.traps->sink);
 }
 
 void ExitChannel::on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) {
+  const Standstill::VcpuThread handling;
   if (routes_.breakpoints != nullptr) routes_.breakpoints->on_breakpoint(vcpu, address);
 }
 
 void ExitChannel::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
-  if (routes_.events != nullptr && routes_.events->wants(event))
-    routes_.events->on_event(vcpu, event);
+  if (routes_.events == nullptr || !routes_.events->wants(event)) return;
+  const Standstill::VcpuThread handling;
+  routes_.events->on_event(vcpu, event);
 }
 
 void ExitChannel::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
+  const Standstill::VcpuThread handling;
   if (routes_.samples != nullptr) routes_.samples->on_sample(vcpu, tag);
 }
 

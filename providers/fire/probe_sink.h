@@ -9,6 +9,8 @@
 
 namespace ringside::providers {
 
+struct KeptVcpu;
+
 class ProbeSink {
  public:
   virtual ~ProbeSink() = default;
@@ -21,6 +23,11 @@ class ProbeSink {
                     const dif::GuestContext& guest) = 0;
   /// Where what happens on no vCPU (BEGIN, END, tick) fires.
   virtual std::uint32_t host_vcpu() const { return 0; }
+  /// In the turn of this CPU, which fired: it is not to go on before the consumer has seen the
+  /// records (dif::GuestContext::keep_still()).
+  virtual void keep(std::uint32_t cpu, const KeptVcpu& kept) { (void)cpu, (void)kept; }
+  /// After that turn, before the vCPU goes on. Not in fire context.
+  virtual void settle(std::uint32_t cpu) { (void)cpu; }
   /// exit() was called: nothing but END will be evaluated any more.
   virtual bool finished() const = 0;
 };

@@ -6,6 +6,7 @@
 
 #include "dif/engine/fire_context.h"
 #include "providers/fire/host_clock.h"
+#include "providers/fire/standstill.h"
 
 namespace ringside::providers {
 
@@ -35,8 +36,11 @@ void VcpuSampler::sample(const EnabledTimer& timer, std::uint64_t late) {
       const auto registers = paused->registers(vcpu);
       if (!registers) continue;
       const Seen seen = look_at(*registers, vcpu);
-      const std::lock_guard turn(sink_.turn(seen.place.cpu));
-      fire(timer, seen, moment);
+      {
+        const std::lock_guard turn(sink_.turn(seen.place.cpu));
+        fire(timer, seen, moment);
+      }
+      sink_.settle(seen.place.cpu);
     }
   }
 }
@@ -87,13 +91,18 @@ VcpuSampler::Due VcpuSampler::take_due(unsigned vcpu, std::uint64_t tag) {
 /// The turn begins before the look at what is due: who forgets a probe and then waits for turns
 /// knows that it fires no more.
 void VcpuSampler::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
-  const dif::FireScope scope;
   const unsigned index = vcpu.index();
   if (index >= answered_.size()) return;
   const Seen seen = look_at(vcpu.registers(), index);
+  fire_due(vcpu, seen, tag);
+  sink_.settle(seen.place.cpu);
+}
+
+void VcpuSampler::fire_due(vmm::StoppedVcpu& vcpu, const Seen& seen, std::uint64_t tag) {
+  const dif::FireScope scope;
   const std::lock_guard turn(sink_.turn(seen.place.cpu));
   if (!open_.load(std::memory_order_acquire)) return;
-  const Due due = take_due(index, tag);
+  const Due due = take_due(vcpu.index(), tag);
   for (const Asked& asked : std::span(due.asked).first(due.count)) {
     const std::uint64_t tsc = host_tsc();
     const std::uint64_t waited = tsc > asked.host_tsc ? tsc - asked.host_tsc : 0;
@@ -104,7 +113,7 @@ void VcpuSampler::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
 }
 
 VcpuSampler::Seen VcpuSampler::look_at(const Registers& registers, unsigned vcpu) const {
-  Seen seen{registers, contexts_.locate(registers, vcpu)};
+  Seen seen{registers, contexts_.locate(registers, vcpu), vcpu};
   if (shim_ != nullptr && shim_->contains(GuestVirt(registers.rip))) {
     if (const auto interrupted = shim_->waiting(seen.place.percpu_base)) {
       seen.registers = *interrupted;
@@ -117,6 +126,9 @@ void VcpuSampler::fire(const EnabledTimer& timer, const Seen& seen, const Moment
   VcpuContext& context = contexts_[seen.place.cpu];
   context.begin(seen.registers, seen.place, *timer.plan, {moment.late});
   sink_.fire(timer.probe, {seen.place.cpu, moment.time, moment.wall}, context);
+  if (context.keeps_still()) {
+    sink_.keep(seen.place.cpu, {seen.vcpu, seen.place.percpu_base, seen.registers});
+  }
 }
 
 }  // namespace ringside::providers

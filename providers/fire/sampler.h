@@ -69,8 +69,10 @@ class VcpuSampler final : public SampleSink, public FireGate {
   struct Seen {
     Registers registers;
     CpuPlace place;
+    unsigned vcpu = 0;
   };
   Seen look_at(const Registers& registers, unsigned vcpu) const;
+  void fire_due(vmm::StoppedVcpu& vcpu, const Seen& seen, std::uint64_t tag);
   void fire(const EnabledTimer& timer, const Seen& seen, const Moment& moment);
 
   vmm::Machine& machine_;

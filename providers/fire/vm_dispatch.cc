@@ -5,6 +5,7 @@
 
 #include "dif/engine/fire_context.h"
 #include "providers/fire/host_clock.h"
+#include "providers/fire/standstill.h"
 
 namespace ringside::providers {
 namespace {
@@ -61,21 +62,28 @@ dif::ProbeId VmDispatcher::probe_of(const vmm::VcpuEvent& event) const {
 }
 
 void VmDispatcher::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
+  if (vcpu.index() >= contexts_.size()) return;
+  if (fire(vcpu, event) == Then::KeepStill) sink_.settle(vcpu.index());
+}
+
+VmDispatcher::Then VmDispatcher::fire(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
   const dif::FireScope scope;
   const std::uint32_t index = vcpu.index();
-  if (index >= contexts_.size()) return;
   HostFacts facts;
   std::ranges::copy(event.values, facts.begin());
   facts[kReasonFact] = event.reason;
   const std::uint64_t tsc = host_tsc();
   const std::uint64_t time = clock_.trap_time(vcpu.guest_tsc(), tsc);
   const std::lock_guard turn(sink_.turn(index));
-  if (!open_.load(std::memory_order_acquire)) return;
+  if (!open_.load(std::memory_order_acquire)) return Then::GoOn;
   const dif::ProbeId probe = probe_of(event);
-  if (probe == kNone) return;
+  if (probe == kNone) return Then::GoOn;
   VcpuContext& context = contexts_[index];
   context.begin(vcpu, plans_[index_of(event.kind)], facts);
   sink_.fire(probe, {index, time, clock_.wall_of_host(tsc)}, context);
+  if (!context.keeps_still()) return Then::GoOn;
+  sink_.keep(index, {index, GuestVirt(0), vcpu.registers()});
+  return Then::KeepStill;
 }
 
 }  // namespace ringside::providers

@@ -56,6 +56,8 @@ class VmDispatcher final : public VcpuEventSink, public FireGate {
 
  private:
   static constexpr dif::ProbeId kNone{0};
+  enum class Then : std::uint8_t { GoOn, KeepStill };
+  Then fire(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event);
   dif::ProbeId probe_of(const vmm::VcpuEvent& event) const;
   void store(const EventTable& table);
 

@@ -10,6 +10,8 @@
 #include <span>
 
 #include "vmm/arch/arch.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/page_walk.h"
 
 namespace ringside::guest_linux {
 
@@ -145,6 +147,19 @@ std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
     }
   }
   return found;
+}
+
+std::string read_vmcoreinfo(const vmm::GuestMemory& memory, const Kernel& kernel) {
+  const vmm::PageTableReader reader(memory, kernel.table());
+  const auto word = [&](std::string_view name) -> std::uint64_t {
+    const Symbol* symbol = kernel.symbols().find(name, "vmlinux");
+    return symbol != nullptr ? load<std::uint64_t>(reader, symbol->address).value_or(0) : 0;
+  };
+  const GuestVirt data(word("vmcoreinfo_data"));
+  std::string text(std::min<std::uint64_t>(word("vmcoreinfo_size"), kMaxText), '\0');
+  if (!reader.read(data, std::as_writable_bytes(std::span(text)))) return {};
+  const auto info = VmcoreInfo::parse(text);
+  return info ? info->text() : std::string();
 }
 
 }  // namespace ringside::guest_linux

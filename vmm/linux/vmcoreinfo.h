@@ -52,4 +52,9 @@ using VmcoreInfoFilter = std::function<bool(const VmcoreInfo&)>;
 std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
                                         const VmcoreInfoFilter& wanted);
 
+class Kernel;
+/// The text of a kernel that is known, by its own variables (vmcoreinfo_data, vmcoreinfo_size; of
+/// kernel/vmcore_info.c); empty where it has none.
+std::string read_vmcoreinfo(const vmm::GuestMemory& memory, const Kernel& kernel);
+
 }  // namespace ringside::guest_linux

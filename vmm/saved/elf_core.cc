@@ -75,8 +75,7 @@ std::optional<Registers> qemu_registers(Bytes note) {
   registers.kernel_gs_base = load_within<std::uint64_t>(note, kQemuKernelGs).value_or(0);
   // The note has no EFER. With paging in 64-bit mode LME and LMA are set: CR4.PAE and a flag of CS.
   constexpr std::uint64_t kLongMode = 1 << 8 | 1 << 10;
-  constexpr std::uint32_t kLongCode = 1 << 21;  // as in a descriptor's upper half
-  const bool wide = (load_at<std::uint32_t>(note, segment(Cs) + 8) & kLongCode) != 0;
+  const bool wide = (load_at<std::uint32_t>(note, segment(Cs) + kSegmentFlags) & kLongFlag) != 0;
   if (arch::pages(registers) && (wide || registers.rip >> 32 != 0)) registers.efer = kLongMode;
   return registers;
 }

@@ -54,7 +54,12 @@ inline constexpr std::array<arch::Register, 18> kQemuOrder{
     &Registers::r10, &Registers::r11, &Registers::r12,   &Registers::r13, &Registers::r14,
     &Registers::r15, &Registers::rip, &Registers::rflags};
 /// A segment: u32 selector, limit, flags, padding; u64 base.
-inline constexpr std::size_t kSegmentBytes = 24, kSegmentBase = 16;
+inline constexpr std::size_t kSegmentBytes = 24, kSegmentLimit = 4, kSegmentFlags = 8,
+                             kSegmentBase = 16;
+/// The flags are a descriptor's upper half: granularity, size (L or D/B), present, level, type.
+inline constexpr std::uint32_t kLongFlag = 1 << 21, kLongCode = 0x00a0'9b00,
+                               kPlainCode = 0x00c0'9b00, kPlainData = 0x00c0'9300;
+inline constexpr unsigned kSegmentLevelShift = 13;
 inline constexpr std::size_t kQemuSegments = kQemuRegisters + kQemuOrder.size() * 8;
 enum QemuSegment : std::size_t { Cs, Ds, Es, Fs, Gs, Ss, Ldt, Tr, Gdt, Idt, kQemuSegmentCount };
 inline constexpr std::size_t kQemuControl = kQemuSegments + kQemuSegmentCount * kSegmentBytes;

@@ -1,0 +1,87 @@
+#include "cli/guest/snapshot.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <vector>
+
+#include "cli/messages.h"
+#include "vmm/linux/vmcoreinfo.h"
+#include "vmm/page_walk.h"
+#include "vmm/saved/core_writer.h"
+
+namespace ringside::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kMib = 1 << 20;
+/// What is over sooner nobody wants to watch.
+constexpr std::chrono::milliseconds kFirstProgress{500};
+
+/// Whether somebody wants the command to end. The session has these signals blocked.
+bool is_interrupted() {
+  sigset_t pending;
+  sigemptyset(&pending);
+  sigpending(&pending);
+  return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
+}
+
+/// A line on the terminal that is written over.
+class ProgressLine {
+ public:
+  ~ProgressLine() {
+    if (shown_) std::fputs("\r\033[K", stderr);
+  }
+  void show(const std::string& path, std::uint64_t done, std::uint64_t all) {
+    if (!terminal_ || Clock::now() - began_ < kFirstProgress) return;
+    shown_ = true;
+    fmt::print(stderr, "\r{}: snapshot(): {:3}% of {}", program_name(),
+               all == 0 ? 100 : done * 100 / all, path);
+    std::fflush(stderr);
+  }
+
+ private:
+  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  const Clock::time_point began_ = Clock::now();
+  bool shown_ = false;
+};
+
+}  // namespace
+
+Result<std::string> write_snapshot(const providers::Target& target, const std::string& path) {
+  vmm::Machine* const machine = target.machine();
+  providers::Standstill* const standstill = target.tracer().standstill();
+  if (machine == nullptr || standstill == nullptr) {
+    return fail(ErrorCode::Unsupported, "there is no machine to write to " + path);
+  }
+  const Clock::time_point began = Clock::now();
+  auto paused = vmm::PausedMachine::pause(*machine);
+  if (!paused) {
+    return fail(paused.error().code,
+                fmt::format("cannot write {}: the machine cannot be paused: {}", path,
+                            paused.error().message));
+  }
+  const std::vector<Registers> vcpus = TRY(standstill->registers(*paused));
+  const std::string info = target.kernel() != nullptr
+                               ? guest_linux::read_vmcoreinfo(machine->memory(), *target.kernel())
+                               : std::string();
+  ProgressLine line;
+  const auto written = TRY(
+      vmm::write_elf_core(*paused, {vcpus, info}, path, [&](std::uint64_t done, std::uint64_t all) {
+        line.show(path, done, all);
+        return !is_interrupted();
+      }));
+  const std::chrono::duration<double> took = Clock::now() - began;
+  return fmt::format(
+      "{}: {:.0f} MiB of memory, {:.0f} MiB stored, {} vCPU{}; the guest stood "
+      "still for {:.2f} s",
+      path, static_cast<double>(written.memory) / kMib, static_cast<double>(written.stored) / kMib,
+      vcpus.size(), vcpus.size() == 1 ? "" : "s", took.count());
+}
+
+}  // namespace ringside::cli
