@@ -1,8 +1,11 @@
 #include "cli/guest/saved_guest.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <utility>
 
+#include "cli/messages.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/page_walk.h"
@@ -11,6 +14,8 @@ namespace ringside::cli {
 namespace {
 
 using guest_linux::Kernel;
+
+constexpr std::uint64_t kMib = 1 << 20;
 
 Result<std::unique_ptr<Kernel>> discover(vmm::SavedMachine& machine) {
   return Kernel::discover(machine, Kernel::Boot::AnyStage);
@@ -31,6 +36,10 @@ std::optional<std::uint64_t> end_of_memory(vmm::SavedMachine& machine, const Ker
 
 Result<SavedGuest> open_saved_guest(const std::string& path) {
   auto machine = TRY(vmm::SavedMachine::open(path));
+  if (machine->missing() != 0) {
+    say(fmt::format("{} ends {} MiB before its memory does: what is missing cannot be read", path,
+                    (machine->missing() + kMib - 1) / kMib));
+  }
   auto kernel = discover(*machine);
   if (!machine->is_raw()) return SavedGuest{std::move(machine), std::move(kernel)};
   for (const std::uint64_t low : machine->possible_splits()) {

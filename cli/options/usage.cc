@@ -83,7 +83,8 @@ Machines of this host:
 A guest that hangs, or was saved; nothing enters it:
   why TARGET | why --core FILE  what its CPUs and tasks do, who waits for whom, the likely cause;
                     TARGET: pid:N, qmp:PATH, or a libvirt domain; with -O json for programs
-  --core FILE       an ELF core (QEMU's dump-guest-memory, kdump) or a raw RAM file; with a program,
+  --core FILE       an ELF core (snapshot(), QEMU's dump-guest-memory, kdump), a raw RAM file, a libvirt
+                    save image or a QEMU migration stream; with a program,
                     BEGIN and END fire over it: ringside --core FILE -n 'BEGIN { ... exit(0); }'
 
 Programs compiled before:

@@ -26,4 +26,8 @@ std::vector<std::vector<std::byte>> monitor_inputs();
 std::size_t read_monitor_memory(std::span<const std::byte> input);
 std::vector<std::vector<std::byte>> memory_map_inputs();
 
+/// A file that is said to be a saved guest.
+std::size_t read_saved_memory(std::span<const std::byte> input);
+std::vector<std::vector<std::byte>> saved_inputs();
+
 }  // namespace ringside::fuzz

@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   write_all(folder / "gdbstub", fuzz::gdbstub_inputs());
   write_all(folder / "monitor", fuzz::monitor_inputs());
   write_all(folder / "memory_map", fuzz::memory_map_inputs());
+  write_all(folder / "saved", fuzz::saved_inputs());
   int number = 0;
   for (const std::string& source : fuzz::programs(argv[2])) {
     const std::string name = std::to_string(number++);

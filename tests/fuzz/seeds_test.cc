@@ -37,6 +37,7 @@ extern "C" int fuzz_mailbox(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_gdbstub(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_monitor(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_memory_map(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_saved(const std::uint8_t* data, std::size_t size);
 extern "C" std::size_t fuzz_run_mutator(std::uint8_t* data, std::size_t size, std::size_t most,
                                         unsigned seed);
 
@@ -161,6 +162,7 @@ TEST(FuzzTargets, TakeWholeAndBentWordsOfGuestsAndQemu) {
   bend(fuzz_gdbstub, talk_to_gdbstub, gdbstub_inputs());
   bend(fuzz_monitor, talk_to_monitor, monitor_inputs());
   bend(fuzz_memory_map, read_monitor_memory, memory_map_inputs());
+  bend(fuzz_saved, read_saved_memory, saved_inputs());
 }
 
 }  // namespace

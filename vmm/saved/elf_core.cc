@@ -194,9 +194,10 @@ void CoreReader::take_note(std::uint32_t type, std::string_view name, Bytes byte
 void CoreReader::take_segments() {
   std::vector<ElfCore::Segment> found;
   for (const Elf64_Phdr& header : headers_) {
-    if (header.p_type != PT_LOAD || header.p_offset >= size_ || header.p_paddr % kPage != 0)
-      continue;
-    const std::uint64_t there = std::min(header.p_filesz, size_ - header.p_offset);
+    if (header.p_type != PT_LOAD || header.p_paddr % kPage != 0) continue;
+    const std::uint64_t left = size_ - std::min(size_, header.p_offset);
+    const std::uint64_t there = std::min(header.p_filesz, left);
+    core_.missing += header.p_filesz - there;  // of a lie the sum may wrap: it is for a message
     const std::uint64_t size = round_down(there, kPage);
     if (size == 0 || !GuestPhys(header.p_paddr).checked_add(size)) continue;
     found.push_back({GuestPhys(header.p_paddr), size, header.p_offset});

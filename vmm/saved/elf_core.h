@@ -31,6 +31,7 @@ struct ElfCore {
     std::uint64_t offset = 0;
   };
   std::vector<Segment> segments;  // by base; they do not overlap
+  std::uint64_t missing = 0;      // bytes of memory that the file ends before; not in `segments`
   std::vector<Registers> vcpus;   // empty: the core says nothing of them that is understood
   /// Of all vCPUs the control registers and segment bases are known, which NT_PRSTATUS lacks.
   bool has_control_registers = false;

@@ -13,6 +13,7 @@
 #include "vmm/base/align.h"
 #include "vmm/file_memory.h"
 #include "vmm/saved/elf_core.h"
+#include "vmm/saved/migration_stream.h"
 
 namespace ringside::vmm {
 namespace {
@@ -25,16 +26,13 @@ constexpr std::uint64_t kLeastRaw = 8 << 20;
 struct OtherForm {
   std::string_view magic, what;
 };
-constexpr std::array<OtherForm, 5> kOtherForms{{
+constexpr std::array<OtherForm, 4> kOtherForms{{
     {"KDUMP   ",
      "a compressed dump; write an ELF core instead: makedumpfile -E, or "
      "dump-guest-memory without a compressed format"},
     {"DISKDUMP", "a compressed dump; write an ELF core instead: makedumpfile -E"},
     {"makedumpfile", "a flattened dump; write an ELF core instead: makedumpfile -E"},
-    {"LibvirtQemud",
-     "a libvirt save image; restore it, or write an ELF core instead: virsh dump "
-     "--memory-only"},
-    {"QEVM", "a QEMU migration stream; write an ELF core instead: dump-guest-memory"},
+    {"LibvirtQemudPart", "a libvirt save image that was never completed"},
 }};
 
 Result<void> check_form(const std::vector<std::byte>& start, const std::string& path) {
@@ -56,13 +54,18 @@ Result<std::unique_ptr<SavedMachine>> SavedMachine::open(const std::string& path
     return fail(ErrorCode::NotFound, fmt::format("cannot open {}: {}", path, std::strerror(errno)));
   }
   if (!S_ISREG(info.st_mode)) return fail(ErrorCode::Invalid, path + " is not a file");
-  const auto size = static_cast<std::uint64_t>(info.st_size);
+  auto size = static_cast<std::uint64_t>(info.st_size);
   std::vector<std::byte> start(ElfCore::kMagicBytes);
   const ssize_t got = pread(fd.get(), start.data(), start.size(), 0);
   start.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   TRY(check_form(start, path));
   std::optional<ElfCore> core;
-  if (ElfCore::is_elf(start)) {
+  if (is_migration_stream(start)) {
+    auto ram = read_migration_stream(fd.get(), size);
+    if (!ram) return fail(ram.error().code, fmt::format("{}: {}", path, ram.error().message));
+    fd = std::move(ram->file);
+    size = ram->size;
+  } else if (ElfCore::is_elf(start)) {
     auto read = ElfCore::read(fd.get());
     if (!read) return fail(read.error().code, fmt::format("{}: {}", path, read.error().message));
     core = std::move(*read);
@@ -84,6 +87,7 @@ Result<std::unique_ptr<SavedMachine>> SavedMachine::open(const std::string& path
   machine->memory_ = GuestMemory::by_copies(regions);
   machine->registers_ = std::move(core->vcpus);
   machine->has_control_registers_ = core->has_control_registers;
+  machine->missing_ = core->missing;
   return machine;
 }
 

@@ -1,6 +1,7 @@
 // A machine that is memory only: a file in which somebody saved a guest. An ELF core (elf_core.h)
 // says what lies where, and what the vCPUs' registers were; a raw file is guest RAM from address 0
-// on, and nothing is known of its vCPUs. It stands still for ever and cannot be written to.
+// on, and nothing is known of its vCPUs; a migration stream is read into such a file
+// (migration_stream.h). It stands still for ever and cannot be written to.
 // Used by who looks at saved guests. Does not: know the guest, trace anything.
 // Threads: any. Fire context: as Machine.
 #pragma once
@@ -35,6 +36,9 @@ class SavedMachine final : public Machine,
   /// Whether the registers of the vCPUs are known, CR3 and the GS bases included.
   bool has_control_registers() const { return has_control_registers_; }
 
+  /// Bytes of memory that the file ends before, as when the disk was full.
+  std::uint64_t missing() const { return missing_; }
+
   bool is_raw() const { return raw_; }
   /// Guest RAM of more than 2 GiB or so is split: what is not below `low` lies from 4 GiB on. The
   /// board decides, and a raw file does not say, so open() takes it as one piece. These are the
@@ -58,7 +62,7 @@ class SavedMachine final : public Machine,
   std::string console_tail() const override { return {}; }
 
   std::shared_ptr<CopiedBytes> file_;
-  std::uint64_t size_;
+  std::uint64_t size_, missing_ = 0;
   bool raw_ = false, has_control_registers_ = false;
   GuestMemory memory_;
   std::vector<Registers> registers_;

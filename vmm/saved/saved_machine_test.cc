@@ -127,6 +127,19 @@ TEST(SavedMachine, ACoresMemoryLiesWhereItsHeadersSayAndEachPageOnce) {
   EXPECT_EQ(mark_at(**machine, 0x3000), 'y');
   EXPECT_EQ(mark_at(**machine, 0x4000), 'c');
   EXPECT_EQ((*machine)->vcpu_count(), 0u);
+  EXPECT_EQ((*machine)->missing(), 0u);
+}
+
+TEST(SavedMachine, ACoreThatWasCutShortSaysHowMuchIsMissing) {
+  auto core = CoreBuilder().page(0x1000, 'a').page(0x2000, 'b', 3).build();
+  core.resize(core.size() - 2 * 4096);
+  const File file(core);
+  auto machine = SavedMachine::open(file.path());
+
+  ASSERT_TRUE(machine.has_value()) << machine.error().message;
+  EXPECT_EQ((*machine)->missing(), 2 * 4096u);
+  EXPECT_EQ(mark_at(**machine, 0x2000), 'b');
+  EXPECT_EQ(mark_at(**machine, 0x3000), '-');
 }
 
 TEST(SavedMachine, RegistersAreThoseOfTheStatusNotes) {
@@ -208,7 +221,7 @@ TEST(SavedMachine, LyingHeadersNeverLeadBehindTheFile) {
 }
 
 TEST(SavedMachine, OtherFormsAreNamedWithTheWayOut) {
-  for (const std::string_view magic : {"KDUMP   ", "LibvirtQemudSave", "QEVM"}) {
+  for (const std::string_view magic : {"KDUMP   ", "DISKDUMP", "makedumpfile"}) {
     const auto bytes = std::as_bytes(std::span(magic.data(), magic.size()));
     const File file({bytes.begin(), bytes.end()}, 16 << 20);
     const auto machine = SavedMachine::open(file.path());
