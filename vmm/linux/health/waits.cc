@@ -180,7 +180,9 @@ std::optional<GuestVirt> Waits::lock_of_waiter(const Shape& shape, GuestVirt wai
   bool one_head = true;
   std::vector<std::uint64_t> waiters{waiter.raw()};
   GuestVirt previous = start;
-  const bool closed = view_.walk_list(start, kMostWaiters, [&](GuestVirt node) {
+  const std::size_t most = std::min(kMostWaiters, steps_left_);
+  const bool closed = view_.walk_list(start, most, [&](GuestVirt node) {
+    --steps_left_;
     // list_head: next, prev.
     if (view_.load<std::uint64_t>(node.wrapping_add(8)) != previous.raw()) return false;
     previous = node;

@@ -58,6 +58,8 @@ class Waits {
   Shape mutex_, rw_semaphore_, percpu_;
   std::optional<Field> blocker_, blocked_on_;
   std::uint64_t super_block_bytes_;
+  /// Of all lists of waiters together: many words of a stack may each lead to a long one.
+  mutable std::size_t steps_left_ = 1 << 21;
 };
 
 /// The function of a frame, without offset and module.
