@@ -93,6 +93,7 @@ bool has_one_of(const HostProcess& process, const std::vector<std::string>& sock
 std::optional<HostProcess> find_process_with(const std::vector<std::uint32_t>& inodes,
                                              pid_t not_this) {
   std::vector<std::string> sockets;
+  sockets.reserve(inodes.size());
   for (const std::uint32_t inode : inodes) sockets.push_back(fmt::format("socket:[{}]", inode));
   if (sockets.empty()) return std::nullopt;
   for (const HostProcess& process : HostProcess::all()) {
