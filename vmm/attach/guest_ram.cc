@@ -27,6 +27,8 @@ constexpr std::uint64_t k4GiB = std::uint64_t{1} << 32;
 constexpr std::uint64_t kSmallest = 8 << 20;
 constexpr std::uint64_t kHighest = std::uint64_t{1} << 56;  // of a process's addresses
 constexpr std::size_t kMostAnchors = 32;
+/// The firmware may leave the kernel less than all of the memory below 4 GiB.
+constexpr std::uint64_t kFirmwareKeeps = 64 << 20;
 
 tl::unexpected<Error> not_found(std::string_view what) {
   return fail(ErrorCode::Unsupported, std::string(what));
@@ -138,6 +140,36 @@ class AnchorSearch {
 
 using Layout = std::vector<RamPlace>;
 
+/// RAM that is these two one after the other, as two NUMA nodes have it: from 0 on, and as much as
+/// the kernel counts above 4 GiB from there on. Empty when that does not come out even, or the
+/// image does not lie in it where it was found.
+std::optional<Layout> lay_out_nodes(const std::vector<RamCandidate>& candidates,
+                                    const ImagePlace& image, std::array<std::size_t, 2> nodes,
+                                    std::uint64_t end) {
+  const std::uint64_t total = candidates[nodes[0]].size() + candidates[nodes[1]].size();
+  const std::uint64_t high = end > k4GiB ? end - k4GiB : 0;
+  const std::uint64_t low = total - std::min(total, high);
+  if (low == 0 || low > k4GiB) return std::nullopt;
+  if (high == 0 && (low < end || low - end > kFirmwareKeeps)) return std::nullopt;
+  Layout layout;
+  bool fits = false;
+  std::uint64_t line = 0;  // bytes of RAM so far
+  for (const std::size_t node : nodes) {
+    for (std::uint64_t start = 0; start < candidates[node].size();) {
+      const std::uint64_t base = line < low ? line : k4GiB + (line - low);
+      const std::uint64_t left = candidates[node].size() - start;
+      const std::uint64_t size = line < low ? std::min(left, low - line) : left;
+      layout.push_back({GuestPhys(base), size, node, start});
+      fits = fits ||
+             (node == image.candidate &&
+              static_cast<std::int64_t>(base) - static_cast<std::int64_t>(start) == image.shift);
+      start += size;
+      line += size;
+    }
+  }
+  return fits ? std::optional(layout) : std::nullopt;
+}
+
 /// Layouts in which the kernel's image lies where it was found, and which hold as much as the
 /// kernel says that there is.
 std::vector<Layout> possible_layouts(const std::vector<RamCandidate>& candidates,
@@ -152,17 +184,20 @@ std::vector<Layout> possible_layouts(const std::vector<RamCandidate>& candidates
     }
   };
   const std::uint64_t own_end = whole->base.raw() + whole->size;
+  const auto add_nodes = [&](std::size_t i, const RamCandidate&) {
+    for (const auto& nodes : {std::array{image.candidate, i}, std::array{i, image.candidate}}) {
+      if (auto layout = lay_out_nodes(candidates, image, nodes, end)) {
+        layouts.push_back(std::move(*layout));
+      }
+    }
+  };
   if (end <= k4GiB) {
     if (whole->base.raw() >= end) return layouts;
-    if (own_end >= end) {
+    if (own_end >= end && whole->base.raw() == 0) {
       whole->size = end - whole->base.raw();
       return {{*whole}};
     }
-    others([&](std::size_t i, const RamCandidate& other) {
-      if (other.size() == end - own_end) {
-        layouts.push_back({*whole, {GuestPhys(own_end), other.size(), i, 0}});
-      }
-    });
+    others(add_nodes);
     return layouts;
   }
   const std::uint64_t high = end - k4GiB;
@@ -184,6 +219,7 @@ std::vector<Layout> possible_layouts(const std::vector<RamCandidate>& candidates
                          {GuestPhys(k4GiB), high, whole->candidate, whole->start}});
     }
   });
+  others(add_nodes);
   return layouts;
 }
 

@@ -125,6 +125,52 @@ TEST(GuestRam, EachPartMayHaveAMapping) {
   }
 }
 
+/// Two nodes: the second one's memory lies anywhere in the process.
+constexpr std::uint64_t kSecond = 0x7e00'0000'0000;
+
+TEST(GuestRam, TwoNodesHaveAMappingEach) {
+  for (const std::uint64_t image : {kImage, 256 * kMiB + kImage}) {
+    Process process;
+    process.map(0x7d00'0000'0000, 256 * kMiB);  // something else
+    process.map(kSecond, 256 * kMiB);
+    process.map(kHost, 256 * kMiB);
+    const auto where = [](std::uint64_t guest) {
+      return guest < 256 * kMiB ? kHost + guest : kSecond + (guest - 256 * kMiB);
+    };
+    // The firmware keeps the last 128 KiB.
+    FakeLinux guest(*process.bytes, where, image, 512 * kMiB - 128 * 1024);
+
+    const auto found = find_guest_ram(process.candidates);
+
+    ASSERT_TRUE(found.has_value()) << found.error().message;
+    ASSERT_EQ(found->places.size(), 2u);
+    expect_place(found->places[0], 0, 256 * kMiB, 2, 0);
+    expect_place(found->places[1], 256 * kMiB, 256 * kMiB, 1, 0);
+  }
+}
+
+TEST(GuestRam, ANodeMayLieOnBothSidesOf4GiB) {
+  // 3 GiB below; the first node has 2 GiB, the second 4.
+  for (const std::uint64_t image : {kImage, 2 * kGiB + kImage, k4GiB + kImage}) {
+    Process process;
+    process.map(kSecond, 4 * kGiB);
+    process.map(kHost, 2 * kGiB);
+    const auto where = [](std::uint64_t guest) {
+      const std::uint64_t line = guest < k4GiB ? guest : guest - kGiB;
+      return line < 2 * kGiB ? kHost + line : kSecond + (line - 2 * kGiB);
+    };
+    FakeLinux guest(*process.bytes, where, image, 7 * kGiB);
+
+    const auto found = find_guest_ram(process.candidates);
+
+    ASSERT_TRUE(found.has_value()) << found.error().message;
+    ASSERT_EQ(found->places.size(), 3u);
+    expect_place(found->places[0], 0, 2 * kGiB, 1, 0);
+    expect_place(found->places[1], 2 * kGiB, kGiB, 0, 0);
+    expect_place(found->places[2], k4GiB, 3 * kGiB, 0, kGiB);
+  }
+}
+
 TEST(GuestRam, AGapMayBeLeftInOneLine) {
   Process process;
   process.map(kHost, 3 * kGiB);
