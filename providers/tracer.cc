@@ -355,13 +355,15 @@ void LiveTracer::halt() {
 }
 
 void LiveTracer::stop() {
-  if (!trace_ || !trace_->loop) return;
-  trace_->loop->close();
-  if (trace_->standstill) trace_->standstill->end();
-  if (trace_->kernel) trace_->kernel->disarm();
-  if (trace_->machine) trace_->machine->close();
-  trace_->loop->finish();
-  trace_->loop.reset();
+  if (trace_ && trace_->loop) {
+    trace_->loop->close();
+    if (trace_->standstill) trace_->standstill->end();
+    if (trace_->kernel) trace_->kernel->disarm();
+    if (trace_->machine) trace_->machine->close();
+    trace_->loop->finish();
+    trace_->loop.reset();
+  }
+  // Also what was prepared for a trace that never began.
   if (kernel_tracer_) kernel_tracer_->retire();
 }
 

@@ -201,7 +201,8 @@ bool InstalledShim::has_header() const {
 /// The memory of a kernel that the guest has left keeps what was in it for a while, hence the
 /// guest's own word first.
 ShimState InstalledShim::look() const {
-  if (!region_.is_mapped()) return look_by_copies();
+  // The two may be memory of different kinds.
+  if (!region_.is_mapped() || gate_mapping_.empty()) return look_by_copies();
   const std::uint64_t left = region_.load(control(SHIM_CONTROL_LEFT));
   if (left == 1) return ShimState::GuestLeft;
   const bool ours = left == 0 && region_.load(control(SHIM_CONTROL_PATIENCE)) == kPatienceTicks &&

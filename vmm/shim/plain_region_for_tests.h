@@ -37,7 +37,9 @@ class AliasedBytes final : public CopiedBytes {
   std::span<std::byte> bytes_;
 };
 
-enum class Reach : std::uint8_t { Mapped, Copied };
+/// Mixed: the region is mapped and the rest of the guest's memory is not, as with a card that was
+/// plugged in for it.
+enum class Reach : std::uint8_t { Mapped, Copied, Mixed };
 
 class PlainRegion {
  public:
@@ -93,9 +95,11 @@ class PlainRegion {
   }
   GuestMemory reach_by(Reach reach) {
     if (reach == Reach::Mapped) return GuestMemory({{layout_.place, bytes()}, {kGateAt, gate_}});
+    const GuestMemory::CopiedRegion gate{kGateAt, gate_.size(),
+                                         std::make_shared<AliasedBytes>(gate_), 0};
+    if (reach == Reach::Mixed) return GuestMemory::of({{layout_.place, bytes()}}, {gate});
     return GuestMemory::by_copies(
-        {{layout_.place, layout_.bytes, std::make_shared<AliasedBytes>(bytes()), 0},
-         {kGateAt, gate_.size(), std::make_shared<AliasedBytes>(gate_), 0}});
+        {{layout_.place, layout_.bytes, std::make_shared<AliasedBytes>(bytes()), 0}, gate});
   }
 
   ShimLayout layout_;

@@ -452,9 +452,12 @@ class ShimChannel : public testing::TestWithParam<Reach> {
   Recorder sink_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Both, ShimChannel, testing::Values(Reach::Mapped, Reach::Copied),
+INSTANTIATE_TEST_SUITE_P(Every, ShimChannel,
+                         testing::Values(Reach::Mapped, Reach::Copied, Reach::Mixed),
                          [](const auto& info) {
-                           return info.param == Reach::Mapped ? "Mapped" : "Copied";
+                           return info.param == Reach::Mapped   ? "Mapped"
+                                  : info.param == Reach::Copied ? "Copied"
+                                                                : "Mixed";
                          });
 
 TEST_P(ShimChannel, ServesEveryRaisedMailboxOnceAndAnswers) {
