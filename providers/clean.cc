@@ -146,15 +146,29 @@ Result<std::optional<std::string>> take_away(vmm::Machine& machine, const ShimRe
       remains.extent().size / arch::kPageSize);
 }
 
+/// A card's memory, which no kernel takes for its own. What was set aside in a machine of ours may
+/// have become another kernel's (kexec).
+std::optional<vmm::GuestMemory::Extent> card_memory(const vmm::Machine& machine) {
+  return machine.kind().starts_with("attached") ? machine.reserved_memory() : std::nullopt;
+}
+
+bool is_on_card(const vmm::Machine& machine, vmm::GuestMemory::Extent extent) {
+  const auto place = card_memory(machine);
+  return place && extent.base.is_in(place->base, place->size) &&
+         extent.size <= place->size - (extent.base.raw() - place->base.raw());
+}
+
 }  // namespace
 
 Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Kernel& kernel,
                                          Occupied occupied) {
   const auto facts = find_shim_facts(machine, kernel);
   if (!facts) return std::nullopt;  // nothing of ours can be in such a guest
-  const auto remains = TRY(ShimRemains::find(machine.memory(), *facts));
+  const auto remains = TRY(ShimRemains::find(machine.memory(), *facts, card_memory(machine)));
   if (!remains) return std::nullopt;
-  const auto kept = guest_linux::check_kept(machine.memory(), kernel, remains->extent());
+  const auto kept = is_on_card(machine, remains->extent())
+                        ? Result<void>()
+                        : guest_linux::check_kept(machine.memory(), kernel, remains->extent());
   if (remains->is_out_of_reach() && !kept) return std::nullopt;  // it is the guest's own by now
   TRY(kept);
   TRY(check_dead(machine, *remains));

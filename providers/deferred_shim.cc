@@ -48,6 +48,16 @@ Result<bool> page_table_isolation(vmm::Machine& machine, guest_linux::Kernel& ke
   return (*word >> 11 & 1) != 0;
 }
 
+/// Where nothing was set aside.
+Result<vmm::GuestMemory::Extent> find_place(vmm::Machine& machine,
+                                            const guest_linux::Kernel& kernel) {
+  auto place = guest_linux::find_low_memory(machine.memory(), kernel);
+  if (!place && !machine.more_room().empty()) {
+    place.error().message += fmt::format("; {}", machine.more_room());
+  }
+  return place;
+}
+
 }  // namespace
 
 Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, guest_linux::Kernel& kernel) {
@@ -72,8 +82,7 @@ Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine,
   const vmm::ShimKernelFacts facts = TRY(find_shim_facts(machine, kernel));
   if (auto kept = TRY(take_over_kept(machine, kernel, facts))) return kept;
   const auto set_aside = machine.reserved_memory();
-  const vmm::GuestMemory::Extent place =
-      set_aside ? *set_aside : TRY(guest_linux::find_low_memory(machine.memory(), kernel));
+  const vmm::GuestMemory::Extent place = set_aside ? *set_aside : TRY(find_place(machine, kernel));
   vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine));
   return vmm::Shim::install(paused, place, facts);
 }

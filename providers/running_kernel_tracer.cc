@@ -172,17 +172,27 @@ std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestCl
 }
 
 void RunningKernelTracer::retire() {
-  if (shim_.installed() == nullptr || table_.any_armed() || std::exchange(retired_, true)) return;
+  if (table_.any_armed() || std::exchange(retired_, true)) return;
+  if (shim_.installed() != nullptr && !take_out_shim()) return;
+  if (const auto given = machine_.give_back_reserved(); !given) notice(given.error().message);
+}
+
+bool RunningKernelTracer::take_out_shim() {
   {
     auto paused = vmm::PausedMachine::pause(machine_);
-    if (!paused) return;
-    if (const auto done = shim_.retire(*paused); !done) return notice(done.error().message);
+    if (!paused) return false;
+    if (const auto done = shim_.retire(*paused); !done) {
+      notice(done.error().message);
+      return false;
+    }
   }
   if (auto stays = leave(); !stays) {
     notice(fmt::format("the stub stays in {} pages of the guest's memory, and does nothing: {}; "
                        "the next ringside uses it again, or takes it out",
                        shim_.place().bytes / arch::kPageSize, stays.error().message));
+    return false;
   }
+  return true;
 }
 
 Result<void> RunningKernelTracer::leave() {

@@ -43,6 +43,7 @@ class RunningKernelTracer final : public KernelTracer {
  private:
   class Trace;
 
+  bool take_out_shim();
   Result<void> leave();
   void notice(std::string text);
   void note_changed(const std::vector<GuestVirt>& places);

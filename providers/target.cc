@@ -49,8 +49,10 @@ Error Target::beyond(const Error& limit, const std::vector<dif::ProbeId>& enable
                                     [&asked](const Probe& probe) { asked.push_back(probe.id); });
     }
   }
-  return {limit.code, fmt::format("{} probes fit, {} asked: {}", count_different(enabled),
-                                  count_different(asked), limit.message)};
+  const std::string_view way_out = traced_.machine ? traced_.machine->more_room() : "";
+  return {limit.code,
+          fmt::format("{} probes fit, {} asked: {}{}{}", count_different(enabled),
+                      count_different(asked), limit.message, way_out.empty() ? "" : "; ", way_out)};
 }
 
 Result<std::vector<std::size_t>> Target::enable_all(Matching matching) {

@@ -49,8 +49,14 @@ class Machine {
   const MachineStatus& status() const { return const_cast<Machine*>(this)->status(); }
   /// The exits of a machine whose vCPUs run in this process; null for any other.
   virtual VcpuExits* exits() { return nullptr; }
-  /// RAM that the launcher set aside for the shim and the guest leaves alone; empty when none was.
+  /// RAM that was set aside for the shim and that the guest leaves alone; empty when none was.
   virtual std::optional<GuestMemory::Extent> reserved_memory() const { return std::nullopt; }
+  /// Takes it away again, where it came while the guest ran and nothing of ours is left in it.
+  virtual Result<void> give_back_reserved() { return {}; }
+  /// How somebody gets more of it than there is; "" when there is no way.
+  virtual std::string_view more_room() const {
+    return reserved_memory() ? "" : "for more room start the kernel with memmap=16M$0x6000000";
+  }
   /// Ends the guest and everything that was started for it. A guest that is to be kept runs on, and
   /// the machine lets go of it. May be called again; a pause in another thread fails.
   virtual void shut_down() = 0;

@@ -267,7 +267,8 @@ std::string free_name(const std::string& wanted, const std::vector<Guest>& guest
 /// A machine that runs already, and the kernel in it, which must have booted.
 Result<void> attach_to(Guest& guest, const MachineOptions& options,
                        const std::vector<Guest>& guests, const CommandLine& line) {
-  auto attached = TRY(vmm::attach(*options.attach));
+  auto attached = TRY(vmm::attach(
+      *options.attach, options.plug_card ? vmm::CardUse::PluggedIn : vmm::CardUse::None));
   if (guest.traced.name.empty()) guest.traced.name = free_name(attached.name, guests, line);
   guest.traced.machine = std::move(attached.machine);
   const auto began = Clock::now();

@@ -66,15 +66,20 @@ Result<void> set_own(MachineOptions& machine, std::string_view option, const std
                           option, word));
 }
 
-/// TARGET[,name=NAME].
+/// TARGET[,name=NAME][,ivshmem].
 Result<MachineOptions> completed_target(const std::string& text) {
   MachineOptions machine;
   const std::vector<std::string> words = split(text);
   machine.attach = TRY(vmm::parse_attach_target(words.front()));
   for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "ivshmem") {
+      machine.plug_card = true;
+      continue;
+    }
     if (!words[i].starts_with("name=")) {
-      return fail(ErrorCode::Usage,
-                  fmt::format("--attach {}: after the comma stands name=NAME", words[i]));
+      return fail(
+          ErrorCode::Usage,
+          fmt::format("--attach {}: after the comma stands name=NAME or ivshmem", words[i]));
     }
     TRY(set_own(machine, "--attach", words[i]));
   }

@@ -34,6 +34,7 @@ enum class MachineChoice : std::uint8_t {
 struct MachineOptions {
   std::string image;                        // --image; found by images.h
   std::optional<vmm::AttachTarget> attach;  // --attach: one that runs already, instead of the rest
+  bool plug_card = false;                   // its ivshmem: memory for the shim may be plugged in
   MachineChoice choice = MachineChoice::Auto;
   vmm::GuestConfig guest;
   vmm::QemuConfig qemu;  // the accelerator follows from `choice`

@@ -288,8 +288,9 @@ TEST(CommandLine, ListAndVersionNeedNoProgram) {
 }
 
 TEST(Options, MachinesThatRunAreAttachedToBesideOnesThatAreStarted) {
-  const auto line = parse({"--attach", "pid:12", "--image", "a", "--attach",
-                           "qemu:///system?name=web1,name=w", "--cpus", "2", "-n", "BEGIN"});
+  const auto line =
+      parse({"--attach", "pid:12", "--image", "a", "--attach",
+             "qemu:///system?name=web1,ivshmem,name=w", "--cpus", "2", "-n", "BEGIN"});
 
   ASSERT_TRUE(line.has_value()) << line.error().message;
   ASSERT_EQ(line->machines.size(), 3u);
@@ -301,6 +302,8 @@ TEST(Options, MachinesThatRunAreAttachedToBesideOnesThatAreStarted) {
   EXPECT_EQ(line->machines[1].guest.vcpus, 2u);
   EXPECT_EQ(std::get<vmm::DomainTarget>(line->machines[2].attach->where).domain, "web1");
   EXPECT_EQ(line->machines[2].name, "w");
+  EXPECT_TRUE(line->machines[2].plug_card);
+  EXPECT_FALSE(line->machines[0].plug_card);
 }
 
 TEST(Options, WhatIsSaidOfMachinesToStartIsRefusedForOnesThatRun) {

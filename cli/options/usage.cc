@@ -62,7 +62,8 @@ The machine (none: only probes that need no guest):
                     and behind a comma what is its own: NAME,name=web,cpus=2,memory=1g
   --kernel FILE [--initrd FILE] [--append STRING]
   --attach TARGET   a machine that runs already, for any number of which it may be given: pid:N,
-                    qmp:PATH, a libvirt domain; ,name=NAME behind it. It is left as it was found
+                    qmp:PATH, a libvirt domain; behind it ,name=NAME and ,ivshmem (plug a card with
+                    room for the stub into the guest). It is left as it was found
   --cpus N  --memory SIZE  --machine auto|kvm|qemu|qemu-kvm  --qemu PATH
   --keep            leave the guest running (qemu)
   --as-is           set no memory aside in the guest: the stub goes where it finds room (qemu)

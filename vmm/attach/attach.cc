@@ -13,14 +13,22 @@
 namespace ringside::vmm {
 namespace {
 
-Result<AttachedMachine> attach_to(const ProcessTarget& target) {
+Result<AttachedMachine> attach_to(const ProcessTarget& target, CardUse card) {
+  if (card == CardUse::PluggedIn) {
+    return fail(
+        ErrorCode::Unsupported,
+        fmt::format("process {} has no monitor that would plug a card in: name its QMP socket "
+                    "or its domain",
+                    target.pid));
+  }
   auto machine = TRY(ProcessMachine::attach(target.pid));
   std::string name = machine->name();
   return AttachedMachine{std::move(machine), std::move(name)};
 }
 
-Result<AttachedMachine> attach_by(MonitoredMachine::Access access, const std::string& called) {
-  auto machine = MonitoredMachine::attach(std::move(access));
+Result<AttachedMachine> attach_by(MonitoredMachine::Access access, const std::string& called,
+                                  CardUse card) {
+  auto machine = MonitoredMachine::attach(std::move(access), card);
   if (!machine) {
     return fail(machine.error().code, fmt::format("{}: {}", called, machine.error().message));
   }
@@ -28,19 +36,19 @@ Result<AttachedMachine> attach_by(MonitoredMachine::Access access, const std::st
   return AttachedMachine{std::move(*machine), std::move(name)};
 }
 
-Result<AttachedMachine> attach_to(const QmpTarget& target) {
+Result<AttachedMachine> attach_to(const QmpTarget& target, CardUse card) {
   auto monitor = TRY(MonitorSocket::connect(target.path));
   MonitoredMachine::Access access{nullptr, monitor->pid(), monitor->fd()};
   access.monitor = std::move(monitor);
-  return attach_by(std::move(access), target.path);
+  return attach_by(std::move(access), target.path, card);
 }
 
-Result<AttachedMachine> attach_to(const DomainTarget& target) {
+Result<AttachedMachine> attach_to(const DomainTarget& target, CardUse card) {
   auto monitor = TRY(LibvirtMonitor::connect(target));
   const std::string name = monitor->name();
   MonitoredMachine::Access access{nullptr, TRY(monitor->find_process()), -1};
   access.monitor = std::move(monitor);
-  return attach_by(std::move(access), "domain " + name);
+  return attach_by(std::move(access), "domain " + name, card);
 }
 
 Result<ObservedMachine> look_at_process(pid_t pid) {
@@ -103,8 +111,8 @@ Result<ObservedMachine> observe(const DomainTarget& target) {
 
 }  // namespace
 
-Result<AttachedMachine> attach(const AttachTarget& target) {
-  return std::visit([](const auto& where) { return attach_to(where); }, target.where);
+Result<AttachedMachine> attach(const AttachTarget& target, CardUse card) {
+  return std::visit([card](const auto& where) { return attach_to(where, card); }, target.where);
 }
 
 Result<ObservedMachine> look_at(const AttachTarget& target) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "vmm/attach/attach_target.h"
+#include "vmm/attach/shim_card.h"
 #include "vmm/machine.h"
 
 namespace ringside::vmm {
@@ -29,8 +30,9 @@ struct ObservedMachine {
 };
 
 /// Everything is asked and proven before anything of the target is touched: an error leaves it as
-/// it was, and is one line that says what is missing.
-Result<AttachedMachine> attach(const AttachTarget& target);
+/// it was, and is one line that says what is missing. A card is Unsupported for a process: it has
+/// no monitor.
+Result<AttachedMachine> attach(const AttachTarget& target, CardUse card = CardUse::None);
 
 /// The same, for who reads only. It goes beside another ringside, beside its owner's debugger, and
 /// where a monitor's socket has another client: then by the memory of its process alone.

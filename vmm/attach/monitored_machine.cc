@@ -12,6 +12,7 @@
 
 #include "vmm/attach/host_process.h"
 #include "vmm/base/printable.h"
+#include "vmm/shim/shim_region.h"
 
 namespace ringside::vmm {
 namespace {
@@ -209,8 +210,8 @@ Result<void> MonitoredMachine::meet(const Access& access) {
 }
 
 Result<void> MonitoredMachine::take_up(const Access& access, MonitoredRam::Access ram,
-                                       MonitoredVcpus::Reach reach) {
-  ram_ = TRY(MonitoredRam::find(*monitor_, pid_, ram));
+                                       MonitoredVcpus::Reach reach, CardUse card) {
+  TRY(find_memory(ram, card));
   std::optional<Guardian> guardian;
   if (access.guarded_socket >= 0 && reach != MonitoredVcpus::Reach::LookWhileItRuns) {
     guardian.emplace(
@@ -223,14 +224,14 @@ Result<void> MonitoredMachine::take_up(const Access& access, MonitoredRam::Acces
   return status_->start(pid_);
 }
 
-Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access) {
+Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access, CardUse card) {
   AttachLock lock = TRY(AttachLock::take(access.pid));
   std::unique_ptr<MonitoredMachine> machine(new MonitoredMachine(std::move(access.monitor)));
   machine->lock_ = std::move(lock);
   TRY(check_status(*machine->monitor_));
   TRY(machine->meet(access));
   TRY(check_debugger(*machine->monitor_, HostProcess(access.pid)));
-  TRY(machine->take_up(access, MonitoredRam::Access::Write, MonitoredVcpus::Reach::All));
+  TRY(machine->take_up(access, MonitoredRam::Access::Write, MonitoredVcpus::Reach::All, card));
   return machine;
 }
 
@@ -242,7 +243,7 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::look_at(Access acces
   machine->standstill_ = TRY(find_standstill(*machine->monitor_));
   TRY(machine->meet(access));
   const auto reach = TRY(machine->choose_reach(access));
-  TRY(machine->take_up(access, MonitoredRam::Access::Read, reach));
+  TRY(machine->take_up(access, MonitoredRam::Access::Read, reach, CardUse::None));
   return machine;
 }
 
@@ -272,11 +273,61 @@ Result<MonitoredVcpus::Reach> MonitoredMachine::choose_reach(const Access& acces
   return Reach::Look;
 }
 
+Result<void> MonitoredMachine::find_memory(MonitoredRam::Access access, CardUse use) {
+  ram_ = TRY(MonitoredRam::find(*monitor_, pid_, access));
+  if (access == MonitoredRam::Access::Read) return {};
+  TRY(take_out_old_card());
+  return use == CardUse::PluggedIn && !card_ ? plug_card_in() : Result<void>();
+}
+
+/// A card of an earlier tracer's goes before anything else, since the guest may have been asked to
+/// let go of it and may do so at any time. It stays until the end if there are remains in it: then
+/// nobody has asked.
+Result<void> MonitoredMachine::take_out_old_card() {
+  const auto old = TRY(ShimCard::find(*monitor_));
+  if (!old) return {};
+  if (!old->is_empty(ram_->memory())) {
+    card_ = *old;
+    return {};
+  }
+  // Where the guest keeps it, it is no worse than before.
+  (void)ShimCard::unplug(*monitor_);
+  ram_ = TRY(MonitoredRam::find(*monitor_, pid_, MonitoredRam::Access::Write));
+  return {};
+}
+
+Result<void> MonitoredMachine::plug_card_in() {
+  card_ = TRY(ShimCard::plug(*monitor_));
+  return ram_->add(card_->place(), card_->memory());
+}
+
+std::optional<GuestMemory::Extent> MonitoredMachine::reserved_memory() const {
+  return card_ ? std::optional(card_->place()) : std::nullopt;
+}
+
+Result<void> MonitoredMachine::give_back_reserved() {
+  if (!card_) return {};
+  // A guest that has begun anew is in no stub any more. What we cannot read is new.
+  const GuestMemory::Extent place = card_->place();
+  const bool is_free = !ram_->memory().is_ram(place.base, place.size) ||
+                       card_->is_empty(ram_->memory()) ||
+                       (status_ && status_->state() == MachineState::Rebooted &&
+                        clear_memory(ram_->memory(), place.base, place.size));
+  if (!is_free) return {};
+  card_.reset();
+  return ShimCard::unplug(*monitor_);
+}
+
+std::string_view MonitoredMachine::more_room() const {
+  return card_ ? "" : "for more room plug in a card: --attach TARGET,ivshmem";
+}
+
 std::string_view MonitoredMachine::kind() const {
   return accelerator_ == Accelerator::Kvm ? "attached qemu (KVM)" : "attached qemu (TCG)";
 }
 
 void MonitoredMachine::shut_down() {
+  (void)give_back_reserved();
   if (vcpus_) vcpus_->turn_away();
   if (status_) status_->stop();
 }

@@ -15,6 +15,7 @@
 #include "vmm/attach/monitored_ram.h"
 #include "vmm/attach/monitored_status.h"
 #include "vmm/attach/monitored_vcpus.h"
+#include "vmm/attach/shim_card.h"
 #include "vmm/machine.h"
 
 namespace ringside::vmm {
@@ -28,7 +29,7 @@ class MonitoredMachine final : public Machine {
     pid_t pid = 0;
     int guarded_socket = -1;  // the monitor's, for a guardian after our death; -1: not ours
   };
-  static Result<std::unique_ptr<MonitoredMachine>> attach(Access access);
+  static Result<std::unique_ptr<MonitoredMachine>> attach(Access access, CardUse card);
   /// To look only: nothing of it is written, so that it goes beside a tracer and a debugger, and in
   /// states in which nothing could be traced. Nobody else's work is disturbed: where somebody would
   /// notice, the guest is not stopped. kind() and name() as ever.
@@ -41,6 +42,10 @@ class MonitoredMachine final : public Machine {
   Vcpus& vcpus() override { return *vcpus_; }
   CodeWriter& code() override { return *vcpus_; }
   MachineStatus& status() override { return *status_; }
+  /// The memory of the card, where there is one.
+  std::optional<GuestMemory::Extent> reserved_memory() const override;
+  Result<void> give_back_reserved() override;
+  std::string_view more_room() const override;
   /// Turns away and lets it run.
   void shut_down() override;
 
@@ -54,8 +59,13 @@ class MonitoredMachine final : public Machine {
  private:
   explicit MonitoredMachine(std::unique_ptr<Monitor> monitor) : monitor_(std::move(monitor)) {}
   Result<void> meet(const Access& access);
-  Result<void> take_up(const Access& access, MonitoredRam::Access ram, MonitoredVcpus::Reach reach);
+  Result<void> take_up(const Access& access, MonitoredRam::Access ram, MonitoredVcpus::Reach reach,
+                       CardUse card);
   Result<MonitoredVcpus::Reach> choose_reach(const Access& access);
+
+  Result<void> find_memory(MonitoredRam::Access access, CardUse use);
+  Result<void> take_out_old_card();
+  Result<void> plug_card_in();
 
   std::optional<AttachLock> lock_;  // none: somebody else is attached, and we look
   std::unique_ptr<Monitor> monitor_;
@@ -67,6 +77,7 @@ class MonitoredMachine final : public Machine {
   std::unique_ptr<MonitoredRam> ram_;
   std::unique_ptr<MonitoredStatus> status_;
   std::unique_ptr<MonitoredVcpus> vcpus_;
+  std::optional<ShimCard> card_;
 };
 
 }  // namespace ringside::vmm

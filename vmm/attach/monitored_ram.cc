@@ -117,22 +117,45 @@ Result<void> MonitoredRam::set_up() {
   if (opened) process_ = std::move(*opened);
   if (opened && access_ == Access::Read) process_ = std::make_shared<ReadOnlyBytes>(process_);
   TRY(check_mapped(pieces));
-  Backed backed;
   for (const HostPiece& piece : pieces) {
     if (is_pluggable(piece)) continue;
-    if (TRY(back(piece, backed))) continue;
+    if (TRY(back(piece, backed_))) continue;
     if (!opened) return tl::make_unexpected(std::move(opened).error());
-    backed.copied.push_back({piece.base, piece.size, process_, piece.host});
+    backed_.copied.push_back({piece.base, piece.size, process_, piece.host});
   }
   if (plug_window_) {
     if (!opened) return tl::make_unexpected(std::move(opened).error());
     plugged_ = std::make_shared<PluggedMemory>(process_);
-    backed.copied.push_back(
+    backed_.copied.push_back(
         {plug_window_->base, plug_window_->size, plugged_, plug_window_->base.raw()});
     TRY(set_plugged(pieces));
   }
-  memory_ = GuestMemory::of(backed.mapped, backed.copied);
+  memory_ = GuestMemory::of(backed_.mapped, backed_.copied);
   return {};
+}
+
+Result<void> MonitoredRam::add(GuestMemory::Extent place, const std::string& backend) {
+  HostPiece piece;
+  piece.base = place.base;
+  piece.size = place.size;
+  piece.host = TRY(ask(place.base, backend));
+  const std::uint64_t last = TRY(ask(place.base.wrapping_add(place.size - kPageSize), backend));
+  if (last - piece.host != place.size - kPageSize || memory_.is_ram(place.base, 1)) {
+    return fail(
+        ErrorCode::Invalid,
+        fmt::format("QEMU's addresses of the memory that was plugged in at {:#x} do not agree",
+                    place.base.raw()));
+  }
+  if (!TRY(back(piece, backed_))) {
+    backed_.copied.push_back({piece.base, piece.size, process_, piece.host});
+  }
+  memory_ = GuestMemory::of(backed_.mapped, backed_.copied);
+  return {};
+}
+
+/// The host address of a byte of the guest's.
+Result<std::uint64_t> MonitoredRam::ask(GuestPhys at, const std::string& backend) const {
+  return read_host_address(TRY(monitor_.human(fmt::format("gpa2hva {:#x}", at.raw()))), backend);
 }
 
 /// Asks for the host address of each piece's first and last page; they must agree with each other
@@ -142,9 +165,6 @@ Result<std::vector<MonitoredRam::HostPiece>> MonitoredRam::locate() {
   const std::string tree = TRY(monitor_.human("info mtree -f"));
   const MemoryMap map = TRY(read_memory_map(memdevs, tree));
   TRY(check_window(map));
-  const auto ask = [&](GuestPhys at, const std::string& backend) -> Result<std::uint64_t> {
-    return read_host_address(TRY(monitor_.human(fmt::format("gpa2hva {:#x}", at.raw()))), backend);
-  };
   std::vector<std::uint64_t> bases(map.backends.size(), 0);
   std::vector<HostPiece> pieces;
   for (const MappedPiece& piece : map.pieces) {

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "vmm/attach/host_process.h"
@@ -38,6 +39,9 @@ class MonitoredRam {
   MonitoredRam& operator=(const MonitoredRam&) = delete;
 
   GuestMemory& memory() { return memory_; }
+  /// Before anybody uses the memory: a piece that was plugged in just now and stays, at `place`,
+  /// which is all of QEMU's memory `backend`.
+  Result<void> add(GuestMemory::Extent place, const std::string& backend);
   /// Readable when it is time to look again; -1 when nothing can be plugged in.
   int plug_event_fd() const { return plugged_ ? plugged_->event_fd() : -1; }
   /// Makes plug_event_fd() readable.
@@ -61,6 +65,7 @@ class MonitoredRam {
   Result<void> set_up();
   bool is_fit(const std::vector<MemoryMapping>& mappings) const;
   Result<std::vector<HostPiece>> locate();
+  Result<std::uint64_t> ask(GuestPhys at, const std::string& backend) const;
   Result<void> check_mapped(const std::vector<HostPiece>& pieces) const;
   Result<bool> back(const HostPiece& piece, Backed& backed);
   Result<void> check_window(const MemoryMap& map) const;
@@ -76,6 +81,7 @@ class MonitoredRam {
   std::optional<GuestMemory::Extent> plug_window_;
   std::shared_ptr<PluggedMemory> plugged_;
   std::mutex mutex_;
+  Backed backed_;
   GuestMemory memory_;
 };
 

@@ -98,8 +98,7 @@ Result<vmm::GuestMemory::Extent> find_low_memory(const vmm::GuestMemory& memory,
   if (best.size < kLeast) {
     return fail(ErrorCode::Unsupported,
                 fmt::format("no memory was set aside for the shim, and the first megabyte has only "
-                            "{} KiB in one piece that nobody uses; it takes {}: start the kernel "
-                            "with memmap=16M$0x6000000",
+                            "{} KiB in one piece that nobody uses; it takes {}",
                             best.size >> 10, kLeast >> 10));
   }
   return best;

@@ -96,10 +96,18 @@ Result<Proven> prove(const GuestMemory& memory, const ShimKernelFacts& facts, Gu
   return Proven{*layout, *header};
 }
 
+/// The same in memory that was set aside.
+std::optional<GuestPhys> find_at(const GuestMemory& memory, GuestMemory::Extent set_aside) {
+  const auto layout = layout_shim(set_aside);
+  if (!layout || !has_magic(memory, layout->place)) return std::nullopt;
+  return layout->place;
+}
+
 }  // namespace
 
 Result<std::optional<ShimRemains>> ShimRemains::find(const GuestMemory& memory,
-                                                     const ShimKernelFacts& facts) {
+                                                     const ShimKernelFacts& facts,
+                                                     std::optional<GuestMemory::Extent> set_aside) {
   const auto at = translate(memory, facts.kernel_table,
                             facts.idt.wrapping_add(arch::kBreakpointVector * sizeof(arch::Gate)));
   const auto now = at ? read_as<arch::Gate>(memory, at->address) : std::nullopt;
@@ -119,14 +127,16 @@ Result<std::optional<ShimRemains>> ShimRemains::find(const GuestMemory& memory,
   } else {
     place = find_mapped(memory, facts);
   }
-  if (!place) return find_out_of_reach(memory, facts);
+  if (!place) return find_out_of_reach(memory, facts, set_aside);
   return TRY(check(memory, facts, *place, gate));
 }
 
 /// What is not whole does no harm there, and is nobody's business.
-std::optional<ShimRemains> ShimRemains::find_out_of_reach(const GuestMemory& memory,
-                                                          const ShimKernelFacts& facts) {
-  const auto place = find_in_first_megabyte(memory);
+std::optional<ShimRemains> ShimRemains::find_out_of_reach(
+    const GuestMemory& memory, const ShimKernelFacts& facts,
+    std::optional<GuestMemory::Extent> set_aside) {
+  auto place = find_in_first_megabyte(memory);
+  if (!place && set_aside) place = find_at(memory, *set_aside);
   const auto header = place ? read_as<shim_header>(memory, *place) : std::nullopt;
   if (!header) return std::nullopt;
   ShimKernelFacts then = facts;  // another kernel's may have been others

@@ -24,10 +24,11 @@ namespace ringside::vmm {
 
 class ShimRemains {
  public:
-  /// Looks, and writes nothing. Empty when there is none. Unsupported, with what to do, where it is
-  /// of another version or not whole.
+  /// Looks, and writes nothing; also in `set_aside`, where the machine has such. Empty when there
+  /// is none. Unsupported, with what to do, where it is of another version or not whole.
   static Result<std::optional<ShimRemains>> find(const GuestMemory& memory,
-                                                 const ShimKernelFacts& facts);
+                                                 const ShimKernelFacts& facts,
+                                                 std::optional<GuestMemory::Extent> set_aside = {});
 
   /// All the guest's memory that it takes.
   GuestMemory::Extent extent() const { return {layout_.place, layout_.taken()}; }
@@ -84,7 +85,8 @@ class ShimRemains {
   static Result<ShimRemains> check(const GuestMemory& memory, const ShimKernelFacts& facts,
                                    GuestPhys place, std::optional<Gate> gate);
   static std::optional<ShimRemains> find_out_of_reach(const GuestMemory& memory,
-                                                      const ShimKernelFacts& facts);
+                                                      const ShimKernelFacts& facts,
+                                                      std::optional<GuestMemory::Extent> set_aside);
 
   ShimLayout layout_;
   GuestVirt home_;
