@@ -26,6 +26,7 @@ using providers::ListedInstruction;
 /// No int3 of ours stands anywhere.
 class Nothing final : public providers::OriginalText::Ours {
  public:
+  bool are_there() const override { return false; }
   std::optional<std::byte> below(GuestVirt) const override { return std::nullopt; }
 };
 

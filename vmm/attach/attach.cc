@@ -4,11 +4,11 @@
 
 #include <utility>
 
-#include "vmm/attach/libvirt_monitor.h"
-#include "vmm/attach/monitor_socket.h"
-#include "vmm/attach/monitored_machine.h"
-#include "vmm/attach/observed_process.h"
-#include "vmm/attach/process_machine.h"
+#include "vmm/attach/monitor/libvirt_monitor.h"
+#include "vmm/attach/monitor/monitor_socket.h"
+#include "vmm/attach/monitor/monitored_machine.h"
+#include "vmm/attach/process/observed_process.h"
+#include "vmm/attach/process/process_machine.h"
 
 namespace ringside::vmm {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <string>
 
-#include "vmm/attach/host_process.h"
+#include "vmm/attach/process/host_process.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::vmm {

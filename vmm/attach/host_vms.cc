@@ -8,11 +8,11 @@
 
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/attach/attach_lock.h"
-#include "vmm/attach/host_process.h"
-#include "vmm/attach/process_access.h"
-#include "vmm/attach/ram_backing.h"
-#include "vmm/attach/vcpu_threads.h"
-#include "vmm/attach/vmm_program.h"
+#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/process/process_access.h"
+#include "vmm/attach/process/vcpu_threads.h"
+#include "vmm/attach/process/vmm_program.h"
+#include "vmm/attach/ram/ram_backing.h"
 #include "vmm/qemu/qemu_command.h"
 
 namespace ringside::vmm {

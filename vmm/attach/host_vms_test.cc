@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "vmm/attach/fake_proc_for_tests.h"
+#include "vmm/attach/process/fake_proc_for_tests.h"
 
 namespace ringside::vmm {
 namespace {

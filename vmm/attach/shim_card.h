@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "vmm/attach/monitor.h"
+#include "vmm/attach/monitor/monitor.h"
 #include "vmm/base/result.h"
 #include "vmm/guest_memory.h"
 

@@ -1,0 +1,235 @@
+// In this file, top to bottom: the domain (connecting, one call, events), the process, commands.
+// libvirt waits for an answer of QEMU's for as long as it takes, so each command is a thread's, and
+// one that does not come back in time is given up with its thread.
+#include "vmm/attach/monitor/libvirt_monitor.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <future>
+#include <optional>
+#include <utility>
+
+#include "vmm/attach/monitor/libvirt_api.h"
+#include "vmm/attach/process/host_process.h"
+#include "vmm/base/printable.h"
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::size_t kMostEvents = 256;  // as QmpClient: only the last say what became
+constexpr std::size_t kLongestAnswer = 16 << 20;
+
+void raise_event(const UniqueFd& event) {
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full; then it is readable already.
+  (void)!write(event.get(), &one, sizeof one);
+}
+
+}  // namespace
+
+struct LibvirtMonitor::Domain {
+  explicit Domain(std::shared_ptr<LibvirtApi> library) : api(std::move(library)) {}
+  ~Domain();
+  Result<void> open(const DomainTarget& target);
+  Result<void> find(const DomainTarget& target);
+  Result<void> watch();
+  void keep_event(const char* event, const char* details);
+  Result<std::string> command(const std::string& request, int descriptor);
+
+  const std::shared_ptr<LibvirtApi> api;
+  virConnectPtr connection = nullptr;
+  virDomainPtr domain = nullptr;
+  int event_id = -1;
+  std::string name, uuid, uri;
+  UniqueFd arrived;
+
+  std::mutex mutex;  // what follows
+  std::vector<QmpEvent> events;
+};
+
+LibvirtMonitor::Domain::~Domain() {
+  if (event_id >= 0) api->virConnectDomainQemuMonitorEventDeregister(connection, event_id);
+  if (domain != nullptr) api->virDomainFree(domain);
+  if (connection != nullptr) api->virConnectClose(connection);
+}
+
+Result<void> LibvirtMonitor::Domain::open(const DomainTarget& target) {
+  // Nobody can be asked for a password here.
+  virConnectAuth no_questions{};
+  no_questions.cb = [](virConnectCredentialPtr, unsigned, void*) { return -1; };
+  connection =
+      api->virConnectOpenAuth(target.uri.empty() ? nullptr : target.uri.c_str(), &no_questions, 0);
+  if (connection == nullptr) {
+    return fail(ErrorCode::Io,
+                fmt::format("libvirt{} cannot be connected to: {}",
+                            target.uri.empty() ? "" : " at " + target.uri, api->last_error()));
+  }
+  char* const said = api->virConnectGetURI(connection);
+  if (said != nullptr) uri = printable(said);
+  free(said);
+  const char* const type = api->virConnectGetType(connection);
+  if (type != nullptr && std::strcmp(type, "QEMU") == 0) return {};
+  return fail(ErrorCode::Unsupported,
+              fmt::format("{} has no QEMU domains: give qemu:///system?name=NAME", uri));
+}
+
+Result<void> LibvirtMonitor::Domain::find(const DomainTarget& target) {
+  domain = api->virDomainLookupByName(connection, target.domain.c_str());
+  if (domain == nullptr) {
+    domain = api->virDomainLookupByUUIDString(connection, target.domain.c_str());
+  }
+  if (domain == nullptr) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("{} has no domain '{}'{}", uri, printable(target.domain),
+                            target.uri.empty() ? ": another connection is named as "
+                                                 "qemu:///system?name=NAME"
+                                               : ""));
+  }
+  std::array<char, VIR_UUID_STRING_BUFLEN> text{};
+  if (api->virDomainGetUUIDString(domain, text.data()) == 0) uuid = text.data();
+  const char* const own_name = api->virDomainGetName(domain);
+  if (own_name != nullptr) name = printable(own_name);
+  int state = VIR_DOMAIN_NOSTATE, reason = 0;
+  if (api->virDomainGetState(domain, &state, &reason, 0) != 0) {
+    return fail(ErrorCode::Io,
+                fmt::format("libvirt does not tell the state of {}: {}", name, api->last_error()));
+  }
+  if (state != VIR_DOMAIN_SHUTOFF) return {};
+  return fail(ErrorCode::NotFound,
+              fmt::format("domain {} is shut off: start it with 'virsh start'", name));
+}
+
+/// The callbacks come on the event thread, for as long as the domain is there.
+Result<void> LibvirtMonitor::Domain::watch() {
+  arrived = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  event_id = api->virConnectDomainQemuMonitorEventRegister(
+      connection, domain, nullptr,
+      [](virConnectPtr, virDomainPtr, const char* event, long long, unsigned, const char* details,
+         void* self) { static_cast<Domain*>(self)->keep_event(event, details); },
+      this, nullptr, 0);
+  if (!arrived || event_id < 0) {
+    return fail(ErrorCode::Io,
+                fmt::format("libvirt tells no events of {}: {}", name, api->last_error()));
+  }
+  return {};
+}
+
+void LibvirtMonitor::Domain::keep_event(const char* event, const char* details) {
+  if (event == nullptr) return;
+  auto data = nlohmann::json::parse(details != nullptr ? details : "", nullptr, false);
+  const std::lock_guard lock(mutex);
+  if (events.size() == kMostEvents) events.erase(events.begin());
+  events.push_back({event, data.is_object() ? std::move(data) : nlohmann::json::object()});
+  raise_event(arrived);
+}
+
+/// Waits for QEMU. The answer's text.
+Result<std::string> LibvirtMonitor::Domain::command(const std::string& request, int descriptor) {
+  char* answer = nullptr;
+  const unsigned count = descriptor < 0 ? 0 : 1;
+  const int done = api->virDomainQemuMonitorCommandWithFiles(domain, request.c_str(), count,
+                                                             count == 0 ? nullptr : &descriptor,
+                                                             nullptr, nullptr, &answer, 0);
+  if (done != 0 || answer == nullptr) {
+    return fail(ErrorCode::Io, "libvirt passes no command on: " + api->last_error());
+  }
+  std::string text(answer, std::min(std::strlen(answer), kLongestAnswer));
+  free(answer);
+  return text;
+}
+
+LibvirtMonitor::LibvirtMonitor(std::shared_ptr<Domain> domain, std::chrono::milliseconds patience)
+    : patience_(patience), domain_(std::move(domain)), arrived_(domain_->arrived.get()) {}
+
+LibvirtMonitor::~LibvirtMonitor() = default;
+
+Result<std::unique_ptr<LibvirtMonitor>> LibvirtMonitor::connect(
+    const DomainTarget& target, std::chrono::milliseconds patience) {
+  auto domain = std::make_shared<Domain>(TRY(LibvirtApi::open()));
+  TRY(domain->open(target));
+  TRY(domain->find(target));
+  TRY(domain->watch());
+  return std::unique_ptr<LibvirtMonitor>(new LibvirtMonitor(std::move(domain), patience));
+}
+
+const std::string& LibvirtMonitor::name() const {
+  return domain_->name;
+}
+
+/// libvirt gives each QEMU its domain's UUID on the command line. A QEMU is not asked for its own
+/// process: it could name another's.
+Result<pid_t> LibvirtMonitor::find_process() const {
+  std::optional<pid_t> found;
+  for (const HostProcess& process : HostProcess::all()) {
+    const std::vector<std::string> words = process.command_line();
+    const auto option = std::ranges::find(words, "-uuid");
+    if (option == words.end() || option + 1 == words.end() || option[1] != domain_->uuid) continue;
+    if (found) {
+      return fail(ErrorCode::Invalid,
+                  fmt::format("processes {} and {} both call themselves domain {}", *found,
+                              process.pid(), domain_->name));
+    }
+    found = process.pid();
+  }
+  if (found) return *found;
+  return fail(ErrorCode::NotFound,
+              fmt::format("the QEMU of domain {} does not run on this host, or is not to be seen "
+                          "from here",
+                          domain_->name));
+}
+
+Result<nlohmann::json> LibvirtMonitor::send(std::string_view command,
+                                            const nlohmann::json& arguments, int descriptor) {
+  const std::lock_guard lock(mutex_);
+  if (silent_) return fail(ErrorCode::MachineGone, "libvirt does not answer any more");
+  nlohmann::json request{{"execute", std::string(command)}};
+  if (!arguments.empty()) request["arguments"] = arguments;
+  auto promise = std::make_shared<std::promise<Result<std::string>>>();
+  auto answered = promise->get_future();
+  std::thread([domain = domain_, promise, descriptor,
+               text = request.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)] {
+    promise->set_value(domain->command(text, descriptor));
+  }).detach();
+  if (answered.wait_for(patience_) != std::future_status::ready) {
+    silent_ = true;
+    return fail(ErrorCode::MachineGone, fmt::format("libvirt did not answer {} in time", command));
+  }
+  const std::string text = TRY(answered.get());
+  const auto answer = nlohmann::json::parse(text, nullptr, false);
+  if (!answer.is_object()) {
+    return fail(ErrorCode::Invalid, "libvirt's answer is no JSON object");
+  }
+  const auto error = answer.find("error");
+  if (error != answer.end()) {
+    return fail(ErrorCode::Invalid, fmt::format("QEMU refused {}: {:.200}", command,
+                                                printable(json_text(*error, "desc"))));
+  }
+  const auto value = answer.find("return");
+  if (value != answer.end()) return *value;
+  return fail(ErrorCode::Invalid,
+              fmt::format("QEMU answered {} with neither value nor error", command));
+}
+
+Result<nlohmann::json> LibvirtMonitor::execute(std::string_view command,
+                                               const nlohmann::json& arguments) {
+  return send(command, arguments, -1);
+}
+
+Result<void> LibvirtMonitor::pass_descriptor(std::string_view name, int descriptor) {
+  TRY(send("getfd", {{"fdname", std::string(name)}}, descriptor));
+  return {};
+}
+
+Result<std::vector<QmpEvent>> LibvirtMonitor::take_events() {
+  const std::lock_guard lock(domain_->mutex);
+  std::uint64_t count;
+  (void)!read(arrived_, &count, sizeof count);  // fails when nothing had come
+  return std::exchange(domain_->events, {});
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,57 @@
+// A QEMU's monitor by its QMP socket. Such a socket has one client at a time.
+// Lock: one, for a command at a time; no other lock is taken under it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "vmm/attach/monitor/monitor.h"
+
+namespace ringside::vmm {
+
+class MonitorSocket final : public Monitor {
+ public:
+  /// Connects and greets. One line that names `path` and says what is in the way otherwise: no
+  /// socket, nobody there, no permission, another client (who), something that is no QMP.
+  /// `patience` is for each answer; what a silent socket's holder is asked for is a part of it.
+  static Result<std::unique_ptr<MonitorSocket>> connect(
+      const std::string& path, std::chrono::milliseconds patience = std::chrono::seconds(30));
+
+  /// Without connecting: Io, naming him, when there is a client already.
+  static Result<void> check_free(const std::string& path);
+  /// Without connecting: the process that listens at `path`; empty when none that we may see does.
+  static std::optional<pid_t> find_listener(const std::string& path);
+
+  /// The process that listens there, as the kernel says.
+  pid_t pid() const { return pid_; }
+  /// Our end, for who goes on when we die.
+  int fd() const { return qmp_.fd(); }
+
+  using Monitor::execute;
+  Result<nlohmann::json> execute(std::string_view command,
+                                 const nlohmann::json& arguments) override;
+  Result<void> pass_descriptor(std::string_view name, int descriptor) override;
+  int event_fd() const override { return ready_.get(); }
+  Result<std::vector<QmpEvent>> take_events() override;
+
+ private:
+  MonitorSocket(UniqueFd fd, pid_t pid, std::chrono::milliseconds patience)
+      : pid_(pid), patience_(patience), qmp_(std::move(fd)) {}
+  Result<void> make_events();
+  void collect_events();
+
+  const pid_t pid_;
+  const std::chrono::milliseconds patience_;
+  UniqueFd ready_;    // an epoll of the two below
+  UniqueFd arrived_;  // an eventfd: events came beside an answer
+  std::mutex mutex_;
+  QmpClient qmp_;
+  std::vector<QmpEvent> events_;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,335 @@
+// In this file, top to bottom: what can be attached to, who the process is, the machine.
+#include "vmm/attach/monitor/monitored_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <span>
+#include <sstream>
+#include <string_view>
+
+#include "vmm/attach/process/host_process.h"
+#include "vmm/base/printable.h"
+#include "vmm/shim/shim_region.h"
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::size_t kMostVcpus = 4096;
+
+/// A guest's state as QEMU names it (QEMU docs: interop/qemu-qmp-ref, RunState), where there is no
+/// guest that we could trace.
+struct Refusal {
+  const char* status;
+  const char* why;
+};
+constexpr Refusal kRefusals[] = {
+    {"inmigrate",
+     "it waits for a guest that comes from another host or a file: attach when it runs"},
+    {"prelaunch", "its guest has not been started: attach when it runs"},
+    {"preconfig", "its guest has not been started: attach when it runs"},
+    {"postmigrate", "its guest has moved elsewhere"},
+    {"finish-migrate", "its guest is moving elsewhere"},
+    {"shutdown", "its guest has shut down"},
+    {"suspended", "its guest sleeps (suspended to RAM): attach when it is awake"},
+};
+
+/// Why a guest stands still, for who looks at it.
+constexpr Refusal kStandstills[] = {
+    {"paused", "its owner has paused it"},
+    {"prelaunch", "its owner has not started it"},
+    {"suspended", "it sleeps (suspended to RAM) until somebody wakes it"},
+    {"io-error", "QEMU has stopped it because of an error of a disk on the host"},
+    {"internal-error", "QEMU has stopped it: the processor could not go on with it"},
+    {"guest-panicked", "QEMU has stopped it because it panicked"},
+    {"watchdog", "QEMU has stopped it: its watchdog ran out"},
+    {"debug", "its owner's debugger has stopped it"},
+    {"shutdown", "it has shut down, and its owner keeps it"},
+    {"finish-migrate", "it is moving elsewhere"},
+    {"postmigrate", "it has moved elsewhere: this is what stayed behind"},
+    {"save-vm", "it is being saved"},
+    {"restore-vm", "it is being restored"},
+};
+
+Result<std::string> ask_status(Monitor& monitor) {
+  std::string status = json_text(TRY(monitor.execute("query-status")), "status");
+  if (!status.empty()) return status;
+  return fail(ErrorCode::Invalid, "QEMU's monitor does not say whether its guest runs");
+}
+
+const Refusal* find_status(std::span<const Refusal> table, std::string_view status) {
+  const auto found =
+      std::ranges::find_if(table, [&](const Refusal& each) { return status == each.status; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+Result<void> check_status(Monitor& monitor) {
+  const std::string status = TRY(ask_status(monitor));
+  const Refusal* refusal = find_status(kRefusals, status);
+  if (refusal != nullptr) return fail(ErrorCode::Unsupported, refusal->why);
+  const auto migration = monitor.execute("query-migrate");
+  if (migration && MonitoredStatus::is_under_way(json_text(*migration, "status"))) {
+    return fail(ErrorCode::Unsupported,
+                "its owner saves it, or moves it to another host: attach when that is over");
+  }
+  return {};
+}
+
+/// Empty when it runs. Where there is no guest yet, nobody can look at one.
+Result<std::optional<std::string>> find_standstill(Monitor& monitor) {
+  const std::string status = TRY(ask_status(monitor));
+  if (status == "running") return std::nullopt;
+  if (const Refusal* why = find_status(kStandstills, status)) return why->why;
+  if (const Refusal* why = find_status(kRefusals, status)) {
+    return fail(ErrorCode::Unsupported, why->why);
+  }
+  return fmt::format("QEMU has stopped it ({:.40})", printable(status));
+}
+
+Result<void> check_processor(Monitor& monitor) {
+  const nlohmann::json target = TRY(monitor.execute("query-target"));
+  const std::string processor = json_text(target, "arch");
+  if (processor != "x86_64") {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("its guest's processor is {:.20}: ringside knows x86_64 only",
+                            printable(processor)));
+  }
+  return {};
+}
+
+/// Confidential guests. The machine's own word is since QEMU 6.0, and for all kinds of them; one
+/// without SEV has no query-sev.
+Result<void> check_readable(Monitor& monitor) {
+  const auto refused = [](std::string_view kind) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("its guest's memory is encrypted ({:.40}): nobody can look into it",
+                            printable(kind)));
+  };
+  const auto sev = monitor.execute("query-sev");
+  if (sev && sev->is_object() && sev->value("enabled", nlohmann::json()) == true)
+    return refused("SEV");
+  const auto link = monitor.execute(
+      "qom-get", {{"path", "/machine"}, {"property", "confidential-guest-support"}});
+  if (!link || !link->is_string() || link->get<std::string>().empty()) return {};
+  const auto type = monitor.execute("qom-get", {{"path", *link}, {"property", "type"}});
+  return refused(type && type->is_string() ? type->get<std::string>() : "confidential guest");
+}
+
+Result<Accelerator> find_accelerator(Monitor& monitor) {
+  const nlohmann::json answer = TRY(monitor.execute("query-kvm"));
+  const auto enabled =
+      answer.is_object() ? answer.value("enabled", nlohmann::json()) : nlohmann::json();
+  if (!enabled.is_boolean())
+    return fail(ErrorCode::Invalid, "QEMU does not say whether it uses KVM");
+  return enabled.get<bool>() ? Accelerator::Kvm : Accelerator::Tcg;
+}
+
+/// A process's threads as it knows them itself, in the innermost of its PID namespaces.
+std::set<std::int64_t> own_thread_ids(const HostProcess& process) {
+  std::set<std::int64_t> ids;
+  for (const pid_t thread : process.threads()) {
+    std::ifstream status(process.path(fmt::format("task/{}/status", thread)));
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with("NSpid:")) continue;
+      std::istringstream numbers(line.substr(6));
+      std::int64_t id = thread;
+      while (numbers >> id) {
+      }
+      ids.insert(id);
+    }
+  }
+  return ids;
+}
+
+/// How many vCPUs there are, which have to be threads of the process: what answers may be somebody
+/// who only passes on what a QEMU says.
+Result<unsigned> count_vcpus(Monitor& monitor, const HostProcess& process) {
+  const nlohmann::json vcpus = TRY(monitor.execute("query-cpus-fast"));
+  if (!vcpus.is_array() || vcpus.empty() || vcpus.size() > kMostVcpus) {
+    return fail(ErrorCode::Invalid, "QEMU's monitor does not say what vCPUs there are");
+  }
+  const std::set<std::int64_t> threads = own_thread_ids(process);
+  for (const nlohmann::json& vcpu : vcpus) {
+    const auto thread =
+        vcpu.is_object() ? vcpu.value("thread-id", nlohmann::json()) : nlohmann::json();
+    if (!thread.is_number_integer() || !threads.contains(thread.get<std::int64_t>())) {
+      return fail(ErrorCode::Invalid,
+                  fmt::format("process {} ({}), which listens there, is not the QEMU that answers: "
+                              "name that one's own socket",
+                              process.pid(), printable(process.comm())));
+    }
+  }
+  return static_cast<unsigned>(vcpus.size());
+}
+
+/// What the owner has given -gdb, where that is in use: a gdbserver over a character device of his
+/// own looks like any other device to the monitor, and ours would take its place.
+Result<std::optional<std::string>> find_gdb_option(Monitor& monitor, const HostProcess& process) {
+  const std::vector<std::string> words = process.command_line();
+  const auto option = std::ranges::find_if(
+      words, [](const std::string& word) { return word == "-gdb" || word == "--gdb"; });
+  if (option == words.end() || option + 1 == words.end() || option[1] == "none") {
+    return std::nullopt;
+  }
+  constexpr std::string_view kDevice = "chardev:";
+  if (option[1].starts_with(kDevice) &&
+      TRY(MonitoredVcpus::is_out_of_reach(monitor, option[1].substr(kDevice.size())))) {
+    return std::nullopt;
+  }
+  return printable(option[1]);
+}
+
+Result<void> check_debugger(Monitor& monitor, const HostProcess& process) {
+  TRY(MonitoredVcpus::check_debugger_free(monitor));
+  const auto option = TRY(find_gdb_option(monitor, process));
+  if (!option) return {};
+  return fail(
+      ErrorCode::Io,
+      fmt::format("its gdbserver is its owner's (-gdb {:.100}), and QEMU has only one", *option));
+}
+
+Result<std::string> find_name(Monitor& monitor, pid_t pid) {
+  const nlohmann::json answer = TRY(monitor.execute("query-name"));
+  const std::string name = printable(json_text(answer, "name")).substr(0, 100);
+  return name.empty() ? fmt::format("qemu-{}", pid) : name;
+}
+
+}  // namespace
+
+/// Who it is; refuses what nobody can look into.
+Result<void> MonitoredMachine::meet(const Access& access) {
+  TRY(check_processor(*monitor_));
+  TRY(check_readable(*monitor_));
+  pid_ = access.pid;
+  vcpu_count_ = TRY(count_vcpus(*monitor_, HostProcess(pid_)));
+  accelerator_ = TRY(find_accelerator(*monitor_));
+  name_ = TRY(find_name(*monitor_, pid_));
+  return {};
+}
+
+Result<void> MonitoredMachine::take_up(const Access& access, MonitoredRam::Access ram,
+                                       MonitoredVcpus::Reach reach, CardUse card) {
+  TRY(find_memory(ram, card));
+  std::optional<Guardian> guardian;
+  if (access.guarded_socket >= 0 && reach != MonitoredVcpus::Reach::LookWhileItRuns) {
+    guardian.emplace(
+        TRY(Guardian::start(access.guarded_socket, Guardian::Peer::Monitor, Guardian::When::Held)));
+  }
+  status_ = std::make_unique<MonitoredStatus>(*monitor_, *ram_, stops());
+  vcpus_ = std::make_unique<MonitoredVcpus>(
+      vcpu_count_, accelerator_, reach, MonitoredVcpus::Parts{*monitor_, *status_, ram_->memory()},
+      std::move(guardian));
+  return status_->start(pid_);
+}
+
+Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access, CardUse card) {
+  AttachLock lock = TRY(AttachLock::take(access.pid));
+  std::unique_ptr<MonitoredMachine> machine(new MonitoredMachine(std::move(access.monitor)));
+  machine->lock_ = std::move(lock);
+  TRY(check_status(*machine->monitor_));
+  TRY(machine->meet(access));
+  TRY(check_debugger(*machine->monitor_, HostProcess(access.pid)));
+  TRY(machine->take_up(access, MonitoredRam::Access::Write, MonitoredVcpus::Reach::All, card));
+  return machine;
+}
+
+Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::look_at(Access access) {
+  auto lock = AttachLock::take(access.pid);
+  if (!lock && lock.error().code != ErrorCode::Limit) return tl::make_unexpected(lock.error());
+  std::unique_ptr<MonitoredMachine> machine(new MonitoredMachine(std::move(access.monitor)));
+  if (lock) machine->lock_ = std::move(*lock);
+  machine->standstill_ = TRY(find_standstill(*machine->monitor_));
+  TRY(machine->meet(access));
+  const auto reach = TRY(machine->choose_reach(access));
+  TRY(machine->take_up(access, MonitoredRam::Access::Read, reach, CardUse::None));
+  return machine;
+}
+
+/// One that stands still needs no stop. One that is stopped needs a guardian, by our own socket or
+/// by the gdbstub.
+Result<MonitoredVcpus::Reach> MonitoredMachine::choose_reach(const Access& access) {
+  using Reach = MonitoredVcpus::Reach;
+  if (standstill_) return Reach::LookWhileItRuns;
+  if (!lock_) {
+    const auto holder = AttachLock::holder(pid_);
+    why_not_stopped_ = fmt::format("{} is attached to it",
+                                   holder ? fmt::format("process {}", *holder) : "another process");
+    return Reach::LookWhileItRuns;
+  }
+  const HostProcess process(pid_);
+  if (TRY(MonitoredVcpus::has_foreign_debugger(*monitor_))) {
+    why_not_stopped_ = "its owner's debugger is connected and would be told";
+    return Reach::LookWhileItRuns;
+  }
+  const bool has_option = TRY(find_gdb_option(*monitor_, process)).has_value();
+  const bool is_taken = !MonitoredVcpus::check_debugger_free(*monitor_);
+  // -gdb over a device of the owner's own does not say whether anybody is connected.
+  if ((has_option && !is_taken) || (is_taken && access.guarded_socket < 0)) {
+    why_not_stopped_ = "its gdbserver is its owner's";
+    return Reach::LookWhileItRuns;
+  }
+  return Reach::Look;
+}
+
+Result<void> MonitoredMachine::find_memory(MonitoredRam::Access access, CardUse use) {
+  ram_ = TRY(MonitoredRam::find(*monitor_, pid_, access));
+  if (access == MonitoredRam::Access::Read) return {};
+  TRY(take_out_old_card());
+  return use == CardUse::PluggedIn && !card_ ? plug_card_in() : Result<void>();
+}
+
+/// A card of an earlier tracer's goes before anything else, since the guest may have been asked to
+/// let go of it and may do so at any time. It stays until the end if there are remains in it: then
+/// nobody has asked.
+Result<void> MonitoredMachine::take_out_old_card() {
+  const auto old = TRY(ShimCard::find(*monitor_));
+  if (!old) return {};
+  if (!old->is_empty(ram_->memory())) {
+    card_ = *old;
+    return {};
+  }
+  // Where the guest keeps it, it is no worse than before.
+  (void)ShimCard::unplug(*monitor_);
+  ram_ = TRY(MonitoredRam::find(*monitor_, pid_, MonitoredRam::Access::Write));
+  return {};
+}
+
+Result<void> MonitoredMachine::plug_card_in() {
+  card_ = TRY(ShimCard::plug(*monitor_));
+  return ram_->add(card_->place(), card_->memory());
+}
+
+std::optional<GuestMemory::Extent> MonitoredMachine::reserved_memory() const {
+  return card_ ? std::optional(card_->place()) : std::nullopt;
+}
+
+Result<void> MonitoredMachine::give_back_reserved() {
+  if (!card_) return {};
+  // A guest that has begun anew is in no stub any more. What we cannot read is new.
+  const GuestMemory::Extent place = card_->place();
+  const bool is_free = !ram_->memory().is_ram(place.base, place.size) ||
+                       card_->is_empty(ram_->memory()) ||
+                       (status_ && status_->state() == MachineState::Rebooted &&
+                        clear_memory(ram_->memory(), place.base, place.size));
+  if (!is_free) return {};
+  card_.reset();
+  return ShimCard::unplug(*monitor_);
+}
+
+std::string_view MonitoredMachine::more_room() const {
+  return card_ ? "" : "for more room plug in a card: --attach TARGET,ivshmem";
+}
+
+std::string_view MonitoredMachine::kind() const {
+  return accelerator_ == Accelerator::Kvm ? "attached qemu (KVM)" : "attached qemu (TCG)";
+}
+
+void MonitoredMachine::shut_down() {
+  (void)give_back_reserved();
+  if (vcpus_) vcpus_->turn_away();
+  if (status_) status_->stop();
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,83 @@
+// A machine in a QEMU that someone else started, seen through its monitor and its memory.
+// Everything is asked and checked before anything of it is touched. Its end of things: it is never
+// ended by us, it keeps running or standing still as it was found, and what we opened is closed.
+// Made by attach() (vmm/attach/attach.h). Fire context: memory() yes, the rest no.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "vmm/attach/attach_lock.h"
+#include "vmm/attach/monitor/monitor.h"
+#include "vmm/attach/monitor/monitored_ram.h"
+#include "vmm/attach/monitor/monitored_status.h"
+#include "vmm/attach/monitor/monitored_vcpus.h"
+#include "vmm/attach/shim_card.h"
+#include "vmm/machine.h"
+
+namespace ringside::vmm {
+
+class MonitoredMachine final : public Machine {
+ public:
+  /// Who leads to the machine. `pid` comes from somebody we believe, never from QEMU itself: its
+  /// memory will be written.
+  struct Access {
+    std::unique_ptr<Monitor> monitor;
+    pid_t pid = 0;
+    int guarded_socket = -1;  // the monitor's, for a guardian after our death; -1: not ours
+  };
+  static Result<std::unique_ptr<MonitoredMachine>> attach(Access access, CardUse card);
+  /// To look only: nothing of it is written, so that it goes beside a tracer and a debugger, and in
+  /// states in which nothing could be traced. Nobody else's work is disturbed: where somebody would
+  /// notice, the guest is not stopped. kind() and name() as ever.
+  static Result<std::unique_ptr<MonitoredMachine>> look_at(Access access);
+  ~MonitoredMachine() override { shut_down(); }
+
+  std::string_view kind() const override;
+  pid_t host_process() const override { return pid_; }
+  GuestMemory& memory() override { return ram_->memory(); }
+  Vcpus& vcpus() override { return *vcpus_; }
+  CodeWriter& code() override { return *vcpus_; }
+  MachineStatus& status() override { return *status_; }
+  /// The memory of the card, where there is one.
+  std::optional<GuestMemory::Extent> reserved_memory() const override;
+  Result<void> give_back_reserved() override;
+  std::string_view more_room() const override;
+  /// Turns away and lets it run.
+  void shut_down() override;
+
+  /// As its owner calls it.
+  const std::string& name() const { return name_; }
+  /// Of one that was looked at: why its guest stood still; empty when it ran.
+  const std::optional<std::string>& standstill() const { return standstill_; }
+  /// Of one that is looked at while it runs: why it is not stopped.
+  const std::optional<std::string>& why_not_stopped() const { return why_not_stopped_; }
+
+ private:
+  explicit MonitoredMachine(std::unique_ptr<Monitor> monitor) : monitor_(std::move(monitor)) {}
+  Result<void> meet(const Access& access);
+  Result<void> take_up(const Access& access, MonitoredRam::Access ram, MonitoredVcpus::Reach reach,
+                       CardUse card);
+  Result<MonitoredVcpus::Reach> choose_reach(const Access& access);
+
+  Result<void> find_memory(MonitoredRam::Access access, CardUse use);
+  Result<void> take_out_old_card();
+  Result<void> plug_card_in();
+
+  std::optional<AttachLock> lock_;  // none: somebody else is attached, and we look
+  std::unique_ptr<Monitor> monitor_;
+  pid_t pid_ = 0;
+  std::string name_;
+  unsigned vcpu_count_ = 0;
+  Accelerator accelerator_ = Accelerator::Tcg;
+  std::optional<std::string> standstill_, why_not_stopped_;
+  std::unique_ptr<MonitoredRam> ram_;
+  std::unique_ptr<MonitoredStatus> status_;
+  std::unique_ptr<MonitoredVcpus> vcpus_;
+  std::optional<ShimCard> card_;
+};
+
+}  // namespace ringside::vmm

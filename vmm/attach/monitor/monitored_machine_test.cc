@@ -1,0 +1,610 @@
+// Machines whose monitor a fake plays in this process. In this file, top to bottom: what can be
+// attached to, RAM, pauses, what owners do, the end.
+#include "vmm/attach/monitor/monitored_machine.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "vmm/attach/attach.h"
+#include "vmm/attach/monitor/fake_monitor_for_tests.h"
+#include "vmm/base/host_tsc.h"
+
+namespace ringside::vmm {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+Result<AttachedMachine> attach_to(const FakeMonitor& qemu) {
+  return attach({"", QmpTarget{qemu.path()}});
+}
+
+/// The message when attaching is refused; "" when it is not.
+std::string refusal(const std::string& command, const json& answer) {
+  FakeMonitor qemu;
+  qemu.say(command, answer);
+  const auto machine = attach_to(qemu);
+  EXPECT_EQ(qemu.taken(), Words()) << "nothing of it is touched";
+  if (machine) return "";
+  EXPECT_EQ(machine.error().message.find('\n'), std::string::npos);
+  EXPECT_TRUE(machine.error().message.starts_with(qemu.path() + ": "));
+  return machine.error().message;
+}
+
+/// Waits for something that another thread does.
+bool comes_true(const std::function<bool()>& what) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!what()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(MonitoredMachine, IsNamedByItsOwnerAndHasItsRam) {
+  FakeMonitor qemu;
+  qemu.ram()[0x30000] = std::byte{7};
+  qemu.ram()[FakeMonitor::kLow + 5] = std::byte{8};
+
+  const auto machine = attach_to(qemu);
+
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(machine->name, "web1");
+  EXPECT_EQ(machine->machine->kind(), "attached qemu (KVM)");
+  EXPECT_EQ(machine->machine->vcpu_count(), 1U);
+  GuestMemory& memory = machine->machine->memory();
+  EXPECT_EQ(memory.size(), FakeMonitor::kLow + FakeMonitor::kHigh);
+  std::byte low{}, high{};
+  EXPECT_TRUE(memory.read(GuestPhys(0x30000), std::span(&low, 1)));
+  EXPECT_TRUE(memory.read(GuestPhys(FakeMonitor::kHighBase + 5), std::span(&high, 1)));
+  EXPECT_EQ(low, std::byte{7});
+  EXPECT_EQ(high, std::byte{8});
+  EXPECT_FALSE(memory.read(GuestPhys(FakeMonitor::kLow), std::span(&low, 1))) << "a hole";
+}
+
+TEST(MonitoredMachine, RefusesWhatItCannotTrace) {
+  EXPECT_TRUE(has(refusal("query-target", {{"arch", "aarch64"}}), "processor is aarch64"));
+  EXPECT_TRUE(has(refusal("query-status", {{"status", "inmigrate"}}), "comes from another host"));
+  EXPECT_TRUE(has(refusal("query-status", {{"status", "prelaunch"}}), "not been started"));
+  EXPECT_TRUE(has(refusal("query-status", {{"status", "postmigrate"}}), "moved elsewhere"));
+  EXPECT_TRUE(has(refusal("query-status", {{"status", "suspended"}}), "its guest sleeps"));
+  EXPECT_TRUE(has(refusal("query-migrate", {{"status", "active"}}), "saves it, or moves it"));
+  EXPECT_TRUE(has(refusal("query-sev", {{"enabled", true}}), "SEV"));
+  FakeMonitor tdx;
+  tdx.answer("qom-get", [](const json& of) {
+    return of.value("property", "") == "type" ? "tdx-guest" : "/objects/tdx0";
+  });
+  EXPECT_TRUE(has(attach_to(tdx).error().message, "encrypted (tdx-guest)"));
+  EXPECT_TRUE(
+      has(refusal("query-chardev",
+                  json::array({{{"label", "gdb"}, {"filename", "disconnected:tcp:::1234"}}})),
+          "its gdbserver is its owner's (disconnected:tcp:::1234)"));
+}
+
+TEST(MonitoredMachine, BelievesNoQemuThatIsAnotherProcess) {
+  EXPECT_TRUE(has(refusal("query-cpus-fast", json::array({{{"thread-id", 1}}})),
+                  "is not the QEMU that answers"));
+}
+
+TEST(MonitoredMachine, RefusesNonsenseInOneLine) {
+  for (const char* command :
+       {"query-target", "query-status", "query-cpus-fast", "query-kvm", "query-chardev",
+        "query-memdev", "hmp info mtree -f", "hmp gpa2hva"}) {
+    for (const json& nonsense :
+         {json(), json(7), json("x\n\x1b[2J"), json::array(), json::array({1, "two", nullptr}),
+          json::object(), json{{"status", 3}, {"arch", json::array()}, {"enabled", "yes"}}}) {
+      if (std::string(command) == "query-chardev" && nonsense.is_array())
+        continue;  // there are none
+      EXPECT_NE(refusal(command, nonsense), "") << command << " " << nonsense;
+    }
+  }
+}
+
+TEST(MonitoredMachine, RefusesAddressesThatTheProcessHasNotGot) {
+  const auto address = [](const std::string& of) {
+    return "Host virtual address for 0x0 (pc.ram) is " + of + "\r\n";
+  };
+  EXPECT_NE(refusal("hmp gpa2hva", address("0x1000")), "") << "the same for all";
+  FakeMonitor qemu;
+  qemu.answer("hmp gpa2hva", [&](const json& line) {
+    const std::uint64_t at = std::stoull(line.get<std::string>().substr(8), nullptr, 16);
+    const std::uint64_t offset =
+        at < FakeMonitor::kHighBase ? at : at - FakeMonitor::kHighBase + FakeMonitor::kLow;
+    std::array<char, 32> text;
+    std::snprintf(text.data(), text.size(), "0x%zx", std::size_t{0x10000 + offset});
+    return address(text.data());
+  });
+
+  const auto machine = attach_to(qemu);
+
+  ASSERT_FALSE(machine);
+  EXPECT_TRUE(has(machine.error().message, "cannot be read")) << machine.error().message;
+}
+
+TEST(MonitoredMachine, IsOneRingsidesAtATime) {
+  FakeMonitor one, other;
+  const auto first = attach_to(one);
+
+  const auto second = attach_to(other);  // the same process
+
+  ASSERT_TRUE(first);
+  ASSERT_FALSE(second);
+  EXPECT_TRUE(
+      has(second.error().message, "already attached to by process " + std::to_string(getpid())))
+      << second.error().message;
+}
+
+Result<ObservedMachine> look_at(const FakeMonitor& qemu) {
+  return vmm::look_at({"", QmpTarget{qemu.path()}});
+}
+
+/// A vCPU in user mode at `rip`, as QEMU prints it.
+std::string printed(std::uint64_t rip) {
+  constexpr const char* kOthers[] = {"RAX", "RBX", "RCX", "RDX", "RSI", "RDI", "RBP",
+                                     "RSP", "R8 ", "R9 ", "R10", "R11", "R12", "R13",
+                                     "R14", "R15", "CR0", "CR3", "CR4", "EFER"};
+  std::string text = fmt::format("\r\nCPU#0\r\nRIP={:016x} RFL=00000202 [-------] CPL=3\r\n", rip);
+  for (const char* name : kOthers) text += fmt::format("{}=0000000000000000\r\n", name);
+  for (const char* name : {"CS", "SS", "FS", "GS"}) {
+    text += fmt::format("{} =0033 0000000000000000 ffffffff 00a0fb00 DPL=3\r\n", name);
+  }
+  return text;
+}
+
+std::uint64_t rip_of(Machine& machine) {
+  auto paused = PausedMachine::pause(machine);
+  EXPECT_TRUE(paused) << paused.error().message;
+  if (!paused) return 0;
+  const auto registers = paused->registers(0);
+  EXPECT_TRUE(registers) << registers.error().message;
+  return registers ? registers->rip : 0;
+}
+
+TEST(ObservedMachine, IsStoppedForItsRegistersAndNeedsNoDebugger) {
+  FakeMonitor qemu;
+  qemu.say("hmp info registers -a", printed(0x1234));
+  const auto machine = look_at(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+
+  EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
+
+  EXPECT_EQ(machine->name, "web1");
+  EXPECT_EQ(machine->standstill, std::nullopt);
+  EXPECT_EQ(machine->limits, Words());
+  EXPECT_EQ(qemu.taken(), Words({"stop", "cont"}));
+}
+
+TEST(ObservedMachine, CannotBeWrittenTo) {
+  for (const bool in_file : {false, true}) {
+    const UniqueFd file(memfd_create("ram", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    ASSERT_EQ(ftruncate(file.get(), FakeMonitor::kLow + FakeMonitor::kHigh), 0);
+    ASSERT_EQ(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    FakeMonitor qemu(in_file ? file.get() : -1);
+    qemu.ram()[0x5000] = std::byte{3};
+    const auto machine = look_at(qemu);
+    ASSERT_TRUE(machine) << machine.error().message;
+    GuestMemory& memory = machine->machine->memory();
+
+    std::byte byte{7};
+    EXPECT_FALSE(memory.write(GuestPhys(0x5000), std::span(&byte, 1)));
+    EXPECT_TRUE(memory.mapping(GuestPhys(0x5000), 1).empty());
+
+    EXPECT_TRUE(memory.read(GuestPhys(0x5000), std::span(&byte, 1)));
+    EXPECT_EQ(byte, std::byte{3});
+  }
+}
+
+TEST(ObservedMachine, IsNotStoppedBesideWhoIsAttached) {
+  FakeMonitor traced, qemu;
+  const auto tracer = attach_to(traced);
+  ASSERT_TRUE(tracer);
+  qemu.say("hmp info registers -a", printed(0x1234));
+
+  const auto machine = look_at(qemu);  // the same process
+
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
+  EXPECT_EQ(qemu.taken(), Words());
+  ASSERT_EQ(machine->limits.size(), 1U);
+  EXPECT_TRUE(has(machine->limits[0], "process " + std::to_string(getpid()))) << machine->limits[0];
+}
+
+TEST(ObservedMachine, IsNotStoppedWhereItsOwnersDebuggerWouldBeTold) {
+  FakeMonitor qemu;
+  qemu.say("hmp info registers -a", printed(0x1234));
+  const auto device = [](const char* file) {
+    return json::array({{{"label", "gdb"}, {"filename", file}}});
+  };
+  qemu.say("query-chardev", device("tcp:127.0.0.1:1234,server <-> 127.0.0.1:50000"));
+  {
+    const auto machine = look_at(qemu);
+    ASSERT_TRUE(machine) << machine.error().message;
+    EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
+    EXPECT_EQ(machine->limits.size(), 1U);
+  }
+  EXPECT_EQ(qemu.taken(), Words());
+
+  qemu.say("query-chardev", device("disconnected:tcp:::1234,server=on"));
+  const auto machine = look_at(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
+  EXPECT_EQ(machine->limits, Words()) << "nobody would be told";
+  EXPECT_EQ(qemu.taken(), Words({"stop", "cont"}));
+}
+
+TEST(ObservedMachine, SaysWhyItStandsStill) {
+  const auto why = [](const char* status) {
+    FakeMonitor qemu;
+    qemu.say("hmp info registers -a", printed(0x1234));
+    qemu.say("query-status", {{"status", status}});
+    const auto machine = look_at(qemu);
+    EXPECT_TRUE(machine) << machine.error().message;
+    if (!machine) return std::string();
+    EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
+    EXPECT_EQ(qemu.taken(), Words()) << status;
+    return machine->standstill.value_or("it runs");
+  };
+
+  EXPECT_TRUE(has(why("paused"), "its owner has paused it"));
+  EXPECT_TRUE(has(why("suspended"), "sleeps"));
+  EXPECT_TRUE(has(why("io-error"), "error of a disk on the host"));
+  EXPECT_TRUE(has(why("prelaunch"), "has not started it"));
+  EXPECT_TRUE(has(why("shutdown"), "has shut down"));
+  EXPECT_TRUE(has(why("colo"), "QEMU has stopped it (colo)"));
+}
+
+TEST(ObservedMachine, IsRefusedWhereThereIsNothingToLookAt) {
+  const auto refused = [](const std::string& command, const json& answer) {
+    FakeMonitor qemu;
+    qemu.say(command, answer);
+    const auto machine = look_at(qemu);
+    EXPECT_EQ(qemu.taken(), Words());
+    return machine ? std::string() : machine.error().message;
+  };
+
+  EXPECT_TRUE(has(refused("query-status", {{"status", "inmigrate"}}), "comes from another host"));
+  EXPECT_TRUE(has(refused("query-status", json::object()), "does not say whether"));
+  EXPECT_TRUE(has(refused("query-target", {{"arch", "aarch64"}}), "processor is aarch64"));
+  EXPECT_TRUE(has(refused("query-sev", {{"enabled", true}}), "encrypted (SEV)"));
+}
+
+TEST(ObservedMachine, LacksRegistersThatQemuPrintsAsNonsense) {
+  FakeMonitor qemu;
+  qemu.say("hmp info registers -a", "CPU#0\r\nno\r\n");
+  const auto machine = look_at(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+
+  auto paused = PausedMachine::pause(*machine->machine);
+  ASSERT_TRUE(paused);
+  EXPECT_FALSE(paused->registers(0));
+}
+
+TEST(MonitoredMachine, MapsRamThatNobodyCanShrink) {
+  const UniqueFd file(memfd_create("ram", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(file.get(), FakeMonitor::kLow + FakeMonitor::kHigh), 0);
+  ASSERT_EQ(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  FakeMonitor qemu(file.get());
+
+  const auto machine = attach_to(qemu);
+
+  ASSERT_TRUE(machine) << machine.error().message;
+  const auto mapped = machine->machine->memory().mapping(GuestPhys(FakeMonitor::kHighBase), 4096);
+  ASSERT_FALSE(mapped.empty());
+  qemu.ram()[FakeMonitor::kLow] = std::byte{9};
+  EXPECT_EQ(mapped[0], std::byte{9});
+}
+
+TEST(MonitoredMachine, SurvivesRamThatItsOwnerShrinks) {
+  const UniqueFd file(memfd_create("ram", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(file.get(), FakeMonitor::kLow + FakeMonitor::kHigh), 0);
+  FakeMonitor qemu(file.get());
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  GuestMemory& memory = machine->machine->memory();
+  const auto present = memory.present_extents();
+  EXPECT_LE(present.size(), 1U) << "holes are not read, but for the page that showed that we may";
+  std::byte byte{1};
+  EXPECT_TRUE(memory.write(GuestPhys(0x5000), std::span(&byte, 1)));
+  EXPECT_EQ(qemu.ram()[0x5000], std::byte{1});
+
+  ASSERT_EQ(ftruncate(file.get(), 0), 0);
+
+  EXPECT_FALSE(memory.read(GuestPhys(0x5000), std::span(&byte, 1)));
+  EXPECT_FALSE(memory.write(GuestPhys(0x5000), std::span(&byte, 1)));
+}
+
+TEST(MonitoredMachine, SeesPagesThatABalloonTookAsZeros) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  GuestMemory& memory = machine->machine->memory();
+  std::byte byte{7};
+  ASSERT_TRUE(memory.write(GuestPhys(0x400000), std::span(&byte, 1)));
+  const auto holds = [&](std::uint64_t at) {
+    const auto present = memory.present_extents();
+    return std::ranges::any_of(present, [&](const GuestMemory::Extent& extent) {
+      return GuestPhys(at).is_in(extent.base, extent.size);
+    });
+  };
+  ASSERT_TRUE(holds(0x400000));
+
+  ASSERT_EQ(madvise(qemu.ram() + 0x200000, 4 << 20, MADV_DONTNEED), 0);
+
+  EXPECT_FALSE(holds(0x400000)) << "nothing is there to be scanned";
+  EXPECT_TRUE(memory.read(GuestPhys(0x400000), std::span(&byte, 1)));
+  EXPECT_EQ(byte, std::byte{0});
+}
+
+TEST(MonitoredMachine, FollowsMemoryThatIsPluggedInAndOut) {
+  FakeMonitor qemu;
+  constexpr std::uint64_t kPlace = 0x1'4000'0000;
+  qemu.say("hmp info mtree",
+           "  0000000140000000-000000017fffffff (prio 0, i/o): device-memory\r\n");
+  const auto host = static_cast<void*>(qemu.ram());
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  GuestMemory& memory = machine->machine->memory();
+  std::byte byte{};
+  EXPECT_FALSE(memory.read(GuestPhys(kPlace), std::span(&byte, 1)));
+  void* const more =
+      mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(more, MAP_FAILED);
+  *static_cast<char*>(more) = 5;
+  const auto look = [&](const std::string& name, const std::string& line) {
+    qemu.say("query-memdev",
+             json::array({{{"id", "pc.ram"}, {"size", FakeMonitor::kLow + FakeMonitor::kHigh}},
+                          {{"id", "dimm"}, {"size", 1 << 20}}}));
+    qemu.say("hmp info mtree -f", FakeMonitor::tree() + line);
+    qemu.send_event_now(name);
+  };
+  qemu.answer("hmp gpa2hva", [&](const json& line) {
+    const std::uint64_t at = std::stoull(line.get<std::string>().substr(8), nullptr, 16);
+    const bool plugged = at >= kPlace;
+    const std::uint64_t address =
+        plugged
+            ? reinterpret_cast<std::uint64_t>(more) + (at - kPlace)
+            : reinterpret_cast<std::uint64_t>(host) +
+                  (at < FakeMonitor::kHighBase ? at
+                                               : at - FakeMonitor::kHighBase + FakeMonitor::kLow);
+    std::array<char, 100> text;
+    std::snprintf(text.data(), text.size(), "Host virtual address for 0x0 (%s) is 0x%zx\r\n",
+                  plugged ? "dimm" : "pc.ram", std::size_t{address});
+    return json(text.data());
+  });
+
+  look("ACPI_DEVICE_OST", "  0000000140000000-00000001400fffff (prio 0, ram): dimm\r\n");
+
+  EXPECT_TRUE(comes_true([&] { return memory.read(GuestPhys(kPlace), std::span(&byte, 1)); }));
+  EXPECT_EQ(byte, std::byte{5});
+  EXPECT_FALSE(memory.read(GuestPhys(kPlace + (1 << 20)), std::span(&byte, 1)));
+  look("DEVICE_DELETED", "");
+  EXPECT_TRUE(comes_true([&] { return !memory.read(GuestPhys(kPlace), std::span(&byte, 1)); }));
+  munmap(more, 1 << 20);
+}
+
+TEST(MonitoredMachine, StopsOnceForNestedPausesAndLetsGoOnce) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  {
+    const auto outer = PausedMachine::pause(*machine->machine);
+    const auto inner = PausedMachine::pause(*machine->machine);
+    ASSERT_TRUE(outer && inner);
+    EXPECT_FALSE(qemu.running());
+  }
+
+  EXPECT_TRUE(qemu.running());
+  EXPECT_EQ(qemu.taken(), (Words{"stop", "cont"}));
+  EXPECT_TRUE(machine->machine->status().take_news().empty()) << "pauses of ours are no news";
+}
+
+TEST(MonitoredMachine, WritesCodeDirectlyUnderKvm) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  auto paused = PausedMachine::pause(*machine->machine);
+  ASSERT_TRUE(paused);
+  const CodeWrite writes[] = {{GuestPhys(0x5000), 0xcc},
+                              {GuestPhys(FakeMonitor::kLow), 0xcc},  // no RAM
+                              {GuestPhys(0x6000), 0xcc}};
+
+  const auto written = paused->write_code(writes);
+
+  ASSERT_FALSE(written);
+  EXPECT_TRUE(has(written.error().message, "0x1000000"));
+  EXPECT_EQ(qemu.ram()[0x5000], std::byte{0xcc});
+  EXPECT_EQ(qemu.ram()[0x6000], std::byte{0xcc});
+}
+
+TEST(MonitoredMachine, LeavesAGuestThatWasPausedPaused) {
+  FakeMonitor qemu;
+  qemu.set_running(false);
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+
+  { ASSERT_TRUE(PausedMachine::pause(*machine->machine)); }
+  machine->machine->shut_down();
+
+  EXPECT_FALSE(qemu.running());
+  EXPECT_EQ(qemu.taken(), Words());
+}
+
+TEST(MonitoredMachine, AnOwnerWhoPausesJustBeforeUsFindsItPaused) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  qemu.say("query-status", {{"status", "running"}});  // as it was a moment ago
+  qemu.set_running(false);
+
+  { ASSERT_TRUE(PausedMachine::pause(*machine->machine)); }
+
+  EXPECT_FALSE(qemu.running());
+}
+
+TEST(MonitoredMachine, GoesOnWithTheGuestWhenShutDownInAPause) {
+  FakeMonitor qemu;
+  auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  auto paused = PausedMachine::pause(*machine->machine);
+  ASSERT_TRUE(paused);
+
+  machine->machine->shut_down();
+
+  EXPECT_TRUE(qemu.running());
+  EXPECT_FALSE(PausedMachine::pause(*machine->machine));
+}
+
+TEST(MonitoredMachine, TellsWhatTheOwnerDoes) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  MachineStatus& status = machine->machine->status();
+  std::vector<std::string> news;
+
+  const Standstill& standstill = machine->machine->stops();
+  qemu.set_running(false);
+  qemu.send_event_now("STOP");
+  EXPECT_TRUE(comes_true([&] { return standstill.version() == 1; })) << "it stands";
+  qemu.send_event_now("RESUME");
+  EXPECT_TRUE(comes_true([&] { return standstill.version() == 2; })) << "and runs";
+  EXPECT_NE(standstill.ticks(host_tsc()), 0U);
+  qemu.send_event_now("SUSPEND");
+  qemu.send_event_now("WAKEUP");
+
+  EXPECT_TRUE(comes_true([&] {
+    for (std::string& line : status.take_news()) news.push_back(std::move(line));
+    return news.size() == 4;
+  }));
+  EXPECT_EQ(news,
+            (Words{"its owner has paused it: tracing waits", "it runs again",
+                   "the guest sleeps (suspended to RAM): tracing waits", "the guest woke up"}));
+  EXPECT_EQ(status.state(), MachineState::Running);
+}
+
+TEST(MonitoredMachine, StandsStillForAsLongAsItsOwnerHasStoppedIt) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  const Standstill& standstill = machine->machine->stops();
+  qemu.set_running(false);  // and we have not heard of it
+
+  ASSERT_TRUE(PausedMachine::pause(*machine->machine));
+
+  EXPECT_EQ(standstill.version(), 1U) << "our pause is over, and it still stands";
+  qemu.send_event_now("RESUME");
+  EXPECT_TRUE(comes_true([&] { return standstill.version() == 2; }));
+}
+
+TEST(MonitoredMachine, NoticesThatItRanInAPause) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  auto paused = PausedMachine::pause(*machine->machine);
+  ASSERT_TRUE(paused);
+  const CodeWrite write{GuestPhys(0x5000), 0xcc};
+
+  qemu.send_event_now("RESUME");
+  const auto written = paused->write_code(std::span(&write, 1));
+
+  ASSERT_FALSE(written);
+  EXPECT_TRUE(has(written.error().message, "let it run"));
+  EXPECT_EQ(qemu.ram()[0x5000], std::byte{0});
+}
+
+TEST(MonitoredMachine, MustBeLeftWhenItMoves) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  MachineStatus& status = machine->machine->status();
+  EXPECT_FALSE(status.must_leave());
+
+  qemu.send_event_now("MIGRATION", {{"status", "setup"}});
+
+  EXPECT_TRUE(comes_true([&] { return status.must_leave().has_value(); }));
+  EXPECT_EQ(status.state(), MachineState::Running) << "what is in it can still be taken out";
+  EXPECT_TRUE(PausedMachine::pause(*machine->machine));
+}
+
+TEST(MonitoredMachine, IsAskedWhetherItMoves) {
+  FakeMonitor qemu;
+  qemu.say("query-migrate", json::object());
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+
+  qemu.say("query-migrate", {{"status", "active"}});  // and no event: its owner wants none
+
+  const MachineStatus& status = machine->machine->status();
+  EXPECT_TRUE(comes_true([&] { return status.must_leave().has_value(); }));
+}
+
+TEST(MonitoredMachine, HasMovedWhereItStandsStillForThat) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+
+  qemu.say("query-status", {{"status", "postmigrate"}});
+  qemu.send_event_now("STOP");
+
+  MachineStatus& status = machine->machine->status();
+  ASSERT_TRUE(comes_true([&] { return status.must_leave().has_value(); }));
+  EXPECT_TRUE(has(*status.must_leave(), "breakpoints of ours went along")) << *status.must_leave();
+}
+
+TEST(MonitoredMachine, EndsWithItsGuest) {
+  struct End {
+    const char* event;
+    json data;
+    MachineState state;
+    const char* cause;
+  };
+  for (const End& end :
+       {End{"SHUTDOWN", {{"reason", "guest-shutdown"}}, MachineState::PoweredOff, ""},
+        End{"SHUTDOWN", {{"reason", "guest-reset"}}, MachineState::Rebooted, ""},
+        End{"SHUTDOWN",
+            {{"reason", "host-qmp-quit"}},
+            MachineState::Died,
+            "its owner ended it (host-qmp-quit)"},
+        End{"RESET", {{"guest", true}}, MachineState::Rebooted, ""},
+        End{"GUEST_PANICKED", json::object(), MachineState::Panicked, ""}}) {
+    FakeMonitor qemu;
+    const auto machine = attach_to(qemu);
+    ASSERT_TRUE(machine) << machine.error().message;
+    MachineStatus& status = machine->machine->status();
+
+    qemu.send_event_now(end.event, end.data);
+
+    EXPECT_TRUE(comes_true([&] { return status.state() != MachineState::Running; }));
+    EXPECT_EQ(status.state(), end.state) << end.event;
+    EXPECT_EQ(status.cause_of_death(), end.cause);
+    EXPECT_FALSE(PausedMachine::pause(*machine->machine));
+    EXPECT_TRUE(qemu.running());
+  }
+}
+
+TEST(MonitoredMachine, WritesNothingIntoWhatBootsAfterAReset) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+
+  qemu.send_event_next("RESET", {{"guest", true}});  // arrives with what the pause asks
+  const auto paused = PausedMachine::pause(*machine->machine);
+
+  EXPECT_FALSE(paused);
+  EXPECT_TRUE(qemu.running()) << "it is not left standing";
+  EXPECT_EQ(machine->machine->state(), MachineState::Rebooted);
+}
+
+}  // namespace
+}  // namespace ringside::vmm

@@ -1,0 +1,253 @@
+// In this file, top to bottom: the thread, events, stopping and letting go.
+#include "vmm/attach/monitor/monitored_status.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "vmm/base/host_tsc.h"
+#include "vmm/base/pidfd.h"
+#include "vmm/base/printable.h"
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::size_t kMostNews = 64;  // an owner that stops and starts it all day
+/// Ticks of the host's TSC, more than a second: so old the news of a stop may be.
+constexpr std::uint64_t kNewsAge = 5'000'000'000;
+constexpr int kLookPause = 100;  // milliseconds; who asks again at once can wait
+/// Milliseconds. QEMU tells of a migration only where its owner has set the capability `events`. A
+/// machine that is copied in less time is gone before anybody could leave it.
+constexpr int kMigrationLook = 500;
+
+void raise_event(const UniqueFd& event) {
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full; then it is readable already.
+  (void)!write(event.get(), &one, sizeof one);
+}
+
+}  // namespace
+
+Result<void> MonitoredStatus::start(pid_t pid) {
+  process_ = open_pidfd(pid);
+  state_event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  stop_event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!process_ || !state_event_ || !stop_event_) {
+    return fail(ErrorCode::Io,
+                fmt::format("cannot watch process {}: {}", pid, std::strerror(errno)));
+  }
+  // The thread inherits a full signal mask: signals are the main thread's business.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return {};
+}
+
+void MonitoredStatus::stop() {
+  if (!thread_.joinable()) return;
+  raise_event(stop_event_);
+  thread_.join();
+}
+
+void MonitoredStatus::run() {
+  const int look_every = monitor_.tells_of_migration() ? -1 : kMigrationLook;
+  while (state() == MachineState::Running) {
+    pollfd entries[] = {{stop_event_.get(), POLLIN, 0},
+                        {process_.get(), POLLIN, 0},
+                        {monitor_.event_fd(), POLLIN, 0},
+                        {ram_.plug_event_fd(), POLLIN, 0}};
+    const int ready = poll(entries, std::size(entries), look_every);
+    if (ready < 0) continue;  // EINTR
+    if (entries[0].revents != 0) return;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ready == 0) look_for_migration();
+      const auto followed = catch_up();
+      if (entries[1].revents != 0) {
+        end(end_.judge({}), "its QEMU has ended");
+      } else if (!followed) {
+        // A QEMU that ends closes its monitor first.
+        pollfd ended{process_.get(), POLLIN, 0};
+        const bool gone = poll(&ended, 1, 1000) > 0;
+        end(end_.judge({}), gone ? "its QEMU has ended" : followed.error().message);
+      }
+    }
+    if (entries[3].revents == 0) continue;
+    if (const auto looked = ram_.look_again(); !looked) tell(looked.error().message);
+    if (poll(entries, 1, kLookPause) > 0) return;
+  }
+}
+
+std::string MonitoredStatus::cause_of_death() const {
+  const std::lock_guard lock(text_mutex_);
+  return state() == MachineState::Died ? cause_ : std::string();
+}
+
+std::vector<std::string> MonitoredStatus::take_news() {
+  const std::lock_guard lock(text_mutex_);
+  return std::exchange(news_, {});
+}
+
+std::optional<std::string> MonitoredStatus::must_leave() const {
+  const std::lock_guard lock(text_mutex_);
+  return leave_;
+}
+
+void MonitoredStatus::tell(std::string news) {
+  const std::lock_guard lock(text_mutex_);
+  if (news_.size() < kMostNews) news_.push_back(std::move(news));
+}
+
+/// The first end is the one that counts.
+void MonitoredStatus::end(MachineState state, std::string cause) {
+  if (state_.load(std::memory_order_relaxed) != MachineState::Running) return;
+  {
+    const std::lock_guard lock(text_mutex_);
+    cause_ = std::move(cause);
+  }
+  state_.store(state, std::memory_order_release);
+  raise_event(state_event_);
+}
+
+/// Notes what has happened so far. The caller has the lock.
+Result<void> MonitoredStatus::catch_up() {
+  for (const QmpEvent& event : TRY(monitor_.take_events())) note(event);
+  return {};
+}
+
+/// QEMU docs: interop/qemu-qmp-ref, "VM run state", "Migration", "Machines".
+void MonitoredStatus::note(const QmpEvent& event) {
+  end_.note(event);
+  if (event.name == "STOP") return note_stop();
+  if (event.name == "RESUME") return note_resume();
+  if (event.name == "MIGRATION") return note_migration(json_text(event.data, "status"));
+  if (event.name == "SUSPEND") return tell("the guest sleeps (suspended to RAM): tracing waits");
+  if (event.name == "WAKEUP") return tell("the guest woke up");
+  if (event.name == "GUEST_PANICKED") return end(MachineState::Panicked, "the guest panicked");
+  if (event.name == "SUSPEND_DISK") return end(MachineState::PoweredOff, "suspended to disk");
+  if (event.name == "RESET") return end(MachineState::Rebooted, "reset");
+  // The guest's kernel has taken or given back memory, and uses it next.
+  if (event.name == "ACPI_DEVICE_OST" || event.name == "DEVICE_DELETED" ||
+      event.name == "MEMORY_DEVICE_SIZE_CHANGE") {
+    return ram_.ask_for_look();
+  }
+  if (event.name == "SHUTDOWN") {
+    const std::string reason = printable(json_text(event.data, "reason")).substr(0, 40);
+    end(end_.judge({}), fmt::format("its owner ended it ({})", reason));
+  }
+}
+
+void MonitoredStatus::note_stop() {
+  if (std::exchange(our_stop_, false)) return;
+  note_owners_stop();
+  const auto answer = monitor_.execute("query-status");
+  const std::string status = answer ? json_text(*answer, "status") : "";
+  // What is still to be copied is sent now, or was: nothing that we restore goes with it.
+  if (status == "finish-migrate" || status == "postmigrate") {
+    return leave(
+        "its owner has saved it, or moved it to another host; breakpoints of ours went along, "
+        "which `ringside clean` takes out there");
+  }
+  if (status == "paused") return tell("its owner has paused it: tracing waits");
+  tell(fmt::format("QEMU has stopped it ({:.40}): tracing waits", printable(status)));
+}
+
+/// The word of it may come late, and too long a stop does no harm.
+void MonitoredStatus::note_owners_stop() {
+  if (std::exchange(stopped_by_owner_, true)) return;
+  const std::uint64_t now = host_tsc();
+  standstill_.begin(now > kNewsAge ? now - kNewsAge : 1);
+}
+
+void MonitoredStatus::note_resume() {
+  if (std::exchange(our_resume_, false)) return;
+  if (std::exchange(stopped_by_owner_, false)) standstill_.end(host_tsc());
+  if (held_) broken_ = true;
+  tell("it runs again");
+}
+
+bool MonitoredStatus::is_under_way(std::string_view migration) {
+  constexpr std::string_view kNot[] = {"", "none", "completed", "failed", "cancelled"};
+  return std::ranges::find(kNot, migration) == std::end(kNot);
+}
+
+/// Our bytes are in its RAM, and its new place has no host for them.
+void MonitoredStatus::note_migration(std::string_view status) {
+  if (is_under_way(status)) leave("its owner saves it, or moves it to another host");
+}
+
+void MonitoredStatus::look_for_migration() {
+  if (const auto answer = monitor_.execute("query-migrate")) {
+    note_migration(json_text(*answer, "status"));
+  }
+}
+
+void MonitoredStatus::leave(std::string why) {
+  {
+    const std::lock_guard lock(text_mutex_);
+    if (leave_) return;
+    leave_ = std::move(why);
+  }
+  raise_event(state_event_);
+}
+
+Result<MonitoredStatus::Stopped> MonitoredStatus::stop_guest(const std::function<void()>& before) {
+  const std::lock_guard lock(mutex_);
+  TRY(catch_up());
+  if (state() != MachineState::Running) {
+    return fail(ErrorCode::MachineGone, "the guest has ended");
+  }
+  const nlohmann::json answer = TRY(monitor_.execute("query-status"));
+  const std::string status = json_text(answer, "status");
+  if (status == "suspended") {
+    return fail(ErrorCode::Io, "the guest does not run: it sleeps (suspended to RAM)");
+  }
+  broken_ = false;
+  Stopped stopped = Stopped::Before;
+  if (status == "running") {
+    before();
+    our_stop_ = true;
+    TRY(monitor_.execute("stop"));
+    stopped = Stopped::ByUs;
+  }
+  TRY(catch_up());
+  // No event of ours: its owner was quicker, and is not to find it running.
+  if (monitor_.events_are_in_order() && std::exchange(our_stop_, false)) stopped = Stopped::Before;
+  if (state() != MachineState::Running) {
+    // It runs something else by now, or is about to.
+    if (stopped == Stopped::ByUs) (void)monitor_.execute("cont");
+    return fail(ErrorCode::MachineGone, "the guest has ended");
+  }
+  if (stopped == Stopped::Before) note_owners_stop();
+  held_ = true;
+  return stopped;
+}
+
+Result<void> MonitoredStatus::let_guest_go() {
+  const std::lock_guard lock(mutex_);
+  held_ = false;
+  our_resume_ = !broken_;
+  const auto gone = monitor_.execute("cont");
+  auto followed = catch_up();
+  if (monitor_.events_are_in_order()) our_resume_ = false;
+  TRY(gone);
+  return followed;
+}
+
+Result<void> MonitoredStatus::check_still_stopped() {
+  const std::lock_guard lock(mutex_);
+  TRY(catch_up());
+  if (!broken_) return {};
+  return fail(ErrorCode::Io, "the guest's owner let it run while it was paused for us");
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,98 @@
+// The state of a guest whose QEMU someone else started, and who lets it run: follows the monitor's
+// events, tells stops of the owner's from ours, and notices the end. Owns the thread that does so.
+// One of MonitoredMachine's parts.
+// Lock: mutex_, held while a command that changes whether the guest runs is under way; the
+// monitor's own lock is taken under it. Threads: every function from any, start() and stop() from
+// one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "vmm/attach/monitor/monitor.h"
+#include "vmm/attach/monitor/monitored_ram.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/machine_status.h"
+#include "vmm/qemu/guest_end.h"
+#include "vmm/standstill.h"
+
+namespace ringside::vmm {
+
+class MonitoredStatus final : public MachineStatus {
+ public:
+  /// All must outlive this. Memory that is plugged into `ram` is looked at in time, and
+  /// `standstill` is told of its owner's stops.
+  MonitoredStatus(Monitor& monitor, MonitoredRam& ram, Standstill& standstill)
+      : monitor_(monitor), ram_(ram), standstill_(standstill) {}
+  ~MonitoredStatus() override { stop(); }
+  MonitoredStatus(const MonitoredStatus&) = delete;
+  MonitoredStatus& operator=(const MonitoredStatus&) = delete;
+
+  /// Whether a migration of that state (QEMU docs: interop/qemu-qmp-ref, MigrationStatus) is under
+  /// way: not before it, nor after it.
+  static bool is_under_way(std::string_view migration);
+
+  /// `pid`: the process whose end is the machine's.
+  Result<void> start(pid_t pid);
+  void stop();
+
+  MachineState state() const override { return state_.load(std::memory_order_acquire); }
+  int event_fd() const override { return state_event_.get(); }
+  std::string console_tail() const override { return {}; }
+  std::string cause_of_death() const override;
+  std::vector<std::string> take_news() override;
+  std::optional<std::string> must_leave() const override;
+
+  // For the vCPUs, which count pauses:
+
+  /// Whether we stopped it, or found it stopped.
+  enum class Stopped : std::uint8_t { ByUs, Before };
+  /// Returns once no vCPU runs. `before` is called when it is certain that we are going to stop it.
+  Result<Stopped> stop_guest(const std::function<void()>& before);
+  /// After a stop_guest() that gave ByUs.
+  Result<void> let_guest_go();
+  /// Io when the owner let the guest run while it was stopped for us.
+  Result<void> check_still_stopped();
+
+ private:
+  void run();
+  Result<void> catch_up();
+  void note(const QmpEvent& event);
+  void note_stop();
+  void note_resume();
+  void note_owners_stop();
+  void note_migration(std::string_view status);
+  void look_for_migration();
+  void end(MachineState state, std::string cause);
+  void tell(std::string news);
+  void leave(std::string why);
+
+  Monitor& monitor_;
+  MonitoredRam& ram_;
+  Standstill& standstill_;
+  UniqueFd process_, state_event_, stop_event_;
+  std::atomic<MachineState> state_{MachineState::Running};
+  std::thread thread_;
+
+  std::mutex mutex_;
+  GuestEnd end_;
+  bool stopped_by_owner_ = false;               // as standstill_ knows
+  bool our_stop_ = false, our_resume_ = false;  // the next such event is ours
+  bool held_ = false;                           // from stop_guest() to let_guest_go()
+  bool broken_ = false;                         // it ran although it was held
+
+  mutable std::mutex text_mutex_;  // no other lock is taken under it
+  std::vector<std::string> news_;
+  std::string cause_;
+  std::optional<std::string> leave_;
+};
+
+}  // namespace ringside::vmm

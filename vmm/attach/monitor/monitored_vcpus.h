@@ -1,0 +1,83 @@
+// The vCPUs of a QEMU that someone else started: stopped and let go by its monitor, looked at
+// through a gdbstub that we let it open to us over a descriptor, and its code, which a translator
+// must be told of through the same. Who only looks has their registers printed by the monitor, so
+// that he needs no gdbstub. Two of MonitoredMachine's parts.
+// Lock: one for all; the status's and the monitor's are taken under it.
+// Threads: every function from any. Pauses of several threads nest.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "vmm/attach/monitor/monitor.h"
+#include "vmm/attach/monitor/monitored_status.h"
+#include "vmm/code_writer.h"
+#include "vmm/guest_memory.h"
+#include "vmm/qemu/gdb_remote.h"
+#include "vmm/qemu/guardian.h"
+#include "vmm/qemu/qemu_command.h"
+#include "vmm/vcpus.h"
+
+namespace ringside::vmm {
+
+class MonitoredVcpus final : public Vcpus, public CodeWriter {
+ public:
+  struct Parts {
+    Monitor& monitor;
+    MonitoredStatus& status;
+    GuestMemory& memory;
+  };
+  /// LookWhileItRuns: a pause stops nobody. Registers are of one moment then, a vCPU's each, and
+  /// what they lead to may have changed since.
+  enum class Reach : std::uint8_t { All, Look, LookWhileItRuns };
+  /// The objects that `parts` names must outlive this. `guardian` lets the guest go when we die in
+  /// a pause; without one that is done through the gdbstub, once that is open.
+  MonitoredVcpus(unsigned count, Accelerator accelerator, Reach reach, Parts parts,
+                 std::optional<Guardian> guardian)
+      : count_(count),
+        accelerator_(accelerator),
+        reach_(reach),
+        parts_(parts),
+        guardian_(std::move(guardian)) {}
+
+  /// Io, naming who has it, when QEMU's one gdbstub belongs to somebody.
+  static Result<void> check_debugger_free(Monitor& monitor);
+  /// Whether somebody is connected to the gdbstub that QEMU made for its owner: he would be told of
+  /// a stop of ours.
+  static Result<bool> has_foreign_debugger(Monitor& monitor);
+  /// Whether nobody can use this character device any more: it was a descriptor whose other end is
+  /// gone, as of a QEMU that a ringside has started and kept, or an earlier gdbserver took its
+  /// place.
+  static Result<bool> is_out_of_reach(Monitor& monitor, std::string_view label);
+  /// Lets the guest go if we stopped it, and takes our gdbstub away. Idempotent.
+  void turn_away();
+
+  unsigned count() const override { return count_; }
+
+ private:
+  Result<void> pause() override;
+  Result<void> resume() override;
+  Result<Registers> registers(unsigned vcpu) override;
+  Result<void> write(std::span<const CodeWrite> writes) override;
+  bool is_needed() const override { return accelerator_ != Accelerator::Kvm; }
+  Result<void> open_debugger();
+  Result<Registers> printed_registers(unsigned vcpu);
+  Result<void> write_directly(std::span<const CodeWrite> writes);
+  Result<void> let_go();
+
+  const unsigned count_;
+  const Accelerator accelerator_;
+  const Reach reach_;
+  Parts parts_;
+  std::optional<Guardian> guardian_;
+  std::mutex mutex_;
+  std::optional<GdbRemote> gdb_;
+  std::vector<Registers> printed_;  // in this pause; empty: not asked for yet
+  unsigned pauses_ = 0;             // PausedMachines alive
+  bool stopped_by_us_ = false, turned_away_ = false;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,29 @@
+// Why another process is not for us: which of the kernel's rules says no (ptrace(2), "Ptrace access
+// mode checking"), and what the user can do. Used where a process could not be looked into.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "vmm/attach/process/host_process.h"
+#include "vmm/base/result.h"
+
+namespace ringside::vmm {
+
+/// The facts that the rules look at.
+struct AccessFacts {
+  pid_t pid = 0;
+  uid_t our_user = 0;
+  std::optional<uid_t> their_user;  // empty: there is no such process
+  std::optional<int> yama_scope;    // kernel.yama.ptrace_scope; empty: no Yama
+  bool may_trace_all = false;       // CAP_SYS_PTRACE
+};
+
+/// The first rule that refuses. Pure.
+Error access_refused(const AccessFacts& facts);
+/// The same for this process and ours.
+Error explain_no_access(const HostProcess& process);
+
+}  // namespace ringside::vmm

@@ -1,0 +1,83 @@
+#include "vmm/attach/process/process_machine.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <utility>
+
+#include "vmm/attach/process/process_access.h"
+#include "vmm/attach/process/vmm_program.h"
+#include "vmm/base/pidfd.h"
+#include "vmm/process_memory.h"
+
+namespace ringside::vmm {
+namespace {
+
+/// Checks the process before its memory is looked at; the error says what is wrong.
+Result<void> check_process(const HostProcess& process) {
+  if (!process.exists()) return tl::make_unexpected(explain_no_access(process));
+  const auto descriptors = process.descriptors();
+  if (!descriptors) return tl::make_unexpected(explain_no_access(process));
+  if (vcpu_numbers(*descriptors).empty()) {
+    const VmmProgram program = describe_program(process);
+    if (program.kind != VmmKind::Qemu) return tl::make_unexpected(runs_no_guest(process));
+    TRY(check_guest_processor(process, program));
+    const std::string monitor = program.qmp_path.empty() ? "qmp:PATH" : "qmp:" + program.qmp_path;
+    return fail(ErrorCode::Unsupported,
+                fmt::format("process {} is a QEMU that translates its guest (TCG), whose code "
+                            "nobody can change from outside: attach by {}",
+                            process.pid(),
+                            program.domain.empty() ? "its monitor, " + monitor
+                                                   : "its libvirt domain, " + program.domain));
+  }
+  for (const pid_t thread : process.threads()) {
+    const pid_t tracer = process.tracer_of(thread);
+    if (tracer == 0) continue;
+    return fail(ErrorCode::Io, fmt::format("process {} is traced by process {} ({}) already",
+                                           process.pid(), tracer, HostProcess(tracer).program()));
+  }
+  const char state = process.state();
+  if (state == 'T' || state == 't' || state == 'Z') {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("process {} {}", process.pid(),
+                            state == 'Z' ? "has ended" : "is stopped; let it go on (SIGCONT)"));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProcessMachine>> ProcessMachine::attach(pid_t pid) {
+  const HostProcess process(pid);
+  UniqueFd pidfd = open_pidfd(pid);
+  TRY(check_process(process));
+  AttachLock lock = TRY(AttachLock::take(pid));
+  RamBacking ram = TRY(RamBacking::open(process));
+  auto found = find_guest_ram(ram.candidates());
+  if (!found) {
+    found.error().message = fmt::format("process {}: {}", pid, found.error().message);
+    return tl::make_unexpected(std::move(found).error());
+  }
+  std::unique_ptr<ProcessMachine> machine(
+      new ProcessMachine(pid, std::move(lock), std::move(pidfd), std::move(ram)));
+  machine->memory_ = machine->ram_.make(found->places);
+  const auto memory = machine->ram_.process_memory();
+  machine->vcpus_ = TRY(ProcessVcpus::open(process, memory, machine->memory_));
+  const VmmProgram program = describe_program(process);
+  machine->kind_ = fmt::format("{} (KVM)", program.title);
+  machine->name_ = program.name;
+  machine->release_ = std::move(found->release);
+  return machine;
+}
+
+MachineState ProcessMachine::state() const {
+  pollfd ended{process_.get(), POLLIN, 0};
+  const bool gone = ::poll(&ended, 1, 0) > 0 && ended.revents != 0;
+  return gone ? MachineState::Died : MachineState::Running;
+}
+
+std::string ProcessMachine::cause_of_death() const {
+  return state() == MachineState::Died ? "its process has ended" : std::string();
+}
+
+}  // namespace ringside::vmm

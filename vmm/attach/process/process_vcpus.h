@@ -1,0 +1,66 @@
+// The vCPUs of a process that runs its guest by KVM, stopped and looked at without its help: their
+// threads are stopped by ptrace, which makes KVM_RUN return -EINTR, as any signal does.
+// Registers: KVM stores them in the page that it shares with the process (struct kvm_run of
+// linux/kvm.h) whenever KVM_RUN returns, if kvm_valid_regs asks for it; the page is memory of the
+// process like any other, so that a pause asks from outside and takes its wish back. A thread that
+// was not in KVM_RUN when it stopped has no registers to show.
+// Code is written directly: a processor sees what is written to memory, as KVM does.
+// Threads: every function from any.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/process/thread_stopper.h"
+#include "vmm/attach/process/vcpu_threads.h"
+#include "vmm/code_writer.h"
+#include "vmm/copied_bytes.h"
+#include "vmm/guest_memory.h"
+#include "vmm/vcpus.h"
+
+namespace ringside::vmm {
+
+class ProcessVcpus final : public Vcpus, public CodeWriter {
+ public:
+  /// Finds the threads. `process_memory`: offsets are the process's addresses; `guest` is what code
+  /// is written to and lives as long as this.
+  static Result<std::unique_ptr<ProcessVcpus>> open(const HostProcess& process,
+                                                    std::shared_ptr<CopiedBytes> process_memory,
+                                                    GuestMemory& guest);
+  ~ProcessVcpus() override;
+
+  unsigned count() const override { return static_cast<unsigned>(threads_.size()); }
+
+ private:
+  ProcessVcpus(HostProcess process, std::shared_ptr<CopiedBytes> memory, GuestMemory& guest)
+      : process_(std::move(process)), memory_(std::move(memory)), guest_(&guest) {}
+
+  Result<void> pause() override;
+  Result<void> resume() override;
+  Result<Registers> registers(unsigned vcpu) override;
+  Result<void> write(std::span<const CodeWrite> writes) override;
+  bool is_needed() const override { return false; }
+
+  Result<void> stop_all();
+  void ask_for_registers();
+  void take_wish_back();
+  /// Of a thread that is stopped; empty when it shows none.
+  std::optional<Registers> stored_registers(std::size_t vcpu);
+  bool all_show_registers();
+
+  HostProcess process_;
+  std::shared_ptr<CopiedBytes> memory_;
+  GuestMemory* guest_;
+  std::mutex mutex_;
+  ThreadStopper stopper_;
+  std::vector<VcpuThread> threads_;
+  std::vector<std::uint64_t> asked_;  // the bits that we added to each one's kvm_valid_regs
+  unsigned pauses_ = 0;
+};
+
+}  // namespace ringside::vmm

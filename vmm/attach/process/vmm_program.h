@@ -1,0 +1,38 @@
+// Which virtual machine monitor a process is, by its program and command line, and what that says
+// of its guest: for lists and messages. The words are those of its owner; whether they are true is
+// found out elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vmm/attach/process/host_process.h"
+
+namespace ringside::vmm {
+
+enum class VmmKind : std::uint8_t { Qemu, Other };
+
+struct VmmProgram {
+  VmmKind kind = VmmKind::Other;
+  std::string title;                    // "qemu", "firecracker"...
+  std::string name;                     // what the owner calls the guest, else TITLE-PID
+  std::string processor;                // of the guest, as a QEMU's own name has it; empty: unknown
+  std::string domain;                   // what libvirt calls it, where libvirt started it
+  std::string qmp_path;                 // of a monitor's socket that QEMU listens on; empty: none
+  std::optional<unsigned> vcpus;        // as QEMU was told
+  std::optional<std::uint64_t> memory;  // bytes, the same
+};
+
+/// Pure.
+VmmProgram describe_program(const std::string& program,
+                            const std::vector<std::string>& command_line, pid_t pid);
+VmmProgram describe_program(const HostProcess& process);
+
+/// Unsupported when the guest's processor is another than ours.
+Result<void> check_guest_processor(const HostProcess& process, const VmmProgram& program);
+/// For a process that runs no virtual machine.
+Error runs_no_guest(const HostProcess& process);
+
+}  // namespace ringside::vmm
