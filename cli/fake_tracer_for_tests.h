@@ -59,7 +59,7 @@ class FakeTracer : public providers::Tracer {
     if (when_stopped) when_stopped();
     stopped = true;
   }
-  providers::Standstill* standstill() override { return kept; }
+  providers::FiringPause* firing_pause() override { return kept; }
   std::optional<std::string> loss() const override { return kernel_gone; }
   std::uint64_t lost_firings() const override { return lost; }
   std::vector<std::string> take_notices() override { return std::exchange(notices, {}); }
@@ -72,7 +72,7 @@ class FakeTracer : public providers::Tracer {
   int lookups = 0;
   bool halted = false, stopped = false;
   std::function<void()> when_stopped;
-  providers::Standstill* kept = nullptr;
+  providers::FiringPause* kept = nullptr;
   std::optional<std::string> kernel_gone;
   std::uint64_t lost = 0;
   std::vector<std::string> notices;

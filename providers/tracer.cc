@@ -76,9 +76,9 @@ class RememberingSink final : public EngineSink {
 struct Trace {
   std::unique_ptr<RememberingSink> sink;
   std::unique_ptr<GuestClock> clock;
-  std::unique_ptr<Standstill> standstill;  // null for the machine `none`, and a saved one
-  std::unique_ptr<KernelTrace> kernel;     // null where no kernel is known
-  std::unique_ptr<MachineTrace> machine;   // null for the machine `none`
+  std::unique_ptr<FiringPause> firing_pause;  // null for the machine `none`, and a saved one
+  std::unique_ptr<KernelTrace> kernel;        // null where no kernel is known
+  std::unique_ptr<MachineTrace> machine;      // null for the machine `none`
   std::unique_ptr<FireLoop> loop;
 };
 
@@ -157,7 +157,7 @@ class LiveTracer final : public Tracer {
   Result<void> arm() override;
   void halt() override;
   void stop() override;
-  Standstill* standstill() override { return trace_ ? trace_->standstill.get() : nullptr; }
+  FiringPause* firing_pause() override { return trace_ ? trace_->firing_pause.get() : nullptr; }
   std::optional<std::string> loss() const override {
     return kernel_tracer_ ? kernel_tracer_->loss() : std::nullopt;
   }
@@ -236,9 +236,9 @@ Trace LiveTracer::make_trace(dif::Engine& engine) {
     kernel.emplace(trace.kernel->traps());
   }
   if (machine_tracer_) {
-    trace.standstill = std::make_unique<Standstill>(
+    trace.firing_pause = std::make_unique<FiringPause>(
         *machine_, vcpu_count(), kernel && kernel->shim ? &kernel->shim->shim : nullptr);
-    trace.sink->set_standstill(*trace.standstill);
+    trace.sink->set_firing_pause(*trace.firing_pause);
     trace.machine = machine_tracer_->begin(*trace.sink, *trace.clock, kernel);
   }
   trace.loop = std::make_unique<FireLoop>(loop_parts(trace, std::move(kernel)));
@@ -357,7 +357,7 @@ void LiveTracer::halt() {
 void LiveTracer::stop() {
   if (trace_ && trace_->loop) {
     trace_->loop->close();
-    if (trace_->standstill) trace_->standstill->end();
+    if (trace_->firing_pause) trace_->firing_pause->end();
     if (trace_->kernel) trace_->kernel->disarm();
     if (trace_->machine) trace_->machine->close();
     trace_->loop->finish();

@@ -23,8 +23,8 @@
 #include "dif/engine/fire_record.h"
 #include "dif/program/stability.h"
 #include "providers/fire/channel.h"
+#include "providers/fire/firing_pause.h"
 #include "providers/fire/host_clock.h"
-#include "providers/fire/standstill.h"
 #include "providers/provider.h"
 #include "vmm/linux/file_kernel.h"
 #include "vmm/linux/kernel.h"
@@ -116,7 +116,7 @@ class Tracer {
 
   /// snapshot(): the machine may stand still for who prints the records. Null without a machine,
   /// and before begin().
-  virtual Standstill* standstill() { return nullptr; }
+  virtual FiringPause* firing_pause() { return nullptr; }
 
   /// Why nothing of the guest can be traced any more, though the machine runs on: its kernel is
   /// gone. For ever; empty while all is well.

@@ -123,11 +123,11 @@ TEST(ProcessMemory, IsReadAndWrittenAlikeInFewBytesAndInMany) {
   ASSERT_TRUE(memory.read_each(std::array{GuestMemory::Part{GuestPhys(4 * kPage - 8), few},
                                           GuestMemory::Part{GuestPhys(7 * kPage - 8), also}}));
   for (std::size_t i = 0; i < many.size(); ++i) {
-    EXPECT_EQ(many[i], std::byte{i / kPage >= 1 && i / kPage < 4 ? 9 : 0}) << i;
+    EXPECT_EQ(many[i], std::byte(i / kPage >= 1 && i / kPage < 4 ? 9 : 0)) << i;
   }
   for (std::size_t i = 0; i < few.size(); ++i) {
-    EXPECT_EQ(few[i], std::byte{i < 8 ? 0 : 9}) << i;
-    EXPECT_EQ(also[i], std::byte{i < 8 ? 9 : 0}) << i;
+    EXPECT_EQ(few[i], std::byte(i < 8 ? 0 : 9)) << i;
+    EXPECT_EQ(also[i], std::byte(i < 8 ? 9 : 0)) << i;
   }
 }
 

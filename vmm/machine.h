@@ -25,7 +25,7 @@
 #include "vmm/guest_memory.h"
 #include "vmm/machine_status.h"
 #include "vmm/page_walk.h"
-#include "vmm/standstill.h"
+#include "vmm/stop_times.h"
 #include "vmm/vcpus.h"
 
 namespace ringside::vmm {
@@ -63,14 +63,14 @@ class Machine {
 
   /// When its guest may have stood still. PausedMachine tells of our pauses; a back end whose guest
   /// has another owner, of theirs.
-  Standstill& stops() { return stops_; }
+  StopTimes& stops() { return stops_; }
 
   // Shorthands.
   unsigned vcpu_count() const { return vcpus().count(); }
   MachineState state() const { return status().state(); }
 
  private:
-  Standstill stops_;
+  StopTimes stops_;
 };
 
 /// While one lives, no vCPU of the machine executes guest code. Functions that change guest text

@@ -51,20 +51,20 @@ class SmallMachine final : public InertMachine {
   GuestMemory memory_{{{GuestPhys(0), ram_}}};
 };
 
-TEST(Standstill, CountsStopsThatOverlapOnce) {
-  Standstill standstill;
-  standstill.begin(1'000);
-  standstill.begin(1'500);
-  EXPECT_EQ(standstill.ticks(1'600), 600U);
-  standstill.end(1'700);
-  EXPECT_EQ(standstill.version(), 1U);
-  standstill.end(2'000);
+TEST(StopTimes, CountsStopsThatOverlapOnce) {
+  StopTimes stop_times;
+  stop_times.begin(1'000);
+  stop_times.begin(1'500);
+  EXPECT_EQ(stop_times.ticks(1'600), 600U);
+  stop_times.end(1'700);
+  EXPECT_EQ(stop_times.version(), 1U);
+  stop_times.end(2'000);
 
-  EXPECT_EQ(standstill.version(), 2U);
-  EXPECT_EQ(standstill.ticks(9'000), 1'000U);
-  standstill.end(9'000);  // of none
-  standstill.begin(10'000);
-  EXPECT_EQ(standstill.ticks(10'001), 1'001U);
+  EXPECT_EQ(stop_times.version(), 2U);
+  EXPECT_EQ(stop_times.ticks(9'000), 1'000U);
+  stop_times.end(9'000);  // of none
+  stop_times.begin(10'000);
+  EXPECT_EQ(stop_times.ticks(10'001), 1'001U);
 }
 
 TEST(PausedMachine, PausesAsLongAsItLives) {

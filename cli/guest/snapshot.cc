@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kMib = 1 << 20;
+constexpr double kMebibyte = 1 << 20;
 /// What is over sooner nobody wants to watch.
 constexpr std::chrono::milliseconds kFirstProgress{500};
 
@@ -55,8 +55,8 @@ class ProgressLine {
 
 Result<std::string> write_snapshot(const providers::Target& target, const std::string& path) {
   vmm::Machine* const machine = target.machine();
-  providers::Standstill* const standstill = target.tracer().standstill();
-  if (machine == nullptr || standstill == nullptr) {
+  providers::FiringPause* const firing_pause = target.tracer().firing_pause();
+  if (machine == nullptr || firing_pause == nullptr) {
     return fail(ErrorCode::Unsupported, "there is no machine to write to " + path);
   }
   const Clock::time_point began = Clock::now();
@@ -66,7 +66,7 @@ Result<std::string> write_snapshot(const providers::Target& target, const std::s
                 fmt::format("cannot write {}: the machine cannot be paused: {}", path,
                             paused.error().message));
   }
-  const std::vector<Registers> vcpus = TRY(standstill->registers(*paused));
+  const std::vector<Registers> vcpus = TRY(firing_pause->registers(*paused));
   const std::string info = target.kernel() != nullptr
                                ? guest_linux::read_vmcoreinfo(machine->memory(), *target.kernel())
                                : std::string();
@@ -80,8 +80,9 @@ Result<std::string> write_snapshot(const providers::Target& target, const std::s
   return fmt::format(
       "{}: {:.0f} MiB of memory, {:.0f} MiB stored, {} vCPU{}; the guest stood "
       "still for {:.2f} s",
-      path, static_cast<double>(written.memory) / kMib, static_cast<double>(written.stored) / kMib,
-      vcpus.size(), vcpus.size() == 1 ? "" : "s", took.count());
+      path, static_cast<double>(written.memory) / kMebibyte,
+      static_cast<double>(written.stored) / kMebibyte, vcpus.size(), vcpus.size() == 1 ? "" : "s",
+      took.count());
 }
 
 }  // namespace ringside::cli

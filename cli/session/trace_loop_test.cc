@@ -332,13 +332,13 @@ TEST_F(TraceLoopTest, WithSeveralTargetsLinesNameTheMachine) {
 
 TEST_F(TraceLoopTest, AFiringThatWaitsForItsRecordIsLetGo) {
   PausedMachine machine;
-  providers::Standstill standstill(machine, 1, nullptr);
-  targets_.front().tracer->kept = &standstill;
+  providers::FiringPause firing_pause(machine, 1, nullptr);
+  targets_.front().tracer->kept = &firing_pause;
   settings_.switch_interval = settings_.aggregate_interval = std::chrono::hours(1);
   TraceLoop looped = loop();
   std::thread firing([&] {
-    standstill.ask(0, {0, GuestVirt(0), {}});
-    standstill.settle(0);
+    firing_pause.ask(0, {0, GuestVirt(0), {}});
+    firing_pause.settle(0);
   });
 
   EXPECT_EQ(looped.run(), EndReason::Signal);

@@ -43,17 +43,17 @@ void WatchedTarget::add_events(std::vector<pollfd>& fds) const {
   fds.push_back({machine != nullptr ? machine->status().event_fd() : -1, POLLIN, 0});
   fds.push_back({has_command ? command_->control_fd() : -1, POLLIN, 0});
   fds.push_back({has_command && command_output_open_ ? command_->output_fd() : -1, POLLIN, 0});
-  providers::Standstill* const standstill = target_->tracer().standstill();
-  fds.push_back({standstill != nullptr ? standstill->event_fd() : -1, POLLIN, 0});
+  providers::FiringPause* const firing_pause = target_->tracer().firing_pause();
+  fds.push_back({firing_pause != nullptr ? firing_pause->event_fd() : -1, POLLIN, 0});
 }
 
 std::uint64_t WatchedTarget::take_kept() {
-  providers::Standstill* const standstill = target_->tracer().standstill();
-  return standstill != nullptr ? standstill->take_asked() : 0;
+  providers::FiringPause* const firing_pause = target_->tracer().firing_pause();
+  return firing_pause != nullptr ? firing_pause->take_asked() : 0;
 }
 
 void WatchedTarget::let_go(std::uint64_t kept) {
-  if (kept != 0) target_->tracer().standstill()->release(kept);
+  if (kept != 0) target_->tracer().firing_pause()->release(kept);
 }
 
 void WatchedTarget::take_events(const std::vector<pollfd>& fds, std::size_t at) {

@@ -41,7 +41,7 @@ Result<Patient> find_patient(const CommandLine& line) {
   return Patient{
       std::move(observed.machine),
       std::move(observed.name),
-      {guest_linux::GuestLife::Runs, std::move(observed.standstill), std::move(observed.limits)},
+      {guest_linux::GuestLife::Runs, std::move(observed.stopped_by), std::move(observed.limits)},
       std::move(kernel)};
 }
 

@@ -186,7 +186,7 @@ Tree health_tree(const std::string& machine, const HealthReport& report) {
   }
   tree["vcpus"] = Tree::array();
   for (const VcpuReport& vcpu : report.vcpus) tree["vcpus"].push_back(vcpu_tree(vcpu));
-  put(tree, "stands_still", report.standstill);
+  put(tree, "stands_still", report.stopped_by);
   if (report.release.empty()) {
     tree["no_linux"] = report.kernel_trouble;
     tree["not_known"] = report.unknown;

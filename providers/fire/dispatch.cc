@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "dif/engine/fire_context.h"
+#include "providers/fire/firing_pause.h"
 #include "providers/fire/host_clock.h"
-#include "providers/fire/standstill.h"
 #include "vmm/arch/arch.h"
 
 namespace ringside::providers {

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "dif/engine/engine.h"
+#include "providers/fire/firing_pause.h"
 #include "providers/fire/probe_sink.h"
-#include "providers/fire/standstill.h"
 
 namespace ringside::providers {
 
@@ -23,17 +23,17 @@ class EngineSink : public ProbeSink {
   std::uint32_t host_vcpu() const override { return engine_.host_vcpu(); }
   bool finished() const override { return engine_.exit_status().has_value(); }
   /// Before anything fires: vCPUs can be kept. It must outlive the sink.
-  void set_standstill(Standstill& standstill) { standstill_ = &standstill; }
+  void set_firing_pause(FiringPause& firing_pause) { firing_pause_ = &firing_pause; }
   void keep(std::uint32_t cpu, const KeptVcpu& kept) override {
-    if (standstill_ != nullptr) standstill_->ask(cpu, kept);
+    if (firing_pause_ != nullptr) firing_pause_->ask(cpu, kept);
   }
   void settle(std::uint32_t cpu) override {
-    if (standstill_ != nullptr) standstill_->settle(cpu);
+    if (firing_pause_ != nullptr) firing_pause_->settle(cpu);
   }
 
  private:
   dif::Engine& engine_;
-  Standstill* standstill_ = nullptr;
+  FiringPause* firing_pause_ = nullptr;
 };
 
 }  // namespace ringside::providers

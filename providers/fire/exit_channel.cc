@@ -1,6 +1,6 @@
 #include "providers/fire/exit_channel.h"
 
-#include "providers/fire/standstill.h"
+#include "providers/fire/firing_pause.h"
 
 namespace ringside::providers {
 
@@ -16,23 +16,23 @@ void ExitChannel::close(vmm::PausedMachine& machine) {
 }
 
 void ExitChannel::on_doorbell(vmm::StoppedVcpu&, std::uint32_t value) {
-  const Standstill::VcpuThread handling;
+  const FiringPause::VcpuThread handling;
   if (routes_.traps) routes_.traps->shim.answer(value, routes_.traps->sink);
 }
 
 void ExitChannel::on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) {
-  const Standstill::VcpuThread handling;
+  const FiringPause::VcpuThread handling;
   if (routes_.breakpoints != nullptr) routes_.breakpoints->on_breakpoint(vcpu, address);
 }
 
 void ExitChannel::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
   if (routes_.events == nullptr || !routes_.events->wants(event)) return;
-  const Standstill::VcpuThread handling;
+  const FiringPause::VcpuThread handling;
   routes_.events->on_event(vcpu, event);
 }
 
 void ExitChannel::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
-  const Standstill::VcpuThread handling;
+  const FiringPause::VcpuThread handling;
   if (routes_.samples != nullptr) routes_.samples->on_sample(vcpu, tag);
 }
 

@@ -17,7 +17,7 @@ GuestClock::GuestClock(TickRate host, const Of& of)
     : rate_(host),
       believed_(static_cast<std::int64_t>(rate_.hertz() * kBelievedSeconds)),
       scale_(host.hertz(), of.hertz),
-      standstill_(of.standstill),
+      stop_times_(of.stop_times),
       looked_(of.vcpus) {
   for (auto& looked : looked_) looked.store(of.now, std::memory_order_relaxed);
 }
@@ -94,7 +94,7 @@ bool GuestClock::is_settled(const Line& line, const Look& look) const {
   if (line.trust != Trust::Believed || line.base != line.offset) return false;
   // A stop that is under way gets longer.
   if (line.stops % 2 != 0) return false;
-  if (standstill_ != nullptr && standstill_->version() != line.stops) return false;
+  if (stop_times_ != nullptr && stop_times_->version() != line.stops) return false;
   if (look.before && static_cast<std::int64_t>(look.shows_at_most() - line.most) < 0) return false;
   const std::uint64_t seen = look.shows();
   return static_cast<std::int64_t>(seen - line.offset) <= 0 && believes(line, seen);
@@ -157,9 +157,9 @@ void GuestClock::stand_still(Line& line, std::uint64_t ticks) {
 
 /// Those that we are told of.
 void GuestClock::notice_stops(Line& line, const Look& look) {
-  if (standstill_ == nullptr) return;
-  line.stops = standstill_->version();
-  const std::uint64_t stood = standstill_->ticks(look.host);
+  if (stop_times_ == nullptr) return;
+  line.stops = stop_times_->version();
+  const std::uint64_t stood = stop_times_->ticks(look.host);
   if (stood > stood_ && line.trust != Trust::Unknown) stand_still(line, stood - stood_);
   stood_ = stood;
 }

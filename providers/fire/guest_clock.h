@@ -35,7 +35,7 @@
 
 #include "dif/evaluate/brief_lock.h"
 #include "providers/fire/tsc_scale.h"
-#include "vmm/standstill.h"
+#include "vmm/stop_times.h"
 
 namespace ringside::providers {
 
@@ -70,13 +70,13 @@ class GuestClock {
 
   /// The machine that the clock is for.
   struct Of {
-    const vmm::Standstill* standstill = nullptr;  // null: it never stands still
+    const vmm::StopTimes* stop_times = nullptr;  // null: it never stands still
     unsigned vcpus = 0;     // of how many the order of traps is known; the others' is not looked at
     std::uint64_t now = 0;  // the host's TSC before any of them trapped
     std::optional<std::uint64_t> hertz{};  // of its TSC, as the guest believes
   };
 
-  /// `host` is the rate of the host's TSC. `of.standstill` must outlive this.
+  /// `host` is the rate of the host's TSC. `of.stop_times` must outlive this.
   explicit GuestClock(TickRate host) : GuestClock(host, {}) {}
   GuestClock(TickRate host, const Of& of);
 
@@ -128,7 +128,7 @@ class GuestClock {
     std::uint64_t base = 0;      // guest - this is the time line's; at most the offset
     std::uint64_t most = 0;      // guest - host is at most this
     std::uint64_t believed = 0;  // no trap that shows more is believed
-    std::uint64_t stops = 0;     // the version of the standstill that the line has in it, if even
+    std::uint64_t stops = 0;     // the version of the stop_times that the line has in it, if even
   };
   /// A look at a trap.
   struct Look {
@@ -181,7 +181,7 @@ class GuestClock {
   TickRate rate_;
   std::int64_t believed_;  // ticks
   TscScale scale_;
-  const vmm::Standstill* standstill_;
+  const vmm::StopTimes* stop_times_;
   std::vector<std::atomic<std::uint64_t>> looked_;  // by vCPU: the host's TSC; 0 for never
   Published<Line> line_;
   Published<Wall> wall_;
@@ -189,7 +189,7 @@ class GuestClock {
   mutable dif::BriefLock lock_;  // for what follows, and to write what is published
   unsigned agreeing_ = 0;        // traps in a row that were not believed, but are like candidate_
   std::uint64_t candidate_ = 0;  // guest - host, by the last of them
-  std::uint64_t stood_ = 0;      // of the standstill, what the line has in it
+  std::uint64_t stood_ = 0;      // of the stop_times, what the line has in it
   bool fresh_ = false;           // no trap since the last stop has shown where the line is now
   std::uint64_t followed_ = 0;   // the host's TSC when the base came nearer the offset
   std::uint64_t last_host_time_ = 0;

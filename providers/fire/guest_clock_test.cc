@@ -49,12 +49,12 @@ TEST(GuestClock, HostTimesAreNeverEarlierThanTrapsAlreadySeen) {
 
 /// A machine's clock, and its stops.
 struct Stopping {
-  vmm::Standstill standstill;
-  GuestClock clock{TickRate(1'000'000'000), {&standstill, 1, kHost}};
+  vmm::StopTimes stop_times;
+  GuestClock clock{TickRate(1'000'000'000), {&stop_times, 1, kHost}};
 
   void stand_still(std::uint64_t from, std::uint64_t to) {
-    standstill.begin(from);
-    standstill.end(to);
+    stop_times.begin(from);
+    stop_times.end(to);
   }
 };
 
@@ -168,13 +168,13 @@ TEST(GuestClock, AStopThatItIsToldOfIsNoClockThatWasSet) {
     std::uint64_t guest = 0, host = kHost, stopped = 0;
     const std::uint64_t first = clock.trap_time(guest, host, 0);
     for (const std::uint64_t length : {kSecond / 1000, kSecond, 60 * kSecond, 3600 * kSecond}) {
-      machine.standstill.begin(host - 100);
+      machine.stop_times.begin(host - 100);
       host += length, stopped += length;
       if (tsc_goes_on) guest += length;
       for (int trap = 0; trap < 5; ++trap) {
         guest += 1'000, host += 1'000;
         EXPECT_EQ(clock.trap_time(guest, host, 0) - first, host - kHost) << length << " " << trap;
-        if (trap == 2) machine.standstill.end(host);
+        if (trap == 2) machine.stop_times.end(host);
       }
       EXPECT_EQ(clock.host_time(host), clock.trap_time(guest, host, 0));
     }

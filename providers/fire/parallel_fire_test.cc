@@ -73,8 +73,8 @@ class ParallelFire : public ::testing::Test {
     for (std::uint64_t n = 1; running != 0; ++n) {
       add(engine_.take());
       guest_.clock.set_wall(n, static_cast<std::int64_t>(n));
-      guest_.standstill.begin(n);
-      guest_.standstill.end(n + 1);
+      guest_.stop_times.begin(n);
+      guest_.stop_times.end(n + 1);
       guest_.shim.heartbeat();
     }
     for (std::thread& vcpu : vcpus) vcpu.join();
@@ -139,8 +139,8 @@ TEST_F(ParallelFire, NothingFiresOnceTheGateIsClosedAndTurnsAreOver) {
 /// A torn line would give times that no firing can have.
 TEST(GuestClockThreads, ATimeIsNeverMadeOfTwoLines) {
   constexpr std::uint64_t kOffset = 1'000'000'000;
-  vmm::Standstill standstill;
-  GuestClock clock{TickRate(1'000'000'000), {&standstill, 0, 0}};
+  vmm::StopTimes stop_times;
+  GuestClock clock{TickRate(1'000'000'000), {&stop_times, 0, 0}};
   std::atomic<std::uint64_t> now = 1'000'000;
   (void)clock.trap_time(now + kOffset, now);
   std::atomic<bool> stop = false;
@@ -158,8 +158,8 @@ TEST(GuestClockThreads, ATimeIsNeverMadeOfTwoLines) {
   }
   for (int n = 0; n < 5'000; ++n) {
     now.fetch_add(10);
-    standstill.begin(now);
-    standstill.end(now + 5);
+    stop_times.begin(now);
+    stop_times.end(now + 5);
     (void)clock.host_time(now);
     clock.set_wall(now, 1 << 20);
     if (n % 64 == 0) std::this_thread::yield();

@@ -39,8 +39,8 @@ struct RingingGuest {
                           kVcpus, vmm::PlainRegion::gate()};
   FakeMemory memory;
   FakeKernel kernel;
-  vmm::Standstill standstill;
-  GuestClock clock{TickRate(1'000'000'000), {&standstill, kVcpus, 1}};
+  vmm::StopTimes stop_times;
+  GuestClock clock{TickRate(1'000'000'000), {&stop_times, kVcpus, 1}};
   LinuxContexts contexts{kVcpus, memory.memory(), kernel};
   TrapDispatcher dispatcher;
   vmm::FakeVcpuExits exits;

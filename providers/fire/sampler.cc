@@ -5,8 +5,8 @@
 #include <span>
 
 #include "dif/engine/fire_context.h"
+#include "providers/fire/firing_pause.h"
 #include "providers/fire/host_clock.h"
-#include "providers/fire/standstill.h"
 
 namespace ringside::providers {
 

@@ -4,8 +4,8 @@
 #include <mutex>
 
 #include "dif/engine/fire_context.h"
+#include "providers/fire/firing_pause.h"
 #include "providers/fire/host_clock.h"
-#include "providers/fire/standstill.h"
 
 namespace ringside::providers {
 namespace {

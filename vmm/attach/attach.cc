@@ -53,7 +53,7 @@ Result<AttachedMachine> attach_to(const DomainTarget& target, CardUse card) {
 
 Result<ObservedMachine> look_at_process(pid_t pid) {
   auto machine = TRY(ObservedProcess::look_at(pid));
-  ObservedMachine observed{nullptr, machine->name(), machine->standstill(), {}};
+  ObservedMachine observed{nullptr, machine->name(), machine->stopped_by(), {}};
   if (!machine->vcpu_trouble().empty())
     observed.limits.push_back("registers: " + machine->vcpu_trouble());
   if (!machine->ram_trouble().empty())
@@ -67,7 +67,7 @@ Result<ObservedMachine> look_by(MonitoredMachine::Access access, const std::stri
   if (!machine) {
     return fail(machine.error().code, fmt::format("{}: {}", called, machine.error().message));
   }
-  ObservedMachine observed{nullptr, (*machine)->name(), (*machine)->standstill(), {}};
+  ObservedMachine observed{nullptr, (*machine)->name(), (*machine)->stopped_by(), {}};
   if (const auto& why = (*machine)->why_not_stopped()) {
     observed.limits.push_back("one moment for all: the guest was not stopped for this, because " +
                               *why);

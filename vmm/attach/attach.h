@@ -25,7 +25,7 @@ struct AttachedMachine {
 struct ObservedMachine {
   std::unique_ptr<Machine> machine;
   std::string name;
-  std::optional<std::string> standstill;  // why its guest stands still; empty when it runs
+  std::optional<std::string> stopped_by;  // why its guest stands still; empty when it runs
   std::vector<std::string> limits;        // what is not to be seen of it, and why, a line each
 };
 

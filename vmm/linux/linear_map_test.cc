@@ -39,7 +39,9 @@ class CountedBytes final : public vmm::CopiedBytes {
 class SmallKernel final : public InertKernel {
  public:
   SmallKernel() : InertKernel(GuestPhys(kRoot)) {
-    symbols_.add_module({.name = "vmlinux"}, {{kVariable, 8, "page_offset_base", 'd', 0}});
+    Module vmlinux;
+    vmlinux.name = "vmlinux";
+    symbols_.add_module(vmlinux, {{kVariable, 8, "page_offset_base", 'd', 0}});
     symbols_.seal();
   }
 };

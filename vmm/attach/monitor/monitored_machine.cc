@@ -37,7 +37,7 @@ constexpr Refusal kRefusals[] = {
 };
 
 /// Why a guest stands still, for who looks at it.
-constexpr Refusal kStandstills[] = {
+constexpr Refusal kStoppedStates[] = {
     {"paused", "its owner has paused it"},
     {"prelaunch", "its owner has not started it"},
     {"suspended", "it sleeps (suspended to RAM) until somebody wakes it"},
@@ -78,10 +78,10 @@ Result<void> check_status(Monitor& monitor) {
 }
 
 /// Empty when it runs. Where there is no guest yet, nobody can look at one.
-Result<std::optional<std::string>> find_standstill(Monitor& monitor) {
+Result<std::optional<std::string>> find_why_stopped(Monitor& monitor) {
   const std::string status = TRY(ask_status(monitor));
   if (status == "running") return std::nullopt;
-  if (const Refusal* why = find_status(kStandstills, status)) return why->why;
+  if (const Refusal* why = find_status(kStoppedStates, status)) return why->why;
   if (const Refusal* why = find_status(kRefusals, status)) {
     return fail(ErrorCode::Unsupported, why->why);
   }
@@ -240,7 +240,7 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::look_at(Access acces
   if (!lock && lock.error().code != ErrorCode::Limit) return tl::make_unexpected(lock.error());
   std::unique_ptr<MonitoredMachine> machine(new MonitoredMachine(std::move(access.monitor)));
   if (lock) machine->lock_ = std::move(*lock);
-  machine->standstill_ = TRY(find_standstill(*machine->monitor_));
+  machine->stopped_by_ = TRY(find_why_stopped(*machine->monitor_));
   TRY(machine->meet(access));
   const auto reach = TRY(machine->choose_reach(access));
   TRY(machine->take_up(access, MonitoredRam::Access::Read, reach, CardUse::None));
@@ -251,7 +251,7 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::look_at(Access acces
 /// by the gdbstub.
 Result<MonitoredVcpus::Reach> MonitoredMachine::choose_reach(const Access& access) {
   using Reach = MonitoredVcpus::Reach;
-  if (standstill_) return Reach::LookWhileItRuns;
+  if (stopped_by_) return Reach::LookWhileItRuns;
   if (!lock_) {
     const auto holder = AttachLock::holder(pid_);
     why_not_stopped_ = fmt::format("{} is attached to it",

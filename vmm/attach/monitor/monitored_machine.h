@@ -52,7 +52,7 @@ class MonitoredMachine final : public Machine {
   /// As its owner calls it.
   const std::string& name() const { return name_; }
   /// Of one that was looked at: why its guest stood still; empty when it ran.
-  const std::optional<std::string>& standstill() const { return standstill_; }
+  const std::optional<std::string>& stopped_by() const { return stopped_by_; }
   /// Of one that is looked at while it runs: why it is not stopped.
   const std::optional<std::string>& why_not_stopped() const { return why_not_stopped_; }
 
@@ -73,7 +73,7 @@ class MonitoredMachine final : public Machine {
   std::string name_;
   unsigned vcpu_count_ = 0;
   Accelerator accelerator_ = Accelerator::Tcg;
-  std::optional<std::string> standstill_, why_not_stopped_;
+  std::optional<std::string> stopped_by_, why_not_stopped_;
   std::unique_ptr<MonitoredRam> ram_;
   std::unique_ptr<MonitoredStatus> status_;
   std::unique_ptr<MonitoredVcpus> vcpus_;

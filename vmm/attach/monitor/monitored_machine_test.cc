@@ -181,7 +181,7 @@ TEST(ObservedMachine, IsStoppedForItsRegistersAndNeedsNoDebugger) {
   EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
 
   EXPECT_EQ(machine->name, "web1");
-  EXPECT_EQ(machine->standstill, std::nullopt);
+  EXPECT_EQ(machine->stopped_by, std::nullopt);
   EXPECT_EQ(machine->limits, Words());
   EXPECT_EQ(qemu.taken(), Words({"stop", "cont"}));
 }
@@ -254,7 +254,7 @@ TEST(ObservedMachine, SaysWhyItStandsStill) {
     if (!machine) return std::string();
     EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
     EXPECT_EQ(qemu.taken(), Words()) << status;
-    return machine->standstill.value_or("it runs");
+    return machine->stopped_by.value_or("it runs");
   };
 
   EXPECT_TRUE(has(why("paused"), "its owner has paused it"));
@@ -473,13 +473,13 @@ TEST(MonitoredMachine, TellsWhatTheOwnerDoes) {
   MachineStatus& status = machine->machine->status();
   std::vector<std::string> news;
 
-  const Standstill& standstill = machine->machine->stops();
+  const StopTimes& stop_times = machine->machine->stops();
   qemu.set_running(false);
   qemu.send_event_now("STOP");
-  EXPECT_TRUE(comes_true([&] { return standstill.version() == 1; })) << "it stands";
+  EXPECT_TRUE(comes_true([&] { return stop_times.version() == 1; })) << "it stands";
   qemu.send_event_now("RESUME");
-  EXPECT_TRUE(comes_true([&] { return standstill.version() == 2; })) << "and runs";
-  EXPECT_NE(standstill.ticks(host_tsc()), 0U);
+  EXPECT_TRUE(comes_true([&] { return stop_times.version() == 2; })) << "and runs";
+  EXPECT_NE(stop_times.ticks(host_tsc()), 0U);
   qemu.send_event_now("SUSPEND");
   qemu.send_event_now("WAKEUP");
 
@@ -497,14 +497,14 @@ TEST(MonitoredMachine, StandsStillForAsLongAsItsOwnerHasStoppedIt) {
   FakeMonitor qemu;
   const auto machine = attach_to(qemu);
   ASSERT_TRUE(machine) << machine.error().message;
-  const Standstill& standstill = machine->machine->stops();
+  const StopTimes& stop_times = machine->machine->stops();
   qemu.set_running(false);  // and we have not heard of it
 
   ASSERT_TRUE(PausedMachine::pause(*machine->machine));
 
-  EXPECT_EQ(standstill.version(), 1U) << "our pause is over, and it still stands";
+  EXPECT_EQ(stop_times.version(), 1U) << "our pause is over, and it still stands";
   qemu.send_event_now("RESUME");
-  EXPECT_TRUE(comes_true([&] { return standstill.version() == 2; }));
+  EXPECT_TRUE(comes_true([&] { return stop_times.version() == 2; }));
 }
 
 TEST(MonitoredMachine, NoticesThatItRanInAPause) {

@@ -165,12 +165,12 @@ void MonitoredStatus::note_stop() {
 void MonitoredStatus::note_owners_stop() {
   if (std::exchange(stopped_by_owner_, true)) return;
   const std::uint64_t now = host_tsc();
-  standstill_.begin(now > kNewsAge ? now - kNewsAge : 1);
+  stop_times_.begin(now > kNewsAge ? now - kNewsAge : 1);
 }
 
 void MonitoredStatus::note_resume() {
   if (std::exchange(our_resume_, false)) return;
-  if (std::exchange(stopped_by_owner_, false)) standstill_.end(host_tsc());
+  if (std::exchange(stopped_by_owner_, false)) stop_times_.end(host_tsc());
   if (held_) broken_ = true;
   tell("it runs again");
 }

@@ -22,16 +22,16 @@
 #include "vmm/base/unique_fd.h"
 #include "vmm/machine_status.h"
 #include "vmm/qemu/guest_end.h"
-#include "vmm/standstill.h"
+#include "vmm/stop_times.h"
 
 namespace ringside::vmm {
 
 class MonitoredStatus final : public MachineStatus {
  public:
   /// All must outlive this. Memory that is plugged into `ram` is looked at in time, and
-  /// `standstill` is told of its owner's stops.
-  MonitoredStatus(Monitor& monitor, MonitoredRam& ram, Standstill& standstill)
-      : monitor_(monitor), ram_(ram), standstill_(standstill) {}
+  /// `stop_times` is told of its owner's stops.
+  MonitoredStatus(Monitor& monitor, MonitoredRam& ram, StopTimes& stop_times)
+      : monitor_(monitor), ram_(ram), stop_times_(stop_times) {}
   ~MonitoredStatus() override { stop(); }
   MonitoredStatus(const MonitoredStatus&) = delete;
   MonitoredStatus& operator=(const MonitoredStatus&) = delete;
@@ -77,14 +77,14 @@ class MonitoredStatus final : public MachineStatus {
 
   Monitor& monitor_;
   MonitoredRam& ram_;
-  Standstill& standstill_;
+  StopTimes& stop_times_;
   UniqueFd process_, state_event_, stop_event_;
   std::atomic<MachineState> state_{MachineState::Running};
   std::thread thread_;
 
   std::mutex mutex_;
   GuestEnd end_;
-  bool stopped_by_owner_ = false;               // as standstill_ knows
+  bool stopped_by_owner_ = false;               // as stop_times_ knows
   bool our_stop_ = false, our_resume_ = false;  // the next such event is ours
   bool held_ = false;                           // from stop_guest() to let_guest_go()
   bool broken_ = false;                         // it ran although it was held

@@ -67,7 +67,7 @@ void ObservedProcess::find_ram() {
 
 void ObservedProcess::find_vcpus(const HostProcess& process) {
   if (is_stopped(process)) {
-    standstill_ = "its process is stopped; SIGCONT lets it go on";
+    stopped_by_ = "its process is stopped; SIGCONT lets it go on";
     vcpu_trouble_ = "the process is stopped";
     return;
   }
@@ -76,7 +76,7 @@ void ObservedProcess::find_vcpus(const HostProcess& process) {
     return;
   }
   if (!has_vcpu_in_kvm(process)) {
-    standstill_ = "its owner has paused it: none of its vCPUs is in KVM";
+    stopped_by_ = "its owner has paused it: none of its vCPUs is in KVM";
     vcpu_trouble_ = "none of the vCPUs is in KVM";
     return;
   }

@@ -41,7 +41,7 @@ class ObservedProcess final : public Machine,
 
   const std::string& name() const { return name_; }
   /// Why its guest stands still; empty when it does not, or nobody can tell.
-  const std::optional<std::string>& standstill() const { return standstill_; }
+  const std::optional<std::string>& stopped_by() const { return stopped_by_; }
   /// Why its registers are not known; empty when they are.
   const std::string& vcpu_trouble() const { return vcpu_trouble_; }
   /// Why its RAM was not found; empty when it was.
@@ -69,7 +69,7 @@ class ObservedProcess final : public Machine,
   GuestMemory memory_;
   std::unique_ptr<ProcessVcpus> vcpus_;
   std::string kind_, name_, vcpu_trouble_, ram_trouble_;
-  std::optional<std::string> standstill_;
+  std::optional<std::string> stopped_by_;
 };
 
 }  // namespace ringside::vmm

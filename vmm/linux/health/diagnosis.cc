@@ -49,7 +49,7 @@ class Judge {
 
  private:
   void add(Kind kind, std::string text) { causes_.push_back({kind, std::move(text)}); }
-  void judge_standstill();
+  void judge_stopped();
   void judge_without_linux();
   void judge_panic();
   void judge_interrupts();
@@ -119,8 +119,8 @@ std::string Judge::what_it_does(const TaskReport& report) const {
   return "sleeps" + place + for_time(report.task.since);
 }
 
-void Judge::judge_standstill() {
-  if (report_.standstill) add(Kind::Stopped, "the guest does not run: " + *report_.standstill);
+void Judge::judge_stopped() {
+  if (report_.stopped_by) add(Kind::Stopped, "the guest does not run: " + *report_.stopped_by);
 }
 
 void Judge::judge_without_linux() {
@@ -151,7 +151,7 @@ void Judge::judge_panic() {
 }
 
 void Judge::judge_interrupts() {
-  if (report_.panic || report_.standstill) return;  // a panic halts the others so
+  if (report_.panic || report_.stopped_by) return;  // a panic halts the others so
   for (const VcpuReport& vcpu : report_.vcpus) {
     const CpuReport* runs = cpu(vcpu.cpu);
     if (vcpu.mode != Mode::Kernel || vcpu.interrupts_on) continue;
@@ -293,7 +293,7 @@ std::string Judge::where_is(const CpuReport& runs) const {
 /// One that takes interrupts and still gives up its CPU to nobody, before the watchdog says so:
 /// what runs in user mode is preempted.
 void Judge::judge_kernel_spin() {
-  if (report_.panic || report_.standstill) return;
+  if (report_.panic || report_.stopped_by) return;
   for (const CpuReport& each : report_.cpus) {
     if (each.is_idle || !each.running || each.running->task.is_realtime()) continue;
     const std::string where = where_is(each);
@@ -342,7 +342,7 @@ void Judge::judge_rcu() {
 }
 
 void Judge::judge_busy() {
-  if (report_.panic || report_.standstill || report_.cpus.empty()) return;
+  if (report_.panic || report_.stopped_by || report_.cpus.empty()) return;
   std::vector<std::string> busy;
   std::size_t long_ones = 0;
   for (const CpuReport& each : report_.cpus) {
@@ -395,7 +395,7 @@ void Judge::judge_idle() {
 }
 
 std::vector<Cause> Judge::run() {
-  judge_standstill();
+  judge_stopped();
   if (report_.release.empty()) {
     judge_without_linux();
     return std::move(causes_);

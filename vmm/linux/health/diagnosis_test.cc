@@ -90,7 +90,7 @@ TEST(Diagnosis, WithoutLinuxTheVcpusSayHowFarItGot) {
 
 TEST(Diagnosis, AGuestThatDoesNotRunIsSaidToBeStoppedAndNotToSpin) {
   HealthReport report = linux_report();
-  report.standstill = "its owner has paused it";
+  report.stopped_by = "its owner has paused it";
   report.cpus = {cpu(0, task(7, "sh")), cpu(1, task(8, "sh"))};
   report.vcpus[0].interrupts_on = false;
   report.vcpus[0].interrupts_off_for = kSecond;

@@ -181,7 +181,7 @@ void Examination::look_at_kernel() {
     report_.panic = read_panic(view_, {});
   }
   if (has_suspended(view_))
-    report_.standstill = "it has suspended itself, and sleeps or is about to";
+    report_.stopped_by = "it has suspended itself, and sleeps or is about to";
   report_.load = read_load(view_);
   report_.rcu = read_rcu(view_, clocks_);
   report_.watchdog_threshold = watchdog_threshold(view_);
@@ -227,10 +227,10 @@ Result<HealthReport> examine_vcpus(vmm::Machine& machine, std::string trouble) {
 
 Result<HealthReport> examine(vmm::Machine& machine, Kernel* kernel, std::string trouble,
                              const Circumstances& circumstances) {
-  const bool is_alive = circumstances.life == GuestLife::Runs && !circumstances.standstill;
+  const bool is_alive = circumstances.life == GuestLife::Runs && !circumstances.stopped_by;
   HealthReport report = kernel == nullptr ? TRY(examine_vcpus(machine, std::move(trouble)))
                                           : TRY(Examination(machine, *kernel, is_alive).run());
-  if (circumstances.standstill) report.standstill = circumstances.standstill;
+  if (circumstances.stopped_by) report.stopped_by = circumstances.stopped_by;
   report.unknown.insert(report.unknown.begin(), circumstances.limits.begin(),
                         circumstances.limits.end());
   report.causes = diagnose(report);

@@ -23,7 +23,7 @@ enum class GuestLife : std::uint8_t { Saved, Runs };
 /// The circumstances under which a guest is looked at.
 struct Circumstances {
   GuestLife life = GuestLife::Runs;
-  std::optional<std::string> standstill;  // who or what has stopped it, in words
+  std::optional<std::string> stopped_by;  // who or what has stopped it, in words
   std::vector<std::string> limits;        // what is not to be seen of it, and why, a line each
 };
 

@@ -181,7 +181,7 @@ std::string_view name_of(Cause::Kind kind);
 struct HealthReport {
   std::string release;         // empty: no Linux was found, and the rest is of the vCPUs only
   std::string kernel_trouble;  // why it was not
-  std::optional<std::string> standstill;  // who or what has stopped the guest; empty: it runs
+  std::optional<std::string> stopped_by;  // who or what has stopped the guest; empty: it runs
   std::optional<std::uint64_t> uptime;
   std::vector<VcpuReport> vcpus;  // empty: their registers are not known
   std::vector<CpuReport> cpus;

@@ -1,4 +1,4 @@
-#include "providers/fire/standstill.h"
+#include "providers/fire/firing_pause.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -42,7 +42,7 @@ class TwoVcpus final : public vmm::InertMachine {
   vmm::GuestMemory memory_;
 };
 
-class StandstillTest : public testing::Test {
+class FiringPauseTest : public testing::Test {
  protected:
   static KeptVcpu at(GuestVirt base, std::uint64_t rip) {
     KeptVcpu kept{std::nullopt, base, {}};
@@ -50,120 +50,120 @@ class StandstillTest : public testing::Test {
     return kept;
   }
   bool is_readable() {
-    pollfd event{standstill_.event_fd(), POLLIN, 0};
+    pollfd event{firing_pause_.event_fd(), POLLIN, 0};
     return poll(&event, 1, 0) == 1;
   }
   std::vector<std::uint64_t> instructions() {
     std::vector<std::uint64_t> all;
     auto paused = vmm::PausedMachine::pause(machine_);
-    const auto registers = standstill_.registers(*paused);
+    const auto registers = firing_pause_.registers(*paused);
     for (const Registers& each : *registers) all.push_back(each.rip);
     return all;
   }
 
   TwoVcpus machine_;
-  Standstill standstill_{machine_, 2, nullptr};
+  FiringPause firing_pause_{machine_, 2, nullptr};
 };
 
-TEST_F(StandstillTest, AThreadThatPollsLeavesThePauseAndGoesOn) {
-  standstill_.ask(1, at(kBase1, 0x777));
+TEST_F(FiringPauseTest, AThreadThatPollsLeavesThePauseAndGoesOn) {
+  firing_pause_.ask(1, at(kBase1, 0x777));
   EXPECT_EQ(machine_.pauses, 0) << "not in the turn";
-  standstill_.settle(1);
+  firing_pause_.settle(1);
 
   EXPECT_EQ(machine_.pauses, 1);
   EXPECT_TRUE(is_readable());
-  const std::uint64_t asked = standstill_.take_asked();
+  const std::uint64_t asked = firing_pause_.take_asked();
   EXPECT_NE(asked, 0u);
   EXPECT_FALSE(is_readable());
   EXPECT_EQ(instructions(), (std::vector<std::uint64_t>{0x100, 0x777}));
-  standstill_.release(asked);
+  firing_pause_.release(asked);
   EXPECT_EQ(machine_.pauses, 0);
-  EXPECT_EQ(standstill_.take_asked(), 0u);
+  EXPECT_EQ(firing_pause_.take_asked(), 0u);
   EXPECT_EQ(instructions(), (std::vector<std::uint64_t>{0x100, 0x101}));
 }
 
-TEST_F(StandstillTest, NothingHappensUnlessAFiringAsks) {
-  standstill_.settle(0);
+TEST_F(FiringPauseTest, NothingHappensUnlessAFiringAsks) {
+  firing_pause_.settle(0);
 
   EXPECT_EQ(machine_.pauses, 0);
   EXPECT_FALSE(is_readable());
 }
 
-TEST_F(StandstillTest, WhoAsksAgainIsKeptForThat) {
-  standstill_.ask(0, at(kBase0, 1));
-  standstill_.settle(0);
-  const std::uint64_t first = standstill_.take_asked();
-  standstill_.ask(1, at(kBase1, 2));
-  standstill_.settle(1);
+TEST_F(FiringPauseTest, WhoAsksAgainIsKeptForThat) {
+  firing_pause_.ask(0, at(kBase0, 1));
+  firing_pause_.settle(0);
+  const std::uint64_t first = firing_pause_.take_asked();
+  firing_pause_.ask(1, at(kBase1, 2));
+  firing_pause_.settle(1);
 
-  standstill_.release(first);
+  firing_pause_.release(first);
 
   EXPECT_EQ(machine_.pauses, 1) << "the second one's";
-  standstill_.release(standstill_.take_asked());
+  firing_pause_.release(firing_pause_.take_asked());
   EXPECT_EQ(machine_.pauses, 0);
 }
 
-TEST_F(StandstillTest, ARecordThatWasReadBeforeThePauseNeedsNone) {
-  standstill_.ask(0, at(kBase0, 1));
-  standstill_.release(standstill_.take_asked());
-  standstill_.settle(0);
+TEST_F(FiringPauseTest, ARecordThatWasReadBeforeThePauseNeedsNone) {
+  firing_pause_.ask(0, at(kBase0, 1));
+  firing_pause_.release(firing_pause_.take_asked());
+  firing_pause_.settle(0);
 
   EXPECT_EQ(machine_.pauses, 0);
 }
 
-TEST_F(StandstillTest, AVcpusOwnThreadWaitsAndPausesNothing) {
+TEST_F(FiringPauseTest, AVcpusOwnThreadWaitsAndPausesNothing) {
   std::atomic<bool> went_on = false;
   std::thread vcpu([&] {
     {
-      const Standstill::VcpuThread handling;
-      standstill_.ask(0, {0, GuestVirt(0), {}});
-      standstill_.settle(0);
+      const FiringPause::VcpuThread handling;
+      firing_pause_.ask(0, {0, GuestVirt(0), {}});
+      firing_pause_.settle(0);
     }
     went_on = true;
   });
-  pollfd event{standstill_.event_fd(), POLLIN, 0};
+  pollfd event{firing_pause_.event_fd(), POLLIN, 0};
   ASSERT_EQ(poll(&event, 1, -1), 1);
 
   EXPECT_FALSE(went_on);
   EXPECT_EQ(machine_.pauses, 0);
-  standstill_.release(standstill_.take_asked());
+  firing_pause_.release(firing_pause_.take_asked());
   vcpu.join();
   EXPECT_TRUE(went_on);
 }
 
-TEST_F(StandstillTest, TheEndLetsEverybodyGo) {
-  standstill_.ask(0, at(kBase0, 1));
-  standstill_.settle(0);
+TEST_F(FiringPauseTest, TheEndLetsEverybodyGo) {
+  firing_pause_.ask(0, at(kBase0, 1));
+  firing_pause_.settle(0);
 
-  standstill_.end();
-  standstill_.ask(1, at(kBase1, 1));
-  standstill_.settle(1);
+  firing_pause_.end();
+  firing_pause_.ask(1, at(kBase1, 1));
+  firing_pause_.settle(1);
   {
-    const Standstill::VcpuThread handling;
-    standstill_.ask(0, at(kBase0, 1));
-    standstill_.settle(0);
+    const FiringPause::VcpuThread handling;
+    firing_pause_.ask(0, at(kBase0, 1));
+    firing_pause_.settle(0);
   }
 
   EXPECT_EQ(machine_.pauses, 0);
 }
 
-TEST_F(StandstillTest, AMachineThatCannotBePausedKeepsNobody) {
+TEST_F(FiringPauseTest, AMachineThatCannotBePausedKeepsNobody) {
   machine_.dead = true;
-  standstill_.ask(0, at(kBase0, 1));
-  standstill_.settle(0);
+  firing_pause_.ask(0, at(kBase0, 1));
+  firing_pause_.settle(0);
 
   EXPECT_TRUE(is_readable()) << "the session finds out";
-  standstill_.release(standstill_.take_asked());
+  firing_pause_.release(firing_pause_.take_asked());
   EXPECT_EQ(machine_.pauses, 0);
 }
 
-TEST_F(StandstillTest, RegistersThatATrapDoesNotKeepAreTheVcpusOwn) {
+TEST_F(FiringPauseTest, RegistersThatATrapDoesNotKeepAreTheVcpusOwn) {
   KeptVcpu kept = at(kBase0, 0x777);
   kept.registers.rsp = 0x888;
-  standstill_.ask(0, kept);
+  firing_pause_.ask(0, kept);
   auto paused = vmm::PausedMachine::pause(machine_);
 
-  const auto all = standstill_.registers(*paused);
+  const auto all = firing_pause_.registers(*paused);
   const Registers& registers = all->front();
 
   EXPECT_EQ(registers.rsp, 0x888u);

@@ -1,4 +1,4 @@
-#include "providers/fire/standstill.h"
+#include "providers/fire/firing_pause.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ namespace {
 /// Of a vCPU's thread while it handles an exit.
 struct Handling {
   bool on_vcpu_thread = false;
-  Standstill* asked = nullptr;
+  FiringPause* asked = nullptr;
   std::uint64_t ticket = 0;
 };
 thread_local Handling handling;
@@ -35,29 +35,29 @@ bool has_base(const Registers& registers, GuestVirt percpu_base) {
 
 }  // namespace
 
-Standstill::Standstill(vmm::Machine& machine, unsigned cpus, const vmm::Shim* shim)
+FiringPause::FiringPause(vmm::Machine& machine, unsigned cpus, const vmm::Shim* shim)
     : machine_(machine),
       shim_(shim),
       event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       slots_(cpus) {}
 
-Standstill::~Standstill() {
+FiringPause::~FiringPause() {
   end();
 }
 
-void Standstill::ask(std::uint32_t cpu, const KeptVcpu& kept) {
+void FiringPause::ask(std::uint32_t cpu, const KeptVcpu& kept) {
   if (cpu >= slots_.size()) return;
   const std::lock_guard asking(slots_lock_);
   slots_[cpu] = {++last_ticket_, kept};
 }
 
-std::uint64_t Standstill::ticket_of(std::uint32_t cpu) const {
+std::uint64_t FiringPause::ticket_of(std::uint32_t cpu) const {
   const std::lock_guard looking(slots_lock_);
   return cpu < slots_.size() ? slots_[cpu].ticket : 0;
 }
 
 /// Whoever asks later makes it readable again.
-std::uint64_t Standstill::take_asked() {
+std::uint64_t FiringPause::take_asked() {
   eventfd_t count = 0;
   (void)eventfd_read(event_.get(), &count);
   const std::lock_guard looking(slots_lock_);
@@ -66,7 +66,7 @@ std::uint64_t Standstill::take_asked() {
   return last;
 }
 
-void Standstill::settle(std::uint32_t cpu) {
+void FiringPause::settle(std::uint32_t cpu) {
   const std::uint64_t ticket = ticket_of(cpu);
   if (ticket == 0) return;
   (void)eventfd_write(event_.get(), 1);  // full: then it is readable
@@ -79,7 +79,7 @@ void Standstill::settle(std::uint32_t cpu) {
 }
 
 /// Whoever cannot be paused is not kept: the session is told the same when it tries.
-void Standstill::pause(std::uint64_t ticket) {
+void FiringPause::pause(std::uint64_t ticket) {
   auto paused = vmm::PausedMachine::pause(machine_);
   if (!paused) return;
   const std::lock_guard lock(mutex_);
@@ -87,12 +87,12 @@ void Standstill::pause(std::uint64_t ticket) {
   pauses_.push_back({ticket, std::move(*paused)});
 }
 
-void Standstill::wait(std::uint64_t ticket) {
+void FiringPause::wait(std::uint64_t ticket) {
   std::unique_lock lock(mutex_);
   released_more_.wait(lock, [&] { return is_over(ticket); });
 }
 
-void Standstill::release(std::uint64_t asked) {
+void FiringPause::release(std::uint64_t asked) {
   if (asked == 0) return;
   {
     const std::lock_guard letting_go(slots_lock_);
@@ -112,7 +112,7 @@ void Standstill::release(std::uint64_t asked) {
   released_more_.notify_all();
 }
 
-void Standstill::end() {
+void FiringPause::end() {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -120,7 +120,7 @@ void Standstill::end() {
   release(UINT64_MAX);
 }
 
-std::optional<Registers> Standstill::at_probe(unsigned vcpu, const Registers& now) const {
+std::optional<Registers> FiringPause::at_probe(unsigned vcpu, const Registers& now) const {
   {
     const std::lock_guard looking(slots_lock_);
     for (const Slot& slot : slots_) {
@@ -135,7 +135,7 @@ std::optional<Registers> Standstill::at_probe(unsigned vcpu, const Registers& no
   return waiting ? waiting : shim_->waiting(GuestVirt(now.kernel_gs_base));
 }
 
-Result<std::vector<Registers>> Standstill::registers(vmm::PausedMachine& paused) const {
+Result<std::vector<Registers>> FiringPause::registers(vmm::PausedMachine& paused) const {
   std::vector<Registers> all;
   for (unsigned vcpu = 0; vcpu < paused.vcpu_count(); ++vcpu) {
     const Registers now = TRY(paused.registers(vcpu));
@@ -145,11 +145,11 @@ Result<std::vector<Registers>> Standstill::registers(vmm::PausedMachine& paused)
   return all;
 }
 
-Standstill::VcpuThread::VcpuThread() {
+FiringPause::VcpuThread::VcpuThread() {
   handling = {.on_vcpu_thread = true};
 }
 
-Standstill::VcpuThread::~VcpuThread() {
+FiringPause::VcpuThread::~VcpuThread() {
   const Handling done = std::exchange(handling, {});
   if (done.asked != nullptr) done.asked->wait(done.ticket);
 }

@@ -1,8 +1,8 @@
-// The machine's standstill after a firing that wants to be looked at from outside: snapshot(). The
-// firing asks for it in its turn; once the turn is over, and before the vCPU that fired goes on,
-// the machine is paused; the session's thread prints the record, for which it looks at the machine,
-// and then lets it go on. So nothing waits for the session in a turn or on a thread that others
-// need:
+// The machine's pause after a firing that wants to be looked at from outside: snapshot().
+// The firing asks for it in its turn; once the turn is over, and before the vCPU that fired goes
+// on, the machine is paused; the session's thread prints the record, for which it looks at the
+// machine, and then lets it go on. So nothing waits for the session in a turn or on a thread that
+// others need:
 //   a thread that polls or samples pauses the machine, leaves the pause here and goes on
 //   a vCPU's own thread, which never pauses, waits; it is outside the guest, and the session pauses
 // Used by what fires on vCPUs (ProbeSink's keep() and settle()) and by the session.
@@ -31,14 +31,14 @@ struct KeptVcpu {
   Registers registers;
 };
 
-class Standstill {
+class FiringPause {
  public:
   /// `cpus`: how many turns there are. A vCPU that waits in `shim` is told where it was
   /// interrupted; null: there is none. All must outlive it.
-  Standstill(vmm::Machine& machine, unsigned cpus, const vmm::Shim* shim);
-  ~Standstill();
-  Standstill(const Standstill&) = delete;
-  Standstill& operator=(const Standstill&) = delete;
+  FiringPause(vmm::Machine& machine, unsigned cpus, const vmm::Shim* shim);
+  ~FiringPause();
+  FiringPause(const FiringPause&) = delete;
+  FiringPause& operator=(const FiringPause&) = delete;
 
   /// The firing of this turn wants it.
   void ask(std::uint32_t cpu, const KeptVcpu& kept);

@@ -10,7 +10,7 @@
 
 namespace ringside::vmm {
 
-class Standstill {
+class StopTimes {
  public:
   /// It stands, or is about to. Stops nest: our pauses, and those of its owner.
   void begin(std::uint64_t tsc) {
