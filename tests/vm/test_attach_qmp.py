@@ -37,8 +37,7 @@ class Owner(Qmp):
 class Machine:
     """A guest with two QMP sockets: one for us, one for its owner."""
 
-    def __init__(self, image="debian-6.1", cpus=1, memory=512, options=(), boots=True,
-                 append=""):
+    def __init__(self, image="debian-6.1", cpus=1, memory=512, options=(), **settings):
         self._stack = contextlib.ExitStack()
         folder = pathlib.Path(self._stack.enter_context(
             tempfile.TemporaryDirectory(prefix="ringside-owner-")))
@@ -46,8 +45,7 @@ class Machine:
         sockets = []
         for name in ("qmp", "owner"):
             sockets += ["-qmp", f"unix:{folder / name},server=on,wait=off"]
-        self._guest = guest.Guest(image, cpus, memory, [*sockets, *options], boots=boots,
-                                  append=append)
+        self._guest = guest.Guest(image, cpus, memory, [*sockets, *options], **settings)
         self._folder = folder
 
     def __enter__(self):

@@ -3,11 +3,7 @@
 import sys
 import unittest
 
-from guest import Guest, GuestError
-
-ATTEMPTS = 3
-# Nobody traces here, so this int3 is the kernel's own (images/README.md).
-STALE_INT3 = "Oops: int3"
+from guest import ATTEMPTS, PATCHED_TEXT, Guest, GuestError
 
 
 def counts(output):
@@ -95,9 +91,9 @@ class Contents(unittest.TestCase):
         try:
             self.check_guest(image)
         except GuestError as error:
-            if attempts == 1 or STALE_INT3 not in str(error):
+            if attempts == 1 or PATCHED_TEXT not in str(error):
                 raise
-            print(f"started again: the guest died of {STALE_INT3}", file=sys.stderr)
+            print(f"started again: the guest died of {PATCHED_TEXT}", file=sys.stderr)
             self.check_image(image, attempts - 1)
 
     def check_guest(self, image):
