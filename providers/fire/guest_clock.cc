@@ -206,7 +206,10 @@ void GuestClock::follow(Line& line, std::uint64_t host) {
   const std::uint64_t late = line.offset - line.base;
   const auto since = static_cast<std::int64_t>(host - std::exchange(followed_, host));
   const auto far = static_cast<std::uint64_t>(believed_) / 500;  // 10 ms
-  const std::uint64_t step = since > 0 ? static_cast<std::uint64_t>(since) / 500 : 0;
+  // Two traps of one vCPU are further apart than this, however long nobody has told of the line.
+  const std::uint64_t closest = rate_.hertz() / 4'000'000;  // 250 ns
+  const std::uint64_t step =
+      since > 0 ? std::min(static_cast<std::uint64_t>(since) / 500, closest) : 0;
   line.base += late > far ? late : std::min(late, step);
 }
 

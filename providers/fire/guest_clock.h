@@ -12,17 +12,16 @@
 // Trap times depend on the guest's TSC alone: waiting for the host does not bend them. But the
 // first looks of all were late, and so are the times that the line has after them, until the
 // estimate gets better. The line then follows it: slowly, so that intervals stay right to a part in
-// 500, or at once where it is far away or the machine has just stood still. It never runs
-// backwards for what the host makes, nor for the traps of one vCPU.
-// Time goes on while the machine stands still, as it does for everybody else.
-// The guest's TSC comes out of its memory and may be forged, or the guest has set it
-// (IA32_TSC_ADJUST, S3): what lies further from the host's own time than a late look explains is
-// not believed, and the host's time is taken. When several traps agree on such a difference the TSC
-// has been set: the time line goes on where it is, at the new difference. So no guest moves the
-// line by more than kBelievedSeconds, ever, and none stops it. Pure: the caller reads the TSCs.
-// Threads: any. Most traps get their time without a lock: only a trap that changes the line
-// takes one, and a reader that comes in between looks once more.
-// Fire context: yes.
+// 500 and to 250 ns, or at once where it is far away or the machine has just stood still. It never
+// runs backwards for what the host makes, nor for the traps of one vCPU. Time goes on while the
+// machine stands still, as it does for everybody else. The guest's TSC comes out of its memory and
+// may be forged, or the guest has set it (IA32_TSC_ADJUST, S3): what lies further from the host's
+// own time than a late look explains is not believed, and the host's time is taken. When several
+// traps agree on such a difference the TSC has been set: the time line goes on where it is, at the
+// new difference. So no guest moves the line by more than kBelievedSeconds, ever, and none stops
+// it. Pure: the caller reads the TSCs. Threads: any. Most traps get their time without a lock: only
+// a trap that changes the line takes one, and a reader that comes in between looks once more. Fire
+// context: yes.
 #pragma once
 
 #include <array>
