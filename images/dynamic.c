@@ -11,7 +11,7 @@
 
 enum { kReadSize = 777 };
 
-// Global and never inlined: only such functions are in the dynamic symbol table. What follows each
+// Global and never inlined: only such functions are in the dynamic symbol table. Code after each
 // call keeps it from becoming a jump, which leaves no frame.
 int dyn_inner(int fd, int reads);
 int dyn_outer(int fd, int reads);

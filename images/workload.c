@@ -73,7 +73,7 @@ static struct Options {
              .file = "/data/input",
              .open_path = "/data/input"};
 
-// What one thread did; added to `shared` when it is through.
+// The work of one thread; added to `shared` when it is through.
 struct Tally {
   uint64_t calls[kCalls];
   uint64_t rounds, reads_timed, ns_in_reads;

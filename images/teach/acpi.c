@@ -1,4 +1,4 @@
-// What the machine says of itself: the CPUs in ACPI's MADT, and power-off.
+// The machine's own words for itself: the CPUs in ACPI's MADT, and power-off.
 // ACPI Specification 6.4: 5.2.5 (RSDP), 5.2.8 (XSDT), 5.2.12 (MADT), 4.8.3.2 (PM1 control).
 // The tables are the machine's, which we trust as every kernel must.
 #include "kernel.h"

@@ -57,7 +57,7 @@ struct task* task_create(const char* name, uint64_t entry, uint64_t argument) {
                           .rflags = 0x202,
                           .rsp = kUserStackTop - 8,
                           .ss = USER_DATA};
-  // What switch_stacks() pops: six registers and where to go on.
+  // switch_stacks() pops six registers and where to go on.
   uint64_t* stack = (uint64_t*)frame;
   *--stack = (uint64_t)task_first_entry;
   for (int n = 0; n < 6; ++n) *--stack = 0;
