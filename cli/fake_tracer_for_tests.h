@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "providers/tracer.h"
+#include "providers/tracer/tracer.h"
 
 namespace ringside::cli {
 
@@ -61,7 +61,7 @@ class FakeTracer : public providers::Tracer {
   }
   providers::FiringPause* firing_pause() override { return kept; }
   std::optional<std::string> loss() const override { return kernel_gone; }
-  std::uint64_t lost_firings() const override { return lost; }
+  providers::TraceStatistics statistics() const override { return statistics_now; }
   std::vector<std::string> take_notices() override { return std::exchange(notices, {}); }
 
   std::vector<providers::Probe> probes;
@@ -74,7 +74,7 @@ class FakeTracer : public providers::Tracer {
   std::function<void()> when_stopped;
   providers::FiringPause* kept = nullptr;
   std::optional<std::string> kernel_gone;
-  std::uint64_t lost = 0;
+  providers::TraceStatistics statistics_now;
   std::vector<std::string> notices;
 };
 

@@ -4,7 +4,7 @@
 #include "cli/output/sink.h"
 #include "cli/program/environment.h"
 #include "dif/program/program.h"
-#include "providers/target.h"
+#include "providers/tracer/target.h"
 #include "vmm/base/result.h"
 
 namespace ringside::cli {

@@ -13,9 +13,12 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/clean_cache.h"
+#include "cli/examples.h"
 #include "cli/messages.h"
 #include "cli/options/options.h"
 #include "cli/session/session.h"
+#include "cli/statistics/stats.h"
 #include "cli/vms.h"
 #include "cli/why/why.h"
 
@@ -102,7 +105,10 @@ int main(int argc, char** argv) {
                 cli::language_version_text().c_str());
     return cli::kExitOk;
   }
+  if (line->task == Task::CleanCache) return cli::clean_cache();
   if (line->task == Task::ListVms) return cli::list_vms(line->settings.format);
+  if (line->task == Task::Examples) return cli::print_examples(line->example);
+  if (line->task == Task::Stats) return cli::run_stats(*line);
   if (line->task == Task::Why) return cli::run_why(*line);
   return cli::run_session(std::move(*line));
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "providers/tracer.h"
+#include "providers/tracer/tracer.h"
 #include "vmm/base/c_type.h"
 
 namespace ringside::cli {

@@ -15,7 +15,8 @@ TEST(ProbeList, HasDtracesColumns) {
 
 TEST(ProbeList, DetailsHaveDtracesLayout) {
   TypeGraph types;
-  const providers::ProbeArguments arguments{true, {types.pointer_to(*types.find("int"))}, {""}, {}};
+  const providers::ProbeArguments arguments{
+      true, {types.pointer_to(*types.find("int"))}, {""}, {}, {}};
   const dif::ProbeDescription name{"fbt", "", "vfs_read", "entry"};
   dif::ProviderAttributes attributes;
   attributes.module.data = dif::Stability::Private;  // of a field that the name has not

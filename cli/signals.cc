@@ -25,7 +25,7 @@ sigset_t ending_signals() {
 
 Result<Signals> Signals::block() {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of who writes it
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is its writer's error
   const sigset_t set = ending_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   UniqueFd fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));

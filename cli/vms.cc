@@ -9,6 +9,7 @@
 
 #include "cli/messages.h"
 #include "cli/session/session.h"
+#include "vmm/base/align.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::cli {
@@ -24,7 +25,7 @@ std::string size_text(std::uint64_t bytes) {
   constexpr std::uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
   if (bytes >= kGiB && bytes % kGiB == 0) return fmt::format("{}G", bytes / kGiB);
   // The memory that the guest knows of may end a few pages below its machine's size.
-  return fmt::format("{}M", (bytes + kMiB - 1) / kMiB);
+  return fmt::format("{}M", divide_up(bytes, kMiB));
 }
 
 Row row_of(const vmm::HostVm& vm) {

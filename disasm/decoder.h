@@ -54,4 +54,9 @@ inline constexpr std::size_t kMaxSlotBytes = 32;
 Result<std::vector<std::byte>> relocate(std::span<const std::byte> bytes, GuestVirt from,
                                         GuestVirt slot);
 
+/// The same for several instructions one after the other, which are all of `bytes`; only the last
+/// one may branch. Its size does not depend on `slot` either. Unsupported as above.
+Result<std::vector<std::byte>> relocate_run(std::span<const std::byte> bytes, GuestVirt from,
+                                            GuestVirt slot);
+
 }  // namespace ringside::disasm

@@ -9,7 +9,7 @@ alignas(64) std::array<std::byte, kVectorBytes> native_run_vectors_in, native_ru
 
 // native_run loads the registers and jumps to the entry.
 asm(R"(
-  .text
+  .pushsection .text
   .globl native_run, native_run_next, native_run_taken
 native_run:
   push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq
@@ -71,4 +71,5 @@ native_run_taken:
   popfq
   pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx
   ret
+  .popsection
 )");

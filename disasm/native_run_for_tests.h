@@ -16,8 +16,8 @@ void native_run();
 void native_run_next();
 void native_run_taken();
 
-/// In the form of XSAVE (Intel SDM volume 1, 13.4). What the header's first word, at
-/// kVectorFeatures, does not name is as after a reset.
+/// In the form of XSAVE (Intel SDM volume 1, 13.4). Features that the header's first
+/// word, at kVectorFeatures, does not name are as after a reset.
 inline constexpr std::size_t kVectorBytes = 16384, kVectorFeatures = 512;
 extern std::array<std::byte, kVectorBytes> native_run_vectors_in, native_run_vectors_out;
 }

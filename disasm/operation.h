@@ -1,5 +1,5 @@
-// What an instruction does to whom: its class, the memory that it names, where it leads, and its
-// text. For probes that stand on any instruction; whoever only follows code needs decoder.h alone.
+// The effects of an instruction: its class, the memory that it names, where it leads, and its text.
+// For probes that stand on any instruction; code that only follows a path needs decoder.h alone.
 // Fire context: effective_address() yes; everything else no.
 #pragma once
 
@@ -15,9 +15,9 @@
 
 namespace ringside::disasm {
 
-/// Each instruction has one class. Where several would fit, the first of this order is taken, but
-/// that Load and Store go by the operand that the instruction names, and by the stack (push, pop)
-/// only where it names none. What reads and writes one place is a Store.
+/// Each instruction has one class: of several that fit, the first of this order. Load and Store go
+/// by the operand that the instruction names; only where it names none, by the stack (push, pop).
+/// An instruction that reads and writes one place is a Store.
 enum class InstructionClass : std::uint8_t {
   String,  // movs, stos, lods, cmps, scas, ins, outs, with rep or without
   Lock,    // a lock prefix, or xchg with memory, which locks by itself
@@ -36,7 +36,7 @@ inline constexpr std::size_t kInstructionClasses = 11;
 std::string_view name_of(InstructionClass kind);
 std::optional<InstructionClass> class_named(std::string_view name);
 
-/// Memory by registers. What is null adds nothing.
+/// Memory by registers. A null one adds nothing.
 struct MemoryOperand {
   arch::Register base = nullptr, index = nullptr;
   arch::Register segment_base = nullptr;  // fs_base or gs_base
@@ -48,7 +48,7 @@ struct MemoryOperand {
 };
 std::uint64_t effective_address(const MemoryOperand& operand, const Registers& registers);
 
-/// What a conditional jump looks at that depends on rcx.
+/// The test of a conditional jump that depends on rcx.
 enum class CountJump : std::uint8_t { None, Zero, LowZero, Loop, LoopEqual, LoopNotEqual };
 
 struct Operation {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "disasm/zydis_decoder.h"
+#include "vmm/arch/x86_64/instructions.h"
 
 namespace ringside::disasm {
 namespace {
@@ -71,7 +72,7 @@ class Emitter {
     return {};
   }
   Result<void> jump(GuestVirt target) {
-    byte(0xe9);
+    byte(std::to_integer<unsigned>(arch::kNearJump));
     return rel32(target);
   }
   /// The address that a displaced call must leave on the stack: the original one.
@@ -166,26 +167,59 @@ Result<void> emit(Emitter& out, std::span<const std::byte> bytes, const ZydisDec
   return fail(ErrorCode::Unsupported, "it changes the processor's mode or ends here");
 }
 
+/// Why an instruction cannot be displaced, or nothing.
+Result<void> check(const ZydisDecodedInstruction& in, const Instruction& facts) {
+  if (const auto why = refusal(in); !why.empty()) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("{}: {}", ZydisMnemonicGetString(in.mnemonic), why));
+  }
+  if (loads_stack_segment(in)) {
+    return fail(ErrorCode::Unsupported, "mov to ss: interrupts stay off for one instruction");
+  }
+  const bool branches = facts.flow != Flow::Next;
+  if (branches && (in.attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) != 0) {
+    return fail(ErrorCode::Unsupported, "a branch with an operand-size prefix");
+  }
+  return {};
+}
+
+tl::unexpected<Error> unknown() {
+  return fail(ErrorCode::Unsupported, "not an instruction that the decoder knows");
+}
+
 }  // namespace
 
 Result<std::vector<std::byte>> relocate(std::span<const std::byte> bytes, GuestVirt from,
                                         GuestVirt slot) {
   const auto in = decode_raw(bytes);
-  if (!in) return fail(ErrorCode::Unsupported, "not an instruction that the decoder knows");
-  if (const auto why = refusal(*in); !why.empty()) {
-    return fail(ErrorCode::Unsupported,
-                fmt::format("{}: {}", ZydisMnemonicGetString(in->mnemonic), why));
-  }
-  if (loads_stack_segment(*in)) {
-    return fail(ErrorCode::Unsupported, "mov to ss: interrupts stay off for one instruction");
-  }
+  if (!in) return unknown();
   const Instruction facts = summarize(*in, from);
-  const bool branches = facts.flow != Flow::Next;
-  if (branches && (in->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) != 0) {
-    return fail(ErrorCode::Unsupported, "a branch with an operand-size prefix");
-  }
+  TRY(check(*in, facts));
   Emitter out(slot);
   TRY(emit(out, bytes, *in, facts, from.wrapping_add(in->length)));
+  return out.take();
+}
+
+Result<std::vector<std::byte>> relocate_run(std::span<const std::byte> bytes, GuestVirt from,
+                                            GuestVirt slot) {
+  Emitter out(slot);
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto rest = bytes.subspan(at);
+    const GuestVirt here = from.wrapping_add(at);
+    const auto in = decode_raw(rest);
+    if (!in) return unknown();
+    const Instruction facts = summarize(*in, here);
+    TRY(check(*in, facts));
+    at += in->length;
+    const GuestVirt next = from.wrapping_add(at);
+    if (at == bytes.size()) {
+      TRY(emit(out, rest, *in, facts, next));
+    } else if (facts.flow == Flow::Next && !facts.is_sti) {
+      TRY(emit_copy(out, rest, *in, facts, next, Form::Same));
+    } else {
+      return fail(ErrorCode::Unsupported, "a branch, or sti, before the last instruction");
+    }
+  }
   return out.take();
 }
 

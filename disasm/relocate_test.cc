@@ -307,5 +307,37 @@ TEST(Relocate, RefusesWhatASlotTooFarAwayCannotReach) {
       << "the return address does not fit a push";
 }
 
+TEST(RelocateRun, KeepsEachInstructionAndJumpsBackOnce) {
+  // push rbp; lea rax, [rip + 0x10]; mov ebx, eax
+  const auto run = code({0x55, 0x48, 0x8d, 0x05, 0x10, 0, 0, 0, 0x89, 0xc3});
+
+  const auto slot = relocate_run(run, kFrom, kSlot);
+
+  ASSERT_TRUE(slot) << slot.error().message;
+  ASSERT_EQ(slot->size(), run.size() + 5);
+  const auto lea = decode(std::span(*slot).subspan(1), kSlot.wrapping_add(1));
+  EXPECT_EQ((*slot)[0], std::byte{0x55});
+  EXPECT_EQ(lea->length, 7);
+  std::int32_t distance = 0;
+  std::memcpy(&distance, slot->data() + 4, sizeof distance);
+  EXPECT_EQ(kSlot.wrapping_add(8 + static_cast<std::uint64_t>(std::int64_t{distance})),
+            kFrom.wrapping_add(8 + 0x10));
+  const auto back = decode(std::span(*slot).subspan(run.size()), kSlot.wrapping_add(run.size()));
+  EXPECT_EQ(back->flow, Flow::Jump);
+  EXPECT_EQ(back->target, kFrom.wrapping_add(run.size()));
+}
+
+TEST(RelocateRun, MayEndWithABranchAndHasNoneBefore) {
+  const auto last = relocate_run(code({0x31, 0xc0, 0xe9, 0, 1, 0, 0}), kFrom, kSlot);  // xor; jmp
+  ASSERT_TRUE(last);
+  ASSERT_EQ(last->size(), 7u);
+  EXPECT_EQ(decode(std::span(*last).subspan(2), kSlot.wrapping_add(2))->target,
+            kFrom.wrapping_add(7 + 0x100));
+  EXPECT_FALSE(relocate_run(code({0x74, 0, 0x31, 0xc0, 0x90}), kFrom, kSlot)) << "je; xor; nop";
+  EXPECT_FALSE(relocate_run(code({0xfb, 0x31, 0xc0, 0x31, 0xc9}), kFrom, kSlot)) << "sti; xor";
+  EXPECT_FALSE(relocate_run(code({0x31, 0xc0, 0x0f, 0x0b, 0x90}), kFrom, kSlot)) << "xor; ud2";
+  EXPECT_FALSE(relocate_run(code({0x31, 0xc0, 0x48, 0x8d}), kFrom, kSlot)) << "half of one";
+}
+
 }  // namespace
 }  // namespace ringside::disasm

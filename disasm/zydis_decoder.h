@@ -1,5 +1,5 @@
-// The one Zydis call that disasm's own sources share. Only zydis_decoder.cc and relocate.cc may
-// include this; no other header mentions a decoder's types.
+// The one Zydis call that disasm's own sources share. Only they may include this and
+// zydis_operands.h; no other header mentions a decoder's types.
 #pragma once
 
 #include <Zydis/Zydis.h>

@@ -8,12 +8,13 @@
  *   code    struct shim_header, instructions       read + execute; SHIM_CODE_SIZE
  *   table   table_entries of 8 bytes               read + execute; the host writes it
  *   slots   displaced instructions, each after     read + execute; the host writes them
- *           the byte that its int3 has replaced
+ *           what its int3 or jump has replaced
  *   data    struct shim_control, heads, boxes      read + write, no execute; SHIM_DATA_SIZE
  *
  * No word is written by both sides in turn, so the host needs no compare-and-swap and may reach the
  * region by copies. It must read a head before the box and again after it, and write `answered`
- * alone and last.
+ * alone and last. A copy of both at once it may make in either direction: then a box is of the
+ * claim that it names, which the guest writes last, and at the end of what it writes of the box.
  */
 #ifndef GUEST_SHIM_MAILBOX_ABI_H
 #define GUEST_SHIM_MAILBOX_ABI_H
@@ -24,28 +25,44 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(8)
+#define SHIM_VERSION SHIM_U(13)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
 #define SHIM_CODE_SIZE SHIM_PAGE
 #define SHIM_MAILBOXES SHIM_U(64)
 
-/* In the data part. All heads fill one page, so that one copy of 4 KiB fetches every state. */
-#define SHIM_HEADS SHIM_U(0x1000)
+/* In the data part. Heads count down to where boxes begin, and boxes count up from there: those of
+ * the first n mailboxes are one range, so that one copy fetches them. To copy from one page takes
+ * less than from two, so those of the first SHIM_NEAR_MAILBOXES, which is more than most machines
+ * have vCPUs, lie on one page. */
+#define SHIM_HEADS SHIM_U(0x400)
 #define SHIM_HEAD_SHIFT 6
 #define SHIM_HEAD_SIZE SHIM_U(64) /* 1 << SHIM_HEAD_SHIFT: a cache line */
-#define SHIM_BOXES SHIM_U(0x2000)
+#define SHIM_BOXES SHIM_U(0x1400)
 #define SHIM_BOX_SHIFT 8
 #define SHIM_BOX_SIZE SHIM_U(256) /* 1 << SHIM_BOX_SHIFT */
+#define SHIM_HEAD_AT(mailbox) (SHIM_BOXES - SHIM_HEAD_SIZE * ((mailbox) + 1))
+#define SHIM_BOX_AT(mailbox) (SHIM_BOXES + SHIM_BOX_SIZE * (mailbox))
+#define SHIM_NEAR_MAILBOXES SHIM_U(12)
 #define SHIM_DATA_SIZE SHIM_U(0x6000)
 
 /* The table is open-addressed: its first entry for an address is
  * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32, then linear. An entry
  * is key | slot offset << 32, with the offset from the header; key 0 is empty. Entries are never
  * removed, so that no walk breaks off. One with slot offset 0 was taken out: an int3 there is not
- * ours any more; if there is none, a trap that began before resumes at the address itself. */
+ * ours any more; if there is none, a trap that began before resumes at the address itself. That is
+ * how the entry of an address is at which a jump of ours stands. */
 #define SHIM_HASH SHIM_U(0x9e3779b1)
+
+/* A jump that stands in the text in an int3's stead leads to the middle of its record, among the
+ * slots: the low half of its address, the bytes of the text that it has replaced, and then
+ *   pushfq; cli; call SHIM_JUMP_ENTRY; popfq; what the jump has displaced; a jump back
+ * The shim finds the address by where the call returns to. */
+#define SHIM_JUMP_BYTES 5
+#define SHIM_JUMP_CALL_END 7                                         /* from where the jump leads */
+#define SHIM_JUMP_ADDRESS (SHIM_JUMP_CALL_END + SHIM_JUMP_BYTES + 4) /* before the call's end */
+#define SHIM_JUMP_ENTRY SHIM_HEADER_SIZE                             /* from the header */
 
 /* The state byte of a head. */
 #define SHIM_FREE 0              /* nobody uses the mailbox */
@@ -59,6 +76,10 @@
 #define SHIM_HEADER_DATA 32
 #define SHIM_HEADER_TABLE 40
 #define SHIM_HEADER_TABLE_ENTRIES 48
+#define SHIM_HEADER_CURRENT 88
+#define SHIM_HEADER_COMM 92
+#define SHIM_HEADER_PID 96
+#define SHIM_HEADER_TGID 100
 #define SHIM_HEADER_SIZE 128
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
@@ -75,7 +96,12 @@
 #define SHIM_HEAD_CR3 40
 #define SHIM_HEAD_RFLAGS 48
 #define SHIM_HEAD_SEGMENTS 56
-#define SHIM_BOX_TRAP_BYTES 128 /* what one trap writes of its box: two cache lines */
+#define SHIM_BOX_TASK 128
+#define SHIM_BOX_COMM 136
+#define SHIM_BOX_PID 152
+#define SHIM_BOX_TGID 156
+#define SHIM_BOX_CLAIM 160
+#define SHIM_BOX_TRAP_BYTES 168 /* what one trap writes of its box */
 #define SHIM_BOX_ORPHANS 192
 #define SHIM_BOX_LATE 200
 
@@ -103,10 +129,11 @@ struct shim_header {
   uint64_t region_bytes;  /* host: from `base` on, all parts */
   uint64_t slots;         /* host: address of the slots */
   uint64_t slots_bytes;   /* host */
-  /* Kept for traps from user mode: where the kernel returns to it (its own iretq, whose faults it
-   * knows how to mend), and their table. 0: a trap from user mode is the kernel's own business. */
-  uint64_t user_return;
-  uint64_t user_table;
+  /* Where to find the trapping CPU's task, its name and its numbers. Nearly every program asks for
+   * them, and to look for them from outside is a look or two more. */
+  int32_t current;    /* host: %gs offset of the word that holds it; 0: the shim does not look */
+  uint32_t comm;      /* host: offsets in struct task_struct */
+  uint32_t pid, tgid; /* host */
   /* For the next tracer, when this one has died: the process that put it here, and when that
    * process began (field 22 of /proc/PID/stat), which its number alone does not tell for ever. The
    * same of the process that ran the machine: a guest that was moved brings its memory to another
@@ -135,13 +162,14 @@ struct shim_control {
   uint64_t counter_line[6];
 };
 
-/* A mailbox is a head and a box, of the same index. */
+/* A mailbox is a head and a box, of the same index. It has room for a trap from user mode: segments
+ * and cr3 tell mode and address space, and three words of the box (task_line) are free. */
 struct shim_head {
   uint64_t head;     /* guest: state | count of claims << 8 */
   uint64_t answered; /* host: the claim that it has answered, as in the head but without its state.
                         The guest compares for equality: an answer to a trap that has lost its
                         patience is not taken for an answer to the next one */
-  uint64_t address;  /* guest, as all that follows: of the int3 */
+  uint64_t address;  /* guest, as all that follows: of the int3 or jump */
   uint64_t tsc;      /* at entry */
   uint64_t percpu;   /* per-cpu base of the trapping CPU */
   uint64_t cr3;
@@ -172,9 +200,12 @@ enum shim_register {
 
 /* All guest-written. */
 struct shim_box {
-  uint64_t regs[SHIM_REGISTERS]; /* enum shim_register, as before the int3 */
-  uint64_t fs_base, gs_base;     /* kept for traps from user mode; 0 */
-  uint64_t user_line[6];
+  uint64_t regs[SHIM_REGISTERS]; /* enum shim_register, as before it */
+  uint64_t task;                 /* `current`; 0: the shim does not know */
+  uint64_t comm[2];              /* of that task, as the two that follow; else unspecified */
+  uint32_t pid, tgid;
+  uint64_t claim; /* whose all before is: as in the head, but without its state; written last */
+  uint64_t task_line[3];
   uint64_t orphans; /* claims that were resumed without an answer: lost firings */
   uint64_t late;    /* claims that found `active` 0 */
   uint64_t counters_line[6];
@@ -188,6 +219,10 @@ static_assert(offsetof(struct shim_header, data) == SHIM_HEADER_DATA, "shim.S re
 static_assert(offsetof(struct shim_header, table) == SHIM_HEADER_TABLE, "shim.S reads it");
 static_assert(offsetof(struct shim_header, table_entries) == SHIM_HEADER_TABLE_ENTRIES,
               "shim.S reads it");
+static_assert(offsetof(struct shim_header, current) == SHIM_HEADER_CURRENT, "shim.S reads it");
+static_assert(offsetof(struct shim_header, comm) == SHIM_HEADER_COMM, "shim.S reads it");
+static_assert(offsetof(struct shim_header, pid) == SHIM_HEADER_PID, "shim.S reads it");
+static_assert(offsetof(struct shim_header, tgid) == SHIM_HEADER_TGID, "shim.S reads it");
 static_assert(offsetof(struct shim_control, active) == SHIM_CONTROL_ACTIVE, "shim.S reads it");
 static_assert(offsetof(struct shim_control, heartbeat) == SHIM_CONTROL_HEARTBEAT,
               "shim.S reads it");
@@ -200,6 +235,7 @@ static_assert(offsetof(struct shim_control, overflows) == SHIM_CONTROL_OVERFLOWS
               "shim.S writes it");
 static_assert(SHIM_CONTROL_DOORBELL + 8 <= SHIM_CONTROL_SILENT, "the host's line is the host's");
 static_assert(sizeof(struct shim_control) <= SHIM_HEADS, "heads follow");
+static_assert(SHIM_HEADS % SHIM_HEAD_SIZE == 0, "a head is a cache line");
 static_assert(offsetof(struct shim_head, answered) == SHIM_HEAD_ANSWERED, "shim.S reads it");
 static_assert(offsetof(struct shim_head, address) == SHIM_HEAD_ADDRESS, "shim.S writes it");
 static_assert(offsetof(struct shim_head, tsc) == SHIM_HEAD_TSC, "shim.S writes it");
@@ -209,14 +245,22 @@ static_assert(offsetof(struct shim_head, rflags) == SHIM_HEAD_RFLAGS, "shim.S wr
 static_assert(offsetof(struct shim_head, segments) == SHIM_HEAD_SEGMENTS, "shim.S writes it");
 static_assert(sizeof(struct shim_head) == SHIM_HEAD_SIZE, "shim.S steps by it");
 static_assert(1 << SHIM_HEAD_SHIFT == SHIM_HEAD_SIZE, "shim.S makes an index of it");
-static_assert(SHIM_MAILBOXES * SHIM_HEAD_SIZE == SHIM_PAGE, "shim.S ends its search at a page");
 static_assert(offsetof(struct shim_box, orphans) == SHIM_BOX_ORPHANS, "shim.S writes it");
 static_assert(offsetof(struct shim_box, late) == SHIM_BOX_LATE, "shim.S writes it");
-static_assert(8 * SHIM_REGISTERS == SHIM_BOX_TRAP_BYTES, "two cache lines");
+static_assert(offsetof(struct shim_box, task) == SHIM_BOX_TASK, "shim.S writes it");
+static_assert(offsetof(struct shim_box, comm) == SHIM_BOX_COMM, "shim.S writes it");
+static_assert(offsetof(struct shim_box, pid) == SHIM_BOX_PID, "shim.S writes it");
+static_assert(offsetof(struct shim_box, tgid) == SHIM_BOX_TGID, "shim.S writes it");
+static_assert(offsetof(struct shim_box, claim) == SHIM_BOX_CLAIM, "shim.S writes it");
+static_assert(offsetof(struct shim_box, task_line) == SHIM_BOX_TRAP_BYTES, "those and no more");
+static_assert(SHIM_BOX_CLAIM + 8 == SHIM_BOX_TRAP_BYTES, "a copy from the end begins with it");
 static_assert(sizeof(struct shim_box) == SHIM_BOX_SIZE, "shim.S steps by it");
 static_assert(1 << SHIM_BOX_SHIFT == SHIM_BOX_SIZE, "shim.S finds it by its head");
-static_assert(SHIM_HEADS + SHIM_PAGE <= SHIM_BOXES, "boxes follow");
-static_assert(SHIM_BOXES + SHIM_MAILBOXES * SHIM_BOX_SIZE == SHIM_DATA_SIZE, "that is all");
+static_assert(SHIM_HEAD_AT(SHIM_MAILBOXES - 1) == SHIM_HEADS, "shim.S ends its search there");
+static_assert(SHIM_HEAD_AT(SHIM_NEAR_MAILBOXES - 1) / SHIM_PAGE ==
+                  (SHIM_BOX_AT(SHIM_NEAR_MAILBOXES) - 1) / SHIM_PAGE,
+              "near ones lie on one page");
+static_assert(SHIM_BOX_AT(SHIM_MAILBOXES) <= SHIM_DATA_SIZE, "that is all");
 
 #ifdef __cplusplus
 extern "C" {

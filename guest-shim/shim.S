@@ -1,17 +1,20 @@
 /* The shim: the kernel's #BP handler while ringside traces. For an int3 of ours it hands the
  * registers to the host through a mailbox, rings where there is a doorbell, waits a bounded time,
  * and resumes in the slot that holds the displaced instruction. Every other int3 goes on to the
- * kernel's own handler with nothing disturbed.
+ * kernel's own handler with nothing disturbed. A jump in an int3's stead gets here by a call
+ * (mailbox_abi.h); all the rest is the same.
  *
  * Freestanding, position-independent; layout and writers: mailbox_abi.h. Interrupts are off (the
- * gate is an interrupt gate); NMIs and machine checks may nest and then use another mailbox.
- * Uses 32 bytes of the trapped stack, touches only rax, rcx, rdx, rbx (restored), no FPU state,
- * no string instructions (so the direction flag does not matter), only kernel mappings (so
- * SMAP and AC do not matter).
+ * gate is an interrupt gate, and a jump's record has turned them off); NMIs and machine checks may nest
+ * and then use another mailbox.
+ * Uses 32 bytes of the trapped stack, or 88 of the one that a jump came with; touches only rax,
+ * rcx, rdx, rbx (restored), no FPU state, no string instructions (so the direction flag does not
+ * matter), only kernel mappings (so SMAP and AC do not matter).
  */
 #include "guest-shim/mailbox_abi.h"
 
-/* The stack: our four saved registers, and above them the frame that the CPU pushed. */
+/* The stack: our four saved registers, and above them the frame that the CPU pushed, or one like it
+ * for a jump, whose cs is 0. */
 #define SAVED_RBX 0
 #define SAVED_RDX 8
 #define SAVED_RCX 16
@@ -20,7 +23,11 @@
 #define FRAME_CS 40
 #define FRAME_RFLAGS 48
 #define FRAME_RSP 56
-#define FRAME_SS 64
+#define FRAME_BYTES 40
+/* Above a jump's frame. */
+#define JUMP_RETURN 72
+#define JUMP_RFLAGS 80
+#define JUMP_RSP 88
 
 /* Looks at the mailbox before the wait asks for the time: a PAUSE leaves the translator under TCG
  * and RDTSC is slow everywhere, while an answer comes within a microsecond as a rule. */
@@ -33,11 +40,17 @@
  * line is always near. */
 #define DATA shim_base + SHIM_HEADER_DATA(%rip)
 
-/* Makes the address of the box in `reg` (64 bits; reg32 its low half), by the head in rbx. */
-  .macro find_box reg, reg32
-  mov %ebx, \reg32
-  and $(SHIM_PAGE - SHIM_HEAD_SIZE), \reg32
-  shl $(SHIM_BOX_SHIFT - SHIM_HEAD_SHIFT), \reg32
+/* Makes of the head in rbx how far it lies below the first one. */
+  .macro find_head reg
+  mov DATA, \reg
+  add $SHIM_HEAD_AT(0), \reg
+  sub %rbx, \reg
+  .endm
+
+/* Makes of the head in rbx the address of its box, less SHIM_BOXES. */
+  .macro find_box reg
+  find_head \reg
+  shl $(SHIM_BOX_SHIFT - SHIM_HEAD_SHIFT), \reg
   add DATA, \reg
   .endm
 
@@ -48,6 +61,22 @@ shim_base:
   .long shim_entry - shim_base
   .long shim_end - shim_base
   .fill SHIM_HEADER_SIZE - 16, 1, 0
+
+/* Called by a jump's record, SHIM_JUMP_ENTRY behind the header; the flags are on the stack. */
+shim_jump:
+  lea -FRAME_BYTES(%rsp), %rsp
+  push %rax
+  push %rcx
+  push %rdx
+  push %rbx
+  mov JUMP_RETURN(%rsp), %rcx
+  movslq -SHIM_JUMP_ADDRESS(%rcx), %rdx
+  mov JUMP_RFLAGS(%rsp), %rax
+  mov %rax, FRAME_RFLAGS(%rsp)
+  lea JUMP_RSP(%rsp), %rax
+  mov %rax, FRAME_RSP(%rsp)
+  movq $0, FRAME_CS(%rsp)
+  jmp find_mailbox
 
   .globl shim_entry
 shim_entry:
@@ -81,9 +110,11 @@ look_up:
   mov %rdx, FRAME_RIP(%rsp) /* whatever happens next, resume in the slot */
   mov %rcx, %rdx
 
-  /* Claim a mailbox. Low ones first, so that the host need not look at all of them. */
+  /* Claim a mailbox, for the address in rdx. Low ones first, so that the host need not look at all
+   * of them. */
+find_mailbox:
   mov DATA, %rbx
-  add $SHIM_HEADS, %rbx
+  add $SHIM_HEAD_AT(0), %rbx
   mov $SHIM_CLAIMED, %ecx
 claim:
   movzbl (%rbx), %eax
@@ -117,11 +148,11 @@ claim:
   mov %rax, SHIM_HEAD_CR3(%rbx)
   mov FRAME_RFLAGS(%rsp), %rax
   mov %rax, SHIM_HEAD_RFLAGS(%rbx)
-  mov FRAME_CS(%rsp), %eax
+  mov %cs, %eax /* kernel mode has one cs, and an int3 in it leaves ss alone */
   mov %eax, SHIM_HEAD_SEGMENTS(%rbx)
-  mov FRAME_SS(%rsp), %eax
+  mov %ss, %eax
   mov %eax, SHIM_HEAD_SEGMENTS + 4(%rbx)
-  find_box %rdx, %edx
+  find_box %rdx
   mov SAVED_RAX(%rsp), %rax
   mov %rax, SHIM_BOXES + 8 * 0(%rdx)
   mov SAVED_RCX(%rsp), %rax
@@ -143,7 +174,33 @@ claim:
   mov %r13, SHIM_BOXES + 8 * 13(%rdx)
   mov %r14, SHIM_BOXES + 8 * 14(%rdx)
   mov %r15, SHIM_BOXES + 8 * 15(%rdx)
-  movb $SHIM_RAISED, (%rbx) /* last; x86 keeps stores in order */
+
+  /* Its task. Where there is none yet, or something else stands there, nothing is read. */
+  movslq shim_base + SHIM_HEADER_CURRENT(%rip), %rax
+  test %eax, %eax
+  jz task_known
+  mov %gs:(%rax), %rax
+task_known:
+  mov %rax, SHIM_BOXES + SHIM_BOX_TASK(%rdx)
+  test %rax, %rax
+  jns raise
+  push %rsi
+  mov shim_base + SHIM_HEADER_COMM(%rip), %esi
+  add %rax, %rsi
+  push (%rsi)
+  pop SHIM_BOXES + SHIM_BOX_COMM(%rdx)
+  push 8(%rsi)
+  pop SHIM_BOXES + SHIM_BOX_COMM + 8(%rdx)
+  mov shim_base + SHIM_HEADER_PID(%rip), %esi
+  mov (%rax,%rsi), %esi
+  mov %esi, SHIM_BOXES + SHIM_BOX_PID(%rdx)
+  mov shim_base + SHIM_HEADER_TGID(%rip), %esi
+  mov (%rax,%rsi), %esi
+  mov %esi, SHIM_BOXES + SHIM_BOX_TGID(%rdx)
+  pop %rsi
+raise: /* x86 keeps stores in order */
+  mov %rcx, SHIM_BOXES + SHIM_BOX_CLAIM(%rdx)
+  movb $SHIM_RAISED, (%rbx)
 
   /* The doorbell: whoever runs this vCPU may answer before the next instruction. If nobody does, a
    * port that does not exist swallows the value, and the wait goes on as without. */
@@ -151,8 +208,7 @@ claim:
   mov SHIM_CONTROL_DOORBELL(%rdx), %edx
   test %edx, %edx
   jz no_bell
-  mov %ebx, %eax
-  and $(SHIM_PAGE - SHIM_HEAD_SIZE), %eax
+  find_head %rax
   shr $SHIM_HEAD_SHIFT, %eax
   out %eax, (%dx)
 
@@ -196,7 +252,7 @@ patient:
   cmp %rcx, SHIM_HEAD_ANSWERED(%rbx)
   je patient_done
   mov %rdi, SHIM_CONTROL_SILENT(%rdx)
-  find_box %rdx, %edx
+  find_box %rdx
   incq SHIM_BOXES + SHIM_BOX_ORPHANS(%rdx)
 patient_done:
   pop %rdi
@@ -205,25 +261,32 @@ patient_done:
 release:
   movb $SHIM_FREE, (%rbx)
 resume:
+  cmpl $0, FRAME_CS(%rsp)
   pop %rbx
   pop %rdx
   pop %rcx
   pop %rax
+  je return_to_record
   iretq
+return_to_record: /* which restores the flags, and interrupts with them */
+  lea FRAME_BYTES(%rsp), %rsp
+  ret
 
 orphan:
-  find_box %rdx, %edx
+  find_box %rdx
   incq SHIM_BOXES + SHIM_BOX_ORPHANS(%rdx)
   jmp release
 late:
-  find_box %rdx, %edx
+  find_box %rdx
   incq SHIM_BOXES + SHIM_BOX_LATE(%rdx)
   jmp release
 
 next_box:
-  add $SHIM_HEAD_SIZE, %rbx
-  test $(SHIM_PAGE - 1), %ebx
-  jnz claim
+  sub $SHIM_HEAD_SIZE, %rbx
+  mov DATA, %rax
+  add $SHIM_HEADS, %rax
+  cmp %rax, %rbx
+  jae claim
   mov DATA, %rbx
   lock incq SHIM_CONTROL_OVERFLOWS(%rbx)
   jmp resume

@@ -1,7 +1,8 @@
 // The shim's real code, run natively: the test builds the frame that a CPU pushes for int3, jumps
-// to the entry, and plays the host by hand. Three instructions cannot run in user mode and are
-// replaced in the copy: the test for a user-mode frame looks at an unused bit, CR3 reads as 0, and
-// the doorbell's OUT is an int3, whose signal handler stands for whoever runs the vCPU.
+// to the entry, or to a jump's record without cli, and plays the host by hand. Three instructions
+// cannot run in user mode and are replaced in the copy: the test for a user-mode frame looks at an
+// unused bit, CR3 reads as 0, and the doorbell's OUT is an int3, whose signal handler stands for
+// whoever runs the vCPU.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -24,24 +25,13 @@ extern "C" {
 std::uint64_t shim_test_in[17], shim_test_out[17];
 std::uint64_t shim_test_rip, shim_test_entry, shim_test_where, shim_test_stack;
 void shim_test_run();
+void shim_test_run_jump();
 void shim_test_slot();
 void shim_test_original();
 }
 
 asm(R"(
-  .text
-  .globl shim_test_run, shim_test_slot, shim_test_original
-shim_test_run:
-  push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq
-  mov %rsp, shim_test_stack(%rip)
-  mov shim_test_in + 8 * 4(%rip), %rsp
-  mov %ss, %eax
-  push %rax
-  pushq shim_test_in + 8 * 4(%rip)
-  pushq shim_test_in + 8 * 16(%rip)
-  mov %cs, %eax
-  push %rax
-  pushq shim_test_rip(%rip)
+  .macro load_registers
   mov shim_test_in + 8 * 0(%rip), %rax
   mov shim_test_in + 8 * 1(%rip), %rcx
   mov shim_test_in + 8 * 2(%rip), %rdx
@@ -57,6 +47,29 @@ shim_test_run:
   mov shim_test_in + 8 * 13(%rip), %r13
   mov shim_test_in + 8 * 14(%rip), %r14
   mov shim_test_in + 8 * 15(%rip), %r15
+  .endm
+  .text
+  .globl shim_test_run, shim_test_run_jump, shim_test_slot, shim_test_original
+shim_test_run:
+  push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq
+  mov %rsp, shim_test_stack(%rip)
+  mov shim_test_in + 8 * 4(%rip), %rsp
+  mov %ss, %eax
+  push %rax
+  pushq shim_test_in + 8 * 4(%rip)
+  pushq shim_test_in + 8 * 16(%rip)
+  mov %cs, %eax
+  push %rax
+  pushq shim_test_rip(%rip)
+  load_registers
+  jmp *shim_test_entry(%rip)
+shim_test_run_jump:
+  push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq
+  mov %rsp, shim_test_stack(%rip)
+  pushq shim_test_in + 8 * 16(%rip)
+  popfq
+  mov shim_test_in + 8 * 4(%rip), %rsp
+  load_registers
   jmp *shim_test_entry(%rip)
 shim_test_slot:
   movq $1, shim_test_where(%rip)
@@ -183,10 +196,10 @@ class ShimCode : public testing::Test {
     return *reinterpret_cast<volatile shim_control*>(region_ + kData);
   }
   volatile shim_head& head(unsigned i) {
-    return reinterpret_cast<volatile shim_head*>(region_ + kData + SHIM_HEADS)[i];
+    return *reinterpret_cast<volatile shim_head*>(region_ + kData + SHIM_HEAD_AT(i));
   }
   volatile shim_box& box(unsigned i) {
-    return reinterpret_cast<volatile shim_box*>(region_ + kData + SHIM_BOXES)[i];
+    return *reinterpret_cast<volatile shim_box*>(region_ + kData + SHIM_BOX_AT(i));
   }
   unsigned state(unsigned i) { return head(i).head & 0xff; }
   std::uint64_t* table() { return reinterpret_cast<std::uint64_t*>(region_ + kTable); }
@@ -209,6 +222,20 @@ class ShimCode : public testing::Test {
   void take_out(std::uint64_t address) {
     std::replace(table(), table() + kEntries, address | std::uint64_t{kSlots} << 32, address);
   }
+  /// From now on trap() comes by a jump at this address, through a record behind the slot.
+  void come_by_jump(std::uint64_t address) {
+    unsigned char* record = region_ + kSlots + 0x100;
+    std::memcpy(record, &address, 4);
+    const unsigned char code[] = {0x9c, 0x90, 0xe8, 0, 0, 0, 0, 0x9d};
+    unsigned char* entry = record + 4 + SHIM_JUMP_BYTES;
+    std::memcpy(entry, code, sizeof code);
+    const auto distance =
+        static_cast<std::int32_t>(region_ + SHIM_JUMP_ENTRY - (entry + SHIM_JUMP_CALL_END));
+    std::memcpy(entry + 3, &distance, sizeof distance);
+    put_jump_to_slot_end(entry + sizeof code);
+    shim_test_entry = address_of(entry);
+    by_jump_ = true;
+  }
   /// One trap at `address` with random registers.
   void trap(std::uint64_t address = kAddress) {
     std::mt19937_64 random(7);
@@ -218,7 +245,7 @@ class ShimCode : public testing::Test {
     shim_test_in[4] = (address_of(stack_ + sizeof stack_ / 2)) & ~std::uint64_t{15};
     shim_test_rip = address + 1;
     shim_test_where = 0;
-    shim_test_run();
+    by_jump_ ? shim_test_run_jump() : shim_test_run();
   }
   /// Runs `trap` while another thread does `host`.
   void trap_with(const std::function<void()>& host) {
@@ -238,6 +265,7 @@ class ShimCode : public testing::Test {
     EXPECT_EQ(shim_test_out[16], shim_test_in[16]);
   }
 
+  bool by_jump_ = false;
   unsigned char* region_ = nullptr;
   std::uint64_t percpu_ = 0xffff888012340000;
   alignas(16) unsigned char stack_[4096] = {};
@@ -261,7 +289,119 @@ TEST_F(ShimCode, HandsEveryRegisterOverAndResumesInTheSlot) {
   EXPECT_NE(seen.tsc, 0u);
   EXPECT_EQ(seen.rflags, shim_test_in[16]);
   for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(registers.regs[r], shim_test_in[r]) << r;
+  EXPECT_EQ(registers.claim, SHIM_CLAIM);
   EXPECT_EQ(state(0), unsigned{SHIM_FREE});
+}
+
+/// A page that ends with a pointer to a task, and that task.
+class Tasks {
+ public:
+  Tasks() {
+    void* mapped =
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    EXPECT_NE(mapped, MAP_FAILED);
+    words_ = static_cast<std::uint64_t*>(mapped);
+    point_to(address_of(words_ + 1));
+    std::memcpy(words_ + 10, "0123456789abcdef", 16);
+    const std::uint32_t numbers[] = {7, 6};
+    std::memcpy(words_ + 20, numbers, sizeof numbers);
+  }
+  ~Tasks() { munmap(words_, 4096); }
+  Tasks(const Tasks&) = delete;
+  Tasks& operator=(const Tasks&) = delete;
+  void point_to(std::uint64_t task) { words_[0] = task; }
+  void describe(shim_header& header) const {
+    header.current = static_cast<std::int32_t>(address_of(words_));  // GS starts at 0
+    header.comm = 9 * 8, header.pid = 19 * 8, header.tgid = 19 * 8 + 4;
+  }
+  std::uint64_t address() const { return address_of(words_ + 1); }
+
+ private:
+  std::uint64_t* words_;
+};
+
+TEST_F(ShimCode, TellsWhatTheTaskIsAndSaysOfItself) {
+  const Tasks tasks;
+  tasks.describe(header());
+  // JNS becomes JO: here no address is in the kernel's half.
+  replace({0x48, 0x85, 0xc0, 0x79}, {0x48, 0x85, 0xc0, 0x70});
+  shim_box seen{};
+  trap_with([&] {
+    wait_until_raised(0);
+    std::memcpy(&seen, const_cast<shim_box*>(&box(0)), sizeof seen);
+    answer(0);
+  });
+
+  expect_resumed();
+  EXPECT_EQ(seen.task, tasks.address());
+  EXPECT_EQ(std::memcmp(seen.comm, "0123456789abcdef", 16), 0);
+  EXPECT_EQ(seen.pid, 7u);
+  EXPECT_EQ(seen.tgid, 6u);
+  for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(seen.regs[r], shim_test_in[r]) << r;
+}
+
+TEST_F(ShimCode, ReadsNothingOfATaskThatIsNone) {
+  shim_box seen{};
+  const auto look = [&] {
+    wait_until_raised(0);
+    std::memcpy(&seen, const_cast<shim_box*>(&box(0)), sizeof seen);
+    answer(0);
+  };
+  seen.task = 1;
+  trap_with(look);
+  expect_resumed();
+  EXPECT_EQ(seen.task, 0u) << "nobody told where it is";
+
+  Tasks tasks;
+  tasks.describe(header());
+  tasks.point_to(0x10);  // not mapped
+  trap_with(look);
+  expect_resumed();
+  EXPECT_EQ(seen.task, 0x10u);
+  EXPECT_EQ(seen.pid, 0u);
+}
+
+TEST_F(ShimCode, HandsTheSameOverForAJump) {
+  constexpr std::uint64_t kInTheTop = 0xffff'ffff'8123'4567;
+  come_by_jump(kInTheTop);
+  shim_head seen{};
+  shim_box registers{};
+  trap_with([&] {
+    wait_until_raised(0);
+    std::memcpy(&seen, const_cast<shim_head*>(&head(0)), sizeof seen);
+    std::memcpy(&registers, const_cast<shim_box*>(&box(0)), sizeof registers);
+    answer(0);
+  });
+
+  expect_resumed();
+  EXPECT_EQ(seen.address, kInTheTop);
+  EXPECT_EQ(seen.head, SHIM_CLAIM | SHIM_RAISED);
+  EXPECT_EQ(seen.percpu, percpu_);
+  EXPECT_EQ(seen.rflags, shim_test_in[16]);
+  std::uint64_t cs = 0, ss = 0;
+  asm("mov %%cs, %0; mov %%ss, %1" : "=r"(cs), "=r"(ss));
+  EXPECT_EQ(seen.segments, cs | ss << 32);
+  for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(registers.regs[r], shim_test_in[r]) << r;
+  EXPECT_EQ(state(0), unsigned{SHIM_FREE});
+}
+
+TEST_F(ShimCode, LetsAJumpGoOnAloneAsItLetsAnInt3) {
+  come_by_jump(kAddress);
+  control().patience = 1'000'000;
+  trap();
+  expect_resumed();
+  EXPECT_EQ(box(0).orphans, 1u);
+
+  control().active = 0;
+  trap();
+  expect_resumed();
+  EXPECT_EQ(box(0).late, 1u);
+
+  for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) head(i).head = SHIM_RAISED;
+  trap();
+  expect_resumed();
+  EXPECT_EQ(control().overflows, 1u);
+  EXPECT_EQ(control().foreign, 0u);
 }
 
 TEST_F(ShimCode, PassesForeignBreakpointsOnUndisturbed) {
@@ -460,6 +600,23 @@ TEST_F(ShimCode, RingsTheDoorbellWithItsMailboxsIndexAndTakesTheAnswer) {
   EXPECT_EQ(rings.port & 0xffff, 0x5244u);
   EXPECT_EQ(head(1).address, kAddress) << "all of the trap is there before the bell";
   EXPECT_EQ(state(1), unsigned{SHIM_FREE});
+}
+
+TEST_F(ShimCode, FillsTheBoxOfEachMailboxAndRingsForIt) {
+  const RingHandler handler;
+  control().doorbell = 0x5244;
+  for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
+    rings.to_answer = &head(i);
+
+    trap();
+
+    expect_resumed();
+    EXPECT_EQ(rings.value, i);
+    EXPECT_EQ(box(i).claim, SHIM_CLAIM) << i;
+    EXPECT_EQ(box(i).regs[SHIM_RDI], shim_test_in[7]) << i;
+    head(i).head = SHIM_CLAIMED;
+  }
+  EXPECT_EQ(control().overflows, 0u);
 }
 
 TEST_F(ShimCode, WaitsAsWithoutADoorbellWhereNobodyHearsIt) {

@@ -36,6 +36,7 @@ struct ProbeArguments {
   bool known = false;  // false: only arg0..arg9 can be used
   std::vector<TypeId> types;
   std::vector<std::string> names;
+  std::string why_unknown = {};  // of one that is not known, where there is more to say
   /// How args[] looks to a program where that is not how the probe has it: args[n] is the argument
   /// `native`, given as `type` ("psinfo_t *") by a translator of the libraries from types[native].
   /// Empty: args[n] is argument n as it is.
@@ -79,6 +80,19 @@ class Provider {
   /// One line on what the probe stands on, for -l -v; empty by default.
   virtual std::string detail(const Probe& probe) {
     (void)probe;
+    return {};
+  }
+
+  /// While tracing runs: a module has come, or has come again somewhere else
+  /// (Kernel::admit_module(), SymbolTable::late()). Limit: there is no room for its probes.
+  virtual Result<void> admit(std::uint16_t module) {
+    (void)module;
+    return {};
+  }
+  /// The same as provide(), of a module that was admitted. Nothing by default.
+  virtual Result<void> provide_in(std::uint16_t module, const dif::ProbeDescription& pattern,
+                                  const Visitor& visit) {
+    (void)module, (void)pattern, (void)visit;
     return {};
   }
 

@@ -36,6 +36,17 @@ bool may_match(const dif::ProbeDescription& pattern, const Provider& provider) {
   return pattern.provider.empty() || dif::glob_match(pattern.provider, provider.name());
 }
 
+/// Providers of dtrace's that are not here, and what to use: a user who names one is told.
+struct AbsentProvider {
+  std::string_view name, reason;
+};
+constexpr AbsentProvider kAbsent[] = {
+    {"cpc",
+     "the host's counters fire no probes: perf stat -e instructions:G -p PID on the host counts "
+     "the "
+     "guest's of a QEMU with KVM, and profile-N samples in time"},
+};
+
 }  // namespace
 
 Result<void> Registry::for_each(const dif::ProbeDescription& pattern,
@@ -46,10 +57,28 @@ Result<void> Registry::for_each(const dif::ProbeDescription& pattern,
   return {};
 }
 
+Result<void> Registry::admit(std::uint16_t module) {
+  for (Entry& entry : entries_) TRY(entry.provider->admit(module));
+  return {};
+}
+
+Result<void> Registry::for_each_in(std::uint16_t module, const dif::ProbeDescription& pattern,
+                                   const Provider::Visitor& visit) {
+  for (Entry& entry : entries_) {
+    if (may_match(pattern, *entry.provider)) {
+      TRY(entry.provider->provide_in(module, pattern, visit));
+    }
+  }
+  return {};
+}
+
 Result<void> Registry::refusals(const dif::ProbeDescription& pattern,
                                 const Provider::RefusalVisitor& visit) {
   for (Entry& entry : entries_) {
     if (may_match(pattern, *entry.provider)) TRY(entry.provider->refusals(pattern, visit));
+  }
+  for (const AbsentProvider& absent : kAbsent) {
+    if (pattern.provider == absent.name) visit({pattern, std::string(absent.reason)});
   }
   return {};
 }

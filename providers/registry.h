@@ -28,6 +28,10 @@ class Registry {
   /// Visits every published probe that matches, in the order of ids. An error is the first one of a
   /// provider; those after it were not asked.
   Result<void> for_each(const dif::ProbeDescription& pattern, const Provider::Visitor& visit);
+  /// While tracing runs: see Provider::admit() and provide_in().
+  Result<void> admit(std::uint16_t module);
+  Result<void> for_each_in(std::uint16_t module, const dif::ProbeDescription& pattern,
+                           const Provider::Visitor& visit);
   /// Visits what matches but is refused, in the same order; see Provider::refusals().
   Result<void> refusals(const dif::ProbeDescription& pattern,
                         const Provider::RefusalVisitor& visit);

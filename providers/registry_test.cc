@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "providers/builtin.h"
-#include "providers/profile.h"
+#include "providers/profile/profile.h"
 
 namespace ringside::providers {
 namespace {
@@ -71,6 +71,20 @@ TEST(Registry, ATimerThatIsTooFastMatchesNothingAndHasAReason) {
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_EQ(refused[0].name.to_string(), "profile:::profile-5001");
   EXPECT_EQ(refused[0].reason, "timers fire at most 5000 times a second (every 200us)");
+}
+
+TEST(Registry, AProviderThatIsNotHereHasAReasonForWhoNamesIt) {
+  HostProviders host;
+  std::vector<Refusal> refused;
+  const auto collect = [&](const Refusal& one) { refused.push_back(one); };
+
+  ASSERT_TRUE(host.registry.refusals({"cpc", "", "", "PAPI_tot_ins-all-10000"}, collect));
+  ASSERT_TRUE(host.registry.refusals({"", "", "", ""}, collect));
+  ASSERT_TRUE(host.registry.refusals({"pid1", "", "", "entry"}, collect));
+
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0].name.to_string(), "cpc:::PAPI_tot_ins-all-10000");
+  EXPECT_TRUE(refused[0].reason.starts_with("the host's counters fire no probes: perf stat"));
 }
 
 TEST(Registry, AnIdLeadsBackToItsProbe) {

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that every include keeps to the layer table: tests/check_layers.py [ROOT]
+"""Checks that every include keeps to the layer table, that outside tests no address is added to, or
+made by taking from one, as a bare number, which can wrap unnoticed, and that no comment begins with
+"What": tests/check_layers.py [ROOT]
 
 Run as a meson test; the table is the one of ARCHITECTURE.md. A file belongs to the longest folder
 of the table that it lies in. Does not: follow what an included file includes in its turn.
@@ -30,12 +32,12 @@ LAYERS = {
     "vmm/kvm/devices": ("vmm", "vmm/kvm/host", "vmm/base", "vmm/arch"),
     "vmm/kvm/host": ("vmm", "vmm/base", "vmm/arch"),
     "vmm/linux": ("vmm", "vmm/kernel_file", "vmm/base", "vmm/arch"),
-    "vmm/attach": ("vmm", "vmm/linux", "vmm/qemu", "vmm/base", "vmm/arch", ABI),
+    "vmm/attach": ("vmm", "vmm/linux", "vmm/qemu", "vmm/kvm/host", "vmm/base", "vmm/arch", ABI),
     "vmm/linux/health": ("vmm", "vmm/linux", "vmm/base", "vmm/arch"),
     "vmm/saved": ("vmm", "vmm/base", "vmm/arch"),
-    "providers": ("providers/tracepoint", "vmm", "vmm/linux", "vmm/base", "vmm/arch", "dif", "disasm", ABI),
+    "providers": ("providers/tracepoint", "vmm", "vmm/linux", "vmm/base", "vmm/arch", "dif", "disasm"),
     "providers/tracepoint": ("vmm", "vmm/linux", "vmm/base", "vmm/arch", "disasm"),
-    "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/linux/health", "vmm/saved", "vmm/base", "vmm/arch", "dif", "dif/d", "disasm", ABI, *LAUNCHERS, *ATTACHERS),
+    "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/linux/health", "vmm/saved", "vmm/base", "vmm/arch", "dif", "dif/d", "disasm", *LAUNCHERS, *ATTACHERS),
 }
 
 # System headers that only these folders may know. A header that includes one is private to them.
@@ -43,10 +45,23 @@ FOREIGN = (
     (re.compile(r"(Zydis|Zycore|capstone)/"), ("disasm",)),
     (re.compile(r"linux/kvm\.h"), ("vmm/kvm", "vmm/kvm/host", "vmm/attach")),
     (re.compile(r"libvirt/"), ("vmm/attach",)),
-    (re.compile(r"(libelf|gelf|archive|archive_entry)\.h"), ("vmm/kernel_file",)),
+    (re.compile(r"(libelf|gelf)\.h"), ("vmm/kernel_file",)),
 )
 
+# Address has checked_add(), wrapping_add() and wrapping_sub() instead (vmm/base/address.h).
+BARE_SUM = re.compile(r"(?:\.|->)raw\(\)\s*\+")
+# A difference is only refused where an address is made of it: that of two addresses is a length.
+BARE_DIFFERENCE = re.compile(r"(?:\.|->)raw\(\)\s*-")
+ADDRESS_MADE = re.compile(r"\bGuest(?:Virt|Phys)\b(?:\s+\w+)?\s*[({]")
+OF_TESTS = re.compile(r"_test\.|_for_tests\.|(^|/)fake_|/testing/")
+
+# "What it counts." says nothing of the thing itself; "The counts of one CPU." does.
+HEADLESS = re.compile(r'^(?:.*[ \t])?(?://[/!<]*|/?\*+|#|""")[ \t]*What\s', re.MULTILINE)
+
 SUFFIXES = {".h", ".cc", ".c", ".S", ".ld", ".l", ".y", ".def"}
+# Of all that lies in these folders, and of these kinds everywhere, only comments are looked at.
+COMMENTED_FOLDERS = (".ci", "examples", "images", "tests")
+COMMENTED_SUFFIXES = SUFFIXES | {".d", ".in", ".py", ".build", ""}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 
 
@@ -86,12 +101,11 @@ def system_violation(layer, included):
     return None
 
 
-def read_sources(root):
-    """{path from the root: text} of every source in the folders of the table."""
+def read_files(root, folders, suffixes):
+    """{path from the root: text} of the files in these folders that end so."""
     return {file.relative_to(root).as_posix(): file.read_text(errors="replace")
-            for top in sorted({layer.split("/")[0] for layer in LAYERS})
-            for file in sorted((root / top).rglob("*"))
-            if file.suffix in SUFFIXES and file.is_file()}
+            for folder in sorted(folders) for file in sorted((root / folder).rglob("*"))
+            if file.suffix in suffixes and file.is_file()}
 
 
 def private_headers(sources):
@@ -100,9 +114,38 @@ def private_headers(sources):
             for pattern, owners in FOREIGN if match[2] and pattern.match(match[2])}
 
 
+def lines_with(pattern, text):
+    """The lines, from 1 on, in which a pattern begins."""
+    return [text.count("\n", 0, match.start(0)) + 1 for match in pattern.finditer(text)]
+
+
+def end_of_group(text, at):
+    """Where the bracket that opens before `at` closes."""
+    depth = 1
+    while depth > 0 and at < len(text):
+        depth += (text[at] in "({[") - (text[at] in ")}]")
+        at += 1
+    return at
+
+
+def bare_sums(path, text):
+    """The lines, from 1 on, of a source in which an address is added to, or made by taking from
+    one, as a bare number."""
+    if OF_TESTS.search(path):
+        return []
+    found = {match.start(0) for match in BARE_SUM.finditer(text)}
+    for made in ADDRESS_MADE.finditer(text):
+        inside = end_of_group(text, made.end(0))
+        found |= {match.start(0) for match in BARE_DIFFERENCE.finditer(text, made.end(0), inside)}
+    return [text.count("\n", 0, at) + 1 for at in sorted(found)]
+
+
 def check(root):
     """Every violation below `root` as (path, line, why), and how many files were read."""
-    sources = read_sources(pathlib.Path(root))
+    tops = {layer.split("/")[0] for layer in LAYERS}
+    commented = read_files(pathlib.Path(root), tops.union(COMMENTED_FOLDERS), COMMENTED_SUFFIXES)
+    sources = {path: text for path, text in commented.items()
+               if path.split("/")[0] in tops and pathlib.PurePath(path).suffix in SUFFIXES}
     private = private_headers(sources)
     violations = []
     for path, text in sources.items():
@@ -116,6 +159,12 @@ def check(root):
                 why = system_violation(layer, match[2])
             if why:
                 violations.append((path, text.count("\n", 0, match.start(0)) + 1, why))
+        violations += [(path, line, "a bare sum or difference of an address: use checked_add(), "
+                        "wrapping_add() or wrapping_sub()")
+                       for line in bare_sums(path, text)]
+    for path, text in commented.items():
+        violations += [(path, line, "a comment that begins with \"What\": name the thing first")
+                       for line in lines_with(HEADLESS, text)]
     return violations, len(sources)
 
 

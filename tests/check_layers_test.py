@@ -29,8 +29,8 @@ class CheckLayers(unittest.TestCase):
                 ("vmm/shim.cc", '"guest-shim/mailbox_abi.h"'), ("vmm/kvm/a.cc", "<linux/kvm.h>"),
                 ("vmm/linux/btf.cc", '"vmm/page_walk.h"'), ("dif/d/lexer.l", '"grammar.h"'),
                 ("vmm/kvm/vcpu/a.cc", '"vmm/kvm/a.h"'), ("vmm/qemu/a.cc", '"vmm/kvm/host/a.h"'),
-                ("providers/fbt.cc", '"providers/tracepoint/tracepoint.h"'),
-                ("providers/fbt.cc", '"vmm/linux/kernel.h"'), ("cli/a.cc", '"dif/d/compile.h"'),
+                ("providers/functions/fbt.cc", '"providers/tracepoint/tracepoint.h"'),
+                ("providers/functions/fbt.cc", '"vmm/linux/kernel.h"'), ("cli/a.cc", '"dif/d/compile.h"'),
                 ("vmm/a_test.cc", '"tests/fakes/fake_guest.h"')):
             with self.subTest(path=path, include=include):
                 self.assertEqual(self.why(path, include), [])
@@ -80,6 +80,49 @@ class CheckLayers(unittest.TestCase):
 
         self.assertEqual(violations, [("providers/user.cc", 1,
                                        '"disasm/inner.h" shows what stays inside disasm')])
+
+    def test_an_address_is_not_added_to_as_a_bare_number_but_in_tests(self):
+        with tempfile.TemporaryDirectory() as root:
+            for path in ("vmm/a.cc", "vmm/a.h", "vmm/a_test.cc", "vmm/a_for_tests.h",
+                         "vmm/shim/fake_guest.h", "vmm/kvm/testing/a.h"):
+                file = pathlib.Path(root, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text("x = at.raw() - 1;\ny = at.raw() +\n    1;\n++at.raw();\n")
+            violations, _ = check_layers.check(root)
+
+        self.assertEqual([(path, line) for path, line, _ in violations],
+                         [("vmm/a.cc", 2), ("vmm/a.h", 2)])
+
+    def test_no_comment_begins_with_what(self):
+        refused = {"dif/a.cc": "/// $ it does.\n", "vmm/a.h": "int x;  // $ it is.\n",
+                   "guest-shim/a.S": "/* $ it is. */\n", "images/a.c": "/* One line.\n * $ comes next. */\n",
+                   "examples/a.d": "/*\n * $ it shows.\n */\n", "tests/a.py": '\n"""$ it tests."""\n',
+                   "tests/run": "\n    # $ it runs.\n", "vmm/meson.build": "# $ it builds.\n"}
+        allowed = {"dif/b.cc": "// $ever it does.\n// It says so: $ it does.\nenum class $ { A };\n",
+                   "docs/a.c": "// $ nobody reads.\n", "tests/a.txt": "# $ it prints.\n"}
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in {**refused, **allowed}.items():
+                file = pathlib.Path(root, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text.replace("$", "What"))
+            violations, files = check_layers.check(root)
+
+        lines = {path: 1 for path in refused} | {"images/a.c": 2, "examples/a.d": 2, "tests/a.py": 2, "tests/run": 2}
+        self.assertEqual({path: line for path, line, _ in violations}, lines)
+        self.assertEqual(len(violations), len(refused))
+        self.assertEqual(files, 4)
+
+    def test_an_address_is_not_made_by_taking_from_one_as_a_bare_number(self):
+        text = ("GuestVirt entry(node.raw() - at.list);\n"
+                "visit(GuestVirt(node->raw() -\n  (a + b)));\n"
+                "GuestPhys first{f(x, y) + last.raw() - 1};\n"
+                "auto end = GuestVirt(at + GuestVirt(base.raw() - 1).offset_from(base));\n"
+                "size = end.raw() - begin.raw();\n"
+                "GuestVirt begin(at); size = end.raw() - begin.raw();\n"
+                "head->raw() + 1;\n"
+                "GuestVirt f(GuestVirt at) {\n  return g(at.raw() - 1);\n}\n")
+        self.assertEqual(check_layers.bare_sums("vmm/a.cc", text), [1, 2, 4, 5, 8])
+        self.assertEqual(check_layers.bare_sums("vmm/a_test.cc", text), [])
 
     def test_an_empty_tree_is_no_success(self):
         with tempfile.TemporaryDirectory() as root:

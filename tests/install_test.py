@@ -3,15 +3,18 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
 BUILD = pathlib.Path(sys.argv.pop())
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 EXPECTED = ("bin/ringside", "share/ringside/lib/procfs.d", "share/man/man1/ringside.1",
             "share/man/man7/ringside-d.7", "share/bash-completion/completions/ringside",
-            "share/zsh/site-functions/_ringside")
+            "share/zsh/site-functions/_ringside",
+            *(f"share/ringside/examples/{path.name}" for path in (ROOT / "examples").iterdir()))
 
 
 class Installing(unittest.TestCase):
@@ -33,7 +36,7 @@ class Installing(unittest.TestCase):
         self.assertLessEqual(set(EXPECTED), there)
         self.assertEqual({path for path in there if not path.startswith("share/ringside/lib/")},
                          {path for path in EXPECTED if not path.startswith("share/ringside/lib/")})
-        sources = pathlib.Path(__file__).resolve().parents[1] / "dif/d/library"
+        sources = ROOT / "dif/d/library"
         # regs.d is made from the architecture's table of registers.
         self.assertEqual({path.name for path in (self.prefix / "share/ringside/lib").iterdir()},
                          {path.name for path in sources.glob("*.d")} | {"regs.d"})
@@ -46,6 +49,31 @@ class Installing(unittest.TestCase):
             env={"PATH": os.environ["PATH"], "HOME": self.folder.name})
 
         self.assertEqual((done.returncode, done.stdout.strip()), (0, "9"), done.stderr)
+
+    def test_a_command_without_its_libraries_says_where_it_looked(self):
+        with tempfile.TemporaryDirectory() as alone:
+            shutil.copy(self.prefix / "bin/ringside", alone)
+            run = [pathlib.Path(alone, "ringside"), "-q", "-n", "BEGIN { exit(SIGKILL); }"]
+            without = subprocess.run(run, capture_output=True, text=True, check=False, timeout=600)
+            pointed_to = subprocess.run([*run, "-L", self.prefix / "share/ringside/lib"],
+                                        capture_output=True, text=True, check=False, timeout=600)
+            declined = subprocess.run([*run, "-x", "nolibs"], capture_output=True, text=True,
+                                      check=False, timeout=600)
+
+            first = without.stderr.partition("\n")[0]
+            self.assertIn("its D libraries are not found", first, without.stderr)
+            self.assertIn(f"{alone}/lib", first, without.stderr)
+            self.assertIn("-L DIR", first, without.stderr)
+            self.assertEqual(without.returncode, 1, without.stderr)
+            self.assertEqual((pointed_to.returncode, pointed_to.stderr), (9, ""))
+            self.assertNotIn("libraries", declined.stderr)
+
+    def test_the_installed_command_finds_its_examples(self):
+        done = subprocess.run([self.prefix / "bin/ringside", "examples", "opens"],
+                              capture_output=True, text=True, check=False, timeout=600)
+
+        self.assertEqual((done.returncode, done.stdout.partition("\n")[0]),
+                         (0, "#!/usr/bin/env -S ringside -s"), done.stderr)
 
     def test_a_stripped_command_is_small(self):
         small = pathlib.Path(self.folder.name, "stripped")

@@ -2,29 +2,44 @@
 // told of such a write: QEMU's TCG does not notice one through a mapping of its RAM. Addresses are
 // physical, so that a stopped vCPU's page table does not matter; PausedMachine translates virtual
 // ones.
-// Used through PausedMachine (vmm/machine.h), which proves that nobody runs. Threads: any.
+// Used through PausedMachine (vmm/machine.h), which proves that no vCPU runs. Threads: any.
 // Fire context: no.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
+#include "vmm/guest_memory.h"
 
 namespace ringside::vmm {
 
-/// A new byte of code.
+/// A new byte of code. One that is joined lies right after the one before it and belongs to the
+/// same instruction: if we die on the way, either both have been written or none.
 struct CodeWrite {
   GuestPhys at;
   std::uint8_t byte = 0;
+  bool is_joined = false;
 };
 
 /// The same by a virtual address: it means something only with a page table.
 struct VirtualCodeWrite {
   GuestVirt at;
   std::uint8_t byte = 0;
+  bool is_joined = false;
 };
+
+/// As many of the first ones as lie one after the other and are about `most`: none is cut off
+/// from one that it is joined to, of which there are kMostJoined at most.
+inline constexpr std::size_t kMostJoined = 8;
+std::span<const CodeWrite> leading_run(std::span<const CodeWrite> writes, std::size_t most);
+
+/// Writes them through memory; the first address that was refused. Those that are joined are one
+/// store or one system call.
+std::optional<GuestPhys> write_through(GuestMemory& memory, std::span<const CodeWrite> writes);
 
 class CodeWriter {
  public:

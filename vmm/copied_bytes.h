@@ -26,8 +26,9 @@ struct ByteExtent {
 class CopiedBytes {
  public:
   virtual ~CopiedBytes() = default;
-  /// Makes the copies in order. False when a byte of any of them could not be read; then the
-  /// contents of every `out` are unspecified.
+  /// Makes the copies in order, page by page; what a copy has of one page, from its begin or from
+  /// its end on. False when a byte of any could not be read; then the contents of every `out` are
+  /// unspecified.
   [[nodiscard]] virtual bool read(std::span<const CopyPart> parts) const = 0;
   /// False when a byte could not be written; others may have been.
   [[nodiscard]] virtual bool write(std::uint64_t offset, std::span<const std::byte> bytes) = 0;

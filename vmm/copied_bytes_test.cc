@@ -2,9 +2,11 @@
 #include "vmm/copied_bytes.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 
 #include "vmm/file_memory.h"
 #include "vmm/guest_memory.h"
+#include "vmm/pagemap.h"
 #include "vmm/process_memory.h"
 
 namespace ringside::vmm {
@@ -152,6 +155,79 @@ TEST(ProcessMemory, TellsPagesThatWereNeverTouched) {
   ASSERT_EQ(present.size(), 1u);
   EXPECT_EQ(present[0].base.raw(), kSize + 5 * kPage);
   EXPECT_EQ(present[0].size, kPage);
+}
+
+/// 16 TiB of this process's, of which three pages are there: without the C library, where some
+/// sanitizers would look at all of it. The last page lies in a mapping of its own.
+class Reservation {
+ public:
+  static constexpr std::uint64_t kReserved = std::uint64_t{16} << 40, kSlice = 8 << 20;
+
+  Reservation() {
+    const long at = syscall(SYS_mmap, nullptr, kReserved, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == -1) return;
+    start_ = static_cast<std::uint64_t>(at);
+    syscall(SYS_madvise, start_, kReserved, MADV_NOHUGEPAGE);
+    syscall(SYS_madvise, end() - kSlice, kSlice, MADV_DONTDUMP);
+    for (const std::uint64_t page : pages()) *reinterpret_cast<volatile char*>(page) = 1;
+  }
+  ~Reservation() {
+    if (start_ != 0) syscall(SYS_munmap, start_, kReserved);
+  }
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+
+  std::uint64_t start() const { return start_; }
+  std::uint64_t end() const { return start_ + kReserved; }
+  std::array<std::uint64_t, 3> pages() const {
+    return {start_ + kPage, start_ + kReserved / 2, end() - kPage};
+  }
+
+ private:
+  std::uint64_t start_ = 0;
+};
+
+TEST(ProcessMemory, FindsFewPagesInTebibytesThatAreReserved) {
+  const Reservation reserved;
+  if (reserved.start() == 0) GTEST_SKIP() << "this host reserves no 16 TiB";
+  const UniqueFd pagemap(open("/proc/self/pagemap", O_RDONLY));
+  if (!scan_pagemap(pagemap.get(), {reserved.start(), kPage})) {
+    GTEST_SKIP() << "this kernel has no PAGEMAP_SCAN (Linux 6.7), and looks at each page";
+  }
+  const auto opened = ProcessMemory::open(getpid(), reserved.pages()[0]);
+  ASSERT_TRUE(opened) << opened.error().message;
+
+  const auto found = (*opened)->extents({reserved.start(), Reservation::kReserved});
+
+  ASSERT_EQ(found.size(), 3u);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].offset, reserved.pages()[i]);
+    EXPECT_EQ(found[i].size, kPage);
+  }
+  const auto part = (*opened)->extents({reserved.pages()[0] + 8, 16});
+  ASSERT_EQ(part.size(), 1u);
+  EXPECT_EQ(part[0].offset, reserved.pages()[0] + 8);
+  EXPECT_EQ(part[0].size, 16u);
+}
+
+TEST(ProcessMemory, LooksPageByPageOnlyWhereSomethingIs) {
+  const Reservation reserved;
+  if (reserved.start() == 0) GTEST_SKIP() << "this host reserves no 16 TiB";
+  const UniqueFd pagemap(open("/proc/self/pagemap", O_RDONLY));
+  const std::uint64_t slice = reserved.end() - Reservation::kSlice;
+  const auto smaps = fmt::format(
+      "{:x}-{:x} rw-p 00000000 00:00 0\nRss: 0 kB\nSwap: 0 kB\n"
+      "{:x}-{:x} rw-p 00000000 00:00 0\nRss: 4 kB\nSwap: 0 kB\n",
+      reserved.start(), slice, slice, reserved.end());
+
+  const auto found = read_pagemap(pagemap.get(), smaps, {reserved.start(), Reservation::kReserved});
+
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ(found->front().offset, reserved.pages()[2]);
+  EXPECT_EQ(found->front().size, kPage);
+  EXPECT_FALSE(read_pagemap(pagemap.get(), "", {slice, kPage})) << "nothing is said of it";
 }
 
 TEST(ProcessMemory, RefusesWhatTheProcessHasNotMapped) {

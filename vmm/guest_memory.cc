@@ -11,6 +11,7 @@
 #include "vmm/base/align.h"
 #include "vmm/base/check.h"
 #include "vmm/file_memory.h"
+#include "vmm/read_ahead.h"
 
 namespace ringside::vmm {
 namespace {
@@ -70,15 +71,19 @@ GuestMemory GuestMemory::of(const std::vector<Region>& mapped,
 std::size_t GuestMemory::run_length(GuestPhys at, std::size_t wanted) const {
   const Backing* backing = find(at, 1);
   if (backing == nullptr) return 0;
-  return std::min<std::size_t>(wanted, backing->size - (at.raw() - backing->base.raw()));
+  return std::min<std::size_t>(wanted, backing->size - at.offset_from(backing->base));
 }
 
 bool GuestMemory::read_long_way(GuestPhys at, std::span<std::byte> out) const {
+  ReadAhead* const ahead = ReadAhead::of_thread(*this);
+  if (ahead != nullptr && ahead->serve(at, out)) return true;
+  const GuestPhys first = at;
+  const std::size_t size = out.size();
   while (!out.empty()) {
     const std::size_t length = run_length(at, out.size());
     if (length == 0) return false;
     const Backing* backing = find(at, length);
-    const std::uint64_t offset = at.raw() - backing->base.raw();
+    const std::uint64_t offset = at.offset_from(backing->base);
     if (backing->mapped != nullptr) {
       std::memcpy(out.data(), backing->mapped + offset, length);
     } else {
@@ -88,6 +93,7 @@ bool GuestMemory::read_long_way(GuestPhys at, std::span<std::byte> out) const {
     out = out.subspan(length);
     at = at.wrapping_add(length);  // cannot wrap: the region's end does not
   }
+  if (ahead != nullptr) ahead->note(first, size);
   return true;
 }
 
@@ -95,13 +101,19 @@ bool GuestMemory::read_long_way(GuestPhys at, std::uint64_t& out) const {
   return read_long_way(at, std::as_writable_bytes(std::span(&out, 1)));
 }
 
+/// Regions of one process's memory lie in one address space. As memory is now: looks of the host's
+/// own are not served from what was read ahead.
 bool GuestMemory::read_each(std::span<const Part> parts) const {
+  const ReadAhead::Pause pause;
   std::array<CopyPart, 64> copies;
   const Backing* first = parts.empty() ? nullptr : find(parts[0].at, parts[0].out.size());
   bool in_one = first != nullptr && first->mapped == nullptr && parts.size() <= copies.size();
   for (std::size_t i = 0; in_one && i < parts.size(); ++i) {
-    in_one = find(parts[i].at, parts[i].out.size()) == first;
-    if (in_one) copies[i] = {first->offset + (parts[i].at.raw() - first->base.raw()), parts[i].out};
+    const Backing* const backing = find(parts[i].at, parts[i].out.size());
+    in_one = backing != nullptr && backing->copied == first->copied;
+    if (in_one) {
+      copies[i] = {backing->offset + parts[i].at.offset_from(backing->base), parts[i].out};
+    }
   }
   if (in_one) return first->copied->read(std::span(copies).first(parts.size()));
   return std::ranges::all_of(parts, [&](const Part& part) { return read(part.at, part.out); });
@@ -116,10 +128,11 @@ bool GuestMemory::write(GuestPhys at, std::span<const std::byte> bytes) {
     left -= length;
     probe = probe.wrapping_add(length);
   }
+  if (ReadAhead* const ahead = ReadAhead::of_thread(*this)) ahead->written(at, bytes.size());
   while (!bytes.empty()) {
     const std::size_t length = run_length(at, bytes.size());
     const Backing* backing = find(at, length);
-    const std::uint64_t offset = at.raw() - backing->base.raw();
+    const std::uint64_t offset = at.offset_from(backing->base);
     if (backing->mapped != nullptr) {
       std::memcpy(backing->mapped + offset, bytes.data(), length);
     } else if (!backing->copied->write(backing->offset + offset, bytes.first(length))) {
@@ -136,8 +149,7 @@ bool GuestMemory::store64(GuestPhys at, std::uint64_t value) {
   if (backing == nullptr || at.raw() % sizeof value != 0) return false;
   if (backing->mapped == nullptr) return write(at, std::as_bytes(std::span(&value, 1)));
   // SAFETY: as in load64; release, because what an entry points to must be visible before it.
-  auto* entry =
-      reinterpret_cast<std::uint64_t*>(backing->mapped + (at.raw() - backing->base.raw()));
+  auto* entry = reinterpret_cast<std::uint64_t*>(backing->mapped + at.offset_from(backing->base));
   __atomic_store_n(entry, value, __ATOMIC_RELEASE);
   return true;
 }
@@ -145,7 +157,7 @@ bool GuestMemory::store64(GuestPhys at, std::uint64_t value) {
 std::span<std::byte> GuestMemory::mapping(GuestPhys at, std::size_t size) {
   const Backing* backing = find(at, size);
   if (backing == nullptr || backing->mapped == nullptr) return {};
-  return {backing->mapped + (at.raw() - backing->base.raw()), size};
+  return {backing->mapped + at.offset_from(backing->base), size};
 }
 
 std::vector<GuestMemory::Extent> GuestMemory::present_extents() const {

@@ -53,7 +53,7 @@ class GuestMemory {
       return read_long_way(at, out);
     // memcpy() may not be given the null pointer that no bytes have.
     if (!out.empty()) {
-      std::memcpy(out.data(), backing->mapped + (at.raw() - backing->base.raw()), out.size());
+      std::memcpy(out.data(), backing->mapped + at.offset_from(backing->base), out.size());
     }
     return true;
   }
@@ -80,7 +80,7 @@ class GuestMemory {
     // SAFETY: find() proved that the 8 bytes lie in the region, whose host base is page-aligned as
     // the guest's is. The guest may write at any time, hence one atomic access and never a second.
     const auto* entry =
-        reinterpret_cast<const std::uint64_t*>(backing->mapped + (at.raw() - backing->base.raw()));
+        reinterpret_cast<const std::uint64_t*>(backing->mapped + at.offset_from(backing->base));
     return __atomic_load_n(entry, __ATOMIC_RELAXED);
   }
   /// The same as a store; false outside RAM and at an address that is not aligned.
@@ -117,7 +117,7 @@ class GuestMemory {
   /// The region that holds all of [at, at + size), which may not wrap; null when none does.
   const Backing* find(GuestPhys at, std::size_t size) const {
     for (const Backing& backing : backings_) {
-      const std::uint64_t offset = at.raw() - backing.base.raw();  // huge when `at` lies below
+      const std::uint64_t offset = at.offset_from(backing.base);  // huge when `at` lies below
       if (offset < backing.size && size <= backing.size - offset) return &backing;
     }
     return nullptr;

@@ -44,7 +44,7 @@ Result<void> PausedMachine::write_code(const PageTable& table,
   std::optional<GuestVirt> lost;
   for (const VirtualCodeWrite& write : writes) {
     if (const auto at = translate(memory(), table, write.at)) {
-      physical.push_back({at->address, write.byte});
+      physical.push_back({at->address, write.byte, write.is_joined});
     } else if (!lost) {
       lost = write.at;
     }

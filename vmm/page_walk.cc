@@ -4,14 +4,37 @@
 
 #include <algorithm>
 
+#include "vmm/table_copies.h"
+
 namespace ringside::vmm {
 namespace {
 
 using arch::kPageSize;
 
+/// Reads of more than this are worth copies of page tables.
+constexpr std::size_t kLongRead = 8 * kPageSize;
+
 std::optional<arch::PageEntry> find(const GuestMemory& memory, const PageTable& table, GuestVirt at,
                                     unsigned last) {
   return arch::walk([&memory](GuestPhys entry) { return memory.load64(entry); }, table, at, last);
+}
+
+/// A large read, a table of the kernel's or its text: whole pages of whatever size, by copies of
+/// the page tables. Fault: where the first page begins, or what is left of it, that cannot be read.
+Result<void, Fault> read_pages(const GuestMemory& memory, const PageTable& table, GuestVirt at,
+                               std::span<std::byte> out) {
+  TableCopies tables(memory);
+  while (!out.empty()) {
+    const auto page = tables.translate(table, at);
+    const auto unreadable = Unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
+    if (!page) return unreadable;
+    const std::uint64_t left = page->page_size - at.offset_from(GuestVirt(page->page_base));
+    const std::size_t length = std::min<std::uint64_t>(out.size(), left);
+    if (!memory.read(page->address, out.first(length))) return unreadable;
+    out = out.subspan(length);
+    at = at.wrapping_add(length);
+  }
+  return {};
 }
 
 }  // namespace
@@ -58,6 +81,14 @@ Result<void, Fault> PageTableReader::read(GuestVirt at, std::span<std::byte> out
 /// The long way: page by page, and byte by byte in the piece that fails, to name the first byte
 /// that is not there (RAM need not end at a page boundary).
 Result<void, Fault> PageTableReader::read_pieces(GuestVirt at, std::span<std::byte> out) const {
+  if (out.size() > kLongRead) {
+    const auto done = read_pages(*memory_, table_, at, out);
+    if (done) return done;
+    // The long way from there on: to name the first byte that is not there.
+    const std::uint64_t copied = done.error().address - at.raw();
+    at = GuestVirt(done.error().address);
+    out = out.subspan(copied);
+  }
   std::uint64_t from = at.raw();
   while (!out.empty()) {
     const std::uint64_t offset = from % kPageSize;

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <random>
 #include <vector>
 
 #include "vmm/arch/arch.h"
+#include "vmm/table_copies.h"
 
 namespace ringside::vmm {
 namespace {
@@ -269,6 +271,56 @@ TEST(PageTableOf, TellsTheLevelsAndThatThereIsNone) {
   EXPECT_EQ(arch::page_table_of(r).levels, 4u);
   r.cr4 = 0x1000;
   EXPECT_EQ(arch::page_table_of(r).levels, 5u);
+}
+
+TEST(PageTableReader, ReadsLargePagesAndSmallOnesInOneGoAndNamesTheFirstByteThatIsNotThere) {
+  Guest guest;
+  for (std::size_t i = 0x10'0000; i < guest.ram().size(); ++i) {  // above the tables
+    guest.ram()[i] = static_cast<std::byte>(i / kPage ^ i);
+  }
+  guest.set(kKernel, 2, 0x20'0000 | kPresent | kLarge);
+  for (std::uint64_t page = 0; page < 20; ++page) {
+    guest.set(kKernel + 0x20'0000 + page * kPage, 1, (0x10'0000 + (19 - page) * kPage) | kPresent);
+  }
+  const PageTableReader reader(guest.memory(), guest.table());
+  std::vector<std::byte> out(0x18'0000 + 20 * kPage - 5);
+
+  ASSERT_TRUE(reader.read(GuestVirt(kKernel + 0x8'0005), out));
+  EXPECT_EQ(std::memcmp(out.data(), &guest.ram()[0x28'0005], 0x17'fffb), 0);
+  for (std::size_t page = 0; page < 20; ++page) {
+    EXPECT_EQ(std::memcmp(&out[0x17'fffb + page * kPage],
+                          &guest.ram()[0x10'0000 + (19 - page) * kPage], kPage),
+              0)
+        << page;
+  }
+
+  out.resize(0x20'0000 + 21 * kPage);
+  const auto beyond = reader.read(GuestVirt(kKernel), out);
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.error().address, kKernel + 0x20'0000 + 20 * kPage);
+  EXPECT_EQ(out[0x20'0000 + 19 * kPage + 7], guest.ram()[0x10'0007])
+      << "what lies before is copied";
+}
+
+TEST(TableCopies, TranslatesAsAWalkDoes) {
+  Guest guest;
+  guest.set(kKernel, 2, 0x20'0000 | kPresent | kLarge);
+  for (std::uint64_t at = kKernel + 0x20'0000; at < kKernel + 0x200'0000; at += 0x20'0000) {
+    guest.set(at, 1, 0x10'0000 | kPresent);
+  }
+  TableCopies tables(guest.memory());
+
+  for (std::uint64_t at = kKernel - kPage; at < kKernel + 0x240'0000; at += 0x10'0000 + kPage / 2) {
+    const auto walked = guest.walk(at);
+    const auto copied = tables.translate(guest.table(), GuestVirt(at));
+    ASSERT_EQ(copied.has_value(), walked.has_value()) << std::hex << at;
+    if (walked) {
+      EXPECT_EQ(copied->address, walked->address);
+    }
+    const auto entry = entry_address(guest.memory(), guest.table(), GuestVirt(at), 2);
+    const auto value = entry ? guest.memory().load64(*entry) : std::nullopt;
+    EXPECT_EQ(tables.entry(guest.table(), GuestVirt(at), 2), value);
+  }
 }
 
 }  // namespace

@@ -13,20 +13,17 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <utility>
 
-#include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
 #include "vmm/base/pidfd.h"
+#include "vmm/pagemap.h"
 
 namespace ringside::vmm {
 namespace {
 
-using arch::kPageSize;                  // of /proc/PID/pagemap, too
 constexpr std::size_t kMostParts = 64;  // of one system call
-
-// Documentation/admin-guide/mm/pagemap.rst.
-constexpr std::uint64_t kPresent = std::uint64_t{1} << 63, kSwapped = std::uint64_t{1} << 62;
 
 /// One call's worth of parts.
 bool read_some(pid_t pid, std::span<const CopyPart> parts) {
@@ -125,26 +122,11 @@ bool ProcessMemory::tells_pages(ByteExtent of) const {
 
 std::vector<ByteExtent> ProcessMemory::extents(ByteExtent of) const {
   if (!pagemap_ || of.size == 0 || !tells_pages(of)) return {of};
-  std::vector<ByteExtent> found;
-  std::array<std::uint64_t, 4096> entries;
-  const std::uint64_t end = of.offset + of.size;
-  for (std::uint64_t at = round_down(of.offset, kPageSize); at < end;) {
-    const std::size_t wanted =
-        std::min<std::uint64_t>(entries.size(), round_up(end - at, kPageSize) / kPageSize);
-    const ssize_t got = pread(pagemap_.get(), entries.data(), wanted * sizeof entries[0],
-                              static_cast<off_t>(at / kPageSize * sizeof entries[0]));
-    if (got != static_cast<ssize_t>(wanted * sizeof entries[0])) return {of};
-    for (std::size_t i = 0; i < wanted; ++i, at += kPageSize) {
-      if ((entries[i] & (kPresent | kSwapped)) == 0) continue;
-      const std::uint64_t from = std::max(at, of.offset), to = std::min(at + kPageSize, end);
-      if (!found.empty() && found.back().offset + found.back().size == from) {
-        found.back().size += to - from;
-      } else {
-        found.push_back({from, to - from});
-      }
-    }
-  }
-  return found;
+  if (auto scanned = scan_pagemap(pagemap_.get(), of)) return std::move(*scanned);
+  std::ifstream smaps(fmt::format("/proc/{}/smaps", pid_));
+  const std::string text{std::istreambuf_iterator<char>(smaps), {}};
+  if (auto found = read_pagemap(pagemap_.get(), text, of)) return std::move(*found);
+  return {of};
 }
 
 }  // namespace ringside::vmm

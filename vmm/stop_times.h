@@ -1,7 +1,7 @@
 // When the guest of a machine may have stood still: in our pauses, and while its owner had stopped
-// it. Its TSC may have stood still meanwhile (QEMU's TCG) or gone on (KVM); who keeps a clock asks.
-// Times are the host's TSC. Threads: every function from any.
-// Fire context: version() and ticks() yes.
+// it. Its TSC may have stood still meanwhile (QEMU's TCG) or gone on (KVM); a keeper of a clock
+// asks. Times are the host's TSC. Threads: every function from any. Fire context: version() and
+// ticks() yes.
 #pragma once
 
 #include <atomic>

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <span>
 #include <string_view>
 
 #include "cli/guest/images.h"
@@ -27,7 +29,8 @@ using std::chrono::milliseconds;
 constexpr std::chrono::minutes kBootLimit{5};
 constexpr std::chrono::minutes kAnswerLimit{2};
 constexpr milliseconds kRetry{20};
-constexpr int kEndPatience = 2000;  // ms
+/// A process of gigabytes that ends on a loaded host takes seconds to give its memory back.
+constexpr int kEndPatience = 20'000;  // ms
 
 /// One guest that comes up. Every wait watches signals and the machine's end.
 class Startup {
@@ -164,8 +167,15 @@ Result<void> bring_up(Guest& guest, vmm::CommandPort fds, const CommandLine& lin
 
 bool await_end(vmm::Machine& machine) {
   pollfd event{machine.status().event_fd(), POLLIN, 0};
-  if (machine.state() == vmm::MachineState::Running) ::poll(&event, 1, kEndPatience);
+  const bool runs = machine.state() == vmm::MachineState::Running;
+  if (runs && event.fd >= 0) ::poll(&event, 1, kEndPatience);
   return machine.state() != vmm::MachineState::Running;
+}
+
+bool is_ending(vmm::Machine& machine) {
+  if (machine.state() != vmm::MachineState::Running) return true;
+  std::byte first{};
+  return !machine.memory().read(GuestPhys(0), std::span(&first, 1)) && await_end(machine);
 }
 
 std::string describe_end(vmm::Machine& machine) {
@@ -193,6 +203,13 @@ std::string describe_end(vmm::Machine& machine) {
   return text;
 }
 
+Error or_lost(Error error, vmm::Machine& machine) {
+  const bool told = error.code == ErrorCode::MachineGone && await_end(machine);
+  if (!told && !is_ending(machine)) return error;
+  if (machine.status().was_ended_by_us()) return error;
+  return {ErrorCode::MachineGone, "lost before tracing began: " + describe_end(machine)};
+}
+
 namespace {
 
 Result<vmm::StartedGuest> start_in_qemu(const MachineOptions& machine) {
@@ -203,22 +220,12 @@ Result<vmm::StartedGuest> start_in_qemu(const MachineOptions& machine) {
     default: config.accelerator = vmm::AcceleratorChoice::Auto;
   }
   auto started = vmm::start_qemu(machine.guest, config);
-  if (started) return started;
+  if (started || started.error().code != ErrorCode::MachineGone) return started;
+  // QEMU's own words about a bad kernel do not say which file they mean, nor what it is.
+  const auto file = vmm::KernelFile::open(machine.guest.kernel);
+  if (file) return started;
   const Error& error = started.error();
-  // QEMU's own words about a bad kernel do not say which file they mean.
-  const bool nameless = error.message.find("kernel header") != std::string::npos &&
-                        error.message.find(machine.guest.kernel) == std::string::npos;
-  if (!nameless) return tl::make_unexpected(error);
-  return fail(error.code, fmt::format("{}: {} is no kernel; give a bzImage, as in /boot/vmlinuz-*",
-                                      error.message, machine.guest.kernel));
-}
-
-/// Whatever was noticed first (a port that closed) is less than what became of the machine.
-Error with_end(Error error, vmm::Machine& machine) {
-  if (error.code == ErrorCode::MachineGone && await_end(machine)) {
-    error.message = "lost before tracing began: " + describe_end(machine);
-  }
-  return error;
+  return fail(error.code, fmt::format("{}; {}", error.message, file.error().message));
 }
 
 /// A machine that waits before its first instruction, and its kernel by its file.
@@ -238,7 +245,7 @@ Result<void> hold(Guest& guest, MachineOptions options, Signals& signals) {
                               *why));
     }
     auto arrived = Startup(machine, signals).wait_arrival(*file);
-    if (!arrived) return tl::unexpected(with_end(std::move(arrived).error(), machine));
+    if (!arrived) return tl::unexpected(or_lost(std::move(arrived).error(), machine));
     guest.paused_at_arrival = std::make_unique<vmm::PausedMachine>(std::move(arrived->paused));
     move = arrived->move;
   }
@@ -275,12 +282,11 @@ Result<void> attach_to(Guest& guest, const MachineOptions& options,
   auto kernel = guest_linux::Kernel::discover(*guest.traced.machine);
   if (kernel) {
     guest.traced.kernel = std::move(*kernel);
-  } else if (guest.traced.machine->state() == vmm::MachineState::Running &&
-             line.task != CommandLine::Task::Clean) {
-    say(fmt::format("{}: only probes that need no Linux (dtrace, profile): {}",
-                    guest.traced.name, kernel.error().message));
+  } else if (is_ending(*guest.traced.machine) || line.task == CommandLine::Task::Clean) {
+    return tl::unexpected(or_lost(std::move(kernel).error(), *guest.traced.machine));
   } else {
-    return tl::unexpected(std::move(kernel).error());
+    say(fmt::format("{}: only probes that need no Linux (dtrace, profile): {}", guest.traced.name,
+                    kernel.error().message));
   }
   guest.discovery = Clock::now() - began;
   return {};
@@ -335,7 +341,7 @@ Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Sign
   for (std::size_t i = 0; i < guests.size(); ++i) {
     if (line.machines[i].attach) continue;
     if (auto up = bring_up(guests[i], ports[i], line, line.machines[i], signals); !up) {
-      return named(with_end(std::move(up).error(), *guests[i].traced.machine), line.machines[i]);
+      return named(or_lost(std::move(up).error(), *guests[i].traced.machine), line.machines[i]);
     }
   }
   return {};

@@ -10,7 +10,7 @@
 #include "cli/guest/guest_command.h"
 #include "cli/options/options.h"
 #include "cli/signals.h"
-#include "providers/target.h"
+#include "providers/tracer/target.h"
 #include "vmm/base/result.h"
 #include "vmm/machine.h"
 
@@ -33,9 +33,14 @@ struct Guest {
 Result<std::vector<Guest>> start_guests(const CommandLine& line, Signals& signals);
 
 /// Whether the machine has ended. Its command port and monitor close a moment before it can be
-/// seen to end, so whoever sees one of those waits here for that moment, 2 seconds at most.
+/// seen to end, so whoever sees one of those waits here for that moment, 20 seconds at most.
 bool await_end(vmm::Machine& machine);
+/// Whether it has ended, as its memory may say a moment before: a process takes that along.
+bool is_ending(vmm::Machine& machine);
 /// The end of a machine in words for the user: one line with the console's last words.
 std::string describe_end(vmm::Machine& machine);
+/// The reason why tracing did not begin: the machine's loss, where it is lost, else `error`. A
+/// symptom that came first (a port that closed, memory that cannot be read) tells less, or a lie.
+Error or_lost(Error error, vmm::Machine& machine);
 
 }  // namespace ringside::cli

@@ -1,6 +1,6 @@
 // -c: a command in the guest's shell, over the machine's command port (images/README.md).
-// The guest is hostile: lines are bounded, numbers parsed strictly, and who waits for an answer
-// sets the limit of time.
+// The guest is hostile: lines are bounded, numbers parsed strictly, and the caller that waits for
+// an answer sets the limit of time.
 // Does not: wait. The session's poll loop says when the descriptors are readable.
 #pragma once
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <string>
 #include <thread>
 
@@ -29,11 +31,16 @@ class EndedMachine : public vmm::InertMachine {
   int event_fd() const override { return event_.get(); }
   std::string console_tail() const override { return console; }
   std::string cause_of_death() const override { return cause; }
+  bool was_ended_by_us() const override { return ended_by_us; }
+
+  void take_memory_along() { memory_ = vmm::GuestMemory(); }
 
   std::string console, cause;
+  bool ended_by_us = false;
 
  private:
-  vmm::GuestMemory memory_;
+  std::array<std::byte, 4096> ram_{};
+  vmm::GuestMemory memory_{{{GuestPhys(0), ram_}}};
   std::atomic<MachineState> state_;
   UniqueFd event_{eventfd(0, EFD_CLOEXEC)};
 };
@@ -74,6 +81,39 @@ TEST(AwaitEnd, SeesAnEndThatComesAMomentLater) {
   EXPECT_TRUE(await_end(machine));
 
   later.join();
+}
+
+TEST(IsEnding, IsSeenByItsMemoryFirst) {
+  EndedMachine machine(MachineState::Running);
+  EXPECT_FALSE(is_ending(machine));
+  machine.take_memory_along();
+  std::thread later([&] { machine.end(MachineState::Died); });
+
+  EXPECT_TRUE(is_ending(machine));
+
+  later.join();
+}
+
+TEST(OrLost, WhatCannotBeReadOfAMachineThatEndsIsNoFactOfIt) {
+  const Error unread{ErrorCode::Invalid, "the kernel's image is not in RAM"};
+  EndedMachine machine(MachineState::Running);
+  EXPECT_EQ(or_lost(unread, machine).message, unread.message);
+  machine.take_memory_along();
+  std::thread later([&] { machine.end(MachineState::Died); });
+
+  const Error error = or_lost(unread, machine);
+
+  EXPECT_EQ(error.message, "lost before tracing began: fake died");
+  EXPECT_EQ(error.code, ErrorCode::MachineGone);
+  later.join();
+}
+
+TEST(OrLost, WhyWeEndedAMachineStays) {
+  const Error silent{ErrorCode::MachineGone, "its gdbstub did not answer; it was ended"};
+  EndedMachine machine(MachineState::Died);
+  machine.ended_by_us = true;
+
+  EXPECT_EQ(or_lost(silent, machine).message, silent.message);
 }
 
 }  // namespace

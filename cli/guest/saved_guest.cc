@@ -7,6 +7,7 @@
 
 #include "cli/messages.h"
 #include "vmm/arch/arch.h"
+#include "vmm/base/align.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/page_walk.h"
 
@@ -38,7 +39,7 @@ Result<SavedGuest> open_saved_guest(const std::string& path) {
   auto machine = TRY(vmm::SavedMachine::open(path));
   if (machine->missing() != 0) {
     say(fmt::format("{} ends {} MiB before its memory does: what is missing cannot be read", path,
-                    (machine->missing() + kMib - 1) / kMib));
+                    divide_up(machine->missing(), kMib)));
   }
   auto kernel = discover(*machine);
   if (!machine->is_raw()) return SavedGuest{std::move(machine), std::move(kernel)};

@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kMebibyte = 1 << 20;
-/// What is over sooner nobody wants to watch.
+/// Nobody wants to watch a copy that is over sooner.
 constexpr std::chrono::milliseconds kFirstProgress{500};
 
 /// Whether somebody wants the command to end. The session has these signals blocked.

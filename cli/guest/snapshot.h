@@ -4,13 +4,13 @@
 
 #include <string>
 
-#include "providers/target.h"
+#include "providers/tracer/target.h"
 
 namespace ringside::cli {
 
 /// Pauses the machine, unless a firing keeps it still already, and writes the file, which may not
-/// exist yet; says how far it is on a terminal. What was written, in a line; the error, too, is
-/// one, and names the file.
+/// exist yet; says how far it is on a terminal. Returns a line on what was written; the error,
+/// too, is one line, and names the file.
 Result<std::string> write_snapshot(const providers::Target& target, const std::string& path);
 
 }  // namespace ringside::cli

@@ -77,9 +77,8 @@ Result<MachineOptions> completed_target(const std::string& text) {
       continue;
     }
     if (!words[i].starts_with("name=")) {
-      return fail(
-          ErrorCode::Usage,
-          fmt::format("--attach {}: after the comma stands name=NAME or ivshmem", words[i]));
+      return fail(ErrorCode::Usage,
+                  fmt::format("--attach '{}': after the comma stands name=NAME or ivshmem", text));
     }
     TRY(set_own(machine, "--attach", words[i]));
   }

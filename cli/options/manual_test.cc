@@ -14,6 +14,7 @@
 #include "cli/options/options.h"
 #include "dif/program/action_kind.h"
 #include "dif/program/builtin.h"
+#include "providers/stable/stable_tables.h"
 
 namespace ringside::cli {
 namespace {
@@ -70,6 +71,63 @@ TEST(Manual, HasEveryNameOfTheOptionX) {
   }
 }
 
+/// The part of a page's source from this heading to the next one.
+std::string section(const std::string& source, const std::string& heading) {
+  const std::size_t begin = source.find(heading + "\n");
+  EXPECT_NE(begin, source.npos) << heading;
+  return begin == source.npos ? "" : source.substr(begin, source.find("\n.S", begin) - begin);
+}
+
+TEST(Manual, HasEachOptionUnderTheTimeAtWhichItMayBeSet) {
+  const std::string source = text_of(SOURCE_ROOT "/docs/man/ringside.1");
+  const std::string compiling = section(source, ".SS While programs are compiled");
+  const std::string before = section(source, ".SS While programs run");
+  const std::string any_time = section(source, ".SS At any time");
+
+  for (const OptionRow& row : option_rows()) {
+    const std::string name = "\\fB" + std::string(row.name) + "\\fR";
+    const bool while_tracing = (row.sources & static_cast<unsigned>(OptionSource::Setopt)) != 0;
+    EXPECT_EQ(before.find(name) == before.npos, while_tracing) << row.name;
+    EXPECT_EQ(compiling.find(name) != compiling.npos || any_time.find(name) != any_time.npos,
+              while_tracing)
+        << row.name;
+  }
+}
+
+/// The names of all providers: of stable ones by their tables, of others by their sources.
+std::set<std::string> provider_names() {
+  std::set<std::string> names;
+  for (const auto tables :
+       {providers::process_tables(), providers::network_tables(), providers::block_tables(),
+        providers::counter_tables(), providers::lock_tables()}) {
+    for (const providers::StableTable& table : tables) names.emplace(table.provider);
+  }
+  const std::regex made(R"re(Provider\("([a-z]+)", (k|\{))re");
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(SOURCE_ROOT "/providers")) {
+    const std::string path = entry.path().string();
+    if (!path.ends_with(".cc") || path.ends_with("_test.cc")) continue;
+    const std::string text = text_of(path);
+    for (std::sregex_iterator at(text.begin(), text.end(), made), end; at != end; ++at) {
+      names.insert((*at)[1]);
+    }
+  }
+  return names;
+}
+
+TEST(Manual, HasEveryProvider) {
+  const std::string manual = text_of(SOURCE_ROOT "/docs/man/ringside-d.7");
+  const std::string probes = section(manual, ".SH PROBES");
+
+  const auto names = provider_names();
+
+  EXPECT_TRUE(names.contains("dtrace") && names.contains("fbt") && names.contains("vm"));
+  ASSERT_GT(names.size(), 16u);
+  for (const std::string& name : names) {
+    EXPECT_NE(probes.find("\\fB" + name + "\\fR"), probes.npos) << name;
+  }
+}
+
 TEST(Manual, HasEveryVariableAndSubroutineOfD) {
   const std::string manual = page("ringside-d.7");
 
@@ -79,6 +137,8 @@ TEST(Manual, HasEveryVariableAndSubroutineOfD) {
   if (std::string_view(reason).empty()) names.insert(text);
 #include "dif/program/builtin.def"
   for (int n = 1; n < 9; ++n) names.erase("arg" + std::to_string(n));  // "arg0 to arg9"
+  // Those of the libraries alone.
+  std::erase_if(names, [](const std::string& name) { return name.starts_with("__"); });
 
   for (const std::string& name : names) EXPECT_TRUE(has_word(manual, name)) << name;
 }
@@ -135,6 +195,19 @@ TEST(Completions, HaveEveryOption) {
     for (const OptionRow& row : option_rows()) {
       EXPECT_TRUE(has_word(completion, std::string(row.name))) << shell << ": " << row.name;
     }
+  }
+}
+
+TEST(Completions, HaveEveryProvider) {
+  const std::regex list(R"((_ringside_providers="|provider:\()([a-z ]+))");
+  std::string expected;
+  for (const std::string& name : provider_names()) expected += (expected.empty() ? "" : " ") + name;
+
+  for (const char* shell : {"ringside.bash", "_ringside"}) {
+    const std::string completion = text_of(std::string(SOURCE_ROOT "/cli/completions/") + shell);
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(completion, found, list)) << shell;
+    EXPECT_EQ(found[2], expected) << shell;
   }
 }
 

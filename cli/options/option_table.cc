@@ -41,7 +41,9 @@ Result<void> set_flag(bool& flag, View value) {
   } else if (std::find(kOff.begin(), kOff.end(), word) != kOff.end()) {
     flag = false;
   } else {
-    return bad_value();
+    const auto number = parse_number(value);
+    if (!number) return bad_value();
+    flag = *number != 0;
   }
   return {};
 }
@@ -230,6 +232,28 @@ Result<void> set_channel(Settings& settings, View value) {
   return {};
 }
 
+/// "20000" or "20000/s" traps a second; "none" for no limit.
+Result<void> set_most_traps(Settings& settings, View value) {
+  if (value == "none") {
+    settings.budget.max_rate.reset();
+    return {};
+  }
+  if (value.ends_with("/s")) value.remove_suffix(2);
+  std::uint64_t rate = 0;
+  TRY(set_number(rate, value, 1, UINT64_MAX));
+  settings.budget.max_rate = rate;
+  return {};
+}
+
+/// "90" or "90%".
+Result<void> set_most_slow(Settings& settings, View value) {
+  if (value.ends_with("%")) value.remove_suffix(1);
+  unsigned percent = 0;
+  TRY(set_number(percent, value, 1, 100));
+  settings.budget.max_slow = percent;
+  return {};
+}
+
 Result<void> add_boot_arguments(Settings& settings, View value) {
   if (value.empty()) return bad_value();
   if (!settings.boot_arguments.empty()) settings.boot_arguments += ' ';
@@ -401,7 +425,10 @@ constexpr OptionRow kRows[]{
     {"jstackframes", kBefore, frames<&Settings::java_stack_frames>},
     {"jstackstrsize", kBefore,
      [](Settings& s, View v) { return set_size(s.java_string_size, v, 0, kMaxString); }},
+    {"jumpprobes", kFirst, flag<&Settings::jump_probes>},
     {"maxframes", kBefore, frames<&Settings::most_frames>},
+    {"maxrate", kBefore, set_most_traps},
+    {"maxslow", kBefore, set_most_slow},
     {"noresolve", kBefore, flag<&Settings::raw_user_addresses>},
     {"nspec", kBefore,
      [](Settings& s, View v) {

@@ -1,5 +1,5 @@
-// dtrace's options by name: who may set each (so when) and how its value is read. -x, pragmas,
-// saved programs and setopt() all go through this table (settings.cc).
+// dtrace's options by name: which sources may set each (hence when) and how its value is read. -x,
+// pragmas, saved programs and setopt() all go through this table (settings.cc).
 #pragma once
 
 #include <span>

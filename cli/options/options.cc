@@ -300,12 +300,37 @@ Result<void> check_why(const CommandLine& line) {
   return {};
 }
 
+/// `stats` takes names of machines, and a form of its output.
+Result<void> check_stats(const CommandLine& line) {
+  const bool programs = !line.programs.empty() || !line.commands.empty() || !line.processes.empty();
+  if (programs || !line.machines.empty() || !line.core_file.empty()) {
+    return fail(ErrorCode::Usage,
+                "stats: it takes names of machines that are traced now, and no program");
+  }
+  const OutputFormat format = line.settings.format;
+  if (format != OutputFormat::Text && format != OutputFormat::Json &&
+      format != OutputFormat::JsonLines) {
+    return fail(ErrorCode::Unsupported, "stats: its report is text, json or jsonl");
+  }
+  return {};
+}
+
+/// Refuses the options that a kernel traced from its first instruction does not have.
+Result<void> check_from_start(const CommandLine& line) {
+  if (!line.settings.jump_probes || !line.from_start()) return {};
+  return fail(ErrorCode::Unsupported,
+              "-x jumpprobes: in a kernel that is traced from its first instruction all probes are "
+              "breakpoints: leave it out, or trace with --after-boot or -c");
+}
+
 /// Rules between options.
 Result<void> check(const CommandLine& line) {
   using Task = CommandLine::Task;
   if (line.task == Task::Version || line.task == Task::Help) return {};
   if (line.task == Task::Why) return check_why(line);
+  if (line.task == Task::Stats) return check_stats(line);
   TRY(check_machines(line));
+  TRY(check_from_start(line));
   const bool runs = !line.machines.empty() || !line.commands.empty() || !line.processes.empty();
   if (!line.core_file.empty() && runs) {
     return fail(ErrorCode::Unsupported,
@@ -333,6 +358,11 @@ Result<void> check(const CommandLine& line) {
     return fail(ErrorCode::Usage, "run: the program is in the file; it takes no other");
   }
   if (line.task == Task::ListVms) return check_list_of_vms(line);
+  if (line.task == Task::Examples) {
+    if (line.programs.empty() && line.machines.empty() && line.arguments.empty()) return {};
+    return fail(ErrorCode::Usage, "examples: it takes the name of a script, or nothing");
+  }
+  if (line.task == Task::CleanCache) return {};
   if (line.task == Task::Clean) {
     if (line.programs.empty() && line.machines.size() == 1) return {};
     return fail(ErrorCode::Usage, "clean: it takes one machine, and no program");
@@ -344,7 +374,8 @@ Result<void> check(const CommandLine& line) {
   return {};
 }
 
-/// `compile`, `run`, `vms`, `clean` and `why` before the options; the number of words that they take.
+/// `compile`, `run`, `vms`, `clean`, `examples`, `why` and `stats` before the options; the number
+/// of words that they take.
 Result<std::size_t> sub_command(CommandLine& line, const std::vector<std::string>& words) {
   if (words.size() < 2) return 0;
   if (words[1] == "compile") {
@@ -356,15 +387,30 @@ Result<std::size_t> sub_command(CommandLine& line, const std::vector<std::string
     return 1;
   }
   if (words[1] == "clean") {
+    if (words.size() == 3 && words[2] == "--cache") {
+      line.task = CommandLine::Task::CleanCache;
+      return 2;
+    }
     if (words.size() < 3 || words[2].starts_with('-')) {
-      return fail(ErrorCode::Usage, "clean: name the machine, as behind --attach");
+      return fail(ErrorCode::Usage,
+                  "clean: name the machine, as for --attach, or say --cache and nothing else");
     }
     line.task = CommandLine::Task::Clean;
     line.machines.emplace_back().attach = {words[2], {}};
     return 2;
   }
+  if (words[1] == "examples") {
+    line.task = CommandLine::Task::Examples;
+    if (words.size() < 3 || words[2].starts_with('-')) return 1;
+    line.example = words[2];
+    return 2;
+  }
   if (words[1] == "why") {
     line.task = CommandLine::Task::Why;
+    return 1;
+  }
+  if (words[1] == "stats") {
+    line.task = CommandLine::Task::Stats;
     return 1;
   }
   if (words[1] != "run") return 0;

@@ -51,18 +51,22 @@ struct CommandLine {
     Trace,
     List,
     CompileOnly,
-    Save,     // `compile`: write DOF
-    Header,   // -h
-    Objects,  // -G
-    ListVms,  // `vms`
-    Clean,    // `clean`: take out what a ringside that was killed has left
-    Why,      // `why`: a health report
+    Save,        // `compile`: write DOF
+    Header,      // -h
+    Objects,     // -G
+    ListVms,     // `vms`
+    Clean,       // `clean`: take out what a ringside that was killed has left
+    Why,         // `why`: a health report
+    Examples,    // `examples`: the scripts that come with the program
+    CleanCache,  // `clean --cache`: remove what was kept of kernels
+    Stats,       // `stats`: the figures of traces that run
     Version,
     Help,
   };
   Task task = Task::Trace;
   std::vector<ProgramSource> programs;
   std::string dof_file;                // `run`: the program, compiled before
+  std::string example;                 // `examples`: the script to show; empty: a list
   std::string core_file;               // --core: a saved guest
   std::vector<std::string> arguments;  // $1...
   Settings settings;

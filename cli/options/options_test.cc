@@ -233,6 +233,19 @@ TEST(CommandLine, OurOwnMachineIsTracedFromItsFirstInstructionUnlessACommandIsGi
   EXPECT_EQ(qemu->machines.front().choice, MachineChoice::QemuKvm);
 }
 
+TEST(CommandLine, JumpsAreRefusedWhereAKernelIsTracedFromItsFirstInstruction) {
+  const auto boot = parse({"--machine", "kvm", "--kernel", "k", "-x", "jumpprobes", "-n", "BEGIN"});
+  const auto off =
+      parse({"--machine", "kvm", "--kernel", "k", "-x", "jumpprobes=no", "-n", "BEGIN"});
+  const auto later = parse(
+      {"--machine", "kvm", "--image", "i", "--after-boot", "-x", "jumpprobes", "-n", "BEGIN"});
+
+  ASSERT_FALSE(boot);
+  EXPECT_EQ(boot.error().code, ErrorCode::Unsupported);
+  EXPECT_TRUE(boot.error().message.starts_with("-x jumpprobes: ")) << boot.error().message;
+  EXPECT_TRUE(off && later);
+}
+
 TEST(CommandLine, WhatOneKindOfMachineCannotDoNamesTheOther) {
   const auto disk = parse({"--kernel", "k", "--disk", "d", "-n", "BEGIN"});
   const auto keep = parse({"--machine", "kvm", "--kernel", "k", "--keep", "-n", "BEGIN"});
@@ -312,8 +325,10 @@ TEST(Options, WhatIsSaidOfMachinesToStartIsRefusedForOnesThatRun) {
     std::string message;
   };
   const Case cases[] = {
-      {{"--attach", "pid:x", "-n", "BEGIN"}, "--attach pid:x: that is no process number"},
+      {{"--attach", "pid:x", "-n", "BEGIN"}, "--attach 'pid:x': that is no process number"},
+      {{"--attach", "pid:", "-n", "BEGIN"}, "--attach 'pid:': that is no process number; it takes"},
       {{"--attach", "pid:1,cpus=2", "-n", "BEGIN"}, "after the comma stands name=NAME"},
+      {{"--attach", "pid:1,foo", "-n", "BEGIN"}, "--attach 'pid:1,foo': after the comma stands"},
       {{"--attach", "pid:1", "--cpus", "2", "-n", "BEGIN"}, "--cpus is for machines that ringside"},
       {{"--attach", "pid:1", "--memory", "1g", "-n", "BEGIN"}, "--memory is for machines"},
       {{"--attach", "pid:1", "--keep", "-n", "BEGIN"}, "--keep is for machines"},
@@ -328,6 +343,16 @@ TEST(Options, WhatIsSaidOfMachinesToStartIsRefusedForOnesThatRun) {
     ASSERT_FALSE(line.has_value()) << each.message;
     EXPECT_NE(line.error().message.find(each.message), std::string::npos) << line.error().message;
   }
+}
+
+TEST(Options, ExamplesTakesANameOrNothing) {
+  EXPECT_EQ(parse({"examples"})->example, "");
+  const auto named = parse({"examples", "opens"});
+  ASSERT_TRUE(named);
+  EXPECT_EQ(named->task, CommandLine::Task::Examples);
+  EXPECT_EQ(named->example, "opens");
+  EXPECT_EQ(parse({"examples", "opens", "more"}).error().code, ErrorCode::Usage);
+  EXPECT_EQ(parse({"examples", "-n", "BEGIN"}).error().code, ErrorCode::Usage);
 }
 
 TEST(Options, VmsTakesAFormAndNothingElse) {
@@ -349,7 +374,11 @@ TEST(CommandLine, CleanTakesOneMachine) {
   EXPECT_EQ(line->task, CommandLine::Task::Clean);
   ASSERT_EQ(line->machines.size(), 1u);
   EXPECT_TRUE(line->machines.front().attach);
-  EXPECT_EQ(parse({"clean"}).error().message, "clean: name the machine, as behind --attach");
+  EXPECT_EQ(parse({"clean", "--cache"})->task, CommandLine::Task::CleanCache);
+  const std::string wants =
+      "clean: name the machine, as for --attach, or say --cache and nothing else";
+  EXPECT_EQ(parse({"clean"}).error().message, wants);
+  EXPECT_EQ(parse({"clean", "--cache", "pid:1"}).error().message, wants);
   EXPECT_EQ(parse({"clean", "pid:1", "-n", "BEGIN"}).error().message,
             "clean: it takes one machine, and no program");
 }

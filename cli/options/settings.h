@@ -15,6 +15,7 @@
 #include "dif/program/options.h"
 #include "dif/program/program.h"
 #include "dif/program/stability.h"
+#include "providers/budget/budget.h"
 #include "providers/fire/channel.h"
 #include "vmm/base/result.h"
 
@@ -66,6 +67,8 @@ struct Settings {
   bool destructive = false;                               // -w
   providers::Channel channel = providers::Channel::Auto;  // channel: how traps reach us
   std::uint32_t poll_threads = 1;                         // pollthreads: that look for traps
+  bool jump_probes = false;                               // jumpprobes: where they may be jumps
+  providers::Budget budget;                               // maxrate, maxslow
   std::string boot_arguments;                             // bootargs: added to the kernel's
   dif::EngineOptions engine;
   bool quiet_resize = false;                 // quietresize: no word about it
@@ -98,7 +101,7 @@ inline constexpr std::array<unsigned, 3> kLanguageVersion{1, 13, 0};
 /// "1.13", or "1.13.1" where there is a micro.
 std::string language_version_text();
 
-/// Who sets an option. The table says who may set which.
+/// The one that sets an option. The table says which sources may set which option.
 enum class OptionSource : std::uint8_t {
   CommandLine = 1,   // -x and the environment
   Program = 2,       // #pragma D option

@@ -91,6 +91,9 @@ TEST(Option, MistakesHaveDtracesWords) {
             "failed to set -x bufsize: Invalid value for specified option");
   EXPECT_EQ(complaint("bufpolicy=round"),
             "failed to set -x bufpolicy: Invalid value for specified option");
+  for (const char* bad : {"maxslow=0", "maxslow=101", "maxslow=most", "maxrate=0", "maxrate=1hz"}) {
+    EXPECT_FALSE(complaint(bad).empty()) << bad;
+  }
   EXPECT_EQ(complaint("zdefs=yes"), "failed to set -x zdefs: Invalid value for specified option");
 }
 
@@ -145,7 +148,8 @@ TEST(Option, EveryOneOfDtracesIsKnownOnce) {
     EXPECT_TRUE(names.insert(option.name).second) << option.name;
     EXPECT_FALSE(option.reason.empty());
   }
-  for (const char* const ours : {"aggmerge", "bootargs", "channel", "pollthreads"}) {
+  for (const char* const ours :
+       {"aggmerge", "bootargs", "channel", "jumpprobes", "maxrate", "maxslow", "pollthreads"}) {
     EXPECT_EQ(names.erase(ours), 1u) << ours;
   }
   EXPECT_EQ(names.size(), 97u);
@@ -198,6 +202,20 @@ TEST(Option, VersionsAreReadAndBoundedByOurs) {
   for (const char* bad : {"1", "1.", "1.x", "1.2.3.4", "", "9.0", "-1.0"}) {
     EXPECT_FALSE(apply_option_argument(settings, std::string("version=") + bad)) << bad;
   }
+}
+
+TEST(Option, TheBudget) {
+  Settings settings;
+  EXPECT_EQ(settings.budget.max_rate, std::nullopt);
+  EXPECT_EQ(settings.budget.max_slow, std::nullopt);
+  ASSERT_TRUE(apply_option_argument(settings, "maxrate=20000/s"));
+  ASSERT_TRUE(apply_option_argument(settings, "maxslow=90%"));
+
+  EXPECT_EQ(settings.budget.max_rate, 20000u);
+  EXPECT_EQ(settings.budget.max_slow, 90u);
+  ASSERT_TRUE(apply_option_argument(settings, "maxrate=none"));
+  EXPECT_TRUE(apply_option(settings, "maxslow", "100", OptionSource::Program));
+  EXPECT_FALSE(settings.budget.limits());
 }
 
 TEST(Option, PoliciesAttributesAndFormats) {

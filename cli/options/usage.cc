@@ -40,7 +40,7 @@ Programs (each may be given several times; D text may follow a description):
                     headers, -X a|c|s|t chooses the C it keeps to
   -L DIR            D libraries besides ours: all *.d of a folder
 
-What to do with them:
+Tasks:
   -l  list the probes they match (all without a program); with -v stability and argument types
   -e  compile, then exit        -S  print the compiled DIF on stderr
   -v  report their stability    -d  print them as they are after if and else are taken apart
@@ -59,10 +59,10 @@ How:
 
 The machine (none: only probes that need no guest):
   --image NAME      a guest that images/build made; each --image or --kernel is one more machine,
-                    and behind a comma what is its own: NAME,name=web,cpus=2,memory=1g
+                    whose own options follow after commas: NAME,name=web,cpus=2,memory=1g
   --kernel FILE [--initrd FILE] [--append STRING]
   --attach TARGET   a machine that runs already, for any number of which it may be given: pid:N,
-                    qmp:PATH, a libvirt domain; behind it ,name=NAME and ,ivshmem (plug a card with
+                    qmp:PATH, a libvirt domain; then ,name=NAME and ,ivshmem (plug a card with
                     room for the stub into the guest). It is left as it was found
   --cpus N  --memory SIZE  --machine auto|kvm|qemu|qemu-kvm  --qemu PATH
   --keep            leave the guest running (qemu)
@@ -70,6 +70,9 @@ The machine (none: only probes that need no guest):
   -x bootargs=STRING                 as --append
   -x channel=auto|spin|exit          how traps reach ringside
   -x pollthreads=N                   threads that look for traps (1), on the channel spin
+  -x jumpprobes                      probes are jumps instead of breakpoints, where they may be
+  -x maxrate=N/s  -x maxslow=PCT     over so many traps a second, or such a share of a vCPU's time in
+                                     traps, the hottest probes are taken out (--attach: 95)
 With --machine kvm, our own VMM, a guest is traced from its first instruction; with -c or
 --after-boot once it has booted:
   --disk FILE[,ro]  a raw file as a virtio disk; may be given several times
@@ -79,7 +82,10 @@ With --machine kvm, our own VMM, a guest is traced from its first instruction; w
 
 Machines of this host:
   vms [-O json]     list what there is to attach to
+  stats [NAME...]   the figures of traces that run: firings, misses, drops, pauses, how long
+                    the guests waited; of all machines, or of these; with -O json for programs
   clean TARGET      take out what a ringside that was killed has left in it
+  clean --cache     remove what is kept of kernels to attach quicker the next time
 
 A guest that hangs, or was saved; nothing enters it:
   why TARGET | why --core FILE  what its CPUs and tasks do, who waits for whom, the likely cause;
@@ -87,6 +93,9 @@ A guest that hangs, or was saved; nothing enters it:
   --core FILE       an ELF core (snapshot(), QEMU's dump-guest-memory, kdump), a raw RAM file, a libvirt
                     save image or a QEMU migration stream; with a program,
                     BEGIN and END fire over it: ringside --core FILE -n 'BEGIN { ... exit(0); }'
+
+Scripts that come with ringside:
+  examples [NAME]   list them, or show one with its sample output
 
 Programs compiled before:
   compile -o FILE [options]   compile and verify, and write FILE (DOF) instead of tracing

@@ -166,7 +166,7 @@ GuestVirt Aggregations::address_of_name(const Value& value) {
   const std::string text =
       user ? names_->describe_user(code.pid, code.address) : names_->describe(code.address);
   if (is_symbol(value.type.kind)) {
-    return GuestVirt(code.address.raw() - split_code_name(text).offset);
+    return code.address.wrapping_sub(split_code_name(text).offset);
   }
   const std::string_view module = split_code_name(text).module;
   if (module.empty()) return code.address;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "cli/messages.h"
@@ -319,6 +320,12 @@ void Output::append_flow_name(const Plan& plan, Flow flow, unsigned cpu) {
   text_.append(used < kFlowWidth ? kFlowWidth - used + 1 : 1, ' ');
 }
 
+void Output::statistics(std::size_t target, const nlohmann::ordered_json& figures) {
+  if (!structured_) return;
+  structured_->select(*sources_[target]->view);
+  structured_->statistics(figures);
+}
+
 void Output::finish() {
   text_.clear();
   if (!structured_) text_ += '\n';
@@ -341,6 +348,14 @@ std::vector<std::string> Output::take_drops() {
     append_drops(lines);
   }
   return lines;
+}
+
+std::uint64_t Output::drops(std::size_t target) const {
+  std::uint64_t sum = 0;
+  for (const auto& cpu : sources_[target]->all_drops) {
+    sum = std::accumulate(cpu.begin(), cpu.end(), sum);
+  }
+  return sum;
 }
 
 void Output::append_drops(std::vector<std::string>& lines) {

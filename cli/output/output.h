@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,6 +60,8 @@ class Output {
   void print_until(std::uint64_t timestamp);
   /// Nothing more will come of this target; what was added has been printed.
   void leave(std::size_t target);
+  /// Into structured output, the figures of a target at its end (cli/statistics/figures.h).
+  void statistics(std::size_t target, const nlohmann::ordered_json& figures);
   /// Prints dtrace's last lines: an empty line, then every aggregation that printa() never printed.
   /// Ends a structured document.
   void finish();
@@ -67,6 +70,8 @@ class Output {
   std::vector<std::string> take_messages();
   /// Lines for drops since the last call.
   std::vector<std::string> take_drops();
+  /// All drops of a target so far.
+  std::uint64_t drops(std::size_t target) const;
 
  private:
   Output(std::span<const ProgramView* const> views, Settings& settings, Sink& sink);

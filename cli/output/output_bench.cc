@@ -88,7 +88,7 @@ class Target {
   std::thread reader_;
 };
 
-void BM_Records(benchmark::State& state) {
+void format_records(benchmark::State& state) {
   const Target target(state.range(0) != 0);
   const PrintfProgram program;
   const dif::Harvest records = harvest();
@@ -103,9 +103,12 @@ void BM_Records(benchmark::State& state) {
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kRecords));
 }
-BENCHMARK(BM_Records)->ArgNames({"pipe", "quiet"})->ArgsProduct({{0, 1}, {0, 1}})->UseRealTime();
+BENCHMARK(format_records)
+    ->ArgNames({"pipe", "quiet"})
+    ->ArgsProduct({{0, 1}, {0, 1}})
+    ->UseRealTime();
 
-void BM_PlainFprintf(benchmark::State& state) {
+void plain_fprintf(benchmark::State& state) {
   const Target target(state.range(0) != 0);
   std::FILE* const file = ::fdopen(::dup(target.fd()), "w");
   CHECK(file != nullptr);
@@ -119,7 +122,7 @@ void BM_PlainFprintf(benchmark::State& state) {
   std::fclose(file);
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kRecords));
 }
-BENCHMARK(BM_PlainFprintf)->ArgName("pipe")->Arg(0)->Arg(1)->UseRealTime();
+BENCHMARK(plain_fprintf)->ArgName("pipe")->Arg(0)->Arg(1)->UseRealTime();
 
 }  // namespace
 }  // namespace ringside::cli

@@ -119,7 +119,9 @@ std::string wide_text(Bytes bytes) {
 }
 
 /// %I: the address as numbers; names would need the network, and the guest's may not be ours.
+/// A text, as ip_saddr, is one already.
 std::string internet_address(const Value& value) {
+  if (value.type.kind == ValueKind::String) return std::string(text_value(value.bytes));
   char text[INET6_ADDRSTRLEN] = "";
   if (value.bytes.size() == 4) inet_ntop(AF_INET, value.bytes.data(), text, sizeof text);
   if (value.bytes.size() == 16) inet_ntop(AF_INET6, value.bytes.data(), text, sizeof text);

@@ -137,6 +137,7 @@ TEST(Printf, SymbolsPrintUnderAnyTextConversion) {
 TEST(Printf, NetworkAndFloatingPointValues) {
   EXPECT_EQ(Arguments().bytes(std::string_view("\x7f\0\0\1", 4)).print("%I"), "127.0.0.1");
   EXPECT_EQ(Arguments().bytes(std::string(15, '\0') + '\1').print("%I"), "::1");
+  EXPECT_EQ(Arguments().text("10.0.0.1").print("%12I"), "    10.0.0.1");
   EXPECT_EQ(Arguments().integer<std::uint16_t>(64999).print("%P"), "64999");
   EXPECT_EQ(Arguments().integer(__builtin_bit_cast(std::uint64_t, 2.5)).print("%.2f %%"), "2.50 %");
   EXPECT_EQ(Arguments().integer(__builtin_bit_cast(std::uint32_t, 0.5F)).print("%e"),

@@ -329,6 +329,12 @@ void StructuredOutput::drop(const Drop& drop) {
   state_->writer->record(tree);
 }
 
+void StructuredOutput::statistics(const Tree& figures) {
+  Tree tree = state_->internal("STATISTICS", 0);
+  tree["statistics"] = figures;
+  state_->writer->record(tree);
+}
+
 void StructuredOutput::last_aggregation(std::uint32_t index,
                                         const std::vector<Aggregations::Row>& rows) {
   const auto& aggregations = state_->view->program().aggregations;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,6 +63,7 @@ class StructuredOutput {
   /// Records of their own.
   void fault(const Origin& origin, const dif::FaultReport& report, std::string_view message);
   void drop(const Drop& drop);
+  void statistics(const nlohmann::ordered_json& figures);
   /// An aggregation at the end of tracing; all of a machine share one record.
   void last_aggregation(std::uint32_t index, const std::vector<Aggregations::Row>& rows);
   void write_last_aggregations();

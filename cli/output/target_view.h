@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/output/output.h"
-#include "providers/target.h"
+#include "providers/tracer/target.h"
 
 namespace ringside::cli {
 

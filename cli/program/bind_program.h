@@ -9,7 +9,7 @@
 
 #include "dif/d/compile.h"
 #include "dif/program/program.h"
-#include "providers/target.h"
+#include "providers/tracer/target.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel_identity.h"
 

@@ -21,29 +21,59 @@ d::ProbeSignature TracerEnvironment::signature(const dif::ProbeDescription& patt
   d::ProbeSignature& signature = at->second;
   if (!added) return signature;
   std::optional<providers::Probe> first;
+  std::size_t matched = 0;
   // A pattern that a provider cannot serve matches nothing; the compiler says so with its place.
   (void)tracer_->for_each_probe(pattern, [&](const providers::Probe& probe) {
     if (!first) first = probe;
-    ++signature.matched;
+    ++matched;
   });
-  if (first) {
-    providers::ProbeArguments arguments = tracer_->arguments(*first);
-    signature.has_types = arguments.known;
-    signature.arguments = std::move(arguments.types);
-    signature.argument_names = std::move(arguments.names);
-    for (auto& [type, native] : arguments.translated) {
-      signature.translated.push_back({std::move(type), native});
-    }
-    signature.first = first->name;
-    signature.attributes = tracer_->attributes(*first);
-  }
+  if (first) signature = signature_of(*first);
+  signature.matched = matched;
   return signature;
+}
+
+d::ProbeSignature TracerEnvironment::signature_of(const providers::Probe& probe) {
+  d::ProbeSignature signature;
+  providers::ProbeArguments arguments = tracer_->arguments(probe);
+  signature.matched = 1;
+  signature.has_types = arguments.known;
+  signature.why_no_types = std::move(arguments.why_unknown);
+  signature.arguments = std::move(arguments.types);
+  signature.argument_names = std::move(arguments.names);
+  for (auto& [type, native] : arguments.translated) {
+    signature.translated.push_back({std::move(type), native});
+  }
+  signature.first = probe.name;
+  signature.attributes = tracer_->attributes(probe);
+  return signature;
+}
+
+void TracerEnvironment::for_each_signature(
+    const dif::ProbeDescription& pattern,
+    const std::function<bool(const d::ProbeSignature&)>& visit) {
+  bool goes_on = true;
+  (void)tracer_->for_each_probe(pattern, [&](const providers::Probe& probe) {
+    if (goes_on) goes_on = visit(signature_of(probe));
+  });
 }
 
 std::optional<dif::ProbeDescription> TracerEnvironment::probe_by_id(dif::ProbeId id) {
   const auto probe = tracer_->probe_by_id(id);
   if (!probe || !*probe) return std::nullopt;
   return (*probe)->name;
+}
+
+/// Scripts of other systems may name a module or function of theirs: io:sd::start. Empty: the
+/// provider has no such probe anywhere, or its probes are functions.
+std::string TracerEnvironment::where_else(const dif::ProbeDescription& pattern) {
+  const bool is_of_functions = pattern.provider.empty() || pattern.provider == "fbt" ||
+                               pattern.provider == "instr" || pattern.provider == "syscall";
+  const bool names_place = !pattern.module.empty() || !pattern.function.empty();
+  if (is_of_functions || !names_place || pattern.name.empty()) return {};
+  const dif::ProbeDescription anywhere{pattern.provider, "", "", pattern.name};
+  if (signature(anywhere).matched == 0) return {};
+  return fmt::format("{} does; modules and functions are this kernel's own: leave them empty",
+                     anywhere.to_string());
 }
 
 std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern) {
@@ -58,8 +88,11 @@ std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern
     const std::string others = more > 0 ? fmt::format(" (and {} more; see -l -v)", more) : "";
     return fmt::format("{} cannot be probed: {}{}", first->name.to_string(), first->reason, others);
   }
-  const bool of_guest = pattern.provider == "fbt" || pattern.provider == "instr" ||
-                        pattern.provider == "syscall";
+  if (std::string elsewhere = where_else(pattern); !elsewhere.empty()) return elsewhere;
+  constexpr std::string_view kOfGuests[] = {"fbt",      "instr",  "sdt",     "syscall", "proc",
+                                            "sched",    "io",     "ip",      "tcp",     "udp",
+                                            "lockstat", "vminfo", "sysinfo", "mib"};
+  const bool of_guest = std::ranges::find(kOfGuests, pattern.provider) != std::end(kOfGuests);
   if (kernel_ != nullptr || !of_guest) return {};
   return memory_ == nullptr ? "there is no guest; name one with --image or --kernel"
                             : "no Linux that runs was found in the guest";

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "dif/d/compile.h"
-#include "providers/tracer.h"
+#include "providers/tracer/tracer.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/kernel.h"
 
@@ -26,12 +26,17 @@ class TracerEnvironment : public d::Environment {
         process_(process),
         types_(kernel != nullptr ? TypeGraph(&kernel->types()) : TypeGraph()) {}
 
+  std::string_view kernel_release() const override {
+    return kernel_ != nullptr ? kernel_->release() : std::string_view();
+  }
   std::uint64_t register_indices() const override { return arch::kByDNumber.size(); }
   TypeGraph& types() override { return types_; }
   bool has_provider(std::string_view name) override { return tracer_->has_provider(name); }
   bool has_module(std::string_view name) override;
   /// Remembered by pattern: the compiler asks again for every use of args[].
   d::ProbeSignature signature(const dif::ProbeDescription& pattern) override;
+  void for_each_signature(const dif::ProbeDescription& pattern,
+                          const std::function<bool(const d::ProbeSignature&)>& visit) override;
   std::optional<dif::ProbeDescription> probe_by_id(dif::ProbeId id) override;
   std::string why_no_match(const dif::ProbeDescription& pattern) override;
   std::string type_module(TypeId id) override;
@@ -40,6 +45,9 @@ class TracerEnvironment : public d::Environment {
   std::int64_t process() override { return process_; }
 
  private:
+  std::string where_else(const dif::ProbeDescription& pattern);
+  d::ProbeSignature signature_of(const providers::Probe& probe);
+
   providers::Tracer* tracer_;
   const guest_linux::Kernel* kernel_;
   const vmm::GuestMemory* memory_;

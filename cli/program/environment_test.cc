@@ -51,6 +51,30 @@ TEST(Environment, TellsWhyWhatIsThereCannotBeProbed) {
             "there is no guest; name one with --image or --kernel");
 }
 
+TEST(Environment, WithoutAGuestEachProviderOfGuestsSaysSo) {
+  FakeTracer tracer;
+  TracerEnvironment environment(tracer, nullptr);
+
+  for (const char* name : {"fbt", "instr", "sdt", "syscall", "proc", "sched", "io", "ip", "tcp",
+                           "udp", "lockstat", "vminfo", "sysinfo", "mib"}) {
+    EXPECT_EQ(environment.why_no_match({name, "", "", "something"}),
+              "there is no guest; name one with --image or --kernel")
+        << name;
+  }
+  EXPECT_EQ(environment.why_no_match({"profile", "", "", "something"}), "");
+}
+
+TEST(Environment, TellsThatAProbeIsThereUnderNoModuleOfAnotherSystem) {
+  FakeTracer tracer;
+  tracer.add({"io", "vmlinux", "submit_bio", "start"});
+  TracerEnvironment environment(tracer, nullptr);
+
+  EXPECT_EQ(environment.why_no_match({"io", "sd", "", "start"}),
+            "io:::start does; modules and functions are this kernel's own: leave them empty");
+  EXPECT_EQ(environment.why_no_match({"io", "sd", "", "finish"}),
+            "there is no guest; name one with --image or --kernel");
+}
+
 TEST(Environment, WithoutAGuestThereAreTypesButNoSymbols) {
   FakeTracer tracer;
   TracerEnvironment environment(tracer, nullptr);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+
+#include "cli/program/d_files.h"
 
 namespace ringside::cli {
 namespace {
@@ -15,40 +15,23 @@ namespace fs = std::filesystem;
 Result<void> load_folder(const std::string& folder, std::vector<d::LibrarySource>& libraries) {
   std::error_code failure;
   if (!fs::exists(folder, failure)) return {};  // dtrace passes over it, too
-  std::vector<fs::path> files;
-  for (fs::directory_iterator at(folder, failure), end; !failure && at != end;
-       at.increment(failure)) {
-    if (at->path().extension() == ".d") files.push_back(at->path());
-  }
+  std::vector<fs::path> files = d_files(folder, failure);
   if (failure) {
     return fail(ErrorCode::NotFound,
                 fmt::format("failed to open library folder {}: {}", folder, failure.message()));
   }
   std::sort(files.begin(), files.end());
   for (const fs::path& path : files) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file.is_open() || file.bad()) {
+    auto text = text_of(path);
+    if (!text) {
       return fail(ErrorCode::NotFound, fmt::format("failed to read library {}", path.string()));
     }
-    libraries.push_back({path.string(), text.str()});
+    libraries.push_back({path.string(), std::move(*text)});
   }
   return {};
 }
 
 }  // namespace
-
-std::string own_library_folder() {
-  std::error_code failure;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
-  if (failure) return {};
-  const fs::path folder = program.parent_path();
-  for (const fs::path& candidate : {folder / "lib", folder / "../share/ringside/lib"}) {
-    if (fs::is_directory(candidate, failure)) return candidate.lexically_normal().string();
-  }
-  return {};
-}
 
 Result<std::vector<d::LibrarySource>> load_libraries(const Settings& settings,
                                                      const std::string& own_folder) {
@@ -58,6 +41,21 @@ Result<std::vector<d::LibrarySource>> load_libraries(const Settings& settings,
   if (!settings.no_libraries && !system.empty()) TRY(load_folder(system, libraries));
   for (const std::string& folder : settings.library_folders) TRY(load_folder(folder, libraries));
   return libraries;
+}
+
+std::string missing_libraries(const Settings& settings, const std::string& own_folder,
+                              const std::vector<std::string>& places) {
+  if (settings.no_libraries || !own_folder.empty() || !settings.system_library_folder.empty() ||
+      !settings.library_folders.empty()) {
+    return {};
+  }
+  return fmt::format(
+      "its D libraries are not found, so most of D's types, constants and args[] are missing: "
+      "there "
+      "is no folder {}; name theirs by -L DIR, keep the program beside its folder lib, or install "
+      "it "
+      "(bin/ringside, share/ringside/lib); -x nolibs does without",
+      fmt::join(places, " nor "));
 }
 
 }  // namespace ringside::cli

@@ -11,13 +11,15 @@
 
 namespace ringside::cli {
 
-/// Where ours lie when nobody says otherwise: lib beside the program, or share/ringside/lib of the
-/// tree that it is installed in. Empty when neither is there.
-std::string own_library_folder();
-
 /// All *.d of the system's folder (-x syslibdir, else `own_folder`; none with -x nolibs), then of
 /// each -L folder; by name within a folder. A -L folder that cannot be read is an error.
 Result<std::vector<d::LibrarySource>> load_libraries(const Settings& settings,
                                                      const std::string& own_folder);
+
+/// A line for the user where load_libraries() has none of the system's, though they were not
+/// declined (-x nolibs) nor others named: the folders searched and how to point to them. Else
+/// empty.
+std::string missing_libraries(const Settings& settings, const std::string& own_folder,
+                              const std::vector<std::string>& places);
 
 }  // namespace ringside::cli

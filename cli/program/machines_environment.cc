@@ -98,6 +98,15 @@ d::ProbeSignature MachinesEnvironment::find(const dif::ProbeDescription& pattern
   return signature;
 }
 
+void MachinesEnvironment::for_each_signature(
+    const dif::ProbeDescription& pattern,
+    const std::function<bool(const d::ProbeSignature&)>& visit) {
+  const bool of_first =
+      dif::is_for(pattern, machines_.front().name) && first().signature(pattern).matched != 0;
+  if (of_first) return first().for_each_signature(pattern, visit);
+  d::Environment::for_each_signature(pattern, visit);
+}
+
 std::optional<dif::ProbeDescription> MachinesEnvironment::probe_by_id(dif::ProbeId id) {
   std::optional<dif::ProbeDescription> common;
   for (const Machine& machine : machines_) {

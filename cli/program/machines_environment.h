@@ -23,6 +23,7 @@ class MachinesEnvironment : public d::Environment {
   /// At least one. The environments must outlive this object.
   explicit MachinesEnvironment(std::vector<Machine> machines) : machines_(std::move(machines)) {}
 
+  std::string_view kernel_release() const override { return first().kernel_release(); }
   std::uint64_t register_indices() const override { return first().register_indices(); }
   TypeGraph& types() override { return first().types(); }
   bool has_provider(std::string_view name) override { return first().has_provider(name); }
@@ -37,6 +38,10 @@ class MachinesEnvironment : public d::Environment {
   /// The arguments are those of the first machine that has such a probe, in the first machine's
   /// types.
   d::ProbeSignature signature(const dif::ProbeDescription& pattern) override;
+  /// Of the first machine, with whose kernel the program is compiled; of another machine's probes
+  /// signature() alone.
+  void for_each_signature(const dif::ProbeDescription& pattern,
+                          const std::function<bool(const d::ProbeSignature&)>& visit) override;
   /// Numbers are each machine's own: empty unless it is the same probe on all that have it.
   std::optional<dif::ProbeDescription> probe_by_id(dif::ProbeId id) override;
   std::string why_no_match(const dif::ProbeDescription& pattern) override;

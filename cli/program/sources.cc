@@ -8,10 +8,9 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
+#include "cli/program/d_files.h"
 #include "cli/program/preprocess.h"
 #include "vmm/base/utf8.h"
 
@@ -106,18 +105,15 @@ Result<std::string> read_script(const std::string& path) {
     return fail(ErrorCode::NotFound,
                 fmt::format("failed to open script {}: {}", path, std::strerror(EISDIR)));
   }
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  // An empty file makes the insertion "fail"; only the input's own state tells trouble.
-  if (!file.is_open() || file.bad()) {
+  auto text = text_of(path);
+  if (!text) {
     return fail(ErrorCode::NotFound,
                 fmt::format("failed to open script {}: {}", path, std::strerror(errno)));
   }
-  if (text.str().size() > kMaxScript) {
+  if (text->size() > kMaxScript) {
     return fail(ErrorCode::Limit, fmt::format("script {} is larger than 16 MiB", path));
   }
-  return text.str();
+  return std::move(*text);
 }
 
 struct LineMarker {

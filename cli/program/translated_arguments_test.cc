@@ -15,9 +15,9 @@
 #include "dif/bind/bind.h"
 #include "dif/engine/engine.h"
 #include "dif/verify/verify.h"
-#include "providers/fake_guest.h"
-#include "providers/fire/dispatch.h"
-#include "providers/fire/engine_sink.h"
+#include "providers/dispatch/dispatch.h"
+#include "providers/dispatch/engine_sink.h"
+#include "providers/testing/fake_guest.h"
 
 namespace ringside::cli {
 namespace {

@@ -71,7 +71,6 @@ Result<void> bind(const Subjects& subjects, Subject& subject, dif::VerifiedProgr
   subject.target->bind(std::move(verified), options,
                        settings.raw_user_addresses ? Names::Raw : Names::LookedUp,
                        std::move(share));
-  subject.view.emplace(*subject.target, subject.process);
   return {};
 }
 

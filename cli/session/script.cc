@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/messages.h"
 #include "cli/options/compile_options.h"
 #include "cli/output/stability_report.h"
 #include "cli/output/type_dictionary.h"
 #include "cli/program/bind_program.h"
+#include "cli/program/data_folder.h"
 #include "cli/program/libraries.h"
 #include "cli/program/saved_program.h"
 #include "cli/session/phase_time.h"
@@ -27,7 +29,11 @@ Result<void> Script::compile(const Subjects& subjects, MachinesEnvironment& envi
                              Sink& output) {
   sources_ =
       TRY(Sources::load(line_.programs, line_.settings.preprocessor, line_.settings.error_tags));
-  const auto libraries = TRY(load_libraries(line_.settings, own_library_folder()));
+  const std::string own_folder = data_folder("lib");
+  const std::string missing =
+      missing_libraries(line_.settings, own_folder, data_folder_places("lib"));
+  if (!missing.empty()) say(missing);
+  const auto libraries = TRY(load_libraries(line_.settings, own_folder));
   TypeGraph& types = environment.types();
   d::add_system_types(types);
   const TypeId first_of_program = types.next_id();

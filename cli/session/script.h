@@ -29,7 +29,7 @@ class Script {
 
   /// The program, null where there is none.
   const dif::Program* program() const { return program_ ? &*program_ : nullptr; }
-  /// What a program needs of the kernel that it was compiled against is written into it.
+  /// Writes into the program what it needs of the kernel that it was compiled against.
   Result<void> record_kernel_of(const providers::Target& target);
   /// Targets are bound: it is not needed any more.
   void release_program() { program_.reset(); }

@@ -29,11 +29,15 @@
 #include "cli/session/target_end.h"
 #include "cli/session/trace_loop.h"
 #include "cli/signals.h"
+#include "cli/statistics/figures_file.h"
 #include "dif/program/listing.h"
-#include "providers/target.h"
+#include "providers/tracer/target.h"
 
 namespace ringside::cli {
 namespace {
+
+/// maxslow of a machine that was attached to.
+constexpr unsigned kMostSlowOfOthers = 95;
 
 class Session {
  public:
@@ -42,11 +46,14 @@ class Session {
         signals_(std::move(signals)),
         clock_(std::make_shared<providers::TscCalibration>()),
         stdout_(STDOUT_FILENO),
+        subjects_(line_.machines.size()),
         script_(line_) {}
 
   Result<int> run();
 
  private:
+  Result<int> do_task();
+  Error or_lost_machine(Error error);
   Result<void> attach();
   Result<void> attach_saved();
   Result<void> attach_to(Guest guest);
@@ -61,8 +68,11 @@ class Session {
   Result<void> save();
   void list_instructions();
   void report_clocks() const;
+  void report_figures(const TraceLoop& loop) const;
+  void leave_figures(TraceLoop& loop);
   void report_stability(const dif::Program& program);
   Result<int> trace_armed(Output& output);
+  Result<void> limit_harm();
   Result<void> start_all(TraceLoop& loop);
   Result<void> started(const Subject& subject, TraceLoop& loop, Result<void> step);
   void end_set_up();
@@ -78,6 +88,7 @@ class Session {
   Subjects subjects_;
   std::optional<MachinesEnvironment> environment_;  // of all subjects, as long as they have theirs
   Script script_;
+  std::optional<FiguresFile> figures_;  // while machines are traced
 };
 
 std::string kernel_name(const guest_linux::Kernel* kernel) {
@@ -138,19 +149,18 @@ Result<void> Session::attach_to(Guest guest) {
   options.only_to_clean = line_.task == CommandLine::Task::Clean;
   options.channel = line_.settings.channel;
   options.poll_threads = line_.settings.poll_threads;
+  if (line_.settings.jump_probes) options.traps = providers::TrapForm::JumpsWhereTheyMay;
   options.calibration = clock_;
-  Subject& subject = subjects_.add();
-  subject.command = std::move(guest.command);
-  subject.paused_at_arrival = std::move(guest.paused_at_arrival);
-  subject.process = guest.traced.machine ? guest.command_pid : processes_.target();
+  const std::int64_t process = guest.traced.machine ? guest.command_pid : processes_.target();
   const std::string whose = line_.machines.size() > 1 ? guest.traced.name + ": " : std::string();
-  auto attached = providers::Target::attach(std::move(guest.traced), options);
-  if (!attached) return fail(attached.error().code, whose + attached.error().message);
-  subject.target = std::move(*attached);
-  const providers::Target& target = *subject.target;
-  subject.environment.emplace(target.tracer(), target.kernel(),
-                              target.machine() != nullptr ? &target.machine()->memory() : nullptr,
-                              subject.process);
+  auto attached = providers::Target::attach(guest.traced, options);
+  if (!attached) {
+    Error error = std::move(attached).error();
+    if (guest.traced.machine) error = or_lost(std::move(error), *guest.traced.machine);
+    error.message = whose + error.message;
+    return tl::make_unexpected(std::move(error));
+  }
+  subjects_.add(std::move(*attached), std::move(guest), process);
   report_time(line_.settings, "attached", began);
   return {};
 }
@@ -191,7 +201,7 @@ int Session::end_status(TraceLoop& loop, EndReason reason) {
     const bool fine = machine_ended && ended_well(loop.last_target().target());
     if (!fine) return kExitFailure;
   }
-  // Whoever waited for all of several has not got what he asked for.
+  // A user who waited for all of several machines has not got all of them.
   return subjects_.exit_status().value_or(loop.lost_target() ? kExitFailure : kExitOk);
 }
 
@@ -204,6 +214,24 @@ void Session::end_set_up() {
     subject.target->end_set_up();
   }
   malloc_trim(0);
+}
+
+/// A machine that somebody else runs has a limit unless the user sets another one; in one of our
+/// own nobody is hurt, and counts are exact.
+Result<void> Session::limit_harm() {
+  for (std::size_t n = 0; n < subjects_.size(); ++n) {
+    Subject& subject = subjects_[n];
+    providers::Budget budget = line_.settings.budget;
+    if (subject.target->held_kernel() != nullptr && budget.limits()) {
+      return fail(ErrorCode::Unsupported,
+                  "maxrate and maxslow cannot be kept while a kernel is traced from its first "
+                  "instruction: trace it with --after-boot or -c");
+    }
+    const bool attached = n < line_.machines.size() && line_.machines[n].attach.has_value();
+    if (attached && !budget.max_slow) budget.max_slow = kMostSlowOfOthers;
+    subject.target->tracer().keep_to(budget);
+  }
+  return {};
 }
 
 /// Every BEGIN has fired before any probe stands; all stand when it returns, or the error says why
@@ -235,6 +263,8 @@ Result<int> Session::trace_armed(Output& output) {
   }
   TraceLoop loop(std::move(targets), processes_, output, line_.settings, signals_,
                  {sink(), file_ ? -1 : STDOUT_FILENO}, *clock_, tell_end);
+  leave_figures(loop);
+  TRY(limit_harm());
   TRY(start_all(loop));
   end_set_up();
   if (!subjects_.exit_status()) {
@@ -251,6 +281,7 @@ Result<int> Session::trace_armed(Output& output) {
   report_time(line_.settings, "left", ended);
   report_pauses(line_.settings, subjects_);
   report_clocks();
+  report_figures(loop);
   return end_status(loop, reason);
 }
 
@@ -261,6 +292,30 @@ void Session::report_clocks() const {
     if (subject.target->machine() != nullptr) {
       subjects_.say_of(subject, subject.target->tracer().clock());
     }
+  }
+}
+
+/// For -v.
+void Session::report_figures(const TraceLoop& loop) const {
+  if (!line_.verbose) return;
+  const std::vector<Figures> all = loop.figures();
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    const Subject& subject = *std::next(subjects_.begin(), static_cast<std::ptrdiff_t>(n));
+    for (const std::string& line : figures_lines(all[n])) subjects_.say_of(subject, line);
+    const std::string waits = waits_drawing(all[n].trace.kernel.waits);
+    if (!waits.empty()) subjects_.say_of(subject, waits);
+  }
+}
+
+/// For `ringside stats`, and with -v at the end.
+void Session::leave_figures(TraceLoop& loop) {
+  if (line_.verbose) loop.record_figures();
+  if (line_.machines.empty()) return;
+  auto file = FiguresFile::create(figures_folder());
+  if (file) {
+    loop.leave_figures_in(figures_.emplace(std::move(*file)));
+  } else if (line_.verbose) {
+    say("`ringside stats` will not know of this trace: " + file.error().message);
   }
 }
 
@@ -292,7 +347,7 @@ Result<int> Session::trace() {
   }
   TRY(bind_targets(std::move(programs), subjects_, line_.settings));
   std::vector<const ProgramView*> views;
-  for (const Subject& subject : subjects_) views.push_back(&*subject.view);
+  for (const Subject& subject : subjects_) views.push_back(&subject.view);
   Output output = TRY(Output::create(views, line_.settings, sink()));
   TRY(enable_targets(script_, subjects_, line_.settings));
   const dif::Program& program = subjects_.front().target->program();
@@ -344,7 +399,7 @@ int Session::tell_cleaned() {
   return kExitOk;
 }
 
-Result<int> Session::run() {
+Result<int> Session::do_task() {
   const bool nothing = line_.programs.empty() && line_.dof_file.empty();
   if (nothing && line_.task == CommandLine::Task::CompileOnly) return kExitOk;
   TRY(attach());
@@ -352,6 +407,25 @@ Result<int> Session::run() {
   know_machines();
   TRY(script_.make(subjects_, *environment_, stdout_));
   return line_.task == CommandLine::Task::List ? list() : trace();
+}
+
+/// A read that fails because a machine ends says nothing about its kernel.
+Error Session::or_lost_machine(Error error) {
+  for (const Subject& subject : subjects_) {
+    vmm::Machine* const machine = subject.target->machine();
+    if (machine == nullptr || !is_ending(*machine)) continue;
+    if (machine->status().was_ended_by_us()) continue;
+    error = or_lost(std::move(error), *machine);
+    error.message = subjects_.line_start(subject) + error.message;
+    return error;
+  }
+  return error;
+}
+
+Result<int> Session::run() {
+  auto status = do_task();
+  if (status) return status;
+  return tl::make_unexpected(or_lost_machine(std::move(status).error()));
 }
 
 }  // namespace

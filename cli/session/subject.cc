@@ -1,14 +1,25 @@
 #include "cli/session/subject.h"
 
+#include <utility>
+
 #include "cli/messages.h"
 
 namespace ringside::cli {
 
-Subject& Subjects::add() {
-  const auto number = static_cast<std::int32_t>(all_.size());
-  Subject& subject = all_.emplace_back();
-  subject.number = number;
-  return subject;
+Subject::Subject(std::unique_ptr<providers::Target> attached, Guest guest, std::int64_t pid,
+                 std::int32_t vmid)
+    : target(std::move(attached)),
+      paused_at_arrival(std::move(guest.paused_at_arrival)),
+      command(std::move(guest.command)),
+      process(pid),
+      number(vmid),
+      environment(std::in_place, target->tracer(), target->kernel(),
+                  target->machine() != nullptr ? &target->machine()->memory() : nullptr, process),
+      view(*target, process) {}
+
+void Subjects::add(std::unique_ptr<providers::Target> attached, Guest guest, std::int64_t pid) {
+  all_.emplace_back(std::move(attached), std::move(guest), pid,
+                    static_cast<std::int32_t>(all_.size()));
 }
 
 std::optional<int> Subjects::exit_status() const {

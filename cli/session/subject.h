@@ -2,35 +2,45 @@
 // session has to do with each.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/guest/guest.h"
 #include "cli/guest/guest_command.h"
 #include "cli/output/target_view.h"
 #include "cli/program/environment.h"
-#include "providers/target.h"
+#include "providers/tracer/target.h"
 #include "vmm/base/result.h"
 #include "vmm/machine.h"
 
 namespace ringside::cli {
 
 struct Subject {
+  /// `attached` is not null. Takes the pause and the command of `guest`, whose machine and kernel
+  /// are the target's by now.
+  Subject(std::unique_ptr<providers::Target> attached, Guest guest, std::int64_t pid,
+          std::int32_t vmid);
+
   std::unique_ptr<providers::Target> target;
   std::unique_ptr<vmm::PausedMachine> paused_at_arrival;  // until its probes stand
   std::optional<GuestCommand> command;                    // -c in the guest
-  std::int64_t process = 0;                               // $target; 0 for none
-  std::int32_t number = 0;                                // vmid
-  std::optional<TracerEnvironment> environment;           // while programs are bound and enabled
-  std::optional<TargetView> view;                         // once a program is bound to it
+  std::int64_t process;                                   // $target; 0 for none
+  std::int32_t number;                                    // vmid
+  std::optional<TracerEnvironment> environment;           // until all is bound and enabled
+  TargetView view;
 };
 
 class Subjects {
  public:
-  /// A new one, the last; the reference holds until the next is added.
-  Subject& add();
+  /// `expected`: how many there will be.
+  explicit Subjects(std::size_t expected) : several_(expected > 1) {}
+
+  /// A new one, the last.
+  void add(std::unique_ptr<providers::Target> attached, Guest guest, std::int64_t pid);
 
   auto begin() { return all_.begin(); }
   auto end() { return all_.end(); }
@@ -40,7 +50,7 @@ class Subjects {
   Subject& front() { return all_.front(); }
   const Subject& front() const { return all_.front(); }
   Subject& operator[](std::size_t number) { return all_[number]; }
-  bool several() const { return all_.size() > 1; }
+  bool several() const { return several_; }
 
   /// The status of the first exit() that a program has run, on whichever target.
   std::optional<int> exit_status() const;
@@ -58,6 +68,7 @@ class Subjects {
 
  private:
   std::vector<Subject> all_;
+  bool several_;
 };
 
 }  // namespace ringside::cli

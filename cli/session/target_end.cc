@@ -32,7 +32,9 @@ void tell_end(WatchedTarget& watched, EndReason reason) {
   const providers::Target& target = watched.target();
   if (reason == EndReason::KernelGone) {
     return watched.say("tracing ended: " +
-                       target.tracer().loss().value_or("the guest's kernel is gone"));
+                       target.tracer().loss().value_or(
+                           "the guest's memory was not its own for a moment: its owner has loaded "
+                           "a snapshot of it, which is not traced"));
   }
   if (reason == EndReason::MachineLeft) {
     return watched.say("tracing ended: " + target.machine()->status().must_leave().value_or(""));

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/session/watched_target.h"
-#include "providers/target.h"
+#include "providers/tracer/target.h"
 
 namespace ringside::cli {
 

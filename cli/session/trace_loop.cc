@@ -22,6 +22,7 @@ constexpr milliseconds kProcessLook{2};
 // Rates of dtrace scripts can be absurdly high, and 0 means as often as can be; the guest would pay
 // for each exchange.
 constexpr nanoseconds kShortestInterval = milliseconds(1);
+constexpr milliseconds kFiguresEvery{1000};
 
 }  // namespace
 
@@ -54,6 +55,7 @@ void TraceLoop::for_each_live(Do action) {
 EndReason TraceLoop::run() {
   Clock::time_point next_harvest = Clock::now();
   Clock::time_point next_status = Clock::now() + settings_.status_interval;
+  Clock::time_point next_figures = Clock::now();
   for (;;) {
     if (any_exited()) {
       harvest();  // END finds its buffer empty
@@ -70,11 +72,18 @@ EndReason TraceLoop::run() {
       report_drops();
       next_status = now + std::max(settings_.status_interval, kShortestInterval);
     }
+    if (now >= next_figures) {
+      leave_figures();
+      next_figures = now + kFiguresEvery;
+    }
     if (buffer_full_) return EndReason::BufferFull;
     if (streams_.trace.closed() || output_hung_up_) return EndReason::OutputClosed;
     const milliseconds nap = records_processes() ? kProcessLook : kExitCheck;
     sleep_until(std::min({next_harvest, next_status, now + nap}));
-    for_each_live([](std::size_t, WatchedTarget& each) { each.look_at_processes(); });
+    for_each_live([](std::size_t, WatchedTarget& each) {
+      each.target().admit_modules();
+      each.look_at_processes();
+    });
     if (signal_came_) return EndReason::Signal;
     if (processes_ended()) return EndReason::CommandEnded;
     if (const auto end = end_of_targets()) return *end;
@@ -161,7 +170,7 @@ bool TraceLoop::any_kept() {
 }
 
 /// A firing after the first target was asked may have come before something that the others have
-/// not handed over yet, so it waits for the next time. Who waits for a record that is printed now
+/// not handed over yet, so it waits for the next time. A firing that waits for a record printed now
 /// goes on.
 void TraceLoop::harvest() {
   any_kept();
@@ -196,6 +205,19 @@ void TraceLoop::say_messages() {
 void TraceLoop::report_drops() {
   for (const std::string& line : output_.take_drops()) say(line);
   for (WatchedTarget& each : targets_) each.say_losses();
+}
+
+std::vector<Figures> TraceLoop::figures() const {
+  std::vector<Figures> all;
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    const providers::Target& target = targets_[i].target();
+    all.push_back({target.name(), output_.drops(i), target.tracer().statistics()});
+  }
+  return all;
+}
+
+void TraceLoop::leave_figures() {
+  if (figures_file_ != nullptr) figures_file_->write(figures());
 }
 
 /// Everything that is left of a target whose tracer has stopped; the CPUs whose buffers are full.
@@ -236,6 +258,10 @@ void TraceLoop::finish(EndReason reason) {
   std::vector<std::vector<std::uint32_t>> filled(targets_.size());
   for_each_live([&](std::size_t i, WatchedTarget&) { filled[i] = take_last(i); });
   output_.print_until(UINT64_MAX);
+  if (records_figures_) {
+    const std::vector<Figures> all = figures();
+    for (std::size_t i = 0; i < all.size(); ++i) output_.statistics(i, figures_tree(all[i]));
+  }
   output_.finish();
   streams_.trace.flush();
   say_messages();

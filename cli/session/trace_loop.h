@@ -16,6 +16,7 @@
 #include "cli/output/sink.h"
 #include "cli/session/watched_target.h"
 #include "cli/signals.h"
+#include "cli/statistics/figures_file.h"
 #include "providers/fire/host_clock.h"
 
 namespace ringside::cli {
@@ -35,6 +36,13 @@ class TraceLoop {
   TraceLoop(std::vector<WatchedTarget> targets, HostProcesses& processes, Output& output,
             const Settings& settings, Signals& signals, Streams streams,
             providers::TscCalibration& clock, TellEnd tell_end);
+
+  /// Leaves the figures of the targets there, once a second. It must outlive the loop.
+  void leave_figures_in(FiguresFile& file) { figures_file_ = &file; }
+  /// Structured output gets a record of each target's figures at its end.
+  void record_figures() { records_figures_ = true; }
+  /// By target, as they are now.
+  std::vector<Figures> figures() const;
 
   /// Until something ends it. The probes are armed; the guests' commands have been let go. When the
   /// machines end, it is the last one's end; last_target() says whose.
@@ -59,6 +67,7 @@ class TraceLoop {
   void harvest();
   void print_taken();
   void report_drops();
+  void leave_figures();
   void sleep_until(Clock::time_point time);
   /// True once every process that tracing waits for has ended.
   bool processes_ended();
@@ -79,6 +88,8 @@ class TraceLoop {
   Streams streams_;
   providers::TscCalibration& clock_;
   TellEnd tell_end_;
+  FiguresFile* figures_file_ = nullptr;
+  bool records_figures_ = false;
   bool signal_came_ = false, output_hung_up_ = false, buffer_full_ = false;
 };
 

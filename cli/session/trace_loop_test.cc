@@ -206,7 +206,7 @@ TEST_F(TraceLoopTest, AKernelThatIsGoneEndsItBeforeTheNextOnesWordsAreTakenForTh
 }
 
 TEST_F(TraceLoopTest, LostFiringsAreReportedOnce) {
-  targets_.front().tracer->lost = 2;
+  targets_.front().tracer->statistics_now.kernel.misses = 2;
   TraceLoop loop = this->loop();
 
   testing::internal::CaptureStderr();
@@ -317,7 +317,7 @@ TEST_F(TraceLoopTest, ExitOnOneTargetEndsAll) {
 
 TEST_F(TraceLoopTest, WithSeveralTargetsLinesNameTheMachine) {
   FakeTarget& second = add("second");
-  second.tracer->lost = 1;
+  second.tracer->statistics_now.kernel.misses = 1;
   second.tracer->notices = {"the guest changed its code"};
   TraceLoop loop = this->loop();
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstddef>
-#include <span>
 
 #include "cli/guest/guest.h"
 #include "cli/messages.h"
@@ -45,6 +44,7 @@ void WatchedTarget::add_events(std::vector<pollfd>& fds) const {
   fds.push_back({has_command && command_output_open_ ? command_->output_fd() : -1, POLLIN, 0});
   providers::FiringPause* const firing_pause = target_->tracer().firing_pause();
   fds.push_back({firing_pause != nullptr ? firing_pause->event_fd() : -1, POLLIN, 0});
+  fds.push_back({target_->tracer().modules_fd(), POLLIN, 0});
 }
 
 std::uint64_t WatchedTarget::take_kept() {
@@ -98,8 +98,10 @@ void WatchedTarget::write_command_output(std::size_t size) {
 
 std::optional<EndReason> WatchedTarget::end() {
   // The other kernel knows nothing of the command.
-  if (target_->tracer().loss())
-    return loses_memory() ? EndReason::MachineEnded : EndReason::KernelGone;
+  if (target_->tracer().loss()) {
+    vmm::Machine* const lost = target_->machine();
+    return lost != nullptr && is_ending(*lost) ? EndReason::MachineEnded : EndReason::KernelGone;
+  }
   // The command's end before the machine's: `poweroff` as a command ends both.
   if (const auto end = take_control()) return end;
   vmm::Machine* const machine = target_->machine();
@@ -108,16 +110,6 @@ std::optional<EndReason> WatchedTarget::end() {
   }
   if (machine != nullptr && machine->status().must_leave()) return EndReason::MachineLeft;
   return std::nullopt;
-}
-
-/// Whether it was not the kernel that went: a process that ends takes its memory along a moment
-/// before it can be seen to end.
-bool WatchedTarget::loses_memory() {
-  vmm::Machine* const machine = target_->machine();
-  std::byte first{};
-  if (machine == nullptr || machine->memory().read(GuestPhys(0), std::span(&first, 1)))
-    return false;
-  return await_end(*machine);
 }
 
 std::optional<EndReason> WatchedTarget::take_control() {

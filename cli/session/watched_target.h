@@ -15,7 +15,7 @@
 
 #include "cli/guest/guest_command.h"
 #include "cli/output/sink.h"
-#include "providers/target.h"
+#include "providers/tracer/target.h"
 
 namespace ringside::cli {
 
@@ -36,7 +36,7 @@ class WatchedTarget {
   /// outlive this.
   WatchedTarget(providers::Target& target, GuestCommand* command, Sink& command_sink);
 
-  providers::Target& target() { return *target_; }
+  providers::Target& target() const { return *target_; }
   bool has_command() const { return command_ != nullptr; }
   /// "NAME: " in front of a line, where there are several.
   void set_line_start(std::string text) { line_start_ = std::move(text); }
@@ -46,7 +46,7 @@ class WatchedTarget {
   /// `at`.
   void add_events(std::vector<pollfd>& fds) const;
   void take_events(const std::vector<pollfd>& fds, std::size_t at);
-  static constexpr std::size_t kEvents = 4;
+  static constexpr std::size_t kEvents = 5;
 
   /// Passes on what the guest's command wrote, by whole lines, so that no line of ours gets into
   /// one of its own. False when nothing new came.
@@ -73,7 +73,6 @@ class WatchedTarget {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool loses_memory();
   std::optional<EndReason> take_control();
   void write_command_output(std::size_t size);
 

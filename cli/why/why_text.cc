@@ -94,6 +94,7 @@ std::string vcpu_text(const VcpuReport& vcpu) {
     case Mode::Firmware:
       return vcpu.has_not_begun ? "before its first instruction, or waiting to be started"
                                 : fmt::format("in firmware or a boot loader at {:#x}", vcpu.rip);
+    case Mode::Narrow: return fmt::format("in a system of 32 bits at {:#x}", vcpu.rip);
     case Mode::Other: return fmt::format("in something that is no Linux, at {:#x}", vcpu.rip);
     case Mode::Kernel: break;
   }

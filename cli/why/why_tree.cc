@@ -90,6 +90,7 @@ std::string_view mode_name(VcpuReport::Mode mode) {
     case VcpuReport::Mode::Kernel: return "kernel";
     case VcpuReport::Mode::User: return "user";
     case VcpuReport::Mode::Firmware: return "firmware";
+    case VcpuReport::Mode::Narrow: return "32-bit";
     case VcpuReport::Mode::Other: break;
   }
   return "other";

@@ -1,9 +1,8 @@
 // Random well-typed integer expressions mean in D what D's rules say: the Guide's types (the wider
-// wins, chars and shorts stay what they are), 64 bits wide values that only some casts and what
-// stores them cut. The rules are told anew here, as C on 64-bit integers; one C program with all
-// expressions, made by the system's compiler, says what each is worth. Divisions by zero are left
-// out.
-// RINGSIDE_EXPRESSIONS=100000 runs more of them, RINGSIDE_SEED=n others.
+// wins, chars and shorts stay what they are), 64 bits wide values, also in variables, that only
+// some casts and what records them cut. The rules are told anew here, as C on 64-bit integers; one
+// C program with all expressions, made by the system's compiler, says what each is worth. Divisions
+// by zero are left out. RINGSIDE_EXPRESSIONS=100000 runs more of them, RINGSIDE_SEED=n others.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -116,17 +115,15 @@ class Generator {
     }
   }
 
-  /// An assignment to a variable of each kind of width; its value is what was to be stored.
+  /// An assignment to a variable of each kind of width; its value is what is stored.
   Both change() {
     const std::size_t number = below(kTypeCount);
     const IntegerType& type = kTypes[number];
-    const std::string w = "w" + std::to_string(number), name(type.name);
+    const std::string w = "w" + std::to_string(number);
     const Both start = leaf(), old{"", "(L)" + w, type};
     const auto made = [&](const std::string& d, const std::string& value) {
       return Both{"(" + w + " = " + start.d + ", " + d + ")",
-                  "(" + w + " = (" + name + ")(" + start.c + "), now = " + value + ", " + w +
-                      " = (" + name + ")now, now)",
-                  type};
+                  "(" + w + " = " + start.c + ", now = " + value + ", " + w + " = now, now)", type};
     };
     constexpr std::string_view kCompound[] = {"+", "-", "*", "&", "|", "^"};
     const std::string step(below(2) ? "+" : "-");
@@ -134,7 +131,7 @@ class Generator {
     switch (below(4)) {
       case 0: {  // the old value
         Both result = made(w + step + step, apply(step, old, one, type));
-        result.c = "(was = (L)(" + name + ")(" + start.c + "), " + result.c + ", was)";
+        result.c = "(was = " + start.c + ", " + result.c + ", was)";
         return result;
       }
       case 1: return made(step + step + w, apply(step, old, one, type));
@@ -222,6 +219,7 @@ class Generator {
 
 struct Program {
   std::string declarations, assignments;
+  std::string changed;  // declares, for D, the variables that expressions assign to
   std::vector<Both> expressions;
 };
 
@@ -230,7 +228,7 @@ Program generate(unsigned seed, std::size_t count) {
   Program program;
   for (std::size_t type = 0; type < kTypeCount; ++type) {
     const std::string spelled(kTypes[type].name), number = std::to_string(type);
-    program.declarations += spelled + " w" + number + ";\n";
+    program.changed += spelled + " w" + number + ";\n";
     for (int i = 0; i < kValues; ++i) {
       const std::string name = "v" + number + "_" + std::to_string(i);
       const auto value = static_cast<std::uint64_t>(generator.value());
@@ -246,8 +244,9 @@ Program generate(unsigned seed, std::size_t count) {
 std::vector<std::int64_t> ask_c(const Program& program) {
   std::ostringstream c;
   c << "#include <stdio.h>\ntypedef long long L;\ntypedef unsigned long long U;\nL now, was;\n"
-    << program.declarations << "int main(void) {\n"
-    << program.assignments;
+    << program.declarations;
+  for (std::size_t type = 0; type < kTypeCount; ++type) c << "L w" << type << ";\n";
+  c << "int main(void) {\n" << program.assignments;
   for (const Both& e : program.expressions) c << "printf(\"%lld\\n\", " << e.c << ");\n";
   c << "return 0; }\n";
   return run_c(c.str());
@@ -263,7 +262,7 @@ TEST(Expressions, MeanWhatTheCCompilerSaysOf64Bits) {
   std::size_t wrong = 0;
   for (std::size_t from = 0; from < expected.size() && wrong < 10; from += kAtOnce) {
     const std::size_t to = std::min(from + kAtOnce, expected.size());
-    std::string source = program.declarations + "BEGIN {\n" + program.assignments;
+    std::string source = program.declarations + program.changed + "BEGIN {\n" + program.assignments;
     for (std::size_t i = from; i < to; ++i) source += "trace(" + program.expressions[i].d + ");\n";
     const Outcome out = run(source + "}");
     ASSERT_EQ(out.error, "");

@@ -103,13 +103,13 @@ class Compilation {
   Checked<void> declare(const External& external) {
     resolver_.begin_external();
     if (const auto* declaration = std::get_if<Declaration*>(&external)) {
-      return resolver_.declare(**declaration);
+      return resolver_.declarations().declare(**declaration);
     }
     if (const auto* node = std::get_if<InlineNode*>(&external)) {
-      return resolver_.define_inline(**node);
+      return resolver_.inlines().define(**node);
     }
     if (const auto* node = std::get_if<TranslatorNode*>(&external)) {
-      return resolver_.define_translator(**node);
+      return resolver_.translators().define(**node);
     }
     if (const auto* node = std::get_if<ProviderNode*>(&external)) {
       return resolver_.providers().declare(**node);
@@ -118,16 +118,34 @@ class Compilation {
     return {};
   }
 
+  /// Where args[] differs between a clause's descriptions, it is as many clauses.
   Checked<void> add_clause(ClauseNode* node) {
+    adding_ = node;
     resolver_.begin_external();
     const auto probes = TRY(this->probes(*node));
+    if (!resolver_.arguments().needs_each(*node, probes)) return add_clause(node, probes);
+    for (std::size_t i = 0; i < probes.size(); ++i) {
+      resolver_.begin_external();
+      auto added = add_clause(TRY(resolver_.copy(*node, i)), {probes[i]});
+      if (added) continue;
+      added.error().text += fmt::format(" (in this clause for {})", probes[i].to_string());
+      return added;
+    }
+    return {};
+  }
+
+  Checked<void> add_clause(ClauseNode* node, const std::vector<dif::ProbeDescription>& probes) {
     resolver_.enter_clause(probes);
     resolver_.types().forget_layouts();
-    const bool ahead = node->predicate != nullptr && resolver_.names_unknown(*node->predicate);
+    const bool ahead =
+        node->predicate != nullptr && resolver_.assignments().names_unknown(*node->predicate);
     const auto parts = TRY(desugar(node, desugar_tools()));
     list(parts);
     resolver_.stability().take();
-    if (ahead) define_variables(parts);
+    if (ahead) {
+      for (const ClauseNode* part : parts) define_variables(part->body, Assignments::Which::All);
+      define_later_variables(*node->predicate);
+    }
     const std::size_t first = program_.clauses.size();
     for (ClauseNode* part : parts) {
       TRY(clause(*part, probes));
@@ -141,10 +159,31 @@ class Compilation {
   }
 
   /// A predicate may name the variables that its clause's body defines.
-  void define_variables(const std::vector<ClauseNode*>& parts) {
-    for (ClauseNode* part : parts) {
-      for (Statement* statement : part->body) resolver_.define(statement->expression);
+  void define_variables(const std::vector<Statement*>& body, Assignments::Which which) {
+    for (const Statement* statement : body) {
+      for (Expr* part : {statement->init, statement->expression, statement->step}) {
+        if (part != nullptr) resolver_.assignments().define(part, which);
+      }
+      define_variables(statement->then_body, which);
+      define_variables(statement->else_body, which);
     }
+  }
+
+  /// And arrays and variables of threads that a later clause defines.
+  void define_later_variables(const Expr& predicate) {
+    bool is_later = false;
+    for (const External& external : tree_.externals) {
+      const auto* const clause = std::get_if<ClauseNode*>(&external);
+      if (clause == nullptr) continue;
+      if (is_later) {
+        if (!resolver_.assignments().names_unknown(predicate)) break;
+        const auto copy = resolver_.copy(**clause, 0);
+        if (!copy) break;
+        define_variables((*copy)->body, Assignments::Which::Dynamic);
+      }
+      is_later = is_later || *clause == adding_;
+    }
+    resolver_.begin_external();  // what was copied of others is not this clause's growth
   }
 
   /// Before names are resolved, which changes what the tree looks like.
@@ -258,14 +297,14 @@ class Compilation {
                       fmt::format("a clause may not have more than {} actions", dif::kMostActions));
     }
     clause.statement_attributes = resolver_.stability().take();
-    clause.argument_types = resolver_.take_argument_types();
+    clause.argument_types = resolver_.arguments().take_types();
     clause.names = resolver_.namer().take_used();
     program_.clauses.push_back(std::move(clause));
     return {};
   }
 
   Checked<dif::Difo> predicate(Expr& e) {
-    TRY(resolver_.resolve(&e));
+    TRY(resolver_.resolve_compared(&e, "D_CG_DYN"));
     Types& types = resolver_.types();
     if (!types.is_scalar(e.type)) {
       return complain("D_PRED_SCALAR", e.at, "predicate result must be of scalar type");
@@ -279,6 +318,7 @@ class Compilation {
   dif::Program program_;
   Resolver resolver_;
   ActionBuilder actions_;
+  const ClauseNode* adding_ = nullptr;  // as it stands in the tree
   std::string listing_;
 };
 

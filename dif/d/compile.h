@@ -26,6 +26,7 @@ struct ProbeSignature {
   std::size_t matched = 0;
   bool is_everywhere = true;      // of several machines that the description is for, on each
   bool has_types = false;         // false: args[] cannot be used, arg0..9 can
+  std::string why_no_types{};     // where there is a reason to tell
   std::vector<TypeId> arguments;  // of the first probe that matched
   std::vector<std::string> argument_names;
   dif::ProbeDescription first;         // that probe's full name
@@ -58,9 +59,18 @@ class Environment : public dif::KernelNames {
     (void)name;
     return false;
   }
+  /// "6.1.0-56-cloud-amd64"; empty where there is no kernel.
+  virtual std::string_view kernel_release() const { return {}; }
   /// How many indices regs[] and uregs[] have.
   virtual std::uint64_t register_indices() const { return 0; }
   virtual ProbeSignature signature(const dif::ProbeDescription& pattern) = 0;
+  /// Visits each probe that matches with its arguments' types, as signature() has them of the
+  /// first, until `visit` returns false.
+  virtual void for_each_signature(const dif::ProbeDescription& pattern,
+                                  const std::function<bool(const ProbeSignature&)>& visit) {
+    const ProbeSignature all = signature(pattern);
+    if (all.matched != 0) (void)visit(all);
+  }
   /// The full name of the probe with this number; empty when there is none.
   virtual std::optional<dif::ProbeDescription> probe_by_id(dif::ProbeId id) {
     (void)id;

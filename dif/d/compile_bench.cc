@@ -29,15 +29,15 @@ void compile_it(benchmark::State& state, const std::string& source) {
   }
 }
 
-void BM_OneLiner(benchmark::State& state) {
+void compile_one_liner(benchmark::State& state) {
   compile_it(state, "fbt::vfs_read:entry { @[execname] = count(); }");
 }
-BENCHMARK(BM_OneLiner)->Unit(benchmark::kMicrosecond);
+BENCHMARK(compile_one_liner)->Unit(benchmark::kMicrosecond);
 
-void BM_ThousandLines(benchmark::State& state) {
+void compile_thousand_lines(benchmark::State& state) {
   compile_it(state, thousand_lines());
 }
-BENCHMARK(BM_ThousandLines)->Unit(benchmark::kMillisecond);
+BENCHMARK(compile_thousand_lines)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace ringside::d

@@ -57,8 +57,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"BEGIN { trace(args[0]); }", "[D_ARGS_IDX] line 1: "},
         Case{"fbt:::entry { trace(args[4]); }",
              "[D_ARGS_TYPE] line 1: args[4] of type struct task_struct is not supported yet\n"},
-        Case{"fbt:::entry,BEGIN { trace(args[0]); }",
-             "[D_ARGS_MULTI] line 1: args[ ] may not be referenced because probe description "},
+        Case{"fbt::: { trace(args[0]); }",
+             "[D_ARGS_MULTI] line 1: args[ ] may not be referenced because probe description "
+             "fbt::: matches an unstable set of probes\n"},
+        Case{
+            "fbt:::entry,BEGIN { trace(args[0]); }",
+            "[D_ARGS_IDX] line 1: index 0 is out of range for dtrace:::BEGIN args[ ]: no types are "
+            "known, use arg0 to arg9 (in this clause for :::BEGIN)\n"},
         Case{"BEGIN { print(*(struct later *)0); }",
              "[D_TYPE_ERR] line 1: a value of type struct later cannot be used here\n"},
         Case{
@@ -94,6 +99,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"BEGIN { @ = llquantize(1, 10, 0, 30, 20); }", "[D_LLQUANT_MAGTOOBIG] line 1: "},
         Case{"BEGIN { tracemem(arg0, 0); }", "[D_TRACEMEM_SIZE] line 1: "},
         Case{"BEGIN { trace(`untyped); }", "[D_SYM_NOTYPES] line 1: "},
+        Case{"BEGIN { trace(`each_cpus.pid); }",
+             "[D_SYM_NOTYPES] line 1: each CPU has its own `each_cpus: the one of the CPU that "
+             "fires is *(struct task_struct *)((uintptr_t)&`each_cpus + `__per_cpu_offset[cpu])\n"},
         Case{"BEGIN { trace($1); }", "[D_MACRO_UNDEF] line 1: "},
         Case{"#pragma D nonsense\nBEGIN { }", "[D_PRAGMA_INVAL] line 1: "},
         Case{"struct s { int x; }; struct s { int y; }; BEGIN { }", "[D_DECL_TYPERED] line 1: "},

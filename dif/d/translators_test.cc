@@ -39,6 +39,20 @@ TEST(Translator, GivesTheMembersOfAPointer) {
   EXPECT_EQ(number(out, 2), 9422);
 }
 
+TEST(Translator, GivesAPointerThatIsNullWhereItsInputIs) {
+  const Outcome out = run(kInfo +
+                          "fbt::vfs_read:entry /xlate <struct info *> (args[1])/ {"
+                          " trace(xlate <struct info *> (args[1]) != NULL);"
+                          " trace(NULL == xlate <struct info *> ((struct task_struct *)NULL));"
+                          " trace(!xlate <struct info *> (args[1]));"
+                          " trace(xlate <struct info *> ((struct task_struct *)NULL) ? 5 : 6); }");
+
+  EXPECT_EQ(number(out, 0), 1);
+  EXPECT_EQ(number(out, 1), 1);
+  EXPECT_EQ(number(out, 2), 0);
+  EXPECT_EQ(number(out, 3), 6);
+}
+
 TEST(Translator, GivesAWholeStructure) {
   const Outcome out = run(kInfo +
                           "struct info whole;\n"
@@ -48,6 +62,40 @@ TEST(Translator, GivesAWholeStructure) {
   EXPECT_EQ(number(out, 0), 4711);
   EXPECT_EQ(text(out, 1), "swapper/0");
   EXPECT_EQ(number(out, 2), 9422);
+}
+
+TEST(Translator, OfALibraryTakesTheFirstConversionThatTheKernelHasTypesFor) {
+  CompileOptions options;
+  options.libraries = {{"info.d",
+                        "struct info { int number; string name; int lost; };\n"
+                        "translator struct info < struct task_struct *t > {\n"
+                        "  number = t->renamed_since; number = t->pid + 1; number = t->pid;\n"
+                        "  lost = t->never; lost = t->not_even_then;\n"
+                        "  name = stringof(t->comm);\n"
+                        "};\n"}};
+  const Outcome out =
+      run("fbt::vfs_read:entry { trace(xlate <struct info *> (args[1])->number);"
+          " trace(xlate <struct info> (args[1]).name); }",
+          options);
+  EXPECT_EQ(number(out, 0), 4712);
+  EXPECT_EQ(text(out, 1), "swapper/0");
+
+  const Outcome lost =
+      run("fbt::vfs_read:entry { trace(xlate <struct info *> (args[1])->lost); }", options);
+  EXPECT_NE(lost.error.find("lost of struct info cannot be had on Linux 6.1.0-fake: never is not a "
+                            "member of struct task_struct; the translator's other members: "
+                            "number, name"),
+            std::string::npos)
+      << lost.error;
+}
+
+TEST(Translator, WithAnotherConversionOfAMemberGivesAWholeStructure) {
+  const Outcome out =
+      run("struct info { int number; };\n"
+          "translator struct info < struct task_struct *t > { number = t->pid; number = 1; };\n"
+          "struct info whole;\n"
+          "fbt::vfs_read:entry { whole = xlate <struct info> (args[1]); trace(whole.number); }");
+  EXPECT_EQ(number(out), 4711);
 }
 
 TEST(Translator, GivesTheMemberOfAStructure) {
@@ -88,6 +136,23 @@ TEST(Translator, GivesAProbesArgumentAsItsProviderPromisesIt) {
   EXPECT_EQ(text(out, 1), "swapper/0");
   EXPECT_EQ(number(out, 2), 9422);
   EXPECT_EQ(number(out, 3), static_cast<std::int64_t>(kTask));
+}
+
+TEST(Translator, IsThatOfEachDescriptionOfAClause) {
+  const std::string types =
+      "struct buf { int number; };\n"
+      "translator struct buf < struct task_struct *t > { number = t->pid; };\n";
+  const std::string probes = "fbt::vfs_read:entry,io:::start ";
+
+  const Outcome each = run(types + probes + "/args[0]/ { if (args[0] != 0) { trace(arg0); } }");
+  const Outcome all = run(types + probes + "{ trace(arg0); }");
+
+  EXPECT_EQ(number(each, 0), 100);
+  EXPECT_EQ(number(each, 1), 100);
+  ASSERT_FALSE(each.program.clauses.empty());
+  EXPECT_EQ(each.program.clauses.front().probes.size(), 1u);
+  EXPECT_EQ(each.program.clauses.back().probes.front().provider, "io");
+  EXPECT_EQ(all.program.clauses.size(), 1u) << "nothing in it differs";
 }
 
 TEST(Translator, WorksBehindAnInline) {

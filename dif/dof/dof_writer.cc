@@ -4,6 +4,7 @@
 
 #include "dif/dof/dof.h"
 #include "dif/dof/dof_format.h"
+#include "vmm/base/align.h"
 
 namespace ringside::dif {
 
@@ -111,10 +112,6 @@ class Writer {
 
 constexpr std::size_t kAlignment = 8;
 
-std::size_t aligned(std::size_t offset) {
-  return (offset + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 void append_header(std::vector<std::byte>& out, std::size_t file_size) {
   for (const std::uint8_t byte : kMagic) out.push_back(std::byte{byte});
   for (const std::uint8_t byte :
@@ -171,7 +168,7 @@ std::vector<std::byte> write_dof(const Program& program) {
   std::size_t end = kHeaderBytes + kTables * kSectionHeaderBytes;
   for (std::size_t i = 0; i < kTables; ++i) {
     offsets[i] = end;
-    end = aligned(end + writer.contents(i).size());
+    end = round_up(end + writer.contents(i).size(), kAlignment);
     if (end > kMostDofBytes) return {};
   }
   std::vector<std::byte> out;
@@ -188,7 +185,7 @@ std::vector<std::byte> write_dof(const Program& program) {
   for (std::size_t i = 0; i < kTables; ++i) {
     const auto& table = writer.contents(i);
     out.insert(out.end(), table.begin(), table.end());
-    out.resize(aligned(out.size()));
+    out.resize(round_up(out.size(), kAlignment));
   }
   return out;
 }

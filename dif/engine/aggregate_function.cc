@@ -224,7 +224,6 @@ void aggregate_merge(const Aggregation& aggregation, std::span<std::int64_t> int
 }
 
 Result<void> check_aggregation(const Aggregation& aggregation) {
-  constexpr std::uint32_t kLongestBytesKey = 4096;
   const auto refuse = [&](std::string_view why) {
     return fail(ErrorCode::Invalid, fmt::format("aggregation @{}: {}", aggregation.name, why));
   };
@@ -234,7 +233,7 @@ Result<void> check_aggregation(const Aggregation& aggregation) {
   for (const ValueType& key : aggregation.keys) {
     if (key.kind == ValueKind::Void) return refuse("a key has no value");
     if (key.kind == ValueKind::Bytes && key.size > kLongestBytesKey) {
-      return refuse("a key is longer than 4096 bytes");
+      return refuse(fmt::format("a key is longer than {} bytes", kLongestBytesKey));
     }
   }
   if (aggregation.function == AggregateFunction::Lquantize) {

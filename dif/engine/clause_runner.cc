@@ -45,11 +45,9 @@ ClauseRunner::ClauseRunner(Firings& firings, unsigned vcpu)
       program_(enablings_.program()),
       options_(enablings_.options()),
       vcpu_(vcpu),
-      evaluator_(program_, options_, firings.shared, vcpu),
+      evaluator_(program_, options_, firings.shared, firings.speculations, vcpu),
       key_(longest_key(program_, options_.string_size)),
-      frames_(deepest_stack(program_)) {
-  evaluator_.set_speculations(firings_.speculations);
-}
+      frames_(deepest_stack(program_)) {}
 
 void ClauseRunner::make_room() {
   evaluator_.memory().set_arena(Arena::Names, enablings_.names());
@@ -79,6 +77,7 @@ void ClauseRunner::fire(ProbeId id, const FireRecord& record, const GuestContext
   guest_ = &guest;
   now_ = record.timestamp;
   trips_ = work_ = 0;
+  time_.begin();
   evaluator_.begin_firing(fired->identity, record, guest);
   fire_clauses(*fired, record, out);
   count_drops(out);
@@ -107,6 +106,7 @@ void ClauseRunner::fire_clauses(const EnabledProbe& probe, const FireRecord& rec
     if (!ecb.clause->continues) evaluator_.memory().begin_clause();
     rounds[at].scratch = evaluator_.memory().scratch_used();
     const Outcome outcome = run_clause(ecb, record, out);
+    if (time_.was_over() && !in_error_) return;
     work_ += ecb.work;
     if (!probe.loops || !jumps_back(probe, at, outcome)) continue;
     // Scratch memory of a round ends with it, so that many rounds do not run out.
@@ -150,12 +150,14 @@ ClauseRunner::Outcome ClauseRunner::run_clause(const Ecb& ecb, const FireRecord&
 
 Result<ClauseRunner::Outcome, Fault> ClauseRunner::run_body(Run& run) {
   const Clause& clause = *run.ecb.clause;
+  TRY(check_time(run));
   if (clause.predicate) {
     const std::uint64_t value = TRY(evaluator_.evaluate(*clause.predicate));
     if (value == 0) return Outcome::Skipped;
   }
   if (run.ecb.kind == RecordKind::Principal && !find_room(run)) return Outcome::Skipped;
   for (const Action& action : clause.actions) {
+    TRY(check_time(run));
     const Next next = TRY(run_action(run, action));
     if (next == Next::EndClause) return Outcome::Skipped;
   }
@@ -163,6 +165,12 @@ Result<ClauseRunner::Outcome, Fault> ClauseRunner::run_body(Run& run) {
   const bool gone = run.speculation != 0 && !firings_.speculations.records(run.speculation);
   if (run.buffer != nullptr && !gone) run.buffer->commit(run.record.timestamp);
   return Outcome::Done;
+}
+
+/// Before each step of a clause.
+Result<void, Fault> ClauseRunner::check_time(const Run& run) {
+  if (!time_.is_over(run.ecb.step_work, options_.host_time)) return {};
+  return tl::make_unexpected(Fault{FaultKind::IllegalOperation, kNoPc, 0});
 }
 
 /// A clause whose record has no room does not run. One with exit() does, or a full buffer would

@@ -3,6 +3,7 @@
 // it was making, is reported, and fires dtrace:::ERROR; the probe's other clauses still run.
 // Loops (Clause::repeat) are jumps back in a probe's list of clauses; each is bounded by its limit,
 // and all jumps of one firing by kMostTrips and by what the clauses cost that they lead back to.
+// A firing that takes very long all the same is ended with a fault: a vCPU waits for it.
 // clause_runner.cc: one firing, loops, faults. clause_actions.cc: the actions.
 // Threads: fire() of one runner by one thread at a time, of several runners beside each other.
 // Fire context: fire() yes; everything else no.
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "dif/engine/enablings.h"
+#include "dif/engine/firing_time.h"
 #include "dif/engine/recorded_processes.h"
 #include "dif/engine/speculations.h"
 #include "dif/evaluate/collection.h"
@@ -95,6 +97,7 @@ class ClauseRunner {
   void end_loops_around(const EnabledProbe& probe, std::size_t at);
   Outcome run_clause(const Ecb& ecb, const FireRecord& record, Collection& out);
   Result<Outcome, Fault> run_body(Run& run);
+  Result<void, Fault> check_time(const Run& run);
   bool find_room(Run& run);
   void leave(std::uint64_t status);
   bool leaving() const {
@@ -144,6 +147,7 @@ class ClauseRunner {
   Chilled chilled_;
   std::uint64_t trips_ = 0;  // jumps back that this firing made
   std::uint64_t work_ = 0;   // what its clauses so far may have cost
+  FiringTime time_;
   const EnabledProbe* current_ = nullptr;
   const GuestContext* guest_ = nullptr;
   std::uint64_t now_ = 0;  // of the firing

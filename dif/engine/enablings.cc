@@ -168,6 +168,7 @@ EcbId Enablings::enable(std::uint32_t clause, ProbeId id, const ProbeDescription
   }
   EnabledProbe& fired = probe(id, name);
   ecb.work = work_of(enabled, options_.string_size);
+  ecb.step_work = ecb.work / (enabled.actions.size() + 1);
   if (enabled.repeat) {
     fired.loops = true;
     const auto in_loop = [&](std::uint32_t index) {

@@ -21,6 +21,7 @@ struct Ecb {
   const Clause* clause;
   RecordKind kind;
   std::uint64_t work = 0;       // what a run costs at most, in simple instructions
+  std::uint64_t step_work = 0;  // of one of its steps, on average
   std::size_t loop_start = 0;   // of its loop: index into EnabledProbe::ecbs
   bool commits_beside = false;  // has both commit() and a record of its own
   bool exits = false;           // has exit()
@@ -43,6 +44,9 @@ class Enablings {
   Enablings& operator=(const Enablings&) = delete;
 
   EcbId enable(std::uint32_t clause, ProbeId probe, const ProbeDescription& name);
+  /// The clause may be enabled while others fire: which lock they read a global under, which it
+  /// may store, does not change any more then.
+  void expect(std::uint32_t clause) { note_stores(clause); }
   void set_error_probe(ProbeId probe);
   void let_error_fire(bool fires) { error_fires_.store(fires, std::memory_order_relaxed); }
   void set_end_probe(ProbeId probe) { end_probe_ = probe; }

@@ -198,6 +198,20 @@ EcbId Engine::enable(std::uint32_t clause, ProbeId probe, const ProbeDescription
   return ecb;
 }
 
+void Engine::expect(std::uint32_t clause) {
+  state_->firings.enablings.expect(clause);
+}
+
+void Engine::enable_beside_firings(std::span<const Enabling> enablings) {
+  std::vector<std::unique_lock<BriefLock>> turns;
+  for (const auto& lane : state_->lanes) turns.emplace_back(lane->turn);
+  for (const Enabling& one : enablings) {
+    state_->firings.enablings.enable(one.clause, one.probe, one.name);
+  }
+  for (const auto& lane : state_->lanes) lane->runner.make_room();
+  state_->keep_room_for_end();
+}
+
 const std::vector<LoweredBuffer>& Engine::lowered() const {
   return state_->plan.lowered;
 }
@@ -254,7 +268,7 @@ void Engine::fire(ProbeId probe, const FireRecord& record, const GuestContext& g
   CHECK(record.vcpu < state.lanes.size());
   const FireScope scope;
   Lane& lane = *state.lanes[record.vcpu];
-  if (state.is_due(record.timestamp)) {
+  if (state.is_due(record.timestamp) || state.firings.shared.variables.runs_short()) {
     state.clean(record.vcpu);
   } else if (lane.has_to_clean.load(std::memory_order_relaxed)) {
     state.clean_lane(record.vcpu);

@@ -1,8 +1,8 @@
 // The engine: evaluates the clauses of a verified program when probes fire, and keeps what they
 // produce (records, aggregations, variables, drops) until the consumer takes it.
 //
-// Threads: vCPUs fire beside each other, one thread at a time for each: who fires on a vCPU holds
-// its turn. The state that a vCPU's firings have for themselves (evaluator, line caches, scratch,
+// Threads: vCPUs fire beside each other, one thread at a time for each, which holds the vCPU's
+// turn. The state that a vCPU's firings have for themselves (evaluator, line caches, scratch,
 // this-> variables, record and aggregation buffers, counters) needs no other lock; the state that
 // all share has some of its own (evaluate/shared_locks.h), which a firing takes when it comes to
 // it.
@@ -144,6 +144,16 @@ class Engine {
   /// Enables clause `clause` on `probe`; several clauses fire in the order of these calls.
   /// Before fire() is first called.
   EcbId enable(std::uint32_t clause, ProbeId probe, const ProbeDescription& name);
+  /// This clause may be enabled later, beside firings.
+  void expect(std::uint32_t clause);
+  struct Enabling {
+    std::uint32_t clause = 0;
+    ProbeId probe;
+    ProbeDescription name;
+  };
+  /// The same as enable() for each, of clauses that were expected. No turn is taken meanwhile; on
+  /// the consumer's thread.
+  void enable_beside_firings(std::span<const Enabling> enablings);
   const EcbInfo& ecb(EcbId id) const;
   const ProbeDescription& probe_name(ProbeId probe) const;
   /// Whether every record that its ECBs make can lie in a principal buffer at all, and with Fill
@@ -156,8 +166,8 @@ class Engine {
   void unmute_error_probe();
   void mute_error_probe();
 
-  /// Held by who fires on this vCPU beside other threads, around fire() and what leads to it. The
-  /// outermost lock of all that firings take.
+  /// Held by the thread that fires on this vCPU, beside other threads, around fire() and what leads
+  /// to it. The outermost lock of all that firings take.
   BriefLock& turn(std::uint32_t vcpu);
   /// Returns when every turn that was taken before is over.
   void wait_for_turns();

@@ -73,6 +73,15 @@ class GuestContext {
     return tl::unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
   }
 
+  /// Writes the path name of a directory entry in a mount, as the kernel has them; answers with its
+  /// length without NUL (at most out.size()). Fault: memory on the way that cannot be read, or
+  /// nobody who knows the guest's kernel.
+  virtual Result<std::size_t, Fault> path(GuestVirt dentry, GuestVirt mount,
+                                          std::span<char> out) const {
+    (void)dentry, (void)mount, (void)out;
+    return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
+  }
+
   /// Code addresses from the innermost frame outward; how many were found, at most frames.size().
   /// A stack that cannot be followed further ends early; that is no fault.
   virtual Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const {

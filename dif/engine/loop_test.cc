@@ -1,6 +1,7 @@
 // Clause::repeat: how often the clauses of a loop run, and what ends one.
 #include <gtest/gtest.h>
 
+#include "dif/engine/firing_time.h"
 #include "dif/testing/fire_fixture.h"
 
 namespace ringside::dif {
@@ -30,8 +31,13 @@ Clause trace_global(unsigned id) {
 
 class LoopTest : public FireFixture {
  protected:
+  /// The time never ends a firing, however slow the host.
+  static EngineOptions timeless(EngineOptions options = {}) {
+    options.host_time = [] { return std::uint64_t{1}; };
+    return options;
+  }
   /// All clauses on one probe.
-  void start_loop(std::vector<Clause> clauses, EngineOptions options = {}) {
+  void start_loop(std::vector<Clause> clauses, EngineOptions options = timeless()) {
     const std::vector<ProbeId> probes(clauses.size(), kProbe);
     start(program(std::move(clauses)), probes, options);
   }
@@ -118,12 +124,13 @@ TEST_F(LoopTest, AllJumpsOfAFiringTogetherAreBounded) {
   Program source = program({repeating(evaluate(increment(kI)), 0, kMostTrips), trace_global(kI)});
   auto verified = verify_program(source);
   ASSERT_TRUE(verified) << verified.error().message;
-  engine_.emplace(std::move(*verified), EngineOptions{}, 1);
+  engine_.emplace(std::move(*verified), timeless(), 1);
   // Two descriptions of one clause can match the same probe: then its loop is there twice.
   for (const std::uint32_t clause : {0u, 0u, 1u}) engine_->enable(clause, kProbe, {});
   fire(kProbe);
 
-  EXPECT_LE(numbers(engine_->take_quiescent()).at(0), static_cast<std::int64_t>(2 * kMostTrips + 2));
+  EXPECT_LE(numbers(engine_->take_quiescent()).at(0),
+            static_cast<std::int64_t>(2 * kMostTrips + 2));
 }
 
 TEST_F(LoopTest, ExpensiveClausesEndTheirLoopEarlier) {
@@ -132,13 +139,41 @@ TEST_F(LoopTest, ExpensiveClausesEndTheirLoopEarlier) {
   expensive.text.insert(expensive.text.begin(), 100,
                         encode_indexed(Opcode::Call, static_cast<unsigned>(Subroutine::Rand), 2));
   start_loop({repeating(evaluate(expensive), 0, kMostTrips), trace_global(kI)},
-             {.string_size = 1 << 20});
+             timeless({.string_size = 1 << 20}));
   fire(kProbe);
 
   const std::int64_t trips = numbers(engine_->take_quiescent()).at(0);
 
   EXPECT_GT(trips, 10);
   EXPECT_LT(trips, 1000) << "the guest would wait for hours";
+}
+
+TEST(FiringTime, IsOverOnceItHasTakenTooLongAndErrorGetsAsMuchAgain) {
+  constexpr std::uint64_t kHeavy = FiringTime::kLookEvery;
+  std::uint64_t now = 5;
+  unsigned looks = 0;
+  const auto clock = [&] {
+    ++looks;
+    return now;
+  };
+  FiringTime time;
+  for (unsigned n = 1; n < kHeavy / FiringTime::kLeastOfStep; ++n) {
+    EXPECT_FALSE(time.is_over(1, clock));
+  }
+  EXPECT_EQ(looks, 0u) << "a few steps look at no clock";
+
+  EXPECT_FALSE(time.is_over(kHeavy, clock));
+  now += FiringTime::kMost;
+  EXPECT_FALSE(time.is_over(kHeavy, clock));
+  EXPECT_FALSE(time.was_over());
+  EXPECT_TRUE((++now, time.is_over(kHeavy, clock)));
+  EXPECT_TRUE(time.was_over());
+  now += FiringTime::kMost;
+  EXPECT_FALSE(time.is_over(kHeavy, clock));
+  EXPECT_TRUE((++now, time.is_over(kHeavy, clock)));
+  EXPECT_TRUE((now += FiringTime::kMost, time.is_over(kHeavy, clock))) << "that was all";
+  time.begin();
+  EXPECT_FALSE(time.is_over(kHeavy, clock));
 }
 
 TEST_F(LoopTest, OtherProbesOfTheProgramDoNotMatter) {

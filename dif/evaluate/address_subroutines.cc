@@ -1,8 +1,7 @@
-// The subroutines that write network and link addresses as text.
+#include "dif/evaluate/address_subroutines.h"
+
 #include <array>
 #include <charconv>
-
-#include "dif/evaluate/subroutines.h"
 
 namespace ringside::dif {
 
@@ -98,23 +97,23 @@ void put_inet6(ShortText& out, const Inet6& address) {
 
 }  // namespace
 
-Result<std::uint64_t, Fault> Subroutines::inet_ntoa(Arguments a) {
+CallResult AddressSubroutines::inet_ntoa(CallArguments a) {
   std::array<std::byte, 4> address{};
   TRY(memory_.read(a[0].value, address));
   ShortText out;
   put_dotted(out, address);
-  return answer(out.view());
+  return string_result(memory_, out.view());
 }
 
-Result<std::uint64_t, Fault> Subroutines::inet_ntoa6(Arguments a) {
+CallResult AddressSubroutines::inet_ntoa6(CallArguments a) {
   Inet6 address{};
   TRY(memory_.read(a[0].value, address));
   ShortText out;
   put_inet6(out, address);
-  return answer(out.view());
+  return string_result(memory_, out.view());
 }
 
-Result<std::uint64_t, Fault> Subroutines::inet_ntop(Arguments a) {
+CallResult AddressSubroutines::inet_ntop(CallArguments a) {
   // D types the family as int.
   const std::uint64_t family = static_cast<std::uint32_t>(a[0].value);
   if (family == kAfInet) return inet_ntoa(a.subspan(1));
@@ -122,7 +121,7 @@ Result<std::uint64_t, Fault> Subroutines::inet_ntop(Arguments a) {
   return raise(FaultKind::IllegalOperation);
 }
 
-Result<std::uint64_t, Fault> Subroutines::link_ntop(Arguments a) {
+CallResult AddressSubroutines::link_ntop(CallArguments a) {
   const std::uint64_t type = static_cast<std::uint32_t>(a[0].value);
   if (type != kEthernet && type != kInfiniband) return raise(FaultKind::IllegalOperation);
   std::array<std::byte, kInfinibandBytes> buffer{};
@@ -134,7 +133,7 @@ Result<std::uint64_t, Fault> Subroutines::link_ntop(Arguments a) {
     out.number(std::to_integer<unsigned>(address[i]) >> 4, 16);
     out.number(std::to_integer<unsigned>(address[i]) & 0xf, 16);
   }
-  return answer(out.view());
+  return string_result(memory_, out.view());
 }
 
 }  // namespace ringside::dif

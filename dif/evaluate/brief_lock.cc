@@ -1,5 +1,7 @@
 #include "dif/evaluate/brief_lock.h"
 
+#include "vmm/base/cpu_relax.h"
+
 namespace ringside::dif {
 
 namespace {
@@ -9,7 +11,7 @@ constexpr unsigned kSpins = 200;  // some 5 us: a few firings
 void BriefLock::lock_slowly() {
   for (unsigned n = 0; n < kSpins; ++n) {
     if (state_.load(std::memory_order_relaxed) == kFree && try_lock()) return;
-    __builtin_ia32_pause();
+    cpu_relax();
   }
   // Whoever has slept takes it as waited for: others may sleep still.
   while (state_.exchange(kWaitedFor, std::memory_order_acquire) != kFree) state_.wait(kWaitedFor);

@@ -40,6 +40,10 @@ class BuiltinVariables {
   Result<std::uint64_t, Fault> lock(LockFact which, std::uint64_t at) const {
     return guest_->lock(which, GuestVirt(at));
   }
+  Result<std::size_t, Fault> path(std::uint64_t dentry, std::uint64_t mount,
+                                  std::span<char> out) const {
+    return guest_->path(GuestVirt(dentry), GuestVirt(mount), out);
+  }
   Result<bool, Fault> progeny_of(std::int64_t pid) const { return guest_->progeny_of(pid); }
   Result<void, Fault> write_user(std::uint64_t at, std::span<const std::byte> bytes) const {
     return guest_->write_user(GuestVirt{at}, bytes);

@@ -115,9 +115,19 @@ std::uint32_t DynamicTable::take_free(Lists& lists, std::size_t smallest, std::s
     const std::uint32_t unit = lists.free[c];
     if (unit == 0) continue;
     lists.free[c] = chunk(unit).next;
+    if (lists.free[c] == 0) look_whether_short();
     return unit;
   }
   return 0;
+}
+
+/// Once no more than an eighth of the memory is fresh: what is cleaned now is free two firings
+/// later.
+void DynamicTable::look_whether_short() {
+  if (used_.load(std::memory_order_relaxed) < capacity_ - capacity_ / 8) return;
+  const bool helps = std::ranges::any_of(
+      lists_, [](const Lists& lists) { return lists.has_erased.load(std::memory_order_relaxed); });
+  if (helps) runs_short_.store(true, std::memory_order_relaxed);
 }
 
 /// A chunk for `size` bytes with its size_class set; 0 when there is none.
@@ -125,6 +135,7 @@ std::uint32_t DynamicTable::take_chunk(std::size_t size, unsigned vcpu) {
   const std::size_t wanted = class_of(size);
   if (class_size(wanted) < size) return 0;
   if (const std::uint32_t unit = take_free(lists_[vcpu], wanted, wanted)) return unit;
+  look_whether_short();
   if (const std::uint32_t unit = take_fresh(wanted)) return unit;
   for (std::size_t n = 0; n < lists_.size(); ++n) {
     const std::uint32_t unit = take_free(lists_[(vcpu + n) % lists_.size()], wanted, kClasses - 1);
@@ -184,11 +195,14 @@ void DynamicTable::make_dirty(Lists& lists, std::uint32_t unit, Chunk erased) {
   dirty.first = unit;
   if (dirty.last == 0) dirty.last = unit;
   put(unit, erased);
+  lists.has_erased.store(true, std::memory_order_relaxed);
 }
 
 void DynamicTable::clean(unsigned vcpu) {
   Lists& lists = lists_[vcpu];
+  if (!lists.has_erased.load(std::memory_order_relaxed)) return;
   const std::lock_guard turn(lists.lock);
+  bool is_rinsing = false;
   for (std::size_t c = 0; c < kClasses; ++c) {
     if (const Chain clean = lists.rinsing[c]; clean.last != 0) {
       Chunk last = chunk(clean.last);
@@ -197,7 +211,9 @@ void DynamicTable::clean(unsigned vcpu) {
       lists.free[c] = clean.first;
     }
     lists.rinsing[c] = std::exchange(lists.dirty[c], {});
+    is_rinsing |= lists.rinsing[c].first != 0;
   }
+  lists.has_erased.store(is_rinsing, std::memory_order_relaxed);
 }
 
 DynamicTable::Full DynamicTable::full_because() const {

@@ -4,14 +4,15 @@
 //
 // An erased element's memory is not used again at once: a firing may still hold its address in a
 // register. It lies on the dirty list until clean(), which moves it to the rinsing list, and the
-// next clean() makes it free. Whoever owns the table cleans it at cleanrate; clean() takes the same
-// time however much there is to clean. full_because() says what a full table still waits for.
+// next clean() makes it free. Whoever owns the table cleans it at cleanrate, and sooner where
+// runs_short() says that it helps; clean() takes the same time however much there is to clean.
+// full_because() says what a full table still waits for.
 //
-// For several vCPUs: elements lie in parts that share no bucket, so who holds a part's lock
-// (shared_locks.h) may look, add and erase in it beside others. Memory belongs to all: each vCPU
-// has lists of its own of what it erased, and takes from the others' when it finds nothing else.
-// A vCPU's lists are cleaned between two firings of its own, so that nothing is used again in the
-// firing that erased it.
+// For several vCPUs: elements lie in parts that share no bucket, so the thread that holds a
+// part's lock (shared_locks.h) may look, add and erase in it beside others. Memory belongs to all:
+// each vCPU has lists of its own of what it erased, and takes from the others' when it finds
+// nothing else. A vCPU's lists are cleaned between two firings of its own, so that nothing is used
+// again in the firing that erased it.
 // Fire context: yes, but for the constructor.
 #pragma once
 
@@ -57,6 +58,13 @@ class DynamicTable {
   /// Of one vCPU, while none of its firings runs.
   void clean(unsigned vcpu = 0);
 
+  /// Whether, since the last call, an element was made of the last of the memory, or found none,
+  /// while erased ones wait to be cleaned.
+  bool runs_short() {
+    return runs_short_.load(std::memory_order_relaxed) &&
+           runs_short_.exchange(false, std::memory_order_relaxed);
+  }
+
   /// Why find_or_add() found no room.
   enum class Full : std::uint8_t {
     Used,     // by elements
@@ -96,6 +104,7 @@ class DynamicTable {
     mutable BriefLock lock;  // taken last of all
     std::array<std::uint32_t, kClasses> free{};
     Chains dirty{}, rinsing{};
+    std::atomic<bool> has_erased = false;  // something may be dirty or rinsing
   };
 
   static std::size_t class_size(std::size_t size_class);
@@ -113,6 +122,7 @@ class DynamicTable {
   std::uint32_t take_chunk(std::size_t size, unsigned vcpu);
   std::uint32_t take_fresh(std::size_t size_class);
   std::uint32_t take_free(Lists& lists, std::size_t smallest, std::size_t largest);
+  void look_whether_short();
   void make_dirty(Lists& lists, std::uint32_t unit, Chunk erased);
 
   std::size_t capacity_;
@@ -122,6 +132,7 @@ class DynamicTable {
   std::uint64_t seed_;
   std::atomic<std::size_t> used_ = kUnit;  // bytes of memory_ ever handed out
   std::vector<Lists> lists_;               // by vCPU
+  std::atomic<bool> runs_short_ = false;
 };
 
 }  // namespace ringside::dif

@@ -118,6 +118,34 @@ TEST(DynamicTable, ErasedMemoryIsDirtyThenRinsingThenFree) {
   EXPECT_TRUE(table.find_or_add(key(first), 8));
 }
 
+TEST(DynamicTable, SaysThatItRunsShortBeforeItIsFullWhereCleaningHelps) {
+  DynamicTable table(4096);
+  std::uint64_t added = 0;
+  while (table.find_or_add(key(added), 8)) ++added;
+  EXPECT_FALSE(table.runs_short()) << "nothing was erased";
+
+  for (std::uint64_t each = 0; each < added; ++each) table.erase(key(each));
+  EXPECT_FALSE(table.find_or_add(key(added), 8));
+  EXPECT_TRUE(table.runs_short());
+  EXPECT_FALSE(table.runs_short()) << "was told";
+  table.clean();
+  table.clean();
+
+  // A program that makes an element and erases it, and is cleaned only when it runs short: it waits
+  // once for all that is rinsing.
+  constexpr std::uint64_t kRounds = 10;
+  std::uint64_t dropped = 0;
+  for (std::uint64_t each = 0; each < kRounds * added; ++each) {
+    if (table.find_or_add(key(each), 8)) {
+      table.erase(key(each));
+    } else {
+      ++dropped;
+    }
+    if (table.runs_short()) table.clean();
+  }
+  EXPECT_LE(dropped, kRounds);
+}
+
 TEST(DynamicTable, CleaningKeepsEveryFreedChunk) {
   DynamicTable table(4096);
   std::uint64_t added = 0;

@@ -53,13 +53,13 @@ ConstantStrings::ConstantStrings(const Program& program) {
 }
 
 Evaluator::Evaluator(const Program& program, const EngineOptions& options, SharedState& shared,
-                     unsigned vcpu)
+                     Speculations& speculations, unsigned vcpu)
     : constants_(shared.constants),
       access_(shared.locks),
       memory_(options),
       variables_(program, options, shared.variables, access_, memory_, shared.first_vcpu + vcpu),
       builtins_(memory_),
-      subroutines_(memory_, builtins_) {
+      subroutines_(memory_, builtins_, access_, speculations) {
   memory_.set_constants(constants_.text());
   memory_.set_access(access_);
 }

@@ -57,9 +57,10 @@ struct SharedState {
 /// One for each vCPU.
 class Evaluator {
  public:
-  /// For the objects of `program`, which the verifier accepted. `shared` must outlive this.
+  /// For the objects of `program`, which the verifier accepted. speculation() gets its ids from
+  /// `speculations`, which must outlive this, as `shared` must.
   Evaluator(const Program& program, const EngineOptions& options, SharedState& shared,
-            unsigned vcpu);
+            Speculations& speculations, unsigned vcpu);
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
@@ -70,11 +71,6 @@ class Evaluator {
   /// The object's value: a number, or an address that memory() can read. A fault's pc is the
   /// instruction's offset in bytes.
   Result<std::uint64_t, Fault> evaluate(const Difo& difo);
-
-  /// Where speculation() gets its ids.
-  void set_speculations(Speculations& speculations) {
-    subroutines_.set_speculations(speculations, access_);
-  }
 
   Memory& memory() { return memory_; }
   Variables& variables() { return variables_; }

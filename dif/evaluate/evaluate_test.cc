@@ -5,6 +5,7 @@
 
 #include "dif/testing/fake_guest.h"
 #include "dif/testing/make_dif.h"
+#include "dif/testing/no_speculations.h"
 #include "dif/verify/verify.h"
 
 namespace ringside::dif {
@@ -50,7 +51,8 @@ class EvaluatorTest : public ::testing::Test {
   ProbeIdentity probe_{ProbeId{42}, {}};
   const Program nothing_ = program({});
   SharedState shared_{nothing_, {}, 1};
-  Evaluator evaluator_{nothing_, {}, shared_, 0};
+  Speculations speculations_ = no_speculations();
+  Evaluator evaluator_{nothing_, {}, shared_, speculations_, 0};
 };
 
 TEST_F(EvaluatorTest, ArithmeticIsSixtyFourBitAndWraps) {
@@ -223,7 +225,7 @@ TEST_F(EvaluatorTest, StringsCompareByTextWhereverTheyLie) {
     object.strings += std::string("workload") + '\0';
     const Program whole = program({clause({action(ActionKind::Evaluate, {object})})});
     SharedState shared(whole, {}, 1);
-    Evaluator evaluator(whole, {}, shared, 0);
+    Evaluator evaluator(whole, {}, shared, speculations_, 0);
     evaluator.begin_firing(probe_, record_, guest_);
     evaluator.begin_clause(EcbId{1});
     return evaluator.evaluate(whole.clauses[0].actions[0].arguments[0]);

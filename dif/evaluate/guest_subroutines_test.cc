@@ -50,6 +50,33 @@ TEST_F(SubroutineTest, DeviceNumbersAreTheKernelsOwn) {
   EXPECT_EQ(as_number(Subroutine::Getmajor, {number(-1)}), 0xfff);
 }
 
+TEST_F(SubroutineTest, APathIsOfAPathOrOfADirectoryEntryInAMount) {
+  guest_.paths[{5, 6}] = "/data/input";
+  guest_.kernel_memory.put_value(kKernel, std::uint64_t{6});
+  guest_.kernel_memory.put_value(kKernel + 8, std::uint64_t{5});
+  EXPECT_EQ(as_text(Subroutine::DPath, {number(std::int64_t(kKernel))}), "/data/input");
+  EXPECT_EQ(as_text(Subroutine::DPath, {number(5), number(6)}), "/data/input");
+  EXPECT_EQ(as_text(Subroutine::DPath, {number(6), number(5)}), "(fault)");
+  EXPECT_EQ(as_text(Subroutine::DPath, {number(0)}), "(fault)");
+  guest_.paths[{5, 6}] = std::string("/a\0b", 4);
+  EXPECT_EQ(as_text(Subroutine::DPath, {number(5), number(6)}), "/a");
+  guest_.paths[{5, 6}] = std::string(5000, 'x');
+  EXPECT_EQ(as_text(Subroutine::DPath, {number(5), number(6)}), std::string(256, 'x'));
+}
+
+TEST_F(SubroutineTest, NumbersAreAddedUpToABound) {
+  for (unsigned i = 0; i < 3; ++i)
+    guest_.kernel_memory.put_value(kKernel + i * 16, ~std::uint64_t{0});
+  const auto sum = [&](std::int64_t count) {
+    return call(Subroutine::Sum32, {number(std::int64_t(kKernel)), number(16), number(count)});
+  };
+  EXPECT_EQ(sum(3), 3 * std::uint64_t{UINT32_MAX});
+  EXPECT_EQ(sum(0), 0u);
+  EXPECT_EQ(sum(4).error().kind, FaultKind::BadAddress);
+  EXPECT_EQ(sum(4097).error().kind, FaultKind::IllegalOperation);
+  EXPECT_EQ(sum(-1).error().kind, FaultKind::IllegalOperation);
+}
+
 TEST_F(SubroutineTest, CopyoutWritesTheProcess) {
   EXPECT_EQ(call(Subroutine::Copyout, {text("abc"), number(kUser), number(0)}), 0u)
       << "nothing to write";

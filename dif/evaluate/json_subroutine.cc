@@ -1,13 +1,7 @@
-// json(document, path): one element of a JSON text. The path is that of JavaScript: names with
-// dots between them and indices in brackets, "a.b[2].c" or "[0]"; an index may stand after a dot,
-// too: "a.b.2.c" or "0". A string's text comes without quotes and with its escapes resolved;
-// numbers, true, false, null, objects and arrays as they are written. The answer is NULL for an
-// element that is not there, and for text that is no JSON as far as it must be read. Only the text
-// before the element is read, once, and nothing is allocated but the answer.
+#include "dif/evaluate/json_subroutine.h"
+
 #include <array>
 #include <optional>
-
-#include "dif/evaluate/subroutines.h"
 
 namespace ringside::dif {
 
@@ -231,9 +225,9 @@ class JsonReader {
 
 }  // namespace
 
-Result<std::uint64_t, Fault> Subroutines::json(Arguments a) {
-  JsonReader reader(TRY(text(a[0])));
-  std::string_view path = TRY(text(a[1]));
+CallResult JsonSubroutine::element(CallArguments a) {
+  JsonReader reader(TRY(string_argument(memory_, a[0])));
+  std::string_view path = TRY(string_argument(memory_, a[1]));
   bool first = true;
   while (first || !path.empty()) {
     const auto step = next_step(path, first);
@@ -242,12 +236,12 @@ Result<std::uint64_t, Fault> Subroutines::json(Arguments a) {
   }
   const std::string_view found = reader.value();
   if (found.empty()) return 0;
-  if (found.front() != '"') return answer(found);
+  if (found.front() != '"') return string_result(memory_, found);
   return unescaped(found.substr(1, found.size() - 2));
 }
 
 /// Resolved text is never longer than the text as written.
-Result<std::uint64_t, Fault> Subroutines::unescaped(std::string_view inside) {
+CallResult JsonSubroutine::unescaped(std::string_view inside) {
   const std::uint64_t handle = TRY(memory_.allocate(inside.size() + 1));
   const auto out = TRY(memory_.scratch(handle, inside.size() + 1));
   std::size_t used = 0;

@@ -13,8 +13,11 @@ constexpr std::size_t kLeast = 4096;
 constexpr std::size_t kMost = std::size_t{1} << 46;  // half of what user space can address
 
 void* map(std::size_t size) {
-  return ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                -1, 0);
+  void* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // One touched byte would cost a huge page. A host without them says no, and needs none of it.
+  if (at != MAP_FAILED) (void)::madvise(at, size, MADV_NOHUGEPAGE);
+  return at;
 }
 
 }  // namespace

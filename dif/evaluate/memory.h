@@ -93,8 +93,8 @@ class Memory {
     release_staging();
     return another_string(at, limit);
   }
-  /// For who looks at several at once: all answers since release_staging() stay valid. More than
-  /// kStagedStrings may find no room, which is a fault.
+  /// For subroutines that look at several at once: all answers since release_staging() stay valid.
+  /// More than kStagedStrings may find no room, which is a fault.
   Result<std::string_view, Fault> another_string(std::uint64_t at, std::size_t limit);
   static constexpr std::size_t kStagedStrings = 4;  // no subroutine looks at more at once
   /// Forgets staged copies; called before each subroutine.

@@ -1,7 +1,6 @@
-// The subroutines about path names. They work on the text alone and look at no file system.
-#include <algorithm>
+#include "dif/evaluate/path_subroutines.h"
 
-#include "dif/evaluate/subroutines.h"
+#include <algorithm>
 
 namespace ringside::dif {
 
@@ -54,27 +53,27 @@ class CleanPath {
 
 }  // namespace
 
-Result<std::uint64_t, Fault> Subroutines::basename(Arguments a) {
-  const std::string_view whole = TRY(text(a[0]));
-  if (whole.empty()) return answer(".");
+CallResult PathSubroutines::basename(CallArguments a) {
+  const std::string_view whole = TRY(string_argument(memory_, a[0]));
+  if (whole.empty()) return string_result(memory_, ".");
   const std::string_view path = without_trailing_slashes(whole);
-  if (path.empty()) return answer("/");
-  return answer(path.substr(path.rfind('/') + 1));  // npos + 1 is 0
+  if (path.empty()) return string_result(memory_, "/");
+  return string_result(memory_, path.substr(path.rfind('/') + 1));  // npos + 1 is 0
 }
 
-Result<std::uint64_t, Fault> Subroutines::dirname(Arguments a) {
-  const std::string_view whole = TRY(text(a[0]));
+CallResult PathSubroutines::dirname(CallArguments a) {
+  const std::string_view whole = TRY(string_argument(memory_, a[0]));
   const std::string_view path = without_trailing_slashes(whole);
-  if (path.empty()) return answer(whole.empty() ? "." : "/");
+  if (path.empty()) return string_result(memory_, whole.empty() ? "." : "/");
   const std::size_t slash = path.rfind('/');
-  if (slash == path.npos) return answer(".");
+  if (slash == path.npos) return string_result(memory_, ".");
   const std::string_view directory = without_trailing_slashes(path.substr(0, slash));
-  return answer(directory.empty() ? "/" : directory);
+  return string_result(memory_, directory.empty() ? "/" : directory);
 }
 
-Result<std::uint64_t, Fault> Subroutines::cleanpath(Arguments a) {
-  std::string_view path = TRY(text(a[0]));
-  if (path.empty()) return answer({});
+CallResult PathSubroutines::cleanpath(CallArguments a) {
+  std::string_view path = TRY(string_argument(memory_, a[0]));
+  if (path.empty()) return string_result(memory_, {});
   const std::size_t room = path.size() + 2;  // "." and NUL at least
   const std::uint64_t handle = TRY(memory_.allocate(room));
   CleanPath clean(TRY(memory_.writable(handle, room)), path.starts_with('/'));

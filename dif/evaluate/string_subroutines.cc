@@ -1,8 +1,6 @@
-// The subroutines about strings. Positions that strchr, strrchr and strstr answer with lie in the
-// original string, wherever that is.
-#include <algorithm>
+#include "dif/evaluate/string_subroutines.h"
 
-#include "dif/evaluate/subroutines.h"
+#include <algorithm>
 
 namespace ringside::dif {
 
@@ -21,13 +19,21 @@ std::uint64_t int_result(std::size_t at) {
 
 }  // namespace
 
-Result<std::uint64_t, Fault> Subroutines::strlen(Arguments a) {
-  return TRY(text(a[0])).size();
+StringSubroutines::StringSubroutines(Memory& memory)
+    : memory_(memory), token_memory_(memory.string_size()) {
+  const auto bytes = token_memory_.bytes();
+  // SAFETY: char may alias.
+  token_text_ = {reinterpret_cast<char*>(bytes.data()),
+                 std::min(bytes.size(), memory.string_size())};
 }
 
-Result<std::uint64_t, Fault> Subroutines::strjoin(Arguments a) {
-  const std::string_view left = TRY(text(a[0]));
-  const std::string_view right = TRY(text(a[1]));
+CallResult StringSubroutines::strlen(CallArguments a) {
+  return TRY(string_argument(memory_, a[0])).size();
+}
+
+CallResult StringSubroutines::strjoin(CallArguments a) {
+  const std::string_view left = TRY(string_argument(memory_, a[0]));
+  const std::string_view right = TRY(string_argument(memory_, a[1]));
   const std::size_t most = memory_.string_size();
   const std::size_t size = std::min(left.size() + right.size(), most);
   const std::uint64_t handle = TRY(memory_.allocate(size + 1));
@@ -39,36 +45,36 @@ Result<std::uint64_t, Fault> Subroutines::strjoin(Arguments a) {
   return handle;
 }
 
-Result<std::uint64_t, Fault> Subroutines::strchr(Arguments a) {
-  const std::string_view s = TRY(text(a[0]));
+CallResult StringSubroutines::strchr(CallArguments a) {
+  const std::string_view s = TRY(string_argument(memory_, a[0]));
   const char c = static_cast<char>(a[1].value);
   const std::size_t at = c == '\0' ? s.size() : s.find(c);
   return at == s.npos ? 0 : a[0].value + at;
 }
 
-Result<std::uint64_t, Fault> Subroutines::strrchr(Arguments a) {
-  const std::string_view s = TRY(text(a[0]));
+CallResult StringSubroutines::strrchr(CallArguments a) {
+  const std::string_view s = TRY(string_argument(memory_, a[0]));
   const char c = static_cast<char>(a[1].value);
   const std::size_t at = c == '\0' ? s.size() : s.rfind(c);
   return at == s.npos ? 0 : a[0].value + at;
 }
 
-Result<std::uint64_t, Fault> Subroutines::strstr(Arguments a) {
-  const std::string_view s = TRY(text(a[0]));
-  const std::size_t at = s.find(TRY(text(a[1])));
+CallResult StringSubroutines::strstr(CallArguments a) {
+  const std::string_view s = TRY(string_argument(memory_, a[0]));
+  const std::size_t at = s.find(TRY(string_argument(memory_, a[1])));
   return at == s.npos ? 0 : a[0].value + at;
 }
 
 /// strtok(s, d) copies s, so that nothing that s points at can change it; strtok(NULL, d) goes on
 /// at the delimiter that ended the token, which may be none of the next call's.
-Result<std::uint64_t, Fault> Subroutines::strtok(Arguments a) {
+CallResult StringSubroutines::strtok(CallArguments a) {
   if (a[0].value != 0) {
-    const std::string_view whole = TRY(text(a[0]));
+    const std::string_view whole = TRY(string_argument(memory_, a[0]));
     std::ranges::copy(whole, token_text_.begin());
     token_rest_ = {token_text_.data(), whole.size()};
   }
   if (token_rest_.data() == nullptr) return 0;
-  const std::string_view delimiters = TRY(text(a[1]));
+  const std::string_view delimiters = TRY(string_argument(memory_, a[1]));
   const std::size_t first = token_rest_.find_first_not_of(delimiters);
   if (first == token_rest_.npos) {
     token_rest_ = {};
@@ -78,12 +84,12 @@ Result<std::uint64_t, Fault> Subroutines::strtok(Arguments a) {
       std::min(token_rest_.find_first_of(delimiters, first), token_rest_.size());
   const std::string_view token = token_rest_.substr(first, end - first);
   token_rest_.remove_prefix(end);
-  return answer(token);
+  return string_result(memory_, token);
 }
 
 /// A negative index counts from the end; a negative length leaves that many bytes off the end.
-Result<std::uint64_t, Fault> Subroutines::substr(Arguments a) {
-  const std::string_view s = TRY(text(a[0]));
+CallResult StringSubroutines::substr(CallArguments a) {
+  const std::string_view s = TRY(string_argument(memory_, a[0]));
   const auto length = static_cast<std::int64_t>(s.size());
   std::int64_t from = position(a[1].value);
   std::int64_t count = a.size() > 2 ? position(a[2].value) : length;
@@ -96,23 +102,24 @@ Result<std::uint64_t, Fault> Subroutines::substr(Arguments a) {
       from = 0;
     }
   }
-  if (from < 0 || from >= length) return answer({});
+  if (from < 0 || from >= length) return string_result(memory_, {});
   if (count < 0) count += length - from;
-  if (count <= 0) return answer({});
-  return answer(s.substr(static_cast<std::size_t>(from), static_cast<std::size_t>(count)));
+  if (count <= 0) return string_result(memory_, {});
+  return string_result(memory_,
+                       s.substr(static_cast<std::size_t>(from), static_cast<std::size_t>(count)));
 }
 
-Result<std::uint64_t, Fault> Subroutines::index(Arguments a) {
-  const std::string_view s = TRY(text(a[0]));
-  const std::string_view wanted = TRY(text(a[1]));
+CallResult StringSubroutines::index(CallArguments a) {
+  const std::string_view s = TRY(string_argument(memory_, a[0]));
+  const std::string_view wanted = TRY(string_argument(memory_, a[1]));
   const std::int64_t from = a.size() > 2 ? std::max<std::int64_t>(position(a[2].value), 0) : 0;
   if (wanted.empty()) return std::min(static_cast<std::size_t>(from), s.size());
   return int_result(s.find(wanted, static_cast<std::size_t>(from)));
 }
 
-Result<std::uint64_t, Fault> Subroutines::rindex(Arguments a) {
-  const std::string_view s = TRY(text(a[0]));
-  const std::string_view wanted = TRY(text(a[1]));
+CallResult StringSubroutines::rindex(CallArguments a) {
+  const std::string_view s = TRY(string_argument(memory_, a[0]));
+  const std::string_view wanted = TRY(string_argument(memory_, a[1]));
   if (a.size() < 3) return int_result(s.rfind(wanted));
   const std::int64_t from = position(a[2].value);
   if (from < 0) return int_result(wanted.empty() ? 0 : s.npos);
@@ -120,8 +127,8 @@ Result<std::uint64_t, Fault> Subroutines::rindex(Arguments a) {
 }
 
 /// toupper and tolower: flips the case of the ASCII letters first..last.
-Result<std::uint64_t, Fault> Subroutines::change_case(Arguments a, char first, char last) {
-  const std::string_view s = TRY(text(a[0]));
+CallResult StringSubroutines::change_case(CallArguments a, char first, char last) {
+  const std::string_view s = TRY(string_argument(memory_, a[0]));
   const std::uint64_t handle = TRY(memory_.new_string(s));
   for (std::byte& byte : TRY(memory_.writable(handle, s.size()))) {
     const char c = static_cast<char>(byte);
@@ -131,9 +138,9 @@ Result<std::uint64_t, Fault> Subroutines::change_case(Arguments a, char first, c
 }
 
 /// FreeBSD's: size - 1 bytes of memory as one string, with `c` where a NUL would end it.
-Result<std::uint64_t, Fault> Subroutines::memstr(Arguments a) {
+CallResult StringSubroutines::memstr(CallArguments a) {
   const std::uint64_t size = std::min<std::uint64_t>(a[2].value, memory_.string_size() + 1);
-  if (size == 0) return answer({});
+  if (size == 0) return string_result(memory_, {});
   const std::uint64_t handle = TRY(memory_.allocate(size));
   const auto out = TRY(memory_.scratch(handle, size));
   TRY(memory_.read(a[0].value, out.first(size - 1)));

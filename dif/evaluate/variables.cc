@@ -7,12 +7,11 @@
 #include <set>
 #include <utility>
 
+#include "vmm/base/align.h"
+
 namespace ringside::dif {
 
 namespace {
-
-/// By-reference keys longer than this are not worth hashing; storing one is out of scratch space.
-constexpr std::size_t kLongestBytesKey = 4096;
 
 bool is_by_reference(const ValueType& type) {
   return type.kind == ValueKind::String || type.kind == ValueKind::Bytes;
@@ -25,7 +24,7 @@ bool has_storage(const Variable& variable) {
 }
 
 std::uint64_t place_size(const ValueType& type, std::uint32_t string_size) {
-  return (stored_size(type, string_size) + std::uint64_t{7}) & ~std::uint64_t{7};
+  return round_up(std::uint64_t{stored_size(type, string_size)}, 8);
 }
 
 }  // namespace
@@ -45,20 +44,6 @@ std::uint32_t stored_size(const ValueType& type, std::uint32_t string_size) {
     case ValueKind::UserAddress: return type.size;
   }
   return 0;
-}
-
-std::uint64_t narrow(const ValueType& type, std::uint64_t value) {
-  const auto cut = [&]<class Signed, class Unsigned>(Signed, Unsigned) {
-    return type.is_signed
-               ? static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<Signed>(value)))
-               : static_cast<std::uint64_t>(static_cast<Unsigned>(value));
-  };
-  switch (type.size) {
-    case 1: return cut(std::int8_t{}, std::uint8_t{});
-    case 2: return cut(std::int16_t{}, std::uint16_t{});
-    case 4: return cut(std::int32_t{}, std::uint32_t{});
-    default: return value;
-  }
 }
 
 Result<void> check_storage(const Program& program, std::uint32_t string_size) {
@@ -176,7 +161,7 @@ Result<void, Fault> Variables::copy_value(const ValueType& type, std::uint64_t f
 Result<void, Fault> Variables::store(VariableScope scope, std::uint16_t id, std::uint64_t value) {
   VariableSlot& slot = slot_of(scope, id);
   if (!is_by_reference(slot.type)) {
-    slot.value = narrow(slot.type, value);
+    slot.value = value;
     return {};
   }
   if (value == 0) {
@@ -268,7 +253,6 @@ Result<void, Fault> Variables::store_dynamic(VariableScope scope, std::uint16_t 
   DynamicTable& table = shared_.dynamic_;
   const ValueType& type = type_of(scope, id);
   const bool by_reference = is_by_reference(type);
-  if (!by_reference) value = narrow(type, value);
   if (value == 0) {
     table.erase(key, place);
     return {};

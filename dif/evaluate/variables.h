@@ -48,7 +48,7 @@ DeclaredVariables declare_variables(std::span<const Program* const> bound,
                                     const EngineOptions& options, VariableScope scope);
 
 /// The variables that the vCPUs' firings share: global scalars, and the elements of arrays and
-/// threads. Who touches them holds their lock (shared_locks.h).
+/// threads. Every access holds their lock (shared_locks.h).
 class SharedVariables {
  public:
   SharedVariables(const Program& program, const EngineOptions& options, unsigned vcpus)
@@ -65,6 +65,8 @@ class SharedVariables {
   /// Of what one vCPU erased, while none of its firings runs: memory comes back after two of these
   /// (dynamic_table.h).
   void clean(unsigned vcpu) { dynamic_.clean(vcpu); }
+  /// Whether cleaning now rather than at cleanrate makes room that is soon needed.
+  bool runs_short() { return dynamic_.runs_short(); }
 
  private:
   friend class Variables;
@@ -132,7 +134,5 @@ std::uint32_t stored_size(const ValueType& type, std::uint32_t string_size);
 /// of `string_size` bytes, they may not take more than kMostStorage: Limit.
 inline constexpr std::uint64_t kMostStorage = 64 << 20;
 Result<void> check_storage(const Program& program, std::uint32_t string_size);
-/// `value` cut to the type's size and extended by its sign, as a register holds it.
-std::uint64_t narrow(const ValueType& type, std::uint64_t value);
 
 }  // namespace ringside::dif

@@ -37,10 +37,8 @@ struct AbsentBuiltin {
   std::string_view name, reason;
 };
 constexpr AbsentBuiltin kAbsent[] = {
-    {"zonename", "names a Solaris zone, which Linux does not have"},
     {"jid", "numbers a FreeBSD jail, which Linux does not have"},
     {"jailname", "names a FreeBSD jail, which Linux does not have"},
-    {"execargs", "is FreeBSD's; on Linux read curthread->mm->arg_start with copyinstr()"},
     {"vmregs", "shows a hypervisor's registers of its guest; regs[] are the guest's already"},
     {"irql", "is an interrupt request level of Windows; Linux has ipl"},
     {"dispatchqaddr", "is a dispatch queue of macOS, which Linux does not have"},

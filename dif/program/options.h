@@ -1,7 +1,8 @@
-// The engine's run-time options, with dtrace's defaults; cli fills them in. Fire context: no.
+// The engine's run-time options, with dtrace's defaults; cli fills them in.
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -22,6 +23,12 @@ enum class BufferResize : std::uint8_t {
   Manual,  // tracing does not start
 };
 
+/// CLOCK_MONOTONIC, in ns.
+inline std::uint64_t steady_time() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count());
+}
+
 struct EngineOptions {
   std::string machine = {};           // vmname: the name of the machine; empty without one
   std::int32_t machine_number = 0;    // vmid: in the order in which they were named
@@ -40,6 +47,7 @@ struct EngineOptions {
   std::optional<std::uint32_t> cpu = std::nullopt;  // the only vCPU that probes fire on
   bool temporal = true;  // records of all vCPUs in the order of their firing
   BufferResize buffer_resize = BufferResize::Auto;  // bufresize
+  std::uint64_t (*host_time)() = steady_time;       // ns; what bounds a firing's time goes by it
 };
 
 /// strsize as the engine uses it, whatever was asked for.

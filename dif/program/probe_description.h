@@ -33,7 +33,7 @@ bool glob_match(std::string_view pattern, std::string_view text);
 bool is_glob(std::string_view pattern);
 /// One field of a description: an empty pattern matches anything.
 bool field_matches(std::string_view pattern, std::string_view text);
-/// All four fields match; the machine is for who has several to ask (is_for()).
+/// All four fields match; callers with several machines ask is_for() for the fifth.
 bool matches(const ProbeDescription& pattern, const ProbeDescription& probe);
 /// Whether the pattern is about probes of the machine of this name.
 bool is_for(const ProbeDescription& pattern, std::string_view machine);

@@ -64,6 +64,8 @@ struct Variable {
 inline constexpr std::uint16_t kFirstUserVariable = 0x500;
 inline constexpr unsigned kRegisters = 8;   // r0 always reads 0
 inline constexpr unsigned kTupleSlots = 8;  // keys of one associative array or arguments of a call
+/// A key of bytes that is longer is not worth hashing; storing one is out of scratch space.
+inline constexpr std::uint32_t kLongestBytesKey = 4096;
 
 /// Something of a kernel that a program contains by its name, because each kernel has its own value
 /// for it, and each boot its own addresses. bind() (dif/bind/bind.h) finds the values.
@@ -220,8 +222,8 @@ struct Clause {
 };
 
 /// A part of the guest's kernel ("vmlinux" or a module) whose types a program contains without a
-/// name to find them by in another: it runs where that part has the same types. Who saves the
-/// program adds what they are told by (vmm/linux/kernel_identity.h).
+/// name to find them by in another: it runs where that part has the same types. The one that
+/// saves the program adds what identifies them (vmm/linux/kernel_identity.h).
 struct KernelNeed {
   std::string module = {};
   std::string type = {};     // one that has no name, as C spells it

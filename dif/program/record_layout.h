@@ -1,5 +1,5 @@
-// The layout of a clause's record: the place of each value that it records.
-// Fire context: no (computed once when a clause is enabled).
+// The layout of a clause's record: the place of each value that it records. Computed once, when a
+// clause is enabled.
 #pragma once
 
 #include <vector>

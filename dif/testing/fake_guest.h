@@ -80,6 +80,14 @@ class FakeGuest : public GuestContext {
     if (found != locks.end()) return found->second;
     return tl::unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
   }
+  Result<std::size_t, Fault> path(GuestVirt dentry, GuestVirt mount,
+                                  std::span<char> out) const override {
+    const auto found = paths.find({dentry.raw(), mount.raw()});
+    if (found == paths.end()) {
+      return tl::unexpected<Fault>(Fault{FaultKind::BadAddress, 0, dentry.raw()});
+    }
+    return found->second.copy(out.data(), out.size());
+  }
   Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override {
     return copy_frames(kernel_frames, frames);
   }
@@ -107,6 +115,7 @@ class FakeGuest : public GuestContext {
   bool trapped = false;                                                      // else the host fires
   std::map<std::pair<RegisterSet, std::uint64_t>, std::uint64_t> registers;  // by D's number
   std::map<std::pair<LockFact, std::uint64_t>, std::uint64_t> locks;         // by address
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> paths;      // by dentry and mount
   std::uint64_t space = 0;
   mutable unsigned variable_reads = 0, execname_reads = 0;
   mutable std::array<std::pair<ActionKind, std::uint64_t>, 8> performed{};

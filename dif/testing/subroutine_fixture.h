@@ -8,6 +8,7 @@
 
 #include "dif/evaluate/subroutines.h"
 #include "dif/testing/fake_guest.h"
+#include "dif/testing/no_speculations.h"
 
 namespace ringside::dif::testing {
 
@@ -44,7 +45,10 @@ class SubroutineTest : public ::testing::Test {
   FakeGuest guest_;
   Memory memory_{EngineOptions{}};
   BuiltinVariables builtins_{memory_};
-  Subroutines subroutines_{memory_, builtins_};
+  SharedLocks locks_{1};
+  SharedAccess access_{locks_};
+  Speculations speculations_ = no_speculations();
+  Subroutines subroutines_{memory_, builtins_, access_, speculations_};
   FireRecord record_;
 };
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "disasm/decoder.h"
-#include "providers/tracepoint/function_sites.h"
+#include "providers/tracepoint/sites/function_sites.h"
 #include "vmm/arch/arch.h"
 
 namespace ringside::providers {
@@ -26,10 +26,7 @@ using InstructionBytes = std::array<std::byte, arch::kLongestInstruction>;
 /// The bytes of the instruction at `at`, in `room`; none where the file has none that decodes.
 std::span<const std::byte> instruction_at(const GuestReader& text, GuestVirt at,
                                           InstructionBytes& room) {
-  const auto read = text.read(at, room);
-  const std::size_t size = read ? room.size() : read.error().address - at.raw();
-  if (size > room.size()) return {};
-  const auto in = disasm::decode(std::span(room).first(size), at);
+  const auto in = disasm::decode(std::span(room).first(read_available(text, at, room)), at);
   return std::span(room).first(in ? in->length : 0);
 }
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "providers/fire/binding.h"
-#include "providers/fire/dispatch_table.h"
+#include "providers/dispatch/binding.h"
+#include "providers/dispatch/dispatch_table.h"
 #include "providers/tracepoint/address_index.h"
 #include "vmm/linux/file_kernel.h"
 
@@ -29,7 +29,9 @@ class BootPoints final : public ProbePoints {
   /// Tracing begins: what was bound, for the dispatcher's first epoch.
   DispatchTable::Change take_bound();
   /// Other kernels have no ftrace: their functions begin where they begin.
-  bool needs_ftrace_site() const override { return kernel_.is_linux(); }
+  WithoutFtraceSite without_ftrace_site() const override {
+    return kernel_.is_linux() ? WithoutFtraceSite::None : WithoutFtraceSite::All;
+  }
   /// Whether a probe stands there. Fire context.
   bool has_point(GuestVirt address) const { return index_.find(address).has_value(); }
 

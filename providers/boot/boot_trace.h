@@ -12,7 +12,7 @@
 #include "providers/boot/boot_tracer.h"
 #include "providers/boot/breakpoint_setter.h"
 #include "providers/context/linux_contexts.h"
-#include "providers/fire/dispatch.h"
+#include "providers/dispatch/dispatch.h"
 #include "vmm/linux/stacks/orc.h"
 
 namespace ringside::providers {
@@ -33,7 +33,9 @@ class BootTrace final : public KernelTrace, public BreakpointSink {
   /// The breakpoints stay, for the plan is made; nothing fires there.
   Result<void> remove(std::span<const dif::ProbeId> probes) override;
   void disarm() override;
-  std::uint64_t lost_firings() const override { return 0; }
+  KernelStatistics statistics() const override {
+    return {.waits = dispatcher_.tally().histogram()};
+  }
 
   void on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) override;
 

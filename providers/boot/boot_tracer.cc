@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "providers/boot/boot_trace.h"
-#include "providers/fbt.h"
-#include "providers/syscall_provider.h"
+#include "providers/functions/fbt.h"
+#include "providers/functions/syscall_provider.h"
 
 namespace ringside::providers {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "providers/boot/boot_points.h"
-#include "providers/kernel_tracer.h"
+#include "providers/tracer/kernel_tracer.h"
 #include "vmm/linux/file_kernel.h"
 #include "vmm/machine.h"
 

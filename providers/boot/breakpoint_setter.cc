@@ -1,21 +1,16 @@
 #include "providers/boot/breakpoint_setter.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <utility>
+
+#include "vmm/base/all_signals_blocked.h"
 
 namespace ringside::providers {
 
 BreakpointSetter::BreakpointSetter(vmm::Machine& machine, vmm::VcpuExits& exits,
                                    vmm::VcpuExits::LoadedAt loaded_at)
     : machine_(machine), exits_(exits), loaded_at_(std::move(loaded_at)) {
-  // Signals belong to the session's thread; a thread inherits the mask of its creator.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const AllSignalsBlocked blocked;
   thread_ = std::thread([this] { body(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 BreakpointSetter::~BreakpointSetter() {

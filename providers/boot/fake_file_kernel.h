@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "providers/fake_guest.h"
+#include "providers/testing/fake_guest.h"
 #include "vmm/linux/file_kernel.h"
 #include "vmm/page_walk.h"
 

@@ -12,6 +12,7 @@
 #include "providers/context/argument_plan.h"
 #include "providers/context/host_ancestors.h"
 #include "providers/context/linux_locks.h"
+#include "providers/context/linux_paths.h"
 
 namespace ringside::providers {
 
@@ -19,17 +20,19 @@ namespace ringside::providers {
 struct HostView {
   const GuestReader* kernel = nullptr;  // kernel addresses; null: there is no guest
   GuestVirt first_task{0};              // init_task; 0 where it is unknown
-  std::function<void()> look_again{};   // before a firing that reads through `kernel`
+  LinuxPaths paths{};
+  std::function<void()> look_again{};  // before a firing that reads through `kernel`
 };
 
 class HostContext final : public dif::GuestContext {
  public:
   /// `kernel` must outlive it; null: there is no guest, and every read faults. `first_task` is the
   /// guest's init_task, 0 where it is unknown.
-  HostContext(const GuestReader* kernel, GuestVirt first_task)
+  HostContext(const GuestReader* kernel, GuestVirt first_task, const LinuxPaths& paths = {})
       : identity_(&dif::no_guest_context()),
         kernel_(kernel != nullptr ? kernel : &identity_->kernel()),
         first_task_(first_task),
+        paths_(paths),
         ancestors_(host_ancestors()) {}
 
   /// A new firing moment. `plan`, which must outlive it, says what the arguments are; registers
@@ -57,6 +60,10 @@ class HostContext final : public dif::GuestContext {
   Result<std::uint64_t, Fault> lock(dif::LockFact which, GuestVirt at) const override {
     return lock_of_linux(*kernel_, which, at);
   }
+  Result<std::size_t, Fault> path(GuestVirt dentry, GuestVirt mount,
+                                  std::span<char> out) const override {
+    return paths_.path(*kernel_, dentry, mount, out);
+  }
   const GuestReader& user() const override { return identity_->user(); }
   /// No vCPU waits for this firing.
   Result<void, Fault> keep_still() const override { return {}; }
@@ -65,6 +72,7 @@ class HostContext final : public dif::GuestContext {
   const dif::GuestContext* identity_;
   const GuestReader* kernel_;
   GuestVirt first_task_;
+  LinuxPaths paths_;
   std::vector<pid_t> ancestors_;  // with the tracer itself
   const ArgumentPlan* plan_ = &kNoArguments;
   HostFacts facts_{};

@@ -26,18 +26,24 @@ LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& 
       kernel_(kernel),
       parts_(parts),
       layout_(kernel.layout()),
+      paths_(kernel.types()),
       kernel_table_(kernel.table()),
       process_table_(kernel_table_),
       saved_registers_(find_saved_registers(kernel.symbols())),
       kernel_reader_(memory, kernel_table_, guest_linux::find_linear_map(memory, kernel)),
-      process_reader_(memory, kernel_table_) {}
+      process_reader_(memory, kernel_table_),
+      thread_clock_(kernel, kernel_reader_) {}
 
-void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base) {
+void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base,
+                         const std::optional<vmm::TrappedTask>& task,
+                         std::optional<std::uint64_t> tsc) {
   registers_ = registers;
   percpu_base_ = percpu_base;
   anywhere_ = false;
   keeps_still_ = false;
-  current_.reset();
+  task_ = task;
+  tsc_ = tsc;
+  current_ = task ? std::optional(task->address) : std::nullopt;
   kernel_reader_.forget();
   // With page-table isolation CR3 may be the user's half of the pair (bit 12 set): it maps all of
   // the process, which is what we read through it. The low bits are the PCID.
@@ -99,15 +105,19 @@ Result<std::uint64_t, Fault> LinuxContext::known_variable(dif::ContextVariable w
   using dif::ContextVariable;
   switch (which) {
     case ContextVariable::Curthread: return TRY(current()).raw();
-    case ContextVariable::Pid: return task_field<std::int32_t>(layout_.task_tgid);
-    case ContextVariable::Tid: return task_field<std::int32_t>(layout_.task_pid);
+    case ContextVariable::Pid:
+      if (task_) return static_cast<std::uint64_t>(std::int64_t{task_->tgid});
+      return task_field<std::int32_t>(layout_.task_tgid);
+    case ContextVariable::Tid:
+      if (task_) return static_cast<std::uint64_t>(std::int64_t{task_->pid});
+      return task_field<std::int32_t>(layout_.task_pid);
     case ContextVariable::Ppid: return parent_pid();
     case ContextVariable::Uid: return credential(layout_.cred_uid);
     case ContextVariable::Gid: return credential(layout_.cred_gid);
     case ContextVariable::Errno: return error_number();
     case ContextVariable::Caller: return caller();
     case ContextVariable::Vtimestamp:
-      return task_field<std::uint64_t>(layout_.task_sum_exec_runtime);
+      return thread_clock_.ran(kernel_reader_, percpu_base_, TRY(current()), tsc_);
     case ContextVariable::Ipl: return 0;  // Linux has no interrupt priority levels
     case ContextVariable::Ucaller: return user_caller();
     case ContextVariable::Stackdepth: {
@@ -126,7 +136,7 @@ Result<std::size_t, Fault> LinuxContext::execname(std::span<char> out) const {
   using Comm = std::array<char, kCommSize>;
   if (parts_.follows_vcpus && !known_variable(dif::ContextVariable::Tid)) return 0;
   const GuestVirt task = TRY(current());
-  const Comm comm = TRY(field<Comm>(task, layout_.task_comm));
+  const Comm comm = task_ ? task_->comm : TRY(field<Comm>(task, layout_.task_comm));
   const auto end = std::find(comm.begin(), comm.end(), '\0');
   const std::size_t length = std::min(static_cast<std::size_t>(end - comm.begin()), out.size());
   std::memcpy(out.data(), comm.data(), length);
@@ -141,8 +151,9 @@ Result<std::uint64_t, Fault> LinuxContext::error_number() const {
 }
 
 Result<std::uint64_t, Fault> LinuxContext::stack_word(unsigned index) const {
-  const auto at = GuestVirt(registers_.rsp).checked_add(std::uint64_t{index} * 8);
-  if (!at) return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, registers_.rsp});
+  const std::uint64_t top = registers_.*arch::kStackPointer;
+  const auto at = GuestVirt(top).checked_add(std::uint64_t{index} * arch::kStackWord);
+  if (!at) return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, top});
   return load<std::uint64_t>(kernel_reader_, *at);
 }
 

@@ -11,7 +11,9 @@
 
 #include "dif/engine/fire_record.h"
 #include "providers/context/linux_locks.h"
-#include "providers/fire/binding.h"
+#include "providers/context/linux_paths.h"
+#include "providers/context/thread_clock.h"
+#include "providers/dispatch/binding.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/linear_map.h"
 #include "vmm/linux/stacks/orc.h"
@@ -64,10 +66,19 @@ class LinuxContext final : public dif::GuestContext {
   LinuxContext(const LinuxContext&) = delete;
   LinuxContext& operator=(const LinuxContext&) = delete;
 
-  /// A new firing moment: forgets everything known of the last one.
-  void begin(const Registers& registers, GuestVirt percpu_base);
+  /// A new firing moment: forgets everything known of the last one. `task`: `current`, where it is
+  /// known already. `tsc`: the guest's, where it is known.
+  void begin(const Registers& registers, GuestVirt percpu_base,
+             const std::optional<vmm::TrappedTask>& task = std::nullopt,
+             std::optional<std::uint64_t> tsc = std::nullopt);
   /// Which probe fires now, of those at this place.
   void select(const Binding& binding) { binding_ = binding; }
+  /// Whether that probe fires for this arrival; works out its arguments. After select().
+  bool arrives() {
+    if (binding_.arrival == nullptr) return true;
+    worked_out_ = {};
+    return binding_.arrival->fires(moment(), worked_out_);
+  }
   /// The firing is at no probe's place (a sample, an event of the host's): registers are those of
   /// any instruction, and arguments are not the guest's.
   void select_anywhere() { anywhere_ = true; }
@@ -86,6 +97,10 @@ class LinuxContext final : public dif::GuestContext {
   std::uint64_t address_space() const override;
   Result<std::uint64_t, Fault> lock(dif::LockFact which, GuestVirt at) const override {
     return lock_of_linux(kernel_reader_, which, at);
+  }
+  Result<std::size_t, Fault> path(GuestVirt dentry, GuestVirt mount,
+                                  std::span<char> out) const override {
+    return paths_.path(kernel_reader_, dentry, mount, out);
   }
   const Registers& registers() const { return registers_; }
   /// The process's: the trap's own where it came from user mode, else those that the kernel saved
@@ -129,24 +144,31 @@ class LinuxContext final : public dif::GuestContext {
   bool at_function_edge() const;
   Result<std::uint64_t, Fault> stack_word(unsigned index) const;
   Result<std::uint64_t, Fault> error_number() const;
-  ArgumentMoment moment() const { return {registers_, kernel_reader_, binding_.site}; }
+  ArgumentMoment moment() const {
+    return {registers_, kernel_reader_, binding_.site, {}, &worked_out_, percpu_base_};
+  }
 
   vmm::GuestMemory& memory_;
   const guest_linux::Kernel& kernel_;
   const LinuxContextParts parts_;
   const guest_linux::KernelLayout layout_;
+  const LinuxPaths paths_;
   const arch::PageTable kernel_table_;
   arch::PageTable process_table_;
   const std::uint64_t saved_registers_;  // find_saved_registers()
   guest_linux::LinearMapReader kernel_reader_;
   vmm::PageTableReader process_reader_;
+  mutable ThreadClock thread_clock_;
   const UserHalfReader user_half_{process_reader_};
 
   Registers registers_;
   GuestVirt percpu_base_;
   Binding binding_;
+  WorkedOut worked_out_;
   bool anywhere_ = false;
   mutable bool keeps_still_ = false;
+  std::optional<vmm::TrappedTask> task_;
+  std::optional<std::uint64_t> tsc_;
   mutable std::optional<GuestVirt> current_;
 };
 

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "providers/fake_guest.h"
-#include "providers/syscall_table.h"
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "providers/functions/syscall_table.h"
+#include "providers/testing/fake_guest.h"
 
 namespace ringside::providers {
 namespace {
@@ -17,6 +21,14 @@ class Context : public ::testing::Test {
     registers_.cr3 = kRoot;
     registers_.rsp = kKernelBase + kStack;
   }
+  /// With what the clock of threads looks up when the context is made.
+  static FakeKernel& with_run_queues(FakeKernel& kernel) {
+    auto& symbols = kernel.symbols_to_fill();
+    symbols.add_module({"vmlinux", GuestVirt(kKernelBase), 0x1000, 0},
+                       {{GuestVirt(0x100), 8, symbols.intern("runqueues"), 'D', 0}});
+    symbols.seal();
+    return kernel;
+  }
   void begin(const ArgumentPlan& plan) {
     binding_.plan = &plan;
     context_.begin(registers_, kernel_address(kPercpu0));
@@ -26,7 +38,7 @@ class Context : public ::testing::Test {
 
   FakeMemory memory_;
   FakeKernel kernel_;
-  LinuxContext context_{memory_.memory(), kernel_};
+  LinuxContext context_{memory_.memory(), with_run_queues(kernel_)};
   Registers registers_;
   Binding binding_;
 };
@@ -42,6 +54,24 @@ TEST_F(Context, IdentityComesFromCurrent) {
   EXPECT_EQ(value(ContextVariable::Gid), 1001u);
   EXPECT_EQ(value(ContextVariable::Vtimestamp), 123'456u);
   EXPECT_EQ(kernel_.current_reads, 1u) << "current is read once a firing";
+}
+
+TEST_F(Context, ATaskThatTheTrapBroughtIsNotLookedFor) {
+  vmm::TrappedTask task{kernel_address(kTask), {}, 201, 200};
+  std::ranges::copy(std::string_view("brought"), task.comm.begin());
+  context_.begin(registers_, kernel_address(kPercpu0), task);
+  char name[16];
+
+  EXPECT_EQ(value(ContextVariable::Curthread), kKernelBase + kTask);
+  EXPECT_EQ(value(ContextVariable::Pid), 200u);
+  EXPECT_EQ(value(ContextVariable::Tid), 201u);
+  EXPECT_EQ(context_.execname(name), 7u);
+  EXPECT_EQ(std::string(name, 7), "brought");
+  EXPECT_EQ(value(ContextVariable::Uid), 1000u) << "the rest is read";
+  EXPECT_EQ(kernel_.current_reads, 0u);
+
+  context_.begin(registers_, kernel_address(kPercpu0));
+  EXPECT_EQ(value(ContextVariable::Pid), 100u) << "of another trap";
 }
 
 TEST_F(Context, ExecnameIsCutAtTheCallersSpace) {

@@ -10,6 +10,7 @@
 #include "providers/fire/host_clock.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/stacks/stack_size.h"
+#include "vmm/read_ahead.h"
 
 namespace ringside::providers {
 namespace {
@@ -114,6 +115,8 @@ Result<void, Fault> LinuxContext::write_user(GuestVirt at, std::span<const std::
 Result<void, Fault> LinuxContext::wait(std::uint64_t nanoseconds) const {
   // Slices, because vCPUs that trap meanwhile wait in the shim only while the host shows life.
   constexpr std::uint64_t kSlice = 1'000'000;
+  // A program that waits wants to see the guest as it is afterwards.
+  if (auto* const ahead = vmm::ReadAhead::of_thread(memory_)) ahead->drop();
   const std::uint64_t end = monotonic_ns() + nanoseconds;
   for (std::uint64_t now = monotonic_ns(); now < end; now = monotonic_ns()) {
     const timespec rest{0, static_cast<long>(std::min(kSlice, end - now))};

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "providers/context/linux_context.h"
-#include "providers/fake_guest.h"
+#include "providers/testing/fake_guest.h"
 
 namespace ringside::providers {
 namespace {

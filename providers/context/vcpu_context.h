@@ -62,6 +62,10 @@ class VcpuContext final : public dif::GuestContext {
     if (kernel_ != nullptr) return lock_of_linux(kernel_reader_, which, at);
     return guest().lock(which, at);
   }
+  Result<std::size_t, Fault> path(GuestVirt dentry, GuestVirt mount,
+                                  std::span<char> out) const override {
+    return guest().path(dentry, mount, out);
+  }
   Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override {
     return guest().kernel_stack(frames);
   }
@@ -97,7 +101,7 @@ class VcpuContext final : public dif::GuestContext {
     const Which which_;
   };
 
-  /// Who knows this moment; finds out when first asked.
+  /// The context that knows this moment; found out when first asked.
   const dif::GuestContext& guest() const {
     if (guest_ == nullptr) look();
     return *guest_;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "providers/fake_guest.h"
+#include "providers/testing/fake_guest.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
 
 namespace ringside::providers {

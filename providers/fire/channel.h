@@ -1,7 +1,6 @@
 // The channel: how a trap reaches the host (vmm/shim/shim.h has both). Spin costs a host CPU that
 // looks at the mailboxes all the time, and answers in the time that a cache line takes to travel.
-// Exit costs an exit of the guest for each trap, and no CPU beside the vCPU's own. Fire context:
-// no.
+// Exit costs an exit of the guest for each trap, and no CPU beside the vCPU's own.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "providers/fire/exit_channel.h"
 
-#include "providers/fire/firing_pause.h"
+#include "providers/dispatch/firing_pause.h"
 
 namespace ringside::providers {
 

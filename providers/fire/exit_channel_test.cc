@@ -10,9 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "guest-shim/mailbox_abi.h"
-#include "providers/fire/ringing_guest_for_tests.h"
-#include "providers/fire/sampler.h"
+#include "providers/profile/sampler.h"
+#include "providers/testing/ringing_guest_for_tests.h"
 
 namespace ringside::providers {
 namespace {
@@ -38,7 +37,7 @@ class Exits : public ::testing::Test {
  protected:
   static constexpr unsigned kVcpus = RingingGuest::kVcpus;
 
-  const shim_control& control() { return guest_.region.control(); }
+  const auto& control() { return guest_.region.control(); }
   bool is_answered(unsigned vcpu) { return guest_.region.is_answered(vcpu); }
   void open() {
     auto paused = vmm::PausedMachine::pause(machine_);

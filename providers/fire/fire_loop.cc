@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "providers/fire/host_clock.h"
-#include "providers/fire/sampler.h"
+#include "providers/profile/sampler.h"
+#include "vmm/base/cpu_relax.h"
 
 namespace ringside::providers {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 constexpr dif::ProbeId kNoProbe{0};
 constexpr std::uint64_t kHeartbeatEvery = 1'000'000;  // ns; the shim waits 100 times as long
 constexpr std::uint64_t kUpkeepEvery = 1'000'000'000;
+constexpr std::uint64_t kUpkeepSoon = 5'000'000;
 constexpr std::uint64_t kQuietFor = 2'000'000;       // finish(): no trap for so long
 constexpr std::uint64_t kDrainAtMost = 200'000'000;  // finish(): give up after
 
@@ -22,7 +24,7 @@ constexpr std::uint64_t kDrainAtMost = 200'000'000;  // finish(): give up after
 FireLoop::FireLoop(FireLoopParts parts)
     // Without traps to look for, nothing comes unannounced, so there is nothing to spin for.
     : parts_(std::move(parts)),
-      host_(parts_.view.kernel, parts_.view.first_task),
+      host_(parts_.view.kernel, parts_.view.first_task, parts_.view.paths),
       timers_(parts_.timers, parts_.sampler != nullptr ? TimerSchedule::Samples::Pause
                                                        : TimerSchedule::Samples::Free),
       end_(parts_.end.value_or(kNoProbe)),
@@ -138,7 +140,7 @@ bool FireLoop::pass(vmm::PollShare share) {
 void FireLoop::obey(Request request, std::uint64_t now) {
   if (request == Request::RunTimers) {
     timers_open_ = true;
-    last_upkeep_ = now;
+    next_upkeep_ = now + kUpkeepEvery;
     timers_.open(now);
     return;
   }
@@ -165,11 +167,12 @@ void FireLoop::run_timers(std::uint64_t now) {
       fire_from_host(timer.probe, *timer.plan, {late});
     }
   });
-  if (parts_.upkeep && now - last_upkeep_ >= kUpkeepEvery) {
-    last_upkeep_ = now;
-    parts_.upkeep();
-    parts_.clock.set_wall(host_tsc(), realtime_ns());
-  }
+  if (parts_.upkeep && now >= next_upkeep_) keep_up(now);
+}
+
+void FireLoop::keep_up(std::uint64_t now) {
+  next_upkeep_ = now + (parts_.upkeep() ? kUpkeepSoon : kUpkeepEvery);
+  parts_.clock.set_wall(host_tsc(), realtime_ns());
 }
 
 void FireLoop::fire_from_host(dif::ProbeId probe, const ArgumentPlan& plan,
@@ -193,7 +196,7 @@ void FireLoop::rest(std::uint64_t now) {
   const std::uint64_t deadline = timers_open_ ? timers_.next_deadline() : UINT64_MAX;
   const std::uint64_t pause = wait_.idle(deadline > now ? deadline - now : 0);
   if (pause == 0) {
-    __builtin_ia32_pause();
+    cpu_relax();
   } else {
     sleep_ns(pause);
   }

@@ -25,12 +25,12 @@
 #include <vector>
 
 #include "providers/context/host_context.h"
+#include "providers/dispatch/probe_sink.h"
 #include "providers/fire/guest_clock.h"
 #include "providers/fire/idle_wait.h"
 #include "providers/fire/poller.h"
-#include "providers/fire/probe_sink.h"
 #include "providers/fire/shim_traps.h"
-#include "providers/fire/timers.h"
+#include "providers/profile/timers.h"
 
 namespace ringside::providers {
 
@@ -48,7 +48,8 @@ struct FireLoopParts {
   unsigned poll_threads = 1;       // with this one; where traps do not ring
   std::vector<FireGate*> gates{};  // of what fires elsewhere
   VcpuSampler* sampler = nullptr;  // null: there is no machine, and profile-N is as tick-N
-  std::function<void()> upkeep{};  // each second, between firings
+  /// Each second, between firings; after `true`, in some milliseconds. May be empty.
+  std::function<bool()> upkeep{};
 };
 
 class FireLoop {
@@ -80,6 +81,7 @@ class FireLoop {
   bool pass(vmm::PollShare share);
   vmm::PollShare own_share() const;
   void run_timers(std::uint64_t now);
+  void keep_up(std::uint64_t now);
   void fire_from_host(dif::ProbeId probe, const ArgumentPlan& plan, const HostFacts& facts);
   void keep_alive(std::uint64_t now);
   void rest(std::uint64_t now);
@@ -97,7 +99,7 @@ class FireLoop {
   IdleWait wait_;
   bool timers_open_ = false;
   std::uint64_t last_heartbeat_ = 0;
-  std::uint64_t last_upkeep_ = 0;
+  std::uint64_t next_upkeep_ = 0;
   std::atomic<Request> request_ = Request::Wait;
   std::atomic<Stage> stage_ = Stage::Starting;
   std::thread thread_;

@@ -7,9 +7,10 @@
 #include <functional>
 #include <thread>
 
-#include "providers/fake_guest.h"
-#include "providers/fire/dispatch.h"
-#include "providers/fire/sampler.h"
+#include "providers/dispatch/dispatch.h"
+#include "providers/fire/host_clock.h"
+#include "providers/profile/sampler.h"
+#include "providers/testing/fake_guest.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
 
 namespace ringside::providers {
@@ -23,6 +24,10 @@ class FakeShim final : public vmm::Shim {
   Result<void> add_entry(GuestVirt, GuestVirt) override { return {}; }
   void remove_entry(GuestVirt) override {}
   std::vector<std::byte> farewell(GuestVirt) override { return {}; }
+  Result<std::vector<std::byte>> fault_search(GuestVirt) override {
+    return std::vector<std::byte>(kFaultSearchBytes);
+  }
+  Result<void> add_fault(GuestVirt, GuestVirt) override { return {}; }
   vmm::ShimState state() const override { return vmm::ShimState::There; }
   Result<void> check_mapped(vmm::PausedMachine&) const override { return {}; }
   void activate() override { active = true; }
@@ -320,6 +325,17 @@ TEST_F(Loop, FinishGivesUpOnAGuestThatNeverGetsQuiet) {
 
   EXPECT_GT(shim_.polled, closed) << "late traps are answered for a while";
   EXPECT_EQ(sink_.ids().back(), 2u);
+}
+
+TEST_F(Loop, ASampleIsLeftOutWhileTheMachineHasItsShareOfTime) {
+  sampler_.pace().limit(1);
+  const std::uint64_t now = monotonic_ns();
+  sampler_.pace().ended(now - 1'000'000'000, now);
+
+  sampler_.sample(kProfile, 0);
+
+  EXPECT_TRUE(sink_.firings.empty());
+  EXPECT_EQ(sampler_.pace().left_out(), 1u);
 }
 
 TEST_F(Loop, AProfileTimerSamplesEveryVcpuWhileTheMachineStands) {

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "vmm/base/cpu_relax.h"
+
 namespace ringside::providers {
 
 TickRate::TickRate(std::uint64_t hertz)
@@ -38,7 +40,7 @@ T GuestClock::Published<T>::read(dif::BriefLock& lock) const {
     const std::uint64_t before = version_.load(std::memory_order_acquire);
     const T value = read_alone();  // acquiring each word keeps the second look after it
     if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) return value;
-    __builtin_ia32_pause();
+    cpu_relax();
   }
   const std::lock_guard writing(lock);
   return read_alone();
@@ -135,7 +137,7 @@ std::uint64_t GuestClock::learn(Look look) {
   return time_at(line, ticks);
 }
 
-/// What one look shows, and nothing else is known.
+/// From one look alone.
 void GuestClock::begin(Line& line, const Look& look) const {
   line.offset = look.shows();
   line.believed = line.offset + static_cast<std::uint64_t>(believed_);
@@ -225,6 +227,12 @@ std::uint64_t GuestClock::host_time(std::uint64_t host_tsc) {
   const Line line = line_.read_alone();
   last_host_time_ = std::max(last_host_time_, time_at(line, host_tsc + line.offset));
   return last_host_time_;
+}
+
+std::uint64_t GuestClock::since(std::uint64_t time, std::uint64_t host_tsc) const {
+  const Line line = line_.read(lock_);
+  const std::uint64_t now = time_at(line, host_tsc + line.offset);
+  return now > time ? now - time : 0;
 }
 
 void GuestClock::set_wall(std::uint64_t host_tsc, std::int64_t realtime) {

@@ -89,6 +89,10 @@ class GuestClock {
   /// The time of a firing that the host makes now.
   std::uint64_t host_time(std::uint64_t host_tsc);
 
+  /// How long before `host_tsc` this time was, by what is known of the line now; 0 where it seems
+  /// later. ns.
+  std::uint64_t since(std::uint64_t time, std::uint64_t host_tsc) const;
+
   /// Ties walltimestamp to the time line: at `host_tsc` it was `realtime` (ns since the epoch).
   void set_wall(std::uint64_t host_tsc, std::int64_t realtime);
   std::int64_t wall_of_host(std::uint64_t host_tsc) const;

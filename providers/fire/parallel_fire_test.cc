@@ -12,9 +12,9 @@
 #include "dif/engine/engine.h"
 #include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"
-#include "providers/fire/engine_sink.h"
+#include "providers/dispatch/engine_sink.h"
 #include "providers/fire/poller.h"
-#include "providers/fire/ringing_guest_for_tests.h"
+#include "providers/testing/ringing_guest_for_tests.h"
 
 namespace ringside::providers {
 namespace {

@@ -1,7 +1,6 @@
 #include "providers/fire/poller.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -10,25 +9,13 @@
 #include <utility>
 
 #include "providers/fire/idle_wait.h"
+#include "vmm/base/all_signals_blocked.h"
+#include "vmm/base/cpu_relax.h"
 
 namespace ringside::providers {
 namespace {
 
 constexpr int kPriority = -10;  // nice
-
-/// Signals belong to the session's thread; a thread inherits the mask of its creator.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -68,7 +55,7 @@ void Poller::body() {
     } else if (const std::uint64_t pause = wait.idle(UINT64_MAX); pause != 0) {
       sleep_ns(pause);
     } else {
-      __builtin_ia32_pause();
+      cpu_relax();
     }
   }
 }

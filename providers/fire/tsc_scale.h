@@ -12,7 +12,7 @@ namespace ringside::providers {
 
 __extension__ using Uint128 = unsigned __int128;
 
-/// What the guest's kernel says of its TSC (tsc_khz), unless that is no TSC's rate.
+/// The rate that the guest's kernel says its TSC has (tsc_khz), unless no TSC has such a rate.
 std::optional<std::uint64_t> plausible_hertz(std::optional<std::uint32_t> guest_khz);
 
 class TscScale {

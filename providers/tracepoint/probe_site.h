@@ -41,6 +41,8 @@ class ProbeSite {
   std::size_t displaced_size() const { return displaced_size_; }
   const ExaminedText& text() const { return text_; }
   SitePolicy policy() const { return policy_; }
+  /// Whether the kernel mends a fault of it, by its address (fault_search.h).
+  bool may_fault() const { return may_fault_; }
 
  private:
   friend class SiteExaminer;
@@ -57,6 +59,7 @@ class ProbeSite {
   std::uint8_t length_;
   std::uint8_t displaced_size_ = 0;
   SitePolicy policy_;
+  bool may_fault_ = false;
 };
 
 }  // namespace ringside::providers

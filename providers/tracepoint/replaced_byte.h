@@ -1,12 +1,14 @@
-// The byte that an int3 of a tracer that died has replaced: it is kept before the slot, and the
-// slot proves it. Used by who takes a guest over. Pure; hostile input. Fire context: no.
+// The text that an int3 or a jump of a killed tracer has replaced: it is kept before the slot, and
+// the slot proves it. Used by clean(). Pure; hostile input.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <span>
 
+#include "disasm/decoder.h"
 #include "vmm/base/address.h"
+#include "vmm/shim/jump_record.h"
 
 namespace ringside::providers {
 
@@ -16,5 +18,14 @@ namespace ringside::providers {
 std::optional<std::byte> find_replaced(std::span<const std::byte> text, GuestVirt address,
                                        std::byte byte, std::span<const std::byte> code,
                                        GuestVirt slot);
+
+/// The same of a jump: `text` begins with it, and `record` lies at `place`, where it leads to, with
+/// the displaced code behind it. `jump_entry` is that shim's.
+inline constexpr std::size_t kLongestRecord =
+    vmm::JumpRecord::kBytes + SHIM_JUMP_BYTES - 1 + disasm::kMaxSlotBytes;
+std::optional<vmm::JumpBytes> find_replaced_by_jump(std::span<const std::byte> text,
+                                                    GuestVirt address,
+                                                    std::span<const std::byte> record,
+                                                    GuestVirt place, GuestVirt jump_entry);
 
 }  // namespace ringside::providers

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "disasm/decoder.h"
@@ -91,6 +93,60 @@ TEST(Replaced, IsNothingThatTheSlotDoesNotProve) {
   EXPECT_FALSE(find_replaced(text, kAt, byte, std::span(code).first(2), kSlot)) << "cut off";
   EXPECT_FALSE(find_replaced(text, kAt, byte, {}, kSlot));
   EXPECT_FALSE(find_replaced({}, kAt, byte, code, kSlot));
+}
+
+/// push rbp; lea rax, [rip + 0x40]; and behind it something else.
+const Bytes kRun = bytes({0x55, 0x48, 0x8d, 0x05, 0x40, 0, 0, 0});
+constexpr GuestVirt kJumpEntry{0xffffffff91600080};
+
+struct LeftJump {
+  Bytes text = kRun, record;
+  LeftJump() {
+    vmm::JumpRecord head{.address = kAt, .replaced = {}};
+    std::copy_n(kRun.begin(), head.replaced.size(), head.replaced.begin());
+    const auto encoded = head.encode(kSlot, kJumpEntry);
+    record.assign(encoded.begin(), encoded.end());
+    const auto code = disasm::relocate_run(kRun, kAt, kSlot.wrapping_add(record.size()));
+    record.insert(record.end(), code->begin(), code->end());
+    record.insert(record.end(), 9, std::byte{0xe8});  // what follows in the slots
+    const auto jump = vmm::jump_between(kAt, kSlot.wrapping_add(vmm::JumpRecord::kEntry));
+    std::copy(jump->begin(), jump->end(), text.begin());
+    text.insert(text.end(), 11, std::byte{0x90});
+  }
+  std::optional<vmm::JumpBytes> find() const {
+    return find_replaced_by_jump(text, kAt, record, kSlot, kJumpEntry);
+  }
+};
+
+TEST(ReplacedByJump, IsFoundFromTheRecord) {
+  const auto found = LeftJump().find();
+
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(std::equal(found->begin(), found->end(), kRun.begin()));
+}
+
+TEST(ReplacedByJump, IsNotBelievedWhereAByteOfTheRecordIsAnother) {
+  const std::size_t whole = LeftJump().record.size() - 9;
+  for (std::size_t n = 0; n < whole; ++n) {
+    LeftJump left;
+    left.record[n] ^= std::byte{0x10};
+    EXPECT_FALSE(left.find()) << n;
+  }
+  LeftJump left;
+  left.text[6] ^= std::byte{1};
+  EXPECT_FALSE(left.find()) << "the guest has changed what follows";
+}
+
+TEST(ReplacedByJump, NeedsAllOfIt) {
+  LeftJump left;
+  const Bytes whole = left.record;
+  for (std::size_t size = 0; size < whole.size() - 9; ++size) {
+    left.record.assign(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    EXPECT_FALSE(left.find()) << size;
+  }
+  left = {};
+  left.text.resize(4);
+  EXPECT_FALSE(left.find());
 }
 
 }  // namespace

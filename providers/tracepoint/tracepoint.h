@@ -1,12 +1,19 @@
 // The tracepoint table: addresses of guest text with an int3 of ours and the slot that the
 // displaced instruction runs in. Used by every provider that stands on an instruction; several
 // probes at one address share a tracepoint.
-// Writes: one byte of live text per tracepoint, int3, and the same byte back; nothing else.
-// Threads: one at a time, but for drop_changed(), which may come beside all others.
+// Where use_jumps() allows it, and it is proven that nobody can notice, a jump stands there in the
+// int3's stead, which leads to a record of its own (vmm/shim/jump_record.h); the slot is there all
+// the same, so that it can be an int3 again at any time. Its table entry is not: an int3 that comes
+// to stand in such a jump is a kprobe of the guest's own.
+// Writes: one byte of live text per tracepoint, int3, or the five of a jump, and what was there
+// back; nothing else.
+// Threads: one at a time, but for drop_changed(), stands_in_function(), step_aside() and
+// step_back(), which may come beside all others.
 // Fire context: no.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +25,7 @@
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/text/kprobes.h"
 #include "vmm/machine.h"
 #include "vmm/shim/shim.h"
 
@@ -27,6 +35,9 @@ struct TracepointId {
   std::uint32_t value = 0;
   auto operator<=>(const TracepointId&) const = default;
 };
+
+/// The code that arming writes.
+enum class TrapForm : std::uint8_t { Breakpoints, JumpsWhereTheyMay };
 
 class TracepointTable {
  public:
@@ -44,6 +55,7 @@ class TracepointTable {
   /// Where the guest had changed its text (is_dropped), the site makes a new beginning, and users
   /// of before do not count any more.
   Result<TracepointId> add(const ProbeSite& site);
+  Result<TracepointId> examine_and_add(GuestVirt at) { return add(TRY(examine(at))); }
   /// One user less. Without users it is not armed again, and disarm_unused() restores it.
   void release(GuestVirt address);
   /// Whether there is a tracepoint at `address` that the guest has changed its text under.
@@ -54,6 +66,7 @@ class TracepointTable {
   const Result<std::optional<GuestVirt>>& farewell() const;
   std::size_t size() const;
   /// Where the displaced instructions run: slot, its size, the instruction's own place and length.
+  /// One for each instruction that a jump has displaced, and one for where its record begins.
   struct Slot {
     GuestVirt begin;
     std::uint32_t size = 0;
@@ -62,35 +75,77 @@ class TracepointTable {
   };
   std::span<const Slot> slots() const;
 
+  /// Tracepoints in this text are gone, since the guest has loaded a module there. Those that were
+  /// armed are returned by drop_changed().
+  void drop_in(const guest_linux::Kernel::AddressRange& range);
+
   /// Reads again where the guest's own kprobes stand: before many sites are examined, for the guest
   /// goes on.
   void look_again();
+  /// Tells all places in some ranges at which somebody in the guest may go on.
+  using FindStanding = std::function<Result<std::vector<GuestVirt>>(
+      vmm::PausedMachine&, std::span<const guest_linux::Kernel::AddressRange>)>;
+  /// Whether somebody is in that code, by the unwinder where a word leads there.
+  using IsInside =
+      std::function<Result<bool>(vmm::PausedMachine&, guest_linux::Kernel::AddressRange)>;
+  /// From now on arm() makes jumps where it can.
+  void use_jumps(FindStanding find, IsInside is_inside);
+  /// Makes the records of jumps that arm() may write. Before the pause.
+  void prepare_jumps();
+  /// Before arm(), in the same pause: whether it is known who stands where jumps are to be. If not,
+  /// let the guest go on for a moment. Jumps over what is to be armed become int3s at once, so that
+  /// nobody comes into their records any more; it is not known until all have left those.
+  Result<void> find_standing(vmm::PausedMachine& machine);
+
   /// Whether the guest was stopped while it changes its text. Then what we read of it may be half
   /// of a change, and what it has read of it before would miss our int3s: let it go on for a
   /// moment.
-  bool is_text_changing(vmm::PausedMachine& machine) const;
-  /// Writes int3 over every tracepoint that is used and not armed, in this one pause, and looks
-  /// whether it is there then; not while is_text_changing(). Those whose function is not what it
+  using Changes = guest_linux::KprobeTable::Changes;
+  bool is_text_changing(vmm::PausedMachine& machine, Changes changes = Changes::OfText) const;
+  /// Writes int3, or a jump, over every tracepoint that is used and not armed, in this one pause,
+  /// and looks whether it is there then; not while is_text_changing(). Without find_standing() all
+  /// are int3s. Those whose function is not what it
   /// was, or where a kprobe of the guest has come to stand, are dropped: drop_changed() returns
   /// them. When it fails, some may have been written: disarm() restores those.
   Result<void> arm(vmm::PausedMachine& machine);
-  /// Restores every armed byte that still is ours. After it, a late trap resumes without firing.
+  /// Restores every armed byte that still is ours, but for the one of searches_faults(). After it,
+  /// a late trap resumes without firing.
   /// Those that could not be restored stay armed; all of them where the guest runs another kernel
   /// now (Shim::check_mapped).
   Result<void> disarm(vmm::PausedMachine& machine);
-  /// The same for those without users; the others stay as they are.
+  /// Whether there is a breakpoint where the kernel looks up how to mend a fault (fault_search.h):
+  /// it has to stay while somebody may be inside of a slot, since a page that is brought may take
+  /// its time. Then disarm_fault_search() restores it.
+  bool searches_faults() const;
+  Result<void> disarm_fault_search(vmm::PausedMachine& machine);
+  /// The same as disarm() for those without users; the others stay as they are.
   Result<void> disarm_unused(vmm::PausedMachine& machine);
   /// Takes those without users that are not armed out of the shim's table, so that an int3 there is
   /// the guest's own again. Once every trap that began before they were restored has its answer.
   void park_unused();
-  /// Whether an int3 of ours may stand in the text: then the guest cannot do without the shim.
+  /// Whether an int3 or jump of ours may stand in the text, or be in a kprobe of the guest's own:
+  /// then the guest cannot do without the shim.
   bool any_armed() const;
+  /// How many there are of these. On any thread.
+  std::size_t armed() const;
+  /// How many of those are jumps. On any thread.
+  std::size_t jumps() const;
 
   /// Kernel text as it is without our breakpoints and without the guest's kprobes. Use it wherever
   /// text is read to find sites: an int3 in the way would put a sweep out of step.
   const GuestReader& original_text() const;
 
   bool is_armed(TracepointId id) const;
+
+  /// Whether an int3 of ours stands in the function that `at` lies in.
+  bool stands_in_function(GuestVirt at) const;
+  /// The guest is about to read the function that `at` lies in, and would take our int3s for its
+  /// code: restores them until step_back() or arm(). Late traps fire as ever. Whether there were
+  /// any.
+  Result<bool> step_aside(vmm::PausedMachine& machine, GuestVirt at);
+  /// Arms again what step_aside() has restored; those where a kprobe of the guest has come to stand
+  /// are dropped, as by arm(). False, and nothing is done, while the guest is changing its text.
+  Result<bool> step_back(vmm::PausedMachine& machine);
 
   /// Reads every armed byte again; those that the guest has changed (module unloaded, text
   /// patched) are dropped and returned, with those that arm() and disarm() found changed. At

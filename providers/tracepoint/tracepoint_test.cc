@@ -1,230 +1,15 @@
 #include "providers/tracepoint/tracepoint.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
-#include <cstring>
-#include <map>
+#include <array>
 
-#include "disasm/code_for_tests.h"
-#include "vmm/inert_machine_for_tests.h"
-#include "vmm/linux/inert_kernel_for_tests.h"
-#include "vmm/linux/text/kprobe_fakes_for_tests.h"
+#include "providers/tracepoint/tracepoints_for_tests.h"
 
 namespace ringside::providers {
 namespace {
 
-using disasm::code;
-using guest_linux::Symbol;
-using Policy = SitePolicy;
-
-constexpr std::uint64_t kRam = 8 << 20;
-constexpr GuestVirt kText{0xffffffff81000000};
-constexpr GuestPhys kTextPhys{2 << 20}, kRoot{0x1000}, kPud{0x2000}, kPmd{0x3000};
-constexpr GuestVirt kSlots{0xffffffff9f400000};
-
-/// RAM whose page table maps 2 MiB of text; code writes go where they are meant to.
-class FakeMachine final : public vmm::InertMachine {
- public:
-  FakeMachine() {
-    void* ram = mmap(nullptr, kRam, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ram_ = {static_cast<std::byte*>(ram), kRam};
-    memory_ = vmm::GuestMemory({{GuestPhys(0), ram_}});
-    put64(kRoot.raw() + 8 * 511, kPud.raw() | 3);
-    put64(kPud.raw() + 8 * 510, kPmd.raw() | 3);
-    put64(kPmd.raw() + 8 * 8, kTextPhys.raw() | 0x83);
-  }
-  FakeMachine(const FakeMachine&) = delete;
-  FakeMachine& operator=(const FakeMachine&) = delete;
-  ~FakeMachine() override { munmap(ram_.data(), ram_.size()); }
-
-  void put64(std::uint64_t at, std::uint64_t value) {
-    std::memcpy(ram_.data() + at, &value, sizeof value);
-  }
-  void put(std::uint64_t offset, const std::vector<std::byte>& what) {
-    std::memcpy(ram_.data() + kTextPhys.raw() + offset, what.data(), what.size());
-  }
-  std::byte text(std::uint64_t offset) const { return ram_[kTextPhys.raw() + offset]; }
-  void unmap_text() { put64(kPmd.raw() + 8 * 8, 0); }
-
-  vmm::GuestMemory& memory() override { return memory_; }
-
-  std::vector<std::size_t> write_calls;  // bytes of each
-  std::optional<GuestVirt> refused;  // writing there fails, as QEMU does it: the others are done
-  bool lies = false;                 // says that it wrote, and does not
-
- protected:
-  Result<void> write(std::span<const vmm::CodeWrite> writes) override {
-    for (const auto& write : writes) {
-      const GuestVirt at(write.at.raw() - kTextPhys.raw() + kText.raw());
-      if (at == refused || lies) continue;
-      ram_[write.at.raw()] = std::byte{write.byte};
-    }
-    write_calls.push_back(writes.size());
-    if (refused) return fail(ErrorCode::Invalid, "refused");
-    return {};
-  }
-
- private:
-  std::span<std::byte> ram_;
-  vmm::GuestMemory memory_;
-};
-
-/// Offsets of the guest's own tables.
-constexpr std::uint64_t kKprobeTable = 0x100000, kTextMutex = 0x100400, kKprobes = 0x101000;
-
-class FakeShim final : public vmm::Shim {
- public:
-  Result<GuestVirt> allocate_slot(std::size_t size) override {
-    if (full) return fail(ErrorCode::Limit, "full");
-    const GuestVirt slot(kSlots.raw() + used_);
-    used_ += size;
-    return slot;
-  }
-  Result<void> write_slot(GuestVirt place, std::span<const std::byte> bytes) override {
-    const GuestVirt slot(place.raw() + 1);
-    replaced[slot] = bytes.front();
-    slots[slot].assign(bytes.begin() + 1, bytes.end());
-    return {};
-  }
-  Result<void> add_entry(GuestVirt address, GuestVirt slot) override {
-    EXPECT_TRUE(slots.contains(slot)) << "slot before entry";
-    entries[address] = slot;
-    return {};
-  }
-  void remove_entry(GuestVirt address) override { entries.erase(address); }
-  std::vector<std::byte> farewell(GuestVirt slot) override {
-    return {std::byte{0x90}, static_cast<std::byte>(slot.raw())};
-  }
-  vmm::ShimState state() const override { return vmm::ShimState::There; }
-  Result<void> check_mapped(vmm::PausedMachine&) const override {
-    if (!mapped) return fail(ErrorCode::Invalid, "another kernel");
-    return {};
-  }
-  void activate() override {}
-  void deactivate() override {}
-  Result<void> retire(vmm::PausedMachine&) override { return {}; }
-  Result<void> remove(vmm::PausedMachine&) override { return {}; }
-  vmm::ShimPlace place() const override { return {GuestVirt(0), 0}; }
-  unsigned poll_share(vmm::TrapSink&, vmm::PollShare) override { return 0; }
-  void set_doorbell(std::uint16_t) override {}
-  void answer(std::uint32_t, vmm::TrapSink&) override {}
-  void heartbeat() override {}
-  bool quiescent() const override { return true; }
-  vmm::TrapsUnderWay under_way() const override { return {}; }
-  bool have_answers(const vmm::TrapsUnderWay&) const override { return true; }
-  vmm::ShimCounters counters() const override { return {}; }
-  bool contains(GuestVirt) const override { return false; }
-  std::optional<Registers> waiting(GuestVirt) const override { return {}; }
-
-  bool full = false;
-  bool mapped = true;
-  std::map<GuestVirt, std::vector<std::byte>> slots;
-  std::map<GuestVirt, std::byte> replaced;  // what lies before each
-  std::map<GuestVirt, GuestVirt> entries;
-
- private:
-  std::uint64_t used_ = 0;
-};
-
-class FakeKernel : public guest_linux::InertKernel {
- public:
-  FakeKernel() : InertKernel(kRoot) {}
-  std::span<const AddressRange> forbidden_text() const override { return forbidden; }
-  std::span<const PatchedSite> patched_sites() const override { return patched; }
-  std::span<const std::uint64_t> percpu_bases() const override { return bases; }
-
-  void name(std::vector<std::pair<std::uint64_t, const char*>> names) {
-    std::vector<Symbol> all;
-    for (const auto& [offset, text] : names) {
-      all.push_back({GuestVirt(kText.raw() + offset), 0, text, 't', 0});
-    }
-    all.push_back({GuestVirt(kText.raw() + kKprobeTable), 0, "kprobe_table", 'b', 0});
-    all.push_back({GuestVirt(kText.raw() + kTextMutex), 0, "text_mutex", 'D', 0});
-    symbols_.add_module({"vmlinux", kText, 1 << 20, 0}, std::move(all));
-    symbols_.seal();
-    guest_linux::fakes::add_kprobe_types(types_);
-  }
-
-  std::vector<AddressRange> forbidden;
-  std::vector<PatchedSite> patched;
-  std::vector<std::uint64_t> bases;
-};
-
-struct NamedKernel : FakeKernel {
-  NamedKernel() {
-    name({{0x000, "f"},
-          {0x100, "g"},
-          {0x200, "__noinstr_text_start"},
-          {0x280, "__noinstr_text_end"},
-          {0x300, "garbage"},
-          {0x400, "end"},
-          {0x180000, "data"},  // beyond the text's end
-          {0x180100, "data_end"}});
-  }
-};
-
-/// f: ftrace nop, push rbp, lea rax [rip], ret. g: cs call f, ret.
-class Tracepoints : public testing::Test {
- protected:
-  Tracepoints() {
-    machine_.put(0x000, code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0xc3}));
-    machine_.put(0x100, code({0x2e, 0xe8, 0, 0, 0, 0, 0xc3}));
-    machine_.put(0x200, code({0x90, 0xc3}));
-    machine_.put(0x300, code({0x06, 0x90, 0xc3}));
-    machine_.put(0x180000, code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
-    kernel_.forbidden = {{at(0x200), at(0x280)}, {at(0x380), at(0x390)}};
-  }
-  static GuestVirt at(std::uint64_t offset) { return GuestVirt(kText.raw() + offset); }
-  vmm::PausedMachine pause() { return std::move(*vmm::PausedMachine::pause(machine_)); }
-  void arm() {
-    auto paused = pause();
-    ASSERT_TRUE(table_.arm(paused));
-  }
-  /// The guest sets a kprobe: its structure, and a breakpoint or the jump to `target`.
-  void set_kprobe(std::uint64_t offset, std::uint64_t target = 0) {
-    guest_linux::fakes::FakeKprobe kprobe{
-        .at = kText.raw() + kKprobes,
-        .address = kText.raw() + offset,
-        .opcode = std::to_integer<std::uint8_t>(machine_.text(offset))};
-    if (target == 0) {
-      machine_.put(offset, code({0xcc}));
-    } else {
-      kprobe.flags = guest_linux::fakes::kFlagOptimized;
-      kprobe.target = kText.raw() + target;
-      for (int i = 0; i < 4; ++i) {
-        kprobe.copied |= std::to_integer<std::uint32_t>(machine_.text(offset + 1 + i)) << 8 * i;
-      }
-      const auto distance = static_cast<std::uint32_t>(target - (offset + 5));
-      machine_.put(offset, code({0xe9}));
-      write(offset + 1, distance);
-    }
-    kprobe.write([this](std::uint64_t at, auto value) { write(at - kText.raw(), value); });
-    write(kKprobeTable, kprobe.node());
-  }
-  void forget_kprobe() { write(kKprobeTable, std::uint64_t{0}); }
-  template <class T>
-  void write(std::uint64_t offset, T value) {
-    const auto bytes = std::as_bytes(std::span(&value, 1));
-    machine_.put(offset, {bytes.begin(), bytes.end()});
-  }
-  static Result<TracepointId> add(GuestVirt at, TracepointTable& table) {
-    const ProbeSite site = TRY(table.examine(at));
-    return table.add(site);
-  }
-  Result<TracepointId> add(GuestVirt at) { return add(at, table_); }
-  std::string reason(std::uint64_t offset, Policy policy = Policy::Normal) {
-    const auto allowed = table_.examine(at(offset), policy);
-    if (allowed) return "allowed";
-    EXPECT_EQ(allowed.error().code, ErrorCode::Unsupported);
-    return allowed.error().message;
-  }
-
-  FakeMachine machine_;
-  FakeShim shim_;
-  NamedKernel kernel_;
-  TracepointTable table_{machine_, shim_, kernel_};
-};
+using namespace tracepoint_fakes;
 
 TEST_F(Tracepoints, StandOnlyWhereItIsSafe) {
   const auto has = [this](std::uint64_t offset, std::string_view text) {
@@ -400,6 +185,21 @@ TEST_F(Tracepoints, AreNotArmedWhereAKprobeHasComeMeanwhile) {
   EXPECT_EQ(machine_.text(0x00d), std::byte{0xcc}) << "elsewhere in the function";
 }
 
+TEST_F(Tracepoints, HaveNotChangedInAMachineThatEnds) {
+  const auto probe = add(at(0x006));
+  ASSERT_TRUE(probe);
+  arm();
+
+  machine_.unmap_text();
+  shim_.now = vmm::ShimState::Overwritten;
+
+  EXPECT_TRUE(table_.drop_changed().empty());
+  EXPECT_TRUE(table_.is_armed(*probe));
+
+  shim_.now = vmm::ShimState::There;
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(6)}) << "a module's text that is gone";
+}
+
 TEST_F(Tracepoints, AreNotArmedRightBehindAKprobeThatHasCome) {
   ASSERT_TRUE(add(at(0x006)));
   set_kprobe(0x005);
@@ -410,13 +210,104 @@ TEST_F(Tracepoints, AreNotArmedRightBehindAKprobeThatHasCome) {
   EXPECT_EQ(table_.drop_changed(), std::vector{at(6)});
 }
 
+TEST_F(Tracepoints, StepAsideWhileTheGuestReadsTheirFunctionAndComeBack) {
+  const auto in_f = add(at(0x006)), in_g = add(at(0x106));
+  ASSERT_TRUE(in_f && in_g);
+  arm();
+
+  auto paused = pause();
+  EXPECT_EQ(table_.step_aside(paused, at(0x00d)), true);
+
+  EXPECT_EQ(machine_.text(0x006), std::byte{0x48});
+  EXPECT_TRUE(shim_.entries.contains(at(0x006))) << "for a late trap";
+  EXPECT_EQ(machine_.text(0x106), std::byte{0xcc}) << "of another function";
+  EXPECT_EQ(table_.step_aside(paused, at(0x00d)), false) << "there is none any more";
+
+  EXPECT_EQ(table_.step_back(paused), true);
+
+  EXPECT_EQ(machine_.text(0x006), std::byte{0xcc});
+  EXPECT_TRUE(table_.is_armed(*in_f));
+  EXPECT_TRUE(table_.drop_changed().empty());
+}
+
+TEST_F(Tracepoints, DoNotComeBackToWhereAKprobeHasCome) {
+  ASSERT_TRUE(add(at(0x005)) && add(at(0x006)) && add(at(0x00d)));
+  arm();
+  auto paused = pause();
+  ASSERT_EQ(table_.step_aside(paused, at(0x006)), true);
+  set_kprobe(0x006);
+
+  EXPECT_EQ(table_.step_back(paused), true);
+
+  EXPECT_EQ(machine_.text(0x005), std::byte{0xcc}) << "before it";
+  EXPECT_EQ(machine_.text(0x00d), std::byte{0xcc}) << "behind what it may rewrite";
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(0x006)});
+  EXPECT_FALSE(shim_.entries.contains(at(0x006))) << "that int3 is the guest's";
+  ASSERT_TRUE(table_.disarm(paused));
+  EXPECT_EQ(machine_.text(0x006), std::byte{0xcc});
+}
+
+TEST_F(Tracepoints, ComeBackWhenTheGuestIsDoneWithItsText) {
+  ASSERT_TRUE(add(at(0x006)));
+  arm();
+  auto paused = pause();
+  ASSERT_EQ(table_.step_aside(paused, at(0x000)), true);
+  write(kTextMutex + guest_linux::fakes::kOwnerAt, std::uint64_t{0xffff888000001000});
+
+  EXPECT_EQ(table_.step_back(paused), false);
+  EXPECT_EQ(machine_.text(0x006), std::byte{0x48});
+
+  write(kTextMutex + guest_linux::fakes::kOwnerAt, std::uint64_t{0});
+  EXPECT_EQ(table_.step_back(paused), true);
+  EXPECT_EQ(machine_.text(0x006), std::byte{0xcc});
+}
+
+TEST_F(Tracepoints, WhereAModuleIsLoadedNothingOfTheFormerOneIsLeft) {
+  const auto armed = add(at(0x006)), prepared = add(at(0x00d)), elsewhere = add(at(0x106));
+  ASSERT_TRUE(armed && prepared && elsewhere);
+  arm();
+  const std::size_t writes = machine_.write_calls.size();
+  // The same bytes but for ours, and a breakpoint of the module's own.
+  machine_.put(0x006, code({0x48}));
+  machine_.put(0x00d, code({0xcc}));
+
+  table_.drop_in({at(0), at(0x100)});
+
+  EXPECT_EQ(machine_.write_calls.size(), writes) << "nothing there is ours to write";
+  EXPECT_FALSE(table_.is_armed(*armed));
+  EXPECT_FALSE(shim_.entries.contains(at(0x006)));
+  EXPECT_FALSE(shim_.entries.contains(at(0x00d)));
+  EXPECT_TRUE(table_.is_armed(*elsewhere));
+  EXPECT_EQ(table_.drop_changed(), (std::vector{at(0x006), at(0x00d)})) << "told once";
+  EXPECT_TRUE(table_.is_dropped(at(0x006)));
+
+  const auto again = add(at(0x006));
+  ASSERT_TRUE(again) << "a new beginning";
+  EXPECT_TRUE(*again == *armed);
+  EXPECT_TRUE(shim_.entries.contains(at(0x006))) << "the shim knows it again";
+  arm();
+  EXPECT_EQ(machine_.text(0x006), std::byte{0xcc});
+  EXPECT_TRUE(table_.drop_changed().empty());
+}
+
+TEST_F(Tracepoints, ThatSteppedAsideStayAwayOnceTracingHasEnded) {
+  ASSERT_TRUE(add(at(0x006)));
+  arm();
+  auto paused = pause();
+  ASSERT_EQ(table_.step_aside(paused, at(0x006)), true);
+  ASSERT_TRUE(table_.disarm(paused));
+
+  EXPECT_EQ(table_.step_back(paused), true);
+  EXPECT_EQ(machine_.text(0x006), std::byte{0x48});
+}
+
 TEST_F(Tracepoints, AreArmedThoughAKprobeHasGone) {
   machine_.put(0x112, code({0x48, 0x31, 0xc0, 0x90, 0x90, 0x90, 0xc3}));
   FakeKernel kernel;
   kernel.name({{0x112, "h"}, {0x180, "end"}});
   set_kprobe(0x112);
   TracepointTable table(machine_, shim_, kernel);
-  const auto id = add(at(0x118), table);
+  const auto id = table.examine_and_add(at(0x118));
   ASSERT_TRUE(id);
   machine_.put(0x112, code({0x48}));
   forget_kprobe();
@@ -444,7 +335,7 @@ TEST_F(Tracepoints, AreArmedThoughTheGuestHasPatchedItsOwnPlaces) {
   kernel.name({{0x112, "h"}, {0x180, "end"}});
   kernel.patched = {{at(0x117), 2, "jump label"}};
   TracepointTable table(machine_, shim_, kernel);
-  const auto id = add(at(0x119), table);
+  const auto id = table.examine_and_add(at(0x119));
   ASSERT_TRUE(id);
   machine_.put(0x112, code({0xe8, 1, 2, 3, 4, 0xeb, 0x01}));  // ftrace on, the label too
 
@@ -640,6 +531,126 @@ TEST_F(Tracepoints, KnowNoFarewellOfAKernelThatCannotStartAnother) {
   EXPECT_FALSE(*table_.farewell());
 }
 
+/// A kernel that mends faults. h: ftrace nop, mov rax [rdi], mov rax [rdi], mov rax [rdi], ret.
+/// The search: ftrace nop, push rbp, ret. The mending: call of the search, ret.
+struct MendingKernel : FakeKernel {
+  explicit MendingKernel(bool entries_tell = true) {
+    name({{0x000, "f"},
+          {0x100, "h"},
+          {0x140, "search_exception_tables"},
+          {0x160, "fixup_exception"},
+          {0x180, "end"}});
+    constexpr std::uint32_t kRead = 3, kLooksAtItsPlace = 20, kNotKnown = 99;
+    patched = {{at(0x105), 1, "exception table", {}, {}, at(0x10e), kRead},
+               {at(0x108), 1, "exception table", {}, {}, at(0x10e), kLooksAtItsPlace},
+               {at(0x10b), 1, "exception table", {}, {}, at(0x10e), kNotKnown}};
+    if (!entries_tell) return;
+    guest_linux::fakes::BtfWriter btf;
+    const auto word = btf.integer("int", 4, true);
+    btf.structure("exception_table_entry", 12, {{"data", word, 64}});
+    CHECK(guest_linux::Btf::read(btf.blob(), nullptr, types_).has_value());
+  }
+  static GuestVirt at(std::uint64_t offset) { return GuestVirt(kText.raw() + offset); }
+};
+
+class MendedFaults : public Tracepoints {
+ protected:
+  MendedFaults() {
+    machine_.put(0x100, code({0x0f, 0x1f, 0x44, 0, 0, 0x48, 0x8b, 0x07, 0x48, 0x8b, 0x07, 0x48,
+                              0x8b, 0x07, 0xc3}));
+    machine_.put(0x140, code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
+    machine_.put(0x160, code({0xe8, 0xdb, 0xff, 0xff, 0xff, 0xc3}));
+    mended_.emplace(machine_, shim_, mending_);
+  }
+  std::string reason_of(std::uint64_t offset) {
+    const auto site = mended_->examine(at(offset));
+    return site ? "allowed" : site.error().message;
+  }
+  void arm_all() {
+    auto paused = pause();
+    ASSERT_TRUE(mended_->arm(paused));
+  }
+
+  MendingKernel mending_;
+  std::optional<TracepointTable> mended_;
+};
+
+TEST_F(MendedFaults, AreSearchedByTheInstructionsOwnPlace) {
+  ASSERT_TRUE(mended_->examine_and_add(at(0x105)));
+  arm_all();
+
+  EXPECT_EQ(machine_.text(0x105), std::byte{0xcc});
+  EXPECT_EQ(machine_.text(0x145), std::byte{0xcc}) << "after the ftrace site of the search";
+  const GuestVirt slot = shim_.entries.at(at(0x105));
+  EXPECT_EQ(shim_.faults, (std::map<GuestVirt, GuestVirt>{{slot, at(0x105)}}));
+  const GuestVirt search = shim_.entries.at(at(0x145));
+  EXPECT_EQ(shim_.searching, std::vector{search});
+  EXPECT_EQ(shim_.slots.at(search)[vmm::Shim::kFaultSearchBytes], std::byte{0x55});
+}
+
+TEST_F(MendedFaults, AreSearchedWhileSomebodyMayBeInASlot) {
+  ASSERT_TRUE(mended_->examine_and_add(at(0x105)));
+  arm_all();
+  auto paused = pause();
+
+  ASSERT_TRUE(mended_->disarm(paused));
+
+  EXPECT_EQ(machine_.text(0x105), std::byte{0x48});
+  EXPECT_TRUE(mended_->searches_faults());
+  EXPECT_EQ(machine_.text(0x145), std::byte{0xcc});
+  ASSERT_TRUE(mended_->disarm_fault_search(paused));
+  EXPECT_FALSE(mended_->searches_faults());
+  EXPECT_EQ(machine_.text(0x145), std::byte{0x55});
+}
+
+TEST_F(MendedFaults, AreSearchedWhenTheProbeWasThereBefore) {
+  ASSERT_TRUE(mended_->examine_and_add(at(0x145)));
+  EXPECT_FALSE(mended_->searches_faults());
+  ASSERT_TRUE(mended_->examine_and_add(at(0x105)));
+  mended_->release(at(0x145));
+  arm_all();
+
+  EXPECT_TRUE(mended_->searches_faults()) << "its probe is gone, and it stays";
+  auto paused = pause();
+  EXPECT_FALSE(*mended_->step_aside(paused, at(0x141))) << "also where a kprobe is to come";
+  EXPECT_EQ(machine_.text(0x145), std::byte{0xcc});
+}
+
+TEST_F(MendedFaults, HaveNoProbeWithoutTheSearch) {
+  const auto id = mended_->examine_and_add(at(0x105));
+  ASSERT_TRUE(id);
+  machine_.put(0x145, code({0x90}));
+
+  arm_all();
+
+  EXPECT_FALSE(mended_->is_armed(*id)) << "its fault would be an oops";
+  EXPECT_EQ(machine_.text(0x105), std::byte{0x48});
+  EXPECT_EQ(mended_->drop_changed().size(), 2u);
+}
+
+TEST_F(MendedFaults, AreRefusedWhereTheyAreNotAsInTheirPlace) {
+  EXPECT_EQ(reason_of(0x105), "allowed");
+  EXPECT_NE(reason_of(0x108).find("own place"), std::string::npos) << reason_of(0x108);
+  EXPECT_NE(reason_of(0x10b).find("own place"), std::string::npos) << reason_of(0x10b);
+  mending_.patched.insert(mending_.patched.begin() + 1, {at(0x106), 1, "jump label"});
+  EXPECT_NE(reason_of(0x105).find("jump label"), std::string::npos) << reason_of(0x105);
+}
+
+TEST_F(MendedFaults, AreRefusedWhereTheSearchCannotBeReached) {
+  set_kprobe(0x145);
+  mended_->look_again();
+  EXPECT_NE(reason_of(0x105).find("kprobe"), std::string::npos) << reason_of(0x105);
+
+  MendingKernel old(false);
+  TracepointTable without(machine_, shim_, old);
+  EXPECT_FALSE(without.examine(at(0x105)));
+  machine_.put(0x160, code({0x90, 0x90, 0x90, 0x90, 0x90, 0xc3}));
+  TracepointTable inlined(machine_, shim_, mending_);
+  const auto site = inlined.examine(at(0x105));
+  ASSERT_FALSE(site);
+  EXPECT_NE(site.error().message.find("does not call"), std::string::npos) << site.error().message;
+}
+
 TEST_F(Tracepoints, ComeAndGoOneByOneWhileTheOthersStay) {
   const auto first = add(at(0x005));
   ASSERT_TRUE(first);
@@ -746,14 +757,16 @@ TEST_F(Tracepoints, ManyAreAllFoundAgain) {
   TracepointTable table(machine_, shim_, kernel);
 
   for (std::uint64_t i = 0; i < 0x8000; ++i) {
-    const auto id = add(at(0x400 + i), table);
+    const auto id = table.examine_and_add(at(0x400 + i));
     ASSERT_TRUE(id) << id.error().message;
     ASSERT_EQ(id->value, i);
   }
   auto paused = pause();
   ASSERT_TRUE(table.arm(paused));
 
-  for (std::uint64_t i = 0; i < 0x8000; ++i) ASSERT_EQ(add(at(0x400 + i), table)->value, i);
+  for (std::uint64_t i = 0; i < 0x8000; ++i) {
+    ASSERT_EQ(table.examine_and_add(at(0x400 + i))->value, i);
+  }
   EXPECT_TRUE(table.drop_changed().empty());
 }
 

@@ -5,6 +5,7 @@
 
 #include "tests/fuzz/script.h"
 #include "vmm/base/check.h"
+#include "vmm/kvm/boot/layout.h"
 #include "vmm/kvm/devices/acpi_pm.h"
 #include "vmm/kvm/devices/bus.h"
 #include "vmm/kvm/devices/cmos.h"
@@ -13,7 +14,6 @@
 #include "vmm/kvm/devices/reset_control.h"
 #include "vmm/kvm/devices/testing/fakes.h"
 #include "vmm/kvm/devices/uart16550.h"
-#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::fuzz {
 namespace {

@@ -38,6 +38,11 @@ Inputs module_inputs();
 std::size_t walk_stack(std::span<const std::byte> input);
 Inputs stack_inputs();
 
+/// Where text lies and where a slot does, then the text, of which each instruction is decoded and
+/// displaced.
+std::size_t read_text(std::span<const std::byte> input);
+Inputs text_inputs();
+
 /// Tasks, locks, the log, disks and RCU, as a health report reads them, and its diagnosis.
 std::size_t read_health(std::span<const std::byte> input);
 Inputs health_inputs();

@@ -51,12 +51,14 @@ class SharedData final : public TrapSink {
   void put(std::size_t at, Word value) { write(at, std::as_bytes(std::span(&value, 1))); }
   /// As the shim does it.
   void raise(unsigned mailbox, GuestVirt address) {
-    const std::size_t at = SHIM_HEADS + std::size_t{mailbox % SHIM_MAILBOXES} * SHIM_HEAD_SIZE;
+    const std::size_t at = SHIM_HEAD_AT(mailbox % SHIM_MAILBOXES);
     Word head = 0;
     std::memcpy(&head, bytes_.data() + at, sizeof head);
     put(at + SHIM_HEAD_ADDRESS, address.raw());
     put(at + SHIM_HEAD_PERCPU, 0xffff'8880'0000'0000 + mailbox * 0x1000);
-    put(at, (head / SHIM_CLAIM + 1) * SHIM_CLAIM | SHIM_RAISED);
+    const Word claim = (head / SHIM_CLAIM + 1) * SHIM_CLAIM;
+    put(SHIM_BOX_AT(mailbox % SHIM_MAILBOXES) + SHIM_BOX_CLAIM, claim);
+    put(at, claim | SHIM_RAISED);
   }
   /// Takes the guest's next step, as the script says it.
   void step() {
@@ -64,7 +66,7 @@ class SharedData final : public TrapSink {
     const auto number = script_.take<std::uint8_t>();
     switch (what % 3) {
       case 0: return raise(number, tracepoint(what / 3));
-      case 1: return put(SHIM_HEADS + std::size_t{number} * 8, script_.take<Word>());
+      case 1: return put(SHIM_BOXES - (std::size_t{number} + 1) * 8, script_.take<Word>());
       default: {
         const std::size_t at = script_.take<std::uint16_t>();
         write(at, script_.take_bytes(number));

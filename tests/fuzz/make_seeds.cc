@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
   write_all(folder / "btf", fuzz::btf_inputs());
   write_all(folder / "modules", fuzz::module_inputs());
   write_all(folder / "stack", fuzz::stack_inputs());
+  write_all(folder / "text", fuzz::text_inputs());
   write_all(folder / "health", fuzz::health_inputs());
   write_all(folder / "processes", fuzz::process_inputs());
   write_all(folder / "user_elf", fuzz::user_elf_inputs());

@@ -11,7 +11,7 @@
 #include "vmm/base/check.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/qemu/gdb_remote.h"
-#include "vmm/qemu/guest_end.h"
+#include "vmm/qemu/qemu_end.h"
 #include "vmm/qemu/qmp.h"
 
 namespace ringside::fuzz {
@@ -142,7 +142,7 @@ std::size_t talk_to_monitor(std::span<const std::byte> input) {
   const auto requests = script.take_bytes(script.take<std::uint8_t>() % kMostRequests);
   Peer peer(text_of(script.take_bytes(input.size())));
   QmpClient monitor(peer.client());
-  GuestEnd end;
+  QemuEnd end;
   std::size_t done = 0;
   const auto take_events = [&] {
     for (std::size_t n = 0;; ++n, ++done) {

@@ -1,5 +1,5 @@
-// Files that are said to be saved guests: ELF cores, migration streams, save images. What is read
-// of one lies in the file, and an error is a line.
+// Files that are said to be saved guests: ELF cores, migration streams, save images. All that is
+// read of one lies in the file, and an error is a line.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -15,8 +15,8 @@ constexpr const char* kPrograms[] = {
     "BEGIN { printf(\"%d %s\", pid, execname); }",
     "fbt::vfs_read:entry /execname == \"workload\"/ { @[execname, pid] = count(); }",
     "fbt::vfs_read:entry { @q = quantize(arg0); @l = lquantize(arg2, -10, 10, 2); }",
-    "fbt::vfs_read:entry { self->t = timestamp; this->s = stringof(args[1]->comm); }"
-    "fbt::vfs_read:return /self->t/ { @ = avg(timestamp - self->t); self->t = 0; }",
+    ("fbt::vfs_read:entry { self->t = timestamp; this->s = stringof(args[1]->comm); }"
+     "fbt::vfs_read:return /self->t/ { @ = avg(timestamp - self->t); self->t = 0; }"),
     "BEGIN { a[1, \"x\"] = 2; a[2, \"y\"] = a[1, \"x\"] + 1; trace(a[2, \"y\"]); }",
     "BEGIN { s = strjoin(\"ab\", lltostr(7)); trace(substr(s, 1)); trace(strtok(s, \"b\")); }",
     "BEGIN { trace(basename(\"/a/b\")); trace(dirname(\"/a/b\")); trace(cleanpath(\"/a/../b\")); }",
@@ -32,8 +32,8 @@ constexpr const char* kPrograms[] = {
     "BEGIN { trace(strtoll(\"0x1f\", 16)); trace(index(\"abc\", \"c\")); trace(rand() % 2); }",
     "struct s { int a; char b[4]; }; struct s v; BEGIN { v.a = 1; print(v); trace(sizeof(v)); }",
     "BEGIN { *(int *)0; } ERROR { trace(arg4); }",
-    "fbt::vfs_read:entry { print(*args[1]); this->t = *curthread; trace(this->t.balance);"
-    " trace(curthread->file->f_pos + sizeof(struct file) * TASK_DEAD); trace(`init_task.pid); }",
+    ("fbt::vfs_read:entry { print(*args[1]); this->t = *curthread; trace(this->t.balance);"
+     " trace(curthread->file->f_pos + sizeof(struct file) * TASK_DEAD); trace(`init_task.pid); }"),
 };
 
 }  // namespace

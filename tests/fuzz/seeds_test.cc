@@ -30,6 +30,7 @@ extern "C" int fuzz_kallsyms(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_btf(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_modules(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_stack(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_text(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_health(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_processes(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_user_elf(const std::uint8_t* data, std::size_t size);
@@ -149,6 +150,7 @@ TEST(FuzzTargets, TakeWholeAndBentKernelMemory) {
   bend(fuzz_btf, read_btf, btf_inputs());
   bend(fuzz_modules, read_modules, module_inputs());
   bend(fuzz_stack, walk_stack, stack_inputs());
+  bend(fuzz_text, read_text, text_inputs());
   bend(fuzz_health, read_health, health_inputs());
 }
 

@@ -58,6 +58,22 @@ std::size_t check_tables(const GuestReader& reader, Kernel& kernel) {
   return stacks.entry_count() + (found ? found->size() : 0);
 }
 
+/// Modules that come while the kernel is traced, each twice.
+void check_late_modules(Kernel& kernel) {
+  constexpr std::uint64_t kStructures = kStext + 0x4000;
+  for (const std::uint64_t at : {kStructures, kStructures + 0x200, kStructures, std::uint64_t{8}}) {
+    const auto late = kernel.admit_module(GuestVirt(at));
+    if (!late) continue;
+    const auto symbols = kernel.symbols().late(late->module);
+    CHECK(!symbols.empty() && std::ranges::is_sorted(symbols, {}, &Symbol::address));
+    for (const Symbol& symbol : symbols.first(std::min(symbols.size(), kAsked))) {
+      CHECK(symbol.module == late->module && late->text.contains(symbol.address));
+      CHECK(kernel.symbols().find(symbol.name, late->name) != nullptr);
+    }
+  }
+  check_text(kernel);
+}
+
 }  // namespace
 
 std::size_t read_kernel(std::span<const std::byte> input) {
@@ -85,6 +101,7 @@ std::size_t read_kernel(std::span<const std::byte> input) {
   const auto changed = found.refresh_modules();
   CHECK(!changed || !*changed);
   found.end_set_up();
+  check_late_modules(found);
   return found.symbols().modules().size() * 1000 + rows;
 }
 

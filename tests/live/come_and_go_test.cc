@@ -19,7 +19,7 @@
 
 #include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"
-#include "providers/tracer.h"
+#include "providers/tracer/tracer.h"
 #include "tests/live/live_guest.h"
 
 namespace ringside::live {

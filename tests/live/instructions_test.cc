@@ -12,23 +12,18 @@
 
 #include "disasm/form_run_for_tests.h"
 #include "disasm/operation.h"
-#include "providers/tracepoint/instruction_list.h"
-#include "providers/tracepoint/original_text.h"
-#include "providers/tracepoint/site_examiner.h"
+#include "providers/tracepoint/sites/fault_search.h"
+#include "providers/tracepoint/sites/instruction_list.h"
+#include "providers/tracepoint/sites/original_text.h"
+#include "providers/tracepoint/sites/site_examiner.h"
 #include "tests/live/live_guest.h"
+#include "tests/live/no_tracepoints.h"
 
 namespace ringside::live {
 namespace {
 
 using guest_linux::Symbol;
 using providers::ListedInstruction;
-
-/// No int3 of ours stands anywhere.
-class Nothing final : public providers::OriginalText::Ours {
- public:
-  bool are_there() const override { return false; }
-  std::optional<std::byte> below(GuestVirt) const override { return std::nullopt; }
-};
 
 class LiveText : public testing::TestWithParam<const char*> {
  protected:
@@ -57,7 +52,7 @@ class LiveText : public testing::TestWithParam<const char*> {
     }
   }
 
-  Nothing nothing_;
+  NoTracepoints nothing_;
   std::unique_ptr<LiveGuest> guest_;
   std::optional<vmm::PageTableReader> reader_;
   std::optional<providers::OriginalText> text_;
@@ -70,7 +65,9 @@ std::string kind_of(std::string reason) {
 }
 
 TEST_P(LiveText, NearlyEveryInstructionCanBeProbed) {
-  providers::SiteExaminer examiner(*text_, guest_->kernel(), std::nullopt);
+  const auto fault_search = providers::find_fault_search(*text_, guest_->kernel());
+  ASSERT_TRUE(fault_search) << fault_search.error().message;
+  providers::SiteExaminer examiner(*text_, guest_->kernel(), std::nullopt, fault_search);
   examiner.find_unready();
   std::size_t all = 0;
   std::map<std::string, std::size_t> refused;  // by reason

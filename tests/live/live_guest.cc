@@ -19,6 +19,7 @@ using Clock = std::chrono::steady_clock;
 // A loaded machine under TCG has taken minutes for what takes seconds.
 constexpr std::chrono::minutes kPatience{4};
 constexpr int kRetryMs = 50;
+constexpr int kBoots = 3;
 
 }  // namespace
 
@@ -35,6 +36,15 @@ Result<cli::Image> find_live_image(std::string_view name) {
 
 Result<std::unique_ptr<LiveGuest>> LiveGuest::boot(const cli::Image& image, unsigned vcpus,
                                                    const LiveSettings& settings) {
+  for (int left = kBoots - 1;; --left) {
+    auto guest = boot_once(image, vcpus, settings);
+    if (guest || left == 0 || guest.error().code != ErrorCode::MachineGone) return guest;
+    fmt::print(stderr, "started again: {}\n", guest.error().message);
+  }
+}
+
+Result<std::unique_ptr<LiveGuest>> LiveGuest::boot_once(const cli::Image& image, unsigned vcpus,
+                                                        const LiveSettings& settings) {
   vmm::GuestConfig config;
   config.kernel = image.kernel;
   config.initrd = image.initrd;
@@ -82,7 +92,12 @@ Result<cli::GuestMessage> LiveGuest::wait_for(Kind wanted) {
                                               printable(machine_->status().console_tail()));
     }
     if (fds[1].revents != 0) port_.read_output(output_);
-    if (fds[0].revents != 0) TRY(port_.read_control());
+    if (fds[0].revents == 0) continue;
+    if (auto read = port_.read_control(); !read) {
+      return fail(read.error().code,
+                  fmt::format("{}; the guest's console: {}", read.error().message,
+                              printable(machine_->status().console_tail())));
+    }
   }
 }
 

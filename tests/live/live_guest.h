@@ -28,7 +28,9 @@ struct LiveSettings {
 
 class LiveGuest {
  public:
-  /// Returns once the command port is ready and the running kernel was found in memory.
+  /// Returns once the command port is ready and the running kernel was found in memory. A guest
+  /// that QEMU's TCG loses while it boots, before anything could be traced, is started again, a few
+  /// times in all (figures: images/README.md), and stderr tells of it.
   static Result<std::unique_ptr<LiveGuest>> boot(const cli::Image& image, unsigned vcpus,
                                                  const LiveSettings& settings = {});
   LiveGuest(const LiveGuest&) = delete;
@@ -45,6 +47,8 @@ class LiveGuest {
   Result<std::string> finish();
 
  private:
+  static Result<std::unique_ptr<LiveGuest>> boot_once(const cli::Image& image, unsigned vcpus,
+                                                      const LiveSettings& settings);
   explicit LiveGuest(std::unique_ptr<vmm::Machine> machine, cli::GuestCommand port)
       : machine_(std::move(machine)), port_(port) {}
 

@@ -13,14 +13,13 @@
 #include <iostream>
 #include <iterator>
 #include <map>
-#include <ranges>
 #include <set>
 #include <sstream>
 
 #include "disasm/capstone_decoder.h"
 #include "disasm/cross_check.h"
 #include "disasm/decoder.h"
-#include "providers/tracepoint/function_sites.h"
+#include "providers/tracepoint/sites/function_sites.h"
 #include "tests/live/live_guest.h"
 #include "tests/live/process_maps.h"
 #include "tests/live/task_stacks.h"
@@ -53,26 +52,26 @@ class LiveKernel : public testing::Test {
   static void SetUpTestSuite() {
     const auto image = find_live_image(Image::kImage);
     if (!image) {
-      missing_ = image.error().message;
+      missing = image.error().message;
       return;
     }
-    auto guest = LiveGuest::boot(*image, kVcpus);
-    ASSERT_TRUE(guest) << guest.error().message;
-    guest_ = std::move(*guest);
+    auto booted = LiveGuest::boot(*image, kVcpus);
+    ASSERT_TRUE(booted) << booted.error().message;
+    guest = std::move(*booted);
   }
-  static void TearDownTestSuite() { guest_.reset(); }
+  static void TearDownTestSuite() { guest.reset(); }
 
   void SetUp() override {
-    if (!missing_.empty()) GTEST_SKIP() << missing_;
-    ASSERT_TRUE(guest_) << "the guest did not come up";
+    if (!missing.empty()) GTEST_SKIP() << missing;
+    ASSERT_TRUE(guest) << "the guest did not come up";
   }
 
-  guest_linux::Kernel& kernel() { return guest_->kernel(); }
-  vmm::PageTableReader reader() { return {guest_->machine().memory(), kernel().table()}; }
+  guest_linux::Kernel& kernel() { return guest->kernel(); }
+  vmm::PageTableReader reader() { return {guest->machine().memory(), kernel().table()}; }
 
   /// Runs a command in the guest; returns what it prints.
   std::string ask(const std::string& command) {
-    auto said = guest_->run(command);
+    auto said = guest->run(command);
     EXPECT_TRUE(said) << command << ": " << said.error().message;
     return said.value_or("");
   }
@@ -84,8 +83,8 @@ class LiveKernel : public testing::Test {
     return bytes;
   }
 
-  static inline std::unique_ptr<LiveGuest> guest_;
-  static inline std::string missing_;
+  static inline std::unique_ptr<LiveGuest> guest;
+  static inline std::string missing;
 };
 
 using Images = testing::Types<Debian61, Debian612, DebianSid>;
@@ -93,7 +92,7 @@ using Images = testing::Types<Debian61, Debian612, DebianSid>;
 class ImageNames {
  public:
   template <class Image>
-  static std::string GetName(int) {
+  static std::string GetName(int) {  // NOLINT(readability-identifier-naming): GoogleTest's name
     std::string name = Image::kImage;
     std::replace_if(
         name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
@@ -218,7 +217,7 @@ TYPED_TEST(LiveKernel, EveryCpusCurrentTaskIsTheOneThatRuns) {
     EXPECT_EQ(kernel.cpu_of(GuestVirt(bases[cpu])), cpu);
   }
 
-  const auto pid = this->guest_->start("workload --threads 4 --getppid 1000 --seconds 4");
+  const auto pid = this->guest->start("workload --threads 4 --getppid 1000 --seconds 4");
   ASSERT_TRUE(pid) << pid.error().message;
   std::set<std::uint32_t> seen;  // CPUs found in the workload
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -238,7 +237,7 @@ TYPED_TEST(LiveKernel, EveryCpusCurrentTaskIsTheOneThatRuns) {
     ::poll(nullptr, 0, 1);
   }
   EXPECT_EQ(seen.size(), kVcpus) << "4 threads on 2 CPUs run on both";
-  const auto report = this->guest_->finish();
+  const auto report = this->guest->finish();
   EXPECT_TRUE(report) << report.error().message;
 }
 
@@ -262,7 +261,7 @@ TYPED_TEST(LiveKernel, DynamicSymbolsLieWhereTheProgramHasThem) {
       "dynamic 1 1000 >/tmp/place 2>&1 & until grep -qs read /tmp/place; do usleep 10000; done; "
       "echo $!; cat /tmp/place");
   const auto pid = static_cast<std::uint64_t>(std::stoi(said));
-  auto names = guest_linux::UserNames::create(this->guest_->machine().memory(), this->kernel());
+  auto names = guest_linux::UserNames::create(this->guest->machine().memory(), this->kernel());
   ASSERT_TRUE(names);
 
   const auto began = Clock::now();
@@ -342,7 +341,8 @@ TYPED_TEST(LiveKernel, StacksOfSleepersAreThoseThatTheKernelUnwinds) {
 
   for (const auto& [pid, stacks] : different) ADD_FAILURE() << "pid " << pid << ": " << stacks;
   const std::size_t compared = alike.size();
-  const std::size_t deepest = std::ranges::max(std::views::values(alike));
+  const std::size_t deepest =
+      std::ranges::max_element(alike, {}, [](const auto& each) { return each.second; })->second;
   std::cout << fmt::format("{} stacks alike, up to {} frames\n", compared, deepest);
   EXPECT_GT(compared, 20u) << "kernel threads alone are more";
   EXPECT_GT(deepest, 4u);

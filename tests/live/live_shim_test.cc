@@ -12,9 +12,9 @@
 #include <iostream>
 #include <thread>
 
-#include "providers/deferred_shim.h"
-#include "providers/tracepoint/function_sites.h"
+#include "providers/tracepoint/sites/function_sites.h"
 #include "providers/tracepoint/tracepoint.h"
+#include "providers/tracer/deferred_shim.h"
 #include "tests/live/live_guest.h"
 #include "vmm/linux/low_memory.h"
 #include "vmm/process_memory.h"
@@ -143,8 +143,7 @@ class Trace {
     if (symbol == nullptr) return fail(ErrorCode::NotFound, std::string(function));
     const GuestVirt at =
         TRY(providers::entry_site(table_.original_text(), *symbol, &kernel_.symbols()));
-    const auto site = TRY(table_.examine(at));
-    TRY(table_.add(site));
+    TRY(table_.examine_and_add(at));
     return {};
   }
   Result<void> in_a_quiet_moment(const std::function<Result<void>(vmm::PausedMachine&)>& act) {

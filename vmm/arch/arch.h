@@ -5,13 +5,43 @@
 //   registers.def, registers.h   Registers; which is the stack pointer, the frame pointer, the
 //                                program counter; their numbers in instructions and for D
 //   calling_convention.h         which registers carry arguments and results, what a frame holds
-//   instructions.h               the breakpoint's bytes, the longest instruction, conditions
+//   instructions.h               the breakpoint, jumps, the longest instruction, conditions
 //   interrupts.h                 the interrupt table, and what the CPU saves when it takes a trap
+//   kernel_image.h               where Linux maps its own image
 //   paging.h                     the page size, entries, which table is in use, the walk
 //   pt_regs.h                    how Linux saves registers, and what a system call is given
 //   regs.d.in                    R_RAX and others: D's names for the indices of regs[]
-// It also supplies what is made of instructions and devices: a decoder (disasm), a stub
-// (guest-shim), the unwinding of kernel stacks (vmm/linux/stacks), the state of a vCPU (vmm/kvm).
+// It also supplies what is made of instructions and devices:
+//   disasm, guest-shim           the decoder, the stub
+//   vmm/linux/stacks             the unwinding of kernel stacks
+//   vmm/linux/text               the places that the kernel patches (boot_patches.cc,
+//                                patched_sites.cc), the jumps of its kprobes (kprobes.cc)
+//   vmm/linux/health             halts, the interrupt flag, the reset vector (vcpus.cc)
+//   vmm/kvm                      the state of a vCPU
+//   vmm/qemu                     the program (qemu-system-x86_64) and its machines
+//   vmm/attach                   which processors are accepted (monitored_machine.cc,
+//                                vmm_program.cc), register_dump.cc, where the kernel maps all RAM
+//                                and starts other CPUs (ram_proof.cc)
+//   vmm/saved                    registers in notes of ELF cores (elf_notes.h)
+//   vmm/shim                     the code that installed_shim.cc and jump_record.cc write, the gate
+//   providers/tracepoint         the forms of functions and their returns (function_sites.cc),
+//                                retpolines and registers by name (instruction_list.cc,
+//                                code_walk.cc), where CPUs come up and wake up (unready_text.cc),
+//                                the bytes of a jump and of ftrace's call (jump_run.cc)
+//   providers/instr              loops and repeats that count in a register
+//                                (instruction_arguments.cc)
+//   providers/sdt                jump labels and calls (stands.cc, slice.cc), retpolines
+//                                (function_flow.cc)
+//   providers/functions, stable  the table of system calls and the prefix of their functions
+//                                (syscall_table.cc, counter_tables.cc), counters per CPU
+//                                (counter_sites.cc)
+//   providers/boot               the functions at which a kernel has set itself up (boot_plan.cc)
+//   providers/tracer             the interrupt table, page-table isolation and where modules begin
+//                                (deferred_shim.cc)
+//   dif/d/library                errno.d, signal.d, unistd.d; the registers and CPUs that
+//                                procfs_linux.d and sched_linux.d name
+// The host's own architecture shows in `pause`, where loops wait for moments (dif/evaluate,
+// providers/fire, vmm/shim), and in the TSC (vmm/base/host_tsc.h).
 // The asserts below state what the callers rely on.
 //
 // Does not: read memory, or know a machine.
@@ -24,6 +54,7 @@
 #include "vmm/arch/x86_64/calling_convention.h"
 #include "vmm/arch/x86_64/instructions.h"
 #include "vmm/arch/x86_64/interrupts.h"
+#include "vmm/arch/x86_64/kernel_image.h"
 #include "vmm/arch/x86_64/paging.h"
 #include "vmm/arch/x86_64/pt_regs.h"
 #include "vmm/arch/x86_64/registers.h"

@@ -69,14 +69,23 @@ TEST(Conditions, AreThoseOfTheFlags) {
   EXPECT_TRUE(condition_holds(kNoCondition, 0));
 }
 
-TEST(Gate, KeepsItsHandlerInThreePieces) {
-  Gate gate{};
+TEST(GateDescriptor, KeepsItsHandlerInThreePieces) {
+  GateDescriptor gate{};
   gate.set_handler(GuestVirt(0xffff'ffff'8123'4567));
   EXPECT_EQ(gate.handler().raw(), 0xffff'ffff'8123'4567u);
   EXPECT_FALSE(gate.is_interrupt_gate());
   gate.attributes = 0x8e01;
   EXPECT_TRUE(gate.is_interrupt_gate());
   EXPECT_EQ(gate.stack_table(), 1u);
+}
+
+TEST(Paging, TheKernelsHalfOfAnIsolatedPairIsTheEvenPage) {
+  constexpr std::uint64_t kPcidAndFlags = 0x8000'0000'0000'0801;
+  constexpr std::uint64_t kKernels = 0x12'3456'6000, kUsers = kKernels | kUserHalf;
+
+  EXPECT_EQ(root_of(kUsers | kPcidAndFlags), GuestPhys(kUsers));
+  EXPECT_EQ(kernel_half_root(kUsers | kPcidAndFlags), GuestPhys(kKernels));
+  EXPECT_EQ(kernel_half_root(kKernels | kPcidAndFlags), GuestPhys(kKernels));
 }
 
 TEST(Paging, ARootThatIsNowhereTranslatesNothing) {

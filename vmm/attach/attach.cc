@@ -26,29 +26,41 @@ Result<AttachedMachine> attach_to(const ProcessTarget& target, CardUse card) {
   return AttachedMachine{std::move(machine), std::move(name)};
 }
 
-Result<AttachedMachine> attach_by(MonitoredMachine::Access access, const std::string& called,
-                                  CardUse card) {
-  auto machine = MonitoredMachine::attach(std::move(access), card);
-  if (!machine) {
-    return fail(machine.error().code, fmt::format("{}: {}", called, machine.error().message));
-  }
-  std::string name = (*machine)->name();
-  return AttachedMachine{std::move(*machine), std::move(name)};
-}
+/// A monitor that is connected to, and what its machine is called in errors.
+struct Connection {
+  MonitoredMachine::Access access;
+  std::string called;
+};
 
-Result<AttachedMachine> attach_to(const QmpTarget& target, CardUse card) {
+Result<Connection> connect(const QmpTarget& target) {
   auto monitor = TRY(MonitorSocket::connect(target.path));
   MonitoredMachine::Access access{nullptr, monitor->pid(), monitor->fd()};
   access.monitor = std::move(monitor);
-  return attach_by(std::move(access), target.path, card);
+  return Connection{std::move(access), target.path};
 }
 
-Result<AttachedMachine> attach_to(const DomainTarget& target, CardUse card) {
+Result<Connection> connect(const DomainTarget& target) {
   auto monitor = TRY(LibvirtMonitor::connect(target));
-  const std::string name = monitor->name();
+  std::string called = "domain " + monitor->name();
   MonitoredMachine::Access access{nullptr, TRY(monitor->find_process()), -1};
   access.monitor = std::move(monitor);
-  return attach_by(std::move(access), "domain " + name, card);
+  return Connection{std::move(access), std::move(called)};
+}
+
+/// The machine, or an error that begins with what it is called.
+Result<std::unique_ptr<MonitoredMachine>> named(const std::string& called,
+                                                Result<std::unique_ptr<MonitoredMachine>> machine) {
+  if (machine) return machine;
+  return fail(machine.error().code, fmt::format("{}: {}", called, machine.error().message));
+}
+
+template <class MonitorTarget>
+Result<AttachedMachine> attach_to(const MonitorTarget& target, CardUse card) {
+  Connection connection = TRY(connect(target));
+  auto machine =
+      TRY(named(connection.called, MonitoredMachine::attach(std::move(connection.access), card)));
+  std::string name = machine->name();
+  return AttachedMachine{std::move(machine), std::move(name)};
 }
 
 Result<ObservedMachine> look_at_process(pid_t pid) {
@@ -62,17 +74,15 @@ Result<ObservedMachine> look_at_process(pid_t pid) {
   return observed;
 }
 
-Result<ObservedMachine> look_by(MonitoredMachine::Access access, const std::string& called) {
-  auto machine = MonitoredMachine::look_at(std::move(access));
-  if (!machine) {
-    return fail(machine.error().code, fmt::format("{}: {}", called, machine.error().message));
-  }
-  ObservedMachine observed{nullptr, (*machine)->name(), (*machine)->stopped_by(), {}};
-  if (const auto& why = (*machine)->why_not_stopped()) {
+Result<ObservedMachine> look_by(Connection connection) {
+  auto machine =
+      TRY(named(connection.called, MonitoredMachine::look_at(std::move(connection.access))));
+  ObservedMachine observed{nullptr, machine->name(), machine->stopped_by(), {}};
+  if (const auto& why = machine->why_not_stopped()) {
     observed.limits.push_back("one moment for all: the guest was not stopped for this, because " +
                               *why);
   }
-  observed.machine = std::move(*machine);
+  observed.machine = std::move(machine);
   return observed;
 }
 
@@ -82,10 +92,7 @@ Result<ObservedMachine> observe(const ProcessTarget& target) {
 
 Result<ObservedMachine> look_by_socket(const QmpTarget& target) {
   TRY(MonitorSocket::check_free(target.path));
-  auto monitor = TRY(MonitorSocket::connect(target.path));
-  MonitoredMachine::Access access{nullptr, monitor->pid(), monitor->fd()};
-  access.monitor = std::move(monitor);
-  return look_by(std::move(access), target.path);
+  return look_by(TRY(connect(target)));
 }
 
 /// Where the socket has another client, or its QEMU hangs itself, what the memory says is better
@@ -102,11 +109,7 @@ Result<ObservedMachine> observe(const QmpTarget& target) {
 }
 
 Result<ObservedMachine> observe(const DomainTarget& target) {
-  auto monitor = TRY(LibvirtMonitor::connect(target));
-  const std::string name = monitor->name();
-  MonitoredMachine::Access access{nullptr, TRY(monitor->find_process()), -1};
-  access.monitor = std::move(monitor);
-  return look_by(std::move(access), "domain " + name);
+  return look_by(TRY(connect(target)));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ struct ObservedMachine {
 /// no monitor.
 Result<AttachedMachine> attach(const AttachTarget& target, CardUse card = CardUse::None);
 
-/// The same, for who reads only. It goes beside another ringside, beside its owner's debugger, and
+/// The same, to read only. It goes beside another ringside, beside its owner's debugger, and
 /// where a monitor's socket has another client: then by the memory of its process alone.
 Result<ObservedMachine> look_at(const AttachTarget& target);
 

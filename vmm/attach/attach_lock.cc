@@ -1,5 +1,5 @@
 // The name is that of an abstract Unix socket (unix(7)): no file is left behind, no folder is
-// needed that all users may write to, and a connection tells who listens.
+// needed that all users may write to, and a connection tells which process listens.
 #include "vmm/attach/attach_lock.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ struct Name {
   }
 };
 
-/// With the process's start, so that who has its number later has a name of its own.
+/// With the process's start, so that a later process of that number has a name of its own.
 Name name_of(pid_t pid, std::uint64_t start) {
   const std::string text = fmt::format("ringside/{}/{}", pid, start);
   Name name;

@@ -1,6 +1,6 @@
 // One ringside at a time sees into a machine: a name that the kernel takes back when its holder
-// dies, and that tells who holds it. Everybody who attaches to the process takes it first, by
-// whichever way.
+// dies, and that tells which process that is. It is taken before anything else, by whichever way we
+// attach.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ class AttachLock {
  public:
   /// Limit, naming the process that is attached to `pid`; NotFound when there is no such process.
   static Result<AttachLock> take(pid_t pid);
-  /// Who is attached to `pid`; empty when nobody is, or nobody can tell.
+  /// The process that is attached to `pid`; empty when there is none, or none can be told.
   static std::optional<pid_t> holder(pid_t pid);
 
  private:

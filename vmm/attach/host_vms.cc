@@ -4,19 +4,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/attach/attach_lock.h"
+#include "vmm/attach/monitor/libvirt_monitor.h"
+#include "vmm/attach/monitor/monitor_socket.h"
+#include "vmm/attach/monitor/monitored_machine.h"
 #include "vmm/attach/process/host_process.h"
 #include "vmm/attach/process/process_access.h"
 #include "vmm/attach/process/vcpu_threads.h"
 #include "vmm/attach/process/vmm_program.h"
 #include "vmm/attach/ram/ram_backing.h"
+#include "vmm/base/printable.h"
 #include "vmm/qemu/qemu_command.h"
 
 namespace ringside::vmm {
 namespace {
+
+constexpr std::chrono::milliseconds kPatience{2000};  // with a monitor that hangs
+constexpr std::size_t kWord = 20;                     // of a state
 
 /// Whether a page begins as the shim does that was installed there. A guest may write the same.
 bool has_shim(const GuestMemory& memory, GuestPhys page) {
@@ -34,14 +42,37 @@ bool has_any_shim(const GuestMemory& memory) {
   return has_shim(memory, kReservedMemory.base);
 }
 
-bool is_stopped(const HostProcess& process) {
-  const char state = process.state();
-  return state == 'T' || state == 't';
+std::string state_of_kvm(const HostProcess& process) {
+  if (process.is_stopped()) return "stopped";
+  return has_vcpu_in_kvm(process) ? "running" : "paused";
 }
 
-std::string state_of_kvm(const HostProcess& process) {
-  if (is_stopped(process)) return "stopped";
-  return has_vcpu_in_kvm(process) ? "running" : "paused";
+/// In QEMU's words, from a monitor that nobody else uses.
+Result<std::string> ask_monitor(const HostProcess& process, const std::string& path) {
+  TRY(MonitorSocket::check_free(path));
+  const auto monitor = TRY(MonitorSocket::connect(path, kPatience));
+  if (monitor->pid() != process.pid()) {
+    return fail(ErrorCode::NotFound, path + " is another process's by now");
+  }
+  return printable(json_text(TRY(monitor->execute("query-status")), "status")).substr(0, kWord);
+}
+
+/// The default connection finds the domain where this is its libvirt's.
+Result<std::string> state_of_domain(const VmmProgram& program, const FindDomain& find) {
+  return find(program.domain_uuid.empty() ? program.domain : program.domain_uuid);
+}
+
+/// `domain` is what libvirt says, where the machine is its.
+std::string state_of_tcg(const HostProcess& process, const VmmProgram& program,
+                         const std::optional<Result<std::string>>& domain) {
+  if (process.is_stopped()) return "stopped";
+  Result<std::string> said;
+  if (domain) {
+    said = *domain;
+  } else if (!program.qmp_path.empty()) {
+    said = ask_monitor(process, program.qmp_path);
+  }
+  return said && !said->empty() ? *said : "unknown";
 }
 
 /// Adds the facts that its memory tells; returns the reason where it tells nothing.
@@ -57,32 +88,51 @@ std::string look_inside(const HostProcess& process, HostVm& vm) {
   return {};
 }
 
-void describe_kvm(const HostProcess& process, HostVm& vm, unsigned vcpus) {
+/// Its monitor's socket as --attach takes it; empty where it has none that we know of.
+std::string monitor_of(const VmmProgram& program) {
+  return program.qmp_path.empty() ? "" : "qmp:" + program.qmp_path;
+}
+
+/// A domain goes by its name: libvirt tells what becomes of it. A process's monitor knows what
+/// its memory does not show.
+void describe_kvm(const HostProcess& process, const VmmProgram& program, HostVm& vm, unsigned vcpus,
+                  const FindDomain& find) {
   vm.accelerator = "kvm";
   vm.vcpus = vcpus;
   vm.state = state_of_kvm(process);
   vm.obstacle = look_inside(process, vm);
-  if (!vm.obstacle.empty()) return;
-  if (vm.state != "running") {
+  if (vm.state == "stopped" || (vm.obstacle.empty() && vm.state != "running")) {
     vm.obstacle = fmt::format("it is {}", vm.state);
-  } else {
-    vm.target = fmt::format("pid:{}", process.pid());
   }
+  if (!program.domain.empty() && vm.state != "stopped" && state_of_domain(program, find)) {
+    vm.target = program.domain;
+  } else if (vm.obstacle.empty()) {
+    vm.target = fmt::format("pid:{}", process.pid());
+  } else if (vm.state != "stopped") {
+    vm.target = monitor_of(program);
+  }
+  if (!vm.target.empty()) vm.obstacle.clear();
 }
 
-void describe_tcg(const HostProcess& process, const VmmProgram& program, HostVm& vm) {
+void describe_tcg(const HostProcess& process, const VmmProgram& program, HostVm& vm,
+                  const FindDomain& find) {
   vm.accelerator = "tcg";
   vm.vcpus = program.vcpus.value_or(1);  // QEMU's own default
-  vm.state = is_stopped(process) ? "stopped" : "unknown";
   if (const auto known = check_guest_processor(process, program); !known) {
     vm.obstacle = known.error().message;
     return;
   }
+  std::optional<Result<std::string>> domain;
+  if (!program.domain.empty()) domain = state_of_domain(program, find);
+  vm.state = state_of_tcg(process, program, domain);
   (void)look_inside(process, vm);  // its monitor takes less than its memory does
-  if (!program.domain.empty()) {
-    vm.target = program.domain;
-  } else if (!program.qmp_path.empty()) {
-    vm.target = "qmp:" + program.qmp_path;
+  vm.target = domain && *domain ? program.domain : monitor_of(program);
+  if (!domain) vm.obstacle = MonitoredMachine::refusal(vm.state);
+  if (!vm.obstacle.empty()) vm.target.clear();
+  if (!vm.target.empty() || !vm.obstacle.empty()) return;
+  if (domain) {
+    vm.obstacle = fmt::format("{}; name another libvirt's domain as URI?name={}",
+                              domain->error().message, program.domain);
   } else {
     vm.obstacle =
         "QEMU translates it (TCG), which takes its monitor, and no QMP socket with a path is on "
@@ -92,7 +142,7 @@ void describe_tcg(const HostProcess& process, const VmmProgram& program, HostVm&
 
 /// Empty for a process that runs no guest. A QEMU runs one even where its descriptors, by which
 /// others are known, are not for us.
-std::optional<HostVm> describe(const HostProcess& process) {
+std::optional<HostVm> describe(const HostProcess& process, const FindDomain& find) {
   const auto descriptors = process.descriptors();
   const auto vcpus = descriptors ? vcpu_numbers(*descriptors) : std::set<unsigned>();
   const VmmProgram program = describe_program(process);
@@ -108,25 +158,32 @@ std::optional<HostVm> describe(const HostProcess& process) {
             .ours = {},
             .target = {},
             .obstacle = {}};
-  if (const auto holder = AttachLock::holder(process.pid())) {
-    vm.ours = fmt::format("traced by process {}", *holder);
-  }
+  const auto holder = AttachLock::holder(process.pid());
+  if (holder) vm.ours = fmt::format("traced by process {}", *holder);
   if (!descriptors) {
     vm.obstacle = explain_no_access(process).message;
   } else if (!vcpus.empty()) {
-    describe_kvm(process, vm, static_cast<unsigned>(vcpus.size()));
+    describe_kvm(process, program, vm, static_cast<unsigned>(vcpus.size()), find);
   } else {
-    describe_tcg(process, program, vm);
+    describe_tcg(process, program, vm, find);
+  }
+  if (holder) {
+    vm.target.clear();
+    vm.obstacle = fmt::format("process {} traces it", *holder);
   }
   return vm;
 }
 
 }  // namespace
 
-std::vector<HostVm> list_host_vms(const std::string& proc) {
+Result<std::string> find_domain(const std::string& domain) {
+  return LibvirtMonitor::find_state({.uri = {}, .domain = domain}, kPatience);
+}
+
+std::vector<HostVm> list_host_vms(const std::string& proc, const FindDomain& find) {
   std::vector<HostVm> found;
   for (const HostProcess& process : HostProcess::all(proc)) {
-    if (auto vm = describe(process)) found.push_back(std::move(*vm));
+    if (auto vm = describe(process, find)) found.push_back(std::move(*vm));
   }
   return found;
 }

@@ -169,7 +169,7 @@ Result<ShimCard> ShimCard::plug(Monitor& monitor) {
         ErrorCode::Io,
         "a card that was plugged in before is still there: the guest does not let go of it");
   }
-  // What a tracer that died between the two steps has left.
+  // A tracer that died between the two steps has left them.
   TRY(delete_memories(monitor));
   Error failure{ErrorCode::Unsupported, ""};
   for (const std::uint64_t size : kSizes) {

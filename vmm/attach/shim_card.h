@@ -1,10 +1,9 @@
 // A card with memory for the shim, plugged into a running guest by its QEMU's monitor: an
 // ivshmem-plain (QEMU docs: system/devices/ivshmem), a PCI device whose BAR 2 is RAM. The guest has
 // no driver for it and leaves its memory alone; its PCI core gives it an address.
-// Used by MonitoredMachine, whose RAM the card's memory is a part of from then on. Whoever asks for
-// a card has the owner's leave: the guest's log tells of it, and while it is there QEMU refuses to
-// migrate or to save the machine.
-// Fire context: no.
+// Used by MonitoredMachine, whose RAM the card's memory is a part of from then on. The user who
+// asks for a card has the owner's leave: the guest's log tells of it, and while it is there QEMU
+// refuses to migrate or to save the machine.
 #pragma once
 
 #include <cstdint>

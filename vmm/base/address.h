@@ -25,6 +25,8 @@ class Address {
   /// The sum as a CPU makes it, which wraps: where the guest's code goes on or jumps to, and places
   /// of a range that was checked before. Reading there is safe whatever it is.
   constexpr Address wrapping_add(std::uint64_t n) const { return Address(raw_ + n); }
+  /// The difference, which wraps, too: the structure that has a member here, `n` bytes into it.
+  constexpr Address wrapping_sub(std::uint64_t n) const { return Address(raw_ - n); }
   /// How far it lies above `base`; below, a number beyond any size.
   constexpr std::uint64_t offset_from(Address base) const { return raw_ - base.raw_; }
   /// Whether it is one of the `size` bytes from `base` on, which may end at the last address.

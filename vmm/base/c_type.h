@@ -2,7 +2,6 @@
 // (vmm/linux/types/btf.h). A program's own declarations (dif/d) go into an overlay, a graph on top
 // of the kernel's, so that any number of programs share the kernel's. It stores and finds types; it
 // knows neither BTF's encoding nor D's rules.
-// Fire context: no: only the compiler and the consumer use types.
 #pragma once
 
 #include <cstdint>

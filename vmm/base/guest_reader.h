@@ -3,7 +3,9 @@
 // Fire context: yes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <type_traits>
 
@@ -21,6 +23,14 @@ class GuestReader {
   /// the first byte that could not be read; the bytes before it have been copied.
   virtual Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const = 0;
 };
+
+/// Copies what can be read from `at` on, up to out.size() bytes; returns how many.
+inline std::size_t read_available(const GuestReader& guest, GuestVirt at,
+                                  std::span<std::byte> out) {
+  const auto done = guest.read(at, out);
+  if (done) return out.size();
+  return std::min<std::uint64_t>(GuestVirt(done.error().address).offset_from(at), out.size());
+}
 
 /// Copies one T out of the guest. A copy, never a reference: the guest may rewrite the bytes.
 template <class T>

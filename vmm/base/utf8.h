@@ -1,5 +1,4 @@
 // UTF-8 in text of unknown origin (scripts, guests): finds characters, and makes text safe to show.
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,8 @@
 // by unpacking it without keeping the output (gzip, bzip2, lzma, and xz without its footer). An
 // initrd is cut off only if a part certainly continues after the file's end; the kernel judges all
 // else. Used by InitrdFile. Does not: check sums, or look into the archives. The bytes are a file
-// of the user's: bounded, no trust in any size.
+// of the user's: bounded, no trust in any size. Not by libarchive, which ends at the first
+// archive's trailer: of the parts after it, it tells nothing.
 #pragma once
 
 #include <cstddef>

@@ -2,14 +2,14 @@
 
 namespace ringside::vmm::kvm {
 
-void InterruptPins::Pin::set(const InterruptLine* who, bool level) {
+void InterruptPins::Pin::set(const InterruptLine* line, bool level) {
   // Held during the call, so that two devices' changes are told in their order.
   const std::lock_guard lock(mutex_);
   const bool before = !pulling_.empty();
   if (level)
-    pulling_.insert(who);
+    pulling_.insert(line);
   else
-    pulling_.erase(who);
+    pulling_.erase(line);
   if (pulling_.empty() == before) pins_.set_pin_(gsi_, !pulling_.empty());
 }
 

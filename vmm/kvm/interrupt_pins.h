@@ -29,7 +29,7 @@ class InterruptPins {
   class Pin {
    public:
     Pin(InterruptPins& pins, std::uint32_t gsi) : pins_(pins), gsi_(gsi) {}
-    void set(const InterruptLine* who, bool level);
+    void set(const InterruptLine* line, bool level);
     std::uint32_t gsi() const { return gsi_; }
 
    private:

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vmm/kvm/host/identity_tables.h"
 #include "vmm/kvm/kvm_system.h"
 #include "vmm/kvm/kvm_vm.h"
 #include "vmm/kvm/testing/mini_guest.h"
@@ -83,12 +84,7 @@ class BareMemory {
 /// The first 2 MiB mapped one to one, and the code.
 BootState lay_out(std::span<std::byte> memory, std::span<const unsigned char> code) {
   constexpr std::uint64_t kTables = 0x1000, kCode = 0x4000;
-  const auto put = [&](std::uint64_t at, std::uint64_t value) {
-    std::memcpy(&memory[at], &value, sizeof value);
-  };
-  put(kTables, (kTables + 0x1000) | 3);
-  put(kTables + 0x1000, (kTables + 0x2000) | 3);
-  put(kTables + 0x2000, 0x83);
+  write_identity_tables(memory, kTables);
   std::memcpy(&memory[kCode], code.data(), code.size());
   BootState boot;
   boot.entry = kCode;

@@ -119,11 +119,10 @@ std::optional<GuestPhys> KvmGuest::locate(GuestVirt at,
       continue;
     }
     if (const auto found = vcpu->locate(*registers, at)) return found;
-    // Linux with page-table isolation: a vCPU in user mode has the kernel's table beside its own
-    // (arch/x86/include/asm/pgtable.h, PTI_PGTABLE_SWITCH_BIT).
-    constexpr std::uint64_t kUserHalf = 0x1000;
-    if ((registers->cr3 & kUserHalf) == 0) continue;
-    registers->cr3 &= ~kUserHalf;
+    // With page-table isolation a vCPU in user mode has the kernel's table beside its own.
+    const GuestPhys kernels = arch::kernel_half_root(registers->cr3);
+    if (kernels == arch::root_of(registers->cr3)) continue;
+    registers->cr3 = kernels.raw();
     if (const auto found = vcpu->locate(*registers, at)) return found;
   }
   const auto loaded = loaded_at ? loaded_at(at) : std::nullopt;

@@ -1,6 +1,6 @@
 // Our VMM on a real /dev/kvm, with guests of a few instructions: the life of a machine, pauses,
 // samples, SMP, the end. Passes on hardware, on a KVM that emulates kernel mode, and nested under a
-// TCG SVM; skips, with the reason, where there is no KVM. What leaves the guest:
+// TCG SVM; skips, with the reason, where there is no KVM. Exits:
 // kvm_live_exits_test.cc; breakpoints: kvm_live_traps_test.cc.
 #include <gtest/gtest.h>
 

@@ -190,11 +190,7 @@ Result<Registers> KvmMachine::Impl::registers(unsigned vcpu) {
 
 Result<void> KvmMachine::Impl::write(std::span<const CodeWrite> writes) {
   TRY(check_alive());
-  std::optional<GuestPhys> lost;
-  for (const CodeWrite& write : writes) {
-    const auto byte = std::byte{write.byte};
-    if (!guest_->memory().write(write.at, std::span(&byte, 1)) && !lost) lost = write.at;
-  }
+  const auto lost = write_through(guest_->memory(), writes);
   if (!lost) return {};
   return fail(ErrorCode::Invalid,
               fmt::format("there is no code to write at {:#x}: no memory is there", lost->raw()));

@@ -11,6 +11,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/kernel_file/elf_file.h"
 #include "vmm/linux/layout.h"
+#include "vmm/linux/linux_banner.h"
 #include "vmm/linux/symbols/kallsyms.h"
 #include "vmm/linux/text/boot_patches.h"
 #include "vmm/linux/text/patched_sites.h"
@@ -21,13 +22,16 @@ namespace ringside::guest_linux {
 
 namespace {
 
-constexpr std::uint64_t kKernelHalf = 1ULL << 63;
 using arch::kPageSize;
 constexpr std::uint32_t kMostCpus = 256;  // cpu_of() looks at all of them
 
+bool is_upper(std::uint64_t address) {
+  return arch::in_kernel_half(GuestVirt(address));
+}
+
 /// Where `linked` runs. Values below the kernel's half are per-CPU offsets, which do not move.
 std::uint64_t moved(std::uint64_t linked, std::int64_t slide) {
-  return linked < kKernelHalf ? linked : linked + static_cast<std::uint64_t>(slide);
+  return is_upper(linked) ? linked + static_cast<std::uint64_t>(slide) : linked;
 }
 
 class FileText final : public GuestReader {
@@ -75,13 +79,7 @@ class ElfFileKernel final : public FileKernel {
     if (!is_linux()) return {};
     TRY(load_types());
     TRY(load_text());
-    const Symbol* hot = find("pcpu_hot");  // 6.2 to 6.14
-    const Symbol* current = hot != nullptr ? hot : find("current_task");
-    if (current != nullptr) {
-      const auto member = offset_of(types_, "pcpu_hot", {"current_task"});
-      current_offset_ =
-          current->address.wrapping_add(hot != nullptr ? member.value_or(0) : 0).raw();
-    }
+    current_offset_ = current_offset(symbols_, types_);
     return {};
   }
 
@@ -193,7 +191,7 @@ std::vector<Symbol> ElfFileKernel::elf_symbols() {
 std::optional<Kallsyms> ElfFileKernel::find_kallsyms() const {
   const vmm::ElfFile::Section* named = image_.section(".text");
   for (const vmm::ElfFile::Segment& text : image_.segments()) {
-    if (!text.executable || text.address < kKernelHalf) continue;
+    if (!text.executable || !is_upper(text.address)) continue;
     const GuestVirt stext(named != nullptr ? named->address : text.address);
     for (const vmm::ElfFile::Segment& holder : image_.segments()) {
       auto found = scan_for_kallsyms({GuestVirt(holder.address), holder.bytes}, stext);
@@ -219,16 +217,15 @@ Result<void> ElfFileKernel::load_symbols() {
 /// A kernel of the upper half may carry programs for the lower one. Code of the kernel's own there
 /// runs before it pages, where it was loaded.
 void ElfFileKernel::leave_out_user_programs(std::vector<Symbol>& symbols) const {
-  const auto upper = [](std::uint64_t address) { return address >= kKernelHalf; };
   const auto& segments = image_.segments();
   if (std::none_of(segments.begin(), segments.end(), [&](const vmm::ElfFile::Segment& segment) {
-        return segment.executable && upper(segment.address);
+        return segment.executable && is_upper(segment.address);
       })) {
     return;
   }
   for (Symbol& symbol : symbols) {
     const std::uint64_t address = symbol.address.raw();
-    if (!upper(address) && image_.physical(address) != address) symbol.type = 'n';
+    if (!is_upper(address) && image_.physical(address) != address) symbol.type = 'n';
   }
 }
 
@@ -280,17 +277,16 @@ bool ElfFileKernel::learn_cpus(const GuestReader& live) {
 
 /// "Linux version 6.1.0-56-cloud-amd64 (..." (init/version.c).
 void ElfFileKernel::read_release() {
-  constexpr std::string_view kStart = "Linux version ";
   constexpr std::size_t kLongest = 96;
   const Symbol* banner = find("linux_banner");
   const auto bytes = banner != nullptr
-                         ? image_.bytes_at(linked(banner->address), kStart.size() + kLongest)
+                         ? image_.bytes_at(linked(banner->address), kBannerStart.size() + kLongest)
                          : std::nullopt;
   if (!bytes) return;
   // SAFETY: char may alias any bytes; the span lies inside the file.
   const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  if (!text.starts_with(kStart)) return;
-  const std::string_view rest = text.substr(kStart.size());
+  if (!text.starts_with(kBannerStart)) return;
+  const std::string_view rest = text.substr(kBannerStart.size());
   const std::string_view word = rest.substr(0, rest.find(' '));
   const bool plain =
       std::all_of(word.begin(), word.end(), [](char c) { return c > ' ' && c < 0x7f; });
@@ -321,7 +317,7 @@ ImageView ElfFileKernel::table_between(std::string_view start, std::string_view 
   const Symbol* begin = find(start);
   const Symbol* end = find(stop);
   if (begin == nullptr || end == nullptr || end->address <= begin->address) return {};
-  const std::uint64_t size = end->address.raw() - begin->address.raw();
+  const std::uint64_t size = end->address.offset_from(begin->address);
   const auto bytes = image_.bytes_at(linked(begin->address), size);
   if (!bytes) return {};
   return {begin->address, *bytes};

@@ -4,9 +4,9 @@
 
 #include <cstring>
 
+#include "vmm/kernel_file/elf_file.h"
 #include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/text/boot_patches.h"
-#include "vmm/kernel_file/elf_file.h"
 #include "vmm/linux/text/small_elf_for_tests.h"
 
 namespace ringside::guest_linux {

@@ -20,7 +20,7 @@ struct ImageView {
 
   /// The index of `at` in `bytes`; empty when it is outside.
   std::optional<std::size_t> index_of(GuestVirt at) const {
-    const std::uint64_t index = at.raw() - base.raw();  // wraps to a huge number below base
+    const std::uint64_t index = at.offset_from(base);  // wraps to a huge number below base
     if (index >= bytes.size()) return std::nullopt;
     return static_cast<std::size_t>(index);
   }

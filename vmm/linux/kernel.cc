@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "vmm/block_reader.h"
 #include "vmm/linux/kernel_memory.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/modules.h"
@@ -39,7 +40,7 @@ ImageTable table_between(const KernelMemory& memory, const SymbolTable& symbols,
   const Symbol* begin = symbols.find(start, "vmlinux");
   const Symbol* end = symbols.find(stop, "vmlinux");
   if (begin == nullptr || end == nullptr || end->address <= begin->address) return {};
-  auto bytes = memory.copy_image(begin->address, end->address.raw() - begin->address.raw());
+  auto bytes = memory.copy_image(begin->address, end->address.offset_from(begin->address));
   if (!bytes) return {};
   return {begin->address, std::move(*bytes)};
 }
@@ -49,7 +50,7 @@ Result<ImageTable> table_of(const KernelMemory& memory, const SymbolTable& symbo
                             const BoundedPart& part) {
   const auto range = TRY(find_part(symbols, part));
   if (!range) return ImageTable{};
-  auto bytes = memory.copy_image(range->begin, range->end.raw() - range->begin.raw());
+  auto bytes = memory.copy_image(range->begin, range->end.offset_from(range->begin));
   if (!bytes) {
     return fail(ErrorCode::Invalid,
                 fmt::format("the guest's kernel has {}, but they cannot be read, so that it cannot "
@@ -140,6 +141,7 @@ class LinuxKernel final : public Kernel {
   }
 
   Result<bool> refresh_modules() override;
+  Result<LateModule> admit_module(GuestVirt structure) override;
   void end_set_up() override;
 
  private:
@@ -152,6 +154,8 @@ class LinuxKernel final : public Kernel {
   std::shared_ptr<const Btf> module_types(const ModuleBtf& found);
   void rebuild_symbols();
   void gather_sites();
+  Result<LoadedModule> load_late(const ModuleHead& head);
+  void replace_sites(AddressRange range, const std::vector<PatchedSite>& sites);
 
   KernelMemory memory_;
   const Boot boot_;
@@ -161,6 +165,8 @@ class LinuxKernel final : public Kernel {
   Btf btf_;
   KernelLayout layout_;
   std::optional<ModuleLayout> module_layout_;
+  std::optional<ModuleLayout> late_layout_;  // the same, which stays after end_set_up()
+  ModuleBudget late_budget_;                 // what is left of it for modules that come later
   std::vector<std::uint64_t> percpu_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> cpu_by_base_;  // sorted
   std::uint64_t current_offset_ = 0;
@@ -192,7 +198,7 @@ Result<void> LinuxKernel::load_symbols() {
   Module vmlinux{.name = "vmlinux", .text_base = *memory_.info().symbol("_stext")};
   const Symbol* end = named("_etext");
   if (end != nullptr && end->address > vmlinux.text_base) {
-    vmlinux.text_size = end->address.raw() - vmlinux.text_base.raw();
+    vmlinux.text_size = end->address.offset_from(vmlinux.text_base);
   }
   vmlinux_names_ = kallsyms.names;
   symbols_.adopt(vmlinux_names_);
@@ -213,15 +219,15 @@ Result<void> LinuxKernel::load_types() {
   if (!runs && boot_ == Boot::Finished) return tl::unexpected(not_yet());
   layout_ = read_layout(types_);
   module_layout_ = ModuleLayout::from(types_);
+  late_layout_ = module_layout_;
   return {};
 }
 
 Result<void> LinuxKernel::load_percpu() {
   const auto cpus = image_value<std::uint32_t>(memory_, symbols_, "nr_cpu_ids");
   const Symbol* offsets = symbols_.find("__per_cpu_offset", "vmlinux");
-  const Symbol* hot = symbols_.find("pcpu_hot", "vmlinux");  // 6.2 to 6.14
-  const Symbol* current = hot != nullptr ? hot : symbols_.find("current_task", "vmlinux");
-  if (!cpus || offsets == nullptr || current == nullptr) {
+  const auto current = current_offset(symbols_, types_);
+  if (!cpus || offsets == nullptr || !current) {
     return tl::unexpected(lacks(memory_, "has no per-CPU data", "CONFIG_SMP"));
   }
   if (*cpus == 0 || *cpus > kMaxCpus) {
@@ -233,8 +239,7 @@ Result<void> LinuxKernel::load_percpu() {
     cpu_by_base_.emplace_back(percpu_.back(), cpu);
   }
   std::sort(cpu_by_base_.begin(), cpu_by_base_.end());
-  const auto member = offset_of(types_, "pcpu_hot", {"current_task"});
-  current_offset_ = current->address.wrapping_add(hot != nullptr ? member.value_or(0) : 0).raw();
+  current_offset_ = *current;
   return {};
 }
 
@@ -242,7 +247,8 @@ Result<void> LinuxKernel::load_text() {
   vmlinux_forbidden_ = TRY(forbidden_ranges(symbols_));
   const Module& vmlinux = symbols_.modules()[0];
   const auto reader = memory_.reader();
-  const TextBounds bounds{&reader, AddressRange::of(vmlinux.text_base, vmlinux.text_size)};
+  const vmm::BlockReader text(reader);
+  const TextBounds bounds{&text, AddressRange::of(vmlinux.text_base, vmlinux.text_size)};
   const auto labels = TRY(table_of(memory_, symbols_, kJumpLabels));
   const auto calls = TRY(table_of(memory_, symbols_, kStaticCalls));
   const auto exceptions = TRY(table_of(memory_, symbols_, kExceptionTable));
@@ -354,6 +360,66 @@ void LinuxKernel::rebuild_symbols() {
   symbols_ = std::move(fresh);
 }
 
+/// Its init's own text is freed soon, so symbols there are left out.
+Result<LoadedModule> LinuxKernel::load_late(const ModuleHead& head) {
+  const auto reader = memory_.reader();
+  LoadedModule module;
+  module.head = head;
+  ModuleBudget budget;
+  module.symbols = read_module_symbols(reader, *late_layout_, head, budget);
+  const auto text = AddressRange::of(head.text_base, head.text_size);
+  std::erase_if(module.symbols.symbols,
+                [&](const Symbol& symbol) { return !text.contains(symbol.address); });
+  if (module.symbols.symbols.empty()) {
+    return fail(ErrorCode::Invalid, "its symbols cannot be read");
+  }
+  if (!read_module_sites(reader, *late_layout_, head, module.sites, budget)) {
+    return fail(ErrorCode::Invalid, "what the kernel patches in it cannot be told");
+  }
+  collect_static_call_trampolines(module.symbols.symbols, TextBounds{&reader, text}, module.sites);
+  return module;
+}
+
+/// Sites in a range are these from now on.
+void LinuxKernel::replace_sites(AddressRange range, const std::vector<PatchedSite>& sites) {
+  std::erase_if(sites_, [&](const PatchedSite& site) { return range.contains(site.address); });
+  sites_.insert(sites_.end(), sites.begin(), sites.end());
+  std::ranges::sort(sites_, {}, &PatchedSite::address);
+}
+
+Result<Kernel::LateModule> LinuxKernel::admit_module(GuestVirt structure) {
+  if (!late_layout_) return Kernel::admit_module(structure);
+  const auto head = TRY(read_coming_module(memory_.reader(), *late_layout_, structure));
+  const auto text = AddressRange::of(head.text_base, head.text_size);
+  const Module& vmlinux = symbols_.modules()[0];
+  const auto own = AddressRange::of(vmlinux.text_base, vmlinux.text_size);
+  if (text.begin < own.end && own.begin < text.end) {
+    return fail(ErrorCode::Invalid, "its text lies in the kernel's own");
+  }
+  LoadedModule loaded = TRY(load_late(head));
+  ModuleBudget left = late_budget_;
+  const bool fits = ModuleBudget::take(left.symbols, loaded.symbols.symbols.size()) &&
+                    ModuleBudget::take(left.name_bytes, loaded.symbols.names->size()) &&
+                    ModuleBudget::take(left.sites, loaded.sites.size()) &&
+                    symbols_.modules().size() < kMaxModules;
+  // One that comes again and again takes nothing more.
+  using MayBe = SymbolTable::MayBe;
+  const auto put = symbols_.put_late(
+      {.name = head.name, .text_base = head.text_base, .text_size = head.text_size},
+      std::move(loaded.symbols.symbols), fits ? MayBe::Any : MayBe::KnownOnly);
+  if (!put) return fail(ErrorCode::Limit, "there is no room for more modules");
+  LateModule late{.module = put->module, .name = head.name, .structure = structure, .text = text};
+  if (put->before) {
+    late.before = AddressRange::of(put->before->text_base, put->before->text_size);
+    replace_sites(*late.before, {});
+  } else {
+    late_budget_ = left;
+    symbols_.adopt(loaded.symbols.names);
+  }
+  replace_sites(text, loaded.sites);
+  return late;
+}
+
 void LinuxKernel::end_set_up() {
   types_ = TypeGraph();
   btf_ = Btf();
@@ -378,10 +444,14 @@ void LinuxKernel::gather_sites() {
 
 }  // namespace
 
+Result<Kernel::LateModule> Kernel::admit_module(GuestVirt) {
+  return fail(ErrorCode::Unsupported, "the kernel's types do not describe its modules");
+}
+
 const Kernel::PatchedSite* Kernel::site_in(std::span<const PatchedSite> sites, GuestVirt at,
                                            std::size_t length) {
   constexpr std::uint64_t kLongestSite = 255;
-  const GuestVirt lowest(at.raw() - std::min(at.raw(), kLongestSite));
+  const GuestVirt lowest = at.wrapping_sub(std::min(at.raw(), kLongestSite));
   for (const PatchedSite& site : sites_from(sites, lowest)) {
     if (site.address >= at && !site.address.is_in(at, length)) break;
     const std::uint64_t bytes = std::max<std::uint64_t>(site.length, 1);

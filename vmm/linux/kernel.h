@@ -40,14 +40,12 @@ struct Module {
   std::uint64_t text_size = 0;
   std::size_t btf_bytes = 0;  // 0: the module carries no types
 
-  bool has_text_at(GuestVirt at) const {
-    return at >= text_base && at.raw() - text_base.raw() < text_size;
-  }
+  bool has_text_at(GuestVirt at) const { return at.is_in(text_base, text_size); }
 };
 
 class SymbolTable {
  public:
-  /// Sorted by address; __pfx_ symbols are left out.
+  /// Sorted by address; __pfx_ symbols are left out, and those of put_late().
   std::span<const Symbol> symbols() const { return symbols_; }
   std::span<const Module> modules() const { return modules_; }
   /// The first symbol of that name, in vmlinux before modules, or in `module` if it is not empty;
@@ -55,6 +53,8 @@ class SymbolTable {
   const Symbol* find(std::string_view name, std::string_view module = {}) const;
   /// The symbol that covers `address`; null when none does.
   const Symbol* at(GuestVirt address) const;
+  /// Those that begin at `address`.
+  std::span<const Symbol> all_at(GuestVirt address) const;
   /// "mod`name+0x10", "mod`name" or "0x..." as dtrace prints code addresses.
   std::string describe(GuestVirt address) const;
 
@@ -68,10 +68,32 @@ class SymbolTable {
   /// Keeps `names` alive as long as the table: symbols' names may view into it.
   void adopt(std::shared_ptr<const std::string> names);
 
+  /// After seal(): a module that has come, `symbols` in any order, within its text's range. Its
+  /// symbols are apart from symbols(), so that indices and pointers into those stay good. The same
+  /// module once more, wherever it lies now, has the same index and the same symbols as before,
+  /// whose names go on viewing into what was adopted for them; for another one, what its names view
+  /// into is to be adopted. Where its text lies now, an older module's is gone. Empty, and nothing
+  /// is changed, for one that is not known of before, where only those may come.
+  struct Late {
+    std::uint16_t module = 0;        // index
+    std::optional<Module> before{};  // as it was the last time
+  };
+  enum class MayBe : std::uint8_t { Any, KnownOnly };
+  std::optional<Late> put_late(Module module, std::vector<Symbol> symbols, MayBe may_be);
+  /// Of such a module, sorted by address; the span is good for ever. Empty for another one.
+  std::span<const Symbol> late(std::uint16_t module) const;
+
  private:
+  struct LatePart {
+    std::uint16_t module = 0;
+    std::vector<Symbol> symbols;
+  };
   void sort_by_address();
-  void fill_sizes();
+  void fill_sizes(std::vector<Symbol>& symbols) const;
   void build_index();
+  bool is_same(const LatePart& part, const Module& module, std::span<const Symbol> symbols) const;
+  const Symbol* find_late(std::string_view name, std::string_view module) const;
+  std::span<const Symbol> part_at(GuestVirt address) const;
 
   std::uint64_t lowest_ = std::uint64_t{1} << 63;  // values below it are no addresses
   std::vector<Symbol> symbols_;
@@ -80,14 +102,17 @@ class SymbolTable {
   std::vector<std::shared_ptr<const std::string>> adopted_;
   NameIndex by_name_;                     // the first symbol of each name
   std::vector<std::uint32_t> next_same_;  // the next one of the same name, by symbol
+  std::deque<LatePart> late_;             // a deque: spans of them are kept
+  std::vector<std::size_t> newest_;       // index into late_, the one that came last first
 };
 
 /// Offsets in structures, in bytes, from BTF, for built-in variables and the installer. A member
 /// that the guest's types lack is empty; a program that needs it is refused, by name.
 struct KernelLayout {
   std::optional<std::uint32_t> task_comm, task_pid, task_tgid, task_real_parent, task_cred,
-      task_sum_exec_runtime, task_mm, task_stack;
+      task_sum_exec_runtime, task_exec_start, task_mm, task_stack;
   std::optional<std::uint32_t> cred_uid, cred_gid;
+  std::optional<std::uint32_t> rq_clock, rq_clock_task;
   std::optional<std::uint32_t> pt_regs_ax, pt_regs_orig_ax, pt_regs_ip, pt_regs_sp, pt_regs_cs;
 };
 
@@ -149,6 +174,9 @@ class Kernel {
     std::uint8_t length = 0;  // bytes from address on
     std::string_view what;    // "jump label", "static call", "exception table"
     GuestVirt target{};       // of a jump label: where it jumps to when it is on
+    GuestVirt key{};          // of a jump label or static call: what switches it
+    GuestVirt fixup{};        // of the exception table: where the instruction goes on after a fault
+    std::uint32_t data = 0;   // of the exception table, as the kernel has it
   };
   /// All of them, sorted by address.
   virtual std::span<const PatchedSite> patched_sites() const = 0;
@@ -162,6 +190,19 @@ class Kernel {
   static const PatchedSite* site_in(std::span<const PatchedSite> sites, GuestVirt at,
                                     std::size_t length);
 
+  /// A module that comes while the kernel is traced, after end_set_up() or before it: `structure`
+  /// is the struct module that the guest's loader has made ready, its init has not run yet. From
+  /// now on symbols() and patched_sites() have what is its own; it has no types. Invalid, and
+  /// nothing is changed, for what cannot be one; Limit when there is no room for it.
+  struct LateModule {
+    std::uint16_t module = 0;  // SymbolTable::put_late()
+    std::string name;
+    GuestVirt structure;
+    AddressRange text;
+    std::optional<AddressRange> before{};  // where the same one lay the last time
+  };
+  virtual Result<LateModule> admit_module(GuestVirt structure);
+
   /// Lines for the user, each about a table of the guest that was left out because it would take
   /// too much of our memory. Each is returned once.
   std::vector<std::string> take_omissions() { return std::exchange(omissions_, {}); }
@@ -170,7 +211,8 @@ class Kernel {
 
   /// Frees the memory that only compiling and setting up probes need, which is most of it. After it
   /// types() has only the built-in types (destroy overlays first), prototype() finds nothing, and
-  /// the module list is not read again. patched_sites() stays: probes may come while others fire.
+  /// the module list is not read again; admit_module() goes on. patched_sites() stays: probes may
+  /// come while others fire.
   virtual void end_set_up() {}
 
  private:

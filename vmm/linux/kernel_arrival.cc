@@ -13,14 +13,15 @@
 #include <vector>
 
 #include "vmm/arch/arch.h"
+#include "vmm/linux/linux_banner.h"
 #include "vmm/linux/text/relocations.h"
 
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::uint64_t kKernelMap = 0xffff'ffff'8000'0000;  // __START_KERNEL_map
-constexpr std::uint64_t kFarthest = 1ULL << 30;              // KERNEL_IMAGE_SIZE with KASLR
-constexpr std::uint64_t kStep = 2ULL << 20;                  // least CONFIG_PHYSICAL_ALIGN
+constexpr std::uint64_t kKernelMap = arch::kKernelImage.raw();
+constexpr std::uint64_t kFarthest = arch::kKernelImageSize;
+constexpr std::uint64_t kStep = 2ULL << 20;  // least CONFIG_PHYSICAL_ALIGN
 constexpr std::size_t kLongestBanner = 1024;
 constexpr std::size_t kTextCompared = 4096;
 
@@ -31,16 +32,15 @@ struct Piece {
 
 /// linux_banner: "Linux version 6.1.0-..." to its line's end (init/version.c). It names the build.
 std::optional<Piece> find_banner(const vmm::ElfFile& image) {
-  constexpr std::string_view kStart = "Linux version ";
   for (const vmm::ElfFile::Segment& segment : image.segments()) {
     // SAFETY: char may alias any bytes; the span lies inside the file.
     const std::string_view text(reinterpret_cast<const char*>(segment.bytes.data()),
                                 segment.bytes.size());
-    for (auto at = text.find(kStart); at != std::string_view::npos;
-         at = text.find(kStart, at + 1)) {
+    for (auto at = text.find(kBannerStart); at != std::string_view::npos;
+         at = text.find(kBannerStart, at + 1)) {
       const std::string_view line = text.substr(at, kLongestBanner);
       const auto size = line.find('\n');
-      const char digit = line.size() > kStart.size() ? line[kStart.size()] : ' ';
+      const char digit = line.size() > kBannerStart.size() ? line[kBannerStart.size()] : ' ';
       if (size == std::string_view::npos || digit < '0' || digit > '9') continue;
       return Piece{segment.address + at, segment.bytes.subspan(at, size)};
     }
@@ -59,7 +59,7 @@ std::optional<Piece> first_text(const vmm::ElfFile& image) {
 
 bool stands_at(const GuestReader& live, const Piece& piece, std::uint64_t slide) {
   std::vector<std::byte> found(piece.bytes.size());
-  return live.read(GuestVirt(piece.address + slide), found) &&
+  return live.read(GuestVirt(piece.address).wrapping_add(slide), found) &&
          std::equal(found.begin(), found.end(), piece.bytes.begin());
 }
 
@@ -79,7 +79,8 @@ std::optional<KernelMove> find_move(std::span<const std::byte> payload,
     std::vector<std::byte> moved(text->bytes.begin(), text->bytes.end());
     relocations.apply(*image, text->address, moved, static_cast<std::int64_t>(slide));
     if (!stands_at(live, {text->address, moved}, slide)) continue;
-    const auto physical = vmm::translate(memory, table, GuestVirt(banner->address + slide));
+    const auto physical =
+        vmm::translate(memory, table, GuestVirt(banner->address).wrapping_add(slide));
     const auto linked = image->physical(banner->address);
     if (!physical || !linked) return std::nullopt;
     return KernelMove{static_cast<std::int64_t>(slide),

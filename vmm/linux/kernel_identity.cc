@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "vmm/base/align.h"
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/modules.h"
 #include "vmm/linux/types/btf.h"
@@ -42,7 +43,7 @@ std::vector<std::byte> between(const SymbolTable& symbols, const GuestReader& me
   const Symbol* begin = symbols.find(start, "vmlinux");
   const Symbol* end = symbols.find(stop, "vmlinux");
   if (begin == nullptr || end == nullptr || end->address <= begin->address) return {};
-  const std::uint64_t size = end->address.raw() - begin->address.raw();
+  const std::uint64_t size = end->address.offset_from(begin->address);
   if (size > most) return {};
   std::vector<std::byte> bytes(size);
   if (!memory.read(begin->address, bytes)) return {};
@@ -52,9 +53,7 @@ std::vector<std::byte> between(const SymbolTable& symbols, const GuestReader& me
 /// Of a row of ELF notes: name size, description size, type, then both, padded to 4 bytes each.
 std::string build_id(std::span<const std::byte> notes) {
   constexpr std::size_t kHeader = 12;
-  const auto padded = [](std::uint32_t size) {
-    return (std::uint64_t{size} + 3) & ~std::uint64_t{3};
-  };
+  const auto padded = [](std::uint32_t size) { return round_up(std::uint64_t{size}, 4); };
   while (notes.size() >= kHeader) {
     const auto name_size = load_at<std::uint32_t>(notes, 0);
     const auto size = load_at<std::uint32_t>(notes, 4);
@@ -100,6 +99,10 @@ std::uint64_t module_types(Kernel& kernel, const GuestReader& memory, std::strin
 
 }  // namespace
 
+std::string find_build_id(const SymbolTable& symbols, const GuestReader& memory) {
+  return build_id(between(symbols, memory, "__start_notes", "__stop_notes", kMostNotes));
+}
+
 std::optional<KernelPartIdentity> identify(Kernel& kernel, const GuestReader& memory,
                                            std::string_view module) {
   const SymbolTable& symbols = kernel.symbols();
@@ -118,8 +121,7 @@ std::optional<KernelPartIdentity> identify(Kernel& kernel, const GuestReader& me
   }
   identity.types =
       hash_of_types(between(symbols, memory, "__start_BTF", "__stop_BTF", kMaxBtfBytes));
-  const std::string id =
-      build_id(between(symbols, memory, "__start_notes", "__stop_notes", kMostNotes));
+  const std::string id = find_build_id(symbols, memory);
   if (!id.empty()) identity.build = id;
   return identity;
 }

@@ -23,6 +23,10 @@ struct KernelPartIdentity {
   std::uint64_t types = 0;  // hash of the BTF: equal bytes are equal layouts; 0 without
 };
 
+/// The build id of vmlinux in hexadecimal digits; empty for a kernel without one, or with notes
+/// that cannot be read.
+std::string find_build_id(const SymbolTable& symbols, const GuestReader& memory);
+
 /// The identity of "vmlinux" or of a module; empty when there is no such part. Only before
 /// end_set_up(). `memory` reads the kernel's memory; notes that cannot be read count as missing.
 std::optional<KernelPartIdentity> identify(Kernel& kernel, const GuestReader& memory,

@@ -6,15 +6,13 @@
 
 #include <array>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::guest_linux {
 
 namespace {
 
-constexpr std::uint64_t kImageMap = 0xffff'ffff'8000'0000;  // __START_KERNEL_map
-constexpr std::uint64_t kImageMapSize = 1 << 30;            // KERNEL_IMAGE_SIZE with KASLR
-constexpr std::uint64_t kChunk = 2 << 20;                   // the image is mapped by large pages
-constexpr std::uint64_t kRootMask = 0x000f'ffff'ffff'f000;  // CR3 less PCID and flags
-constexpr std::uint64_t kUserHalf = 0x1000;
+constexpr std::uint64_t kChunk = arch::kLargePageSize;  // the image is mapped by large pages
 
 /// The root entry that maps the kernel's image: the last of 512.
 std::optional<std::uint64_t> image_root_entry(const vmm::GuestMemory& memory, GuestPhys root) {
@@ -28,9 +26,10 @@ std::optional<GuestPhys> KernelMemory::image_address(const VmcoreInfo& info, Gue
   constexpr std::int64_t kHighest = std::int64_t{1} << 52;  // bits of a physical address
   const std::int64_t phys_base = info.number("phys_base").value_or(0);
   if (phys_base > kHighest || phys_base < -kHighest) return std::nullopt;
-  if (at.raw() < kImageMap || at.raw() - kImageMap >= kImageMapSize) return std::nullopt;
+  if (!at.is_in(arch::kKernelImage, arch::kKernelImageSize)) return std::nullopt;
   // phys_base is negative when KASLR put the image lower than linked; the sum must not be.
-  const std::int64_t physical = static_cast<std::int64_t>(at.raw() - kImageMap) + phys_base;
+  const auto in_image = static_cast<std::int64_t>(at.offset_from(arch::kKernelImage));
+  const std::int64_t physical = in_image + phys_base;
   if (physical < 0) return std::nullopt;
   return GuestPhys(static_cast<std::uint64_t>(physical));
 }
@@ -78,10 +77,10 @@ Result<std::vector<std::byte>> KernelMemory::copy_image(GuestVirt from, std::uin
 }
 
 std::vector<std::byte> KernelMemory::copy_whole_image() const {
-  const std::uint64_t stext = info_.symbol("_stext")->raw();
+  const GuestVirt stext = *info_.symbol("_stext");
   std::vector<std::byte> bytes;
   for (std::uint64_t at = 0; at < kMaxCopy; at += kChunk) {
-    const auto mapped = vmm::translate(*memory_, table_, GuestVirt(stext + at));
+    const auto mapped = vmm::translate(*memory_, table_, stext.wrapping_add(at));
     if (!mapped) break;
     bytes.resize(at + kChunk);
     const auto chunk = std::span(bytes).subspan(at, kChunk);
@@ -98,10 +97,9 @@ Result<bool> is_in_use(vmm::PausedMachine& machine, const KernelMemory& kernel) 
   const auto ours = image_root_entry(machine.memory(), kernel.table().root);
   for (unsigned vcpu = 0; vcpu < machine.vcpu_count(); ++vcpu) {
     const Registers registers = TRY(machine.registers(vcpu));
-    const std::uint64_t root = registers.cr3 & ~kernel.table().encryption_mask & kRootMask;
-    // Under KPTI bit 12 selects the user's half, which does not map all of the kernel.
-    for (const std::uint64_t candidate : {root, root & ~kUserHalf}) {
-      const auto theirs = image_root_entry(machine.memory(), GuestPhys(candidate));
+    const std::uint64_t cr3 = registers.cr3 & ~kernel.table().encryption_mask;
+    for (const GuestPhys root : {arch::root_of(cr3), arch::kernel_half_root(cr3)}) {
+      const auto theirs = image_root_entry(machine.memory(), root);
       if (ours && theirs == ours) return true;
     }
   }

@@ -4,7 +4,6 @@
 // string must be readable through it. The page table is always init_top_pgt: the guest may free one
 // that a CPU's CR3 names at any time.
 // Used by Kernel.
-// Fire context: no.
 #pragma once
 
 #include <optional>

@@ -59,16 +59,27 @@ KernelLayout read_layout(const TypeGraph& types) {
   layout.task_real_parent = task({"real_parent"});
   layout.task_cred = task({"cred"});
   layout.task_sum_exec_runtime = task({"se", "sum_exec_runtime"});
+  layout.task_exec_start = task({"se", "exec_start"});
   layout.task_mm = task({"mm"});
   layout.task_stack = task({"stack"});
   layout.cred_uid = offset_of(types, "cred", {"uid"});
   layout.cred_gid = offset_of(types, "cred", {"gid"});
+  layout.rq_clock = offset_of(types, "rq", {"clock"});
+  layout.rq_clock_task = offset_of(types, "rq", {"clock_task"});
   layout.pt_regs_ax = registers("ax");
   layout.pt_regs_orig_ax = registers("orig_ax");
   layout.pt_regs_ip = registers("ip");
   layout.pt_regs_sp = registers("sp");
   layout.pt_regs_cs = registers("cs");
   return layout;
+}
+
+std::optional<std::uint64_t> current_offset(const SymbolTable& symbols, const TypeGraph& types) {
+  const Symbol* hot = symbols.find("pcpu_hot", "vmlinux");  // 6.2 to 6.14
+  const Symbol* current = hot != nullptr ? hot : symbols.find("current_task", "vmlinux");
+  if (current == nullptr) return std::nullopt;
+  const auto member = offset_of(types, "pcpu_hot", {"current_task"});
+  return current->address.wrapping_add(hot != nullptr ? member.value_or(0) : 0).raw();
 }
 
 }  // namespace ringside::guest_linux

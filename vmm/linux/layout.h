@@ -29,6 +29,10 @@ std::optional<NumberPlace> number_of(const TypeGraph& types, std::string_view st
 
 KernelLayout read_layout(const TypeGraph& types);
 
+/// From a CPU's per-CPU base to the word that holds its `current`. Wraps: since 6.15 the symbol is
+/// an ordinary address and the base a difference.
+std::optional<std::uint64_t> current_offset(const SymbolTable& symbols, const TypeGraph& types);
+
 /// The T at `offset` in a structure. Wraps like the guest's own arithmetic: a bad sum is merely
 /// unreadable.
 template <class T>

@@ -31,7 +31,7 @@ class LinearMapReader final : public GuestReader {
 
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
     if (linear_ && at >= *linear_) {
-      // What lies beyond RAM is no part of the map.
+      // Beyond RAM there is no map.
       if (memory_->read(GuestPhys(at.offset_from(*linear_)), out)) return {};
     }
     return walked_.read(at, out);

@@ -7,14 +7,15 @@
 #include <optional>
 #include <string_view>
 
+#include "vmm/arch/arch.h"
+#include "vmm/base/align.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kFirst = kPage;   // page 0 is the firmware's vectors and data
+constexpr std::uint64_t kFirst = arch::kPageSize;  // page 0 is the firmware's vectors and data
 constexpr std::uint64_t kEnd = 0x9'f000;  // above it the extended BIOS data area, then no RAM
 constexpr std::uint64_t kLeast = 64 << 10;
 constexpr std::uint64_t kHighMemory = 1 << 20, kMostKept = 64 << 20;
@@ -47,7 +48,7 @@ class PageFlags {
   }
 
   bool is_reserved(const GuestReader& reader, std::uint64_t physical) const {
-    const std::uint64_t offset = physical / kPage * size_ + flags_at_;
+    const std::uint64_t offset = physical / arch::kPageSize * size_ + flags_at_;
     const auto at = GuestVirt(array_).checked_add(offset);
     const auto flags = at ? load<std::uint64_t>(reader, *at) : Unexpected<Fault>(Fault{});
     return flags && (*flags & reserved_) != 0;
@@ -69,11 +70,11 @@ Result<std::uint64_t> trampoline(const vmm::GuestMemory& memory, const GuestRead
   const auto found =
       where ? vmm::translate(memory, kernel.table(), GuestVirt(*where)) : std::nullopt;
   if (!found) return unknown("readable real_mode_header");
-  return std::min(found->address.raw() / kPage * kPage, kEnd);
+  return std::min(round_down(found->address.raw(), arch::kPageSize), kEnd);
 }
 
 bool is_zero(const vmm::GuestMemory& memory, std::uint64_t page) {
-  std::array<std::uint64_t, kPage / 8> words;
+  std::array<std::uint64_t, arch::kPageSize / 8> words;
   return memory.read(GuestPhys(page), std::as_writable_bytes(std::span(words))) &&
          std::ranges::all_of(words, [](std::uint64_t word) { return word == 0; });
 }
@@ -86,13 +87,13 @@ Result<vmm::GuestMemory::Extent> find_low_memory(const vmm::GuestMemory& memory,
   const PageFlags pages = TRY(PageFlags::find(reader, kernel));
   const std::uint64_t end = TRY(trampoline(memory, reader, kernel));
   vmm::GuestMemory::Extent best, run;
-  for (std::uint64_t page = kFirst; page < end; page += kPage) {
+  for (std::uint64_t page = kFirst; page < end; page += arch::kPageSize) {
     if (!is_zero(memory, page) || !pages.is_reserved(reader, page)) {
       run = {};
       continue;
     }
     if (run.size == 0) run.base = GuestPhys(page);
-    run.size += kPage;
+    run.size += arch::kPageSize;
     if (run.size > best.size) best = run;
   }
   if (best.size < kLeast) {
@@ -112,7 +113,7 @@ Result<void> check_kept(const vmm::GuestMemory& memory, const Kernel& kernel,
   const std::uint64_t first = extent.base.raw();
   bool kept = extent.size <= kMostKept && memory.is_ram(extent.base, extent.size) &&
               first >= kFirst && (first + extent.size <= end || first >= kHighMemory);
-  for (std::uint64_t page = first; kept && page < first + extent.size; page += kPage) {
+  for (std::uint64_t page = first; kept && page < first + extent.size; page += arch::kPageSize) {
     kept = pages.is_reserved(reader, page);
   }
   if (kept) return {};

@@ -16,8 +16,8 @@ namespace ringside::guest_linux {
 
 namespace {
 
-constexpr std::size_t kNameBytes = 56;         // MODULE_NAME_LEN on 64-bit
-constexpr std::uint32_t kStateLive = 0;        // enum module_state
+constexpr std::size_t kNameBytes = 56;                     // MODULE_NAME_LEN on 64-bit
+constexpr std::uint32_t kStateLive = 0, kStateComing = 1;  // enum module_state
 constexpr std::uint64_t kMaxText = 64 << 20;   // the module area is 1.5 GiB, no module is this big
 constexpr std::uint64_t kMaxSymbolName = 512;  // KSYM_NAME_LEN
 
@@ -33,11 +33,7 @@ static_assert(sizeof(ElfSymbol) == 24);
 /// Reads as much of [at, at + size) as there is: a string table's end is only estimated.
 std::vector<std::byte> read_up_to(const GuestReader& kernel, GuestVirt at, std::uint64_t size) {
   std::vector<std::byte> bytes(size);
-  const auto done = kernel.read(at, bytes);
-  if (!done) {
-    const std::uint64_t good = done.error().address - at.raw();
-    bytes.resize(std::min(good, size));
-  }
+  bytes.resize(read_available(kernel, at, bytes));
   return bytes;
 }
 
@@ -144,10 +140,14 @@ Result<std::uint64_t, Fault> read_text_size(const GuestReader& kernel, const Mod
   return std::uint64_t{TRY(load_field<std::uint32_t>(kernel, module, layout.text_size))};
 }
 
-/// Empty when the module is not live, or was torn away while we read.
+bool is_in_state(const GuestReader& kernel, const ModuleLayout& layout, GuestVirt module,
+                 std::uint32_t state) {
+  return load_field<std::uint32_t>(kernel, module, layout.state) == state;
+}
+
+/// Empty when the module was torn away while we read.
 std::optional<ModuleHead> read_head(const GuestReader& kernel, const ModuleLayout& layout,
                                     GuestVirt module) {
-  if (load_field<std::uint32_t>(kernel, module, layout.state) != kStateLive) return std::nullopt;
   const auto name = load_field<std::array<char, kNameBytes>>(kernel, module, layout.name);
   const auto base = load_field<std::uint64_t>(kernel, module, layout.text_base);
   const auto size = read_text_size(kernel, layout, module);
@@ -166,7 +166,9 @@ Result<std::vector<ModuleHead>> list_modules(const GuestReader& kernel, const Mo
                                              GuestVirt modules) {
   std::vector<ModuleHead> heads;
   const bool whole = walk_list(kernel, modules, [&](GuestVirt node) {
-    auto head = read_head(kernel, layout, GuestVirt(node.raw() - layout.list));
+    const GuestVirt module = node.wrapping_sub(layout.list);
+    if (!is_in_state(kernel, layout, module, kStateLive)) return true;
+    auto head = read_head(kernel, layout, module);
     if (head) heads.push_back(std::move(*head));
     return true;
   });
@@ -175,6 +177,15 @@ Result<std::vector<ModuleHead>> list_modules(const GuestReader& kernel, const Mo
                 "the guest's module list cannot be walked: it is damaged or changing, try again");
   }
   return heads;
+}
+
+Result<ModuleHead> read_coming_module(const GuestReader& kernel, const ModuleLayout& layout,
+                                      GuestVirt module) {
+  const bool is_one = is_in_state(kernel, layout, module, kStateComing) ||
+                      is_in_state(kernel, layout, module, kStateLive);
+  auto head = is_one ? read_head(kernel, layout, module) : std::nullopt;
+  if (head && head->text_size != 0) return std::move(*head);
+  return fail(ErrorCode::Invalid, "what the guest says of it makes no sense");
 }
 
 ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout& layout,
@@ -241,7 +252,7 @@ std::vector<ModuleBtf> read_module_btf(const GuestReader& kernel, const ModuleLa
   std::vector<ModuleBtf> found;
   if (!layout.btf) return found;
   walk_list(kernel, btf_modules, [&](GuestVirt node) {
-    const GuestVirt entry(node.raw() - layout.btf->list);
+    const GuestVirt entry = node.wrapping_sub(layout.btf->list);
     const auto module = load_field<std::uint64_t>(kernel, entry, layout.btf->module);
     const auto btf = load_field<std::uint64_t>(kernel, entry, layout.btf->btf);
     if (!module || !btf) return true;

@@ -3,7 +3,6 @@
 // they differ by version and configuration; Elf64_Sym is the ELF standard's.
 // Used by Kernel. Hostile input: the list may be cyclic, endless or torn by a concurrent load;
 // walks are bounded and whatever cannot be read is left out.
-// Fire context: no.
 #pragma once
 
 #include <memory>
@@ -65,6 +64,11 @@ struct ModuleHead {
   std::uint64_t text_size = 0;
   bool operator==(const ModuleHead&) const = default;
 };
+
+/// A module that is being loaded, whose init has not run yet, or one that is live. Invalid for what
+/// cannot be one.
+Result<ModuleHead> read_coming_module(const GuestReader& kernel, const ModuleLayout& layout,
+                                      GuestVirt module);
 
 struct ModuleSymbols {
   std::shared_ptr<const std::string> names;  // the symbols' names view into it

@@ -123,6 +123,24 @@ TEST_F(Modules, NamesThatCannotBeAndTextThatWrapsAreLeftOut) {
   EXPECT_TRUE(list()->empty());
 }
 
+TEST_F(Modules, OneThatIsBeingLoadedIsReadWhereItIsToldOf) {
+  put_module(0, "coming", 1);
+  put_module(1, "going", 2);
+  put_module(2, "bad\nname", 1);
+  put_module(3, "empty", 1);
+  guest.put(module_at(3) + 96, std::uint32_t{0});
+
+  const auto coming = read_coming_module(guest, layout(), GuestVirt(module_at(0)));
+
+  ASSERT_TRUE(coming);
+  EXPECT_EQ(coming->name, "coming");
+  EXPECT_EQ(coming->text_base.raw(), kText);
+  for (const std::uint64_t i : {1, 2, 3}) {
+    EXPECT_FALSE(read_coming_module(guest, layout(), GuestVirt(module_at(i)))) << i;
+  }
+  EXPECT_FALSE(read_coming_module(guest, layout(), GuestVirt(0))) << "nothing is there";
+}
+
 struct ElfSymbol {
   std::uint32_t name;
   std::uint8_t info = 0, other = 0;

@@ -57,17 +57,8 @@ bool is_end(std::string_view packet) {
   return !packet.empty() && (packet[0] == 'W' || packet[0] == 'X');
 }
 
-/// As many of the first ones as lie one behind the other and fit into a request (QEMU's
-/// MAX_PACKET_LENGTH is 4096).
-std::span<const CodeWrite> leading_run(std::span<const CodeWrite> writes) {
-  constexpr std::size_t kLongest = 1024;
-  std::size_t count = 1;
-  while (count < std::min(writes.size(), kLongest) &&
-         writes[count].at == writes[0].at.wrapping_add(count)) {
-    ++count;
-  }
-  return writes.first(count);
-}
+/// Bytes in a request; QEMU's MAX_PACKET_LENGTH is 4096.
+constexpr std::size_t kLongestRun = 1024;
 
 std::string write_request(std::span<const CodeWrite> run) {
   std::string request = fmt::format("M{:x},{:x}:", run.front().at.raw(), run.size());
@@ -252,7 +243,7 @@ Result<Registers> GdbRemote::read_registers(unsigned vcpu) {
 }
 
 /// QEMU's own extension (docs/system/gdb.rst): whether addresses of `m` and `M` are physical. It
-/// holds for all who ever connect to the stub.
+/// holds for every later connection to the stub, too.
 Result<void> GdbRemote::set_physical(bool physical) {
   std::string request;
   append_packet(request, physical ? "Qqemu.PhyMemMode:1" : "Qqemu.PhyMemMode:0");
@@ -284,7 +275,7 @@ Result<void> GdbRemote::write_all(std::span<const CodeWrite> writes) {
     if (waiting.size() <= kWindow / 2 && sent < writes.size()) {
       request.clear();
       while (sent < writes.size() && waiting.size() < kWindow) {
-        const auto run = leading_run(writes.subspan(sent));
+        const auto run = leading_run(writes.subspan(sent), kLongestRun);
         append_packet(request, write_request(run));
         waiting.push_back(run.front().at.raw());
         sent += run.size();

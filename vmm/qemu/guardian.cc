@@ -1,6 +1,7 @@
 // The guardian's process makes only async-signal-safe calls: it is forked and never execs.
 #include "vmm/qemu/guardian.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/close_range.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "vmm/base/await_child.h"
@@ -28,6 +30,11 @@ constexpr int kPatience = 30'000;  // milliseconds; QEMU may be starting, or the
 constexpr std::string_view kDebuggerGoOn = "#00$c#63";
 /// The byte ends a command that we left half-sent (QEMU docs: interop/qmp-spec, "Synchronization").
 constexpr std::string_view kMonitorGoOn = "\xff\n{\"execute\": \"cont\"}\n";
+
+constexpr int kLookEvery = 100;  // milliseconds; at a master that holds a guest
+
+constexpr std::string_view kStoppedTooLong =
+    "ringside: ended by its guardian: it was stopped while it held the guest still\n";
 
 constexpr char kHold = 'h', kLetBe = 'l', kRelease = 'r';
 
@@ -46,9 +53,40 @@ void let_guest_go_on(int connection, std::string_view words) {
   await_taken(connection, kPatience);
 }
 
-/// Obeys until we end or send it home; whether the guest is to be let go then.
-bool obey(int life, bool holds) {
+/// The process that is guarded, with the paths under /proc that belong to it.
+struct Master {
+  pid_t pid = getpid();
+  std::string stat = fmt::format("/proc/{}/stat", pid), errors = fmt::format("/proc/{}/fd/2", pid);
+};
+
+/// By a signal; not by a debugger, whose user knows what stands still.
+bool is_stopped(const Master& master) {
+  char text[64];  // "PID (NAME) STATE ...", NAME of at most 15 bytes
+  const UniqueFd file(open(master.stat.c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t got = read(file.get(), text, sizeof text);
+  const std::string_view said(text, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  const std::size_t name_end = said.rfind(") ");
+  return name_end != said.npos && said.substr(name_end + 2).starts_with('T');
+}
+
+/// Waits for an order, or for the master's end. Ends a master that is stopped for longer than that.
+void await_order(int life, const Master& master, int patience) {
+  pollfd entry{life, POLLIN, 0};
+  for (int stopped = 0; poll(&entry, 1, kLookEvery) == 0;) {
+    stopped = is_stopped(master) ? stopped + kLookEvery : 0;
+    if (stopped <= patience) continue;
+    const UniqueFd errors(open(master.errors.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    (void)!write(errors.get(), kStoppedTooLong.data(), kStoppedTooLong.size());
+    kill(master.pid, SIGKILL);
+    return;
+  }
+}
+
+/// Obeys until we end or send it home; whether the guest is to be let go then. `patience` is
+/// negative where nobody tells when the guest is held.
+bool obey(int life, bool holds, const Master& master, int patience) {
   for (;;) {
+    if (holds && patience >= 0) await_order(life, master, patience);
     char word = 0;
     const ssize_t got = read(life, &word, 1);
     if (got == 0) return holds;
@@ -59,21 +97,29 @@ bool obey(int life, bool holds) {
   }
 }
 
-[[noreturn]] void guard(int connection, int life, Guardian::Peer peer, Guardian::When when) {
+/// Only these two stay open, or one where the other is negative: our copies of others would hide
+/// the end of either side.
+void close_others(int one, int other) {
+  unsigned from = 0;
+  for (const int kept : {std::min(one, other), std::max(one, other)}) {
+    if (kept < 0) continue;
+    const auto open = static_cast<unsigned>(kept);
+    if (open > from) close_range(from, open - 1, 0);
+    from = open + 1;
+  }
+  close_range(from, ~0U, 0);
+}
+
+[[noreturn]] void guard(int connection, int life, Guardian::Peer peer, const Master& master,
+                        int patience) {
   setsid();  // the terminal's signals are not for us
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
   prctl(PR_SET_NAME, "ringside-guard");
-  // Only these two stay open: our copies of others would hide the end of either side.
-  const int low = std::min(connection, life), high = std::max(connection, life);
-  if (low > 0) close_range(0, static_cast<unsigned>(low) - 1, 0);
-  if (high > low + 1) {
-    close_range(static_cast<unsigned>(low) + 1, static_cast<unsigned>(high) - 1, 0);
-  }
-  close_range(static_cast<unsigned>(high) + 1, ~0U, 0);
+  close_others(connection, life);
   const bool debugger = peer == Guardian::Peer::Debugger;
-  if (obey(life, when == Guardian::When::Always)) {
+  if (obey(life, patience < 0, master, patience) && peer != Guardian::Peer::None) {
     let_guest_go_on(connection, debugger ? kDebuggerGoOn : kMonitorGoOn);
   }
   _exit(0);
@@ -81,19 +127,22 @@ bool obey(int life, bool holds) {
 
 }  // namespace
 
-Result<Guardian> Guardian::start(int connection, Peer peer, When when) {
+Result<Guardian> Guardian::start(int connection, Peer peer, When when,
+                                 std::chrono::milliseconds patience) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return fail(ErrorCode::Io, fmt::format("cannot make a socket: {}", std::strerror(errno)));
   }
   const UniqueFd theirs(ends[0]);
   UniqueFd ours(ends[1]);
+  const Master master;  // made here: the other process must not allocate
+  const int stopped = when == When::Always ? -1 : static_cast<int>(patience.count());
   const pid_t pid = fork();
   if (pid < 0) {
     return fail(ErrorCode::Io,
                 fmt::format("cannot start the guest's guardian: {}", std::strerror(errno)));
   }
-  if (pid == 0) guard(connection, theirs.get(), peer, when);
+  if (pid == 0) guard(connection, theirs.get(), peer, master, stopped);
   return Guardian(pid, std::move(ours));
 }
 

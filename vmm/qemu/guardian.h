@@ -1,12 +1,15 @@
 // A small process that guards a guest which outlives us, one that is kept or one that is not ours:
 // when we die, at whatever moment, it lets the guest run on. Without it a SIGKILL in the middle of
-// a pause would leave the guest stopped for ever. It ends right after us. Used by start_qemu with
-// QemuConfig::keep, and for attached machines. Does not: touch the guest while we live, even if we
-// hang.
+// a pause would leave the guest stopped for ever. It ends right after us. Where we are stopped
+// ourselves (SIGSTOP, Ctrl-Z) in a pause of another's guest, and not let go on in time, it ends us
+// first: a write of ours later, into a guest that runs, would be worse. The host's kernel lets go
+// what we hold by ptrace when we end, and only then. Used by start_qemu with QemuConfig::keep,
+// and for attached machines. Does not: touch the guest while we live, even if we hang.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -17,15 +20,17 @@ namespace ringside::vmm {
 
 class Guardian {
  public:
-  /// The peer that the guest is let go through.
-  enum class Peer : std::uint8_t { Debugger, Monitor };
+  /// The peer that the guest is let go through; None for ptrace.
+  enum class Peer : std::uint8_t { Debugger, Monitor, None };
   /// A guest of ours is let go whenever we die; another's from hold() to let_be(), since its owner
   /// may have stopped it, too.
   enum class When : std::uint8_t { Always, Held };
   /// Forks the process; it shares `connection`, our end to the gdbstub or the monitor, until it
-  /// ends. Safe in whatever thread: it makes only calls that are.
+  /// ends; -1 without a peer. Safe in whatever thread: it makes only calls that are. `patience` is
+  /// for how long we may be stopped while we hold another's guest.
   static Result<Guardian> start(int connection, Peer peer = Peer::Debugger,
-                                When when = When::Always);
+                                When when = When::Always,
+                                std::chrono::milliseconds patience = std::chrono::seconds(3));
   Guardian(Guardian&& other) noexcept
       : pid_(std::exchange(other.pid_, 0)), life_(std::move(other.life_)) {}
   Guardian& operator=(Guardian&&) = delete;

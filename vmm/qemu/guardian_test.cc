@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <string>
+#include <utility>
 
 #include "vmm/qemu/peer_socket.h"
 
@@ -56,7 +58,8 @@ TEST(Guardian, LetsTheGuestGoOnWhenItsMasterIsKilled) {
   EXPECT_TRUE(WIFSIGNALED(status));
 }
 
-/// The words that a monitor's guardian says once its master, who gave it these orders, was killed.
+/// The words that a monitor's guardian says once its master, which gave it these orders, was
+/// killed.
 std::string said_after(const std::string& orders) {
   Sockets sockets;
   const pid_t master = fork();
@@ -82,6 +85,49 @@ TEST(Guardian, LetsAMonitorsGuestGoOnlyFromAPauseOfOurs) {
   EXPECT_EQ(said_after("h"), "\xff\n{\"execute\": \"cont\"}\n");
   EXPECT_EQ(said_after("hl"), "");
   EXPECT_EQ(said_after("hlh"), "\xff\n{\"execute\": \"cont\"}\n");
+}
+
+/// The words that follow this order once a master has stopped, until it is let go on or ends; and
+/// how it ended.
+std::pair<std::string, int> said_while_stopped(char order) {
+  Sockets sockets;
+  const pid_t master = fork();
+  if (master == 0) {
+    sockets.stub.reset();
+    auto guardian = Guardian::start(sockets.ours.get(), Guardian::Peer::Monitor,
+                                    Guardian::When::Held, std::chrono::milliseconds(200));
+    guardian->hold();
+    if (order == 'l') guardian->let_be();
+    raise(SIGSTOP);
+    guardian->release();
+    _exit(0);
+  }
+  sockets.ours.reset();
+  int status = 0;
+  EXPECT_EQ(waitpid(master, &status, WUNTRACED), master);
+  EXPECT_TRUE(WIFSTOPPED(status));
+  if (order == 'l') {
+    pollfd entry{sockets.stub.get(), POLLIN, 0};
+    EXPECT_EQ(poll(&entry, 1, 1000), 0) << "it touches no guest that runs";
+    kill(master, SIGCONT);
+  }
+  const std::string said = read_to_end(sockets.stub.get());
+  EXPECT_EQ(waitpid(master, &status, 0), master);
+  return {said, status};
+}
+
+TEST(Guardian, EndsAMasterWhoIsStoppedInAPause) {
+  const auto [said, status] = said_while_stopped('h');
+
+  EXPECT_EQ(said, "\xff\n{\"execute\": \"cont\"}\n");
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+TEST(Guardian, LeavesAMasterAloneWhoIsStoppedWhileTheGuestRuns) {
+  const auto [said, status] = said_while_stopped('l');
+
+  EXPECT_EQ(said, "");
+  EXPECT_TRUE(WIFEXITED(status));
 }
 
 TEST(Guardian, GoesHomeWithoutAWordWhenReleased) {

@@ -40,6 +40,7 @@ Result<T> QemuVcpus::judge(Result<T> answer) {
   } else {
     error.message +=
         "; this QEMU was ended, with its guest: try again, or name another with --qemu";
+    watcher_.note_ended_by_us();
     child_.kill();
     poll(&ended, 1, kEndPatience);  // so that state() tells why when a caller sees our error
   }

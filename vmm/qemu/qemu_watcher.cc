@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "vmm/base/all_signals_blocked.h"
+
 namespace ringside::vmm {
 namespace {
 
@@ -57,12 +59,8 @@ Result<void> QemuWatcher::start() {
   if (!state_event_ || !stop_event_ || fcntl(console_.get(), F_SETFL, O_NONBLOCK) != 0) {
     return fail(ErrorCode::Io, fmt::format("cannot watch QEMU: {}", std::strerror(errno)));
   }
-  // The thread inherits a full signal mask: signals are the main thread's business.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const AllSignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return {};
 }
 

@@ -12,7 +12,7 @@
 #include "vmm/base/unique_fd.h"
 #include "vmm/machine_status.h"
 #include "vmm/qemu/child_process.h"
-#include "vmm/qemu/guest_end.h"
+#include "vmm/qemu/qemu_end.h"
 #include "vmm/qemu/qmp.h"
 #include "vmm/text_tail.h"
 
@@ -37,6 +37,9 @@ class QemuWatcher final : public MachineStatus {
   int event_fd() const override { return state_event_.get(); }
   std::string console_tail() const override;
   std::string cause_of_death() const override;
+  bool was_ended_by_us() const override { return ended_by_us_.load(std::memory_order_acquire); }
+  /// Before QEMU is killed.
+  void note_ended_by_us() { ended_by_us_.store(true, std::memory_order_release); }
   /// While set, a stop that QEMU reports is a pause of ours. Of any other the watcher asks QEMU
   /// why.
   void set_paused_by_us(bool paused) { paused_by_us_.store(paused, std::memory_order_release); }
@@ -55,8 +58,8 @@ class QemuWatcher final : public MachineStatus {
   bool errors_open_ = true;
   UniqueFd state_event_, stop_event_;
   std::atomic<MachineState> state_{MachineState::Running};
-  std::atomic<bool> paused_by_us_{false};
-  GuestEnd end_;
+  std::atomic<bool> paused_by_us_{false}, ended_by_us_{false};
+  QemuEnd end_;
   mutable std::mutex text_mutex_;
   TextTail console_text_, error_text_;
   std::thread thread_;

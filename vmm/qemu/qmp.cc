@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "vmm/base/bounded_json.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::vmm {
@@ -33,9 +34,7 @@ Result<std::optional<nlohmann::json>> QmpClient::next_message() {
     }
     return std::nullopt;
   }
-  auto message = nlohmann::json::parse(pending_.begin(),
-                                       pending_.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
-                                       /*allow_exceptions=*/false);
+  auto message = parse_bounded(std::string_view(pending_).substr(0, end));
   pending_.erase(0, end + 1);
   searched_ = 0;
   if (!message.is_object()) {

@@ -108,6 +108,9 @@ TEST(Qmp, SurvivesHostileAnswers) {
   EXPECT_EQ(handshake_against("{\"QMP\": \"\xff\xfe\"}\n"), ErrorCode::Invalid) << "no UTF-8";
   EXPECT_EQ(handshake_against(std::string(9 << 20, '[')), ErrorCode::Invalid) << "no line end";
   EXPECT_EQ(handshake_against(std::string(100'000, '[') + "\n"), ErrorCode::Invalid) << "too deep";
+  EXPECT_EQ(handshake_against("{\"QMP\": " + std::string(500'000, '[') + std::string(500'000, ']') +
+                              "}\n"),
+            ErrorCode::Invalid);
   EXPECT_EQ(handshake_against(std::string(kGreeting) + "{\"id\": 1}\n"), ErrorCode::Invalid);
   EXPECT_EQ(handshake_against(std::string(kGreeting) + "{\"error\": 3, \"id\": 1}\n"),
             ErrorCode::Invalid);

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <vector>
 
+#include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/saved/elf_notes.h"
@@ -22,7 +23,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr std::size_t kPage = 4096, kChunk = 1 << 20;
+constexpr std::size_t kChunk = 1 << 20;
 /// Between two calls of the progress function.
 constexpr std::uint64_t kProgressEvery = 16 << 20;
 
@@ -116,7 +117,7 @@ Bytes headers(const std::vector<GuestMemory::Extent>& ram, const Bytes& notes) {
   header.e_phentsize = sizeof(Elf64_Phdr);
   header.e_phnum = static_cast<Elf64_Half>(1 + ram.size());
   const std::uint64_t notes_at = sizeof header + header.e_phnum * sizeof(Elf64_Phdr);
-  std::uint64_t offset = round_up(notes_at + notes.size(), kPage);
+  std::uint64_t offset = round_up(notes_at + notes.size(), arch::kPageSize);
 
   Bytes all;
   append(all, header);
@@ -136,16 +137,16 @@ Bytes headers(const std::vector<GuestMemory::Extent>& ram, const Bytes& notes) {
     offset += extent.size;
   }
   all.insert(all.end(), notes.begin(), notes.end());
-  all.resize(round_up(all.size(), kPage));
+  all.resize(round_up(all.size(), arch::kPageSize));
   return all;
 }
 
 /// How much RAM is at `at` in one piece, at most `most`; 0: none.
 std::uint64_t ram_at(const GuestMemory& memory, GuestPhys at, std::uint64_t most) {
-  if (!memory.is_ram(at, kPage)) return 0;
-  std::uint64_t size = kPage;
+  if (!memory.is_ram(at, arch::kPageSize)) return 0;
+  std::uint64_t size = arch::kPageSize;
   while (size * 2 <= most && memory.is_ram(at, size * 2)) size *= 2;
-  for (std::uint64_t more = size / 2; more >= kPage; more /= 2) {
+  for (std::uint64_t more = size / 2; more >= arch::kPageSize; more /= 2) {
     if (size + more <= most && memory.is_ram(at, size + more)) size += more;
   }
   return size;
@@ -156,7 +157,7 @@ std::vector<GuestMemory::Extent> extents_of(const GuestMemory& memory) {
   constexpr std::uint64_t kEnd = std::uint64_t{1} << 52;  // of what a processor can address
   std::vector<GuestMemory::Extent> extents;
   std::uint64_t left = memory.size();
-  for (GuestPhys at(0); left >= kPage && at.raw() < kEnd;) {
+  for (GuestPhys at(0); left >= arch::kPageSize && at.raw() < kEnd;) {
     const std::uint64_t size = ram_at(memory, at, left);
     if (size != 0 && !extents.empty() &&
         extents.back().base.wrapping_add(extents.back().size) == at) {
@@ -165,7 +166,7 @@ std::vector<GuestMemory::Extent> extents_of(const GuestMemory& memory) {
       extents.push_back({at, size});
     }
     left -= size;
-    at = at.wrapping_add(std::max<std::uint64_t>(size, kPage));
+    at = at.wrapping_add(std::max<std::uint64_t>(size, arch::kPageSize));
   }
   return extents;
 }
@@ -250,14 +251,14 @@ class Copy {
   /// Pages that are next to each other at once.
   Result<void> write(std::span<const std::byte> bytes, std::uint64_t offset) {
     const auto is_hole = [&](std::size_t at) {
-      return is_zero(bytes.subspan(at, std::min(kPage, bytes.size() - at)));
+      return is_zero(bytes.subspan(at, std::min(arch::kPageSize, bytes.size() - at)));
     };
     for (std::size_t at = 0; at < bytes.size();) {
       const std::size_t begin = at;
-      while (at < bytes.size() && !is_hole(at)) at = std::min(at + kPage, bytes.size());
+      while (at < bytes.size() && !is_hole(at)) at = std::min(at + arch::kPageSize, bytes.size());
       TRY(file_.write(offset + begin, bytes.subspan(begin, at - begin)));
       stored_ += at - begin;
-      while (at < bytes.size() && is_hole(at)) at += kPage;
+      while (at < bytes.size() && is_hole(at)) at += arch::kPageSize;
     }
     return {};
   }
@@ -285,11 +286,12 @@ Result<WrittenCore> write_elf_core(PausedMachine& machine, const CoreContents& c
   Copy copy(memory, file, progress);
   std::uint64_t offset = start.size();
   for (const GuestMemory::Extent& extent : ram) {
-    const std::uint64_t begin = extent.base.raw(), end = begin + extent.size;
+    const GuestPhys begin = extent.base, end = begin.wrapping_add(extent.size);
     for (const GuestMemory::Extent& part : present) {
-      const std::uint64_t from = std::max(begin, part.base.raw());
-      const std::uint64_t to = std::min(end, part.base.raw() + part.size);
-      if (from < to) TRY(copy.copy(GuestPhys(from), to - from, offset + (from - begin)));
+      const GuestPhys from = std::max(begin, part.base);
+      const GuestPhys to = std::min(end, part.base.wrapping_add(part.size));
+      if (from >= to) continue;
+      TRY(copy.copy(from, to.offset_from(from), offset + from.offset_from(begin)));
     }
     offset += extent.size;
   }

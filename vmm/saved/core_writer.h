@@ -2,7 +2,6 @@
 // with its guest-physical addresses, NT_PRSTATUS and "QEMU" notes for each vCPU, and the kernel's
 // VMCOREINFO, which crash and makedumpfile ask for. Pages of zeros become holes of the file.
 // Used by snapshot(). Does not: pause the machine, find VMCOREINFO.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

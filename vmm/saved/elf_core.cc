@@ -13,6 +13,7 @@
 #include <span>
 #include <string_view>
 
+#include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
 #include "vmm/base/bytes.h"
 #include "vmm/saved/elf_notes.h"
@@ -21,8 +22,6 @@ namespace ringside::vmm {
 namespace {
 
 using Bytes = std::span<const std::byte>;
-
-constexpr std::uint64_t kPage = 4096;
 
 bool read_at(int fd, std::uint64_t offset, std::span<std::byte> out) {
   while (!out.empty()) {
@@ -194,11 +193,11 @@ void CoreReader::take_note(std::uint32_t type, std::string_view name, Bytes byte
 void CoreReader::take_segments() {
   std::vector<ElfCore::Segment> found;
   for (const Elf64_Phdr& header : headers_) {
-    if (header.p_type != PT_LOAD || header.p_paddr % kPage != 0) continue;
+    if (header.p_type != PT_LOAD || header.p_paddr % arch::kPageSize != 0) continue;
     const std::uint64_t left = size_ - std::min(size_, header.p_offset);
     const std::uint64_t there = std::min(header.p_filesz, left);
     core_.missing += header.p_filesz - there;  // of a lie the sum may wrap: it is for a message
-    const std::uint64_t size = round_down(there, kPage);
+    const std::uint64_t size = round_down(there, arch::kPageSize);
     if (size == 0 || !GuestPhys(header.p_paddr).checked_add(size)) continue;
     found.push_back({GuestPhys(header.p_paddr), size, header.p_offset});
   }
@@ -206,13 +205,13 @@ void CoreReader::take_segments() {
   for (ElfCore::Segment segment : found) {
     if (!core_.segments.empty()) {
       ElfCore::Segment& last = core_.segments.back();
-      const std::uint64_t end = last.base.raw() + last.size;
-      if (segment.base.raw() < end) {
-        const std::uint64_t known = std::min(end - segment.base.raw(), segment.size);
+      const GuestPhys end = last.base.wrapping_add(last.size);  // was checked above
+      if (segment.base < end) {
+        const std::uint64_t known = std::min(end.offset_from(segment.base), segment.size);
         segment = {segment.base.wrapping_add(known), segment.size - known, segment.offset + known};
       }
       if (segment.size == 0) continue;
-      if (segment.base.raw() == end && segment.offset == last.offset + last.size) {
+      if (segment.base == end && segment.offset == last.offset + last.size) {
         last.size += segment.size;
         continue;
       }

@@ -8,6 +8,8 @@
 //   "QEMU", type 0   one a vCPU, in the same order: QEMUCPUState of QEMU's
 //                    target/i386/arch_dump.c, version 1, with the control registers
 // Used by SavedMachine. The file is a user's and may be anything: sizes are checked, loops bounded.
+// Not by libelf: a header, two kinds of fixed entries and capped notes are read, of a file that may
+// be cut off anywhere, and libelf stays inside vmm/kernel_file.
 // Does not: know what the memory holds.
 #pragma once
 

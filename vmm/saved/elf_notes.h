@@ -1,5 +1,5 @@
 // The notes of an ELF core that hold vCPUs' registers, as bytes; elf_core.h says what they are.
-// Used by who reads and who writes cores.
+// Used to read and to write cores.
 #pragma once
 
 #include <elf.h>

@@ -18,6 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "vmm/arch/arch.h"
+#include "vmm/base/align.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::vmm {
@@ -25,7 +27,6 @@ namespace {
 
 constexpr std::string_view kQemuMagic = "QEVM", kLibvirtMagic = "LibvirtQemudSave";
 constexpr std::uint32_t kQemuVersion = 3, kRamVersion = 4;
-constexpr std::size_t kPage = 4096;
 constexpr std::uint64_t kMostRam = std::uint64_t{64} << 40;
 /// More than this no stream has: blocks of RAM, other kinds of sections.
 constexpr std::size_t kMostBlocks = 4096, kMostText = 64 << 20;
@@ -145,7 +146,7 @@ Result<UniqueFd> nameless_file() {
               fmt::format("cannot make a file in {} for its RAM: {}", path, std::strerror(errno)));
 }
 
-/// What XBZRLE does to a page: runs that stay as they were and runs that are new, each after its
+/// XBZRLE's changes of a page: runs that stay as they were and runs that are new, each after its
 /// length as ULEB128 (QEMU's migration/xbzrle.c).
 Result<void> apply_differences(std::span<const std::byte> differences, std::span<std::byte> page) {
   std::size_t at = 0, to = 0;
@@ -280,7 +281,7 @@ Result<void> StreamReader::read_blocks(std::uint64_t bytes) {
   while (bytes != 0) {
     std::string name = TRY(input_.name());
     const auto size = TRY(input_.number<std::uint64_t>());
-    const bool fits = size <= bytes && size <= kMostRam && size % kPage == 0 && size != 0;
+    const bool fits = size <= bytes && size <= kMostRam && size % arch::kPageSize == 0 && size != 0;
     if (!fits || blocks_.size() == kMostBlocks) {
       return Unexpected<Error>(damaged("a block of RAM has no such size"));
     }
@@ -305,8 +306,8 @@ std::optional<unsigned> place_of(std::string_view name) {
   return 0;
 }
 
-/// The guest sees main memory as one piece with a hole. What was plugged in lies where only its
-/// device knows.
+/// The guest sees main memory as one piece with a hole. Only its device knows
+/// where plugged memory lies.
 Result<void> StreamReader::place_blocks() {
   std::map<unsigned, Block*> places;
   for (auto& [name, block] : blocks_) {
@@ -330,7 +331,7 @@ Result<void> StreamReader::place_blocks() {
 Result<StreamReader::Block> StreamReader::block_of(std::uint64_t header) {
   if ((header & Continue) == 0) last_block_ = TRY(input_.name());
   for (const auto& [name, block] : blocks_) {
-    const std::uint64_t at = header & ~(kPage - 1);
+    const std::uint64_t at = round_down(header, arch::kPageSize);
     if (name == last_block_ && at < block.size) return block;
   }
   return Unexpected<Error>(damaged("a page is in no block of RAM"));
@@ -340,7 +341,7 @@ Result<StreamReader::Block> StreamReader::block_of(std::uint64_t header) {
 Result<void> StreamReader::read_ram() {
   for (;;) {
     const auto header = TRY(input_.number<std::uint64_t>());
-    const std::uint64_t flags = header & (kPage - 1), at = header & ~(kPage - 1);
+    const std::uint64_t flags = header % arch::kPageSize, at = round_down(header, arch::kPageSize);
     switch (flags & ~std::uint64_t{Continue}) {
       case EndOfSection: return {};
       case MemSize: TRY(read_blocks(at)); break;
@@ -356,7 +357,7 @@ Result<void> StreamReader::read_ram() {
 }
 
 Result<void> StreamReader::take_page(const Block& block, std::uint64_t at, std::uint64_t flags) {
-  std::array<std::byte, kPage> page;
+  std::array<std::byte, arch::kPageSize> page;
   if ((flags & Xbzrle) != 0) return take_differences(block, at);
   if ((flags & Page) != 0) {
     TRY(input_.read(page));
@@ -370,13 +371,13 @@ Result<void> StreamReader::take_differences(const Block& block, std::uint64_t at
   constexpr std::uint8_t kXbzrleForm = 1;
   const auto form = TRY(input_.number<std::uint8_t>());
   const auto size = TRY(input_.number<std::uint16_t>());
-  if (form != kXbzrleForm || size > kPage) {
+  if (form != kXbzrleForm || size > arch::kPageSize) {
     return Unexpected<Error>(damaged("a page's differences are no such"));
   }
   std::vector<std::byte> differences(size);
   TRY(input_.read(differences));
   if (!block.kept) return {};
-  std::array<std::byte, kPage> page{};
+  std::array<std::byte, arch::kPageSize> page{};
   const auto offset = static_cast<off_t>(block.begin + at);
   if (pread(ram_.file.get(), page.data(), page.size(), offset) < 0) return no_room();
   TRY(apply_differences(differences, page));

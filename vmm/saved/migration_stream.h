@@ -13,7 +13,6 @@
 // vCPUs. Where in guest-physical memory RAM lies the stream does not tell either; the kernel in it
 // does (SavedMachine::possible_splits()).
 // Used by SavedMachine. The file is a user's and may be anything: every length is checked.
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

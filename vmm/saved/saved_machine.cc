@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
 #include "vmm/file_memory.h"
 #include "vmm/saved/elf_core.h"
@@ -18,7 +19,7 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::uint64_t kPage = 4096, kFourGib = std::uint64_t{4} << 30;
+constexpr std::uint64_t kFourGib = std::uint64_t{4} << 30;
 /// Less than this no Linux runs in.
 constexpr std::uint64_t kLeastRaw = 8 << 20;
 
@@ -26,12 +27,16 @@ constexpr std::uint64_t kLeastRaw = 8 << 20;
 struct OtherForm {
   std::string_view magic, what;
 };
+// makedumpfile -E makes an ELF core of /proc/vmcore, but of neither of its own other two forms.
 constexpr std::array<OtherForm, 4> kOtherForms{{
     {"KDUMP   ",
-     "a compressed dump; write an ELF core instead: makedumpfile -E, or "
-     "dump-guest-memory without a compressed format"},
-    {"DISKDUMP", "a compressed dump; write an ELF core instead: makedumpfile -E"},
-    {"makedumpfile", "a flattened dump; write an ELF core instead: makedumpfile -E"},
+     "a compressed dump; dump the guest as an ELF core instead: dump-guest-memory or virsh dump "
+     "--memory-only without a kdump format, in the guest makedumpfile -E /proc/vmcore"},
+    {"DISKDUMP",
+     "a compressed dump; dump the guest as an ELF core instead: makedumpfile -E /proc/vmcore"},
+    {"makedumpfile",
+     "a flattened dump; dump the guest as an ELF core instead: dump-guest-memory or virsh dump "
+     "--memory-only without a kdump format, in the guest makedumpfile -E /proc/vmcore"},
     {"LibvirtQemudPart", "a libvirt save image that was never completed"},
 }};
 
@@ -74,7 +79,7 @@ Result<std::unique_ptr<SavedMachine>> SavedMachine::open(const std::string& path
                 fmt::format("{} is neither an ELF core nor as large as a guest's RAM", path));
   }
   auto file = std::make_shared<FileMemory>(std::move(fd));
-  std::unique_ptr<SavedMachine> machine(new SavedMachine(file, round_down(size, kPage)));
+  std::unique_ptr<SavedMachine> machine(new SavedMachine(file, round_down(size, arch::kPageSize)));
   machine->raw_ = !core;
   if (!core) {
     machine->split_at(machine->size_);

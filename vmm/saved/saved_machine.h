@@ -2,7 +2,7 @@
 // says what lies where, and what the vCPUs' registers were; a raw file is guest RAM from address 0
 // on, and nothing is known of its vCPUs; a migration stream is read into such a file
 // (migration_stream.h). It stands still for ever and cannot be written to.
-// Used by who looks at saved guests. Does not: know the guest, trace anything.
+// Used to look at saved guests. Does not: know the guest, trace anything.
 // Threads: any. Fire context: as Machine.
 #pragma once
 
@@ -42,7 +42,7 @@ class SavedMachine final : public Machine,
   bool is_raw() const { return raw_; }
   /// Guest RAM of more than 2 GiB or so is split: what is not below `low` lies from 4 GiB on. The
   /// board decides, and a raw file does not say, so open() takes it as one piece. These are the
-  /// places where boards split it, for who knows what to look for.
+  /// places where boards split it; a caller that knows the kernel can try them.
   std::vector<std::uint64_t> possible_splits() const;
   /// The one where RAM ends at guest-physical `end`; empty when that needs no split, or none fits.
   std::optional<std::uint64_t> split_for(std::uint64_t end) const;

@@ -22,11 +22,14 @@ inline constexpr GuestVirt kImage{0xffffffff81000000};
 inline constexpr GuestVirt kIdt{kImage.raw() + 0x1000};
 inline constexpr GuestVirt kHandler{kImage.raw() + 0x2000};
 inline constexpr GuestPhys kRoot{0x1000}, kPud{0x2000}, kPmd{0x3000}, kImagePhys{2 * kMiB};
+inline constexpr GuestPhys kIdtPud{0x4000}, kIdtTable{0x6000};
+inline constexpr GuestVirt kIdtOfCpus{0xfffffe0000000000};
 inline constexpr GuestPhys kIsolatedRoot{0x8000}, kUserPmd{0xb000};
 inline constexpr GuestPhys kPlace{32 * kMiB};
 inline constexpr GuestVirt kText{kImage.raw() + 0x3000};
 
-/// RAM with a four-level table that maps one large page of kernel image, and a machine around it.
+/// RAM with a four-level table that maps one large page of kernel image, and its interrupt table
+/// once more where the CPUs have it; a machine around it.
 class FakeGuest final : public InertMachine {
  public:
   FakeGuest() {
@@ -36,6 +39,10 @@ class FakeGuest final : public InertMachine {
     put64(kRoot.raw() + 8 * 511, kPud.raw() | 3);
     put64(kPud.raw() + 8 * 510, kPmd.raw() | 3);
     put64(kPmd.raw() + 8 * 8, kImagePhys.raw() | 0x83);
+    put64(kRoot.raw() + 8 * 508, kIdtPud.raw() | 3);
+    put64(kIdtPud.raw(), (kIdtPud.raw() + 0x1000) | 3);
+    put64(kIdtPud.raw() + 0x1000, kIdtTable.raw() | 3);
+    put64(kIdtTable.raw(), (kImagePhys.raw() + 0x1000) | 1);
     set_gate(kHandler, 0x8e00);
     first.efer = 0xd01;
     first.cr0 = 0x80050033;
@@ -74,6 +81,7 @@ class FakeGuest final : public InertMachine {
   /// and the interrupt table, which the CPUs know by another address. See isolated_facts().
   void isolate() {
     put64(kIsolatedRoot.raw() + 8 * 511, kPud.raw() | 3);
+    put64(kIsolatedRoot.raw() + 8 * 508, kIdtPud.raw() | 3);
     const std::uint64_t user = kIsolatedRoot.raw() + 0x1000;
     put64(user + 8 * 511, (user + 0x1000) | 3);
     put64(user + 0x1000 + 8 * 510, kUserPmd.raw() | 3);
@@ -110,6 +118,7 @@ inline ShimKernelFacts facts() {
   out.image_end = GuestVirt(kImage.raw() + 0x180000);
   out.this_cpu_off = 0x1fb88;
   out.idt = kIdt;
+  out.idt_of_cpus = kIdtOfCpus;
   out.int3_handler = kHandler;
   return out;
 }
@@ -117,7 +126,6 @@ inline ShimKernelFacts facts() {
 inline ShimKernelFacts isolated_facts() {
   ShimKernelFacts out = facts();
   out.kernel_table.root = kIsolatedRoot;
-  out.idt_of_cpus = GuestVirt(0xfffffe0000000000);
   out.page_table_isolation = true;
   return out;
 }

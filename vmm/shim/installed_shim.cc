@@ -1,5 +1,6 @@
 // In this file, top to bottom: table and slots, whether the shim is still there,
-// switching on and off, serving traps, counters and the profiler's questions.
+// switching on and off, the heartbeat, traps under way, counters and the profiler's questions.
+// Traps are served in shim_serving.cc.
 #include "vmm/shim/installed_shim.h"
 
 #include <fmt/format.h>
@@ -8,9 +9,12 @@
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
+#include <utility>
 
 #include "vmm/arch/arch.h"
+#include "vmm/base/align.h"
 #include "vmm/base/check.h"
+#include "vmm/shim/mailbox_words.h"
 
 namespace ringside::vmm {
 namespace {
@@ -20,44 +24,14 @@ namespace {
 constexpr std::uint64_t kPatienceTicks = 6'000'000'000;
 /// A heartbeat that lies further from the one that we know is none of another thread of ours.
 constexpr std::uint64_t kBeatsAtOnce = 1024;
-/// Mailboxes beyond those that were ever seen in use are looked at this seldom. A nested trap that
-/// takes a new one waits for it once.
-constexpr unsigned kFullScanEvery = 64;
 /// Addresses must lie in the top 2 GiB: the table's keys are their low halves.
-constexpr std::uint64_t kLowestAddress = 0xffff'ffff'8000'0000;
+constexpr GuestVirt kLowestAddress = arch::kKernelImage;
 
 tl::unexpected<Error> region_gone() {
   return fail(ErrorCode::MachineGone, "the shim is not in the guest's memory any more");
 }
 
-std::uint8_t state_of(std::uint64_t head) {
-  return static_cast<std::uint8_t>(head);
-}
-
 constexpr std::uint64_t kNoClaim = 1;  // claim_of() of none
-
-std::uint64_t claim_of(std::uint64_t head) {
-  return head & ~std::uint64_t{SHIM_CLAIM - 1};
-}
-
-/// Claims of a mailbox count up, and wrap. A guest that lets them go back waits in vain.
-bool is_later(std::uint64_t claim, std::uint64_t than) {
-  return static_cast<std::int64_t>(claim - than) > 0;
-}
-
-Registers registers_of(const MailboxCopy& box) {
-  static_assert(SHIM_RAX == 0 && SHIM_R15 == 15 && SHIM_REGISTERS == arch::kByEncoding.size(),
-                "the mailbox has them in the order of their encoding");
-  Registers out;
-  for (std::size_t n = 0; n < SHIM_REGISTERS; ++n) out.*arch::kByEncoding[n] = box.regs[n];
-  out.rip = box.head.address;
-  out.rflags = box.head.rflags;
-  out.cs = box.head.segments & 0xffff;
-  out.ss = box.head.segments >> 32 & 0xffff;
-  out.gs_base = box.head.percpu;  // a trap of ours is in kernel mode, where GS is the per-cpu base
-  out.cr3 = box.head.cr3;
-  return out;
-}
 
 }  // namespace
 
@@ -76,6 +50,9 @@ InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, Gues
   (void)memory.read(layout.place, std::as_writable_bytes(std::span(header_)));
   (void)region_.store(control(SHIM_CONTROL_PATIENCE), kPatienceTicks);
   heartbeat();
+  for (unsigned n = 0; !region_.is_mapped() && n < scan_limit_; ++n) {
+    looks_.push_back(std::make_unique<CopiedLooks>(memory));
+  }
 }
 
 std::uint32_t InstalledShim::first_bucket(GuestVirt address) const {
@@ -99,7 +76,7 @@ Result<GuestVirt> InstalledShim::allocate_slot(std::size_t size) {
 }
 
 Result<void> InstalledShim::write_slot(GuestVirt slot, std::span<const std::byte> code) {
-  const std::uint64_t offset = slot.raw() - base_.raw() - layout_.slots;
+  const std::uint64_t offset = slot.offset_from(base_) - layout_.slots;
   if (offset > slot_bytes_ || code.size() > slot_bytes_ - offset) {
     return fail(ErrorCode::Invalid, fmt::format("{:#x} is no slot", slot.raw()));
   }
@@ -110,23 +87,22 @@ Result<void> InstalledShim::write_slot(GuestVirt slot, std::span<const std::byte
 }
 
 Result<void> InstalledShim::add_entry(GuestVirt address, GuestVirt slot) {
-  const std::uint64_t offset = slot.raw() - base_.raw();
-  if (address.raw() < kLowestAddress || offset < layout_.slots ||
-      offset >= layout_.slots + slot_bytes_) {
+  const std::uint64_t offset = slot.offset_from(base_);
+  if (address < kLowestAddress || offset < layout_.slots || offset >= layout_.slots + slot_bytes_) {
     return fail(ErrorCode::Invalid,
                 fmt::format("{:#x} is not kernel text, or {:#x} no slot of ours", address.raw(),
                             slot.raw()));
-  }
-  if (entries_ >= layout_.most_tracepoints()) {
-    return fail(ErrorCode::Limit,
-                fmt::format("{} tracepoints are the most that fit: enable fewer probes",
-                            layout_.most_tracepoints()));
   }
   const auto key = static_cast<std::uint32_t>(address.raw());
   std::uint32_t bucket = first_bucket(address);
   while (entry(bucket) != 0) {
     if (static_cast<std::uint32_t>(entry(bucket)) == key) return put_back(bucket, address, offset);
     bucket = (bucket + 1) % layout_.table_entries;
+  }
+  if (entries_ >= layout_.most_tracepoints()) {
+    return fail(ErrorCode::Limit,
+                fmt::format("{} tracepoints are the most that fit: enable fewer probes",
+                            layout_.most_tracepoints()));
   }
   table_[bucket].store(key | offset << 32, std::memory_order_release);
   ++entries_;
@@ -154,7 +130,7 @@ Result<void> InstalledShim::put_back(std::uint32_t bucket, GuestVirt address,
 }
 
 std::optional<std::uint32_t> InstalledShim::bucket_of(GuestVirt address) const {
-  if (address.raw() < kLowestAddress) return std::nullopt;
+  if (address < kLowestAddress) return std::nullopt;
   const auto key = static_cast<std::uint32_t>(address.raw());
   std::uint32_t bucket = first_bucket(address);
   while (entry(bucket) != 0) {  // ends: a quarter of the buckets is always empty
@@ -192,6 +168,53 @@ std::vector<std::byte> InstalledShim::farewell(GuestVirt slot) {
   return code;
 }
 
+/// Aligned, among the slots: the guest reads and never writes there. An offset in the region.
+Result<std::uint64_t> InstalledShim::allocate_words(std::size_t words) {
+  constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+  const GuestVirt begin = TRY(allocate_slot((words + 1) * kWord - 1));
+  return round_up(begin.offset_from(base_), kWord);
+}
+
+Result<std::uint64_t> InstalledShim::first_fault() {
+  if (!first_fault_) first_fault_ = TRY(allocate_words(1));
+  return *first_fault_;
+}
+
+Result<std::vector<std::byte>> InstalledShim::fault_search(GuestVirt slot) {
+  constexpr std::array<unsigned char, kFaultSearchBytes> kCode{
+      0x50,                           // 0: push rax
+      0x9c,                           // 1: pushfq
+      0x48, 0x8b, 0x05, 0,  0, 0, 0,  // 2: mov rax, [rip + first]
+      0x48, 0x85, 0xc0,               // 9: test rax, rax
+      0x74, 15,                       // 12: jz 29
+      0x48, 0x3b, 0x78, 8,            // 14: cmp rdi, [rax + 8]
+      0x74, 5,                        // 18: je 25
+      0x48, 0x8b, 0x00,               // 20: mov rax, [rax]
+      0xeb, 0xf0,                     // 23: jmp 9
+      0x48, 0x8b, 0x78, 16,           // 25: mov rdi, [rax + 16]
+      0x9d,                           // 29: popfq
+      0x58,                           // 30: pop rax
+  };
+  constexpr std::size_t kOperand = 5, kAfterIt = 9;
+  const GuestVirt first = base_.wrapping_add(TRY(first_fault()));
+  const auto distance = static_cast<std::uint32_t>(first.offset_from(slot.wrapping_add(kAfterIt)));
+  std::vector<std::byte> code(kCode.size());
+  std::memcpy(code.data(), kCode.data(), kCode.size());
+  std::memcpy(code.data() + kOperand, &distance, sizeof distance);
+  return code;
+}
+
+/// The list grows at its head, by one word, so that the guest may walk it meanwhile.
+Result<void> InstalledShim::add_fault(GuestVirt slot, GuestVirt place) {
+  const std::uint64_t first = TRY(first_fault());
+  const std::uint64_t here = TRY(allocate_words(3));
+  if (state() != ShimState::There) return region_gone();
+  const std::uint64_t words[] = {last_fault_, slot.raw(), place.raw()};
+  if (!region_.write(here, std::as_bytes(std::span(words)))) return region_gone();
+  std::uint64_t expected = std::exchange(last_fault_, base_.wrapping_add(here).raw());
+  return region_.replace(first, expected, last_fault_) ? Result<void>() : region_gone();
+}
+
 bool InstalledShim::has_header() const {
   HeaderWords now;
   return region_.memory().read(layout_.place, std::as_writable_bytes(std::span(now))) &&
@@ -202,7 +225,7 @@ bool InstalledShim::has_header() const {
 /// guest's own word first.
 ShimState InstalledShim::look() const {
   // The two may be memory of different kinds.
-  if (!region_.is_mapped() || gate_mapping_.empty()) return look_by_copies();
+  if (!looks_in_place()) return look_by_copies();
   const std::uint64_t left = region_.load(control(SHIM_CONTROL_LEFT));
   if (left == 1) return ShimState::GuestLeft;
   const bool ours = left == 0 && region_.load(control(SHIM_CONTROL_PATIENCE)) == kPatienceTicks &&
@@ -211,45 +234,21 @@ ShimState InstalledShim::look() const {
   return ours ? ShimState::There : ShimState::Overwritten;
 }
 
-/// What look() looks at, to be read by one call.
-struct InstalledShim::CopiedLook {
-  std::array<std::uint64_t, (SHIM_CONTROL_LEFT + 8) / 8> words;
-  HeaderWords header;
-  std::array<std::byte, sizeof gate_.ours> gate;
-
-  std::array<GuestMemory::Part, 3> parts(const ShimLayout& layout, GuestPhys gate_at) {
-    return {{{layout.place.wrapping_add(layout.data), std::as_writable_bytes(std::span(words))},
-             {layout.place, std::as_writable_bytes(std::span(header))},
-             {gate_at, gate}}};
-  }
-};
-
 ShimState InstalledShim::look_by_copies() const {
   CopiedLook look;
+  const LookTime begun = CopiedLooks::Clock::now();
   if (!region_.memory().read_each(look.parts(layout_, gate_.at))) return ShimState::Overwritten;
-  return verdict(look);
+  return verdict(look, begun);
 }
 
-ShimState InstalledShim::verdict(const CopiedLook& look) const {
+ShimState InstalledShim::verdict(const CopiedLook& look, LookTime begun) const {
   const std::uint64_t left = look.words[SHIM_CONTROL_LEFT / 8];
   if (left == 1) return ShimState::GuestLeft;
   const bool ours = left == 0 && look.words[SHIM_CONTROL_PATIENCE / 8] == kPatienceTicks &&
                     look.gate == gate_.ours && look.header == header_;
-  return ours ? ShimState::There : ShimState::Overwritten;
-}
-
-/// Copies the mailbox of a trap and looks whether the shim is still there: by copies, each call
-/// takes longer than all the rest of a firing.
-bool InstalledShim::copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& box) const {
-  if (region_.is_mapped()) {
-    return region_.copy_mailbox(mailbox, head, box) && state() == ShimState::There;
-  }
-  if (state_.load(std::memory_order_relaxed) != ShimState::There) return false;
-  CopiedLook look;
-  if (!region_.copy_mailbox(mailbox, head, box, look.parts(layout_, gate_.at))) return false;
-  const ShimState now = verdict(look);
-  if (now != ShimState::There) state_.store(now, std::memory_order_relaxed);
-  return now == ShimState::There;
+  if (!ours) return ShimState::Overwritten;
+  seen_.store(begun, std::memory_order_relaxed);
+  return ShimState::There;
 }
 
 ShimState InstalledShim::state() const {
@@ -305,10 +304,10 @@ Result<void> InstalledShim::retire(PausedMachine& machine) {
     return fail(ErrorCode::Invalid,
                 "the guest changed its interrupt table; its breakpoints stay as they are");
   }
+  (void)counters();  // the last ones; without its gate it is not known as ours any more
   if (!machine.memory().write(gate_.at, gate_.bytes)) {
     return fail(ErrorCode::Io, "the guest's interrupt table is not in its memory any more");
   }
-  (void)counters();  // the last ones
   state_.store(ShimState::Retired, std::memory_order_relaxed);
   give_up_ownership();
   return {};
@@ -332,84 +331,20 @@ Result<void> InstalledShim::remove(PausedMachine& machine) {
   return clear_region(machine, layout_, std::max<std::uint64_t>(slot_bytes_, occupied));
 }
 
-void InstalledShim::look_up_to(unsigned limit) {
-  unsigned now = scan_limit_.load(std::memory_order_relaxed);
-  while (now < limit && !scan_limit_.compare_exchange_weak(now, limit, std::memory_order_relaxed)) {
-  }
-}
-
-unsigned InstalledShim::poll_share(TrapSink& sink, PollShare share) {
-  if (state_.load(std::memory_order_relaxed) != ShimState::There) return 0;
-  const unsigned polls = polls_[share.index].fetch_add(1, std::memory_order_relaxed);
-  const unsigned usual = scan_limit_.load(std::memory_order_relaxed);
-  const unsigned limit = polls % kFullScanEvery == kFullScanEvery - 1 ? SHIM_MAILBOXES : usual;
-  std::array<std::uint64_t, SHIM_MAILBOXES> heads;
-  region_.load_heads(std::span(heads).first(limit));
-  unsigned served = 0;
-  for (unsigned i = share.index; i < limit; i += share.count) {
-    if (!wants_answer(i, heads[i])) continue;
-    if (i >= usual) look_up_to(i + 1);
-    serve(i, heads[i], sink);
-    ++served;
-  }
-  return served;
-}
-
 void InstalledShim::set_doorbell(std::uint16_t port) {
   if (state() != ShimState::There) return;
   std::uint64_t expected = doorbell_.exchange(port);
   region_.replace(control(SHIM_CONTROL_DOORBELL), expected, port);
 }
 
-void InstalledShim::answer(std::uint32_t mailbox, TrapSink& sink) {
-  if (mailbox >= SHIM_MAILBOXES) return;
-  const std::uint64_t head = region_.load(region_.head_at(mailbox));
-  if (wants_answer(mailbox, head)) serve(mailbox, head, sink);
-}
-
-bool InstalledShim::wants_answer(unsigned mailbox, std::uint64_t head) const {
-  return state_of(head) == SHIM_RAISED &&
-         is_later(claim_of(head), taken_[mailbox].load(std::memory_order_relaxed));
-}
-
-void InstalledShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
-  MailboxCopy box;
-  // Else the trap has gone on alone and is counted; what came after it is raised anew.
-  if (!copy_mailbox(mailbox, head, box)) return;
-  // Another thread may serve it, or have served it and later ones while we copied.
-  std::uint64_t before = taken_[mailbox].load(std::memory_order_relaxed);
-  if (!is_later(claim_of(head), before) ||
-      !taken_[mailbox].compare_exchange_strong(before, claim_of(head))) {
-    return;
-  }
-  const GuestVirt address(box.head.address);
-  if (knows(address)) {
-    sink.on_trap(Trap{address, box.head.tsc, GuestVirt(box.head.percpu), registers_of(box)});
-  } else {
-    rejected_.fetch_add(1, std::memory_order_relaxed);
-  }
-  // A guest that gave up on us meanwhile has counted an orphan, and compares with a later claim: no
-  // other trap in the same mailbox takes this answer for its own.
-  const std::uint64_t at = region_.head_at(mailbox) + SHIM_HEAD_ANSWERED;
-  // Another thread serves a later one, so nobody waits for this answer any more.
-  if (taken_[mailbox].load() != claim_of(head)) return;
-  // Noted before it is written: the guest's next claim may be another thread's at once.
-  std::uint64_t answered = answered_[mailbox].load(std::memory_order_relaxed);
-  answered_[mailbox].store(claim_of(head), std::memory_order_relaxed);
-  if (farewell_address_ == address) {
-    region_.end_with(at, answered, claim_of(head));
-    state_.store(ShimState::GuestLeft, std::memory_order_relaxed);
-  } else if (!region_.replace(at, answered, claim_of(head))) {
-    answered_[mailbox].store(answered, std::memory_order_relaxed);
-  }
-}
-
 void InstalledShim::heartbeat() {
   if (state() != ShimState::There) return;
   const std::uint64_t last = heartbeat_.load(std::memory_order_relaxed);
+  const LookTime begun = CopiedLooks::Clock::now();
   std::uint64_t now = last;
   if (region_.replace(control(SHIM_CONTROL_HEARTBEAT), now, last + 1)) {
     heartbeat_.store(last + 1, std::memory_order_relaxed);
+    beat_.store(begun, std::memory_order_relaxed);
   } else if (now - last >= kBeatsAtOnce) {
     state_.store(ShimState::Overwritten, std::memory_order_relaxed);
   }
@@ -478,7 +413,7 @@ ShimCounters InstalledShim::sum_counters() const {
 }
 
 bool InstalledShim::contains(GuestVirt pc) const {
-  return pc >= base_ && pc.raw() - base_.raw() < layout_.bytes;
+  return pc.is_in(base_, layout_.bytes);
 }
 
 std::optional<Registers> InstalledShim::waiting(GuestVirt percpu_base) const {

@@ -6,12 +6,14 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "guest-shim/mailbox_abi.h"
+#include "vmm/shim/copied_looks.h"
 #include "vmm/shim/shim.h"
 #include "vmm/shim/shim_layout.h"
 #include "vmm/shim/shim_mapping.h"
@@ -34,6 +36,13 @@ struct OccupiedSlots {
 
 class InstalledShim final : public Shim {
  public:
+  /// By copies a look whether the shim is there takes as long as all else of a firing, and each
+  /// heartbeat takes one. So a trap does without one for so long. All that is written for it is the
+  /// answer: over our last one, in a mailbox that has just been copied with a later claim for a
+  /// place of ours. Memory that has become somebody else's has no such mailbox, unless that is
+  /// still as it was; and a kernel that starts another one (kexec) tells us before.
+  static constexpr auto kSeenFor = std::chrono::milliseconds(2);
+
   /// The region is laid out as `layout` says, with the image and its header in place and everything
   /// from the table on zero but for `occupied`, by address; and mapped in the guest at `base`.
   /// Without a mapping it cannot be removed.
@@ -42,10 +51,16 @@ class InstalledShim final : public Shim {
                 std::vector<OccupiedSlots> occupied = {});
 
   Result<GuestVirt> allocate_slot(std::size_t size) override;
+  std::uint64_t slot_room() const override { return layout_.slots_bytes - slot_bytes_; }
   Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
   void remove_entry(GuestVirt address) override;
+  std::optional<GuestVirt> jump_entry() const override {
+    return base_.wrapping_add(SHIM_JUMP_ENTRY);
+  }
   std::vector<std::byte> farewell(GuestVirt slot) override;
+  Result<std::vector<std::byte>> fault_search(GuestVirt slot) override;
+  Result<void> add_fault(GuestVirt slot, GuestVirt place) override;
   ShimState state() const override;
   Result<void> check_mapped(PausedMachine& machine) const override;
   void activate() override;
@@ -72,15 +87,48 @@ class InstalledShim final : public Shim {
   std::uint32_t first_bucket(GuestVirt address) const;
   std::optional<std::uint32_t> bucket_of(GuestVirt address) const;
   bool knows(GuestVirt address) const { return bucket_of(address).has_value(); }
+  /// The mailboxes of one pass.
+  struct Pass {
+    PollShare share;
+    unsigned usual = 0, limit = 0;  // those that are in use, those to look at
+  };
+  using LookTime = CopiedLooks::Clock::time_point;
+  template <typename Found>
+  void for_each_raised(const Pass& pass, Found found);
+  unsigned poll_heads(TrapSink& sink, const Pass& pass);
+  unsigned poll_ahead(TrapSink& sink, const Pass& pass, CopiedLooks& looks);
+  bool is_any_raised(const Pass& pass);
+  bool look_ahead(CopiedLooks& looks, unsigned mailboxes);
+  unsigned serve_looked_at(TrapSink& sink, const Pass& pass, CopiedLooks& looks);
+  bool may_lose_patience() const;
   void serve(unsigned mailbox, std::uint64_t head, TrapSink& sink);
+  void serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& sink, LookTime looked);
+  bool write_answer(std::uint64_t at, const MailboxCopy& box, std::uint64_t& answered,
+                    std::uint64_t claim, LookTime looked);
   bool wants_answer(unsigned mailbox, std::uint64_t head) const;
+  bool was_just_seen() const;
   void look_up_to(unsigned limit);
   bool has_header() const;
   void give_up_ownership();
+  Result<std::uint64_t> allocate_words(std::size_t words);
+  Result<std::uint64_t> first_fault();
+  bool looks_in_place() const { return region_.is_mapped() && !gate_mapping_.empty(); }
   ShimState look() const;
-  struct CopiedLook;
+  /// The places that look() looks at, to be read by one call.
+  struct CopiedLook {
+    std::array<std::uint64_t, (SHIM_CONTROL_LEFT + 8) / 8> words;
+    HeaderWords header;
+    std::array<std::byte, sizeof SavedGate().ours> gate;
+
+    std::array<GuestMemory::Part, 3> parts(const ShimLayout& layout, GuestPhys gate_at) {
+      return {{{layout.place.wrapping_add(layout.data), std::as_writable_bytes(std::span(words))},
+               {layout.place, std::as_writable_bytes(std::span(header))},
+               {gate_at, gate}}};
+    }
+  };
   ShimState look_by_copies() const;
-  ShimState verdict(const CopiedLook& look) const;
+  /// Notes when it was there.
+  ShimState verdict(const CopiedLook& look, LookTime begun) const;
   bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& box) const;
   ShimCounters sum_counters() const;
 
@@ -107,9 +155,15 @@ class InstalledShim final : public Shim {
   // set to. Two threads that find the same claim serve it once.
   std::array<std::atomic<std::uint64_t>, SHIM_MAILBOXES> taken_{}, answered_{};
   std::optional<GuestVirt> farewell_slot_, farewell_address_;
+  std::optional<std::uint64_t>
+      first_fault_;               // where the word lies that leads to the list of faults
+  std::uint64_t last_fault_ = 0;  // what that word is: an address in the guest
   mutable std::mutex counters_lock_;
   mutable ShimCounters last_counters_;
-  std::atomic<unsigned> scan_limit_;  // mailboxes that polling looks at every time
+  std::atomic<unsigned> scan_limit_;                 // mailboxes that polling looks at every time
+  std::vector<std::unique_ptr<CopiedLooks>> looks_;  // by index of the share; none where mapped
+  // When the heartbeat was last written, and when a look by copies last saw the shim there.
+  mutable std::atomic<LookTime> beat_{}, seen_{};
   std::array<std::atomic<unsigned>, SHIM_MAILBOXES> polls_{};  // by index of the share
 };
 

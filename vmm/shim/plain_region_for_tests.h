@@ -58,12 +58,8 @@ class PlainRegion {
   std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(words_)); }
   std::span<std::byte> gate_bytes() { return gate_; }
   shim_control& control() { return at<shim_control>(layout_.data); }
-  shim_head& head(unsigned i) {
-    return at<shim_head>(layout_.data + SHIM_HEADS + i * std::size_t{SHIM_HEAD_SIZE});
-  }
-  shim_box& box(unsigned i) {
-    return at<shim_box>(layout_.data + SHIM_BOXES + i * std::size_t{SHIM_BOX_SIZE});
-  }
+  shim_head& head(unsigned i) { return at<shim_head>(layout_.data + SHIM_HEAD_AT(i)); }
+  shim_box& box(unsigned i) { return at<shim_box>(layout_.data + SHIM_BOX_AT(i)); }
   std::uint64_t& entry(std::uint32_t bucket) {
     return at<std::uint64_t>(layout_.table + std::size_t{8} * bucket);
   }
@@ -77,6 +73,7 @@ class PlainRegion {
     // A host that polls may look at a claim that it copies too late.
     std::atomic_ref(head(i).address).store(address.raw(), std::memory_order_relaxed);
     const std::uint64_t claim = (head(i).head / SHIM_CLAIM + 1) * SHIM_CLAIM;
+    std::atomic_ref(box(i).claim).store(claim, std::memory_order_relaxed);
     std::atomic_ref(head(i).head).store(claim + SHIM_RAISED, std::memory_order_release);
   }
   /// For the thread that raised it.

@@ -17,6 +17,7 @@
 // time, beside all of those.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -32,12 +33,20 @@
 
 namespace ringside::vmm {
 
+/// The words of the guest's current task about itself at a trap: hostile, as all of a mailbox.
+struct TrappedTask {
+  GuestVirt address;  // a struct task_struct
+  std::array<char, 16> comm{};
+  std::int32_t pid = 0, tgid = 0;
+};
+
 /// A validated copy of one raised mailbox.
 struct Trap {
-  GuestVirt address;      // of the int3: a tracepoint that the table knows
+  GuestVirt address;      // of the int3 or jump: a tracepoint that the table knows
   std::uint64_t tsc = 0;  // the guest's, at entry to the shim
   GuestVirt percpu_base;  // the guest's word: compare before use
-  Registers registers;    // as they were before the int3; rip is `address`
+  Registers registers;    // as they were before it; rip is `address`
+  std::optional<TrappedTask> task = std::nullopt;  // empty: not known
 };
 
 class TrapSink {
@@ -45,6 +54,24 @@ class TrapSink {
   virtual ~TrapSink() = default;
   /// The vCPU stands still until this returns.
   virtual void on_trap(const Trap& trap) = 0;
+  /// Whether a trap there is left to a thread that polls, because on_trap() does what a vCPU's own
+  /// thread cannot do. Fire context.
+  virtual bool needs_poller(GuestVirt address) const {
+    (void)address;
+    return false;
+  }
+  /// Whether the vCPU stands still for now: then on_trap() is not called, and this is asked again
+  /// at the next poll, until it says no. Only of places for which needs_poller(). Fire context.
+  virtual bool keeps(const Trap& trap) {
+    (void)trap;
+    return false;
+  }
+};
+
+/// How a shim finds the current task, and what it tells of that.
+struct ShimTaskFacts {
+  std::int32_t current = 0;                   // per-cpu offset of the word that holds it, for %gs:
+  std::uint32_t comm = 0, pid = 0, tgid = 0;  // offsets in struct task_struct
 };
 
 /// The facts about the kernel that the installer needs; vmm/linux finds them.
@@ -57,6 +84,7 @@ struct ShimKernelFacts {
   GuestVirt idt_of_cpus;                           // at this address, in the user half too
   GuestVirt int3_handler;                          // symbol asm_exc_int3: what gate 3 must point to
   bool page_table_isolation = false;               // X86_FEATURE_PTI, from boot_cpu_data
+  std::optional<ShimTaskFacts> task;               // empty: the shim tells nothing of tasks
 };
 
 struct ShimCounters {
@@ -97,6 +125,8 @@ class Shim {
   /// left. Slot space is never reused while one tracer has the shim, nor is what somebody was
   /// inside of when it got it.
   virtual Result<GuestVirt> allocate_slot(std::size_t size) = 0;
+  /// How many bytes are left for slots.
+  virtual std::uint64_t slot_room() const { return 0; }
   /// Fills a slot; only before an entry leads to it.
   virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) = 0;
   /// From now on an int3 at `address` resumes at `slot`. Others may poll and answer meanwhile. The
@@ -106,10 +136,21 @@ class Shim {
   /// changed, whose slot holds an old instruction. Others may poll and answer meanwhile.
   virtual void remove_entry(GuestVirt address) = 0;
 
+  /// The address that the record of a jump calls (vmm/shim/jump_record.h); empty before there is a
+  /// shim.
+  virtual std::optional<GuestVirt> jump_entry() const { return std::nullopt; }
+
   /// Code for the beginning of a slot at `slot`, before its instruction: tells us that the guest
   /// leaves its kernel, and lets all traps from then on resume at once. Touches no register or
   /// flag.
   virtual std::vector<std::byte> farewell(GuestVirt slot) = 0;
+  /// Code for the beginning of a slot at `slot`, kFaultSearchBytes long, for the function that
+  /// looks up where a fault is mended: where its first argument is a slot of add_fault(), it
+  /// becomes that one's own place. Needs no host; touches no other register, and no flag.
+  static constexpr std::size_t kFaultSearchBytes = 31;
+  virtual Result<std::vector<std::byte>> fault_search(GuestVirt slot) = 0;
+  /// The instruction at `slot` may fault, and the kernel knows how to mend that at `place`.
+  virtual Result<void> add_fault(GuestVirt slot, GuestVirt place) = 0;
   /// A state other than There is final; nothing is written to the region from then on.
   virtual ShimState state() const = 0;
   /// Invalid unless the guest runs the kernel that the shim was put into: its page tables lead to
@@ -138,8 +179,8 @@ class Shim {
   unsigned poll(TrapSink& sink) { return poll_share(sink, PollShare{}); }
   /// From now on traps ring at `port`; 0: they do not. Traps that rang before are not affected.
   virtual void set_doorbell(std::uint16_t port) = 0;
-  /// Serves one mailbox if it is raised. `mailbox`: the guest wrote it to the port; may be any
-  /// number.
+  /// Serves one mailbox if it is raised, unless the sink leaves it to a thread that polls.
+  /// `mailbox`: the guest wrote it to the port; may be any number.
   virtual void answer(std::uint32_t mailbox, TrapSink& sink) = 0;
   /// Tells the shim that the host lives; at least every 100 ms while tracepoints are armed.
   virtual void heartbeat() = 0;

@@ -65,6 +65,12 @@ shim_header complete(shim_header header, const ShimKernelFacts& facts, GuestVirt
   header.region_bytes = layout.bytes;
   header.slots = home.wrapping_add(layout.slots).raw();
   header.slots_bytes = layout.slots_bytes;
+  if (facts.task) {
+    header.current = facts.task->current;
+    header.comm = facts.task->comm;
+    header.pid = facts.task->pid;
+    header.tgid = facts.task->tgid;
+  }
   return header;
 }
 

@@ -1,4 +1,4 @@
-// The embedded shim as it is put into a guest, and its header. Fire context: no.
+// The embedded shim as it is put into a guest, and its header.
 #pragma once
 
 #include <sys/types.h>

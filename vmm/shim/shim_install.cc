@@ -22,7 +22,7 @@ constexpr std::uint64_t kLargePage = kShimLargePage;
 
 constexpr std::uint64_t kCr4Fred = std::uint64_t{1} << 32;
 constexpr std::uint64_t kEferNoExecute = std::uint64_t{1} << 11;
-using arch::Gate, arch::kBreakpointVector;
+using arch::GateDescriptor, arch::kBreakpointVector;
 
 Result<void> check_cpu(const PausedMachine& machine, const Registers& registers) {
   if ((registers.cr4 & kCr4Fred) != 0) {
@@ -37,16 +37,27 @@ Result<void> check_cpu(const PausedMachine& machine, const Registers& registers)
   return {};
 }
 
+/// The table that we write into must be the one that the processors look into.
+Result<void> check_table_of_cpus(const GuestMemory& memory, const ShimKernelFacts& facts) {
+  const PageTable& table = facts.kernel_table;
+  if (lead_to_the_same(memory, table, facts.idt, table, facts.idt_of_cpus)) return {};
+  return fail(ErrorCode::Unsupported,
+              fmt::format("the guest's processors have their interrupt table at {:#x}, which is "
+                          "not the kernel's at {:#x}: nothing was put into it; --core or why can "
+                          "look at it",
+                          facts.idt_of_cpus.raw(), facts.idt.raw()));
+}
+
 Result<SavedGate> read_gate(const GuestMemory& memory, const ShimKernelFacts& facts) {
   const auto at = translate(memory, facts.kernel_table,
-                            facts.idt.wrapping_add(kBreakpointVector * sizeof(Gate)));
+                            facts.idt.wrapping_add(kBreakpointVector * sizeof(GateDescriptor)));
   SavedGate saved;
   if (!at || !memory.read(at->address, saved.bytes)) {
     return fail(ErrorCode::Invalid,
                 fmt::format("the guest's interrupt table at {:#x} is not mapped", facts.idt.raw()));
   }
   saved.at = at->address;
-  Gate gate;
+  GateDescriptor gate;
   std::memcpy(&gate, saved.bytes.data(), sizeof gate);
   if (is_shim_at(memory, facts.kernel_table, gate.handler())) {
     return fail(ErrorCode::Unsupported,
@@ -64,6 +75,7 @@ Result<SavedGate> read_gate(const GuestMemory& memory, const ShimKernelFacts& fa
                             "a nested one would overwrite",
                             gate.stack_table()));
   }
+  TRY(check_table_of_cpus(memory, facts));
   return saved;
 }
 
@@ -97,7 +109,7 @@ Result<ShimLayout> take_place(const GuestMemory& memory, GuestMemory::Extent pla
 }
 
 void lead_to(SavedGate& gate, GuestVirt handler) {
-  Gate ours;
+  GateDescriptor ours;
   std::memcpy(&ours, gate.bytes.data(), sizeof ours);
   ours.set_handler(handler);
   std::memcpy(gate.ours.data(), &ours, sizeof ours);
@@ -128,7 +140,7 @@ std::optional<std::vector<OccupiedSlots>> slots_around(std::span<const GuestVirt
   std::vector<OccupiedSlots> parts;
   for (const GuestVirt place : places) {
     if (!shim.has_slot_at(place)) return std::nullopt;
-    const std::uint64_t at = place.raw() - shim.slots.raw();
+    const std::uint64_t at = place.offset_from(shim.slots);
     parts.push_back({at - std::min(at, kSlotReach), std::min(at + kSlotReach, shim.slots_bytes)});
   }
   std::ranges::sort(parts, {}, &OccupiedSlots::begin);
@@ -177,8 +189,8 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
 }
 
 /// The code in the region is ours to the byte, and tasks may return through the slots that stay, so
-/// nothing of either is written anew. The header goes last: who is killed here leaves what the next
-/// one finds.
+/// nothing of either is written anew. The header goes last: a tracer that is killed
+/// here leaves what the next one finds.
 Result<std::unique_ptr<Shim>> ShimRemains::take_over(PausedMachine& machine,
                                                      const ShimKernelFacts& facts,
                                                      std::span<const GuestVirt> places) const {

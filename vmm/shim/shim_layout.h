@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "vmm/arch/arch.h"
+#include "vmm/base/align.h"
 #include "vmm/base/result.h"
 #include "vmm/guest_memory.h"
 
@@ -29,9 +30,7 @@ struct ShimPlace {
   GuestVirt slots{};
   std::uint64_t slots_bytes = 0;
 
-  bool has_slot_at(GuestVirt at) const {
-    return at >= slots && at.raw() - slots.raw() < slots_bytes;
-  }
+  bool has_slot_at(GuestVirt at) const { return at.is_in(slots, slots_bytes); }
 };
 
 struct ShimLayout {
@@ -45,7 +44,7 @@ struct ShimLayout {
   GuestPhys user_page_table;  // after those, for a guest that isolates its page tables
 
   /// How many entries of the kernel's page middle directories map it.
-  std::uint64_t directories() const { return (bytes + kShimLargePage - 1) / kShimLargePage; }
+  std::uint64_t directories() const { return divide_up(bytes, kShimLargePage); }
   /// Bytes of the region with the page tables that follow it.
   std::uint64_t taken() const {
     return page_bytes == kShimSmallPage ? bytes + (directories() + 1) * kShimSmallPage : bytes;

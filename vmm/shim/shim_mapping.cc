@@ -8,6 +8,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
+#include "vmm/table_copies.h"
 
 namespace ringside::vmm {
 namespace {
@@ -15,9 +16,6 @@ namespace {
 namespace pte = arch::pte;
 
 constexpr std::uint64_t kLargePage = kShimLargePage;
-/// The user half's root follows the kernel's (PTI_PGTABLE_SWITCH_BIT,
-/// arch/x86/include/asm/pgtable.h).
-constexpr std::uint64_t kUserHalf = arch::kPageSize;
 constexpr unsigned kDirectory = 2;  // level
 
 tl::unexpected<Error> not_as_linux_isolates(std::string_view what) {
@@ -27,18 +25,12 @@ tl::unexpected<Error> not_as_linux_isolates(std::string_view what) {
                           what));
 }
 
-bool lead_to_the_same(const GuestMemory& memory, const PageTable& user, GuestVirt at,
-                      const PageTable& kernel, GuestVirt there) {
-  const auto by_user = translate(memory, user, at), by_kernel = translate(memory, kernel, there);
-  return by_user && by_kernel && by_user->address == by_kernel->address;
-}
-
 /// By the tables, not by the CPU's flag alone: some old distributions switch at run time.
 Result<std::optional<PageTable>> find_user_table(const GuestMemory& memory,
                                                  const ShimKernelFacts& facts) {
   const PageTable& kernel = facts.kernel_table;
   PageTable user = kernel;
-  user.root = GuestPhys(kernel.root.raw() | kUserHalf);
+  user.root = GuestPhys(kernel.root.raw() | arch::kUserHalf);
   const bool is_there =
       user.root != kernel.root &&
       lead_to_the_same(memory, user, facts.int3_handler, kernel, facts.int3_handler);
@@ -53,9 +45,8 @@ Result<std::optional<PageTable>> find_user_table(const GuestMemory& memory,
 }
 
 /// Whether the entry for `at` is there and empty.
-bool is_free(const GuestMemory& memory, const PageTable& table, GuestVirt at) {
-  const auto entry = entry_address(memory, table, at, kDirectory);
-  return entry && memory.load64(*entry) == 0;
+bool is_free(TableCopies& tables, const PageTable& table, GuestVirt at) {
+  return tables.entry(table, at, kDirectory) == 0;
 }
 
 /// A run of `wanted` free entries in [from, to), the first one in the user half, too. Empty when
@@ -63,12 +54,13 @@ bool is_free(const GuestMemory& memory, const PageTable& table, GuestVirt at) {
 std::optional<GuestVirt> find_free_run(const GuestMemory& memory, const PageTable& kernel,
                                        const std::optional<PageTable>& user, std::uint64_t from,
                                        std::uint64_t to, std::uint64_t wanted) {
+  TableCopies tables(memory);
   std::uint64_t run = 0;
   for (std::uint64_t at = from; at < to && at >= from; at += kLargePage) {
-    run = is_free(memory, kernel, GuestVirt(at)) ? run + 1 : 0;
+    run = is_free(tables, kernel, GuestVirt(at)) ? run + 1 : 0;
     if (run < wanted) continue;
     const GuestVirt first(at - (wanted - 1) * kLargePage);
-    if (!user || is_free(memory, *user, first)) return first;
+    if (!user || is_free(tables, *user, first)) return first;
     run = wanted - 1;
   }
   return std::nullopt;
@@ -79,7 +71,7 @@ std::optional<GuestVirt> find_free_run(const GuestMemory& memory, const PageTabl
 /// was mapped the last time (the header says more).
 std::uint64_t start_of(const ShimLayout& layout, std::uint64_t from, std::uint64_t to) {
   if (layout.page_bytes == kLargePage || from >= to) return from;
-  const std::uint64_t choice = (layout.place.raw() + layout.bytes) / arch::kPageSize;
+  const std::uint64_t choice = layout.place.wrapping_add(layout.bytes).raw() / arch::kPageSize;
   return from + choice % ((to - from) / kLargePage) * kLargePage;
 }
 
@@ -107,6 +99,12 @@ Result<GuestVirt> find_home(const GuestMemory& memory, const ShimKernelFacts& fa
 }
 
 }  // namespace
+
+bool lead_to_the_same(const GuestMemory& memory, const PageTable& one, GuestVirt at,
+                      const PageTable& other, GuestVirt there) {
+  const auto first = translate(memory, one, at), second = translate(memory, other, there);
+  return first && second && first->address == second->address;
+}
 
 Result<ShimMapping> ShimMapping::find(const GuestMemory& memory, const ShimKernelFacts& facts,
                                       const ShimLayout& layout) {

@@ -21,6 +21,10 @@
 
 namespace ringside::vmm {
 
+/// Whether both addresses are mapped, each by its table, and to the same memory.
+bool lead_to_the_same(const GuestMemory& memory, const PageTable& one, GuestVirt at,
+                      const PageTable& other, GuestVirt there);
+
 class ShimMapping {
  public:
   /// Finds a place for it in the page tables; writes nothing. Unsupported, with the way out, where

@@ -30,7 +30,7 @@ bool clear_memory(GuestMemory& memory, GuestPhys at, std::uint64_t size) {
   return true;
 }
 
-/// The header goes last: who is killed here leaves what the next one finds.
+/// The header goes last: a tracer that is killed here leaves what the next one finds.
 Result<void> clear_region(PausedMachine& machine, const ShimLayout& layout,
                           std::uint64_t slot_bytes) {
   const auto clear = [&](std::uint64_t from, std::uint64_t to) {
@@ -60,7 +60,9 @@ ShimRegion::ShimRegion(GuestMemory& memory, GuestPhys place, std::uint64_t size,
 std::uint64_t ShimRegion::load_copy(std::uint64_t offset) const {
   // This system call sees the writes of earlier ones.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  return memory_.load64(at(offset)).value_or(kGone);
+  std::uint64_t now = 0;
+  const GuestMemory::Part part{at(offset), std::as_writable_bytes(std::span(&now, 1))};
+  return memory_.read_each(std::span(&part, 1)) ? now : kGone;
 }
 
 bool ShimRegion::replace(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired) {
@@ -83,6 +85,17 @@ bool ShimRegion::replace_copy(std::uint64_t offset, std::uint64_t& expected,
     return false;
   }
   return memory_.store64(at(offset), desired);
+}
+
+bool ShimRegion::replace_after_look(std::uint64_t offset, std::uint64_t& expected,
+                                    std::uint64_t desired,
+                                    std::chrono::steady_clock::time_point looked) {
+  if (mapped_ != nullptr) [[likely]]
+    return replace(offset, expected, desired);
+  const std::lock_guard turn(copy_turn_);
+  const bool just_past = std::chrono::steady_clock::now() - looked < kJustPast;
+  if (!just_past) return replace_copy(offset, expected, desired);
+  return !ended_.load(std::memory_order_relaxed) && memory_.store64(at(offset), desired);
 }
 
 bool ShimRegion::end_with(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired) {
@@ -111,8 +124,10 @@ void ShimRegion::load_heads(std::span<std::uint64_t> out) const {
   std::array<shim_head, SHIM_MAILBOXES> heads;
   const auto wanted = std::span(heads).first(out.size());
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  const bool read = memory_.read(at(head_at(0)), std::as_writable_bytes(wanted));
-  for (unsigned i = 0; i < out.size(); ++i) out[i] = read ? heads[i].head : kGone;
+  const auto last = static_cast<unsigned>(out.size() - 1);
+  const GuestMemory::Part part{at(head_at(last)), std::as_writable_bytes(wanted)};
+  const bool read = memory_.read_each(std::span(&part, 1));
+  for (unsigned i = 0; i <= last; ++i) out[i] = read ? heads[last - i].head : kGone;
 }
 
 /// A shim that lost patience takes its request back, and the mailbox may be another trap's while we
@@ -123,14 +138,15 @@ bool ShimRegion::copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy&
   if (mapped_ == nullptr) [[unlikely]] {
     std::array<GuestMemory::Part, 3 + kMostAlso> parts = {
         {{at(head_at(mailbox)), std::as_writable_bytes(std::span(&copy.head, 1))},
-         {at(box_at(mailbox)), std::as_writable_bytes(std::span(copy.regs))},
+         {at(box_at(mailbox)),
+          std::as_writable_bytes(std::span(&copy.box, 1)).first(SHIM_BOX_TRAP_BYTES)},
          {at(head_at(mailbox)), std::as_writable_bytes(std::span(&after, 1))}}};
     CHECK(also.size() <= kMostAlso);
     std::ranges::copy(also, parts.begin() + 3);
     if (!memory_.read_each(std::span(parts).first(3 + also.size()))) return false;
   } else {
     copy_words<SHIM_HEAD_SIZE / 8>(&copy.head.head, word(head_at(mailbox)));
-    copy_words<SHIM_REGISTERS>(copy.regs.data(), word(box_at(mailbox)));
+    copy_words<SHIM_BOX_TRAP_BYTES / 8>(copy.box.regs, word(box_at(mailbox)));
     std::atomic_thread_fence(std::memory_order_acquire);
     after = load(head_at(mailbox));
   }

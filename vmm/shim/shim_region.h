@@ -2,7 +2,8 @@
 // The guest changes words of it at any time. While the guest runs the host writes only by
 // replace(), which writes over the value that the host wrote last and over nothing else: in memory
 // that has become another kernel's (kexec) it writes nothing. In mapped memory that is one
-// compare-and-swap. By copies it is a read and then a write; end_with() makes the last one.
+// compare-and-swap. By copies it is a read and then a write, or only a write where the word was
+// read just before; end_with() makes the last one.
 // Used by InstalledShim.
 // Threads: every function from any.
 // Fire context: yes; by copies each is a system call or two.
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -26,7 +28,7 @@ namespace ringside::vmm {
 /// One mailbox as it was copied.
 struct MailboxCopy {
   shim_head head;
-  std::array<std::uint64_t, SHIM_REGISTERS> regs;
+  shim_box box;  // what a trap writes of it, SHIM_BOX_TRAP_BYTES
 };
 
 /// Writes zeros. False when not all of it is RAM.
@@ -64,6 +66,11 @@ class ShimRegion {
   /// Writes `desired` if the word at `offset` is `expected`. Otherwise false, and `expected`
   /// becomes that word.
   bool replace(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired);
+  /// The same for a word that was `expected` when it was last looked at, at `looked`. By copies a
+  /// look and a write are two system calls and never one step, so it is not looked at again where
+  /// that is only just past.
+  bool replace_after_look(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired,
+                          std::chrono::steady_clock::time_point looked);
   /// The same as the last write of all: every replace() after it returns false, and so do those
   /// that have begun.
   bool end_with(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired);
@@ -73,10 +80,10 @@ class ShimRegion {
   [[nodiscard]] bool store(std::uint64_t offset, std::uint64_t value);
 
   std::uint64_t head_at(unsigned mailbox) const {
-    return data_ + SHIM_HEADS + std::uint64_t{mailbox} * SHIM_HEAD_SIZE;
+    return data_ + SHIM_HEAD_AT(std::uint64_t{mailbox});
   }
   std::uint64_t box_at(unsigned mailbox) const {
-    return data_ + SHIM_BOXES + std::uint64_t{mailbox} * SHIM_BOX_SIZE;
+    return data_ + SHIM_BOX_AT(std::uint64_t{mailbox});
   }
   /// The head words of as many mailboxes as `out` takes.
   void load_heads(std::span<std::uint64_t> out) const;
@@ -85,6 +92,9 @@ class ShimRegion {
   [[nodiscard]] bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& copy,
                                   std::span<const GuestMemory::Part> also = {}) const;
   static constexpr std::size_t kMostAlso = 5;
+  /// A look that is no older is as good as one now: firings that a guest waits for take less,
+  /// unless our thread is put aside meanwhile.
+  static constexpr auto kJustPast = std::chrono::microseconds(50);
 
  private:
   std::uint64_t* word(std::uint64_t offset) const {

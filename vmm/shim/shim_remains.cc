@@ -11,6 +11,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
 #include "vmm/shim/shim_region.h"
+#include "vmm/table_copies.h"
 
 namespace ringside::vmm {
 namespace {
@@ -40,9 +41,10 @@ bool has_magic(const GuestMemory& memory, GuestPhys at) {
 /// A region that the page tables of the image's region lead to.
 std::optional<GuestPhys> find_mapped(const GuestMemory& memory, const ShimKernelFacts& facts) {
   const std::uint64_t start = round_up(facts.image_end.raw(), kShimLargePage);
+  TableCopies tables(memory);
   const auto search = [&](std::uint64_t from, std::uint64_t to) -> std::optional<GuestPhys> {
     for (std::uint64_t at = from; at < to && at >= from; at += kShimLargePage) {
-      const auto found = translate(memory, facts.kernel_table, GuestVirt(at));
+      const auto found = tables.translate(facts.kernel_table, GuestVirt(at));
       if (found && has_magic(memory, found->address)) return found->address;
     }
     return std::nullopt;
@@ -108,16 +110,17 @@ std::optional<GuestPhys> find_at(const GuestMemory& memory, GuestMemory::Extent 
 Result<std::optional<ShimRemains>> ShimRemains::find(const GuestMemory& memory,
                                                      const ShimKernelFacts& facts,
                                                      std::optional<GuestMemory::Extent> set_aside) {
-  const auto at = translate(memory, facts.kernel_table,
-                            facts.idt.wrapping_add(arch::kBreakpointVector * sizeof(arch::Gate)));
-  const auto now = at ? read_as<arch::Gate>(memory, at->address) : std::nullopt;
+  const auto at =
+      translate(memory, facts.kernel_table,
+                facts.idt.wrapping_add(arch::kBreakpointVector * sizeof(arch::GateDescriptor)));
+  const auto now = at ? read_as<arch::GateDescriptor>(memory, at->address) : std::nullopt;
   if (!now) return fail(ErrorCode::Invalid, "the guest's interrupt table cannot be read");
   std::optional<Gate> gate;
   std::optional<GuestPhys> place;
   if (is_shim_at(memory, facts.kernel_table, now->handler())) {
     const GuestVirt base(round_down(now->handler().raw(), kShimLargePage));
     place = translate(memory, facts.kernel_table, base)->address;
-    arch::Gate kernels = *now;
+    arch::GateDescriptor kernels = *now;
     kernels.set_handler(facts.int3_handler);
     if (!kernels.is_interrupt_gate() || kernels.stack_table() != 0) {
       return not_whole("the interrupt table is not as it left it");
@@ -131,7 +134,7 @@ Result<std::optional<ShimRemains>> ShimRemains::find(const GuestMemory& memory,
   return TRY(check(memory, facts, *place, gate));
 }
 
-/// What is not whole does no harm there, and is nobody's business.
+/// Remains that are not whole do no harm, and are nobody's business.
 std::optional<ShimRemains> ShimRemains::find_out_of_reach(
     const GuestMemory& memory, const ShimKernelFacts& facts,
     std::optional<GuestMemory::Extent> set_aside) {
@@ -142,6 +145,7 @@ std::optional<ShimRemains> ShimRemains::find_out_of_reach(
   ShimKernelFacts then = facts;  // another kernel's may have been others
   then.int3_handler = GuestVirt(header->original);
   then.this_cpu_off = header->this_cpu_off;
+  then.task = ShimTaskFacts{header->current, header->comm, header->pid, header->tgid};
   const auto proven = prove(memory, then, *place);
   if (!proven) return std::nullopt;
   const GuestVirt home(proven->header.base);
@@ -178,18 +182,21 @@ std::vector<ShimRemains::Entry> ShimRemains::entries(const GuestMemory& memory) 
   if (!memory.read(at, std::as_writable_bytes(std::span(table)))) return found;
   for (const std::uint64_t entry : table) {
     const std::uint64_t offset = entry / kRegionEnds;
-    if (offset < layout_.slots || offset - layout_.slots >= layout_.slots_bytes) continue;
+    const bool leads_to_slot =
+        offset >= layout_.slots && offset - layout_.slots < layout_.slots_bytes;
+    if (!leads_to_slot && offset != 0) continue;
     const auto key = static_cast<std::int32_t>(static_cast<std::uint32_t>(entry));
     if (key >= 0) continue;  // no address of the top 2 GiB
     const auto address = static_cast<std::uint64_t>(std::int64_t{key});
-    found.push_back({GuestVirt(address), home_.wrapping_add(offset)});
+    found.push_back({GuestVirt(address),
+                     leads_to_slot ? std::optional(home_.wrapping_add(offset)) : std::nullopt});
   }
   return found;
 }
 
 std::size_t ShimRemains::read_slot(const GuestMemory& memory, GuestVirt slot,
                                    std::span<std::byte> out) const {
-  const std::uint64_t offset = slot.raw() - home_.raw();
+  const std::uint64_t offset = slot.offset_from(home_);
   if (offset < layout_.slots || offset >= layout_.data) return 0;
   const std::size_t size = std::min<std::uint64_t>(out.size(), layout_.data - offset);
   return memory.read(layout_.place.wrapping_add(offset), out.first(size)) ? size : 0;

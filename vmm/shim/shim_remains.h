@@ -1,11 +1,11 @@
 // The shim that a tracer that has died left in a guest: found again, checked, and taken out.
 // It is found by where the guest's breakpoints lead, by the page tables beside the kernel's image,
 // and by its header in the first megabyte. Nothing of it is believed: every word of the header is
-// what this program would have put there, but for who did; so is the code, and so are the entries
+// what this program would have put there, but for its owner; so is the code, and so are the entries
 // of the page tables. Whether the memory is the shim's to clear only the guest's kernel can tell
 // (vmm/linux/low_memory.h), and so with what is to be restored in its text (providers).
 // One that had to stay, because a task sleeps in a slot, serves the next tracer (take_over).
-// Used by who takes a guest over. Does not: know instructions. Fire context: no.
+// Used to take a guest over. Does not: know instructions.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "guest-shim/mailbox_abi.h"
 #include "vmm/machine.h"
 #include "vmm/shim/shim.h"
 #include "vmm/shim/shim_image.h"
@@ -33,7 +34,9 @@ class ShimRemains {
   /// All the guest's memory that it takes.
   GuestMemory::Extent extent() const { return {layout_.place, layout_.taken()}; }
   ShimPlace place() const { return layout_.place_at(home_); }
-  /// Who put it there.
+  /// The address that the records of its jumps call.
+  GuestVirt jump_entry() const { return home_.wrapping_add(SHIM_JUMP_ENTRY); }
+  /// The process that put it there.
   const ProcessName& owner() const { return owner_; }
   /// Whether its tracer lives and traces this machine, which `process` runs; not one that its guest
   /// was moved away from.
@@ -48,7 +51,8 @@ class ShimRemains {
   std::uint64_t heartbeat(const GuestMemory& memory) const;
 
   struct Entry {
-    GuestVirt address, slot;
+    GuestVirt address;
+    std::optional<GuestVirt> slot;  // none: it was taken out, and only a jump there is of that shim
   };
   /// The entries of its table, of this kernel's region: copied, and inside of its parts.
   std::vector<Entry> entries(const GuestMemory& memory) const;
@@ -57,8 +61,8 @@ class ShimRemains {
 
   /// From now on its traps resume at once, unfired.
   Result<void> silence(PausedMachine& machine) const;
-  /// Once no int3 of it is left: the guest's breakpoints lead to its own kernel again, and it is
-  /// nobody's.
+  /// Once no int3 or jump of it is left: the guest's breakpoints lead to its own kernel again, and
+  /// it is nobody's.
   Result<void> give_gate_back(PausedMachine& machine) const;
   /// After that, once nobody is inside: no trace of it is left.
   Result<void> remove(PausedMachine& machine) const;

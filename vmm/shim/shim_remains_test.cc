@@ -75,6 +75,27 @@ TEST_P(Remains, AreFoundWithAllThatTheyHold) {
   EXPECT_EQ(code[0], std::byte{0x55});
 }
 
+TEST_P(Remains, TellOfEntriesThatWereTakenOut) {
+  const shim_header before = header();
+  const std::uint64_t table = before.table - before.base;
+  for (std::uint32_t n = 0; n < before.table_entries; ++n) {
+    const GuestPhys at = kLow.base.wrapping_add(table + 8 * n);
+    const std::uint64_t entry = guest_.memory().load64(at).value_or(0);
+    if (static_cast<std::uint32_t>(entry) != static_cast<std::uint32_t>(kText.raw())) continue;
+    ASSERT_TRUE(guest_.memory().store64(at, static_cast<std::uint32_t>(entry)));
+  }
+
+  const auto found = find();
+
+  ASSERT_TRUE(found && *found);
+  auto entries = (*found)->entries(guest_.memory());
+  ASSERT_EQ(entries.size(), 2u);
+  std::ranges::sort(entries, {}, &ShimRemains::Entry::address);
+  EXPECT_EQ(entries[0].address, kText);
+  EXPECT_FALSE(entries[0].slot.has_value());
+  EXPECT_EQ(entries[1].slot, slots_[1]);
+}
+
 TEST_P(Remains, AreTakenOutToTheLastByte) {
   const auto found = find();
   ASSERT_TRUE(found && *found);
@@ -200,7 +221,7 @@ TEST_P(Remains, EntriesThatLeadOutsideAreLeftOut) {
        {std::uint64_t{0x8100'1000} | std::uint64_t{8} << 32,            // the header
         std::uint64_t{0x8100'2000} | std::uint64_t{0xffff'fff0} << 32,  // after it
         std::uint64_t{0x0100'3000} | (h.slots - h.base) << 32,          // not in the top 2 GiB
-        std::uint64_t{0x8100'4000}}) {                                  // taken out
+        std::uint64_t{0x0100'4000}}) {                                  // taken out, and not there
     while (guest_.get64(table + 8 * bucket) != 0) ++bucket;
     guest_.put64(table + 8 * bucket, entry);
   }

@@ -14,7 +14,28 @@ const ActionBuilder::Row ActionBuilder::kRows[] = {
     // clang-format on
 };
 
+namespace {
+
+/// Whether a ?: has an aggregation's assignment on one of its sides.
+bool may_aggregate(const Expr& e) {
+  if (e.kind == ExprKind::Conditional) return may_aggregate(*e.b) || may_aggregate(*e.c);
+  return e.kind == ExprKind::Assign && e.a->kind == ExprKind::Aggregation;
+}
+
+}  // namespace
+
+/// OPT ? @a = count() : 1, as shell scripts around D have it, is the side that a constant takes.
+Checked<void> ActionBuilder::take_side(Expr& e) {
+  const Location at = e.at;
+  if (TRY(tools_.resolver.take_known_side(&e))) return prepare(e);
+  return complain(
+      "D_OP_LVAL", at,
+      "an aggregation may be assigned in ?: only where the condition is a constant; use "
+      "a predicate or if");
+}
+
 Checked<void> ActionBuilder::prepare(Expr& e) {
+  if (e.kind == ExprKind::Conditional && may_aggregate(e)) return take_side(e);
   const bool assigns = e.kind == ExprKind::Assign && e.a->kind == ExprKind::Aggregation;
   if (!assigns) {
     const Expr* const target = e.kind == ExprKind::Assign ? e.a : &e;
@@ -26,7 +47,7 @@ Checked<void> ActionBuilder::prepare(Expr& e) {
     if (key->kind != ExprKind::Aggregation) TRY(tools_.resolver.resolve_dynamic(key));
   }
   TRY(tools_.resolver.resolve_dynamic(e.b));
-  tools_.resolver.declare_aggregation(*e.a->text);
+  tools_.resolver.names().declare_aggregation(*e.a->text);
   return {};
 }
 

@@ -1,5 +1,5 @@
 // The statements of a clause to the actions of a dif::Clause, with the checks that dtrace makes of
-// their arguments. This class chooses; who builds what: ValueActions, FormatActions,
+// their arguments. This class chooses; others build: ValueActions, FormatActions,
 // AggregationActions and CodeValues (actions by name), Aggregating (assignments to aggregations).
 #pragma once
 
@@ -8,9 +8,9 @@
 #include "dif/d/actions/aggregating.h"
 #include "dif/d/actions/aggregation_actions.h"
 #include "dif/d/actions/aggregation_table.h"
+#include "dif/d/actions/code_values.h"
 #include "dif/d/actions/format_actions.h"
 #include "dif/d/actions/value_actions.h"
-#include "dif/d/resolve/code_values.h"
 
 namespace ringside::d {
 
@@ -36,6 +36,8 @@ class ActionBuilder {
   Checked<dif::Action> build(Expr& statement);
 
  private:
+  Checked<void> take_side(Expr& conditional);
+
   /// The column `build` of actions.def names members of these.
   struct Families {
     Families(const ActionTools& tools, const AggregationTable& table)

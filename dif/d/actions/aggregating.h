@@ -5,8 +5,8 @@
 
 #include "dif/d/actions/action_tools.h"
 #include "dif/d/actions/aggregation_table.h"
+#include "dif/d/actions/code_values.h"
 #include "dif/d/actions/quantize_parameters.h"
-#include "dif/d/resolve/code_values.h"
 
 namespace ringside::d {
 

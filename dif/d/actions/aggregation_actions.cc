@@ -20,7 +20,9 @@ bool fits_key(const dif::ValueType& key, const dif::Conversion& conversion) {
     case 'A':
       return key.kind != ValueKind::String && key.kind != ValueKind::Bytes &&
              key.kind != ValueKind::KernelStack && key.kind != ValueKind::UserStack;
-    case 'I': return key.kind == ValueKind::Integer || key.kind == ValueKind::Bytes;
+    case 'I':
+      return key.kind == ValueKind::Integer || key.kind == ValueKind::Bytes ||
+             key.kind == ValueKind::String;
     default: return key.kind == ValueKind::Integer;
   }
 }

@@ -23,7 +23,7 @@ constexpr Prototype kPrototypes[] = {
     {"aAp", false, "pointer or integer"},
     {"eEfFgG", false, "float, double, or long double"},
     {"k", false, "stack"},
-    {"I", false, "in_addr_t or struct in6_addr"},
+    {"I", false, "in_addr_t, struct in6_addr or string"},
     {"P", false, "uint16_t"},
     {"TY", false, "int64_t"},
 };
@@ -84,8 +84,9 @@ bool FormatActions::fits(const Expr& e, const dif::Conversion& conversion) const
     case 'G': return !wide && tools_.types.is_float(e.type);
     case 'I':
       return !wide && !tools_.types.is_float(e.type) &&
-             (is_integer || (tools_.types.by_reference(e.type) &&
-                             (tools_.types.size(e.type) == 4 || tools_.types.size(e.type) == 16)));
+             (is_integer || tools_.types.is_string(e.type) ||
+              (tools_.types.by_reference(e.type) &&
+               (tools_.types.size(e.type) == 4 || tools_.types.size(e.type) == 16)));
     case 'k': return false;
     case 'c': return is_integer;
     default: return !wide && is_integer;
@@ -110,7 +111,8 @@ Checked<dif::Difo> FormatActions::convert(const Expr& call, Expr& argument,
   }
   TRY(tools_.resolver.resolve(&argument));
   if (!fits(argument, conversion)) return refuse(tools_.types.name(argument.type));
-  const bool text = conversion.kind == 's' || conversion.kind == 'S';
+  const bool text = conversion.kind == 's' || conversion.kind == 'S' ||
+                    (conversion.kind == 'I' && tools_.types.is_string(argument.type));
   if (text && conversion.modifiers != "w") return CodeGenerator::string(tools_.resolver, argument);
   const bool address = tools_.types.is_array(argument.type) && conversion.kind != 'I' && !text;
   if (address) return CodeGenerator::integer(tools_.resolver, argument, tools_.types.uint64);

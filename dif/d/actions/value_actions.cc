@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "dif/d/resolve/code_values.h"
+#include "dif/d/actions/code_values.h"
 #include "dif/verify/verify.h"
 
 namespace ringside::d {

@@ -53,20 +53,6 @@ Checked<dif::Difo> CodeGenerator::effect(Resolver& resolver, const Expr& e) {
   return generator.out_.finish(0, {dif::ValueKind::Void, false, 0}, e.at);
 }
 
-Checked<unsigned> CodeGenerator::constant(std::uint64_t value, const Location& at) {
-  const unsigned reg = TRY(out_.allocate(at));
-  out_.set_integer(value, reg);
-  return reg;
-}
-
-Checked<unsigned> CodeGenerator::constant(std::uint64_t value, KernelName name,
-                                          const Location& at) {
-  if (!name) return constant(value, at);
-  const unsigned reg = TRY(out_.allocate(at));
-  out_.set_named(*name, value, reg);
-  return reg;
-}
-
 CodeGenerator::KernelName CodeGenerator::size_name(const dif::ValueType& type, const Expr& e) {
   if (type.kind != dif::ValueKind::Bytes) return std::nullopt;
   return resolver_.namer().size(e);
@@ -76,17 +62,17 @@ CodeGenerator::KernelName CodeGenerator::size_name(const dif::ValueType& type, c
 Checked<void> CodeGenerator::extend(unsigned reg, TypeId type, const Location& at) {
   const std::uint64_t size = types_.size(type);
   if (types_.by_reference(type) || size >= 8 || size == 0) return {};
-  const unsigned bits = TRY(constant(64 - size * 8, at));
+  const unsigned bits = TRY(out_.constant(64 - size * 8, at));
   out_.emit(Opcode::Sll, reg, bits, reg);
   out_.emit(types_.is_signed(type) ? Opcode::Sra : Opcode::Srl, reg, bits, reg);
   out_.release(bits);
   return {};
 }
 
-/// Whether `e` is always a value of its own type: arithmetic may leave more bits.
+/// Whether `e` is always a value of its own type: variables and arithmetic may have more bits.
 bool CodeGenerator::fits(const Expr& e) const {
+  if (e.symbol != nullptr && e.symbol->kind == Symbol::Kind::Variable) return false;
   switch (e.kind) {
-    case ExprKind::Scoped: return e.symbol == nullptr || !e.symbol->is_kept;
     case ExprKind::Name:
     case ExprKind::KernelSymbol:
     case ExprKind::Index:
@@ -99,10 +85,10 @@ bool CodeGenerator::fits(const Expr& e) const {
   }
 }
 
-/// The value of `e` as a variable of type `to` would hold it.
+/// The value of `e`, cut to as many bits as `to` has.
 Checked<unsigned> CodeGenerator::fitted(const Expr& e, TypeId to) {
   if (e.constant && !e.late && types_.is_scalar(to)) {
-    return constant(types_.wrap(to, *e.constant), e.at);
+    return out_.constant(types_.wrap(to, *e.constant), e.at);
   }
   const unsigned reg = TRY(evaluate(e));
   if (!fits(e) || types_.cast_cuts(e.type, to)) TRY(extend(reg, to, e.at));
@@ -203,7 +189,7 @@ Checked<unsigned> CodeGenerator::conditional(const Expr& e) {
 Checked<void> CodeGenerator::scale(unsigned reg, std::uint64_t size, KernelName name,
                                    const Location& at) {
   if (name) {
-    const unsigned factor = TRY(constant(size, name, at));
+    const unsigned factor = TRY(out_.constant(size, name, at));
     out_.emit(Opcode::Mul, reg, factor, reg);
     out_.release(factor);
     return {};
@@ -211,7 +197,7 @@ Checked<void> CodeGenerator::scale(unsigned reg, std::uint64_t size, KernelName 
   if (size <= 1) return {};
   const bool power = std::has_single_bit(size);
   const unsigned factor =
-      TRY(constant(power ? static_cast<std::uint64_t>(std::countr_zero(size)) : size, at));
+      TRY(out_.constant(power ? static_cast<std::uint64_t>(std::countr_zero(size)) : size, at));
   out_.emit(power ? Opcode::Sll : Opcode::Mul, reg, factor, reg);
   out_.release(factor);
   return {};
@@ -228,7 +214,7 @@ Checked<unsigned> CodeGenerator::pointer_step(Op op, unsigned left, const Expr& 
   out_.emit(op == Op::Sub ? Opcode::Sub : Opcode::Add, left, other, left);
   out_.release(other);
   if (difference && (size > 1 || name)) {
-    const unsigned divisor = TRY(constant(size, name, right.at));
+    const unsigned divisor = TRY(out_.constant(size, name, right.at));
     out_.emit(Opcode::Sdiv, left, divisor, left);
     out_.release(divisor);
   }
@@ -305,6 +291,7 @@ Checked<unsigned> CodeGenerator::unary(const Expr& e) {
 }
 
 Checked<unsigned> CodeGenerator::cast(const Expr& e) {
+  if (types_.is_string(e.a->type) && types_.is_integer(e.type)) return truth(*e.a);
   const unsigned reg = TRY(evaluate(*e.a));
   const TypeId from = types_.decay(e.a->type);
   if (types_.is_scalar(e.type) && types_.cast_cuts(from, e.type)) TRY(extend(reg, e.type, e.at));
@@ -312,7 +299,7 @@ Checked<unsigned> CodeGenerator::cast(const Expr& e) {
 }
 
 Checked<unsigned> CodeGenerator::evaluate(const Expr& e) {
-  if (e.constant && !e.late) return constant(*e.constant, e.at);
+  if (e.constant && !e.late) return out_.constant(*e.constant, e.at);
   switch (e.kind) {
     case ExprKind::String: {
       const unsigned reg = TRY(out_.allocate(e.at));
@@ -341,10 +328,10 @@ Checked<unsigned> CodeGenerator::evaluate(const Expr& e) {
     case ExprKind::SizeofExpr:
     case ExprKind::Offsetof:
     case ExprKind::Integer:
-      return constant(e.constant.value_or(0), resolver_.namer().late_constant(e), e.at);
+      return out_.constant(e.constant.value_or(0), resolver_.namer().late_constant(e), e.at);
     case ExprKind::Name:
       if (e.late) {
-        return constant(e.constant.value_or(0), resolver_.namer().late_constant(e), e.at);
+        return out_.constant(e.constant.value_or(0), resolver_.namer().late_constant(e), e.at);
       }
       return load(e);
     default: return load(e);

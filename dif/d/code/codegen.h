@@ -1,36 +1,30 @@
 // Resolved expressions to DIF. One CodeGenerator makes one object.
 //
 // Values: a register holds the 64 bits of an integer, or the address of a by-reference value.
-// Operators work on all 64 bits. Loads extend from the type's size; a variable or a record cuts the
-// value that it stores to its own size; so do keys and some casts (Types::cast_cuts()).
+// Operators work on all 64 bits, and variables keep them. Loads from memory extend from the type's
+// size; a record, a key and some casts (Types::cast_cuts()) cut a value to their own size.
 #pragma once
 
 #include "dif/d/code/emitter.h"
+#include "dif/d/code/memory_access.h"
 #include "dif/d/resolve/resolve.h"
 
 namespace ringside::d {
-
-/// The aligned unit of memory that holds a bit-field.
-struct BitUnit {
-  std::uint64_t byte = 0;  // offset from the start of the struct
-  unsigned size = 8;
-  unsigned shift = 0;  // of the field's lowest bit
-};
-std::optional<BitUnit> bit_unit(const FoundMember& member);
 
 class CodeGenerator {
  public:
   explicit CodeGenerator(Resolver& resolver)
       : resolver_(resolver),
         types_(resolver.types()),
-        out_(resolver.options().integer_registers, [this](unsigned n) { return spill_slot(n); }) {}
+        out_(resolver.options().integer_registers, [this](unsigned n) { return spill_slot(n); }),
+        memory_(types_, resolver.namer(), out_) {}
   CodeGenerator(const CodeGenerator&) = delete;
   CodeGenerator& operator=(const CodeGenerator&) = delete;
 
-  /// The value of `e`; who records it keeps as much as its type has.
+  /// The value of `e`; a record keeps as much of it as its type has.
   static Checked<dif::Difo> value(Resolver& resolver, const Expr& e);
   static Checked<dif::Difo> string(Resolver& resolver, const Expr& e);
-  /// The value of `e` as a variable of the type would hold it.
+  /// The value of `e`, cut to as many bits as `as` has.
   static Checked<dif::Difo> integer(Resolver& resolver, const Expr& e, TypeId as);
   /// An object without code, for values that the engine finds itself.
   static Checked<dif::Difo> nothing(Resolver& resolver, const dif::ValueType& type,
@@ -57,29 +51,17 @@ class CodeGenerator {
   using KernelName = std::optional<KernelNamer::Index>;
   /// `size` bytes, or what the kernel says that the name is worth.
   Checked<void> scale(unsigned reg, std::uint64_t size, KernelName name, const Location& at);
-  Checked<unsigned> constant(std::uint64_t value, const Location& at);
-  Checked<unsigned> constant(std::uint64_t value, KernelName name, const Location& at);
   /// The size of e's value, where the kernel says it.
   KernelName size_name(const dif::ValueType& type, const Expr& e);
 
-  // codegen_memory.cc: variables, guest memory, calls
+  // codegen_lvalues.cc: variables, memory, calls
   enum class Use : std::uint8_t { Read, Write };
   Checked<unsigned> address(const Expr& e, Use use = Use::Read);
   Checked<unsigned> made(const Expr& e);
-  Checked<void> add_offset(unsigned reg, std::uint64_t offset, const Location& at);
-  std::optional<BitUnit> unit_of(const Expr& e);
-  KernelName bits_name(const Expr& e, KernelNamer::Kind kind, std::uint64_t value,
-                       const BitUnit& unit);
-  unsigned skipped_bits(const Expr& e);
   Checked<unsigned> member_address(const Expr& e, Use use);
   Checked<unsigned> pointed(const Expr& pointer, Use use);
-  Checked<unsigned> string_length(unsigned value, const Location& at);
   Checked<unsigned> load(const Expr& e);
   Checked<unsigned> load_at(const Expr& e, unsigned address);
-  Checked<void> store_at(const Expr& e, unsigned address, unsigned value);
-  Checked<void> store_bits(const Expr& e, unsigned address, unsigned value);
-  Checked<unsigned> load_spread(const Expr& e, unsigned address);
-  Checked<void> store_spread(const Expr& e, unsigned address, unsigned value);
   using Registers = std::vector<unsigned>;
   Checked<const Registers*> keep_impure_keys(const Expr& e, Registers& waiting);
   Checked<unsigned> load_symbol(const Expr& e, const Registers* keys = nullptr);
@@ -106,6 +88,7 @@ class CodeGenerator {
   Resolver& resolver_;
   Types& types_;
   Emitter out_;
+  MemoryAccess memory_;
 };
 
 }  // namespace ringside::d

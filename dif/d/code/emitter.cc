@@ -21,6 +21,20 @@ Checked<unsigned> Emitter::allocate(const Location& at) {
   return reg;
 }
 
+Checked<unsigned> Emitter::constant(std::uint64_t value, const Location& at) {
+  const unsigned reg = TRY(allocate(at));
+  set_integer(value, reg);
+  return reg;
+}
+
+Checked<unsigned> Emitter::constant(std::uint64_t value, std::optional<std::uint32_t> name,
+                                    const Location& at) {
+  if (!name) return constant(value, at);
+  const unsigned reg = TRY(allocate(at));
+  set_named(*name, value, reg);
+  return reg;
+}
+
 void Emitter::emit(Opcode op, unsigned r1, unsigned r2, unsigned rd) {
   text_.push_back({op, r1, r2, rd});
 }

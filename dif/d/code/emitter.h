@@ -29,6 +29,10 @@ class Emitter {
   Emitter(unsigned registers, SpillSlots slots) : registers_(registers), slots_(std::move(slots)) {}
   /// The lowest free register, or the complaint that there are too few to spill any.
   Checked<unsigned> allocate(const Location& at);
+  /// A register with the value in it, by its name where it has one.
+  Checked<unsigned> constant(std::uint64_t value, const Location& at);
+  Checked<unsigned> constant(std::uint64_t value, std::optional<std::uint32_t> name,
+                             const Location& at);
   /// r0 may be released, to no effect.
   void release(unsigned reg) { used_[reg] = reg == 0; }
   /// Marks a register used again that was released: the branches of ?: meet in one.

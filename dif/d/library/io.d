@@ -1,7 +1,12 @@
 /* Files, devices and blocks on their way, as D sees them. */
-inline int B_WRITE = 0x000001;
-inline int B_READ = 0x000000;
+inline int B_BUSY = 0x000001;
+inline int B_DONE = 0x000002;
 inline int B_ERROR = 0x000004;
+inline int B_PAGEIO = 0x000010;
+inline int B_PHYS = 0x000020;
+inline int B_READ = 0x000040;
+inline int B_WRITE = 0x000100;
+inline int B_ASYNC = 0x000400;
 
 typedef struct devinfo {
 	int dev_major;
@@ -20,6 +25,7 @@ typedef struct bufinfo {
 	uint64_t b_blkno;
 	size_t b_resid;
 	size_t b_bufsize;
+	uintptr_t b_iodone;
 	int b_error;
 	uint64_t b_edev;
 } bufinfo_t;

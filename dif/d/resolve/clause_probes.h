@@ -1,5 +1,5 @@
 // The probes of the clause that is compiled, and the one signature that they share: args[] is typed
-// by it.
+// by it. A clause whose descriptions have none in common is compiled for each of them.
 #pragma once
 
 #include <optional>
@@ -18,9 +18,12 @@ class ClauseProbes {
   void enter(std::vector<dif::ProbeDescription> probes);
   /// D_ARGS_MULTI where the probes differ in their arguments, D_ARGS_NONE where there are none.
   Checked<ProbeSignature> signature(const Location& at);
+  /// Whether some of the descriptions have other arguments than the rest.
+  bool differ(const std::vector<dif::ProbeDescription>& probes) const;
 
  private:
   Checked<ProbeSignature> find_signature(const Location& at) const;
+  bool agree(const ProbeSignature& a, const ProbeSignature& b) const;
 
   Environment& environment_;
   const Types& types_;

@@ -36,4 +36,35 @@ Checked<Expr*> Copier::copy(const Expr& e, const Location& at, const Bindings& b
   return made;
 }
 
+Expr* Copier::clone_part(const Expr* e) {
+  Expr* const made = e == nullptr ? nullptr : clone(*e, nullptr, {});
+  too_large_ = too_large_ || (e != nullptr && made == nullptr);
+  return made;
+}
+
+/// The parser bounds how deep statements nest.
+std::vector<Statement*> Copier::clone(const std::vector<Statement*>& body) {
+  std::vector<Statement*> made;
+  for (const Statement* statement : body) {
+    Statement* const copy = made.emplace_back(arena_.make(Statement(*statement)));
+    for (Expr** part : {&copy->expression, &copy->init, &copy->step, &copy->limit}) {
+      *part = clone_part(*part);
+    }
+    copy->then_body = clone(statement->then_body);
+    copy->else_body = clone(statement->else_body);
+  }
+  return made;
+}
+
+Checked<ClauseNode*> Copier::copy(const ClauseNode& clause, std::size_t probe) {
+  too_large_ = false;
+  ClauseNode* const made = arena_.make(ClauseNode(clause));
+  made->probes = {clause.probes[probe]};
+  made->predicate = clone_part(clause.predicate);
+  made->body = clone(clause.body);
+  if (!too_large_) return made;
+  return complain("D_UNKNOWN", clause.at,
+                  "the clause is too large to be compiled for each of its probe descriptions");
+}
+
 }  // namespace ringside::d

@@ -1,5 +1,5 @@
 // Copies of expressions, with names bound to others: the values of inlines and the members of
-// translators where they are used.
+// translators where they are used. Copies of clauses that nobody has resolved yet.
 #pragma once
 
 #include <string>
@@ -25,10 +25,16 @@ class Copier {
   /// The same, with a complaint in place of null: "`what` grows too large".
   Checked<Expr*> copy(const Expr& e, const Location& at, const Bindings& bindings,
                       std::string_view what);
+  /// A clause of its own for one of the probe descriptions.
+  Checked<ClauseNode*> copy(const ClauseNode& clause, std::size_t probe);
 
  private:
+  Expr* clone_part(const Expr* e);
+  std::vector<Statement*> clone(const std::vector<Statement*>& body);
+
   Arena& arena_;
   std::size_t nodes_ = 0;
+  bool too_large_ = false;
 };
 
 }  // namespace ringside::d

@@ -1,5 +1,5 @@
 // Which expressions may be evaluated twice where the script has them once: code for assignments
-// and translators repeats parts of them. Used by codegen_memory.cc and resolve_translators.cc.
+// and translators repeats parts of them. Used by codegen_lvalues.cc and rewriter.cc.
 // Does not: ask whether repeating is cheap.
 #pragma once
 

@@ -1,37 +1,60 @@
-// Expressions, in this file: the choice, constants and conditions, calls, members, casts, sizes.
+// In this file: which part types an expression, constants and conditions, members, casts, sizes,
+// operators that only read.
 #include "dif/d/resolve/resolve.h"
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "dif/d/resolve/constants.h"
 #include "dif/d/syntax/parse.h"
-#include "dif/program/action_kind.h"
 
 namespace ringside::d {
+namespace {
+
+/// Whether operands of the operator are only compared, or asked whether they are 0.
+bool is_compared(Op op) {
+  return op == Op::Eq || op == Op::Ne || op == Op::And || op == Op::Xor || op == Op::Or ||
+         op == Op::Not;
+}
+
+}  // namespace
 
 Resolver::Resolver(Environment& environment, const CompileOptions& options, Arena& arena)
-    : environment_(environment),
-      options_(options),
+    : options_(options),
       arena_(arena),
       types_(environment.types(), options.string_size),
       symbols_(options.version),
       stability_(symbols_, options.attribute_minimum),
       declared_(types_, symbols_, *this),
-      translators_(types_),
-      providers_(types_, declared_, translators_),
-      pragmas_(symbols_, declared_, providers_),
-      probes_(environment, types_),
       rules_(types_),
       copier_(arena),
-      namer_(types_, environment) {}
+      namer_(types_, environment),
+      rewriter_(tools()),
+      inlines_(tools(), rewriter_),
+      translators_(tools(), environment, rewriter_),
+      declarations_(types_, symbols_, declared_),
+      providers_(types_, declared_, translators_.table()),
+      pragmas_(symbols_, declared_, providers_),
+      arguments_(tools(), environment, rewriter_, translators_),
+      assignments_(tools(), rewriter_),
+      builtins_(tools(), environment),
+      kernel_variables_(tools(), environment, declarations_),
+      names_(tools(), namer_, assignments_, inlines_, builtins_, arguments_) {}
+
+void Resolver::enter_clause(std::vector<dif::ProbeDescription> probes) {
+  arguments_.enter_clause(std::move(probes));
+  assignments_.enter_clause();
+}
 
 Checked<void> Resolver::resolve(Expr* e, std::string_view dynamic_tag) {
   TRY(resolve_dynamic(e));
-  if (e->translation == nullptr) return {};
-  if (!e->translation->is_pointer) return materialize(e);
-  return complain(dynamic_tag, e->at,
-                  fmt::format("expression cannot evaluate to result of type {}: only its members "
-                              "have values",
-                              types_.name(e->type)));
+  return translators_.settle(e, dynamic_tag);
+}
+
+Checked<void> Resolver::resolve_compared(Expr* e, std::string_view dynamic_tag) {
+  TRY(resolve_dynamic(e));
+  return translators_.settle_compared(e, dynamic_tag);
 }
 
 Checked<void> Resolver::resolve_dynamic(Expr* e) {
@@ -51,17 +74,17 @@ Checked<void> Resolver::dispatch(Expr* e) {
   switch (e->kind) {
     case ExprKind::Integer: return {};
     case ExprKind::String: e->type = types_.string; return {};
-    case ExprKind::Name: return name(e);
-    case ExprKind::Scoped: return scoped(e);
-    case ExprKind::KernelSymbol: return kernel_symbol(e, false);
-    case ExprKind::Aggregation: return aggregation(e);
+    case ExprKind::Name: return names_.name(e);
+    case ExprKind::Scoped: return names_.scoped(e);
+    case ExprKind::KernelSymbol: return kernel_variables_.value(e);
+    case ExprKind::Aggregation: return names_.aggregation(e);
     case ExprKind::Unary: return unary(e);
     case ExprKind::Binary: return binary(e);
-    case ExprKind::Assign: return assign(e);
+    case ExprKind::Assign: return assignments_.assign(e);
     case ExprKind::Conditional: return conditional(e);
     case ExprKind::Comma: return comma(e);
-    case ExprKind::Call: return call(e);
-    case ExprKind::Index: return index(e);
+    case ExprKind::Call: return builtins_.call(e);
+    case ExprKind::Index: return names_.index(e);
     case ExprKind::Member:
     case ExprKind::Arrow: return member(e);
     case ExprKind::Cast: return cast(e);
@@ -69,7 +92,7 @@ Checked<void> Resolver::dispatch(Expr* e) {
     case ExprKind::SizeofExpr: return size_of(e);
     case ExprKind::Offsetof: return offset_of(e);
     case ExprKind::Stringof: return string_of(e);
-    case ExprKind::Xlate: return translate(e);
+    case ExprKind::Xlate: return translators_.translate(e);
   }
   return {};
 }
@@ -100,98 +123,23 @@ std::optional<std::uint64_t> Resolver::known(const Expr& e) {
 }
 
 Checked<void> Resolver::condition(Expr* e) {
-  TRY(resolve(e));
+  TRY(resolve_compared(e, "D_CG_DYN"));
   if (types_.is_scalar(e->type)) return {};
   return complain("D_OP_SCALAR", e->at,
                   fmt::format("condition must be of scalar type, not {}", types_.name(e->type)));
+}
+
+Checked<const Symbol*> Resolver::hidden_local(const std::string& name) {
+  if (const Symbol* known = symbols_.find(Scope::Clause, name)) return known;
+  Symbol* made = TRY(symbols_.add_variable(Scope::Clause, name, {}));
+  made->type = types_.int64;
+  return made;
 }
 
 Checked<dif::ValueType> Resolver::value_type(const Expr& e) const {
   if (const auto found = types_.value_type(e.type)) return *found;
   return complain("D_TYPE_ERR", e.at,
                   fmt::format("a value of type {} cannot be used here", types_.name(e.type)));
-}
-
-Checked<void> Resolver::argument(const Expr& call, std::size_t position, dif::ArgumentKind kind) {
-  const Expr& value = *call.list[position];
-  const TypeId type = types_.decay(value.type);
-  bool fits = false;
-  switch (kind) {
-    case dif::ArgumentKind::None: break;
-    case dif::ArgumentKind::Integer: fits = types_.is_integer(type); break;
-    case dif::ArgumentKind::Pointer:
-      fits = types_.is_scalar(type) || (types_.by_reference(type) && !types_.is_float(type));
-      break;
-    case dif::ArgumentKind::String:
-      fits = types_.is_string_like(value.type) ||
-             (types_.is_pointer(type) && types_.is_void(types_.referent(type))) ||
-             rules_.is_null(value);
-      break;
-  }
-  if (fits) return {};
-  return complain("D_PROTO_ARG", value.at,
-                  fmt::format("{}( ) argument #{} is incompatible with prototype: {} passed",
-                              *call.text, position + 1, types_.name(value.type)));
-}
-
-/// The call of an action or aggregating function. It has no value: whoever needs one says so.
-Checked<void> Resolver::action(Expr* e) {
-  e->symbol = nullptr;
-  e->type = TypeId{};
-  for (Expr* argument : e->list) {
-    const Expr& named = argument->kind == ExprKind::Index ? *argument->a : *argument;
-    if (named.kind != ExprKind::Aggregation) TRY(resolve_dynamic(argument));
-  }
-  const auto known = dif::action_prototype(*e->text);
-  if (!known) return {};
-  const std::size_t passed = e->list.size();
-  const bool any_more = known->most == dif::kAny;
-  if (passed >= known->least && (any_more || passed <= known->most)) return {};
-  const bool more = passed >= known->least;
-  const std::string_view bound = known->least == known->most ? "" : more ? "at most " : "at least ";
-  return complain(
-      "D_PROTO_LEN", e->at,
-      fmt::format("{}( ) prototype mismatch: {} arg{} passed, {}{} expected", *e->text, passed,
-                  passed == 1 ? "" : "s", bound, more ? known->most : known->least));
-}
-
-Checked<void> Resolver::aggregation(Expr* e) {
-  e->type = TypeId{};  // has no value
-  if (aggregations_.contains(*e->text)) return {};
-  return complain("D_IDENT_UNDEF", e->at,
-                  fmt::format("failed to resolve @{}: Unknown variable name", *e->text));
-}
-
-Checked<void> Resolver::call(Expr* e) {
-  const std::string& text = *e->text;
-  if (is_action(text)) return action(e);
-  const auto known = dif::find_subroutine(text);
-  const Symbol* const other = known ? nullptr : symbols_.find(Scope::Global, text);
-  if (other != nullptr && other->kind == Symbol::Kind::Inline) {
-    return complain("D_FUNC_IDENT", e->at, "function designator is not of function type");
-  }
-  if (!known && (dif::find_builtin(text) || dif::find_builtin_array(text))) {
-    return complain("D_FUNC_IDKIND", e->at, fmt::format("identifier {} is not a function", text));
-  }
-  if (!known) {
-    return complain("D_FUNC_UNDEF", e->at, fmt::format("undefined function name: {}", text));
-  }
-  TRY(stability_.note_function(text, e->at));
-  if (known->status == dif::SubroutineStatus::Missing) {
-    return complain("D_UNKNOWN", e->at, fmt::format("{}( ) {}", text, known->reason));
-  }
-  if (e->list.size() < known->least || e->list.size() > known->most) {
-    return complain("D_PROTO_LEN", e->at,
-                    fmt::format("{}( ) prototype mismatch: {} arg{} passed, {} expected", text,
-                                e->list.size(), e->list.size() == 1 ? "" : "s", known->least));
-  }
-  for (std::size_t i = 0; i < e->list.size(); ++i) {
-    TRY(resolve(e->list[i]));
-    TRY(argument(*e, i, known->arguments[i]));
-  }
-  e->symbol = symbols_.subroutine(*known);
-  e->type = builtin_type(known->result);
-  return {};
 }
 
 /// The structure or union whose member e.x or e->x is.
@@ -223,10 +171,7 @@ Checked<TypeId> Resolver::structure_of(const Expr& e) {
 
 Checked<void> Resolver::member(Expr* e) {
   TRY(resolve_dynamic(e->a));
-  const bool arrow = e->kind == ExprKind::Arrow;
-  if (e->a->translation != nullptr && e->a->translation->is_pointer == arrow) {
-    return translated_member(e);
-  }
+  if (Translators::is_member(*e)) return translators_.member(e);
   const TypeId type = TRY(structure_of(*e));
   const auto found = types_.graph().find_member(type, *e->text);
   if (!found) {
@@ -236,7 +181,7 @@ Checked<void> Resolver::member(Expr* e) {
   e->member = *found;
   e->container = type;
   e->type = found->type;
-  e->is_lvalue = arrow || e->a->is_lvalue;
+  e->is_lvalue = e->kind == ExprKind::Arrow || e->a->is_lvalue;
   const std::string_view tag = types_.at(type).name;
   const bool own = tag.empty() || declared_.is_own_tag(types_.kind(type), tag);
   return own ? Checked<void>{} : stability_.note(kPrivate, types_.name(type), e->at);
@@ -248,8 +193,10 @@ Checked<void> Resolver::cast(Expr* e) {
     return complain("D_DECL_COMBO", e->at, "invalid type combination: a word is given twice");
   }
   const TypeId to = TRY(declared_.type_name(*e->type_name));
+  const bool is_member = e->a->kind == ExprKind::Member || e->a->kind == ExprKind::Arrow ||
+                         types_.is_string(e->type);  // which it was when it was resolved before
   if (e->a->kind == ExprKind::KernelSymbol) {
-    TRY(cast_symbol(e->a, to));
+    TRY(kernel_variables_.cast(e->a, to));
   } else {
     TRY(resolve(e->a));
   }
@@ -261,7 +208,12 @@ Checked<void> Resolver::cast(Expr* e) {
   const bool to_string =
       types_.is_string(to) && (types_.is_string_like(e->a->type) || types_.is_scalar(from));
   const bool same = types_.by_reference(to) && types_.same(to, e->a->type);
-  if (!scalars && !to_string && !same && !types_.is_void(to)) {
+  // pr_psargs and the like are arrays of char elsewhere. As a char * a member's text stays what it
+  // is, and as a number a text tells whether there is one.
+  const bool to_text = is_member && types_.is_pointer(to) && types_.is_string_like(to);
+  const bool of_string = types_.is_string(from) && (types_.is_integer(to) || to_text);
+  if (of_string && !types_.is_integer(to)) e->type = e->a->type;
+  if (!scalars && !to_string && !same && !of_string && !types_.is_void(to)) {
     return complain("D_CAST_INVAL", e->at,
                     fmt::format("invalid cast expression: \"{}\" to \"{}\"",
                                 types_.name(e->a->type), types_.name(to)));
@@ -328,6 +280,58 @@ Checked<void> Resolver::string_of(Expr* e) {
   }
   e->type = types_.string;
   return {};
+}
+
+Checked<void> Resolver::address_of(Expr* e) {
+  if (e->a->kind == ExprKind::KernelSymbol) {
+    TRY(kernel_variables_.address(e->a));
+  } else {
+    TRY(resolve(e->a));
+  }
+  const Expr& a = *e->a;
+  if (a.symbol != nullptr || a.kind == ExprKind::Aggregation) {
+    return complain("D_ADDROF_VAR", e->at, "cannot take the address of a D variable");
+  }
+  if (!a.is_lvalue) {
+    return complain("D_ADDROF_LVAL", e->at, "operator & operand must be an lvalue");
+  }
+  if ((a.kind == ExprKind::Member || a.kind == ExprKind::Arrow) && a.member.bit_width != 0) {
+    return complain("D_ADDROF_BITFIELD", e->at, "cannot take the address of a bit-field");
+  }
+  e->type = types_.graph().pointer_to(a.type);
+  return {};
+}
+
+Checked<void> Resolver::unary(Expr* e) {
+  if (e->op == Op::AddressOf) return address_of(e);
+  if (e->op == Op::PreInc || e->op == Op::PreDec || e->op == Op::PostInc || e->op == Op::PostDec) {
+    return assignments_.step(e);
+  }
+  TRY(is_compared(e->op) ? resolve_compared(e->a, "D_OP_DYN") : resolve(e->a, "D_OP_DYN"));
+  return rules_.unary(e);
+}
+
+Checked<void> Resolver::binary(Expr* e) {
+  for (Expr* const operand : {e->a, e->b}) {
+    TRY(is_compared(e->op) ? resolve_compared(operand, "D_OP_DYN") : resolve(operand, "D_OP_DYN"));
+  }
+  return rules_.binary(e);
+}
+
+Checked<bool> Resolver::take_known_side(Expr* e) {
+  TRY(condition(e->a));
+  const auto which = known(*e->a);
+  if (!which) return false;
+  const Expr taken = *which != 0 ? *e->b : *e->c;
+  *e = taken;
+  return true;
+}
+
+Checked<void> Resolver::conditional(Expr* e) {
+  if (TRY(take_known_side(e))) return resolve_dynamic(e);
+  TRY(resolve(e->b));
+  TRY(resolve(e->c));
+  return rules_.conditional(e);
 }
 
 }  // namespace ringside::d

@@ -26,7 +26,6 @@ struct Symbol {
   TypeId type;
   bool is_associative = false;
   bool is_extern = false;               // declared for a kernel symbol
-  bool is_kept = false;                 // an expression's value, uncut: Resolver::evaluate_once()
   std::vector<TypeId> keys;             // of an associative array
   Expr* value = nullptr;                // Inline
   std::vector<std::string> parameters;  // Inline with keys: their names

@@ -79,7 +79,7 @@ enum class Scope : std::uint8_t { Global, Thread, Clause };
 struct Expr;
 struct TypeSpec;
 struct Symbol;                    // symbols.h
-struct Translation;               // resolve.h
+struct Translation;               // translators.h
 using Text = const std::string*;  // owned by the arena
 using ExprList = std::vector<Expr*>;
 

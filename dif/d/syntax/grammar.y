@@ -3,15 +3,15 @@
 
 %code requires {
 #include "dif/d/syntax/ast.h"
-namespace ringside::d { class ParseContext; }
+namespace ringside::d { struct ParseContext; class NodeMaker; }
 }
 
 %code {
 #include <algorithm>
 #include <type_traits>
 
-#include "dif/d/syntax/grammar_nodes.h"
 #include "dif/d/syntax/parse_context.h"
+#include "dif/d/syntax/syntax_errors.h"
 using namespace ringside::d;
 
 // GCC does not see that the stack is only freed once it is no longer the array yyssa.
@@ -29,11 +29,11 @@ int ringside_d_lex(RINGSIDE_D_STYPE* value, RINGSIDE_D_LTYPE* at, void* scanner)
 
 namespace {
 
-void ringside_d_error(Location* at, void*, ParseContext& context, const char*);
+void ringside_d_error(Location* at, void*, ParseContext& context, NodeMaker&, const char*);
 
 }  // namespace
 
-#define EXPR(...) context.expr(__VA_ARGS__)
+#define EXPR(...) nodes.expr(__VA_ARGS__)
 #define REQUIRE(node) if ((node) == nullptr) YYABORT
 }
 
@@ -44,7 +44,7 @@ void ringside_d_error(Location* at, void*, ParseContext& context, const char*);
 %define parse.error custom
 %locations
 %param {void* scanner}
-%parse-param {ringside::d::ParseContext& context}
+%parse-param {ringside::d::ParseContext& context} {ringside::d::NodeMaker& nodes}
 
 %token <ringside::d::Text> IDENT TYPE_NAME STRING KERNEL_SYMBOL AGGREGATION PATTERN
 %token <ringside::d::Expr*> INTEGER
@@ -102,11 +102,11 @@ void ringside_d_error(Location* at, void*, ParseContext& context, const char*);
 
 program:
     %empty
-  | program declaration    { context.tree.externals.push_back($2); }
-  | program inline_definition         { context.tree.externals.push_back($2); }
-  | program translator     { context.tree.externals.push_back($2); }
-  | program provider       { context.tree.externals.push_back($2); }
-  | program clause         { context.tree.externals.push_back($2); }
+  | program declaration    { context.state.tree.externals.push_back($2); }
+  | program inline_definition         { context.state.tree.externals.push_back($2); }
+  | program translator     { context.state.tree.externals.push_back($2); }
+  | program provider       { context.state.tree.externals.push_back($2); }
+  | program clause         { context.state.tree.externals.push_back($2); }
   | program ';'
   ;
 
@@ -114,18 +114,18 @@ program:
 
 clause:
     patterns predicate '{' statements '}'
-      { $$ = make<ClauseNode>(context, {@1, *$1, $2, *$4}); }
+      { $$ = nodes.make<ClauseNode>({@1, *$1, $2, *$4}); }
   | patterns predicate
-      { if (!$2 && context.declares_unknown_type(yychar <= 0)) YYABORT;
-        if (!$2 && context.options.is_file) {
-          context.stop("D_SYNTAX", @1, "expected predicate and/or actions following probe description");
+      { if (!$2 && declares_unknown_type(context.state, yychar <= 0)) YYABORT;
+        if (!$2 && context.state.options.is_file) {
+          context.state.stop("D_SYNTAX", @1, "expected predicate and/or actions following probe description");
           YYABORT;
         }
-        $$ = make<ClauseNode>(context, {@1, *$1, $2, {}}); }
+        $$ = nodes.make<ClauseNode>({@1, *$1, $2, {}}); }
   ;
 
 patterns:
-    PATTERN               { $$ = make<std::vector<ProbePattern>>(context); $$->push_back({@1, $1}); }
+    PATTERN               { $$ = nodes.make<std::vector<ProbePattern>>(); $$->push_back({@1, $1}); }
   | patterns ',' PATTERN  { $$ = append($1, ProbePattern{@3, $3}); }
   ;
 
@@ -136,29 +136,29 @@ predicate:
 
 statements:
     statement_list             { $$ = $1; }
-  | statement_list expression  { $$ = append($1, make<Statement>(context, {.expression = $2})); }
+  | statement_list expression  { $$ = append($1, nodes.make<Statement>({.expression = $2})); }
   ;
 
 statement_list:
-    %empty                    { $$ = make<std::vector<Statement*>>(context); }
+    %empty                    { $$ = nodes.make<std::vector<Statement*>>(); }
   | statement_list ';'        { $$ = $1; }
   | statement_list statement  { $$ = append($1, $2); }
   ;
 
 statement:
-    expression ';'                               { $$ = make<Statement>(context, {.expression = $1}); }
-  | IF '(' expression ')' block %prec THEN       { $$ = if_statement(context, $3, $5, nullptr); }
-  | IF '(' expression ')' block ELSE block       { $$ = if_statement(context, $3, $5, $7); }
+    expression ';'                               { $$ = nodes.make<Statement>({.expression = $1}); }
+  | IF '(' expression ')' block %prec THEN       { $$ = nodes.if_statement($3, $5, nullptr); }
+  | IF '(' expression ')' block ELSE block       { $$ = nodes.if_statement($3, $5, $7); }
   | WHILE '(' expression ')' block
-      { $$ = loop(context, {.at = @1, .expression = $3}, *$5); }
+      { $$ = nodes.loop({.at = @1, .expression = $3}, *$5); }
   | WHILE '(' expression ';' expression ')' block
-      { $$ = loop(context, {.at = @1, .expression = $3, .limit = $5}, *$7); }
+      { $$ = nodes.loop({.at = @1, .expression = $3, .limit = $5}, *$7); }
   | FOR '(' expression_opt ';' expression_opt ';' expression_opt ')' block
-      { $$ = loop(context, {.at = @1, .expression = $5, .init = $3, .step = $7}, *$9); }
+      { $$ = nodes.loop({.at = @1, .expression = $5, .init = $3, .step = $7}, *$9); }
   | FOR '(' expression_opt ';' expression_opt ';' expression_opt ';' expression ')' block
-      { $$ = loop(context, {.at = @1, .expression = $5, .init = $3, .step = $7, .limit = $9}, *$11); }
-  | BREAK ';'     { $$ = make<Statement>(context, {.kind = Statement::Kind::Break, .at = @1}); }
-  | CONTINUE ';'  { $$ = make<Statement>(context, {.kind = Statement::Kind::Continue, .at = @1}); }
+      { $$ = nodes.loop({.at = @1, .expression = $5, .init = $3, .step = $7, .limit = $9}, *$11); }
+  | BREAK ';'     { $$ = nodes.make<Statement>({.kind = Statement::Kind::Break, .at = @1}); }
+  | CONTINUE ';'  { $$ = nodes.make<Statement>({.kind = Statement::Kind::Continue, .at = @1}); }
   ;
 
 expression_opt:
@@ -168,8 +168,8 @@ expression_opt:
 
 block:
     '{' statements '}'  { $$ = $2; }
-  | statement           { $$ = make<std::vector<Statement*>>(context); $$->push_back($1); }
-  | ';'                 { $$ = make<std::vector<Statement*>>(context); }
+  | statement           { $$ = nodes.make<std::vector<Statement*>>(); $$->push_back($1); }
+  | ';'                 { $$ = nodes.make<std::vector<Statement*>>(); }
   ;
 
 // Expressions
@@ -181,53 +181,53 @@ expression:
 
 assignment:
     operation
-  | unary '=' assignment             { REQUIRE($$ = context.assign(@2, $1, $3)); }
-  | unary ADD_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Add)); }
-  | unary SUB_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Sub)); }
-  | unary MUL_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Mul)); }
-  | unary DIV_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Div)); }
-  | unary MOD_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Mod)); }
-  | unary AND_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::BitAnd)); }
-  | unary OR_ASSIGN assignment       { REQUIRE($$ = context.assign(@2, $1, $3, Op::BitOr)); }
-  | unary XOR_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::BitXor)); }
-  | unary SHL_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Shl)); }
-  | unary SHR_ASSIGN assignment      { REQUIRE($$ = context.assign(@2, $1, $3, Op::Shr)); }
+  | unary '=' assignment             { REQUIRE($$ = nodes.assign(@2, $1, $3)); }
+  | unary ADD_ASSIGN assignment      { REQUIRE($$ = nodes.assign(@2, $1, $3, Op::Add)); }
+  | unary SUB_ASSIGN assignment      { REQUIRE($$ = nodes.assign(@2, $1, $3, Op::Sub)); }
+  | unary MUL_ASSIGN assignment      { REQUIRE($$ = nodes.assign(@2, $1, $3, Op::Mul)); }
+  | unary DIV_ASSIGN assignment      { REQUIRE($$ = nodes.assign(@2, $1, $3, Op::Div)); }
+  | unary MOD_ASSIGN assignment      { REQUIRE($$ = nodes.assign(@2, $1, $3, Op::Mod)); }
+  | unary AND_ASSIGN assignment      { REQUIRE($$ = nodes.assign(@2, $1, $3, Op::BitAnd)); }
+  | unary OR_ASSIGN assignment       { REQUIRE($$ = nodes.assign(@2, $1, $3, Op::BitOr)); }
+  | unary XOR_ASSIGN assignment      { REQUIRE($$ = nodes.assign(@2, $1, $3, Op::BitXor)); }
+  | unary SHL_ASSIGN assignment      { REQUIRE($$ = nodes.assign(@2, $1, $3, Op::Shl)); }
+  | unary SHR_ASSIGN assignment      { REQUIRE($$ = nodes.assign(@2, $1, $3, Op::Shr)); }
   ;
 
 operation:
     cast
-  | operation '*' operation   { REQUIRE($$ = context.binary(Op::Mul, @2, $1, $3)); }
-  | operation '/' operation   { REQUIRE($$ = context.binary(Op::Div, @2, $1, $3)); }
-  | operation '%' operation   { REQUIRE($$ = context.binary(Op::Mod, @2, $1, $3)); }
-  | operation '+' operation   { REQUIRE($$ = context.binary(Op::Add, @2, $1, $3)); }
-  | operation '-' operation   { REQUIRE($$ = context.binary(Op::Sub, @2, $1, $3)); }
-  | operation SHL operation   { REQUIRE($$ = context.binary(Op::Shl, @2, $1, $3)); }
-  | operation SHR operation   { REQUIRE($$ = context.binary(Op::Shr, @2, $1, $3)); }
-  | operation '<' operation   { REQUIRE($$ = context.binary(Op::Lt, @2, $1, $3)); }
-  | operation LE operation    { REQUIRE($$ = context.binary(Op::Le, @2, $1, $3)); }
-  | operation '>' operation   { REQUIRE($$ = context.binary(Op::Gt, @2, $1, $3)); }
-  | operation GE operation    { REQUIRE($$ = context.binary(Op::Ge, @2, $1, $3)); }
-  | operation EQ operation    { REQUIRE($$ = context.binary(Op::Eq, @2, $1, $3)); }
-  | operation NE operation    { REQUIRE($$ = context.binary(Op::Ne, @2, $1, $3)); }
-  | operation '&' operation   { REQUIRE($$ = context.binary(Op::BitAnd, @2, $1, $3)); }
-  | operation '^' operation   { REQUIRE($$ = context.binary(Op::BitXor, @2, $1, $3)); }
-  | operation '|' operation   { REQUIRE($$ = context.binary(Op::BitOr, @2, $1, $3)); }
-  | operation AND operation   { REQUIRE($$ = context.binary(Op::And, @2, $1, $3)); }
-  | operation XOR operation   { REQUIRE($$ = context.binary(Op::Xor, @2, $1, $3)); }
-  | operation OR operation    { REQUIRE($$ = context.binary(Op::Or, @2, $1, $3)); }
+  | operation '*' operation   { REQUIRE($$ = nodes.binary(Op::Mul, @2, $1, $3)); }
+  | operation '/' operation   { REQUIRE($$ = nodes.binary(Op::Div, @2, $1, $3)); }
+  | operation '%' operation   { REQUIRE($$ = nodes.binary(Op::Mod, @2, $1, $3)); }
+  | operation '+' operation   { REQUIRE($$ = nodes.binary(Op::Add, @2, $1, $3)); }
+  | operation '-' operation   { REQUIRE($$ = nodes.binary(Op::Sub, @2, $1, $3)); }
+  | operation SHL operation   { REQUIRE($$ = nodes.binary(Op::Shl, @2, $1, $3)); }
+  | operation SHR operation   { REQUIRE($$ = nodes.binary(Op::Shr, @2, $1, $3)); }
+  | operation '<' operation   { REQUIRE($$ = nodes.binary(Op::Lt, @2, $1, $3)); }
+  | operation LE operation    { REQUIRE($$ = nodes.binary(Op::Le, @2, $1, $3)); }
+  | operation '>' operation   { REQUIRE($$ = nodes.binary(Op::Gt, @2, $1, $3)); }
+  | operation GE operation    { REQUIRE($$ = nodes.binary(Op::Ge, @2, $1, $3)); }
+  | operation EQ operation    { REQUIRE($$ = nodes.binary(Op::Eq, @2, $1, $3)); }
+  | operation NE operation    { REQUIRE($$ = nodes.binary(Op::Ne, @2, $1, $3)); }
+  | operation '&' operation   { REQUIRE($$ = nodes.binary(Op::BitAnd, @2, $1, $3)); }
+  | operation '^' operation   { REQUIRE($$ = nodes.binary(Op::BitXor, @2, $1, $3)); }
+  | operation '|' operation   { REQUIRE($$ = nodes.binary(Op::BitOr, @2, $1, $3)); }
+  | operation AND operation   { REQUIRE($$ = nodes.binary(Op::And, @2, $1, $3)); }
+  | operation XOR operation   { REQUIRE($$ = nodes.binary(Op::Xor, @2, $1, $3)); }
+  | operation OR operation    { REQUIRE($$ = nodes.binary(Op::Or, @2, $1, $3)); }
   | operation '?' expression ':' operation  { REQUIRE($$ = EXPR(ExprKind::Conditional, @2, $1, $3, $5)); }
   ;
 
 unary:
     postfix
-  | INCREMENT unary  { REQUIRE($$ = context.unary(Op::PreInc, @1, $2)); }
-  | DECREMENT unary  { REQUIRE($$ = context.unary(Op::PreDec, @1, $2)); }
-  | '+' cast         { REQUIRE($$ = context.unary(Op::Plus, @1, $2)); }
-  | '-' cast         { REQUIRE($$ = context.unary(Op::Neg, @1, $2)); }
-  | '~' cast         { REQUIRE($$ = context.unary(Op::BitNot, @1, $2)); }
-  | '!' cast         { REQUIRE($$ = context.unary(Op::Not, @1, $2)); }
-  | '*' cast         { REQUIRE($$ = context.unary(Op::Deref, @1, $2)); }
-  | '&' cast         { REQUIRE($$ = context.unary(Op::AddressOf, @1, $2)); }
+  | INCREMENT unary  { REQUIRE($$ = nodes.unary(Op::PreInc, @1, $2)); }
+  | DECREMENT unary  { REQUIRE($$ = nodes.unary(Op::PreDec, @1, $2)); }
+  | '+' cast         { REQUIRE($$ = nodes.unary(Op::Plus, @1, $2)); }
+  | '-' cast         { REQUIRE($$ = nodes.unary(Op::Neg, @1, $2)); }
+  | '~' cast         { REQUIRE($$ = nodes.unary(Op::BitNot, @1, $2)); }
+  | '!' cast         { REQUIRE($$ = nodes.unary(Op::Not, @1, $2)); }
+  | '*' cast         { REQUIRE($$ = nodes.unary(Op::Deref, @1, $2)); }
+  | '&' cast         { REQUIRE($$ = nodes.unary(Op::AddressOf, @1, $2)); }
   | SIZEOF unary     { REQUIRE($$ = EXPR(ExprKind::SizeofExpr, @1, $2)); }
   | STRINGOF unary   { REQUIRE($$ = EXPR(ExprKind::Stringof, @1, $2)); }
   | SIZEOF '(' type_name ')'
@@ -241,12 +241,12 @@ cast:
 
 postfix:
     primary
-  | postfix '[' argument_list ']'  { REQUIRE($$ = context.index(@2, $1, $3)); }
-  | postfix '(' arguments ')'      { REQUIRE($$ = context.call(@1, *$1, $3)); }
+  | postfix '[' argument_list ']'  { REQUIRE($$ = nodes.index(@2, $1, $3)); }
+  | postfix '(' arguments ')'      { REQUIRE($$ = nodes.call(@1, *$1, $3)); }
   | postfix '.' IDENT     { REQUIRE($$ = EXPR(ExprKind::Member, @2, $1)); $$->text = $3; }
   | postfix ARROW IDENT   { REQUIRE($$ = EXPR(ExprKind::Arrow, @2, $1)); $$->text = $3; }
-  | postfix INCREMENT     { REQUIRE($$ = context.unary(Op::PostInc, @2, $1)); }
-  | postfix DECREMENT     { REQUIRE($$ = context.unary(Op::PostDec, @2, $1)); }
+  | postfix INCREMENT     { REQUIRE($$ = nodes.unary(Op::PostInc, @2, $1)); }
+  | postfix DECREMENT     { REQUIRE($$ = nodes.unary(Op::PostDec, @2, $1)); }
   ;
 
 primary:
@@ -260,7 +260,7 @@ primary:
       { REQUIRE($$ = EXPR(ExprKind::Offsetof, @1)); $$->type_name = $3; $$->text = $5; }
   | XLATE '<' type_name '>' '(' expression ')'
       { REQUIRE($$ = EXPR(ExprKind::Xlate, @1, $6)); $$->type_name = $3; }
-  | '(' expression ')'          { $$ = $2; if (context.too_deep(++$$->depth, @1)) YYABORT; }
+  | '(' expression ')'          { $$ = $2; if (nodes.too_deep(++$$->depth, @1)) YYABORT; }
   ;
 
 scope_word:
@@ -269,12 +269,12 @@ scope_word:
   ;
 
 arguments:
-    %empty         { $$ = make<ExprList>(context); }
+    %empty         { $$ = nodes.make<ExprList>(); }
   | argument_list
   ;
 
 argument_list:
-    assignment                    { $$ = make<ExprList>(context); $$->push_back($1); }
+    assignment                    { $$ = nodes.make<ExprList>(); $$->push_back($1); }
   | argument_list ',' assignment  { $$ = append($1, $3); }
   ;
 
@@ -282,58 +282,58 @@ argument_list:
 
 declaration:
     specifiers ';'
-      { $$ = make<Declaration>(context, {.at = @1, .spec = $1, .declarators = {}}); }
+      { $$ = nodes.make<Declaration>({.at = @1, .spec = $1, .declarators = {}}); }
   | specifiers declarators ';'
-      { $$ = make<Declaration>(context, {.at = @1, .spec = $1, .declarators = *$2}); context.declare($$); }
+      { $$ = nodes.make<Declaration>({.at = @1, .spec = $1, .declarators = *$2}); nodes.declare($$); }
   ;
 
 inline_definition:
     INLINE specifiers declarator '=' assignment ';'
-      { $$ = make<InlineNode>(context, {@1, $2, $3, $5}); }
+      { $$ = nodes.make<InlineNode>({@1, $2, $3, $5}); }
   ;
 
 specifiers:
     specifier
-  | specifiers specifier  { REQUIRE($$ = context.merge($1, $2)); }
+  | specifiers specifier  { REQUIRE($$ = nodes.merge($1, $2)); }
   ;
 
 specifier:
-    AUTO         { $$ = storage_word(context, @1, Storage::Auto); }
-  | REGISTER     { $$ = storage_word(context, @1, Storage::Register); }
-  | STATIC       { $$ = storage_word(context, @1, Storage::Static); }
-  | EXTERN       { $$ = storage_word(context, @1, Storage::Extern); }
-  | TYPEDEF      { $$ = storage_word(context, @1, Storage::Typedef); }
-  | SELF         { $$ = storage_word(context, @1, Storage::Thread); }
-  | THIS         { $$ = storage_word(context, @1, Storage::Clause); }
-  | VOID         { $$ = base_word(context, @1, TypeSpec::Base::Void); }
-  | CHAR         { $$ = base_word(context, @1, TypeSpec::Base::Char); }
-  | INT          { $$ = base_word(context, @1, TypeSpec::Base::Int); }
-  | FLOAT        { $$ = base_word(context, @1, TypeSpec::Base::Float); }
-  | DOUBLE       { $$ = base_word(context, @1, TypeSpec::Base::Double); }
-  | STRING_TYPE  { $$ = base_word(context, @1, TypeSpec::Base::String); }
-  | SHORT        { $$ = base_word(context, @1, TypeSpec::Base::None); $$->is_short = true; }
-  | LONG         { $$ = base_word(context, @1, TypeSpec::Base::None); $$->longs = 1; }
-  | SIGNED       { $$ = base_word(context, @1, TypeSpec::Base::None); $$->is_signed = true; }
-  | UNSIGNED     { $$ = base_word(context, @1, TypeSpec::Base::None); $$->is_unsigned = true; }
-  | USERLAND     { $$ = base_word(context, @1, TypeSpec::Base::None); $$->is_userland = true; }
-  | CONST        { $$ = base_word(context, @1, TypeSpec::Base::None); $$->is_const = true; }
-  | VOLATILE     { $$ = base_word(context, @1, TypeSpec::Base::None); $$->is_volatile = true; }
-  | RESTRICT     { $$ = base_word(context, @1, TypeSpec::Base::None); $$->is_restrict = true; }
-  | TYPE_NAME    { $$ = base_word(context, @1, TypeSpec::Base::Named); $$->name = $1; }
+    AUTO         { $$ = nodes.storage_word(@1, Storage::Auto); }
+  | REGISTER     { $$ = nodes.storage_word(@1, Storage::Register); }
+  | STATIC       { $$ = nodes.storage_word(@1, Storage::Static); }
+  | EXTERN       { $$ = nodes.storage_word(@1, Storage::Extern); }
+  | TYPEDEF      { $$ = nodes.storage_word(@1, Storage::Typedef); }
+  | SELF         { $$ = nodes.storage_word(@1, Storage::Thread); }
+  | THIS         { $$ = nodes.storage_word(@1, Storage::Clause); }
+  | VOID         { $$ = nodes.base_word(@1, TypeSpec::Base::Void); }
+  | CHAR         { $$ = nodes.base_word(@1, TypeSpec::Base::Char); }
+  | INT          { $$ = nodes.base_word(@1, TypeSpec::Base::Int); }
+  | FLOAT        { $$ = nodes.base_word(@1, TypeSpec::Base::Float); }
+  | DOUBLE       { $$ = nodes.base_word(@1, TypeSpec::Base::Double); }
+  | STRING_TYPE  { $$ = nodes.base_word(@1, TypeSpec::Base::String); }
+  | SHORT        { $$ = nodes.base_word(@1, TypeSpec::Base::None); $$->is_short = true; }
+  | LONG         { $$ = nodes.base_word(@1, TypeSpec::Base::None); $$->longs = 1; }
+  | SIGNED       { $$ = nodes.base_word(@1, TypeSpec::Base::None); $$->is_signed = true; }
+  | UNSIGNED     { $$ = nodes.base_word(@1, TypeSpec::Base::None); $$->is_unsigned = true; }
+  | USERLAND     { $$ = nodes.base_word(@1, TypeSpec::Base::None); $$->is_userland = true; }
+  | CONST        { $$ = nodes.base_word(@1, TypeSpec::Base::None); $$->is_const = true; }
+  | VOLATILE     { $$ = nodes.base_word(@1, TypeSpec::Base::None); $$->is_volatile = true; }
+  | RESTRICT     { $$ = nodes.base_word(@1, TypeSpec::Base::None); $$->is_restrict = true; }
+  | TYPE_NAME    { $$ = nodes.base_word(@1, TypeSpec::Base::Named); $$->name = $1; }
   | struct_specifier
   | enum_specifier
   ;
 
 struct_specifier:
     struct_word IDENT
-      { $$ = base_word(context, @1, $1 ? TypeSpec::Base::Struct : TypeSpec::Base::Union); $$->name = $2; }
-  | struct_word tag '{' { if (!context.define_tag($1 ? "struct" : "union", $2, @1)) YYABORT; } members '}'
-      { $$ = base_word(context, @1, $1 ? TypeSpec::Base::Struct : TypeSpec::Base::Union);
+      { $$ = nodes.base_word(@1, $1 ? TypeSpec::Base::Struct : TypeSpec::Base::Union); $$->name = $2; }
+  | struct_word tag '{' { if (!nodes.define_tag($1 ? "struct" : "union", $2, @1)) YYABORT; } members '}'
+      { $$ = nodes.base_word(@1, $1 ? TypeSpec::Base::Struct : TypeSpec::Base::Union);
         $$->name = $2;
         $$->is_definition = true;
         $$->members = $5;
         for (const Declaration* member : *$5) $$->depth = std::max($$->depth, member->spec->depth + 1);
-        if (context.too_deep($$->depth, @1)) YYABORT; }
+        if (nodes.too_deep($$->depth, @1)) YYABORT; }
   ;
 
 struct_word:
@@ -347,139 +347,139 @@ tag:
   ;
 
 members:
-    %empty          { $$ = make<std::vector<Declaration*>>(context); }
+    %empty          { $$ = nodes.make<std::vector<Declaration*>>(); }
   | members member  { $$ = append($1, $2); }
   ;
 
 member:
     specifiers ';'
-      { $$ = make<Declaration>(context, {.at = @1, .spec = $1, .declarators = {}}); }
+      { $$ = nodes.make<Declaration>({.at = @1, .spec = $1, .declarators = {}}); }
   | specifiers member_declarators ';'
-      { $$ = make<Declaration>(context, {.at = @1, .spec = $1, .declarators = *$2}); }
+      { $$ = nodes.make<Declaration>({.at = @1, .spec = $1, .declarators = *$2}); }
   ;
 
 member_declarators:
-    member_declarator                         { $$ = make<std::vector<Declarator*>>(context); $$->push_back($1); }
+    member_declarator                         { $$ = nodes.make<std::vector<Declarator*>>(); $$->push_back($1); }
   | member_declarators ',' member_declarator  { $$ = append($1, $3); }
   ;
 
 member_declarator:
     declarator
   | declarator ':' operation  { $$ = $1; $$->bit_width = $3; }
-  | ':' operation             { $$ = make<Declarator>(context, {.at = @1}); $$->bit_width = $2; }
+  | ':' operation             { $$ = nodes.make<Declarator>({.at = @1}); $$->bit_width = $2; }
   ;
 
 enum_specifier:
-    ENUM IDENT  { $$ = base_word(context, @1, TypeSpec::Base::Enum); $$->name = $2; }
+    ENUM IDENT  { $$ = nodes.base_word(@1, TypeSpec::Base::Enum); $$->name = $2; }
   | ENUM tag '{' enumerators comma_opt '}'
-      { $$ = base_word(context, @1, TypeSpec::Base::Enum);
+      { $$ = nodes.base_word(@1, TypeSpec::Base::Enum);
         $$->name = $2;
         $$->is_definition = true;
         $$->enumerators = $4;
-        if (!context.define_tag("enum", $2, @1)) YYABORT; }
+        if (!nodes.define_tag("enum", $2, @1)) YYABORT; }
   ;
 
 comma_opt: %empty | ',' ;
 
 enumerators:
-    IDENT                            { $$ = make<std::vector<EnumeratorSpec>>(context); $$->push_back({@1, $1, nullptr}); }
-  | IDENT '=' operation              { $$ = make<std::vector<EnumeratorSpec>>(context); $$->push_back({@1, $1, $3}); }
+    IDENT                            { $$ = nodes.make<std::vector<EnumeratorSpec>>(); $$->push_back({@1, $1, nullptr}); }
+  | IDENT '=' operation              { $$ = nodes.make<std::vector<EnumeratorSpec>>(); $$->push_back({@1, $1, $3}); }
   | enumerators ',' IDENT                { $$ = append($1, EnumeratorSpec{@3, $3, nullptr}); }
   | enumerators ',' IDENT '=' operation  { $$ = append($1, EnumeratorSpec{@3, $3, $5}); }
   ;
 
 declarators:
-    declarator                  { $$ = make<std::vector<Declarator*>>(context); $$->push_back($1); }
+    declarator                  { $$ = nodes.make<std::vector<Declarator*>>(); $$->push_back($1); }
   | declarators ',' declarator  { $$ = append($1, $3); }
   ;
 
 declarator:
     direct_declarator
   | '*' qualifiers declarator
-      { $$ = $3; if (!context.derive($$, {.kind = Derivation::Kind::Pointer})) YYABORT; }
+      { $$ = $3; if (!nodes.derive($$, {.kind = Derivation::Kind::Pointer})) YYABORT; }
   ;
 
 qualifiers: %empty | qualifiers CONST | qualifiers VOLATILE | qualifiers RESTRICT | qualifiers USERLAND ;
 
 direct_declarator:
-    IDENT                              { $$ = make<Declarator>(context, {.at = @1, .name = $1}); }
+    IDENT                              { $$ = nodes.make<Declarator>({.at = @1, .name = $1}); }
   | KERNEL_SYMBOL
       { $$ = nullptr;
-        context.stop("D_DECL_SCOPE", @1, "a name of a kernel module cannot be declared");
+        context.state.stop("D_DECL_SCOPE", @1, "a name of a kernel module cannot be declared");
         YYABORT; }
   | '(' declarator ')'                 { $$ = $2; }
-  | direct_declarator array_suffix     { $$ = $1; if (!context.derive($$, *$2)) YYABORT; }
-  | direct_declarator function_suffix  { $$ = $1; if (!context.derive($$, *$2)) YYABORT; }
+  | direct_declarator array_suffix     { $$ = $1; if (!nodes.derive($$, *$2)) YYABORT; }
+  | direct_declarator function_suffix  { $$ = $1; if (!nodes.derive($$, *$2)) YYABORT; }
   | direct_declarator '(' identifiers ')'
       { $$ = $1;
-        context.stop("D_DECL_IDENT", @3, "old-style declaration or incorrect type specified");
+        context.state.stop("D_DECL_IDENT", @3, "old-style declaration or incorrect type specified");
         YYABORT; }
   ;
 
 identifiers: IDENT | identifiers ',' IDENT ;
 
 array_suffix:
-    '[' ']'             { $$ = context.derivation(Derivation::Kind::Array); }
-  | '[' operation ']'   { $$ = context.derivation(Derivation::Kind::Array); $$->count = $2; }
-  | '[' parameters ']'  { $$ = context.derivation(Derivation::Kind::Keys); $$->parameters = $2; }
+    '[' ']'             { $$ = nodes.derivation(Derivation::Kind::Array); }
+  | '[' operation ']'   { $$ = nodes.derivation(Derivation::Kind::Array); $$->count = $2; }
+  | '[' parameters ']'  { $$ = nodes.derivation(Derivation::Kind::Keys); $$->parameters = $2; }
   | '[' varargs ']'
       { $$ = nullptr;
-        context.stop("D_DECL_PROTO_VARARGS", @1, "array prototype may not use a variable-length argument list");
+        context.state.stop("D_DECL_PROTO_VARARGS", @1, "array prototype may not use a variable-length argument list");
         YYABORT; }
   ;
 
 varargs: ELLIPSIS | parameters ',' ELLIPSIS {} ;
 
 function_suffix:
-    '(' ')'             { $$ = context.derivation(Derivation::Kind::Function); $$->variadic = true; }
-  | '(' ELLIPSIS ')'    { $$ = context.derivation(Derivation::Kind::Function); $$->variadic = true; }
-  | '(' parameters ')'  { $$ = context.derivation(Derivation::Kind::Function); $$->parameters = $2; }
+    '(' ')'             { $$ = nodes.derivation(Derivation::Kind::Function); $$->variadic = true; }
+  | '(' ELLIPSIS ')'    { $$ = nodes.derivation(Derivation::Kind::Function); $$->variadic = true; }
+  | '(' parameters ')'  { $$ = nodes.derivation(Derivation::Kind::Function); $$->parameters = $2; }
   | '(' parameters ',' ELLIPSIS ')'
-      { $$ = context.derivation(Derivation::Kind::Function); $$->parameters = $2; $$->variadic = true; }
+      { $$ = nodes.derivation(Derivation::Kind::Function); $$->parameters = $2; $$->variadic = true; }
   ;
 
 parameters:
-    parameter                 { $$ = make<std::vector<Declaration*>>(context); $$->push_back($1); }
+    parameter                 { $$ = nodes.make<std::vector<Declaration*>>(); $$->push_back($1); }
   | parameters ',' parameter  { $$ = append($1, $3); }
   ;
 
 parameter:
-    specifiers                 { $$ = one(context, $1, nullptr); }
-  | specifiers any_declarator  { $$ = one(context, $1, $2); }
+    specifiers                 { $$ = nodes.one($1, nullptr); }
+  | specifiers any_declarator  { $$ = nodes.one($1, $2); }
   ;
 
 any_declarator: declarator | abstract_declarator ;
 
 type_name:
-    specifiers                      { $$ = one(context, $1, nullptr); }
-  | specifiers abstract_declarator  { $$ = one(context, $1, $2); }
+    specifiers                      { $$ = nodes.one($1, nullptr); }
+  | specifiers abstract_declarator  { $$ = nodes.one($1, $2); }
   ;
 
 abstract_declarator:
     '*' qualifiers
-      { $$ = make<Declarator>(context, {.at = @1}); context.derive($$, {.kind = Derivation::Kind::Pointer}); }
+      { $$ = nodes.make<Declarator>({.at = @1}); nodes.derive($$, {.kind = Derivation::Kind::Pointer}); }
   | '*' qualifiers abstract_declarator
-      { $$ = $3; if (!context.derive($$, {.kind = Derivation::Kind::Pointer})) YYABORT; }
+      { $$ = $3; if (!nodes.derive($$, {.kind = Derivation::Kind::Pointer})) YYABORT; }
   | direct_abstract
   ;
 
 direct_abstract:
     '(' abstract_declarator ')'      { $$ = $2; }
-  | array_suffix                     { $$ = make<Declarator>(context, {.at = @1}); context.derive($$, *$1); }
-  | function_suffix                  { $$ = make<Declarator>(context, {.at = @1}); context.derive($$, *$1); }
-  | direct_abstract array_suffix     { $$ = $1; if (!context.derive($$, *$2)) YYABORT; }
-  | direct_abstract function_suffix  { $$ = $1; if (!context.derive($$, *$2)) YYABORT; }
+  | array_suffix                     { $$ = nodes.make<Declarator>({.at = @1}); nodes.derive($$, *$1); }
+  | function_suffix                  { $$ = nodes.make<Declarator>({.at = @1}); nodes.derive($$, *$1); }
+  | direct_abstract array_suffix     { $$ = $1; if (!nodes.derive($$, *$2)) YYABORT; }
+  | direct_abstract function_suffix  { $$ = $1; if (!nodes.derive($$, *$2)) YYABORT; }
   ;
 
 // Translators and providers
 
 translator:
     TRANSLATOR type_name '<' specifiers declarator '>' '{' translations '}' ';'
-      { $$ = make<TranslatorNode>(context, {@1, $2, one(context, $4, $5), *$8}); }
+      { $$ = nodes.make<TranslatorNode>({@1, $2, nodes.one($4, $5), *$8}); }
   ;
 
 translations:
-    %empty  { $$ = make<std::vector<TranslatorNode::MemberValue>>(context); }
+    %empty  { $$ = nodes.make<std::vector<TranslatorNode::MemberValue>>(); }
   | translations member_name '=' assignment ';'  { $$ = append($1, {@2, $2, $4}); }
   ;
 
@@ -487,11 +487,11 @@ member_name: IDENT | TYPE_NAME ;
 
 provider:
     PROVIDER member_name '{' provider_probes '}' ';'
-      { $$ = make<ProviderNode>(context, {@1, $2, *$4}); }
+      { $$ = nodes.make<ProviderNode>({@1, $2, *$4}); }
   ;
 
 provider_probes:
-    %empty  { $$ = make<std::vector<ProviderNode::Probe>>(context); }
+    %empty  { $$ = nodes.make<std::vector<ProviderNode::Probe>>(); }
   | provider_probes PROBE member_name function_suffix ';'
       { $$ = append($1, {@3, $3, *$4, {}, false}); }
   | provider_probes PROBE member_name function_suffix ':' function_suffix ';'
@@ -502,17 +502,17 @@ provider_probes:
 
 namespace {
 
-void ringside_d_error(Location* at, void*, ParseContext& context, const char*) {
-  context.syntax_error(*at, false);
+void ringside_d_error(Location* at, void*, ParseContext& context, NodeMaker&, const char*) {
+  stop_at_syntax_error(context.state, *at, false);
 }
 
 }  // namespace
 
 // Bison calls this for a token that does not fit.
-int yyreport_syntax_error(const yypcontext_t* state, void*, ParseContext& context) {
+int yyreport_syntax_error(const yypcontext_t* state, void*, ParseContext& context, NodeMaker&) {
   yysymbol_kind_t expected[YYNTOKENS];
   const int count = yypcontext_expected_tokens(state, expected, YYNTOKENS);
   const bool type = std::find(expected, expected + count, YYSYMBOL_TYPE_NAME) != expected + count;
-  context.syntax_error(*yypcontext_location(state), type);
+  stop_at_syntax_error(context.state, *yypcontext_location(state), type);
   return 0;
 }

@@ -1,5 +1,5 @@
 // Expressions that the compiler makes by itself, from parts that are there already. Used by the
-// desugaring and the resolver; the parser's own nodes, whose depth is limited, are parse.cc's.
+// desugaring and the resolver; the parser's own, whose depth is limited, are NodeMaker's.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,5 @@
-// A syntax tree as D text again: what a program looks like when its conditions and loops have been
-// taken apart. For users who wonder (-d); nothing reads it back. Prints trees that have not been
+// A syntax tree as D text again: a program as it is once its conditions and loops have been taken
+// apart. For users who wonder (-d); nothing reads it back. Prints trees that have not been
 // resolved, which is when they still look like the source.
 #pragma once
 

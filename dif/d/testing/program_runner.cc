@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dif/bind/bind.h"
+#include "vmm/base/variable_key.h"
 
 namespace ringside::d {
 
@@ -38,6 +39,7 @@ FakeKernel::FakeKernel() : first_own_(types_.size()) {
   types_.index(
       types_.add({.kind = TypeKind::Typedef, .name = "u32", .target = type("unsigned int")}));
   types_.index(types_.add({.kind = TypeKind::Typedef, .name = "hits", .target = integer}));
+  types_.index_as(task_, types_.intern(percpu_variable_key("each_cpus")));
   end_own_ = types_.size();
 }
 
@@ -47,6 +49,17 @@ std::string FakeKernel::type_module(TypeId id) {
 
 ProbeSignature FakeKernel::signature(const dif::ProbeDescription& pattern) {
   ProbeSignature result;
+  std::size_t matched = 0;
+  for_each_signature(pattern, [&](const ProbeSignature& found) {
+    if (matched++ == 0) result = found;
+    return true;
+  });
+  result.matched = matched;
+  return result;
+}
+
+void FakeKernel::for_each_signature(const dif::ProbeDescription& pattern,
+                                    const std::function<bool(const ProbeSignature&)>& visit) {
   const dif::ProbeDescription probes[] = {{"dtrace", "", "", "BEGIN"},
                                           {"dtrace", "", "", "END"},
                                           {"fbt", "vmlinux", "vfs_read", "entry"},
@@ -55,22 +68,24 @@ ProbeSignature FakeKernel::signature(const dif::ProbeDescription& pattern) {
                                           {"profile", "", "", "tick-1s"}};
   for (const dif::ProbeDescription& probe : probes) {
     if (!dif::matches(pattern, probe)) continue;
-    if (result.matched++ != 0) continue;
-    result.first = probe;
-    result.has_types = probe.name == "entry" || probe.name == "start";
-    if (probe.name == "start") result.translated = {{"struct buf *", 1}};
-    if (result.has_types) {
+    ProbeSignature found;
+    found.matched = 1;
+    found.first = probe;
+    found.has_types = probe.name == "entry" || probe.name == "start";
+    if (probe.name == "start") found.translated = {{"struct buf *", 1}};
+    if (found.has_types) {
       const TypeId integer = types_.find("int").value_or(TypeId{});
-      result.arguments = {types_.find("long").value_or(TypeId{}), types_.pointer_to(task_), integer,
-                          types_.pointer_to(types_.find("char").value_or(TypeId{})), task_};
+      found.arguments = {types_.find("long").value_or(TypeId{}), types_.pointer_to(task_), integer,
+                         types_.pointer_to(types_.find("char").value_or(TypeId{})), task_};
     }
+    if (!visit(found)) return;
   }
-  return result;
 }
 
 std::optional<KernelVariable> FakeKernel::kernel_variable(std::string_view, std::string_view name) {
   if (name == "number") return KernelVariable{"vmlinux", GuestVirt(kNumber), types_.find("int")};
   if (name == "init_task") return KernelVariable{"vmlinux", GuestVirt(kTask), task_};
+  if (name == "each_cpus") return KernelVariable{"vmlinux", GuestVirt(0x1000), std::nullopt};
   if (name == "untyped") return KernelVariable{"vmlinux", GuestVirt(kNumber), std::nullopt};
   return std::nullopt;
 }

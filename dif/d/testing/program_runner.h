@@ -19,9 +19,12 @@ namespace ringside::d {
 /// Types, symbols and probes: struct task_struct { int pid; char comm[16]; struct file *file; ...}.
 class FakeKernel final : public Environment {
  public:
+  std::string_view kernel_release() const override { return "6.1.0-fake"; }
   FakeKernel();
   TypeGraph& types() override { return types_; }
   ProbeSignature signature(const dif::ProbeDescription& pattern) override;
+  void for_each_signature(const dif::ProbeDescription& pattern,
+                          const std::function<bool(const ProbeSignature&)>& visit) override;
   std::uint64_t register_indices() const override { return 28; }
   std::string type_module(TypeId id) override;
   std::optional<KernelVariable> kernel_variable(std::string_view module,

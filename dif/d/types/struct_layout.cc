@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+
+#include "vmm/base/align.h"
 
 namespace ringside::d {
 
@@ -21,7 +24,9 @@ std::uint64_t Alignments::of(TypeId type, int depth) {
     known_.emplace(type.value, most);
     return most;
   }
-  return types_.is_string(type) ? 1 : std::clamp<std::uint64_t>(types_.size(type), 1, 16);
+  // A guest's types may have any size, but an alignment is a power of two.
+  const std::uint64_t size = std::clamp<std::uint64_t>(types_.size(type), 1, 16);
+  return types_.is_string(type) ? 1 : std::uint64_t{1} << std::countr_zero(size);
 }
 
 /// An anonymous member's members are those of the struct around it. False when one was there.
@@ -81,7 +86,7 @@ std::uint64_t StructLayout::after_bit_field(TypeId type, std::uint64_t at, std::
   const auto width = static_cast<std::uint64_t>(bits);
   const std::uint64_t unit = alignments_.of(type) * 8;
   const bool straddles = bits == 0 || at / unit != (at + width - 1) / unit;
-  return straddles ? (at + unit - 1) / unit * unit : at;
+  return straddles ? round_up(at, unit) : at;
 }
 
 Checked<void> StructLayout::place(const Declarator& declarator, TypeId type,
@@ -99,7 +104,7 @@ Checked<void> StructLayout::place(const Declarator& declarator, TypeId type,
     width = static_cast<std::uint64_t>(*bits);
     member.bit_width = static_cast<std::uint32_t>(width);
   } else {
-    at = (at + align - 1) / align * align;
+    at = round_up(at, align);
   }
   if (size > kMaxBits / 8 || at > kMaxBits - width) {
     return complain("D_DECL_ARRBIG", declarator.at, "struct or union is too large");
@@ -114,7 +119,7 @@ Checked<void> StructLayout::place(const Declarator& declarator, TypeId type,
 
 std::uint64_t StructLayout::size() const {
   const std::uint64_t bytes = (size_ + 7) / 8;
-  return (bytes + align_ - 1) / align_ * align_;
+  return round_up(bytes, align_);
 }
 
 }  // namespace ringside::d

@@ -14,7 +14,8 @@
 
 namespace ringside::d {
 
-/// Alignment in bytes. Remembers that of structures, which is their members' largest.
+/// Alignment in bytes, a power of two. Remembers that of structures, which is their members'
+/// largest.
 class Alignments {
  public:
   explicit Alignments(const Types& types) : types_(types) {}

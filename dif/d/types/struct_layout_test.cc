@@ -45,6 +45,18 @@ TEST_F(StructLayoutTest, AlignsMembersAndTheWhole) {
   EXPECT_EQ(layout.size(), 24u);
 }
 
+TEST_F(StructLayoutTest, AnOddSizeIsAlignedByTheLargestPowerOfTwoInIt) {
+  graph_.index(graph_.add({.kind = TypeKind::Integer, .name = "odd_t", .size = 12}));
+  StructLayout layout(TypeKind::Struct, types_, alignments_);
+
+  EXPECT_EQ(add(layout, "char", "a"), "");
+  EXPECT_EQ(add(layout, "odd_t", "b"), "");
+
+  ASSERT_EQ(layout.members().size(), 2u);
+  EXPECT_EQ(layout.members()[1].bit_offset, 32u);
+  EXPECT_EQ(layout.size(), 16u);
+}
+
 TEST_F(StructLayoutTest, MembersOfAUnionLieOnTopOfEachOther) {
   StructLayout layout(TypeKind::Union, types_, alignments_);
 

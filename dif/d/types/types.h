@@ -53,7 +53,8 @@ class Types {
 
   /// Bytes; 0 when incomplete. A string has strsize bytes. A use of the layout.
   std::uint64_t size(TypeId id) const;
-  /// The same, for who names the size for other kernels (kernel_namer.h) or compiles nothing of it.
+  /// The same, where the size is named for other kernels (kernel_namer.h) or nothing of it
+  /// compiled.
   std::uint64_t measure(TypeId id) const;
   /// The type of an array used as a value: a pointer to its elements.
   TypeId decay(TypeId id) const;

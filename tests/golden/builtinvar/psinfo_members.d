@@ -8,7 +8,7 @@ BEGIN
 	printf("%d %d %d %d\n", curpsinfo->pr_sid, curpsinfo->pr_uid == uid,
 	    curpsinfo->pr_euid == uid, curpsinfo->pr_gid == gid);
 	printf("%d %d %d %d\n", curpsinfo->pr_egid == gid, curpsinfo->pr_addr,
-	    curpsinfo->pr_ttydev, curpsinfo->pr_start);
+	    curpsinfo->pr_ttydev == PRNODEV, curpsinfo->pr_start.tv_sec);
 	printf("%d %d %d %d\n", curpsinfo->pr_fname == execname,
 	    curpsinfo->pr_psargs == execname, curpsinfo->pr_wstat, curpsinfo->pr_argv);
 	printf("%d %d %d %d %d %d\n", curpsinfo->pr_envp, curpsinfo->pr_dmodel == PR_MODEL_LP64,
@@ -25,7 +25,7 @@ BEGIN
 /* EXPECT
  * 1 1 1 0
  * 0 1 1 1
- * 1 0 0 0
+ * 1 0 1 0
  * 1 1 0 0
  * 0 1 0 0 0 0
  * 0 1 0 0 0

@@ -15,6 +15,18 @@ inline constexpr std::size_t kLongestInstruction = 15;
 inline constexpr std::byte kBreakpoint{0xcc};
 inline constexpr unsigned kBreakpointVector = 3;
 
+/// The opcodes of a jump and a call with a distance from their end: 8 bits of it follow a short
+/// one, 32 bits a near one.
+inline constexpr std::byte kShortJump{0xeb}, kNearJump{0xe9}, kNearCall{0xe8};
+/// hlt: the CPU rests until the next interrupt.
+inline constexpr std::byte kHalt{0xf4};
+/// out imm8, al: writes a byte to the port that follows.
+inline constexpr std::byte kPortWrite{0xe6};
+/// Whether a jump of either kind begins so.
+constexpr bool is_jump(std::byte opcode) {
+  return opcode == kShortJump || opcode == kNearJump;
+}
+
 /// When a conditional jump is taken: the low four bits of its opcode (Intel SDM volume 1, appendix
 /// B).
 using Condition = std::uint8_t;
@@ -24,6 +36,10 @@ inline constexpr Condition kNoCondition = 0xff;
 /// The flags that conditions are made of, as bits of rflags.
 inline constexpr std::uint64_t kCarryFlag = 1 << 0, kParityFlag = 1 << 2, kZeroFlag = 1 << 6,
                                kSignFlag = 1 << 7, kOverflowFlag = 1 << 11;
+/// Others: a carry out of the low four bits, a trap after each instruction, whether interrupts are
+/// taken, no debug trap at the next instruction, virtual-8086 mode.
+inline constexpr std::uint64_t kAdjustFlag = 1 << 4, kTrapFlag = 1 << 8, kInterruptFlag = 1 << 9,
+                               kResumeFlag = 1 << 16, kVmFlag = 1 << 17;
 
 /// Whether a jump with this condition would be taken under `rflags`; one without always is.
 constexpr bool condition_holds(Condition condition, std::uint64_t rflags) {

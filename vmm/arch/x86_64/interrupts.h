@@ -11,7 +11,7 @@
 namespace ringside::arch {
 
 /// A 64-bit gate of the interrupt table.
-struct Gate {
+struct GateDescriptor {
   std::uint16_t offset_low, selector, attributes, offset_middle;
   std::uint32_t offset_high, reserved;
 
@@ -28,7 +28,7 @@ struct Gate {
   unsigned stack_table() const { return attributes & 7; }
   bool is_interrupt_gate() const { return (attributes >> 8 & 0x9f) == 0x8e; }  // present, type 14
 };
-static_assert(sizeof(Gate) == 16);
+static_assert(sizeof(GateDescriptor) == 16);
 
 /// The words that the CPU pushes on an interrupt or trap, lowest address first.
 struct InterruptFrame {

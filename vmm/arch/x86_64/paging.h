@@ -46,11 +46,26 @@ inline bool in_long_mode(const Registers& registers) {
   return (registers.efer >> 10 & 1) != 0;
 }
 
-/// The page table of a vCPU that pages in long mode: CR3 without PCID and flags; CR4.LA57 tells the
-/// levels.
+/// Linux with page-table isolation (PTI_PGTABLE_SWITCH_BIT, arch/x86/include/asm/pgtable.h): each
+/// process has two roots side by side, the kernel's and, with this bit of the address, the user's,
+/// which does not map all of the kernel.
+inline constexpr std::uint64_t kUserHalf = kPageSize;
+
+/// Where CR3 says that the root lies: without PCID and flags.
+constexpr GuestPhys root_of(std::uint64_t cr3) {
+  return GuestPhys(cr3 & pte::kAddress);
+}
+
+/// The root of the kernel's half, whichever half CR3 names. Without isolation the user's root is
+/// any page: only a root that root_of() does not find is worth a look there.
+constexpr GuestPhys kernel_half_root(std::uint64_t cr3) {
+  return GuestPhys(root_of(cr3).raw() & ~kUserHalf);
+}
+
+/// The page table of a vCPU that pages in long mode; CR4.LA57 tells the levels.
 inline PageTable page_table_of(const Registers& registers) {
   const unsigned levels = (registers.cr4 >> 12 & 1) != 0 ? 5 : 4;
-  return {GuestPhys(registers.cr3 & pte::kAddress), levels, 0};
+  return {root_of(registers.cr3), levels, 0};
 }
 
 /// A root at which no memory can be: every walk from it ends at once.

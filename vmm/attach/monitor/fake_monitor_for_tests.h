@@ -73,6 +73,11 @@ class FakeMonitor {
     const std::lock_guard lock(mutex_);
     next_ += event_line(name, std::move(data));
   }
+  /// After the next answer, and with it.
+  void send_event_behind_next(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    behind_next_ += event_line(name, nlohmann::json::object());
+  }
   void send_event_now(const std::string& name, nlohmann::json data = nlohmann::json::object()) {
     const std::lock_guard lock(mutex_);
     send_line(event_line(name, std::move(data)));
@@ -199,7 +204,7 @@ class FakeMonitor {
     } else {
       reply["return"] = found->second(arguments);
     }
-    send_line(std::exchange(next_, {}) + reply.dump() + "\r\n");
+    send_line(std::exchange(next_, {}) + reply.dump() + "\r\n" + std::exchange(behind_next_, {}));
   }
 
   void send_line(const std::string& line) {
@@ -212,7 +217,7 @@ class FakeMonitor {
   std::mutex mutex_;  // all below
   std::map<std::string, Answer> answers_;
   std::vector<std::string> taken_;
-  std::string next_;
+  std::string next_, behind_next_;
   bool running_ = true;
   std::atomic<bool> stop_{false};
   std::thread thread_;

@@ -2,11 +2,11 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <mutex>
 #include <string_view>
 
+#include "vmm/base/all_signals_blocked.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::vmm {
@@ -69,10 +69,7 @@ Result<void> LibvirtApi::start_events() {
   // The loop is libvirt's for good, also when we come back to it.
   static const bool initialised = virInitialize() == 0 && virEventRegisterDefaultImpl() == 0;
   if (!initialised) return fail(ErrorCode::Io, "libvirt does not start: " + last_error());
-  // The thread inherits a full signal mask: signals are the main thread's business.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const AllSignalsBlocked blocked;
   events_ = std::thread([this] {
     const int timer = virEventAddTimeout(
         kStopPoll, [](int, void*) {}, nullptr, nullptr);
@@ -80,7 +77,6 @@ Result<void> LibvirtApi::start_events() {
     }
     if (timer >= 0) virEventRemoveTimeout(timer);
   });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return {};
 }
 

@@ -16,6 +16,7 @@
 
 #include "vmm/attach/monitor/libvirt_api.h"
 #include "vmm/attach/process/host_process.h"
+#include "vmm/base/bounded_json.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::vmm {
@@ -30,6 +31,17 @@ void raise_event(const UniqueFd& event) {
   (void)!write(event.get(), &one, sizeof one);
 }
 
+/// On a thread that is given up, with all that `ask` holds, when the answer does not come in time:
+/// then empty.
+template <typename Ask>
+std::optional<Result<std::string>> ask_in_time(Ask ask, std::chrono::milliseconds patience) {
+  auto promise = std::make_shared<std::promise<Result<std::string>>>();
+  auto answered = promise->get_future();
+  std::thread([ask = std::move(ask), promise] { promise->set_value(ask()); }).detach();
+  if (answered.wait_for(patience) != std::future_status::ready) return std::nullopt;
+  return answered.get();
+}
+
 }  // namespace
 
 struct LibvirtMonitor::Domain {
@@ -40,11 +52,13 @@ struct LibvirtMonitor::Domain {
   Result<void> watch();
   void keep_event(const char* event, const char* details);
   Result<std::string> command(const std::string& request, int descriptor);
+  std::string state_name() const;
 
   const std::shared_ptr<LibvirtApi> api;
   virConnectPtr connection = nullptr;
   virDomainPtr domain = nullptr;
   int event_id = -1;
+  int state = VIR_DOMAIN_NOSTATE;  // when it was found
   std::string name, uuid, uri;
   UniqueFd arrived;
 
@@ -65,9 +79,12 @@ Result<void> LibvirtMonitor::Domain::open(const DomainTarget& target) {
   connection =
       api->virConnectOpenAuth(target.uri.empty() ? nullptr : target.uri.c_str(), &no_questions, 0);
   if (connection == nullptr) {
-    return fail(ErrorCode::Io,
-                fmt::format("libvirt{} cannot be connected to: {}",
-                            target.uri.empty() ? "" : " at " + target.uri, api->last_error()));
+    return fail(
+        ErrorCode::Io,
+        fmt::format("{}: libvirt{} cannot be connected to: {}; start libvirtd, or name "
+                    "qmp:PATH or pid:N",
+                    printable(target.domain),
+                    target.uri.empty() ? "" : " at " + printable(target.uri), api->last_error()));
   }
   char* const said = api->virConnectGetURI(connection);
   if (said != nullptr) uri = printable(said);
@@ -94,7 +111,7 @@ Result<void> LibvirtMonitor::Domain::find(const DomainTarget& target) {
   if (api->virDomainGetUUIDString(domain, text.data()) == 0) uuid = text.data();
   const char* const own_name = api->virDomainGetName(domain);
   if (own_name != nullptr) name = printable(own_name);
-  int state = VIR_DOMAIN_NOSTATE, reason = 0;
+  int reason = 0;
   if (api->virDomainGetState(domain, &state, &reason, 0) != 0) {
     return fail(ErrorCode::Io,
                 fmt::format("libvirt does not tell the state of {}: {}", name, api->last_error()));
@@ -102,6 +119,18 @@ Result<void> LibvirtMonitor::Domain::find(const DomainTarget& target) {
   if (state != VIR_DOMAIN_SHUTOFF) return {};
   return fail(ErrorCode::NotFound,
               fmt::format("domain {} is shut off: start it with 'virsh start'", name));
+}
+
+std::string LibvirtMonitor::Domain::state_name() const {
+  switch (state) {
+    case VIR_DOMAIN_RUNNING:
+    case VIR_DOMAIN_BLOCKED: return "running";
+    case VIR_DOMAIN_PAUSED: return "paused";
+    case VIR_DOMAIN_SHUTDOWN: return "shutdown";
+    case VIR_DOMAIN_CRASHED: return "guest-panicked";
+    case VIR_DOMAIN_PMSUSPENDED: return "suspended";
+    default: return "unknown";
+  }
 }
 
 /// The callbacks come on the event thread, for as long as the domain is there.
@@ -121,7 +150,7 @@ Result<void> LibvirtMonitor::Domain::watch() {
 
 void LibvirtMonitor::Domain::keep_event(const char* event, const char* details) {
   if (event == nullptr) return;
-  auto data = nlohmann::json::parse(details != nullptr ? details : "", nullptr, false);
+  auto data = parse_bounded(details != nullptr ? details : "");
   const std::lock_guard lock(mutex);
   if (events.size() == kMostEvents) events.erase(events.begin());
   events.push_back({event, data.is_object() ? std::move(data) : nlohmann::json::object()});
@@ -157,6 +186,19 @@ Result<std::unique_ptr<LibvirtMonitor>> LibvirtMonitor::connect(
   return std::unique_ptr<LibvirtMonitor>(new LibvirtMonitor(std::move(domain), patience));
 }
 
+Result<std::string> LibvirtMonitor::find_state(const DomainTarget& target,
+                                               std::chrono::milliseconds patience) {
+  const auto ask = [target]() -> Result<std::string> {
+    Domain domain(TRY(LibvirtApi::open()));
+    TRY(domain.open(target));
+    TRY(domain.find(target));
+    return domain.state_name();
+  };
+  auto answer = ask_in_time(ask, patience);
+  if (!answer) return fail(ErrorCode::MachineGone, "libvirt does not answer in time");
+  return std::move(*answer);
+}
+
 const std::string& LibvirtMonitor::name() const {
   return domain_->name;
 }
@@ -189,18 +231,17 @@ Result<nlohmann::json> LibvirtMonitor::send(std::string_view command,
   if (silent_) return fail(ErrorCode::MachineGone, "libvirt does not answer any more");
   nlohmann::json request{{"execute", std::string(command)}};
   if (!arguments.empty()) request["arguments"] = arguments;
-  auto promise = std::make_shared<std::promise<Result<std::string>>>();
-  auto answered = promise->get_future();
-  std::thread([domain = domain_, promise, descriptor,
-               text = request.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)] {
-    promise->set_value(domain->command(text, descriptor));
-  }).detach();
-  if (answered.wait_for(patience_) != std::future_status::ready) {
+  const auto ask = [domain = domain_, descriptor,
+                    line = request.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)] {
+    return domain->command(line, descriptor);
+  };
+  auto answered = ask_in_time(ask, patience_);
+  if (!answered) {
     silent_ = true;
     return fail(ErrorCode::MachineGone, fmt::format("libvirt did not answer {} in time", command));
   }
-  const std::string text = TRY(answered.get());
-  const auto answer = nlohmann::json::parse(text, nullptr, false);
+  const std::string text = TRY(std::move(*answered));
+  const auto answer = parse_bounded(text);
   if (!answer.is_object()) {
     return fail(ErrorCode::Invalid, "libvirt's answer is no JSON object");
   }

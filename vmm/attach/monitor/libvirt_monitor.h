@@ -24,6 +24,10 @@ class LibvirtMonitor final : public Monitor {
   static Result<std::unique_ptr<LibvirtMonitor>> connect(
       const DomainTarget& target, std::chrono::milliseconds patience = std::chrono::seconds(30));
   ~LibvirtMonitor() override;
+  /// The state of a domain as libvirt has it, in QEMU's words ("running", "paused"); its QEMU is
+  /// not asked, and nothing is noted. The errors of connect().
+  static Result<std::string> find_state(const DomainTarget& target,
+                                        std::chrono::milliseconds patience);
 
   const std::string& name() const;
   /// The QEMU that libvirt started for the domain. NotFound when it is on another host.

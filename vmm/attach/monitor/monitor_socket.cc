@@ -23,6 +23,7 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kMostEvents = 256;  // as QmpClient: only the last say what became
+constexpr std::chrono::milliseconds kAfterSilence(1000);
 
 struct SocketFile {
   UniqueFd file;  // O_PATH
@@ -154,6 +155,9 @@ Result<void> MonitorSocket::make_events() {
 }
 
 void MonitorSocket::collect_events() {
+  // An event that came with an answer is in no socket any more, so nobody would be woken for it.
+  // That QEMU has closed take_events() finds again.
+  (void)qmp_.take_in();
   while (auto event = qmp_.next_event()) {
     if (events_.size() == kMostEvents) events_.erase(events_.begin());
     events_.push_back(std::move(*event));
@@ -163,19 +167,29 @@ void MonitorSocket::collect_events() {
   if (!events_.empty()) (void)!write(arrived_.get(), &one, sizeof one);
 }
 
-Result<nlohmann::json> MonitorSocket::execute(std::string_view command,
-                                              const nlohmann::json& arguments) {
-  const std::lock_guard lock(mutex_);
-  auto answer = qmp_.execute(command, arguments, patience_);
+/// Notes how the monitor answered a command; returns the answer.
+template <typename T>
+Result<T> MonitorSocket::answered(Result<T> answer) {
+  silent_ = !answer && answer.error().code == ErrorCode::MachineGone;
   collect_events();
   return answer;
 }
 
+/// A QEMU that hangs would otherwise hold up each of our many steps to the end. It is asked on, and
+/// does all of it when it wakes.
+std::chrono::milliseconds MonitorSocket::patience() const {
+  return silent_ ? std::min(patience_, kAfterSilence) : patience_;
+}
+
+Result<nlohmann::json> MonitorSocket::execute(std::string_view command,
+                                              const nlohmann::json& arguments) {
+  const std::lock_guard lock(mutex_);
+  return answered(qmp_.execute(command, arguments, patience()));
+}
+
 Result<void> MonitorSocket::pass_descriptor(std::string_view name, int descriptor) {
   const std::lock_guard lock(mutex_);
-  auto passed = qmp_.pass_descriptor(name, descriptor, patience_);
-  collect_events();
-  return passed;
+  return answered(qmp_.pass_descriptor(name, descriptor, patience()));
 }
 
 Result<std::vector<QmpEvent>> MonitorSocket::take_events() {

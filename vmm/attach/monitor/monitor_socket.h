@@ -19,6 +19,7 @@ class MonitorSocket final : public Monitor {
   /// Connects and greets. One line that names `path` and says what is in the way otherwise: no
   /// socket, nobody there, no permission, another client (who), something that is no QMP.
   /// `patience` is for each answer; what a silent socket's holder is asked for is a part of it.
+  /// After a command that had none, the next ones wait for a second at most, until one is answered.
   static Result<std::unique_ptr<MonitorSocket>> connect(
       const std::string& path, std::chrono::milliseconds patience = std::chrono::seconds(30));
 
@@ -29,7 +30,7 @@ class MonitorSocket final : public Monitor {
 
   /// The process that listens there, as the kernel says.
   pid_t pid() const { return pid_; }
-  /// Our end, for who goes on when we die.
+  /// Our end, for the process that goes on when we die.
   int fd() const { return qmp_.fd(); }
 
   using Monitor::execute;
@@ -44,6 +45,9 @@ class MonitorSocket final : public Monitor {
       : pid_(pid), patience_(patience), qmp_(std::move(fd)) {}
   Result<void> make_events();
   void collect_events();
+  template <typename T>
+  Result<T> answered(Result<T> answer);
+  std::chrono::milliseconds patience() const;
 
   const pid_t pid_;
   const std::chrono::milliseconds patience_;
@@ -51,6 +55,7 @@ class MonitorSocket final : public Monitor {
   UniqueFd arrived_;  // an eventfd: events came beside an answer
   std::mutex mutex_;
   QmpClient qmp_;
+  bool silent_ = false;  // the last command had no answer in time
   std::vector<QmpEvent> events_;
 };
 

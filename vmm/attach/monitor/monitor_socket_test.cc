@@ -7,8 +7,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "vmm/attach/monitor/fake_monitor_for_tests.h"
 
@@ -44,6 +46,50 @@ TEST(MonitorSocket, KnowsTheProcessAndTakesEventsBesideAnswers) {
   ASSERT_EQ(events->size(), 1U);
   EXPECT_EQ(events->front().name, "STOP");
   EXPECT_EQ(poll(&ready, 1, 0), 0) << "nothing is left";
+}
+
+TEST(MonitorSocket, TellsOfAnEventThatCameWithAnAnswer) {
+  FakeMonitor qemu;
+  auto monitor = MonitorSocket::connect(qemu.path());
+  ASSERT_TRUE(monitor) << monitor.error().message;
+
+  qemu.send_event_behind_next("RESUME");
+  ASSERT_TRUE((*monitor)->execute("query-name"));
+
+  pollfd ready{(*monitor)->event_fd(), POLLIN, 0};
+  ASSERT_EQ(poll(&ready, 1, 20'000), 1) << "nothing more comes that would wake us";
+  const auto events = (*monitor)->take_events();
+  ASSERT_TRUE(events);
+  ASSERT_EQ(events->size(), 1U);
+  EXPECT_EQ(events->front().name, "RESUME");
+}
+
+TEST(MonitorSocket, AsksOnWhatWasSilent) {
+  FakeMonitor qemu;
+  auto monitor = MonitorSocket::connect(qemu.path(), kShort);
+  for (int tries = 0; !monitor && tries < 100; ++tries) {
+    monitor = MonitorSocket::connect(qemu.path(), kShort);
+  }
+  ASSERT_TRUE(monitor) << monitor.error().message;
+  std::promise<void> wakes;
+  qemu.answer("query-name", [woken = wakes.get_future().share()](const auto&) {
+    woken.wait();
+    return nlohmann::json::object();
+  });
+
+  const auto unanswered = (*monitor)->execute("query-name");
+  const auto sent = (*monitor)->execute("cont");
+  wakes.set_value();
+  auto answered = (*monitor)->execute("query-status");
+  for (int tries = 0; !answered && tries < 100; ++tries) {
+    answered = (*monitor)->execute("query-status");
+  }
+
+  ASSERT_FALSE(unanswered);
+  EXPECT_EQ(unanswered.error().code, ErrorCode::MachineGone);
+  EXPECT_FALSE(sent);
+  ASSERT_TRUE(answered) << answered.error().message;
+  EXPECT_EQ(qemu.taken(), std::vector<std::string>{"cont"});
 }
 
 TEST(MonitorSocket, HasNoLimitOnThePathsLength) {

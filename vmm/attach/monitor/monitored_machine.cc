@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <set>
 #include <span>
 #include <sstream>
 #include <string_view>
+#include <thread>
 
 #include "vmm/attach/process/host_process.h"
 #include "vmm/base/printable.h"
@@ -18,6 +20,9 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kMostVcpus = 4096;
+constexpr std::string_view kDevice = "chardev:";
+constexpr std::chrono::seconds kGuardiansMoment{3};
+constexpr std::chrono::milliseconds kLookEvery{20};
 
 /// A guest's state as QEMU names it (QEMU docs: interop/qemu-qmp-ref, RunState), where there is no
 /// guest that we could trace.
@@ -36,7 +41,7 @@ constexpr Refusal kRefusals[] = {
     {"suspended", "its guest sleeps (suspended to RAM): attach when it is awake"},
 };
 
-/// Why a guest stands still, for who looks at it.
+/// Why a guest stands still, for a caller that only looks at it.
 constexpr Refusal kStoppedStates[] = {
     {"paused", "its owner has paused it"},
     {"prelaunch", "its owner has not started it"},
@@ -67,8 +72,8 @@ const Refusal* find_status(std::span<const Refusal> table, std::string_view stat
 
 Result<void> check_status(Monitor& monitor) {
   const std::string status = TRY(ask_status(monitor));
-  const Refusal* refusal = find_status(kRefusals, status);
-  if (refusal != nullptr) return fail(ErrorCode::Unsupported, refusal->why);
+  const std::string_view refusal = MonitoredMachine::refusal(status);
+  if (!refusal.empty()) return fail(ErrorCode::Unsupported, std::string(refusal));
   const auto migration = monitor.execute("query-migrate");
   if (migration && MonitoredStatus::is_under_way(json_text(*migration, "status"))) {
     return fail(ErrorCode::Unsupported,
@@ -164,8 +169,8 @@ Result<unsigned> count_vcpus(Monitor& monitor, const HostProcess& process) {
   return static_cast<unsigned>(vcpus.size());
 }
 
-/// What the owner has given -gdb, where that is in use: a gdbserver over a character device of his
-/// own looks like any other device to the monitor, and ours would take its place.
+/// The option that the owner has given -gdb, where that is in use: a gdbserver over a character
+/// device of their own looks like any other device to the monitor, and ours would take its place.
 Result<std::optional<std::string>> find_gdb_option(Monitor& monitor, const HostProcess& process) {
   const std::vector<std::string> words = process.command_line();
   const auto option = std::ranges::find_if(
@@ -173,7 +178,6 @@ Result<std::optional<std::string>> find_gdb_option(Monitor& monitor, const HostP
   if (option == words.end() || option + 1 == words.end() || option[1] == "none") {
     return std::nullopt;
   }
-  constexpr std::string_view kDevice = "chardev:";
   if (option[1].starts_with(kDevice) &&
       TRY(MonitoredVcpus::is_out_of_reach(monitor, option[1].substr(kDevice.size())))) {
     return std::nullopt;
@@ -181,9 +185,16 @@ Result<std::optional<std::string>> find_gdb_option(Monitor& monitor, const HostP
   return printable(option[1]);
 }
 
+/// When the ringside that started this QEMU has just been killed, its guardian holds the gdbserver
+/// for a moment more.
 Result<void> check_debugger(Monitor& monitor, const HostProcess& process) {
   TRY(MonitoredVcpus::check_debugger_free(monitor));
-  const auto option = TRY(find_gdb_option(monitor, process));
+  const auto deadline = std::chrono::steady_clock::now() + kGuardiansMoment;
+  auto option = TRY(find_gdb_option(monitor, process));
+  while (option && option->starts_with(kDevice) && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kLookEvery);
+    option = TRY(find_gdb_option(monitor, process));
+  }
   if (!option) return {};
   return fail(
       ErrorCode::Io,
@@ -198,7 +209,12 @@ Result<std::string> find_name(Monitor& monitor, pid_t pid) {
 
 }  // namespace
 
-/// Who it is; refuses what nobody can look into.
+std::string_view MonitoredMachine::refusal(std::string_view status) {
+  const Refusal* refusal = find_status(kRefusals, status);
+  return refusal == nullptr ? std::string_view() : refusal->why;
+}
+
+/// The process; one that nobody can look into is refused.
 Result<void> MonitoredMachine::meet(const Access& access) {
   TRY(check_processor(*monitor_));
   TRY(check_readable(*monitor_));
@@ -307,7 +323,7 @@ std::optional<GuestMemory::Extent> MonitoredMachine::reserved_memory() const {
 
 Result<void> MonitoredMachine::give_back_reserved() {
   if (!card_) return {};
-  // A guest that has begun anew is in no stub any more. What we cannot read is new.
+  // A guest that has begun anew is in no stub any more. Memory that we cannot read is new.
   const GuestMemory::Extent place = card_->place();
   const bool is_free = !ram_->memory().is_ram(place.base, place.size) ||
                        card_->is_empty(ram_->memory()) ||

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "vmm/attach/attach_lock.h"
 #include "vmm/attach/monitor/monitor.h"
@@ -22,7 +23,7 @@ namespace ringside::vmm {
 
 class MonitoredMachine final : public Machine {
  public:
-  /// Who leads to the machine. `pid` comes from somebody we believe, never from QEMU itself: its
+  /// The way to the machine. `pid` comes from somebody we believe, never from QEMU itself: its
   /// memory will be written.
   struct Access {
     std::unique_ptr<Monitor> monitor;
@@ -34,6 +35,8 @@ class MonitoredMachine final : public Machine {
   /// states in which nothing could be traced. Nobody else's work is disturbed: where somebody would
   /// notice, the guest is not stopped. kind() and name() as ever.
   static Result<std::unique_ptr<MonitoredMachine>> look_at(Access access);
+  /// Why a machine in that state, in QEMU's words, cannot be attached to; empty where it can.
+  static std::string_view refusal(std::string_view status);
   ~MonitoredMachine() override { shut_down(); }
 
   std::string_view kind() const override;

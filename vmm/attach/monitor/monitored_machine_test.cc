@@ -131,6 +131,7 @@ TEST(MonitoredMachine, RefusesAddressesThatTheProcessHasNotGot) {
 
   ASSERT_FALSE(machine);
   EXPECT_TRUE(has(machine.error().message, "cannot be read")) << machine.error().message;
+  EXPECT_FALSE(has(machine.error().message, "is not for us")) << "no rule refuses it";
 }
 
 TEST(MonitoredMachine, IsOneRingsidesAtATime) {
@@ -466,6 +467,23 @@ TEST(MonitoredMachine, GoesOnWithTheGuestWhenShutDownInAPause) {
   EXPECT_FALSE(PausedMachine::pause(*machine->machine));
 }
 
+TEST(MonitoredMachine, TellsOfAStopThatWasOverBeforeItCouldAsk) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  std::vector<std::string> news;
+
+  qemu.send_event_now("STOP");
+  qemu.send_event_now("RESUME");
+
+  EXPECT_TRUE(comes_true([&] {
+    for (std::string& line : machine->machine->status().take_news()) news.push_back(line);
+    return news.size() == 2;
+  }));
+  EXPECT_EQ(news, (Words{"it stood still: its owner has paused it, or saved or loaded a snapshot",
+                         "it runs again"}));
+}
+
 TEST(MonitoredMachine, TellsWhatTheOwnerDoes) {
   FakeMonitor qemu;
   const auto machine = attach_to(qemu);
@@ -591,6 +609,21 @@ TEST(MonitoredMachine, EndsWithItsGuest) {
     EXPECT_FALSE(PausedMachine::pause(*machine->machine));
     EXPECT_TRUE(qemu.running());
   }
+}
+
+TEST(MonitoredMachine, DoesNotWaitForAGuestThatHasEndedAndWhoseQemuStays) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  MachineStatus& status = machine->machine->status();
+
+  qemu.send_event_next("SHUTDOWN", {{"reason", "guest-shutdown"}});
+  qemu.send_event_next("STOP");  // with it, when the thread looks for a migration
+
+  EXPECT_TRUE(comes_true([&] { return status.state() != MachineState::Running; }));
+  machine->machine->shut_down();
+  EXPECT_EQ(status.state(), MachineState::PoweredOff);
+  EXPECT_EQ(status.take_news(), Words());
 }
 
 TEST(MonitoredMachine, WritesNothingIntoWhatBootsAfterAReset) {

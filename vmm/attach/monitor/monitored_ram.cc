@@ -15,6 +15,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/attach/process/host_process.h"
+#include "vmm/attach/process/process_access.h"
 #include "vmm/attach/read_only_bytes.h"
 #include "vmm/file_memory.h"
 #include "vmm/process_memory.h"
@@ -112,7 +113,9 @@ MonitoredRam::~MonitoredRam() {
 Result<void> MonitoredRam::set_up() {
   plug_window_ = TRY(read_plug_window(TRY(monitor_.human("info mtree"))));
   const std::vector<HostPiece> pieces = TRY(locate());
-  auto opened = ProcessMemory::open(pid_, pieces.front().host);
+  auto opened = ProcessMemory::open(pid_, pieces.front().host).map_error([this](Error found) {
+    return explain_unreadable(HostProcess(pid_), std::move(found));
+  });
   if (!opened && access_ == Access::Write) return tl::make_unexpected(std::move(opened).error());
   if (opened) process_ = std::move(*opened);
   if (opened && access_ == Access::Read) process_ = std::make_shared<ReadOnlyBytes>(process_);
@@ -195,7 +198,9 @@ bool MonitoredRam::is_fit(const std::vector<MemoryMapping>& mappings) const {
 Result<void> MonitoredRam::check_mapped(const std::vector<HostPiece>& pieces) const {
   std::vector<HostPiece> by_host = pieces;
   std::ranges::sort(by_host, {}, &HostPiece::host);
-  const std::vector<MemoryMapping> all = TRY(HostProcess(pid_).mappings());
+  const HostProcess process(pid_);
+  const std::vector<MemoryMapping> all = TRY(process.mappings().map_error(
+      [&](Error found) { return explain_unreadable(process, std::move(found)); }));
   for (std::size_t i = 0; i < by_host.size(); ++i) {
     const bool overlaps = i > 0 && by_host[i].host - by_host[i - 1].host < by_host[i - 1].size;
     if (overlaps || !is_fit(mappings_of(all, by_host[i].host, by_host[i].size))) {

@@ -28,8 +28,8 @@ namespace ringside::vmm {
 
 class MonitoredRam {
  public:
-  /// Who only reads needs less: files that are not for him to write, and where all RAM is in files,
-  /// no permission to trace the process.
+  /// Reading needs less: the files may be such as the user may not write, and where all RAM is in
+  /// files, no permission to trace the process.
   enum class Access : std::uint8_t { Write, Read };
   /// `pid`: the process whose memory it is, from somebody we believe. `monitor` must outlive this.
   static Result<std::unique_ptr<MonitoredRam>> find(Monitor& monitor, pid_t pid,

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <iterator>
 #include <utility>
 
+#include "vmm/base/all_signals_blocked.h"
 #include "vmm/base/host_tsc.h"
 #include "vmm/base/pidfd.h"
 #include "vmm/base/printable.h"
@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kMostNews = 64;  // an owner that stops and starts it all day
 /// Ticks of the host's TSC, more than a second: so old the news of a stop may be.
 constexpr std::uint64_t kNewsAge = 5'000'000'000;
-constexpr int kLookPause = 100;  // milliseconds; who asks again at once can wait
+constexpr int kLookPause = 100;  // milliseconds; a caller that asks again at once can wait
 /// Milliseconds. QEMU tells of a migration only where its owner has set the capability `events`. A
 /// machine that is copied in less time is gone before anybody could leave it.
 constexpr int kMigrationLook = 500;
@@ -43,12 +43,8 @@ Result<void> MonitoredStatus::start(pid_t pid) {
     return fail(ErrorCode::Io,
                 fmt::format("cannot watch process {}: {}", pid, std::strerror(errno)));
   }
-  // The thread inherits a full signal mask: signals are the main thread's business.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const AllSignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return {};
 }
 
@@ -148,16 +144,22 @@ void MonitoredStatus::note(const QmpEvent& event) {
 
 void MonitoredStatus::note_stop() {
   if (std::exchange(our_stop_, false)) return;
+  // A guest that has just ended and whose QEMU stays (-no-shutdown, libvirt's) is stopped, too.
+  if (state() != MachineState::Running) return;
   note_owners_stop();
   const auto answer = monitor_.execute("query-status");
   const std::string status = answer ? json_text(*answer, "status") : "";
-  // What is still to be copied is sent now, or was: nothing that we restore goes with it.
+  // Memory that is still to be copied is sent now, or was: nothing that we restore goes with it.
   if (status == "finish-migrate" || status == "postmigrate") {
     return leave(
         "its owner has saved it, or moved it to another host; breakpoints of ours went along, "
         "which `ringside clean` takes out there");
   }
   if (status == "paused") return tell("its owner has paused it: tracing waits");
+  // QEMU answers nobody before it has saved or loaded one.
+  if (status == "running") {
+    return tell("it stood still: its owner has paused it, or saved or loaded a snapshot");
+  }
   tell(fmt::format("QEMU has stopped it ({:.40}): tracing waits", printable(status)));
 }
 

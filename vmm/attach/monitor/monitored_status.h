@@ -21,7 +21,7 @@
 #include "vmm/attach/monitor/monitored_ram.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/machine_status.h"
-#include "vmm/qemu/guest_end.h"
+#include "vmm/qemu/qemu_end.h"
 #include "vmm/stop_times.h"
 
 namespace ringside::vmm {
@@ -83,7 +83,7 @@ class MonitoredStatus final : public MachineStatus {
   std::thread thread_;
 
   std::mutex mutex_;
-  GuestEnd end_;
+  QemuEnd end_;
   bool stopped_by_owner_ = false;               // as stop_times_ knows
   bool our_stop_ = false, our_resume_ = false;  // the next such event is ours
   bool held_ = false;                           // from stop_guest() to let_guest_go()

@@ -156,11 +156,7 @@ Result<void> MonitoredVcpus::write(std::span<const CodeWrite> writes) {
 
 /// Of one that runs on the processor: entering the guest again makes it fetch what stands there.
 Result<void> MonitoredVcpus::write_directly(std::span<const CodeWrite> writes) {
-  std::optional<GuestPhys> refused;
-  for (const CodeWrite& write : writes) {
-    const auto byte = static_cast<std::byte>(write.byte);
-    if (!parts_.memory.write(write.at, std::span(&byte, 1)) && !refused) refused = write.at;
-  }
+  const auto refused = write_through(parts_.memory, writes);
   if (!refused) return {};
   return fail(ErrorCode::Invalid,
               fmt::format("guest code at {:#x} could not be written", refused->raw()));

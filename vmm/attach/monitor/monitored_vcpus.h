@@ -1,7 +1,7 @@
 // The vCPUs of a QEMU that someone else started: stopped and let go by its monitor, looked at
 // through a gdbstub that we let it open to us over a descriptor, and its code, which a translator
-// must be told of through the same. Who only looks has their registers printed by the monitor, so
-// that he needs no gdbstub. Two of MonitoredMachine's parts.
+// must be told of through the same. For one who only looks the monitor prints their registers,
+// without a gdbstub. Two of MonitoredMachine's parts.
 // Lock: one for all; the status's and the monitor's are taken under it.
 // Threads: every function from any. Pauses of several threads nest.
 #pragma once

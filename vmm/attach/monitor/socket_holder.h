@@ -1,6 +1,6 @@
-// Who listens at a Unix socket and who else is connected to it, as the kernel has it
-// (sock_diag(7)), without connecting: that would take a place in its queue. What is found may have
-// changed by the time it is read.
+// The process that listens at a Unix socket, and those that are connected to it, as the kernel has
+// it (sock_diag(7)), without connecting: that would take a place in its queue. Both may have
+// changed by the time they are read.
 #pragma once
 
 #include <sys/types.h>

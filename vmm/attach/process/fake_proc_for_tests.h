@@ -1,4 +1,4 @@
-// A folder with the form of /proc, for tests of who reads that: processes with files and links that
+// A folder with the form of /proc, for tests of its readers: processes with files and links that
 // a test writes. Not linked into the product.
 #pragma once
 
@@ -31,6 +31,7 @@ class FakeProc {
   void link(pid_t pid, const std::string& name, const std::string& target) const {
     const std::filesystem::path path = where(pid, name);
     std::filesystem::create_directories(path.parent_path());
+    std::filesystem::remove(path);
     std::filesystem::create_symlink(target, path);
   }
   /// A thread that waits in a system call, or whatever else `syscall` says.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -209,6 +210,14 @@ std::vector<pid_t> HostProcess::threads() const {
     return (stat_field(fmt::format("task/{}/stat", thread), 9).value_or(0) & kWorker) != 0;
   });
   return threads;
+}
+
+std::size_t HostProcess::thread_count() const {
+  struct stat folder {};
+  // Each is a folder in it (fs/proc/base.c, proc_task_getattr).
+  constexpr std::size_t kOwn = 2;
+  if (::stat(path("task").c_str(), &folder) != 0 || folder.st_nlink < kOwn) return 0;
+  return folder.st_nlink - kOwn;
 }
 
 pid_t HostProcess::tracer_of(pid_t thread) const {

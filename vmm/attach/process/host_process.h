@@ -50,6 +50,11 @@ class HostProcess {
   /// R, S, D, T...; ' ' when nobody knows.
   char state() const { return state_of(pid_); }
   char state_of(pid_t thread) const;
+  /// By a signal or by a debugger.
+  bool is_stopped() const {
+    const char now = state();
+    return now == 'T' || now == 't';
+  }
   std::optional<uid_t> user() const;
 
   /// Io, with the reason, where we may not see them.
@@ -58,7 +63,9 @@ class HostProcess {
   /// threads and which show the system call that made them as theirs (KVM has one, since 6.14 made
   /// by the first KVM_RUN), are left out.
   std::vector<pid_t> threads() const;
-  /// Who traces the thread; 0: nobody.
+  /// How many threads of any kind, by one system call; 0 where we may not see them.
+  std::size_t thread_count() const;
+  /// The process that traces the thread; 0: none.
   pid_t tracer_of(pid_t thread) const;
   /// The system call that the thread waits in.
   struct SystemCall {

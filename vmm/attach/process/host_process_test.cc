@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
+#include <thread>
 
 #include "vmm/attach/process/fake_proc_for_tests.h"
 
@@ -108,6 +110,18 @@ TEST(HostProcess, WeAreAProcessToo) {
   EXPECT_TRUE(std::ranges::any_of(all, [](const auto& each) { return each.pid() == getpid(); }));
   ASSERT_TRUE(self.mappings().has_value());
   EXPECT_GT(self.mappings()->size(), 5u);
+}
+
+TEST(HostProcess, CountsItsThreadsByOneCall) {
+  const HostProcess self(getpid());
+  const std::size_t before = self.thread_count();
+  std::promise<void> end;
+  std::thread other([&] { end.get_future().wait(); });
+
+  EXPECT_EQ(self.thread_count(), before + 1);
+  end.set_value();
+  other.join();
+  EXPECT_EQ(HostProcess(0x7fff'fff0).thread_count(), 0u);
 }
 
 }  // namespace

@@ -23,11 +23,6 @@ Result<void> check_process(const HostProcess& process, const VmmProgram& program
   return tl::make_unexpected(runs_no_guest(process));
 }
 
-bool is_stopped(const HostProcess& process) {
-  const char state = process.state();
-  return state == 'T' || state == 't';
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ObservedProcess>> ObservedProcess::look_at(pid_t pid) {
@@ -66,7 +61,7 @@ void ObservedProcess::find_ram() {
 }
 
 void ObservedProcess::find_vcpus(const HostProcess& process) {
-  if (is_stopped(process)) {
+  if (process.is_stopped()) {
     stopped_by_ = "its process is stopped; SIGCONT lets it go on";
     vcpu_trouble_ = "the process is stopped";
     return;

@@ -1,13 +1,18 @@
 #include "vmm/attach/process/process_access.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pwd.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
+#include <utility>
+
+#include "vmm/base/unique_fd.h"
 
 namespace ringside::vmm {
 namespace {
@@ -75,6 +80,12 @@ Error explain_no_access(const HostProcess& process) {
                          .their_user = process.user(),
                          .yama_scope = yama_scope(),
                          .may_trace_all = have_cap_sys_ptrace()});
+}
+
+Error explain_unreadable(const HostProcess& process, Error found) {
+  const UniqueFd memory(::open(process.path("mem").c_str(), O_RDONLY | O_CLOEXEC));
+  const bool refused = !memory && (errno == EPERM || errno == EACCES);
+  return refused ? explain_no_access(process) : std::move(found);
 }
 
 }  // namespace ringside::vmm

@@ -25,5 +25,8 @@ struct AccessFacts {
 Error access_refused(const AccessFacts& facts);
 /// The same for this process and ours.
 Error explain_no_access(const HostProcess& process);
+/// `found` is why something of the process could not be read; where that is because a rule refuses
+/// its memory to us, which one.
+Error explain_unreadable(const HostProcess& process, Error found);
 
 }  // namespace ringside::vmm

@@ -1,6 +1,9 @@
 #include "vmm/attach/process/process_access.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace ringside::vmm {
 namespace {
@@ -36,6 +39,31 @@ TEST(ProcessAccess, TheRuleThatRefusesIsNamed) {
     EXPECT_EQ(error.code, each.code) << error.message;
     EXPECT_NE(error.message.find(each.words), std::string::npos) << error.message;
   }
+}
+
+TEST(ProcessAccess, WhatNoRuleRefusesHasAnotherReason) {
+  const Error error = explain_unreadable(HostProcess(getpid()), {ErrorCode::Io, "a hole"});
+
+  EXPECT_EQ(error.message, "a hole");
+}
+
+TEST(ProcessAccess, TheRuleThatRefusesMemoryIsNamed) {
+  constexpr uid_t kNobody = 65534;
+  const HostProcess parent(getpid());
+  ASSERT_EQ(prctl(PR_SET_DUMPABLE, 0), 0);  // only for who may trace all
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool may_not = geteuid() != 0 || setuid(kNobody) == 0;
+    const Error error = explain_unreadable(parent, {ErrorCode::Io, "a hole"});
+    const bool named = error.message.find("is not for us: ") != std::string::npos;
+    _exit(may_not && named ? 0 : 1);
+  }
+
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(prctl(PR_SET_DUMPABLE, 1), 0);
 }
 
 }  // namespace

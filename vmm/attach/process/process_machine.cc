@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "vmm/attach/process/process_access.h"
@@ -67,6 +68,9 @@ Result<std::unique_ptr<ProcessMachine>> ProcessMachine::attach(pid_t pid) {
   machine->kind_ = fmt::format("{} (KVM)", program.title);
   machine->name_ = program.name;
   machine->release_ = std::move(found->release);
+  machine->frames_at_ = found->frames_at;
+  machine->frames_ = found->frames;
+  machine->vcpus_told_ = machine->vcpus_->count();
   return machine;
 }
 
@@ -74,6 +78,24 @@ MachineState ProcessMachine::state() const {
   pollfd ended{process_.get(), POLLIN, 0};
   const bool gone = ::poll(&ended, 1, 0) > 0 && ended.revents != 0;
   return gone ? MachineState::Died : MachineState::Running;
+}
+
+/// Vcpus and memory that are plugged in meanwhile.
+std::vector<std::string> ProcessMachine::take_news() {
+  std::vector<std::string> news;
+  const unsigned vcpus = vcpus_->count();
+  if (vcpus > std::exchange(vcpus_told_, std::max(vcpus, vcpus_told_))) {
+    news.push_back(
+        fmt::format("it has {} vCPUs by now: the new ones are traced, and not sampled", vcpus));
+  }
+  const auto frames = memory_.load64(frames_at_);
+  if (frames && *frames > frames_) {
+    frames_ = *frames;
+    news.emplace_back(
+        "memory was plugged into it: what lies there is not to be seen by pid:N (its monitor would "
+        "tell)");
+  }
+  return news;
 }
 
 std::string ProcessMachine::cause_of_death() const {

@@ -1,7 +1,8 @@
 // A machine in a process that someone else started, any that runs its guest by KVM: it is not asked
 // and need not know. The parts: RAM as the process maps it (ram_backing.h), ProcessVcpus, and a
 // pidfd that says when it has ended. Nobody tells what happens to its guest meanwhile: one that
-// resets itself is noticed by its memory, above.
+// resets itself is noticed by its memory, above; what is plugged in, by the process and by what the
+// kernel counts.
 // Writes go around KVM's dirty log, so a migration or snapshot that runs meanwhile may miss them or
 // take them along.
 // Threads: every function may be called from any thread. Does not: end the process, ever.
@@ -10,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "vmm/attach/attach_lock.h"
 #include "vmm/attach/process/host_process.h"
@@ -24,7 +26,7 @@ class ProcessMachine final : public Machine, private MachineStatus {
  public:
   /// Asks and proves everything first; nothing is touched but that threads which may be vCPUs'
   /// stand still for a moment. Errors: NotFound, no such process; Io, which permission is missing;
-  /// Limit, who is attached already; Unsupported, what is not so.
+  /// Limit, which process is attached already; Unsupported, a fact that does not hold.
   static Result<std::unique_ptr<ProcessMachine>> attach(pid_t pid);
 
   std::string_view kind() const override { return kind_; }
@@ -48,6 +50,7 @@ class ProcessMachine final : public Machine, private MachineStatus {
   int event_fd() const override { return process_.get(); }
   std::string console_tail() const override { return {}; }
   std::string cause_of_death() const override;
+  std::vector<std::string> take_news() override;
 
   const pid_t pid_;
   AttachLock lock_;
@@ -56,6 +59,9 @@ class ProcessMachine final : public Machine, private MachineStatus {
   GuestMemory memory_;
   std::unique_ptr<ProcessVcpus> vcpus_;
   std::string kind_, name_, release_;
+  GuestPhys frames_at_{0};    // where the guest's kernel has the number of its RAM's last page
+  std::uint64_t frames_ = 0;  // that number, as far as it was told
+  unsigned vcpus_told_ = 0;
 };
 
 }  // namespace ringside::vmm

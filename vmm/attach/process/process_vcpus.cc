@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <linux/kvm.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <thread>
+
+#include "vmm/kvm/host/kvm_registers.h"
 
 namespace ringside::vmm {
 namespace {
@@ -21,6 +24,8 @@ constexpr std::uint64_t kFlagsAt = kStoredAt + offsetof(kvm_sync_regs, regs.rfla
 constexpr std::uint64_t kCr0At = kStoredAt + offsetof(kvm_sync_regs, sregs.cr0);
 // No vCPU has these: bit 1 of the flags is set, the upper half of CR0 clear.
 constexpr std::uint64_t kNoFlags = 0, kNoCr0 = UINT64_MAX;
+
+constexpr pid_t kNone = 0;  // the thread of a vCPU that was unplugged
 
 // A vCPU's thread that works on an exit just then is soon back in KVM, where it has registers.
 constexpr int kTries = 4;
@@ -36,24 +41,39 @@ bool write_value(CopiedBytes& memory, std::uint64_t at, std::uint64_t value) {
   return memory.write(at, std::as_bytes(std::span(&value, 1)));
 }
 
-Registers to_registers(const kvm_regs& regs, const kvm_sregs& sregs, std::uint64_t kernel_gs_base) {
-  Registers r;
-#define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) r.field = regs.field;
-#define ARCH_SEGMENT(field, D, n, saved, w, gdb, b, kvm) r.field = kvm;
-#define ARCH_BASE(field, D, n, gdb, b, kvm) r.field = kvm;
-#define ARCH_CONTROL(field, gdb, b, kvm) r.field = kvm;
-#include "vmm/arch/x86_64/registers.def"
-  return r;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ProcessVcpus>> ProcessVcpus::open(const HostProcess& process,
                                                          std::shared_ptr<CopiedBytes> memory,
                                                          GuestMemory& guest) {
   std::unique_ptr<ProcessVcpus> vcpus(new ProcessVcpus(process, std::move(memory), guest));
+  vcpus->tasks_ = process.thread_count();
   vcpus->threads_ = TRY(find_vcpu_threads(process, vcpus->stopper_));
+  vcpus->kernel_gs_.grow(vcpus->threads_.size());
+  vcpus->first_count_ = vcpus->threads_.size();
+  vcpus->count_ = static_cast<unsigned>(vcpus->threads_.size());
   return vcpus;
+}
+
+/// vCPUs keep their places, and new ones come after them.
+Result<void> ProcessVcpus::find_plugged() {
+  const std::size_t tasks = process_.thread_count();
+  if (tasks == tasks_ || tasks == 0) return {};  // whose process is gone is told by the pause
+  for (VcpuThread& each : threads_) {
+    if (process_.state_of(each.thread) == ' ') each.thread = kNone;
+  }
+  const auto is_known = [this](unsigned number) {
+    return std::ranges::find(threads_, number, &VcpuThread::number) != threads_.end();
+  };
+  if (!std::ranges::all_of(vcpu_numbers(TRY(process_.descriptors())), is_known)) {
+    for (const VcpuThread& each : TRY(find_vcpu_threads(process_, stopper_))) {
+      if (!is_known(each.number)) threads_.push_back(each);
+    }
+    kernel_gs_.grow(threads_.size());
+    count_ = static_cast<unsigned>(threads_.size());
+  }
+  tasks_ = tasks;
+  return {};
 }
 
 ProcessVcpus::~ProcessVcpus() {
@@ -95,8 +115,11 @@ void ProcessVcpus::take_wish_back() {
 }
 
 Result<void> ProcessVcpus::stop_all() {
+  TRY(find_plugged());
   std::vector<pid_t> threads;
-  for (const VcpuThread& each : threads_) threads.push_back(each.thread);
+  for (const VcpuThread& each : threads_) {
+    if (each.thread != kNone) threads.push_back(each.thread);
+  }
   ask_for_registers();
   Result<void> stopped;
   for (int i = 1; (stopped = stopper_.stop(threads)) && i < kTries && !all_show_registers(); ++i) {
@@ -127,7 +150,10 @@ Result<void> ProcessVcpus::resume() {
 }
 
 std::optional<Registers> ProcessVcpus::stored_registers(std::size_t vcpu) {
-  const auto thread = stopper_.registers(vcpu);
+  if (threads_[vcpu].thread == kNone) return std::nullopt;
+  const auto before = std::span(threads_).first(vcpu);
+  const auto gone = std::ranges::count(before, kNone, &VcpuThread::thread);
+  const auto thread = stopper_.registers(vcpu - static_cast<std::size_t>(gone));
   const bool interrupted = thread &&
                            is_kvm_run(static_cast<std::int64_t>(thread->orig_rax), thread->rsi) &&
                            static_cast<std::int64_t>(thread->rax) == -EINTR;
@@ -137,13 +163,15 @@ std::optional<Registers> ProcessVcpus::stored_registers(std::size_t vcpu) {
       stored.regs.rflags == kNoFlags || stored.sregs.cr0 == kNoCr0) {
     return std::nullopt;
   }
-  // The last one is not among what KVM stores there; 0 says that nobody knows.
-  return to_registers(stored.regs, stored.sregs, 0);
+  Registers registers = kvm::to_registers(stored.regs, stored.sregs, 0);
+  kernel_gs_.complete(vcpu, registers);
+  return registers;
 }
 
+/// Those that there were from the start: a new one has none before its guest starts it.
 bool ProcessVcpus::all_show_registers() {
-  for (std::size_t i = 0; i < threads_.size(); ++i) {
-    if (!stored_registers(i)) return false;
+  for (std::size_t i = 0; i < first_count_; ++i) {
+    if (threads_[i].thread != kNone && !stored_registers(i)) return false;
   }
   return true;
 }
@@ -159,13 +187,12 @@ Result<Registers> ProcessVcpus::registers(unsigned vcpu) {
 }
 
 Result<void> ProcessVcpus::write(std::span<const CodeWrite> writes) {
-  std::optional<GuestPhys> refused;
+  auto refused = write_through(*guest_, writes);
   for (const CodeWrite& write : writes) {
     // Read back: a page that is not what we think it is must not pass for armed.
     std::uint8_t now = 0;
-    const bool done = guest_->write(write.at, std::as_bytes(std::span(&write.byte, 1))) &&
-                      guest_->read(write.at, std::as_writable_bytes(std::span(&now, 1))) &&
-                      now == write.byte;
+    const bool done =
+        guest_->read(write.at, std::as_writable_bytes(std::span(&now, 1))) && now == write.byte;
     if (!done && !refused) refused = write.at;
   }
   if (!refused) return {};

@@ -4,6 +4,8 @@
 // linux/kvm.h) whenever KVM_RUN returns, if kvm_valid_regs asks for it; the page is memory of the
 // process like any other, so that a pause asks from outside and takes its wish back. A thread that
 // was not in KVM_RUN when it stopped has no registers to show.
+// Nobody tells of a vCPU that is plugged in: a pause looks at the threads that the process has, and
+// stops those that are new. One that is unplugged has no thread any more, and no registers.
 // Code is written directly: a processor sees what is written to memory, as KVM does.
 // Threads: every function from any.
 #pragma once
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "vmm/attach/process/host_process.h"
+#include "vmm/attach/process/kernel_gs.h"
 #include "vmm/attach/process/thread_stopper.h"
 #include "vmm/attach/process/vcpu_threads.h"
 #include "vmm/code_writer.h"
@@ -34,7 +37,8 @@ class ProcessVcpus final : public Vcpus, public CodeWriter {
                                                     GuestMemory& guest);
   ~ProcessVcpus() override;
 
-  unsigned count() const override { return static_cast<unsigned>(threads_.size()); }
+  /// Grows when vCPUs are plugged in, and never shrinks.
+  unsigned count() const override { return count_.load(std::memory_order_acquire); }
 
  private:
   ProcessVcpus(HostProcess process, std::shared_ptr<CopiedBytes> memory, GuestMemory& guest)
@@ -47,6 +51,7 @@ class ProcessVcpus final : public Vcpus, public CodeWriter {
   bool is_needed() const override { return false; }
 
   Result<void> stop_all();
+  Result<void> find_plugged();
   void ask_for_registers();
   void take_wish_back();
   /// Of a thread that is stopped; empty when it shows none.
@@ -59,6 +64,10 @@ class ProcessVcpus final : public Vcpus, public CodeWriter {
   std::mutex mutex_;
   ThreadStopper stopper_;
   std::vector<VcpuThread> threads_;
+  KernelGs kernel_gs_;
+  std::size_t tasks_ = 0;        // threads of the process when its vCPUs were last looked for
+  std::size_t first_count_ = 0;  // when it was attached to
+  std::atomic<unsigned> count_{0};
   std::vector<std::uint64_t> asked_;  // the bits that we added to each one's kvm_valid_regs
   unsigned pauses_ = 0;
 };

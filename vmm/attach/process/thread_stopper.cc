@@ -93,10 +93,18 @@ bool ThreadStopper::let_go_here() {
 }
 
 Result<void> ThreadStopper::stop(std::span<const pid_t> threads) {
+  if (!guardian_) {
+    guardian_.emplace(
+        TRY(Guardian::start(-1, Guardian::Peer::None, Guardian::When::Held, patience_)));
+  }
+  guardian_->hold();
   Result<void> done;
   call([&] { done = stop_here(threads); });
-  // A thread that did not stop is still seized: only the end of ours lets go of it.
-  if (!done) end_thread();
+  if (!done) {
+    // A thread that did not stop is still seized: only the end of ours lets go of it.
+    end_thread();
+    guardian_->let_be();
+  }
   return done;
 }
 
@@ -107,6 +115,7 @@ void ThreadStopper::let_go() {
   // One that was killed meanwhile stays a zombie of ours, and its process with it, until our own
   // thread ends.
   if (!all) end_thread();
+  guardian_->let_be();
 }
 
 std::optional<user_regs_struct> ThreadStopper::registers(std::size_t thread) {

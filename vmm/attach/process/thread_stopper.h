@@ -1,7 +1,8 @@
 // Stops threads of another process by ptrace(2): seized, interrupted, and let go again, never
 // longer attached than one stop, because whoever is attached would have to pass on every signal.
 // The process need not know, and goes on by itself if we die: what ptrace holds hangs on one
-// thread of ours (its rule), which exists for that and dies with us. Used by ProcessVcpus and where
+// thread of ours (its rule), which exists for that and dies with us. Where we are stopped ourselves
+// while they stand, a guardian ends us (vmm/qemu/guardian.h). Used by ProcessVcpus and where
 // vCPU threads are looked for. Does not: know what the threads do.
 // Threads: one caller at a time.
 #pragma once
@@ -9,6 +10,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -18,12 +20,15 @@
 #include <vector>
 
 #include "vmm/base/result.h"
+#include "vmm/qemu/guardian.h"
 
 namespace ringside::vmm {
 
 class ThreadStopper {
  public:
-  ThreadStopper() = default;
+  /// `patience`: for how long we may be stopped while they stand.
+  explicit ThreadStopper(std::chrono::milliseconds patience = std::chrono::seconds(3))
+      : patience_(patience) {}
   ~ThreadStopper();
   ThreadStopper(const ThreadStopper&) = delete;
   ThreadStopper& operator=(const ThreadStopper&) = delete;
@@ -48,6 +53,8 @@ class ThreadStopper {
   Result<void> stop_here(std::span<const pid_t> threads);
   bool let_go_here();
 
+  const std::chrono::milliseconds patience_;
+  std::optional<Guardian> guardian_;  // from the first stop on
   std::mutex mutex_;
   std::condition_variable changed_;
   std::function<void()> job_;  // what the thread is to do; empty: nothing

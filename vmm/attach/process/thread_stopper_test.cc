@@ -167,6 +167,45 @@ TEST_F(Counting, TheyGoOnWhenWhoeverStoppedThemDies) {
   EXPECT_TRUE(stopper_.stop(threads_).has_value());
 }
 
+/// Another process that stops the threads, lets them go if so, and is stopped then; exits with 0
+/// once it may go on.
+pid_t start_stopped_stopper(const std::vector<pid_t>& threads, bool lets_go) {
+  const pid_t other = fork();
+  if (other == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ThreadStopper stopper(200ms);
+    if (!stopper.stop(threads)) _exit(1);
+    if (lets_go) stopper.let_go();
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(other, &status, WUNTRACED), other);
+  EXPECT_TRUE(WIFSTOPPED(status));
+  return other;
+}
+
+TEST_F(Counting, WhoIsStoppedWhileTheyStandIsEndedSoThatTheyGoOn) {
+  const pid_t other = start_stopped_stopper(threads_, false);
+
+  EXPECT_TRUE(both_run());
+  kill(other, SIGCONT);  // if nobody has ended it, it exits
+  int status = 0;
+  ASSERT_EQ(waitpid(other, &status, 0), other);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+TEST_F(Counting, WhoIsStoppedWhileTheyRunIsLeftAlone) {
+  const pid_t other = start_stopped_stopper(threads_, true);
+
+  std::this_thread::sleep_for(1s);
+  EXPECT_EQ(waitpid(other, nullptr, WNOHANG), 0);
+  kill(other, SIGCONT);
+  int status = 0;
+  ASSERT_EQ(waitpid(other, &status, 0), other);
+  EXPECT_TRUE(WIFEXITED(status));
+}
+
 TEST_F(Counting, TheyGoOnWhenTheStopperIsDestroyed) {
   {
     ThreadStopper stopper;

@@ -133,6 +133,7 @@ void read_qemu(VmmProgram& found, const Words& words) {
   found.name = Suboptions(last_value(words, "name"), "guest")["guest"];
   if (is_of_libvirt(words)) {
     found.domain = found.name;
+    found.domain_uuid = last_value(words, "uuid");
   } else {
     found.qmp_path = find_qmp(words);
   }

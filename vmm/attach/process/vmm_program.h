@@ -19,7 +19,7 @@ struct VmmProgram {
   std::string title;                    // "qemu", "firecracker"...
   std::string name;                     // what the owner calls the guest, else TITLE-PID
   std::string processor;                // of the guest, as a QEMU's own name has it; empty: unknown
-  std::string domain;                   // what libvirt calls it, where libvirt started it
+  std::string domain, domain_uuid;      // what libvirt calls it, where libvirt started it
   std::string qmp_path;                 // of a monitor's socket that QEMU listens on; empty: none
   std::optional<unsigned> vcpus;        // as QEMU was told
   std::optional<std::uint64_t> memory;  // bytes, the same

@@ -1,4 +1,4 @@
-// A process's memory with a guest's RAM in it, for tests of who looks for that: pages exist where
+// A process's memory with a guest's RAM in it, for tests of the search for that: pages exist where
 // something was put, and hold what find_guest_ram needs of a Linux. Not linked into the product.
 #pragma once
 

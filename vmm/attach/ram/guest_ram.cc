@@ -183,7 +183,8 @@ std::vector<Layout> possible_layouts(const std::vector<RamCandidate>& candidates
       if (i != image.candidate) each(i, candidates[i]);
     }
   };
-  const std::uint64_t own_end = whole->base.raw() + whole->size;
+  const auto own_end = whole->base.checked_add(whole->size);
+  if (!own_end) return layouts;
   const auto add_nodes = [&](std::size_t i, const RamCandidate&) {
     for (const auto& nodes : {std::array{image.candidate, i}, std::array{i, image.candidate}}) {
       if (auto layout = lay_out_nodes(candidates, image, nodes, end)) {
@@ -193,7 +194,7 @@ std::vector<Layout> possible_layouts(const std::vector<RamCandidate>& candidates
   };
   if (end <= k4GiB) {
     if (whole->base.raw() >= end) return layouts;
-    if (own_end >= end && whole->base.raw() == 0) {
+    if (own_end->raw() >= end && whole->base.raw() == 0) {
       whole->size = end - whole->base.raw();
       return {{*whole}};
     }
@@ -211,7 +212,7 @@ std::vector<Layout> possible_layouts(const std::vector<RamCandidate>& candidates
   others([&](std::size_t i, const RamCandidate& other) {
     const std::uint64_t distance = other.mapping.begin - own.mapping.begin;  // may wrap
     const bool same_line = distance + static_cast<std::uint64_t>(image.shift) == k4GiB;
-    if (own_end <= k4GiB && (other.size() == high || (same_line && other.size() >= high))) {
+    if (own_end->raw() <= k4GiB && (other.size() == high || (same_line && other.size() >= high))) {
       layouts.push_back({*whole, {GuestPhys(k4GiB), high, i, 0}});
     }
     if (whole->base == GuestPhys(k4GiB) && whole->size >= high && other.size() <= k4GiB) {
@@ -276,7 +277,11 @@ class RamSearch {
       const auto kernel = KernelMemory::bind(memory, *info_);
       if (!kernel) continue;
       auto proven = prove_ram(memory, *kernel, outline);
-      if (proven) return GuestRam{std::move(layout), std::string(info_->release())};
+      if (proven) {
+        return GuestRam{
+            std::move(layout), std::string(info_->release()), outline.end / kPageSize,
+            KernelMemory::image_address(*info_, outline.max_pfn).value_or(GuestPhys(UINT64_MAX))};
+      }
       failure = std::move(proven).error();
     }
     return tl::make_unexpected(std::move(failure));
@@ -332,7 +337,7 @@ Result<GuestRam> find_guest_ram(const std::vector<RamCandidate>& candidates) {
     const GuestPhys begin(each.mapping.begin);
     // The largest come first, and all that is left out is part of one of them.
     const bool is_part = std::ranges::any_of(regions, [&](const GuestMemory::CopiedRegion& other) {
-      return begin >= other.base && begin.raw() - other.base.raw() < other.size;
+      return begin.is_in(other.base, other.size);
     });
     if (!is_part) regions.push_back({begin, each.size(), each.bytes, each.offset});
   }

@@ -46,7 +46,9 @@ struct RamPlace {
 
 struct GuestRam {
   std::vector<RamPlace> places;
-  std::string release;  // of the kernel in it
+  std::string release;              // of the kernel in it
+  std::uint64_t frames = 0;         // pages up to the last one of RAM
+  GuestPhys frames_at{UINT64_MAX};  // where the kernel has that number
 };
 
 GuestMemory memory_of(const std::vector<RamPlace>& places,

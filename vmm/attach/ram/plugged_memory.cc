@@ -21,7 +21,7 @@ PluggedMemory::PluggedMemory(std::shared_ptr<CopiedBytes> process)
 }
 
 bool PluggedMemory::set(std::vector<Block> blocks) {
-  // Before what is known changes: who looks in vain from now on is to be heard.
+  // Before the table changes: a look in vain from now on is to be heard.
   std::uint64_t count;
   (void)!::read(missed_event_.get(), &count, sizeof count);  // fails when nobody did
   missed_.store(false, std::memory_order_release);

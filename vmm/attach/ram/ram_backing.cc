@@ -40,7 +40,8 @@ UniqueFd open_file(const HostProcess& process,
   return {};
 }
 
-/// Whether a mapping of it stays good: one that shrinks raises SIGBUS in who has it mapped.
+/// Whether a mapping of it stays good: one that shrinks raises SIGBUS in processes that have it
+/// mapped.
 bool never_shrinks(int file) {
   const int seals = ::fcntl(file, F_GET_SEALS);
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
@@ -76,7 +77,7 @@ Result<RamBacking> RamBacking::open(const HostProcess& process, Access access) {
     UniqueFd file = open_file(process, *descriptors, candidate.mapping, writes ? O_RDWR : O_RDONLY);
     UniqueFd mappable;
     if (file && (!writes || is_writable(file.get()))) {
-      // What is mapped could be written to.
+      // A mapping could be written to.
       if (writes && never_shrinks(file.get()))
         mappable = UniqueFd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
       candidate.offset = candidate.mapping.offset;

@@ -19,8 +19,8 @@ namespace ringside::vmm {
 
 class RamBacking {
  public:
-  /// Who only reads opens files for reading, and where they hold all that may be RAM, needs no
-  /// permission to trace the process.
+  /// Read opens files for reading, and where they hold all that may be RAM, needs no permission to
+  /// trace the process.
   enum class Access : std::uint8_t { Write, Read };
   /// NotFound when there is no such process, Io saying which permission is missing where its memory
   /// is not for us.
@@ -30,7 +30,7 @@ class RamBacking {
   ~RamBacking();
 
   const std::vector<RamCandidate>& candidates() const { return candidates_; }
-  /// All of the process's memory, by its own addresses; null for who reads and may not.
+  /// All of the process's memory, by its own addresses; null where we only read and may not.
   const std::shared_ptr<CopiedBytes>& process_memory() const { return process_memory_; }
   /// Valid as long as this object. Mapped where all of it can be.
   GuestMemory make(const std::vector<RamPlace>& places);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "vmm/arch/arch.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/symbols/image_symbols.h"
 #include "vmm/page_walk.h"
@@ -17,7 +18,6 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::uint64_t k4GiB = std::uint64_t{1} << 32;
-constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMostRam = std::uint64_t{1} << 46;
 // PAGE_OFFSET where the kernel does not move it (arch/x86/include/asm/page_64_types.h).
 constexpr std::uint64_t kDirectMap4 = 0xffff'8880'0000'0000, kDirectMap5 = 0xff11'0000'0000'0000;
@@ -126,8 +126,8 @@ Result<void> prove_low_memory(const GuestMemory& memory, const guest_linux::Kern
   const auto image = memory.load64(kernel.table().root.wrapping_add(kLastEntry));
   if (!image || *image == 0) return unproven("its kernel's page tables are not where they were");
   for (std::size_t i = 4; i < words.size(); ++i) {
-    if (words[i] % kPage != 0 || words[i] >= kFirstMegabyte) continue;
-    const auto entry = memory.load64(GuestPhys(words[i] + kLastEntry));
+    if (words[i] % arch::kPageSize != 0 || words[i] >= kFirstMegabyte) continue;
+    const auto entry = memory.load64(GuestPhys(words[i]).wrapping_add(kLastEntry));
     if (entry && (*entry & ~kChanging) == (*image & ~kChanging)) return {};
   }
   return unproven(
@@ -171,19 +171,21 @@ Result<KernelOutline> read_outline(const guest_linux::KernelMemory& kernel) {
     std::memcpy(&loaded, bytes->data(), sizeof loaded);
     return loaded;
   };
-  const auto frames = value(address("max_pfn"));
+  const auto max_pfn = address("max_pfn");
+  const auto frames = value(max_pfn);
   const auto task = address("init_task");
   const auto real_mode = address("real_mode_header");
   if (!frames || !task || !real_mode) {
     return unproven("its kernel lacks the symbols max_pfn, init_task or real_mode_header");
   }
-  if (*frames == 0 || *frames > kMostRam / kPage) {
+  if (*frames == 0 || *frames > kMostRam / arch::kPageSize) {
     return unproven(fmt::format("its kernel counts {} pages", *frames));
   }
   KernelOutline outline;
-  outline.end = *frames * kPage;
+  outline.end = *frames * arch::kPageSize;
   outline.direct_map = value(address("page_offset_base"))
                            .value_or(kernel.table().levels == 5 ? kDirectMap5 : kDirectMap4);
+  outline.max_pfn = *max_pfn;
   outline.init_task = *task;
   outline.real_mode_header = *real_mode;
   if (!GuestVirt(outline.direct_map).checked_add(outline.end)) {

@@ -21,6 +21,7 @@ namespace ringside::vmm {
 struct KernelOutline {
   std::uint64_t end = 0;         // of RAM: one more than its last guest-physical address
   std::uint64_t direct_map = 0;  // where the kernel maps all RAM
+  GuestVirt max_pfn;             // the variable that says so
   GuestVirt init_task;
   GuestVirt real_mode_header;  // the pointer to it
 };

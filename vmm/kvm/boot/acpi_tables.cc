@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vmm/base/align.h"
 #include "vmm/kvm/boot/aml.h"
 #include "vmm/kvm/boot/boot_data.h"
 #include "vmm/kvm/boot/layout.h"
@@ -208,7 +209,7 @@ class Shelf {
                   "give fewer --cpus");
     }
     TRY(put(memory_, at, std::as_bytes(std::span(table)), "ACPI tables"));
-    next_ = (at + table.size() + 63) & ~U64{63};
+    next_ = round_up(at + table.size(), 64);
     return at;
   }
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "vmm/kernel_file/kernel_choice.h"
 #include "vmm/kernel_file/bz_image.h"
+#include "vmm/kernel_file/kernel_choice.h"
 #include "vmm/kvm/boot/boot_data.h"
 #include "vmm/kvm/boot/boot_image.h"
 #include "vmm/kvm/boot/multiboot.h"
@@ -47,7 +47,7 @@ Result<BootState> load_bz_image(const KernelFile& kernel, const BootRequest& req
   TRY(write_zero_page(memory, request, place.initrd, &image));
   BootState state;
   state.protocol = BootProtocol::BzImage;
-  state.entry = place.kernel.raw() + kEntry64;
+  state.entry = place.kernel.wrapping_add(kEntry64).raw();
   state.rsi = kZeroPage;
   state.rsp = kBootStack;
   state.cr3 = kBootTables;

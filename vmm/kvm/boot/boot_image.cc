@@ -39,7 +39,7 @@ Result<BootImage> read_boot_image(std::span<const std::byte> file, std::string_v
   std::sort(pieces.begin(), pieces.end(),
             [](const auto& a, const auto& b) { return a.base < b.base; });
   for (std::size_t i = 0; i + 1 < pieces.size(); ++i) {
-    if (pieces[i + 1].base.raw() - pieces[i].base.raw() < pieces[i].size) {
+    if (pieces[i + 1].base.is_in(pieces[i].base, pieces[i].size)) {
       return fail(ErrorCode::Invalid,
                   fmt::format("{}: two segments overlap at {:#x}", name, pieces[i + 1].base.raw()));
     }

@@ -14,7 +14,7 @@ std::vector<RamPiece> place_ram(std::uint64_t size) {
 }
 
 std::optional<GuestMemory::Extent> shim_memory(std::uint64_t ram_size) {
-  if (ram_size < kShimMemory.base.raw() + kShimMemory.size) return std::nullopt;
+  if (GuestPhys(ram_size) < kShimMemory.base.wrapping_add(kShimMemory.size)) return std::nullopt;
   return kShimMemory;
 }
 

@@ -118,7 +118,7 @@ Result<Placement> place_kernel(const KernelRoom& room, std::uint64_t initrd_size
   const std::string what =
       fmt::format("{}: no room for the kernel ({} MiB) and the initrd ({} MiB)", name,
                   mebibytes(kernel_size), mebibytes(initrd_size));
-  const std::uint64_t start = ram_size / kMemoryStep * kMemoryStep + kMemoryStep;
+  const std::uint64_t start = round_down(ram_size, kMemoryStep) + kMemoryStep;
   for (std::uint64_t size = std::max(kLeastMemory, start); size <= kHoleStart;
        size += kMemoryStep) {
     if (!try_place(room, initrd_size, size)) continue;

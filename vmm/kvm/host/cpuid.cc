@@ -27,7 +27,7 @@ void fit_features(kvm_cpuid_entry2& entry, const CpuidPlan& plan) {
   set_bits(entry.edx, kSeveral, plan.vcpus > 1);
 }
 
-/// Intel's deterministic cache parameters: who shares a cache, and the cores of the package.
+/// Intel's deterministic cache parameters: which CPUs share a cache, and the cores of the package.
 void fit_cache(kvm_cpuid_entry2& entry, const CpuidPlan& plan) {
   if ((entry.eax & 0x1f) == 0) return;  // no more caches
   const std::uint32_t most = (1u << core_bits(plan.vcpus)) - 1;

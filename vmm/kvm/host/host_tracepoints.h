@@ -11,7 +11,7 @@
 // Versions: the fields have these names since before Linux 5.10 (`index`, the subleaf, since 5.7).
 // A format that lacks one is refused by name.
 // Used by kvm_exits (opens) and vcpu (drains, on its thread).
-// Fire context: no; drain() runs before it, on the same thread.
+// drain() runs before fire context, on the same thread.
 #pragma once
 
 #include <array>

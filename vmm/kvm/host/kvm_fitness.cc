@@ -21,9 +21,10 @@
 #include <cstring>
 
 #include "vmm/base/await_child.h"
+#include "vmm/base/pidfd.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/kvm/host/cpuid.h"
-#include "vmm/base/pidfd.h"
+#include "vmm/kvm/host/identity_tables.h"
 
 namespace ringside::vmm {
 namespace {
@@ -64,12 +65,7 @@ bool has_feature(const kvm::CpuidTable& table, std::uint32_t leaf,
 
 /// Identity-mapped tables with one 2 MiB page, and the code; clac first where the CPU has it.
 void write_guest(std::uint8_t* memory, bool with_clac) {
-  const auto put = [&](std::uint64_t at, std::uint64_t value) {
-    std::memcpy(memory + at, &value, sizeof value);
-  };
-  put(kTables, (kTables + 0x1000) | 3);
-  put(kTables + 0x1000, (kTables + 0x2000) | 3);
-  put(kTables + 0x2000, 0x83);
+  kvm::write_identity_tables(std::as_writable_bytes(std::span(memory, kMemory)), kTables);
   std::uint8_t* code = memory + kCode;
   if (with_clac) {
     std::memcpy(code, kClac, sizeof kClac);

@@ -2,7 +2,7 @@
 // page (linux/perf_event.h, struct perf_event_mmap_page; man perf_event_open). Events sampled with
 // PERF_SAMPLE_TIME | PERF_SAMPLE_RAW, nothing else.
 // Used by host_tracepoints. One reader at a time. Does not: own the mapping.
-// Fire context: no; it allocates nothing, though.
+// Allocates nothing.
 #pragma once
 
 #include <linux/perf_event.h>

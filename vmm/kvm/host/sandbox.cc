@@ -16,8 +16,11 @@
 #include <cstring>
 #include <future>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
+
+#include "vmm/base/all_signals_blocked.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -174,12 +177,7 @@ Result<void> enter_sandbox() {
 Result<std::thread> start_sandboxed(const ThreadConfig& config, std::function<void()> body) {
   std::promise<Result<void>> entering;
   auto entered = entering.get_future();
-  // A thread begins with its maker's mask.
-  sigset_t all, before;
-  sigfillset(&all);
-  sigdelset(&all, SIGSYS);
-  if (config.signal != 0) sigdelset(&all, config.signal);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::optional<AllSignalsBlocked> blocked(std::in_place, {SIGSYS, config.signal});
   std::thread thread(
       [name = config.name, body = std::move(body), entering = std::move(entering)]() mutable {
         pthread_setname_np(pthread_self(), name.c_str());
@@ -188,7 +186,7 @@ Result<std::thread> start_sandboxed(const ThreadConfig& config, std::function<vo
         entering.set_value(std::move(done));
         if (inside) body();
       });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  blocked.reset();
   const auto done = entered.get();
   if (done) return thread;
   thread.join();

@@ -32,9 +32,9 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-/// `deed` on a thread in the sandbox, to its end.
-void run_inside(std::function<void()> deed) {
-  auto thread = start_sandboxed({"test"}, std::move(deed));
+/// `work` on a thread in the sandbox, to its end.
+void run_inside(std::function<void()> work) {
+  auto thread = start_sandboxed({"test"}, std::move(work));
   ASSERT_TRUE(thread) << thread.error().message;
   thread->join();
 }
@@ -149,7 +149,7 @@ TEST(Sandbox, TheSignalThatWasAskedForArrives) {
 struct Forbidden {
   const char* name;
   long number;
-  void (*deed)();
+  void (*work)();
 };
 
 class SandboxForbids : public testing::TestWithParam<Forbidden> {};
@@ -157,7 +157,7 @@ class SandboxForbids : public testing::TestWithParam<Forbidden> {};
 TEST_P(SandboxForbids, AndSaysWhichCallItWas) {
   testing::FLAGS_gtest_death_test_style = "fast";
 
-  EXPECT_EXIT(run_inside(GetParam().deed), testing::KilledBySignal(SIGSYS),
+  EXPECT_EXIT(run_inside(GetParam().work), testing::KilledBySignal(SIGSYS),
               fmt::format("made system call {}, which", GetParam().number));
 }
 

@@ -9,7 +9,6 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint32_t kBreakpointVector = 3;
 constexpr std::uint64_t kDr6Registers = 0xf;
 
 }  // namespace
@@ -17,7 +16,7 @@ constexpr std::uint64_t kDr6Registers = 0xf;
 void BreakpointExits::on_debug() {
   const auto& debug = exit_.state().debug.arch;
   const GuestVirt at(debug.pc);
-  if (debug.exception == kBreakpointVector) return on_int3(at);
+  if (debug.exception == arch::kBreakpointVector) return on_int3(at);
   if (breakpoints_.find(at) == Breakpoints::Found::Watched) return on_watched(at);
   if ((debug.dr6 & kDr6Registers) != 0) return;  // a breakpoint that is gone by now
   traps_.give_back_debug(debug.dr6);
@@ -70,7 +69,7 @@ bool BreakpointExits::on_first_byte(GuestVirt at) {
   }
   std::array<std::byte, 2> now{};
   const bool gone = exit_.read_code(at, now) == now.size() &&
-                    (now[0] != std::byte{0xe6} || now[1] != std::byte{Breakpoints::kTrapPort});
+                    (now[0] != arch::kPortWrite || now[1] != std::byte{Breakpoints::kTrapPort});
   if (gone) step_over_.take_back_out(at);
   return gone;
 }

@@ -13,7 +13,7 @@ namespace ringside::vmm::kvm {
 namespace {
 
 constexpr std::array kInt3{arch::kBreakpoint};
-constexpr std::array kPortWrite{std::byte{0xe6}, std::byte{Breakpoints::kTrapPort}};
+constexpr std::array kPortWrite{arch::kPortWrite, std::byte{Breakpoints::kTrapPort}};
 constexpr unsigned kRegisters = 4;
 
 bool is_any_of(std::byte byte, std::initializer_list<unsigned> values) {
@@ -24,7 +24,7 @@ bool is_any_of(std::byte byte, std::initializer_list<unsigned> values) {
 
 bool takes_port_write(std::span<const std::byte> code) {
   if (code.size() < 2) return false;
-  if (is_any_of(code[0], {0xf4})) return false;  // hlt: what follows is executed much later
+  if (code[0] == arch::kHalt) return false;  // what follows is executed much later
   // Of the instructions of one byte, those after which what follows may be another block's start:
   // ret, far ret, iret, int3.
   const bool ends_block = is_any_of(code[0], {0xc3, 0xcb, 0xcf, 0xcc});
@@ -102,7 +102,7 @@ Result<void> Breakpoints::replace(std::span<const GuestVirt> addresses, const Lo
   std::map<GuestVirt, Patch> bytes;
   const auto takes_bytes = [&](GuestVirt at) {
     // In ascending order: the one before must end before this one.
-    if (!bytes.empty() && at.raw() - bytes.rbegin()->first.raw() < trap().size()) return false;
+    if (!bytes.empty() && at.is_in(bytes.rbegin()->first, trap().size())) return false;
     const auto patch = prepare(at, locate);
     if (patch) bytes.emplace(at, *patch);
     return patch.has_value();
@@ -136,7 +136,7 @@ std::optional<GuestVirt> Breakpoints::met_at(GuestVirt rip, const Locate& locate
 std::optional<GuestVirt> Breakpoints::split_at(GuestVirt rip) const {
   if (!by_port()) return std::nullopt;
   const std::shared_lock lock(mutex_);
-  const auto found = bytes_.find(GuestVirt(rip.raw() - 1));
+  const auto found = bytes_.find(rip.wrapping_sub(1));
   if (found == bytes_.end()) return std::nullopt;
   const Patch& patch = found->second;
   std::byte now{};
@@ -162,7 +162,7 @@ DebugSetup Breakpoints::setup() const {
 void Breakpoints::hide(GuestVirt at, std::span<std::byte> code) const {
   const std::shared_lock lock(mutex_);
   const std::span<const std::byte> ours = trap();
-  for (auto patch = bytes_.lower_bound(GuestVirt(at.raw() - std::min<std::uint64_t>(at.raw(), 1)));
+  for (auto patch = bytes_.lower_bound(at.wrapping_sub(std::min<std::uint64_t>(at.raw(), 1)));
        patch != bytes_.end(); ++patch) {
     for (std::size_t i = 0; i < ours.size(); ++i) {
       const std::uint64_t offset = patch->first.wrapping_add(i).offset_from(at);

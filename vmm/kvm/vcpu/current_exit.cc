@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "vmm/arch/arch.h"
+#include "vmm/kvm/host/kvm_registers.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
 
 namespace ringside::vmm::kvm {
@@ -34,10 +36,10 @@ Registers CurrentExit::raw_registers() const {
 
 const Registers& CurrentExit::registers() {
   if (!registers_) {
-    constexpr std::uint64_t kKernelHalf = 1ull << 63;
     registers_ = raw_registers();
     // KVM does not copy it, and asking is half as dear as an exit: only where it may be the CPU's.
-    const bool in_kernel = (registers_->cs & 3) == 0 && registers_->gs_base >= kKernelHalf;
+    const bool in_kernel =
+        (registers_->cs & 3) == 0 && arch::in_kernel_half(GuestVirt(registers_->gs_base));
     if (!in_kernel) registers_->kernel_gs_base = kernel_gs_base(kvm_);
     registers_->rip = instruction_start().raw();
   }
@@ -51,8 +53,8 @@ GuestVirt CurrentExit::instruction_start() const {
     return rip();
   }
   std::array<std::byte, 4> before{};
-  if (read_code(GuestVirt(rip().raw() - before.size()), before) != before.size()) return rip();
-  return GuestVirt(rip().raw() - length_of_out_before(before, state_.io.port));
+  if (read_code(rip().wrapping_sub(before.size()), before) != before.size()) return rip();
+  return rip().wrapping_sub(length_of_out_before(before, state_.io.port));
 }
 
 std::uint64_t CurrentExit::ask_tsc_offset() const {

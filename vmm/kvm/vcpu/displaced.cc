@@ -9,9 +9,8 @@
 namespace ringside::vmm::kvm {
 namespace {
 
+using arch::kAdjustFlag, arch::kTrapFlag, arch::kResumeFlag, arch::kVmFlag;
 using arch::kCarryFlag, arch::kParityFlag, arch::kZeroFlag, arch::kSignFlag, arch::kOverflowFlag;
-constexpr std::uint64_t kAdjustFlag = 1 << 4, kTrapFlag = 1 << 8, kResumeFlag = 1 << 16,
-                        kVmFlag = 1 << 17;
 
 /// Bytes that read as 0 after the end; no instruction here begins with 0.
 class Code {
@@ -138,7 +137,7 @@ Displaced execute_displaced(std::span<const std::byte> bytes, Registers& r, Stac
     r.rsp += 8;
     return Displaced::Done;
   }
-  if (opcode == 0xf4) {
+  if (std::byte{opcode} == arch::kHalt) {
     r.rip += 1;
     return Displaced::Halts;
   }

@@ -20,7 +20,7 @@
 
 namespace ringside::vmm::kvm {
 
-/// Writes down the calls. What is set is there to be read, in state() too.
+/// Writes down the calls. All that is set can be read, in state() too.
 class FakeVcpuCalls final : public VcpuCalls {
  public:
   int run() override {

@@ -2,7 +2,7 @@
 // Pauses nest. One vCPU at a time may have the guest for itself for a moment, to execute the
 // instruction under a breakpoint. Without a pause, the way in and out costs two atomic accesses
 // each and no lock: a vCPU first says that it is inside and then looks whether the gate is closed;
-// a pause first closes the gate and then looks who is inside. One of the two sees the other
+// a pause first closes the gate and then looks which are inside. One of the two sees the other
 // (sequential consistency).
 // Used by vcpu and kvm_guest. Knows no KVM.
 // Fire context: no.

@@ -1,4 +1,4 @@
-// One entry into the guest and one exit, as who steps a vCPU under a breakpoint needs them. Vcpu
+// One entry into the guest and one exit, as the step of a vCPU over a breakpoint needs them. Vcpu
 // implements it; tests have a fake.
 #pragma once
 

@@ -1,9 +1,11 @@
 #include "vmm/kvm/vcpu/guest_traps.h"
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint8_t kDebugVector = 1, kBreakpointVector = 3;
+constexpr std::uint8_t kDebugVector = 1;
 
 }  // namespace
 
@@ -23,7 +25,7 @@ void GuestTraps::give_back_breakpoint() {
     regs.rip += 1;
     guest_end_.die_unless(kvm_.set_regs(regs));
   }
-  inject(kBreakpointVector);
+  inject(arch::kBreakpointVector);
 }
 
 void GuestTraps::give_back_debug(std::uint64_t dr6) {

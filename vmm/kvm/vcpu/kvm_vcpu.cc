@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "vmm/arch/arch.h"
+#include "vmm/kvm/host/kvm_registers.h"
 #include "vmm/kvm/kvm_system.h"
-#include "vmm/kvm/vcpu/vcpu_state.h"
 
 namespace ringside::vmm::kvm {
 namespace {

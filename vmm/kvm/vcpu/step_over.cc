@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "vmm/arch/arch.h"
+#include "vmm/kvm/host/kvm_registers.h"
 #include "vmm/kvm/vcpu/displaced.h"
-#include "vmm/kvm/vcpu/vcpu_state.h"
 
 namespace ringside::vmm::kvm {
 namespace {

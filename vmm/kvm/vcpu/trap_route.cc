@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "vmm/kvm/host/identity_tables.h"
 #include "vmm/kvm/kvm_vm.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
 
@@ -37,12 +38,7 @@ class TrialMemory {
 
 /// Identity-mapped tables with one 2 MiB page, and the code.
 void fill(std::span<std::byte> memory) {
-  const auto put = [&](std::uint64_t at, std::uint64_t value) {
-    std::memcpy(&memory[at], &value, sizeof value);
-  };
-  put(kTables, (kTables + 0x1000) | 3);
-  put(kTables + 0x1000, (kTables + 0x2000) | 3);
-  put(kTables + 0x2000, 0x83);
+  write_identity_tables(memory, kTables);
   std::memcpy(&memory[kCode], kProgram, sizeof kProgram);
 }
 

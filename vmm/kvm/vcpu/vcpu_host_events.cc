@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::vmm::kvm {
 
 void VcpuHostEvents::listen(std::unique_ptr<HostEventSource> source) {
@@ -32,7 +34,7 @@ void VcpuHostEvents::take(
 
 std::span<const std::byte> instruction_of(VcpuEvent::Kind kind) {
   static constexpr std::array kCpuid{std::byte{0x0f}, std::byte{0xa2}};
-  static constexpr std::array kHlt{std::byte{0xf4}};
+  static constexpr std::array kHlt{arch::kHalt};
   if (kind == VcpuEvent::Kind::Cpuid) return kCpuid;
   return kHlt;
 }

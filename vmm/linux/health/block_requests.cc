@@ -166,7 +166,8 @@ BlockState BlockReader::read() {
   state_.known = true;
   const GuestVirt head = GuestVirt(*super_block).wrapping_add(inodes_->offset);
   view_.walk_list(head, kMostDevices, [&](GuestVirt node) {
-    const GuestVirt device(node.raw() - inode_link_->offset - holder_inode_->offset);
+    const GuestVirt device =
+        node.wrapping_sub(inode_link_->offset).wrapping_sub(holder_inode_->offset);
     if (const auto disk = view_.pointer(device, device_disk_)) add_disk(device, *disk);
     return true;
   });

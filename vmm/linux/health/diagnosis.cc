@@ -135,6 +135,8 @@ void Judge::judge_without_linux() {
         fmt::format("the guest is in its firmware or boot loader (vCPU 0 at {:#x}, not in long "
                     "mode), and no Linux has run",
                     vcpus.front().rip));
+  } else if (std::ranges::any_of(vcpus, [](auto& each) { return each.mode == Mode::Narrow; })) {
+    add(Kind::NoLinux, "the guest's system has 32 bits: ringside knows Linux of x86-64 only");
   } else {
     add(Kind::NoLinux,
         "the vCPUs run something that is no Linux, or one that has only begun to "
@@ -220,7 +222,7 @@ void Judge::judge_storage() {
   }
 }
 
-/// Who is at the end of chains of locks that others wait for.
+/// The tasks at the end of chains of locks that others wait for.
 void Judge::judge_lock_holders() {
   std::map<std::uint64_t, std::size_t> behind;  // by task
   for (const TaskReport& waiter : report_.waiting) {

@@ -86,6 +86,9 @@ TEST(Diagnosis, WithoutLinuxTheVcpusSayHowFarItGot) {
   EXPECT_EQ(first_kind(report), Kind::NotStarted);
   report.vcpus[0] = vcpu(0, VcpuReport::Mode::Kernel);
   EXPECT_EQ(first_kind(report), Kind::NoLinux);
+  report.vcpus[0] = vcpu(0, VcpuReport::Mode::Narrow);
+  EXPECT_EQ(diagnose(report).front().text,
+            "the guest's system has 32 bits: ringside knows Linux of x86-64 only");
 }
 
 TEST(Diagnosis, AGuestThatDoesNotRunIsSaidToBeStoppedAndNotToSpin) {

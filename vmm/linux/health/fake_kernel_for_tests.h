@@ -1,6 +1,7 @@
 // A guest for the tests of health reports: sparse kernel memory and a kernel whose types, symbols
 // and CPUs the test makes. Structures are declared as they are used, with the members that a real
-// kernel has. Not linked into the product.
+// kernel has; those that several tests need at the end, at offsets of our own. Not linked into the
+// product.
 #pragma once
 
 #include <initializer_list>
@@ -58,5 +59,75 @@ class HealthKernel final : public InertKernel {
   std::deque<std::string> kept_;
   std::vector<Symbol> wanted_;
 };
+
+/// Where variables of the kernel lie.
+inline constexpr std::uint64_t kData = 0xffff'ffff'8200'0000;
+
+/// Tasks, their run queues, and the mutexes that they wait for.
+inline void add_tasks(HealthKernel& kernel) {
+  kernel.structure("list_head", 16, {{"next", "unsigned long", 0}, {"prev", "unsigned long", 8}});
+  kernel.structure("sched_info", 16,
+                   {{"last_arrival", "unsigned long", 0}, {"last_queued", "unsigned long", 8}});
+  kernel.structure("sched_entity", 8, {{"exec_start", "unsigned long", 0}});
+  kernel.structure("thread_struct", 8, {{"sp", "unsigned long", 0}});
+  kernel.structure("task_struct", 256,
+                   {{"__state", "unsigned int", 0},
+                    {"pid", "int", 4},
+                    {"tgid", "int", 8},
+                    {"on_cpu", "int", 12},
+                    {"comm", "char", 16, 16},
+                    {"stack", "unsigned long", 32},
+                    {"tasks", "list_head", 40},
+                    {"signal", "unsigned long", 56},
+                    {"thread_node", "list_head", 64},
+                    {"se", "sched_entity", 80},
+                    {"sched_info", "sched_info", 88},
+                    {"thread", "thread_struct", 104},
+                    {"policy", "unsigned int", 112},
+                    {"rt_priority", "unsigned int", 116}});
+  kernel.structure("signal_struct", 16, {{"thread_head", "list_head", 0}});
+  kernel.structure("rq", 64, {{"clock", "unsigned long", 0}});
+  kernel.structure("atomic_long_t", 8, {{"counter", "long", 0}});
+  kernel.structure("mutex", 40, {{"owner", "atomic_long_t", 0}, {"wait_list", "list_head", 16}});
+  kernel.structure("mutex_waiter", 32, {{"list", "list_head", 0}, {"task", "unsigned long", 16}});
+  kernel.symbol("runqueues", 0, 'A');
+  kernel.symbol("init_task", kData);
+  kernel.symbol("jiffies_64", kData + 0x1000);
+}
+
+/// After add_tasks().
+inline void add_log(HealthKernel& kernel) {
+  kernel.structure("prb_data_blk_lpos", 16,
+                   {{"begin", "unsigned long", 0}, {"next", "unsigned long", 8}});
+  kernel.structure("prb_desc", 24,
+                   {{"state_var", "atomic_long_t", 0}, {"text_blk_lpos", "prb_data_blk_lpos", 8}});
+  kernel.structure("printk_info", 24,
+                   {{"ts_nsec", "unsigned long", 0}, {"text_len", "unsigned short", 8}});
+  kernel.structure("prb_desc_ring", 40,
+                   {{"count_bits", "unsigned int", 0},
+                    {"descs", "unsigned long", 8},
+                    {"infos", "unsigned long", 16},
+                    {"head_id", "atomic_long_t", 24},
+                    {"tail_id", "atomic_long_t", 32}});
+  kernel.structure("prb_data_ring", 16,
+                   {{"size_bits", "unsigned int", 0}, {"data", "unsigned long", 8}});
+  kernel.structure("printk_ringbuffer", 56,
+                   {{"desc_ring", "prb_desc_ring", 0}, {"text_data_ring", "prb_data_ring", 40}});
+  kernel.symbol("prb", kData + 0x2000);
+}
+
+inline void add_rcu(HealthKernel& kernel) {
+  kernel.structure("rcu_node", 48,
+                   {{"qsmask", "unsigned long", 0},
+                    {"grplo", "int", 8},
+                    {"grphi", "int", 12},
+                    {"level", "unsigned char", 16},
+                    {"gp_tasks", "unsigned long", 24}});
+  kernel.structure("rcu_state", 256,
+                   {{"node", "rcu_node", 0, 2},
+                    {"gp_seq", "unsigned long", 200},
+                    {"gp_start", "unsigned long", 208}});
+  kernel.symbol("rcu_state", kData + 0x5000);
+}
 
 }  // namespace ringside::guest_linux::fakes

@@ -12,7 +12,7 @@
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::uint64_t kData = 0xffff'ffff'8200'0000;
+using fakes::kData;
 constexpr std::uint64_t kHeap = 0xffff'8880'0100'0000;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kStackBytes = 0x4000;
@@ -21,42 +21,13 @@ constexpr std::uint64_t kStackBytes = 0x4000;
 class Health : public testing::Test {
  protected:
   Health() {
-    kernel_.structure("list_head", 16,
-                      {{"next", "unsigned long", 0}, {"prev", "unsigned long", 8}});
-    kernel_.structure("sched_info", 16,
-                      {{"last_arrival", "unsigned long", 0}, {"last_queued", "unsigned long", 8}});
-    kernel_.structure("sched_entity", 8, {{"exec_start", "unsigned long", 0}});
-    kernel_.structure("thread_struct", 8, {{"sp", "unsigned long", 0}});
-    kernel_.structure("task_struct", 256,
-                      {{"__state", "unsigned int", 0},
-                       {"pid", "int", 4},
-                       {"tgid", "int", 8},
-                       {"on_cpu", "int", 12},
-                       {"comm", "char", 16, 16},
-                       {"stack", "unsigned long", 32},
-                       {"tasks", "list_head", 40},
-                       {"signal", "unsigned long", 56},
-                       {"thread_node", "list_head", 64},
-                       {"se", "sched_entity", 80},
-                       {"sched_info", "sched_info", 88},
-                       {"thread", "thread_struct", 104},
-                       {"policy", "unsigned int", 112},
-                       {"rt_priority", "unsigned int", 116}});
-    kernel_.structure("signal_struct", 16, {{"thread_head", "list_head", 0}});
-    kernel_.structure("rq", 64, {{"clock", "unsigned long", 0}});
-    kernel_.structure("atomic_long_t", 8, {{"counter", "long", 0}});
-    kernel_.structure("mutex", 40, {{"owner", "atomic_long_t", 0}, {"wait_list", "list_head", 16}});
-    kernel_.structure("mutex_waiter", 32,
-                      {{"list", "list_head", 0}, {"task", "unsigned long", 16}});
+    fakes::add_tasks(kernel_);
     kernel_.structure("rw_semaphore", 40,
                       {{"count", "atomic_long_t", 0},
                        {"owner", "atomic_long_t", 8},
                        {"wait_list", "list_head", 24}});
     kernel_.structure("rwsem_waiter", 40,
                       {{"list", "list_head", 0}, {"task", "unsigned long", 16}});
-    kernel_.symbol("runqueues", 0, 'A');
-    kernel_.symbol("init_task", kData);
-    kernel_.symbol("jiffies_64", kData + 0x1000);
     for (const std::uint64_t base : kernel_.bases) guest_.put(base, 100 * kSecond);
     guest_.put(kData + 0x1000, std::uint64_t{4'294'892'296 + 100 * 250});  // HZ=250
   }
@@ -344,24 +315,7 @@ TEST_F(Health, WithoutALocksFunctionInTheStackTheWaitIsForWhatTheStackSays) {
 class Log : public Health {
  protected:
   Log() {
-    kernel_.structure("prb_data_blk_lpos", 16,
-                      {{"begin", "unsigned long", 0}, {"next", "unsigned long", 8}});
-    kernel_.structure(
-        "prb_desc", 24,
-        {{"state_var", "atomic_long_t", 0}, {"text_blk_lpos", "prb_data_blk_lpos", 8}});
-    kernel_.structure("printk_info", 24,
-                      {{"ts_nsec", "unsigned long", 0}, {"text_len", "unsigned short", 8}});
-    kernel_.structure("prb_desc_ring", 40,
-                      {{"count_bits", "unsigned int", 0},
-                       {"descs", "unsigned long", 8},
-                       {"infos", "unsigned long", 16},
-                       {"head_id", "atomic_long_t", 24},
-                       {"tail_id", "atomic_long_t", 32}});
-    kernel_.structure("prb_data_ring", 16,
-                      {{"size_bits", "unsigned int", 0}, {"data", "unsigned long", 8}});
-    kernel_.structure("printk_ringbuffer", 56,
-                      {{"desc_ring", "prb_desc_ring", 0}, {"text_data_ring", "prb_data_ring", 40}});
-    kernel_.symbol("prb", kData + 0x2000);
+    fakes::add_log(kernel_);
     kernel_.seal();
     guest_.put(kData + 0x2000, kRing);
     guest_.put(kRing, 3U);
@@ -433,17 +387,7 @@ TEST_F(Log, ALogOfNonsenseEnds) {
 }
 
 TEST_F(Health, AnRcuGracePeriodNamesTheCpusThatItWaitsFor) {
-  kernel_.structure("rcu_node", 48,
-                    {{"qsmask", "unsigned long", 0},
-                     {"grplo", "int", 8},
-                     {"grphi", "int", 12},
-                     {"level", "unsigned char", 16},
-                     {"gp_tasks", "unsigned long", 24}});
-  kernel_.structure("rcu_state", 256,
-                    {{"node", "rcu_node", 0, 2},
-                     {"gp_seq", "unsigned long", 200},
-                     {"gp_start", "unsigned long", 208}});
-  kernel_.symbol("rcu_state", kData + 0x5000);
+  fakes::add_rcu(kernel_);
   kernel_.seal();
   guest_.put_bytes(kData + 0x5000, std::vector<std::byte>(256));
   guest_.put(kData + 0x5000 + 200, std::uint64_t{5});

@@ -117,7 +117,7 @@ std::vector<FilesystemReport> read_frozen_filesystems(const KernelView& view) {
   const auto type_name = view.field("file_system_type", "name");
   if (!list || !link || !state || !device) return frozen;
   view.walk_list(*list, kMostFilesystems, [&](GuestVirt node) {
-    const GuestVirt at(node.raw() - link->offset);
+    const GuestVirt at = node.wrapping_sub(link->offset);
     const std::uint64_t stage = view.value(at, state).value_or(0);
     if (stage == 0 || stage > kComplete) return true;
     FilesystemReport report{view.text(at.wrapping_add(device->offset), 32), {}, at};

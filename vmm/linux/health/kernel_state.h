@@ -17,7 +17,7 @@ namespace ringside::guest_linux {
 
 /// `log` is where the reason stands.
 std::optional<PanicReport> read_panic(const KernelView& view, const std::vector<LogLine>& log);
-/// Who was killed last for want of memory, into `memory`. `now`: since boot.
+/// The task that was killed last for want of memory, into `memory`. `now`: since boot.
 void read_last_kill(const std::vector<LogLine>& log, std::optional<std::uint64_t> now,
                     MemoryReport& memory);
 /// By system_state (include/linux/kernel.h): the kernel sleeps in S3 or S4, or is on its way there.

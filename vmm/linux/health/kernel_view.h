@@ -1,6 +1,6 @@
 // The kernel's structures read by their names: fields by its own types, variables by its symbols,
 // per-CPU data by its bases. A value that this kernel does not have, or that cannot be read, is
-// empty, and who asks says so instead of guessing.
+// empty, and the caller says so instead of guessing.
 // Used by the parts of a health report. Hostile input: everything is a copy; texts become
 // printable.
 #pragma once

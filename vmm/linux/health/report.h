@@ -92,7 +92,7 @@ struct CpuReport {
 
 struct VcpuReport {
   unsigned vcpu = 0;
-  enum class Mode : std::uint8_t { Kernel, User, Firmware, Other };
+  enum class Mode : std::uint8_t { Kernel, User, Firmware, Narrow, Other };  // 32 bits: Narrow
   Mode mode = Mode::Other;
   std::optional<std::uint32_t> cpu;  // Linux's number
   std::uint64_t rip = 0;

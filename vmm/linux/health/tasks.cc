@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::guest_linux {
 namespace {
 
@@ -58,7 +60,7 @@ Tasks::Tasks(const KernelView& view, const Clocks& clocks, const StackTables& st
   list_ = TaskListLayout::from(view.types());
   oom_mm_ = view.field("signal_struct", "oom_mm");
   const std::uint64_t size = view.size_of("thread_union");
-  stack_bytes_ = size >= 4096 && size <= 1 << 20 ? size : kUsualStack;
+  stack_bytes_ = size >= arch::kPageSize && size <= 1 << 20 ? size : kUsualStack;
 }
 
 TaskState Tasks::state_of(GuestVirt task) const {
@@ -162,7 +164,7 @@ std::vector<Frame> Tasks::sleeping_stack(const Task& task) const {
   const auto words = view_.load<std::array<std::uint64_t, kSavedWords>>(*saved);
   if (!words) return {};
   Registers registers;
-  registers.rsp = saved->raw() + kSavedReturn * 8;
+  registers.rsp = saved->wrapping_add(kSavedReturn * 8).raw();
   registers.rbp = (*words)[kSavedBp];
   registers.rbx = (*words)[kSavedBx];
   return frames(registers, StackTables::Start::Caller);

@@ -11,9 +11,12 @@ namespace {
 
 using Mode = VcpuReport::Mode;
 
-constexpr std::uint64_t kInterruptFlag = 1 << 9;
 constexpr std::uint64_t kResetVector = 0xfff0;
-constexpr std::byte kHalt{0xf4};
+
+/// Paging without long mode: firmware and boot loaders that page are in long mode.
+bool is_narrow(const Registers& registers) {
+  return arch::pages(registers) && !arch::in_long_mode(registers);
+}
 
 Mode mode_of(const Registers& registers) {
   // Cores that lack control registers have zeros there.
@@ -60,8 +63,7 @@ class CpuReader {
 };
 
 /// The CPU whose task has these page tables (mm_struct.pgd), by its thread's own base where several
-/// threads of one process run. Low bits of CR3 are flags, and PCID's number, and bit 12 tells the
-/// user half where page tables are isolated.
+/// threads of one process run. Where page tables are isolated, CR3 may name the user's half.
 class TasksByTables {
  public:
   explicit TasksByTables(const KernelView& view)
@@ -73,14 +75,14 @@ class TasksByTables {
 
   std::optional<std::uint32_t> cpu_of(const Registers& registers,
                                       const std::vector<CpuReport>& cpus) const {
-    constexpr std::uint64_t kTable = 0x000f'ffff'ffff'e000;
+    const GuestPhys in_use = arch::kernel_half_root(registers.cr3);
     std::vector<std::uint32_t> all, exact;
     for (const CpuReport& cpu : cpus) {
       if (!cpu.running || !direct_map_) continue;
       const GuestVirt task = cpu.running->task.address;
       const auto mm = view_.pointer(task, mm_);
       const auto root = mm ? view_.pointer(*mm, root_) : std::nullopt;
-      if (!root || ((root->raw() - *direct_map_) & kTable) != (registers.cr3 & kTable)) continue;
+      if (!root || arch::kernel_half_root(root->raw() - *direct_map_) != in_use) continue;
       all.push_back(cpu.cpu);
       if (view_.value(task, base_) == registers.fs_base) exact.push_back(cpu.cpu);
     }
@@ -101,7 +103,7 @@ std::optional<std::uint32_t> cpu_of(const KernelView& view, const Tasks& tasks,
                                     const Registers& registers,
                                     const std::vector<CpuReport>& cpus) {
   for (const std::uint64_t base : {registers.gs_base, registers.kernel_gs_base}) {
-    if (base >> 63 == 0) continue;
+    if (!arch::in_kernel_half(GuestVirt(base))) continue;
     if (const auto cpu = view.kernel().cpu_of(GuestVirt(base))) return cpu;
   }
   for (const CpuReport& cpu : cpus) {
@@ -118,14 +120,15 @@ std::optional<std::uint32_t> cpu_of(const KernelView& view, const Tasks& tasks,
 VcpuReport describe_vcpu(unsigned vcpu, const Registers& registers, const KernelView* view) {
   VcpuReport report;
   report.vcpu = vcpu;
-  report.mode = mode_of(registers);
+  // Where Linux is known, a core that does not say so may be of a program of 32 bits.
+  report.mode = view == nullptr && is_narrow(registers) ? Mode::Narrow : mode_of(registers);
   report.rip = registers.rip;
-  report.interrupts_on = (registers.rflags & kInterruptFlag) != 0;
+  report.interrupts_on = (registers.rflags & arch::kInterruptFlag) != 0;
   report.has_not_begun =
       report.mode == Mode::Firmware && registers.rip == kResetVector && !arch::pages(registers);
   if (view == nullptr || report.mode != Mode::Kernel) return report;
   report.where = view->code_name(registers.rip);
-  report.is_halted = view->load<std::byte>(GuestVirt(registers.rip - 1)) == kHalt;
+  report.is_halted = view->load<std::byte>(GuestVirt(registers.rip - 1)) == arch::kHalt;
   return report;
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::guest_linux {
 namespace {
 
@@ -68,7 +70,7 @@ const Frame* sleeping_frame(const std::vector<Frame>& stack) {
                                                         "preempt_schedule_irq"};
   const auto found = std::ranges::find_if(stack, [&](const Frame& frame) {
     const std::string_view name = function_of(frame);
-    // Who waits for a completion says nothing; who called that does.
+    // The functions that wait for a completion tell nothing; their caller does.
     return !is_one_of(name, kScheduler) && !name.starts_with("__wait_for_common") &&
            !name.starts_with("wait_for_completion");
   });
@@ -132,8 +134,9 @@ Wait Waits::find(const Task& task, const std::vector<Frame>& stack) const {
 Waits::Words Waits::stack_of(const Task& task) const {
   const auto from = tasks_.saved_stack_pointer(task);
   if (!from) return {};
-  const std::uint64_t end = task.stack_base.raw() + tasks_.stack_bytes();
-  Words stack{*from, std::vector<std::uint64_t>((end - from->raw()) / 8)};
+  // It lies on the stack: saved_stack_pointer() has checked that.
+  const std::uint64_t in_use = tasks_.stack_bytes() - from->offset_from(task.stack_base);
+  Words stack{*from, std::vector<std::uint64_t>(in_use / 8)};
   if (!view_.reader().read(*from, std::as_writable_bytes(std::span(stack.words)))) return {};
   return stack;
 }
@@ -160,7 +163,7 @@ std::optional<GuestVirt> Waits::find_lock(const Task& task, const Shape& shape) 
   const Words stack = stack_of(task);
   for (std::size_t i = 0; i < stack.words.size(); ++i) {
     if (stack.words[i] != task.address.raw()) continue;
-    const GuestVirt waiter(stack.base.raw() + i * 8 - shape.task->offset);
+    const GuestVirt waiter = stack.base.wrapping_add(i * 8 - shape.task->offset);
     if (const auto lock = lock_of_waiter(shape, waiter, stack)) return lock;
   }
   return std::nullopt;
@@ -186,7 +189,7 @@ std::optional<GuestVirt> Waits::lock_of_waiter(const Shape& shape, GuestVirt wai
     // list_head: next, prev.
     if (view_.load<std::uint64_t>(node.wrapping_add(8)) != previous.raw()) return false;
     previous = node;
-    const GuestVirt other(node.raw() - shape.node->offset);
+    const GuestVirt other = node.wrapping_sub(shape.node->offset);
     if (is_waiter(shape, other)) {
       waiters.push_back(other.raw());
     } else {
@@ -196,10 +199,10 @@ std::optional<GuestVirt> Waits::lock_of_waiter(const Shape& shape, GuestVirt wai
     return true;
   });
   if (!closed || !one_head) return std::nullopt;
-  if (shape.head && head) return GuestVirt(head->raw() - shape.head->offset);
+  if (shape.head && head) return head->wrapping_sub(shape.head->offset);
   if (!shape.first || head) return std::nullopt;
   for (const std::uint64_t word : stack.words) {
-    if (word >> 63 == 0 || word % 8 != 0) continue;
+    if (!arch::in_kernel_half(GuestVirt(word)) || word % 8 != 0) continue;
     const auto first = view_.value(GuestVirt(word), shape.first);
     if (first && std::ranges::find(waiters, *first) != waiters.end()) return GuestVirt(word);
   }

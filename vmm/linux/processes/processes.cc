@@ -9,6 +9,7 @@
 #include <array>
 
 #include "vmm/arch/arch.h"
+#include "vmm/base/align.h"
 #include "vmm/base/bytes.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/processes/task_list.h"
@@ -81,8 +82,9 @@ std::optional<ProcessLayout> ProcessLayout::from(const TypeGraph& types) {
   return layout;
 }
 
-std::optional<ProcessMemory> find_process(const GuestReader& kernel, const ProcessLayout& layout,
-                                          GuestVirt init_task, std::uint64_t pid) {
+std::optional<ProcessAddressSpace> find_process(const GuestReader& kernel,
+                                                const ProcessLayout& layout, GuestVirt init_task,
+                                                std::uint64_t pid) {
   std::optional<GuestVirt> task;
   (void)walk_processes(kernel, layout.task_tasks, init_task, kMaxProcesses, [&](GuestVirt each) {
     const auto id = load_field<std::uint32_t>(kernel, each, layout.task_tgid);
@@ -94,7 +96,7 @@ std::optional<ProcessMemory> find_process(const GuestReader& kernel, const Proce
   if (!mm || *mm == 0) return std::nullopt;
   const auto table = load_field<std::uint64_t>(kernel, GuestVirt(*mm), layout.mm_pgd);
   if (!table) return std::nullopt;
-  return ProcessMemory{*task, GuestVirt(*mm), GuestVirt(*table)};
+  return ProcessAddressSpace{*task, GuestVirt(*mm), GuestVirt(*table)};
 }
 
 namespace {
@@ -110,7 +112,7 @@ class MappingWalk {
     if (type < NodeType::Leaf64 || type > NodeType::Arange64) return;
     if (depth > kMaxDepth || ++nodes_ > kMaxNodes) return;
     std::array<std::byte, kNodeBytes> node;
-    if (!kernel_.read(GuestVirt(entry & ~(kNodeBytes - 1)), node)) return;
+    if (!kernel_.read(GuestVirt(round_down(entry, kNodeBytes)), node)) return;
     const ProcessLayout::Node& shape = type == NodeType::Arange64 ? layout_.arange : layout_.range;
     for (std::uint32_t n = 0; n < shape.slot_count; ++n) {
       std::uint64_t last = high;

@@ -5,7 +5,6 @@
 // Used by UserNames. Does not: look into the process's own memory (user_elf.h).
 // Hostile input, and the guest runs meanwhile: walks are bounded, ranges only narrow, and entries
 // that contradict their node are skipped.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -34,16 +33,17 @@ struct ProcessLayout {
   static std::optional<ProcessLayout> from(const TypeGraph& types);
 };
 
-struct ProcessMemory {
+struct ProcessAddressSpace {
   GuestVirt task, mm;
   GuestVirt page_table;  // mm->pgd: a kernel address
-  bool operator==(const ProcessMemory&) const = default;
+  bool operator==(const ProcessAddressSpace&) const = default;
 };
 
 /// The memory of the process `pid` (a tgid); empty when there is none, or it has no memory (a
 /// kernel thread, one that has ended). `init_task`: the symbol, where the list of tasks begins.
-std::optional<ProcessMemory> find_process(const GuestReader& kernel, const ProcessLayout& layout,
-                                          GuestVirt init_task, std::uint64_t pid);
+std::optional<ProcessAddressSpace> find_process(const GuestReader& kernel,
+                                                const ProcessLayout& layout, GuestVirt init_task,
+                                                std::uint64_t pid);
 
 /// A mapping of a file, or of the vdso, in the lower half of the address space.
 struct FileMapping {

@@ -13,7 +13,7 @@ using fakes::kInitTask;
 
 class Processes : public testing::Test {
  protected:
-  std::optional<ProcessMemory> find(std::uint64_t pid) {
+  std::optional<ProcessAddressSpace> find(std::uint64_t pid) {
     return find_process(guest_, layout_, GuestVirt(kInitTask), pid);
   }
   std::vector<FileMapping> mappings(std::uint64_t root, std::uint64_t vdso = 0) {
@@ -40,7 +40,7 @@ TEST_F(Processes, AreFoundByTheirIdInTheKernelsList) {
   write_.task(2, 0);
   const std::uint64_t task = write_.task(77, mm);
 
-  EXPECT_EQ(find(77), (ProcessMemory{GuestVirt(task), GuestVirt(mm), GuestVirt(0x5000)}));
+  EXPECT_EQ(find(77), (ProcessAddressSpace{GuestVirt(task), GuestVirt(mm), GuestVirt(0x5000)}));
   EXPECT_FALSE(find(2)) << "a kernel thread has no memory";
   EXPECT_FALSE(find(3));
 }

@@ -28,7 +28,7 @@ std::optional<TaskListLayout> TaskListLayout::from(const TypeGraph& types) {
 ListEnd walk_processes(const GuestReader& kernel, std::uint32_t task_tasks, GuestVirt init_task,
                        std::size_t most, const ListVisitor& visit) {
   return walk_list(kernel, init_task.wrapping_add(task_tasks), most,
-                   [&](GuestVirt node) { return visit(GuestVirt(node.raw() - task_tasks)); });
+                   [&](GuestVirt node) { return visit(node.wrapping_sub(task_tasks)); });
 }
 
 ListEnd walk_threads(const GuestReader& kernel, const TaskListLayout& layout, GuestVirt leader,
@@ -37,7 +37,7 @@ ListEnd walk_threads(const GuestReader& kernel, const TaskListLayout& layout, Gu
   if (!signal || *signal == 0) return signal ? ListEnd::Whole : ListEnd::Unreadable;
   return walk_list(
       kernel, GuestVirt(*signal).wrapping_add(layout.signal_thread_head), most,
-      [&](GuestVirt node) { return visit(GuestVirt(node.raw() - layout.task_thread_node)); });
+      [&](GuestVirt node) { return visit(node.wrapping_sub(layout.task_thread_node)); });
 }
 
 }  // namespace ringside::guest_linux

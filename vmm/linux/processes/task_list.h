@@ -1,9 +1,8 @@
 // The kernel's list of tasks, walked: all processes, by init_task.tasks, and each one's threads, by
-// signal_struct.thread_head. Who wants the tasks reads them itself.
+// signal_struct.thread_head. Callers read the tasks themselves.
 // Source: struct task_struct (include/linux/sched.h), struct signal_struct
 // (include/linux/sched/signal.h); the same since 3.14.
 // Hostile input, and the guest may change it meanwhile: every walk is bounded.
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

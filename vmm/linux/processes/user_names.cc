@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostNamed = 4096;
 constexpr std::size_t kMaxPrograms = 4;  // of one process
-constexpr std::size_t kMaxModules = 4096;
+constexpr std::size_t kMostFiles = 4096;
 constexpr std::size_t kMaxTableBytes = 256 << 20;
 constexpr std::size_t kLooksToFill = 4;  // it takes so many at least
 constexpr std::chrono::seconds kFresh{1};
@@ -52,7 +52,7 @@ std::string UserNames::describe(std::uint64_t pid, GuestVirt address) {
   }
   if (module == nullptr) return fmt::format("0x{:x}", address.raw());
   const auto found = module->symbols != nullptr
-                         ? module->symbols->at(address.raw() - module->begin.raw())
+                         ? module->symbols->at(address.offset_from(module->begin))
                          : std::nullopt;
   if (!found) return fmt::format("{}`0x{:x}", module->name, address.raw());
   if (found->offset == 0) return fmt::format("{}`{}", module->name, found->name);
@@ -105,12 +105,12 @@ void UserNames::look_at(std::uint64_t pid) {
 /// Mappings of one open file that follow each other, and go on in the file or lie where the image's
 /// segments are, are a module.
 std::vector<UserNames::Module> UserNames::modules_of(const GuestReader& kernel,
-                                                     const ProcessMemory& memory) {
+                                                     const ProcessAddressSpace& memory) {
   const auto mappings = list_file_mappings(kernel, layout_, memory.mm);
   const auto process = access_.process(memory.page_table);
   std::vector<Module> modules;
   std::size_t budget = most_bytes_ / kLooksToFill;
-  for (std::size_t n = 0; n < mappings.size() && modules.size() < kMaxModules;) {
+  for (std::size_t n = 0; n < mappings.size() && modules.size() < kMostFiles;) {
     const FileMapping& first = mappings[n];
     Module module{file_name(kernel, layout_, first.file), first.begin, first.end, nullptr};
     std::optional<UserElf> elf;

@@ -3,7 +3,6 @@
 // guest runs meanwhile and processes end, so the last look at each process is kept. The number of
 // processes and the bytes of symbols are bounded; tables of the same file are shared.
 // Used by the consumer when it prints. Threads: one.
-// Fire context: no.
 #pragma once
 
 #include <chrono>
@@ -70,7 +69,7 @@ class UserNames {
     std::vector<Program> programs;  // the latest last
   };
 
-  std::vector<Module> modules_of(const GuestReader& kernel, const ProcessMemory& memory);
+  std::vector<Module> modules_of(const GuestReader& kernel, const ProcessAddressSpace& memory);
   /// Takes the bytes that it reads from `budget`.
   const DynamicSymbols* symbols_of(const GuestReader& process, const UserElf& elf,
                                    std::size_t& budget);

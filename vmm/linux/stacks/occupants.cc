@@ -87,18 +87,17 @@ Result<Occupants> Occupants::prepare(const Kernel& kernel) {
 class Occupants::Look {
  public:
   Look(Occupants& of, vmm::PausedMachine& machine, const GuestReader& reader, Kernel& kernel,
-       Kernel::AddressRange code)
+       std::span<const Kernel::AddressRange> ranges)
       : of_(of),
         layout_(of.layout_),
         machine_(machine),
         reader_(reader),
         kernel_(kernel),
-        code_(code) {}
+        ranges_(ranges) {}
 
+  /// Of one range.
   Result<std::vector<Occupant>> run() {
-    TRY(read_queues());
-    TRY(list_tasks());
-    if (running_ > queued_) return unclear("a task that is ending is in no list");
+    TRY(list_all());
     std::vector<Occupant> found;
     for (const Task& task : tasks_) {
       const Places inside = TRY(look_at(task));
@@ -112,8 +111,28 @@ class Occupants::Look {
     return found;
   }
 
+  Result<std::vector<GuestVirt>> words() {
+    TRY(list_all());
+    std::vector<GuestVirt> found;
+    const auto take = [&found](const Places& more) {
+      found.insert(found.end(), more.begin(), more.end());
+    };
+    for (const Task& task : tasks_) {
+      if (TRY(is_asleep(task))) take(TRY(words_inside(task, task.sp)));
+    }
+    for (unsigned vcpu = 0; vcpu < machine_.vcpu_count(); ++vcpu) take(TRY(words_of_vcpu(vcpu)));
+    return found;
+  }
+
  private:
   using Places = std::vector<GuestVirt>;
+
+  Result<void> list_all() {
+    TRY(read_queues());
+    TRY(list_tasks());
+    if (running_ > queued_) return unclear("a task that is ending is in no list");
+    return {};
+  }
 
   template <class T>
   Result<T> field(GuestVirt structure, std::uint64_t offset) const {
@@ -126,7 +145,11 @@ class Occupants::Look {
     if (value) return *value != 0;
     return unreadable(structure);
   }
-  bool leads_inside(std::uint64_t word) const { return code_.contains(GuestVirt(word)); }
+  bool leads_inside(std::uint64_t word) const {
+    const auto after =
+        std::ranges::upper_bound(ranges_, GuestVirt(word), {}, &Kernel::AddressRange::begin);
+    return after != ranges_.begin() && std::prev(after)->contains(GuestVirt(word));
+  }
 
   Result<void> read_queues() {
     for (const std::uint64_t base : kernel_.percpu_bases()) {
@@ -216,40 +239,57 @@ class Occupants::Look {
     return *of_.tables_;
   }
 
+  /// Whether its stack tells where it goes on.
+  Result<bool> is_asleep(const Task& task) const {
+    if (task.stack == 0) return false;  // it has ended, and waits for its parent
+    if (task.current) return false;     // its vCPU tells
+    if (task.on_cpu && !task.idle) return unclear("a vCPU changes from a task to the next");
+    if (is_on_stack(task, task.sp)) return true;
+    return unclear(fmt::format("{} does not stand on its stack", name_of(task)));
+  }
+
   /// By the unwinder; where it cannot tell, all that may be.
   Result<Places> look_at(const Task& task) {
-    if (task.stack == 0) return Places();  // it has ended, and waits for its parent
-    if (task.current) return Places();     // its vCPU tells
-    if (task.on_cpu && !task.idle) return unclear("a vCPU changes from a task to the next");
-    if (!is_on_stack(task, task.sp)) {
-      return unclear(fmt::format("{} does not stand on its stack", name_of(task)));
-    }
+    if (!TRY(is_asleep(task))) return Places();
     Places inside = TRY(words_inside(task, task.sp));
     if (inside.empty()) return inside;
     Registers asleep;
-    asleep.rsp = task.sp + layout_.frame_return;
-    asleep.rbp = load<std::uint64_t>(reader_, GuestVirt(task.sp + layout_.frame_bp)).value_or(0);
-    const auto passes = tables().passes(reader_, asleep, StackTables::Start::Caller, code_);
+    const GuestVirt frame(task.sp);
+    asleep.rsp = frame.wrapping_add(layout_.frame_return).raw();
+    asleep.rbp = load<std::uint64_t>(reader_, frame.wrapping_add(layout_.frame_bp)).value_or(0);
+    const auto passes = tables().passes(reader_, asleep, StackTables::Start::Caller, ranges_[0]);
     return passes.value_or(true) ? inside : Places();
+  }
+
+  /// Of its task's stack, and where it stands; empty when it is on no task's stack.
+  Result<std::optional<Places>> words_at(const Registers& registers) {
+    if (!arch::pages(registers) || !arch::in_long_mode(registers)) return Places();  // not started
+    if (registers.in_user_mode()) return Places();
+    for (const Task& task : tasks_) {
+      if (!task.current || !is_on_stack(task, registers.rsp)) continue;
+      Places inside = TRY(words_inside(task, registers.rsp));
+      if (leads_inside(registers.rip)) inside.emplace_back(registers.rip);
+      return inside;
+    }
+    return std::nullopt;
   }
 
   Result<Places> look_at_vcpu(unsigned vcpu) {
     const Registers registers = TRY(machine_.registers(vcpu));
-    if (!arch::pages(registers) || !arch::in_long_mode(registers)) return Places();  // not started
-    if (registers.in_user_mode()) return Places();
-    std::optional<Places> inside;
-    for (const Task& task : tasks_) {
-      if (!task.current || !is_on_stack(task, registers.rsp)) continue;
-      inside = TRY(words_inside(task, registers.rsp));
-    }
-    if (inside && leads_inside(registers.rip)) inside->emplace_back(registers.rip);
+    const std::optional<Places> inside = TRY(words_at(registers));
     if (inside && inside->empty()) return *inside;
     // On a stack of interrupts, which leads to others.
-    const auto passes = tables().passes(reader_, registers, StackTables::Start::Here, code_);
+    const auto passes = tables().passes(reader_, registers, StackTables::Start::Here, ranges_[0]);
     if (!passes) return unclear(fmt::format("the stack of vCPU {} cannot be followed", vcpu));
     if (!*passes) return Places();
     if (!inside) return unclear(fmt::format("vCPU {} is inside", vcpu));
     return *inside;
+  }
+
+  Result<Places> words_of_vcpu(unsigned vcpu) {
+    std::optional<Places> inside = TRY(words_at(TRY(machine_.registers(vcpu))));
+    if (inside) return std::move(*inside);
+    return unclear(fmt::format("vCPU {} is on no task's stack", vcpu));
   }
 
   Occupants& of_;
@@ -257,7 +297,7 @@ class Occupants::Look {
   vmm::PausedMachine& machine_;
   const GuestReader& reader_;
   Kernel& kernel_;
-  const Kernel::AddressRange code_;
+  const std::span<const Kernel::AddressRange> ranges_;
   std::vector<Task> tasks_;
   std::unordered_set<std::uint64_t> current_, idle_;
   std::uint64_t running_ = 0, queued_ = 0;
@@ -266,7 +306,13 @@ class Occupants::Look {
 Result<std::vector<Occupant>> Occupants::find(vmm::PausedMachine& machine,
                                               const GuestReader& reader, Kernel& kernel,
                                               Kernel::AddressRange code) {
-  return Look(*this, machine, reader, kernel, code).run();
+  return Look(*this, machine, reader, kernel, std::span(&code, 1)).run();
+}
+
+Result<std::vector<GuestVirt>> Occupants::words_in(vmm::PausedMachine& machine,
+                                                   const GuestReader& reader, Kernel& kernel,
+                                                   std::span<const Kernel::AddressRange> ranges) {
+  return Look(*this, machine, reader, kernel, ranges).words();
 }
 
 }  // namespace ringside::guest_linux

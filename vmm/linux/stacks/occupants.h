@@ -5,12 +5,13 @@
 // inside. The run queues prove that all tasks are known: they have no more runnable tasks than the
 // lists that were followed.
 // Layouts come from the kernel's own types: task_struct, signal_struct, rq, inactive_task_frame.
-// Used to take the shim out of a guest. Hostile input: lists are bounded and may not close.
-// Fire context: no.
+// Used to take the shim out of a guest, and to prove that nobody stands in the middle of
+// instructions that one jump is to replace. Hostile input: lists are bounded and may not close.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,13 @@ class Occupants {
   /// may be.
   Result<std::vector<Occupant>> find(vmm::PausedMachine& machine, const GuestReader& reader,
                                      Kernel& kernel, Kernel::AddressRange code);
+
+  /// All words that lead into one of `ranges`, of all stacks and of where vCPUs stand; more than
+  /// those that somebody will go on at. `ranges` are in order and apart. An error as above: also
+  /// while a vCPU is on a stack that is no task's.
+  Result<std::vector<GuestVirt>> words_in(vmm::PausedMachine& machine, const GuestReader& reader,
+                                          Kernel& kernel,
+                                          std::span<const Kernel::AddressRange> ranges);
 
  private:
   struct Task {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
@@ -225,6 +226,35 @@ TEST_F(OccupantsTest, AVcpuIsLookedAtWhereItStands) {
 
   machine_.vcpu.rsp = kStacks - 0x1000;  // on no task's stack, and that one cannot be read
   EXPECT_EQ(find(), "unclear: the stack of vCPU 0 cannot be followed");
+}
+
+TEST_F(OccupantsTest, AllWordsThatLeadIntoRangesAreFound) {
+  const unsigned dd = add_task("dd", 22);
+  put(frame(dd), kText + 0x206);
+  put(frame(dd) + 8, kText + 0x20a);  // behind a range
+  put(frame(dd) + 16, kText + 0x403);
+  put(stack(0) + 0x3f08, kText + 0x207);
+  put(stack(0) + 0x3ef8, kText + 0x208);  // below rsp
+  machine_.vcpu.rip = kText + 0x404;
+  const auto range = [](std::uint64_t begin) {
+    return Kernel::AddressRange::of(GuestVirt(kText + begin), 4);
+  };
+  const std::array ranges{range(0x206), range(0x401)};
+  const auto words = [&] {
+    auto paused = vmm::PausedMachine::pause(machine_);
+    return Occupants::prepare(*kernel_)->words_in(*paused, guest_, *kernel_, ranges);
+  };
+
+  auto found = words();
+
+  ASSERT_TRUE(found) << found.error().message;
+  std::ranges::sort(*found);
+  EXPECT_EQ(*found, (std::vector{GuestVirt(kText + 0x206), GuestVirt(kText + 0x207),
+                                 GuestVirt(kText + 0x403), GuestVirt(kText + 0x404)}));
+  machine_.vcpu.rsp = stack(7);
+  EXPECT_FALSE(words()) << "an interrupt's stack does not tell whom it has interrupted";
+  machine_.vcpu.cs = 0x33;
+  EXPECT_TRUE(words()) << "nobody is interrupted in the kernel";
 }
 
 TEST_F(OccupantsTest, ATaskThatIsInNoListMakesItUnclear) {

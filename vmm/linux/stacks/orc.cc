@@ -90,7 +90,7 @@ OrcEntry decode_orc(std::span<const std::byte, kOrcEntryBytes> bytes, OrcForm fo
 
 void StackTables::add(Kernel::AddressRange text, const ImageView& addresses,
                       std::span<const std::byte> entries) {
-  if (text.end <= text.begin || text.end.raw() - text.begin.raw() > UINT32_MAX) return;
+  if (text.end <= text.begin || text.end.offset_from(text.begin) > UINT32_MAX) return;
   Section& section = sections_.emplace_back();
   section.text = text;
   const auto form = recognize_orc(entries);
@@ -110,7 +110,7 @@ void StackTables::add(Kernel::AddressRange text, const ImageView& addresses,
     const GuestVirt pc = addresses.base.wrapping_add(n * kOrcAddressBytes + place);
     if (!text.contains(pc)) continue;  // init text, freed long ago
     rows.push_back(
-        {static_cast<std::uint32_t>(pc.raw() - text.begin.raw()),
+        {static_cast<std::uint32_t>(pc.offset_from(text.begin)),
          decode_orc(entries.subspan(n * kOrcEntryBytes).first<kOrcEntryBytes>(), *form)});
   }
   // Of two entries for one pc the one that ends the function before it comes first, and find()

@@ -83,6 +83,9 @@ class StackTables {
   /// address; `entries`: one of orc_unwind, which may be empty (frame pointers are used then).
   void add(Kernel::AddressRange text, const ImageView& addresses,
            std::span<const std::byte> entries);
+  /// The table of a module that has come since load(): text that lay there before is gone.
+  void put_module(const GuestReader& reader, const OrcLayout& layout, GuestVirt structure,
+                  const Kernel::AddressRange& text);
   /// Sorts; call it after the last add().
   void seal();
 

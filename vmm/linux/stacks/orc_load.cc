@@ -42,10 +42,22 @@ void add_vmlinux(const GuestReader& reader, Kernel& kernel, StackTables& tables,
     tables.add(text, {}, {});
     return;
   }
-  const std::uint64_t count = (stop->address.raw() - addresses->address.raw()) / kOrcAddressBytes;
+  const std::uint64_t count = stop->address.offset_from(addresses->address) / kOrcAddressBytes;
   if (!add_table(reader, tables, text, addresses->address, entries->address, count, budget)) {
     kernel.note_omission("vmlinux: its unwinding table is too large, so stacks may be short");
   }
+}
+
+/// Adds a module's table, of which struct module tells.
+bool add_module(const GuestReader& reader, const OrcLayout& layout, GuestVirt structure,
+                const Kernel::AddressRange& text, StackTables& tables, ModuleBudget& budget) {
+  const auto word = [&](std::optional<std::uint32_t> offset) -> std::uint64_t {
+    if (!offset) return 0;
+    return load_field<std::uint64_t>(reader, structure, *offset).value_or(0);
+  };
+  const std::uint64_t count = word(layout.count) & UINT32_MAX;
+  return add_table(reader, tables, text, GuestVirt(word(layout.addresses)),
+                   GuestVirt(word(layout.entries)), count, budget);
 }
 
 void add_modules(const GuestReader& reader, Kernel& kernel, const OrcLayout& layout,
@@ -55,14 +67,8 @@ void add_modules(const GuestReader& reader, Kernel& kernel, const OrcLayout& lay
   const auto heads = list_modules(reader, *layout.module, list->address);
   if (!heads) return;
   for (const ModuleHead& head : *heads) {
-    const auto word = [&](std::optional<std::uint32_t> offset) -> std::uint64_t {
-      if (!offset) return 0;
-      return load_field<std::uint64_t>(reader, head.address, *offset).value_or(0);
-    };
-    const std::uint64_t count = word(layout.count) & UINT32_MAX;
     const auto text = Kernel::AddressRange::of(head.text_base, head.text_size);
-    const bool fits = add_table(reader, tables, text, GuestVirt(word(layout.addresses)),
-                                GuestVirt(word(layout.entries)), count, budget);
+    const bool fits = add_module(reader, layout, head.address, text, tables, budget);
     if (!fits) {
       kernel.note_omission("module " + head.name +
                            ": its unwinding table is too large, so stacks may be short");
@@ -76,6 +82,19 @@ OrcLayout OrcLayout::from(const TypeGraph& types) {
   return {ModuleLayout::from(types), offset_of(types, "module", {"arch", "num_orcs"}),
           offset_of(types, "module", {"arch", "orc_unwind_ip"}),
           offset_of(types, "module", {"arch", "orc_unwind"})};
+}
+
+void StackTables::put_module(const GuestReader& reader, const OrcLayout& layout,
+                             GuestVirt structure, const Kernel::AddressRange& text) {
+  std::erase_if(sections_, [&](const Section& section) {
+    return section.text.begin < text.end && text.begin < section.text.end;
+  });
+  ModuleBudget budget;
+  for (const Section& section : sections_) {
+    budget.orc_entries -= std::min<std::uint64_t>(budget.orc_entries, section.entries.size());
+  }
+  (void)add_module(reader, layout, structure, text, *this, budget);  // else by frame pointers
+  seal();
 }
 
 StackTables StackTables::load(const GuestReader& reader, Kernel& kernel, const OrcLayout& layout) {

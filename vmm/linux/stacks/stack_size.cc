@@ -18,7 +18,7 @@ std::uint64_t kernel_stack_bytes(const SymbolTable& symbols) {
     const Symbol* low = symbols.find(start, "vmlinux");
     const Symbol* high = symbols.find(end, "vmlinux");
     if (low == nullptr || high == nullptr || high->address <= low->address) return;
-    const std::uint64_t bytes = high->address.raw() - low->address.raw();
+    const std::uint64_t bytes = high->address.offset_from(low->address);
     if (bytes <= kLargestStack && bytes % arch::kPageSize == 0) size = bytes;
   };
   between("__start_init_task", "__end_init_task");    // 4.16 to 6.9

@@ -1,4 +1,4 @@
-// How large a task's kernel stack is (THREAD_SIZE). Fire context: no.
+// How large a task's kernel stack is (THREAD_SIZE).
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "vmm/base/align.h"
 #include "vmm/base/printable.h"
 #include "vmm/linux/symbols/kallsyms_names.h"
 
@@ -28,7 +29,7 @@ std::optional<NamesExtent> measure_names(std::span<const std::byte> names, std::
 
 bool markers_follow(std::span<const std::byte> names, const NamesExtent& extent) {
   for (const std::size_t alignment : {4, 8}) {
-    const std::size_t at = (extent.bytes + alignment - 1) & ~(alignment - 1);
+    const std::size_t at = round_up(extent.bytes, alignment);
     if (names.size() < at + 16) continue;
     const auto first = load_at<std::uint32_t>(names, at);
     const auto second32 = load_at<std::uint32_t>(names, at + 4);

@@ -7,6 +7,7 @@
 #include <array>
 #include <string_view>
 
+#include "vmm/base/align.h"
 #include "vmm/linux/symbols/kallsyms.h"
 #include "vmm/linux/symbols/kallsyms_names.h"
 
@@ -40,7 +41,7 @@ bool is_token_index(std::span<const std::byte> image, std::size_t at, std::size_
 }
 
 std::optional<TokenTables> token_tables_at(std::span<const std::byte> image, std::size_t digits) {
-  const std::size_t first = (digits + kDigits.size() + 1) & ~std::size_t{1};
+  const std::size_t first = round_up(digits + kDigits.size(), 2);
   for (std::size_t at = first; at < first + kIndexReach; at += 2) {
     if (at + kTokenIndexBytes > image.size()) return std::nullopt;
     if (!is_token_index(image, at, digits)) continue;
@@ -72,7 +73,7 @@ std::optional<NamesTable> names_table_at(std::span<const std::byte> image, std::
 std::optional<NamesTable> find_names(std::span<const std::byte> image, std::size_t below,
                                      std::uint64_t& budget) {
   const std::size_t lowest = below > kNamesReach ? below - kNamesReach : 8;
-  for (std::size_t names = below & ~std::size_t{3}; names >= std::max<std::size_t>(lowest, 8);
+  for (std::size_t names = round_down(below, 4); names >= std::max<std::size_t>(lowest, 8);
        names -= 4) {
     for (const std::size_t gap : {8, 4}) {
       if (auto found = names_table_at(image, names, gap, budget)) return found;
@@ -95,7 +96,7 @@ Result<Kallsyms> decode_around(const ImageView& image, const TokenTables& tokens
                             .relative_base = {}};
   std::vector<KallsymsKeys> tries;
   const std::size_t wide = std::size_t{names.count} * 8;
-  const std::size_t narrow = (std::size_t{names.count} * 4 + 7) & ~std::size_t{7};
+  const std::size_t narrow = round_up(std::size_t{names.count} * 4, 8);
   if (names.num_syms >= narrow + 8) {  // before 6.4: offsets, base, count, names
     tries.push_back(common);
     tries.back().relative_base = at(names.num_syms - 8);
@@ -106,10 +107,10 @@ Result<Kallsyms> decode_around(const ImageView& image, const TokenTables& tokens
     tries.back().addresses64 = at(names.num_syms - wide);
   }
   for (const std::size_t alignment : {4, 8}) {  // since: after the token index
-    const std::size_t after = (tokens.index + kTokenIndexBytes + alignment - 1) & ~(alignment - 1);
+    const std::size_t after = round_up(tokens.index + kTokenIndexBytes, alignment);
     tries.push_back(common);
     tries.back().offsets = at(after);
-    tries.back().relative_base = at((after + std::size_t{names.count} * 4 + 7) & ~std::size_t{7});
+    tries.back().relative_base = at(round_up(after + std::size_t{names.count} * 4, 8));
   }
   for (const KallsymsKeys& keys : tries) {
     if (auto decoded = decode_kallsyms(image, keys, stext)) return decoded;

@@ -1,5 +1,5 @@
 // The kernel's and its modules' symbols: sorted by address, found by name and by address.
-// In this file, top to bottom: filling, sealing, questions.
+// In this file, top to bottom: filling, sealing, modules that come later, questions.
 // Guarantees: a name that thousands of symbols share costs one step each, however it is asked for.
 // Fire context: at() and find() yes; describe() and filling no.
 #include <fmt/format.h>
@@ -43,7 +43,7 @@ void SymbolTable::adopt(std::shared_ptr<const std::string> names) {
 
 void SymbolTable::seal() {
   sort_by_address();
-  fill_sizes();
+  fill_sizes(symbols_);
   std::erase_if(symbols_, is_padding);
   build_index();
 }
@@ -58,15 +58,15 @@ void SymbolTable::sort_by_address() {
   std::stable_sort(from, symbols_.end(), by_address);
 }
 
-void SymbolTable::fill_sizes() {
+void SymbolTable::fill_sizes(std::vector<Symbol>& symbols) const {
   // From the back, remembering per module where its next higher symbol starts.
   std::vector<std::uint64_t> next(modules_.size());
   for (std::size_t m = 0; m < modules_.size(); ++m) {
     const auto end = modules_[m].text_base.checked_add(modules_[m].text_size);
     next[m] = end ? end->raw() : 0;
   }
-  for (std::size_t i = symbols_.size(); i-- > 0;) {
-    Symbol& symbol = symbols_[i];
+  for (std::size_t i = symbols.size(); i-- > 0;) {
+    Symbol& symbol = symbols[i];
     const std::uint64_t at = symbol.address.raw();
     const Module& module = modules_[symbol.module];
     const std::uint64_t text_end = module.text_base.wrapping_add(module.text_size).raw();
@@ -76,7 +76,7 @@ void SymbolTable::fill_sizes() {
     if (at < lowest_) end = at;  // per-cpu offsets are no addresses
     if (symbol.size == 0 && end > at && end - at <= kMaxSymbolSize) symbol.size = end - at;
     // Aliases share their size, so the bound moves only when the address does.
-    if (i > 0 && symbols_[i - 1].address != symbol.address) next[symbol.module] = at;
+    if (i > 0 && symbols[i - 1].address != symbol.address) next[symbol.module] = at;
   }
 }
 
@@ -98,33 +98,102 @@ void SymbolTable::build_index() {
   }
 }
 
-const Symbol* SymbolTable::find(std::string_view name, std::string_view module) const {
-  const auto name_at = [this](std::uint32_t i) { return symbols_[i].name; };
-  for (std::uint32_t i = by_name_.find(name, name_at); i != NameIndex::kNone; i = next_same_[i]) {
-    if (module.empty() || modules_[symbols_[i].module].name == module) return &symbols_[i];
+/// Whether it is the same module, moved as a whole or not.
+bool SymbolTable::is_same(const LatePart& part, const Module& module,
+                          std::span<const Symbol> symbols) const {
+  const Module& before = modules_[part.module];
+  if (before.name != module.name || before.text_size != module.text_size) return false;
+  return std::ranges::equal(part.symbols, symbols, [&](const Symbol& old, const Symbol& now) {
+    return old.name == now.name && old.type == now.type &&
+           old.address.offset_from(before.text_base) == now.address.offset_from(module.text_base);
+  });
+}
+
+std::optional<SymbolTable::Late> SymbolTable::put_late(Module module, std::vector<Symbol> symbols,
+                                                       MayBe may_be) {
+  std::ranges::stable_sort(symbols, {}, &Symbol::address);
+  const auto index = static_cast<std::uint16_t>(modules_.size());
+  for (Symbol& symbol : symbols) symbol.module = index;
+  modules_.push_back(std::move(module));
+  fill_sizes(symbols);
+  std::erase_if(symbols, is_padding);
+  const auto known = std::ranges::find_if(
+      late_, [&](const LatePart& part) { return is_same(part, modules_.back(), symbols); });
+  const auto place = static_cast<std::size_t>(known - late_.begin());
+  if (known == late_.end()) {
+    if (may_be == MayBe::KnownOnly) {
+      modules_.pop_back();
+      return std::nullopt;
+    }
+    newest_.insert(newest_.begin(), place);
+    late_.push_back({index, std::move(symbols)});
+    return Late{index};
+  }
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    known->symbols[i].address = symbols[i].address;
+  }
+  std::erase(newest_, place);
+  newest_.insert(newest_.begin(), place);
+  Late again{known->module, std::exchange(modules_[known->module], std::move(modules_.back()))};
+  modules_.pop_back();
+  return again;
+}
+
+std::span<const Symbol> SymbolTable::late(std::uint16_t module) const {
+  const auto part = std::ranges::find(late_, module, &LatePart::module);
+  return part == late_.end() ? std::span<const Symbol>() : part->symbols;
+}
+
+/// The symbols among which that of this address is.
+std::span<const Symbol> SymbolTable::part_at(GuestVirt address) const {
+  for (const std::size_t n : newest_) {
+    if (modules_[late_[n].module].has_text_at(address)) return late_[n].symbols;
+  }
+  return symbols_;
+}
+
+const Symbol* SymbolTable::find_late(std::string_view name, std::string_view module) const {
+  for (const std::size_t n : newest_) {
+    const LatePart& part = late_[n];
+    if (!module.empty() && modules_[part.module].name != module) continue;
+    const auto found = std::ranges::find(part.symbols, name, &Symbol::name);
+    if (found != part.symbols.end()) return &*found;
   }
   return nullptr;
 }
 
+const Symbol* SymbolTable::find(std::string_view name, std::string_view module) const {
+  if (!module.empty() && !late_.empty()) {
+    if (const Symbol* const newer = find_late(name, module)) return newer;
+  }
+  const auto name_at = [this](std::uint32_t i) { return symbols_[i].name; };
+  for (std::uint32_t i = by_name_.find(name, name_at); i != NameIndex::kNone; i = next_same_[i]) {
+    if (module.empty() || modules_[symbols_[i].module].name == module) return &symbols_[i];
+  }
+  return module.empty() ? find_late(name, module) : nullptr;
+}
+
+std::span<const Symbol> SymbolTable::all_at(GuestVirt address) const {
+  const std::span<const Symbol> symbols = part_at(address);
+  const auto first = std::ranges::lower_bound(symbols, address, {}, &Symbol::address);
+  return {first, std::ranges::upper_bound(first, symbols.end(), address, {}, &Symbol::address)};
+}
+
 const Symbol* SymbolTable::at(GuestVirt address) const {
-  const auto above = std::upper_bound(
-      symbols_.begin(), symbols_.end(), address,
-      [](GuestVirt value, const Symbol& symbol) { return value < symbol.address; });
-  if (above == symbols_.begin() || address.raw() < lowest_) return nullptr;
+  const std::span<const Symbol> symbols = part_at(address);
+  const auto above = std::ranges::upper_bound(symbols, address, {}, &Symbol::address);
+  if (above == symbols.begin() || address.raw() < lowest_) return nullptr;
   auto found = std::prev(above);
-  const std::uint64_t offset = address.raw() - found->address.raw();
+  const std::uint64_t offset = address.offset_from(found->address);
   if (offset != 0 && offset >= found->size) return nullptr;
   // The first of several aliases, as the kernel's own messages name it.
-  const auto first = std::lower_bound(
-      symbols_.begin(), above, found->address,
-      [](const Symbol& symbol, GuestVirt value) { return symbol.address < value; });
-  return &*first;
+  return &*std::ranges::lower_bound(symbols.begin(), above, found->address, {}, &Symbol::address);
 }
 
 std::string SymbolTable::describe(GuestVirt address) const {
   const Symbol* symbol = at(address);
   if (symbol == nullptr) return fmt::format("{:#x}", address.raw());
-  const std::uint64_t offset = address.raw() - symbol->address.raw();
+  const std::uint64_t offset = address.offset_from(symbol->address);
   const std::string& module = modules_[symbol->module].name;
   return offset == 0 ? fmt::format("{}`{}", module, symbol->name)
                      : fmt::format("{}`{}+{:#x}", module, symbol->name, offset);

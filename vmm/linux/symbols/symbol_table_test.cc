@@ -99,5 +99,83 @@ TEST(SymbolTable, TenThousandSymbolsOfOneNameAreNoTrouble) {
   EXPECT_EQ(table.find("__func__.0")->address.raw(), kText);
 }
 
+constexpr std::uint64_t kLate = 0xffff'ffff'c080'0000;
+using MayBe = SymbolTable::MayBe;
+
+/// Two functions, padding and the text's end, from `base` on.
+std::vector<Symbol> late_symbols(std::uint64_t base) {
+  return {text(base + 0x40, "second"), text(base, "first"), text(base + 0x30, "__pfx_second")};
+}
+Module late_module(std::uint64_t base) {
+  return {.name = "late", .text_base = GuestVirt(base), .text_size = 0x100};
+}
+
+TEST(SymbolTable, AModuleThatComesLaterIsFoundAndMovesNoOther) {
+  SymbolTable table = table_with_a_module();
+  const Symbol* const before = table.find("read");
+  const std::size_t count = table.symbols().size();
+
+  const auto late = table.put_late(late_module(kLate), late_symbols(kLate), MayBe::Any);
+
+  ASSERT_TRUE(late);
+  EXPECT_FALSE(late->before);
+  EXPECT_EQ(table.modules()[late->module].name, "late");
+  EXPECT_EQ(table.symbols().size(), count);
+  EXPECT_EQ(table.find("read"), before);
+  ASSERT_EQ(table.late(late->module).size(), 2u);
+  EXPECT_EQ(table.late(late->module)[0].size, 0x30u) << "up to the padding";
+  EXPECT_EQ(table.late(late->module)[1].size, 0xc0u) << "up to the text's end";
+  EXPECT_EQ(table.find("second")->address.raw(), kLate + 0x40);
+  EXPECT_EQ(table.find("second", "late")->address.raw(), kLate + 0x40);
+  EXPECT_EQ(table.find("second", "loop"), nullptr);
+  EXPECT_EQ(table.describe(GuestVirt(kLate + 0x44)), "late`second+0x4");
+  EXPECT_EQ(table.all_at(GuestVirt(kLate)).size(), 1u);
+  EXPECT_EQ(table.all_at(GuestVirt(kText)).size(), 2u) << "_stext and alias";
+}
+
+TEST(SymbolTable, AModuleThatComesAgainKeepsItsIndexAndItsSymbols) {
+  SymbolTable table = table_with_a_module();
+  const auto first = table.put_late(late_module(kLate), late_symbols(kLate), MayBe::Any);
+  ASSERT_TRUE(first);
+  const Symbol* const second = table.find("second");
+
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    const std::uint64_t base = kLate + round * 0x1000;
+    const auto again = table.put_late(late_module(base), late_symbols(base), MayBe::KnownOnly);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->module, first->module);
+    ASSERT_TRUE(again->before);
+    EXPECT_EQ(again->before->text_base.raw(), base - 0x1000);
+    EXPECT_EQ(second->address.raw(), base + 0x40);
+    EXPECT_EQ(table.at(GuestVirt(base + 0x41)), second);
+    EXPECT_EQ(table.at(GuestVirt(base - 0x1000)), nullptr) << "it is not there any more";
+  }
+  EXPECT_EQ(table.modules().size(), 3u);
+}
+
+TEST(SymbolTable, AnotherBuildOfAModuleIsAnotherModule) {
+  SymbolTable table = table_with_a_module();
+  const auto first = table.put_late(late_module(kLate), late_symbols(kLate), MayBe::Any);
+  auto other = late_symbols(kLate);
+  other[0].address = GuestVirt(kLate + 0x50);
+
+  EXPECT_FALSE(table.put_late(late_module(kLate), other, MayBe::KnownOnly));
+  EXPECT_EQ(table.modules().size(), 3u);
+  const auto second = table.put_late(late_module(kLate), other, MayBe::Any);
+
+  ASSERT_TRUE(second);
+  EXPECT_NE(second->module, first->module);
+  EXPECT_EQ(table.find("second", "late")->address.raw(), kLate + 0x50) << "the newer one";
+}
+
+TEST(SymbolTable, AModuleThatComesWhereAnotherOneWasTakesItsPlace) {
+  SymbolTable table = table_with_a_module();
+  const auto late = table.put_late(late_module(kLoop), late_symbols(kLoop), MayBe::Any);
+
+  ASSERT_TRUE(late);
+  EXPECT_EQ(table.describe(GuestVirt(kLoop + 0x40)), "late`second");
+  EXPECT_EQ(table.describe(GuestVirt(kLoop + 0x5000)), "loop`ops");
+}
+
 }  // namespace
 }  // namespace ringside::guest_linux

@@ -12,7 +12,7 @@ namespace ringside::guest_linux {
 
 namespace {
 
-constexpr std::byte kInt3 = arch::kBreakpoint, kJump{0xe9};
+constexpr std::byte kInt3 = arch::kBreakpoint, kJump = arch::kNearJump;
 constexpr std::uint64_t kLists = 64;          // KPROBE_TABLE_SIZE
 constexpr std::size_t kMaxKprobes = 1 << 17;  // more than all functions there are
 constexpr std::uint32_t kGone = 1;            // KPROBE_FLAG_GONE: its module was unloaded
@@ -45,16 +45,31 @@ KprobeBytes Kprobe::original(const KprobeBytes& now) const {
   return bytes;
 }
 
+std::span<const Kprobe> kprobes_from(std::span<const Kprobe> kprobes, GuestVirt at) {
+  const GuestVirt lowest = at.wrapping_sub(std::min<std::uint64_t>(at.raw(), kKprobeBytes - 1));
+  return {std::ranges::lower_bound(kprobes, lowest, {}, &Kprobe::address), kprobes.end()};
+}
+
+bool has_kprobe(std::span<const Kprobe> kprobes, GuestVirt at, std::size_t size) {
+  const auto reaching = kprobes_from(kprobes, at);
+  // They begin before `at`, where a kprobe's own bytes still reach into the range.
+  return !reaching.empty() &&
+         (reaching.front().address < at || reaching.front().address.is_in(at, size));
+}
+
 KprobeTable::KprobeTable(const SymbolTable& symbols, const TypeGraph& types)
     : layout_(layout_of(types)) {
   const Symbol* table = symbols.find("kprobe_table", "vmlinux");
   if (table != nullptr) table_ = table->address;
   auto owner = offset_of(types, "mutex", {"owner"});
   if (!owner) owner = offset_of(types, "mutex", {"rtmutex", "owner"});  // PREEMPT_RT
-  for (const std::string_view name : {"text_mutex", "kprobe_mutex"}) {
+  const auto owner_of = [&](std::string_view name) -> std::optional<GuestVirt> {
     const Symbol* lock = symbols.find(name, "vmlinux");
-    if (lock != nullptr && owner) lock_owners_.push_back(lock->address.wrapping_add(*owner));
-  }
+    if (lock == nullptr || !owner) return std::nullopt;
+    return lock->address.wrapping_add(*owner);
+  };
+  text_owner_ = owner_of("text_mutex");
+  kprobe_owner_ = owner_of("kprobe_mutex");
 }
 
 std::optional<KprobeTable::Layout> KprobeTable::layout_of(const TypeGraph& types) {
@@ -91,7 +106,7 @@ Result<void> KprobeTable::walk(const GuestReader& kernel, GuestVirt head,
                                std::vector<Kprobe>& found) const {
   for (GuestVirt node = head; node.raw() != 0;) {
     if (seen.size() >= kMaxKprobes || !seen.insert(node.raw()).second) return damaged();
-    TRY(add(kernel, GuestVirt(node.raw() - layout_->hlist), found));
+    TRY(add(kernel, node.wrapping_sub(layout_->hlist), found));
     const auto next = ringside::load<std::uint64_t>(kernel, node);
     if (!next) return damaged();
     node = GuestVirt(*next);
@@ -114,7 +129,7 @@ Result<void> KprobeTable::add(const GuestReader& kernel, GuestVirt kprobe,
   Kprobe& probe = found.emplace_back(Kprobe{GuestVirt(*address), *opcode, {}});
   if ((*flags & kOptimized) == 0) return {};
   if (!layout_->optimized) return damaged();
-  const GuestVirt whole(kprobe.raw() - layout_->optimized->kprobe);
+  const GuestVirt whole = kprobe.wrapping_sub(layout_->optimized->kprobe);
   const auto original =
       load_field<std::array<std::byte, 4>>(kernel, whole, layout_->optimized->copied);
   const auto target = load_field<std::uint64_t>(kernel, whole, layout_->optimized->jump_target);
@@ -124,11 +139,13 @@ Result<void> KprobeTable::add(const GuestReader& kernel, GuestVirt kprobe,
   return {};
 }
 
-bool KprobeTable::is_changing(const GuestReader& kernel) const {
-  return std::any_of(lock_owners_.begin(), lock_owners_.end(), [&](GuestVirt at) {
-    const auto owner = ringside::load<std::uint64_t>(kernel, at);
+bool KprobeTable::is_changing(const GuestReader& kernel, Changes changes) const {
+  const auto is_held = [&](std::optional<GuestVirt> at) {
+    if (!at) return false;
+    const auto owner = ringside::load<std::uint64_t>(kernel, *at);
     return !owner || (*owner & ~kLockFlags) != 0;
-  });
+  };
+  return (changes == Changes::OfText && is_held(text_owner_)) || is_held(kprobe_owner_);
 }
 
 }  // namespace ringside::guest_linux

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_set>
 #include <vector>
 
@@ -44,6 +45,11 @@ struct Kprobe {
   KprobeBytes original(const KprobeBytes& now) const;
 };
 
+/// Of kprobes in the order of their addresses: those whose bytes reach to `at` or stand behind it.
+std::span<const Kprobe> kprobes_from(std::span<const Kprobe> kprobes, GuestVirt at);
+/// Whether one of them has changed, or may yet change, one of these bytes.
+bool has_kprobe(std::span<const Kprobe> kprobes, GuestVirt at, std::size_t size);
+
 class KprobeTable {
  public:
   /// For a kernel without kprobes read() finds none.
@@ -53,9 +59,10 @@ class KprobeTable {
   /// walked, or when the kernel's types do not describe them.
   Result<std::vector<Kprobe>> read(const GuestReader& kernel) const;
 
-  /// Whether the guest is changing its text or a kprobe; false for a kernel without such locks. The
-  /// answer holds while the machine is paused.
-  bool is_changing(const GuestReader& kernel) const;
+  /// Whether the guest is changing its text or a kprobe, or only whether it is changing a kprobe;
+  /// false for a kernel without such locks. The answer holds while the machine is paused.
+  enum class Changes : std::uint8_t { OfText, OfKprobes };
+  bool is_changing(const GuestReader& kernel, Changes changes = Changes::OfText) const;
 
  private:
   struct Layout {
@@ -74,7 +81,7 @@ class KprobeTable {
 
   std::optional<GuestVirt> table_;
   std::optional<Layout> layout_;
-  std::vector<GuestVirt> lock_owners_;
+  std::optional<GuestVirt> text_owner_, kprobe_owner_;  // of the locks
 };
 
 }  // namespace ringside::guest_linux

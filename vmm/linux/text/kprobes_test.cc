@@ -163,6 +163,7 @@ TEST_F(Kprobes, TheTextIsChangingWhileItsLockIsHeld) {
 
   guest.put(kLock + fakes::kOwnerAt, std::uint64_t{0xffff'8880'0001'0001});
   EXPECT_TRUE(table().is_changing(guest));
+  EXPECT_FALSE(table().is_changing(guest, KprobeTable::Changes::OfKprobes)) << "another lock's";
 }
 
 }  // namespace

@@ -6,11 +6,24 @@
 #include <array>
 #include <string_view>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::guest_linux {
 
 namespace {
 
 constexpr std::uint8_t kTrampolineBytes = 8;  // jmp rel32 or ret, then ud1 as its mark
+constexpr std::uint64_t kKeyFlags = 3;  // the low bits of a key's place, which say other things
+
+/// The address that a T at `offset` in the table names, relative to itself.
+template <class T>
+GuestVirt relative_at(const ImageView& table, std::uint64_t offset) {
+  const auto distance = static_cast<std::int64_t>(load_at<T>(table.bytes, offset));
+  return table.base.wrapping_add(offset + static_cast<std::uint64_t>(distance));
+}
+GuestVirt without_flags(GuestVirt key) {
+  return GuestVirt(key.raw() & ~kKeyFlags);
+}
 
 /// Calls `found` with the address that the first s32 of each entry names, relative to itself, and
 /// with the entry's offset in the table.
@@ -21,9 +34,8 @@ void for_each_target(const ImageView& table, std::uint64_t entry_bytes, const Te
       std::min<std::uint64_t>(table.bytes.size() / entry_bytes, kMaxTableEntries);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t at = i * entry_bytes;
-    const std::int64_t offset = load_at<std::int32_t>(table.bytes, at);
-    const GuestVirt target = table.base.wrapping_add(at + static_cast<std::uint64_t>(offset));
-    if (offset != 0 && bounds.text.contains(target)) found(target, at);
+    const GuestVirt target = relative_at<std::int32_t>(table, at);
+    if (target != table.base.wrapping_add(at) && bounds.text.contains(target)) found(target, at);
   }
 }
 
@@ -57,29 +69,36 @@ void collect_jump_labels(const ImageView& table, const TextBounds& bounds,
                          std::vector<Kernel::PatchedSite>& sites) {
   for_each_target(table, kJumpEntryBytes, bounds, [&](GuestVirt at, std::uint64_t entry) {
     // Two-byte sites (since 5.14) are jmp rel8 or its nop, 66 90.
-    const std::uint8_t opcode = bytes_at(bounds, at)[0];
-    const std::uint8_t length = opcode == 0xeb || opcode == 0x66 ? 2 : 5;
-    const std::uint64_t second = entry + sizeof(std::int32_t);
-    const std::int64_t offset = load_at<std::int32_t>(table.bytes, second);
-    const GuestVirt target = table.base.wrapping_add(second + static_cast<std::uint64_t>(offset));
-    sites.push_back({at, length, "jump label", target});
+    constexpr std::byte kShortNop{0x66};
+    const std::byte opcode{bytes_at(bounds, at)[0]};
+    const std::uint8_t length = opcode == arch::kShortJump || opcode == kShortNop ? 2 : 5;
+    const GuestVirt target = relative_at<std::int32_t>(table, entry + 4);
+    const GuestVirt key = without_flags(relative_at<std::int64_t>(table, entry + 8));
+    sites.push_back({at, length, "jump label", target, key});
   });
 }
 
 void collect_static_calls(const ImageView& table, const TextBounds& bounds,
                           std::vector<Kernel::PatchedSite>& sites) {
-  for_each_target(table, kStaticCallSiteBytes, bounds, [&](GuestVirt at, std::uint64_t) {
+  for_each_target(table, kStaticCallSiteBytes, bounds, [&](GuestVirt at, std::uint64_t entry) {
     // Conditional tail calls (since 6.3) are jcc rel32, six bytes.
     const auto bytes = bytes_at(bounds, at);
     const bool is_jcc = bytes[0] == 0x0f && (bytes[1] & 0xf0) == 0x80;
-    sites.push_back({at, static_cast<std::uint8_t>(is_jcc ? 6 : 5), "static call"});
+    const GuestVirt key = without_flags(relative_at<std::int32_t>(table, entry + 4));
+    sites.push_back({at, static_cast<std::uint8_t>(is_jcc ? 6 : 5), "static call", {}, key});
   });
 }
 
 void collect_exceptions(const ImageView& table, const TextBounds& bounds,
                         std::vector<Kernel::PatchedSite>& sites) {
-  for_each_target(table, kExceptionEntryBytes, bounds, [&](GuestVirt at, std::uint64_t) {
-    sites.push_back({at, 1, "exception table"});
+  for_each_target(table, kExceptionEntryBytes, bounds, [&](GuestVirt at, std::uint64_t entry) {
+    sites.push_back({at,
+                     1,
+                     kExceptionTable.what,
+                     {},
+                     {},
+                     relative_at<std::int32_t>(table, entry + 4),
+                     load_at<std::uint32_t>(table.bytes, entry + 8)});
   });
 }
 

@@ -8,7 +8,6 @@
 // places must not be probed.
 // Used by Kernel, for vmlinux and for each module. Hostile input: entries that do not point into
 // text are skipped (init text is freed).
-// Fire context: no.
 #pragma once
 
 #include <optional>

@@ -27,7 +27,7 @@ TEST_F(PatchedSites, JumpLabelsAreTwoOrFiveBytesByWhatStandsThere) {
   for (const std::uint64_t at : {0x10, 0x20, 0x30}) {
     add_relative(kText + at);
     add_relative(kText + at + 0x100);
-    table.add(std::int64_t{0});
+    table.add(std::int64_t{0x402});  // the low bits are flags
   }
   guest.put(kText + 0x10, std::uint16_t{0x9066});  // xchg %ax,%ax
   guest.put(kText + 0x20, std::uint16_t{0x00e9});  // jmp rel32
@@ -41,13 +41,14 @@ TEST_F(PatchedSites, JumpLabelsAreTwoOrFiveBytesByWhatStandsThere) {
   EXPECT_EQ(sites[2].length, 5) << "unreadable: the longer form";
   EXPECT_EQ(sites[0].what, "jump label");
   EXPECT_EQ(sites[1].target.raw(), kText + 0x120);
+  EXPECT_EQ(sites[1].key.raw(), kTable + 16 + 8 + 0x400);
 }
 
 TEST_F(PatchedSites, ConditionalStaticCallsAreSixBytes) {
   add_relative(kText + 0x40);
   table.add(std::int32_t{0});
   add_relative(kText + 0x50);
-  table.add(std::int32_t{0});
+  table.add(std::int32_t{0x101});
   guest.put(kText + 0x40, std::uint16_t{0x840f});  // je rel32
   guest.put(kText + 0x50, std::uint16_t{0x1f0f});  // nopl
 
@@ -56,17 +57,21 @@ TEST_F(PatchedSites, ConditionalStaticCallsAreSixBytes) {
   ASSERT_EQ(sites.size(), 2u);
   EXPECT_EQ(sites[0].length, 6);
   EXPECT_EQ(sites[1].length, 5);
+  EXPECT_EQ(sites[1].key.raw(), kTable + 8 + 4 + 0x100);
 }
 
 TEST_F(PatchedSites, ExceptionEntriesNameTheirInstruction) {
   add_relative(kText + 0x60);
-  table.add(std::int32_t{0}).add(std::int32_t{0});
+  add_relative(kText + 0x90);
+  table.add(std::int32_t{0x00070003});
 
   collect_exceptions(view(), bounds, sites);
 
   ASSERT_EQ(sites.size(), 1u);
   EXPECT_EQ(sites[0].address.raw(), kText + 0x60);
   EXPECT_EQ(sites[0].length, 1);
+  EXPECT_EQ(sites[0].fixup.raw(), kText + 0x90);
+  EXPECT_EQ(sites[0].data, 0x00070003u);
 }
 
 TEST_F(PatchedSites, EntriesOutsideTextClearedOnesAndHalfOnesAreLeftOut) {

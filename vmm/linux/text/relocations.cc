@@ -4,14 +4,13 @@
 #include <optional>
 #include <utility>
 
+#include "vmm/arch/arch.h"
 #include "vmm/base/bytes.h"
 
 namespace ringside::guest_linux {
 namespace {
 
 using Places = std::vector<std::uint64_t>;
-
-constexpr std::uint64_t kKernelHalf = 1ULL << 63;
 
 /// From the first to the last byte of the kernel's own segments. Between them lies the initial
 /// per-CPU data too, which is linked elsewhere.
@@ -22,7 +21,10 @@ struct Bounds {
 Bounds bounds_of(const vmm::ElfFile& image) {
   Bounds bounds;
   for (const vmm::ElfFile::Segment& segment : image.segments()) {
-    if (segment.address < kKernelHalf || segment.size > UINT64_MAX - segment.address) continue;
+    if (!arch::in_kernel_half(GuestVirt(segment.address)) ||
+        segment.size > UINT64_MAX - segment.address) {
+      continue;
+    }
     bounds.begin = std::min(bounds.begin, segment.address);
     bounds.end = std::max(bounds.end, segment.address + segment.size);
   }

@@ -1,5 +1,5 @@
 // Reading BTF. In this file, top to bottom: the blob's sections, the outline (where every type
-// starts), ids, conversion by kind, functions.
+// starts), ids, conversion by kind, functions, variables.
 // Guarantees: linear in the blob's size; the graph is touched only once the outline is sound, so
 // every conversion reads inside the type section.
 #include "vmm/linux/types/btf.h"
@@ -7,10 +7,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "vmm/base/check.h"
+#include "vmm/base/variable_key.h"
 #include "vmm/linux/image_view.h"
 
 namespace ringside::guest_linux {
@@ -21,6 +24,7 @@ constexpr std::uint16_t kMagic = 0xeb9f;
 constexpr std::size_t kHeaderBytes = 24;  // the least; hdr_len may say more
 constexpr std::size_t kTypeBytes = 12;    // struct btf_type
 constexpr unsigned kMaxTagChain = 64;
+constexpr std::string_view kPercpuSection = ".data..percpu";
 constexpr std::size_t kMaxName = 512;  // KSYM_NAME_LEN, which the kernel checks too
 
 enum Kind : std::uint32_t {
@@ -100,6 +104,7 @@ class BtfReader {
     for (const std::size_t i : converted_) convert(i);
     for (const std::size_t i : converted_) graph_.index(result_.ids_[i]);
     index_functions();
+    if (base_ == nullptr) index_variables();
     return std::move(result_);
   }
 
@@ -416,6 +421,38 @@ class BtfReader {
       if (position != NameIndex::kNone) continue;
       position = static_cast<std::uint32_t>(functions.size());
       functions.push_back({name, prototype});
+    }
+  }
+
+  /// By the index of their types.
+  std::vector<bool> percpu_variables() const {
+    std::vector<bool> percpu(starts_.size());
+    for (const std::uint32_t start : starts_) {
+      const auto record = load_at<Record>(types_, start);
+      if (record.kind() != Datasec || string(record.name) != kPercpuSection) continue;
+      for (std::uint32_t i = 0; i < record.length(); ++i) {  // type, offset, size
+        const auto id = load_at<std::uint32_t>(types_, start + kTypeBytes + std::size_t{i} * 12);
+        if (id != 0 && id <= percpu.size()) percpu[id - 1] = true;
+      }
+    }
+    return percpu;
+  }
+
+  /// Static variables of several files may share a name: those of different types have none.
+  void index_variables() {
+    const std::vector<bool> percpu = percpu_variables();
+    std::map<std::string, TypeId> found;
+    for (std::size_t i = 0; i < starts_.size(); ++i) {
+      const auto record = load_at<Record>(types_, starts_[i]);
+      const std::string_view name = string(record.name);
+      if (record.kind() != Var || name.empty()) continue;
+      const TypeId type = map(record.size_or_type);
+      const auto [known, is_new] =
+          found.emplace(percpu[i] ? percpu_variable_key(name) : variable_key(name), type);
+      if (!is_new && known->second != type) known->second = TypeId{};
+    }
+    for (const auto& [key, type] : found) {
+      if (type != TypeId{}) graph_.index_as(type, graph_.intern(key));
     }
   }
 

@@ -25,9 +25,12 @@ inline constexpr std::size_t kMaxBtfBytes = 64 << 20;
 /// the functions' prototypes.
 class Btf {
  public:
-  /// Adds all types of `blob` to `graph`, which keeps a copy of its strings. `base`: vmlinux's for
-  /// a module, null for vmlinux. `blob` and `base` are needed only during the call. Invalid when
-  /// the header or the outline of the type section is malformed; then the graph is unchanged.
+  /// Adds all types of `blob` to `graph`, which keeps a copy of its strings. The types of vmlinux's
+  /// variables can be found there by variable_key() and percpu_variable_key(): kernels describe the
+  /// per-CPU ones, and newer ones (pahole 1.28 and later, if asked to) all global ones. `base`:
+  /// vmlinux's for a module, null for vmlinux. `blob` and `base` are needed only during the call.
+  /// Invalid when the header or the outline of the type section is malformed; then the graph is
+  /// unchanged.
   static Result<Btf> read(std::span<const std::byte> blob, const Btf* base, TypeGraph& graph);
 
   /// Whether the type in the graph is one that this blob added.

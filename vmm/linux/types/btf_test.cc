@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "vmm/base/variable_key.h"
 #include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/types/clang_btf_for_tests.h"
@@ -16,7 +17,7 @@ using fakes::BtfWriter;
 // BTF kinds, as include/uapi/linux/btf.h numbers them.
 constexpr unsigned kPtr = 2, kArray = 3, kEnum = 6, kFwd = 7, kTypedef = 8, kConst = 10;
 constexpr unsigned kFunc = 12, kFuncProto = 13, kVar = 14, kFloat = 16, kDeclTag = 17;
-constexpr unsigned kTypeTag = 18, kEnum64 = 19;
+constexpr unsigned kDatasec = 15, kTypeTag = 18, kEnum64 = 19;
 
 /// ssize_t vfs_read(struct file *file, char *buf, ...), and types of every kind around it.
 BtfWriter kernel_like() {
@@ -47,6 +48,46 @@ BtfWriter kernel_like() {
   btf.structure("flags", 4, {{"low", ulong_id, 3U << 24}, {"high", ulong_id, 5U << 24 | 3}}, true);
   btf.structure("either", 8, {{"a", ulong_id, 0}, {"b", char_id, 0}}, false, 5);
   return btf;
+}
+
+TEST(Btf, VariablesHaveTheirTypesByName) {
+  BtfWriter btf;
+  const auto word = btf.integer("long unsigned int", 8, false);
+  const auto rq = btf.structure("rq", 8, {{"cpu", word, 0}});
+  const auto variable = [&](std::string_view name, std::uint32_t type) {
+    const auto id = btf.type(kVar, name, type);
+    btf.word(1);
+    return id;
+  };
+  const auto jiffies = variable("total_swap_pages", word);
+  const auto runqueues = variable("runqueues", rq);
+  variable("twin", word);
+  variable("twin", rq);
+  variable("pair", rq);
+  variable("pair", rq);
+  variable("", rq);
+  variable("lost", 4711);
+  const auto section = [&](std::string_view name, std::vector<std::uint32_t> members) {
+    btf.type(kDatasec, name, 64, static_cast<std::uint32_t>(members.size()));
+    for (const std::uint32_t id : members) btf.word(id).word(0).word(8);
+  };
+  section(".data", {jiffies});
+  section(".data..percpu", {runqueues, 0, 4711});
+  TypeGraph graph;
+
+  ASSERT_TRUE(Btf::read(btf.blob(), nullptr, graph));
+
+  const auto spelled = [&](const std::string& key) {
+    const auto type = graph.find(key);
+    return type ? graph.to_string(*type) : "";
+  };
+  EXPECT_EQ(spelled(variable_key("total_swap_pages")), "unsigned long");
+  EXPECT_EQ(spelled(percpu_variable_key("runqueues")), "struct rq");
+  EXPECT_EQ(spelled(variable_key("runqueues")), "") << "its symbol is not its address";
+  EXPECT_EQ(spelled(variable_key("twin")), "") << "one of two types";
+  EXPECT_EQ(spelled(variable_key("pair")), "struct rq");
+  EXPECT_EQ(spelled(variable_key("lost")), "");
+  EXPECT_EQ(spelled(variable_key("")), "");
 }
 
 TEST(Btf, NamesAreBoundedAndDoNotSteerTheTerminal) {

@@ -5,18 +5,22 @@
 #include <iterator>
 #include <span>
 
+#include "vmm/base/variable_key.h"
+
 namespace ringside::guest_linux {
 namespace {
 
 struct Variable {
   std::string_view name;
-  TypeKind kind;  // Struct, else a type with a plain name; Array: as long as its text
+  TypeKind kind;  // Struct, else a type with a plain name; Array: below
   std::string_view type;
 };
 
 constexpr std::uint32_t kLongestText = 256;
+constexpr std::uint32_t kMostCpus = 8192;  // CONFIG_NR_CPUS of x86
 
 constexpr Variable kVariables[] = {
+    {"__per_cpu_offset", TypeKind::Array, "unsigned long"},  // one for each CPU
     {"cpu_khz", TypeKind::Integer, "unsigned int"},
     {"init_cred", TypeKind::Struct, "cred"},
     {"init_files", TypeKind::Struct, "files_struct"},
@@ -58,12 +62,14 @@ std::uint32_t text_length(const GuestReader& kernel, GuestVirt address) {
 
 std::optional<TypeId> variable_type(TypeGraph& types, std::string_view name,
                                     const GuestReader& kernel, GuestVirt address) {
+  if (const auto told = types.find(variable_key(name))) return told;
   const auto* known = std::ranges::find(kVariables, name, &Variable::name);
   if (known == std::end(kVariables)) return std::nullopt;
   if (known->kind == TypeKind::Struct) return types.find(TypeKind::Struct, known->type);
   const auto type = types.find(known->type);
   if (!type || known->kind != TypeKind::Array) return type;
-  return types.array_of(*type, text_length(kernel, address));
+  const bool is_text = types[*type].is_char;
+  return types.array_of(*type, is_text ? text_length(kernel, address) : kMostCpus);
 }
 
 }  // namespace ringside::guest_linux

@@ -1,6 +1,6 @@
-// Types of the kernel's variables. BTF has only those of per-CPU variables, so this knows the
-// variables that tracing programs ask for. Used by the compiler's environment. Does not: know
-// whether a guest has the variable.
+// Types of the kernel's variables. The BTF of newer kernels has them; others have only those of
+// per-CPU variables, so this knows the variables that tracing programs ask for. Used by the
+// compiler's environment. Does not: know whether a guest has the variable.
 #pragma once
 
 #include <optional>

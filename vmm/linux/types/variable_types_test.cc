@@ -39,6 +39,18 @@ TEST(VariableTypes, AreThoseOfTheKernelsHeaders) {
   EXPECT_EQ(spelled("linux_banner", 0), "char [256]") << "not to be read yet";
 }
 
+TEST(VariableTypes, AreTheKernelsOwnWhereItTellsThem) {
+  TypeGraph types;
+  const TextReader reader("");
+  types.index_as(*types.find("int"), "variable jiffies");
+  types.index_as(*types.find("short"), "variable nobody_knew");
+
+  EXPECT_EQ(variable_type(types, "jiffies", reader, GuestVirt(0)), types.find("int"));
+  EXPECT_EQ(variable_type(types, "nobody_knew", reader, GuestVirt(0)), types.find("short"));
+  const auto offsets = variable_type(types, "__per_cpu_offset", reader, GuestVirt(0));
+  EXPECT_EQ(types.to_string(*offsets), "unsigned long [8192]");
+}
+
 TEST(VariableTypes, AreNotMadeUp) {
   TypeGraph types;
   const TextReader reader(std::string(4096, 'x'));

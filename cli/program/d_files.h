@@ -1,0 +1,18 @@
+// Files of D in a folder, and what is in one.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace ringside::cli {
+
+/// Those that end in .d, in no order; `failure` says when they were not all found.
+std::vector<std::filesystem::path> d_files(const std::string& folder, std::error_code& failure);
+
+/// All of a file; empty, with errno, when it cannot be read.
+std::optional<std::string> text_of(const std::filesystem::path& path);
+
+}  // namespace ringside::cli

@@ -1,0 +1,42 @@
+// Whether a clause names args[], before its names are resolved.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "dif/d/resolve/symbols.h"
+#include "dif/d/syntax/ast.h"
+
+namespace ringside::d {
+
+/// Looks into inlines, too.
+class ArgumentSearch {
+ public:
+  explicit ArgumentSearch(SymbolTable& symbols) : symbols_(symbols) {}
+
+  bool found_in(const Expr* e) {
+    constexpr int kMostNodes = 100'000;  // inlines of inlines can grow beyond all bounds
+    if (e == nullptr) return false;
+    if (++nodes_ > kMostNodes) return true;
+    if (e->kind == ExprKind::Name) {
+      if (*e->text == "args") return true;
+      const Symbol* const symbol = symbols_.find(Scope::Global, *e->text);
+      if (symbol != nullptr && found_in(symbol->value)) return true;
+    }
+    return found_in(e->a) || found_in(e->b) || found_in(e->c) ||
+           std::ranges::any_of(e->list, [this](const Expr* part) { return found_in(part); });
+  }
+
+  bool found_in(const std::vector<Statement*>& body) {
+    return std::ranges::any_of(body, [this](const Statement* s) {
+      return found_in(s->expression) || found_in(s->init) || found_in(s->step) ||
+             found_in(s->limit) || found_in(s->then_body) || found_in(s->else_body);
+    });
+  }
+
+ private:
+  SymbolTable& symbols_;
+  int nodes_ = 0;
+};
+
+}  // namespace ringside::d

@@ -1,0 +1,162 @@
+#include "dif/d/resolve/assignments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dif/d/syntax/nodes.h"
+#include "dif/d/syntax/print_tree.h"
+
+namespace ringside::d {
+namespace {
+
+/// The scope of a name that is written to.
+Scope variable_scope(const Expr& named) {
+  return named.kind == ExprKind::Name ? Scope::Global : named.scope;
+}
+
+}  // namespace
+
+/// The name that `target` writes to (its own, or its array's) where nothing has that name yet.
+const Expr* Assignments::undeclared(const Expr& target) const {
+  const Expr& named = target.kind == ExprKind::Index ? *target.a : target;
+  if (named.kind != ExprKind::Name && named.kind != ExprKind::Scoped) return nullptr;
+  const std::string& text = *named.text;
+  if (symbols_.find(variable_scope(named), text) != nullptr) return nullptr;
+  const bool taken = symbols_.is_of_d(text) || declared_.find_enumerator(text) || text == "args" ||
+                     text == "uregs" || text == "NULL";
+  return named.kind == ExprKind::Name && taken ? nullptr : &named;
+}
+
+bool Assignments::names_unknown(const Expr& e) const {
+  if (undeclared(e) != nullptr) return true;
+  const auto unknown = [this](const Expr* part) { return part && names_unknown(*part); };
+  return unknown(e.a) || unknown(e.b) || unknown(e.c) || std::ranges::any_of(e.list, unknown);
+}
+
+void Assignments::define(Expr* e, Which which) {
+  for (Expr* part : {e->a, e->b, e->c}) {
+    if (part != nullptr) define(part, which);
+  }
+  for (Expr* part : e->list) define(part, which);
+  const bool steps = e->kind == ExprKind::Unary && e->op >= Op::PreInc;
+  if ((!steps && e->kind != ExprKind::Assign) || undeclared(*e->a) == nullptr) return;
+  const bool is_dynamic = e->a->kind == ExprKind::Index || e->a->kind == ExprKind::Scoped;
+  if (which == Which::Dynamic && !is_dynamic) return;
+  static_cast<void>(walker_.resolve(e));
+  const Expr* left = undeclared(*e->a);
+  if (left != nullptr && left->kind == ExprKind::Name) first_assigned_.emplace_back(*left->text);
+}
+
+bool Assignments::was_to_declare(std::string_view name) const {
+  return std::ranges::find(first_assigned_, name) != first_assigned_.end();
+}
+
+/// Declares what undeclared() has found in `target`.
+Checked<void> Assignments::declare_written(const Expr& target, TypeId type, const Location& at) {
+  const bool element = target.kind == ExprKind::Index;
+  const Expr& named = element ? *target.a : target;
+  const Scope scope = variable_scope(named);
+  if (element && scope == Scope::Clause) {
+    return complain(
+        "D_ARR_LOCAL", at,
+        fmt::format("cannot declare associative array as local variable: this->{}", *named.text));
+  }
+  Symbol* symbol = TRY(symbols_.add_variable(scope, *named.text, named.at));
+  symbol->type = type;
+  symbol->is_associative = element;
+  return {};
+}
+
+/// The first assignment to a name declares it with the type of what is assigned.
+Checked<void> Assignments::declare_assigned(Expr* e) {
+  const Expr* named = undeclared(*e->a);
+  for (Expr* key : e->a->list) TRY(walker_.resolve(key, "D_OP_DYN"));  // a[i++] = i declares i
+  if (named->kind == ExprKind::Name) first_assigned_.emplace_back(*named->text);
+  const Checked<void> value = walker_.resolve(e->b, "D_OP_DYN");
+  if (named->kind == ExprKind::Name) first_assigned_.pop_back();
+  TRY(value);
+  named = undeclared(*e->a);
+  if (named == nullptr) return {};  // its own value declared it
+  if (e->compound) {
+    return complain("D_VAR_UNDEF", named->at,
+                    fmt::format("{} has not yet been declared or assigned", *named->text));
+  }
+  if (!types_.value_type(e->b->type)) {
+    return complain(
+        "D_OP_INCOMPAT", e->at,
+        fmt::format("cannot assign a value of type {} to a variable", types_.name(e->b->type)));
+  }
+  return declare_written(*e->a, e->b->type, e->at);
+}
+
+Checked<void> Assignments::check_writable(const Expr& e, const Expr& target) const {
+  if (target.kind == ExprKind::KernelSymbol) {
+    return complain("D_OP_WRITE", e.at,
+                    "operator requires a writable variable: kernel variables are read-only");
+  }
+  if (target.symbol != nullptr && target.symbol->kind != Symbol::Kind::Variable) {
+    return complain("D_OP_WRITE", e.at,
+                    fmt::format("built-in variable {} may not be written", target.symbol->name));
+  }
+  const std::string_view op = e.kind == ExprKind::Assign ? "=" : op_text(e.op);
+  const bool element =
+      target.kind == ExprKind::Index || (target.kind == ExprKind::Unary && target.op == Op::Deref);
+  if (!target.is_lvalue && element && types_.is_string(target.a->type)) {
+    return complain("D_OP_WRITE", e.at,
+                    fmt::format("operator {} can only be applied to characters of a variable", op));
+  }
+  if (!target.is_lvalue) {
+    return complain("D_OP_LVAL", e.at,
+                    fmt::format("operator {} requires modifiable lvalue as an operand", op));
+  }
+  return {};
+}
+
+/// a[i++] += 1 reads and writes one element: keys that cannot be evaluated twice are kept in
+/// hidden variables first, and `e` becomes (kept = i++, a[kept] += 1).
+Checked<void> Assignments::keep_keys(Expr* e, Expr* target) {
+  if (target->symbol == nullptr || !target->symbol->is_associative) return {};
+  Expr* prologue = nullptr;
+  for (Expr*& key : target->list) {
+    const auto [first, again] = TRY(rewriter_.evaluate_once(key));
+    if (first == nullptr) continue;
+    key = again;
+    TRY(walker_.resolve(key));
+    prologue = prologue == nullptr ? first : make_comma(arena_, e->at, prologue, first);
+  }
+  if (prologue == nullptr) return {};
+  *e = *make_comma(arena_, e->at, prologue, arena_.make(Expr(*e)));
+  return {};
+}
+
+Checked<void> Assignments::assign(Expr* e) {
+  Expr* target = e->a;
+  if (undeclared(*target) != nullptr) TRY(declare_assigned(e));
+  TRY(walker_.resolve(target, "D_OP_DYN"));
+  TRY(check_writable(*e, *target));
+  TRY(walker_.resolve(e->b, "D_OP_DYN"));
+  e->type = target->type;
+  if (e->compound) {
+    TRY(rules_.compound(e));
+    return keep_keys(e, target);
+  }
+  if (types_.is_array(target->type) || types_.is_function(target->type)) {
+    return complain("D_OP_ARRFUN", e->at,
+                    fmt::format("operator = may not be applied to an operand of type {}",
+                                types_.name(target->type)));
+  }
+  return rules_.assignable(*e, target->type, *e->b);
+}
+
+Checked<void> Assignments::step(Expr* e) {
+  Expr* a = e->a;
+  // x++ declares x, as x = x + 1 would on a variable that reads as 0.
+  if (undeclared(*a) != nullptr) TRY(declare_written(*a, types_.int64, a->at));
+  TRY(walker_.resolve(a, "D_OP_DYN"));
+  TRY(check_writable(*e, *a));
+  TRY(rules_.step(e));
+  return keep_keys(e, a);
+}
+
+}  // namespace ringside::d

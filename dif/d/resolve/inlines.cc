@@ -1,0 +1,117 @@
+#include "dif/d/resolve/inlines.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "dif/d/syntax/nodes.h"
+
+namespace ringside::d {
+
+/// An inline with keys: their types and names.
+Checked<void> Inlines::take_parameters(Symbol& symbol, const Declarator& declarator) {
+  symbol.keys = TRY(declared_.key_types(declarator));
+  for (const Declaration* key : *declarator.derivations.front().parameters) {
+    const Text parameter = key->declarators.front()->name;
+    if (parameter == nullptr) {
+      return complain("D_DECL_PROTO_NAME", key->at,
+                      fmt::format("a parameter of inline {}[ ] has no name", symbol.name));
+    }
+    symbol.parameters.push_back(*parameter);
+  }
+  return {};
+}
+
+Checked<void> Inlines::define(const InlineNode& node) {
+  const Declarator& declarator = *node.declarator;
+  const TypeId base = TRY(declared_.spec_type(*node.spec));
+  if (node.spec->storage != Storage::None) {
+    return complain("D_DECL_BADCLASS", node.at, "an inline may not have a storage class");
+  }
+  const std::string& name = *declarator.name;
+  Symbol symbol;
+  symbol.kind = Symbol::Kind::Inline;
+  symbol.name = name;
+  symbol.type = TRY(declared_.apply(base, declarator, true));
+  symbol.value = node.value;
+  symbol.is_associative = !declarator.derivations.empty() &&
+                          declarator.derivations.front().kind == Derivation::Kind::Keys;
+  if (symbol.is_associative) TRY(take_parameters(symbol, declarator));
+  if (types_.is_array(symbol.type)) {
+    return complain("D_DECL_ARRNULL", declarator.at,
+                    fmt::format("inline declaration cannot be of scalar array type: {}", name));
+  }
+  if (types_.is_void(symbol.type) || types_.is_function(symbol.type)) {
+    return complain("D_DECL_VOIDOBJ", declarator.at,
+                    fmt::format("cannot have {} inline: {}", types_.name(symbol.type), name));
+  }
+  // A guest without some field keeps its own, empty meaning of a library's name: that is not known
+  // before somebody uses it.
+  const bool from_library = node.at.file != 0;
+  if (symbols_.find(Scope::Global, name) != nullptr || symbols_.is_of_d(name) ||
+      declared_.find_enumerator(name)) {
+    if (from_library) return {};
+    return complain("D_DECL_IDRED", declarator.at, fmt::format("identifier redeclared: {}", name));
+  }
+  if (!from_library) TRY(check(node, symbol));
+  symbols_.add_inline(std::move(symbol));
+  return {};
+}
+
+/// An inline that is never used must be right all the same.
+Checked<void> Inlines::check(const InlineNode& node, Symbol& symbol) {
+  Bindings bindings;
+  for (std::size_t i = 0; i < symbol.parameters.size(); ++i) {
+    bindings.emplace(symbol.parameters[i], rewriter_.placeholder(symbol.keys[i], node.at));
+  }
+  Expr* value = TRY(rewriter_.try_out(*node.value, node.at, bindings, "inline " + symbol.name));
+  TRY(rules_.assignable(*value, symbol.type, *value));
+  if (!value->constant || !types_.is_integer(value->type) || !types_.is_integer(symbol.type)) {
+    return {};
+  }
+  if (value->late) return {};
+  // A number from now on: an expression that names it need not go through all that this one names.
+  Expr number;
+  number.at = value->at;
+  number.type = symbol.type;
+  number.constant = types_.cast(value->type, symbol.type, *value->constant);
+  symbol.value = arena_.make(std::move(number));
+  return {};
+}
+
+Checked<void> Inlines::value(Expr* e, const Symbol& symbol) {
+  Expr* value = TRY(copier_.copy(*symbol.value, e->at, {}, "inline " + symbol.name));
+  TRY(walker_.resolve_dynamic(value));
+  return rewriter_.become(e, value, symbol.type);
+}
+
+Checked<void> Inlines::element(Expr* e, const Symbol& symbol) {
+  if (e->list.size() != symbol.keys.size()) {
+    return complain(
+        "D_PROTO_LEN", e->at,
+        fmt::format("{}[ ] prototype mismatch: {} key{} passed, {} expected", symbol.name,
+                    e->list.size(), e->list.size() == 1 ? "" : "s", symbol.keys.size()));
+  }
+  Bindings bindings;
+  std::vector<Expr*> prologues;
+  for (std::size_t i = 0; i < e->list.size(); ++i) {
+    Expr* argument = e->list[i];
+    TRY(walker_.resolve(argument));
+    if (!rules_.assignable(*e, symbol.keys[i], *argument)) {
+      return complain("D_PROTO_ARG", argument->at,
+                      fmt::format("{}[ ] key #{} is incompatible with prototype: prototype: {}, "
+                                  "argument: {}",
+                                  symbol.name, i + 1, types_.name(symbol.keys[i]),
+                                  types_.name(argument->type)));
+    }
+    const auto [prologue, again] = TRY(rewriter_.evaluate_once(argument));
+    if (prologue != nullptr) prologues.push_back(prologue);
+    bindings.emplace(symbol.parameters[i], rewriter_.converted(again, symbol.keys[i]));
+  }
+  Expr* value = TRY(copier_.copy(*symbol.value, e->at, bindings, "inline " + symbol.name));
+  for (Expr* prologue : prologues) value = make_comma(arena_, e->at, prologue, value);
+  TRY(walker_.resolve_dynamic(value));
+  return rewriter_.become(e, value, symbol.type);
+}
+
+}  // namespace ringside::d

@@ -1,0 +1,38 @@
+// `name and module`name: variables of the guest's kernel.
+#pragma once
+
+#include "dif/d/compile.h"
+#include "dif/d/resolve/declarations.h"
+#include "dif/d/resolve/resolver_tools.h"
+
+namespace ringside::d {
+
+class KernelVariables {
+ public:
+  KernelVariables(const ResolverTools& tools, Environment& environment,
+                  const Declarations& declarations)
+      : arena_(tools.arena),
+        types_(tools.types),
+        stability_(tools.stability),
+        environment_(environment),
+        declarations_(declarations) {}
+
+  /// Types a symbol whose value is read. Complains where no type of it is known.
+  Checked<void> value(Expr* e) const;
+  /// The same of one whose address is taken: it need not have a type.
+  Checked<void> address(Expr* e) const;
+  /// The same of one that is cast, which says what a symbol of unknown type holds: (int)`sym reads
+  /// an int.
+  Checked<void> cast(Expr* e, TypeId to) const;
+
+ private:
+  Checked<bool> find(Expr* e) const;
+
+  Arena& arena_;
+  Types& types_;
+  StabilityNotes& stability_;
+  Environment& environment_;
+  const Declarations& declarations_;
+};
+
+}  // namespace ringside::d

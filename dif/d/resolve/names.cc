@@ -1,0 +1,192 @@
+#include "dif/d/resolve/names.h"
+
+#include <fmt/format.h>
+
+namespace ringside::d {
+namespace {
+
+std::string_view scope_prefix(Scope scope) {
+  return scope == Scope::Thread ? "self->" : scope == Scope::Clause ? "this->" : "";
+}
+
+Checked<void> no_scalar(std::string_view what, std::string_view name, const Location& at) {
+  return complain("D_IDENT_BADREF", at,
+                  fmt::format("{} '{}' may not be referenced as scalar", what, name));
+}
+
+}  // namespace
+
+/// Complains about a name that nothing has.
+Checked<void> Names::unknown_name(const Expr& e) const {
+  const std::string& text = *e.text;
+  if (is_function_name(text) && !symbols_.is_hidden(text)) return no_scalar("function", text, e.at);
+  if (const std::string_view why = dif::absent_builtin(text); !why.empty()) {
+    return complain("D_VAR_UNSUP", e.at, fmt::format("{} {}", text, why));
+  }
+  if (assignments_.was_to_declare(text)) {
+    return complain("D_VAR_UNDEF", e.at,
+                    fmt::format("{} has not yet been declared or assigned", text));
+  }
+  return complain("D_IDENT_UNDEF", e.at,
+                  fmt::format("failed to resolve {}: Unknown variable name", text));
+}
+
+Checked<void> Names::name(Expr* e) {
+  const std::string& text = *e->text;
+  Symbol* const symbol = symbols_.find(Scope::Global, text);
+  if (symbol != nullptr) {
+    TRY(stability_.note(symbol->attributes, text, e->at));
+    if (symbol->is_associative) return no_scalar("associative array", text, e->at);
+    if (symbol->kind == Symbol::Kind::Inline) return inlines_.value(e, *symbol);
+    e->symbol = symbol;
+    e->type = symbol->type;
+    e->is_lvalue = symbol->kind == Symbol::Kind::Variable;
+    return {};
+  }
+  if (TRY(builtins_.variable(e))) return {};
+  if (text == "args" || text == "uregs" || text == "regs") {
+    return no_scalar("array", text, e->at);
+  }
+  if (text == "NULL") {
+    e->kind = ExprKind::Integer;
+    e->type = types_.int32;
+    e->constant = 0;
+    return {};
+  }
+  const auto own = declared_.find_enumerator(text);
+  const auto known = own ? own : types_.graph().find_enumerator(text);
+  if (!known) return unknown_name(*e);
+  if (!own) TRY(stability_.note(kPrivate, text, e->at));
+  e->container = types_.graph().resolve(known->first);
+  e->late = !own && namer_.is_kernel_type(e->container);
+  if (!e->late) e->kind = ExprKind::Integer;
+  e->type = types_.is_integer(known->first) ? known->first : types_.int64;
+  e->constant = static_cast<std::uint64_t>(known->second);
+  return {};
+}
+
+Checked<void> Names::scoped(Expr* e) {
+  Symbol* symbol = symbols_.find(e->scope, *e->text);
+  if (symbol == nullptr) {
+    return complain("D_VAR_UNDEF", e->at,
+                    fmt::format("{}{} has not yet been declared or assigned",
+                                scope_prefix(e->scope), *e->text));
+  }
+  if (symbol->is_associative) {
+    return no_scalar("associative array", std::string(scope_prefix(e->scope)) + *e->text, e->at);
+  }
+  e->symbol = symbol;
+  e->type = symbol->type;
+  e->is_lvalue = true;
+  return {};
+}
+
+Checked<void> Names::aggregation(Expr* e) {
+  e->type = TypeId{};  // has no value
+  if (aggregations_.contains(*e->text)) return {};
+  return complain("D_IDENT_UNDEF", e->at,
+                  fmt::format("failed to resolve @{}: Unknown variable name", *e->text));
+}
+
+/// One key. The first use of an array says what types its keys have.
+Checked<void> Names::key(const Expr& e, Symbol* array, std::size_t position, bool fresh) {
+  if (!types_.value_type(e.type)) {
+    return complain("D_KEY_TYPE", e.at,
+                    fmt::format("key #{} of {}[ ] has a type that cannot be a key: {}",
+                                position + 1, array->name, types_.name(e.type)));
+  }
+  if (types_.is_float(e.type)) {
+    return complain("D_PROTO_ARG", e.at,
+                    fmt::format("{}[ ] key #{} may not be of type {}", array->name, position + 1,
+                                types_.name(e.type)));
+  }
+  if (fresh) {
+    array->keys.push_back(e.type);
+    return {};
+  }
+  const TypeId expected = array->keys[position];
+  const bool fits =
+      (types_.is_integer(expected) && types_.is_integer(e.type)) ||
+      (types_.is_string_like(expected) && types_.is_string_like(e.type)) ||
+      (types_.is_pointer(expected) && (types_.is_pointer(e.type) || types_.is_integer(e.type))) ||
+      types_.same(expected, e.type);
+  if (fits) return {};
+  return complain(
+      "D_PROTO_ARG", e.at,
+      fmt::format("{}[ ] key #{} is incompatible with prototype: prototype: {}, argument: {}",
+                  array->name, position + 1, types_.name(expected), types_.name(e.type)));
+}
+
+Checked<void> Names::keys(Expr* e, Symbol* array) {
+  for (Expr* key : e->list) TRY(walker_.resolve(key));
+  const bool fresh = array->keys.empty();
+  if (!fresh && array->keys.size() != e->list.size()) {
+    return complain(
+        "D_PROTO_LEN", e->at,
+        fmt::format("{}[ ] prototype mismatch: {} key{} passed, {} expected", array->name,
+                    e->list.size(), e->list.size() == 1 ? "" : "s", array->keys.size()));
+  }
+  for (std::size_t i = 0; i < e->list.size(); ++i) TRY(key(*e->list[i], array, i, fresh));
+  return {};
+}
+
+Checked<void> Names::associative_index(Expr* e, Symbol* array) {
+  if (!array->is_associative) {
+    return complain("D_OP_PTR", e->at, fmt::format("{} is not an array", array->name));
+  }
+  TRY(keys(e, array));
+  e->symbol = array;
+  e->type = array->type;
+  e->is_lvalue = true;
+  return {};
+}
+
+/// name[key] of a name that nothing declared yet; reading does not declare it.
+Checked<void> Names::undeclared_array(const Expr& base) {
+  if (base.kind == ExprKind::Scoped && base.scope == Scope::Clause &&
+      symbols_.find(Scope::Clause, *base.text) == nullptr) {
+    return complain("D_ARR_LOCAL", base.at,
+                    fmt::format("clause-local variables may not be used as associative arrays: {}",
+                                *base.text));
+  }
+  if (base.kind != ExprKind::Name || symbols_.find(Scope::Global, *base.text) != nullptr) return {};
+  const std::string& text = *base.text;
+  const bool known = symbols_.is_of_d(text) || declared_.find_enumerator(text) ||
+                     types_.graph().find_enumerator(text) || !dif::absent_builtin(text).empty() ||
+                     text == "NULL";
+  if (known) return {};
+  return complain("D_VAR_UNDEF", base.at,
+                  fmt::format("{} has not yet been declared or assigned", text));
+}
+
+Checked<void> Names::index(Expr* e) {
+  Expr* base = e->a;
+  if (base->kind == ExprKind::Name && *base->text == "args" &&
+      !symbols_.find(Scope::Global, "args")) {
+    return arguments_.index(e);
+  }
+  const bool registers =
+      base->kind == ExprKind::Name && (*base->text == "regs" || *base->text == "uregs");
+  if (registers && !symbols_.find(Scope::Global, *base->text)) return builtins_.register_index(e);
+  if (base->kind == ExprKind::Name || base->kind == ExprKind::Scoped) {
+    const Scope scope = base->kind == ExprKind::Name ? Scope::Global : base->scope;
+    Symbol* symbol = symbols_.find(scope, *base->text);
+    if (symbol != nullptr && symbol->is_associative) {
+      TRY(stability_.note(symbol->attributes, symbol->name, base->at));
+      if (symbol->kind == Symbol::Kind::Inline) return inlines_.element(e, *symbol);
+      return associative_index(e, symbol);
+    }
+  }
+  TRY(undeclared_array(*base));
+  TRY(walker_.resolve(base));
+  if (e->list.size() != 1) {
+    const bool named = base->kind == ExprKind::Name || base->kind == ExprKind::Scoped;
+    return complain("D_ARR_BADREF", e->at,
+                    fmt::format("cannot access scalar {} as an associative array",
+                                named ? *base->text : std::string("array")));
+  }
+  TRY(walker_.resolve(e->list[0]));
+  return rules_.element(e);
+}
+
+}  // namespace ringside::d

@@ -1,0 +1,194 @@
+#include "dif/d/resolve/translators.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "dif/d/resolve/constants.h"
+#include "dif/d/syntax/nodes.h"
+
+namespace ringside::d {
+
+Checked<void> Translators::define(const TranslatorNode& node) {
+  Translator translator;
+  translator.output = TRY(declared_.type_name(*node.output));
+  translator.input = TRY(declared_.type_name(*node.input));
+  translator.parameter = *node.input->declarators.front()->name;
+  TRY(table_.check(translator, node.at));
+  for (const TranslatorNode::MemberValue& member : node.members) {
+    if (node.at.file == 0) TRY(check_conversion(translator, member));
+    translator.conversions.push_back({*member.name, member.value});
+  }
+  table_.add(std::move(translator));
+  return {};
+}
+
+/// A member of a program's own translator must be right even when nobody uses it. Those of
+/// libraries depend on a kernel that may lack some field.
+Checked<void> Translators::check_conversion(const Translator& translator,
+                                            const TranslatorNode::MemberValue& m) {
+  const auto found = types_.graph().find_member(translator.output, *m.name);
+  if (!found) {
+    return complain("D_XLATE_MEMB", m.at,
+                    fmt::format("translator member {} is not a member of {}", *m.name,
+                                types_.name(translator.output)));
+  }
+  const Bindings bindings{{translator.parameter, rewriter_.placeholder(translator.input, m.at)}};
+  const Expr* value = TRY(rewriter_.try_out(*m.value, m.at, bindings, "translator"));
+  if (rules_.assignable(*value, found->type, *value)) return {};
+  return complain("D_XLATE_INCOMPAT", m.at,
+                  fmt::format("translator member {} definition uses incompatible types: \"{}\" = "
+                              "\"{}\"",
+                              *m.name, types_.name(found->type), types_.name(value->type)));
+}
+
+Checked<void> Translators::translate(Expr* e) {
+  if (e->type_name == nullptr) return {};  // done before
+  const TypeId output = TRY(declared_.type_name(*e->type_name));
+  const bool pointer = types_.is_pointer(types_.graph().resolve(output));
+  const TypeId target = pointer ? types_.referent(output) : output;
+  TRY(walker_.resolve(e->a));
+  const Translator* translator = table_.find(target, e->a->type);
+  if (translator == nullptr) {
+    return complain("D_XLATE_NONE", e->at,
+                    fmt::format("cannot translate from \"{}\" to \"{}\"", types_.name(e->a->type),
+                                types_.name(output)));
+  }
+  auto [prologue, input] = TRY(rewriter_.evaluate_once(e->a));
+  if (types_.is_scalar(translator->input)) {
+    input = rewriter_.converted(input, translator->input);
+    TRY(fold(types_, input));
+  }
+  translations_.push_back({translator, input, prologue, pointer});
+  e->translation = &translations_.back();
+  e->type_name = nullptr;
+  e->type = output;
+  return {};
+}
+
+void Translators::become_translation(Expr* e, const Translator& translator, Expr* input,
+                                     TypeId type) {
+  const bool pointer = types_.is_pointer(types_.graph().resolve(type));
+  translations_.push_back({&translator, input, nullptr, pointer});
+  e->kind = ExprKind::Xlate;
+  e->type_name = nullptr;
+  e->list.clear();
+  e->a = input;
+  e->translation = &translations_.back();
+  e->type = type;
+}
+
+bool Translators::is_member(const Expr& e) {
+  const Translation* const of = e.a->translation;
+  return of != nullptr && of->is_pointer == (e.kind == ExprKind::Arrow);
+}
+
+/// `why` is that of the member's first conversion.
+std::string Translators::why_lacking(const Translator& translator, std::string_view member,
+                                     std::string_view why) const {
+  std::vector<std::string_view> others;
+  for (const Translator::Conversion& conversion : translator.conversions) {
+    const std::string_view other = conversion.member;
+    if (other != member && std::ranges::find(others, other) == others.end()) {
+      others.push_back(other);
+    }
+  }
+  const std::string_view release = environment_.kernel_release();
+  return fmt::format(
+      "{} of {} cannot be had{}{}: {}{}{}", member, types_.name(translator.output),
+      release.empty() ? "" : " on Linux ", release, why,
+      others.empty() ? "" : "; the translator's other members: ", fmt::join(others, ", "));
+}
+
+Checked<void> Translators::member(Expr* e) {
+  const Translation& translation = *e->a->translation;
+  const Translator& translator = *translation.translator;
+  const auto found = types_.graph().find_member(translator.output, *e->text);
+  std::optional<Diagnostic> why;
+  for (const Translator::Conversion& conversion : translator.conversions) {
+    if (!found || conversion.member != *e->text) continue;
+    const dif::Attributes before = stability_.save();
+    auto made = become_member(e, translation, conversion, found->type);
+    if (made) return {};
+    stability_.restore(before);
+    if (!why) why = std::move(made.error());
+  }
+  if (why) {
+    why->text = why_lacking(translator, *e->text, why->text);
+    return tl::make_unexpected(std::move(*why));
+  }
+  return complain("D_XLATE_NOCONV", e->at,
+                  fmt::format("translator does not define conversion for member: {}", *e->text));
+}
+
+/// After an error `e` is as it was.
+Checked<void> Translators::become_member(Expr* e, const Translation& translation,
+                                         const Translator::Conversion& conversion, TypeId type) {
+  const Bindings bindings{{translation.translator->parameter, translation.input}};
+  Expr* value = TRY(copier_.copy(*conversion.value, e->at, bindings, "translator"));
+  TRY(walker_.resolve_dynamic(value));
+  if (translation.prologue != nullptr)
+    value = make_comma(arena_, e->at, translation.prologue, value);
+  if (!rules_.assignable(*e, type, *value)) {
+    return complain("D_XLATE_INCOMPAT", e->at,
+                    fmt::format("translator member {} definition uses incompatible types: "
+                                "\"{}\" = \"{}\"",
+                                conversion.member, types_.name(type), types_.name(value->type)));
+  }
+  return rewriter_.become(e, value, type);
+}
+
+/// The whole of a translated structure: (hidden.m1 = e1, hidden.m2 = e2, ..., hidden).
+Checked<void> Translators::become_whole(Expr* e) {
+  const Translation& translation = *e->translation;
+  const TypeId type = translation.translator->output;
+  const Location at = e->at;
+  const Symbol* const hidden = TRY(rewriter_.hidden_variable("translated", type, at));
+  Expr* whole = rewriter_.clause_local(*hidden, at);
+  Expr* result = nullptr;
+  std::vector<std::string_view> done;  // a member may have several conversions
+  for (const Translator::Conversion& conversion : translation.translator->conversions) {
+    if (std::ranges::find(done, conversion.member) != done.end()) continue;
+    done.emplace_back(conversion.member);
+    const Text member = arena_.make(std::string(conversion.member));
+    Expr* target = make_node(arena_, ExprKind::Member, at, arena_.make(Expr(*whole)));
+    target->text = member;
+    Expr* source = make_node(arena_, ExprKind::Xlate, at, translation.input);
+    source->translation = e->translation;
+    source->type = type;
+    Expr* value = make_node(arena_, ExprKind::Member, at, source);
+    value->text = member;
+    Expr* assignment = make_node(arena_, ExprKind::Assign, at, target, value);
+    result = result == nullptr ? assignment : make_comma(arena_, at, result, assignment);
+  }
+  Expr* made = result == nullptr ? whole : make_comma(arena_, at, result, whole);
+  TRY(walker_.resolve(made));
+  *e = *made;
+  e->at = at;
+  return {};
+}
+
+Checked<void> Translators::settle(Expr* e, std::string_view tag) {
+  if (e->translation == nullptr) return {};
+  if (!e->translation->is_pointer) return become_whole(e);
+  return complain(tag, e->at,
+                  fmt::format("expression cannot evaluate to result of type {}: only its members "
+                              "have values",
+                              types_.name(e->type)));
+}
+
+Checked<void> Translators::settle_compared(Expr* e, std::string_view tag) {
+  const Translation* const translation = e->translation;
+  if (translation == nullptr || !translation->is_pointer ||
+      !types_.is_pointer(translation->input->type)) {
+    return settle(e, tag);
+  }
+  Expr* const input = translation->input;
+  *e = translation->prologue == nullptr ? *input
+                                        : *make_comma(arena_, e->at, translation->prologue, input);
+  return {};
+}
+
+}  // namespace ringside::d

@@ -1,0 +1,82 @@
+// xlate: the translators that there are, and what becomes of expressions that go through one.
+//
+// A translated value exists only member by member: Expr::translation says how each is computed.
+// When the whole of it is wanted, its members are computed into a hidden clause-local structure.
+#pragma once
+
+#include <deque>
+#include <string_view>
+
+#include "dif/d/resolve/rewriter.h"
+#include "dif/d/compile.h"
+#include "dif/d/resolve/translator_table.h"
+
+namespace ringside::d {
+
+/// xlate<output>(input), or a pointer to it: only its members can be had, one expression each.
+struct Translation {
+  const Translator* translator = nullptr;
+  Expr* input = nullptr;     // resolved; evaluating it twice is harmless
+  Expr* prologue = nullptr;  // to be evaluated first; may be null
+  bool is_pointer = false;
+};
+
+class Translators {
+ public:
+  Translators(const ResolverTools& tools, const Environment& environment, Rewriter& rewriter)
+      : environment_(environment),
+        arena_(tools.arena),
+        types_(tools.types),
+        declared_(tools.declared),
+        stability_(tools.stability),
+        rules_(tools.rules),
+        copier_(tools.copier),
+        walker_(tools.walker),
+        rewriter_(rewriter),
+        table_(tools.types) {}
+
+  Checked<void> define(const TranslatorNode& node);
+  /// The translators, for those who only ask which there are.
+  const TranslatorTable& table() const { return table_; }
+
+  /// Types xlate<T>(input).
+  Checked<void> translate(Expr* e);
+  /// Makes `e` what `translator` makes of `input`, which is resolved and harmless to repeat, in
+  /// place of an xlate. `type`: the translator's output, or a pointer to it.
+  void become_translation(Expr* e, const Translator& translator, Expr* input, TypeId type);
+
+  /// Whether `e`, a Member or Arrow, takes a member of a translated value.
+  static bool is_member(const Expr& e);
+  /// Makes such an `e` the member's expression. Of several for one member the first counts that
+  /// this kernel has the types for.
+  Checked<void> member(Expr* e);
+
+  /// Makes `e`, if it is a translation, a value: the whole structure. A pointer has none: `tag`.
+  Checked<void> settle(Expr* e, std::string_view tag);
+  /// The same of a value that is only compared: that of a pointer is the pointer from which it is
+  /// translated.
+  Checked<void> settle_compared(Expr* e, std::string_view tag);
+
+ private:
+  Checked<void> check_conversion(const Translator& translator,
+                                 const TranslatorNode::MemberValue& m);
+  Checked<void> become_member(Expr* e, const Translation& translation,
+                              const Translator::Conversion& conversion, TypeId type);
+  Checked<void> become_whole(Expr* e);
+  std::string why_lacking(const Translator& translator, std::string_view member,
+                          std::string_view why) const;
+
+  const Environment& environment_;
+  Arena& arena_;
+  Types& types_;
+  TypeResolver& declared_;
+  StabilityNotes& stability_;
+  const OperatorRules& rules_;
+  Copier& copier_;
+  ExpressionWalker& walker_;
+  Rewriter& rewriter_;
+  TranslatorTable table_;
+  std::deque<Translation> translations_;  // that expressions point at
+};
+
+}  // namespace ringside::d

@@ -1,0 +1,90 @@
+// In this file, top to bottom: who is inside, taking it out, using it again.
+#include "providers/cleanup/leave.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "vmm/linux/low_memory.h"
+#include "vmm/page_walk.h"
+#include "vmm/shim/shim_remains.h"
+
+namespace ringside::providers {
+namespace {
+
+constexpr auto kLeaveWait = std::chrono::milliseconds(10);
+constexpr unsigned kTakeOverTries = 100;
+
+using guest_linux::Occupant;
+
+bool all_in_slots(const std::vector<Occupant>& inside, const vmm::ShimPlace& place) {
+  return std::ranges::all_of(inside, [&place](const Occupant& occupant) {
+    return std::ranges::all_of(occupant.places,
+                               [&place](GuestVirt at) { return place.has_slot_at(at); });
+  });
+}
+
+Result<std::vector<Occupant>> find_inside(vmm::PausedMachine& paused, guest_linux::Kernel& kernel,
+                                          guest_linux::Occupants& occupants,
+                                          const vmm::ShimPlace& place) {
+  const vmm::PageTableReader reader(paused.memory(), kernel.table());
+  const auto code = guest_linux::Kernel::AddressRange::of(place.base, place.bytes);
+  return occupants.find(paused, reader, kernel, code);
+}
+
+}  // namespace
+
+Result<void> remove_when_empty(vmm::Machine& machine, guest_linux::Kernel& kernel,
+                               guest_linux::Occupants& occupants, vmm::ShimPlace place,
+                               LeaveTries tries,
+                               const std::function<Result<void>(vmm::PausedMachine&)>& remove) {
+  Result<void> stays;
+  unsigned in_slots = 0;
+  for (unsigned n = 0; n < tries.anywhere && in_slots < tries.in_slots; ++n) {
+    if (n > 0) std::this_thread::sleep_for(kLeaveWait);
+    auto paused = vmm::PausedMachine::pause(machine);
+    if (!paused) {
+      const bool ended = paused.error().code == ErrorCode::MachineGone;
+      return ended ? Result<void>() : tl::make_unexpected(paused.error());
+    }
+    const auto inside = find_inside(*paused, kernel, occupants, place);
+    if (inside && inside->empty()) return remove(*paused);
+    in_slots = inside && all_in_slots(*inside, place) ? in_slots + 1 : 0;
+    stays = inside ? fail(ErrorCode::Invalid, inside->front().name + " is inside")
+                   : tl::make_unexpected(inside.error());
+  }
+  return stays;
+}
+
+Result<std::unique_ptr<vmm::Shim>> take_over_kept(vmm::Machine& machine,
+                                                  guest_linux::Kernel& kernel,
+                                                  const vmm::ShimKernelFacts& facts) {
+  const auto kept = TRY(vmm::ShimRemains::find(machine.memory(), facts));
+  if (!kept || !kept->is_retired()) return nullptr;  // installing says what is in the way
+  TRY(guest_linux::check_kept(machine.memory(), kernel, kept->extent()));
+  auto occupants = TRY(guest_linux::Occupants::prepare(kernel));
+  Result<void> unclear;
+  for (unsigned n = 0; n < kTakeOverTries; ++n) {
+    if (n > 0) std::this_thread::sleep_for(kLeaveWait);
+    auto paused = TRY(vmm::PausedMachine::pause(machine));
+    const auto inside = find_inside(paused, kernel, occupants, kept->place());
+    if (inside && all_in_slots(*inside, kept->place())) {
+      std::vector<GuestVirt> places;
+      for (const Occupant& occupant : *inside) {
+        places.insert(places.end(), occupant.places.begin(), occupant.places.end());
+      }
+      return kept->take_over(paused, facts, places);
+    }
+    unclear = inside ? fail(ErrorCode::Invalid, inside->front().name + " is inside")
+                     : tl::make_unexpected(inside.error());
+  }
+  return fail(unclear.error().code,
+              fmt::format("the stub of an earlier ringside cannot be used again: {}; try again "
+                          "later",
+                          unclear.error().message));
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,18 @@
+// Decides which arrivals at a place are firings of the probe that stands there, where not all are,
+// and works out the arguments of those. Used by providers (binding.h), asked by the dispatcher in
+// the vCPU's turn. Fire context: yes.
+#pragma once
+
+#include "providers/context/argument_plan.h"
+
+namespace ringside::providers {
+
+class Arrival {
+ public:
+  virtual ~Arrival() = default;
+  /// Whether the probe fires; then `out` is what its plan's ArgumentSource::worked_out() shows.
+  /// Asked once for each trap, in the order of the traps of one vCPU, on several vCPUs at once.
+  virtual bool fires(const ArgumentMoment& at, WorkedOut& out) const = 0;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,38 @@
+// Path names in a Linux guest: from a directory entry and its mount to the root of the mounts, by
+// struct dentry (d_parent, d_name), struct vfsmount (mnt_root) and struct mount (mnt, mnt_parent,
+// mnt_mountpoint) of fs/mount.h, as the guest's types lay them out. Nothing is locked: a rename
+// under way may be seen half done. Fire context: yes, but for the constructor.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "vmm/base/c_type.h"
+#include "vmm/base/guest_reader.h"
+
+namespace ringside::providers {
+
+class LinuxPaths {
+ public:
+  /// Without types every path() is a fault.
+  LinuxPaths() = default;
+  explicit LinuxPaths(const TypeGraph& types);
+
+  /// Writes the path without a NUL; answers with its length. Of one that is longer than `out`, or
+  /// lies deeper than some hundred directories, the end, which then begins with no slash. A file in
+  /// no directory (a pipe, a socket) has its bare name, which may be empty.
+  /// Fault: memory on the way that is not mapped; types without one of the members.
+  Result<std::size_t, Fault> path(const GuestReader& kernel, GuestVirt dentry, GuestVirt vfsmount,
+                                  std::span<char> out) const;
+
+ private:
+  struct Offsets {
+    std::uint32_t parent = 0, name = 0, length = 0;               // of struct dentry
+    std::uint32_t root = 0;                                       // of struct vfsmount
+    std::uint32_t inner = 0, parent_mount = 0, mounted_upon = 0;  // of struct mount
+  };
+  std::optional<Offsets> at_;
+};
+
+}  // namespace ringside::providers

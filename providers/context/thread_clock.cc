@@ -1,0 +1,64 @@
+#include "providers/context/thread_clock.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "providers/fire/tsc_scale.h"
+#include "vmm/linux/layout.h"
+#include "vmm/linux/tsc.h"
+
+namespace ringside::providers {
+namespace {
+
+using guest_linux::load_field;
+
+std::optional<TickRate> rate_of_tsc(const guest_linux::Kernel& kernel, const GuestReader& memory) {
+  const auto hertz = plausible_hertz(guest_linux::tsc_khz(kernel, memory));
+  return hertz ? std::optional<TickRate>(*hertz) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ThreadClock::Offsets> ThreadClock::offsets_of(const guest_linux::Kernel& kernel) {
+  const guest_linux::KernelLayout& in = kernel.layout();
+  const guest_linux::Symbol* queues = kernel.symbols().find("runqueues", "vmlinux");
+  const bool has_all = queues != nullptr && in.rq_clock && in.rq_clock_task && in.task_pid &&
+                       in.task_sum_exec_runtime && in.task_exec_start;
+  if (!has_all) return std::nullopt;
+  return Offsets{queues->address.raw(), *in.rq_clock, *in.rq_clock_task, *in.task_pid,
+                 *in.task_sum_exec_runtime, *in.task_exec_start};
+}
+
+ThreadClock::ThreadClock(const guest_linux::Kernel& kernel, const GuestReader& memory)
+    : offsets_(offsets_of(kernel)), rate_(rate_of_tsc(kernel, memory)) {}
+
+/// The CPU's clock of tasks. All of it is the guest's word: differences wrap.
+std::uint64_t ThreadClock::clock_at(std::uint64_t tsc, const RunQueue& queue) {
+  const std::uint64_t time = rate_->nanoseconds(tsc);
+  const std::uint64_t seen = queue.clock - time;
+  const auto since_update = static_cast<std::int64_t>(ahead_.value_or(seen) - seen);
+  if (!ahead_ || since_update < 0 || since_update > kLongest) ahead_ = seen;
+  return time + *ahead_ - (queue.clock - queue.clock_task);
+}
+
+Result<std::uint64_t, Fault> ThreadClock::ran(const GuestReader& memory, GuestVirt percpu_base,
+                                              GuestVirt task, std::optional<std::uint64_t> tsc) {
+  if (!offsets_) return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
+  const auto id = TRY(load_field<std::int32_t>(memory, task, offsets_->pid));
+  if (id == 0) return 0;  // the scheduler keeps no time of an idle task
+  auto sum = TRY(load_field<std::uint64_t>(memory, task, offsets_->sum));
+  const auto start = TRY(load_field<std::uint64_t>(memory, task, offsets_->exec_start));
+  // Wraps on purpose: since 6.15 the symbol is an ordinary address and the base a difference.
+  const GuestVirt at = percpu_base.wrapping_add(offsets_->queues);
+  const RunQueue queue{TRY(load_field<std::uint64_t>(memory, at, offsets_->clock)),
+                       TRY(load_field<std::uint64_t>(memory, at, offsets_->clock_task))};
+  if (tsc && rate_) {
+    const auto more = static_cast<std::int64_t>(clock_at(*tsc, queue) - start);
+    sum += static_cast<std::uint64_t>(std::clamp<std::int64_t>(more, 0, kLongest));
+  }
+  // A firing whose TSC is not known may come after one of which it is.
+  if (std::exchange(last_task_, task) == task) sum = std::max(sum, last_);
+  return last_ = sum;
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,58 @@
+// How long the thread that runs on a CPU has run. The scheduler adds to a thread's time at ticks
+// and switches only (update_curr() of kernel/sched/fair.c); what has gone by since then is worked
+// out:
+//   se.sum_exec_runtime + (the CPU's clock of tasks now - se.exec_start)
+// The CPU's clock (struct rq's `clock`, ns) is known for the moment of its last update. It goes as
+// fast as the guest's TSC, so how far it is ahead of that is the most that any firing has seen: too
+// little by the time since the update, which is less the more firings there were, and never too
+// much. Time for interrupts, as far as the kernel tells it apart, is no thread's: `clock` less
+// `clock_task`. One for each CPU, used in its turn. Fire context: yes, but for the constructor.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "providers/fire/guest_clock.h"
+#include "vmm/base/guest_reader.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+class ThreadClock {
+ public:
+  /// `memory` is the kernel's, for its idea of the TSC's rate; without that, times are those of
+  /// the scheduler's last update.
+  ThreadClock(const guest_linux::Kernel& kernel, const GuestReader& memory);
+
+  /// Nanoseconds that `task`, which runs on the CPU with this per-CPU base, has run when the
+  /// guest's TSC was `tsc`; when that is not known, at the last update. 0 for an idle task. Never
+  /// less for a task than before. Fault: memory that cannot be read, or a kernel whose types lack a
+  /// member.
+  Result<std::uint64_t, Fault> ran(const GuestReader& memory, GuestVirt percpu_base, GuestVirt task,
+                                   std::optional<std::uint64_t> tsc);
+
+ private:
+  /// Nothing runs for longer than this without an update, which each tick is (ns). An estimate that
+  /// says so is of a TSC that has been set since.
+  static constexpr std::int64_t kLongest = 2'000'000'000;
+
+  /// Of the CPU at its last update (ns).
+  struct RunQueue {
+    std::uint64_t clock = 0, clock_task = 0;
+  };
+  struct Offsets {
+    std::uint64_t queues = 0;  // of the per-CPU variable runqueues
+    std::uint32_t clock = 0, clock_task = 0;             // in struct rq
+    std::uint32_t pid = 0, sum = 0, exec_start = 0;      // in struct task_struct
+  };
+  static std::optional<Offsets> offsets_of(const guest_linux::Kernel& kernel);
+  std::uint64_t clock_at(std::uint64_t tsc, const RunQueue& queue);
+
+  const std::optional<Offsets> offsets_;  // empty: the kernel lacks one
+  const std::optional<TickRate> rate_;
+  std::optional<std::uint64_t> ahead_;  // the CPU's clock less the TSC's nanoseconds; wraps
+  GuestVirt last_task_;
+  std::uint64_t last_ = 0;  // what that one had run
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,68 @@
+// A binding says how a probe stands on an instruction: where its arguments come from and
+// whether it fires at all. Made by providers when a probe is enabled, used by the dispatcher.
+// Fire context: yes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "dif/program/probe_description.h"
+#include "providers/context/argument_plan.h"
+#include "providers/context/arrival.h"
+#include "providers/tracepoint/tracepoint.h"
+#include "vmm/arch/arch.h"
+#include "vmm/base/address.h"
+#include "vmm/base/result.h"
+
+namespace ringside::providers {
+
+inline constexpr std::uint32_t kNoNumber = UINT32_MAX;
+inline constexpr std::uint32_t kSyscallNumbers = 1024;  // table size of the numbers we know
+
+struct Binding {
+  dif::ProbeId probe;
+  std::uint32_t site = 0;  // for ArgumentSource::of_site(): a way out's offset
+  arch::Condition condition = arch::kNoCondition;  // of a jump: fires only when it is taken
+  /// Whether the stack pointer leads to the return address, as at a function's first instruction
+  /// and its last: the frame to begin with is the caller's.
+  bool at_function_edge = true;
+  /// On the path that all system calls share: fires for this one only. The plan says where the
+  /// number is.
+  std::uint32_t number = kNoNumber;
+  /// Whether an arrival fires at all; null: each does. Lives as long as the plan.
+  const Arrival* arrival = nullptr;
+  /// Outlives the dispatcher, as the provider does that it belongs to.
+  const ArgumentPlan* plan = &kNoArguments;
+};
+
+/// Which functions that have no ftrace site may have probes of fbt.
+enum class WithoutFtraceSite : std::uint8_t {
+  None,
+  Safe,  // those that bare_functions.h finds
+  All,   // ftrace has no say: the kernel is not Linux
+};
+
+/// Where providers put their probes.
+class ProbePoints {
+ public:
+  virtual ~ProbePoints() = default;
+  /// Whether a probe may stand here; the error says why not.
+  virtual Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) = 0;
+  /// Another number than before: sites that were examined before may be none any more.
+  virtual std::uint64_t generation() const { return 0; }
+  /// Makes the tracepoint and leads it to the binding. Probes at one address fire in the order of
+  /// these calls.
+  virtual Result<void> bind(const ProbeSite& site, const Binding& binding) = 0;
+  /// The text that these probes stood on is gone: they fire nowhere once those that are bound next
+  /// do.
+  virtual void forget(std::span<const dif::ProbeId> probes) { (void)probes; }
+  virtual WithoutFtraceSite without_ftrace_site() const { return WithoutFtraceSite::Safe; }
+
+ protected:
+  /// For providers that examine in another way than the tracepoint table.
+  static ProbeSite proven(GuestVirt at, std::span<const std::byte> instruction, SitePolicy policy) {
+    return ProbeSite(at, instruction, policy);
+  }
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,109 @@
+#include "providers/dispatch/dispatch.h"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "dif/engine/fire_context.h"
+#include "providers/dispatch/firing_pause.h"
+#include "providers/fire/host_clock.h"
+#include "vmm/arch/arch.h"
+
+namespace ringside::providers {
+
+TrapDispatcher::TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContexts& contexts,
+                               ProbeSink& sink, GuestClock& clock,
+                               const DispatchTable::Change& first)
+    : kernel_(kernel),
+      contexts_(contexts),
+      sink_(sink),
+      clock_(clock),
+      tally_(contexts.size()),
+      table_(std::make_unique<const DispatchTable>(DispatchTable(), first, contexts.size())),
+      current_(table_.get()) {}
+
+DispatchCounters TrapDispatcher::counters() const {
+  return {closed_.load(), no_point_.load(), unknown_cpu_.load()};
+}
+
+void TrapDispatcher::publish(const DispatchTable::Change& change) {
+  const auto cpus = contexts_.size();
+  const auto former =
+      std::exchange(table_, std::make_unique<const DispatchTable>(*table_, change, cpus));
+  current_.store(table_.get(), std::memory_order_release);
+  sink_.wait_for_turns();
+}
+
+void TrapDispatcher::on_trap(const vmm::Trap& trap) {
+  if (is_closed()) return;
+  const auto cpu = kernel_.cpu_of(trap.percpu_base);
+  if (!cpu || *cpu >= contexts_.size()) {
+    unknown_cpu_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  on_cpu(trap, {std::nullopt, trap.percpu_base, trap.registers}, *cpu);
+}
+
+void TrapDispatcher::on_stop(const vmm::Trap& trap, unsigned vcpu, std::uint32_t cpu) {
+  if (!is_closed()) on_cpu(trap, {vcpu, trap.percpu_base, trap.registers}, cpu);
+}
+
+void TrapDispatcher::on_cpu(const vmm::Trap& trap, const KeptVcpu& here, std::uint32_t cpu) {
+  if (serve(trap, here, cpu) == Then::KeepStill) sink_.settle(cpu);
+}
+
+/// Counts the trap if so.
+bool TrapDispatcher::is_closed() {
+  if (is_open()) return false;
+  closed_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+TrapDispatcher::Then TrapDispatcher::serve(const vmm::Trap& trap, const KeptVcpu& here,
+                                           std::uint32_t cpu) {
+  const dif::FireScope scope;
+  const std::uint64_t tsc = host_tsc();
+  const std::uint64_t time = clock_.trap_time(trap.tsc, tsc, cpu);
+  const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc)};
+  const std::lock_guard turn(sink_.turn(cpu));
+  if (is_closed()) return Then::GoOn;  // while we waited
+  const Then then = fire_at(trap, here, record);
+  tally_.add(cpu, clock_.since(time, host_tsc()));
+  return then;
+}
+
+TrapDispatcher::Then TrapDispatcher::fire_at(const vmm::Trap& trap, const KeptVcpu& here,
+                                             const dif::FireRecord& record) {
+  const DispatchTable& table = *current_.load(std::memory_order_acquire);
+  const Place* const place = table.find(trap.address);
+  if (place == nullptr) {
+    no_point_.fetch_add(1, std::memory_order_relaxed);
+    return Then::GoOn;
+  }
+  table.hit(*place, record.vcpu);
+  LinuxContext& context = contexts_[record.vcpu];
+  context.begin(trap.registers, trap.percpu_base, trap.task, trap.tsc);
+  for (const Binding& binding : table.bindings(*place)) fire(binding, record, context);
+  if (place->by_number >= 0) fire_by_number(table, *place, record, context);
+  if (!context.keeps_still()) return Then::GoOn;
+  sink_.keep(record.vcpu, here);
+  return Then::KeepStill;
+}
+
+void TrapDispatcher::fire(const Binding& binding, const dif::FireRecord& record,
+                          LinuxContext& context) {
+  if (!arch::condition_holds(binding.condition, context.registers().rflags)) return;
+  context.select(binding);
+  if (context.arrives()) sink_.fire(binding.probe, record, context);
+}
+
+void TrapDispatcher::fire_by_number(const DispatchTable& table, const Place& place,
+                                    const dif::FireRecord& record, LinuxContext& context) {
+  context.select(table.shared(place));
+  const auto number = context.system_call_number();
+  const auto probe = number ? table.probe_of(place, *number) : std::nullopt;
+  if (probe) sink_.fire(*probe, record, context);
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,88 @@
+// The dispatcher: leads a trap to every probe that stands there, in the order of enabling.
+// Which those are is an epoch: a table (dispatch_table.h) that is made aside, takes the place of
+// the one before at once, and never changes. A firing looks at it in its vCPU's turn, so once each
+// turn was free nobody looks at the one before any more. A gate keeps the promise about when probes
+// fire: nothing fires before open() or after close(). A trap that fires nothing is only answered,
+// and the shim lets the guest go on.
+// Does not: arm text, or decide where a probe may stand.
+// Threads: firings on any, beside the others, which one thread at a time calls.
+// Fire context: on_trap() and on_stop() yes; everything else no.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "providers/context/linux_contexts.h"
+#include "providers/dispatch/binding.h"
+#include "providers/dispatch/dispatch_table.h"
+#include "providers/dispatch/probe_sink.h"
+#include "providers/dispatch/trap_tally.h"
+#include "providers/fire/guest_clock.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/shim/shim.h"
+
+namespace ringside::providers {
+
+/// Traps that fired nothing, by why.
+struct DispatchCounters {
+  std::uint64_t closed = 0;       // before open() or after close()
+  std::uint64_t no_point = 0;     // no probe there (a late trap)
+  std::uint64_t unknown_cpu = 0;  // the per-cpu base belongs to no CPU: the guest lies
+};
+
+class TrapDispatcher final : public vmm::TrapSink, public FireGate {
+ public:
+  /// `contexts` by the CPU that the guest says it is; firings go to `sink` and get their time from
+  /// `clock`. All must outlive it. `first` is what fires in the first epoch.
+  TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContexts& contexts, ProbeSink& sink,
+                 GuestClock& clock, const DispatchTable::Change& first = {});
+
+  /// The next epoch begins, which is this one with a change. When it returns, no firing of the one
+  /// before is under way; so not in a turn.
+  void publish(const DispatchTable::Change& change);
+  /// An address for each binding that these probes have in this epoch.
+  std::vector<GuestVirt> places_of(std::span<const dif::ProbeId> probes) const {
+    return table_->places_of(probes);
+  }
+
+  void open() override { open_.store(true, std::memory_order_release); }
+  void close() override { open_.store(false, std::memory_order_release); }
+  bool is_open() const { return open_.load(std::memory_order_acquire); }
+
+  /// On a thread that polls, or on that of the vCPU that rang.
+  void on_trap(const vmm::Trap& trap) override;
+  /// The same for a vCPU that stands still without the shim and is known to be this CPU.
+  void on_stop(const vmm::Trap& trap, unsigned vcpu, std::uint32_t cpu);
+  DispatchCounters counters() const;
+  /// On any thread.
+  const TrapTally& tally() const { return tally_; }
+  /// Of this epoch; on the thread that publishes.
+  const DispatchTable& table() const { return *table_; }
+
+ private:
+  using Place = DispatchTable::Place;
+
+  bool is_closed();
+  enum class Then : std::uint8_t { GoOn, KeepStill };
+  void on_cpu(const vmm::Trap& trap, const KeptVcpu& here, std::uint32_t cpu);
+  Then serve(const vmm::Trap& trap, const KeptVcpu& here, std::uint32_t cpu);
+  Then fire_at(const vmm::Trap& trap, const KeptVcpu& here, const dif::FireRecord& record);
+  void fire(const Binding& binding, const dif::FireRecord& record, LinuxContext& context);
+  void fire_by_number(const DispatchTable& table, const Place& place, const dif::FireRecord& record,
+                      LinuxContext& context);
+
+  const guest_linux::Kernel& kernel_;
+  LinuxContexts& contexts_;
+  ProbeSink& sink_;
+  GuestClock& clock_;
+  std::atomic<bool> open_ = false;
+  TrapTally tally_;
+  std::unique_ptr<const DispatchTable> table_;  // the epoch's
+  std::atomic<const DispatchTable*> current_;   // the same, for firings
+  std::atomic<std::uint64_t> closed_ = 0, no_point_ = 0, unknown_cpu_ = 0;
+};
+
+}  // namespace ringside::providers

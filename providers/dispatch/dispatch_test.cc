@@ -1,0 +1,272 @@
+#include "providers/dispatch/dispatch.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "providers/testing/fake_guest.h"
+
+namespace ringside::providers {
+namespace {
+
+constexpr GuestVirt kFirst{0x1000}, kSecond{0x2000};
+
+/// The path that all system calls share, where rbx points at pt_regs.
+constexpr ArgumentPlan kSharedReturn{kSystemCallReturnArguments.arguments,
+                                     kSystemCallReturnArguments.system_call_result,
+                                     ArgumentSource::word(&Registers::rbx, 120)};
+
+class Dispatch : public ::testing::Test {
+ protected:
+  Dispatch() { FakeKernel::write_task(memory_); }
+  /// From the next epoch on.
+  void add(GuestVirt at, const Binding& binding) { next_.added.push_back({at, binding}); }
+  void publish() { dispatcher_.publish(std::exchange(next_, {})); }
+  void open() {
+    publish();
+    dispatcher_.open();
+  }
+  vmm::Trap trap(std::uint64_t address, std::uint64_t percpu = kPercpu0) {
+    vmm::Trap trap;
+    trap.address = GuestVirt(address);
+    trap.percpu_base = kernel_address(percpu);
+    trap.tsc = ++tsc_;
+    trap.registers.cr3 = kRoot;
+    trap.registers.rdi = 7;
+    trap.registers.rsi = 8;
+    trap.registers.rax = 55;
+    return trap;
+  }
+  static Binding entry(std::uint32_t probe) {
+    Binding binding;
+    binding.probe = {probe};
+    binding.plan = &kFunctionEntryArguments;
+    return binding;
+  }
+  /// The return of this system call, on the path that all of them share.
+  static Binding shared_return(std::uint32_t probe, std::uint32_t number) {
+    Binding binding = entry(probe);
+    binding.plan = &kSharedReturn;
+    binding.number = number;
+    return binding;
+  }
+  /// A vCPU comes to that path's end, at kFirst, after a system call of this number.
+  void returns(std::uint64_t number) {
+    vmm::Trap at_store = trap(0x1000);
+    at_store.registers.rbx = kKernelBase + kRegs;
+    memory_.put64(kRegs + 120, number);
+    dispatcher_.on_trap(at_store);
+  }
+
+  FakeMemory memory_;
+  FakeKernel kernel_;
+  RecordingSink sink_;
+  GuestClock clock_{TickRate(1'000'000'000)};
+  LinuxContexts contexts_{2, memory_.memory(), kernel_};
+  TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_};
+  DispatchTable::Change next_;
+  std::uint64_t tsc_ = 0;
+};
+
+TEST_F(Dispatch, ProbesAtOnePlaceFireInTheOrderOfEnabling) {
+  add(kFirst, entry(20));
+  add(kSecond, entry(30));
+  add(kFirst, entry(10));
+  open();
+
+  dispatcher_.on_trap(trap(0x1000));
+  dispatcher_.on_trap(trap(0x2000));
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{20, 10, 30}));
+  EXPECT_EQ(sink_.firings[0].arg0, 7u);
+  EXPECT_EQ(sink_.firings[0].execname, "workload");
+}
+
+TEST_F(Dispatch, CountsHitsOfPlacesAndHowLongTrapsWaited) {
+  add(kFirst, entry(10));
+  add(kFirst, entry(20));
+  add(kSecond, entry(30));
+  open();
+
+  for (int n = 0; n < 3; ++n) dispatcher_.on_trap(trap(0x1000));
+  dispatcher_.on_trap(trap(0x1000, kPercpu1));
+  dispatcher_.on_trap(trap(0x2000));
+  dispatcher_.on_trap(trap(0x3000));
+
+  const auto hits = dispatcher_.table().hits_since({});
+  ASSERT_EQ(hits.size(), 2u);
+  EXPECT_EQ(hits[0].at, kFirst);
+  EXPECT_EQ(hits[0].count, 4u);
+  EXPECT_EQ(hits[0].probes, (std::vector<dif::ProbeId>{{10}, {20}}));
+  EXPECT_EQ(hits[1].count, 1u);
+  const auto cpus = dispatcher_.tally().by_cpu();
+  ASSERT_EQ(cpus.size(), 2u);
+  EXPECT_EQ(cpus[0].traps, 5u) << "one that fires nothing waits, too";
+  EXPECT_EQ(cpus[1].traps, 1u);
+  const auto before = dispatcher_.table().counts();
+  EXPECT_TRUE(dispatcher_.table().hits_since(before).empty());
+  dispatcher_.on_trap(trap(0x2000));
+  const auto later = dispatcher_.table().hits_since(before);
+  ASSERT_EQ(later.size(), 1u);
+  EXPECT_EQ(later[0].at, kSecond);
+  EXPECT_EQ(later[0].count, 1u);
+  publish();
+  EXPECT_EQ(dispatcher_.table().counts().hits, (std::vector<std::uint64_t>{0, 0}))
+      << "another epoch";
+  dispatcher_.on_trap(trap(0x1000));
+  EXPECT_EQ(dispatcher_.table().hits_since(before)[0].count, 1u) << "since this one began";
+}
+
+TEST_F(Dispatch, NothingFiresBeforeOpenOrAfterClose) {
+  add(kFirst, entry(10));
+  publish();
+
+  dispatcher_.on_trap(trap(0x1000));
+  dispatcher_.open();
+  dispatcher_.on_trap(trap(0x1000));
+  dispatcher_.close();
+  dispatcher_.on_trap(trap(0x1000));
+
+  EXPECT_EQ(sink_.firings.size(), 1u);
+  EXPECT_EQ(dispatcher_.counters().closed, 2u);
+}
+
+TEST_F(Dispatch, ATrapWhereNoProbeStandsOnlyCounts) {
+  add(kFirst, entry(10));
+  open();
+
+  dispatcher_.on_trap(trap(0x3000));
+
+  EXPECT_TRUE(sink_.firings.empty());
+  EXPECT_EQ(dispatcher_.counters().no_point, 1u);
+}
+
+TEST_F(Dispatch, WhatIsAddedFiresFromTheNextEpochOnAfterTheOthers) {
+  add(kFirst, entry(10));
+  open();
+  add(kFirst, entry(5));
+  add(kSecond, entry(20));
+  dispatcher_.on_trap(trap(0x1000));
+  dispatcher_.on_trap(trap(0x2000));
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10})) << "not before";
+
+  publish();
+  dispatcher_.on_trap(trap(0x1000));
+  dispatcher_.on_trap(trap(0x2000));
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10, 10, 5, 20}));
+}
+
+TEST_F(Dispatch, WhatIsRemovedFiresNoMoreAndTheOthersDo) {
+  add(kFirst, entry(10));
+  add(kFirst, entry(20));
+  add(kSecond, entry(20));
+  open();
+  const std::vector removed{dif::ProbeId{20}};
+
+  EXPECT_EQ(dispatcher_.places_of(removed), (std::vector{kFirst, kSecond}));
+  next_.removed = removed;
+  publish();
+  dispatcher_.on_trap(trap(0x1000));
+  dispatcher_.on_trap(trap(0x2000));
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10}));
+  EXPECT_EQ(dispatcher_.counters().no_point, 1u);
+  EXPECT_TRUE(dispatcher_.places_of(removed).empty());
+}
+
+TEST_F(Dispatch, APlaceThatIsForgottenFiresOnlyWhatIsAddedThen) {
+  add(kFirst, entry(10));
+  open();
+
+  next_.lost.push_back(kFirst);
+  add(kFirst, entry(20));
+  publish();
+  dispatcher_.on_trap(trap(0x1000));
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{20}));
+}
+
+TEST_F(Dispatch, AnUnknownPerCpuBaseFiresNothing) {
+  add(kFirst, entry(10));
+  open();
+
+  dispatcher_.on_trap(trap(0x1000, 0x77000));
+
+  EXPECT_TRUE(sink_.firings.empty());
+  EXPECT_EQ(dispatcher_.counters().unknown_cpu, 1u);
+}
+
+TEST_F(Dispatch, TheCpuIsTheOneWhosePerCpuBaseTheGuestHas) {
+  add(kFirst, entry(10));
+  open();
+
+  dispatcher_.on_trap(trap(0x1000, kPercpu1));
+
+  ASSERT_EQ(sink_.firings.size(), 1u);
+  EXPECT_EQ(sink_.firings[0].record.vcpu, 1u);
+}
+
+TEST_F(Dispatch, AConditionalJumpFiresOnlyWhenItIsTaken) {
+  constexpr std::uint8_t kEqual = 4;
+  constexpr std::uint64_t kZeroFlag = 1 << 6;
+  Binding leave = entry(10);
+  leave.plan = &kFunctionExitArguments;
+  leave.condition = kEqual;
+  leave.site = 0x42;
+  add(kFirst, leave);
+  open();
+
+  vmm::Trap taken = trap(0x1000), passed = trap(0x1000);
+  taken.registers.rflags = kZeroFlag;
+  dispatcher_.on_trap(passed);
+  dispatcher_.on_trap(taken);
+
+  ASSERT_EQ(sink_.firings.size(), 1u);
+  EXPECT_EQ(sink_.firings[0].arg0, 0x42u);
+  EXPECT_EQ(sink_.firings[0].arg1, 0u) << "a jump has no return value";
+}
+
+TEST_F(Dispatch, ASharedReturnFiresForTheNumberInPtRegs) {
+  add(kFirst, shared_return(50, 0));
+  add(kFirst, shared_return(51, 1));
+  open();
+
+  returns(1);
+  returns(2);
+  returns(0x4000'0000);  // x32's read
+  returns(UINT64_MAX);   // what sigreturn leaves
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{51, 50}));
+  EXPECT_EQ(sink_.firings[0].arg1, 55u);
+}
+
+TEST_F(Dispatch, OneOfTheSharedReturnsGoesAndTheOthersStay) {
+  add(kFirst, shared_return(50, 0));
+  add(kFirst, shared_return(51, 1));
+  open();
+  const std::vector removed{dif::ProbeId{50}};
+
+  EXPECT_EQ(dispatcher_.places_of(removed), std::vector{kFirst});
+  next_.removed = removed;
+  publish();
+  returns(0);
+  returns(1);
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{51}));
+}
+
+TEST_F(Dispatch, ASharedReturnWithAWildPointerFiresNothing) {
+  add(kFirst, shared_return(50, 0));
+  open();
+  vmm::Trap wild = trap(0x1000);
+  wild.registers.rbx = UINT64_MAX - 4;
+
+  dispatcher_.on_trap(wild);
+
+  EXPECT_TRUE(sink_.firings.empty());
+}
+
+}  // namespace
+}  // namespace ringside::providers

@@ -1,0 +1,143 @@
+// The whole way of a trap on the host: dispatcher, Linux context, engine. The binary's operator new
+// aborts when it is used during a firing, so every test here is also a test that it allocates
+// nothing.
+#include <gtest/gtest.h>
+
+#include "dif/engine/engine.h"
+#include "dif/engine/fire_context.h"
+#include "dif/testing/make_dif.h"
+#include "dif/verify/verify.h"
+#include "providers/dispatch/dispatch.h"
+#include "providers/dispatch/engine_sink.h"
+#include "providers/testing/fake_guest.h"
+#include "providers/vm/vm_provider.h"
+#include "vmm/fake_vcpu_exits_for_tests.h"
+
+namespace ringside::providers {
+namespace {
+
+using namespace dif::testing;
+
+constexpr dif::ProbeId kProbe{7}, kReturn{8};
+constexpr GuestVirt kPlace{0xffff'ffff'8100'0000}, kShared{0xffff'ffff'8100'1000};
+constexpr ArgumentPlan kSharedReturn{kSystemCallReturnArguments.arguments,
+                                     kSystemCallReturnArguments.system_call_result,
+                                     ArgumentSource::word(&Registers::rbx, 120)};
+
+class WatchingSink final : public EngineSink {
+ public:
+  using EngineSink::EngineSink;
+  void fire(dif::ProbeId probe, const dif::FireRecord& record,
+            const dif::GuestContext& guest) override {
+    in_fire_context = dif::in_fire_context();
+    EngineSink::fire(probe, record, guest);
+  }
+
+  bool in_fire_context = false;
+};
+
+dif::Program everything_of_a_trap() {
+  using dif::Builtin;
+  auto program = count_by_execname();
+  for (const Builtin which : {Builtin::Pid, Builtin::Ppid, Builtin::Uid, Builtin::Arg0,
+                              Builtin::Arg9, Builtin::Caller, Builtin::Timestamp}) {
+    program.clauses[0].actions.push_back(action(dif::ActionKind::Trace, {builtin(which)}));
+  }
+  program.clauses.push_back(
+      clause({action(dif::ActionKind::Trace, {load_from(kKernelBase + kGuestBytes)})}));
+  return program;
+}
+
+class FirePath : public ::testing::Test {
+ protected:
+  FirePath() : engine_(*dif::verify_program(everything_of_a_trap()), {}, 2), sink_(engine_) {
+    FakeKernel::write_task(memory_);
+    for (const dif::ProbeId probe : {kProbe, kReturn}) {
+      engine_.enable(0, probe, {"fbt", "vmlinux", "vfs_read", "entry"});
+    }
+    engine_.enable(1, kProbe, {"fbt", "vmlinux", "vfs_read", "entry"});
+    Binding entry{kProbe};
+    entry.plan = &kFunctionEntryArguments;
+    Binding shared{kReturn};
+    shared.plan = &kSharedReturn;
+    shared.number = 1;
+    dispatcher_.publish({.added = {{kPlace, entry}, {kShared, shared}}});
+    dispatcher_.open();
+    trap_.address = kPlace;
+    trap_.percpu_base = kernel_address(kPercpu1);
+    trap_.registers.cr3 = kRoot;
+    trap_.registers.rsp = kKernelBase + kStack;
+    trap_.registers.rbx = kKernelBase + kRegs;
+  }
+
+  FakeMemory memory_;
+  FakeKernel kernel_;
+  dif::Engine engine_;
+  WatchingSink sink_;
+  GuestClock clock_{TickRate(1'000'000'000)};
+  LinuxContexts contexts_{2, memory_.memory(), kernel_};
+  TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_};
+  vmm::Trap trap_;
+};
+
+TEST_F(FirePath, IsFireContextFromTheTrapOn) {
+  dispatcher_.on_trap(trap_);
+
+  EXPECT_TRUE(sink_.in_fire_context);
+  EXPECT_FALSE(dif::in_fire_context());
+}
+
+TEST_F(FirePath, RecordsAggregatesAndFaultsWithoutAllocating) {
+  memory_.put64(kRegs + 120, 1);
+
+  dispatcher_.on_trap(trap_);
+  trap_.address = kShared;
+  dispatcher_.on_trap(trap_);
+
+  const dif::Harvest harvest = engine_.take_quiescent();
+  ASSERT_EQ(harvest.records.size(), 2u);
+  EXPECT_EQ(harvest.records[0].vcpu, 1u);
+  ASSERT_EQ(harvest.aggregates.size(), 1u);
+  EXPECT_EQ(harvest.aggregates[0].words[0], 2);
+  ASSERT_EQ(harvest.faults.size(), 1u) << "the clause that reads past the end of memory";
+}
+
+TEST_F(FirePath, AnEventOfAVcpuAllocatesNothingEither) {
+  LinuxContexts linux_contexts(2, memory_.memory(), kernel_);
+  VcpuContexts event_contexts(memory_.memory(), 2, LinuxGuest{kernel_, linux_contexts});
+  EventTable table;
+  table.by_kind[static_cast<std::size_t>(vmm::VcpuEvent::Kind::PortOut)] = kProbe;
+  VmDispatcher events(event_contexts, sink_, clock_, VmProvider::plans(), table);
+  events.open();
+  vmm::FakeStoppedVcpu vcpu(1);
+  vcpu.state.cr3 = kRoot;
+  vcpu.state.gs_base = kKernelBase + kPercpu1;
+
+  events.on_event(vcpu, {vmm::VcpuEvent::Kind::PortOut, 0, {0x3f8, 1, 1, 'x'}});
+
+  EXPECT_TRUE(sink_.in_fire_context);
+  const dif::Harvest harvest = engine_.take_quiescent();
+  ASSERT_EQ(harvest.aggregates.size(), 1u);
+  EXPECT_EQ(std::memcmp(harvest.aggregates[0].key.data(), "workload", 9), 0);
+  EXPECT_EQ(vcpu.fetched, 1u);
+}
+
+TEST_F(FirePath, SurvivesATrapWhoseEveryWordIsALie) {
+  for (const std::uint64_t lie : {std::uint64_t{0}, UINT64_MAX, std::uint64_t{1} << 63,
+                                  std::uint64_t{0x4d00'0000'0000'0000}, kKernelBase - 1}) {
+    for (const GuestVirt place : {kPlace, kShared}) {
+      vmm::Trap hostile = trap_;
+      hostile.address = place;
+      hostile.tsc = lie;
+      Registers& r = hostile.registers;
+      r.rsp = r.rbx = r.rdi = r.cr3 = r.rflags = r.rax = lie;
+      memory_.put64(kPercpu1, lie);  // current
+      dispatcher_.on_trap(hostile);
+    }
+  }
+
+  EXPECT_FALSE(engine_.take_quiescent().faults.empty());
+}
+
+}  // namespace
+}  // namespace ringside::providers

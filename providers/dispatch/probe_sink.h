@@ -1,0 +1,44 @@
+// Where firings go: the engine in production, a recorder in tests. And what stops them.
+// Used by everything that fires: dispatcher, timers, sampler, fire loop.
+// Fire context: yes.
+#pragma once
+
+#include "dif/engine/fire_record.h"
+#include "dif/evaluate/brief_lock.h"
+#include "dif/program/probe_description.h"
+
+namespace ringside::providers {
+
+struct KeptVcpu;
+
+class ProbeSink {
+ public:
+  virtual ~ProbeSink() = default;
+  /// Held by whoever fires on this vCPU, from before it looks at gates and contexts.
+  virtual dif::BriefLock& turn(std::uint32_t vcpu) = 0;
+  /// Returns when every turn that was taken before is over.
+  virtual void wait_for_turns() = 0;
+  /// In the turn of the record's vCPU.
+  virtual void fire(dif::ProbeId probe, const dif::FireRecord& record,
+                    const dif::GuestContext& guest) = 0;
+  /// Where what happens on no vCPU (BEGIN, END, tick) fires.
+  virtual std::uint32_t host_vcpu() const { return 0; }
+  /// In the turn of this CPU, which fired: it is not to go on before the consumer has seen the
+  /// records (dif::GuestContext::keep_still()).
+  virtual void keep(std::uint32_t cpu, const KeptVcpu& kept) { (void)cpu, (void)kept; }
+  /// After that turn, before the vCPU goes on. Not in fire context.
+  virtual void settle(std::uint32_t cpu) { (void)cpu; }
+  /// exit() was called: nothing but END will be evaluated any more.
+  virtual bool finished() const = 0;
+};
+
+/// Lets firings through only while tracing runs: nothing fires before open() or after close().
+/// Looked at in a turn: after close() and a wait for each turn firings are over.
+class FireGate {
+ public:
+  virtual ~FireGate() = default;
+  virtual void open() = 0;
+  virtual void close() = 0;
+};
+
+}  // namespace ringside::providers

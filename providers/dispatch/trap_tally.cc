@@ -1,0 +1,36 @@
+#include "providers/dispatch/trap_tally.h"
+
+#include <numeric>
+
+namespace ringside::providers {
+
+std::uint64_t WaitHistogram::total() const {
+  return std::accumulate(waits.begin(), waits.end(), std::uint64_t{0});
+}
+
+WaitHistogram& WaitHistogram::operator+=(const WaitHistogram& other) {
+  for (std::size_t n = 0; n < waits.size(); ++n) waits[n] += other.waits[n];
+  return *this;
+}
+
+std::vector<CpuTraps> TrapTally::by_cpu() const {
+  std::vector<CpuTraps> all;
+  for (const Lane& lane : lanes_) {
+    CpuTraps& cpu = all.emplace_back();
+    for (const Counter& count : lane.waits) cpu.traps += count.load(std::memory_order_relaxed);
+    cpu.waited = lane.waited.load(std::memory_order_relaxed);
+  }
+  return all;
+}
+
+WaitHistogram TrapTally::histogram() const {
+  WaitHistogram sum;
+  for (const Lane& lane : lanes_) {
+    for (std::size_t n = 0; n < sum.waits.size(); ++n) {
+      sum.waits[n] += lane.waits[n].load(std::memory_order_relaxed);
+    }
+  }
+  return sum;
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,58 @@
+// The cost of traps: how many each CPU had, and how long each waited for us, from the shim's first
+// look at the time until the host is done with it. No clock of ours sees the time that the
+// exception itself takes, before and after that.
+// Used by the dispatcher, which counts, by reports, and by the budget (budget.h). Threads: add() of
+// one CPU by one at a time, in its turn; everything else any.
+// Fire context: add() yes; everything else no.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ringside::providers {
+
+/// Waits by powers of two, as quantize() counts: [n] are those of 2^n ns and more, but less than
+/// 2^(n+1); the first has those of 0 ns, too.
+struct WaitHistogram {
+  std::array<std::uint64_t, 64> waits{};
+
+  std::uint64_t total() const;
+  WaitHistogram& operator+=(const WaitHistogram& other);
+};
+
+/// Of one CPU, since tracing began.
+struct CpuTraps {
+  std::uint64_t traps = 0, waited = 0;  // ns
+};
+
+class TrapTally {
+ public:
+  explicit TrapTally(unsigned cpus) : lanes_(cpus) {}
+
+  void add(std::uint32_t cpu, std::uint64_t waited) {
+    Lane& lane = lanes_[cpu];
+    increase(lane.waits[std::bit_width(waited | 1) - 1], 1);
+    increase(lane.waited, waited);
+  }
+  std::vector<CpuTraps> by_cpu() const;
+  WaitHistogram histogram() const;
+
+ private:
+  using Counter = std::atomic<std::uint64_t>;
+  struct alignas(64) Lane {
+    std::array<Counter, 64> waits{};
+    Counter waited = 0;
+  };
+  /// One thread at a time writes, so no locked instruction is needed.
+  static void increase(Counter& counter, std::uint64_t by) {
+    counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+
+  std::vector<Lane> lanes_;
+};
+
+}  // namespace ringside::providers

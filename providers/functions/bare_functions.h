@@ -1,0 +1,46 @@
+// Functions without an ftrace site that can have probes all the same. The kernel keeps its own
+// tracer from some 12,000: most are not to be touched, or are no functions that one enters by a
+// call. A probe's trap runs none of the kernel's code, so what the kernel does not trace because
+// its tracer needs it (its ring buffer, clocks, notrace) can be probed, if
+//   - BTF has its prototype, which says more than void(void): it is C. Assembler has its own ways
+//   in and out, and the kernel copies
+//     some of it (the trampolines of ftrace and kprobes);
+//   - the kernel lets its kprobes into it (NOKPROBE_SYMBOL);
+//   - it is none of the text that may have no breakpoint at all, which the tracepoint table knows.
+// Used by FunctionProbes.
+#pragma once
+
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "vmm/base/guest_reader.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+class BareFunctions {
+ public:
+  /// Both must outlive it.
+  BareFunctions(const GuestReader& text, const guest_linux::Kernel& kernel)
+      : text_(text), kernel_(kernel) {}
+
+  /// The first instruction that its callers run, after a landing pad for them. Unsupported: it can
+  /// have no probe. Once found good, a function stays so when the kernel's types are gone.
+  Result<GuestVirt> entry(const guest_linux::Symbol& function);
+
+ private:
+  using Ranges = std::vector<guest_linux::Kernel::AddressRange>;
+
+  bool is_of_c(const guest_linux::Symbol& function) const;
+  Result<void> check(const guest_linux::Symbol& function);
+  const Result<Ranges>& blacklist();
+
+  const GuestReader& text_;
+  const guest_linux::Kernel& kernel_;
+  std::optional<Result<Ranges>> blacklist_;  // once it was asked for
+  std::unordered_set<GuestVirt> good_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,118 @@
+#include "providers/functions/entry_return_provider.h"
+
+#include <utility>
+
+namespace ringside::providers {
+
+std::uint32_t EntryReturnProvider::index_at(Place place) {
+  return static_cast<std::uint32_t>(place.function * 2) + (place.end == End::Return ? 1 : 0);
+}
+
+Probe EntryReturnProvider::probe(Place place) const {
+  const bool leaves = place.end == End::Return;
+  dif::ProbeDescription name = function_name(place.function);
+  name.provider = this->name();
+  name.name = leaves ? "return" : "entry";
+  return {id_at(index_at(place)), std::move(name)};
+}
+
+std::optional<EntryReturnProvider::Place> EntryReturnProvider::place_of(dif::ProbeId id) const {
+  const auto index = index_of(id);
+  if (!index) return std::nullopt;
+  return Place{*index / 2, *index % 2 == 0 ? End::Entry : End::Return};
+}
+
+/// Those places of `functions` that the pattern's name wants.
+void EntryReturnProvider::for_each_end(const dif::ProbeDescription& pattern,
+                                       const std::function<void(const VisitFunction&)>& functions,
+                                       const std::function<void(Place)>& visit) {
+  const bool entry = dif::field_matches(pattern.name, "entry");
+  const bool leave = dif::field_matches(pattern.name, "return");
+  if (!entry && !leave) return;
+  functions([&](std::size_t function) {
+    if (entry) visit({function, End::Entry});
+    if (leave) visit({function, End::Return});
+  });
+}
+
+void EntryReturnProvider::for_each_place(const dif::ProbeDescription& pattern,
+                                         const std::function<void(Place)>& visit) const {
+  for_each_end(
+      pattern, [&](const VisitFunction& function) { for_each_function(pattern, function); }, visit);
+}
+
+/// Examines the place unless that is done; the error says why no probe stands there.
+Result<void> EntryReturnProvider::examine(Place place) {
+  if (generation_ != points_.generation()) examined_.clear();
+  generation_ = points_.generation();
+  const std::uint32_t index = index_at(place);
+  if (examined_.contains(index)) return {};
+  examined_.emplace(index, TRY(find_sites(place)));
+  return {};
+}
+
+Result<std::vector<BoundSite>> EntryReturnProvider::take_sites(Place place) {
+  TRY(examine(place));
+  return std::move(examined_.extract(index_at(place)).mapped());
+}
+
+Result<void> EntryReturnProvider::provide(const dif::ProbeDescription& pattern,
+                                          const Visitor& visit) {
+  for_each_place(pattern, [&](Place place) {
+    if (examine(place)) visit(probe(place));
+  });
+  return {};
+}
+
+Result<void> EntryReturnProvider::provide_in(std::uint16_t module,
+                                             const dif::ProbeDescription& pattern,
+                                             const Visitor& visit) {
+  const auto functions = [&](const VisitFunction& function) {
+    for_each_late_function(module, pattern, function);
+  };
+  for_each_end(pattern, functions, [&](Place place) {
+    if (examine(place)) visit(probe(place));
+  });
+  return {};
+}
+
+void EntryReturnProvider::forget_functions(std::size_t first, std::size_t count) {
+  std::vector<dif::ProbeId> enabled;
+  const std::uint32_t end = index_at({first + count, End::Entry});
+  for (std::uint32_t index = index_at({first, End::Entry}); index < end; ++index) {
+    examined_.erase(index);
+    const dif::ProbeId id = id_at(index);
+    if (enabled_.erase(id.value) != 0) enabled.push_back(id);
+  }
+  points_.forget(enabled);
+}
+
+Result<void> EntryReturnProvider::refusals(const dif::ProbeDescription& pattern,
+                                           const RefusalVisitor& visit) {
+  for_each_place(pattern, [&](Place place) {
+    const Result<void> fine = examine(place);
+    if (!fine) visit({probe(place).name, fine.error().message});
+  });
+  return {};
+}
+
+Result<std::optional<Probe>> EntryReturnProvider::by_id(dif::ProbeId id) {
+  const auto place = place_of(id);
+  if (!place || !examine(*place)) return std::optional<Probe>();
+  return std::optional(probe(*place));
+}
+
+Result<void> EntryReturnProvider::enable(const Probe& probe) {
+  const auto place = place_of(probe.id);
+  if (!place) return no_such_probe();
+  if (enabled_.contains(probe.id.value)) return {};
+  std::vector<BoundSite> sites = TRY(take_sites(*place));
+  for (BoundSite& bound : sites) {
+    bound.binding.probe = probe.id;
+    TRY(points_.bind(bound.site, bound.binding));
+  }
+  enabled_.insert(probe.id.value);
+  return {};
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,86 @@
+// The base of providers whose probes are the entry and the return of each of a list of functions
+// (fbt, syscall): ids, publishing, refusing, enabling. A place is examined once: the site that a
+// listing found waits here until the probe is enabled.
+// Does not: know where the probes stand.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "providers/dispatch/binding.h"
+#include "providers/functions/function_probes.h"
+#include "providers/provider.h"
+
+namespace ringside::providers {
+
+class EntryReturnProvider : public Provider {
+ public:
+  std::uint32_t id_count() const final { return static_cast<std::uint32_t>(functions() * 2); }
+  Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) final;
+  Result<void> provide_in(std::uint16_t module, const dif::ProbeDescription& pattern,
+                          const Visitor& visit) final;
+  Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) final;
+  Result<std::optional<Probe>> by_id(dif::ProbeId id) final;
+  Result<void> enable(const Probe& probe) final;
+  bool is_enabled(dif::ProbeId id) const final { return enabled_.contains(id.value); }
+  void note_disabled(dif::ProbeId id) final { enabled_.erase(id.value); }
+
+ protected:
+  enum class End : std::uint8_t { Entry, Return };
+  struct Place {
+    std::size_t function = 0;  // its index
+    End end = End::Entry;
+  };
+  /// `name` and `points` must outlive the provider.
+  EntryReturnProvider(std::string_view name, const dif::ProviderAttributes& attributes,
+                      ProbePoints& points)
+      : Provider(name, attributes), points_(points) {}
+
+  /// How many there are; the same for the provider's whole life.
+  virtual std::size_t functions() const = 0;
+  /// Module and function of a probe's name.
+  virtual dif::ProbeDescription function_name(std::size_t function) const = 0;
+  /// Visits the functions that the pattern's module and function want, probed or not, by index.
+  virtual void for_each_function(const dif::ProbeDescription& pattern,
+                                 const std::function<void(std::size_t)>& visit) const = 0;
+  /// The same, of a module that was admitted. None by default.
+  virtual void for_each_late_function(std::uint16_t module, const dif::ProbeDescription& pattern,
+                                      const std::function<void(std::size_t)>& visit) const {
+    (void)module, (void)pattern, (void)visit;
+  }
+  /// Where the probe stands; the error says why there is none.
+  virtual Result<std::vector<BoundSite>> find_sites(Place place) = 0;
+
+  /// The text of these functions is gone, or is another one now: nothing of theirs is enabled any
+  /// more, as if they had never been looked at.
+  void forget_functions(std::size_t first, std::size_t count);
+
+  ProbePoints& points() { return points_; }
+  const ProbePoints& points() const { return points_; }
+  /// Empty for an id of none of these functions.
+  std::optional<Place> place_of(dif::ProbeId id) const;
+
+ private:
+  static std::uint32_t index_at(Place place);
+  Probe probe(Place place) const;
+  Result<void> examine(Place place);
+  Result<std::vector<BoundSite>> take_sites(Place place);
+  using VisitFunction = std::function<void(std::size_t)>;
+  static void for_each_end(const dif::ProbeDescription& pattern,
+                           const std::function<void(const VisitFunction&)>& functions,
+                           const std::function<void(Place)>& visit);
+  void for_each_place(const dif::ProbeDescription& pattern,
+                      const std::function<void(Place)>& visit) const;
+
+  ProbePoints& points_;
+  std::unordered_map<std::uint32_t, std::vector<BoundSite>> examined_;  // by index of id
+  std::uint64_t generation_ = 0;                                        // that those are of
+  std::unordered_set<std::uint32_t> enabled_;
+};
+
+}  // namespace ringside::providers

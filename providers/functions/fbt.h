@@ -1,0 +1,73 @@
+// The provider `fbt`: entry and return of every function of the kernel and its modules where an
+// int3 can stand safely. Module "vmlinux" is the kernel itself. Several functions of one name
+// (statics of different files) are all published.
+// A function that the kernel has only as the compiler made it of the source's (foo.isra.0) is a
+// probe under both names. Under the source's only for a description that does not match the other,
+// so that no description has a function twice. entry stands on the first instruction after the
+// ftrace site, return on every way out; a function is given a return probe only when every one of
+// its ways out can be trapped, so that each entry has its return. Filters by name before it decodes
+// anything: patterns decide how much text is read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "providers/dispatch/binding.h"
+#include "providers/functions/entry_return_provider.h"
+#include "providers/functions/function_form.h"
+#include "providers/functions/function_probes.h"
+#include "vmm/base/guest_reader.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+class FbtProvider final : public EntryReturnProvider {
+ public:
+  /// `text` is kernel text without breakpoints of ours. All must outlive it. Ids follow the symbols
+  /// that `kernel` has now; those of modules that come later follow, in the order of their
+  /// coming.
+  FbtProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points);
+
+  ProbeArguments arguments(const Probe& probe) override;
+  std::string detail(const Probe& probe) override;
+  Result<void> admit(std::uint16_t module) override;
+
+  /// So many functions of modules that come later have room, whatever their number.
+  static constexpr std::size_t kLateFunctions = 1 << 16;
+
+ private:
+  std::size_t functions() const override { return first_late() + kLateFunctions; }
+  dif::ProbeDescription function_name(std::size_t function) const override;
+  void for_each_function(const dif::ProbeDescription& pattern,
+                         const std::function<void(std::size_t)>& visit) const override;
+  void for_each_late_function(std::uint16_t module, const dif::ProbeDescription& pattern,
+                              const std::function<void(std::size_t)>& visit) const override;
+  Result<std::vector<BoundSite>> find_sites(Place place) override;
+
+  /// A function of a module that came later.
+  struct Late {
+    const guest_linux::Symbol* symbol = nullptr;
+    std::string source{};  // the name of the source's that it is a form of; empty: its own
+  };
+  std::size_t first_late() const { return symbols_ + sources_.functions().size(); }
+  /// Null for an index that no function has.
+  const Late* late(std::size_t function) const;
+  std::string_view name_of(std::size_t function) const;
+  const guest_linux::Symbol* symbol_at(std::size_t function) const;
+  const guest_linux::Symbol* symbol_of(Place place) const { return symbol_at(place.function); }
+
+  guest_linux::Kernel& kernel_;
+  FunctionProbes functions_;
+  const std::size_t symbols_;  // functions from there on are sources_'
+  const SourceNames sources_;
+  std::vector<Late> late_;
+  struct LateModule {
+    std::size_t first = 0, count = 0;  // in late_
+  };
+  std::map<std::uint16_t, LateModule> late_modules_;  // by index
+};
+
+}  // namespace ringside::providers

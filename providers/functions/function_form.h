@@ -1,0 +1,49 @@
+// Functions that a compiler has made of one of the source's, by their names: GCC's foo.isra.0 (with
+// parameters or the result changed or dropped), foo.constprop.0 (for constant arguments),
+// foo.part.0 (without its beginning, which its callers have inside) and foo.cold (its rarely run
+// instructions, which it jumps to), and what it makes of those again: foo.constprop.0.isra.0. Pure.
+// Used by the providers that stand on functions.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+struct FunctionForm {
+  std::string_view source;  // "foo"; a view into the symbol's name. Empty: it is no such form
+  bool is_isra = false;     // each: somewhere in its name
+  bool is_constprop = false;
+  bool is_part = false;
+  bool is_cold = false;
+};
+FunctionForm function_form(std::string_view symbol);
+
+/// How a form's arguments relate to the source's, as a sentence: "foo.isra.0 is ...".
+std::string describe_form(std::string_view symbol, const FunctionForm& form);
+
+/// Functions of the source that a kernel has in such forms only. Cold code alone is none.
+class SourceNames {
+ public:
+  struct Function {
+    std::size_t symbol = 0;  // index of the form
+    std::string source;
+  };
+  explicit SourceNames(const guest_linux::SymbolTable& symbols)
+      : SourceNames(symbols, symbols.symbols()) {}
+  /// Of these of the table's symbols alone; indices are theirs.
+  SourceNames(const guest_linux::SymbolTable& symbols, std::span<const guest_linux::Symbol> of);
+
+  /// In the order of the symbols. A source that has several forms is there several times.
+  const std::vector<Function>& functions() const { return functions_; }
+
+ private:
+  std::vector<Function> functions_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,510 @@
+// fbt and syscall over a fake guest's text.
+#include <gtest/gtest.h>
+
+#include "providers/functions/fbt.h"
+#include "providers/functions/syscall_provider.h"
+#include "providers/testing/functions_for_tests.h"
+
+namespace ringside::providers {
+namespace {
+
+constexpr std::uint64_t kCallTable = 0x180000;
+
+TEST_F(FunctionProviders, FbtPublishesEntryAndReturnOfWhatReturns) {
+  function("returns", kReturnsOne);
+  function("panics", kNeverReturns);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(listed(fbt, {"fbt", "", "", ""}),
+            (Names{"returns:entry", "returns:return", "panics:entry"}));
+  EXPECT_EQ(listed(fbt, {"", "vmlinux", "ret*", "entry"}), (Names{"returns:entry"}));
+  EXPECT_TRUE(listed(fbt, {"", "loop", "", ""}).empty());
+  EXPECT_TRUE(listed(fbt, {"", "", "nothing", ""}).empty());
+}
+
+TEST_F(FunctionProviders, FbtTakesTheKernelsOfOtherSystemsForThisOne) {
+  function("returns", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  for (const char* module : {"genunix", "unix", "kernel", "mach_kernel"}) {
+    EXPECT_EQ(listed(fbt, {"fbt", module, "returns", "entry"}), (Names{"returns:entry"})) << module;
+  }
+  EXPECT_TRUE(listed(fbt, {"fbt", "genuni*", "returns", "entry"}).empty());
+}
+
+TEST_F(FunctionProviders, FbtPublishesEveryFunctionOfOneName) {
+  function("twin", kReturnsOne);
+  function("other", kReturnsOne);
+  function("twin", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(listed(fbt, {"fbt", "", "twin", "entry"}).size(), 2u);
+}
+
+TEST_F(FunctionProviders, FbtPublishesTheCompilersFormsUnderBothNames) {
+  function("kept.isra.0", kReturnsOne);
+  function("kept.constprop.0", kReturnsOne);
+  function("there", kReturnsOne);
+  function("there.part.0", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(listed(fbt, {"fbt", "", "kept", "entry"}), (Names{"kept:entry", "kept:entry"}));
+  EXPECT_EQ(listed(fbt, {"fbt", "", "kept.isra.0", "entry"}), (Names{"kept.isra.0:entry"}));
+  EXPECT_EQ(listed(fbt, {"fbt", "", "there", "entry"}), (Names{"there:entry"}));
+  EXPECT_EQ(listed(fbt, {"fbt", "", "k*t", "return"}), (Names{"kept:return", "kept:return"}));
+  EXPECT_TRUE(listed(fbt, {"fbt", "loop", "kept", ""}).empty());
+}
+
+TEST_F(FunctionProviders, FbtHasNoFunctionTwiceForOneDescription) {
+  function("kept.isra.0", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  for (const char* pattern : {"", "*", "kept*", "k*0"}) {
+    EXPECT_EQ(listed(fbt, {"fbt", "", pattern, "entry"}), (Names{"kept.isra.0:entry"})) << pattern;
+  }
+}
+
+TEST_F(FunctionProviders, FbtBindsASourcesNameWhereTheCompilersFormStands) {
+  const GuestVirt at = function("kept.isra.0", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+  fbt.set_first_id(500);
+  const Probe probe = find(fbt, "kept", "entry");
+
+  ASSERT_TRUE(fbt.enable(probe));
+
+  ASSERT_EQ(points_.bound.size(), 1u);
+  EXPECT_EQ(points_.bound[0].at.raw(), at.raw() + kNopSize);
+  const auto again = fbt.by_id(probe.id);
+  ASSERT_TRUE(again && *again);
+  EXPECT_EQ((*again)->name.function, "kept");
+  EXPECT_FALSE(fbt.arguments(probe).known);
+  EXPECT_EQ(fbt.arguments(probe).why_unknown,
+            "kept.isra.0 is what the compiler made of kept, with other parameters");
+  EXPECT_EQ(fbt.detail(probe), fbt.arguments(probe).why_unknown);
+}
+
+TEST_F(FunctionProviders, FbtPublishesNoReturnWhenOneWayOutCannotBeTrapped) {
+  const GuestVirt at = function("returns", kReturnsOne);
+  seal();
+  points_.refused.insert(at.raw() + kNopSize + 5);  // the ret
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(listed(fbt, {"fbt", "", "", ""}), (Names{"returns:entry"}));
+}
+
+TEST_F(FunctionProviders, APlaceIsExaminedOnceForListingAndEnabling) {
+  const GuestVirt at = function("returns", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  const Probe entry = find(fbt, "returns", "entry"), leave = find(fbt, "returns", "return");
+  EXPECT_TRUE(refused(fbt, {"fbt", "", "", ""}).empty());
+  EXPECT_TRUE(fbt.by_id(entry.id).value());
+  ASSERT_TRUE(fbt.enable(entry));
+  ASSERT_TRUE(fbt.enable(leave));
+
+  EXPECT_EQ(points_.examined, (std::map<std::uint64_t, unsigned>{{at.raw() + kNopSize, 1},
+                                                                 {at.raw() + kNopSize + 5, 1}}));
+}
+
+TEST_F(FunctionProviders, APlaceIsExaminedAgainOnceTheGuestsKprobesAreOthers) {
+  const GuestVirt at = function("returns", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+  EXPECT_EQ(listed(fbt, {"fbt", "", "", "entry"}), (Names{"returns:entry"}));
+
+  ++points_.now;
+  points_.refused.insert(at.raw() + kNopSize);
+
+  EXPECT_TRUE(listed(fbt, {"fbt", "", "", "entry"}).empty());
+}
+
+const std::string kUnknown =
+    "bare has no ftrace site, and the kernel's types do not show it to be a function of C";
+
+TEST_F(FunctionProviders, FbtTellsWhyAFunctionIsRefused) {
+  const GuestVirt at = function("returns", kReturnsOne);
+  function("panics", kNeverReturns);
+  const GuestVirt bare = function("bare", kReturnsOne);
+  const std::uint8_t no_site[] = {0x90, 0x90, 0x90, 0x90, 0x90};
+  memory_.put(kText + (bare.raw() - at.raw()), no_site, sizeof no_site);
+  seal();
+  points_.refused.insert(at.raw() + kNopSize + 5);  // the ret
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(refused(fbt, {"fbt", "", "", ""}),
+            (Names{"returns:return: the test says no", "panics:return: it never returns",
+                   "bare:entry: " + kUnknown, "bare:return: " + kUnknown}));
+  EXPECT_EQ(refused(fbt, {"fbt", "", "bare", "entry"}), (Names{"bare:entry: " + kUnknown}));
+  EXPECT_TRUE(refused(fbt, {"fbt", "", "nothing", ""}).empty());
+}
+
+/// Functions without an ftrace site, in a kernel that tells which of them bear no kprobe.
+class BareFunction : public FunctionProviders {
+ protected:
+  static constexpr std::uint64_t kHead = 0x180000, kEntry = 0x181000;
+
+  BareFunction() {
+    TypeGraph& types = kernel_.own_types();
+    const TypeId word = *types.find("unsigned long");
+    const Member members[] = {
+        {"list", word, 0}, {"start_addr", word, 128}, {"end_addr", word, 192}};
+    types.index(types.add_struct(TypeKind::Struct, "kprobe_blacklist_entry", 32, members));
+    keep_from_kprobes(GuestVirt(1), GuestVirt(2));
+  }
+  void keep_from_kprobes(GuestVirt begin, GuestVirt end) {
+    memory_.put64(kHead, kernel_address(kEntry).raw());
+    memory_.put64(kEntry, kernel_address(kHead).raw());
+    memory_.put64(kEntry + 16, begin.raw());
+    memory_.put64(kEntry + 24, end.raw());
+  }
+  /// Without the nop, which the body has to make up for.
+  GuestVirt bare(std::string_view name, std::vector<std::uint8_t> body) {
+    const GuestVirt at = function(name, {});
+    body.resize(64, 0xcc);
+    memory_.put(kText + (at.raw() - kernel_address(kText).raw()), body.data(), body.size());
+    return at;
+  }
+  void know(std::string_view name) {
+    TypeGraph& types = kernel_.own_types();
+    const auto prototype = types.add_function(*types.find("int"), {}, false);
+    kernel_.prototypes.emplace_back(name, prototype);
+  }
+  void seal_all() {
+    data("kprobe_blacklist", kHead);
+    seal();
+  }
+};
+
+TEST_F(BareFunction, OfCHasProbesAtItsFirstInstructionAndItsWaysOut) {
+  const GuestVirt at = bare("bare", kReturnsOne);
+  know("bare");
+  seal_all();
+  FbtProvider fbt(text_, kernel_, points_);
+  const Probe entry = find(fbt, "bare", "entry"), leave = find(fbt, "bare", "return");
+
+  ASSERT_TRUE(fbt.enable(entry));
+  ASSERT_TRUE(fbt.enable(leave));
+
+  ASSERT_EQ(points_.bound.size(), 2u);
+  EXPECT_EQ(points_.bound[0].at, at);
+  EXPECT_EQ(points_.bound[1].at.raw(), at.raw() + 5);
+  EXPECT_EQ(fbt.detail(entry), "no ftrace site: at its first instruction");
+  EXPECT_EQ(fbt.detail(leave), "no ftrace site: at its ways out");
+}
+
+TEST_F(BareFunction, KeepsWhatIndirectCallsLandOn) {
+  const GuestVirt at = bare("bare", {0xf3, 0x0f, 0x1e, 0xfa, 0xb8, 1, 0, 0, 0, 0xc3});
+  know("bare");
+  seal_all();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  ASSERT_TRUE(fbt.enable(find(fbt, "bare", "entry")));
+
+  EXPECT_EQ(points_.bound[0].at.raw(), at.raw() + 4);
+}
+
+TEST_F(BareFunction, OfAnUnknownKindOrKeptFromKprobesIsRefused) {
+  bare("bare", kReturnsOne);
+  kernel_.prototypes.emplace_back("bare", kernel_.own_types().add_function({}, {}, false));
+  const GuestVirt kept = bare("kept", kReturnsOne);
+  bare("parted.cold", kReturnsOne);
+  know("kept");
+  know("parted.cold");
+  keep_from_kprobes(kept, GuestVirt(kept.raw() + 64));
+  seal_all();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(refused(fbt, {"fbt", "", "", "entry"}),
+            (Names{"bare:entry: " + kUnknown,
+                   "kept:entry: kept has no ftrace site, and the kernel keeps its kprobes from it",
+                   "parted.cold:entry: parted.cold has no ftrace site, and is no function of its "
+                   "own: its function jumps to it"}));
+}
+
+TEST_F(BareFunction, ThatTheKernelHasFreedIsRefused) {
+  const GuestVirt init = bare("init", kReturnsOne);
+  know("init");
+  auto& table = kernel_.symbols_to_fill();
+  functions_.push_back({kernel_address(kHead), 0, table.intern("kprobe_blacklist"), 'D', 0});
+  table.add_module({"vmlinux", kernel_address(kText), init.offset_from(kernel_address(kText)), 0},
+                   functions_);
+  table.seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(refused(fbt, {"fbt", "", "", ""}),
+            (Names{"init:entry: init has no ftrace site, and is not in the kernel's text",
+                   "init:return: init has no ftrace site, and is not in the kernel's text"}));
+}
+
+TEST_F(BareFunction, OfAFormIsKnownByItsSource) {
+  bare("changed.isra.0", kReturnsOne);
+  know("changed");
+  seal_all();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(listed(fbt, {"fbt", "", "changed", "entry"}), (Names{"changed:entry"}));
+}
+
+TEST_F(BareFunction, IsRefusedWhereTheKernelDoesNotSayWhichBearNoKprobe) {
+  bare("bare", kReturnsOne);
+  know("bare");
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(
+      refused(fbt, {"fbt", "", "", "entry"}),
+      (Names{"bare:entry: bare has no ftrace site, and the kernel does not say which functions "
+             "may have no kprobe (CONFIG_KPROBES)"}));
+}
+
+TEST_F(BareFunction, StaysGoodWhenTheKernelsTypesAreGone) {
+  bare("bare", kReturnsOne);
+  know("bare");
+  seal_all();
+  FbtProvider fbt(text_, kernel_, points_);
+  const Probe entry = find(fbt, "bare", "entry");
+  ASSERT_TRUE(fbt.enable(entry));
+  fbt.note_disabled(entry.id);
+
+  kernel_.prototypes.clear();
+
+  EXPECT_TRUE(fbt.enable(entry));
+}
+
+TEST_F(FunctionProviders, FbtBindsEntryBehindTheNopAndReturnAtTheRet) {
+  const GuestVirt at = function("returns", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+  const Probe entry = find(fbt, "returns", "entry");
+  const Probe leave = find(fbt, "returns", "return");
+
+  ASSERT_TRUE(fbt.enable(entry));
+  ASSERT_TRUE(fbt.enable(leave));
+  ASSERT_TRUE(fbt.enable(leave));
+
+  ASSERT_EQ(points_.bound.size(), 2u) << "enabling twice binds once";
+  EXPECT_EQ(points_.bound[0].at.raw(), at.raw() + kNopSize);
+  EXPECT_EQ(*points_.bound[0].binding.plan, kFunctionEntryArguments);
+  EXPECT_EQ(points_.bound[1].at.raw(), at.raw() + kNopSize + 5);
+  EXPECT_EQ(points_.bound[1].binding.site, kNopSize + 5);
+  EXPECT_EQ(*points_.bound[1].binding.plan, kFunctionReturnArguments);
+}
+
+TEST_F(FunctionProviders, FbtIdsLeadBackToTheirProbes) {
+  function("first", kReturnsOne);
+  function("second", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+  fbt.set_first_id(500);
+  const Probe probe = find(fbt, "second", "return");
+
+  const auto again = fbt.by_id(probe.id);
+
+  EXPECT_EQ(probe.id.value, 503u);
+  ASSERT_TRUE(again && *again);
+  EXPECT_EQ((*again)->name, probe.name);
+  EXPECT_FALSE(fbt.by_id({499})->has_value());
+  EXPECT_FALSE(fbt.by_id({504})->has_value());
+}
+
+TEST_F(FunctionProviders, FbtTypesComeFromThePrototype) {
+  function("typed", kReturnsOne);
+  seal();
+  TypeGraph& types = kernel_.own_types();
+  const TypeId number = *types.find("int"), size = *types.find("long");
+  const Parameter parameters[] = {{"count", size}};
+  kernel_.prototypes = {{"typed", types.add_function(size, parameters, false)}};
+  FbtProvider fbt(text_, kernel_, points_);
+
+  const ProbeArguments entry = fbt.arguments(find(fbt, "typed", "entry"));
+  const ProbeArguments leave = fbt.arguments(find(fbt, "typed", "return"));
+
+  EXPECT_TRUE(entry.known);
+  EXPECT_EQ(entry.types, (std::vector<TypeId>{size}));
+  EXPECT_EQ(entry.names, (Names{"count"}));
+  EXPECT_EQ(leave.types, (std::vector<TypeId>{number, size}));
+}
+
+class SystemCalls : public FunctionProviders {
+ protected:
+  SystemCalls() {
+    read_ = function("__x64_sys_read", kReturnsOne);
+    // jmp to ksys_write: leaves without a ret
+    const std::uint8_t to_ksys = 64 * 2 - (kNopSize + 5);
+    write_ = function("__x64_sys_write", {0xe9, to_ksys, 0, 0, 0});
+    function("filler", kReturnsOne);
+    function("ksys_write", kReturnsOne);
+    exit_ = function("__x64_sys_exit", kNeverReturns);
+    function("__x64_sys_unlisted", kReturnsOne);
+    function("__x64_sys_ni_syscall", kReturnsOne);
+    // call rax; mov [rbx + 0x50], rax; call the function before; mov [rbx + 0x50], rax; ret
+    const std::uint8_t to_none = static_cast<std::uint8_t>(-64 - static_cast<int>(kNopSize) - 11);
+    path_ = function("do_syscall_64", {0xff, 0xd0, 0x48, 0x89, 0x43, 0x50, 0xe8, to_none, 0xff,
+                                       0xff, 0xff, 0x48, 0x89, 0x43, 0x50, 0xc3});
+    // jmp to ksys_write
+    const GuestVirt execveat = function("__x64_sys_execveat", {0xe9, 0xb6, 0xfe, 0xff, 0xff});
+    fork_ = function("__x64_sys_fork", kReturnsOne);
+    tail_ = function("schedule_tail", kReturnsOne);
+    data("sys_call_table", kCallTable);
+    data("after_table", kCallTable + 5 * 8);
+    memory_.put64(kCallTable, read_.raw());
+    memory_.put64(kCallTable + 8, write_.raw());
+    memory_.put64(kCallTable + 16, exit_.raw());
+    memory_.put64(kCallTable + 24, execveat.raw());
+    memory_.put64(kCallTable + 32, fork_.raw());
+    seal();
+  }
+  GuestVirt read_, write_, exit_, path_, fork_, tail_;
+};
+
+TEST_F(SystemCalls, AreThoseOfTheTableWithReturnsWhereTheyReturn) {
+  SyscallProvider syscall(text_, kernel_, points_);
+
+  EXPECT_EQ(listed(syscall, {"syscall", "", "", ""}),
+            (Names{"read:entry", "read:return", "write:entry", "write:return", "exit:entry",
+                   "execveat:entry", "fork:entry", "fork:return"}))
+      << "execveat comes back under execve's number";
+}
+
+TEST_F(SystemCalls, TellWhyTheyAreRefused) {
+  SyscallProvider syscall(text_, kernel_, points_);
+
+  EXPECT_EQ(refused(syscall, {"syscall", "", "exit", ""}),
+            (Names{"exit:return: it never returns"}));
+}
+
+TEST_F(SystemCalls, ReturnStandsOnTheRetsOfACallThatOnlyReturns) {
+  SyscallProvider syscall(text_, kernel_, points_);
+
+  ASSERT_TRUE(syscall.enable(find(syscall, "read", "return")));
+
+  ASSERT_EQ(points_.bound.size(), 1u);
+  EXPECT_EQ(points_.bound[0].at.raw(), read_.raw() + kNopSize + 5);
+  EXPECT_EQ(*points_.bound[0].binding.plan, kSystemCallReturnArguments);
+  EXPECT_TRUE(points_.bound[0].binding.at_function_edge);
+  EXPECT_EQ(points_.bound[0].binding.number, kNoNumber);
+}
+
+TEST_F(SystemCalls, ReturnOfACallThatJumpsOnStandsOnTheCommonPathForItsNumber) {
+  SyscallProvider syscall(text_, kernel_, points_);
+
+  ASSERT_TRUE(syscall.enable(find(syscall, "write", "return")));
+
+  ASSERT_EQ(points_.bound.size(), 1u);
+  EXPECT_EQ(points_.bound[0].at.raw(), path_.raw() + kNopSize + 2);
+  EXPECT_EQ(points_.bound[0].policy, SitePolicy::AllowNoinstr);
+  EXPECT_EQ(points_.bound[0].binding.number, 1u);
+  EXPECT_EQ(points_.bound[0].binding.plan->system_call_number,
+            ArgumentSource::word(&Registers::rbx, 120));
+  EXPECT_FALSE(points_.bound[0].binding.at_function_edge);
+}
+
+TEST_F(SystemCalls, ReturnOfAForkAlsoStandsWhereTheChildBegins) {
+  SyscallProvider syscall(text_, kernel_, points_);
+
+  ASSERT_TRUE(syscall.enable(find(syscall, "fork", "return")));
+
+  ASSERT_EQ(points_.bound.size(), 2u);
+  EXPECT_EQ(points_.bound[0].at.raw(), fork_.raw() + kNopSize + 5);
+  EXPECT_EQ(points_.bound[1].at.raw(), tail_.raw() + kNopSize + 5);
+  EXPECT_EQ(points_.bound[1].binding.number, 4u);
+  // By the registers at the top of the stack, whatever the vCPU's own are.
+  constexpr std::uint64_t kStack = 0x40000;
+  constexpr std::uint64_t kSaved = kStack + (16 << 10) - sizeof(arch::SavedRegisters);
+  memory_.put64(kSaved + 80, 0);
+  memory_.put64(kSaved + 120, 57);
+  Registers registers;
+  registers.rax = 99;
+  registers.rsp = kernel_address(kStack + 0x3f00).raw();
+  const ArgumentMoment moment{.registers = registers, .kernel = text_};
+  const ArgumentPlan& plan = *points_.bound[1].binding.plan;
+  EXPECT_EQ(plan.value(0, moment), 0u);
+  EXPECT_EQ(plan.system_call_result.value(moment), 0u);
+  EXPECT_EQ(plan.system_call_number.value(moment), 57u);
+}
+
+TEST_F(SystemCalls, ReturnsOnTheCommonPathNeedToUnderstandIt) {
+  const std::uint8_t other[] = {0x90, 0x90, 0x90, 0x90};
+  memory_.put(kText + (path_.raw() - read_.raw()) + kNopSize + 2, other, sizeof other);
+  SyscallProvider syscall(text_, kernel_, points_);
+
+  EXPECT_EQ(listed(syscall, {"syscall", "", "write", ""}), (Names{"write:entry"}));
+}
+
+/// A module that the guest loads while it is traced: one function, then another one.
+class LateModules : public FunctionProviders {
+ protected:
+  /// Loads it, at the next free place.
+  std::optional<guest_linux::SymbolTable::Late> load() {
+    const GuestVirt base = function("late_open", kReturnsOne);
+    function("late_shut", kReturnsOne);
+    const std::vector<guest_linux::Symbol> symbols(functions_.end() - 2, functions_.end());
+    return kernel_.symbols_to_fill().put_late({"late", base, 128, 0}, symbols,
+                                              guest_linux::SymbolTable::MayBe::Any);
+  }
+  static std::vector<Probe> probes_in(Provider& provider, std::uint16_t module,
+                                      const dif::ProbeDescription& pattern) {
+    std::vector<Probe> found;
+    EXPECT_TRUE(
+        provider.provide_in(module, pattern, [&](const Probe& probe) { found.push_back(probe); }));
+    return found;
+  }
+};
+
+TEST_F(LateModules, HaveProbesOfTheirOwnOnceTheyAreAdmitted) {
+  function("steady", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+  fbt.set_first_id(1);
+  const auto late = load();
+  ASSERT_TRUE(late);
+  EXPECT_TRUE(probes_in(fbt, late->module, {}).empty()) << "not admitted";
+
+  ASSERT_TRUE(fbt.admit(late->module));
+
+  EXPECT_EQ(listed(fbt, {}), (Names{"steady:entry", "steady:return"})) << "nobody asked for more";
+  const auto all = probes_in(fbt, late->module, {"fbt", "late", "", ""});
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0].name.to_string(), "fbt:late:late_open:entry");
+  EXPECT_EQ(all[3].name.to_string(), "fbt:late:late_shut:return");
+  EXPECT_EQ(probes_in(fbt, late->module, {"fbt", "", "*_shut", "entry"}).size(), 1u);
+  EXPECT_TRUE(probes_in(fbt, late->module, {"fbt", "vmlinux", "", ""}).empty());
+  const auto again = fbt.by_id(all[2].id);
+  ASSERT_TRUE(again && *again);
+  EXPECT_EQ((*again)->name.to_string(), "fbt:late:late_shut:entry");
+}
+
+TEST_F(LateModules, ThatComeAgainHaveTheSameProbesSomewhereElse) {
+  function("steady", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+  fbt.set_first_id(1);
+  const auto late = load();
+  ASSERT_TRUE(late && fbt.admit(late->module));
+  const auto before = probes_in(fbt, late->module, {"fbt", "late", "", "entry"});
+  ASSERT_EQ(before.size(), 2u);
+  ASSERT_TRUE(fbt.enable(before[1]));
+
+  const auto again = load();
+
+  ASSERT_TRUE(again && again->before);
+  ASSERT_TRUE(fbt.admit(again->module));
+  EXPECT_EQ(points_.forgotten, std::vector{before[1].id});
+  EXPECT_FALSE(fbt.is_enabled(before[1].id));
+  const auto after = probes_in(fbt, again->module, {"fbt", "late", "", "entry"});
+  ASSERT_EQ(after.size(), 2u);
+  EXPECT_EQ(after[1].id, before[1].id);
+  ASSERT_TRUE(fbt.enable(after[1]));
+  ASSERT_EQ(points_.bound.size(), 2u);
+  EXPECT_EQ(points_.bound[1].at.raw() - points_.bound[0].at.raw(), 128u);
+}
+
+}  // namespace
+}  // namespace ringside::providers

@@ -1,0 +1,158 @@
+#include "providers/functions/syscall_provider.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+namespace ringside::providers {
+namespace {
+
+using enum dif::Stability;
+using enum dif::DependencyClass;
+
+constexpr dif::ProviderAttributes kSyscallAttributes{
+    .provider = {Evolving, Evolving, Common},
+    .module = {Private, Private, Unknown},
+    .function = {Unstable, Unstable, Isa},
+    .name = {Evolving, Evolving, Common},
+    .arguments = {Unstable, Unstable, Isa},
+};
+
+}  // namespace
+
+SyscallProvider::SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel,
+                                 ProbePoints& points)
+    : EntryReturnProvider("syscall", kSyscallAttributes, points),
+      kernel_(kernel),
+      layout_(find_pt_regs(kernel.types())),
+      entry_plan_(system_call_entry_plan(layout_)),
+      child_(layout_, kernel.symbols()),
+      child_plan_(child_.plan()),
+      text_(text),
+      calls_(find_system_calls(text_, kernel.symbols())) {}
+
+dif::ProbeDescription SyscallProvider::function_name(std::size_t function) const {
+  return {{}, "vmlinux", calls_[function].name, {}};
+}
+
+void SyscallProvider::for_each_function(const dif::ProbeDescription& pattern,
+                                        const std::function<void(std::size_t)>& visit) const {
+  if (!dif::field_matches(pattern.module, "vmlinux")) return;
+  for (std::size_t index = 0; index < calls_.size(); ++index) {
+    if (dif::field_matches(pattern.function, calls_[index].name)) visit(index);
+  }
+}
+
+Result<std::vector<BoundSite>> SyscallProvider::find_sites(Place place) {
+  const SystemCall& call = calls_[place.function];
+  if (place.end == End::Return) {
+    std::vector<BoundSite> sites = TRY(exits(call));
+    if (comes_back_in_child(call.name)) {
+      std::ranges::move(TRY(exits_in_child(call)), std::back_inserter(sites));
+    }
+    return sites;
+  }
+  return std::vector{TRY(bound_entry(call))};
+}
+
+Result<BoundSite> SyscallProvider::bound_entry(const SystemCall& call) {
+  const GuestVirt at = TRY(entry_site(text_, call.function, &kernel_.symbols()));
+  TRY(check_entered_once(text_, kernel_.symbols(), call.function, at));
+  BoundSite bound{TRY(points().examine(at, SitePolicy::Normal)), {}};
+  bound.binding.plan = &entry_plan_;
+  return bound;
+}
+
+Result<std::vector<BoundSite>> SyscallProvider::exits(const SystemCall& call) {
+  TRY(bound_entry(call));  // a return without its entry would not balance
+  const std::vector<ReturnSite> sites = TRY(return_sites(text_, kernel_.symbols(), call.function));
+  if (sites.empty()) return fail(ErrorCode::Unsupported, "it never returns");
+  std::vector<BoundSite> exits;
+  for (const ReturnSite& at : sites) {
+    if (!at.has_value) return shared_exits(call);
+    const auto site = points().examine(at.address, SitePolicy::Normal);
+    if (!site) return shared_exits(call);
+    exits.push_back({*site, {}});
+    exits.back().binding.plan = &kSystemCallReturnArguments;
+  }
+  return exits;
+}
+
+Result<std::vector<BoundSite>> SyscallProvider::exits_in_child(const SystemCall& call) {
+  const guest_linux::SymbolTable& symbols = kernel_.symbols();
+  const auto* const function = symbols.find(kFirstOfTask, "vmlinux");
+  if (function == nullptr || call.number >= kSyscallNumbers) {
+    return fail(ErrorCode::Unsupported, "its return in the new task cannot be told from others'");
+  }
+  std::vector<BoundSite> exits;
+  for (const ReturnSite& at : TRY(return_sites(text_, symbols, *function))) {
+    BoundSite exit{TRY(points().examine(at.address, SitePolicy::Normal)), {}};
+    exit.binding.plan = &child_plan_;
+    exit.binding.number = call.number;
+    exits.push_back(exit);
+  }
+  return exits;
+}
+
+void SyscallProvider::find_shared() {
+  shared_.emplace();
+  for (const SharedReturn& place : find_shared_returns(text_, kernel_.symbols(), layout_)) {
+    ArgumentPlan plan = kSystemCallReturnArguments;
+    plan.system_call_number = ArgumentSource::word(place.pt_regs, layout_.number);
+    shared_->push_back({place.address, plan});
+  }
+}
+
+Result<std::vector<BoundSite>> SyscallProvider::shared_exits(const SystemCall& call) {
+  // The number is in orig_ax. sigreturn overwrites it, and execveat, where it succeeds, makes it
+  // execve's; with it goes the way to know their returns.
+  const bool loses_number = call.name == "rt_sigreturn" || call.name == "execveat";
+  if (call.number >= kSyscallNumbers || loses_number) {
+    return fail(ErrorCode::Unsupported, "its return cannot be told from others'");
+  }
+  if (!shared_) find_shared();
+  if (shared_->empty()) {
+    return fail(ErrorCode::Unsupported, "the common return path of this kernel is not understood");
+  }
+  std::vector<BoundSite> exits;
+  for (const Shared& place : *shared_) {
+    BoundSite exit{TRY(points().examine(place.address, SitePolicy::AllowNoinstr)), {}};
+    exit.binding.plan = &place.plan;
+    exit.binding.number = call.number;
+    exit.binding.at_function_edge = false;  // the frame is do_syscall_64's own
+    exits.push_back(exit);
+  }
+  return exits;
+}
+
+ProbeArguments SyscallProvider::entry_arguments(const SystemCall& call) const {
+  // __x64_sys_NAME itself only takes pt_regs. These carry the call's own parameters, where the
+  // compiler kept them; __se_sys_ has the right names, though every type is long.
+  const TypeGraph& types = kernel_.types();
+  for (const std::string_view prefix : {"__do_sys_", "ksys_", "__se_sys_"}) {
+    const auto* symbol = kernel_.symbols().find(fmt::format("{}{}", prefix, call.name), "vmlinux");
+    const auto prototype = symbol != nullptr ? kernel_.prototype(*symbol) : std::nullopt;
+    if (!prototype || types[*prototype].kind != TypeKind::Function) continue;
+    ProbeArguments arguments;
+    arguments.known = true;
+    for (const Parameter& parameter : types.parameters(*prototype)) {
+      arguments.types.push_back(parameter.type);
+      arguments.names.emplace_back(parameter.name);
+    }
+    return arguments;
+  }
+  return {};
+}
+
+ProbeArguments SyscallProvider::arguments(const Probe& probe) {
+  const auto place = place_of(probe.id);
+  if (!place) return {};
+  if (place->end == End::Entry) return entry_arguments(calls_[place->function]);
+  const auto value = kernel_.types().find("long");
+  if (!value) return {};
+  return {.known = true, .types = {*value, *value}, .names = {"value", "value"}, .translated = {}};
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,62 @@
+// The provider `syscall`: entry and return of system calls by their Linux names, for 64-bit
+// programs. Module "vmlinux", function the call's name.
+//
+// entry stands on the entry site of __x64_sys_NAME, which is given the caller's registers.
+// return, one for every entry: where __x64_sys_NAME leaves only by ret, on those; where it jumps
+// on to another function, in do_syscall_64 where the result is stored, for this number only.
+// return of a call that makes a process or thread also fires in what it has made, with 0
+// (new_child.h). A call that never returns to its caller that way (exit, exit_group) has no return
+// probe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "providers/dispatch/binding.h"
+#include "providers/functions/entry_return_provider.h"
+#include "providers/functions/new_child.h"
+#include "providers/functions/syscall_table.h"
+#include "providers/tracepoint/sites/function_sites.h"
+#include "vmm/base/guest_reader.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+class SyscallProvider final : public EntryReturnProvider {
+ public:
+  /// `text` is kernel text (and data) without breakpoints of ours. All must outlive it.
+  SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points);
+
+  ProbeArguments arguments(const Probe& probe) override;
+
+ private:
+  std::size_t functions() const override { return calls_.size(); }
+  dif::ProbeDescription function_name(std::size_t function) const override;
+  void for_each_function(const dif::ProbeDescription& pattern,
+                         const std::function<void(std::size_t)>& visit) const override;
+  Result<std::vector<BoundSite>> find_sites(Place place) override;
+
+  Result<BoundSite> bound_entry(const SystemCall& call);
+  Result<std::vector<BoundSite>> exits(const SystemCall& call);
+  Result<std::vector<BoundSite>> exits_in_child(const SystemCall& call);
+  Result<std::vector<BoundSite>> shared_exits(const SystemCall& call);
+  void find_shared();
+  ProbeArguments entry_arguments(const SystemCall& call) const;
+
+  guest_linux::Kernel& kernel_;
+  const PtRegsLayout layout_;
+  const ArgumentPlan entry_plan_;
+  const ChildRegisters child_;
+  const ArgumentPlan child_plan_;
+  const GuestReader& text_;
+  std::vector<SystemCall> calls_;
+  /// A place in do_syscall_64, and the plan of the probes there.
+  struct Shared {
+    GuestVirt address;
+    ArgumentPlan plan;
+  };
+  std::optional<std::vector<Shared>> shared_;  // found on first need; then stays as it is
+};
+
+}  // namespace ringside::providers

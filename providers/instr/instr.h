@@ -1,0 +1,107 @@
+// The provider `instr`: a probe on every instruction of the kernel and its modules where an int3
+// can stand safely: instr:MODULE:FUNCTION:CLASS-OFFSET, such as instr:vmlinux:vfs_read:call-1c. The
+// classes are those of disasm/operation.h, the offset is hexadecimal, from the function's symbol.
+// Probes are made on demand: only a description that names this provider asks for any, and only the
+// functions that it matches are decoded.
+// Functions without an ftrace site have none (instruction_list.h). The landing pad and the ftrace
+// site itself, which the kernel looks at or patches, do nothing; their probes stand on the
+// instruction that follows them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "providers/dispatch/binding.h"
+#include "providers/instr/instruction_arguments.h"
+#include "providers/provider.h"
+#include "providers/tracepoint/sites/instruction_list.h"
+#include "vmm/base/guest_reader.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+class InstrProvider final : public Provider {
+ public:
+  /// More probes than this are not published for one description: there is room for about as many
+  /// tracepoints, and a whole kernel has millions of instructions.
+  static constexpr std::size_t kMostProbes = 140'000;
+
+  /// Bytes of text for which there are ids, of modules that come while tracing runs.
+  static constexpr std::uint32_t kLateBytes = 1 << 26;
+
+  /// As of FbtProvider. Ids follow the addresses that the text of the modules has now.
+  InstrProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points);
+
+  std::uint32_t id_count() const override { return first_late_ + kLateBytes; }
+  /// Unsupported: the pattern matches more than kMostProbes.
+  Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
+  Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
+  Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
+  ProbeArguments arguments(const Probe& probe) override;
+  /// The instruction, with the name of the place where it leads.
+  std::string detail(const Probe& probe) override;
+  Result<void> enable(const Probe& probe) override;
+  Result<void> admit(std::uint16_t module) override;
+  Result<void> provide_in(std::uint16_t module, const dif::ProbeDescription& pattern,
+                          const Visitor& visit) override;
+  bool is_enabled(dif::ProbeId id) const override { return enabled_.contains(id.value); }
+  void note_disabled(dif::ProbeId id) override { enabled_.erase(id.value); }
+
+ private:
+  /// The text of a module, and the id of its first byte.
+  struct Range {
+    GuestVirt begin;
+    std::uint32_t size = 0, first = 0;
+    bool is_gone = false;  // another module's text lies there now
+  };
+  struct Place {
+    ListedInstruction instruction;
+    const guest_linux::Symbol* function = nullptr;
+    /// Where its probe stands instead; empty: on the instruction.
+    std::optional<GuestVirt> stands_at;
+  };
+  /// A function that cannot be listed, or not to its end.
+  using Trouble = std::function<void(const guest_linux::Symbol&, const std::string&)>;
+
+  Result<std::vector<Place>> places(const dif::ProbeDescription& pattern,
+                                    const Trouble& trouble) const;
+  Result<void> add_places(const dif::ProbeDescription& pattern, const guest_linux::Symbol& function,
+                          const Trouble& trouble, std::vector<Place>& out) const;
+  /// Those of them that are not refused.
+  void visit_probes(const std::vector<Place>& places, const Visitor& visit);
+  std::optional<Place> place_of(dif::ProbeId id) const;
+  void add_range(const guest_linux::Module& module, std::uint32_t size);
+  void forget(const Range& range);
+  std::optional<std::uint32_t> index_at(GuestVirt address) const;
+  dif::ProbeDescription name_of(const Place& place) const;
+  /// A place that a probe may have, and its instruction.
+  struct ExaminedPlace {
+    ProbeSite site;
+    disasm::Operation operation;
+    bool is_beside = false;  // it stands after the instruction, which does nothing
+  };
+  Result<void> examine(const Place& place);
+  Result<const ExaminedPlace*> examined(dif::ProbeId id, GuestVirt address);
+  std::optional<GuestVirt> address_of(dif::ProbeId id) const;
+  std::string why_none(const dif::ProbeDescription& pattern) const;
+  std::string why_no_instruction(const guest_linux::Symbol& function, std::string_view name) const;
+
+  const GuestReader& text_;
+  guest_linux::Kernel& kernel_;
+  ProbePoints& points_;
+  std::vector<Range> ranges_;
+  std::map<std::uint16_t, std::size_t> late_;  // in ranges_, by the module's index
+  std::uint32_t ids_ = 0, first_late_ = 0;
+  PlanPool plans_;
+  std::unordered_map<std::uint64_t, ExaminedPlace> examined_;  // by the instruction's address
+  std::uint64_t generation_ = 0;                               // that those are of
+  std::unordered_set<std::uint32_t> enabled_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,78 @@
+// Judges a vCPU's arrival at a place that stands for a static tracepoint's site: whether it is a
+// firing, and with which arguments. The site's own bytes say whether the tracepoint is off (a nop),
+// on (a jump, and the target fires) or just being switched (an int3 of the kernel's own, which
+// leads to one or the other). The way that each came is remembered by stack pointer, which tells
+// tasks and interrupts apart wherever they run. Fire context: fires() yes; making one no.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "providers/context/arrival.h"
+#include "providers/sdt/site_placement.h"
+#include "providers/sdt/slice.h"
+
+namespace ringside::providers {
+
+/// Stack pointers of tasks and interrupts that are between two places. Of too many the oldest may
+/// be forgotten.
+class StackMarks {
+ public:
+  void put(std::uint64_t stack);
+  /// Whether it was there; it is not any more.
+  bool take(std::uint64_t stack);
+
+ private:
+  static constexpr std::size_t kMost = 32;
+  std::array<std::atomic<std::uint64_t>, kMost> marks_{};
+  std::atomic<std::uint32_t> oldest_ = 0;
+};
+
+class SiteWatch {
+ public:
+  /// `stack_bytes`: of a kernel stack, which is aligned to them.
+  SiteWatch(GuestVirt site, Slice slice, const SitePlacement& placement, std::uint64_t stack_bytes);
+  SiteWatch(const SiteWatch&) = delete;
+  SiteWatch& operator=(const SiteWatch&) = delete;
+
+  /// For the place that the stand has, for the target, for an edge.
+  const Arrival& at_place() const { return at_place_; }
+  const Arrival& at_target() const { return at_target_; }
+  const Arrival& at_edge() const { return at_edge_; }
+
+ private:
+  class Here : public Arrival {
+   public:
+    using Fires = bool (SiteWatch::*)(const ArgumentMoment&, WorkedOut&) const;
+    Here(const SiteWatch& watch, Fires fires) : watch_(watch), fires_(fires) {}
+    bool fires(const ArgumentMoment& at, WorkedOut& out) const override {
+      return (watch_.*fires_)(at, out);
+    }
+
+   private:
+    const SiteWatch& watch_;
+    const Fires fires_;
+  };
+  enum class State : std::uint8_t { Off, On, BeingSwitched };
+
+  State state(const ArgumentMoment& at) const;
+  bool behind(const ArgumentMoment& at, WorkedOut& out) const;
+  bool before(const ArgumentMoment& at, WorkedOut& out) const;
+  bool target(const ArgumentMoment& at, WorkedOut& out) const;
+  bool edge(const ArgumentMoment& at, WorkedOut& out) const;
+  bool evaluate(const ArgumentMoment& at, disasm::Evaluation& state, WorkedOut& out) const;
+
+  const GuestVirt site_;
+  const Slice slice_;
+  const disasm::Evaluable before_;
+  const SitePlacement::Where where_;
+  const bool comes_back_;  // the target's code may come to where we stand behind the site
+  const std::uint64_t stack_bytes_;
+  /// Of Behind and Edges: came by the target, by an edge. Of Before: has fired.
+  mutable StackMarks by_target_, by_edge_, fired_;
+  const Here at_place_, at_target_, at_edge_;
+};
+
+}  // namespace ringside::providers

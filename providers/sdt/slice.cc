@@ -1,0 +1,265 @@
+// In this file, top to bottom: preparing, running.
+#include "providers/sdt/slice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+
+#include "providers/tracepoint/sites/function_sites.h"
+#include "vmm/arch/arch.h"
+
+namespace ringside::providers {
+namespace {
+
+using disasm::Evaluable;
+using disasm::Evaluation;
+using disasm::Flow;
+using disasm::Opcode;
+using guest_linux::Kernel;
+
+/// The longest slices of 6.1 and 6.12 have some 40 instructions.
+constexpr std::size_t kMostSteps = 400;
+/// Functions that are evaluated, too.
+constexpr std::uint64_t kLargestCalled = 512;
+constexpr std::size_t kMostCalled = 8;
+/// Where the slice finds one function to call, though nobody has enabled the tracepoint: no address
+/// of any guest.
+constexpr GuestVirt kFunction(0x5100'0000'0000'0000);
+
+}  // namespace
+
+/// Walks through the block and the functions that it calls, each instruction once.
+class Slice::Preparation {
+ public:
+  explicit Preparation(const Of& of) : of_(of) {}
+
+  Result<Slice> from(FunctionFlow::Index target) {
+    slice_.functions_ = of_.tracepoint.functions;
+    slice_.parameters_.assign(of_.parameters.begin(), of_.parameters.end());
+    step_of({&of_.flow, target});
+    // Grows meanwhile.
+    for (std::size_t n = 0; n < places_.size(); ++n) TRY(add(n));
+    const bool calls = std::ranges::any_of(slice_.steps_, [](const Step& step) {
+      return step.kind == Kind::Call || step.kind == Kind::TailCall;
+    });
+    if (!calls) return refuse("the code behind it does not call the tracepoint's functions");
+    return std::move(slice_);
+  }
+
+ private:
+  /// An instruction of the tracepoint's function, or of one that is called.
+  struct Place {
+    const FunctionFlow* flow;
+    FunctionFlow::Index index;  // kNone: elsewhere
+    auto operator<=>(const Place&) const = default;
+  };
+
+  tl::unexpected<Error> refuse(std::string why) const {
+    return fail(ErrorCode::Unsupported, std::move(why));
+  }
+  tl::unexpected<Error> refuse(GuestVirt at, std::string_view why) const {
+    return refuse(
+        fmt::format("its arguments need {} at {}", why, of_.kernel.symbols().describe(at)));
+  }
+  bool is_called(const Place& place) const { return place.flow != &of_.flow; }
+
+  /// The step of this instruction, which is added if there is none yet.
+  std::uint32_t step_of(const Place& place) {
+    const auto [known, is_new] =
+        known_.try_emplace(place, static_cast<std::uint32_t>(slice_.steps_.size()));
+    if (is_new) {
+      slice_.steps_.emplace_back();
+      places_.push_back(place);
+    }
+    return known->second;
+  }
+
+  Result<void> add(std::size_t n) {
+    const Place place = places_[n];
+    if (places_.size() > kMostSteps) return refuse("the code behind it is too long");
+    Step step;
+    const bool is_elsewhere = place.index == FunctionFlow::kNone;
+    if (is_elsewhere && is_called(place)) return refuse("a function that it calls goes elsewhere");
+    if (is_elsewhere || (!is_called(place) && of_.others[place.index])) {
+      step.kind = Kind::Leave;
+      slice_.steps_[n] = step;
+      return {};
+    }
+    const FunctionFlow::Node& node = (*place.flow)[place.index];
+    step.in.address = node.at;
+    step.in.length = node.in.length;
+    if (is_call_of_functions(node.at)) {
+      step.kind = node.in.flow == Flow::Call ? Kind::Call : Kind::TailCall;
+    } else if (node.key != GuestVirt()) {
+      add_label(place, node, step);
+    } else {
+      TRY(add_instruction(place, node, step));
+    }
+    slice_.steps_[n] = step;
+    return {};
+  }
+
+  /// Its own labels are taken, as they are when it is on.
+  void add_label(const Place& place, const FunctionFlow::Node& node, Step& step) {
+    step.jump = step_of({place.flow, node.jump});
+    if (node.key == of_.tracepoint.key) {
+      slice_.has_own_label_ = true;
+      step.in.opcode = Opcode::Jump;
+      step.in.target = node.in.target;
+      step.next = step.jump;
+    } else {
+      step.kind = Kind::OtherLabel;
+      step.next = step_of({place.flow, node.next});
+    }
+  }
+
+  Result<void> add_instruction(const Place& place, const FunctionFlow::Node& node, Step& step) {
+    if (node.in.flow == Flow::Stop && node.next != FunctionFlow::kNone) {
+      step.next = step_of({place.flow, node.next});  // a warning, which the kernel passes
+      return {};
+    }
+    std::array<std::byte, arch::kLongestInstruction> bytes;
+    const auto code = std::span(bytes).first(node.in.length);
+    if (!of_.text.read(node.at, code)) return refuse(node.at, "text that cannot be read");
+    const auto in = disasm::decode_evaluable(code, node.at);
+    if (!in) return refuse(node.at, in.error().message);
+    step.in = *in;
+    if (returns(*in)) {
+      step.in.opcode = Opcode::Return;
+      step.kind = is_called(place) ? Kind::Return : Kind::Leave;
+      return {};
+    }
+    const bool always_jumps = in->opcode == Opcode::Jump && in->condition == arch::kNoCondition;
+    if (in->opcode == Opcode::Jump) step.jump = step_of({place.flow, node.jump});
+    if (in->opcode == Opcode::Call) {
+      step.jump = step_of(TRY(called(*in)));
+    }
+    step.next = always_jumps ? step.jump : step_of({place.flow, node.next});
+    return {};
+  }
+
+  /// ret, or the jump that stands for it where return predictors need help.
+  bool returns(const Evaluable& in) const {
+    if (in.opcode != Opcode::Jump || in.condition != arch::kNoCondition)
+      return in.opcode == Opcode::Return;
+    const auto names = of_.kernel.symbols().all_at(in.target);
+    return std::ranges::any_of(names, [](const auto& one) { return is_return_thunk(one.name); });
+  }
+  /// The first instruction of a function that can be evaluated, as it seems.
+  Result<Place> called(const Evaluable& in) {
+    const auto known = std::ranges::find(called_, in.target, &Called::at);
+    if (known != called_.end()) return Place{&known->flow, known->flow.at(in.target)};
+    const std::string text = fmt::format("a call of {}", of_.kernel.symbols().describe(in.target));
+    const guest_linux::Symbol* const function = of_.kernel.symbols().at(in.target);
+    const bool is_small = function != nullptr && function->address == in.target &&
+                          function->size <= kLargestCalled && called_.size() < kMostCalled;
+    if (!is_small) return refuse(in.address, text);
+    auto flow = FunctionFlow::read(of_.text, of_.kernel, in.target);
+    if (!flow) return refuse(in.address, text);
+    called_.push_back({in.target, std::move(*flow)});
+    return Place{&called_.back().flow, called_.back().flow.at(in.target)};
+  }
+  bool is_call_of_functions(GuestVirt at) const {
+    for (const auto& site : Kernel::sites_from(of_.kernel.patched_sites(), at)) {
+      if (site.address != at) break;
+      if (site.key == of_.tracepoint.call_key) return true;
+    }
+    return false;
+  }
+
+  struct Called {
+    GuestVirt at;
+    FunctionFlow flow;
+  };
+  const Of& of_;
+  Slice slice_;
+  std::vector<Place> places_;  // of the steps
+  std::map<Place, std::uint32_t> known_;
+  std::deque<Called> called_;
+};
+
+Result<Slice> Slice::prepare(const Of& of, FunctionFlow::Index target) {
+  return Preparation(of).from(target);
+}
+
+bool Slice::has(GuestVirt at) const {
+  return std::ranges::any_of(
+      steps_, [at](const Step& step) { return step.kind != Kind::Leave && step.in.address == at; });
+}
+
+Result<void, Fault> Slice::take_arguments(const Evaluation& state, Kind call,
+                                          WorkedOut& out) const {
+  constexpr auto& kRegisters = arch::kArgumentRegisters;
+  const std::size_t count = std::min(parameters_.size(), out.words.size());
+  // A tail call finds the return address on top, as a called function does.
+  std::uint64_t on_stack = call == Kind::TailCall ? arch::kFirstStackArgument : 0;
+  for (std::size_t n = 0; n < count; ++n) {
+    const std::size_t place = n + 1;  // behind __data
+    std::uint64_t word = 0;
+    if (place < kRegisters.size()) {
+      word = state.registers().*kRegisters[place];
+    } else {
+      const GuestVirt at(state.registers().*arch::kStackPointer);
+      word = TRY(state.load(at.wrapping_add(on_stack), arch::kStackWord));
+      on_stack += arch::kStackWord;
+    }
+    // Only we have the words that the block has made in memory: a program would read something else
+    // there.
+    if (state.has_written(GuestVirt(word), parameters_[n].leads_to)) {
+      return Unexpected<Fault>(Fault{FaultKind::BadAddress, 0, word});
+    }
+    const unsigned unused = 64 - parameters_[n].bytes * 8U;
+    const std::uint64_t top = word << unused;
+    out.words[n] = parameters_[n].is_signed
+                       ? static_cast<std::uint64_t>(static_cast<std::int64_t>(top) >> unused)
+                       : top >> unused;
+  }
+  return {};
+}
+
+/// Where a called function returns to, which its stack says.
+Result<std::uint32_t, Fault> Slice::step_at(GuestVirt address) const {
+  const auto found = std::ranges::find_if(steps_, [address](const Step& step) {
+    return step.kind != Kind::Leave && step.in.address == address;
+  });
+  if (found == steps_.end()) {
+    return Unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, address.raw()});
+  }
+  return static_cast<std::uint32_t>(found - steps_.begin());
+}
+
+Result<Slice::End, Fault> Slice::run(Evaluation& state, const GuestReader& memory,
+                                     WorkedOut& out) const {
+  constexpr std::uint8_t kWord = sizeof(std::uint64_t);
+  // Kernels look whether there is anything to call, and take the first one's data as __data.
+  TRY(state.store(functions_, kWord, kFunction.raw()));
+  TRY(state.store(kFunction, kWord, 1));
+  TRY(state.store(kFunction.wrapping_add(kWord), kWord, 0));
+  std::uint32_t at = 0;
+  for (std::size_t left = kMostSteps; left > 0; --left) {
+    const Step& step = steps_[at];
+    switch (step.kind) {
+      case Kind::Leave: return End::Leaves;
+      case Kind::Call:
+      case Kind::TailCall: TRY(take_arguments(state, step.kind, out)); return End::Calls;
+      case Kind::OtherLabel: {
+        const auto opcode = TRY(load<std::byte>(memory, step.in.address));
+        at = arch::is_jump(opcode) ? step.jump : step.next;
+        break;
+      }
+      case Kind::Evaluate: {
+        const GuestVirt next = TRY(state.step(step.in));
+        const bool branches = step.in.opcode == Opcode::Jump || step.in.opcode == Opcode::Call;
+        at = branches && next == step.in.target ? step.jump : step.next;
+        break;
+      }
+      case Kind::Return: at = TRY(step_at(TRY(state.step(step.in)))); break;
+    }
+  }
+  return Unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, steps_[at].in.address.raw()});
+}
+
+}  // namespace ringside::providers

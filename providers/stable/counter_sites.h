@@ -1,0 +1,83 @@
+// Where the kernel counts something itself: the instructions that add to one of its counters. A
+// counter is a word of 8 bytes for each CPU. One instruction adds to it each time, so probes on all
+// such instructions fire exactly as often as it grows. They are found by looking through the whole
+// text, once, when a program asks for such a probe.
+//   SYMBOL[ENUMERATOR]               an element of a per-CPU array: "vm_event_states[PGFAULT]"
+//   SYMBOL.MEMBER[ENUMERATOR]        of the per-CPU array that a member of a struct net leads to:
+//                                    "init_net.mib.tcp_statistics[TCP_MIB_ACTIVEOPENS]"
+//   [A|B]                            where kernels call it otherwise: the first that is there
+// An instruction that adds by registers may be any counter's: it counts where its address, when it
+// runs, is this one's. Debian's 6.1 and 6.12 have some 40 of them for a counter of init_net.
+// Used by StableProvider. Fire context: only the arrivals that it makes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "disasm/addition.h"
+#include "providers/context/arrival.h"
+#include "providers/functions/function_probes.h"
+
+namespace ringside::providers {
+
+class CounterSites {
+ public:
+  /// `text` is kernel text without breakpoints of ours. All must outlive it.
+  CounterSites(const GuestReader& text, const guest_linux::Kernel& kernel, ProbePoints& points)
+      : text_(text), kernel_(kernel), points_(points) {}
+
+  /// Where it is counted. Each site's arrival works out two words: what is added, and the address
+  /// of this CPU's counter. Arrivals live as long as this.
+  /// Error (Unsupported): the kernel has no such counter, or a place where none can stand.
+  Result<std::vector<BoundSite>> sites_of(std::string_view counter);
+  /// Error (Unsupported) as of sites_of(), but for the places. Asked while types are there;
+  /// sites_of() may be asked later, too.
+  Result<void> check(std::string_view counter);
+
+ private:
+  struct Counter {
+    std::uint64_t at = 0;        // from the CPU's per-CPU base
+    std::uint64_t array = 0;     // where the array begins
+    bool is_by_pointer = false;  // code has the array's place in a register
+  };
+  /// The bytes may be inside of another instruction: known when it is looked at.
+  enum class Place : std::uint8_t { Unknown, Instruction, None, NotListed };
+  struct Site {
+    GuestVirt at;
+    disasm::Addition adds;
+    Place place = Place::Unknown;
+  };
+  class Adds final : public Arrival {
+   public:
+    Adds(const disasm::Addition& adds, std::uint64_t counter) : adds_(adds), counter_(counter) {}
+    bool fires(const ArgumentMoment& at, WorkedOut& out) const override;
+
+   private:
+    const disasm::Addition adds_;
+    const std::uint64_t counter_;  // from the per-CPU base on
+  };
+
+  Result<Counter> counter(std::string_view name);
+  Result<Counter> read_counter(std::string_view name) const;
+  Result<std::uint64_t> array_by_pointer(const guest_linux::Symbol& symbol,
+                                         std::string_view members) const;
+  static bool may_add_to(const Site& site, const Counter& counter);
+  Place place_of(GuestVirt at) const;
+  std::vector<Site>& sites();
+  void find_sites(const guest_linux::Module& module);
+
+  const GuestReader& text_;
+  const guest_linux::Kernel& kernel_;
+  ProbePoints& points_;
+  std::map<std::string, Counter, std::less<>> counters_;
+  std::optional<std::vector<Site>> sites_;
+  std::uint64_t generation_ = 0;  // that the sites are of
+  std::deque<Adds> arrivals_;     // bindings lead to them
+};
+
+}  // namespace ringside::providers

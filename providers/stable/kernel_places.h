@@ -1,0 +1,60 @@
+// Where the places of stable probes are in one kernel; shared by all stable providers, so that
+// what is found once (the static tracepoints, the counters) is known to all of them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "providers/functions/function_probes.h"
+#include "providers/sdt/sdt.h"
+#include "providers/stable/counter_sites.h"
+#include "providers/stable/stable_probe.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+inline constexpr std::string_view kKernelModule = "vmlinux";
+
+class KernelPlaces {
+ public:
+  /// `text` is kernel text without breakpoints of ours. All must outlive it.
+  KernelPlaces(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points)
+      : kernel_(kernel),
+        functions_(text, kernel, points),
+        tracepoints_(text, kernel, points),
+        counters_(text, kernel, points) {}
+
+  /// That a probe stands in: this kernel's, else the table's; for a tracepoint its name, for a
+  /// counter the enumerator's.
+  std::string function_name(const StableProbe& probe);
+  /// The function that a probe at an entry or a return stands in; null for others.
+  const guest_linux::Symbol* function(const StableProbe& probe);
+  /// Of a tracepoint; empty for others.
+  std::span<const Parameter> parameters(const StableProbe& probe) const;
+  /// Whether this kernel has the place. Error (Unsupported): it lacks it.
+  Result<void> check(const StableProbe& probe);
+  /// Whether a tracepoint of this kernel has the argument that a native begins with, if with one;
+  /// what is not there would be 0. Error (Unsupported): it has not.
+  Result<void> check_argument(const StableProbe& probe, const NativeValue& native) const;
+  /// Where the probe stands; bindings lack its id, plan and condition. After check().
+  /// Error (Unsupported): why none can stand there.
+  Result<std::vector<BoundSite>> sites(const StableProbe& probe);
+
+ private:
+  const guest_linux::Symbol* function_at(std::string_view place);
+  Result<void> check_function(const StableProbe& probe);
+  Result<std::vector<BoundSite>> function_sites(const StableProbe& probe);
+
+  const guest_linux::Kernel& kernel_;
+  /// By the place in the table, which outlives this. Null: this kernel has none, and to see that
+  /// takes a look at all symbols.
+  std::unordered_map<std::string_view, const guest_linux::Symbol*> known_;
+  FunctionProbes functions_;
+  SdtProvider tracepoints_;  // for where tracepoints stand; it publishes nothing
+  CounterSites counters_;
+};
+
+}  // namespace ringside::providers

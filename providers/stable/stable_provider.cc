@@ -1,0 +1,157 @@
+#include "providers/stable/stable_provider.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "providers/other_kernels.h"
+#include "providers/stable/stable_place.h"
+#include "providers/stable/stable_tables.h"
+
+namespace ringside::providers {
+namespace {
+
+/// Published scripts may name the modules that illumos's kernel is made of, with its functions:
+/// io:genunix::start. They mean the probes of the kernel, whose functions are others here.
+dif::ProbeDescription on_this_kernel(dif::ProbeDescription pattern) {
+  if (is_module_of_illumos_kernel(pattern.module)) {
+    pattern.module.clear();
+    pattern.function.clear();
+  }
+  return pattern;
+}
+
+}  // namespace
+
+StableProvider::StableProvider(const StableTable& table, std::shared_ptr<KernelPlaces> places,
+                               guest_linux::Kernel& kernel, ProbePoints& points)
+    : Provider(table.provider, kStableAttributes),
+      kernel_(kernel),
+      points_(points),
+      places_(std::move(places)) {
+  for (const StableProbe& probe : table.probes) rows_.push_back({.probe = &probe});
+}
+
+StableProvider::~StableProvider() = default;
+
+dif::ProbeDescription StableProvider::name_of(const Row& row) const {
+  return {std::string(name()), std::string(kKernelModule), places_->function_name(*row.probe),
+          std::string(row.probe->name)};
+}
+
+Probe StableProvider::probe(std::uint32_t index) const {
+  return {id_at(index), name_of(rows_[index])};
+}
+
+void StableProvider::for_each_row(const dif::ProbeDescription& pattern,
+                                  const std::function<void(std::uint32_t)>& visit) const {
+  if (!dif::field_matches(pattern.provider, name())) return;
+  const dif::ProbeDescription here = on_this_kernel(pattern);
+  for (std::uint32_t index = 0; index < rows_.size(); ++index) {
+    if (!dif::field_matches(pattern.name, rows_[index].probe->name)) continue;
+    if (dif::matches(here, name_of(rows_[index]))) visit(index);
+  }
+}
+
+Result<StablePlace*> StableProvider::place_of(Row& row) {
+  if (row.place == nullptr) row.place = TRY(StablePlace::make(*row.probe, kernel_, *places_));
+  return row.place.get();
+}
+
+/// Finds where it stands unless that is done; the error says why it stands nowhere.
+Result<void> StableProvider::examine(Row& row) {
+  if (std::exchange(generation_, points_.generation()) != points_.generation()) {
+    for (Row& one : rows_) one.sites.reset();
+  }
+  if (row.sites) return {};
+  TRY(place_of(row));
+  Sites found;
+  if (row.probe->start != nullptr) {
+    found.starts = TRY(places_->sites(place_of_start(*row.probe)));
+  }
+  found.ends = TRY(places_->sites(*row.probe));
+  row.sites = std::move(found);
+  return {};
+}
+
+Result<void> StableProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
+  for_each_row(pattern, [&](std::uint32_t index) {
+    if (examine(rows_[index])) visit(probe(index));
+  });
+  return {};
+}
+
+Result<void> StableProvider::refusals(const dif::ProbeDescription& pattern,
+                                      const RefusalVisitor& visit) {
+  for_each_row(pattern, [&](std::uint32_t index) {
+    const auto fine = examine(rows_[index]);
+    if (!fine) visit({probe(index).name, fine.error().message});
+  });
+  return {};
+}
+
+Result<std::optional<Probe>> StableProvider::by_id(dif::ProbeId id) {
+  const auto index = index_of(id);
+  if (!index || !examine(rows_[*index])) return std::optional<Probe>();
+  return std::optional(probe(*index));
+}
+
+ProbeArguments StableProvider::arguments(const Probe& probe) {
+  const auto index = index_of(probe.id);
+  if (!index) return {};
+  Row& row = rows_[*index];
+  const auto place = place_of(row);
+  if (!place) return {};
+  ProbeArguments arguments;
+  arguments.known = true;
+  arguments.types = (*place)->types();
+  for (const NativeValue& native : row.probe->natives) arguments.names.emplace_back(native.name);
+  for (const StableArgument& shown : row.probe->arguments) {
+    arguments.translated.push_back({std::string(shown.type), shown.native});
+  }
+  return arguments;
+}
+
+Result<void> StableProvider::enable(const Probe& probe) {
+  const auto index = index_of(probe.id);
+  if (!index) return no_such_probe();
+  Row& row = rows_[*index];
+  if (row.enabled) return {};
+  TRY(examine(row));
+  StablePlace* const place = row.place.get();
+  Sites sites = std::move(*row.sites);
+  row.sites.reset();  // taken, as arrivals remember: each enabling has its own
+  const auto bind = [&](BoundSite& bound, const Arrival* arrival) {
+    bound.binding.probe = probe.id;
+    bound.binding.plan = &place->plan();
+    bound.binding.arrival = arrival;
+    return points_.bind(bound.site, bound.binding);
+  };
+  for (BoundSite& bound : sites.starts) {
+    TRY(bind(bound, place->at_start(bound.binding.arrival)));
+  }
+  for (BoundSite& bound : sites.ends) TRY(bind(bound, place->at_end(bound.binding.arrival)));
+  row.enabled = true;
+  return {};
+}
+
+bool StableProvider::is_enabled(dif::ProbeId id) const {
+  const auto index = index_of(id);
+  return index && rows_[*index].enabled;
+}
+
+void StableProvider::note_disabled(dif::ProbeId id) {
+  if (const auto index = index_of(id)) rows_[*index].enabled = false;
+}
+
+void add_stable_providers(Registry& registry, const GuestReader& text, guest_linux::Kernel& kernel,
+                          ProbePoints& points) {
+  const auto places = std::make_shared<KernelPlaces>(text, kernel, points);
+  for (const auto tables :
+       {process_tables(), network_tables(), block_tables(), counter_tables(), lock_tables()}) {
+    for (const StableTable& table : tables) {
+      registry.add(std::make_unique<StableProvider>(table, places, kernel, points));
+    }
+  }
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,76 @@
+// The code that probes have displaced: slots with one instruction each, and records of jumps with
+// those that a jump covers. All of it lies in the shim's slot area and is kept for ever: whoever
+// was preempted inside may come back at any time. Part of the tracepoint table.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "providers/tracepoint/jump_run.h"
+#include "providers/tracepoint/probe_site.h"
+#include "providers/tracepoint/tracepoint.h"
+#include "vmm/base/guest_reader.h"
+#include "vmm/shim/jump_record.h"
+#include "vmm/shim/shim.h"
+
+namespace ringside::providers {
+
+/// A jump that may stand in an int3's stead.
+struct Jump {
+  JumpRun run;
+  guest_linux::Kernel::AddressRange record;
+  vmm::JumpBytes code;  // the jump itself
+
+  std::span<const std::byte> replaced() const { return run.code().first(code.size()); }
+};
+
+class DisplacedCode {
+ public:
+  /// The addresses are those of sites whose slots have code of their own before the instruction.
+  struct Telling {
+    const Result<std::optional<GuestVirt>>& farewell;
+    const Result<GuestVirt>& fault_search;
+  };
+
+  /// All must outlive it.
+  DisplacedCode(vmm::Shim& shim, Telling telling) : shim_(shim), telling_(telling) {}
+
+  /// A new slot for the site's instruction. Errors: no room left; the instruction cannot run there.
+  Result<GuestVirt> make_slot(const ProbeSite& site);
+  /// A new record for a jump at `address`. Empty where there is none for it: out of reach, no room
+  /// left, or a slot there has code of its own.
+  std::optional<Jump> make_record(GuestVirt address, const JumpRun& run);
+
+  /// Where those that stand in slots and records come back to: what was displaced there may have
+  /// been one instruction, and a jump may be about to cover the next one. Errors: somebody stands
+  /// in code that is not ours.
+  Result<std::vector<GuestVirt>> ways_back(const GuestReader& live,
+                                           std::span<const GuestVirt> standing) const;
+
+  /// All that there is room for.
+  guest_linux::Kernel::AddressRange range() const;
+  std::span<const TracepointTable::Slot> slots() const { return slots_; }
+
+ private:
+  /// Code that was displaced, with all that leads to it, and where in the text it goes on.
+  struct Detour {
+    guest_linux::Kernel::AddressRange code;
+    GuestVirt back;
+  };
+
+  bool is_farewell(GuestVirt at) const { return telling_.farewell && *telling_.farewell == at; }
+  bool is_search(GuestVirt at) const {
+    return telling_.fault_search && *telling_.fault_search == at;
+  }
+  bool write_record(Jump& jump, GuestVirt address, GuestVirt jump_entry);
+  void note_moved(const Jump& jump, GuestVirt address, GuestVirt slot, std::size_t size);
+
+  vmm::Shim& shim_;
+  const Telling telling_;
+  std::vector<TracepointTable::Slot> slots_;
+  std::vector<Detour> detours_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,140 @@
+#include "providers/tracepoint/sites/instruction_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "providers/tracepoint/sites/text_sweep.h"
+#include "vmm/arch/arch.h"
+
+namespace ringside::providers {
+namespace {
+
+using disasm::Flow;
+using disasm::InstructionClass;
+using guest_linux::Symbol;
+using guest_linux::SymbolTable;
+
+/// Of arch/x86/lib/retpoline.S (since 4.15; those for calls and jumps alone since 6.2):
+/// __x86_indirect_thunk_REG, __x86_indirect_call_thunk_REG, __x86_indirect_jump_thunk_REG.
+arch::Register register_of_thunk(std::string_view name) {
+  constexpr std::string_view kPrefix = "__x86_indirect_", kInfix = "thunk_";
+  constexpr std::array<std::string_view, 16> kRegisters = {
+      "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+      "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};  // as kByEncoding
+  const std::size_t at = name.find(kInfix);
+  if (!name.starts_with(kPrefix) || at == name.npos) return nullptr;
+  const auto found = std::ranges::find(kRegisters, name.substr(at + kInfix.size()));
+  if (found == kRegisters.end()) return nullptr;
+  return arch::kByEncoding[static_cast<std::size_t>(found - kRegisters.begin())];
+}
+
+void see_through_thunks(disasm::Operation& operation, const SymbolTable& symbols) {
+  const Flow flow = operation.instruction.flow;
+  if (flow != Flow::Call && flow != Flow::Jump) return;
+  for (const Symbol& target : symbols.all_at(operation.instruction.target)) {
+    if (flow == Flow::Jump && is_return_thunk(target.name)) operation.kind = InstructionClass::Ret;
+    if (auto by = register_of_thunk(target.name); by != nullptr) operation.target = by;
+  }
+}
+
+/// Whether the text of this symbol is a function's that has an ftrace site: its own, or that of
+/// the function whose .cold part it is.
+Result<std::optional<FtraceSite>> find_ftrace(const GuestReader& text, const SymbolTable& symbols,
+                                              const Symbol& function) {
+  if (auto site = ftrace_site(text, function, &symbols)) return site;
+  const std::string_view owner = owner_of_cold_part(function.name);
+  const std::string& module = symbols.modules()[function.module].name;
+  const Symbol* const found = owner.empty() ? nullptr : symbols.find(owner, module);
+  if (found != nullptr && ftrace_site(text, *found, &symbols)) {
+    return std::optional<FtraceSite>();
+  }
+  return fail(ErrorCode::Unsupported, fmt::format("{} has no ftrace site", function.name));
+}
+
+class Lister {
+ public:
+  Lister(const GuestReader& text, const SymbolTable& symbols, const Symbol& function)
+      : text_(text), symbols_(symbols), function_(function) {}
+
+  Result<InstructionList> run() {
+    if (function_.size == 0 || function_.size > kMaxFunction) {
+      return fail(ErrorCode::Unsupported, fmt::format("{} has no known end", function_.name));
+    }
+    list_.ftrace = TRY(find_ftrace(text_, symbols_, function_));
+    bytes_.resize(function_.size);
+    bytes_.resize(read_available(text_, function_.address, bytes_));
+    const auto reach = bytes_.size() == function_.size ? TextSweep::Reach::ToTheEnd
+                                                       : TextSweep::Reach::NotToTheEnd;
+    if (reach == TextSweep::Reach::NotToTheEnd) list_.trouble = "its text cannot be read";
+    const GuestVirt begin = list_.ftrace ? head() : function_.address;
+    if (const std::uint64_t skipped = begin.offset_from(function_.address);
+        skipped < bytes_.size()) {
+      sweep(std::span<const std::byte>(bytes_).subspan(skipped), begin, reach);
+    }
+    leave_out_padding_at_end();
+    return std::move(list_);
+  }
+
+ private:
+  /// The landing pad, if there is one, and the ftrace site, which the guest may be rewriting.
+  /// Returns where the rest begins.
+  GuestVirt head() {
+    const auto pad = disasm::decode_operation(bytes_, function_.address);
+    if (list_.ftrace->begin != function_.address && pad) add(function_.address, *pad);
+    disasm::Operation site;
+    site.instruction.length = kFtraceBytes;
+    site.does_nothing = true;
+    list_.instructions.push_back({list_.ftrace->begin, site});
+    return list_.ftrace->end;
+  }
+
+  void sweep(std::span<const std::byte> bytes, GuestVirt begin, TextSweep::Reach reach) {
+    for (TextSweep steps(bytes, begin, reach); !steps.is_done();) {
+      const GuestVirt here = steps.here();
+      const auto rest = bytes.subspan(here.offset_from(begin));
+      const bool is_padding = rest.front() == arch::kBreakpoint;
+      const auto step = steps.next();
+      if (!step) {
+        if (list_.trouble.empty()) list_.trouble = step.error().message;
+        return;
+      }
+      const auto operation = disasm::decode_operation(rest, here);
+      if (operation && !is_padding) add(here, *operation);
+    }
+  }
+
+  void add(GuestVirt at, disasm::Operation operation) {
+    see_through_thunks(operation, symbols_);
+    list_.instructions.push_back({at, operation});
+  }
+
+  /// Nops that fill the room up to the next function, or belong to its prefix.
+  void leave_out_padding_at_end() {
+    auto& all = list_.instructions;
+    const bool is_whole = list_.trouble.empty();
+    const auto is_nop = [&](const ListedInstruction& one) {
+      const bool of_head = list_.ftrace && one.address < list_.ftrace->end;
+      return one.operation.does_nothing && !of_head;
+    };
+    while (is_whole && !all.empty() && is_nop(all.back())) all.pop_back();
+  }
+
+  const GuestReader& text_;
+  const SymbolTable& symbols_;
+  const Symbol& function_;
+  InstructionList list_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+Result<InstructionList> list_instructions(const GuestReader& text, const SymbolTable& symbols,
+                                          const Symbol& function) {
+  return Lister(text, symbols, function).run();
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,41 @@
+// The instructions of a function, one after another: what the provider `instr` publishes.
+// Only functions that have an ftrace site are listed, and their .cold parts: the compiler made
+// those, so their text is instructions and nothing else. Padding (int3 after code that does not go
+// on, nops at the end) is left out.
+// Pure: text in, instructions out. Does not: say where a probe may stand (site_examiner.h).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "disasm/operation.h"
+#include "providers/tracepoint/sites/function_sites.h"
+#include "vmm/base/address.h"
+#include "vmm/base/guest_reader.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+struct ListedInstruction {
+  GuestVirt address;
+  /// As the kernel means it: a jump to a return thunk is a Ret, and a branch to an indirect thunk
+  /// is one by that thunk's register.
+  disasm::Operation operation;
+};
+
+struct InstructionList {
+  /// Their addresses ascend. The ftrace site is one of five bytes that does nothing, whatever
+  /// stands there now.
+  std::vector<ListedInstruction> instructions;
+  std::optional<FtraceSite> ftrace;  // none in a .cold part
+  std::string trouble;               // why the list ends before the function; else empty
+};
+
+/// Error (Unsupported): the function has no ftrace site, or no known size, or cannot be read.
+Result<InstructionList> list_instructions(const GuestReader& text,
+                                          const guest_linux::SymbolTable& symbols,
+                                          const guest_linux::Symbol& function);
+
+}  // namespace ringside::providers

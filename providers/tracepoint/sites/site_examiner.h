@@ -1,0 +1,73 @@
+// Decides where an int3 may stand in a running Linux, and makes the ProbeSite that says so.
+// Used by the tracepoint table. Does not: write anything, or find the places that providers want.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "providers/tracepoint/probe_site.h"
+#include "providers/tracepoint/sites/function_sites.h"
+#include "providers/tracepoint/sites/original_text.h"
+#include "providers/tracepoint/sites/unready_text.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+/// The error (Unsupported) of a place that no probe can have.
+tl::unexpected<Error> refuse(GuestVirt address, std::string_view why);
+
+class SiteExaminer {
+ public:
+  /// `text` and `kernel` must outlive it. `farewell` is the very beginning of the function that
+  /// gives up the kernel's interrupt table: there the kernel still has it. `fault_search` is what
+  /// find_fault_search() says, and must outlive it.
+  SiteExaminer(const OriginalText& text, const guest_linux::Kernel& kernel,
+               std::optional<GuestVirt> farewell, const Result<GuestVirt>& fault_search)
+      : text_(text), kernel_(kernel), farewell_(farewell), fault_search_(fault_search) {}
+
+  /// Finds what runs before the kernel can take an int3, which takes some time: in it, kprobes of
+  /// the guest come and go. False when that is known already.
+  bool find_unready();
+  /// The error (Unsupported) is the reason, for -l -v. After find_unready().
+  Result<ProbeSite> examine(GuestVirt address, SitePolicy policy);
+  /// Text may have changed since the last call.
+  void forget();
+
+  /// Whether the function still is what it was, but for what the kernel rewrites all the time.
+  bool is_unchanged(const ExaminedText& text) const;
+
+ private:
+  Result<void> check_ranges(GuestVirt address, const guest_linux::Symbol& function,
+                            SitePolicy policy) const;
+  Result<void> check_ready(GuestVirt address, const guest_linux::Symbol& function) const;
+  Result<bool> check_patched(GuestVirt address, const disasm::Instruction& instruction) const;
+  Result<void> check_lock(GuestVirt address, std::span<const std::byte> instruction) const;
+  Result<void> check_after_sti(GuestVirt address, const guest_linux::Symbol& function) const;
+  Result<std::span<const std::byte>> instruction_at(GuestVirt address,
+                                                    const guest_linux::Symbol& function,
+                                                    GuestVirt begin);
+  Result<ExaminedText> text_of(GuestVirt address, const guest_linux::Symbol& function,
+                               const std::optional<FtraceSite>& ftrace);
+  std::optional<std::uint64_t> hash_of(const ExaminedText& text) const;
+
+  /// The last instruction boundary that a sweep proved, so that consecutive sites of one function
+  /// do not start over.
+  struct Boundary {
+    GuestVirt function, at;
+  };
+
+  const OriginalText& text_;
+  const guest_linux::Kernel& kernel_;
+  const std::optional<GuestVirt> farewell_;
+  const Result<GuestVirt>& fault_search_;
+  Boundary boundary_;
+  ExaminedText last_;
+  mutable std::vector<std::byte> buffer_;
+  std::optional<UnreadyText> unready_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,38 @@
+// The findings of UnreadyText::find() of a kernel, in the user's cache: the search takes a good
+// part of the time to attach. It is found again by a hash of all that the search looks at: the
+// kernel's text, its symbols, the places that it patches, what is forbidden.
+// Used by UnreadyText.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "vmm/linux/cache/kernel_cache.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+class UnreadyCache {
+ public:
+  /// `text`: a copy of vmlinux's text, at `base`. All but it must outlive this.
+  UnreadyCache(const guest_linux::KernelCache& cache, const guest_linux::Kernel& kernel,
+               GuestVirt base, std::span<const std::byte> text,
+               std::span<const std::string_view> reasons);
+
+  /// Reasons by where a function starts; empty when nothing sound is kept.
+  using Reasons = std::map<GuestVirt, std::string_view>;
+  std::optional<Reasons> find() const;
+  /// Each reason is one of those that the constructor got.
+  void keep(const Reasons& reasons) const;
+
+ private:
+  const guest_linux::KernelCache& cache_;
+  const guest_linux::Kernel& kernel_;
+  GuestVirt base_;
+  std::span<const std::string_view> reasons_;
+  guest_linux::HashValue hash_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,139 @@
+#include "providers/tracer/deferred_shim.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "providers/cleanup/leave.h"
+#include "vmm/arch/arch.h"
+#include "vmm/linux/layout.h"
+#include "vmm/linux/low_memory.h"
+
+namespace ringside::providers {
+namespace {
+
+/// Where modules may begin.
+constexpr GuestVirt kModulesNear = arch::kKernelImage.wrapping_add(arch::kSmallKernelImageSize);
+constexpr GuestVirt kModulesFar = arch::kKernelImage.wrapping_add(arch::kKernelImageSize);
+constexpr std::uint64_t kRoomWanted = 64 << 20;
+/// CPU_ENTRY_AREA_RO_IDT: where every CPU's IDTR points, also in the user half
+/// (arch/x86/include/asm/cpu_entry_area.h, 4.15 and later).
+constexpr GuestVirt kIdtOfCpus{0xffff'fe00'0000'0000};
+
+Result<GuestVirt> symbol(const guest_linux::Kernel& kernel, std::string_view name) {
+  const guest_linux::Symbol* found = kernel.symbols().find(name, "vmlinux");
+  if (found == nullptr) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("cannot trap in this guest: its kernel has no symbol {}", name));
+  }
+  return found->address;
+}
+
+/// X86_FEATURE_PTI: word 7, bit 11 of boot_cpu_data.x86_capability
+/// (arch/x86/include/asm/cpufeatures.h, 4.15 and later).
+Result<bool> page_table_isolation(vmm::Machine& machine, guest_linux::Kernel& kernel) {
+  const GuestVirt cpu = TRY(symbol(kernel, "boot_cpu_data"));
+  const TypeGraph& types = kernel.types();
+  const auto type = types.find(TypeKind::Struct, "cpuinfo_x86");
+  const auto member = type ? types.find_member(*type, "x86_capability") : std::nullopt;
+  if (!member) {
+    return fail(ErrorCode::Unsupported,
+                "cannot trap in this guest: its types lack cpuinfo_x86.x86_capability");
+  }
+  const auto at = cpu.checked_add(member->bit_offset / 8 + 7 * sizeof(std::uint32_t));
+  const vmm::PageTableReader reader(machine.memory(), kernel.table());
+  const auto word = at ? load<std::uint32_t>(reader, *at) : Unexpected<Fault>(Fault{});
+  if (!word) return fail(ErrorCode::Invalid, "the guest's boot_cpu_data cannot be read");
+  return (*word >> 11 & 1) != 0;
+}
+
+/// Where nothing was set aside.
+Result<vmm::GuestMemory::Extent> find_place(vmm::Machine& machine,
+                                            const guest_linux::Kernel& kernel) {
+  auto place = guest_linux::find_low_memory(machine.memory(), kernel);
+  if (!place && !machine.more_room().empty()) {
+    place.error().message += fmt::format("; {}", machine.more_room());
+  }
+  return place;
+}
+
+/// struct task_struct is some 10 KiB; types that say otherwise lead nowhere.
+constexpr std::uint32_t kTaskReach = 64 << 10;
+
+/// Empty when this kernel's types do not tell all of it.
+std::optional<vmm::ShimTaskFacts> task_facts(const guest_linux::Kernel& kernel) {
+  const auto& layout = kernel.layout();
+  const auto current = guest_linux::current_offset(kernel.symbols(), kernel.types());
+  if (!current || !layout.task_comm || !layout.task_pid || !layout.task_tgid) return std::nullopt;
+  // Since 6.15 it is an address in the top 2 GiB, which is what %gs: takes of it.
+  const auto offset = static_cast<std::int32_t>(*current);
+  if (static_cast<std::uint64_t>(std::int64_t{offset}) != *current) return std::nullopt;
+  if (std::max({*layout.task_comm, *layout.task_pid, *layout.task_tgid}) > kTaskReach) {
+    return std::nullopt;
+  }
+  return vmm::ShimTaskFacts{offset, *layout.task_comm, *layout.task_pid, *layout.task_tgid};
+}
+
+}  // namespace
+
+Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, guest_linux::Kernel& kernel) {
+  vmm::ShimKernelFacts facts;
+  facts.kernel_table = kernel.table();
+  facts.image_end = TRY(symbol(kernel, "_end"));
+  facts.image_region_start = arch::kKernelImage;
+  // An image that reaches beyond the near boundary can only be one with the far one. Below it,
+  // staying clear of both is always right.
+  const bool fits_near = facts.image_end < kModulesNear.wrapping_add(-kRoomWanted);
+  facts.image_region_end = fits_near ? kModulesNear : kModulesFar;
+  facts.this_cpu_off = TRY(symbol(kernel, "this_cpu_off")).raw();
+  facts.idt = TRY(symbol(kernel, "idt_table"));
+  facts.idt_of_cpus = kIdtOfCpus;
+  facts.int3_handler = TRY(symbol(kernel, "asm_exc_int3"));
+  facts.page_table_isolation = TRY(page_table_isolation(machine, kernel));
+  facts.task = task_facts(kernel);
+  return facts;
+}
+
+Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine,
+                                                guest_linux::Kernel& kernel) {
+  const vmm::ShimKernelFacts facts = TRY(find_shim_facts(machine, kernel));
+  if (auto kept = TRY(take_over_kept(machine, kernel, facts))) return kept;
+  const auto set_aside = machine.reserved_memory();
+  const vmm::GuestMemory::Extent place = set_aside ? *set_aside : TRY(find_place(machine, kernel));
+  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine));
+  return vmm::Shim::install(paused, place, facts);
+}
+
+Result<vmm::Shim*> DeferredShim::shim() {
+  if (!shim_) shim_ = TRY(install_());
+  return shim_.get();
+}
+
+Result<GuestVirt> DeferredShim::allocate_slot(std::size_t size) {
+  vmm::Shim* real = TRY(shim());
+  return real->allocate_slot(size);
+}
+
+Result<void> DeferredShim::write_slot(GuestVirt slot, std::span<const std::byte> code) {
+  vmm::Shim* real = TRY(shim());
+  return real->write_slot(slot, code);
+}
+
+Result<std::vector<std::byte>> DeferredShim::fault_search(GuestVirt slot) {
+  vmm::Shim* real = TRY(shim());
+  return real->fault_search(slot);
+}
+
+Result<void> DeferredShim::add_fault(GuestVirt slot, GuestVirt place) {
+  vmm::Shim* real = TRY(shim());
+  return real->add_fault(slot, place);
+}
+
+Result<void> DeferredShim::add_entry(GuestVirt address, GuestVirt slot) {
+  vmm::Shim* real = TRY(shim());
+  return real->add_entry(address, slot);
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,108 @@
+// The part of the tracer that knows the kernel in the machine: what stands on its text, and what
+// must be done to the guest at start and stop. Two kinds: running_kernel_tracer.h for a Linux that
+// runs, by a shim inside it; boot_tracer.h for a kernel that is held before its first instruction,
+// by breakpoints.
+// Each is two objects. The tracer is there from the beginning and publishes probes; begin() makes
+// the trace, which has what fires and exists while tracing runs. Used by the tracer (tracer.cc)
+// alone. Threads: the session's, unless said otherwise.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "providers/context/host_context.h"
+#include "providers/context/vcpu_contexts.h"
+#include "providers/dispatch/dispatch.h"
+#include "providers/dispatch/probe_sink.h"
+#include "providers/fire/exit_channel.h"
+#include "providers/fire/guest_clock.h"
+#include "providers/fire/shim_traps.h"
+#include "providers/registry.h"
+#include "providers/tracer/trace_statistics.h"
+
+namespace ringside::providers {
+
+/// A kernel's trace offers these to the others that fire. They belong to the trace.
+struct KernelTraps {
+  HostView view;
+  LinuxGuest inside;                      // for what fires on its vCPUs at no instruction of ours
+  std::optional<ShimTraps> shim{};        // none: nothing of it traps by a shim
+  BreakpointSink* breakpoints = nullptr;  // null: there are none without guest code
+  std::vector<FireGate*> gates{};         // open while its probes fire
+  std::function<bool()> upkeep{};         // FireLoopParts::upkeep
+};
+
+class KernelTrace {
+ public:
+  virtual ~KernelTrace() = default;
+  virtual KernelTraps traps() = 0;
+
+  /// From here on the probes that were enabled fire, while their gates are open. After an error
+  /// some may stand: disarm() restores them.
+  virtual Result<void> arm() = 0;
+  /// Those that providers have enabled since arm(): when it returns they fire; with an error none
+  /// of them does, as after abandon_added(), and it is as if they had never been asked for. Those
+  /// that fire already go on all the time.
+  virtual Result<void> arm_added() = 0;
+  virtual void abandon_added() = 0;
+
+  /// Of KernelTracer::expect_modules(): readable while a module waits to be taken; -1: none ever
+  /// does.
+  virtual int modules_fd() const { return -1; }
+  /// The next module that the guest is loading: the kernel and the table of tracepoints know it
+  /// now. A vCPU stands still until let_go(). Those that cannot be known go on, with a notice.
+  virtual std::optional<guest_linux::Kernel::LateModule> take_module() { return std::nullopt; }
+  /// False when the vCPU has gone on before.
+  virtual bool let_go(const guest_linux::Kernel::LateModule& module) {
+    (void)module;
+    return false;
+  }
+  /// When it returns these fire no more; the others go on all the time.
+  virtual Result<void> remove(std::span<const dif::ProbeId> probes) = 0;
+  /// Restores the text, in one pause; a machine that is gone needs nothing. Idempotent.
+  virtual void disarm() = 0;
+  /// On any thread.
+  virtual KernelStatistics statistics() const = 0;
+  /// The dispatcher that it fires by, where remove() of probes spares the guest their traps; else
+  /// null.
+  virtual const TrapDispatcher* limited() const { return nullptr; }
+};
+
+class KernelTracer {
+ public:
+  virtual ~KernelTracer() = default;
+
+  /// The providers of this kernel, in the order of their ids.
+  virtual void add_providers(Registry& registry) = 0;
+  /// Those that have an id for every byte of the text, so that they come after all others.
+  virtual void add_wide_providers(Registry& registry) { (void)registry; }
+  /// The guest kernel's own idea of the TSC's rate, where it has one by now.
+  virtual std::optional<std::uint32_t> tsc_khz() const = 0;
+  /// How many CPUs it may have one day, those that are plugged in among them; 0: nobody knows yet.
+  virtual unsigned possible_cpus() const { return 0; }
+  /// Before begin(): modules that the guest loads while it is traced are to have probes.
+  virtual void expect_modules() {}
+  /// Before probes are looked up: the guest may have changed its text since the last time.
+  virtual void look_again() {}
+
+  /// Whether a firing may follow the kernel's stack.
+  enum class Stacks : std::uint8_t { Unused, Followed };
+  /// Firings go to `sink` and get their time from `clock`. Both, and this, must outlive the trace.
+  /// Once.
+  virtual std::unique_ptr<KernelTrace> begin(ProbeSink& sink, GuestClock& clock, Stacks stacks) = 0;
+  /// After the fire thread has ended, and the trace is disarmed: gives the guest back what else was
+  /// taken of it.
+  virtual void retire() {}
+
+  /// Why nothing can be traced any more, though the machine runs on; empty while all is well.
+  virtual std::optional<std::string> loss() const { return std::nullopt; }
+  /// One line each, since the last call.
+  virtual std::vector<std::string> take_notices() = 0;
+};
+
+}  // namespace ringside::providers

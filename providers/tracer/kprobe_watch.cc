@@ -1,0 +1,123 @@
+// In this file, top to bottom: the places, traps there, what is told.
+#include "providers/tracer/kprobe_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "providers/dispatch/firing_pause.h"
+#include "providers/fire/host_clock.h"
+#include "providers/tracepoint/sites/function_sites.h"
+#include "vmm/arch/arch.h"
+#include "vmm/linux/layout.h"
+
+namespace ringside::providers {
+namespace {
+
+using guest_linux::offset_of;
+
+constexpr const char* kReader = "arch_prepare_kprobe";
+constexpr const char* kOptimizer = "arch_prepare_optimized_kprobe";
+constexpr const char* kWhole = "register_kprobe";
+
+}  // namespace
+
+KprobeWatch::KprobeWatch(vmm::Machine& machine, guest_linux::Kernel& kernel, TracepointTable& table)
+    : machine_(machine),
+      kernel_(kernel),
+      table_(table),
+      reader_(machine.memory(), kernel.table()) {}
+
+Result<void> KprobeWatch::prepare() {
+  if (kernel_.symbols().find(kReader, "vmlinux") == nullptr) return {};
+  const auto addr = offset_of(kernel_.types(), "kprobe", {"addr"});
+  if (!addr) return fail(ErrorCode::Unsupported, "the kernel's types do not describe kprobes");
+  addr_at_ = *addr;
+  TRY(watch_end());
+  TRY(watch_reader(kReader, 0));
+  if (const auto kp = offset_of(kernel_.types(), "optimized_kprobe", {"kp"})) {
+    TRY(watch_reader(kOptimizer, *kp));
+  }
+  return {};
+}
+
+Result<void> KprobeWatch::watch_reader(const char* function, std::uint32_t kprobe_at) {
+  const auto* const symbol = kernel_.symbols().find(function, "vmlinux");
+  if (symbol == nullptr) return {};  // of a kernel without optimised kprobes
+  const GuestVirt entry = TRY(entry_site(table_.original_text(), *symbol, &kernel_.symbols()));
+  TRY(table_.examine_and_add(entry));
+  readers_.push_back({entry, kprobe_at});
+  return {};
+}
+
+Result<void> KprobeWatch::watch_end() {
+  const auto* const symbol = kernel_.symbols().find(kWhole, "vmlinux");
+  if (symbol == nullptr) {
+    return fail(ErrorCode::Unsupported, "the kernel has no function register_kprobe");
+  }
+  const auto ways_out = TRY(return_sites(table_.original_text(), kernel_.symbols(), *symbol));
+  for (const ReturnSite& way_out : ways_out) {
+    TRY(table_.examine_and_add(way_out.address));
+    ends_.push_back(way_out.address);
+  }
+  return {};
+}
+
+bool KprobeWatch::needs_poller(GuestVirt address) const {
+  return std::ranges::find(ends_, address) != ends_.end() ||
+         std::ranges::find(readers_, address, &Place::address) != readers_.end();
+}
+
+void KprobeWatch::on_trap(const vmm::Trap& trap) {
+  if (next_ != nullptr) next_->on_trap(trap);
+  if (FiringPause::VcpuThread::is_this()) return;  // it cannot pause the machine
+  if (std::ranges::find(ends_, trap.address) != ends_.end()) {
+    const std::lock_guard lock(lock_);
+    step_back();
+    return;
+  }
+  const auto place = std::ranges::find(readers_, trap.address, &Place::address);
+  if (place != readers_.end()) step_aside(trap, *place);
+}
+
+/// An int3 that cannot be restored stays: then the guest's kernel refuses its kprobe, or we are
+/// told at the end that the machine is gone.
+void KprobeWatch::step_aside(const vmm::Trap& trap, const Place& place) {
+  const GuestVirt argument(trap.registers.*arch::kArgumentRegisters[0]);
+  const GuestVirt kprobe = argument.wrapping_add(place.kprobe_at);
+  const std::lock_guard lock(lock_);
+  reader_.forget();
+  const auto at = load<std::uint64_t>(reader_, kprobe.wrapping_add(addr_at_));
+  if (!at || !table_.stands_in_function(GuestVirt(*at))) return;
+  auto paused = vmm::PausedMachine::pause(machine_);
+  if (!paused) return;
+  const auto done = table_.step_aside(*paused, GuestVirt(*at));
+  if (done && !*done) return;
+  if (!std::exchange(is_away_, true)) since_ = monotonic_ns();
+  ++away_.times;
+  away_.at = GuestVirt(*at);
+}
+
+void KprobeWatch::step_back() {
+  if (!is_away_) return;
+  auto paused = vmm::PausedMachine::pause(machine_);
+  if (!paused) return;
+  const auto done = table_.step_back(*paused);
+  if (!done && !std::exchange(told_, true)) away_.error = done.error().message;
+  if (!done || !*done) return;
+  is_away_ = false;
+  away_.nanoseconds += monotonic_ns() - since_;
+}
+
+bool KprobeWatch::catch_up() {
+  const std::lock_guard lock(lock_);
+  step_back();
+  return is_away_;
+}
+
+KprobeWatch::Away KprobeWatch::take_away() {
+  const std::lock_guard lock(lock_);
+  if (is_away_) return {};  // told with the time that it took
+  return std::exchange(away_, {});
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,82 @@
+// Makes way for the guest's own kprobes. Before its kernel sets one in a function it reads that
+// function's text as code. An int3 of ours there it would take for an instruction of one byte: it
+// refuses the place, or accepts one in the middle of the instruction that we displaced. So our
+// int3s in that function leave before the kernel reads, and come back once the kprobe stands; where
+// it stands they do not.
+// Places (kernel/kprobes.c, arch/x86/kernel/kprobes/{core,opt}.c, since 2.6.34):
+//   arch_prepare_kprobe(struct kprobe *), arch_prepare_optimized_kprobe(struct optimized_kprobe *):
+//     called with the lock of kprobes held, before the text is read
+//   register_kprobe(): its ways out
+// Used by the tracer of a running kernel, before the dispatcher.
+// Threads: on_trap() on those that poll, catch_up() on the fire thread, the others on the
+// session's. Fire context: needs_poller() yes. on_trap() at one of these places pauses the machine,
+// as what follows a firing may (firing_pause.h); elsewhere it only leads on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "providers/tracepoint/tracepoint.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/machine.h"
+#include "vmm/page_walk.h"
+#include "vmm/shim/shim.h"
+
+namespace ringside::providers {
+
+class KprobeWatch final : public vmm::TrapSink {
+ public:
+  /// All must outlive it.
+  KprobeWatch(vmm::Machine& machine, guest_linux::Kernel& kernel, TracepointTable& table);
+
+  /// Makes its own tracepoints; none in a kernel without kprobes. Unsupported, with the reason,
+  /// when none can stand where they have to.
+  Result<void> prepare();
+  /// All traps go on to `next`, which must outlive them.
+  void lead_to(vmm::TrapSink& next) { next_ = &next; }
+
+  void on_trap(const vmm::Trap& trap) override;
+  bool needs_poller(GuestVirt address) const override;
+  /// Lets those come back that could not so far. Whether some still cannot: then soon again.
+  bool catch_up();
+
+  /// How tracepoints have been away since the last call.
+  struct Away {
+    unsigned times = 0;
+    GuestVirt at;                      // where the guest has read, the last time
+    std::uint64_t nanoseconds = 0;     // in all, of those that are back
+    std::optional<std::string> error;  // why some cannot come back, once
+  };
+  Away take_away();
+
+ private:
+  struct Place {
+    GuestVirt address;
+    std::uint32_t kprobe_at = 0;  // where in what the first argument points to
+  };
+  Result<void> watch_reader(const char* function, std::uint32_t kprobe_at);
+  Result<void> watch_end();
+  void step_aside(const vmm::Trap& trap, const Place& place);
+  void step_back();
+
+  vmm::Machine& machine_;
+  guest_linux::Kernel& kernel_;
+  TracepointTable& table_;
+  vmm::TrapSink* next_ = nullptr;
+  std::vector<Place> readers_;
+  std::vector<GuestVirt> ends_;
+  std::uint32_t addr_at_ = 0;  // of `addr` in struct kprobe
+
+  std::mutex lock_;  // of what follows
+  const vmm::PageTableReader reader_;
+  bool is_away_ = false;
+  std::uint64_t since_ = 0;
+  bool told_ = false;
+  Away away_;
+};
+
+}  // namespace ringside::providers

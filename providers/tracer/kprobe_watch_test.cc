@@ -1,0 +1,162 @@
+// A guest that sets kprobes where we trace: the test plays its kernel.
+#include "providers/tracer/kprobe_watch.h"
+
+#include <gtest/gtest.h>
+
+#include "providers/tracepoint/tracepoints_for_tests.h"
+
+namespace ringside::providers {
+namespace {
+
+using namespace tracepoint_fakes;
+namespace fakes = guest_linux::fakes;
+
+constexpr std::uint64_t kReader = 0x100, kOptimizer = 0x180, kWhole = 0x200, kOther = 0x300;
+constexpr std::uint64_t kHeadBytes = 5, kProbed = kHeadBytes, kWayOut = kWhole + kHeadBytes + 1;
+constexpr std::uint64_t kNewKprobe = 0x102000, kUnmapped = 0x4000'0000;
+constexpr std::byte kInt3{0xcc}, kPush{0x55};
+
+class Next final : public vmm::TrapSink {
+ public:
+  void on_trap(const vmm::Trap& trap) override { traps.push_back(trap.address); }
+  std::vector<GuestVirt> traps;
+};
+
+/// Functions of three instructions: ftrace nop, push rbp, ret.
+class WatchOfKprobes : public ::testing::Test {
+ protected:
+  WatchOfKprobes() {
+    for (const std::uint64_t offset : {std::uint64_t{0}, kReader, kOptimizer, kWhole, kOther}) {
+      machine_.put(offset, std::vector<std::byte>(0x80, kInt3));
+      machine_.put(offset, code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
+    }
+    kernel_.name({{0, "traced"},
+                  {kReader, "arch_prepare_kprobe"},
+                  {kOptimizer, "arch_prepare_optimized_kprobe"},
+                  {kWhole, "register_kprobe"},
+                  {kWhole + 0x80, "after"},
+                  {kOther, "other"},
+                  {0x380, "end"}});
+    table_.emplace(machine_, shim_, kernel_);
+    watch_.emplace(machine_, kernel_, *table_);
+    watch_->lead_to(next_);
+    add(at(kProbed));
+    const auto prepared = watch_->prepare();
+    EXPECT_TRUE(prepared) << prepared.error().message;
+    auto paused = vmm::PausedMachine::pause(machine_);
+    EXPECT_TRUE(table_->arm(*paused));
+  }
+  static GuestVirt at(std::uint64_t offset) { return GuestVirt(kText.raw() + offset); }
+  void add(GuestVirt place) {
+    const auto added = table_->examine_and_add(place);
+    ASSERT_TRUE(added) << added.error().message;
+  }
+  template <class T>
+  void write(std::uint64_t offset, T value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    machine_.put(offset, {bytes.begin(), bytes.end()});
+  }
+  void trap(std::uint64_t offset, std::uint64_t first_argument = 0) {
+    vmm::Trap trap{at(offset), 0, GuestVirt(), {}};
+    trap.registers.rdi = first_argument;
+    watch_->on_trap(trap);
+  }
+  /// The kernel is about to read the text for a kprobe at `place`.
+  void prepare_kprobe(GuestVirt place) {
+    write(kNewKprobe + fakes::kAddrAt, place.raw());
+    trap(kReader + kHeadBytes, kText.raw() + kNewKprobe);
+  }
+  void hold_text() { write(kTextMutex + fakes::kOwnerAt, std::uint64_t{0xffff'8880'0001'0000}); }
+  void release_text() { write(kTextMutex + fakes::kOwnerAt, std::uint64_t{0}); }
+
+  FakeMachine machine_;
+  FakeShim shim_;
+  FakeKernel kernel_;
+  Next next_;
+  std::optional<TracepointTable> table_;
+  std::optional<KprobeWatch> watch_;
+};
+
+TEST_F(WatchOfKprobes, ProbesLeaveWhileTheKernelReadsTheirFunctionAndComeBack) {
+  ASSERT_EQ(machine_.text(kProbed), kInt3);
+
+  prepare_kprobe(at(kProbed + 1));
+
+  EXPECT_EQ(machine_.text(kProbed), kPush);
+  EXPECT_EQ(machine_.text(kWayOut), kInt3) << "ours at the end of register_kprobe stays";
+  EXPECT_EQ(watch_->take_away().times, 0u) << "told with the time that it took";
+
+  trap(kWayOut);
+
+  EXPECT_EQ(machine_.text(kProbed), kInt3);
+  const auto away = watch_->take_away();
+  EXPECT_EQ(away.times, 1u);
+  EXPECT_EQ(away.at, at(kProbed + 1));
+  EXPECT_FALSE(away.error);
+  EXPECT_EQ(watch_->take_away().times, 0u) << "told once";
+}
+
+TEST_F(WatchOfKprobes, OfAnOptimizedOneTheKprobeLiesInside) {
+  write(kNewKprobe + fakes::kOptimizedAt + fakes::kAddrAt, at(kProbed).raw());
+
+  trap(kOptimizer + kHeadBytes, kText.raw() + kNewKprobe);
+
+  EXPECT_EQ(machine_.text(kProbed), kPush);
+  trap(kWayOut);
+  EXPECT_EQ(machine_.text(kProbed), kInt3);
+}
+
+TEST_F(WatchOfKprobes, WhereItStandsOursIsGone) {
+  prepare_kprobe(at(kProbed));
+  const fakes::FakeKprobe kprobe{
+      .at = kText.raw() + kKprobes, .address = at(kProbed).raw(), .opcode = 0x55};
+  kprobe.write([this](std::uint64_t address, auto value) { write(address - kText.raw(), value); });
+  write(kKprobeTable, kprobe.node());
+
+  trap(kWayOut);
+
+  EXPECT_EQ(machine_.text(kProbed), kPush) << "the kernel's own int3 comes by itself";
+  EXPECT_EQ(table_->drop_changed(), std::vector{at(kProbed)});
+}
+
+TEST_F(WatchOfKprobes, OtherFunctionsAndLiesMoveNothing) {
+  prepare_kprobe(at(kOther + kHeadBytes));
+  trap(kReader + kHeadBytes, kUnmapped);
+  trap(kReader + kHeadBytes, UINT64_MAX);
+
+  EXPECT_EQ(machine_.text(kProbed), kInt3);
+  EXPECT_FALSE(watch_->catch_up());
+  EXPECT_EQ(watch_->take_away().times, 0u);
+}
+
+TEST_F(WatchOfKprobes, ThoseThatCannotComeBackYetComeWithUpkeep) {
+  prepare_kprobe(at(kProbed + 1));
+  hold_text();
+
+  trap(kWayOut);
+  EXPECT_EQ(machine_.text(kProbed), kPush);
+  EXPECT_TRUE(watch_->catch_up()) << "soon again";
+
+  release_text();
+  EXPECT_FALSE(watch_->catch_up());
+  EXPECT_EQ(machine_.text(kProbed), kInt3);
+  EXPECT_EQ(watch_->take_away().times, 1u);
+}
+
+TEST_F(WatchOfKprobes, AllTrapsGoOnToTheNext) {
+  trap(kProbed);
+  prepare_kprobe(at(kProbed));
+  trap(kWayOut);
+
+  EXPECT_EQ(next_.traps, (std::vector{at(kProbed), at(kReader + kHeadBytes), at(kWayOut)}));
+}
+
+TEST_F(WatchOfKprobes, OnlyItsOwnPlacesNeedAThreadThatPolls) {
+  for (const std::uint64_t place : {kReader + kHeadBytes, kOptimizer + kHeadBytes, kWayOut}) {
+    EXPECT_TRUE(watch_->needs_poller(at(place))) << place;
+  }
+  EXPECT_FALSE(watch_->needs_poller(at(kProbed)));
+}
+
+}  // namespace
+}  // namespace ringside::providers

@@ -1,0 +1,76 @@
+// Notices that the guest loads a module, before the module's init runs, and keeps the vCPU that
+// loads it where it is until the module's probes stand: so that none of its firings is lost.
+// Place (kernel/module/main.c, before 5.19 kernel/module.c):
+//   do_init_module(struct module *): the module's text is final, its jump labels, static calls and
+//     alternatives are patched and its symbols can be read; its init is about to be called.
+// Used by the tracer of a running kernel, before all others that traps go to.
+// Threads: keeps() and on_trap() on those that poll, the others on the session's. Fire context:
+// keeps() and needs_poller() yes.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "providers/tracepoint/tracepoint.h"
+#include "vmm/base/unique_fd.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/shim/shim.h"
+
+namespace ringside::providers {
+
+class ModuleWatch final : public vmm::TrapSink {
+ public:
+  /// A vCPU is kept no longer than this, in nanoseconds: interrupts are off meanwhile, and a
+  /// guest's watchdogs wait for 20 s and more.
+  static constexpr std::uint64_t kPatience = 5'000'000'000;
+  /// So many at once; more are not kept.
+  static constexpr std::size_t kMostWaiting = 256;
+
+  explicit ModuleWatch(std::uint64_t patience = kPatience);
+
+  /// Makes its own tracepoint. Unsupported, with the reason, when none can stand where it has to.
+  Result<void> prepare(const guest_linux::Kernel& kernel, TracepointTable& table);
+  /// The same for tests, where the place is known.
+  void watch(GuestVirt place) { place_ = place; }
+  /// All traps go on to `next`, which must outlive them.
+  void lead_to(vmm::TrapSink& next) { next_ = &next; }
+
+  void on_trap(const vmm::Trap& trap) override { next_->on_trap(trap); }
+  bool needs_poller(GuestVirt address) const override {
+    return address == place_ || next_->needs_poller(address);
+  }
+  bool keeps(const vmm::Trap& trap) override;
+
+  /// Readable while somebody waits to be taken.
+  int event_fd() const { return event_.get(); }
+  /// The struct module that came first of those that were not taken; the guest's word. Empty: there
+  /// is none.
+  std::optional<GuestVirt> take();
+  /// The vCPU that loads this module may go on. False when it has gone on before.
+  bool let_go(GuestVirt structure);
+  /// From now on nobody is kept.
+  void end();
+
+ private:
+  enum class Stage : std::uint8_t { Waiting, Taken, Done };
+  struct Entry {
+    GuestVirt structure;
+    std::uint64_t tsc = 0;    // of the trap: the same module may come again
+    std::uint64_t since = 0;  // by the host's clock
+    Stage stage = Stage::Waiting;
+    bool has_gone_on = false;
+  };
+
+  std::optional<GuestVirt> place_;
+  vmm::TrapSink* next_ = nullptr;
+  const UniqueFd event_;
+  const std::uint64_t patience_;
+
+  std::mutex lock_;  // of what follows
+  std::vector<Entry> entries_;
+  bool ended_ = false;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,402 @@
+// In this file, top to bottom: the trace of a running kernel; its tracer: set-up, the end, notices.
+#include "providers/tracer/running_kernel_tracer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "providers/cleanup/leave.h"
+#include "providers/context/linux_contexts.h"
+#include "providers/dispatch/dispatch.h"
+#include "providers/fire/host_clock.h"
+#include "providers/functions/fbt.h"
+#include "providers/functions/syscall_provider.h"
+#include "providers/instr/instr.h"
+#include "providers/sdt/sdt.h"
+#include "providers/stable/stable_provider.h"
+#include "vmm/linux/tsc.h"
+
+namespace ringside::providers {
+namespace {
+
+using guest_linux::StackTables;
+using LateModule = guest_linux::Kernel::LateModule;
+
+/// A notice for each of so many changed places; more than that are summed up in one.
+constexpr std::size_t kSingleNotices = 4;
+/// How often it is looked whether somebody is still inside of the stub.
+constexpr LeaveTries kLeaveTries{.anywhere = 100, .in_slots = 100};
+/// The same while a fault may have to be mended: a page comes from a disk, say.
+constexpr LeaveTries kFaultTries{.anywhere = 1000, .in_slots = 1000};
+
+std::vector<StackTables::Moved> moved_by(const TracepointTable& table) {
+  std::vector<StackTables::Moved> moved;
+  for (const auto& slot : table.slots()) {
+    moved.push_back({slot.begin, slot.size, slot.address, slot.length});
+  }
+  return moved;
+}
+
+}  // namespace
+
+/// Threads: the session's, but for upkeep() (the fire thread's) and the dispatcher.
+class RunningKernelTracer::Trace final : public KernelTrace {
+ public:
+  Trace(RunningKernelTracer& tracer, ProbeSink& sink, GuestClock& clock, Stacks stacks)
+      : tracer_(tracer),
+        sink_(sink),
+        host_reader_(tracer.machine_.memory(), tracer.kernel_.table()),
+        orc_layout_(guest_linux::OrcLayout::from(tracer.kernel_.types())),
+        stack_tables_(load_stack_tables(stacks)),
+        contexts_(std::max({1U, tracer.machine_.vcpu_count(), tracer.possible_cpus()}),
+                  tracer.machine_.memory(), tracer.kernel_,
+                  LinuxContextParts{.stack_tables = stack_tables_ ? &*stack_tables_ : nullptr,
+                                    .shim = tracer.shim_.installed()}),
+        dispatcher_(tracer.kernel_, contexts_, sink, clock, tracer.points_.take_first()) {}
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+  ~Trace() override { disarm(); }
+
+  KernelTraps traps() override {
+    KernelTraps traps{
+        .view = {&host_reader_, first_task(tracer_.kernel_), LinuxPaths(tracer_.kernel_.types()),
+                 [this] { host_reader_.forget(); }},
+        .inside = {tracer_.kernel_, contexts_}};
+    if (tracer_.table_.size() == 0) return traps;
+    tracer_.kprobes_->lead_to(dispatcher_);
+    vmm::TrapSink* first = &*tracer_.kprobes_;
+    if (tracer_.modules_) {
+      tracer_.modules_->lead_to(*first);
+      first = &*tracer_.modules_;
+    }
+    traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), *first});
+    traps.gates.push_back(&dispatcher_);
+    traps.upkeep = [this] { return upkeep(); };
+    return traps;
+  }
+
+  Result<void> arm() override {
+    if (tracer_.table_.size() == 0) return {};
+    orphans_before_ = tracer_.shim_.counters().orphans;
+    armed_ = true;  // even if it fails half-way: disarm() restores what was written
+    TRY(tracer_.points_.arm());
+    began_ = true;
+    return {};
+  }
+  Result<void> arm_added() override {
+    refresh_moved();
+    const auto wait = taken_ ? TrapPoints::WaitFor::QuietKprobes : TrapPoints::WaitFor::QuietText;
+    return armed_ ? tracer_.points_.arm_added(dispatcher_, wait) : Result<void>();
+  }
+  void abandon_added() override { tracer_.points_.abandon_added(); }
+  int modules_fd() const override { return tracer_.modules_ ? tracer_.modules_->event_fd() : -1; }
+  std::optional<LateModule> take_module() override;
+  bool let_go(const LateModule& module) override {
+    taken_ = false;
+    return tracer_.modules_->let_go(module.structure);
+  }
+  Result<void> remove(std::span<const dif::ProbeId> probes) override {
+    return armed_ ? tracer_.points_.remove(dispatcher_, probes) : Result<void>();
+  }
+  void disarm() override {
+    if (tracer_.modules_) tracer_.modules_->end();
+    if (!std::exchange(armed_, false)) return;
+    armed_at_end_ = tracer_.table_.armed();
+    jumps_at_end_ = tracer_.table_.jumps();
+    auto done = tracer_.points_.disarm();
+    if (done) done = tracer_.end_fault_search();
+    if (began_) note_changed();  // what has changed since the last time is told, too
+    if (!done && !tracer_.loss()) tracer_.notice(done.error().message);
+  }
+  const TrapDispatcher* limited() const override { return armed_ ? &dispatcher_ : nullptr; }
+  KernelStatistics statistics() const override {
+    return {.armed = armed_ ? tracer_.table_.armed() : armed_at_end_,
+            .jumps = armed_ ? tracer_.table_.jumps() : jumps_at_end_,
+            .misses = tracer_.shim_.counters().orphans - orphans_before_,
+            .retired = tracer_.retired_places_.load(std::memory_order_relaxed),
+            .waits = dispatcher_.tally().histogram()};
+  }
+
+ private:
+  std::optional<StackTables> load_stack_tables(Stacks stacks) {
+    if (stacks == Stacks::Unused) return std::nullopt;
+    std::optional<StackTables> tables = StackTables::load(host_reader_, tracer_.kernel_);
+    tables->set_moved(moved_by(tracer_.table_));
+    slots_told_ = tracer_.table_.slots().size();
+    return tables;
+  }
+
+  /// Before anybody runs in a slot that is new.
+  void refresh_moved() {
+    const std::size_t slots = tracer_.table_.slots().size();
+    if (!stack_tables_ || slots == std::exchange(slots_told_, slots)) return;
+    auto fresh = moved_by(tracer_.table_);
+    change_stack_tables([&] { stack_tables_->set_moved(std::move(fresh)); });
+  }
+
+  /// No firing may follow a stack meanwhile.
+  template <class Change>
+  void change_stack_tables(Change change) {
+    std::vector<std::unique_lock<dif::BriefLock>> turns;
+    for (unsigned vcpu = 0; vcpu < contexts_.size(); ++vcpu) turns.emplace_back(sink_.turn(vcpu));
+    change();
+  }
+
+  bool upkeep() {
+    // Else that text is another kernel's.
+    if (tracer_.shim_.state() != vmm::ShimState::There) return false;
+    const bool soon = tracer_.kprobes_->catch_up();
+    note_changed();
+    return soon;
+  }
+
+  void note_changed() {
+    if (tracer_.shim_.state() != vmm::ShimState::There) return;
+    tracer_.note_changed(tracer_.table_.drop_changed());
+  }
+
+  RunningKernelTracer& tracer_;
+  ProbeSink& sink_;
+  std::size_t slots_told_ = 0;  // to the stack tables
+  vmm::PageTableReader host_reader_;
+  const guest_linux::OrcLayout orc_layout_;  // the kernel's types are gone later
+  std::optional<StackTables> stack_tables_;  // only if a stack may be followed
+  LinuxContexts contexts_;
+  TrapDispatcher dispatcher_;
+  bool armed_ = false, began_ = false;
+  bool taken_ = false;              // a module waits for us
+  std::uint64_t armed_at_end_ = 0;  // how many places were, before disarm()
+  std::uint64_t jumps_at_end_ = 0;  // of those
+  std::uint64_t orphans_before_ = 0;
+};
+
+std::optional<LateModule> RunningKernelTracer::Trace::take_module() {
+  if (!tracer_.modules_ || tracer_.shim_.state() != vmm::ShimState::There) return std::nullopt;
+  while (const auto structure = tracer_.modules_->take()) {
+    auto module = tracer_.kernel_.admit_module(*structure);
+    if (module) {
+      if (module->before) tracer_.table_.drop_in(*module->before);
+      tracer_.table_.drop_in(module->text);
+      if (stack_tables_) {
+        const vmm::PageTableReader reader(tracer_.machine_.memory(), tracer_.kernel_.table());
+        change_stack_tables(
+            [&] { stack_tables_->put_module(reader, orc_layout_, *structure, module->text); });
+      }
+      taken_ = true;
+      return std::move(*module);
+    }
+    tracer_.notice("a module that the guest has loaded has no probes: " + module.error().message);
+    (void)tracer_.modules_->let_go(*structure);
+  }
+  return std::nullopt;
+}
+
+RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Kernel& kernel,
+                                         TrapForm form)
+    : machine_(machine),
+      kernel_(kernel),
+      form_(form),
+      shim_([this] { return install_shim(machine_, kernel_); }),
+      table_(machine, shim_, kernel),
+      points_(machine, shim_, table_) {
+  if (const auto& farewell = table_.farewell(); !farewell) {
+    notice("a start of another kernel (kexec) is noticed late: " + farewell.error().message);
+  }
+}
+
+RunningKernelTracer::~RunningKernelTracer() {
+  retire();
+}
+
+void RunningKernelTracer::add_providers(Registry& registry) {
+  registry.add(std::make_unique<SyscallProvider>(table_.original_text(), kernel_, points_));
+  registry.add(std::make_unique<FbtProvider>(table_.original_text(), kernel_, points_));
+  add_stable_providers(registry, table_.original_text(), kernel_, points_);
+}
+
+void RunningKernelTracer::add_wide_providers(Registry& registry) {
+  registry.add(std::make_unique<SdtProvider>(table_.original_text(), kernel_, points_));
+  registry.add(std::make_unique<InstrProvider>(table_.original_text(), kernel_, points_));
+}
+
+std::optional<std::uint32_t> RunningKernelTracer::tsc_khz() const {
+  return guest_linux::tsc_khz(kernel_,
+                              vmm::PageTableReader(machine_.memory(), kernel_.table()));
+}
+
+unsigned RunningKernelTracer::possible_cpus() const {
+  return static_cast<unsigned>(kernel_.percpu_bases().size());
+}
+
+std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestClock& clock,
+                                                        Stacks stacks) {
+  if (expects_modules_) watch_modules();
+  const auto& farewell = table_.farewell();
+  const bool traps = table_.size() != 0;
+  if (traps && farewell && *farewell) {
+    if (const auto added = table_.examine_and_add(**farewell); !added) {
+      notice("a start of another kernel (kexec) is noticed late: " + added.error().message);
+    }
+  }
+  if (traps) {
+    watch_kprobes();
+    // If this fails it will fail at the end, too, and say why.
+    const auto occupants = prepare_occupants();
+    if (form_ == TrapForm::JumpsWhereTheyMay) {
+      if (occupants) {
+        use_jumps();
+      } else {
+        notice("all probes are breakpoints: " + occupants.error().message);
+      }
+    }
+  }
+  return std::make_unique<Trace>(*this, sink, clock, stacks);
+}
+
+void RunningKernelTracer::use_jumps() {
+  using Range = guest_linux::Kernel::AddressRange;
+  table_.use_jumps(
+      [this](vmm::PausedMachine& paused, std::span<const Range> ranges) {
+        const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
+        return occupants_->words_in(paused, reader, kernel_, ranges);
+      },
+      [this](vmm::PausedMachine& paused, Range code) -> Result<bool> {
+        const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
+        return !TRY(occupants_->find(paused, reader, kernel_, code)).empty();
+      });
+}
+
+void RunningKernelTracer::watch_modules() {
+  modules_.emplace();
+  if (const auto done = modules_->prepare(kernel_, table_); !done) {
+    modules_.reset();
+    notice("modules that the guest loads from now on have no probes: " + done.error().message);
+  }
+}
+
+void RunningKernelTracer::watch_kprobes() {
+  kprobes_.emplace(machine_, kernel_, table_);
+  if (const auto done = kprobes_->prepare(); !done) {
+    notice("kprobes that the guest sets in functions that are traced may be refused there: " +
+           done.error().message);
+  }
+}
+
+/// While traps are still served: until nobody is in a slot any more, faults there may be mended.
+Result<void> RunningKernelTracer::end_fault_search() {
+  if (!table_.searches_faults() || shim_.state() != vmm::ShimState::There) return {};
+  const auto restore = [this](vmm::PausedMachine& paused) {
+    return table_.disarm_fault_search(paused);
+  };
+  auto occupants = prepare_occupants();
+  const auto done = occupants ? remove_when_empty(machine_, kernel_, **occupants, shim_.place(),
+                                                  kFaultTries, restore)
+                              : tl::make_unexpected(occupants.error());
+  if (done) return {};
+  return fail(done.error().code,
+              fmt::format("one breakpoint and the stub stay in the guest, for a fault that its "
+                          "kernel still mends: {}; `ringside clean` takes them out later",
+                          done.error().message));
+}
+
+Result<guest_linux::Occupants*> RunningKernelTracer::prepare_occupants() {
+  if (!occupants_) occupants_ = TRY(guest_linux::Occupants::prepare(kernel_));
+  return &*occupants_;
+}
+
+void RunningKernelTracer::retire() {
+  if (table_.any_armed() || std::exchange(retired_, true)) return;
+  if (shim_.installed() != nullptr && !take_out_shim()) return;
+  if (const auto given = machine_.give_back_reserved(); !given) notice(given.error().message);
+}
+
+bool RunningKernelTracer::take_out_shim() {
+  {
+    auto paused = vmm::PausedMachine::pause(machine_);
+    if (!paused) return false;
+    if (const auto done = shim_.retire(*paused); !done) {
+      notice(done.error().message);
+      return false;
+    }
+  }
+  if (auto stays = leave(); !stays) {
+    notice(
+        fmt::format("the stub stays in {} pages of the guest's memory, and does nothing: {}; "
+                    "the next ringside uses it again, or takes it out",
+                    shim_.place().bytes / arch::kPageSize, stays.error().message));
+    return false;
+  }
+  return true;
+}
+
+Result<void> RunningKernelTracer::leave() {
+  auto* const occupants = TRY(prepare_occupants());
+  return remove_when_empty(machine_, kernel_, *occupants, shim_.place(), kLeaveTries,
+                           [this](vmm::PausedMachine& paused) { return shim_.remove(paused); });
+}
+
+std::optional<std::string> RunningKernelTracer::loss() const {
+  switch (shim_.state()) {
+    case vmm::ShimState::There:
+    case vmm::ShimState::Retired: return std::nullopt;
+    case vmm::ShimState::GuestLeft:
+      return "the guest has started another kernel (kexec), which is not traced";
+    case vmm::ShimState::Overwritten: break;
+  }
+  return "the shim is gone: the guest has overwritten it or started another kernel, or its owner "
+         "has loaded a snapshot, from which `ringside clean` takes out what it holds of ours";
+}
+
+void RunningKernelTracer::notice(std::string text) {
+  const std::lock_guard lock(notices_lock_);
+  notices_.push_back(std::move(text));
+}
+
+void RunningKernelTracer::note_changed(const std::vector<GuestVirt>& places) {
+  if (places.empty()) return;
+  retired_places_.fetch_add(places.size(), std::memory_order_relaxed);
+  const std::lock_guard lock(notices_lock_);
+  changed_.insert(changed_.end(), places.begin(), places.end());
+}
+
+void RunningKernelTracer::tell_of_kprobes() {
+  if (!kprobes_) return;
+  const KprobeWatch::Away away = kprobes_->take_away();
+  if (away.error) notice("probes stay away for a kprobe of the guest's own: " + *away.error);
+  if (away.times == 0) return;
+  notice(
+      fmt::format("the guest set {} at {}{}; our probes in the same function were away for it, "
+                  "for {:.1f} ms{}",
+                  away.times == 1 ? "a kprobe" : fmt::format("{} kprobes", away.times),
+                  kernel_.symbols().describe(away.at), away.times == 1 ? "" : " and elsewhere",
+                  static_cast<double>(away.nanoseconds) / 1e6, away.times == 1 ? "" : " in all"));
+}
+
+std::vector<std::string> RunningKernelTracer::take_notices() {
+  tell_of_kprobes();
+  std::vector<GuestVirt> changed;
+  std::vector<std::string> notices;
+  {
+    const std::lock_guard lock(notices_lock_);
+    changed.swap(changed_);
+    notices.swap(notices_);
+  }
+  // Named here and not when they were noted: the symbols belong to the session's thread.
+  const std::size_t singly = changed.size() <= kSingleNotices ? changed.size() : 1;
+  for (std::size_t n = 0; n < singly; ++n) {
+    notices.push_back(
+        fmt::format("the guest changed its code at {}, or has a kprobe of its own "
+                    "there; the probe there is gone",
+                    kernel_.symbols().describe(changed[n])));
+  }
+  if (changed.size() > singly) {
+    notices.push_back(
+        fmt::format("the guest changed its code at {} more probed places (a module "
+                    "was unloaded?); the probes there are gone",
+                    changed.size() - singly));
+  }
+  return notices;
+}
+
+}  // namespace ringside::providers

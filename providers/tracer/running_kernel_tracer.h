@@ -1,0 +1,80 @@
+// The tracer of a Linux that runs: shim, tracepoints, the providers that stand on instructions.
+// Used by the tracer alone. Threads: the session's; notices are left on the fire thread, too.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "providers/tracepoint/tracepoint.h"
+#include "providers/tracer/deferred_shim.h"
+#include "providers/tracer/kernel_tracer.h"
+#include "providers/tracer/kprobe_watch.h"
+#include "providers/tracer/module_watch.h"
+#include "providers/tracer/trap_points.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/linux/stacks/occupants.h"
+#include "vmm/machine.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::providers {
+
+class RunningKernelTracer final : public KernelTracer {
+ public:
+  /// Both must outlive it.
+  RunningKernelTracer(vmm::Machine& machine, guest_linux::Kernel& kernel, TrapForm form);
+  ~RunningKernelTracer() override;
+  RunningKernelTracer(const RunningKernelTracer&) = delete;
+  RunningKernelTracer& operator=(const RunningKernelTracer&) = delete;
+
+  void add_providers(Registry& registry) override;
+  void add_wide_providers(Registry& registry) override;
+  std::optional<std::uint32_t> tsc_khz() const override;
+  unsigned possible_cpus() const override;
+  void look_again() override { table_.look_again(); }
+  void expect_modules() override { expects_modules_ = true; }
+  std::unique_ptr<KernelTrace> begin(ProbeSink& sink, GuestClock& clock, Stacks stacks) override;
+  /// Gives the kernel its int3 gate back and takes the shim out of the guest, unless an int3 of
+  /// ours may still stand: the shim lets the guest pass it, the kernel's own handler would not.
+  void retire() override;
+
+  std::optional<std::string> loss() const override;
+  std::vector<std::string> take_notices() override;
+
+ private:
+  class Trace;
+
+  bool take_out_shim();
+  Result<void> leave();
+  Result<void> end_fault_search();
+  Result<guest_linux::Occupants*> prepare_occupants();
+  void notice(std::string text);
+  void watch_kprobes();
+  void watch_modules();
+  void use_jumps();
+  void note_changed(const std::vector<GuestVirt>& places);
+  void tell_of_kprobes();
+
+  vmm::Machine& machine_;
+  guest_linux::Kernel& kernel_;
+  const TrapForm form_;
+  DeferredShim shim_;
+  TracepointTable table_;
+  TrapPoints points_;
+  bool expects_modules_ = false;
+  std::optional<ModuleWatch> modules_;               // where it does, once tracing has begun
+  std::optional<KprobeWatch> kprobes_;               // once tracing has begun with tracepoints
+  std::optional<guest_linux::Occupants> occupants_;  // once tracing has begun with tracepoints
+  bool retired_ = false;
+
+  std::atomic<std::uint64_t> retired_places_ = 0;  // since the guest changed its code
+  std::mutex notices_lock_;  // between the fire thread's upkeep and the session
+  std::vector<GuestVirt> changed_;
+  std::vector<std::string> notices_;
+};
+
+}  // namespace ringside::providers

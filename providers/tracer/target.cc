@@ -1,0 +1,153 @@
+#include "providers/tracer/target.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "dif/verify/verify.h"
+#include "vmm/base/check.h"
+
+namespace ringside::providers {
+namespace {
+
+std::size_t count_different(std::vector<dif::ProbeId> ids) {
+  std::ranges::sort(ids);
+  return static_cast<std::size_t>(std::unique(ids.begin(), ids.end()) - ids.begin());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Target>> Target::attach(TracedMachine& traced, TracerOptions options) {
+  options.held = traced.held;
+  options.saved = traced.saved;
+  auto tracer = TRY(Tracer::attach(traced.machine.get(), traced.kernel.get(), options));
+  return std::make_unique<Target>(std::move(traced), std::move(tracer));
+}
+
+Target::~Target() {
+  tracer_->stop();
+  if (traced_.machine) traced_.machine->shut_down();
+}
+
+void Target::bind(dif::VerifiedProgram program, const dif::EngineOptions& options,
+                  ProcessNames names, dif::GlobalsShare share) {
+  CHECK(engine_ == nullptr);
+  engine_ = std::make_unique<dif::Engine>(std::move(program), options, tracer_->vcpu_count(),
+                                          std::move(share));
+  if (traced_.kernel && names == ProcessNames::LookedUp) {
+    user_names_ = guest_linux::UserNames::create(traced_.machine->memory(), *traced_.kernel);
+  }
+}
+
+/// Of a limit that is met: how much of the program is within it.
+Error Target::beyond(const Error& limit, const std::vector<dif::ProbeId>& enabled) {
+  std::vector<dif::ProbeId> asked;
+  for (const dif::Clause& clause : program().clauses) {
+    for (const dif::ProbeDescription& pattern : clause.probes) {
+      (void)tracer_->for_each_probe(pattern,
+                                    [&asked](const Probe& probe) { asked.push_back(probe.id); });
+    }
+  }
+  const std::string_view way_out = traced_.machine ? traced_.machine->more_room() : "";
+  return {limit.code,
+          fmt::format("{} probes fit, {} asked: {}{}{}", count_different(enabled),
+                      count_different(asked), limit.message, way_out.empty() ? "" : "; ", way_out)};
+}
+
+namespace {
+
+/// Whether a module that is loaded later may have probes that the description means. A function
+/// that is named and found in the kernel itself is what was meant.
+bool may_come_later(const dif::ProbeDescription& pattern, const std::vector<Probe>& now) {
+  const bool is_of_fbt =
+      dif::field_matches(pattern.provider, "fbt") &&
+      (dif::field_matches(pattern.name, "entry") || dif::field_matches(pattern.name, "return"));
+  const bool is_followed = is_of_fbt || pattern.provider == "instr";
+  if (!is_followed || pattern.module == "vmlinux") return false;
+  const bool any_function = pattern.function.empty() || dif::is_glob(pattern.function);
+  return any_function || !pattern.module.empty() ||
+         std::ranges::none_of(now,
+                              [](const Probe& probe) { return probe.name.module == "vmlinux"; });
+}
+
+}  // namespace
+
+Result<std::vector<std::size_t>> Target::enable_all(Matching matching) {
+  std::vector<dif::ProbeId> enabled;
+  const auto& clauses = program().clauses;
+  std::vector<std::size_t> matched(clauses.size());
+  for (std::uint32_t i = 0; i < clauses.size(); ++i) {
+    for (const dif::ProbeDescription& pattern : clauses[i].probes) {
+      std::vector<Probe> probes;
+      TRY(tracer_->for_each_probe(pattern,
+                                  [&probes](const Probe& probe) { probes.push_back(probe); }));
+      if (probes.empty() && matching == Matching::Required) {
+        return fail(ErrorCode::NotFound,
+                    fmt::format("{} does not match any probes", pattern.to_string()));
+      }
+      if (may_come_later(pattern, probes)) {
+        tracer_->expect_modules();
+        engine_->expect(i);
+      }
+      taken_ += probes.size() * dif::enabled_size(clauses[i]);
+      if (taken_ > dif::kMostEnabled) {
+        return fail(ErrorCode::Limit, fmt::format("too many clauses on too many probes, at {}; "
+                                                  "trace fewer of them at once",
+                                                  pattern.to_string()));
+      }
+      for (const Probe& probe : probes) {
+        auto done = tracer_->enable(probe);
+        if (!done && done.error().code == ErrorCode::Limit)
+          done.error() = beyond(done.error(), enabled);
+        TRY(done);
+        enabled.push_back(probe.id);
+        engine_->enable(i, probe.id, probe.name);
+      }
+      matched[i] += probes.size();
+    }
+  }
+  return matched;
+}
+
+/// How many more fire.
+Result<std::size_t> Target::enable_in(const Tracer::LateModule& module) {
+  std::vector<dif::Engine::Enabling> enablings;
+  std::vector<Probe> probes;
+  std::uint64_t taken = taken_;
+  const auto& clauses = program().clauses;
+  for (std::uint32_t i = 0; i < clauses.size(); ++i) {
+    for (const dif::ProbeDescription& pattern : clauses[i].probes) {
+      TRY(tracer_->for_each_probe_in(module, pattern, [&](const Probe& probe) {
+        probes.push_back(probe);
+        if (late_known_.contains(probe.id.value)) return;  // it was loaded before
+        enablings.push_back({i, probe.id, probe.name});
+        taken += dif::enabled_size(clauses[i]);
+      }));
+    }
+  }
+  if (taken > dif::kMostEnabled) {
+    return fail(ErrorCode::Limit, "too many clauses on too many probes; trace fewer of them");
+  }
+  taken_ = taken;
+  engine_->enable_beside_firings(enablings);
+  std::vector<dif::ProbeId> ids;
+  for (const Probe& probe : probes) {
+    late_known_.insert(probe.id.value);
+    ids.push_back(probe.id);
+  }
+  TRY(tracer_->add_probes(probes));
+  return count_different(std::move(ids));
+}
+
+void Target::admit_modules() {
+  while (const auto module = tracer_->take_module()) {
+    tracer_->let_go(*module, enable_in(*module));
+  }
+}
+
+void Target::end_set_up() {
+  if (traced_.kernel) traced_.kernel->end_set_up();
+}
+
+}  // namespace ringside::providers

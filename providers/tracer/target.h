@@ -1,0 +1,101 @@
+// A target: a machine that is traced, the kernel in it, the tracer over both, and, from bind() on,
+// the program that is bound to that kernel, the engine that evaluates it and the names of the code
+// of its processes. Or no machine: then there is what fires without one.
+// A session has any number of targets and one consumer. Each has its own engine and its own fire
+// thread; what they share is D's global variables (dif/evaluate/shared_globals.h). Their timestamps
+// are of one time line, the host's (TracerOptions::calibration).
+// Threads: the session's. Does not: start machines, compile, or print.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "dif/engine/engine.h"
+#include "providers/tracer/tracer.h"
+#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/linux/processes/user_names.h"
+#include "vmm/machine.h"
+
+namespace ringside::providers {
+
+/// A machine that runs, or that is held before its first instruction, and what is known of it.
+struct TracedMachine {
+  std::string name;                             // what records and messages call it
+  std::unique_ptr<vmm::Machine> machine;        // null: none
+  std::unique_ptr<guest_linux::Kernel> kernel;  // null where no Linux is known in it
+  guest_linux::FileKernel* held = nullptr;      // the same kernel, in a machine that is held
+  bool saved = false;                           // it stands still for ever (vmm/saved)
+};
+
+class Target {
+ public:
+  enum class ProcessNames : std::uint8_t { LookedUp, Raw };
+
+  /// Takes machine and kernel when it succeeds; the tracer over them is the target's, too. `held`
+  /// and `saved` of the options are set from `traced`. Unsupported when the machine has no such
+  /// channel; else as Tracer::attach().
+  static Result<std::unique_ptr<Target>> attach(TracedMachine& traced, TracerOptions options);
+  /// For attach(), and for tests with a tracer of their own.
+  Target(TracedMachine traced, std::unique_ptr<Tracer> tracer)
+      : traced_(std::move(traced)), tracer_(std::move(tracer)) {}
+  /// Stops tracing and shuts the machine down.
+  ~Target();
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+
+  // All that these lead to lives as long as the target.
+
+  /// Empty without a machine.
+  const std::string& name() const { return traced_.name; }
+  /// Null without a machine; so is the kernel, also where no Linux is known.
+  vmm::Machine* machine() const { return traced_.machine.get(); }
+  guest_linux::Kernel* kernel() const { return traced_.kernel.get(); }
+  /// The same kernel, of a machine that is held before its first instruction; else null.
+  guest_linux::FileKernel* held_kernel() const { return traced_.held; }
+  Tracer& tracer() const { return *tracer_; }
+
+  /// Gives the target its program and makes the engine, with buffers for as many vCPUs as there
+  /// are. Once. `names`: whether user_names() is there. `share`: the global variables, where other
+  /// targets have them, too; by default the engine has its own.
+  void bind(dif::VerifiedProgram program, const dif::EngineOptions& options, ProcessNames names,
+            dif::GlobalsShare share = {});
+  /// Enables every clause on every probe that it matches, in the program's order; how many each
+  /// clause has matched. Limit, with how many would fit, when that is too much at once; NotFound
+  /// for a description that matches nothing, where `must_match`.
+  enum class Matching : std::uint8_t { Optional, Required };
+  Result<std::vector<std::size_t>> enable_all(Matching matching);
+
+  /// These from bind() on.
+  dif::Engine& engine() const { return *engine_; }
+  const dif::Program& program() const { return engine_->program(); }
+  /// Null without a Linux that can tell them, and with ProcessNames::Raw.
+  guest_linux::UserNames* user_names() const { return user_names_.get(); }
+
+  /// While tracing: enables what the program wants in modules that the guest is loading, which
+  /// then go on.
+  void admit_modules();
+
+  /// Fires BEGIN; tracer().arm() is next.
+  Result<void> begin() { return tracer_->begin(*engine_); }
+  /// Gives back what only compiling and enabling need; overlays of the kernel's types are gone.
+  void end_set_up();
+
+ private:
+  Result<std::size_t> enable_in(const Tracer::LateModule& module);
+  Error beyond(const Error& limit, const std::vector<dif::ProbeId>& enabled);
+
+  TracedMachine traced_;
+  std::unique_ptr<Tracer> tracer_;
+  std::unique_ptr<dif::Engine> engine_;
+  std::uint64_t taken_ = 0;  // of dif::kMostEnabled
+  std::unordered_set<std::uint32_t>
+      late_known_;  // probes in modules that came later, to the engine
+  std::unique_ptr<guest_linux::UserNames> user_names_;
+};
+
+}  // namespace ringside::providers

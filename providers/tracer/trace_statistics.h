@@ -1,0 +1,30 @@
+// The figures of a trace: what fired, what did not, and what it has cost the guest.
+// Used by tracers, which count, and by reports.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/dispatch/trap_tally.h"
+#include "vmm/pauses.h"
+
+namespace ringside::providers {
+
+/// Of what stands on a kernel's text, since tracing began.
+struct KernelStatistics {
+  std::uint64_t armed =
+      0;  // places of the text where a breakpoint of ours stands, or stood at the end
+  std::uint64_t jumps = 0;    // of those, where it is a jump and no int3
+  std::uint64_t misses = 0;   // traps that passed unfired because nobody answered in time
+  std::uint64_t retired = 0;  // places that are probed no more, since the guest changed them
+  WaitHistogram waits{};      // of all traps that were answered
+};
+
+struct TraceStatistics {
+  std::uint64_t firings = 0;  // of probes, whatever made them fire; one trap may be several
+  KernelStatistics kernel{};
+  std::uint64_t disarmed = 0;  // probes that were too much for the budget
+  std::uint64_t left_out = 0;  // samples of profile-N, which would have slowed the guest too much
+  vmm::Pauses pauses{};        // since the machine was started or attached to
+};
+
+}  // namespace ringside::providers

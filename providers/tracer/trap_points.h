@@ -1,0 +1,77 @@
+// The points of a running Linux where probes stand: makes them for providers, and arms and restores
+// them, all at once or some while the others fire. Keeps the promise that no probe fires before its
+// enabling or after it, and that none is lost in it:
+//   enabling   slots and table entries are written, then the int3s, in one pause; the dispatcher's
+//              next epoch begins in that pause
+//   disabling  the next epoch begins; when nobody looks at the one before any more, the bytes are
+//              restored, in one pause; when every trap that had begun by then has its answer, the
+//              shim forgets the points
+// Used by the tracer of a running kernel. Threads: the session's, beside firings.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "providers/dispatch/binding.h"
+#include "providers/dispatch/dispatch.h"
+#include "providers/tracepoint/tracepoint.h"
+#include "vmm/machine.h"
+#include "vmm/shim/shim.h"
+
+namespace ringside::providers {
+
+class TrapPoints final : public ProbePoints {
+ public:
+  /// All must outlive it.
+  TrapPoints(vmm::Machine& machine, vmm::Shim& shim, TracepointTable& table)
+      : machine_(machine), shim_(shim), table_(table) {}
+
+  Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) override {
+    return table_.examine(at, policy);
+  }
+  std::uint64_t generation() const override { return table_.generation(); }
+  /// It fires from arm() or arm_added() on. Unsupported once tracing has begun without any point:
+  /// then nobody listens to the shim.
+  Result<void> bind(const ProbeSite& site, const Binding& binding) override;
+  void forget(std::span<const dif::ProbeId> probes) override;
+
+  /// Tracing begins: what was bound so far, for the dispatcher's first epoch.
+  DispatchTable::Change take_first();
+  /// Arms all, in one pause, at a moment when the guest is not changing its own text.
+  Result<void> arm();
+  /// When it returns, the points that were bound since then stand and fire; with an error, none of
+  /// them does and they are forgotten. The others fire all the time. `wait`: for what of the guest.
+  enum class WaitFor : std::uint8_t {
+    QuietText,
+    /// As long as somebody who changes text may wait for a vCPU that waits for us: for all of it
+    /// for some time, then only for those who change kprobes. For points in the text of a module
+    /// that is being loaded: the kernel changes only its patched sites there, where none stands.
+    QuietKprobes,
+  };
+  Result<void> arm_added(TrapDispatcher& dispatcher, WaitFor wait = WaitFor::QuietText);
+  /// Forgets what was bound since then and not armed.
+  void abandon_added();
+  /// When it returns these probes fire no more, and no trap of theirs waits for its answer. With an
+  /// error, too; but then int3s may still stand that lead nowhere.
+  Result<void> remove(TrapDispatcher& dispatcher, std::span<const dif::ProbeId> probes);
+  /// Restores all. Tries again for some time where a vCPU shows other page tables.
+  Result<void> disarm();
+
+ private:
+  using Restore = Result<void> (TracepointTable::*)(vmm::PausedMachine&);
+
+  Result<vmm::PausedMachine> pause_while_text_is_quiet(WaitFor wait = WaitFor::QuietText);
+  Result<vmm::TrapsUnderWay> try_restore(Restore what);
+  Result<vmm::TrapsUnderWay> restore(Restore what);
+  void release(std::span<const GuestVirt> places);
+  void release_bound();
+
+  vmm::Machine& machine_;
+  vmm::Shim& shim_;
+  TracepointTable& table_;
+  DispatchTable::Change bound_;  // and not armed yet
+  bool is_without_ = false;      // tracing has begun without any point
+};
+
+}  // namespace ringside::providers

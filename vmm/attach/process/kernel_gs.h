@@ -1,0 +1,32 @@
+// The base of GS that `swapgs` brings, of vCPUs whose KVM does not show it (it is not among what
+// KVM_SYNC_X86_REGS and KVM_SYNC_X86_SREGS store): a vCPU that runs a program has the one with
+// which it left the kernel. Used by ProcessVcpus.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "vmm/arch/arch.h"
+
+namespace ringside::vmm {
+
+class KernelGs {
+ public:
+  void grow(std::size_t vcpus) { last_.resize(vcpus); }
+  /// Fills kernel_gs_base in, where this vCPU has been seen in the kernel. In the kernel itself it
+  /// is the program's, and 0 says that nobody knows.
+  void complete(std::size_t vcpu, Registers& registers) {
+    if (registers.in_user_mode()) {
+      registers.kernel_gs_base = last_[vcpu];
+    } else if (arch::in_kernel_half(GuestVirt(registers.gs_base))) {
+      // Before its swapgs it has the program's.
+      last_[vcpu] = registers.gs_base;
+    }
+  }
+
+ private:
+  std::vector<std::uint64_t> last_;  // 0: never seen there
+};
+
+}  // namespace ringside::vmm

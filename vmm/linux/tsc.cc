@@ -1,0 +1,12 @@
+#include "vmm/linux/tsc.h"
+
+namespace ringside::guest_linux {
+
+std::optional<std::uint32_t> tsc_khz(const Kernel& kernel, const GuestReader& memory) {
+  const Symbol* symbol = kernel.symbols().find("tsc_khz", "vmlinux");
+  if (symbol == nullptr) return std::nullopt;
+  const auto khz = load<std::uint32_t>(memory, symbol->address);
+  return khz ? std::optional(*khz) : std::nullopt;
+}
+
+}  // namespace ringside::guest_linux

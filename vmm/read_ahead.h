@@ -1,0 +1,90 @@
+// Reads ahead, for the next firing, the places of copied RAM that the last ones read: each read is
+// a system call, and the firings of a loop read the same places. The very call that looks whether a
+// vCPU waits copies them after that look, so each copy was made while the vCPU stood still. The
+// thread that serves the firing gets its reads from these copies, and makes those that are missing
+// itself; after that the copies are gone, so no firing sees one that was made for another. A write
+// of the thread's drops the copies that it touches. Bounded: kMostRanges of kMostOfRange bytes,
+// which a firing that reads all over memory uses up and no more. The guest chooses the addresses; a
+// place that cannot be read any more is only forgotten.
+// Used by the loops that look for firings (vmm/shim/copied_looks.h) and by GuestMemory. Threads:
+// each has its own. Fire context: yes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "vmm/guest_memory.h"
+
+namespace ringside::vmm {
+
+class ReadAhead {
+ public:
+  static constexpr std::size_t kMostRanges = 16;
+  static constexpr std::size_t kMostOfRange = 1024;
+  /// A longer read is not worth to be made in vain.
+  static constexpr std::size_t kMostOfRead = 512;
+
+  explicit ReadAhead(const GuestMemory& memory) : memory_(&memory) {}
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  /// The places to read now: those that any of the last `firings` read. Good until the next
+  /// begin_firing() or parts(); drops earlier copies.
+  std::span<const GuestMemory::Part> parts(unsigned firings);
+  /// They have been read. Until drop() the copies may serve reads.
+  void arrived();
+  void drop();
+  /// They could not be read, all or one: none of them is tried again.
+  void forget();
+
+  void begin_firing() { ++firing_; }
+  /// While one exists, its thread's reads of that memory are served and noted.
+  class Scope {
+   public:
+    explicit Scope(ReadAhead& reads);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+  };
+
+  /// While one exists, its thread's reads are made as if there were none.
+  class Pause {
+   public:
+    Pause();
+    ~Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    ReadAhead* paused_;
+  };
+
+  /// This thread's for that memory; null without a Scope, and in a Pause.
+  static ReadAhead* of_thread(const GuestMemory& memory);
+  /// Whether a copy has all of it.
+  [[nodiscard]] bool serve(GuestPhys at, std::span<std::byte> out);
+  /// It was read without one.
+  void note(GuestPhys at, std::size_t size);
+  void written(GuestPhys at, std::size_t size);
+
+ private:
+  struct Range {
+    GuestPhys at;
+    std::size_t size = 0;
+    std::uint64_t firing = 0;  // the last one that read of it
+    GuestPhys copied_at;
+    std::size_t copied = 0;  // bytes from there on; 0: none
+  };
+  Range* room_for(GuestPhys at, std::size_t size);
+
+  const GuestMemory* memory_;
+  std::uint64_t firing_ = 0;
+  std::size_t count_ = 0;
+  std::array<Range, kMostRanges> ranges_;
+  std::array<std::array<std::byte, kMostOfRange>, kMostRanges> bytes_;
+  std::array<GuestMemory::Part, kMostRanges> parts_;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,177 @@
+// The table of tracepoints and the slots, with the code that lies in some of them.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "vmm/base/check.h"
+#include "vmm/shim/shim_channel_for_tests.h"
+
+namespace ringside::vmm {
+namespace {
+
+using namespace shim_fakes;
+
+class ShimTable : public ShimChannel {};
+
+INSTANTIATE_TEST_SUITE_P(Every, ShimTable, kEveryReach, reach_name);
+
+TEST_P(ShimTable, WritesTheTableThatTheShimReads) {
+  const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
+
+  EXPECT_EQ(entry, (kText.raw() & 0xffffffff) | layout().slots << 32);
+  EXPECT_FALSE(shim_.add_entry(kText, slot_)) << "once";
+  EXPECT_FALSE(shim_.add_entry(GuestVirt(0x401000), slot_)) << "user addresses have no key";
+  EXPECT_FALSE(shim_.add_entry(GuestVirt(kText.raw() + 1), kBase)) << "no slot";
+}
+
+TEST_P(ShimTable, ARemovedEntryIsPutBackWithAnotherSlotToo) {
+  const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
+  const auto other = shim_.allocate_slot(8);
+  ASSERT_TRUE(other);
+
+  shim_.remove_entry(kText);
+  ASSERT_TRUE(shim_.add_entry(kText, *other));
+
+  EXPECT_EQ(entry >> 32, other->raw() - kBase.raw());
+  EXPECT_FALSE(shim_.add_entry(kText, slot_)) << "it is there";
+  shim_.remove_entry(kText);
+  EXPECT_EQ(entry >> 32, 0u);
+}
+
+TEST_P(ShimTable, ARemovedEntryKeepsItsPlaceWithoutASlot) {
+  const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
+
+  shim_.remove_entry(GuestVirt(kText.raw() + 1));
+  EXPECT_NE(entry >> 32, 0u) << "another address";
+  shim_.remove_entry(kText);
+
+  EXPECT_EQ(entry, kText.raw() & 0xffffffff);
+  raise(0, kText);  // it looked its slot up before
+  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_TRUE(region_.is_answered(0));
+}
+
+TEST_P(ShimTable, FillsTheTableToItsLimitAndSaysSo) {
+  Result<void> added;
+  std::size_t count = 1;
+  while ((added = shim_.add_entry(GuestVirt(kText.raw() + count), slot_))) ++count;
+
+  EXPECT_EQ(count, layout().most_tracepoints());
+  EXPECT_EQ(added.error().code, ErrorCode::Limit);
+  shim_.remove_entry(GuestVirt(kText.raw() + 1));
+  EXPECT_TRUE(shim_.add_entry(GuestVirt(kText.raw() + 1), slot_)) << "it has its room";
+}
+
+TEST_P(ShimTable, HandsOutSlotsUntilTheyAreUsedUp) {
+  const auto next = shim_.allocate_slot(9);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->raw(), slot_.raw() + 8);
+  const std::byte code[9] = {std::byte{0x90}};
+  ASSERT_TRUE(shim_.write_slot(*next, code));
+  EXPECT_EQ(bytes()[layout().slots + 8], std::byte{0x90});
+  EXPECT_FALSE(shim_.write_slot(GuestVirt(next->raw() + 1), code)) << "past what was given out";
+  EXPECT_FALSE(shim_.write_slot(GuestVirt(kBase.raw()), code)) << "the shim's own code";
+
+  ASSERT_TRUE(shim_.allocate_slot(layout().slots_bytes - 17));
+  const auto none = shim_.allocate_slot(1);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::Limit);
+}
+
+/// The code of Shim::fault_search() with a list of ours, as a function of its first argument.
+class RunnableSearch {
+ public:
+  RunnableSearch(std::span<const std::byte> code, std::uint64_t first)
+      : page_(mmap(nullptr, kPage, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+                   -1, 0)) {
+    CHECK(page_ != MAP_FAILED);
+    constexpr std::uint8_t kAnswer[] = {0x48, 0x89, 0xf8, 0xc3};  // mov rax, rdi; ret
+    constexpr std::uint32_t kFirst = 0x800;
+    auto* const bytes = static_cast<std::byte*>(page_);
+    std::ranges::copy(code, bytes);
+    std::memcpy(bytes + code.size(), kAnswer, sizeof kAnswer);
+    const std::uint32_t distance = kFirst - 9;
+    std::memcpy(bytes + 5, &distance, sizeof distance);
+    std::memcpy(bytes + kFirst, &first, sizeof first);
+  }
+  RunnableSearch(const RunnableSearch&) = delete;
+  RunnableSearch& operator=(const RunnableSearch&) = delete;
+  ~RunnableSearch() { munmap(page_, kPage); }
+
+  std::uint64_t operator()(std::uint64_t address) const {
+    // SAFETY: the page begins with code that keeps to the calling convention.
+    return reinterpret_cast<std::uint64_t (*)(std::uint64_t)>(page_)(address);
+  }
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+  void* page_;
+};
+
+TEST_P(ShimTable, AFarewellNamesItsWordsFromWhereItStands) {
+  const auto code = shim_.farewell(slot_);
+
+  // movq $1, left(%rip); movq $0, active(%rip)
+  ASSERT_EQ(code.size(), 22u);
+  const auto target = [&](std::size_t instruction) {
+    std::int32_t displacement;
+    std::memcpy(&displacement, code.data() + instruction + 3, sizeof displacement);
+    return slot_.raw() + instruction + 11 + static_cast<std::uint64_t>(displacement) - kBase.raw() -
+           layout().data;
+  };
+  EXPECT_EQ(target(0), offsetof(shim_control, left));
+  EXPECT_EQ(code[7], std::byte{1});
+  EXPECT_EQ(target(11), offsetof(shim_control, active));
+  EXPECT_EQ(code[18], std::byte{0});
+}
+
+TEST_P(ShimTable, AFaultInASlotIsSearchedByTheInstructionsOwnPlace) {
+  const auto search = shim_.allocate_slot(Shim::kFaultSearchBytes);
+  const auto code = shim_.fault_search(*search);
+  ASSERT_TRUE(code);
+  ASSERT_EQ(code->size(), Shim::kFaultSearchBytes);
+  for (const std::uint64_t n : {1, 2, 3}) {
+    ASSERT_TRUE(shim_.add_fault(GuestVirt(slot_.raw() + n), GuestVirt(kText.raw() + n)));
+  }
+  std::int32_t distance;
+  std::memcpy(&distance, code->data() + 5, sizeof distance);
+  const std::uint64_t first = search->raw() + 9 + static_cast<std::uint64_t>(distance);
+
+  // The list as the guest reads it, moved to where we can run the code.
+  const auto word = [this](std::uint64_t at) {
+    std::uint64_t value;
+    std::memcpy(&value, bytes().data() + (at - kBase.raw()), sizeof value);
+    return value;
+  };
+  std::vector<std::array<std::uint64_t, 3>> list;
+  for (std::uint64_t at = word(first); at != 0; at = word(at)) {
+    EXPECT_EQ(at % 8, 0u) << "else the guest could see half of it";
+    list.push_back({0, word(at + 8), word(at + 16)});
+  }
+  ASSERT_EQ(list.size(), 3u);
+  for (std::size_t n = 1; n < list.size(); ++n) {
+    list[n - 1][0] = reinterpret_cast<std::uint64_t>(&list[n]);
+  }
+  const RunnableSearch run(*code, reinterpret_cast<std::uint64_t>(list.data()));
+
+  for (const std::uint64_t n : {1, 2, 3}) EXPECT_EQ(run(slot_.raw() + n), kText.raw() + n);
+  for (const std::uint64_t other : {slot_.raw(), slot_.raw() + 4, kText.raw() + 1}) {
+    EXPECT_EQ(run(other), other);
+  }
+  EXPECT_EQ(RunnableSearch(*code, 0)(slot_.raw() + 1), slot_.raw() + 1) << "nothing may fault yet";
+}
+
+TEST_P(ShimTable, AnAddressThatIsNoTracepointIsNoFarewell) {
+  raise(0, GuestVirt(0));
+
+  EXPECT_EQ(shim_.poll(sink_), 1u);
+
+  EXPECT_EQ(shim_.state(), ShimState::There);
+}
+
+}  // namespace
+}  // namespace ringside::vmm
