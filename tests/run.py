@@ -6,20 +6,25 @@ there are any. The exit status is 0 only when something ran and nothing failed.
 
 Suites: `unit` is everything that meson knows and that needs no guest (GoogleTest cases are counted
 one by one), `golden` the scripts of tests/golden/ with what they must print, `live` meson's
-programs that boot a guest, `vm` the unittest classes of tests/vm/, which boot guests one after
-another, `nested` those of tests/nested/, which share one machine with KVM. The last two run at the
-same time: each leaves processors idle most of the while.
+programs that boot a guest, `vm` the unittest classes of tests/vm/, which boot guests, as many
+classes at a time as half the processors, `nested` those of tests/nested/, which share one machine
+with KVM. The last two run at the same time where there are processors for it.
 
 With --sanitize NAME: the suites that sanitizers.py lists for it, from a build folder of their own,
-which is made and kept up to date. With --ci: everything, clang-tidy (tidy.py) over the program beside
-the guests, and then what the address sanitizer watches; with --nightly clang-tidy over every source and
-every sanitizer.
+which is made and kept up to date. With --ci: everything but what takes long (RINGSIDE_QUICK=1 in the
+environment: vm/ringside.py), clang-tidy (tidy.py) over the program beside the guests, and then, where
+there are processors for it, what the address sanitizer watches; with --nightly everything, clang-tidy
+over every source and every sanitizer. A test that fails in these two runs once more, a few at most
+(retries.py).
 """
 
 import argparse
+import concurrent.futures
 import dataclasses
+import functools
 import importlib.util
 import json
+import multiprocessing
 import os
 import pathlib
 import re
@@ -31,10 +36,20 @@ import unittest
 import xml.etree.ElementTree
 
 import sanitizers
+from retries import Retries
 
 HERE = pathlib.Path(__file__).resolve().parent
 SUITES = ("unit", "golden", "live", "vm", "nested")
 ROOT = HERE.parent
+# Half, since a guest and the tracer beside it keep more than one processor busy.
+VM_PROCESSES = max(1, (os.cpu_count() or 1) // 2)
+# On fewer, guests that share them with others are ten times slower, not two: what they trap into is not
+# running. And the address sanitizer would take --ci beyond the time that build machines give.
+ENOUGH_PROCESSORS = 4
+# A loaded machine is ten times slower; a test that hangs is ended all the same.
+UNIT_SELECTION = ("--no-suite", "live", "--timeout-multiplier", "10")
+RETRIES = 4  # with --ci and --nightly, of well over 500 that boot guests
+CLASSES = []  # of tests; processes that are forked from this one have them, too
 
 
 def say(text):
@@ -105,13 +120,26 @@ def meson_tests(build, pattern, selection):
     return [line.rpartition(" / ")[2] for line in listing if pattern in line]
 
 
-def run_meson(build, pattern, selection):
+def run_meson(build, pattern, selection, retries=Retries()):
     """Runs meson's tests; `selection` is meson's own options that say which, and how."""
-    reports = build.resolve() / "test-reports"
-    shutil.rmtree(reports, ignore_errors=True)
     names = meson_tests(build, pattern, selection) if pattern else []
     if pattern and not names:
         return Count()
+    total = Count()
+    for name, count in run_meson_tests(build, names, selection):
+        total.add(retries(name, count, functools.partial(run_meson_again, build, name, selection)))
+    return total
+
+
+def run_meson_again(build, name, selection):
+    """The count of one of meson's tests."""
+    return next(iter(run_meson_tests(build, [name], selection)))[1]
+
+
+def run_meson_tests(build, names, selection):
+    """Runs those of meson's tests, all if there are no names; returns pairs of a name and its Count."""
+    reports = build.resolve() / "test-reports"
+    shutil.rmtree(reports, ignore_errors=True)
     log = build / "meson-logs/testlog.json"
     log.unlink(missing_ok=True)
     subprocess.run(["meson", "test", "-C", build, "--print-errorlogs", *selection, *names],
@@ -119,11 +147,9 @@ def run_meson(build, pattern, selection):
                    env=dict(os.environ, GTEST_OUTPUT=f"xml:{reports}/"))
     if not log.exists():
         say("run: meson ran no tests: see above")
-        return Count(failed=1)
-    total = Count()
-    for line in log.read_text().splitlines():
-        total.add(count_meson_test(json.loads(line), reports))
-    return total
+        return [("meson", Count(failed=1))]
+    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    return [(entry["name"].rpartition(" / ")[2], count_meson_test(entry, reports)) for entry in entries]
 
 
 class VmResult(unittest.TestResult):
@@ -179,14 +205,58 @@ class VmResult(unittest.TestResult):
         return Count(max(self.testsRun - inside - skipped, 0), len(self.bad), skipped)
 
 
-def run_vm(folder, pattern):
-    """Runs the unittest classes of a folder."""
+def classes_of(suite):
+    """The tests of a suite by class: a guest that a class shares is booted once."""
+    classes = {}
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            for name, tests in classes_of(test).items():
+                classes.setdefault(name, []).extend(tests)
+        else:
+            # A module that could not be loaded is a test whose class all such modules share.
+            name = f"{type(test).__module__}.{type(test).__qualname__}"
+            classes.setdefault(name, []).append(test)
+    return classes
+
+
+def run_class(suite, tests):
+    """Runs the tests of one class."""
+    result = VmResult(suite)
+    unittest.TestSuite(tests).run(result)
+    return result.count()
+
+
+def run_forked(suite, number):
+    """Runs the class of that number, in a process that was forked from the one with the list."""
+    return run_class(suite, CLASSES[number])
+
+
+def run_classes(suite, numbers, processes):
+    """Runs the classes of those numbers, so many at a time; returns the counts."""
+    if processes == 1:
+        return [run_class(suite, CLASSES[number]) for number in numbers]
+    with concurrent.futures.ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
+        return list(pool.map(run_forked, [suite] * len(numbers), numbers))
+
+
+def run_vm(folder, pattern, processes=1, retries=Retries()):
+    """Runs the unittest classes of a folder, so many at a time."""
     loader = unittest.TestLoader()
     if pattern:
         loader.testNamePatterns = [f"*{pattern}*"]
-    result = VmResult(pathlib.Path(folder).name)
-    loader.discover(str(folder), "test_*.py", top_level_dir=str(folder)).run(result)
-    return result.count()
+    folder = pathlib.Path(folder)
+    classes = classes_of(loader.discover(str(folder), "test_*.py", top_level_dir=str(folder)))
+    CLASSES[:] = classes.values()
+    numbers = range(len(CLASSES))
+    total = Count()
+    try:
+        counts = run_classes(folder.name, numbers, processes)
+        for number, name, count in zip(numbers, classes, counts):
+            total.add(retries(name, count, lambda: run_classes(folder.name, [number], processes)[0]))
+    except concurrent.futures.process.BrokenProcessPool as error:
+        say(f"run: {error}")
+        total.add(Count(failed=1))
+    return total
 
 
 def run_golden(build, pattern):
@@ -219,7 +289,7 @@ def run_suites(suites, names):
     return total
 
 
-def run_sanitized(name, build, wanted, pattern):
+def run_sanitized(name, build, wanted, pattern, retries=Retries()):
     """Runs what a sanitizer watches, or of that the suites that are wanted."""
     sanitizer = sanitizers.SANITIZERS[name]
     names = [suite for suite in ("unit", "golden")[:1 + sanitizer.golden]
@@ -230,8 +300,21 @@ def run_sanitized(name, build, wanted, pattern):
         say(f"run: {error}: see above")
         return Count(failed=1)
     sanitizers.settle_addresses()
-    return run_suites({"unit": lambda: run_meson(folder, pattern, sanitizer.selection()),
+    return run_suites({"unit": lambda: run_meson(folder, pattern, sanitizer.selection(), retries),
                        "golden": lambda: run_golden(folder, pattern)}, names)
+
+
+def has_processors():
+    """Whether several suites that boot guests may run at a time."""
+    return (os.cpu_count() or 1) >= ENOUGH_PROCESSORS
+
+
+def sanitized_in_ci():
+    """The sanitizers of --ci: `address` takes 30 minutes of a processor, which few have not."""
+    if has_processors():
+        return ("address",)
+    say(f"run: on fewer than {ENOUGH_PROCESSORS} processors the address sanitizer is --nightly's")
+    return ()
 
 
 def parse_options():
@@ -242,9 +325,12 @@ def parse_options():
     parser.add_argument("--sanitize", choices=tuple(sanitizers.SANITIZERS), metavar="NAME",
                         help="build with a sanitizer, address or thread, and run what it watches")
     parser.add_argument("--ci", action="store_true",
-                        help="also clang-tidy over the program, beside the guests, and the address sanitizer")
+                        help="also clang-tidy over the program, beside the guests, and, with four "
+                        "processors, the address sanitizer")
     parser.add_argument("--nightly", action="store_true",
                         help="also clang-tidy over every source, and all sanitizers")
+    parser.add_argument("--retries", metavar="N", type=int, default=0,
+                        help="let so many tests that fail run once more, after all others")
     parser.add_argument("--qemu", metavar="PATH",
                         help="the vm suite's QEMU, as tests/vm/qemu10 prints it")
     return parser.parse_args()
@@ -254,36 +340,43 @@ def main():
     options = parse_options()
     if options.qemu:
         os.environ["RINGSIDE_QEMU"] = options.qemu
+    if options.ci:
+        os.environ["RINGSIDE_QUICK"] = "1"
+    retries = Retries(options.retries or (RETRIES if options.ci or options.nightly else 0))
     build = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
 
     def start_tidy():
         # Beside guests it takes the processors that they leave idle, and no other.
         return start("tidy.py", options.k, *(() if options.nightly else ("--program",)), nice=19)
 
+    def start_nested():
+        return start("run.py", options.k, "--suite", "nested", "--retries", str(retries.most))
+
     def vm():
         if "nested" in names:
-            suites["nested"] = start("run.py", options.k, "--suite", "nested")
+            suites["nested"] = start_nested() if has_processors() else lambda: start_nested()()
         if "tidy" in names:
             suites["tidy"] = start_tidy()
-        return run_vm(HERE / "vm", options.k)
+        return run_vm(HERE / "vm", options.k, VM_PROCESSES, retries)
 
-    suites = {"unit": lambda: run_meson(build, options.k, ("--no-suite", "live")),
+    suites = {"unit": lambda: run_meson(build, options.k, UNIT_SELECTION, retries),
               "golden": lambda: run_golden(build, options.k),
-              "live": lambda: run_meson(build, options.k, ("--suite", "live")),
+              "live": lambda: run_meson(build, options.k, ("--suite", "live"), retries),
               "vm": vm,
-              "nested": lambda: run_vm(HERE / "nested", options.k)}
+              "nested": lambda: run_vm(HERE / "nested", options.k, retries=retries)}
     names = [name for name in suites if name in (options.suite or suites)]
     if options.ci or options.nightly:
         suites["tidy"] = lambda: start_tidy()()
-        for name in sanitizers.SANITIZERS if options.nightly else ("address",):
-            suites[name] = lambda name=name: run_sanitized(name, build, None, options.k)
+        for name in sanitizers.SANITIZERS if options.nightly else sanitized_in_ci():
+            suites[name] = lambda name=name: run_sanitized(name, build, None, options.k, retries)
         names += [name for name in suites if name not in SUITES]
     if options.sanitize:
-        total = run_sanitized(options.sanitize, build, options.suite, options.k)
+        total = run_sanitized(options.sanitize, build, options.suite, options.k, retries)
     else:
         total = run_suites(suites, names)
     if total.passed + total.failed == 0:
         say("run: nothing ran")
+    retries.tell()
     print(total, flush=True)
     return 0 if total.passed and not total.failed else 1
 

@@ -5,6 +5,8 @@ import contextlib
 import io
 import json
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
@@ -13,6 +15,7 @@ from unittest import mock
 import run
 import sanitizers
 import tidy
+from retries import Retries
 from run import Count
 
 REPORT = """<testsuites><testsuite name="S">
@@ -35,6 +38,26 @@ class NoStart(unittest.TestCase):
     @classmethod
     def setUpClass(cls): raise OSError("no guest")
     def test_never(self): pass
+"""
+
+LUCKY_TESTS = """
+import pathlib, unittest
+class Lucky(unittest.TestCase):
+    def test_passes_the_second_time(self):
+        mark = pathlib.Path(__file__).with_name("mark-" + type(self).__name__)
+        if not mark.exists():
+            mark.touch()
+            self.fail("at first")
+class AlsoLucky(Lucky): pass
+class Bad(unittest.TestCase):
+    def test_good(self): pass
+    def test_bad(self): self.fail("always")
+"""
+
+ENDING_TEST = """
+import os, unittest
+class Ending(unittest.TestCase):
+    def test_ends_its_process(self): os._exit(3)
 """
 
 
@@ -84,6 +107,49 @@ class Counting(unittest.TestCase):
         self.assertIn("test_made_up.Some.test_bad FAILED", progress.getvalue())
         self.assertIn("no guest", progress.getvalue())
 
+    def test_what_fails_runs_again_as_often_as_retries_are_left(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "test_made_up.py").write_text(LUCKY_TESTS)
+            for processes in (1, 2):
+                for most, expected in ((0, Count(1, 3)), (1, Count(2, 2)), (9, Count(3, 1))):
+                    with self.subTest(processes=processes, most=most):
+                        for mark in pathlib.Path(folder).glob("mark-*"):
+                            mark.unlink()
+                        self.assertEqual(self.in_processes(folder, processes, most), expected)
+
+    def test_what_has_run_again_is_named(self):
+        retries = Retries(1)
+        with contextlib.redirect_stderr(io.StringIO()) as progress:
+            self.assertEqual(retries("good", Count(2), self.fail), Count(2))
+            self.assertEqual(retries("bad", Count(1, 1), lambda: Count(2)), Count(2))
+            self.assertEqual(retries("worse", Count(1, 1), self.fail), Count(1, 1))
+            retries.tell()
+
+        self.assertEqual(progress.getvalue(), "run: bad failed: it runs again\n"
+                                              "run: failed at first, see above: bad\n")
+
+    def test_a_meson_test_that_fails_runs_again(self):
+        said = [[("a", Count(2)), ("b", Count(1, 1))], [("b", Count(2))]]
+        with mock.patch("run.run_meson_tests", side_effect=said) as ran, \
+                contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual(run.run_meson(pathlib.Path("/b"), None, ("--suite", "live"), Retries(1)), Count(4))
+        self.assertEqual([call.args[1] for call in ran.call_args_list], [[], ["b"]])
+
+    def test_classes_of_vm_tests_run_in_several_processes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "test_made_up.py").write_text(VM_TESTS)
+            pathlib.Path(folder, "test_unreadable.py").write_text("import nothing_of_this_name")
+            self.assertEqual(self.in_processes(folder), Count(passed=1, failed=4, skipped=1))
+            pathlib.Path(folder, "test_end.py").write_text(ENDING_TEST)
+            self.assertGreater(self.in_processes(folder).failed, 0)
+
+    def in_processes(self, folder, processes=2, retries=0):
+        """The count of a folder's tests in processes that are forked from one of their own."""
+        script = (f"import sys; sys.path.insert(0, {str(run.HERE)!r}); import run\n"
+                  f"print(run.run_vm({folder!r}, None, {processes}, run.Retries({retries})))")
+        done = subprocess.run([sys.executable, "-B", "-c", script], text=True, check=True, capture_output=True)
+        return run.read_count(done.stdout)
+
     def test_the_last_line(self):
         self.assertEqual(str(Count(3, 0)), "3 passed, 0 failed")
         self.assertEqual(str(Count(3, 1, 2)), "3 passed, 1 failed, 2 skipped")
@@ -95,18 +161,21 @@ class Counting(unittest.TestCase):
         self.assertEqual(run.read_count("3 passed, 0 failed\nTraceback"), Count(failed=1))
 
     def test_which_suites_run(self):
-        plain = ["meson", "golden", "meson", "start run.py", "vm"]
+        plain = ["meson", "golden", "meson", "start run.py --retries 0", "vm"]
         self.assertEqual(self.ran(), plain)
-        checked = ["meson", "golden", "meson", "start run.py", "start tidy.py --program", "vm"]
+        again = [*plain[:3], f"start run.py --retries {run.RETRIES}"]
+        checked = [*again, "start tidy.py --program", "vm"]
         self.assertEqual(self.ran("--ci"), [*checked, "sanitized address"])
-        self.assertEqual(self.ran("--nightly"), [*plain[:-1], "start tidy.py", "vm", "sanitized address",
+        self.assertEqual(self.ran("--ci", processors=run.ENOUGH_PROCESSORS - 1),
+                         [*plain[:3], "start tidy.py --program", "vm", f"start run.py --retries {run.RETRIES}"])
+        self.assertEqual(self.ran("--nightly"), [*again, "start tidy.py", "vm", "sanitized address",
                                                  "sanitized thread"])
         self.assertEqual(self.ran("--suite", "unit"), ["meson"])
         self.assertEqual(self.ran("--ci", "--suite", "unit"),
                          ["meson", "start tidy.py --program", "sanitized address"])
 
-    def ran(self, *options):
-        """What main() runs and starts, in this order, when each of it counts one test."""
+    def ran(self, *options, processors=run.ENOUGH_PROCESSORS):
+        """All that main() runs and starts, in this order, when each of it counts one test."""
         done = []
 
         def fake(name, result=Count(passed=1)):
@@ -117,9 +186,11 @@ class Counting(unittest.TestCase):
             return call
         with contextlib.ExitStack() as stack:
             stack.enter_context(mock.patch("sys.argv", ["run.py", *options]))
+            stack.enter_context(mock.patch("os.cpu_count", lambda: processors))
             for name in ("meson", "golden", "vm", "sanitized"):
                 stack.enter_context(mock.patch(f"run.run_{name}", fake(name)))
             stack.enter_context(mock.patch("run.start", fake("start", lambda: Count(passed=1))))
+            stack.enter_context(mock.patch.dict("os.environ"))
             stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
             output = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
             self.assertEqual(run.main(), 0)

@@ -32,6 +32,7 @@ UNITED = ".cpp"  # a source of meson's own, which includes several of ours, all 
 # Whatever a test copies costs nobody anything, and what it multiplies are small constants, of which
 # this release of clang-tidy does not see that they fit.
 NOT_IN_TESTS = "-performance-*,-bugprone-implicit-widening-of-multiplication-result"
+NOT_IN_FUZZ = ",-readability-identifier-naming"  # names of functions are libFuzzer's
 
 
 def say(text):
@@ -72,7 +73,9 @@ class Unit:
         """The additions to the checks of .clang-tidy."""
         if self.path.suffix == UNITED:
             return "-bugprone-suspicious-include"
-        return NOT_IN_TESTS if self.is_of_tests else ""
+        if not self.is_of_tests:
+            return ""
+        return NOT_IN_TESTS + (NOT_IN_FUZZ if self.names[0].startswith("tests/fuzz/") else "")
 
 
 def units(folder, pattern, program_only=False):

@@ -44,7 +44,7 @@ MEMORY = 2048  # MiB: the payload is in it twice while level 1 boots
 CPUS = 3
 APPEND = "isolcpus=0"
 # A loaded machine has taken ten times as long as a quiet one.
-PATIENCE = 240
+PATIENCE = 600
 ERRORS = "/tmp/.stderr"
 
 

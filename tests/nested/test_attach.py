@@ -8,8 +8,8 @@ import unittest
 import nested
 
 RINGSIDE = "/ringside/ringside"
-# Shell functions in level 1. A guest reads numbers from its console and answers each, N, with N
-# reads of 7 bytes, which nobody else makes, and "done N".
+# Shell functions in level 1. A guest reads lines from its console: a number, N, is answered with N
+# reads of 7 bytes, which nobody else makes, and "done N", and "u" with "up".
 LIBRARY = r"""
 cd /tmp
 R=/ringside/ringside
@@ -22,13 +22,18 @@ qemu() {  # NAME IMAGE PROGRAM ARGUMENTS...: a QEMU with a guest
     setsid cat $name.out >>$name.txt &
     setsid sh -c "exec 3>$name.in; exec sleep 100000" &
     echo $! >$name.feeder
-    loop='while read n; do case $n in [1-9]*) dd if=/dev/zero of=/dev/null bs=7 count=$n 2>/dev/null; echo done $n;; esac; done'
+    loop='while read n; do case $n in [1-9]*) dd if=/dev/zero of=/dev/null bs=7 count=$n 2>/dev/null; echo done $n;;'
+    loop="$loop u) echo up;; +*) mount -t sysfs s /sys; echo 1 >/sys/devices/system/\${n#+}/online; echo done \$n;; esac; done"
     setsid $program -L /ringside/qemu -name $name -accel kvm -nodefaults -no-user-config -display none \
         -chardev pipe,id=c,path=/tmp/$name -serial chardev:c -kernel $image/vmlinuz \
-        -initrd $image/initrd -append "console=ttyS0 quiet panic=-1 no_timer_check rdinit=/bin/sh -- -c \"mount -t devtmpfs d /dev; exec </dev/ttyS0 >/dev/ttyS0 2>&1; stty -echo -icrnl; echo up; $loop\"" \
+        -initrd $image/initrd -append "console=ttyS0 quiet panic=-1 no_timer_check ${append:-} rdinit=/bin/sh -- -c \"mount -t devtmpfs d /dev; exec </dev/ttyS0 >/dev/ttyS0 2>&1; stty -echo -icrnl; echo up; $loop\"" \
         "$@" >$name.log 2>&1 </dev/null &
     echo $! >$name.pid
-    until grep -q up $name.txt; do kill -0 $(cat $name.pid) || { cat $name.log; exit 9; }; sleep 0.5; done
+    until grep -q up $name.txt; do
+        kill -0 $(cat $name.pid) || { cat $name.log; exit 9; }
+        sleep 0.5
+        echo u >$name.in &  # asks one that has been up before; a load takes away what came too early
+    done
 }
 own() {  # NAME IMAGE CPUS: our own VMM with a guest
     name=$1
@@ -120,13 +125,33 @@ class Attached(nested.TestCase):
     def test_qemu_with_a_microvm_of_two_cpus(self):
         self.check_exact(f"qemu vm debian-6.12 {MICROVM} -smp 2 -m 400")
 
+    def test_qemu_whose_guest_isolates_its_page_tables(self):
+        self.check_exact(f"append=pti=on; qemu vm debian-6.12 {PC} -smp 2 -m 384")
+
     def test_qemu_whose_memory_is_a_file(self):
         self.check_exact(f"qemu vm debian-6.1 {PC} -smp 2 -m 384"
                          " -object memory-backend-memfd,id=m,size=384M -machine memory-backend=m")
 
+    def test_qemu_whose_microvm_comes_from_a_snapshot(self):
+        machine = f"qemu vm debian-6.1 {MICROVM} -smp 2 -m 384"
+        self.check_exact(f"""
+            rm -f monitor.*; mkfifo monitor.in monitor.out; setsid cat monitor.out >monitor.txt &
+            {machine} -chardev pipe,id=m,path=/tmp/monitor -mon m
+            work vm 5
+            echo 'migrate "exec:cat >/tmp/vm.state"' >monitor.in
+            echo quit >monitor.in
+            wait $(cat vm.pid)
+            kill $(cat vm.feeder)
+            {machine} -incoming "exec:cat /tmp/vm.state"
+            rm vm.state""")
+
     def test_qemu_by_its_monitor(self):
         self.check_exact(f"qemu vm debian-6.12 {PC} -smp 2 -m 384"
                          " -qmp unix:/tmp/vm.qmp,server=on,wait=off", "qmp:/tmp/vm.qmp")
+
+    def test_qemu_by_its_monitor_with_a_card(self):
+        self.check_exact(f"qemu vm debian-6.1 {PC} -smp 2 -m 384"
+                         " -qmp unix:/tmp/vm.qmp,server=on,wait=off", "qmp:/tmp/vm.qmp,ivshmem")
 
     def test_our_own_vmm_with_two_cpus(self):
         self.check_exact("own vm debian-6.1 2")
@@ -153,6 +178,42 @@ class Attached(nested.TestCase):
         self.assertEqual(sorted(set(re.findall(r"<(\w+) (\d+)>", outcome.stdout))),
                          [("one", "300"), ("second", "400")], outcome)
 
+    def test_what_is_plugged_in_meanwhile_is_noticed(self):
+        """A CPU: its reads are counted, its vCPU is paused like the others. Memory: it is told."""
+        outcome = self.shell(f"""
+            rm -f mon.in mon.out
+            mkfifo mon.in mon.out
+            setsid cat mon.out >/dev/null &
+            setsid sh -c 'exec 3>mon.in; exec sleep 100000' &
+            echo $! >mon.feeder
+            qemu vm debian-6.1 {PC} -smp 1,maxcpus=2,sockets=2 -m 384,slots=2,maxmem=1G \\
+                -chardev pipe,id=m,path=/tmp/mon -mon chardev=m,mode=readline
+            $R --attach pid:$(cat vm.pid) -qn '{BYTES}' >before
+            attach trace '{COUNT} profile-1 {{ @[cpu] = count(); }} END {{ printa("<cpu %d %@d>\\n", @); }}' \\
+                --attach pid:$(cat vm.pid)
+            work vm 100
+            echo "device_add qemu64-x86_64-cpu,id=c1,socket-id=1,core-id=0,thread-id=0" >mon.in
+            sleep 3
+            work vm +cpu/cpu1
+            until grep -q 'vCPUs by now' trace.err; do sleep 0.2; done
+            echo "object_add memory-backend-ram,id=m1,size=128M" >mon.in
+            echo "device_add pc-dimm,id=d1,memdev=m1" >mon.in
+            sleep 3
+            work vm +memory/memory32
+            until grep -q 'memory was plugged' trace.err; do sleep 0.2; done
+            for n in 201 202 203 204; do work vm $n; done
+            detach trace
+            grep 'by now\\|plugged' trace.err
+            $R --attach pid:$(cat vm.pid) -qn '{BYTES}' >after 2>again
+            cat again
+            work vm 9""")
+
+        self.assertEqual(re.findall(r"<(reads|returns) (\d+)>", outcome.stdout),
+                         [("reads", "910"), ("returns", "910")], outcome)
+        self.assertEqual(re.findall(r"<cpu (\d+) ", outcome.stdout), ["0"], outcome)
+        self.assertIn("it has 2 vCPUs by now: the new ones are traced, and not sampled", outcome.stdout)
+        self.assertIn("memory was plugged into it", outcome.stdout)
+
     def test_registers_are_read_in_pauses(self):
         outcome = self.shell(f"""
             qemu vm debian-6.1 {PC} -smp 2 -m 384
@@ -165,6 +226,56 @@ class Attached(nested.TestCase):
         samples = re.findall(r"<(\d) (\S+) (\d+)>", outcome.stdout)
         self.assertEqual({cpu for cpu, _, _ in samples}, {"0", "1"}, outcome)
         self.assertIn("dd", {name for _, name, _ in samples}, outcome)
+
+    def check_snapshot(self, start, release):
+        """A file is the guest of a firing, with the registers of all vCPUs; the guest goes on."""
+        outcome = self.shell(f"""
+            {start}
+            attach trace 'fbt::vfs_read:entry /arg2 == 7/ {{ @ = count(); ++n; }}
+                fbt::vfs_read:entry /arg2 == 7 && n == 100/ {{
+                    printf("<at %x %d %s %d>\\n", (uint64_t)curthread, pid, execname, cpu);
+                    snapshot("/tmp/vm.core"); }}
+                END {{ printa("<reads %@d>\\n", @); }}' -w --attach pid:$(cat vm.pid)
+            work vm 300
+            detach trace
+            task=$(sed -n 's/^<at \\([0-9a-f]*\\) .*/\\1/p' trace.out)
+            $R --core vm.core -qn 'BEGIN {{ t = (struct task_struct *)0x'$task';
+                printf("<core %x %d %s>\\n", (uint64_t)t, t->tgid, stringof(t->comm)); exit(0); }}'
+            echo '<why>'
+            $R why --core vm.core -O jsonl
+            rm vm.core
+            work vm 9""")
+
+        task, pid, name, cpu = re.search(r"<at (\w+) (\d+) (\S+) (\d+)>", outcome.stdout).groups()
+        self.assertEqual(name, "dd", outcome)
+        self.assertIn("<reads 300>", outcome.stdout, outcome)
+        self.assertIn(f"<core {task} {pid} {name}>", outcome.stdout, outcome)
+        tree = json.loads(re.search(r"^<why>\n(\{.*\})$", outcome.stdout, re.MULTILINE)[1])["why"]
+        self.assertTrue(tree["release"].startswith(release), outcome)
+        self.assertEqual(sorted(vcpu["cpu"] for vcpu in tree["vcpus"]),
+                         [cpu["cpu"] for cpu in tree["cpus"]], outcome)
+        self.assertEqual(tree["cpus"][int(cpu)]["running"]["pid"], int(pid), outcome)
+
+    def test_snapshot_of_a_qemu(self):
+        self.check_snapshot(f"qemu vm debian-6.12 {PC} -smp 2 -m 384", "6.12.")
+
+    def test_snapshot_of_our_own_vmm(self):
+        self.check_snapshot("own vm debian-6.1 2", "6.1.")
+
+    def test_snapshot_of_a_guest_that_ringside_starts(self):
+        outcome = self.shell("""
+            $R --machine kvm --image debian-6.1 --cpus 2 -qwn 'syscall::read:entry
+                /execname == "workload" && ++n == 100/ { printf("<at %d %d>\\n", pid, cpu);
+                snapshot("/tmp/vm.core"); }' -c 'workload --reads 500'
+            echo '<why>'
+            $R why --core vm.core -O jsonl
+            rm vm.core""")
+
+        pid, cpu = map(int, re.search(r"<at (\d+) (\d+)>", outcome.stdout).groups())
+        self.assertIn("read 500\n", outcome.stdout, outcome)
+        tree = json.loads(re.search(r"^<why>\n(\{.*\})$", outcome.stdout, re.MULTILINE)[1])["why"]
+        self.assertEqual(sorted(vcpu["cpu"] for vcpu in tree["vcpus"]), [0, 1], outcome)
+        self.assertEqual(tree["cpus"][cpu]["running"]["pid"], pid, outcome)
 
     def check_why(self, start):
         """A guest that spins is looked at by its process, also when it is stopped and beside a tracer."""
@@ -201,13 +312,28 @@ class Attached(nested.TestCase):
         self.check_why("own vm debian-6.1 1")
 
     def test_a_guest_goes_on_when_ringside_is_killed(self):
-        self.shell(f"""
+        outcome = self.shell(f"""
             qemu vm debian-6.1 {PC} -smp 2 -m 384
-            attach trace '{COUNT} profile-997 {{ }}' --attach pid:$(cat vm.pid)
-            work vm 100
-            kill -9 $(cat trace.pid)
-            wait $(cat trace.pid)
-            work vm 2000""")
+            t=pid:$(cat vm.pid)
+            for by in clean attach; do
+                attach trace '{COUNT} profile-997 {{ }}' --attach $t
+                work vm 100
+                kill -9 $(cat trace.pid)
+                wait $(cat trace.pid)
+                work vm 2000
+                [ $by = attach ] || $R clean $t 2>&1
+            done
+            attach again '{COUNT}' --attach $t
+            work vm 300
+            detach again
+            cat again.err
+            $R clean $t 2>&1""")
+
+        left = re.findall(r"did not end well: \d+ breakpoints and \d+ pages of it were taken out", outcome.stdout)
+        self.assertEqual(len(left), 2, outcome)
+        self.assertEqual(re.findall(r"<(\w+) (\d+)>", outcome.stdout),
+                         [("reads", "300"), ("returns", "300")], outcome)
+        self.assertIn("nothing of an earlier ringside", outcome.stdout.splitlines()[-1], outcome)
 
     def test_the_end_of_a_machine_ends_tracing(self):
         outcome = self.shell(f"""

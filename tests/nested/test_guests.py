@@ -94,7 +94,7 @@ class Guests(nested.TestCase):
             "--image debian-6.1",  # of several CPUs one that waits for a lock halts, too
             'BEGIN { begun = timestamp; }'
             ' vm::cpuid /args[0] == 0x5249/ { @asked[execname] = count(); }'
-            ' vm::hlt { @halts[execname] = count(); @ns = sum(args[0]); }'
+            ' vm:hlt:hlt { @halts[execname] = count(); @ns = sum(args[0]); }'
             ' END { printa("<%s asked %@d>\\n", @asked); printa("<%s halted>\\n", @halts);'
             ' printa("<for %@d", @ns); printf(" of %d>\\n", timestamp - begun); }',
             "sleep 1; workload --cpuid 200 --threads 2")

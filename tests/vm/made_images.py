@@ -18,17 +18,25 @@ from initramfs import Archive  # noqa: E402
 
 @functools.cache
 def static_program(source, optimization="-O2"):
-    """The bytes of the static program that a C file beside this one makes."""
+    """The bytes of the static program that a C file makes, from this folder on."""
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / "program"
         subprocess.run(["cc", optimization, "-Wall", "-Wextra", "-static", "-o", program,
-                        pathlib.Path(__file__).with_name(source)], check=True)
+                        pathlib.Path(__file__).parent / source], check=True)
         return program.read_bytes()
 
 
 def initrd_with(image, archive):
     """The bytes of the image's initrd, with what is in the archive."""
     return (images_folder() / image / "initrd").read_bytes() + archive.bytes()
+
+
+def image_with_programs(image, *names):
+    """image_with() of the programs that NAME.c make."""
+    archive = Archive()
+    for name in names:
+        archive.file(f"bin/{name}", static_program(f"{name}.c"), 0o755)
+    return image_with(image, archive)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,5 @@
-"""A small client of QEMU's monitor (QMP): one command, one answer. Keeps no events.
+"""A small client of QEMU's monitor (QMP): one command, one answer. Keeps no events; a caller that wants them
+overrides note().
 
 Used by tests that act as the owner of a machine, and by tests/bench/compare.
 """
@@ -48,6 +49,11 @@ class Qmp:
                 raise QmpError(f"{name}: {answer['error']['desc']}")
             if "return" in answer:
                 return answer["return"]
+            if "event" in answer:
+                self.note(answer)
+
+    def note(self, event):
+        """Takes an event that came before an answer."""
 
     def human(self, line):
         """Runs a line of the human monitor; returns its text."""

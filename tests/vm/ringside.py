@@ -8,17 +8,23 @@ import os
 import pathlib
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import unittest
 import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 IMAGES = ("debian-6.1", "debian-6.12")
-# Every guest that the programs have to work on.
-GUESTS = [(image, cpus) for image in IMAGES for cpus in (1, 2)]
+QUICK = "RINGSIDE_QUICK" in os.environ  # as --ci has it, which leaves what takes long to --nightly
+# Every guest that the programs have to work on; each kernel and each number of CPUs once.
+EVERY_GUEST = [(image, cpus) for image in IMAGES for cpus in (1, 2)]
+EACH_ONCE = EVERY_GUEST[1:3]
+GUESTS = EACH_ONCE if QUICK else EVERY_GUEST
+takes_long = unittest.skipIf(QUICK, "takes long: --nightly runs it")
 
 # A loaded machine under TCG has taken minutes for what takes seconds.
 PATIENCE = 300
@@ -26,12 +32,23 @@ MARK = "RINGSIDE_TEST_RUN"
 # How often a run is started whose guest is lost while it boots, and what ringside says of one. It
 # says so only before it has touched the guest: no probe has been looked up, let alone placed.
 ATTEMPTS = 3
-LOST = "ringside: lost before tracing began: "
+LOST = r"ringside: (?:[\w.-]+: )?lost before tracing began: "  # of several machines it names one
 
 
 def binary():
     """The ringside under test."""
     return pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build")) / "ringside"
+
+
+def on_each(tests, guests=None, prefix=""):
+    """Classes of `tests` by name, as unittest finds them, bound to each guest: pairs of an image and
+    its number of CPUs, or by default the images alone."""
+    found = {}
+    for image, *cpus in guests or [(image,) for image in IMAGES]:
+        name = prefix + re.sub(r"\W", "_", "_cpus_".join(map(str, (image, *cpus))))
+        bound = {"image": image, "__module__": tests.__module__, **({"cpus": cpus[0]} if cpus else {})}
+        found[name] = type(name, (tests, unittest.TestCase), bound)
+    return found
 
 
 def marked_processes(mark):
@@ -115,7 +132,9 @@ class Run:
             words += ["--image", image, "--cpus", str(cpus)]
             if qemu := os.environ.get("RINGSIDE_QEMU"):
                 words += ["--qemu", qemu]
-        words += options
+        if not verb:
+            words += shlex.split(os.environ.get("RINGSIDE_OPTIONS", ""))
+        words += options  # a test's own come last, and win
         if program is not None:
             words += ["-n", program]
         if command is not None:
@@ -137,7 +156,7 @@ class Run:
     def _started_again(self, outcome):
         """Whether an ended run has lost its guest while it booted and was started once more."""
         last = outcome.stderr.splitlines()[-1:]
-        lost = outcome.status == 1 and not outcome.stdout and last and last[0].startswith(LOST)
+        lost = outcome.status == 1 and not outcome.stdout and last and re.match(LOST, last[0])
         if not lost or self._attempts_left < 1:
             return False
         print(f"started again: {last[0]}", file=sys.stderr)
@@ -201,13 +220,25 @@ class Run:
         try:
             stdout, stderr = self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
+            why = self._why()
             self.process.kill()
             stdout, stderr = self.process.communicate()
             raise AssertionError("ringside did not end in time: "
-                                 f"{Outcome(-1, self._read + stdout, stderr)}") from None
+                                 f"{Outcome(-1, self._read + stdout, stderr)}\n{why}") from None
         outcome = Outcome(self.process.returncode, self._read + stdout, stderr)
         self.check_nothing_left(outcome)
         return outcome
+
+    def _why(self):
+        """The words of `ringside why` about each guest of this run, from its memory alone."""
+        reports = []
+        for pid in self.qemu():
+            held = pathlib.Path(f"/proc/{pid}/fd").iterdir()
+            memory = next(entry for entry in held if "ringside-guest-ram" in os.readlink(entry))
+            report = subprocess.run([binary(), "why", "--core", memory], text=True, errors="replace",
+                                    check=False, capture_output=True, timeout=PATIENCE)
+            reports.append(report.stdout + report.stderr)
+        return "\n".join(reports)
 
     def check_nothing_left(self, outcome):
         """No process, no socket or file, no shared memory of the run."""

@@ -8,11 +8,10 @@ import re
 import unittest
 
 import ringside
-from made_images import Archive, image_with, static_program
+from guest import PATIENT
+from made_images import image_with_programs
 
 TROUBLE = r"BUG|Oops|WARNING|Call Trace|int3:|general protection|double fault|stack guard"
-# A loaded host may let a vCPU wait for half a minute.
-PATIENT = "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1"
 ROUNDS = 300
 READS = 2000
 # The guest's own word that it isolates.
@@ -25,16 +24,9 @@ COMMAND = (f"{{ breakpoints {ROUNDS}; echo status $?; }} >/tmp/theirs &"
            f" echo '<dm''esg>'; {ISOLATED}; dmesg; echo '</dm''esg>'")
 
 
-def with_breakpoints(image):
-    """The environment in which `image` has the program, too."""
-    archive = Archive()
-    archive.file("bin/breakpoints", static_program("breakpoints.c"), 0o755)
-    return image_with(image, archive)
-
-
 class AsItIs(unittest.TestCase):
     def trace(self, image, cpus, append):
-        environment = self.enterContext(with_breakpoints(image))
+        environment = self.enterContext(image_with_programs(image, "breakpoints"))
         outcome = ringside.run(COUNT, image=image, cpus=cpus, command=COMMAND,
                                options=["-q", "--as-is", "--append", f"{PATIENT} {append}"],
                                environment=environment)
@@ -72,7 +64,7 @@ class AsItIs(unittest.TestCase):
         self.check_isolated("")
 
     def test_isolation_does_no_harm_where_memory_was_set_aside(self):
-        environment = self.enterContext(with_breakpoints("debian-6.1"))
+        environment = self.enterContext(image_with_programs("debian-6.1", "breakpoints"))
 
         outcome = ringside.run(COUNT, image="debian-6.1", cpus=2, command=COMMAND,
                                options=["-q", "--append", f"{PATIENT} pti=on"],

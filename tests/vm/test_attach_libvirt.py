@@ -1,13 +1,17 @@
 """Guests that libvirt started, attached to by their domains: what virsh does to them meanwhile."""
 
+import json
+import os
 import re
+import subprocess
 import time
 import unittest
 
 import libvirt
 import ringside
 from test_attach_qmp import COUNT, OPENED, READS, begin, end, started
-from test_why import why
+from patient import why
+from test_take_over import LEFT
 
 REASON = libvirt.missing()
 
@@ -107,6 +111,9 @@ class Domains(unittest.TestCase):
         status, said = domain.port.run(f"workload --reads {READS}")
         self.assertEqual(status, 0)
         self.assertIn(f"read {READS}\n", said.decode())
+        cleaned = ringside.run(machine=False, verb=["clean", self.target("five")])
+        self.assertEqual(cleaned.status, 0, cleaned)
+        self.check_counts(domain, self.target("five"))
 
     def test_a_killed_ringside_leaves_a_domain_that_runs(self):
         domain = self.libvirt.domain("six", "debian-6.1")
@@ -119,6 +126,12 @@ class Domains(unittest.TestCase):
                 ringside.wait_for_end(running.mark)
             self.assertEqual(domain.state(), "running")
             self.assertEqual(domain.port.run("workload --reads 10")[0], 0)
+        # The last one had its breakpoints in it, or was about to.
+        for expected in (f"{LEFT}|nothing of an earlier ringside", "nothing of an earlier ringside"):
+            cleaned = ringside.run(machine=False, verb=["clean", self.target("six")])
+            self.assertEqual(cleaned.status, 0, cleaned)
+            self.assertRegex(cleaned.stderr, expected)
+        self.check_counts(domain, self.target("six"))
 
     def test_why_a_domain_hangs_is_told_beside_virsh(self):
         domain = self.libvirt.domain("why", "debian-6.12", cpus=2)
@@ -142,13 +155,50 @@ class Domains(unittest.TestCase):
             outcome = end(running)
         self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
 
+    def test_a_card_for_more_room_is_plugged_in_through_libvirt(self):
+        domain = self.libvirt.domain("card", "debian-6.12", cpus=2)
+        everything = ("\n#pragma D option maxslow=100\n"
+                      "fbt::: { @fired[probename] = count(); } END { trunc(@fired); }")
+        refused = ringside.run(everything, machine=False, options=["--attach", self.target("card")])
+        self.assertIn("for more room plug in a card: --attach TARGET,ivshmem", refused.stderr)
+        for _ in range(2):
+            with attach(f"{self.target('card')},ivshmem", begin(f"{COUNT} {everything}")) as running:
+                started(running)
+                status, said = domain.port.run(f"workload --reads {READS}")
+                outcome = end(running)
+            self.assertEqual((status, outcome.status, outcome.stderr), (0, 0, ""), outcome)
+            truth = ringside.Outcome(0, said.decode(), "").counts()
+            self.assertEqual(outcome.counts()["reads"], truth["read"], outcome)
+            for tree in ("info pci", "info mtree -f"):
+                self.assertNotIn("ringside", self.libvirt.virsh(
+                    "qemu-monitor-command", "--hmp", "card", tree))
+        self.check_counts(domain, self.target("card"))
+
+    def test_vms_tells_their_states(self):
+        self.libvirt.domain("runs", "debian-6.1")
+        self.libvirt.domain("waits", "debian-6.12")
+        self.libvirt.virsh("suspend", "waits")
+        said = subprocess.run([ringside.binary(), "vms", "-O", "json"], text=True, check=True,
+                              capture_output=True, timeout=ringside.PATIENCE,
+                              env=dict(os.environ, LIBVIRT_DEFAULT_URI=self.libvirt.uri)).stdout
+        vms = {vm["name"]: vm for vm in json.loads(said)}
+        for name, state, kernel in (("runs", "running", "6.1."), ("waits", "paused", "6.12.")):
+            self.assertEqual((vms[name]["state"], vms[name]["attach"], vms[name]["accelerator"]),
+                             (state, name, "tcg"), said)
+            self.assertTrue(vms[name]["kernel"].startswith(kernel), said)
+            self.assertEqual(self.libvirt.virsh("domstate", name).strip(), state)
+            log, = self.libvirt.folder.rglob(f"{name}.log")
+            self.assertNotIn("tainted", log.read_text(), "to look is no monitor command")
+
     def test_refusals_are_one_line(self):
         off = libvirt.Domain(self.libvirt, "off", "debian-6.1")
         self.libvirt.virsh("define", off.folder / "xml")
+        nowhere = "qemu:///session?socket=/nowhere"
         for target, words in {
                 self.target("nobody"): "has no domain 'nobody'",
                 self.target("off"): "domain off is shut off",
-                "qemu:///session?socket=/nowhere&name=one": "cannot be connected to: Failed",
+                f"{nowhere}&name=one": f"one: libvirt at {nowhere} cannot be connected to: Failed",
+                f"{nowhere}&name=two": "; start libvirtd, or name qmp:PATH or pid:N",
         }.items():
             with self.subTest(target):
                 outcome = ringside.run("BEGIN { exit(0); }", machine=False,

@@ -115,7 +115,7 @@ class Eight(unittest.TestCase):
 
 
 class Fates(unittest.TestCase):
-    """What becomes of one machine is not the others' business."""
+    """One machine's fate is not the others' business."""
 
     def test_machines_that_end_pause_or_reboot_stop_no_other(self):
         names = ("quits", "killed", "resets", "pauses", "well")

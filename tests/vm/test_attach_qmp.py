@@ -5,12 +5,9 @@ and what QEMU says of its guest.
 """
 
 import contextlib
-import os
 import pathlib
 import re
 import signal
-import socket
-import subprocess
 import tempfile
 import time
 import unittest
@@ -46,11 +43,11 @@ class Machine:
         for name in ("qmp", "owner"):
             sockets += ["-qmp", f"unix:{folder / name},server=on,wait=off"]
         self._guest = guest.Guest(image, cpus, memory, [*sockets, *options], **settings)
-        self._folder = folder
+        self.folder = folder
 
     def __enter__(self):
         self.port = self._stack.enter_context(self._guest)
-        self.owner = Owner(self._folder / "owner")
+        self.owner = Owner(self.folder / "owner")
         self._stack.callback(self.owner.close)
         self.chardevs = self.owner.chardevs()
         return self
@@ -58,10 +55,20 @@ class Machine:
     def __exit__(self, *unused):
         self._stack.close()
 
+    @property
+    def pid(self):
+        """Of the QEMU that runs it."""
+        return self._guest.pid()
+
     def trace(self, program, options=()):
         """A ringside that traces it, in the background."""
         return ringside.Run(program, machine=False,
                             options=["--attach", f"qmp:{self.path}", *options])
+
+    def run(self, program, options=()):
+        """The outcome of a ringside that ends by itself."""
+        with self.trace(program, options) as running:
+            return running.finish()
 
 
 def memfd(mib):
@@ -111,7 +118,7 @@ class Case(unittest.TestCase):
 
 
 class Debug(Case):
-    """What -x debug tells of an attach."""
+    """The figures of an attach that -x debug tells."""
 
     def test_how_long_the_guest_stood_still(self):
         """Once armed, and once left; the second takes the first in."""
@@ -165,6 +172,27 @@ class Again(Case):
                     running.process.kill()
                 for probe, command, name in reversed(probes):
                     self.check_one(machine, probe, command, name)
+
+
+class Processors(Case):
+    """CPUs that there were not when tracing began."""
+
+    def test_counts_are_exact_on_a_cpu_that_is_plugged_in(self):
+        """On 6.1: 6.12 sees nothing of it, also when nobody traces."""
+        with Machine("debian-6.1", options=["-smp", "1,maxcpus=2,sockets=2"]) as machine:
+            with machine.trace(begin(COUNT.replace('"reads"', "cpu")), ["-q"]) as running:
+                started(running)
+                machine.owner.ask("device_add", driver="max-x86_64-cpu", id="second", cx16=False,
+                                  **{"socket-id": 1, "core-id": 0, "thread-id": 0})
+                status, said = machine.port.run(
+                    "for n in $(seq 100); do [ -e /sys/devices/system/cpu/cpu1 ] && break; sleep 0.2; done;"
+                    " echo 1 >/sys/devices/system/cpu/cpu1/online &&"
+                    f" taskset 2 workload --reads {READS}")
+                outcome = end(running)
+            self.assertEqual((status, outcome.status, outcome.stderr), (0, 0, ""), (said, outcome))
+            truth = ringside.Outcome(0, said.decode(), "").counts()
+            self.assertEqual(outcome.counts(), {"1": truth["read"]}, outcome)
+            self.check_counts(machine)
 
 
 class Memory(Case):
@@ -226,7 +254,8 @@ class Owners(Case):
             self.assertEqual(outcome.status, 0, outcome)
             self.check_left_alone(machine, "paused")
             machine.owner.ask("cont")
-            self.check_counts(machine)
+            # Where it was paused, it may not be known that nobody is in the stub.
+            self.check_counts(machine, news="the stub stays" in outcome.stderr)
 
     def test_pauses_and_ends_of_tracing_leave_a_machine_that_goes_on(self):
         with Machine(cpus=2) as machine:
@@ -331,23 +360,23 @@ class Refusals(Case):
 
     def test_a_human_monitor(self):
         with tempfile.TemporaryDirectory() as folder:
-            with self.qemu(folder, ["-monitor", f"unix:{folder}/hmp,server=on,wait=off"]):
+            with guest.bare_qemu(f"{folder}/qmp", "-monitor", f"unix:{folder}/hmp,server=on,wait=off"):
                 self.assertIn("is no QMP socket", self.refusal(f"{folder}/hmp"))
 
     def test_what_waits_for_a_guest(self):
         with tempfile.TemporaryDirectory() as folder:
-            with self.qemu(folder, ["-incoming", "defer"]):
+            with guest.bare_qemu(f"{folder}/qmp", "-incoming", "defer"):
                 self.assertIn("it waits for a guest that comes from another host",
                               self.refusal(f"{folder}/qmp"))
-            with self.qemu(folder, ["-S"]):
+            with guest.bare_qemu(f"{folder}/qmp", "-S"):
                 self.assertIn("its guest has not been started", self.refusal(f"{folder}/qmp"))
 
     def test_a_gdbserver_of_the_owners_is_left_alone(self):
         with tempfile.TemporaryDirectory() as folder:
-            with self.qemu(folder, ["-gdb", f"unix:{folder}/gdb,server=on,wait=off"]):
+            with guest.bare_qemu(f"{folder}/qmp", "-gdb", f"unix:{folder}/gdb,server=on,wait=off"):
                 self.assertIn("its gdbserver is its owner's", self.refusal(f"{folder}/qmp"))
-            with self.qemu(folder, ["-chardev", f"socket,id=own,path={folder}/own,server=on,wait=off",
-                                    "-gdb", "chardev:own"]):
+            own = f"socket,id=own,path={folder}/own,server=on,wait=off"
+            with guest.bare_qemu(f"{folder}/qmp", "-chardev", own, "-gdb", "chardev:own"):
                 self.assertIn("its gdbserver is its owner's (-gdb chardev:own)",
                               self.refusal(f"{folder}/qmp"))
 
@@ -357,23 +386,6 @@ class Refusals(Case):
             line = self.refusal(machine.path)
             self.assertIn(f"process {running.process.pid} (ringside)", line)
             self.assertEqual(end(running).status, 0)
-
-    @contextlib.contextmanager
-    def qemu(self, folder, options):
-        """A QEMU without a guest's system."""
-        pathlib.Path(f"{folder}/qmp").unlink(missing_ok=True)
-        words = [os.environ.get("RINGSIDE_QEMU", "qemu-system-x86_64"), "-accel", "tcg", "-m", "64",
-                 "-nodefaults", "-display", "none",
-                 "-qmp", f"unix:{folder}/qmp,server=on,wait=off", *options]
-        with subprocess.Popen(words, stdin=subprocess.DEVNULL,
-                              preexec_fn=guest.end_with_parent) as process:
-            try:
-                deadline = time.monotonic() + guest.PATIENCE
-                while not os.path.exists(f"{folder}/qmp") and time.monotonic() < deadline:
-                    time.sleep(0.02)
-                yield
-            finally:
-                process.kill()
 
 
 if __name__ == "__main__":

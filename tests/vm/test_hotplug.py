@@ -75,6 +75,7 @@ class Hotplug(unittest.TestCase):
                    {"PM: suspend entry (deep)": 1, "Low-level resume complete": 1,
                     "CPU1 is up": 1, "PM: suspend exit": 1})
 
+    @ringside.takes_long
     def test_vcpus_are_sampled_before_between_and_after_two_sleeps(self):
         # Not often: QEMU 7.2 aborts where it is to pause in the moment in which the guest falls asleep.
         program = (ALL + " profile-5 { @samples[cpu] = count(); }"

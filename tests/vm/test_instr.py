@@ -1,6 +1,6 @@
 """Probes on every instruction of functions: each firing is one pass, and the arguments are true.
 
-What enters an instruction leaves the one before it, or jumps there; so the counts of a function's
+Whoever enters an instruction leaves the one before it, or jumps there; so the counts of a function's
 instructions, with what its jumps say of themselves, have to agree to the last one.
 """
 
@@ -10,6 +10,8 @@ import tempfile
 import unittest
 
 import ringside
+from test_attach_qmp import Machine
+from test_storm import TROUBLE
 
 # Of a function: how often each instruction ran, and where its jumps led.
 COUNTS = """
@@ -27,7 +29,7 @@ FUNCTIONS = ("vfs_read", "rw_verify_area", "ksys_read", "vfs_write", "ksys_write
 
 
 class Flow:
-    """What a trace has counted of one function."""
+    """The counts of one function in a trace."""
 
     def __init__(self, outcome, function):
         self.count = {}  # by offset
@@ -49,7 +51,7 @@ class Flow:
                 self.not_taken[offset] += int(words[4])
 
     def complaints(self, entries):
-        """What does not add up, one line each."""
+        """The sums that do not agree, one line each."""
         lines = []
         offsets = sorted(self.count)
         expected = collections.Counter({offsets[0]: entries})
@@ -129,17 +131,14 @@ class Instructions:
             self.assertNotIn(name, counts, outcome)
 
 
-# What runs in the workload's calls, and what also runs in an idle guest: its timer's path. With a
-# probe on each of those instructions a CPU under TCG would do little else.
+# Counts functions that run in the workload's calls, and those that also run in an idle guest: its
+# timer's path. With a probe on each of those instructions a CPU under TCG would do little else.
 HOT = """
-fbt:vmlinux::entry { @[pid == 0 ? "<idle>" : execname == "workload" ? "<hot>" : "<else>",
+instr:vmlinux::other-0 { @[pid == 0 ? "<idle>" : execname == "workload" ? "<hot>" : "<else>",
                        probefunc] = count(); }
 """
 WORKLOAD = "workload --reads 20 --writes 5 --opens 4 --getppid 10 --processes 2 --threads 2"
 EACH = {"read": 20, "getppid": 10}  # by each of the 4 threads
-TROUBLE = re.compile(r"BUG:|Oops|WARNING|stall|lockup|hung|Call Trace|general protection|int3")
-
-
 class Storm:
     """Every instruction of the functions that the workload calls most, at once."""
 
@@ -189,6 +188,7 @@ class StormOn61(Storm, unittest.TestCase):
     image = "debian-6.1"
 
 
+@ringside.takes_long
 class StormOn612(Storm, unittest.TestCase):
     image = "debian-6.12"
 
@@ -202,10 +202,10 @@ class On612(Instructions, unittest.TestCase):
 
 
 class Refusals(unittest.TestCase):
-    """What cannot be probed is said in one line."""
+    """An instruction that cannot be probed is refused in one line."""
 
-    def refusal(self, description):
-        outcome = ringside.run(f"{description} {{ }}", command="true")
+    def refusal(self, machine, description):
+        outcome = machine.run(f"{description} {{ }}")
         self.assertEqual(outcome.status, 1, outcome)
         self.assertEqual(outcome.stdout, "", outcome)
         lines = [line for line in outcome.stderr.splitlines() if "cannot be probed" in line]
@@ -213,6 +213,7 @@ class Refusals(unittest.TestCase):
         return lines[0]
 
     def test_say_why(self):
+        machine = self.enterContext(Machine())
         for description, why in (
                 ("instr:vmlinux:vfs_read:store-6", "it lies inside the instruction store-5"),
                 ("instr:vmlinux:vfs_read:load-5", "the instruction there is store-5"),
@@ -221,4 +222,4 @@ class Refusals(unittest.TestCase):
                 ("instr:vmlinux:memset:ret-0", "memset has no ftrace site"),
                 ("instr:::", "matches more than 140000 instructions; name a module")):
             with self.subTest(description):
-                self.assertIn(why, self.refusal(description))
+                self.assertIn(why, self.refusal(machine, description))

@@ -76,7 +76,8 @@ class Kexec(unittest.TestCase):
         counts = verdict.counts()
         self.assertEqual(counts["status"], 0, verdict)
         self.assertEqual(counts["read"], 200 * counts["rounds"], verdict)
-        self.assertGreater(counts["pages"], REGION_PAGES // 2, "the test looks at the shim's place")
+        # The second kernel's own initrd may lie there, too.
+        self.assertGreater(counts["pages"], REGION_PAGES // 4, "the test looks at the shim's place")
         self.assertEqual(counts["changed"], 0, verdict)
         self.assertIsNone(TROUBLE.search(verdict.stdout), verdict)
 
@@ -94,6 +95,7 @@ class Kexec(unittest.TestCase):
     def test_nothing_is_written_into_the_kernel_that_follows(self):
         self.check("fbt::vfs_read:entry" + COUNT, "debian-6.1", 1)
 
+    @ringside.takes_long
     def test_nor_when_all_of_fbt_is_traced(self):
         for image in ringside.IMAGES:
             with self.subTest(image):

@@ -88,7 +88,8 @@ class Language:
             ("d", "uregs[R_RSP] < curthread->mm->start_stack"),
             ("d", "uregs[R_RDX]"), ("d", "regs[R_RDX]"))
 
-        self.assertEqual(found, ["workload", "1", "0", "0", "1", "1", "workload", "workload", "1",
+        self.assertEqual(found, ["workload", "1", "0", "0", "1", "1", "workload",
+                                 "workload --reads 3 --read-size 777", "1",
                                  "1", "O", "1", "1", "0", "1", "1", "777", "777"])
 
     def test_what_the_host_fires_has_the_kernels_first_thread(self):
@@ -100,6 +101,22 @@ class Language:
 
         found = re.findall(r"^<v>\n(.*?)\n</v>$", outcome.stdout, re.DOTALL | re.MULTILINE)
         self.assertEqual(found, ["swapper/0 0 swapper/0 120 / <none> ringside"] * 3, outcome)
+
+    def test_time_on_a_cpu_goes_on_between_ticks(self):
+        """A call of some microseconds has run for as long as it took, as nobody else wants the CPU."""
+        outcome = self.trace(
+            'syscall::read:entry /execname == "workload"/ { self->ran = vtimestamp; self->at = timestamp; }'
+            " syscall::read:return /self->at/ { this->ran = vtimestamp - self->ran;"
+            ' @["calls"] = sum(1); @["did not run"] = sum(this->ran == 0); @["ran"] = sum(this->ran);'
+            ' @["took"] = sum(timestamp - self->at); self->at = 0; }'
+            ' END { printa("<%s> %@d\\n", @); }', "workload --reads 2000", cpus=2)
+
+        found = {name: int(number) for name, number in re.findall(r"^<(.*)> (\d+)$", outcome.stdout, re.M)}
+        self.assertEqual(found["calls"], 2000, outcome)
+        self.assertLess(found["did not run"], 20, outcome)
+        self.assertGreater(found["ran"], found["took"] // 2, outcome)
+        # On top comes, once, how far the scheduler's clock is ahead as it is learned: a tick is 4 ms.
+        self.assertLess(found["ran"], found["took"] + 20_000_000, outcome)
 
     def test_types_of_the_kernel(self):
         found = self.values(
@@ -286,6 +303,38 @@ class Language:
         times = [record["timestamp"] for record in fired]
         self.assertEqual(times, sorted(times), outcome)
 
+    def test_each_cpus_own_variables(self):
+        outcome = self.trace(
+            "profile-97 { @[cpu, (*(struct rq *)((uintptr_t)&`runqueues + `__per_cpu_offset[cpu]))"
+            '.cpu] = count(); } END { printa("cpu %d %d %@d\\n", @); }',
+            "workload --seconds 2 --processes 2 --reads 100", cpus=2)
+
+        pairs = {name for name in outcome.counts() if name.startswith("cpu ")}
+        self.assertEqual(pairs, {"cpu 0 0", "cpu 1 1"}, outcome)
+
+        refused = ringside.run("BEGIN { trace(`runqueues.cpu); }", image=self.image)
+        self.assertIn("each CPU has its own `runqueues: the one of the CPU that fires is "
+                      "*(struct rq *)((uintptr_t)&`runqueues + `__per_cpu_offset[cpu])",
+                      refused.stderr)
+
+    def test_structured_output_has_types_and_frames_at_every_kind_of_probe(self):
+        outcome = self.trace(
+            'fbt::do_filp_open:return /execname == "workload"/'
+            " { print(args[1]->f_path.dentry->d_name.len); print((enum pid_type)1); stack(2); }"
+            ' sdt:sched::sched_process_exit /execname == "workload"/ { stack(2); }',
+            "workload --reads 1 --opens 1", "-x", "oformat=jsonl")
+
+        records = [json.loads(line) for line in outcome.stdout.splitlines() if line[:1] == "{"]
+        by_probe = {record.get("name"): record["output"] for record in records}
+        length, kind, stack = by_probe["return"]
+        self.assertGreater(length["value"], 0, outcome)
+        self.assertEqual(kind, {"type": "enum pid_type", "value": "PIDTYPE_TGID"})
+        for frames, function in ((stack["stack-frames"], "do_sys_openat2"),
+                                 (by_probe["sched_process_exit"][0]["stack-frames"], "do_exit")):
+            self.assertEqual(frames[0]["module"], "vmlinux", outcome)
+            self.assertEqual(frames[0]["symbol"], function, outcome)
+            self.assertGreater(frames[0]["offset"], 0, outcome)
+
     def test_what_cannot_be_done_to_a_guest_is_refused_with_its_reason(self):
         for action, reason in (("panic()", "panic"), ("raise(9)", "signals"),
                                ("stop()", "signals"), ("breakpoint()", "debug")):
@@ -298,13 +347,7 @@ class Language:
             self.assertNotIn("rounds", outcome.stdout, outcome)
 
 
-def on_guest(image):
-    """The tests bound to one guest."""
-    name = re.sub(r"\W", "_", image)
-    return name, type(name, (Language, unittest.TestCase), {"image": image, "__module__": __name__})
-
-
-globals().update(on_guest(image) for image in ringside.IMAGES)
+globals().update(ringside.on_each(Language))
 
 if __name__ == "__main__":
     unittest.main()

@@ -96,7 +96,7 @@ class Refusals(unittest.TestCase):
         with tempfile.NamedTemporaryFile(suffix=".kernel") as file:
             file.write(b"not a kernel" * 1000)
             file.flush()
-            self.check_refused(file.name, "--kernel", file.name)
+            self.check_refused(f"{file.name}: no kernel: it takes a bzImage", "--kernel", file.name)
 
     def test_a_missing_qemu(self):
         self.check_refused(r"/no/such/qemu", "--image", "debian-6.1", "--qemu", "/no/such/qemu")

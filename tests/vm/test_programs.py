@@ -139,14 +139,7 @@ class Programs:
         self.assertNotIn("drop", outcome.stderr)
 
 
-def on_guest(image, cpus):
-    """The tests bound to one guest."""
-    name = re.sub(r"\W", "_", f"{image}_cpus_{cpus}")
-    return name, type(name, (Programs, unittest.TestCase),
-                      {"image": image, "cpus": cpus, "__module__": __name__})
-
-
-globals().update(on_guest(*guest) for guest in ringside.GUESTS)
+globals().update(ringside.on_each(Programs, ringside.GUESTS))
 
 if __name__ == "__main__":
     unittest.main()

@@ -15,9 +15,12 @@ import guest
 import libvirt
 import ringside
 import test_attach_qmp
-from test_why import why
+from patient import why
 
 KERNEL = ('BEGIN { printf("%s %s", `init_uts_ns.name.release, stringof(`init_task.comm)); exit(0); }')
+
+INSTEAD = ("dump the guest as an ELF core instead: dump-guest-memory or virsh dump --memory-only without a"
+           " kdump format, in the guest makedumpfile -E /proc/vmcore")
 
 
 def core(path, program=KERNEL):
@@ -65,6 +68,25 @@ class Images(unittest.TestCase):
         self.assertIn("is a compressed libvirt save image (gzip); restore it, and write an ELF core",
                       said.stderr)
 
+    def test_libvirts_dumps_of_memory(self):
+        if missing := libvirt.missing():
+            self.skipTest(missing)
+        release = (guest.images_folder() / "debian-6.12/release").read_text().strip()
+        with libvirt.Libvirt() as daemon:
+            domain = libvirt.Domain(daemon, "dumped", "debian-6.12", 2).start()
+            self.addCleanup(domain.close)
+            elf, zlib = domain.folder / "elf", domain.folder / "zlib"
+            daemon.virsh("dump", "--memory-only", "dumped", elf)
+            daemon.virsh("dump", "--memory-only", "--format", "kdump-zlib", "dumped", zlib)
+            said = core(elf)
+            self.assertEqual((said.returncode, said.stderr, said.stdout.strip()),
+                             (0, "", f"{release} swapper/0"))
+            text, tree = why("--core", elf)
+            self.assertEqual(sorted(vcpu["cpu"] for vcpu in tree["vcpus"]), [0, 1], text)
+            said = core(zlib)
+            self.assertEqual((said.returncode, said.stdout, said.stderr),
+                             (1, "", f"ringside: {zlib} is a flattened dump; {INSTEAD}\n"))
+
     def test_qemus_migration_stream(self):
         for image, cpus, memory in (("debian-6.12", 1, 512), ("debian-6.1", 2, 6144)):
             with self.subTest(image), test_attach_qmp.Machine(image, cpus, memory) as machine:
@@ -99,9 +121,8 @@ class Images(unittest.TestCase):
             "absent": "cannot open {}: No such file or directory",
             "empty": "{} is neither an ELF core nor as large as a guest's RAM",
             "small": "{} is neither an ELF core nor as large as a guest's RAM",
-            "kdump": "{} is a compressed dump; write an ELF core instead: makedumpfile -E, or"
-                     " dump-guest-memory without a compressed format",
-            "flat": "{} is a flattened dump; write an ELF core instead: makedumpfile -E",
+            "kdump": "{} is a compressed dump; " + INSTEAD,
+            "flat": "{} is a flattened dump; " + INSTEAD,
             "partial": "{} is a libvirt save image that was never completed",
             "zeros": "{}: no running Linux kernel in the guest's memory yet",
             "arm": "{}: it is an ELF file, but not of an x86-64 machine",

@@ -100,7 +100,7 @@ class SavedPrograms(unittest.TestCase):
         """Two boots of the saved program say what the script says that is compiled there."""
         here = ringside.run(ALL, image=image, options=("-q",), command=WORKLOAD)
         self.assertEqual(here.status, 0, here)
-        for line in ("cpus 1", "first task swapper/0", "bits 1 1", "ids 1 1", "info workload 1",
+        for line in ("cpus 1", "first task swapper/0", "bits 1 1", "ids 1 1", f"info {WORKLOAD} 1",
                      "args 1", "copy 1"):
             self.assertIn(line, here.stdout.splitlines(), here)
         self.assertIn("struct file {", here.stdout, here)

@@ -7,12 +7,10 @@ import re
 import unittest
 
 import ringside
-from guest import images_folder
+from guest import NO_NAMES, PATIENT, images_folder
 from made_images import Archive, image_with
 
 TROUBLE = r"BUG:|Oops|WARNING:|Call Trace|int3:|general protection|ftrace failed"
-# A loaded host may let a vCPU wait for half a minute.
-PATIENT = "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1"
 TRACING = "/sys/kernel/tracing"
 # Each call of a function is counted where it begins and where it ends.
 COUNT = ('fbt::{0}:entry /execname == "workload"/ {{ @{0}_in = count(); }}'
@@ -43,6 +41,13 @@ CALM = "rm /tmp/restless; until [ ! -e /tmp/keys -a ! -e /tmp/events -a ! -e /tm
 BY_BREAKPOINT = "echo 0 >/proc/sys/debug/kprobes-optimization"
 
 
+def set_kprobes(places):
+    """Commands that set kprobes at these offsets in vfs_read."""
+    return (f"for n in {' '.join(map(str, places))}; do echo p:ours/at$n vfs_read+$n"
+            f" >>{TRACING}/kprobe_events || echo refused; done;"
+            f" echo 1 >{TRACING}/events/ours/enable")
+
+
 def restless_image(image, loops):
     """The environment in which `image` is one that runs these commands from its boot on."""
     init = (images_folder() / "../../images/init").resolve().read_text()
@@ -51,7 +56,7 @@ def restless_image(image, loops):
         f" rm /tmp/{name}) >/dev/null 2>&1 &\n" for name, commands in loops.items())
     archive = Archive()
     archive.file("init", init.replace(
-        "exec /bin/console", "touch /tmp/restless\n" + background + "exec /bin/console").encode(),
+        "exec /bin/console", f"{NO_NAMES}; touch /tmp/restless\n{background}exec /bin/console").encode(),
         0o755)
     return image_with(image, archive)
 
@@ -60,10 +65,11 @@ class SelfPatching:
     """The tests; the classes at the end say on which guest."""
 
     image = ""
+    found = None  # boundaries()
 
     def trace(self, program, commands, *, append="", environment=None, cpus=2):
         """Runs commands in a guest that must be well afterwards; returns the outcome."""
-        command = "; ".join([*commands, "echo '<dm''esg>'; dmesg; echo '</dm''esg>'"])
+        command = "; ".join([NO_NAMES, *commands, "echo '<dm''esg>'; dmesg; echo '</dm''esg>'"])
         options = ["-q", "--append", f"{PATIENT} {append}"]
         outcome = ringside.run(program, image=self.image, cpus=cpus, command=command,
                                options=options, environment=environment)
@@ -73,6 +79,12 @@ class SelfPatching:
 
     def boundaries(self):
         """Offsets of vfs_read's instructions, as the kernel sees them, and of its ways out."""
+        tests = type(self)
+        tests.found = tests.found or self.find_boundaries()
+        return tests.found
+
+    def find_boundaries(self):
+        """They depend on the kernel alone."""
         outcome = self.trace(
             "fbt::vfs_read:return { @ways[arg0] = count(); }"
             ' END { printa("<way> %d %@d\\n", @ways); }',
@@ -81,6 +93,14 @@ class SelfPatching:
         places = sorted(int(place) for place in re.findall(r"/ours/at(\d+)", outcome.stdout))
         self.assertGreater(len(places), 40, outcome)
         return places, ways
+
+    def ours(self):
+        """Where probes of ours stand in vfs_read, and the places that are no nearer than a jump."""
+        places, ways = self.boundaries()
+        ours = [min(place for place in places if place >= 5), *ways]
+        beside = [place for place in places if not any(at - 5 < place <= at for at in ours)]
+        self.assertGreater(len(beside), 20, places)
+        return places, ours, beside
 
     def kprobes_at_boot(self):
         """A kernel parameter with kprobes in vfs_read, with room between them for a jump, and clear
@@ -112,31 +132,79 @@ class SelfPatching:
         self.assertRegex(outcome.stdout, r"hits p_vfs_read_\d+ [1-9]\d{3}")
         self.assertIn("\n0\n", outcome.stdout, "the last kprobe is gone")
 
-    def test_kprobes_that_come_and_go_while_we_trace(self):
+    def test_kprobes_that_come_and_go_beside_ours(self):
+        _, _, beside = self.ours()
+        kprobes = set_kprobes(beside)
+
         outcome = self.trace(
-            READS, [EVERYWHERE, READ, OPTIMISED, READ, BY_BREAKPOINT, READ, NO_KPROBES, READ,
-                    EVERYWHERE, READ, NO_KPROBES, READ])
+            READS, [kprobes, READ, OPTIMISED, READ, BY_BREAKPOINT, READ, NO_KPROBES, READ,
+                    kprobes, READ, NO_KPROBES, READ])
 
         self.check_reads(outcome, 6000)
         self.assertNotIn("refused", outcome.stdout)
+        self.assertNotIn("gone", outcome.stderr)
+        self.assertRegex(outcome.stderr, r"the guest set \d+ kprobes at vmlinux`vfs_read\+0x\w+ and "
+                                         r"elsewhere; our probes in the same function were away")
 
+    def test_the_guest_may_set_kprobes_where_it_may_without_us(self):
+        places, _ = self.boundaries()
+
+        outcome = self.trace(READS, [EVERYWHERE, f"ls -d {TRACING}/events/ours/at*"])
+
+        accepted = sorted(int(place) for place in re.findall(r"/ours/at(\d+)", outcome.stdout))
+        self.assertEqual(accepted, places, "not in the middle of what our int3s replaced")
+
+    def test_a_kprobe_takes_the_place_of_a_probe_of_ours(self):
+        """Ours there goes, which is told; the guest's counts, and those beside it, are exact."""
+        _, ours, _ = self.ours()
+        enable = f"echo 'comm == \"workload\"' >{TRACING}/events/ours/filter"
+
+        outcome = self.trace(
+            READS + COUNT.format("vfs_write") +
+            ' END { printa("<writes> %@d\\n", @vfs_write_in);'
+            ' printa("<written> %@d\\n", @vfs_write_out); }',
+            [READ, set_kprobes(ours[:1]), enable, "workload --reads 500 --writes 50",
+             f"echo 0 >{TRACING}/tracing_on", f"echo hits $(grep -c ' at{ours[0]}:' {TRACING}/trace)", NO_KPROBES,
+             "workload --reads 100 --writes 7"])
+
+        counts = outcome.counts()
+        self.assertEqual(counts["hits"], 500, outcome)
+        self.assertEqual((counts["<in>"], counts["<out>"]), (1000, 1600), outcome)
+        # Each of the three reports is a write, too.
+        self.assertEqual((counts["<writes>"], counts["<written>"]), (60, 60), outcome)
+        self.assertRegex(outcome.stderr, rf"vfs_read\+{ours[0]:#x}, or has a kprobe of its own "
+                                         "there; the probe there is gone")
+
+    def check_ftrace_on_and_off(self, tracer, cpus):
+        outcome = self.trace(READS, [
+            f"echo vfs_read >{TRACING}/set_ftrace_filter; echo {tracer} >{TRACING}/current_tracer", READ,
+            f"echo 0 >{TRACING}/tracing_on; grep -c vfs_read {TRACING}/trace",
+            f"echo nop >{TRACING}/current_tracer", READ], cpus=cpus)
+
+        self.check_reads(outcome, 2000)
+        seen = [int(count) for count in re.findall(r"^(\d+)$", outcome.stdout, re.M)]
+        self.assertEqual(len(seen), 1, outcome)
+        self.assertGreater(seen[0], 999, "the guest's own tracer saw them too")
 
     def test_ftrace_on_and_off_while_we_trace(self):
-        toggled = []
-        for tracer in ("function", "function_graph"):
-            toggled += [f"echo {tracer} >{TRACING}/current_tracer", READ,
-                        f"echo 0 >{TRACING}/tracing_on",
-                        f"grep -c vfs_read {TRACING}/trace", f"echo 1 >{TRACING}/tracing_on", f"echo nop >{TRACING}/current_tracer",
-                        READ]
-        outcome = self.trace(READS, [f"echo vfs_read >{TRACING}/set_ftrace_filter", *toggled])
+        self.check_ftrace_on_and_off("function", 2)
 
-        self.check_reads(outcome, 4000)
+    # On one CPU, as it switches the scheduler's static keys: with two, QEMU 7.2 now and then executes a
+    # jump label's int3 that is gone, traced or not (images/README.md). So do the next two.
+    def test_function_graph_on_and_off_while_we_trace(self):
+        self.check_ftrace_on_and_off("function_graph", 1)
+
+    def test_the_guests_function_graph_of_everything(self):
+        # Its own returns go by a trampoline on the stack, and so do those of functions that we trace.
+        outcome = self.trace(READS, [
+            READ, f"echo function_graph >{TRACING}/current_tracer", READ,
+            f"echo 0 >{TRACING}/tracing_on", f"grep -c '' {TRACING}/trace",
+            f"echo nop >{TRACING}/current_tracer", READ], cpus=1)
+
+        self.check_reads(outcome, 3000)
         seen = [int(count) for count in re.findall(r"^(\d+)$", outcome.stdout, re.M)]
-        self.assertEqual(len(seen), 2, outcome)
-        self.assertGreater(min(seen), 999, "the guest's own tracer saw them too")
+        self.assertGreater(min(seen), 1000, "the guest's own tracer ran")
 
-    # On one CPU: with two, QEMU 7.2 now and then executes a jump label's int3 that is gone, traced
-    # or not (images/README.md).
     def test_all_of_fbt_in_a_guest_that_patches_itself_all_the_time(self):
         with restless_image(self.image, RESTLESS) as environment:
             outcome = self.trace(
@@ -158,7 +226,12 @@ class SelfPatching:
                 READS, [READ, "rm /tmp/restless; until [ ! -e /tmp/kprobes ]; do usleep 10000; done",
                         READ], environment=environment)
 
-        self.check_reads(outcome, 2000)
+        # Of the first, those are lost that came while the kernel looked at the text; this is told.
+        for calls in (outcome.counts()["<in>"], outcome.counts()["<out>"]):
+            self.assertGreaterEqual(calls, 1000, outcome)
+            self.assertLessEqual(calls, 2000, outcome)
+            if calls < 2000:
+                self.assertIn("were away for it", outcome.stderr)
 
     def test_a_stack_ends_where_a_kretprobe_has_taken_over_the_return(self):
         outcome = self.trace(
@@ -197,12 +270,15 @@ class SelfPatching:
         self.assertEqual((entered["vfs_read"], entered["vfs_write"]), (300, 100), outcome)
 
 
-class Bpf(unittest.TestCase):
+class Bpf:
     """bpftrace in the guest, by its kprobe, kretprobe and trampoline, beside ours."""
 
-    image = "compare-6.1"
+    image = ""
 
-    @unittest.skipUnless((images_folder() / image).exists(), "needs images/build --compare")
+    def setUp(self):
+        if not (images_folder() / self.image).exists():
+            self.skipTest("needs images/build --compare")
+
     def test_bpf_on_and_off_while_we_trace(self):
         probes = ["kprobe:vfs_read", "kretprobe:vfs_read", "kfunc:vfs_read", "kretfunc:vfs_read"]
         script = "; ".join(f"{probe} /comm == \"workload\"/ {{ @n[\"{probe}\"] = count(); }}"
@@ -220,10 +296,8 @@ class Bpf(unittest.TestCase):
             self.assertEqual(counts[f"@n[{probe}]:"], 1000, (probe, outcome))
 
 
-for image in ringside.IMAGES:
-    name = re.sub(r"\W", "_", image)
-    globals()[name] = type(name, (SelfPatching, unittest.TestCase),
-                           {"image": image, "__module__": __name__})
+globals().update(ringside.on_each(SelfPatching))
+globals().update(ringside.on_each(Bpf, [("compare-6.1",), ("compare-6.12",)], "Bpf_"))
 
 if __name__ == "__main__":
     unittest.main()

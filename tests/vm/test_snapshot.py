@@ -1,7 +1,7 @@
 """snapshot(): a guest in a file, as of a firing, while it stands still; and that it goes on.
 
 The file is read by ringside itself (--core, why --core), by readelf, by this test, and by Debian's crash
-where tests/vm/debug_kernel was run.
+with the debug information that tests/vm/debug_kernel fetches.
 """
 
 import pathlib
@@ -12,16 +12,17 @@ import tempfile
 import unittest
 
 import guest
+import libvirt
 import ringside
 import test_attach_qmp
-from test_why import functions, why
+from patient import functions, why
 
 READS = 500
 WHICH = 100
 
 
 def core(path, program, options=("-q",)):
-    """What a program prints that reads a core."""
+    """Runs a program that reads a core."""
     return subprocess.run([ringside.binary(), "--core", path, *options, "-n", program], text=True,
                           capture_output=True, timeout=ringside.PATIENCE, check=False)
 
@@ -161,6 +162,22 @@ class Attached(Case):
         with test_attach_qmp.Machine("debian-6.12", 1) as machine:
             self.check_attached(machine, "debian-6.12", 1)
 
+    @unittest.skipIf(libvirt.missing(), libvirt.missing())
+    def test_of_a_domain_of_libvirts(self):
+        with libvirt.Libvirt() as daemon:
+            domain = daemon.domain("one", "debian-6.12", cpus=2)
+            options = ["-qw", "--attach", f"{daemon.uri}&name=one"]
+            with ringside.Run(self.program(), machine=False, options=options) as running:
+                test_attach_qmp.started(running)
+                status, said = domain.port.run(f"workload --reads {READS}")
+                outcome = test_attach_qmp.end(running)
+            self.assertEqual((status, outcome.status, outcome.stderr), (0, 0, ""), outcome)
+            truth = ringside.Outcome(0, said.decode(), "").counts()
+            self.assertEqual(outcome.counts()["reads"], truth["read"], outcome)
+            self.assertEqual(domain.state(), "running")
+            release = (guest.images_folder() / "debian-6.12/release").read_text().strip()
+            self.check(outcome, 2, release)
+
     def check_attached(self, machine, image="debian-6.1", cpus=2):
         """By its monitor."""
         with machine.trace(self.program(), ["-qw"]) as running:
@@ -177,16 +194,20 @@ class Attached(Case):
         self.path.unlink()
 
 
+def debug_kernel(image):
+    """The kernel with its debug information, 280 MB to fetch the first time; skips without network."""
+    return guest.fetched("debug_kernel", image, "debug information of the kernel")
+
+
+@ringside.takes_long
 class Crash(Case):
     """crash of Debian, with the kernel's own debug information, as the judge."""
 
     def test_crash_reads_it(self):
-        release = (guest.images_folder() / "debian-6.1/release").read_text().strip()
-        kernel = ringside.binary().parent / "debug" / release / "vmlinux"
-        if not kernel.exists():
-            self.skipTest("no debug information of the kernel: tests/vm/debug_kernel fetches it (280 MB)")
         if not shutil.which("crash"):
             self.skipTest("no crash: apt-get install crash")
+        release = (guest.images_folder() / "debian-6.1/release").read_text().strip()
+        kernel = debug_kernel("debian-6.1")
         outcome = ringside.run(self.program(), cpus=2, options=["-qw"], command=f"workload --reads {READS}")
         self.assertEqual(outcome.status, 0, outcome)
         task, pid, stack, cpu = re.search(r"^at (\w+) (\d+) (\w+) (\d+)$", outcome.stdout, re.M).groups()

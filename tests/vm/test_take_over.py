@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import unittest
 
 import ringside
@@ -26,8 +27,9 @@ LEFT = r"(?m)^ringside: process (\d+) has traced this guest and did not end well
 
 class TakeOver(unittest.TestCase):
     @contextlib.contextmanager
-    def killed(self, image, options):
-        """A kept guest in a storm whose ringside was killed, and its monitor's socket."""
+    def killed(self, image, options, late=None):
+        """A kept guest in a storm whose ringside was killed, and its monitor's socket; the guardian,
+        which holds the gdbserver until it sees that, is made to see it that many seconds late."""
         with tempfile.TemporaryDirectory(prefix="ringside-take-over-") as folder:
             wrapper = pathlib.Path(folder) / "qemu"
             real = os.environ.get("RINGSIDE_QEMU") or shutil.which("qemu-system-x86_64")
@@ -38,8 +40,14 @@ class TakeOver(unittest.TestCase):
                               " --reads 100 --seconds 1000",
                               options=["-q", "--keep", "--qemu", wrapper, *options]) as running:
                 wait_for_firings(running)
+                guardians = [pid for pid in ringside.marked_processes(running.mark)
+                             if late and pid not in (running.process.pid, *running.qemu())]
+                for pid in guardians:
+                    os.kill(pid, signal.SIGSTOP)
                 running.process.send_signal(signal.SIGKILL)
                 running.process.wait()
+                for pid in guardians:
+                    threading.Timer(late, os.kill, (pid, signal.SIGCONT)).start()
                 yield running, f"qmp:{wrapper}.qmp"
 
     def attach(self, target, program):
@@ -74,6 +82,12 @@ class TakeOver(unittest.TestCase):
 
     def test_what_was_left_where_page_tables_are_isolated(self):
         self.check("debian-6.12", ["--as-is", "--append", "pti=on"])
+
+    def test_the_guardian_of_the_killed_may_be_late(self):
+        with self.killed("debian-6.1", ["--as-is"], late=0.5) as (_, target):
+            outcome = self.attach(target, BOTH)
+
+        self.assertEqual(outcome.status, 0, outcome)
 
     def test_clean_takes_it_out_and_says_what(self):
         with self.killed("debian-6.1", ["--as-is"]) as (_, target):
