@@ -73,6 +73,11 @@ class Provider {
     (void)pattern, (void)visit;
     return {};
   }
+  /// Visits the places that matching probes should stand on, too, and cannot: what happens there
+  /// they do not count. Nothing by default.
+  virtual void gaps(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) {
+    (void)pattern, (void)visit;
+  }
   /// The published probe with this id; empty when the id belongs to none.
   virtual Result<std::optional<Probe>> by_id(dif::ProbeId id) = 0;
   /// Of one of its own probes. Its types are in the kernel's graph, which outlives the provider.

@@ -83,6 +83,12 @@ Result<void> Registry::refusals(const dif::ProbeDescription& pattern,
   return {};
 }
 
+void Registry::gaps(const dif::ProbeDescription& pattern, const Provider::RefusalVisitor& visit) {
+  for (Entry& entry : entries_) {
+    if (may_match(pattern, *entry.provider)) entry.provider->gaps(pattern, visit);
+  }
+}
+
 Result<std::optional<Probe>> Registry::by_id(dif::ProbeId id) {
   Provider* provider = owner(id);
   if (provider == nullptr) return std::optional<Probe>();

@@ -35,6 +35,8 @@ class Registry {
   /// Visits what matches but is refused, in the same order; see Provider::refusals().
   Result<void> refusals(const dif::ProbeDescription& pattern,
                         const Provider::RefusalVisitor& visit);
+  /// See Provider::gaps().
+  void gaps(const dif::ProbeDescription& pattern, const Provider::RefusalVisitor& visit);
   /// Empty when no provider has published one with this id.
   Result<std::optional<Probe>> by_id(dif::ProbeId id);
   /// Unknown for a probe that no provider published.

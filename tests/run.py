@@ -12,10 +12,10 @@ with KVM. The last two run at the same time where there are processors for it.
 
 With --sanitize NAME: the suites that sanitizers.py lists for it, from a build folder of their own,
 which is made and kept up to date. With --ci: everything but what takes long (RINGSIDE_QUICK=1 in the
-environment: vm/ringside.py), clang-tidy (tidy.py) over the program beside the guests, and then, where
-there are processors for it, what the address sanitizer watches; with --nightly everything, clang-tidy
-over every source and every sanitizer. A test that fails in these two runs once more, a few at most
-(retries.py).
+environment: vm/ringside.py), clang-tidy (tidy.py) over the program, and, where there are processors for
+it, what the address sanitizer watches; with --nightly everything, clang-tidy over every source and every
+sanitizer. A test that fails in these two runs once more, a few at most (retries.py). With --minutes,
+which --ci sets, classes that boot guests and have not begun by then are skipped, and said to be.
 """
 
 import argparse
@@ -24,6 +24,7 @@ import dataclasses
 import functools
 import importlib.util
 import json
+import math
 import multiprocessing
 import os
 import pathlib
@@ -44,8 +45,10 @@ ROOT = HERE.parent
 # Half, since a guest and the tracer beside it keep more than one processor busy.
 VM_PROCESSES = max(1, (os.cpu_count() or 1) // 2)
 # On fewer, guests that share them with others are ten times slower, not two: what they trap into is not
-# running. And the address sanitizer would take --ci beyond the time that build machines give.
+# running. So nothing runs beside them there, and --ci leaves the address sanitizer out, which would take
+# it beyond the time that build machines give.
 ENOUGH_PROCESSORS = 4
+CI_MINUTES = 50  # of the 90 that they give; the build takes ten
 # A loaded machine is ten times slower; a test that hangs is ended all the same.
 UNIT_SELECTION = ("--no-suite", "live", "--timeout-multiplier", "10")
 RETRIES = 4  # with --ci and --nightly, of well over 500 that boot guests
@@ -219,28 +222,31 @@ def classes_of(suite):
     return classes
 
 
-def run_class(suite, tests):
-    """Runs the tests of one class."""
+def run_class(suite, tests, until):
+    """Runs the tests of one class, or skips them when it is later than `until`."""
+    if time.monotonic() > until:
+        say(f"{suite}: {type(tests[0]).__module__}.{type(tests[0]).__qualname__} skipped: no time is left")
+        return Count(skipped=len(tests))
     result = VmResult(suite)
     unittest.TestSuite(tests).run(result)
     return result.count()
 
 
-def run_forked(suite, number):
+def run_forked(suite, number, until):
     """Runs the class of that number, in a process that was forked from the one with the list."""
-    return run_class(suite, CLASSES[number])
+    return run_class(suite, CLASSES[number], until)
 
 
-def run_classes(suite, numbers, processes):
+def run_classes(suite, numbers, processes, until):
     """Runs the classes of those numbers, so many at a time; returns the counts."""
     if processes == 1:
-        return [run_class(suite, CLASSES[number]) for number in numbers]
+        return [run_class(suite, CLASSES[number], until) for number in numbers]
     with concurrent.futures.ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
-        return list(pool.map(run_forked, [suite] * len(numbers), numbers))
+        return list(pool.map(run_forked, *zip(*((suite, number, until) for number in numbers))))
 
 
-def run_vm(folder, pattern, processes=1, retries=Retries()):
-    """Runs the unittest classes of a folder, so many at a time."""
+def run_vm(folder, pattern, processes=1, retries=Retries(), until=math.inf):
+    """Runs the unittest classes of a folder, so many at a time, those that begin before `until`."""
     loader = unittest.TestLoader()
     if pattern:
         loader.testNamePatterns = [f"*{pattern}*"]
@@ -250,9 +256,11 @@ def run_vm(folder, pattern, processes=1, retries=Retries()):
     numbers = range(len(CLASSES))
     total = Count()
     try:
-        counts = run_classes(folder.name, numbers, processes)
+        counts = run_classes(folder.name, numbers, processes, until)
         for number, name, count in zip(numbers, classes, counts):
-            total.add(retries(name, count, lambda: run_classes(folder.name, [number], processes)[0]))
+            # Whatever the time: a failure that is not looked at again is one.
+            total.add(retries(name, count,
+                              lambda: run_classes(folder.name, [number], processes, math.inf)[0]))
     except concurrent.futures.process.BrokenProcessPool as error:
         say(f"run: {error}")
         total.add(Count(failed=1))
@@ -325,51 +333,61 @@ def parse_options():
     parser.add_argument("--sanitize", choices=tuple(sanitizers.SANITIZERS), metavar="NAME",
                         help="build with a sanitizer, address or thread, and run what it watches")
     parser.add_argument("--ci", action="store_true",
-                        help="also clang-tidy over the program, beside the guests, and, with four "
-                        "processors, the address sanitizer")
+                        help="also clang-tidy over the program, and, with four processors, the address "
+                        "sanitizer; less of what takes long")
     parser.add_argument("--nightly", action="store_true",
                         help="also clang-tidy over every source, and all sanitizers")
     parser.add_argument("--retries", metavar="N", type=int, default=0,
                         help="let so many tests that fail run once more, after all others")
+    parser.add_argument("--minutes", metavar="N", type=float, default=math.inf,
+                        help="begin no class that boots guests later than so many minutes after the start")
     parser.add_argument("--qemu", metavar="PATH",
                         help="the vm suite's QEMU, as tests/vm/qemu10 prints it")
     return parser.parse_args()
 
 
 def main():
+    begin = time.monotonic()
     options = parse_options()
     if options.qemu:
         os.environ["RINGSIDE_QEMU"] = options.qemu
     if options.ci:
         os.environ["RINGSIDE_QUICK"] = "1"
+        options.minutes = min(options.minutes, CI_MINUTES)
     retries = Retries(options.retries or (RETRIES if options.ci or options.nightly else 0))
     build = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
+    until = begin + 60 * options.minutes
 
     def start_tidy():
         # Beside guests it takes the processors that they leave idle, and no other.
         return start("tidy.py", options.k, *(() if options.nightly else ("--program",)), nice=19)
 
     def start_nested():
-        return start("run.py", options.k, "--suite", "nested", "--retries", str(retries.most))
+        left = (until - time.monotonic()) / 60
+        return start("run.py", options.k, "--suite", "nested", "--retries", str(retries.most),
+                     "--minutes", f"{left:.2f}")
 
     def vm():
-        if "nested" in names:
-            suites["nested"] = start_nested() if has_processors() else lambda: start_nested()()
-        if "tidy" in names:
-            suites["tidy"] = start_tidy()
-        return run_vm(HERE / "vm", options.k, VM_PROCESSES, retries)
+        if has_processors():
+            suites.update({name: start_it() for name, start_it in beside.items() if name in names})
+        return run_vm(HERE / "vm", options.k, VM_PROCESSES, retries, until)
 
+    beside = {"nested": start_nested, "tidy": start_tidy}  # the guests of vm, where there are processors
     suites = {"unit": lambda: run_meson(build, options.k, UNIT_SELECTION, retries),
               "golden": lambda: run_golden(build, options.k),
               "live": lambda: run_meson(build, options.k, ("--suite", "live"), retries),
               "vm": vm,
-              "nested": lambda: run_vm(HERE / "nested", options.k, retries=retries)}
-    names = [name for name in suites if name in (options.suite or suites)]
+              "nested": lambda: start_nested()(),
+              "tidy": lambda: start_tidy()()}
+    if options.suite == ["nested"]:
+        suites["nested"] = lambda: run_vm(HERE / "nested", options.k, retries=retries, until=until)
+    names = [name for name in SUITES if name in (options.suite or SUITES)]
     if options.ci or options.nightly:
-        suites["tidy"] = lambda: start_tidy()()
+        # Before the guests where it would take their processors: they are not to wait for it.
+        names.insert(len(names) if has_processors() else names.index("vm") if "vm" in names else 0, "tidy")
         for name in sanitizers.SANITIZERS if options.nightly else sanitized_in_ci():
             suites[name] = lambda name=name: run_sanitized(name, build, None, options.k, retries)
-        names += [name for name in suites if name not in SUITES]
+            names.append(name)
     if options.sanitize:
         total = run_sanitized(options.sanitize, build, options.suite, options.k, retries)
     else:

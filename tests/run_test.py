@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -143,6 +144,15 @@ class Counting(unittest.TestCase):
             pathlib.Path(folder, "test_end.py").write_text(ENDING_TEST)
             self.assertGreater(self.in_processes(folder).failed, 0)
 
+    def test_a_class_that_would_begin_too_late_is_skipped_and_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "test_late.py").write_text(VM_TESTS)
+            with contextlib.redirect_stderr(io.StringIO()) as progress:
+                count = run.run_vm(folder, None, until=0)
+
+        self.assertEqual(count, Count(skipped=5))
+        self.assertIn("test_late.NoStart skipped: no time is left", progress.getvalue())
+
     def in_processes(self, folder, processes=2, retries=0):
         """The count of a folder's tests in processes that are forked from one of their own."""
         script = (f"import sys; sys.path.insert(0, {str(run.HERE)!r}); import run\n"
@@ -161,16 +171,16 @@ class Counting(unittest.TestCase):
         self.assertEqual(run.read_count("3 passed, 0 failed\nTraceback"), Count(failed=1))
 
     def test_which_suites_run(self):
-        plain = ["meson", "golden", "meson", "start run.py --retries 0", "vm"]
-        self.assertEqual(self.ran(), plain)
-        again = [*plain[:3], f"start run.py --retries {run.RETRIES}"]
-        checked = [*again, "start tidy.py --program", "vm"]
-        self.assertEqual(self.ran("--ci"), [*checked, "sanitized address"])
+        first = ["meson", "golden", "meson"]
+        nested = f"start run.py --retries {run.RETRIES}"
+        self.assertEqual(self.ran(), [*first, "start run.py --retries 0", "vm"])
+        self.assertEqual(self.ran("--ci"), [*first, nested, "start tidy.py --program", "vm", "sanitized address"])
         self.assertEqual(self.ran("--ci", processors=run.ENOUGH_PROCESSORS - 1),
-                         [*plain[:3], "start tidy.py --program", "vm", f"start run.py --retries {run.RETRIES}"])
-        self.assertEqual(self.ran("--nightly"), [*again, "start tidy.py", "vm", "sanitized address",
+                         [*first, "start tidy.py --program", "vm", nested])
+        self.assertEqual(self.ran("--nightly"), [*first, nested, "start tidy.py", "vm", "sanitized address",
                                                  "sanitized thread"])
         self.assertEqual(self.ran("--suite", "unit"), ["meson"])
+        self.assertEqual(self.ran("--suite", "nested"), ["vm"])
         self.assertEqual(self.ran("--ci", "--suite", "unit"),
                          ["meson", "start tidy.py --program", "sanitized address"])
 
@@ -181,7 +191,8 @@ class Counting(unittest.TestCase):
         def fake(name, result=Count(passed=1)):
             def call(*args, **_):
                 words = [word for word in args if name in ("start", "sanitized") and isinstance(word, str)]
-                done.append(" ".join([name, *(word for word in words if word not in ("--suite", "nested"))]))
+                told = " ".join([name, *(word for word in words if word not in ("--suite", "nested"))])
+                done.append(re.sub(r" --minutes \S+", "", told))
                 return result
             return call
         with contextlib.ExitStack() as stack:

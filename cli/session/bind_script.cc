@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "cli/options/buffer_sizes.h"
@@ -114,10 +115,29 @@ void announce(const Script& script, const Subjects& subjects, const Subject& sub
   }
 }
 
+/// Tells of places that enabled probes lack, for their counts are less than what happens.
+void tell_gaps(const Subjects& subjects, const Subject& subject) {
+  std::optional<providers::Refusal> first;
+  std::size_t more = 0;
+  for (const dif::Clause& clause : subject.target->program().clauses) {
+    for (const dif::ProbeDescription& pattern : clause.probes) {
+      subject.target->tracer().gaps(pattern, [&](const providers::Refusal& gap) {
+        if (first) ++more;
+        if (!first) first = gap;
+      });
+    }
+  }
+  if (!first) return;
+  const std::string others = more > 0 ? fmt::format(", and {} more such places", more) : "";
+  subjects.say_of(subject, fmt::format("{} does not see all that happens: {}{} (-l -v tells each)",
+                                       first->name.to_string(), first->reason, others));
+}
+
 Result<void> enable(const Script& script, const Subjects& subjects, Subject& subject,
                     const Settings& settings) {
   using Matching = providers::Target::Matching;
   const Clock::time_point began = Clock::now();
+  tell_gaps(subjects, subject);
   // The compiler has seen to it that all match, but perhaps on another machine.
   const bool optional = settings.zero_matches || !script.is_saved();
   auto matched = subject.target->enable_all(optional ? Matching::Optional : Matching::Required);

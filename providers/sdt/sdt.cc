@@ -275,6 +275,21 @@ Result<void> SdtProvider::refusals(const dif::ProbeDescription& pattern,
   return {};
 }
 
+void SdtProvider::gaps(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) {
+  if (pattern.provider != name() || !read()) return;
+  const auto wanted = matching(pattern);
+  examine(wanted);
+  for (const Index index : wanted) {
+    const Tracepoint& one = tracepoints_[index];
+    if (!one.is_usable()) continue;
+    for (const Site& site : *one.sites) {
+      if (site.trouble.empty()) continue;
+      visit({name_of(one),
+             fmt::format("in {}: {}", kernel_.symbols().describe(site.at), site.trouble)});
+    }
+  }
+}
+
 /// Empty for what is no probe of this provider.
 std::optional<SdtProvider::Index> SdtProvider::find(dif::ProbeId id) {
   const auto index = index_of(id);

@@ -34,6 +34,8 @@ class SdtProvider final : public Provider {
   std::uint32_t id_count() const override { return guest_linux::kMostStaticTracepoints; }
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
   Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
+  /// Sites that cannot be probed, of tracepoints of which others are.
+  void gaps(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
   /// For other probes that mean a tracepoint by its name: where they stand, at all of its sites.

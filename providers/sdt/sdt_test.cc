@@ -179,6 +179,27 @@ TEST_F(Sdt, ASiteMayBeAnEventWhereTheTracersAreAlsoCalledOtherwise) {
   EXPECT_EQ(provider().detail(the_probe()).find("only asks"), std::string::npos);
 }
 
+TEST_F(Sdt, ASiteThatCannotBeProbedIsAGapOfTheOthers) {
+  Names gaps;
+  const auto add = [&](const Refusal& gap) {
+    gaps.push_back(gap.name.to_string() + " " + gap.reason);
+  };
+  provider().gaps({"sdt", "", "", ""}, add);
+  EXPECT_TRUE(gaps.empty());
+
+  // g: ftrace nop; another site; ret. Its block: rdtsc, whose value the host does not have; call.
+  put(0x40, code({0x0f, 0x1f, 0x44, 0, 0, 0x66, 0x90, 0xc3, 0x0f, 0x31, 0xe8, 0, 0, 0, 0}));
+  kernel_.sites.push_back(
+      {text(0x45), 2, "jump label", text(0x48), kernel_address(kTracepoint + 8)});
+  kernel_.sites.push_back({text(0x4a), 5, "static call", {}, GuestVirt(0x1000)});
+  provider_.reset();
+  provider().gaps({"sdt", "", "", "f_called"}, add);
+  ASSERT_EQ(gaps.size(), 1u);
+  EXPECT_EQ(gaps[0].find("sdt:vmlinux::f_called in vmlinux`g+0x5: its arguments need"), 0u)
+      << gaps[0];
+  EXPECT_EQ(listed({"sdt", "", "", ""}), (Names{"sdt:vmlinux::f_called"}));
+}
+
 TEST_F(Sdt, ArgumentsHaveTheTypesOfTheTracepoint) {
   listed({"sdt", "", "", ""});
 

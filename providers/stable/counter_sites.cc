@@ -90,8 +90,8 @@ Result<CounterSites::Counter> CounterSites::read_counter(std::string_view name) 
   const auto index = first_found(
       enumerators, [&](std::string_view one) { return index_of(kernel_.types(), one); });
   if (symbol == nullptr || !index) {
-    return fail(ErrorCode::Unsupported, fmt::format("this kernel has no counter {}",
-                                                    symbol == nullptr ? root : enumerators));
+    return fail(ErrorCode::NotFound, fmt::format("this kernel has no counter {}",
+                                                 symbol == nullptr ? root : enumerators));
   }
   Counter out{.at = 0, .array = symbol->address.raw(), .is_by_pointer = path.size() != root.size()};
   if (out.is_by_pointer) {
@@ -190,7 +190,7 @@ Result<std::vector<BoundSite>> CounterSites::sites_of(std::string_view name) {
     out.push_back(bound);
   }
   if (out.empty()) {
-    return fail(ErrorCode::Unsupported, fmt::format("nothing in this kernel adds to {}", name));
+    return fail(ErrorCode::NotFound, fmt::format("nothing in this kernel adds to {}", name));
   }
   return out;
 }

@@ -33,9 +33,9 @@ class CounterSites {
 
   /// Where it is counted. Each site's arrival works out two words: what is added, and the address
   /// of this CPU's counter. Arrivals live as long as this.
-  /// Error (Unsupported): the kernel has no such counter, or a place where none can stand.
+  /// Error (NotFound): the kernel counts no such thing; Unsupported: a place where none can stand.
   Result<std::vector<BoundSite>> sites_of(std::string_view counter);
-  /// Error (Unsupported) as of sites_of(), but for the places. Asked while types are there;
+  /// Errors as of sites_of(), but for the places. Asked while types are there;
   /// sites_of() may be asked later, too.
   Result<void> check(std::string_view counter);
 

@@ -1,6 +1,8 @@
 #include "providers/stable/stable_provider.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "providers/other_kernels.h"
@@ -87,6 +89,21 @@ Result<void> StableProvider::refusals(const dif::ProbeDescription& pattern,
     if (!fine) visit({probe(index).name, fine.error().message});
   });
   return {};
+}
+
+void StableProvider::gaps(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) {
+  std::vector<std::pair<std::uint32_t, std::string>> missing;
+  std::unordered_set<std::string_view> published;
+  for_each_row(pattern, [&](std::uint32_t index) {
+    const auto fine = examine(rows_[index]);
+    if (fine) published.insert(rows_[index].probe->name);
+    // What a kernel does not count does not happen there. A function may have got another name.
+    const bool lacks = !fine && fine.error().code != ErrorCode::NotFound;
+    if (lacks) missing.emplace_back(index, fine.error().message);
+  });
+  for (auto& [index, why] : missing) {
+    if (published.contains(rows_[index].probe->name)) visit({probe(index).name, std::move(why)});
+  }
 }
 
 Result<std::optional<Probe>> StableProvider::by_id(dif::ProbeId id) {

@@ -31,6 +31,8 @@ class StableProvider final : public Provider {
   std::uint32_t id_count() const override { return static_cast<std::uint32_t>(rows_.size()); }
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
   Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
+  /// Places that this kernel lacks, of names that have others.
+  void gaps(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
   ProbeArguments arguments(const Probe& probe) override;
   Result<void> enable(const Probe& probe) override;

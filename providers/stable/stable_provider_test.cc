@@ -27,6 +27,7 @@ constexpr StableProbe kProbes[] = {
     {"coloured", PlaceKind::Entry, "fork", kAbsent},
     {"exit", PlaceKind::Tracepoint, "sched_process_exit"},
     {"either", PlaceKind::Entry, "fork", kEither},
+    {"either", PlaceKind::Entry, "absent"},
     {"whole", PlaceKind::Entry, "fork", {}, {}, "", nullptr, {}, "start"},
     {"part", PlaceKind::Entry, "fork", {}, {}, "", nullptr, {}, "unlock"},
 };
@@ -86,8 +87,17 @@ TEST_F(StableProviders, TellWhatThisKernelLacks) {
                    "fork:coloured: struct task_struct of this kernel has no member colour",
                    "sched_process_exit:exit: the guest's kernel has no static tracepoints "
                    "(CONFIG_TRACEPOINTS)",
+                   "absent:either: this kernel has no function absent",
                    "fork:part: this kernel has unlock inlined in its callers, where it would be "
                    "missed"}));
+}
+
+TEST_F(StableProviders, APlaceThatThisKernelLacksIsAGapOfTheOthersOfItsName) {
+  Names gaps;
+  provider_.gaps({"proc", "", "", ""}, [&](const Refusal& gap) {
+    gaps.push_back(gap.name.to_string() + ": " + gap.reason);
+  });
+  EXPECT_EQ(gaps, (Names{"proc:vmlinux:absent:either: this kernel has no function absent"}));
 }
 
 TEST_F(StableProviders, AFunctionThatTakesSomethingElseIsRefused) {

@@ -93,6 +93,10 @@ class LiveTracer final : public Tracer {
     }
     return registry_.refusals(pattern, visit);
   }
+  void gaps(const dif::ProbeDescription& pattern,
+            const std::function<void(const Refusal&)>& visit) override {
+    registry_.gaps(pattern, visit);
+  }
   Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) override { return registry_.by_id(id); }
   ProbeArguments arguments(const Probe& probe) override { return registry_.arguments(probe); }
   std::string detail(const Probe& probe) override { return registry_.detail(probe); }

@@ -69,6 +69,12 @@ class Tracer {
   /// Visits what matches but cannot be probed, with the reason. Computed when asked.
   virtual Result<void> refusals(const dif::ProbeDescription& pattern,
                                 const std::function<void(const Refusal&)>& visit) = 0;
+  /// Visits the places that matching probes should stand on, too, and cannot, with the reason: what
+  /// happens there is not counted.
+  virtual void gaps(const dif::ProbeDescription& pattern,
+                    const std::function<void(const Refusal&)>& visit) {
+    (void)pattern, (void)visit;
+  }
   /// Empty when no published probe has this id.
   virtual Result<std::optional<Probe>> probe_by_id(dif::ProbeId id) = 0;
   /// Unknown for a probe that was not published. Types are in the kernel's graph.

@@ -306,6 +306,17 @@ class Refusals(unittest.TestCase):
                 lines = outcome.stderr.splitlines()
                 self.assertTrue(any(description in line and why in line for line in lines), outcome)
 
+    def test_sites_that_are_missing_are_told(self):
+        machine = self.enterContext(Machine())
+        for description, where in (("sdt:irq_vectors::reschedule_entry", "sysvec_reschedule_ipi"),
+                                   ("sdt:sched::sched_switch", "")):
+            with self.subTest(description):
+                outcome = machine.run(f"{description} {{ }} tick-10ms {{ exit(0); }}")
+                self.assertEqual(outcome.status, 0, outcome)
+                told = [line for line in outcome.stderr.splitlines() if "does not see all" in line]
+                self.assertEqual(len(told), 1 if where else 0, outcome)
+                self.assertTrue(all(description in line and where in line for line in told), outcome)
+
 
 if __name__ == "__main__":
     unittest.main()
