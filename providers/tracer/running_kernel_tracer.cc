@@ -336,10 +336,19 @@ Result<void> RunningKernelTracer::leave() {
                            [this](vmm::PausedMachine& paused) { return shim_.remove(paused); });
 }
 
+std::optional<std::string> RunningKernelTracer::panic() const {
+  const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
+  const auto cpu = panic_.look(kernel_, reader, PanicWatch::Clock::now());
+  if (!cpu) return std::nullopt;
+  return fmt::format("the guest's kernel has panicked on CPU {} and stands still; `ringside why` "
+                     "tells more",
+                     *cpu);
+}
+
 std::optional<std::string> RunningKernelTracer::loss() const {
   switch (shim_.state()) {
     case vmm::ShimState::There:
-    case vmm::ShimState::Retired: return std::nullopt;
+    case vmm::ShimState::Retired: return panic();
     case vmm::ShimState::GuestLeft:
       return "the guest has started another kernel (kexec), which is not traced";
     case vmm::ShimState::Overwritten: break;

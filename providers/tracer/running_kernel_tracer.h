@@ -15,6 +15,7 @@
 #include "providers/tracer/kernel_tracer.h"
 #include "providers/tracer/kprobe_watch.h"
 #include "providers/tracer/module_watch.h"
+#include "providers/tracer/panic_watch.h"
 #include "providers/tracer/trap_points.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/stacks/occupants.h"
@@ -48,6 +49,7 @@ class RunningKernelTracer final : public KernelTracer {
  private:
   class Trace;
 
+  std::optional<std::string> panic() const;
   bool take_out_shim();
   Result<void> leave();
   Result<void> end_fault_search();
@@ -68,6 +70,7 @@ class RunningKernelTracer final : public KernelTracer {
   bool expects_modules_ = false;
   std::optional<ModuleWatch> modules_;               // where it does, once tracing has begun
   std::optional<KprobeWatch> kprobes_;               // once tracing has begun with tracepoints
+  mutable PanicWatch panic_;
   std::optional<guest_linux::Occupants> occupants_;  // once tracing has begun with tracepoints
   bool retired_ = false;
 

@@ -149,7 +149,7 @@ class Tracer {
   virtual FiringPause* firing_pause() { return nullptr; }
 
   /// Why nothing of the guest can be traced any more, though the machine runs on: its kernel is
-  /// gone. For ever; empty while all is well.
+  /// gone, or has panicked. For ever; empty while all is well.
   virtual std::optional<std::string> loss() const { return std::nullopt; }
 
   /// From begin() on, also after stop().

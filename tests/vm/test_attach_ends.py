@@ -187,6 +187,23 @@ class Ends(EndCase):
             self.check_well(machine)
 
 
+class Panic(EndCase):
+    """A kernel that panics and is not told to reboot: its machine runs on."""
+
+    def test_is_told(self):
+        for image in ringside.IMAGES:
+            with self.subTest(image), patient(image, append="panic=0") as machine:
+                with machine.trace(begin("syscall::read:entry { @ = count(); }"), ["-q"]) as running:
+                    started(running)
+                    machine.port.start("echo c > /proc/sysrq-trigger")
+                    machine.port.send("go")
+                    outcome = running.finish()
+                self.assertEqual(outcome.status, 1, outcome)
+                self.assertRegex(outcome.stderr.splitlines()[-1],
+                                 r"^ringside: tracing ended: the guest's kernel has panicked on CPU [01] "
+                                 r"and stands still; `ringside why` tells more$")
+
+
 class Sleep(EndCase):
     """A guest that is suspended to RAM."""
 

@@ -1,0 +1,29 @@
+// Tells that the guest's kernel has panicked, and stands still with its machine running on: one that
+// is told to reboot (panic=N) ends its machine instead, or comes up again.
+// Used by RunningKernelTracer, on the session's thread. Fire context: no.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "vmm/base/guest_reader.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+class PanicWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// So long it may take until a machine that ends with its kernel says so.
+  static constexpr std::chrono::seconds kPatience{3};
+
+  /// The CPU on which it did, once that has been seen for kPatience. `memory` is the kernel's.
+  std::optional<std::uint32_t> look(const guest_linux::Kernel& kernel, const GuestReader& memory,
+                                    Clock::time_point now);
+
+ private:
+  std::optional<Clock::time_point> since_;
+};
+
+}  // namespace ringside::providers
