@@ -1,7 +1,8 @@
-"""A libvirtd of the test's own: Debian's program, without root's rights, systemd, or any folder but one.
+"""A libvirtd of the test's own: Debian's program, without systemd, or any folder but one.
 
-libvirtd serves its user's session there. It would serve the whole system if it saw that it is root's, so
-then it runs in a user namespace where it is not. Used by test_attach_libvirt.py. Run as a program, it
+Libvirt is one without root's rights that serves its user's session. It would serve the whole system if it
+saw that it is root's, so then it runs in a user namespace where it is not. SystemLibvirt serves the whole
+system, with the folders and the user of Debian's package in a mount namespace. Used by test_attach_libvirt.py. Run as a program, it
 starts a command as the parent of all that come of it: libvirt waits for a QEMU to be reaped, which the
 process 1 of a container may do late or never.
 """
@@ -34,6 +35,14 @@ DOMAIN = """<domain type='qemu'><name>{name}</name><memory unit='MiB'>{memory}</
   <serial type='unix'><source mode='connect' path='{folder}/output'/><target port='2'/></serial>
   <memballoon model='none'/></devices></domain>
 """
+# QEMUs are another user's, as Debian's package has it, whose id this is.
+USER = "libvirt-qemu"
+USER_ID = 64055
+SYSTEM_CONFIGURATION = """stdio_handler = "file"
+cgroup_controllers = []
+security_driver = "none"
+"""
+SYSTEM_FOLDERS = ("run", "var/lib", "var/log", "var/cache", "etc")
 SHARED = "<memoryBacking><source type='memfd'/><access mode='shared'/></memoryBacking>"
 
 
@@ -52,6 +61,17 @@ def unprivileged():
     return ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if os.geteuid() == 0 else []
 
 
+def missing_for_system():
+    """The same of one that serves the whole system."""
+    if reason := missing():
+        return reason
+    if os.geteuid() != 0:
+        return "only root can start a libvirtd that serves the whole system"
+    if subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode:
+        return "root may not make mount namespaces here"
+    return ""
+
+
 class Domain:
     """A running domain and its command port."""
 
@@ -64,10 +84,12 @@ class Domain:
             self._listeners[end] = socket.socket(socket.AF_UNIX)
             self._listeners[end].bind(str(self.folder / end))
             self._listeners[end].listen(1)
+            libvirt.hand_over(self.folder / end)
+        libvirt.hand_over(self.folder)
         qemu = shutil.which(os.environ.get("RINGSIDE_QEMU", "qemu-system-x86_64"))
         (self.folder / "xml").write_text(DOMAIN.format(
             name=name, image=image, cpus=cpus, memory=memory, backing=backing, qemu=qemu,
-            append=guest.APPEND, folder=self.folder, files=guest.images_folder().resolve() / image))
+            append=guest.APPEND, folder=self.folder, files=libvirt.files(image)))
         self.port = None
 
     def connect(self):
@@ -119,10 +141,21 @@ class Libvirt:
         self.socket = self.folder / "r/libvirt/libvirt-sock"
         self.uri = f"qemu:///session?socket={self.socket}"
 
+    def command(self):
+        """The words that start the daemon."""
+        return [sys.executable, __file__, *unprivileged(), PROGRAM]
+
+    def hand_over(self, path):
+        """Makes a path one that the daemon's QEMUs may use."""
+
+    def files(self, image):
+        """Where its kernel is."""
+        return guest.images_folder().resolve() / image
+
     def __enter__(self):
         log = open(self.folder / "log", "wb")
         process = subprocess.Popen(
-            [sys.executable, __file__, *unprivileged(), PROGRAM], env=self._environment,
+            self.command(), env=self._environment,
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=guest.end_with_parent)
         log.close()
 
@@ -159,6 +192,50 @@ class Libvirt:
         domain = Domain(self, name, image, **settings)
         self._stack.callback(domain.close)
         return domain.start()
+
+
+class SystemLibvirt(Libvirt):
+    """The same as root's, for qemu:///system. It reads the configuration of Debian's package and knows that
+    package's user, which need not be there outside of its namespace.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.folder.chmod(0o755)
+        self.socket = self.folder / "run/libvirt-sock"
+        self.uri = f"qemu:///system?socket={self.socket}"
+
+    def command(self):
+        mounts = []
+        for each in SYSTEM_FOLDERS:
+            mine, theirs = self.folder / each, f"/{each}/libvirt"
+            mine.mkdir(parents=True)
+            mounts.append(f"mkdir -p {theirs}; mount --bind {mine} {theirs}")
+        (self.folder / "etc/qemu.conf").write_text(SYSTEM_CONFIGURATION)
+        for each, line in (("passwd", f"{USER}:x:{USER_ID}:{USER_ID}::/nonexistent:/usr/sbin/nologin\n"),
+                           ("group", f"{USER}:x:{USER_ID}:\n")):
+            known = pathlib.Path("/etc", each).read_text()
+            (self.folder / each).write_text(known if f"{USER}:" in known else known + line)
+            mounts.append(f"mount --bind {self.folder / each} /etc/{each}")
+        # It is the parent of all that come of it there, too.
+        script = "\n".join(["set -e", *mounts, f"exec {sys.executable} -B {__file__} {PROGRAM}"])
+        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script]
+
+    def owner(self, name):
+        """The user whose process a domain's QEMU is."""
+        pid = (self.folder / f"run/qemu/{name}.pid").read_text().strip()
+        return os.stat(f"/proc/{pid}").st_uid
+
+    def hand_over(self, path):
+        os.chown(path, USER_ID, USER_ID)
+
+    def files(self, image):
+        # libvirt gives what a domain uses to its QEMU's user.
+        copies = self.folder / "images" / image
+        copies.mkdir(parents=True, exist_ok=True)
+        for name in ("vmlinuz", "initrd"):
+            shutil.copy(guest.images_folder() / image / name, copies / name)
+        return copies
 
 
 def children():

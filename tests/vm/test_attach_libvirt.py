@@ -14,6 +14,7 @@ from patient import why
 from test_take_over import LEFT
 
 REASON = libvirt.missing()
+SYSTEM_REASON = libvirt.missing_for_system()
 
 
 def attach(target, program, **settings):
@@ -21,13 +22,14 @@ def attach(target, program, **settings):
     return ringside.Run(program, machine=False, options=["--attach", target, "-q"], **settings)
 
 
-@unittest.skipIf(REASON, REASON)
-class Domains(unittest.TestCase):
-    """One daemon for all of them."""
+class Case(unittest.TestCase):
+    """One daemon for all tests of a class."""
+
+    daemon = None
 
     @classmethod
     def setUpClass(cls):
-        cls.libvirt = cls.enterClassContext(libvirt.Libvirt())
+        cls.libvirt = cls.enterClassContext(cls.daemon())
 
     def target(self, name):
         """A domain as --attach has it."""
@@ -45,6 +47,13 @@ class Domains(unittest.TestCase):
         self.assertEqual(counts.pop("reads"), truth["read"], outcome)
         self.assertEqual(sum(counts.values()), truth["openat"], outcome)
         self.assertEqual(domain.state(), "running")
+
+
+@unittest.skipIf(REASON, REASON)
+class Domains(Case):
+    """Those of a user's session."""
+
+    daemon = libvirt.Libvirt
 
     def test_counts_are_exact_by_name_and_by_uuid(self):
         one = self.libvirt.domain("one", "debian-6.1", cpus=2)
@@ -206,6 +215,53 @@ class Domains(unittest.TestCase):
                 self.assertEqual((outcome.status, outcome.stdout), (1, ""), outcome)
                 self.assertEqual(len(outcome.stderr.splitlines()), 1, outcome)
                 self.assertTrue(re.search(re.escape(words), outcome.stderr), outcome)
+
+
+@unittest.skipIf(SYSTEM_REASON, SYSTEM_REASON)
+class SystemDomains(Case):
+    """Those of the whole system, whose QEMUs are another user's."""
+
+    daemon = libvirt.SystemLibvirt
+
+    def test_counts_are_exact(self):
+        one = self.libvirt.domain("one", "debian-6.1", cpus=2)
+        two = self.libvirt.domain("two", "debian-6.12", backing=libvirt.SHARED)
+        for domain in (one, two):
+            self.assertEqual(self.libvirt.owner(domain.name), libvirt.USER_ID)
+            self.check_counts(domain, self.target(domain.name))
+            self.check_counts(domain, domain.name, environment={"LIBVIRT_DEFAULT_URI": self.libvirt.uri})
+
+    def test_what_virsh_does_to_it_is_told_and_why_it_hangs(self):
+        domain = self.libvirt.domain("three", "debian-6.12")
+        with attach(self.target("three"), begin(COUNT)) as running:
+            started(running)
+            self.libvirt.virsh("suspend", "three")
+            time.sleep(1.5)  # a look at what there is, at switchrate
+            self.libvirt.virsh("resume", "three")
+            status, said = domain.port.run(f"workload --reads {READS}")
+            outcome = end(running)
+        self.assertEqual((status, outcome.status), (0, 0), outcome)
+        self.assertEqual(outcome.counts()["reads"],
+                         ringside.Outcome(0, said.decode(), "").counts()["read"])
+        self.assertEqual(outcome.stderr.splitlines(),
+                         ["ringside: its owner has paused it: tracing waits",
+                          "ringside: it runs again"])
+        text, tree = why(self.target("three"))
+        self.assertEqual((tree["not_known"], len(tree["vcpus"])), ([], 1), text)
+        self.assertEqual(domain.state(), "running")
+
+    def test_a_killed_ringside_is_cleaned_up_after(self):
+        domain = self.libvirt.domain("four", "debian-6.1")
+        with attach(self.target("four"), begin("fbt::vfs_*:entry { @ = count(); }")) as running:
+            started(running)
+            running.process.kill()
+            running.process.wait()
+            ringside.wait_for_end(running.mark)
+        self.assertEqual(domain.port.run("workload --reads 10")[0], 0)
+        cleaned = ringside.run(machine=False, verb=["clean", self.target("four")])
+        self.assertEqual(cleaned.status, 0, cleaned)
+        self.assertRegex(cleaned.stderr, LEFT)
+        self.check_counts(domain, self.target("four"))
 
 
 if __name__ == "__main__":
