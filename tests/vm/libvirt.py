@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 
 import guest
 
@@ -138,8 +139,14 @@ class Libvirt:
             folder = self.folder / kind[0].lower()
             folder.mkdir(exist_ok=True)
             self._environment[f"XDG_{kind}"] = str(folder)
+        # No two hosts have one, which a domain that moves from one to the other is refused for.
+        self._configuration("c/libvirt").write_text(f'host_uuid = "{uuid.uuid4()}"\n')
         self.socket = self.folder / "r/libvirt/libvirt-sock"
         self.uri = f"qemu:///session?socket={self.socket}"
+
+    def _configuration(self, folder):
+        (self.folder / folder).mkdir(parents=True, exist_ok=True)
+        return self.folder / folder / "libvirtd.conf"
 
     def command(self):
         """The words that start the daemon."""
@@ -186,6 +193,12 @@ class Libvirt:
         if check:
             raise AssertionError(f"virsh {words}: {done.stderr}")
         return None
+
+    def migrate(self, domain, other):
+        """Moves a domain to another daemon while it runs; its command port is to be connected anew."""
+        self.virsh("migrate", "--live", domain.name, f"qemu+unix:///session?socket={other.socket}",
+                   "--migrateuri", f"unix://{other.folder}/moving")
+        domain.libvirt = other
 
     def domain(self, name, image, **settings):
         """A domain that has booted; it ends with the daemon."""

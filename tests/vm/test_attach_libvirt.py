@@ -124,6 +124,29 @@ class Domains(Case):
         self.assertEqual(cleaned.status, 0, cleaned)
         self.check_counts(domain, self.target("five"))
 
+    def test_a_domain_that_is_migrated_live_is_healthy_where_it_arrives(self):
+        other = self.enterContext(libvirt.Libvirt())
+        domain = self.libvirt.domain("moves", "debian-6.12", cpus=2)
+        with attach(self.target("moves"), begin("fbt::vfs_*:entry { @ = count(); }")) as running:
+            started(running)
+            domain.port.start(f"workload --reads {READS * 30}")
+            domain.port.send("go")
+            self.libvirt.migrate(domain, other)
+            outcome = running.finish()
+        self.assertIn("ringside: tracing ended: its owner saves it, or moves it to another host",
+                      outcome.stderr.splitlines(), outcome)
+        domain.connect()
+        # What stood in the guest has come along: the stub lets it pass.
+        status, said = domain.port.run(f"workload --reads {READS}")
+        self.assertEqual(status, 0)
+        self.assertIn(f"read {READS}\n", said.decode())
+        target = f"{other.uri}&name=moves"
+        for expected in (f"{LEFT}|nothing of an earlier ringside", "nothing of an earlier ringside"):
+            cleaned = ringside.run(machine=False, verb=["clean", target])
+            self.assertEqual(cleaned.status, 0, cleaned)
+            self.assertRegex(cleaned.stderr, expected)
+        self.check_counts(domain, target)
+
     def test_a_killed_ringside_leaves_a_domain_that_runs(self):
         domain = self.libvirt.domain("six", "debian-6.1")
         for tenths in range(0, 12, 2):
