@@ -25,6 +25,14 @@ GIB = 1 << 30
 class Owner(Qmp):
     """The monitor that the machine's owner uses."""
 
+    def wait_until(self, done):
+        """Waits until that is true of the machine."""
+        deadline = time.monotonic() + guest.PATIENCE
+        while not done():
+            if time.monotonic() > deadline:
+                raise AssertionError("the guest does not do what its owner asks for")
+            time.sleep(0.1)
+
     def chardevs(self):
         """The labels of the machine's character devices, without those QEMU numbers itself."""
         return {each["label"] for each in self.ask("query-chardev")
@@ -241,6 +249,49 @@ class Memory(Case):
         self.assertEqual(outcome.stderr, "")
         self.assertEqual(counts.pop("reads"), truth["read"], outcome)
         self.assertEqual(sum(counts.values()), truth["openat"], outcome)
+
+
+    def test_memory_that_a_balloon_takes_and_gives_back(self):
+        load = "for module in $(cat /modules/balloon); do insmod /modules/$module 2>/dev/null; done"
+        for image, options in (("debian-6.1", []), ("debian-6.12", memfd(512))):
+            options = ["-device", "virtio-balloon-pci,id=balloon", *options]
+            with self.subTest(image), Machine(image, 2, 512, options) as machine:
+                self.assertEqual(machine.port.run(f"{load}; grep -q virtio_balloon /proc/modules")[0], 0)
+                with machine.trace(begin(f"{COUNT} {OPENED}"), ["-q"]) as running:
+                    started(running)
+                    reads = 0
+                    for mib in (320, 512):
+                        machine.owner.ask("balloon", value=mib << 20)
+                        machine.owner.wait_until(
+                            lambda mib=mib: machine.owner.ask("query-balloon")["actual"] == mib << 20)
+                        status, said = machine.port.run(f"workload --reads {READS}")
+                        self.assertEqual(status, 0, said)
+                        reads += ringside.Outcome(0, said.decode(), "").counts()["read"]
+                    outcome = end(running)
+                self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+                self.assertEqual(outcome.counts()["reads"], reads, outcome)
+                self.check_counts(machine)
+
+    def test_memory_that_is_unplugged_while_we_trace(self):
+        options = ["-m", "512,slots=2,maxmem=2G", "-object", "memory-backend-memfd,id=more,size=1G,share=on"]
+        movable = "memhp_default_state=online_movable"
+        with Machine("debian-6.12", 2, 512, options, append=movable) as machine:
+            machine.owner.ask("device_add", driver="pc-dimm", id="dimm", memdev="more")
+            status, said = machine.port.run("until [ $(awk '/MemTotal/ { print $2 }' /proc/meminfo) -gt 1000000 ];"
+                                            " do sleep 0.1; done")
+            self.assertEqual(status, 0, said)
+            with machine.trace(begin(f"{COUNT} {OPENED}"), ["-q"]) as running:
+                started(running)
+                machine.owner.ask("device_del", id="dimm")
+                machine.owner.wait_until(
+                    lambda: not machine.owner.ask("query-memory-devices"))
+                machine.owner.ask("object-del", id="more")
+                status, said = machine.port.run(f"workload --reads {READS}")
+                outcome = end(running)
+            self.assertEqual((status, outcome.status, outcome.stderr), (0, 0, ""), outcome)
+            truth = ringside.Outcome(0, said.decode(), "").counts()
+            self.assertEqual(outcome.counts()["reads"], truth["read"], outcome)
+            self.check_counts(machine)
 
 
 class Owners(Case):
