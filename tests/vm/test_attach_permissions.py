@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -49,6 +50,19 @@ class Users(Refusals, Case):
         listed = run_as_nobody(ringside.binary(), "vms")
         self.assertIn(f"no: {whose}\n", listed.stdout, listed)
         self.check_left_alone(machine)
+
+    def test_a_socket_of_libvirts_that_others_may_not_use_is_told(self):
+        self.need()
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="ringside-lv-")))
+        folder.chmod(0o755)
+        listener = self.enterContext(socket.socket(socket.AF_UNIX))
+        listener.bind(str(folder / "socket"))
+        listener.listen(1)
+        (folder / "socket").chmod(0o700)
+        uri = f"qemu:///session?socket={folder}/socket"
+        self.check_refused(f"{uri}&name=web1", f"web1: libvirt at {uri} cannot be connected to: Failed to "
+                           f"connect socket to '{folder}/socket': Permission denied; be root, or in the "
+                           "group that may use that socket, or name qmp:PATH or pid:N", **AS_NOBODY)
 
     def test_a_user_without_rights_attaches_to_his_own(self):
         here = pathlib.Path(__file__).parent

@@ -15,7 +15,7 @@ constexpr std::string_view kForms =
     "a libvirt domain (its name, its UUID, or qemu:///system?name=NAME), qmp:PATH or pid:N";
 
 tl::unexpected<Error> no_target(std::string_view text, std::string_view why) {
-  return fail(ErrorCode::Usage, fmt::format("--attach '{}': {}; it takes {}", text, why, kForms));
+  return fail(ErrorCode::Invalid, fmt::format("--attach '{}': {}; it takes {}", text, why, kForms));
 }
 
 std::optional<pid_t> parse_pid(std::string_view digits) {

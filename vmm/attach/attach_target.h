@@ -33,7 +33,7 @@ struct AttachTarget {
   std::variant<ProcessTarget, QmpTarget, DomainTarget> where;
 };
 
-/// Usage, with the forms that there are, for a text that is none of them.
+/// Invalid, with the forms that there are, for a text that is none of them.
 Result<AttachTarget> parse_attach_target(std::string_view text);
 
 }  // namespace ringside::vmm

@@ -51,7 +51,7 @@ TEST(AttachTarget, WhatNamesNothingIsRefusedWithTheFormsThatThereAre) {
     const auto target = parse_attach_target(text);
 
     ASSERT_FALSE(target.has_value()) << text;
-    EXPECT_EQ(target.error().code, ErrorCode::Usage) << text;
+    EXPECT_EQ(target.error().code, ErrorCode::Invalid) << text;
     EXPECT_NE(target.error().message.find("qmp:PATH or pid:N"), std::string::npos) << text;
   }
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <future>
@@ -79,12 +80,16 @@ Result<void> LibvirtMonitor::Domain::open(const DomainTarget& target) {
   connection =
       api->virConnectOpenAuth(target.uri.empty() ? nullptr : target.uri.c_str(), &no_questions, 0);
   if (connection == nullptr) {
+    const std::string why = api->last_error();
+    // libvirt has no code of its own for it: the text ends with the system's.
+    const bool is_forbidden = why.ends_with(std::strerror(EACCES));
     return fail(
         ErrorCode::Io,
-        fmt::format("{}: libvirt{} cannot be connected to: {}; start libvirtd, or name "
-                    "qmp:PATH or pid:N",
+        fmt::format("{}: libvirt{} cannot be connected to: {}; {}, or name qmp:PATH or pid:N",
                     printable(target.domain),
-                    target.uri.empty() ? "" : " at " + printable(target.uri), api->last_error()));
+                    target.uri.empty() ? "" : " at " + printable(target.uri), why,
+                    is_forbidden ? "be root, or in the group that may use that socket"
+                                 : "start libvirtd"));
   }
   char* const said = api->virConnectGetURI(connection);
   if (said != nullptr) uri = printable(said);
