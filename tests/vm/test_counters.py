@@ -18,6 +18,12 @@ CHAIN = (" { this->now = *(uint64_t *)arg1;"
          " follows[probename, arg1] != this->now);"
          " follows[probename, arg1] = this->now + %s; }")
 DECLARED = 'BEGIN { follows["", (uint64_t)0] = (uint64_t)0; }'
+# Probes, and the kernel's words for what they count.
+PAGING = {"anonpgin": "pswpin", "pgswapin": "pswpin", "anonpgout": "pswpout", "pgswapout": "pswpout"}
+MIB = {"icmpInMsgs": "Icmp.InMsgs", "icmpOutMsgs": "Icmp.OutMsgs", "icmpInErrors": "Icmp.InErrors",
+       "icmpOutErrors": "Icmp.OutErrors", "tcpTimKeepaliveProbe": "TcpExt.TCPKeepAlive",
+       "tcpTimRetrans": "TcpExt.TCPTimeouts", "tcpTimRetransDrop": "TcpExt.TCPAbortOnTimeout",
+       "tcpRetransSegs": "Tcp.RetransSegs"}
 
 
 class Counters:
@@ -28,8 +34,9 @@ class Counters:
     disk = True
 
     def trace(self, program, command):
-        """Runs it in a guest that has counters.c and stable.c."""
-        environment = self.enterContext(image_with_programs(self.image, "counters", "stable"))
+        """Runs it in a guest that has counters.c, stable.c and timers.c."""
+        environment = self.enterContext(
+            image_with_programs(self.image, "counters", "stable", "timers"))
         outcome = ringside.run(program, image=self.image, cpus=self.cpus, command=command,
                                options=["-q"], environment=environment)
         self.assertEqual(outcome.status, 0, outcome)
@@ -114,6 +121,36 @@ class Counters:
         self.assertEqual({name: counts.get(name) for name in expected}, expected, outcome)
         wrong = {name: count for name, count in counts.items() if name.startswith("<wrong>")}
         self.assertEqual(set(wrong.values()), {0}, outcome)
+
+    def test_paging_icmp_and_timers_as_the_kernel_counts_them(self):
+        files = "/proc/vmstat /proc/net/snmp /proc/net/netstat"
+        probes = [f"vminfo:::{name}" for name in PAGING] + [f"mib:::{name}" for name in MIB]
+        outcome = self.trace(
+            f"{DECLARED} {', '.join(probes)} {{ @[probename] = sum(arg0); }} {', '.join(probes)}"
+            + CHAIN % "arg0" + ' END { printa("%s %@d\\n", @); printa("<wrong> %s %@d\\n", @wrong); }',
+            f"cat {files}; ping -q -c 3 -i 0.2 127.0.0.1 >/dev/null;"
+            f" timers {'/dev/loop0' if self.disk else ''}; echo status $?; cat {files}")
+
+        counts = outcome.counts()
+        before, after = map(self.kernels_own, outcome.stdout.split("status 0\n"))
+        told = {name: counts.get(name, 0) for name in (*PAGING, *MIB)}
+        self.assertEqual(told, {name: after[word] - before[word]
+                                for name, word in (PAGING | MIB).items()}, told)
+        # Three echoes and six refusals, and their answers, all by way of the loopback.
+        self.assertEqual((told["icmpInMsgs"], told["icmpOutMsgs"]), (12, 12), told)
+        for name in ("tcpTimKeepaliveProbe", "tcpTimRetrans", *(PAGING if self.disk else ())):
+            self.assertGreaterEqual(told[name], 2, (name, told))
+        self.assertEqual(told["tcpTimRetransDrop"], 1, told)
+        wrong = {name: count for name, count in counts.items() if name.startswith("<wrong>")}
+        self.assertEqual(set(wrong.values()), {0}, wrong)
+
+    def kernels_own(self, text):
+        """The counters of /proc/vmstat, and those of /proc/net/snmp and netstat as "Tcp.InSegs"."""
+        found = {name: int(value) for name, value in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
+        for group, names, values in re.findall(r"^(\w+): (\D.*)\n\1: (.*)$", text, re.MULTILINE):
+            for name, value in zip(names.split(), values.split()):
+                found[f"{group}.{name}"] = int(value)
+        return found
 
     def test_what_linux_does_not_count_is_refused_by_name(self):
         machine = self.enterContext(Machine(self.image, self.cpus))
