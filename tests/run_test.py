@@ -153,6 +153,21 @@ class Counting(unittest.TestCase):
         self.assertEqual(count, Count(skipped=5))
         self.assertIn("test_late.NoStart skipped: no time is left", progress.getvalue())
 
+    def test_classes_are_selected_by_how_their_names_begin(self):
+        classes = dict.fromkeys(("test_a.One", "test_a.Two", "test_ab.One", "unittest.loader._FailedTest"))
+
+        self.assertEqual([*run.selected(classes, ())], [*classes])
+        self.assertEqual([*run.selected(classes, ("test_a.Two", "test_ab"))],
+                         ["test_a.Two", "test_ab.One", "unittest.loader._FailedTest"])
+
+    def test_each_selected_word_is_the_beginning_of_a_class(self):
+        names = {f"{path.stem}.{name}" for path in (run.HERE / "vm").glob("test_*.py")
+                 for name in [*re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE),
+                              *(f"debian_6_{minor}" for minor in ("1", "12", "1_cpus_2", "12_cpus_1"))]}
+
+        for word in run.CORE:
+            self.assertTrue(any(name.startswith(word) for name in names), word)
+
     def in_processes(self, folder, processes=2, retries=0):
         """The count of a folder's tests in processes that are forked from one of their own."""
         script = (f"import sys; sys.path.insert(0, {str(run.HERE)!r}); import run\n"
