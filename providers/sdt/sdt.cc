@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "providers/stable/first_found.h"
 #include "vmm/linux/stacks/stack_size.h"
 
 namespace ringside::providers {
@@ -393,7 +394,16 @@ Result<void> SdtProvider::enable(const Probe& probe) {
   return {};
 }
 
-Result<std::vector<BoundSite>> SdtProvider::bound_sites(std::string_view tracepoint) {
+/// Whether the function there has a name that begins so.
+bool SdtProvider::is_in_any(GuestVirt at, std::string_view beginnings) const {
+  const Symbol* const function = kernel_.symbols().at(at);
+  if (function == nullptr) return false;
+  return first_found(beginnings,
+                     [&](std::string_view start) { return function->name.starts_with(start); });
+}
+
+Result<std::vector<BoundSite>> SdtProvider::bound_sites(std::string_view tracepoint,
+                                                        std::string_view never_in) {
   TRY(read());
   const auto found = std::ranges::find_if(
       tracepoints_, [&](const Tracepoint& one) { return one.known.name == tracepoint; });
@@ -403,7 +413,8 @@ Result<std::vector<BoundSite>> SdtProvider::bound_sites(std::string_view tracepo
   }
   found->sites.reset();  // arrivals remember, so nobody shares them
   examine({static_cast<Index>(found - tracepoints_.begin())});
-  const auto sites = std::exchange(found->sites, std::nullopt);
+  auto sites = std::exchange(found->sites, std::nullopt);
+  std::erase_if(*sites, [&](const Site& site) { return is_in_any(site.at, never_in); });
   const auto failed =
       std::ranges::find_if(*sites, [](const Site& site) { return !site.trouble.empty(); });
   if (failed != sites->end()) return fail(ErrorCode::Unsupported, failed->trouble);

@@ -198,6 +198,9 @@ TEST_F(Sdt, ASiteThatCannotBeProbedIsAGapOfTheOthers) {
   EXPECT_EQ(gaps[0].find("sdt:vmlinux::f_called in vmlinux`g+0x5: its arguments need"), 0u)
       << gaps[0];
   EXPECT_EQ(listed({"sdt", "", "", ""}), (Names{"sdt:vmlinux::f_called"}));
+
+  EXPECT_FALSE(provider().bound_sites("f_called")) << "others need all of them";
+  EXPECT_EQ(provider().bound_sites("f_called", "h|g")->size(), 2u) << "or know what they do not";
 }
 
 TEST_F(Sdt, ArgumentsHaveTheTypesOfTheTracepoint) {

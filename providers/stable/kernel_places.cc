@@ -130,7 +130,7 @@ Result<std::vector<BoundSite>> KernelPlaces::sites(const StableProbe& probe) {
     case PlaceKind::Entry:
     case PlaceKind::Return:
     case PlaceKind::OwnReturn: return function_sites(probe);
-    case PlaceKind::Tracepoint: return tracepoints_.bound_sites(probe.place);
+    case PlaceKind::Tracepoint: return tracepoints_.bound_sites(probe.place, probe.never_in);
     case PlaceKind::Counter: return counters_.sites_of(probe.place);
     case PlaceKind::Nowhere: return fail(ErrorCode::Unsupported, std::string(probe.place));
   }

@@ -91,6 +91,18 @@ constexpr StartPlace kRwWriteBlocks = {.of = StartPlace::Of::TaskAndObject,
                                        .natives = kRwContended,
                                        .condition = "flags == 4"};
 
+/// Functions that tell of contention for other locks: a slow spin lock of somebody else's costs nothing
+/// then, and one of their sites where no probe can stand is none of ours.
+constexpr std::string_view kNotOfMutexes =
+    "rwsem_down_|queued_|native_queued_|__pv_queued_|resilient_queued_|percpu_down_|__percpu_down_|"
+    "__down_common|__rt_mutex_|rt_mutex_";
+constexpr std::string_view kNotOfReaders =
+    "rwsem_down_write_|__mutex_|__ww_mutex_|queued_|native_queued_|__pv_queued_|resilient_queued_|"
+    "percpu_down_|__percpu_down_|__down_common|__rt_mutex_|rt_mutex_";
+constexpr std::string_view kNotOfWriters =
+    "rwsem_down_read_|__mutex_|__ww_mutex_|queued_|native_queued_|__pv_queued_|resilient_queued_|"
+    "percpu_down_|__percpu_down_|__down_common|__rt_mutex_|rt_mutex_";
+
 constexpr StableProbe kLockstat[] = {
     {"adaptive-acquire", OwnReturn, "mutex_lock", kMutexTaken, {}, "", &kInMutexCall},
     {"adaptive-acquire",
@@ -110,8 +122,20 @@ constexpr StableProbe kLockstat[] = {
      {},
      "error > 0",
      &kInMutexCall},
-    {"adaptive-block", Tracepoint, "contention_end", kMutexWaited, {}, kNoError, &kMutexBlocks},
-    {"adaptive-spin", Tracepoint, "contention_end", kMutexWaited, {}, kNoError, &kMutexSpins},
+    {.name = "adaptive-block",
+     .kind = Tracepoint,
+     .place = "contention_end",
+     .natives = kMutexWaited,
+     .condition = kNoError,
+     .start = &kMutexBlocks,
+     .never_in = kNotOfMutexes},
+    {.name = "adaptive-spin",
+     .kind = Tracepoint,
+     .place = "contention_end",
+     .natives = kMutexWaited,
+     .condition = kNoError,
+     .start = &kMutexSpins,
+     .never_in = kNotOfMutexes},
     {"adaptive-release", Entry, "mutex_unlock", kMutex},
     {"spin-acquire", OwnReturn, "_raw_spin_lock", kSpinTaken, {}, "", &kInSpinCall},
     {"spin-acquire", OwnReturn, "_raw_spin_lock_bh", kSpinTaken, {}, "", &kInSpinCall},
@@ -133,8 +157,20 @@ constexpr StableProbe kLockstat[] = {
     {"rw-acquire", OwnReturn, "down_write", kRwWritten, {}, "", &kInRwCall},
     {"rw-acquire", OwnReturn, "down_write_killable", kRwWritten, {}, kFailed, &kInRwCall},
     {"rw-acquire", OwnReturn, "down_write_trylock", kRwWritten, {}, kSucceeded, &kInRwCall},
-    {"rw-block", Tracepoint, "contention_end", kRwReadWaited, {}, kNoError, &kRwReadBlocks},
-    {"rw-block", Tracepoint, "contention_end", kRwWriteWaited, {}, kNoError, &kRwWriteBlocks},
+    {.name = "rw-block",
+     .kind = Tracepoint,
+     .place = "contention_end",
+     .natives = kRwReadWaited,
+     .condition = kNoError,
+     .start = &kRwReadBlocks,
+     .never_in = kNotOfReaders},
+    {.name = "rw-block",
+     .kind = Tracepoint,
+     .place = "contention_end",
+     .natives = kRwWriteWaited,
+     .condition = kNoError,
+     .start = &kRwWriteBlocks,
+     .never_in = kNotOfWriters},
     {"rw-downgrade", Entry, "downgrade_write", kRw},
     {"rw-release", Entry, "up_read", kRwReadReleased},
     {"rw-release", Entry, "up_write", kRwWriteReleased},

@@ -89,7 +89,8 @@ StableProbe place_of_start(const StableProbe& probe) {
   return {.name = {},
           .kind = start.kind,
           .place = is_call ? probe.place : start.place,
-          .natives = start.natives};
+          .natives = start.natives,
+          .never_in = probe.never_in};
 }
 
 // Making one

@@ -1,4 +1,4 @@
-// What paging, ICMP and the timers of TCP count, as far as a program can bring it about on a loopback: the
+// Brings about paging, ICMP and timers of TCP, as far as a program can bring it about on a loopback: the
 // test of it (test_counters.py) compares with the kernel's own counters. Any failure is status 1 and a
 // line on stderr.
 #define _GNU_SOURCE
@@ -95,7 +95,7 @@ static void keepalive(void) {
   close(ends[1]);
 }
 
-/// What the other end throws away is sent again, until the sender gives up.
+/// The other end throws away all that comes: it is sent again, until the sender gives up.
 static void retransmission(void) {
   struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
   const struct sock_fprog filter = {1, &nothing};
