@@ -49,7 +49,7 @@ VM_PROCESSES = max(1, (os.cpu_count() or 1) // 2)
 # it beyond the time that build machines give.
 ENOUGH_PROCESSORS = 4
 CI_MINUTES = 50  # of the 90 that they give; the build takes ten
-# What --ci runs of vm on fewer: each part of the project by its quickest witness. All that it runs on more
+# Of vm --ci runs this on fewer: each part of the project by its quickest witness. All that it runs on more
 # takes three quarters of an hour there, and beside a busy neighbour longer than build machines wait.
 CORE = (
     "test_as_is", "test_attach_bad_input", "test_attach_ends.Moves", "test_attach_leave.ToTheByte",

@@ -97,7 +97,7 @@ void StableProvider::gaps(const dif::ProbeDescription& pattern, const RefusalVis
   for_each_row(pattern, [&](std::uint32_t index) {
     const auto fine = examine(rows_[index]);
     if (fine) published.insert(rows_[index].probe->name);
-    // What a kernel does not count does not happen there. A function may have got another name.
+    // A kernel that does not count something has nothing of it. A function may have another name.
     const bool lacks = !fine && fine.error().code != ErrorCode::NotFound;
     if (lacks) missing.emplace_back(index, fine.error().message);
   });

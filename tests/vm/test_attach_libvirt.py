@@ -136,7 +136,7 @@ class Domains(Case):
         self.assertIn("ringside: tracing ended: its owner saves it, or moves it to another host",
                       outcome.stderr.splitlines(), outcome)
         domain.connect()
-        # What stood in the guest has come along: the stub lets it pass.
+        # Breakpoints that stood in the guest have come along: the stub lets it pass.
         status, said = domain.port.run(f"workload --reads {READS}")
         self.assertEqual(status, 0)
         self.assertIn(f"read {READS}\n", said.decode())
