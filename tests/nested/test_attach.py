@@ -33,8 +33,8 @@ qemu() {  # NAME IMAGE PROGRAM ARGUMENTS...: a QEMU with a guest
         kill -0 $(cat $name.pid) || { cat $name.log; exit 9; }
         sleep 0.5
         # Asks one that has been up before, until it answers: a load takes away what came too early. One that
-        # boots says so by itself: characters that come while its kernel takes the UART over keep the
-        # interrupt's line up, so that it sees no edge and hears of none any more.
+        # boots says so by itself: where characters came while it booted, its console was deaf from then on in
+        # many boots. (Its CPUs were halted then. That the UART's interrupt had no edge any more is a guess.)
         [ -z "${is_loaded:-}" ] || echo u >$name.in &
     done
 }
