@@ -48,6 +48,22 @@ class Case(unittest.TestCase):
         self.assertEqual(sum(counts.values()), truth["openat"], outcome)
         self.assertEqual(domain.state(), "running")
 
+    def check_pause(self, domain):
+        """A pause by virsh is told, and its end, and counts are exact afterwards."""
+        with attach(self.target(domain.name), begin(COUNT)) as running:
+            started(running)
+            self.libvirt.virsh("suspend", domain.name)
+            time.sleep(1.5)  # a look at what there is, at switchrate
+            self.libvirt.virsh("resume", domain.name)
+            status, said = domain.port.run(f"workload --reads {READS}")
+            outcome = end(running)
+        self.assertEqual((status, outcome.status), (0, 0), outcome)
+        self.assertEqual(outcome.counts()["reads"],
+                         ringside.Outcome(0, said.decode(), "").counts()["read"])
+        self.assertEqual(outcome.stderr.splitlines(),
+                         ["ringside: its owner has paused it: tracing waits",
+                          "ringside: it runs again"])
+
 
 @unittest.skipIf(REASON, REASON)
 class Domains(Case):
@@ -67,19 +83,7 @@ class Domains(Case):
 
     def test_what_virsh_does_to_a_domain_is_told(self):
         domain = self.libvirt.domain("three", "debian-6.1")
-        with attach(self.target("three"), begin(COUNT)) as running:
-            started(running)
-            self.libvirt.virsh("suspend", "three")
-            time.sleep(1.5)  # a look at what there is, at switchrate
-            self.libvirt.virsh("resume", "three")
-            status, said = domain.port.run(f"workload --reads {READS}")
-            outcome = end(running)
-        self.assertEqual((status, outcome.status), (0, 0), outcome)
-        self.assertEqual(outcome.counts()["reads"],
-                         ringside.Outcome(0, said.decode(), "").counts()["read"])
-        self.assertEqual(outcome.stderr.splitlines(),
-                         ["ringside: its owner has paused it: tracing waits",
-                          "ringside: it runs again"])
+        self.check_pause(domain)
         with attach(self.target("three"), begin(COUNT)) as running:
             started(running)
             self.libvirt.virsh("reset", "three")
@@ -256,19 +260,7 @@ class SystemDomains(Case):
 
     def test_what_virsh_does_to_it_is_told_and_why_it_hangs(self):
         domain = self.libvirt.domain("three", "debian-6.12")
-        with attach(self.target("three"), begin(COUNT)) as running:
-            started(running)
-            self.libvirt.virsh("suspend", "three")
-            time.sleep(1.5)  # a look at what there is, at switchrate
-            self.libvirt.virsh("resume", "three")
-            status, said = domain.port.run(f"workload --reads {READS}")
-            outcome = end(running)
-        self.assertEqual((status, outcome.status), (0, 0), outcome)
-        self.assertEqual(outcome.counts()["reads"],
-                         ringside.Outcome(0, said.decode(), "").counts()["read"])
-        self.assertEqual(outcome.stderr.splitlines(),
-                         ["ringside: its owner has paused it: tracing waits",
-                          "ringside: it runs again"])
+        self.check_pause(domain)
         text, tree = why(self.target("three"))
         self.assertEqual((tree["not_known"], len(tree["vcpus"])), ([], 1), text)
         self.assertEqual(domain.state(), "running")
