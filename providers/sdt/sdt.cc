@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "providers/stable/first_found.h"
+#include "providers/first_found.h"
 #include "vmm/linux/stacks/stack_size.h"
 
 namespace ringside::providers {
