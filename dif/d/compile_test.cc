@@ -104,6 +104,9 @@ TEST(Compile, KernelSymbolsAreLoadedByTheirType) {
 
 TEST(Compile, UserMemoryIsCopiedIn) {
   EXPECT_EQ(value("copyinstr(arg3)"), s("from user"));
+  EXPECT_EQ(value("copyinstr(arg3, 4)"), s("from"));
+  EXPECT_EQ(value("copyinstr(arg3, 100)"), s("from user"));
+  EXPECT_EQ(value("copyinstr(arg3, 0)"), s(""));
   EXPECT_EQ(value("stringof(copyin(arg3, 4))"), s("from"));
   EXPECT_EQ(value("*(char *)copyin(arg3 + 1, 1)"), n('r'));
 }

@@ -82,15 +82,14 @@ Result<std::string_view, Fault> Memory::another_string(std::uint64_t at, std::si
 }
 
 Result<std::uint64_t, Fault> Memory::copy_user_string(std::uint64_t at, std::size_t limit) {
-  limit = std::min(limit, string_size_ + 1);
-  if (limit == 0) return new_string({});
-  const std::uint64_t handle = TRY(allocate(limit));
+  limit = std::min(limit, string_size_);
+  const std::uint64_t handle = TRY(allocate(limit + 1));
   std::byte* const out = scratch_.data() + (handle & kOffsetMask);
   std::size_t length = 0;
   bool ended = false;
-  while (!ended && length < limit - 1) {
+  while (!ended && length < limit) {
     const auto line = TRY(user_.line_from(at + length));
-    for (std::size_t i = 0; i < line.size() && length < limit - 1 && !ended; ++i) {
+    for (std::size_t i = 0; i < line.size() && length < limit && !ended; ++i) {
       ended = line[i] == std::byte{0};
       if (!ended) out[length++] = line[i];
     }

@@ -99,7 +99,7 @@ class Memory {
   static constexpr std::size_t kStagedStrings = 4;  // no subroutine looks at more at once
   /// Forgets staged copies; called before each subroutine.
   void release_staging() { staged_ = 0; }
-  /// Copies a user string with its NUL into fresh scratch; at most limit bytes with the NUL.
+  /// Copies a user string into fresh scratch, at most limit bytes of it, and puts a NUL after it.
   Result<std::uint64_t, Fault> copy_user_string(std::uint64_t at, std::size_t limit);
 
   /// D memory that instructions may write: scratch, global and this-> storage, opened elements.

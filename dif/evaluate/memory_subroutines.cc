@@ -35,8 +35,9 @@ CallResult MemorySubroutines::copyin(CallArguments a) {
   return handle;
 }
 
+/// Of as many bytes as it may examine, all: copyinstr(arg1, arg2) of a write() is what it writes.
 CallResult MemorySubroutines::copyinstr(CallArguments a) {
-  const std::uint64_t limit = a.size() > 1 ? a[1].value : memory_.string_size() + 1;
+  const std::uint64_t limit = a.size() > 1 ? a[1].value : memory_.string_size();
   return memory_.copy_user_string(a[0].value, limit);
 }
 
