@@ -21,7 +21,7 @@ GuestVirt first_task(const guest_linux::Kernel& kernel) {
 }
 
 LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
-                           const LinuxContextParts& parts)
+                           RunTimes& run_times, const LinuxContextParts& parts)
     : memory_(memory),
       kernel_(kernel),
       parts_(parts),
@@ -32,17 +32,17 @@ LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& 
       saved_registers_(find_saved_registers(kernel.symbols())),
       kernel_reader_(memory, kernel_table_, guest_linux::find_linear_map(memory, kernel)),
       process_reader_(memory, kernel_table_),
-      thread_clock_(kernel, kernel_reader_) {}
+      thread_clock_(kernel, kernel_reader_, run_times) {}
 
 void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base,
                          const std::optional<vmm::TrappedTask>& task,
-                         std::optional<std::uint64_t> tsc) {
+                         const std::optional<FiringTime>& when) {
   registers_ = registers;
   percpu_base_ = percpu_base;
   anywhere_ = false;
   keeps_still_ = false;
   task_ = task;
-  tsc_ = tsc;
+  when_ = when;
   current_ = task ? std::optional(task->address) : std::nullopt;
   kernel_reader_.forget();
   // With page-table isolation CR3 may be the user's half of the pair (bit 12 set): it maps all of
@@ -117,7 +117,7 @@ Result<std::uint64_t, Fault> LinuxContext::known_variable(dif::ContextVariable w
     case ContextVariable::Errno: return error_number();
     case ContextVariable::Caller: return caller();
     case ContextVariable::Vtimestamp:
-      return thread_clock_.ran(kernel_reader_, percpu_base_, TRY(current()), tsc_);
+      return thread_clock_.ran(kernel_reader_, percpu_base_, TRY(current()), when_);
     case ContextVariable::Ipl: return 0;  // Linux has no interrupt priority levels
     case ContextVariable::Ucaller: return user_caller();
     case ContextVariable::Stackdepth: {

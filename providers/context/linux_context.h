@@ -59,18 +59,18 @@ struct LinuxContextParts {
 
 class LinuxContext final : public dif::GuestContext {
  public:
-  /// `memory` and `kernel` must outlive it; what is changed in `memory` is what write_user() is
-  /// asked for.
-  LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
+  /// `memory`, `kernel` and `run_times`, the machine's, must outlive it; what is changed in
+  /// `memory` is what write_user() is asked for.
+  LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel, RunTimes& run_times,
                const LinuxContextParts& parts = {});
   LinuxContext(const LinuxContext&) = delete;
   LinuxContext& operator=(const LinuxContext&) = delete;
 
   /// A new firing moment: forgets everything known of the last one. `task`: `current`, where it is
-  /// known already. `tsc`: the guest's, where it is known.
+  /// known already. `when`: where it is known.
   void begin(const Registers& registers, GuestVirt percpu_base,
              const std::optional<vmm::TrappedTask>& task = std::nullopt,
-             std::optional<std::uint64_t> tsc = std::nullopt);
+             const std::optional<FiringTime>& when = std::nullopt);
   /// Which probe fires now, of those at this place.
   void select(const Binding& binding) { binding_ = binding; }
   /// Whether that probe fires for this arrival; works out its arguments. After select().
@@ -168,7 +168,7 @@ class LinuxContext final : public dif::GuestContext {
   bool anywhere_ = false;
   mutable bool keeps_still_ = false;
   std::optional<vmm::TrappedTask> task_;
-  std::optional<std::uint64_t> tsc_;
+  std::optional<FiringTime> when_;
   mutable std::optional<GuestVirt> current_;
 };
 

@@ -38,7 +38,8 @@ class Context : public ::testing::Test {
 
   FakeMemory memory_;
   FakeKernel kernel_;
-  LinuxContext context_{memory_.memory(), with_run_queues(kernel_)};
+  RunTimes run_times_;
+  LinuxContext context_{memory_.memory(), with_run_queues(kernel_), run_times_};
   Registers registers_;
   Binding binding_;
 };
@@ -103,7 +104,7 @@ TEST_F(Context, AWildCurrentIsAFaultAtItsField) {
 
 TEST_F(Context, AFieldThatTheTypesDoNotKnowIsAFault) {
   kernel_.layout_to_change().task_comm.reset();
-  LinuxContext context(memory_.memory(), kernel_);
+  LinuxContext context(memory_.memory(), kernel_, run_times_);
   context.begin(registers_, kernel_address(kPercpu0));
   char name[16];
 

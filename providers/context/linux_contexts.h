@@ -11,10 +11,12 @@ namespace ringside::providers {
 
 class LinuxContexts {
  public:
-  /// `parts` are what each LinuxContext is made of.
-  template <class... Parts>
-  explicit LinuxContexts(unsigned vcpus, Parts&&... parts) {
-    for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) contexts_.emplace_back(parts...);
+  /// The parts of each LinuxContext; they share their RunTimes.
+  LinuxContexts(unsigned vcpus, vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
+                const LinuxContextParts& parts = {}) {
+    for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
+      contexts_.emplace_back(memory, kernel, run_times_, parts);
+    }
   }
 
   LinuxContext& operator[](std::uint32_t vcpu) { return contexts_[vcpu]; }
@@ -23,6 +25,7 @@ class LinuxContexts {
   auto end() { return contexts_.end(); }
 
  private:
+  RunTimes run_times_;
   std::deque<LinuxContext> contexts_;
 };
 

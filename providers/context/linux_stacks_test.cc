@@ -62,7 +62,8 @@ class Stacks : public ::testing::Test {
   FakeMemory memory_;
   FakeKernel kernel_;
   guest_linux::StackTables tables_;
-  LinuxContext context_{memory_.memory(), kernel_, {.stack_tables = &tables_}};
+  RunTimes run_times_;
+  LinuxContext context_{memory_.memory(), kernel_, run_times_, {.stack_tables = &tables_}};
   Registers registers_;
 };
 

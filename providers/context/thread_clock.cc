@@ -1,7 +1,6 @@
 #include "providers/context/thread_clock.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "providers/fire/tsc_scale.h"
 #include "vmm/linux/layout.h"
@@ -25,12 +24,13 @@ std::optional<ThreadClock::Offsets> ThreadClock::offsets_of(const guest_linux::K
   const bool has_all = queues != nullptr && in.rq_clock && in.rq_clock_task && in.task_pid &&
                        in.task_sum_exec_runtime && in.task_exec_start;
   if (!has_all) return std::nullopt;
-  return Offsets{queues->address.raw(), *in.rq_clock, *in.rq_clock_task, *in.task_pid,
+  return Offsets{queues->address.raw(),     *in.rq_clock,       *in.rq_clock_task, *in.task_pid,
                  *in.task_sum_exec_runtime, *in.task_exec_start};
 }
 
-ThreadClock::ThreadClock(const guest_linux::Kernel& kernel, const GuestReader& memory)
-    : offsets_(offsets_of(kernel)), rate_(rate_of_tsc(kernel, memory)) {}
+ThreadClock::ThreadClock(const guest_linux::Kernel& kernel, const GuestReader& memory,
+                         RunTimes& shared)
+    : offsets_(offsets_of(kernel)), rate_(rate_of_tsc(kernel, memory)), shared_(shared) {}
 
 /// The CPU's clock of tasks. All of it is the guest's word: differences wrap.
 std::uint64_t ThreadClock::clock_at(std::uint64_t tsc, const RunQueue& queue) {
@@ -42,7 +42,8 @@ std::uint64_t ThreadClock::clock_at(std::uint64_t tsc, const RunQueue& queue) {
 }
 
 Result<std::uint64_t, Fault> ThreadClock::ran(const GuestReader& memory, GuestVirt percpu_base,
-                                              GuestVirt task, std::optional<std::uint64_t> tsc) {
+                                              GuestVirt task,
+                                              const std::optional<FiringTime>& when) {
   if (!offsets_) return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
   const auto id = TRY(load_field<std::int32_t>(memory, task, offsets_->pid));
   if (id == 0) return 0;  // the scheduler keeps no time of an idle task
@@ -52,13 +53,12 @@ Result<std::uint64_t, Fault> ThreadClock::ran(const GuestReader& memory, GuestVi
   const GuestVirt at = percpu_base.wrapping_add(offsets_->queues);
   const RunQueue queue{TRY(load_field<std::uint64_t>(memory, at, offsets_->clock)),
                        TRY(load_field<std::uint64_t>(memory, at, offsets_->clock_task))};
-  if (tsc && rate_) {
-    const auto more = static_cast<std::int64_t>(clock_at(*tsc, queue) - start);
+  if (!when) return shared_.show({task, id}, sum, std::nullopt);
+  if (rate_) {
+    const auto more = static_cast<std::int64_t>(clock_at(when->tsc, queue) - start);
     sum += static_cast<std::uint64_t>(std::clamp<std::int64_t>(more, 0, kLongest));
   }
-  // A firing whose TSC is not known may come after one of which it is.
-  if (std::exchange(last_task_, task) == task) sum = std::max(sum, last_);
-  return last_ = sum;
+  return shared_.show({task, id}, sum, when->time);
 }
 
 }  // namespace ringside::providers

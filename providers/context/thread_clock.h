@@ -12,24 +12,30 @@
 #include <cstdint>
 #include <optional>
 
+#include "providers/context/run_times.h"
 #include "providers/fire/guest_clock.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
 
 namespace ringside::providers {
 
+/// When a probe fired.
+struct FiringTime {
+  std::uint64_t tsc = 0;   // the guest's
+  std::uint64_t time = 0;  // on the time line, ns
+};
+
 class ThreadClock {
  public:
   /// `memory` is the kernel's, for its idea of the TSC's rate; without that, times are those of
-  /// the scheduler's last update.
-  ThreadClock(const guest_linux::Kernel& kernel, const GuestReader& memory);
+  /// the scheduler's last update. `shared`, the machine's, must outlive this.
+  ThreadClock(const guest_linux::Kernel& kernel, const GuestReader& memory, RunTimes& shared);
 
-  /// Nanoseconds that `task`, which runs on the CPU with this per-CPU base, has run when the
-  /// guest's TSC was `tsc`; when that is not known, at the last update. 0 for an idle task. Never
-  /// less for a task than before. Fault: memory that cannot be read, or a kernel whose types lack a
-  /// member.
+  /// Nanoseconds that `task`, which runs on the CPU with this per-CPU base, has run at this moment;
+  /// when that is not known, at the last update. 0 for an idle task. Never less for a task than
+  /// before. Fault: memory that cannot be read, or a kernel whose types lack a member.
   Result<std::uint64_t, Fault> ran(const GuestReader& memory, GuestVirt percpu_base, GuestVirt task,
-                                   std::optional<std::uint64_t> tsc);
+                                   const std::optional<FiringTime>& when);
 
  private:
   /// Nothing runs for longer than this without an update, which each tick is (ns). An estimate that
@@ -41,9 +47,9 @@ class ThreadClock {
     std::uint64_t clock = 0, clock_task = 0;
   };
   struct Offsets {
-    std::uint64_t queues = 0;  // of the per-CPU variable runqueues
-    std::uint32_t clock = 0, clock_task = 0;             // in struct rq
-    std::uint32_t pid = 0, sum = 0, exec_start = 0;      // in struct task_struct
+    std::uint64_t queues = 0;                        // of the per-CPU variable runqueues
+    std::uint32_t clock = 0, clock_task = 0;         // in struct rq
+    std::uint32_t pid = 0, sum = 0, exec_start = 0;  // in struct task_struct
   };
   static std::optional<Offsets> offsets_of(const guest_linux::Kernel& kernel);
   std::uint64_t clock_at(std::uint64_t tsc, const RunQueue& queue);
@@ -51,8 +57,7 @@ class ThreadClock {
   const std::optional<Offsets> offsets_;  // empty: the kernel lacks one
   const std::optional<TickRate> rate_;
   std::optional<std::uint64_t> ahead_;  // the CPU's clock less the TSC's nanoseconds; wraps
-  GuestVirt last_task_;
-  std::uint64_t last_ = 0;  // what that one had run
+  RunTimes& shared_;
 };
 
 }  // namespace ringside::providers

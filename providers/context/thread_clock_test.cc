@@ -31,15 +31,17 @@ class ThreadClockTest : public ::testing::Test {
     memory_.put64(kExecStart, clock - for_interrupts);
     memory_.put64(kSum, sum);
   }
-  void make() { clock_.emplace(kernel_, reader_); }
+  void make() { clock_.emplace(kernel_, reader_, run_times_); }
   std::uint64_t ran(std::optional<std::uint64_t> tsc) {
-    return clock_->ran(reader_, kernel_address(kPercpu0), kernel_address(kTask), tsc)
+    const auto when = tsc ? std::optional(FiringTime{*tsc, *tsc}) : std::nullopt;
+    return clock_->ran(reader_, kernel_address(kPercpu0), kernel_address(kTask), when)
         .value_or(0xdead);
   }
 
   FakeMemory memory_;
   FakeKernel kernel_;
   vmm::PageTableReader reader_{memory_.memory(), kernel_.table()};
+  RunTimes run_times_;
   std::optional<ThreadClock> clock_;
 };
 

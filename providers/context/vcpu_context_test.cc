@@ -41,7 +41,8 @@ class Vcpu : public ::testing::Test {
 
   FakeMemory memory_;
   FakeKernel kernel_;
-  LinuxContext linux_{memory_.memory(), kernel_};
+  RunTimes run_times_;
+  LinuxContext linux_{memory_.memory(), kernel_, run_times_};
   VcpuContext with_linux_{memory_.memory(), 2, LinuxInside{kernel_, linux_}};
   VcpuContext bare_{memory_.memory(), 2, std::nullopt};
   vmm::FakeStoppedVcpu vcpu_{1};

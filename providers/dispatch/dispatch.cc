@@ -83,7 +83,8 @@ TrapDispatcher::Then TrapDispatcher::fire_at(const vmm::Trap& trap, const KeptVc
   }
   table.hit(*place, record.vcpu);
   LinuxContext& context = contexts_[record.vcpu];
-  context.begin(trap.registers, trap.percpu_base, trap.task, trap.tsc);
+  context.begin(trap.registers, trap.percpu_base, trap.task,
+                FiringTime{trap.tsc, record.timestamp});
   for (const Binding& binding : table.bindings(*place)) fire(binding, record, context);
   if (place->by_number >= 0) fire_by_number(table, *place, record, context);
   if (!context.keeps_still()) return Then::GoOn;

@@ -1,0 +1,53 @@
+// The time that each thread has run, as vtimestamp tells it. The scheduler's account
+// (thread_clock.h) and `timestamp` go by clocks of their own: the time line is steered by up to 0.2
+// % while it is being learned (guest_clock.h), and the account is known better from firing to
+// firing. So from one firing of a thread to the next no more is added than has gone by on the time
+// line: a program's elapsed time less its time on CPU is never below 0. One for all vCPUs, as
+// threads move. Threads: any. Fire context: yes, but for the constructor.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "dif/evaluate/brief_lock.h"
+#include "vmm/base/address.h"
+
+namespace ringside::providers {
+
+class RunTimes {
+ public:
+  struct Thread {
+    GuestVirt task;  // task_struct
+    std::int32_t id = 0;
+
+    bool operator==(const Thread&) const = default;
+  };
+
+  RunTimes() : seen_(kSeen) {}
+
+  /// Nanoseconds for a thread whose account says `ran` at a firing's `time` (ns; where that is not
+  /// known, the account alone counts). Never less for a thread than before; only differences mean
+  /// something.
+  std::uint64_t show(const Thread& thread, std::uint64_t ran, std::optional<std::uint64_t> time);
+
+ private:
+  /// Of two threads in one place each drives the other out, and begins anew from its account.
+  static constexpr std::size_t kSeen = 1024;
+
+  struct Seen {
+    dif::BriefLock lock;  // for all that follows
+    Thread thread;
+    std::uint64_t ran = 0;    // the account
+    std::uint64_t shown = 0;  // what was made of it
+    struct Timed {
+      std::uint64_t time = 0, shown = 0;
+    };
+    std::optional<Timed> timed;  // the last firing whose time was known
+  };
+
+  std::vector<Seen> seen_;  // by a hash of the task's address
+};
+
+}  // namespace ringside::providers
