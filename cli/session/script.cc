@@ -18,17 +18,22 @@
 
 namespace ringside::cli {
 
+Result<void> Script::read() {
+  sources_ =
+      TRY(Sources::load(line_.programs, line_.settings.preprocessor, line_.settings.error_tags));
+  if (is_saved()) program_ = TRY(load_program(line_.dof_file));
+  return {};
+}
+
 Result<void> Script::make(const Subjects& subjects, MachinesEnvironment& environment,
                           Sink& output) {
   if (!line_.programs.empty()) TRY(compile(subjects, environment, output));
-  if (is_saved()) TRY(load(environment));
+  if (is_saved()) TRY(take_over_saved(environment));
   return {};
 }
 
 Result<void> Script::compile(const Subjects& subjects, MachinesEnvironment& environment,
                              Sink& output) {
-  sources_ =
-      TRY(Sources::load(line_.programs, line_.settings.preprocessor, line_.settings.error_tags));
   const std::string own_folder = data_folder("lib");
   const std::string missing =
       missing_libraries(line_.settings, own_folder, data_folder_places("lib"));
@@ -77,8 +82,7 @@ Result<void> Script::write_types(const TypeGraph& types, TypeId first) const {
 }
 
 /// A program that was compiled before: its options, then as if it had been compiled now.
-Result<void> Script::load(const MachinesEnvironment& environment) {
-  program_ = TRY(load_program(line_.dof_file));
+Result<void> Script::take_over_saved(const MachinesEnvironment& environment) {
   for (const auto& [name, value] : program_->options) {
     auto done = apply_option(line_.settings, name, value, OptionSource::SavedProgram);
     if (!done) {

@@ -23,8 +23,11 @@ class Script {
   /// Options that the programs set are set in the line's settings. The line must outlive this.
   explicit Script(CommandLine& line) : line_(line) {}
 
-  /// Compiles, or reads the saved program; does nothing where the command line has neither. The
-  /// text of -x desugar goes to `output`.
+  /// Reads the programs' files, or the saved program: no machine need be started to learn that one
+  /// is missing.
+  Result<void> read();
+  /// Compiles, or takes the saved program as it is; does nothing where the command line has
+  /// neither. The text of -x desugar goes to `output`. After read().
   Result<void> make(const Subjects& subjects, MachinesEnvironment& environment, Sink& output);
 
   /// The program, null where there is none.
@@ -53,7 +56,7 @@ class Script {
   Result<d::Compiled> compile_with(const std::vector<d::LibrarySource>& libraries,
                                    const Subjects& subjects, MachinesEnvironment& environment);
   Result<void> write_types(const TypeGraph& types, TypeId first) const;
-  Result<void> load(const MachinesEnvironment& environment);
+  Result<void> take_over_saved(const MachinesEnvironment& environment);
 
   CommandLine& line_;
   Sources sources_;

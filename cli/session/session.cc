@@ -402,6 +402,7 @@ int Session::tell_cleaned() {
 Result<int> Session::do_task() {
   const bool nothing = line_.programs.empty() && line_.dof_file.empty();
   if (nothing && line_.task == CommandLine::Task::CompileOnly) return kExitOk;
+  TRY(script_.read());
   TRY(attach());
   if (line_.task == CommandLine::Task::Clean) return tell_cleaned();
   know_machines();

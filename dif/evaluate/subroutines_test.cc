@@ -133,7 +133,7 @@ TEST_F(SubroutineTest, InetNtoaReadsNetworkOrder) {
 TEST_F(SubroutineTest, CopyinstrReadsUserTextUpToItsEnd) {
   guest_.user_memory.put_text(kUser + 60, "/etc/passwd");
   EXPECT_EQ(as_text(Subroutine::Copyinstr, {number(kUser + 60)}), "/etc/passwd");
-  EXPECT_EQ(as_text(Subroutine::Copyinstr, {number(kUser + 60), number(5)}), "/etc");
+  EXPECT_EQ(as_text(Subroutine::Copyinstr, {number(kUser + 60), number(4)}), "/etc");
   EXPECT_EQ(as_text(Subroutine::Copyinstr, {number(kUser + 60), number(0)}), "");
 
   const auto unmapped = call(Subroutine::Copyinstr, {number(kUser)});

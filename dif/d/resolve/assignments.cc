@@ -79,8 +79,9 @@ Checked<void> Assignments::declare_assigned(Expr* e) {
   named = undeclared(*e->a);
   if (named == nullptr) return {};  // its own value declared it
   if (e->compound) {
-    return complain("D_VAR_UNDEF", named->at,
-                    fmt::format("{} has not yet been declared or assigned", *named->text));
+    return complain(
+        "D_VAR_UNDEF", named->at,
+        fmt::format("{} has not yet been declared or assigned", print_expression(*named)));
   }
   if (!types_.value_type(e->b->type)) {
     return complain(

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "dif/d/syntax/print_tree.h"
+
 namespace ringside::d {
 namespace {
-
-std::string_view scope_prefix(Scope scope) {
-  return scope == Scope::Thread ? "self->" : scope == Scope::Clause ? "this->" : "";
-}
 
 Checked<void> no_scalar(std::string_view what, std::string_view name, const Location& at) {
   return complain("D_IDENT_BADREF", at,
@@ -69,11 +67,10 @@ Checked<void> Names::scoped(Expr* e) {
   Symbol* symbol = symbols_.find(e->scope, *e->text);
   if (symbol == nullptr) {
     return complain("D_VAR_UNDEF", e->at,
-                    fmt::format("{}{} has not yet been declared or assigned",
-                                scope_prefix(e->scope), *e->text));
+                    fmt::format("{} has not yet been declared or assigned", print_expression(*e)));
   }
   if (symbol->is_associative) {
-    return no_scalar("associative array", std::string(scope_prefix(e->scope)) + *e->text, e->at);
+    return no_scalar("associative array", print_expression(*e), e->at);
   }
   e->symbol = symbol;
   e->type = symbol->type;

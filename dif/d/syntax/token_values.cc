@@ -165,8 +165,9 @@ void TokenValues::stop_at_own_text(std::string_view name) {
                   name));
 }
 
-std::optional<Macro> TokenValues::macro(std::string_view name) {
+std::optional<Macro> TokenValues::macro(std::string_view written) {
   Macro result;
+  std::string_view name = written;
   name.remove_prefix(1);
   if (name.starts_with('$')) {
     result.is_string = true;
@@ -176,7 +177,7 @@ std::optional<Macro> TokenValues::macro(std::string_view name) {
     std::size_t index = 0;
     const auto parsed = std::from_chars(name.data(), name.data() + name.size(), index);
     if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) {
-      state_.stop("D_MACRO_OFLOW", fmt::format("macro argument ${} is out of range", name));
+      state_.stop("D_MACRO_OFLOW", fmt::format("macro argument {} is out of range", written));
       return std::nullopt;
     }
     used_arguments_.insert(index);
@@ -186,14 +187,14 @@ std::optional<Macro> TokenValues::macro(std::string_view name) {
     } else if (state_.options.default_arguments) {
       result.text.assign(result.is_string ? 0 : 1, '0');
     } else {
-      state_.stop("D_MACRO_UNDEF", fmt::format("macro argument ${} is not defined", name));
+      state_.stop("D_MACRO_UNDEF", fmt::format("macro argument {} is not defined", written));
       return std::nullopt;
     }
     return result;
   }
   const auto found = state_.options.macros.find(std::string(name));
   if (found == state_.options.macros.end()) {
-    state_.stop("D_MACRO_UNDEF", fmt::format("macro variable ${} is not defined", name));
+    state_.stop("D_MACRO_UNDEF", fmt::format("macro variable {} is not defined", written));
     return std::nullopt;
   }
   result.text = std::to_string(found->second);

@@ -29,7 +29,7 @@ class TokenValues {
   Expr* character(std::string_view text);
   Text string(std::string_view quoted);
   /// $name, $N and $$N.
-  std::optional<Macro> macro(std::string_view name);
+  std::optional<Macro> macro(std::string_view written);
   /// The same inside a probe description, replaced by their values.
   Text pattern(std::string_view text);
   /// Stops at an argument of the command that the program has not used, unless options allow it.
