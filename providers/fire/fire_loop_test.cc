@@ -62,6 +62,7 @@ class FakeShim final : public vmm::Shim {
     interrupted.rip = 0x4242;
     return interrupted;
   }
+  std::optional<GuestVirt> displaced_from(GuestVirt) const override { return {}; }
   static constexpr std::uint64_t kInShim = 0xffff'ffff'8100'0000;
 
   std::atomic<bool> raise = false, active = false;

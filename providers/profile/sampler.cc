@@ -7,6 +7,7 @@
 #include "dif/engine/fire_context.h"
 #include "providers/dispatch/firing_pause.h"
 #include "providers/fire/host_clock.h"
+#include "providers/profile/before_shim.h"
 
 namespace ringside::providers {
 
@@ -120,7 +121,7 @@ void VcpuSampler::fire_due(vmm::StoppedVcpu& vcpu, const Seen& seen, std::uint64
 
 VcpuSampler::Seen VcpuSampler::look_at(const Registers& registers, unsigned vcpu) const {
   Seen seen{registers, contexts_.locate(registers, vcpu), vcpu};
-  if (shim_ != nullptr && shim_->contains(GuestVirt(registers.rip))) {
+  if (is_in_shim(registers)) {
     if (const auto interrupted = shim_->waiting(seen.place.percpu_base)) {
       seen.registers = *interrupted;
     }
@@ -131,6 +132,10 @@ VcpuSampler::Seen VcpuSampler::look_at(const Registers& registers, unsigned vcpu
 void VcpuSampler::fire(const EnabledTimer& timer, const Seen& seen, const Moment& moment) {
   VcpuContext& context = contexts_[seen.place.cpu];
   context.begin(seen.registers, seen.place, *timer.plan, {moment.late});
+  if (is_in_shim(seen.registers)) {
+    const auto before = before_shim(seen.registers, *shim_, context.kernel());
+    if (before) context.begin(*before, seen.place, *timer.plan, {moment.late});
+  }
   sink_.fire(timer.probe, {seen.place.cpu, moment.time, moment.wall}, context);
   if (context.keeps_still()) {
     sink_.keep(seen.place.cpu, {seen.vcpu, seen.place.percpu_base, seen.registers});

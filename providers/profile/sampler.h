@@ -77,6 +77,9 @@ class VcpuSampler final : public SampleSink, public FireGate {
     unsigned vcpu = 0;
   };
   Seen look_at(const Registers& registers, unsigned vcpu) const;
+  bool is_in_shim(const Registers& registers) const {
+    return shim_ != nullptr && shim_->contains(GuestVirt(registers.rip));
+  }
   void fire_due(vmm::StoppedVcpu& vcpu, const Seen& seen, std::uint64_t tag);
   void fire(const EnabledTimer& timer, const Seen& seen, const Moment& moment);
 

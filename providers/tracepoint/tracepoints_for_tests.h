@@ -80,7 +80,7 @@ class FakeMachine final : public vmm::InertMachine {
 /// Offsets of the guest's own tables.
 inline constexpr std::uint64_t kKprobeTable = 0x100000, kTextMutex = 0x100400, kKprobes = 0x101000;
 
-class FakeShim final : public vmm::Shim {
+class FakeShim : public vmm::Shim {
  public:
   Result<GuestVirt> allocate_slot(std::size_t size) override {
     if (full) return fail(ErrorCode::Limit, "full");
@@ -131,6 +131,7 @@ class FakeShim final : public vmm::Shim {
   vmm::ShimCounters counters() const override { return {}; }
   bool contains(GuestVirt) const override { return false; }
   std::optional<Registers> waiting(GuestVirt) const override { return {}; }
+  std::optional<GuestVirt> displaced_from(GuestVirt) const override { return {}; }
   std::uint64_t slot_room() const override { return room; }
   std::optional<GuestVirt> jump_entry() const override { return entry_of_jumps; }
 

@@ -85,6 +85,9 @@ class DeferredShim final : public vmm::Shim {
   std::optional<Registers> waiting(GuestVirt percpu_base) const override {
     return shim_ ? shim_->waiting(percpu_base) : std::nullopt;
   }
+  std::optional<GuestVirt> displaced_from(GuestVirt pc) const override {
+    return shim_ ? shim_->displaced_from(pc) : std::nullopt;
+  }
 
  private:
   Result<vmm::Shim*> shim();

@@ -128,6 +128,7 @@ class TableShim final : public vmm::Shim {
   vmm::ShimCounters counters() const override { return {}; }
   bool contains(GuestVirt) const override { return false; }
   std::optional<Registers> waiting(GuestVirt) const override { return {}; }
+  std::optional<GuestVirt> displaced_from(GuestVirt) const override { return {}; }
 
  private:
   std::uint64_t used_ = 0;

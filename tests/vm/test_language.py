@@ -118,6 +118,17 @@ class Language:
         self.assertGreater(found["ran"], found["took"] // 2, outcome)
         self.assertEqual(found["ran longer than it took"], 0, outcome)
 
+    def test_samples_beside_probes_are_of_the_guests_own_code(self):
+        """A vCPU that is in the stub, or in a displaced instruction, is sampled where it came from."""
+        for options in ((), ("-x", "jumpprobes")):
+            outcome = self.trace(
+                'profile-997 /arg0/ { @[func(arg0)] = count(); } fbt::vfs_*:, syscall:::entry { @n = count(); }'
+                ' END { printa("sampled %a\\n", @); }', "workload --reads 60000", *options, cpus=2)
+
+            sampled = re.findall(r"^sampled (.*)$", outcome.stdout, re.MULTILINE)
+            self.assertIn("vmlinux`vfs_read", sampled, outcome)
+            self.assertEqual([name for name in sampled if "`" not in name], [], outcome)
+
     def test_types_of_the_kernel(self):
         found = self.values(
             ("s", "stringof(args[0]->f_path.dentry->d_name.name)"),

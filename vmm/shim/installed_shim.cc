@@ -14,6 +14,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
 #include "vmm/base/check.h"
+#include "vmm/shim/jump_record.h"
 #include "vmm/shim/mailbox_words.h"
 
 namespace ringside::vmm {
@@ -72,6 +73,8 @@ Result<GuestVirt> InstalledShim::allocate_slot(std::size_t size) {
                     layout_.slots_bytes >> 10));
   }
   slot_bytes_ = begin + size;
+  const std::lock_guard adding(slots_lock_);
+  slots_.push_back(static_cast<std::uint32_t>(layout_.slots + begin));
   return base_.wrapping_add(layout_.slots + begin);
 }
 
@@ -414,6 +417,39 @@ ShimCounters InstalledShim::sum_counters() const {
 
 bool InstalledShim::contains(GuestVirt pc) const {
   return pc.is_in(base_, layout_.bytes);
+}
+
+/// The address of an entry: the high half of the kernel's text is all ones.
+GuestVirt address_of(std::uint64_t entry) {
+  return GuestVirt(static_cast<std::uint64_t>(static_cast<std::int32_t>(entry)));
+}
+
+/// By all of the table, as few ask. An entry need not lead to the slot's first byte.
+std::optional<GuestVirt> InstalledShim::displaced_from(GuestVirt pc) const {
+  if (!place().has_slot_at(pc)) return std::nullopt;
+  const std::uint64_t offset = pc.raw() - base_.raw();
+  std::uint64_t begin = 0, end = layout_.bytes;
+  {
+    const std::lock_guard looking(slots_lock_);
+    const auto next = std::ranges::upper_bound(slots_, offset);
+    if (next == slots_.begin()) return std::nullopt;
+    begin = *std::prev(next);
+    if (next != slots_.end()) end = *next;
+  }
+  for (std::uint32_t bucket = 0; bucket < layout_.table_entries; ++bucket) {
+    const std::uint64_t one = entry(bucket);
+    if (one >> 32 >= begin && one >> 32 < end) return address_of(one);
+  }
+  return jumped_from(begin);
+}
+
+/// The tracepoint whose jump's record stands at this offset; empty where none does.
+std::optional<GuestVirt> InstalledShim::jumped_from(std::uint64_t offset) const {
+  JumpRecord::Bytes bytes;
+  if (!region_.memory().read(region_.place().wrapping_add(offset), bytes)) return std::nullopt;
+  const auto record = JumpRecord::decode(bytes, base_.wrapping_add(offset), *jump_entry());
+  if (!record) return std::nullopt;
+  return record->address;
 }
 
 std::optional<Registers> InstalledShim::waiting(GuestVirt percpu_base) const {

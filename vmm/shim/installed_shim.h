@@ -78,9 +78,11 @@ class InstalledShim final : public Shim {
   ShimCounters counters() const override;
   bool contains(GuestVirt pc) const override;
   std::optional<Registers> waiting(GuestVirt percpu_base) const override;
+  std::optional<GuestVirt> displaced_from(GuestVirt pc) const override;
 
  private:
   Result<void> put_back(std::uint32_t bucket, GuestVirt address, std::uint64_t offset);
+  std::optional<GuestVirt> jumped_from(std::uint64_t offset) const;
   bool is_under_way(unsigned mailbox, std::uint64_t head) const;
   using HeaderWords = std::array<std::uint64_t, SHIM_HEADER_SIZE / 8>;
   std::uint64_t control(unsigned field) const { return layout_.data + field; }
@@ -148,6 +150,8 @@ class InstalledShim final : public Shim {
   std::size_t entries_ = 0;
   const std::vector<OccupiedSlots> occupied_;
   std::size_t slot_bytes_ = 0;  // allocated so far, up to here
+  mutable std::mutex slots_lock_;
+  std::vector<std::uint32_t> slots_;  // where each begins, from the header on; in this order
   std::atomic<std::uint64_t> heartbeat_{0};
   std::atomic<std::uint64_t> doorbell_{0};
   std::atomic<std::uint64_t> rejected_{0};

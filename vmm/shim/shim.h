@@ -11,10 +11,10 @@
 // written only over the value that the host wrote last (ShimRegion). The guest leaves through a
 // tracepoint (farewell()); the answer to that one is the last write.
 //
-// Fire context: poll(), answer(), heartbeat(), state(), waiting() and contains() yes; everything
-// else no. Threads: poll() and answer() on any, beside each other; heartbeat(), set_doorbell(),
-// counters(), state(), waiting() and remove_entry() on any; slots and entries are added by one at a
-// time, beside all of those.
+// Fire context: poll(), answer(), heartbeat(), state(), waiting(), contains() and displaced_from()
+// yes; everything else no. Threads: poll() and answer() on any, beside each other; heartbeat(),
+// set_doorbell(), counters(), state(), waiting() and remove_entry() on any; slots and entries are
+// added by one at a time, beside all of those.
 #pragma once
 
 #include <array>
@@ -196,6 +196,9 @@ class Shim {
   /// The registers at the int3 of the CPU with this per-CPU base; empty unless it waits in the
   /// shim.
   virtual std::optional<Registers> waiting(GuestVirt percpu_base) const = 0;
+  /// The tracepoint whose displaced instruction, or jump's record, `pc` is in; empty: it is in no
+  /// slot of one.
+  virtual std::optional<GuestVirt> displaced_from(GuestVirt pc) const = 0;
 };
 
 }  // namespace ringside::vmm

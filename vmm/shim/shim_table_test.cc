@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "vmm/base/check.h"
+#include "vmm/shim/jump_record.h"
 #include "vmm/shim/shim_channel_for_tests.h"
 
 namespace ringside::vmm {
@@ -80,6 +81,32 @@ TEST_P(ShimTable, HandsOutSlotsUntilTheyAreUsedUp) {
   const auto none = shim_.allocate_slot(1);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::Limit);
+}
+
+TEST_P(ShimTable, KnowsWhichTracepointASlotIsOf) {
+  const GuestVirt other(kText.raw() + 0x77);
+  const auto slot = shim_.allocate_slot(12), of_none = shim_.allocate_slot(20);
+  ASSERT_TRUE(slot && of_none);
+  ASSERT_TRUE(shim_.add_entry(other, GuestVirt(slot->raw() + 1)));
+
+  EXPECT_EQ(shim_.displaced_from(slot_), kText);
+  EXPECT_EQ(shim_.displaced_from(GuestVirt(slot->raw() - 1)), kText) << "to its end";
+  EXPECT_EQ(shim_.displaced_from(*slot), other);
+  EXPECT_EQ(shim_.displaced_from(GuestVirt(slot->raw() + 11)), other);
+  EXPECT_FALSE(shim_.displaced_from(*of_none)) << "it has no entry";
+  EXPECT_FALSE(shim_.displaced_from(kBase)) << "the shim's own code";
+  EXPECT_FALSE(shim_.displaced_from(kText));
+}
+
+TEST_P(ShimTable, KnowsWhichTracepointAJumpsRecordIsOf) {
+  const GuestVirt jumps(kText.raw() + 0x40);
+  const auto place = shim_.allocate_slot(JumpRecord::kBytes + 9);
+  ASSERT_TRUE(place);
+  const JumpRecord record{.address = jumps, .replaced = {}};
+  ASSERT_TRUE(shim_.write_slot(*place, record.encode(*place, *shim_.jump_entry())));
+
+  EXPECT_EQ(shim_.displaced_from(GuestVirt(place->raw() + JumpRecord::kEntry)), jumps);
+  EXPECT_EQ(shim_.displaced_from(GuestVirt(place->raw() + JumpRecord::kBytes + 8)), jumps);
 }
 
 /// The code of Shim::fault_search() with a list of ours, as a function of its first argument.

@@ -1,0 +1,75 @@
+#include "providers/profile/before_shim.h"
+
+#include <cstdint>
+
+namespace ringside::providers {
+namespace {
+
+/// The frame of an exception without an error code, in 64-bit mode: Intel's manual, volume 3, 6.14.
+struct Frame {
+  std::uint64_t rip, cs, rflags, rsp, ss;
+};
+/// Words that the shim may have pushed below it, and between a jump's return address and those.
+constexpr unsigned kMostPushed = 6, kMostOfJump = kMostPushed + sizeof(Frame) / 8;
+
+/// The tracepoint that brought a vCPU here; rsp and rflags as they were there.
+struct Origin {
+  GuestVirt place;
+  std::uint64_t rsp, rflags;
+};
+
+/// An int3 in kernel mode pushes the kernel's cs and ss. The frame leads to what follows the int3,
+/// or to the slot, as the shim has set it.
+std::optional<Origin> origin_of_int3(const Frame& frame, const Registers& now,
+                                     const vmm::Shim& shim) {
+  if (frame.cs != now.cs || frame.ss != now.ss) return std::nullopt;
+  const GuestVirt resume(frame.rip);
+  if (const auto place = shim.displaced_from(resume))
+    return Origin{*place, frame.rsp, frame.rflags};
+  if (shim.contains(resume)) return std::nullopt;
+  return Origin{GuestVirt(frame.rip - sizeof arch::kBreakpoint), frame.rsp, frame.rflags};
+}
+
+/// A jump's record has pushed the flags and called the shim.
+std::optional<Origin> origin_of_jump(GuestVirt at, const vmm::Shim& shim,
+                                     const GuestReader& kernel) {
+  struct Call {
+    std::uint64_t returns_to, rflags;
+  };
+  const auto call = load<Call>(kernel, at);
+  const auto place = call ? shim.displaced_from(GuestVirt(call->returns_to)) : std::nullopt;
+  if (!place) return std::nullopt;
+  return Origin{*place, at.wrapping_add(sizeof(Call)).raw(), call->rflags};
+}
+
+std::optional<Origin> find_origin(const Registers& now, const vmm::Shim& shim,
+                                  const GuestReader& kernel) {
+  for (unsigned pushed = 0; pushed <= kMostOfJump; ++pushed) {
+    const GuestVirt at = GuestVirt(now.rsp).wrapping_add(pushed * sizeof(std::uint64_t));
+    const auto frame = load<Frame>(kernel, at);
+    if (frame && pushed <= kMostPushed) {
+      if (const auto origin = origin_of_int3(*frame, now, shim)) return origin;
+    }
+    if (const auto origin = origin_of_jump(at, shim, kernel)) return origin;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Registers> before_shim(const Registers& now, const vmm::Shim& shim,
+                                     const GuestReader& kernel) {
+  Registers before = now;
+  if (const auto place = shim.displaced_from(GuestVirt(now.rip))) {
+    before.rip = place->raw();
+    return before;
+  }
+  const auto origin = find_origin(now, shim, kernel);
+  if (!origin) return std::nullopt;
+  before.rip = origin->place.raw();
+  before.rsp = origin->rsp;
+  before.rflags = origin->rflags;
+  return before;
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,104 @@
+// before_shim(): from a slot, and from any depth of the shim's stack.
+#include "providers/profile/before_shim.h"
+
+#include <gtest/gtest.h>
+
+#include "providers/testing/fake_guest.h"
+#include "providers/tracepoint/tracepoints_for_tests.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::providers {
+namespace {
+
+constexpr GuestVirt kShim{0xffff'ffff'9f00'0000};
+constexpr std::uint64_t kShimBytes = 0x10000;
+constexpr GuestVirt kSlot{kShim.raw() + 0x4000};
+constexpr GuestVirt kProbed{0xffff'ffff'8100'1234};
+
+class ShimWithASlot final : public tracepoint_fakes::FakeShim {
+ public:
+  bool contains(GuestVirt pc) const override { return pc.is_in(kShim, kShimBytes); }
+  std::optional<GuestVirt> displaced_from(GuestVirt pc) const override {
+    return pc.is_in(kSlot, 8) ? std::optional(kProbed) : std::nullopt;
+  }
+};
+
+class BeforeShim : public ::testing::Test {
+ protected:
+  BeforeShim() {
+    now_.rip = kShim.raw() + 0xb1;
+    now_.rsp = kernel_address(kStack).raw();
+    now_.cs = 0x10, now_.ss = 0x18;
+    now_.rbp = 77;
+  }
+  void put_frame(unsigned pushed, std::uint64_t rip, std::uint64_t cs) {
+    const std::uint64_t frame[] = {rip, cs, 0x202, 0xffff'c900'0000'1008, 0x18};
+    memory_.put(kStack + 8 * pushed, frame, sizeof frame);
+  }
+  std::optional<Registers> before() const { return before_shim(now_, shim_, reader_); }
+
+  FakeMemory memory_;
+  FakeKernel kernel_;
+  vmm::PageTableReader reader_{memory_.memory(), kernel_.table()};
+  ShimWithASlot shim_;
+  Registers now_;
+};
+
+TEST_F(BeforeShim, ADisplacedInstructionIsWhereItWas) {
+  now_.rip = kSlot.raw() + 3;
+
+  const auto before = this->before();
+
+  ASSERT_TRUE(before);
+  EXPECT_EQ(before->rip, kProbed.raw());
+  EXPECT_EQ(before->rsp, now_.rsp);
+}
+
+TEST_F(BeforeShim, TheFrameIsFoundBelowWhatTheShimPushed) {
+  for (unsigned pushed = 0; pushed <= 6; ++pushed) {
+    memory_ = FakeMemory();
+    put_frame(pushed, kProbed.raw() + 1, 0x10);
+
+    const auto before = this->before();
+
+    ASSERT_TRUE(before) << pushed;
+    EXPECT_EQ(before->rip, kProbed.raw());
+    EXPECT_EQ(before->rsp, 0xffff'c900'0000'1008);
+    EXPECT_EQ(before->rbp, 77u);
+  }
+}
+
+TEST_F(BeforeShim, AFrameThatLeadsToTheSlotIsOfItsTracepoint) {
+  put_frame(4, kSlot.raw(), 0x10);
+
+  ASSERT_TRUE(before());
+  EXPECT_EQ(before()->rip, kProbed.raw());
+}
+
+TEST_F(BeforeShim, TheCallOfAJumpsRecordIsFoundFromTheFirstInstructionOn) {
+  for (const unsigned pushed : {0U, 5U, 9U, 11U}) {
+    memory_ = FakeMemory();
+    memory_.put64(kStack + 8 * pushed, kSlot.raw() + 7);
+    memory_.put64(kStack + 8 * pushed + 8, 0x246);
+
+    const auto before = this->before();
+
+    ASSERT_TRUE(before) << pushed;
+    EXPECT_EQ(before->rip, kProbed.raw());
+    EXPECT_EQ(before->rsp, kernel_address(kStack + 8 * pushed + 16).raw());
+    EXPECT_EQ(before->rflags, 0x246u);
+  }
+}
+
+TEST_F(BeforeShim, NothingIsMadeUp) {
+  EXPECT_FALSE(before()) << "no frame";
+  put_frame(4, kProbed.raw() + 1, 0x33);
+  EXPECT_FALSE(before()) << "of user mode";
+  put_frame(4, kShim.raw() + 0x9000, 0x10);
+  EXPECT_FALSE(before()) << "into the shim, but no slot";
+  now_.rsp = 0x1000;
+  EXPECT_FALSE(before()) << "no memory";
+}
+
+}  // namespace
+}  // namespace ringside::providers
