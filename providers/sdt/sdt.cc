@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "providers/first_found.h"
 #include "vmm/linux/stacks/stack_size.h"
 
 namespace ringside::providers {
@@ -395,15 +394,15 @@ Result<void> SdtProvider::enable(const Probe& probe) {
 }
 
 /// Whether the function there has a name that begins so.
-bool SdtProvider::is_in_any(GuestVirt at, std::string_view beginnings) const {
+bool SdtProvider::is_in_any(GuestVirt at, std::span<const std::string_view> beginnings) const {
   const Symbol* const function = kernel_.symbols().at(at);
   if (function == nullptr) return false;
-  return first_found(beginnings,
-                     [&](std::string_view start) { return function->name.starts_with(start); });
+  return std::ranges::any_of(
+      beginnings, [&](std::string_view start) { return function->name.starts_with(start); });
 }
 
-Result<std::vector<BoundSite>> SdtProvider::bound_sites(std::string_view tracepoint,
-                                                        std::string_view never_in) {
+Result<std::vector<BoundSite>> SdtProvider::bound_sites(
+    std::string_view tracepoint, std::span<const std::string_view> never_in) {
   TRY(read());
   const auto found = std::ranges::find_if(
       tracepoints_, [&](const Tracepoint& one) { return one.known.name == tracepoint; });

@@ -11,7 +11,9 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -40,10 +42,10 @@ class SdtProvider final : public Provider {
   ProbeArguments arguments(const Probe& probe) override;
   /// For other probes that mean a tracepoint by its name: where they stand, at all of its sites.
   /// Each call gives arrivals of its own, for one probe; they live as long as this. Sites in
-  /// functions whose names begin with one of `never_in` (bars between) are left out. Error
+  /// functions whose names begin with one of `never_in` are left out. Error
   /// (Unsupported): there is no such tracepoint, or another one of its sites cannot be probed.
   Result<std::vector<BoundSite>> bound_sites(std::string_view tracepoint,
-                                             std::string_view never_in = {});
+                                             std::span<const std::string_view> never_in = {});
   /// By the kernel's types; 0 for one that they do not know.
   std::size_t parameter_count(const std::string& tracepoint) const {
     return parameters(tracepoint).size();
@@ -89,7 +91,7 @@ class SdtProvider final : public Provider {
   Result<Site> placed_site(const Tracepoint& tracepoint, GuestVirt at, const FunctionFlow& flow);
   Result<Site> place(GuestVirt at, const Slice& slice, const SitePlacement& how);
   /// Of all of them; a place that several share once.
-  bool is_in_any(GuestVirt at, std::string_view beginnings) const;
+  bool is_in_any(GuestVirt at, std::span<const std::string_view> beginnings) const;
   static std::vector<BoundSite> bound_sites_of(const std::vector<Site>& sites);
   std::string reason(const Tracepoint& tracepoint) const;
   std::optional<TypeId> prototype(const std::string& tracepoint) const;

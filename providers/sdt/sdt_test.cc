@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "disasm/code_for_tests.h"
 #include "providers/testing/fake_guest.h"
@@ -200,7 +202,9 @@ TEST_F(Sdt, ASiteThatCannotBeProbedIsAGapOfTheOthers) {
   EXPECT_EQ(listed({"sdt", "", "", ""}), (Names{"sdt:vmlinux::f_called"}));
 
   EXPECT_FALSE(provider().bound_sites("f_called")) << "others need all of them";
-  EXPECT_EQ(provider().bound_sites("f_called", "h|g")->size(), 2u) << "or know what they do not";
+  EXPECT_EQ(provider().bound_sites("f_called", std::array<std::string_view, 2>{"h", "g"})->size(),
+            2u)
+      << "or know what they do not";
 }
 
 TEST_F(Sdt, ArgumentsHaveTheTypesOfTheTracepoint) {

@@ -2,6 +2,12 @@
 // the adaptive lock, its rw_semaphore the readers/writer lock, its raw spinlock the spin lock.
 // An acquisition that calls the slow path at the end of a function jumps there: then the slow
 // function's return is that of both.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <iterator>
+#include <string_view>
+
 #include "providers/stable/stable_tables.h"
 
 namespace ringside::providers {
@@ -91,17 +97,20 @@ constexpr StartPlace kRwWriteBlocks = {.of = StartPlace::Of::TaskAndObject,
                                        .natives = kRwContended,
                                        .condition = "flags == 4"};
 
-/// Functions that tell of contention for other locks: a slow spin lock of somebody else's costs nothing
-/// then, and one of their sites where no probe can stand is none of ours.
-constexpr std::string_view kNotOfMutexes =
-    "rwsem_down_|queued_|native_queued_|__pv_queued_|resilient_queued_|percpu_down_|__percpu_down_|"
-    "__down_common|__rt_mutex_|rt_mutex_";
-constexpr std::string_view kNotOfReaders =
-    "rwsem_down_write_|__mutex_|__ww_mutex_|queued_|native_queued_|__pv_queued_|resilient_queued_|"
-    "percpu_down_|__percpu_down_|__down_common|__rt_mutex_|rt_mutex_";
-constexpr std::string_view kNotOfWriters =
-    "rwsem_down_read_|__mutex_|__ww_mutex_|queued_|native_queued_|__pv_queued_|resilient_queued_|"
-    "percpu_down_|__percpu_down_|__down_common|__rt_mutex_|rt_mutex_";
+/// Functions that tell of contention for other locks: a slow spin lock of somebody else's costs
+/// nothing then, and one of their sites where no probe can stand is none of ours.
+template <std::size_t kOwn>
+constexpr auto and_other_locks(const std::string_view (&own)[kOwn]) {
+  constexpr std::string_view kOthers[] = {"queued_",           "native_queued_", "__pv_queued_",
+                                          "resilient_queued_", "percpu_down_",   "__percpu_down_",
+                                          "__down_common",     "__rt_mutex_",    "rt_mutex_"};
+  std::array<std::string_view, kOwn + std::size(kOthers)> all;
+  std::ranges::copy(kOthers, std::ranges::copy(own, all.begin()).out);
+  return all;
+}
+constexpr auto kNotOfMutexes = and_other_locks({"rwsem_down_"});
+constexpr auto kNotOfReaders = and_other_locks({"rwsem_down_write_", "__mutex_", "__ww_mutex_"});
+constexpr auto kNotOfWriters = and_other_locks({"rwsem_down_read_", "__mutex_", "__ww_mutex_"});
 
 constexpr StableProbe kLockstat[] = {
     {"adaptive-acquire", OwnReturn, "mutex_lock", kMutexTaken, {}, "", &kInMutexCall},

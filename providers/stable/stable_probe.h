@@ -72,9 +72,9 @@ struct StableProbe {
   /// A function that some kernels have in its callers instead, where the probe would miss it: they
   /// have no such probe. Empty: none.
   std::string_view unless_inlined{};
-  /// Functions, by how their names begin and with bars between, that come by the tracepoint, and by
-  /// its beginning, for something else alone: no probe stands there. Empty: none.
-  std::string_view never_in{};
+  /// Functions, by how their names begin, that come by the tracepoint, and by its beginning, for
+  /// something else alone: no probe stands there. Empty: none.
+  std::span<const std::string_view> never_in{};
 };
 
 /// One provider's rows.
