@@ -1,11 +1,13 @@
 // The time that each thread has run, as vtimestamp tells it. The scheduler's account
-// (thread_clock.h) and `timestamp` go by clocks of their own: the time line is steered by up to 0.2
-// % while it is being learned (guest_clock.h), and the account is known better from firing to
+// (thread_clock.h) and `timestamp` go by clocks of their own: the time line is steered by up to
+// 1/500 while it is being learned (guest_clock.h), and the account is known better from firing to
 // firing. So from one firing of a thread to the next no more is added than has gone by on the time
-// line: a program's elapsed time less its time on CPU is never below 0. One for all vCPUs, as
-// threads move. Threads: any. Fire context: yes, but for the constructor.
+// line: a program's elapsed time less its time on CPU is never below 0. The time that probes and
+// actions took is left out, as DTrace leaves it out. One for all vCPUs, as threads move.
+// Threads: any. Fire context: yes, but for the constructor.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -31,6 +33,8 @@ class RunTimes {
   /// known, the account alone counts). Never less for a thread than before; only differences mean
   /// something.
   std::uint64_t show(const Thread& thread, std::uint64_t ran, std::optional<std::uint64_t> time);
+  /// The thread has stood still for so long (ns) for a firing, which is in its account.
+  void waited(const Thread& thread, std::uint64_t nanoseconds);
 
  private:
   /// Of two threads in one place each drives the other out, and begins anew from its account.
@@ -39,15 +43,19 @@ class RunTimes {
   struct Seen {
     dif::BriefLock lock;  // for all that follows
     Thread thread;
-    std::uint64_t ran = 0;    // the account
-    std::uint64_t shown = 0;  // what was made of it
+    std::uint64_t ran = 0;     // the account
+    std::uint64_t shown = 0;   // what was made of it
+    std::uint64_t waited = 0;  // for firings, since that
     struct Timed {
       std::uint64_t time = 0, shown = 0;
     };
     std::optional<Timed> timed;  // the last firing whose time was known
   };
 
-  std::vector<Seen> seen_;  // by a hash of the task's address
+  Seen& place_of(const Thread& thread);
+
+  std::atomic<bool> is_asked_ = false;  // a program that wants none of it pays for nothing
+  std::vector<Seen> seen_;              // by a hash of the task's address
 };
 
 }  // namespace ringside::providers

@@ -36,6 +36,20 @@ TEST(RunTimes, AnAccountThatIsBehindAddsNothingTwice) {
   EXPECT_EQ(times.show(kOne, 1'100, 200), 1'100u);
 }
 
+TEST(RunTimes, LeavesOutTheTimeThatFiringsTook) {
+  RunTimes times;
+
+  times.waited(kOne, 999);
+  EXPECT_EQ(times.show(kOne, 1'000, 100), 1'000u) << "nothing of before the first firing";
+  times.waited(kOne, 300);
+  times.waited(kOne, 200);
+  times.waited(kSuccessor, 5'000);
+  EXPECT_EQ(times.show(kOne, 2'000, 1'100), 1'500u);
+  EXPECT_EQ(times.show(kOne, 2'100, 1'200), 1'600u) << "once";
+  times.waited(kOne, 150);
+  EXPECT_EQ(times.show(kOne, 2'200, 1'250), 1'600u) << "more than has gone by";
+}
+
 TEST(RunTimes, AThreadInAnothersMemoryBeginsAnew) {
   RunTimes times;
 

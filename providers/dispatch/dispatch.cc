@@ -69,7 +69,9 @@ TrapDispatcher::Then TrapDispatcher::serve(const vmm::Trap& trap, const KeptVcpu
   const std::lock_guard turn(sink_.turn(cpu));
   if (is_closed()) return Then::GoOn;  // while we waited
   const Then then = fire_at(trap, here, record);
-  tally_.add(cpu, clock_.since(time, host_tsc()));
+  const std::uint64_t waited = clock_.since(time, host_tsc());
+  tally_.add(cpu, waited);
+  if (trap.task) contexts_.run_times().waited({trap.task->address, trap.task->pid}, waited);
   return then;
 }
 

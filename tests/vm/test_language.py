@@ -103,7 +103,7 @@ class Language:
         self.assertEqual(found, ["swapper/0 0 swapper/0 120 / <none> ringside"] * 3, outcome)
 
     def test_time_on_a_cpu_goes_on_between_ticks(self):
-        """A call of some microseconds has run for as long as it took, as nobody else wants the CPU."""
+        """A call of some microseconds has run for what it took less the time for its probes."""
         outcome = self.trace(
             'syscall::read:entry /execname == "workload"/ { self->ran = vtimestamp; self->at = timestamp; }'
             " syscall::read:return /self->at/ { this->ran = vtimestamp - self->ran;"
@@ -115,7 +115,7 @@ class Language:
         found = {name: int(number) for name, number in re.findall(r"^<(.*)> (\d+)$", outcome.stdout, re.M)}
         self.assertEqual(found["calls"], 2000, outcome)
         self.assertLess(found["did not run"], 20, outcome)
-        self.assertGreater(found["ran"], found["took"] // 2, outcome)
+        self.assertLess(found["ran"], found["took"], outcome)
         self.assertEqual(found["ran longer than it took"], 0, outcome)
 
     def test_samples_beside_probes_are_of_the_guests_own_code(self):
