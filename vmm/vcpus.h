@@ -4,6 +4,8 @@
 // Fire context: no.
 #pragma once
 
+#include <functional>
+
 #include "vmm/arch/x86_64/registers.h"
 #include "vmm/base/result.h"
 #include "vmm/pauses.h"
@@ -17,6 +19,13 @@ class Vcpus {
   /// Lets vCPUs begin that the launcher holds before their first instruction (KvmConfig::hold).
   /// Otherwise it does nothing.
   virtual void release() {}
+  /// Asked before each stop, in the thread that wants to pause: an error refuses the stop, and is
+  /// the pause's. Of machines whose stop waits for more than their vCPUs, as by a monitor.
+  using StopCheck = std::function<Result<void>()>;
+  virtual void set_stop_check(StopCheck) {}
+  /// From now on a pause stops nobody, where vCPUs that run can be looked at and must not be
+  /// written to. Registers are then of one moment each.
+  virtual void look_while_they_run() {}
   /// How long it has been made to stand still by PausedMachine.
   Pauses pauses() const { return log_.pauses(); }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -16,6 +17,7 @@
 #include "vmm/attach/attach.h"
 #include "vmm/base/printable.h"
 #include "vmm/kernel_file/kernel_choice.h"
+#include "vmm/linux/health/storage_watch.h"
 #include "vmm/linux/kernel_arrival.h"
 #include "vmm/vcpu_exits.h"
 
@@ -257,6 +259,15 @@ Result<void> hold(Guest& guest, MachineOptions options, Signals& signals) {
   return {};
 }
 
+/// Now, and before each pause: it would wait for the storage, and the guest would stand still then.
+Result<void> pause_only_where_storage_answers(vmm::Machine& machine,
+                                              const guest_linux::Kernel& kernel) {
+  static constexpr std::chrono::seconds kLimit{1};
+  const auto storage = std::make_shared<guest_linux::StorageWatch>(machine.memory(), kernel);
+  machine.vcpus().set_stop_check([storage] { return storage->await(kLimit); });
+  return storage->await(kLimit);
+}
+
 /// The owner's name for a machine; a number tells it from others of that name, as it does for those
 /// on the command line.
 std::string free_name(const std::string& wanted, const std::vector<Guest>& guests,
@@ -282,6 +293,7 @@ Result<void> attach_to(Guest& guest, const MachineOptions& options,
   auto kernel = guest_linux::Kernel::discover(*guest.traced.machine);
   if (kernel) {
     guest.traced.kernel = std::move(*kernel);
+    TRY(pause_only_where_storage_answers(*guest.traced.machine, *guest.traced.kernel));
   } else if (is_ending(*guest.traced.machine) || line.task == CommandLine::Task::Clean) {
     return tl::unexpected(or_lost(std::move(kernel).error(), *guest.traced.machine));
   } else {

@@ -201,6 +201,12 @@ int Session::end_status(TraceLoop& loop, EndReason reason) {
     const bool fine = machine_ended && ended_well(loop.last_target().target());
     if (!fine) return kExitFailure;
   }
+  // The guest is not as it was found, which stderr has told.
+  if (std::ranges::any_of(subjects_, [](const Subject& subject) {
+        return subject.target->tracer().has_left_breakpoints();
+      })) {
+    return kExitFailure;
+  }
   // A user who waited for all of several machines has not got all of them.
   return subjects_.exit_status().value_or(loop.lost_target() ? kExitFailure : kExitOk);
 }

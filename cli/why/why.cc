@@ -12,6 +12,7 @@
 #include "cli/session/session.h"
 #include "vmm/attach/attach.h"
 #include "vmm/linux/health/health.h"
+#include "vmm/linux/health/storage_watch.h"
 
 namespace ringside::cli {
 namespace {
@@ -45,6 +46,18 @@ Result<Patient> find_patient(const CommandLine& line) {
       std::move(kernel)};
 }
 
+/// A stop would wait for the storage as the guest does, and the monitor with it.
+void look_without_stop_where_storage_hangs(Patient& patient, guest_linux::Kernel& kernel) {
+  if (patient.circumstances.life != guest_linux::GuestLife::Runs) return;
+  if (patient.circumstances.stopped_by) return;
+  guest_linux::StorageWatch storage(patient.machine->memory(), kernel);
+  const auto answers = storage.await(guest_linux::StorageWatch::kSlow);
+  if (answers) return;
+  patient.machine->vcpus().look_while_they_run();
+  patient.circumstances.limits.push_back(
+      "one moment for all: the guest was not stopped for this, because " + answers.error().message);
+}
+
 Result<void> report(const CommandLine& line) {
   const auto began = Clock::now();
   const auto tell_time = [&](std::string_view what) {
@@ -55,6 +68,7 @@ Result<void> report(const CommandLine& line) {
   Patient patient = TRY(find_patient(line));
   tell_time("kernel found");
   guest_linux::Kernel* kernel = patient.kernel ? patient.kernel->get() : nullptr;
+  if (kernel != nullptr) look_without_stop_where_storage_hangs(patient, *kernel);
   const std::string trouble = patient.kernel ? std::string() : patient.kernel.error().message;
   const auto health =
       TRY(guest_linux::examine(*patient.machine, kernel, trouble, patient.circumstances));

@@ -101,6 +101,8 @@ class KernelTracer {
 
   /// Why nothing can be traced any more, though the machine runs on; empty while all is well.
   virtual std::optional<std::string> loss() const { return std::nullopt; }
+  /// After the end: whether breakpoints of ours had to stay in a guest that lives on.
+  virtual bool has_left_breakpoints() const { return false; }
   /// One line each, since the last call.
   virtual std::vector<std::string> take_notices() = 0;
 };

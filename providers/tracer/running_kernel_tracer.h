@@ -44,6 +44,9 @@ class RunningKernelTracer final : public KernelTracer {
   void retire() override;
 
   std::optional<std::string> loss() const override;
+  bool has_left_breakpoints() const override {
+    return table_.any_armed() && machine_.state() == vmm::MachineState::Running && !loss();
+  }
   std::vector<std::string> take_notices() override;
 
  private:

@@ -137,6 +137,9 @@ class LiveTracer final : public Tracer {
   void halt() override;
   void stop() override;
   FiringPause* firing_pause() override { return trace_ ? trace_->firing_pause.get() : nullptr; }
+  bool has_left_breakpoints() const override {
+    return kernel_tracer_ && kernel_tracer_->has_left_breakpoints();
+  }
   std::optional<std::string> loss() const override {
     return kernel_tracer_ ? kernel_tracer_->loss() : std::nullopt;
   }

@@ -151,6 +151,8 @@ class Tracer {
   /// Why nothing of the guest can be traced any more, though the machine runs on: its kernel is
   /// gone, or has panicked. For ever; empty while all is well.
   virtual std::optional<std::string> loss() const { return std::nullopt; }
+  /// After stop(): whether breakpoints of ours had to stay in a guest that lives on.
+  virtual bool has_left_breakpoints() const { return false; }
 
   /// From begin() on, also after stop().
   virtual TraceStatistics statistics() const = 0;

@@ -111,7 +111,7 @@ HealthReport report_of(const GuestInput& guest) {
     report.log = std::move(*log);
   }
   report.rcu = read_rcu(view, clocks);
-  report.disks = read_block_requests(view, clocks).disks;
+  report.disks = BlockRequests(view, clocks).read().disks;
   for (const DiskReport& disk : report.disks)
     CHECK(is_shown(disk.name) && disk.requests.size() <= 8);
   for (const LogLine& line : report.log) CHECK(is_shown(line.text));

@@ -23,6 +23,8 @@ namespace ringside::vmm {
 namespace {
 
 constexpr int kPatience = 30'000;  // milliseconds; QEMU may be starting, or the host may swap
+/// A monitor that stops the guest listens again when all I/O of the guest has ended.
+constexpr int kMonitorPatience = 3'600'000;
 
 /// Right in whatever state we left the stub (QEMU 7.2 and 10.0, gdb_read_byte): a guest that runs
 /// is stopped by the first byte, a packet cut short ends at the '#', anything else is skipped; then
@@ -39,7 +41,7 @@ constexpr std::string_view kStoppedTooLong =
 constexpr char kHold = 'h', kLetBe = 'l', kRelease = 'r';
 
 /// Lets the guest go on and sees to it that QEMU hears of it.
-void let_guest_go_on(int connection, std::string_view words) {
+void let_guest_go_on(int connection, std::string_view words, int patience) {
   while (!words.empty()) {
     const ssize_t sent = send(connection, words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
@@ -48,9 +50,9 @@ void let_guest_go_on(int connection, std::string_view words) {
     }
     pollfd entry{connection, POLLOUT, 0};
     if (errno == EINTR) continue;
-    if (errno != EAGAIN || poll(&entry, 1, kPatience) != 1) return;  // QEMU has gone, or hangs
+    if (errno != EAGAIN || poll(&entry, 1, patience) != 1) return;  // QEMU has gone, or hangs
   }
-  await_taken(connection, kPatience);
+  await_taken(connection, patience);
 }
 
 /// The process that is guarded, with the paths under /proc that belong to it.
@@ -120,7 +122,8 @@ void close_others(int one, int other) {
   close_others(connection, life);
   const bool debugger = peer == Guardian::Peer::Debugger;
   if (obey(life, patience < 0, master, patience) && peer != Guardian::Peer::None) {
-    let_guest_go_on(connection, debugger ? kDebuggerGoOn : kMonitorGoOn);
+    let_guest_go_on(connection, debugger ? kDebuggerGoOn : kMonitorGoOn,
+                    debugger ? kPatience : kMonitorPatience);
   }
   _exit(0);
 }
@@ -148,6 +151,12 @@ Result<Guardian> Guardian::start(int connection, Peer peer, When when,
 
 void Guardian::send_word(char word) {
   (void)!send(life_.get(), &word, 1, MSG_NOSIGNAL);  // fails only when it is gone already
+}
+
+void Guardian::outlive_us() {
+  hold();
+  pid_ = 0;
+  life_.reset();
 }
 
 void Guardian::release() {

@@ -38,6 +38,8 @@ class Guardian {
 
   void hold() { send_word('h'); }
   void let_be() { send_word('l'); }
+  /// It lets the guest go as if we had died, once its QEMU listens again, and ends then.
+  void outlive_us();
   /// Ends the process, which leaves the guest alone. May be called again.
   void release();
 

@@ -173,6 +173,26 @@ std::uint64_t rip_of(Machine& machine) {
   return registers ? registers->rip : 0;
 }
 
+TEST(MonitoredMachine, IsNotStoppedWhereItsCheckRefuses) {
+  FakeMonitor qemu;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  bool answers = false;
+  machine->machine->vcpus().set_stop_check([&answers]() -> Result<void> {
+    if (answers) return {};
+    return fail(ErrorCode::Io, "its storage does not answer");
+  });
+
+  const auto refused = PausedMachine::pause(*machine->machine);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "its storage does not answer");
+  EXPECT_EQ(qemu.taken(), Words());
+
+  answers = true;
+  EXPECT_TRUE(PausedMachine::pause(*machine->machine));
+  EXPECT_EQ(qemu.taken(), Words({"stop", "cont"}));
+}
+
 TEST(ObservedMachine, IsStoppedForItsRegistersAndNeedsNoDebugger) {
   FakeMonitor qemu;
   qemu.say("hmp info registers -a", printed(0x1234));
@@ -185,6 +205,18 @@ TEST(ObservedMachine, IsStoppedForItsRegistersAndNeedsNoDebugger) {
   EXPECT_EQ(machine->stopped_by, std::nullopt);
   EXPECT_EQ(machine->limits, Words());
   EXPECT_EQ(qemu.taken(), Words({"stop", "cont"}));
+}
+
+TEST(ObservedMachine, IsLookedAtWhileItRunsFromWhenItIsAskedFor) {
+  FakeMonitor qemu;
+  qemu.say("hmp info registers -a", printed(0x1234));
+  const auto machine = look_at(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+
+  machine->machine->vcpus().look_while_they_run();
+
+  EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
+  EXPECT_EQ(qemu.taken(), Words());
 }
 
 TEST(ObservedMachine, CannotBeWrittenTo) {

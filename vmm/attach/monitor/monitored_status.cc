@@ -202,6 +202,21 @@ void MonitoredStatus::leave(std::string why) {
   raise_event(state_event_);
 }
 
+/// A QEMU that lives and does not answer waits for I/O of the guest, and stops it when that ends.
+Result<void> MonitoredStatus::ask_for_stop() {
+  const auto answer = monitor_.execute("stop");
+  if (answer) return {};
+  pollfd ended{process_.get(), POLLIN, 0};
+  const bool waits = answer.error().code == ErrorCode::MachineGone && poll(&ended, 1, 0) == 0;
+  if (!waits) return tl::make_unexpected(answer.error());
+  stop_may_come_.store(true, std::memory_order_release);
+  return fail(
+      ErrorCode::Io,
+      fmt::format("QEMU has not stopped the guest, whose storage may not answer ({}): should it "
+                  "stand still when that does, 'cont' on its monitor lets it go",
+                  answer.error().message));
+}
+
 Result<MonitoredStatus::Stopped> MonitoredStatus::stop_guest(const std::function<void()>& before) {
   const std::lock_guard lock(mutex_);
   TRY(catch_up());
@@ -218,7 +233,7 @@ Result<MonitoredStatus::Stopped> MonitoredStatus::stop_guest(const std::function
   if (status == "running") {
     before();
     our_stop_ = true;
-    TRY(monitor_.execute("stop"));
+    TRY(ask_for_stop());
     stopped = Stopped::ByUs;
   }
   TRY(catch_up());

@@ -61,6 +61,9 @@ class MonitoredStatus final : public MachineStatus {
   Result<void> let_guest_go();
   /// Io when the owner let the guest run while it was stopped for us.
   Result<void> check_still_stopped();
+  /// Whether a stop that was asked for has not been answered: it comes once the guest's I/O has
+  /// ended, and somebody has to let the guest go then.
+  bool stop_may_come() const { return stop_may_come_.load(std::memory_order_acquire); }
 
  private:
   void run();
@@ -71,6 +74,7 @@ class MonitoredStatus final : public MachineStatus {
   void note_owners_stop();
   void note_migration(std::string_view status);
   void look_for_migration();
+  Result<void> ask_for_stop();
   void end(MachineState state, std::string cause);
   void tell(std::string news);
   void leave(std::string why);
@@ -80,6 +84,7 @@ class MonitoredStatus final : public MachineStatus {
   StopTimes& stop_times_;
   UniqueFd process_, state_event_, stop_event_;
   std::atomic<MachineState> state_{MachineState::Running};
+  std::atomic<bool> stop_may_come_{false};
   std::thread thread_;
 
   std::mutex mutex_;

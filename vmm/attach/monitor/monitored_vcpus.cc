@@ -98,17 +98,28 @@ Result<void> MonitoredVcpus::open_debugger() {
                                                  attached.error().message, printable(said)));
 }
 
+void MonitoredVcpus::set_stop_check(StopCheck check) {
+  const std::lock_guard lock(mutex_);
+  stop_check_ = std::move(check);
+}
+
+void MonitoredVcpus::look_while_they_run() {
+  const std::lock_guard lock(mutex_);
+  if (reach_ == Reach::Look) reach_ = Reach::LookWhileItRuns;
+}
+
 Result<void> MonitoredVcpus::pause() {
   const std::lock_guard lock(mutex_);
   if (turned_away_)
     return fail(ErrorCode::MachineGone, "ringside has turned away from the machine");
   printed_.clear();
   if (pauses_ == 0 && reach_ != Reach::LookWhileItRuns) {
+    if (stop_check_) TRY(stop_check_());
     const auto stopped = parts_.status.stop_guest([&] {
       if (guardian_) guardian_->hold();
     });
     stopped_by_us_ = stopped && *stopped == MonitoredStatus::Stopped::ByUs;
-    if (!stopped_by_us_ && guardian_) guardian_->let_be();
+    if (!stopped_by_us_ && guardian_ && !parts_.status.stop_may_come()) guardian_->let_be();
     TRY(stopped);
   }
   ++pauses_;
@@ -170,6 +181,7 @@ void MonitoredVcpus::turn_away() {
   if (gdb_) (void)parts_.monitor.human("gdbserver none");
   gdb_.reset();
   (void)let_go();
+  if (guardian_ && parts_.status.stop_may_come()) guardian_->outlive_us();
   guardian_.reset();
 }
 

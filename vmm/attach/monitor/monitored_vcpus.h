@@ -56,6 +56,8 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   void turn_away();
 
   unsigned count() const override { return count_; }
+  void set_stop_check(StopCheck check) override;
+  void look_while_they_run() override;
 
  private:
   Result<void> pause() override;
@@ -70,10 +72,11 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
 
   const unsigned count_;
   const Accelerator accelerator_;
-  const Reach reach_;
+  Reach reach_;
   Parts parts_;
   std::optional<Guardian> guardian_;
   std::mutex mutex_;
+  StopCheck stop_check_;
   std::optional<GdbRemote> gdb_;
   std::vector<Registers> printed_;  // in this pause; empty: not asked for yet
   unsigned pauses_ = 0;             // PausedMachines alive

@@ -23,32 +23,9 @@ std::string operation_name(std::uint64_t flags) {
   return fmt::format("operation {}", operation);
 }
 
-class BlockReader {
- public:
-  BlockReader(const KernelView& view, const Clocks& clocks);
-  BlockState read();
+}  // namespace
 
- private:
-  bool knows_requests() const;
-  void add_disk(GuestVirt device, GuestVirt disk);
-  void read_tags(GuestVirt set, GuestVirt queue, DiskReport& report);
-  void read_queue(GuestVirt tags, GuestVirt queue, DiskReport& report);
-  RequestReport request(GuestVirt at) const;
-  std::optional<std::uint64_t> accounted(GuestVirt device) const;
-
-  const KernelView& view_;
-  const Clocks& clocks_;
-  std::optional<Field> inodes_, inode_link_, device_disk_, device_stats_, disk_name_, disk_queue_,
-      disk_whole_, queue_set_, set_tags_, set_queues_, tags_count_, tags_requests_, request_state_,
-      request_queue_, request_tag_, request_flags_, request_bytes_, request_sector_,
-      request_deadline_, request_timeout_, stats_in_flight_;
-  std::optional<Field> holder_inode_;  // of struct bdev_inode
-  std::size_t budget_ = kMostRead;
-  std::set<std::uint64_t> seen_;
-  BlockState state_;
-};
-
-BlockReader::BlockReader(const KernelView& view, const Clocks& clocks)
+BlockRequests::BlockRequests(const KernelView& view, const Clocks& clocks)
     : view_(view), clocks_(clocks) {
   inodes_ = view.field("super_block", "s_inodes");
   inode_link_ = view.field("inode", "i_sb_list");
@@ -74,13 +51,13 @@ BlockReader::BlockReader(const KernelView& view, const Clocks& clocks)
   stats_in_flight_ = view.field("disk_stats", "in_flight");
 }
 
-bool BlockReader::knows_requests() const {
+bool BlockRequests::knows_requests() const {
   return inodes_ && inode_link_ && holder_inode_ && device_disk_ && disk_name_ && disk_queue_ &&
          queue_set_ && set_tags_ && set_queues_ && tags_count_ && tags_requests_ &&
          request_state_ && request_queue_ && request_tag_;
 }
 
-RequestReport BlockReader::request(GuestVirt at) const {
+RequestReport BlockRequests::request(GuestVirt at) const {
   RequestReport report;
   report.operation = operation_name(view_.value(at, request_flags_).value_or(0));
   report.bytes = view_.value(at, request_bytes_).value_or(0);
@@ -93,7 +70,7 @@ RequestReport BlockReader::request(GuestVirt at) const {
   return report;
 }
 
-void BlockReader::read_queue(GuestVirt tags, GuestVirt queue, DiskReport& report) {
+void BlockRequests::read_queue(GuestVirt tags, GuestVirt queue, DiskReport& report) {
   constexpr std::uint64_t kInFlight = 1;  // MQ_RQ_IN_FLIGHT
   const std::uint64_t count =
       std::min<std::uint64_t>(view_.value(tags, tags_count_).value_or(0), kMostTags);
@@ -116,7 +93,7 @@ void BlockReader::read_queue(GuestVirt tags, GuestVirt queue, DiskReport& report
   }
 }
 
-void BlockReader::read_tags(GuestVirt set, GuestVirt queue, DiskReport& report) {
+void BlockRequests::read_tags(GuestVirt set, GuestVirt queue, DiskReport& report) {
   const std::uint64_t queues =
       std::min<std::uint64_t>(view_.value(set, set_queues_).value_or(0), kMostQueues);
   const auto array = view_.pointer(set, set_tags_);
@@ -130,7 +107,7 @@ void BlockReader::read_tags(GuestVirt set, GuestVirt queue, DiskReport& report) 
 }
 
 /// Requests begun and not ended, reads and writes of all CPUs; each CPU's may be below zero.
-std::optional<std::uint64_t> BlockReader::accounted(GuestVirt device) const {
+std::optional<std::uint64_t> BlockRequests::accounted(GuestVirt device) const {
   const auto stats = view_.value(device, device_stats_);
   if (!stats || *stats == 0 || !stats_in_flight_) return std::nullopt;
   std::int64_t sum = 0;
@@ -145,7 +122,7 @@ std::optional<std::uint64_t> BlockReader::accounted(GuestVirt device) const {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(sum, 0));
 }
 
-void BlockReader::add_disk(GuestVirt device, GuestVirt disk) {
+void BlockRequests::add_disk(GuestVirt device, GuestVirt disk) {
   if (!seen_.insert(disk.raw()).second) return;
   DiskReport report;
   report.name = view_.text(disk.wrapping_add(disk_name_->offset), kDiskNameBytes);
@@ -160,7 +137,10 @@ void BlockReader::add_disk(GuestVirt device, GuestVirt disk) {
   state_.disks.push_back(std::move(report));
 }
 
-BlockState BlockReader::read() {
+BlockState BlockRequests::read() {
+  budget_ = kMostRead;
+  seen_.clear();
+  state_ = {};
   const auto super_block = view_.variable<std::uint64_t>("blockdev_superblock");
   if (!super_block || *super_block == 0 || !knows_requests()) return {};
   state_.known = true;
@@ -173,12 +153,6 @@ BlockState BlockReader::read() {
   });
   std::ranges::stable_sort(state_.disks, std::greater<>(), &DiskReport::oldest);
   return std::move(state_);
-}
-
-}  // namespace
-
-BlockState read_block_requests(const KernelView& view, const Clocks& clocks) {
-  return BlockReader(view, clocks).read();
 }
 
 }  // namespace ringside::guest_linux

@@ -4,10 +4,14 @@
 // tags of blk-mq: tag_set->tags[hardware queue]->rqs[tag] is the request that has the tag while its
 // state is MQ_RQ_IN_FLIGHT (block/blk-mq.h, include/linux/blk-mq.h). Its age: jiffies since
 // `deadline` less `timeout`. I/O that waits in a scheduler or has no request (device mapper,
-// loop) is in the disk's statistics, disk_stats.in_flight of each CPU. Used by examine(). Hostile
-// input: bounded.
+// loop) is in the disk's statistics, disk_stats.in_flight of each CPU. Used by examine() and
+// StorageWatch. Hostile input: bounded.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "vmm/linux/health/clocks.h"
@@ -22,6 +26,31 @@ struct BlockState {
   bool known = false;
   std::vector<DiskReport> disks;
 };
-BlockState read_block_requests(const KernelView& view, const Clocks& clocks);
+
+/// Both must outlive it. The kernel's types are asked when it is made, and not later.
+class BlockRequests {
+ public:
+  BlockRequests(const KernelView& view, const Clocks& clocks);
+  BlockState read();
+
+ private:
+  bool knows_requests() const;
+  void add_disk(GuestVirt device, GuestVirt disk);
+  void read_tags(GuestVirt set, GuestVirt queue, DiskReport& report);
+  void read_queue(GuestVirt tags, GuestVirt queue, DiskReport& report);
+  RequestReport request(GuestVirt at) const;
+  std::optional<std::uint64_t> accounted(GuestVirt device) const;
+
+  const KernelView& view_;
+  const Clocks& clocks_;
+  std::optional<Field> inodes_, inode_link_, device_disk_, device_stats_, disk_name_, disk_queue_,
+      disk_whole_, queue_set_, set_tags_, set_queues_, tags_count_, tags_requests_, request_state_,
+      request_queue_, request_tag_, request_flags_, request_bytes_, request_sector_,
+      request_deadline_, request_timeout_, stats_in_flight_;
+  std::optional<Field> holder_inode_;  // of struct bdev_inode
+  std::size_t budget_ = 0;
+  std::set<std::uint64_t> seen_;
+  BlockState state_;
+};
 
 }  // namespace ringside::guest_linux

@@ -191,7 +191,7 @@ void Examination::look_at_kernel() {
     cpu.owes_quiescent_state =
         report_.rcu && std::ranges::find(report_.rcu->cpus, cpu.cpu) != report_.rcu->cpus.end();
   }
-  BlockState block = read_block_requests(view_, clocks_);
+  BlockState block = BlockRequests(view_, clocks_).read();
   if (!block.known) report_.unknown.emplace_back("block requests: this kernel's types do not tell");
   report_.disks = std::move(block.disks);
   if (!clocks_.now()) report_.unknown.emplace_back("times: the run queues' clocks cannot be read");

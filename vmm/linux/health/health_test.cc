@@ -427,7 +427,7 @@ TEST_F(Health, AKernelThatLacksStructuresIsSaidToAndNothingIsMadeUp) {
   const KernelView view = this->view();
   const Clocks clocks(view);
 
-  EXPECT_FALSE(read_block_requests(view, clocks).known);
+  EXPECT_FALSE(BlockRequests(view, clocks).read().known);
   EXPECT_FALSE(read_rcu(view, clocks).has_value());
   EXPECT_FALSE(read_panic(view, {}).has_value());
   EXPECT_FALSE(read_kernel_log(view, 10).has_value());

@@ -1,0 +1,57 @@
+// Whether a guest's storage answers. A stop by QEMU's monitor waits until every request that the
+// guest has in flight has ended (its block layer drains): of a guest whose storage hangs it would
+// come when nobody expects it any more, and the monitor serves nobody meanwhile. So those who pause
+// a running guest by a monitor ask here first. Threads: one at a time. Fire context: no.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "vmm/base/result.h"
+#include "vmm/guest_memory.h"
+#include "vmm/linux/health/block_requests.h"
+#include "vmm/linux/health/clocks.h"
+#include "vmm/linux/health/kernel_view.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::guest_linux {
+
+class StorageWatch {
+ public:
+  using Time = std::chrono::steady_clock;
+  /// A request that takes longer is waited for before the guest is stopped.
+  static constexpr std::chrono::milliseconds kSlow{100};
+
+  /// Both must outlive it.
+  StorageWatch(const vmm::GuestMemory& memory, const Kernel& kernel);
+
+  /// Returns when no request is slow. Error (Io), naming the disk, once one has been in flight for
+  /// `limit`. A kernel whose types do not tell of requests has none.
+  Result<void> await(std::chrono::milliseconds limit);
+
+ private:
+  /// A request, as far as it can be told from others: disk, sector, operation.
+  using Request = std::tuple<std::string, std::uint64_t, std::string>;
+  struct Oldest {
+    std::string disk;
+    std::uint64_t in_flight = 0;
+    Time::duration age{};
+  };
+  std::optional<Oldest> look(Time::time_point now);
+  bool is_unsettled(Time::time_point first_look) const;
+
+  vmm::PageTableReader reader_;
+  KernelView view_;
+  Clocks clocks_;
+  BlockRequests requests_;
+  // By the host's clock, since the guest's may stand still while nothing runs there.
+  std::map<Request, Time::time_point> first_seen_;
+  Time::time_point last_look_{};
+};
+
+}  // namespace ringside::guest_linux
