@@ -123,7 +123,7 @@ Result<guest_linux::KernelArrival::Arrived> Startup::wait_arrival(const vmm::Ker
 
 /// "NAME: " where there is more than one machine.
 std::string line_start(const CommandLine& line, const MachineOptions& machine) {
-  if (line.machines.size() <= 1) return {};
+  if (!line.names_machines()) return {};
   return (machine.name.empty() ? machine.attach->text : machine.name) + ": ";
 }
 

@@ -364,8 +364,8 @@ Result<void> check(const CommandLine& line) {
   }
   if (line.task == Task::CleanCache) return {};
   if (line.task == Task::Clean) {
-    if (line.programs.empty() && line.machines.size() == 1) return {};
-    return fail(ErrorCode::Usage, "clean: it takes one machine, and no program");
+    if (line.programs.empty()) return {};
+    return fail(ErrorCode::Usage, "clean: it takes machines, and no program");
   }
   const bool needs_program = line.task != Task::List && line.task != Task::CompileOnly;
   if (line.programs.empty() && line.dof_file.empty() && needs_program) {
@@ -421,6 +421,12 @@ Result<std::size_t> sub_command(CommandLine& line, const std::vector<std::string
   return 2;
 }
 
+/// The words after the first target of `clean` are targets, too.
+void add_targets(CommandLine& line) {
+  for (std::string& word : line.arguments) line.machines.emplace_back().attach = {word, {}};
+  line.arguments.clear();
+}
+
 /// FreeBSD's -O has no argument; here it may name the format.
 void take_format(CommandLine& line, const std::vector<char*>& words, int count) {
   if (optind >= count) return;
@@ -460,6 +466,7 @@ Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Setti
   for (int at = optind; at < count; ++at) {
     line.arguments.emplace_back(words[static_cast<std::size_t>(at)]);
   }
+  if (line.task == CommandLine::Task::Clean) add_targets(line);
   TRY(complete_machines(line));
   TRY(check(line));
   return line;

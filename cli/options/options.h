@@ -76,6 +76,10 @@ struct CommandLine {
   std::vector<std::int64_t> processes;   // -p
   MachineOptions common;                 // what all machines have, but for their own suboptions
   std::vector<MachineOptions> machines;  // one for each --image, --kernel and --attach, in order
+  bool one_of_several = false;           // `clean`: the user has named more machines than this one
+
+  /// Whether lines about a machine have to say which.
+  bool names_machines() const { return machines.size() > 1 || one_of_several; }
 
   /// Whether guests are traced from their first instruction, not once they have booted.
   bool from_start() const {

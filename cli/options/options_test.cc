@@ -367,7 +367,7 @@ TEST(Options, VmsTakesAFormAndNothingElse) {
   EXPECT_EQ(parse({"vms", "-O", "xml"}).error().code, ErrorCode::Unsupported);
 }
 
-TEST(CommandLine, CleanTakesOneMachine) {
+TEST(CommandLine, CleanTakesMachines) {
   const auto line = parse({"clean", "qmp:/run/web1"});
 
   ASSERT_TRUE(line) << line.error().message;
@@ -380,7 +380,15 @@ TEST(CommandLine, CleanTakesOneMachine) {
   EXPECT_EQ(parse({"clean"}).error().message, wants);
   EXPECT_EQ(parse({"clean", "--cache", "pid:1"}).error().message, wants);
   EXPECT_EQ(parse({"clean", "pid:1", "-n", "BEGIN"}).error().message,
-            "clean: it takes one machine, and no program");
+            "clean: it takes machines, and no program");
+
+  const auto several = parse({"clean", "pid:1", "web1", "qmp:/run/web2"});
+
+  ASSERT_TRUE(several) << several.error().message;
+  ASSERT_EQ(several->machines.size(), 3u);
+  EXPECT_EQ(several->machines[1].attach->text, "web1");
+  EXPECT_TRUE(several->arguments.empty());
+  EXPECT_EQ(parse({"clean", "pid:1", "pid:x"}).error().code, ErrorCode::Invalid);
 }
 
 }  // namespace

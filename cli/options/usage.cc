@@ -84,7 +84,7 @@ Machines of this host:
   vms [-O json]     list what there is to attach to
   stats [NAME...]   the figures of traces that run: firings, misses, drops, pauses, how long
                     the guests waited; of all machines, or of these; with -O json for programs
-  clean TARGET      take out what a ringside that was killed has left in it
+  clean TARGET...   take out what a ringside that was killed has left in them
   clean --cache     remove what is kept of kernels to attach quicker the next time
 
 A guest that hangs, or was saved; nothing enters it:

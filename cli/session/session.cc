@@ -46,7 +46,7 @@ class Session {
         signals_(std::move(signals)),
         clock_(std::make_shared<providers::TscCalibration>()),
         stdout_(STDOUT_FILENO),
-        subjects_(line_.machines.size()),
+        subjects_(line_.names_machines()),
         script_(line_) {}
 
   Result<int> run();
@@ -152,7 +152,7 @@ Result<void> Session::attach_to(Guest guest) {
   if (line_.settings.jump_probes) options.traps = providers::TrapForm::JumpsWhereTheyMay;
   options.calibration = clock_;
   const std::int64_t process = guest.traced.machine ? guest.command_pid : processes_.target();
-  const std::string whose = line_.machines.size() > 1 ? guest.traced.name + ": " : std::string();
+  const std::string whose = line_.names_machines() ? guest.traced.name + ": " : std::string();
   auto attached = providers::Target::attach(guest.traced, options);
   if (!attached) {
     Error error = std::move(attached).error();
@@ -435,9 +435,25 @@ Result<int> Session::run() {
   return tl::make_unexpected(or_lost_machine(std::move(status).error()));
 }
 
+/// `clean`: one machine after the other, so that what is wrong with one does not keep the others
+/// as they are.
+int clean_each(CommandLine line) {
+  const std::vector<MachineOptions> machines = std::exchange(line.machines, {});
+  line.one_of_several = true;
+  int worst = kExitOk;
+  for (const MachineOptions& machine : machines) {
+    line.machines = {machine};
+    worst = std::max(worst, run_session(line));
+  }
+  return worst;
+}
+
 }  // namespace
 
 int run_session(CommandLine line) {
+  if (line.task == CommandLine::Task::Clean && line.machines.size() > 1) {
+    return clean_each(std::move(line));
+  }
   auto signals = Signals::block();
   if (!signals) {
     say(signals.error().message);

@@ -36,8 +36,8 @@ struct Subject {
 
 class Subjects {
  public:
-  /// `expected`: how many there will be.
-  explicit Subjects(std::size_t expected) : several_(expected > 1) {}
+  /// `several`: whether lines about one have to say which.
+  explicit Subjects(bool several) : several_(several) {}
 
   /// A new one, the last.
   void add(std::unique_ptr<providers::Target> attached, Guest guest, std::int64_t pid);

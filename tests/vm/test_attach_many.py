@@ -150,6 +150,20 @@ class Fates(unittest.TestCase):
             "ringside: resets: tracing ended: the guest rebooted"]), outcome)
 
 
+class Clean(unittest.TestCase):
+    """`ringside clean` with several targets."""
+
+    def test_each_is_cleaned_whatever_is_wrong_with_another(self):
+        with Machine(options=["-name", "web"]) as machine:
+            outcome = ringside.run(machine=False,
+                                   verb=("clean", "qmp:/nowhere", f"qmp:{machine.path}"))
+        self.assertEqual((outcome.status, outcome.stderr.splitlines()),
+                         (1, ["ringside: qmp:/nowhere: there is no QMP socket /nowhere: No such file"
+                              " or directory",
+                              "ringside: web: nothing of an earlier ringside is in the guest"]),
+                         outcome)
+
+
 class Names(unittest.TestCase):
     """Whose is what: names, columns, and what an action does in the guest that fired."""
 
