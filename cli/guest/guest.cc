@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -304,8 +305,26 @@ Result<void> attach_to(Guest& guest, const MachineOptions& options,
   return {};
 }
 
+/// One machine may be named in several ways, and nothing is touched before that is known.
+Result<void> check_each_is_another(const std::vector<MachineOptions>& machines) {
+  if (machines.size() < 2) return {};
+  std::map<pid_t, std::string> named;
+  for (const MachineOptions& machine : machines) {
+    const auto pid = machine.attach ? vmm::find_process(*machine.attach) : std::nullopt;
+    if (!pid) continue;
+    const auto [first, is_new] = named.emplace(*pid, machine.attach->text);
+    if (is_new) continue;
+    return fail(
+        ErrorCode::Invalid,
+        fmt::format("'{}' and '{}' are the same machine, process {}: name each machine once",
+                    printable(first->second), printable(machine.attach->text), *pid));
+  }
+  return {};
+}
+
 /// Those that run already come first: what is wrong with one is known before others are started.
 Result<void> attach_all(std::vector<Guest>& guests, const CommandLine& line) {
+  TRY(check_each_is_another(line.machines));
   for (std::size_t i = 0; i < guests.size(); ++i) {
     const MachineOptions& machine = line.machines[i];
     if (!machine.attach) continue;

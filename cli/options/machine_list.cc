@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -117,6 +118,14 @@ Result<void> name_machines(std::vector<MachineOptions>& machines) {
   for (const MachineOptions& machine : machines) {
     if (machine.name.empty() || taken(machine.name) == 1) continue;
     return fail(ErrorCode::Usage, fmt::format("two machines are named {}", machine.name));
+  }
+  for (auto at = machines.begin(); at != machines.end(); ++at) {
+    const auto is_same = [&](const MachineOptions& other) {
+      return at->attach && other.attach && other.attach->text == at->attach->text;
+    };
+    if (std::find_if(std::next(at), machines.end(), is_same) == machines.end()) continue;
+    return fail(ErrorCode::Usage,
+                fmt::format("'{}' is named twice: name each machine once", at->attach->text));
   }
   for (MachineOptions& machine : machines) {
     if (!machine.name.empty() || machine.attach) continue;

@@ -334,6 +334,8 @@ TEST(Options, WhatIsSaidOfMachinesToStartIsRefusedForOnesThatRun) {
       {{"--attach", "pid:1", "--keep", "-n", "BEGIN"}, "--keep is for machines"},
       {{"--attach", "pid:1", "-x", "bootargs=x", "-n", "BEGIN"}, "--append is for machines"},
       {{"--attach", "pid:1", "-c", "ls", "-n", "BEGIN"}, "-c: a command can be run in a guest of"},
+      {{"--attach", "qmp:/a", "--attach", "qmp:/a,name=b", "-n", "BEGIN"},
+       "'qmp:/a' is named twice: name each machine once"},
       {{"--attach", "pid:1,name=a", "--attach", "pid:2,name=a", "-n", "BEGIN"},
        "two machines are named a"},
   };

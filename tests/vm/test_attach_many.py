@@ -167,6 +167,16 @@ class Clean(unittest.TestCase):
 class Names(unittest.TestCase):
     """Whose is what: names, columns, and what an action does in the guest that fired."""
 
+    def test_a_machine_that_is_named_twice_is_not_touched(self):
+        with Machine() as machine:
+            first = f"qmp:{machine.path}"
+            for second in (f"pid:{machine.pid}", f"qmp:{machine.folder / 'owner'}"):
+                outcome = ringside.run("BEGIN { exit(0); }", machine=False,
+                                       options=["--attach", first, "--attach", second])
+                self.assertEqual((outcome.status, outcome.stderr),
+                                 (1, f"ringside: '{first}' and '{second}' are the same machine, process"
+                                     f" {machine.pid}: name each machine once\n"), outcome)
+
     def test_two_of_one_name_are_told_apart(self):
         program = ('syscall::getppid:entry /execname == "workload"/ { printf("at %s\\n", vmname); }'
                    ' web-2:syscall::getppid:entry /execname == "workload"/ { @ = count(); }')

@@ -86,6 +86,20 @@ Result<ObservedMachine> look_by(Connection connection) {
   return observed;
 }
 
+std::optional<pid_t> process_of(const ProcessTarget& target) {
+  return target.pid;
+}
+
+std::optional<pid_t> process_of(const QmpTarget& target) {
+  return MonitorSocket::find_listener(target.path);
+}
+
+std::optional<pid_t> process_of(const DomainTarget& target) {
+  const auto monitor = LibvirtMonitor::connect(target);
+  const auto pid = monitor ? (*monitor)->find_process() : tl::make_unexpected(monitor.error());
+  return pid ? std::optional(*pid) : std::nullopt;
+}
+
 Result<ObservedMachine> observe(const ProcessTarget& target) {
   return look_at_process(target.pid);
 }
@@ -116,6 +130,10 @@ Result<ObservedMachine> observe(const DomainTarget& target) {
 
 Result<AttachedMachine> attach(const AttachTarget& target, CardUse card) {
   return std::visit([card](const auto& where) { return attach_to(where, card); }, target.where);
+}
+
+std::optional<pid_t> find_process(const AttachTarget& target) {
+  return std::visit([](const auto& where) { return process_of(where); }, target.where);
 }
 
 Result<ObservedMachine> look_at(const AttachTarget& target) {

@@ -5,6 +5,8 @@
 // Does not: look for Linux more than it needs to be sure of the machine's memory, install anything.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,8 +36,13 @@ struct ObservedMachine {
 /// no monitor.
 Result<AttachedMachine> attach(const AttachTarget& target, CardUse card = CardUse::None);
 
-/// The same, to read only. It goes beside another ringside, beside its owner's debugger, and
-/// where a monitor's socket has another client: then by the memory of its process alone.
+/// The process that runs the target's machine, which notices nothing: a socket is not connected to.
+/// Empty where it is not to be seen; attach() says why.
+std::optional<pid_t> find_process(const AttachTarget& target);
+
+/// The same as attach(), to read only. It goes beside another ringside, beside its owner's
+/// debugger, and where a monitor's socket has another client: then by the memory of its process
+/// alone.
 Result<ObservedMachine> look_at(const AttachTarget& target);
 
 }  // namespace ringside::vmm
