@@ -69,6 +69,7 @@ Result<void> set_own(MachineOptions& machine, std::string_view option, const std
 
 /// TARGET[,name=NAME][,ivshmem].
 Result<MachineOptions> completed_target(const std::string& text) {
+  constexpr std::string_view kName = "name=";
   MachineOptions machine;
   const std::vector<std::string> words = split(text);
   machine.attach = TRY(vmm::parse_attach_target(words.front()));
@@ -77,11 +78,11 @@ Result<MachineOptions> completed_target(const std::string& text) {
       machine.plug_card = true;
       continue;
     }
-    if (!words[i].starts_with("name=")) {
+    if (!words[i].starts_with(kName) || words[i].size() == kName.size()) {
       return fail(ErrorCode::Usage,
                   fmt::format("--attach '{}': after the comma stands name=NAME or ivshmem", text));
     }
-    TRY(set_own(machine, "--attach", words[i]));
+    TRY(set_name(machine, words[i].substr(kName.size())));
   }
   return machine;
 }

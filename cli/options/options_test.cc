@@ -328,6 +328,8 @@ TEST(Options, WhatIsSaidOfMachinesToStartIsRefusedForOnesThatRun) {
       {{"--attach", "pid:x", "-n", "BEGIN"}, "--attach 'pid:x': that is no process number"},
       {{"--attach", "pid:", "-n", "BEGIN"}, "--attach 'pid:': that is no process number; it takes"},
       {{"--attach", "pid:1,cpus=2", "-n", "BEGIN"}, "after the comma stands name=NAME"},
+      {{"--attach", "qmp:/a,name=", "-n", "BEGIN"},
+       "--attach 'qmp:/a,name=': after the comma stands name=NAME or ivshmem"},
       {{"--attach", "pid:1,foo", "-n", "BEGIN"}, "--attach 'pid:1,foo': after the comma stands"},
       {{"--attach", "pid:1", "--cpus", "2", "-n", "BEGIN"}, "--cpus is for machines that ringside"},
       {{"--attach", "pid:1", "--memory", "1g", "-n", "BEGIN"}, "--memory is for machines"},
