@@ -290,6 +290,10 @@ Result<void> attach_to(Guest& guest, const MachineOptions& options,
       *options.attach, options.plug_card ? vmm::CardUse::PluggedIn : vmm::CardUse::None));
   if (guest.traced.name.empty()) guest.traced.name = free_name(attached.name, guests, line);
   guest.traced.machine = std::move(attached.machine);
+  if (attached.stopped_by && line.task == CommandLine::Task::Trace) {
+    const std::string whose = line.names_machines() ? guest.traced.name + ": " : std::string();
+    say(fmt::format("{}{}: tracing waits", whose, *attached.stopped_by));
+  }
   const auto began = Clock::now();
   auto kernel = guest_linux::Kernel::discover(*guest.traced.machine);
   if (kernel) {

@@ -303,6 +303,8 @@ class Owners(Case):
             outcome = ringside.run("BEGIN { exit(0); } fbt::vfs_read:entry { @ = count(); }",
                                    machine=False, options=["--attach", f"qmp:{machine.path}"])
             self.assertEqual(outcome.status, 0, outcome)
+            self.assertEqual(outcome.stderr.splitlines()[0],
+                             "ringside: its owner has paused it: tracing waits", outcome)
             self.check_left_alone(machine, "paused")
             machine.owner.ask("cont")
             # Where it was paused, it may not be known that nobody is in the stub.

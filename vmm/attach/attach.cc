@@ -23,7 +23,7 @@ Result<AttachedMachine> attach_to(const ProcessTarget& target, CardUse card) {
   }
   auto machine = TRY(ProcessMachine::attach(target.pid));
   std::string name = machine->name();
-  return AttachedMachine{std::move(machine), std::move(name)};
+  return AttachedMachine{std::move(machine), std::move(name), {}};
 }
 
 /// A monitor that is connected to, and what its machine is called in errors.
@@ -59,8 +59,9 @@ Result<AttachedMachine> attach_to(const MonitorTarget& target, CardUse card) {
   Connection connection = TRY(connect(target));
   auto machine =
       TRY(named(connection.called, MonitoredMachine::attach(std::move(connection.access), card)));
-  std::string name = machine->name();
-  return AttachedMachine{std::move(machine), std::move(name)};
+  AttachedMachine attached{nullptr, machine->name(), machine->stopped_by()};
+  attached.machine = std::move(machine);
+  return attached;
 }
 
 Result<ObservedMachine> look_at_process(pid_t pid) {

@@ -21,6 +21,7 @@ namespace ringside::vmm {
 struct AttachedMachine {
   std::unique_ptr<Machine> machine;
   std::string name;  // what its owner calls it, else after its program and process
+  std::optional<std::string> stopped_by;  // why its guest stands still, where its monitor says so
 };
 
 /// A machine that nothing is written to. It need not run, and a part of it may be missing.

@@ -41,7 +41,7 @@ constexpr Refusal kRefusals[] = {
     {"suspended", "its guest sleeps (suspended to RAM): attach when it is awake"},
 };
 
-/// Why a guest stands still, for a caller that only looks at it.
+/// Why a guest stands still. In some of these only a caller that looks at it gets that far.
 constexpr Refusal kStoppedStates[] = {
     {"paused", "its owner has paused it"},
     {"prelaunch", "its owner has not started it"},
@@ -245,6 +245,7 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access
   std::unique_ptr<MonitoredMachine> machine(new MonitoredMachine(std::move(access.monitor)));
   machine->lock_ = std::move(lock);
   TRY(check_status(*machine->monitor_));
+  machine->stopped_by_ = TRY(find_why_stopped(*machine->monitor_));
   TRY(machine->meet(access));
   TRY(check_debugger(*machine->monitor_, HostProcess(access.pid)));
   TRY(machine->take_up(access, MonitoredRam::Access::Write, MonitoredVcpus::Reach::All, card));

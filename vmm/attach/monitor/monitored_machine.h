@@ -54,7 +54,7 @@ class MonitoredMachine final : public Machine {
 
   /// As its owner calls it.
   const std::string& name() const { return name_; }
-  /// Of one that was looked at: why its guest stood still; empty when it ran.
+  /// Why its guest stood still when we came; empty when it ran.
   const std::optional<std::string>& stopped_by() const { return stopped_by_; }
   /// Of one that is looked at while it runs: why it is not stopped.
   const std::optional<std::string>& why_not_stopped() const { return why_not_stopped_; }
