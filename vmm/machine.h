@@ -38,6 +38,8 @@ class Machine {
 
   /// The back end, for messages: "qemu (TCG)", "qemu (KVM)", "kvm".
   virtual std::string_view kind() const = 0;
+  /// Whether somebody else started it, and may end it: that its process is gone is no failure then.
+  virtual bool is_others() const { return false; }
   /// The host's process that runs the guest; 0 where there is none.
   virtual pid_t host_process() const { return 0; }
   // The parts live as long as the machine.

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "cli/guest/images.h"
 #include "cli/messages.h"
@@ -182,16 +183,17 @@ bool is_ending(vmm::Machine& machine) {
 }
 
 std::string describe_end(vmm::Machine& machine) {
-  std::string text;
+  std::string text, cause = machine.status().cause_of_death();
   switch (machine.state()) {
     case vmm::MachineState::Running: return "the guest runs";
     case vmm::MachineState::PoweredOff: text = "the guest powered itself off"; break;
     case vmm::MachineState::Rebooted: text = "the guest rebooted"; break;
     case vmm::MachineState::Panicked: text = "the guest panicked"; break;
-    case vmm::MachineState::Died: text = fmt::format("{} died", machine.kind()); break;
+    case vmm::MachineState::Died:
+      text = machine.is_others() && !cause.empty() ? std::exchange(cause, {})
+                                                   : fmt::format("{} died", machine.kind());
   }
-  if (const std::string cause = machine.status().cause_of_death(); !cause.empty())
-    text += ": " + cause;
+  if (!cause.empty()) text += ": " + cause;
   std::string tail = machine.status().console_tail();
   while (!tail.empty() && (tail.back() == '\n' || tail.back() == '\r')) tail.pop_back();
   std::size_t start = tail.find_last_of('\n');

@@ -32,11 +32,12 @@ class EndedMachine : public vmm::InertMachine {
   std::string console_tail() const override { return console; }
   std::string cause_of_death() const override { return cause; }
   bool was_ended_by_us() const override { return ended_by_us; }
+  bool is_others() const override { return others; }
 
   void take_memory_along() { memory_ = vmm::GuestMemory(); }
 
   std::string console, cause;
-  bool ended_by_us = false;
+  bool ended_by_us = false, others = false;
 
  private:
   std::array<std::byte, 4096> ram_{};
@@ -62,6 +63,14 @@ TEST(DescribeEnd, FindsThePanicBeforeItsBacktrace) {
   EXPECT_EQ(describe_end(machine),
             "the guest panicked; the last line of its console: Kernel panic - not syncing: Fatal "
             "exception");
+}
+
+TEST(DescribeEnd, CallsTheEndOfAnothersProcessNoDeath) {
+  EndedMachine machine(MachineState::Died);
+  machine.others = true;
+  machine.cause = "its QEMU has ended";
+
+  EXPECT_EQ(describe_end(machine), "its QEMU has ended");
 }
 
 TEST(DescribeEnd, TellsWhatTheProcessDiedOf) {

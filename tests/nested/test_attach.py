@@ -350,7 +350,7 @@ class Attached(nested.TestCase):
 
         self.assertEqual(re.findall(r"<(\w+) (\d+)>", outcome.stdout),
                          [("status", "1"), ("reads", "100"), ("returns", "100")], outcome)
-        self.assertIn("qemu (KVM) died: its process has ended", outcome.stdout, outcome)
+        self.assertIn("tracing ended: its process has ended", outcome.stdout, outcome)
 
     def test_what_is_not_fit_is_refused_in_one_line(self):
         outcome = self.shell(f"""

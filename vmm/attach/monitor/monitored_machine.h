@@ -40,6 +40,7 @@ class MonitoredMachine final : public Machine {
   ~MonitoredMachine() override { shut_down(); }
 
   std::string_view kind() const override;
+  bool is_others() const override { return true; }
   pid_t host_process() const override { return pid_; }
   GuestMemory& memory() override { return ram_->memory(); }
   Vcpus& vcpus() override { return *vcpus_; }

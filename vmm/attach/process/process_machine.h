@@ -30,6 +30,7 @@ class ProcessMachine final : public Machine, private MachineStatus {
   static Result<std::unique_ptr<ProcessMachine>> attach(pid_t pid);
 
   std::string_view kind() const override { return kind_; }
+  bool is_others() const override { return true; }
   GuestMemory& memory() override { return memory_; }
   Vcpus& vcpus() override { return *vcpus_; }
   CodeWriter& code() override { return *vcpus_; }
