@@ -12,6 +12,8 @@ constexpr std::uint64_t kChance = 10;
 
 bool SamplePace::may_begin(std::uint64_t now, std::uint64_t late, std::uint64_t interval) {
   const bool may = now >= rests_until_;
+  shortest_.store(std::min(interval, shortest_.load(std::memory_order_relaxed)),
+                  std::memory_order_relaxed);
   ++(may ? taken_ : over_limit_);
   const std::uint64_t left_out = left_out_.load(std::memory_order_relaxed) +
                                  late / std::max<std::uint64_t>(interval, 1) + (may ? 0 : 1);
@@ -21,6 +23,14 @@ bool SamplePace::may_begin(std::uint64_t now, std::uint64_t late, std::uint64_t 
   }
   if (left_out > kChance + taken_) lost_most_.store(true, std::memory_order_relaxed);
   return may;
+}
+
+std::string_view SamplePace::slower_probe() const {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  const std::uint64_t rate =
+      kSecond / std::max<std::uint64_t>(shortest_.load(std::memory_order_relaxed), 1);
+  if (rate > 97) return "profile-97";
+  return rate > 19 ? "profile-19" : "";
 }
 
 /// A machine whose clock jumped does not rest for longer than a second of standing still asks for.

@@ -1,11 +1,12 @@
 // How often a machine may be made to stand still for a sample (profile-N), and what was left out.
 // Pure: the caller reads the clock. Used by the sampler.
-// Threads: left_out() and slowed() on any; the others on one.
+// Threads: what is const on any; the others on one.
 // Fire context: yes.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 namespace ringside::providers {
 
@@ -26,12 +27,16 @@ class SamplePace {
   bool slowed() const { return slowed_.load(std::memory_order_relaxed); }
   /// Whether more samples were left out than were taken, for whatever reason.
   bool lost_most() const { return lost_most_.load(std::memory_order_relaxed); }
+  /// A probe that asks for samples less often than the one that asked most often; "" where those
+  /// that people use ask no less.
+  std::string_view slower_probe() const;
 
  private:
   unsigned percent_ = 100;
   std::uint64_t taken_ = 0, over_limit_ = 0;
   std::uint64_t rests_until_ = 0;
   std::atomic<std::uint64_t> left_out_ = 0;
+  std::atomic<std::uint64_t> shortest_ = UINT64_MAX;  // interval, ns
   std::atomic<bool> slowed_ = false, lost_most_ = false;
 };
 

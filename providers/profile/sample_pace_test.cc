@@ -88,5 +88,20 @@ TEST(SamplePace, StandsAClockThatGoesBack) {
   EXPECT_TRUE(pace.may_begin(50 * kMs, 0, kMs));
 }
 
+TEST(SamplePace, NamesAProbeThatAsksLessOften) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  SamplePace pace;
+  EXPECT_EQ(pace.slower_probe(), "");
+
+  pace.may_begin(0, 0, kSecond / 19);
+  EXPECT_EQ(pace.slower_probe(), "");
+  pace.may_begin(0, 0, kSecond / 97);
+  EXPECT_EQ(pace.slower_probe(), "profile-19");
+  pace.may_begin(0, 0, kSecond / 997);
+  EXPECT_EQ(pace.slower_probe(), "profile-97");
+  pace.may_begin(0, 0, kSecond);
+  EXPECT_EQ(pace.slower_probe(), "profile-97") << "the one that asks most often";
+}
+
 }  // namespace
 }  // namespace ringside::providers

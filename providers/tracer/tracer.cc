@@ -333,9 +333,11 @@ void LiveTracer::append_lost_samples(std::vector<std::string>& notices) {
         "the guest stands still; -v counts them; -x maxslow=100 sets no limit",
         budget_.max_slow.value_or(100)));
   } else {
-    notices.push_back(
+    const std::string_view slower = pace.slower_probe();
+    notices.push_back(fmt::format(
         "most samples of profile-N are left out, as the guest stands still for longer than N "
-        "allows for each; -v counts them; a lower N, as in profile-97, loses fewer");
+        "allows for each; -v counts them; a lower rate{} loses fewer",
+        slower.empty() ? "" : fmt::format(", as of {},", slower)));
   }
 }
 
