@@ -3,6 +3,7 @@
 import contextlib
 import json
 import subprocess
+import tempfile
 import unittest
 
 import guest
@@ -54,6 +55,14 @@ class Vms(unittest.TestCase):
                 self.check(machine, image, **idle)
                 machine.owner.ask("stop")
                 self.check(machine, image, **{**idle, "state": "paused"})
+
+    def test_a_machine_whose_gdbserver_is_its_owners_is_there_with_the_reason(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with guest.bare_qemu(f"{folder}/qmp", "-gdb",
+                                 f"unix:{folder}/gdb,server=on,wait=off") as process:
+                vm = listed(process.pid)
+            self.assertEqual((vm["state"], vm["attach"]), ("running", None), vm)
+            self.assertIn("its gdbserver is its owner's", vm["obstacle"], vm)
 
     def test_a_machine_without_a_monitor_is_there_with_the_reason(self):
         with contextlib.ExitStack() as stack:

@@ -47,14 +47,26 @@ std::string state_of_kvm(const HostProcess& process) {
   return has_vcpu_in_kvm(process) ? "running" : "paused";
 }
 
-/// In QEMU's words, from a monitor that nobody else uses.
-Result<std::string> ask_monitor(const HostProcess& process, const std::string& path) {
+/// Facts of a machine that QEMU translates, as its monitor tells them.
+struct Told {
+  std::string state;     // in QEMU's words
+  std::string obstacle;  // why it cannot be attached to; empty where it can
+};
+
+/// From a monitor that nobody else uses.
+Result<Told> ask_monitor(const HostProcess& process, const std::string& path) {
   TRY(MonitorSocket::check_free(path));
   const auto monitor = TRY(MonitorSocket::connect(path, kPatience));
   if (monitor->pid() != process.pid()) {
     return fail(ErrorCode::NotFound, path + " is another process's by now");
   }
-  return printable(json_text(TRY(monitor->execute("query-status")), "status")).substr(0, kWord);
+  const std::string status = json_text(TRY(monitor->execute("query-status")), "status");
+  Told told{printable(status).substr(0, kWord), std::string(MonitoredMachine::refusal(status))};
+  const auto debugger = MonitoredMachine::check_gdbserver(*monitor, process);
+  if (!debugger && debugger.error().code == ErrorCode::Io && told.obstacle.empty()) {
+    told.obstacle = debugger.error().message;
+  }
+  return told;
 }
 
 /// The default connection finds the domain where this is its libvirt's.
@@ -63,16 +75,17 @@ Result<std::string> state_of_domain(const VmmProgram& program, const FindDomain&
 }
 
 /// `domain` is what libvirt says, where the machine is its.
-std::string state_of_tcg(const HostProcess& process, const VmmProgram& program,
-                         const std::optional<Result<std::string>>& domain) {
-  if (process.is_stopped()) return "stopped";
-  Result<std::string> said;
+Told ask_about_tcg(const HostProcess& process, const VmmProgram& program,
+                   const std::optional<Result<std::string>>& domain) {
+  if (process.is_stopped()) return {"stopped", {}};
+  Told told;
   if (domain) {
-    said = *domain;
+    told.state = domain->value_or("");
   } else if (!program.qmp_path.empty()) {
-    said = ask_monitor(process, program.qmp_path);
+    told = ask_monitor(process, program.qmp_path).value_or(Told());
   }
-  return said && !said->empty() ? *said : "unknown";
+  if (told.state.empty()) told.state = "unknown";
+  return told;
 }
 
 /// Adds the facts that its memory tells; returns the reason where it tells nothing.
@@ -124,10 +137,11 @@ void describe_tcg(const HostProcess& process, const VmmProgram& program, HostVm&
   }
   std::optional<Result<std::string>> domain;
   if (!program.domain.empty()) domain = state_of_domain(program, find);
-  vm.state = state_of_tcg(process, program, domain);
+  Told told = ask_about_tcg(process, program, domain);
+  vm.state = std::move(told.state);
+  vm.obstacle = std::move(told.obstacle);
   (void)look_inside(process, vm);  // its monitor takes less than its memory does
   vm.target = domain && *domain ? program.domain : monitor_of(program);
-  if (!domain) vm.obstacle = MonitoredMachine::refusal(vm.state);
   if (!vm.obstacle.empty()) vm.target.clear();
   if (!vm.target.empty() || !vm.obstacle.empty()) return;
   if (domain) {

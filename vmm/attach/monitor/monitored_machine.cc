@@ -12,7 +12,6 @@
 #include <string_view>
 #include <thread>
 
-#include "vmm/attach/process/host_process.h"
 #include "vmm/base/printable.h"
 #include "vmm/shim/shim_region.h"
 
@@ -187,18 +186,14 @@ Result<std::optional<std::string>> find_gdb_option(Monitor& monitor, const HostP
 
 /// When the ringside that started this QEMU has just been killed, its guardian holds the gdbserver
 /// for a moment more.
-Result<void> check_debugger(Monitor& monitor, const HostProcess& process) {
-  TRY(MonitoredVcpus::check_debugger_free(monitor));
+Result<void> await_gdbserver(Monitor& monitor, const HostProcess& process) {
   const auto deadline = std::chrono::steady_clock::now() + kGuardiansMoment;
   auto option = TRY(find_gdb_option(monitor, process));
   while (option && option->starts_with(kDevice) && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(kLookEvery);
     option = TRY(find_gdb_option(monitor, process));
   }
-  if (!option) return {};
-  return fail(
-      ErrorCode::Io,
-      fmt::format("its gdbserver is its owner's (-gdb {:.100}), and QEMU has only one", *option));
+  return MonitoredMachine::check_gdbserver(monitor, process);
 }
 
 Result<std::string> find_name(Monitor& monitor, pid_t pid) {
@@ -212,6 +207,15 @@ Result<std::string> find_name(Monitor& monitor, pid_t pid) {
 std::string_view MonitoredMachine::refusal(std::string_view status) {
   const Refusal* refusal = find_status(kRefusals, status);
   return refusal == nullptr ? std::string_view() : refusal->why;
+}
+
+Result<void> MonitoredMachine::check_gdbserver(Monitor& monitor, const HostProcess& process) {
+  TRY(MonitoredVcpus::check_debugger_free(monitor));
+  const auto option = TRY(find_gdb_option(monitor, process));
+  if (!option) return {};
+  return fail(
+      ErrorCode::Io,
+      fmt::format("its gdbserver is its owner's (-gdb {:.100}), and QEMU has only one", *option));
 }
 
 /// The process; one that nobody can look into is refused.
@@ -247,7 +251,7 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access
   TRY(check_status(*machine->monitor_));
   machine->stopped_by_ = TRY(find_why_stopped(*machine->monitor_));
   TRY(machine->meet(access));
-  TRY(check_debugger(*machine->monitor_, HostProcess(access.pid)));
+  TRY(await_gdbserver(*machine->monitor_, HostProcess(access.pid)));
   TRY(machine->take_up(access, MonitoredRam::Access::Write, MonitoredVcpus::Reach::All, card));
   return machine;
 }

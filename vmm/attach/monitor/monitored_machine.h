@@ -16,6 +16,7 @@
 #include "vmm/attach/monitor/monitored_ram.h"
 #include "vmm/attach/monitor/monitored_status.h"
 #include "vmm/attach/monitor/monitored_vcpus.h"
+#include "vmm/attach/process/host_process.h"
 #include "vmm/attach/shim_card.h"
 #include "vmm/machine.h"
 
@@ -37,6 +38,8 @@ class MonitoredMachine final : public Machine {
   static Result<std::unique_ptr<MonitoredMachine>> look_at(Access access);
   /// Why a machine in that state, in QEMU's words, cannot be attached to; empty where it can.
   static std::string_view refusal(std::string_view status);
+  /// Io, whose it is, when QEMU's only gdbserver is not free for us. Changes nothing.
+  static Result<void> check_gdbserver(Monitor& monitor, const HostProcess& process);
   ~MonitoredMachine() override { shut_down(); }
 
   std::string_view kind() const override;
