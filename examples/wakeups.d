@@ -4,7 +4,7 @@
  *
  * USAGE: ringside --attach TARGET -s wakeups.d
  *
- * The interrupts of a processor count for whoever it ran.
+ * The interrupts of a processor count for whoever it ran: swapper when it was idle.
  */
 
 #pragma D option quiet

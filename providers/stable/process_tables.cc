@@ -143,7 +143,8 @@ constexpr StableProbe kSched[] = {
      "priority != task->static_prio && task->prio > 99"},
     {"surrender", Entry, "do_sched_yield", kCurrent, kThread},
     {"tick", Entry, "sched_tick|scheduler_tick", kCurrent, kThread},
-    {"wakeup", Tracepoint, "sched_wakeup", kWoken, kThread},
+    // In the thread that wakes: sched_wakeup comes on the CPU that the woken one is put on.
+    {"wakeup", Tracepoint, "sched_waking", kWoken, kThread},
     {"sleep", Tracepoint, "sched_switch", kSwitched, {}, "preempt == 0 && state != 0"},
     {"preempt", Tracepoint, "sched_switch", kSwitched, {}, "preempt != 0"},
     {"preempt", Tracepoint, "sched_switch", kSwitched, {}, "preempt == 0 && state == 0"},

@@ -113,6 +113,23 @@ class Stable:
         self.assertLessEqual(cpus, {f"cpu {cpu}" for cpu in range(self.cpus)}, outcome)
         self.assertIn("cpu 0", cpus, outcome)
 
+    def test_a_wakeup_is_of_the_thread_that_wakes_on_its_cpu(self):
+        environment = self.enterContext(image_with_programs(self.image, "numbers"))
+        counts = self.trace(
+            'sched:::wakeup /args[1]->pr_fname == "ping" || args[1]->pr_fname == "pong"/'
+            " { @[execname, cpu, args[1]->pr_fname,"
+            " args[0]->pr_state == SSLEEP || args[0]->pr_state == SONPROC] = count(); }"
+            ' END { printa("<by> %s %d %s %d %@d\\n", @); }',
+            "numbers pair 1000", "-q", environment=environment).counts()
+
+        wakeups = {name: count for name, count in counts.items() if name.startswith("<by>")}
+        by_pong, by_ping = f"<by> pong {int(self.cpus > 1)} ping 1", "<by> ping 0 pong 1"
+        self.assertEqual(set(wakeups), {by_pong, by_ping}, counts)
+        # A thread that is woken on its way to sleep has not slept.
+        self.assertGreaterEqual(wakeups[by_pong], counts["ping"], counts)
+        self.assertGreaterEqual(wakeups[by_ping], counts["pong"], counts)
+        self.assertGreater(min(counts["ping"], counts["pong"]), 100, counts)
+
     def unless_lacking(self, part):
         """A part of a program, or nothing when this kernel lacks a probe of it."""
         return "" if any(f":::{name}" in part for name in self.lacks) else part
