@@ -15,9 +15,8 @@ dtrace:::BEGIN
 	printf("%-6s %-16s %6s %6s %9s\n", "PID", "COMMAND", "STATUS", "SIGNAL", "RAN");
 }
 
-fbt::do_exit:entry
-/curthread->signal->live.counter == 1/
+proc:::exit
 {
-	printf("%-6d %-16s %6d %6d %9d\n", pid, execname, (arg0 >> 8) & 0xff, arg0 & 0x7f,
-	    curthread->se.sum_exec_runtime / 1000);
+	printf("%-6d %-16s %6d %6d %9d\n", pid, execname, (curpsinfo->pr_wstat >> 8) & 0xff,
+	    curpsinfo->pr_wstat & 0x7f, vtimestamp / 1000);
 }

@@ -139,6 +139,20 @@ def slept(text, truth):
     return within(found, 500, round((end_of_it - begin) * 1000) + 10)
 
 
+def ran(text, truth):
+    """A check of the microseconds that a program ran: its own word, but for 100 ms at its end."""
+    spun = truth.count("spun")
+    return within(total(r"^\d+ +numbers +0 +0 +(\d+)$", text), spun, spun + 100000)
+
+
+def wakes(waker, woken):
+    """A check that all wakeups of one, as many as it slept or more, are of the other."""
+    def check(text, truth):
+        found, everybodys = (total(rf"^{who} +{woken} +(\d+)$", text) for who in (waker, r"\S+"))
+        return (found, everybodys), (max(found, truth.count(woken), 1), found)
+    return check
+
+
 SAMPLES = 97  # a second, as the scripts have it
 # One second of a processor in the kernel, and one in a program, each beside a processor with nothing to do.
 IN_KERNEL = "workload --seconds 1 --reads 1 --read-size 1048576 --file /dev/zero"
@@ -190,10 +204,13 @@ UNANSWERED = ("resent() { grep ^Tcp: /proc/net/snmp | tail -n 1 | cut -d' ' -f 1
               " for port in 80 81 81; do nc 10.9.9.9 $port </dev/null; done;"
               " echo $retries >tcp_syn_retries; ip route del 10.9.9.9;"
               " echo resent $(($(resent) - before))")
+# Refused, not blocking, and of IPv6: so many of each.
+CONNECTIONS = f"{TCP}; numbers connections 4"
 ALONE = r"^\d+ +workload +127\.0\.0\.1 +\d+ +"
 # Script: its arguments, what the guest does, and the checks.
 EXAMPLES = {
-    "accepts": ([], TCP, [rows(ALONE, 3)]),
+    "accepts": ([], CONNECTIONS, [rows(ALONE, 3), rows(r"^\d+ +numbers +::1 +\d+ +7778$", 4),
+                                  rows(r"^\d+ +numbers ", 4)]),
     "biosizes": ([], "workload --reads 20 --file /dev/loop0 --direct", [distribution("loop0 +workload", 20)]),
     "callcount": ([], WORK, [sum_of(rf"^workload +{name} +(\d+)$", name)
                              for name in ("read", "write", "openat", "close", "lseek")]),
@@ -203,7 +220,9 @@ EXAMPLES = {
     "calltime": ([], WORK, [sum_of(r"^workload +read +(\d+) +\d+$", "read")]),
     "capabilities": ([], "numbers chroots 3",
                      [sum_of(r"^numbers +18 +0 +(\d+)$", 3), sum_of(r"^numbers +18 +1 +(\d+)$", 1)]),
-    "connects": ([], TCP, [rows(ALONE + "0$", 3)]),
+    "connects": ([], CONNECTIONS, [rows(ALONE + "0$", 3), rows(r"^\d+ +numbers +127\.0\.0\.1 +9 +111$", 4),
+                                   rows(r"^\d+ +numbers +127\.0\.0\.1 +7777 +115$", 4),
+                                   rows(r"^\d+ +numbers ", 8)]),
     "connlatency": ([], TCP, [distribution(r"127\.0\.0\.1", 3)]),
     "diskfiles": ([], LOG, [sum_of(r"^dd +vdb +W +(\d+) /mnt/xfs/log$", 4 * 65536),
                             sum_of(r"^dd +vdb +R +(\d+) /mnt/xfs/log$", 10 * 4096)]),
@@ -214,8 +233,8 @@ EXAMPLES = {
     "errors": ([], "for n in 1 2 3; do cat /none 2>/dev/null; done; true", [rows(r"^cat +openat +2 +3$", 1)]),
     "execs": ([], "sh -c 'sleep 0.01; /bin/none'; true",
               [rows(r"^\d+ +\d+ +0 sleep 0\.01$", 1), rows(r"^\d+ +\d+ +2 /bin/none$", 1)]),
-    "exits": ([], "sh -c 'exit 3'; sh -c 'kill -9 $$'; true",
-              [rows(r"^\d+ +sh +3 +0 +\d+$", 1), rows(r"^\d+ +sh +0 +9 +\d+$", 1)]),
+    "exits": ([], f"sh -c 'exit 3'; sh -c 'kill -9 $$'; {IN_PROGRAM}",
+              [rows(r"^\d+ +sh +3 +0 +[1-9]\d*$", 1), rows(r"^\d+ +sh +0 +9 +[1-9]\d*$", 1), ran]),
     "filebytes": ([], WORK, [sum_of(r"^workload +input +vfs_read +(\d+)$", 100 * 4096),
                              sum_of(r"^workload +null +vfs_write +(\d+)$", 50 * 4096)]),
     "fslatency": ([], WORK, [distribution("(?:rootfs|tmpfs|ramfs) +vfs_read", "read")]),
@@ -264,7 +283,8 @@ EXAMPLES = {
                  [rows(r"^sent +127\.0\.0\.1 +5555 +6$", 1), rows(r"^received +127\.0\.0\.1 +5555 +0$", 1)]),
     "tcplife": ([], HELLO, [rows(rf"^{LOOPBACK} +[1-9]\d* {LOOPBACK} +5555 +6 +0 +\d+$", 1),
                             rows(rf"^{LOOPBACK} +5555 {LOOPBACK} +[1-9]\d* +0 +6 +\d+$", 1)]),
-    "wakeups": ([], f"numbers sleeps {SLEEPS}", [sum_of(r"^\S+ +numbers +(\d+)$", SLEEPS)]),
+    "wakeups": ([], f"numbers sleeps {SLEEPS}; numbers pair {SLEEPS}",
+                [sum_of(r"^\S+ +numbers +(\d+)$", SLEEPS), wakes("pong", "ping"), wakes("ping", "pong")]),
     # Each of them is work for each of the two processors.
     "worktime": ([], "for n in 1 2 3 4 5; do echo >/proc/sys/vm/stat_refresh; done",
                  [sum_of(r"^vmlinux`refresh_vm_stats +(\d+) +\d+$", 5 * 2)]),
