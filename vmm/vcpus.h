@@ -22,7 +22,7 @@ class Vcpus {
   /// Asked before each stop, in the thread that wants to pause: an error refuses the stop, and is
   /// the pause's. Of machines whose stop waits for more than their vCPUs, as by a monitor.
   using StopCheck = std::function<Result<void>()>;
-  virtual void set_stop_check(StopCheck) {}
+  virtual void set_stop_check(const StopCheck&) {}
   /// From now on a pause stops nobody, where vCPUs that run can be looked at and must not be
   /// written to. Registers are then of one moment each.
   virtual void look_while_they_run() {}

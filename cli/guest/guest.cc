@@ -265,7 +265,7 @@ Result<void> hold(Guest& guest, MachineOptions options, Signals& signals) {
 /// Now, and before each pause: it would wait for the storage, and the guest would stand still then.
 Result<void> pause_only_where_storage_answers(vmm::Machine& machine,
                                               const guest_linux::Kernel& kernel) {
-  static constexpr std::chrono::seconds kLimit{1};
+  static constexpr milliseconds kLimit{500};
   const auto storage = std::make_shared<guest_linux::StorageWatch>(machine.memory(), kernel);
   machine.vcpus().set_stop_check([storage] { return storage->await(kLimit); });
   return storage->await(kLimit);

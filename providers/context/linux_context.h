@@ -71,6 +71,11 @@ class LinuxContext final : public dif::GuestContext {
   void begin(const Registers& registers, GuestVirt percpu_base,
              const std::optional<vmm::TrappedTask>& task = std::nullopt,
              const std::optional<FiringTime>& when = std::nullopt);
+  /// The thread has stood still for so long (ns) for the trap of that moment.
+  void waited(std::uint64_t nanoseconds) {
+    if (!task_) return;
+    thread_clock_.waited(kernel_reader_, percpu_base_, {task_->address, task_->pid}, nanoseconds);
+  }
   /// Which probe fires now, of those at this place.
   void select(const Binding& binding) { binding_ = binding; }
   /// Whether that probe fires for this arrival; works out its arguments. After select().

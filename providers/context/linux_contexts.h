@@ -19,7 +19,6 @@ class LinuxContexts {
     }
   }
 
-  RunTimes& run_times() { return run_times_; }
   LinuxContext& operator[](std::uint32_t vcpu) { return contexts_[vcpu]; }
   unsigned size() const { return static_cast<unsigned>(contexts_.size()); }
   auto begin() { return contexts_.begin(); }

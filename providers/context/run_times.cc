@@ -45,7 +45,6 @@ std::uint64_t RunTimes::show(const Thread& thread, std::uint64_t ran,
 }
 
 void RunTimes::waited(const Thread& thread, std::uint64_t nanoseconds) {
-  if (!is_asked_.load(std::memory_order_relaxed)) return;
   Seen& seen = place_of(thread);
   const std::lock_guard lock(seen.lock);
   if (seen.thread == thread) seen.waited += nanoseconds;

@@ -33,6 +33,8 @@ class RunTimes {
   /// known, the account alone counts). Never less for a thread than before; only differences mean
   /// something.
   std::uint64_t show(const Thread& thread, std::uint64_t ran, std::optional<std::uint64_t> time);
+  /// Whether show() has ever been asked: a program that wants none of it pays for nothing.
+  bool is_asked() const { return is_asked_.load(std::memory_order_relaxed); }
   /// The thread has stood still for so long (ns) for a firing, which is in its account.
   void waited(const Thread& thread, std::uint64_t nanoseconds);
 
@@ -54,8 +56,8 @@ class RunTimes {
 
   Seen& place_of(const Thread& thread);
 
-  std::atomic<bool> is_asked_ = false;  // a program that wants none of it pays for nothing
-  std::vector<Seen> seen_;              // by a hash of the task's address
+  std::atomic<bool> is_asked_ = false;
+  std::vector<Seen> seen_;  // by a hash of the task's address
 };
 
 }  // namespace ringside::providers

@@ -30,7 +30,23 @@ std::optional<ThreadClock::Offsets> ThreadClock::offsets_of(const guest_linux::K
 
 ThreadClock::ThreadClock(const guest_linux::Kernel& kernel, const GuestReader& memory,
                          RunTimes& shared)
-    : offsets_(offsets_of(kernel)), rate_(rate_of_tsc(kernel, memory)), shared_(shared) {}
+    : offsets_(offsets_of(kernel)),
+      rate_(rate_of_tsc(kernel, memory)),
+      preempt_count_(guest_linux::preempt_count_offset(kernel.symbols(), kernel.types())),
+      shared_(shared) {}
+
+bool ThreadClock::is_in_interrupt(const GuestReader& memory, GuestVirt percpu_base) const {
+  if (!preempt_count_) return false;
+  const auto count = load<std::uint32_t>(memory, percpu_base.wrapping_add(*preempt_count_));
+  return count && guest_linux::is_in_interrupt(*count);
+}
+
+void ThreadClock::waited(const GuestReader& memory, GuestVirt percpu_base,
+                         const RunTimes::Thread& task, std::uint64_t nanoseconds) {
+  if (!shared_.is_asked()) return;
+  if (keeps_interrupts_apart_ && is_in_interrupt(memory, percpu_base)) return;
+  shared_.waited(task, nanoseconds);
+}
 
 /// The CPU's clock of tasks. All of it is the guest's word: differences wrap.
 std::uint64_t ThreadClock::clock_at(std::uint64_t tsc, const RunQueue& queue) {
@@ -53,6 +69,7 @@ Result<std::uint64_t, Fault> ThreadClock::ran(const GuestReader& memory, GuestVi
   const GuestVirt at = percpu_base.wrapping_add(offsets_->queues);
   const RunQueue queue{TRY(load_field<std::uint64_t>(memory, at, offsets_->clock)),
                        TRY(load_field<std::uint64_t>(memory, at, offsets_->clock_task))};
+  keeps_interrupts_apart_ = queue.clock != queue.clock_task;
   if (!when) return shared_.show({task, id}, sum, std::nullopt);
   if (rate_) {
     const auto more = static_cast<std::int64_t>(clock_at(when->tsc, queue) - start);

@@ -36,6 +36,11 @@ class ThreadClock {
   /// before. Fault: memory that cannot be read, or a kernel whose types lack a member.
   Result<std::uint64_t, Fault> ran(const GuestReader& memory, GuestVirt percpu_base, GuestVirt task,
                                    const std::optional<FiringTime>& when);
+  /// `task`, which runs on that CPU, has stood still for so long (ns) for a firing: no time of its
+  /// own, and where the kernel keeps the time of interrupts apart, not in its account if it was in
+  /// one.
+  void waited(const GuestReader& memory, GuestVirt percpu_base, const RunTimes::Thread& task,
+              std::uint64_t nanoseconds);
 
  private:
   /// Nothing runs for longer than this without an update, which each tick is (ns). An estimate that
@@ -52,10 +57,13 @@ class ThreadClock {
     std::uint32_t pid = 0, sum = 0, exec_start = 0;  // in struct task_struct
   };
   static std::optional<Offsets> offsets_of(const guest_linux::Kernel& kernel);
+  bool is_in_interrupt(const GuestReader& memory, GuestVirt percpu_base) const;
   std::uint64_t clock_at(std::uint64_t tsc, const RunQueue& queue);
 
   const std::optional<Offsets> offsets_;  // empty: the kernel lacks one
   const std::optional<TickRate> rate_;
+  const std::optional<std::uint64_t> preempt_count_;  // per CPU
+  bool keeps_interrupts_apart_ = false;               // as the last look has shown
   std::optional<std::uint64_t> ahead_;  // the CPU's clock less the TSC's nanoseconds; wraps
   RunTimes& shared_;
 };

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint64_t kQueues = 0x100;  // per CPU
 constexpr std::uint64_t kClock = kPercpu0 + kQueues + 8, kClockTask = kPercpu0 + kQueues + 16;
-constexpr std::uint64_t kKhz = 0x40000;  // of a TSC whose ticks are nanoseconds
+constexpr std::uint64_t kPreemptCount = 0x180;  // per CPU
+constexpr std::uint64_t kKhz = 0x40000;         // of a TSC whose ticks are nanoseconds
 constexpr std::uint64_t kSum = kTask + 40, kExecStart = kTask + 64;
 
 class ThreadClockTest : public ::testing::Test {
@@ -20,7 +21,8 @@ class ThreadClockTest : public ::testing::Test {
     guest_linux::SymbolTable& symbols = kernel_.symbols_to_fill();
     symbols.add_module({"vmlinux", GuestVirt(kKernelBase), 0x1000, 0},
                        {{GuestVirt(kQueues), 8, symbols.intern("runqueues"), 'D', 0},
-                        {kernel_address(kKhz), 4, symbols.intern("tsc_khz"), 'D', 0}});
+                        {kernel_address(kKhz), 4, symbols.intern("tsc_khz"), 'D', 0},
+                        {GuestVirt(kPreemptCount), 4, symbols.intern("__preempt_count"), 'D', 0}});
     symbols.seal();
     memory_.put32(kKhz, 1'000'000);
   }
@@ -94,6 +96,25 @@ TEST_F(ThreadClockTest, AnswersOfATscThatWasSetAreTheSchedulersOwn) {
 
   EXPECT_EQ(ran(60'000'000'000), 1'000'700u);
   EXPECT_EQ(ran(60'000'000'300), 1'001'000u);
+}
+
+TEST_F(ThreadClockTest, LeavesOutTheTimeThatItStoodStillForFirings) {
+  const RunTimes::Thread task{kernel_address(kTask), 0x11};
+  memory_.put32(kTask + 16, 0x11);
+  make();
+  update(5'000'000, 0, 0);
+  EXPECT_EQ(ran(1'000'000), 0u);
+  clock_->waited(reader_, kernel_address(kPercpu0), task, 400);
+  EXPECT_EQ(ran(1'001'000), 600u);
+
+  update(6'000'000, 400'000, 600'000);  // this kernel keeps the time of interrupts apart
+  const std::uint64_t in_task = ran(2'000'000);
+  memory_.put32(kPercpu0 + kPreemptCount, 0x10001);
+  clock_->waited(reader_, kernel_address(kPercpu0), task, 300);
+  EXPECT_EQ(ran(2'001'000), in_task + 1'000) << "of an interrupt, which is not in the account";
+  memory_.put32(kPercpu0 + kPreemptCount, 0x200);
+  clock_->waited(reader_, kernel_address(kPercpu0), task, 300);
+  EXPECT_EQ(ran(2'002'000), in_task + 1'700) << "soft interrupts are off, it is in none";
 }
 
 TEST_F(ThreadClockTest, AnIdleTaskDoesNotRun) {

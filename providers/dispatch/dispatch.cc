@@ -68,10 +68,11 @@ TrapDispatcher::Then TrapDispatcher::serve(const vmm::Trap& trap, const KeptVcpu
   const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc)};
   const std::lock_guard turn(sink_.turn(cpu));
   if (is_closed()) return Then::GoOn;  // while we waited
+  contexts_[cpu].begin(trap.registers, trap.percpu_base, trap.task, FiringTime{trap.tsc, time});
   const Then then = fire_at(trap, here, record);
   const std::uint64_t waited = clock_.since(time, host_tsc());
   tally_.add(cpu, waited);
-  if (trap.task) contexts_.run_times().waited({trap.task->address, trap.task->pid}, waited);
+  contexts_[cpu].waited(waited);
   return then;
 }
 
@@ -85,8 +86,6 @@ TrapDispatcher::Then TrapDispatcher::fire_at(const vmm::Trap& trap, const KeptVc
   }
   table.hit(*place, record.vcpu);
   LinuxContext& context = contexts_[record.vcpu];
-  context.begin(trap.registers, trap.percpu_base, trap.task,
-                FiringTime{trap.tsc, record.timestamp});
   for (const Binding& binding : table.bindings(*place)) fire(binding, record, context);
   if (place->by_number >= 0) fire_by_number(table, *place, record, context);
   if (!context.keeps_still()) return Then::GoOn;

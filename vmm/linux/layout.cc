@@ -74,12 +74,27 @@ KernelLayout read_layout(const TypeGraph& types) {
   return layout;
 }
 
+namespace {
+
+/// A member of struct pcpu_hot (6.2 to 6.14), a per-CPU variable of its own in other kernels.
+std::optional<std::uint64_t> hot_offset(const SymbolTable& symbols, const TypeGraph& types,
+                                        std::string_view member, std::string_view variable) {
+  const Symbol* const hot = symbols.find("pcpu_hot", "vmlinux");
+  const Symbol* const found = hot != nullptr ? hot : symbols.find(variable, "vmlinux");
+  if (found == nullptr) return std::nullopt;
+  const auto offset = offset_of(types, "pcpu_hot", {member});
+  return found->address.wrapping_add(hot != nullptr ? offset.value_or(0) : 0).raw();
+}
+
+}  // namespace
+
 std::optional<std::uint64_t> current_offset(const SymbolTable& symbols, const TypeGraph& types) {
-  const Symbol* hot = symbols.find("pcpu_hot", "vmlinux");  // 6.2 to 6.14
-  const Symbol* current = hot != nullptr ? hot : symbols.find("current_task", "vmlinux");
-  if (current == nullptr) return std::nullopt;
-  const auto member = offset_of(types, "pcpu_hot", {"current_task"});
-  return current->address.wrapping_add(hot != nullptr ? member.value_or(0) : 0).raw();
+  return hot_offset(symbols, types, "current_task", "current_task");
+}
+
+std::optional<std::uint64_t> preempt_count_offset(const SymbolTable& symbols,
+                                                  const TypeGraph& types) {
+  return hot_offset(symbols, types, "preempt_count", "__preempt_count");
 }
 
 }  // namespace ringside::guest_linux

@@ -32,6 +32,15 @@ KernelLayout read_layout(const TypeGraph& types);
 /// From a CPU's per-CPU base to the word that holds its `current`. Wraps: since 6.15 the symbol is
 /// an ordinary address and the base a difference.
 std::optional<std::uint64_t> current_offset(const SymbolTable& symbols, const TypeGraph& types);
+/// The same for its preempt_count (include/linux/preempt.h).
+std::optional<std::uint64_t> preempt_count_offset(const SymbolTable& symbols,
+                                                  const TypeGraph& types);
+/// Whether a CPU with this preempt_count handles an NMI, a hardware interrupt or a soft one: bits
+/// 20 up and 16 to 19, and bit 8, which soft interrupts have that are off only do not have.
+constexpr bool is_in_interrupt(std::uint32_t preempt_count) {
+  constexpr std::uint32_t kNeedsNoResched = 0x8000'0000;  // x86 keeps it in the same word
+  return (preempt_count & ~kNeedsNoResched & 0x7fff'0100) != 0;
+}
 
 /// The T at `offset` in a structure. Wraps like the guest's own arithmetic: a bad sum is merely
 /// unreadable.

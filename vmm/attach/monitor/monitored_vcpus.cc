@@ -98,9 +98,9 @@ Result<void> MonitoredVcpus::open_debugger() {
                                                  attached.error().message, printable(said)));
 }
 
-void MonitoredVcpus::set_stop_check(StopCheck check) {
+void MonitoredVcpus::set_stop_check(const StopCheck& check) {
   const std::lock_guard lock(mutex_);
-  stop_check_ = std::move(check);
+  stop_check_ = check;
 }
 
 void MonitoredVcpus::look_while_they_run() {

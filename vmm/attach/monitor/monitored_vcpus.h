@@ -56,7 +56,7 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   void turn_away();
 
   unsigned count() const override { return count_; }
-  void set_stop_check(StopCheck check) override;
+  void set_stop_check(const StopCheck& check) override;
   void look_while_they_run() override;
 
  private:

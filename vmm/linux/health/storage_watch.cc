@@ -69,6 +69,7 @@ Result<void> StorageWatch::await(milliseconds limit) {
                       oldest->disk, oldest->in_flight, oldest->in_flight == 1 ? "" : "s",
                       age.count()));
     }
+    if (now - began >= limit) return {};
     std::this_thread::sleep_for(kLookEvery);
   }
 }

@@ -30,8 +30,9 @@ class StorageWatch {
   /// Both must outlive it.
   StorageWatch(const vmm::GuestMemory& memory, const Kernel& kernel);
 
-  /// Returns when no request is slow. Error (Io), naming the disk, once one has been in flight for
-  /// `limit`. A kernel whose types do not tell of requests has none.
+  /// Returns when no request is slow, or after `limit`: then all those that were there have ended,
+  /// and others have come. Error (Io), naming the disk, once one has been in flight for `limit`. A
+  /// kernel whose types do not tell of requests has none.
   Result<void> await(std::chrono::milliseconds limit);
 
  private:
