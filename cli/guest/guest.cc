@@ -123,10 +123,9 @@ Result<guest_linux::KernelArrival::Arrived> Startup::wait_arrival(const vmm::Ker
                           file.name()));
 }
 
-/// "NAME: " where there is more than one machine.
+/// As CommandLine has it, of a machine whose name may not be known yet.
 std::string line_start(const CommandLine& line, const MachineOptions& machine) {
-  if (!line.names_machines()) return {};
-  return (machine.name.empty() ? machine.attach->text : machine.name) + ": ";
+  return line.line_start(machine.name.empty() ? machine.attach->text : machine.name);
 }
 
 /// The machine as the command line asks for it, with the image's files and our own ears for news.
@@ -293,8 +292,8 @@ Result<void> attach_to(Guest& guest, const MachineOptions& options,
   if (guest.traced.name.empty()) guest.traced.name = free_name(attached.name, guests, line);
   guest.traced.machine = std::move(attached.machine);
   if (attached.stopped_by && line.task == CommandLine::Task::Trace) {
-    const std::string whose = line.names_machines() ? guest.traced.name + ": " : std::string();
-    say(fmt::format("{}{}: tracing waits", whose, *attached.stopped_by));
+    say(fmt::format("{}{}: tracing waits", line.line_start(guest.traced.name),
+                    *attached.stopped_by));
   }
   const auto began = Clock::now();
   auto kernel = guest_linux::Kernel::discover(*guest.traced.machine);

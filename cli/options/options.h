@@ -80,6 +80,10 @@ struct CommandLine {
 
   /// Whether lines about a machine have to say which.
   bool names_machines() const { return machines.size() > 1 || one_of_several; }
+  /// The beginning of those lines about the machine of that name: "NAME: ", or nothing.
+  std::string line_start(const std::string& name) const {
+    return names_machines() ? name + ": " : std::string();
+  }
 
   /// Whether guests are traced from their first instruction, not once they have booted.
   bool from_start() const {

@@ -152,7 +152,7 @@ Result<void> Session::attach_to(Guest guest) {
   if (line_.settings.jump_probes) options.traps = providers::TrapForm::JumpsWhereTheyMay;
   options.calibration = clock_;
   const std::int64_t process = guest.traced.machine ? guest.command_pid : processes_.target();
-  const std::string whose = line_.names_machines() ? guest.traced.name + ": " : std::string();
+  const std::string whose = line_.line_start(guest.traced.name);
   auto attached = providers::Target::attach(guest.traced, options);
   if (!attached) {
     Error error = std::move(attached).error();

@@ -70,12 +70,12 @@ Result<std::uint64_t, Fault> ThreadClock::ran(const GuestReader& memory, GuestVi
   const RunQueue queue{TRY(load_field<std::uint64_t>(memory, at, offsets_->clock)),
                        TRY(load_field<std::uint64_t>(memory, at, offsets_->clock_task))};
   keeps_interrupts_apart_ = queue.clock != queue.clock_task;
-  if (!when) return shared_.show({task, id}, sum, std::nullopt);
-  if (rate_) {
+  if (when && rate_) {
     const auto more = static_cast<std::int64_t>(clock_at(when->tsc, queue) - start);
     sum += static_cast<std::uint64_t>(std::clamp<std::int64_t>(more, 0, kLongest));
   }
-  return shared_.show({task, id}, sum, when->time);
+  const auto time = when ? std::optional(when->time) : std::nullopt;
+  return shared_.show({task, id}, sum, time);
 }
 
 }  // namespace ringside::providers

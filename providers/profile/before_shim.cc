@@ -20,14 +20,16 @@ struct Origin {
 
 /// An int3 in kernel mode pushes the kernel's cs and ss. The frame leads to what follows the int3,
 /// or to the slot, as the shim has set it.
-std::optional<Origin> origin_of_int3(const Frame& frame, const Registers& now,
-                                     const vmm::Shim& shim) {
-  if (frame.cs != now.cs || frame.ss != now.ss) return std::nullopt;
-  const GuestVirt resume(frame.rip);
-  if (const auto place = shim.displaced_from(resume))
-    return Origin{*place, frame.rsp, frame.rflags};
+std::optional<Origin> origin_of_int3(GuestVirt at, const Registers& now, const vmm::Shim& shim,
+                                     const GuestReader& kernel) {
+  const auto frame = load<Frame>(kernel, at);
+  if (!frame || frame->cs != now.cs || frame->ss != now.ss) return std::nullopt;
+  const GuestVirt resume(frame->rip);
+  if (const auto place = shim.displaced_from(resume)) {
+    return Origin{*place, frame->rsp, frame->rflags};
+  }
   if (shim.contains(resume)) return std::nullopt;
-  return Origin{GuestVirt(frame.rip - sizeof arch::kBreakpoint), frame.rsp, frame.rflags};
+  return Origin{GuestVirt(frame->rip - sizeof arch::kBreakpoint), frame->rsp, frame->rflags};
 }
 
 /// A jump's record has pushed the flags and called the shim.
@@ -46,11 +48,9 @@ std::optional<Origin> find_origin(const Registers& now, const vmm::Shim& shim,
                                   const GuestReader& kernel) {
   for (unsigned pushed = 0; pushed <= kMostOfJump; ++pushed) {
     const GuestVirt at = GuestVirt(now.rsp).wrapping_add(pushed * sizeof(std::uint64_t));
-    const auto frame = load<Frame>(kernel, at);
-    if (frame && pushed <= kMostPushed) {
-      if (const auto origin = origin_of_int3(*frame, now, shim)) return origin;
-    }
-    if (const auto origin = origin_of_jump(at, shim, kernel)) return origin;
+    auto origin = pushed <= kMostPushed ? origin_of_int3(at, now, shim, kernel) : std::nullopt;
+    if (!origin) origin = origin_of_jump(at, shim, kernel);
+    if (origin) return origin;
   }
   return std::nullopt;
 }

@@ -8,7 +8,7 @@
 #include <array>
 #include <utility>
 
-#include "providers/first_found.h"
+#include "providers/stable/first_found.h"
 #include "providers/tracepoint/sites/function_sites.h"
 #include "providers/tracepoint/sites/instruction_list.h"
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "providers/first_found.h"
 #include "providers/functions/function_form.h"
+#include "providers/stable/first_found.h"
 
 namespace ringside::providers {
 namespace {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "providers/fire/host_clock.h"
-#include "providers/first_found.h"
+#include "providers/stable/first_found.h"
 
 namespace ringside::providers {
 namespace {

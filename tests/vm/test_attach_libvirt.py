@@ -9,7 +9,7 @@ import unittest
 
 import libvirt
 import ringside
-from test_attach_qmp import COUNT, OPENED, READS, begin, end, started
+from test_attach_qmp import COUNT, OPENED, READS, begin, check_a_pause, end, started
 from patient import why
 from test_take_over import LEFT
 
@@ -49,20 +49,9 @@ class Case(unittest.TestCase):
         self.assertEqual(domain.state(), "running")
 
     def check_pause(self, domain):
-        """A pause by virsh is told, and its end, and counts are exact afterwards."""
-        with attach(self.target(domain.name), begin(COUNT)) as running:
-            started(running)
-            self.libvirt.virsh("suspend", domain.name)
-            time.sleep(1.5)  # a look at what there is, at switchrate
-            self.libvirt.virsh("resume", domain.name)
-            status, said = domain.port.run(f"workload --reads {READS}")
-            outcome = end(running)
-        self.assertEqual((status, outcome.status), (0, 0), outcome)
-        self.assertEqual(outcome.counts()["reads"],
-                         ringside.Outcome(0, said.decode(), "").counts()["read"])
-        self.assertEqual(outcome.stderr.splitlines(),
-                         ["ringside: its owner has paused it: tracing waits",
-                          "ringside: it runs again"])
+        check_a_pause(self, attach(self.target(domain.name), begin(COUNT)), domain.port,
+                      pause=lambda: self.libvirt.virsh("suspend", domain.name),
+                      go_on=lambda: self.libvirt.virsh("resume", domain.name))
 
 
 @unittest.skipIf(REASON, REASON)

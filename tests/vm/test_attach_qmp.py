@@ -95,6 +95,21 @@ def begin(program):
     return 'BEGIN { printf("tracing\\n"); } ' + program
 
 
+def check_a_pause(case, trace, port, pause, go_on):
+    """A pause by the owner is told, and its end, and counts are exact afterwards."""
+    with trace as running:
+        started(running)
+        pause()
+        time.sleep(1.5)  # a look at what there is, at switchrate
+        go_on()
+        status, said = port.run(f"workload --reads {READS}")
+        outcome = end(running)
+    case.assertEqual((status, outcome.status), (0, 0), outcome)
+    case.assertEqual(outcome.counts()["reads"], ringside.Outcome(0, said.decode(), "").counts()["read"])
+    case.assertEqual(outcome.stderr.splitlines(),
+                     ["ringside: its owner has paused it: tracing waits", "ringside: it runs again"])
+
+
 def end(running):
     """Ctrl-C, and what came of it."""
     running.process.send_signal(signal.SIGINT)
@@ -312,19 +327,8 @@ class Owners(Case):
 
     def test_pauses_and_ends_of_tracing_leave_a_machine_that_goes_on(self):
         with Machine(cpus=2) as machine:
-            with machine.trace(begin(COUNT), ["-q"]) as running:
-                started(running)
-                machine.owner.ask("stop")
-                time.sleep(1.5)  # a look at what there is, at switchrate
-                machine.owner.ask("cont")
-                status, said = machine.port.run(f"workload --reads {READS}")
-                outcome = end(running)
-            self.assertEqual((status, outcome.status), (0, 0), outcome)
-            self.assertEqual(outcome.counts()["reads"],
-                             ringside.Outcome(0, said.decode(), "").counts()["read"])
-            self.assertEqual(outcome.stderr.splitlines(),
-                             ["ringside: its owner has paused it: tracing waits",
-                              "ringside: it runs again"])
+            check_a_pause(self, machine.trace(begin(COUNT), ["-q"]), machine.port,
+                          pause=lambda: machine.owner.ask("stop"), go_on=lambda: machine.owner.ask("cont"))
             self.check_left_alone(machine)
 
     def test_ends_of_the_machine(self):

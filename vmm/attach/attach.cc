@@ -80,8 +80,7 @@ Result<ObservedMachine> look_by(Connection connection) {
       TRY(named(connection.called, MonitoredMachine::look_at(std::move(connection.access))));
   ObservedMachine observed{nullptr, machine->name(), machine->stopped_by(), {}};
   if (const auto& why = machine->why_not_stopped()) {
-    observed.limits.push_back("one moment for all: the guest was not stopped for this, because " +
-                              *why);
+    observed.limits.push_back(not_stopped_because(*why));
   }
   observed.machine = std::move(machine);
   return observed;
@@ -135,6 +134,10 @@ Result<AttachedMachine> attach(const AttachTarget& target, CardUse card) {
 
 std::optional<pid_t> find_process(const AttachTarget& target) {
   return std::visit([](const auto& where) { return process_of(where); }, target.where);
+}
+
+std::string not_stopped_because(std::string_view why) {
+  return fmt::format("one moment for all: the guest was not stopped for this, because {}", why);
 }
 
 Result<ObservedMachine> look_at(const AttachTarget& target) {

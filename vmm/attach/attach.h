@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "vmm/attach/attach_target.h"
@@ -40,6 +41,9 @@ Result<AttachedMachine> attach(const AttachTarget& target, CardUse card = CardUs
 /// The process that runs the target's machine, which notices nothing: a socket is not connected to.
 /// Empty where it is not to be seen; attach() says why.
 std::optional<pid_t> find_process(const AttachTarget& target);
+
+/// A line of `limits`, for one that is looked at while it runs.
+std::string not_stopped_because(std::string_view why);
 
 /// The same as attach(), to read only. It goes beside another ringside, beside its owner's
 /// debugger, and where a monitor's socket has another client: then by the memory of its process

@@ -38,8 +38,7 @@ std::optional<std::uint64_t> preempt_count_offset(const SymbolTable& symbols,
 /// Whether a CPU with this preempt_count handles an NMI, a hardware interrupt or a soft one: bits
 /// 20 up and 16 to 19, and bit 8, which soft interrupts have that are off only do not have.
 constexpr bool is_in_interrupt(std::uint32_t preempt_count) {
-  constexpr std::uint32_t kNeedsNoResched = 0x8000'0000;  // x86 keeps it in the same word
-  return (preempt_count & ~kNeedsNoResched & 0x7fff'0100) != 0;
+  return (preempt_count & 0x7fff'0100) != 0;  // bit 31 is x86's PREEMPT_NEED_RESCHED
 }
 
 /// The T at `offset` in a structure. Wraps like the guest's own arithmetic: a bad sum is merely

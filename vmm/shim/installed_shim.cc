@@ -419,11 +419,6 @@ bool InstalledShim::contains(GuestVirt pc) const {
   return pc.is_in(base_, layout_.bytes);
 }
 
-/// The address of an entry: the high half of the kernel's text is all ones.
-GuestVirt address_of(std::uint64_t entry) {
-  return GuestVirt(static_cast<std::uint64_t>(static_cast<std::int32_t>(entry)));
-}
-
 /// By all of the table, as few ask. An entry need not lead to the slot's first byte.
 std::optional<GuestVirt> InstalledShim::displaced_from(GuestVirt pc) const {
   if (!place().has_slot_at(pc)) return std::nullopt;
@@ -438,7 +433,7 @@ std::optional<GuestVirt> InstalledShim::displaced_from(GuestVirt pc) const {
   }
   for (std::uint32_t bucket = 0; bucket < layout_.table_entries; ++bucket) {
     const std::uint64_t one = entry(bucket);
-    if (one >> 32 >= begin && one >> 32 < end) return address_of(one);
+    if (one >> 32 >= begin && one >> 32 < end) return tracepoint_of_entry(one);
   }
   return jumped_from(begin);
 }

@@ -23,6 +23,12 @@ inline constexpr std::uint64_t kLargeShimBytes = 16 << 20;
 /// Smaller places are refused: they would hold some hundred tracepoints.
 inline constexpr std::uint64_t kSmallestShimBytes = 64 << 10;
 
+/// The address of the tracepoint that an entry of the table is of: its low half, as the high half
+/// is all ones in the top 2 GiB. Below those it is no tracepoint's.
+constexpr GuestVirt tracepoint_of_entry(std::uint64_t entry) {
+  return GuestVirt(static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(entry)}));
+}
+
 /// Where a shim lies in the guest's addresses, and the slots in it.
 struct ShimPlace {
   GuestVirt base{};

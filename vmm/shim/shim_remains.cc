@@ -185,11 +185,10 @@ std::vector<ShimRemains::Entry> ShimRemains::entries(const GuestMemory& memory) 
     const bool leads_to_slot =
         offset >= layout_.slots && offset - layout_.slots < layout_.slots_bytes;
     if (!leads_to_slot && offset != 0) continue;
-    const auto key = static_cast<std::int32_t>(static_cast<std::uint32_t>(entry));
-    if (key >= 0) continue;  // no address of the top 2 GiB
-    const auto address = static_cast<std::uint64_t>(std::int64_t{key});
-    found.push_back({GuestVirt(address),
-                     leads_to_slot ? std::optional(home_.wrapping_add(offset)) : std::nullopt});
+    const GuestVirt address = tracepoint_of_entry(entry);
+    if (address < arch::kKernelImage) continue;
+    found.push_back(
+        {address, leads_to_slot ? std::optional(home_.wrapping_add(offset)) : std::nullopt});
   }
   return found;
 }

@@ -69,8 +69,7 @@ const Refusal* find_status(std::span<const Refusal> table, std::string_view stat
   return found == table.end() ? nullptr : &*found;
 }
 
-Result<void> check_status(Monitor& monitor) {
-  const std::string status = TRY(ask_status(monitor));
+Result<void> check_status(Monitor& monitor, std::string_view status) {
   const std::string_view refusal = MonitoredMachine::refusal(status);
   if (!refusal.empty()) return fail(ErrorCode::Unsupported, std::string(refusal));
   const auto migration = monitor.execute("query-migrate");
@@ -82,8 +81,7 @@ Result<void> check_status(Monitor& monitor) {
 }
 
 /// Empty when it runs. Where there is no guest yet, nobody can look at one.
-Result<std::optional<std::string>> find_why_stopped(Monitor& monitor) {
-  const std::string status = TRY(ask_status(monitor));
+Result<std::optional<std::string>> find_why_stopped(std::string_view status) {
   if (status == "running") return std::nullopt;
   if (const Refusal* why = find_status(kStoppedStates, status)) return why->why;
   if (const Refusal* why = find_status(kRefusals, status)) {
@@ -248,8 +246,9 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access
   AttachLock lock = TRY(AttachLock::take(access.pid));
   std::unique_ptr<MonitoredMachine> machine(new MonitoredMachine(std::move(access.monitor)));
   machine->lock_ = std::move(lock);
-  TRY(check_status(*machine->monitor_));
-  machine->stopped_by_ = TRY(find_why_stopped(*machine->monitor_));
+  const std::string status = TRY(ask_status(*machine->monitor_));
+  TRY(check_status(*machine->monitor_, status));
+  machine->stopped_by_ = TRY(find_why_stopped(status));
   TRY(machine->meet(access));
   TRY(await_gdbserver(*machine->monitor_, HostProcess(access.pid)));
   TRY(machine->take_up(access, MonitoredRam::Access::Write, MonitoredVcpus::Reach::All, card));
@@ -261,7 +260,7 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::look_at(Access acces
   if (!lock && lock.error().code != ErrorCode::Limit) return tl::make_unexpected(lock.error());
   std::unique_ptr<MonitoredMachine> machine(new MonitoredMachine(std::move(access.monitor)));
   if (lock) machine->lock_ = std::move(*lock);
-  machine->stopped_by_ = TRY(find_why_stopped(*machine->monitor_));
+  machine->stopped_by_ = TRY(find_why_stopped(TRY(ask_status(*machine->monitor_))));
   TRY(machine->meet(access));
   const auto reach = TRY(machine->choose_reach(access));
   TRY(machine->take_up(access, MonitoredRam::Access::Read, reach, CardUse::None));

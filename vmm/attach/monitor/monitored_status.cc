@@ -72,9 +72,7 @@ void MonitoredStatus::run() {
         end(end_.judge({}), "its QEMU has ended");
       } else if (!followed) {
         // A QEMU that ends closes its monitor first.
-        pollfd ended{process_.get(), POLLIN, 0};
-        const bool gone = poll(&ended, 1, 1000) > 0;
-        end(end_.judge({}), gone ? "its QEMU has ended" : followed.error().message);
+        end(end_.judge({}), has_ended(1000) ? "its QEMU has ended" : followed.error().message);
       }
     }
     if (entries[3].revents == 0) continue;
@@ -202,13 +200,18 @@ void MonitoredStatus::leave(std::string why) {
   raise_event(state_event_);
 }
 
+/// Its process, within so many milliseconds.
+bool MonitoredStatus::has_ended(int wait) const {
+  pollfd ended{process_.get(), POLLIN, 0};
+  return poll(&ended, 1, wait) > 0;
+}
+
 /// A QEMU that lives and does not answer waits for I/O of the guest, and stops it when that ends.
 Result<void> MonitoredStatus::ask_for_stop() {
   const auto answer = monitor_.execute("stop");
   if (answer) return {};
-  pollfd ended{process_.get(), POLLIN, 0};
-  const bool waits = answer.error().code == ErrorCode::MachineGone && poll(&ended, 1, 0) == 0;
-  if (!waits) return tl::make_unexpected(answer.error());
+  if (answer.error().code != ErrorCode::MachineGone || has_ended(0))
+    return tl::make_unexpected(answer.error());
   stop_may_come_.store(true, std::memory_order_release);
   return fail(
       ErrorCode::Io,

@@ -74,6 +74,7 @@ class MonitoredStatus final : public MachineStatus {
   void note_owners_stop();
   void note_migration(std::string_view status);
   void look_for_migration();
+  bool has_ended(int wait) const;
   Result<void> ask_for_stop();
   void end(MachineState state, std::string cause);
   void tell(std::string news);
