@@ -23,9 +23,9 @@ class Vcpus {
   /// the pause's. Of machines whose stop waits for more than their vCPUs, as by a monitor.
   using StopCheck = std::function<Result<void>()>;
   virtual void set_stop_check(const StopCheck&) {}
-  /// From now on a pause stops nobody, where vCPUs that run can be looked at and must not be
-  /// written to. Registers are then of one moment each.
-  virtual void look_while_they_run() {}
+  /// From now on a pause stops nobody, and registers are of one moment each. False where nothing
+  /// changes: code is to be written, or a stop does not wait for more than vCPUs.
+  virtual bool look_while_they_run() { return false; }
   /// How long it has been made to stand still by PausedMachine.
   Pauses pauses() const { return log_.pauses(); }
 

@@ -261,13 +261,11 @@ Result<void> hold(Guest& guest, MachineOptions options, Signals& signals) {
   return {};
 }
 
-/// Now, and before each pause: it would wait for the storage, and the guest would stand still then.
-Result<void> pause_only_where_storage_answers(vmm::Machine& machine,
-                                              const guest_linux::Kernel& kernel) {
+/// A stop would wait for the storage, and the guest would stand still then.
+void stop_only_where_storage_answers(vmm::Machine& machine, const guest_linux::Kernel& kernel) {
   static constexpr milliseconds kLimit{500};
   const auto storage = std::make_shared<guest_linux::StorageWatch>(machine.memory(), kernel);
   machine.vcpus().set_stop_check([storage] { return storage->await(kLimit); });
-  return storage->await(kLimit);
 }
 
 /// The owner's name for a machine; a number tells it from others of that name, as it does for those
@@ -299,7 +297,7 @@ Result<void> attach_to(Guest& guest, const MachineOptions& options,
   auto kernel = guest_linux::Kernel::discover(*guest.traced.machine);
   if (kernel) {
     guest.traced.kernel = std::move(*kernel);
-    TRY(pause_only_where_storage_answers(*guest.traced.machine, *guest.traced.kernel));
+    stop_only_where_storage_answers(*guest.traced.machine, *guest.traced.kernel);
   } else if (is_ending(*guest.traced.machine) || line.task == CommandLine::Task::Clean) {
     return tl::unexpected(or_lost(std::move(kernel).error(), *guest.traced.machine));
   } else {

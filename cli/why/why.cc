@@ -52,10 +52,8 @@ void look_without_stop_where_storage_hangs(Patient& patient, guest_linux::Kernel
   if (patient.circumstances.stopped_by) return;
   guest_linux::StorageWatch storage(patient.machine->memory(), kernel);
   const auto answers = storage.await(guest_linux::StorageWatch::kSlow);
-  if (answers) return;
-  patient.machine->vcpus().look_while_they_run();
-  patient.circumstances.limits.push_back(
-      "one moment for all: the guest was not stopped for this, because " + answers.error().message);
+  if (answers || !patient.machine->vcpus().look_while_they_run()) return;
+  patient.circumstances.limits.push_back(vmm::not_stopped_because(answers.error().message));
 }
 
 Result<void> report(const CommandLine& line) {

@@ -85,11 +85,10 @@ Result<void> LibvirtMonitor::Domain::open(const DomainTarget& target) {
     const bool is_forbidden = why.ends_with(std::strerror(EACCES));
     return fail(
         ErrorCode::Io,
-        fmt::format("{}: libvirt{} cannot be connected to: {}; {}, or name qmp:PATH or pid:N",
-                    printable(target.domain),
-                    target.uri.empty() ? "" : " at " + printable(target.uri), why,
-                    is_forbidden ? "be root, or in the group that may use that socket"
-                                 : "start libvirtd"));
+        fmt::format(
+            "{}: libvirt{} cannot be connected to: {}; {}, or name qmp:PATH or pid:N",
+            printable(target.domain), target.uri.empty() ? "" : " at " + printable(target.uri), why,
+            is_forbidden ? "be root, or in the group that may use that socket" : "start libvirtd"));
   }
   char* const said = api->virConnectGetURI(connection);
   if (said != nullptr) uri = printable(said);

@@ -213,8 +213,8 @@ TEST(ObservedMachine, IsLookedAtWhileItRunsFromWhenItIsAskedFor) {
   const auto machine = look_at(qemu);
   ASSERT_TRUE(machine) << machine.error().message;
 
-  machine->machine->vcpus().look_while_they_run();
-
+  EXPECT_TRUE(machine->machine->vcpus().look_while_they_run());
+  EXPECT_FALSE(machine->machine->vcpus().look_while_they_run()) << "it does already";
   EXPECT_EQ(rip_of(*machine->machine), 0x1234U);
   EXPECT_EQ(qemu.taken(), Words());
 }

@@ -103,9 +103,11 @@ void MonitoredVcpus::set_stop_check(const StopCheck& check) {
   stop_check_ = check;
 }
 
-void MonitoredVcpus::look_while_they_run() {
+bool MonitoredVcpus::look_while_they_run() {
   const std::lock_guard lock(mutex_);
-  if (reach_ == Reach::Look) reach_ = Reach::LookWhileItRuns;
+  if (reach_ != Reach::Look) return false;
+  reach_ = Reach::LookWhileItRuns;
+  return true;
 }
 
 Result<void> MonitoredVcpus::pause() {

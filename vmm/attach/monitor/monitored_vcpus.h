@@ -57,7 +57,7 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
 
   unsigned count() const override { return count_; }
   void set_stop_check(const StopCheck& check) override;
-  void look_while_they_run() override;
+  bool look_while_they_run() override;
 
  private:
   Result<void> pause() override;
