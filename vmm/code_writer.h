@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
@@ -36,6 +37,18 @@ struct VirtualCodeWrite {
 /// from one that it is joined to, of which there are kMostJoined at most.
 inline constexpr std::size_t kMostJoined = 8;
 std::span<const CodeWrite> leading_run(std::span<const CodeWrite> writes, std::size_t most);
+
+/// Bytes that are written by one request.
+struct CodeRun {
+  GuestPhys at;
+  std::vector<std::uint8_t> bytes;
+  std::size_t writes = 0;  // of those asked for, the first ones
+};
+
+/// For a back end to which a request costs more than its bytes: leading_run(), and as many of the
+/// writes after it as follow at short distances in the same page, with the bytes between them as
+/// they stand in memory. Nobody changes those meanwhile: the guest stands still.
+CodeRun bridged_run(const GuestMemory& memory, std::span<const CodeWrite> writes, std::size_t most);
 
 /// Writes them through memory; the first address that was refused. Those that are joined are one
 /// store or one system call.

@@ -27,6 +27,39 @@ TEST(CodeWriter, ARunIsNotCutInsideAnInstruction) {
   EXPECT_TRUE(leading_run({}, 7).empty());
 }
 
+TEST(CodeWriter, ARunGoesOverAFewBytesThatStayAsTheyAre) {
+  std::vector<std::byte> ram(0x3000, std::byte{9});
+  const GuestMemory memory({{GuestPhys(0), ram}});
+  const auto writes = instruction(0x10, 1, 5) + instruction(0x18, 2, 1) + instruction(0x1a, 3, 2);
+
+  const CodeRun run = bridged_run(memory, writes, 1024);
+
+  EXPECT_EQ(run.at, GuestPhys(0x10));
+  EXPECT_EQ(run.writes, writes.size());
+  EXPECT_EQ(run.bytes, (std::vector<std::uint8_t>{1, 1, 1, 1, 1, 9, 9, 9, 2, 9, 3, 3}));
+}
+
+TEST(CodeWriter, ARunThatGoesOverBytesIsCutWhereItHasTo) {
+  std::vector<std::byte> ram(0x3000, std::byte{9});
+  const GuestMemory memory({{GuestPhys(0), ram}});
+  const auto first = instruction(0x10, 1, 5);
+  const auto written = [&](const std::vector<CodeWrite>& writes, std::size_t most) {
+    return bridged_run(memory, writes, most).bytes.size();
+  };
+
+  EXPECT_EQ(written(first + instruction(0x20, 2, 5), 0x15), 0x15u);
+  EXPECT_EQ(written(first + instruction(0x20, 2, 5), 0x14), 5u) << "it would be too long";
+  EXPECT_EQ(written(first + instruction(0x200, 2, 1), 1024), 5u) << "it lies far away";
+  EXPECT_EQ(written(first + instruction(0x8, 2, 1), 1024), 5u) << "it lies before";
+  EXPECT_EQ(written(first + instruction(0x14, 2, 1), 1024), 5u) << "it is written again";
+  EXPECT_EQ(written(instruction(0xff0, 1, 1) + instruction(0xfff, 2, 1), 1024), 0x10u);
+  EXPECT_EQ(written(instruction(0xff0, 1, 1) + instruction(0x1000, 2, 1), 1024), 1u)
+      << "it lies in another page";
+  EXPECT_EQ(written(instruction(0x3008, 1, 5) + instruction(0x3010, 2, 1), 1024), 5u)
+      << "nobody knows what stands between";
+  EXPECT_EQ(bridged_run(memory, {}, 1024).writes, 0u);
+}
+
 TEST(CodeWriter, InstructionsAreWrittenAndNothingBesideThem) {
   for (const std::size_t size : {0x40, 0x25}) {  // at the end of memory there are no bytes behind
     std::vector<std::byte> ram(size, std::byte{9});

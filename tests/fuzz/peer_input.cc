@@ -89,7 +89,7 @@ std::size_t request(GdbRemote& stub, unsigned what) {
     default: {
       std::vector<CodeWrite> writes(number * std::size_t{4});
       for (std::size_t n = 0; n < writes.size(); ++n) writes[n] = {GuestPhys(n), 0xcc};
-      return granted(stub.write_bytes(writes));
+      return granted(stub.write_bytes(writes, GuestMemory()));
     }
   }
 }

@@ -17,7 +17,10 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kMaxPacket = 64 << 10;  // QEMU's own are at most 4 KiB of payload
-constexpr unsigned kMaxStrayStops = 16;
+// A stop is reported for each time that an owner stops the machine; one who does so in a loop gets to
+// hundreds between two of our requests.
+constexpr unsigned kMaxStrayStops = 1000;
+constexpr unsigned kMaxStrayPackets = 16;
 constexpr std::size_t kWindow = 64;  // requests in flight: 16 is half as fast, 256 no faster
 constexpr std::size_t kRegisterBytes = 236;
 constexpr std::chrono::milliseconds kPerWrite(1);  // 35,000 bytes take 0.2 s
@@ -60,10 +63,11 @@ bool is_end(std::string_view packet) {
 /// Bytes in a request; QEMU's MAX_PACKET_LENGTH is 4096.
 constexpr std::size_t kLongestRun = 1024;
 
-std::string write_request(std::span<const CodeWrite> run) {
-  std::string request = fmt::format("M{:x},{:x}:", run.front().at.raw(), run.size());
-  for (const CodeWrite& write : run) {
-    fmt::format_to(std::back_inserter(request), "{:02x}", write.byte);
+std::string write_request(const CodeRun& run) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string request = fmt::format("M{:x},{:x}:", run.at.raw(), run.bytes.size());
+  for (const std::uint8_t byte : run.bytes) {
+    request += {kDigits[byte >> 4], kDigits[byte & 0xf]};
   }
   return request;
 }
@@ -148,7 +152,7 @@ Result<std::string> GdbRemote::next_answer(Deadline until) {
 
 Result<void> GdbRemote::await_stop() {
   const Deadline until = deadline();
-  for (unsigned stray = 0; stray < kMaxStrayStops; ++stray) {
+  for (unsigned stray = 0; stray < kMaxStrayPackets; ++stray) {
     const std::string packet = TRY(next_packet(until));
     if (is_end(packet)) return fail(ErrorCode::MachineGone, "the guest has ended");
     if (is_stop(packet)) return {};
@@ -193,7 +197,7 @@ Result<void> GdbRemote::stop_or_learn_why_not() {
   TRY(socket_.send(request, deadline()));
   const Deadline until = deadline();
   bool stopped = false;
-  for (unsigned packets = 0; packets < kMaxStrayStops; ++packets) {
+  for (unsigned packets = 0; packets < kMaxStrayPackets; ++packets) {
     const std::string packet = TRY(next_packet(until));
     if (is_end(packet)) return fail(ErrorCode::MachineGone, "the guest has ended");
     stopped |= is_stop(packet);
@@ -215,7 +219,7 @@ Result<void> GdbRemote::resume() {
 }
 
 Result<void> GdbRemote::forget_stops() {
-  for (unsigned reads = 0; reads < kMaxStrayStops; ++reads) {
+  for (unsigned reads = 0; reads < kMaxStrayPackets; ++reads) {
     const auto more = socket_.receive_now(pending_);
     pending_.clear();
     consumed_ = 0;
@@ -256,15 +260,15 @@ Result<void> GdbRemote::set_physical(bool physical) {
                           printable(answer)));
 }
 
-Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes) {
+Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes, const GuestMemory& memory) {
   TRY(set_physical(true));
-  const Result<void> written = write_all(writes);
+  const Result<void> written = write_all(writes, memory);
   Result<void> restored = in_step_ ? set_physical(false) : Result<void>();
   TRY(written);
   return restored;
 }
 
-Result<void> GdbRemote::write_all(std::span<const CodeWrite> writes) {
+Result<void> GdbRemote::write_all(std::span<const CodeWrite> writes, const GuestMemory& memory) {
   std::string request;
   std::optional<std::uint64_t> refused;
   std::size_t sent = 0;
@@ -275,10 +279,10 @@ Result<void> GdbRemote::write_all(std::span<const CodeWrite> writes) {
     if (waiting.size() <= kWindow / 2 && sent < writes.size()) {
       request.clear();
       while (sent < writes.size() && waiting.size() < kWindow) {
-        const auto run = leading_run(writes.subspan(sent), kLongestRun);
+        const CodeRun run = bridged_run(memory, writes.subspan(sent), kLongestRun);
         append_packet(request, write_request(run));
-        waiting.push_back(run.front().at.raw());
-        sent += run.size();
+        waiting.push_back(run.at.raw());
+        sent += run.writes;
       }
       TRY(socket_.send(request, deadline()));
     }

@@ -51,10 +51,10 @@ class GdbRemote {
 
   /// vCPU numbers count from 0.
   Result<Registers> read_registers(unsigned vcpu);
-  /// Writes physical memory. All writes are tried; the error names the first address that the stub
-  /// refused. QEMU accepts addresses outside RAM, so read the bytes back. Unsupported, with nothing
+  /// Writes physical memory, of which `memory` tells what stands between two writes that share a
+  /// request. All are tried; the error names where the first request lay that the stub refused. QEMU accepts addresses outside RAM, so read the bytes back. Unsupported, with nothing
   /// written, where the stub cannot (QEMU before 4.2).
-  Result<void> write_bytes(std::span<const CodeWrite> writes);
+  Result<void> write_bytes(std::span<const CodeWrite> writes, const GuestMemory& memory);
 
  private:
   Deadline deadline() const { return std::chrono::steady_clock::now() + patience_; }
@@ -67,7 +67,7 @@ class GdbRemote {
   Result<void> stop_or_learn_why_not();
   Result<void> expect_ok();
   Result<void> set_physical(bool physical);
-  Result<void> write_all(std::span<const CodeWrite> writes);
+  Result<void> write_all(std::span<const CodeWrite> writes, const GuestMemory& memory);
 
   PeerSocket socket_;
   std::chrono::milliseconds patience_;

@@ -196,8 +196,8 @@ TEST(GdbRemote, WritesEveryByteWithABoundedNumberInFlight) {
   }
   {
     GdbRemote gdb(stub.client());
-    ASSERT_TRUE(gdb.write_bytes(writes));
-    EXPECT_TRUE(gdb.write_bytes({}));
+    ASSERT_TRUE(gdb.write_bytes(writes, GuestMemory()));
+    EXPECT_TRUE(gdb.write_bytes({}, GuestMemory()));
   }
   stub.await_end();
   ASSERT_EQ(seen.size(), kWrites + 4);
@@ -219,7 +219,7 @@ TEST(GdbRemote, NeighboursShareARequest) {
   for (unsigned n = 0; n < 1025; ++n) writes.push_back({GuestPhys(0x1000 + n), 0xcc});
 
   GdbRemote gdb(stub.client());
-  const auto written = gdb.write_bytes(writes);
+  const auto written = gdb.write_bytes(writes, GuestMemory());
 
   ASSERT_FALSE(written);
   EXPECT_NE(written.error().message.find("0x13"), std::string::npos) << written.error().message;
@@ -228,6 +228,23 @@ TEST(GdbRemote, NeighboursShareARequest) {
   EXPECT_EQ(seen[2], "M13,1:03");
   EXPECT_TRUE(seen[3].starts_with("M1000,400:cccc"));
   EXPECT_EQ(seen[4], "M1400,1:cc");
+}
+
+TEST(GdbRemote, ARequestGoesOverWhatStandsBetweenTwoWrites) {
+  std::vector<std::string> seen;
+  FakePeer stub([&](FakePeer& peer) {
+    for (int n = 0; n < 3; ++n) {
+      seen.push_back(peer.receive_packet());
+      peer.send(gdb_packet("OK"));
+    }
+  });
+  std::vector<std::byte> ram(0x1000, std::byte{0x90});
+  const std::vector<CodeWrite> writes{{GuestPhys(0x10), 1}, {GuestPhys(0x13), 0xcc}};
+
+  GdbRemote gdb(stub.client());
+  ASSERT_TRUE(gdb.write_bytes(writes, GuestMemory({{GuestPhys(0), ram}})));
+
+  EXPECT_EQ(seen[1], "M10,4:019090cc");
 }
 
 TEST(GdbRemote, WritesNothingByAStubThatKnowsNoPhysicalMemory) {
@@ -241,7 +258,7 @@ TEST(GdbRemote, WritesNothingByAStubThatKnowsNoPhysicalMemory) {
     GdbRemote gdb(stub.client());
     const CodeWrite write{GuestPhys(0x1000), 0xcc};
 
-    const auto written = gdb.write_bytes({&write, 1});
+    const auto written = gdb.write_bytes({&write, 1}, GuestMemory());
 
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().code, ErrorCode::Unsupported);
@@ -284,7 +301,7 @@ TEST(GdbRemote, NamesTheFirstRefusedByteAndWritesTheOthers) {
     std::vector<CodeWrite> writes;
     for (unsigned i = 0; i < 200; ++i) writes.push_back({GuestPhys(0x1000 + 2 * i), 0xcc});
 
-    const auto done = gdb.write_bytes(writes);
+    const auto done = gdb.write_bytes(writes, GuestMemory());
 
     ASSERT_FALSE(done);
     EXPECT_NE(done.error().message.find("0x112c"), std::string::npos) << done.error().message;
@@ -328,7 +345,7 @@ TEST(GdbRemote, GivesUpOnAStubThatTakesItsTimeForEachByte) {
   GdbRemote gdb(stub.client(), std::chrono::milliseconds(200));
   const std::vector<CodeWrite> writes(kWrites, CodeWrite{GuestPhys(0x1000), 0xcc});
 
-  const auto written = gdb.write_bytes(writes);
+  const auto written = gdb.write_bytes(writes, GuestMemory());
 
   ASSERT_FALSE(written) << "though no answer alone took long";
   EXPECT_EQ(written.error().code, ErrorCode::MachineGone);

@@ -33,7 +33,7 @@ QemuMachine::QemuMachine(unsigned vcpus, Accelerator accelerator, SharedRam ram,
       child_(std::move(child)),
       watcher_(child_, std::move(monitor), std::move(links.console)),
       guardian_(std::move(links.guardian)),
-      vcpus_(vcpus, std::move(links.gdb), child_, watcher_) {}
+      vcpus_(vcpus, std::move(links.gdb), memory_, child_, watcher_) {}
 
 Result<std::unique_ptr<QemuMachine>> QemuMachine::take_over(unsigned vcpus, Accelerator accelerator,
                                                             SharedRam ram, ChildProcess child,

@@ -78,7 +78,7 @@ Result<Registers> QemuVcpus::registers(unsigned vcpu) {
 Result<void> QemuVcpus::write(std::span<const CodeWrite> writes) {
   const std::lock_guard lock(mutex_);
   TRY(check_alive());
-  return judge(gdb_.write_bytes(writes));
+  return judge(gdb_.write_bytes(writes, memory_));
 }
 
 void QemuVcpus::let_go() {

@@ -20,10 +20,11 @@ class QemuVcpus final : public Vcpus, public CodeWriter {
   /// is to stay may stand still.
   enum class Life : std::uint8_t { EndsWithUs, Stays };
 
-  /// `gdb`: connected to the stub of a QEMU that waits at its first instruction. `child` and
-  /// `watcher` must outlive this.
-  QemuVcpus(unsigned count, UniqueFd gdb, ChildProcess& child, QemuWatcher& watcher)
-      : count_(count), child_(child), watcher_(watcher), gdb_(std::move(gdb)) {}
+  /// `gdb`: connected to the stub of a QEMU that waits at its first instruction. `memory` is the
+  /// guest's. All references must outlive this.
+  QemuVcpus(unsigned count, UniqueFd gdb, const GuestMemory& memory, ChildProcess& child,
+            QemuWatcher& watcher)
+      : count_(count), memory_(memory), child_(child), watcher_(watcher), gdb_(std::move(gdb)) {}
 
   /// Lets the guest go.
   Result<void> start();
@@ -44,6 +45,7 @@ class QemuVcpus final : public Vcpus, public CodeWriter {
 
   const unsigned count_;
   Life life_ = Life::EndsWithUs;
+  const GuestMemory& memory_;
   ChildProcess& child_;
   QemuWatcher& watcher_;
   std::mutex mutex_;

@@ -164,7 +164,7 @@ Result<void> MonitoredVcpus::write(std::span<const CodeWrite> writes) {
   TRY(parts_.status.check_still_stopped());
   if (accelerator_ == Accelerator::Kvm) return write_directly(writes);
   TRY(open_debugger());
-  return gdb_->write_bytes(writes);
+  return gdb_->write_bytes(writes, parts_.memory);
 }
 
 /// Of one that runs on the processor: entering the guest again makes it fetch what stands there.
