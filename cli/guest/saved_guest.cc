@@ -37,11 +37,16 @@ std::optional<std::uint64_t> end_of_memory(vmm::SavedMachine& machine, const Ker
 
 Result<SavedGuest> open_saved_guest(const std::string& path) {
   auto machine = TRY(vmm::SavedMachine::open(path));
-  if (machine->missing() != 0) {
+  const std::uint64_t missing = divide_up(machine->missing(), kMib);
+  if (missing != 0) {
     say(fmt::format("{} ends {} MiB before its memory does: what is missing cannot be read", path,
-                    divide_up(machine->missing(), kMib)));
+                    missing));
   }
   auto kernel = discover(*machine);
+  if (!kernel && missing != 0) {
+    kernel.error().message += fmt::format("; the kernel may lie in the {} MiB that {} lacks", missing,
+                                          path);
+  }
   if (!machine->is_raw()) return SavedGuest{std::move(machine), std::move(kernel)};
   for (const std::uint64_t low : machine->possible_splits()) {
     if (kernel) break;

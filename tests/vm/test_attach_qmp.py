@@ -5,6 +5,7 @@ and what QEMU says of its guest.
 """
 
 import contextlib
+import os
 import pathlib
 import re
 import signal
@@ -436,6 +437,16 @@ class Refusals(Case):
             with guest.bare_qemu(f"{folder}/qmp", "-chardev", own, "-gdb", "chardev:own"):
                 self.assertIn("its gdbserver is its owner's (-gdb chardev:own)",
                               self.refusal(f"{folder}/qmp"))
+
+    def test_a_qemu_that_is_stopped_is_not_waited_for(self):
+        with tempfile.TemporaryDirectory() as folder, guest.bare_qemu(f"{folder}/qmp") as process:
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+            why = f"process {process.pid} is stopped by a signal: 'kill -CONT {process.pid}' lets it go on"
+            self.assertEqual(self.refusal(f"{folder}/qmp"), f"ringside: {why}")
+            process.send_signal(signal.SIGCONT)
+            self.assertEqual(ringside.run("BEGIN { exit(0); }", machine=False,
+                                          options=["--attach", f"qmp:{folder}/qmp"]).status, 0)
 
     def test_a_second_ringside_is_told_of_the_first(self):
         with Machine() as machine, machine.trace(begin(COUNT)) as running:

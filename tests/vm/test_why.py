@@ -5,12 +5,14 @@ are looked at while they run as well: the report is of a guest that answers noth
 it is known from how it was made to hang.
 """
 
+import os
+import signal
 import subprocess
 import unittest
 
 import guest
 import ringside
-from patient import CPUS, MOUNT, Patient, functions, is_first
+from patient import CPUS, MOUNT, Patient, functions, is_first, why
 
 
 class Why(unittest.TestCase):
@@ -70,6 +72,18 @@ class Why(unittest.TestCase):
             text, alive = patient.why_alive()
             self.check_common(patient, text, alive, "all-idle")
             patient.do("true")
+            os.kill(patient.pid(), signal.SIGSTOP)
+            text, stopped = why(patient.target("second"))
+            os.kill(patient.pid(), signal.SIGCONT)
+            self.assertEqual(stopped["causes"][0]["kind"], "stopped", text)
+            self.assertIn(f"its monitor: process {patient.pid()} is stopped by a signal: 'kill -CONT "
+                          f"{patient.pid()}' lets it go on", stopped["not_known"])
+            os.truncate(patient.core, 4 << 20)
+            cut = subprocess.run([ringside.binary(), "why", "--core", patient.core], text=True,
+                                 capture_output=True, timeout=ringside.PATIENCE, check=False)
+            self.assertEqual(cut.returncode, 0, cut)
+            self.assertRegex(cut.stdout.splitlines()[0],
+                             rf"the kernel may lie in the 25\d MiB that {patient.core} lacks$")
 
         self.on_each(check)
 

@@ -7,6 +7,7 @@
 #include "vmm/attach/monitor/libvirt_monitor.h"
 #include "vmm/attach/monitor/monitor_socket.h"
 #include "vmm/attach/monitor/monitored_machine.h"
+#include "vmm/attach/process/host_process.h"
 #include "vmm/attach/process/observed_process.h"
 #include "vmm/attach/process/process_machine.h"
 
@@ -42,7 +43,10 @@ Result<Connection> connect(const QmpTarget& target) {
 Result<Connection> connect(const DomainTarget& target) {
   auto monitor = TRY(LibvirtMonitor::connect(target));
   std::string called = "domain " + monitor->name();
-  MonitoredMachine::Access access{nullptr, TRY(monitor->find_process()), -1};
+  const pid_t process = TRY(monitor->find_process());
+  const auto answers = HostProcess(process).check_not_stopped();
+  if (!answers) return fail(answers.error().code, called + ": " + answers.error().message);
+  MonitoredMachine::Access access{nullptr, process, -1};
   access.monitor = std::move(monitor);
   return Connection{std::move(access), std::move(called)};
 }
@@ -104,26 +108,27 @@ Result<ObservedMachine> observe(const ProcessTarget& target) {
   return look_at_process(target.pid);
 }
 
-Result<ObservedMachine> look_by_socket(const QmpTarget& target) {
+Result<ObservedMachine> look_by_monitor(const QmpTarget& target) {
   TRY(MonitorSocket::check_free(target.path));
   return look_by(TRY(connect(target)));
 }
 
-/// Where the socket has another client, or its QEMU hangs itself, what the memory says is better
+Result<ObservedMachine> look_by_monitor(const DomainTarget& target) {
+  return look_by(TRY(connect(target)));
+}
+
+/// Where the monitor has another client, or its QEMU hangs itself, what the memory says is better
 /// than nothing.
-Result<ObservedMachine> observe(const QmpTarget& target) {
-  auto observed = look_by_socket(target);
+template <class MonitorTarget>
+Result<ObservedMachine> observe(const MonitorTarget& target) {
+  auto observed = look_by_monitor(target);
   if (observed || observed.error().code != ErrorCode::Io) return observed;
-  const auto listener = MonitorSocket::find_listener(target.path);
-  if (!listener) return observed;
-  auto alone = look_at_process(*listener);
+  const auto process = process_of(target);
+  if (!process) return observed;
+  auto alone = look_at_process(*process);
   if (!alone) return observed;
   alone->limits.push_back("its monitor: " + observed.error().message);
   return alone;
-}
-
-Result<ObservedMachine> observe(const DomainTarget& target) {
-  return look_by(TRY(connect(target)));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <iterator>
 
 #include "vmm/attach/monitor/socket_holder.h"
+#include "vmm/attach/process/host_process.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::vmm {
@@ -89,11 +90,12 @@ Result<void> check_no_client(const std::string& path, const SocketFile& file) {
 }
 
 /// Until something arrives. QEMU greets a client once the one before it has gone.
-Result<void> await_greeting(const std::string& path, const SocketFile& file, int fd,
+Result<void> await_greeting(const std::string& path, const SocketFile& file, int fd, pid_t listener,
                             std::chrono::milliseconds patience) {
   const auto step = std::min(patience, std::chrono::milliseconds(1000));
   for (auto waited = std::chrono::milliseconds(0); waited < patience; waited += step) {
     pollfd entry{fd, POLLIN, 0};
+    TRY(HostProcess(listener).check_not_stopped());
     if (poll(&entry, 1, static_cast<int>(step.count())) > 0) return {};
     TRY(check_no_client(path, file));
   }
@@ -122,7 +124,7 @@ Result<std::unique_ptr<MonitorSocket>> MonitorSocket::connect(const std::string&
   const SocketFile file = TRY(open_socket_file(path));
   UniqueFd fd = TRY(connect_to(path, file));
   const pid_t pid = TRY(listener_of(path, fd.get()));
-  TRY(await_greeting(path, file, fd.get(), patience));
+  TRY(await_greeting(path, file, fd.get(), pid, patience));
   std::unique_ptr<MonitorSocket> monitor(new MonitorSocket(std::move(fd), pid, patience));
   const auto greeted = monitor->qmp_.handshake(patience);
   if (!greeted) {

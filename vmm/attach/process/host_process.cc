@@ -179,6 +179,13 @@ char HostProcess::state_of(pid_t thread) const {
   return state.empty() ? ' ' : state.front();
 }
 
+Result<void> HostProcess::check_not_stopped() const {
+  if (state() != 'T') return {};
+  return fail(ErrorCode::Io,
+              fmt::format("process {} is stopped by a signal: 'kill -CONT {}' lets it go on", pid_,
+                          pid_));
+}
+
 std::optional<uid_t> HostProcess::user() const {
   const std::string users = status_field("status", "Uid");  // real, effective, saved, file system
   const auto user = whole_number(users.substr(0, users.find_first_of(" \t")));

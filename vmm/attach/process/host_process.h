@@ -55,6 +55,9 @@ class HostProcess {
     const char now = state();
     return now == 'T' || now == 't';
   }
+  /// Io, with the way out, where a signal has stopped it: nothing that it is asked would be
+  /// answered. One that a debugger has stopped may go on at once: strace is one.
+  Result<void> check_not_stopped() const;
   std::optional<uid_t> user() const;
 
   /// Io, with the reason, where we may not see them.

@@ -53,6 +53,21 @@ TEST(HostProcess, ANameInParenthesesDoesNotMoveTheFieldsOfStat) {
   EXPECT_EQ(HostProcess(8, proc.root()).start_time(), std::nullopt);
 }
 
+TEST(HostProcess, ASignalThatHasStoppedItIsToldWithTheWayOut) {
+  const FakeProc proc;
+  const auto trouble = [&proc](const char* status) {
+    proc.file(7, "task/7/status", status);
+    const auto goes_on = HostProcess(7, proc.root()).check_not_stopped();
+    return goes_on ? std::string() : goes_on.error().message;
+  };
+
+  EXPECT_EQ(trouble("State:\tR (running)\nTracerPid:\t0\n"), "");
+  EXPECT_EQ(trouble("State:\tS (sleeping)\nTracerPid:\t9\n"), "");
+  EXPECT_EQ(trouble("State:\tT (stopped)\nTracerPid:\t0\n"),
+            "process 7 is stopped by a signal: 'kill -CONT 7' lets it go on");
+  EXPECT_EQ(trouble("State:\tt (tracing stop)\nTracerPid:\t9\n"), "");
+}
+
 TEST(HostProcess, AThreadRunsOrWaitsInASystemCall) {
   const FakeProc proc;
   proc.thread(7, 7, "running");

@@ -40,6 +40,9 @@ Result<std::unique_ptr<ObservedProcess>> ObservedProcess::look_at(pid_t pid) {
   machine->kind_ = fmt::format("{} ({})", program.title, translates ? "TCG" : "KVM");
   machine->name_ = program.name;
   machine->find_ram();
+  if (process.is_stopped()) {
+    machine->stopped_by_ = "its process is stopped; SIGCONT lets it go on";
+  }
   if (translates) {
     machine->vcpu_trouble_ = "QEMU translates the guest, and only its monitor has its registers";
   } else if (!machine->lock_) {
@@ -61,8 +64,7 @@ void ObservedProcess::find_ram() {
 }
 
 void ObservedProcess::find_vcpus(const HostProcess& process) {
-  if (process.is_stopped()) {
-    stopped_by_ = "its process is stopped; SIGCONT lets it go on";
+  if (stopped_by_) {
     vcpu_trouble_ = "the process is stopped";
     return;
   }
