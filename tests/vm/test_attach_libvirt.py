@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 import unittest
@@ -179,6 +180,14 @@ class Domains(Case):
             self.assertEqual(len(tree["vcpus"]), 2, text)
             outcome = end(running)
         self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        pid_file, = self.libvirt.folder.rglob("why.pid")
+        pid = int(pid_file.read_text())
+        os.kill(pid, signal.SIGSTOP)
+        text, tree = why(self.target("why"))
+        os.kill(pid, signal.SIGCONT)
+        self.assertEqual(tree["causes"][0]["kind"], "stopped", text)
+        self.assertIn(f"its monitor: domain why: process {pid} is stopped by a signal: 'kill -CONT {pid}'"
+                      " lets it go on", tree["not_known"])
 
     def test_a_card_for_more_room_is_plugged_in_through_libvirt(self):
         domain = self.libvirt.domain("card", "debian-6.12", cpus=2)
