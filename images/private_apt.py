@@ -98,6 +98,13 @@ class PrivateApt:
         self._release_too = release_too
         self._updated = False
 
+    @classmethod
+    def of_kernel(cls, release, folder):
+        """That of the suite which an image's kernel is from; its lists are read."""
+        apt = cls(folder, backports=not release.startswith("6.1."))
+        apt.update()
+        return apt
+
     def _write_state(self):
         for sub in ("lists/partial", "cache/archives/partial", "debs"):
             (self._folder / sub).mkdir(parents=True, exist_ok=True)

@@ -11,8 +11,8 @@ namespace {
 
 static_assert(kMostJoined == sizeof(std::uint64_t));
 
-// Of two writes in one request. QEMU takes 6 us for a request, and for all of fbt 64 and 1000 are no
-// faster.
+// Of two writes in one request. QEMU takes 6 us for a request, and for all of fbt 64 and 1000 are
+// no faster.
 constexpr std::uint64_t kFarthest = 256;
 
 /// With the bytes behind it, which nobody changes meanwhile: the guest stands still.

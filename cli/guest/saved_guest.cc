@@ -44,8 +44,8 @@ Result<SavedGuest> open_saved_guest(const std::string& path) {
   }
   auto kernel = discover(*machine);
   if (!kernel && missing != 0) {
-    kernel.error().message += fmt::format("; the kernel may lie in the {} MiB that {} lacks", missing,
-                                          path);
+    kernel.error().message +=
+        fmt::format("; the kernel may lie in the {} MiB that {} lacks", missing, path);
   }
   if (!machine->is_raw()) return SavedGuest{std::move(machine), std::move(kernel)};
   for (const std::uint64_t low : machine->possible_splits()) {

@@ -22,8 +22,7 @@ BUILD = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
 
 def fetch_headers(release, folder):
     """Unpacks what a module is built with, as if `folder` were /."""
-    apt = PrivateApt(folder / "apt", backports=not release.startswith("6.1."))
-    apt.update()
+    apt = PrivateApt.of_kernel(release, folder / "apt")
     headers = f"linux-headers-{release}"
     common = apt.dependency(headers, r"linux-headers-[^ ,]*-common")
     for package in (headers, common, apt.dependency(headers, r"linux-kbuild-[^ ,]*")):

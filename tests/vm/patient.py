@@ -1,9 +1,11 @@
 """Guests that are made to hang, and what `ringside why` says of them."""
 
 import json
+import os
 import pathlib
 import re
 import select
+import signal
 import socket
 import subprocess
 import tempfile
@@ -187,6 +189,15 @@ def why(*target):
             raise AssertionError(f"status {done.returncode}: {done.stderr}")
         outputs.append(done.stdout)
     return outputs[0], json.loads(outputs[1])["why"]
+
+
+def why_stopped(target, pid):
+    """The same of a machine whose QEMU, process `pid`, is under SIGSTOP meanwhile."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        return why(target)
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def is_first(kind):

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import time
 import unittest
@@ -11,7 +10,7 @@ import unittest
 import libvirt
 import ringside
 from test_attach_qmp import COUNT, OPENED, READS, begin, check_a_pause, end, started
-from patient import why
+from patient import why, why_stopped
 from test_take_over import LEFT
 
 REASON = libvirt.missing()
@@ -182,9 +181,7 @@ class Domains(Case):
         self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
         pid_file, = self.libvirt.folder.rglob("why.pid")
         pid = int(pid_file.read_text())
-        os.kill(pid, signal.SIGSTOP)
-        text, tree = why(self.target("why"))
-        os.kill(pid, signal.SIGCONT)
+        text, tree = why_stopped(self.target("why"), pid)
         self.assertEqual(tree["causes"][0]["kind"], "stopped", text)
         self.assertIn(f"its monitor: domain why: process {pid} is stopped by a signal: 'kill -CONT {pid}'"
                       " lets it go on", tree["not_known"])

@@ -12,6 +12,7 @@ import guest_module
 import ringside
 from initramfs import Archive
 from made_images import image_with
+from test_modules import TROUBLE
 
 CALLS, READS, ROUNDS = 3000, 2000, 3
 WORKLOAD = f"workload --getppid {CALLS} --reads {READS}"
@@ -29,7 +30,6 @@ syscall::getppid:entry /execname == "workload"/ { @["call"] = count(); }
 fbt::vfs_read:entry /execname == "workload"/ { @["read"] = count(); }
 END { printa("<%s> %@d\\n", @); }
 """
-TROUBLE = r"BUG|Oops|WARNING|Call Trace|int3|soft lockup|general protection"
 
 
 @ringside.takes_long

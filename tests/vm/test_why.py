@@ -6,13 +6,12 @@ it is known from how it was made to hang.
 """
 
 import os
-import signal
 import subprocess
 import unittest
 
 import guest
 import ringside
-from patient import CPUS, MOUNT, Patient, functions, is_first, why
+from patient import CPUS, MOUNT, Patient, functions, is_first, why_stopped
 
 
 class Why(unittest.TestCase):
@@ -72,9 +71,7 @@ class Why(unittest.TestCase):
             text, alive = patient.why_alive()
             self.check_common(patient, text, alive, "all-idle")
             patient.do("true")
-            os.kill(patient.pid(), signal.SIGSTOP)
-            text, stopped = why(patient.target("second"))
-            os.kill(patient.pid(), signal.SIGCONT)
+            text, stopped = why_stopped(patient.target("second"), patient.pid())
             self.assertEqual(stopped["causes"][0]["kind"], "stopped", text)
             self.assertIn(f"its monitor: process {patient.pid()} is stopped by a signal: 'kill -CONT "
                           f"{patient.pid()}' lets it go on", stopped["not_known"])

@@ -33,6 +33,13 @@ struct Connection {
   std::string called;
 };
 
+/// The outcome of a step, or an error that begins with what the machine is called.
+template <class T>
+Result<T> named(const std::string& called, Result<T> outcome) {
+  if (outcome) return outcome;
+  return fail(outcome.error().code, fmt::format("{}: {}", called, outcome.error().message));
+}
+
 Result<Connection> connect(const QmpTarget& target) {
   auto monitor = TRY(MonitorSocket::connect(target.path));
   MonitoredMachine::Access access{nullptr, monitor->pid(), monitor->fd()};
@@ -44,18 +51,10 @@ Result<Connection> connect(const DomainTarget& target) {
   auto monitor = TRY(LibvirtMonitor::connect(target));
   std::string called = "domain " + monitor->name();
   const pid_t process = TRY(monitor->find_process());
-  const auto answers = HostProcess(process).check_not_stopped();
-  if (!answers) return fail(answers.error().code, called + ": " + answers.error().message);
+  TRY(named(called, HostProcess(process).check_not_stopped()));
   MonitoredMachine::Access access{nullptr, process, -1};
   access.monitor = std::move(monitor);
   return Connection{std::move(access), std::move(called)};
-}
-
-/// The machine, or an error that begins with what it is called.
-Result<std::unique_ptr<MonitoredMachine>> named(const std::string& called,
-                                                Result<std::unique_ptr<MonitoredMachine>> machine) {
-  if (machine) return machine;
-  return fail(machine.error().code, fmt::format("{}: {}", called, machine.error().message));
 }
 
 template <class MonitorTarget>

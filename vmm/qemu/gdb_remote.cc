@@ -17,8 +17,8 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kMaxPacket = 64 << 10;  // QEMU's own are at most 4 KiB of payload
-// A stop is reported for each time that an owner stops the machine; one who does so in a loop gets to
-// hundreds between two of our requests.
+// A stop is reported for each time that an owner stops the machine; one who does so in a loop gets
+// to hundreds between two of our requests.
 constexpr unsigned kMaxStrayStops = 1000;
 constexpr unsigned kMaxStrayPackets = 16;
 constexpr std::size_t kWindow = 64;  // requests in flight: 16 is half as fast, 256 no faster

@@ -52,8 +52,9 @@ class GdbRemote {
   /// vCPU numbers count from 0.
   Result<Registers> read_registers(unsigned vcpu);
   /// Writes physical memory, of which `memory` tells what stands between two writes that share a
-  /// request. All are tried; the error names where the first request lay that the stub refused. QEMU accepts addresses outside RAM, so read the bytes back. Unsupported, with nothing
-  /// written, where the stub cannot (QEMU before 4.2).
+  /// request. All requests are tried; the error names the first address of the first one that the
+  /// stub refused. QEMU accepts addresses outside RAM, so read the bytes back. Unsupported, with
+  /// nothing written, where the stub cannot (QEMU before 4.2).
   Result<void> write_bytes(std::span<const CodeWrite> writes, const GuestMemory& memory);
 
  private:

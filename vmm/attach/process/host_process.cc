@@ -181,9 +181,9 @@ char HostProcess::state_of(pid_t thread) const {
 
 Result<void> HostProcess::check_not_stopped() const {
   if (state() != 'T') return {};
-  return fail(ErrorCode::Io,
-              fmt::format("process {} is stopped by a signal: 'kill -CONT {}' lets it go on", pid_,
-                          pid_));
+  return fail(
+      ErrorCode::Io,
+      fmt::format("process {} is stopped by a signal: 'kill -CONT {}' lets it go on", pid_, pid_));
 }
 
 std::optional<uid_t> HostProcess::user() const {
