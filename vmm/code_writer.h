@@ -47,7 +47,8 @@ struct CodeRun {
 
 /// For a back end to which a request costs more than its bytes: leading_run(), and as many of the
 /// writes after it as follow at short distances in the same page, with the bytes between them as
-/// they stand in memory. Nobody changes those meanwhile: the guest stands still.
+/// they stand in memory. Those must not change until it is done. The guest stands still; for what
+/// is still on its way, give writes in order of their addresses.
 CodeRun bridged_run(const GuestMemory& memory, std::span<const CodeWrite> writes, std::size_t most);
 
 /// Writes them through memory; the first address that was refused. Those that are joined are one

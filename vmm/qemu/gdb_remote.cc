@@ -10,6 +10,7 @@
 #include <deque>
 #include <iterator>
 #include <optional>
+#include <vector>
 
 #include "vmm/base/printable.h"
 
@@ -261,8 +262,11 @@ Result<void> GdbRemote::set_physical(bool physical) {
 }
 
 Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes, const GuestMemory& memory) {
+  // In this order no request goes over what another one, which is still on its way, writes.
+  std::vector<CodeWrite> in_order(writes.begin(), writes.end());
+  std::ranges::stable_sort(in_order, {}, &CodeWrite::at);
   TRY(set_physical(true));
-  const Result<void> written = write_all(writes, memory);
+  const Result<void> written = write_all(in_order, memory);
   Result<void> restored = in_step_ ? set_physical(false) : Result<void>();
   TRY(written);
   return restored;

@@ -247,6 +247,25 @@ TEST(GdbRemote, ARequestGoesOverWhatStandsBetweenTwoWrites) {
   EXPECT_EQ(seen[1], "M10,4:019090cc");
 }
 
+TEST(GdbRemote, NoRequestGoesOverWhatAnotherOneHasNotWrittenYet) {
+  std::vector<std::byte> ram(0x1000, std::byte{0xcc});
+  std::vector<std::string> seen;
+  FakePeer stub([&](FakePeer& peer) {
+    for (int n = 0; n < 3; ++n) {
+      seen.push_back(peer.receive_packet());
+      peer.send(gdb_packet("OK"));
+    }
+  });
+  // By the second and third alone the first one's byte would come back.
+  const std::vector<CodeWrite> writes{
+      {GuestPhys(0x12), 2}, {GuestPhys(0x10), 1}, {GuestPhys(0x14), 3}, {GuestPhys(0x15), 4, true}};
+
+  GdbRemote gdb(stub.client());
+  ASSERT_TRUE(gdb.write_bytes(writes, GuestMemory({{GuestPhys(0), ram}})));
+
+  EXPECT_EQ(seen[1], "M10,6:01cc02cc0304");
+}
+
 TEST(GdbRemote, WritesNothingByAStubThatKnowsNoPhysicalMemory) {
   std::vector<std::string> seen;
   FakePeer stub([&](FakePeer& peer) {
