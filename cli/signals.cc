@@ -1,7 +1,9 @@
 #include "cli/signals.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -21,6 +23,22 @@ sigset_t ending_signals() {
   return set;
 }
 
+/// Of a signal that came, its number; 0 when there is none.
+int take_from(int fd) {
+  signalfd_siginfo info;
+  return ::read(fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info)
+             ? static_cast<int>(info.ssi_signo)
+             : 0;
+}
+
+/// As the signal would have done, had nobody blocked it.
+void end_by(int signal) {
+  std::signal(signal, SIG_DFL);
+  const sigset_t set = ending_signals();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  std::raise(signal);
+}
+
 }  // namespace
 
 Result<Signals> Signals::block() {
@@ -28,19 +46,32 @@ Result<Signals> Signals::block() {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is its writer's error
   const sigset_t set = ending_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  UniqueFd fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!fd) return fail(ErrorCode::Io, fmt::format("signalfd: {}", std::strerror(errno)));
-  return Signals(std::move(fd));
+  UniqueFd fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)), stop(eventfd(0, EFD_CLOEXEC));
+  if (!fd || !stop) return fail(ErrorCode::Io, fmt::format("signalfd: {}", std::strerror(errno)));
+  return Signals(std::move(fd), std::move(stop));
+}
+
+Signals::~Signals() {
+  if (second_.joinable()) eventfd_write(stop_.get(), 1);
 }
 
 bool Signals::take() {
-  signalfd_siginfo info;
-  return ::read(fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info);
+  const bool came = take_from(fd_.get()) != 0;
+  came_ |= came;
+  return came;
 }
 
-void Signals::restore_defaults() {
-  const sigset_t set = ending_signals();
-  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+void Signals::obey_the_second() {
+  if (second_.joinable()) return;
+  second_ = std::jthread([signals = fd_.get(), stop = stop_.get(), came = came_]() mutable {
+    for (;;) {
+      pollfd fds[] = {{signals, POLLIN, 0}, {stop, POLLIN, 0}};
+      ::poll(fds, 2, -1);
+      if (fds[1].revents != 0) return;
+      const int signal = take_from(signals);
+      if (signal != 0 && std::exchange(came, true)) end_by(signal);
+    }
+  });
 }
 
 }  // namespace ringside::cli

@@ -241,7 +241,7 @@ void TraceLoop::say_filled(const WatchedTarget& target, const std::vector<std::u
 
 void TraceLoop::finish(EndReason reason) {
   // Whoever interrupts a second time wants no more waiting.
-  signals_.restore_defaults();
+  signals_.obey_the_second();
   // No END before the last of all other firings: they share what END may sum up.
   for_each_live([](std::size_t, WatchedTarget& each) { each.target().tracer().halt(); });
   if (any_kept()) harvest();
