@@ -137,7 +137,11 @@ std::size_t TracepointTable::armed() const {
 }
 
 bool TracepointTable::any_armed() const {
-  return armed() != 0 || state_->is_entangled;
+  return armed() != 0 || is_copied_by_kprobe();
+}
+
+bool TracepointTable::is_copied_by_kprobe() const {
+  return state_->is_entangled;
 }
 
 std::size_t TracepointTable::jumps() const {

@@ -126,6 +126,8 @@ class TracepointTable {
   /// Whether an int3 or jump of ours may stand in the text, or be in a kprobe of the guest's own:
   /// then the guest cannot do without the shim.
   bool any_armed() const;
+  /// Whether a kprobe of the guest's own has copied a jump of ours, which it runs from there.
+  bool is_copied_by_kprobe() const;
   /// How many there are of these. On any thread.
   std::size_t armed() const;
   /// How many of those are jumps. On any thread.
