@@ -1,4 +1,5 @@
-// The modules in which other systems' kernels have their functions, as scripts for DTrace name them.
+// The modules in which other systems' kernels have their functions, as scripts for DTrace name
+// them.
 #pragma once
 
 #include <string_view>

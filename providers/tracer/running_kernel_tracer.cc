@@ -221,8 +221,7 @@ void RunningKernelTracer::add_wide_providers(Registry& registry) {
 }
 
 std::optional<std::uint32_t> RunningKernelTracer::tsc_khz() const {
-  return guest_linux::tsc_khz(kernel_,
-                              vmm::PageTableReader(machine_.memory(), kernel_.table()));
+  return guest_linux::tsc_khz(kernel_, vmm::PageTableReader(machine_.memory(), kernel_.table()));
 }
 
 unsigned RunningKernelTracer::possible_cpus() const {
@@ -348,9 +347,9 @@ std::optional<std::string> RunningKernelTracer::panic() const {
   const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
   const auto cpu = panic_.look(kernel_, reader, PanicWatch::Clock::now());
   if (!cpu) return std::nullopt;
-  return fmt::format("the guest's kernel has panicked on CPU {} and stands still; `ringside why` "
-                     "tells more",
-                     *cpu);
+  return fmt::format(
+      "the guest's kernel has panicked on CPU {} and stands still; `ringside why` tells more",
+      *cpu);
 }
 
 std::optional<std::string> RunningKernelTracer::loss() const {

@@ -71,8 +71,8 @@ class RunningKernelTracer final : public KernelTracer {
   TracepointTable table_;
   TrapPoints points_;
   bool expects_modules_ = false;
-  std::optional<ModuleWatch> modules_;               // where it does, once tracing has begun
-  std::optional<KprobeWatch> kprobes_;               // once tracing has begun with tracepoints
+  std::optional<ModuleWatch> modules_;  // where it does, once tracing has begun
+  std::optional<KprobeWatch> kprobes_;  // once tracing has begun with tracepoints
   mutable PanicWatch panic_;
   std::optional<guest_linux::Occupants> occupants_;  // once tracing has begun with tracepoints
   bool retired_ = false;

@@ -18,6 +18,8 @@ from test_lifecycle import wait_for_firings
 
 HOT = ('fbt:vmlinux:vfs_*:, syscall:::entry { @ = count(); }'
        ' tick-10hz { printa("<seen> %@d\\n", @); }')
+# Side by side: of each instruction of a function, the first byte.
+DENSE = HOT.replace("syscall:::entry", "syscall:::, instr:vmlinux:vfs_read:")
 # Calls and returns of the same function, for a while.
 BOTH = ('syscall::getppid:entry { @in = count(); } syscall::getppid:return { @out = count(); }'
         ' tick-2s { exit(0); } END { printa("<in> %@d\\n", @in); printa("<out> %@d\\n", @out); }')
@@ -27,7 +29,7 @@ LEFT = r"(?m)^ringside: process (\d+) has traced this guest and did not end well
 
 class TakeOver(unittest.TestCase):
     @contextlib.contextmanager
-    def killed(self, image, options, late=None):
+    def killed(self, image, options, late=None, program=HOT):
         """A kept guest in a storm whose ringside was killed, and its monitor's socket; the guardian,
         which holds the gdbserver until it sees that, is made to see it that many seconds late."""
         with tempfile.TemporaryDirectory(prefix="ringside-take-over-") as folder:
@@ -36,7 +38,7 @@ class TakeOver(unittest.TestCase):
             wrapper.write_text(f"#!/bin/sh\nexec {shlex.quote(real)} \"$@\""
                                ' -qmp "unix:$0.qmp,server=on,wait=off"\n')
             wrapper.chmod(0o755)
-            with ringside.Run(HOT, image=image, cpus=2, command="workload --getppid 100"
+            with ringside.Run(program, image=image, cpus=2, command="workload --getppid 100"
                               " --reads 100 --seconds 1000",
                               options=["-q", "--keep", "--qemu", wrapper, *options]) as running:
                 wait_for_firings(running)
@@ -89,10 +91,25 @@ class TakeOver(unittest.TestCase):
 
         self.assertEqual(outcome.status, 0, outcome)
 
+    def clean(self, target):
+        return subprocess.run([ringside.binary(), "clean", target], capture_output=True, text=True,
+                              timeout=ringside.PATIENCE)
+
+    def test_clean_takes_out_all_where_they_stand_side_by_side(self):
+        for image in ringside.IMAGES:
+            with self.subTest(image), self.killed(image, ["--as-is"], program=DENSE) as (_, target):
+                cleaned = self.clean(target)
+                outcome = self.attach(target, BOTH)
+
+                left = re.search(LEFT, cleaned.stderr)
+                self.assertTrue(left and cleaned.returncode == 0, cleaned)
+                self.assertGreater(int(left[2]), 900)
+                self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+                self.assertGreater(outcome.counts()["<in>"], 0)
+
     def test_clean_takes_it_out_and_says_what(self):
         with self.killed("debian-6.1", ["--as-is"]) as (_, target):
-            said = [subprocess.run([ringside.binary(), "clean", target], capture_output=True,
-                                   text=True, timeout=ringside.PATIENCE) for _ in range(2)]
+            said = [self.clean(target) for _ in range(2)]
 
         self.assertEqual([each.returncode for each in said], [0, 0], said)
         self.assertRegex(said[0].stderr, LEFT)

@@ -7,8 +7,8 @@
 #include <deque>
 #include <string_view>
 
-#include "dif/d/resolve/rewriter.h"
 #include "dif/d/compile.h"
+#include "dif/d/resolve/rewriter.h"
 #include "dif/d/resolve/translator_table.h"
 
 namespace ringside::d {

@@ -145,9 +145,10 @@ Result<void> HostTracepoints::look_for_cpuid() {
 Result<void> HostTracepoints::look_for_halts() {
   // A KVM without the processor's help may emulate hlt where no exit is told.
   if (access("/sys/module/kvm_intel", F_OK) != 0 && access("/sys/module/kvm_amd", F_OK) != 0) {
-    return fail(ErrorCode::Unsupported,
-                "this host's KVM is neither kvm_intel nor kvm_amd, and may halt a guest untold; use "
-                "vm:::exit and profile-N");
+    return fail(
+        ErrorCode::Unsupported,
+        "this host's KVM is neither kvm_intel nor kvm_amd, and may halt a guest untold; use "
+        "vm:::exit and profile-N");
   }
   const std::string exit = TRY(read_format("kvm_exit"));
   formats_.exit_id = TRY(trace_id(exit));
