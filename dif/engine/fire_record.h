@@ -29,6 +29,7 @@ enum class ContextVariable : std::uint8_t {
   Ustackdepth,
   Ipl,
   Vtimestamp,  // ns that current has run
+  Born,        // ns since boot: current->start_time; tells apart those that have one tid in turn
 };
 
 /// The facts that D asks about a lock of the guest's kernel.

@@ -256,6 +256,24 @@ TEST_F(FireTest, SelfVariablesFollowTheThreadAndTheIdleVcpu) {
   EXPECT_EQ(seen, (std::vector<std::int64_t>{9, 0, 0, 9}));
 }
 
+TEST_F(FireTest, AThreadDoesNotInheritFromTheOneWhoseIdItHas) {
+  start(program({clause({assign(Opcode::Stts, VariableScope::Thread, 9)}),
+                 trace(load_variable(Opcode::Ldts, VariableScope::Thread))}),
+        {kBegin, kProbe});
+  guest_.set(ContextVariable::Tid, 100);
+  guest_.set(ContextVariable::Born, 5'000);
+  fire(kBegin);
+  fire(kProbe, 1);
+  guest_.set(ContextVariable::Born, 6'000);
+  fire(kProbe, 2);
+
+  const Harvest harvest = engine_->take_quiescent();
+
+  ASSERT_EQ(harvest.records.size(), 2u);
+  EXPECT_EQ(number(harvest.records[0]), 9);
+  EXPECT_EQ(number(harvest.records[1]), 0);
+}
+
 TEST_F(FireTest, ClauseLocalsAreSharedByTheClausesOfAFiring) {
   start(program({clause({assign(Opcode::Stls, VariableScope::Clause, 6)}),
                  trace(load_variable(Opcode::Ldls, VariableScope::Clause))}),

@@ -35,7 +35,8 @@ class NoGuestContext final : public GuestContext {
       case ContextVariable::Stackdepth:
       case ContextVariable::Ustackdepth:
       case ContextVariable::Ipl:
-      case ContextVariable::Vtimestamp: return 0;
+      case ContextVariable::Vtimestamp:
+      case ContextVariable::Born: return 0;
     }
     return 0;
   }

@@ -166,7 +166,7 @@ TEST_F(PolicyTest, DynamicDropsSayWhetherElementsWaitToBeCleaned) {
   constexpr std::uint64_t kClean = 1'000;
   start(program({clause({assign(Opcode::Stts, VariableScope::Thread, 9)}),
                  clause({assign(Opcode::Stts, VariableScope::Thread, 0)})}),
-        {kProbe, kBegin}, {.dynamic_size = 64, .clean_interval = kClean});
+        {kProbe, kBegin}, {.dynamic_size = 80, .clean_interval = kClean});
   const auto store = [&](std::uint64_t thread, ProbeId probe, std::uint64_t at) {
     guest_.set(ContextVariable::Tid, thread);
     fire(probe, at);

@@ -70,15 +70,15 @@ Result<std::uint64_t, Fault> BuiltinVariables::machine_register(std::uint8_t arr
   return guest_->machine_register(set, n);
 }
 
-Result<std::uint64_t, Fault> BuiltinVariables::owner() {
-  const std::uint64_t tid = TRY(context(ContextVariable::Tid));
+Result<Owner, Fault> BuiltinVariables::owner() {
+  const auto tid = static_cast<std::uint32_t>(TRY(context(ContextVariable::Tid)));
   constexpr std::uint64_t kIdle = std::uint64_t{1} << 63;
   // Machines may share the table that it is a key of.
   const std::uint64_t machine = std::uint64_t{static_cast<std::uint32_t>(probe_.machine_number)}
                                 << 32;
   // The idle tasks of all vCPUs share thread id 0.
-  return machine | (static_cast<std::uint32_t>(tid) != 0 ? static_cast<std::uint32_t>(tid)
-                                                         : kIdle | record_->vcpu);
+  if (tid == 0) return Owner{machine | kIdle | record_->vcpu, 0};
+  return Owner{machine | tid, TRY(context(ContextVariable::Born))};
 }
 
 Result<std::uint64_t, Fault> BuiltinVariables::load(std::uint16_t id) {

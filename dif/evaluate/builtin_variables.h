@@ -8,6 +8,7 @@
 #include "dif/engine/engine.h"
 #include "dif/engine/fire_record.h"
 #include "dif/evaluate/memory.h"
+#include "dif/evaluate/variables.h"
 #include "dif/program/builtin.h"
 
 namespace ringside::dif {
@@ -49,7 +50,7 @@ class BuiltinVariables {
     return guest_->write_user(GuestVirt{at}, bytes);
   }
   /// Whose self-> variables they are: the thread's, or the vCPU's while it is idle.
-  Result<std::uint64_t, Fault> owner();
+  Result<Owner, Fault> owner();
 
  private:
   static constexpr std::size_t kLongestExecname = 64;

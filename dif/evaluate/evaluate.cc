@@ -186,13 +186,13 @@ Result<std::uint64_t, Fault> Evaluator::load_scalar(std::uint16_t id) {
 
 Result<std::uint64_t, Fault> Evaluator::load_element(VariableScope scope, std::uint16_t id,
                                                      bool keyed) {
-  const std::uint64_t owner = scope == VariableScope::Thread ? TRY(builtins_.owner()) : 0;
+  const Owner owner = scope == VariableScope::Thread ? TRY(builtins_.owner()) : Owner{};
   return variables_.load_dynamic(scope, id, owner, keyed ? tuple() : std::span<TupleValue>());
 }
 
 Result<void, Fault> Evaluator::store_element(VariableScope scope, std::uint16_t id, bool keyed,
                                              std::uint64_t value) {
-  const std::uint64_t owner = scope == VariableScope::Thread ? TRY(builtins_.owner()) : 0;
+  const Owner owner = scope == VariableScope::Thread ? TRY(builtins_.owner()) : Owner{};
   return variables_.store_dynamic(scope, id, owner, keyed ? tuple() : std::span<TupleValue>(),
                                   value);
 }

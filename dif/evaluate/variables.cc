@@ -109,7 +109,7 @@ Variables::Variables(const Program& program, const EngineOptions& options, Share
       vcpu_(vcpu),
       string_size_(options.string_size),
       threads_(declare_variables(std::array{&program}, options, VariableScope::Thread).slots),
-      key_(16 + kTupleSlots * (8 + std::max<std::size_t>(options.string_size, kLongestBytesKey))) {
+      key_(24 + kTupleSlots * (8 + std::max<std::size_t>(options.string_size, kLongestBytesKey))) {
   DeclaredVariables declared =
       declare_variables(std::array{&program}, options, VariableScope::Clause);
   locals_ = std::move(declared.slots);
@@ -133,10 +133,10 @@ const ValueType& Variables::type_of(VariableScope scope, std::uint16_t id) const
 }
 
 /// Where the elements of a thread or of an array lie, which are this firing's from now on.
-DynamicTable::Place Variables::take_place(VariableScope scope, std::uint64_t owner) {
+DynamicTable::Place Variables::take_place(VariableScope scope, Owner owner) {
   DynamicTable::Place place{DynamicTable::kArrays, vcpu_};
   if (scope == VariableScope::Thread) {
-    place.part = shared_.dynamic_.part_of(owner);
+    place.part = shared_.dynamic_.part_of(owner.thread);
     access_.take_shard(place.part);
   } else {
     access_.take_program();
@@ -178,7 +178,7 @@ Result<void, Fault> Variables::store(VariableScope scope, std::uint16_t id, std:
 
 /// Scope, id and owner, then each key with its length before it, so that no two tuples look alike.
 Result<std::span<const std::byte>, Fault> Variables::make_key(VariableScope scope, std::uint16_t id,
-                                                              std::uint64_t owner,
+                                                              Owner owner,
                                                               std::span<const TupleValue> tuple) {
   std::size_t used = 0;
   const auto append = [&](const void* data, std::size_t size) {
@@ -187,7 +187,8 @@ Result<std::span<const std::byte>, Fault> Variables::make_key(VariableScope scop
   };
   const std::uint64_t identity = std::uint64_t{id} << 8 | static_cast<std::uint8_t>(scope);
   append(&identity, sizeof identity);
-  append(&owner, sizeof owner);
+  append(&owner.thread, sizeof owner.thread);
+  if (scope == VariableScope::Thread) append(&owner.born, sizeof owner.born);
   for (const TupleValue& key : tuple) {
     switch (key.kind) {
       case ValueKind::Void:
@@ -218,7 +219,7 @@ Result<std::span<const std::byte>, Fault> Variables::make_key(VariableScope scop
 }
 
 Result<std::uint64_t, Fault> Variables::load_dynamic(VariableScope scope, std::uint16_t id,
-                                                     std::uint64_t owner,
+                                                     Owner owner,
                                                      std::span<const TupleValue> tuple) {
   const DynamicTable::Place place = take_place(scope, owner);
   const auto key = TRY(make_key(scope, id, owner, tuple));
@@ -244,8 +245,8 @@ void Variables::count_drop() {
   }
 }
 
-Result<void, Fault> Variables::store_dynamic(VariableScope scope, std::uint16_t id,
-                                             std::uint64_t owner, std::span<const TupleValue> tuple,
+Result<void, Fault> Variables::store_dynamic(VariableScope scope, std::uint16_t id, Owner owner,
+                                             std::span<const TupleValue> tuple,
                                              std::uint64_t value) {
   if (is_handle(value)) memory_.take(value);  // no lock may be waited for once the place is known
   const DynamicTable::Place place = take_place(scope, owner);

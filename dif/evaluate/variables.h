@@ -79,6 +79,12 @@ class SharedVariables {
 };
 
 /// One vCPU's view of them, and its this-> variables.
+/// Whose elements dynamic variables are: a thread's, of those that have one id in turn the one that
+/// was created then; all 0 for arrays of the program.
+struct Owner {
+  std::uint64_t thread = 0, born = 0;
+};
+
 class Variables {
  public:
   /// All must outlive this.
@@ -89,11 +95,11 @@ class Variables {
   std::uint64_t load(VariableScope scope, std::uint16_t id);
   Result<void, Fault> store(VariableScope scope, std::uint16_t id, std::uint64_t value);
 
-  /// Dynamic ones: self-> scalars (empty tuple, owner is the thread), and arrays. Global arrays
-  /// have owner 0. One that was never stored is 0. Storing 0 frees.
-  Result<std::uint64_t, Fault> load_dynamic(VariableScope scope, std::uint16_t id,
-                                            std::uint64_t owner, std::span<const TupleValue> tuple);
-  Result<void, Fault> store_dynamic(VariableScope scope, std::uint16_t id, std::uint64_t owner,
+  /// Dynamic ones: self-> scalars (empty tuple), and arrays. One that was never stored is 0.
+  /// Storing 0 frees.
+  Result<std::uint64_t, Fault> load_dynamic(VariableScope scope, std::uint16_t id, Owner owner,
+                                            std::span<const TupleValue> tuple);
+  Result<void, Fault> store_dynamic(VariableScope scope, std::uint16_t id, Owner owner,
                                     std::span<const TupleValue> tuple, std::uint64_t value);
 
   /// Stores that found no room since the last call: where nothing was to be cleaned, where there
@@ -108,12 +114,12 @@ class Variables {
 
   VariableSlot& slot_of(VariableScope scope, std::uint16_t id);
   const ValueType& type_of(VariableScope scope, std::uint16_t id) const;
-  DynamicTable::Place take_place(VariableScope scope, std::uint64_t owner);
+  DynamicTable::Place take_place(VariableScope scope, Owner owner);
   Result<void, Fault> copy_value(const ValueType& type, std::uint64_t from,
                                  std::span<std::byte> to);
   void count_drop();
   Result<std::span<const std::byte>, Fault> make_key(VariableScope scope, std::uint16_t id,
-                                                     std::uint64_t owner,
+                                                     Owner owner,
                                                      std::span<const TupleValue> tuple);
 
   SharedVariables& shared_;

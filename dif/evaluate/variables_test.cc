@@ -34,10 +34,10 @@ class VariablesTest : public ::testing::Test {
   static TupleValue number(std::uint64_t n) { return {n, 0, ValueKind::Integer}; }
   TupleValue string_key(std::string_view s) { return {scratch(s), 0, ValueKind::String}; }
   std::uint64_t element(std::uint16_t id, std::vector<TupleValue> tuple) {
-    return variables_.load_dynamic(VariableScope::Global, id, 0, tuple).value();
+    return variables_.load_dynamic(VariableScope::Global, id, {}, tuple).value();
   }
   void set_element(std::uint16_t id, std::vector<TupleValue> tuple, std::uint64_t value) {
-    ASSERT_TRUE(variables_.store_dynamic(VariableScope::Global, id, 0, tuple, value));
+    ASSERT_TRUE(variables_.store_dynamic(VariableScope::Global, id, {}, tuple, value));
   }
 
   FakeGuest guest_;
@@ -98,15 +98,15 @@ TEST_F(VariablesTest, AStringThatCannotBeReadIsAFault) {
 }
 
 TEST_F(VariablesTest, ThreadVariablesBelongToTheirOwner) {
-  const auto load = [&](std::uint64_t owner) {
+  const auto load = [&](Owner owner) {
     return variables_.load_dynamic(VariableScope::Thread, kInt, owner, {}).value();
   };
-  ASSERT_TRUE(variables_.store_dynamic(VariableScope::Thread, kInt, 1, {}, 11));
-  ASSERT_TRUE(variables_.store_dynamic(VariableScope::Thread, kInt, 2, {}, 22));
+  ASSERT_TRUE(variables_.store_dynamic(VariableScope::Thread, kInt, {1, 0}, {}, 11));
+  ASSERT_TRUE(variables_.store_dynamic(VariableScope::Thread, kInt, {2, 0}, {}, 22));
 
-  EXPECT_EQ(load(1), 11u);
-  EXPECT_EQ(load(2), 22u);
-  EXPECT_EQ(load(3), 0u);
+  EXPECT_EQ(load({1, 0}), 11u);
+  EXPECT_EQ(load({2, 0}), 22u);
+  EXPECT_EQ(load({3, 0}), 0u);
 }
 
 TEST_F(VariablesTest, TuplesOfDifferentShapeAreDifferentKeys) {
@@ -153,13 +153,13 @@ TEST_F(VariablesTest, NoRoomIsADropAndZeroMakesRoom) {
 TEST_F(VariablesTest, AStringThatFaultsLeavesNoElement) {
   const std::vector<TupleValue> key{number(1)};
   EXPECT_FALSE(
-      variables_.store_dynamic(VariableScope::Global, kTexts, 0, key, 0xffff'8880'0000'0000));
+      variables_.store_dynamic(VariableScope::Global, kTexts, {}, key, 0xffff'8880'0000'0000));
   EXPECT_EQ(element(kTexts, key), 0u);
 }
 
 TEST_F(VariablesTest, OversizedKeysAreRefused) {
   const std::vector<TupleValue> key{{scratch("x"), 1 << 20, ValueKind::Bytes}};
-  EXPECT_EQ(variables_.load_dynamic(VariableScope::Global, kArray, 0, key).error().kind,
+  EXPECT_EQ(variables_.load_dynamic(VariableScope::Global, kArray, {}, key).error().kind,
             FaultKind::NoScratch);
 }
 

@@ -85,7 +85,8 @@ Result<std::uint64_t, Fault> BareContext::variable(dif::ContextVariable which) c
     case ContextVariable::Gid:
     case ContextVariable::Errno:
     case ContextVariable::Ipl:
-    case ContextVariable::Vtimestamp: return 0;
+    case ContextVariable::Vtimestamp:
+    case ContextVariable::Born: return 0;
   }
   return 0;
 }

@@ -118,6 +118,7 @@ Result<std::uint64_t, Fault> LinuxContext::known_variable(dif::ContextVariable w
     case ContextVariable::Caller: return caller();
     case ContextVariable::Vtimestamp:
       return thread_clock_.ran(kernel_reader_, percpu_base_, TRY(current()), when_);
+    case ContextVariable::Born: return task_field<std::uint64_t>(layout_.task_start_time);
     case ContextVariable::Ipl: return 0;  // Linux has no interrupt priority levels
     case ContextVariable::Ucaller: return user_caller();
     case ContextVariable::Stackdepth: {

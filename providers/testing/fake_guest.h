@@ -71,6 +71,7 @@ class FakeKernel final : public guest_linux::InertKernel {
     layout_.task_exec_start = 64;
     layout_.rq_clock = 8;
     layout_.rq_clock_task = 16;
+    layout_.task_start_time = 72;
     layout_.task_mm = 48;
     layout_.task_stack = 56;
     layout_.cred_uid = 4;

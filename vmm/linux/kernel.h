@@ -109,8 +109,8 @@ class SymbolTable {
 /// Offsets in structures, in bytes, from BTF, for built-in variables and the installer. A member
 /// that the guest's types lack is empty; a program that needs it is refused, by name.
 struct KernelLayout {
-  std::optional<std::uint32_t> task_comm, task_pid, task_tgid, task_real_parent, task_cred,
-      task_sum_exec_runtime, task_exec_start, task_mm, task_stack;
+  std::optional<std::uint32_t> task_comm, task_pid, task_tgid, task_start_time, task_real_parent,
+      task_cred, task_sum_exec_runtime, task_exec_start, task_mm, task_stack;
   std::optional<std::uint32_t> cred_uid, cred_gid;
   std::optional<std::uint32_t> rq_clock, rq_clock_task;
   std::optional<std::uint32_t> pt_regs_ax, pt_regs_orig_ax, pt_regs_ip, pt_regs_sp, pt_regs_cs;

@@ -56,6 +56,7 @@ KernelLayout read_layout(const TypeGraph& types) {
   layout.task_comm = task({"comm"});
   layout.task_pid = task({"pid"});
   layout.task_tgid = task({"tgid"});
+  layout.task_start_time = task({"start_time"});
   layout.task_real_parent = task({"real_parent"});
   layout.task_cred = task({"cred"});
   layout.task_sum_exec_runtime = task({"se", "sum_exec_runtime"});
