@@ -11,8 +11,8 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kMostAlso = 8;
-constexpr std::size_t kMostParts = 1 + kMostAlso + ReadAhead::kMostRanges;
-static_assert(kMostParts <= 64, "GuestMemory reads so many by one call");
+constexpr std::size_t kMostLooks = 1 + kMostAlso + ReadAhead::kMostRanges;
+static_assert(kMostLooks <= 64, "GuestMemory reads so many by one call");
 
 }  // namespace
 
@@ -25,7 +25,7 @@ bool CopiedLooks::look(const ShimRegion& region, unsigned mailboxes,
                        std::span<const GuestMemory::Part> also) {
   CHECK(mailboxes >= 1 && mailboxes <= SHIM_MAILBOXES && also.size() <= kMostAlso);
   looked_at_ = mailboxes;
-  std::array<GuestMemory::Part, kMostParts> parts;
+  std::array<GuestMemory::Part, kMostLooks> parts;
   // Each part of a call takes as long as all else of a firing, so what is one range is one part.
   parts[0] = {
       region.place().wrapping_add(region.head_at(mailboxes - 1)),

@@ -18,8 +18,6 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::uint64_t kLargePage = kShimLargePage;
-
 constexpr std::uint64_t kCr4Fred = std::uint64_t{1} << 32;
 constexpr std::uint64_t kEferNoExecute = std::uint64_t{1} << 11;
 using arch::GateDescriptor, arch::kBreakpointVector;

@@ -23,7 +23,6 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::size_t kMostEvents = 256;  // as QmpClient: only the last say what became
 constexpr std::size_t kLongestAnswer = 16 << 20;
 
 void raise_event(const UniqueFd& event) {
@@ -156,8 +155,7 @@ void LibvirtMonitor::Domain::keep_event(const char* event, const char* details) 
   if (event == nullptr) return;
   auto data = parse_bounded(details != nullptr ? details : "");
   const std::lock_guard lock(mutex);
-  if (events.size() == kMostEvents) events.erase(events.begin());
-  events.push_back({event, data.is_object() ? std::move(data) : nlohmann::json::object()});
+  add_event(events, {event, data.is_object() ? std::move(data) : nlohmann::json::object()});
   raise_event(arrived);
 }
 

@@ -2,7 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace ringside::vmm {
+namespace {
+
+constexpr std::size_t kMostEvents = 256;  // as QmpClient
+
+}  // namespace
 
 Result<std::string> Monitor::human(std::string_view line) {
   const nlohmann::json answer =
@@ -12,6 +19,11 @@ Result<std::string> Monitor::human(std::string_view line) {
     return fail(ErrorCode::Invalid, fmt::format("QEMU's monitor answered '{}' without text", line));
   }
   return *text;
+}
+
+void add_event(std::vector<QmpEvent>& waiting, QmpEvent event) {
+  if (waiting.size() == kMostEvents) waiting.erase(waiting.begin());
+  waiting.push_back(std::move(event));
 }
 
 }  // namespace ringside::vmm

@@ -40,4 +40,8 @@ class Monitor {
   virtual bool tells_of_migration() const { return false; }
 };
 
+/// Adds one to those that nobody has taken yet: only the last ones say what became, so the oldest
+/// of many goes.
+void add_event(std::vector<QmpEvent>& waiting, QmpEvent event);
+
 }  // namespace ringside::vmm

@@ -23,7 +23,6 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::size_t kMostEvents = 256;  // as QmpClient: only the last say what became
 constexpr std::chrono::milliseconds kAfterSilence(1000);
 
 struct SocketFile {
@@ -160,10 +159,7 @@ void MonitorSocket::collect_events() {
   // An event that came with an answer is in no socket any more, so nobody would be woken for it.
   // That QEMU has closed take_events() finds again.
   (void)qmp_.take_in();
-  while (auto event = qmp_.next_event()) {
-    if (events_.size() == kMostEvents) events_.erase(events_.begin());
-    events_.push_back(std::move(*event));
-  }
+  while (auto event = qmp_.next_event()) add_event(events_, std::move(*event));
   const std::uint64_t one = 1;
   // Fails only when the counter is full; then it is readable already.
   if (!events_.empty()) (void)!write(arrived_.get(), &one, sizeof one);

@@ -28,8 +28,8 @@ constexpr std::uint64_t kNoFlags = 0, kNoCr0 = UINT64_MAX;
 constexpr pid_t kNone = 0;  // the thread of a vCPU that was unplugged
 
 // A vCPU's thread that works on an exit just then is soon back in KVM, where it has registers.
-constexpr int kTries = 4;
-constexpr std::chrono::milliseconds kNap{1};
+constexpr int kStopTries = 4;
+constexpr std::chrono::milliseconds kNapBetweenStops{1};
 
 template <class T>
 bool read_value(const CopiedBytes& memory, std::uint64_t at, T& value) {
@@ -122,9 +122,10 @@ Result<void> ProcessVcpus::stop_all() {
   }
   ask_for_registers();
   Result<void> stopped;
-  for (int i = 1; (stopped = stopper_.stop(threads)) && i < kTries && !all_show_registers(); ++i) {
+  for (int i = 1; (stopped = stopper_.stop(threads)) && i < kStopTries && !all_show_registers();
+       ++i) {
     stopper_.let_go();
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(kNapBetweenStops);
   }
   if (stopped) return {};
   take_wish_back();

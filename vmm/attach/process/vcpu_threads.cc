@@ -15,7 +15,7 @@ namespace ringside::vmm {
 namespace {
 
 // A vCPU's thread that works on an exit for its guest is back in KVM after a moment.
-constexpr int kTries = 60;
+constexpr int kLooks = 60;
 constexpr std::chrono::milliseconds kFirstNap{1}, kLongestNap{50};
 
 using Found = std::map<unsigned, std::set<pid_t>>;
@@ -107,7 +107,7 @@ Result<std::vector<VcpuThread>> find_vcpu_threads(const HostProcess& process,
   if (wanted.empty()) return unfit(process, "runs no vCPU by KVM");
   Found found;
   auto nap = kFirstNap;
-  for (int i = 0; i < kTries && found.size() < wanted.size(); ++i) {
+  for (int i = 0; i < kLooks && found.size() < wanted.size(); ++i) {
     if (i > 0) {
       std::this_thread::sleep_for(nap);
       nap = std::min(nap * 2, kLongestNap);

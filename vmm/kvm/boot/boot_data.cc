@@ -48,12 +48,6 @@ struct HvmMemory {
 static_assert(sizeof(HvmMemory) == 24);
 
 constexpr std::uint64_t kModulesAt = kStartInfo + 0x80;
-constexpr std::uint64_t kMemoryMapAt = kStartInfo + 0x100;
-
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
 
 }  // namespace
 

@@ -11,8 +11,17 @@
 #include "vmm/guest_memory.h"
 #include "vmm/kernel_file/bz_image.h"
 #include "vmm/kvm/boot/boot.h"
+#include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {
+
+/// Where the memory map lies that PVH's start info, or Multiboot's information, leads to.
+inline constexpr std::uint64_t kMemoryMapAt = kStartInfo + 0x100;
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
 
 /// Copies `bytes` to `at`. Limit when there is no RAM; `what` names the bytes in the message.
 Result<void> put(GuestMemory& memory, std::uint64_t at, std::span<const std::byte> bytes,

@@ -48,14 +48,8 @@ static_assert(sizeof(MemoryRange) == 24);
 
 constexpr std::uint64_t kModuleAt = kStartInfo + 0x80;
 constexpr std::uint64_t kNameAt = kStartInfo + 0xc0;
-constexpr std::uint64_t kMemoryMapAt = kStartInfo + 0x100;
 constexpr std::array<char, 9> kLoaderName{"ringside"};
 static_assert(kStartInfo + sizeof(Info) <= kModuleAt);
-
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
 
 /// The flat file's one segment, checked against the file and itself.
 Result<BootImage> flat_image(const KernelFile& kernel, const MultibootHeader& header) {

@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 
+#include "vmm/linux/health/report.h"
+
 namespace ringside::guest_linux {
 namespace {
-
-constexpr std::uint64_t kSecond = 1'000'000'000;
 
 /// Jiffies since boot; they begin at (u32)(-300 * HZ), on 64 bits, too.
 std::uint64_t ticks_since_boot(std::uint64_t jiffies, unsigned hz) {

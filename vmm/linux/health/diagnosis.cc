@@ -15,9 +15,6 @@ namespace {
 using Kind = Cause::Kind;
 using Mode = VcpuReport::Mode;
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-/// Nothing that is well takes longer: a disk to answer, a lock to come free, a CPU to be had.
-constexpr std::uint64_t kLong = kSecond;
 constexpr std::uint64_t kLongRealtime = kSecond / 10;
 constexpr std::uint64_t kLongGracePeriod = 10 * kSecond;
 /// A kill so short ago is of what ails the guest now.
@@ -69,6 +66,7 @@ class Judge {
 
   const TaskReport* report_of(GuestVirt task) const;
   const CpuReport* cpu(std::optional<std::uint32_t> number) const;
+  std::size_t online_cpus() const;
   std::string what_it_does(const TaskReport& report) const;
   std::size_t count_waits(Wait::For what) const;
 
@@ -343,6 +341,11 @@ void Judge::judge_rcu() {
   add(Kind::RcuStall, std::move(text));
 }
 
+/// The kernel gives work to no others.
+std::size_t Judge::online_cpus() const {
+  return static_cast<std::size_t>(std::ranges::count_if(report_.cpus, &CpuReport::is_online));
+}
+
 void Judge::judge_busy() {
   if (report_.panic || report_.stopped_by || report_.cpus.empty()) return;
   std::vector<std::string> busy;
@@ -357,12 +360,13 @@ void Judge::judge_busy() {
     busy.push_back(fmt::format("{} on CPU {}{}{}", name_of_task(task), each.cpu,
                                for_time(task.since), in_user ? ", in user mode" : ""));
   }
-  const bool all = busy.size() == report_.cpus.size();
+  const std::size_t online = online_cpus();
+  const bool all = busy.size() >= online;
   if (!all && long_ones == 0) return;
   if (!all && report_.vcpus.empty() && busy.empty()) return;
-  const std::string whole = report_.cpus.size() == 1 ? std::string("the CPU is")
-                            : all                    ? fmt::format("all {} CPUs are", busy.size())
-                                  : fmt::format("{} of {} CPUs", busy.size(), report_.cpus.size());
+  const std::string whole = online == 1 ? std::string("the CPU is")
+                            : all       ? fmt::format("all {} CPUs are", busy.size())
+                                        : fmt::format("{} of {} CPUs", busy.size(), online);
   std::uint64_t queued = 0;
   for (const CpuReport& each : report_.cpus) {
     queued += std::min<std::uint64_t>(each.queue_length.value_or(0), kMostQueued);
@@ -384,15 +388,15 @@ void Judge::judge_stuck() {
 }
 
 void Judge::judge_idle() {
-  if (!causes_.empty() || report_.cpus.empty()) return;
-  const bool all = std::ranges::all_of(report_.cpus, &CpuReport::is_idle);
+  const std::size_t online = online_cpus();
+  if (!causes_.empty() || online == 0) return;
+  const bool all = std::ranges::all_of(
+      report_.cpus, [](const CpuReport& each) { return each.is_idle || !each.is_online; });
   if (all) {
     add(Kind::AllIdle,
         fmt::format("nothing hangs: {}, and no task waits for a disk or a lock; the guest waits "
                     "for work from outside",
-                    report_.cpus.size() == 1
-                        ? "the CPU is idle"
-                        : fmt::format("all {} CPUs are idle", report_.cpus.size())));
+                    online == 1 ? "the CPU is idle" : fmt::format("all {} CPUs are idle", online)));
   }
 }
 

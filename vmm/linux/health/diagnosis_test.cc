@@ -278,6 +278,18 @@ TEST(Diagnosis, ACrowdThatWantsToRunIsCounted) {
       "all 2 CPUs are busy, and 300 tasks want to run: a (pid 7)"));
 }
 
+TEST(Diagnosis, ACpuThatIsOfflineIsNeitherIdleNorToBeHad) {
+  HealthReport report = linux_report();
+  report.cpus[1].is_online = false;
+  const auto idle = diagnose(report).front();
+  report.cpus[0] = cpu(0, task(7, "a"));
+  const auto busy = diagnose(report).front();
+
+  EXPECT_EQ(idle.kind, Kind::AllIdle);
+  EXPECT_NE(idle.text.find("the CPU is idle"), std::string::npos) << idle.text;
+  EXPECT_EQ(busy.text, "the CPU is busy: a (pid 7) on CPU 0 for 5.0 s");
+}
+
 TEST(Diagnosis, BusyCpusAreSaidToBe) {
   HealthReport report = linux_report();
   report.cpus = {cpu(0, task(7, "a")), cpu(1, task(8, "b"))};

@@ -21,7 +21,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t kLogLines = 20, kLogLookedAt = 400;
 constexpr std::size_t kMostWaiting = 256, kMostStarving = 64;
-constexpr std::uint64_t kLong = 1'000'000'000;
 constexpr std::chrono::milliseconds kSecondLook{50};
 
 class Examination {

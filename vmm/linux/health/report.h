@@ -14,6 +14,10 @@
 
 namespace ringside::guest_linux {
 
+inline constexpr std::uint64_t kSecond = 1'000'000'000;
+/// Nothing that is well takes longer: a disk to answer, a lock to come free, a CPU to be had.
+inline constexpr std::uint64_t kLong = kSecond;
+
 struct Frame {
   std::uint64_t address = 0;
   std::string text;  // "mutex_lock+0x31", with the module after it
