@@ -306,16 +306,25 @@ Result<guest_linux::Occupants*> RunningKernelTracer::prepare_occupants() {
 
 void RunningKernelTracer::retire() {
   if (table_.any_armed()) {
-    if (table_.is_copied_by_kprobe()) {
-      notice(
-          "a kprobe of the guest's own holds a probe of ours as its code, so the stub stays in the "
-          "guest; once that kprobe is gone `ringside clean` takes it out");
-    }
+    if (has_left_breakpoints()) tell_what_stays();
     return;
   }
   if (std::exchange(retired_, true)) return;
   if (shim_.installed() != nullptr && !take_out_shim()) return;
   if (const auto given = machine_.give_back_reserved(); !given) notice(given.error().message);
+}
+
+void RunningKernelTracer::tell_what_stays() {
+  if (table_.is_copied_by_kprobe()) {
+    notice(
+        "a kprobe of the guest's own holds a probe of ours as its code, so the stub stays in the "
+        "guest; once that kprobe is gone `ringside clean` takes it out");
+  } else {
+    notice(fmt::format(
+        "{} probes stay in the guest as breakpoints, and the stub, which lets it pass them; "
+        "`ringside clean` takes them out",
+        table_.armed()));
+  }
 }
 
 bool RunningKernelTracer::take_out_shim() {

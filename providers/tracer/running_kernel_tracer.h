@@ -53,6 +53,7 @@ class RunningKernelTracer final : public KernelTracer {
   class Trace;
 
   std::optional<std::string> panic() const;
+  void tell_what_stays();
   bool take_out_shim();
   Result<void> leave();
   Result<void> end_fault_search();
