@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "cli/messages.h"
+
 namespace ringside::cli {
 namespace {
 
@@ -29,6 +31,13 @@ int take_from(int fd) {
   return ::read(fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info)
              ? static_cast<int>(info.ssi_signo)
              : 0;
+}
+
+/// Nothing may delay the end: no thread that writes to stderr, and no reader that reads no more.
+void say_last(std::string_view words) {
+  const std::string line = fmt::format("{}: {}\n", program_name(), words);
+  pollfd out{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&out, 1, 0) == 1) (void)!::write(STDERR_FILENO, line.data(), line.size());
 }
 
 /// As the signal would have done, had nobody blocked it.
@@ -63,15 +72,18 @@ bool Signals::take() {
 
 void Signals::obey_the_second() {
   if (second_.joinable()) return;
-  second_ = std::jthread([signals = fd_.get(), stop = stop_.get(), came = came_]() mutable {
-    for (;;) {
-      pollfd fds[] = {{signals, POLLIN, 0}, {stop, POLLIN, 0}};
-      ::poll(fds, 2, -1);
-      if (fds[1].revents != 0) return;
-      const int signal = take_from(signals);
-      if (signal != 0 && std::exchange(came, true)) end_by(signal);
-    }
-  });
+  second_ = std::jthread(
+      [signals = fd_.get(), stop = stop_.get(), came = came_, words = last_words_]() mutable {
+        for (;;) {
+          pollfd fds[] = {{signals, POLLIN, 0}, {stop, POLLIN, 0}};
+          ::poll(fds, 2, -1);
+          if (fds[1].revents != 0) return;
+          const int signal = take_from(signals);
+          if (signal == 0 || !std::exchange(came, true)) continue;
+          if (!words.empty()) say_last(words);
+          end_by(signal);
+        }
+      });
 }
 
 }  // namespace ringside::cli

@@ -27,6 +27,7 @@ void send(int signal) {
       kill(getpid(), SIGINT);
       if (!signals->take()) _exit(1);
     }
+    signals->set_last_words("some stayed");
     signals->obey_the_second();
     for (const int signal : sent) send(signal);
   }
@@ -34,12 +35,13 @@ void send(int signal) {
 }
 
 TEST(SignalsTest, TheFirstOneWhileTracingEndsByItselfChangesNothing) {
-  EXPECT_EXIT(end_tracing(false, {}), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(end_tracing(false, {SIGINT}), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(end_tracing(false, {}), testing::ExitedWithCode(0), "^$");
+  EXPECT_EXIT(end_tracing(false, {SIGINT}), testing::ExitedWithCode(0), "^$");
 }
 
 TEST(SignalsTest, TheSecondOneEndsTheProcessAtOnce) {
-  EXPECT_EXIT(end_tracing(false, {SIGINT, SIGTERM}), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(end_tracing(false, {SIGINT, SIGTERM}), testing::KilledBySignal(SIGTERM),
+              ": some stayed\n$");
   EXPECT_EXIT(end_tracing(true, {SIGINT}), testing::KilledBySignal(SIGINT), "");
 }
 

@@ -285,8 +285,9 @@ std::string free_name(const std::string& wanted, const std::vector<Guest>& guest
 /// A machine that runs already, and the kernel in it, which must have booted.
 Result<void> attach_to(Guest& guest, const MachineOptions& options,
                        const std::vector<Guest>& guests, const CommandLine& line) {
-  auto attached = TRY(vmm::attach(
-      *options.attach, options.plug_card ? vmm::CardUse::PluggedIn : vmm::CardUse::None));
+  const bool plug_card = options.plug_card && line.task != CommandLine::Task::Clean;
+  auto attached =
+      TRY(vmm::attach(*options.attach, plug_card ? vmm::CardUse::PluggedIn : vmm::CardUse::None));
   if (guest.traced.name.empty()) guest.traced.name = free_name(attached.name, guests, line);
   guest.traced.machine = std::move(attached.machine);
   if (attached.stopped_by && line.task == CommandLine::Task::Trace) {

@@ -44,6 +44,9 @@ struct MachineOptions {
   /// its kernel; the second one of a name ends with "-2". Empty for one to attach to that says
   /// none: then it is what its owner calls it.
   std::string name;
+
+  /// Whether its guest runs on after us, and with it whatever we leave there.
+  bool outlives_us() const { return attach.has_value() || qemu.keep; }
 };
 
 struct CommandLine {

@@ -87,9 +87,10 @@ Result<dif::Program> bind_program(const dif::Program& program, const providers::
   for (const dif::KernelNeed& need : program.needs) {
     if (kernel == CompiledFor::ThisKernel) break;
     if (target.kernel() == nullptr) {
-      return refuse(name, fmt::format("Linux {}, but there is no guest: name one with --image or "
-                                      "--kernel",
-                                      need.release));
+      return refuse(
+          name, fmt::format("Linux {}, but there is no guest: name one with --attach, --image or "
+                            "--kernel",
+                            need.release));
     }
     TRY(check_need(need, std::string(target.kernel()->release()), identify(target, need.module),
                    name));

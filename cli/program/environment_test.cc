@@ -48,7 +48,7 @@ TEST(Environment, TellsWhyWhatIsThereCannotBeProbed) {
             "see -l -v)");
   EXPECT_EQ(environment.why_no_match({"", "", "do_nothing", ""}), "");
   EXPECT_EQ(environment.why_no_match({"fbt", "", "do_nothing", ""}),
-            "there is no guest; name one with --image or --kernel");
+            "there is no guest; name one with --attach, --image or --kernel");
 }
 
 TEST(Environment, WithoutAGuestEachProviderOfGuestsSaysSo) {
@@ -58,7 +58,7 @@ TEST(Environment, WithoutAGuestEachProviderOfGuestsSaysSo) {
   for (const char* name : {"fbt", "instr", "sdt", "syscall", "proc", "sched", "io", "ip", "tcp",
                            "udp", "lockstat", "vminfo", "sysinfo", "mib"}) {
     EXPECT_EQ(environment.why_no_match({name, "", "", "something"}),
-              "there is no guest; name one with --image or --kernel")
+              "there is no guest; name one with --attach, --image or --kernel")
         << name;
   }
   EXPECT_EQ(environment.why_no_match({"profile", "", "", "something"}), "");
@@ -72,7 +72,7 @@ TEST(Environment, TellsThatAProbeIsThereUnderNoModuleOfAnotherSystem) {
   EXPECT_EQ(environment.why_no_match({"io", "sd", "", "start"}),
             "io:::start does; modules and functions are this kernel's own: leave them empty");
   EXPECT_EQ(environment.why_no_match({"io", "sd", "", "finish"}),
-            "there is no guest; name one with --image or --kernel");
+            "there is no guest; name one with --attach, --image or --kernel");
 }
 
 TEST(Environment, WithoutAGuestThereAreTypesButNoSymbols) {

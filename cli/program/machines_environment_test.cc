@@ -94,7 +94,7 @@ TEST_F(MachinesEnvironmentTest, AMachineThatIsNotThereIsNamedWithThoseThatAre) {
             "there is no machine web9; there are web1 and db");
   EXPECT_EQ(both_.why_no_machine(on("d?", kRead)), "");
   EXPECT_EQ(MachinesEnvironment({{"", &old_}}).why_no_match(on("web9", kRead)),
-            "there is no machine web9, and no other; name one with --image or --kernel");
+            "there is no machine web9, and no other; name one with --attach, --image or --kernel");
   EXPECT_EQ(MachinesEnvironment({{"vm", &old_}}).why_no_match(on("web9", kRead)),
             "there is no machine web9; there is vm");
 }

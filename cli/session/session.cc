@@ -121,6 +121,11 @@ Result<void> Session::attach() {
   }
   const Clock::time_point began = Clock::now();
   std::vector<Guest> guests = TRY(start_guests(line_, signals_));
+  if (std::ranges::any_of(line_.machines, &MachineOptions::outlives_us)) {
+    signals_.set_last_words(
+        "ended at once: breakpoints and the stub may have stayed in the guest; "
+        "`ringside clean` takes them out");
+  }
   for (const Guest& guest : guests) {
     const vmm::Machine& machine = *guest.traced.machine;
     report_time(line_.settings,
@@ -281,7 +286,8 @@ Result<int> Session::trace_armed(Output& output) {
   for (Subject& subject : subjects_) {
     if (subject.command) (void)subject.command->go();
   }
-  const EndReason reason = loop.run();
+  // A saved guest does not run: nothing fires any more, so nobody has to be interrupted.
+  const EndReason reason = line_.core_file.empty() ? loop.run() : EndReason::Exit;
   const Clock::time_point ended = Clock::now();
   loop.finish(reason);
   report_time(line_.settings, "left", ended);

@@ -128,7 +128,7 @@ class LeftBehind(EndCase):
                     outcome = end(running)
 
                 self.assertEqual(hits, 100)
-                # What the kprobe holds as the guest's own code is our jump, which therefore stays.
+                # The kprobe holds our jump for the guest's own code, so it stays.
                 self.assertEqual(outcome.status, 1, outcome)
                 self.assertRegex(outcome.stderr, r"vfs_read\+0x[0-9a-f]+, or has a kprobe of its own there")
                 self.assertIn("so the stub stays in the guest", outcome.stderr)

@@ -54,7 +54,7 @@ class Limits(unittest.TestCase):
 
     def test_samples_leave_the_guest_its_share_of_time(self):
         with Machine() as machine:
-            running = machine.trace("profile-4999 { @ = count(); } tick-3s { exit(0); }",
+            running = machine.trace("profile-997 { @ = count(); } tick-3s { exit(0); }",
                                     ["-v", "-q", "-x", "maxslow=2"])
             outcome = running.finish()
 

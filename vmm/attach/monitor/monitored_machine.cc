@@ -12,6 +12,7 @@
 #include <string_view>
 #include <thread>
 
+#include "vmm/attach/process/vmm_program.h"
 #include "vmm/base/printable.h"
 #include "vmm/shim/shim_region.h"
 
@@ -196,7 +197,7 @@ Result<void> await_gdbserver(Monitor& monitor, const HostProcess& process) {
 
 Result<std::string> find_name(Monitor& monitor, pid_t pid) {
   const nlohmann::json answer = TRY(monitor.execute("query-name"));
-  const std::string name = printable(json_text(answer, "name")).substr(0, 100);
+  const std::string name = fit_machine_name(std::string(json_text(answer, "name")));
   return name.empty() ? fmt::format("qemu-{}", pid) : name;
 }
 

@@ -141,8 +141,9 @@ void read_qemu(VmmProgram& found, const Words& words) {
   found.memory = parse_memory(Suboptions(last_value(words, "m"), "size")["size"]);
 }
 
-/// A machine's name may stand in a probe description, so nothing in it may mean something there.
-std::string fit_name(std::string name) {
+}  // namespace
+
+std::string fit_machine_name(std::string name) {
   constexpr std::size_t kLongest = 64;
   if (name.size() > kLongest) name.resize(kLongest);
   const auto unfit = [](unsigned char c) {
@@ -151,8 +152,6 @@ std::string fit_name(std::string name) {
   std::ranges::replace_if(name, unfit, '_');
   return name;
 }
-
-}  // namespace
 
 VmmProgram describe_program(const std::string& program, const Words& words, pid_t pid) {
   VmmProgram found;
@@ -172,8 +171,8 @@ VmmProgram describe_program(const std::string& program, const Words& words, pid_
   } else {
     found.name = last_value(words, "name");
   }
-  found.name = fit_name(std::move(found.name));
-  if (found.name.empty()) found.name = fit_name(fmt::format("{}-{}", found.title, pid));
+  found.name = fit_machine_name(std::move(found.name));
+  if (found.name.empty()) found.name = fit_machine_name(fmt::format("{}-{}", found.title, pid));
   return found;
 }
 

@@ -25,6 +25,10 @@ struct VmmProgram {
   std::optional<std::uint64_t> memory;  // bytes, the same
 };
 
+/// An owner's name for a machine, as it stands in probe descriptions: with _ for what would mean
+/// something there, and not too long.
+std::string fit_machine_name(std::string name);
+
 /// Pure.
 VmmProgram describe_program(const std::string& program,
                             const std::vector<std::string>& command_line, pid_t pid);
