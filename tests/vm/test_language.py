@@ -92,6 +92,18 @@ class Language:
                                  "workload --reads 3 --read-size 777", "1",
                                  "1", "O", "1", "1", "0", "1", "1", "777", "777"])
 
+    def test_a_thread_inherits_nothing_from_one_that_had_its_id(self):
+        outcome = self.trace(
+            'syscall::newuname:entry /execname == "uname"/ { self->x++;'
+            " @[tid, ((struct task_struct *)curthread)->start_time] = max(self->x); }"
+            ' END { printa("<%d at %d> %@d\\n", @); }',
+            "for i in 1 2 3 4 5 6; do echo 2999 >/proc/sys/kernel/ns_last_pid; (uname >/dev/null); done; true")
+
+        seen = [(name.split()[0], calls) for name, calls in outcome.counts().items() if " at " in name]
+        tids = [tid for tid, _ in seen]
+        self.assertGreaterEqual(max(tids.count(tid) for tid in tids), 3, outcome)
+        self.assertEqual(len({calls for _, calls in seen}), 1, outcome)
+
     def test_what_the_host_fires_has_the_kernels_first_thread(self):
         prints = (' printf("<v>\\n%s %d %s %d %s %s %s\\n</v>\\n",'
                   " ((struct task_struct *)curthread)->comm, curpsinfo->pr_pid,"

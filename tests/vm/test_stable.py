@@ -128,8 +128,8 @@ class Stable:
         # A thread that is woken on its way to sleep has not slept.
         self.assertGreaterEqual(wakeups[by_pong], counts["ping"], counts)
         self.assertGreaterEqual(wakeups[by_ping], counts["pong"], counts)
-        # One whom its wakeup preempts may have the next byte before the other comes to sleep, each time.
-        self.assertGreater(max(counts["ping"], counts["pong"]), 100, counts)
+        # The next byte may be there before a thread comes to sleep, most of the time.
+        self.assertGreater(counts["ping"] + counts["pong"], 20, counts)
 
     def unless_lacking(self, part):
         """A part of a program, or nothing when this kernel lacks a probe of it."""

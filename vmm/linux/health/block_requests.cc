@@ -27,6 +27,7 @@ std::string operation_name(std::uint64_t flags) {
 
 BlockRequests::BlockRequests(const KernelView& view, const Clocks& clocks)
     : view_(view), clocks_(clocks) {
+  super_block_at_ = view.symbol("blockdev_superblock");
   inodes_ = view.field("super_block", "s_inodes");
   inode_link_ = view.field("inode", "i_sb_list");
   holder_inode_ = view.field("bdev_inode", "vfs_inode");
@@ -141,7 +142,8 @@ BlockState BlockRequests::read() {
   budget_ = kMostRead;
   seen_.clear();
   state_ = {};
-  const auto super_block = view_.variable<std::uint64_t>("blockdev_superblock");
+  const auto super_block =
+      super_block_at_ ? view_.load<std::uint64_t>(*super_block_at_) : std::nullopt;
   if (!super_block || *super_block == 0 || !knows_requests()) return {};
   state_.known = true;
   const GuestVirt head = GuestVirt(*super_block).wrapping_add(inodes_->offset);

@@ -27,7 +27,7 @@ struct BlockState {
   std::vector<DiskReport> disks;
 };
 
-/// Both must outlive it. The kernel's types are asked when it is made, and not later.
+/// Both must outlive it. The kernel's types and symbols are asked when it is made, and not later.
 class BlockRequests {
  public:
   BlockRequests(const KernelView& view, const Clocks& clocks);
@@ -43,6 +43,7 @@ class BlockRequests {
 
   const KernelView& view_;
   const Clocks& clocks_;
+  std::optional<GuestVirt> super_block_at_;  // blockdev_superblock
   std::optional<Field> inodes_, inode_link_, device_disk_, device_stats_, disk_name_, disk_queue_,
       disk_whole_, queue_set_, set_tags_, set_queues_, tags_count_, tags_requests_, request_state_,
       request_queue_, request_tag_, request_flags_, request_bytes_, request_sector_,

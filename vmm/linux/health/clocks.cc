@@ -35,22 +35,32 @@ std::optional<unsigned> guess_tick_frequency(std::uint64_t jiffies, std::uint64_
   return guesses[0].hz;
 }
 
+Clocks::Clocks(const KernelView& view)
+    : view_(view),
+      clock_(view.field("rq", "clock")),
+      next_timer_(view.field("hrtimer_cpu_base", "expires_next")),
+      next_tick_at_(view.symbol("tick_next_period")),
+      jiffies_at_(view.symbol("jiffies_64")) {
+  if (!jiffies_at_) jiffies_at_ = view.symbol("jiffies");
+  for (std::uint32_t cpu = 0; cpu < view.cpu_count(); ++cpu) {
+    cpus_.push_back({view.percpu("runqueues", cpu), view.percpu("hrtimer_bases", cpu)});
+  }
+  read();
+}
+
 void Clocks::read() {
-  const KernelView& view = view_;
-  const auto clock = view.field("rq", "clock");
-  const auto next_timer = view.field("hrtimer_cpu_base", "expires_next");
+  const auto number = [this](const std::optional<GuestVirt>& at) {
+    return at ? view_.load<std::uint64_t>(*at) : std::nullopt;
+  };
   next_timers_.clear();
   now_.reset();
-  for (std::uint32_t cpu = 0; cpu < view.cpu_count(); ++cpu) {
-    const auto queue = view.percpu("runqueues", cpu);
-    const auto at = queue ? view.value(*queue, clock) : std::nullopt;
+  for (const Cpu& cpu : cpus_) {
+    const auto at = cpu.queue ? view_.value(*cpu.queue, clock_) : std::nullopt;
     if (at && *at >> 63 == 0 && *at > now_.value_or(0)) now_ = at;  // more is 292 years
-    const auto timers = view.percpu("hrtimer_bases", cpu);
-    next_timers_.push_back(timers ? view.value(*timers, next_timer) : std::nullopt);
+    next_timers_.push_back(cpu.timers ? view_.value(*cpu.timers, next_timer_) : std::nullopt);
   }
-  next_tick_ = view.variable<std::uint64_t>("tick_next_period");
-  jiffies_ = view.variable<std::uint64_t>("jiffies_64");
-  if (!jiffies_) jiffies_ = view.variable<std::uint64_t>("jiffies");
+  next_tick_ = number(next_tick_at_);
+  jiffies_ = number(jiffies_at_);
   if (now_ && jiffies_) hz_ = guess_tick_frequency(*jiffies_, *now_);
 }
 

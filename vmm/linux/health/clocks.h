@@ -18,9 +18,9 @@ namespace ringside::guest_linux {
 
 class Clocks {
  public:
-  /// `view` must outlive this.
-  explicit Clocks(const KernelView& view) : view_(view) { read(); }
-  /// Reads what they show by now.
+  /// `view` must outlive this. Asks the kernel's types and symbols, and reads.
+  explicit Clocks(const KernelView& view);
+  /// Reads what they show by now: on any thread, also after Kernel::end_set_up().
   void read();
 
   /// The latest of all run queues' clocks; empty when none can be read.
@@ -35,7 +35,14 @@ class Clocks {
   std::optional<unsigned> tick_frequency() const { return hz_; }
 
  private:
+  struct Cpu {
+    std::optional<GuestVirt> queue, timers;
+  };
+
   const KernelView& view_;
+  std::optional<Field> clock_, next_timer_;
+  std::vector<Cpu> cpus_;
+  std::optional<GuestVirt> next_tick_at_, jiffies_at_;
   std::vector<std::optional<std::uint64_t>> next_timers_;  // by CPU
   std::optional<std::uint64_t> next_tick_;
   std::optional<std::uint64_t> now_, jiffies_;

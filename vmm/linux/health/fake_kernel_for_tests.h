@@ -51,6 +51,7 @@ class HealthKernel final : public InertKernel {
     symbols_.seal();
   }
   std::span<const std::uint64_t> percpu_bases() const override { return bases; }
+  void end_set_up() override { types_ = TypeGraph(); }
 
   static constexpr std::uint64_t kText = 0xffff'ffff'8100'0000;
   std::vector<std::uint64_t> bases{0xffff'8880'1000'0000, 0xffff'8880'2000'0000};

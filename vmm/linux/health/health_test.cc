@@ -118,6 +118,22 @@ TEST_F(Health, ManyProcessesWithTheSameEndlessThreadsTakeNoLongerThanOne) {
   EXPECT_LT(reader.reads, 8 * Tasks::kMost);
 }
 
+TEST_F(Health, ClocksGoOnWithoutTheKernelsTypes) {
+  fakes::HealthKernel kernel;
+  kernel.structure("rq", 64, {{"clock", "unsigned long", 8}});
+  kernel.symbol("runqueues", 0, 'A');
+  kernel.seal();
+  guest_.put(kernel.bases[0] + 8, std::uint64_t{7'000});
+  const KernelView view(kernel, guest_);
+  Clocks clocks(view);
+  kernel.end_set_up();
+  guest_.put(kernel.bases[0] + 8, std::uint64_t{9'000});
+
+  clocks.read();
+
+  EXPECT_EQ(clocks.now(), 9'000u);
+}
+
 TEST_F(Health, AVcpuInUserModeIsTheCpuWhosePageTablesItHas) {
   constexpr std::uint64_t kDirectMap = 0xffff'8880'0000'0000, kRoot = 0x7'4000, kMm = kHeap + 0x40;
   fakes::HealthKernel kernel;
