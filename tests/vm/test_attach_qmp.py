@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
@@ -344,6 +345,25 @@ class Owners(Case):
                 self.assertEqual(outcome.status, 1, outcome)
                 self.assertEqual(outcome.stderr.splitlines()[-1],
                                  f"ringside: tracing ended: {words}", outcome)
+
+    def test_a_gdbserver_that_is_taken_from_us_is_told_with_what_stays(self):
+        with Machine() as machine:
+            with machine.trace(begin("fbt::vfs_*:entry { @ = count(); }"), ["-q"]) as running:
+                started(running)
+                machine.owner.ask("human-monitor-command",
+                                  **{"command-line": f"gdbserver unix:{machine.folder}/gdb,server=on,wait=off"})
+                outcome = end(running)
+            machine.owner.ask("human-monitor-command", **{"command-line": "gdbserver none"})
+            cleaned = subprocess.run([ringside.binary(), "clean", f"qmp:{machine.path}"], text=True,
+                                     capture_output=True, timeout=ringside.PATIENCE)
+
+            self.assertEqual(outcome.status, 1, outcome)
+            stayed = re.search(r"(\d+) probes stay in the guest as breakpoints, and the stub.*`ringside clean`",
+                               outcome.stderr)
+            self.assertTrue(stayed, outcome)
+            self.assertEqual(cleaned.returncode, 0, cleaned)
+            self.assertIn(f"{stayed[1]} breakpoints and", cleaned.stderr)
+            self.check_counts(machine)
 
     def test_a_machine_that_is_saved_is_left_first(self):
         with Machine() as machine, tempfile.NamedTemporaryFile() as saved:
