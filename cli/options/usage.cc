@@ -92,7 +92,7 @@ A guest that hangs, or was saved; nothing enters it:
                     TARGET: pid:N, qmp:PATH, or a libvirt domain; with -O json for programs
   --core FILE       an ELF core (snapshot(), QEMU's dump-guest-memory, kdump), a raw RAM file, a libvirt
                     save image or a QEMU migration stream; with a program,
-                    BEGIN and END fire over it: ringside --core FILE -n 'BEGIN { ... exit(0); }'
+                    BEGIN and END fire over it: ringside --core FILE -n 'BEGIN { ... }'
 
 Scripts that come with ringside:
   examples [NAME]   list them, or show one with its sample output
