@@ -31,6 +31,8 @@ enum class ContextVariable : std::uint8_t {
   Vtimestamp,  // ns that current has run
   Born,        // ns since boot: current->start_time; tells apart those that have one tid in turn
 };
+inline constexpr std::size_t kContextVariables =
+    static_cast<std::size_t>(ContextVariable::Born) + 1;
 
 /// The facts that D asks about a lock of the guest's kernel.
 enum class LockFact : std::uint8_t {

@@ -69,7 +69,7 @@ class BuiltinVariables {
   EcbId ecb_;
   std::uint32_t known_variables_ = 0, known_arguments_ = 0;  // bit sets
   bool execname_known_ = false;
-  std::array<std::uint64_t, 13> variables_{};
+  std::array<std::uint64_t, kContextVariables> variables_{};
   ProbeArgumentValues arguments_{};
   std::array<std::byte, kLongestExecname> execname_{};
 };

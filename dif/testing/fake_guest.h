@@ -108,7 +108,7 @@ class FakeGuest : public GuestContext {
   }
 
   FakeMemory kernel_memory, user_memory;
-  std::array<std::uint64_t, static_cast<std::size_t>(ContextVariable::Born) + 1> variables{};
+  std::array<std::uint64_t, kContextVariables> variables{};
   std::array<std::uint64_t, 10> arguments{};
   std::string command = "workload";
   std::vector<std::uint64_t> kernel_frames, user_frames;

@@ -61,7 +61,7 @@ class WithoutMachine(unittest.TestCase):
         outcome = self.run_plain("fbt::vfs_read:entry")
 
         self.assertEqual(outcome.status, 1, outcome)
-        self.assertIn("there is no guest; name one with --image", outcome.stderr)
+        self.assertIn("there is no guest; name one with --attach, --image", outcome.stderr)
 
     def test_a_list_goes_on_behind_what_does_not_match(self):
         outcome = self.run_plain("nosuch:::,dtrace:::BEGIN", "-l")

@@ -62,7 +62,8 @@ class Why(unittest.TestCase):
             self.assertEqual(tree["disks"], [], text)
             # The shell and its pipeline have gone; kernel threads come and go.
             self.assertAlmostEqual(tree["tasks"], tasks, delta=8)
-            self.assertIn(tree["log"][-1]["text"], last, text)
+            # The kernel may have more to say of its clock meanwhile.
+            self.assertTrue(any(line["text"] in last for line in tree["log"][-4:]), text)
             for vcpu in tree["vcpus"]:
                 self.assertTrue(vcpu["halted"] and vcpu["interrupts_on"], text)
             _, raw = patient.why_by_memory()
