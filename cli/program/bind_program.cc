@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/program/environment.h"
 #include "dif/bind/bind.h"
 #include "vmm/page_walk.h"
 
@@ -80,17 +81,14 @@ Result<dif::Program> bind_program(const dif::Program& program, const providers::
                                   d::Environment& environment, const std::string& name,
                                   CompiledFor kernel) {
   if (target.kernel() == nullptr && !program.kernel_names.empty()) {
-    return refuse(name, fmt::format("a kernel that has {}, but there is no guest: name one with "
-                                    "--image or --kernel",
-                                    dif::describe(program.kernel_names[0])));
+    return refuse(name, fmt::format("a kernel that has {}, but there is no guest: {}",
+                                    dif::describe(program.kernel_names[0]), kNameAGuest));
   }
   for (const dif::KernelNeed& need : program.needs) {
     if (kernel == CompiledFor::ThisKernel) break;
     if (target.kernel() == nullptr) {
-      return refuse(
-          name, fmt::format("Linux {}, but there is no guest: name one with --attach, --image or "
-                            "--kernel",
-                            need.release));
+      return refuse(name,
+                    fmt::format("Linux {}, but there is no guest: {}", need.release, kNameAGuest));
     }
     TRY(check_need(need, std::string(target.kernel()->release()), identify(target, need.module),
                    name));

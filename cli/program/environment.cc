@@ -94,7 +94,7 @@ std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern
                                             "lockstat", "vminfo", "sysinfo", "mib"};
   const bool of_guest = std::ranges::find(kOfGuests, pattern.provider) != std::end(kOfGuests);
   if (kernel_ != nullptr || !of_guest) return {};
-  return memory_ == nullptr ? "there is no guest; name one with --attach, --image or --kernel"
+  return memory_ == nullptr ? fmt::format("there is no guest; {}", kNameAGuest)
                             : "no Linux that runs was found in the guest";
 }
 

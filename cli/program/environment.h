@@ -14,6 +14,9 @@
 
 namespace ringside::cli {
 
+/// The way out where a program needs a guest and there is none.
+inline constexpr std::string_view kNameAGuest = "name one with --attach, --image or --kernel";
+
 class TracerEnvironment : public d::Environment {
  public:
   /// `kernel` and its guest's memory are null without a guest; all must outlive this object.

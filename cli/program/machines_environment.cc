@@ -139,9 +139,7 @@ std::string MachinesEnvironment::why_no_machine(const dif::ProbeDescription& pat
     names += (i == 0 ? "" : last ? " and " : ", ") + machines_[i].name;
   }
   if (names.empty()) {
-    return fmt::format(
-        "there is no machine {}, and no other; name one with --attach, --image or --kernel",
-        pattern.machine);
+    return fmt::format("there is no machine {}, and no other; {}", pattern.machine, kNameAGuest);
   }
   return fmt::format("there is no machine {}; there {} {}", pattern.machine,
                      machines_.size() == 1 ? "is" : "are", names);

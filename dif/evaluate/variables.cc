@@ -109,7 +109,8 @@ Variables::Variables(const Program& program, const EngineOptions& options, Share
       vcpu_(vcpu),
       string_size_(options.string_size),
       threads_(declare_variables(std::array{&program}, options, VariableScope::Thread).slots),
-      key_(24 + kTupleSlots * (8 + std::max<std::size_t>(options.string_size, kLongestBytesKey))) {
+      key_(sizeof(std::uint64_t) + sizeof(Owner) +
+           kTupleSlots * (8 + std::max<std::size_t>(options.string_size, kLongestBytesKey))) {
   DeclaredVariables declared =
       declare_variables(std::array{&program}, options, VariableScope::Clause);
   locals_ = std::move(declared.slots);

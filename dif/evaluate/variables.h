@@ -78,13 +78,13 @@ class SharedVariables {
   DynamicTable dynamic_;
 };
 
-/// One vCPU's view of them, and its this-> variables.
 /// Whose elements dynamic variables are: a thread's, of those that have one id in turn the one that
 /// was created then; all 0 for arrays of the program.
 struct Owner {
   std::uint64_t thread = 0, born = 0;
 };
 
+/// One vCPU's view of them, and its this-> variables.
 class Variables {
  public:
   /// All must outlive this.

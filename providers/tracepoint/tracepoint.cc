@@ -141,7 +141,7 @@ bool TracepointTable::any_armed() const {
 }
 
 bool TracepointTable::is_copied_by_kprobe() const {
-  return state_->is_entangled;
+  return state_->is_copied_by_kprobe;
 }
 
 std::size_t TracepointTable::jumps() const {

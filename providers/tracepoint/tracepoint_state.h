@@ -84,7 +84,7 @@ struct TracepointTable::State final : OriginalText::Ours {
   std::vector<std::uint32_t> by_address;           // armed points, in the order of their addresses
   std::vector<std::uint32_t> aside;                // those that step_aside() has restored
   std::vector<GuestVirt> changed;                  // found on the way, not yet reported
-  std::atomic<bool> is_entangled = false;          // code of the guest's leads into the shim
+  std::atomic<bool> is_copied_by_kprobe = false;   // code of the guest's leads into the shim
   std::uint64_t generation = 0;
   std::optional<Result<ProbeSite>> searching;  // what an examination of fault_search has said
   std::optional<std::uint32_t> search;         // that point, once some may fault
@@ -114,7 +114,7 @@ struct TracepointTable::State final : OriginalText::Ours {
   }
   /// The guest changed the text: from now on, an int3 there is its own.
   void drop(Point& point, std::vector<GuestVirt>& gone) {
-    if (point.stage == Stage::Jumping && may_be_kprobe(point.address())) is_entangled = true;
+    if (point.stage == Stage::Jumping && may_be_kprobe(point.address())) is_copied_by_kprobe = true;
     point.stage = Stage::Dropped;
     leave_table(point);
     gone.push_back(point.address());

@@ -5,7 +5,6 @@ where it does not belong, and the next ringside finds a guest like any other.
 
 import os
 import signal
-import subprocess
 import tempfile
 import time
 import unittest
@@ -33,9 +32,7 @@ GONE = "its owner has saved it, or moved it to another host; breakpoints of ours
 
 def clean(machine):
     """`ringside clean`: its status and what it says."""
-    done = subprocess.run([ringside.binary(), "clean", f"qmp:{machine.path}"], capture_output=True,
-                          text=True, timeout=ringside.PATIENCE)
-    return ringside.Outcome(done.returncode, done.stdout, done.stderr)
+    return ringside.run(machine=False, verb=["clean", f"qmp:{machine.path}"])
 
 
 def patient(image="debian-6.1", **settings):

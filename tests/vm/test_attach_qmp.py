@@ -9,7 +9,6 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
 import tempfile
 import time
 import unittest
@@ -354,14 +353,13 @@ class Owners(Case):
                                   **{"command-line": f"gdbserver unix:{machine.folder}/gdb,server=on,wait=off"})
                 outcome = end(running)
             machine.owner.ask("human-monitor-command", **{"command-line": "gdbserver none"})
-            cleaned = subprocess.run([ringside.binary(), "clean", f"qmp:{machine.path}"], text=True,
-                                     capture_output=True, timeout=ringside.PATIENCE)
+            cleaned = ringside.run(machine=False, verb=["clean", f"qmp:{machine.path}"])
 
             self.assertEqual(outcome.status, 1, outcome)
             stayed = re.search(r"(\d+) probes stay in the guest as breakpoints, and the stub.*`ringside clean`",
                                outcome.stderr)
             self.assertTrue(stayed, outcome)
-            self.assertEqual(cleaned.returncode, 0, cleaned)
+            self.assertEqual(cleaned.status, 0, cleaned)
             self.assertIn(f"{stayed[1]} breakpoints and", cleaned.stderr)
             self.check_counts(machine)
 

@@ -91,27 +91,23 @@ class TakeOver(unittest.TestCase):
 
         self.assertEqual(outcome.status, 0, outcome)
 
-    def clean(self, target):
-        return subprocess.run([ringside.binary(), "clean", target], capture_output=True, text=True,
-                              timeout=ringside.PATIENCE)
-
     def test_clean_takes_out_all_where_they_stand_side_by_side(self):
         for image in ringside.IMAGES:
             with self.subTest(image), self.killed(image, ["--as-is"], program=DENSE) as (_, target):
-                cleaned = self.clean(target)
+                cleaned = ringside.run(machine=False, verb=["clean", target])
                 outcome = self.attach(target, BOTH)
 
                 left = re.search(LEFT, cleaned.stderr)
-                self.assertTrue(left and cleaned.returncode == 0, cleaned)
+                self.assertTrue(left and cleaned.status == 0, cleaned)
                 self.assertGreater(int(left[2]), 900)
                 self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
                 self.assertGreater(outcome.counts()["<in>"], 0)
 
     def test_clean_takes_it_out_and_says_what(self):
         with self.killed("debian-6.1", ["--as-is"]) as (_, target):
-            said = [self.clean(target) for _ in range(2)]
+            said = [ringside.run(machine=False, verb=["clean", target]) for _ in range(2)]
 
-        self.assertEqual([each.returncode for each in said], [0, 0], said)
+        self.assertEqual([each.status for each in said], [0, 0], said)
         self.assertRegex(said[0].stderr, LEFT)
         self.assertEqual(said[1].stderr,
                          "ringside: nothing of an earlier ringside is in the guest\n")

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxLine = 8 << 20;  // the memory map of a guest with hundreds of devices
 constexpr unsigned kMaxReadsAtOnce = 4;
-constexpr std::size_t kMaxEvents = 256;  // older ones are dropped: only the last say what became
 
 }  // namespace
 

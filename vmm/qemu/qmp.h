@@ -21,6 +21,9 @@ struct QmpEvent {
   nlohmann::json data;  // an object; empty when the event has none
 };
 
+/// Events that wait to be taken; older ones are dropped: only the last say what became.
+inline constexpr std::size_t kMaxEvents = 256;
+
 /// The string member `key` of `object`; empty when it has none, or `object` is no object.
 std::string json_text(const nlohmann::json& object, std::string_view key);
 

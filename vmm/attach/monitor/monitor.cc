@@ -5,11 +5,6 @@
 #include <utility>
 
 namespace ringside::vmm {
-namespace {
-
-constexpr std::size_t kMostEvents = 256;  // as QmpClient
-
-}  // namespace
 
 Result<std::string> Monitor::human(std::string_view line) {
   const nlohmann::json answer =
@@ -22,7 +17,7 @@ Result<std::string> Monitor::human(std::string_view line) {
 }
 
 void add_event(std::vector<QmpEvent>& waiting, QmpEvent event) {
-  if (waiting.size() == kMostEvents) waiting.erase(waiting.begin());
+  if (waiting.size() == kMaxEvents) waiting.erase(waiting.begin());
   waiting.push_back(std::move(event));
 }
 

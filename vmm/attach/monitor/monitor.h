@@ -40,8 +40,7 @@ class Monitor {
   virtual bool tells_of_migration() const { return false; }
 };
 
-/// Adds one to those that nobody has taken yet: only the last ones say what became, so the oldest
-/// of many goes.
+/// Adds one to those that nobody has taken yet, of which kMaxEvents are kept.
 void add_event(std::vector<QmpEvent>& waiting, QmpEvent event);
 
 }  // namespace ringside::vmm

@@ -142,8 +142,7 @@ BlockState BlockRequests::read() {
   budget_ = kMostRead;
   seen_.clear();
   state_ = {};
-  const auto super_block =
-      super_block_at_ ? view_.load<std::uint64_t>(*super_block_at_) : std::nullopt;
+  const auto super_block = view_.load<std::uint64_t>(super_block_at_);
   if (!super_block || *super_block == 0 || !knows_requests()) return {};
   state_.known = true;
   const GuestVirt head = GuestVirt(*super_block).wrapping_add(inodes_->offset);

@@ -49,18 +49,15 @@ Clocks::Clocks(const KernelView& view)
 }
 
 void Clocks::read() {
-  const auto number = [this](const std::optional<GuestVirt>& at) {
-    return at ? view_.load<std::uint64_t>(*at) : std::nullopt;
-  };
   next_timers_.clear();
   now_.reset();
   for (const Cpu& cpu : cpus_) {
-    const auto at = cpu.queue ? view_.value(*cpu.queue, clock_) : std::nullopt;
+    const auto at = view_.value(cpu.queue, clock_);
     if (at && *at >> 63 == 0 && *at > now_.value_or(0)) now_ = at;  // more is 292 years
-    next_timers_.push_back(cpu.timers ? view_.value(*cpu.timers, next_timer_) : std::nullopt);
+    next_timers_.push_back(view_.value(cpu.timers, next_timer_));
   }
-  next_tick_ = number(next_tick_at_);
-  jiffies_ = number(jiffies_at_);
+  next_tick_ = view_.load<std::uint64_t>(next_tick_at_);
+  jiffies_ = view_.load<std::uint64_t>(jiffies_at_);
   if (now_ && jiffies_) hz_ = guess_tick_frequency(*jiffies_, *now_);
 }
 

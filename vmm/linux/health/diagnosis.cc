@@ -347,7 +347,8 @@ std::size_t Judge::online_cpus() const {
 }
 
 void Judge::judge_busy() {
-  if (report_.panic || report_.stopped_by || report_.cpus.empty()) return;
+  const std::size_t online = online_cpus();
+  if (report_.panic || report_.stopped_by || online == 0) return;
   std::vector<std::string> busy;
   std::size_t long_ones = 0;
   for (const CpuReport& each : report_.cpus) {
@@ -360,7 +361,6 @@ void Judge::judge_busy() {
     busy.push_back(fmt::format("{} on CPU {}{}{}", name_of_task(task), each.cpu,
                                for_time(task.since), in_user ? ", in user mode" : ""));
   }
-  const std::size_t online = online_cpus();
   const bool all = busy.size() >= online;
   if (!all && long_ones == 0) return;
   if (!all && report_.vcpus.empty() && busy.empty()) return;

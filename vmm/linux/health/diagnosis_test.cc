@@ -290,6 +290,13 @@ TEST(Diagnosis, ACpuThatIsOfflineIsNeitherIdleNorToBeHad) {
   EXPECT_EQ(busy.text, "the CPU is busy: a (pid 7) on CPU 0 for 5.0 s");
 }
 
+TEST(Diagnosis, WhereNoCpuIsSaidToBeOnlineNoneIsIdleOrBusy) {
+  HealthReport report = linux_report();
+  for (CpuReport& each : report.cpus) each.is_online = false;
+
+  EXPECT_EQ(first_kind(report), Kind::Unremarkable);
+}
+
 TEST(Diagnosis, BusyCpusAreSaidToBe) {
   HealthReport report = linux_report();
   report.cpus = {cpu(0, task(7, "a")), cpu(1, task(8, "b"))};

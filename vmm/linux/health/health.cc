@@ -88,7 +88,7 @@ Result<void> Examination::look_again() {
   const auto clock = view_.field("rq", "clock");
   const auto clock_of = [&](const VcpuReport& vcpu) {
     const auto queue = vcpu.cpu ? view_.percpu("runqueues", *vcpu.cpu) : std::nullopt;
-    return queue ? view_.value(*queue, clock) : std::nullopt;
+    return view_.value(queue, clock);
   };
   std::vector<std::optional<std::uint64_t>> before;
   for (const VcpuReport& vcpu : report_.vcpus) before.push_back(clock_of(vcpu));

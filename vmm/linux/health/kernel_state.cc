@@ -53,8 +53,7 @@ std::optional<RcuReport> read_rcu(const KernelView& view, const Clocks& clocks) 
   const auto nodes = view.field("rcu_state", "node");
   const auto count = view.length_of("rcu_state", "node");
   const std::uint64_t size = view.size_of("rcu_node");
-  const auto sequence =
-      state ? view.value(*state, view.field("rcu_state", "gp_seq")) : std::nullopt;
+  const auto sequence = view.value(state, view.field("rcu_state", "gp_seq"));
   if (!sequence || !nodes || !count || size == 0) return std::nullopt;
   RcuReport rcu;
   rcu.in_grace_period = (*sequence & 3) != 0;  // RCU_SEQ_STATE_MASK
@@ -91,8 +90,7 @@ std::optional<RcuReport> read_rcu(const KernelView& view, const Clocks& clocks) 
 
 std::optional<std::uint64_t> watchdog_behind(const KernelView& view, const Clocks& clocks,
                                              std::uint32_t cpu) {
-  const auto at = view.percpu("watchdog_touch_ts", cpu);
-  const auto touched = at ? view.load<std::uint64_t>(*at) : std::nullopt;
+  const auto touched = view.load<std::uint64_t>(view.percpu("watchdog_touch_ts", cpu));
   // 0 and the largest number mean that it begins anew.
   if (!touched || *touched == 0 || *touched >> 33 != 0) return std::nullopt;
   return clocks.since(*touched << 30);

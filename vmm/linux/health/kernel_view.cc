@@ -80,12 +80,12 @@ std::optional<std::int64_t> KernelView::enumerator(std::string_view name) const 
   return found ? std::optional(found->second) : std::nullopt;
 }
 
-std::optional<std::uint64_t> KernelView::value(GuestVirt structure,
+std::optional<std::uint64_t> KernelView::value(std::optional<GuestVirt> structure,
                                                const std::optional<Field>& field) const {
-  if (!field || field->bytes == 0) return std::nullopt;
+  if (!structure || !field || field->bytes == 0) return std::nullopt;
   std::uint64_t raw = 0;
   const auto out = std::as_writable_bytes(std::span(&raw, 1)).first(field->bytes);
-  if (!reader_.read(structure.wrapping_add(field->offset), out)) return std::nullopt;
+  if (!reader_.read(structure->wrapping_add(field->offset), out)) return std::nullopt;
   const unsigned width = field->bit_width != 0 ? field->bit_width : field->bytes * 8U;
   raw = raw >> field->bit_shift << (64 - width);
   return field->is_signed

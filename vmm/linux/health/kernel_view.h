@@ -49,11 +49,13 @@ class KernelView {
   std::optional<std::int64_t> enumerator(std::string_view name) const;
 
   /// The value of the field of the structure at `structure`; signed ones are extended.
-  std::optional<std::uint64_t> value(GuestVirt structure, const std::optional<Field>& field) const;
+  std::optional<std::uint64_t> value(std::optional<GuestVirt> structure,
+                                     const std::optional<Field>& field) const;
   std::optional<GuestVirt> pointer(GuestVirt structure, const std::optional<Field>& field) const;
   template <class T>
-  std::optional<T> load(GuestVirt at) const {
-    const auto loaded = ringside::load<T>(reader_, at);
+  std::optional<T> load(std::optional<GuestVirt> at) const {
+    if (!at) return std::nullopt;
+    const auto loaded = ringside::load<T>(reader_, *at);
     return loaded ? std::optional(*loaded) : std::nullopt;
   }
   /// Up to its NUL or `most` characters, printable.
@@ -63,8 +65,7 @@ class KernelView {
   std::optional<GuestVirt> symbol(std::string_view name) const;
   template <class T>
   std::optional<T> variable(std::string_view name) const {
-    const auto at = symbol(name);
-    return at ? load<T>(*at) : std::nullopt;
+    return load<T>(symbol(name));
   }
   /// A CPU's copy of a per-CPU variable.
   std::optional<GuestVirt> percpu(std::string_view name, std::uint32_t cpu) const;
