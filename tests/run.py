@@ -36,6 +36,7 @@ import time
 import unittest
 import xml.etree.ElementTree
 
+import core
 import sanitizers
 from retries import Retries
 
@@ -49,19 +50,6 @@ VM_PROCESSES = max(1, (os.cpu_count() or 1) // 2)
 # it beyond the time that build machines give.
 ENOUGH_PROCESSORS = 4
 CI_MINUTES = 50  # of the 90 that they give; the build takes ten
-# Of vm --ci runs this on fewer: each part of the project by its quickest witness. All that it runs on more
-# takes three quarters of an hour there, and beside a busy neighbour longer than build machines wait.
-CORE = (
-    "test_as_is", "test_attach_bad_input", "test_attach_ends.Moves",
-    "test_attach_leave.ToTheByte", "test_attach_permissions", "test_attach_qmp.Owners",
-    "test_attach_qmp.Processors", "test_attach_qmp.Refusals", "test_attach_storage",
-    "test_command", "test_counters", "test_examples", "test_functions",
-    "test_hostile_guest.Shrunk", "test_images", "test_instr.On612", "test_io", "test_itself",
-    "test_jumps.Jumps", "test_language.debian_6_1", "test_lifecycle", "test_locks",
-    "test_machines.OneOfSeveral", "test_members", "test_no_guest", "test_peers", "test_programs",
-    "test_saved_programs", "test_sdt.Refusals", "test_sdt.debian_6_12_cpus_1",
-    "test_sdt.debian_6_1_cpus_2", "test_stable", "test_statistics", "test_storm",
-    "test_take_over", "test_teach", "test_user_symbols", "test_vms", "test_why.")
 # A loaded machine is ten times slower; a test that hangs is ended all the same.
 UNIT_SELECTION = ("--no-suite", "live", "--timeout-multiplier", "10")
 RETRIES = 4  # with --ci and --nightly, of well over 500 that boot guests
@@ -259,15 +247,18 @@ def run_classes(suite, numbers, processes, until):
 
 
 def selected(classes, starts):
-    """Those of a table of classes whose names begin so; all where there are no such words, and with what
-    could not be loaded."""
-    return {name: tests for name, tests in classes.items()
-            if not starts or name.startswith((*starts, "unittest."))}
+    """A table of classes with those of their tests whose names begin so, and with what could not be
+    loaded; all where there are no such words."""
+    if not starts:
+        return classes
+    chosen = {name: [test for test in tests if test.id().startswith((*starts, "unittest."))]
+              for name, tests in classes.items()}
+    return {name: tests for name, tests in chosen.items() if tests}
 
 
 def run_vm(folder, pattern, processes=1, retries=Retries(), until=math.inf, starts=()):
-    """Runs the unittest classes of a folder, or those whose names start so, so many at a time, those that
-    begin before `until`."""
+    """Runs the tests of a folder, or those whose names start so, so many classes at a time, of which each
+    begins before `until` or is skipped."""
     loader = unittest.TestLoader()
     if pattern:
         loader.testNamePatterns = [f"*{pattern}*"]
@@ -359,6 +350,8 @@ def parse_options():
                         "sanitizer; less of what takes long")
     parser.add_argument("--nightly", action="store_true",
                         help="also clang-tidy over every source, and all sanitizers")
+    parser.add_argument("--core", action="store_true",
+                        help="of the suites vm and nested run only what core.py names")
     parser.add_argument("--retries", metavar="N", type=int, default=0,
                         help="let so many tests that fail run once more, after all others")
     parser.add_argument("--minutes", metavar="N", type=float, default=math.inf,
@@ -376,6 +369,7 @@ def main():
     if options.ci:
         os.environ["RINGSIDE_QUICK"] = "1"
         options.minutes = min(options.minutes, CI_MINUTES)
+        options.core |= not has_processors()
     retries = Retries(options.retries or (RETRIES if options.ci or options.nightly else 0))
     build = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
     until = begin + 60 * options.minutes
@@ -387,13 +381,12 @@ def main():
     def start_nested():
         left = (until - time.monotonic()) / 60
         return start("run.py", options.k, "--suite", "nested", "--retries", str(retries.most),
-                     "--minutes", f"{left:.2f}")
+                     "--minutes", f"{left:.2f}", *(("--core",) if options.core else ()))
 
     def vm():
         if has_processors():
             suites.update({name: start_it() for name, start_it in beside.items() if name in names})
-        starts = CORE if options.ci and not has_processors() else ()
-        return run_vm(HERE / "vm", options.k, VM_PROCESSES, retries, until, starts)
+        return run_vm(HERE / "vm", options.k, VM_PROCESSES, retries, until, core.VM if options.core else ())
 
     beside = {"nested": start_nested, "tidy": start_tidy}  # the guests of vm, where there are processors
     suites = {"unit": lambda: run_meson(build, options.k, UNIT_SELECTION, retries),
@@ -403,7 +396,8 @@ def main():
               "nested": lambda: start_nested()(),
               "tidy": lambda: start_tidy()()}
     if options.suite == ["nested"]:
-        suites["nested"] = lambda: run_vm(HERE / "nested", options.k, retries=retries, until=until)
+        suites["nested"] = lambda: run_vm(HERE / "nested", options.k, 1, retries, until,
+                                          core.NESTED if options.core else ())
     names = [name for name in SUITES if name in (options.suite or SUITES)]
     if options.ci or options.nightly:
         # Before the guests where it would take their processors: they are not to wait for it.

@@ -13,6 +13,7 @@ import unittest
 import xml.etree.ElementTree
 from unittest import mock
 
+import core
 import run
 import sanitizers
 import tidy
@@ -153,20 +154,33 @@ class Counting(unittest.TestCase):
         self.assertEqual(count, Count(skipped=5))
         self.assertIn("test_late.NoStart skipped: no time is left", progress.getvalue())
 
-    def test_classes_are_selected_by_how_their_names_begin(self):
-        classes = dict.fromkeys(("test_a.One", "test_a.Two", "test_ab.One", "unittest.loader._FailedTest"))
+    def test_tests_are_selected_by_how_their_names_begin(self):
+        def tests(*names):
+            return [mock.Mock(id=lambda name=name: name) for name in names]
+        classes = {"test_a.One": tests("test_a.One.test_x"), "unittest": tests("unittest.loader._FailedTest.b"),
+                   "test_a.Two": tests("test_a.Two.test_x", "test_a.Two.test_y")}
 
-        self.assertEqual([*run.selected(classes, ())], [*classes])
-        self.assertEqual([*run.selected(classes, ("test_a.Two", "test_ab"))],
-                         ["test_a.Two", "test_ab.One", "unittest.loader._FailedTest"])
+        def names(starts):
+            return [test.id() for tests in run.selected(classes, starts).values() for test in tests]
 
-    def test_each_selected_word_is_the_beginning_of_a_class(self):
-        names = {f"{path.stem}.{name}" for path in (run.HERE / "vm").glob("test_*.py")
-                 for name in [*re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE),
-                              *(f"debian_6_{minor}" for minor in ("1", "12", "1_cpus_2", "12_cpus_1"))]}
+        self.assertEqual(run.selected(classes, ()), classes)
+        self.assertEqual(names(("test_a.O", "test_a.Two.test_y")),
+                         ["test_a.One.test_x", "unittest.loader._FailedTest.b", "test_a.Two.test_y"])
+        self.assertEqual(run.selected({"test_a.One": classes["test_a.One"]}, ("test_b",)), {})
 
-        for word in run.CORE:
-            self.assertTrue(any(name.startswith(word) for name in names), word)
+    def test_each_word_of_the_core_begins_a_name(self):
+        for folder, words in (("vm", core.VM), ("nested", core.NESTED)):
+            for word in words:
+                module, group, test = (word.split(".") + ["", ""])[:3]
+                path = run.HERE / folder / f"{module}.py"
+                self.assertTrue(path.exists() or any(path.parent.glob(f"{module}*.py")), word)
+                if group:
+                    text = path.read_text()
+                    classes = [*re.findall(r"^class (\w+)", text, re.MULTILINE),
+                               *(("debian_6_1_cpus_2", "debian_6_12_cpus_1", "debian_6_1", "debian_6_12")
+                                 if "on_each(" in text else ())]
+                    self.assertTrue(any(name.startswith(group) for name in classes), word)
+                    self.assertIn(f"def {test}", text, word)
 
     def in_processes(self, folder, processes=2, retries=0):
         """The count of a folder's tests in processes that are forked from one of their own."""
@@ -191,7 +205,9 @@ class Counting(unittest.TestCase):
         self.assertEqual(self.ran(), [*first, "start run.py --retries 0", "vm"])
         self.assertEqual(self.ran("--ci"), [*first, nested, "start tidy.py --program", "vm", "sanitized address"])
         self.assertEqual(self.ran("--ci", processors=run.ENOUGH_PROCESSORS - 1),
-                         [*first, "start tidy.py --program", "vm", nested])
+                         [*first, "start tidy.py --program", "vm core", f"{nested} --core"])
+        self.assertEqual(self.ran("--core", "--suite", "vm"), ["vm core"])
+        self.assertEqual(self.ran("--core", "--suite", "nested"), ["vm core"])
         self.assertEqual(self.ran("--nightly"), [*first, nested, "start tidy.py", "vm", "sanitized address",
                                                  "sanitized thread"])
         self.assertEqual(self.ran("--suite", "unit"), ["meson"])
@@ -206,6 +222,8 @@ class Counting(unittest.TestCase):
         def fake(name, result=Count(passed=1)):
             def call(*args, **_):
                 words = [word for word in args if name in ("start", "sanitized") and isinstance(word, str)]
+                if name == "vm" and args[-1]:
+                    words = ["core"]
                 told = " ".join([name, *(word for word in words if word not in ("--suite", "nested"))])
                 done.append(re.sub(r" --minutes \S+", "", told))
                 return result
