@@ -1,6 +1,7 @@
-"""The core: tests that boot guests in .ci/run on machines with few processors (run.py's --core). Each part
-of the project by its quickest witness, each kernel and each number of CPUs at least once. The whole of both suites takes an
-hour and a half there; --nightly runs it, and so does --ci where there are processors for it.
+"""The core: tests that boot guests in .ci/run on machines with few processors (run.py's --core). Each
+part of the project by its quickest witness, each kernel and each number of CPUs at least once. The whole
+of both suites takes an hour and a half there; --nightly runs it, and so does --ci where there are
+processors for it.
 
 A word is the beginning of the names of classes or of tests.
 """
