@@ -266,6 +266,14 @@ Result<void> flag(Settings& settings, View value) {
   return set_flag(settings.*kFlag, value);
 }
 
+template <std::optional<bool> Settings::*kFlag>
+Result<void> flag_if_set(Settings& settings, View value) {
+  bool flag = false;
+  TRY(set_flag(flag, value));
+  settings.*kFlag = flag;
+  return {};
+}
+
 template <bool Settings::*kFlag>
 Result<void> compiler_flag(Settings& settings, View value) {
   return set_compiler_flag(settings.*kFlag, value);
@@ -425,7 +433,7 @@ constexpr OptionRow kRows[]{
     {"jstackframes", kBefore, frames<&Settings::java_stack_frames>},
     {"jstackstrsize", kBefore,
      [](Settings& s, View v) { return set_size(s.java_string_size, v, 0, kMaxString); }},
-    {"jumpprobes", kFirst, flag<&Settings::jump_probes>},
+    {"jumpprobes", kFirst, flag_if_set<&Settings::jump_probes>},
     {"maxframes", kBefore, frames<&Settings::most_frames>},
     {"maxrate", kBefore, set_most_traps},
     {"maxslow", kBefore, set_most_slow},

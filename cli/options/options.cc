@@ -317,7 +317,7 @@ Result<void> check_stats(const CommandLine& line) {
 
 /// Refuses the options that a kernel traced from its first instruction does not have.
 Result<void> check_from_start(const CommandLine& line) {
-  if (!line.settings.jump_probes || !line.from_start()) return {};
+  if (!line.settings.jump_probes.value_or(false) || !line.from_start()) return {};
   return fail(ErrorCode::Unsupported,
               "-x jumpprobes: in a kernel that is traced from its first instruction all probes are "
               "breakpoints: leave it out, or trace with --after-boot or -c");

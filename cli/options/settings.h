@@ -67,7 +67,7 @@ struct Settings {
   bool destructive = false;                               // -w
   providers::Channel channel = providers::Channel::Auto;  // channel: how traps reach us
   std::uint32_t poll_threads = 1;                         // pollthreads: that look for traps
-  bool jump_probes = false;                               // jumpprobes: where they may be jumps
+  std::optional<bool> jump_probes;                        // jumpprobes: where they may be jumps
   providers::Budget budget;                               // maxrate, maxslow
   std::string boot_arguments;                             // bootargs: added to the kernel's
   dif::EngineOptions engine;

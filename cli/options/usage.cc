@@ -70,7 +70,8 @@ The machine (none: only probes that need no guest):
   -x bootargs=STRING                 as --append
   -x channel=auto|spin|exit          how traps reach ringside
   -x pollthreads=N                   threads that look for traps (1), on the channel spin
-  -x jumpprobes                      probes are jumps instead of breakpoints, where they may be
+  -x jumpprobes[=no]                 probes are jumps instead of breakpoints, where they may be (yes;
+                                     --attach, --keep: no)
   -x maxrate=N/s  -x maxslow=PCT     over so many traps a second, or such a share of a vCPU's time in
                                      traps, the hottest probes are taken out (--attach: 95)
 With --machine kvm, our own VMM, a guest is traced from its first instruction; with -c or

@@ -56,7 +56,8 @@ class Session {
   Error or_lost_machine(Error error);
   Result<void> attach();
   Result<void> attach_saved();
-  Result<void> attach_to(Guest guest);
+  providers::TrapForm traps_in(const MachineOptions& machine) const;
+  Result<void> attach_to(Guest guest, providers::TrapForm traps);
   void know_machines();
   void tell_omissions();
   Result<void> start_processes();
@@ -110,14 +111,14 @@ Result<void> Session::attach_saved() {
   guest.traced.machine = std::move(saved.machine);
   guest.traced.kernel = std::move(*saved.kernel);
   guest.traced.saved = true;
-  return attach_to(std::move(guest));
+  return attach_to(std::move(guest), providers::TrapForm::Breakpoints);
 }
 
 Result<void> Session::attach() {
   if (!line_.core_file.empty()) return attach_saved();
   if (line_.machines.empty()) {
     TRY(start_processes());
-    return attach_to({});
+    return attach_to({}, providers::TrapForm::Breakpoints);
   }
   const Clock::time_point began = Clock::now();
   std::vector<Guest> guests = TRY(start_guests(line_, signals_));
@@ -135,7 +136,9 @@ Result<void> Session::attach() {
                 began);
     report_time(line_.settings, "symbols and types known", Clock::now() - guest.discovery);
   }
-  for (Guest& guest : guests) TRY(attach_to(std::move(guest)));
+  for (std::size_t n = 0; n < guests.size(); ++n) {
+    TRY(attach_to(std::move(guests[n]), traps_in(line_.machines[n])));
+  }
   tell_omissions();
   return {};
 }
@@ -148,13 +151,21 @@ void Session::know_machines() {
   environment_.emplace(std::move(machines));
 }
 
-Result<void> Session::attach_to(Guest guest) {
+/// Where nothing else is asked for, a machine that may go on without us has only breakpoints: of a
+/// ringside that is killed they leave one byte each, and the pause that places them reads no
+/// stacks.
+providers::TrapForm Session::traps_in(const MachineOptions& machine) const {
+  const bool jumps = line_.settings.jump_probes.value_or(!machine.outlives_us());
+  return jumps ? providers::TrapForm::JumpsWhereTheyMay : providers::TrapForm::Breakpoints;
+}
+
+Result<void> Session::attach_to(Guest guest, providers::TrapForm traps) {
   const Clock::time_point began = Clock::now();
   providers::TracerOptions options;
   options.only_to_clean = line_.task == CommandLine::Task::Clean;
   options.channel = line_.settings.channel;
   options.poll_threads = line_.settings.poll_threads;
-  if (line_.settings.jump_probes) options.traps = providers::TrapForm::JumpsWhereTheyMay;
+  options.traps = traps;
   options.calibration = clock_;
   const std::int64_t process = guest.traced.machine ? guest.command_pid : processes_.target();
   const std::string whose = line_.line_start(guest.traced.name);

@@ -31,7 +31,7 @@ class Statistics(unittest.TestCase):
                 # Other processes read as well; END is a firing and no trap.
                 self.assertGreaterEqual(traps, 2 * READS, outcome)
                 self.assertEqual(firings, traps + 1, outcome)
-                self.assertRegex(outcome.stderr, r"places armed; 0 retired .*, 0 probes disarmed")
+                self.assertRegex(outcome.stderr, r"places armed, \d+ by jumps; 0 retired .*, 0 probes disarmed")
                 self.assertRegex(outcome.stderr, r"the guest stood still \d+ times, for ")
                 waits = ringside.Outcome(0, outcome.stderr, "").buckets()
                 self.assertEqual(sum(waits.values()), traps, outcome)
