@@ -20,10 +20,13 @@ GuestClock::GuestClock(TickRate host, const Of& of)
       believed_(static_cast<std::int64_t>(rate_.hertz() * kBelievedSeconds)),
       scale_(host.hertz(), of.hertz),
       stop_times_(of.stop_times),
-      looked_(of.vcpus) {
+      looked_(of.vcpus),
+      times_(of.vcpus) {
   for (auto& looked : looked_) looked.store(of.now, std::memory_order_relaxed);
 }
 
+/// The line comes nearer the estimate by at most a part in so many of the time that goes by.
+constexpr std::uint64_t kFollowing = 500;
 /// A writer that lost its CPU is waited for, at its lock, after so many looks.
 constexpr unsigned kLooks = 64;
 
@@ -61,6 +64,12 @@ std::uint64_t GuestClock::time_at(const Line& line, std::uint64_t ticks) const {
   return static_cast<std::int64_t>(since) < 0 ? 0 : rate_.nanoseconds(since);
 }
 
+/// By how much the base may have come nearer the offset since a trap at `guest` ticks.
+std::uint64_t GuestClock::moved_since(const Line& line, std::uint64_t guest) {
+  const auto ago = static_cast<std::int64_t>(line.moved - (guest - line.offset));
+  return line.moved != 0 && ago > 0 ? static_cast<std::uint64_t>(ago) / kFollowing : 0;
+}
+
 /// Behind the estimate by a late look, or ahead of it because all looks so far were late, or
 /// because its TSC has gone on in stops: never ahead of what the first trap has shown.
 bool GuestClock::believes(const Line& line, std::uint64_t seen) const {
@@ -82,13 +91,18 @@ std::uint64_t GuestClock::trap_time(std::uint64_t guest_tsc, std::uint64_t host_
     const std::uint64_t before = looked_[vcpu].exchange(look.host, std::memory_order_relaxed);
     if (before != 0) look.before = before;
   }
-  return time_of(look);
+  const std::uint64_t time = time_of(look);
+  if (vcpu >= times_.size()) return time;
+  const std::uint64_t last = times_[vcpu].load(std::memory_order_relaxed);
+  if (time > last) times_[vcpu].store(time, std::memory_order_relaxed);
+  return std::max(time, last);
 }
 
 std::uint64_t GuestClock::time_of(Look look) {
   const Line line = line_.read(lock_);
   look.guest = scale_.host_ticks(look.guest_tsc, line.guests);
-  return is_settled(line, look) ? time_at(line, look.guest) : learn(look);
+  if (!is_settled(line, look)) return learn(look);
+  return time_at(line, look.guest + moved_since(line, look.guest));
 }
 
 /// Whether the look says nothing new about the line.
@@ -120,6 +134,7 @@ std::uint64_t GuestClock::learn(Look look) {
     if (line.base == line.offset) followed_ = look.host;
     improve(line, look);
     follow(line, look.host);
+    ticks += moved_since(line, look.guest);
   } else {
     disbelieved_.fetch_add(1, std::memory_order_relaxed);
     if (agrees_again(seen)) {
@@ -211,8 +226,13 @@ void GuestClock::follow(Line& line, std::uint64_t host) {
   // Two traps of one vCPU are further apart than this, however long nobody has told of the line.
   const std::uint64_t closest = rate_.hertz() / 4'000'000;  // 250 ns
   const std::uint64_t step =
-      since > 0 ? std::min(static_cast<std::uint64_t>(since) / 500, closest) : 0;
-  line.base += late > far ? late : std::min(late, step);
+      since > 0 ? std::min(static_cast<std::uint64_t>(since) / kFollowing, closest) : 0;
+  if (late > far) {
+    line.base = line.offset;
+  } else if (const std::uint64_t nearer = std::min(late, step); nearer != 0) {
+    line.base += nearer;
+    line.moved = host;
+  }
 }
 
 std::optional<ClockAccuracy> GuestClock::accuracy() const {

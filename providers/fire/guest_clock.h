@@ -12,16 +12,18 @@
 // Trap times depend on the guest's TSC alone: waiting for the host does not bend them. But the
 // first looks of all were late, and so are the times that the line has after them, until the
 // estimate gets better. The line then follows it: slowly, so that intervals stay right to a part in
-// 500 and to 250 ns, or at once where it is far away or the machine has just stood still. It never
-// runs backwards for what the host makes, nor for the traps of one vCPU. Time goes on while the
-// machine stands still, as it does for everybody else. The guest's TSC comes out of its memory and
-// may be forged, or the guest has set it (IA32_TSC_ADJUST, S3): what lies further from the host's
-// own time than a late look explains is not believed, and the host's time is taken. When several
-// traps agree on such a difference the TSC has been set: the time line goes on where it is, at the
-// new difference. So no guest moves the line by more than kBelievedSeconds, ever, and none stops
-// it. Pure: the caller reads the TSCs. Threads: any. Most traps get their time without a lock: only
-// a trap that changes the line takes one, and a reader that comes in between looks once more. Fire
-// context: yes.
+// 500 and to 250 ns, or at once where it is far away or the machine has just stood still. A trap
+// that the host looks at late gets the time that the line had for it when it came, by what the line
+// can have moved since at most: so of two traps, one after the other, the second is never earlier.
+// The line never runs backwards for what the host makes, nor for the traps of one vCPU. Time goes
+// on while the machine stands still, as it does for everybody else. The guest's TSC comes out of
+// its memory and may be forged, or the guest has set it (IA32_TSC_ADJUST, S3): what lies further
+// from the host's own time than a late look explains is not believed, and the host's time is taken.
+// When several traps agree on such a difference the TSC has been set: the time line goes on where
+// it is, at the new difference. So no guest moves the line by more than kBelievedSeconds, ever, and
+// none stops it. Pure: the caller reads the TSCs. Threads: any. Most traps get their time without a
+// lock: only a trap that changes the line takes one, and a reader that comes in between looks once
+// more. Fire context: yes.
 #pragma once
 
 #include <array>
@@ -110,26 +112,30 @@ class GuestClock {
     Doubted,  // the last trap was not believed
   };
   struct Line {
-    using Words = std::array<std::uint64_t, 7>;
+    using Words = std::array<std::uint64_t, 8>;
     static Line of(const Words& words) {
-      return {Trust{words[0]}, TscScale::Rate{words[1]}, words[2], words[3], words[4], words[5],
-              words[6]};
+      return {Trust{words[0]}, TscScale::Rate{words[1]},
+              words[2],        words[3],
+              words[4],        words[5],
+              words[6],        words[7]};
     }
     Words words() const {
       return {static_cast<std::uint64_t>(trust),
               static_cast<std::uint64_t>(guests),
               offset,
               base,
+              moved,
               most,
               believed,
               stops};
     }
 
     Trust trust{};
-    TscScale::Rate guests{};     // of the guest's TSC; all that follows is in the host's ticks
-    std::uint64_t offset = 0;    // estimate of guest - host, never too high; wraps, as all do
-    std::uint64_t base = 0;      // guest - this is the time line's; at most the offset
-    std::uint64_t most = 0;      // guest - host is at most this
+    TscScale::Rate guests{};   // of the guest's TSC; all that follows is in the host's ticks
+    std::uint64_t offset = 0;  // estimate of guest - host, never too high; wraps, as all do
+    std::uint64_t base = 0;    // guest - this is the time line's; at most the offset
+    std::uint64_t moved = 0;   // the host's TSC when the base last came nearer the offset; 0: never
+    std::uint64_t most = 0;    // guest - host is at most this
     std::uint64_t believed = 0;  // no trap that shows more is believed
     std::uint64_t stops = 0;     // the version of the stop_times that the line has in it, if even
   };
@@ -169,6 +175,7 @@ class GuestClock {
 
   std::uint64_t time_of(Look look);
   std::uint64_t time_at(const Line& line, std::uint64_t ticks) const;
+  static std::uint64_t moved_since(const Line& line, std::uint64_t guest);
   bool believes(const Line& line, std::uint64_t seen) const;
   bool agrees_again(std::uint64_t seen);
   bool is_settled(const Line& line, const Look& look) const;
@@ -186,6 +193,7 @@ class GuestClock {
   TscScale scale_;
   const vmm::StopTimes* stop_times_;
   std::vector<std::atomic<std::uint64_t>> looked_;  // by vCPU: the host's TSC; 0 for never
+  std::vector<std::atomic<std::uint64_t>> times_;   // by vCPU: of its last trap
   Published<Line> line_;
   Published<Wall> wall_;
   std::atomic<std::uint64_t> disbelieved_{0};
@@ -194,7 +202,7 @@ class GuestClock {
   std::uint64_t candidate_ = 0;  // guest - host, by the last of them
   std::uint64_t stood_ = 0;      // of the stop_times, what the line has in it
   bool fresh_ = false;           // no trap since the last stop has shown where the line is now
-  std::uint64_t followed_ = 0;   // the host's TSC when the base came nearer the offset
+  std::uint64_t followed_ = 0;   // the host's TSC until which the base has followed the offset
   std::uint64_t last_host_time_ = 0;
 };
 

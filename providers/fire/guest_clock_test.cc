@@ -223,6 +223,35 @@ TEST(GuestClock, ALateLookDoesNotPutATrapBeforeTheOneBefore) {
   EXPECT_GT(clock.trap_time(kLate + 3'000, kHost + 2 * kLate, 0), entry);
 }
 
+/// While the line comes nearer to the truth by the traps of others, one trap waits to be looked at.
+TEST(GuestClock, ATrapThatWaitedIsNotBeforeTheOneBeforeWhateverOthersHaveShownMeanwhile) {
+  constexpr std::uint64_t kLate = 600'000, kWait = 7'000'000, kBetween = 3'000;
+  for (const std::uint32_t next : {1u, 2u}) {  // the thread's vCPU is another one by then, or not
+    GuestClock clock(TickRate(kSecond), {nullptr, 3, kHost});
+    clock.trap_time(0, kHost + kLate, 0);
+    std::uint64_t guest = kLate;
+    const std::uint64_t entry = clock.trap_time(guest, kHost + guest, 1);
+    const std::uint64_t came = guest + kBetween;
+    for (; guest < came + kWait; guest += 10'000) clock.trap_time(guest, kHost + guest, 0);
+
+    const std::uint64_t took = clock.trap_time(came, kHost + guest, next) - entry;
+
+    EXPECT_GE(took, kBetween - kBetween / 500) << next;
+    EXPECT_LE(took, kBetween + kWait / 500) << next;
+    EXPECT_GE(clock.trap_time(came + 1'000, kHost + guest + 1'000, next) - entry, took) << next;
+  }
+}
+
+TEST(GuestClock, OneVcpusTimesNeverRunBackwards) {
+  GuestClock clock(TickRate(kSecond), {nullptr, 2, kHost});
+  clock.trap_time(0, kHost + 30'000'000, 0);
+  const std::uint64_t before = clock.trap_time(30'000'000, kHost + 30'000'001, 1);
+
+  clock.trap_time(30'001'000, kHost + 30'001'000, 0);  // from far, at once
+
+  EXPECT_GE(clock.trap_time(30'000'500, kHost + 30'002'000, 1), before);
+}
+
 TEST(GuestClock, SaysHowLateItsTimesAreAtMost) {
   GuestClock clock(TickRate(kSecond), {nullptr, 1, kHost});
   EXPECT_FALSE(clock.accuracy());
