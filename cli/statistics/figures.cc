@@ -30,6 +30,7 @@ constexpr Counter kCounters[]{
     {"retired", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.retired; }},
     {"disarmed", [](Figures& f) -> std::uint64_t& { return f.trace.disarmed; }},
     {"left_out", [](Figures& f) -> std::uint64_t& { return f.trace.left_out; }},
+    {"skipped_ticks", [](Figures& f) -> std::uint64_t& { return f.trace.skipped_ticks; }},
     {"pauses", [](Figures& f) -> std::uint64_t& { return f.trace.pauses.count; }},
 };
 
@@ -59,10 +60,13 @@ bool read_waits(const Tree& tree, WaitHistogram& waits) {
 
 std::vector<std::string> figures_lines(const Figures& figures) {
   const TraceStatistics& trace = figures.trace;
-  std::vector<std::string> lines{fmt::format("{} by {}; {} missed, {}",
-                                             counted(trace.firings, "firing"),
-                                             counted(trace.kernel.waits.total(), "trap"),
-                                             trace.kernel.misses, counted(figures.drops, "drop"))};
+  std::vector<std::string> lines{
+      fmt::format("{} by {}; {} missed, {}{}", counted(trace.firings, "firing"),
+                  counted(trace.kernel.waits.total(), "trap"), trace.kernel.misses,
+                  counted(figures.drops, "drop"),
+                  trace.skipped_ticks == 0
+                      ? ""
+                      : fmt::format(", {} left out", counted(trace.skipped_ticks, "tick")))};
   lines.push_back(fmt::format(
       "{} armed{}; {} retired since the guest changed its code, {} disarmed over budget",
       counted(trace.kernel.armed, "place"),

@@ -160,14 +160,22 @@ void FireLoop::shut_gates() {
 }
 
 void FireLoop::run_timers(std::uint64_t now) {
-  timers_.run(now, [this](const EnabledTimer& timer, std::uint64_t late) {
-    if (timer.kind == TimerKind::Profile && parts_.sampler != nullptr) {
-      parts_.sampler->sample(timer, late);
-    } else {
-      fire_from_host(timer.probe, *timer.plan, {late});
-    }
-  });
+  const std::uint64_t skipped =
+      timers_.run(now, [this](const EnabledTimer& timer, std::uint64_t late) {
+        if (timer.kind == TimerKind::Profile && parts_.sampler != nullptr) {
+          parts_.sampler->sample(timer, late);
+        } else {
+          fire_from_host(timer.probe, *timer.plan, {late});
+          ++ticks_;
+        }
+      });
+  if (skipped != 0) note_skipped(skipped);
   if (parts_.upkeep && now >= next_upkeep_) keep_up(now);
+}
+
+void FireLoop::note_skipped(std::uint64_t count) {
+  const std::uint64_t all = skipped_ticks_.fetch_add(count, std::memory_order_relaxed) + count;
+  if (all > ticks_) skipped_most_ticks_.store(true, std::memory_order_relaxed);
 }
 
 void FireLoop::keep_up(std::uint64_t now) {

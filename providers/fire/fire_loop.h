@@ -71,6 +71,12 @@ class FireLoop {
   void close();
   void finish();
 
+  /// Firings of tick-N, and of a profile-N that pauses nobody, that were skipped since they were
+  /// too late. On any thread.
+  std::uint64_t skipped_ticks() const { return skipped_ticks_.load(std::memory_order_relaxed); }
+  /// Whether these are more than all that fired.
+  bool skipped_most_ticks() const { return skipped_most_ticks_.load(std::memory_order_relaxed); }
+
  private:
   enum class Request : std::uint8_t { Wait, RunTimers, Shut, Close, Finish };
   enum class Stage : std::uint8_t { Starting, Begun, Shut, Closed };
@@ -81,6 +87,7 @@ class FireLoop {
   bool pass(vmm::PollShare share);
   vmm::PollShare own_share() const;
   void run_timers(std::uint64_t now);
+  void note_skipped(std::uint64_t count);
   void keep_up(std::uint64_t now);
   void fire_from_host(dif::ProbeId probe, const ArgumentPlan& plan, const HostFacts& facts);
   void keep_alive(std::uint64_t now);
@@ -98,6 +105,9 @@ class FireLoop {
   std::atomic<dif::ProbeId> end_;                      // id 0: none
   IdleWait wait_;
   bool timers_open_ = false;
+  std::uint64_t ticks_ = 0;  // that have fired
+  std::atomic<std::uint64_t> skipped_ticks_ = 0;
+  std::atomic<bool> skipped_most_ticks_ = false;
   std::uint64_t last_heartbeat_ = 0;
   std::uint64_t next_upkeep_ = 0;
   std::atomic<Request> request_ = Request::Wait;

@@ -51,14 +51,16 @@ void TimerSchedule::open(std::uint64_t now) {
   find_next();
 }
 
-void TimerSchedule::advance(Entry& entry, std::uint64_t now) const {
+/// To the next deadline; how many are skipped, as run() has it.
+std::uint64_t TimerSchedule::advance(Entry& entry, std::uint64_t now) const {
   const bool pauses = samples_ == Samples::Pause && entry.timer.kind == TimerKind::Profile;
   if (!pauses && now - entry.deadline <= kMadeUpFor) {
     entry.deadline = saturating_sum(entry.deadline, entry.timer.interval);
-    return;
+    return 0;
   }
   const std::uint64_t missed = (now - entry.deadline) / entry.timer.interval;
   entry.deadline = saturating_sum(entry.deadline, (missed + 1) * entry.timer.interval);
+  return pauses ? 0 : missed;
 }
 
 void TimerSchedule::find_next() {

@@ -1,9 +1,9 @@
 // Which timers are due: a pure schedule over a clock that the caller reads. Deadlines keep their
 // phase: a late firing does not shift the later ones. A tick that falls behind a little is made up
 // for, so that a count of ticks measures time; what was missed by more than kMadeUpFor is skipped,
-// so a stalled host does not answer with a burst. Samples that pause the machine are never made up
-// for: they would only make the guest later still.
-// Fire context: yes (no allocation after open()).
+// and counted, so a stalled host does not answer with a burst. Samples that pause the machine are
+// never made up for: they would only make the guest later still. Fire context: yes (no allocation
+// after open()).
 #pragma once
 
 #include <cstdint>
@@ -38,15 +38,18 @@ class TimerSchedule {
   std::uint64_t next_deadline() const { return next_; }
 
   /// Calls `fire(timer, late)` for each firing that is due at `now`, earliest deadline first and of
-  /// one deadline in the order of enabling; `late` is by how many ns.
+  /// one deadline in the order of enabling; `late` is by how many ns. How many firings were
+  /// skipped, less those of samples that pause the machine.
   template <class Fire>
-  void run(std::uint64_t now, Fire&& fire) {
+  std::uint64_t run(std::uint64_t now, Fire&& fire) {
+    std::uint64_t skipped = 0;
     for (unsigned n = 0; n < kMostAtOnce && next_ <= now; ++n) {
       Entry& entry = entries_[earliest_];
       fire(entry.timer, now - entry.deadline);
-      advance(entry, now);
+      skipped += advance(entry, now);
       find_next();
     }
+    return skipped;
   }
 
  private:
@@ -55,7 +58,7 @@ class TimerSchedule {
     std::uint64_t deadline = UINT64_MAX;
     std::size_t former = SIZE_MAX;  // its index in the schedule before this one, where it was in it
   };
-  void advance(Entry& entry, std::uint64_t now) const;
+  std::uint64_t advance(Entry& entry, std::uint64_t now) const;
   void find_next();
 
   std::vector<Entry> entries_;

@@ -24,7 +24,8 @@ struct TraceStatistics {
   KernelStatistics kernel{};
   std::uint64_t disarmed = 0;  // probes that were too much for the budget
   std::uint64_t left_out = 0;  // samples of profile-N, which would have slowed the guest too much
-  vmm::Pauses pauses{};        // since the machine was started or attached to
+  std::uint64_t skipped_ticks = 0;  // firings of tick-N for which it was too late
+  vmm::Pauses pauses{};             // since the machine was started or attached to
 };
 
 }  // namespace ringside::providers

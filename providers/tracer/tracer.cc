@@ -181,6 +181,7 @@ class LiveTracer final : public Tracer {
   void watch_over_budget();
   void end_watch();
   void append_lost_samples(std::vector<std::string>& notices);
+  void append_skipped_ticks(std::vector<std::string>& notices);
   void append_taken_out(std::vector<std::string>& notices);
   Result<void> arm_added();
   void let_host_probes_fire();
@@ -201,7 +202,8 @@ class LiveTracer final : public Tracer {
 
   Budget budget_;
   std::mutex changes_;  // of what is armed: the session's, and the warden's
-  bool told_of_clock_ = false, told_of_pace_ = false;
+  bool told_of_clock_ = false, told_of_pace_ = false, told_of_ticks_ = false;
+  std::uint64_t skipped_ticks_ = 0;      // of a trace that has ended
   std::vector<std::string> of_modules_;  // notices
   dif::Engine* engine_ = nullptr;        // with trace_
   std::optional<Trace> trace_;           // from start() on; its loop until stop()
@@ -341,9 +343,18 @@ void LiveTracer::append_lost_samples(std::vector<std::string>& notices) {
   }
 }
 
+void LiveTracer::append_skipped_ticks(std::vector<std::string>& notices) {
+  if (told_of_ticks_ || !trace_ || !trace_->loop || !trace_->loop->skipped_most_ticks()) return;
+  told_of_ticks_ = true;
+  notices.push_back(
+      "most firings of tick-N are left out: what fires, or a busy host, held them up for 0.1 s and "
+      "more; -v counts them; less often, or with less to do, they come in time");
+}
+
 /// The registry is the session's thread's, so names are looked up here.
 void LiveTracer::append_taken_out(std::vector<std::string>& notices) {
   append_lost_samples(notices);
+  append_skipped_ticks(notices);
   if (!trace_ || !trace_->enforcer) return;
   for (const BudgetEnforcer::TakenOut& taken : trace_->enforcer->take_taken_out()) {
     std::vector<std::string> names;
@@ -436,6 +447,7 @@ TraceStatistics LiveTracer::statistics() const {
   if (trace_->kernel) all.kernel = trace_->kernel->statistics();
   if (trace_->enforcer) all.disarmed = trace_->enforcer->count();
   if (trace_->machine) all.left_out = trace_->machine->sampler().pace().left_out();
+  all.skipped_ticks = trace_->loop ? trace_->loop->skipped_ticks() : skipped_ticks_;
   return all;
 }
 
@@ -452,6 +464,7 @@ void LiveTracer::stop() {
     if (trace_->kernel) trace_->kernel->disarm();
     if (trace_->machine) trace_->machine->close();
     trace_->loop->finish();
+    skipped_ticks_ = trace_->loop->skipped_ticks();
     trace_->loop.reset();
   }
   // Also what was prepared for a trace that never began.
