@@ -64,6 +64,25 @@ TEST_F(Vcpu, RegistersAreFetchedOnlyWhenTheyAreNeededAndThenOnce) {
   EXPECT_EQ(kernel_.current_reads, 1u);
 }
 
+TEST_F(Vcpu, LinuxSaysWhichCpusAreOffline) {
+  constexpr std::uint64_t kMask = kStack + 0x100;
+  EXPECT_FALSE(with_linux_.is_offline(1)) << "it has no such symbol";
+  guest_linux::SymbolTable& symbols = kernel_.symbols_to_fill();
+  symbols.add_module({"vmlinux", kernel_address(kStack), 0x1000, 0},
+                     {{kernel_address(kMask), 0, symbols.intern("__cpu_online_mask"), 'D', 0}});
+  symbols.seal();
+  VcpuContext knows{memory_.memory(), 2, LinuxInside{kernel_, linux_}};
+  knows.begin(vcpu_, kThree, {});
+
+  EXPECT_FALSE(knows.is_offline(1)) << "it boots";
+  memory_.put64(kMask, 0b01);
+  EXPECT_TRUE(knows.is_offline(1));
+  EXPECT_FALSE(knows.is_offline(0));
+  EXPECT_TRUE(knows.is_offline(70));
+  bare_.begin(vcpu_, kThree, {});
+  EXPECT_FALSE(bare_.is_offline(1));
+}
+
 TEST_F(Vcpu, ArgumentsThatAreTheVcpusAreReadFromItsRegistersAndMemory) {
   constexpr ArgumentPlan kPlan =
       arguments_from({ArgumentSource::kernel_pc(), ArgumentSource::user_pc(),

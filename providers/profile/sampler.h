@@ -3,8 +3,9 @@
 // The whole guest waits meanwhile; the TSC may stand still too, which the clock is told. By
 // kicking, where vCPUs run on threads of this process: each is brought out of the guest by itself,
 // fires on its own thread, and goes on; nobody waits for anybody. Either way the vCPU stands still
-// while it fires, so that pid, execname and memory are those of the very moment. Fire context: yes,
-// but for the pause itself (a request to the machine's owner, in nobody's turn).
+// while it fires, so that pid, execname and memory are those of the very moment. A CPU that Linux
+// has taken offline has no samples. Fire context: yes, but for the pause itself (a request to the
+// machine's owner, in nobody's turn).
 #pragma once
 
 #include <array>
