@@ -143,7 +143,7 @@ class Ends(unittest.TestCase):
         running, _ = self.storm(command="workload --reads 100 --getppid 10 --seconds 8")
 
         running.process.send_signal(signal.SIGSTOP)
-        time.sleep(3)  # the silence itself, not a wait for anything
+        time.sleep(6)  # twice what the stub waits on a slow host; the silence itself, not a wait for anything
         running.process.send_signal(signal.SIGCONT)
         outcome = running.finish()
 
