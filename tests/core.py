@@ -1,7 +1,7 @@
 """The core: tests that boot guests in .ci/run on machines with few processors (run.py's --core). Each
 part of the project by its quickest witness, each kernel and each number of CPUs at least once. The whole
 of both suites takes an hour and a half there; --nightly runs it, and so does --ci where there are
-processors for it.
+processors for it. Of live it names what is left out.
 
 A word is the beginning of the names of classes or of tests.
 """
@@ -29,6 +29,18 @@ VM = (
     *some("test_storm.Storm", "hot", "a_guest_outlives_us_in_a_storm_of_hot"),
     *some("test_take_over.TakeOver", "clean", "what_was_left_in_the_first"), "test_teach",
     "test_user_symbols.UserSymbolsOn612", "test_vms", "test_why.")
+
+# GoogleTest's filter of the suite live, where each case is another guest: those that are left out.
+LIVE = "-" + ":".join((
+    "*ComeAndGo.*/debian_6_1_on_2", "*ComeAndGo.*/debian_6_12_on_1", "*Leave.*/Debian61On2SetAside",
+    "*Leave.*/Debian612On1", "*LeavePreempted.*/*IsolatedSetAside", "*RandomSets.*/debian_6_1_on_2",
+    "*RandomSets.*/debian_6_12_on_2"))
+
+# GoogleTest's filter of live's cases, each of which boots a guest.
+LIVE = "-" + ":".join((
+    "*ComeAndGo.*/debian_6_1_on_2", "*ComeAndGo.*/debian_6_12_on_1", "*Leave.*/Debian61On2SetAside",
+    "*Leave.*/Debian612On1", "*LeavePreempted.*/*IsolatedSetAside", "*RandomSets.*/debian_6_1_on_2",
+    "*RandomSets.*/debian_6_12_on_2"))
 
 NESTED = (
     *some("test_attach.Attached", "a_guest", "our_own", "qemu_by_its_monitor", "qemu_with_a_microvm",

@@ -124,23 +124,24 @@ def meson_tests(build, pattern, selection):
     return [line.rpartition(" / ")[2] for line in listing if pattern in line]
 
 
-def run_meson(build, pattern, selection, retries=Retries()):
-    """Runs meson's tests; `selection` is meson's own options that say which, and how."""
+def run_meson(build, pattern, selection, retries=Retries(), cases="*"):
+    """Runs meson's tests; `selection` is meson's own options that say which, and how, and `cases`
+    GoogleTest's filter of their cases."""
     names = meson_tests(build, pattern, selection) if pattern else []
     if pattern and not names:
         return Count()
     total = Count()
-    for name, count in run_meson_tests(build, names, selection):
-        total.add(retries(name, count, functools.partial(run_meson_again, build, name, selection)))
+    for name, count in run_meson_tests(build, names, selection, cases):
+        total.add(retries(name, count, functools.partial(run_meson_again, build, name, selection, cases)))
     return total
 
 
-def run_meson_again(build, name, selection):
+def run_meson_again(build, name, selection, cases):
     """The count of one of meson's tests."""
-    return next(iter(run_meson_tests(build, [name], selection)))[1]
+    return next(iter(run_meson_tests(build, [name], selection, cases)))[1]
 
 
-def run_meson_tests(build, names, selection):
+def run_meson_tests(build, names, selection, cases):
     """Runs those of meson's tests, all if there are no names; returns pairs of a name and its Count."""
     reports = build.resolve() / "test-reports"
     shutil.rmtree(reports, ignore_errors=True)
@@ -148,7 +149,7 @@ def run_meson_tests(build, names, selection):
     log.unlink(missing_ok=True)
     subprocess.run(["meson", "test", "-C", build, "--print-errorlogs", *selection, *names],
                    check=False, stdout=sys.stderr,
-                   env=dict(os.environ, GTEST_OUTPUT=f"xml:{reports}/"))
+                   env=dict(os.environ, GTEST_OUTPUT=f"xml:{reports}/", GTEST_FILTER=cases))
     if not log.exists():
         say("run: meson ran no tests: see above")
         return [("meson", Count(failed=1))]
@@ -351,7 +352,7 @@ def parse_options():
     parser.add_argument("--nightly", action="store_true",
                         help="also clang-tidy over every source, and all sanitizers")
     parser.add_argument("--core", action="store_true",
-                        help="of the suites vm and nested run only what core.py names")
+                        help="of the suites live, vm and nested run only what core.py names")
     parser.add_argument("--retries", metavar="N", type=int, default=0,
                         help="let so many tests that fail run once more, after all others")
     parser.add_argument("--minutes", metavar="N", type=float, default=math.inf,
@@ -391,7 +392,8 @@ def main():
     beside = {"nested": start_nested, "tidy": start_tidy}  # the guests of vm, where there are processors
     suites = {"unit": lambda: run_meson(build, options.k, UNIT_SELECTION, retries),
               "golden": lambda: run_golden(build, options.k),
-              "live": lambda: run_meson(build, options.k, ("--suite", "live"), retries),
+              "live": lambda: run_meson(build, options.k, ("--suite", "live"), retries,
+                                        core.LIVE if options.core else "*"),
               "vm": vm,
               "nested": lambda: start_nested()(),
               "tidy": lambda: start_tidy()()}

@@ -182,6 +182,12 @@ class Counting(unittest.TestCase):
                     self.assertTrue(any(name.startswith(group) for name in classes), word)
                     self.assertIn(f"def {test}", text, word)
 
+    def test_each_word_of_the_core_of_live_names_a_fixture(self):
+        sources = "".join(path.read_text() for path in (run.HERE / "live").glob("*_test.cc"))
+        for word in core.LIVE.removeprefix("-").split(":"):
+            fixture = word.removeprefix("*").split(".")[0]
+            self.assertIn(f"TEST_P({fixture}, ", sources)
+
     def in_processes(self, folder, processes=2, retries=0):
         """The count of a folder's tests in processes that are forked from one of their own."""
         script = (f"import sys; sys.path.insert(0, {str(run.HERE)!r}); import run\n"

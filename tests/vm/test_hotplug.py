@@ -69,6 +69,17 @@ class Hotplug(unittest.TestCase):
         self.check(f"for n in 1 2 3; do echo 0 >{CPU}/cpu1/online; echo 1 >{CPU}/cpu1/online; done",
                    {"CPU 1 is now offline": 3, "Booting Node 0 Processor 1": 3})
 
+    def test_a_cpu_that_is_off_has_no_samples(self):
+        program = ('syscall::getppid:entry { inside = 1; } profile-97 /inside/ { @[cpu] = count(); }'
+                   ' END { printa("sampled %d %@d\\n", @); }')
+        for image in ringside.IMAGES:
+            with self.subTest(image):
+                outcome = run(program, image,
+                              f"echo 0 >{CPU}/cpu1/online; workload --getppid 50 --seconds 3")
+
+                self.assertEqual(outcome.status, 0, outcome)
+                self.assertEqual(re.findall(r"^sampled (\d) ", outcome.stdout, re.M), ["0"], outcome)
+
     def test_the_guest_sleeps_and_wakes_up(self):
         # The alarm leaves time to fall asleep in: a machine that is slow would sleep for ever.
         self.check("echo +20 >/sys/class/rtc/rtc0/wakealarm; echo mem >/sys/power/state",
