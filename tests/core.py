@@ -48,4 +48,4 @@ NESTED = (
     "test_bad_ends", *some("test_boot_tracing.BootTracing", "initcalls_of_6_12"),
     *some("test_disks.Disks", "two_cpus"),
     *some("test_guests.Guests", "6_1_by_its", "counts_by_exits_on_two", "hvc0", "profile"), "test_level1",
-    "test_programs_of_kvm", "test_teaching.Teaching.test_every_entry")
+    "nested.", "test_teaching.Teaching.test_every_entry")
