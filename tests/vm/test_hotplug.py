@@ -70,7 +70,8 @@ class Hotplug(unittest.TestCase):
                    {"CPU 1 is now offline": 3, "Booting Node 0 Processor 1": 3})
 
     def test_a_cpu_that_is_off_has_no_samples(self):
-        program = ('syscall::getppid:entry { inside = 1; } profile-97 /inside/ { @[cpu] = count(); }'
+        program = ('syscall::getppid:entry /execname == "workload"/ { inside = 1; }'
+                   ' profile-97 /inside/ { @[cpu] = count(); }'
                    ' END { printa("sampled %d %@d\\n", @); }')
         for image in ringside.IMAGES:
             with self.subTest(image):
