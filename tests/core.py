@@ -6,6 +6,7 @@ processors for it. Of live it names what is left out.
 A word is the beginning of the names of classes or of tests.
 """
 
+
 def some(group, *names):
     """Of a class the tests whose names begin so."""
     return tuple(f"{group}.test_{name}" for name in names)
@@ -30,13 +31,7 @@ VM = (
     *some("test_take_over.TakeOver", "clean", "what_was_left_in_the_first"), "test_teach",
     "test_user_symbols.UserSymbolsOn612", "test_vms", "test_why.")
 
-# GoogleTest's filter of the suite live, where each case is another guest: those that are left out.
-LIVE = "-" + ":".join((
-    "*ComeAndGo.*/debian_6_1_on_2", "*ComeAndGo.*/debian_6_12_on_1", "*Leave.*/Debian61On2SetAside",
-    "*Leave.*/Debian612On1", "*LeavePreempted.*/*IsolatedSetAside", "*RandomSets.*/debian_6_1_on_2",
-    "*RandomSets.*/debian_6_12_on_2"))
-
-# GoogleTest's filter of live's cases, each of which boots a guest.
+# GoogleTest's filter of the suite live, of which each case boots a guest: those that are left out.
 LIVE = "-" + ":".join((
     "*ComeAndGo.*/debian_6_1_on_2", "*ComeAndGo.*/debian_6_12_on_1", "*Leave.*/Debian61On2SetAside",
     "*Leave.*/Debian612On1", "*LeavePreempted.*/*IsolatedSetAside", "*RandomSets.*/debian_6_1_on_2",

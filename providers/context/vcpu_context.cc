@@ -1,22 +1,12 @@
 #include "providers/context/vcpu_context.h"
 
 namespace ringside::providers {
-namespace {
-
-/// kernel/cpu.c has it since 4.5.
-std::optional<GuestVirt> online_mask(const guest_linux::Kernel& kernel) {
-  const guest_linux::Symbol* const symbol = kernel.symbols().find("__cpu_online_mask");
-  return symbol == nullptr ? std::nullopt : std::optional(symbol->address);
-}
-
-}  // namespace
 
 VcpuContext::VcpuContext(const vmm::GuestMemory& memory, unsigned vcpus,
                          const std::optional<LinuxInside>& inside)
     : vcpus_(vcpus),
       kernel_(inside ? &inside->kernel : nullptr),
       linux_(inside ? &inside->context : nullptr),
-      online_mask_(inside ? online_mask(inside->kernel) : std::nullopt),
       bare_(memory) {
   settle({}, {});
 }
@@ -58,17 +48,6 @@ void VcpuContext::settle(const Registers& registers, const CpuPlace& place) cons
     guest_ = &bare_;
     registers_ = &bare_.registers();
   }
-}
-
-bool VcpuContext::is_offline(std::uint32_t cpu) const {
-  if (!online_mask_) return false;
-  constexpr std::uint32_t kBits = 64;
-  const auto first = load<std::uint64_t>(kernel_reader_, *online_mask_);
-  // In a kernel that boots no CPU is online yet.
-  if (!first || *first == 0) return false;
-  const auto word = load<std::uint64_t>(
-      kernel_reader_, online_mask_->wrapping_add(std::uint64_t{cpu} / kBits * sizeof(*first)));
-  return word && (*word >> cpu % kBits & 1) == 0;
 }
 
 Result<std::uint64_t, Fault> VcpuContext::argument(unsigned n) const {

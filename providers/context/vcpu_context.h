@@ -83,9 +83,6 @@ class VcpuContext final : public dif::GuestContext {
     keeps_still_ = true;
     return {};
   }
-  /// Whether Linux runs nothing on `cpu`, of this moment, since it has taken it offline. Not where
-  /// nobody knows.
-  bool is_offline(std::uint32_t cpu) const;
   /// Whether the moment's firings wanted that.
   bool keeps_still() const { return keeps_still_; }
 
@@ -115,7 +112,6 @@ class VcpuContext final : public dif::GuestContext {
   const unsigned vcpus_;
   const guest_linux::Kernel* const kernel_;
   LinuxContext* const linux_;
-  const std::optional<GuestVirt> online_mask_;  // cpumask of Linux: a bit for each CPU
   mutable BareContext bare_;
   mutable const dif::GuestContext* guest_ = nullptr;
   mutable const Registers* registers_ = nullptr;  // with guest_

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "providers/context/vcpu_contexts.h"
 #include "providers/testing/fake_guest.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
 
@@ -66,21 +67,26 @@ TEST_F(Vcpu, RegistersAreFetchedOnlyWhenTheyAreNeededAndThenOnce) {
 
 TEST_F(Vcpu, LinuxSaysWhichCpusAreOffline) {
   constexpr std::uint64_t kMask = kStack + 0x100;
-  EXPECT_FALSE(with_linux_.is_offline(1)) << "it has no such symbol";
+  LinuxContexts contexts{2, memory_.memory(), kernel_};
+  VcpuContexts ignorant{memory_.memory(), 2, LinuxGuest{kernel_, contexts}};
+  ignorant[1].begin(vcpu_, kThree, {});
+  EXPECT_FALSE(ignorant.is_offline(1)) << "it has no such symbol";
   guest_linux::SymbolTable& symbols = kernel_.symbols_to_fill();
   symbols.add_module({"vmlinux", kernel_address(kStack), 0x1000, 0},
                      {{kernel_address(kMask), 0, symbols.intern("__cpu_online_mask"), 'D', 0}});
   symbols.seal();
-  VcpuContext knows{memory_.memory(), 2, LinuxInside{kernel_, linux_}};
-  knows.begin(vcpu_, kThree, {});
+  VcpuContexts knows{memory_.memory(), 2, LinuxGuest{kernel_, contexts}};
+  knows[0].begin(vcpu_, kThree, {});
+  knows[1].begin(vcpu_, kThree, {});
 
   EXPECT_FALSE(knows.is_offline(1)) << "it boots";
   memory_.put64(kMask, 0b01);
   EXPECT_TRUE(knows.is_offline(1));
   EXPECT_FALSE(knows.is_offline(0));
-  EXPECT_TRUE(knows.is_offline(70));
-  bare_.begin(vcpu_, kThree, {});
-  EXPECT_FALSE(bare_.is_offline(1));
+  EXPECT_EQ(guest_linux::OnlineCpus(kernel_).has(knows[0].kernel(), 70), false);
+  VcpuContexts bare{memory_.memory(), 2, std::nullopt};
+  bare[1].begin(vcpu_, kThree, {});
+  EXPECT_FALSE(bare.is_offline(1));
 }
 
 TEST_F(Vcpu, ArgumentsThatAreTheVcpusAreReadFromItsRegistersAndMemory) {

@@ -7,6 +7,7 @@
 
 #include "providers/context/linux_contexts.h"
 #include "providers/context/vcpu_context.h"
+#include "vmm/linux/online_cpus.h"
 
 namespace ringside::providers {
 
@@ -21,6 +22,7 @@ class VcpuContexts {
   /// One for each of `vcpus`; parameters as VcpuContext has them.
   VcpuContexts(const vmm::GuestMemory& memory, unsigned vcpus,
                const std::optional<LinuxGuest>& guest) {
+    if (guest) online_.emplace(guest->kernel);
     for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
       std::optional<LinuxInside> inside;
       if (guest) inside.emplace(LinuxInside{guest->kernel, guest->contexts[vcpu]});
@@ -34,8 +36,16 @@ class VcpuContexts {
   CpuPlace locate(const Registers& registers, unsigned vcpu) const {
     return contexts_[vcpu].locate(registers, vcpu);
   }
+  /// Whether Linux runs nothing on `cpu`, whose moment has begun, since it has taken it offline.
+  /// Not where nobody knows.
+  bool is_offline(std::uint32_t cpu) const {
+    if (!online_) return false;
+    const GuestReader& memory = contexts_[cpu].kernel();
+    return online_->has(memory, cpu) == false && online_->has_any(memory);
+  }
 
  private:
+  std::optional<guest_linux::OnlineCpus> online_;
   std::deque<VcpuContext> contexts_;
 };
 

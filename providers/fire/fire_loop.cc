@@ -166,16 +166,11 @@ void FireLoop::run_timers(std::uint64_t now) {
           parts_.sampler->sample(timer, late);
         } else {
           fire_from_host(timer.probe, *timer.plan, {late});
-          ++ticks_;
+          ticks_.fetch_add(1, std::memory_order_relaxed);
         }
       });
-  if (skipped != 0) note_skipped(skipped);
+  if (skipped != 0) skipped_ticks_.fetch_add(skipped, std::memory_order_relaxed);
   if (parts_.upkeep && now >= next_upkeep_) keep_up(now);
-}
-
-void FireLoop::note_skipped(std::uint64_t count) {
-  const std::uint64_t all = skipped_ticks_.fetch_add(count, std::memory_order_relaxed) + count;
-  if (all > ticks_) skipped_most_ticks_.store(true, std::memory_order_relaxed);
 }
 
 void FireLoop::keep_up(std::uint64_t now) {

@@ -75,7 +75,9 @@ class FireLoop {
   /// too late. On any thread.
   std::uint64_t skipped_ticks() const { return skipped_ticks_.load(std::memory_order_relaxed); }
   /// Whether these are more than all that fired.
-  bool skipped_most_ticks() const { return skipped_most_ticks_.load(std::memory_order_relaxed); }
+  bool skipped_most_ticks() const {
+    return skipped_ticks() > ticks_.load(std::memory_order_relaxed);
+  }
 
  private:
   enum class Request : std::uint8_t { Wait, RunTimers, Shut, Close, Finish };
@@ -87,7 +89,6 @@ class FireLoop {
   bool pass(vmm::PollShare share);
   vmm::PollShare own_share() const;
   void run_timers(std::uint64_t now);
-  void note_skipped(std::uint64_t count);
   void keep_up(std::uint64_t now);
   void fire_from_host(dif::ProbeId probe, const ArgumentPlan& plan, const HostFacts& facts);
   void keep_alive(std::uint64_t now);
@@ -105,9 +106,7 @@ class FireLoop {
   std::atomic<dif::ProbeId> end_;                      // id 0: none
   IdleWait wait_;
   bool timers_open_ = false;
-  std::uint64_t ticks_ = 0;  // that have fired
-  std::atomic<std::uint64_t> skipped_ticks_ = 0;
-  std::atomic<bool> skipped_most_ticks_ = false;
+  std::atomic<std::uint64_t> ticks_ = 0, skipped_ticks_ = 0;  // that fired, and that did not
   std::uint64_t last_heartbeat_ = 0;
   std::uint64_t next_upkeep_ = 0;
   std::atomic<Request> request_ = Request::Wait;

@@ -136,7 +136,7 @@ void VcpuSampler::fire(const EnabledTimer& timer, const Seen& seen, const Moment
     const auto before = before_shim(seen.registers, *shim_, context.kernel());
     if (before) context.begin(*before, seen.place, *timer.plan, {moment.late});
   }
-  if (context.is_offline(seen.place.cpu)) return;
+  if (contexts_.is_offline(seen.place.cpu)) return;
   sink_.fire(timer.probe, {seen.place.cpu, moment.time, moment.wall}, context);
   if (context.keeps_still()) {
     sink_.keep(seen.place.cpu, {seen.vcpu, seen.place.percpu_base, seen.registers});

@@ -81,7 +81,10 @@ TEST(TimerSchedule, SamplesThatPauseTheMachineAreSkippedNotMadeUpFor) {
   pausing.open(0);
   free.open(0);
 
-  EXPECT_EQ(pausing.run(1050, [](const EnabledTimer&, std::uint64_t) {}), 0u);
+  unsigned fired = 0;
+  EXPECT_EQ(pausing.run(1050, [&](const EnabledTimer&, std::uint64_t) { ++fired; }), 0u)
+      << "the sampler counts those";
+  EXPECT_EQ(fired, 1u);
   EXPECT_EQ(pausing.next_deadline(), 1250u);
   EXPECT_EQ(run(free, 1050).size(), 4u);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "vmm/arch/arch.h"
+#include "vmm/linux/online_cpus.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -23,13 +24,6 @@ Mode mode_of(const Registers& registers) {
   if (registers.in_user_mode()) return Mode::User;
   if (arch::in_kernel_half(GuestVirt(registers.rip))) return Mode::Kernel;
   return arch::pages(registers) && arch::in_long_mode(registers) ? Mode::Other : Mode::Firmware;
-}
-
-bool is_online(const KernelView& view, std::uint32_t cpu) {
-  const auto mask = view.symbol("__cpu_online_mask");
-  const auto word = mask ? view.load<std::uint64_t>(mask->wrapping_add(std::uint64_t{cpu} / 64 * 8))
-                         : std::nullopt;
-  return !word || (*word >> cpu % 64 & 1) != 0;
 }
 
 class CpuReader {
@@ -158,8 +152,9 @@ std::vector<CpuReport> describe_cpus(const KernelView& view, const Tasks& tasks,
     CpuReport& cpu = cpus[*vcpu.cpu];
     if (cpu.running) cpu.running->stack = tasks.running_stack(its);
   }
+  const OnlineCpus online(view.kernel());
   std::erase_if(cpus, [&](CpuReport& cpu) {
-    cpu.is_online = is_online(view, cpu.cpu);
+    cpu.is_online = online.has(view.reader(), cpu.cpu).value_or(true);
     return !cpu.is_online &&
            std::ranges::none_of(vcpus, [&](const VcpuReport& vcpu) { return vcpu.cpu == cpu.cpu; });
   });
