@@ -102,11 +102,11 @@ std::string key_string(Bytes key) {
   return {reinterpret_cast<const char*>(key.data()), key.size()};
 }
 
-bool is_symbol(dif::ValueKind kind) {
+bool is_function_name(dif::ValueKind kind) {
   return kind == dif::ValueKind::KernelSymbol || kind == dif::ValueKind::UserSymbol;
 }
 
-bool is_module(dif::ValueKind kind) {
+bool is_module_name(dif::ValueKind kind) {
   return kind == dif::ValueKind::KernelModule || kind == dif::ValueKind::UserModule;
 }
 
@@ -155,7 +155,7 @@ Aggregations::Aggregations(const std::vector<dif::Aggregation>& definitions, con
     table.names_code =
         names != nullptr &&
         std::any_of(definition.keys.begin(), definition.keys.end(), [](const dif::ValueType& type) {
-          return is_symbol(type.kind) || is_module(type.kind);
+          return is_function_name(type.kind) || is_module_name(type.kind);
         });
   }
 }
@@ -165,7 +165,7 @@ GuestVirt Aggregations::address_of_name(const Value& value) {
   const bool user = is_user_code(value.type.kind);
   const std::string text =
       user ? names_->describe_user(code.pid, code.address) : names_->describe(code.address);
-  if (is_symbol(value.type.kind)) {
+  if (is_function_name(value.type.kind)) {
     return code.address.wrapping_sub(split_code_name(text).offset);
   }
   const std::string_view module = split_code_name(text).module;
@@ -177,7 +177,7 @@ GuestVirt Aggregations::address_of_name(const Value& value) {
 std::string Aggregations::named_key(const dif::Aggregation& definition, Bytes key) {
   std::string named = key_string(key);
   for (const Value& value : key_values(definition, key)) {
-    if (!is_symbol(value.type.kind) && !is_module(value.type.kind)) continue;
+    if (!is_function_name(value.type.kind) && !is_module_name(value.type.kind)) continue;
     const std::uint64_t address = address_of_name(value).raw();
     if (value.bytes.size() < sizeof address) continue;
     // The address is the field's last word.

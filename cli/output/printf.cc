@@ -166,7 +166,7 @@ void convert_stack(std::string& out, const Shape& shape, const Value& value,
   append_stack(out, value, left ? width : 0, 0, names);
 }
 
-bool is_symbol(ValueKind kind) {
+bool is_code_name(ValueKind kind) {
   return kind >= ValueKind::KernelSymbol;
 }
 
@@ -177,7 +177,7 @@ void convert_value(std::string& out, const dif::Conversion& conversion, const Sh
   if (type == ValueKind::KernelStack || type == ValueKind::UserStack) {
     return convert_stack(out, shape, value, names);
   }
-  if (is_symbol(type)) return convert_text(out, shape, code_text(value, names));
+  if (is_code_name(type)) return convert_text(out, shape, code_text(value, names));
   const auto number = static_cast<unsigned long long>(unsigned_value(value.bytes));
   const auto signed_number = static_cast<long long>(signed_value(value.bytes));
   const char byte = static_cast<char>(number);

@@ -6,7 +6,7 @@ namespace ringside::dif {
 
 namespace {
 
-constexpr unsigned kDeepest = 64;  // of types in one another: hostile ones can nest without end
+constexpr unsigned kDeepestType = 64;  // of types in one another: hostile ones can nest without end
 constexpr unsigned kMostStars = 8;
 
 std::string_view integer_name(std::uint64_t size) {
@@ -33,7 +33,7 @@ std::string_view tag_word(const Type& type) {
 
 std::string text_of(const TypeGraph& graph, TypeId id, unsigned depth) {
   std::string_view alias;  // the only name that an anonymous structure has
-  for (unsigned steps = 0; steps < kDeepest; ++steps) {
+  for (unsigned steps = 0; steps < kDeepestType; ++steps) {
     const Type& type = graph[id];
     const bool names_other = type.kind == TypeKind::Typedef || type.kind == TypeKind::Const ||
                              type.kind == TypeKind::Volatile || type.kind == TypeKind::Restrict;
@@ -72,7 +72,7 @@ std::string text_of(const TypeGraph& graph, TypeId id, unsigned depth) {
 
 std::uint64_t value_size(const TypeGraph& graph, TypeId id, std::uint32_t string_size) {
   std::uint64_t count = 1;
-  for (unsigned depth = 0; depth < kDeepest; ++depth) {
+  for (unsigned depth = 0; depth < kDeepestType; ++depth) {
     const Type& type = graph[graph.resolve(id)];
     if (type.kind == TypeKind::Array) {
       if (__builtin_mul_overflow(count, std::uint64_t{type.count}, &count)) return 0;

@@ -7,7 +7,7 @@ namespace ringside::dif {
 
 namespace {
 
-constexpr std::size_t kDeepest = 128;  // of brackets that are skipped over
+constexpr std::size_t kDeepestBrackets = 128;  // of brackets that are skipped over
 
 /// The name of an object's member, or the index of an array's element: which of them depends on the
 /// value that it is looked for in.
@@ -200,7 +200,7 @@ class JsonReader {
     return true;
   }
   bool skip_brackets() {
-    std::array<char, kDeepest> closing{};
+    std::array<char, kDeepestBrackets> closing{};
     std::size_t depth = 0;
     while (!rest_.empty()) {
       const char c = rest_.front();
@@ -210,7 +210,7 @@ class JsonReader {
       }
       rest_.remove_prefix(1);
       if (c == '{' || c == '[') {
-        if (depth == kDeepest) return false;
+        if (depth == kDeepestBrackets) return false;
         closing[depth++] = c == '{' ? '}' : ']';
       } else if (c == '}' || c == ']') {
         if (closing[--depth] != c) return false;

@@ -9,13 +9,13 @@ namespace ringside::dif {
 
 namespace {
 constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << 48) - 1;
-constexpr std::size_t kWord = 8;
+constexpr std::size_t kScratchAlignment = 8;
 }  // namespace
 
 Memory::Memory(const EngineOptions& options)
-    : scratch_memory_(round_up(options.scratch_size, kWord)),
-      scratch_(scratch_memory_.bytes().first(
-          std::min(scratch_memory_.bytes().size(), round_up(options.scratch_size, kWord)))),
+    : scratch_memory_(round_up(options.scratch_size, kScratchAlignment)),
+      scratch_(scratch_memory_.bytes().first(std::min(
+          scratch_memory_.bytes().size(), round_up(options.scratch_size, kScratchAlignment)))),
       staging_memory_(kStagedStrings * options.string_size),
       string_size_(options.string_size) {
   const auto staging = staging_memory_.bytes();
@@ -95,8 +95,8 @@ Result<std::uint64_t, Fault> Memory::copy_user_string(std::uint64_t at, std::siz
     }
   }
   out[length] = std::byte{0};
-  scratch_used_ =
-      (handle & kOffsetMask) + round_up(length + 1, kWord);  // gives back what was not needed
+  scratch_used_ = (handle & kOffsetMask) +
+                  round_up(length + 1, kScratchAlignment);  // gives back what was not needed
   return handle;
 }
 
@@ -137,7 +137,7 @@ void Memory::give_back(std::uint64_t handle) {
 Result<std::uint64_t, Fault> Memory::allocate(std::uint64_t size) {
   if (size > scratch_.size() - scratch_used_) return raise(FaultKind::NoScratch);
   const std::uint64_t handle = make_handle(Arena::Scratch, scratch_used_);
-  scratch_used_ += round_up(size, kWord);
+  scratch_used_ += round_up(size, kScratchAlignment);
   return handle;
 }
 

@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kKinds = "aAcCdeEfFgGiIkopPsSTuxXY";
 constexpr std::string_view kFlags = "-+ #0'";
 constexpr std::string_view kModifiers = "hlLw";
-constexpr int kMostColumns = 65535;  // a wider field is a slip, and would only eat memory
+constexpr int kWidestField = 65535;  // a wider field is a slip, and would only eat memory
 constexpr int kPointerColumns = 16;  // hexadecimal digits with the 64-bit data model
 
 class FormatParser {
@@ -92,10 +92,10 @@ class FormatParser {
     int number = 0;
     while (at_any("0123456789")) {
       number = number * 10 + (next() - '0');
-      if (number > kMostColumns) {
+      if (number > kWidestField) {
         return fail(
             ErrorCode::Compile,
-            fmt::format("format conversion #{} is wider than {} columns", count_, kMostColumns));
+            fmt::format("format conversion #{} is wider than {} columns", count_, kWidestField));
       }
       value = number;
     }

@@ -19,7 +19,7 @@ namespace ringside::dif {
 
 namespace {
 
-constexpr std::size_t kMostColumns = 16 << 20;        // of one format: its text is made in memory
+constexpr std::size_t kMostColumnsInAll = 16 << 20;   // of one format: its text is made in memory
 constexpr std::uint64_t kMostClauseBytes = 1u << 31;  // of one record, whose offsets are 32 bits
 
 template <class... Args>
@@ -59,9 +59,9 @@ Result<void> check_format(const Action& action, const Program&) {
     if (conversion.kind == 0 || conversion.takes_aggregation) continue;
     wanted += 1u + conversion.star_width + conversion.star_precision;
   }
-  if (columns > kMostColumns) {
+  if (columns > kMostColumnsInAll) {
     return fail(ErrorCode::Limit,
-                fmt::format("a format is wider than {} columns in total", kMostColumns));
+                fmt::format("a format is wider than {} columns in total", kMostColumnsInAll));
   }
   return expect_arguments(action, wanted);
 }

@@ -10,7 +10,7 @@ namespace ringside::providers {
 namespace {
 
 constexpr std::size_t kLongestName = 255;  // NAME_MAX
-constexpr unsigned kMostSteps = 512;       // directories and mounts on the way
+constexpr unsigned kLongestPath = 512;     // directories and mounts on the way
 
 constexpr std::span<const char> kSlash{"/", 1};
 
@@ -64,7 +64,7 @@ Result<std::size_t, Fault> LinuxPaths::path(const GuestReader& kernel, GuestVirt
   };
   GuestVirt mount = vfsmount.wrapping_add(-std::uint64_t{at_->inner});
   Backward text(out);
-  for (unsigned step = 0; step < kMostSteps; ++step) {
+  for (unsigned step = 0; step < kLongestPath; ++step) {
     const GuestVirt root(TRY(pointer(mount, std::uint64_t{at_->inner} + at_->root)));
     if (dentry == root) {
       const GuestVirt above(TRY(pointer(mount, at_->parent_mount)));

@@ -15,7 +15,7 @@
 namespace ringside::providers {
 namespace {
 
-constexpr int kPriority = -10;  // nice
+constexpr int kNiceness = -10;  // nice
 
 }  // namespace
 
@@ -26,7 +26,7 @@ std::thread start_firing_thread(const char* name, std::function<void()> body) {
     prctl(PR_SET_TIMERSLACK, 1UL);  // the default rounds short sleeps up by 50 us
     // A vCPU that waits for us burns its time slice in the shim, so we go first where both want the
     // same host CPU. Not being allowed to costs speed only.
-    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kPriority);
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);
     body();
   });
 }

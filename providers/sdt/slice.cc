@@ -21,7 +21,7 @@ using disasm::Opcode;
 using guest_linux::Kernel;
 
 /// The longest slices of 6.1 and 6.12 have some 40 instructions.
-constexpr std::size_t kMostSteps = 400;
+constexpr std::size_t kLongestSlice = 400;
 /// Functions that are evaluated, too.
 constexpr std::uint64_t kLargestCalled = 512;
 constexpr std::size_t kMostCalled = 8;
@@ -79,7 +79,7 @@ class Slice::Preparation {
 
   Result<void> add(std::size_t n) {
     const Place place = places_[n];
-    if (places_.size() > kMostSteps) return refuse("the code behind it is too long");
+    if (places_.size() > kLongestSlice) return refuse("the code behind it is too long");
     Step step;
     const bool is_elsewhere = place.index == FunctionFlow::kNone;
     if (is_elsewhere && is_called(place)) return refuse("a function that it calls goes elsewhere");
@@ -239,7 +239,7 @@ Result<Slice::End, Fault> Slice::run(Evaluation& state, const GuestReader& memor
   TRY(state.store(kFunction, kWord, 1));
   TRY(state.store(kFunction.wrapping_add(kWord), kWord, 0));
   std::uint32_t at = 0;
-  for (std::size_t left = kMostSteps; left > 0; --left) {
+  for (std::size_t left = kLongestSlice; left > 0; --left) {
     const Step& step = steps_[at];
     switch (step.kind) {
       case Kind::Leave: return End::Leaves;

@@ -22,8 +22,8 @@ std::uint64_t reason_of_exit(std::uint64_t code) {
   return (code & kDumped) != 0 ? kCldDumped : kCldKilled;
 }
 
-constexpr NativeValue kExit[] = {{"int", "reason", "current->exit_code", reason_of_exit},
-                                 {"int", "group_dead", "arg1"}};
+constexpr NativeValue kExitReason[] = {{"int", "reason", "current->exit_code", reason_of_exit},
+                                       {"int", "group_dead", "arg1"}};
 constexpr NativeValue kExec[] = {{"struct filename *", "filename", "arg1"},
                                  {"char *", "path", "filename->name"}};
 constexpr NativeValue kKernelExec[] = {{"struct filename *", "filename", "0"},
@@ -65,7 +65,7 @@ constexpr StableProbe kProc[] = {
     {"start", Return, "schedule_tail", {}, {}, "current->pid == current->tgid"},
     {"lwp-start", Return, "schedule_tail"},
     {"lwp-exit", Entry, "taskstats_exit"},
-    {"exit", Entry, "taskstats_exit", kExit, kInt, "group_dead != 0"},
+    {"exit", Entry, "taskstats_exit", kExitReason, kInt, "group_dead != 0"},
     {"exec", Entry, "do_execveat_common", kExec, kPath, "path != 0"},
     {"exec", Entry, "kernel_execve", kKernelExec, kPath},
     {"exec-failure", Return, "do_execveat_common", kResult, kInt, "error > 0"},
@@ -103,14 +103,14 @@ constexpr NativeValue kEnqueued[] = {{"struct task_struct *", "task", "arg1"},
                                      {"int", "at_head", "arg2 & 16"}};
 constexpr NativeValue kDequeued[] = {{"struct task_struct *", "task", "arg1"},
                                      {"struct rq *", "queue", "arg0"}};
-constexpr NativeValue kPriority[] = {{"struct task_struct *", "task", "arg0"},
-                                     {"int", "nice", "arg1"},
-                                     {"int", "priority", "nice + 120"}};
+constexpr NativeValue kPriorityChange[] = {{"struct task_struct *", "task", "arg0"},
+                                           {"int", "nice", "arg1"},
+                                           {"int", "priority", "nice + 120"}};
 constexpr StableArgument kEnqueuedArguments[] = {
     {"lwpsinfo_t *", 0}, {"psinfo_t *", 0}, {"cpuinfo_t *", 1}, {"int", 2}};
 constexpr StableArgument kDequeuedArguments[] = {
     {"lwpsinfo_t *", 0}, {"psinfo_t *", 0}, {"cpuinfo_t *", 1}};
-constexpr StableArgument kPriorityArguments[] = {
+constexpr StableArgument kPriorityChangeArguments[] = {
     {"lwpsinfo_t *", 0}, {"psinfo_t *", 0}, {"int", 2}};
 
 constexpr NativeValue kNext[] = {{"struct task_struct *", "task", "arg2"}};
@@ -139,7 +139,7 @@ constexpr StableProbe kSched[] = {
     {"dequeue", Entry, "dequeue_task_dl", kDequeued, kDequeuedArguments},
     {"dequeue", Entry, "dequeue_task_stop", kDequeued, kDequeuedArguments},
     // Only fair tasks have a nice value that is their priority.
-    {"change-pri", Entry, "set_user_nice", kPriority, kPriorityArguments,
+    {"change-pri", Entry, "set_user_nice", kPriorityChange, kPriorityChangeArguments,
      "priority != task->static_prio && task->prio > 99"},
     {"surrender", Entry, "do_sched_yield", kCurrent, kThread},
     {"tick", Entry, "sched_tick|scheduler_tick", kCurrent, kThread},

@@ -17,7 +17,7 @@ struct Argument {
   std::string_view type, name;
 };
 
-constexpr Argument kExit[] = {
+constexpr Argument kExitArguments[] = {
     {"uint64_t", "guest_ns"}, {"uint64_t", "host_ns"}, {"uint32_t", "reason"}};
 constexpr Argument kPort[] = {
     {"uint16_t", "port"}, {"uint8_t", "size"}, {"uint32_t", "count"}, {"uint32_t", "value"}};
@@ -38,12 +38,17 @@ struct Row {
 
 /// Ids follow this order, then kReasons'.
 constexpr Row kRows[] = {
-    {"pio", "in", Kind::PortIn, kPort},          {"pio", "out", Kind::PortOut, kPort},
-    {"mmio", "read", Kind::MmioRead, kMmio},     {"mmio", "write", Kind::MmioWrite, kMmio},
-    {"msr", "rd", Kind::MsrRead, kMsr},          {"msr", "wr", Kind::MsrWrite, kMsr},
-    {"cpuid", "cpuid", Kind::Cpuid, kCpuid},     {"hlt", "hlt", Kind::Hlt, kHlt},
-    {"inject", "inject", Kind::Inject, kInject}, {"dirty", "dirty", Kind::Dirty, kDirty},
-    {"exit", "other", Kind::Exit, kExit},
+    {"pio", "in", Kind::PortIn, kPort},
+    {"pio", "out", Kind::PortOut, kPort},
+    {"mmio", "read", Kind::MmioRead, kMmio},
+    {"mmio", "write", Kind::MmioWrite, kMmio},
+    {"msr", "rd", Kind::MsrRead, kMsr},
+    {"msr", "wr", Kind::MsrWrite, kMsr},
+    {"cpuid", "cpuid", Kind::Cpuid, kCpuid},
+    {"hlt", "hlt", Kind::Hlt, kHlt},
+    {"inject", "inject", Kind::Inject, kInject},
+    {"dirty", "dirty", Kind::Dirty, kDirty},
+    {"exit", "other", Kind::Exit, kExitArguments},
 };
 
 struct Reason {
@@ -100,7 +105,7 @@ Kind kind_of(std::uint32_t index) {
 }
 
 std::span<const Argument> arguments_of(std::uint32_t index) {
-  return index < kFirstReason ? kRows[index].arguments : kExit;
+  return index < kFirstReason ? kRows[index].arguments : kExitArguments;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace ringside::vmm {
 namespace {
 
-struct Name {
+struct LockName {
   sockaddr_un address{};
   socklen_t size = 0;
 
@@ -28,16 +28,16 @@ struct Name {
 };
 
 /// With the process's start, so that a later process of that number has a name of its own.
-Name name_of(pid_t pid, std::uint64_t start) {
+LockName name_of(pid_t pid, std::uint64_t start) {
   const std::string text = fmt::format("ringside/{}/{}", pid, start);
-  Name name;
+  LockName name;
   name.address.sun_family = AF_UNIX;
   std::memcpy(name.address.sun_path + 1, text.data(), text.size());
   name.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
   return name;
 }
 
-std::optional<pid_t> holder_of(const Name& name) {
+std::optional<pid_t> holder_of(const LockName& name) {
   const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -53,7 +53,7 @@ std::optional<pid_t> holder_of(const Name& name) {
 Result<AttachLock> AttachLock::take(pid_t pid) {
   const auto start = HostProcess(pid).start_time();
   if (!start) return fail(ErrorCode::NotFound, fmt::format("there is no process {}", pid));
-  const Name name = name_of(pid, *start);
+  const LockName name = name_of(pid, *start);
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (fd && bind(fd.get(), name.get(), name.size) == 0 && listen(fd.get(), SOMAXCONN) == 0) {
     return AttachLock(std::move(fd));

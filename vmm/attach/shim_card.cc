@@ -27,9 +27,9 @@ constexpr std::uint64_t kSizes[] = {kLargeShimBytes, 2 << 20};
 constexpr unsigned kMemoryBar = 2;
 constexpr unsigned kMostDepth = 8;  // of bridges behind bridges
 constexpr std::size_t kMostPorts = 16;
-constexpr std::uint64_t kHighest = std::uint64_t{1} << 52;  // of physical addresses
+constexpr std::uint64_t kHighestPhysical = std::uint64_t{1} << 52;  // of physical addresses
 // A guest under a translator on a busy host is slow to look for what was plugged in.
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kPlugPatience = std::chrono::seconds(30);
 constexpr auto kPause = std::chrono::milliseconds(25);
 
 json member(const json& object, const char* name) {
@@ -101,7 +101,7 @@ Result<Look> look(Monitor& monitor) {
       if (bar != kMemoryBar || !at.is_number_integer() || !size.is_number_integer()) continue;
       const auto base = at.get<std::int64_t>(), bytes = size.get<std::int64_t>();
       const bool sound = base > 0 && bytes > 0 && base % arch::kPageSize == 0 &&
-                         static_cast<std::uint64_t>(base) < kHighest &&
+                         static_cast<std::uint64_t>(base) < kHighestPhysical &&
                          static_cast<std::uint64_t>(bytes) <= kLargeShimBytes;
       if (!sound) continue;
       found.place = {GuestPhys(static_cast<std::uint64_t>(base)),
@@ -113,7 +113,7 @@ Result<Look> look(Monitor& monitor) {
 
 /// Asks until `done` likes the answer, while the guest runs. False when it never did.
 Result<bool> wait_for(Monitor& monitor, const std::function<bool(const Look&)>& done) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kPlugPatience;
   for (;;) {
     if (done(TRY(look(monitor)))) return true;
     const json status = TRY(monitor.execute("query-status"));

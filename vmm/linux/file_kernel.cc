@@ -23,7 +23,7 @@ namespace ringside::guest_linux {
 namespace {
 
 using arch::kPageSize;
-constexpr std::uint32_t kMostCpus = 256;  // cpu_of() looks at all of them
+constexpr std::uint32_t kMostSavedCpus = 256;  // cpu_of() looks at all of them
 
 bool is_upper(std::uint64_t address) {
   return arch::in_kernel_half(GuestVirt(address));
@@ -268,7 +268,7 @@ bool ElfFileKernel::learn_cpus(const GuestReader& live) {
   const Symbol* offsets = find("__per_cpu_offset");
   if (!is_linux() || count == nullptr || offsets == nullptr) return false;
   const auto cpus = load<std::uint32_t>(live, count->address);
-  if (!cpus || *cpus == 0 || *cpus > kMostCpus) return false;
+  if (!cpus || *cpus == 0 || *cpus > kMostSavedCpus) return false;
   std::vector<std::uint64_t> bases(*cpus);
   if (!live.read(offsets->address, std::as_writable_bytes(std::span(bases)))) return false;
   percpu_.store(&learned_.emplace_back(std::move(bases)));

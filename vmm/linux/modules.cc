@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t kNameBytes = 56;                     // MODULE_NAME_LEN on 64-bit
 constexpr std::uint32_t kStateLive = 0, kStateComing = 1;  // enum module_state
-constexpr std::uint64_t kMaxText = 64 << 20;   // the module area is 1.5 GiB, no module is this big
-constexpr std::uint64_t kMaxSymbolName = 512;  // KSYM_NAME_LEN
+constexpr std::uint64_t kMaxModule = 64 << 20;  // the module area is 1.5 GiB, no module is this big
+constexpr std::uint64_t kMaxSymbolName = 512;   // KSYM_NAME_LEN
 
 /// Elf64_Sym (ELF-64 object file format, symbol table).
 struct ElfSymbol {
@@ -49,8 +49,8 @@ std::string_view name_at(std::string_view names, std::size_t at) {
 
 /// Calls `visit` with the address of every node of a circular list until it returns false; false
 /// when the list cannot be read, repeats itself or has more than kMaxModules nodes.
-bool walk_list(const GuestReader& kernel, GuestVirt head,
-               const std::function<bool(GuestVirt)>& visit) {
+bool walk_modules(const GuestReader& kernel, GuestVirt head,
+                  const std::function<bool(GuestVirt)>& visit) {
   std::unordered_set<std::uint64_t> seen;
   auto node = load<std::uint64_t>(kernel, head);
   while (node && *node != head.raw()) {
@@ -155,7 +155,7 @@ std::optional<ModuleHead> read_head(const GuestReader& kernel, const ModuleLayou
   const std::string_view text(name->data(), name->size());
   ModuleHead head{module, std::string(text.substr(0, text.find('\0'))), GuestVirt(*base), *size};
   const bool printable = std::ranges::all_of(head.name, is_name_character);
-  const bool fits = *size <= kMaxText && head.text_base.checked_add(*size);
+  const bool fits = *size <= kMaxModule && head.text_base.checked_add(*size);
   if (head.name.empty() || !printable || !fits) return std::nullopt;
   return head;
 }
@@ -165,7 +165,7 @@ std::optional<ModuleHead> read_head(const GuestReader& kernel, const ModuleLayou
 Result<std::vector<ModuleHead>> list_modules(const GuestReader& kernel, const ModuleLayout& layout,
                                              GuestVirt modules) {
   std::vector<ModuleHead> heads;
-  const bool whole = walk_list(kernel, modules, [&](GuestVirt node) {
+  const bool whole = walk_modules(kernel, modules, [&](GuestVirt node) {
     const GuestVirt module = node.wrapping_sub(layout.list);
     if (!is_in_state(kernel, layout, module, kStateLive)) return true;
     auto head = read_head(kernel, layout, module);
@@ -251,7 +251,7 @@ std::vector<ModuleBtf> read_module_btf(const GuestReader& kernel, const ModuleLa
                                        GuestVirt btf_modules, ModuleBudget& budget) {
   std::vector<ModuleBtf> found;
   if (!layout.btf) return found;
-  walk_list(kernel, btf_modules, [&](GuestVirt node) {
+  walk_modules(kernel, btf_modules, [&](GuestVirt node) {
     const GuestVirt entry = node.wrapping_sub(layout.btf->list);
     const auto module = load_field<std::uint64_t>(kernel, entry, layout.btf->module);
     const auto btf = load_field<std::uint64_t>(kernel, entry, layout.btf->btf);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kFirstKey = "OSRELEASE=";
 using arch::kPageSize;
-constexpr std::size_t kMaxText = kPageSize;  // VMCOREINFO_BYTES is one page in every kernel
+constexpr std::size_t kMaxNote = kPageSize;  // VMCOREINFO_BYTES is one page in every kernel
 constexpr std::size_t kNoteHeader = 24;      // ELF note: 3 words, name padded to 12
 
 template <class Number>
@@ -117,7 +117,7 @@ std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
                                         const VmcoreInfoFilter& wanted) {
   std::vector<VmcoreInfo> found;
   const auto consider = [&](GuestPhys page, std::size_t skip) {
-    std::array<char, kMaxText> text{};
+    std::array<char, kMaxNote> text{};
     // A note's text may run into the next page, which need not be RAM: take what there is.
     const std::size_t in_page = kPageSize - skip;
     const std::span bytes = std::as_writable_bytes(std::span(text));
@@ -156,7 +156,7 @@ std::string read_vmcoreinfo(const vmm::GuestMemory& memory, const Kernel& kernel
     return symbol != nullptr ? load<std::uint64_t>(reader, symbol->address).value_or(0) : 0;
   };
   const GuestVirt data(word("vmcoreinfo_data"));
-  std::string text(std::min<std::uint64_t>(word("vmcoreinfo_size"), kMaxText), '\0');
+  std::string text(std::min<std::uint64_t>(word("vmcoreinfo_size"), kMaxNote), '\0');
   if (!reader.read(data, std::as_writable_bytes(std::span(text)))) return {};
   const auto info = VmcoreInfo::parse(text);
   return info ? info->text() : std::string();

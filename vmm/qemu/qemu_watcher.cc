@@ -14,20 +14,15 @@
 #include <cstring>
 
 #include "vmm/base/all_signals_blocked.h"
+#include "vmm/base/raise_event.h"
 
 namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kConsoleTail = 16 << 10, kErrorTail = 4 << 10;
-constexpr std::chrono::seconds kMonitorPatience(5);
+constexpr std::chrono::seconds kStatusPatience(5);
 // A chatty guest, or QEMU, must not keep us from the other descriptors.
 constexpr unsigned kMaxReads = 64, kMaxRounds = 16;
-
-void raise_event(const UniqueFd& event) {
-  const std::uint64_t one = 1;
-  // Fails only when the counter is full; then it is readable already.
-  (void)!write(event.get(), &one, sizeof one);
-}
 
 }  // namespace
 
@@ -133,7 +128,7 @@ void QemuWatcher::follow_monitor() {
 /// False when it does not answer.
 bool QemuWatcher::check_why_stopped() {
   if (paused_by_us_.load(std::memory_order_acquire)) return true;
-  const auto answer = monitor_.execute("query-status", kMonitorPatience);
+  const auto answer = monitor_.execute("query-status", kStatusPatience);
   if (!answer) return false;
   const std::string status = json_text(*answer, "status");
   if (status == "internal-error" || status == "io-error") child_.kill();

@@ -15,6 +15,9 @@ inline constexpr std::size_t kLongestInstruction = 15;
 inline constexpr std::byte kBreakpoint{0xcc};
 inline constexpr unsigned kBreakpointVector = 3;
 
+/// Of #DB: single steps and debug registers.
+inline constexpr unsigned kDebugVector = 1;
+
 /// The opcodes of a jump and a call with a distance from their end: 8 bits of it follow a short
 /// one, 32 bits a near one.
 inline constexpr std::byte kShortJump{0xeb}, kNearJump{0xe9}, kNearCall{0xe8};

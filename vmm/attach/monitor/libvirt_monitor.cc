@@ -19,17 +19,12 @@
 #include "vmm/attach/process/host_process.h"
 #include "vmm/base/bounded_json.h"
 #include "vmm/base/printable.h"
+#include "vmm/base/raise_event.h"
 
 namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kLongestAnswer = 16 << 20;
-
-void raise_event(const UniqueFd& event) {
-  const std::uint64_t one = 1;
-  // Fails only when the counter is full; then it is readable already.
-  (void)!write(event.get(), &one, sizeof one);
-}
 
 /// On a thread that is given up, with all that `ask` holds, when the answer does not come in time:
 /// then empty.

@@ -19,6 +19,7 @@
 #include "vmm/attach/monitor/socket_holder.h"
 #include "vmm/attach/process/host_process.h"
 #include "vmm/base/printable.h"
+#include "vmm/base/raise_event.h"
 
 namespace ringside::vmm {
 namespace {
@@ -160,9 +161,7 @@ void MonitorSocket::collect_events() {
   // That QEMU has closed take_events() finds again.
   (void)qmp_.take_in();
   while (auto event = qmp_.next_event()) add_event(events_, std::move(*event));
-  const std::uint64_t one = 1;
-  // Fails only when the counter is full; then it is readable already.
-  if (!events_.empty()) (void)!write(arrived_.get(), &one, sizeof one);
+  if (!events_.empty()) raise_event(arrived_);
 }
 
 /// Notes how the monitor answered a command; returns the answer.

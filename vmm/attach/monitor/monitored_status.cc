@@ -15,6 +15,7 @@
 #include "vmm/base/host_tsc.h"
 #include "vmm/base/pidfd.h"
 #include "vmm/base/printable.h"
+#include "vmm/base/raise_event.h"
 
 namespace ringside::vmm {
 namespace {
@@ -26,12 +27,6 @@ constexpr int kLookPause = 100;  // milliseconds; a caller that asks again at on
 /// Milliseconds. QEMU tells of a migration only where its owner has set the capability `events`. A
 /// machine that is copied in less time is gone before anybody could leave it.
 constexpr int kMigrationLook = 500;
-
-void raise_event(const UniqueFd& event) {
-  const std::uint64_t one = 1;
-  // Fails only when the counter is full; then it is readable already.
-  (void)!write(event.get(), &one, sizeof one);
-}
 
 }  // namespace
 

@@ -11,12 +11,12 @@
 namespace ringside::vmm {
 namespace {
 
-struct Name {
+struct RegisterName {
   std::string_view wide, narrow;  // in 64-bit code, and in all other
   arch::Register to;
 };
 
-constexpr std::array<Name, 22> kNames{{
+constexpr std::array<RegisterName, 22> kRegisterNames{{
     {"RAX=", "EAX=", &Registers::rax}, {"RBX=", "EBX=", &Registers::rbx},
     {"RCX=", "ECX=", &Registers::rcx}, {"RDX=", "EDX=", &Registers::rdx},
     {"RSI=", "ESI=", &Registers::rsi}, {"RDI=", "EDI=", &Registers::rdi},
@@ -64,7 +64,7 @@ std::optional<Segment> segment(std::string_view text, std::string_view name) {
 std::optional<Registers> read_vcpu(std::string_view text) {
   Registers registers;
   const bool is_wide = value_of(text, "RIP=").has_value();
-  for (const Name& name : kNames) {
+  for (const RegisterName& name : kRegisterNames) {
     const std::string_view wanted = is_wide ? name.wide : name.narrow;
     if (wanted.empty()) continue;
     const auto value = value_of(text, wanted);

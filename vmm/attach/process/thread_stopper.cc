@@ -16,9 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 // A thread stops at once, unless it sleeps where no signal reaches it (storage that is gone).
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kStopPatience{10};
 constexpr std::chrono::milliseconds kBusyWait{2};
-constexpr std::chrono::microseconds kNap{200};
+constexpr std::chrono::microseconds kStopNap{200};
 
 long trace(__ptrace_request request, pid_t thread, long data = 0) {
   // SAFETY: glibc declares the last argument as a pointer; for these requests it is a number.
@@ -52,7 +52,7 @@ Result<int> await_stop(pid_t thread, Clock::time_point deadline) {
     if (now < busy_until) {
       sched_yield();
     } else {
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(kStopNap);
     }
   }
 }
@@ -69,7 +69,7 @@ Result<void> ThreadStopper::stop_here(std::span<const pid_t> threads) {
     }
   }
   for (std::size_t i = 0; i < seized; ++i) trace(PTRACE_INTERRUPT, threads[i]);
-  const Clock::time_point deadline = Clock::now() + kPatience;
+  const Clock::time_point deadline = Clock::now() + kStopPatience;
   for (std::size_t i = 0; i < seized; ++i) {
     auto stopped = await_stop(threads[i], deadline);
     if (stopped) {

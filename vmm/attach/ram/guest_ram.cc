@@ -23,9 +23,8 @@ using arch::kPageSize;
 using guest_linux::KernelMemory;
 using guest_linux::VmcoreInfo;
 
-constexpr std::uint64_t k4GiB = std::uint64_t{1} << 32;
 constexpr std::uint64_t kSmallest = 8 << 20;
-constexpr std::uint64_t kHighest = std::uint64_t{1} << 56;  // of a process's addresses
+constexpr std::uint64_t kHighestOfProcess = std::uint64_t{1} << 56;  // of a process's addresses
 constexpr std::size_t kMostAnchors = 32;
 /// The firmware may leave the kernel less than all of the memory below 4 GiB.
 constexpr std::uint64_t kFirmwareKeeps = 64 << 20;
@@ -38,7 +37,7 @@ bool is_ram_like(const MemoryMapping& mapping) {
   const bool special = mapping.name == "[heap]" || mapping.name.starts_with("[stack") ||
                        mapping.name.starts_with("anon_inode:");
   return mapping.readable && mapping.writable && !special && mapping.begin % kPageSize == 0 &&
-         mapping.end % kPageSize == 0 && mapping.end <= kHighest;
+         mapping.end % kPageSize == 0 && mapping.end <= kHighestOfProcess;
 }
 
 /// Whether `next` goes on where `first` ends, with the same memory.

@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "vmm/base/raise_event.h"
+
 namespace ringside::vmm {
 namespace {
 
@@ -47,8 +49,7 @@ std::uint64_t PluggedMemory::host_address(std::uint64_t offset, std::size_t size
 
 void PluggedMemory::ask_for_look() const {
   if (missed_.exchange(true, std::memory_order_acq_rel)) return;
-  const std::uint64_t one = 1;
-  (void)!::write(missed_event_.get(), &one, sizeof one);  // cannot be full: it was just cleared
+  raise_event(missed_event_);
 }
 
 bool PluggedMemory::read(std::span<const CopyPart> parts) const {

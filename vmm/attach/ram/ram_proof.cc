@@ -17,7 +17,6 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::uint64_t k4GiB = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMostRam = std::uint64_t{1} << 46;
 // PAGE_OFFSET where the kernel does not move it (arch/x86/include/asm/page_64_types.h).
 constexpr std::uint64_t kDirectMap4 = 0xffff'8880'0000'0000, kDirectMap5 = 0xff11'0000'0000'0000;
@@ -26,7 +25,7 @@ constexpr std::uint64_t kTaskSize = 0x2000;  // more than any struct task_struct
 constexpr std::size_t kFewestTasks = 10;     // threads of the kernel's own are more
 constexpr std::size_t kMostTasks = 20'000;   // that are looked at
 constexpr int kTries = 5;                    // tasks come and go while we look
-constexpr std::chrono::milliseconds kNap{5};
+constexpr std::chrono::milliseconds kNapBetweenProofs{5};
 
 tl::unexpected<Error> unproven(std::string_view what) {
   return fail(ErrorCode::Unsupported,
@@ -91,7 +90,7 @@ ListWalk longest_list(const GuestMemory& memory, const guest_linux::KernelMemory
                       const KernelOutline& outline) {
   ListWalk best;
   for (int i = 0; i < kTries && best.nodes < kFewestTasks; ++i) {
-    if (i > 0) std::this_thread::sleep_for(kNap);
+    if (i > 0) std::this_thread::sleep_for(kNapBetweenProofs);
     ListWalker walker(memory, kernel, outline);
     for (std::uint64_t offset = 0; offset < kTaskSize; offset += 8) {
       const ListWalk walk = walker.walk(outline.init_task.wrapping_add(offset));

@@ -7,6 +7,7 @@
 // Everything is the guest's and may change or lie meanwhile: bounded.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -16,6 +17,9 @@
 #include "vmm/linux/kernel_memory.h"
 
 namespace ringside::vmm {
+
+/// Below it machines leave a gap in RAM for devices; what is more lies from here on.
+inline constexpr std::uint64_t k4GiB = std::uint64_t{1} << 32;
 
 /// The kernel's own account of its memory.
 struct KernelOutline {

@@ -10,7 +10,7 @@ namespace ringside::vmm::kvm {
 namespace {
 
 // Offsets in the register block.
-constexpr std::uint64_t kStatus = 0, kEnable = 2, kControl = 4, kTimer = 8;
+constexpr std::uint64_t kStatusOffset = 0, kEnableOffset = 2, kControlOffset = 4, kTimerOffset = 8;
 
 constexpr std::uint16_t kPowerButton = 1 << 8;   // PWRBTN_STS and PWRBTN_EN
 constexpr std::uint16_t kSciEnabled = 1 << 0;    // SCI_EN: always, there is no legacy mode
@@ -51,11 +51,11 @@ void AcpiPm::read(std::uint64_t offset, std::span<std::byte> data) {
   put_all_ones(block);
   {
     const std::scoped_lock lock(mutex_);
-    put_value(std::span(block).subspan(kStatus, 2), status_);
-    put_value(std::span(block).subspan(kEnable, 2), enable_);
-    put_value(std::span(block).subspan(kControl, 2), control_ | kSciEnabled);
+    put_value(std::span(block).subspan(kStatusOffset, 2), status_);
+    put_value(std::span(block).subspan(kEnableOffset, 2), enable_);
+    put_value(std::span(block).subspan(kControlOffset, 2), control_ | kSciEnabled);
   }
-  put_value(std::span(block).subspan(kTimer, 4), timer_value(nanoseconds_()));
+  put_value(std::span(block).subspan(kTimerOffset, 4), timer_value(nanoseconds_()));
   for (std::byte& byte : data) byte = offset < kPorts ? block[offset++] : std::byte{0xff};
 }
 
@@ -68,9 +68,9 @@ void AcpiPm::write(std::uint64_t offset, std::span<const std::byte> data) {
       const auto bits = static_cast<std::uint16_t>(std::to_integer<unsigned>(byte) << shift);
       const auto others = static_cast<std::uint16_t>(~(0xffu << shift));
       switch (offset++ & ~std::uint64_t{1}) {
-        case kStatus: status_ &= static_cast<std::uint16_t>(~bits); break;  // 1 clears
-        case kEnable: enable_ = static_cast<std::uint16_t>((enable_ & others) | bits); break;
-        case kControl:
+        case kStatusOffset: status_ &= static_cast<std::uint16_t>(~bits); break;  // 1 clears
+        case kEnableOffset: enable_ = static_cast<std::uint16_t>((enable_ & others) | bits); break;
+        case kControlOffset:
           off = off || (bits & kSleepEnable) != 0;
           control_ = static_cast<std::uint16_t>(((control_ & others) | bits) & ~kSleepEnable);
           break;

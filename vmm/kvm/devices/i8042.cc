@@ -7,7 +7,11 @@ namespace {
 
 constexpr std::uint64_t kDataPort = 0, kCommandPort = 4;
 
-enum Status : std::uint8_t { kOutputFull = 0x01, kLastWasCommand = 0x08, kTimeOut = 0x40 };
+enum ControllerStatus : std::uint8_t {
+  kOutputFull = 0x01,
+  kLastWasCommand = 0x08,
+  kTimeOut = 0x40
+};
 
 enum Command : std::uint8_t {
   kReadCommandByte = 0x20,

@@ -37,7 +37,7 @@ constexpr std::uint32_t kMagicValue = 0x7472'6976;   // "virt"
 constexpr std::uint32_t kVendorValue = 0x4453'4752;  // "RGSD"
 
 // Section 2.1.
-enum Status : std::uint32_t {
+enum DeviceStatus : std::uint32_t {
   kFeaturesOk = 8,
   kDriverOk = 4,
   kDriversBits = 1 | 2 | kDriverOk | kFeaturesOk | 128,

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "vmm/base/raise_event.h"
 #include "vmm/kvm/host/sandbox.h"
 
 namespace ringside::vmm::kvm {
@@ -28,9 +29,7 @@ VirtioWorker::~VirtioWorker() {
 }
 
 void VirtioWorker::kick() {
-  const std::uint64_t one = 1;
-  // Fails only when the counter is full: then the thread is to wake anyway.
-  (void)!::write(event_.get(), &one, sizeof one);
+  raise_event(event_);
 }
 
 void VirtioWorker::run() {

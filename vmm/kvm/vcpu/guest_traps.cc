@@ -3,11 +3,6 @@
 #include "vmm/arch/arch.h"
 
 namespace ringside::vmm::kvm {
-namespace {
-
-constexpr std::uint8_t kDebugVector = 1;
-
-}  // namespace
 
 /// An exception without an error code.
 void GuestTraps::inject(std::uint8_t vector) {
@@ -30,7 +25,7 @@ void GuestTraps::give_back_breakpoint() {
 
 void GuestTraps::give_back_debug(std::uint64_t dr6) {
   guest_end_.die_unless(kvm_.set_guest_dr6(dr6));
-  inject(kDebugVector);
+  inject(arch::kDebugVector);
 }
 
 }  // namespace ringside::vmm::kvm

@@ -14,7 +14,6 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint32_t kDebugVector = 1;
 using arch::kLongestInstruction;
 
 /// A string instruction with a repeat prefix: one single step executes one round of it.
@@ -94,7 +93,7 @@ void StepOver::step_from(GuestVirt at) {
     }
     const auto& state = parts_.exit.state();
     const bool stepped =
-        state.exit_reason == KVM_EXIT_DEBUG && state.debug.arch.exception == kDebugVector;
+        state.exit_reason == KVM_EXIT_DEBUG && state.debug.arch.exception == arch::kDebugVector;
     if (stepped && rounds && parts_.exit.rip() == at) continue;
     if (stepped || ends_step(at)) return;
     parts_.entry.handle_exit();

@@ -20,11 +20,11 @@ using arch::kPageSize;
 constexpr std::size_t kMaxSegments = 64;
 constexpr std::uint64_t kMaxImage = std::uint64_t{4} << 30;
 constexpr std::uint64_t kMaxDynamic = 16 << 10;
-constexpr std::uint64_t kMaxSymbols = 1 << 18;
+constexpr std::uint64_t kMaxUserSymbols = 1 << 18;
 constexpr std::uint64_t kMaxBuckets = 1 << 18;
 constexpr std::uint64_t kMaxBloom = 1 << 18;
 constexpr std::uint64_t kMaxStrings = 32 << 20;
-constexpr std::size_t kMaxSymbolName = 4096;
+constexpr std::size_t kMaxUserSymbolName = 4096;
 constexpr std::size_t kMostNested = 64;  // symbols inside others that are looked at
 
 bool is_elf64(const Elf64_Ehdr& header) {
@@ -80,7 +80,7 @@ class DynamicSymbols::Reader {
 
  private:
   void read_tables(std::uint64_t symbols_at, std::uint64_t strings_at, DynamicSymbols& found) {
-    std::vector<Elf64_Sym> table(std::min(count_symbols(), kMaxSymbols));
+    std::vector<Elf64_Sym> table(std::min(count_symbols(), kMaxUserSymbols));
     fill(symbols_at, std::as_writable_bytes(std::span(table)));
     found.names_.resize(std::min({strings_size_, kMaxStrings, elf_.size - strings_at}));
     fill(strings_at, std::as_writable_bytes(std::span(found.names_)));
@@ -153,7 +153,7 @@ class DynamicSymbols::Reader {
     for (const std::uint32_t bucket : buckets) last = std::max<std::uint64_t>(last, bucket);
     if (last < first) return first;  // nothing but what the image takes from others
     const std::uint64_t chains_at = buckets_at + std::uint64_t{bucket_count} * 4;
-    while (last < kMaxSymbols && whole_ &&
+    while (last < kMaxUserSymbols && whole_ &&
            (get<std::uint32_t>(chains_at + (last - first) * 4) & 1) == 0) {
       ++last;
     }
@@ -167,7 +167,7 @@ class DynamicSymbols::Reader {
     if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS) return;
     const std::uint64_t distance = symbol.st_value + elf_.bias - elf_.begin.raw();
     if (distance >= elf_.size || symbol.st_name >= to.names_.size()) return;
-    const auto name = std::string_view(to.names_).substr(symbol.st_name, kMaxSymbolName);
+    const auto name = std::string_view(to.names_).substr(symbol.st_name, kMaxUserSymbolName);
     const std::size_t length = name.find('\0');
     const auto text = name.substr(0, length);
     const auto plain = [](char c) { return c > ' ' && c < 0x7f && c != '`'; };

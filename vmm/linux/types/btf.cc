@@ -27,7 +27,7 @@ constexpr unsigned kMaxTagChain = 64;
 constexpr std::string_view kPercpuSection = ".data..percpu";
 constexpr std::size_t kMaxName = 512;  // KSYM_NAME_LEN, which the kernel checks too
 
-enum Kind : std::uint32_t {
+enum BtfKind : std::uint32_t {
   Int = 1,
   Ptr,
   Array,
