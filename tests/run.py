@@ -42,6 +42,7 @@ from retries import Retries
 
 HERE = pathlib.Path(__file__).resolve().parent
 SUITES = ("unit", "golden", "live", "vm", "nested")
+CORE_ORDER = ("unit", "golden", "tidy", "live", "nested", "vm")
 ROOT = HERE.parent
 # Half, since a guest and the tracer beside it keep more than one processor busy.
 VM_PROCESSES = max(1, (os.cpu_count() or 1) // 2)
@@ -49,7 +50,8 @@ VM_PROCESSES = max(1, (os.cpu_count() or 1) // 2)
 # running. So nothing runs beside them there, and --ci leaves the address sanitizer out, which would take
 # it beyond the time that build machines give.
 ENOUGH_PROCESSORS = 4
-CI_MINUTES = 50  # of the 90 that they give; the build takes ten
+CI_MINUTES = 50  # of the 90 that they give
+CORE_MINUTES = 12  # on few processors, of 20 in all: the build takes the others
 # A loaded machine is ten times slower; a test that hangs is ended all the same.
 UNIT_SELECTION = ("--no-suite", "live", "--timeout-multiplier", "10")
 RETRIES = 4  # with --ci and --nightly, of well over 500 that boot guests
@@ -248,13 +250,18 @@ def run_classes(suite, numbers, processes, until):
 
 
 def selected(classes, starts):
-    """A table of classes with those of their tests whose names begin so, and with what could not be
-    loaded; all where there are no such words."""
+    """A table of classes with those of their tests whose names begin so, in the order of the words, and
+    after what could not be loaded; all where there are no such words."""
     if not starts:
         return classes
-    chosen = {name: [test for test in tests if test.id().startswith((*starts, "unittest."))]
-              for name, tests in classes.items()}
-    return {name: tests for name, tests in chosen.items() if tests}
+    words = ("unittest.", *starts)
+
+    def place(test):
+        return next((number for number, word in enumerate(words) if test.id().startswith(word)), None)
+
+    chosen = {name: [test for test in tests if place(test) is not None] for name, tests in classes.items()}
+    return {name: tests for name, tests in sorted(chosen.items(), key=lambda item: min(map(place, item[1]), default=0))
+            if tests}
 
 
 def run_vm(folder, pattern, processes=1, retries=Retries(), until=math.inf, starts=()):
@@ -369,8 +376,8 @@ def main():
         os.environ["RINGSIDE_QEMU"] = options.qemu
     if options.ci:
         os.environ["RINGSIDE_QUICK"] = "1"
-        options.minutes = min(options.minutes, CI_MINUTES)
         options.core |= not has_processors()
+        options.minutes = min(options.minutes, CI_MINUTES if has_processors() else CORE_MINUTES)
     retries = Retries(options.retries or (RETRIES if options.ci or options.nightly else 0))
     build = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
     until = begin + 60 * options.minutes
@@ -402,8 +409,9 @@ def main():
                                           core.NESTED if options.core else ())
     names = [name for name in SUITES if name in (options.suite or SUITES)]
     if options.ci or options.nightly:
-        # Before the guests where it would take their processors: they are not to wait for it.
-        names.insert(len(names) if has_processors() else names.index("vm") if "vm" in names else 0, "tidy")
+        # Before the guests where it would take their processors: they are not to wait for it. There the
+        # classes of vm come last, the most important first, until the time is over.
+        names = [*names, "tidy"] if has_processors() else sorted([*names, "tidy"], key=CORE_ORDER.index)
         for name in sanitizers.SANITIZERS if options.nightly else sanitized_in_ci():
             suites[name] = lambda name=name: run_sanitized(name, build, None, options.k, retries)
             names.append(name)
