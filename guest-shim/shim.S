@@ -293,10 +293,16 @@ next_box:
 
 /* Of an entry that was taken out the int3 may be the guest's own by now, or not there any more since
  * this trap began: then no handler would know it, and what stands there now is what is to run. The
- * kernel has just executed that byte, so it can be read. */
+ * kernel has just executed that byte, so it can be read. Or it is ours again: the entry comes back
+ * before the int3, and goes after it, and this CPU may have stood still for any time meanwhile. */
 taken_out:
   cmpb $0xcc, (%rcx)
+  jne gone
+  cmpl $0, 4(%rbx,%rax,8)
+  jne look_up
+  cmpb $0xcc, (%rcx)
   je foreign
+gone:
   mov %rcx, FRAME_RIP(%rsp)
   jmp resume
 

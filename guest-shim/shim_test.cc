@@ -138,6 +138,57 @@ void on_ring(int, siginfo_t*, void* context) {
   if (rings.to_answer != nullptr) answer_head(*rings.to_answer);
 }
 
+/// The host's changes while a CPU stands in the shim: the first before it reads the text, which
+/// cannot be read until then, the others after each instruction from there on.
+struct Changes {
+  std::vector<std::function<void()>> left;
+  std::function<void()> let_read;
+};
+Changes changes;
+
+void change(ucontext_t* context) {
+  constexpr greg_t kTrapFlag = 0x100;
+  changes.left.front()();
+  changes.left.erase(changes.left.begin());
+  greg_t& flags = context->uc_mcontext.gregs[REG_EFL];
+  flags = changes.left.empty() ? flags & ~kTrapFlag : flags | kTrapFlag;
+}
+void on_read(int, siginfo_t*, void* context) {
+  changes.let_read();
+  change(static_cast<ucontext_t*>(context));
+}
+void on_step(int, siginfo_t*, void* context) {
+  change(static_cast<ucontext_t*>(context));
+}
+
+/// While one lives, the signal leads to the function, on a stack of its own: the trapped one is the
+/// test's own small one, and the kernel needs room for a signal frame.
+class SignalHandler {
+ public:
+  SignalHandler(int signal, void (*function)(int, siginfo_t*, void*)) : signal_(signal) {
+    struct sigaction action {};
+    action.sa_sigaction = function;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(signal_, &action, &before_);
+    stack_t stack{};
+    stack.ss_sp = room_.data();
+    stack.ss_size = room_.size();
+    sigaltstack(&stack, &stack_before_);
+  }
+  ~SignalHandler() {
+    sigaltstack(&stack_before_, nullptr);
+    sigaction(signal_, &before_, nullptr);
+  }
+  SignalHandler(const SignalHandler&) = delete;
+  SignalHandler& operator=(const SignalHandler&) = delete;
+
+ private:
+  const int signal_;
+  std::vector<char> room_ = std::vector<char>(64 << 10);
+  struct sigaction before_ {};
+  stack_t stack_before_{};
+};
+
 /// Where the test puts the parts of the region. The table's size is no power of two.
 constexpr std::uint32_t kEntries = 24'999;
 constexpr std::size_t kTable = SHIM_CODE_SIZE, kSlots = kTable + 0x32000, kData = kSlots + 0x1000;
@@ -160,6 +211,9 @@ class TrappedText {
   TrappedText(const TrappedText&) = delete;
   TrappedText& operator=(const TrappedText&) = delete;
   std::uint64_t address() const { return address_of(bytes_); }
+  void write(unsigned char first) const { bytes_[0] = first; }
+  /// PROT_NONE: nobody can read it.
+  void protect(int how) const { EXPECT_EQ(mprotect(bytes_, 4096, how), 0); }
 
  private:
   unsigned char* bytes_;
@@ -219,6 +273,9 @@ class ShimCode : public testing::Test {
     while (table()[entry] != 0) entry = (entry + 1) % kEntries;
     table()[entry] = static_cast<std::uint32_t>(address) | std::uint64_t{kSlots} << 32;
   }
+  void add_entry_again(std::uint64_t address) {
+    std::replace(table(), table() + kEntries, address, address | std::uint64_t{kSlots} << 32);
+  }
   void take_out(std::uint64_t address) {
     std::replace(table(), table() + kEntries, address | std::uint64_t{kSlots} << 32, address);
   }
@@ -246,6 +303,14 @@ class ShimCode : public testing::Test {
     shim_test_rip = address + 1;
     shim_test_where = 0;
     by_jump_ ? shim_test_run_jump() : shim_test_run();
+  }
+  /// A trap at the text, which is changed while it is looked at.
+  void trap_and_change(const TrappedText& text, std::vector<std::function<void()>> by) {
+    changes = {std::move(by), [&] { text.protect(PROT_READ | PROT_WRITE | PROT_EXEC); }};
+    const SignalHandler reads(SIGSEGV, on_read), steps(SIGTRAP, on_step);
+    text.protect(PROT_NONE);
+    trap(text.address());
+    EXPECT_TRUE(changes.left.empty());
   }
   /// Runs `trap` while another thread does `host`.
   void trap_with(const std::function<void()>& host) {
@@ -470,6 +535,35 @@ TEST_F(ShimCode, ResumesAtTheAddressWhereATakenOutBreakpointIsGoneBeforeItsTrapI
   EXPECT_EQ(state(0), unsigned{SHIM_FREE});
 }
 
+TEST_F(ShimCode, TakesABreakpointThatIsOursAgainForOurs) {
+  const TrappedText text(0xff);
+  add_entry(text.address());
+  take_out(text.address());
+  const auto put_back = [&] {
+    add_entry_again(text.address());
+    text.write(0xcc);
+  };
+  control().active = 0;
+
+  trap_and_change(text, {put_back});
+
+  expect_resumed();
+  EXPECT_EQ(control().foreign, 0u);
+  EXPECT_EQ(box(0).late, 1u) << "in its slot";
+}
+
+TEST_F(ShimCode, ResumesAtTheAddressWhereOurBreakpointCameAndWent) {
+  const TrappedText text(0xff);
+  add_entry(text.address());
+  take_out(text.address());
+
+  trap_and_change(text, {[&] { text.write(0xcc); }, [&] { text.write(0xff); }});
+
+  expect_resumed();
+  EXPECT_EQ(control().foreign, 0u);
+  EXPECT_EQ(box(0).late, 0u);
+}
+
 TEST_F(ShimCode, ResumesAtOnceWhileInactive) {
   control().active = 0;
 
@@ -559,35 +653,8 @@ TEST_F(ShimCode, TakesNoAnswerToAnotherClaimForItsOwn) {
   EXPECT_EQ(head(0).head, 11 * SHIM_CLAIM | SHIM_FREE);
 }
 
-/// While one lives, the doorbell's OUT leads to on_ring().
-class RingHandler {
- public:
-  RingHandler() {
-    struct sigaction action {};
-    action.sa_sigaction = on_ring;
-    // The trapped stack is the test's own small one; the kernel needs room for a signal frame.
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigaction(SIGTRAP, &action, &before_);
-    stack_t stack{};
-    stack.ss_sp = room_.data();
-    stack.ss_size = room_.size();
-    sigaltstack(&stack, &stack_before_);
-  }
-  ~RingHandler() {
-    sigaltstack(&stack_before_, nullptr);
-    sigaction(SIGTRAP, &before_, nullptr);
-  }
-  RingHandler(const RingHandler&) = delete;
-  RingHandler& operator=(const RingHandler&) = delete;
-
- private:
-  std::vector<char> room_ = std::vector<char>(64 << 10);
-  struct sigaction before_ {};
-  stack_t stack_before_{};
-};
-
 TEST_F(ShimCode, RingsTheDoorbellWithItsMailboxsIndexAndTakesTheAnswer) {
-  const RingHandler handler;
+  const SignalHandler handler(SIGTRAP, on_ring);  // in place of OUT
   control().doorbell = 0x5244;
   head(0).head = SHIM_CLAIMED;
   rings.to_answer = &head(1);
@@ -603,7 +670,7 @@ TEST_F(ShimCode, RingsTheDoorbellWithItsMailboxsIndexAndTakesTheAnswer) {
 }
 
 TEST_F(ShimCode, FillsTheBoxOfEachMailboxAndRingsForIt) {
-  const RingHandler handler;
+  const SignalHandler handler(SIGTRAP, on_ring);  // in place of OUT
   control().doorbell = 0x5244;
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
     rings.to_answer = &head(i);
@@ -620,7 +687,7 @@ TEST_F(ShimCode, FillsTheBoxOfEachMailboxAndRingsForIt) {
 }
 
 TEST_F(ShimCode, WaitsAsWithoutADoorbellWhereNobodyHearsIt) {
-  const RingHandler handler;
+  const SignalHandler handler(SIGTRAP, on_ring);  // in place of OUT
   control().doorbell = 0x5244;
 
   trap_with([&] {
@@ -634,7 +701,7 @@ TEST_F(ShimCode, WaitsAsWithoutADoorbellWhereNobodyHearsIt) {
 }
 
 TEST_F(ShimCode, DoesNotRingWhereNobodyWantsTheTrap) {
-  const RingHandler handler;
+  const SignalHandler handler(SIGTRAP, on_ring);  // in place of OUT
   control().doorbell = 0x5244;
   control().active = 0;
   trap();
