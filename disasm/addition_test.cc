@@ -8,9 +8,7 @@
 namespace ringside::disasm {
 namespace {
 
-constexpr GuestVirt kHere(0xffff'ffff'8100'0000);
-
-Registers some_registers() {
+Registers per_cpu_registers() {
   Registers registers;
   registers.rax = 0x1000;
   registers.rdx = 3;
@@ -21,7 +19,7 @@ Registers some_registers() {
 TEST(Additions, GoWhereTheInstructionSays) {
   const auto where = [](std::initializer_list<int> bytes) {
     const auto found = decode_addition(code(bytes), kHere);
-    return found ? effective_address(found->memory, some_registers()) : 0;
+    return found ? effective_address(found->memory, per_cpu_registers()) : 0;
   };
 
   // inc qword gs:[0x1234], by absolute number and by rip
@@ -36,7 +34,7 @@ TEST(Additions, GoWhereTheInstructionSays) {
 TEST(Additions, AreOfANumberOrARegister) {
   const auto added = [](std::initializer_list<int> bytes) {
     return static_cast<std::int64_t>(
-        amount(*decode_addition(code(bytes), kHere), some_registers()));
+        amount(*decode_addition(code(bytes), kHere), per_cpu_registers()));
   };
 
   EXPECT_EQ(added({0x65, 0x48, 0xff, 0x00}), 1);                  // inc

@@ -192,7 +192,7 @@ class Sixteen final : public GuestReader {
   }
 };
 
-Evaluable decoded(std::initializer_list<int> bytes, std::uint64_t at = 0x1000) {
+Evaluable evaluable(std::initializer_list<int> bytes, std::uint64_t at = 0x1000) {
   const auto in = decode_evaluable(code(bytes), GuestVirt(at));
   EXPECT_TRUE(in);
   return in.value_or(Evaluable{});
@@ -234,7 +234,7 @@ TEST(Evaluation, FaultsAtMemoryThatIsNotMapped) {
   registers.rax = Sixteen::kAt + 12;
   Evaluation evaluation(registers, memory);
 
-  const auto done = evaluation.step(decoded({0x48, 0x8b, 0x00}));  // mov rax, [rax]
+  const auto done = evaluation.step(evaluable({0x48, 0x8b, 0x00}));  // mov rax, [rax]
 
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().kind, FaultKind::BadAddress);
@@ -246,7 +246,7 @@ TEST(Evaluation, ReadsPerCpuDataByTheBaseOfGs) {
   registers.gs_base = Sixteen::kAt - 0x40;
   Evaluation evaluation(registers, memory);
 
-  const auto in = decoded({0x65, 0x8b, 0x04, 0x25, 0x40, 0, 0, 0});  // mov eax, gs:[0x40]
+  const auto in = evaluable({0x65, 0x8b, 0x04, 0x25, 0x40, 0, 0, 0});  // mov eax, gs:[0x40]
 
   EXPECT_TRUE(evaluation.step(in));
   EXPECT_EQ(evaluation.registers().rax, 0x1111'1111u);
@@ -269,11 +269,11 @@ TEST(Evaluation, FollowsJumpsCallsAndReturns) {
   registers.rsp = 0x8000;
   Evaluation evaluation(registers, memory);
 
-  EXPECT_EQ(evaluation.step(decoded({0xeb, 0x10})), GuestVirt(0x1012));
-  EXPECT_EQ(evaluation.step(decoded({0x74, 0x10})), GuestVirt(0x1002)) << "je, not taken";
-  EXPECT_EQ(evaluation.step(decoded({0x75, 0x10})), GuestVirt(0x1012));
-  EXPECT_EQ(evaluation.step(decoded({0xe8, 0, 1, 0, 0})), GuestVirt(0x1105));
-  EXPECT_EQ(evaluation.step(decoded({0xc3})), GuestVirt(0x1005));
+  EXPECT_EQ(evaluation.step(evaluable({0xeb, 0x10})), GuestVirt(0x1012));
+  EXPECT_EQ(evaluation.step(evaluable({0x74, 0x10})), GuestVirt(0x1002)) << "je, not taken";
+  EXPECT_EQ(evaluation.step(evaluable({0x75, 0x10})), GuestVirt(0x1012));
+  EXPECT_EQ(evaluation.step(evaluable({0xe8, 0, 1, 0, 0})), GuestVirt(0x1105));
+  EXPECT_EQ(evaluation.step(evaluable({0xc3})), GuestVirt(0x1005));
   EXPECT_EQ(evaluation.registers().rsp, 0x8000u);
 }
 

@@ -7,7 +7,7 @@
 namespace ringside::disasm {
 namespace {
 
-using Kind = FormVerdict::Kind;
+using Verdict = FormVerdict::Kind;
 
 TEST(FormOf, LeavesOutDisplacementAndImmediate) {
   EXPECT_EQ(form_of(code({0x83, 0x46, 0x08, 5})), form_of(code({0x83, 0x46, 0x10, 6})));
@@ -17,46 +17,46 @@ TEST(FormOf, LeavesOutDisplacementAndImmediate) {
 
 class FormRuns : public testing::Test {
  protected:
-  Kind kind(std::initializer_list<int> bytes) {
+  Verdict kind(std::initializer_list<int> bytes) {
     const auto verdict = runner_.run(code(bytes), 8);
-    EXPECT_NE(verdict.kind, Kind::Different) << verdict.what;
+    EXPECT_NE(verdict.kind, Verdict::Different) << verdict.what;
     return verdict.kind;
   }
   FormRunner runner_;
 };
 
 TEST_F(FormRuns, RunWhatAProgramMayDo) {
-  EXPECT_EQ(kind({0x48, 0x8b, 0x84, 0xcb, 0, 0x10, 0, 0x80}), Kind::Same);  // far displacements
-  EXPECT_EQ(kind({0x65, 0x48, 0x8b, 0x04, 0x25, 0x40, 0, 0, 0}), Kind::Same);
-  EXPECT_EQ(kind({0x65, 0x48, 0x8b, 0x05, 0, 0, 0, 0x7f}), Kind::Same);
-  EXPECT_EQ(kind({0xff, 0x24, 0xc5, 0, 0, 0, 0x82}), Kind::Same);  // jmp [table + rax * 8]
-  EXPECT_EQ(kind({0xe8, 0, 0, 0, 0}), Kind::Same);
-  EXPECT_EQ(kind({0x0f, 0x84, 0, 0, 0, 0}), Kind::Same);
-  EXPECT_EQ(kind({0x41, 0xff, 0x53, 0x08}), Kind::Same);
-  EXPECT_EQ(kind({0xc3}), Kind::Same);
-  EXPECT_EQ(kind({0x9d}), Kind::Same);
-  EXPECT_EQ(kind({0xf3, 0xa4}), Kind::Same);
-  EXPECT_EQ(kind({0x66, 0x0f, 0xef, 0xc1}), Kind::Same);  // pxor xmm0, xmm1
+  EXPECT_EQ(kind({0x48, 0x8b, 0x84, 0xcb, 0, 0x10, 0, 0x80}), Verdict::Same);  // far displacements
+  EXPECT_EQ(kind({0x65, 0x48, 0x8b, 0x04, 0x25, 0x40, 0, 0, 0}), Verdict::Same);
+  EXPECT_EQ(kind({0x65, 0x48, 0x8b, 0x05, 0, 0, 0, 0x7f}), Verdict::Same);
+  EXPECT_EQ(kind({0xff, 0x24, 0xc5, 0, 0, 0, 0x82}), Verdict::Same);  // jmp [table + rax * 8]
+  EXPECT_EQ(kind({0xe8, 0, 0, 0, 0}), Verdict::Same);
+  EXPECT_EQ(kind({0x0f, 0x84, 0, 0, 0, 0}), Verdict::Same);
+  EXPECT_EQ(kind({0x41, 0xff, 0x53, 0x08}), Verdict::Same);
+  EXPECT_EQ(kind({0xc3}), Verdict::Same);
+  EXPECT_EQ(kind({0x9d}), Verdict::Same);
+  EXPECT_EQ(kind({0xf3, 0xa4}), Verdict::Same);
+  EXPECT_EQ(kind({0x66, 0x0f, 0xef, 0xc1}), Verdict::Same);  // pxor xmm0, xmm1
 }
 
 TEST_F(FormRuns, CompareTheSignalsOfWhatItMayNot) {
-  EXPECT_EQ(kind({0xfa}), Kind::Signal);
-  EXPECT_EQ(kind({0x0f, 0x30}), Kind::Signal);
+  EXPECT_EQ(kind({0xfa}), Verdict::Signal);
+  EXPECT_EQ(kind({0x0f, 0x30}), Verdict::Signal);
 }
 
 TEST_F(FormRuns, AreRefusedWhereASlotWouldBe) {
-  EXPECT_EQ(kind({0xf4}), Kind::Refused);
+  EXPECT_EQ(kind({0xf4}), Verdict::Refused);
 }
 
 TEST_F(FormRuns, LeaveOutWhatWouldHurtThisProcess) {
-  EXPECT_EQ(kind({0x8e, 0xe0}), Kind::LeftOut);  // mov fs, eax
-  EXPECT_EQ(kind({0x0f, 0x31}), Kind::LeftOut);  // rdtsc
+  EXPECT_EQ(kind({0x8e, 0xe0}), Verdict::LeftOut);  // mov fs, eax
+  EXPECT_EQ(kind({0x0f, 0x31}), Verdict::LeftOut);  // rdtsc
 }
 
 TEST_F(FormRuns, FindEveryKindOfDifference) {
   const auto what = [this](std::initializer_list<int> here, std::initializer_list<int> there) {
     const auto verdict = runner_.run_beside(code(here), code(there), 4);
-    EXPECT_EQ(verdict.kind, Kind::Different);
+    EXPECT_EQ(verdict.kind, Verdict::Different);
     return verdict.what;
   };
   EXPECT_EQ(what({0x48, 0xff, 0xc0}, {0x48, 0xff, 0xc8}).substr(0, 10), "register 0");  // inc, dec
@@ -69,7 +69,7 @@ TEST_F(FormRuns, FindEveryKindOfDifference) {
 
 TEST_F(FormRuns, LeaveOtherTestsTheirOwnSignals) {
   { FormRunner inner; }
-  EXPECT_EQ(kind({0xfa}), Kind::Signal) << "the outer one's handlers are back";
+  EXPECT_EQ(kind({0xfa}), Verdict::Signal) << "the outer one's handlers are back";
 }
 
 }  // namespace

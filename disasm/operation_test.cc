@@ -10,8 +10,6 @@
 namespace ringside::disasm {
 namespace {
 
-constexpr GuestVirt kHere(0xffff'ffff'8100'0000);
-
 struct Form {
   std::vector<std::byte> bytes;
   const char* text;

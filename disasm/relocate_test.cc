@@ -118,7 +118,7 @@ std::array<std::uint64_t, 17> random_registers(Arena& arena, std::mt19937_64& ra
   return in;
 }
 
-struct Form {
+struct RelocatedForm {
   const char* name;
   std::vector<std::byte> bytes;
   Operands operands = Operands::Plain;
@@ -128,7 +128,7 @@ struct Form {
 };
 
 // clang-format off
-std::vector<Form> forms() {
+std::vector<RelocatedForm> forms() {
   return {
       {"push rbp", code({0x55})},
       {"push imm32", code({0x68, 0xef, 0xbe, 0xad, 0xde})},
@@ -176,7 +176,7 @@ std::vector<Form> forms() {
 // clang-format on
 
 /// Lays the form out in the arena, in place and relocated.
-void place(Arena& arena, Form& form) {
+void place(Arena& arena, RelocatedForm& form) {
   if (form.to_word) {
     const std::size_t goal = form.to_target ? Arena::kTarget : Arena::kWord;
     const auto distance = static_cast<std::int32_t>(goal - (Arena::kCode + form.bytes.size()));
@@ -191,7 +191,7 @@ void place(Arena& arena, Form& form) {
   arena.put(Arena::kSlotAt, *slot);
 }
 
-void compare_runs(Arena& arena, const Form& form, std::mt19937_64& random) {
+void compare_runs(Arena& arena, const RelocatedForm& form, std::mt19937_64& random) {
   for (int round = 0; round < 50; ++round) {
     const auto in = random_registers(arena, random, form.operands);
     const Outcome in_place = run(arena, arena.at(Arena::kCode), in, form.operands);
@@ -208,7 +208,7 @@ TEST(Relocate, EveryFormDoesTheSameInItsSlot) {
   ASSERT_TRUE(arena.usable());
   std::mt19937_64 random(1);
 
-  for (Form& form : [] {
+  for (RelocatedForm& form : [] {
          static auto all = forms();
          return std::span(all);
        }()) {
@@ -223,11 +223,11 @@ TEST(Relocate, EveryConditionGoesTheSameWayInItsSlot) {
   std::mt19937_64 random(2);
 
   for (int condition = 0; condition < 16; ++condition) {
-    Form short_form{"jcc rel8", code({0x70 | condition, 0x7e})};
+    RelocatedForm short_form{"jcc rel8", code({0x70 | condition, 0x7e})};
     ASSERT_NO_FATAL_FAILURE(place(arena, short_form));
     ASSERT_NO_FATAL_FAILURE(compare_runs(arena, short_form, random));
 
-    Form long_form{
+    RelocatedForm long_form{
         "jcc rel32", code({0x0f, 0x80 | condition, 0, 0, 0, 0}), Operands::Plain, true, 2, true};
     ASSERT_NO_FATAL_FAILURE(place(arena, long_form));
     ASSERT_NO_FATAL_FAILURE(compare_runs(arena, long_form, random));
@@ -244,7 +244,7 @@ TEST(Relocate, ReturnsEndTheSlot) {
 }
 
 TEST(Relocate, SizeDoesNotDependOnTheSlot) {
-  for (const Form& form : forms()) {
+  for (const RelocatedForm& form : forms()) {
     const auto here = relocate(form.bytes, kFrom, kSlot);
     const auto there = relocate(form.bytes, kFrom, GuestVirt(kFrom.raw() + 0x123));
     ASSERT_TRUE(here && there) << form.name;

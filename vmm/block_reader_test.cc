@@ -8,16 +8,16 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::uint64_t kBase = 0xffff'ffff'8100'0000;
+constexpr std::uint64_t kBlocksBase = 0xffff'ffff'8100'0000;
 
-/// Memory from kBase on, each byte its offset's lowest; counts what it is asked.
+/// Memory from kBlocksBase on, each byte its offset's lowest; counts what it is asked.
 struct CountedMemory final : GuestReader {
   explicit CountedMemory(std::size_t size) : bytes(size) {
     for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i);
   }
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
     ++reads;
-    const std::uint64_t offset = at.raw() - kBase;
+    const std::uint64_t offset = at.raw() - kBlocksBase;
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (offset + i >= bytes.size()) {
         return Unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw() + i});
@@ -31,7 +31,7 @@ struct CountedMemory final : GuestReader {
 };
 
 std::byte byte_at(const GuestReader& reader, std::uint64_t offset) {
-  return load<std::byte>(reader, GuestVirt(kBase + offset)).value_or(std::byte{0xee});
+  return load<std::byte>(reader, GuestVirt(kBlocksBase + offset)).value_or(std::byte{0xee});
 }
 
 TEST(BlockReader, ReadsABlockOnce) {
@@ -51,7 +51,7 @@ TEST(BlockReader, ReadsAcrossTwoBlocks) {
   const BlockReader reader(memory);
   std::array<std::byte, 4> out{};
 
-  ASSERT_TRUE(reader.read(GuestVirt(kBase + BlockReader::kBlock - 2), out));
+  ASSERT_TRUE(reader.read(GuestVirt(kBlocksBase + BlockReader::kBlock - 2), out));
 
   EXPECT_EQ(out, (std::array{std::byte{0xfe}, std::byte{0xff}, std::byte{0}, std::byte{1}}));
 }
@@ -62,9 +62,9 @@ TEST(BlockReader, ReadsWhatThereIsOfABlockAndNamesTheFirstByteThatIsNot) {
   std::array<std::byte, 4> out{};
 
   EXPECT_EQ(byte_at(reader, BlockReader::kBlock + 9), std::byte{9});
-  const auto done = reader.read(GuestVirt(kBase + BlockReader::kBlock + 8), out);
+  const auto done = reader.read(GuestVirt(kBlocksBase + BlockReader::kBlock + 8), out);
   ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().address, kBase + BlockReader::kBlock + 10);
+  EXPECT_EQ(done.error().address, kBlocksBase + BlockReader::kBlock + 10);
   EXPECT_EQ(out[1], std::byte{9}) << "what lies before it is copied";
 }
 

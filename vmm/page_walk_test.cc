@@ -13,8 +13,8 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::uint64_t kPage = arch::kPageSize;
-constexpr std::uint64_t kRam = 4 << 20;
+using arch::kPageSize;
+constexpr std::uint64_t kRamSize = 4 << 20;
 constexpr std::uint64_t kKernel = 0xffff'ffff'8100'0000;
 constexpr std::uint64_t kPresent = 3, kLarge = 0x80;
 
@@ -22,7 +22,7 @@ constexpr std::uint64_t kPresent = 3, kLarge = 0x80;
 class Guest {
  public:
   explicit Guest(unsigned levels = 4)
-      : ram_(kRam), memory_({{GuestPhys(0), ram_}}), table_{GuestPhys(0x10000), levels, 0} {}
+      : ram_(kRamSize), memory_({{GuestPhys(0), ram_}}), table_{GuestPhys(0x10000), levels, 0} {}
 
   GuestMemory& memory() { return memory_; }
   PageTable& table() { return table_; }
@@ -34,9 +34,9 @@ class Guest {
     for (unsigned here = table_.levels; here > level; --here) {
       const GuestPhys where(base + index(at, here) * 8);
       if (*memory_.load64(where) == 0) {
-        EXPECT_TRUE(memory_.store64(where, (next_ += kPage) | kPresent));
+        EXPECT_TRUE(memory_.store64(where, (next_ += kPageSize) | kPresent));
       }
-      base = *memory_.load64(where) & ~(kPage - 1);
+      base = *memory_.load64(where) & ~(kPageSize - 1);
     }
     const GuestPhys where(base + index(at, level) * 8);
     EXPECT_TRUE(memory_.store64(where, entry));
@@ -114,7 +114,7 @@ TEST(PageWalk, StopsWhereATableLiesOutsideRam) {
   Guest guest;
   guest.set(kKernel, 3, 0x000f'ffff'ffff'f000 | kPresent);
   EXPECT_FALSE(guest.walk(kKernel));
-  guest.table().root = GuestPhys(kRam);
+  guest.table().root = GuestPhys(kRamSize);
   EXPECT_FALSE(guest.walk(kKernel));
 }
 
@@ -165,8 +165,8 @@ TEST(PageWalk, NamesTheEntryOfALevelEvenWhenItIsAbsent) {
 TEST(PageWalk, GarbageTablesNeverLeaveRam) {
   Guest guest(5);
   std::mt19937_64 random(1);
-  for (std::uint64_t at = 0; at < kRam; at += 8) {
-    ASSERT_TRUE(guest.memory().store64(GuestPhys(at), random() % kRam | random() % 4096));
+  for (std::uint64_t at = 0; at < kRamSize; at += 8) {
+    ASSERT_TRUE(guest.memory().store64(GuestPhys(at), random() % kRamSize | random() % 4096));
   }
   const PageTableReader reader(guest.memory(), guest.table());
   std::array<std::byte, 100> out{};
@@ -183,12 +183,12 @@ TEST(PageWalk, GarbageTablesNeverLeaveRam) {
 TEST(PageTableReader, ReadsAcrossPagesThatLieApart) {
   Guest guest;
   guest.set(kKernel, 1, 0x5000 | kPresent);
-  guest.set(kKernel + kPage, 1, 0x3000 | kPresent);
+  guest.set(kKernel + kPageSize, 1, 0x3000 | kPresent);
   ASSERT_TRUE(guest.memory().store64(GuestPhys(0x5ff8), 0x1111'1111'2222'2222));
   ASSERT_TRUE(guest.memory().store64(GuestPhys(0x3000), 0x3333'3333'4444'4444));
   const PageTableReader reader(guest.memory(), guest.table());
 
-  const auto value = load<std::uint64_t>(reader, GuestVirt(kKernel + kPage - 4));
+  const auto value = load<std::uint64_t>(reader, GuestVirt(kKernel + kPageSize - 4));
 
   ASSERT_TRUE(value);
   EXPECT_EQ(*value, 0x4444'4444'1111'1111u);
@@ -201,11 +201,11 @@ TEST(PageTableReader, FaultsAtTheFirstUnmappedByteAndKeepsTheBytesBefore) {
   const PageTableReader reader(guest.memory(), guest.table());
   std::array<std::byte, 4> out{};
 
-  const auto read = reader.read(GuestVirt(kKernel + kPage - 1), out);
+  const auto read = reader.read(GuestVirt(kKernel + kPageSize - 1), out);
 
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().kind, FaultKind::BadAddress);
-  EXPECT_EQ(read.error().address, kKernel + kPage);
+  EXPECT_EQ(read.error().address, kKernel + kPageSize);
   EXPECT_EQ(out[0], std::byte{42});
 }
 
@@ -276,29 +276,30 @@ TEST(PageTableOf, TellsTheLevelsAndThatThereIsNone) {
 TEST(PageTableReader, ReadsLargePagesAndSmallOnesInOneGoAndNamesTheFirstByteThatIsNotThere) {
   Guest guest;
   for (std::size_t i = 0x10'0000; i < guest.ram().size(); ++i) {  // above the tables
-    guest.ram()[i] = static_cast<std::byte>(i / kPage ^ i);
+    guest.ram()[i] = static_cast<std::byte>(i / kPageSize ^ i);
   }
   guest.set(kKernel, 2, 0x20'0000 | kPresent | kLarge);
   for (std::uint64_t page = 0; page < 20; ++page) {
-    guest.set(kKernel + 0x20'0000 + page * kPage, 1, (0x10'0000 + (19 - page) * kPage) | kPresent);
+    guest.set(kKernel + 0x20'0000 + page * kPageSize, 1,
+              (0x10'0000 + (19 - page) * kPageSize) | kPresent);
   }
   const PageTableReader reader(guest.memory(), guest.table());
-  std::vector<std::byte> out(0x18'0000 + 20 * kPage - 5);
+  std::vector<std::byte> out(0x18'0000 + 20 * kPageSize - 5);
 
   ASSERT_TRUE(reader.read(GuestVirt(kKernel + 0x8'0005), out));
   EXPECT_EQ(std::memcmp(out.data(), &guest.ram()[0x28'0005], 0x17'fffb), 0);
   for (std::size_t page = 0; page < 20; ++page) {
-    EXPECT_EQ(std::memcmp(&out[0x17'fffb + page * kPage],
-                          &guest.ram()[0x10'0000 + (19 - page) * kPage], kPage),
+    EXPECT_EQ(std::memcmp(&out[0x17'fffb + page * kPageSize],
+                          &guest.ram()[0x10'0000 + (19 - page) * kPageSize], kPageSize),
               0)
         << page;
   }
 
-  out.resize(0x20'0000 + 21 * kPage);
+  out.resize(0x20'0000 + 21 * kPageSize);
   const auto beyond = reader.read(GuestVirt(kKernel), out);
   ASSERT_FALSE(beyond);
-  EXPECT_EQ(beyond.error().address, kKernel + 0x20'0000 + 20 * kPage);
-  EXPECT_EQ(out[0x20'0000 + 19 * kPage + 7], guest.ram()[0x10'0007])
+  EXPECT_EQ(beyond.error().address, kKernel + 0x20'0000 + 20 * kPageSize);
+  EXPECT_EQ(out[0x20'0000 + 19 * kPageSize + 7], guest.ram()[0x10'0007])
       << "what lies before is copied";
 }
 
@@ -310,7 +311,8 @@ TEST(TableCopies, TranslatesAsAWalkDoes) {
   }
   TableCopies tables(guest.memory());
 
-  for (std::uint64_t at = kKernel - kPage; at < kKernel + 0x240'0000; at += 0x10'0000 + kPage / 2) {
+  for (std::uint64_t at = kKernel - kPageSize; at < kKernel + 0x240'0000;
+       at += 0x10'0000 + kPageSize / 2) {
     const auto walked = guest.walk(at);
     const auto copied = tables.translate(guest.table(), GuestVirt(at));
     ASSERT_EQ(copied.has_value(), walked.has_value()) << std::hex << at;

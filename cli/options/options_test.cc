@@ -5,7 +5,7 @@
 namespace ringside::cli {
 namespace {
 
-using Kind = ProgramSource::Kind;
+using SourceKind = ProgramSource::Kind;
 using Task = CommandLine::Task;
 
 Result<CommandLine> parse(std::vector<std::string> words) {
@@ -19,12 +19,12 @@ TEST(CommandLine, KeepsProgramsInTheirOrder) {
 
   ASSERT_TRUE(line) << line.error().message;
   ASSERT_EQ(line->programs.size(), 6u);
-  EXPECT_EQ(line->programs[0].kind, Kind::Name);
-  EXPECT_EQ(line->programs[1].kind, Kind::Provider);
-  EXPECT_EQ(line->programs[2].kind, Kind::Script);
+  EXPECT_EQ(line->programs[0].kind, SourceKind::Name);
+  EXPECT_EQ(line->programs[1].kind, SourceKind::Provider);
+  EXPECT_EQ(line->programs[2].kind, SourceKind::Script);
   EXPECT_EQ(line->programs[3].text, "vfs_read");
-  EXPECT_EQ(line->programs[4].kind, Kind::Module);
-  EXPECT_EQ(line->programs[5].kind, Kind::Id);
+  EXPECT_EQ(line->programs[4].kind, SourceKind::Module);
+  EXPECT_EQ(line->programs[5].kind, SourceKind::Id);
 }
 
 TEST(CommandLine, WhyTakesOneMachineOrACoreAndNoProgram) {

@@ -11,7 +11,7 @@ using dif::AggregateFunction;
 using dif::ValueKind;
 using dif::ValueType;
 
-class FakeNames : public CodeNames {
+class KeyNames : public CodeNames {
  public:
   std::string describe(GuestVirt at) const override {
     return at.raw() == 0x1000 ? "vmlinux`vfs_read+0x10" : "vmlinux`read";
@@ -37,7 +37,7 @@ class Table {
   std::string print(const Settings& settings = {}) const {
     constexpr std::uint32_t kFirst[] = {0};
     std::string text;
-    append_aggregations(text, *table_, kFirst, settings, FakeNames());
+    append_aggregations(text, *table_, kFirst, settings, KeyNames());
     return text;
   }
 
@@ -53,7 +53,7 @@ std::string raw(T value) {
   return bytes;
 }
 
-const ValueType kString{ValueKind::String, false, 0};
+const ValueType kTextKey{ValueKind::String, false, 0};
 
 std::vector<std::int64_t> quantized(std::initializer_list<std::pair<int, int>> counts) {
   std::vector<std::int64_t> words(127);
@@ -66,7 +66,7 @@ TEST(AggregationText, KeysHaveColumnsByTheirSize) {
                                        {ValueKind::Integer, true, 4},
                                        {ValueKind::Integer, true, 2},
                                        {ValueKind::Integer, true, 1},
-                                       kString});
+                                       kTextKey});
   table.add(raw<std::int64_t>(-1) + raw(2) + raw<std::int16_t>(3) + raw<std::int8_t>(4) +
                 std::string("ab\0", 3),
             {-7});
@@ -118,7 +118,7 @@ TEST(AggregationText, ADistributionFollowsItsKey) {
 TEST(AggregationText, AgghistDrawsCounts) {
   Settings settings;
   settings.aggregation_histogram = true;
-  Table table(AggregateFunction::Count, {kString});
+  Table table(AggregateFunction::Count, {kTextKey});
   table.add(std::string("ls\0", 3), {1}).add(std::string("bash\0", 5), {3});
 
   EXPECT_EQ(table.print(settings), R"(
@@ -131,7 +131,7 @@ TEST(AggregationText, AgghistDrawsCounts) {
 TEST(AggregationText, AggpackIsALineAKey) {
   Settings settings;
   settings.aggregation_pack = true;
-  Table table(AggregateFunction::Quantize, {kString});
+  Table table(AggregateFunction::Quantize, {kTextKey});
   table.add(std::string("ls\0", 3), quantized({{64, 1}}))
       .add(std::string("cp\0", 3), quantized({{65, 4}, {66, 4}}));
 

@@ -13,10 +13,10 @@ using dif::AggregateFunction;
 using dif::ValueKind;
 using dif::ValueType;
 
-const ValueType kString{ValueKind::String, false, 0};
-const ValueType kInt{ValueKind::Integer, true, 4};
+const ValueType kStringKey{ValueKind::String, false, 0};
+const ValueType kIntKey{ValueKind::Integer, true, 4};
 
-dif::Aggregation define(AggregateFunction function, std::vector<ValueType> keys = {kString}) {
+dif::Aggregation define(AggregateFunction function, std::vector<ValueType> keys = {kStringKey}) {
   dif::Aggregation aggregation;
   aggregation.function = function;
   aggregation.keys = std::move(keys);
@@ -29,8 +29,8 @@ std::vector<std::byte> key(std::string_view text) {
   return bytes;
 }
 
-AggregateEntry entry(std::string_view text, std::vector<std::int64_t> words,
-                     std::uint32_t aggregation = 0) {
+AggregateEntry entry_of(std::string_view text, std::vector<std::int64_t> words,
+                        std::uint32_t aggregation = 0) {
   AggregateEntry result;
   result.aggregation = aggregation;
   result.key = key(text);
@@ -56,8 +56,8 @@ TEST(Aggregations, AddChangesOfOneKey) {
   const std::vector definitions{define(AggregateFunction::Count)};
   Aggregations aggregations(definitions);
 
-  aggregations.merge(std::vector{entry("a", {2}), entry("b", {1})});
-  aggregations.merge(std::vector{entry("a", {5})});
+  aggregations.merge(std::vector{entry_of("a", {2}), entry_of("b", {1})});
+  aggregations.merge(std::vector{entry_of("a", {5})});
 
   EXPECT_EQ(show(aggregations.rows(kFirst, {})), "b 1; a 7; ");
 }
@@ -66,8 +66,8 @@ TEST(Aggregations, MinAndMaxKeepTheExtreme) {
   const std::vector definitions{define(AggregateFunction::Min), define(AggregateFunction::Max)};
   Aggregations aggregations(definitions);
 
-  aggregations.merge(std::vector{entry("a", {-3}, 0), entry("a", {-3}, 1)});
-  aggregations.merge(std::vector{entry("a", {4}, 0), entry("a", {4}, 1)});
+  aggregations.merge(std::vector{entry_of("a", {-3}, 0), entry_of("a", {-3}, 1)});
+  aggregations.merge(std::vector{entry_of("a", {4}, 0), entry_of("a", {4}, 1)});
 
   EXPECT_EQ(show(aggregations.rows(kBoth, {})), "a -3 4; ");
 }
@@ -76,8 +76,8 @@ TEST(Aggregations, AverageAndDeviationDivideAtTheEnd) {
   const std::vector definitions{define(AggregateFunction::Avg), define(AggregateFunction::Stddev)};
   Aggregations aggregations(definitions);
 
-  aggregations.merge(std::vector{entry("a", {1, 2}, 0), entry("a", {1, 2, 4, 0}, 1)});
-  aggregations.merge(std::vector{entry("a", {1, 8}, 0), entry("a", {1, 8, 64, 0}, 1)});
+  aggregations.merge(std::vector{entry_of("a", {1, 2}, 0), entry_of("a", {1, 2, 4, 0}, 1)});
+  aggregations.merge(std::vector{entry_of("a", {1, 8}, 0), entry_of("a", {1, 8, 64, 0}, 1)});
 
   EXPECT_EQ(show(aggregations.rows(kBoth, {})), "a 5 3; ");
 }
@@ -89,7 +89,7 @@ TEST(Aggregations, DeviationCarriesIntoTheHighWord) {
 
   for (int i = 0; i < 4; ++i) {
     const std::int64_t value = i % 2 == 0 ? std::int64_t{1} << 31 : -(std::int64_t{1} << 31);
-    aggregations.merge(std::vector{entry("a", {1, value, kHalf, 0})});
+    aggregations.merge(std::vector{entry_of("a", {1, value, kHalf, 0})});
   }
 
   EXPECT_EQ(show(aggregations.rows(kFirst, {})), "a 2147483648; ");
@@ -99,7 +99,7 @@ TEST(Aggregations, TiesAreSortedByKey) {
   const std::vector definitions{define(AggregateFunction::Count)};
   Aggregations aggregations(definitions);
 
-  aggregations.merge(std::vector{entry("c", {1}), entry("a", {1}), entry("b", {0})});
+  aggregations.merge(std::vector{entry_of("c", {1}), entry_of("a", {1}), entry_of("b", {0})});
 
   EXPECT_EQ(show(aggregations.rows(kFirst, {})), "b 0; a 1; c 1; ");
 }
@@ -107,8 +107,8 @@ TEST(Aggregations, TiesAreSortedByKey) {
 TEST(Aggregations, ObeyTheSortOptions) {
   const std::vector definitions{define(AggregateFunction::Count), define(AggregateFunction::Sum)};
   Aggregations aggregations(definitions);
-  aggregations.merge(
-      std::vector{entry("a", {1}, 0), entry("b", {2}, 0), entry("a", {9}, 1), entry("b", {3}, 1)});
+  aggregations.merge(std::vector{entry_of("a", {1}, 0), entry_of("b", {2}, 0),
+                                 entry_of("a", {9}, 1), entry_of("b", {3}, 1)});
   Settings reversed, by_key_reversed, second;
   reversed.sort_reversed = true;
   by_key_reversed.sort_by_key = by_key_reversed.sort_reversed = true;
@@ -124,7 +124,7 @@ TEST(Aggregations, JoinFillsWhatIsMissingWithNothing) {
   const std::vector definitions{define(AggregateFunction::Count), define(AggregateFunction::Avg)};
   Aggregations aggregations(definitions);
 
-  aggregations.merge(std::vector{entry("a", {1}, 0), entry("b", {2, 6}, 1)});
+  aggregations.merge(std::vector{entry_of("a", {1}, 0), entry_of("b", {2, 6}, 1)});
 
   EXPECT_EQ(show(aggregations.rows(kBoth, {})), "b 0 3; a 1 0; ");
 }
@@ -132,17 +132,17 @@ TEST(Aggregations, JoinFillsWhatIsMissingWithNothing) {
 TEST(Aggregations, ClearKeepsKeysAndForgetsValues) {
   const std::vector definitions{define(AggregateFunction::Min)};
   Aggregations aggregations(definitions);
-  aggregations.merge(std::vector{entry("a", {3}), entry("b", {4})});
+  aggregations.merge(std::vector{entry_of("a", {3}), entry_of("b", {4})});
 
   aggregations.clear(0);
-  aggregations.merge(std::vector{entry("a", {7})});
+  aggregations.merge(std::vector{entry_of("a", {7})});
 
   EXPECT_EQ(show(aggregations.rows(kFirst, {})), "b 0; a 7; ");
 }
 
 TEST(Aggregations, TruncKeepsTheLargestOrTheSmallest) {
   const std::vector definitions{define(AggregateFunction::Count)};
-  const std::vector changes{entry("a", {1}), entry("b", {2}), entry("c", {3})};
+  const std::vector changes{entry_of("a", {1}), entry_of("b", {2}), entry_of("c", {3})};
   Aggregations top(definitions), bottom(definitions), all(definitions);
   for (Aggregations* each : {&top, &bottom, &all}) each->merge(changes);
 
@@ -158,7 +158,7 @@ TEST(Aggregations, TruncKeepsTheLargestOrTheSmallest) {
 TEST(Aggregations, NormalizeDividesWhatIsShown) {
   const std::vector definitions{define(AggregateFunction::Sum)};
   Aggregations aggregations(definitions);
-  aggregations.merge(std::vector{entry("a", {100})});
+  aggregations.merge(std::vector{entry_of("a", {100})});
 
   aggregations.normalize(0, 7);
   EXPECT_EQ(show(aggregations.rows(kFirst, {})), "a 14; ");
@@ -170,10 +170,10 @@ TEST(Aggregations, NormalizeDividesWhatIsShown) {
 TEST(Aggregations, NormalizationLeavesLaterKeysAlone) {
   const std::vector definitions{define(AggregateFunction::Sum)};
   Aggregations aggregations(definitions);
-  aggregations.merge(std::vector{entry("a", {100})});
+  aggregations.merge(std::vector{entry_of("a", {100})});
 
   aggregations.normalize(0, 10);
-  aggregations.merge(std::vector{entry("b", {50}), entry("a", {-200})});
+  aggregations.merge(std::vector{entry_of("b", {50}), entry_of("a", {-200})});
 
   EXPECT_EQ(show(aggregations.rows(kFirst, {})), "a -10; b 50; ");
 }
@@ -182,14 +182,14 @@ TEST(Aggregations, DeviationWorksInWholeNumbers) {
   const std::vector definitions{define(AggregateFunction::Stddev)};
   Aggregations aggregations(definitions);
 
-  aggregations.merge(std::vector{entry("a", {2, 3, 5, 0}), entry("b", {2, -3, 5, 0})});
+  aggregations.merge(std::vector{entry_of("a", {2, 3, 5, 0}), entry_of("b", {2, -3, 5, 0})});
 
   EXPECT_EQ(show(aggregations.rows(kFirst, {})), "a 1; b 1; ") << "5 / 2 - (3 / 2) ** 2";
 }
 
 TEST(Aggregations, KeysAreSplitByTheirTypes) {
   const dif::Aggregation definition =
-      define(AggregateFunction::Count, {kInt, kString, {ValueKind::Integer, false, 8}});
+      define(AggregateFunction::Count, {kIntKey, kStringKey, {ValueKind::Integer, false, 8}});
   std::vector<std::byte> bytes(4 + 3 + 8);
   const std::int32_t number = -9;
   const std::uint64_t wide = 77;

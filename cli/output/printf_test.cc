@@ -12,7 +12,7 @@ namespace {
 using dif::ValueKind;
 using dif::ValueType;
 
-class FakeNames : public CodeNames {
+class PrintfNames : public CodeNames {
  public:
   std::string describe(GuestVirt at) const override {
     return at.raw() == 0x1000 ? "vmlinux`vfs_read" : "vmlinux`vfs_read+0x8";
@@ -44,7 +44,7 @@ class Arguments {
     const auto parsed = Format::parse(format);
     if (!parsed) return parsed.error().message;
     std::string out;
-    parsed->print(out, values, aggregates, FakeNames());
+    parsed->print(out, values, aggregates, PrintfNames());
     return out;
   }
 

@@ -24,7 +24,7 @@ std::vector<std::byte> text_bytes(std::string_view text, std::size_t size) {
   return bytes;
 }
 
-class FakeNames : public CodeNames {
+class ColumnNames : public CodeNames {
  public:
   std::string describe(GuestVirt at) const override {
     return at.raw() == 0x1000 ? "vmlinux`vfs_read+0x10" : "0x2000";
@@ -33,7 +33,7 @@ class FakeNames : public CodeNames {
 
 std::string column(const ValueType& type, Bytes bytes, const ColumnStyle& style) {
   std::string text;
-  append_column(text, {type, bytes}, style, FakeNames());
+  append_column(text, {type, bytes}, style, ColumnNames());
   return text;
 }
 

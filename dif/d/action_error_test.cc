@@ -6,13 +6,13 @@
 namespace ringside::d {
 namespace {
 
-struct Case {
+struct BadAction {
   std::string_view tag, body;
 };
 
 /// Every body, as BEGIN's, must be refused under its tag.
-void expect_tags(std::initializer_list<Case> cases) {
-  for (const Case& c : cases) {
+void expect_tags(std::initializer_list<BadAction> cases) {
+  for (const BadAction& c : cases) {
     const std::string source =
         "long a[int]; self long b[int]; BEGIN { " + std::string(c.body) + " }";
     const std::string error = error_of(source);

@@ -13,11 +13,11 @@
 namespace ringside::d {
 namespace {
 
-constexpr std::string_view kTypes[] = {
+constexpr std::string_view kScalarTypes[] = {
     "char",           "signed char", "unsigned char",      "short",
     "unsigned short", "int",         "unsigned int",       "long",
     "unsigned long",  "long long",   "unsigned long long", "enum color"};
-constexpr int kDepth = 3;        // of structures in one another
+constexpr int kMaxNesting = 3;   // of structures in one another
 constexpr int kStatements = 12;  // of one program
 constexpr std::string_view kEnum =
     "enum color { NONE = -1, GREEN = 5, BLUE, LAST = 2147483647 };\n";
@@ -28,12 +28,14 @@ struct Part {
   std::string type;  // that a pointer to it points at; empty for a bit-field
 };
 
-class Generator {
+class StructureGenerator {
  public:
-  explicit Generator(std::uint64_t seed) : random_(seed) {}
+  explicit StructureGenerator(std::uint64_t seed) : random_(seed) {}
 
   /// Declares a type; its scalars become parts().
-  std::string declare(const std::string& tag) { return body("struct " + tag, "", kDepth) + ";\n"; }
+  std::string declare(const std::string& tag) {
+    return body("struct " + tag, "", kMaxNesting) + ";\n";
+  }
   const std::vector<Part>& parts() const { return parts_; }
   std::vector<std::string> offsets() const { return members_; }
 
@@ -76,7 +78,7 @@ class Generator {
       }
       case 1: {
         const std::size_t count = 1 + below(4);
-        const std::string type(kTypes[below(std::size(kTypes))]);
+        const std::string type(kScalarTypes[below(std::size(kScalarTypes))]);
         for (std::size_t i = 0; i < count; ++i) {
           parts_.push_back({inner + "[" + std::to_string(i) + "]", type});
         }
@@ -87,7 +89,7 @@ class Generator {
       case 6: members_.push_back(inner); return body("union", inner, depth - 1) + " " + name;
       case 7: return body(below(2) ? "struct" : "union", path, depth - 1);  // anonymous
       default: {
-        const std::string type(kTypes[below(std::size(kTypes))]);
+        const std::string type(kScalarTypes[below(std::size(kScalarTypes))]);
         parts_.push_back({inner, type});
         members_.push_back(inner);
         return type + " " + name;
@@ -111,14 +113,14 @@ class Generator {
   std::vector<std::string> members_;  // that have an offset
 };
 
-struct Program {
+struct StructureProgram {
   std::string type;
   std::vector<std::string> statements, expressions;  // with $ for the variable
 };
 
-Program generate(std::uint64_t seed) {
-  Generator generator(seed);
-  Program program;
+StructureProgram generate(std::uint64_t seed) {
+  StructureGenerator generator(seed);
+  StructureProgram program;
   program.type = generator.declare("s");
   // Nothing of a dynamic variable can be read before something of it was assigned.
   program.statements.push_back("$" + generator.parts()[0].path + " = 0");
@@ -151,7 +153,7 @@ std::string with_variable(const std::string& text, std::string_view variable) {
 }
 
 /// The values that C computes for all programs, one after another; empty when there is no compiler.
-std::vector<std::int64_t> ask_c(const std::vector<Program>& programs) {
+std::vector<std::int64_t> ask_c(const std::vector<StructureProgram>& programs) {
   std::ostringstream c;
   c << "#include <stdio.h>\n#include <stddef.h>\n" << kEnum;
   for (std::size_t i = 0; i < programs.size(); ++i) {
@@ -169,7 +171,7 @@ std::vector<std::int64_t> ask_c(const std::vector<Program>& programs) {
 }
 
 /// The D program for one scope of variable.
-std::string source(const Program& program, std::string_view declaration,
+std::string source(const StructureProgram& program, std::string_view declaration,
                    std::string_view variable) {
   std::string text = std::string(kEnum) + program.type + std::string(declaration) + "BEGIN {\n";
   for (const std::string& s : program.statements) text += with_variable(s, variable) + ";\n";
@@ -189,7 +191,7 @@ TEST(Structures, MeanWhatTheCCompilerSays) {
                                {"struct s g[string, int];\n", "g[\"a\", 1]"},
                                {"self struct s g[int];\n", "self->g[3]"}};
   const std::size_t seed = setting("RINGSIDE_SEED", 7);
-  std::vector<Program> programs;
+  std::vector<StructureProgram> programs;
   for (std::size_t i = 0; i < setting("RINGSIDE_PROGRAMS", 25); ++i) {
     programs.push_back(generate(seed * 100'000 + i));
   }
@@ -198,7 +200,7 @@ TEST(Structures, MeanWhatTheCCompilerSays) {
 
   std::size_t at = 0, wrong = 0;
   for (std::size_t i = 0; i < programs.size() && wrong < 5; ++i) {
-    const Program& program = programs[i];
+    const StructureProgram& program = programs[i];
     const Scope& scope = kScopes[i % std::size(kScopes)];
     const std::string text = source(program, scope.declaration, scope.variable);
     const Outcome out = run(text);

@@ -23,7 +23,7 @@ namespace {
 using namespace testing;
 
 constexpr std::uint64_t kRoom = 512 << 20;  // above what the test program itself has
-constexpr unsigned kVcpus = 4;
+constexpr unsigned kEngineVcpus = 4;
 
 void limit_address_space() {
   std::uint64_t pages = 0;
@@ -42,7 +42,7 @@ std::string outcome(std::span<const std::byte> dof, const EngineOptions& options
   const auto fits = check_storage(verified->program(), options.string_size);
   if (!fits) return fits.error().message;
   const std::size_t clauses = verified->program().clauses.size();
-  Engine engine(std::move(*verified), options, kVcpus);
+  Engine engine(std::move(*verified), options, kEngineVcpus);
   for (std::uint32_t i = 0; i < clauses; ++i) engine.enable(i, ProbeId{1}, {"a", "b", "c", "d"});
   const FakeGuest guest;
   for (std::uint64_t i = 0; i < 3; ++i) engine.fire(ProbeId{1}, {0, i, 0}, guest);
@@ -82,14 +82,14 @@ Difo keeping(unsigned variables, const ValueType& type, VariableScope scope) {
   return object;
 }
 
-Program evaluating(Difo object) {
+Program program_evaluating(Difo object) {
   return program({clause({action(ActionKind::Evaluate, {std::move(object)})})});
 }
 
 TEST_F(LittleMemory, KeysOfFourGibibytes) {
   for (const ValueKind kind : {ValueKind::Integer, ValueKind::Bytes, ValueKind::String,
                                ValueKind::KernelStack, ValueKind::UserSymbol}) {
-    Program asking = evaluating(constant(1));
+    Program asking = program_evaluating(constant(1));
     asking.aggregations = {{"a", AggregateFunction::Count, {{kind, false, 0xffff'fff8}}}};
     expect(kind == ValueKind::Bytes ? "a key is longer" : "a key of @a cannot have 4294967288",
            asking);
@@ -100,13 +100,13 @@ TEST_F(LittleMemory, AsManyVariablesAsThereAreIds) {
   constexpr unsigned kIds = 0x10000 - kFirstUserVariable;
   for (const VariableScope scope : {VariableScope::Global, VariableScope::Clause}) {
     const ValueType large{ValueKind::Bytes, false, 16 << 10};
-    expect("variables take 1[0-9]* bytes", evaluating(keeping(kIds, large, scope)));
-    const Program strings = evaluating(keeping(kIds, kString, scope));
+    expect("variables take 1[0-9]* bytes", program_evaluating(keeping(kIds, large, scope)));
+    const Program strings = program_evaluating(keeping(kIds, kString, scope));
     expect("ran", strings);
     expect("variables take 4[0-9]* bytes where strings have 65536", strings,
            {.string_size = 64 << 10});
   }
-  expect("ran", evaluating(keeping(kIds, kString, VariableScope::Thread)),
+  expect("ran", program_evaluating(keeping(kIds, kString, VariableScope::Thread)),
          {.string_size = 64 << 10});
 }
 
@@ -157,7 +157,7 @@ TEST_F(LittleMemory, ScratchWithoutEnd) {
               encode(Opcode::Pushtv, 0, 0, 1),
               encode_indexed(Opcode::Call, static_cast<unsigned>(which), 1), encode_return(1)});
     asking.integers = {std::uint64_t{1} << 62};
-    expect("ran", evaluating(asking));
+    expect("ran", program_evaluating(asking));
   }
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 using namespace testing;
 
-constexpr ProbeId kProbe{1}, kReport{2};
+constexpr ProbeId kWorkProbe{1}, kReport{2};
 constexpr unsigned kVcpus = 4;
 constexpr std::uint64_t kFirings = 3000;
 constexpr std::uint16_t kNumber = 0x500, kElement = 0x501, kText = 0x502;
@@ -106,18 +106,18 @@ class YieldingGuest final : public FakeGuest {
 
 class ParallelTest : public ::testing::Test {
  protected:
-  /// Clauses from `reporting` on are on kReport, those before on kProbe.
+  /// Clauses from `reporting` on are on kReport, those before on kWorkProbe.
   void start(Program source, std::size_t reporting, EngineOptions options = {}) {
     auto verified = verify_program(std::move(source));
     ASSERT_TRUE(verified) << verified.error().message;
     const std::size_t clauses = verified->program().clauses.size();
     engine_.emplace(std::move(*verified), options, kVcpus);
     for (std::uint32_t i = 0; i < clauses; ++i) {
-      engine_->enable(i, i < reporting ? kProbe : kReport, {"fbt", "vmlinux", "f", "entry"});
+      engine_->enable(i, i < reporting ? kWorkProbe : kReport, {"fbt", "vmlinux", "f", "entry"});
     }
   }
   void fire(std::uint32_t vcpu, std::uint64_t timestamp, const FakeGuest& guest,
-            ProbeId probe = kProbe) {
+            ProbeId probe = kWorkProbe) {
     const std::lock_guard turn(engine_->turn(vcpu));
     engine_->fire(probe, FireRecord{vcpu, timestamp, 0}, guest);
   }
@@ -349,7 +349,7 @@ TEST_F(ParallelTest, ASpeculationIsCommittedFromAnotherVcpu) {
       [&](std::uint32_t vcpu, const FakeGuest& guest, std::uint64_t i) {
         if (vcpu < 2) {
           while (turn.load(std::memory_order_acquire) % 2 != vcpu) std::this_thread::yield();
-          fire(vcpu, i * 10, guest, vcpu == 0 ? kProbe : kCommit);
+          fire(vcpu, i * 10, guest, vcpu == 0 ? kWorkProbe : kCommit);
           turn.fetch_add(1, std::memory_order_release);
         } else {
           fire(vcpu, i * 10, guest, ProbeId{77});  // nothing is enabled there, but it may clean
@@ -368,9 +368,11 @@ TEST_F(ParallelTest, ExitEndsAllVcpus) {
   Clause leaving = clause({action(ActionKind::Exit, {constant(3)})});
   start(program({clause({action(ActionKind::Trace, {builtin(Builtin::Timestamp)})}), leaving}), 1);
 
-  on_all([&](std::uint32_t vcpu, const FakeGuest& guest,
-             std::uint64_t i) { fire(vcpu, i, guest, vcpu == 1 && i == kLast ? kReport : kProbe); },
-         [&] { take(); });
+  on_all(
+      [&](std::uint32_t vcpu, const FakeGuest& guest, std::uint64_t i) {
+        fire(vcpu, i, guest, vcpu == 1 && i == kLast ? kReport : kWorkProbe);
+      },
+      [&] { take(); });
   take();
 
   EXPECT_EQ(engine_->exit_status(), 3);
@@ -403,7 +405,7 @@ class MachinesTest : public ::testing::Test {
       engines_.push_back(std::make_unique<Engine>(std::move(programs[i]), options, kVcpusEach,
                                                   GlobalsShare{*globals, i * kVcpusEach}));
       for (std::uint32_t clause = 0; clause < source.clauses.size(); ++clause) {
-        engines_[i]->enable(clause, clause < reporting ? kProbe : kReport,
+        engines_[i]->enable(clause, clause < reporting ? kWorkProbe : kReport,
                             {"fbt", "vmlinux", "f", "entry"});
       }
     }
@@ -433,7 +435,7 @@ class MachinesTest : public ::testing::Test {
     for (std::uint64_t i = 1; i <= kFirings; ++i) {
       guest.arguments[0] = i % 3;
       const std::lock_guard turn(engine.turn(vcpu));
-      engine.fire(kProbe, FireRecord{vcpu, i, 0}, guest);
+      engine.fire(kWorkProbe, FireRecord{vcpu, i, 0}, guest);
     }
   }
 
@@ -479,7 +481,7 @@ TEST_F(MachinesTest, WhatOneMachineStoresTheOthersSee) {
         1);
   FakeGuest guest;
 
-  engines_[0]->fire(kProbe, FireRecord{0, 1, 0}, guest);
+  engines_[0]->fire(kWorkProbe, FireRecord{0, 1, 0}, guest);
 
   EXPECT_EQ(report(*engines_[1]), std::vector<std::int64_t>{7});
 }

@@ -7,8 +7,6 @@
 namespace ringside::providers {
 namespace {
 
-constexpr std::uint64_t kNop = FakeFileKernel::kNop;
-
 class BootPointsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -16,7 +14,9 @@ class BootPointsTest : public testing::Test {
     second_ = kernel_.function("second");
     kernel_.seal();
   }
-  static GuestVirt entry(GuestVirt function) { return GuestVirt(function.raw() + kNop); }
+  static GuestVirt entry(GuestVirt function) {
+    return GuestVirt(function.raw() + FakeFileKernel::kNop);
+  }
   Result<ProbeSite> check(GuestVirt at) { return points_.examine(at, SitePolicy::Normal); }
   Result<void> bind(GuestVirt at, const Binding& binding) {
     return points_.bind(TRY(check(at)), binding);
@@ -46,7 +46,7 @@ TEST_F(BootPointsTest, DoNotStandWhereNoExceptionCanBeTaken) {
 
 TEST_F(BootPointsTest, DoNotStandOnAnyByteThatTheKernelPatchesForEver) {
   // The entry's instruction has five bytes; its last one is patched.
-  kernel_.patched = {{GuestVirt(first_.raw() + kNop + 4), 2, "static call"}};
+  kernel_.patched = {{GuestVirt(first_.raw() + FakeFileKernel::kNop + 4), 2, "static call"}};
 
   EXPECT_NE(refusal(entry(first_)).find("static call, which the kernel patches"),
             std::string::npos);

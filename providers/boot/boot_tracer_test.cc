@@ -12,8 +12,6 @@
 namespace ringside::providers {
 namespace {
 
-constexpr std::uint64_t kNop = FakeFileKernel::kNop;
-
 class HeldMachine final : public vmm::InertMachine {
  public:
   explicit HeldMachine(FakeMemory& memory) : memory_(memory) {}
@@ -37,7 +35,7 @@ class Boot : public testing::Test {
     tracer_.add_providers(registry_);
   }
   GuestVirt entry(std::string_view name) const {
-    return GuestVirt(kernel_.symbols().find(name)->address.raw() + kNop);
+    return GuestVirt(kernel_.symbols().find(name)->address.raw() + FakeFileKernel::kNop);
   }
   void enable(const std::string& name) {
     std::optional<Probe> found;

@@ -9,7 +9,7 @@
 namespace ringside::providers {
 namespace {
 
-constexpr std::uint64_t kStack = 0xffff'c900'0000'1000;
+constexpr std::uint64_t kArgumentStack = 0xffff'c900'0000'1000;
 
 class Plan : public ::testing::Test {
  protected:
@@ -27,8 +27,9 @@ class Plan : public ::testing::Test {
 TEST_F(Plan, TheCallingConventionGivesSixRegistersThenTheStackAboveTheReturnAddress) {
   registers_.rdi = 10, registers_.rsi = 11, registers_.rdx = 12;
   registers_.rcx = 13, registers_.r8 = 14, registers_.r9 = 15;
-  registers_.rsp = kStack;
-  for (std::uint64_t n = 0; n < 5; ++n) memory_.put_value<std::uint64_t>(kStack + 8 * n, 15 + n);
+  registers_.rsp = kArgumentStack;
+  for (std::uint64_t n = 0; n < 5; ++n)
+    memory_.put_value<std::uint64_t>(kArgumentStack + 8 * n, 15 + n);
 
   for (unsigned n = 0; n < 10; ++n) EXPECT_EQ(value(kFunctionEntryArguments, n), 10 + n) << n;
 }
@@ -75,25 +76,25 @@ TEST_F(Plan, TheProgramCounterIsTheKernelsOrTheUsers) {
 }
 
 TEST_F(Plan, AStackWordThatIsNotMappedIsAFaultThatNamesIt) {
-  registers_.rsp = kStack;
+  registers_.rsp = kArgumentStack;
 
   const auto seventh = kFunctionEntryArguments.value(6, moment());
 
   ASSERT_FALSE(seventh);
   EXPECT_EQ(seventh.error().kind, FaultKind::BadAddress);
-  EXPECT_EQ(seventh.error().address, kStack + 8);
+  EXPECT_EQ(seventh.error().address, kArgumentStack + 8);
 }
 
 TEST_F(Plan, AWordThatIsMappedInPartIsAFaultAtItsFirstMissingByte) {
   const ArgumentSource source = ArgumentSource::word(&Registers::rdi, 0x70);
-  registers_.rdi = kStack;
-  memory_.put_value<std::uint64_t>(kStack + 0x70, 1);
-  memory_.unmap(kStack + 0x75);
+  registers_.rdi = kArgumentStack;
+  memory_.put_value<std::uint64_t>(kArgumentStack + 0x70, 1);
+  memory_.unmap(kArgumentStack + 0x75);
 
   const auto word = source.value(moment());
 
   ASSERT_FALSE(word);
-  EXPECT_EQ(word.error().address, kStack + 0x75);
+  EXPECT_EQ(word.error().address, kArgumentStack + 0x75);
 }
 
 TEST_F(Plan, ARegisterAtTheEndOfTheAddressesDoesNotWrap) {
@@ -121,13 +122,13 @@ TEST_F(Plan, AComputationSeesTheMomentAndItsFaultIsTheArguments) {
   const Difference computation;
   ArgumentPlan plan;
   plan.arguments[0] = ArgumentSource::computed(computation, 2);
-  registers_.r13 = kStack;
+  registers_.r13 = kArgumentStack;
 
   const auto fault = plan.value(0, moment());
-  memory_.put_value<std::uint32_t>(kStack, 44);
+  memory_.put_value<std::uint32_t>(kArgumentStack, 44);
 
   ASSERT_FALSE(fault);
-  EXPECT_EQ(fault.error().address, kStack);
+  EXPECT_EQ(fault.error().address, kArgumentStack);
   EXPECT_EQ(value(plan, 0), 42u);
 }
 

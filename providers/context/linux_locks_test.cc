@@ -9,7 +9,7 @@ namespace {
 
 using dif::LockFact;
 
-constexpr std::uint64_t kLock = 0xffff'8880'0000'1100, kTask = 0xffff'8880'0000'1000;
+constexpr std::uint64_t kLock = 0xffff'8880'0000'1100, kOwnerTask = 0xffff'8880'0000'1000;
 
 class LinuxLock : public ::testing::Test {
  protected:
@@ -22,7 +22,7 @@ class LinuxLock : public ::testing::Test {
 };
 
 TEST_F(LinuxLock, AMutexNamesItsOwnerWithoutTheFlags) {
-  EXPECT_EQ(ask(LockFact::Owner, kTask | 5), kTask);
+  EXPECT_EQ(ask(LockFact::Owner, kOwnerTask | 5), kOwnerTask);
   EXPECT_EQ(ask(LockFact::Owner, 0), 0u);
   EXPECT_EQ(ask(LockFact::Adaptive, 0), 1u);
   EXPECT_EQ(ask(LockFact::Spins, 0), 0u);

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint64_t kBase = 0xffff'8880'0000'0000;
 // Where the members lie in this kernel.
-constexpr std::uint64_t kParent = 24, kName = 32, kLength = 4, kText = 8;
-constexpr std::uint64_t kMountParent = 16, kMountPoint = 24, kMnt = 32, kRoot = 0;
+constexpr std::uint64_t kDentryParent = 24, kName = 32, kLength = 4, kNameText = 8;
+constexpr std::uint64_t kMountParent = 16, kMountPoint = 24, kMnt = 32, kMountRoot = 0;
 
 class LinuxPathNames : public ::testing::Test {
  protected:
@@ -20,11 +20,12 @@ class LinuxPathNames : public ::testing::Test {
     const TypeId word = types_.add({.kind = TypeKind::Integer, .name = "unsigned long", .size = 8});
     const TypeId half = types_.add({.kind = TypeKind::Integer, .name = "unsigned int", .size = 4});
     const Member qstr[] = {
-        {"hash", half, 0, 0}, {"len", half, kLength * 8, 0}, {"name", word, kText * 8, 0}};
+        {"hash", half, 0, 0}, {"len", half, kLength * 8, 0}, {"name", word, kNameText * 8, 0}};
     const TypeId name = types_.add_struct(TypeKind::Struct, "qstr", 16, qstr);
-    const Member dentry[] = {{"d_parent", word, kParent * 8, 0}, {"d_name", name, kName * 8, 0}};
+    const Member dentry[] = {{"d_parent", word, kDentryParent * 8, 0},
+                             {"d_name", name, kName * 8, 0}};
     types_.index(types_.add_struct(TypeKind::Struct, "dentry", 64, dentry));
-    const Member vfsmount[] = {{"mnt_root", word, kRoot * 8, 0}};
+    const Member vfsmount[] = {{"mnt_root", word, kMountRoot * 8, 0}};
     const TypeId mnt = types_.add_struct(TypeKind::Struct, "vfsmount", 16, vfsmount);
     types_.index(mnt);
     const Member mount[] = {{"mnt_parent", word, kMountParent * 8, 0},
@@ -37,9 +38,9 @@ class LinuxPathNames : public ::testing::Test {
   std::uint64_t dentry(std::string_view name, std::uint64_t parent) {
     const std::uint64_t at = room(64), text = room(name.size());
     for (std::size_t i = 0; i < name.size(); ++i) memory_.put_value(text + i, name[i]);
-    memory_.put_value(at + kParent, parent != 0 ? parent : at);
+    memory_.put_value(at + kDentryParent, parent != 0 ? parent : at);
     memory_.put_value(at + kName + kLength, static_cast<std::uint32_t>(name.size()));
-    memory_.put_value(at + kName + kText, text);
+    memory_.put_value(at + kName + kNameText, text);
     return at;
   }
   /// Answers with the struct vfsmount; `parent` is one, too. 0: its own.
@@ -47,7 +48,7 @@ class LinuxPathNames : public ::testing::Test {
     const std::uint64_t at = room(64);
     memory_.put_value(at + kMountParent, parent != 0 ? parent - kMnt : at);
     memory_.put_value(at + kMountPoint, upon);
-    memory_.put_value(at + kMnt + kRoot, root);
+    memory_.put_value(at + kMnt + kMountRoot, root);
     return at + kMnt;
   }
   std::string path(std::uint64_t dentry, std::uint64_t mount, std::size_t room = 4096) {
@@ -88,7 +89,7 @@ TEST_F(LinuxPathNames, OfALongOneThereIsTheEnd) {
 
 TEST_F(LinuxPathNames, HostileMemoryEndsIt) {
   const std::uint64_t one = dentry("x", root_), other = dentry("y", one);
-  memory_.put_value(one + kParent, other);
+  memory_.put_value(one + kDentryParent, other);
   EXPECT_EQ(path(other, first_).size(), 512u * 2 - 1) << "a circle";
   memory_.put_value(one + kName + kLength, UINT32_MAX);
   EXPECT_EQ(path(one, first_), "(fault)");

@@ -11,7 +11,7 @@ using dif::ContextVariable;
 constexpr std::uint64_t kTaskMm = 48, kTaskStack = 56;  // as FakeKernel has them
 constexpr std::uint64_t kStackBottom = 0x40000, kStackBytes = 16 << 10;
 constexpr std::uint64_t kSaved = kStackBottom + kStackBytes - 168;  // struct pt_regs
-constexpr std::uint64_t kText = kKernelBase + 0x100'000;
+constexpr std::uint64_t kStackText = kKernelBase + 0x100'000;
 constexpr std::uint64_t kUserStack = 0x200'000;  // the second 2 MiB page
 
 class Stacks : public ::testing::Test {
@@ -20,7 +20,7 @@ class Stacks : public ::testing::Test {
     FakeKernel::write_task(memory_);
     memory_.put64(kTask + kTaskMm, 1);
     memory_.put64(kTask + kTaskStack, kKernelBase + kStackBottom);
-    tables_.add({GuestVirt(kText), GuestVirt(kText + 0x1000)}, {}, {});
+    tables_.add({GuestVirt(kStackText), GuestVirt(kStackText + 0x1000)}, {}, {});
     tables_.seal();
     registers_.cr3 = kRoot;
     registers_.rsp = kKernelBase + kStack;
@@ -68,45 +68,45 @@ class Stacks : public ::testing::Test {
 };
 
 TEST_F(Stacks, AProbeAtAFunctionsEndsBeginsWithItsCaller) {
-  registers_.rip = kText + 0x10;
+  registers_.rip = kStackText + 0x10;
   registers_.rbp = kKernelBase + kStack + 0x40;
-  memory_.put64(kStack, kText + 0x100);
+  memory_.put64(kStack, kStackText + 0x100);
   memory_.put64(kStack + 0x40, 0);
-  memory_.put64(kStack + 0x48, kText + 0x200);
+  memory_.put64(kStack + 0x48, kStackText + 0x200);
   for (const ArgumentPlan* plan : {&kFunctionEntryArguments, &kFunctionExitArguments,
                                    &kFunctionReturnArguments, &kSystemCallReturnArguments}) {
     begin(*plan);
-    EXPECT_EQ(stack(false), (std::vector<std::uint64_t>{kText + 0x100, kText + 0x200}));
-    EXPECT_EQ(value(ContextVariable::Caller), kText + 0x100);
+    EXPECT_EQ(stack(false), (std::vector<std::uint64_t>{kStackText + 0x100, kStackText + 0x200}));
+    EXPECT_EQ(value(ContextVariable::Caller), kStackText + 0x100);
     EXPECT_EQ(value(ContextVariable::Stackdepth), 2u);
   }
 }
 
 TEST_F(Stacks, ASampleBeginsWhereTheKernelStandsAndIsEmptyInUserMode) {
-  registers_.rip = kText + 0x10;
+  registers_.rip = kStackText + 0x10;
   registers_.cs = 0x10;
   registers_.rbp = 0;
   context_.begin(registers_, kernel_address(kPercpu0));
   context_.select_anywhere();
-  EXPECT_EQ(stack(false), (std::vector<std::uint64_t>{kText + 0x10}));
+  EXPECT_EQ(stack(false), (std::vector<std::uint64_t>{kStackText + 0x10}));
   EXPECT_EQ(value(ContextVariable::Caller), 0u);
 
   registers_.cs = 0x33;
   context_.begin(registers_, kernel_address(kPercpu0));
   context_.select_anywhere();
   EXPECT_TRUE(stack(false).empty());
-  EXPECT_EQ(stack(true), (std::vector<std::uint64_t>{kText + 0x10}));
+  EXPECT_EQ(stack(true), (std::vector<std::uint64_t>{kStackText + 0x10}));
 }
 
 TEST_F(Stacks, OnTheSharedReturnPathTheFrameIsTheKernelsOwn) {
-  registers_.rip = kText + 0x30;
+  registers_.rip = kStackText + 0x30;
   Binding binding;
   binding.number = 0;
   binding.at_function_edge = false;
   begin(binding);
 
-  EXPECT_EQ(stack(false), (std::vector<std::uint64_t>{kText + 0x30}));
-  EXPECT_EQ(value(ContextVariable::Caller), kText + 0x30);
+  EXPECT_EQ(stack(false), (std::vector<std::uint64_t>{kStackText + 0x30}));
+  EXPECT_EQ(value(ContextVariable::Caller), kStackText + 0x30);
 }
 
 TEST_F(Stacks, UserRegistersAreThoseThatTheKernelSavedAtItsEntry) {
@@ -131,7 +131,7 @@ TEST_F(Stacks, AKernelThreadHasNoUserRegistersAndNoUserStack) {
   EXPECT_EQ(value(ContextVariable::Ustackdepth), 0u);
 
   memory_.put64(kTask + kTaskMm, 1);
-  enter_from(kText, 0x10, 0, 0);  // what is saved there is no user's
+  enter_from(kStackText, 0x10, 0, 0);  // what is saved there is no user's
   begin(kFunctionEntryArguments);
   EXPECT_EQ(context_.user_registers().error().kind, FaultKind::BadStack);
 }

@@ -91,8 +91,8 @@ TEST(GuestClock, SurvivesATscFromALyingGuest) {
   EXPECT_GE(clock.host_time(kHost + 3), once);
 }
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::uint64_t kBelieved = GuestClock::kBelievedSeconds * kSecond;
+constexpr std::uint64_t kOneSecond = 1'000'000'000;
+constexpr std::uint64_t kBelieved = GuestClock::kBelievedSeconds * kOneSecond;
 
 TEST(GuestClock, OneForgedTscMovesNothing) {
   GuestClock clock = clock_of_1ghz();
@@ -115,7 +115,7 @@ TEST(GuestClock, ManyForgedTscsMoveItByNoMoreThanIsBelieved) {
   std::uint64_t forged = 0, worst = 0;
 
   for (int i = 0; i < 10'000; ++i) {
-    forged += kSecond;  // each alone could be a late look's
+    forged += kOneSecond;  // each alone could be a late look's
     const std::uint64_t host = kHost + 100 * static_cast<std::uint64_t>(i);
     worst = std::max(worst, clock.trap_time(forged, host) - first);
     worst = std::max(worst, clock.host_time(host) - first);
@@ -127,9 +127,9 @@ TEST(GuestClock, ManyForgedTscsMoveItByNoMoreThanIsBelieved) {
 TEST(GuestClock, GoesOnWhereTheGuestSetsItsTsc) {
   // Back to 0 as a processor does it after S3, far ahead, and back again.
   GuestClock clock = clock_of_1ghz();
-  std::uint64_t guest = 50 * kSecond, host = kHost;
+  std::uint64_t guest = 50 * kOneSecond, host = kHost;
   std::uint64_t last = clock.trap_time(guest, host);
-  for (const std::uint64_t set : {std::uint64_t{0}, 5'000 * kSecond, 20 * kSecond}) {
+  for (const std::uint64_t set : {std::uint64_t{0}, 5'000 * kOneSecond, 20 * kOneSecond}) {
     guest = set;
     for (int trap = 0; trap < 10; ++trap) {
       guest += 1'000, host += 1'000;
@@ -147,17 +147,17 @@ TEST(GuestClock, GoesOnWhereTheGuestSetsItsTsc) {
 TEST(GuestClock, BelievesALateLookAndThatAPauseWasLongerThanTheGuestLost) {
   Stopping machine;
   GuestClock& clock = machine.clock;
-  clock.trap_time(0, kHost + 4 * kSecond);  // looked at 4 s late
-  EXPECT_EQ(clock.trap_time(5 * kSecond, kHost + 5 * kSecond), kHost + 5 * kSecond);
+  clock.trap_time(0, kHost + 4 * kOneSecond);  // looked at 4 s late
+  EXPECT_EQ(clock.trap_time(5 * kOneSecond, kHost + 5 * kOneSecond), kHost + 5 * kOneSecond);
   // Ten pauses in which this guest's TSC went on.
   for (std::uint64_t n = 0; n < 10; ++n) {
-    machine.stand_still(kHost + (6 + n) * kSecond, kHost + (7 + n) * kSecond);
+    machine.stand_still(kHost + (6 + n) * kOneSecond, kHost + (7 + n) * kOneSecond);
   }
-  clock.trap_time(20 * kSecond, kHost + 20 * kSecond);
+  clock.trap_time(20 * kOneSecond, kHost + 20 * kOneSecond);
 
   EXPECT_EQ(clock.disbelieved(), 0u);
-  EXPECT_EQ(clock.trap_time(21 * kSecond, kHost + 21 * kSecond), kHost + 21 * kSecond);
-  EXPECT_EQ(clock.host_time(kHost + 21 * kSecond), kHost + 21 * kSecond);
+  EXPECT_EQ(clock.trap_time(21 * kOneSecond, kHost + 21 * kOneSecond), kHost + 21 * kOneSecond);
+  EXPECT_EQ(clock.host_time(kHost + 21 * kOneSecond), kHost + 21 * kOneSecond);
 }
 
 TEST(GuestClock, AStopThatItIsToldOfIsNoClockThatWasSet) {
@@ -167,7 +167,8 @@ TEST(GuestClock, AStopThatItIsToldOfIsNoClockThatWasSet) {
     GuestClock& clock = machine.clock;
     std::uint64_t guest = 0, host = kHost, stopped = 0;
     const std::uint64_t first = clock.trap_time(guest, host, 0);
-    for (const std::uint64_t length : {kSecond / 1000, kSecond, 60 * kSecond, 3600 * kSecond}) {
+    for (const std::uint64_t length :
+         {kOneSecond / 1000, kOneSecond, 60 * kOneSecond, 3600 * kOneSecond}) {
       machine.stop_times.begin(host - 100);
       host += length, stopped += length;
       if (tsc_goes_on) guest += length;
@@ -183,23 +184,23 @@ TEST(GuestClock, AStopThatItIsToldOfIsNoClockThatWasSet) {
 }
 
 TEST(GuestClock, AStopThatNobodyTellsOfShowsInOneVcpusTraps) {
-  GuestClock clock(TickRate(kSecond), {nullptr, 2, kHost});
+  GuestClock clock(TickRate(kOneSecond), {nullptr, 2, kHost});
   const std::uint64_t first = clock.trap_time(0, kHost, 0);
   clock.trap_time(500, kHost + 500, 1);
 
   // 3 s. The first trap after them could as well be one that the host looks at late.
-  EXPECT_EQ(clock.trap_time(1'000, kHost + 3 * kSecond + 1'000, 0) - first, 1'000u);
-  const std::uint64_t after = clock.trap_time(2'000, kHost + 3 * kSecond + 2'000, 0);
-  const std::uint64_t other = clock.trap_time(3'000, kHost + 3 * kSecond + 3'000, 1);
+  EXPECT_EQ(clock.trap_time(1'000, kHost + 3 * kOneSecond + 1'000, 0) - first, 1'000u);
+  const std::uint64_t after = clock.trap_time(2'000, kHost + 3 * kOneSecond + 2'000, 0);
+  const std::uint64_t other = clock.trap_time(3'000, kHost + 3 * kOneSecond + 3'000, 1);
 
-  EXPECT_EQ(after - first, 3 * kSecond + 2'000);
+  EXPECT_EQ(after - first, 3 * kOneSecond + 2'000);
   EXPECT_EQ(other - after, 1'000u);
   EXPECT_EQ(clock.disbelieved(), 0u);
 }
 
 TEST(GuestClock, ComesNearTheTruthSlowlyOrFromFarAtOnce) {
   constexpr std::uint64_t kLate = 5'000'000;
-  GuestClock clock(TickRate(kSecond), {nullptr, 1, kHost});
+  GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
   EXPECT_EQ(clock.trap_time(0, kHost + kLate, 0), kHost + kLate);
   std::uint64_t last = kHost + 2 * kLate, guest = kLate;  // as if there had been one by now
   for (int trap = 0; trap < 30'000; ++trap) {
@@ -210,14 +211,14 @@ TEST(GuestClock, ComesNearTheTruthSlowlyOrFromFarAtOnce) {
   }
   EXPECT_EQ(last, kHost + guest);
 
-  GuestClock far(TickRate(kSecond), {nullptr, 1, kHost});
+  GuestClock far(TickRate(kOneSecond), {nullptr, 1, kHost});
   far.trap_time(0, kHost + 4 * kLate, 0);
   EXPECT_EQ(far.trap_time(5 * kLate, kHost + 5 * kLate, 0), kHost + 5 * kLate);
 }
 
 TEST(GuestClock, ALateLookDoesNotPutATrapBeforeTheOneBefore) {
   constexpr std::uint64_t kLate = 5'000'000;
-  GuestClock clock(TickRate(kSecond), {nullptr, 1, kHost});
+  GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
   clock.trap_time(0, kHost + kLate, 0);
   const std::uint64_t entry = clock.trap_time(kLate, kHost + kLate, 0);  // much to make up
   EXPECT_GT(clock.trap_time(kLate + 3'000, kHost + 2 * kLate, 0), entry);
@@ -227,7 +228,7 @@ TEST(GuestClock, ALateLookDoesNotPutATrapBeforeTheOneBefore) {
 TEST(GuestClock, ATrapThatWaitedIsNotBeforeTheOneBeforeWhateverOthersHaveShownMeanwhile) {
   constexpr std::uint64_t kLate = 600'000, kWait = 7'000'000, kBetween = 3'000;
   for (const std::uint32_t next : {1u, 2u}) {  // the thread's vCPU is another one by then, or not
-    GuestClock clock(TickRate(kSecond), {nullptr, 3, kHost});
+    GuestClock clock(TickRate(kOneSecond), {nullptr, 3, kHost});
     clock.trap_time(0, kHost + kLate, 0);
     std::uint64_t guest = kLate;
     const std::uint64_t entry = clock.trap_time(guest, kHost + guest, 1);
@@ -243,7 +244,7 @@ TEST(GuestClock, ATrapThatWaitedIsNotBeforeTheOneBeforeWhateverOthersHaveShownMe
 }
 
 TEST(GuestClock, OneVcpusTimesNeverRunBackwards) {
-  GuestClock clock(TickRate(kSecond), {nullptr, 2, kHost});
+  GuestClock clock(TickRate(kOneSecond), {nullptr, 2, kHost});
   clock.trap_time(0, kHost + 30'000'000, 0);
   const std::uint64_t before = clock.trap_time(30'000'000, kHost + 30'000'001, 1);
 
@@ -253,7 +254,7 @@ TEST(GuestClock, OneVcpusTimesNeverRunBackwards) {
 }
 
 TEST(GuestClock, SaysHowLateItsTimesAreAtMost) {
-  GuestClock clock(TickRate(kSecond), {nullptr, 1, kHost});
+  GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
   EXPECT_FALSE(clock.accuracy());
 
   clock.trap_time(10'000, kHost + 10'700, 0);  // 700 late, which cannot be known yet
@@ -268,20 +269,20 @@ TEST(GuestClock, SaysHowLateItsTimesAreAtMost) {
 }
 
 TEST(GuestClock, FollowsATscOfAnotherRateOnceTrapsShowIt) {
-  for (const std::uint64_t hertz : {2 * kSecond, kSecond / 4, kSecond + kSecond / 25}) {
-    GuestClock clock(TickRate(kSecond), {nullptr, 1, kHost, hertz});
+  for (const std::uint64_t hertz : {2 * kOneSecond, kOneSecond / 4, kOneSecond + kOneSecond / 25}) {
+    GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost, hertz});
     const std::uint64_t first = clock.trap_time(0, kHost, 0);
 
     for (std::uint64_t second = 1; second < 100; ++second) {
-      const std::uint64_t at = clock.trap_time(hertz * second, kHost + kSecond * second, 0);
+      const std::uint64_t at = clock.trap_time(hertz * second, kHost + kOneSecond * second, 0);
       // One that comes at once shows when the one before it was, and so how fast the TSC is.
-      clock.trap_time(hertz * second + hertz / 1'000'000, kHost + kSecond * second + 1'000, 0);
+      clock.trap_time(hertz * second + hertz / 1'000'000, kHost + kOneSecond * second + 1'000, 0);
       if (second > 1) {
-        EXPECT_EQ(at - first, kSecond * second);
+        EXPECT_EQ(at - first, kOneSecond * second);
       }
     }
 
-    EXPECT_EQ(clock.host_time(kHost + 100 * kSecond) - first, 100 * kSecond);
+    EXPECT_EQ(clock.host_time(kHost + 100 * kOneSecond) - first, 100 * kOneSecond);
     EXPECT_EQ(clock.disbelieved(), 0u);
     EXPECT_EQ(clock.accuracy()->factor, static_cast<double>(hertz) / 1e9);
   }
@@ -289,12 +290,12 @@ TEST(GuestClock, FollowsATscOfAnotherRateOnceTrapsShowIt) {
 
 TEST(GuestClock, BelievesNoRateThatTrapsDoNotShow) {
   // As guests measure it whose host was busy.
-  for (const std::uint64_t hertz : {kSecond / 2, kSecond - kSecond / 50, 3 * kSecond}) {
-    GuestClock clock(TickRate(kSecond), {nullptr, 1, kHost, hertz});
+  for (const std::uint64_t hertz : {kOneSecond / 2, kOneSecond - kOneSecond / 50, 3 * kOneSecond}) {
+    GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost, hertz});
     const std::uint64_t first = clock.trap_time(0, kHost, 0);
 
     for (std::uint64_t trap = 1; trap < 1'000; ++trap) {
-      const std::uint64_t at = trap * kSecond / 10;
+      const std::uint64_t at = trap * kOneSecond / 10;
       EXPECT_EQ(clock.trap_time(at, kHost + at + trap % 7 * 1'000'000, 0) - first, at);
     }
 

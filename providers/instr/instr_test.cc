@@ -16,7 +16,7 @@ namespace {
 using disasm::code;
 using Names = std::vector<std::string>;
 
-constexpr std::uint64_t kText = 0x100000;  // guest-physical
+constexpr std::uint64_t kInstrText = 0x100000;  // guest-physical
 
 /// f: ftrace nop, push rbp, call g, cmp [rdi], eax, jnz, pop rbp, ret; also called alias.
 /// g: ftrace nop, xor eax, eax, ret. bare: no ftrace site.
@@ -41,8 +41,8 @@ class Instr : public testing::Test {
   };
   void put(std::uint64_t offset, const std::vector<std::byte>& bytes) {
     const std::vector<std::byte> padding(0x40, std::byte{0xcc});
-    memory_.put(kText + offset, padding.data(), padding.size());
-    memory_.put(kText + offset, bytes.data(), bytes.size());
+    memory_.put(kInstrText + offset, padding.data(), padding.size());
+    memory_.put(kInstrText + offset, bytes.data(), bytes.size());
   }
   void add(std::initializer_list<Name> names) {
     auto& table = kernel_.symbols_to_fill();
@@ -53,7 +53,7 @@ class Instr : public testing::Test {
     table.add_module({"vmlinux", at(0), 0x1000, 0}, symbols);
     table.seal();
   }
-  static GuestVirt at(std::uint64_t offset) { return kernel_address(kText + offset); }
+  static GuestVirt at(std::uint64_t offset) { return kernel_address(kInstrText + offset); }
 
   InstrProvider& provider() {
     if (!provider_) {

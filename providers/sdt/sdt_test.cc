@@ -20,7 +20,7 @@ using guest_linux::Kernel;
 using Names = std::vector<std::string>;
 
 // Guest-physical.
-constexpr std::uint64_t kText = 0x100000, kTable = 0x110000, kTracepoint = 0x111000,
+constexpr std::uint64_t kSdtText = 0x100000, kTable = 0x110000, kTracepoint = 0x111000,
                         kName = 0x112000, kObject = 0x113000, kTheStack = 0x114000;
 // Of the text: the instruction before the site, the site, the one behind it, the block.
 constexpr std::uint64_t kBefore = 0x05, kSite = 0x08, kBehind = 0x0a, kTarget = 0x10, kCall = 0x18;
@@ -40,7 +40,7 @@ class Sdt : public testing::Test {
  protected:
   Sdt() {
     const std::vector<std::byte> padding(0x80, std::byte{0xcc});
-    memory_.put(kText, padding.data(), padding.size());
+    memory_.put(kSdtText, padding.data(), padding.size());
     put(0x00, code({0x0f, 0x1f, 0x44, 0, 0, 0x48, 0x89, 0xfb, 0x66, 0x90, 0x48, 0x89, 0xd8, 0xc3}));
     put(kTarget,
         code({0x8b, 0x73, 0x04, 0xba, 0xf9, 0xff, 0xff, 0xff, 0xe8, 0, 0, 0, 0, 0xeb, 0xeb}));
@@ -79,9 +79,9 @@ class Sdt : public testing::Test {
         types.add({.kind = TypeKind::Typedef, .name = "btf_trace_f_called", .target = pointer}));
   }
   void put(std::uint64_t offset, const std::vector<std::byte>& bytes) {
-    memory_.put(kText + offset, bytes.data(), bytes.size());
+    memory_.put(kSdtText + offset, bytes.data(), bytes.size());
   }
-  static GuestVirt text(std::uint64_t offset) { return kernel_address(kText + offset); }
+  static GuestVirt text(std::uint64_t offset) { return kernel_address(kSdtText + offset); }
 
   SdtProvider& provider() {
     if (!provider_) {

@@ -31,7 +31,7 @@ constexpr StableProbe kProbes[] = {
     {"whole", PlaceKind::Entry, "fork", {}, {}, "", nullptr, {}, "start"},
     {"part", PlaceKind::Entry, "fork", {}, {}, "", nullptr, {}, "unlock"},
 };
-constexpr StableTable kTable{"proc", kProbes};
+constexpr StableTable kProcTable{"proc", kProbes};
 
 class StableProviders : public FunctionProviders {
  protected:
@@ -61,8 +61,8 @@ class StableProviders : public FunctionProviders {
   TypeId task_, task_pointer_;
   GuestVirt fork_;
   Registers registers_;
-  StableProvider provider_{kTable, std::make_shared<KernelPlaces>(text_, kernel_, points_), kernel_,
-                           points_};
+  StableProvider provider_{kProcTable, std::make_shared<KernelPlaces>(text_, kernel_, points_),
+                           kernel_, points_};
 };
 
 TEST_F(StableProviders, AreAtTheFunctionsThatThisKernelHas) {

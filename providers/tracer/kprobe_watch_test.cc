@@ -8,7 +8,6 @@
 namespace ringside::providers {
 namespace {
 
-using namespace tracepoint_fakes;
 namespace fakes = guest_linux::fakes;
 
 constexpr std::uint64_t kReader = 0x100, kOptimizer = 0x180, kWhole = 0x200, kOther = 0x300;
@@ -25,10 +24,12 @@ class Next final : public vmm::TrapSink {
 /// Functions of three instructions: ftrace nop, push rbp, ret.
 class WatchOfKprobes : public ::testing::Test {
  protected:
+  static constexpr GuestVirt kText = tracepoint_fakes::kText;
+
   WatchOfKprobes() {
     for (const std::uint64_t offset : {std::uint64_t{0}, kReader, kOptimizer, kWhole, kOther}) {
       machine_.put(offset, std::vector<std::byte>(0x80, kInt3));
-      machine_.put(offset, code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
+      machine_.put(offset, disasm::code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
     }
     kernel_.name({{0, "traced"},
                   {kReader, "arch_prepare_kprobe"},
@@ -66,12 +67,14 @@ class WatchOfKprobes : public ::testing::Test {
     write(kNewKprobe + fakes::kAddrAt, place.raw());
     trap(kReader + kHeadBytes, kText.raw() + kNewKprobe);
   }
-  void hold_text() { write(kTextMutex + fakes::kOwnerAt, std::uint64_t{0xffff'8880'0001'0000}); }
-  void release_text() { write(kTextMutex + fakes::kOwnerAt, std::uint64_t{0}); }
+  void hold_text() {
+    write(tracepoint_fakes::kTextMutex + fakes::kOwnerAt, std::uint64_t{0xffff'8880'0001'0000});
+  }
+  void release_text() { write(tracepoint_fakes::kTextMutex + fakes::kOwnerAt, std::uint64_t{0}); }
 
-  FakeMachine machine_;
-  FakeShim shim_;
-  FakeKernel kernel_;
+  tracepoint_fakes::FakeMachine machine_;
+  tracepoint_fakes::FakeShim shim_;
+  tracepoint_fakes::FakeKernel kernel_;
   Next next_;
   std::optional<TracepointTable> table_;
   std::optional<KprobeWatch> watch_;
@@ -109,9 +112,9 @@ TEST_F(WatchOfKprobes, OfAnOptimizedOneTheKprobeLiesInside) {
 TEST_F(WatchOfKprobes, WhereItStandsOursIsGone) {
   prepare_kprobe(at(kProbed));
   const fakes::FakeKprobe kprobe{
-      .at = kText.raw() + kKprobes, .address = at(kProbed).raw(), .opcode = 0x55};
+      .at = kText.raw() + tracepoint_fakes::kKprobes, .address = at(kProbed).raw(), .opcode = 0x55};
   kprobe.write([this](std::uint64_t address, auto value) { write(address - kText.raw(), value); });
-  write(kKprobeTable, kprobe.node());
+  write(tracepoint_fakes::kKprobeTable, kprobe.node());
 
   trap(kWayOut);
 

@@ -11,7 +11,7 @@ namespace {
 constexpr GuestVirt kPlace(0xffff'ffff'8112'3404), kElsewhere(0xffff'ffff'8112'3500);
 constexpr GuestVirt kFirst(0xffff'ffff'c012'3000), kSecond(0xffff'ffff'c045'6000);
 
-class Next final : public vmm::TrapSink {
+class PolledNext final : public vmm::TrapSink {
  public:
   void on_trap(const vmm::Trap& trap) override { traps.push_back(trap.address); }
   bool needs_poller(GuestVirt address) const override { return address == kElsewhere; }
@@ -34,7 +34,7 @@ class Watch : public ::testing::Test {
     return ::poll(&event, 1, 0) == 1;
   }
 
-  Next next_;
+  PolledNext next_;
   ModuleWatch watch_;
 };
 

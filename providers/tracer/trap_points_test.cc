@@ -17,19 +17,19 @@
 namespace ringside::providers {
 namespace {
 
-constexpr unsigned kVcpus = 2;
-constexpr std::uint64_t kText = 0x100000, kMutex = 0x180000, kProbes = 0x181000;
+constexpr unsigned kTrapVcpus = 2;
+constexpr std::uint64_t kTrapText = 0x100000, kMutex = 0x180000, kProbes = 0x181000;
 constexpr GuestVirt kSlots{kKernelBase + 0x200000};
 
 /// Text of `steady` and `switched`: push rbp; ret.
 constexpr std::array<std::uint8_t, 2> kCode{0x55, 0xc3};
-const GuestVirt kSteady = kernel_address(kText), kSwitched = kernel_address(kText + 0x40);
+const GuestVirt kSteady = kernel_address(kTrapText), kSwitched = kernel_address(kTrapText + 0x40);
 
 /// Its vCPUs' threads execute while nobody has paused it.
 class RunningMachine final : public vmm::InertMachine {
  public:
   RunningMachine() : text(memory_) {}
-  unsigned count() const override { return kVcpus; }
+  unsigned count() const override { return kTrapVcpus; }
   vmm::GuestMemory& memory() override { return memory_.memory(); }
 
   /// In the guest until it is destroyed.
@@ -102,7 +102,7 @@ class TableShim final : public vmm::Shim {
   void release(unsigned vcpu) { ++claims_[vcpu]; }
   vmm::TrapsUnderWay under_way() const override { return {claims_[0], claims_[1]}; }
   bool have_answers(const vmm::TrapsUnderWay& traps) const override {
-    for (unsigned n = 0; n < kVcpus; ++n) {
+    for (unsigned n = 0; n < kTrapVcpus; ++n) {
       if (traps[n] % 2 == 0 && claims_[n] == traps[n] && traps[n] != 0) return false;
     }
     return true;
@@ -134,7 +134,7 @@ class TableShim final : public vmm::Shim {
   std::uint64_t used_ = 0;
   mutable std::mutex lock_;
   std::unordered_map<std::uint64_t, GuestVirt> entries_;
-  std::array<std::atomic<std::uint64_t>, kVcpus> claims_{};  // even: a trap waits
+  std::array<std::atomic<std::uint64_t>, kTrapVcpus> claims_{};  // even: a trap waits
 };
 
 constexpr dif::ProbeId kAlways{1}, kSometimes{2}, kToo{3};
@@ -143,11 +143,11 @@ class PointsThatComeAndGo : public ::testing::Test {
  protected:
   PointsThatComeAndGo() {
     FakeKernel::write_task(machine_.text);
-    for (const std::uint64_t at : {kText, kText + 0x40}) {
+    for (const std::uint64_t at : {kTrapText, kTrapText + 0x40}) {
       machine_.text.put(at, kCode.data(), kCode.size());
     }
     auto& symbols = kernel_.symbols_to_fill();
-    symbols.add_module({"vmlinux", kernel_address(kText), 0x1000, 0},
+    symbols.add_module({"vmlinux", kernel_address(kTrapText), 0x1000, 0},
                        {{kSteady, 64, "steady", 't', 0},
                         {kSwitched, 64, "switched", 't', 0},
                         {kernel_address(kProbes), 0, "kprobe_table", 'b', 0},
@@ -214,7 +214,7 @@ class PointsThatComeAndGo : public ::testing::Test {
   TableShim shim_;
   CountingSink sink_;
   GuestClock clock_{TickRate(1'000'000'000)};
-  LinuxContexts contexts_{kVcpus, machine_.memory(), kernel_};
+  LinuxContexts contexts_{kTrapVcpus, machine_.memory(), kernel_};
   TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_};
   std::optional<TracepointTable> table_;
   std::optional<TrapPoints> points_;
@@ -272,7 +272,7 @@ TEST_F(PointsThatComeAndGo, AreForgottenWhereTheyCannotBeArmed) {
 TEST_F(PointsThatComeAndGo, OfTextThatTheGuestHasChangedOnlyTheNewOnesFire) {
   add(kSwitched, kSometimes);
   const std::uint8_t other = 0x53;
-  machine_.text.put(kText + 0x40, &other, 1);
+  machine_.text.put(kTrapText + 0x40, &other, 1);
   EXPECT_EQ(table_->drop_changed(), std::vector{kSwitched});
   table_->look_again();
 
@@ -292,9 +292,9 @@ TEST_F(PointsThatComeAndGo, LoseNothingAndFireNowhereElseUnderVcpusThatRun) {
   constexpr unsigned kCycles = 400;
   std::atomic<unsigned> phase = kOff;
   std::atomic<bool> ended = false;
-  std::array<std::atomic<std::uint64_t>, kVcpus> rounds{}, wrong{}, inside{};
+  std::array<std::atomic<std::uint64_t>, kTrapVcpus> rounds{}, wrong{}, inside{};
   std::vector<std::thread> vcpus;
-  for (unsigned vcpu = 0; vcpu < kVcpus; ++vcpu) {
+  for (unsigned vcpu = 0; vcpu < kTrapVcpus; ++vcpu) {
     vcpus.emplace_back([&, vcpu] {
       while (!ended) {
         const auto fired = [&] { return sink_.of(kSometimes, vcpu); };
@@ -329,7 +329,7 @@ TEST_F(PointsThatComeAndGo, LoseNothingAndFireNowhereElseUnderVcpusThatRun) {
   ended = true;
   for (std::thread& vcpu : vcpus) vcpu.join();
 
-  for (unsigned vcpu = 0; vcpu < kVcpus; ++vcpu) {
+  for (unsigned vcpu = 0; vcpu < kTrapVcpus; ++vcpu) {
     EXPECT_EQ(wrong[vcpu], 0u) << "vCPU " << vcpu;
     EXPECT_GT(inside[vcpu], 0u) << "vCPU " << vcpu;
     EXPECT_EQ(sink_.of(kAlways, vcpu), rounds[vcpu]) << "vCPU " << vcpu;

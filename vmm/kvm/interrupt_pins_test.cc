@@ -8,7 +8,7 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-class InterruptPinsTest : public testing::Test {
+class InterruptPinsTest : public ::testing::Test {
  protected:
   std::vector<std::pair<std::uint32_t, bool>> told_;
   InterruptPins pins_{[this](std::uint32_t gsi, bool level) { told_.emplace_back(gsi, level); }};

@@ -56,7 +56,7 @@ TEST(StartKvm, RefusesSizesBeforeItTouchesKvm) {
 }
 
 TEST(Initrd, OfNoNameIsEmptyAndABadFileIsAnErrorWithTheWayOut) {
-  const std::string path = testing::TempDir() + "empty-initrd";
+  const std::string path = ::testing::TempDir() + "empty-initrd";
   std::ofstream(path).flush();
 
   const auto none = kvm::InitrdFile::open("");

@@ -11,23 +11,23 @@ namespace ringside::guest_linux {
 namespace {
 
 // An image mapped at 16 MiB above the base of the kernel's map, lying at 2 MiB of RAM.
-constexpr std::uint64_t kStext = 0xffff'ffff'8100'0000;
+constexpr std::uint64_t kImageStext = 0xffff'ffff'8100'0000;
 constexpr std::int64_t kPhysBase = 0x20'0000 - 0x100'0000;
-constexpr std::uint64_t kImage = 0x20'0000;  // in RAM
-constexpr std::uint64_t kRoot = kImage + 0x1'0000;
-constexpr std::uint64_t kUts = kImage + 0x2'0000;
+constexpr std::uint64_t kImageInRam = 0x20'0000;  // in RAM
+constexpr std::uint64_t kRootInRam = kImageInRam + 0x1'0000;
+constexpr std::uint64_t kUts = kImageInRam + 0x2'0000;
 
 std::string info_text(std::string_view release, std::uint64_t root_offset = 0x1'0000) {
   return fmt::format(
       "OSRELEASE={}\nSYMBOL(init_uts_ns)={:x}\nOFFSET(uts_namespace.name)=4\nSYMBOL(_stext)={:x}\n"
       "SYMBOL(swapper_pg_dir)={:x}\nNUMBER(phys_base)={}\nNUMBER(pgtable_l5_enabled)=0\n",
-      release, kStext + 0x2'0000, kStext, kStext + root_offset, kPhysBase);
+      release, kImageStext + 0x2'0000, kImageStext, kImageStext + root_offset, kPhysBase);
 }
 
 class FakeMachine final : public vmm::InertMachine {
  public:
   FakeMachine() : ram_(4 << 20), memory_({{GuestPhys(0), ram_}}) {
-    map(kRoot, 0x1000);
+    map(kRootInRam, 0x1000);
     put_text(kUts + 4 + 130, "6.1.0-test");
   }
 
@@ -35,7 +35,7 @@ class FakeMachine final : public vmm::InertMachine {
   void map(std::uint64_t root, std::uint64_t tables) {
     put64(root + 511 * 8, tables | 1);
     put64(tables + 510 * 8, (tables + 0x1000) | 1);
-    put64(tables + 0x1000 + 8 * 8, kImage | 0x81);
+    put64(tables + 0x1000 + 8 * 8, kImageInRam | 0x81);
   }
   void put64(std::uint64_t at, std::uint64_t value) {
     ASSERT_TRUE(memory_.store64(GuestPhys(at), value));
@@ -46,7 +46,7 @@ class FakeMachine final : public vmm::InertMachine {
 
   vmm::GuestMemory& memory() override { return memory_; }
 
-  std::uint64_t cr3 = kRoot;
+  std::uint64_t cr3 = kRootInRam;
   int pauses = 0;
 
  protected:
@@ -72,7 +72,7 @@ TEST(KernelMemory, IsFoundWithoutPausingWhenThereIsOneDescription) {
   const auto kernel = find_kernel_memory(machine);
 
   ASSERT_TRUE(kernel) << kernel.error().message;
-  EXPECT_EQ(kernel->table().root.raw(), kRoot);
+  EXPECT_EQ(kernel->table().root.raw(), kRootInRam);
   EXPECT_EQ(kernel->table().levels, 4u);
   EXPECT_EQ(machine.pauses, 0);
 }
@@ -96,27 +96,27 @@ TEST(KernelMemory, AForgedReleaseOrPageTableIsRejected) {
   const auto kernel = find_kernel_memory(machine);
 
   ASSERT_TRUE(kernel) << kernel.error().message;
-  EXPECT_EQ(kernel->table().root.raw(), kRoot);
+  EXPECT_EQ(kernel->table().root.raw(), kRootInRam);
   EXPECT_EQ(machine.pauses, 0);
 }
 
 TEST(KernelMemory, AForgeryWithPageTablesOfItsOwnLosesToTheOneThatAVcpuUses) {
   FakeMachine machine;
-  machine.map(kImage + 0x4'0000, 0x10'0000);
+  machine.map(kImageInRam + 0x4'0000, 0x10'0000);
   machine.put_text(0x8000, info_text("6.1.0-test", 0x4'0000));
   machine.put_text(0x9000, info_text("6.1.0-test"));
-  machine.cr3 = kRoot | 0x1003;  // the user's half and a PCID, as under KPTI
+  machine.cr3 = kRootInRam | 0x1003;  // the user's half and a PCID, as under KPTI
 
   const auto kernel = find_kernel_memory(machine);
 
   ASSERT_TRUE(kernel) << kernel.error().message;
-  EXPECT_EQ(kernel->table().root.raw(), kRoot);
+  EXPECT_EQ(kernel->table().root.raw(), kRootInRam);
   EXPECT_EQ(machine.pauses, 1);
 }
 
 TEST(KernelMemory, SeveralThatNoVcpuUsesAreAnError) {
   FakeMachine machine;
-  machine.map(kImage + 0x4'0000, 0x10'0000);
+  machine.map(kImageInRam + 0x4'0000, 0x10'0000);
   machine.put_text(0x8000, info_text("6.1.0-test", 0x4'0000));
   machine.put_text(0x9000, info_text("6.1.0-test"));
   machine.cr3 = 0x3f'0000;
@@ -130,15 +130,15 @@ TEST(KernelMemory, SeveralThatNoVcpuUsesAreAnError) {
 TEST(KernelMemory, CopiesOfTheImageStayInsideIt) {
   FakeMachine machine;
   machine.put_text(0x8000, info_text("6.1.0-test"));
-  machine.put_text(kImage + 0x100, "text");
+  machine.put_text(kImageInRam + 0x100, "text");
   const auto kernel = find_kernel_memory(machine);
   ASSERT_TRUE(kernel);
 
-  const auto copy = kernel->copy_image(GuestVirt(kStext + 0x100), 4);
+  const auto copy = kernel->copy_image(GuestVirt(kImageStext + 0x100), 4);
   ASSERT_TRUE(copy);
   EXPECT_EQ(std::memcmp(copy->data(), "text", 4), 0);
-  EXPECT_FALSE(kernel->copy_image(GuestVirt(kStext), 4 << 20)) << "RAM ends after 2 MiB of it";
-  EXPECT_FALSE(kernel->copy_image(GuestVirt(kStext), UINT64_MAX));
+  EXPECT_FALSE(kernel->copy_image(GuestVirt(kImageStext), 4 << 20)) << "RAM ends after 2 MiB of it";
+  EXPECT_FALSE(kernel->copy_image(GuestVirt(kImageStext), UINT64_MAX));
   EXPECT_FALSE(kernel->copy_image(GuestVirt(0x1000), 4));
   EXPECT_EQ(kernel->copy_whole_image().size(), 2u << 20);
 }

@@ -11,7 +11,7 @@
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::uint64_t kSize = 4 << 20, kRoot = 0x1000, kValue = 0x200'008;
+constexpr std::uint64_t kSize = 4 << 20, kLinearRoot = 0x1000, kValue = 0x200'008;
 constexpr GuestVirt kLinear{0xffff'8880'0000'0000}, kVariable{0xffff'ffff'8000'0010};
 
 /// RAM that counts how often it is read.
@@ -38,7 +38,7 @@ class CountedBytes final : public vmm::CopiedBytes {
 /// between, at an address where the linear map has no RAM.
 class SmallKernel final : public InertKernel {
  public:
-  SmallKernel() : InertKernel(GuestPhys(kRoot)) {
+  SmallKernel() : InertKernel(GuestPhys(kLinearRoot)) {
     Module vmlinux;
     vmlinux.name = "vmlinux";
     symbols_.add_module(vmlinux, {{kVariable, 8, "page_offset_base", 'd', 0}});
@@ -49,13 +49,13 @@ class SmallKernel final : public InertKernel {
 class LinearMap : public testing::Test {
  protected:
   LinearMap() {
-    ram->put64(kRoot + 8 * 273, 0x2003);  // the linear map's
+    ram->put64(kLinearRoot + 8 * 273, 0x2003);  // the linear map's
     ram->put64(0x2000, 0x3003);
     ram->put64(0x3000, 0x000083);
     ram->put64(0x3008, 0x200083);
     ram->put64(0x2000 + 8 * 1, 0x4003);  // 1 GiB further on: no RAM of the map
     ram->put64(0x4000, 0x200083);
-    ram->put64(kRoot + 8 * 511, 0x5003);  // the image's
+    ram->put64(kLinearRoot + 8 * 511, 0x5003);  // the image's
     ram->put64(0x5000 + 8 * 510, 0x6003);
     ram->put64(0x6000, 0x000083);
     ram->put64(0x10, kLinear.raw());  // page_offset_base

@@ -12,24 +12,25 @@ namespace ringside::guest_linux {
 namespace {
 
 // A kernel of one large page, mapped at its own region, with its variables and struct pages in it.
-constexpr std::uint64_t kRam = 4 << 20, kImage = 2 << 20;
-constexpr GuestPhys kRoot{kImage + 0x1000}, kPud{kImage + 0x2000}, kPmd{kImage + 0x3000};
-constexpr std::uint64_t kText = 0xffff'ffff'8000'0000 + kImage;
-constexpr std::uint64_t kHeaderVariable = kText + 0x4000, kArrayVariable = kText + 0x4008;
-constexpr std::uint64_t kPages = kText + 0x10000, kPageSize = 64;
+constexpr std::uint64_t kRam = 4 << 20, kLowImage = 2 << 20;
+constexpr GuestPhys kLowRoot{kLowImage + 0x1000}, kPud{kLowImage + 0x2000},
+    kPmd{kLowImage + 0x3000};
+constexpr std::uint64_t kLowText = 0xffff'ffff'8000'0000 + kLowImage;
+constexpr std::uint64_t kHeaderVariable = kLowText + 0x4000, kArrayVariable = kLowText + 0x4008;
+constexpr std::uint64_t kPages = kLowText + 0x10000, kPageSize = 64;
 constexpr unsigned kReservedBit = 10;
 
 class LowKernel final : public InertKernel {
  public:
-  LowKernel() : InertKernel(kRoot), memory({{GuestPhys(0), ram}}) {
-    put64(kRoot.raw() + 8 * 511, kPud.raw() | 3);
+  LowKernel() : InertKernel(kLowRoot), memory({{GuestPhys(0), ram}}) {
+    put64(kLowRoot.raw() + 8 * 511, kPud.raw() | 3);
     put64(kPud.raw() + 8 * 510, kPmd.raw() | 3);
     put64(kPmd.raw() + 8 * 0, 0x83);  // the first 2 MiB, for the trampoline
-    put64(kPmd.raw() + 8 * 1, kImage | 0x83);
+    put64(kPmd.raw() + 8 * 1, kLowImage | 0x83);
     put64(physical(kHeaderVariable), 0xffff'ffff'8000'0000 + 0x98000);
     put64(physical(kArrayVariable), kPages);
     for (std::uint64_t page = 0; page < 256; ++page) reserve(page * 4096, true);
-    symbols_.add_module({.name = "vmlinux", .text_base = GuestVirt(kText), .text_size = 0x1000},
+    symbols_.add_module({.name = "vmlinux", .text_base = GuestVirt(kLowText), .text_size = 0x1000},
                         {{.address = GuestVirt(kHeaderVariable),
                           .size = 8,
                           .name = "real_mode_header",

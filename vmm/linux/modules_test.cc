@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::uint64_t kHead = 0xffff'ffff'8200'0000;    // `modules`
 constexpr std::uint64_t kModule = 0xffff'ffff'c000'4000;  // struct module of the first
-constexpr std::uint64_t kStride = 0x1000;
-constexpr std::uint64_t kText = 0xffff'ffff'c100'0000;
-constexpr std::uint64_t kTables = 0xffff'ffff'c200'0000;
+constexpr std::uint64_t kModuleStride = 0x1000;
+constexpr std::uint64_t kModuleText = 0xffff'ffff'c100'0000;
+constexpr std::uint64_t kModuleTables = 0xffff'ffff'c200'0000;
 
 /// As in 6.12, rounded: offsets do not matter as long as all agree.
 ModuleLayout layout() {
@@ -37,7 +37,7 @@ struct Modules : testing::Test {
   fakes::SparseGuest guest;
   ModuleBudget budget;
 
-  static std::uint64_t module_at(std::uint64_t i) { return kModule + i * kStride; }
+  static std::uint64_t module_at(std::uint64_t i) { return kModule + i * kModuleStride; }
   static std::uint64_t node_at(std::uint64_t i) { return module_at(i) + 8; }
 
   void put_module(std::uint64_t i, std::string_view name, std::uint32_t state = 0) {
@@ -46,10 +46,10 @@ struct Modules : testing::Test {
     std::array<char, 56> text{};
     std::copy(name.begin(), name.end(), text.begin());
     guest.put(at + 24, text);
-    guest.put(at + 80, kTables);
-    guest.put(at + 88, kText + i * kStride);
+    guest.put(at + 80, kModuleTables);
+    guest.put(at + 88, kModuleText + i * kModuleStride);
     guest.put(at + 96, std::uint32_t{0x800});
-    guest.put(at + 104, kTables + 0x400);
+    guest.put(at + 104, kModuleTables + 0x400);
     guest.put(at + 112, std::uint32_t{1});
   }
   void link(std::uint64_t from, std::uint64_t to) { guest.put(from, to); }
@@ -71,7 +71,7 @@ TEST_F(Modules, LiveOnesAreListedInOrder) {
   ASSERT_TRUE(heads);
   ASSERT_EQ(heads->size(), 2u);
   EXPECT_EQ((*heads)[0].name, "loop");
-  EXPECT_EQ((*heads)[0].text_base.raw(), kText);
+  EXPECT_EQ((*heads)[0].text_base.raw(), kModuleText);
   EXPECT_EQ((*heads)[0].text_size, 0x800u);
   EXPECT_EQ((*heads)[1].name, "ext4");
 }
@@ -134,7 +134,7 @@ TEST_F(Modules, OneThatIsBeingLoadedIsReadWhereItIsToldOf) {
 
   ASSERT_TRUE(coming);
   EXPECT_EQ(coming->name, "coming");
-  EXPECT_EQ(coming->text_base.raw(), kText);
+  EXPECT_EQ(coming->text_base.raw(), kModuleText);
   for (const std::uint64_t i : {1, 2, 3}) {
     EXPECT_FALSE(read_coming_module(guest, layout(), GuestVirt(module_at(i)))) << i;
   }
@@ -149,20 +149,20 @@ struct ElfSymbol {
 };
 
 struct ModuleTables : Modules {
-  static constexpr std::uint64_t kSymtab = kTables + 0x1000, kStrtab = kTables + 0x2000;
-  static constexpr std::uint64_t kTypetab = kTables + 0x3000;
-  ModuleHead head{GuestVirt(kModule), "loop", GuestVirt(kText), 0x800};
+  static constexpr std::uint64_t kSymtab = kModuleTables + 0x1000, kStrtab = kModuleTables + 0x2000;
+  static constexpr std::uint64_t kTypetab = kModuleTables + 0x3000;
+  ModuleHead head{GuestVirt(kModule), "loop", GuestVirt(kModuleText), 0x800};
 
   void SetUp() override {
     put_module(0, "loop");
-    guest.put(kTables, kSymtab);
-    guest.put(kTables + 8, std::uint32_t{4});
-    guest.put(kTables + 16, kStrtab);
-    guest.put(kTables + 24, kTypetab);
+    guest.put(kModuleTables, kSymtab);
+    guest.put(kModuleTables + 8, std::uint32_t{4});
+    guest.put(kModuleTables + 16, kStrtab);
+    guest.put(kModuleTables + 24, kTypetab);
     guest.put(kSymtab, ElfSymbol{.name = 0, .section = 0, .value = 0});
-    guest.put(kSymtab + 24, ElfSymbol{.name = 1, .section = 2, .value = kText + 0x10});
+    guest.put(kSymtab + 24, ElfSymbol{.name = 1, .section = 2, .value = kModuleText + 0x10});
     guest.put(kSymtab + 48, ElfSymbol{.name = 10, .section = 0, .value = 0});  // undefined
-    guest.put(kSymtab + 72, ElfSymbol{.name = 1 << 20, .section = 2, .value = kText});
+    guest.put(kSymtab + 72, ElfSymbol{.name = 1 << 20, .section = 2, .value = kModuleText});
     guest.put(kStrtab, '\0');
     guest.put_text(kStrtab + 1, "lo_ioctl");
     guest.put_text(kStrtab + 10, "printk");
@@ -176,7 +176,7 @@ TEST_F(ModuleTables, DefinedSymbolsAreRead) {
   ASSERT_EQ(read.symbols.size(), 1u) << "neither the undefined one nor the one without a name";
   EXPECT_EQ(read.symbols[0].name, "lo_ioctl");
   EXPECT_EQ(read.symbols[0].type, 't');
-  EXPECT_EQ(read.symbols[0].address.raw(), kText + 0x10);
+  EXPECT_EQ(read.symbols[0].address.raw(), kModuleText + 0x10);
 }
 
 TEST_F(ModuleTables, NamesThatWouldSteerTheTerminalAreLeftOut) {
@@ -189,13 +189,13 @@ TEST_F(ModuleTables, NamesThatWouldSteerTheTerminalAreLeftOut) {
 class EndlessNames final : public GuestReader {
  public:
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
-    if (at.raw() < kModule + kStride) return load_module(at, out);
+    if (at.raw() < kModule + kModuleStride) return load_module(at, out);
     if (at.raw() >= ModuleTables::kStrtab) {
       std::memset(out.data(), 'a', out.size());
       return {};
     }
-    constexpr ElfSymbol kFirst{.name = 0, .section = 1, .value = kText};
-    constexpr ElfSymbol kFar{.name = 32 << 20, .section = 1, .value = kText};
+    constexpr ElfSymbol kFirst{.name = 0, .section = 1, .value = kModuleText};
+    constexpr ElfSymbol kFar{.name = 32 << 20, .section = 1, .value = kModuleText};
     for (std::size_t n = 0; (n + 1) * sizeof kFirst <= out.size(); ++n) {
       std::memcpy(out.data() + n * sizeof kFirst, n == 0 ? &kFar : &kFirst, sizeof kFirst);
     }
@@ -218,21 +218,21 @@ class EndlessNames final : public GuestReader {
 TEST(ModuleSymbolsOf, AMillionNamesWithoutAnEndAreLeftOutSoon) {
   ModuleLayout without_types = layout();
   without_types.typetab.reset();
-  const ModuleHead head{GuestVirt(kModule), "loop", GuestVirt(kText), 0x800};
+  const ModuleHead head{GuestVirt(kModule), "loop", GuestVirt(kModuleText), 0x800};
 
   ModuleBudget budget;
   EXPECT_TRUE(read_module_symbols(EndlessNames(), without_types, head, budget).symbols.empty());
 }
 
 TEST_F(ModuleTables, AnAbsurdNumberOfSymbolsIsNone) {
-  guest.put(kTables + 8, UINT32_MAX);
+  guest.put(kModuleTables + 8, UINT32_MAX);
 
   EXPECT_TRUE(read_module_symbols(guest, layout(), head, budget).symbols.empty());
 }
 
 TEST_F(ModuleTables, JumpLabelsOfTheModuleAreSites) {
-  const std::uint64_t entry = kTables + 0x400;
-  guest.put(entry, static_cast<std::uint32_t>(kText + 0x20 - entry));
+  const std::uint64_t entry = kModuleTables + 0x400;
+  guest.put(entry, static_cast<std::uint32_t>(kModuleText + 0x20 - entry));
   guest.put(entry + 4, std::uint32_t{0});
   guest.put(entry + 8, std::uint64_t{0});
   std::vector<Kernel::PatchedSite> sites;
@@ -240,7 +240,7 @@ TEST_F(ModuleTables, JumpLabelsOfTheModuleAreSites) {
   EXPECT_TRUE(read_module_sites(guest, layout(), head, sites, budget));
 
   ASSERT_EQ(sites.size(), 1u);
-  EXPECT_EQ(sites[0].address.raw(), kText + 0x20);
+  EXPECT_EQ(sites[0].address.raw(), kModuleText + 0x20);
 }
 
 /// The entries of one module's tables count for every module that names the same tables.
@@ -260,7 +260,7 @@ TEST_F(ModuleTables, SymbolsOfAllModulesTogetherHaveABudget) {
 TEST_F(ModuleTables, SitesThatCannotBeHadCloseTheModule) {
   std::vector<Kernel::PatchedSite> sites;
   EXPECT_FALSE(read_module_sites(guest, layout(), head, sites, budget)) << "not mapped";
-  guest.put(kTables + 0x400, std::array<std::uint64_t, 2>{});
+  guest.put(kModuleTables + 0x400, std::array<std::uint64_t, 2>{});
   EXPECT_TRUE(read_module_sites(guest, layout(), head, sites, budget));
   budget.sites = 0;
   EXPECT_FALSE(read_module_sites(guest, layout(), head, sites, budget)) << "no room";
@@ -272,7 +272,8 @@ TEST_F(ModuleTables, SitesThatCannotBeHadCloseTheModule) {
 }
 
 TEST_F(Modules, TypesAreFoundByTheirModule) {
-  constexpr std::uint64_t kEntry = kTables, kBtf = kTables + 0x100, kData = kTables + 0x200;
+  constexpr std::uint64_t kEntry = kModuleTables, kBtf = kModuleTables + 0x100,
+                          kData = kModuleTables + 0x200;
   link(kHead, kEntry);
   link(kEntry, kHead);
   guest.put(kEntry + 16, kModule);

@@ -129,4 +129,7 @@ inline std::string gdb_packet(std::string_view payload) {
   return "$" + std::string(payload) + tail.data();
 }
 
+/// The answer of a gdbstub whose first thread was interrupted.
+inline const std::string kStopped = gdb_packet("T02thread:01;");
+
 }  // namespace ringside::vmm

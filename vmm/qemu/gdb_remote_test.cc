@@ -15,8 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const std::string kStopped = gdb_packet("T02thread:01;");
-
 /// Register text in which each byte is its own offset, so every field shows where it came from.
 std::string counted_registers() {
   std::string hex;

@@ -18,8 +18,6 @@
 namespace ringside::vmm {
 namespace {
 
-const std::string kStopped = gdb_packet("T02thread:01;");
-
 void socket_pair(UniqueFd& a, UniqueFd& b) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

@@ -14,9 +14,9 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr GuestPhys kPlace{0x21000}, kGate{0x10000}, kRam{0x100000};
+constexpr GuestPhys kShimPlace{0x21000}, kGate{0x10000}, kLookedAt{0x100000};
 constexpr std::uint64_t kRegionBytes = 400 << 10, kRamBytes = 0x10000;
-constexpr GuestVirt kBase{0xffffffff9f000000}, kText{0xffffffff81003000};
+constexpr GuestVirt kShimBase{0xffffffff9f000000}, kLookText{0xffffffff81003000};
 
 /// A guest's memory in another process, which tells how it is reached; offsets are physical.
 class OthersBytes final : public CopiedBytes {
@@ -26,7 +26,8 @@ class OthersBytes final : public CopiedBytes {
     most_parts = std::max(most_parts, parts.size());
     if (!is_look_before_write(parts)) last_parts = parts.size();
     if (parts.size() > 1) {
-      ahead = std::ranges::count_if(parts, [](auto& part) { return part.offset >= kRam.raw(); });
+      ahead =
+          std::ranges::count_if(parts, [](auto& part) { return part.offset >= kLookedAt.raw(); });
     }
     const std::vector<CopyPart> pieces = by_pages(parts);
     for (std::size_t n = 0; n < pieces.size(); ++n) {
@@ -67,10 +68,10 @@ class OthersBytes final : public CopiedBytes {
 
   /// Of a test that was put aside meanwhile.
   static bool is_look_before_write(std::span<const CopyPart> parts) {
-    return parts.size() == 1 && parts[0].out.size() == 8 && parts[0].offset < kRam.raw();
+    return parts.size() == 1 && parts[0].out.size() == 8 && parts[0].offset < kLookedAt.raw();
   }
 
-  std::vector<std::byte> bytes = std::vector<std::byte>(kRam.raw() + kRamBytes);
+  std::vector<std::byte> bytes = std::vector<std::byte>(kLookedAt.raw() + kRamBytes);
   std::function<void(std::size_t piece, std::size_t of)> before_piece;
   std::function<void()> before_word;
   bool backwards = false;             // from the end of what lies on one page
@@ -92,13 +93,13 @@ struct Evaluation final : TrapSink {
 class CopiedTraps : public testing::Test {
  protected:
   CopiedTraps()
-      : layout_(*layout_shim({kPlace, kRegionBytes})),
+      : layout_(*layout_shim({kShimPlace, kRegionBytes})),
         others_(std::make_shared<OthersBytes>()),
         memory_(GuestMemory::by_copies({{kGate, 0x1000, others_, kGate.raw()},
-                                        {kPlace, layout_.bytes, others_, kPlace.raw()},
-                                        {kRam, kRamBytes, others_, kRam.raw()}})),
-        shim_(memory_, layout_, kBase, 2, {.at = kGate, .bytes = {}, .ours = {}}) {
-    EXPECT_TRUE(shim_.add_entry(kText, *shim_.allocate_slot(8)));
+                                        {kShimPlace, layout_.bytes, others_, kShimPlace.raw()},
+                                        {kLookedAt, kRamBytes, others_, kLookedAt.raw()}})),
+        shim_(memory_, layout_, kShimBase, 2, {.at = kGate, .bytes = {}, .ours = {}}) {
+    EXPECT_TRUE(shim_.add_entry(kLookText, *shim_.allocate_slot(8)));
   }
 
   template <class T>
@@ -107,15 +108,17 @@ class CopiedTraps : public testing::Test {
     return *reinterpret_cast<T*>(others_->bytes.data() + where.raw());
   }
   shim_head& head(unsigned i) {
-    return at<shim_head>(kPlace.wrapping_add(layout_.data + SHIM_HEAD_AT(i)));
+    return at<shim_head>(kShimPlace.wrapping_add(layout_.data + SHIM_HEAD_AT(i)));
   }
   shim_box& box(unsigned i) {
-    return at<shim_box>(kPlace.wrapping_add(layout_.data + SHIM_BOX_AT(i)));
+    return at<shim_box>(kShimPlace.wrapping_add(layout_.data + SHIM_BOX_AT(i)));
   }
-  std::uint64_t& word(std::uint64_t offset) { return at<std::uint64_t>(kRam.wrapping_add(offset)); }
+  std::uint64_t& word(std::uint64_t offset) {
+    return at<std::uint64_t>(kLookedAt.wrapping_add(offset));
+  }
 
   void raise(unsigned i = 0, std::uint64_t rdi = 0) {
-    head(i).address = kText.raw();
+    head(i).address = kLookText.raw();
     box(i).regs[SHIM_RDI] = rdi;
     box(i).claim = next_claim(i);
     head(i).head = next_claim(i) + SHIM_RAISED;
@@ -126,7 +129,7 @@ class CopiedTraps : public testing::Test {
   std::uint64_t read(std::uint64_t offset) {
     std::uint64_t value = 0;
     readable_ =
-        memory_.read(kRam.wrapping_add(offset), std::as_writable_bytes(std::span(&value, 1)));
+        memory_.read(kLookedAt.wrapping_add(offset), std::as_writable_bytes(std::span(&value, 1)));
     return value;
   }
   /// A trap that reads these words; returns the calls that reading took in all.
@@ -307,9 +310,9 @@ TEST_F(CopiedTraps, WhatAFiringWritesItReadsBack) {
     const std::uint64_t value = 9;
     EXPECT_EQ(read(0x100), 1u);
     EXPECT_TRUE(
-        memory_.write(kRam.wrapping_add(0x100), std::as_bytes(std::span(&value, 1)).first(4)));
+        memory_.write(kLookedAt.wrapping_add(0x100), std::as_bytes(std::span(&value, 1)).first(4)));
     EXPECT_EQ(read(0x100), 9u);
-    EXPECT_TRUE(memory_.store64(kRam.wrapping_add(0x108), 8));
+    EXPECT_TRUE(memory_.store64(kLookedAt.wrapping_add(0x108), 8));
     EXPECT_EQ(read(0x108), 8u);
   };
   word(0x100) = 1;
@@ -320,7 +323,7 @@ TEST_F(CopiedTraps, WhatAFiringWritesItReadsBack) {
 
 TEST_F(CopiedTraps, APlaceThatCanNoLongerBeReadFailsNoLook) {
   (void)calls_of_trap({0x100, 0x3000});
-  others_->absent = kRam.raw() + 0x100;
+  others_->absent = kLookedAt.raw() + 0x100;
 
   (void)calls_of_trap({0x100});
   EXPECT_FALSE(readable_) << "the firing's own read";
@@ -347,9 +350,9 @@ TEST_F(CopiedTraps, AFiringThatReadsAllOverMemoryReadsItRight) {
   std::vector<std::byte> all(kRamBytes);
   evaluation_.firing = [&] {
     for (std::uint64_t n = 0; n < kRamBytes / 8; n += 7) ASSERT_EQ(read(8 * n), n);
-    ASSERT_TRUE(memory_.read(kRam, all));
+    ASSERT_TRUE(memory_.read(kLookedAt, all));
     ASSERT_EQ(std::memcmp(all.data(), &word(0), all.size()), 0);
-    EXPECT_FALSE(memory_.read(kRam.wrapping_add(kRamBytes - 4), std::span(all).first(8)));
+    EXPECT_FALSE(memory_.read(kLookedAt.wrapping_add(kRamBytes - 4), std::span(all).first(8)));
   };
 
   for (unsigned n = 0; n < 3; ++n) {
@@ -362,7 +365,7 @@ TEST_F(CopiedTraps, AFiringThatReadsAllOverMemoryReadsItRight) {
 
 /// A firing may read the shim's own words, and wait, whereupon the host beats the heart.
 TEST_F(CopiedTraps, TheHostsOwnLooksAreNeverServedFromCopies) {
-  const GuestPhys control = kPlace.wrapping_add(layout_.data);
+  const GuestPhys control = kShimPlace.wrapping_add(layout_.data);
   const auto heartbeat = [&] {
     return at<std::uint64_t>(control.wrapping_add(SHIM_CONTROL_HEARTBEAT));
   };
@@ -404,7 +407,7 @@ TEST_F(CopiedTraps, AMailboxWhoseShimMayHaveGivenUpIsCopiedWithALookBehind) {
 
 TEST_F(CopiedTraps, NothingIsAnsweredOnceTheGuestHasLeft) {
   (void)calls_of_trap({});
-  at<std::uint64_t>(kPlace.wrapping_add(layout_.data + SHIM_CONTROL_LEFT)) = 1;
+  at<std::uint64_t>(kShimPlace.wrapping_add(layout_.data + SHIM_CONTROL_LEFT)) = 1;
   std::this_thread::sleep_for(InstalledShim::kSeenFor);
   raise();
 

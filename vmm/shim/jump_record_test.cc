@@ -5,13 +5,13 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr GuestVirt kAddress{0xffffffff81234567}, kPlace{0xffffffff83400123},
+constexpr GuestVirt kAddress{0xffffffff81234567}, kJumpPlace{0xffffffff83400123},
     kEntry{0xffffffff83200080};
 
 TEST(JumpRecord, IsReadAsItWasWritten) {
   const JumpRecord record{.address = kAddress, .replaced = {std::byte{0x55}, std::byte{0x48}}};
 
-  const auto read = JumpRecord::decode(record.encode(kPlace, kEntry), kPlace, kEntry);
+  const auto read = JumpRecord::decode(record.encode(kJumpPlace, kEntry), kJumpPlace, kEntry);
 
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->address, kAddress);
@@ -19,7 +19,7 @@ TEST(JumpRecord, IsReadAsItWasWritten) {
 }
 
 TEST(JumpRecord, CallsTheShimWithInterruptsOff) {
-  const auto bytes = JumpRecord{.address = kAddress, .replaced = {}}.encode(kPlace, kEntry);
+  const auto bytes = JumpRecord{.address = kAddress, .replaced = {}}.encode(kJumpPlace, kEntry);
 
   EXPECT_EQ(bytes[JumpRecord::kEntry], std::byte{0x9c}) << "pushfq";
   EXPECT_EQ(bytes[JumpRecord::kEntry + 1], std::byte{0xfa}) << "cli";
@@ -28,21 +28,21 @@ TEST(JumpRecord, CallsTheShimWithInterruptsOff) {
 }
 
 TEST(JumpRecord, IsNoneWhereOneByteOfItsCodeIsAnother) {
-  const auto bytes = JumpRecord{.address = kAddress, .replaced = {}}.encode(kPlace, kEntry);
+  const auto bytes = JumpRecord{.address = kAddress, .replaced = {}}.encode(kJumpPlace, kEntry);
   for (std::size_t n = JumpRecord::kEntry; n < bytes.size(); ++n) {
     auto changed = bytes;
     changed[n] ^= std::byte{1};
-    EXPECT_FALSE(JumpRecord::decode(changed, kPlace, kEntry)) << n;
+    EXPECT_FALSE(JumpRecord::decode(changed, kJumpPlace, kEntry)) << n;
   }
-  EXPECT_FALSE(JumpRecord::decode(bytes, kPlace.wrapping_add(1), kEntry)) << "it calls another";
+  EXPECT_FALSE(JumpRecord::decode(bytes, kJumpPlace.wrapping_add(1), kEntry)) << "it calls another";
 }
 
 TEST(JumpBetween, ReachesTwoGigabytes) {
-  const auto there = jump_between(kAddress, kPlace), back = jump_between(kPlace, kAddress);
+  const auto there = jump_between(kAddress, kJumpPlace), back = jump_between(kJumpPlace, kAddress);
 
   ASSERT_TRUE(there && back);
-  EXPECT_EQ(jump_target(kAddress, *there), kPlace);
-  EXPECT_EQ(jump_target(kPlace, *back), kAddress);
+  EXPECT_EQ(jump_target(kAddress, *there), kJumpPlace);
+  EXPECT_EQ(jump_target(kJumpPlace, *back), kAddress);
   const GuestVirt last(kAddress.raw() + 5 + 0x7fffffff);
   EXPECT_TRUE(jump_between(kAddress, last));
   EXPECT_FALSE(jump_between(kAddress, last.wrapping_add(1)));

@@ -19,18 +19,18 @@ namespace fs = std::filesystem;
 using guest_linux::KernelCache;
 
 constexpr std::string_view kBuildId = "0123abcd";
-constexpr GuestVirt kBase{0xffffffff81000000};
-constexpr GuestVirt kFirst{kBase.raw() + 0x100}, kSecond{kBase.raw() + 0x200};
+constexpr GuestVirt kPageBase{0xffffffff81000000};
+constexpr GuestVirt kFirst{kPageBase.raw() + 0x100}, kSecond{kPageBase.raw() + 0x200};
 constexpr std::string_view kReasons[] = {"it comes up", "it wakes up"};
 
 /// A page of text with a function each 256 bytes.
-class FakeKernel final : public guest_linux::InertKernel {
+class PageKernel final : public guest_linux::InertKernel {
  public:
   /// `first` must outlive it.
-  explicit FakeKernel(std::string_view first = "first") {
-    symbols_.add_module(
-        {"vmlinux", kBase, 4096, 0},
-        {{kBase, 0, "start", 't', 0}, {kFirst, 0, first, 't', 0}, {kSecond, 0, "second", 't', 0}});
+  explicit PageKernel(std::string_view first = "first") {
+    symbols_.add_module({"vmlinux", kPageBase, 4096, 0}, {{kPageBase, 0, "start", 't', 0},
+                                                          {kFirst, 0, first, 't', 0},
+                                                          {kSecond, 0, "second", 't', 0}});
     symbols_.seal();
   }
   std::span<const std::uint64_t> percpu_bases() const override { return percpu; }
@@ -54,11 +54,11 @@ struct UnreadyCacheTest : testing::Test {
   }
   ~UnreadyCacheTest() override { fs::remove_all(above); }
 
-  std::optional<UnreadyCache::Reasons> find(const FakeKernel& of) {
-    return UnreadyCache(*cache, of, kBase, text, kReasons).find();
+  std::optional<UnreadyCache::Reasons> find(const PageKernel& of) {
+    return UnreadyCache(*cache, of, kPageBase, text, kReasons).find();
   }
   void keep(const UnreadyCache::Reasons& what, std::span<const std::string_view> reasons) {
-    UnreadyCache(*cache, kernel, kBase, text, reasons).keep(what);
+    UnreadyCache(*cache, kernel, kPageBase, text, reasons).keep(what);
   }
   fs::path entry() {
     for (const auto& file : fs::directory_iterator(folder)) {
@@ -68,7 +68,7 @@ struct UnreadyCacheTest : testing::Test {
   }
 
   const UnreadyCache::Reasons found{{kFirst, kReasons[1]}, {kSecond, kReasons[0]}};
-  FakeKernel kernel;
+  PageKernel kernel;
   std::vector<std::byte> text = std::vector<std::byte>(4096, std::byte{0xcc});
   fs::path above, folder;
   std::optional<KernelCache> cache;
@@ -84,17 +84,17 @@ TEST_F(UnreadyCacheTest, GivesBackWhatItKept) {
 
 TEST_F(UnreadyCacheTest, KnowsNothingOfAKernelThatDiffersInAnythingThatTheSearchLooksAt) {
   keep(found, kReasons);
-  ASSERT_EQ(find(FakeKernel()), found) << "an equal one";
+  ASSERT_EQ(find(PageKernel()), found) << "an equal one";
 
-  EXPECT_FALSE(find(FakeKernel("renamed")));
+  EXPECT_FALSE(find(PageKernel("renamed")));
 
-  FakeKernel other;
+  PageKernel other;
   other.percpu.push_back(3);
   EXPECT_FALSE(find(other)) << "one CPU more";
-  other = FakeKernel();
+  other = PageKernel();
   other.forbidden.push_back({kSecond, kSecond.wrapping_add(1)});
   EXPECT_FALSE(find(other)) << "a forbidden place";
-  other = FakeKernel();
+  other = PageKernel();
   other.patched.push_back({kSecond, 5, "jump label"});
   EXPECT_FALSE(find(other)) << "a place that it patches";
   text.back() = std::byte{0x90};
@@ -142,7 +142,7 @@ TEST_F(UnreadyCacheTest, AnEntryThatNamesNoFunctionOrNoReasonIsNotBelieved) {
 
 TEST_F(UnreadyCacheTest, WhatIsTooLargeIsNotKept) {
   UnreadyCache::Reasons many;
-  for (std::uint64_t n = 0; n <= 1 << 16; ++n) many.emplace(kBase.wrapping_add(n), kReasons[0]);
+  for (std::uint64_t n = 0; n <= 1 << 16; ++n) many.emplace(kPageBase.wrapping_add(n), kReasons[0]);
 
   keep(many, kReasons);
 
@@ -159,7 +159,7 @@ TEST_F(UnreadyCacheTest, TheUserCanSwitchItOff) {
   auto users = KernelCache::of_user(kBuildId);
   ASSERT_TRUE(users);
   keep(found, kReasons);
-  EXPECT_EQ(UnreadyCache(*users, kernel, kBase, text, kReasons).find(), found);
+  EXPECT_EQ(UnreadyCache(*users, kernel, kPageBase, text, kReasons).find(), found);
   ASSERT_EQ(unsetenv("XDG_CACHE_HOME"), 0);
 }
 

@@ -17,42 +17,42 @@ namespace {
 using disasm::code;
 using guest_linux::Symbol;
 
-constexpr std::uint64_t kBase = 0xffffffff81000000;
+constexpr std::uint64_t kTextBase = 0xffffffff81000000;
 constexpr std::uint64_t kTextSize = 0x2000;
 constexpr auto kNop = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 
 /// A kernel of functions 256 bytes apart, int3 where nothing was put, that is its own text.
-class FakeKernel final : public guest_linux::InertKernel, public GuestReader {
+class CodedKernel final : public guest_linux::InertKernel, public GuestReader {
  public:
   /// A function at the next place; returns its address.
   GuestVirt function(const char* name) {
-    const GuestVirt at(kBase + functions_.size() * 0x100);
+    const GuestVirt at(kTextBase + functions_.size() * 0x100);
     functions_.push_back({at, 0, name, 't', 0});
     end_ = at.raw();
     return at;
   }
-  FakeKernel& put(std::initializer_list<int> what) {
-    for (const std::byte one : code(what)) text_[end_++ - kBase] = one;
+  CodedKernel& put(std::initializer_list<int> what) {
+    for (const std::byte one : code(what)) text_[end_++ - kTextBase] = one;
     return *this;
   }
   /// An instruction of `opcode` and a rel32 that reaches `target`.
-  FakeKernel& branch(std::initializer_list<int> opcode, GuestVirt target) {
+  CodedKernel& branch(std::initializer_list<int> opcode, GuestVirt target) {
     put(opcode);
     const auto distance = static_cast<std::int32_t>(target.raw() - (end_ + 4));
-    std::memcpy(text_.data() + (end_ - kBase), &distance, sizeof distance);
+    std::memcpy(text_.data() + (end_ - kTextBase), &distance, sizeof distance);
     end_ += sizeof distance;
     return *this;
   }
-  FakeKernel& call(GuestVirt target) { return branch({0xe8}, target); }
-  FakeKernel& jump(GuestVirt target) { return branch({0xe9}, target); }
-  FakeKernel& lidt() { return put({0x0f, 0x01, 0x1f}); }
-  FakeKernel& ret() { return put({0xc3}); }
+  CodedKernel& call(GuestVirt target) { return branch({0xe8}, target); }
+  CodedKernel& jump(GuestVirt target) { return branch({0xe9}, target); }
+  CodedKernel& lidt() { return put({0x0f, 0x01, 0x1f}); }
+  CodedKernel& ret() { return put({0xc3}); }
   GuestVirt here() const { return GuestVirt(end_); }
 
   /// Empty when the function may be probed.
   std::string reason(GuestVirt function) {
     if (symbols_.symbols().empty()) {
-      symbols_.add_module({"vmlinux", GuestVirt(kBase), kTextSize, 0}, functions_);
+      symbols_.add_module({"vmlinux", GuestVirt(kTextBase), kTextSize, 0}, functions_);
       symbols_.seal();
     }
     return std::string(UnreadyText::find(*this, *this).reason(function));
@@ -60,7 +60,7 @@ class FakeKernel final : public guest_linux::InertKernel, public GuestReader {
 
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
     for (std::size_t i = 0; i < out.size(); ++i) {
-      const std::uint64_t offset = at.raw() + i - kBase;
+      const std::uint64_t offset = at.raw() + i - kTextBase;
       if (offset >= text_.size()) {
         return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, at.raw() + i});
       }
@@ -80,7 +80,7 @@ class FakeKernel final : public guest_linux::InertKernel, public GuestReader {
  private:
   std::vector<std::byte> text_ = std::vector<std::byte>(kTextSize, std::byte{0xcc});
   std::vector<Symbol> functions_;
-  std::uint64_t end_ = kBase;
+  std::uint64_t end_ = kTextBase;
 };
 
 constexpr const char* kComesUp = "it runs before a CPU that comes up can take a breakpoint";
@@ -106,7 +106,7 @@ class ComingUp : public testing::Test {
     kernel_.call(prepare_).call(after_).put({0xf4});  // hlt
   }
 
-  FakeKernel kernel_;
+  CodedKernel kernel_;
   GuestVirt native_load_idt_, load_current_idt_, before_, after_, prepare_, start_;
 };
 
@@ -210,7 +210,7 @@ TEST_F(ComingUp, RefusesEverythingWhenABreakpointOfTheGuestHidesTheWay) {
 }
 
 TEST_F(ComingUp, RefusesEverythingWhenTheStartIsNotFound) {
-  FakeKernel kernel;
+  CodedKernel kernel;
   kernel.function("secondary_startup_64");
   kernel.put({0xf4});
   const GuestVirt other = kernel.function("vfs_read");
@@ -222,7 +222,7 @@ TEST_F(ComingUp, RefusesEverythingWhenTheStartIsNotFound) {
 }
 
 TEST_F(ComingUp, RefusesEverythingWhenTheTableIsNeverLoaded) {
-  FakeKernel kernel;
+  CodedKernel kernel;
   const GuestVirt forever = kernel.function("cpu_startup_entry");
   kernel.put({0x06});  // no instruction
   kernel.function("start_secondary");
@@ -242,7 +242,7 @@ TEST_F(ComingUp, EndsOnCodeThatCallsItself) {
 }
 
 TEST_F(ComingUp, EndsOnCallsWithoutEnd) {
-  FakeKernel kernel;
+  CodedKernel kernel;
   GuestVirt next = kernel.function("start_secondary");
   for (int i = 0; i < 30; ++i) {
     next = GuestVirt(next.raw() + 0x100);
@@ -255,7 +255,7 @@ TEST_F(ComingUp, EndsOnCallsWithoutEnd) {
 }
 
 TEST(WakingUp, RefusesWhatRunsBeforeTheSavedTableIsBack) {
-  FakeKernel kernel;
+  CodedKernel kernel;
   const GuestVirt before = kernel.function("native_write_cr0");
   kernel.ret();
   const GuestVirt after = kernel.function("fpu__resume_cpu");
@@ -271,7 +271,7 @@ TEST(WakingUp, RefusesWhatRunsBeforeTheSavedTableIsBack) {
 }
 
 TEST(Switching, RefusesTheCodeThatGivesUpTheTableAndWhatItCallsThen) {
-  FakeKernel kernel;
+  CodedKernel kernel;
   const GuestVirt before = kernel.function("cet_disable");
   kernel.ret();
   const GuestVirt behind = kernel.function("cc_platform_has");
@@ -290,7 +290,7 @@ TEST(Switching, RefusesTheCodeThatGivesUpTheTableAndWhatItCallsThen) {
 }
 
 TEST(Switching, FollowsTheCallersOfCodeThatComesBackWithoutATable) {
-  FakeKernel kernel;
+  CodedKernel kernel;
   const GuestVirt load = kernel.function("native_load_idt");
   kernel.lidt().ret();
   const GuestVirt invalidate = kernel.function("idt_invalidate");
@@ -307,7 +307,7 @@ TEST(Switching, FollowsTheCallersOfCodeThatComesBackWithoutATable) {
 }
 
 TEST(Switching, RefusesWhatLoadsGsAndWhatItCallsThen) {
-  FakeKernel kernel;
+  CodedKernel kernel;
   const GuestVirt write = kernel.function("native_write_msr");
   kernel.ret();
   const GuestVirt load = kernel.function("load_percpu_segment");
@@ -326,7 +326,7 @@ TEST(Switching, RefusesWhatLoadsGsAndWhatItCallsThen) {
 }
 
 TEST(Switching, LeavesToTheKernelWhatItMarksItself) {
-  FakeKernel kernel;
+  CodedKernel kernel;
   const GuestVirt entry = kernel.function("paranoid_entry");
   kernel.put({0x0f, 0x01, 0xf8}).ret();
   kernel.forbidden = {{entry, GuestVirt(entry.raw() + 0x100)}};

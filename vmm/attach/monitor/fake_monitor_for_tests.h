@@ -223,4 +223,9 @@ class FakeMonitor {
   std::thread thread_;
 };
 
+/// Whether a message has the part in it.
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 }  // namespace ringside::vmm

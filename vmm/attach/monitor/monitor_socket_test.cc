@@ -21,10 +21,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPatience(20'000), kShort(50);
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string trouble(const std::string& path, milliseconds patience = kPatience) {
   const auto monitor = MonitorSocket::connect(path, patience);
   return monitor ? "" : monitor.error().message;

@@ -49,10 +49,6 @@ bool comes_true(const std::function<bool()>& what) {
   return true;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(MonitoredMachine, IsNamedByItsOwnerAndHasItsRam) {
   FakeMonitor qemu;
   qemu.ram()[0x30000] = std::byte{7};

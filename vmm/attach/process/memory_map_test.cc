@@ -22,7 +22,7 @@ std::string view(const std::string& lines) {
 }
 
 /// "" when the map was taken.
-std::string refusal(const std::string& lines, const json& memdevs = backends()) {
+std::string map_refusal(const std::string& lines, const json& memdevs = backends()) {
   const auto map = read_memory_map(memdevs, view(lines));
   return map ? "" : map.error().message;
 }
@@ -54,28 +54,29 @@ TEST(MemoryMap, TellsBackendsApartByTheirWholeName) {
 
 TEST(MemoryMap, RefusesWhatDoesNotFitTogether) {
   const std::string good = "  0000000000000000-00000000000fffff (prio 0, ram): pc.ram\n";
-  EXPECT_EQ(refusal(good), "");
-  EXPECT_NE(refusal(""), "") << "no RAM";
-  EXPECT_NE(refusal("  0000000000000800-00000000000fffff (prio 0, ram): pc.ram\n"), "")
+  EXPECT_EQ(map_refusal(good), "");
+  EXPECT_NE(map_refusal(""), "") << "no RAM";
+  EXPECT_NE(map_refusal("  0000000000000800-00000000000fffff (prio 0, ram): pc.ram\n"), "")
       << "half a page";
-  EXPECT_NE(refusal("  0000000000100000-00000000000fffff (prio 0, ram): pc.ram\n"), "")
+  EXPECT_NE(map_refusal("  0000000000100000-00000000000fffff (prio 0, ram): pc.ram\n"), "")
       << "no bytes";
-  EXPECT_NE(refusal("  0000000000000000-00000000ffffffff (prio 0, ram): pc.ram\n"), "")
+  EXPECT_NE(map_refusal("  0000000000000000-00000000ffffffff (prio 0, ram): pc.ram\n"), "")
       << "more than the backend has";
   EXPECT_NE(
-      refusal("  0000000000000000-00000000000fffff (prio 0, ram): pc.ram @ffffffffffff0000\n"), "")
+      map_refusal("  0000000000000000-00000000000fffff (prio 0, ram): pc.ram @ffffffffffff0000\n"),
+      "")
       << "an offset that wraps";
-  EXPECT_NE(refusal("  fffffffffff00000-ffffffffffffffff (prio 0, ram): pc.ram\n"), "")
+  EXPECT_NE(map_refusal("  fffffffffff00000-ffffffffffffffff (prio 0, ram): pc.ram\n"), "")
       << "beyond what page tables name";
-  EXPECT_NE(refusal(good + "  0000000000080000-00000000000fffff (prio 0, ram): dimm1\n"), "")
+  EXPECT_NE(map_refusal(good + "  0000000000080000-00000000000fffff (prio 0, ram): dimm1\n"), "")
       << "two at one address";
-  EXPECT_NE(refusal(good + "  0000000000200000-00000000002fffff (prio 0, ram): pc.ram\n"), "")
+  EXPECT_NE(map_refusal(good + "  0000000000200000-00000000002fffff (prio 0, ram): pc.ram\n"), "")
       << "one at two addresses";
-  EXPECT_NE(refusal(good, json::array()), "") << "no backends";
-  EXPECT_NE(refusal(good, json::array({{{"id", "pc.ram"}, {"size", -1}}})), "");
-  EXPECT_NE(refusal(good, json::array({{{"id", 7}, {"size", kMiB}}})), "");
-  EXPECT_NE(refusal(good, json::array({{{"id", "pc.ram"}, {"size", kMiB}},
-                                       {{"id", "pc.ram"}, {"size", kMiB}}})),
+  EXPECT_NE(map_refusal(good, json::array()), "") << "no backends";
+  EXPECT_NE(map_refusal(good, json::array({{{"id", "pc.ram"}, {"size", -1}}})), "");
+  EXPECT_NE(map_refusal(good, json::array({{{"id", 7}, {"size", kMiB}}})), "");
+  EXPECT_NE(map_refusal(good, json::array({{{"id", "pc.ram"}, {"size", kMiB}},
+                                           {{"id", "pc.ram"}, {"size", kMiB}}})),
             "")
       << "two of one name";
 }
@@ -89,7 +90,7 @@ TEST(MemoryMap, IsBoundedInItsParts) {
     lines += line.data();
   }
 
-  EXPECT_NE(refusal(lines).find("too many parts"), std::string::npos);
+  EXPECT_NE(map_refusal(lines).find("too many parts"), std::string::npos);
 }
 
 TEST(MemoryMap, HasAPlaceForWhatIsPluggedIn) {

@@ -7,7 +7,7 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint64_t kStatus = 0, kEnable = 2, kControl = 4, kTimer = 8;
+constexpr std::uint64_t kPmStatus = 0, kEnable = 2, kControl = 4, kTimer = 8;
 
 class Pm : public testing::Test {
  protected:
@@ -36,12 +36,12 @@ TEST_F(Pm, ThePowerButtonInterruptsWhenEnabledUntilItIsCleared) {
   EXPECT_FALSE(sci_.level());
   write_to(pm_, kEnable, 0x100, 2);
   EXPECT_TRUE(sci_.level());
-  EXPECT_EQ(read_from(pm_, kStatus, 2), 0x100u);
-  write_to(pm_, kStatus, 0xff, 1);
+  EXPECT_EQ(read_from(pm_, kPmStatus, 2), 0x100u);
+  write_to(pm_, kPmStatus, 0xff, 1);
   EXPECT_TRUE(sci_.level()) << "other bits";
-  write_to(pm_, kStatus, 0x100, 2);
+  write_to(pm_, kPmStatus, 0x100, 2);
   EXPECT_FALSE(sci_.level());
-  EXPECT_EQ(read_from(pm_, kStatus, 4), 0x0100'0000u) << "status and enable in one access";
+  EXPECT_EQ(read_from(pm_, kPmStatus, 4), 0x0100'0000u) << "status and enable in one access";
 }
 
 TEST_F(Pm, TheTimerRunsAtItsFrequencyAndWraps) {

@@ -7,14 +7,14 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint64_t kData = 0, kCommand = 4;
+constexpr std::uint64_t kControllerData = 0, kCommand = 4;
 
 class Keyboard : public testing::Test {
  protected:
   std::uint64_t asked(std::uint64_t command) {
     write_to(controller_, kCommand, command);
     EXPECT_EQ(read_from(controller_, kCommand) & 3, 1u) << "an answer, and nothing to wait for";
-    return read_from(controller_, kData);
+    return read_from(controller_, kControllerData);
   }
   FakeEvents events_;
   I8042 controller_{events_};
@@ -29,11 +29,11 @@ TEST_F(Keyboard, ThePulseOfTheResetLineEndsTheGuest) {
 
 TEST_F(Keyboard, TheOutputPortsResetBitEndsTheGuest) {
   write_to(controller_, kCommand, 0xd1);
-  write_to(controller_, kData, 0xdf);
+  write_to(controller_, kControllerData, 0xdf);
   EXPECT_TRUE(events_.ends.empty());
   EXPECT_EQ(asked(0xd0), 0xdfu);
   write_to(controller_, kCommand, 0xd1);
-  write_to(controller_, kData, 0xfe);
+  write_to(controller_, kControllerData, 0xfe);
   EXPECT_EQ(events_.ends, std::vector{MachineState::Rebooted});
 }
 
@@ -41,7 +41,7 @@ TEST_F(Keyboard, NobodyWaitsForIt) {
   for (unsigned command = 0; command < 0xf0; ++command) {
     write_to(controller_, kCommand, command);
     EXPECT_EQ(read_from(controller_, kCommand) & 2, 0u) << command;
-    write_to(controller_, kData, 0xff);
+    write_to(controller_, kControllerData, 0xff);
     EXPECT_EQ(read_from(controller_, kCommand) & 2, 0u) << command;
   }
 }
@@ -51,15 +51,15 @@ TEST_F(Keyboard, PassesItsSelfTestAndHasNoDevices) {
   EXPECT_EQ(asked(0xab), 1u);
   EXPECT_EQ(asked(0xa9), 1u);
   write_to(controller_, kCommand, 0x60);
-  write_to(controller_, kData, 0x74);
+  write_to(controller_, kControllerData, 0x74);
   EXPECT_EQ(asked(0x20), 0x74u);
   EXPECT_EQ(read_from(controller_, kCommand) & 1, 0u) << "the answer was taken";
 
-  write_to(controller_, kData, 0xf2);  // to the keyboard: which are you?
+  write_to(controller_, kControllerData, 0xf2);  // to the keyboard: which are you?
   EXPECT_EQ(read_from(controller_, kCommand) & 0x41, 0x41u) << "time-out";
-  EXPECT_EQ(read_from(controller_, kData), 0xfeu);
+  EXPECT_EQ(read_from(controller_, kControllerData), 0xfeu);
   write_to(controller_, kCommand, 0xd3);
-  write_to(controller_, kData, 0x5a);
+  write_to(controller_, kControllerData, 0x5a);
   EXPECT_EQ(read_from(controller_, kCommand) & 0x21, 0x01u) << "not from the auxiliary device";
 }
 

@@ -9,7 +9,7 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-enum Offset { kData, kIer, kIir, kLcr, kMcr, kLsr, kMsr, kScratch };
+enum Offset { kUartData, kIer, kIir, kLcr, kMcr, kLsr, kMsr, kScratch };
 constexpr std::uint64_t kFcr = 2;
 
 class Uart : public testing::Test {
@@ -32,8 +32,8 @@ class Uart : public testing::Test {
 };
 
 TEST_F(Uart, SendsWhatIsWrittenAndIsIdleAgain) {
-  out(kData, 'h');
-  out(kData, 'i');
+  out(kUartData, 'h');
+  out(kUartData, 'i');
 
   EXPECT_EQ(sent_, "hi");
   EXPECT_EQ(in(kLsr), 0x60u);
@@ -47,7 +47,7 @@ TEST_F(Uart, TellsThatTheTransmitterIsEmptyOnceForEachTime) {
   EXPECT_FALSE(line_.level()) << "reading IIR was the acknowledgement";
   EXPECT_EQ(in(kIir), 0x01u);
 
-  out(kData, 'x');
+  out(kUartData, 'x');
   EXPECT_TRUE(line_.level());
   EXPECT_EQ(in(kIir), 0x02u);
 
@@ -58,20 +58,20 @@ TEST_F(Uart, TellsThatTheTransmitterIsEmptyOnceForEachTime) {
 
 TEST_F(Uart, AByteSentWhileTheInterruptIsUnseenMakesANewEdge) {
   out(kIer, 2);
-  out(kData, 'x');
+  out(kUartData, 'x');
   EXPECT_EQ(line_.rises(), 2u);
 }
 
 TEST_F(Uart, KeepsInterruptsInTheirOrder) {
   out(kMcr, 0x10);  // loopback: modem lines change, and the next bytes overrun
-  out(kData, 'a');
-  out(kData, 'b');
+  out(kUartData, 'a');
+  out(kUartData, 'b');
   out(kIer, 0x0f);
 
   EXPECT_EQ(in(kIir), 0x06u);
   EXPECT_EQ(in(kLsr), 0x63u) << "data, overrun, empty";
   EXPECT_EQ(in(kIir), 0x04u);
-  EXPECT_EQ(in(kData), std::uint64_t{'a'});
+  EXPECT_EQ(in(kUartData), std::uint64_t{'a'});
   EXPECT_EQ(in(kIir), 0x02u);
   EXPECT_EQ(in(kIir), 0x00u);
   EXPECT_EQ(in(kMsr)&0x0f, 0x0bu);
@@ -88,13 +88,13 @@ TEST_F(Uart, LoopbackConnectsTheModemLinesAndTheDataPath) {
   out(kMcr, 0x10);
   EXPECT_EQ(in(kMsr), 0x04u) << "the ring ended";
   EXPECT_EQ(uart_.receive(bytes_of("later")), 5u);
-  out(kData, 'q');
+  out(kUartData, 'q');
 
-  EXPECT_EQ(in(kData), std::uint64_t{'q'});
+  EXPECT_EQ(in(kUartData), std::uint64_t{'q'});
   EXPECT_EQ(in(kLsr)&1, 0u) << "input waits until loopback ends";
   EXPECT_EQ(sent_, "");
   out(kMcr, 0);
-  EXPECT_EQ(in(kData), std::uint64_t{'l'});
+  EXPECT_EQ(in(kUartData), std::uint64_t{'l'});
 }
 
 TEST_F(Uart, InterruptsForInputFollowTheTriggerLevel) {
@@ -106,7 +106,7 @@ TEST_F(Uart, InterruptsForInputFollowTheTriggerLevel) {
   EXPECT_EQ(in(kIir), 0xc4u);
 
   std::string got;
-  while ((in(kLsr)&1) != 0) got += char(in(kData));
+  while ((in(kLsr)&1) != 0) got += char(in(kUartData));
 
   EXPECT_EQ(got, "0123456789abcd");
   EXPECT_EQ(in(kIir), 0xc1u);
@@ -121,21 +121,21 @@ TEST_F(Uart, InputBeyondTheFifoWaitsAndItsFeederLearnsOfRoom) {
 
   std::size_t got = 0;
   while ((in(kLsr)&1) != 0) {
-    in(kData);
+    in(kUartData);
     ++got;
   }
 
   EXPECT_EQ(got, 1 + Uart16550::kQueue);
   EXPECT_EQ(rooms_, 1u);
   EXPECT_EQ(uart_.receive(bytes_of("z")), 1u);
-  EXPECT_EQ(in(kData), std::uint64_t{'z'});
+  EXPECT_EQ(in(kUartData), std::uint64_t{'z'});
 }
 
 TEST_F(Uart, ClearingTheFifoDropsItsSixteenBytesOnly) {
   out(kFcr, 0x01);
   uart_.receive(bytes_of("0123456789abcdefg"));
   out(kFcr, 0x03);
-  EXPECT_EQ(in(kData), std::uint64_t{'g'});
+  EXPECT_EQ(in(kUartData), std::uint64_t{'g'});
   EXPECT_EQ(in(kLsr)&1, 0u);
 }
 
@@ -144,7 +144,7 @@ TEST_F(Uart, ASinkWithoutRoomHoldsTheTransmitterBack) {
   out(kFcr, 0x01);
   out(kIer, 2);
   in(kIir);
-  for (const char c : std::string("abcdef")) out(kData, std::uint64_t(c));
+  for (const char c : std::string("abcdef")) out(kUartData, std::uint64_t(c));
 
   EXPECT_EQ(sent_, "abc");
   EXPECT_EQ(in(kLsr), 0u) << "not empty, not idle";
@@ -157,7 +157,7 @@ TEST_F(Uart, ASinkWithoutRoomHoldsTheTransmitterBack) {
   EXPECT_EQ(in(kIir), 0xc2u);
 
   sink_room_ = 0;
-  for (int i = 0; i < 100; ++i) out(kData, 'o');
+  for (int i = 0; i < 100; ++i) out(kUartData, 'o');
   sink_room_ = 100;
   uart_.output_ready();
   EXPECT_EQ(sent_, "abcdef" + std::string(16, 'o')) << "a full FIFO takes no more";
@@ -165,9 +165,9 @@ TEST_F(Uart, ASinkWithoutRoomHoldsTheTransmitterBack) {
 
 TEST_F(Uart, HasADivisorLatchAndAScratchRegister) {
   out(kLcr, 0x83);
-  out(kData, 1);
+  out(kUartData, 1);
   out(kIer, 2);
-  EXPECT_EQ(in(kData), 1u);
+  EXPECT_EQ(in(kUartData), 1u);
   EXPECT_EQ(in(kIer), 2u);
   out(kLcr, 0x03);
   EXPECT_EQ(in(kIer), 0u);

@@ -11,9 +11,8 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint64_t kData = FakeDriver::kData, kHead = kData, kStatus = kData + 0x100;
+constexpr std::uint64_t kHead = kData, kStatus = kData + 0x100;
 constexpr std::uint64_t kBuffer = kData + 0x1000;
-constexpr std::uint16_t kWrite = FakeDriver::kWrite;
 enum Type : std::uint32_t { kIn = 0, kOut = 1, kFlush = 4, kGetId = 8 };
 
 class Block : public testing::Test {

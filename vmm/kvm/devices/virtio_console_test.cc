@@ -8,9 +8,6 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint64_t kData = FakeDriver::kData;
-constexpr std::uint16_t kWrite = FakeDriver::kWrite;
-
 class Console : public testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(driver_.bring_up(mmio_, 2), 15u); }

@@ -11,7 +11,6 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint64_t kData = FakeDriver::kData;
 constexpr std::uint64_t kVersion1 = std::uint64_t{1} << 32, kEvents = std::uint64_t{1} << 29;
 
 /// Answers with how many bytes the chain had to read, and counts.

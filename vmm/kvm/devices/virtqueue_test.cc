@@ -9,9 +9,7 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-constexpr std::uint64_t kData = FakeDriver::kData;
-constexpr std::uint16_t kNext = FakeDriver::kNext, kWrite = FakeDriver::kWrite,
-                        kIndirect = FakeDriver::kIndirect;
+constexpr std::uint16_t kNext = FakeDriver::kNext, kIndirect = FakeDriver::kIndirect;
 
 class Queue : public testing::Test {
  protected:

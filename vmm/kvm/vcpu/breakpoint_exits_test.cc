@@ -10,7 +10,7 @@ namespace {
 constexpr GuestVirt kSite(0x1000);
 
 /// A nop of one byte with another one after it at 0x1000, under a breakpoint.
-class BreakpointExitsTest : public testing::Test {
+class BreakpointExitsTest : public ::testing::Test {
  protected:
   explicit BreakpointExitsTest(TrapRoute route = TrapRoute::Intercepted)
       : traps_(fakes_.kvm, route, fakes_.guest_end),

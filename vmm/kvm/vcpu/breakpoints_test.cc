@@ -20,7 +20,7 @@ bool takes(std::vector<std::uint8_t> code) {
 }
 
 /// 64 KiB of RAM at 0, mapped one to one but for the page at 0x2000.
-class BreakpointsTest : public testing::Test {
+class BreakpointsTest : public ::testing::Test {
  protected:
   BreakpointsTest() : ram_(64 << 10), memory_({{GuestPhys(0), ram_}}) {}
 

@@ -11,7 +11,7 @@ namespace {
 
 using Pages = std::vector<std::pair<std::uint32_t, std::uint64_t>>;
 
-class DirtyRingTest : public testing::Test {
+class DirtyRingTest : public ::testing::Test {
  protected:
   /// As KVM does.
   void write(std::uint32_t slot, std::uint64_t page) {

@@ -24,7 +24,7 @@ class FakeStack final : public StackAccess {
   bool writable = true;
 };
 
-class ExecuteDisplaced : public testing::Test {
+class ExecuteDisplaced : public ::testing::Test {
  protected:
   ExecuteDisplaced() {
     r.rip = 0x1000;

@@ -7,7 +7,7 @@
 namespace ringside::vmm::kvm {
 namespace {
 
-class FatalExitsTest : public testing::Test {
+class FatalExitsTest : public ::testing::Test {
  protected:
   std::string first_line() const {
     const std::string words = fakes_.guest_end.last_words();

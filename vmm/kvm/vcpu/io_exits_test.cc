@@ -29,7 +29,7 @@ class CountingDevice final : public Device {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> written;
 };
 
-class IoExitsTest : public testing::Test {
+class IoExitsTest : public ::testing::Test {
  protected:
   IoExitsTest() {
     EXPECT_TRUE(ports_.add(0x80, 4, device_));

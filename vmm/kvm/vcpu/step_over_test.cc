@@ -13,7 +13,7 @@ constexpr GuestVirt kSite(0x1000);
 
 /// One vCPU at a breakpoint at 0x1000, which is an int3 or, where KVM does not take those, a port
 /// write.
-class StepOverTest : public testing::Test {
+class StepOverTest : public ::testing::Test {
  protected:
   explicit StepOverTest(TrapRoute route = TrapRoute::Intercepted, bool can_block_irqs = true)
       : traps_(fakes_.kvm, route, fakes_.guest_end),

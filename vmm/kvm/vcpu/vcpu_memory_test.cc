@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kTables = 0x4000;  // four levels, a page each
 
-class VcpuMemoryTest : public testing::Test {
+class VcpuMemoryTest : public ::testing::Test {
  protected:
   /// Pages 0x10000 and 0x12000 of the vCPU's addresses lie at 0x1000 and 0x2000.
   Registers paging() {

@@ -6,7 +6,7 @@ namespace ringside::guest_linux {
 namespace {
 
 using Kind = Cause::Kind;
-constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kLogSecond = 1'000'000'000;
 
 Task task(std::int64_t pid, std::string name, TaskState state = TaskState::Uninterruptible) {
   Task made;
@@ -14,7 +14,7 @@ Task task(std::int64_t pid, std::string name, TaskState state = TaskState::Unint
   made.pid = made.process = pid;
   made.name = std::move(name);
   made.state = state;
-  made.since = 5 * kSecond;
+  made.since = 5 * kLogSecond;
   return made;
 }
 
@@ -96,7 +96,7 @@ TEST(Diagnosis, AGuestThatDoesNotRunIsSaidToBeStoppedAndNotToSpin) {
   report.stopped_by = "its owner has paused it";
   report.cpus = {cpu(0, task(7, "sh")), cpu(1, task(8, "sh"))};
   report.vcpus[0].interrupts_on = false;
-  report.vcpus[0].interrupts_off_for = kSecond;
+  report.vcpus[0].interrupts_off_for = kLogSecond;
 
   const auto causes = diagnose(report);
 
@@ -119,11 +119,11 @@ TEST(Diagnosis, APanicComesBeforeWhatItLeadsTo) {
 TEST(Diagnosis, InterruptsThatAreOffForAMomentAreNoCause) {
   HealthReport report = linux_report();
   report.cpus[1] = cpu(1, task(7, "sh"));
-  report.cpus[1].running->task.since = kSecond / 100;
+  report.cpus[1].running->task.since = kLogSecond / 100;
   report.vcpus[1].interrupts_on = false;
   EXPECT_EQ(first_kind(report), Kind::Unremarkable);
 
-  report.cpus[1].timer_overdue = 3 * kSecond;
+  report.cpus[1].timer_overdue = 3 * kLogSecond;
   const auto cause = diagnose(report).front();
 
   EXPECT_EQ(cause.kind, Kind::InterruptsOff);
@@ -136,7 +136,7 @@ TEST(Diagnosis, TheIdleTaskMayHaltWithInterruptsOff) {
   HealthReport report = linux_report();
   report.vcpus[0].interrupts_on = false;
   report.vcpus[0].is_halted = true;
-  report.cpus[0].timer_overdue = 9 * kSecond;
+  report.cpus[0].timer_overdue = 9 * kLogSecond;
 
   EXPECT_EQ(first_kind(report), Kind::AllIdle);
 }
@@ -177,11 +177,11 @@ TEST(Diagnosis, AChainOfLocksLeadsToWhoHoldsTheLast) {
 TEST(Diagnosis, ADiskThatIsSlowIsNotOneThatDoesNotAnswer) {
   HealthReport report = linux_report();
   report.waiting = {waiter_for_io(3)};
-  report.waiting[0].task.since = kSecond / 10;
-  report.disks = {{"vda", 1, 1, kSecond / 10, {}}};
+  report.waiting[0].task.since = kLogSecond / 10;
+  report.disks = {{"vda", 1, 1, kLogSecond / 10, {}}};
   EXPECT_EQ(first_kind(report), Kind::AllIdle);
 
-  report.disks[0].oldest = 2 * kSecond;
+  report.disks[0].oldest = 2 * kLogSecond;
   const auto cause = diagnose(report).front();
 
   EXPECT_EQ(cause.kind, Kind::Storage);
@@ -240,14 +240,14 @@ TEST(Diagnosis, AGuestThatKillsAgainAndAgainIsOutOfMemory) {
   report.memory.reserve = 2 << 20;
   report.memory.oom_kills = 4;
   report.memory.last_killed = "eater (pid 9)";
-  report.memory.last_kill_age = 2 * kSecond;
+  report.memory.last_kill_age = 2 * kLogSecond;
   const auto cause = diagnose(report).front();
 
   EXPECT_EQ(cause.kind, Kind::OutOfMemory);
   EXPECT_EQ(cause.text,
             "the guest is out of memory: 100 of 256 MiB are free, 4 processes were killed for it, "
             "the last, eater (pid 9), 2.0 s ago");
-  report.memory.last_kill_age = 60 * kSecond;
+  report.memory.last_kill_age = 60 * kLogSecond;
   EXPECT_EQ(first_kind(report), Kind::AllIdle) << "that has helped";
 }
 
@@ -312,8 +312,8 @@ TEST(Diagnosis, BusyCpusAreSaidToBe) {
 TEST(Diagnosis, AWatchdogThatNobodyTouchesIsASoftLockup) {
   HealthReport report = linux_report();
   report.cpus[0] = cpu(0, task(7, "a"));
-  report.cpus[0].watchdog_behind = 30 * kSecond;
-  report.watchdog_threshold = 20 * kSecond;
+  report.cpus[0].watchdog_behind = 30 * kLogSecond;
+  report.watchdog_threshold = 20 * kLogSecond;
 
   EXPECT_EQ(first_kind(report), Kind::SoftLockup);
 }

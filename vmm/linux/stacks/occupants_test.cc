@@ -14,17 +14,17 @@
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::uint64_t kText = 0xffff'ffff'8100'0000, kTextBytes = 0x1000;
+constexpr std::uint64_t kKernelText = 0xffff'ffff'8100'0000, kKernelTextBytes = 0x1000;
 constexpr std::uint64_t kOrcAddresses = 0xffff'ffff'8200'0000, kOrcEntries = kOrcAddresses + 0x100;
 constexpr std::uint64_t kInit = 0xffff'8880'0000'0000, kStacks = 0xffff'c900'0000'0000;
 constexpr std::uint64_t kQueues = 0x1000, kCpu0 = 0xffff'8881'0000'0000;
 constexpr std::uint64_t kCode = 0xffff'ffff'a000'0000, kCodeBytes = 0x10000;
 constexpr std::uint64_t kStackBytes = 16 << 10;
 // Offsets of the types below.
-constexpr std::uint64_t kTasks = 0, kSignal = 16, kNode = 24, kStack = 40, kSp = 48, kPid = 56,
-                        kComm = 64, kOnCpu = 80, kOnRq = 84, kSignalAt = 0x800;
+constexpr std::uint64_t kTasks = 0, kSignal = 16, kNode = 24, kTaskStack = 40, kTaskSp = 48,
+                        kPid = 56, kComm = 64, kOnCpu = 80, kOnRq = 84, kSignalAt = 0x800;
 // A function with a frame of three words and the return address; where threads begin.
-constexpr std::uint64_t kFunction = kText + 0x105, kBeginning = kText + 0x305;
+constexpr std::uint64_t kFunction = kKernelText + 0x105, kBeginning = kKernelText + 0x305;
 
 class TaskKernel final : public InertKernel {
  public:
@@ -42,8 +42,8 @@ class TaskKernel final : public InertKernel {
         {{"tasks", word, 8 * kTasks, 0},
          {"signal", word, 8 * kSignal, 0},
          {"thread_node", word, 8 * kNode, 0},
-         {"stack", word, 8 * kStack, 0},
-         {"thread", thread, 8 * kSp, 0},
+         {"stack", word, 8 * kTaskStack, 0},
+         {"thread", thread, 8 * kTaskSp, 0},
          {"pid", word, 8 * kPid, 0},
          {"comm", word, 8 * kComm, 0},
          {"on_cpu", flag_type, 8 * kOnCpu, 0},
@@ -55,11 +55,12 @@ class TaskKernel final : public InertKernel {
       return Symbol{.address = GuestVirt(at), .size = 8, .name = name, .type = 'D', .module = 0};
     };
     symbols_.accept_low_addresses();
-    symbols_.add_module({.name = "vmlinux", .text_base = GuestVirt(kText), .text_size = kTextBytes},
-                        {symbol(kInit, "init_task"), symbol(kQueues, "runqueues"),
-                         symbol(kOrcAddresses, "__start_orc_unwind_ip"),
-                         symbol(kOrcAddresses + 8, "__stop_orc_unwind_ip"),
-                         symbol(kOrcEntries, "__start_orc_unwind")});
+    symbols_.add_module(
+        {.name = "vmlinux", .text_base = GuestVirt(kKernelText), .text_size = kKernelTextBytes},
+        {symbol(kInit, "init_task"), symbol(kQueues, "runqueues"),
+         symbol(kOrcAddresses, "__start_orc_unwind_ip"),
+         symbol(kOrcAddresses + 8, "__stop_orc_unwind_ip"),
+         symbol(kOrcEntries, "__start_orc_unwind")});
     symbols_.seal();
   }
   std::span<const std::uint64_t> percpu_bases() const override { return bases_; }
@@ -102,8 +103,8 @@ class OccupantsTest : public testing::Test {
     guest_.put(at, value);
   }
   void put_orc() {
-    put(kOrcAddresses, static_cast<std::int32_t>(kText + 0x100 - kOrcAddresses));
-    put(kOrcAddresses + 4, static_cast<std::int32_t>(kText + 0x300 - kOrcAddresses - 4));
+    put(kOrcAddresses, static_cast<std::int32_t>(kKernelText + 0x100 - kOrcAddresses));
+    put(kOrcAddresses + 4, static_cast<std::int32_t>(kKernelText + 0x300 - kOrcAddresses - 4));
     // Of 6.4 and later: a call with 32 bytes of frame; the end.
     put(kOrcEntries, std::array<std::uint16_t, 6>{32, 0, 5 | 2 << 8, 0, 0, 1 << 8});
   }
@@ -118,8 +119,8 @@ class OccupantsTest : public testing::Test {
       put(stack(n) + word, std::uint64_t{0});
     }
     put(at + kSignal, signal);
-    put(at + kStack, stack(n));
-    put(at + kSp, sp);
+    put(at + kTaskStack, stack(n));
+    put(at + kTaskSp, sp);
     put(at + kPid, pid);
     guest_.put_text(at + kComm, std::string(name) + std::string(15 - name.size(), '\0'));
     put(at + kOnCpu, std::uint64_t{0});
@@ -230,14 +231,14 @@ TEST_F(OccupantsTest, AVcpuIsLookedAtWhereItStands) {
 
 TEST_F(OccupantsTest, AllWordsThatLeadIntoRangesAreFound) {
   const unsigned dd = add_task("dd", 22);
-  put(frame(dd), kText + 0x206);
-  put(frame(dd) + 8, kText + 0x20a);  // behind a range
-  put(frame(dd) + 16, kText + 0x403);
-  put(stack(0) + 0x3f08, kText + 0x207);
-  put(stack(0) + 0x3ef8, kText + 0x208);  // below rsp
-  machine_.vcpu.rip = kText + 0x404;
+  put(frame(dd), kKernelText + 0x206);
+  put(frame(dd) + 8, kKernelText + 0x20a);  // behind a range
+  put(frame(dd) + 16, kKernelText + 0x403);
+  put(stack(0) + 0x3f08, kKernelText + 0x207);
+  put(stack(0) + 0x3ef8, kKernelText + 0x208);  // below rsp
+  machine_.vcpu.rip = kKernelText + 0x404;
   const auto range = [](std::uint64_t begin) {
-    return Kernel::AddressRange::of(GuestVirt(kText + begin), 4);
+    return Kernel::AddressRange::of(GuestVirt(kKernelText + begin), 4);
   };
   const std::array ranges{range(0x206), range(0x401)};
   const auto words = [&] {
@@ -249,8 +250,8 @@ TEST_F(OccupantsTest, AllWordsThatLeadIntoRangesAreFound) {
 
   ASSERT_TRUE(found) << found.error().message;
   std::ranges::sort(*found);
-  EXPECT_EQ(*found, (std::vector{GuestVirt(kText + 0x206), GuestVirt(kText + 0x207),
-                                 GuestVirt(kText + 0x403), GuestVirt(kText + 0x404)}));
+  EXPECT_EQ(*found, (std::vector{GuestVirt(kKernelText + 0x206), GuestVirt(kKernelText + 0x207),
+                                 GuestVirt(kKernelText + 0x403), GuestVirt(kKernelText + 0x404)}));
   machine_.vcpu.rsp = stack(7);
   EXPECT_FALSE(words()) << "an interrupt's stack does not tell whom it has interrupted";
   machine_.vcpu.cs = 0x33;
@@ -286,7 +287,7 @@ TEST_F(OccupantsTest, FlagsThatAreBytesAreNoMore) {
 TEST_F(OccupantsTest, ATaskThatHasEndedHasNoStack) {
   const unsigned dd = add_task("dd", 2);
   put(frame(dd) + 24, kCode + 0x100);
-  put(task(dd) + kStack, std::uint64_t{0});
+  put(task(dd) + kTaskStack, std::uint64_t{0});
 
   EXPECT_EQ(find(), "nobody");
 }
@@ -300,7 +301,7 @@ TEST_F(OccupantsTest, ListsThatDoNotCloseEnd) {
 
 TEST_F(OccupantsTest, AStackPointerOutsideOfItsStackMakesItUnclear) {
   const unsigned dd = add_task("dd", 2);
-  put(task(dd) + kSp, stack(0));
+  put(task(dd) + kTaskSp, stack(0));
 
   EXPECT_EQ(find(), "unclear: task 2 (dd) does not stand on its stack");
 }

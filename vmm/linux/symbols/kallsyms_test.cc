@@ -14,9 +14,9 @@ using fakes::KallsymsForm;
 using fakes::KallsymsWriter;
 using fakes::NamedAddress;
 
-constexpr std::uint64_t kText = 0xffff'ffff'9a00'0000;
-constexpr std::uint64_t kTables = 0xffff'ffff'9b40'0000;
-constexpr GuestVirt kStext(kText);
+constexpr std::uint64_t kKallsymsText = 0xffff'ffff'9a00'0000;
+constexpr std::uint64_t kKallsymsTables = 0xffff'ffff'9b40'0000;
+constexpr GuestVirt kStext(kKallsymsText);
 
 /// Per-cpu offsets first, as in kernels before 6.15, then text.
 std::vector<NamedAddress> symbols_like_linux(std::size_t count, bool with_percpu) {
@@ -25,13 +25,14 @@ std::vector<NamedAddress> symbols_like_linux(std::size_t count, bool with_percpu
     symbols.push_back({0, 'A', "fixed_percpu_data"});
     symbols.push_back({0x1fb80, 'A', "current_task"});
   }
-  symbols.push_back({kText, 'T', "_stext"});
-  symbols.push_back({kText, 'T', "_text"});
-  symbols.push_back({kText + 16, 't', "__pfx_vfs_read"});
-  symbols.push_back({kText + 32, 'T', std::string(200, 'y') + "_long"});
-  symbols.push_back({kText + 48, 'T', "__x64_sys_read_a_token_of_more_than_sixteen_bytes"});
+  symbols.push_back({kKallsymsText, 'T', "_stext"});
+  symbols.push_back({kKallsymsText, 'T', "_text"});
+  symbols.push_back({kKallsymsText + 16, 't', "__pfx_vfs_read"});
+  symbols.push_back({kKallsymsText + 32, 'T', std::string(200, 'y') + "_long"});
+  symbols.push_back({kKallsymsText + 48, 'T', "__x64_sys_read_a_token_of_more_than_sixteen_bytes"});
   for (std::uint64_t i = 0; symbols.size() < count; ++i) {
-    symbols.push_back({kText + 64 + i * 16, i % 3 == 0 ? 't' : 'D', "f" + std::to_string(i)});
+    symbols.push_back(
+        {kKallsymsText + 64 + i * 16, i % 3 == 0 ? 't' : 'D', "f" + std::to_string(i)});
   }
   return symbols;
 }
@@ -52,7 +53,7 @@ class KallsymsForms : public testing::TestWithParam<KallsymsForm> {
 
 TEST_P(KallsymsForms, AreDecodedToTheNamesAndAddressesThatWentIn) {
   const auto symbols = symbols_like_linux(700, has_percpu());
-  const auto encoded = KallsymsWriter(symbols, GetParam(), kTables).write();
+  const auto encoded = KallsymsWriter(symbols, GetParam(), kKallsymsTables).write();
 
   const auto decoded = decode_kallsyms(encoded.view(), encoded.keys, kStext);
 
@@ -63,7 +64,7 @@ TEST_P(KallsymsForms, AreDecodedToTheNamesAndAddressesThatWentIn) {
 
 TEST_P(KallsymsForms, AreFoundByTheirShape) {
   const auto symbols = symbols_like_linux(10'500, has_percpu());
-  auto encoded = KallsymsWriter(symbols, GetParam(), kTables).write();
+  auto encoded = KallsymsWriter(symbols, GetParam(), kKallsymsTables).write();
   encoded.image.insert(encoded.image.end(), 1 << 16, std::byte{0x5a});
 
   const auto decoded = scan_for_kallsyms(encoded.view(), kStext);
@@ -74,7 +75,7 @@ TEST_P(KallsymsForms, AreFoundByTheirShape) {
 
 TEST_P(KallsymsForms, CorruptedAnywhereNeverReadOutsideTheImage) {
   const auto symbols = symbols_like_linux(300, has_percpu());
-  const auto encoded = KallsymsWriter(symbols, GetParam(), kTables).write();
+  const auto encoded = KallsymsWriter(symbols, GetParam(), kKallsymsTables).write();
   std::mt19937 random(1);
   int refused = 0;
 
@@ -102,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
                     KallsymsForm{AddressEncoding::PlaceRelative, true, true}));  // 7.0
 
 TEST(Kallsyms, DoNotSteerTheTerminal) {
-  auto encoded = KallsymsWriter(symbols_like_linux(100, false), {}, kTables).write();
+  auto encoded = KallsymsWriter(symbols_like_linux(100, false), {}, kKallsymsTables).write();
   const auto place = [&](GuestVirt at) { return *encoded.view().index_of(at); };
   const auto token =
       load_at<std::uint16_t>(encoded.image, place(encoded.keys.token_index) + 2 * 'f');
@@ -115,16 +116,16 @@ TEST(Kallsyms, DoNotSteerTheTerminal) {
 }
 
 TEST(Kallsyms, AreRefusedWhenNoEncodingYieldsStext) {
-  const auto encoded = KallsymsWriter(symbols_like_linux(300, false), {}, kTables).write();
+  const auto encoded = KallsymsWriter(symbols_like_linux(300, false), {}, kKallsymsTables).write();
 
-  const auto decoded = decode_kallsyms(encoded.view(), encoded.keys, GuestVirt(kText + 1));
+  const auto decoded = decode_kallsyms(encoded.view(), encoded.keys, GuestVirt(kKallsymsText + 1));
 
   ASSERT_FALSE(decoded);
   EXPECT_EQ(decoded.error().code, ErrorCode::Invalid);
 }
 
 TEST(Kallsyms, AreRefusedWhenTheCountIsAbsurd) {
-  auto encoded = KallsymsWriter(symbols_like_linux(300, false), {}, kTables).write();
+  auto encoded = KallsymsWriter(symbols_like_linux(300, false), {}, kKallsymsTables).write();
   encoded.keys.count = UINT32_MAX;
   EXPECT_FALSE(decode_kallsyms(encoded.view(), encoded.keys, kStext));
   encoded.keys.count = 0;
@@ -144,7 +145,7 @@ TEST(KallsymsScan, FindsNothingInNoise) {
 
 TEST(KallsymsScan, GivesUpOnAnImageFullOfDecoys) {
   // Every word looks like the count in front of a names table whose names never end.
-  auto encoded = KallsymsWriter(symbols_like_linux(300, false), {}, kTables).write();
+  auto encoded = KallsymsWriter(symbols_like_linux(300, false), {}, kKallsymsTables).write();
   std::vector<std::byte> image;
   for (int i = 0; i < 1 << 18; ++i) {
     for (const int byte : {0x40, 0x42, 0x0f, 0x00}) image.push_back(static_cast<std::byte>(byte));

@@ -14,7 +14,7 @@ using fakes::Bytes;
 using fakes::kText;
 using fakes::SmallElf;
 
-constexpr std::uint64_t kTable = kText + 0x10'0000;
+constexpr std::uint64_t kPatchTable = kText + 0x10'0000;
 
 /// An entry that lies at `at` and points to `to`.
 std::int32_t relative(std::uint64_t at, std::uint64_t to) {
@@ -38,7 +38,7 @@ class BootPatches : public testing::Test {
   }
   static std::vector<std::byte> alternatives(std::uint64_t to, std::uint8_t length) {
     Bytes table;
-    table.add(relative(kTable, to)).add(0).add(0).add(length).add(std::uint8_t{9});
+    table.add(relative(kPatchTable, to)).add(0).add(0).add(length).add(std::uint8_t{9});
     return table.bytes();
   }
   std::optional<std::vector<Kernel::PatchedSite>> find() {
@@ -54,15 +54,16 @@ class BootPatches : public testing::Test {
 };
 
 TEST_F(BootPatches, ComeFromEveryTableSorted) {
-  elf_.named_section(".altinstructions", kTable, alternatives(kText + 0x50, 3));
+  elf_.named_section(".altinstructions", kPatchTable, alternatives(kText + 0x50, 3));
   Bytes thunks, constants, paravirt;
-  thunks.add(relative(kTable + 0x100, kText + 0x40)).add(relative(kTable + 0x104, kText + 0x20));
-  elf_.named_section(".return_sites", kTable + 0x100, thunks.bytes());
-  constants.add(relative(kTable + 0x200, kText + 0x30));
-  elf_.named_section("runtime_ptr_dentry_hashtable", kTable + 0x200, constants.bytes());
+  thunks.add(relative(kPatchTable + 0x100, kText + 0x40))
+      .add(relative(kPatchTable + 0x104, kText + 0x20));
+  elf_.named_section(".return_sites", kPatchTable + 0x100, thunks.bytes());
+  constants.add(relative(kPatchTable + 0x200, kText + 0x30));
+  elf_.named_section("runtime_ptr_dentry_hashtable", kPatchTable + 0x200, constants.bytes());
   paravirt.add(kText + 0x10).add(std::uint8_t{4}).add(std::uint8_t{7});
   paravirt.add(std::uint32_t{0}).add(std::uint16_t{0});
-  elf_.named_section(".parainstructions", kTable + 0x300, paravirt.bytes());
+  elf_.named_section(".parainstructions", kPatchTable + 0x300, paravirt.bytes());
 
   const auto sites = find();
 
@@ -81,7 +82,7 @@ TEST_F(BootPatches, AreUnknownWithoutATableOfAlternatives) {
 }
 
 TEST_F(BootPatches, AreUnknownWhereTheTypesDoNotSayHowToReadIt) {
-  elf_.named_section(".altinstructions", kTable, alternatives(kText, 3));
+  elf_.named_section(".altinstructions", kPatchTable, alternatives(kText, 3));
   types_ = TypeGraph();
 
   EXPECT_FALSE(find());
@@ -90,7 +91,7 @@ TEST_F(BootPatches, AreUnknownWhereTheTypesDoNotSayHowToReadIt) {
 TEST_F(BootPatches, OfATableThatIsCutShortAreThoseThatAreWhole) {
   auto table = alternatives(kText + 0x50, 3);
   table.resize(table.size() + 13);
-  elf_.named_section(".altinstructions", kTable, table);
+  elf_.named_section(".altinstructions", kPatchTable, table);
 
   const auto sites = find();
 

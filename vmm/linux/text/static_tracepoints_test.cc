@@ -8,11 +8,11 @@
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::uint64_t kTable = 0xffff'ffff'8200'0000;  // __start___tracepoints_ptrs
-constexpr std::uint64_t kFirst = 0xffff'ffff'8300'0000;  // struct tracepoint
+constexpr std::uint64_t kTracepointTable = 0xffff'ffff'8200'0000;  // __start___tracepoints_ptrs
+constexpr std::uint64_t kFirst = 0xffff'ffff'8300'0000;            // struct tracepoint
 constexpr std::uint64_t kNames = 0xffff'ffff'8400'0000;
 constexpr std::uint64_t kEvents = 0xffff'ffff'8500'0000;  // ftrace_events
-constexpr std::uint64_t kStride = 0x100;
+constexpr std::uint64_t kTracepointStride = 0x100;
 
 class TracedKernel final : public InertKernel {
  public:
@@ -29,8 +29,8 @@ class TracedKernel final : public InertKernel {
 class StaticTracepoints : public testing::Test {
  protected:
   StaticTracepoints() {
-    kernel_.name({{kTable, "__start___tracepoints_ptrs"},
-                  {kTable + 8, "__stop___tracepoints_ptrs"},
+    kernel_.name({{kTracepointTable, "__start___tracepoints_ptrs"},
+                  {kTracepointTable + 8, "__stop___tracepoints_ptrs"},
                   {kEvents, "ftrace_events"}});
     add_types();
     put_tracepoint(0, "sched_switch", 0);
@@ -61,19 +61,19 @@ class StaticTracepoints : public testing::Test {
     types.index(types.add_enum("", 4, false, flags));
   }
   void put_tracepoint(std::uint64_t n, const char* name, std::uint64_t registration) {
-    const std::uint64_t at = kFirst + n * kStride, place = kTable + n * 4;
+    const std::uint64_t at = kFirst + n * kTracepointStride, place = kTracepointTable + n * 4;
     guest_.put(place, static_cast<std::int32_t>(at - place));
-    guest_.put(at, kNames + n * kStride);
+    guest_.put(at, kNames + n * kTracepointStride);
     guest_.put(at + 16, 0x1000 + n);
     guest_.put(at + 24, registration);
-    guest_.put_bytes(kNames + n * kStride, std::vector<std::byte>(0x80));
-    guest_.put_text(kNames + n * kStride, name);
+    guest_.put_bytes(kNames + n * kTracepointStride, std::vector<std::byte>(0x80));
+    guest_.put_text(kNames + n * kTracepointStride, name);
   }
   void put_event(std::uint64_t offset, std::uint64_t tracepoint, std::uint64_t next) {
     const std::uint64_t at = kEvents + offset;
     guest_.put(at, next);
     guest_.put(at + 8, kEvents + 0x800);
-    guest_.put(at + 16, kFirst + tracepoint * kStride);
+    guest_.put(at + 16, kFirst + tracepoint * kTracepointStride);
     guest_.put(at + 24, std::uint32_t{16});
   }
   std::vector<StaticTracepoint> read() {
@@ -108,20 +108,21 @@ TEST_F(StaticTracepoints, ARingOfEventsThatDoesNotCloseEnds) {
 
 TEST_F(StaticTracepoints, WhatHasNoNameOrIsNotMappedIsLeftOut) {
   guest_.put(kNames, '\x1b');
-  guest_.put(kTable + 4, std::int32_t{0x7000'0000});
+  guest_.put(kTracepointTable + 4, std::int32_t{0x7000'0000});
 
   EXPECT_TRUE(read().empty());
 }
 
 TEST_F(StaticTracepoints, TheSameOneTwiceIsOne) {
-  guest_.put(kTable + 4, static_cast<std::int32_t>(kFirst - (kTable + 4)));
+  guest_.put(kTracepointTable + 4, static_cast<std::int32_t>(kFirst - (kTracepointTable + 4)));
 
   EXPECT_EQ(read().size(), 1u);
 }
 
 TEST_F(StaticTracepoints, AKernelWhoseTypesDoNotDescribeThemIsToldInALine) {
   TracedKernel kernel;
-  kernel.name({{kTable, "__start___tracepoints_ptrs"}, {kTable + 8, "__stop___tracepoints_ptrs"}});
+  kernel.name({{kTracepointTable, "__start___tracepoints_ptrs"},
+               {kTracepointTable + 8, "__stop___tracepoints_ptrs"}});
 
   const auto refused = read_static_tracepoints(guest_, kernel);
 

@@ -141,4 +141,8 @@ class FakeDriver {
   unsigned queue_ = 0;
 };
 
+// These two are named by nearly every line of such a test.
+inline constexpr std::uint64_t kData = FakeDriver::kData;
+inline constexpr std::uint16_t kWrite = FakeDriver::kWrite;
+
 }  // namespace ringside::vmm::kvm
