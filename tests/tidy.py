@@ -2,7 +2,8 @@
 """Runs clang-tidy over the C++ sources, each of its findings an error: tests/tidy.py [-k PATTERN] [--program]
 
 Every source of the program, its tests, benchmarks and fuzz targets, and their headers; with --program
-only the program's. A library is read as one unit: that takes a tenth of the time.
+only the program's. A library is read as one unit, which takes a tenth of the time, and twelve
+sources of a test program are.
 A unit that was clean once is not looked at again until it changes in more than words of comments, or
 a header that it includes does, or .clang-tidy: the cache is ~/.cache/ringside-tidy. RINGSIDE_BUILD
 names another build folder. The last line is "N passed, N failed". Does not: format, which is
@@ -32,7 +33,7 @@ UNITED = ".cpp"  # a source of meson's own, which includes several of ours, all 
 # Whatever a test copies costs nobody anything, and what it multiplies are small constants, of which
 # this release of clang-tidy does not see that they fit.
 NOT_IN_TESTS = "-performance-*,-bugprone-implicit-widening-of-multiplication-result"
-NOT_IN_FUZZ = ",-readability-identifier-naming"  # names of functions are libFuzzer's
+NOT_IN_FUZZ = "-readability-identifier-naming"  # names of functions are libFuzzer's
 
 
 def say(text):
@@ -71,11 +72,12 @@ class Unit:
     @property
     def checks(self):
         """The additions to the checks of .clang-tidy."""
-        if self.path.suffix == UNITED:
-            return "-bugprone-suspicious-include"
-        if not self.is_of_tests:
-            return ""
-        return NOT_IN_TESTS + (NOT_IN_FUZZ if self.names[0].startswith("tests/fuzz/") else "")
+        checks = ["-bugprone-suspicious-include"] if self.path.suffix == UNITED else []
+        if self.is_of_tests:
+            checks.append(NOT_IN_TESTS)
+        if self.names[0].startswith("tests/fuzz/"):
+            checks.append(NOT_IN_FUZZ)
+        return ",".join(checks)
 
 
 def units(folder, pattern, program_only=False):
