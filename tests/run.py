@@ -255,13 +255,12 @@ def selected(classes, starts):
     if not starts:
         return classes
     words = ("unittest.", *starts)
-
-    def place(test):
-        return next((number for number, word in enumerate(words) if test.id().startswith(word)), None)
-
-    chosen = {name: [test for test in tests if place(test) is not None] for name, tests in classes.items()}
-    return {name: tests for name, tests in sorted(chosen.items(), key=lambda item: min(map(place, item[1]), default=0))
-            if tests}
+    chosen = {}
+    for word in words:
+        for name, tests in classes.items():
+            if any(test.id().startswith(word) for test in tests):
+                chosen.setdefault(name, [test for test in tests if test.id().startswith(words)])
+    return chosen
 
 
 def run_vm(folder, pattern, processes=1, retries=Retries(), until=math.inf, starts=()):

@@ -57,7 +57,7 @@ def prepare(name, build, pattern, golden):
     sanitizer, folder = SANITIZERS[name], build.resolve() / name
     if not (folder / "build.ninja").exists():
         subprocess.run(["meson", "setup", folder, ROOT, f"-Db_sanitize={sanitizer.compiled_in}",
-                        "-Db_lundef=false", "-Dunit_size=24", "-Ddebug=false",
+                        "-Db_lundef=false", "-Dlarge_units=true", "-Ddebug=false",
                         "-Doptimization=0", f"-Dcpp_args={FLAGS}", f"-Dc_args={FLAGS}"],
                        check=True, stdout=sys.stderr)
     subprocess.run(["ninja", "-C", folder, "build.ninja"], check=True, stdout=sys.stderr)

@@ -44,8 +44,8 @@ def configured(build):
     """A build folder of clang's own, where what is generated is there."""
     folder = build / "tidy"
     if not (folder / "build.ninja").exists():
-        subprocess.run(["meson", "setup", folder, ROOT, f"-Dunit_size={WHOLE}", "-Dbench=enabled",
-                        "-Dfuzz=enabled"], check=True, stdout=sys.stderr,
+        subprocess.run(["meson", "setup", folder, ROOT, "-Dlarge_units=true", f"-Dunity_size={WHOLE}",
+                        "-Dbench=enabled", "-Dfuzz=enabled"], check=True, stdout=sys.stderr,
                        env=dict(os.environ, CC="clang-14", CXX=CLANG))
     subprocess.run(["ninja", "-C", folder, "dif/d/grammar.h", "guest-shim/shim_image.c"], check=True,
                    stdout=sys.stderr)

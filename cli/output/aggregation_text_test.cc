@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "cli/output/fake_program_for_tests.h"
+
 namespace ringside::cli {
 namespace {
 
@@ -53,7 +55,7 @@ std::string raw(T value) {
   return bytes;
 }
 
-const ValueType kTextKey{ValueKind::String, false, 0};
+using testing_support::kString;
 
 std::vector<std::int64_t> quantized(std::initializer_list<std::pair<int, int>> counts) {
   std::vector<std::int64_t> words(127);
@@ -66,7 +68,7 @@ TEST(AggregationText, KeysHaveColumnsByTheirSize) {
                                        {ValueKind::Integer, true, 4},
                                        {ValueKind::Integer, true, 2},
                                        {ValueKind::Integer, true, 1},
-                                       kTextKey});
+                                       kString});
   table.add(raw<std::int64_t>(-1) + raw(2) + raw<std::int16_t>(3) + raw<std::int8_t>(4) +
                 std::string("ab\0", 3),
             {-7});
@@ -118,7 +120,7 @@ TEST(AggregationText, ADistributionFollowsItsKey) {
 TEST(AggregationText, AgghistDrawsCounts) {
   Settings settings;
   settings.aggregation_histogram = true;
-  Table table(AggregateFunction::Count, {kTextKey});
+  Table table(AggregateFunction::Count, {kString});
   table.add(std::string("ls\0", 3), {1}).add(std::string("bash\0", 5), {3});
 
   EXPECT_EQ(table.print(settings), R"(
@@ -131,7 +133,7 @@ TEST(AggregationText, AgghistDrawsCounts) {
 TEST(AggregationText, AggpackIsALineAKey) {
   Settings settings;
   settings.aggregation_pack = true;
-  Table table(AggregateFunction::Quantize, {kTextKey});
+  Table table(AggregateFunction::Quantize, {kString});
   table.add(std::string("ls\0", 3), quantized({{64, 1}}))
       .add(std::string("cp\0", 3), quantized({{65, 4}, {66, 4}}));
 

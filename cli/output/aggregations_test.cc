@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "cli/output/fake_program_for_tests.h"
+
 namespace ringside::cli {
 namespace {
 
@@ -13,10 +15,9 @@ using dif::AggregateFunction;
 using dif::ValueKind;
 using dif::ValueType;
 
-const ValueType kStringKey{ValueKind::String, false, 0};
-const ValueType kIntKey{ValueKind::Integer, true, 4};
+using testing_support::kInt, testing_support::kString;
 
-dif::Aggregation define(AggregateFunction function, std::vector<ValueType> keys = {kStringKey}) {
+dif::Aggregation define(AggregateFunction function, std::vector<ValueType> keys = {kString}) {
   dif::Aggregation aggregation;
   aggregation.function = function;
   aggregation.keys = std::move(keys);
@@ -189,7 +190,7 @@ TEST(Aggregations, DeviationWorksInWholeNumbers) {
 
 TEST(Aggregations, KeysAreSplitByTheirTypes) {
   const dif::Aggregation definition =
-      define(AggregateFunction::Count, {kIntKey, kStringKey, {ValueKind::Integer, false, 8}});
+      define(AggregateFunction::Count, {kInt, kString, {ValueKind::Integer, false, 8}});
   std::vector<std::byte> bytes(4 + 3 + 8);
   const std::int32_t number = -9;
   const std::uint64_t wide = 77;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/program/environment.h"
+
 namespace ringside::cli {
 
 namespace {

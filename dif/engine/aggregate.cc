@@ -12,7 +12,6 @@
 namespace ringside::dif {
 
 namespace {
-constexpr std::size_t kBytesPerKeyBucket = 32;                // more buckets than small elements
 constexpr std::size_t kLargestBuffer = std::size_t{1} << 34;  // links are 32 bits of 8-byte units
 
 constexpr std::size_t kWord = 8;
@@ -24,7 +23,7 @@ AggregationBuffer::AggregationBuffer(std::size_t size)
       seed_(DynamicTable::random_seed()) {
   capacity_ = std::min(capacity_, memory_.bytes().size());
   const std::size_t wanted =
-      std::bit_floor(std::max<std::size_t>(capacity_ / kBytesPerKeyBucket, 1));
+      std::bit_floor(std::max<std::size_t>(capacity_ / DynamicTable::kBytesPerBucket, 1));
   head_memory_ = LazyMemory(wanted * sizeof(std::uint32_t));
   buckets_ = static_cast<std::uint32_t>(
       std::bit_floor(std::min(wanted, head_memory_.bytes().size() / sizeof(std::uint32_t))));

@@ -13,7 +13,6 @@
 namespace ringside::dif {
 
 namespace {
-constexpr std::size_t kBytesPerElementBucket = 32;           // more buckets than small elements
 constexpr std::size_t kLargestTable = std::size_t{1} << 35;  // units fit 32 bits with room to spare
 /// A thread seldom has many elements, so each of the threads' parts has an eighth of the buckets.
 constexpr std::size_t kPartShare = 8;
@@ -31,8 +30,7 @@ DynamicTable::DynamicTable(std::size_t size, unsigned vcpus)
       seed_(random_seed()),
       lists_(vcpus) {
   capacity_ = std::min(capacity_, memory_.bytes().size());
-  const std::size_t wanted =
-      std::bit_floor(std::max<std::size_t>(capacity_ / kBytesPerElementBucket, 16));
+  const std::size_t wanted = std::bit_floor(std::max<std::size_t>(capacity_ / kBytesPerBucket, 16));
   heads_ = LazyMemory(wanted / kPartShare * kBucketShares * sizeof(std::uint32_t));
   const std::size_t granted = heads_.bytes().size() / sizeof(std::uint32_t) / kBucketShares;
   thread_buckets_ =

@@ -75,6 +75,8 @@ class DynamicTable {
 
   /// Data offsets count from here; 8-aligned.
   std::span<std::byte> arena() const { return memory_.bytes(); }
+  /// More buckets than small elements: also those of an AggregationBuffer.
+  static constexpr std::size_t kBytesPerBucket = 32;
   /// For hash_bytes(): a number of its own for each run.
   static std::uint64_t random_seed();
 

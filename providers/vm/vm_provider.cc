@@ -17,7 +17,7 @@ struct Argument {
   std::string_view type, name;
 };
 
-constexpr Argument kExitArguments[] = {
+constexpr Argument kExit[] = {
     {"uint64_t", "guest_ns"}, {"uint64_t", "host_ns"}, {"uint32_t", "reason"}};
 constexpr Argument kPort[] = {
     {"uint16_t", "port"}, {"uint8_t", "size"}, {"uint32_t", "count"}, {"uint32_t", "value"}};
@@ -38,17 +38,12 @@ struct Row {
 
 /// Ids follow this order, then kReasons'.
 constexpr Row kRows[] = {
-    {"pio", "in", Kind::PortIn, kPort},
-    {"pio", "out", Kind::PortOut, kPort},
-    {"mmio", "read", Kind::MmioRead, kMmio},
-    {"mmio", "write", Kind::MmioWrite, kMmio},
-    {"msr", "rd", Kind::MsrRead, kMsr},
-    {"msr", "wr", Kind::MsrWrite, kMsr},
-    {"cpuid", "cpuid", Kind::Cpuid, kCpuid},
-    {"hlt", "hlt", Kind::Hlt, kHlt},
-    {"inject", "inject", Kind::Inject, kInject},
-    {"dirty", "dirty", Kind::Dirty, kDirty},
-    {"exit", "other", Kind::Exit, kExitArguments},
+    {"pio", "in", Kind::PortIn, kPort},          {"pio", "out", Kind::PortOut, kPort},
+    {"mmio", "read", Kind::MmioRead, kMmio},     {"mmio", "write", Kind::MmioWrite, kMmio},
+    {"msr", "rd", Kind::MsrRead, kMsr},          {"msr", "wr", Kind::MsrWrite, kMsr},
+    {"cpuid", "cpuid", Kind::Cpuid, kCpuid},     {"hlt", "hlt", Kind::Hlt, kHlt},
+    {"inject", "inject", Kind::Inject, kInject}, {"dirty", "dirty", Kind::Dirty, kDirty},
+    {"exit", "other", Kind::Exit, kExit},
 };
 
 struct Reason {
@@ -105,7 +100,7 @@ Kind kind_of(std::uint32_t index) {
 }
 
 std::span<const Argument> arguments_of(std::uint32_t index) {
-  return index < kFirstReason ? kRows[index].arguments : kExitArguments;
+  return index < kFirstReason ? kRows[index].arguments : kExit;
 }
 
 }  // namespace

@@ -15,6 +15,9 @@
 
 namespace ringside::guest_linux::fakes {
 
+/// Where the kernel's text begins that was not moved (CONFIG_PHYSICAL_START).
+inline constexpr std::uint64_t kText = 0xffff'ffff'8100'0000;
+
 /// Guest virtual memory of which only the bytes that were put exist.
 class SparseGuest final : public GuestReader {
  public:

@@ -10,8 +10,9 @@
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::uint64_t kLinkedText = 0xffff'ffff'8100'0000, kNotes = 0xffff'ffff'8200'0000,
-                        kTypes = 0xffff'ffff'8300'0000;
+using fakes::kText;
+
+constexpr std::uint64_t kNotes = 0xffff'ffff'8200'0000, kTypes = 0xffff'ffff'8300'0000;
 
 class FakeKernel final : public InertKernel {
  public:
@@ -47,7 +48,7 @@ class KernelIdentity : public ::testing::Test {
       return Symbol{.address = GuestVirt(at), .name = name, .type = 'D'};
     };
     kernel.symbols_.add_module(
-        {.name = "vmlinux", .text_base = GuestVirt(kLinkedText + slide)},
+        {.name = "vmlinux", .text_base = GuestVirt(kText + slide)},
         {symbol("__start_notes", kNotes), symbol("__stop_notes", kNotes + notes_.size()),
          symbol("__start_BTF", kTypes), symbol("__stop_BTF", kTypes + types_.size())});
     kernel.symbols_.add_module({.name = "loop", .text_base = GuestVirt(0)},

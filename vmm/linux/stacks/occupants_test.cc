@@ -14,7 +14,9 @@
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::uint64_t kKernelText = 0xffff'ffff'8100'0000, kKernelTextBytes = 0x1000;
+using fakes::kText;
+
+constexpr std::uint64_t kKernelTextBytes = 0x1000;
 constexpr std::uint64_t kOrcAddresses = 0xffff'ffff'8200'0000, kOrcEntries = kOrcAddresses + 0x100;
 constexpr std::uint64_t kInit = 0xffff'8880'0000'0000, kStacks = 0xffff'c900'0000'0000;
 constexpr std::uint64_t kQueues = 0x1000, kCpu0 = 0xffff'8881'0000'0000;
@@ -24,7 +26,7 @@ constexpr std::uint64_t kStackBytes = 16 << 10;
 constexpr std::uint64_t kTasks = 0, kSignal = 16, kNode = 24, kTaskStack = 40, kTaskSp = 48,
                         kPid = 56, kComm = 64, kOnCpu = 80, kOnRq = 84, kSignalAt = 0x800;
 // A function with a frame of three words and the return address; where threads begin.
-constexpr std::uint64_t kFunction = kKernelText + 0x105, kBeginning = kKernelText + 0x305;
+constexpr std::uint64_t kFunction = kText + 0x105, kBeginning = kText + 0x305;
 
 class TaskKernel final : public InertKernel {
  public:
@@ -56,7 +58,7 @@ class TaskKernel final : public InertKernel {
     };
     symbols_.accept_low_addresses();
     symbols_.add_module(
-        {.name = "vmlinux", .text_base = GuestVirt(kKernelText), .text_size = kKernelTextBytes},
+        {.name = "vmlinux", .text_base = GuestVirt(kText), .text_size = kKernelTextBytes},
         {symbol(kInit, "init_task"), symbol(kQueues, "runqueues"),
          symbol(kOrcAddresses, "__start_orc_unwind_ip"),
          symbol(kOrcAddresses + 8, "__stop_orc_unwind_ip"),
@@ -103,8 +105,8 @@ class OccupantsTest : public testing::Test {
     guest_.put(at, value);
   }
   void put_orc() {
-    put(kOrcAddresses, static_cast<std::int32_t>(kKernelText + 0x100 - kOrcAddresses));
-    put(kOrcAddresses + 4, static_cast<std::int32_t>(kKernelText + 0x300 - kOrcAddresses - 4));
+    put(kOrcAddresses, static_cast<std::int32_t>(kText + 0x100 - kOrcAddresses));
+    put(kOrcAddresses + 4, static_cast<std::int32_t>(kText + 0x300 - kOrcAddresses - 4));
     // Of 6.4 and later: a call with 32 bytes of frame; the end.
     put(kOrcEntries, std::array<std::uint16_t, 6>{32, 0, 5 | 2 << 8, 0, 0, 1 << 8});
   }
@@ -231,14 +233,14 @@ TEST_F(OccupantsTest, AVcpuIsLookedAtWhereItStands) {
 
 TEST_F(OccupantsTest, AllWordsThatLeadIntoRangesAreFound) {
   const unsigned dd = add_task("dd", 22);
-  put(frame(dd), kKernelText + 0x206);
-  put(frame(dd) + 8, kKernelText + 0x20a);  // behind a range
-  put(frame(dd) + 16, kKernelText + 0x403);
-  put(stack(0) + 0x3f08, kKernelText + 0x207);
-  put(stack(0) + 0x3ef8, kKernelText + 0x208);  // below rsp
-  machine_.vcpu.rip = kKernelText + 0x404;
+  put(frame(dd), kText + 0x206);
+  put(frame(dd) + 8, kText + 0x20a);  // behind a range
+  put(frame(dd) + 16, kText + 0x403);
+  put(stack(0) + 0x3f08, kText + 0x207);
+  put(stack(0) + 0x3ef8, kText + 0x208);  // below rsp
+  machine_.vcpu.rip = kText + 0x404;
   const auto range = [](std::uint64_t begin) {
-    return Kernel::AddressRange::of(GuestVirt(kKernelText + begin), 4);
+    return Kernel::AddressRange::of(GuestVirt(kText + begin), 4);
   };
   const std::array ranges{range(0x206), range(0x401)};
   const auto words = [&] {
@@ -250,8 +252,8 @@ TEST_F(OccupantsTest, AllWordsThatLeadIntoRangesAreFound) {
 
   ASSERT_TRUE(found) << found.error().message;
   std::ranges::sort(*found);
-  EXPECT_EQ(*found, (std::vector{GuestVirt(kKernelText + 0x206), GuestVirt(kKernelText + 0x207),
-                                 GuestVirt(kKernelText + 0x403), GuestVirt(kKernelText + 0x404)}));
+  EXPECT_EQ(*found, (std::vector{GuestVirt(kText + 0x206), GuestVirt(kText + 0x207),
+                                 GuestVirt(kText + 0x403), GuestVirt(kText + 0x404)}));
   machine_.vcpu.rsp = stack(7);
   EXPECT_FALSE(words()) << "an interrupt's stack does not tell whom it has interrupted";
   machine_.vcpu.cs = 0x33;

@@ -7,7 +7,9 @@
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::uint64_t kOrcText = 0xffff'ffff'8100'0000, kOrcTextBytes = 0x10000;
+using fakes::kText;
+
+constexpr std::uint64_t kOrcTextBytes = 0x10000;
 constexpr std::uint64_t kOrcTable = 0xffff'ffff'8200'0000, kStack = 0xffff'c900'0001'0000;
 constexpr unsigned kSp = 5, kBp = 4, kPreviousSp = 1, kSpIndirect = 9, kR10 = 6;  // before 7.1
 constexpr unsigned kEnd = 1, kCall = 2, kRegisters = 3, kPartial = 4;             // since 6.4
@@ -18,14 +20,14 @@ class Orc {
   Orc& at(std::uint64_t offset, unsigned kind, unsigned sp, int sp_offset, unsigned bp = 0,
           int bp_offset = 0, bool signal = false) {
     const std::uint64_t here = kOrcTable + addresses_.size();
-    addresses_.add(static_cast<std::int32_t>(kOrcText + offset - here));
+    addresses_.add(static_cast<std::int32_t>(kText + offset - here));
     entries_.add(static_cast<std::int16_t>(sp_offset)).add(static_cast<std::int16_t>(bp_offset));
     entries_.add(static_cast<std::uint16_t>(sp | bp << 4 | kind << 8 | (signal ? 0x800U : 0U)));
     return *this;
   }
   StackTables tables() const {
     StackTables tables;
-    tables.add({GuestVirt(kOrcText), GuestVirt(kOrcText + kOrcTextBytes)},
+    tables.add({GuestVirt(kText), GuestVirt(kText + kOrcTextBytes)},
                {GuestVirt(kOrcTable), addresses_.bytes()}, entries_.bytes());
     tables.seal();
     return tables;
@@ -41,7 +43,7 @@ class Walk : public testing::Test {
                                     std::size_t most = 16) {
     std::vector<std::uint64_t> found(most);
     found.resize(tables.unwind(guest_, registers_, start, found));
-    for (std::uint64_t& frame : found) frame -= kOrcText;
+    for (std::uint64_t& frame : found) frame -= kText;
     return found;
   }
   void put(std::uint64_t offset, std::uint64_t value) { guest_.put(kStack + offset, value); }
@@ -56,11 +58,11 @@ using enum StackTables::Start;
 TEST_F(Walk, FollowsCallsFromAFunctionsFirstInstructionToTheEnd) {
   const auto tables =
       Orc().at(0x100, kCall, kSp, 24).at(0x200, kCall, kSp, 16).at(0x300, kEnd, 0, 0).tables();
-  registers_.rip = kOrcText + 0x105;
+  registers_.rip = kText + 0x105;
   registers_.rsp = kStack;
-  put(0, kOrcText + 0x150);   // into a function with a frame of 24 bytes
-  put(24, kOrcText + 0x250);  // 16 bytes
-  put(40, kOrcText + 0x350);
+  put(0, kText + 0x150);   // into a function with a frame of 24 bytes
+  put(24, kText + 0x250);  // 16 bytes
+  put(40, kText + 0x350);
 
   EXPECT_EQ(frames(tables, Caller), (Frames{0x150, 0x250, 0x350}));
   EXPECT_EQ(frames(tables, Caller, 2), (Frames{0x150, 0x250}));
@@ -70,8 +72,8 @@ TEST_F(Walk, ACallThatEndsItsFunctionBelongsToIt) {
   const auto tables =
       Orc().at(0x100, kCall, kSp, 8).at(0x200, kCall, kSp, 32).at(0x300, kEnd, 0, 0).tables();
   registers_.rsp = kStack;
-  put(0, kOrcText + 0x200);  // after the last call of the function at 0x100, which never returns
-  put(8, kOrcText + 0x300 + 1);
+  put(0, kText + 0x200);  // after the last call of the function at 0x100, which never returns
+  put(8, kText + 0x300 + 1);
 
   EXPECT_EQ(frames(tables, Caller), (Frames{0x200, 0x301}));
 }
@@ -82,12 +84,12 @@ TEST_F(Walk, ASampleBeginsWhereItStandsAndFindsTheSavedFramePointer) {
                           .at(0x200, kCall, kBp, 16, kPreviousSp, -16)
                           .at(0x300, kEnd, 0, 0)
                           .tables();
-  registers_.rip = kOrcText + 0x110;
+  registers_.rip = kText + 0x110;
   registers_.rsp = kStack;
   registers_.rbp = 1;
-  put(8, kStack + 0x80);      // rbp, saved by the first
-  put(16, kOrcText + 0x210);  // back to the second, whose frame rbp describes
-  put(0x88, kOrcText + 0x310);
+  put(8, kStack + 0x80);   // rbp, saved by the first
+  put(16, kText + 0x210);  // back to the second, whose frame rbp describes
+  put(0x88, kText + 0x310);
   put(0x80, 0);
 
   EXPECT_EQ(frames(tables, Here), (Frames{0x110, 0x210, 0x310}));
@@ -101,15 +103,15 @@ TEST_F(Walk, GoesOnBehindAnInterruptAndEndsAtTheEntryFromUserMode) {
                           .at(0x400, kPartial, kSp, 0, 0, 0, true)
                           .at(0x500, kCall, kSp, 8)
                           .tables();
-  registers_.rip = kOrcText + 0x110;
+  registers_.rip = kText + 0x110;
   registers_.rsp = kStack;
-  put(0, kOrcText + 0x210);  // an interrupt's entry: pt_regs follow
+  put(0, kText + 0x210);  // an interrupt's entry: pt_regs follow
   for (std::uint64_t at = 8; at < 8 + 168; at += 8) put(at, 0);
-  put(8 + 4 * 8, kStack + 0x400);     // bp
-  put(8 + 16 * 8, kOrcText + 0x300);  // ip: interrupted at the first instruction of a function
-  put(8 + 17 * 8, 0x10);              // cs
-  put(8 + 19 * 8, kStack + 0x300);    // sp
-  put(0x408, kOrcText + 0x410);       // the entry code, with only what the CPU pushed
+  put(8 + 4 * 8, kStack + 0x400);   // bp
+  put(8 + 16 * 8, kText + 0x300);   // ip: interrupted at the first instruction of a function
+  put(8 + 17 * 8, 0x10);            // cs
+  put(8 + 19 * 8, kStack + 0x300);  // sp
+  put(0x408, kText + 0x410);        // the entry code, with only what the CPU pushed
   put(0x400, 0);
   put(0x410, 0x7fff'0000);  // ip
   put(0x418, 0x33);         // cs of a user program
@@ -126,23 +128,23 @@ TEST_F(Walk, AStackThatWasSwitchedIsFollowedThroughItsTop) {
                           .at(0x200, kCall, kR10, 0)
                           .at(0x300, kCall, kSp, 8)
                           .tables();
-  registers_.rip = kOrcText + 0x110;
+  registers_.rip = kText + 0x110;
   registers_.rsp = kStack;
   put(0, kStack + 0x100);  // the other stack
-  put(0x100, kOrcText + 0x210);
+  put(0x100, kText + 0x210);
 
   EXPECT_EQ(frames(tables, Here), (Frames{0x110, 0x210})) << "r10 is not known after a call";
 }
 
 TEST_F(Walk, AStackThatTheGuestForgedEndsTheWalk) {
   const auto tables = Orc().at(0x100, kCall, kBp, 0, kBp, 0).at(0x200, kCall, kSp, -8).tables();
-  registers_.rip = kOrcText + 0x110;
+  registers_.rip = kText + 0x110;
   registers_.rsp = kStack;
   registers_.rbp = kStack;  // a frame that ends where it begins
   put(0, kStack);
 
   EXPECT_EQ(frames(tables, Here), (Frames{0x110}));
-  registers_.rip = kOrcText + 0x210;
+  registers_.rip = kText + 0x210;
   EXPECT_EQ(frames(tables, Here), (Frames{0x210}));
   registers_.rip = 0x1234;
   EXPECT_TRUE(frames(tables, Here).empty());
@@ -152,10 +154,10 @@ TEST_F(Walk, AStackThatTheGuestForgedEndsTheWalk) {
 
 TEST_F(Walk, AnEndlessStackFillsWhatIsAskedForAndNoMore) {
   const auto tables = Orc().at(0x100, kRegisters, kSp, 0).tables();
-  registers_.rip = kOrcText + 0x110;
+  registers_.rip = kText + 0x110;
   registers_.rsp = kStack;
   for (std::uint64_t at = 0; at < 168; at += 8) put(at, 0);
-  put(16 * 8, kOrcText + 0x110);
+  put(16 * 8, kText + 0x110);
   put(17 * 8, 0x10);
   put(19 * 8, kStack);  // registers that restore themselves
 
@@ -165,11 +167,11 @@ TEST_F(Walk, AnEndlessStackFillsWhatIsAskedForAndNoMore) {
 TEST_F(Walk, AFrameInMovedTextIsShownWhereItCameFrom) {
   auto tables = Orc().at(0x100, kCall, kSp, 8).at(0x104, kCall, kSp, 16).tables();
   constexpr std::uint64_t kSlot = 0xffff'ffff'9000'0000;
-  tables.set_moved({{GuestVirt(kSlot + 16), 9, GuestVirt(kOrcText + 0x200), 4},
-                    {GuestVirt(kSlot), 9, GuestVirt(kOrcText + 0x100), 4}});
+  tables.set_moved({{GuestVirt(kSlot + 16), 9, GuestVirt(kText + 0x200), 4},
+                    {GuestVirt(kSlot), 9, GuestVirt(kText + 0x100), 4}});
   registers_.rsp = kStack;
-  put(0, kOrcText + 0x210);
-  put(8, kOrcText + 0x220);
+  put(0, kText + 0x210);
+  put(8, kText + 0x220);
 
   registers_.rip = kSlot;  // before the instruction that grows the frame
   EXPECT_EQ(frames(tables, Here, 2), (Frames{0x100, 0x210}));
@@ -181,15 +183,15 @@ TEST_F(Walk, AFrameInMovedTextIsShownWhereItCameFrom) {
 
 TEST_F(Walk, WithoutTablesFramePointersAreFollowed) {
   StackTables tables;
-  tables.add({GuestVirt(kOrcText), GuestVirt(kOrcText + kOrcTextBytes)}, {}, {});
+  tables.add({GuestVirt(kText), GuestVirt(kText + kOrcTextBytes)}, {}, {});
   tables.seal();
-  registers_.rip = kOrcText + 0x110;
+  registers_.rip = kText + 0x110;
   registers_.rsp = kStack;
   registers_.rbp = kStack + 0x20;
   put(0x20, kStack + 0x60);
-  put(0x28, kOrcText + 0x220);
+  put(0x28, kText + 0x220);
   put(0x60, 0);
-  put(0x68, kOrcText + 0x330);
+  put(0x68, kText + 0x330);
 
   EXPECT_EQ(frames(tables, Here), (Frames{0x110, 0x220, 0x330}));
 }
@@ -205,9 +207,9 @@ TEST(Orc, TablesOutOfOrderAreSortedAndTheEndOfAFunctionYieldsToTheNext) {
                           .tables();
   EXPECT_EQ(tables.entry_count(), 4u) << "one lies outside the text";
   Registers registers;
-  registers.rip = kOrcText + 0x208;
+  registers.rip = kText + 0x208;
   registers.rsp = kStack;
-  guest.put(kStack, kOrcText + 0x301);
+  guest.put(kStack, kText + 0x301);
   std::array<std::uint64_t, 4> frames{};
 
   EXPECT_EQ(tables.unwind(guest, registers, Here, frames), 2u);

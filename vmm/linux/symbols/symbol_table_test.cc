@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
+#include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/kernel.h"
 
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::uint64_t kImageText = 0xffff'ffff'8100'0000;
+using fakes::kText;
+
 constexpr std::uint64_t kLoop = 0xffff'ffff'c000'0000;
 
 Symbol text(std::uint64_t address, std::string_view name) {
@@ -14,14 +16,14 @@ Symbol text(std::uint64_t address, std::string_view name) {
 
 SymbolTable table_with_a_module() {
   SymbolTable table;
-  table.add_module({.name = "vmlinux", .text_base = GuestVirt(kImageText), .text_size = 0x1000},
+  table.add_module({.name = "vmlinux", .text_base = GuestVirt(kText), .text_size = 0x1000},
                    {{.address = GuestVirt(0x1fb80), .name = "current_task", .type = 'A'},
-                    text(kImageText, "_stext"),
-                    text(kImageText, "alias"),
-                    text(kImageText + 0x10, "__pfx_read"),
-                    text(kImageText + 0x20, "read"),
-                    text(kImageText + 0x100, "cleanup"),
-                    text(kImageText + 0xf00, "last")});
+                    text(kText, "_stext"),
+                    text(kText, "alias"),
+                    text(kText + 0x10, "__pfx_read"),
+                    text(kText + 0x20, "read"),
+                    text(kText + 0x100, "cleanup"),
+                    text(kText + 0xf00, "last")});
   table.add_module({.name = "loop", .text_base = GuestVirt(kLoop), .text_size = 0x100},
                    {text(kLoop + 0x40, "lo_ioctl"),
                     text(kLoop, "cleanup"),
@@ -55,7 +57,7 @@ TEST(SymbolTable, SizesEndAtTheNextSymbolThePaddingOrTheTextsEnd) {
 TEST(SymbolTable, FindsVmlinuxFirstUnlessAModuleIsNamed) {
   const SymbolTable table = table_with_a_module();
 
-  EXPECT_EQ(table.find("cleanup")->address.raw(), kImageText + 0x100);
+  EXPECT_EQ(table.find("cleanup")->address.raw(), kText + 0x100);
   EXPECT_EQ(table.find("cleanup", "loop")->address.raw(), kLoop);
   EXPECT_EQ(table.find("read", "loop"), nullptr);
   EXPECT_EQ(table.find("nosuch"), nullptr);
@@ -64,11 +66,11 @@ TEST(SymbolTable, FindsVmlinuxFirstUnlessAModuleIsNamed) {
 TEST(SymbolTable, DescribesCodeAddressesAsDtraceDoes) {
   const SymbolTable table = table_with_a_module();
 
-  EXPECT_EQ(table.describe(GuestVirt(kImageText + 0x20)), "vmlinux`read");
-  EXPECT_EQ(table.describe(GuestVirt(kImageText + 0x2a)), "vmlinux`read+0xa");
-  EXPECT_EQ(table.describe(GuestVirt(kImageText)), "vmlinux`_stext");
+  EXPECT_EQ(table.describe(GuestVirt(kText + 0x20)), "vmlinux`read");
+  EXPECT_EQ(table.describe(GuestVirt(kText + 0x2a)), "vmlinux`read+0xa");
+  EXPECT_EQ(table.describe(GuestVirt(kText)), "vmlinux`_stext");
   EXPECT_EQ(table.describe(GuestVirt(kLoop + 0x41)), "loop`lo_ioctl+0x1");
-  EXPECT_EQ(table.describe(GuestVirt(kImageText + 0x1000)), "0xffffffff81001000");
+  EXPECT_EQ(table.describe(GuestVirt(kText + 0x1000)), "0xffffffff81001000");
   EXPECT_EQ(table.describe(GuestVirt(0x1fb80)), "0x1fb80") << "a per-cpu offset is no address";
 }
 
@@ -84,19 +86,19 @@ TEST(SymbolTable, AnEmptyTableFindsNothing) {
   const SymbolTable table;
 
   EXPECT_EQ(table.find("x"), nullptr);
-  EXPECT_EQ(table.at(GuestVirt(kImageText)), nullptr);
+  EXPECT_EQ(table.at(GuestVirt(kText)), nullptr);
 }
 
 TEST(SymbolTable, TenThousandSymbolsOfOneNameAreNoTrouble) {
   SymbolTable table;
   std::vector<Symbol> symbols;
-  for (std::uint64_t i = 0; i < 10'000; ++i) symbols.push_back(text(kImageText + i, "__func__.0"));
+  for (std::uint64_t i = 0; i < 10'000; ++i) symbols.push_back(text(kText + i, "__func__.0"));
 
-  table.add_module({.name = "vmlinux", .text_base = GuestVirt(kImageText), .text_size = 20'000},
+  table.add_module({.name = "vmlinux", .text_base = GuestVirt(kText), .text_size = 20'000},
                    std::move(symbols));
   table.seal();
 
-  EXPECT_EQ(table.find("__func__.0")->address.raw(), kImageText);
+  EXPECT_EQ(table.find("__func__.0")->address.raw(), kText);
 }
 
 constexpr std::uint64_t kLate = 0xffff'ffff'c080'0000;
@@ -130,7 +132,7 @@ TEST(SymbolTable, AModuleThatComesLaterIsFoundAndMovesNoOther) {
   EXPECT_EQ(table.find("second", "loop"), nullptr);
   EXPECT_EQ(table.describe(GuestVirt(kLate + 0x44)), "late`second+0x4");
   EXPECT_EQ(table.all_at(GuestVirt(kLate)).size(), 1u);
-  EXPECT_EQ(table.all_at(GuestVirt(kImageText)).size(), 2u) << "_stext and alias";
+  EXPECT_EQ(table.all_at(GuestVirt(kText)).size(), 2u) << "_stext and alias";
 }
 
 TEST(SymbolTable, AModuleThatComesAgainKeepsItsIndexAndItsSymbols) {

@@ -8,8 +8,9 @@
 namespace ringside::guest_linux {
 namespace {
 
+using fakes::kText;
+
 constexpr std::uint64_t kHead = 0xffff'ffff'8200'0000, kHeap = 0xffff'8880'0000'0000;
-constexpr std::uint64_t kListedText = 0xffff'ffff'8100'0000;
 
 struct KprobeBlacklist : testing::Test {
   KprobeBlacklist() {
@@ -18,7 +19,7 @@ struct KprobeBlacklist : testing::Test {
     btf.structure("kprobe_blacklist_entry", 32,
                   {{"list", word, 0}, {"start_addr", word, 128}, {"end_addr", word, 192}});
     EXPECT_TRUE(Btf::read(btf.blob(), nullptr, types));
-    symbols.add_module({"vmlinux", GuestVirt(kListedText), 1 << 20, 0},
+    symbols.add_module({"vmlinux", GuestVirt(kText), 1 << 20, 0},
                        {{GuestVirt(kHead), 16, "kprobe_blacklist", 'd', 0}});
     symbols.seal();
   }
@@ -36,22 +37,22 @@ struct KprobeBlacklist : testing::Test {
 
 TEST_F(KprobeBlacklist, IsEachRangeOfTheListInOrder) {
   guest.put(kHead, kHeap);
-  entry(kHeap, kHeap + 0x40, kListedText + 0x200, kListedText + 0x210);
-  entry(kHeap + 0x40, kHead, kListedText + 0x100, kListedText + 0x180);
+  entry(kHeap, kHeap + 0x40, kText + 0x200, kText + 0x210);
+  entry(kHeap + 0x40, kHead, kText + 0x100, kText + 0x180);
 
   const auto ranges = read();
 
   ASSERT_TRUE(ranges);
   ASSERT_EQ(ranges->size(), 2u);
-  EXPECT_EQ((*ranges)[0].begin.raw(), kListedText + 0x100);
-  EXPECT_TRUE((*ranges)[0].contains(GuestVirt(kListedText + 0x17f)));
-  EXPECT_FALSE((*ranges)[0].contains(GuestVirt(kListedText + 0x180)));
-  EXPECT_EQ((*ranges)[1].begin.raw(), kListedText + 0x200);
+  EXPECT_EQ((*ranges)[0].begin.raw(), kText + 0x100);
+  EXPECT_TRUE((*ranges)[0].contains(GuestVirt(kText + 0x17f)));
+  EXPECT_FALSE((*ranges)[0].contains(GuestVirt(kText + 0x180)));
+  EXPECT_EQ((*ranges)[1].begin.raw(), kText + 0x200);
 }
 
 TEST_F(KprobeBlacklist, ThatNeverEndsIsRefused) {
   guest.put(kHead, kHeap);
-  entry(kHeap, kHeap, kListedText, kListedText + 1);
+  entry(kHeap, kHeap, kText, kText + 1);
 
   EXPECT_EQ(read().error().code, ErrorCode::Invalid);
 }
@@ -60,7 +61,7 @@ TEST_F(KprobeBlacklist, ThatLeadsNowhereEndsBackwardsOrIsEmptyIsRefused) {
   guest.put(kHead, kHeap);
   EXPECT_EQ(read().error().code, ErrorCode::Invalid);
 
-  entry(kHeap, kHead, kListedText + 1, kListedText);
+  entry(kHeap, kHead, kText + 1, kText);
   EXPECT_EQ(read().error().code, ErrorCode::Invalid);
 
   guest.put(kHead, kHead);

@@ -2,14 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/text/kprobe_fakes_for_tests.h"
 
 namespace ringside::guest_linux {
 namespace {
 
+using fakes::kText;
+
 constexpr std::uint64_t kKprobeTable = 0xffff'ffff'8200'0000, kLock = 0xffff'ffff'8200'1000;
 constexpr std::uint64_t kHeap = 0xffff'8880'0000'0000;
-constexpr std::uint64_t kProbedText = 0xffff'ffff'8100'0000;
 
 KprobeBytes code(std::initializer_list<int> values) {
   KprobeBytes bytes{};
@@ -21,7 +23,7 @@ KprobeBytes code(std::initializer_list<int> values) {
 struct Kprobes : testing::Test {
   Kprobes() {
     fakes::add_kprobe_types(types);
-    symbols.add_module({"vmlinux", GuestVirt(kProbedText), 1 << 20, 0},
+    symbols.add_module({"vmlinux", GuestVirt(kText), 1 << 20, 0},
                        {{GuestVirt(kKprobeTable), 512, "kprobe_table", 'b', 0},
                         {GuestVirt(kLock), 32, "text_mutex", 'D', 0}});
     symbols.seal();
@@ -42,10 +44,10 @@ struct Kprobes : testing::Test {
 };
 
 TEST_F(Kprobes, OfAllListsAreSortedByAddress) {
-  const fakes::FakeKprobe last{.at = kHeap + 0x1000, .address = kProbedText + 9, .opcode = 0x48};
+  const fakes::FakeKprobe last{.at = kHeap + 0x1000, .address = kText + 9, .opcode = 0x48};
   const fakes::FakeKprobe first{
-      .at = kHeap, .address = kProbedText + 30, .opcode = 0x55, .next = last.node()};
-  const fakes::FakeKprobe other{.at = kHeap + 0x2000, .address = kProbedText + 20, .opcode = 0x41};
+      .at = kHeap, .address = kText + 30, .opcode = 0x55, .next = last.node()};
+  const fakes::FakeKprobe other{.at = kHeap + 0x2000, .address = kText + 20, .opcode = 0x41};
   put(first);
   put(last);
   put(other);
@@ -56,17 +58,17 @@ TEST_F(Kprobes, OfAllListsAreSortedByAddress) {
 
   ASSERT_TRUE(kprobes);
   ASSERT_EQ(kprobes->size(), 3u);
-  EXPECT_EQ((*kprobes)[0].address.raw(), kProbedText + 9);
+  EXPECT_EQ((*kprobes)[0].address.raw(), kText + 9);
   EXPECT_EQ((*kprobes)[0].opcode, std::byte{0x48});
-  EXPECT_EQ((*kprobes)[1].address.raw(), kProbedText + 20);
-  EXPECT_EQ((*kprobes)[2].address.raw(), kProbedText + 30);
+  EXPECT_EQ((*kprobes)[1].address.raw(), kText + 20);
+  EXPECT_EQ((*kprobes)[2].address.raw(), kText + 30);
 }
 
 TEST_F(Kprobes, ThatDoNotPatchTextAreLeftOut) {
   const fakes::FakeKprobe gone{
-      .at = kHeap, .address = kProbedText, .opcode = 0x55, .flags = fakes::kFlagGone};
+      .at = kHeap, .address = kText, .opcode = 0x55, .flags = fakes::kFlagGone};
   const fakes::FakeKprobe ftrace{.at = kHeap + 0x1000,
-                                 .address = kProbedText + 16,
+                                 .address = kText + 16,
                                  .opcode = 0,
                                  .flags = fakes::kFlagFtrace,
                                  .next = gone.node()};
@@ -81,7 +83,7 @@ TEST_F(Kprobes, ThatDoNotPatchTextAreLeftOut) {
 }
 
 TEST_F(Kprobes, ABreakpointHidesOneByte) {
-  put({.at = kHeap, .address = kProbedText, .opcode = 0x48});
+  put({.at = kHeap, .address = kText, .opcode = 0x48});
   head(0, fakes::FakeKprobe{.at = kHeap, .address = 0, .opcode = 0}.node());
   const Kprobe kprobe = read()->at(0);
 
@@ -92,11 +94,11 @@ TEST_F(Kprobes, ABreakpointHidesOneByte) {
 
 TEST_F(Kprobes, AJumpHidesFiveBytes) {
   const fakes::FakeKprobe optimized{.at = kHeap,
-                                    .address = kProbedText,
+                                    .address = kText,
                                     .opcode = 0x55,
                                     .flags = fakes::kFlagOptimized,
                                     .copied = 0x44332211,
-                                    .target = kProbedText + 5 + 0x01020304};
+                                    .target = kText + 5 + 0x01020304};
   put(optimized);
   head(0, optimized.node());
   const Kprobe kprobe = read()->at(0);
@@ -109,11 +111,10 @@ TEST_F(Kprobes, AJumpHidesFiveBytes) {
 }
 
 TEST_F(Kprobes, AListThatEndsNowhereIsRefused) {
-  const fakes::FakeKprobe tail{.at = kHeap + 0x1000, .address = kProbedText, .opcode = 0x55};
-  fakes::FakeKprobe cyclic{
-      .at = kHeap, .address = kProbedText, .opcode = 0x55, .next = tail.node()};
+  const fakes::FakeKprobe tail{.at = kHeap + 0x1000, .address = kText, .opcode = 0x55};
+  fakes::FakeKprobe cyclic{.at = kHeap, .address = kText, .opcode = 0x55, .next = tail.node()};
   put(cyclic);
-  put({.at = tail.at, .address = kProbedText, .opcode = 0x55, .next = cyclic.node()});
+  put({.at = tail.at, .address = kText, .opcode = 0x55, .next = cyclic.node()});
   head(7, cyclic.node());
   EXPECT_FALSE(read()) << "a cycle";
 
@@ -124,7 +125,7 @@ TEST_F(Kprobes, AListThatEndsNowhereIsRefused) {
 
 TEST_F(Kprobes, InTwoListsAreRefused) {
   const fakes::FakeKprobe probe{
-      .at = kHeap, .address = kProbedText, .opcode = 0x55, .flags = fakes::kFlagGone};
+      .at = kHeap, .address = kText, .opcode = 0x55, .flags = fakes::kFlagGone};
   put(probe);
   head(3, probe.node());
   head(4, probe.node());
@@ -133,7 +134,7 @@ TEST_F(Kprobes, InTwoListsAreRefused) {
 }
 
 TEST_F(Kprobes, WhoseCopyDisagreesAreRefused) {
-  const fakes::FakeKprobe kprobe{.at = kHeap, .address = kProbedText, .opcode = 0x55};
+  const fakes::FakeKprobe kprobe{.at = kHeap, .address = kText, .opcode = 0x55};
   put(kprobe);
   head(0, kprobe.node());
   ASSERT_TRUE(read());
@@ -144,7 +145,7 @@ TEST_F(Kprobes, WhoseCopyDisagreesAreRefused) {
 
 TEST_F(Kprobes, AreNoneInAKernelWithoutThem) {
   SymbolTable none;
-  none.add_module({"vmlinux", GuestVirt(kProbedText), 1 << 20, 0}, {});
+  none.add_module({"vmlinux", GuestVirt(kText), 1 << 20, 0}, {});
   none.seal();
 
   const auto kprobes = KprobeTable(none, types).read(guest);

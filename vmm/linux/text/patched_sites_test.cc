@@ -7,12 +7,13 @@
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::uint64_t kPatchedText = 0xffff'ffff'8100'0000;
+using fakes::kText;
+
 constexpr std::uint64_t kSiteTable = 0xffff'ffff'8200'0000;
 
 struct PatchedSites : testing::Test {
   fakes::SparseGuest guest;
-  TextBounds bounds{&guest, {GuestVirt(kPatchedText), GuestVirt(kPatchedText + 0x1000)}};
+  TextBounds bounds{&guest, {GuestVirt(kText), GuestVirt(kText + 0x1000)}};
   fakes::Bytes table;
   std::vector<Kernel::PatchedSite> sites;
 
@@ -25,32 +26,32 @@ struct PatchedSites : testing::Test {
 
 TEST_F(PatchedSites, JumpLabelsAreTwoOrFiveBytesByWhatStandsThere) {
   for (const std::uint64_t at : {0x10, 0x20, 0x30}) {
-    add_relative(kPatchedText + at);
-    add_relative(kPatchedText + at + 0x100);
+    add_relative(kText + at);
+    add_relative(kText + at + 0x100);
     table.add(std::int64_t{0x402});  // the low bits are flags
   }
-  guest.put(kPatchedText + 0x10, std::uint16_t{0x9066});  // xchg %ax,%ax
-  guest.put(kPatchedText + 0x20, std::uint16_t{0x00e9});  // jmp rel32
+  guest.put(kText + 0x10, std::uint16_t{0x9066});  // xchg %ax,%ax
+  guest.put(kText + 0x20, std::uint16_t{0x00e9});  // jmp rel32
 
   collect_jump_labels(view(), bounds, sites);
 
   ASSERT_EQ(sites.size(), 3u);
-  EXPECT_EQ(sites[0].address.raw(), kPatchedText + 0x10);
+  EXPECT_EQ(sites[0].address.raw(), kText + 0x10);
   EXPECT_EQ(sites[0].length, 2);
   EXPECT_EQ(sites[1].length, 5);
   EXPECT_EQ(sites[2].length, 5) << "unreadable: the longer form";
   EXPECT_EQ(sites[0].what, "jump label");
-  EXPECT_EQ(sites[1].target.raw(), kPatchedText + 0x120);
+  EXPECT_EQ(sites[1].target.raw(), kText + 0x120);
   EXPECT_EQ(sites[1].key.raw(), kSiteTable + 16 + 8 + 0x400);
 }
 
 TEST_F(PatchedSites, ConditionalStaticCallsAreSixBytes) {
-  add_relative(kPatchedText + 0x40);
+  add_relative(kText + 0x40);
   table.add(std::int32_t{0});
-  add_relative(kPatchedText + 0x50);
+  add_relative(kText + 0x50);
   table.add(std::int32_t{0x101});
-  guest.put(kPatchedText + 0x40, std::uint16_t{0x840f});  // je rel32
-  guest.put(kPatchedText + 0x50, std::uint16_t{0x1f0f});  // nopl
+  guest.put(kText + 0x40, std::uint16_t{0x840f});  // je rel32
+  guest.put(kText + 0x50, std::uint16_t{0x1f0f});  // nopl
 
   collect_static_calls(view(), bounds, sites);
 
@@ -61,24 +62,24 @@ TEST_F(PatchedSites, ConditionalStaticCallsAreSixBytes) {
 }
 
 TEST_F(PatchedSites, ExceptionEntriesNameTheirInstruction) {
-  add_relative(kPatchedText + 0x60);
-  add_relative(kPatchedText + 0x90);
+  add_relative(kText + 0x60);
+  add_relative(kText + 0x90);
   table.add(std::int32_t{0x00070003});
 
   collect_exceptions(view(), bounds, sites);
 
   ASSERT_EQ(sites.size(), 1u);
-  EXPECT_EQ(sites[0].address.raw(), kPatchedText + 0x60);
+  EXPECT_EQ(sites[0].address.raw(), kText + 0x60);
   EXPECT_EQ(sites[0].length, 1);
-  EXPECT_EQ(sites[0].fixup.raw(), kPatchedText + 0x90);
+  EXPECT_EQ(sites[0].fixup.raw(), kText + 0x90);
   EXPECT_EQ(sites[0].data, 0x00070003u);
 }
 
 TEST_F(PatchedSites, EntriesOutsideTextClearedOnesAndHalfOnesAreLeftOut) {
-  add_relative(kPatchedText + 0x1000);  // just after the end
+  add_relative(kText + 0x1000);  // just after the end
   table.add(std::int32_t{0});
-  table.add(std::int64_t{0});         // the kernel leaves this of a site in init text
-  add_relative(kPatchedText + 0x10);  // cut short
+  table.add(std::int64_t{0});  // the kernel leaves this of a site in init text
+  add_relative(kText + 0x10);  // cut short
 
   collect_static_calls(view(), bounds, sites);
 
@@ -87,13 +88,13 @@ TEST_F(PatchedSites, EntriesOutsideTextClearedOnesAndHalfOnesAreLeftOut) {
 
 TEST_F(PatchedSites, TrampolinesOfStaticCallsAreSites) {
   const std::array symbols = {
-      Symbol{.address = GuestVirt(kPatchedText + 8), .name = "__SCT__cond_resched", .type = 'T'},
-      Symbol{.address = GuestVirt(kPatchedText + 16), .name = "cond_resched", .type = 'T'}};
+      Symbol{.address = GuestVirt(kText + 8), .name = "__SCT__cond_resched", .type = 'T'},
+      Symbol{.address = GuestVirt(kText + 16), .name = "cond_resched", .type = 'T'}};
 
   collect_static_call_trampolines(symbols, bounds, sites);
 
   ASSERT_EQ(sites.size(), 1u);
-  EXPECT_EQ(sites[0].address.raw(), kPatchedText + 8);
+  EXPECT_EQ(sites[0].address.raw(), kText + 8);
 }
 
 struct Parts : testing::Test {
@@ -102,9 +103,9 @@ struct Parts : testing::Test {
   void seal(std::initializer_list<std::pair<std::uint64_t, std::string_view>> names) {
     std::vector<Symbol> symbols;
     for (const auto& [at, name] : names) {
-      symbols.push_back(Symbol{.address = GuestVirt(kPatchedText + at), .name = name, .type = 'T'});
+      symbols.push_back(Symbol{.address = GuestVirt(kText + at), .name = name, .type = 'T'});
     }
-    table.add_module({.name = "vmlinux", .text_base = GuestVirt(kPatchedText), .text_size = 0x1000},
+    table.add_module({.name = "vmlinux", .text_base = GuestVirt(kText), .text_size = 0x1000},
                      std::move(symbols));
     table.seal();
   }
@@ -129,9 +130,9 @@ TEST_F(Parts, ForbiddenOnesAreInOrder) {
 
   ASSERT_TRUE(ranges) << problem();
   ASSERT_EQ(ranges->size(), 2u);
-  EXPECT_TRUE((*ranges)[0].contains(GuestVirt(kPatchedText + 0x1f)));
-  EXPECT_FALSE((*ranges)[0].contains(GuestVirt(kPatchedText + 0x20)));
-  EXPECT_EQ((*ranges)[1].begin.raw(), kPatchedText + 0x30);
+  EXPECT_TRUE((*ranges)[0].contains(GuestVirt(kText + 0x1f)));
+  EXPECT_FALSE((*ranges)[0].contains(GuestVirt(kText + 0x20)));
+  EXPECT_EQ((*ranges)[1].begin.raw(), kText + 0x30);
 }
 
 TEST_F(Parts, OfWhichNothingShowsThatTheKernelHasThemAreNone) {

@@ -16,7 +16,6 @@
 
 namespace ringside::guest_linux::fakes {
 
-inline constexpr std::uint64_t kText = 0xffff'ffff'8100'0000;
 inline constexpr std::uint64_t kTextBytes = 0x1000, kTextOffset = 0x1000;
 
 /// An ELF64 file with one segment of text and a symbol table.
