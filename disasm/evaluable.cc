@@ -1,4 +1,4 @@
-// Which instructions can be evaluated. In this file, top to bottom: deeds, operands, decoding.
+// Which instructions can be evaluated. In this file, top to bottom: effects, operands, decoding.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ bool has_opcodes(const ZydisDecodedInstruction& in, std::uint8_t row) {
 }
 
 /// Empty for what cannot be evaluated.
-std::optional<Opcode> deed_of(const ZydisDecodedInstruction& in, const Instruction& summary) {
+std::optional<Opcode> opcode_of(const ZydisDecodedInstruction& in, const Instruction& summary) {
   switch (summary.flow) {
     case Flow::Call: return Opcode::Call;
     case Flow::Jump: return Opcode::Jump;
@@ -169,7 +169,7 @@ std::optional<Evaluable> evaluable(const Decoded& of, GuestVirt address) {
   constexpr ZydisInstructionAttributes kRepeats =
       ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE;
   if ((of.in.attributes & kRepeats) != 0) return std::nullopt;
-  const auto opcode = deed_of(of.in, summary);
+  const auto opcode = opcode_of(of.in, summary);
   if (!opcode) return std::nullopt;
   Evaluable out{.address = address,
                 .length = summary.length,

@@ -17,7 +17,7 @@
 
 namespace ringside::disasm {
 
-/// The deed of an instruction on its operands: the first one is `to`, the second `from`.
+/// The effect of an instruction on its operands: the first one is `to`, the second `from`.
 enum class Opcode : std::uint8_t {
   Nothing,
   Move,         // also with zero extension

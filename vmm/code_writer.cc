@@ -40,7 +40,7 @@ bool write_instruction(GuestMemory& memory, std::span<const CodeWrite> writes) {
 /// How many of the first ones bridged_run() takes.
 std::size_t count_bridged(std::span<const CodeWrite> writes, std::size_t most) {
   const GuestPhys first = writes.front().at;
-  const std::uint64_t left_of_page = arch::kPageSize - first.raw() % arch::kPageSize;
+  const std::uint64_t left_of_page = arch::left_in_page(first.raw());
   const std::uint64_t end = std::min<std::uint64_t>(most, left_of_page);
   std::size_t count = leading_run(writes, most).size();
   while (count < writes.size()) {

@@ -23,9 +23,7 @@ using arch::Translation;
 /// Empty when an entry is not present or lies outside RAM.
 std::optional<Translation> translate(const GuestMemory& memory, const PageTable& table,
                                      GuestVirt at);
-/// The same where a user program may write data: every entry on the way is writable and the user's,
-/// the page is no code, and it has been written before, so that the guest's kernel knows it as
-/// changed. Empty elsewhere.
+/// The same where a user program may write data (arch::is_users_data). Empty elsewhere.
 std::optional<Translation> translate_writable(const GuestMemory& memory, const PageTable& table,
                                               GuestVirt at);
 /// Where the entry of `level` (1 = PTE, 2 = PMD, 3 = PUD...) for `at` lies, if the tables above it

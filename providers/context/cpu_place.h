@@ -19,9 +19,10 @@ struct CpuPlace {
 /// Where neither GS base is a CPU's own, the vCPU is taken for the CPU of its index.
 inline CpuPlace locate_cpu(const guest_linux::Kernel& kernel, const Registers& registers,
                            unsigned vcpu, unsigned vcpus) {
-  for (const std::uint64_t base : {registers.gs_base, registers.kernel_gs_base}) {
-    const auto cpu = kernel.cpu_of(GuestVirt(base));
-    if (cpu && *cpu < vcpus) return {*cpu, GuestVirt(base)};
+  for (const arch::Register which : arch::kPerCpuBases) {
+    const GuestVirt base(registers.*which);
+    const auto cpu = kernel.cpu_of(base);
+    if (cpu && *cpu < vcpus) return {*cpu, base};
   }
   const auto bases = kernel.percpu_bases();
   return {vcpu, GuestVirt(vcpu < bases.size() ? bases[vcpu] : 0)};

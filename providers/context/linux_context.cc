@@ -6,11 +6,11 @@
 #include <cstring>
 
 #include "providers/context/registers_for_d.h"
+#include "vmm/linux/constants.h"
 
 namespace ringside::providers {
 namespace {
 
-constexpr std::size_t kCommSize = 16;       // TASK_COMM_LEN
 constexpr std::size_t kDeepestStack = 256;  // frames that are counted
 
 }  // namespace
@@ -134,7 +134,7 @@ Result<std::uint64_t, Fault> LinuxContext::known_variable(dif::ContextVariable w
 }
 
 Result<std::size_t, Fault> LinuxContext::execname(std::span<char> out) const {
-  using Comm = std::array<char, kCommSize>;
+  using Comm = std::array<char, guest_linux::kCommBytes>;
   if (parts_.follows_vcpus && !known_variable(dif::ContextVariable::Tid)) return 0;
   const GuestVirt task = TRY(current());
   const Comm comm = task_ ? task_->comm : TRY(field<Comm>(task, layout_.task_comm));

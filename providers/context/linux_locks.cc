@@ -1,9 +1,10 @@
 #include "providers/context/linux_locks.h"
 
+#include "vmm/linux/constants.h"
+
 namespace ringside::providers {
 namespace {
 
-constexpr std::uint64_t kMutexFlags = 0x7;
 constexpr std::uint64_t kWriterLocked = 1 << 0, kSomebodyWaits = 1 << 1;
 constexpr unsigned kReaderShift = 8;
 constexpr std::uint64_t kReaders = (UINT64_MAX >> 1) >> kReaderShift;
@@ -14,7 +15,7 @@ Result<std::uint64_t, Fault> lock_of_linux(const GuestReader& kernel, dif::LockF
                                            GuestVirt lock) {
   const auto word = TRY(load<std::uint64_t>(kernel, lock));
   switch (which) {
-    case dif::LockFact::Owner: return word & ~kMutexFlags;
+    case dif::LockFact::Owner: return word & ~guest_linux::kMutexFlags;
     // Every struct mutex sleeps, after spinning while its owner runs. Spin locks have another type.
     case dif::LockFact::Adaptive: return 1;
     case dif::LockFact::Spins: return 0;

@@ -4,13 +4,13 @@
 #include <array>
 #include <cstring>
 
+#include "vmm/linux/constants.h"
 #include "vmm/linux/layout.h"
 
 namespace ringside::providers {
 namespace {
 
-constexpr std::size_t kLongestName = 255;  // NAME_MAX
-constexpr unsigned kLongestPath = 512;     // directories and mounts on the way
+constexpr unsigned kLongestPath = 512;  // directories and mounts on the way
 
 constexpr std::span<const char> kSlash{"/", 1};
 
@@ -76,7 +76,7 @@ Result<std::size_t, Fault> LinuxPaths::path(const GuestReader& kernel, GuestVirt
       mount = above;
       continue;
     }
-    std::array<char, kLongestName> name{};
+    std::array<char, guest_linux::kMostFileName> name{};
     const auto length = TRY(guest_linux::load_field<std::uint32_t>(kernel, dentry, at_->length));
     const auto used = std::span(name).first(std::min<std::size_t>(length, name.size()));
     TRY(kernel.read(GuestVirt(TRY(pointer(dentry, at_->name))), std::as_writable_bytes(used)));

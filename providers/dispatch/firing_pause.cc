@@ -19,18 +19,16 @@ thread_local Handling handling;
 
 /// The registers of a moment before: what a trap keeps of them, beside what it does not.
 Registers with_kept(Registers now, const Registers& kept) {
-  for (const arch::Register which : arch::kByEncoding) now.*which = kept.*which;
-  now.rip = kept.rip;
-  now.rflags = kept.rflags;
-  now.cs = kept.cs;
-  now.ss = kept.ss;
+  for (const arch::SavedWord& saved : arch::kSavedWords) now.*saved.which = kept.*saved.which;
   if (kept.cr3 != 0) now.cr3 = kept.cr3;
   return now;
 }
 
 bool has_base(const Registers& registers, GuestVirt percpu_base) {
   return percpu_base.raw() != 0 &&
-         (registers.gs_base == percpu_base.raw() || registers.kernel_gs_base == percpu_base.raw());
+         std::ranges::any_of(arch::kPerCpuBases, [&](arch::Register which) {
+           return registers.*which == percpu_base.raw();
+         });
 }
 
 }  // namespace

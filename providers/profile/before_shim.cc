@@ -5,12 +5,8 @@
 namespace ringside::providers {
 namespace {
 
-/// The frame of an exception without an error code, in 64-bit mode: Intel's manual, volume 3, 6.14.
-struct Frame {
-  std::uint64_t rip, cs, rflags, rsp, ss;
-};
 /// Words that the shim may have pushed below it, and between a jump's return address and those.
-constexpr unsigned kMostPushed = 6, kMostOfJump = kMostPushed + sizeof(Frame) / 8;
+constexpr unsigned kMostPushed = 6, kMostOfJump = kMostPushed + sizeof(arch::InterruptFrame) / 8;
 
 /// The tracepoint that brought a vCPU here; rsp and rflags as they were there.
 struct Origin {
@@ -22,14 +18,14 @@ struct Origin {
 /// or to the slot, as the shim has set it.
 std::optional<Origin> origin_of_int3(GuestVirt at, const Registers& now, const vmm::Shim& shim,
                                      const GuestReader& kernel) {
-  const auto frame = load<Frame>(kernel, at);
+  const auto frame = load<arch::InterruptFrame>(kernel, at);
   if (!frame || frame->cs != now.cs || frame->ss != now.ss) return std::nullopt;
-  const GuestVirt resume(frame->rip);
+  const GuestVirt resume(frame->ip);
   if (const auto place = shim.displaced_from(resume)) {
-    return Origin{*place, frame->rsp, frame->rflags};
+    return Origin{*place, frame->sp, frame->flags};
   }
   if (shim.contains(resume)) return std::nullopt;
-  return Origin{GuestVirt(frame->rip - sizeof arch::kBreakpoint), frame->rsp, frame->rflags};
+  return Origin{resume.wrapping_sub(sizeof arch::kBreakpoint), frame->sp, frame->flags};
 }
 
 /// A jump's record has pushed the flags and called the shim.

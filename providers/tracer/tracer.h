@@ -37,8 +37,8 @@ namespace ringside::providers {
 
 struct TracerOptions {
   Channel channel = Channel::Auto;
-  unsigned poll_threads =
-      1;  // that look at mailboxes, on the channel spin; at most kMostPollThreads
+  /// Threads that look at mailboxes on the channel spin; at most kMostPollThreads.
+  unsigned poll_threads = 1;
   TrapForm traps = TrapForm::Breakpoints;
   /// The kernel of a machine of our own that is held before its first instruction: then it is
   /// traced from there, and start() lets the machine begin once BEGIN has fired and the probes

@@ -30,7 +30,7 @@
 //                                the bytes of a jump and of ftrace's call (jump_run.cc)
 //   providers/instr              loops and repeats that count in a register
 //                                (instruction_arguments.cc)
-//   providers/sdt                jump labels and calls (stands.cc, slice.cc), retpolines
+//   providers/sdt                jump labels and calls (site_placement.cc, slice.cc), retpolines
 //                                (function_flow.cc)
 //   providers/functions, stable  the table of system calls and the prefix of their functions
 //                                (syscall_table.cc, counter_tables.cc), counters per CPU

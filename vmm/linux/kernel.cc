@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "vmm/block_reader.h"
+#include "vmm/linux/constants.h"
 #include "vmm/linux/kernel_memory.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/modules.h"
@@ -21,7 +22,6 @@ namespace ringside::guest_linux {
 
 namespace {
 
-constexpr std::uint32_t kMaxCpus = 8192;      // NR_CPUS on x86-64
 constexpr std::uint32_t kFirstLateState = 2;  // BOOTING and SCHEDULING are 0 and 1 in every kernel
 
 Error not_yet() {
@@ -230,7 +230,7 @@ Result<void> LinuxKernel::load_percpu() {
   if (!cpus || offsets == nullptr || !current) {
     return tl::unexpected(lacks(memory_, "has no per-CPU data", "CONFIG_SMP"));
   }
-  if (*cpus == 0 || *cpus > kMaxCpus) {
+  if (*cpus == 0 || *cpus > kMostCpus) {
     return fail(ErrorCode::Invalid, fmt::format("the guest's kernel counts {} CPUs", *cpus));
   }
   const auto bytes = TRY(memory_.copy_image(offsets->address, std::uint64_t{*cpus} * 8));

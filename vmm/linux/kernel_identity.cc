@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "vmm/base/align.h"
+#include "vmm/linux/constants.h"
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/modules.h"
 #include "vmm/linux/types/btf.h"
@@ -17,7 +18,6 @@ namespace {
 
 constexpr std::uint64_t kMostNotes = 64 << 10;
 constexpr std::uint32_t kNoteOfBuildId = 3;  // NT_GNU_BUILD_ID
-constexpr std::size_t kMostBuildIdBytes = 64;
 
 /// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/.
 class Hash {
@@ -61,7 +61,7 @@ std::string build_id(std::span<const std::byte> notes) {
     const std::uint64_t at = kHeader + padded(name_size);
     if (at > notes.size() || size > notes.size() - at) return {};
     const bool is_gnu = name_size == 4 && load_at<std::uint32_t>(notes, kHeader) == 0x554e47;
-    if (type == kNoteOfBuildId && is_gnu && size > 0 && size <= kMostBuildIdBytes) {
+    if (type == kNoteOfBuildId && is_gnu && size > 0 && size <= kMostBuildId) {
       std::string text;
       for (const std::byte byte : notes.subspan(at, size)) {
         text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));

@@ -2,12 +2,14 @@
 // tables, BTF. Guarantees: every count from the guest is capped before memory is taken for it.
 #include "vmm/linux/modules.h"
 
+#include <elf.h>
+
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <unordered_set>
 
 #include "vmm/base/printable.h"
+#include "vmm/linux/constants.h"
+#include "vmm/linux/kernel_list.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/text/patched_sites.h"
 #include "vmm/linux/types/btf.h"
@@ -19,16 +21,6 @@ namespace {
 constexpr std::size_t kNameBytes = 56;                     // MODULE_NAME_LEN on 64-bit
 constexpr std::uint32_t kStateLive = 0, kStateComing = 1;  // enum module_state
 constexpr std::uint64_t kMaxModule = 64 << 20;  // the module area is 1.5 GiB, no module is this big
-constexpr std::uint64_t kMaxSymbolName = 512;   // KSYM_NAME_LEN
-
-/// Elf64_Sym (ELF-64 object file format, symbol table).
-struct ElfSymbol {
-  std::uint32_t name;
-  std::uint8_t info, other;
-  std::uint16_t section;
-  std::uint64_t value, size;
-};
-static_assert(sizeof(ElfSymbol) == 24);
 
 /// Reads as much of [at, at + size) as there is: a string table's end is only estimated.
 std::vector<std::byte> read_up_to(const GuestReader& kernel, GuestVirt at, std::uint64_t size) {
@@ -40,25 +32,11 @@ std::vector<std::byte> read_up_to(const GuestReader& kernel, GuestVirt at, std::
 /// Empty for what cannot be a name. Looks no further than a name may reach: a million symbols may
 /// all begin a text without an end.
 std::string_view name_at(std::string_view names, std::size_t at) {
-  const std::string_view rest = names.substr(at, kMaxSymbolName);
+  const std::string_view rest = names.substr(at, kMostSymbolName);
   const std::size_t end = rest.find('\0');
   if (end == rest.npos) return {};
   const std::string_view name = rest.substr(0, end);
   return std::ranges::all_of(name, is_name_character) ? name : std::string_view();
-}
-
-/// Calls `visit` with the address of every node of a circular list until it returns false; false
-/// when the list cannot be read, repeats itself or has more than kMaxModules nodes.
-bool walk_modules(const GuestReader& kernel, GuestVirt head,
-                  const std::function<bool(GuestVirt)>& visit) {
-  std::unordered_set<std::uint64_t> seen;
-  auto node = load<std::uint64_t>(kernel, head);
-  while (node && *node != head.raw()) {
-    if (seen.size() == kMaxModules || !seen.insert(*node).second) return false;
-    if (!visit(GuestVirt(*node))) return true;
-    node = load<std::uint64_t>(kernel, GuestVirt(*node));
-  }
-  return node.has_value();
 }
 
 /// A table whose pointer and count are members of struct module.
@@ -165,14 +143,14 @@ std::optional<ModuleHead> read_head(const GuestReader& kernel, const ModuleLayou
 Result<std::vector<ModuleHead>> list_modules(const GuestReader& kernel, const ModuleLayout& layout,
                                              GuestVirt modules) {
   std::vector<ModuleHead> heads;
-  const bool whole = walk_modules(kernel, modules, [&](GuestVirt node) {
+  const ListEnd end = walk_list(kernel, modules, kMaxModules, [&](GuestVirt node) {
     const GuestVirt module = node.wrapping_sub(layout.list);
     if (!is_in_state(kernel, layout, module, kStateLive)) return true;
     auto head = read_head(kernel, layout, module);
     if (head) heads.push_back(std::move(*head));
     return true;
   });
-  if (!whole) {
+  if (end != ListEnd::Whole) {
     return fail(ErrorCode::Invalid,
                 "the guest's module list cannot be walked: it is damaged or changing, try again");
   }
@@ -198,7 +176,7 @@ ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout&
   const auto strtab = load_field<std::uint64_t>(kernel, at, layout.strtab);
   if (!symtab || !count || !strtab || *count > kMaxModuleSymbols) return {};
   if (!ModuleBudget::take(budget.symbols, *count)) return {nullptr, {}, true};
-  std::vector<ElfSymbol> elf(*count);
+  std::vector<Elf64_Sym> elf(*count);
   if (!kernel.read(GuestVirt(*symtab), std::as_writable_bytes(std::span(elf)))) return {};
 
   std::vector<std::byte> types;
@@ -207,8 +185,9 @@ ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout&
     if (typetab) types = read_up_to(kernel, GuestVirt(*typetab), *count);
   }
   std::uint64_t names_end = 0;
-  for (const ElfSymbol& symbol : elf) names_end = std::max<std::uint64_t>(names_end, symbol.name);
-  names_end += kMaxSymbolName;
+  for (const Elf64_Sym& symbol : elf)
+    names_end = std::max<std::uint64_t>(names_end, symbol.st_name);
+  names_end += kMostSymbolName;
   if (!ModuleBudget::take(budget.name_bytes, names_end)) return {nullptr, {}, true};
   const auto bytes = read_up_to(kernel, GuestVirt(*strtab), names_end);
 
@@ -217,12 +196,12 @@ ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout&
                                                    bytes.size());
   ModuleSymbols result{names, {}};
   for (std::size_t i = 0; i < elf.size(); ++i) {
-    if (elf[i].section == 0 || elf[i].name >= names->size()) continue;
-    const std::string_view name = name_at(*names, elf[i].name);
+    if (elf[i].st_shndx == SHN_UNDEF || elf[i].st_name >= names->size()) continue;
+    const std::string_view name = name_at(*names, elf[i].st_name);
     if (name.empty()) continue;
     const char type = i < types.size() ? static_cast<char>(types[i])
-                                       : static_cast<char>(elf[i].info);  // before 5.2
-    result.symbols.push_back({.address = GuestVirt(elf[i].value), .name = name, .type = type});
+                                       : static_cast<char>(elf[i].st_info);  // before 5.2
+    result.symbols.push_back({.address = GuestVirt(elf[i].st_value), .name = name, .type = type});
   }
   return result;
 }
@@ -251,7 +230,7 @@ std::vector<ModuleBtf> read_module_btf(const GuestReader& kernel, const ModuleLa
                                        GuestVirt btf_modules, ModuleBudget& budget) {
   std::vector<ModuleBtf> found;
   if (!layout.btf) return found;
-  walk_modules(kernel, btf_modules, [&](GuestVirt node) {
+  (void)walk_list(kernel, btf_modules, kMaxModules, [&](GuestVirt node) {
     const GuestVirt entry = node.wrapping_sub(layout.btf->list);
     const auto module = load_field<std::uint64_t>(kernel, entry, layout.btf->module);
     const auto btf = load_field<std::uint64_t>(kernel, entry, layout.btf->btf);

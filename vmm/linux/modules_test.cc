@@ -1,5 +1,6 @@
 #include "vmm/linux/modules.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -141,12 +142,9 @@ TEST_F(Modules, OneThatIsBeingLoadedIsReadWhereItIsToldOf) {
   EXPECT_FALSE(read_coming_module(guest, layout(), GuestVirt(0))) << "nothing is there";
 }
 
-struct ElfSymbol {
-  std::uint32_t name;
-  std::uint8_t info = 0, other = 0;
-  std::uint16_t section;
-  std::uint64_t value, size = 0;
-};
+constexpr Elf64_Sym symbol(std::uint32_t name, std::uint16_t section, std::uint64_t value) {
+  return {name, 0, 0, section, value, 0};
+}
 
 struct ModuleTables : Modules {
   static constexpr std::uint64_t kSymtab = kModuleTables + 0x1000, kStrtab = kModuleTables + 0x2000;
@@ -159,10 +157,10 @@ struct ModuleTables : Modules {
     guest.put(kModuleTables + 8, std::uint32_t{4});
     guest.put(kModuleTables + 16, kStrtab);
     guest.put(kModuleTables + 24, kTypetab);
-    guest.put(kSymtab, ElfSymbol{.name = 0, .section = 0, .value = 0});
-    guest.put(kSymtab + 24, ElfSymbol{.name = 1, .section = 2, .value = kModuleText + 0x10});
-    guest.put(kSymtab + 48, ElfSymbol{.name = 10, .section = 0, .value = 0});  // undefined
-    guest.put(kSymtab + 72, ElfSymbol{.name = 1 << 20, .section = 2, .value = kModuleText});
+    guest.put(kSymtab, symbol(0, 0, 0));
+    guest.put(kSymtab + 24, symbol(1, 2, kModuleText + 0x10));
+    guest.put(kSymtab + 48, symbol(10, 0, 0));  // undefined
+    guest.put(kSymtab + 72, symbol(1 << 20, 2, kModuleText));
     guest.put(kStrtab, '\0');
     guest.put_text(kStrtab + 1, "lo_ioctl");
     guest.put_text(kStrtab + 10, "printk");
@@ -194,8 +192,8 @@ class EndlessNames final : public GuestReader {
       std::memset(out.data(), 'a', out.size());
       return {};
     }
-    constexpr ElfSymbol kFirst{.name = 0, .section = 1, .value = kModuleText};
-    constexpr ElfSymbol kFar{.name = 32 << 20, .section = 1, .value = kModuleText};
+    constexpr Elf64_Sym kFirst = symbol(0, 1, kModuleText);
+    constexpr Elf64_Sym kFar = symbol(32 << 20, 1, kModuleText);
     for (std::size_t n = 0; (n + 1) * sizeof kFirst <= out.size(); ++n) {
       std::memcpy(out.data() + n * sizeof kFirst, n == 0 ? &kFar : &kFirst, sizeof kFirst);
     }

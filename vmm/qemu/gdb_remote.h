@@ -19,10 +19,9 @@
 
 namespace ringside::vmm {
 
-/// Decodes the answer to `g` for x86-64, as hexadecimal text. Layout: QEMU's i386-64bit core
-/// registers, little endian: 16 general registers in gdb's order, rip at byte 128, eflags 136, six
-/// selectors of 4 bytes from 140, fs/gs/kernel-gs base from 164, cr0 188, cr2, cr3 204, cr4 212,
-/// cr8, efer 228; the floating-point registers after them are ignored. Invalid for anything else.
+/// Decodes the answer to `g` for x86-64, as hexadecimal text: QEMU's i386-64bit core registers,
+/// little endian, at the offsets of registers.def. The others are ignored. Invalid for anything
+/// else.
 Result<Registers> decode_registers(std::string_view hex);
 
 class GdbRemote {

@@ -15,34 +15,15 @@ namespace ringside::vmm::core_notes {
 /// struct elf_prstatus of x86-64 (include/linux/elfcore.h).
 inline constexpr std::size_t kPrStatusBytes = 336, kPrStatusPid = 32, kPrStatusRegisters = 112;
 
-/// The words of struct user_regs_struct; null for what arch::Registers does not have.
-inline constexpr std::array<arch::Register, 27> kUserRegisters{&Registers::r15,
-                                                               &Registers::r14,
-                                                               &Registers::r13,
-                                                               &Registers::r12,
-                                                               &Registers::rbp,
-                                                               &Registers::rbx,
-                                                               &Registers::r11,
-                                                               &Registers::r10,
-                                                               &Registers::r9,
-                                                               &Registers::r8,
-                                                               &Registers::rax,
-                                                               &Registers::rcx,
-                                                               &Registers::rdx,
-                                                               &Registers::rsi,
-                                                               &Registers::rdi,
-                                                               nullptr,
-                                                               &Registers::rip,
-                                                               &Registers::cs,
-                                                               &Registers::rflags,
-                                                               &Registers::rsp,
-                                                               &Registers::ss,
-                                                               &Registers::fs_base,
-                                                               &Registers::gs_base,
-                                                               nullptr,
-                                                               nullptr,
-                                                               nullptr,
-                                                               nullptr};
+/// The words of struct user_regs_struct (arch/x86/include/asm/user_64.h): those of pt_regs, then
+/// the bases of fs and gs and four selectors. Null for what arch::Registers does not have.
+inline constexpr std::array<arch::Register, 27> kUserRegisters = [] {
+  std::array<arch::Register, 27> words{};
+  for (const arch::SavedWord& saved : arch::kSavedWords) words.at(saved.word) = saved.which;
+  words[21] = &Registers::fs_base;
+  words[22] = &Registers::gs_base;
+  return words;
+}();
 
 /// struct QEMUCPUState: u32 version, u32 size, 16 registers, rip, rflags, ten segments, cr0 to cr4,
 /// kernel_gs_base (which older versions lack).

@@ -54,6 +54,7 @@ ShimRegion::ShimRegion(GuestMemory& memory, GuestPhys place, std::uint64_t size,
       size_(size),
       data_(data),
       mapped_(memory.mapping(place, size).data()) {
+  static_assert(SHIM_PAGE == arch::kPageSize);
   CHECK(data_ % SHIM_PAGE == 0 && data_ <= size_ && size_ - data_ >= SHIM_DATA_SIZE);
 }
 

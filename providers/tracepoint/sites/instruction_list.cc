@@ -22,14 +22,11 @@ using guest_linux::SymbolTable;
 /// __x86_indirect_thunk_REG, __x86_indirect_call_thunk_REG, __x86_indirect_jump_thunk_REG.
 arch::Register register_of_thunk(std::string_view name) {
   constexpr std::string_view kPrefix = "__x86_indirect_", kInfix = "thunk_";
-  constexpr std::array<std::string_view, 16> kRegisters = {
-      "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-      "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};  // as kByEncoding
   const std::size_t at = name.find(kInfix);
   if (!name.starts_with(kPrefix) || at == name.npos) return nullptr;
-  const auto found = std::ranges::find(kRegisters, name.substr(at + kInfix.size()));
-  if (found == kRegisters.end()) return nullptr;
-  return arch::kByEncoding[static_cast<std::size_t>(found - kRegisters.begin())];
+  const auto found = std::ranges::find(arch::kNamesByEncoding, name.substr(at + kInfix.size()));
+  if (found == arch::kNamesByEncoding.end()) return nullptr;
+  return arch::kByEncoding[static_cast<std::size_t>(found - arch::kNamesByEncoding.begin())];
 }
 
 void see_through_thunks(disasm::Operation& operation, const SymbolTable& symbols) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace ringside::arch {
 
@@ -28,6 +29,9 @@ using Register = std::uint64_t Registers::*;
 inline constexpr Register kStackPointer = &Registers::rsp;
 inline constexpr Register kFramePointer = &Registers::rbp;
 inline constexpr Register kProgramCounter = &Registers::rip;
+/// One of them has the kernel's base of a CPU's own data: the second while swapgs has put the
+/// user's in the first's place.
+inline constexpr std::array kPerCpuBases = {&Registers::gs_base, &Registers::kernel_gs_base};
 
 namespace detail {
 inline constexpr unsigned kNone = UINT32_MAX;
@@ -48,6 +52,16 @@ inline constexpr std::array<Register, 16> kByEncoding = [] {
 #define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) by.set(code, &Registers::field);
 #include "vmm/arch/x86_64/registers.def"
   return by.registers;
+}();
+
+/// Their names in the same order, as in assembly.
+inline constexpr std::array<std::string_view, 16> kNamesByEncoding = [] {
+  using detail::kNone;
+  std::array<std::string_view, 16> names;
+#define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) \
+  if (code != kNone) names.at(code) = #field;
+#include "vmm/arch/x86_64/registers.def"
+  return names;
 }();
 
 /// By their indices in D's regs[] and uregs[]; null for what a trap does not keep.

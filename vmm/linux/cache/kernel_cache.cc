@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "vmm/base/own_folder.h"
+#include "vmm/linux/constants.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -23,7 +24,7 @@ constexpr char kKeyName[] = "key";
 constexpr std::string_view kSuffix = ".entry";
 constexpr std::string_view kUnfinished =
     "new-";  // begins the names of files that are being written
-constexpr std::size_t kMostBuildIdDigits = 128, kLongestKind = 32;
+constexpr std::size_t kLongestKind = 32;
 
 /// An entry's file begins with it.
 struct Head {
@@ -39,7 +40,7 @@ bool has_only(std::string_view text, std::string_view letters, std::size_t most)
 
 /// Empty for what makes no name: the build id is the guest's word.
 std::string name_of(std::string_view kernel, std::string_view kind, const HashValue& of) {
-  if (!has_only(kernel, "0123456789abcdef", kMostBuildIdDigits) ||
+  if (!has_only(kernel, "0123456789abcdef", 2 * kMostBuildId) ||
       !has_only(kind, "abcdefghijklmnopqrstuvwxyz", kLongestKind)) {
     return {};
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "vmm/base/printable.h"
-#include "vmm/linux/processes/task_list.h"
+#include "vmm/linux/kernel_list.h"
 
 namespace ringside::guest_linux {
 

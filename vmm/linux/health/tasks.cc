@@ -5,6 +5,7 @@
 #include <array>
 
 #include "vmm/arch/arch.h"
+#include "vmm/linux/constants.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -15,7 +16,6 @@ constexpr std::uint64_t kInterruptible = 1, kUninterruptible = 2, kStopped = 4, 
 constexpr std::uint64_t kExitDead = 0x10, kExitZombie = 0x20;
 constexpr std::uint64_t kKernelThread = 0x20'0000;  // PF_KTHREAD
 constexpr std::uint64_t kUsualStack = 16 << 10;     // THREAD_SIZE without KASAN
-constexpr std::size_t kNameBytes = 16;
 
 /// __switch_to_asm() leaves these words at the saved stack pointer: r15, r14, r13, r12, rbx, rbp,
 /// the return address.
@@ -95,7 +95,7 @@ std::optional<Task> Tasks::read(GuestVirt address) const {
   task.address = address;
   task.pid = static_cast<std::int64_t>(*pid);
   task.process = static_cast<std::int64_t>(*process);
-  task.name = view_.text(address.wrapping_add(comm_->offset), kNameBytes);
+  task.name = view_.text(address.wrapping_add(comm_->offset), kCommBytes);
   task.state = state_of(address);
   task.is_on_cpu = view_.value(address, on_cpu_).value_or(0) != 0;
   task.is_kernel_thread = (view_.value(address, flags_).value_or(0) & kKernelThread) != 0;

@@ -96,9 +96,10 @@ class TasksByTables {
 std::optional<std::uint32_t> cpu_of(const KernelView& view, const Tasks& tasks,
                                     const Registers& registers,
                                     const std::vector<CpuReport>& cpus) {
-  for (const std::uint64_t base : {registers.gs_base, registers.kernel_gs_base}) {
-    if (!arch::in_kernel_half(GuestVirt(base))) continue;
-    if (const auto cpu = view.kernel().cpu_of(GuestVirt(base))) return cpu;
+  for (const arch::Register which : arch::kPerCpuBases) {
+    const GuestVirt base(registers.*which);
+    if (!arch::in_kernel_half(base)) continue;
+    if (const auto cpu = view.kernel().cpu_of(base)) return cpu;
   }
   for (const CpuReport& cpu : cpus) {
     if (!cpu.running) continue;

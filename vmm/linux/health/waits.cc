@@ -7,12 +7,12 @@
 #include <array>
 
 #include "vmm/arch/arch.h"
+#include "vmm/linux/constants.h"
 
 namespace ringside::guest_linux {
 namespace {
 
 constexpr std::size_t kMostWaiters = 4096;
-constexpr std::uint64_t kOwnerFlags = 7;
 constexpr std::uint64_t kReaderOwned = 1;  // RWSEM_READER_OWNED
 
 template <std::size_t kCount>
@@ -223,7 +223,7 @@ void Waits::find_owner(Wait& wait, const Shape& shape) const {
   const auto owner = view_.value(wait.lock, shape.owner);
   if (!owner || *owner == 0) return;
   wait.is_read_held = shape.kind == LockKind::RwSemaphore && (*owner & kReaderOwned) != 0;
-  const Task* task = tasks_.find(GuestVirt(*owner & ~kOwnerFlags));
+  const Task* task = tasks_.find(GuestVirt(*owner & ~kMutexFlags));
   if (task == nullptr) return;
   wait.owner = task->pid;
   wait.owner_task = task->address;

@@ -11,6 +11,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
 #include "vmm/base/bytes.h"
+#include "vmm/linux/constants.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/processes/task_list.h"
 
@@ -24,7 +25,6 @@ constexpr unsigned kMaxDepth = 16;
 constexpr std::uint64_t kNodeBytes = 256;
 using arch::kPageSize;
 constexpr std::uint64_t kUserEnd = std::uint64_t{1} << 56;  // five levels
-constexpr std::uint32_t kMaxFileName = 255;                 // NAME_MAX
 
 /// enum maple_type.
 enum class NodeType : unsigned { Leaf64 = 1, Range64 = 2, Arange64 = 3 };
@@ -175,7 +175,7 @@ std::string file_name(const GuestReader& kernel, const ProcessLayout& layout, Gu
   const auto text = load_field<std::uint64_t>(kernel, GuestVirt(*dentry), layout.dentry_name);
   const auto length = load_field<std::uint32_t>(kernel, GuestVirt(*dentry), layout.dentry_length);
   if (!text || !length) return {};
-  std::string name(std::min(*length, kMaxFileName), '\0');
+  std::string name(std::min<std::size_t>(*length, kMostFileName), '\0');
   if (!kernel.read(GuestVirt(*text), std::as_writable_bytes(std::span(name)))) return {};
   // A backquote would look like the end of the name in what is printed.
   std::ranges::replace_if(

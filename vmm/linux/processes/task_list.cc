@@ -4,18 +4,6 @@
 
 namespace ringside::guest_linux {
 
-ListEnd walk_list(const GuestReader& kernel, GuestVirt head, std::size_t most,
-                  const ListVisitor& visit) {
-  auto node = load<std::uint64_t>(kernel, head);
-  for (std::size_t seen = 0; node && *node != 0; ++seen) {
-    if (*node == head.raw()) return ListEnd::Whole;
-    if (seen == most) return ListEnd::Endless;
-    if (!visit(GuestVirt(*node))) return ListEnd::Stopped;
-    node = load<std::uint64_t>(kernel, GuestVirt(*node));
-  }
-  return ListEnd::Unreadable;
-}
-
 std::optional<TaskListLayout> TaskListLayout::from(const TypeGraph& types) {
   const auto tasks = offset_of(types, "task_struct", {"tasks"}),
              signal = offset_of(types, "task_struct", {"signal"}),

@@ -7,28 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "vmm/base/c_type.h"
 #include "vmm/base/guest_reader.h"
+#include "vmm/linux/kernel_list.h"
 
 namespace ringside::guest_linux {
-
-/// How a walk ended.
-enum class ListEnd : std::uint8_t {
-  Whole,       // back where it began
-  Stopped,     // the visitor wanted no more
-  Unreadable,  // a link leads nowhere
-  Endless,     // more than `most` were there
-};
-
-/// Says whether to go on.
-using ListVisitor = std::function<bool(GuestVirt)>;
-
-/// Every node of a circular list (struct list_head) but its head.
-ListEnd walk_list(const GuestReader& kernel, GuestVirt head, std::size_t most,
-                  const ListVisitor& visit);
 
 /// Byte offsets in the kernel's structures.
 struct TaskListLayout {

@@ -10,6 +10,7 @@
 
 #include "vmm/base/align.h"
 #include "vmm/base/printable.h"
+#include "vmm/linux/constants.h"
 #include "vmm/linux/symbols/kallsyms_names.h"
 
 namespace ringside::guest_linux {
@@ -42,7 +43,6 @@ bool markers_follow(std::span<const std::byte> names, const NamesExtent& extent)
 namespace {
 
 constexpr std::size_t kTokens = 256;
-constexpr std::size_t kMaxToken = 512;             // KSYM_NAME_LEN
 constexpr std::size_t kShortToken = 16;            // copied in one go
 constexpr std::uint64_t kMaxExpanded = 128 << 20;  // all names together
 
@@ -61,7 +61,7 @@ std::optional<Tokens> read_tokens(const ImageView& image, const KallsymsKeys& ke
     const auto start = at ? image.index_of(*at) : std::nullopt;
     if (!start) return std::nullopt;
     const auto rest = image.bytes.subspan(*start);
-    const auto room = rest.first(std::min(rest.size(), kMaxToken));
+    const auto room = rest.first(std::min(rest.size(), kMostSymbolName));
     const auto end = std::find(room.begin(), room.end(), std::byte{0});
     if (end == room.end()) return std::nullopt;
     // SAFETY: char may alias any bytes; the range was found inside `image`.

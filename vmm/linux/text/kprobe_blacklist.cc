@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "vmm/block_reader.h"
+#include "vmm/linux/kernel_list.h"
 #include "vmm/linux/layout.h"
-#include "vmm/linux/processes/task_list.h"
 
 namespace ringside::guest_linux {
 namespace {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "vmm/arch/arch.h"
+#include "vmm/linux/constants.h"
 #include "vmm/linux/layout.h"
 
 namespace ringside::guest_linux {
@@ -18,7 +19,6 @@ constexpr std::size_t kMaxKprobes = 1 << 17;  // more than all functions there a
 constexpr std::uint32_t kGone = 1;            // KPROBE_FLAG_GONE: its module was unloaded
 constexpr std::uint32_t kOptimized = 4;       // KPROBE_FLAG_OPTIMIZED
 constexpr std::uint32_t kOnFtrace = 8;        // KPROBE_FLAG_FTRACE: changes no text of its own
-constexpr std::uint64_t kLockFlags = 7;       // MUTEX_FLAGS
 
 tl::unexpected<Error> damaged() {
   return fail(ErrorCode::Invalid,
@@ -143,7 +143,7 @@ bool KprobeTable::is_changing(const GuestReader& kernel, Changes changes) const 
   const auto is_held = [&](std::optional<GuestVirt> at) {
     if (!at) return false;
     const auto owner = ringside::load<std::uint64_t>(kernel, *at);
-    return !owner || (*owner & ~kLockFlags) != 0;
+    return !owner || (*owner & ~kMutexFlags) != 0;
   };
   return (changes == Changes::OfText && is_held(text_owner_)) || is_held(kprobe_owner_);
 }

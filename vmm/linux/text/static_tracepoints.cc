@@ -9,9 +9,9 @@
 
 #include "vmm/base/printable.h"
 #include "vmm/block_reader.h"
+#include "vmm/linux/kernel_list.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/modules.h"
-#include "vmm/linux/processes/task_list.h"
 
 namespace ringside::guest_linux {
 namespace {

@@ -14,6 +14,7 @@
 
 #include "vmm/base/check.h"
 #include "vmm/base/variable_key.h"
+#include "vmm/linux/constants.h"
 #include "vmm/linux/image_view.h"
 
 namespace ringside::guest_linux {
@@ -25,7 +26,6 @@ constexpr std::size_t kHeaderBytes = 24;  // the least; hdr_len may say more
 constexpr std::size_t kTypeBytes = 12;    // struct btf_type
 constexpr unsigned kMaxTagChain = 64;
 constexpr std::string_view kPercpuSection = ".data..percpu";
-constexpr std::size_t kMaxName = 512;  // KSYM_NAME_LEN, which the kernel checks too
 
 enum BtfKind : std::uint32_t {
   Int = 1,
@@ -277,7 +277,7 @@ class BtfReader {
     // SAFETY: char may alias any bytes.
     const std::string_view all(reinterpret_cast<const char*>(strings.data()), strings.size());
     // A million types may all be named by one text of a million characters.
-    const std::string_view rest = all.substr(at, kMaxName);
+    const std::string_view rest = all.substr(at, kMostSymbolName);
     return rest.substr(0, rest.find('\0'));
   }
 

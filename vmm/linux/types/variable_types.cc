@@ -6,6 +6,7 @@
 #include <span>
 
 #include "vmm/base/variable_key.h"
+#include "vmm/linux/constants.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -17,7 +18,6 @@ struct Variable {
 };
 
 constexpr std::uint32_t kLongestText = 256;
-constexpr std::uint32_t kMostCpus = 8192;  // CONFIG_NR_CPUS of x86
 
 constexpr Variable kVariables[] = {
     {"__per_cpu_offset", TypeKind::Array, "unsigned long"},  // one for each CPU
