@@ -2,6 +2,7 @@
 """Plants violations and demands that check_layers.py finds each one, and nothing else."""
 
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -123,6 +124,16 @@ class CheckLayers(unittest.TestCase):
                 "GuestVirt f(GuestVirt at) {\n  return g(at.raw() - 1);\n}\n")
         self.assertEqual(check_layers.bare_sums("vmm/a.cc", text), [1, 2, 4, 5, 8])
         self.assertEqual(check_layers.bare_sums("vmm/a_test.cc", text), [])
+
+    def test_the_table_is_that_of_the_architecture(self):
+        """ARCHITECTURE.md has single headers in words: "of `vmm/qemu` ... the launchers only"."""
+        text = pathlib.Path(check_layers.__file__).parents[1].joinpath("ARCHITECTURE.md").read_text()
+        rows = dict(re.findall(r"^\| `([\w/-]+)` \| .* \| (.*) \| .* \|$", text, re.MULTILINE))
+        for layer, allowed in check_layers.LAYERS.items():
+            with self.subTest(layer):
+                told = rows[layer].split("; of ")[0].replace("(not `dif/d`)", "")
+                headers = {*check_layers.LAUNCHERS, *check_layers.ATTACHERS}
+                self.assertEqual(set(re.findall(r"`([^`]+)`", told)), set(allowed) - headers)
 
     def test_an_empty_tree_is_no_success(self):
         with tempfile.TemporaryDirectory() as root:

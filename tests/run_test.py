@@ -291,5 +291,14 @@ class Counting(unittest.TestCase):
                              [("vmm/a.cc",)])
 
 
+class Readme(unittest.TestCase):
+    def test_every_test_of_guests_is_named(self):
+        tests = pathlib.Path(run.__file__).parent
+        text = (tests / "README.md").read_text()
+        for file in sorted(tests.glob("*/test_*.py")):
+            with self.subTest(file):
+                self.assertIn(f"{file.name}`", text)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -387,7 +387,7 @@ constexpr OptionRow kRows[]{
     {"verbose", kAnyTime, compiler_flag<&Settings::show_dif>},
     {"version", kAnyTime, set_version},
     {"zdefs", kAnyTime, compiler_flag<&Settings::zero_matches>},
-    // Compile time, with nothing to change: symbols are resolved when a program is compiled,
+    // Compile time, with nothing to change: symbols are looked for when a program is compiled,
     // no objects are linked, no processes of the host are looked into and there is no BPF.
     {"aggpercpu", kAnyTime, as_it_is},
     {"bpflog", kAnyTime, [](Settings&, View) { return Result<void>(); }},
