@@ -25,7 +25,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(13)
+#define SHIM_VERSION SHIM_U(14)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -85,6 +85,7 @@
 #define SHIM_CONTROL_HEARTBEAT 8
 #define SHIM_CONTROL_PATIENCE 16
 #define SHIM_CONTROL_DOORBELL 24
+#define SHIM_CONTROL_ARMINGS 32
 #define SHIM_CONTROL_SILENT 64
 #define SHIM_CONTROL_LEFT 72
 #define SHIM_CONTROL_FOREIGN 128
@@ -100,8 +101,9 @@
 #define SHIM_BOX_COMM 136
 #define SHIM_BOX_PID 152
 #define SHIM_BOX_TGID 156
-#define SHIM_BOX_CLAIM 160
-#define SHIM_BOX_TRAP_BYTES 168 /* what one trap writes of its box */
+#define SHIM_BOX_GIVEN_UP 160
+#define SHIM_BOX_CLAIM 168
+#define SHIM_BOX_TRAP_BYTES 176 /* what one trap writes of its box */
 #define SHIM_BOX_ORPHANS 192
 #define SHIM_BOX_LATE 200
 
@@ -152,7 +154,8 @@ struct shim_control {
   uint64_t doorbell;  /* host: the I/O port to which the shim writes a mailbox's index (32 bits)
                          once it is raised, so that whoever runs the vCPU can answer before the
                          next instruction; 0: nobody to ring. The wait is the same either way */
-  uint64_t host_line[4];
+  uint64_t armings;   /* host: counts up before it writes int3s into the text */
+  uint64_t host_line[3];
   uint64_t silent; /* guest: the heartbeat at which it gave up waiting; 0 never */
   uint64_t left;   /* guest, from a slot: 1 once it leaves its kernel for another one. The region is
                       that one's from then on, and the host writes nothing any more */
@@ -163,7 +166,7 @@ struct shim_control {
 };
 
 /* A mailbox is a head and a box, of the same index. It has room for a trap from user mode: segments
- * and cr3 tell mode and address space, and three words of the box (task_line) are free. */
+ * and cr3 tell mode and address space, and two words of the box (task_line) are free. */
 struct shim_head {
   uint64_t head;     /* guest: state | count of claims << 8 */
   uint64_t answered; /* host: the claim that it has answered, as in the head but without its state.
@@ -204,8 +207,11 @@ struct shim_box {
   uint64_t task;                 /* `current`; 0: the shim does not know */
   uint64_t comm[2];              /* of that task, as the two that follow; else unspecified */
   uint32_t pid, tgid;
-  uint64_t claim; /* whose all before is: as in the head, but without its state; written last */
-  uint64_t task_line[3];
+  uint64_t given_up; /* the last claim that was raised and then resumed without an answer; the host
+                        may have taken it before, and then it has fired */
+  uint64_t claim;    /* whose all before `given_up` is: as in the head, but without its state;
+                        written last */
+  uint64_t task_line[2];
   uint64_t orphans; /* claims that were resumed without an answer: lost firings */
   uint64_t late;    /* claims that found `active` 0 */
   uint64_t counters_line[6];
@@ -228,12 +234,13 @@ static_assert(offsetof(struct shim_control, heartbeat) == SHIM_CONTROL_HEARTBEAT
               "shim.S reads it");
 static_assert(offsetof(struct shim_control, patience) == SHIM_CONTROL_PATIENCE, "shim.S reads it");
 static_assert(offsetof(struct shim_control, doorbell) == SHIM_CONTROL_DOORBELL, "shim.S reads it");
+static_assert(offsetof(struct shim_control, armings) == SHIM_CONTROL_ARMINGS, "shim.S reads it");
 static_assert(offsetof(struct shim_control, silent) == SHIM_CONTROL_SILENT, "shim.S writes it");
 static_assert(offsetof(struct shim_control, left) == SHIM_CONTROL_LEFT, "slots write it");
 static_assert(offsetof(struct shim_control, foreign) == SHIM_CONTROL_FOREIGN, "shim.S writes it");
 static_assert(offsetof(struct shim_control, overflows) == SHIM_CONTROL_OVERFLOWS,
               "shim.S writes it");
-static_assert(SHIM_CONTROL_DOORBELL + 8 <= SHIM_CONTROL_SILENT, "the host's line is the host's");
+static_assert(SHIM_CONTROL_ARMINGS + 8 <= SHIM_CONTROL_SILENT, "the host's line is the host's");
 static_assert(sizeof(struct shim_control) <= SHIM_HEADS, "heads follow");
 static_assert(SHIM_HEADS % SHIM_HEAD_SIZE == 0, "a head is a cache line");
 static_assert(offsetof(struct shim_head, answered) == SHIM_HEAD_ANSWERED, "shim.S reads it");
@@ -251,6 +258,7 @@ static_assert(offsetof(struct shim_box, task) == SHIM_BOX_TASK, "shim.S writes i
 static_assert(offsetof(struct shim_box, comm) == SHIM_BOX_COMM, "shim.S writes it");
 static_assert(offsetof(struct shim_box, pid) == SHIM_BOX_PID, "shim.S writes it");
 static_assert(offsetof(struct shim_box, tgid) == SHIM_BOX_TGID, "shim.S writes it");
+static_assert(offsetof(struct shim_box, given_up) == SHIM_BOX_GIVEN_UP, "shim.S writes it");
 static_assert(offsetof(struct shim_box, claim) == SHIM_BOX_CLAIM, "shim.S writes it");
 static_assert(offsetof(struct shim_box, task_line) == SHIM_BOX_TRAP_BYTES, "those and no more");
 static_assert(SHIM_BOX_CLAIM + 8 == SHIM_BOX_TRAP_BYTES, "a copy from the end begins with it");

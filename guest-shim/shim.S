@@ -253,6 +253,7 @@ patient:
   je patient_done
   mov %rdi, SHIM_CONTROL_SILENT(%rdx)
   find_box %rdx
+  mov %rcx, SHIM_BOXES + SHIM_BOX_GIVEN_UP(%rdx)
   incq SHIM_BOXES + SHIM_BOX_ORPHANS(%rdx)
 patient_done:
   pop %rdi
@@ -293,15 +294,21 @@ next_box:
 
 /* Of an entry that was taken out the int3 may be the guest's own by now, or not there any more since
  * this trap began: then no handler would know it, and what stands there now is what is to run. The
- * kernel has just executed that byte, so it can be read. Or it is ours again: the entry comes back
- * before the int3, and goes after it, and this CPU may have stood still for any time meanwhile. */
+ * kernel has just executed that byte, so it can be read. Or it is ours again: this CPU may have
+ * stood still for any time. An int3 of ours goes before its entry does, and no other one has come
+ * while `armings` is the same: one that stands after the entry was found taken out is the guest's. */
 taken_out:
-  cmpb $0xcc, (%rcx)
-  jne gone
+  mov DATA, %rdx
+  mov SHIM_CONTROL_ARMINGS(%rdx), %rdx
   cmpl $0, 4(%rbx,%rax,8)
   jne look_up
   cmpb $0xcc, (%rcx)
+  jne gone
+  mov DATA, %rbx
+  cmp SHIM_CONTROL_ARMINGS(%rbx), %rdx
   je foreign
+  mov shim_base + SHIM_HEADER_TABLE(%rip), %rbx
+  jmp look_up
 gone:
   mov %rcx, FRAME_RIP(%rsp)
   jmp resume

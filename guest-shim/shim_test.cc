@@ -276,6 +276,12 @@ class ShimCode : public testing::Test {
   void add_entry_again(std::uint64_t address) {
     std::replace(table(), table() + kEntries, address, address | std::uint64_t{kSlots} << 32);
   }
+  /// As the host does: the entry, then the count, then the int3.
+  void arm(const TrappedText& text) {
+    add_entry_again(text.address());
+    control().armings = control().armings + 1;
+    text.write(0xcc);
+  }
   void take_out(std::uint64_t address) {
     std::replace(table(), table() + kEntries, address | std::uint64_t{kSlots} << 32, address);
   }
@@ -539,13 +545,9 @@ TEST_F(ShimCode, TakesABreakpointThatIsOursAgainForOurs) {
   const TrappedText text(0xff);
   add_entry(text.address());
   take_out(text.address());
-  const auto put_back = [&] {
-    add_entry_again(text.address());
-    text.write(0xcc);
-  };
   control().active = 0;
 
-  trap_and_change(text, {put_back});
+  trap_and_change(text, {[&] { arm(text); }});
 
   expect_resumed();
   EXPECT_EQ(control().foreign, 0u);
@@ -557,10 +559,26 @@ TEST_F(ShimCode, ResumesAtTheAddressWhereOurBreakpointCameAndWent) {
   add_entry(text.address());
   take_out(text.address());
 
-  trap_and_change(text, {[&] { text.write(0xcc); }, [&] { text.write(0xff); }});
+  const auto disarm = [&] {
+    text.write(0xff);
+    take_out(text.address());
+  };
+  trap_and_change(text, {[&] { arm(text); }, disarm});
 
   expect_resumed();
   EXPECT_EQ(control().foreign, 0u);
+  EXPECT_EQ(box(0).late, 0u);
+}
+
+TEST_F(ShimCode, PassesOnTheGuestsOwnBreakpointWhileOthersAreArmed) {
+  const TrappedText text(0xcc);
+  add_entry(text.address());
+  take_out(text.address());
+
+  trap_and_change(text, {[&] { control().armings = control().armings + 1; }});
+
+  EXPECT_EQ(shim_test_where, 2u);
+  EXPECT_EQ(control().foreign, 1u);
   EXPECT_EQ(box(0).late, 0u);
 }
 
@@ -580,12 +598,14 @@ TEST_F(ShimCode, GoesOnAloneWhenTheHostFallsSilentAndComesBackWithIt) {
   trap();
   expect_resumed();
   EXPECT_EQ(box(0).orphans, 1u);
+  EXPECT_EQ(box(0).given_up, SHIM_CLAIM) << "the host may have taken it";
   EXPECT_EQ(control().silent, 1u);
 
   control().patience = kForever;
   trap();
   expect_resumed();
   EXPECT_EQ(box(0).orphans, 2u) << "no wait at all while the heartbeat stands still";
+  EXPECT_EQ(box(0).given_up, SHIM_CLAIM) << "it was not raised";
 
   control().heartbeat = 2;
   trap_with([&] {

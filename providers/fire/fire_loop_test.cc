@@ -23,6 +23,7 @@ class FakeShim final : public vmm::Shim {
   Result<void> write_slot(GuestVirt, std::span<const std::byte>) override { return {}; }
   Result<void> add_entry(GuestVirt, GuestVirt) override { return {}; }
   void remove_entry(GuestVirt) override {}
+  void note_arming() override {}
   std::vector<std::byte> farewell(GuestVirt) override { return {}; }
   Result<std::vector<std::byte>> fault_search(GuestVirt) override {
     return std::vector<std::byte>(kFaultSearchBytes);

@@ -100,6 +100,7 @@ class FakeShim : public vmm::Shim {
     return {};
   }
   void remove_entry(GuestVirt address) override { entries.erase(address); }
+  void note_arming() override { ++armings; }
   std::vector<std::byte> farewell(GuestVirt slot) override {
     return {std::byte{0x90}, static_cast<std::byte>(slot.raw())};
   }
@@ -136,6 +137,7 @@ class FakeShim : public vmm::Shim {
   std::optional<GuestVirt> jump_entry() const override { return entry_of_jumps; }
 
   bool full = false;
+  unsigned armings = 0;
   std::uint64_t room = kSlotBytes;
   std::optional<GuestVirt> entry_of_jumps;  // none: no jumps
   bool mapped = true;

@@ -34,6 +34,9 @@ class DeferredShim final : public vmm::Shim {
   void remove_entry(GuestVirt address) override {
     if (shim_) shim_->remove_entry(address);
   }
+  void note_arming() override {
+    if (shim_) shim_->note_arming();
+  }
   std::optional<GuestVirt> jump_entry() const override {
     return shim_ ? shim_->jump_entry() : std::nullopt;
   }

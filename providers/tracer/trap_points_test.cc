@@ -93,6 +93,7 @@ class TableShim final : public vmm::Shim {
     const std::lock_guard lock(lock_);
     entries_.erase(address.raw());
   }
+  void note_arming() override {}
   bool knows(GuestVirt address) const {
     const std::lock_guard lock(lock_);
     return entries_.contains(address.raw());

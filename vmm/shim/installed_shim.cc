@@ -153,6 +153,12 @@ void InstalledShim::remove_entry(GuestVirt address) {
                   static_cast<std::uint32_t>(address.raw()));
 }
 
+void InstalledShim::note_arming() {
+  if (state() != ShimState::There) return;
+  std::uint64_t before = armings_;
+  if (region_.replace(control(SHIM_CONTROL_ARMINGS), before, before + 1)) ++armings_;
+}
+
 std::vector<std::byte> InstalledShim::farewell(GuestVirt slot) {
   farewell_slot_ = slot;
   std::vector<std::byte> code;
@@ -396,20 +402,34 @@ ShimCounters InstalledShim::counters() const {
   const ShimCounters now = sum_counters();
   const std::lock_guard lock(counters_lock_);
   // Looked at after the words were read: of another kernel's memory none counts.
-  if (state() == ShimState::There) last_counters_ = now;
+  if (state() == ShimState::There) {
+    const std::uint64_t told = last_counters_.orphans;
+    last_counters_ = now;
+    last_counters_.orphans = std::max(now.orphans, told);
+  }
   return last_counters_;
+}
+
+/// Whether the last trap that was served there was given up by the guest meanwhile: it has fired,
+/// and is among the orphans.
+bool InstalledShim::is_fired_late(unsigned mailbox) const {
+  const std::uint64_t taken = taken_[mailbox].load(std::memory_order_relaxed);
+  return taken != 0 && region_.load(region_.box_at(mailbox) + SHIM_BOX_GIVEN_UP) == taken;
 }
 
 ShimCounters InstalledShim::sum_counters() const {
   ShimCounters sum;
+  std::uint64_t fired_late = fired_late_.load(std::memory_order_relaxed);
   for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
     sum.firings += region_.load(region_.head_at(i)) / SHIM_CLAIM;
     sum.orphans += region_.load(region_.box_at(i) + SHIM_BOX_ORPHANS);
+    fired_late += is_fired_late(i) ? 1 : 0;
     sum.late += region_.load(region_.box_at(i) + SHIM_BOX_LATE);
   }
   const std::uint64_t overflows = region_.load(control(SHIM_CONTROL_OVERFLOWS));
   sum.firings += overflows;
   sum.orphans += overflows;
+  sum.orphans -= std::min(sum.orphans, fired_late);  // the guest may say anything
   sum.foreign = region_.load(control(SHIM_CONTROL_FOREIGN));
   sum.rejected = rejected_.load(std::memory_order_relaxed);
   return sum;

@@ -55,6 +55,7 @@ class InstalledShim final : public Shim {
   Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
   void remove_entry(GuestVirt address) override;
+  void note_arming() override;
   std::optional<GuestVirt> jump_entry() const override {
     return base_.wrapping_add(SHIM_JUMP_ENTRY);
   }
@@ -133,6 +134,7 @@ class InstalledShim final : public Shim {
   ShimState verdict(const CopiedLook& look, LookTime begun) const;
   bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& box) const;
   ShimCounters sum_counters() const;
+  bool is_fired_late(unsigned mailbox) const;
 
   const ShimLayout layout_;
   mutable ShimRegion region_;
@@ -155,6 +157,8 @@ class InstalledShim final : public Shim {
   std::atomic<std::uint64_t> heartbeat_{0};
   std::atomic<std::uint64_t> doorbell_{0};
   std::atomic<std::uint64_t> rejected_{0};
+  std::atomic<std::uint64_t> fired_late_{0};  // served after the guest had given them up
+  std::uint64_t armings_ = 0;
   // By mailbox: the claim that was last taken to be served, and what `answered` was last seen or
   // set to. Two threads that find the same claim serve it once.
   std::array<std::atomic<std::uint64_t>, SHIM_MAILBOXES> taken_{}, answered_{};

@@ -135,6 +135,9 @@ class Shim {
   /// From now on an int3 at `address` goes to the guest's own handler. For code that the guest has
   /// changed, whose slot holds an old instruction. Others may poll and answer meanwhile.
   virtual void remove_entry(GuestVirt address) = 0;
+  /// Before int3s are written into the text, after their entries: tells traps that began before,
+  /// and found an entry taken out, to look it up again.
+  virtual void note_arming() = 0;
 
   /// The address that the record of a jump calls (vmm/shim/jump_record.h); empty before there is a
   /// shim.

@@ -290,6 +290,7 @@ void expect_left_alone(InstalledShim& shim, std::span<const std::byte> region, T
   shim.answer(0, sink);
   shim.set_doorbell(0x5244);
   shim.remove_entry(kText);
+  shim.note_arming();
   const auto slot = shim.allocate_slot(8);
   EXPECT_FALSE(slot && shim.write_slot(*slot, std::array{std::byte{0x90}}));
   EXPECT_FALSE(slot && shim.add_entry(GuestVirt(kText.raw() + 0x200), *slot));
@@ -342,6 +343,44 @@ TEST_P(ShimChannel, AHeartbeatReplacesNothingButTheLastOne) {
 
   EXPECT_EQ(shared.heartbeat, 0x1234567812345678u);
   EXPECT_EQ(shim_.state(), ShimState::Overwritten);
+}
+
+TEST_P(ShimChannel, AFiringWhoseTrapWasGivenUpMeanwhileIsNotLost) {
+  raise(0, kText);
+  sink_.during = [&] {
+    box(0).given_up = SHIM_CLAIM;
+    box(0).orphans = 1;
+    head(0).head = SHIM_CLAIM | SHIM_FREE;
+  };
+  shim_.poll(sink_);
+  sink_.during = nullptr;
+  EXPECT_EQ(shim_.counters().orphans, 0u) << "it has fired";
+
+  box(0).orphans = 4;  // three that came while the host was silent
+  EXPECT_EQ(shim_.counters().orphans, 3u);
+  raise(0, kText, 5);
+  shim_.poll(sink_);
+  EXPECT_EQ(shim_.counters().orphans, 3u) << "once";
+  EXPECT_EQ(sink_.traps.size(), 2u);
+}
+
+TEST_P(ShimChannel, ATrapThatWasGivenUpBeforeTheHostSawItIsLost) {
+  raise(0, kText);
+  box(0).given_up = SHIM_CLAIM;
+  box(0).orphans = 1;
+  head(0).head = SHIM_CLAIM | SHIM_FREE;
+
+  raise(0, kText, 2);
+  shim_.poll(sink_);
+
+  EXPECT_EQ(shim_.counters().orphans, 1u);
+}
+
+TEST_P(ShimChannel, CountsArmings) {
+  shim_.note_arming();
+  shim_.note_arming();
+
+  EXPECT_EQ(control().armings, 2u);
 }
 
 TEST_P(ShimChannel, CountsNothingOfWhatLiesThereAfterwards) {

@@ -171,6 +171,9 @@ void InstalledShim::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSin
   if (!is_later(claim_of(head), before)) return;
   if (known && sink.needs_poller(address) && sink.keeps(trap)) return;
   if (!taken_[mailbox].compare_exchange_strong(before, claim_of(head))) return;
+  if (before != 0 && box.box.given_up == before) {
+    fired_late_.fetch_add(1, std::memory_order_relaxed);
+  }
   if (known) {
     sink.on_trap(trap);
   } else {
