@@ -22,4 +22,15 @@ std::optional<bool> OnlineCpus::has(const GuestReader& memory, std::uint32_t cpu
   return (*bits >> cpu % kBits & 1) != 0;
 }
 
+std::optional<std::uint32_t> OnlineCpus::count(const GuestReader& memory,
+                                               std::uint32_t most) const {
+  std::uint32_t online = 0;
+  for (std::uint32_t cpu = 0; cpu < most; ++cpu) {
+    const auto is_online = has(memory, cpu);
+    if (!is_online) return std::nullopt;
+    online += *is_online ? 1 : 0;
+  }
+  return online;
+}
+
 }  // namespace ringside::guest_linux

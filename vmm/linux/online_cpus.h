@@ -17,6 +17,8 @@ class OnlineCpus {
 
   /// Empty where there is no such mask, or it cannot be read.
   std::optional<bool> has(const GuestReader& memory, std::uint32_t cpu) const;
+  /// How many of the first `most` are; empty as above.
+  std::optional<std::uint32_t> count(const GuestReader& memory, std::uint32_t most) const;
   /// Whether any of the first 64 is: none is so in a kernel that begins to boot.
   bool has_any(const GuestReader& memory) const { return word(memory, 0).value_or(0) != 0; }
 

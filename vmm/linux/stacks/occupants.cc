@@ -10,6 +10,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/base/printable.h"
+#include "vmm/linux/constants.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/stacks/stack_size.h"
 
@@ -18,7 +19,6 @@ namespace {
 
 constexpr std::size_t kMostTasks = 1 << 17;
 constexpr std::size_t kMostOccupants = 1024;
-constexpr std::size_t kCommBytes = 16;  // TASK_COMM_LEN
 
 tl::unexpected<Error> unclear(std::string what) {
   return fail(ErrorCode::Invalid, std::move(what));
@@ -76,6 +76,7 @@ Result<Occupants> Occupants::prepare(const Kernel& kernel) {
         "the stacks of the guest's tasks cannot be looked at: it has no symbol init_task or "
         "runqueues");
   }
+  made.online_.emplace(kernel);
   made.orc_ = OrcLayout::from(kernel.types());
   made.stack_bytes_ = kernel_stack_bytes(kernel.symbols());
   made.init_task_ = first->address;
@@ -108,6 +109,7 @@ class Occupants::Look {
       const Places inside = TRY(look_at_vcpu(vcpu));
       if (!inside.empty()) found.push_back({fmt::format("vCPU {}", vcpu), inside});
     }
+    TRY(check_online());
     return found;
   }
 
@@ -121,6 +123,7 @@ class Occupants::Look {
       if (TRY(is_asleep(task))) take(TRY(words_inside(task, task.sp)));
     }
     for (unsigned vcpu = 0; vcpu < machine_.vcpu_count(); ++vcpu) take(TRY(words_of_vcpu(vcpu)));
+    TRY(check_online());
     return found;
   }
 
@@ -243,7 +246,8 @@ class Occupants::Look {
   Result<bool> is_asleep(const Task& task) const {
     if (task.stack == 0) return false;  // it has ended, and waits for its parent
     if (task.current) return false;     // its vCPU tells
-    if (task.on_cpu && !task.idle) return unclear("a vCPU changes from a task to the next");
+    // Also the idle task: the next one is current already, and no vCPU is on its stack yet.
+    if (task.on_cpu) return unclear("a vCPU changes from a task to the next");
     if (is_on_stack(task, task.sp)) return true;
     return unclear(fmt::format("{} does not stand on its stack", name_of(task)));
   }
@@ -263,7 +267,10 @@ class Occupants::Look {
 
   /// Of its task's stack, and where it stands; empty when it is on no task's stack.
   Result<std::optional<Places>> words_at(const Registers& registers) {
-    if (!arch::pages(registers) || !arch::in_long_mode(registers)) return Places();  // not started
+    if (!arch::pages(registers) || !arch::in_long_mode(registers)) {
+      ++without_paging_;
+      return Places();
+    }
     if (registers.in_user_mode()) return Places();
     for (const Task& task : tasks_) {
       if (!task.current || !is_on_stack(task, registers.rsp)) continue;
@@ -286,6 +293,16 @@ class Occupants::Look {
     return *inside;
   }
 
+  /// A vCPU without paging has not been started, or handles a system management interrupt, after
+  /// which it goes on where nobody has looked.
+  Result<void> check_online() {
+    if (without_paging_ == 0) return {};
+    const auto cpus = static_cast<std::uint32_t>(kernel_.percpu_bases().size());
+    const auto online = of_.online_->count(reader_, cpus);
+    if (online.value_or(0) + without_paging_ <= machine_.vcpu_count()) return {};
+    return unclear("a vCPU handles a system management interrupt");
+  }
+
   Result<Places> words_of_vcpu(unsigned vcpu) {
     std::optional<Places> inside = TRY(words_at(TRY(machine_.registers(vcpu))));
     if (inside) return std::move(*inside);
@@ -301,6 +318,7 @@ class Occupants::Look {
   std::vector<Task> tasks_;
   std::unordered_set<std::uint64_t> current_, idle_;
   std::uint64_t running_ = 0, queued_ = 0;
+  std::uint32_t without_paging_ = 0;  // vCPUs
 };
 
 Result<std::vector<Occupant>> Occupants::find(vmm::PausedMachine& machine,

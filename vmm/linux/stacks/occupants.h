@@ -18,6 +18,7 @@
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/layout.h"
+#include "vmm/linux/online_cpus.h"
 #include "vmm/linux/processes/task_list.h"
 #include "vmm/linux/stacks/orc.h"
 #include "vmm/machine.h"
@@ -70,6 +71,7 @@ class Occupants {
 
   OccupantLayout layout_;
   OrcLayout orc_;
+  std::optional<OnlineCpus> online_;
   GuestVirt init_task_{0};
   std::uint64_t stack_bytes_ = 0;      // of a task's stack
   std::uint64_t run_queues_ = 0;       // offset in a CPU's own data

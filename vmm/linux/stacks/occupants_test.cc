@@ -18,6 +18,7 @@ using fakes::kText;
 
 constexpr std::uint64_t kKernelTextBytes = 0x1000;
 constexpr std::uint64_t kOrcAddresses = 0xffff'ffff'8200'0000, kOrcEntries = kOrcAddresses + 0x100;
+constexpr std::uint64_t kOnlineMask = 0xffff'ffff'8210'0000;
 constexpr std::uint64_t kInit = 0xffff'8880'0000'0000, kStacks = 0xffff'c900'0000'0000;
 constexpr std::uint64_t kQueues = 0x1000, kCpu0 = 0xffff'8881'0000'0000;
 constexpr std::uint64_t kCode = 0xffff'ffff'a000'0000, kCodeBytes = 0x10000;
@@ -60,7 +61,7 @@ class TaskKernel final : public InertKernel {
     symbols_.add_module(
         {.name = "vmlinux", .text_base = GuestVirt(kText), .text_size = kKernelTextBytes},
         {symbol(kInit, "init_task"), symbol(kQueues, "runqueues"),
-         symbol(kOrcAddresses, "__start_orc_unwind_ip"),
+         symbol(kOnlineMask, "__cpu_online_mask"), symbol(kOrcAddresses, "__start_orc_unwind_ip"),
          symbol(kOrcAddresses + 8, "__stop_orc_unwind_ip"),
          symbol(kOrcEntries, "__start_orc_unwind")});
     symbols_.seal();
@@ -90,6 +91,7 @@ class OccupantsTest : public testing::Test {
     put_orc();
     add_task("swapper/0", 0);
     put(kInit + kOnCpu, 1U);
+    put(kOnlineMask, std::uint64_t{1});
     put(kCpu0 + kQueues, std::uint64_t{0});
     put(kCpu0 + kQueues + 8, kInit);
     put(kCpu0 + kQueues + 16, kInit);
@@ -274,6 +276,23 @@ TEST_F(OccupantsTest, ATaskThatIsBeingSwitchedMakesItUnclear) {
   put(task(dd) + kOnCpu, 1U);
 
   EXPECT_EQ(find(), "unclear: a vCPU changes from a task to the next");
+}
+
+TEST_F(OccupantsTest, SoDoesTheTaskThatAnIdleCpuIsAboutToRun) {
+  const unsigned dd = add_task("dd", 2);
+  put(frame(dd) + 24, kCode + 0x100);
+  put(task(dd) + kOnCpu, 1U);
+  put(kCpu0 + kQueues + 8, task(dd));  // current already, on the idle task's stack
+
+  EXPECT_EQ(find(), "unclear: a vCPU changes from a task to the next");
+}
+
+TEST_F(OccupantsTest, ACpuThatIsOnlineAndShowsNoPagingMakesItUnclear) {
+  machine_.vcpu.cr0 = 1;
+  EXPECT_EQ(find(), "unclear: a vCPU handles a system management interrupt");
+
+  put(kOnlineMask, std::uint64_t{0});
+  EXPECT_EQ(find(), "nobody") << "it was not started";
 }
 
 TEST_F(OccupantsTest, FlagsThatAreBytesAreNoMore) {
