@@ -123,6 +123,9 @@ class TracepointTable {
   /// Takes those without users that are not armed out of the shim's table, so that an int3 there is
   /// the guest's own again. Once every trap that began before they were restored has its answer.
   void park_unused();
+  /// The same with and without users, when tracing has ended: for a shim that has to stay. Traps
+  /// that began before go on unfired.
+  void park_restored();
   /// Whether an int3 or jump of ours may stand in the text, or be in a kprobe of the guest's own:
   /// then the guest cannot do without the shim.
   bool any_armed() const;

@@ -65,6 +65,7 @@ Result<void> TracepointTable::State::write_breakpoints(vmm::PausedMachine& machi
   const auto before = static_cast<std::ptrdiff_t>(by_address.size());
   by_address.insert(by_address.end(), arming.begin(), arming.end());
   std::ranges::inplace_merge(by_address, by_address.begin() + before, {}, address_of);
+  shim.note_arming();
   TRY(machine.write_code(table, writes));
   watched.forget();
   for (const std::uint32_t id : arming) {
@@ -227,17 +228,24 @@ Result<void> TracepointTable::disarm_unused(vmm::PausedMachine& machine) {
   return state_->restore(machine, [](const State::Point& point) { return point.users == 0; });
 }
 
-void TracepointTable::park_unused() {
-  State& s = *state_;
-  const std::lock_guard lock(s.lock);
-  for (State::Point& point : s.points) {
-    if (point.users != 0 ||
-        (point.stage != State::Stage::Retired && point.stage != State::Stage::Prepared)) {
-      continue;
-    }
-    s.leave_table(point);
-    point.stage = State::Stage::Parked;
+template <class Wanted>
+void TracepointTable::State::park(const Wanted& wanted) {
+  for (Point& point : points) {
+    const bool stands = point.stage != Stage::Retired && point.stage != Stage::Prepared;
+    if (stands || !wanted(point)) continue;
+    leave_table(point);
+    point.stage = Stage::Parked;
   }
+}
+
+void TracepointTable::park_unused() {
+  const std::lock_guard lock(state_->lock);
+  state_->park([](const State::Point& point) { return point.users == 0; });
+}
+
+void TracepointTable::park_restored() {
+  const std::lock_guard lock(state_->lock);
+  state_->park([](const State::Point&) { return true; });
 }
 
 void TracepointTable::State::drop_changed(std::vector<GuestVirt>& gone) {

@@ -41,17 +41,27 @@ void TracepointTable::State::prepare_jump(Point& point) {
   }
 }
 
+/// Nobody may stand there, or come back to it. Where a point lies in a jump's last byte, the byte
+/// after that belongs to it: a trap of that point which the shim has not looked up yet has it on
+/// its stack, and goes back to the point.
+Kernel::AddressRange TracepointTable::State::kept_clear(const Point& point) const {
+  Kernel::AddressRange range = jump_interior(point.address());
+  if (index.find(range.end.wrapping_sub(1))) range.end = range.end.wrapping_add(1);
+  return range;
+}
+
 /// Only as an int3 can it share its five bytes with others.
 bool TracepointTable::State::may_jump(const Point& point) const {
   if (point.jump == kNoJump || !standing) return false;
   const Kernel::AddressRange interior = jump_interior(point.address());
+  const Kernel::AddressRange clear = kept_clear(point);
   for (GuestVirt at = interior.begin; at < interior.end; at = at.wrapping_add(1)) {
     const auto id = index.find(at);
     if (id && (points[*id].users != 0 || is_standing(points[*id].stage))) return false;
   }
   const auto code = jumps[point.jump].run.code();
   return !text.has_kprobe(point.address(), code.size()) && has_bytes(live, point.address(), code) &&
-         std::ranges::none_of(*standing, [&](GuestVirt place) { return interior.contains(place); });
+         std::ranges::none_of(*standing, [&](GuestVirt place) { return clear.contains(place); });
 }
 
 /// Jumps that would be written over where these are armed: they have to be int3s.
@@ -78,7 +88,7 @@ Result<void> TracepointTable::find_standing(vmm::PausedMachine& machine) {
   std::vector<Kernel::AddressRange> ranges;
   for (const State::Point& point : s.points) {
     if (point.is_coming() && point.jump != State::kNoJump) {
-      ranges.push_back(jump_interior(point.address()));
+      ranges.push_back(s.kept_clear(point));
     }
   }
   if (ranges.empty() && s.draining.empty()) return {};
@@ -108,10 +118,12 @@ Result<void> TracepointTable::State::check_drained(vmm::PausedMachine& machine,
 }
 
 /// Makes int3s of these jumps, with the text that they covered behind them. Whoever is in a record
-/// goes on behind it.
+/// goes on behind it. Those that the guest has changed are dropped.
 Result<void> TracepointTable::State::narrow(vmm::PausedMachine& machine,
-                                            std::span<const std::uint32_t> ids) {
+                                            std::vector<std::uint32_t> ids) {
   if (ids.empty()) return {};
+  drop_changed(changed);
+  std::erase_if(ids, [this](std::uint32_t id) { return points[id].stage != Stage::Jumping; });
   std::vector<vmm::VirtualCodeWrite> writes;
   for (const std::uint32_t id : ids) {
     Point& point = points[id];
@@ -120,7 +132,9 @@ Result<void> TracepointTable::State::narrow(vmm::PausedMachine& machine,
     std::ranges::copy(jumps[point.jump].replaced().subspan(1), code.begin() + 1);
     append_code(writes, point.address(), code);
   }
+  shim.note_arming();
   TRY(machine.write_code(table, writes));
+  watched.forget();
   for (const std::uint32_t id : ids) {
     points[id].stage = Stage::Armed;
     draining.push_back(jumps[points[id].jump].record);

@@ -168,6 +168,31 @@ TEST_F(Jumps, GiveWayToWhoStandsInTheMiddle) {
   EXPECT_EQ(machine_.text(0x006), original_[1]);
 }
 
+/// An int3 once stood in the jump's last byte: a trap of it that the shim has yet to look up has
+/// the next byte's address on its stack, and goes back to that last byte.
+TEST_F(Jumps, GiveWayToALateTrapOfAPointInTheirLastByte) {
+  // add rax, 1; push rax; nops and ret
+  machine_.put(0x005, code({0x48, 0x83, 0xc0, 0x01, 0x50, 0x90, 0x90, 0x90, 0xc3}));
+  table_.look_again();
+  standing_ = std::vector{at(0x00a)};
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  EXPECT_TRUE(target(0x005)) << "a return to there is not in the way";
+  table_.release(at(0x005));
+  auto paused = pause();
+  ASSERT_TRUE(table_.disarm_unused(paused));
+  ASSERT_TRUE(add(at(0x009)));
+  table_.release(at(0x009));
+  table_.park_unused();
+  ASSERT_TRUE(add(at(0x005)));
+
+  arm_jumps();
+
+  ASSERT_TRUE(armed_) << armed_.error().message;
+  EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
+  EXPECT_EQ(asked_.at(0).end, at(0x00b));
+}
+
 TEST_F(Jumps, DoNotMindWhoStandsAtTheBeginningOrBehind) {
   ASSERT_TRUE(add(at(0x005)));
   standing_ = std::vector{at(0x005), at(0x00d)};
@@ -417,6 +442,19 @@ TEST_F(Jumps, AreDroppedWhenTheGuestChangesOneOfTheirBytes) {
   EXPECT_EQ(table_.drop_changed(), std::vector{at(0x005)});
   EXPECT_FALSE(shim_.entries.contains(at(0x005)));
   EXPECT_FALSE(table_.any_armed());
+}
+
+TEST_F(Jumps, AreNotWrittenOverWhatTheGuestHasMadeOfThem) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  const auto kprobe = code({0xe9, 1, 2, 3, 4});
+  machine_.put(0x005, kprobe);
+  ASSERT_TRUE(add(at(0x006)));
+
+  arm_jumps();
+
+  EXPECT_EQ(text_at(0x005), bytes_of(kprobe));
+  EXPECT_EQ(table_.drop_changed(), (std::vector{at(0x005), at(0x006)}));
 }
 
 TEST_F(Jumps, KeepTheShimWhereAKprobeOfTheGuestsMayRunThem) {

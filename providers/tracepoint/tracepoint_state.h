@@ -142,14 +142,17 @@ struct TracepointTable::State final : OriginalText::Ours {
   Result<void> revive(Point& point, const ProbeSite& site);
   void prepare_jump(Point& point);
   std::vector<std::uint32_t> choose_to_arm();
+  Kernel::AddressRange kept_clear(const Point& point) const;
   bool may_jump(const Point& point) const;
   std::vector<std::uint32_t> jumps_in_the_way() const;
   Result<void> check_drained(vmm::PausedMachine& machine, std::span<const GuestVirt> standing);
   Result<void> arm(vmm::PausedMachine& machine);
-  Result<void> narrow(vmm::PausedMachine& machine, std::span<const std::uint32_t> ids);
+  Result<void> narrow(vmm::PausedMachine& machine, std::vector<std::uint32_t> ids);
   Result<void> write_breakpoints(vmm::PausedMachine& machine, std::vector<std::uint32_t> arming,
                                  TrapForm form);
   void drop_changed(std::vector<GuestVirt>& gone);
+  template <class Wanted>
+  void park(const Wanted& wanted);
   template <class Wanted>
   Result<void> restore(vmm::PausedMachine& machine, const Wanted& wanted);
 };

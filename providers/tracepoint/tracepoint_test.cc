@@ -730,6 +730,28 @@ TEST_F(Tracepoints, AreRefusedWhereTheTextIsNotThatOfTheTracepointThatStands) {
   EXPECT_FALSE(add(at(0x006)));
 }
 
+TEST_F(Tracepoints, AreTheGuestsOwnPlacesOnceTracingHasEndedAndTheShimStays) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm();
+  auto paused = pause();
+  table_.park_restored();
+  EXPECT_TRUE(shim_.entries.contains(at(0x005))) << "it stands";
+
+  ASSERT_TRUE(table_.disarm(paused));
+  table_.park_restored();
+
+  EXPECT_FALSE(shim_.entries.contains(at(0x005))) << "though it has a user";
+}
+
+TEST_F(Tracepoints, AreWrittenAfterTheShimWasToldSo) {
+  ASSERT_TRUE(add(at(0x005)));
+  const unsigned before = shim_.armings;
+
+  arm();
+
+  EXPECT_EQ(shim_.armings, before + 1);
+}
+
 TEST_F(Tracepoints, OneThatWasNeverArmedIsParkedToo) {
   ASSERT_TRUE(add(at(0x005)));
   table_.release(at(0x005));

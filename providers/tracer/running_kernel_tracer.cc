@@ -285,6 +285,7 @@ void RunningKernelTracer::watch_kprobes() {
 /// While traps are still served: until nobody is in a slot any more, faults there may be mended.
 Result<void> RunningKernelTracer::end_fault_search() {
   if (!table_.searches_faults() || shim_.state() != vmm::ShimState::There) return {};
+  table_.park_restored();  // meanwhile the guest may set kprobes where probes of ours stood
   const auto restore = [this](vmm::PausedMachine& paused) {
     return table_.disarm_fault_search(paused);
   };
@@ -306,6 +307,7 @@ Result<guest_linux::Occupants*> RunningKernelTracer::prepare_occupants() {
 
 void RunningKernelTracer::retire() {
   if (table_.any_armed()) {
+    table_.park_restored();
     if (has_left_breakpoints()) tell_what_stays();
     return;
   }
