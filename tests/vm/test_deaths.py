@@ -31,6 +31,7 @@ TIMES = int(os.environ.get("RINGSIDE_TIMES") or (6 if ringside.QUICK else 12))
 PROGRAM = "fbt::vfs_*:, fbt::*page*:, fbt::do_*:, syscall::: { @ = count(); }"
 # How it ends, and how many of a hundred times.
 KINDS = {"killed": 55, "no memory": 35, "stopped": 10}
+WAYS = {"by breakpoints": "jumpprobes=no", "by jumps": "jumpprobes"}
 MOMENTS = ("before", "placing", "firing", "leaving")
 STOPPED_FOR = 10
 # The stub waits 3 s for who is silent, as a guardian does for who is stopped in a pause. A host that
@@ -82,13 +83,15 @@ class Deaths(EndCase):
         status, _ = machine.port.run(f"{LOAD}; gap 2 </dev/null >/dev/null 2>&1 &")
         self.assertEqual(status, 0)
         calls_before = self.nanoseconds_per_read(machine)
-        came = collections.Counter()
+        came, ways = collections.Counter(), collections.Counter()
         gaps, still = [], []
         for n in range(TIMES):
             kind = chance.choices(list(KINDS), KINDS.values())[0]
             moment = chance.choice(MOMENTS)
-            with self.subTest(n, seed=seed, kind=kind, moment=moment):
-                how = self.die(machine, chance, kind, moment)
+            by = chance.choice(list(WAYS))
+            with self.subTest(n, seed=seed, kind=kind, moment=moment, by=by):
+                how = self.die(machine, chance, kind, moment, WAYS[by])
+                ways[by] += 1
                 came[f"{moment}: {how}"] += 1
                 self.check_alive(machine)
                 gaps.append(self.gap(machine))
@@ -102,14 +105,14 @@ class Deaths(EndCase):
         self.assertEqual(machine.port.run("rm /tmp/go; killall gap")[0], 0)
         self.check_well(machine)
         self.assertIn("nothing of an earlier ringside", clean(machine).stderr)
-        print(f"{image}: {sum(came.values())} deaths, {dict(sorted(came.items()))}; the guest felt gaps"
+        print(f"{image}: {sum(came.values())} deaths, {dict(sorted(came.items()))}, {dict(ways)}; the guest felt gaps"
               f" of {1000 * max(gaps):.0f} ms at most, {1000 * sorted(gaps)[len(gaps) // 2]:.0f} ms as a"
               f" rule; it was held for {1000 * max(still):.0f} ms at most; a read takes"
               f" {self.nanoseconds_per_read(machine)} ns, {calls_before} before", file=sys.stderr)
 
-    def die(self, machine, chance, kind, moment):
+    def die(self, machine, chance, kind, moment, option):
         """Traces the machine and dies; how, in a word."""
-        with machine.trace(begin(PROGRAM), ["-q"]) as running:
+        with machine.trace(begin(PROGRAM), ["-q", "-x", option]) as running:
             if moment != "before":
                 started(running)
             if moment == "leaving":

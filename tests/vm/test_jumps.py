@@ -65,6 +65,7 @@ class Jumps(unittest.TestCase):
 PLACE = begin("fbt::vfs_read:entry, fbt::vfs_write:entry"
               " { printf(\"at %d\\n\", regs[R_RIP] - (uint64_t)&vmlinux`vfs_read); }")
 READ = "workload --reads 100 --read-size 100"
+WRITE = "workload --writes 100"
 
 
 class LeftBehind(EndCase):
@@ -90,12 +91,12 @@ class LeftBehind(EndCase):
         text = running.read_until(lambda text: re.search(r"^at \d{1,2}\n", text, re.M))
         return int(re.search(r"^at (\d{1,2})\n", text, re.M)[1])
 
-    def set_kprobe(self, machine, place):
-        """How often it was hit by 100 reads."""
-        said = self.run_in(machine, NO_NAMES, f"echo 'p:ours/at vfs_read+{place}' >{TRACING}/kprobe_events",
-                           f"echo 'comm == \"workload\"' >{TRACING}/events/ours/at/filter",
-                           f"echo 1 >{TRACING}/events/ours/at/enable", READ,
-                           f"echo hits $(grep -c ' at:' {TRACING}/trace)")
+    def set_kprobe(self, machine, place, event="at", work=READ):
+        """How often it was hit by what the workload does."""
+        said = self.run_in(machine, NO_NAMES, f"echo 'p:ours/{event} {place}' >>{TRACING}/kprobe_events",
+                           f"echo 'comm == \"workload\"' >{TRACING}/events/ours/{event}/filter",
+                           f"echo 1 >{TRACING}/events/ours/{event}/enable", work,
+                           f"echo hits $(grep -c ' {event}:' {TRACING}/trace)")
         return int(re.search(r"hits (\d+)\n", said)[1])
 
     def check_leaving(self, machine):
@@ -115,7 +116,7 @@ class LeftBehind(EndCase):
                     running.process.wait()
                     self.assertEqual(ringside.wait_for_end(running.mark), [])
 
-                hits = self.set_kprobe(machine, place)
+                hits = self.set_kprobe(machine, f"vfs_read+{place}")
                 kept = clean(machine)
 
                 self.assertEqual(hits, 100)
@@ -127,10 +128,12 @@ class LeftBehind(EndCase):
     def test_a_kprobe_comes_while_ringside_is_stopped_and_cannot_make_way(self):
         for image in ringside.IMAGES:
             with self.subTest(image), patient(image) as machine:
-                with machine.trace(PLACE, ["-q", "-x", "jumpprobes"]) as running:
+                # Each of these is a breakpoint, as there is one in the next five bytes.
+                beside = "instr:vmlinux:vfs_write: { @writes = count(); }"
+                with machine.trace(f"{PLACE} {beside}", ["-q", "-x", "jumpprobes"]) as running:
                     place = self.place(machine, running)
                     running.process.send_signal(signal.SIGSTOP)
-                    hits = self.set_kprobe(machine, place)
+                    hits = self.set_kprobe(machine, f"vfs_read+{place}")
                     running.process.send_signal(signal.SIGCONT)
                     self.run_in(machine, READ)
                     outcome = end(running)
@@ -140,6 +143,8 @@ class LeftBehind(EndCase):
                 self.assertEqual(outcome.status, 1, outcome)
                 self.assertRegex(outcome.stderr, r"vfs_read\+0x[0-9a-f]+, or has a kprobe of its own there")
                 self.assertIn("so the stub stays in the guest", outcome.stderr)
+                # Where a probe of ours stood a kprobe is the guest's.
+                self.assertGreaterEqual(self.set_kprobe(machine, f"vfs_write+{place}", "then", WRITE), 100)
                 self.check_leaving(machine)
 
 
