@@ -16,13 +16,20 @@ import threading
 PAGE = 4096
 PRESENT, LARGE = 1, 1 << 7
 ADDRESS = 0x000f_ffff_ffff_f000
-# struct shim_header and what follows it (guest-shim/mailbox_abi.h).
-MAGIC, VERSION = 0x53474e52, 13
-HEADER = struct.Struct("<4I4Q2I4Q")
-HEADS, BOXES, DATA_SIZE, MAILBOXES = 0x400, 0x1400, 0x6000, 64
-HEAD_SIZE, BOX_SIZE = 64, 256
-CLAIM, RAISED = 0x100, 2
-CONTROL_LEFT = 72
+
+
+def abi(name):
+    """A number that guest-shim/mailbox_abi.h defines."""
+    text = (pathlib.Path(__file__).parents[2] / "guest-shim/mailbox_abi.h").read_text()
+    return int(re.search(rf"^#define {name} (?:SHIM_U\()?(\w+)", text, re.M)[1], 0)
+
+
+MAGIC, VERSION = abi("SHIM_MAGIC"), abi("SHIM_VERSION")
+HEADER = struct.Struct("<4I4Q2I4Q")  # struct shim_header there, as far as it is used
+HEADS, BOXES, DATA_SIZE = abi("SHIM_HEADS"), abi("SHIM_BOXES"), abi("SHIM_DATA_SIZE")
+HEAD_SIZE, BOX_SIZE, MAILBOXES = abi("SHIM_HEAD_SIZE"), abi("SHIM_BOX_SIZE"), abi("SHIM_MAILBOXES")
+CLAIM, RAISED = abi("SHIM_CLAIM"), abi("SHIM_RAISED")
+CONTROL_LEFT = abi("SHIM_CONTROL_LEFT")
 SYMBOLS = ("_text", "_etext", "init_top_pgt", "modules", "kallsyms_num_syms", "kallsyms_names",
            "kallsyms_token_table", "kallsyms_token_index", "__start_BTF", "__stop_BTF", "init_task",
            "null_fops", "_sdata", "_edata", "stop_this_cpu", "read_null", "idt_table")
