@@ -111,15 +111,26 @@ Result<void> FunctionFlow::add_part(const GuestReader& text, const Kernel& kerne
   return {};
 }
 
-/// By the jumps that lead there: several functions of one name each have one.
+/// By what leads there, a jump or a fault: several functions of one name each have one.
 Result<void> FunctionFlow::add_cold_parts(const GuestReader& text, const Kernel& kernel) {
-  for (std::size_t n = 0; n < nodes_.size(); ++n) {
-    const auto& in = nodes_[n].in;
-    if (in.flow != Flow::Jump && in.flow != Flow::ConditionalJump) continue;
-    if (covers(in.target)) continue;
-    const Symbol* const there = kernel.symbols().at(in.target);
-    if (there == nullptr || !there->is_text()) continue;
-    if (!owner_of_cold_part(there->name).empty()) TRY(add_part(text, kernel, *there));
+  const auto add = [&](GuestVirt target) -> Result<void> {
+    if (covers(target)) return {};
+    const Symbol* const there = kernel.symbols().at(target);
+    if (there == nullptr || !there->is_text()) return {};
+    return owner_of_cold_part(there->name).empty() ? Result<void>()
+                                                   : add_part(text, kernel, *there);
+  };
+  std::size_t seen = 0;
+  for (std::size_t n = 0; n < parts_.size(); ++n) {
+    for (; seen < nodes_.size(); ++seen) {
+      const disasm::Instruction in = nodes_[seen].in;
+      if (in.flow == Flow::Jump || in.flow == Flow::ConditionalJump) TRY(add(in.target));
+    }
+    const Part part = parts_[n];
+    for (const auto& site : Kernel::sites_from(kernel.patched_sites(), part.begin)) {
+      if (!site.address.is_in(part.begin, part.size)) break;
+      if (site.fixup != GuestVirt()) TRY(add(site.fixup));
+    }
   }
   return {};
 }

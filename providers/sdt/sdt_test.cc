@@ -50,7 +50,8 @@ class Sdt : public testing::Test {
         {"vmlinux", text(0), 0x1000, 0},
         {{text(0), 0, "f", 't'},
          {text(0x40), 0, "g", 't'},
-         {text(0x50), 0, "end", 't'},
+         {text(0x50), 0, "f.cold", 't'},
+         {text(0x60), 0, "end", 't'},
          {kernel_address(kTable), 0, "__start___tracepoints_ptrs", 'd'},
          {kernel_address(kTable + 4), 0, "__stop___tracepoints_ptrs", 'd'}});
     kernel_.symbols_to_fill().seal();
@@ -243,6 +244,18 @@ TEST_F(Sdt, WhileItIsSwitchedWhoCameByTheTargetFiresOnce) {
   EXPECT_TRUE(arrive(kBehind, 0x2000).fires) << "another one, who passed the nop";
   EXPECT_FALSE(arrive(kBehind, 0x1000).fires);
   EXPECT_TRUE(arrive(kBehind, 0x1000).fires) << "it came again, past the nop";
+}
+
+TEST_F(Sdt, StandsBeforeTheSiteWhereAColdPartThatOnlyAFaultLeadsToComesBehindIt) {
+  put(0x50, code({0x74, 0x02, 0xeb, 0xb6, 0xc3}));  // je over: jmp behind; ret
+  kernel_.sites.push_back({.address = text(kTarget), .length = 1, .what = "exception table"});
+  kernel_.sites.back().fixup = text(0x50);
+  std::ranges::sort(kernel_.sites, {}, &Kernel::PatchedSite::address);
+
+  enable();
+
+  EXPECT_EQ(bound_at(text(kBehind)), nullptr);
+  EXPECT_NE(bound_at(text(kBefore)), nullptr);
 }
 
 TEST_F(Sdt, StandsBeforeTheSiteWhereOtherCodeComesBehindIt) {

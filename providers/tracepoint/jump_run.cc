@@ -10,6 +10,7 @@
 namespace ringside::providers {
 
 void JumpRunFinder::forget() {
+  jump_targets_.forget();
   function_ = {};
   targets_.reset();
   patched_targets_.clear();
@@ -59,19 +60,18 @@ std::optional<JumpRun> JumpRunFinder::gather(const ProbeSite& site) {
 /// Whether a jump leads behind the first of the five bytes, or it is not known where all lead to.
 bool JumpRunFinder::may_lead_into(const ProbeSite& site) {
   const GuestVirt from = site.address();
-  const auto interior = jump_interior(from);
-  const auto& patched = patched_targets();
-  const auto after = std::ranges::upper_bound(patched, from);
-  if (after != patched.end() && interior.contains(*after)) return true;
+  const auto leads_into = [from](const std::vector<GuestVirt>& targets) {
+    const auto after = std::ranges::upper_bound(targets, from);
+    return after != targets.end() && jump_interior(from).contains(*after);
+  };
+  if (leads_into(patched_targets())) return true;
   if (site.text() != function_) {
     const guest_linux::Symbol* const symbol = kernel_.symbols().at(from);
     CHECK(symbol != nullptr);
     function_ = site.text();
-    targets_ = jump_targets(text_, kernel_.symbols(), *symbol);
+    targets_ = jump_targets_.of(*symbol);
   }
-  return !targets_ || std::ranges::any_of(*targets_, [&interior](GuestVirt target) {
-    return interior.contains(target);
-  });
+  return !targets_ || leads_into(*targets_);
 }
 
 /// Where static keys that are off would jump to, and where the kernel goes on after a fault.

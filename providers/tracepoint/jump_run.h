@@ -2,8 +2,8 @@
 // it is proven that nothing leads into the middle of them. The tracepoint table finds out who
 // stands there at this moment.
 // Only in functions with an ftrace site, which a compiler made: nothing outside of such a function
-// and its .cold part jumps into it but to its beginning. Of those, not in ones with jumps that go
-// by registers or tables. Used by the tracepoint table.
+// and its other parts (sites/jump_targets.h) jumps into it but to its beginning. Of those, not in
+// ones with jumps that go by registers or tables. Used by the tracepoint table.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "providers/tracepoint/probe_site.h"
+#include "providers/tracepoint/sites/jump_targets.h"
 #include "providers/tracepoint/sites/original_text.h"
 #include "providers/tracepoint/sites/site_examiner.h"
 #include "vmm/arch/arch.h"
@@ -47,7 +48,7 @@ class JumpRunFinder {
  public:
   /// All must outlive it.
   JumpRunFinder(const OriginalText& text, const guest_linux::Kernel& kernel, SiteExaminer& examiner)
-      : text_(text), kernel_(kernel), examiner_(examiner) {}
+      : text_(text), kernel_(kernel), examiner_(examiner), jump_targets_(text, kernel) {}
 
   /// The instructions from the site's own on. Empty where it has to be an int3.
   std::optional<JumpRun> find(const ProbeSite& site);
@@ -62,8 +63,9 @@ class JumpRunFinder {
   const OriginalText& text_;
   const guest_linux::Kernel& kernel_;
   SiteExaminer& examiner_;
+  JumpTargets jump_targets_;
   ExaminedText function_;                          // that targets_ are of
-  std::optional<std::vector<GuestVirt>> targets_;  // empty: some are unknown
+  std::optional<std::vector<GuestVirt>> targets_;  // sorted; empty: some are unknown
   std::vector<GuestVirt> patched_targets_;         // sorted
 };
 

@@ -343,6 +343,34 @@ TEST_F(Jumps, AreInt3sWhereTheKernelMayLeadInto) {
   }
 }
 
+/// A key that is off is a nop: only the kernel's tables tell of the way out, and only the code
+/// there of the way back.
+TEST_F(Jumps, AreInt3sWhereCodeComesBackThatOnlyTheKernelsTablesLeadTo) {
+  for (const char* const name : {"f.cold", "g"}) {
+    for (const bool by_fault : {false, true}) {
+      FakeMachine machine;
+      for (std::uint64_t n = 0; n < 13; ++n) machine.put(n, {machine_.text(n)});
+      machine.put(0x00d, code({0x66, 0x90, 0xc3}));
+      machine.put(0x100, code({0x90, 0xe9, 0x00, 0xff, 0xff, 0xff}));  // nop, jmp to lea
+      FakeKernel kernel;
+      kernel.name({{0x000, "f"}, {0x100, name}, {0x106, "end"}, {0x180000, "data"}});
+      kernel.patched = {{.address = at(0x00d), .length = 2, .what = "jump label"}};
+      (by_fault ? kernel.patched[0].fixup : kernel.patched[0].target) = at(0x100);
+      TracepointTable table(machine, shim_, kernel);
+      table.use_jumps([](auto&, auto) { return std::vector<GuestVirt>(); },
+                      [](auto&, auto) { return false; });
+      ASSERT_TRUE(table.examine_and_add(at(0x005)));
+
+      table.prepare_jumps();
+      auto paused = std::move(*vmm::PausedMachine::pause(machine));
+      ASSERT_TRUE(table.find_standing(paused));
+      ASSERT_TRUE(table.arm(paused));
+
+      EXPECT_EQ(machine.text(0x005), std::byte{0xcc}) << name << " " << by_fault;
+    }
+  }
+}
+
 TEST_F(Jumps, StandOnlyBehindAnFtraceSite) {
   machine_.put(0x100, code({0x48, 0x8d, 0x05, 0, 0, 0, 0, 0xc3}));
   ASSERT_TRUE(add(at(0x100)));  // g is not known to be a compiler's

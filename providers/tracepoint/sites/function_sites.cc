@@ -129,10 +129,6 @@ class FunctionSweep {
   }
   /// Whether a jump of the function leads to `watched`. After run().
   bool found_watched() const { return found_watched_; }
-  /// Where its jumps lead to; empty when some do not say it. After run().
-  std::optional<std::vector<GuestVirt>> take_targets() {
-    return has_unknown_target_ ? std::nullopt : std::optional(std::move(targets_));
-  }
 
  private:
   struct Part {
@@ -165,26 +161,10 @@ class FunctionSweep {
   void note_jump(const disasm::Instruction& in) {
     switch (in.flow) {
       case Flow::Jump:
-      case Flow::ConditionalJump:
-        found_watched_ |= in.target == watched_;
-        targets_.push_back(in.target);
-        has_unknown_target_ |= leads_to_thunk(in.target);
-        return;
-      case Flow::TableJump:
-        found_watched_ |= table_leads_to_watched(in.target);
-        has_unknown_target_ = true;
-        return;
-      case Flow::IndirectJump: has_unknown_target_ = true; return;
+      case Flow::ConditionalJump: found_watched_ |= in.target == watched_; return;
+      case Flow::TableJump: found_watched_ |= table_leads_to_watched(in.target); return;
       default: return;
     }
-  }
-
-  /// __x86_indirect_thunk_REG and the like stand for a jump by that register.
-  bool leads_to_thunk(GuestVirt target) const {
-    if (is_inside(target)) return false;
-    const auto named = symbols_.all_at(target);
-    return std::ranges::any_of(
-        named, [](const Symbol& symbol) { return symbol.name.starts_with("__x86_indirect_"); });
   }
 
   /// Where a table ends nobody says: at the first entry that is no place of this function.
@@ -251,8 +231,6 @@ class FunctionSweep {
   GuestVirt begin_;  // of what is swept of it
   GuestVirt watched_;
   bool found_watched_ = false;
-  std::vector<GuestVirt> targets_;
-  bool has_unknown_target_ = false;
   std::vector<Part> parts_;
   std::vector<std::byte> bytes_;
   std::vector<ReturnSite> sites_;
@@ -363,13 +341,6 @@ Result<GuestVirt> entry_site(const GuestReader& text, const Symbol& function,
 Result<std::vector<ReturnSite>> return_sites(const GuestReader& text, const SymbolTable& symbols,
                                              const Symbol& function) {
   return FunctionSweep(text, symbols, function).run();
-}
-
-std::optional<std::vector<GuestVirt>> jump_targets(const GuestReader& text,
-                                                   const SymbolTable& symbols,
-                                                   const Symbol& function) {
-  FunctionSweep sweep(text, symbols, function);
-  return sweep.run() ? sweep.take_targets() : std::nullopt;
 }
 
 }  // namespace ringside::providers

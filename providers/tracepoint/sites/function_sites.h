@@ -62,13 +62,6 @@ Result<GuestVirt> entry_site(const GuestReader& text, const guest_linux::Symbol&
 Result<void> check_entered_once(const GuestReader& text, const guest_linux::SymbolTable& symbols,
                                 const guest_linux::Symbol& function, GuestVirt at);
 
-/// Where jumps of the function lead to, in no order, its .cold part's with them; targets of jumps
-/// that leave it, too. Not what the kernel has patched out at this moment.
-/// Empty: some lead where only registers or tables tell, or it does not decode.
-std::optional<std::vector<GuestVirt>> jump_targets(const GuestReader& text,
-                                                   const guest_linux::SymbolTable& symbols,
-                                                   const guest_linux::Symbol& function);
-
 /// All ways out; empty for a function that never returns. `symbols` tells jumps within the
 /// function (and to and from its .cold part) from jumps that leave. The .cold part is included;
 /// where it lies below the function, offsets wrap.
