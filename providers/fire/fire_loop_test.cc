@@ -417,7 +417,10 @@ TEST_F(Loop, SamplesOfAProbeThatComesAndGoesFireNowhereElse) {
     vcpus.emplace_back([&, index] {
       vmm::FakeStoppedVcpu vcpu(index);
       vcpu.state.gs_base = kKernelBase + (index == 0 ? kPercpu0 : kPercpu1);
-      while (!ended) sampler.on_sample(vcpu, exits.sampled);
+      while (!ended) {
+        sampler.on_sample(vcpu, exits.sampled);
+        std::this_thread::yield();  // else on few processors nobody else gets the sampler's lock
+      }
     });
   }
   for (unsigned n = 0; n < kCycles && !HasFailure(); ++n) {
