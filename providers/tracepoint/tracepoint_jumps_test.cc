@@ -488,10 +488,19 @@ TEST_F(Jumps, AreNotWrittenOverWhatTheGuestHasMadeOfThem) {
 TEST_F(Jumps, KeepTheShimWhereAKprobeOfTheGuestsMayRunThem) {
   ASSERT_TRUE(add(at(0x005)));
   arm_jumps();
-  machine_.put(0x005, code({0xcc}));
+  set_kprobe(0x005);
 
   EXPECT_EQ(table_.drop_changed(), std::vector{at(0x005)});
   EXPECT_TRUE(table_.any_armed());
+}
+
+TEST_F(Jumps, DoNotKeepTheShimForABreakpointOfWhatLiesThereNow) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  machine_.put(0x005, code({0xcc}));
+
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(0x005)});
+  EXPECT_FALSE(table_.any_armed());
 }
 
 TEST_F(Jumps, AreInt3sWhereAKprobeOfTheGuestsIsBehindTheFirstInstruction) {

@@ -133,7 +133,10 @@ struct TracepointTable::State final : OriginalText::Ours {
   /// A kprobe that we were not asked to make way for has copied our jump, and runs it elsewhere.
   bool may_be_kprobe(GuestVirt at) const {
     const auto first = load<std::byte>(watched, at);
-    return first && (*first == arch::kBreakpoint || *first == arch::kNearJump);
+    if (!first || (*first != arch::kBreakpoint && *first != arch::kNearJump)) return false;
+    // Where a module has gone anything may lie by now.
+    const auto kprobes = text.kprobe_table().read(watched);
+    return !kprobes || guest_linux::has_kprobe(*kprobes, at, 1);
   }
   bool is_search(const Point& point) const { return search && &point == &points[*search]; }
   const Result<ProbeSite>& search_site();
