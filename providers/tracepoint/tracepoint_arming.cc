@@ -40,6 +40,15 @@ std::vector<std::uint32_t> TracepointTable::State::choose_to_arm() {
   return arming;
 }
 
+/// Int3s and jumps, of which the entries are as they have to be.
+Result<void> TracepointTable::State::write_traps(vmm::PausedMachine& machine,
+                                                 std::span<const vmm::VirtualCodeWrite> writes) {
+  shim.note_arming();
+  TRY(machine.write_code(table, writes));
+  watched.forget();
+  return {};
+}
+
 Result<void> TracepointTable::State::write_breakpoints(vmm::PausedMachine& machine,
                                                        std::vector<std::uint32_t> arming,
                                                        TrapForm form) {
@@ -65,9 +74,7 @@ Result<void> TracepointTable::State::write_breakpoints(vmm::PausedMachine& machi
   const auto before = static_cast<std::ptrdiff_t>(by_address.size());
   by_address.insert(by_address.end(), arming.begin(), arming.end());
   std::ranges::inplace_merge(by_address, by_address.begin() + before, {}, address_of);
-  shim.note_arming();
-  TRY(machine.write_code(table, writes));
-  watched.forget();
+  TRY(write_traps(machine, writes));
   for (const std::uint32_t id : arming) {
     if (stands(points[id])) continue;
     return fail(ErrorCode::MachineGone,
@@ -248,6 +255,24 @@ void TracepointTable::park_restored() {
   state_->park([](const State::Point&) { return true; });
 }
 
+/// Whether a kprobe that we were not asked to make way for has copied one of those that are jumps,
+/// and runs it elsewhere.
+bool TracepointTable::State::are_copied(std::span<const std::uint32_t> ids) const {
+  std::vector<GuestVirt> places;
+  for (const std::uint32_t id : ids) {
+    if (points[id].stage != Stage::Jumping) continue;
+    const auto first = load<std::byte>(watched, points[id].address());
+    const bool may_be = first && (*first == arch::kBreakpoint || *first == arch::kNearJump);
+    if (may_be) places.push_back(points[id].address());
+  }
+  if (places.empty()) return false;
+  // Where a module has gone anything may lie by now.
+  const auto kprobes = text.kprobe_table().read(watched);
+  return !kprobes || std::ranges::any_of(places, [&kprobes](GuestVirt place) {
+    return guest_linux::has_kprobe(*kprobes, place, 1);
+  });
+}
+
 void TracepointTable::State::drop_changed(std::vector<GuestVirt>& gone) {
   watched.forget();
   std::vector<std::uint32_t> changed;
@@ -256,6 +281,7 @@ void TracepointTable::State::drop_changed(std::vector<GuestVirt>& gone) {
                        [this](std::uint32_t id) { return !stands(points[id]); });
   // Afterwards: a machine that ends meanwhile cannot be read any more, and has changed nothing.
   if (changed.empty() || shim.state() != vmm::ShimState::There) return;
+  if (are_copied(changed)) is_copied_by_kprobe = true;
   for (const std::uint32_t id : changed) drop(points[id], gone);
   std::erase_if(by_address,
                 [this](std::uint32_t id) { return points[id].stage == Stage::Dropped; });

@@ -132,9 +132,7 @@ Result<void> TracepointTable::State::narrow(vmm::PausedMachine& machine,
     std::ranges::copy(jumps[point.jump].replaced().subspan(1), code.begin() + 1);
     append_code(writes, point.address(), code);
   }
-  shim.note_arming();
-  TRY(machine.write_code(table, writes));
-  watched.forget();
+  TRY(write_traps(machine, writes));
   for (const std::uint32_t id : ids) {
     points[id].stage = Stage::Armed;
     draining.push_back(jumps[points[id].jump].record);

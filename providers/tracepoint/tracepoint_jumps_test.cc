@@ -37,6 +37,19 @@ class Jumps : public Tracepoints {
     auto paused = pause();
     ASSERT_TRUE(table_.disarm(paused));
   }
+  /// The byte that stands there once a tracepoint of another kernel's is armed, and nobody is in
+  /// the way of its jump.
+  std::byte armed_in(FakeMachine& machine, FakeKernel& kernel, std::uint64_t offset) {
+    TracepointTable table(machine, shim_, kernel);
+    table.use_jumps([](auto&, auto) { return std::vector<GuestVirt>(); },
+                    [](auto&, auto) { return false; });
+    EXPECT_TRUE(table.examine_and_add(at(offset)));
+    table.prepare_jumps();
+    auto paused = std::move(*vmm::PausedMachine::pause(machine));
+    EXPECT_TRUE(table.find_standing(paused));
+    EXPECT_TRUE(table.arm(paused));
+    return machine.text(offset);
+  }
   vmm::JumpBytes text_at(std::uint64_t offset) const {
     vmm::JumpBytes bytes;
     for (std::size_t n = 0; n < bytes.size(); ++n) bytes[n] = machine_.text(offset + n);
@@ -262,17 +275,8 @@ TEST_F(Jumps, LieInOnePage) {
     const std::uint64_t begin = fits ? 0xff6 : 0xff7;  // its push is 5 bytes behind it
     kernel.name({{begin, "f"}, {0x1100, "end"}, {0x180000, "data"}});
     for (std::uint64_t n = 0; n < 14; ++n) machine.put(begin + n, {machine_.text(n)});
-    TracepointTable table(machine, shim_, kernel);
-    table.use_jumps([](auto&, auto) { return std::vector<GuestVirt>(); },
-                    [](auto&, auto) { return false; });
-    ASSERT_TRUE(table.examine_and_add(at(begin + 5)));
 
-    table.prepare_jumps();
-    auto paused = std::move(*vmm::PausedMachine::pause(machine));
-    ASSERT_TRUE(table.find_standing(paused));
-    ASSERT_TRUE(table.arm(paused));
-
-    EXPECT_EQ(machine.text(begin + 5), fits ? std::byte{0xe9} : std::byte{0xcc});
+    EXPECT_EQ(armed_in(machine, kernel, begin + 5), fits ? std::byte{0xe9} : std::byte{0xcc});
   }
 }
 
@@ -329,17 +333,8 @@ TEST_F(Jumps, AreInt3sWhereTheKernelMayLeadInto) {
     NamedKernel kernel;
     kernel.patched = {{.address = at(0x40), .length = 2, .what = "jump label"}};
     (by_fault ? kernel.patched[0].fixup : kernel.patched[0].target) = at(0x006);
-    TracepointTable table(machine, shim_, kernel);
-    table.use_jumps([](auto&, auto) { return std::vector<GuestVirt>(); },
-                    [](auto&, auto) { return false; });
-    ASSERT_TRUE(table.examine_and_add(at(0x005)));
 
-    table.prepare_jumps();
-    auto paused = std::move(*vmm::PausedMachine::pause(machine));
-    ASSERT_TRUE(table.find_standing(paused));
-    ASSERT_TRUE(table.arm(paused));
-
-    EXPECT_EQ(machine.text(0x005), std::byte{0xcc}) << by_fault;
+    EXPECT_EQ(armed_in(machine, kernel, 0x005), std::byte{0xcc}) << by_fault;
   }
 }
 
@@ -356,17 +351,8 @@ TEST_F(Jumps, AreInt3sWhereCodeComesBackThatOnlyTheKernelsTablesLeadTo) {
       kernel.name({{0x000, "f"}, {0x100, name}, {0x106, "end"}, {0x180000, "data"}});
       kernel.patched = {{.address = at(0x00d), .length = 2, .what = "jump label"}};
       (by_fault ? kernel.patched[0].fixup : kernel.patched[0].target) = at(0x100);
-      TracepointTable table(machine, shim_, kernel);
-      table.use_jumps([](auto&, auto) { return std::vector<GuestVirt>(); },
-                      [](auto&, auto) { return false; });
-      ASSERT_TRUE(table.examine_and_add(at(0x005)));
 
-      table.prepare_jumps();
-      auto paused = std::move(*vmm::PausedMachine::pause(machine));
-      ASSERT_TRUE(table.find_standing(paused));
-      ASSERT_TRUE(table.arm(paused));
-
-      EXPECT_EQ(machine.text(0x005), std::byte{0xcc}) << name << " " << by_fault;
+      EXPECT_EQ(armed_in(machine, kernel, 0x005), std::byte{0xcc}) << name << " " << by_fault;
     }
   }
 }

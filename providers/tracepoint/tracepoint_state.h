@@ -114,7 +114,6 @@ struct TracepointTable::State final : OriginalText::Ours {
   }
   /// The guest changed the text: from now on, an int3 there is its own.
   void drop(Point& point, std::vector<GuestVirt>& gone) {
-    if (point.stage == Stage::Jumping && may_be_kprobe(point.address())) is_copied_by_kprobe = true;
     point.stage = Stage::Dropped;
     leave_table(point);
     gone.push_back(point.address());
@@ -129,14 +128,6 @@ struct TracepointTable::State final : OriginalText::Ours {
     TRY(shim.add_entry(point.address(), point.slot));
     point.is_in_table = true;
     return {};
-  }
-  /// A kprobe that we were not asked to make way for has copied our jump, and runs it elsewhere.
-  bool may_be_kprobe(GuestVirt at) const {
-    const auto first = load<std::byte>(watched, at);
-    if (!first || (*first != arch::kBreakpoint && *first != arch::kNearJump)) return false;
-    // Where a module has gone anything may lie by now.
-    const auto kprobes = text.kprobe_table().read(watched);
-    return !kprobes || guest_linux::has_kprobe(*kprobes, at, 1);
   }
   bool is_search(const Point& point) const { return search && &point == &points[*search]; }
   const Result<ProbeSite>& search_site();
@@ -153,6 +144,9 @@ struct TracepointTable::State final : OriginalText::Ours {
   Result<void> narrow(vmm::PausedMachine& machine, std::vector<std::uint32_t> ids);
   Result<void> write_breakpoints(vmm::PausedMachine& machine, std::vector<std::uint32_t> arming,
                                  TrapForm form);
+  Result<void> write_traps(vmm::PausedMachine& machine,
+                           std::span<const vmm::VirtualCodeWrite> writes);
+  bool are_copied(std::span<const std::uint32_t> ids) const;
   void drop_changed(std::vector<GuestVirt>& gone);
   template <class Wanted>
   void park(const Wanted& wanted);

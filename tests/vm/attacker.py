@@ -16,12 +16,12 @@ import threading
 PAGE = 4096
 PRESENT, LARGE = 1, 1 << 7
 ADDRESS = 0x000f_ffff_ffff_f000
+ABI = (pathlib.Path(__file__).parents[2] / "guest-shim/mailbox_abi.h").read_text()
 
 
 def abi(name):
-    """A number that guest-shim/mailbox_abi.h defines."""
-    text = (pathlib.Path(__file__).parents[2] / "guest-shim/mailbox_abi.h").read_text()
-    return int(re.search(rf"^#define {name} (?:SHIM_U\()?(\w+)", text, re.M)[1], 0)
+    """A number that the header defines."""
+    return int(re.search(rf"^#define {name} (?:SHIM_U\()?(\w+)", ABI, re.M)[1], 0)
 
 
 MAGIC, VERSION = abi("SHIM_MAGIC"), abi("SHIM_VERSION")

@@ -24,6 +24,9 @@ bool is_return_thunk(std::string_view name) {
 }
 
 std::string_view owner_of_cold_part(std::string_view name) {
+  // Cheap, of names that are none, as nearly all are.
+  const char last = name.empty() ? '\0' : name.back();
+  if (last != 'd' && (last < '0' || last > '9')) return {};
   constexpr std::string_view kCold = ".cold";
   const auto at = name.rfind(kCold);
   if (at == std::string_view::npos) return {};

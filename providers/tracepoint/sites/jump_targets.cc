@@ -163,13 +163,6 @@ class PartsSweep {
   std::vector<GuestVirt> targets_;
 };
 
-/// Cheap, of names that are none, as nearly all are.
-std::string_view owner_of(std::string_view name) {
-  const char last = name.empty() ? '\0' : name.back();
-  const bool may_be = last == 'd' || (last >= '0' && last <= '9');
-  return may_be ? owner_of_cold_part(name) : std::string_view();
-}
-
 }  // namespace
 
 std::optional<std::vector<GuestVirt>> JumpTargets::of(const Symbol& function) {
@@ -193,7 +186,7 @@ const std::vector<JumpTargets::ColdPart>& JumpTargets::cold_parts() {
   cold_parts_.emplace();
   const auto take = [this](std::span<const Symbol> symbols) {
     for (const Symbol& symbol : symbols) {
-      const auto owner = owner_of(symbol.name);
+      const auto owner = owner_of_cold_part(symbol.name);
       if (!owner.empty()) cold_parts_->push_back({owner, &symbol});
     }
   };
