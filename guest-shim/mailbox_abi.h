@@ -50,9 +50,9 @@
 /* The table is open-addressed: its first entry for an address is
  * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32, then linear. An entry
  * is key | slot offset << 32, with the offset from the header; key 0 is empty. Entries are never
- * removed, so that no walk breaks off. One with slot offset 0 was taken out: an int3 there is not
- * ours any more; if there is none, a trap that began before resumes at the address itself. That is
- * how the entry of an address is at which a jump of ours stands. */
+ * removed, so that no walk breaks off. One with slot offset 0 is disabled: an int3 there is not
+ * ours, or no longer; if there is none, a trap that began before resumes at the address itself. An
+ * entry is disabled before its int3 is written, and where a jump of ours stands. */
 #define SHIM_HASH SHIM_U(0x9e3779b1)
 
 /* A jump that stands in the text in an int3's stead leads to the middle of its record, among the

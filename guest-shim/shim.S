@@ -104,7 +104,7 @@ look_up:
   cmp %ecx, %edx
   jne other_key
   shr $32, %rdx
-  jz taken_out
+  jz disabled
   lea shim_base(%rip), %rbx
   add %rbx, %rdx
   mov %rdx, FRAME_RIP(%rsp) /* whatever happens next, resume in the slot */
@@ -292,12 +292,12 @@ next_box:
   lock incq SHIM_CONTROL_OVERFLOWS(%rbx)
   jmp resume
 
-/* Of an entry that was taken out the int3 may be the guest's own by now, or not there any more since
- * this trap began: then no handler would know it, and what stands there now is what is to run. The
- * kernel has just executed that byte, so it can be read. Or it is ours again: this CPU may have
- * stood still for any time. An int3 of ours goes before its entry does, and no other one has come
- * while `armings` is the same: one that stands after the entry was found taken out is the guest's. */
-taken_out:
+/* Where an entry is disabled the int3 may be the guest's own, or not there any more since this trap
+ * began: then no handler would know it, and what stands there now is what is to run. The kernel has
+ * just executed that byte, so it can be read. Or it is ours by now: this CPU may have stood still
+ * for any time. An int3 of ours goes before its entry does, and no other one has come while
+ * `armings` is the same: one that stands after the entry was found disabled is the guest's. */
+disabled:
   mov DATA, %rdx
   mov SHIM_CONTROL_ARMINGS(%rdx), %rdx
   cmpl $0, 4(%rbx,%rax,8)

@@ -22,7 +22,8 @@ class FakeShim final : public vmm::Shim {
   Result<GuestVirt> allocate_slot(std::size_t) override { return GuestVirt(0); }
   Result<void> write_slot(GuestVirt, std::span<const std::byte>) override { return {}; }
   Result<void> add_entry(GuestVirt, GuestVirt) override { return {}; }
-  void remove_entry(GuestVirt) override {}
+  Result<void> enable_entries(std::span<const GuestVirt>) override { return {}; }
+  void disable_entry(GuestVirt) override {}
   void note_arming() override {}
   std::vector<std::byte> farewell(GuestVirt) override { return {}; }
   Result<std::vector<std::byte>> fault_search(GuestVirt) override {

@@ -73,7 +73,7 @@ Result<void> TracepointTable::State::keep_search() {
 Result<void> TracepointTable::State::revive(Point& point, const ProbeSite& site) {
   const bool same = std::ranges::equal(point.site.instruction(), site.instruction());
   point.slot = same ? point.slot : TRY(displaced.make_slot(site));
-  TRY(enter_table(point));
+  TRY(shim.add_entry(point.address(), point.slot));
   point.site = site;
   point.users = 0;
   point.jump_is_known = false;

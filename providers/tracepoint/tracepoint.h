@@ -50,10 +50,10 @@ class TracepointTable {
   /// Another number than before: sites that were examined before may have a kprobe by now.
   std::uint64_t generation() const;
 
-  /// Makes the tracepoint, or gives it one more user: displaces the instruction, writes its slot
-  /// and table entry. Nothing of the guest's text changes yet. The same address gives the same id.
-  /// Where the guest had changed its text (is_dropped), the site makes a new beginning, and users
-  /// of before do not count any more.
+  /// Makes the tracepoint, or gives it one more user: displaces the instruction, writes its slot.
+  /// Nothing of the guest's text changes yet, and an int3 there is the guest's own until arm(). The
+  /// same address gives the same id. Where the guest had changed its text (is_dropped), the site
+  /// makes a new beginning, and users of before do not count any more.
   Result<TracepointId> add(const ProbeSite& site);
   Result<TracepointId> examine_and_add(GuestVirt at) { return add(TRY(examine(at))); }
   /// One user less. Without users it is not armed again, and disarm_unused() restores it.

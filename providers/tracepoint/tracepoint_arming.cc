@@ -40,6 +40,19 @@ std::vector<std::uint32_t> TracepointTable::State::choose_to_arm() {
   return arming;
 }
 
+/// From now on int3s there are ours. Not before: until then a kprobe of the guest's own, which we
+/// have not seen yet, has its hits.
+Result<void> TracepointTable::State::enter_table(std::span<const std::uint32_t> ids) {
+  std::vector<GuestVirt> entering;
+  for (const std::uint32_t id : ids) {
+    if (!points[id].is_in_table) entering.push_back(points[id].address());
+  }
+  if (entering.empty()) return {};
+  TRY(shim.enable_entries(entering));
+  for (const std::uint32_t id : ids) points[id].is_in_table = true;
+  return {};
+}
+
 /// Int3s and jumps, of which the entries are as they have to be.
 Result<void> TracepointTable::State::write_traps(vmm::PausedMachine& machine,
                                                  std::span<const vmm::VirtualCodeWrite> writes) {
@@ -49,22 +62,33 @@ Result<void> TracepointTable::State::write_traps(vmm::PausedMachine& machine,
   return {};
 }
 
+/// By copies of the addresses: to look each up again and again takes long for all of a kernel.
+void TracepointTable::State::sort_by_address(std::vector<std::uint32_t>& ids) const {
+  std::vector<std::pair<GuestVirt, std::uint32_t>> sorted;
+  sorted.reserve(ids.size());
+  for (const std::uint32_t id : ids) sorted.emplace_back(points[id].address(), id);
+  std::ranges::sort(sorted);
+  std::ranges::transform(sorted, ids.begin(), [](const auto& one) { return one.second; });
+}
+
 Result<void> TracepointTable::State::write_breakpoints(vmm::PausedMachine& machine,
                                                        std::vector<std::uint32_t> arming,
                                                        TrapForm form) {
   const auto address_of = [this](std::uint32_t id) { return points[id].address(); };
-  std::ranges::sort(arming, {}, address_of);
+  sort_by_address(arming);
   std::vector<Stage> stages;
+  std::vector<std::uint32_t> entering;
   for (const std::uint32_t id : arming) {
     Point& point = points[id];
     const bool jumps = form == TrapForm::JumpsWhereTheyMay && may_jump(point);
     if (jumps) {
       leave_table(point);
     } else {
-      TRY(enter_table(point));
+      entering.push_back(id);
     }
     stages.push_back(jumps ? Stage::Jumping : Stage::Armed);
   }
+  TRY(enter_table(entering));
   std::vector<vmm::VirtualCodeWrite> writes;
   for (std::size_t n = 0; n < arming.size(); ++n) {
     Point& point = points[arming[n]];

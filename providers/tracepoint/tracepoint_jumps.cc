@@ -67,8 +67,11 @@ bool TracepointTable::State::may_jump(const Point& point) const {
 /// Jumps that would be written over where these are armed: they have to be int3s.
 std::vector<std::uint32_t> TracepointTable::State::jumps_in_the_way() const {
   std::vector<std::uint32_t> found;
+  const bool any = std::ranges::any_of(
+      by_address, [this](std::uint32_t id) { return points[id].stage == Stage::Jumping; });
+  if (!any) return found;
   for (const Point& point : points) {
-    if (jumps.empty() || !point.is_coming()) continue;
+    if (!point.is_coming()) continue;
     for (std::uint64_t back = 1; back < SHIM_JUMP_BYTES; ++back) {
       const auto id = index.find(point.address().wrapping_add(-back));
       if (id && points[*id].stage == Stage::Jumping) found.push_back(*id);
@@ -124,10 +127,10 @@ Result<void> TracepointTable::State::narrow(vmm::PausedMachine& machine,
   if (ids.empty()) return {};
   drop_changed(changed);
   std::erase_if(ids, [this](std::uint32_t id) { return points[id].stage != Stage::Jumping; });
+  TRY(enter_table(ids));
   std::vector<vmm::VirtualCodeWrite> writes;
   for (const std::uint32_t id : ids) {
-    Point& point = points[id];
-    TRY(enter_table(point));
+    const Point& point = points[id];
     vmm::JumpBytes code{arch::kBreakpoint};
     std::ranges::copy(jumps[point.jump].replaced().subspan(1), code.begin() + 1);
     append_code(writes, point.address(), code);

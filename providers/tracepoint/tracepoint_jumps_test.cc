@@ -40,6 +40,7 @@ class Jumps : public Tracepoints {
   /// The byte that stands there once a tracepoint of another kernel's is armed, and nobody is in
   /// the way of its jump.
   std::byte armed_in(FakeMachine& machine, FakeKernel& kernel, std::uint64_t offset) {
+    shim_.entries.clear();
     TracepointTable table(machine, shim_, kernel);
     table.use_jumps([](auto&, auto) { return std::vector<GuestVirt>(); },
                     [](auto&, auto) { return false; });
@@ -252,7 +253,7 @@ TEST_F(Jumps, GiveWayToWhoComesBackIntoTheMiddleFromARecord) {
 TEST_F(Jumps, DoNotMindWhoIsInASlotThatLeadsElsewhere) {
   ASSERT_TRUE(add(at(0x005)));
   ASSERT_TRUE(add(at(0x00d)));
-  standing_ = std::vector{shim_.entries.at(at(0x00d))};
+  standing_ = std::vector{shim_.known.at(at(0x00d))};
 
   EXPECT_TRUE(arm_jumps());
 

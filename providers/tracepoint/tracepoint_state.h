@@ -30,7 +30,7 @@ struct TracepointTable::State final : OriginalText::Ours {
   static constexpr std::uint32_t kNoJump = ~std::uint32_t{0};
 
   enum class Stage : std::uint8_t {
-    Prepared,  // slot and table entry are there, the text is untouched
+    Prepared,  // the slot is there; text and the shim's table are untouched
     Armed,
     Jumping,  // the same by a jump
     Retired,  // our byte is gone again; the shim still knows a trap that began before
@@ -52,7 +52,7 @@ struct TracepointTable::State final : OriginalText::Ours {
     std::uint32_t users = 0;
     std::uint32_t jump = kNoJump;                // index
     bool jump_is_known = false;                  // whether one may stand here was found out
-    bool is_in_table = true;                     // the shim's
+    bool is_in_table = false;                    // the shim's: its entry is enabled
     std::atomic<Stage> stage = Stage::Prepared;  // changed by the fire thread, too
   };
   static bool is_standing(Stage stage) { return stage == Stage::Armed || stage == Stage::Jumping; }
@@ -121,14 +121,9 @@ struct TracepointTable::State final : OriginalText::Ours {
   /// From now on an int3 there is the guest's own: also where a jump stands, for what a kprobe in
   /// its first byte does to the others no slot knows.
   void leave_table(Point& point) {
-    if (std::exchange(point.is_in_table, false)) shim.remove_entry(point.address());
+    if (std::exchange(point.is_in_table, false)) shim.disable_entry(point.address());
   }
-  Result<void> enter_table(Point& point) {
-    if (point.is_in_table) return {};
-    TRY(shim.add_entry(point.address(), point.slot));
-    point.is_in_table = true;
-    return {};
-  }
+  Result<void> enter_table(std::span<const std::uint32_t> ids);
   bool is_search(const Point& point) const { return search && &point == &points[*search]; }
   const Result<ProbeSite>& search_site();
   Result<void> keep_search();
@@ -142,6 +137,7 @@ struct TracepointTable::State final : OriginalText::Ours {
   Result<void> check_drained(vmm::PausedMachine& machine, std::span<const GuestVirt> standing);
   Result<void> arm(vmm::PausedMachine& machine);
   Result<void> narrow(vmm::PausedMachine& machine, std::vector<std::uint32_t> ids);
+  void sort_by_address(std::vector<std::uint32_t>& ids) const;
   Result<void> write_breakpoints(vmm::PausedMachine& machine, std::vector<std::uint32_t> arming,
                                  TrapForm form);
   Result<void> write_traps(vmm::PausedMachine& machine,

@@ -64,11 +64,12 @@ TEST_F(Tracepoints, PrepareTheSlotAndLeaveTheTextAlone) {
   EXPECT_EQ(*id, *again);
   EXPECT_EQ(table_.size(), 1u);
   EXPECT_EQ(machine_.text(5), std::byte{0x55});
-  const auto& slot = shim_.slots.at(shim_.entries.at(at(0x005)));
+  const auto& slot = shim_.slots.at(shim_.known.at(at(0x005)));
   ASSERT_EQ(slot.size(), 6u) << "push rbp, jmp rel32";
   EXPECT_EQ(slot[0], std::byte{0x55});
   EXPECT_EQ(slot[1], std::byte{0xe9});
-  EXPECT_EQ(shim_.replaced.at(shim_.entries.at(at(0x005))), std::byte{0x55}) << "for a next tracer";
+  EXPECT_EQ(shim_.replaced.at(shim_.known.at(at(0x005))), std::byte{0x55}) << "for a next tracer";
+  EXPECT_TRUE(shim_.entries.empty()) << "an int3 there is the guest's own";
   EXPECT_FALSE(table_.is_armed(*id));
 }
 
@@ -210,6 +211,19 @@ TEST_F(Tracepoints, AreNotArmedRightBehindAKprobeThatHasCome) {
   EXPECT_EQ(table_.drop_changed(), std::vector{at(6)});
 }
 
+TEST_F(Tracepoints, LeaveItsHitsToAKprobeThatCameBeforeThem) {
+  const auto id = add(at(0x005)), other = add(at(0x106));
+  ASSERT_TRUE(id && other);
+  set_kprobe(0x005);
+  EXPECT_TRUE(shim_.entries.empty()) << "nothing stands yet";
+
+  arm();
+
+  EXPECT_FALSE(table_.is_armed(*id));
+  EXPECT_FALSE(shim_.entries.contains(at(0x005)));
+  EXPECT_TRUE(shim_.entries.contains(at(0x106)));
+}
+
 TEST_F(Tracepoints, StepAsideWhileTheGuestReadsTheirFunctionAndComeBack) {
   const auto in_f = add(at(0x006)), in_g = add(at(0x106));
   ASSERT_TRUE(in_f && in_g);
@@ -284,9 +298,9 @@ TEST_F(Tracepoints, WhereAModuleIsLoadedNothingOfTheFormerOneIsLeft) {
   const auto again = add(at(0x006));
   ASSERT_TRUE(again) << "a new beginning";
   EXPECT_TRUE(*again == *armed);
-  EXPECT_TRUE(shim_.entries.contains(at(0x006))) << "the shim knows it again";
   arm();
   EXPECT_EQ(machine_.text(0x006), std::byte{0xcc});
+  EXPECT_TRUE(shim_.entries.contains(at(0x006))) << "the shim knows it again";
   EXPECT_TRUE(table_.drop_changed().empty());
 }
 
@@ -512,7 +526,7 @@ TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
     ASSERT_TRUE(table.add(*site));
   }
 
-  const GuestVirt slot = shim_.entries.at(at(0x145));
+  const GuestVirt slot = shim_.known.at(at(0x145));
   const auto& code = shim_.slots.at(slot);
 
   ASSERT_EQ(code.size(), 2u + 7 + 5) << "what the shim says, lea, jmp rel32";
@@ -523,7 +537,7 @@ TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
   EXPECT_EQ(slot.raw() + 9 + static_cast<std::uint64_t>(displacement), at(0x14c).raw())
       << "the instruction is displaced to where it is, after that";
   EXPECT_EQ(table.slots()[1].begin.raw(), slot.raw() + 2);
-  EXPECT_EQ(shim_.slots.at(shim_.entries.at(at(0x005))).size(), 6u) << "the others as ever";
+  EXPECT_EQ(shim_.slots.at(shim_.known.at(at(0x005))).size(), 6u) << "the others as ever";
 }
 
 TEST_F(Tracepoints, KnowNoFarewellOfAKernelThatCannotStartAnother) {
@@ -657,7 +671,7 @@ TEST_F(Tracepoints, ComeAndGoOneByOneWhileTheOthersStay) {
   arm();
   const auto second = add(at(0x106));
   ASSERT_TRUE(second);
-  const GuestVirt slot = shim_.entries.at(at(0x106));
+  const GuestVirt slot = shim_.known.at(at(0x106));
   for (unsigned n = 0; n < 3; ++n) {
     arm();
     EXPECT_TRUE(table_.is_armed(*first) && table_.is_armed(*second));
@@ -674,7 +688,7 @@ TEST_F(Tracepoints, ComeAndGoOneByOneWhileTheOthersStay) {
     EXPECT_TRUE(shim_.entries.contains(at(0x005)));
 
     EXPECT_EQ(add(at(0x106)), *second);
-    EXPECT_EQ(shim_.entries.at(at(0x106)), slot) << "the same instruction, the same slot";
+    EXPECT_EQ(shim_.known.at(at(0x106)), slot) << "the same instruction, the same slot";
   }
   EXPECT_EQ(machine_.write_calls, std::vector<std::size_t>(1 + 2 * 3, 1)) << "only their own byte";
 }

@@ -96,10 +96,15 @@ class FakeShim : public vmm::Shim {
   }
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override {
     EXPECT_TRUE(slots.contains(slot)) << "slot before entry";
-    entries[address] = slot;
+    EXPECT_FALSE(entries.contains(address)) << "enabled";
+    known[address] = slot;
     return {};
   }
-  void remove_entry(GuestVirt address) override { entries.erase(address); }
+  Result<void> enable_entries(std::span<const GuestVirt> addresses) override {
+    for (const GuestVirt address : addresses) entries[address] = known.at(address);
+    return {};
+  }
+  void disable_entry(GuestVirt address) override { entries.erase(address); }
   void note_arming() override { ++armings; }
   std::vector<std::byte> farewell(GuestVirt slot) override {
     return {std::byte{0x90}, static_cast<std::byte>(slot.raw())};
@@ -143,10 +148,10 @@ class FakeShim : public vmm::Shim {
   bool mapped = true;
   vmm::ShimState now = vmm::ShimState::There;
   std::map<GuestVirt, std::vector<std::byte>> slots;
-  std::map<GuestVirt, std::byte> replaced;  // what lies before each
-  std::map<GuestVirt, GuestVirt> entries;
-  std::map<GuestVirt, GuestVirt> faults;  // slot to place
-  std::vector<GuestVirt> searching;       // slots
+  std::map<GuestVirt, std::byte> replaced;        // what lies before each
+  std::map<GuestVirt, GuestVirt> known, entries;  // those that are enabled
+  std::map<GuestVirt, GuestVirt> faults;          // slot to place
+  std::vector<GuestVirt> searching;               // slots
 
  private:
   std::uint64_t used_ = 0;

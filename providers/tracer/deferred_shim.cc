@@ -136,4 +136,9 @@ Result<void> DeferredShim::add_entry(GuestVirt address, GuestVirt slot) {
   return real->add_entry(address, slot);
 }
 
+Result<void> DeferredShim::enable_entries(std::span<const GuestVirt> addresses) {
+  vmm::Shim* real = TRY(shim());
+  return real->enable_entries(addresses);
+}
+
 }  // namespace ringside::providers

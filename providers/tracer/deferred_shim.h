@@ -31,8 +31,9 @@ class DeferredShim final : public vmm::Shim {
   std::uint64_t slot_room() const override { return shim_ ? shim_->slot_room() : 0; }
   Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
-  void remove_entry(GuestVirt address) override {
-    if (shim_) shim_->remove_entry(address);
+  Result<void> enable_entries(std::span<const GuestVirt> addresses) override;
+  void disable_entry(GuestVirt address) override {
+    if (shim_) shim_->disable_entry(address);
   }
   void note_arming() override {
     if (shim_) shim_->note_arming();

@@ -1,8 +1,8 @@
 // The points of a running Linux where probes stand: makes them for providers, and arms and restores
 // them, all at once or some while the others fire. Keeps the promise that no probe fires before its
 // enabling or after it, and that none is lost in it:
-//   enabling   slots and table entries are written, then the int3s, in one pause; the dispatcher's
-//              next epoch begins in that pause
+//   enabling   slots are written, then the table's entries and the int3s, in one pause; the
+//              dispatcher's next epoch begins in that pause
 //   disabling  the next epoch begins; when nobody looks at the one before any more, the bytes are
 //              restored, in one pause; when every trap that had begun by then has its answer, the
 //              shim forgets the points

@@ -86,10 +86,18 @@ class TableShim final : public vmm::Shim {
   Result<void> write_slot(GuestVirt, std::span<const std::byte>) override { return {}; }
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override {
     const std::lock_guard lock(lock_);
-    EXPECT_TRUE(entries_.emplace(address.raw(), slot).second) << "there already";
+    EXPECT_FALSE(entries_.contains(address.raw())) << "there already";
+    known_[address.raw()] = slot;
     return {};
   }
-  void remove_entry(GuestVirt address) override {
+  Result<void> enable_entries(std::span<const GuestVirt> addresses) override {
+    const std::lock_guard lock(lock_);
+    for (const GuestVirt address : addresses) {
+      entries_.emplace(address.raw(), known_.at(address.raw()));
+    }
+    return {};
+  }
+  void disable_entry(GuestVirt address) override {
     const std::lock_guard lock(lock_);
     entries_.erase(address.raw());
   }
@@ -134,8 +142,8 @@ class TableShim final : public vmm::Shim {
  private:
   std::uint64_t used_ = 0;
   mutable std::mutex lock_;
-  std::unordered_map<std::uint64_t, GuestVirt> entries_;
-  std::array<std::atomic<std::uint64_t>, kTrapVcpus> claims_{};  // even: a trap waits
+  std::unordered_map<std::uint64_t, GuestVirt> known_, entries_;  // those that are enabled
+  std::array<std::atomic<std::uint64_t>, kTrapVcpus> claims_{};   // even: a trap waits
 };
 
 constexpr dif::ProbeId kAlways{1}, kSometimes{2}, kToo{3};

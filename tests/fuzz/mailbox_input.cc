@@ -116,6 +116,7 @@ void set_up(InstalledShim& shim) {
     const auto slot = shim.allocate_slot(32);
     CHECK(slot && shim.write_slot(*slot, std::array{std::byte{0x90}}));
     CHECK(shim.add_entry(tracepoint(n), *slot));
+    CHECK(shim.enable_entries(std::array{tracepoint(n)}));
   }
   shim.activate();
 }
@@ -135,7 +136,7 @@ void host_step(InstalledShim& shim, SharedData& data, Script& script) {
     case 1: shim.answer(script.take<std::uint32_t>(), data); break;
     case 2: shim.heartbeat(); break;
     case 3: what / 8 % 2 == 0 ? shim.activate() : shim.deactivate(); break;
-    case 4: shim.remove_entry(tracepoint(what / 8)); break;
+    case 4: shim.disable_entry(tracepoint(what / 8)); break;
     case 5: ask(shim, 0xffff'8880'0000'0000 + what / 8 * 0x1000); break;
     case 6: shim.set_doorbell(what); break;
     default: CHECK(shim.poll(data) <= SHIM_MAILBOXES);

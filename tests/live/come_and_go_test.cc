@@ -213,6 +213,42 @@ TEST_P(ComeAndGo, TimersFireInsideTheirEnablingOnly) {
   for (const std::string& notice : tracer_->take_notices()) ADD_FAILURE() << notice;
 }
 
+/// Until a probe stands, an int3 in its place is the guest's.
+TEST_P(ComeAndGo, LeavesItsHitsToAKprobeThatComesWhileItIsPlaced) {
+  const std::vector<Probe> steady = find(kSteady, {"syscall", "", "getppid", "entry"});
+  for (const Probe& probe : find(kHot, {"fbt", "vmlinux", "vfs_read", "entry"})) {
+    ASSERT_TRUE(tracer_->enable(probe));
+  }
+  for (const Probe& probe : steady) ASSERT_TRUE(tracer_->enable(probe));
+  // Wherever the kernel lets one stand: its place is among these.
+  ask("dmesg -c >/dev/null; cd /sys/kernel/tracing; for n in 5 6 7 8 9 10 11 12 13 14; do"
+      " echo p:ours/at$n vfs_read+$n 2>/dev/null >>kprobe_events; done; echo 1 "
+      ">events/ours/enable");
+  const auto hits = [this] {
+    return ask(
+        "workload --reads 100 --read-size 64 --getppid 10 >/dev/null;"
+        " awk '{ print $2 }' /sys/kernel/tracing/kprobe_profile | sort -u");
+  };
+  const std::string before = hits();
+  ASSERT_TRUE(tracer_->start(*engine_));
+  const std::string after = hits();
+  ask("cd /sys/kernel/tracing; echo 0 >events/ours/enable; echo >kprobe_events");
+  tracer_->stop();
+  merge(engine_->take_quiescent());
+
+  const std::uint64_t each = std::stoull(before);
+  EXPECT_GE(each, 100u);
+  EXPECT_EQ(before, fmt::format("{}\n", each)) << "the others of the function";
+  EXPECT_GE(std::stoull(after), each + 100);
+  EXPECT_EQ(after, fmt::format("{}\n", std::stoull(after)));
+  EXPECT_EQ(count(kHot), 0u) << "it has made way";
+  EXPECT_EQ(count(kSteady, "workload"), 10u);
+  // Of its own tracing, the kernel says that the clock is not stable.
+  EXPECT_EQ(
+      ask("dmesg | grep -v clock | grep -iE 'bug|warn|oops|stall|int3|unable|fault|traps:'; true"),
+      "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Guests, ComeAndGo,
                          testing::Values(Guest{"debian-6.1", 1}, Guest{"debian-6.1", 2},
                                          Guest{"debian-6.12", 1}, Guest{"debian-6.12", 2}),

@@ -34,6 +34,11 @@ tl::unexpected<Error> region_gone() {
 
 constexpr std::uint64_t kNoClaim = 1;  // claim_of() of none
 
+/// The address's low half, which alone is the entry where that is disabled.
+std::uint32_t key_of(std::uint64_t entry) {
+  return static_cast<std::uint32_t>(entry);
+}
+
 }  // namespace
 
 InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base,
@@ -99,7 +104,7 @@ Result<void> InstalledShim::add_entry(GuestVirt address, GuestVirt slot) {
   const auto key = static_cast<std::uint32_t>(address.raw());
   std::uint32_t bucket = first_bucket(address);
   while (entry(bucket) != 0) {
-    if (static_cast<std::uint32_t>(entry(bucket)) == key) return put_back(bucket, address, offset);
+    if (key_of(entry(bucket)) == key) return change_slot(bucket, address, offset);
     bucket = (bucket + 1) % layout_.table_entries;
   }
   if (entries_ >= layout_.most_tracepoints()) {
@@ -110,26 +115,64 @@ Result<void> InstalledShim::add_entry(GuestVirt address, GuestVirt slot) {
   table_[bucket].store(key | offset << 32, std::memory_order_release);
   ++entries_;
   if (slot == farewell_slot_) farewell_address_ = address;
-  // The slot's bytes are there before the entry that leads to them.
   std::uint64_t empty = 0;
-  if (state() != ShimState::There ||
-      !region_.replace(layout_.table + std::uint64_t{8} * bucket, empty, entry(bucket))) {
+  if (state() != ShimState::There || !region_.replace(place_of(bucket), empty, key)) {
     return region_gone();
   }
   return {};
 }
 
-/// An entry that remove_entry() took out.
-Result<void> InstalledShim::put_back(std::uint32_t bucket, GuestVirt address,
-                                     std::uint64_t offset) {
+Result<void> InstalledShim::change_slot(std::uint32_t bucket, GuestVirt address,
+                                        std::uint64_t offset) {
   if (state() != ShimState::There) return region_gone();
-  const std::uint64_t key = static_cast<std::uint32_t>(address.raw());
-  std::uint64_t expected = key;
-  if (!region_.replace(layout_.table + std::uint64_t{8} * bucket, expected, key | offset << 32)) {
+  const std::uint64_t key = key_of(entry(bucket));
+  if (region_.load(place_of(bucket)) != key) {
     return fail(ErrorCode::Invalid, fmt::format("{:#x} is a tracepoint already", address.raw()));
   }
   table_[bucket].store(key | offset << 32, std::memory_order_release);
   return {};
+}
+
+Result<void> InstalledShim::enable_entries(std::span<const GuestVirt> addresses) {
+  std::vector<std::uint32_t> buckets;
+  for (const GuestVirt address : addresses) {
+    const auto bucket = bucket_of(address);
+    if (!bucket) {
+      return fail(ErrorCode::Invalid, fmt::format("{:#x} is no tracepoint", address.raw()));
+    }
+    buckets.push_back(*bucket);
+  }
+  if (state() != ShimState::There) return region_gone();
+  std::ranges::sort(buckets);
+  const bool done = region_.is_mapped() ? enable_in_place(buckets) : enable_by_copies(buckets);
+  return done ? Result<void>() : region_gone();
+}
+
+bool InstalledShim::enable_in_place(std::span<const std::uint32_t> buckets) {
+  return std::ranges::all_of(buckets, [this](std::uint32_t bucket) {
+    std::uint64_t expected = key_of(entry(bucket));
+    return region_.replace(place_of(bucket), expected, entry(bucket)) || expected == entry(bucket);
+  });
+}
+
+/// One by one they would be two system calls each, and the guest stands still.
+bool InstalledShim::enable_by_copies(std::span<const std::uint32_t> buckets) {
+  constexpr std::uint32_t kAtOnce = SHIM_PAGE / sizeof(std::uint64_t);
+  while (!buckets.empty()) {
+    const std::uint32_t first = buckets.front() / kAtOnce * kAtOnce;
+    std::array<std::uint64_t, kAtOnce> words;
+    const auto part = std::span(words).first(std::min(kAtOnce, layout_.table_entries - first));
+    if (!region_.read(place_of(first), std::as_writable_bytes(part))) return false;
+    for (; !buckets.empty() && buckets.front() - first < part.size();
+         buckets = buckets.subspan(1)) {
+      const std::uint64_t wanted = entry(buckets.front());
+      std::uint64_t& word = part[buckets.front() - first];
+      if (word != key_of(wanted) && word != wanted) return false;
+      word = wanted;
+    }
+    if (!region_.write(place_of(first), std::as_bytes(part))) return false;
+  }
+  return true;
 }
 
 std::optional<std::uint32_t> InstalledShim::bucket_of(GuestVirt address) const {
@@ -137,7 +180,7 @@ std::optional<std::uint32_t> InstalledShim::bucket_of(GuestVirt address) const {
   const auto key = static_cast<std::uint32_t>(address.raw());
   std::uint32_t bucket = first_bucket(address);
   while (entry(bucket) != 0) {  // ends: a quarter of the buckets is always empty
-    if (static_cast<std::uint32_t>(entry(bucket)) == key) return bucket;
+    if (key_of(entry(bucket)) == key) return bucket;
     bucket = (bucket + 1) % layout_.table_entries;
   }
   return std::nullopt;
@@ -145,12 +188,11 @@ std::optional<std::uint32_t> InstalledShim::bucket_of(GuestVirt address) const {
 
 /// Only the shared word changes: our own copy must stay as it is beside a thread that polls, and a
 /// trap that looked its slot up before still waits for an answer.
-void InstalledShim::remove_entry(GuestVirt address) {
+void InstalledShim::disable_entry(GuestVirt address) {
   const auto bucket = bucket_of(address);
   if (!bucket || state() != ShimState::There) return;
   std::uint64_t expected = entry(*bucket);
-  region_.replace(layout_.table + std::uint64_t{8} * *bucket, expected,
-                  static_cast<std::uint32_t>(address.raw()));
+  region_.replace(place_of(*bucket), expected, key_of(expected));
 }
 
 void InstalledShim::note_arming() {

@@ -54,7 +54,8 @@ class InstalledShim final : public Shim {
   std::uint64_t slot_room() const override { return layout_.slots_bytes - slot_bytes_; }
   Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
-  void remove_entry(GuestVirt address) override;
+  Result<void> enable_entries(std::span<const GuestVirt> addresses) override;
+  void disable_entry(GuestVirt address) override;
   void note_arming() override;
   std::optional<GuestVirt> jump_entry() const override {
     return base_.wrapping_add(SHIM_JUMP_ENTRY);
@@ -82,7 +83,9 @@ class InstalledShim final : public Shim {
   std::optional<GuestVirt> displaced_from(GuestVirt pc) const override;
 
  private:
-  Result<void> put_back(std::uint32_t bucket, GuestVirt address, std::uint64_t offset);
+  Result<void> change_slot(std::uint32_t bucket, GuestVirt address, std::uint64_t offset);
+  bool enable_in_place(std::span<const std::uint32_t> buckets);
+  bool enable_by_copies(std::span<const std::uint32_t> buckets);
   std::optional<GuestVirt> jumped_from(std::uint64_t offset) const;
   bool is_under_way(unsigned mailbox, std::uint64_t head) const;
   using HeaderWords = std::array<std::uint64_t, SHIM_HEADER_SIZE / 8>;
@@ -147,7 +150,11 @@ class InstalledShim final : public Shim {
   std::uint64_t entry(std::uint32_t bucket) const {
     return table_[bucket].load(std::memory_order_acquire);
   }
-  // The words that the shared table should hold. Threads that serve traps look, too.
+  std::uint64_t place_of(std::uint32_t bucket) const {
+    return layout_.table + sizeof(std::uint64_t) * bucket;
+  }
+  // The words that the shared table should hold where they are enabled. Threads that serve traps
+  // look, too.
   std::vector<std::atomic<std::uint64_t>> table_;
   std::size_t entries_ = 0;
   const std::vector<OccupiedSlots> occupied_;

@@ -13,8 +13,8 @@
 //
 // Fire context: poll(), answer(), heartbeat(), state(), waiting(), contains() and displaced_from()
 // yes; everything else no. Threads: poll() and answer() on any, beside each other; heartbeat(),
-// set_doorbell(), counters(), state(), waiting() and remove_entry() on any; slots and entries are
-// added by one at a time, beside all of those.
+// set_doorbell(), counters(), state() and waiting() on any; slots and entries are added, enabled
+// and disabled by one at a time, beside all of those.
 #pragma once
 
 #include <array>
@@ -129,14 +129,18 @@ class Shim {
   virtual std::uint64_t slot_room() const { return 0; }
   /// Fills a slot; only before an entry leads to it.
   virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) = 0;
-  /// From now on an int3 at `address` resumes at `slot`. Others may poll and answer meanwhile. The
-  /// address may be one that was taken out, with the same slot or another one.
+  /// Where an int3 at `address` is to resume, once its entry is enabled: until then one there is
+  /// the guest's own. Others may poll and answer meanwhile. The address may have an entry that is
+  /// disabled, with the same slot or another one.
   virtual Result<void> add_entry(GuestVirt address, GuestVirt slot) = 0;
+  /// From now on int3s at these addresses, which have entries, resume at their slots. In the pause
+  /// in which they are written, before them.
+  virtual Result<void> enable_entries(std::span<const GuestVirt> addresses) = 0;
   /// From now on an int3 at `address` goes to the guest's own handler. For code that the guest has
   /// changed, whose slot holds an old instruction. Others may poll and answer meanwhile.
-  virtual void remove_entry(GuestVirt address) = 0;
-  /// Before int3s are written into the text, after their entries: tells traps that began before,
-  /// and found an entry taken out, to look it up again.
+  virtual void disable_entry(GuestVirt address) = 0;
+  /// Before int3s are written into the text, after their entries are enabled: tells traps that
+  /// began before, and found an entry disabled, to look it up again.
   virtual void note_arming() = 0;
 
   /// The address that the record of a jump calls (vmm/shim/jump_record.h); empty before there is a

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <span>
@@ -43,6 +44,7 @@ class ShimChannel : public testing::TestWithParam<Reach> {
         shim_(region_.memory(), region_.layout(), kBase, 2, PlainRegion::gate()) {
     slot_ = *shim_.allocate_slot(8);
     EXPECT_TRUE(shim_.add_entry(kText, slot_));
+    EXPECT_TRUE(shim_.enable_entries(std::array{kText}));
   }
   std::span<std::byte> bytes() { return region_.bytes(); }
   shim_head& head(unsigned i) { return region_.head(i); }

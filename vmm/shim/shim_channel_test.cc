@@ -289,7 +289,8 @@ void expect_left_alone(InstalledShim& shim, std::span<const std::byte> region, T
   EXPECT_EQ(shim.poll(sink), 0u);
   shim.answer(0, sink);
   shim.set_doorbell(0x5244);
-  shim.remove_entry(kText);
+  EXPECT_FALSE(shim.enable_entries(std::array{kText}));
+  shim.disable_entry(kText);
   shim.note_arming();
   const auto slot = shim.allocate_slot(8);
   EXPECT_FALSE(slot && shim.write_slot(*slot, std::array{std::byte{0x90}}));

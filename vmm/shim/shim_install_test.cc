@@ -324,6 +324,7 @@ TEST(ShimInstall, RemoveLeavesEveryByteAsItWas) {
       const auto slot = (*shim)->allocate_slot(8);
       const std::array code = {std::byte{0x90}, std::byte{0xc3}};
       ASSERT_TRUE((*shim)->write_slot(*slot, code) && (*shim)->add_entry(kText, *slot));
+      ASSERT_TRUE((*shim)->enable_entries(std::array{kText}));
       auto paused = PausedMachine::pause(guest);
       ASSERT_TRUE(paused);
       EXPECT_FALSE((*shim)->remove(*paused)) << "the gate leads to it";

@@ -109,6 +109,10 @@ bool ShimRegion::end_with(std::uint64_t offset, std::uint64_t& expected, std::ui
   return done;
 }
 
+bool ShimRegion::read(std::uint64_t offset, std::span<std::byte> bytes) const {
+  return offset <= size_ && bytes.size() <= size_ - offset && memory_.read(at(offset), bytes);
+}
+
 bool ShimRegion::write(std::uint64_t offset, std::span<const std::byte> bytes) {
   return offset <= size_ && bytes.size() <= size_ - offset && memory_.write(at(offset), bytes);
 }

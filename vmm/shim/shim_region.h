@@ -74,6 +74,8 @@ class ShimRegion {
   /// The same as the last write of all: every replace() after it returns false, and so do those
   /// that have begun.
   bool end_with(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired);
+  /// Copies bytes; false when the memory is gone. Of a paused guest, as it changes them.
+  [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> bytes) const;
   /// Writes bytes that the guest does not reach yet; false when the memory is gone.
   [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Writes a word that makes earlier writes visible to the guest (release).

@@ -52,7 +52,7 @@ class ShimRemains {
 
   struct Entry {
     GuestVirt address;
-    std::optional<GuestVirt> slot;  // none: it was taken out, and only a jump there is of that shim
+    std::optional<GuestVirt> slot;  // none: it is disabled, and only a jump there is of that shim
   };
   /// The entries of its table, of this kernel's region: copied, and inside of its parts.
   std::vector<Entry> entries(const GuestMemory& memory) const;

@@ -31,6 +31,7 @@ class Remains : public testing::TestWithParam<bool> {
       const std::array code = {std::byte{0x55}, std::byte{0xe9}};
       EXPECT_TRUE((*shim)->write_slot(slots_.back(), code));
       EXPECT_TRUE((*shim)->add_entry(at, slots_.back()));
+      EXPECT_TRUE((*shim)->enable_entries(std::array{at}));
     }
     (*shim)->activate();
   }
@@ -221,7 +222,7 @@ TEST_P(Remains, EntriesThatLeadOutsideAreLeftOut) {
        {std::uint64_t{0x8100'1000} | std::uint64_t{8} << 32,            // the header
         std::uint64_t{0x8100'2000} | std::uint64_t{0xffff'fff0} << 32,  // after it
         std::uint64_t{0x0100'3000} | (h.slots - h.base) << 32,          // not in the top 2 GiB
-        std::uint64_t{0x0100'4000}}) {                                  // taken out, and not there
+        std::uint64_t{0x0100'4000}}) {                                  // disabled, and not there
     while (guest_.get64(table + 8 * bucket) != 0) ++bucket;
     guest_.put64(table + 8 * bucket, entry);
   }
@@ -273,6 +274,7 @@ TEST_P(Remains, ThatSomebodyIsInsideOfServeTheNextTracer) {
     ASSERT_TRUE(next);
     EXPECT_GT(next->raw(), inside[0].raw());
     EXPECT_TRUE((*shim)->add_entry(kText.wrapping_add(16 * n), *next));
+    EXPECT_TRUE((*shim)->enable_entries(std::array{kText.wrapping_add(16 * n)}));
   }
   EXPECT_EQ((*shim)->counters().firings, 0u);
   ASSERT_TRUE((*shim)->retire(machine));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "vmm/base/check.h"
@@ -29,26 +30,63 @@ TEST_P(ShimTable, WritesTheTableThatTheShimReads) {
   EXPECT_FALSE(shim_.add_entry(GuestVirt(kText.raw() + 1), kBase)) << "no slot";
 }
 
-TEST_P(ShimTable, ARemovedEntryIsPutBackWithAnotherSlotToo) {
+TEST_P(ShimTable, ADisabledEntryIsEnabledWithAnotherSlotToo) {
   const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
   const auto other = shim_.allocate_slot(8);
   ASSERT_TRUE(other);
 
-  shim_.remove_entry(kText);
+  shim_.disable_entry(kText);
   ASSERT_TRUE(shim_.add_entry(kText, *other));
+  EXPECT_EQ(entry >> 32, 0u) << "an int3 there is the guest's";
+  ASSERT_TRUE(shim_.enable_entries(std::array{kText}));
 
   EXPECT_EQ(entry >> 32, other->raw() - kBase.raw());
   EXPECT_FALSE(shim_.add_entry(kText, slot_)) << "it is there";
-  shim_.remove_entry(kText);
+  shim_.disable_entry(kText);
   EXPECT_EQ(entry >> 32, 0u);
 }
 
-TEST_P(ShimTable, ARemovedEntryKeepsItsPlaceWithoutASlot) {
+TEST_P(ShimTable, EnablesManyEntriesAtOnceAndNoOther) {
+  // Over several pages of the table, some of them neighbours.
+  std::vector<GuestVirt> added, enabled;
+  for (std::uint64_t n = 1; n <= 1500; ++n) {
+    added.push_back(kText.wrapping_add(n % 2 == 0 ? n : n * 0x1234'5));
+    ASSERT_TRUE(shim_.add_entry(added.back(), slot_));
+    if (n % 3 != 0) enabled.push_back(added.back());
+  }
+
+  ASSERT_TRUE(shim_.enable_entries(enabled));
+  ASSERT_TRUE(shim_.enable_entries(std::span(enabled).first(7))) << "a second time is no harm";
+
+  std::map<std::uint64_t, std::uint64_t> entries;
+  for (std::uint32_t bucket = 0; bucket < layout().table_entries; ++bucket) {
+    const std::uint64_t entry = region_.entry(bucket);
+    if (entry != 0) entries[entry & 0xffffffff] = entry >> 32;
+  }
+  EXPECT_EQ(entries.size(), added.size() + 1);
+  for (std::size_t n = 0; n < added.size(); ++n) {
+    const std::uint64_t slot = (n + 1) % 3 != 0 ? slot_.raw() - kBase.raw() : 0;
+    EXPECT_EQ(entries.at(added[n].raw() & 0xffffffff), slot) << n;
+  }
+}
+
+TEST_P(ShimTable, EnablesNothingThatItDoesNotKnow) {
+  EXPECT_FALSE(shim_.enable_entries(std::array{kText.wrapping_add(1)}));
+  region_.entry(region_.bucket_of(kText)) = 0x1234;  // the guest's own page tables let it write
+
+  const auto enabled = shim_.enable_entries(std::array{kText});
+
+  ASSERT_FALSE(enabled);
+  EXPECT_EQ(enabled.error().code, ErrorCode::MachineGone);
+  EXPECT_EQ(region_.entry(region_.bucket_of(kText)), 0x1234u);
+}
+
+TEST_P(ShimTable, ADisabledEntryKeepsItsPlaceWithoutASlot) {
   const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
 
-  shim_.remove_entry(GuestVirt(kText.raw() + 1));
+  shim_.disable_entry(GuestVirt(kText.raw() + 1));
   EXPECT_NE(entry >> 32, 0u) << "another address";
-  shim_.remove_entry(kText);
+  shim_.disable_entry(kText);
 
   EXPECT_EQ(entry, kText.raw() & 0xffffffff);
   raise(0, kText);  // it looked its slot up before
@@ -63,7 +101,6 @@ TEST_P(ShimTable, FillsTheTableToItsLimitAndSaysSo) {
 
   EXPECT_EQ(count, layout().most_tracepoints());
   EXPECT_EQ(added.error().code, ErrorCode::Limit);
-  shim_.remove_entry(GuestVirt(kText.raw() + 1));
   EXPECT_TRUE(shim_.add_entry(GuestVirt(kText.raw() + 1), slot_)) << "it has its room";
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -55,16 +56,23 @@ Result<void, Fault> OriginalText::read(GuestVirt at, std::span<std::byte> out) c
   return done;
 }
 
-/// A jump may begin before what was read.
+/// Of all functions at once a guest waits for it, so what cannot be ours is passed over quickly.
 void OriginalText::remove_ours(GuestVirt at, std::span<std::byte> copied) const {
-  constexpr std::size_t kBefore = SHIM_JUMP_BYTES - 1;
-  const GuestVirt from = at.wrapping_add(-std::uint64_t{kBefore});
-  for (std::size_t i = 0; i < kBefore + copied.size(); ++i) {
-    const bool may_be = i < kBefore || copied[i - kBefore] == arch::kBreakpoint ||
-                        copied[i - kBefore] == arch::kNearJump;
-    const auto below = may_be ? ours_.below(from.wrapping_add(i)) : std::span<const std::byte>();
-    for (std::size_t n = 0; n < below.size(); ++n) {
-      if (i + n >= kBefore && i + n - kBefore < copied.size()) copied[i + n - kBefore] = below[n];
+  const auto remove_from = [&](std::uint64_t offset) {
+    const auto below = ours_.below(at.wrapping_add(offset));
+    for (const std::byte byte : below) {
+      if (offset < copied.size()) copied[offset] = byte;  // wraps before what was read
+      ++offset;
+    }
+  };
+  for (std::uint64_t before = SHIM_JUMP_BYTES - 1; before > 0; --before) remove_from(-before);
+  for (const std::byte first : {arch::kBreakpoint, arch::kNearJump}) {
+    for (std::size_t offset = 0; offset < copied.size(); ++offset) {
+      const auto rest = copied.subspan(offset);
+      const void* const found = std::memchr(rest.data(), std::to_integer<int>(first), rest.size());
+      if (found == nullptr) break;
+      offset = static_cast<std::size_t>(static_cast<const std::byte*>(found) - copied.data());
+      remove_from(offset);
     }
   }
 }
