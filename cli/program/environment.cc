@@ -86,6 +86,7 @@ std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern
   });
   if (first) {
     const std::string others = more > 0 ? fmt::format(" (and {} more; see -l -v)", more) : "";
+    if (first->name == pattern) return first->reason + others;
     return fmt::format("{} cannot be probed: {}{}", first->name.to_string(), first->reason, others);
   }
   if (std::string elsewhere = where_else(pattern); !elsewhere.empty()) return elsewhere;

@@ -47,6 +47,8 @@ TEST(Environment, TellsWhyWhatIsThereCannotBeProbed) {
             "fbt:vmlinux:do_idle:entry cannot be probed: do_idle has no ftrace site (and 1 more; "
             "see -l -v)");
   EXPECT_EQ(environment.why_no_match({"", "", "do_nothing", ""}), "");
+  EXPECT_EQ(environment.why_no_match({"fbt", "vmlinux", "do_idle", "return"}), "it never returns")
+      << "whose name the user has just written";
   EXPECT_EQ(environment.why_no_match({"fbt", "", "do_nothing", ""}),
             "there is no guest; name one with --attach, --image or --kernel");
 }

@@ -208,9 +208,10 @@ class Refusals(unittest.TestCase):
         outcome = machine.run(f"{description} {{ }}")
         self.assertEqual(outcome.status, 1, outcome)
         self.assertEqual(outcome.stdout, "", outcome)
-        lines = [line for line in outcome.stderr.splitlines() if "cannot be probed" in line]
-        self.assertEqual(len(lines), 1, outcome)
-        return lines[0]
+        said = re.findall(r"^.*probe description (\S+) does not match any probes: (.+)$",
+                          outcome.stderr, re.M)
+        self.assertEqual([asked for asked, _ in said], [description], outcome)
+        return said[0][1]
 
     def test_say_why(self):
         machine = self.enterContext(Machine())
