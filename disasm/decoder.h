@@ -1,7 +1,6 @@
 // Decodes x86-64 instructions, and moves one to another place: the facts that the rest of ringside
 // needs, without any decoder's types.
 // Used by providers. Zydis stays inside zydis_decoder.{h,cc} and relocate.cc.
-// Fire context: no.
 #pragma once
 
 #include <cstddef>

@@ -13,47 +13,47 @@ namespace {
 
 struct Named {
   ZydisMnemonic mnemonic;
-  Opcode opcode;
+  Operator opcode;
 };
 // The effects of these depend on their operands alone. Others are below.
 constexpr std::array kDeeds = {
-    Named{ZYDIS_MNEMONIC_NOP, Opcode::Nothing},
-    Named{ZYDIS_MNEMONIC_ENDBR64, Opcode::Nothing},
-    Named{ZYDIS_MNEMONIC_MOV, Opcode::Move},
-    Named{ZYDIS_MNEMONIC_MOVZX, Opcode::Move},
-    Named{ZYDIS_MNEMONIC_MOVSX, Opcode::SignExtend},
-    Named{ZYDIS_MNEMONIC_MOVSXD, Opcode::SignExtend},
-    Named{ZYDIS_MNEMONIC_LEA, Opcode::LoadAddress},
-    Named{ZYDIS_MNEMONIC_XCHG, Opcode::Exchange},
-    Named{ZYDIS_MNEMONIC_PUSH, Opcode::Push},
-    Named{ZYDIS_MNEMONIC_POP, Opcode::Pop},
-    Named{ZYDIS_MNEMONIC_LEAVE, Opcode::Leave},
-    Named{ZYDIS_MNEMONIC_AND, Opcode::And},
-    Named{ZYDIS_MNEMONIC_OR, Opcode::Or},
-    Named{ZYDIS_MNEMONIC_XOR, Opcode::Xor},
-    Named{ZYDIS_MNEMONIC_TEST, Opcode::Test},
-    Named{ZYDIS_MNEMONIC_ADD, Opcode::Add},
-    Named{ZYDIS_MNEMONIC_ADC, Opcode::AddCarry},
-    Named{ZYDIS_MNEMONIC_SUB, Opcode::Subtract},
-    Named{ZYDIS_MNEMONIC_SBB, Opcode::SubtractBorrow},
-    Named{ZYDIS_MNEMONIC_CMP, Opcode::Compare},
-    Named{ZYDIS_MNEMONIC_INC, Opcode::Increment},
-    Named{ZYDIS_MNEMONIC_DEC, Opcode::Decrement},
-    Named{ZYDIS_MNEMONIC_NEG, Opcode::Negate},
-    Named{ZYDIS_MNEMONIC_NOT, Opcode::Not},
-    Named{ZYDIS_MNEMONIC_SHL, Opcode::ShiftLeft},
-    Named{ZYDIS_MNEMONIC_SHR, Opcode::ShiftRight},
-    Named{ZYDIS_MNEMONIC_SAR, Opcode::ShiftArithmetic},
-    Named{ZYDIS_MNEMONIC_ROL, Opcode::RotateLeft},
-    Named{ZYDIS_MNEMONIC_ROR, Opcode::RotateRight},
-    Named{ZYDIS_MNEMONIC_IMUL, Opcode::Multiply},
-    Named{ZYDIS_MNEMONIC_BT, Opcode::BitTest},
-    Named{ZYDIS_MNEMONIC_BSWAP, Opcode::ByteSwap},
-    Named{ZYDIS_MNEMONIC_POPCNT, Opcode::CountOnes},
-    Named{ZYDIS_MNEMONIC_CDQ, Opcode::HighSignToData},
-    Named{ZYDIS_MNEMONIC_CQO, Opcode::HighSignToData},
-    Named{ZYDIS_MNEMONIC_CWDE, Opcode::SignExtend},
-    Named{ZYDIS_MNEMONIC_CDQE, Opcode::SignExtend},
+    Named{ZYDIS_MNEMONIC_NOP, Operator::Nothing},
+    Named{ZYDIS_MNEMONIC_ENDBR64, Operator::Nothing},
+    Named{ZYDIS_MNEMONIC_MOV, Operator::Move},
+    Named{ZYDIS_MNEMONIC_MOVZX, Operator::Move},
+    Named{ZYDIS_MNEMONIC_MOVSX, Operator::SignExtend},
+    Named{ZYDIS_MNEMONIC_MOVSXD, Operator::SignExtend},
+    Named{ZYDIS_MNEMONIC_LEA, Operator::LoadAddress},
+    Named{ZYDIS_MNEMONIC_XCHG, Operator::Exchange},
+    Named{ZYDIS_MNEMONIC_PUSH, Operator::Push},
+    Named{ZYDIS_MNEMONIC_POP, Operator::Pop},
+    Named{ZYDIS_MNEMONIC_LEAVE, Operator::Leave},
+    Named{ZYDIS_MNEMONIC_AND, Operator::And},
+    Named{ZYDIS_MNEMONIC_OR, Operator::Or},
+    Named{ZYDIS_MNEMONIC_XOR, Operator::Xor},
+    Named{ZYDIS_MNEMONIC_TEST, Operator::Test},
+    Named{ZYDIS_MNEMONIC_ADD, Operator::Add},
+    Named{ZYDIS_MNEMONIC_ADC, Operator::AddCarry},
+    Named{ZYDIS_MNEMONIC_SUB, Operator::Subtract},
+    Named{ZYDIS_MNEMONIC_SBB, Operator::SubtractBorrow},
+    Named{ZYDIS_MNEMONIC_CMP, Operator::Compare},
+    Named{ZYDIS_MNEMONIC_INC, Operator::Increment},
+    Named{ZYDIS_MNEMONIC_DEC, Operator::Decrement},
+    Named{ZYDIS_MNEMONIC_NEG, Operator::Negate},
+    Named{ZYDIS_MNEMONIC_NOT, Operator::Not},
+    Named{ZYDIS_MNEMONIC_SHL, Operator::ShiftLeft},
+    Named{ZYDIS_MNEMONIC_SHR, Operator::ShiftRight},
+    Named{ZYDIS_MNEMONIC_SAR, Operator::ShiftArithmetic},
+    Named{ZYDIS_MNEMONIC_ROL, Operator::RotateLeft},
+    Named{ZYDIS_MNEMONIC_ROR, Operator::RotateRight},
+    Named{ZYDIS_MNEMONIC_IMUL, Operator::Multiply},
+    Named{ZYDIS_MNEMONIC_BT, Operator::BitTest},
+    Named{ZYDIS_MNEMONIC_BSWAP, Operator::ByteSwap},
+    Named{ZYDIS_MNEMONIC_POPCNT, Operator::CountOnes},
+    Named{ZYDIS_MNEMONIC_CDQ, Operator::HighSignToData},
+    Named{ZYDIS_MNEMONIC_CQO, Operator::HighSignToData},
+    Named{ZYDIS_MNEMONIC_CWDE, Operator::SignExtend},
+    Named{ZYDIS_MNEMONIC_CDQE, Operator::SignExtend},
 };
 
 /// The low nibble of the opcodes 0f 40..4f (cmov) and 0f 90..9f (set).
@@ -62,20 +62,20 @@ bool has_opcodes(const ZydisDecodedInstruction& in, std::uint8_t row) {
 }
 
 /// Empty for what cannot be evaluated.
-std::optional<Opcode> opcode_of(const ZydisDecodedInstruction& in, const Instruction& summary) {
+std::optional<Operator> opcode_of(const ZydisDecodedInstruction& in, const Instruction& summary) {
   switch (summary.flow) {
-    case Flow::Call: return Opcode::Call;
-    case Flow::Jump: return Opcode::Jump;
+    case Flow::Call: return Operator::Call;
+    case Flow::Jump: return Operator::Jump;
     case Flow::ConditionalJump:
       // jrcxz and loop depend on no flags; no compiler makes them.
-      return summary.condition != arch::kNoCondition ? std::optional(Opcode::Jump) : std::nullopt;
+      return summary.condition != arch::kNoCondition ? std::optional(Operator::Jump) : std::nullopt;
     case Flow::Return:
-      return in.raw.imm[0].size == 0 ? std::optional(Opcode::Return) : std::nullopt;
+      return in.raw.imm[0].size == 0 ? std::optional(Operator::Return) : std::nullopt;
     case Flow::Next: break;
     default: return std::nullopt;
   }
-  if (has_opcodes(in, 0x40)) return Opcode::MoveIf;
-  if (has_opcodes(in, 0x90)) return Opcode::SetIf;
+  if (has_opcodes(in, 0x40)) return Operator::MoveIf;
+  if (has_opcodes(in, 0x90)) return Operator::SetIf;
   const auto found = std::ranges::find(kDeeds, in.mnemonic, &Named::mnemonic);
   return found != kDeeds.end() ? std::optional(found->opcode) : std::nullopt;
 }
@@ -139,27 +139,27 @@ bool take_operands(const Decoded& of, GuestVirt next, Evaluable& out) {
   out.to = operands[0];
   out.from = operands[1];
   out.third = operands[2];
-  if (out.opcode == Opcode::Push) out.from = std::exchange(out.to, {});
-  if (out.opcode == Opcode::Multiply) {
+  if (out.opcode == Operator::Push) out.from = std::exchange(out.to, {});
+  if (out.opcode == Operator::Multiply) {
     if (taken < 2) return false;  // the form with rdx
     if (taken == 2) out.third = out.to;
   }
-  const bool shifts = out.opcode >= Opcode::ShiftLeft && out.opcode <= Opcode::RotateRight;
+  const bool shifts = out.opcode >= Operator::ShiftLeft && out.opcode <= Operator::RotateRight;
   if (shifts && taken == 1) out.from = {Operand::Kind::Immediate, 8, false, nullptr, {}, 1};
   for (Operand* const each : {&out.from, &out.third}) {
     if (each->kind == Operand::Kind::Immediate && out.to.bytes != 0) each->bytes = out.to.bytes;
   }
-  const bool moves_stack = out.opcode == Opcode::Push || out.opcode == Opcode::Pop;
+  const bool moves_stack = out.opcode == Operator::Push || out.opcode == Operator::Pop;
   return !moves_stack || std::max(out.to.bytes, out.from.bytes) == sizeof(std::uint64_t);
 }
 
-bool has_operands(Opcode opcode) {
+bool has_operands(Operator opcode) {
   switch (opcode) {
-    case Opcode::Nothing:
-    case Opcode::Leave:
-    case Opcode::Jump:
-    case Opcode::Call:
-    case Opcode::Return: return false;
+    case Operator::Nothing:
+    case Operator::Leave:
+    case Operator::Jump:
+    case Operator::Call:
+    case Operator::Return: return false;
     default: return true;
   }
 }
@@ -176,7 +176,8 @@ std::optional<Evaluable> evaluable(const Decoded& of, GuestVirt address) {
                 .opcode = *opcode,
                 .condition = summary.condition,
                 .target = summary.target};
-  if (*opcode == Opcode::SetIf || *opcode == Opcode::MoveIf) out.condition = of.in.opcode & 0x0f;
+  if (*opcode == Operator::SetIf || *opcode == Operator::MoveIf)
+    out.condition = of.in.opcode & 0x0f;
   if (has_operands(*opcode) && !take_operands(of, out.next(), out)) return std::nullopt;
   return out;
 }

@@ -142,16 +142,16 @@ void Evaluation::set_flags(std::uint64_t value, std::uint8_t bytes, bool carry, 
 Result<void, Fault> Evaluation::logic(const Evaluable& in) {
   const std::uint64_t a = TRY(read(in.to)), b = TRY(read(in.from));
   const std::uint64_t value =
-      in.opcode == Opcode::Xor ? a ^ b : (in.opcode == Opcode::Or ? a | b : a & b);
+      in.opcode == Operator::Xor ? a ^ b : (in.opcode == Operator::Or ? a | b : a & b);
   set_flags(value, in.to.bytes, false, false);
-  return in.opcode == Opcode::Test ? Result<void, Fault>() : write(in.to, value);
+  return in.opcode == Operator::Test ? Result<void, Fault>() : write(in.to, value);
 }
 
 Result<void, Fault> Evaluation::add(const Evaluable& in) {
   const std::uint64_t mask = mask_of(in.to.bytes);
-  const bool increments = in.opcode == Opcode::Increment;
+  const bool increments = in.opcode == Operator::Increment;
   const std::uint64_t a = TRY(read(in.to)), b = increments ? 1 : TRY(read(in.from));
-  const std::uint64_t carried = in.opcode == Opcode::AddCarry && has(arch::kCarryFlag) ? 1 : 0;
+  const std::uint64_t carried = in.opcode == Operator::AddCarry && has(arch::kCarryFlag) ? 1 : 0;
   const std::uint64_t value = (a + b + carried) & mask;
   const bool carry = carried != 0 ? value <= a : value < a;
   const bool overflow = ((a ^ value) & (b ^ value) & top_bit(in.to.bytes)) != 0;
@@ -160,17 +160,17 @@ Result<void, Fault> Evaluation::add(const Evaluable& in) {
 }
 
 Result<void, Fault> Evaluation::subtract(const Evaluable& in) {
-  const bool decrements = in.opcode == Opcode::Decrement, negates = in.opcode == Opcode::Negate;
+  const bool decrements = in.opcode == Operator::Decrement, negates = in.opcode == Operator::Negate;
   const std::uint64_t first = TRY(read(in.to));
   const std::uint64_t a = negates ? 0 : first;
   const std::uint64_t b = negates ? first : (decrements ? 1 : TRY(read(in.from)));
   const std::uint64_t borrowed =
-      in.opcode == Opcode::SubtractBorrow && has(arch::kCarryFlag) ? 1 : 0;
+      in.opcode == Operator::SubtractBorrow && has(arch::kCarryFlag) ? 1 : 0;
   const std::uint64_t value = (a - b - borrowed) & mask_of(in.to.bytes);
   const bool carry = a < b || (borrowed != 0 && a == b);
   const bool overflow = ((a ^ b) & (a ^ value) & top_bit(in.to.bytes)) != 0;
   set_flags(value, in.to.bytes, decrements ? has(arch::kCarryFlag) : carry, overflow);
-  return in.opcode == Opcode::Compare ? Result<void, Fault>() : write(in.to, value);
+  return in.opcode == Operator::Compare ? Result<void, Fault>() : write(in.to, value);
 }
 
 Result<void, Fault> Evaluation::shift(const Evaluable& in) {
@@ -178,32 +178,33 @@ Result<void, Fault> Evaluation::shift(const Evaluable& in) {
   const auto count = static_cast<unsigned>(TRY(read(in.from)) & (in.to.bytes == 8 ? 63 : 31));
   if (count == 0) return {};
   const std::uint64_t a = TRY(read(in.to));
-  if (in.opcode == Opcode::RotateLeft || in.opcode == Opcode::RotateRight) {
-    const unsigned left = (in.opcode == Opcode::RotateLeft ? count : bits - count % bits) % bits;
+  if (in.opcode == Operator::RotateLeft || in.opcode == Operator::RotateRight) {
+    const unsigned left = (in.opcode == Operator::RotateLeft ? count : bits - count % bits) % bits;
     const std::uint64_t value = left == 0 ? a : a << left | a >> (bits - left);
-    const bool is_left = in.opcode == Opcode::RotateLeft;
+    const bool is_left = in.opcode == Operator::RotateLeft;
     const bool carry = (value & (is_left ? 1 : top_bit(in.to.bytes))) != 0;
     registers_.rflags = (registers_.rflags & ~arch::kCarryFlag) | (carry ? arch::kCarryFlag : 0);
     return write(in.to, value);
   }
   const unsigned most = std::min(count, 63U);
   const std::uint64_t wide =
-      in.opcode == Opcode::ShiftArithmetic ? sign_extended(a, in.to.bytes) : a;
+      in.opcode == Operator::ShiftArithmetic ? sign_extended(a, in.to.bytes) : a;
   const auto arithmetic = static_cast<std::int64_t>(wide);
   std::uint64_t value = 0;
   bool carry = false;
-  if (in.opcode == Opcode::ShiftLeft) {
+  if (in.opcode == Operator::ShiftLeft) {
     value = a << most;
     carry = count <= bits && (a >> (bits - count) & 1) != 0;
   } else {
     value = static_cast<std::uint64_t>(arithmetic >> most);
-    if (in.opcode == Opcode::ShiftRight) value = a >> most;
+    if (in.opcode == Operator::ShiftRight) value = a >> most;
     carry = (arithmetic >> (most - 1) & 1) != 0;
   }
   const bool sign = (value & top_bit(in.to.bytes)) != 0;
   const bool was_set = (a & top_bit(in.to.bytes)) != 0;
-  const bool overflow =
-      in.opcode == Opcode::ShiftLeft ? sign != carry : in.opcode == Opcode::ShiftRight && was_set;
+  const bool overflow = in.opcode == Operator::ShiftLeft
+                            ? sign != carry
+                            : in.opcode == Operator::ShiftRight && was_set;
   set_flags(value, in.to.bytes, carry, overflow);
   return write(in.to, value);
 }
@@ -241,71 +242,71 @@ Result<void, Fault> Evaluation::bit_test(const Evaluable& in) {
 Result<void, Fault> Evaluation::run(const Evaluable& in) {
   const auto from = [&] { return read(in.from); };
   switch (in.opcode) {
-    case Opcode::Nothing:
-    case Opcode::Jump: return {};
-    case Opcode::Move: return write(in.to, TRY(from()));
-    case Opcode::SignExtend: return write(in.to, sign_extended(TRY(from()), in.from.bytes));
-    case Opcode::LoadAddress: return write(in.to, address_of(in.from).raw());
-    case Opcode::Exchange: {
+    case Operator::Nothing:
+    case Operator::Jump: return {};
+    case Operator::Move: return write(in.to, TRY(from()));
+    case Operator::SignExtend: return write(in.to, sign_extended(TRY(from()), in.from.bytes));
+    case Operator::LoadAddress: return write(in.to, address_of(in.from).raw());
+    case Operator::Exchange: {
       const std::uint64_t first = TRY(read(in.to)), second = TRY(from());
       TRY(write(in.to, second));
       return write(in.from, first);
     }
-    case Opcode::Push: return push(TRY(from()));
-    case Opcode::Pop: return write(in.to, TRY(pop()));
-    case Opcode::Leave:
+    case Operator::Push: return push(TRY(from()));
+    case Operator::Pop: return write(in.to, TRY(pop()));
+    case Operator::Leave:
       registers_.rsp = registers_.rbp;
       registers_.rbp = TRY(pop());
       return {};
-    case Opcode::And:
-    case Opcode::Or:
-    case Opcode::Xor:
-    case Opcode::Test: return logic(in);
-    case Opcode::Add:
-    case Opcode::AddCarry:
-    case Opcode::Increment: return add(in);
-    case Opcode::Subtract:
-    case Opcode::SubtractBorrow:
-    case Opcode::Compare:
-    case Opcode::Decrement:
-    case Opcode::Negate: return subtract(in);
-    case Opcode::Not: return write(in.to, ~TRY(read(in.to)));
-    case Opcode::ShiftLeft:
-    case Opcode::ShiftRight:
-    case Opcode::ShiftArithmetic:
-    case Opcode::RotateLeft:
-    case Opcode::RotateRight: return shift(in);
-    case Opcode::Multiply: return multiply(in);
-    case Opcode::HighSignToData: {
+    case Operator::And:
+    case Operator::Or:
+    case Operator::Xor:
+    case Operator::Test: return logic(in);
+    case Operator::Add:
+    case Operator::AddCarry:
+    case Operator::Increment: return add(in);
+    case Operator::Subtract:
+    case Operator::SubtractBorrow:
+    case Operator::Compare:
+    case Operator::Decrement:
+    case Operator::Negate: return subtract(in);
+    case Operator::Not: return write(in.to, ~TRY(read(in.to)));
+    case Operator::ShiftLeft:
+    case Operator::ShiftRight:
+    case Operator::ShiftArithmetic:
+    case Operator::RotateLeft:
+    case Operator::RotateRight: return shift(in);
+    case Operator::Multiply: return multiply(in);
+    case Operator::HighSignToData: {
       const bool negative = (registers_.rax & top_bit(in.to.bytes)) != 0;
       return write(in.to, negative ? ~std::uint64_t{0} : 0);
     }
-    case Opcode::BitTest: return bit_test(in);
-    case Opcode::ByteSwap: {
+    case Operator::BitTest: return bit_test(in);
+    case Operator::ByteSwap: {
       const std::uint64_t value = __builtin_bswap64(TRY(read(in.to)));
       return write(in.to, value >> (64 - in.to.bytes * 8U));
     }
-    case Opcode::CountOnes: {
+    case Operator::CountOnes: {
       const auto ones = static_cast<std::uint64_t>(std::popcount(TRY(from())));
       registers_.rflags = (registers_.rflags & ~kAllFlags) | (ones == 0 ? arch::kZeroFlag : 0);
       return write(in.to, ones);
     }
-    case Opcode::SetIf: return write(in.to, holds(in) ? 1 : 0);
-    case Opcode::MoveIf: {
+    case Operator::SetIf: return write(in.to, holds(in) ? 1 : 0);
+    case Operator::MoveIf: {
       const std::uint64_t value = TRY(from());  // read even where it does not count
       return write(in.to, holds(in) ? value : TRY(read(in.to)));
     }
-    case Opcode::Call: return push(in.next().raw());
-    case Opcode::Return: return {};
+    case Operator::Call: return push(in.next().raw());
+    case Operator::Return: return {};
   }
   __builtin_unreachable();
 }
 
 Result<GuestVirt, Fault> Evaluation::step(const Evaluable& in) {
-  if (in.opcode == Opcode::Jump) return holds(in) ? in.target : in.next();
-  if (in.opcode == Opcode::Return) return GuestVirt(TRY(pop()));
+  if (in.opcode == Operator::Jump) return holds(in) ? in.target : in.next();
+  if (in.opcode == Operator::Return) return GuestVirt(TRY(pop()));
   TRY(run(in));
-  return in.opcode == Opcode::Call ? in.target : in.next();
+  return in.opcode == Operator::Call ? in.target : in.next();
 }
 
 }  // namespace ringside::disasm

@@ -18,7 +18,7 @@
 namespace ringside::disasm {
 
 /// The effect of an instruction on its operands: the first one is `to`, the second `from`.
-enum class Opcode : std::uint8_t {
+enum class Operator : std::uint8_t {
   Nothing,
   Move,         // also with zero extension
   SignExtend,   // of `from` to the size of `to`
@@ -71,7 +71,7 @@ struct Operand {
 struct Evaluable {
   GuestVirt address;
   std::uint8_t length = 0;
-  Opcode opcode = Opcode::Nothing;
+  Operator opcode = Operator::Nothing;
   arch::Condition condition = arch::kNoCondition;  // of SetIf, MoveIf and Jump
   GuestVirt target;                                // of Jump and Call
   Operand to{}, from{}, third{};

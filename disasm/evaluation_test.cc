@@ -123,14 +123,14 @@ class EvaluationRuns : public testing::Test {
   /// Flags that the form leaves undefined.
   static std::uint64_t undefined(const Evaluable& in, std::uint64_t count) {
     switch (in.opcode) {
-      case Opcode::BitTest: return kFlags & ~arch::kCarryFlag;
-      case Opcode::Multiply: return arch::kZeroFlag | arch::kSignFlag | arch::kParityFlag;
-      case Opcode::ShiftLeft:
-      case Opcode::ShiftRight:
-      case Opcode::ShiftArithmetic:
+      case Operator::BitTest: return kFlags & ~arch::kCarryFlag;
+      case Operator::Multiply: return arch::kZeroFlag | arch::kSignFlag | arch::kParityFlag;
+      case Operator::ShiftLeft:
+      case Operator::ShiftRight:
+      case Operator::ShiftArithmetic:
         return arch::kOverflowFlag | (count >= in.to.bytes * 8U ? arch::kCarryFlag : 0);
-      case Opcode::RotateLeft:
-      case Opcode::RotateRight: return arch::kOverflowFlag;
+      case Operator::RotateLeft:
+      case Operator::RotateRight: return arch::kOverflowFlag;
       default: return 0;
     }
   }

@@ -2,7 +2,6 @@
 // For one pass over many small places near each other (the sites that a table names, a list): where
 // guest RAM is only copied, each read is a system call, or five with its page walk.
 // It answers from its first copy for ever, so make a new one for each pass.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ static_assert(kMostJoined == sizeof(std::uint64_t));
 // no faster.
 constexpr std::uint64_t kFarthest = 256;
 
-/// With the bytes behind it, which nobody changes meanwhile: the guest stands still.
+/// With the bytes after it, which nobody changes meanwhile: the guest stands still.
 void store_whole(std::span<std::byte> place, std::span<const std::byte> bytes) {
   std::uint64_t word = 0;
   std::memcpy(&word, place.data(), sizeof word);

@@ -30,12 +30,12 @@ class MachineStatus {
   virtual std::string console_tail() const = 0;
   /// Why a machine Died, in one line: how its process ended, with that process's own last line.
   /// Empty in other states, and where nothing is known.
-  virtual std::string cause_of_death() const { return {}; }
+  virtual std::string exit_reason() const { return {}; }
   /// Whether it Died because it no longer answered and we ended it: the error of that moment says
   /// so.
   virtual bool was_ended_by_us() const { return false; }
-  /// cause_of_death() and, in further lines, the state of the vCPU that died, where it is known.
-  virtual std::string last_words() const { return {}; }
+  /// exit_reason() and, in further lines, the state of the vCPU that died, where it is known.
+  virtual std::string exit_report() const { return {}; }
   /// The owner's actions on a machine that is not ours since the last call, a line each: it was
   /// paused, it goes on.
   virtual std::vector<std::string> take_news() { return {}; }

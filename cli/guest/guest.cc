@@ -20,7 +20,7 @@
 #include "vmm/base/printable.h"
 #include "vmm/kernel_file/kernel_choice.h"
 #include "vmm/linux/health/storage_watch.h"
-#include "vmm/linux/kernel_arrival.h"
+#include "vmm/linux/kernel_boot_watch.h"
 #include "vmm/vcpu_exits.h"
 
 namespace ringside::cli {
@@ -48,7 +48,7 @@ class Startup {
                                     Clock::duration limit, std::string_view what);
   Result<std::unique_ptr<guest_linux::Kernel>> wait_kernel();
   /// Lets a held machine run until its kernel has unpacked and moved itself, and no further.
-  Result<guest_linux::KernelArrival::Arrived> wait_arrival(const vmm::KernelFile& file);
+  Result<guest_linux::KernelBootWatch::BootedKernel> wait_arrival(const vmm::KernelFile& file);
   /// How long the search took that found the kernel.
   Clock::duration discovery() const { return discovery_; }
 
@@ -110,8 +110,9 @@ Result<std::unique_ptr<guest_linux::Kernel>> Startup::wait_kernel() {
   }
 }
 
-Result<guest_linux::KernelArrival::Arrived> Startup::wait_arrival(const vmm::KernelFile& file) {
-  const auto arrival = TRY(guest_linux::KernelArrival::watch(*machine_));
+Result<guest_linux::KernelBootWatch::BootedKernel> Startup::wait_arrival(
+    const vmm::KernelFile& file) {
+  const auto arrival = TRY(guest_linux::KernelBootWatch::watch(*machine_));
   machine_->vcpus().release();
   const Clock::time_point deadline = Clock::now() + kBootLimit;
   do {
@@ -182,7 +183,7 @@ bool is_ending(vmm::Machine& machine) {
 }
 
 std::string describe_end(vmm::Machine& machine) {
-  std::string text, cause = machine.status().cause_of_death();
+  std::string text, cause = machine.status().exit_reason();
   switch (machine.state()) {
     case vmm::MachineState::Running: return "the guest runs";
     case vmm::MachineState::PoweredOff: text = "the guest powered itself off"; break;
@@ -240,8 +241,8 @@ Result<void> hold(Guest& guest, MachineOptions options, Signals& signals) {
   options.kvm.hold = true;
   guest.traced.machine = TRY(vmm::start_kvm(options.guest, options.kvm)).machine;
   vmm::Machine& machine = *guest.traced.machine;
-  guest_linux::KernelMove move;
-  if (vmm::moves_itself(*file, options.guest.append)) {
+  guest_linux::KaslrOffset move;
+  if (vmm::relocates_itself(*file, options.guest.append)) {
     if (const auto why = machine.exits()->cannot(vmm::VcpuEvent::Kind::MsrWrite)) {
       return fail(ErrorCode::Unsupported,
                   fmt::format("a kernel that moves itself cannot be followed: {}; give it "

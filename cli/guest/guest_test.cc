@@ -30,7 +30,7 @@ class EndedMachine : public vmm::InertMachine {
   MachineState state() const override { return state_; }
   int event_fd() const override { return event_.get(); }
   std::string console_tail() const override { return console; }
-  std::string cause_of_death() const override { return cause; }
+  std::string exit_reason() const override { return cause; }
   bool was_ended_by_us() const override { return ended_by_us; }
   bool is_others() const override { return others; }
 

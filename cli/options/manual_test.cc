@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/options/long_options.h"
 #include "cli/options/option_table.h"
 #include "cli/options/options.h"
 #include "dif/program/action_kind.h"
@@ -40,13 +41,19 @@ bool has_word(const std::string& text, const std::string& word) {
   return std::regex_search(text, whole);
 }
 
-/// Letters and long options, as --help has them.
+/// Letters, as --help has them, and long options, which have to be there.
 std::set<std::string> options_of_help() {
   const std::string help = help_text();
   const std::regex option("(^|[\\s\\[(,])(--?[A-Za-z][a-z-]*)");
   std::set<std::string> found;
   for (std::sregex_iterator at(help.begin(), help.end(), option), end; at != end; ++at) {
     found.insert((*at)[2]);
+  }
+  for (const LongOption& option : long_options()) {
+    EXPECT_TRUE(option.name == std::string("help") ||
+                has_word(help, std::string("--") + option.name))
+        << option.name;
+    found.insert(std::string("--") + option.name);
   }
   return found;
 }

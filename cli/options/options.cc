@@ -1,5 +1,5 @@
-// The command line. In this file, top to bottom: the long options, one letter at a time, checks
-// that need the whole line, the environment.
+// The command line. In this file, top to bottom: one letter at a time, checks that need the whole
+// line, the environment.
 #include "cli/options/options.h"
 
 #include <fmt/format.h>
@@ -10,152 +10,18 @@
 #include <cctype>
 #include <string_view>
 
+#include "cli/options/long_options.h"
 #include "cli/options/machine_list.h"
 #include "cli/options/quantities.h"
 
 namespace ringside::cli {
 namespace {
 
-enum LongOption : int {
-  Image = 256,
-  Kernel,
-  Initrd,
-  Append,
-  Cpus,
-  Memory,
-  Machine,
-  Keep,
-  Qemu,
-  Help,
-  Libxo,
-  Disk,
-  Console,
-  Boot,
-  AfterBoot,
-  KvmDevice,
-  AsIs,
-  Attach,
-  Core,
-};
-
-const std::array<option, 20> kLongOptions{{
-    {"image", required_argument, nullptr, Image},
-    {"kernel", required_argument, nullptr, Kernel},
-    {"initrd", required_argument, nullptr, Initrd},
-    {"append", required_argument, nullptr, Append},
-    {"cpus", required_argument, nullptr, Cpus},
-    {"memory", required_argument, nullptr, Memory},
-    {"machine", required_argument, nullptr, Machine},
-    {"keep", no_argument, nullptr, Keep},
-    {"qemu", required_argument, nullptr, Qemu},
-    {"help", no_argument, nullptr, Help},
-    {"libxo", required_argument, nullptr, Libxo},
-    {"disk", required_argument, nullptr, Disk},
-    {"console", no_argument, nullptr, Console},
-    {"boot", required_argument, nullptr, Boot},
-    {"after-boot", no_argument, nullptr, AfterBoot},
-    {"kvm-device", required_argument, nullptr, KvmDevice},
-    {"attach", required_argument, nullptr, Attach},
-    {"as-is", no_argument, nullptr, AsIs},
-    {"core", required_argument, nullptr, Core},
-    {nullptr, 0, nullptr, 0},
-}};
+constexpr int kFirstLongOption = 256;  // of those that getopt_long() returns: after all letters
 
 // "-": words that are no options come back in their order, so that they may stand anywhere.
 // ":": a missing argument is told apart from an unknown letter.
 constexpr const char* kLetters = "-:3:6:aAb:Bc:CdD:ef:FGhHi:I:lL:m:n:o:Op:P:qs:SU:vVwx:X:Z";
-
-Result<void> set_machine(MachineOptions& machine, std::string_view choice) {
-  if (choice == "auto") {
-    machine.choice = MachineChoice::Auto;
-  } else if (choice == "kvm") {
-    machine.choice = MachineChoice::Kvm;
-  } else if (choice == "qemu-kvm") {
-    machine.choice = MachineChoice::QemuKvm;
-  } else if (choice == "qemu") {
-    machine.choice = MachineChoice::Qemu;
-  } else {
-    return fail(ErrorCode::Usage,
-                fmt::format("--machine {}: it is one of auto, kvm, qemu and qemu-kvm", choice));
-  }
-  return {};
-}
-
-Result<void> set_boot(vmm::KvmConfig& config, std::string_view way) {
-  if (way == "auto") {
-    config.boot = vmm::BootWay::Auto;
-  } else if (way == "pvh") {
-    config.boot = vmm::BootWay::Pvh;
-  } else if (way == "bzimage") {
-    config.boot = vmm::BootWay::BzImage;
-  } else {
-    return fail(ErrorCode::Usage,
-                fmt::format("--boot {}: it is one of auto, pvh and bzimage", way));
-  }
-  return {};
-}
-
-/// FILE or FILE,ro.
-Result<void> add_disk(vmm::KvmConfig& config, std::string_view argument) {
-  constexpr std::string_view kReadOnly = ",ro";
-  vmm::DiskConfig disk;
-  disk.read_only = argument.ends_with(kReadOnly);
-  if (disk.read_only) argument.remove_suffix(kReadOnly.size());
-  if (argument.empty()) return fail(ErrorCode::Usage, "--disk: name a file, or FILE,ro");
-  disk.path = argument;
-  config.disks.push_back(std::move(disk));
-  return {};
-}
-
-/// FreeBSD's: a list of libxo's words, of which those that name a format can be had here.
-Result<void> set_libxo(Settings& settings, std::string_view words) {
-  while (!words.empty()) {
-    const std::size_t comma = std::min(words.find_first_of(",:"), words.size());
-    const std::string_view word = words.substr(0, comma);
-    words.remove_prefix(std::min(comma + 1, words.size()));
-    if (word == "pretty" || word == "no-pretty") continue;  // it is JSON, XML or HTML either way
-    const auto format = parse_output_format(word);
-    if (!format) {
-      return fail(
-          ErrorCode::Usage,
-          fmt::format("--libxo {}: it is one of text, json, jsonl, xml, html and csv", word));
-    }
-    settings.format = *format;
-  }
-  return {};
-}
-
-Result<void> set_core(CommandLine& line, std::string path) {
-  if (path.empty()) return fail(ErrorCode::Usage, "--core: name the file");
-  if (!line.core_file.empty()) return fail(ErrorCode::Usage, "--core: one at a time");
-  line.core_file = std::move(path);
-  return {};
-}
-
-Result<void> long_option(CommandLine& line, int which, std::string argument) {
-  MachineOptions& machine = line.common;
-  switch (which) {
-    case Image: line.machines.emplace_back().image = std::move(argument); return {};
-    case Kernel: line.machines.emplace_back().guest.kernel = std::move(argument); return {};
-    case Attach: line.machines.emplace_back().attach = {std::move(argument), {}}; return {};
-    case Initrd: machine.guest.initrd = std::move(argument); return {};
-    case Append: machine.guest.append = std::move(argument); return {};
-    case Cpus: return set_cpus(machine.guest, argument);
-    case Memory: return set_memory(machine.guest, argument);
-    case Machine: return set_machine(machine, argument);
-    case Keep: machine.qemu.keep = true; return {};
-    case AsIs: machine.qemu.as_is = true; return {};
-    case Qemu: machine.qemu.program = std::move(argument); return {};
-    case Libxo: return set_libxo(line.settings, argument);
-    case Disk: return add_disk(machine.kvm, argument);
-    case Console: machine.kvm.terminal = true; return {};
-    case Boot: return set_boot(machine.kvm, argument);
-    case AfterBoot: machine.after_boot = true; return {};
-    case Core: return set_core(line, std::move(argument));
-    case KvmDevice: machine.kvm.device = std::move(argument); return {};
-    default: line.task = CommandLine::Task::Help; return {};
-  }
-}
 
 void add_program(CommandLine& line, ProgramSource::Kind kind, std::string text) {
   line.programs.push_back({kind, std::move(text)});
@@ -258,16 +124,20 @@ Result<void> short_option(CommandLine& line, int letter, std::string argument) {
 Result<void> one_option(CommandLine& line, int letter, const char* word) {
   std::string argument = optarg == nullptr ? std::string() : optarg;
   if (letter == ':') {
-    const std::string name = optopt < Image ? std::string(1, static_cast<char>(optopt)) : word;
+    const std::string name =
+        optopt < kFirstLongOption ? std::string(1, static_cast<char>(optopt)) : word;
     return fail(ErrorCode::Usage, fmt::format("option requires an argument -- {}", name));
   }
   if (letter == '?') {
-    return optopt != 0 && optopt < Image
+    return optopt != 0 && optopt < kFirstLongOption
                ? fail(ErrorCode::Usage,
                       fmt::format("illegal option -- {}", static_cast<char>(optopt)))
                : fail(ErrorCode::Usage, fmt::format("illegal option {}", word));
   }
-  if (letter >= Image) return long_option(line, letter, std::move(argument));
+  if (letter >= kFirstLongOption) {
+    const auto& option = long_options()[static_cast<std::size_t>(letter - kFirstLongOption)];
+    return option.set(line, std::move(argument));
+  }
   return short_option(line, letter, std::move(argument));
 }
 
@@ -427,6 +297,17 @@ void add_targets(CommandLine& line) {
   line.arguments.clear();
 }
 
+std::vector<option> long_options_for_getopt() {
+  std::vector<option> options;
+  for (const LongOption& one : long_options()) {
+    const int value = kFirstLongOption + static_cast<int>(options.size());
+    const int argument = one.takes_argument ? required_argument : no_argument;
+    options.push_back({one.name, argument, nullptr, value});
+  }
+  options.push_back({nullptr, 0, nullptr, 0});
+  return options;
+}
+
 /// FreeBSD's -O has no argument; here it may name the format.
 void take_format(CommandLine& line, const std::vector<char*>& words, int count) {
   if (optind >= count) return;
@@ -453,11 +334,12 @@ Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Setti
   words.push_back(nullptr);
   const int count = static_cast<int>(arguments.size());
 
+  const std::vector<option> long_ones = long_options_for_getopt();
   opterr = 0;
   optind = 0;  // a fresh scan: tests parse more than one line in a process
   for (;;) {
     const int at = optind == 0 ? 1 : optind;
-    const int letter = getopt_long(count, words.data(), kLetters, kLongOptions.data(), nullptr);
+    const int letter = getopt_long(count, words.data(), kLetters, long_ones.data(), nullptr);
     if (letter == -1) break;
     const char* word = at < count ? words[static_cast<std::size_t>(at)] : "";
     TRY(one_option(line, letter, word));

@@ -53,7 +53,8 @@ How:
   -q  print only what the program asks for     -o FILE  append the output to FILE
   -w  allow destructive actions                -Z  allow descriptions that match nothing
   -F  indent by function entry and return      -b SIZE  buffer size per CPU
-  -O [json|jsonl|xml|html|csv]  structured output (also -x oformat=...); all aggregations at the end
+  -O [json|jsonl|xml|html|csv]  structured output (also -x oformat=..., FreeBSD's --libxo WORDS); all
+                    aggregations at the end
   -x NAME[=VALUE]   set one of dtrace's options; a variable DTRACE_OPT_NAME=VALUE presets it
   -32 -64 -a -A -B are dtrace's; each works here or says why it cannot
 

@@ -80,7 +80,7 @@ class OnePoint final : public ProbePoints {
     return {};
   }
 
-  std::vector<DispatchTable::Lead> bound;
+  std::vector<DispatchTable::EnabledBinding> bound;
 };
 
 class ProcTracer final : public FakeTracer {

@@ -55,7 +55,7 @@ Result<dif::EngineOptions> fitted_buffers(const Subjects& subjects, const Subjec
   options.machine_process = machine != nullptr ? machine->host_process() : 0;
   if (settings.quiet || settings.quiet_resize) return options;
   for (const dif::LoweredBuffer& buffer : plan->lowered) {
-    subjects.say_of(subject, lowered_text(buffer));
+    subjects.print_line(subject, lowered_text(buffer));
   }
   return options;
 }
@@ -110,8 +110,8 @@ void announce(const Script& script, const Subjects& subjects, const Subject& sub
   for (std::size_t i = 0; i < by_program.size(); ++i) {
     const Matches& matches = by_program[i];
     if (matches.is_elsewhere && !matches.is_here) continue;
-    subjects.say_of(subject, fmt::format("{} matched {} probe{}", script.label(i), matches.probes,
-                                         matches.probes == 1 ? "" : "s"));
+    subjects.print_line(subject, fmt::format("{} matched {} probe{}", script.label(i),
+                                             matches.probes, matches.probes == 1 ? "" : "s"));
   }
 }
 
@@ -129,8 +129,9 @@ void tell_gaps(const Subjects& subjects, const Subject& subject) {
   }
   if (!first) return;
   const std::string others = more > 0 ? fmt::format(", and {} more such places", more) : "";
-  subjects.say_of(subject, fmt::format("{} does not see all that happens: {}{} (-l -v tells each)",
-                                       first->name.to_string(), first->reason, others));
+  subjects.print_line(subject,
+                      fmt::format("{} does not see all that happens: {}{} (-l -v tells each)",
+                                  first->name.to_string(), first->reason, others));
 }
 
 Result<void> enable(const Script& script, const Subjects& subjects, Subject& subject,

@@ -17,7 +17,7 @@ void report_pauses(const Settings& settings, const Subjects& subjects) {
   for (const Subject& subject : subjects) {
     const vmm::Machine* const machine = subject.target->machine();
     if (machine == nullptr) continue;
-    subjects.say_of(subject, "the guest stood still " + machine->vcpus().pauses().describe());
+    subjects.print_line(subject, "the guest stood still " + machine->vcpus().pauses().describe());
   }
 }
 

@@ -186,7 +186,7 @@ void Session::tell_omissions() {
   for (const Subject& subject : subjects_) {
     if (subject.target->kernel() == nullptr) continue;
     for (const std::string& omission : subject.target->kernel()->take_omissions()) {
-      subjects_.say_of(subject, omission);
+      subjects_.print_line(subject, omission);
     }
   }
 }
@@ -313,7 +313,7 @@ void Session::report_clocks() const {
   if (!line_.verbose) return;
   for (const Subject& subject : subjects_) {
     if (subject.target->machine() != nullptr) {
-      subjects_.say_of(subject, subject.target->tracer().clock());
+      subjects_.print_line(subject, subject.target->tracer().clock());
     }
   }
 }
@@ -324,9 +324,9 @@ void Session::report_figures(const TraceLoop& loop) const {
   const std::vector<Figures> all = loop.figures();
   for (std::size_t n = 0; n < all.size(); ++n) {
     const Subject& subject = *std::next(subjects_.begin(), static_cast<std::ptrdiff_t>(n));
-    for (const std::string& line : figures_lines(all[n])) subjects_.say_of(subject, line);
+    for (const std::string& line : figures_lines(all[n])) subjects_.print_line(subject, line);
     const std::string waits = waits_drawing(all[n].trace.kernel.waits);
-    if (!waits.empty()) subjects_.say_of(subject, waits);
+    if (!waits.empty()) subjects_.print_line(subject, waits);
   }
 }
 
@@ -415,9 +415,9 @@ Result<int> Session::list() {
 int Session::tell_cleaned() {
   for (const Subject& subject : subjects_) {
     const auto notices = subject.target->tracer().take_notices();
-    for (const std::string& notice : notices) subjects_.say_of(subject, notice);
+    for (const std::string& notice : notices) subjects_.print_line(subject, notice);
     if (notices.empty())
-      subjects_.say_of(subject, "nothing of an earlier ringside is in the guest");
+      subjects_.print_line(subject, "nothing of an earlier ringside is in the guest");
   }
   return kExitOk;
 }

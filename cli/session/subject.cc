@@ -33,7 +33,7 @@ std::string Subjects::line_start(const Subject& subject) const {
   return several() ? subject.target->name() + ": " : std::string();
 }
 
-void Subjects::say_of(const Subject& subject, const std::string& text) const {
+void Subjects::print_line(const Subject& subject, const std::string& text) const {
   say(line_start(subject) + text);
 }
 

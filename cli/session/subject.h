@@ -58,7 +58,7 @@ class Subjects {
   /// The beginning of a line about this one: "NAME: " where there are several.
   std::string line_start(const Subject& subject) const;
   /// Says a line about this one on stderr.
-  void say_of(const Subject& subject, const std::string& text) const;
+  void print_line(const Subject& subject, const std::string& text) const;
   /// The result; where it is an error, its message begins with whom it is about.
   template <class T>
   Result<T> named(const Subject& subject, Result<T> result) const {

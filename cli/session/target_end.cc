@@ -11,7 +11,7 @@ namespace {
 void report_death(const WatchedTarget& watched, const providers::Target& target) {
   if (target.machine()->exits() == nullptr) return;
   // The first line has been told with the end itself.
-  const std::string words = target.machine()->status().last_words();
+  const std::string words = target.machine()->status().exit_report();
   const std::size_t rest = words.find('\n');
   if (rest != std::string::npos) watched.say(words.substr(rest + 1));
   std::string names;

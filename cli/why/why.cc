@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 struct Patient {
   std::unique_ptr<vmm::Machine> machine;
   std::string name;
-  guest_linux::Circumstances circumstances;
+  guest_linux::ExamineOptions options;
   Result<std::unique_ptr<guest_linux::Kernel>> kernel;
 };
 
@@ -33,7 +33,7 @@ Result<Patient> find_patient(const CommandLine& line) {
     auto guest = TRY(open_saved_guest(line.core_file));
     return Patient{std::move(guest.machine),
                    line.core_file,
-                   {guest_linux::GuestLife::Saved, {}, {}},
+                   {guest_linux::GuestSource::Saved, {}, {}},
                    std::move(guest.kernel)};
   }
   const auto target = TRY(vmm::parse_attach_target(line.arguments.front()));
@@ -42,18 +42,18 @@ Result<Patient> find_patient(const CommandLine& line) {
   return Patient{
       std::move(observed.machine),
       std::move(observed.name),
-      {guest_linux::GuestLife::Runs, std::move(observed.stopped_by), std::move(observed.limits)},
+      {guest_linux::GuestSource::Runs, std::move(observed.stopped_by), std::move(observed.limits)},
       std::move(kernel)};
 }
 
 /// A stop would wait for the storage as the guest does, and the monitor with it.
 void look_without_stop_where_storage_hangs(Patient& patient, guest_linux::Kernel& kernel) {
-  if (patient.circumstances.life != guest_linux::GuestLife::Runs) return;
-  if (patient.circumstances.stopped_by) return;
+  if (patient.options.life != guest_linux::GuestSource::Runs) return;
+  if (patient.options.stopped_by) return;
   guest_linux::StorageWatch storage(patient.machine->memory(), kernel);
   const auto answers = storage.await(guest_linux::StorageWatch::kSlow);
   if (answers || !patient.machine->vcpus().look_while_they_run()) return;
-  patient.circumstances.limits.push_back(vmm::not_stopped_because(answers.error().message));
+  patient.options.limits.push_back(vmm::not_stopped_because(answers.error().message));
 }
 
 Result<void> report(const CommandLine& line) {
@@ -68,8 +68,7 @@ Result<void> report(const CommandLine& line) {
   guest_linux::Kernel* kernel = patient.kernel ? patient.kernel->get() : nullptr;
   if (kernel != nullptr) look_without_stop_where_storage_hangs(patient, *kernel);
   const std::string trouble = patient.kernel ? std::string() : patient.kernel.error().message;
-  const auto health =
-      TRY(guest_linux::examine(*patient.machine, kernel, trouble, patient.circumstances));
+  const auto health = TRY(guest_linux::examine(*patient.machine, kernel, trouble, patient.options));
   patient.machine->shut_down();  // turns away from one that runs
   tell_time("examined");
   Sink sink(STDOUT_FILENO);

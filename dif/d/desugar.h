@@ -14,7 +14,7 @@ namespace ringside::d {
 
 /// Desugaring needs these of the rest of the compiler.
 struct DesugarTools {
-  Arena& arena;
+  AstArena& arena;
   TypeId integer;          // C's int
   std::size_t number = 0;  // of the clause in its program: makes its hidden variables its own
   /// The value of an expression that is an integer constant; empty when it is none.

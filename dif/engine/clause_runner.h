@@ -86,7 +86,7 @@ class ClauseRunner {
   /// The next step after an action that did not fault.
   enum class Next : std::uint8_t { GoOn, EndClause };
   /// chill() of one vCPU in the interval that began at `start`.
-  struct Chilled {
+  struct ChillTime {
     std::uint64_t start = 0, spent = 0;
   };
 
@@ -144,7 +144,7 @@ class ClauseRunner {
   std::vector<std::uint64_t> frames_;         // of the stack that is being recorded
   LazyMemory beside_;                         // a record while a commit goes before it, or no room
   std::array<std::vector<Round>, 2> rounds_;  // by place in the probe's list; and ERROR's
-  Chilled chilled_;
+  ChillTime chilled_;
   std::uint64_t trips_ = 0;  // jumps back that this firing made
   std::uint64_t work_ = 0;   // what its clauses so far may have cost
   FiringTime time_;

@@ -23,10 +23,10 @@
 
 #include "dif/engine/buffer_plan.h"
 #include "dif/engine/fire_record.h"
-#include "dif/evaluate/brief_lock.h"
 #include "dif/evaluate/shared_globals.h"
 #include "dif/program/options.h"
 #include "dif/program/program.h"
+#include "vmm/base/brief_lock.h"
 
 namespace ringside::dif {
 
@@ -89,11 +89,12 @@ enum class DropKind : std::uint8_t {
   StackString,
   DoubleError,
 };
-inline constexpr std::size_t kDropKinds = 10;
+inline constexpr std::size_t kDropKinds = static_cast<std::size_t>(DropKind::DoubleError) + 1;
+
+inline constexpr std::uint32_t kNoPc = UINT32_MAX;  // Fault::pc of a fault outside any DIF
 
 /// A fault of one clause, as dtrace reports it on stderr:
 /// "error on enabled probe ID E (ID N: name): invalid address (0x..) in action #K at DIF offset O".
-inline constexpr std::uint32_t kNoPc = UINT32_MAX;  // Fault::pc of a fault outside any DIF
 struct FaultReport {
   EcbId ecb;
   std::uint32_t vcpu = 0;

@@ -23,9 +23,9 @@
 #include <span>
 #include <vector>
 
-#include "dif/evaluate/brief_lock.h"
 #include "dif/evaluate/lazy_memory.h"
 #include "dif/evaluate/shared_locks.h"
+#include "vmm/base/brief_lock.h"
 
 namespace ringside::dif {
 

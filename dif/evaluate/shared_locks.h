@@ -23,7 +23,7 @@
 #include <array>
 #include <cstdint>
 
-#include "dif/evaluate/brief_lock.h"
+#include "vmm/base/brief_lock.h"
 
 namespace ringside::dif {
 

@@ -9,7 +9,7 @@ CallResult Subroutines::call(Subroutine which, CallArguments a) {
   switch (which) {
 // clang-format off
 #define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, changes, call, reason) \
-    case Subroutine::name: return families_.call(a);
+    case Subroutine::name: return groups_.call(a);
 #include "dif/program/builtin.def"
     // clang-format on
   }

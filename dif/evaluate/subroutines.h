@@ -21,9 +21,9 @@ class Subroutines {
   /// All must outlive this. The guest is the one of `builtins`' firing.
   Subroutines(Memory& memory, BuiltinVariables& builtins, SharedAccess& access,
               Speculations& speculations)
-      : memory_(memory), families_(memory, builtins, access, speculations) {}
+      : memory_(memory), groups_(memory, builtins, access, speculations) {}
 
-  void begin_firing() { families_.strings.begin_firing(); }
+  void begin_firing() { groups_.strings.begin_firing(); }
 
   /// A call of the wrong number of arguments, or of a subroutine that is missing, is an illegal
   /// operation; the verifier refuses the latter by name.
@@ -35,9 +35,9 @@ class Subroutines {
     static CallResult refuse(CallArguments) { return raise(FaultKind::IllegalOperation); }
   };
   /// The column `call` of builtin.def names members of these.
-  struct Families {
-    Families(Memory& memory, BuiltinVariables& builtins, SharedAccess& access,
-             Speculations& speculations)
+  struct SubroutineGroups {
+    SubroutineGroups(Memory& memory, BuiltinVariables& builtins, SharedAccess& access,
+                     Speculations& speculations)
         : numbers(memory),
           memory(memory, builtins),
           guest(memory, builtins),
@@ -58,7 +58,7 @@ class Subroutines {
   };
 
   Memory& memory_;
-  Families families_;
+  SubroutineGroups groups_;
 };
 
 }  // namespace ringside::dif

@@ -31,8 +31,8 @@ double kept_for_rate(double rate, double slow, double allowed) {
 
 }  // namespace
 
-std::optional<Excess> BudgetKeeper::judge(double seconds, std::span<const CpuTraps> cpus) const {
-  Excess seen;
+std::optional<Overrun> BudgetKeeper::judge(double seconds, std::span<const CpuTraps> cpus) const {
+  Overrun seen;
   for (std::size_t n = 0; n < cpus.size() && n < before_.size(); ++n) {
     const auto traps = static_cast<double>(cpus[n].traps - before_[n].traps);
     const auto waited = static_cast<double>(cpus[n].waited - before_[n].waited);
@@ -56,12 +56,12 @@ std::optional<Excess> BudgetKeeper::judge(double seconds, std::span<const CpuTra
 BudgetKeeper::Verdict BudgetKeeper::look(std::uint64_t now, std::vector<CpuTraps> cpus) {
   const bool first = !looked_ || now <= *looked_;
   const double seconds = first ? 0 : static_cast<double>(now - *looked_) / 1e9;
-  const auto excess = first ? std::nullopt : judge(seconds, cpus);
+  const auto overrun = first ? std::nullopt : judge(seconds, cpus);
   looked_ = now;
   before_ = std::move(cpus);
-  const bool again = std::exchange(suspicious_, excess.has_value());
-  if (!excess) return Verdict::Fine;
-  excess_ = *excess;
+  const bool again = std::exchange(suspicious_, overrun.has_value());
+  if (!overrun) return Verdict::Fine;
+  overrun_ = *overrun;
   return again ? Verdict::TooMuch : Verdict::Suspicious;
 }
 
@@ -70,18 +70,18 @@ void BudgetKeeper::forget() {
   suspicious_ = false;
 }
 
-std::string describe(const Budget& budget, const Excess& excess, std::span<const std::string> names,
-                     std::size_t count) {
+std::string describe(const Budget& budget, const Overrun& overrun,
+                     std::span<const std::string> names, std::size_t count) {
   std::string who = fmt::format("{}", fmt::join(names, ", "));
   if (count > names.size()) who += fmt::format(" and {} more", count - names.size());
-  const std::string limit = excess.by_rate
+  const std::string limit = overrun.by_rate
                                 ? fmt::format("maxrate={}", budget.max_rate.value_or(0))
                                 : fmt::format("maxslow={}", budget.max_slow.value_or(100));
   return fmt::format(
       "over budget ({}): {:.0f} traps a second, {:.0f} % of a vCPU's time; from now on {} {} off "
       "and not counted; -x {} sets no limit",
-      limit, excess.rate, excess.slow * 100, who, count == 1 ? "is" : "are",
-      excess.by_rate ? "maxrate=none" : "maxslow=100");
+      limit, overrun.rate, overrun.slow * 100, who, count == 1 ? "is" : "are",
+      overrun.by_rate ? "maxrate=none" : "maxslow=100");
 }
 
 std::vector<DispatchTable::Hits> hottest(std::vector<DispatchTable::Hits> places, double kept,

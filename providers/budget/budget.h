@@ -21,7 +21,7 @@ struct Budget {
 };
 
 /// Traps beyond the budget, over one window.
-struct Excess {
+struct Overrun {
   double rate = 0;       // traps a second
   double slow = 0;       // the share of its time that the vCPU which traps most has waited, 0 to 1
   bool by_rate = false;  // of the two, which is over budget
@@ -38,24 +38,24 @@ class BudgetKeeper {
   /// `now` in ns; `cpus` as TrapTally counts, since tracing began.
   Verdict look(std::uint64_t now, std::vector<CpuTraps> cpus);
   /// After TooMuch.
-  const Excess& excess() const { return excess_; }
+  const Overrun& overrun() const { return overrun_; }
   /// Begins anew: something was taken out.
   void forget();
 
  private:
-  std::optional<Excess> judge(double seconds, std::span<const CpuTraps> cpus) const;
+  std::optional<Overrun> judge(double seconds, std::span<const CpuTraps> cpus) const;
 
   const Budget budget_;
   std::optional<std::uint64_t> looked_;
   std::vector<CpuTraps> before_;
-  Excess excess_;
+  Overrun overrun_;
   bool suspicious_ = false;
 };
 
 /// One line for the user: what was too much, the first of the probes that were taken out by name,
 /// of `count` in all, and the way out.
-std::string describe(const Budget& budget, const Excess& excess, std::span<const std::string> names,
-                     std::size_t count);
+std::string describe(const Budget& budget, const Overrun& overrun,
+                     std::span<const std::string> names, std::size_t count);
 
 /// The places to take out so that at most this share of all hits is left: the hottest first, and at
 /// least `least` of them where there are so many.

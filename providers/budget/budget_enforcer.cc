@@ -30,7 +30,7 @@ BudgetEnforcer::BudgetEnforcer(const Budget& budget, BudgetEnforcerParts parts,
     : look_every_(look_every), keeper_(budget), parts_(std::move(parts)) {
   const AllSignalsBlocked blocked;
   thread_ = std::thread([this] { body(); });
-  pthread_setname_np(thread_.native_handle(), "ringside-warden");
+  pthread_setname_np(thread_.native_handle(), "ringside-budget");
 }
 
 void BudgetEnforcer::end() {
@@ -61,9 +61,9 @@ void BudgetEnforcer::look() {
 
 /// At least as many places as ever before, so that few rounds do, whatever the guest does next.
 void BudgetEnforcer::take_out() {
-  const auto places = hottest(parts_.hits_since(before_), keeper_.excess().kept, places_out_);
+  const auto places = hottest(parts_.hits_since(before_), keeper_.overrun().kept, places_out_);
   keeper_.forget();
-  TakenOut taken{keeper_.excess(), probes_of(places), {}};
+  TakenOut taken{keeper_.overrun(), probes_of(places), {}};
   if (taken.probes.empty()) return;
   taken.done = parts_.take_out(taken.probes);
   places_out_ += places.size();

@@ -1,4 +1,4 @@
-// The warden: keeps the traps of a trace to a budget (budget.h). A thread of its own looks at the
+// Keeps the traps of a trace to a budget (budget.h). A thread of its own looks at the
 // counters once a second, and takes the hottest probes out where they are too much, so it
 // does so whatever the session's thread waits for: a terminal that is stopped, a pipe that nobody
 // reads. Probes that it has taken out stay out.
@@ -20,7 +20,7 @@
 
 namespace ringside::providers {
 
-/// The warden works on these, on its thread.
+/// It works on these, on its thread.
 struct BudgetEnforcerParts {
   std::function<std::vector<CpuTraps>()> loads;
   /// Of the table of this moment (DispatchTable::counts(), hits_since()).
@@ -45,7 +45,7 @@ class BudgetEnforcer {
 
   /// Probes that were taken out together, the hottest first.
   struct TakenOut {
-    Excess excess;
+    Overrun overrun;
     std::vector<dif::ProbeId> probes;
     Result<void> done;
   };

@@ -18,9 +18,9 @@ TEST(BudgetKeeper, WantsTwoLooksRunningThatAreOverTheRate) {
   EXPECT_EQ(keeper.look(4 * kSecond, {{1001, 0}, {1001, 0}}), Verdict::Fine) << "it was a burst";
   EXPECT_EQ(keeper.look(5 * kSecond, {{3001, 0}, {1001, 0}}), Verdict::Suspicious);
   EXPECT_EQ(keeper.look(6 * kSecond, {{5001, 0}, {1001, 0}}), Verdict::TooMuch);
-  EXPECT_TRUE(keeper.excess().by_rate);
-  EXPECT_DOUBLE_EQ(keeper.excess().rate, 2000);
-  EXPECT_NEAR(keeper.excess().kept, 0.25, 0.01);
+  EXPECT_TRUE(keeper.overrun().by_rate);
+  EXPECT_DOUBLE_EQ(keeper.overrun().rate, 2000);
+  EXPECT_NEAR(keeper.overrun().kept, 0.25, 0.01);
   keeper.forget();
   EXPECT_EQ(keeper.look(7 * kSecond, {{9001, 0}, {1001, 0}}), Verdict::Fine);
   EXPECT_EQ(keeper.look(8 * kSecond, {{19001, 0}, {1001, 0}}), Verdict::Suspicious);
@@ -34,9 +34,9 @@ TEST(BudgetKeeper, CountsTheShareOfTheVcpuThatTrapsMost) {
   keeper.look(3 * kSecond, {{200, kSecond}, {200, kSecond / 3}});
   EXPECT_EQ(keeper.look(4 * kSecond, {{300, 3 * kSecond / 2 + kSecond / 10}, {200, kSecond / 3}}),
             Verdict::TooMuch);
-  EXPECT_FALSE(keeper.excess().by_rate);
-  EXPECT_NEAR(keeper.excess().slow, 0.6, 0.01);
-  EXPECT_NEAR(keeper.excess().kept, (0.25 / 0.75) / (0.6 / 0.4), 0.01);
+  EXPECT_FALSE(keeper.overrun().by_rate);
+  EXPECT_NEAR(keeper.overrun().slow, 0.6, 0.01);
+  EXPECT_NEAR(keeper.overrun().kept, (0.25 / 0.75) / (0.6 / 0.4), 0.01);
 }
 
 TEST(BudgetKeeper, CountsWhatATrapTakesBesideItsWait) {

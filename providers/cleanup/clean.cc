@@ -54,9 +54,9 @@ Result<void> check_dead(vmm::Machine& machine, const ShimRemains& remains) {
 }
 
 /// The breakpoints and jumps that still stand, and what they replaced.
-class Breakpoints {
+class LeftBreakpoints {
  public:
-  Breakpoints(vmm::Machine& machine, guest_linux::Kernel& kernel, const ShimRemains& remains)
+  LeftBreakpoints(vmm::Machine& machine, guest_linux::Kernel& kernel, const ShimRemains& remains)
       : machine_(machine),
         kernel_(kernel),
         remains_(remains),
@@ -149,7 +149,7 @@ class Breakpoints {
   What look_at(const GuestReader& reader, std::span<const guest_linux::Kprobe> kprobes,
                const ShimRemains::Entry& entry) const {
     vmm::JumpBytes now{};
-    // The page behind need not be there.
+    // The page after need not be there.
     if (read_available(reader, entry.address, now) < now.size()) now = {now[0]};
     const auto what = what_is(entry.address, now);
     const auto kprobe = std::ranges::find(kprobes, entry.address, &guest_linux::Kprobe::address);
@@ -213,8 +213,8 @@ class Breakpoints {
 /// Restores the guest's text, and its gate; how many breakpoints there were.
 Result<std::size_t> restore(vmm::Machine& machine, guest_linux::Kernel& kernel,
                             const ShimRemains& remains, guest_linux::Occupants& occupants) {
-  using Which = Breakpoints::Which;
-  Breakpoints breakpoints(machine, kernel, remains);
+  using Which = LeftBreakpoints::Which;
+  LeftBreakpoints breakpoints(machine, kernel, remains);
   if (!breakpoints.searches_faults()) return breakpoints.restore(Which::All);
   const std::size_t others = TRY(breakpoints.restore(Which::AllButSearch));
   const auto nobody = [](vmm::PausedMachine&) { return Result<void>(); };

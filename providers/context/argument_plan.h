@@ -22,7 +22,7 @@
 namespace ringside::providers {
 
 /// The values that an arrival at a place has worked out before the probe fires (arrival.h).
-struct WorkedOut {
+struct ArrivalValues {
   std::array<std::uint64_t, dif::kMaxProbeArguments> words{};
   std::optional<Fault> fault{};  // why there are no words
 };
@@ -30,11 +30,11 @@ struct WorkedOut {
 /// The moment that arguments are taken from. Its words are the guest's: hostile.
 struct ArgumentMoment {
   const Registers& registers;
-  const GuestReader& kernel;               // kernel addresses, as this moment maps them
-  std::uint64_t site = 0;                  // what the binding says of its place
-  std::span<const std::uint64_t> facts{};  // what the host knows of the firing (HostFacts)
-  const WorkedOut* worked_out = nullptr;   // null: nothing was
-  GuestVirt percpu_base{};                 // of the CPU: current_task() takes it
+  const GuestReader& kernel;                      // kernel addresses, as this moment maps them
+  std::uint64_t site = 0;                         // what the binding says of its place
+  std::span<const std::uint64_t> facts{};         // what the host knows of the firing (HostFacts)
+  const ArrivalValues* arrival_values = nullptr;  // null: nothing was
+  GuestVirt percpu_base{};                        // of the CPU: current_task() takes it
 };
 
 /// The host's own knowledge of a firing: an event's values, or by how many ns a timer is late.
@@ -68,8 +68,8 @@ class ArgumentSource {
     return {Kind::Fact, nullptr, n, nullptr};
   }
   /// Word `n` of what the arrival has worked out.
-  static constexpr ArgumentSource worked_out(std::uint32_t n) {
-    return {Kind::WorkedOut, nullptr, n, nullptr};
+  static constexpr ArgumentSource arrival_value(std::uint32_t n) {
+    return {Kind::ArrivalValues, nullptr, n, nullptr};
   }
   /// The program counter where the vCPU is in the kernel, else 0; and the same for user mode.
   static constexpr ArgumentSource kernel_pc() { return {Kind::KernelPc, nullptr, 0, nullptr}; }
@@ -96,7 +96,7 @@ class ArgumentSource {
     Word,
     Site,
     Fact,
-    WorkedOut,
+    ArrivalValues,
     KernelPc,
     UserPc,
     Computed
@@ -106,7 +106,8 @@ class ArgumentSource {
       : kind_(kind), number_(number), register_(base), computed_(computed) {}
 
   Kind kind_ = Kind::None;
-  std::uint32_t number_ = 0;  // Word: the offset; Fact, WorkedOut: which; Computed: which argument
+  std::uint32_t number_ =
+      0;  // Word: the offset; Fact, ArrivalValues: which; Computed: which argument
   Register register_ = nullptr;
   const ComputedArguments* computed_ = nullptr;
 };
@@ -181,10 +182,10 @@ inline Result<std::uint64_t, Fault> ArgumentSource::value(const ArgumentMoment& 
     }
     case Kind::Site: return at.site;
     case Kind::Fact: return number_ < at.facts.size() ? at.facts[number_] : 0;
-    case Kind::WorkedOut:
-      if (at.worked_out == nullptr || number_ >= at.worked_out->words.size()) return 0;
-      if (at.worked_out->fault) return tl::make_unexpected(*at.worked_out->fault);
-      return at.worked_out->words[number_];
+    case Kind::ArrivalValues:
+      if (at.arrival_values == nullptr || number_ >= at.arrival_values->words.size()) return 0;
+      if (at.arrival_values->fault) return tl::make_unexpected(*at.arrival_values->fault);
+      return at.arrival_values->words[number_];
     case Kind::KernelPc:
       return at.registers.in_user_mode() ? 0 : at.registers.*arch::kProgramCounter;
     case Kind::UserPc: return at.registers.in_user_mode() ? at.registers.*arch::kProgramCounter : 0;

@@ -10,9 +10,9 @@ namespace ringside::providers {
 class Arrival {
  public:
   virtual ~Arrival() = default;
-  /// Whether the probe fires; then `out` is what its plan's ArgumentSource::worked_out() shows.
+  /// Whether the probe fires; then `out` is what its plan's ArgumentSource::arrival_value() shows.
   /// Asked once for each trap, in the order of the traps of one vCPU, on several vCPUs at once.
-  virtual bool fires(const ArgumentMoment& at, WorkedOut& out) const = 0;
+  virtual bool fires(const ArgumentMoment& at, ArrivalValues& out) const = 0;
 };
 
 }  // namespace ringside::providers

@@ -36,7 +36,7 @@ LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& 
 
 void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base,
                          const std::optional<vmm::TrappedTask>& task,
-                         const std::optional<FiringTime>& when) {
+                         const std::optional<TrapMoment>& when) {
   registers_ = registers;
   percpu_base_ = percpu_base;
   anywhere_ = false;

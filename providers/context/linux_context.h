@@ -70,7 +70,7 @@ class LinuxContext final : public dif::GuestContext {
   /// known already. `when`: where it is known.
   void begin(const Registers& registers, GuestVirt percpu_base,
              const std::optional<vmm::TrappedTask>& task = std::nullopt,
-             const std::optional<FiringTime>& when = std::nullopt);
+             const std::optional<TrapMoment>& when = std::nullopt);
   /// The thread has stood still for so long (ns) for the trap of that moment.
   void waited(std::uint64_t nanoseconds) {
     if (!task_) return;
@@ -81,8 +81,8 @@ class LinuxContext final : public dif::GuestContext {
   /// Whether that probe fires for this arrival; works out its arguments. After select().
   bool arrives() {
     if (binding_.arrival == nullptr) return true;
-    worked_out_ = {};
-    return binding_.arrival->fires(moment(), worked_out_);
+    arrival_values_ = {};
+    return binding_.arrival->fires(moment(), arrival_values_);
   }
   /// The firing is at no probe's place (a sample, an event of the host's): registers are those of
   /// any instruction, and arguments are not the guest's.
@@ -150,7 +150,7 @@ class LinuxContext final : public dif::GuestContext {
   Result<std::uint64_t, Fault> stack_word(unsigned index) const;
   Result<std::uint64_t, Fault> error_number() const;
   ArgumentMoment moment() const {
-    return {registers_, kernel_reader_, binding_.site, {}, &worked_out_, percpu_base_};
+    return {registers_, kernel_reader_, binding_.site, {}, &arrival_values_, percpu_base_};
   }
 
   vmm::GuestMemory& memory_;
@@ -169,11 +169,11 @@ class LinuxContext final : public dif::GuestContext {
   Registers registers_;
   GuestVirt percpu_base_;
   Binding binding_;
-  WorkedOut worked_out_;
+  ArrivalValues arrival_values_;
   bool anywhere_ = false;
   mutable bool keeps_still_ = false;
   std::optional<vmm::TrappedTask> task_;
-  std::optional<FiringTime> when_;
+  std::optional<TrapMoment> when_;
   mutable std::optional<GuestVirt> current_;
 };
 

@@ -13,8 +13,8 @@
 #include <optional>
 #include <vector>
 
-#include "dif/evaluate/brief_lock.h"
 #include "vmm/base/address.h"
+#include "vmm/base/brief_lock.h"
 
 namespace ringside::providers {
 
@@ -43,7 +43,7 @@ class RunTimes {
   static constexpr std::size_t kSeen = 1024;
 
   struct Seen {
-    dif::BriefLock lock;  // for all that follows
+    BriefLock lock;  // for all that follows
     Thread thread;
     std::uint64_t ran = 0;     // the account
     std::uint64_t shown = 0;   // what was made of it

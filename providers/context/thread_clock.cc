@@ -59,7 +59,7 @@ std::uint64_t ThreadClock::clock_at(std::uint64_t tsc, const RunQueue& queue) {
 
 Result<std::uint64_t, Fault> ThreadClock::ran(const GuestReader& memory, GuestVirt percpu_base,
                                               GuestVirt task,
-                                              const std::optional<FiringTime>& when) {
+                                              const std::optional<TrapMoment>& when) {
   if (!offsets_) return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
   const auto id = TRY(load_field<std::int32_t>(memory, task, offsets_->pid));
   if (id == 0) return 0;  // the scheduler keeps no time of an idle task

@@ -20,7 +20,7 @@
 namespace ringside::providers {
 
 /// When a probe fired.
-struct FiringTime {
+struct TrapMoment {
   std::uint64_t tsc = 0;   // the guest's
   std::uint64_t time = 0;  // on the time line, ns
 };
@@ -35,7 +35,7 @@ class ThreadClock {
   /// when that is not known, at the last update. 0 for an idle task. Never less for a task than
   /// before. Fault: memory that cannot be read, or a kernel whose types lack a member.
   Result<std::uint64_t, Fault> ran(const GuestReader& memory, GuestVirt percpu_base, GuestVirt task,
-                                   const std::optional<FiringTime>& when);
+                                   const std::optional<TrapMoment>& when);
   /// `task`, which runs on that CPU, has stood still for so long (ns) for a firing: no time of its
   /// own, and where the kernel keeps the time of interrupts apart, not in its account if it was in
   /// one.

@@ -35,7 +35,7 @@ class ThreadClockTest : public ::testing::Test {
   }
   void make() { clock_.emplace(kernel_, reader_, run_times_); }
   std::uint64_t ran(std::optional<std::uint64_t> tsc) {
-    const auto when = tsc ? std::optional(FiringTime{*tsc, *tsc}) : std::nullopt;
+    const auto when = tsc ? std::optional(TrapMoment{*tsc, *tsc}) : std::nullopt;
     return clock_->ran(reader_, kernel_address(kPercpu0), kernel_address(kTask), when)
         .value_or(0xdead);
   }

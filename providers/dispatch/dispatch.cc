@@ -49,7 +49,7 @@ void TrapDispatcher::on_stop(const vmm::Trap& trap, unsigned vcpu, std::uint32_t
   if (!is_closed()) on_cpu(trap, {vcpu, trap.percpu_base, trap.registers}, cpu);
 }
 
-void TrapDispatcher::on_cpu(const vmm::Trap& trap, const KeptVcpu& here, std::uint32_t cpu) {
+void TrapDispatcher::on_cpu(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu) {
   if (serve(trap, here, cpu) == Then::KeepStill) sink_.settle(cpu);
 }
 
@@ -60,7 +60,7 @@ bool TrapDispatcher::is_closed() {
   return true;
 }
 
-TrapDispatcher::Then TrapDispatcher::serve(const vmm::Trap& trap, const KeptVcpu& here,
+TrapDispatcher::Then TrapDispatcher::serve(const vmm::Trap& trap, const FiringVcpu& here,
                                            std::uint32_t cpu) {
   const dif::FireScope scope;
   const std::uint64_t tsc = host_tsc();
@@ -68,7 +68,7 @@ TrapDispatcher::Then TrapDispatcher::serve(const vmm::Trap& trap, const KeptVcpu
   const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc)};
   const std::lock_guard turn(sink_.turn(cpu));
   if (is_closed()) return Then::GoOn;  // while we waited
-  contexts_[cpu].begin(trap.registers, trap.percpu_base, trap.task, FiringTime{trap.tsc, time});
+  contexts_[cpu].begin(trap.registers, trap.percpu_base, trap.task, TrapMoment{trap.tsc, time});
   const Then then = fire_at(trap, here, record);
   const std::uint64_t waited = clock_.since(time, host_tsc());
   tally_.add(cpu, waited);
@@ -76,7 +76,7 @@ TrapDispatcher::Then TrapDispatcher::serve(const vmm::Trap& trap, const KeptVcpu
   return then;
 }
 
-TrapDispatcher::Then TrapDispatcher::fire_at(const vmm::Trap& trap, const KeptVcpu& here,
+TrapDispatcher::Then TrapDispatcher::fire_at(const vmm::Trap& trap, const FiringVcpu& here,
                                              const dif::FireRecord& record) {
   const DispatchTable& table = *current_.load(std::memory_order_acquire);
   const Place* const place = table.find(trap.address);

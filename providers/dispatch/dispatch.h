@@ -67,9 +67,9 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
 
   bool is_closed();
   enum class Then : std::uint8_t { GoOn, KeepStill };
-  void on_cpu(const vmm::Trap& trap, const KeptVcpu& here, std::uint32_t cpu);
-  Then serve(const vmm::Trap& trap, const KeptVcpu& here, std::uint32_t cpu);
-  Then fire_at(const vmm::Trap& trap, const KeptVcpu& here, const dif::FireRecord& record);
+  void on_cpu(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
+  Then serve(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
+  Then fire_at(const vmm::Trap& trap, const FiringVcpu& here, const dif::FireRecord& record);
   void fire(const Binding& binding, const dif::FireRecord& record, LinuxContext& context);
   void fire_by_number(const DispatchTable& table, const Place& place, const dif::FireRecord& record,
                       LinuxContext& context);

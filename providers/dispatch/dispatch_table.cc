@@ -25,20 +25,20 @@ DispatchTable::DispatchTable(const DispatchTable& before, const Change& change, 
     : epoch_(before.epoch_ + 1) {
   const Some<dif::ProbeId> removed(change.removed);
   const Some<GuestVirt> lost(change.lost);
-  std::vector<Lead> leads = before.leads();
-  std::erase_if(leads, [&](const Lead& lead) {
+  std::vector<EnabledBinding> leads = before.leads();
+  std::erase_if(leads, [&](const EnabledBinding& lead) {
     return removed.has(lead.binding.probe) || lost.has(lead.at);
   });
   leads.insert(leads.end(), change.added.begin(), change.added.end());
   // Stable: those of one place stay in the order of enabling.
-  std::ranges::stable_sort(leads, {}, &Lead::at);
+  std::ranges::stable_sort(leads, {}, &EnabledBinding::at);
   bindings_.reserve(leads.size());
-  for (const Lead& lead : leads) put(lead);
+  for (const EnabledBinding& lead : leads) put(lead);
   hits_ = std::vector<std::atomic<std::uint64_t>>(cpus * places_.size());
 }
 
 /// Leads come in the order of their addresses.
-void DispatchTable::put(const Lead& lead) {
+void DispatchTable::put(const EnabledBinding& lead) {
   if (addresses_.empty() || addresses_.back() != lead.at) {
     index_.insert(lead.at, static_cast<std::uint32_t>(places_.size()));
     addresses_.push_back(lead.at);
@@ -59,8 +59,8 @@ void DispatchTable::put(const Lead& lead) {
   numbers_.back().probes[binding.number] = binding.probe;
 }
 
-std::vector<DispatchTable::Lead> DispatchTable::leads() const {
-  std::vector<Lead> leads;
+std::vector<DispatchTable::EnabledBinding> DispatchTable::leads() const {
+  std::vector<EnabledBinding> leads;
   leads.reserve(bindings_.size());
   for (std::size_t n = 0; n < places_.size(); ++n) {
     const Place& place = places_[n];
@@ -110,7 +110,7 @@ std::vector<dif::ProbeId> DispatchTable::probes_at(const Place& place) const {
 std::vector<GuestVirt> DispatchTable::places_of(std::span<const dif::ProbeId> probes) const {
   const Some<dif::ProbeId> wanted(probes);
   std::vector<GuestVirt> places;
-  for (const Lead& lead : leads()) {
+  for (const EnabledBinding& lead : leads()) {
     if (wanted.has(lead.binding.probe)) places.push_back(lead.at);
   }
   return places;

@@ -20,7 +20,7 @@ namespace ringside::providers {
 class DispatchTable {
  public:
   /// A probe that fires at an address.
-  struct Lead {
+  struct EnabledBinding {
     GuestVirt at;
     Binding binding;
   };
@@ -28,7 +28,8 @@ class DispatchTable {
   struct Change {
     std::vector<GuestVirt> lost{};        // all that fires at these addresses goes
     std::vector<dif::ProbeId> removed{};  // all leads of these probes go
-    std::vector<Lead> added{};  // at one address they fire in this order, after the others
+    std::vector<EnabledBinding>
+        added{};  // at one address they fire in this order, after the others
   };
   /// Bindings of one address: [first, first + count), and, for the path that all system calls
   /// share, a table by number (they fire after the others).
@@ -93,8 +94,8 @@ class DispatchTable {
     return static_cast<std::size_t>(&place - places_.data());
   }
   std::vector<dif::ProbeId> probes_at(const Place& place) const;
-  std::vector<Lead> leads() const;
-  void put(const Lead& lead);
+  std::vector<EnabledBinding> leads() const;
+  void put(const EnabledBinding& lead);
 
   std::uint64_t epoch_ = 0;  // another for each table of a dispatcher
   AddressIndex index_;

@@ -14,7 +14,7 @@ class EngineSink : public ProbeSink {
   /// `engine` must outlive the sink.
   explicit EngineSink(dif::Engine& engine) : engine_(engine) {}
 
-  dif::BriefLock& turn(std::uint32_t vcpu) override { return engine_.turn(vcpu); }
+  BriefLock& turn(std::uint32_t vcpu) override { return engine_.turn(vcpu); }
   void wait_for_turns() override { engine_.wait_for_turns(); }
   void fire(dif::ProbeId probe, const dif::FireRecord& record,
             const dif::GuestContext& guest) override {
@@ -24,7 +24,7 @@ class EngineSink : public ProbeSink {
   bool finished() const override { return engine_.exit_status().has_value(); }
   /// Before anything fires: vCPUs can be kept. It must outlive the sink.
   void set_firing_pause(FiringPause& firing_pause) { firing_pause_ = &firing_pause; }
-  void keep(std::uint32_t cpu, const KeptVcpu& kept) override {
+  void keep(std::uint32_t cpu, const FiringVcpu& kept) override {
     if (firing_pause_ != nullptr) firing_pause_->ask(cpu, kept);
   }
   void settle(std::uint32_t cpu) override {

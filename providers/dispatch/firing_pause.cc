@@ -43,7 +43,7 @@ FiringPause::~FiringPause() {
   end();
 }
 
-void FiringPause::ask(std::uint32_t cpu, const KeptVcpu& kept) {
+void FiringPause::ask(std::uint32_t cpu, const FiringVcpu& kept) {
   if (cpu >= slots_.size()) return;
   const std::lock_guard asking(slots_lock_);
   slots_[cpu] = {++last_ticket_, kept};

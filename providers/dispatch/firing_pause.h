@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-#include "dif/evaluate/brief_lock.h"
+#include "vmm/base/brief_lock.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/machine.h"
 #include "vmm/shim/shim.h"
@@ -25,7 +25,7 @@
 namespace ringside::providers {
 
 /// A vCPU as it was when it fired.
-struct KeptVcpu {
+struct FiringVcpu {
   std::optional<unsigned> vcpu;  // its number in the machine; empty: the one of this per-CPU base
   GuestVirt percpu_base;
   Registers registers;
@@ -41,7 +41,7 @@ class FiringPause {
   FiringPause& operator=(const FiringPause&) = delete;
 
   /// The firing of this turn wants it.
-  void ask(std::uint32_t cpu, const KeptVcpu& kept);
+  void ask(std::uint32_t cpu, const FiringVcpu& kept);
   /// In nobody's turn: does what was asked for, if anything was.
   void settle(std::uint32_t cpu);
   /// Lives around an exit's handling, on a vCPU's thread: settle() leaves the wait to its end.
@@ -70,7 +70,7 @@ class FiringPause {
  private:
   struct Slot {
     std::uint64_t ticket = 0;  // 0: nothing is asked for
-    KeptVcpu kept;
+    FiringVcpu kept;
   };
   struct Pause {
     std::uint64_t ticket;
@@ -86,8 +86,8 @@ class FiringPause {
   const vmm::Shim* const shim_;
   const UniqueFd event_;
 
-  mutable dif::BriefLock slots_lock_;  // for what follows
-  std::vector<Slot> slots_;            // by CPU
+  mutable BriefLock slots_lock_;  // for what follows
+  std::vector<Slot> slots_;       // by CPU
   std::uint64_t last_ticket_ = 0;
 
   std::mutex mutex_;  // for what follows

@@ -44,8 +44,8 @@ class TwoVcpus final : public vmm::InertMachine {
 
 class FiringPauseTest : public testing::Test {
  protected:
-  static KeptVcpu at(GuestVirt base, std::uint64_t rip) {
-    KeptVcpu kept{std::nullopt, base, {}};
+  static FiringVcpu at(GuestVirt base, std::uint64_t rip) {
+    FiringVcpu kept{std::nullopt, base, {}};
     kept.registers.rip = rip;
     return kept;
   }
@@ -158,7 +158,7 @@ TEST_F(FiringPauseTest, AMachineThatCannotBePausedKeepsNobody) {
 }
 
 TEST_F(FiringPauseTest, RegistersThatATrapDoesNotKeepAreTheVcpusOwn) {
-  KeptVcpu kept = at(kBase0, 0x777);
+  FiringVcpu kept = at(kBase0, 0x777);
   kept.registers.rsp = 0x888;
   firing_pause_.ask(0, kept);
   auto paused = vmm::PausedMachine::pause(machine_);

@@ -4,18 +4,18 @@
 #pragma once
 
 #include "dif/engine/fire_record.h"
-#include "dif/evaluate/brief_lock.h"
 #include "dif/program/probe_description.h"
+#include "vmm/base/brief_lock.h"
 
 namespace ringside::providers {
 
-struct KeptVcpu;
+struct FiringVcpu;
 
 class ProbeSink {
  public:
   virtual ~ProbeSink() = default;
   /// Held by whoever fires on this vCPU, from before it looks at gates and contexts.
-  virtual dif::BriefLock& turn(std::uint32_t vcpu) = 0;
+  virtual BriefLock& turn(std::uint32_t vcpu) = 0;
   /// Returns when every turn that was taken before is over.
   virtual void wait_for_turns() = 0;
   /// In the turn of the record's vCPU.
@@ -25,7 +25,7 @@ class ProbeSink {
   virtual std::uint32_t host_vcpu() const { return 0; }
   /// In the turn of this CPU, which fired: it is not to go on before the consumer has seen the
   /// records (dif::GuestContext::keep_still()).
-  virtual void keep(std::uint32_t cpu, const KeptVcpu& kept) { (void)cpu, (void)kept; }
+  virtual void keep(std::uint32_t cpu, const FiringVcpu& kept) { (void)cpu, (void)kept; }
   /// After that turn, before the vCPU goes on. Not in fire context.
   virtual void settle(std::uint32_t cpu) { (void)cpu; }
   /// exit() was called: nothing but END will be evaluated any more.

@@ -61,13 +61,13 @@ BENCHMARK(doorbell_to_answer);
 /// Each vCPU rings on a thread of its own; with `one_lock`, as if firings took turns.
 void doorbells(benchmark::State& state, bool one_lock) {
   static std::unique_ptr<Setup> setup;
-  static dif::BriefLock lock;
+  static BriefLock lock;
   const auto index = static_cast<unsigned>(state.thread_index());
   if (index == 0) setup = std::make_unique<Setup>();
   vmm::FakeStoppedVcpu self(index);
   for (auto _ : state) {
     setup->guest.raise(index);
-    std::unique_lock<dif::BriefLock> turn;
+    std::unique_lock<BriefLock> turn;
     if (one_lock) turn = std::unique_lock(lock);
     setup->guest.channel.on_doorbell(self, index);
   }
@@ -87,7 +87,7 @@ void event_counted(benchmark::State& state) {
 BENCHMARK(event_counted);
 
 void uncontended_lock(benchmark::State& state) {
-  dif::BriefLock lock;
+  BriefLock lock;
   for (auto _ : state) const std::lock_guard turn(lock);
 }
 BENCHMARK(uncontended_lock);

@@ -25,7 +25,7 @@ class FakeShim final : public vmm::Shim {
   Result<void> enable_entries(std::span<const GuestVirt>) override { return {}; }
   void disable_entry(GuestVirt) override {}
   void note_arming() override {}
-  std::vector<std::byte> farewell(GuestVirt) override { return {}; }
+  std::vector<std::byte> kexec_notice(GuestVirt) override { return {}; }
   Result<std::vector<std::byte>> fault_search(GuestVirt) override {
     return std::vector<std::byte>(kFaultSearchBytes);
   }

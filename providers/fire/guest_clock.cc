@@ -15,14 +15,14 @@ TickRate::TickRate(std::uint64_t hertz)
       multiplier_(
           static_cast<std::uint64_t>((static_cast<Uint128>(1'000'000'000) << 32) / hertz_)) {}
 
-GuestClock::GuestClock(TickRate host, const Of& of)
+GuestClock::GuestClock(TickRate host, const Config& config)
     : rate_(host),
       believed_(static_cast<std::int64_t>(rate_.hertz() * kBelievedSeconds)),
-      scale_(host.hertz(), of.hertz),
-      stop_times_(of.stop_times),
-      looked_(of.vcpus),
-      times_(of.vcpus) {
-  for (auto& looked : looked_) looked.store(of.now, std::memory_order_relaxed);
+      scale_(host.hertz(), config.hertz),
+      stop_times_(config.stop_times),
+      looked_(config.vcpus),
+      times_(config.vcpus) {
+  for (auto& looked : looked_) looked.store(config.now, std::memory_order_relaxed);
 }
 
 /// The line comes nearer the estimate by at most a part in so many of the time that goes by.
@@ -38,7 +38,7 @@ T GuestClock::Published<T>::read_alone() const {
 }
 
 template <class T>
-T GuestClock::Published<T>::read(dif::BriefLock& lock) const {
+T GuestClock::Published<T>::read(BriefLock& lock) const {
   for (unsigned n = 0; n < kLooks; ++n) {
     const std::uint64_t before = version_.load(std::memory_order_acquire);
     const T value = read_alone();  // acquiring each word keeps the second look after it

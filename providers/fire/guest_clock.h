@@ -34,8 +34,8 @@
 #include <tuple>
 #include <vector>
 
-#include "dif/evaluate/brief_lock.h"
 #include "providers/fire/tsc_scale.h"
+#include "vmm/base/brief_lock.h"
 #include "vmm/stop_times.h"
 
 namespace ringside::providers {
@@ -70,16 +70,16 @@ class GuestClock {
   static constexpr unsigned kAgreeing = 3;
 
   /// The machine that the clock is for.
-  struct Of {
+  struct Config {
     const vmm::StopTimes* stop_times = nullptr;  // null: it never stands still
     unsigned vcpus = 0;     // of how many the order of traps is known; the others' is not looked at
     std::uint64_t now = 0;  // the host's TSC before any of them trapped
     std::optional<std::uint64_t> hertz{};  // of its TSC, as the guest believes
   };
 
-  /// `host` is the rate of the host's TSC. `of.stop_times` must outlive this.
+  /// `host` is the rate of the host's TSC. `config.stop_times` must outlive this.
   explicit GuestClock(TickRate host) : GuestClock(host, {}) {}
-  GuestClock(TickRate host, const Of& of);
+  GuestClock(TickRate host, const Config& config);
 
   /// The time of a trap. `host_tsc` is read after the trap was seen.
   std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc) {
@@ -161,7 +161,7 @@ class GuestClock {
   template <class T>
   class Published {
    public:
-    T read(dif::BriefLock& lock) const;
+    T read(BriefLock& lock) const;
     /// Under the lock.
     T read_alone() const;
     void write(const T& value);
@@ -197,7 +197,7 @@ class GuestClock {
   Published<Line> line_;
   Published<Wall> wall_;
   std::atomic<std::uint64_t> disbelieved_{0};
-  mutable dif::BriefLock lock_;  // for what follows, and to write what is published
+  mutable BriefLock lock_;       // for what follows, and to write what is published
   unsigned agreeing_ = 0;        // traps in a row that were not believed, but are like candidate_
   std::uint64_t candidate_ = 0;  // guest - host, by the last of them
   std::uint64_t stood_ = 0;      // of the stop_times, what the line has in it

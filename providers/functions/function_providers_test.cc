@@ -447,7 +447,7 @@ class LateModules : public FunctionProviders {
     function("late_shut", kReturnsOne);
     const std::vector<guest_linux::Symbol> symbols(functions_.end() - 2, functions_.end());
     return kernel_.symbols_to_fill().put_late({"late", base, 128, 0}, symbols,
-                                              guest_linux::SymbolTable::MayBe::Any);
+                                              guest_linux::SymbolTable::Accept::Any);
   }
   static std::vector<Probe> probes_in(Provider& provider, std::uint16_t module,
                                       const dif::ProbeDescription& pattern) {

@@ -215,7 +215,7 @@ class LateInstr : public Instr {
     put(offset, code({0x0f, 0x1f, 0x44, 0, 0, 0x31, 0xc0, 0xc3}));
     return kernel_.symbols_to_fill().put_late({module, at(offset), 0x40, 0},
                                               {{at(offset), 0, function, 't', 0}},
-                                              guest_linux::SymbolTable::MayBe::Any);
+                                              guest_linux::SymbolTable::Accept::Any);
   }
   std::vector<Probe> probes_in(std::uint16_t module, const dif::ProbeDescription& pattern) {
     std::vector<Probe> found;
@@ -275,7 +275,7 @@ TEST_F(LateInstr, MoreThanThereAreIdsForIsRefused) {
   (void)provider();
   const auto late = kernel_.symbols_to_fill().put_late(
       {"large", at(0x2000), InstrProvider::kLateBytes + 1, 0},
-      {{at(0x2000), 0, "large_open", 't', 0}}, guest_linux::SymbolTable::MayBe::Any);
+      {{at(0x2000), 0, "large_open", 't', 0}}, guest_linux::SymbolTable::Accept::Any);
   ASSERT_TRUE(late);
 
   const auto admitted = provider().admit(late->module);

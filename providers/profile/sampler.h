@@ -95,7 +95,7 @@ class VcpuSampler final : public SampleSink, public FireGate {
 
   // By kicking.
   std::atomic<bool> open_ = false;
-  dif::BriefLock asked_lock_;       // for what follows: the thread that asks, and vCPUs in turn
+  BriefLock asked_lock_;            // for what follows: the thread that asks, and vCPUs in turn
   std::uint64_t last_ = 0;          // the tag that was asked for last; the first one is 1
   std::array<Asked, kKept> asked_;  // by tag; probe 0: forgotten
   std::vector<std::uint64_t> answered_;  // by vCPU: the last tag

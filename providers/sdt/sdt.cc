@@ -34,7 +34,7 @@ constexpr std::size_t kMostPlaces = 1 << 13;
 constexpr ArgumentPlan kWorkedOut = [] {
   ArgumentPlan plan;
   for (std::uint32_t n = 0; n < plan.arguments.size(); ++n) {
-    plan.arguments[n] = ArgumentSource::worked_out(n);
+    plan.arguments[n] = ArgumentSource::arrival_value(n);
   }
   return plan;
 }();
@@ -127,7 +127,7 @@ Result<SdtProvider::Site> SdtProvider::place(GuestVirt at, const Slice& slice,
     out.leads.push_back({TRY(points_.examine(place, SitePolicy::Normal)), binding});
     return {};
   };
-  // Edges come first: a vCPU that comes by one of them is known when it is behind the site.
+  // Edges come first: a vCPU that comes by one of them is known when it is after the site.
   for (const SitePlacement::Edge& edge : how.edges) TRY(lead(edge.at, edge.condition));
   if (how.target) TRY(lead(*how.target, arch::kNoCondition));
   if (how.where != SitePlacement::Where::TargetOnly) TRY(lead(how.at, arch::kNoCondition));
@@ -163,7 +163,7 @@ Result<SdtProvider::Site> SdtProvider::placed_site(const Tracepoint& tracepoint,
     return fail(ErrorCode::Unsupported, "its function's code does not lead there");
   }
   const auto others = flow.reachable_without(tracepoint.known.key);
-  const Slice::Of of{text_, kernel_, tracepoint.known, flow, others, tracepoint.parameters};
+  const Slice::Source of{text_, kernel_, tracepoint.known, flow, others, tracepoint.parameters};
   const Slice slice = TRY(Slice::prepare(of, flow[index].jump));
   Error last;
   for (const SitePlacement& how : TRY(placements_for(of, index, slice))) {

@@ -64,7 +64,7 @@ class SdtProvider final : public Provider {
   /// A site, and how its probe stands for it: places that are examined and what they lead to.
   struct Site {
     GuestVirt at;
-    SitePlacement::Where where = SitePlacement::Where::Behind;
+    SitePlacement::Where where = SitePlacement::Where::After;
     std::vector<BoundSite> leads;
     std::string trouble{};   // why there are none
     bool only_asks = false;  // it is never an event, and needs none
@@ -90,8 +90,8 @@ class SdtProvider final : public Provider {
   Site examine_site(const Tracepoint& tracepoint, GuestVirt at, const FunctionFlow& flow);
   Result<Site> placed_site(const Tracepoint& tracepoint, GuestVirt at, const FunctionFlow& flow);
   Result<Site> place(GuestVirt at, const Slice& slice, const SitePlacement& how);
-  /// Of all of them; a place that several share once.
   bool is_in_any(GuestVirt at, std::span<const std::string_view> beginnings) const;
+  /// Of all of them; a place that several share once.
   static std::vector<BoundSite> bound_sites_of(const std::vector<Site>& sites);
   std::string reason(const Tracepoint& tracepoint) const;
   std::optional<TypeId> prototype(const std::string& tracepoint) const;

@@ -22,8 +22,8 @@ using Names = std::vector<std::string>;
 // Guest-physical.
 constexpr std::uint64_t kSdtText = 0x100000, kTable = 0x110000, kTracepoint = 0x111000,
                         kName = 0x112000, kObject = 0x113000, kTheStack = 0x114000;
-// Of the text: the instruction before the site, the site, the one behind it, the block.
-constexpr std::uint64_t kBefore = 0x05, kSite = 0x08, kBehind = 0x0a, kTarget = 0x10, kCall = 0x18;
+// Of the text: the instruction before the site, the site, the one after it, the block.
+constexpr std::uint64_t kBefore = 0x05, kSite = 0x08, kAfter = 0x0a, kTarget = 0x10, kCall = 0x18;
 
 class TracedKernel final : public guest_linux::InertKernel {
  public:
@@ -35,7 +35,7 @@ class TracedKernel final : public guest_linux::InertKernel {
 };
 
 /// f: ftrace nop; mov rbx, rdi; the site; mov rax, rbx; ret.
-/// Its block: mov esi, [rbx + 4]; mov edx, -7; call; jmp behind.
+/// Its block: mov esi, [rbx + 4]; mov edx, -7; call; jmp after.
 class Sdt : public testing::Test {
  protected:
   Sdt() {
@@ -130,7 +130,7 @@ class Sdt : public testing::Test {
 
   struct Arrived {
     bool fires = false;
-    WorkedOut out;
+    ArrivalValues out;
   };
   /// A vCPU comes to the place with `rbx` and, before the site, `rdi` leading to the object.
   Arrived arrive(std::uint64_t offset, std::uint64_t stack = kTheStack) {
@@ -160,7 +160,7 @@ TEST_F(Sdt, PublishesForWhoNamesIt) {
   EXPECT_EQ(listed({"sdt", "", "", "f_*"}), (Names{"sdt:vmlinux:f:f_called"}));
   EXPECT_TRUE(listed({"", "", "", ""}).empty());
   EXPECT_TRUE(listed({"sdt", "", "", "h"}).empty());
-  EXPECT_EQ(provider().detail(the_probe()), "vmlinux`f+0x8: behind");
+  EXPECT_EQ(provider().detail(the_probe()), "vmlinux`f+0x8: after");
 }
 
 TEST_F(Sdt, ASiteThatOnlyAsksWhetherTheTracepointIsOnNeedsNoProbe) {
@@ -168,7 +168,7 @@ TEST_F(Sdt, ASiteThatOnlyAsksWhetherTheTracepointIsOnNeedsNoProbe) {
 
   EXPECT_EQ(listed({"sdt", "", "", ""}), (Names{"sdt:vmlinux::f_called"}));
   EXPECT_EQ(provider().detail(the_probe()),
-            "vmlinux`f+0x8: behind; vmlinux`g+0x5: only asks whether the tracepoint is on");
+            "vmlinux`f+0x8: after; vmlinux`g+0x5: only asks whether the tracepoint is on");
   ASSERT_TRUE(provider().enable(the_probe()));
   EXPECT_EQ(bound_at(text(0x47)), nullptr);
   EXPECT_EQ(provider().bound_sites("f_called")->size(), 2u);
@@ -220,7 +220,7 @@ TEST_F(Sdt, ArgumentsHaveTheTypesOfTheTracepoint) {
 TEST_F(Sdt, BehindANopTheBlockIsEvaluated) {
   enable();
 
-  const Arrived arrived = arrive(kBehind);
+  const Arrived arrived = arrive(kAfter);
 
   EXPECT_TRUE(arrived.fires);
   EXPECT_FALSE(arrived.out.fault);
@@ -233,7 +233,7 @@ TEST_F(Sdt, BehindAJumpTheTargetHasFired) {
   switch_on();
 
   EXPECT_TRUE(arrive(kTarget).fires);
-  EXPECT_FALSE(arrive(kBehind).fires);
+  EXPECT_FALSE(arrive(kAfter).fires);
 }
 
 TEST_F(Sdt, WhileItIsSwitchedWhoCameByTheTargetFiresOnce) {
@@ -241,29 +241,29 @@ TEST_F(Sdt, WhileItIsSwitchedWhoCameByTheTargetFiresOnce) {
   be_switching();
 
   EXPECT_TRUE(arrive(kTarget, 0x1000).fires);
-  EXPECT_TRUE(arrive(kBehind, 0x2000).fires) << "another one, who passed the nop";
-  EXPECT_FALSE(arrive(kBehind, 0x1000).fires);
-  EXPECT_TRUE(arrive(kBehind, 0x1000).fires) << "it came again, past the nop";
+  EXPECT_TRUE(arrive(kAfter, 0x2000).fires) << "another one, who passed the nop";
+  EXPECT_FALSE(arrive(kAfter, 0x1000).fires);
+  EXPECT_TRUE(arrive(kAfter, 0x1000).fires) << "it came again, past the nop";
 }
 
 TEST_F(Sdt, StandsBeforeTheSiteWhereAColdPartThatOnlyAFaultLeadsToComesBehindIt) {
-  put(0x50, code({0x74, 0x02, 0xeb, 0xb6, 0xc3}));  // je over: jmp behind; ret
+  put(0x50, code({0x74, 0x02, 0xeb, 0xb6, 0xc3}));  // je over: jmp after; ret
   kernel_.sites.push_back({.address = text(kTarget), .length = 1, .what = "exception table"});
   kernel_.sites.back().fixup = text(0x50);
   std::ranges::sort(kernel_.sites, {}, &Kernel::PatchedSite::address);
 
   enable();
 
-  EXPECT_EQ(bound_at(text(kBehind)), nullptr);
+  EXPECT_EQ(bound_at(text(kAfter)), nullptr);
   EXPECT_NE(bound_at(text(kBefore)), nullptr);
 }
 
 TEST_F(Sdt, StandsBeforeTheSiteWhereOtherCodeComesBehindIt) {
-  put(0x0d, code({0x74, 0xfb, 0xc3}));  // je behind
+  put(0x0d, code({0x74, 0xfb, 0xc3}));  // je after
 
   enable();
 
-  ASSERT_EQ(bound_at(text(kBehind)), nullptr);
+  ASSERT_EQ(bound_at(text(kAfter)), nullptr);
   const Arrived arrived = arrive(kBefore);
   EXPECT_TRUE(arrived.fires);
   EXPECT_EQ(arrived.out.words[0], 0xfffffff0u) << "mov rbx, rdi is evaluated, too";
@@ -275,7 +275,7 @@ TEST_F(Sdt, StandsBeforeTheSiteWhereOtherCodeComesBehindIt) {
 }
 
 TEST_F(Sdt, WhoComesByAnotherJumpDoesNotFire) {
-  put(0x0d, code({0x74, 0xfb, 0xc3}));  // je behind
+  put(0x0d, code({0x74, 0xfb, 0xc3}));  // je after
   points_.refused = {text(kBefore).raw()};
 
   enable();
@@ -284,25 +284,25 @@ TEST_F(Sdt, WhoComesByAnotherJumpDoesNotFire) {
   ASSERT_NE(edge, nullptr);
   EXPECT_EQ(edge->condition, 4) << "only when it is taken";
   EXPECT_FALSE(arrive(0x0d, 0x1000).fires);
-  EXPECT_FALSE(arrive(kBehind, 0x1000).fires);
-  EXPECT_TRUE(arrive(kBehind, 0x1000).fires);
+  EXPECT_FALSE(arrive(kAfter, 0x1000).fires);
+  EXPECT_TRUE(arrive(kAfter, 0x1000).fires);
 }
 
 TEST_F(Sdt, ABlockThatIsLeftByACondition) {
-  put(kTarget, code({0x39, 0xc0, 0x74, 0xf6, 0x66, 0x66, 0x66, 0x90}));  // cmp eax, eax; je behind
+  put(kTarget, code({0x39, 0xc0, 0x74, 0xf6, 0x66, 0x66, 0x66, 0x90}));  // cmp eax, eax; je after
   enable();
 
-  EXPECT_FALSE(arrive(kBehind).fires);
+  EXPECT_FALSE(arrive(kAfter).fires);
   EXPECT_FALSE(arrive(kTarget).fires);
 }
 
 TEST_F(Sdt, ArgumentsThatCannotBeReadAreAFault) {
   enable();
   put(kTarget, code({0x8b, 0x73, 0x04}));
-  const Binding* const binding = bound_at(text(kBehind));
+  const Binding* const binding = bound_at(text(kAfter));
   Registers registers;
   registers.rbx = 0x1234'0000'0000'0000;
-  WorkedOut out;
+  ArrivalValues out;
 
   EXPECT_TRUE(binding->arrival->fires({registers, text_}, out)) << "it is a firing all the same";
 
@@ -315,7 +315,7 @@ TEST_F(Sdt, APointerToWhatTheBlockHasWrittenIsAFault) {
   put(kTarget, code({0x50, 0x48, 0x89, 0xe6, 0x90, 0x90, 0x90, 0x90}));  // push rax; mov rsi, rsp
   enable();
 
-  const Arrived arrived = arrive(kBehind);
+  const Arrived arrived = arrive(kAfter);
 
   EXPECT_TRUE(arrived.fires);
   ASSERT_TRUE(arrived.out.fault);
@@ -328,7 +328,7 @@ class SdtWrites : public Sdt {
   SdtWrites() {
     take_a_pointer();
     put(kBefore, code({0x48, 0x89, 0x07}));
-    put(0x0d, code({0x74, 0xfb, 0xc3}));  // je behind
+    put(0x0d, code({0x74, 0xfb, 0xc3}));  // je after
     put(kTarget, code({0x48, 0x89, 0xfe, 0x90, 0x90, 0x90, 0x90, 0x90}));
   }
 };
@@ -364,7 +364,7 @@ TEST_F(Sdt, ASmallFunctionThatTheBlockCallsIsEvaluated) {
   put(0x40, code({0x8b, 0x43, 0x04, 0xc3}));                    // mov eax, [rbx + 4]; ret
   enable();
 
-  const Arrived arrived = arrive(kBehind);
+  const Arrived arrived = arrive(kAfter);
 
   EXPECT_TRUE(arrived.fires);
   EXPECT_FALSE(arrived.out.fault);
@@ -383,7 +383,7 @@ TEST_F(Sdt, AFunctionThatCallsItselfForEverIsAFault) {
   put(0x40, code({0xe8, 0xfb, 0xff, 0xff, 0xff, 0xc3}));
   enable();
 
-  EXPECT_TRUE(arrive(kBehind).out.fault);
+  EXPECT_TRUE(arrive(kAfter).out.fault);
 }
 
 TEST_F(Sdt, WhereASecondLabelOfItsOwnLiesInTheBlockThatOnesTargetFires) {
@@ -399,27 +399,27 @@ TEST_F(Sdt, WhereASecondLabelOfItsOwnLiesInTheBlockThatOnesTargetFires) {
   EXPECT_EQ(listed({"sdt", "", "", ""}).size(), 1u);
   enable();
 
-  EXPECT_TRUE(arrive(kBehind).fires);
+  EXPECT_TRUE(arrive(kAfter).fires);
   switch_on();
-  EXPECT_FALSE(arrive(kBehind).fires);
+  EXPECT_FALSE(arrive(kAfter).fires);
   EXPECT_TRUE(arrive(kTarget).fires);
   EXPECT_EQ(points_.bound.size(), 2u);
 }
 
 TEST_F(Sdt, ABlockThatNeverCallsIsRefused) {
-  put(kTarget, code({0xeb, 0xf8, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90}));  // jmp behind
+  put(kTarget, code({0xeb, 0xf8, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90}));  // jmp after
 
-  EXPECT_EQ(refusal(), "the code behind it does not call the tracepoint's functions");
+  EXPECT_EQ(refusal(), "the code after it does not call the tracepoint's functions");
 }
 
 TEST_F(Sdt, ABlockThatOthersEnterIsRefused) {
   put(0x0d, code({0x74, 0x01, 0xc3}));  // je target
 
-  EXPECT_EQ(refusal(), "other code comes to the code behind it, too");
+  EXPECT_EQ(refusal(), "other code comes to the code after it, too");
 }
 
 TEST_F(Sdt, WherePlacesAreRefusedTheReasonIsTheirs) {
-  points_.refused = {text(kBehind).raw(), text(kBefore).raw()};
+  points_.refused = {text(kAfter).raw(), text(kBefore).raw()};
 
   EXPECT_EQ(refusal(), "the test says no");
 }

@@ -16,7 +16,7 @@ using Index = FunctionFlow::Index;
 
 constexpr std::size_t kMostEdges = 16;
 
-/// Functions that a call of does not come back from, so that what lies behind it is other code.
+/// Functions that a call of does not come back from, so that what lies after it is other code.
 bool never_comes_back(std::string_view name) {
   constexpr std::array<std::string_view, 8> kEnds = {
       "panic",          "__stack_chk_fail", "fortify_panic",  "__fortify_panic",
@@ -27,30 +27,30 @@ bool never_comes_back(std::string_view name) {
 /// The ways of one site.
 class Site {
  public:
-  Site(const Slice::Of& of, Index site, const Slice& slice)
-      : of_(of), flow_(of.flow), site_(site), slice_(slice), node_(of.flow[site]) {}
+  Site(const Slice::Source& source, Index site, const Slice& slice)
+      : source_(source), flow_(source.flow), site_(site), slice_(slice), node_(source.flow[site]) {}
 
   Result<std::vector<SitePlacement>> placements() {
     if (node_.next == FunctionFlow::kNone) return refuse("nothing follows it");
     if (!slice_.has_own_label()) {
-      if (is_target_shared()) return refuse("other code comes to the code behind it, too");
+      if (is_target_shared()) return refuse("other code comes to the code after it, too");
       target_ = flow_[node_.jump].at;
     }
     if (is_inner()) return std::vector{target_only()};
     std::vector<SitePlacement> out;
     if (!flow_.is_root(node_.next)) {
       const auto edges = foreign_jumps();
-      if (edges.empty()) out.push_back(behind(SitePlacement::Where::Behind, {}));
+      if (edges.empty()) out.push_back(after(SitePlacement::Where::After, {}));
       if (auto before = this->before()) out.push_back(*before);
       const bool has_label =
           std::ranges::any_of(edges, [this](Index edge) { return is_label(edge); });
       if (!edges.empty() && edges.size() <= kMostEdges && !has_label) {
-        out.push_back(behind(SitePlacement::Where::Edges, edges));
+        out.push_back(after(SitePlacement::Where::Edges, edges));
       }
     } else if (auto before = this->before()) {
       out.push_back(*before);
     }
-    if (out.empty()) return refuse("other code comes to the instruction behind it, too");
+    if (out.empty()) return refuse("other code comes to the instruction after it, too");
     return out;
   }
 
@@ -59,7 +59,7 @@ class Site {
     return fail(ErrorCode::Unsupported, std::move(why));
   }
   bool is_label(Index index) const { return flow_[index].key != GuestVirt(); }
-  SitePlacement behind(SitePlacement::Where where, const std::vector<Index>& edges) const {
+  SitePlacement after(SitePlacement::Where where, const std::vector<Index>& edges) const {
     SitePlacement out{
         .where = where, .at = flow_[node_.next].at, .target = target_, .comes_back = comes_back()};
     for (const Index edge : edges) {
@@ -73,21 +73,21 @@ class Site {
 
   /// In the block of another label of the same tracepoint, so that it runs only when that is on.
   bool is_inner() const {
-    if (of_.others[site_]) return false;
+    if (source_.others[site_]) return false;
     return flow_.reachable()[site_];
   }
   /// Whether a call lies there that does not come back.
   bool ends_here(const FunctionFlow::Node& node) const {
     if (node.in.flow != Flow::Call) return false;
-    const auto names = of_.kernel.symbols().all_at(node.in.target);
+    const auto names = source_.kernel.symbols().all_at(node.in.target);
     return std::ranges::any_of(names, [](const auto& one) { return never_comes_back(one.name); });
   }
   bool is_target_shared() const {
     if (flow_.is_root(node_.jump)) return true;
     for (Index from = 0; from < flow_.nodes().size(); ++from) {
       const auto& node = flow_[from];
-      if (!of_.others[from] || !flow_.leads_to(from, node_.jump)) continue;
-      if (node.key == of_.tracepoint.key && node.next != node_.jump) continue;
+      if (!source_.others[from] || !flow_.leads_to(from, node_.jump)) continue;
+      if (node.key == source_.tracepoint.key && node.next != node_.jump) continue;
       if (node.jump != node_.jump && (ends_here(node) || node.in.flow == Flow::Stop)) continue;
       return true;
     }
@@ -100,24 +100,24 @@ class Site {
       const Index here = open.back();
       open.pop_back();
       if (here == node_.next) return true;
-      if (here == FunctionFlow::kNone || seen[here] || of_.others[here]) continue;
+      if (here == FunctionFlow::kNone || seen[here] || source_.others[here]) continue;
       seen[here] = true;
       open.push_back(flow_[here].next);
       open.push_back(flow_[here].jump);
     }
     return false;
   }
-  /// Other instructions that lead to the one behind the site while the tracepoint is off. Where the
+  /// Other instructions that lead to the one after the site while the tracepoint is off. Where the
   /// site itself cannot be reached, the function has ways that are not seen (jumps that the kernel
   /// makes of others when it boots), so each one counts.
   std::vector<Index> foreign_jumps() const {
-    const bool is_seen = of_.others[site_];
+    const bool is_seen = source_.others[site_];
     std::vector<Index> out;
     for (Index from = 0; from < flow_.nodes().size(); ++from) {
       if (from == site_ || !flow_.leads_to(from, node_.next)) continue;
       const auto& node = flow_[from];
-      const bool runs = is_seen ? of_.others[from] : !slice_.has(node.at);
-      const bool is_own = node.key == of_.tracepoint.key && node.next != node_.next;
+      const bool runs = is_seen ? source_.others[from] : !slice_.has(node.at);
+      const bool is_own = node.key == source_.tracepoint.key && node.next != node_.next;
       if (runs && !is_own) out.push_back(from);
     }
     return out;
@@ -133,14 +133,14 @@ class Site {
     }
     std::array<std::byte, arch::kLongestInstruction> bytes;
     const auto code = std::span(bytes).first(last.in.length);
-    if (!of_.text.read(last.at, code)) return std::nullopt;
+    if (!source_.text.read(last.at, code)) return std::nullopt;
     const auto in = disasm::decode_evaluable(code, last.at);
     if (!in) return std::nullopt;
     return SitePlacement{
         .where = SitePlacement::Where::Before, .at = last.at, .target = target_, .before = *in};
   }
 
-  const Slice::Of& of_;
+  const Slice::Source& source_;
   const FunctionFlow& flow_;
   const Index site_;
   const Slice& slice_;
@@ -152,17 +152,17 @@ class Site {
 
 std::string_view name_of(SitePlacement::Where where) {
   switch (where) {
-    case SitePlacement::Where::Behind: return "behind";
+    case SitePlacement::Where::After: return "after";
     case SitePlacement::Where::Before: return "before";
-    case SitePlacement::Where::Edges: return "behind, and at other jumps to there";
+    case SitePlacement::Where::Edges: return "after, and at other jumps to there";
     case SitePlacement::Where::TargetOnly: return "at its target";
   }
   return "?";
 }
 
-Result<std::vector<SitePlacement>> placements_for(const Slice::Of& of, Index site,
+Result<std::vector<SitePlacement>> placements_for(const Slice::Source& source, Index site,
                                                   const Slice& slice) {
-  return Site(of, site, slice).placements();
+  return Site(source, site, slice).placements();
 }
 
 }  // namespace ringside::providers

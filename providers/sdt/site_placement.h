@@ -1,9 +1,9 @@
 // Where the probe of a static tracepoint may stand for one of its sites. A site is a nop that the
 // kernel makes a jump of, comparing the bytes, so nothing may stand on it:
-//   behind   on the instruction after the nop, and at the jump's target, where the vCPU goes
+//   after   on the instruction after the nop, and at the jump's target, where the vCPU goes
 //            while the tracepoint is on
 //   before   on the instruction before the nop, which is evaluated too, and at the target
-//   edges    behind, at the target, and on each other jump that leads behind: a vCPU that comes
+//   edges    after, at the target, and on each other jump that leads after: a vCPU that comes
 //            by one of those does not fire
 // In this order, as far as other code leads to those places or not.
 // Does not: ask whether an int3 can stand there at all (ProbePoints::examine()).
@@ -21,11 +21,11 @@ namespace ringside::providers {
 
 /// One way to stand for a site.
 struct SitePlacement {
-  enum class Where : std::uint8_t { Behind, Before, Edges, TargetOnly };
-  Where where = Where::Behind;
-  GuestVirt at;                     // behind the site or before it; of TargetOnly: the site itself
+  enum class Where : std::uint8_t { After, Before, Edges, TargetOnly };
+  Where where = Where::After;
+  GuestVirt at;                     // after the site or before it; of TargetOnly: the site itself
   std::optional<GuestVirt> target;  // empty where another site's target runs
-  bool comes_back = true;           // what begins at the target may go on behind the site
+  bool comes_back = true;           // what begins at the target may go on after the site
   disasm::Evaluable before{};       // of Before: the instruction there
   struct Edge {
     GuestVirt at;
@@ -33,11 +33,11 @@ struct SitePlacement {
   };
   std::vector<Edge> edges{};
 };
-/// "behind", "before", "behind and at other jumps to there", "at its target".
+/// "after", "before", "after and at other jumps to there", "at its target".
 std::string_view name_of(SitePlacement::Where where);
 
 /// All ways, best first. Unsupported when there is none, with the reason.
-Result<std::vector<SitePlacement>> placements_for(const Slice::Of& of, FunctionFlow::Index site,
+Result<std::vector<SitePlacement>> placements_for(const Slice::Source& source, FunctionFlow::Index site,
                                                   const Slice& slice);
 
 }  // namespace ringside::providers

@@ -43,11 +43,11 @@ class SiteWatch {
   const Arrival& at_edge() const { return at_edge_; }
 
  private:
-  class Here : public Arrival {
+  class SiteArrival : public Arrival {
    public:
-    using Fires = bool (SiteWatch::*)(const ArgumentMoment&, WorkedOut&) const;
-    Here(const SiteWatch& watch, Fires fires) : watch_(watch), fires_(fires) {}
-    bool fires(const ArgumentMoment& at, WorkedOut& out) const override {
+    using Fires = bool (SiteWatch::*)(const ArgumentMoment&, ArrivalValues&) const;
+    SiteArrival(const SiteWatch& watch, Fires fires) : watch_(watch), fires_(fires) {}
+    bool fires(const ArgumentMoment& at, ArrivalValues& out) const override {
       return (watch_.*fires_)(at, out);
     }
 
@@ -58,21 +58,21 @@ class SiteWatch {
   enum class State : std::uint8_t { Off, On, BeingSwitched };
 
   State state(const ArgumentMoment& at) const;
-  bool behind(const ArgumentMoment& at, WorkedOut& out) const;
-  bool before(const ArgumentMoment& at, WorkedOut& out) const;
-  bool target(const ArgumentMoment& at, WorkedOut& out) const;
-  bool edge(const ArgumentMoment& at, WorkedOut& out) const;
-  bool evaluate(const ArgumentMoment& at, disasm::Evaluation& state, WorkedOut& out) const;
+  bool after(const ArgumentMoment& at, ArrivalValues& out) const;
+  bool before(const ArgumentMoment& at, ArrivalValues& out) const;
+  bool target(const ArgumentMoment& at, ArrivalValues& out) const;
+  bool edge(const ArgumentMoment& at, ArrivalValues& out) const;
+  bool evaluate(const ArgumentMoment& at, disasm::Evaluation& state, ArrivalValues& out) const;
 
   const GuestVirt site_;
   const Slice slice_;
   const disasm::Evaluable before_;
   const SitePlacement::Where where_;
-  const bool comes_back_;  // the target's code may come to where we stand behind the site
+  const bool comes_back_;  // the target's code may come to where we stand after the site
   const std::uint64_t stack_bytes_;
-  /// Of Behind and Edges: came by the target, by an edge. Of Before: has fired.
+  /// Of After and Edges: came by the target, by an edge. Of Before: has fired.
   mutable StackMarks by_target_, by_edge_, fired_;
-  const Here at_place_, at_target_, at_edge_;
+  const SiteArrival at_place_, at_target_, at_edge_;
 };
 
 }  // namespace ringside::providers

@@ -17,7 +17,7 @@ namespace {
 using disasm::Evaluable;
 using disasm::Evaluation;
 using disasm::Flow;
-using disasm::Opcode;
+using disasm::Operator;
 using guest_linux::Kernel;
 
 /// The longest slices of 6.1 and 6.12 have some 40 instructions.
@@ -34,18 +34,18 @@ constexpr GuestVirt kFunction(0x5100'0000'0000'0000);
 /// Walks through the block and the functions that it calls, each instruction once.
 class Slice::Preparation {
  public:
-  explicit Preparation(const Of& of) : of_(of) {}
+  explicit Preparation(const Source& source) : source_(source) {}
 
   Result<Slice> from(FunctionFlow::Index target) {
-    slice_.functions_ = of_.tracepoint.functions;
-    slice_.parameters_.assign(of_.parameters.begin(), of_.parameters.end());
-    step_of({&of_.flow, target});
+    slice_.functions_ = source_.tracepoint.functions;
+    slice_.parameters_.assign(source_.parameters.begin(), source_.parameters.end());
+    step_of({&source_.flow, target});
     // Grows meanwhile.
     for (std::size_t n = 0; n < places_.size(); ++n) TRY(add(n));
     const bool calls = std::ranges::any_of(slice_.steps_, [](const Step& step) {
       return step.kind == Kind::Call || step.kind == Kind::TailCall;
     });
-    if (!calls) return refuse("the code behind it does not call the tracepoint's functions");
+    if (!calls) return refuse("the code after it does not call the tracepoint's functions");
     return std::move(slice_);
   }
 
@@ -62,9 +62,9 @@ class Slice::Preparation {
   }
   tl::unexpected<Error> refuse(GuestVirt at, std::string_view why) const {
     return refuse(
-        fmt::format("its arguments need {} at {}", why, of_.kernel.symbols().describe(at)));
+        fmt::format("its arguments need {} at {}", why, source_.kernel.symbols().describe(at)));
   }
-  bool is_called(const Place& place) const { return place.flow != &of_.flow; }
+  bool is_called(const Place& place) const { return place.flow != &source_.flow; }
 
   /// The step of this instruction, which is added if there is none yet.
   std::uint32_t step_of(const Place& place) {
@@ -79,11 +79,11 @@ class Slice::Preparation {
 
   Result<void> add(std::size_t n) {
     const Place place = places_[n];
-    if (places_.size() > kLongestSlice) return refuse("the code behind it is too long");
+    if (places_.size() > kLongestSlice) return refuse("the code after it is too long");
     Step step;
     const bool is_elsewhere = place.index == FunctionFlow::kNone;
     if (is_elsewhere && is_called(place)) return refuse("a function that it calls goes elsewhere");
-    if (is_elsewhere || (!is_called(place) && of_.others[place.index])) {
+    if (is_elsewhere || (!is_called(place) && source_.others[place.index])) {
       step.kind = Kind::Leave;
       slice_.steps_[n] = step;
       return {};
@@ -105,9 +105,9 @@ class Slice::Preparation {
   /// Its own labels are taken, as they are when it is on.
   void add_label(const Place& place, const FunctionFlow::Node& node, Step& step) {
     step.jump = step_of({place.flow, node.jump});
-    if (node.key == of_.tracepoint.key) {
+    if (node.key == source_.tracepoint.key) {
       slice_.has_own_label_ = true;
-      step.in.opcode = Opcode::Jump;
+      step.in.opcode = Operator::Jump;
       step.in.target = node.in.target;
       step.next = step.jump;
     } else {
@@ -123,18 +123,18 @@ class Slice::Preparation {
     }
     std::array<std::byte, arch::kLongestInstruction> bytes;
     const auto code = std::span(bytes).first(node.in.length);
-    if (!of_.text.read(node.at, code)) return refuse(node.at, "text that cannot be read");
+    if (!source_.text.read(node.at, code)) return refuse(node.at, "text that cannot be read");
     const auto in = disasm::decode_evaluable(code, node.at);
     if (!in) return refuse(node.at, in.error().message);
     step.in = *in;
     if (returns(*in)) {
-      step.in.opcode = Opcode::Return;
+      step.in.opcode = Operator::Return;
       step.kind = is_called(place) ? Kind::Return : Kind::Leave;
       return {};
     }
-    const bool always_jumps = in->opcode == Opcode::Jump && in->condition == arch::kNoCondition;
-    if (in->opcode == Opcode::Jump) step.jump = step_of({place.flow, node.jump});
-    if (in->opcode == Opcode::Call) {
+    const bool always_jumps = in->opcode == Operator::Jump && in->condition == arch::kNoCondition;
+    if (in->opcode == Operator::Jump) step.jump = step_of({place.flow, node.jump});
+    if (in->opcode == Operator::Call) {
       step.jump = step_of(TRY(called(*in)));
     }
     step.next = always_jumps ? step.jump : step_of({place.flow, node.next});
@@ -143,29 +143,29 @@ class Slice::Preparation {
 
   /// ret, or the jump that stands for it where return predictors need help.
   bool returns(const Evaluable& in) const {
-    if (in.opcode != Opcode::Jump || in.condition != arch::kNoCondition)
-      return in.opcode == Opcode::Return;
-    const auto names = of_.kernel.symbols().all_at(in.target);
+    if (in.opcode != Operator::Jump || in.condition != arch::kNoCondition)
+      return in.opcode == Operator::Return;
+    const auto names = source_.kernel.symbols().all_at(in.target);
     return std::ranges::any_of(names, [](const auto& one) { return is_return_thunk(one.name); });
   }
   /// The first instruction of a function that can be evaluated, as it seems.
   Result<Place> called(const Evaluable& in) {
     const auto known = std::ranges::find(called_, in.target, &Called::at);
     if (known != called_.end()) return Place{&known->flow, known->flow.at(in.target)};
-    const std::string text = fmt::format("a call of {}", of_.kernel.symbols().describe(in.target));
-    const guest_linux::Symbol* const function = of_.kernel.symbols().at(in.target);
+    const std::string text = fmt::format("a call of {}", source_.kernel.symbols().describe(in.target));
+    const guest_linux::Symbol* const function = source_.kernel.symbols().at(in.target);
     const bool is_small = function != nullptr && function->address == in.target &&
                           function->size <= kLargestCalled && called_.size() < kMostCalled;
     if (!is_small) return refuse(in.address, text);
-    auto flow = FunctionFlow::read(of_.text, of_.kernel, in.target);
+    auto flow = FunctionFlow::read(source_.text, source_.kernel, in.target);
     if (!flow) return refuse(in.address, text);
     called_.push_back({in.target, std::move(*flow)});
     return Place{&called_.back().flow, called_.back().flow.at(in.target)};
   }
   bool is_call_of_functions(GuestVirt at) const {
-    for (const auto& site : Kernel::sites_from(of_.kernel.patched_sites(), at)) {
+    for (const auto& site : Kernel::sites_from(source_.kernel.patched_sites(), at)) {
       if (site.address != at) break;
-      if (site.key == of_.tracepoint.call_key) return true;
+      if (site.key == source_.tracepoint.call_key) return true;
     }
     return false;
   }
@@ -174,15 +174,15 @@ class Slice::Preparation {
     GuestVirt at;
     FunctionFlow flow;
   };
-  const Of& of_;
+  const Source& source_;
   Slice slice_;
   std::vector<Place> places_;  // of the steps
   std::map<Place, std::uint32_t> known_;
   std::deque<Called> called_;
 };
 
-Result<Slice> Slice::prepare(const Of& of, FunctionFlow::Index target) {
-  return Preparation(of).from(target);
+Result<Slice> Slice::prepare(const Source& source, FunctionFlow::Index target) {
+  return Preparation(source).from(target);
 }
 
 bool Slice::has(GuestVirt at) const {
@@ -191,13 +191,13 @@ bool Slice::has(GuestVirt at) const {
 }
 
 Result<void, Fault> Slice::take_arguments(const Evaluation& state, Kind call,
-                                          WorkedOut& out) const {
+                                          ArrivalValues& out) const {
   constexpr auto& kRegisters = arch::kArgumentRegisters;
   const std::size_t count = std::min(parameters_.size(), out.words.size());
   // A tail call finds the return address on top, as a called function does.
   std::uint64_t on_stack = call == Kind::TailCall ? arch::kFirstStackArgument : 0;
   for (std::size_t n = 0; n < count; ++n) {
-    const std::size_t place = n + 1;  // behind __data
+    const std::size_t place = n + 1;  // after __data
     std::uint64_t word = 0;
     if (place < kRegisters.size()) {
       word = state.registers().*kRegisters[place];
@@ -232,7 +232,7 @@ Result<std::uint32_t, Fault> Slice::step_at(GuestVirt address) const {
 }
 
 Result<Slice::End, Fault> Slice::run(Evaluation& state, const GuestReader& memory,
-                                     WorkedOut& out) const {
+                                     ArrivalValues& out) const {
   constexpr std::uint8_t kWord = sizeof(std::uint64_t);
   // Kernels look whether there is anything to call, and take the first one's data as __data.
   TRY(state.store(functions_, kWord, kFunction.raw()));
@@ -252,7 +252,7 @@ Result<Slice::End, Fault> Slice::run(Evaluation& state, const GuestReader& memor
       }
       case Kind::Evaluate: {
         const GuestVirt next = TRY(state.step(step.in));
-        const bool branches = step.in.opcode == Opcode::Jump || step.in.opcode == Opcode::Call;
+        const bool branches = step.in.opcode == Operator::Jump || step.in.opcode == Operator::Call;
         at = branches && next == step.in.target ? step.jump : step.next;
         break;
       }

@@ -25,7 +25,7 @@ struct SliceParameter {
 
 class Slice {
  public:
-  struct Of {
+  struct Source {
     const GuestReader& text;
     const guest_linux::Kernel& kernel;
     const guest_linux::StaticTracepoint& tracepoint;
@@ -34,13 +34,13 @@ class Slice {
     std::span<const SliceParameter> parameters;
   };
   /// The one that begins at `target`. Unsupported: what it does cannot all be evaluated.
-  static Result<Slice> prepare(const Of& of, FunctionFlow::Index target);
+  static Result<Slice> prepare(const Source& source, FunctionFlow::Index target);
 
   /// Calls: the tracepoint fires. Leaves: it does not, by a condition of its own.
   enum class End : std::uint8_t { Calls, Leaves };
   /// From where `state` is, which is at the site. Fault: memory, or more steps than any slice has.
   Result<End, Fault> run(disasm::Evaluation& state, const GuestReader& memory,
-                         WorkedOut& out) const;
+                         ArrivalValues& out) const;
 
   /// Whether the instruction there is a part of it.
   bool has(GuestVirt at) const;
@@ -65,7 +65,7 @@ class Slice {
   class Preparation;
 
   Result<void, Fault> take_arguments(const disasm::Evaluation& state, Kind call,
-                                     WorkedOut& out) const;
+                                     ArrivalValues& out) const;
 
   Result<std::uint32_t, Fault> step_at(GuestVirt address) const;
 

@@ -49,7 +49,7 @@ std::optional<std::uint64_t> index_of(const TypeGraph& types, std::string_view n
 
 // An arrival
 
-bool CounterSites::Adds::fires(const ArgumentMoment& at, WorkedOut& out) const {
+bool CounterSites::Adds::fires(const ArgumentMoment& at, ArrivalValues& out) const {
   if (percpu_offset(adds_.memory, at.registers) != counter_) return false;
   out.words[0] = disasm::amount(adds_, at.registers);
   out.words[1] = at.percpu_base.wrapping_add(counter_).raw();

@@ -55,7 +55,7 @@ class CounterSites {
   class Adds final : public Arrival {
    public:
     Adds(const disasm::Addition& adds, std::uint64_t counter) : adds_(adds), counter_(counter) {}
-    bool fires(const ArgumentMoment& at, WorkedOut& out) const override;
+    bool fires(const ArgumentMoment& at, ArrivalValues& out) const override;
 
    private:
     const disasm::Addition adds_;

@@ -174,23 +174,23 @@ Result<std::optional<TypeId>> PlaceCompiler::root(std::string_view name,
     return std::optional<TypeId>();
   }
   if (name == "elapsed") {
-    term.source = ArgumentSource::worked_out(kElapsed);
+    term.source = ArgumentSource::arrival_value(kElapsed);
     return std::optional<TypeId>();
   }
   if (name.starts_with("start")) {
     term.source =
-        ArgumentSource::worked_out(kFirstStart + static_cast<std::uint32_t>(name.back() - '0'));
+        ArgumentSource::arrival_value(kFirstStart + static_cast<std::uint32_t>(name.back() - '0'));
     return std::optional<TypeId>();
   }
   const auto parameter = name.starts_with("arg") ? number_of(name.substr(3)) : std::nullopt;
   CHECK(parameter && *parameter < dif::kMaxProbeArguments && end_ != End::Return);
-  term.source = end_ == End::WorkedOut
-                    ? ArgumentSource::worked_out(static_cast<std::uint32_t>(*parameter))
+  term.source = end_ == End::Arrival
+                    ? ArgumentSource::arrival_value(static_cast<std::uint32_t>(*parameter))
                     : kFunctionEntryArguments.arguments[*parameter];
   return std::optional<TypeId>();
 }
 
-/// Members, each behind "->" or ".", from a value of type `type` on.
+/// Members, each after "->" or ".", from a value of type `type` on.
 Result<void> PlaceCompiler::members(std::string_view text, TypeId type,
                                     PlaceValue::Term& term) const {
   while (!text.empty()) {
@@ -281,7 +281,7 @@ Result<PlaceCondition::Comparison> PlaceCompiler::comparison(std::string_view te
 }
 
 Result<PlaceCondition> PlaceCompiler::condition(std::string_view text) {
-  /// The part before the separator; `text` goes on behind it.
+  /// The part before the separator; `text` goes on after it.
   const auto take = [](std::string_view& text, std::string_view separator) {
     const std::size_t end = text.find(separator);
     const std::string_view one = text.substr(0, end);

@@ -77,7 +77,7 @@ PlaceCompiler::End end_of(PlaceKind kind) {
     case PlaceKind::Return:
     case PlaceKind::OwnReturn: return PlaceCompiler::End::Return;
     case PlaceKind::Entry: return PlaceCompiler::End::Entry;
-    default: return PlaceCompiler::End::WorkedOut;
+    default: return PlaceCompiler::End::Arrival;
   }
 }
 
@@ -141,10 +141,10 @@ Result<std::uint64_t, Fault> StablePlace::argument(unsigned n, const ArgumentMom
 
 // Arrivals
 
-bool StablePlace::Here::fires(const ArgumentMoment& at, WorkedOut& out) const {
+bool StablePlace::PlaceArrival::fires(const ArgumentMoment& at, ArrivalValues& out) const {
   if (site_ != nullptr && !site_->fires(at, out)) return false;
   ArgumentMoment then = at;
-  then.worked_out = &out;
+  then.arrival_values = &out;
   return (place_.*fires_)(then, out);
 }
 
@@ -168,7 +168,7 @@ std::optional<std::uint64_t> StablePlace::key(std::uint64_t object,
   return task->raw() ^ object * kSpread;
 }
 
-bool StablePlace::ends(const ArgumentMoment& at, WorkedOut& out) const {
+bool StablePlace::ends(const ArgumentMoment& at, ArrivalValues& out) const {
   if (probe_.start == nullptr) return condition_.holds(at, kernel_);
   const bool has_object = probe_.start->of == StartPlace::Of::TaskAndObject;
   const auto object =
@@ -197,7 +197,7 @@ std::optional<Start> StablePlace::start(const ArgumentMoment& at) const {
 }
 
 /// Never fires.
-bool StablePlace::begins(const ArgumentMoment& at, WorkedOut&) const {
+bool StablePlace::begins(const ArgumentMoment& at, ArrivalValues&) const {
   const auto found = start(at);
   const auto who = found ? key(found->words[0], at) : std::nullopt;
   if (!who) return false;

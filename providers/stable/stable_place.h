@@ -43,12 +43,12 @@ class StablePlace final : public ComputedArguments {
     PlaceValue value;
     std::uint64_t (*shape)(std::uint64_t);
   };
-  class Here final : public Arrival {
+  class PlaceArrival final : public Arrival {
    public:
-    using Fires = bool (StablePlace::*)(const ArgumentMoment&, WorkedOut&) const;
-    Here(const StablePlace& place, const Arrival* site, Fires fires)
+    using Fires = bool (StablePlace::*)(const ArgumentMoment&, ArrivalValues&) const;
+    PlaceArrival(const StablePlace& place, const Arrival* site, Fires fires)
         : place_(place), site_(site), fires_(fires) {}
-    bool fires(const ArgumentMoment& at, WorkedOut& out) const override;
+    bool fires(const ArgumentMoment& at, ArrivalValues& out) const override;
 
    private:
     const StablePlace& place_;
@@ -58,8 +58,8 @@ class StablePlace final : public ComputedArguments {
 
   Result<void> compile_start(KernelPlaces& places);
   std::optional<std::uint64_t> key(std::uint64_t object, const ArgumentMoment& at) const;
-  bool ends(const ArgumentMoment& at, WorkedOut& out) const;
-  bool begins(const ArgumentMoment& at, WorkedOut& out) const;
+  bool ends(const ArgumentMoment& at, ArrivalValues& out) const;
+  bool begins(const ArgumentMoment& at, ArrivalValues& out) const;
   std::optional<Start> start(const ArgumentMoment& at) const;
 
   const StableProbe& probe_;
@@ -68,7 +68,7 @@ class StablePlace final : public ComputedArguments {
   std::vector<TypeId> types_;
   PlaceCondition condition_;
   ArgumentPlan plan_;
-  std::deque<Here> arrivals_;
+  std::deque<PlaceArrival> arrivals_;
   // Of one with a beginning:
   std::vector<PlaceValue> start_values_;
   PlaceCondition begins_, spoilt_;

@@ -129,7 +129,7 @@ TEST_F(StableProviders, FireWhereTheirConditionHolds) {
   EXPECT_EQ(points_.bound[0].at.raw(), fork_.raw() + kNopSize);
   const Binding& binding = points_.bound[0].binding;
   ASSERT_NE(binding.arrival, nullptr);
-  WorkedOut nothing;
+  ArrivalValues nothing;
 
   registers_.rdi = kernel_address(kTask).raw();
   EXPECT_FALSE(binding.arrival->fires(moment(), nothing)) << "pid 101, tgid 100: a thread";
@@ -152,7 +152,7 @@ TEST_F(StableProviders, AReturnHasItsResult) {
   ASSERT_EQ(points_.bound.size(), 1u);
   EXPECT_EQ(points_.bound[0].at.raw(), fork_.raw() + kNopSize + 5);
   const Binding& binding = points_.bound[0].binding;
-  WorkedOut nothing;
+  ArrivalValues nothing;
 
   registers_.rax = 7;
   EXPECT_FALSE(binding.arrival->fires(moment(), nothing));

@@ -15,13 +15,13 @@ using guest_linux::Kernel;
 Result<GuestVirt> DisplacedCode::make_slot(const ProbeSite& site) {
   const GuestVirt address = site.address();
   std::vector<std::byte> code;
-  if (is_farewell(address)) code = shim_.farewell(address);
+  if (is_kexec_site(address)) code = shim_.kexec_notice(address);
   const bool searches = is_search(address);
   if (searches) code.resize(vmm::Shim::kFaultSearchBytes);
   // Before the slot is the byte that the int3 replaces: for the next tracer, should we be killed.
   const GuestVirt place = TRY(shim_.allocate_slot(1 + code.size() + site.displaced_size()));
   const GuestVirt slot = place.wrapping_add(1);
-  if (!code.empty()) code = searches ? TRY(shim_.fault_search(slot)) : shim_.farewell(slot);
+  if (!code.empty()) code = searches ? TRY(shim_.fault_search(slot)) : shim_.kexec_notice(slot);
   const GuestVirt begin = slot.wrapping_add(code.size());
   const auto moved = disasm::relocate(site.instruction(), address, begin);
   if (!moved) return refuse(address, moved.error().message);
@@ -33,14 +33,14 @@ Result<GuestVirt> DisplacedCode::make_slot(const ProbeSite& site) {
   const std::size_t length = site.instruction().size();
   slots_.push_back({begin, static_cast<std::uint32_t>(moved->size()), address,
                     static_cast<std::uint8_t>(length)});
-  detours_.push_back({Kernel::AddressRange::of(place, code.size()), address.wrapping_add(length)});
+  ranges_.push_back({Kernel::AddressRange::of(place, code.size()), address.wrapping_add(length)});
   return slot;
 }
 
 /// Records take what int3s will hardly want: with half of the room used, all more are int3s.
 std::optional<Jump> DisplacedCode::make_record(GuestVirt address, const JumpRun& run) {
   const auto jump_entry = shim_.jump_entry();
-  if (!jump_entry || is_farewell(address) || is_search(address)) return std::nullopt;
+  if (!jump_entry || is_kexec_site(address) || is_search(address)) return std::nullopt;
   const std::size_t size = vmm::JumpRecord::kBytes + run.displaced_size();
   if (shim_.slot_room() < shim_.place().slots_bytes / 2 + size) return std::nullopt;
   const auto place = shim_.allocate_slot(size);
@@ -65,7 +65,7 @@ bool DisplacedCode::write_record(Jump& jump, GuestVirt address, GuestVirt jump_e
   bytes.insert(bytes.end(), moved->begin(), moved->end());
   if (!shim_.write_slot(place, bytes)) return false;
   slots_.push_back({entry, 1, address, 0});
-  detours_.push_back({jump.record, address.wrapping_add(jump.run.code().size())});
+  ranges_.push_back({jump.record, address.wrapping_add(jump.run.code().size())});
   note_moved(jump, address, slot, moved->size());
   return true;
 }
@@ -96,11 +96,11 @@ Result<std::vector<GuestVirt>> DisplacedCode::ways_back(const GuestReader& live,
                        [&all](GuestVirt at) { return all.contains(at); });
   std::ranges::sort(inside);
   std::vector<GuestVirt> back;
-  for (const Detour& detour : detours_) {
-    const auto from = std::ranges::lower_bound(inside, detour.code.begin);
-    const auto to = std::ranges::lower_bound(inside, detour.code.end);
+  for (const DisplacedRange& range : ranges_) {
+    const auto from = std::ranges::lower_bound(inside, range.code.begin);
+    const auto to = std::ranges::lower_bound(inside, range.code.end);
     if (from == to) continue;
-    back.push_back(detour.back);
+    back.push_back(range.back);
     inside.erase(from, to);
   }
   for (const GuestVirt at : inside) {

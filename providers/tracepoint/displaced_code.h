@@ -29,13 +29,13 @@ struct Jump {
 class DisplacedCode {
  public:
   /// The addresses are those of sites whose slots have code of their own before the instruction.
-  struct Telling {
-    const Result<std::optional<GuestVirt>>& farewell;
+  struct SpecialSites {
+    const Result<std::optional<GuestVirt>>& kexec_site;
     const Result<GuestVirt>& fault_search;
   };
 
   /// All must outlive it.
-  DisplacedCode(vmm::Shim& shim, Telling telling) : shim_(shim), telling_(telling) {}
+  DisplacedCode(vmm::Shim& shim, SpecialSites special) : shim_(shim), special_(special) {}
 
   /// A new slot for the site's instruction. Errors: no room left; the instruction cannot run there.
   Result<GuestVirt> make_slot(const ProbeSite& site);
@@ -55,22 +55,24 @@ class DisplacedCode {
 
  private:
   /// Code that was displaced, with all that leads to it, and where in the text it goes on.
-  struct Detour {
+  struct DisplacedRange {
     guest_linux::Kernel::AddressRange code;
     GuestVirt back;
   };
 
-  bool is_farewell(GuestVirt at) const { return telling_.farewell && *telling_.farewell == at; }
+  bool is_kexec_site(GuestVirt at) const {
+    return special_.kexec_site && *special_.kexec_site == at;
+  }
   bool is_search(GuestVirt at) const {
-    return telling_.fault_search && *telling_.fault_search == at;
+    return special_.fault_search && *special_.fault_search == at;
   }
   bool write_record(Jump& jump, GuestVirt address, GuestVirt jump_entry);
   void note_moved(const Jump& jump, GuestVirt address, GuestVirt slot, std::size_t size);
 
   vmm::Shim& shim_;
-  const Telling telling_;
+  const SpecialSites special_;
   std::vector<TracepointTable::Slot> slots_;
-  std::vector<Detour> detours_;
+  std::vector<DisplacedRange> ranges_;
 };
 
 }  // namespace ringside::providers

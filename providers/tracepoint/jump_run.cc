@@ -57,7 +57,7 @@ std::optional<JumpRun> JumpRunFinder::gather(const ProbeSite& site) {
   return last.is_in(function.begin, function.size) ? std::optional(run) : std::nullopt;
 }
 
-/// Whether a jump leads behind the first of the five bytes, or it is not known where all lead to.
+/// Whether a jump leads after the first of the five bytes, or it is not known where all lead to.
 bool JumpRunFinder::may_lead_into(const ProbeSite& site) {
   const GuestVirt from = site.address();
   const auto leads_into = [from](const std::vector<GuestVirt>& targets) {

@@ -20,7 +20,7 @@ std::optional<std::byte> find_replaced(std::span<const std::byte> text, GuestVir
                                        GuestVirt slot);
 
 /// The same of a jump: `text` begins with it, and `record` lies at `place`, where it leads to, with
-/// the displaced code behind it. `jump_entry` is that shim's.
+/// the displaced code after it. `jump_entry` is that shim's.
 inline constexpr std::size_t kLongestRecord =
     vmm::JumpRecord::kBytes + SHIM_JUMP_BYTES - 1 + disasm::kMaxSlotBytes;
 std::optional<vmm::JumpBytes> find_replaced_by_jump(std::span<const std::byte> text,

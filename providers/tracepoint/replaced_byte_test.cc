@@ -62,18 +62,19 @@ TEST_P(Replaced, IsFoundBehindAFarewell) {
 
 INSTANTIATE_TEST_SUITE_P(
     Instructions, Replaced,
-    testing::Values(bytes({0x55}),                                        // push %rbp
-                    bytes({0xc3}),                                        // ret
-                    bytes({0x41, 0x57}),                                  // push %r15
-                    bytes({0x48, 0x8b, 0x05, 0x10, 0x20, 0x30, 0x00}),    // mov rel(%rip)
-                    bytes({0xeb, 0x12}),                                  // jmp, 8 bits
-                    bytes({0xe9, 0x12, 0x34, 0x00, 0x00}),                // jmp, 32 bits
-                    bytes({0x2e, 0xe9, 0x12, 0x34, 0x00, 0x00}),          // with a prefix
-                    bytes({0x74, 0x84}),                                  // je, 8 bits
-                    bytes({0x0f, 0x84, 0x10, 0x00, 0x00, 0x00}),          // je, 32 bits
-                    bytes({0xe8, 0x10, 0x20, 0x00, 0x00}),                // call
-                    bytes({0x68, 0x10, 0x20, 0x00, 0x00}),                // push imm32
-                    bytes({0x48, 0xc7, 0x05, 1, 0, 0, 0, 2, 0, 0, 0})));  // movq, like a farewell
+    testing::Values(bytes({0x55}),                                      // push %rbp
+                    bytes({0xc3}),                                      // ret
+                    bytes({0x41, 0x57}),                                // push %r15
+                    bytes({0x48, 0x8b, 0x05, 0x10, 0x20, 0x30, 0x00}),  // mov rel(%rip)
+                    bytes({0xeb, 0x12}),                                // jmp, 8 bits
+                    bytes({0xe9, 0x12, 0x34, 0x00, 0x00}),              // jmp, 32 bits
+                    bytes({0x2e, 0xe9, 0x12, 0x34, 0x00, 0x00}),        // with a prefix
+                    bytes({0x74, 0x84}),                                // je, 8 bits
+                    bytes({0x0f, 0x84, 0x10, 0x00, 0x00, 0x00}),        // je, 32 bits
+                    bytes({0xe8, 0x10, 0x20, 0x00, 0x00}),              // call
+                    bytes({0x68, 0x10, 0x20, 0x00, 0x00}),              // push imm32
+                    bytes({0x48, 0xc7, 0x05, 1, 0, 0, 0, 2, 0, 0,
+                           0})));  // movq, like a kexec_notice
 
 TEST(Replaced, IsNothingThatTheSlotDoesNotProve) {
   const Bytes instruction = bytes({0x48, 0x8b, 0x07});

@@ -13,8 +13,8 @@ using guest_linux::Kernel;
 /// Every way into another kernel without a reset goes through machine_kexec(), also a crash's
 /// (arch/x86/kernel/machine_kexec_64.c, since 2.6.13): the other vCPUs are stopped by then, and
 /// this one still has its interrupt table.
-Result<std::optional<GuestVirt>> find_farewell(const GuestReader& text,
-                                               const guest_linux::SymbolTable& symbols) {
+Result<std::optional<GuestVirt>> find_kexec_site(const GuestReader& text,
+                                                 const guest_linux::SymbolTable& symbols) {
   const guest_linux::Symbol* const function = symbols.find("machine_kexec", "vmlinux");
   if (function == nullptr) return std::nullopt;  // a kernel without kexec
   return TRY(entry_site(text, *function, &symbols));
@@ -28,10 +28,10 @@ TracepointTable::State::State(vmm::Machine& of, vmm::Shim& with, Kernel& knows)
       live(of.memory(), knows.table()),
       watched(of.memory(), knows.table()),
       text(live, *this, knows),
-      farewell(find_farewell(text, knows.symbols())),
+      kexec_site(find_kexec_site(text, knows.symbols())),
       fault_search(find_fault_search(text, knows)),
-      displaced(with, {farewell, fault_search}),
-      examiner(text, knows, farewell.value_or(std::nullopt), fault_search),
+      displaced(with, {kexec_site, fault_search}),
+      examiner(text, knows, kexec_site.value_or(std::nullopt), fault_search),
       runs(text, knows, examiner) {}
 
 TracepointTable::TracepointTable(vmm::Machine& machine, vmm::Shim& shim, Kernel& kernel)
@@ -44,7 +44,7 @@ const GuestReader& TracepointTable::original_text() const {
 }
 
 Result<ProbeSite> TracepointTable::examine(GuestVirt address, SitePolicy policy) {
-  if (state_->examiner.find_unready()) look_again();
+  if (state_->examiner.find_no_idt_text()) look_again();
   auto site = state_->examiner.examine(address, policy);
   if (!site || !site->may_fault()) return site;
   const auto& search = state_->search_site();
@@ -119,8 +119,8 @@ bool TracepointTable::is_dropped(GuestVirt address) const {
   return id && state_->points[*id].stage == State::Stage::Dropped;
 }
 
-const Result<std::optional<GuestVirt>>& TracepointTable::farewell() const {
-  return state_->farewell;
+const Result<std::optional<GuestVirt>>& TracepointTable::kexec_site() const {
+  return state_->kexec_site;
 }
 
 std::size_t TracepointTable::size() const {

@@ -62,8 +62,8 @@ class TracepointTable {
   bool is_dropped(GuestVirt address) const;
   /// Where the guest leaves its kernel for another one; empty for a kernel that cannot, and an
   /// error where no tracepoint can stand there. A tracepoint at this address also tells the shim
-  /// that the guest leaves (Shim::farewell), before its instruction runs and whoever listens.
-  const Result<std::optional<GuestVirt>>& farewell() const;
+  /// that the guest leaves (Shim::kexec_notice), before its instruction runs and whoever listens.
+  const Result<std::optional<GuestVirt>>& kexec_site() const;
   std::size_t size() const;
   /// Where the displaced instructions run: slot, its size, the instruction's own place and length.
   /// One for each instruction that a jump has displaced, and one for where its record begins.

@@ -120,8 +120,8 @@ Result<void> TracepointTable::State::check_drained(vmm::PausedMachine& machine,
   return {};
 }
 
-/// Makes int3s of these jumps, with the text that they covered behind them. Whoever is in a record
-/// goes on behind it. Those that the guest has changed are dropped.
+/// Makes int3s of these jumps, with the text that they covered after them. Whoever is in a record
+/// goes on after it. Those that the guest has changed are dropped.
 Result<void> TracepointTable::State::narrow(vmm::PausedMachine& machine,
                                             std::vector<std::uint32_t> ids) {
   if (ids.empty()) return {};

@@ -24,7 +24,7 @@
 
 namespace ringside::providers {
 
-struct TracepointTable::State final : OriginalText::Ours {
+struct TracepointTable::State final : OriginalText::ReplacedText {
   using Kernel = guest_linux::Kernel;
 
   static constexpr std::uint32_t kNoJump = ~std::uint32_t{0};
@@ -72,7 +72,7 @@ struct TracepointTable::State final : OriginalText::Ours {
   vmm::PageTableReader live;
   vmm::PageTableReader watched;
   OriginalText text;
-  const Result<std::optional<GuestVirt>> farewell;
+  const Result<std::optional<GuestVirt>> kexec_site;
   const Result<GuestVirt> fault_search;
   DisplacedCode displaced;
   SiteExaminer examiner;

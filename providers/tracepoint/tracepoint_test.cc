@@ -518,8 +518,8 @@ TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
   machine_.put(0x140, code({0x0f, 0x1f, 0x44, 0, 0, 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0xc3}));
   KexecKernel kernel;
   TracepointTable table(machine_, shim_, kernel);
-  ASSERT_TRUE(table.farewell());
-  ASSERT_EQ(*table.farewell(), at(0x145)) << "after its ftrace site";
+  ASSERT_TRUE(table.kexec_site());
+  ASSERT_EQ(*table.kexec_site(), at(0x145)) << "after its ftrace site";
   for (const GuestVirt place : {at(0x005), at(0x145)}) {
     const auto site = table.examine(place);
     ASSERT_TRUE(site) << site.error().message;
@@ -541,8 +541,8 @@ TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
 }
 
 TEST_F(Tracepoints, KnowNoFarewellOfAKernelThatCannotStartAnother) {
-  ASSERT_TRUE(table_.farewell());
-  EXPECT_FALSE(*table_.farewell());
+  ASSERT_TRUE(table_.kexec_site());
+  EXPECT_FALSE(*table_.kexec_site());
 }
 
 /// A kernel that mends faults. h: ftrace nop, mov rax [rdi], mov rax [rdi], mov rax [rdi], ret.

@@ -106,7 +106,7 @@ class FakeShim : public vmm::Shim {
   }
   void disable_entry(GuestVirt address) override { entries.erase(address); }
   void note_arming() override { ++armings; }
-  std::vector<std::byte> farewell(GuestVirt slot) override {
+  std::vector<std::byte> kexec_notice(GuestVirt slot) override {
     return {std::byte{0x90}, static_cast<std::byte>(slot.raw())};
   }
   Result<std::vector<std::byte>> fault_search(GuestVirt slot) override {

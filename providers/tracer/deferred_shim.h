@@ -41,8 +41,8 @@ class DeferredShim final : public vmm::Shim {
   std::optional<GuestVirt> jump_entry() const override {
     return shim_ ? shim_->jump_entry() : std::nullopt;
   }
-  std::vector<std::byte> farewell(GuestVirt slot) override {
-    return shim_ ? shim_->farewell(slot) : std::vector<std::byte>();
+  std::vector<std::byte> kexec_notice(GuestVirt slot) override {
+    return shim_ ? shim_->kexec_notice(slot) : std::vector<std::byte>();
   }
   Result<std::vector<std::byte>> fault_search(GuestVirt slot) override;
   Result<void> add_fault(GuestVirt slot, GuestVirt place) override;

@@ -106,7 +106,7 @@ Result<void> MachineTrace::want(vmm::PausedMachine& machine, const Wanted& wante
   return {};
 }
 
-Result<void> MachineTrace::listen(const MachineWants& wants) {
+Result<void> MachineTrace::listen(const EventSubscription& wants) {
   if (!channel_) return {};
   const Wanted wanted = both(wanted_, wants.events.wanted());
   const bool needed = traps_ring_ || has_breakpoints_ || wants.samples || is_any(wanted);

@@ -23,7 +23,7 @@
 namespace ringside::providers {
 
 /// A machine is to tell these while tracing runs.
-struct MachineWants {
+struct EventSubscription {
   EventTable events;
   bool samples = false;
 };
@@ -45,7 +45,7 @@ class MachineTrace {
 
   /// From now on the machine tells these, and what it is told of already; in one pause, where there
   /// is anything new. It changes nothing about what fires.
-  Result<void> listen(const MachineWants& wants);
+  Result<void> listen(const EventSubscription& wants);
   /// From now on just these events fire. When it returns no firing of another one is under way.
   void lead(const EventTable& table) { events_.lead(table); }
   /// The machine need not tell events any more that do not fire.

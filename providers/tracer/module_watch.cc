@@ -16,7 +16,9 @@ constexpr const char* kLoader = "do_init_module";
 }  // namespace
 
 ModuleWatch::ModuleWatch(std::uint64_t patience)
-    : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), patience_(patience) {}
+    : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), patience_(patience) {
+  entries_.reserve(kMostWaiting);  // a firing must not allocate
+}
 
 Result<void> ModuleWatch::prepare(const guest_linux::Kernel& kernel, TracepointTable& table) {
   const auto* const symbol = kernel.symbols().find(kLoader, "vmlinux");

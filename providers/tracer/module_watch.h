@@ -9,11 +9,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "providers/tracepoint/tracepoint.h"
+#include "vmm/base/brief_lock.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/shim/shim.h"
@@ -68,7 +68,7 @@ class ModuleWatch final : public vmm::TrapSink {
   const UniqueFd event_;
   const std::uint64_t patience_;
 
-  std::mutex lock_;  // of what follows
+  BriefLock lock_;  // of what follows
   std::vector<Entry> entries_;
   bool ended_ = false;
 };

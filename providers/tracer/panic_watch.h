@@ -1,6 +1,6 @@
 // Tells that the guest's kernel has panicked, and stands still with its machine running on: one
 // that is told to reboot (panic=N) ends its machine instead, or comes up again. Used by
-// RunningKernelTracer, on the session's thread. Fire context: no.
+// RunningKernelTracer, on the session's thread.
 #pragma once
 
 #include <chrono>

@@ -138,7 +138,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   /// No firing may follow a stack meanwhile.
   template <class Change>
   void change_stack_tables(Change change) {
-    std::vector<std::unique_lock<dif::BriefLock>> turns;
+    std::vector<std::unique_lock<BriefLock>> turns;
     for (unsigned vcpu = 0; vcpu < contexts_.size(); ++vcpu) turns.emplace_back(sink_.turn(vcpu));
     change();
   }
@@ -200,8 +200,8 @@ RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Ker
       shim_([this] { return install_shim(machine_, kernel_); }),
       table_(machine, shim_, kernel),
       points_(machine, shim_, table_) {
-  if (const auto& farewell = table_.farewell(); !farewell) {
-    notice("a start of another kernel (kexec) is noticed late: " + farewell.error().message);
+  if (const auto& kexec_site = table_.kexec_site(); !kexec_site) {
+    notice("a start of another kernel (kexec) is noticed late: " + kexec_site.error().message);
   }
 }
 
@@ -231,10 +231,10 @@ unsigned RunningKernelTracer::possible_cpus() const {
 std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestClock& clock,
                                                         Stacks stacks) {
   if (expects_modules_) watch_modules();
-  const auto& farewell = table_.farewell();
+  const auto& kexec_site = table_.kexec_site();
   const bool traps = table_.size() != 0;
-  if (traps && farewell && *farewell) {
-    if (const auto added = table_.examine_and_add(**farewell); !added) {
+  if (traps && kexec_site && *kexec_site) {
+    if (const auto added = table_.examine_and_add(**kexec_site); !added) {
       notice("a start of another kernel (kexec) is noticed late: " + added.error().message);
     }
   }

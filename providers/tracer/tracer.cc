@@ -59,7 +59,7 @@ class LiveTracer final : public Tracer {
     profile_ = profile.get();
     registry_.add(std::move(builtin));
     if (options.saved) {
-      see_saved(*machine, *kernel);
+      load_saved_state(*machine, *kernel);
       unpublished_ = std::move(profile);
       return;
     }
@@ -167,14 +167,14 @@ class LiveTracer final : public Tracer {
  private:
   Trace make_trace(dif::Engine& engine);
   /// curthread is what the first CPU ran.
-  void see_saved(vmm::Machine& machine, guest_linux::Kernel& kernel) {
+  void load_saved_state(vmm::Machine& machine, guest_linux::Kernel& kernel) {
     saved_.emplace(machine.memory(), kernel.table());
     const auto bases = kernel.percpu_bases();
     if (bases.empty()) return;
     saved_task_ = kernel.current_task(*saved_, GuestVirt(bases.front())).value_or(GuestVirt());
   }
   FireLoopParts loop_parts(const Trace& trace, std::optional<KernelTraps>&& kernel) const;
-  MachineWants wants() const {
+  EventSubscription wants() const {
     return {machine_tracer_->enabled_events(), profile_->has_samples()};
   }
   Result<void> arm_probes();
@@ -201,7 +201,7 @@ class LiveTracer final : public Tracer {
   std::unique_ptr<MachineTracer> machine_tracer_;  // null for the machine `none`
 
   Budget budget_;
-  std::mutex changes_;  // of what is armed: the session's, and the warden's
+  std::mutex changes_;  // of what is armed: the session's, and the enforcer's
   bool told_of_clock_ = false, told_of_pace_ = false, told_of_ticks_ = false;
   std::uint64_t skipped_ticks_ = 0;      // of a trace that has ended
   std::vector<std::string> of_modules_;  // notices
@@ -216,8 +216,8 @@ Trace LiveTracer::make_trace(dif::Engine& engine) {
       engine, machine_tracer_ && machine_tracer_->has_exits(), vcpu_count());
   trace.clock = std::make_unique<GuestClock>(
       TickRate(calibration_->hertz()),
-      GuestClock::Of{machine_ != nullptr ? &machine_->stops() : nullptr, vcpu_count(), host_tsc(),
-                     plausible_hertz(guest_khz)});
+      GuestClock::Config{machine_ != nullptr ? &machine_->stops() : nullptr, vcpu_count(),
+                         host_tsc(), plausible_hertz(guest_khz)});
   std::optional<KernelTraps> kernel;
   if (kernel_tracer_) {
     using Stacks = KernelTracer::Stacks;
@@ -363,7 +363,7 @@ void LiveTracer::append_taken_out(std::vector<std::string>& notices) {
       const auto probe = registry_.by_id(id);
       if (probe && *probe) names.push_back((*probe)->name.to_string());
     }
-    notices.push_back(describe(budget_, taken.excess, names, taken.probes.size()));
+    notices.push_back(describe(budget_, taken.overrun, names, taken.probes.size()));
     if (!taken.done) notices.push_back(taken.done.error().message);
   }
 }

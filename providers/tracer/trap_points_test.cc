@@ -117,7 +117,7 @@ class TableShim final : public vmm::Shim {
     return true;
   }
 
-  std::vector<std::byte> farewell(GuestVirt) override { return {}; }
+  std::vector<std::byte> kexec_notice(GuestVirt) override { return {}; }
   Result<std::vector<std::byte>> fault_search(GuestVirt) override {
     return std::vector<std::byte>(kFaultSearchBytes);
   }

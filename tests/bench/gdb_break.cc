@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
   using namespace ringside::bench;
   if (argc != 4) give_up("usage: gdb_break SOCKET ADDRESS(hex) LENGTH");
   const std::uint64_t address = parse(argv[2], 16);
-  const std::uint64_t behind = address + parse(argv[3], 10);
+  const std::uint64_t after = address + parse(argv[3], 10);
   Stub stub(argv[1]);
   // Connecting stops the guest, and some versions say so unasked: that must not pass for a stop at
   // the breakpoint.
@@ -149,7 +149,7 @@ int main(int argc, char** argv) {
   fmt::print("armed\n");
   std::fflush(stdout);
 
-  const std::uint64_t stops = count_stops(stub, fmt::format("c{:x}", behind));
+  const std::uint64_t stops = count_stops(stub, fmt::format("c{:x}", after));
 
   stub.expect_ok(fmt::format("z0,{:x},1", address));
   stub.send("D");

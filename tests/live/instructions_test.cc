@@ -68,7 +68,7 @@ TEST_P(LiveText, NearlyEveryInstructionCanBeProbed) {
   const auto fault_search = providers::find_fault_search(*text_, guest_->kernel());
   ASSERT_TRUE(fault_search) << fault_search.error().message;
   providers::SiteExaminer examiner(*text_, guest_->kernel(), std::nullopt, fault_search);
-  examiner.find_unready();
+  examiner.find_no_idt_text();
   std::size_t all = 0;
   std::map<std::string, std::size_t> refused;  // by reason
   for_each_instruction(

@@ -8,7 +8,7 @@
 
 namespace ringside::live {
 
-class NoTracepoints final : public providers::OriginalText::Ours {
+class NoTracepoints final : public providers::OriginalText::ReplacedText {
  public:
   bool are_there() const override { return false; }
   std::span<const std::byte> below(GuestVirt) const override { return {}; }

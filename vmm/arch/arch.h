@@ -26,7 +26,7 @@
 //   vmm/shim                     the code that installed_shim.cc and jump_record.cc write, the gate
 //   providers/tracepoint         the forms of functions and their returns (function_sites.cc),
 //                                retpolines and registers by name (instruction_list.cc,
-//                                code_walk.cc), where CPUs come up and wake up (unready_text.cc),
+//                                code_walk.cc), where CPUs come up and wake up (no_idt_text.cc),
 //                                the bytes of a jump and of ftrace's call (jump_run.cc)
 //   providers/instr              loops and repeats that count in a register
 //                                (instruction_arguments.cc)

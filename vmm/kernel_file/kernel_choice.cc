@@ -27,24 +27,24 @@ bool has_word(std::string_view text, std::string_view word) {
 
 }  // namespace
 
-Result<KernelFile> open_kernel(const std::string& path, BootWay way) {
+Result<KernelFile> open_kernel(const std::string& path, BootProtocol way) {
   KernelFile file = TRY(KernelFile::open(path));
   const bool packed = file.format() == KernelFile::Format::BzImage;
-  if (way == BootWay::BzImage) {
+  if (way == BootProtocol::BzImage) {
     if (packed) return file;
     return fail(ErrorCode::Unsupported,
                 fmt::format("{} is no bzImage: leave --boot bzimage away", path));
   }
-  if (!packed && way == BootWay::Auto) return file;
+  if (!packed && way == BootProtocol::Auto) return file;
   const auto elf = file.elf();
   if (elf && has_pvh_note(*elf)) return file.elf_file();
-  if (way == BootWay::Auto) return file;
+  if (way == BootProtocol::Auto) return file;
   if (!elf) return tl::make_unexpected(elf.error());
   return fail(ErrorCode::Unsupported,
               fmt::format("{} has no PVH entry (CONFIG_PVH): leave --boot pvh away", path));
 }
 
-bool moves_itself(const KernelFile& file, std::string_view command_line) {
+bool relocates_itself(const KernelFile& file, std::string_view command_line) {
   if (file.format() != KernelFile::Format::BzImage) return false;
   const auto image = read_bz_image(file.bytes(), file.name());
   return image && image->relocatable && !has_word(command_line, "nokaslr");

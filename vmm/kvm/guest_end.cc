@@ -14,18 +14,18 @@ Result<UniqueFd> GuestEnd::make_event() {
   return fail(ErrorCode::Io, fmt::format("cannot make an event: {}", std::strerror(errno)));
 }
 
-void GuestEnd::record(MachineState how, std::string last_words) {
+void GuestEnd::record(MachineState how, std::string exit_report) {
   {
     const std::lock_guard lock(mutex_);
     if (state() != MachineState::Running) return;
-    last_words_ = std::move(last_words);
+    last_words_ = std::move(exit_report);
     state_.store(how, std::memory_order_release);
   }
   stop_();
   eventfd_write(event_.get(), 1);
 }
 
-std::string GuestEnd::last_words() const {
+std::string GuestEnd::exit_report() const {
   const std::lock_guard lock(mutex_);
   return last_words_;
 }

@@ -26,8 +26,8 @@ class GuestEnd final : public MachineEvents {
   static Result<UniqueFd> make_event();
 
   void guest_ended(MachineState how) override { record(how, scene_()); }
-  /// The first call wins. `last_words`: lines for the user, the cause first; may be empty.
-  void record(MachineState how, std::string last_words);
+  /// The first call wins. `exit_report`: lines for the user, the cause first; may be empty.
+  void record(MachineState how, std::string exit_report);
   /// For a call on KVM that only a bug or a broken host lets fail: the guest cannot go on rightly.
   void die_of(const Error& error) { record(MachineState::Died, error.message); }
   void die_unless(const Result<void>& done) {
@@ -37,7 +37,7 @@ class GuestEnd final : public MachineEvents {
   MachineState state() const { return state_.load(std::memory_order_acquire); }
   /// Readable for ever once the state is no longer Running.
   int event_fd() const { return event_.get(); }
-  std::string last_words() const;
+  std::string exit_report() const;
 
  private:
   const std::function<void()> stop_;

@@ -165,7 +165,7 @@ Result<double> time_ours(std::uint16_t port, std::uint32_t exits, CountingSink& 
   machine->shut_down();
   if (sink.watch.count() == exits) return sink.watch.ns_each();
   return fail(ErrorCode::Io, fmt::format("{} exits, not {}: {}", sink.watch.count(), exits,
-                                         machine->status().last_words()));
+                                         machine->status().exit_report()));
 }
 
 struct Kind {

@@ -233,7 +233,7 @@ TEST_F(KvmLiveExits, AGuestWritesToTheConsoleAndPowersOff) {
 
   EXPECT_EQ(await_end(), MachineState::PoweredOff);
   EXPECT_EQ(machine().status().console_tail(), "hello from the guest\n");
-  EXPECT_EQ(machine().status().last_words(), "");
+  EXPECT_EQ(machine().status().exit_report(), "");
 }
 
 TEST_F(KvmLiveExits, WhatTheSecondConsoleSaysIsSeenToo) {
@@ -337,7 +337,7 @@ TEST_F(KvmLiveExits, AccessesOfModelSpecificRegistersAreToldAndDone) {
     GTEST_SKIP() << refusal();
   }
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   const auto reads = sink().of(Kind::MsrRead), writes = sink().of(Kind::MsrWrite);
   ASSERT_EQ(writes.size(), 1u);
   EXPECT_EQ(writes[0].values[0], 0xc000'0100u);
@@ -351,13 +351,13 @@ TEST_F(KvmLiveExits, AccessesOfModelSpecificRegistersAreToldAndDone) {
 
 TEST_F(KvmLiveExits, TheTscIsAdjustedAlsoWhereAccessesAreTold) {
   boot(CODE_OF(guest_adjusts_tsc));
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   if (word(0) != 1) GTEST_SKIP() << "a KVM that moves no TSC, whoever asks";
   if (!boot_with_sink(CODE_OF(guest_adjusts_tsc), {Kind::MsrRead, Kind::MsrWrite})) {
     GTEST_SKIP() << refusal();
   }
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   EXPECT_EQ(word(0), 1u);
 }
 
@@ -375,7 +375,7 @@ TEST_F(KvmLiveExits, WrittenPagesAreTold) {
 TEST_F(KvmLiveExits, EveryCpuidIsToldWhereItStands) {
   if (!boot_with_sink(CODE_OF(guest_asks_cpuid), {Kind::Cpuid})) GTEST_SKIP() << refusal();
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   const auto told = sink().of(Kind::Cpuid);
   ASSERT_EQ(told.size(), 200u);
   for (const VcpuEvent& cpuid : told) {
@@ -390,7 +390,7 @@ TEST_F(KvmLiveExits, EveryCpuidIsToldWhereItStands) {
 TEST_F(KvmLiveExits, EveryHaltIsToldOnceWithItsTime) {
   if (!boot_with_sink(CODE_OF(guest_halts), {Kind::Hlt})) GTEST_SKIP() << refusal();
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   EXPECT_EQ(word(0), 20u) << "the timer";
   const auto told = sink().of(Kind::Hlt);
   ASSERT_EQ(told.size(), 20u);

@@ -79,7 +79,7 @@ TEST_F(KvmLiveTerminal, EveryKeyIsTheGuestsButForCtrlA) {
   EXPECT_EQ(sigtimedwait(&interrupt, nullptr, &patience), SIGINT);
 
   user.type("q");
-  EXPECT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  EXPECT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   EXPECT_TRUE(Terminal::has_lines_and_signals()) << "as before";
   pthread_sigmask(SIG_UNBLOCK, &interrupt, nullptr);
 }

@@ -136,15 +136,15 @@ TEST_F(KvmLive, TheSecondVcpuStartsWithInitAndSipi) {
   vcpus(2);
   boot(CODE_OF(guest_two_vcpus));
 
-  EXPECT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  EXPECT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
 }
 
 TEST_F(KvmLive, ATripleFaultLeavesItsState) {
   boot(CODE_OF(guest_triple_fault));
 
   EXPECT_EQ(await_end(), MachineState::Died);
-  const std::string words = machine().status().last_words();
-  EXPECT_EQ(machine().status().cause_of_death().rfind("triple fault on vCPU 0", 0), 0u) << words;
+  const std::string words = machine().status().exit_report();
+  EXPECT_EQ(machine().status().exit_reason().rfind("triple fault on vCPU 0", 0), 0u) << words;
   const bool kept = words.find("rbx 1122334455667788") != std::string::npos;
   const bool lost = words.find("keeps no state") != std::string::npos;
   EXPECT_TRUE(kept || lost) << words;
@@ -157,8 +157,8 @@ TEST_F(KvmLive, EveryWayToEndIsToldApart) {
   EXPECT_EQ(await_end(), MachineState::Rebooted);
   boot(CODE_OF(guest_panics));
   EXPECT_EQ(await_end(), MachineState::Panicked);
-  EXPECT_TRUE(machine().status().last_words().starts_with("on vCPU 0\nrip 00000000001000"))
-      << machine().status().last_words();
+  EXPECT_TRUE(machine().status().exit_report().starts_with("on vCPU 0\nrip 00000000001000"))
+      << machine().status().exit_report();
   EXPECT_FALSE(PausedMachine::pause(machine()));
 }
 

@@ -159,7 +159,7 @@ TEST_F(KvmLiveTraps, EveryCallIsSeenBeforeThereIsAnIdt) {
   ASSERT_TRUE(boot_with_sink(CODE_OF(guest_calls), {}, {GuestVirt(nop), GuestVirt(inc)}))
       << refusal();
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   EXPECT_EQ(sink().hits_at(nop), kCalls);
   EXPECT_EQ(sink().hits_at(inc), kFewerCalls);
   EXPECT_EQ(sink().hits.size(), kCalls + kFewerCalls);
@@ -180,7 +180,7 @@ TEST_F(KvmLiveTraps, CodeIsSeenWhereItWasLoadedBeforeItRunsAtItsOwnAddress) {
   const auto loaded_at = [](GuestVirt linked) { return GuestPhys(linked.raw() - kLinkedFor); };
   ASSERT_TRUE(boot_with_sink(code, {}, at, loaded_at)) << refusal();
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   EXPECT_EQ(sink().hits_at(at[0].raw()), 1u);
   EXPECT_EQ(sink().hits_at(at[1].raw()), 1u);
   EXPECT_EQ(sink().hits_at(at[2].raw()), kCalls);
@@ -193,7 +193,7 @@ TEST_F(KvmLiveTraps, CodeIsSeenWhereItWasLoadedBeforeItRunsAtItsOwnAddress) {
 TEST_F(KvmLiveTraps, ABreakpointAtTheFirstInstructionIsSeen) {
   ASSERT_TRUE(boot_with_sink(CODE_OF(guest_calls), {}, {GuestVirt(kGuestCode)})) << refusal();
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   EXPECT_EQ(sink().hits.size(), 1u);
 }
 
@@ -202,7 +202,7 @@ TEST_F(KvmLiveTraps, WhoComesToTheInstructionBehindAShortOneFindsItWhole) {
   const std::uint64_t push = find(code, {0x51, 0xff, 0x07});
   ASSERT_TRUE(boot_with_sink(code, {}, {GuestVirt(push)})) << refusal();
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   EXPECT_EQ(sink().hits_at(push), 3u);
   EXPECT_EQ(word(0) & UINT32_MAX, 4u);
   EXPECT_EQ(word(8), 0x18'0000u - 3 * 8);
@@ -246,7 +246,7 @@ TEST_F(KvmLiveTraps, AnyNumberIsSeenOnceTheGuestHasAGateAndItsOwnInt3StaysItsOwn
   }
   ringing.answered = true;
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   for (const GuestVirt address : at) {
     EXPECT_EQ(ringing.hits_at(address.raw()), kFewerCalls) << std::hex << address.raw();
   }
@@ -261,7 +261,7 @@ TEST_F(KvmLiveTraps, TwoVcpusLoseNothingWhileOneStepsUnderABreakpoint) {
   vcpus(2);
   ASSERT_TRUE(boot_with_sink(code, {}, {GuestVirt(inc)})) << refusal();
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   EXPECT_EQ(sink().hits_at(inc), 2 * kFewerCalls);
   EXPECT_EQ(word(0), 2 * kFewerCalls);
 }
@@ -279,7 +279,7 @@ TEST_F(KvmLiveTraps, BreakpointsThatComeAndGoLoseNoInstruction) {
     ASSERT_TRUE(done) << done.error().message;
   }
 
-  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().last_words();
+  ASSERT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();
   EXPECT_EQ(word(8), kFewerCalls);
   EXPECT_LE(sink().hits.size(), kFewerCalls);
 }
@@ -287,7 +287,7 @@ TEST_F(KvmLiveTraps, BreakpointsThatComeAndGoLoseNoInstruction) {
 TEST_F(KvmLiveTraps, AnInt3OfTheGuestWithoutAGateEndsItWithBreakpointsOfOursOrWithout) {
   boot(CODE_OF(guest_own_int3));
   EXPECT_EQ(await_end(), MachineState::Died);
-  EXPECT_NE(machine().status().last_words(), "");
+  EXPECT_NE(machine().status().exit_report(), "");
 
   const std::uint64_t loop = find(CODE_OF(guest_own_int3), {0xeb, 0xfe});
   ASSERT_TRUE(boot_with_sink(CODE_OF(guest_own_int3), {}, {GuestVirt(loop)})) << refusal();

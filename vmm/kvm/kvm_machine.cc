@@ -93,8 +93,8 @@ class KvmMachine::Impl final : public Vcpus, public CodeWriter, public MachineSt
   MachineState state() const override;
   int event_fd() const override { return guest_->guest_end().event_fd(); }
   std::string console_tail() const override { return peers_->console_tail(); }
-  std::string cause_of_death() const override;
-  std::string last_words() const override;
+  std::string exit_reason() const override;
+  std::string exit_report() const override;
 
  private:
   Impl(KvmSystem system, std::unique_ptr<KvmGuest> guest, std::unique_ptr<SerialPeers> peers,
@@ -145,15 +145,15 @@ MachineState KvmMachine::Impl::state() const {
   return panic ? MachineState::Panicked : state;
 }
 
-std::string KvmMachine::Impl::cause_of_death() const {
-  const std::string words = last_words();
+std::string KvmMachine::Impl::exit_reason() const {
+  const std::string words = exit_report();
   return words.substr(0, words.find('\n'));
 }
 
-std::string KvmMachine::Impl::last_words() const {
+std::string KvmMachine::Impl::exit_report() const {
   const MachineState now = state();
   const bool bad = now == MachineState::Died || now == MachineState::Panicked;
-  return bad ? guest_->guest_end().last_words() : std::string();
+  return bad ? guest_->guest_end().exit_report() : std::string();
 }
 
 void KvmMachine::Impl::release() {

@@ -16,7 +16,7 @@ namespace ringside::vmm {
 
 struct KvmConfig {
   std::vector<DiskConfig> disks;
-  BootWay boot = BootWay::Auto;
+  BootProtocol boot = BootProtocol::Auto;
   /// The guest's kernel, if open_kernel() has been called for it already; null otherwise.
   std::shared_ptr<const KernelFile> kernel_file;
   bool hold = false;  // the vCPUs wait for Vcpus::release()

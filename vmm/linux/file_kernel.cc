@@ -65,7 +65,7 @@ class FileText final : public GuestReader {
 class ElfFileKernel final : public FileKernel {
  public:
   /// `image` is that of the file.
-  ElfFileKernel(vmm::KernelFile file, vmm::ElfFile image, Relocations relocations, KernelMove move)
+  ElfFileKernel(vmm::KernelFile file, vmm::ElfFile image, Relocations relocations, KaslrOffset move)
       : file_(std::move(file)),
         image_(std::move(image)),
         move_(move),
@@ -151,7 +151,7 @@ class ElfFileKernel final : public FileKernel {
 
   std::optional<vmm::KernelFile> file_;  // until end_set_up()
   vmm::ElfFile image_;
-  const KernelMove move_;
+  const KaslrOffset move_;
   FileText text_;
   std::string release_;  // empty: no Linux
   SymbolTable symbols_;
@@ -376,7 +376,8 @@ void ElfFileKernel::end_set_up() {
 
 }  // namespace
 
-Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file, KernelMove move) {
+Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file,
+                                                     KaslrOffset move) {
   const auto bytes = TRY(file.elf());
   const auto blame = [&](Error error) {
     return fail(error.code, fmt::format("cannot trace {} from its first instruction: {}; trace it "

@@ -18,7 +18,7 @@
 namespace ringside::guest_linux {
 
 /// The distance of a running kernel from the place that it was linked for (KASLR).
-struct KernelMove {
+struct KaslrOffset {
   std::int64_t slide = 0;           // of its virtual addresses
   std::int64_t physical_slide = 0;  // of the addresses that its segments ask for
 };
@@ -45,6 +45,6 @@ class FileKernel : public Kernel {
 /// Invalid or Unsupported, naming the file, when it has no symbols that can be read. The kernel
 /// keeps the file's bytes until end_set_up(); after that text() reads nothing.
 Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file,
-                                                     KernelMove move = {});
+                                                     KaslrOffset move = {});
 
 }  // namespace ringside::guest_linux

@@ -403,10 +403,10 @@ Result<Kernel::LateModule> LinuxKernel::admit_module(GuestVirt structure) {
                     ModuleBudget::take(left.sites, loaded.sites.size()) &&
                     symbols_.modules().size() < kMaxModules;
   // One that comes again and again takes nothing more.
-  using MayBe = SymbolTable::MayBe;
+  using Accept = SymbolTable::Accept;
   const auto put = symbols_.put_late(
       {.name = head.name, .text_base = head.text_base, .text_size = head.text_size},
-      std::move(loaded.symbols.symbols), fits ? MayBe::Any : MayBe::KnownOnly);
+      std::move(loaded.symbols.symbols), fits ? Accept::Any : Accept::KnownOnly);
   if (!put) return fail(ErrorCode::Limit, "there is no room for more modules");
   LateModule late{.module = put->module, .name = head.name, .structure = structure, .text = text};
   if (put->before) {

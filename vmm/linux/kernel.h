@@ -78,8 +78,8 @@ class SymbolTable {
     std::uint16_t module = 0;        // index
     std::optional<Module> before{};  // as it was the last time
   };
-  enum class MayBe : std::uint8_t { Any, KnownOnly };
-  std::optional<Late> put_late(Module module, std::vector<Symbol> symbols, MayBe may_be);
+  enum class Accept : std::uint8_t { Any, KnownOnly };
+  std::optional<Late> put_late(Module module, std::vector<Symbol> symbols, Accept accept);
   /// Of such a module, sorted by address; the span is good for ever. Empty for another one.
   std::span<const Symbol> late(std::uint16_t module) const;
 

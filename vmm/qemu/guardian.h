@@ -22,7 +22,7 @@ class Guardian {
  public:
   /// The peer that the guest is let go through; None for ptrace.
   enum class Peer : std::uint8_t { Debugger, Monitor, None };
-  /// A guest of ours is let go whenever we die; another's from hold() to let_be(), since its owner
+  /// A guest of ours is let go whenever we die; another's from hold() to unhold(), since its owner
   /// may have stopped it, too.
   enum class When : std::uint8_t { Always, Held };
   /// Forks the process; it shares `connection`, our end to the gdbstub or the monitor, until it
@@ -37,7 +37,7 @@ class Guardian {
   ~Guardian() { release(); }
 
   void hold() { send_word('h'); }
-  void let_be() { send_word('l'); }
+  void unhold() { send_word('l'); }
   /// It lets the guest go as if we had died, once its QEMU listens again, and ends then.
   void outlive_us();
   /// Ends the process, which leaves the guest alone. May be called again.

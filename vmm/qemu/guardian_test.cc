@@ -69,7 +69,7 @@ std::string said_after(const std::string& orders) {
         Guardian::start(sockets.ours.get(), Guardian::Peer::Monitor, Guardian::When::Held);
     for (const char order : orders) {
       if (order == 'h') guardian->hold();
-      if (order == 'l') guardian->let_be();
+      if (order == 'l') guardian->unhold();
     }
     raise(SIGKILL);
     _exit(guardian ? 0 : 1);
@@ -97,7 +97,7 @@ std::pair<std::string, int> said_while_stopped(char order) {
     auto guardian = Guardian::start(sockets.ours.get(), Guardian::Peer::Monitor,
                                     Guardian::When::Held, std::chrono::milliseconds(200));
     guardian->hold();
-    if (order == 'l') guardian->let_be();
+    if (order == 'l') guardian->unhold();
     raise(SIGSTOP);
     guardian->release();
     _exit(0);

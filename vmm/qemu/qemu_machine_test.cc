@@ -43,14 +43,14 @@ void play_stub(FakePeer& peer, std::atomic<int>& pauses, int limit, const std::s
 class FakeQemu {
  public:
   /// `stopped`: what the stub says when it is interrupted.
-  explicit FakeQemu(int stub_limit = 1'000'000, std::string last_words = {}, int repeats = 1,
+  explicit FakeQemu(int stub_limit = 1'000'000, std::string exit_report = {}, int repeats = 1,
                     std::string stopped = kStopped)
-      : monitor_([this, last_words = std::move(last_words), repeats](FakePeer& peer) {
+      : monitor_([this, exit_report = std::move(exit_report), repeats](FakePeer& peer) {
           peer.send("{\"QMP\": {}}\r\n");
           peer.receive_until("\n");
           peer.send("{\"return\": {}, \"id\": 1}\r\n");
-          for (int n = 0; n < repeats && peer.send(last_words); ++n) ++said_;
-          if (!last_words.empty()) peer.receive_until("\n");
+          for (int n = 0; n < repeats && peer.send(exit_report); ++n) ++said_;
+          if (!exit_report.empty()) peer.receive_until("\n");
           peer.send("{\"return\": {\"status\": \"internal-error\"}, \"id\": 2}\r\n");
           peer.receive_until("end");
         }),
@@ -121,7 +121,7 @@ TEST(QemuMachine, SeesItsProcessDie) {
 
   EXPECT_TRUE(ends(*machine));
   EXPECT_EQ(machine->state(), MachineState::Died);
-  EXPECT_EQ(machine->status().cause_of_death(), "signal 9 (Killed)");
+  EXPECT_EQ(machine->status().exit_reason(), "signal 9 (Killed)");
   const auto paused = PausedMachine::pause(*machine);
   ASSERT_FALSE(paused);
   EXPECT_EQ(paused.error().code, ErrorCode::MachineGone);
@@ -158,7 +158,7 @@ TEST(QemuMachine, JudgesTheEndByEventAndConsole) {
 
   EXPECT_TRUE(ends(*machine));
   EXPECT_EQ(machine->state(), MachineState::Panicked);
-  EXPECT_EQ(machine->status().cause_of_death(), "") << "of QEMU, which did as it was told";
+  EXPECT_EQ(machine->status().exit_reason(), "") << "of QEMU, which did as it was told";
   EXPECT_EQ(machine->status().console_tail(),
             "?[1mKernel panic - not syncing: Attempted to kill init!\n");
 }

@@ -74,7 +74,7 @@ std::string QemuWatcher::console_tail() const {
   return console_text_.text();
 }
 
-std::string QemuWatcher::cause_of_death() const {
+std::string QemuWatcher::exit_reason() const {
   if (state() != MachineState::Died) return {};
   const std::lock_guard lock(text_mutex_);
   const std::string_view last = error_text_.last_line();

@@ -36,7 +36,7 @@ class QemuWatcher final : public MachineStatus {
   MachineState state() const override { return state_.load(std::memory_order_acquire); }
   int event_fd() const override { return state_event_.get(); }
   std::string console_tail() const override;
-  std::string cause_of_death() const override;
+  std::string exit_reason() const override;
   bool was_ended_by_us() const override { return ended_by_us_.load(std::memory_order_acquire); }
   /// Before QEMU is killed.
   void note_ended_by_us() { ended_by_us_.store(true, std::memory_order_release); }

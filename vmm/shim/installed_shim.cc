@@ -78,9 +78,21 @@ Result<GuestVirt> InstalledShim::allocate_slot(std::size_t size) {
                     layout_.slots_bytes >> 10));
   }
   slot_bytes_ = begin + size;
-  const std::lock_guard adding(slots_lock_);
-  slots_.push_back(static_cast<std::uint32_t>(layout_.slots + begin));
+  note_slot(static_cast<std::uint32_t>(layout_.slots + begin));
   return base_.wrapping_add(layout_.slots + begin);
+}
+
+/// Firings look there, and do not wait while room is made.
+void InstalledShim::note_slot(std::uint32_t offset) {
+  const bool is_full = slots_.size() == slots_.capacity();
+  std::vector<std::uint32_t> grown;
+  if (is_full) {
+    grown.reserve(2 * slots_.size() + 1);
+    grown.assign(slots_.begin(), slots_.end());
+  }
+  const std::lock_guard adding(slots_lock_);
+  if (is_full) slots_.swap(grown);
+  slots_.push_back(offset);
 }
 
 Result<void> InstalledShim::write_slot(GuestVirt slot, std::span<const std::byte> code) {
@@ -114,7 +126,7 @@ Result<void> InstalledShim::add_entry(GuestVirt address, GuestVirt slot) {
   }
   table_[bucket].store(key | offset << 32, std::memory_order_release);
   ++entries_;
-  if (slot == farewell_slot_) farewell_address_ = address;
+  if (slot == kexec_slot_) kexec_address_ = address;
   std::uint64_t empty = 0;
   if (state() != ShimState::There || !region_.replace(place_of(bucket), empty, key)) {
     return region_gone();
@@ -201,8 +213,8 @@ void InstalledShim::note_arming() {
   if (region_.replace(control(SHIM_CONTROL_ARMINGS), before, before + 1)) ++armings_;
 }
 
-std::vector<std::byte> InstalledShim::farewell(GuestVirt slot) {
-  farewell_slot_ = slot;
+std::vector<std::byte> InstalledShim::kexec_notice(GuestVirt slot) {
+  kexec_slot_ = slot;
   std::vector<std::byte> code;
   // C7 /0: mov imm32 to memory at rip + disp32, from the instruction's end; REX.W for 64 bits.
   const auto move = [&](std::initializer_list<unsigned char> opcode, unsigned field,
@@ -484,7 +496,7 @@ bool InstalledShim::contains(GuestVirt pc) const {
 /// By all of the table, as few ask. An entry need not lead to the slot's first byte.
 std::optional<GuestVirt> InstalledShim::displaced_from(GuestVirt pc) const {
   if (!place().has_slot_at(pc)) return std::nullopt;
-  const std::uint64_t offset = pc.raw() - base_.raw();
+  const std::uint64_t offset = pc.offset_from(base_);
   std::uint64_t begin = 0, end = layout_.bytes;
   {
     const std::lock_guard looking(slots_lock_);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "guest-shim/mailbox_abi.h"
+#include "vmm/base/brief_lock.h"
 #include "vmm/shim/copied_looks.h"
 #include "vmm/shim/shim.h"
 #include "vmm/shim/shim_layout.h"
@@ -60,7 +61,7 @@ class InstalledShim final : public Shim {
   std::optional<GuestVirt> jump_entry() const override {
     return base_.wrapping_add(SHIM_JUMP_ENTRY);
   }
-  std::vector<std::byte> farewell(GuestVirt slot) override;
+  std::vector<std::byte> kexec_notice(GuestVirt slot) override;
   Result<std::vector<std::byte>> fault_search(GuestVirt slot) override;
   Result<void> add_fault(GuestVirt slot, GuestVirt place) override;
   ShimState state() const override;
@@ -83,6 +84,7 @@ class InstalledShim final : public Shim {
   std::optional<GuestVirt> displaced_from(GuestVirt pc) const override;
 
  private:
+  void note_slot(std::uint32_t offset);
   Result<void> change_slot(std::uint32_t bucket, GuestVirt address, std::uint64_t offset);
   bool enable_in_place(std::span<const std::uint32_t> buckets);
   bool enable_by_copies(std::span<const std::uint32_t> buckets);
@@ -159,7 +161,7 @@ class InstalledShim final : public Shim {
   std::size_t entries_ = 0;
   const std::vector<OccupiedSlots> occupied_;
   std::size_t slot_bytes_ = 0;  // allocated so far, up to here
-  mutable std::mutex slots_lock_;
+  mutable BriefLock slots_lock_;
   std::vector<std::uint32_t> slots_;  // where each begins, from the header on; in this order
   std::atomic<std::uint64_t> heartbeat_{0};
   std::atomic<std::uint64_t> doorbell_{0};
@@ -169,7 +171,7 @@ class InstalledShim final : public Shim {
   // By mailbox: the claim that was last taken to be served, and what `answered` was last seen or
   // set to. Two threads that find the same claim serve it once.
   std::array<std::atomic<std::uint64_t>, SHIM_MAILBOXES> taken_{}, answered_{};
-  std::optional<GuestVirt> farewell_slot_, farewell_address_;
+  std::optional<GuestVirt> kexec_slot_, kexec_address_;
   std::optional<std::uint64_t>
       first_fault_;               // where the word lies that leads to the list of faults
   std::uint64_t last_fault_ = 0;  // what that word is: an address in the guest

@@ -2,7 +2,7 @@
 // guest-shim/mailbox_abi.h. It tells the shim the address, restores nothing but flags, and goes on
 // with the displaced instructions. The bytes that the jump has replaced stand before it, for the
 // ringside that comes after we have died.
-// Used by the tracepoint table and to take a guest over. Pure.
+// Used by the tracepoint table and to take a guest over. Pure. Fire context: yes.
 #pragma once
 
 #include <array>

@@ -9,7 +9,7 @@
 // then the region is that kernel's RAM. So before each write the host looks whether the region is
 // still the shim's, and stops for good once it is not (state()). Words that the guest may reach are
 // written only over the value that the host wrote last (ShimRegion). The guest leaves through a
-// tracepoint (farewell()); the answer to that one is the last write.
+// tracepoint (kexec_notice()); the answer to that one is the last write.
 //
 // Fire context: poll(), answer(), heartbeat(), state(), waiting(), contains() and displaced_from()
 // yes; everything else no. Threads: poll() and answer() on any, beside each other; heartbeat(),
@@ -150,7 +150,7 @@ class Shim {
   /// Code for the beginning of a slot at `slot`, before its instruction: tells us that the guest
   /// leaves its kernel, and lets all traps from then on resume at once. Touches no register or
   /// flag.
-  virtual std::vector<std::byte> farewell(GuestVirt slot) = 0;
+  virtual std::vector<std::byte> kexec_notice(GuestVirt slot) = 0;
   /// Code for the beginning of a slot at `slot`, kFaultSearchBytes long, for the function that
   /// looks up where a fault is mended: where its first argument is a slot of add_fault(), it
   /// becomes that one's own place. Needs no host; touches no other register, and no flag.

@@ -395,7 +395,7 @@ TEST_P(ShimChannel, CountsNothingOfWhatLiesThereAfterwards) {
 TEST_P(ShimChannel, TheTrapThatLeavesTheKernelHasTheLastWrite) {
   const GuestVirt leaving(kText.raw() + 0x100);
   const GuestVirt slot = *shim_.allocate_slot(30);
-  (void)shim_.farewell(slot);
+  (void)shim_.kexec_notice(slot);
   ASSERT_TRUE(shim_.add_entry(leaving, slot));
   shim_.activate();
   raise(0, leaving);

@@ -7,7 +7,6 @@
 // Used by the installer. Entries are added only where there were none, so no TLB holds an old one.
 // After they are taken out, a TLB may hold them for a while: nothing leads there any more, and what
 // is mapped there later is the same, for a place has its own addresses.
-// Fire context: no.
 #pragma once
 
 #include <cstdint>

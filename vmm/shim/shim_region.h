@@ -14,11 +14,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 
 #include "guest-shim/mailbox_abi.h"
+#include "vmm/base/brief_lock.h"
 #include "vmm/guest_memory.h"
 #include "vmm/machine.h"
 #include "vmm/shim/shim_layout.h"
@@ -111,8 +111,8 @@ class ShimRegion {
   GuestMemory& memory_;
   GuestPhys place_;
   std::uint64_t size_, data_;
-  std::byte* mapped_;     // null: by copies
-  std::mutex copy_turn_;  // one look and write at a time
+  std::byte* mapped_;    // null: by copies
+  BriefLock copy_turn_;  // one look and write at a time
   std::atomic<bool> ended_{false};
 };
 

@@ -187,7 +187,7 @@ void InstalledShim::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSin
   // Noted before it is written: the guest's next claim may be another thread's at once.
   std::uint64_t answered = answered_[mailbox].load(std::memory_order_relaxed);
   answered_[mailbox].store(claim_of(head), std::memory_order_relaxed);
-  if (farewell_address_ == address) {
+  if (kexec_address_ == address) {
     region_.end_with(at, answered, claim_of(head));
     state_.store(ShimState::GuestLeft, std::memory_order_relaxed);
   } else if (!write_answer(at, box, answered, claim_of(head), looked)) {

@@ -177,7 +177,7 @@ class RunnableSearch {
 };
 
 TEST_P(ShimTable, AFarewellNamesItsWordsFromWhereItStands) {
-  const auto code = shim_.farewell(slot_);
+  const auto code = shim_.kexec_notice(slot_);
 
   // movq $1, left(%rip); movq $0, active(%rip)
   ASSERT_EQ(code.size(), 22u);

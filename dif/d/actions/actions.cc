@@ -9,7 +9,7 @@ namespace ringside::d {
 const ActionBuilder::Row ActionBuilder::kRows[] = {
 // clang-format off
 #define DIF_ACTION(kind, number, text, least, most, changes, records, make, verify, fire, show) \
-  {text, [](Families& family, Expr& call) { return family.make(call, dif::ActionKind::kind); }},
+  {text, [](ActionBuilders& family, Expr& call) { return family.make(call, dif::ActionKind::kind); }},
 #include "dif/program/actions.def"
     // clang-format on
 };
@@ -72,10 +72,10 @@ Checked<dif::Action> ActionBuilder::statement(Expr& e) {
         "D_AGG_NULL", e.at,
         fmt::format("expression @{} must be assigned an aggregating function", *e.text));
   }
-  if (e.kind != ExprKind::Call) return families_.values.effect(e);
-  if (is_code_call(e)) return families_.code.trace(e);
+  if (e.kind != ExprKind::Call) return builders_.values.effect(e);
+  if (is_code_call(e)) return builders_.code.trace(e);
   const auto* const row = std::ranges::find(kRows, std::string_view(*e.text), &Row::name);
-  return row == std::end(kRows) ? families_.values.effect(e) : row->build(families_, e);
+  return row == std::end(kRows) ? builders_.values.effect(e) : row->build(builders_, e);
 }
 
 }  // namespace ringside::d

@@ -21,7 +21,7 @@ class ActionBuilder {
       : shapes_(resolver.types().graph(), resolver.options().string_size, program.shapes),
         tools_{resolver, resolver.types(), program, shapes_},
         table_(program),
-        families_(tools_, table_),
+        builders_(tools_, table_),
         aggregating_(tools_, table_) {}
   ActionBuilder(const ActionBuilder&) = delete;
   ActionBuilder& operator=(const ActionBuilder&) = delete;
@@ -39,8 +39,8 @@ class ActionBuilder {
   Checked<void> take_side(Expr& conditional);
 
   /// The column `build` of actions.def names members of these.
-  struct Families {
-    Families(const ActionTools& tools, const AggregationTable& table)
+  struct ActionBuilders {
+    ActionBuilders(const ActionTools& tools, const AggregationTable& table)
         : values(tools), formats(tools), aggregations(tools, table), code(tools) {}
     ValueActions values;
     FormatActions formats;
@@ -49,7 +49,7 @@ class ActionBuilder {
   };
   struct Row {
     std::string_view name;
-    Checked<dif::Action> (*build)(Families& families, Expr& call);
+    Checked<dif::Action> (*build)(ActionBuilders& builders, Expr& call);
   };
   static const Row kRows[];
 
@@ -58,7 +58,7 @@ class ActionBuilder {
   dif::ShapeTable shapes_;
   ActionTools tools_;
   AggregationTable table_;
-  Families families_;
+  ActionBuilders builders_;
   Aggregating aggregating_;
   ActionOrder order_;
 };

@@ -42,7 +42,7 @@ class Assignments {
   Checked<void> check_writable(const Expr& e, const Expr& target) const;
   Checked<void> keep_keys(Expr* e, Expr* target);
 
-  Arena& arena_;
+  AstArena& arena_;
   Types& types_;
   SymbolTable& symbols_;
   TypeResolver& declared_;

@@ -16,7 +16,7 @@ using Bindings = std::unordered_map<std::string, Expr*>;
 
 class Copier {
  public:
-  explicit Copier(Arena& arena) : arena_(arena) {}
+  explicit Copier(AstArena& arena) : arena_(arena) {}
 
   /// Each declaration and each clause may grow by so much again.
   void begin_external() { nodes_ = 0; }
@@ -32,7 +32,7 @@ class Copier {
   Expr* clone_part(const Expr* e);
   std::vector<Statement*> clone(const std::vector<Statement*>& body);
 
-  Arena& arena_;
+  AstArena& arena_;
   std::size_t nodes_ = 0;
   bool too_large_ = false;
 };

@@ -29,7 +29,7 @@ class Inlines {
   Checked<void> take_parameters(Symbol& symbol, const Declarator& declarator);
   Checked<void> check(const InlineNode& node, Symbol& symbol);
 
-  Arena& arena_;
+  AstArena& arena_;
   Types& types_;
   SymbolTable& symbols_;
   TypeResolver& declared_;

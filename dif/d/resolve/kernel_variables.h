@@ -28,7 +28,7 @@ class KernelVariables {
  private:
   Checked<bool> find(Expr* e) const;
 
-  Arena& arena_;
+  AstArena& arena_;
   Types& types_;
   StabilityNotes& stability_;
   Environment& environment_;

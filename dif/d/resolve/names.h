@@ -6,18 +6,18 @@
 #include <string>
 #include <unordered_set>
 
+#include "dif/d/resolve/argument_typer.h"
 #include "dif/d/resolve/assignments.h"
 #include "dif/d/resolve/builtins.h"
 #include "dif/d/resolve/inlines.h"
 #include "dif/d/resolve/kernel_namer.h"
-#include "dif/d/resolve/probe_arguments.h"
 
 namespace ringside::d {
 
 class Names {
  public:
   Names(const ResolverTools& tools, const KernelNamer& namer, const Assignments& assignments,
-        Inlines& inlines, Builtins& builtins, ProbeArguments& arguments)
+        Inlines& inlines, Builtins& builtins, ArgumentTyper& arguments)
       : types_(tools.types),
         symbols_(tools.symbols),
         declared_(tools.declared),
@@ -55,7 +55,7 @@ class Names {
   const Assignments& assignments_;
   Inlines& inlines_;
   Builtins& builtins_;
-  ProbeArguments& arguments_;
+  ArgumentTyper& arguments_;
   std::unordered_set<std::string> aggregations_;  // that were assigned
 };
 

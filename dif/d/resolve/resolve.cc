@@ -20,7 +20,7 @@ bool is_compared(Op op) {
 
 }  // namespace
 
-Resolver::Resolver(Environment& environment, const CompileOptions& options, Arena& arena)
+Resolver::Resolver(Environment& environment, const CompileOptions& options, AstArena& arena)
     : options_(options),
       arena_(arena),
       types_(environment.types(), options.string_size),

@@ -26,7 +26,7 @@ namespace ringside::d {
 class Resolver final : public ExpressionWalker {
  public:
   /// All must outlive this. `options` are those of the program, with what it set itself.
-  Resolver(Environment& environment, const CompileOptions& options, Arena& arena);
+  Resolver(Environment& environment, const CompileOptions& options, AstArena& arena);
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
@@ -37,7 +37,7 @@ class Resolver final : public ExpressionWalker {
   Declarations& declarations() { return declarations_; }
   Names& names() { return names_; }
   Assignments& assignments() { return assignments_; }
-  ProbeArguments& arguments() { return arguments_; }
+  ArgumentTyper& arguments() { return arguments_; }
   Inlines& inlines() { return inlines_; }
   Translators& translators() { return translators_; }
   ProviderTable& providers() { return providers_; }
@@ -91,7 +91,7 @@ class Resolver final : public ExpressionWalker {
   }
 
   const CompileOptions& options_;
-  Arena& arena_;
+  AstArena& arena_;
   Types types_;
   SymbolTable symbols_;
   StabilityNotes stability_;
@@ -105,7 +105,7 @@ class Resolver final : public ExpressionWalker {
   Declarations declarations_;
   ProviderTable providers_;
   PragmaReader pragmas_;
-  ProbeArguments arguments_;
+  ArgumentTyper arguments_;
   Assignments assignments_;
   Builtins builtins_;
   KernelVariables kernel_variables_;

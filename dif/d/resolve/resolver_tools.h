@@ -29,7 +29,7 @@ class ExpressionWalker : public ConstantEvaluator {
 
 /// All outlive the parts.
 struct ResolverTools {
-  Arena& arena;
+  AstArena& arena;
   Types& types;
   SymbolTable& symbols;
   TypeResolver& declared;

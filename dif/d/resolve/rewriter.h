@@ -44,7 +44,7 @@ class Rewriter {
                          std::string_view what);
 
  private:
-  Arena& arena_;
+  AstArena& arena_;
   Types& types_;
   SymbolTable& symbols_;
   StabilityNotes& stability_;

@@ -67,7 +67,7 @@ class Translators {
                           std::string_view why) const;
 
   const Environment& environment_;
-  Arena& arena_;
+  AstArena& arena_;
   Types& types_;
   TypeResolver& declared_;
   StabilityNotes& stability_;

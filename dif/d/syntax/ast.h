@@ -247,7 +247,7 @@ using External = std::variant<Declaration*, InlineNode*, ClauseNode*, Translator
                               ProviderNode*, PragmaNode*>;
 
 /// Owns every node of one compilation.
-class Arena {
+class AstArena {
  public:
   template <class T>
   T* make(T value = {}) {
@@ -271,7 +271,7 @@ class Arena {
 
 /// The result of parsing.
 struct Tree {
-  Arena arena;
+  AstArena arena;
   std::vector<External> externals;  // in source order
   struct Option {                   // #pragma D option name=value
     Location at;

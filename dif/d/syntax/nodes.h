@@ -8,7 +8,7 @@
 
 namespace ringside::d {
 
-inline Expr* make_node(Arena& arena, ExprKind kind, const Location& at, Expr* a = nullptr,
+inline Expr* make_node(AstArena& arena, ExprKind kind, const Location& at, Expr* a = nullptr,
                        Expr* b = nullptr) {
   Expr node;
   node.kind = kind;
@@ -19,7 +19,7 @@ inline Expr* make_node(Arena& arena, ExprKind kind, const Location& at, Expr* a 
 }
 
 /// this->name
-inline Expr* make_clause_local(Arena& arena, Text name, const Location& at) {
+inline Expr* make_clause_local(AstArena& arena, Text name, const Location& at) {
   Expr* node = make_node(arena, ExprKind::Scoped, at);
   node->scope = Scope::Clause;
   node->text = name;
@@ -27,7 +27,7 @@ inline Expr* make_clause_local(Arena& arena, Text name, const Location& at) {
 }
 
 /// (first, then), of the type that `then` has where it is resolved.
-inline Expr* make_comma(Arena& arena, const Location& at, Expr* first, Expr* then) {
+inline Expr* make_comma(AstArena& arena, const Location& at, Expr* first, Expr* then) {
   Expr* node = make_node(arena, ExprKind::Comma, at, first, then);
   node->type = then->type;
   node->translation = then->translation;

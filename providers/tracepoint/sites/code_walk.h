@@ -1,5 +1,5 @@
 // Follows code as a CPU may run it: along jumps, into calls, and past them when they can return.
-// Answers which functions can run between one place and the ends of a window (unready_text.h).
+// Answers which functions can run between one place and the ends of a window (no_idt_text.h).
 // Reads more rather than less: every branch is taken both ways, jump labels too.
 // Hostile input: the text may be anything, so steps and depth are bounded; what cannot be followed
 // is an error, never a guess.

@@ -240,15 +240,15 @@ class FunctionSweep {
 };
 
 /// A byte may be the opcode of this, or the last byte of it.
-enum class Maybe : std::uint8_t { Nothing, ShortJump, NearJump, NearCondition, IndirectJump };
+enum class JumpOpcode : std::uint8_t { Nothing, ShortJump, NearJump, NearCondition, IndirectJump };
 constexpr auto kMaybe = [] {
-  std::array<Maybe, 256> table{};
-  for (unsigned i = 0x70; i < 0x80; ++i) table[i] = Maybe::ShortJump;
-  for (unsigned i = 0xe0; i < 0xe4; ++i) table[i] = Maybe::ShortJump;  // loop, jrcxz
-  table[std::to_integer<std::size_t>(arch::kShortJump)] = Maybe::ShortJump;
-  table[std::to_integer<std::size_t>(arch::kNearJump)] = Maybe::NearJump;
-  for (unsigned i = 0x80; i < 0x90; ++i) table[i] = Maybe::NearCondition;  // after 0f
-  table[0xff] = Maybe::IndirectJump;
+  std::array<JumpOpcode, 256> table{};
+  for (unsigned i = 0x70; i < 0x80; ++i) table[i] = JumpOpcode::ShortJump;
+  for (unsigned i = 0xe0; i < 0xe4; ++i) table[i] = JumpOpcode::ShortJump;  // loop, jrcxz
+  table[std::to_integer<std::size_t>(arch::kShortJump)] = JumpOpcode::ShortJump;
+  table[std::to_integer<std::size_t>(arch::kNearJump)] = JumpOpcode::NearJump;
+  for (unsigned i = 0x80; i < 0x90; ++i) table[i] = JumpOpcode::NearCondition;  // after 0f
+  table[0xff] = JumpOpcode::IndirectJump;
   return table;
 }();
 
@@ -267,19 +267,19 @@ bool may_jump_to(std::span<const std::byte> bytes, GuestVirt start, GuestVirt ta
   };
   for (std::size_t i = 0; i + 1 < bytes.size(); ++i) {
     switch (kMaybe[std::to_integer<std::size_t>(bytes[i])]) {
-      case Maybe::Nothing: break;
-      case Maybe::ShortJump: {
+      case JumpOpcode::Nothing: break;
+      case JumpOpcode::ShortJump: {
         const auto distance = static_cast<std::int8_t>(bytes[i + 1]);
         if (start.wrapping_add(i + 2 + static_cast<std::uint64_t>(distance)) == target) return true;
         break;
       }
-      case Maybe::NearCondition:
+      case JumpOpcode::NearCondition:
         if (i == 0 || bytes[i - 1] != std::byte{0x0f}) break;
         [[fallthrough]];
-      case Maybe::NearJump:
+      case JumpOpcode::NearJump:
         if (near_jump(i)) return true;
         break;
-      case Maybe::IndirectJump:  // jmp [table + index * 8]: ff /4 with a SIB byte
+      case JumpOpcode::IndirectJump:  // jmp [table + index * 8]: ff /4 with a SIB byte
         if (bytes[i + 1] == std::byte{0x24}) return true;
         break;
     }

@@ -2,7 +2,6 @@
 // of its text, of its .cold part, of the code that runs after its faults. A way there may be a
 // jump label that is off, which is a nop, or an entry of the exception table.
 // Used by JumpRunFinder. Hostile input: parts and bytes are capped; what is beyond is not known.
-// Fire context: no.
 #pragma once
 
 #include <optional>

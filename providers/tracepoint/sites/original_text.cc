@@ -25,7 +25,8 @@ constexpr auto kWait = std::chrono::milliseconds(1);
 
 }  // namespace
 
-OriginalText::OriginalText(const vmm::PageTableReader& live, const Ours& ours, Kernel& kernel)
+OriginalText::OriginalText(const vmm::PageTableReader& live, const ReplacedText& ours,
+                           Kernel& kernel)
     : live_(live),
       ours_(ours),
       kernel_(kernel),

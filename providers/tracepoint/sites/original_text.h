@@ -19,9 +19,9 @@ namespace ringside::providers {
 class OriginalText final : public GuestReader {
  public:
   /// Knows where our int3s and jumps stand now, and what is below them.
-  class Ours {
+  class ReplacedText {
    public:
-    virtual ~Ours() = default;
+    virtual ~ReplacedText() = default;
     /// Whether there can be any: to ask for each byte of all text takes long.
     virtual bool are_there() const = 0;
     /// The text that the one which begins here has replaced; empty where none does.
@@ -29,7 +29,8 @@ class OriginalText final : public GuestReader {
   };
 
   /// `live` is the text as the guest has it now. All must outlive it.
-  OriginalText(const vmm::PageTableReader& live, const Ours& ours, guest_linux::Kernel& kernel);
+  OriginalText(const vmm::PageTableReader& live, const ReplacedText& ours,
+               guest_linux::Kernel& kernel);
 
   /// Waits, all calls together no longer than a moment, while the guest is changing what is read.
   /// Fault: some of it is not mapped.
@@ -50,7 +51,7 @@ class OriginalText final : public GuestReader {
   std::size_t copy(GuestVirt at, std::span<std::byte> out, Result<void, Fault>& done) const;
 
   const vmm::PageTableReader& live_;
-  const Ours& ours_;
+  const ReplacedText& ours_;
   const guest_linux::Kernel& kernel_;
   const guest_linux::KprobeTable table_;
   std::vector<guest_linux::Kprobe> kprobes_;  // sorted by address

@@ -33,9 +33,9 @@ void SiteExaminer::forget() {
   last_ = {};
 }
 
-bool SiteExaminer::find_unready() {
-  if (unready_) return false;
-  unready_ = UnreadyText::find(text_, kernel_);
+bool SiteExaminer::find_no_idt_text() {
+  if (no_idt_) return false;
+  no_idt_ = NoIdtText::find(text_, kernel_);
   return true;
 }
 
@@ -101,8 +101,8 @@ Result<void> SiteExaminer::check_ranges(GuestVirt address, const Symbol& functio
 }
 
 Result<void> SiteExaminer::check_ready(GuestVirt address, const Symbol& function) const {
-  CHECK(unready_.has_value());
-  const std::string_view reason = unready_->reason(function.address);
+  CHECK(no_idt_.has_value());
+  const std::string_view reason = no_idt_->reason(function.address);
   if (!reason.empty()) return refuse(address, reason);
   return {};
 }
@@ -195,7 +195,7 @@ Result<ProbeSite> SiteExaminer::examine(GuestVirt address, SitePolicy policy) {
   TRY(check_ranges(address, *function, policy));
   if (!text_.trouble()) return refuse(address, text_.trouble().error().message);
   // At its very beginning the function that gives up the table still has it.
-  if (address != farewell_) TRY(check_ready(address, *function));
+  if (address != kexec_site_) TRY(check_ready(address, *function));
   // Sweeps begin after the ftrace site: the guest may be rewriting it.
   const auto ftrace = ftrace_site(text_, *function, &kernel_.symbols());
   if (ftrace && address >= ftrace->begin && address < ftrace->end) {

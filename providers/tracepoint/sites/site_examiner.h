@@ -10,8 +10,8 @@
 
 #include "providers/tracepoint/probe_site.h"
 #include "providers/tracepoint/sites/function_sites.h"
+#include "providers/tracepoint/sites/no_idt_text.h"
 #include "providers/tracepoint/sites/original_text.h"
-#include "providers/tracepoint/sites/unready_text.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
 
@@ -22,17 +22,17 @@ tl::unexpected<Error> refuse(GuestVirt address, std::string_view why);
 
 class SiteExaminer {
  public:
-  /// `text` and `kernel` must outlive it. `farewell` is the very beginning of the function that
+  /// `text` and `kernel` must outlive it. `kexec_site` is the very beginning of the function that
   /// gives up the kernel's interrupt table: there the kernel still has it. `fault_search` is what
   /// find_fault_search() says, and must outlive it.
   SiteExaminer(const OriginalText& text, const guest_linux::Kernel& kernel,
-               std::optional<GuestVirt> farewell, const Result<GuestVirt>& fault_search)
-      : text_(text), kernel_(kernel), farewell_(farewell), fault_search_(fault_search) {}
+               std::optional<GuestVirt> kexec_site, const Result<GuestVirt>& fault_search)
+      : text_(text), kernel_(kernel), kexec_site_(kexec_site), fault_search_(fault_search) {}
 
   /// Finds what runs before the kernel can take an int3, which takes some time: in it, kprobes of
   /// the guest come and go. False when that is known already.
-  bool find_unready();
-  /// The error (Unsupported) is the reason, for -l -v. After find_unready().
+  bool find_no_idt_text();
+  /// The error (Unsupported) is the reason, for -l -v. After find_no_idt_text().
   Result<ProbeSite> examine(GuestVirt address, SitePolicy policy);
   /// Text may have changed since the last call.
   void forget();
@@ -62,12 +62,12 @@ class SiteExaminer {
 
   const OriginalText& text_;
   const guest_linux::Kernel& kernel_;
-  const std::optional<GuestVirt> farewell_;
+  const std::optional<GuestVirt> kexec_site_;
   const Result<GuestVirt>& fault_search_;
   Boundary boundary_;
   ExaminedText last_;
   mutable std::vector<std::byte> buffer_;
-  std::optional<UnreadyText> unready_;
+  std::optional<NoIdtText> no_idt_;
 };
 
 }  // namespace ringside::providers

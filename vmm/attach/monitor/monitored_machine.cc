@@ -349,7 +349,7 @@ std::string_view MonitoredMachine::kind() const {
 
 void MonitoredMachine::shut_down() {
   (void)give_back_reserved();
-  if (vcpus_) vcpus_->turn_away();
+  if (vcpus_) vcpus_->let_go_for_good();
   if (status_) status_->stop();
 }
 

@@ -633,7 +633,7 @@ TEST(MonitoredMachine, EndsWithItsGuest) {
 
     EXPECT_TRUE(comes_true([&] { return status.state() != MachineState::Running; }));
     EXPECT_EQ(status.state(), end.state) << end.event;
-    EXPECT_EQ(status.cause_of_death(), end.cause);
+    EXPECT_EQ(status.exit_reason(), end.cause);
     EXPECT_FALSE(PausedMachine::pause(*machine->machine));
     EXPECT_TRUE(qemu.running());
   }

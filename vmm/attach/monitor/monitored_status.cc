@@ -76,7 +76,7 @@ void MonitoredStatus::run() {
   }
 }
 
-std::string MonitoredStatus::cause_of_death() const {
+std::string MonitoredStatus::exit_reason() const {
   const std::lock_guard lock(text_mutex_);
   return state() == MachineState::Died ? cause_ : std::string();
 }

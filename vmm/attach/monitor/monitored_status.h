@@ -47,7 +47,7 @@ class MonitoredStatus final : public MachineStatus {
   MachineState state() const override { return state_.load(std::memory_order_acquire); }
   int event_fd() const override { return state_event_.get(); }
   std::string console_tail() const override { return {}; }
-  std::string cause_of_death() const override;
+  std::string exit_reason() const override;
   std::vector<std::string> take_news() override;
   std::optional<std::string> must_leave() const override;
 

@@ -121,7 +121,7 @@ Result<void> MonitoredVcpus::pause() {
       if (guardian_) guardian_->hold();
     });
     stopped_by_us_ = stopped && *stopped == MonitoredStatus::Stopped::ByUs;
-    if (!stopped_by_us_ && guardian_ && !parts_.status.stop_may_come()) guardian_->let_be();
+    if (!stopped_by_us_ && guardian_ && !parts_.status.stop_may_come()) guardian_->unhold();
     TRY(stopped);
   }
   ++pauses_;
@@ -131,13 +131,13 @@ Result<void> MonitoredVcpus::pause() {
 Result<void> MonitoredVcpus::let_go() {
   if (!std::exchange(stopped_by_us_, false)) return {};
   TRY(parts_.status.let_guest_go());
-  if (guardian_) guardian_->let_be();
+  if (guardian_) guardian_->unhold();
   return {};
 }
 
 Result<void> MonitoredVcpus::resume() {
   const std::lock_guard lock(mutex_);
-  if (pauses_ == 0 || --pauses_ != 0) return {};  // 0: turn_away() has let the guest go
+  if (pauses_ == 0 || --pauses_ != 0) return {};  // 0: let_go_for_good() has let the guest go
   return let_go();
 }
 
@@ -175,7 +175,7 @@ Result<void> MonitoredVcpus::write_directly(std::span<const CodeWrite> writes) {
               fmt::format("guest code at {:#x} could not be written", refused->raw()));
 }
 
-void MonitoredVcpus::turn_away() {
+void MonitoredVcpus::let_go_for_good() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(turned_away_, true)) return;
   pauses_ = 0;

@@ -53,7 +53,7 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   /// place.
   static Result<bool> is_out_of_reach(Monitor& monitor, std::string_view label);
   /// Lets the guest go if we stopped it, and takes our gdbstub away. Idempotent.
-  void turn_away();
+  void let_go_for_good();
 
   unsigned count() const override { return count_; }
   void set_stop_check(const StopCheck& check) override;

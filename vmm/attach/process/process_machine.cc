@@ -98,7 +98,7 @@ std::vector<std::string> ProcessMachine::take_news() {
   return news;
 }
 
-std::string ProcessMachine::cause_of_death() const {
+std::string ProcessMachine::exit_reason() const {
   return state() == MachineState::Died ? "its process has ended" : std::string();
 }
 

@@ -50,7 +50,7 @@ class ProcessMachine final : public Machine, private MachineStatus {
   MachineState state() const override;
   int event_fd() const override { return process_.get(); }
   std::string console_tail() const override { return {}; }
-  std::string cause_of_death() const override;
+  std::string exit_reason() const override;
   std::vector<std::string> take_news() override;
 
   const pid_t pid_;

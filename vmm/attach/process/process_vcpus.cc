@@ -78,7 +78,7 @@ Result<void> ProcessVcpus::find_plugged() {
 
 ProcessVcpus::~ProcessVcpus() {
   const std::lock_guard lock(mutex_);
-  if (pauses_ > 0) take_wish_back();
+  if (pauses_ > 0) cancel_stop_requests();
   stopper_.let_go();
 }
 
@@ -103,7 +103,7 @@ void ProcessVcpus::ask_for_registers() {
   }
 }
 
-void ProcessVcpus::take_wish_back() {
+void ProcessVcpus::cancel_stop_requests() {
   for (std::size_t i = 0; i < asked_.size(); ++i) {
     if (asked_[i] == 0) continue;
     const std::uint64_t at = threads_[i].run_page + kValidAt;
@@ -128,7 +128,7 @@ Result<void> ProcessVcpus::stop_all() {
     std::this_thread::sleep_for(kNapBetweenStops);
   }
   if (stopped) return {};
-  take_wish_back();
+  cancel_stop_requests();
   if (stopped.error().code == ErrorCode::MachineGone && process_.exists()) {
     stopped.error().message += ", but its process has not; has a vCPU been unplugged?";
   }
@@ -145,7 +145,7 @@ Result<void> ProcessVcpus::pause() {
 Result<void> ProcessVcpus::resume() {
   const std::lock_guard lock(mutex_);
   if (--pauses_ > 0) return {};
-  take_wish_back();
+  cancel_stop_requests();
   stopper_.let_go();
   return {};
 }

@@ -53,7 +53,7 @@ class ProcessVcpus final : public Vcpus, public CodeWriter {
   Result<void> stop_all();
   Result<void> find_plugged();
   void ask_for_registers();
-  void take_wish_back();
+  void cancel_stop_requests();
   /// Of a thread that is stopped; empty when it shows none.
   std::optional<Registers> stored_registers(std::size_t vcpu);
   bool all_show_registers();

@@ -103,7 +103,7 @@ Result<void> ThreadStopper::stop(std::span<const pid_t> threads) {
   if (!done) {
     // A thread that did not stop is still seized: only the end of ours lets go of it.
     end_thread();
-    guardian_->let_be();
+    guardian_->unhold();
   }
   return done;
 }
@@ -115,7 +115,7 @@ void ThreadStopper::let_go() {
   // One that was killed meanwhile stays a zombie of ours, and its process with it, until our own
   // thread ends.
   if (!all) end_thread();
-  guardian_->let_be();
+  guardian_->unhold();
 }
 
 std::optional<user_regs_struct> ThreadStopper::registers(std::size_t thread) {

@@ -51,7 +51,7 @@ Result<BootState> load_bz_image(const KernelFile& kernel, const BootRequest& req
   state.rsi = kZeroPage;
   state.rsp = kBootStack;
   state.cr3 = kBootTables;
-  state.may_relocate = moves_itself(kernel, request.command_line);
+  state.may_relocate = relocates_itself(kernel, request.command_line);
   return state;
 }
 

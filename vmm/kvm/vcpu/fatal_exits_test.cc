@@ -10,7 +10,7 @@ namespace {
 class FatalExitsTest : public ::testing::Test {
  protected:
   std::string first_line() const {
-    const std::string words = fakes_.guest_end.last_words();
+    const std::string words = fakes_.guest_end.exit_report();
     return words.substr(0, words.find('\n'));
   }
   kvm_sregs& sregs() { return fakes_.kvm.area.s.regs.sregs; }
@@ -27,7 +27,7 @@ TEST_F(FatalExitsTest, ATripleFaultTellsTheRegisters) {
 
   EXPECT_EQ(fakes_.guest_end.state(), MachineState::Died);
   EXPECT_EQ(first_line(), "triple fault on vCPU 1");
-  EXPECT_NE(fakes_.guest_end.last_words().find("rbx 0000000011223344"), std::string::npos);
+  EXPECT_NE(fakes_.guest_end.exit_report().find("rbx 0000000011223344"), std::string::npos);
 }
 
 TEST_F(FatalExitsTest, ACpuThatKeepsNoStateTellsTheExitBefore) {
@@ -52,7 +52,7 @@ TEST_F(FatalExitsTest, AnEmptyInterruptTableIsAReboot) {
   exits_.on_shutdown();
 
   EXPECT_EQ(fakes_.guest_end.state(), MachineState::Rebooted);
-  EXPECT_EQ(fakes_.guest_end.last_words(), "");
+  EXPECT_EQ(fakes_.guest_end.exit_report(), "");
 }
 
 TEST_F(FatalExitsTest, ASystemEventTellsHowItEnded) {
@@ -61,7 +61,7 @@ TEST_F(FatalExitsTest, ASystemEventTellsHowItEnded) {
   exits_.on_system_event();
 
   EXPECT_EQ(fakes_.guest_end.state(), MachineState::Panicked);
-  EXPECT_EQ(fakes_.guest_end.last_words(), "a scene");
+  EXPECT_EQ(fakes_.guest_end.exit_report(), "a scene");
 }
 
 TEST_F(FatalExitsTest, AnInternalErrorShowsTheCode) {
@@ -95,7 +95,7 @@ TEST_F(FatalExitsTest, AFailedEntryTellsTheHardwaresReason) {
 TEST_F(FatalExitsTest, AFailureOfKvmRunIsToldByName) {
   exits_.on_run_error(EFAULT);
 
-  EXPECT_EQ(fakes_.guest_end.last_words(), "KVM_RUN failed on vCPU 1: Bad address");
+  EXPECT_EQ(fakes_.guest_end.exit_report(), "KVM_RUN failed on vCPU 1: Bad address");
 }
 
 }  // namespace

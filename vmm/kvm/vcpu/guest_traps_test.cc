@@ -38,7 +38,7 @@ TEST(GuestTraps, AKvmThatRefusesEndsTheGuest) {
   GuestTraps(fakes.kvm, TrapRoute::Emulated, fakes.guest_end).give_back_breakpoint();
 
   EXPECT_EQ(fakes.guest_end.state(), MachineState::Died);
-  EXPECT_EQ(fakes.guest_end.last_words(), "KVM_SET_REGS failed");
+  EXPECT_EQ(fakes.guest_end.exit_report(), "KVM_SET_REGS failed");
 }
 
 }  // namespace

@@ -161,7 +161,7 @@ TEST_F(StepOverTest, AKvmThatDoesNotRunEndsTheGuestAndTheByteIsBack) {
 
   step_over_.execute(kSite, kSite);
 
-  EXPECT_EQ(fakes_.guest_end.last_words(), "KVM_RUN failed on vCPU 1: Bad address");
+  EXPECT_EQ(fakes_.guest_end.exit_report(), "KVM_RUN failed on vCPU 1: Bad address");
   EXPECT_EQ(fakes_.byte(0x1000), 0xccu);
 }
 

@@ -97,9 +97,9 @@ void Vcpu::run() {
   tid_.store(static_cast<int>(syscall(SYS_gettid)), std::memory_order_release);
   tid_.notify_all();
   while (pass_gate()) {
-    if (chores_.any()) {
+    if (requests_.any()) {
       shared_.gate.leave(index());
-      do_chores();
+      handle_requests();
       continue;
     }
     const int error = run_guest();
@@ -181,16 +181,16 @@ void Vcpu::harvest_dirty_pages() {
 }
 
 void Vcpu::ask_sample(std::uint64_t tag) {
-  chores_.ask_sample(tag);
+  requests_.ask_sample(tag);
   kick();
 }
 
 void Vcpu::note_line(std::uint32_t gsi, bool level) {
-  if (chores_.note_line(gsi, level) && this != current()) kick();
+  if (requests_.note_line(gsi, level) && this != current()) kick();
 }
 
-void Vcpu::do_chores() {
-  const VcpuChores::Taken taken = chores_.take();
+void Vcpu::handle_requests() {
+  const VcpuRequests::Taken taken = requests_.take();
   for (const auto& [gsi, level] : taken.lines) {
     if (wants(Kind::Inject)) shared_.tap.tell(exit_, {Kind::Inject, 0, {gsi, level ? 1u : 0u}});
   }

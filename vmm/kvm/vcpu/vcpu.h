@@ -29,8 +29,8 @@
 #include "vmm/kvm/vcpu/kvm_vcpu.h"
 #include "vmm/kvm/vcpu/step_over.h"
 #include "vmm/kvm/vcpu/trap_route.h"
-#include "vmm/kvm/vcpu/vcpu_chores.h"
 #include "vmm/kvm/vcpu/vcpu_host_events.h"
+#include "vmm/kvm/vcpu/vcpu_requests.h"
 
 namespace ringside::vmm::kvm {
 
@@ -80,7 +80,7 @@ class Vcpu final : private GuestEntry {
   /// Makes events of what the host's tracepoints tell of this vCPU; null: no longer.
   void listen_to_host(std::unique_ptr<HostEventSource> source) { host_.listen(std::move(source)); }
   /// Events that were not told, because too many waited. Only grows.
-  std::uint64_t lost_events() const { return host_.lost() + chores_.lost(); }
+  std::uint64_t lost_events() const { return host_.lost() + requests_.lost(); }
   /// While out of the guest: tells KVM of the machine's breakpoints.
   Result<void> arm() { return kvm_.set_debug(shared_.breakpoints.setup()); }
   /// While out of the guest: by this vCPU's page tables; see VcpuMemory::locate.
@@ -95,7 +95,7 @@ class Vcpu final : private GuestEntry {
   std::optional<int> enter() override;
   void handle_exit() override;
   void ring();
-  void do_chores();
+  void handle_requests();
   void harvest_dirty_pages();
   void tell_exit(std::uint32_t reason);
   void tell_host_events();
@@ -113,7 +113,7 @@ class Vcpu final : private GuestEntry {
   FatalExits fatal_exits_;
   DirtyRing dirty_ring_;
   VcpuHostEvents host_;
-  VcpuChores chores_;
+  VcpuRequests requests_;
 
   std::atomic<int> tid_{0};
   std::thread thread_;

@@ -225,13 +225,12 @@ Result<HealthReport> examine_vcpus(vmm::Machine& machine, std::string trouble) {
 }  // namespace
 
 Result<HealthReport> examine(vmm::Machine& machine, Kernel* kernel, std::string trouble,
-                             const Circumstances& circumstances) {
-  const bool is_alive = circumstances.life == GuestLife::Runs && !circumstances.stopped_by;
+                             const ExamineOptions& options) {
+  const bool is_alive = options.life == GuestSource::Runs && !options.stopped_by;
   HealthReport report = kernel == nullptr ? TRY(examine_vcpus(machine, std::move(trouble)))
                                           : TRY(Examination(machine, *kernel, is_alive).run());
-  if (circumstances.stopped_by) report.stopped_by = circumstances.stopped_by;
-  report.unknown.insert(report.unknown.begin(), circumstances.limits.begin(),
-                        circumstances.limits.end());
+  if (options.stopped_by) report.stopped_by = options.stopped_by;
+  report.unknown.insert(report.unknown.begin(), options.limits.begin(), options.limits.end());
   report.causes = diagnose(report);
   return report;
 }

@@ -18,11 +18,11 @@ namespace ringside::guest_linux {
 
 /// A saved guest is as it was. One that runs may be looked at twice, 50 ms apart, where a vCPU has
 /// interrupts off: whether it stays so.
-enum class GuestLife : std::uint8_t { Saved, Runs };
+enum class GuestSource : std::uint8_t { Saved, Runs };
 
-/// The circumstances under which a guest is looked at.
-struct Circumstances {
-  GuestLife life = GuestLife::Runs;
+/// How a guest is looked at.
+struct ExamineOptions {
+  GuestSource life = GuestSource::Runs;
   std::optional<std::string> stopped_by;  // who or what has stopped it, in words
   std::vector<std::string> limits;        // what is not to be seen of it, and why, a line each
 };
@@ -30,6 +30,6 @@ struct Circumstances {
 /// `kernel` is null where no Linux was found, for the reason `trouble`. An error where the machine
 /// cannot be paused.
 Result<HealthReport> examine(vmm::Machine& machine, Kernel* kernel, std::string trouble,
-                             const Circumstances& circumstances);
+                             const ExamineOptions& options);
 
 }  // namespace ringside::guest_linux

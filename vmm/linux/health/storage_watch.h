@@ -1,7 +1,7 @@
 // Whether a guest's storage answers. A stop by QEMU's monitor waits until every request that the
 // guest has in flight has ended (its block layer drains): of a guest whose storage hangs it would
 // come when nobody expects it any more, and the monitor serves nobody meanwhile. So those who pause
-// a running guest by a monitor ask here first. Threads: one at a time. Fire context: no.
+// a running guest by a monitor ask here first. Threads: one at a time.
 #pragma once
 
 #include <chrono>

@@ -123,7 +123,7 @@ VcpuReport describe_vcpu(unsigned vcpu, const Registers& registers, const Kernel
       report.mode == Mode::Firmware && registers.rip == kResetVector && !arch::pages(registers);
   if (view == nullptr || report.mode != Mode::Kernel) return report;
   report.where = view->code_name(registers.rip);
-  report.is_halted = view->load<std::byte>(GuestVirt(registers.rip - 1)) == arch::kHalt;
+  report.is_halted = view->load<std::byte>(GuestVirt(registers.rip).wrapping_sub(1)) == arch::kHalt;
   return report;
 }
 

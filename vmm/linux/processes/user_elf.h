@@ -2,7 +2,8 @@
 // System V ABI, "Object Files" and "Dynamic Linking" (gABI 4.1), with GNU's hash table.
 // It is read through the process's own page table, so pages that are not in memory are unknown; the
 // section .symtab never is in memory. Every byte is the process's and may be anything: it is
-// copied, counts are bounded, and nothing outside the image is read. Used by UserNames.
+// copied, counts are bounded, and nothing outside the image is read. Not libelf: it wants the whole
+// file, with sections. Used by UserNames.
 #pragma once
 
 #include <cstddef>

@@ -110,7 +110,7 @@ bool SymbolTable::is_same(const LatePart& part, const Module& module,
 }
 
 std::optional<SymbolTable::Late> SymbolTable::put_late(Module module, std::vector<Symbol> symbols,
-                                                       MayBe may_be) {
+                                                       Accept accept) {
   std::ranges::stable_sort(symbols, {}, &Symbol::address);
   const auto index = static_cast<std::uint16_t>(modules_.size());
   for (Symbol& symbol : symbols) symbol.module = index;
@@ -121,7 +121,7 @@ std::optional<SymbolTable::Late> SymbolTable::put_late(Module module, std::vecto
       late_, [&](const LatePart& part) { return is_same(part, modules_.back(), symbols); });
   const auto place = static_cast<std::size_t>(known - late_.begin());
   if (known == late_.end()) {
-    if (may_be == MayBe::KnownOnly) {
+    if (accept == Accept::KnownOnly) {
       modules_.pop_back();
       return std::nullopt;
     }

@@ -102,7 +102,7 @@ TEST(SymbolTable, TenThousandSymbolsOfOneNameAreNoTrouble) {
 }
 
 constexpr std::uint64_t kLate = 0xffff'ffff'c080'0000;
-using MayBe = SymbolTable::MayBe;
+using Accept = SymbolTable::Accept;
 
 /// Two functions, padding and the text's end, from `base` on.
 std::vector<Symbol> late_symbols(std::uint64_t base) {
@@ -117,7 +117,7 @@ TEST(SymbolTable, AModuleThatComesLaterIsFoundAndMovesNoOther) {
   const Symbol* const before = table.find("read");
   const std::size_t count = table.symbols().size();
 
-  const auto late = table.put_late(late_module(kLate), late_symbols(kLate), MayBe::Any);
+  const auto late = table.put_late(late_module(kLate), late_symbols(kLate), Accept::Any);
 
   ASSERT_TRUE(late);
   EXPECT_FALSE(late->before);
@@ -137,13 +137,13 @@ TEST(SymbolTable, AModuleThatComesLaterIsFoundAndMovesNoOther) {
 
 TEST(SymbolTable, AModuleThatComesAgainKeepsItsIndexAndItsSymbols) {
   SymbolTable table = table_with_a_module();
-  const auto first = table.put_late(late_module(kLate), late_symbols(kLate), MayBe::Any);
+  const auto first = table.put_late(late_module(kLate), late_symbols(kLate), Accept::Any);
   ASSERT_TRUE(first);
   const Symbol* const second = table.find("second");
 
   for (std::uint64_t round = 1; round <= 20; ++round) {
     const std::uint64_t base = kLate + round * 0x1000;
-    const auto again = table.put_late(late_module(base), late_symbols(base), MayBe::KnownOnly);
+    const auto again = table.put_late(late_module(base), late_symbols(base), Accept::KnownOnly);
     ASSERT_TRUE(again);
     EXPECT_EQ(again->module, first->module);
     ASSERT_TRUE(again->before);
@@ -157,13 +157,13 @@ TEST(SymbolTable, AModuleThatComesAgainKeepsItsIndexAndItsSymbols) {
 
 TEST(SymbolTable, AnotherBuildOfAModuleIsAnotherModule) {
   SymbolTable table = table_with_a_module();
-  const auto first = table.put_late(late_module(kLate), late_symbols(kLate), MayBe::Any);
+  const auto first = table.put_late(late_module(kLate), late_symbols(kLate), Accept::Any);
   auto other = late_symbols(kLate);
   other[0].address = GuestVirt(kLate + 0x50);
 
-  EXPECT_FALSE(table.put_late(late_module(kLate), other, MayBe::KnownOnly));
+  EXPECT_FALSE(table.put_late(late_module(kLate), other, Accept::KnownOnly));
   EXPECT_EQ(table.modules().size(), 3u);
-  const auto second = table.put_late(late_module(kLate), other, MayBe::Any);
+  const auto second = table.put_late(late_module(kLate), other, Accept::Any);
 
   ASSERT_TRUE(second);
   EXPECT_NE(second->module, first->module);
@@ -172,7 +172,7 @@ TEST(SymbolTable, AnotherBuildOfAModuleIsAnotherModule) {
 
 TEST(SymbolTable, AModuleThatComesWhereAnotherOneWasTakesItsPlace) {
   SymbolTable table = table_with_a_module();
-  const auto late = table.put_late(late_module(kLoop), late_symbols(kLoop), MayBe::Any);
+  const auto late = table.put_late(late_module(kLoop), late_symbols(kLoop), Accept::Any);
 
   ASSERT_TRUE(late);
   EXPECT_EQ(table.describe(GuestVirt(kLoop + 0x40)), "late`second");

@@ -12,10 +12,10 @@
 
 namespace ringside::d {
 
-class ProbeArguments {
+class ArgumentTyper {
  public:
-  ProbeArguments(const ResolverTools& tools, Environment& environment, Rewriter& rewriter,
-                 Translators& translators)
+  ArgumentTyper(const ResolverTools& tools, Environment& environment, Rewriter& rewriter,
+                Translators& translators)
       : arena_(tools.arena),
         types_(tools.types),
         symbols_(tools.symbols),
@@ -40,7 +40,7 @@ class ProbeArguments {
   Checked<void> translated(Expr* e, const ProbeSignature& known, std::uint64_t position);
   void use(const ProbeSignature& known, std::uint64_t position);
 
-  Arena& arena_;
+  AstArena& arena_;
   Types& types_;
   SymbolTable& symbols_;
   TypeResolver& declared_;

@@ -1,8 +1,8 @@
-#include "dif/evaluate/brief_lock.h"
+#include "vmm/base/brief_lock.h"
 
 #include "vmm/base/cpu_relax.h"
 
-namespace ringside::dif {
+namespace ringside {
 
 namespace {
 constexpr unsigned kSpins = 200;  // some 5 us: a few firings
@@ -17,4 +17,4 @@ void BriefLock::lock_slowly() {
   while (state_.exchange(kWaitedFor, std::memory_order_acquire) != kFree) state_.wait(kWaitedFor);
 }
 
-}  // namespace ringside::dif
+}  // namespace ringside

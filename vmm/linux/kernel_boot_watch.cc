@@ -1,5 +1,5 @@
 // In this file, top to bottom: the kernel's banner, finding it, the vCPU that arrives, its taking.
-#include "vmm/linux/kernel_arrival.h"
+#include "vmm/linux/kernel_boot_watch.h"
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
@@ -65,8 +65,9 @@ bool stands_at(const GuestReader& live, const Piece& piece, std::uint64_t slide)
 
 }  // namespace
 
-std::optional<KernelMove> find_move(std::span<const std::byte> payload,
-                                    const vmm::GuestMemory& memory, const vmm::PageTable& table) {
+std::optional<KaslrOffset> find_kaslr_offset(std::span<const std::byte> payload,
+                                             const vmm::GuestMemory& memory,
+                                             const vmm::PageTable& table) {
   const auto image = vmm::ElfFile::parse(payload);
   if (!image) return std::nullopt;
   const auto banner = find_banner(*image);
@@ -83,23 +84,23 @@ std::optional<KernelMove> find_move(std::span<const std::byte> payload,
         vmm::translate(memory, table, GuestVirt(banner->address).wrapping_add(slide));
     const auto linked = image->physical(banner->address);
     if (!physical || !linked) return std::nullopt;
-    return KernelMove{static_cast<std::int64_t>(slide),
-                      static_cast<std::int64_t>(physical->address.raw() - *linked)};
+    return KaslrOffset{static_cast<std::int64_t>(slide),
+                       static_cast<std::int64_t>(physical->address.raw() - *linked)};
   }
   return std::nullopt;
 }
 
-Result<std::unique_ptr<KernelArrival>> KernelArrival::watch(vmm::Machine& machine) {
+Result<std::unique_ptr<KernelBootWatch>> KernelBootWatch::watch(vmm::Machine& machine) {
   UniqueFd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event) {
     return fail(ErrorCode::Io, fmt::format("cannot make an event: {}", std::strerror(errno)));
   }
-  std::unique_ptr<KernelArrival> arrival(new KernelArrival(machine, std::move(event)));
+  std::unique_ptr<KernelBootWatch> arrival(new KernelBootWatch(machine, std::move(event)));
   TRY(arrival->listen());
   return arrival;
 }
 
-Result<void> KernelArrival::listen() {
+Result<void> KernelBootWatch::listen() {
   vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
   vmm::VcpuExits::Wanted wanted;
   wanted.kinds[static_cast<std::size_t>(vmm::VcpuEvent::Kind::MsrWrite)] = true;
@@ -109,14 +110,14 @@ Result<void> KernelArrival::listen() {
   return {};
 }
 
-KernelArrival::~KernelArrival() {
+KernelBootWatch::~KernelBootWatch() {
   let_go();
   // Threads of a machine that has ended may still tell us of it.
   if (listening_ && !stop_listening()) machine_.shut_down();
 }
 
 /// Keeps the vCPU out of the guest, as if paused, until the machine is paused.
-void KernelArrival::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
+void KernelBootWatch::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
   if (event.kind != vmm::VcpuEvent::Kind::MsrWrite) return;
   const Registers& registers = vcpu.registers();
   if (registers.rip < kKernelMap) return;
@@ -127,7 +128,7 @@ void KernelArrival::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event
   changed_.wait(lock, [this] { return over_; });
 }
 
-void KernelArrival::let_go() {
+void KernelBootWatch::let_go() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -135,7 +136,7 @@ void KernelArrival::let_go() {
   changed_.notify_all();
 }
 
-Result<vmm::PausedMachine> KernelArrival::stop_listening() {
+Result<vmm::PausedMachine> KernelBootWatch::stop_listening() {
   vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
   let_go();
   machine_.exits()->set_sink(paused, nullptr);
@@ -144,11 +145,11 @@ Result<vmm::PausedMachine> KernelArrival::stop_listening() {
   return paused;
 }
 
-Result<KernelArrival::Arrived> KernelArrival::take(const vmm::KernelFile& file) {
+Result<KernelBootWatch::BootedKernel> KernelBootWatch::take(const vmm::KernelFile& file) {
   vmm::PausedMachine paused = TRY(stop_listening());
   const auto payload = TRY(file.elf());
-  const auto move = table_ ? find_move(payload, machine_.memory(), *table_) : std::nullopt;
-  if (move) return Arrived{*move, std::move(paused)};
+  const auto move = table_ ? find_kaslr_offset(payload, machine_.memory(), *table_) : std::nullopt;
+  if (move) return BootedKernel{*move, std::move(paused)};
   return fail(ErrorCode::NotFound,
               fmt::format("cannot tell where the kernel of {} has moved itself; give it "
                           "-x bootargs=nokaslr, or trace it once it has booted, with --after-boot",

@@ -25,35 +25,36 @@ namespace ringside::guest_linux {
 
 /// How far the kernel of a file has moved, by a page table that maps it; empty when it is not
 /// there. `payload`: the result of KernelFile::elf().
-std::optional<KernelMove> find_move(std::span<const std::byte> payload,
-                                    const vmm::GuestMemory& memory, const vmm::PageTable& table);
+std::optional<KaslrOffset> find_kaslr_offset(std::span<const std::byte> payload,
+                                             const vmm::GuestMemory& memory,
+                                             const vmm::PageTable& table);
 
-class KernelArrival final : public vmm::ExitSink {
+class KernelBootWatch final : public vmm::ExitSink {
  public:
   /// Becomes the sink of a machine with exits() that has not begun; it is until take() or its end.
   /// `machine` must outlive it. Unsupported where the host does not tell writes of MSRs.
-  static Result<std::unique_ptr<KernelArrival>> watch(vmm::Machine& machine);
-  ~KernelArrival() override;
-  KernelArrival(const KernelArrival&) = delete;
-  KernelArrival& operator=(const KernelArrival&) = delete;
+  static Result<std::unique_ptr<KernelBootWatch>> watch(vmm::Machine& machine);
+  ~KernelBootWatch() override;
+  KernelBootWatch(const KernelBootWatch&) = delete;
+  KernelBootWatch& operator=(const KernelBootWatch&) = delete;
 
   /// Readable once the kernel has arrived; stays this object's.
   int fd() const { return event_.get(); }
 
-  struct Arrived {
-    KernelMove move;
+  struct BootedKernel {
+    KaslrOffset move;
     vmm::PausedMachine paused;  // while it lives, the kernel stands where it arrived
   };
   /// Call it when fd() is readable. Ends the listening. NotFound, with the way out, when the kernel
   /// that arrived is not that of `file`.
-  Result<Arrived> take(const vmm::KernelFile& file);
+  Result<BootedKernel> take(const vmm::KernelFile& file);
 
   void on_doorbell(vmm::StoppedVcpu&, std::uint32_t) override {}
   void on_breakpoint(vmm::StoppedVcpu&, GuestVirt) override {}
   void on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) override;
 
  private:
-  KernelArrival(vmm::Machine& machine, UniqueFd event)
+  KernelBootWatch(vmm::Machine& machine, UniqueFd event)
       : machine_(machine), event_(std::move(event)) {}
   Result<void> listen();
   void let_go();

@@ -11,7 +11,7 @@
 
 namespace ringside::vmm::kvm {
 
-class VcpuChores {
+class VcpuRequests {
  public:
   struct Line {
     std::uint32_t gsi = 0;

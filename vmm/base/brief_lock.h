@@ -1,13 +1,14 @@
 // A lock that is held for the time of one firing at most: it spins for as long as a few firings
 // take, then sleeps. One swap to take it and one to give it back while nobody else wants it. Not
 // first come, first served: on a host without spare cores a waiter's turn would be everybody's time
-// slice. Fire context: yes (the only lock that may be taken there, shared_locks.h and engine.h).
+// slice.
+// Fire context: yes (the only lock that may be taken there; ARCHITECTURE.md has the exceptions).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-namespace ringside::dif {
+namespace ringside {
 
 class BriefLock {
  public:
@@ -36,4 +37,4 @@ class BriefLock {
   std::atomic<std::uint32_t> state_ = kFree;
 };
 
-}  // namespace ringside::dif
+}  // namespace ringside

@@ -1,5 +1,5 @@
 // In this file, top to bottom: an entry's form, the hash, finding, keeping.
-#include "providers/tracepoint/sites/unready_cache.h"
+#include "providers/tracepoint/sites/no_idt_cache.h"
 
 #include <algorithm>
 #include <cstring>
@@ -13,7 +13,7 @@ using guest_linux::Kernel;
 using guest_linux::KernelCache;
 using guest_linux::Symbol;
 
-constexpr std::string_view kKind = "unready";
+constexpr std::string_view kKind = "noidt";
 constexpr std::size_t kMostFunctions = 1 << 16;  // 6.1 has some 100
 
 /// An entry is a row of these, by rising offsets.
@@ -58,16 +58,15 @@ HashValue hash_of(const KernelCache& cache, const Kernel& kernel, GuestVirt base
 
 }  // namespace
 
-UnreadyCache::UnreadyCache(const KernelCache& cache, const Kernel& kernel, GuestVirt base,
-                           std::span<const std::byte> text,
-                           std::span<const std::string_view> reasons)
+NoIdtCache::NoIdtCache(const KernelCache& cache, const Kernel& kernel, GuestVirt base,
+                       std::span<const std::byte> text, std::span<const std::string_view> reasons)
     : cache_(cache),
       kernel_(kernel),
       base_(base),
       reasons_(reasons),
       hash_(hash_of(cache, kernel, base, text)) {}
 
-std::optional<UnreadyCache::Reasons> UnreadyCache::find() const {
+std::optional<NoIdtCache::Reasons> NoIdtCache::find() const {
   const auto content = cache_.find(kKind, hash_);
   if (!content || content->size() % sizeof(Row) != 0) return std::nullopt;
   std::vector<Row> rows(content->size() / sizeof(Row));
@@ -85,7 +84,7 @@ std::optional<UnreadyCache::Reasons> UnreadyCache::find() const {
   return found;
 }
 
-void UnreadyCache::keep(const Reasons& reasons) const {
+void NoIdtCache::keep(const Reasons& reasons) const {
   if (reasons.empty() || reasons.size() > kMostFunctions) return;
   std::vector<Row> rows;
   for (const auto& [at, reason] : reasons) {

@@ -1,4 +1,4 @@
-#include "providers/tracepoint/sites/unready_cache.h"
+#include "providers/tracepoint/sites/no_idt_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -42,9 +42,9 @@ class PageKernel final : public guest_linux::InertKernel {
   std::vector<std::uint64_t> percpu{1, 2};
 };
 
-struct UnreadyCacheTest : testing::Test {
-  UnreadyCacheTest() {
-    std::string made = fs::temp_directory_path() / "ringside-unready-XXXXXX";
+struct NoIdtCacheTest : testing::Test {
+  NoIdtCacheTest() {
+    std::string made = fs::temp_directory_path() / "ringside-no-idt-XXXXXX";
     if (mkdtemp(made.data()) == nullptr) throw std::runtime_error("mkdtemp");
     above = made;
     folder = above / "ringside";
@@ -52,13 +52,13 @@ struct UnreadyCacheTest : testing::Test {
     if (!opened) throw std::runtime_error(opened.error().message);
     cache.emplace(std::move(*opened));
   }
-  ~UnreadyCacheTest() override { fs::remove_all(above); }
+  ~NoIdtCacheTest() override { fs::remove_all(above); }
 
-  std::optional<UnreadyCache::Reasons> find(const PageKernel& of) {
-    return UnreadyCache(*cache, of, kPageBase, text, kReasons).find();
+  std::optional<NoIdtCache::Reasons> find(const PageKernel& of) {
+    return NoIdtCache(*cache, of, kPageBase, text, kReasons).find();
   }
-  void keep(const UnreadyCache::Reasons& what, std::span<const std::string_view> reasons) {
-    UnreadyCache(*cache, kernel, kPageBase, text, reasons).keep(what);
+  void keep(const NoIdtCache::Reasons& what, std::span<const std::string_view> reasons) {
+    NoIdtCache(*cache, kernel, kPageBase, text, reasons).keep(what);
   }
   fs::path entry() {
     for (const auto& file : fs::directory_iterator(folder)) {
@@ -67,14 +67,14 @@ struct UnreadyCacheTest : testing::Test {
     return {};
   }
 
-  const UnreadyCache::Reasons found{{kFirst, kReasons[1]}, {kSecond, kReasons[0]}};
+  const NoIdtCache::Reasons found{{kFirst, kReasons[1]}, {kSecond, kReasons[0]}};
   PageKernel kernel;
   std::vector<std::byte> text = std::vector<std::byte>(4096, std::byte{0xcc});
   fs::path above, folder;
   std::optional<KernelCache> cache;
 };
 
-TEST_F(UnreadyCacheTest, GivesBackWhatItKept) {
+TEST_F(NoIdtCacheTest, GivesBackWhatItKept) {
   EXPECT_FALSE(find(kernel)) << "nothing is kept yet";
 
   keep(found, kReasons);
@@ -82,7 +82,7 @@ TEST_F(UnreadyCacheTest, GivesBackWhatItKept) {
   EXPECT_EQ(find(kernel), found);
 }
 
-TEST_F(UnreadyCacheTest, KnowsNothingOfAKernelThatDiffersInAnythingThatTheSearchLooksAt) {
+TEST_F(NoIdtCacheTest, KnowsNothingOfAKernelThatDiffersInAnythingThatTheSearchLooksAt) {
   keep(found, kReasons);
   ASSERT_EQ(find(PageKernel()), found) << "an equal one";
 
@@ -103,7 +103,7 @@ TEST_F(UnreadyCacheTest, KnowsNothingOfAKernelThatDiffersInAnythingThatTheSearch
   EXPECT_EQ(find(kernel), found);
 }
 
-TEST_F(UnreadyCacheTest, ADamagedFileIsNotBelieved) {
+TEST_F(NoIdtCacheTest, ADamagedFileIsNotBelieved) {
   keep(found, kReasons);
   std::fstream file(entry(), std::ios::in | std::ios::out | std::ios::binary);
   file.seekg(-1, std::ios::end);
@@ -115,7 +115,7 @@ TEST_F(UnreadyCacheTest, ADamagedFileIsNotBelieved) {
   EXPECT_FALSE(find(kernel));
 }
 
-TEST_F(UnreadyCacheTest, AFileThatIsCutOffOrHasGrownIsNotBelieved) {
+TEST_F(NoIdtCacheTest, AFileThatIsCutOffOrHasGrownIsNotBelieved) {
   keep(found, kReasons);
   const auto size = fs::file_size(entry());
 
@@ -128,7 +128,7 @@ TEST_F(UnreadyCacheTest, AFileThatIsCutOffOrHasGrownIsNotBelieved) {
 }
 
 /// Whoever has the key can write anything: what is found is checked as the guest's own words are.
-TEST_F(UnreadyCacheTest, AnEntryThatNamesNoFunctionOrNoReasonIsNotBelieved) {
+TEST_F(NoIdtCacheTest, AnEntryThatNamesNoFunctionOrNoReasonIsNotBelieved) {
   keep({{kFirst.wrapping_add(1), kReasons[0]}}, kReasons);
   EXPECT_FALSE(find(kernel)) << "inside a function";
 
@@ -140,8 +140,8 @@ TEST_F(UnreadyCacheTest, AnEntryThatNamesNoFunctionOrNoReasonIsNotBelieved) {
   EXPECT_EQ(find(kernel), found);
 }
 
-TEST_F(UnreadyCacheTest, WhatIsTooLargeIsNotKept) {
-  UnreadyCache::Reasons many;
+TEST_F(NoIdtCacheTest, WhatIsTooLargeIsNotKept) {
+  NoIdtCache::Reasons many;
   for (std::uint64_t n = 0; n <= 1 << 16; ++n) many.emplace(kPageBase.wrapping_add(n), kReasons[0]);
 
   keep(many, kReasons);
@@ -151,7 +151,7 @@ TEST_F(UnreadyCacheTest, WhatIsTooLargeIsNotKept) {
   EXPECT_EQ(entry(), fs::path()) << "a kernel without any such function has not been looked at";
 }
 
-TEST_F(UnreadyCacheTest, TheUserCanSwitchItOff) {
+TEST_F(NoIdtCacheTest, TheUserCanSwitchItOff) {
   ASSERT_EQ(setenv("XDG_CACHE_HOME", above.c_str(), 1), 0);
   ASSERT_EQ(setenv("RINGSIDE_CACHE", "off", 1), 0);
   EXPECT_FALSE(KernelCache::of_user(kBuildId));
@@ -159,7 +159,7 @@ TEST_F(UnreadyCacheTest, TheUserCanSwitchItOff) {
   auto users = KernelCache::of_user(kBuildId);
   ASSERT_TRUE(users);
   keep(found, kReasons);
-  EXPECT_EQ(UnreadyCache(*users, kernel, kPageBase, text, kReasons).find(), found);
+  EXPECT_EQ(NoIdtCache(*users, kernel, kPageBase, text, kReasons).find(), found);
   ASSERT_EQ(unsetenv("XDG_CACHE_HOME"), 0);
 }
 

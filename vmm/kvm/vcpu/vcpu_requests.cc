@@ -1,16 +1,16 @@
-#include "vmm/kvm/vcpu/vcpu_chores.h"
+#include "vmm/kvm/vcpu/vcpu_requests.h"
 
 #include <utility>
 
 namespace ringside::vmm::kvm {
 
-void VcpuChores::ask_sample(std::uint64_t tag) {
+void VcpuRequests::ask_sample(std::uint64_t tag) {
   const std::lock_guard lock(mutex_);
   waiting_.sample = tag;
   any_.store(true, std::memory_order_seq_cst);
 }
 
-bool VcpuChores::note_line(std::uint32_t gsi, bool level) {
+bool VcpuRequests::note_line(std::uint32_t gsi, bool level) {
   const std::lock_guard lock(mutex_);
   if (waiting_.lines.size() >= kMostLines) {
     lost_.fetch_add(1, std::memory_order_relaxed);
@@ -21,7 +21,7 @@ bool VcpuChores::note_line(std::uint32_t gsi, bool level) {
   return true;
 }
 
-VcpuChores::Taken VcpuChores::take() {
+VcpuRequests::Taken VcpuRequests::take() {
   const std::lock_guard lock(mutex_);
   any_.store(false, std::memory_order_seq_cst);
   return std::exchange(waiting_, {});

@@ -1,7 +1,7 @@
-// The findings of UnreadyText::find() of a kernel, in the user's cache: the search takes a good
+// The findings of NoIdtText::find() of a kernel, in the user's cache: the search takes a good
 // part of the time to attach. It is found again by a hash of all that the search looks at: the
 // kernel's text, its symbols, the places that it patches, what is forbidden.
-// Used by UnreadyText.
+// Used by NoIdtText.
 #pragma once
 
 #include <map>
@@ -14,12 +14,12 @@
 
 namespace ringside::providers {
 
-class UnreadyCache {
+class NoIdtCache {
  public:
   /// `text`: a copy of vmlinux's text, at `base`. All but it must outlive this.
-  UnreadyCache(const guest_linux::KernelCache& cache, const guest_linux::Kernel& kernel,
-               GuestVirt base, std::span<const std::byte> text,
-               std::span<const std::string_view> reasons);
+  NoIdtCache(const guest_linux::KernelCache& cache, const guest_linux::Kernel& kernel,
+             GuestVirt base, std::span<const std::byte> text,
+             std::span<const std::string_view> reasons);
 
   /// Reasons by where a function starts; empty when nothing sound is kept.
   using Reasons = std::map<GuestVirt, std::string_view>;

@@ -1,4 +1,4 @@
-#include "vmm/linux/kernel_arrival.h"
+#include "vmm/linux/kernel_boot_watch.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -87,7 +87,7 @@ const vmm::PageTable kTable{GuestPhys(kRoot), 4, 0};
 TEST(FindMove, GivesBothSlidesOfAMovedKernel) {
   MovedKernel machine;
 
-  const auto move = find_move(kernel_bytes(), machine.memory(), kTable);
+  const auto move = find_kaslr_offset(kernel_bytes(), machine.memory(), kTable);
 
   ASSERT_TRUE(move);
   EXPECT_EQ(move->slide, static_cast<std::int64_t>(kSlide));
@@ -97,12 +97,12 @@ TEST(FindMove, GivesBothSlidesOfAMovedKernel) {
 TEST(FindMove, BelievesNoOtherBuildAndNoOtherText) {
   MovedKernel machine;
   EXPECT_FALSE(
-      find_move(kernel_bytes("Linux version 6.1.0-other (x)\n"), machine.memory(), kTable));
+      find_kaslr_offset(kernel_bytes("Linux version 6.1.0-other (x)\n"), machine.memory(), kTable));
 
   machine.put64(kImage + 0x40, kSlide + 1);
-  EXPECT_FALSE(find_move(kernel_bytes(), machine.memory(), kTable)) << "text differs";
-  EXPECT_FALSE(find_move({}, machine.memory(), kTable));
-  EXPECT_FALSE(find_move(kernel_bytes(), machine.memory(), {GuestPhys(0x5000), 4, 0}));
+  EXPECT_FALSE(find_kaslr_offset(kernel_bytes(), machine.memory(), kTable)) << "text differs";
+  EXPECT_FALSE(find_kaslr_offset({}, machine.memory(), kTable));
+  EXPECT_FALSE(find_kaslr_offset(kernel_bytes(), machine.memory(), {GuestPhys(0x5000), 4, 0}));
 }
 
 bool is_readable(int fd) {
@@ -113,7 +113,7 @@ bool is_readable(int fd) {
 class Arrival : public testing::Test {
  protected:
   void SetUp() override {
-    auto watched = KernelArrival::watch(machine_);
+    auto watched = KernelBootWatch::watch(machine_);
     ASSERT_TRUE(watched) << watched.error().message;
     arrival_ = std::move(*watched);
   }
@@ -131,7 +131,7 @@ class Arrival : public testing::Test {
   }
 
   MovedKernel machine_;
-  std::unique_ptr<KernelArrival> arrival_;
+  std::unique_ptr<KernelBootWatch> arrival_;
   std::atomic<unsigned> written_{0};
 };
 

@@ -1,4 +1,4 @@
-#include "dif/d/resolve/probe_arguments.h"
+#include "dif/d/resolve/argument_typer.h"
 
 #include <fmt/format.h>
 
@@ -12,14 +12,14 @@
 
 namespace ringside::d {
 
-bool ProbeArguments::needs_each(const ClauseNode& clause,
-                                const std::vector<dif::ProbeDescription>& probes) const {
+bool ArgumentTyper::needs_each(const ClauseNode& clause,
+                               const std::vector<dif::ProbeDescription>& probes) const {
   if (probes.size() < 2 || !probes_.differ(probes)) return false;
   ArgumentSearch search(symbols_);
   return search.found_in(clause.predicate) || search.found_in(clause.body);
 }
 
-std::vector<dif::ArgumentType> ProbeArguments::take_types() {
+std::vector<dif::ArgumentType> ArgumentTyper::take_types() {
   std::vector<dif::ArgumentType> result;
   for (auto& [index, type] : std::exchange(used_, {})) {
     result.push_back({index, std::move(type)});
@@ -27,7 +27,7 @@ std::vector<dif::ArgumentType> ProbeArguments::take_types() {
   return result;
 }
 
-Checked<void> ProbeArguments::index(Expr* e) {
+Checked<void> ArgumentTyper::index(Expr* e) {
   if (e->list.size() != 1) {
     return complain("D_PROTO_LEN", e->at, "args[ ] prototype mismatch: one index is expected");
   }
@@ -67,15 +67,15 @@ Checked<void> ProbeArguments::index(Expr* e) {
 }
 
 /// Another kernel's probe may pass something else there.
-void ProbeArguments::use(const ProbeSignature& known, std::uint64_t position) {
+void ArgumentTyper::use(const ProbeSignature& known, std::uint64_t position) {
   if (position >= known.arguments.size()) return;
   used_.insert_or_assign(static_cast<std::uint32_t>(position),
                          dif::type_text(types_.graph(), known.arguments[position]));
 }
 
 /// args[n] as the provider presents it: `n`'s native argument, through a library's translator.
-Checked<void> ProbeArguments::translated(Expr* e, const ProbeSignature& known,
-                                         std::uint64_t position) {
+Checked<void> ArgumentTyper::translated(Expr* e, const ProbeSignature& known,
+                                        std::uint64_t position) {
   if (position >= known.translated.size()) {
     return complain("D_ARGS_IDX", e->list[0]->at,
                     fmt::format("index {} is out of range for {} args[ ]",

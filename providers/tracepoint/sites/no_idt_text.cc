@@ -1,6 +1,6 @@
 // In this file, top to bottom: the scan for instructions that open a window, the functions that
 // leave it open for their callers, where the kernel starts a CPU, find().
-#include "providers/tracepoint/sites/unready_text.h"
+#include "providers/tracepoint/sites/no_idt_text.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 #include "disasm/decoder.h"
 #include "providers/tracepoint/sites/code_walk.h"
 #include "providers/tracepoint/sites/function_sites.h"
-#include "providers/tracepoint/sites/unready_cache.h"
+#include "providers/tracepoint/sites/no_idt_cache.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/kernel_identity.h"
 
@@ -95,10 +95,10 @@ class Search {
   Search(const GuestReader& text, const Kernel& kernel)
       : kernel_(kernel), copy_(text), walk_(copy_, kernel) {}
 
-  Result<UnreadyCache::Reasons> run(const KernelCache* kept) {
+  Result<NoIdtCache::Reasons> run(const KernelCache* kept) {
     TRY(read_text());
     if (kept == nullptr || copy_.bytes().empty()) return search();
-    const UnreadyCache cache(*kept, kernel_, copy_.base(), copy_.bytes(), kReasons);
+    const NoIdtCache cache(*kept, kernel_, copy_.base(), copy_.bytes(), kReasons);
     if (auto known = cache.find()) return std::move(*known);
     auto found = TRY(search());
     // Text outside is not in the hash.
@@ -107,7 +107,7 @@ class Search {
   }
 
  private:
-  Result<UnreadyCache::Reasons> search() {
+  Result<NoIdtCache::Reasons> search() {
     for (const Root& root : kRoots) TRY(walk_from(root));
     TRY(check_roots());
     TRY(find_switches());
@@ -175,7 +175,7 @@ class Search {
   const Kernel& kernel_;
   CopiedText copy_;
   CodeWalk walk_;
-  UnreadyCache::Reasons reasons_;
+  NoIdtCache::Reasons reasons_;
   std::set<GuestVirt> openers_;  // functions that come back with another table: see their callers
 };
 
@@ -346,9 +346,9 @@ Result<void> Search::follow_caller(GuestVirt at) {
 
 }  // namespace
 
-UnreadyText UnreadyText::find(const GuestReader& text, const Kernel& kernel) {
+NoIdtText NoIdtText::find(const GuestReader& text, const Kernel& kernel) {
   const auto cache = KernelCache::of_user(guest_linux::find_build_id(kernel.symbols(), text));
-  UnreadyText found;
+  NoIdtText found;
   auto reasons = Search(text, kernel).run(cache ? &*cache : nullptr);
   if (reasons) {
     found.reasons_ = std::move(*reasons);
@@ -360,7 +360,7 @@ UnreadyText UnreadyText::find(const GuestReader& text, const Kernel& kernel) {
   return found;
 }
 
-std::string_view UnreadyText::reason(GuestVirt function) const {
+std::string_view NoIdtText::reason(GuestVirt function) const {
   if (!all_.empty()) return all_;
   const auto known = reasons_.find(function);
   return known != reasons_.end() ? known->second : std::string_view();
