@@ -24,6 +24,7 @@ struct Counter {
 constexpr Counter kCounters[]{
     {"firings", [](Figures& f) -> std::uint64_t& { return f.trace.firings; }},
     {"misses", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.misses; }},
+    {"unfired", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.unfired; }},
     {"drops", [](Figures& f) -> std::uint64_t& { return f.drops; }},
     {"armed", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.armed; }},
     {"jumps", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.jumps; }},
@@ -60,13 +61,14 @@ bool read_waits(const Tree& tree, WaitHistogram& waits) {
 
 std::vector<std::string> figures_lines(const Figures& figures) {
   const TraceStatistics& trace = figures.trace;
-  std::vector<std::string> lines{
-      fmt::format("{} by {}; {} missed, {}{}", counted(trace.firings, "firing"),
-                  counted(trace.kernel.waits.total(), "trap"), trace.kernel.misses,
-                  counted(figures.drops, "drop"),
-                  trace.skipped_ticks == 0
-                      ? ""
-                      : fmt::format(", {} left out", counted(trace.skipped_ticks, "tick")))};
+  std::vector<std::string> lines{fmt::format(
+      "{} by {}{}; {} missed, {}{}", counted(trace.firings, "firing"),
+      counted(trace.kernel.waits.total(), "trap"),
+      trace.kernel.unfired == 0 ? "" : fmt::format(", {} of no probe", trace.kernel.unfired),
+      trace.kernel.misses, counted(figures.drops, "drop"),
+      trace.skipped_ticks == 0
+          ? ""
+          : fmt::format(", {} left out", counted(trace.skipped_ticks, "tick")))};
   lines.push_back(fmt::format(
       "{} armed{}; {} retired since the guest changed its code, {} disarmed over budget",
       counted(trace.kernel.armed, "place"),

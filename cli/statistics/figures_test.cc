@@ -11,7 +11,7 @@ Figures some() {
   figures.trace.disarmed = 1;
   figures.trace.left_out = 4;
   figures.trace.skipped_ticks = 9;
-  figures.trace.kernel = {.armed = 7, .misses = 2, .retired = 3};
+  figures.trace.kernel = {.armed = 7, .misses = 2, .unfired = 1, .retired = 3};
   figures.trace.kernel.waits.waits[0] = 1;
   figures.trace.kernel.waits.waits[10] = 9;
   figures.trace.pauses = {.count = 3,
@@ -23,7 +23,7 @@ Figures some() {
 TEST(Figures, AreLines) {
   EXPECT_EQ(figures_lines(some()),
             (std::vector<std::string>{
-                "12 firings by 10 traps; 2 missed, 5 drops, 9 ticks left out",
+                "12 firings by 10 traps, 1 of no probe; 2 missed, 5 drops, 9 ticks left out",
                 "7 places armed; 3 retired since the guest changed its code, 1 probe disarmed over "
                 "budget",
                 "the guest stood still 3 times, for 2.5 ms in all, for 1.2 ms at the longest; "

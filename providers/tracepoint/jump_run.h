@@ -28,6 +28,9 @@ inline guest_linux::Kernel::AddressRange jump_interior(GuestVirt at) {
   return guest_linux::Kernel::AddressRange::of(at.wrapping_add(1), SHIM_JUMP_BYTES - 1);
 }
 
+/// Bytes that a run may have.
+inline constexpr std::size_t kLongestRun = SHIM_JUMP_BYTES - 1 + arch::kLongestInstruction;
+
 /// Instructions one after the other, five bytes or more; only the last one may branch.
 class JumpRun {
  public:
@@ -39,7 +42,7 @@ class JumpRun {
 
  private:
   friend class JumpRunFinder;
-  std::array<std::byte, SHIM_JUMP_BYTES - 1 + arch::kLongestInstruction> code_{};
+  std::array<std::byte, kLongestRun> code_{};
   std::array<std::uint8_t, SHIM_JUMP_BYTES> lengths_{};
   std::uint8_t size_ = 0, count_ = 0, displaced_size_ = 0;
 };

@@ -24,6 +24,7 @@ Result<std::optional<GuestVirt>> find_kexec_site(const GuestReader& text,
 
 TracepointTable::State::State(vmm::Machine& of, vmm::Shim& with, Kernel& knows)
     : shim(with),
+      kernel(knows),
       table(knows.table()),
       live(of.memory(), knows.table()),
       watched(of.memory(), knows.table()),
@@ -32,7 +33,8 @@ TracepointTable::State::State(vmm::Machine& of, vmm::Shim& with, Kernel& knows)
       fault_search(find_fault_search(text, knows)),
       displaced(with, {kexec_site, fault_search}),
       examiner(text, knows, kexec_site.value_or(std::nullopt), fault_search),
-      runs(text, knows, examiner) {}
+      runs(text, knows, examiner),
+      hardware(knows) {}
 
 TracepointTable::TracepointTable(vmm::Machine& machine, vmm::Shim& shim, Kernel& kernel)
     : state_(std::make_unique<State>(machine, shim, kernel)) {}

@@ -7,8 +7,8 @@
 // to stand in such a jump is a kprobe of the guest's own.
 // Writes: one byte of live text per tracepoint, int3, or the five of a jump, and what was there
 // back; nothing else.
-// Threads: one at a time, but for drop_changed(), stands_in_function(), step_aside() and
-// step_back(), which may come beside all others.
+// Threads: one at a time, but for drop_changed(), stands_in_function(), step_aside(), step_back(),
+// has_displaced() and keep_in_place(), which may come beside all others.
 // Fire context: no.
 #pragma once
 
@@ -151,6 +151,12 @@ class TracepointTable {
   /// Arms again what step_aside() has restored; those where a kprobe of the guest has come to stand
   /// are dropped, as by arm(). False, and nothing is done, while the guest is changing its text.
   Result<bool> step_back(vmm::PausedMachine& machine);
+
+  /// Whether a jump of ours has displaced the instruction at `at`, which does not run there.
+  bool has_displaced(GuestVirt at) const;
+  /// The guest has a hardware breakpoint at `at`: a jump that has displaced it becomes an int3, and
+  /// none does from now on.
+  Result<void> keep_in_place(vmm::PausedMachine& machine, GuestVirt at);
 
   /// Reads every armed byte again; those that the guest has changed (module unloaded, text
   /// patched) are dropped and returned, with those that arm() and disarm() found changed. At

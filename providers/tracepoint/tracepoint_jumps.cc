@@ -50,9 +50,50 @@ Kernel::AddressRange TracepointTable::State::kept_clear(const Point& point) cons
   return range;
 }
 
+/// Of a guest that sets more than so many hardware breakpoints no place becomes a jump any more.
+constexpr std::size_t kMostInPlace = 4096;
+
+bool TracepointTable::State::displaces_breakpoint(const Point& point) const {
+  const std::size_t size = jumps[point.jump].run.code().size();
+  return in_place.size() == kMostInPlace || std::ranges::any_of(in_place, [&](GuestVirt at) {
+           return at != point.address() && at.is_in(point.address(), size);
+         });
+}
+
+void TracepointTable::State::note_in_place(GuestVirt at) {
+  const bool known = std::ranges::find(in_place, at) != in_place.end();
+  if (!known && in_place.size() < kMostInPlace) in_place.push_back(at);
+}
+
+/// The one that stands and has displaced the instruction at `at`; its own first byte is a jump, and
+/// is come by.
+std::optional<std::uint32_t> TracepointTable::State::jump_over(GuestVirt at) const {
+  for (std::uint64_t back = 1; back < kLongestRun; ++back) {
+    const auto id = index.find(at.wrapping_sub(back));
+    if (!id || points[*id].stage != Stage::Jumping) continue;
+    return back < jumps[points[*id].jump].run.code().size() ? id : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool TracepointTable::has_displaced(GuestVirt at) const {
+  const std::lock_guard lock(state_->lock);
+  return state_->jump_over(at).has_value();
+}
+
+Result<void> TracepointTable::keep_in_place(vmm::PausedMachine& machine, GuestVirt at) {
+  State& s = *state_;
+  const std::lock_guard lock(s.lock);
+  s.note_in_place(at);
+  const auto jump = s.jump_over(at);
+  if (!jump) return {};
+  TRY(s.shim.check_mapped(machine));
+  return s.narrow(machine, {*jump});
+}
+
 /// Only as an int3 can it share its five bytes with others.
 bool TracepointTable::State::may_jump(const Point& point) const {
-  if (point.jump == kNoJump || !standing) return false;
+  if (point.jump == kNoJump || !standing || displaces_breakpoint(point)) return false;
   const Kernel::AddressRange interior = jump_interior(point.address());
   const Kernel::AddressRange clear = kept_clear(point);
   for (GuestVirt at = interior.begin; at < interior.end; at = at.wrapping_add(1)) {
@@ -95,6 +136,7 @@ Result<void> TracepointTable::find_standing(vmm::PausedMachine& machine) {
     }
   }
   if (ranges.empty() && s.draining.empty()) return {};
+  for (const GuestVirt at : s.hardware.find(s.live, s.kernel.percpu_bases())) s.note_in_place(at);
   ranges.push_back(s.displaced.range());
   std::ranges::sort(ranges, {}, &Kernel::AddressRange::begin);
   auto standing = TRY(s.find_standing(machine, ranges));

@@ -21,6 +21,7 @@
 #include "providers/tracepoint/sites/site_examiner.h"
 #include "providers/tracepoint/tracepoint.h"
 #include "vmm/arch/arch.h"
+#include "vmm/linux/hardware_breakpoints.h"
 
 namespace ringside::providers {
 
@@ -63,6 +64,7 @@ struct TracepointTable::State final : OriginalText::ReplacedText {
   State(vmm::Machine& of, vmm::Shim& with, Kernel& knows);
 
   vmm::Shim& shim;
+  const Kernel& kernel;
   const vmm::PageTable table;  // the kernel's own, whatever a stopped vCPU is in
   // Of what other threads look at: points, by_address, aside, changed, watched.
   std::mutex lock;
@@ -84,7 +86,9 @@ struct TracepointTable::State final : OriginalText::ReplacedText {
   std::vector<std::uint32_t> by_address;           // armed points, in the order of their addresses
   std::vector<std::uint32_t> aside;                // those that step_aside() has restored
   std::vector<GuestVirt> changed;                  // found on the way, not yet reported
-  std::atomic<bool> is_copied_by_kprobe = false;   // code of the guest's leads into the shim
+  guest_linux::HardwareBreakpoints hardware;
+  std::vector<GuestVirt> in_place;  // where the guest has had one: no jump may displace these
+  std::atomic<bool> is_copied_by_kprobe = false;  // code of the guest's leads into the shim
   std::uint64_t generation = 0;
   std::optional<Result<ProbeSite>> searching;  // what an examination of fault_search has said
   std::optional<std::uint32_t> search;         // that point, once some may fault
@@ -132,6 +136,9 @@ struct TracepointTable::State final : OriginalText::ReplacedText {
   void prepare_jump(Point& point);
   std::vector<std::uint32_t> choose_to_arm();
   Kernel::AddressRange kept_clear(const Point& point) const;
+  std::optional<std::uint32_t> jump_over(GuestVirt at) const;
+  bool displaces_breakpoint(const Point& point) const;
+  void note_in_place(GuestVirt at);
   bool may_jump(const Point& point) const;
   std::vector<std::uint32_t> jumps_in_the_way() const;
   Result<void> check_drained(vmm::PausedMachine& machine, std::span<const GuestVirt> standing);

@@ -18,6 +18,8 @@ using guest_linux::offset_of;
 constexpr const char* kReader = "arch_prepare_kprobe";
 constexpr const char* kOptimizer = "arch_prepare_optimized_kprobe";
 constexpr const char* kWhole = "register_kprobe";
+/// Between two pauses of a guest that was found changing its text.
+constexpr std::uint64_t kShortestWait = 10'000'000, kLongestWait = 500'000'000;  // ns
 
 }  // namespace
 
@@ -25,7 +27,8 @@ KprobeWatch::KprobeWatch(vmm::Machine& machine, guest_linux::Kernel& kernel, Tra
     : machine_(machine),
       kernel_(kernel),
       table_(table),
-      reader_(machine.memory(), kernel.table()) {}
+      reader_(machine.memory(), kernel.table()),
+      changes_(kernel.symbols(), kernel.types()) {}
 
 Result<void> KprobeWatch::prepare() {
   if (kernel_.symbols().find(kReader, "vmlinux") == nullptr) return {};
@@ -105,12 +108,26 @@ void KprobeWatch::step_back() {
   if (!done && !std::exchange(told_, true)) away_.error = done.error().message;
   if (!done || !*done) return;
   is_away_ = false;
+  wait_ = next_look_ = 0;
   away_.nanoseconds += monotonic_ns() - since_;
+}
+
+/// A guest that changes its text all the time is not stopped for each look: only where it seems to
+/// be done, and after a longer time each time when it was not.
+bool KprobeWatch::may_step_back() {
+  if (!is_away_ || monotonic_ns() < next_look_) return false;
+  reader_.forget();
+  return !changes_.is_changing(reader_);
 }
 
 bool KprobeWatch::catch_up() {
   const std::lock_guard lock(lock_);
+  if (!may_step_back()) return is_away_;
   step_back();
+  if (is_away_) {
+    wait_ = std::clamp(2 * wait_, kShortestWait, kLongestWait);
+    next_look_ = monotonic_ns() + wait_;
+  }
   return is_away_;
 }
 

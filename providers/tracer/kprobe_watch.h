@@ -62,6 +62,7 @@ class KprobeWatch final : public vmm::TrapSink {
   Result<void> watch_end();
   void step_aside(const vmm::Trap& trap, const Place& place);
   void step_back();
+  bool may_step_back();
 
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
@@ -73,7 +74,9 @@ class KprobeWatch final : public vmm::TrapSink {
 
   std::mutex lock_;  // of what follows
   const vmm::PageTableReader reader_;
+  const guest_linux::KprobeTable changes_;
   bool is_away_ = false;
+  std::uint64_t wait_ = 0, next_look_ = 0;  // ns: for how long the guest goes on, and until when
   std::uint64_t since_ = 0;
   bool told_ = false;
   Away away_;

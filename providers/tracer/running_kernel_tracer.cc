@@ -70,6 +70,10 @@ class RunningKernelTracer::Trace final : public KernelTrace {
       tracer_.modules_->lead_to(*first);
       first = &*tracer_.modules_;
     }
+    if (tracer_.hardware_) {
+      tracer_.hardware_->lead_to(*first);
+      first = &*tracer_.hardware_;
+    }
     traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), *first});
     traps.gates.push_back(&dispatcher_);
     traps.upkeep = [this] { return upkeep(); };
@@ -114,6 +118,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     return {.armed = armed_ ? tracer_.table_.armed() : armed_at_end_,
             .jumps = armed_ ? tracer_.table_.jumps() : jumps_at_end_,
             .misses = tracer_.shim_.counters().orphans - orphans_before_,
+            .unfired = dispatcher_.counters().no_point,
             .retired = tracer_.retired_places_.load(std::memory_order_relaxed),
             .waits = dispatcher_.tally().histogram()};
   }
@@ -245,6 +250,7 @@ std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestCl
     if (form_ == TrapForm::JumpsWhereTheyMay) {
       if (occupants) {
         use_jumps();
+        watch_hardware_breakpoints();
       } else {
         notice("all probes are breakpoints: " + occupants.error().message);
       }
@@ -278,6 +284,14 @@ void RunningKernelTracer::watch_kprobes() {
   kprobes_.emplace(machine_, kernel_, table_);
   if (const auto done = kprobes_->prepare(); !done) {
     notice("kprobes that the guest sets in functions that are traced may be refused there: " +
+           done.error().message);
+  }
+}
+
+void RunningKernelTracer::watch_hardware_breakpoints() {
+  hardware_.emplace(machine_, kernel_, table_);
+  if (const auto done = hardware_->prepare(); !done) {
+    notice("hardware breakpoints that the guest sets beside our probes may be passed by: " +
            done.error().message);
   }
 }

@@ -12,6 +12,7 @@
 
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/tracer/deferred_shim.h"
+#include "providers/tracer/hardware_breakpoint_watch.h"
 #include "providers/tracer/kernel_tracer.h"
 #include "providers/tracer/kprobe_watch.h"
 #include "providers/tracer/module_watch.h"
@@ -60,6 +61,7 @@ class RunningKernelTracer final : public KernelTracer {
   Result<guest_linux::Occupants*> prepare_occupants();
   void notice(std::string text);
   void watch_kprobes();
+  void watch_hardware_breakpoints();
   void watch_modules();
   void use_jumps();
   void note_changed(const std::vector<GuestVirt>& places);
@@ -72,8 +74,9 @@ class RunningKernelTracer final : public KernelTracer {
   TracepointTable table_;
   TrapPoints points_;
   bool expects_modules_ = false;
-  std::optional<ModuleWatch> modules_;  // where it does, once tracing has begun
-  std::optional<KprobeWatch> kprobes_;  // once tracing has begun with tracepoints
+  std::optional<ModuleWatch> modules_;               // where it does, once tracing has begun
+  std::optional<KprobeWatch> kprobes_;               // once tracing has begun with tracepoints
+  std::optional<HardwareBreakpointWatch> hardware_;  // the same, where there may be jumps
   mutable PanicWatch panic_;
   std::optional<guest_linux::Occupants> occupants_;  // once tracing has begun with tracepoints
   bool retired_ = false;

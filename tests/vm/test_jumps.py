@@ -9,6 +9,7 @@ import unittest
 
 import ringside
 from guest import NO_NAMES
+from made_images import image_with_programs
 from test_attach_ends import EndCase, clean, patient
 from test_attach_qmp import begin, end, started
 from test_self_patching import NO_KPROBES, TRACING, TROUBLE
@@ -59,6 +60,34 @@ class Jumps(unittest.TestCase):
                                 "<short> 0\n", f"<caller> vmlinux`vfs_read {READS}\n",
                                 "vmlinux`vfs_read+", f"<ips> 1 {READS}\n"):
                     self.assertIn(counted, by_jumps)
+
+
+class HardwareBreakpoints(unittest.TestCase):
+    """The guest sets hardware breakpoints on instructions that a jump has displaced."""
+
+    def test_they_stop_there_as_without_us(self):
+        for image, cpus in ringside.GUESTS:
+            with self.subTest(image, cpus=cpus):
+                environment = self.enterContext(image_with_programs(image, "hardware"))
+                listed = ringside.run("instr:vmlinux:vfs_read:", image=image,
+                                      options=["-l"], environment=environment)
+                offsets = sorted(int(offset, 16) for offset in
+                                 re.findall(r"vfs_read +[a-z]+-([0-9a-f]+)$", listed.stdout, re.M))
+                places = [offset for offset in offsets if 4 < offset < 24]
+                self.assertGreater(len(places), 4, listed)
+                address = ("base=0x$(sed -n 's/ T vfs_read$//p' /proc/kallsyms); " + "hardware 100 " +
+                           " ".join(f"$(printf %x $((base + {place})))" for place in places))
+                outcome = ringside.run('fbt::vfs_read:entry /execname == "hardware"/ { @ = count(); }'
+                                       ' END { printa("<in> %@d\\n", @); }',
+                                       image=image, cpus=cpus, environment=environment,
+                                       command=address + "; dmesg", options=["-q", "-v"])
+                self.assertEqual(outcome.status, 0, outcome)
+                self.assertRegex(outcome.stderr, r"places armed, \d+ by jumps;")
+                # Each is read once itself, which the next one is closed for.
+                hits = [int(count) for count in re.findall(r"^hits (\d+)$", outcome.stdout, re.M)]
+                self.assertEqual(hits, [101] * len(places), outcome)
+                self.assertIn(f"<in> {101 * len(places)}\n", outcome.stdout)
+                self.assertNotRegex(outcome.stdout, TROUBLE)
 
 
 # Where its jump stands: the first instruction behind what the guest's own tracers patch.

@@ -5,6 +5,7 @@
 //   registers.def, registers.h   Registers; which is the stack pointer, the frame pointer, the
 //                                program counter; their numbers in instructions and for D
 //   calling_convention.h         which registers carry arguments and results, what a frame holds
+//   debug_registers.h            hardware breakpoints
 //   instructions.h               the breakpoint, jumps, the longest instruction, conditions
 //   interrupts.h                 the interrupt table, and what the CPU saves when it takes a trap
 //   kernel_image.h               where Linux maps its own image
@@ -52,6 +53,7 @@
 #include <type_traits>
 
 #include "vmm/arch/x86_64/calling_convention.h"
+#include "vmm/arch/x86_64/debug_registers.h"
 #include "vmm/arch/x86_64/instructions.h"
 #include "vmm/arch/x86_64/interrupts.h"
 #include "vmm/arch/x86_64/kernel_image.h"
