@@ -21,7 +21,6 @@ class Stacks : public ::testing::Test {
     memory_.put64(kTask + kTaskMm, 1);
     memory_.put64(kTask + kTaskStack, kKernelBase + kStackBottom);
     tables_.add({GuestVirt(kStackText), GuestVirt(kStackText + 0x1000)}, {}, {});
-    tables_.seal();
     registers_.cr3 = kRoot;
     registers_.rsp = kKernelBase + kStack;
   }

@@ -11,19 +11,15 @@
 #include <optional>
 #include <utility>
 
-#include "dif/verify/stack_use.h"
 #include "providers/boot/boot_tracer.h"
-#include "providers/budget/budget_enforcer.h"
 #include "providers/builtin.h"
 #include "providers/cleanup/clean.h"
-#include "providers/fire/fire_loop.h"
-#include "providers/fire/guest_clock.h"
 #include "providers/fire/host_clock.h"
 #include "providers/profile/profile.h"
 #include "providers/registry.h"
 #include "providers/tracer/machine_tracer.h"
-#include "providers/tracer/remembering_sink.h"
 #include "providers/tracer/running_kernel_tracer.h"
+#include "providers/tracer/trace.h"
 #include "vmm/base/check.h"
 
 namespace ringside::providers {
@@ -31,17 +27,6 @@ namespace {
 
 /// So many probes that were taken out together are named.
 constexpr std::size_t kNamedProbes = 3;
-
-/// These exist while tracing runs, each after those it works on.
-struct Trace {
-  std::unique_ptr<RememberingSink> sink;
-  std::unique_ptr<GuestClock> clock;
-  std::unique_ptr<FiringPause> firing_pause;  // null for the machine `none`, and a saved one
-  std::unique_ptr<KernelTrace> kernel;        // null where no kernel is known
-  std::unique_ptr<MachineTrace> machine;      // null for the machine `none`
-  std::unique_ptr<FireLoop> loop;
-  std::unique_ptr<BudgetEnforcer> enforcer;  // from arm() on, where there is a budget
-};
 
 class LiveTracer final : public Tracer {
  public:
@@ -111,7 +96,7 @@ class LiveTracer final : public Tracer {
     if (kernel_tracer_) kernel_tracer_->expect_modules();
   }
   int modules_fd() const override {
-    return trace_ && trace_->kernel ? trace_->kernel->modules_fd() : -1;
+    return trace_ && trace_->kernel() ? trace_->kernel()->modules_fd() : -1;
   }
   std::optional<LateModule> take_module() override;
   Result<void> for_each_probe_in(const LateModule& module, const dif::ProbeDescription& pattern,
@@ -136,7 +121,7 @@ class LiveTracer final : public Tracer {
   Result<void> arm() override;
   void halt() override;
   void stop() override;
-  FiringPause* firing_pause() override { return trace_ ? trace_->firing_pause.get() : nullptr; }
+  FiringPause* firing_pause() override { return trace_ ? trace_->firing_pause() : nullptr; }
   bool has_left_breakpoints() const override {
     return kernel_tracer_ && kernel_tracer_->has_left_breakpoints();
   }
@@ -145,9 +130,9 @@ class LiveTracer final : public Tracer {
   }
   TraceStatistics statistics() const override;
   std::vector<dif::ProbeId> last_firings() const override {
-    return trace_ ? trace_->sink->last_firings() : std::vector<dif::ProbeId>();
+    return trace_ ? trace_->sink().last_firings() : std::vector<dif::ProbeId>();
   }
-  std::string clock() const override { return trace_ ? describe(*trace_->clock) : std::string(); }
+  std::string clock() const override { return trace_ ? describe(trace_->clock()) : std::string(); }
   std::vector<std::string> take_notices() override {
     auto notices = kernel_tracer_ ? kernel_tracer_->take_notices() : std::vector<std::string>();
     append_taken_out(notices);
@@ -156,7 +141,7 @@ class LiveTracer final : public Tracer {
     if (machine_tracer_) {
       if (auto losses = machine_tracer_->take_losses()) notices.push_back(std::move(*losses));
     }
-    if (trace_ && trace_->clock->disbelieved() != 0 && !std::exchange(told_of_clock_, true)) {
+    if (trace_ && trace_->clock().disbelieved() != 0 && !std::exchange(told_of_clock_, true)) {
       notices.push_back(
           "the guest has set its clock, or lies about it: timestamps go on by the "
           "host's");
@@ -165,7 +150,7 @@ class LiveTracer final : public Tracer {
   }
 
  private:
-  Trace make_trace(dif::Engine& engine);
+  TraceSources trace_sources(dif::Engine& engine) const;
   /// curthread is what the first CPU ran.
   void load_saved_state(vmm::Machine& machine, guest_linux::Kernel& kernel) {
     saved_.emplace(machine.memory(), kernel.table());
@@ -173,7 +158,6 @@ class LiveTracer final : public Tracer {
     if (bases.empty()) return;
     saved_task_ = kernel.current_task(*saved_, GuestVirt(bases.front())).value_or(GuestVirt());
   }
-  FireLoopParts loop_parts(const Trace& trace, std::optional<KernelTraps>&& kernel) const;
   EventSubscription wants() const {
     return {machine_tracer_->enabled_events(), profile_->has_samples()};
   }
@@ -209,55 +193,19 @@ class LiveTracer final : public Tracer {
   std::optional<Trace> trace_;           // from start() on; its loop until stop()
 };
 
-Trace LiveTracer::make_trace(dif::Engine& engine) {
-  Trace trace;
-  const auto guest_khz = kernel_tracer_ ? kernel_tracer_->tsc_khz() : std::nullopt;
-  trace.sink = std::make_unique<RememberingSink>(
-      engine, machine_tracer_ && machine_tracer_->has_exits(), vcpu_count());
-  trace.clock = std::make_unique<GuestClock>(
-      TickRate(calibration_->hertz()),
-      GuestClock::Config{machine_ != nullptr ? &machine_->stops() : nullptr, vcpu_count(),
-                         host_tsc(), plausible_hertz(guest_khz)});
-  std::optional<KernelTraps> kernel;
-  if (kernel_tracer_) {
-    using Stacks = KernelTracer::Stacks;
-    const bool stacks = dif::uses_kernel_stack(engine.program());
-    trace.kernel = kernel_tracer_->begin(*trace.sink, *trace.clock,
-                                         stacks ? Stacks::Followed : Stacks::Unused);
-    kernel.emplace(trace.kernel->traps());
-  }
-  if (machine_tracer_) {
-    trace.firing_pause = std::make_unique<FiringPause>(
-        *machine_, vcpu_count(), kernel && kernel->shim ? &kernel->shim->shim : nullptr);
-    trace.sink->set_firing_pause(*trace.firing_pause);
-    trace.machine = machine_tracer_->begin(*trace.sink, *trace.clock, kernel);
-    trace.machine->sampler().pace().limit(budget_.max_slow.value_or(100));
-  }
-  trace.loop = std::make_unique<FireLoop>(loop_parts(trace, std::move(kernel)));
-  return trace;
-}
-
-FireLoopParts LiveTracer::loop_parts(const Trace& trace,
-                                     std::optional<KernelTraps>&& kernel) const {
-  FireLoopParts parts{.sink = *trace.sink,
-                      .clock = *trace.clock,
-                      .begin = builtin_->begin(),
-                      .end = builtin_->end(),
-                      .timers = profile_->enabled(),
-                      .poll_threads = poll_threads_};
-  if (saved_) parts.view = {&*saved_, saved_task_, {}};
-  if (kernel) {
-    parts.view = std::move(kernel->view);
-    if (kernel->shim) parts.traps.emplace(*kernel->shim);
-    parts.gates = std::move(kernel->gates);
-    parts.upkeep = std::move(kernel->upkeep);
-  }
-  if (trace.machine) {
-    parts.traps_ring = trace.machine->traps_ring();
-    for (FireGate* gate : trace.machine->gates()) parts.gates.push_back(gate);
-    parts.sampler = &trace.machine->sampler();
-  }
-  return parts;
+TraceSources LiveTracer::trace_sources(dif::Engine& engine) const {
+  return {.engine = engine,
+          .machine = machine_,
+          .kernel = kernel_tracer_.get(),
+          .machine_tracer = machine_tracer_.get(),
+          .saved = saved_ ? HostView{&*saved_, saved_task_, {}, {}} : HostView(),
+          .vcpus = vcpu_count(),
+          .host_hertz = calibration_->hertz(),
+          .begin = builtin_->begin(),
+          .end = builtin_->end(),
+          .timers = profile_->enabled(),
+          .poll_threads = poll_threads_,
+          .max_slow = budget_.max_slow.value_or(100)};
 }
 
 Result<void> LiveTracer::begin(dif::Engine& engine) {
@@ -268,38 +216,38 @@ Result<void> LiveTracer::begin(dif::Engine& engine) {
   if (!builtin_->error_is_enabled()) engine.mute_error_probe();
   if (!engine.records_fit()) return fail(ErrorCode::Limit, "Enabling exceeds size of buffer");
   engine_ = &engine;
-  trace_.emplace(make_trace(engine));
-  trace_->loop->start();
+  trace_.emplace(trace_sources(engine));
+  trace_->loop()->start();
   return {};
 }
 
 Result<void> LiveTracer::arm() {
   CHECK(trace_);
   // BEGIN may have called exit(): then there is nothing to arm for.
-  const bool goes_on = !trace_->sink->finished();
+  const bool goes_on = !trace_->sink().finished();
   if (machine_tracer_ && goes_on) {
-    trace_->loop->open_traps();
+    trace_->loop()->open_traps();
     if (auto armed = arm_probes(); !armed) {
       stop();
       return armed;
     }
   }
   if (goes_on) watch_over_budget();
-  trace_->loop->open_timers();
+  trace_->loop()->open_timers();
   if (held_machine_ != nullptr && goes_on) held_machine_->vcpus().release();
   return {};
 }
 
 /// Whoever is to be told listens before the first int3 is written.
 Result<void> LiveTracer::arm_probes() {
-  TRY(trace_->machine->listen(wants()));
-  if (trace_->kernel) TRY(trace_->kernel->arm());
+  TRY(trace_->machine()->listen(wants()));
+  if (trace_->kernel()) TRY(trace_->kernel()->arm());
   return {};
 }
 
 void LiveTracer::watch_over_budget() {
-  if (!budget_.limits() || !trace_->kernel) return;
-  KernelTrace& kernel = *trace_->kernel;
+  if (!budget_.limits() || !trace_->kernel()) return;
+  KernelTrace& kernel = *trace_->kernel();
   const TrapDispatcher* const traps = kernel.limited();
   if (traps == nullptr) return;
   BudgetEnforcerParts parts;
@@ -316,17 +264,17 @@ void LiveTracer::watch_over_budget() {
     const std::lock_guard changing(changes_);
     return kernel.remove(probes);
   };
-  trace_->enforcer = std::make_unique<BudgetEnforcer>(budget_, std::move(parts));
+  trace_->enforce(budget_, std::move(parts));
 }
 
 /// Nothing is taken out any more; what was is still known.
 void LiveTracer::end_watch() {
-  if (trace_ && trace_->enforcer) trace_->enforcer->end();
+  if (trace_ && trace_->enforcer()) trace_->enforcer()->end();
 }
 
 void LiveTracer::append_lost_samples(std::vector<std::string>& notices) {
-  if (!trace_ || !trace_->machine || told_of_pace_) return;
-  const SamplePace& pace = trace_->machine->sampler().pace();
+  if (!trace_ || !trace_->machine() || told_of_pace_) return;
+  const SamplePace& pace = trace_->machine()->sampler().pace();
   told_of_pace_ = pace.lost_most();
   if (!told_of_pace_) return;
   if (pace.slowed()) {
@@ -344,7 +292,7 @@ void LiveTracer::append_lost_samples(std::vector<std::string>& notices) {
 }
 
 void LiveTracer::append_skipped_ticks(std::vector<std::string>& notices) {
-  if (told_of_ticks_ || !trace_ || !trace_->loop || !trace_->loop->skipped_most_ticks()) return;
+  if (told_of_ticks_ || !trace_ || !trace_->loop() || !trace_->loop()->skipped_most_ticks()) return;
   told_of_ticks_ = true;
   notices.push_back(
       "most firings of tick-N are left out: what fires, or a busy host, held them up for 0.1 s and "
@@ -355,8 +303,8 @@ void LiveTracer::append_skipped_ticks(std::vector<std::string>& notices) {
 void LiveTracer::append_taken_out(std::vector<std::string>& notices) {
   append_lost_samples(notices);
   append_skipped_ticks(notices);
-  if (!trace_ || !trace_->enforcer) return;
-  for (const BudgetEnforcer::TakenOut& taken : trace_->enforcer->take_taken_out()) {
+  if (!trace_ || !trace_->enforcer()) return;
+  for (const BudgetEnforcer::TakenOut& taken : trace_->enforcer()->take_taken_out()) {
     std::vector<std::string> names;
     for (const dif::ProbeId id :
          std::span(taken.probes).first(std::min<std::size_t>(taken.probes.size(), kNamedProbes))) {
@@ -369,7 +317,7 @@ void LiveTracer::append_taken_out(std::vector<std::string>& notices) {
 }
 
 Result<void> LiveTracer::add_probes(std::span<const Probe> probes) {
-  if (!trace_ || !trace_->loop) return fail(ErrorCode::Invalid, "nothing is being traced");
+  if (!trace_ || !trace_->loop()) return fail(ErrorCode::Invalid, "nothing is being traced");
   const std::lock_guard changing(changes_);
   if (kernel_tracer_) kernel_tracer_->look_again();
   const auto fresh = registry_.enable_more(probes);
@@ -378,48 +326,48 @@ Result<void> LiveTracer::add_probes(std::span<const Probe> probes) {
     let_host_probes_fire();
     return {};
   }
-  if (trace_->kernel) trace_->kernel->abandon_added();
+  if (trace_->kernel()) trace_->kernel()->abandon_added();
   if (fresh) TRY(registry_.disable(*fresh));
   return armed;
 }
 
 /// All that can fail. Probes that the host fires are enabled after it, which cannot.
 Result<void> LiveTracer::arm_added() {
-  if (trace_->machine) TRY(trace_->machine->listen(wants()));
-  if (trace_->kernel) TRY(trace_->kernel->arm_added());
+  if (trace_->machine()) TRY(trace_->machine()->listen(wants()));
+  if (trace_->kernel()) TRY(trace_->kernel()->arm_added());
   return {};
 }
 
 /// From now on timers, events, END and ERROR fire where they are enabled, and nowhere else.
 void LiveTracer::let_host_probes_fire() {
-  trace_->loop->set_timers(profile_->enabled());
-  trace_->loop->set_end(builtin_->end());
+  trace_->loop()->set_timers(profile_->enabled());
+  trace_->loop()->set_end(builtin_->end());
   if (builtin_->error_is_enabled()) {
     engine_->unmute_error_probe();
   } else {
     engine_->mute_error_probe();
   }
-  if (trace_->machine) trace_->machine->lead(machine_tracer_->enabled_events());
+  if (trace_->machine()) trace_->machine()->lead(machine_tracer_->enabled_events());
 }
 
 Result<void> LiveTracer::remove_probes(std::span<const Probe> probes) {
-  if (!trace_ || !trace_->loop) return fail(ErrorCode::Invalid, "nothing is being traced");
+  if (!trace_ || !trace_->loop()) return fail(ErrorCode::Invalid, "nothing is being traced");
   const std::lock_guard changing(changes_);
   TRY(registry_.disable(probes));
   std::vector<dif::ProbeId> ids;
   for (const Probe& probe : probes) ids.push_back(probe.id);
   let_host_probes_fire();
-  if (trace_->machine) trace_->machine->sampler().forget(ids);
-  trace_->sink->wait_for_turns();
-  auto done = trace_->kernel ? trace_->kernel->remove(ids) : Result<void>();
-  if (trace_->machine) TRY(trace_->machine->stop_listening());
+  if (trace_->machine()) trace_->machine()->sampler().forget(ids);
+  trace_->sink().wait_for_turns();
+  auto done = trace_->kernel() ? trace_->kernel()->remove(ids) : Result<void>();
+  if (trace_->machine()) TRY(trace_->machine()->stop_listening());
   return done;
 }
 
 std::optional<Tracer::LateModule> LiveTracer::take_module() {
-  if (!trace_ || !trace_->loop || !trace_->kernel) return std::nullopt;
+  if (!trace_ || !trace_->loop() || !trace_->kernel()) return std::nullopt;
   const std::lock_guard changing(changes_);
-  while (auto module = trace_->kernel->take_module()) {
+  while (auto module = trace_->kernel()->take_module()) {
     const auto admitted = registry_.admit(module->module);
     if (admitted) return module;
     let_go(*module, tl::make_unexpected(admitted.error()));
@@ -428,7 +376,7 @@ std::optional<Tracer::LateModule> LiveTracer::take_module() {
 }
 
 void LiveTracer::let_go(const LateModule& module, const Result<std::size_t>& added) {
-  const bool in_time = trace_->kernel->let_go(module);
+  const bool in_time = trace_->kernel()->let_go(module);
   if (!added) {
     of_modules_.push_back(fmt::format("the guest has loaded module {}, which has no probes: {}",
                                       module.name, added.error().message));
@@ -443,29 +391,29 @@ TraceStatistics LiveTracer::statistics() const {
   TraceStatistics all;
   if (machine_ != nullptr) all.pauses = machine_->vcpus().pauses();
   if (!trace_) return all;
-  all.firings = trace_->sink->firings();
-  if (trace_->kernel) all.kernel = trace_->kernel->statistics();
-  if (trace_->enforcer) all.disarmed = trace_->enforcer->count();
-  if (trace_->machine) all.left_out = trace_->machine->sampler().pace().left_out();
-  all.skipped_ticks = trace_->loop ? trace_->loop->skipped_ticks() : skipped_ticks_;
+  all.firings = trace_->sink().firings();
+  if (trace_->kernel()) all.kernel = trace_->kernel()->statistics();
+  if (trace_->enforcer()) all.disarmed = trace_->enforcer()->count();
+  if (trace_->machine()) all.left_out = trace_->machine()->sampler().pace().left_out();
+  all.skipped_ticks = trace_->loop() ? trace_->loop()->skipped_ticks() : skipped_ticks_;
   return all;
 }
 
 void LiveTracer::halt() {
   end_watch();
-  if (trace_ && trace_->loop) trace_->loop->shut();
+  if (trace_ && trace_->loop()) trace_->loop()->shut();
 }
 
 void LiveTracer::stop() {
   end_watch();
-  if (trace_ && trace_->loop) {
-    trace_->loop->close();
-    if (trace_->firing_pause) trace_->firing_pause->end();
-    if (trace_->kernel) trace_->kernel->disarm();
-    if (trace_->machine) trace_->machine->close();
-    trace_->loop->finish();
-    skipped_ticks_ = trace_->loop->skipped_ticks();
-    trace_->loop.reset();
+  if (trace_ && trace_->loop()) {
+    trace_->loop()->close();
+    if (trace_->firing_pause()) trace_->firing_pause()->end();
+    if (trace_->kernel()) trace_->kernel()->disarm();
+    if (trace_->machine()) trace_->machine()->close();
+    trace_->loop()->finish();
+    skipped_ticks_ = trace_->loop()->skipped_ticks();
+    trace_->end_loop();
   }
   // Also what was prepared for a trace that never began.
   if (kernel_tracer_) kernel_tracer_->retire();

@@ -41,7 +41,6 @@ StackTables take_tables(Script& script, std::size_t sections) {
                {GuestVirt(kTable), addresses}, entries);
     most += addresses.size() / kOrcAddressBytes;
   }
-  tables.seal();
   CHECK(tables.entry_count() <= most);
   return tables;
 }

@@ -62,7 +62,7 @@ class SymbolTable {
   /// there are per-CPU offsets. Call it before seal().
   void accept_low_addresses() { lowest_ = 1; }
   void add_module(Module module, std::vector<Symbol> symbols);
-  /// Sorts, fills sizes and builds the index; after the last add_module().
+  /// Makes known what was added: sorts, fills sizes and builds the index.
   void seal();
   std::string_view intern(std::string text);
   /// Keeps `names` alive as long as the table: symbols' names may view into it.

@@ -91,7 +91,9 @@ OrcEntry decode_orc(std::span<const std::byte, kOrcEntryBytes> bytes, OrcForm fo
 void StackTables::add(Kernel::AddressRange text, const ImageView& addresses,
                       std::span<const std::byte> entries) {
   if (text.end <= text.begin || text.end.offset_from(text.begin) > UINT32_MAX) return;
-  Section& section = sections_.emplace_back();
+  const auto after = std::ranges::upper_bound(sections_, text.begin, {},
+                                              [](const Section& one) { return one.text.begin; });
+  Section& section = *sections_.emplace(after);
   section.text = text;
   const auto form = recognize_orc(entries);
   if (!form) return;
@@ -128,11 +130,6 @@ void StackTables::add(Kernel::AddressRange text, const ImageView& addresses,
     section.offsets.push_back(row.offset);
     section.entries.push_back(row.entry);
   }
-}
-
-void StackTables::seal() {
-  std::sort(sections_.begin(), sections_.end(),
-            [](const Section& a, const Section& b) { return a.text.begin < b.text.begin; });
 }
 
 void StackTables::set_moved(std::vector<Moved> moved) {

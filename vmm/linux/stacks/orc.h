@@ -86,8 +86,6 @@ class StackTables {
   /// The table of a module that has come since load(): text that lay there before is gone.
   void put_module(const GuestReader& reader, const OrcLayout& layout, GuestVirt structure,
                   const Kernel::AddressRange& text);
-  /// Sorts; call it after the last add().
-  void seal();
 
   /// A copy of one instruction that runs elsewhere: that at `original`, `length` bytes long, runs
   /// in [begin, begin + size), which ends with a jump to the next instruction.

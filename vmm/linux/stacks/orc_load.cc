@@ -94,7 +94,6 @@ void StackTables::put_module(const GuestReader& reader, const OrcLayout& layout,
     budget.orc_entries -= std::min<std::uint64_t>(budget.orc_entries, section.entries.size());
   }
   (void)add_module(reader, layout, structure, text, *this, budget);  // else by frame pointers
-  seal();
 }
 
 StackTables StackTables::load(const GuestReader& reader, Kernel& kernel, const OrcLayout& layout) {
@@ -102,7 +101,6 @@ StackTables StackTables::load(const GuestReader& reader, Kernel& kernel, const O
   ModuleBudget budget;
   if (!kernel.symbols().modules().empty()) add_vmlinux(reader, kernel, tables, budget);
   add_modules(reader, kernel, layout, tables, budget);
-  tables.seal();
   return tables;
 }
 

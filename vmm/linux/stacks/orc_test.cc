@@ -29,7 +29,6 @@ class Orc {
     StackTables tables;
     tables.add({GuestVirt(kText), GuestVirt(kText + kOrcTextBytes)},
                {GuestVirt(kOrcTable), addresses_.bytes()}, entries_.bytes());
-    tables.seal();
     return tables;
   }
 
@@ -184,7 +183,6 @@ TEST_F(Walk, AFrameInMovedTextIsShownWhereItCameFrom) {
 TEST_F(Walk, WithoutTablesFramePointersAreFollowed) {
   StackTables tables;
   tables.add({GuestVirt(kText), GuestVirt(kText + kOrcTextBytes)}, {}, {});
-  tables.seal();
   registers_.rip = kText + 0x110;
   registers_.rsp = kStack;
   registers_.rbp = kStack + 0x20;

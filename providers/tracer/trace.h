@@ -1,0 +1,74 @@
+// All that exists while tracing runs: where firings go, their clock, the kernel's and the machine's
+// part, the fire thread, and who keeps traps to a budget.
+// Used by the tracer (tracer.cc), which arms and ends them. Threads: the session's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dif/engine/engine.h"
+#include "providers/budget/budget_enforcer.h"
+#include "providers/dispatch/firing_pause.h"
+#include "providers/fire/fire_loop.h"
+#include "providers/fire/guest_clock.h"
+#include "providers/tracer/kernel_tracer.h"
+#include "providers/tracer/machine_tracer.h"
+#include "providers/tracer/remembering_sink.h"
+#include "vmm/machine.h"
+
+namespace ringside::providers {
+
+/// All that is pointed at outlives the trace.
+struct TraceSources {
+  dif::Engine& engine;
+  vmm::Machine* machine;          // null for the machine `none`
+  KernelTracer* kernel;           // null where no kernel is known
+  MachineTracer* machine_tracer;  // null for the machine `none`, and a saved one
+  HostView saved;                 // of a saved guest
+  unsigned vcpus;
+  std::uint64_t host_hertz;
+  std::optional<dif::ProbeId> begin, end;  // empty: not enabled
+  std::vector<EnabledTimer> timers;
+  unsigned poll_threads;
+  unsigned max_slow;  // percent, for samples
+};
+
+class Trace {
+ public:
+  explicit Trace(const TraceSources& from);
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  const RememberingSink& sink() const { return sink_; }
+  RememberingSink& sink() { return sink_; }
+  const GuestClock& clock() const { return clock_; }
+  KernelTrace* kernel() const { return kernel_.get(); }                // null where none is known
+  FiringPause* firing_pause() { return pause_ ? &*pause_ : nullptr; }  // null without a machine
+  MachineTrace* machine() const { return machine_.get(); }             // null without a machine
+  FireLoop* loop() const { return loop_.get(); }                       // null after end_loop()
+  BudgetEnforcer* enforcer() const { return enforcer_.get(); }         // null without a budget
+
+  void enforce(const Budget& budget, BudgetEnforcerParts parts) {
+    enforcer_ = std::make_unique<BudgetEnforcer>(budget, std::move(parts));
+  }
+  /// After FireLoop::finish().
+  void end_loop() { loop_.reset(); }
+
+ private:
+  std::unique_ptr<KernelTrace> begin_kernel(const TraceSources& from);
+  std::vector<FireGate*> gates() const;
+
+  // Each works on those above it.
+  RememberingSink sink_;
+  GuestClock clock_;
+  const std::unique_ptr<KernelTrace> kernel_;
+  std::optional<KernelTraps> traps_;  // the kernel's
+  std::optional<FiringPause> pause_;
+  const std::unique_ptr<MachineTrace> machine_;
+  std::unique_ptr<FireLoop> loop_;
+  std::unique_ptr<BudgetEnforcer> enforcer_;
+};
+
+}  // namespace ringside::providers
