@@ -16,7 +16,7 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr int kPollInterval = 1;  // milliseconds
+constexpr int kShortestPoll = 1, kLongestPoll = 100;  // milliseconds
 
 }  // namespace
 
@@ -99,13 +99,15 @@ Result<void> PeerSocket::receive(std::string& into, Deadline deadline) {
 }
 
 bool await_taken(int socket, int milliseconds) {
-  for (int waited = 0;; waited += kPollInterval) {
+  int interval = kShortestPoll;
+  for (int waited = 0;; waited += interval) {
+    interval = std::clamp(waited / 8, kShortestPoll, kLongestPoll);
     int pending = 0;
     if (ioctl(socket, SIOCOUTQ, &pending) != 0) return false;
     if (pending == 0) return true;
     // No event tells that a peer has read; its hang-up is one.
     pollfd entry{socket, 0, 0};
-    if (waited >= milliseconds || poll(&entry, 1, kPollInterval) != 0) return false;
+    if (waited >= milliseconds || poll(&entry, 1, interval) != 0) return false;
   }
 }
 
