@@ -17,14 +17,20 @@
 //   vmm/linux/stacks             the unwinding of kernel stacks
 //   vmm/linux/text               the places that the kernel patches (boot_patches.cc,
 //                                patched_sites.cc), the jumps of its kprobes (kprobes.cc)
-//   vmm/linux/health             halts, the interrupt flag, the reset vector (vcpus.cc)
+//   vmm/linux                    debug registers (hardware_breakpoints.cc), where a kernel that
+//                                boots maps itself (kernel_boot_watch.cc, kernel_memory.cc)
+//   vmm/linux/health             halts, the interrupt flag, the reset vector (vcpus.cc), what a
+//                                task that sleeps has saved (tasks.cc)
 //   vmm/kvm                      the state of a vCPU
 //   vmm/qemu                     the program (qemu-system-x86_64) and its machines
 //   vmm/attach                   which processors are accepted (monitored_machine.cc,
 //                                vmm_program.cc), register_dump.cc, where the kernel maps all RAM
-//                                and starts other CPUs (ram_proof.cc)
-//   vmm/saved                    registers in notes of ELF cores (elf_notes.h)
+//                                and starts other CPUs (ram_proof.cc), registers as KVM's threads
+//                                show them (process_vcpus.cc, vcpu_threads.cc)
+//   vmm/saved                    registers in notes of ELF cores (elf_notes.h, core_writer.cc,
+//                                elf_core.cc)
 //   vmm/shim                     the code that installed_shim.cc and jump_record.cc write, the gate
+//                                (shim_install.cc), the registers of a mailbox (mailbox_words.h)
 //   providers/tracepoint         the forms of functions and their returns (function_sites.cc),
 //                                retpolines and registers by name (instruction_list.cc,
 //                                code_walk.cc), where CPUs come up and wake up (no_idt_text.cc),
@@ -37,8 +43,13 @@
 //                                (syscall_table.cc, counter_tables.cc), counters per CPU
 //                                (counter_sites.cc)
 //   providers/boot               the functions at which a kernel has set itself up (boot_plan.cc)
+//   providers/context            the bit of system calls of 32-bit addresses (linux_context.cc),
+//                                control registers (linux_stacks.cc)
+//   providers/dispatch           which table a stopped vCPU is in (firing_pause.cc)
+//   providers/profile            what a breakpoint pushes (before_shim.cc)
 //   providers/tracer             the interrupt table, page-table isolation and where modules begin
 //                                (deferred_shim.cc)
+//   dif/d/types                  sizes and layout of C's types (system_types.cc)
 //   dif/d/library                errno.d, signal.d, unistd.d; the registers and CPUs that
 //                                procfs_linux.d and sched_linux.d name
 // The host's own architecture shows in `pause`, where loops wait for moments (dif/evaluate,
