@@ -72,99 +72,99 @@ Result<void> set_libxo(Settings& settings, std::string_view words) {
   return {};
 }
 
-Result<void> set_core(CommandLine& line, std::string path) {
+Result<void> set_core(CommandLine& line, const std::string& path) {
   if (path.empty()) return fail(ErrorCode::Usage, "--core: name the file");
   if (!line.core_file.empty()) return fail(ErrorCode::Usage, "--core: one at a time");
-  line.core_file = std::move(path);
+  line.core_file = path;
   return {};
 }
 
 constexpr LongOption kLongOptions[] = {
     {"image", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
-       line.machines.emplace_back().image = std::move(argument);
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
+       line.machines.emplace_back().image = argument;
        return {};
      }},
     {"kernel", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
-       line.machines.emplace_back().guest.kernel = std::move(argument);
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
+       line.machines.emplace_back().guest.kernel = argument;
        return {};
      }},
     {"attach", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
-       line.machines.emplace_back().attach = {std::move(argument), {}};
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
+       line.machines.emplace_back().attach = {argument, {}};
        return {};
      }},
     {"initrd", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
-       line.common.guest.initrd = std::move(argument);
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
+       line.common.guest.initrd = argument;
        return {};
      }},
     {"append", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
-       line.common.guest.append = std::move(argument);
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
+       line.common.guest.append = argument;
        return {};
      }},
     {"cpus", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
        return set_cpus(line.common.guest, argument);
      }},
     {"memory", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
        return set_memory(line.common.guest, argument);
      }},
     {"machine", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
        return set_machine(line.common, argument);
      }},
     {"keep", false,
-     [](CommandLine& line, std::string) -> Result<void> {
+     [](CommandLine& line, const std::string&) -> Result<void> {
        line.common.qemu.keep = true;
        return {};
      }},
     {"as-is", false,
-     [](CommandLine& line, std::string) -> Result<void> {
+     [](CommandLine& line, const std::string&) -> Result<void> {
        line.common.qemu.as_is = true;
        return {};
      }},
     {"qemu", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
-       line.common.qemu.program = std::move(argument);
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
+       line.common.qemu.program = argument;
        return {};
      }},
     {"disk", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
        return add_disk(line.common.kvm, argument);
      }},
     {"console", false,
-     [](CommandLine& line, std::string) -> Result<void> {
+     [](CommandLine& line, const std::string&) -> Result<void> {
        line.common.kvm.terminal = true;
        return {};
      }},
     {"boot", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
        return set_boot(line.common.kvm, argument);
      }},
     {"after-boot", false,
-     [](CommandLine& line, std::string) -> Result<void> {
+     [](CommandLine& line, const std::string&) -> Result<void> {
        line.common.after_boot = true;
        return {};
      }},
     {"kvm-device", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
-       line.common.kvm.device = std::move(argument);
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
+       line.common.kvm.device = argument;
        return {};
      }},
     {"core", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
-       return set_core(line, std::move(argument));
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
+       return set_core(line, argument);
      }},
     {"libxo", true,
-     [](CommandLine& line, std::string argument) -> Result<void> {
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
        return set_libxo(line.settings, argument);
      }},
     {"help", false,
-     [](CommandLine& line, std::string) -> Result<void> {
+     [](CommandLine& line, const std::string&) -> Result<void> {
        line.task = CommandLine::Task::Help;
        return {};
      }},

@@ -14,7 +14,7 @@ struct LongOption {
   const char* name;
   bool takes_argument;
   /// `argument` is empty where it takes none. Usage: no such value.
-  Result<void> (*set)(CommandLine& line, std::string argument);
+  Result<void> (*set)(CommandLine& line, const std::string& argument);
 };
 
 std::span<const LongOption> long_options();

@@ -136,7 +136,7 @@ Result<void> one_option(CommandLine& line, int letter, const char* word) {
   }
   if (letter >= kFirstLongOption) {
     const auto& option = long_options()[static_cast<std::size_t>(letter - kFirstLongOption)];
-    return option.set(line, std::move(argument));
+    return option.set(line, argument);
   }
   return short_option(line, letter, std::move(argument));
 }
