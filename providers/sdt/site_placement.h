@@ -37,7 +37,7 @@ struct SitePlacement {
 std::string_view name_of(SitePlacement::Where where);
 
 /// All ways, best first. Unsupported when there is none, with the reason.
-Result<std::vector<SitePlacement>> placements_for(const Slice::Source& source, FunctionFlow::Index site,
-                                                  const Slice& slice);
+Result<std::vector<SitePlacement>> placements_for(const Slice::Source& source,
+                                                  FunctionFlow::Index site, const Slice& slice);
 
 }  // namespace ringside::providers

@@ -152,7 +152,8 @@ class Slice::Preparation {
   Result<Place> called(const Evaluable& in) {
     const auto known = std::ranges::find(called_, in.target, &Called::at);
     if (known != called_.end()) return Place{&known->flow, known->flow.at(in.target)};
-    const std::string text = fmt::format("a call of {}", source_.kernel.symbols().describe(in.target));
+    const std::string text =
+        fmt::format("a call of {}", source_.kernel.symbols().describe(in.target));
     const guest_linux::Symbol* const function = source_.kernel.symbols().at(in.target);
     const bool is_small = function != nullptr && function->address == in.target &&
                           function->size <= kLargestCalled && called_.size() < kMostCalled;
