@@ -149,9 +149,7 @@ bool TracepointTable::is_copied_by_kprobe() const {
 std::size_t TracepointTable::jumps() const {
   State& s = *state_;
   const std::lock_guard lock(s.lock);
-  return static_cast<std::size_t>(std::ranges::count_if(s.by_address, [&s](std::uint32_t id) {
-    return s.points[id].stage == State::Stage::Jumping;
-  }));
+  return s.count_jumping();
 }
 
 bool TracepointTable::is_armed(TracepointId id) const {

@@ -53,11 +53,14 @@ Kernel::AddressRange TracepointTable::State::kept_clear(const Point& point) cons
 /// Of a guest that sets more than so many hardware breakpoints no place becomes a jump any more.
 constexpr std::size_t kMostInPlace = 4096;
 
+/// Whether its jump displaces what begins at `at`; its own first byte is a jump, and is come by.
+bool TracepointTable::State::displaces(const Point& point, GuestVirt at) const {
+  return at != point.address() && at.is_in(point.address(), jumps[point.jump].run.code().size());
+}
+
 bool TracepointTable::State::displaces_breakpoint(const Point& point) const {
-  const std::size_t size = jumps[point.jump].run.code().size();
-  return in_place.size() == kMostInPlace || std::ranges::any_of(in_place, [&](GuestVirt at) {
-           return at != point.address() && at.is_in(point.address(), size);
-         });
+  return in_place.size() == kMostInPlace ||
+         std::ranges::any_of(in_place, [&](GuestVirt at) { return displaces(point, at); });
 }
 
 void TracepointTable::State::note_in_place(GuestVirt at) {
@@ -65,13 +68,12 @@ void TracepointTable::State::note_in_place(GuestVirt at) {
   if (!known && in_place.size() < kMostInPlace) in_place.push_back(at);
 }
 
-/// The one that stands and has displaced the instruction at `at`; its own first byte is a jump, and
-/// is come by.
+/// The one that stands and has displaced the instruction at `at`.
 std::optional<std::uint32_t> TracepointTable::State::jump_over(GuestVirt at) const {
   for (std::uint64_t back = 1; back < kLongestRun; ++back) {
     const auto id = index.find(at.wrapping_sub(back));
     if (!id || points[*id].stage != Stage::Jumping) continue;
-    return back < jumps[points[*id].jump].run.code().size() ? id : std::nullopt;
+    return displaces(points[*id], at) ? id : std::nullopt;
   }
   return std::nullopt;
 }
@@ -108,9 +110,7 @@ bool TracepointTable::State::may_jump(const Point& point) const {
 /// Jumps that would be written over where these are armed: they have to be int3s.
 std::vector<std::uint32_t> TracepointTable::State::jumps_in_the_way() const {
   std::vector<std::uint32_t> found;
-  const bool any = std::ranges::any_of(
-      by_address, [this](std::uint32_t id) { return points[id].stage == Stage::Jumping; });
-  if (!any) return found;
+  if (count_jumping() == 0) return found;
   for (const Point& point : points) {
     if (!point.is_coming()) continue;
     for (std::uint64_t back = 1; back < SHIM_JUMP_BYTES; ++back) {

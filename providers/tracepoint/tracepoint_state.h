@@ -137,7 +137,12 @@ struct TracepointTable::State final : OriginalText::ReplacedText {
   std::vector<std::uint32_t> choose_to_arm();
   Kernel::AddressRange kept_clear(const Point& point) const;
   std::optional<std::uint32_t> jump_over(GuestVirt at) const;
+  bool displaces(const Point& point, GuestVirt at) const;
   bool displaces_breakpoint(const Point& point) const;
+  std::size_t count_jumping() const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        by_address, [this](std::uint32_t id) { return points[id].stage == Stage::Jumping; }));
+  }
   void note_in_place(GuestVirt at);
   bool may_jump(const Point& point) const;
   std::vector<std::uint32_t> jumps_in_the_way() const;

@@ -1,7 +1,7 @@
 #include "providers/tracer/hardware_breakpoint_watch.h"
 
 #include "providers/dispatch/firing_pause.h"
-#include "providers/tracepoint/sites/function_sites.h"
+#include "providers/tracer/watched_entry.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/layout.h"
 
@@ -21,9 +21,7 @@ Result<void> HardwareBreakpointWatch::prepare() {
     return fail(ErrorCode::Unsupported, "the kernel's types do not describe hardware breakpoints");
   }
   address_at_ = *address;
-  const GuestVirt entry = TRY(entry_site(table_.original_text(), *symbol, &kernel_.symbols()));
-  TRY(table_.examine_and_add(entry));
-  place_ = entry;
+  place_ = TRY(watch_entry(table_, kernel_, *symbol));
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include "providers/dispatch/firing_pause.h"
 #include "providers/fire/host_clock.h"
 #include "providers/tracepoint/sites/function_sites.h"
+#include "providers/tracer/watched_entry.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/layout.h"
 
@@ -46,9 +47,7 @@ Result<void> KprobeWatch::prepare() {
 Result<void> KprobeWatch::watch_reader(const char* function, std::uint32_t kprobe_at) {
   const auto* const symbol = kernel_.symbols().find(function, "vmlinux");
   if (symbol == nullptr) return {};  // of a kernel without optimised kprobes
-  const GuestVirt entry = TRY(entry_site(table_.original_text(), *symbol, &kernel_.symbols()));
-  TRY(table_.examine_and_add(entry));
-  readers_.push_back({entry, kprobe_at});
+  readers_.push_back({TRY(watch_entry(table_, kernel_, *symbol)), kprobe_at});
   return {};
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "providers/fire/host_clock.h"
-#include "providers/tracepoint/sites/function_sites.h"
+#include "providers/tracer/watched_entry.h"
 #include "vmm/arch/arch.h"
 
 namespace ringside::providers {
@@ -25,9 +25,7 @@ Result<void> ModuleWatch::prepare(const guest_linux::Kernel& kernel, TracepointT
   if (symbol == nullptr) {
     return fail(ErrorCode::Unsupported, "the kernel has no function do_init_module");
   }
-  const GuestVirt entry = TRY(entry_site(table.original_text(), *symbol, &kernel.symbols()));
-  TRY(table.examine_and_add(entry));
-  watch(entry);
+  watch(TRY(watch_entry(table, kernel, *symbol)));
   return {};
 }
 

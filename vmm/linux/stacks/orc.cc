@@ -91,9 +91,7 @@ OrcEntry decode_orc(std::span<const std::byte, kOrcEntryBytes> bytes, OrcForm fo
 void StackTables::add(Kernel::AddressRange text, const ImageView& addresses,
                       std::span<const std::byte> entries) {
   if (text.end <= text.begin || text.end.offset_from(text.begin) > UINT32_MAX) return;
-  const auto after = std::ranges::upper_bound(sections_, text.begin, {},
-                                              [](const Section& one) { return one.text.begin; });
-  Section& section = *sections_.emplace(after);
+  Section& section = *sections_.emplace(section_after(text.begin));
   section.text = text;
   const auto form = recognize_orc(entries);
   if (!form) return;
@@ -156,10 +154,13 @@ std::size_t StackTables::entry_count() const {
   return count;
 }
 
+std::vector<StackTables::Section>::const_iterator StackTables::section_after(GuestVirt pc) const {
+  return std::ranges::upper_bound(sections_, pc, {},
+                                  [](const Section& section) { return section.text.begin; });
+}
+
 const StackTables::Section* StackTables::section_of(std::uint64_t pc) const {
-  const auto after = std::upper_bound(
-      sections_.begin(), sections_.end(), pc,
-      [](std::uint64_t at, const Section& section) { return at < section.text.begin.raw(); });
+  const auto after = section_after(GuestVirt(pc));
   if (after == sections_.begin()) return nullptr;
   const Section& section = *std::prev(after);
   return section.text.contains(GuestVirt(pc)) ? &section : nullptr;

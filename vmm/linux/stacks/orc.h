@@ -121,6 +121,8 @@ class StackTables {
     std::vector<std::uint32_t> offsets;  // from text.begin, sorted
     std::vector<OrcEntry> entries;       // of the same index
   };
+  /// The first one that begins after it.
+  std::vector<Section>::const_iterator section_after(GuestVirt pc) const;
   const Section* section_of(std::uint64_t pc) const;
   std::optional<OrcEntry> find(std::uint64_t pc) const;
 

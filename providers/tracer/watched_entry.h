@@ -1,0 +1,20 @@
+// Tracepoints of our own, at functions in which the guest's kernel does what a watch has to know.
+// Used by the watches of this folder.
+#pragma once
+
+#include "providers/tracepoint/sites/function_sites.h"
+#include "providers/tracepoint/tracepoint.h"
+#include "vmm/linux/kernel.h"
+
+namespace ringside::providers {
+
+/// Makes one where the function is entered; returns its place. Unsupported, with the reason, when
+/// none can stand there.
+inline Result<GuestVirt> watch_entry(TracepointTable& table, const guest_linux::Kernel& kernel,
+                                     const guest_linux::Symbol& function) {
+  const GuestVirt entry = TRY(entry_site(table.original_text(), function, &kernel.symbols()));
+  TRY(table.examine_and_add(entry));
+  return entry;
+}
+
+}  // namespace ringside::providers
