@@ -1,11 +1,8 @@
-// One function a packing; all write into a buffer of the size that the payload's trailer gives.
+// All packings write into a buffer of the size that the payload's trailer gives.
 #include "vmm/kernel_file/unpack.h"
 
-#include <bzlib.h>
 #include <fmt/format.h>
 #include <lz4.h>
-#include <lzma.h>
-#include <zlib.h>
 #include <zstd.h>
 
 #include <array>
@@ -14,6 +11,7 @@
 #include <optional>
 
 #include "vmm/base/bytes.h"
+#include "vmm/kernel_file/packed_stream.h"
 
 namespace ringside::vmm {
 namespace {
@@ -21,65 +19,22 @@ namespace {
 using Bytes = std::span<const std::byte>;
 using Buffer = std::span<std::byte>;
 
-/// Unpacks the stream into `out`; returns how many bytes, or empty for bad data.
-using Unpacker = std::optional<std::size_t> (*)(Bytes packed, Buffer out);
+/// Unpacks what is packed so into `out`; returns how many bytes, or empty for bad data.
+using Unpacker = std::optional<std::size_t> (*)(std::string_view packing, Bytes packed, Buffer out);
 
-// The libraries take bytes of their own type. SAFETY (both): unsigned char and char may alias.
-std::uint8_t* octets(Buffer bytes) {
-  return reinterpret_cast<std::uint8_t*>(bytes.data());
-}
-const std::uint8_t* octets(Bytes bytes) {
-  return reinterpret_cast<const std::uint8_t*>(bytes.data());
-}
-
-std::optional<std::size_t> unpack_gzip(Bytes packed, Buffer out) {
-  z_stream stream{};
-  if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) return std::nullopt;  // 16: gzip's framing
-  stream.next_in = const_cast<std::uint8_t*>(octets(packed));              // it only reads
-  stream.avail_in = static_cast<uInt>(packed.size());
-  stream.next_out = octets(out);
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int end = inflate(&stream, Z_FINISH);
-  const std::size_t size = stream.total_out;
-  inflateEnd(&stream);
-  if (end != Z_STREAM_END) return std::nullopt;
-  return size;
+std::optional<std::size_t> unpack_stream(std::string_view packing, Bytes packed, Buffer out) {
+  const auto stream = PackedStream::open(packing);
+  if (!stream) return std::nullopt;
+  std::byte spare{};  // the end may come after the last byte
+  const StreamEnd end = run_stream(*stream, packed, [&](std::size_t unpacked) {
+    if (unpacked > out.size()) return Buffer();
+    return unpacked < out.size() ? out.subspan(unpacked) : Buffer(&spare, 1);
+  });
+  if (end.kind != StreamEnd::Kind::Whole) return std::nullopt;
+  return end.unpacked;
 }
 
-std::optional<std::size_t> run_lzma(lzma_stream& stream, Bytes packed, Buffer out) {
-  stream.next_in = octets(packed);
-  stream.avail_in = packed.size();
-  stream.next_out = octets(out);
-  stream.avail_out = out.size();
-  lzma_ret end = lzma_code(&stream, LZMA_RUN);
-  const std::size_t size = stream.total_out;
-  std::uint8_t spare = 0;
-  if (end == LZMA_OK && stream.avail_out == 0) {  // the end may come after the last byte
-    stream.next_out = &spare;
-    stream.avail_out = 1;
-    end = lzma_code(&stream, LZMA_RUN);
-  }
-  const bool whole = end == LZMA_STREAM_END && stream.total_out == size;
-  lzma_end(&stream);
-  if (!whole) return std::nullopt;
-  return size;
-}
-
-constexpr std::uint64_t kDictionaryMemory = 256 << 20;  // a kernel's takes 32 MiB of dictionary
-
-std::optional<std::size_t> unpack_xz(Bytes packed, Buffer out) {
-  lzma_stream stream = LZMA_STREAM_INIT;
-  if (lzma_stream_decoder(&stream, kDictionaryMemory, 0) != LZMA_OK) return std::nullopt;
-  return run_lzma(stream, packed, out);
-}
-
-std::optional<std::size_t> unpack_lzma(Bytes packed, Buffer out) {
-  lzma_stream stream = LZMA_STREAM_INIT;
-  if (lzma_alone_decoder(&stream, kDictionaryMemory) != LZMA_OK) return std::nullopt;
-  return run_lzma(stream, packed, out);
-}
-
-std::optional<std::size_t> unpack_zstd(Bytes packed, Buffer out) {
+std::optional<std::size_t> unpack_zstd(std::string_view, Bytes packed, Buffer out) {
   const std::size_t frame = ZSTD_findFrameCompressedSize(packed.data(), packed.size());
   if (ZSTD_isError(frame) != 0) return std::nullopt;
   const std::size_t size = ZSTD_decompress(out.data(), out.size(), packed.data(), frame);
@@ -87,23 +42,8 @@ std::optional<std::size_t> unpack_zstd(Bytes packed, Buffer out) {
   return size;
 }
 
-std::optional<std::size_t> unpack_bzip2(Bytes packed, Buffer out) {
-  bz_stream stream{};
-  if (BZ2_bzDecompressInit(&stream, 0, 0) != BZ_OK) return std::nullopt;
-  // SAFETY: char may alias; the library only reads its input.
-  stream.next_in = const_cast<char*>(reinterpret_cast<const char*>(packed.data()));
-  stream.avail_in = static_cast<unsigned>(packed.size());
-  stream.next_out = reinterpret_cast<char*>(out.data());
-  stream.avail_out = static_cast<unsigned>(out.size());
-  const int end = BZ2_bzDecompress(&stream);
-  const std::size_t size = out.size() - stream.avail_out;
-  BZ2_bzDecompressEnd(&stream);
-  if (end != BZ_STREAM_END) return std::nullopt;
-  return size;
-}
-
 /// The legacy frame (lz4 -l): a magic number, then blocks with their packed size before them.
-std::optional<std::size_t> unpack_lz4(Bytes packed, Buffer out) {
+std::optional<std::size_t> unpack_lz4(std::string_view, Bytes packed, Buffer out) {
   constexpr std::size_t kMostBlock = std::size_t{8} << 20;  // unpacked, by the frame's definition
   std::size_t done = 0;
   packed = packed.subspan(4);
@@ -130,15 +70,15 @@ struct Packing {
 
 using std::string_view_literals::operator""sv;
 constexpr std::array kPackings{
-    Packing{"gzip", "\x1f\x8b"sv, unpack_gzip},
+    Packing{"gzip", "\x1f\x8b"sv, unpack_stream},
     Packing{"xz",
             "\xfd"
             "7zXZ\0"sv,
-            unpack_xz},
+            unpack_stream},
     Packing{"zstd", "\x28\xb5\x2f\xfd"sv, unpack_zstd},
     Packing{"lz4", "\x02\x21\x4c\x18"sv, unpack_lz4},
-    Packing{"bzip2", "BZh"sv, unpack_bzip2},
-    Packing{"lzma", "\x5d\0\0"sv, unpack_lzma},
+    Packing{"bzip2", "BZh"sv, unpack_stream},
+    Packing{"lzma", "\x5d\0\0"sv, unpack_stream},
     Packing{"LZO", "\x89LZO"sv, nullptr},
 };
 
@@ -173,7 +113,7 @@ Result<std::vector<std::byte>> unpack(Bytes packed) {
   // Real kernels pack to a fourth or less. A file of a few bytes may not make us take a gigabyte.
   if (size == 0 || size > kMostUnpacked || size / 1024 > packed.size()) return damaged();
   std::vector<std::byte> bytes(size);
-  const auto got = packing->unpacker(packed, bytes);
+  const auto got = packing->unpacker(packing->name, packed, bytes);
   if (!got || *got != size) return damaged();
   return bytes;
 }

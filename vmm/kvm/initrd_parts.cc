@@ -1,12 +1,9 @@
-// In this file, top to bottom: cpio, what is packed with lengths, what has to be unpacked, the row.
-// Formats: buffer-format.rst (cpio "newc"); The .xz File Format 1.1.0, 2.1.2.4 (the footer's magic
-// bytes); RFC 8878 (zstd); lz4_Frame_format.md, "Legacy frame".
+// In this file, top to bottom: cpio, packings with lengths, those that have to be unpacked, the
+// row. Formats: buffer-format.rst (cpio "newc"); The .xz File Format 1.1.0, 2.1.2.4 (the footer's
+// magic bytes); RFC 8878 (zstd); lz4_Frame_format.md, "Legacy frame".
 #include "vmm/kvm/initrd_parts.h"
 
-#include <bzlib.h>
 #include <lz4.h>
-#include <lzma.h>
-#include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -15,11 +12,11 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <string_view>
 
 #include "vmm/base/align.h"
+#include "vmm/kernel_file/packed_stream.h"
 #include "vmm/kernel_file/unpack.h"
 
 namespace ringside::vmm::kvm {
@@ -98,118 +95,35 @@ Part read_lz4(Bytes bytes) {
   return whole(at);
 }
 
-/// One call of a library's unpacker: takes what it likes of `in`, fills what it likes of `out`.
-struct Step {
-  enum Result : std::uint8_t { GoesOn, Ends, Fails };
-  Result result;
-  std::size_t in, out;  // taken, filled
-};
-using Buffer = std::array<std::uint8_t, 1 << 16>;
-
-template <class Unpacker>
-Part unpack_to_nowhere(Bytes bytes, Unpacker unpacker) {
-  Buffer out;
-  std::size_t done = 0;
-  for (std::uint64_t unpacked = 0; unpacked <= kMostUnpacked;) {
-    // SAFETY: unsigned char may alias. The libraries' sizes are unsigned int.
-    const auto* const in = reinterpret_cast<const std::uint8_t*>(bytes.data()) + done;
-    const std::size_t size =
-        std::min<std::size_t>(bytes.size() - done, std::numeric_limits<int>::max());
-    const Step step = unpacker({in, size}, out);
-    done += step.in;
-    unpacked += step.out;
-    if (step.result == Step::Ends) return whole(done);
-    if (step.result == Step::Fails) return kUnknown;
-    if (done == bytes.size() && step.out < out.size()) return kCutOff;
-    if (step.in == 0 && step.out == 0) return kUnknown;
+/// Unpacks the stream and keeps nothing of it.
+Part read_stream(std::string_view packing, Bytes bytes) {
+  const auto stream = PackedStream::open(packing);
+  if (!stream) return kUnknown;
+  std::array<std::byte, 1 << 16> out;
+  const StreamEnd end = run_stream(*stream, bytes, [&out](std::size_t unpacked) {
+    return unpacked <= kMostUnpacked ? std::span<std::byte>(out) : std::span<std::byte>();
+  });
+  switch (end.kind) {
+    case StreamEnd::Kind::Whole: return whole(end.packed);
+    case StreamEnd::Kind::CutOff: return kCutOff;
+    default: return kUnknown;
   }
-  return kUnknown;
 }
-
-using Octets = std::span<const std::uint8_t>;
-
-Part read_gzip(Bytes bytes) {
-  z_stream stream{};
-  if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) return kUnknown;  // 16: gzip's framing
-  const Part part = unpack_to_nowhere(bytes, [&](Octets in, Buffer& out) -> Step {
-    stream.next_in = const_cast<std::uint8_t*>(in.data());  // it only reads
-    stream.avail_in = static_cast<uInt>(in.size());
-    stream.next_out = out.data();
-    stream.avail_out = static_cast<uInt>(out.size());
-    const int code = inflate(&stream, Z_NO_FLUSH);
-    const bool good = code == Z_OK || code == Z_BUF_ERROR;
-    return {code == Z_STREAM_END ? Step::Ends
-            : good               ? Step::GoesOn
-                                 : Step::Fails,
-            in.size() - stream.avail_in, out.size() - stream.avail_out};
-  });
-  inflateEnd(&stream);
-  return part;
-}
-
-Part run_lzma(lzma_stream& stream, Bytes bytes) {
-  const Part part = unpack_to_nowhere(bytes, [&](Octets in, Buffer& out) -> Step {
-    stream.next_in = in.data();
-    stream.avail_in = in.size();
-    stream.next_out = out.data();
-    stream.avail_out = out.size();
-    const lzma_ret code = lzma_code(&stream, LZMA_RUN);
-    const bool good = code == LZMA_OK || code == LZMA_BUF_ERROR;
-    return {code == LZMA_STREAM_END ? Step::Ends
-            : good                  ? Step::GoesOn
-                                    : Step::Fails,
-            in.size() - stream.avail_in, out.size() - stream.avail_out};
-  });
-  lzma_end(&stream);
-  return part;
-}
-
-constexpr std::uint64_t kDictionaryMemory = 256 << 20;
 
 Part read_xz(Bytes bytes) {
   const std::string_view file = text_of(bytes);
   const std::size_t last = file.find_last_not_of('\0');
   if (file.substr(0, last + 1).ends_with("YZ")) return whole(bytes.size());
-  lzma_stream stream = LZMA_STREAM_INIT;
-  if (lzma_stream_decoder(&stream, kDictionaryMemory, 0) != LZMA_OK) return kUnknown;
-  return run_lzma(stream, bytes);
-}
-
-Part read_lzma(Bytes bytes) {
-  lzma_stream stream = LZMA_STREAM_INIT;
-  if (lzma_alone_decoder(&stream, kDictionaryMemory) != LZMA_OK) return kUnknown;
-  return run_lzma(stream, bytes);
-}
-
-Part read_bzip2(Bytes bytes) {
-  bz_stream stream{};
-  if (BZ2_bzDecompressInit(&stream, 0, 0) != BZ_OK) return kUnknown;
-  const Part part = unpack_to_nowhere(bytes, [&](Octets in, Buffer& out) -> Step {
-    // SAFETY: char may alias; the library only reads its input.
-    stream.next_in = const_cast<char*>(reinterpret_cast<const char*>(in.data()));
-    stream.avail_in = static_cast<unsigned>(in.size());
-    stream.next_out = reinterpret_cast<char*>(out.data());
-    stream.avail_out = static_cast<unsigned>(out.size());
-    const int code = BZ2_bzDecompress(&stream);
-    return {code == BZ_STREAM_END ? Step::Ends
-            : code == BZ_OK       ? Step::GoesOn
-                                  : Step::Fails,
-            in.size() - stream.avail_in, out.size() - stream.avail_out};
-  });
-  BZ2_bzDecompressEnd(&stream);
-  return part;
+  return read_stream("xz", bytes);
 }
 
 Part read_part(Bytes bytes) {
   if (bytes[0] == std::byte{'0'}) return read_cpio(bytes);
   const std::string_view packing = packing_of(bytes);
-  if (packing == "gzip") return read_gzip(bytes);
   if (packing == "xz") return read_xz(bytes);
   if (packing == "zstd") return read_zstd(bytes);
   if (packing == "lz4") return read_lz4(bytes);
-  if (packing == "bzip2") return read_bzip2(bytes);
-  if (packing == "lzma") return read_lzma(bytes);
-  return kUnknown;
+  return read_stream(packing, bytes);
 }
 
 }  // namespace
