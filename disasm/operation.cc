@@ -67,6 +67,13 @@ void move_down_for_push(Operation& out) {
   if (out.memory && out.memory->base == arch::kStackPointer) out.memory->displacement -= out.bytes;
 }
 
+/// The register that a mov to memory stores; null for a part of one, and for a number.
+arch::Register source_of(const Decoded& of) {
+  const ZydisDecodedOperand& source = of.operands[1];
+  const bool is_whole = source.type == ZYDIS_OPERAND_TYPE_REGISTER && source.size == 64;
+  return is_whole ? register_of(source.reg.value) : nullptr;
+}
+
 void take_access(Operation& out, const Decoded& of, GuestVirt next) {
   const ZydisDecodedOperand* const operand = accessed(of);
   if (operand == nullptr) return;
@@ -78,6 +85,7 @@ void take_access(Operation& out, const Decoded& of, GuestVirt next) {
   out.kind = locks ? InstructionClass::Lock
                    : (is_store ? InstructionClass::Store : InstructionClass::Load);
   if (is_store && !is_named(*operand)) move_down_for_push(out);
+  if (of.in.mnemonic == ZYDIS_MNEMONIC_MOV && is_store) out.stored = source_of(of);
 }
 
 void take_string(Operation& out, const Decoded& of, GuestVirt next) {

@@ -59,6 +59,7 @@ struct Operation {
   std::optional<MemoryOperand> memory;
   std::uint16_t bytes = 0;          // that one access has; 0: unknown
   arch::Register target = nullptr;  // of an indirect Call or Jmp: the register that says where to
+  arch::Register stored = nullptr;  // of a mov to memory: the register that it stores all of
   CountJump counts = CountJump::None;
   bool repeats = false;       // a String with rep: as often as rcx says
   bool does_nothing = false;  // a nop, or a landing pad

@@ -118,6 +118,19 @@ TEST(Operations, SayWhichRegisterAnIndirectBranchFollows) {
   EXPECT_FALSE(call->memory);
 }
 
+TEST(Operations, SayWhichRegisterAMovStores) {
+  const auto stored = [](std::initializer_list<int> bytes) {
+    return decode_operation(code(bytes), kHere)->stored;
+  };
+
+  EXPECT_EQ(stored({0x48, 0x89, 0x43, 0x50}), &Registers::rax);       // mov [rbx + 0x50], rax
+  EXPECT_EQ(stored({0x4d, 0x89, 0x44, 0x24, 0x50}), &Registers::r8);  // mov [r12 + 0x50], r8
+  EXPECT_EQ(stored({0x89, 0x43, 0x50}), nullptr) << "eax is a part of one";
+  EXPECT_EQ(stored({0x48, 0xc7, 0x43, 0x50, 1, 0, 0, 0}), nullptr) << "a number";
+  EXPECT_EQ(stored({0x48, 0x8b, 0x43, 0x50}), nullptr) << "a load";
+  EXPECT_EQ(stored({0x48, 0x01, 0x43, 0x50}), nullptr) << "add";
+}
+
 TEST(Operations, KnowNoPlaceOfAnOperandByRegistersThatNoTrapKeeps) {
   const auto xlat = decode_operation(code({0xd7}), kHere);
 

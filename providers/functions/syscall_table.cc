@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "disasm/decoder.h"
+#include "disasm/operation.h"
 
 namespace ringside::providers {
 namespace {
@@ -32,16 +32,12 @@ Numbers read_table(const GuestReader& kernel, const guest_linux::Symbol& table) 
   return numbers;
 }
 
-/// If `code` begins with `mov [reg + offset], rax` with an 8-bit displacement, the register.
-/// Encoding: REX.W 89 /r with mod 01 (Intel SDM volume 2, MOV); rsp and r12 take a SIB byte.
-std::optional<std::uint8_t> store_of_rax(std::span<const std::uint8_t> code, std::uint32_t offset) {
-  if (code.size() < 5 || (code[0] & 0xfe) != 0x48 || code[1] != 0x89) return std::nullopt;
-  const std::uint8_t mod = code[2] >> 6, reg = code[2] >> 3 & 7, rm = code[2] & 7;
-  if (mod != 1 || reg != 0) return std::nullopt;
-  const bool sib = rm == 4;
-  if (sib && code[3] != 0x24) return std::nullopt;
-  if (code[sib ? 4 : 3] != offset) return std::nullopt;
-  return static_cast<std::uint8_t>(rm | (code[0] & 1) << 3);
+/// Of `mov [register + offset], rax` that register; null for everything else.
+arch::Register holder_of_result(const disasm::Operation& operation, std::uint32_t offset) {
+  if (operation.stored != arch::kSystemCallResult || !operation.memory) return nullptr;
+  const disasm::MemoryOperand& memory = *operation.memory;
+  const disasm::MemoryOperand plain{.base = memory.base, .displacement = offset};
+  return memory == plain ? memory.base : nullptr;
 }
 
 }  // namespace
@@ -101,7 +97,6 @@ std::vector<SharedReturn> find_shared_returns(const GuestReader& kernel,
   if (function == nullptr) return {};
   std::vector<std::byte> text(std::min(function->size, kMostText));
   if (!kernel.read(function->address, text)) return {};
-  const std::span all(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
 
   // A number that is no call's is answered here too, by the function for none: nothing was entered,
   // so nothing returns, whatever the number looks like without its x32 bit.
@@ -110,19 +105,17 @@ std::vector<SharedReturn> find_shared_returns(const GuestReader& kernel,
   bool after_call = false;
   for (std::size_t at = 0; at < text.size();) {
     const GuestVirt address = function->address.wrapping_add(at);
-    const auto instruction = disasm::decode(std::span(text).subspan(at), address);
-    if (!instruction || instruction->length == 0) break;
-    const auto holder = store_of_rax(all.subspan(at), layout.result);
-    if (after_call && holder) found.push_back({address, arch::kByEncoding[*holder]});
+    const auto operation = disasm::decode_operation(std::span(text).subspan(at), address);
+    if (!operation || operation->instruction.length == 0) break;
+    const disasm::Instruction& instruction = operation->instruction;
+    const arch::Register holder = holder_of_result(*operation, layout.result);
+    if (after_call && holder != nullptr) found.push_back({address, holder});
     // A patched call through a thunk is followed by the nops that fill its old length.
-    const bool filler =
-        after_call && !holder && instruction->flow == disasm::Flow::Next &&
-        (all[at] == 0x90 || (all[at] == 0x0f && at + 1 < all.size() && all[at + 1] == 0x1f) ||
-         all[at] == 0x66);
-    const bool calls = instruction->flow == disasm::Flow::Call &&
-                       (none == nullptr || instruction->target != none->address);
-    after_call = calls || instruction->flow == disasm::Flow::IndirectCall || filler;
-    at += instruction->length;
+    const bool filler = after_call && operation->does_nothing;
+    const bool calls = instruction.flow == disasm::Flow::Call &&
+                       (none == nullptr || instruction.target != none->address);
+    after_call = calls || instruction.flow == disasm::Flow::IndirectCall || filler;
+    at += instruction.length;
   }
   return found;
 }
